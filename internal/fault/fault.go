@@ -1,0 +1,56 @@
+// Package fault kills the process at named points, so that tests can show
+// what survives a crash between any two writes. A point costs one atomic load
+// unless the environment arms it.
+package fault
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// EnvVar arms a point: "name" kills at its first passing, "name:3" at its third.
+const EnvVar = "SECKILL_FAULT"
+
+type armed struct {
+	name string
+	left atomic.Int64
+}
+
+var current atomic.Pointer[armed]
+
+func init() {
+	if spec := os.Getenv(EnvVar); spec != "" {
+		Arm(spec)
+	}
+}
+
+// Arm arms one point and disarms any other; an empty spec disarms.
+func Arm(spec string) {
+	if spec == "" {
+		current.Store(nil)
+		return
+	}
+	name, count, found := strings.Cut(spec, ":")
+	a := &armed{name: name}
+	a.left.Store(1)
+	if n, err := strconv.ParseInt(count, 10, 64); found && err == nil && n > 0 {
+		a.left.Store(n)
+	}
+	current.Store(a)
+}
+
+// Point is a place between two writes. An armed point kills the process there
+// as SIGKILL does: nothing is flushed, nothing is deferred.
+func Point(name string) {
+	a := current.Load()
+	if a == nil || a.name != name || a.left.Add(-1) != 0 {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "fault: killed at %s\n", name)
+	syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}

@@ -1,0 +1,82 @@
+// Package queue is the port of stage ⑥: it carries the ledger's outbox
+// entries to the workers, at least once, in batches.
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"seckill"
+)
+
+// Queue is the port. An adapter is done when it passes queuetest.
+//
+//   - Every entry of the outbox is delivered to one consumer at a time, oldest
+//     first within one product, until it is acknowledged.
+//   - What a consumer has received and neither acknowledged nor handed back is
+//     delivered to another when that consumer is dead (closed, or silent past
+//     the adapter's bound), and after a restart.
+//   - Ack is durable and idempotent; an id that is unknown or acknowledged
+//     already is ignored.
+//   - Ack carries the witness: the highest id that the store has confirmed. If
+//     the queue no longer has, or never had, that entry, the queue has lost
+//     entries: Ack changes nothing and returns ErrLost. Trimming spares the
+//     highest witness. An empty witness says nothing.
+//
+// Methods are safe for concurrent use and return within their context's
+// deadline.
+type Queue interface {
+	// Consumer joins the workers under a name that is unique among the living.
+	Consumer(ctx context.Context, name string) (Consumer, error)
+
+	// Stats reads one product's figures; product 0 sums over all.
+	Stats(ctx context.Context, product uint32) (Stats, error)
+}
+
+// Consumer receives deliveries. It is used by one goroutine at a time, except
+// that Close may be called from another.
+type Consumer interface {
+	// Receive waits until at least one entry can be delivered, and returns
+	// entries of at most max claims together (one entry, if that alone has
+	// more). It returns the context's error when there was none.
+	Receive(ctx context.Context, max int) ([]Delivery, error)
+
+	// Ack acknowledges deliveries; Nack hands them back at once, for delivery
+	// to anyone.
+	Ack(ctx context.Context, ids []ID, witness ID) error
+	Nack(ctx context.Context, ids []ID) error
+
+	// Close leaves, and hands back what is not acknowledged.
+	Close(ctx context.Context) error
+}
+
+// ErrLost says that the queue misses an entry that the store has confirmed.
+var ErrLost = errors.New("queue lost an entry that the store has confirmed")
+
+// ID names an entry. IDs of one stream are ordered by Seq; Tag tells an entry
+// from another that took its number after a loss.
+type ID struct {
+	Stream string
+	Seq    uint64
+	Tag    uint64
+}
+
+// IsZero reports whether id names nothing.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// Delivery is one entry on its way.
+type Delivery struct {
+	ID    ID
+	Entry seckill.Entry
+	// Redelivered says that the entry may have been delivered before.
+	Redelivered bool
+}
+
+// Stats are figures of what is not acknowledged.
+type Stats struct {
+	Entries      int64
+	Reservations int64     // claims
+	Units        int64     // of the claims
+	Oldest       time.Time // zero when empty
+}

@@ -1,0 +1,489 @@
+// Package store is the port of stage ⑧: the truth about products, orders,
+// money and their history.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"seckill"
+	"seckill/internal/payment"
+	"seckill/internal/queue"
+)
+
+// Store is the port. An adapter is done when it passes storetest.
+//
+// Every method that changes something is one transaction: it happened whole,
+// or not at all. Every change of an order or a sale writes its event in that
+// transaction; every change of a product's stock writes its stock-log row,
+// whose seq has no gap and whose before_stock is the previous after_stock
+// (I6). Operator changes write their audit row in it too. Times are the
+// store's clock, in UTC, to the millisecond.
+//
+// Errors: a *seckill.Error for what the caller did wrong (not_found,
+// wrong_state, bad_request); ErrUnavailable when the store cannot be reached
+// or written, after which the outcome is unknown; ErrConflict when an
+// optimistic lock was lost three times; ErrShort from Confirm. Anything else
+// is an error of the data. Reads page by a limit that the caller names.
+//
+// Methods are safe for concurrent use and return within their context's
+// deadline.
+type Store interface {
+	Products
+	Orders
+	Releases
+	Letters
+	Payments
+	StockChanges
+	Reconciliations
+	Feed
+	Leases
+
+	// Now is the store's clock.
+	Now(ctx context.Context) (time.Time, error)
+	// Ping reports whether the store can be read and written.
+	Ping(ctx context.Context) error
+	// Migrate brings the tables up to date. It is safe to call from several
+	// processes at once.
+	Migrate(ctx context.Context) error
+	Close() error
+}
+
+var (
+	// ErrUnavailable says that the store is down, full or out of time.
+	ErrUnavailable = errors.New("store is unavailable")
+	// ErrConflict says that others changed the product each time we tried.
+	ErrConflict = errors.New("store: optimistic lock lost")
+	// ErrShort says that the store has less stock than the ledger promised:
+	// the ledger must be recovered. Nothing was changed.
+	ErrShort = errors.New("store has less stock than was promised")
+	// ErrEpoch says that the epoch is no longer the one the caller saw.
+	// Nothing was changed.
+	ErrEpoch = errors.New("store: epoch has moved on")
+)
+
+// Actor is who made an operator change, and why; it goes to the audit.
+type Actor struct {
+	Name   string // such as "operator", "system", "cli"
+	Reason string
+}
+
+// Products keeps what is on sale.
+type Products interface {
+	// CreateProduct adds a checked product (p.Check): version 1, epoch 0,
+	// offered = stock, and the first stock-log row (type 3) if stock > 0. An id
+	// that exists is wrong_state. A product that joins another's limit group
+	// must have that product's per_user_limit and shards (bad_request).
+	CreateProduct(ctx context.Context, p seckill.Product, actor Actor) (seckill.Product, error)
+
+	// PatchProduct changes the fields that are set. After the first preheat
+	// only name, ref, price, starts_at and ends_at may change (wrong_state);
+	// the result must pass Check.
+	PatchProduct(ctx context.Context, id uint32, patch ProductPatch, actor Actor) (seckill.Product, error)
+
+	Product(ctx context.Context, id uint32) (seckill.Product, error)
+	Products(ctx context.Context) ([]seckill.Product, error)
+
+	// SetState pauses, resumes or ends a sale, and writes sale.ended when it
+	// ends. An ended sale stays ended (wrong_state); the same state again
+	// changes nothing.
+	SetState(ctx context.Context, id uint32, state seckill.SaleState, actor Actor) (seckill.Product, error)
+
+	// OpenEpoch bumps epoch and version if the epoch is still seen (else
+	// ErrEpoch), restamps live orders (pending and paid) with the new epoch, sets
+	// Rebuilding, and hands each live order to mark: a snapshot of stock and
+	// marks. An error of mark undoes all.
+	OpenEpoch(ctx context.Context, id uint32, seen uint64, actor Actor, mark func(seckill.Order) error) (seckill.Product, error)
+
+	// SetRebuilding marks the product as being recovered, or no longer, if its
+	// epoch is still the given one; else it changes nothing.
+	SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error
+
+	// Announce writes sale.started or sale.ended once per product, and reports
+	// whether this call did.
+	Announce(ctx context.Context, id uint32, kind seckill.EventKind) (bool, error)
+}
+
+// ProductPatch has the fields to change; nil means unchanged.
+type ProductPatch struct {
+	Name         *string
+	Ref          *string
+	PriceCents   *int64
+	Currency     *string
+	PerUserLimit *int
+	StartsAt     *time.Time
+	EndsAt       *time.Time
+}
+
+// Orders keeps what was bought.
+type Orders interface {
+	// Confirm makes orders of claims of one product: the worker's transaction.
+	// It reads the product, classifies each claim, deducts by compare-and-set of
+	// the version (at most 3 re-reads, then ErrConflict), writes orders, stock
+	// log, buyer records and events by multi-row statements, parks what is to be
+	// parked, closes the letters that the claims came from, and raises the
+	// witness of each stream to the highest id given.
+	//
+	//   - the order exists ► ConfirmReplay; if it is dead, its release is owed
+	//     again, under the store's epoch
+	//   - the claim's epoch is below the product's ► ConfirmOldEpoch, nothing
+	//     written for it: it has to be adopted
+	//   - the buyer's (group, key) belongs to another order ► ConfirmFailed: a
+	//     failed order row with reason "duplicate", release owed
+	//   - the buyer's live units + quantity > limit ► ConfirmFailed with reason
+	//     "limit", release owed
+	//   - else ► ConfirmNew: pending, pay_before = the store's now + ExpireAfter
+	//
+	// If the stock does not suffice for the new ones: ErrShort. A claim whose
+	// epoch is above the product's: ErrEpoch. The last unit sold writes
+	// sale.sold_out.
+	Confirm(ctx context.Context, req ConfirmRequest) ([]ConfirmOutcome, error)
+
+	// Fail writes failed order rows for claims that were refused adoption; the
+	// ledger holds nothing of them, so no release is owed. A claim that has a
+	// row already is left alone. Letters that they came from are closed.
+	Fail(ctx context.Context, items []Item, reason string) error
+
+	Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error)
+	// OrdersByNo reads many at once; missing ones are absent.
+	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
+	// SearchOrders lists newest first.
+	SearchOrders(ctx context.Context, filter OrderFilter) ([]seckill.Order, error)
+	// Story is all that happened to an order, oldest first: events, payments,
+	// letters, stock-log rows.
+	Story(ctx context.Context, no seckill.OrderNo) ([]StoryLine, error)
+
+	// Cancel and Refund move the order (seckill.Order decides whether), return
+	// its units to stock, take them off the buyer record, and owe the release to
+	// the ledger, stamped with the product's epoch. Refund also owes the money: a
+	// refund of the payment that paid the order.
+	Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor Actor) (seckill.Order, error)
+	Refund(ctx context.Context, no seckill.OrderNo, actor Actor) (seckill.Order, error)
+
+	// Expire cancels at most limit pending orders whose pay_before has passed,
+	// as Cancel would with reason "expired", and returns them.
+	Expire(ctx context.Context, limit int) ([]seckill.Order, error)
+	// WarnExpiring writes order.expiring, once per order, for at most limit
+	// pending orders whose pay_before is nearer than lead; it returns how many.
+	WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error)
+}
+
+// ConfirmRequest is one worker transaction for one product.
+type ConfirmRequest struct {
+	ProductID   uint32
+	Items       []Item
+	Park        []Parked
+	Witness     []queue.ID // of the deliveries that this transaction settles
+	ExpireAfter time.Duration
+}
+
+// Item is a claim to confirm, with what its entry said of it. LetterID is not
+// 0 when it comes from the retry ladder.
+type Item struct {
+	Claim      seckill.Claim
+	ProductID  uint32
+	Group      uint32
+	Shard      int
+	Epoch      uint64
+	At         time.Time
+	PriceCents int64
+	Currency   string
+	Name       string
+	Limit      int
+	LetterID   int64
+}
+
+// Items spreads an entry into its items.
+func Items(e *seckill.Entry) []Item {
+	items := make([]Item, len(e.Claims))
+	for i, claim := range e.Claims {
+		items[i] = Item{
+			Claim: claim, ProductID: e.ProductID, Group: e.Group, Shard: e.Shard, Epoch: e.Epoch,
+			At: e.At, PriceCents: e.PriceCents, Currency: e.Currency, Name: e.Name, Limit: e.Limit,
+		}
+	}
+	return items
+}
+
+// Parked is a claim to set aside on the retry ladder.
+type Parked struct {
+	Item   Item
+	Reason string
+	Delay  time.Duration // until the next try, by the store's clock
+}
+
+// ConfirmOutcome is what became of one item.
+type ConfirmOutcome uint8
+
+// The outcomes of Confirm.
+const (
+	ConfirmNew ConfirmOutcome = iota + 1
+	ConfirmReplay
+	ConfirmOldEpoch
+	ConfirmFailed
+)
+
+// OrderFilter narrows SearchOrders; zero fields do not narrow.
+type OrderFilter struct {
+	Buyer     string
+	ProductID uint32
+	Status    *seckill.OrderStatus
+	Ref       string
+	Before    seckill.OrderNo // page: only numbers below this one
+	Limit     int
+}
+
+// StoryLine is one thing that happened to an order.
+type StoryLine struct {
+	At   time.Time
+	Kind string // "event", "payment", "letter", "stock"
+	What string // such as "order.paid", "refund done", "stock 10 -> 9"
+}
+
+// Releases is what the store owes to the ledger.
+type Releases interface {
+	// ReleasesDue lists at most limit owed releases, oldest first.
+	ReleasesDue(ctx context.Context, limit int) ([]Release, error)
+	// ReleasesHeard settles them: each only if it is still owed under that epoch.
+	ReleasesHeard(ctx context.Context, done []Release) error
+	// Witness is the highest confirmed id of each stream.
+	Witness(ctx context.Context) ([]queue.ID, error)
+}
+
+// Release is an owed release, stamped with the store's epoch at the change.
+type Release struct {
+	OrderNo   seckill.OrderNo
+	Buyer     string
+	ProductID uint32
+	Group     uint32
+	Shard     int
+	Epoch     uint64
+}
+
+// Letters keeps claims that could not be confirmed yet: parked ones climb the
+// ladder, dead ones wait for the operator.
+type Letters interface {
+	// LettersDue lists at most limit parked letters whose time has come.
+	LettersDue(ctx context.Context, limit int) ([]Letter, error)
+	// LetterFailed counts one more attempt: parked again for delay, or dead if
+	// delay is negative. Nothing happens if the letter is no longer parked.
+	LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error
+	// CloseLetter removes a letter whose claim was adopted.
+	CloseLetter(ctx context.Context, id int64) error
+	Letters(ctx context.Context, filter LetterFilter) ([]Letter, error)
+	// LetterByOrder finds the letter of an order (not_found).
+	LetterByOrder(ctx context.Context, no seckill.OrderNo) (Letter, error)
+	// RetryLetter makes a letter due now with a fresh ladder; DiscardLetter makes
+	// the order failed ("discarded"), owes the release, and closes the letter.
+	RetryLetter(ctx context.Context, id int64, actor Actor) (Letter, error)
+	DiscardLetter(ctx context.Context, id int64, actor Actor) (seckill.Order, error)
+	// DiscardDead discards at most limit dead letters older than age.
+	DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error)
+}
+
+// Letter is a claim on the ladder.
+type Letter struct {
+	ID        int64
+	Item      Item
+	Dead      bool
+	Attempts  int
+	Reason    string
+	NextAt    time.Time
+	CreatedAt time.Time
+	DeadAt    time.Time // zero while parked
+}
+
+// LetterFilter narrows Letters; zero fields do not narrow.
+type LetterFilter struct {
+	ProductID uint32
+	DeadOnly  bool
+	After     int64 // page: only ids above this one
+	Limit     int
+}
+
+// Payments keeps money.
+type Payments interface {
+	// RecordPayment writes authentic money, once per (provider, trade number).
+	// One exact payment (amount and currency) of a pending order pays it. All
+	// other money (late, doubled, wrong amount, unknown order) is recorded and
+	// its refund is owed. A notice that was recorded before changes nothing.
+	RecordPayment(ctx context.Context, notice payment.Notice) (PaymentResult, error)
+	// RefundsDue lists at most limit refunds that the provider has to make.
+	RefundsDue(ctx context.Context, limit int) ([]Payment, error)
+	// RefundDone settles a refund; RefundFailed notes an attempt and makes it
+	// due again after delay, or needing care if delay is negative.
+	RefundDone(ctx context.Context, id string) error
+	RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error
+	Payments(ctx context.Context, filter PaymentFilter) ([]Payment, error)
+}
+
+// PaymentResult is what money did.
+type PaymentResult uint8
+
+// The results of RecordPayment.
+const (
+	PaymentPaid     PaymentResult = iota + 1 // it paid the order
+	PaymentExcess                            // it is to be refunded
+	PaymentRepeated                          // it was recorded before
+)
+
+// Payment is one movement of money.
+type Payment struct {
+	ID          string
+	Type        string // "payment" or "refund"
+	OrderNo     string // as the provider said it
+	Provider    string
+	TradeNo     string
+	AmountCents int64
+	Currency    string
+	Status      string // payment: "applied", "excess"; refund: "due", "done", "failed"
+	Reason      string // of a refund: "late", "doubled", "wrong_amount", "unknown_order", "operator"
+	PaymentID   string // of a refund: the payment that it returns
+	Attempts    int
+	CreatedAt   time.Time
+	DoneAt      time.Time
+}
+
+// PaymentFilter narrows Payments; zero fields do not narrow.
+type PaymentFilter struct {
+	OrderNo string
+	Type    string
+	Limit   int
+}
+
+// StockChanges keeps operator changes of stock until store and ledger agree.
+type StockChanges interface {
+	// BeginStockChange records a change under its id; repeated, it returns what
+	// was recorded. Up: stock and offered grow at once, and the ledger is owed.
+	// Down: only the intention is written (bad_request when delta exceeds the
+	// stock), stamped with the epoch. A product never preheated owes the ledger
+	// nothing: the change is done at once, up or down.
+	BeginStockChange(ctx context.Context, change StockChange) (StockChange, error)
+	// StockChangesDue lists at most limit changes that are not done.
+	StockChangesDue(ctx context.Context, limit int) ([]StockChange, error)
+	// FinishStockChange settles one. A down change takes its units from stock
+	// and offered here, only if the epoch is still the change's (else ErrEpoch).
+	// refused ends a down change without effect.
+	FinishStockChange(ctx context.Context, id string, refused bool) (StockChange, error)
+	// RestampStockChange moves a down change that is not done to the product's
+	// present epoch.
+	RestampStockChange(ctx context.Context, id string) (StockChange, error)
+}
+
+// StockChange is an operator change of stock.
+type StockChange struct {
+	ID        string
+	ProductID uint32
+	Delta     int64
+	Epoch     uint64
+	Status    string // "open", "done", "refused"
+	Actor     Actor
+	CreatedAt time.Time
+}
+
+// Reconciliations reads what a cut compares, and keeps the reports.
+type Reconciliations interface {
+	// Figures reads the product's figures in one snapshot.
+	Figures(ctx context.Context, id uint32) (Figures, error)
+	// CheckStockLog walks the product's stock log (I6) and says what is wrong,
+	// at most limit findings.
+	CheckStockLog(ctx context.Context, id uint32, limit int) ([]Finding, error)
+	// CheckBuyers compares the group's buyer records with its live orders (I3).
+	CheckBuyers(ctx context.Context, group uint32, limit int) ([]Finding, error)
+	// CheckMoney compares the product's orders with its payments (I8).
+	CheckMoney(ctx context.Context, id uint32, limit int) ([]Finding, error)
+	// RepairBuyers sets at most limit buyer records of the group to what its
+	// live orders say: the one safe direction. It returns how many, and writes
+	// the audit.
+	RepairBuyers(ctx context.Context, group uint32, limit int, actor Actor) (int, error)
+	// RepairMoney owes the refund of recorded money that nobody owes yet, at
+	// most limit; it returns how many.
+	RepairMoney(ctx context.Context, id uint32, limit int, actor Actor) (int, error)
+
+	SaveReconciliation(ctx context.Context, report Reconciliation) (Reconciliation, error)
+	Reconciliations(ctx context.Context, product uint32, limit int) ([]Reconciliation, error)
+}
+
+// Figures are a product's numbers in the store at one instant. Units unless
+// said otherwise.
+type Figures struct {
+	Product   seckill.Product
+	Pending   int64
+	Paid      int64
+	Cancelled int64
+	Failed    int64
+	Refunded  int64
+	// Shards counts, for the present epoch, what the ledger should hold.
+	Shards []ShardFigures
+	// Letters are claims on the ladder, of any epoch.
+	Letters, LetterUnits int64
+	OldestLetter         time.Time
+	// OpenChanges counts stock changes that are not done; ReleasesDue counts
+	// owed releases.
+	OpenChanges, ReleasesDue int64
+}
+
+// ShardFigures are units of rows of the present epoch on one shard: orders of
+// that epoch (live ones of older epochs were restamped) and letters of it.
+type ShardFigures struct {
+	Index     int
+	Rows      int64 // all of them
+	Dead      int64 // dead ones
+	HeardDead int64 // dead ones whose release was heard
+}
+
+// Finding is one thing that does not hold.
+type Finding struct {
+	Expected string
+	Found    string
+	Detail   string
+}
+
+// Reconciliation is a report that is kept. Body is its JSON.
+type Reconciliation struct {
+	ID        int64
+	ProductID uint32
+	At        time.Time
+	Balanced  *bool // nil: could not tell
+	Body      []byte
+}
+
+// Feed reads what happened.
+type Feed interface {
+	// Events lists events with ids above after, in order, without ever skipping
+	// one that commits later.
+	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)
+	// Audit lists newest first; AppendAudit adds what no other method writes.
+	Audit(ctx context.Context, filter AuditFilter) ([]AuditLine, error)
+	AppendAudit(ctx context.Context, line AuditLine) error
+}
+
+// AuditLine is who did what, when and why.
+type AuditLine struct {
+	ID        int64
+	At        time.Time
+	Actor     string
+	Action    string // such as "product.pause", "order.refund"
+	ProductID uint32
+	OrderNo   string
+	Reason    string
+	Detail    string // what changed, as text
+}
+
+// AuditFilter narrows Audit; zero fields do not narrow.
+type AuditFilter struct {
+	ProductID uint32
+	OrderNo   string
+	Before    int64 // page: only ids below this one
+	Limit     int
+}
+
+// Leases let a duty run once in the cluster. They only save work: correctness
+// never rests on them.
+type Leases interface {
+	// AcquireLease takes or renews a lease until ttl from now, and reports
+	// whether holder has it.
+	AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error)
+	ReleaseLease(ctx context.Context, name, holder string) error
+}

@@ -1,0 +1,137 @@
+package seckill
+
+import (
+	"fmt"
+	"time"
+)
+
+// OrderStatus is where an order stands. Queued is not in the store: the
+// ledger has promised the order and the worker has not confirmed it yet.
+type OrderStatus int8
+
+// The order's states, with the numbers that the store keeps.
+const (
+	OrderQueued    OrderStatus = -1
+	OrderPending   OrderStatus = 0
+	OrderPaid      OrderStatus = 1
+	OrderCancelled OrderStatus = 2
+	OrderFailed    OrderStatus = 3
+	OrderRefunded  OrderStatus = 4
+)
+
+var orderStatusNames = map[OrderStatus]string{
+	OrderQueued: "queued", OrderPending: "pending", OrderPaid: "paid",
+	OrderCancelled: "cancelled", OrderFailed: "failed", OrderRefunded: "refunded",
+}
+
+func (s OrderStatus) String() string {
+	if name, ok := orderStatusNames[s]; ok {
+		return name
+	}
+	return fmt.Sprintf("OrderStatus(%d)", int8(s))
+}
+
+// ParseOrderStatus reads a status name.
+func ParseOrderStatus(name string) (OrderStatus, error) {
+	for status, n := range orderStatusNames {
+		if n == name {
+			return status, nil
+		}
+	}
+	return 0, Errorf(CodeBadRequest, "unknown order status %q", name)
+}
+
+// Live reports whether an order in this state holds its units and its mark.
+func (s OrderStatus) Live() bool {
+	return s == OrderQueued || s == OrderPending || s == OrderPaid
+}
+
+// Order is a buyer's order. Its moves below are the only legal ones.
+type Order struct {
+	OrderNo     OrderNo
+	Buyer       string
+	ProductID   uint32
+	Group       uint32
+	ProductName string
+	PriceCents  int64 // of one unit
+	Currency    string
+	Quantity    int
+	Ref         string
+	Key         string
+	Status      OrderStatus
+	Reason      string // why it was cancelled or failed, or waits on the ladder
+	CreatedAt   time.Time
+	PayBefore   time.Time // zero while queued
+	PaidAt      time.Time
+	ClosedAt    time.Time // cancelled, failed or refunded
+	Epoch       uint64    // the ledger epoch whose mark the order holds
+	Shard       int
+}
+
+// AmountCents is what one exact payment of the order is.
+func (o *Order) AmountCents() int64 { return o.PriceCents * int64(o.Quantity) }
+
+func (o *Order) wrongState(move string) error {
+	return Errorf(CodeWrongState, "cannot %s an order that is %s", move, o.Status)
+}
+
+// Confirm makes a queued order pending: it is in the store now, and the
+// buyer's time to pay begins.
+func (o *Order) Confirm(now time.Time, expireAfter time.Duration) error {
+	if o.Status != OrderQueued {
+		return o.wrongState("confirm")
+	}
+	o.Status, o.PayBefore = OrderPending, now.Add(expireAfter)
+	return nil
+}
+
+// Pay makes a pending order paid. The amount has been checked by the caller
+// against AmountCents.
+func (o *Order) Pay(now time.Time) error {
+	if o.Status != OrderPending {
+		return o.wrongState("pay")
+	}
+	o.Status, o.PaidAt = OrderPaid, now
+	return nil
+}
+
+// Cancel makes a pending order cancelled: by the buyer, by the operator, or
+// because it expired. A paid order is never cancelled (I8).
+func (o *Order) Cancel(now time.Time, reason string) error {
+	if o.Status != OrderPending {
+		return o.wrongState("cancel")
+	}
+	o.Status, o.ClosedAt, o.Reason = OrderCancelled, now, reason
+	return nil
+}
+
+// Fail ends a queued order explicitly, with a reason that the buyer can read.
+func (o *Order) Fail(now time.Time, reason string) error {
+	if o.Status != OrderQueued {
+		return o.wrongState("fail")
+	}
+	o.Status, o.ClosedAt, o.Reason = OrderFailed, now, reason
+	return nil
+}
+
+// Refund makes a paid order refunded, by the operator.
+func (o *Order) Refund(now time.Time, reason string) error {
+	if o.Status != OrderPaid {
+		return o.wrongState("refund")
+	}
+	o.Status, o.ClosedAt, o.Reason = OrderRefunded, now, reason
+	return nil
+}
+
+// Reasons that the engine itself gives; pages translate them, operators may
+// write others.
+const (
+	ReasonExpired   = "expired"    // not paid in time
+	ReasonByBuyer   = "by_buyer"   // cancelled by the buyer
+	ReasonLimit     = "limit"      // over the per-buyer limit in the store
+	ReasonDuplicate = "duplicate"  // the key belongs to another order
+	ReasonLost      = "sold_out"   // adopted too late: the units were gone
+	ReasonDiscarded = "discarded"  // a dead letter that was given up
+	ReasonRetrying  = "retrying"   // parked on the ladder, holds its unit
+	ReasonDead      = "needs_care" // a dead letter that waits for the operator
+)

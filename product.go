@@ -1,0 +1,173 @@
+package seckill
+
+import (
+	"math"
+	"regexp"
+	"time"
+)
+
+// Strategy is the path of a product's purchases.
+type Strategy string
+
+// The strategies.
+const (
+	StrategyDirect    Strategy = "direct"
+	StrategyAsync     Strategy = "async"
+	StrategySharded   Strategy = "sharded"
+	StrategyDualWrite Strategy = "dualwrite"
+)
+
+// SaleState is what the operator decided about a sale. It is not the status
+// that shoppers see, which also depends on clock and stock.
+type SaleState int8
+
+// The operator's states of a sale.
+const (
+	SaleOpen   SaleState = 0
+	SalePaused SaleState = 1
+	SaleEnded  SaleState = 2
+)
+
+func (s SaleState) String() string {
+	switch s {
+	case SalePaused:
+		return "paused"
+	case SaleEnded:
+		return "ended"
+	}
+	return "open"
+}
+
+// Status is what a shopper sees of a product.
+type Status string
+
+// The statuses of a product.
+const (
+	StatusUpcoming Status = "upcoming"
+	StatusOnSale   Status = "on_sale"
+	StatusSoldOut  Status = "sold_out"
+	StatusPaused   Status = "paused"
+	StatusEnded    Status = "ended"
+)
+
+// Bounds of a product.
+const (
+	MaxPriceCents   = 1_000_000_000_00 // a billion units of currency
+	MaxStock        = 100_000_000
+	MaxPerUserLimit = 1000
+	MaxShards       = 256
+	MaxNameBytes    = 200
+	MaxProductRef   = 64
+)
+
+// Product is one thing on sale, as the store knows it.
+type Product struct {
+	ID         uint32
+	Ref        string
+	Name       string
+	PriceCents int64
+	Currency   string
+	// Stock is what the store still has unsold; Offered is the initial stock
+	// plus operator changes (I1).
+	Stock, Offered int64
+	PerUserLimit   int
+	Group          uint32 // limit group: a product id, default its own
+	StartsAt       time.Time
+	EndsAt         time.Time
+	Shards         int
+	Strategy       Strategy
+	FallbackShare  float64
+	State          SaleState
+	// Epoch is 0 until the first preheat, and grows with each allotment.
+	Epoch uint64
+	// Version grows with every change of stock or epoch: the optimistic lock.
+	Version uint64
+	// Rebuilding is set while the ledger is being recovered: purchases are
+	// answered busy.
+	Rebuilding bool
+	CreatedAt  time.Time
+}
+
+// Status is what shoppers see at the given instant. soldOut is the ledger's
+// word, or the sold-out flag's.
+func (p *Product) Status(now time.Time, soldOut bool) Status {
+	switch {
+	case p.State == SaleEnded || !now.Before(p.EndsAt):
+		return StatusEnded
+	case p.State == SalePaused:
+		return StatusPaused
+	case now.Before(p.StartsAt):
+		return StatusUpcoming
+	case soldOut:
+		return StatusSoldOut
+	}
+	return StatusOnSale
+}
+
+// Window is the refusal of a claim at the given instant, or "" when the sale
+// is open then.
+func (p *Product) Window(now time.Time) Code {
+	switch {
+	case p.State == SaleEnded || !now.Before(p.EndsAt):
+		return CodeEnded
+	case p.State == SalePaused:
+		return CodePaused
+	case now.Before(p.StartsAt):
+		return CodeNotStarted
+	}
+	return ""
+}
+
+// HomeShard is the shard that holds a buyer's marks (FNV-1a of the buyer).
+func HomeShard(buyer string, shards int) int {
+	if shards <= 1 {
+		return 0
+	}
+	hash := uint64(14695981039346656037)
+	for i := range len(buyer) {
+		hash = (hash ^ uint64(buyer[i])) * 1099511628211
+	}
+	return int(hash % uint64(shards))
+}
+
+var currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)
+
+// Check reports the first field of a product to create that is out of range.
+func (p *Product) Check() error {
+	bad := func(format string, args ...any) error { return Errorf(CodeBadRequest, format, args...) }
+	if err := checkText("name", p.Name, 1, MaxNameBytes); err != nil {
+		return err
+	}
+	if err := checkText("ref", p.Ref, 0, MaxProductRef); err != nil {
+		return err
+	}
+	switch {
+	case p.ID == 0:
+		return bad("id must be 1 to 4294967295")
+	case p.PriceCents < 0 || p.PriceCents > MaxPriceCents:
+		return bad("price_cents must be 0 to %d", int64(MaxPriceCents))
+	case !currencyPattern.MatchString(p.Currency):
+		return bad("currency must be an ISO 4217 code such as CNY")
+	case p.Stock < 0 || p.Stock > MaxStock:
+		return bad("stock must be 0 to %d", MaxStock)
+	case p.PerUserLimit < 1 || p.PerUserLimit > MaxPerUserLimit:
+		return bad("per_user_limit must be 1 to %d", MaxPerUserLimit)
+	case p.StartsAt.IsZero() || p.EndsAt.IsZero():
+		return bad("starts_at and ends_at must be set")
+	case !p.StartsAt.Before(p.EndsAt):
+		return bad("starts_at must be before ends_at")
+	case p.StartsAt.Year() < 2000 || p.EndsAt.Year() > 9999:
+		return bad("starts_at and ends_at must be in the years 2000 to 9999")
+	case p.Shards < 1 || p.Shards > MaxShards:
+		return bad("shards must be 1 to %d", MaxShards)
+	case p.Shards > 1 && p.Strategy != StrategySharded:
+		return bad("shards above 1 need strategy %q", StrategySharded)
+	case math.IsNaN(p.FallbackShare) || p.FallbackShare < 0 || p.FallbackShare > 1:
+		return bad("fallback_share must be 0 to 1")
+	}
+	switch p.Strategy {
+	case StrategyDirect, StrategyAsync, StrategySharded, StrategyDualWrite:
+		return nil
+	}
+	return bad("strategy must be direct, async, sharded or dualwrite")
+}
