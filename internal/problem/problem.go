@@ -1,0 +1,147 @@
+// Package problem writes refusals as RFC 9457 problem documents, for both
+// HTTP APIs: the code, its HTTP status, and a sentence in the reader's
+// language.
+package problem
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"seckill"
+)
+
+// ContentType is the media type of a problem document.
+const ContentType = "application/problem+json"
+
+// typePrefix and a code make the type of a problem: a name, not an address.
+const typePrefix = "urn:seckill:"
+
+// Document is a problem document as it stands on the wire.
+type Document struct {
+	Type   string       `json:"type"`
+	Title  string       `json:"title"` // for a person, in their language
+	Status int          `json:"status"`
+	Detail string       `json:"detail,omitempty"` // for a developer, in English
+	Code   seckill.Code `json:"code"`
+	// OrderNo and OrderNos are the buyer's newest and all live orders, with
+	// already_purchased.
+	OrderNo  string   `json:"order_no,omitempty"`
+	OrderNos []string `json:"order_nos,omitempty"`
+}
+
+// Of is the status and the document of an error. The bytes are shared when the
+// error carries nothing but its code: do not change them.
+func Of(err error, lang seckill.Lang) (status int, body []byte) {
+	var refusal *seckill.Error
+	if !errors.As(err, &refusal) || refusal.Code.Index() < 0 {
+		return Plain(seckill.CodeBusy, lang)
+	}
+	if detail(refusal) == "" && len(refusal.OrderNos) == 0 {
+		return Plain(refusal.Code, lang)
+	}
+	status = refusal.Code.Status()
+	return status, encode(refusal, status, lang)
+}
+
+// WithStatus is the document of an error under another status than its code
+// has: 405 for a wrong method, 500 for a panic.
+func WithStatus(status int, err error, lang seckill.Lang) []byte {
+	var refusal *seckill.Error
+	if !errors.As(err, &refusal) || refusal.Code.Index() < 0 {
+		refusal = &seckill.Error{Code: seckill.CodeBusy}
+	}
+	return encode(refusal, status, lang)
+}
+
+// Plain is the status and the document of a code alone. The bytes are made
+// once and shared, so that the crowd's refusals cost no allocation: do not
+// change them. A code outside the table is busy.
+func Plain(code seckill.Code, lang seckill.Lang) (status int, body []byte) {
+	i := code.Index()
+	if i < 0 {
+		code, i = seckill.CodeBusy, seckill.CodeBusy.Index()
+	}
+	if lang != seckill.Chinese {
+		lang = seckill.English
+	}
+	return code.Status(), plain[i][lang]
+}
+
+// RetryAfter is the value of the Retry-After header that an error asks for, ""
+// for none.
+func RetryAfter(err error) string {
+	var refusal *seckill.Error
+	if errors.As(err, &refusal) && refusal.RetryAfter > 0 {
+		return strconv.Itoa(refusal.RetryAfter)
+	}
+	return ""
+}
+
+// Write answers a net/http request with the error's document.
+func Write(w http.ResponseWriter, err error, lang seckill.Lang) {
+	status, body := Of(err, lang)
+	write(w, status, body, RetryAfter(err), lang)
+}
+
+// WriteStatus answers with the error's document under another status.
+func WriteStatus(w http.ResponseWriter, status int, err error, lang seckill.Lang) {
+	write(w, status, WithStatus(status, err, lang), RetryAfter(err), lang)
+}
+
+func write(w http.ResponseWriter, status int, body []byte, retryAfter string, lang seckill.Lang) {
+	header := w.Header()
+	header.Set("Content-Type", ContentType)
+	header.Set("Content-Language", lang.String())
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Cache-Control", "no-store")
+	header.Add("Vary", "Accept-Language")
+	if retryAfter != "" {
+		header.Set("Retry-After", retryAfter)
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the reader may be gone; nothing is left to tell
+}
+
+// plain has the document of each code alone, by Code.Index and language.
+var plain = func() (table [][2][]byte) {
+	for _, code := range seckill.Codes() {
+		var row [2][]byte
+		for _, lang := range []seckill.Lang{seckill.English, seckill.Chinese} {
+			row[lang] = encode(&seckill.Error{Code: code}, code.Status(), lang)
+		}
+		table = append(table, row)
+	}
+	return table
+}()
+
+func encode(refusal *seckill.Error, status int, lang seckill.Lang) []byte {
+	doc := Document{
+		Type:   typePrefix + string(refusal.Code),
+		Title:  refusal.Code.Text(lang),
+		Status: status,
+		Detail: detail(refusal),
+		Code:   refusal.Code,
+	}
+	for _, no := range refusal.OrderNos {
+		doc.OrderNos = append(doc.OrderNos, no.String())
+	}
+	if len(doc.OrderNos) > 0 {
+		doc.OrderNo = doc.OrderNos[0]
+	}
+	body, err := json.Marshal(&doc)
+	if err != nil { // strings and an int cannot fail
+		panic(err)
+	}
+	return body
+}
+
+// detail is what may be said of an error. An outage's detail names our own
+// parts and addresses; it belongs in the log.
+func detail(refusal *seckill.Error) string {
+	if refusal.Code == seckill.CodeBusy {
+		return ""
+	}
+	return refusal.Detail
+}

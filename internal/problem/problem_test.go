@@ -1,0 +1,152 @@
+package problem
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"seckill"
+)
+
+func decode(t *testing.T, body []byte) Document {
+	t.Helper()
+	var doc Document
+	if err := json.Unmarshal(body, &doc); err != nil {
+		t.Fatalf("problem document %s: %v", body, err)
+	}
+	return doc
+}
+
+func TestEveryCodeHasADocumentInBothLanguages(t *testing.T) {
+	for _, code := range seckill.Codes() {
+		for _, lang := range []seckill.Lang{seckill.English, seckill.Chinese} {
+			status, body := Of(&seckill.Error{Code: code}, lang)
+			doc := decode(t, body)
+			want := Document{
+				Type: "urn:seckill:" + string(code), Title: code.Text(lang),
+				Status: code.Status(), Code: code,
+			}
+			if status != code.Status() || fmt.Sprint(doc) != fmt.Sprint(want) {
+				t.Errorf("%s in %s: %d %+v, want %+v", code, lang, status, doc, want)
+			}
+		}
+	}
+}
+
+func TestDetailReachesTheDeveloperThroughWrapping(t *testing.T) {
+	err := fmt.Errorf("create product: %w", seckill.Errorf(seckill.CodeBadRequest, "stock must be a number"))
+	status, body := Of(err, seckill.English)
+	if doc := decode(t, body); status != 400 || doc.Detail != "stock must be a number" {
+		t.Errorf("got %d %+v", status, doc)
+	}
+}
+
+func TestAnOutageIsBusyAndSaysNothingOfOurParts(t *testing.T) {
+	for _, err := range []error{
+		errors.New("dial tcp 10.0.0.7:3306: refused"),
+		seckill.Errorf(seckill.CodeBusy, "reserve: %w", errors.New("dial tcp 10.0.0.7:3306: refused")),
+		&seckill.Error{Code: "unheard_of"},
+	} {
+		status, body := Of(err, seckill.English)
+		doc := decode(t, body)
+		if status != 503 || doc.Code != seckill.CodeBusy || doc.Detail != "" {
+			t.Errorf("%v: got %d %+v", err, status, doc)
+		}
+	}
+}
+
+func TestAlreadyPurchasedNamesTheNewestAndAllOrders(t *testing.T) {
+	newest := seckill.NewOrderNo(time.UnixMilli(2_000_000), 7, 2)
+	older := seckill.NewOrderNo(time.UnixMilli(1_000_000), 7, 1)
+	_, body := Of(&seckill.Error{
+		Code: seckill.CodeAlreadyPurchased, OrderNos: []seckill.OrderNo{newest, older},
+	}, seckill.Chinese)
+	doc := decode(t, body)
+	if doc.OrderNo != newest.String() || len(doc.OrderNos) != 2 || doc.OrderNos[1] != older.String() {
+		t.Errorf("got %+v", doc)
+	}
+}
+
+func TestWriteSetsTheHeaders(t *testing.T) {
+	w := httptest.NewRecorder()
+	Write(w, &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: 3}, seckill.Chinese)
+	for name, want := range map[string]string{
+		"Content-Type": ContentType, "Content-Language": "zh", "Retry-After": "3",
+		"Vary": "Accept-Language", "Cache-Control": "no-store",
+	} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	w = httptest.NewRecorder()
+	WriteStatus(w, 405, seckill.Errorf(seckill.CodeBadRequest, "method"), seckill.English)
+	if doc := decode(t, w.Body.Bytes()); w.Code != 405 || doc.Status != 405 || doc.Code != seckill.CodeBadRequest {
+		t.Errorf("got %d %+v", w.Code, doc)
+	}
+}
+
+func TestLanguageFollowsTheHeader(t *testing.T) {
+	for header, want := range map[string]seckill.Lang{
+		"":                                    seckill.English,
+		"en":                                  seckill.English,
+		"zh":                                  seckill.Chinese,
+		"ZH-cn":                               seckill.Chinese,
+		"zh-CN,zh;q=0.9,en;q=0.8":             seckill.Chinese,
+		"en-US,en;q=0.9,zh-CN;q=0.8,zh;q=0.7": seckill.English,
+		"en;q=0.5, zh;q=0.6":                  seckill.Chinese,
+		"en;q=0.5,zh;q=0.5":                   seckill.English,
+		"zh;q=0.5,en;q=0.5":                   seckill.Chinese,
+		"fr, de;q=0.9":                        seckill.English,
+		"fr, zh;q=0.1":                        seckill.Chinese,
+		"zh;q=0":                              seckill.English,
+		"en;q=0, *":                           seckill.Chinese,
+		"*":                                   seckill.English,
+		"*, zh;q=0.5":                         seckill.English,
+		"zh;q=0,en;q=0":                       seckill.English,
+		"zhuang":                              seckill.English,
+		"zh;q=1.5":                            seckill.English,
+		"zh;q=abc":                            seckill.English,
+		"zh;q=":                               seckill.English,
+		"zh;level=1":                          seckill.English,
+		" zh-Hant ; q=0.700 , en ; q=0.6":     seckill.Chinese,
+		",,,;;;q=,zh":                         seckill.Chinese,
+		"en;q=0.001,zh;q=0.002":               seckill.Chinese,
+		"zh-TW;q=0.3,en;q=0.4,zh-CN;q=0.9":    seckill.Chinese,
+		"en-GB;q=1.000,zh;q=1.001":            seckill.English,
+		"x-klingon;q=0.9, zh;q=0.2, *;q=0.1":  seckill.Chinese,
+		"ja,en-AU;q=0.2,zh;q=0.1,*;q=0.9":     seckill.English,
+		"zh\x00":                              seckill.English,
+		"zh-CN,zh-TW;q=0.9,en;q=1":            seckill.Chinese,
+	} {
+		if got := Language(header); got != want {
+			t.Errorf("Language(%q) = %s, want %s", header, got, want)
+		}
+		if got := Language([]byte(header)); got != want {
+			t.Errorf("Language of bytes %q = %s, want %s", header, got, want)
+		}
+	}
+}
+
+func TestTheCrowdsRefusalsDoNotAllocate(t *testing.T) {
+	header, raw := "zh-CN,zh;q=0.9,en;q=0.8", []byte("en-US,en;q=0.9")
+	if n := testing.AllocsPerRun(100, func() {
+		Language(header)
+		Language(raw)
+		Plain(seckill.CodeSoldOut, seckill.Chinese)
+	}); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+func FuzzLanguage(f *testing.F) {
+	f.Add("zh-CN,zh;q=0.9,en;q=0.8")
+	f.Add("*;q=0.1, ,;")
+	f.Fuzz(func(t *testing.T, header string) {
+		if Language(header) != Language([]byte(header)) {
+			t.Errorf("%q differs as bytes", header)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+// Package stats has what the engine tells an operator about a sale: its
+// figures at a glance, and the report of a reconciliation.
+package stats
+
+// Stats are a product's figures. Ledger, Fallback and Store count units.
+type Stats struct {
+	ProductID uint32 `json:"product_id"`
+	State     string `json:"state"`
+	Epoch     uint64 `json:"epoch"`
+	Offered   int64  `json:"offered"`
+	// Ledger.Reserved is the units of live reservations: queued, pending and
+	// paid.
+	Ledger   Units `json:"ledger"`
+	Fallback Units `json:"fallback"`
+	Store    Store `json:"store"`
+	Queue    Queue `json:"queue"`
+	// Requests counts this instance's answers: "accepted", and one per code.
+	Requests map[string]int64 `json:"requests"`
+}
+
+// Units are free and taken units.
+type Units struct {
+	Available int64 `json:"available"`
+	Reserved  int64 `json:"reserved"`
+}
+
+// Store is the product's units in the store, by the state of their orders.
+type Store struct {
+	Stock     int64 `json:"stock"`
+	Pending   int64 `json:"pending"`
+	Paid      int64 `json:"paid"`
+	Cancelled int64 `json:"cancelled"`
+	Failed    int64 `json:"failed"`
+	Refunded  int64 `json:"refunded"`
+}
+
+// Queue is what waits for the worker.
+type Queue struct {
+	Depth    int64 `json:"depth"` // reservations, parked ones included
+	OldestMS int64 `json:"oldest_ms"`
+}
+
+// Accepted is the key in Requests of claims that were answered 202.
+const Accepted = "accepted"

@@ -1,0 +1,112 @@
+package wire
+
+import (
+	"seckill"
+	"seckill/internal/store"
+)
+
+// Order is an order as its buyer sees it.
+type Order struct {
+	OrderNo     string `json:"order_no"`
+	ProductID   uint32 `json:"product_id"`
+	ProductName string `json:"product_name"`
+	Quantity    int    `json:"quantity"`
+	AmountCents int64  `json:"amount_cents"`
+	Currency    string `json:"currency"`
+	Ref         string `json:"ref"`
+	Status      string `json:"status"`
+	Reason      string `json:"reason"`
+	CreatedAt   Time   `json:"created_at"`
+	PayBefore   Time   `json:"pay_before"` // null until it is confirmed
+}
+
+// OrderOf is the order for its buyer.
+func OrderOf(o *seckill.Order) Order {
+	return Order{
+		OrderNo: o.OrderNo.String(), ProductID: o.ProductID, ProductName: o.ProductName,
+		Quantity: o.Quantity, AmountCents: o.AmountCents(), Currency: o.Currency, Ref: o.Ref,
+		Status: o.Status.String(), Reason: o.Reason,
+		CreatedAt: Time(o.CreatedAt), PayBefore: Time(o.PayBefore),
+	}
+}
+
+// AdminOrder is an order as the operator sees it.
+type AdminOrder struct {
+	Order
+	Buyer      string `json:"buyer"`
+	LimitGroup uint32 `json:"limit_group"`
+	PriceCents int64  `json:"price_cents"`
+	Key        string `json:"key"` // the idempotency key, "" for none
+	PaidAt     Time   `json:"paid_at"`
+	ClosedAt   Time   `json:"closed_at"` // cancelled, failed or refunded
+	Epoch      uint64 `json:"epoch"`
+	Shard      int    `json:"shard"`
+}
+
+// AdminOrderOf is the order for the operator.
+func AdminOrderOf(o *seckill.Order) AdminOrder {
+	return AdminOrder{
+		Order: OrderOf(o), Buyer: o.Buyer, LimitGroup: o.Group, PriceCents: o.PriceCents,
+		Key: o.Key, PaidAt: Time(o.PaidAt), ClosedAt: Time(o.ClosedAt), Epoch: o.Epoch, Shard: o.Shard,
+	}
+}
+
+// OrderStory is an order with all that happened to it.
+type OrderStory struct {
+	AdminOrder
+	Story []StoryLine `json:"story"`
+}
+
+// StoryLine is one thing that happened to an order.
+type StoryLine struct {
+	At   Time   `json:"at"`
+	Kind string `json:"kind"` // event, payment, letter or stock
+	What string `json:"what"`
+}
+
+// StoryLineOf is the line on the wire.
+func StoryLineOf(line *store.StoryLine) StoryLine {
+	return StoryLine{At: Time(line.At), Kind: line.Kind, What: line.What}
+}
+
+// QueuedOrder is the order that an item will become: promised, not confirmed.
+func QueuedOrder(item *store.Item, reason string) seckill.Order {
+	return seckill.Order{
+		OrderNo: item.Claim.OrderNo, Buyer: item.Claim.Buyer, ProductID: item.ProductID,
+		Group: item.Group, ProductName: item.Name, PriceCents: item.PriceCents,
+		Currency: item.Currency, Quantity: item.Claim.Quantity, Ref: item.Claim.Ref,
+		Key: item.Claim.Key, Status: seckill.OrderQueued, Reason: reason,
+		CreatedAt: item.At, Epoch: item.Epoch, Shard: item.Shard,
+	}
+}
+
+// Letter is a claim on the retry ladder.
+type Letter struct {
+	ID         int64  `json:"id"`
+	OrderNo    string `json:"order_no"`
+	ProductID  uint32 `json:"product_id"`
+	Buyer      string `json:"buyer"`
+	Quantity   int    `json:"quantity"`
+	Ref        string `json:"ref"`
+	State      string `json:"state"` // parked or dead
+	Attempts   int    `json:"attempts"`
+	Reason     string `json:"reason"`
+	ReservedAt Time   `json:"reserved_at"`
+	NextAt     Time   `json:"next_at"`
+	CreatedAt  Time   `json:"created_at"`
+	DeadAt     Time   `json:"dead_at"` // null while parked
+}
+
+// LetterOf is the letter on the wire. A dead letter has no next try.
+func LetterOf(l *store.Letter) Letter {
+	letter := Letter{
+		ID: l.ID, OrderNo: l.Item.Claim.OrderNo.String(), ProductID: l.Item.ProductID,
+		Buyer: l.Item.Claim.Buyer, Quantity: l.Item.Claim.Quantity, Ref: l.Item.Claim.Ref,
+		State: "parked", Attempts: l.Attempts, Reason: l.Reason, ReservedAt: Time(l.Item.At),
+		NextAt: Time(l.NextAt), CreatedAt: Time(l.CreatedAt),
+	}
+	if l.Dead {
+		letter.State, letter.NextAt, letter.DeadAt = "dead", Time{}, Time(l.DeadAt)
+	}
+	return letter
+}

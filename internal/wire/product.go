@@ -1,0 +1,92 @@
+package wire
+
+import (
+	"time"
+
+	"seckill"
+)
+
+// Product is a product as a shopper sees it.
+type Product struct {
+	ID           uint32         `json:"id"`
+	Ref          string         `json:"ref"`
+	Name         string         `json:"name"`
+	PriceCents   int64          `json:"price_cents"`
+	Currency     string         `json:"currency"`
+	PerUserLimit int            `json:"per_user_limit"`
+	StartsAt     Time           `json:"starts_at"`
+	EndsAt       Time           `json:"ends_at"`
+	Status       seckill.Status `json:"status"`
+	NowMS        int64          `json:"now_ms"`
+	// TokenRequired says that a purchase needs a token from the challenge.
+	TokenRequired bool `json:"token_required"`
+	// PaymentProviders are the names that an order's payment accepts.
+	PaymentProviders []string `json:"payment_providers"`
+}
+
+// ShopTerms is what every product of one server has in common on the wire.
+type ShopTerms struct {
+	TokenRequired    bool
+	PaymentProviders []string
+}
+
+// ProductOf is the product at an instant. soldOut is the ledger's word, or the
+// sold-out flag's.
+func ProductOf(p *seckill.Product, now time.Time, soldOut bool, terms ShopTerms) Product {
+	return Product{
+		ID: p.ID, Ref: p.Ref, Name: p.Name, PriceCents: p.PriceCents, Currency: p.Currency,
+		PerUserLimit: p.PerUserLimit, StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt),
+		Status: p.Status(now, soldOut), NowMS: now.UnixMilli(),
+		TokenRequired: terms.TokenRequired, PaymentProviders: notNil(terms.PaymentProviders),
+	}
+}
+
+// AdminProduct is a product as the operator sees it.
+type AdminProduct struct {
+	ID            uint32           `json:"id"`
+	Ref           string           `json:"ref"`
+	Name          string           `json:"name"`
+	PriceCents    int64            `json:"price_cents"`
+	Currency      string           `json:"currency"`
+	Stock         int64            `json:"stock"`   // what the store has unsold
+	Offered       int64            `json:"offered"` // the initial stock plus operator changes
+	PerUserLimit  int              `json:"per_user_limit"`
+	LimitGroup    uint32           `json:"limit_group"`
+	StartsAt      Time             `json:"starts_at"`
+	EndsAt        Time             `json:"ends_at"`
+	Shards        int              `json:"shards"`
+	Strategy      seckill.Strategy `json:"strategy"`
+	FallbackShare float64          `json:"fallback_share"`
+	State         string           `json:"state"` // open, paused or ended
+	Epoch         uint64           `json:"epoch"`
+	Version       uint64           `json:"version"`
+	Rebuilding    bool             `json:"rebuilding"`
+	CreatedAt     Time             `json:"created_at"`
+}
+
+// AdminProductOf is the product for the operator.
+func AdminProductOf(p *seckill.Product) AdminProduct {
+	return AdminProduct{
+		ID: p.ID, Ref: p.Ref, Name: p.Name, PriceCents: p.PriceCents, Currency: p.Currency,
+		Stock: p.Stock, Offered: p.Offered, PerUserLimit: p.PerUserLimit, LimitGroup: p.Group,
+		StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt), Shards: p.Shards,
+		Strategy: p.Strategy, FallbackShare: p.FallbackShare, State: p.State.String(),
+		Epoch: p.Epoch, Version: p.Version, Rebuilding: p.Rebuilding, CreatedAt: Time(p.CreatedAt),
+	}
+}
+
+// List makes the wire shapes of many; never nil, so that it is [] in JSON.
+func List[D, W any](domain []D, of func(*D) W) []W {
+	list := make([]W, len(domain))
+	for i := range domain {
+		list[i] = of(&domain[i])
+	}
+	return list
+}
+
+func notNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
