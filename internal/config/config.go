@@ -1,0 +1,218 @@
+// Package config is the engine's typed configuration: a YAML file, over it the
+// environment, over it flags. It is strict: an unknown key, a value of the
+// wrong type and a value out of range are errors, and all of them are reported
+// at once, because a sale that starts in a minute leaves no time to find them
+// one by one.
+//
+// A key exists only where it does something in this build.
+package config
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Config is everything that can be set. Each field is one row of the table in
+// key.go, which gives it its name, its range and its description.
+type Config struct {
+	DataDir   string
+	Shop      Shop
+	Admin     Admin
+	Auth      Auth
+	Token     Token
+	Challenge Challenge
+	Page      Page
+	Limit     Limit
+	Purchase  Purchase
+	Ledger    Ledger
+	Queue     Queue
+	Store     Store
+	Worker    Worker
+	Order     Order
+	Payment   Payment
+	Preheat   Preheat
+	Reconcile Reconcile
+	Alert     Alert
+	Log       Log
+}
+
+// Shop is the public side.
+type Shop struct {
+	Listen    string
+	PublicURL string
+}
+
+// Admin is the operator's side.
+type Admin struct {
+	Listen string
+	Token  Secret
+	Pprof  bool
+}
+
+// Auth is how buyers prove who they are.
+type Auth struct {
+	JWTSecret Secret
+}
+
+// Token is the purchase token.
+type Token struct {
+	Secret   Secret
+	Required bool
+}
+
+// Challenge is what a buyer solves for a purchase token.
+type Challenge struct {
+	Kind string
+}
+
+// Page is the shop page.
+type Page struct {
+	Title string
+}
+
+// Limit is requests per second; 0 is off.
+type Limit struct {
+	BuyerPerSecond   int
+	IPPerSecond      int
+	ProductPerSecond int
+}
+
+// Purchase is stage ③: claims gather in a bounded queue and leave in batches.
+type Purchase struct {
+	QueueSize int
+	MaxBatch  int
+	Timeout   time.Duration
+}
+
+// Ledger chooses the ledger.
+type Ledger struct {
+	Kind string
+}
+
+// Queue chooses the queue.
+type Queue struct {
+	Kind string
+}
+
+// Store chooses the store. Read it through Config.StoreDSN.
+type Store struct {
+	DSN string
+}
+
+// Worker is stage ⑦.
+type Worker struct {
+	RatePerSecond int
+	BatchSize     int
+	BatchWait     time.Duration
+	RetryDelays   []time.Duration
+	DiscardAfter  time.Duration
+}
+
+// Order is the life of an order.
+type Order struct {
+	ExpireAfter time.Duration
+}
+
+// Payment is money.
+type Payment struct {
+	SandboxSecret Secret
+}
+
+// Preheat is when stock goes to the ledger by itself.
+type Preheat struct {
+	Lead time.Duration
+}
+
+// Reconcile is the regular count.
+type Reconcile struct {
+	Every    time.Duration // 0 is off
+	Repair   string
+	Deadline time.Duration
+}
+
+// RepairSafe is the reconcile.repair that mends what has one safe direction.
+const RepairSafe = "safe"
+
+// Alert is whom to tell.
+type Alert struct {
+	WebhookURL string
+}
+
+// Log is how the log looks.
+type Log struct {
+	Format string
+	Level  string
+}
+
+// Default is the embedded engine, alone on loopback.
+func Default() *Config {
+	return &Config{
+		DataDir:   "./data",
+		Shop:      Shop{Listen: "127.0.0.1:8080"},
+		Admin:     Admin{Listen: "127.0.0.1:8081"},
+		Challenge: Challenge{Kind: "none"},
+		// A batch leaves when the one before it is committed, so the queue is a
+		// few commits deep: beyond that a claim waits longer than its shopper.
+		Purchase:  Purchase{QueueSize: 8192, MaxBatch: 512, Timeout: 2 * time.Second},
+		Ledger:    Ledger{Kind: "memory"},
+		Queue:     Queue{Kind: "outbox"},
+		Worker:    Worker{BatchSize: 500, BatchWait: 10 * time.Millisecond, RetryDelays: ladder(), DiscardAfter: 24 * time.Hour},
+		Order:     Order{ExpireAfter: 30 * time.Minute},
+		Preheat:   Preheat{Lead: 10 * time.Minute},
+		Reconcile: Reconcile{Every: 5 * time.Minute, Repair: "off", Deadline: 30 * time.Second},
+		Log:       Log{Format: "text", Level: "info"},
+	}
+}
+
+// ladder is the designed retry ladder: 10 s, 30 s, every minute from 1 to 10,
+// 20 min, 30 min, 1 h, 2 h; 16 tries.
+func ladder() []time.Duration {
+	delays := []time.Duration{10 * time.Second, 30 * time.Second}
+	for minutes := range 10 {
+		delays = append(delays, time.Duration(minutes+1)*time.Minute)
+	}
+	return append(delays, 20*time.Minute, 30*time.Minute, time.Hour, 2*time.Hour)
+}
+
+// sqliteScheme begins the only DSN that this build has an adapter for.
+const sqliteScheme = "sqlite:"
+
+// StoreDSN is where the store is; unset, a SQLite file in the data directory.
+func (c *Config) StoreDSN() string {
+	if c.Store.DSN != "" {
+		return c.Store.DSN
+	}
+	return sqliteScheme + filepath.Join(c.DataDir, "seckill.db")
+}
+
+// StorePath is the file of a SQLite store.
+func (c *Config) StorePath() string {
+	return strings.TrimPrefix(c.StoreDSN(), sqliteScheme)
+}
+
+// URL is the shop's address for links that shoppers follow, without a slash at
+// the end. Unset, it is derived from the address that the listener really got.
+func (s Shop) URL(bound string) string {
+	if s.PublicURL != "" {
+		return strings.TrimRight(s.PublicURL, "/")
+	}
+	return localURL(bound)
+}
+
+// URL is the operator API's address as this machine reaches it.
+func (a Admin) URL(bound string) string { return localURL(bound) }
+
+// localURL turns a listen address into one that can be dialled: a listener on
+// every interface is reached over loopback.
+func localURL(bound string) string {
+	host, port, err := net.SplitHostPort(bound)
+	if err != nil {
+		return "http://" + bound
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}

@@ -1,0 +1,66 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Description is one key, for people.
+type Description struct {
+	Key     string
+	Env     string
+	Type    string
+	Default string
+	Allowed string
+	Doc     string
+}
+
+// Describe lists every key in the order of the table.
+func Describe() []Description {
+	keys := Default().keys()
+	list := make([]Description, len(keys))
+	for i, k := range keys {
+		text := fmt.Sprint(k.value())
+		if delays, ok := k.value().([]string); ok {
+			text = strings.Join(delays, ",")
+		}
+		list[i] = Description{Key: k.name, Env: k.env(), Type: k.typeName(), Default: text, Allowed: k.rule.words, Doc: k.doc}
+	}
+	return list
+}
+
+const markdownHead = `# Configuration
+
+<!-- Generated from internal/config by: go test ./internal/config -update -->
+
+A YAML file (` + "`--config FILE`" + `), over it the environment, over it flags (` + "`--set KEY=VALUE`" + `).
+Without any of them the engine runs alone, embedded, on loopback.
+
+- A key ` + "`a.b`" + ` is section ` + "`a:`" + ` with key ` + "`b:`" + ` in the file, and ` + "`SECKILL_A_B`" + ` in the environment. A variable that is empty counts as not set.
+- Unknown keys, unknown ` + "`SECKILL_`" + ` variables and values out of range are errors. All are reported at once.
+- Durations have a unit: ` + "`500ms`, `30s`, `10m`, `2h`" + `. A list is a YAML list, or text with commas.
+- A secret that is not set is generated at the first start and kept under ` + "`data_dir/secrets`" + ` with mode 0600. Secrets are never printed.
+- ` + "`seckill config check`" + ` checks, ` + "`seckill config print`" + ` shows what is in force.
+
+| key | environment | type | default | allowed | meaning |
+|---|---|---|---|---|---|
+`
+
+// WriteMarkdown writes docs/configuration.md.
+func WriteMarkdown(w io.Writer) error {
+	var page strings.Builder
+	page.WriteString(markdownHead)
+	for _, d := range Describe() {
+		fmt.Fprintf(&page, "| `%s` | `%s` | %s | %s | %s | %s |\n", d.Key, d.Env, d.Type, code(d.Default), d.Allowed, d.Doc)
+	}
+	_, err := io.WriteString(w, page.String())
+	return err
+}
+
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}

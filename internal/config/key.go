@@ -1,0 +1,212 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// key is one configurable value: the single place that knows its name, where
+// it is kept, what it may be and what it means. Loading, checking, printing
+// and the documentation all walk the same table.
+type key struct {
+	name  string
+	field any // *string, *int, *bool, *time.Duration, *[]time.Duration or *Secret
+	rule  rule
+	doc   string
+}
+
+// Bounds that more than one key shares.
+const (
+	day          = 24 * time.Hour
+	maxPerSecond = 10_000_000
+)
+
+// keys is the table, in the order in which a reader wants to see it.
+func (c *Config) keys() []key {
+	return []key{
+		{"data_dir", &c.DataDir, directory(), "Directory of the embedded journal, the embedded store and generated secrets."},
+
+		{"shop.listen", &c.Shop.Listen, listenAddress(), "Address of the public shop API and page. Port 0 takes any free port."},
+		{"shop.public_url", &c.Shop.PublicURL, optionalURL(), "Address at which shoppers reach the shop, for pay links. Empty: derived from shop.listen."},
+		{"admin.listen", &c.Admin.Listen, listenAddress(), "Address of the operator API, metrics and health. Keep it off the public network."},
+		{"admin.token", &c.Admin.Token, bearerSecret(), "Bearer token of the operator API."},
+		{"admin.pprof", &c.Admin.Pprof, anything(), "Serve Go profiles under /debug/pprof on the operator address."},
+
+		{"auth.jwt_secret", &c.Auth.JWTSecret, secret(), "HS256 key of the buyers' JWTs; `sub` is the buyer."},
+		{"token.secret", &c.Token.Secret, secret(), "Key that signs purchase tokens."},
+		{"token.required", &c.Token.Required, anything(), "Refuse an order that brings no purchase token."},
+		{"challenge.kind", &c.Challenge.Kind, supported("none"), "What a buyer solves to get a purchase token."},
+		{"page.title", &c.Page.Title, line(200), "Title of the shop page. Empty: the page's own."},
+
+		{"limit.buyer_per_second", &c.Limit.BuyerPerSecond, between(0, maxPerSecond), "Purchase requests a second per buyer; 0 is off."},
+		{"limit.ip_per_second", &c.Limit.IPPerSecond, between(0, maxPerSecond), "Purchase requests a second per client address; 0 is off."},
+		{"limit.product_per_second", &c.Limit.ProductPerSecond, between(0, maxPerSecond), "Purchase requests a second per product; 0 is off."},
+
+		{"purchase.queue_size", &c.Purchase.QueueSize, between(1, 1_000_000), "Claims that may wait for the ledger; beyond it the answer is `too_hot`."},
+		{"purchase.max_batch", &c.Purchase.MaxBatch, between(1, 10_000), "Most claims in one ledger step."},
+		{"purchase.timeout", &c.Purchase.Timeout, lasting(10*time.Millisecond, time.Minute), "Longest that a shopper waits for the ledger; then the answer is `busy`."},
+
+		{"ledger.kind", &c.Ledger.Kind, supported("memory"), "Which ledger decides purchases."},
+		{"queue.kind", &c.Queue.Kind, supported("outbox"), "Which queue carries orders to the worker; `outbox` is the ledger's own."},
+		{"store.dsn", &c.Store.DSN, sqliteDSN(), "Where the store is: `sqlite:PATH`. Empty: `seckill.db` in data_dir."},
+
+		{"worker.rate_per_second", &c.Worker.RatePerSecond, between(0, maxPerSecond), "Orders written a second; 0 is as fast as the store."},
+		{"worker.batch_size", &c.Worker.BatchSize, between(1, 10_000), "Most orders in one store transaction."},
+		{"worker.batch_wait", &c.Worker.BatchWait, lasting(0, 10*time.Second), "Longest that an order waits for others to join its batch."},
+		{"worker.retry_delays", &c.Worker.RetryDelays, ladderOf(1, 64, 10*time.Millisecond, 7*day), "Waits between the tries of an order that cannot be written; after the last it is a dead letter."},
+		{"worker.discard_after", &c.Worker.DiscardAfter, lasting(100*time.Millisecond, 30*day), "Age at which a dead letter is discarded: the order fails and its unit returns."},
+
+		{"order.expire_after", &c.Order.ExpireAfter, lasting(100*time.Millisecond, 30*day), "Time to pay, from the confirmation of the order."},
+		{"payment.sandbox_secret", &c.Payment.SandboxSecret, secret(), "HMAC key of the sandbox payment provider's callbacks."},
+		{"preheat.lead", &c.Preheat.Lead, lasting(0, 7*day), "How long before its start a sale is preheated by itself."},
+
+		{"reconcile.every", &c.Reconcile.Every, offOrLasting(time.Second, 7*day), "Interval of the regular reconciliation; 0 is off."},
+		{"reconcile.repair", &c.Reconcile.Repair, oneOf("off", RepairSafe), "Whether the regular reconciliation mends what has one safe direction."},
+		{"reconcile.deadline", &c.Reconcile.Deadline, lasting(100*time.Millisecond, 10*time.Minute), "Longest that a reconciliation waits for the queue; then it cannot tell."},
+
+		{"alert.webhook_url", &c.Alert.WebhookURL, optionalURL(), "Where alerts are posted. Empty: only the log."},
+		{"log.format", &c.Log.Format, oneOf("text", "json"), "Form of the log."},
+		{"log.level", &c.Log.Level, oneOf("debug", "info", "warn", "error"), "Least severity that is logged."},
+	}
+}
+
+// envPrefix begins every variable that belongs to the engine.
+const envPrefix = "SECKILL_"
+
+// env is the key's variable. Dots and underscores both become underscores, so
+// a variable is read by looking for the key that it is the name of, never by
+// splitting it.
+func (k key) env() string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
+}
+
+// set parses a value of a YAML file, or the text of a variable or flag.
+func (k key) set(value any) error {
+	text, isText := value.(string)
+	switch field := k.field.(type) {
+	case *string:
+		if !isText {
+			return fmt.Errorf("must be text: put quotes around it")
+		}
+		*field = text
+	case *Secret:
+		// A number would lose its leading zeros, and must not be echoed.
+		if !isText {
+			return fmt.Errorf("must be text: put quotes around it")
+		}
+		*field = NewSecret(text)
+	case *int:
+		n, err := strconv.Atoi(fmt.Sprint(value))
+		if err != nil {
+			return fmt.Errorf("must be a whole number, not %q", fmt.Sprint(value))
+		}
+		*field = n
+	case *bool:
+		b, err := strconv.ParseBool(fmt.Sprint(value))
+		if err != nil {
+			return fmt.Errorf("must be true or false, not %q", fmt.Sprint(value))
+		}
+		*field = b
+	case *time.Duration:
+		d, err := parseDuration(value)
+		if err != nil {
+			return err
+		}
+		*field = d
+	case *[]time.Duration:
+		list, err := parseDurations(value)
+		if err != nil {
+			return err
+		}
+		*field = list
+	default:
+		panic(fmt.Sprintf("config: key %s has a field of type %T", k.name, k.field))
+	}
+	return nil
+}
+
+func parseDuration(value any) (time.Duration, error) {
+	d, err := time.ParseDuration(fmt.Sprint(value))
+	if err != nil {
+		return 0, fmt.Errorf("must be a duration with its unit, such as 500ms, 30s, 10m or 2h, not %q", fmt.Sprint(value))
+	}
+	return d, nil
+}
+
+// parseDurations reads a YAML list, or text with commas.
+func parseDurations(value any) ([]time.Duration, error) {
+	var items []any
+	switch value := value.(type) {
+	case []any:
+		items = value
+	case string:
+		for item := range strings.SplitSeq(value, ",") {
+			items = append(items, strings.TrimSpace(item))
+		}
+	default:
+		return nil, fmt.Errorf("must be a list of durations, such as 10s,30s,1m")
+	}
+	list := make([]time.Duration, len(items))
+	for i, item := range items {
+		d, err := parseDuration(item)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d: %w", i+1, err)
+		}
+		list[i] = d
+	}
+	return list, nil
+}
+
+// value is the field as it is printed: plain for YAML, secrets masked.
+func (k key) value() any {
+	switch field := k.field.(type) {
+	case *string:
+		return *field
+	case *int:
+		return *field
+	case *bool:
+		return *field
+	case *Secret:
+		return field.String()
+	case *time.Duration:
+		return shortDuration(*field)
+	case *[]time.Duration:
+		list := make([]string, len(*field))
+		for i, d := range *field {
+			list[i] = shortDuration(d)
+		}
+		return list
+	}
+	panic(fmt.Sprintf("config: key %s has a field of type %T", k.name, k.field))
+}
+
+// typeName is the type in the words of the documentation.
+func (k key) typeName() string {
+	switch k.field.(type) {
+	case *int:
+		return "number"
+	case *bool:
+		return "bool"
+	case *Secret:
+		return "secret"
+	case *time.Duration:
+		return "duration"
+	case *[]time.Duration:
+		return "durations"
+	}
+	return "text"
+}
+
+// shortDuration drops the zero units that time.Duration prints: 30m, not 30m0s.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

@@ -1,0 +1,181 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/v2"
+
+	"seckill/internal/fault"
+)
+
+// Sources is where a configuration comes from, weakest first.
+type Sources struct {
+	File    string    // path of a YAML file; "" for none
+	Environ []string  // as os.Environ gives it; other programs' variables are ignored
+	Flags   []Setting // the last one of a key wins
+}
+
+// Setting is one key set by a flag. Flag is what the person typed, for the
+// error message, such as "--shop-listen".
+type Setting struct {
+	Flag, Key, Value string
+}
+
+// Load reads the sources over the defaults and checks the result. The error
+// names everything that is wrong, one line each.
+func Load(from Sources) (*Config, error) {
+	cfg := Default()
+	loading := loading{keys: cfg.keys()}
+	if from.File != "" {
+		loading.file(from.File)
+	}
+	loading.environ(from.Environ)
+	loading.flags(from.Flags)
+	if err := errors.Join(errors.Join(loading.errs...), cfg.Check()); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+// Check reports every value that is out of range or not in this build.
+func (c *Config) Check() error {
+	var errs []error
+	for _, k := range c.keys() {
+		if err := k.rule.check(k.field); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", k.name, err))
+		}
+	}
+	if c.Shop.Listen == c.Admin.Listen && !hasPortZero(c.Shop.Listen) {
+		errs = append(errs, fmt.Errorf("admin.listen: must not be shop.listen (%s): the operator API never shares the public port", c.Shop.Listen))
+	}
+	if c.Purchase.MaxBatch > c.Purchase.QueueSize {
+		errs = append(errs, fmt.Errorf("purchase.max_batch: must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch))
+	}
+	return errors.Join(errs...)
+}
+
+func hasPortZero(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	return err == nil && strings.Trim(port, "0") == ""
+}
+
+// loading gathers errors while one source after the other is laid over the
+// defaults.
+type loading struct {
+	keys []key
+	errs []error
+}
+
+func (l *loading) errorf(format string, args ...any) {
+	l.errs = append(l.errs, fmt.Errorf(format, args...))
+}
+
+func (l *loading) file(path string) {
+	k := koanf.New(".")
+	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
+		l.errorf("read %s: %w", path, err)
+		return
+	}
+	values := map[string]any{}
+	l.flatten(path, "", k.Raw(), values)
+	l.apply(values, func(name string) string { return path + ": " + name })
+}
+
+// flatten turns nested sections into dotted keys. A key that is written with a
+// dot is refused: beside its section it would leave open which one counts.
+func (l *loading) flatten(path, section string, nested map[string]any, flat map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(nested)) {
+		value, full := nested[name], section+name
+		inner, isSection := value.(map[string]any)
+		switch {
+		case strings.Contains(name, "."):
+			l.errorf("%s: %s: write sections as nested keys, without dots", path, full)
+		case isSection && !l.isKey(full):
+			l.flatten(path, full+".", inner, flat)
+		case value == nil && l.isSection(full): // a section whose lines are all comments
+		case value == nil && l.isKey(full):
+			l.errorf("%s: %s: has no value", path, full)
+		case l.isSection(full):
+			l.errorf("%s: %s: is a section: its keys go below it", path, full)
+		default:
+			flat[full] = value
+		}
+	}
+}
+
+// environ reads SECKILL_ variables. An empty one counts as not set, as
+// container files pass on variables that nobody filled.
+func (l *loading) environ(environ []string) {
+	names := map[string]string{}
+	for _, k := range l.keys {
+		names[k.env()] = k.name
+	}
+	k := koanf.New(".")
+	// Without a delimiter the provider keeps the names whole.
+	provider := env.Provider("", env.Opt{
+		Prefix:      envPrefix,
+		EnvironFunc: func() []string { return environ },
+		TransformFunc: func(name, value string) (string, any) {
+			if name == fault.EnvVar || value == "" {
+				return "", nil
+			}
+			return name, value
+		},
+	})
+	if err := k.Load(provider, nil); err != nil {
+		l.errorf("read environment: %w", err)
+		return
+	}
+	values := map[string]any{}
+	for _, variable := range slices.Sorted(maps.Keys(k.Raw())) {
+		name, known := names[variable]
+		if !known {
+			l.errorf("environment: %s: unknown variable%s", variable, suggest(variable, slices.Collect(maps.Keys(names))))
+			continue
+		}
+		values[name] = k.Raw()[variable]
+	}
+	l.apply(values, func(name string) string { return "environment: " + key{name: name}.env() })
+}
+
+func (l *loading) flags(settings []Setting) {
+	values, flags := map[string]any{}, map[string]string{}
+	for _, s := range settings {
+		values[s.Key], flags[s.Key] = s.Value, s.Flag
+	}
+	l.apply(values, func(name string) string { return flags[name] + ": " + name })
+}
+
+// apply sets one source's values; where says where a value stands.
+func (l *loading) apply(values map[string]any, where func(name string) string) {
+	names := make([]string, len(l.keys))
+	for i, k := range l.keys {
+		names[i] = k.name
+		if value, found := values[k.name]; found {
+			if err := k.set(value); err != nil {
+				l.errorf("%s: %w", where(k.name), err)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(names, name) {
+			l.errorf("%s: unknown key%s", where(name), suggest(name, names))
+		}
+	}
+}
+
+func (l *loading) isKey(name string) bool {
+	return slices.ContainsFunc(l.keys, func(k key) bool { return k.name == name })
+}
+
+func (l *loading) isSection(name string) bool {
+	return slices.ContainsFunc(l.keys, func(k key) bool { return strings.HasPrefix(k.name, name+".") })
+}

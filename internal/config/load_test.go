@@ -1,0 +1,240 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill/internal/config"
+)
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "seckill.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func set(key, value string) config.Setting {
+	return config.Setting{Flag: "--set", Key: key, Value: value}
+}
+
+func TestNothingConfiguredIsTheEmbeddedDefaultOnLoopback(t *testing.T) {
+	cfg, err := config.Load(config.Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Shop.Listen != "127.0.0.1:8080" || cfg.Admin.Listen != "127.0.0.1:8081" {
+		t.Errorf("listens on %s and %s, want loopback", cfg.Shop.Listen, cfg.Admin.Listen)
+	}
+	if got, want := cfg.StoreDSN(), "sqlite:data/seckill.db"; got != want {
+		t.Errorf("StoreDSN = %s, want %s", got, want)
+	}
+	if got := cfg.Worker.RetryDelays; len(got) != 16 || got[0] != 10*time.Second || got[11] != 10*time.Minute || got[15] != 2*time.Hour {
+		t.Errorf("retry ladder = %v, want the 16 designed steps", got)
+	}
+}
+
+func TestFileThenEnvironmentThenFlags(t *testing.T) {
+	file := writeFile(t, `
+data_dir: /from/file
+shop: {listen: "127.0.0.1:1", public_url: "https://file.example"}
+worker:
+  batch_size: 7
+  retry_delays: [1s, 2s]
+limit:
+  # all commented out
+order: {expire_after: 15m}
+token: {required: true}
+reconcile: {repair: off}
+`)
+	cfg, err := config.Load(config.Sources{
+		File: file,
+		Environ: []string{
+			"SECKILL_SHOP_LISTEN=127.0.0.1:2", "SECKILL_WORKER_BATCH_SIZE=8", "SECKILL_DATA_DIR=/from/env",
+			"SECKILL_PAGE_TITLE=", "SECKILL_FAULT=reserve", "SECKILL_ADMIN_PPROF=true", "OTHER_PROGRAM=1", "seckill_lower=1",
+		},
+		Flags: []config.Setting{set("shop.listen", "127.0.0.1:3"), set("shop.listen", "127.0.0.1:4")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Shop.Listen != "127.0.0.1:4" || cfg.Worker.BatchSize != 8 || cfg.DataDir != "/from/env" ||
+		cfg.Shop.PublicURL != "https://file.example" || cfg.Order.ExpireAfter != 15*time.Minute || !cfg.Token.Required || !cfg.Admin.Pprof ||
+		!slices.Equal(cfg.Worker.RetryDelays, []time.Duration{time.Second, 2 * time.Second}) {
+		t.Errorf("sources laid over each other wrongly: %+v", cfg)
+	}
+}
+
+// Every key can be set by its own variable, underscores within the key or not.
+func TestEveryKeyHasItsOwnVariable(t *testing.T) {
+	values := map[string]string{
+		"number": "9", "bool": "true", "secret": "0123456789abcdef", "duration": "1s", "durations": "1s, 2s",
+	}
+	texts := map[string]string{
+		"data_dir": "/d", "shop.listen": ":9", "admin.listen": ":8", "shop.public_url": "http://a", "alert.webhook_url": "http://b",
+		"challenge.kind": "none", "page.title": "t", "ledger.kind": "memory", "queue.kind": "outbox", "store.dsn": "sqlite:/s",
+		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
+	}
+	var environ []string
+	seen := map[string]string{}
+	for _, d := range config.Describe() {
+		if other := seen[d.Env]; other != "" {
+			t.Errorf("%s and %s share %s", other, d.Key, d.Env)
+		}
+		seen[d.Env] = d.Key
+		value := values[d.Type]
+		if d.Type == "text" {
+			value = texts[d.Key]
+		}
+		environ = append(environ, d.Env+"="+value)
+	}
+	cfg, err := config.Load(config.Sources{Environ: environ})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Limit.BuyerPerSecond != 9 || cfg.Auth.JWTSecret.Reveal() != "0123456789abcdef" || cfg.Store.DSN != "sqlite:/s" ||
+		cfg.Reconcile.Repair != config.RepairSafe || len(cfg.Worker.RetryDelays) != 2 || cfg.Purchase.Timeout != time.Second {
+		t.Errorf("variables did not reach their fields: %+v", cfg)
+	}
+}
+
+func TestEachBadValueIsRefusedByName(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	bad := map[string][]string{
+		"data_dir":                 {"", "a\x00b", long},
+		"shop.listen":              {"", "8080", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http", "a b:80", "http://x:80"},
+		"shop.public_url":          {"example.com", "ftp://x", "http://", "http://x/#f", ":"},
+		"admin.listen":             {"", "8081", "127.0.0.1:99999", "127.0.0.1:8080"},
+		"admin.token":              {"short", "0123456789 abcdef", "0123456789abcdé0123", strings.Repeat("x", 1025)},
+		"admin.pprof":              {"", "maybe", "2"},
+		"auth.jwt_secret":          {"fifteen bytes..", long},
+		"token.secret":             {"fifteen bytes..", long},
+		"token.required":           {"yes please", ""},
+		"challenge.kind":           {"", "pow", "image"},
+		"page.title":               {"two\nlines", "\xff", long},
+		"limit.buyer_per_second":   {"-1", "", "x", "1.5", "10000001", "99999999999999999999"},
+		"limit.ip_per_second":      {"-1", "", "10000001"},
+		"limit.product_per_second": {"-1", "", "10000001"},
+		"purchase.queue_size":      {"0", "1000001", "511"},
+		"purchase.max_batch":       {"0", "10001", "8193"},
+		"purchase.timeout":         {"0", "9ms", "61s", "2", ""},
+		"ledger.kind":              {"", "redis", "Memory"},
+		"queue.kind":               {"", "kafka", "rocketmq", "pulsar"},
+		"store.dsn":                {"mysql:u:hunter2@tcp(h:1)/d", "sqlite:", "sqlite::memory:", "sqlite:x?mode=ro", "seckill.db"},
+		"worker.rate_per_second":   {"-1", "10000001"},
+		"worker.batch_size":        {"0", "10001", "many"},
+		"worker.batch_wait":        {"-1ms", "11s", "10"},
+		"worker.retry_delays":      {"", "1s,", "1s,9ms", "1s,169h", "1s;2s", strings.Repeat("1s,", 64) + "1s"},
+		"worker.discard_after":     {"0", "721h"},
+		"order.expire_after":       {"0", "-30m", "721h", "30 minutes"},
+		"payment.sandbox_secret":   {"short"},
+		"preheat.lead":             {"-1s", "169h"},
+		"reconcile.every":          {"-1s", "999ms", "169h"},
+		"reconcile.repair":         {"", "on", "SAFE"},
+		"reconcile.deadline":       {"0", "11m"},
+		"alert.webhook_url":        {"hooks.example/hunter2", "file:///etc/hunter2"},
+		"log.format":               {"", "xml"},
+		"log.level":                {"", "trace"},
+	}
+	for _, d := range config.Describe() {
+		if len(bad[d.Key]) == 0 && d.Key != "" {
+			t.Errorf("no bad value is tested for %s", d.Key)
+		}
+		for _, value := range bad[d.Key] {
+			_, err := config.Load(config.Sources{Flags: []config.Setting{set(d.Key, value)}})
+			// The two purchase bounds limit each other; either name will do.
+			if err == nil || !strings.Contains(err.Error(), d.Key) {
+				t.Errorf("%s = %.40q: error %v does not name the key", d.Key, value, err)
+			} else if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%s: error shows a secret: %v", d.Key, err)
+			}
+		}
+	}
+}
+
+func TestAllErrorsAreReportedAtOnceWithTheNearestName(t *testing.T) {
+	file := writeFile(t, `
+shop:
+  listen: 8080
+  lisen: x
+worker.batch_size: 5
+log: text
+order: {expire_after: 30}
+admin: {token: 1234567890123456}
+purchase: {timeout: null}
+redis: {addrs: ["127.0.0.1:6379"]}
+worker: {retry_delays: 5s, batch_size: {a: 1}}
+`)
+	_, err := config.Load(config.Sources{
+		File:    file,
+		Environ: []string{"SECKILL_WORKER_BACTH_SIZE=5", "SECKILL_KAFKA_BROKERS=x", "SECKILL_PREHEAT_LEAD=soon"},
+		Flags:   []config.Setting{set("limit.buyer_per_secnd", "1"), {Flag: "--shop-listen", Key: "shop.listen", Value: "nowhere"}},
+	})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{
+		file + ": shop.listen: must be text",
+		file + ": shop.lisen: unknown key, did you mean shop.listen?",
+		file + ": worker.batch_size: write sections as nested keys",
+		file + ": log: is a section",
+		file + ": order.expire_after: must be a duration",
+		file + ": admin.token: must be text",
+		file + ": purchase.timeout: has no value",
+		file + ": redis.addrs: unknown key\n",
+		file + ": worker.batch_size: must be a whole number",
+		"SECKILL_WORKER_BACTH_SIZE: unknown variable, did you mean SECKILL_WORKER_BATCH_SIZE?",
+		"SECKILL_KAFKA_BROKERS: unknown variable",
+		"SECKILL_PREHEAT_LEAD: must be a duration",
+		"--set: limit.buyer_per_secnd: unknown key, did you mean limit.buyer_per_second?",
+		"shop.listen: must be HOST:PORT",
+	} {
+		if !strings.Contains(err.Error()+"\n", want) {
+			t.Errorf("error lacks %q", want)
+		}
+	}
+	if strings.Contains(err.Error(), "1234567890123456") {
+		t.Error("error shows a secret")
+	}
+	if t.Failed() {
+		t.Log(err)
+	}
+}
+
+func TestUnreadableFilesAreErrors(t *testing.T) {
+	for name, path := range map[string]string{
+		"missing":   filepath.Join(t.TempDir(), "none.yaml"),
+		"directory": t.TempDir(),
+		"syntax":    writeFile(t, "shop: [\n"),
+		"doubled":   writeFile(t, "data_dir: a\ndata_dir: b\n"),
+		"list":      writeFile(t, "- a\n- b\n"),
+	} {
+		if _, err := config.Load(config.Sources{File: path}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: error %v does not name the file", name, err)
+		}
+	}
+	if _, err := config.Load(config.Sources{File: writeFile(t, "# nothing\n")}); err != nil {
+		t.Errorf("an empty file is no error, got %v", err)
+	}
+}
+
+func TestLinksCanBeFollowed(t *testing.T) {
+	for _, c := range []struct{ public, bound, want string }{
+		{"", "127.0.0.1:8080", "http://127.0.0.1:8080"},
+		{"", "0.0.0.0:8080", "http://127.0.0.1:8080"},
+		{"", "[::]:8080", "http://127.0.0.1:8080"},
+		{"", ":8080", "http://127.0.0.1:8080"},
+		{"", "[::1]:80", "http://[::1]:80"},
+		{"https://shop.example/sale/", ":8080", "https://shop.example/sale"},
+	} {
+		if got := (config.Shop{PublicURL: c.public}).URL(c.bound); got != c.want {
+			t.Errorf("URL of %q on %q = %s, want %s", c.public, c.bound, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// rule is what a key's value may be: in words for the documentation, and as a
+// check of the field.
+type rule struct {
+	words string
+	check func(field any) error
+}
+
+func anything() rule {
+	return rule{"", func(any) error { return nil }}
+}
+
+func between(low, high int) rule {
+	words := fmt.Sprintf("%d to %d", low, high)
+	return rule{words, func(field any) error {
+		if n := *field.(*int); n < low || n > high {
+			return fmt.Errorf("must be %s, not %d", words, n)
+		}
+		return nil
+	}}
+}
+
+func lasting(low, high time.Duration) rule {
+	words := shortDuration(low) + " to " + shortDuration(high)
+	return rule{words, func(field any) error {
+		if d := *field.(*time.Duration); d < low || d > high {
+			return fmt.Errorf("must be %s, not %s", words, shortDuration(d))
+		}
+		return nil
+	}}
+}
+
+func offOrLasting(low, high time.Duration) rule {
+	inner := lasting(low, high)
+	return rule{"0, or " + inner.words, func(field any) error {
+		if d := *field.(*time.Duration); d != 0 && inner.check(field) != nil {
+			return fmt.Errorf("must be 0, or %s, not %s", inner.words, shortDuration(d))
+		}
+		return nil
+	}}
+}
+
+func ladderOf(fewest, most int, low, high time.Duration) rule {
+	words := fmt.Sprintf("%d to %d entries of %s to %s", fewest, most, shortDuration(low), shortDuration(high))
+	return rule{words, func(field any) error {
+		list := *field.(*[]time.Duration)
+		if len(list) < fewest || len(list) > most {
+			return fmt.Errorf("must have %s, not %d entries", words, len(list))
+		}
+		for i, d := range list {
+			if d < low || d > high {
+				return fmt.Errorf("entry %d must be %s to %s, not %s", i+1, shortDuration(low), shortDuration(high), shortDuration(d))
+			}
+		}
+		return nil
+	}}
+}
+
+func oneOf(allowed ...string) rule {
+	words := strings.Join(allowed, ", ")
+	return rule{words, func(field any) error {
+		if text := *field.(*string); !slices.Contains(allowed, text) {
+			return fmt.Errorf("must be one of %s, not %q", words, text)
+		}
+		return nil
+	}}
+}
+
+// supported is oneOf for kinds of which this build has only some.
+func supported(kinds ...string) rule {
+	words := strings.Join(kinds, ", ")
+	return rule{words, func(field any) error {
+		if text := *field.(*string); !slices.Contains(kinds, text) {
+			return fmt.Errorf("%q is not in this build, which supports: %s", text, words)
+		}
+		return nil
+	}}
+}
+
+func directory() rule {
+	return rule{"a path", func(field any) error {
+		return checkPath(*field.(*string))
+	}}
+}
+
+func checkPath(path string) error {
+	if path == "" {
+		return errors.New("must not be empty")
+	}
+	return checkLine(path, 4096)
+}
+
+func line(most int) rule {
+	return rule{fmt.Sprintf("at most %d bytes", most), func(field any) error {
+		return checkLine(*field.(*string), most)
+	}}
+}
+
+func checkLine(text string, most int) error {
+	switch {
+	case len(text) > most:
+		return fmt.Errorf("must be at most %d bytes, not %d", most, len(text))
+	case !utf8.ValidString(text):
+		return errors.New("must be UTF-8")
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return errors.New("must not contain control characters")
+	}
+	return nil
+}
+
+func listenAddress() rule {
+	return rule{"HOST:PORT", func(field any) error {
+		address := *field.(*string)
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return fmt.Errorf("must be HOST:PORT, such as 127.0.0.1:8080, not %q", address)
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return fmt.Errorf("must have a port of 0 to 65535, not %q", port)
+		}
+		if strings.ContainsFunc(host, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }) {
+			return fmt.Errorf("must have a host name or an IP address before the port, not %q", host)
+		}
+		return nil
+	}}
+}
+
+func optionalURL() rule {
+	return rule{"an http or https address, or empty", func(field any) error {
+		text := *field.(*string)
+		if text == "" {
+			return nil
+		}
+		u, err := url.Parse(text)
+		// The text is not echoed: a webhook's address often is its secret.
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
+			return errors.New("must be an http:// or https:// address with a host")
+		}
+		return nil
+	}}
+}
+
+func sqliteDSN() rule {
+	return rule{"sqlite:PATH, or empty", func(field any) error {
+		dsn := *field.(*string)
+		if dsn == "" {
+			return nil
+		}
+		path, found := strings.CutPrefix(dsn, sqliteScheme)
+		if !found {
+			// Only the scheme is echoed: what follows may hold a password.
+			scheme, _, _ := strings.Cut(dsn, ":")
+			return fmt.Errorf("%q is not in this build, which supports: sqlite:PATH", scheme)
+		}
+		if strings.HasPrefix(path, ":") || strings.Contains(path, "?") {
+			return errors.New("must name a plain file after sqlite:, without options")
+		}
+		if err := checkPath(path); err != nil {
+			return fmt.Errorf("path after sqlite: %w", err)
+		}
+		return nil
+	}}
+}
+
+func secret() rule {
+	words := fmt.Sprintf("%d to %d bytes; unset: generated", minSecretBytes, maxSecretBytes)
+	return rule{words, func(field any) error {
+		s := field.(*Secret)
+		if !s.IsSet() {
+			return nil
+		}
+		return checkSecret(*s)
+	}}
+}
+
+// bearerSecret also has to fit into an HTTP header.
+func bearerSecret() rule {
+	base := secret()
+	return rule{base.words, func(field any) error {
+		if err := base.check(field); err != nil {
+			return err
+		}
+		if strings.ContainsFunc(field.(*Secret).Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return errors.New("must be printable ASCII without spaces, as it travels in a header")
+		}
+		return nil
+	}}
+}

@@ -1,0 +1,195 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"seckill/internal/config"
+)
+
+const hidden = "correct-horse-battery"
+
+func TestSecretNeverPrintsItself(t *testing.T) {
+	cfg := config.Default()
+	cfg.Admin.Token = config.NewSecret(hidden)
+	var out bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%10.3s"} {
+		fmt.Fprintf(&out, verb, cfg.Admin.Token)
+		fmt.Fprintf(&out, verb, *cfg)
+		fmt.Fprintf(&out, verb, &cfg.Admin)
+	}
+	for _, logger := range []*slog.Logger{slog.New(slog.NewTextHandler(&out, nil)), slog.New(slog.NewJSONHandler(&out, nil))} {
+		logger.Info("start", "config", cfg, "token", cfg.Admin.Token, "admin", cfg.Admin)
+	}
+	if err := json.NewEncoder(&out).Encode(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.NewEncoder(&out).Encode(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []string{hidden, fmt.Sprintf("%x", hidden), fmt.Sprintf("%X", hidden), hidden[:3]} {
+		if strings.Contains(out.String(), form) {
+			t.Errorf("the secret shows as %q", form)
+		}
+	}
+	if cfg.Admin.Token.Reveal() != hidden || string(cfg.Admin.Token.Bytes()) != hidden {
+		t.Error("Reveal does not give the secret")
+	}
+}
+
+func TestPrintIsTheConfigurationInForceAndLoadsAgain(t *testing.T) {
+	cfg, err := config.Load(config.Sources{Flags: []config.Setting{
+		set("page.title", "双十一: #1"), set("worker.batch_wait", "1500ms"), set("order.expire_after", "90m"), set("worker.retry_delays", "1s,1h"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, second bytes.Buffer
+	if err := cfg.Print(&first); err != nil {
+		t.Fatal(err)
+	}
+	again, err := config.Load(config.Sources{File: writeFile(t, first.String())})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, first.String())
+	}
+	if err := again.Print(&second); err != nil {
+		t.Fatal(err)
+	}
+	if first.String() != second.String() {
+		t.Errorf("printed\n%s\nthen\n%s", first.String(), second.String())
+	}
+	for _, want := range []string{"store:\n  dsn: sqlite:data/seckill.db\n", "expire_after: 1h30m\n", "batch_wait: 1.5s\n", "retry_delays: [1s, 1h]\n"} {
+		if !strings.Contains(first.String(), want) {
+			t.Errorf("print lacks %q in\n%s", want, first.String())
+		}
+	}
+}
+
+func filled(t *testing.T, dir string) *config.Config {
+	t.Helper()
+	cfg := config.Default()
+	cfg.DataDir = dir
+	if err := cfg.FillSecrets(); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func secrets(cfg *config.Config) [4]string {
+	return [4]string{cfg.Admin.Token.Reveal(), cfg.Auth.JWTSecret.Reveal(), cfg.Token.Secret.Reveal(), cfg.Payment.SandboxSecret.Reveal()}
+}
+
+func TestSecretsAreGeneratedOnceAndKeptPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	first := filled(t, dir)
+	seen := map[string]bool{}
+	for _, s := range secrets(first) {
+		if len(s) != 43 || seen[s] { // 32 bytes in base64url
+			t.Errorf("generated secret of %d bytes, or not unique", len(s))
+		}
+		seen[s] = true
+	}
+	if err := first.Check(); err != nil {
+		t.Error(err)
+	}
+	if secrets(filled(t, dir)) != secrets(first) {
+		t.Error("a second start has other secrets")
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "secrets"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+		if info, err := entry.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, err %v, want 0600", entry.Name(), info.Mode(), err)
+		}
+	}
+	if got, want := strings.Join(names, " "), "admin.token auth.jwt_secret payment.sandbox_secret token.secret"; got != want {
+		t.Errorf("kept files %q, want %q", got, want)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "secrets")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("secrets directory: %v, %v, want 0700", info, err)
+	}
+}
+
+func TestAConfiguredSecretIsNeitherReplacedNorWritten(t *testing.T) {
+	cfg := config.Default()
+	cfg.DataDir = t.TempDir()
+	cfg.Admin.Token = config.NewSecret(hidden)
+	if err := cfg.FillSecrets(); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Admin.Token.Reveal() != hidden {
+		t.Error("the configured token was replaced")
+	}
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, "secrets", "admin.token")); !os.IsNotExist(err) {
+		t.Errorf("the configured token was written to disk (%v)", err)
+	}
+}
+
+func TestProcessesThatStartTogetherShareSecrets(t *testing.T) {
+	dir := t.TempDir()
+	var group sync.WaitGroup
+	got := make([][4]string, 8)
+	for i := range got {
+		group.Go(func() {
+			cfg := config.Default()
+			cfg.DataDir = dir
+			if err := cfg.FillSecrets(); err != nil {
+				t.Error(err)
+			}
+			got[i] = secrets(cfg)
+		})
+	}
+	group.Wait()
+	for _, s := range got[1:] {
+		if s != got[0] {
+			t.Fatal("two processes have different secrets")
+		}
+	}
+}
+
+func TestReadSecretsMakesNothing(t *testing.T) {
+	cfg := config.Default()
+	cfg.DataDir = filepath.Join(t.TempDir(), "none")
+	if err := cfg.ReadSecrets(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(cfg.DataDir); cfg.Admin.Token.IsSet() || !os.IsNotExist(err) {
+		t.Errorf("something was made (%v)", err)
+	}
+}
+
+func TestDamagedSecretFilesAreErrors(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"short":     func(path string) error { return os.WriteFile(path, []byte("x\n"), 0o600) },
+		"empty":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"public":    func(path string) error { return os.Chmod(path, 0o644) },
+		"directory": func(path string) error { _ = os.Remove(path); return os.Mkdir(path, 0o700) },
+	} {
+		dir := t.TempDir()
+		filled(t, dir)
+		if err := spoil(filepath.Join(dir, "secrets", "auth.jwt_secret")); err != nil {
+			t.Fatal(err)
+		}
+		cfg := config.Default()
+		cfg.DataDir = dir
+		if err := cfg.FillSecrets(); err == nil || !strings.Contains(err.Error(), "auth.jwt_secret") {
+			t.Errorf("%s: error %v does not name the secret", name, err)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package config
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// generatedBytes is the strength of a generated secret: 256 bits.
+const generatedBytes = 32
+
+// FillSecrets gives every secret that is not set the one kept under the data
+// directory, and makes and keeps it first where there is none. Processes that
+// start together on one directory end up with the same secrets.
+func (c *Config) FillSecrets() error {
+	if err := c.ReadSecrets(); err != nil {
+		return err
+	}
+	var errs []error
+	for _, k := range c.unsetSecrets() {
+		kept, err := createSecret(c.secretPath(k.name))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("generate %s: %w", k.name, err))
+			continue
+		}
+		*k.field.(*Secret) = kept
+	}
+	return errors.Join(errs...)
+}
+
+// ReadSecrets fills from the data directory only what is kept there already;
+// what is not stays unset. Commands beside a server use it: they must not
+// make a secret that the server does not have.
+func (c *Config) ReadSecrets() error {
+	var errs []error
+	for _, k := range c.unsetSecrets() {
+		kept, err := readSecret(c.secretPath(k.name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read %s: %w", k.name, err))
+			continue
+		}
+		*k.field.(*Secret) = kept
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) unsetSecrets() []key {
+	var unset []key
+	for _, k := range c.keys() {
+		if s, ok := k.field.(*Secret); ok && !s.IsSet() {
+			unset = append(unset, k)
+		}
+	}
+	return unset
+}
+
+func (c *Config) secretPath(name string) string {
+	return filepath.Join(c.DataDir, "secrets", name)
+}
+
+func readSecret(path string) (Secret, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Secret{}, err
+	}
+	// The group is let in: volume drivers widen the group's rights on mount.
+	if mode := info.Mode().Perm(); mode&0o007 != 0 {
+		return Secret{}, fmt.Errorf("%s is open to everybody (mode %04o): chmod 600 it, or delete it to have a new one", path, mode)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Secret{}, err
+	}
+	kept := NewSecret(strings.TrimSpace(string(data)))
+	if err := checkSecret(kept); err != nil {
+		return Secret{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return kept, nil
+}
+
+// createSecret makes a secret and returns the one that is then in the file,
+// which is another's if another process was first.
+func createSecret(path string) (Secret, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Secret{}, err
+	}
+	random := make([]byte, generatedBytes)
+	rand.Read(random) // never fails: it would end the program
+	temp, err := writeTemp(dir, base64.RawURLEncoding.EncodeToString(random)+"\n")
+	if err != nil {
+		return Secret{}, err
+	}
+	defer os.Remove(temp)
+	// Unlike a rename, a link does not replace what another process just wrote.
+	if err := os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return Secret{}, err
+	}
+	if err := syncDir(dir); err != nil {
+		return Secret{}, err
+	}
+	return readSecret(path)
+}
+
+// writeTemp writes a file that is whole and on the disk; os.CreateTemp gives
+// it mode 0600.
+func writeTemp(dir, text string) (path string, err error) {
+	file, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.WriteString(text)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err != nil {
+		return "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
