@@ -1,0 +1,106 @@
+package keyring
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"sync"
+	"testing"
+)
+
+// The vectors are test cases 1, 2 and 6 of RFC 4231.
+func TestSignIsHMACSHA256(t *testing.T) {
+	for _, tc := range []struct{ name, secret, message, want string }{
+		{"binary key", string(bytes.Repeat([]byte{0x0b}, 20)), "Hi There",
+			"b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+		{"short key", "Jefe", "what do ya want for nothing?",
+			"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+		{"key longer than a block", string(bytes.Repeat([]byte{0xaa}, 131)),
+			"Test Using Larger Than Block-Size Key - Hash Key First",
+			"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ring, err := New([]byte(tc.secret))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // a state that has been used before signs the same
+				if sum := ring.Sign([]byte(tc.message)); hex.EncodeToString(sum[:]) != tc.want {
+					t.Fatalf("signed %x, want %s", sum, tc.want)
+				}
+			}
+		})
+	}
+}
+
+func TestARotatedSecretIsStillAcceptedAndARemovedOneIsNot(t *testing.T) {
+	before, _ := New([]byte("old"))
+	during, _ := New([]byte("new"), []byte("old"))
+	after, _ := New([]byte("new"))
+	message := []byte("message")
+	old, fresh := before.Sign(message), during.Sign(message)
+	if !during.Verify(message, old[:]) || !during.Verify(message, fresh[:]) || !after.Verify(message, fresh[:]) {
+		t.Error("a signature under a secret of the ring was refused")
+	}
+	if after.Verify(message, old[:]) {
+		t.Error("a signature under a removed secret was accepted")
+	}
+}
+
+func TestVerifyRefusesEveryChange(t *testing.T) {
+	ring, _ := New([]byte("secret"))
+	message := []byte("message")
+	sum := ring.Sign(message)
+	for i := range sum {
+		forged := sum
+		forged[i] ^= 1
+		if ring.Verify(message, forged[:]) {
+			t.Fatalf("accepted a signature with byte %d changed", i)
+		}
+	}
+	if ring.Verify(message, sum[:Size-1]) || ring.Verify(message, nil) || ring.Verify([]byte("massage"), sum[:]) {
+		t.Error("accepted a signature that is cut, missing or of another message")
+	}
+}
+
+func TestNewRefusesUnusableSecrets(t *testing.T) {
+	for name, secrets := range map[string][][]byte{
+		"none": nil, "empty": {nil}, "second empty": {[]byte("a"), {}},
+		"too many": make([][]byte, MaxSecrets+1),
+	} {
+		if _, err := New(secrets...); !errors.Is(err, ErrSecrets) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestTheRingKeepsItsOwnCopyOfTheSecret(t *testing.T) {
+	secret := []byte("secret")
+	ring, _ := New(secret)
+	clear(secret)
+	mac := hmac.New(sha256.New, []byte("secret"))
+	sum := ring.Sign(nil)
+	if !bytes.Equal(sum[:], mac.Sum(nil)) {
+		t.Error("clearing the caller's secret changed the ring's")
+	}
+}
+
+func TestConcurrentSigningDoesNotMixMessages(t *testing.T) {
+	ring, _ := New([]byte("secret"))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			message := bytes.Repeat([]byte{byte(i)}, 100+i)
+			want := ring.Sign(message)
+			for range 500 {
+				if ring.Sign(message) != want {
+					t.Errorf("message %d was signed differently", i)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

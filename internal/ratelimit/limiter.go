@@ -1,0 +1,192 @@
+// Package ratelimit says which key asks too often. Memory is fixed at the
+// start and a decision allocates nothing, so that a crowd of any size, or an
+// attacker with any number of names, costs the same.
+package ratelimit
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	// DefaultCapacity is the number of keys remembered at once: 2 MiB.
+	DefaultCapacity = 1 << 17
+	// MaxCapacity keeps a typing error from taking the machine's memory (1 GiB).
+	MaxCapacity = 1 << 26
+	// MaxRate is where one nanosecond, the clock's step, is between two events.
+	MaxRate = 1e9
+	// MinRate is one event in about 11 days: beyond it a limit is a ban.
+	MinRate = 1e-6
+	// MaxBurst keeps burst times interval far from overflow together with MinRate.
+	MaxBurst = 1 << 20
+
+	// ways entries of 16 bytes are two cache lines, and enough choice that a
+	// table filled to three quarters seldom has to forget a key that counts.
+	ways = 8
+	// stripes is the number of locks. With a few dozen cores two decisions
+	// seldom meet on one of 256.
+	stripes = 256
+)
+
+// Options say how often a key may come.
+type Options struct {
+	// PerSecond is the steady rate of one key; 0 turns the limiter off.
+	PerSecond float64
+	// Burst is how many may come at once after a rest; 0 means one second's
+	// worth, at least 1.
+	Burst int
+	// Capacity is how many keys are remembered, rounded up to a power of two;
+	// 0 means DefaultCapacity.
+	Capacity int
+}
+
+// Limiter decides by the generic cell rate algorithm: each key has a
+// theoretical arrival time (TAT), the instant at which it will have rested
+// completely. An event moves it on by one interval, and is refused when it
+// would lie more than a burst ahead.
+//
+// The table is a set-associative cache of (hash, TAT). A key may stand in one
+// of the eight entries of its set; when all are taken, the one with the lowest
+// TAT is forgotten, which is a key that has rested completely if there is one,
+// and otherwise the key that has asked least: those who ask most are remembered
+// longest. Keys are kept as 64-bit hashes under a random seed: two keys share
+// their budget with a chance of one in 2⁶⁴, and nobody can aim at it.
+//
+// It is safe for concurrent use. A nil Limiter is off.
+type Limiter struct {
+	interval  int64 // nanoseconds between two events at the steady rate
+	tolerance int64 // how far ahead of now a TAT may lie: (burst-1) intervals
+	seed      maphash.Seed
+	sets      []set // a power of two
+	locks     [stripes]paddedMutex
+}
+
+type set [ways]entry
+
+// entry is empty when its hash is 0. tat is in Unix nanoseconds.
+type entry struct {
+	hash uint64
+	tat  int64
+}
+
+// paddedMutex has a cache line of its own, so that neighbours do not contend.
+type paddedMutex struct {
+	sync.Mutex
+	_ [56]byte
+}
+
+// New makes a limiter.
+func New(o Options) (*Limiter, error) {
+	if o.PerSecond == 0 {
+		return &Limiter{}, nil
+	}
+	if o.Burst == 0 {
+		o.Burst = int(min(max(math.Ceil(o.PerSecond), 1), MaxBurst))
+	}
+	if o.Capacity == 0 {
+		o.Capacity = DefaultCapacity
+	}
+	switch {
+	case !(o.PerSecond >= MinRate && o.PerSecond <= MaxRate): // catches NaN too
+		return nil, fmt.Errorf("rate limit: %v per second is not 0 and not in %v to %v", o.PerSecond, MinRate, MaxRate)
+	case o.Burst < 1 || o.Burst > MaxBurst:
+		return nil, fmt.Errorf("rate limit: burst %d is not in 1 to %d", o.Burst, MaxBurst)
+	case o.Capacity < 1 || o.Capacity > MaxCapacity:
+		return nil, fmt.Errorf("rate limit: capacity %d is not in 1 to %d", o.Capacity, MaxCapacity)
+	}
+	sets := 1
+	for sets*ways < o.Capacity {
+		sets *= 2
+	}
+	l := &Limiter{seed: maphash.MakeSeed(), sets: make([]set, sets)}
+	l.interval = int64(math.Ceil(float64(time.Second) / o.PerSecond))
+	// Burst and interval at their worst (2²⁰ and 10¹⁵ ns) would overflow.
+	l.tolerance = min(int64(o.Burst-1), math.MaxInt64/4/l.interval) * l.interval
+	return l, nil
+}
+
+// Allow decides about one event of a key, such as a buyer. When it refuses,
+// retryAfter is how long the key has to rest until one event would pass.
+func (l *Limiter) Allow(key string, now time.Time) (ok bool, retryAfter time.Duration) {
+	if l.off() {
+		return true, 0
+	}
+	return l.decide(maphash.String(l.seed, key), now.UnixNano())
+}
+
+// AllowBytes is Allow for a key that is not a string yet.
+func (l *Limiter) AllowBytes(key []byte, now time.Time) (ok bool, retryAfter time.Duration) {
+	if l.off() {
+		return true, 0
+	}
+	return l.decide(maphash.Bytes(l.seed, key), now.UnixNano())
+}
+
+// AllowProduct decides about one event of a product.
+func (l *Limiter) AllowProduct(id uint32, now time.Time) (ok bool, retryAfter time.Duration) {
+	if l.off() {
+		return true, 0
+	}
+	var key [4]byte
+	binary.BigEndian.PutUint32(key[:], id)
+	return l.decide(maphash.Bytes(l.seed, key[:]), now.UnixNano())
+}
+
+// AllowAddr decides about one event of a network address. An IPv6 address
+// counts by its /64, because that is what one customer is given: by the full
+// address, everybody would have 2⁶⁴ budgets. IPv4 written as IPv6 is IPv4.
+func (l *Limiter) AllowAddr(addr netip.Addr, now time.Time) (ok bool, retryAfter time.Duration) {
+	if l.off() {
+		return true, 0
+	}
+	if addr = addr.Unmap(); addr.Is4() {
+		key := addr.As4()
+		return l.decide(maphash.Bytes(l.seed, key[:]), now.UnixNano())
+	}
+	key := addr.As16()
+	return l.decide(maphash.Bytes(l.seed, key[:8]), now.UnixNano())
+}
+
+func (l *Limiter) off() bool { return l == nil || l.interval == 0 }
+
+func (l *Limiter) decide(hash uint64, now int64) (bool, time.Duration) {
+	hash = max(hash, 1) // 0 marks an empty entry
+	// The set comes from the high half and the entry is told by all 64 bits.
+	index := (hash >> 32) & uint64(len(l.sets)-1)
+	lock := &l.locks[index%stripes]
+	lock.Lock()
+	defer lock.Unlock()
+
+	e := l.sets[index].find(hash)
+	// A TAT further ahead than any decision leaves it means that the clock was
+	// set back: the key then waits one interval instead of the whole step.
+	tat := min(max(e.tat, now), now+l.tolerance+l.interval)
+	if wait := tat - l.tolerance - now; wait > 0 {
+		e.tat = tat
+		return false, time.Duration(wait)
+	}
+	e.tat = tat + l.interval
+	return true, 0
+}
+
+// find is the entry of a key; a new key takes the entry with the lowest TAT.
+// Empty entries have TAT 0, lower than any instant of this century.
+func (s *set) find(hash uint64) *entry {
+	lowest := &s[0]
+	for i := range s {
+		e := &s[i]
+		if e.hash == hash {
+			return e
+		}
+		if e.tat < lowest.tat {
+			lowest = e
+		}
+	}
+	*lowest = entry{hash: hash}
+	return lowest
+}
