@@ -1,0 +1,5 @@
+//go:build !race
+
+package purchasetoken
+
+const raceEnabled = false
