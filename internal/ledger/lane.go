@@ -1,0 +1,206 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// How a lane's call can end without a result. An error of Do wraps exactly one
+// of ErrNotApplied and ErrUnknown, and beside it the cause, which is ErrLost,
+// ErrClosed or an *EpochError when the lane is finished.
+var (
+	// ErrNotApplied says that the write did not happen and never will; it may
+	// be sent again as a new call.
+	ErrNotApplied = errors.New("ledger call was not applied")
+	// ErrUnknown says that the write may have happened: busy, not no.
+	ErrUnknown = errors.New("outcome of the ledger call is unknown")
+	// ErrLost says that the ledger has forgotten what it had answered; the
+	// shard has closed itself and waits to be recovered.
+	ErrLost = errors.New("ledger shard lost writes")
+	// ErrClosed says that the shard is closed.
+	ErrClosed = errors.New("ledger shard is closed")
+)
+
+// EpochError says that the shard is of another epoch than the lane.
+type EpochError struct {
+	Epoch uint64 // that the shard has; 0 when it has none, or a heartbeat told
+}
+
+func (e *EpochError) Error() string {
+	return fmt.Sprintf("ledger shard is of another epoch (%d)", e.Epoch)
+}
+
+// Defaults and bounds of a lane.
+const (
+	DefaultCallTimeout   = time.Second
+	DefaultMaxAskBackoff = time.Second
+
+	firstAskBackoff = 5 * time.Millisecond
+	// maxFlights bounds the calls of a lane that the ledger has not returned
+	// from: the newest, and those given up that hang past their own deadline.
+	maxFlights = 8
+	// maxNumber keeps numbers exact where they are floating point (Lua).
+	maxNumber = 1<<53 - 1
+)
+
+var errNumbersSpent = errors.New("the lane has used up its numbers")
+
+// LaneOptions adjust a lane; the zero value is fit for use.
+type LaneOptions struct {
+	// Random is where the process id comes from; crypto/rand when nil.
+	Random io.Reader
+	// CallTimeout is how long a reply is waited for before the lane asks.
+	CallTimeout time.Duration
+	// MaxAskBackoff bounds the pause between asks that get no answer.
+	MaxAskBackoff time.Duration
+}
+
+// Lane is a process's side of the numbered calls on one shard (protocol 1).
+// It has one call in flight; who wants two uses two lanes, each a process of
+// its own to the ledger.
+//
+// A number is sent once. After a reply that did not come in time, an error, a
+// gap or a stale, nothing is written until an ask is heard: either the ledger
+// kept the verdict of the outstanding number, which then is its result, or
+// that number never happened and never will. Replies to what was sent before
+// an ask are ignored, whenever they come.
+//
+// What one call leaves unsettled, because its context ended, the next call
+// settles before it writes. A lane has no goroutine of its own and needs no
+// closing. It is finished by ErrLost, ErrClosed or an *EpochError.
+type Lane struct {
+	ledger      Ledger
+	shard       Shard
+	process     ProcessID
+	callTimeout time.Duration
+	maxBackoff  time.Duration
+
+	seen     atomic.Uint64         // written by who has the turn, read by Beat
+	finished atomic.Pointer[error] // set once
+
+	slots chan struct{} // one per call that the ledger has not returned from
+	turn  chan struct{} // held by the caller whom the fields below belong to
+
+	sent      uint64  // highest number used
+	owed      uint64  // number of the write whose outcome is not known, or 0
+	flight    *flight // the newest call while its reply may still count, or nil
+	spare     *flight // a flight that has landed, to be used again
+	asks      int     // in the present settlement
+	nextAskAt time.Time
+	timer     *time.Timer
+
+	// callCtx is shared by the calls of about one CallTimeout, so that a call
+	// costs no context of its own; its deadline is between one and two
+	// CallTimeouts after the call was sent.
+	callCtx      context.Context
+	callCtxUntil time.Time
+	cancelCalls  context.CancelFunc
+}
+
+// NewLane makes a lane with a process id of its own.
+func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
+	if opt.Random == nil {
+		opt.Random = rand.Reader
+	}
+	if opt.CallTimeout <= 0 {
+		opt.CallTimeout = DefaultCallTimeout
+	}
+	if opt.MaxAskBackoff <= 0 {
+		opt.MaxAskBackoff = DefaultMaxAskBackoff
+	}
+	lane := &Lane{
+		ledger: l, shard: shard, callTimeout: opt.CallTimeout, maxBackoff: opt.MaxAskBackoff,
+		slots: make(chan struct{}, maxFlights), turn: make(chan struct{}, 1),
+		timer: time.NewTimer(time.Hour),
+	}
+	lane.timer.Stop()
+	if _, err := io.ReadFull(opt.Random, lane.process[:]); err != nil {
+		lane.finish(fmt.Errorf("make a process id: %w", err))
+	}
+	return lane
+}
+
+// Shard is the shard and epoch that the lane is for.
+func (l *Lane) Shard() Shard { return l.shard }
+
+// Do performs one write, and returns within its context. The lane waits for
+// the ledger's reply beyond the context, so the ledger sees neither its end
+// nor its values.
+//
+// The write is given away: after an error, and after a result that was learned
+// by asking, a ledger call that hangs may still read it.
+func (l *Lane) Do(ctx context.Context, w Write) (Result, error) {
+	if err := l.enter(ctx); err != nil {
+		return Result{}, notApplied(err)
+	}
+	defer l.leave()
+	if _, err := l.settle(ctx); err != nil && l.owed != 0 {
+		return Result{}, notApplied(fmt.Errorf("settle the call before: %w", err))
+	}
+	if err := l.launch(ctx, w); err != nil {
+		return Result{}, notApplied(err)
+	}
+	result, err := l.settle(ctx)
+	switch {
+	case err == nil:
+		return result, nil
+	case l.owed != 0:
+		return Result{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return Result{}, notApplied(err)
+}
+
+// Beat is what the lane tells by heartbeat.
+func (l *Lane) Beat() Beat {
+	return Beat{Shard: l.shard, Process: l.process, Seen: l.seen.Load()}
+}
+
+// Heard takes the outcome of the lane's beat.
+func (l *Lane) Heard(outcome Outcome) {
+	if err := finalError(outcome, 0); err != nil {
+		l.finish(err)
+	}
+}
+
+// Err is why the lane is finished, or nil.
+func (l *Lane) Err() error {
+	if err := l.finished.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (l *Lane) finish(err error) { l.finished.CompareAndSwap(nil, &err) }
+
+func notApplied(cause error) error { return fmt.Errorf("%w: %w", ErrNotApplied, cause) }
+
+// finalError is the error that finishes a lane, or nil for an outcome that
+// does not.
+func finalError(outcome Outcome, epoch uint64) error {
+	switch outcome {
+	case OutcomeLost:
+		return ErrLost
+	case OutcomeClosed:
+		return ErrClosed
+	case OutcomeEpoch:
+		return &EpochError{Epoch: epoch}
+	}
+	return nil
+}
+
+// enter takes the turn.
+func (l *Lane) enter(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *Lane) leave() { <-l.turn }

@@ -1,0 +1,422 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/ledger/ledgertest"
+)
+
+var testShard = ledger.Shard{Product: 7, Group: 7, Epoch: 1}
+
+// reference is an open shard with plenty of stock.
+func reference(t testing.TB) *ledgertest.Reference {
+	t.Helper()
+	r := ledgertest.NewReference()
+	allotment := ledger.Allotment{Shard: testShard, Available: 1_000_000, Limit: 1}
+	if _, err := r.Install(context.Background(), allotment, nil); err != nil {
+		t.Fatalf("install: %v", err)
+	}
+	if ok, err := r.Open(context.Background(), testShard); !ok || err != nil {
+		t.Fatalf("open: %v, %v", ok, err)
+	}
+	return r
+}
+
+// step is what a scripted ledger does with one call.
+type step func(ctx context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error)
+
+var errBroken = errors.New("connection broken")
+
+func pass(ctx context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
+	return l.Do(ctx, req)
+}
+
+func loseRequest(context.Context, ledger.Ledger, ledger.Request) (ledger.Reply, error) {
+	return ledger.Reply{}, errBroken
+}
+
+func loseReply(ctx context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
+	_, _ = l.Do(ctx, req)
+	return ledger.Reply{}, errBroken
+}
+
+func notExecuted(context.Context, ledger.Ledger, ledger.Request) (ledger.Reply, error) {
+	return ledger.Reply{}, ledger.ErrNotExecuted
+}
+
+func say(outcome ledger.Outcome, epoch uint64) step {
+	return func(context.Context, ledger.Ledger, ledger.Request) (ledger.Reply, error) {
+		return ledger.Reply{Outcome: outcome, Epoch: epoch}, nil
+	}
+}
+
+// slowReply executes at once and answers after d, whatever the context says.
+func slowReply(d time.Duration) step {
+	return func(_ context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
+		reply, err := l.Do(context.Background(), req)
+		time.Sleep(d)
+		return reply, err
+	}
+}
+
+// slowRequest executes after d, whatever the context says.
+func slowRequest(d time.Duration) step {
+	return func(_ context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
+		time.Sleep(d)
+		return l.Do(context.Background(), req)
+	}
+}
+
+// scripted plays its steps, one per call, and passes calls on when they are
+// used up.
+type scripted struct {
+	ledger.Ledger
+	mu    sync.Mutex
+	steps []step
+	calls []ledger.Request
+}
+
+func (s *scripted) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
+	s.mu.Lock()
+	s.calls = append(s.calls, req)
+	next := pass
+	if len(s.steps) > 0 {
+		next, s.steps = s.steps[0], s.steps[1:]
+	}
+	s.mu.Unlock()
+	return next(ctx, s.Ledger, req)
+}
+
+func (s *scripted) numbers() (all []uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, req := range s.calls {
+		all = append(all, req.Call.Number)
+	}
+	return all
+}
+
+// reserveOne is a claim of a buyer of its own.
+func reserveOne(n int) ledger.Reserve {
+	no := seckill.NewOrderNo(time.UnixMilli(int64(n+1)), testShard.Product, uint64(n))
+	return ledger.Reserve{Claims: []seckill.Claim{{OrderNo: no, Buyer: no.String(), Quantity: 1}}}
+}
+
+func accepted(result ledger.Result, w ledger.Reserve) bool {
+	return len(result.Verdicts) == 1 && result.Verdicts[0].Code == ledger.VerdictAccepted &&
+		result.Verdicts[0].OrderNo == w.Claims[0].OrderNo
+}
+
+// applied is how often the write was applied: each time, it made an entry.
+func applied(t testing.TB, r *ledgertest.Reference, w ledger.Reserve) int {
+	t.Helper()
+	count := 0
+	for _, entry := range r.Outbox() {
+		for _, claim := range entry.Claims {
+			if claim.OrderNo == w.Claims[0].OrderNo {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+func laneOn(l ledger.Ledger) *ledger.Lane {
+	return ledger.NewLane(l, testShard, ledger.LaneOptions{CallTimeout: time.Second, MaxAskBackoff: time.Second})
+}
+
+func TestLaneSettlesEveryKindOfFault(t *testing.T) {
+	const never = time.Hour
+	tests := map[string]struct {
+		steps   []step
+		wait    time.Duration // of the caller
+		err     error         // nil: a result
+		applied int           // how often the write was applied in the end
+		numbers []uint64      // sent by the call and by a good one after it
+	}{
+		"a good call": {nil, never, nil, 1, []uint64{1, 2}},
+		"lost reply is learned by an ask": {
+			[]step{loseReply}, never, nil, 1, []uint64{1, 2, 3}},
+		"lost request never happened": {
+			[]step{loseRequest}, never, ledger.ErrNotApplied, 0, []uint64{1, 2, 3}},
+		"each ask has a new number": {
+			[]step{loseReply, loseRequest, loseReply, notExecuted}, never, nil, 1, []uint64{1, 2, 3, 4, 5, 6}},
+		"not executed gives the number back": {
+			[]step{notExecuted}, never, ledger.ErrNotApplied, 0, []uint64{1, 1}},
+		"gap is settled by an ask": {
+			[]step{say(ledger.OutcomeGap, 1)}, never, ledger.ErrNotApplied, 0, []uint64{1, 2, 3}},
+		"stale of a call that was applied": {
+			[]step{func(ctx context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
+				_, _ = l.Do(ctx, req)
+				return l.Do(ctx, req)
+			}}, never, nil, 1, []uint64{1, 2, 3}},
+		"reply later than the call's timeout is learned by an ask": {
+			[]step{slowReply(time.Minute)}, never, nil, 1, []uint64{1, 2, 3}},
+		"late ask's reply does not count": {
+			[]step{loseReply, slowReply(time.Minute)}, never, nil, 1, []uint64{1, 2, 3, 4}},
+		"delayed request is stale after the ask": {
+			[]step{slowRequest(time.Minute)}, never, ledger.ErrNotApplied, 0, []uint64{1, 2, 3}},
+		"unknown answer is settled by an ask": {
+			[]step{say(99, 1)}, never, ledger.ErrNotApplied, 0, []uint64{1, 2, 3}},
+		"caller left, reply came in time for the next call": {
+			[]step{slowReply(500 * time.Millisecond)}, 100 * time.Millisecond, ledger.ErrUnknown, 1, []uint64{1, 2}},
+		"caller left, not executed in the end": {
+			[]step{func(ctx context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
+				time.Sleep(500 * time.Millisecond)
+				return ledger.Reply{}, ledger.ErrNotExecuted
+			}}, 100 * time.Millisecond, ledger.ErrUnknown, 0, []uint64{1, 1}},
+		"caller left, no reply at all": {
+			[]step{slowReply(time.Minute)}, 100 * time.Millisecond, ledger.ErrUnknown, 1, []uint64{1, 2, 3}},
+		"caller left while asking": {
+			[]step{loseRequest, slowReply(500 * time.Millisecond)}, 100 * time.Millisecond, ledger.ErrUnknown, 0, []uint64{1, 2, 3}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := reference(t)
+				l := &scripted{Ledger: r, steps: test.steps}
+				lane := laneOn(l)
+
+				ctx, cancel := context.WithTimeout(t.Context(), test.wait)
+				defer cancel()
+				start := time.Now()
+				first := reserveOne(1)
+				result, err := lane.Do(ctx, first)
+				if took := time.Since(start); took > test.wait || took > 10*time.Second {
+					t.Errorf("Do took %v", took)
+				}
+				if !errors.Is(err, test.err) {
+					t.Fatalf("Do: %v, want %v", err, test.err)
+				}
+				if err == nil && !accepted(result, first) {
+					t.Errorf("result %+v", result)
+				}
+
+				second := reserveOne(2)
+				result, err = lane.Do(t.Context(), second)
+				if err != nil || !accepted(result, second) {
+					t.Errorf("the next call: %+v, %v", result, err)
+				}
+				time.Sleep(2 * time.Minute) // let what is late arrive
+				if got := applied(t, r, first); got != test.applied {
+					t.Errorf("applied %d times, want %d", got, test.applied)
+				}
+				if got := applied(t, r, second); got != 1 {
+					t.Errorf("the next call was applied %d times", got)
+				}
+				if got := l.numbers(); !slices.Equal(got, test.numbers) {
+					t.Errorf("numbers %v, want %v", got, test.numbers)
+				}
+				if got, want := lane.Beat().Seen, test.numbers[len(test.numbers)-1]; got != want {
+					t.Errorf("seen %d, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestLaneIsFinished(t *testing.T) {
+	tests := map[string]struct {
+		steps []step
+		sure  error // ErrNotApplied or ErrUnknown
+		cause error
+		epoch uint64
+	}{
+		"lost":                   {[]step{say(ledger.OutcomeLost, 1)}, ledger.ErrNotApplied, ledger.ErrLost, 0},
+		"closed":                 {[]step{say(ledger.OutcomeClosed, 1)}, ledger.ErrNotApplied, ledger.ErrClosed, 0},
+		"another epoch":          {[]step{say(ledger.OutcomeEpoch, 5)}, ledger.ErrNotApplied, nil, 5},
+		"lost, seen by an ask":   {[]step{loseReply, say(ledger.OutcomeLost, 1)}, ledger.ErrUnknown, ledger.ErrLost, 0},
+		"closed, seen by an ask": {[]step{loseReply, say(ledger.OutcomeClosed, 1)}, ledger.ErrUnknown, ledger.ErrClosed, 0},
+		"epoch, seen by an ask":  {[]step{loseReply, say(ledger.OutcomeEpoch, 5)}, ledger.ErrUnknown, nil, 5},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := &scripted{Ledger: reference(t), steps: test.steps}
+			lane := laneOn(l)
+			check := func(err, sure error) {
+				t.Helper()
+				var epoch *ledger.EpochError
+				switch {
+				case sure != nil && !errors.Is(err, sure):
+					t.Errorf("%v is not %v", err, sure)
+				case test.cause != nil && !errors.Is(err, test.cause):
+					t.Errorf("%v is not %v", err, test.cause)
+				case test.epoch != 0 && (!errors.As(err, &epoch) || epoch.Epoch != test.epoch):
+					t.Errorf("%v does not tell epoch %d", err, test.epoch)
+				}
+			}
+			_, err := lane.Do(t.Context(), reserveOne(1))
+			check(err, test.sure)
+			sent := len(l.numbers())
+			_, err = lane.Do(t.Context(), reserveOne(2))
+			check(err, ledger.ErrNotApplied)
+			check(lane.Err(), nil)
+			if got := len(l.numbers()); got != sent {
+				t.Errorf("a finished lane sent %d more calls", got-sent)
+			}
+		})
+	}
+}
+
+func TestLaneTellsWhatItHeardAndTakesTheAnswer(t *testing.T) {
+	lane := laneOn(reference(t))
+	if _, err := lane.Do(t.Context(), reserveOne(1)); err != nil {
+		t.Fatalf("Do: %v", err)
+	}
+	forgetful := reference(t)
+	outcomes, err := forgetful.Heartbeat(t.Context(), []ledger.Beat{lane.Beat()})
+	if err != nil || len(outcomes) != 1 {
+		t.Fatalf("heartbeat: %v, %v", outcomes, err)
+	}
+	lane.Heard(ledger.OutcomeApplied)
+	if lane.Err() != nil {
+		t.Fatalf("a good beat finished the lane: %v", lane.Err())
+	}
+	lane.Heard(outcomes[0])
+	if _, err := lane.Do(t.Context(), reserveOne(2)); !errors.Is(err, ledger.ErrLost) || !errors.Is(err, ledger.ErrNotApplied) {
+		t.Fatalf("Do after a lost beat: %v", err)
+	}
+}
+
+func TestLaneNoticesALedgerThatForgotWhatItHeard(t *testing.T) {
+	l := &scripted{Ledger: reference(t)}
+	lane := laneOn(l)
+	if _, err := lane.Do(t.Context(), reserveOne(1)); err != nil {
+		t.Fatalf("Do: %v", err)
+	}
+	l.Ledger = reference(t) // a failover to a replica that missed the write
+	if _, err := lane.Do(t.Context(), reserveOne(2)); !errors.Is(err, ledger.ErrLost) {
+		t.Fatalf("Do: %v, want lost", err)
+	}
+}
+
+func TestLaneReturnsWithinItsContextWhenTheLedgerHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		hang := func(context.Context, ledger.Ledger, ledger.Request) (ledger.Reply, error) {
+			<-release
+			return ledger.Reply{}, errBroken
+		}
+		l := &scripted{Ledger: reference(t), steps: slices.Repeat([]step{hang}, 1000)}
+		lane := laneOn(l)
+		for i := range 30 {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			start := time.Now()
+			_, err := lane.Do(ctx, reserveOne(i))
+			cancel()
+			if time.Since(start) > 3*time.Second {
+				t.Fatalf("Do took %v", time.Since(start))
+			}
+			if i == 0 && !errors.Is(err, ledger.ErrUnknown) || i > 0 && !errors.Is(err, ledger.ErrNotApplied) {
+				t.Fatalf("call %d: %v", i, err)
+			}
+		}
+		if calls := len(l.numbers()); calls > 8 {
+			t.Errorf("%d calls hang at once", calls)
+		}
+		close(release)
+	})
+}
+
+func TestLaneAsksAreSpaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &scripted{Ledger: reference(t), steps: slices.Repeat([]step{loseRequest}, 1_000_000)}
+		lane := laneOn(l)
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			if _, err := lane.Do(ctx, reserveOne(1)); err == nil {
+				t.Fatal("Do succeeded on a dead ledger")
+			}
+			cancel()
+		}
+		if calls := len(l.numbers()); calls < 50 || calls > 80 { // about one a second
+			t.Errorf("%d calls in a minute", calls)
+		}
+	})
+}
+
+func TestLaneOfADeadContextSendsNothing(t *testing.T) {
+	l := &scripted{Ledger: reference(t)}
+	lane := laneOn(l)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lane.Do(ctx, reserveOne(1)); !errors.Is(err, ledger.ErrNotApplied) || !errors.Is(err, context.Canceled) {
+		t.Fatalf("Do: %v", err)
+	}
+	if len(l.numbers()) != 0 {
+		t.Fatal("a call was sent")
+	}
+}
+
+func TestLaneHasOneCallInFlight(t *testing.T) {
+	r := reference(t)
+	lane := laneOn(r)
+	const callers, each = 8, 50
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			for i := range each {
+				w := reserveOne(c*each + i)
+				if result, err := lane.Do(t.Context(), w); err != nil || !accepted(result, w) {
+					t.Errorf("Do: %+v, %v", result, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if seen := lane.Beat().Seen; seen != callers*each {
+		t.Errorf("seen %d", seen)
+	}
+}
+
+func TestLanesAreDifferentProcesses(t *testing.T) {
+	r := reference(t)
+	if laneOn(r).Beat().Process == laneOn(r).Beat().Process {
+		t.Fatal("two lanes have one process id")
+	}
+}
+
+type brokenRandom struct{}
+
+func (brokenRandom) Read([]byte) (int, error) { return 0, errBroken }
+
+func TestLaneWithoutRandomnessSendsNothing(t *testing.T) {
+	l := &scripted{Ledger: reference(t)}
+	lane := ledger.NewLane(l, testShard, ledger.LaneOptions{Random: brokenRandom{}})
+	if _, err := lane.Do(t.Context(), reserveOne(1)); !errors.Is(err, errBroken) || len(l.numbers()) != 0 {
+		t.Fatalf("Do: %v after %d calls", err, len(l.numbers()))
+	}
+}
+
+// applies answers every call without doing anything.
+type applies struct{ ledger.Ledger }
+
+func (applies) Do(context.Context, ledger.Request) (ledger.Reply, error) {
+	return ledger.Reply{Outcome: ledger.OutcomeApplied}, nil
+}
+
+func TestLaneAllocatesNothingOnTheGoodPath(t *testing.T) {
+	lane := ledger.NewLane(applies{}, testShard, ledger.LaneOptions{})
+	var w ledger.Write = reserveOne(1)
+	ctx := t.Context()
+	if got := testing.AllocsPerRun(1000, func() { _, _ = lane.Do(ctx, w) }); got >= 1 {
+		t.Errorf("%v allocations a call", got)
+	}
+}
+
+func BenchmarkLane(b *testing.B) {
+	lane := ledger.NewLane(applies{}, testShard, ledger.LaneOptions{})
+	var w ledger.Write = reserveOne(1)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = lane.Do(b.Context(), w)
+	}
+}

@@ -1,0 +1,119 @@
+package ledgertest
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// Reference is the model as an adapter, in memory and of no durability: the
+// suite is tested on it, and so is what is built upon the port.
+type Reference struct {
+	mu    sync.Mutex
+	model *Model
+	queue *ReferenceQueue
+}
+
+// NewReference is an empty ledger.
+func NewReference() *Reference {
+	return &Reference{model: NewModel(), queue: newReferenceQueue()}
+}
+
+// Queue is the ledger's outbox as a queue.
+func (r *Reference) Queue() *ReferenceQueue { return r.queue }
+
+// Do performs one numbered call.
+func (r *Reference) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return ledger.Reply{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := len(r.model.outbox)
+	reply := r.model.Do(req)
+	for _, entry := range r.model.outbox[before:] {
+		r.queue.publish(entry)
+	}
+	return reply, nil
+}
+
+// Heartbeat tells what lanes have heard.
+func (r *Reference) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	outcomes := make([]ledger.Outcome, len(beats))
+	for i, beat := range beats {
+		outcomes[i] = r.model.Beat(beat)
+	}
+	return outcomes, ctx.Err()
+}
+
+// Install replaces a shard over a lower epoch.
+func (r *Reference) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (uint64, error) {
+	var all []ledger.Mark
+	if marks != nil {
+		for mark, err := range marks {
+			if err != nil {
+				return 0, err
+			}
+			all = append(all, mark)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.model.Install(a, all), ctx.Err()
+}
+
+// Open opens the shard.
+func (r *Reference) Open(ctx context.Context, shard ledger.Shard) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.model.Open(shard), ctx.Err()
+}
+
+// Close closes the shard.
+func (r *Reference) Close(ctx context.Context, shard ledger.Shard) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.model.Close(shard)
+	return ctx.Err()
+}
+
+// SetState sets the sale's state.
+func (r *Reference) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.model.SetState(shard, state), ctx.Err()
+}
+
+// Read reads one shard.
+func (r *Reference) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.model.Read(shard), ctx.Err()
+}
+
+// Held lists what the buyer's mark holds.
+func (r *Reference) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := r.model.Held(shard, buyer)
+	for i := range held {
+		held[i].Entry = r.queue.carrying(shard.Product, held[i].OrderNo)
+	}
+	return held, ctx.Err()
+}
+
+// Now is this machine's clock.
+func (r *Reference) Now(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
+
+// Outbox is every entry that was ever written, oldest first.
+func (r *Reference) Outbox() []seckill.Entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.model.Outbox()
+}

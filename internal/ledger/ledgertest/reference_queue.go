@@ -1,0 +1,190 @@
+package ledgertest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"seckill"
+	"seckill/internal/queue"
+)
+
+// referenceStream is the name of the one stream.
+const referenceStream = "reference"
+
+// ReferenceQueue is the outbox of a Reference as a queue.
+type ReferenceQueue struct {
+	mu      sync.Mutex
+	entries []*queued // every entry ever, Seq = index + 1
+	changed chan struct{}
+}
+
+type queued struct {
+	id        queue.ID
+	entry     seckill.Entry
+	holder    *referenceConsumer
+	delivered bool // at least once
+	acked     bool
+}
+
+func newReferenceQueue() *ReferenceQueue {
+	return &ReferenceQueue{changed: make(chan struct{})}
+}
+
+// wake tells all that wait to look again; the caller holds the lock.
+func (q *ReferenceQueue) wake() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+func (q *ReferenceQueue) publish(entry seckill.Entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	seq := uint64(len(q.entries) + 1)
+	id := queue.ID{Stream: referenceStream, Seq: seq, Tag: seq*0x9E3779B97F4A7C15 | 1}
+	entry.Claims = slices.Clone(entry.Claims)
+	q.entries = append(q.entries, &queued{id: id, entry: entry})
+	q.wake()
+}
+
+// carrying is the entry that carries the order, with its claim alone, while it
+// is not acknowledged.
+func (q *ReferenceQueue) carrying(product uint32, no seckill.OrderNo) seckill.Entry {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range slices.Backward(q.entries) {
+		if e.acked || e.entry.ProductID != product {
+			continue
+		}
+		for _, claim := range e.entry.Claims {
+			if claim.OrderNo == no {
+				entry := e.entry
+				entry.Claims = []seckill.Claim{claim}
+				return entry
+			}
+		}
+	}
+	return seckill.Entry{}
+}
+
+func (q *ReferenceQueue) find(id queue.ID) *queued {
+	if id.Stream != referenceStream || id.Seq == 0 || id.Seq > uint64(len(q.entries)) {
+		return nil
+	}
+	if e := q.entries[id.Seq-1]; e.id == id {
+		return e
+	}
+	return nil
+}
+
+// Consumer joins the workers.
+func (q *ReferenceQueue) Consumer(ctx context.Context, _ string) (queue.Consumer, error) {
+	return &referenceConsumer{queue: q, closed: make(chan struct{})}, ctx.Err()
+}
+
+// Stats reads one product's figures, or the sums over all.
+func (q *ReferenceQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var stats queue.Stats
+	for _, e := range q.entries {
+		if e.acked || product != 0 && e.entry.ProductID != product {
+			continue
+		}
+		if stats.Entries == 0 || e.entry.At.Before(stats.Oldest) {
+			stats.Oldest = e.entry.At
+		}
+		stats.Entries++
+		stats.Reservations += int64(len(e.entry.Claims))
+		for _, claim := range e.entry.Claims {
+			stats.Units += int64(claim.Quantity)
+		}
+	}
+	return stats, ctx.Err()
+}
+
+var errConsumerClosed = errors.New("consumer is closed")
+
+type referenceConsumer struct {
+	queue  *ReferenceQueue
+	closed chan struct{}
+}
+
+func (c *referenceConsumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
+	for {
+		deliveries, changed := c.take(max)
+		if len(deliveries) > 0 {
+			return deliveries, nil
+		}
+		select {
+		case <-changed:
+		case <-c.closed:
+			return nil, errConsumerClosed
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (c *referenceConsumer) take(max int) ([]queue.Delivery, <-chan struct{}) {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	var deliveries []queue.Delivery
+	claims := 0
+	for _, e := range c.queue.entries {
+		if e.acked || e.holder != nil {
+			continue
+		}
+		if claims += len(e.entry.Claims); claims > max && len(deliveries) > 0 {
+			break
+		}
+		deliveries = append(deliveries, queue.Delivery{ID: e.id, Entry: e.entry, Redelivered: e.delivered})
+		e.holder, e.delivered = c, true
+	}
+	return deliveries, c.queue.changed
+}
+
+func (c *referenceConsumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	if !witness.IsZero() && c.queue.find(witness) == nil {
+		return queue.ErrLost
+	}
+	for _, id := range ids {
+		if e := c.queue.find(id); e != nil {
+			e.acked, e.holder = true, nil
+		}
+	}
+	return ctx.Err()
+}
+
+func (c *referenceConsumer) Nack(ctx context.Context, ids []queue.ID) error {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	for _, id := range ids {
+		if e := c.queue.find(id); e != nil && e.holder == c {
+			e.holder = nil
+		}
+	}
+	c.queue.wake()
+	return ctx.Err()
+}
+
+func (c *referenceConsumer) Close(ctx context.Context) error {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	select {
+	case <-c.closed:
+		return nil
+	default:
+		close(c.closed)
+	}
+	for _, e := range c.queue.entries {
+		if e.holder == c {
+			e.holder = nil
+		}
+	}
+	c.queue.wake()
+	return ctx.Err()
+}
