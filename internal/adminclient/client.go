@@ -1,0 +1,173 @@
+// Package adminclient speaks the operator API, for the commands that act on a
+// running sale.
+package adminclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"seckill/internal/problem"
+	"seckill/internal/wire"
+)
+
+const (
+	// DefaultTimeout bounds a call for which the caller names no other bound.
+	DefaultTimeout = 30 * time.Second
+	// maxAnswer bounds what is read of an answer: a report with its findings
+	// is some kilobytes.
+	maxAnswer = 4 << 20
+)
+
+// Options is how to reach the operator API.
+type Options struct {
+	URL     string        // such as http://127.0.0.1:8081
+	Token   string        // admin.token
+	Timeout time.Duration // of one call; 0 is DefaultTimeout
+}
+
+// Client calls the operator API. Every call ends within the timeout, is sent
+// once and never repeated: whether to try again is the operator's decision.
+type Client struct {
+	base  *url.URL
+	token string
+	http  *http.Client
+}
+
+// New checks the options; it does not connect.
+func New(opt Options) (*Client, error) {
+	base, err := url.Parse(strings.TrimRight(opt.URL, "/"))
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" {
+		return nil, fmt.Errorf("operator API address %q: must be http://HOST:PORT or https://HOST:PORT", opt.URL)
+	}
+	if opt.Token == "" {
+		return nil, errors.New("the operator API needs a token: set admin.token, or name the server's data_dir")
+	}
+	if opt.Timeout <= 0 {
+		opt.Timeout = DefaultTimeout
+	}
+	return &Client{
+		base:  base,
+		token: opt.Token,
+		http: &http.Client{
+			Timeout: opt.Timeout,
+			// A redirect would carry the token to who knows whom.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// Product reads a product.
+func (c *Client) Product(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+	return c.product(ctx, http.MethodGet, id, "")
+}
+
+// Preheat hands the product's stock to the ledger. Repeated, it changes nothing
+// while the epoch is live.
+func (c *Client) Preheat(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+	return c.product(ctx, http.MethodPost, id, "preheat")
+}
+
+// Recover rebuilds the product's ledger from the store under a new epoch.
+func (c *Client) Recover(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+	return c.product(ctx, http.MethodPost, id, "recover")
+}
+
+func (c *Client) product(ctx context.Context, method string, id uint32, verb string) (wire.AdminProduct, error) {
+	var product wire.AdminProduct
+	body, err := c.call(ctx, method, nil, "products", strconv.FormatUint(uint64(id), 10), verb)
+	if err != nil {
+		return product, err
+	}
+	if err := json.Unmarshal(body, &product); err != nil {
+		return product, fmt.Errorf("read the operator API's answer: %w", err)
+	}
+	return product, nil
+}
+
+// call sends one request and returns the body of a 2xx answer. Every other
+// answer is a *Refusal.
+func (c *Client) call(ctx context.Context, method string, request any, path ...string) ([]byte, error) {
+	target := c.base.JoinPath(append([]string{"admin", "v1"}, path...)...).String()
+	var content io.Reader
+	if request != nil {
+		encoded, err := json.Marshal(request)
+		if err != nil {
+			return nil, fmt.Errorf("write request: %w", err)
+		}
+		content = bytes.NewReader(encoded)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(target, "/"), content)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Accept", "application/json")
+	if request != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreached(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, c.unreached(err)
+	case len(body) > maxAnswer:
+		return nil, fmt.Errorf("the operator API's answer is larger than %d bytes", maxAnswer)
+	case res.StatusCode/100 != 2:
+		return nil, refusal(res, body)
+	}
+	return body, nil
+}
+
+// unreached says what an operator can do about it; url.Error's own text would
+// repeat method and address.
+func (c *Client) unreached(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		if wrapped.Timeout() {
+			return fmt.Errorf("no answer from the operator API at %s within %s, the outcome is unknown: %w", c.base, c.http.Timeout, wrapped.Err)
+		}
+		err = wrapped.Err
+	}
+	return fmt.Errorf("reach the operator API at %s: %w", c.base, err)
+}
+
+// Refusal is an answer that is not 2xx.
+type Refusal struct {
+	Status   int
+	Document problem.Document // empty when the answer was no problem document
+}
+
+func (r *Refusal) Error() string {
+	doc := r.Document
+	if doc.Code == "" {
+		return fmt.Sprintf("HTTP status %d without a problem document: is this the operator API?", r.Status)
+	}
+	text := fmt.Sprintf("%s: %s", doc.Code, doc.Title)
+	if doc.Detail != "" {
+		text += " (" + doc.Detail + ")"
+	}
+	return text
+}
+
+func refusal(res *http.Response, body []byte) *Refusal {
+	r := &Refusal{Status: res.StatusCode}
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if kind != problem.ContentType || json.Unmarshal(body, &r.Document) != nil {
+		r.Document = problem.Document{}
+	}
+	return r
+}

@@ -1,0 +1,165 @@
+package adminclient_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/adminclient"
+	"seckill/internal/problem"
+)
+
+const token = "0123456789abcdef"
+
+func client(t *testing.T, url string, timeout time.Duration) *adminclient.Client {
+	t.Helper()
+	c, err := adminclient.New(adminclient.Options{URL: url, Token: token, Timeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// serve answers the one request that is expected.
+func serve(t *testing.T, wantRequest, wantBody string, answer http.HandlerFunc) *adminclient.Client {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if got := r.Method + " " + r.URL.Path; got != wantRequest || string(body) != wantBody {
+			t.Errorf("request %s %s, want %s %s", got, body, wantRequest, wantBody)
+		}
+		if got := r.Header.Get("Authorization"); got != "Bearer "+token {
+			t.Errorf("Authorization %q", got)
+		}
+		answer(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return client(t, server.URL+"/", time.Minute)
+}
+
+func write(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+}
+
+func TestCallsGoWhereTheWireSays(t *testing.T) {
+	ctx := t.Context()
+	product := write(`{"id":7,"name":"shoe","epoch":3,"unknown":true}`)
+	for _, c := range []struct {
+		request string
+		call    func(*adminclient.Client) (uint64, error)
+	}{
+		{"GET /admin/v1/products/7", func(c *adminclient.Client) (uint64, error) { p, err := c.Product(ctx, 7); return p.Epoch, err }},
+		{"POST /admin/v1/products/7/preheat", func(c *adminclient.Client) (uint64, error) { p, err := c.Preheat(ctx, 7); return p.Epoch, err }},
+		{"POST /admin/v1/products/7/recover", func(c *adminclient.Client) (uint64, error) { p, err := c.Recover(ctx, 7); return p.Epoch, err }},
+	} {
+		if epoch, err := c.call(serve(t, c.request, "", product)); err != nil || epoch != 3 {
+			t.Errorf("%s: epoch %d, err %v", c.request, epoch, err)
+		}
+	}
+}
+
+func TestReconcileReadsTheReport(t *testing.T) {
+	text := `{"id":9,"product_id":7,"at":"2026-01-01T00:00:00.000Z","balanced":false,` +
+		`"violations":[{"promise":"I1","expected":10,"found":"9","detail":"one is gone"}],"figures":{"offered":10},"repaired":["buyer record"]}`
+	c := serve(t, "POST /admin/v1/reconciliations", `{"product_id":7,"repair":true}`, write(text))
+	report, err := c.Reconcile(t.Context(), 7, true)
+	if err != nil || report.Balanced == nil || *report.Balanced || len(report.Violations) != 1 || string(report.Raw) != text {
+		t.Fatalf("report %+v, err %v", report, err)
+	}
+	if got, want := report.Violations[0].String(), "I1: expected 10, found 9: one is gone"; got != want {
+		t.Errorf("violation %q, want %q", got, want)
+	}
+	if got := adminclient.Plain(report.Repaired[0]); got != "buyer record" {
+		t.Errorf("repaired %q", got)
+	}
+	c = serve(t, "POST /admin/v1/reconciliations", `{"product_id":7,"repair":false}`, write(`{"balanced":null}`))
+	if report, err := c.Reconcile(t.Context(), 7, false); err != nil || report.Balanced != nil {
+		t.Errorf("could not tell: %+v, %v", report, err)
+	}
+}
+
+func TestAProblemDocumentIsShownWithCodeAndText(t *testing.T) {
+	c := serve(t, "POST /admin/v1/products/7/preheat", "", func(w http.ResponseWriter, _ *http.Request) {
+		problem.Write(w, seckill.Errorf(seckill.CodeWrongState, "the sale has ended"), seckill.English)
+	})
+	_, err := c.Preheat(t.Context(), 7)
+	var refusal *adminclient.Refusal
+	if !errors.As(err, &refusal) || refusal.Status != 409 || refusal.Document.Code != seckill.CodeWrongState {
+		t.Fatalf("err %#v", err)
+	}
+	if got, want := err.Error(), "wrong_state: This is not possible in the present state. (the sale has ended)"; got != want {
+		t.Errorf("text %q, want %q", got, want)
+	}
+}
+
+func TestAnAnswerFromElsewhereIsAnError(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"html error": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) },
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		},
+		"not json": write("hello"),
+		"huge":     func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 5<<20)) },
+		"cut off": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			panic(http.ErrAbortHandler)
+		},
+		"bad problem": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", problem.ContentType)
+			w.WriteHeader(500)
+		},
+	} {
+		c := serve(t, "GET /admin/v1/products/7", "", answer)
+		if product, err := c.Product(t.Context(), 7); err == nil {
+			t.Errorf("%s: accepted as %+v", name, product)
+		}
+	}
+}
+
+func TestEveryCallEnds(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	url := "http://" + silent.Addr().String()
+	if _, err := client(t, url, 50*time.Millisecond).Preheat(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "outcome is unknown") {
+		t.Errorf("a silent server: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client(t, url, time.Minute).Preheat(ctx, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled call: %v", err)
+	}
+	silent.Close()
+	if _, err := client(t, url, time.Minute).Preheat(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "reach the operator API at "+url) {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+func TestBadOptionsAreRefused(t *testing.T) {
+	for _, url := range []string{"", "127.0.0.1:8081", "ftp://x", "http://", "http://\x00"} {
+		if _, err := adminclient.New(adminclient.Options{URL: url, Token: token}); err == nil {
+			t.Errorf("address %q accepted", url)
+		}
+	}
+	if _, err := adminclient.New(adminclient.Options{URL: "http://x"}); err == nil {
+		t.Error("no token accepted")
+	}
+}
+
+func TestPlainLeavesNumbersAndObjectsAlone(t *testing.T) {
+	for in, want := range map[string]string{`"a"`: "a", `1`: "1", `{"a":1}`: `{"a":1}`, ``: ""} {
+		if got := adminclient.Plain(json.RawMessage(in)); got != want {
+			t.Errorf("Plain(%s) = %s, want %s", in, got, want)
+		}
+	}
+}
