@@ -21,6 +21,9 @@ type key struct {
 const (
 	day          = 24 * time.Hour
 	maxPerSecond = 10_000_000
+	// maxCutWait leaves a reconciliation on demand time to answer "cannot tell"
+	// before the operator API's own deadline of two minutes cuts it off.
+	maxCutWait = time.Minute
 )
 
 // keys is the table, in the order in which a reader wants to see it.
@@ -64,7 +67,7 @@ func (c *Config) keys() []key {
 
 		{"reconcile.every", &c.Reconcile.Every, offOrLasting(time.Second, 7*day), "Interval of the regular reconciliation; 0 is off."},
 		{"reconcile.repair", &c.Reconcile.Repair, oneOf("off", RepairSafe), "Whether the regular reconciliation mends what has one safe direction."},
-		{"reconcile.deadline", &c.Reconcile.Deadline, lasting(100*time.Millisecond, 10*time.Minute), "Longest that a reconciliation waits for the queue; then it cannot tell."},
+		{"reconcile.deadline", &c.Reconcile.Deadline, lasting(100*time.Millisecond, maxCutWait), "Longest that a reconciliation waits for the queue; then it cannot tell."},
 
 		{"alert.webhook_url", &c.Alert.WebhookURL, optionalURL(), "Where alerts are posted. Empty: only the log."},
 		{"log.format", &c.Log.Format, oneOf("text", "json"), "Form of the log."},

@@ -137,7 +137,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"preheat.lead":             {"-1s", "169h"},
 		"reconcile.every":          {"-1s", "999ms", "169h"},
 		"reconcile.repair":         {"", "on", "SAFE"},
-		"reconcile.deadline":       {"0", "11m"},
+		"reconcile.deadline":       {"0", "61s"},
 		"alert.webhook_url":        {"hooks.example/hunter2", "file:///etc/hunter2"},
 		"log.format":               {"", "xml"},
 		"log.level":                {"", "trace"},
