@@ -33,14 +33,17 @@ type Options struct {
 	URL     string        // such as http://127.0.0.1:8081
 	Token   string        // admin.token
 	Timeout time.Duration // of one call; 0 is DefaultTimeout
+	// Operator and Reason go to the audit: who acts, and why. Empty, the server
+	// names the operator and no reason.
+	Operator, Reason string
 }
 
 // Client calls the operator API. Every call ends within the timeout, is sent
 // once and never repeated: whether to try again is the operator's decision.
 type Client struct {
-	base  *url.URL
-	token string
-	http  *http.Client
+	base *url.URL
+	opt  Options
+	http *http.Client
 }
 
 // New checks the options; it does not connect.
@@ -56,8 +59,8 @@ func New(opt Options) (*Client, error) {
 		opt.Timeout = DefaultTimeout
 	}
 	return &Client{
-		base:  base,
-		token: opt.Token,
+		base: base,
+		opt:  opt,
 		http: &http.Client{
 			Timeout: opt.Timeout,
 			// A redirect would carry the token to who knows whom.
@@ -68,23 +71,28 @@ func New(opt Options) (*Client, error) {
 
 // Product reads a product.
 func (c *Client) Product(ctx context.Context, id uint32) (wire.AdminProduct, error) {
-	return c.product(ctx, http.MethodGet, id, "")
+	return c.product(ctx, http.MethodGet, id, "", nil)
 }
 
 // Preheat hands the product's stock to the ledger. Repeated, it changes nothing
 // while the epoch is live.
 func (c *Client) Preheat(ctx context.Context, id uint32) (wire.AdminProduct, error) {
-	return c.product(ctx, http.MethodPost, id, "preheat")
+	return c.product(ctx, http.MethodPost, id, "preheat", why{c.opt.Reason})
 }
 
 // Recover rebuilds the product's ledger from the store under a new epoch.
 func (c *Client) Recover(ctx context.Context, id uint32) (wire.AdminProduct, error) {
-	return c.product(ctx, http.MethodPost, id, "recover")
+	return c.product(ctx, http.MethodPost, id, "recover", why{c.opt.Reason})
 }
 
-func (c *Client) product(ctx context.Context, method string, id uint32, verb string) (wire.AdminProduct, error) {
+// why is the part that every change has in common.
+type why struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+func (c *Client) product(ctx context.Context, method string, id uint32, verb string, request any) (wire.AdminProduct, error) {
 	var product wire.AdminProduct
-	body, err := c.call(ctx, method, nil, "products", strconv.FormatUint(uint64(id), 10), verb)
+	body, err := c.call(ctx, method, request, "products", strconv.FormatUint(uint64(id), 10), verb)
 	if err != nil {
 		return product, err
 	}
@@ -110,8 +118,11 @@ func (c *Client) call(ctx context.Context, method string, request any, path ...s
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Authorization", "Bearer "+c.opt.Token)
 	req.Header.Set("Accept", "application/json")
+	if c.opt.Operator != "" {
+		req.Header.Set("X-Operator", c.opt.Operator)
+	}
 	if request != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
