@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/spf13/cobra"
+
+	"seckill/internal/config"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden help texts")
+
+// result is one run of the program.
+type result struct {
+	code     int
+	out, err string
+}
+
+type setup func(*program)
+
+func onTerminal(answer string) setup {
+	return func(p *program) { p.terminal, p.in = true, strings.NewReader(answer) }
+}
+
+func environ(variables ...string) setup {
+	return func(p *program) { p.environ = variables }
+}
+
+// execute runs a command line as main does, without the process around it.
+func execute(t *testing.T, args []string, setups ...setup) result {
+	t.Helper()
+	var out, err bytes.Buffer
+	p := &program{in: strings.NewReader(""), out: &out, err: &err, now: time.Now}
+	for _, set := range setups {
+		set(p)
+	}
+	code := p.run(t.Context(), args)
+	return result{code, out.String(), err.String()}
+}
+
+func (r result) want(t *testing.T, code int, out, err string) {
+	t.Helper()
+	if r.code != code || !strings.Contains(r.out, out) || !strings.Contains(r.err, err) {
+		t.Errorf("exit %d, out %q, err %q; want %d, %q, %q", r.code, r.out, r.err, code, out, err)
+	}
+}
+
+func TestHelpOfEveryCommandIsAsReviewed(t *testing.T) {
+	var visit func(cmd *cobra.Command, path []string)
+	visit = func(cmd *cobra.Command, path []string) {
+		t.Run(strings.Join(append([]string{"seckill"}, path...), " "), func(t *testing.T) {
+			got := execute(t, append(path[:len(path):len(path)], "--help"))
+			got.want(t, exitOK, "Usage:", "")
+			file := filepath.Join("testdata", "help", strings.Join(append([]string{"seckill"}, path...), "_")+".txt")
+			if *update {
+				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(got.out), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.out != string(want) {
+				t.Errorf("help has changed: review it, then run go test ./cmd/seckill -update\n%s", got.out)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			visit(sub, append(path[:len(path):len(path)], sub.Name()))
+		}
+	}
+	visit((&program{}).root(), nil)
+}
+
+func TestWrongUsageExitsWithTwo(t *testing.T) {
+	for _, line := range []string{
+		"nonsense", "--nonsense", "config", "config nonsense", "config check extra", "config print --nonsense", "config print --set batch_size",
+		"preheat", "preheat 0", "preheat x", "preheat 4294967296", "preheat 1 2", "preheat 1 --timeout 0", "preheat 1 --timeout soon",
+		"recover", "recover -1", "reconcile", "reconcile one", "token", "token --user=", "token --user a --ttl 0", "token --user a extra", "version extra",
+	} {
+		if got := execute(t, strings.Fields(line)); got.code != exitUsage || got.err == "" || got.out != "" {
+			t.Errorf("seckill %s: exit %d, out %q, err %q", line, got.code, got.out, got.err)
+		}
+	}
+}
+
+func TestConfigCheckReportsEverything(t *testing.T) {
+	execute(t, []string{"config", "check"}).want(t, exitOK, "valid", "")
+	got := execute(t, []string{"config", "check", "--set", "worker.bacth_size=1", "--data-dir="}, environ("SECKILL_LEDGER_KIND=redis"))
+	got.want(t, exitFailure, "", "did you mean worker.batch_size?")
+	got.want(t, exitFailure, "", `ledger.kind: "redis" is not in this build`)
+	got.want(t, exitFailure, "", "data_dir: must not be empty")
+}
+
+func TestConfigPrintMasksSecrets(t *testing.T) {
+	got := execute(t, []string{"config", "print", "--set", "worker.batch_size=7"}, environ("SECKILL_ADMIN_TOKEN=correct-horse-battery"))
+	got.want(t, exitOK, "batch_size: 7", "")
+	got.want(t, exitOK, "********", "")
+	if strings.Contains(got.out, "correct-horse") {
+		t.Error("the token shows")
+	}
+}
+
+func TestFlagsWinOverEnvironmentAndFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("data_dir: /file\nlog: {level: warn}\norder: {expire_after: 1m}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := execute(t, []string{"config", "print", "-c", file, "--data-dir", "/flag"}, environ("SECKILL_DATA_DIR=/env", "SECKILL_LOG_LEVEL=error"))
+	for _, want := range []string{"data_dir: /flag", "level: error", "expire_after: 1m"} {
+		got.want(t, exitOK, want, "")
+	}
+}
+
+func TestTokenIsASignedJWTOfTheBuyer(t *testing.T) {
+	const secret = "0123456789abcdef0123456789abcdef"
+	dir := t.TempDir()
+	execute(t, []string{"token", "--user", "alice", "--data-dir", dir}).want(t, exitFailure, "", "no secret to sign with")
+
+	kept := config.Default()
+	kept.DataDir = dir
+	if err := kept.FillSecrets(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		key  []byte
+		with setup
+	}{
+		"configured": {[]byte(secret), environ("SECKILL_AUTH_JWT_SECRET=" + secret)},
+		"generated":  {kept.Auth.JWTSecret.Bytes(), environ()},
+	} {
+		got := execute(t, []string{"token", "--user", "爱丽丝", "--ttl", "90m", "--data-dir", dir}, c.with)
+		got.want(t, exitOK, ".", "")
+		var claims jwt.RegisteredClaims
+		_, err := jwt.ParseWithClaims(strings.TrimSpace(got.out), &claims, func(*jwt.Token) (any, error) { return c.key, nil },
+			jwt.WithValidMethods([]string{"HS256"}), jwt.WithExpirationRequired())
+		if err != nil || claims.Subject != "爱丽丝" || time.Until(claims.ExpiresAt.Time).Round(time.Minute) != 90*time.Minute {
+			t.Errorf("%s: claims %+v, err %v", name, claims, err)
+		}
+	}
+}
+
+func TestVersionAndCompletionArePrinted(t *testing.T) {
+	execute(t, []string{"version"}).want(t, exitOK, "seckill ", "")
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		execute(t, []string{"completion", shell}).want(t, exitOK, "seckill", "")
+	}
+	execute(t, []string{"__complete", "config", "print", "--set", "work"}).want(t, exitOK, "worker.batch_size=", "")
+}
+
+func TestAQuestionEndsWithTheInterrupt(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	defer writer.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := &program{in: reader, err: &bytes.Buffer{}, terminal: true}
+	if err := p.confirm(ctx, false, "Sure?"); err != context.Canceled {
+		t.Errorf("err %v", err)
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"seckill/internal/adminclient"
+	"seckill/internal/config"
+)
+
+// saleFlags are what the commands on a running sale have in common.
+type saleFlags struct {
+	settings
+	admin   string
+	reason  string
+	timeout time.Duration
+}
+
+// saleTimeout is above the server's own bound of two minutes for work that
+// walks over every order of a product: its answer says more than our timeout.
+const saleTimeout = 150 * time.Second
+
+func (f *saleFlags) bind(cmd *cobra.Command) {
+	f.settings.bind(cmd)
+	cmd.Flags().StringVar(&f.admin, "admin", "", "`URL` of the operator API (default: from admin.listen)")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", saleTimeout, "longest to wait for the answer")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` for the audit: why it is done")
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.GroupID = groupSale
+}
+
+// client is the operator API's, with the token of the configuration or of the
+// server's data directory.
+func (f *saleFlags) client(p *program, cmd *cobra.Command) (*adminclient.Client, error) {
+	cfg, err := f.load(p, cmd)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.ReadSecrets(); err != nil {
+		return nil, err
+	}
+	if f.timeout <= 0 {
+		return nil, usageErrorf("--timeout must be above 0")
+	}
+	return adminclient.New(adminclient.Options{
+		URL: f.url(cfg), Token: cfg.Admin.Token.Reveal(), Timeout: f.timeout, Operator: "cli", Reason: f.reason,
+	})
+}
+
+func (f *saleFlags) url(cfg *config.Config) string {
+	if f.admin != "" {
+		return f.admin
+	}
+	return cfg.Admin.URL(cfg.Admin.Listen)
+}
+
+func productID(text string) (uint32, error) {
+	id, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || id == 0 {
+		return 0, usageErrorf("product ID must be 1 to 4294967295, not %q", text)
+	}
+	return uint32(id), nil
+}
+
+const saleNote = `
+It is a client of a running server's operator API. The token is admin.token, or
+the one that the server generated under its data_dir.`
+
+func doing(what string, id uint32) string { return fmt.Sprintf("%s product %d", what, id) }

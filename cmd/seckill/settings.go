@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"seckill/internal/config"
+)
+
+// settings are the flags through which a command finds its configuration.
+type settings struct {
+	file     string
+	dataDir  string
+	pairs    []string
+	shortcut []shortcut
+}
+
+// shortcut is a flag of its own for a key that is often set.
+type shortcut struct {
+	flag, key string
+	value     *string
+}
+
+func (s *settings) bind(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&s.file, "config", "c", "", "YAML `FILE` with the configuration")
+	flags.StringArrayVar(&s.pairs, "set", nil, "set one `KEY=VALUE` of the configuration; repeatable")
+	s.bindKey(cmd, "data-dir", "data_dir", "`DIR` of journal, store and generated secrets", &s.dataDir)
+	must(cmd.MarkFlagFilename("config", "yaml", "yml"))
+	must(cmd.MarkFlagDirname("data-dir"))
+	must(cmd.RegisterFlagCompletionFunc("set", completeKeys))
+}
+
+// bindKey adds a shortcut. The help shows the key's default, which is not the
+// flag's: an unset flag leaves file and environment alone.
+func (s *settings) bindKey(cmd *cobra.Command, flag, key, usage string, value *string) {
+	cmd.Flags().StringVar(value, flag, "", fmt.Sprintf("%s (sets %s)", usage, key))
+	s.shortcut = append(s.shortcut, shortcut{flag, key, value})
+}
+
+// load reads file, environment and flags, in this order.
+func (s *settings) load(p *program, cmd *cobra.Command) (*config.Config, error) {
+	from := config.Sources{File: s.file, Environ: p.environ}
+	for _, pair := range s.pairs {
+		key, value, found := strings.Cut(pair, "=")
+		if !found {
+			return nil, usageErrorf("--set %s: must be KEY=VALUE", pair)
+		}
+		from.Flags = append(from.Flags, config.Setting{Flag: "--set", Key: key, Value: value})
+	}
+	for _, short := range s.shortcut {
+		if cmd.Flags().Changed(short.flag) {
+			from.Flags = append(from.Flags, config.Setting{Flag: "--" + short.flag, Key: short.key, Value: *short.value})
+		}
+	}
+	cfg, err := config.Load(from)
+	if err != nil {
+		return nil, fmt.Errorf("the configuration is not valid:\n  %s", strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	}
+	return cfg, nil
+}
+
+func completeKeys(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var keys []cobra.Completion
+	for _, d := range config.Describe() {
+		keys = append(keys, cobra.CompletionWithDesc(d.Key+"=", d.Doc))
+	}
+	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// must guards calls that fail only on a flag that does not exist.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
