@@ -119,7 +119,7 @@ func (p *Product) Window(now time.Time) Code {
 }
 
 // HomeShard is the shard that holds a buyer's marks (FNV-1a of the buyer).
-func HomeShard(buyer string, shards int) int {
+func HomeShard[T string | []byte](buyer T, shards int) int {
 	if shards <= 1 {
 		return 0
 	}

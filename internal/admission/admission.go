@@ -1,0 +1,169 @@
+// Package admission is stage ②: the gates that a claim passes before the
+// ledger is asked, cheapest first. A crowd is answered here.
+package admission
+
+import (
+	"net/netip"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/purchasetoken"
+	"seckill/internal/ratelimit"
+	"seckill/internal/sale"
+)
+
+// Gate is a place where a claim can be turned away, as metrics name it.
+type Gate string
+
+// The gates, in order. The last one, the bounded queue, stands in front of
+// the purchase stage.
+const (
+	GateWindow  Gate = "window"
+	GateSoldOut Gate = "sold_out"
+	GateRate    Gate = "rate"
+	GateBuyer   Gate = "buyer"
+	GateBody    Gate = "body"
+	GateToken   Gate = "token"
+	GateQueue   Gate = "queue"
+)
+
+// Gates lists all of them.
+var Gates = []Gate{GateWindow, GateSoldOut, GateRate, GateBuyer, GateBody, GateToken, GateQueue}
+
+// Buyers reads who asks.
+type Buyers interface {
+	// FromHeader verifies an Authorization header and appends its buyer to dst.
+	FromHeader(dst, authorization []byte, now time.Time) ([]byte, error)
+}
+
+// Memory knows cheaply and locally whom the ledger may remember: anyone with a
+// live order or a used key. It may say yes too often.
+type Memory interface {
+	MayHold(shard ledger.Shard, buyer []byte) bool
+}
+
+// Doorkeeper is the gates' parts; a nil limiter is off.
+type Doorkeeper struct {
+	Clock         *sale.Clock
+	Buyers        Buyers
+	Memory        Memory
+	Tokens        *purchasetoken.Mint
+	TokenRequired bool
+	ByBuyer       *ratelimit.Limiter
+	ByAddr        *ratelimit.Limiter
+	ByProduct     *ratelimit.Limiter
+}
+
+// Request is what the gates look at. It belongs to the caller's buffers.
+type Request struct {
+	Authorization []byte
+	Addr          netip.Addr
+	Key           []byte // the Idempotency-Key header
+	Body          []byte
+	// buyer is read at most once, into room.
+	buyer []byte
+	room  [seckill.MaxBuyerBytes]byte
+}
+
+// Pass is an admitted claim.
+type Pass struct {
+	Buyer    string
+	Key      string // the purchase token's id, else the header's key
+	Quantity int
+	Ref      string
+}
+
+// Refusal turns a claim away; the zero Refusal lets it pass.
+type Refusal struct {
+	Code       seckill.Code
+	Gate       Gate
+	Detail     string
+	RetryAfter time.Duration
+}
+
+// Admit is the gates, in order. A claim that is refused before its body is
+// read costs no allocation.
+//
+// A raised sold-out flag turns away everybody except those whom the ledger may
+// remember: who repeats a request whose answer was lost must find the order,
+// not "sold out".
+func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
+	now := d.Clock.Now()
+	terms := s.Terms()
+
+	if code := terms.Window(now); code != "" {
+		return Refusal{Code: code, Gate: GateWindow}
+	}
+	if s.SoldOut() && !d.remembered(terms, req, now) {
+		return Refusal{Code: seckill.CodeSoldOut, Gate: GateSoldOut}
+	}
+	if ok, wait := d.ByAddr.AllowAddr(req.Addr, now); !ok {
+		return Refusal{Code: seckill.CodeRateLimited, Gate: GateRate, RetryAfter: wait}
+	}
+	if ok, wait := d.ByProduct.AllowProduct(s.ID, now); !ok {
+		return Refusal{Code: seckill.CodeRateLimited, Gate: GateRate, RetryAfter: wait}
+	}
+	if err := d.identify(req, now); err != nil {
+		return refuse(GateBuyer, err)
+	}
+	if ok, wait := d.ByBuyer.AllowBytes(req.buyer, now); !ok {
+		return Refusal{Code: seckill.CodeRateLimited, Gate: GateRate, RetryAfter: wait}
+	}
+	body, err := readBody(req.Body, terms.PerUserLimit)
+	if err != nil {
+		return refuse(GateBody, err)
+	}
+	pass.Buyer, pass.Quantity, pass.Ref = string(req.buyer), body.quantity, body.ref
+	if err := d.key(s.ID, req, body.token, pass, now); err != nil {
+		return refuse(GateToken, err)
+	}
+	return Refusal{}
+}
+
+func refuse(gate Gate, err error) Refusal {
+	refusal := Refusal{Code: seckill.CodeOf(err), Gate: gate}
+	if e, ok := err.(*seckill.Error); ok {
+		refusal.Detail = e.Detail
+	}
+	return refusal
+}
+
+// identify reads the buyer, once.
+func (d *Doorkeeper) identify(req *Request, now time.Time) error {
+	if req.buyer != nil {
+		return nil
+	}
+	buyer, err := d.Buyers.FromHeader(req.room[:0], req.Authorization, now)
+	if err == nil {
+		req.buyer = buyer
+	}
+	return err
+}
+
+// remembered reports whether the buyer has proven who they are and the ledger
+// may remember them.
+func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.Time) bool {
+	if len(req.Authorization) == 0 || d.identify(req, now) != nil {
+		return false
+	}
+	return d.Memory.MayHold(sale.ShardOf(terms, seckill.HomeShard(req.buyer, terms.Shards)), req.buyer)
+}
+
+// key finds the claim's idempotency key: the purchase token's id, which a
+// valid token proves, or else the header's.
+func (d *Doorkeeper) key(product uint32, req *Request, token []byte, pass *Pass, now time.Time) error {
+	if len(token) == 0 {
+		if d.TokenRequired {
+			return seckill.Errorf(seckill.CodeTokenInvalid, "a purchase token is required")
+		}
+		pass.Key = string(req.Key)
+		return seckill.CheckKey(pass.Key)
+	}
+	id, err := d.Tokens.VerifyBytes(token, pass.Buyer, product, now)
+	if err != nil {
+		return err
+	}
+	pass.Key = id.String()
+	return nil
+}

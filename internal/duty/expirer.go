@@ -1,0 +1,48 @@
+package duty
+
+import (
+	"context"
+	"time"
+
+	"seckill"
+)
+
+const expirePerRound = 500
+
+// Expirer cancels orders that were not paid in time. The store's index of due
+// orders is the only clock that counts.
+type Expirer struct {
+	Store interface {
+		Expire(ctx context.Context, limit int) ([]seckill.Order, error)
+		WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error)
+	}
+	// WarnLead is how long before the end order.expiring is written.
+	WarnLead time.Duration
+	// OnExpired sees each batch, so that the releases go out at once.
+	OnExpired func(orders []seckill.Order)
+}
+
+// Round cancels all that is due now.
+func (e *Expirer) Round(ctx context.Context) error {
+	for {
+		n, err := e.Store.WarnExpiring(ctx, e.WarnLead, expirePerRound)
+		if err != nil {
+			return err
+		}
+		if n < expirePerRound {
+			break
+		}
+	}
+	for {
+		orders, err := e.Store.Expire(ctx, expirePerRound)
+		if err != nil {
+			return err
+		}
+		if len(orders) > 0 {
+			e.OnExpired(orders)
+		}
+		if len(orders) < expirePerRound {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package duty
+
+import (
+	"context"
+	"errors"
+
+	"seckill/internal/fault"
+	"seckill/internal/ledger"
+	"seckill/internal/store"
+)
+
+const releasePerRound = 500
+
+// Releaser returns units of dead orders to the ledger, until heard (protocol
+// 4). The store let them go first; a unit is never resold before that.
+type Releaser struct {
+	Store interface {
+		ReleasesDue(ctx context.Context, limit int) ([]store.Release, error)
+		ReleasesHeard(ctx context.Context, done []store.Release) error
+	}
+	Lanes interface {
+		Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error)
+	}
+	// OnReleased is told which product has free units again.
+	OnReleased func(product uint32)
+}
+
+// Round tells the ledger all that is owed. Releases that the ledger cannot
+// take now stay owed; the first such error is returned after the others were
+// told.
+func (r *Releaser) Round(ctx context.Context) error {
+	for {
+		due, err := r.Store.ReleasesDue(ctx, releasePerRound)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		settled, failed := 0, error(nil)
+		for shard, releases := range byShard(due) {
+			if err := r.release(ctx, shard, releases); err != nil {
+				failed = errors.Join(failed, err)
+			} else {
+				settled += len(releases)
+			}
+		}
+		if failed != nil || settled < releasePerRound {
+			return failed
+		}
+	}
+}
+
+// release tells one shard. Ledger epoch equal: applied if the mark still holds
+// the order, done either way. Higher: done, the snapshot counted it. Lower:
+// refused, again later.
+func (r *Releaser) release(ctx context.Context, shard ledger.Shard, releases []store.Release) error {
+	orders := make([]ledger.ReleaseOrder, len(releases))
+	for i, release := range releases {
+		orders[i] = ledger.ReleaseOrder{OrderNo: release.OrderNo, Buyer: release.Buyer}
+	}
+	result, err := r.Lanes.Do(ctx, shard, ledger.Release{Orders: orders})
+	var other *ledger.EpochError
+	if err != nil && !(errors.As(err, &other) && other.Epoch > shard.Epoch) {
+		return err
+	}
+	fault.Point("release.after_ledger")
+	for _, verdict := range result.Verdicts {
+		if verdict.Code == ledger.VerdictReleased {
+			r.OnReleased(shard.Product)
+			break
+		}
+	}
+	return r.Store.ReleasesHeard(ctx, releases)
+}
+
+func byShard(due []store.Release) map[ledger.Shard][]store.Release {
+	groups := make(map[ledger.Shard][]store.Release)
+	for _, release := range due {
+		shard := ledger.Shard{Product: release.ProductID, Group: release.Group, Index: release.Shard, Epoch: release.Epoch}
+		groups[shard] = append(groups[shard], release)
+	}
+	return groups
+}

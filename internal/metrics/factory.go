@@ -1,0 +1,35 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// factory makes and registers in one step.
+type factory struct{ reg *prometheus.Registry }
+
+func add[C prometheus.Collector](f factory, c C) C {
+	f.reg.MustRegister(c)
+	return c
+}
+
+func (f factory) counter(name, help string) prometheus.Counter {
+	return add(f, prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
+}
+
+func (f factory) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return add(f, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+}
+
+func (f factory) gauge(name, help string) prometheus.Gauge {
+	return add(f, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
+}
+
+func (f factory) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return add(f, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels))
+}
+
+func (f factory) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return add(f, prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}))
+}
+
+func (f factory) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return add(f, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels))
+}

@@ -1,0 +1,154 @@
+// Package metrics is what Prometheus reads: counters and histograms of every
+// stage, made once and handed to the stages as plain functions, so that no
+// stage knows Prometheus.
+package metrics
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"seckill"
+	"seckill/internal/admission"
+	"seckill/internal/stats"
+)
+
+// Buckets of durations: from a memory access to a deadline.
+var seconds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// Buckets of batch sizes.
+var sizes = prometheus.ExponentialBuckets(1, 2, 12)
+
+// Metrics are the instance's figures.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	accepted prometheus.Counter
+	refused  []prometheus.Counter // by seckill.Code.Index
+	gates    map[admission.Gate]prometheus.Counter
+	requests *prometheus.CounterVec
+
+	ReserveClaims  prometheus.Histogram
+	ReserveSeconds prometheus.Histogram
+	CommitRows     prometheus.Histogram
+	CommitSeconds  prometheus.Histogram
+	WorkerClaims   prometheus.Histogram
+	WorkerSeconds  prometheus.Histogram
+	WorkerLag      prometheus.Gauge
+	DutySeconds    *prometheus.HistogramVec
+	DutyFailures   *prometheus.CounterVec
+	Alerts         *prometheus.CounterVec
+	Payments       *prometheus.CounterVec
+	Panics         prometheus.Counter
+
+	reconciled *prometheus.CounterVec
+	balanced   *prometheus.GaugeVec
+}
+
+// New makes the figures.
+func New(version string) *Metrics {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	f := factory{reg}
+	m := &Metrics{
+		registry: reg,
+		accepted: f.counter("seckill_claims_accepted_total", "Claims answered 202."),
+		requests: f.counters("seckill_http_requests_total", "Requests answered, by route and status.", "route", "status"),
+		gates:    map[admission.Gate]prometheus.Counter{},
+
+		ReserveClaims:  f.histogram("seckill_reserve_batch_claims", "Claims in one atomic ledger step.", sizes),
+		ReserveSeconds: f.histogram("seckill_reserve_seconds", "Duration of one ledger step.", seconds),
+		CommitRows:     f.histogram("seckill_journal_commit_rows", "Journal rows in one commit.", sizes),
+		CommitSeconds:  f.histogram("seckill_journal_commit_seconds", "Duration of one journal commit, fsync included.", seconds),
+		WorkerClaims:   f.histogram("seckill_worker_batch_claims", "Claims in one settled worker batch.", sizes),
+		WorkerSeconds:  f.histogram("seckill_worker_seconds", "Duration of one worker batch.", seconds),
+		WorkerLag:      f.gauge("seckill_worker_lag_seconds", "Age of the oldest reservation in the last settled batch."),
+		DutySeconds:    f.histograms("seckill_duty_seconds", "Duration of one round of a background duty.", seconds, "duty"),
+		DutyFailures:   f.counters("seckill_duty_failures_total", "Rounds of a background duty that failed.", "duty"),
+		Alerts:         f.counters("seckill_alerts_total", "Alerts raised, by kind.", "kind"),
+		Payments:       f.counters("seckill_payments_total", "Authentic payment notices, by what they did.", "result"),
+		Panics:         f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
+
+		reconciled: f.counters("seckill_reconciliations_total", "Reconciliations, by result.", "result"),
+		balanced:   f.gauges("seckill_reconcile_balanced", "Last reconciliation: 1 balanced, 0 not, -1 could not tell.", "product"),
+	}
+	refused := f.counters("seckill_claims_refused_total", "Claims refused, by code.", "code")
+	for _, code := range seckill.Codes() {
+		m.refused = append(m.refused, refused.WithLabelValues(string(code)))
+	}
+	gates := f.counters("seckill_gate_refused_total", "Claims turned away, by admission gate.", "gate")
+	for _, gate := range admission.Gates {
+		m.gates[gate] = gates.WithLabelValues(string(gate))
+	}
+	f.gauges("seckill_build_info", "The running version.", "version").WithLabelValues(version).Set(1)
+	return m
+}
+
+// Handler serves the figures.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Register adds a collector, such as figures that are read when asked for.
+func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
+
+// Claim counts one answered claim; an empty code is an accepted one.
+func (m *Metrics) Claim(code seckill.Code, gate admission.Gate) {
+	if code == "" {
+		m.accepted.Inc()
+		return
+	}
+	if i := code.Index(); i >= 0 {
+		m.refused[i].Inc()
+	}
+	if c := m.gates[gate]; c != nil {
+		c.Inc()
+	}
+}
+
+// Route is the counter of a route's answers with a status; hold on to it.
+func (m *Metrics) Route(route, status string) prometheus.Counter {
+	return m.requests.WithLabelValues(route, status)
+}
+
+// Reserve sees one ledger step.
+func (m *Metrics) Reserve(claims int, took time.Duration) {
+	m.ReserveClaims.Observe(float64(claims))
+	m.ReserveSeconds.Observe(took.Seconds())
+}
+
+// Commit sees one journal commit.
+func (m *Metrics) Commit(rows int, took time.Duration) {
+	m.CommitRows.Observe(float64(rows))
+	m.CommitSeconds.Observe(took.Seconds())
+}
+
+// Worker sees one settled worker batch.
+func (m *Metrics) Worker(claims int, lag, took time.Duration) {
+	m.WorkerClaims.Observe(float64(claims))
+	m.WorkerSeconds.Observe(took.Seconds())
+	m.WorkerLag.Set(lag.Seconds())
+}
+
+// Duty sees one round of a background duty.
+func (m *Metrics) Duty(name string, took time.Duration, err error) {
+	m.DutySeconds.WithLabelValues(name).Observe(took.Seconds())
+	if err != nil {
+		m.DutyFailures.WithLabelValues(name).Inc()
+	}
+}
+
+// Reconciled sees one report.
+func (m *Metrics) Reconciled(report stats.Report) {
+	result, value := "unknown", -1.0
+	if report.Balanced != nil {
+		if result, value = "violated", 0; *report.Balanced {
+			result, value = "balanced", 1
+		}
+	}
+	m.reconciled.WithLabelValues(result).Inc()
+	m.balanced.WithLabelValues(productLabel(report.ProductID)).Set(value)
+}

@@ -1,0 +1,74 @@
+package metrics
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"seckill/internal/stats"
+)
+
+const (
+	// scrapeDeadline bounds what a scrape may cost the store and the ledger.
+	scrapeDeadline = 2 * time.Second
+	// scrapeProducts bounds the series of one scrape.
+	scrapeProducts = 200
+)
+
+func productLabel(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
+
+// Sales are figures that are read when Prometheus asks: stock, reservations,
+// orders by state, what waits in the queue.
+type Sales struct {
+	// Products lists the sales worth showing; Stats reads one.
+	Products func() []uint32
+	Stats    func(ctx context.Context, id uint32) (stats.Stats, error)
+	// ClockSteps counts corrections of the ledger clock.
+	ClockSteps func() int64
+}
+
+var (
+	descUnits = prometheus.NewDesc("seckill_units", "Units of a product, by where they are.", []string{"product", "where"}, nil)
+	descDepth = prometheus.NewDesc("seckill_queue_depth", "Reservations that wait for the worker, parked ones included.", []string{"product"}, nil)
+	descAge   = prometheus.NewDesc("seckill_queue_oldest_seconds", "Age of the oldest reservation that waits.", []string{"product"}, nil)
+	descEpoch = prometheus.NewDesc("seckill_epoch", "Epoch of the product's allotment.", []string{"product"}, nil)
+	descSteps = prometheus.NewDesc("seckill_clock_steps_total", "Corrections of the ledger clock by more than a second.", nil, nil)
+)
+
+// Describe names the figures.
+func (s *Sales) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descUnits, descDepth, descAge, descEpoch, descSteps} {
+		to <- d
+	}
+}
+
+// Collect reads the figures. A sale that cannot be read is left out: a gap in
+// a chart is honest, a zero is not.
+func (s *Sales) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeDeadline)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	to <- prometheus.MustNewConstMetric(descSteps, prometheus.CounterValue, float64(s.ClockSteps()))
+	ids := s.Products()
+	for _, id := range ids[:min(len(ids), scrapeProducts)] {
+		st, err := s.Stats(ctx, id)
+		if err != nil {
+			continue
+		}
+		product := productLabel(id)
+		for where, units := range map[string]int64{
+			"offered": st.Offered, "ledger_available": st.Ledger.Available, "ledger_reserved": st.Ledger.Reserved,
+			"stock": st.Store.Stock, "pending": st.Store.Pending, "paid": st.Store.Paid,
+			"cancelled": st.Store.Cancelled, "failed": st.Store.Failed, "refunded": st.Store.Refunded,
+		} {
+			gauge(descUnits, float64(units), product, where)
+		}
+		gauge(descDepth, float64(st.Queue.Depth), product)
+		gauge(descAge, float64(st.Queue.OldestMS)/1000, product)
+		gauge(descEpoch, float64(st.Epoch), product)
+	}
+}

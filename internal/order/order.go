@@ -1,0 +1,289 @@
+// Package order serves an order after the ledger has promised it: reading it
+// wherever it is, paying, cancelling, refunding. The store decides every move.
+package order
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/payment"
+	"seckill/internal/sale"
+	"seckill/internal/store"
+)
+
+// Store is what the desk reads and moves.
+type Store interface {
+	store.Orders
+	store.Letters
+	RecordPayment(ctx context.Context, notice payment.Notice) (store.PaymentResult, error)
+}
+
+// Desk is where shoppers and operators ask about orders.
+type Desk struct {
+	Store     Store
+	Ledger    ledger.Ledger
+	Catalog   *sale.Catalog
+	Providers map[string]payment.Provider
+	// OnRelease and OnRefund are told that something is owed now.
+	OnRelease func()
+	OnRefund  func()
+}
+
+var errNotFound = &seckill.Error{Code: seckill.CodeNotFound}
+
+func isNotFound(err error) bool {
+	return errors.Is(err, errNotFound) || err != nil && seckill.CodeOf(err) == seckill.CodeNotFound
+}
+
+// Find reads a buyer's order: from the store, else from the ladder, else from
+// the ledger that promised it. An order of another buyer is not_found; a
+// ledger that cannot be asked is busy, never not_found.
+func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+	found, err := d.inStore(ctx, buyer, no)
+	if !isNotFound(err) {
+		return found, err
+	}
+	queued, err := d.queued(ctx, buyer, no)
+	if !isNotFound(err) {
+		return queued, err
+	}
+	// It may have left the ledger since the store was read: confirmed and
+	// released again in between.
+	return d.inStore(ctx, buyer, no)
+}
+
+func (d *Desk) inStore(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+	o, err := d.Store.Order(ctx, no)
+	if err == nil && o.Buyer != buyer {
+		return seckill.Order{}, errNotFound
+	}
+	return o, err
+}
+
+// queued looks where a promise waits: on the ladder or in the ledger.
+func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+	letter, err := d.Store.LetterByOrder(ctx, no)
+	if err == nil {
+		if letter.Item.Claim.Buyer != buyer {
+			return seckill.Order{}, errNotFound
+		}
+		return letterOrder(&letter), nil
+	}
+	if !isNotFound(err) {
+		return seckill.Order{}, err
+	}
+	s := d.Catalog.Find(no.ProductID())
+	if s == nil {
+		return seckill.Order{}, errNotFound
+	}
+	held, err := d.held(ctx, s, buyer)
+	if err != nil {
+		return seckill.Order{}, err
+	}
+	for _, o := range held {
+		if o.OrderNo == no {
+			return o, nil
+		}
+	}
+	return seckill.Order{}, errNotFound
+}
+
+func letterOrder(l *store.Letter) seckill.Order {
+	item := &l.Item
+	reason := seckill.ReasonRetrying
+	if l.Dead {
+		reason = seckill.ReasonDead
+	}
+	return seckill.Order{
+		OrderNo: item.Claim.OrderNo, Buyer: item.Claim.Buyer, ProductID: item.ProductID, Group: item.Group,
+		ProductName: item.Name, PriceCents: item.PriceCents, Currency: item.Currency,
+		Quantity: item.Claim.Quantity, Ref: item.Claim.Ref, Key: item.Claim.Key,
+		Status: seckill.OrderQueued, Reason: reason, CreatedAt: item.At, Epoch: item.Epoch, Shard: item.Shard,
+	}
+}
+
+// held lists what the ledger holds for a buyer of one product, as queued
+// orders. An order whose entry is acknowledged has a row; it is listed with
+// what the mark still knows.
+func (d *Desk) held(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
+	p := s.Terms()
+	if p.Epoch == 0 {
+		return nil, nil
+	}
+	shard := s.Shard(seckill.HomeShard(buyer, p.Shards))
+	holdings, err := d.Ledger.Held(ctx, shard, buyer)
+	if err != nil {
+		return nil, seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", err)
+	}
+	orders := make([]seckill.Order, 0, len(holdings))
+	for _, h := range holdings {
+		orders = append(orders, heldOrder(p, &h, buyer, shard))
+	}
+	return orders, nil
+}
+
+func heldOrder(p *seckill.Product, h *ledger.Holding, buyer string, shard ledger.Shard) seckill.Order {
+	o := seckill.Order{
+		OrderNo: h.OrderNo, Buyer: buyer, ProductID: p.ID, Group: p.Group, ProductName: p.Name,
+		PriceCents: p.PriceCents, Currency: p.Currency, Quantity: h.Quantity, Key: h.Key,
+		Status: seckill.OrderQueued, CreatedAt: h.OrderNo.Time(), Epoch: shard.Epoch, Shard: shard.Index,
+	}
+	if e := &h.Entry; e.ProductID != 0 {
+		o.ProductName, o.PriceCents, o.Currency, o.CreatedAt, o.Epoch = e.Name, e.PriceCents, e.Currency, e.At, e.Epoch
+		if len(e.Claims) == 1 {
+			o.Ref = e.Claims[0].Ref
+		}
+	}
+	return o
+}
+
+// List is a buyer's orders, newest first: confirmed ones, and those that still
+// wait. It reads the ledger of every sale that could hold one.
+func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
+	var queued []seckill.Order
+	for _, s := range d.Catalog.All() {
+		held, err := d.held(ctx, s, buyer)
+		if err != nil {
+			return nil, err
+		}
+		queued = append(queued, held...)
+	}
+	orders, err := d.Store.SearchOrders(ctx, store.OrderFilter{Buyer: buyer, Before: before, Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	missing, err := d.notInStore(ctx, queued, before)
+	if err != nil {
+		return nil, err
+	}
+	orders = append(orders, missing...)
+	slices.SortFunc(orders, func(a, b seckill.Order) int { return cmp.Compare(b.OrderNo.String(), a.OrderNo.String()) })
+	return orders[:min(limit, len(orders))], nil
+}
+
+// notInStore keeps the promises that have no row yet, each with what the
+// ladder says of it.
+func (d *Desk) notInStore(ctx context.Context, queued []seckill.Order, before seckill.OrderNo) ([]seckill.Order, error) {
+	if len(queued) == 0 {
+		return nil, nil
+	}
+	nos := make([]seckill.OrderNo, len(queued))
+	for i := range queued {
+		nos[i] = queued[i].OrderNo
+	}
+	rows, err := d.Store.OrdersByNo(ctx, nos)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[seckill.OrderNo]bool, len(rows))
+	for i := range rows {
+		known[rows[i].OrderNo] = true
+	}
+	var missing []seckill.Order
+	for _, o := range queued {
+		if known[o.OrderNo] || !before.IsZero() && o.OrderNo.String() >= before.String() {
+			continue
+		}
+		letter, err := d.Store.LetterByOrder(ctx, o.OrderNo)
+		if err == nil {
+			o = letterOrder(&letter)
+		} else if !isNotFound(err) {
+			return nil, err
+		}
+		missing = append(missing, o)
+	}
+	return missing, nil
+}
+
+// BeginPayment gives the address at which the buyer pays a pending order.
+func (d *Desk) BeginPayment(ctx context.Context, buyer string, no seckill.OrderNo, provider string) (payment.Session, error) {
+	with := d.Providers[provider]
+	if with == nil {
+		return payment.Session{}, seckill.Errorf(seckill.CodeBadRequest, "provider %q is not configured", provider)
+	}
+	o, err := d.Find(ctx, buyer, no)
+	if err != nil {
+		return payment.Session{}, err
+	}
+	if o.Status != seckill.OrderPending {
+		return payment.Session{}, seckill.Errorf(seckill.CodeWrongState, "cannot pay an order that is %s", o.Status)
+	}
+	session, err := with.Begin(ctx, &o)
+	if err != nil {
+		return session, seckill.Errorf(seckill.CodeBusy, "begin payment: %w", err)
+	}
+	return session, nil
+}
+
+// Notify takes a provider's callback: money that is authentic is recorded
+// once, and pays its order or is refunded.
+func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, body []byte) (store.PaymentResult, error) {
+	from := d.Providers[provider]
+	if from == nil {
+		return 0, seckill.Errorf(seckill.CodeNotFound, "provider %q is not configured", provider)
+	}
+	notice, err := from.Notice(ctx, header, body)
+	switch {
+	case errors.Is(err, payment.ErrNotAuthentic):
+		return 0, seckill.Errorf(seckill.CodeTokenInvalid, "the callback's signature is wrong")
+	case errors.Is(err, payment.ErrMalformed):
+		return 0, seckill.Errorf(seckill.CodeBadRequest, "%w", err)
+	case err != nil:
+		return 0, err
+	}
+	result, err := d.Store.RecordPayment(ctx, notice)
+	if err == nil && result == store.PaymentExcess {
+		d.OnRefund()
+	}
+	return result, err
+}
+
+// CancelOwn cancels a buyer's own order.
+func (d *Desk) CancelOwn(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+	o, err := d.Find(ctx, buyer, no)
+	if err != nil {
+		return o, err
+	}
+	if o.Status == seckill.OrderQueued {
+		return o, seckill.Errorf(seckill.CodeWrongState, "cannot cancel an order that is queued; ask again in a moment")
+	}
+	return d.Cancel(ctx, no, seckill.ReasonByBuyer, store.Actor{Name: "buyer"})
+}
+
+// Cancel cancels a pending order.
+func (d *Desk) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
+	o, err := d.Store.Cancel(ctx, no, reason, actor)
+	if err == nil {
+		d.OnRelease()
+	}
+	return o, err
+}
+
+// Refund refunds a paid order: its unit returns, and its money.
+func (d *Desk) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
+	o, err := d.Store.Refund(ctx, no, actor)
+	if err == nil {
+		d.OnRelease()
+		d.OnRefund()
+	}
+	return o, err
+}
+
+// Retry gives a letter a fresh ladder, beginning now.
+func (d *Desk) Retry(ctx context.Context, id int64, actor store.Actor) (store.Letter, error) {
+	return d.Store.RetryLetter(ctx, id, actor)
+}
+
+// Discard gives a letter up: its order fails, its unit returns.
+func (d *Desk) Discard(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
+	o, err := d.Store.DiscardLetter(ctx, id, actor)
+	if err == nil {
+		d.OnRelease()
+	}
+	return o, err
+}

@@ -1,0 +1,146 @@
+package purchase
+
+import (
+	"context"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/sale"
+)
+
+// batcher gathers the claims of one shard for its lanes.
+type batcher struct {
+	stage *Stage
+	group *group
+	sale  *sale.Sale
+	shard ledger.Shard
+	queue chan *waiter // bounded: what does not fit is refused at once
+	lanes [lanesPerShard]*ledger.Lane
+}
+
+// offer queues a claim, unless the queue is full or the batcher stops.
+func (b *batcher) offer(w *waiter) bool {
+	if b.group.stopped.Load() {
+		return false
+	}
+	select {
+	case b.queue <- w:
+		return true
+	default:
+		return false
+	}
+}
+
+// run sends batches on one lane until the group stops, then answers what
+// still waits: nothing that was taken is left without a word.
+func (b *batcher) run(lane *ledger.Lane) {
+	defer b.stage.running.Done()
+	batch := make([]*waiter, 0, b.stage.opt.MaxBatch)
+	claims := make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
+	for {
+		select {
+		case w := <-b.queue:
+			batch = b.gather(batch[:0], w)
+		case <-b.group.stop:
+			b.refuseRest()
+			return
+		}
+		if len(batch) == 0 {
+			continue
+		}
+		claims = claims[:0]
+		for _, w := range batch {
+			claims = append(claims, w.claim)
+		}
+		if !b.send(lane, batch, claims) {
+			// The ledger may still read the claims: leave them to it.
+			claims = make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
+		}
+		clear(batch)
+	}
+}
+
+// gather takes what waits behind w. A claim whose claimant has given up is
+// dropped here: it would only reserve for nobody.
+func (b *batcher) gather(batch []*waiter, w *waiter) []*waiter {
+	now := time.Now()
+	for {
+		if now.Before(w.deadline) {
+			batch = append(batch, w)
+		}
+		if len(batch) == cap(batch) {
+			return batch
+		}
+		select {
+		case w = <-b.queue:
+		default:
+			return batch
+		}
+	}
+}
+
+// send performs one ledger step and answers its claims. It reports whether the
+// claims' slice may be reused.
+func (b *batcher) send(lane *ledger.Lane, batch []*waiter, claims []seckill.Claim) bool {
+	terms := b.sale.Terms()
+	asked := time.Now()
+	ctx, cancel := context.WithDeadline(context.Background(), latest(batch))
+	defer cancel()
+	result, err := lane.Do(ctx, ledger.Reserve{
+		At: b.stage.clock.Now(), PriceCents: terms.PriceCents, Currency: terms.Currency, Name: terms.Name, Claims: claims,
+	})
+	b.stage.opt.OnBatch(len(batch), time.Since(asked))
+	if err != nil || len(result.Verdicts) != len(batch) {
+		for _, w := range batch {
+			w.answer(seckill.OrderNo{}, errBusy)
+		}
+		if sale.LaneFinished(err) {
+			b.fail(err)
+		}
+		return false
+	}
+	if result.Free == 0 && len(b.group.batchers) == 1 {
+		b.sale.MarkSoldOut(asked)
+	}
+	for i, w := range batch {
+		w.answer(answerOf(&result.Verdicts[i]))
+	}
+	return true
+}
+
+// fail ends the group: its lanes are finished. The next claim finds the
+// present epoch, or busy.
+func (b *batcher) fail(err error) {
+	b.stage.mu.Lock()
+	b.stage.retire(b.group)
+	b.stage.mu.Unlock()
+	b.stage.opt.OnTrouble(b.shard.Product, err)
+}
+
+func (b *batcher) refuseRest() {
+	for {
+		select {
+		case w := <-b.queue:
+			w.answer(seckill.OrderNo{}, errBusy)
+		default:
+			return
+		}
+	}
+}
+
+func (w *waiter) answer(order seckill.OrderNo, err error) {
+	w.order, w.err = order, err
+	w.done <- struct{}{} // never blocks: one answer per waiter, capacity 1
+}
+
+// latest is the deadline of the claim that can wait longest.
+func latest(batch []*waiter) time.Time {
+	last := batch[0].deadline
+	for _, w := range batch[1:] {
+		if w.deadline.After(last) {
+			last = w.deadline
+		}
+	}
+	return last
+}

@@ -1,0 +1,241 @@
+// Package purchase is stage ③: it gathers claims into natural batches. While
+// one batch is in flight to the ledger, the next one gathers; nobody waits for
+// a batch to fill.
+package purchase
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/sale"
+)
+
+// lanesPerShard is how many batches of a shard are in flight: a second hides
+// the first one's round trip; more bring nothing.
+const lanesPerShard = 2
+
+// Options are the bounds of the stage.
+type Options struct {
+	QueueSize int           // claims that may wait per shard
+	MaxBatch  int           // claims in one ledger step
+	Timeout   time.Duration // from a claim's arrival to its answer
+	Lane      ledger.LaneOptions
+	Random    func() uint64 // for order numbers
+	// OnBatch sees every ledger step: its size and how long it took.
+	OnBatch func(claims int, took time.Duration)
+	// OnTrouble is told when a product's ledger is lost, closed or of another
+	// epoch. It must not block.
+	OnTrouble func(product uint32, err error)
+}
+
+// Stage takes claims and answers them.
+type Stage struct {
+	ledger  ledger.Ledger
+	clock   *sale.Clock
+	opt     Options
+	waiters sync.Pool
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	live   map[*group]struct{}
+	closed bool
+}
+
+// New makes a stage.
+func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
+	s := &Stage{ledger: l, clock: clock, opt: opt, live: make(map[*group]struct{})}
+	s.waiters.New = func() any { return &waiter{done: make(chan struct{}, 1), timer: stoppedTimer()} }
+	return s
+}
+
+// Claim is what a shopper asks for. The stage makes the order number.
+type Claim struct {
+	Buyer    string
+	Quantity int
+	Key      string
+	Ref      string
+}
+
+// waiter is a claim on its way. It is reused, unless its claimant gave up
+// while the ledger still had it.
+type waiter struct {
+	claim    seckill.Claim
+	deadline time.Time
+	done     chan struct{}
+	timer    *time.Timer
+	order    seckill.OrderNo
+	err      error
+}
+
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+// Refusals that carry nothing of their own are made once.
+var (
+	errTooHot  = &seckill.Error{Code: seckill.CodeTooHot}
+	errBusy    = &seckill.Error{Code: seckill.CodeBusy}
+	errSoldOut = &seckill.Error{Code: seckill.CodeSoldOut}
+	errPaused  = &seckill.Error{Code: seckill.CodePaused}
+	errEnded   = &seckill.Error{Code: seckill.CodeEnded}
+)
+
+// Buy asks the ledger and waits for its word, at most Options.Timeout. A busy
+// answer means unknown, not no: the same claim repeated finds its order.
+func (s *Stage) Buy(on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
+	group, err := s.group(on)
+	if err != nil {
+		return seckill.OrderNo{}, err
+	}
+	now := s.clock.Now()
+	w := s.waiters.Get().(*waiter)
+	w.claim = seckill.Claim{
+		OrderNo: seckill.NewOrderNo(now, on.ID, s.opt.Random()),
+		Buyer:   claim.Buyer, Quantity: claim.Quantity, Key: claim.Key, Ref: claim.Ref,
+	}
+	w.deadline = time.Now().Add(s.opt.Timeout)
+	b := group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))]
+	if !b.offer(w) {
+		s.waiters.Put(w)
+		return seckill.OrderNo{}, errTooHot
+	}
+	w.timer.Reset(s.opt.Timeout)
+	select {
+	case <-w.done:
+		w.timer.Stop()
+		order, err := w.order, w.err
+		w.claim, w.err = seckill.Claim{}, nil
+		s.waiters.Put(w)
+		return order, err
+	case <-w.timer.C:
+		return seckill.OrderNo{}, errBusy // w is still the batcher's: not reused
+	}
+}
+
+// group is the batchers of one product at one epoch.
+type group struct {
+	epoch    uint64
+	batchers []*batcher
+	stop     chan struct{}
+	stopped  atomic.Bool
+}
+
+// group finds the sale's batchers, or makes them for its present epoch.
+func (s *Stage) group(on *sale.Sale) (*group, error) {
+	terms := on.Terms()
+	if g, _ := on.Batchers.Load().(*group); g != nil && g.epoch == terms.Epoch && !g.stopped.Load() {
+		if terms.Rebuilding {
+			return nil, errBusy
+		}
+		return g, nil
+	}
+	if terms.Epoch == 0 {
+		return nil, errBusy // not preheated yet: there is nothing to sell from
+	}
+	if terms.Rebuilding {
+		return nil, errBusy
+	}
+	return s.startGroup(on, terms)
+}
+
+func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errBusy
+	}
+	old, _ := on.Batchers.Load().(*group)
+	if old != nil && old.epoch == terms.Epoch && !old.stopped.Load() {
+		return old, nil
+	}
+	if old != nil {
+		if old.epoch > terms.Epoch {
+			return nil, errBusy // our terms are the stale ones
+		}
+		s.retire(old)
+	}
+	g := &group{epoch: terms.Epoch, stop: make(chan struct{})}
+	for i := range terms.Shards {
+		b := &batcher{stage: s, group: g, sale: on, shard: sale.ShardOf(terms, i), queue: make(chan *waiter, s.opt.QueueSize)}
+		for k := range lanesPerShard {
+			b.lanes[k] = ledger.NewLane(s.ledger, b.shard, s.opt.Lane)
+		}
+		g.batchers = append(g.batchers, b)
+	}
+	for _, b := range g.batchers {
+		for _, lane := range b.lanes {
+			s.running.Add(1)
+			go b.run(lane)
+		}
+	}
+	s.live[g] = struct{}{}
+	on.Batchers.Store(g)
+	return g, nil
+}
+
+// retire stops a group; its batchers answer what waits and end. s.mu is held.
+func (s *Stage) retire(g *group) {
+	if !g.stopped.Swap(true) {
+		close(g.stop)
+	}
+	delete(s.live, g)
+}
+
+// Retire stops the batchers of sales that are over.
+func (s *Stage) Retire(on *sale.Sale) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g, _ := on.Batchers.Load().(*group); g != nil {
+		s.retire(g)
+	}
+}
+
+// Beats are the heartbeats of all lanes.
+func (s *Stage) Beats() []ledger.Beat {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var beats []ledger.Beat
+	for g := range s.live {
+		for _, b := range g.batchers {
+			for _, lane := range b.lanes {
+				beats = append(beats, lane.Beat())
+			}
+		}
+	}
+	return beats
+}
+
+// Close stops taking claims, answers those that wait, and returns when every
+// batch in flight is answered.
+func (s *Stage) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for g := range s.live {
+		s.retire(g)
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// answerOf turns a verdict into what the shopper is told.
+func answerOf(v *ledger.Verdict) (seckill.OrderNo, error) {
+	switch v.Code {
+	case ledger.VerdictAccepted, ledger.VerdictRepeated:
+		return v.OrderNo, nil
+	case ledger.VerdictSoldOut:
+		return seckill.OrderNo{}, errSoldOut
+	case ledger.VerdictOverLimit:
+		return seckill.OrderNo{}, &seckill.Error{Code: seckill.CodeAlreadyPurchased, OrderNos: v.Held}
+	case ledger.VerdictPaused:
+		return seckill.OrderNo{}, errPaused
+	case ledger.VerdictEnded:
+		return seckill.OrderNo{}, errEnded
+	}
+	return seckill.OrderNo{}, errors.New("ledger gave an unknown verdict")
+}

@@ -1,0 +1,193 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/stats"
+	"seckill/internal/store"
+)
+
+// cut is one reading of store, ledger and store again (protocol 6): what the
+// ledger held in between must lie in the bracket that the two store readings
+// span, however much traffic went on.
+type cut struct {
+	before, after store.Figures
+	shards        []ledger.Figures
+	queued        int64 // reservations that were not acknowledged at the end
+	// settled is false when the deadline passed, or the epoch changed, before
+	// the bracket could close: then one cannot tell.
+	settled bool
+}
+
+// cut reads until it settles or the deadline passes.
+func (r *Reconciler) cut(ctx context.Context, product uint32) (*cut, error) {
+	deadline := time.Now().Add(r.Deadline)
+	ticker := time.NewTicker(cutPoll)
+	defer ticker.Stop()
+	for {
+		c, err := r.tryCut(ctx, product, deadline)
+		if err != nil || c.settled || time.Now().After(deadline) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return c, ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+func (r *Reconciler) tryCut(ctx context.Context, product uint32, deadline time.Time) (*cut, error) {
+	c := &cut{}
+	var err error
+	if c.before, err = r.Store.Figures(ctx, product); err != nil {
+		return nil, err
+	}
+	p := &c.before.Product
+	for i := range p.Shards {
+		f, err := r.Ledger.Read(ctx, ledger.Shard{Product: p.ID, Group: p.Group, Index: i})
+		if err != nil {
+			return nil, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
+		}
+		c.shards = append(c.shards, f)
+	}
+	return c, r.closeBracket(ctx, c, deadline)
+}
+
+// closeBracket waits until the store has rows for all that the ledger held, or
+// the queue was seen empty, and reads the store a last time.
+func (r *Reconciler) closeBracket(ctx context.Context, c *cut, deadline time.Time) error {
+	product := c.before.Product.ID
+	ticker := time.NewTicker(cutPoll)
+	defer ticker.Stop()
+	for {
+		queued, err := r.Queue.Stats(ctx, product)
+		if err != nil {
+			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+		}
+		c.queued = queued.Reservations
+		// The queue is read before the store: what it no longer has, the store
+		// then shows.
+		if c.after, err = r.Store.Figures(ctx, product); err != nil {
+			return err
+		}
+		if !c.sameEpoch() {
+			return nil
+		}
+		if c.queued == 0 || c.marksCovered() {
+			c.settled = true
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// sameEpoch reports whether all readings are of one epoch.
+func (c *cut) sameEpoch() bool {
+	epoch := c.before.Product.Epoch
+	if c.after.Product.Epoch != epoch || c.after.Product.Rebuilding {
+		return false
+	}
+	for i := range c.shards {
+		if c.shards[i].Epoch != epoch {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *cut) marksCovered() bool {
+	for i := range c.shards {
+		if c.shards[i].Marked > shardOf(c.after, i).Rows-shardOf(c.before, i).HeardDead {
+			return false
+		}
+	}
+	return true
+}
+
+func shardOf(f store.Figures, index int) store.ShardFigures {
+	for _, s := range f.Shards {
+		if s.Index == index {
+			return s
+		}
+	}
+	return store.ShardFigures{Index: index}
+}
+
+// violations are the promises that this cut shows broken.
+func (c *cut) violations() []stats.Violation {
+	var found []stats.Violation
+	add := func(promise string, expected, got any, format string, args ...any) {
+		found = append(found, stats.Violation{
+			Promise: promise, Expected: fmt.Sprint(expected), Found: fmt.Sprint(got), Detail: fmt.Sprintf(format, args...),
+		})
+	}
+	p := &c.after.Product
+	if live := c.after.Pending + c.after.Paid; p.Offered != p.Stock+live {
+		add("I1", p.Offered, p.Stock+live, "offered = stock + pending + paid")
+	}
+	if live := c.after.Pending + c.after.Paid; live > p.Offered || p.Stock < 0 {
+		add("I2", "at most "+strconv.FormatInt(p.Offered, 10), live, "units of live orders never exceed units offered")
+	}
+	if c.settled && p.Epoch > 0 {
+		c.checkLedger(add)
+	}
+	return found
+}
+
+func (c *cut) checkLedger(add func(promise string, expected, got any, format string, args ...any)) {
+	var total, sent, received int64
+	openRecords := 0
+	for i := range c.shards {
+		f := &c.shards[i]
+		if want, got := f.Allotted+f.Received-f.Sent, f.Available+f.Marked; want != got {
+			add("I5", want, got, "shard %d: available + marked = allotted + received - sent", i)
+		}
+		low := shardOf(c.before, i).Rows - shardOf(c.after, i).Dead
+		high := shardOf(c.after, i).Rows - shardOf(c.before, i).HeardDead
+		if f.Marked < low || f.Marked > high {
+			add("I3", fmt.Sprintf("%d to %d", low, high), f.Marked, "shard %d: marked units = order rows of the epoch, released ones aside", i)
+		}
+		total += f.Available + f.Marked + f.Sent - f.Received
+		sent += f.Sent
+		received += f.Received
+		openRecords += len(f.Out)
+	}
+	if sent != received && openRecords == 0 {
+		add("I5", sent, received, "units sent = units received when no transfer is open")
+	}
+	steady := c.before.OpenChanges == 0 && c.after.OpenChanges == 0 && c.before.Product.Offered == c.after.Product.Offered
+	if steady && total != c.after.Product.Offered {
+		add("I5", c.after.Product.Offered, total, "available + reserved + in transit = offered")
+	}
+}
+
+// figures are the numbers behind the verdict.
+func (c *cut) figures() map[string]int64 {
+	p := &c.after.Product
+	m := map[string]int64{
+		"epoch": int64(p.Epoch), "offered": p.Offered, "stock": p.Stock,
+		"pending": c.after.Pending, "paid": c.after.Paid, "cancelled": c.after.Cancelled,
+		"failed": c.after.Failed, "refunded": c.after.Refunded,
+		"queued": c.queued, "letters": c.after.Letters, "releases_due": c.after.ReleasesDue,
+		"open_stock_changes": c.after.OpenChanges,
+	}
+	for i := range c.shards {
+		m["ledger_available"] += c.shards[i].Available
+		m["ledger_reserved"] += c.shards[i].Marked
+		m["ledger_allotted"] += c.shards[i].Allotted
+	}
+	return m
+}

@@ -1,0 +1,154 @@
+// Package reconcile is stage ⑩: it counts a sale to the last unit, at a cut
+// through ledger, queue and store, while traffic goes on.
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+	"seckill/internal/stats"
+	"seckill/internal/store"
+)
+
+const (
+	cutPoll = 20 * time.Millisecond
+	// findingsMost bounds the findings of one kind in a report.
+	findingsMost = 20
+	// repairMost bounds what one run mends of one kind.
+	repairMost = 1000
+)
+
+// Store is what a cut reads, and where reports are kept.
+type Store interface {
+	store.Reconciliations
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// Ledger is what a cut reads.
+type Ledger interface {
+	Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error)
+}
+
+// Recoverer rebuilds a drifted ledger from the store's truth.
+type Recoverer interface {
+	Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
+}
+
+// Reconciler makes reports.
+type Reconciler struct {
+	Store     Store
+	Ledger    Ledger
+	Queue     queue.Queue
+	Recoverer Recoverer
+	Deadline  time.Duration // after which a cut says that it cannot tell
+	Logger    *slog.Logger
+	// OnReport sees every report.
+	OnReport func(stats.Report)
+}
+
+// Run makes one cut and reports. With repair it then mends what has one safe
+// direction, and reports the cut after the mending.
+func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor string) (stats.Report, error) {
+	report, err := r.report(ctx, product)
+	if err != nil {
+		return report, err
+	}
+	if repair && report.Balanced != nil && !*report.Balanced {
+		repaired, err := r.repair(ctx, product, report, actor)
+		if err != nil {
+			return report, fmt.Errorf("repair: %w", err)
+		}
+		if len(repaired) > 0 {
+			if report, err = r.report(ctx, product); err != nil {
+				return report, err
+			}
+			report.Repaired = repaired
+		}
+	}
+	return r.keep(ctx, report)
+}
+
+func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*r.Deadline)
+	defer cancel()
+	at, err := r.Store.Now(ctx)
+	if err != nil {
+		return stats.Report{}, err
+	}
+	report := stats.Report{ProductID: product, At: at}
+	c, err := r.cut(ctx, product)
+	if err != nil {
+		return report, err
+	}
+	report.Violations = c.violations()
+	if err := r.checkRows(ctx, c, &report); err != nil {
+		return report, err
+	}
+	report.Figures = c.figures()
+	switch {
+	case len(report.Violations) > 0:
+		report.Balanced = new(bool)
+	case c.settled:
+		yes := true
+		report.Balanced = &yes
+	}
+	return report, nil
+}
+
+// checkRows adds what the store's own rows say: stock log, buyers, money.
+func (r *Reconciler) checkRows(ctx context.Context, c *cut, report *stats.Report) error {
+	group := c.after.Product.Group
+	for _, check := range []struct {
+		promise string
+		find    func() ([]store.Finding, error)
+	}{
+		{"I6", func() ([]store.Finding, error) {
+			return r.Store.CheckStockLog(ctx, report.ProductID, findingsMost)
+		}},
+		{"I3", func() ([]store.Finding, error) { return r.Store.CheckBuyers(ctx, group, findingsMost) }},
+		{"I8", func() ([]store.Finding, error) { return r.Store.CheckMoney(ctx, report.ProductID, findingsMost) }},
+	} {
+		findings, err := check.find()
+		if err != nil {
+			return err
+		}
+		for _, f := range findings {
+			report.Violations = append(report.Violations, stats.Violation{
+				Promise: check.promise, Expected: f.Expected, Found: f.Found, Detail: f.Detail,
+			})
+		}
+	}
+	return nil
+}
+
+// keep saves the report and tells of it.
+func (r *Reconciler) keep(ctx context.Context, report stats.Report) (stats.Report, error) {
+	body, err := json.Marshal(report)
+	if err != nil {
+		return report, err
+	}
+	saved, err := r.Store.SaveReconciliation(ctx, store.Reconciliation{
+		ProductID: report.ProductID, At: report.At, Balanced: report.Balanced, Body: body,
+	})
+	if err != nil {
+		return report, fmt.Errorf("save report: %w", err)
+	}
+	report.ID = saved.ID
+	r.OnReport(report)
+	log := r.Logger.With("product", report.ProductID, "report", report.ID)
+	switch {
+	case report.Balanced == nil:
+		log.Warn("reconciliation could not tell before its deadline")
+	case *report.Balanced:
+		log.Info("reconciled: balanced")
+	default:
+		log.Error("reconciliation found violations", "violations", report.Violations)
+	}
+	return report, nil
+}

@@ -1,0 +1,77 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"seckill/internal/stats"
+	"seckill/internal/store"
+)
+
+// repair mends what has one safe direction, in a bounded way: buyer records
+// follow the live orders; recorded money that nobody owes back is owed; a
+// ledger that contradicts the store is recovered from it. Everything else (a
+// broken stock log, stock that does not add up) is for a person to judge.
+func (r *Reconciler) repair(ctx context.Context, product uint32, report stats.Report, actor string) ([]string, error) {
+	who := store.Actor{Name: actor, Reason: "reconcile repair"}
+	var done []string
+	if broken(report, "I3") {
+		figures, err := r.Store.Figures(ctx, product)
+		if err != nil {
+			return done, err
+		}
+		n, err := r.Store.RepairBuyers(ctx, figures.Product.Group, repairMost, who)
+		if err != nil {
+			return done, err
+		}
+		if n > 0 {
+			done = append(done, fmt.Sprintf("%d buyer records set to what their live orders say", n))
+		}
+	}
+	if broken(report, "I8") {
+		n, err := r.Store.RepairMoney(ctx, product, repairMost, who)
+		if err != nil {
+			return done, err
+		}
+		if n > 0 {
+			done = append(done, fmt.Sprintf("%d refunds owed that nobody owed", n))
+		}
+	}
+	drifted, err := r.ledgerDrifted(ctx, product)
+	if err != nil || !drifted {
+		return done, err
+	}
+	p, err := r.Recoverer.Recover(ctx, product, who)
+	if err != nil {
+		return done, err
+	}
+	return append(done, fmt.Sprintf("ledger recovered from the store under epoch %d", p.Epoch)), nil
+}
+
+// ledgerDrifted makes a second cut: a new epoch is spent only on drift that
+// shows twice, over a store that is sound itself.
+func (r *Reconciler) ledgerDrifted(ctx context.Context, product uint32) (bool, error) {
+	c, err := r.cut(ctx, product)
+	if err != nil || !c.settled {
+		return false, err
+	}
+	drifted := false
+	for _, v := range c.violations() {
+		switch v.Promise {
+		case "I1", "I2":
+			return false, nil // the store itself does not add up: no truth to recover from
+		case "I3", "I5":
+			drifted = true
+		}
+	}
+	return drifted, nil
+}
+
+func broken(report stats.Report, promise string) bool {
+	for _, v := range report.Violations {
+		if v.Promise == promise {
+			return true
+		}
+	}
+	return false
+}

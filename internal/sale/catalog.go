@@ -1,0 +1,168 @@
+// Package sale runs a sale: the catalogue of products as this instance sees
+// them, and the desk at which operators preheat, pause, end, restock and
+// recover.
+package sale
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+const (
+	catalogRefresh  = time.Second // a push that was lost is made up within this
+	catalogDeadline = 2 * time.Second
+	// soldOutLife bounds how stale a sold-out answer may be (I7).
+	soldOutLife = time.Second
+)
+
+// Sale is one product as this instance sees it. Terms are replaced whole; the
+// flags beside them are atomic, so that the hot path takes no lock.
+type Sale struct {
+	ID       uint32
+	terms    atomic.Pointer[seckill.Product]
+	soldOut  atomic.Int64 // nanoseconds since epochStart until which the flag stands
+	accepted atomic.Int64
+	refused  [16]atomic.Int64 // by seckill.Code.Index
+	// Batchers is owned by the purchase stage.
+	Batchers atomic.Value
+}
+
+// epochStart anchors the monotonic readings of the sold-out flag.
+var epochStart = time.Now()
+
+// Terms are the product's terms; they must not be changed.
+func (s *Sale) Terms() *seckill.Product { return s.terms.Load() }
+
+// Shard names a shard of the product at its present epoch.
+func (s *Sale) Shard(index int) ledger.Shard { return ShardOf(s.Terms(), index) }
+
+// ShardOf names a shard of a product at its present epoch.
+func ShardOf(p *seckill.Product, index int) ledger.Shard {
+	return ledger.Shard{Product: p.ID, Group: p.Group, Index: index, Epoch: p.Epoch}
+}
+
+// MarkSoldOut raises the sold-out flag for the second that follows asked, the
+// instant before the ledger was asked and said that no unit is free.
+func (s *Sale) MarkSoldOut(asked time.Time) {
+	s.soldOut.Store(int64(asked.Sub(epochStart) + soldOutLife))
+}
+
+// ClearSoldOut lowers the flag: units have come back.
+func (s *Sale) ClearSoldOut() { s.soldOut.Store(0) }
+
+// SoldOut reports whether the flag stands.
+func (s *Sale) SoldOut() bool {
+	until := s.soldOut.Load()
+	return until != 0 && int64(time.Since(epochStart)) < until
+}
+
+// Count counts one answered request; an empty code is an accepted one.
+func (s *Sale) Count(code seckill.Code) {
+	if code == "" {
+		s.accepted.Add(1)
+	} else if i := code.Index(); i >= 0 {
+		s.refused[i].Add(1)
+	}
+}
+
+// Requests are this instance's answers by code.
+func (s *Sale) Requests() map[string]int64 {
+	counts := map[string]int64{"accepted": s.accepted.Load()}
+	for i, code := range seckill.Codes() {
+		counts[string(code)] = s.refused[i].Load()
+	}
+	return counts
+}
+
+// ProductReader is what the catalogue reads.
+type ProductReader interface {
+	Products(ctx context.Context) ([]seckill.Product, error)
+}
+
+// Catalog is all sales of this instance. Reading is one atomic load; the store
+// is read once a second and after each change of this instance.
+type Catalog struct {
+	source ProductReader
+	log    *slog.Logger
+	sales  atomic.Pointer[map[uint32]*Sale]
+	mu     sync.Mutex // one refresh at a time
+	loaded atomic.Int64
+}
+
+// NewCatalog makes an empty catalogue.
+func NewCatalog(source ProductReader, log *slog.Logger) *Catalog {
+	c := &Catalog{source: source, log: log}
+	c.sales.Store(&map[uint32]*Sale{})
+	return c
+}
+
+// Find is the sale of a product, or nil.
+func (c *Catalog) Find(id uint32) *Sale { return (*c.sales.Load())[id] }
+
+// All lists the sales by product id.
+func (c *Catalog) All() []*Sale {
+	sales := *c.sales.Load()
+	all := make([]*Sale, 0, len(sales))
+	for _, id := range slices.Sorted(maps.Keys(sales)) {
+		all = append(all, sales[id])
+	}
+	return all
+}
+
+// Refresh reads the products again.
+func (c *Catalog) Refresh(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, catalogDeadline)
+	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	products, err := c.source.Products(ctx)
+	if err != nil {
+		return err
+	}
+	old := *c.sales.Load()
+	next := make(map[uint32]*Sale, len(products))
+	for i := range products {
+		p := &products[i]
+		s := old[p.ID]
+		if s == nil {
+			s = &Sale{ID: p.ID}
+		}
+		if before := s.terms.Swap(p); before != nil && p.Offered > before.Offered {
+			s.ClearSoldOut()
+		}
+		next[p.ID] = s
+	}
+	c.sales.Store(&next)
+	c.loaded.Store(time.Now().UnixNano())
+	return nil
+}
+
+// Loaded reports whether the catalogue was ever read.
+func (c *Catalog) Loaded() bool { return c.loaded.Load() != 0 }
+
+// Run refreshes until ctx ends.
+func (c *Catalog) Run(ctx context.Context) {
+	ticker := time.NewTicker(catalogRefresh)
+	defer ticker.Stop()
+	healthy := true
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			err := c.Refresh(ctx)
+			if err != nil && healthy && ctx.Err() == nil {
+				c.log.Warn("catalogue not refreshed; the last one known stays", "error", err)
+			}
+			healthy = err == nil
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package sale
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// Bounds of clock measurement.
+const (
+	clockSamples  = 5
+	clockStep     = time.Second // a larger correction is logged and counted
+	clockResync   = 10 * time.Second
+	clockDeadline = 2 * time.Second
+)
+
+// Clock is the ledger's clock as this instance knows it: a measured offset
+// plus monotonic time, so that a step of the local wall clock moves no sale
+// window.
+type Clock struct {
+	source func(context.Context) (time.Time, error)
+	log    *slog.Logger
+	anchor atomic.Pointer[anchor]
+	steps  atomic.Int64
+}
+
+type anchor struct {
+	local  time.Time // with monotonic reading
+	ledger time.Time
+}
+
+// NewClock makes a clock that follows the local one until Sync has measured
+// the ledger's.
+func NewClock(source func(context.Context) (time.Time, error), log *slog.Logger) *Clock {
+	c := &Clock{source: source, log: log}
+	now := time.Now()
+	c.anchor.Store(&anchor{local: now, ledger: now.Round(0)})
+	return c
+}
+
+// Now is the ledger's time.
+func (c *Clock) Now() time.Time {
+	a := c.anchor.Load()
+	return a.ledger.Add(time.Since(a.local))
+}
+
+// Steps counts corrections of more than a second.
+func (c *Clock) Steps() int64 { return c.steps.Load() }
+
+// Sync measures the ledger's clock: of several samples the one with the
+// shortest round trip counts.
+func (c *Clock) Sync(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, clockDeadline)
+	defer cancel()
+	var best *anchor
+	var shortest time.Duration
+	for range clockSamples {
+		before := time.Now()
+		ledger, err := c.source(ctx)
+		if err != nil {
+			return err
+		}
+		trip := time.Since(before)
+		if best == nil || trip < shortest {
+			best, shortest = &anchor{local: before.Add(trip / 2), ledger: ledger.Round(0)}, trip
+		}
+	}
+	predicted := c.Now()
+	measured := best.ledger.Add(time.Since(best.local))
+	if diff := measured.Sub(predicted); diff > clockStep || diff < -clockStep {
+		c.steps.Add(1)
+		c.log.Warn("ledger clock stepped", "by", diff.String())
+	}
+	c.anchor.Store(best)
+	return nil
+}
+
+// Run keeps measuring until ctx ends.
+func (c *Clock) Run(ctx context.Context) {
+	ticker := time.NewTicker(clockResync)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := c.Sync(ctx); err != nil && ctx.Err() == nil {
+				c.log.Warn("ledger clock not read", "error", err)
+			}
+		}
+	}
+}

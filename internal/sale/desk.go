@@ -1,0 +1,134 @@
+package sale
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+	"seckill/internal/store"
+)
+
+// Desk is where a sale is run. Every move is one that any instance may make
+// again after a crash: the store's epoch and the ledger's rules decide, never
+// this object's memory. Its locks only keep two operators at one instance
+// from doing the same work twice.
+type Desk struct {
+	store   store.Store
+	ledger  ledger.Ledger
+	queue   queue.Queue
+	catalog *Catalog
+	clock   *Clock
+	lanes   *Lanes
+	log     *slog.Logger
+	strat   map[seckill.Strategy]bool
+
+	mu    sync.Mutex
+	locks map[uint32]*sync.Mutex
+}
+
+// DeskOptions are the parts of a desk.
+type DeskOptions struct {
+	Store   store.Store
+	Ledger  ledger.Ledger
+	Queue   queue.Queue
+	Catalog *Catalog
+	Clock   *Clock
+	Lanes   *Lanes
+	Logger  *slog.Logger
+	// Strategies that the wired parts can serve.
+	Strategies []seckill.Strategy
+}
+
+// NewDesk makes a desk.
+func NewDesk(opt DeskOptions) *Desk {
+	d := &Desk{
+		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
+		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger,
+		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]*sync.Mutex),
+	}
+	for _, s := range opt.Strategies {
+		d.strat[s] = true
+	}
+	return d
+}
+
+// lock serialises this instance's moves on one product.
+func (d *Desk) lock(id uint32) (unlock func()) {
+	d.mu.Lock()
+	l := d.locks[id]
+	if l == nil {
+		l = new(sync.Mutex)
+		d.locks[id] = l
+	}
+	d.mu.Unlock()
+	l.Lock()
+	return l.Unlock
+}
+
+// Create puts a product on the list of sales.
+func (d *Desk) Create(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+	if err := p.Check(); err != nil {
+		return p, err
+	}
+	if !d.strat[p.Strategy] {
+		return p, seckill.Errorf(seckill.CodeBadRequest, "strategy %q is not available with the configured ledger and store", p.Strategy)
+	}
+	if p.FallbackShare > 0 {
+		return p, seckill.Errorf(seckill.CodeBadRequest, "fallback_share needs a ledger that can fail apart from the store; the embedded ledger cannot")
+	}
+	created, err := d.store.CreateProduct(ctx, p, actor)
+	if err != nil {
+		return created, err
+	}
+	return created, d.refreshed(ctx)
+}
+
+// Patch changes a product's terms.
+func (d *Desk) Patch(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error) {
+	defer d.lock(id)()
+	p, err := d.store.PatchProduct(ctx, id, patch, actor)
+	if err != nil {
+		return p, err
+	}
+	return p, d.refreshed(ctx)
+}
+
+// refreshed makes a change visible on this instance. The change itself is
+// done; if the catalogue cannot be read now, its own loop will.
+func (d *Desk) refreshed(ctx context.Context) error {
+	if err := d.catalog.Refresh(ctx); err != nil {
+		d.log.Warn("catalogue not refreshed after a change", "error", err)
+	}
+	return nil
+}
+
+// SetState pauses, resumes or ends a sale. When it returns without error,
+// every later reservation meets the new state, on every instance.
+func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
+	defer d.lock(id)()
+	p, err := d.store.SetState(ctx, id, state, actor)
+	if err != nil {
+		return p, err
+	}
+	if err := d.applyState(ctx, &p); err != nil {
+		return p, err
+	}
+	return p, d.refreshed(ctx)
+}
+
+// applyState tells the ledger what the store says. A ledger of another epoch
+// is being rebuilt, and its install carries the state.
+func (d *Desk) applyState(ctx context.Context, p *seckill.Product) error {
+	if p.Epoch == 0 {
+		return nil
+	}
+	for i := range p.Shards {
+		if _, err := d.ledger.SetState(ctx, ShardOf(p, i), p.State); err != nil {
+			return seckill.Errorf(seckill.CodeBusy, "the sale is %s in the store; the ledger has not heard it yet: %w", p.State, err)
+		}
+	}
+	return nil
+}

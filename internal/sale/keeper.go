@@ -1,0 +1,120 @@
+package sale
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// keepAfterEnd is how long after a sale's end its ledger is still looked
+// after: orders are paid, expired and refunded for a while.
+const keepAfterEnd = 24 * time.Hour
+
+// Keeper sees to it that each sale is in the state that it should be in:
+// preheated before its start, announced, recovered when its ledger is lost.
+type Keeper struct {
+	desk *Desk
+	lead time.Duration
+	// onEnded is called once per sale that ended.
+	onEnded func(product uint32)
+}
+
+// NewKeeper makes a keeper; lead is how long before the start it preheats.
+func NewKeeper(d *Desk, lead time.Duration, onEnded func(product uint32)) *Keeper {
+	return &Keeper{desk: d, lead: lead, onEnded: onEnded}
+}
+
+// Round looks after every sale once. It goes on past a sale in trouble and
+// returns all errors.
+func (k *Keeper) Round(ctx context.Context) error {
+	var errs []error
+	for _, s := range k.desk.catalog.All() {
+		if err := k.keep(ctx, s); err != nil && ctx.Err() == nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Keeper) keep(ctx context.Context, s *Sale) error {
+	p := s.Terms()
+	now := k.desk.clock.Now()
+	ended := p.State == seckill.SaleEnded || !now.Before(p.EndsAt)
+	switch {
+	case p.Epoch == 0 && !ended && !now.Before(p.StartsAt.Add(-k.lead)):
+		_, err := k.desk.Preheat(ctx, p.ID, store.Actor{Name: "system", Reason: "preheat before the start"})
+		return err
+	case p.Epoch > 0 && now.Before(p.EndsAt.Add(keepAfterEnd)):
+		if err := k.mend(ctx, p); err != nil {
+			return err
+		}
+	}
+	if !now.Before(p.StartsAt) && p.Epoch > 0 {
+		if _, err := k.desk.store.Announce(ctx, p.ID, seckill.EventSaleStarted); err != nil {
+			return err
+		}
+	}
+	if ended {
+		first, err := k.desk.store.Announce(ctx, p.ID, seckill.EventSaleEnded)
+		if err != nil {
+			return err
+		}
+		if first {
+			k.onEnded(p.ID)
+		}
+	}
+	return nil
+}
+
+// mend recovers a ledger that is lost, closed or behind the store, and tells
+// it the sale's state again if it missed it.
+func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
+	live, err := k.desk.live(ctx, p)
+	if err != nil {
+		return err
+	}
+	if !live {
+		// Our terms may be older than a rebuild that is going on or just done:
+		// ask again under the product's lock before a new epoch is spent.
+		_, err := k.desk.recoverIfLost(ctx, p.ID)
+		return err
+	}
+	for i := range p.Shards {
+		f, err := k.desk.ledger.Read(ctx, ShardOf(p, i))
+		if err != nil {
+			return err
+		}
+		if f.Epoch == p.Epoch && f.State != p.State {
+			return k.desk.syncState(ctx, p.ID)
+		}
+	}
+	return nil
+}
+
+// recoverIfLost recovers unless the ledger turns out to be live.
+func (d *Desk) recoverIfLost(ctx context.Context, id uint32) (bool, error) {
+	defer d.lock(id)()
+	p, err := d.store.Product(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if live, err := d.live(ctx, &p); err != nil || live {
+		return false, err
+	}
+	d.log.Warn("ledger is lost, closed or behind the store: recovering", "product", id, "epoch", p.Epoch)
+	_, err = d.rebuild(ctx, p, store.Actor{Name: "system", Reason: "ledger lost, closed or behind the store"})
+	return err == nil, err
+}
+
+// syncState tells the ledger the store's state of the sale.
+func (d *Desk) syncState(ctx context.Context, id uint32) error {
+	defer d.lock(id)()
+	p, err := d.store.Product(ctx, id)
+	if err != nil {
+		return err
+	}
+	return d.applyState(ctx, &p)
+}

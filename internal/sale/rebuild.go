@@ -1,0 +1,176 @@
+package sale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"seckill"
+	"seckill/internal/fault"
+	"seckill/internal/ledger"
+	"seckill/internal/store"
+)
+
+const (
+	// drainDeadline bounds step 1 of a recovery: letting workers consume what
+	// is queued. Nothing depends on it; it only turns some failures into orders.
+	drainDeadline = 5 * time.Second
+	drainPoll     = 20 * time.Millisecond
+)
+
+// Preheat hands the product's stock to the ledger under a new epoch. Repeated
+// while that epoch is live it changes nothing. A ledger that misses its keys
+// after the first preheat is recovered, never preheated: its units may be
+// promised.
+func (d *Desk) Preheat(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+	defer d.lock(id)()
+	p, err := d.store.Product(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	if p.State == seckill.SaleEnded {
+		return p, seckill.Errorf(seckill.CodeWrongState, "the sale has ended")
+	}
+	if p.Epoch > 0 {
+		live, err := d.live(ctx, &p)
+		if err != nil {
+			return p, err
+		}
+		if live {
+			return p, nil
+		}
+	}
+	return d.rebuild(ctx, p, actor)
+}
+
+// Recover rebuilds the product's ledger from the store's truth under a new
+// epoch. Anybody may recover; two at once are harmless.
+func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+	defer d.lock(id)()
+	p, err := d.store.Product(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	if p.Epoch == 0 {
+		return p, seckill.Errorf(seckill.CodeWrongState, "the product was never preheated; there is nothing to recover")
+	}
+	return d.rebuild(ctx, p, actor)
+}
+
+// live reports whether every shard is open at the store's epoch.
+func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
+	if p.Rebuilding {
+		return false, nil
+	}
+	for i := range p.Shards {
+		f, err := d.ledger.Read(ctx, ShardOf(p, i))
+		if err != nil {
+			return false, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
+		}
+		if f.Epoch != p.Epoch || !f.Open {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// rebuild is protocol 3: close and drain (best effort), bump the store's epoch
+// with a snapshot of stock and marks, install it over lower epochs only, open.
+func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+	started := time.Now()
+	seen := p.Epoch
+	if seen > 0 {
+		if err := d.store.SetRebuilding(ctx, p.ID, seen, true); err != nil {
+			return p, err
+		}
+		d.drain(ctx, &p)
+	}
+	marks := make([][]ledger.Mark, p.Shards)
+	opened, err := d.store.OpenEpoch(ctx, p.ID, seen, actor, func(o seckill.Order) error {
+		home := seckill.HomeShard(o.Buyer, p.Shards)
+		marks[home] = append(marks[home], ledger.Mark{Buyer: o.Buyer, OrderNo: o.OrderNo, Quantity: o.Quantity, Key: o.Key})
+		return nil
+	})
+	if errors.Is(err, store.ErrEpoch) {
+		return opened, seckill.Errorf(seckill.CodeWrongState, "another instance is rebuilding this product")
+	}
+	if err != nil {
+		return opened, fmt.Errorf("open epoch: %w", err)
+	}
+	fault.Point("rebuild.after_epoch")
+	if err := d.install(ctx, &opened, marks); err != nil {
+		return opened, err
+	}
+	fault.Point("rebuild.after_open")
+	if err := d.store.SetRebuilding(ctx, p.ID, opened.Epoch, false); err != nil {
+		return opened, err
+	}
+	opened.Rebuilding = false
+	d.log.Info("ledger built", "product", p.ID, "epoch", opened.Epoch, "stock", opened.Stock, "took", time.Since(started).String())
+	return opened, d.refreshed(ctx)
+}
+
+// drain closes the shards and lets the workers consume what is queued.
+func (d *Desk) drain(ctx context.Context, p *seckill.Product) {
+	for i := range p.Shards {
+		if err := d.ledger.Close(ctx, ShardOf(p, i)); err != nil {
+			d.log.Warn("shard not closed before recovery", "product", p.ID, "shard", i, "error", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, drainDeadline)
+	defer cancel()
+	ticker := time.NewTicker(drainPoll)
+	defer ticker.Stop()
+	for {
+		stats, err := d.queue.Stats(ctx, p.ID)
+		if err != nil || stats.Reservations == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// install hands each shard its part of the stock and its marks, and opens it.
+func (d *Desk) install(ctx context.Context, p *seckill.Product, marks [][]ledger.Mark) error {
+	for i := range p.Shards {
+		shard := ShardOf(p, i)
+		allotment := ledger.Allotment{
+			Shard: shard, Available: Part(p.Stock, i, p.Shards), Limit: p.PerUserLimit, State: p.State,
+		}
+		if _, err := d.ledger.Install(ctx, allotment, each(marks[i])); err != nil {
+			return seckill.Errorf(seckill.CodeBusy, "install shard %d: %w", i, err)
+		}
+	}
+	fault.Point("rebuild.after_install")
+	for i := range p.Shards {
+		if _, err := d.ledger.Open(ctx, ShardOf(p, i)); err != nil {
+			return seckill.Errorf(seckill.CodeBusy, "open shard %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Part is shard i's part of units spread evenly over n shards.
+func Part(units int64, i, n int) int64 {
+	part := units / int64(n)
+	if int64(i) < units%int64(n) {
+		part++
+	}
+	return part
+}
+
+func each(marks []ledger.Mark) iter.Seq2[ledger.Mark, error] {
+	return func(yield func(ledger.Mark, error) bool) {
+		for _, m := range marks {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}

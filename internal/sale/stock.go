@@ -1,0 +1,105 @@
+package sale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"seckill"
+	"seckill/internal/fault"
+	"seckill/internal/ledger"
+	"seckill/internal/store"
+)
+
+// ChangeStock adds delta units to what is offered, or takes free ones away.
+// Up, the store comes first; down, the ledger: a unit is never sold that the
+// store does not have. The change is recorded under its id before anything
+// moves, so that a crash at any step is finished by FinishStockChanges.
+func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error) {
+	if delta == 0 || delta > seckill.MaxStock || delta < -seckill.MaxStock {
+		return store.StockChange{}, seckill.Errorf(seckill.CodeBadRequest, "delta must be 1 to %d, up or down", seckill.MaxStock)
+	}
+	defer d.lock(id)()
+	change, err := d.store.BeginStockChange(ctx, store.StockChange{ID: changeID, ProductID: id, Delta: delta, Actor: actor})
+	if err != nil {
+		return change, err
+	}
+	if change.ProductID != id || change.Delta != delta {
+		return change, seckill.Errorf(seckill.CodeWrongState, "change id %q belongs to another change", changeID)
+	}
+	fault.Point("stock.after_begin")
+	if change, err = d.finishChange(ctx, change); err != nil {
+		return change, err
+	}
+	if change.Status == "refused" {
+		return change, seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
+	}
+	return change, d.refreshed(ctx)
+}
+
+// FinishStockChanges finishes what a crash or an outage left open.
+func (d *Desk) FinishStockChanges(ctx context.Context, limit int) error {
+	due, err := d.store.StockChangesDue(ctx, limit)
+	if err != nil {
+		return err
+	}
+	for _, change := range due {
+		if err := d.finishLocked(ctx, change); err != nil {
+			return fmt.Errorf("stock change %s: %w", change.ID, err)
+		}
+	}
+	return nil
+}
+
+func (d *Desk) finishLocked(ctx context.Context, change store.StockChange) error {
+	defer d.lock(change.ProductID)()
+	_, err := d.finishChange(ctx, change)
+	return err
+}
+
+// finishChange tells the ledger until heard, then settles the store.
+func (d *Desk) finishChange(ctx context.Context, change store.StockChange) (store.StockChange, error) {
+	if change.Status != "open" {
+		return change, nil
+	}
+	p, err := d.store.Product(ctx, change.ProductID)
+	if err != nil {
+		return change, err
+	}
+	if change.Delta < 0 && change.Epoch != p.Epoch {
+		// The epoch that the intention was meant for is gone, and with it
+		// whatever the ledger took: begin again under the present one.
+		if change, err = d.store.RestampStockChange(ctx, change.ID); err != nil {
+			return change, err
+		}
+	}
+	refused, err := d.tellLedger(ctx, &p, change)
+	if err != nil {
+		return change, err
+	}
+	fault.Point("stock.after_ledger")
+	done, err := d.store.FinishStockChange(ctx, change.ID, refused)
+	if errors.Is(err, store.ErrEpoch) {
+		return change, seckill.Errorf(seckill.CodeBusy, "the ledger was rebuilt meanwhile; the change will be finished: %w", err)
+	}
+	if s := d.catalog.Find(p.ID); s != nil && done.Delta > 0 {
+		s.ClearSoldOut()
+	}
+	return done, err
+}
+
+// tellLedger changes the shards by the change's id. A shard of a higher epoch
+// has counted an upward change in its snapshot already.
+func (d *Desk) tellLedger(ctx context.Context, p *seckill.Product, change store.StockChange) (refused bool, err error) {
+	shard := ShardOf(p, 0)
+	shard.Epoch = change.Epoch
+	result, err := d.lanes.Do(ctx, shard, ledger.StockChange{ID: change.ID, Delta: change.Delta})
+	var other *ledger.EpochError
+	if errors.As(err, &other) && change.Delta > 0 && other.Epoch > change.Epoch {
+		return false, nil
+	}
+	if err != nil {
+		return false, seckill.Errorf(seckill.CodeBusy, "the change is recorded and will be finished: %w", err)
+	}
+	return result.Verdicts[0].Code == ledger.VerdictRefused, nil
+}

@@ -1,0 +1,113 @@
+package shopapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
+
+	"seckill"
+	"seckill/internal/metrics"
+	"seckill/internal/problem"
+)
+
+const contentJSON = "application/json"
+
+// routeNames are the routes as metrics name them.
+var routeNames = []string{
+	"time", "products", "product", "challenge", "token", "buy", "orders", "order", "events", "payment",
+	"cancel", "notify", "healthz", "readyz", "openapi", "demo", "page", "sandbox", "unknown", "bad", "panic",
+}
+
+// routeCounters holds on to a route's counters by status, so that counting
+// costs no lookup by label.
+type routeCounters struct {
+	metrics *metrics.Metrics
+	route   string
+	mu      sync.RWMutex
+	status  map[int]prometheus.Counter
+}
+
+func newRouteCounters(m *metrics.Metrics, route string) *routeCounters {
+	return &routeCounters{metrics: m, route: route, status: make(map[int]prometheus.Counter)}
+}
+
+func (r *routeCounters) count(status int) {
+	r.mu.RLock()
+	c := r.status[status]
+	r.mu.RUnlock()
+	if c == nil {
+		c = r.metrics.Route(r.route, strconv.Itoa(status))
+		r.mu.Lock()
+		r.status[status] = c
+		r.mu.Unlock()
+	}
+	c.Inc()
+}
+
+func (s *Server) count(route string, status int) {
+	if r := s.routes[route]; r != nil {
+		r.count(status)
+	}
+}
+
+// body answers with bytes that must not change.
+func (s *Server) body(ctx *fasthttp.RequestCtx, route string, status int, contentType string, body []byte) {
+	ctx.SetStatusCode(status)
+	ctx.Response.Header.SetContentType(contentType)
+	if ctx.IsHead() {
+		ctx.Response.SkipBody = true
+	}
+	ctx.Response.SetBodyRaw(body)
+	s.count(route, status)
+}
+
+// json answers with a value.
+func (s *Server) json(ctx *fasthttp.RequestCtx, route string, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		s.refuse(ctx, route, err)
+		return
+	}
+	ctx.Response.Header.Set("Cache-Control", "no-store")
+	s.body(ctx, route, status, contentJSON, body)
+}
+
+// lang is the reader's language.
+func (s *Server) lang(ctx *fasthttp.RequestCtx) seckill.Lang {
+	return problem.Language(ctx.Request.Header.Peek("Accept-Language"))
+}
+
+// refuse answers with the error's problem document. What carries no code is
+// our own failure: it is logged, and the shopper sees busy.
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, route string, err error) {
+	var refusal *seckill.Error
+	if !errors.As(err, &refusal) || refusal.Code == seckill.CodeBusy {
+		s.opt.Logger.Warn("request failed", "route", route, "error", err)
+	}
+	lang := s.lang(ctx)
+	status, body := problem.Of(err, lang)
+	if after := problem.RetryAfter(err); after != "" {
+		ctx.Response.Header.Set("Retry-After", after)
+	} else if status == fasthttp.StatusServiceUnavailable {
+		ctx.Response.Header.Set("Retry-After", "1")
+	}
+	if status == fasthttp.StatusUnauthorized {
+		ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
+	}
+	s.document(ctx, route, status, body, lang)
+}
+
+func (s *Server) document(ctx *fasthttp.RequestCtx, route string, status int, body []byte, lang seckill.Lang) {
+	ctx.Response.Header.Set("Cache-Control", "no-store")
+	ctx.Response.Header.Set("Content-Language", lang.String())
+	s.body(ctx, route, status, problem.ContentType, body)
+}
+
+// adaptor serves a net/http handler: for what is not hot.
+func adaptor(h http.Handler) fasthttp.RequestHandler { return fasthttpadaptor.NewFastHTTPHandler(h) }

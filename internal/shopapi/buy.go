@@ -1,0 +1,108 @@
+package shopapi
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/admission"
+	"seckill/internal/problem"
+	"seckill/internal/purchase"
+	"seckill/internal/sale"
+)
+
+// requests keeps the gates' scratch space off the heap's hot path.
+var requests = sync.Pool{New: func() any { return new(admission.Request) }}
+
+var acceptedHead, acceptedTail = []byte(`{"order_no":"`), []byte(`","status":"queued"}`)
+
+// buy is the purchase: the gates, then the ledger's word.
+func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
+	if on == nil {
+		s.notFound(ctx)
+		return
+	}
+	req := requests.Get().(*admission.Request)
+	*req = admission.Request{
+		Authorization: ctx.Request.Header.Peek("Authorization"),
+		Addr:          remoteAddr(ctx),
+		Key:           ctx.Request.Header.Peek("Idempotency-Key"),
+		Body:          ctx.Request.Body(),
+	}
+	var pass admission.Pass
+	refusal := s.opt.Door.Admit(on, req, &pass)
+	requests.Put(req)
+	if refusal.Code != "" {
+		s.turnAway(ctx, on, refusal)
+		return
+	}
+	no, err := s.opt.Stage.Buy(on, purchase.Claim{
+		Buyer: pass.Buyer, Quantity: pass.Quantity, Key: pass.Key, Ref: pass.Ref,
+	})
+	if err != nil {
+		s.refused(ctx, on, err)
+		return
+	}
+	on.Count("")
+	s.opt.Metrics.Claim("", "")
+	ctx.SetStatusCode(fasthttp.StatusAccepted)
+	ctx.Response.Header.SetContentType(contentJSON)
+	ctx.Response.Header.Set("Cache-Control", "no-store")
+	ctx.Response.AppendBody(acceptedHead)
+	var text [seckill.OrderNoLen]byte
+	number, _ := no.AppendText(text[:0])
+	ctx.Response.AppendBody(number)
+	ctx.Response.AppendBody(acceptedTail)
+	s.count("buy", fasthttp.StatusAccepted)
+}
+
+// turnAway answers a claim that a gate refused. Without a detail of its own it
+// is shared bytes and costs no allocation.
+func (s *Server) turnAway(ctx *fasthttp.RequestCtx, on *sale.Sale, r admission.Refusal) {
+	on.Count(r.Code)
+	s.opt.Metrics.Claim(r.Code, r.Gate)
+	if r.Detail != "" || r.RetryAfter > 0 {
+		err := &seckill.Error{Code: r.Code, Detail: r.Detail}
+		if r.RetryAfter > 0 {
+			err.RetryAfter = int((r.RetryAfter + time.Second - 1) / time.Second)
+		}
+		s.refuse(ctx, "buy", err)
+		return
+	}
+	s.plain(ctx, r.Code)
+}
+
+// refused answers a claim that the purchase stage or the ledger refused.
+func (s *Server) refused(ctx *fasthttp.RequestCtx, on *sale.Sale, err error) {
+	code := seckill.CodeOf(err)
+	on.Count(code)
+	gate := admission.Gate("")
+	if code == seckill.CodeTooHot {
+		gate = admission.GateQueue
+	}
+	s.opt.Metrics.Claim(code, gate)
+	if e, ok := err.(*seckill.Error); ok && e.Detail == "" && len(e.OrderNos) == 0 {
+		s.plain(ctx, code)
+		return
+	}
+	s.refuse(ctx, "buy", err)
+}
+
+// plain answers with a code alone.
+func (s *Server) plain(ctx *fasthttp.RequestCtx, code seckill.Code) {
+	lang := s.lang(ctx)
+	status, body := problem.Plain(code, lang)
+	if status == fasthttp.StatusServiceUnavailable {
+		ctx.Response.Header.Set("Retry-After", "1")
+	}
+	s.document(ctx, "buy", status, body, lang)
+}
+
+// remoteAddr is the connection's peer.
+func remoteAddr(ctx *fasthttp.RequestCtx) netip.Addr {
+	addr, _ := netip.AddrFromSlice(ctx.RemoteIP())
+	return addr
+}

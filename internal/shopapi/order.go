@@ -1,0 +1,123 @@
+package shopapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/wire"
+)
+
+// bounded is the deadline of a request that reads or moves an order.
+func bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), requestDeadline)
+}
+
+func (s *Server) listOrders(ctx *fasthttp.RequestCtx) {
+	buyer, ok := s.buyer(ctx, "orders")
+	if !ok {
+		return
+	}
+	limit, err := pageLimit(ctx.QueryArgs())
+	if err != nil {
+		s.refuse(ctx, "orders", err)
+		return
+	}
+	var before seckill.OrderNo
+	if text := ctx.QueryArgs().Peek("before"); len(text) > 0 {
+		if before, err = seckill.ParseOrderNo(text); err != nil {
+			s.refuse(ctx, "orders", seckill.Errorf(seckill.CodeBadRequest, "before: %w", err))
+			return
+		}
+	}
+	deadline, cancel := bounded()
+	defer cancel()
+	orders, err := s.opt.Orders.List(deadline, buyer, before, limit)
+	if err != nil {
+		s.refuse(ctx, "orders", err)
+		return
+	}
+	s.json(ctx, "orders", fasthttp.StatusOK, struct {
+		Orders []wire.Order `json:"orders"`
+	}{wire.List(orders, wire.OrderOf)})
+}
+
+func (s *Server) readOrder(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
+	buyer, ok := s.buyer(ctx, "order")
+	if !ok {
+		return
+	}
+	deadline, cancel := bounded()
+	defer cancel()
+	o, err := s.opt.Orders.Find(deadline, buyer, no)
+	s.answerOrder(ctx, "order", o, err)
+}
+
+func (s *Server) cancel(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
+	buyer, ok := s.buyer(ctx, "cancel")
+	if !ok {
+		return
+	}
+	if err := readJSON(ctx, &struct{}{}); err != nil {
+		s.refuse(ctx, "cancel", err)
+		return
+	}
+	deadline, cancel := bounded()
+	defer cancel()
+	o, err := s.opt.Orders.CancelOwn(deadline, buyer, no)
+	s.answerOrder(ctx, "cancel", o, err)
+}
+
+func (s *Server) answerOrder(ctx *fasthttp.RequestCtx, route string, o seckill.Order, err error) {
+	if err != nil {
+		s.refuse(ctx, route, err)
+		return
+	}
+	s.json(ctx, route, fasthttp.StatusOK, wire.OrderOf(&o))
+}
+
+func (s *Server) payment(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
+	buyer, ok := s.buyer(ctx, "payment")
+	if !ok {
+		return
+	}
+	var with struct {
+		Provider string `json:"provider"`
+	}
+	if err := readJSON(ctx, &with); err != nil {
+		s.refuse(ctx, "payment", err)
+		return
+	}
+	if with.Provider == "" {
+		s.refuse(ctx, "payment", seckill.Errorf(seckill.CodeBadRequest, "provider must be set"))
+		return
+	}
+	deadline, cancel := bounded()
+	defer cancel()
+	session, err := s.opt.Orders.BeginPayment(deadline, buyer, no, with.Provider)
+	if err != nil {
+		s.refuse(ctx, "payment", err)
+		return
+	}
+	s.json(ctx, "payment", fasthttp.StatusOK, struct {
+		PayURL    string    `json:"pay_url"`
+		ExpiresAt wire.Time `json:"expires_at"`
+	}{session.PayURL, wire.Time(session.ExpiresAt)})
+}
+
+func (s *Server) notify(ctx *fasthttp.RequestCtx, provider string) {
+	header := make(http.Header)
+	for name, value := range ctx.Request.Header.All() {
+		header.Add(string(name), string(value))
+	}
+	deadline, cancel := bounded()
+	defer cancel()
+	body := append([]byte(nil), ctx.Request.Body()...)
+	if _, err := s.opt.Orders.Notify(deadline, provider, header, body); err != nil {
+		s.refuse(ctx, "notify", err)
+		return
+	}
+	s.json(ctx, "notify", fasthttp.StatusOK, map[string]string{"result": "ok"})
+}

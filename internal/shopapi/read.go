@@ -1,0 +1,121 @@
+package shopapi
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/sale"
+	"seckill/internal/wire"
+)
+
+func (s *Server) time(ctx *fasthttp.RequestCtx) {
+	body := append(make([]byte, 0, 32), `{"now_ms":`...)
+	body = strconv.AppendInt(body, s.opt.Clock.Now().UnixMilli(), 10)
+	ctx.Response.Header.Set("Cache-Control", "no-store")
+	s.body(ctx, "time", fasthttp.StatusOK, contentJSON, append(body, '}'))
+}
+
+func (s *Server) listProducts(ctx *fasthttp.RequestCtx) {
+	now := s.opt.Clock.Now()
+	list := struct {
+		Products []wire.Product `json:"products"`
+		NowMS    int64          `json:"now_ms"`
+	}{Products: []wire.Product{}, NowMS: now.UnixMilli()}
+	for _, on := range s.opt.Catalog.All() {
+		list.Products = append(list.Products, s.product(on, now))
+	}
+	s.json(ctx, "products", fasthttp.StatusOK, list)
+}
+
+func (s *Server) readProduct(ctx *fasthttp.RequestCtx, on *sale.Sale) {
+	if on == nil {
+		s.notFound(ctx)
+		return
+	}
+	s.json(ctx, "product", fasthttp.StatusOK, s.product(on, s.opt.Clock.Now()))
+}
+
+// product is the sale as a shopper sees it. The flag alone would forget a
+// sold-out sale that nobody asks for; the store's stock remembers it.
+func (s *Server) product(on *sale.Sale, now time.Time) wire.Product {
+	terms := on.Terms()
+	soldOut := on.SoldOut() || terms.Epoch > 0 && terms.Stock == 0
+	return wire.ProductOf(terms, now, soldOut, s.opt.Terms)
+}
+
+func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
+	buyer, ok := s.buyerOf(ctx, "challenge", on)
+	if !ok {
+		return
+	}
+	challenge, err := s.opt.Tokens.Challenge(buyer, on.ID, s.opt.Clock.Now())
+	if err != nil {
+		s.refuse(ctx, "challenge", err)
+		return
+	}
+	s.json(ctx, "challenge", fasthttp.StatusOK, challenge)
+}
+
+func (s *Server) token(ctx *fasthttp.RequestCtx, on *sale.Sale) {
+	buyer, ok := s.buyerOf(ctx, "token", on)
+	if !ok {
+		return
+	}
+	var answer struct {
+		ChallengeID string `json:"challenge_id"`
+		Answer      string `json:"answer"`
+	}
+	if err := readJSON(ctx, &answer); err != nil {
+		s.refuse(ctx, "token", err)
+		return
+	}
+	token, expires, err := s.opt.Tokens.Redeem(answer.ChallengeID, buyer, on.ID, s.opt.Clock.Now())
+	if err != nil {
+		s.refuse(ctx, "token", err)
+		return
+	}
+	s.json(ctx, "token", fasthttp.StatusOK, struct {
+		Token     string    `json:"token"`
+		ExpiresAt wire.Time `json:"expires_at"`
+	}{token, wire.Time(expires)})
+}
+
+// buyerOf answers 404 for an unknown product and 401 for an unknown buyer.
+func (s *Server) buyerOf(ctx *fasthttp.RequestCtx, route string, on *sale.Sale) (string, bool) {
+	if on == nil {
+		s.notFound(ctx)
+		return "", false
+	}
+	return s.buyer(ctx, route)
+}
+
+// buyer reads who asks, or answers 401.
+func (s *Server) buyer(ctx *fasthttp.RequestCtx, route string) (string, bool) {
+	var room [seckill.MaxBuyerBytes]byte
+	buyer, err := s.opt.Door.Buyers.FromHeader(room[:0], ctx.Request.Header.Peek("Authorization"), s.opt.Clock.Now())
+	if err != nil {
+		s.refuse(ctx, route, err)
+		return "", false
+	}
+	return string(buyer), true
+}
+
+// readJSON reads a small JSON object; an empty body is {}.
+func readJSON(ctx *fasthttp.RequestCtx, into any) error {
+	body := ctx.Request.Body()
+	if len(body) == 0 {
+		return nil
+	}
+	if !utf8.Valid(body) {
+		return seckill.Errorf(seckill.CodeBadRequest, "the body must be UTF-8")
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return seckill.Errorf(seckill.CodeBadRequest, "the body is not valid: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+// Package shopapi is the public HTTP API, on fasthttp: the page, the gates'
+// front, and a buyer's own orders.
+package shopapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/admission"
+	"seckill/internal/metrics"
+	"seckill/internal/order"
+	"seckill/internal/problem"
+	"seckill/internal/purchase"
+	"seckill/internal/purchasetoken"
+	"seckill/internal/sale"
+	"seckill/internal/wire"
+)
+
+// Bounds of the public server.
+const (
+	MaxBodyBytes    = 16 << 10
+	readBufferBytes = 8 << 10 // a request's head must fit
+	readTimeout     = 10 * time.Second
+	writeTimeout    = 10 * time.Second
+	idleTimeout     = 75 * time.Second
+	maxConnections  = 256 * 1024
+	requestDeadline = 3 * time.Second // of everything but the purchase itself
+)
+
+// Options are the server's parts.
+type Options struct {
+	Catalog *sale.Catalog
+	Clock   *sale.Clock
+	Door    *admission.Doorkeeper
+	Stage   *purchase.Stage
+	Orders  *order.Desk
+	Tokens  *purchasetoken.Mint
+	Terms   wire.ShopTerms
+	Page    fs.FS
+	Metrics *metrics.Metrics
+	Logger  *slog.Logger
+	// Sandbox serves the sandbox provider's pay page below /sandbox/; nil for none.
+	Sandbox http.Handler
+	// DemoLogin signs a demo buyer's token; nil outside a demo.
+	DemoLogin func(buyer string) (string, error)
+	// Watch follows orders for event streams.
+	Watch *Watch
+	// Ready reports why purchases cannot be served, or nil.
+	Ready func(ctx context.Context) error
+}
+
+// Server answers the public port.
+type Server struct {
+	opt    Options
+	http   *fasthttp.Server
+	page   *pages
+	routes map[string]*routeCounters
+	pay    fasthttp.RequestHandler
+}
+
+// New makes a server; Serve starts it.
+func New(opt Options) (*Server, error) {
+	page, err := loadPages(opt.Page)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{opt: opt, page: page, routes: make(map[string]*routeCounters)}
+	for _, route := range routeNames {
+		s.routes[route] = newRouteCounters(opt.Metrics, route)
+	}
+	if opt.Sandbox != nil {
+		s.pay = adaptor(opt.Sandbox)
+	}
+	s.http = &fasthttp.Server{
+		Handler:               s.Handle,
+		ErrorHandler:          s.badRequest,
+		NoDefaultServerHeader: true,
+		ReadBufferSize:        readBufferBytes,
+		ReadTimeout:           readTimeout,
+		WriteTimeout:          writeTimeout,
+		IdleTimeout:           idleTimeout,
+		MaxRequestBodySize:    MaxBodyBytes,
+		Concurrency:           maxConnections,
+		CloseOnShutdown:       true,
+		Logger:                quiet{opt.Logger},
+	}
+	return s, nil
+}
+
+// Serve answers on a listener until Shutdown.
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+
+// Shutdown stops accepting, ends event streams, and waits for requests in
+// hand.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.opt.Watch.Close()
+	return s.http.ShutdownWithContext(ctx)
+}
+
+// quiet sends fasthttp's own complaints, mostly about broken clients, to the
+// debug log.
+type quiet struct{ log *slog.Logger }
+
+func (q quiet) Printf(format string, args ...any) { q.log.Debug("http: "+format, "args", args) }
+
+// badRequest answers what fasthttp could not read.
+func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
+	detail := "the request could not be read"
+	var small *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		detail = "the body is larger than 16 KiB"
+	case errors.As(err, &small):
+		detail = "the request's head is larger than 8 KiB"
+	}
+	s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "%s", detail))
+	ctx.SetConnectionClose()
+}
+
+var apiPrefix = []byte("/api/v1/")
+
+// Handle routes by hand: the purchase is a prefix test and a number away.
+func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
+	defer s.recoverPanic(ctx)
+	path := ctx.Path()
+	if rest, ok := bytes.CutPrefix(path, apiPrefix); ok {
+		s.api(ctx, rest)
+		return
+	}
+	s.other(ctx, string(path))
+}
+
+func (s *Server) recoverPanic(ctx *fasthttp.RequestCtx) {
+	if p := recover(); p != nil {
+		s.opt.Metrics.Panics.Inc()
+		s.opt.Logger.Error("request panicked", "path", string(ctx.Path()), "panic", p)
+		ctx.Response.Reset()
+		s.refuse(ctx, "panic", seckill.Errorf(seckill.CodeBusy, "internal error"))
+	}
+}
+
+// api routes below /api/v1/.
+func (s *Server) api(ctx *fasthttp.RequestCtx, rest []byte) {
+	if len(rest) > 0 && rest[len(rest)-1] == '/' {
+		s.notFound(ctx)
+		return
+	}
+	first, rest, _ := bytes.Cut(rest, []byte{'/'})
+	switch string(first) {
+	case "products":
+		s.products(ctx, rest)
+	case "orders":
+		s.orders(ctx, rest)
+	case "time":
+		if len(rest) > 0 {
+			s.notFound(ctx)
+		} else if s.method(ctx, "time", fasthttp.MethodGet) {
+			s.time(ctx)
+		}
+	case "payments":
+		provider, action, _ := bytes.Cut(rest, []byte{'/'})
+		if string(action) == "notify" {
+			if s.method(ctx, "notify", fasthttp.MethodPost) {
+				s.notify(ctx, string(provider))
+			}
+			return
+		}
+		s.notFound(ctx)
+	default:
+		s.notFound(ctx)
+	}
+}
+
+// products routes below /api/v1/products.
+func (s *Server) products(ctx *fasthttp.RequestCtx, rest []byte) {
+	if len(rest) == 0 {
+		if s.method(ctx, "products", fasthttp.MethodGet) {
+			s.listProducts(ctx)
+		}
+		return
+	}
+	idText, action, _ := bytes.Cut(rest, []byte{'/'})
+	on := s.opt.Catalog.Find(productID(idText))
+	switch string(action) {
+	case "orders":
+		if s.method(ctx, "buy", fasthttp.MethodPost) {
+			s.buy(ctx, on)
+		}
+	case "":
+		if s.method(ctx, "product", fasthttp.MethodGet) {
+			s.readProduct(ctx, on)
+		}
+	case "challenge":
+		if s.method(ctx, "challenge", fasthttp.MethodPost) {
+			s.challenge(ctx, on)
+		}
+	case "token":
+		if s.method(ctx, "token", fasthttp.MethodPost) {
+			s.token(ctx, on)
+		}
+	default:
+		s.notFound(ctx)
+	}
+}
+
+// productID reads a product id; 0, which no product has, for anything else.
+func productID(text []byte) uint32 {
+	if len(text) == 0 || len(text) > 10 || text[0] == '0' {
+		return 0
+	}
+	var id uint64
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		id = id*10 + uint64(c-'0')
+	}
+	if id > 1<<32-1 {
+		return 0
+	}
+	return uint32(id)
+}
+
+// orders routes below /api/v1/orders.
+func (s *Server) orders(ctx *fasthttp.RequestCtx, rest []byte) {
+	if len(rest) == 0 {
+		if s.method(ctx, "orders", fasthttp.MethodGet) {
+			s.listOrders(ctx)
+		}
+		return
+	}
+	noText, action, _ := bytes.Cut(rest, []byte{'/'})
+	no, err := seckill.ParseOrderNo(noText)
+	if err != nil {
+		s.notFound(ctx)
+		return
+	}
+	switch string(action) {
+	case "":
+		if s.method(ctx, "order", fasthttp.MethodGet) {
+			s.readOrder(ctx, no)
+		}
+	case "events":
+		if s.method(ctx, "events", fasthttp.MethodGet) {
+			s.events(ctx, no)
+		}
+	case "payment":
+		if s.method(ctx, "payment", fasthttp.MethodPost) {
+			s.payment(ctx, no)
+		}
+	case "cancel":
+		if s.method(ctx, "cancel", fasthttp.MethodPost) {
+			s.cancel(ctx, no)
+		}
+	default:
+		s.notFound(ctx)
+	}
+}
+
+// other routes what is not the API: page, spec, health, demo, sandbox.
+func (s *Server) other(ctx *fasthttp.RequestCtx, path string) {
+	switch {
+	case path == "/healthz":
+		s.json(ctx, "healthz", 200, map[string]string{"status": "ok"})
+	case path == "/readyz":
+		s.ready(ctx)
+	case path == "/openapi.yaml":
+		s.body(ctx, "openapi", 200, "application/yaml", seckill.OpenAPI)
+	case s.opt.DemoLogin != nil && path == "/demo/info":
+		s.json(ctx, "demo", 200, map[string]bool{"demo": true})
+	case s.opt.DemoLogin != nil && path == "/demo/login":
+		s.demoLogin(ctx)
+	case s.pay != nil && (path == "/sandbox" || len(path) > 9 && path[:9] == "/sandbox/"):
+		s.pay(ctx)
+	default:
+		s.static(ctx, path)
+	}
+}
+
+func (s *Server) notFound(ctx *fasthttp.RequestCtx) {
+	s.refuse(ctx, "unknown", &seckill.Error{Code: seckill.CodeNotFound})
+}
+
+// method answers 405 unless the request has the method; HEAD is a GET.
+func (s *Server) method(ctx *fasthttp.RequestCtx, route, want string) bool {
+	if got := ctx.Method(); string(got) == want || want == fasthttp.MethodGet && ctx.IsHead() {
+		return true
+	}
+	ctx.Response.Header.Set("Allow", want)
+	err := seckill.Errorf(seckill.CodeBadRequest, "the method must be %s", want)
+	lang := s.lang(ctx)
+	s.document(ctx, route, fasthttp.StatusMethodNotAllowed, problem.WithStatus(fasthttp.StatusMethodNotAllowed, err, lang), lang)
+	return false
+}
+
+func (s *Server) ready(ctx *fasthttp.RequestCtx) {
+	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
+	defer cancel()
+	if err := s.opt.Ready(bounded); err != nil {
+		s.refuse(ctx, "readyz", seckill.Errorf(seckill.CodeBusy, "%w", err))
+		return
+	}
+	s.json(ctx, "readyz", 200, map[string]string{"status": "ok"})
+}
+
+func (s *Server) demoLogin(ctx *fasthttp.RequestCtx) {
+	buyer := string(ctx.QueryArgs().Peek("user"))
+	if err := seckill.CheckBuyer(buyer); err != nil {
+		s.refuse(ctx, "demo", err)
+		return
+	}
+	token, err := s.opt.DemoLogin(buyer)
+	if err != nil {
+		s.refuse(ctx, "demo", err)
+		return
+	}
+	s.json(ctx, "demo", 200, map[string]string{"token": token, "buyer": buyer})
+}
+
+// pageLimit reads ?limit=, between 1 and 100, default 20.
+func pageLimit(args *fasthttp.Args) (int, error) {
+	text := args.Peek("limit")
+	if len(text) == 0 {
+		return 20, nil
+	}
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 1 || n > 100 {
+		return 0, seckill.Errorf(seckill.CodeBadRequest, "limit must be 1 to 100")
+	}
+	return n, nil
+}

@@ -1,0 +1,159 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"seckill"
+	"seckill/internal/fault"
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+	"seckill/internal/store"
+)
+
+// confirm settles the deliveries of one product: confirmed, failed, adopted
+// or parked. When it returns nil, every claim of them is safe elsewhere and
+// the entries may be acknowledged.
+func (w *Worker) confirm(ctx context.Context, deliveries []queue.Delivery) error {
+	var items []store.Item
+	ids := make([]queue.ID, len(deliveries))
+	for i := range deliveries {
+		items = append(items, store.Items(&deliveries[i].Entry)...)
+		ids[i] = deliveries[i].ID
+	}
+	b := &batch{worker: w, product: deliveries[0].Entry.ProductID, witness: ids}
+	if err := b.confirm(ctx, items); err != nil {
+		return err
+	}
+	if err := b.parkRest(ctx); err != nil {
+		return err
+	}
+	fault.Point("worker.after_confirm")
+	if err := w.adopt(ctx, b.old); err != nil {
+		return err
+	}
+	w.raise(ids)
+	return nil
+}
+
+// batch is one product's items on their way into the store.
+type batch struct {
+	worker  *Worker
+	product uint32
+	witness []queue.ID
+	park    []store.Parked // bad claims, to be written with the next transaction
+	old     []store.Item   // of an older epoch: to be adopted
+}
+
+// confirm writes items in one transaction. A batch that fails on its data is
+// split until the bad claim stands alone; that claim is parked in the next
+// transaction of the others, so that nothing waits behind it.
+func (b *batch) confirm(ctx context.Context, items []store.Item) error {
+	var outcomes []store.ConfirmOutcome
+	err := b.worker.untilAvailable(ctx, func(ctx context.Context) (err error) {
+		outcomes, err = b.worker.store.Confirm(ctx, store.ConfirmRequest{
+			ProductID: b.product, Items: items, Park: b.park, Witness: b.witness, ExpireAfter: b.worker.opt.ExpireAfter,
+		})
+		return err
+	})
+	switch {
+	case err == nil:
+		b.park = nil
+		for i, outcome := range outcomes {
+			if outcome == store.ConfirmOldEpoch {
+				b.old = append(b.old, items[i])
+			}
+		}
+		return nil
+	case errors.Is(err, store.ErrConflict):
+		b.setAside(items, "conflict: "+err.Error())
+		return nil
+	case errors.Is(err, store.ErrShort), errors.Is(err, store.ErrEpoch), errors.Is(err, store.ErrUnavailable), ctx.Err() != nil:
+		return err
+	case len(items) == 0:
+		return err // the letters themselves are refused: the entries must wait
+	case len(items) == 1 && len(b.park) == 0:
+		b.setAside(items, err.Error())
+		return nil
+	case len(items) == 1:
+		// Is it the item or a parked letter beside it? Write the letters alone.
+		if err := b.parkRest(ctx); err != nil {
+			return err
+		}
+		return b.confirm(ctx, items)
+	}
+	half := len(items) / 2
+	if err := b.confirm(ctx, items[:half]); err != nil {
+		return err
+	}
+	return b.confirm(ctx, items[half:])
+}
+
+// setAside puts items on the first rung of the ladder.
+func (b *batch) setAside(items []store.Item, reason string) {
+	for _, item := range items {
+		b.park = append(b.park, store.Parked{Item: item, Reason: reason, Delay: b.worker.opt.Ladder[0]})
+		b.worker.opt.Logger.Warn("claim parked", "product", b.product, "order_no", item.Claim.OrderNo.String(), "reason", reason)
+	}
+}
+
+// parkRest writes letters that no other transaction took along.
+func (b *batch) parkRest(ctx context.Context) error {
+	if len(b.park) == 0 {
+		return nil
+	}
+	if err := b.confirm(ctx, nil); err != nil {
+		return err
+	}
+	if len(b.park) > 0 {
+		return store.ErrConflict // not written: the entries must wait
+	}
+	return nil
+}
+
+// adopt reserves claims of older epochs anew under their old numbers, or
+// fails them explicitly: a promise never ends as nothing (I4).
+func (w *Worker) adopt(ctx context.Context, items []store.Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeDeadline)
+	defer cancel()
+	product, err := w.store.Product(ctx, items[0].ProductID)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		if err := w.adoptOne(ctx, &product, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Worker) adoptOne(ctx context.Context, p *seckill.Product, item store.Item) error {
+	shard := ledger.Shard{
+		Product: p.ID, Group: p.Group, Index: seckill.HomeShard(item.Claim.Buyer, p.Shards), Epoch: p.Epoch,
+	}
+	result, err := w.lanes.Do(ctx, shard, ledger.Adopt{
+		At: w.opt.Now(), PriceCents: item.PriceCents, Currency: item.Currency, Name: item.Name,
+		Claims: []seckill.Claim{item.Claim},
+	})
+	if err != nil {
+		return err // closed, lost or moved on: again later, under the epoch of then
+	}
+	verdict := result.Verdicts[0]
+	fault.Point("worker.after_adopt")
+	switch {
+	case verdict.Code == ledger.VerdictAccepted, verdict.Code == ledger.VerdictRepeated && verdict.OrderNo == item.Claim.OrderNo:
+		if item.LetterID != 0 {
+			return w.store.CloseLetter(ctx, item.LetterID)
+		}
+		return nil // the new entry carries it on
+	case verdict.Code == ledger.VerdictRepeated:
+		return w.store.Fail(ctx, []store.Item{item}, seckill.ReasonDuplicate)
+	case verdict.Code == ledger.VerdictOverLimit:
+		return w.store.Fail(ctx, []store.Item{item}, seckill.ReasonLimit)
+	}
+	return w.store.Fail(ctx, []store.Item{item}, seckill.ReasonLost)
+}

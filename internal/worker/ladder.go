@@ -1,0 +1,57 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"seckill/internal/store"
+)
+
+const lettersPerRound = 100
+
+// Climb retries the letters whose time has come, once each, and discards dead
+// ones past their age. Call it about once a second, in one place of the
+// cluster (twice at once is harmless: Confirm is idempotent).
+func (w *Worker) Climb(ctx context.Context) error {
+	letters, err := w.store.LettersDue(ctx, lettersPerRound)
+	if err != nil {
+		return err
+	}
+	for _, letter := range letters {
+		if err := w.climbOne(ctx, letter); err != nil {
+			return err
+		}
+	}
+	_, err = w.store.DiscardDead(ctx, w.opt.DiscardAfter, lettersPerRound)
+	return err
+}
+
+// climbOne tries a letter. An outage of the store ends the round and burns no
+// attempt; a store that is short means recover, and burns none either.
+func (w *Worker) climbOne(ctx context.Context, letter store.Letter) error {
+	item := letter.Item
+	item.LetterID = letter.ID
+	outcomes, err := w.store.Confirm(ctx, store.ConfirmRequest{
+		ProductID: item.ProductID, Items: []store.Item{item}, ExpireAfter: w.opt.ExpireAfter,
+	})
+	switch {
+	case errors.Is(err, store.ErrUnavailable):
+		return err
+	case errors.Is(err, store.ErrShort):
+		w.opt.OnTrouble(item.ProductID, err)
+		return nil
+	case err == nil && outcomes[0] == store.ConfirmOldEpoch:
+		return w.adopt(ctx, []store.Item{item})
+	case err == nil:
+		w.opt.Logger.Info("parked claim settled", "order_no", item.Claim.OrderNo.String(), "attempts", letter.Attempts+1)
+		return nil
+	}
+	delay := time.Duration(-1)
+	if letter.Attempts < len(w.opt.Ladder) {
+		delay = w.opt.Ladder[letter.Attempts]
+	} else {
+		w.opt.OnAlert("a claim has no tries left", item.ProductID, err)
+	}
+	return w.store.LetterFailed(ctx, letter.ID, err.Error(), delay)
+}

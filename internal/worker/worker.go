@@ -1,0 +1,355 @@
+// Package worker is stage ⑦: it turns reservations into orders at the store's
+// own pace, one transaction per batch and product.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"seckill"
+	"seckill/internal/fault"
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+	"seckill/internal/store"
+)
+
+const (
+	storeDeadline = 10 * time.Second
+	ackDeadline   = 5 * time.Second
+	closeDeadline = 2 * time.Second
+	backoffLeast  = 50 * time.Millisecond
+	backoffMost   = 5 * time.Second
+	idleWait      = time.Minute
+	// holdDelay is how long an entry waits that has to wait for a recovery.
+	holdDelay = 500 * time.Millisecond
+	// heldMost bounds the entries that wait for a recovery; beyond it they go
+	// back to the queue.
+	heldMost = 1000
+)
+
+// Store is what a worker writes.
+type Store interface {
+	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
+	Fail(ctx context.Context, items []store.Item, reason string) error
+	Product(ctx context.Context, id uint32) (seckill.Product, error)
+	Witness(ctx context.Context) ([]queue.ID, error)
+	LettersDue(ctx context.Context, limit int) ([]store.Letter, error)
+	LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error
+	CloseLetter(ctx context.Context, id int64) error
+	DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error)
+}
+
+// Lanes performs numbered ledger writes.
+type Lanes interface {
+	Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error)
+}
+
+// Options are a worker's settings.
+type Options struct {
+	Name          string // unique among the living
+	BatchSize     int    // claims in one transaction
+	BatchWait     time.Duration
+	RatePerSecond int // claims; 0 is as fast as the store
+	Ladder        []time.Duration
+	DiscardAfter  time.Duration
+	ExpireAfter   time.Duration
+	Logger        *slog.Logger
+	Now           func() time.Time // the ledger's clock, for adoptions
+	// OnBatch sees every confirmed batch: claims, and the age of the oldest.
+	OnBatch func(claims int, lag, took time.Duration)
+	// OnTrouble is told that a product's ledger must be recovered; product 0
+	// means every product of the queue. It must not block.
+	OnTrouble func(product uint32, err error)
+	// OnAlert is told what an operator has to look at.
+	OnAlert func(what string, product uint32, err error)
+}
+
+// Worker consumes the queue. Run it in one goroutine; several workers may run
+// on one queue.
+type Worker struct {
+	queue queue.Queue
+	store Store
+	lanes Lanes
+	opt   Options
+
+	consumer queue.Consumer
+	witness  map[string]queue.ID
+	held     []heldDelivery
+	paceAt   time.Time // with a rate: when the next batch may begin
+}
+
+type heldDelivery struct {
+	queue.Delivery
+	retryAt time.Time
+}
+
+// New makes a worker.
+func New(q queue.Queue, s Store, lanes Lanes, opt Options) *Worker {
+	return &Worker{queue: q, store: s, lanes: lanes, opt: opt, witness: make(map[string]queue.ID)}
+}
+
+// Run works until ctx ends, and then finishes the batch in hand and hands
+// back the rest.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.start(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeDeadline)
+		defer cancel()
+		if err := w.consumer.Close(closing); err != nil {
+			w.opt.Logger.Warn("worker did not leave the queue cleanly", "error", err)
+		}
+	}()
+	for ctx.Err() == nil {
+		batch, err := w.gather(ctx)
+		if err != nil {
+			w.opt.Logger.Warn("queue not read", "error", err)
+			pause(ctx, backoffMost/10)
+			continue
+		}
+		if len(batch) > 0 {
+			w.settle(ctx, batch)
+		}
+	}
+	return nil
+}
+
+// start joins the queue and learns the witness.
+func (w *Worker) start(ctx context.Context) error {
+	return w.untilAvailable(ctx, func(ctx context.Context) error {
+		ids, err := w.store.Witness(ctx)
+		if err != nil {
+			return err
+		}
+		w.raise(ids)
+		w.consumer, err = w.queue.Consumer(ctx, w.opt.Name)
+		return err
+	})
+}
+
+func (w *Worker) raise(ids []queue.ID) {
+	for _, id := range ids {
+		if id.Seq > w.witness[id.Stream].Seq {
+			w.witness[id.Stream] = id
+		}
+	}
+}
+
+// gather receives up to a batch: the first entry is waited for, the rest for
+// at most BatchWait. Held entries whose time has come join.
+func (w *Worker) gather(ctx context.Context) ([]queue.Delivery, error) {
+	if err := w.pace(ctx); err != nil {
+		return nil, nil
+	}
+	limit := w.batchLimit()
+	batch := w.takeHeld()
+	if len(batch) == 0 {
+		wait := idleWait
+		if len(w.held) > 0 {
+			wait = holdDelay
+		}
+		first, err := w.receive(ctx, wait, limit)
+		if err != nil || len(first) == 0 {
+			return nil, err
+		}
+		batch = first
+	}
+	until := time.Now().Add(w.opt.BatchWait)
+	for claims := countClaims(batch); claims < limit; claims = countClaims(batch) {
+		more, err := w.receive(ctx, time.Until(until), limit-claims)
+		batch = append(batch, more...)
+		if err != nil || len(more) == 0 {
+			return batch, err
+		}
+	}
+	return batch, nil
+}
+
+// receive waits for entries for a while; none in that time is no error.
+func (w *Worker) receive(ctx context.Context, wait time.Duration, limit int) ([]queue.Delivery, error) {
+	bounded, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	got, err := w.consumer.Receive(bounded, limit)
+	if err != nil && bounded.Err() != nil {
+		err = nil
+	}
+	return got, err
+}
+
+// batchLimit keeps batches small enough that a shaped flow stays smooth.
+func (w *Worker) batchLimit() int {
+	if w.opt.RatePerSecond == 0 {
+		return w.opt.BatchSize
+	}
+	return max(1, min(w.opt.BatchSize, w.opt.RatePerSecond/10))
+}
+
+// pace waits until the rate allows the next batch.
+func (w *Worker) pace(ctx context.Context) error {
+	if w.opt.RatePerSecond == 0 {
+		return nil
+	}
+	return pause(ctx, time.Until(w.paceAt))
+}
+
+// spend books claims against the rate. An idle worker saves up nothing.
+func (w *Worker) spend(claims int) {
+	if w.opt.RatePerSecond == 0 {
+		return
+	}
+	if now := time.Now(); w.paceAt.Before(now) {
+		w.paceAt = now
+	}
+	w.paceAt = w.paceAt.Add(time.Duration(claims) * time.Second / time.Duration(w.opt.RatePerSecond))
+}
+
+func (w *Worker) takeHeld() []queue.Delivery {
+	var due []queue.Delivery
+	now := time.Now()
+	keep := w.held[:0]
+	for _, h := range w.held {
+		if now.Before(h.retryAt) {
+			keep = append(keep, h)
+		} else {
+			due = append(due, h.Delivery)
+		}
+	}
+	w.held = keep
+	return due
+}
+
+// settle confirms a batch product by product and acknowledges what is
+// settled. What cannot be settled now is held, unacknowledged.
+func (w *Worker) settle(ctx context.Context, batch []queue.Delivery) {
+	started := time.Now()
+	var done []queue.ID
+	var oldest time.Time
+	claims := 0
+	for _, deliveries := range byProduct(batch) {
+		err := w.confirm(ctx, deliveries)
+		switch {
+		case err == nil:
+			for _, d := range deliveries {
+				done = append(done, d.ID)
+				claims += len(d.Entry.Claims)
+				if oldest.IsZero() || d.Entry.At.Before(oldest) {
+					oldest = d.Entry.At
+				}
+			}
+		case ctx.Err() != nil:
+			return // stopping: the consumer hands them back
+		default:
+			w.hold(ctx, deliveries, err)
+		}
+	}
+	if len(done) == 0 {
+		return
+	}
+	w.spend(claims)
+	fault.Point("worker.before_ack")
+	w.ack(ctx, done)
+	fault.Point("worker.after_ack")
+	w.opt.OnBatch(claims, w.opt.Now().Sub(oldest), time.Since(started))
+}
+
+// ack acknowledges with the witness of each stream. What the queue does not
+// take will be delivered again and found confirmed.
+func (w *Worker) ack(ctx context.Context, done []queue.ID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackDeadline)
+	defer cancel()
+	byStream := make(map[string][]queue.ID)
+	for _, id := range done {
+		byStream[id.Stream] = append(byStream[id.Stream], id)
+	}
+	for stream, ids := range byStream {
+		err := w.consumer.Ack(ctx, ids, w.witness[stream])
+		if errors.Is(err, queue.ErrLost) {
+			w.opt.OnTrouble(0, err)
+		}
+		if err != nil {
+			w.opt.Logger.Warn("entries not acknowledged", "stream", stream, "entries", len(ids), "error", err)
+		}
+	}
+}
+
+// hold keeps entries for later without acknowledging them.
+func (w *Worker) hold(ctx context.Context, deliveries []queue.Delivery, cause error) {
+	product := deliveries[0].Entry.ProductID
+	w.opt.Logger.Warn("entries wait", "product", product, "entries", len(deliveries), "error", cause)
+	if errors.Is(cause, store.ErrShort) {
+		w.opt.OnTrouble(product, cause)
+	}
+	if errors.Is(cause, store.ErrShort) || errors.Is(cause, store.ErrEpoch) {
+		w.opt.OnAlert("store and ledger disagree", product, cause)
+	}
+	retryAt := time.Now().Add(holdDelay)
+	for _, d := range deliveries {
+		if len(w.held) < heldMost {
+			w.held = append(w.held, heldDelivery{d, retryAt})
+			continue
+		}
+		if err := w.consumer.Nack(ctx, []queue.ID{d.ID}); err != nil {
+			w.opt.Logger.Warn("entry not handed back", "error", err)
+		}
+	}
+}
+
+// untilAvailable repeats what fails for want of the store, with backoff: an
+// outage burns no attempt of anybody.
+func (w *Worker) untilAvailable(ctx context.Context, do func(context.Context) error) error {
+	backoff := backoffLeast
+	for {
+		attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeDeadline)
+		err := do(attempt)
+		cancel()
+		if err == nil || !errors.Is(err, store.ErrUnavailable) {
+			return err
+		}
+		w.opt.Logger.Warn("store unavailable; the worker waits", "error", err, "for", backoff.String())
+		if err := pause(ctx, backoff); err != nil {
+			return fmt.Errorf("stopped while the store was unavailable: %w", err)
+		}
+		backoff = min(2*backoff, backoffMost)
+	}
+}
+
+func byProduct(batch []queue.Delivery) [][]queue.Delivery {
+	index := make(map[uint32]int)
+	var groups [][]queue.Delivery
+	for _, d := range batch {
+		i, ok := index[d.Entry.ProductID]
+		if !ok {
+			i = len(groups)
+			index[d.Entry.ProductID] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], d)
+	}
+	return groups
+}
+
+func countClaims(batch []queue.Delivery) (n int) {
+	for i := range batch {
+		n += len(batch[i].Entry.Claims)
+	}
+	return n
+}
+
+// pause waits, or returns the context's error.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
