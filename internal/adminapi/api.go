@@ -1,0 +1,134 @@
+// Package adminapi is the operator's HTTP API: everything under /admin/v1
+// behind one bearer token, and beside it what machines read: metrics, health,
+// readiness and the description of both APIs.
+//
+// It is strict. A request is read whole and checked whole before anything is
+// done; a field, parameter or byte that has no meaning is an error, because a
+// typing mistake of an operator in mid-sale must not become half a change.
+package adminapi
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"seckill"
+	"seckill/internal/stats"
+	"seckill/internal/store"
+)
+
+// Desk changes what is on sale.
+type Desk interface {
+	Create(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error)
+	Patch(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error)
+	Preheat(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
+	SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error)
+	// ChangeStock is idempotent by change id: repeated, it returns the first
+	// change, whatever the other arguments are.
+	ChangeStock(ctx context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error)
+	Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
+	Stats(ctx context.Context, id uint32) (stats.Stats, error)
+}
+
+// OrderDesk changes orders and the letters that hold them up.
+type OrderDesk interface {
+	Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error)
+	Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error)
+	Retry(ctx context.Context, letterID int64, actor store.Actor) (store.Letter, error)
+	Discard(ctx context.Context, letterID int64, actor store.Actor) (seckill.Order, error)
+}
+
+// Reconciler counts a product and, if asked, mends what has one safe
+// direction.
+type Reconciler interface {
+	Run(ctx context.Context, product uint32, repair bool, actor string) (stats.Report, error)
+}
+
+// Records is what the API reads from the store itself, as store.Store has it.
+type Records interface {
+	Product(ctx context.Context, id uint32) (seckill.Product, error)
+	Products(ctx context.Context) ([]seckill.Product, error)
+	Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error)
+	SearchOrders(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error)
+	Story(ctx context.Context, no seckill.OrderNo) ([]store.StoryLine, error)
+	Letters(ctx context.Context, filter store.LetterFilter) ([]store.Letter, error)
+	LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error)
+	Payments(ctx context.Context, filter store.PaymentFilter) ([]store.Payment, error)
+	Reconciliations(ctx context.Context, product uint32, limit int) ([]store.Reconciliation, error)
+	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)
+	Audit(ctx context.Context, filter store.AuditFilter) ([]store.AuditLine, error)
+	AppendAudit(ctx context.Context, line store.AuditLine) error
+}
+
+// Options is what an API is made of.
+type Options struct {
+	Token      string // the operator's bearer token; must not be empty
+	Desk       Desk
+	Orders     OrderDesk
+	Reconciler Reconciler
+	Records    Records
+
+	// Checks decide /readyz.
+	Checks []Check
+	// Metrics answers /metrics; nil for none.
+	Metrics http.Handler
+	// Pprof opens /debug/pprof/, behind the token.
+	Pprof bool
+
+	Log *slog.Logger
+	// Now is the clock; nil for the system's.
+	Now func() time.Time
+	// NewChangeID names a stock change that its sender did not name; nil for a
+	// random one.
+	NewChangeID func() string
+	// StreamEvery is the beat of the stats stream; 0 for a second.
+	StreamEvery time.Duration
+	// Stop ends the streams when it closes, so that the server can stop.
+	Stop <-chan struct{}
+	// OnRequest hears of every answer, by route pattern; OnPanic of every panic.
+	// Both may be nil.
+	OnRequest func(route string, status int, took time.Duration)
+	OnPanic   func()
+}
+
+// Deadlines of a request. Preheat, recover and reconcile walk over every order
+// of a product.
+const (
+	requestTimeout = 10 * time.Second
+	longTimeout    = 2 * time.Minute
+)
+
+// api is the handler's state: its options, and what is made of them once.
+type api struct {
+	Options
+	tokenHash [sha256.Size]byte
+	board     board
+	streams   chan struct{} // one slot per open stream
+}
+
+// New makes the handler. Its server should bound the time to read a request
+// (ReadTimeout) and must not bound the time to write an answer (WriteTimeout),
+// because streams stay open; the handler bounds each write by itself.
+func New(o Options) (http.Handler, error) {
+	if o.Token == "" {
+		return nil, errors.New("operator API: a token must be set")
+	}
+	if o.Desk == nil || o.Orders == nil || o.Reconciler == nil || o.Records == nil || o.Log == nil {
+		return nil, errors.New("operator API: desk, orders, reconciler, records and log must be set")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewChangeID == nil {
+		o.NewChangeID = rand.Text
+	}
+	if o.StreamEvery == 0 {
+		o.StreamEvery = time.Second
+	}
+	a := &api{Options: o, tokenHash: sha256.Sum256([]byte(o.Token)), streams: make(chan struct{}, maxStreams)}
+	return a.observed(a.routed()), nil
+}

@@ -1,0 +1,201 @@
+package adminapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"seckill"
+)
+
+// readObject reads a body that is one flat JSON object, and returns its
+// members undecoded. An empty body is an object without members. Names are
+// taken as spelled, and once: encoding/json by itself would take "Stock" for
+// "stock", and the last of two.
+func readObject(w http.ResponseWriter, r *http.Request) (map[string][]byte, error) {
+	bad := func(format string, args ...any) error {
+		return seckill.Errorf(seckill.CodeBadRequest, format, args...)
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil, bad("body must not exceed %d bytes", maxBodyBytes)
+	}
+	if err != nil {
+		return nil, bad("body could not be read")
+	}
+	if len(text) == 0 {
+		return nil, nil
+	}
+	if !isJSON(r.Header) {
+		return nil, bad("Content-Type must be application/json, in UTF-8 and not compressed")
+	}
+	if !utf8.Valid(text) {
+		return nil, bad("body must be UTF-8")
+	}
+	members, problem := splitObject(text)
+	if problem != "" {
+		return nil, bad("%s", problem)
+	}
+	return members, nil
+}
+
+func isJSON(header http.Header) bool {
+	kind, params, err := mime.ParseMediaType(header.Get("Content-Type"))
+	charset := params["charset"]
+	return err == nil && kind == "application/json" && header.Get("Content-Encoding") == "" &&
+		(charset == "" || strings.EqualFold(charset, "utf-8"))
+}
+
+// splitObject splits an object into its members, or says what is wrong.
+func splitObject(text []byte) (members map[string][]byte, problem string) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
+		return nil, "body must be a JSON object"
+	}
+	members = map[string][]byte{}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil, "body must be well-formed JSON"
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return nil, "body must be well-formed JSON"
+		}
+		key, _ := name.(string) // the decoder allows no other kind here
+		if _, twice := members[key]; twice {
+			return nil, "field " + strconv.Quote(key) + " must be given once"
+		}
+		members[key] = value
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, "body must be well-formed JSON"
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, "body must be one JSON object and nothing after it"
+	}
+	return members, ""
+}
+
+// member is the undecoded value of a field; nil when it is absent.
+func (in *input) member(name string) []byte {
+	in.asked[name] = true
+	return in.body[name]
+}
+
+// text reads a string field; nil when it is absent.
+func (in *input) text(name string, least, most int) *string {
+	raw := in.member(name)
+	if raw == nil {
+		return nil
+	}
+	var text string
+	if raw[0] != '"' || json.Unmarshal(raw, &text) != nil || hasLoneSurrogate(raw) {
+		in.fail("%s must be a string", name)
+		return &text
+	}
+	in.checkText(name, text, least, most)
+	return &text
+}
+
+// whole reads a whole number; nil when it is absent.
+func (in *input) whole(name string, least, most int64) *int64 {
+	raw := in.member(name)
+	if raw == nil {
+		return nil
+	}
+	n := in.parseInt(name, string(raw), least, most)
+	return &n
+}
+
+// fraction reads a number from 0 to 1; nil when it is absent.
+func (in *input) fraction(name string) *float64 {
+	raw := in.member(name)
+	if raw == nil {
+		return nil
+	}
+	var f float64
+	if raw[0] == 'n' || json.Unmarshal(raw, &f) != nil || math.IsNaN(f) || f < 0 || f > 1 {
+		in.fail("%s must be a number from 0 to 1", name)
+	}
+	return &f
+}
+
+// flag reads true or false; nil when it is absent.
+func (in *input) flag(name string) *bool {
+	raw := in.member(name)
+	if raw == nil {
+		return nil
+	}
+	yes := string(raw) == "true"
+	if !yes && string(raw) != "false" {
+		in.fail("%s must be true or false", name)
+	}
+	return &yes
+}
+
+// maxTimeBytes is more than any RFC 3339 time has.
+const maxTimeBytes = 64
+
+// time reads an RFC 3339 time; nil when it is absent.
+func (in *input) time(name string) *time.Time {
+	text := in.text(name, 1, maxTimeBytes)
+	if text == nil {
+		return nil
+	}
+	at := in.parseTime(name, *text)
+	return &at
+}
+
+// currency reads an ISO 4217 code; nil when it is absent.
+func (in *input) currency() *string {
+	code := in.text("currency", 3, 3)
+	if code != nil && strings.Trim(*code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		in.fail("currency must be an ISO 4217 code such as CNY")
+	}
+	return code
+}
+
+// hasLoneSurrogate reports whether a JSON string has half of a surrogate pair,
+// which encoding/json would silently turn into U+FFFD.
+func hasLoneSurrogate(raw []byte) bool {
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		unit, ok := escapedUnit(raw[i:])
+		if !ok {
+			i++ // a two-byte escape
+			continue
+		}
+		i += 5
+		switch {
+		case unit >= 0xDC00 && unit < 0xE000:
+			return true
+		case unit >= 0xD800 && unit < 0xDC00:
+			low, ok := escapedUnit(raw[i+1:])
+			if !ok || low < 0xDC00 || low >= 0xE000 {
+				return true
+			}
+			i += 6
+		}
+	}
+	return false
+}
+
+// escapedUnit reads the \uXXXX at the start of raw.
+func escapedUnit(raw []byte) (uint64, bool) {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return 0, false
+	}
+	unit, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	return unit, err == nil
+}

@@ -1,0 +1,81 @@
+package adminapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"seckill"
+)
+
+// Check is one thing that must work before this instance may be used.
+type Check struct {
+	Name string
+	Run  func(ctx context.Context) error
+}
+
+// checkTimeout is well below the usual probe's own.
+const checkTimeout = 2 * time.Second
+
+// health is the answer of /healthz and /readyz.
+type health struct {
+	Status string        `json:"status"` // ok or failing
+	Checks []checkResult `json:"checks,omitempty"`
+}
+
+type checkResult struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Error  string `json:"error,omitempty"`
+	TookMS int64  `json:"took_ms"`
+}
+
+// serveHealth says that the process answers, and nothing else: a probe that
+// fails with the store would restart instances that cannot help it.
+func serveHealth(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, r, answer{body: health{Status: "ok"}})
+}
+
+// serveReady runs all checks at once; a check that does not come back in time
+// has failed.
+func (a *api) serveReady(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+	defer cancel()
+	results := make([]chan checkResult, len(a.Checks))
+	for i := range a.Checks {
+		results[i] = make(chan checkResult, 1)
+		go func() { results[i] <- a.Checks[i].result(ctx) }()
+	}
+	status, report := http.StatusOK, health{Status: "ok"}
+	for i, check := range a.Checks {
+		result := checkResult{Name: check.Name, Error: "no answer in time", TookMS: checkTimeout.Milliseconds()}
+		select {
+		case result = <-results[i]:
+		case <-ctx.Done():
+		}
+		if !result.OK {
+			status, report.Status = http.StatusServiceUnavailable, "failing"
+		}
+		report.Checks = append(report.Checks, result)
+	}
+	writeJSON(w, r, answer{status: status, body: report})
+}
+
+func (c *Check) result(ctx context.Context) checkResult {
+	began := time.Now()
+	err := c.Run(ctx)
+	result := checkResult{Name: c.Name, OK: err == nil, TookMS: time.Since(began).Milliseconds()}
+	if err != nil {
+		result.Error = err.Error()
+	}
+	return result
+}
+
+func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", "application/yaml")
+	header.Set("Content-Length", strconv.Itoa(len(seckill.OpenAPI)))
+	header.Set("Cache-Control", "no-cache")
+	_, _ = w.Write(seckill.OpenAPI)
+}

@@ -1,0 +1,144 @@
+package adminapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"seckill"
+	"seckill/internal/store"
+	"seckill/internal/wire"
+)
+
+// Bounds of a page of a list.
+const (
+	defaultPage = 50
+	maxPage     = 500
+)
+
+// reasonByOperator is an order's reason when the operator gave none.
+const reasonByOperator = "by_operator"
+
+func (in *input) limit() int { return int(in.paramInt("limit", 1, maxPage, defaultPage)) }
+
+func (a *api) searchOrders(in *input) action {
+	filter := store.OrderFilter{
+		Buyer:     in.paramText("buyer", seckill.MaxBuyerBytes),
+		ProductID: in.paramProduct(),
+		Ref:       in.paramText("ref", seckill.MaxRefBytes),
+		Before:    in.paramOrderNo("before"),
+		Limit:     in.limit(),
+	}
+	// Queued orders are not in the store: the queue's depth and the letters tell
+	// of them.
+	if name := in.paramOneOf("status", "pending", "paid", "cancelled", "failed", "refunded"); name != "" {
+		status, err := seckill.ParseOrderStatus(name)
+		in.failWith(err)
+		filter.Status = &status
+	}
+	return func(ctx context.Context) (answer, error) {
+		orders, err := a.Records.SearchOrders(ctx, filter)
+		if err != nil {
+			return answer{}, fmt.Errorf("search orders: %w", err)
+		}
+		return answer{body: struct {
+			Orders []wire.AdminOrder `json:"orders"`
+		}{wire.List(orders, wire.AdminOrderOf)}}, nil
+	}
+}
+
+func (a *api) getOrder(in *input) action {
+	no := in.orderNo()
+	return func(ctx context.Context) (answer, error) {
+		order, err := a.order(ctx, no)
+		if err != nil {
+			return answer{}, fmt.Errorf("read order %s: %w", no, err)
+		}
+		story, err := a.Records.Story(ctx, no)
+		if err != nil {
+			return answer{}, fmt.Errorf("read the story of %s: %w", no, err)
+		}
+		return answer{body: wire.OrderStory{
+			AdminOrder: wire.AdminOrderOf(&order), Story: wire.List(story, wire.StoryLineOf),
+		}}, nil
+	}
+}
+
+// order finds an order in the store, or on the retry ladder, where it is still
+// queued.
+func (a *api) order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
+	order, err := a.Records.Order(ctx, no)
+	if !errors.Is(err, &seckill.Error{Code: seckill.CodeNotFound}) {
+		return order, err
+	}
+	letter, letterErr := a.Records.LetterByOrder(ctx, no)
+	if errors.Is(letterErr, &seckill.Error{Code: seckill.CodeNotFound}) {
+		return order, err
+	}
+	return wire.QueuedOrder(&letter.Item, letter.Reason), letterErr
+}
+
+func (a *api) cancelOrder(in *input) action {
+	no, actor := in.orderNo(), in.actor()
+	reason := actor.Reason
+	if reason == "" {
+		reason = reasonByOperator
+	}
+	return func(ctx context.Context) (answer, error) {
+		order, err := a.Orders.Cancel(ctx, no, reason, actor)
+		return orderAnswer("cancel order "+no.String(), order, err)
+	}
+}
+
+func (a *api) refundOrder(in *input) action {
+	no, actor := in.orderNo(), in.actor()
+	return func(ctx context.Context) (answer, error) {
+		order, err := a.Orders.Refund(ctx, no, actor)
+		return orderAnswer("refund order "+no.String(), order, err)
+	}
+}
+
+func orderAnswer(did string, order seckill.Order, err error) (answer, error) {
+	if err != nil {
+		return answer{}, fmt.Errorf("%s: %w", did, err)
+	}
+	return answer{body: wire.AdminOrderOf(&order)}, nil
+}
+
+func (a *api) listLetters(in *input) action {
+	filter := store.LetterFilter{
+		ProductID: in.paramProduct(),
+		DeadOnly:  in.paramOneOf("state", "dead", "any") != "any",
+		After:     in.paramInt("after", 0, math.MaxInt64, 0),
+		Limit:     in.limit(),
+	}
+	return func(ctx context.Context) (answer, error) {
+		letters, err := a.Records.Letters(ctx, filter)
+		if err != nil {
+			return answer{}, fmt.Errorf("list letters: %w", err)
+		}
+		return answer{body: struct {
+			Letters []wire.Letter `json:"dead_letters"`
+		}{wire.List(letters, wire.LetterOf)}}, nil
+	}
+}
+
+func (a *api) retryLetter(in *input) action {
+	id, actor := in.pathNumber("id", math.MaxInt64), in.actor()
+	return func(ctx context.Context) (answer, error) {
+		letter, err := a.Orders.Retry(ctx, id, actor)
+		if err != nil {
+			return answer{}, fmt.Errorf("retry letter %d: %w", id, err)
+		}
+		return answer{body: wire.LetterOf(&letter)}, nil
+	}
+}
+
+func (a *api) discardLetter(in *input) action {
+	id, actor := in.pathNumber("id", math.MaxInt64), in.actor()
+	return func(ctx context.Context) (answer, error) {
+		order, err := a.Orders.Discard(ctx, id, actor)
+		return orderAnswer(fmt.Sprintf("discard letter %d", id), order, err)
+	}
+}

@@ -1,0 +1,154 @@
+package adminapi
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+
+	"seckill"
+	"seckill/internal/store"
+	"seckill/internal/wire"
+)
+
+func (a *api) listProducts(*input) action {
+	return func(ctx context.Context) (answer, error) {
+		products, err := a.Records.Products(ctx)
+		if err != nil {
+			return answer{}, fmt.Errorf("list products: %w", err)
+		}
+		return answer{body: struct {
+			Products []wire.AdminProduct `json:"products"`
+		}{wire.List(products, wire.AdminProductOf)}}, nil
+	}
+}
+
+func (a *api) createProduct(in *input) action {
+	actor := in.actor()
+	id := uint32(required(in, "id", in.whole("id", 1, math.MaxUint32)))
+	product := seckill.Product{
+		ID:            id,
+		Ref:           or(in.text("ref", 0, seckill.MaxProductRef), ""),
+		Name:          required(in, "name", in.text("name", 1, seckill.MaxNameBytes)),
+		PriceCents:    required(in, "price_cents", in.whole("price_cents", 0, seckill.MaxPriceCents)),
+		Currency:      or(in.currency(), "CNY"),
+		Stock:         required(in, "stock", in.whole("stock", 0, seckill.MaxStock)),
+		PerUserLimit:  int(or(in.whole("per_user_limit", 1, seckill.MaxPerUserLimit), 1)),
+		Group:         uint32(or(in.whole("limit_group", 1, math.MaxUint32), int64(id))),
+		StartsAt:      required(in, "starts_at", in.time("starts_at")),
+		EndsAt:        required(in, "ends_at", in.time("ends_at")),
+		Shards:        int(or(in.whole("shards", 1, seckill.MaxShards), 1)),
+		Strategy:      seckill.Strategy(or(in.text("strategy", 1, 16), string(seckill.StrategyAsync))),
+		FallbackShare: or(in.fraction("fallback_share"), 0),
+	}
+	in.failWith(product.Check())
+	return func(ctx context.Context) (answer, error) {
+		created, err := a.Desk.Create(ctx, product, actor)
+		if err != nil {
+			return answer{}, fmt.Errorf("create product %d: %w", id, err)
+		}
+		return answer{
+			status: http.StatusCreated, location: fmt.Sprintf("%s/products/%d", base, id),
+			body: wire.AdminProductOf(&created),
+		}, nil
+	}
+}
+
+func (a *api) getProduct(in *input) action {
+	id := in.productID()
+	return func(ctx context.Context) (answer, error) {
+		product, err := a.Records.Product(ctx, id)
+		return productAnswer("read", id, product, err)
+	}
+}
+
+func (a *api) patchProduct(in *input) action {
+	id, actor := in.productID(), in.actor()
+	patch := store.ProductPatch{
+		Name:       in.text("name", 1, seckill.MaxNameBytes),
+		Ref:        in.text("ref", 0, seckill.MaxProductRef),
+		PriceCents: in.whole("price_cents", 0, seckill.MaxPriceCents),
+		Currency:   in.currency(),
+		StartsAt:   in.time("starts_at"),
+		EndsAt:     in.time("ends_at"),
+	}
+	if limit := in.whole("per_user_limit", 1, seckill.MaxPerUserLimit); limit != nil {
+		n := int(*limit)
+		patch.PerUserLimit = &n
+	}
+	if patch == (store.ProductPatch{}) {
+		in.fail("at least one field must change")
+	}
+	return func(ctx context.Context) (answer, error) {
+		product, err := a.Desk.Patch(ctx, id, patch, actor)
+		return productAnswer("patch", id, product, err)
+	}
+}
+
+// onProduct is an operation on a product that needs nothing but a reason.
+func (a *api) onProduct(verb string, do func(context.Context, uint32, store.Actor) (seckill.Product, error)) operation {
+	return func(in *input) action {
+		id, actor := in.productID(), in.actor()
+		return func(ctx context.Context) (answer, error) {
+			product, err := do(ctx, id, actor)
+			return productAnswer(verb, id, product, err)
+		}
+	}
+}
+
+func (a *api) setState(state seckill.SaleState) operation {
+	return a.onProduct("set the state of", func(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+		return a.Desk.SetState(ctx, id, state, actor)
+	})
+}
+
+func productAnswer(verb string, id uint32, product seckill.Product, err error) (answer, error) {
+	if err != nil {
+		return answer{}, fmt.Errorf("%s product %d: %w", verb, id, err)
+	}
+	return answer{body: wire.AdminProductOf(&product)}, nil
+}
+
+func (a *api) changeStock(in *input) action {
+	id, actor, changeID := in.productID(), in.actor(), in.changeID()
+	delta := required(in, "delta", in.whole("delta", -seckill.MaxStock, seckill.MaxStock))
+	if delta == 0 {
+		in.fail("delta must not be 0")
+	}
+	return func(ctx context.Context) (answer, error) {
+		if changeID == "" {
+			changeID = a.NewChangeID()
+		}
+		change, err := a.Desk.ChangeStock(ctx, id, delta, changeID, actor)
+		if err != nil {
+			return answer{}, fmt.Errorf("change stock of product %d: %w", id, err)
+		}
+		return stockAnswer(id, delta, change)
+	}
+}
+
+// stockAnswer tells a change that stands from one that is still owed to the
+// ledger, one that was refused, and one that is somebody else's.
+func stockAnswer(id uint32, delta int64, change store.StockChange) (answer, error) {
+	result := answer{body: wire.StockChangeOf(&change)}
+	switch {
+	case change.ProductID != id || change.Delta != delta:
+		return answer{}, seckill.Errorf(seckill.CodeWrongState, "change_id %q was used for another change", change.ID)
+	case change.Status == "refused":
+		return answer{}, seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
+	case change.Status == "open":
+		result.status = http.StatusAccepted
+	}
+	return result, nil
+}
+
+func (a *api) getStats(in *input) action {
+	id := in.productID()
+	return func(ctx context.Context) (answer, error) {
+		figures, err := a.Desk.Stats(ctx, id)
+		if err != nil {
+			return answer{}, fmt.Errorf("stats of product %d: %w", id, err)
+		}
+		return answer{body: figures}, nil
+	}
+}

@@ -1,0 +1,128 @@
+package adminapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"seckill/internal/stats"
+	"seckill/internal/store"
+	"seckill/internal/wire"
+)
+
+// maxEvents bounds a page of the feed; it is larger than other pages because
+// shops follow it by machine.
+const (
+	defaultEvents = 100
+	maxEvents     = 1000
+)
+
+func (a *api) reconcile(in *input) action {
+	product := uint32(required(in, "product_id", in.whole("product_id", 1, math.MaxUint32)))
+	repair, actor := or(in.flag("repair"), false), in.actor()
+	return func(ctx context.Context) (answer, error) {
+		if repair {
+			// The repairs themselves are audited where they are made, without the why.
+			line := store.AuditLine{
+				Actor: actor.Name, Action: "product.repair", ProductID: product, Reason: actor.Reason,
+			}
+			if err := a.Records.AppendAudit(ctx, line); err != nil {
+				return answer{}, fmt.Errorf("audit the repair of product %d: %w", product, err)
+			}
+		}
+		report, err := a.Reconciler.Run(ctx, product, repair, actor.Name)
+		if err != nil {
+			return answer{}, fmt.Errorf("reconcile product %d: %w", product, err)
+		}
+		return answer{body: report}, nil
+	}
+}
+
+func (a *api) listReconciliations(in *input) action {
+	product, limit := in.paramProduct(), in.limit()
+	return func(ctx context.Context) (answer, error) {
+		kept, err := a.Records.Reconciliations(ctx, product, limit)
+		if err != nil {
+			return answer{}, fmt.Errorf("list reconciliations: %w", err)
+		}
+		reports := make([]stats.Report, len(kept))
+		for i := range kept {
+			if reports[i], err = reportOf(&kept[i]); err != nil {
+				return answer{}, err
+			}
+		}
+		return answer{body: struct {
+			Reports []stats.Report `json:"reconciliations"`
+		}{reports}}, nil
+	}
+}
+
+// reportOf is a kept report. Its columns count, not their copies in the body:
+// the body was written before the row had an id.
+func reportOf(kept *store.Reconciliation) (report stats.Report, err error) {
+	if err := json.Unmarshal(kept.Body, &report); err != nil {
+		return report, fmt.Errorf("read reconciliation %d: %w", kept.ID, err)
+	}
+	report.ID, report.ProductID, report.At, report.Balanced = kept.ID, kept.ProductID, kept.At, kept.Balanced
+	return report, nil
+}
+
+func (a *api) listPayments(in *input) action {
+	filter := store.PaymentFilter{
+		OrderNo: in.paramText("order_no", maxOrderNoBytes),
+		Type:    in.paramOneOf("type", "payment", "refund"),
+		Limit:   in.limit(),
+	}
+	return func(ctx context.Context) (answer, error) {
+		payments, err := a.Records.Payments(ctx, filter)
+		if err != nil {
+			return answer{}, fmt.Errorf("list payments: %w", err)
+		}
+		return answer{body: struct {
+			Payments []wire.Payment `json:"payments"`
+		}{wire.List(payments, wire.PaymentOf)}}, nil
+	}
+}
+
+// eventPage is a stretch of the feed; Next is what to ask for as after.
+type eventPage struct {
+	Events []wire.Event `json:"events"`
+	Next   int64        `json:"next"`
+}
+
+func (a *api) listEvents(in *input) action {
+	after := in.paramInt("after", 0, math.MaxInt64, 0)
+	limit := int(in.paramInt("limit", 1, maxEvents, defaultEvents))
+	return func(ctx context.Context) (answer, error) {
+		events, err := a.Records.Events(ctx, after, limit)
+		if err != nil {
+			return answer{}, fmt.Errorf("list events: %w", err)
+		}
+		page := eventPage{Events: wire.List(events, wire.EventOf), Next: after}
+		if len(events) > 0 {
+			page.Next = events[len(events)-1].ID
+		}
+		return answer{body: page}, nil
+	}
+}
+
+func (a *api) listAudit(in *input) action {
+	filter := store.AuditFilter{
+		ProductID: in.paramProduct(),
+		Before:    in.paramInt("before", 1, math.MaxInt64, 0),
+		Limit:     in.limit(),
+	}
+	if no := in.paramOrderNo("order_no"); !no.IsZero() {
+		filter.OrderNo = no.String()
+	}
+	return func(ctx context.Context) (answer, error) {
+		lines, err := a.Records.Audit(ctx, filter)
+		if err != nil {
+			return answer{}, fmt.Errorf("list the audit: %w", err)
+		}
+		return answer{body: struct {
+			Audit []wire.Audit `json:"audit"`
+		}{wire.List(lines, wire.AuditOf)}}, nil
+	}
+}

@@ -1,0 +1,151 @@
+package adminapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"net/http/pprof"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"seckill"
+	"seckill/internal/problem"
+)
+
+// base is the root of what needs the token.
+const base = "/admin/v1"
+
+// route is one operation of the API.
+type route struct {
+	method, path string
+	timeout      time.Duration
+	operation    operation
+}
+
+func (a *api) routes() []route {
+	const get, post, patch = http.MethodGet, http.MethodPost, http.MethodPatch
+	short, long := requestTimeout, longTimeout
+	return []route{
+		{get, "/products", short, a.listProducts},
+		{post, "/products", short, a.createProduct},
+		{get, "/products/{id}", short, a.getProduct},
+		{patch, "/products/{id}", short, a.patchProduct},
+		{post, "/products/{id}/preheat", long, a.onProduct("preheat", a.Desk.Preheat)},
+		{post, "/products/{id}/recover", long, a.onProduct("recover", a.Desk.Recover)},
+		{post, "/products/{id}/pause", short, a.setState(seckill.SalePaused)},
+		{post, "/products/{id}/resume", short, a.setState(seckill.SaleOpen)},
+		{post, "/products/{id}/end", short, a.setState(seckill.SaleEnded)},
+		{post, "/products/{id}/stock", short, a.changeStock},
+		{get, "/products/{id}/stats", short, a.getStats},
+		{get, "/orders", short, a.searchOrders},
+		{get, "/orders/{order_no}", short, a.getOrder},
+		{post, "/orders/{order_no}/cancel", short, a.cancelOrder},
+		{post, "/orders/{order_no}/refund", short, a.refundOrder},
+		{get, "/dead-letters", short, a.listLetters},
+		{post, "/dead-letters/{id}/retry", short, a.retryLetter},
+		{post, "/dead-letters/{id}/discard", short, a.discardLetter},
+		{get, "/reconciliations", short, a.listReconciliations},
+		{post, "/reconciliations", long, a.reconcile},
+		{get, "/payments", short, a.listPayments},
+		{get, "/events", short, a.listEvents},
+		{get, "/audit", short, a.listAudit},
+	}
+}
+
+// routed is the router: canonical paths only, the token before anything
+// private, and problem documents for paths and methods that are not ours.
+func (a *api) routed() http.Handler {
+	mux := http.NewServeMux()
+	allowed := map[string][]string{} // by path, for 405
+	handle := func(method, path string, handler http.Handler) {
+		mux.Handle(method+" "+path, handler)
+		allowed[path] = append(allowed[path], method)
+	}
+	for _, r := range a.routes() {
+		handle(r.method, base+r.path, a.served(r))
+	}
+	handle(http.MethodGet, base+"/stats/stream", http.HandlerFunc(a.streamStats))
+	handle(http.MethodGet, "/healthz", http.HandlerFunc(serveHealth))
+	handle(http.MethodGet, "/readyz", http.HandlerFunc(a.serveReady))
+	handle(http.MethodGet, "/openapi.yaml", http.HandlerFunc(serveOpenAPI))
+	if a.Metrics != nil {
+		handle(http.MethodGet, "/metrics", a.Metrics)
+	}
+	for path, methods := range allowed {
+		mux.Handle(path, refuseMethod(methods))
+	}
+	if a.Pprof {
+		handlePprof(mux)
+	}
+	mux.HandleFunc("/", refusePath)
+	return canonical(a.authenticated(mux))
+}
+
+const pprofBase = "/debug/pprof/"
+
+func handlePprof(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+pprofBase, pprof.Index)
+	mux.HandleFunc("GET "+pprofBase+"cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET "+pprofBase+"profile", pprof.Profile)
+	mux.HandleFunc("GET "+pprofBase+"symbol", pprof.Symbol)
+	mux.HandleFunc("GET "+pprofBase+"trace", pprof.Trace)
+}
+
+// canonical refuses paths that the router would redirect: an operation has one
+// spelling, and a redirected POST would lose its body.
+func canonical(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != path.Clean(r.URL.Path) && !strings.HasPrefix(r.URL.Path, pprofBase) {
+			refusePath(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// authenticated asks for the token. Hashes are compared, so that neither the
+// time taken nor the length tells anything about it.
+func (a *api) authenticated(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		private := r.URL.Path == base || strings.HasPrefix(r.URL.Path, base+"/") ||
+			strings.HasPrefix(r.URL.Path, pprofBase)
+		if private && !a.knows(r.Header.Get("Authorization")) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="seckill operator"`)
+			problem.Write(w, seckill.Errorf(seckill.CodeUnauthenticated, "the operator's bearer token is missing or wrong"), language(r))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (a *api) knows(authorization string) bool {
+	scheme, token, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return false
+	}
+	hash := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(hash[:], a.tokenHash[:]) == 1
+}
+
+func refusePath(w http.ResponseWriter, r *http.Request) {
+	problem.Write(w, seckill.Errorf(seckill.CodeNotFound, "no such path"), language(r))
+}
+
+func refuseMethod(methods []string) http.Handler {
+	if slices.Contains(methods, http.MethodGet) {
+		methods = append(methods, http.MethodHead) // the router serves it with GET
+	}
+	slices.Sort(methods)
+	allow := strings.Join(methods, ", ")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow)
+		err := seckill.Errorf(seckill.CodeBadRequest, "method must be one of %s", allow)
+		problem.WriteStatus(w, http.StatusMethodNotAllowed, err, language(r))
+	})
+}
+
+func language(r *http.Request) seckill.Lang {
+	return problem.Language(strings.Join(r.Header.Values("Accept-Language"), ","))
+}

@@ -1,0 +1,164 @@
+package adminapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"seckill"
+	"seckill/internal/problem"
+)
+
+// operation reads a request and says what to do. The action runs only after
+// the whole input was found good, so that a bad request changes nothing.
+type operation func(in *input) action
+
+// action does what was asked, within its context's deadline.
+type action func(ctx context.Context) (answer, error)
+
+// answer is a good end: 200 unless said otherwise.
+type answer struct {
+	status   int
+	location string
+	body     any
+}
+
+// served makes a handler of a route.
+func (a *api) served(route route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), route.timeout)
+		defer cancel()
+		in := readInput(w, r)
+		act := route.operation(in)
+		if err := in.done(); err != nil {
+			refuse(w, r, err)
+			return
+		}
+		result, err := act(ctx)
+		if err != nil {
+			refuse(w, r, err)
+			return
+		}
+		writeJSON(w, r, result)
+	})
+}
+
+func writeJSON(w http.ResponseWriter, r *http.Request, result answer) {
+	body, err := json.Marshal(result.body)
+	if err != nil {
+		refuse(w, r, fmt.Errorf("encode the answer: %w", err))
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	if result.location != "" {
+		header.Set("Location", result.location)
+	}
+	if result.status == 0 {
+		result.status = http.StatusOK
+	}
+	w.WriteHeader(result.status)
+	_, _ = w.Write(body) // the reader may be gone; the change stands
+}
+
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if rec, ok := w.(*recorder); ok {
+		rec.err = err
+	}
+	problem.Write(w, err, language(r))
+}
+
+// recorder remembers what was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+	err    error
+}
+
+func (rec *recorder) WriteHeader(status int) {
+	if rec.status == 0 {
+		rec.status = status
+	}
+	rec.ResponseWriter.WriteHeader(status)
+}
+
+func (rec *recorder) Write(p []byte) (int, error) {
+	if rec.status == 0 {
+		rec.status = http.StatusOK
+	}
+	n, err := rec.ResponseWriter.Write(p)
+	rec.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
+
+// observed logs and counts every answer, and turns a panic into one.
+func (a *api) observed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec, began := &recorder{ResponseWriter: w}, time.Now()
+		defer func() {
+			if v := recover(); v != nil {
+				a.panicked(rec, r, v)
+			}
+			a.answered(rec, r, time.Since(began))
+		}()
+		next.ServeHTTP(rec, r)
+	})
+}
+
+// panicked answers 500 with code busy: unknown, not no. When the answer has
+// begun, the connection is cut instead, so that half an answer is not taken
+// for a whole one.
+func (a *api) panicked(rec *recorder, r *http.Request, v any) {
+	if v == http.ErrAbortHandler {
+		panic(v)
+	}
+	if a.OnPanic != nil {
+		a.OnPanic()
+	}
+	a.Log.Error("operator API panicked", "method", r.Method, "path", r.URL.Path,
+		"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	if rec.status != 0 {
+		panic(http.ErrAbortHandler)
+	}
+	problem.WriteStatus(rec, http.StatusInternalServerError, &seckill.Error{Code: seckill.CodeBusy}, language(r))
+}
+
+// answered writes the access log. Neither headers nor the query stand in it:
+// one has the token, the other has buyers.
+func (a *api) answered(rec *recorder, r *http.Request, took time.Duration) {
+	if rec.status == 0 {
+		rec.status = http.StatusOK
+	}
+	if a.OnRequest != nil {
+		route := r.Pattern
+		if route == "" {
+			route = "none"
+		}
+		a.OnRequest(route, rec.status, took)
+	}
+	level := slog.LevelInfo
+	attrs := []slog.Attr{
+		slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.Int("status", rec.status), slog.Int64("bytes", rec.bytes),
+		slog.Duration("took", took), slog.String("remote", r.RemoteAddr),
+	}
+	if rec.err != nil {
+		attrs = append(attrs, slog.String("error", rec.err.Error()))
+	}
+	if rec.status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	a.Log.LogAttrs(r.Context(), level, "operator request", attrs...)
+}

@@ -1,0 +1,117 @@
+package adminapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"seckill"
+	"seckill/internal/stats"
+)
+
+// Bounds of the stats stream. A reader that takes a beat no faster than
+// writeTimeout is gone.
+const (
+	maxStreams   = 64
+	boardTimeout = 5 * time.Second
+	writeTimeout = 10 * time.Second
+)
+
+// board is the figures of all products, counted once for all streams.
+type board struct {
+	mu    sync.Mutex
+	at    time.Time
+	frame []byte
+}
+
+// boardJSON is one beat of the stream. Failed products could not be counted
+// this time.
+type boardJSON struct {
+	NowMS    int64         `json:"now_ms"`
+	Products []stats.Stats `json:"products"`
+	Failed   []uint32      `json:"failed"`
+}
+
+// boardFrame is the board as a server-sent event, at most half a beat old.
+func (a *api) boardFrame(ctx context.Context) ([]byte, error) {
+	a.board.mu.Lock()
+	defer a.board.mu.Unlock()
+	now := a.Now()
+	if age := now.Sub(a.board.at); a.board.frame != nil && age >= 0 && age < a.StreamEvery/2 {
+		return a.board.frame, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, boardTimeout)
+	defer cancel()
+	products, err := a.Records.Products(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list products: %w", err)
+	}
+	beat := boardJSON{NowMS: now.UnixMilli(), Products: []stats.Stats{}, Failed: []uint32{}}
+	for i := range products {
+		figures, err := a.Desk.Stats(ctx, products[i].ID)
+		if err != nil {
+			beat.Failed = append(beat.Failed, products[i].ID)
+			continue
+		}
+		beat.Products = append(beat.Products, figures)
+	}
+	text, err := json.Marshal(beat)
+	if err != nil {
+		return nil, fmt.Errorf("encode the board: %w", err)
+	}
+	a.board.at, a.board.frame = now, fmt.Appendf(nil, "event: stats\ndata: %s\n\n", text)
+	return a.board.frame, nil
+}
+
+// streamStats sends the figures of all products, beat by beat, until the
+// reader leaves or the server stops.
+func (a *api) streamStats(w http.ResponseWriter, r *http.Request) {
+	in := readInput(w, r)
+	if err := in.done(); err != nil {
+		refuse(w, r, err)
+		return
+	}
+	select {
+	case a.streams <- struct{}{}:
+		defer func() { <-a.streams }()
+	default:
+		refuse(w, r, seckill.Errorf(seckill.CodeTooHot, "%d streams are open already", maxStreams))
+		return
+	}
+	frame, err := a.boardFrame(r.Context())
+	if err != nil {
+		refuse(w, r, err)
+		return
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no") // proxies must not hold beats back
+	ticker := time.NewTicker(a.StreamEvery)
+	defer ticker.Stop()
+	for sendFrame(w, frame) == nil && r.Method != http.MethodHead {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-a.Stop:
+			return
+		case <-ticker.C:
+		}
+		if frame, err = a.boardFrame(r.Context()); err != nil {
+			frame = []byte(": busy\n\n") // a comment: the stream lives, the figures do not
+		}
+	}
+}
+
+func sendFrame(w http.ResponseWriter, frame []byte) error {
+	control := http.NewResponseController(w)
+	// A writer without deadlines is a test's; it cannot hang either.
+	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := w.Write(frame); err != nil {
+		return err
+	}
+	return control.Flush()
+}
