@@ -1,0 +1,131 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+var epochTests = []test{
+	{"opening an epoch bumps epoch and version and sets rebuilding", openedEpoch},
+	{"an epoch that has moved on is ErrEpoch", movedEpoch},
+	{"live orders are handed over and restamped, dead ones are not", restamped},
+	{"an error of mark undoes all", undoneEpoch},
+	{"only one of two openings of the same epoch succeeds", func(t *testing.T, s *suite) {
+		p := s.create(t)
+		errs := make(chan error, rivals)
+		for range rivals {
+			go func() {
+				_, err := s.Store.OpenEpoch(t.Context(), p.ID, 0, operator, func(seckill.Order) error { return nil })
+				errs <- err
+			}()
+		}
+		won := 0
+		for range rivals {
+			if err := <-errs; err == nil {
+				won++
+			} else if !errors.Is(err, store.ErrEpoch) && !errors.Is(err, store.ErrConflict) {
+				t.Errorf("a rival failed with %v", err)
+			}
+		}
+		equal(t, "openings that succeeded", won, 1)
+		equal(t, "epoch", s.product(t, p.ID).Epoch, 1)
+	}},
+	{"rebuilding is set and unset under the present epoch only", rebuilding},
+}
+
+func openedEpoch(t *testing.T, s *suite) {
+	before := s.create(t)
+	var p seckill.Product
+	s.audited(t, before.ID, func() {
+		var err error
+		p, err = s.Store.OpenEpoch(t.Context(), before.ID, 0, operator, func(seckill.Order) error { return nil })
+		must(t, err)
+	})
+	equal(t, "epoch", p.Epoch, 1)
+	if p.Version <= before.Version {
+		t.Errorf("version is %d, was %d", p.Version, before.Version)
+	}
+	equal(t, "rebuilding", p.Rebuilding, true)
+	equal(t, "stock", p.Stock, before.Stock)
+	equal(t, "what is read", s.product(t, p.ID), p)
+}
+
+func movedEpoch(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	s.buy(t, p, "buyer")
+	for _, seen := range []uint64{0, 2} {
+		s.unchanged(t, p.ID, func() {
+			_, err := s.Store.OpenEpoch(t.Context(), p.ID, seen, operator, func(seckill.Order) error {
+				t.Error("an order was handed over")
+				return nil
+			})
+			fails(t, err, store.ErrEpoch)
+		})
+	}
+}
+
+func restamped(t *testing.T, s *suite) {
+	p := s.preheated(t, perUser(3), sharded(4))
+	pending := s.buy(t, p, "pending", key("k1"), quantity(2))
+	paid := s.pay(t, s.buy(t, p, "paid"))
+	cancelled := s.cancel(t, s.buy(t, p, "cancelled"))
+	refunded := s.pay(t, s.buy(t, p, "refunded"))
+	_, err := s.Store.Refund(t.Context(), refunded.OrderNo, operator)
+	must(t, err)
+	failed := s.item(t, p, "failed")
+	must(t, s.Store.Fail(t.Context(), []store.Item{failed}, seckill.ReasonLost))
+
+	handed := map[seckill.OrderNo]seckill.Order{}
+	next, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, operator, func(order seckill.Order) error {
+		handed[order.OrderNo] = order
+		return nil
+	})
+	must(t, err)
+	equal(t, "orders handed over", len(handed), 2)
+	got := handed[pending.OrderNo]
+	equal(t, "buyer", got.Buyer, "pending")
+	equal(t, "quantity", got.Quantity, 2)
+	equal(t, "key", got.Key, "k1")
+	equal(t, "shard", got.Shard, pending.Shard)
+	equal(t, "status", handed[paid.OrderNo].Status, seckill.OrderPaid)
+
+	for _, live := range []seckill.Order{pending, paid} {
+		equal(t, "epoch of a live order", s.order(t, live.OrderNo).Epoch, next.Epoch)
+	}
+	for _, no := range []seckill.OrderNo{cancelled.OrderNo, refunded.OrderNo, failed.Claim.OrderNo} {
+		equal(t, "epoch of a dead order", s.order(t, no).Epoch, p.Epoch)
+	}
+}
+
+func undoneEpoch(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	a, b := s.buy(t, p, "a"), s.buy(t, p, "b")
+	refusal := errors.New("the ledger refused the mark")
+	s.unchanged(t, p.ID, func() {
+		marks := 0
+		_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, operator, func(seckill.Order) error {
+			if marks++; marks == 2 {
+				return refusal
+			}
+			return nil
+		})
+		fails(t, err, refusal)
+	})
+	equal(t, "first order", s.order(t, a.OrderNo), a)
+	equal(t, "second order", s.order(t, b.OrderNo), b)
+}
+
+func rebuilding(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	equal(t, "rebuilding", p.Rebuilding, false)
+	for _, step := range []struct {
+		epoch     uint64
+		set, want bool
+	}{{1, true, true}, {0, false, true}, {2, false, true}, {1, false, false}, {2, true, false}} {
+		must(t, s.Store.SetRebuilding(t.Context(), p.ID, step.epoch, step.set))
+		equal(t, "rebuilding", s.product(t, p.ID).Rebuilding, step.want)
+	}
+}

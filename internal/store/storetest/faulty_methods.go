@@ -1,0 +1,226 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"seckill"
+	"seckill/internal/payment"
+	"seckill/internal/queue"
+	"seckill/internal/store"
+)
+
+// The methods below differ by name and type alone; TestFaultyWrapsEveryMethod
+// holds that none is missing.
+
+func (f *Faulty) Now(ctx context.Context) (time.Time, error) {
+	return ask(f, ctx, "Now", func() (time.Time, error) { return f.inner.Now(ctx) })
+}
+
+func (f *Faulty) Ping(ctx context.Context) error {
+	return tell(f, ctx, "Ping", func() error { return f.inner.Ping(ctx) })
+}
+
+func (f *Faulty) Migrate(ctx context.Context) error {
+	return tell(f, ctx, "Migrate", func() error { return f.inner.Migrate(ctx) })
+}
+
+func (f *Faulty) CreateProduct(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+	return ask(f, ctx, "CreateProduct", func() (seckill.Product, error) { return f.inner.CreateProduct(ctx, p, actor) })
+}
+
+func (f *Faulty) PatchProduct(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error) {
+	return ask(f, ctx, "PatchProduct", func() (seckill.Product, error) { return f.inner.PatchProduct(ctx, id, patch, actor) })
+}
+
+func (f *Faulty) Product(ctx context.Context, id uint32) (seckill.Product, error) {
+	return ask(f, ctx, "Product", func() (seckill.Product, error) { return f.inner.Product(ctx, id) })
+}
+
+func (f *Faulty) Products(ctx context.Context) ([]seckill.Product, error) {
+	return ask(f, ctx, "Products", func() ([]seckill.Product, error) { return f.inner.Products(ctx) })
+}
+
+func (f *Faulty) SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
+	return ask(f, ctx, "SetState", func() (seckill.Product, error) { return f.inner.SetState(ctx, id, state, actor) })
+}
+
+func (f *Faulty) OpenEpoch(ctx context.Context, id uint32, seen uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
+	return ask(f, ctx, "OpenEpoch", func() (seckill.Product, error) { return f.inner.OpenEpoch(ctx, id, seen, actor, mark) })
+}
+
+func (f *Faulty) SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error {
+	return tell(f, ctx, "SetRebuilding", func() error { return f.inner.SetRebuilding(ctx, id, epoch, rebuilding) })
+}
+
+func (f *Faulty) Announce(ctx context.Context, id uint32, kind seckill.EventKind) (bool, error) {
+	return ask(f, ctx, "Announce", func() (bool, error) { return f.inner.Announce(ctx, id, kind) })
+}
+
+func (f *Faulty) Fail(ctx context.Context, items []store.Item, reason string) error {
+	return tell(f, ctx, "Fail", func() error { return f.inner.Fail(ctx, items, reason) })
+}
+
+func (f *Faulty) Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
+	return ask(f, ctx, "Order", func() (seckill.Order, error) { return f.inner.Order(ctx, no) })
+}
+
+func (f *Faulty) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error) {
+	return ask(f, ctx, "OrdersByNo", func() ([]seckill.Order, error) { return f.inner.OrdersByNo(ctx, nos) })
+}
+
+func (f *Faulty) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
+	return ask(f, ctx, "SearchOrders", func() ([]seckill.Order, error) { return f.inner.SearchOrders(ctx, filter) })
+}
+
+func (f *Faulty) Story(ctx context.Context, no seckill.OrderNo) ([]store.StoryLine, error) {
+	return ask(f, ctx, "Story", func() ([]store.StoryLine, error) { return f.inner.Story(ctx, no) })
+}
+
+func (f *Faulty) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
+	return ask(f, ctx, "Cancel", func() (seckill.Order, error) { return f.inner.Cancel(ctx, no, reason, actor) })
+}
+
+func (f *Faulty) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
+	return ask(f, ctx, "Refund", func() (seckill.Order, error) { return f.inner.Refund(ctx, no, actor) })
+}
+
+func (f *Faulty) Expire(ctx context.Context, limit int) ([]seckill.Order, error) {
+	return ask(f, ctx, "Expire", func() ([]seckill.Order, error) { return f.inner.Expire(ctx, limit) })
+}
+
+func (f *Faulty) WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error) {
+	return ask(f, ctx, "WarnExpiring", func() (int, error) { return f.inner.WarnExpiring(ctx, lead, limit) })
+}
+
+func (f *Faulty) ReleasesDue(ctx context.Context, limit int) ([]store.Release, error) {
+	return ask(f, ctx, "ReleasesDue", func() ([]store.Release, error) { return f.inner.ReleasesDue(ctx, limit) })
+}
+
+func (f *Faulty) ReleasesHeard(ctx context.Context, done []store.Release) error {
+	return tell(f, ctx, "ReleasesHeard", func() error { return f.inner.ReleasesHeard(ctx, done) })
+}
+
+func (f *Faulty) Witness(ctx context.Context) ([]queue.ID, error) {
+	return ask(f, ctx, "Witness", func() ([]queue.ID, error) { return f.inner.Witness(ctx) })
+}
+
+func (f *Faulty) LettersDue(ctx context.Context, limit int) ([]store.Letter, error) {
+	return ask(f, ctx, "LettersDue", func() ([]store.Letter, error) { return f.inner.LettersDue(ctx, limit) })
+}
+
+func (f *Faulty) LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error {
+	return tell(f, ctx, "LetterFailed", func() error { return f.inner.LetterFailed(ctx, id, reason, delay) })
+}
+
+func (f *Faulty) CloseLetter(ctx context.Context, id int64) error {
+	return tell(f, ctx, "CloseLetter", func() error { return f.inner.CloseLetter(ctx, id) })
+}
+
+func (f *Faulty) Letters(ctx context.Context, filter store.LetterFilter) ([]store.Letter, error) {
+	return ask(f, ctx, "Letters", func() ([]store.Letter, error) { return f.inner.Letters(ctx, filter) })
+}
+
+func (f *Faulty) LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
+	return ask(f, ctx, "LetterByOrder", func() (store.Letter, error) { return f.inner.LetterByOrder(ctx, no) })
+}
+
+func (f *Faulty) RetryLetter(ctx context.Context, id int64, actor store.Actor) (store.Letter, error) {
+	return ask(f, ctx, "RetryLetter", func() (store.Letter, error) { return f.inner.RetryLetter(ctx, id, actor) })
+}
+
+func (f *Faulty) DiscardLetter(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
+	return ask(f, ctx, "DiscardLetter", func() (seckill.Order, error) { return f.inner.DiscardLetter(ctx, id, actor) })
+}
+
+func (f *Faulty) DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error) {
+	return ask(f, ctx, "DiscardDead", func() (int, error) { return f.inner.DiscardDead(ctx, age, limit) })
+}
+
+func (f *Faulty) RecordPayment(ctx context.Context, notice payment.Notice) (store.PaymentResult, error) {
+	return ask(f, ctx, "RecordPayment", func() (store.PaymentResult, error) { return f.inner.RecordPayment(ctx, notice) })
+}
+
+func (f *Faulty) RefundsDue(ctx context.Context, limit int) ([]store.Payment, error) {
+	return ask(f, ctx, "RefundsDue", func() ([]store.Payment, error) { return f.inner.RefundsDue(ctx, limit) })
+}
+
+func (f *Faulty) RefundDone(ctx context.Context, id string) error {
+	return tell(f, ctx, "RefundDone", func() error { return f.inner.RefundDone(ctx, id) })
+}
+
+func (f *Faulty) RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error {
+	return tell(f, ctx, "RefundFailed", func() error { return f.inner.RefundFailed(ctx, id, reason, delay) })
+}
+
+func (f *Faulty) Payments(ctx context.Context, filter store.PaymentFilter) ([]store.Payment, error) {
+	return ask(f, ctx, "Payments", func() ([]store.Payment, error) { return f.inner.Payments(ctx, filter) })
+}
+
+func (f *Faulty) BeginStockChange(ctx context.Context, change store.StockChange) (store.StockChange, error) {
+	return ask(f, ctx, "BeginStockChange", func() (store.StockChange, error) { return f.inner.BeginStockChange(ctx, change) })
+}
+
+func (f *Faulty) StockChangesDue(ctx context.Context, limit int) ([]store.StockChange, error) {
+	return ask(f, ctx, "StockChangesDue", func() ([]store.StockChange, error) { return f.inner.StockChangesDue(ctx, limit) })
+}
+
+func (f *Faulty) FinishStockChange(ctx context.Context, id string, refused bool) (store.StockChange, error) {
+	return ask(f, ctx, "FinishStockChange", func() (store.StockChange, error) { return f.inner.FinishStockChange(ctx, id, refused) })
+}
+
+func (f *Faulty) RestampStockChange(ctx context.Context, id string) (store.StockChange, error) {
+	return ask(f, ctx, "RestampStockChange", func() (store.StockChange, error) { return f.inner.RestampStockChange(ctx, id) })
+}
+
+func (f *Faulty) Figures(ctx context.Context, id uint32) (store.Figures, error) {
+	return ask(f, ctx, "Figures", func() (store.Figures, error) { return f.inner.Figures(ctx, id) })
+}
+
+func (f *Faulty) CheckStockLog(ctx context.Context, id uint32, limit int) ([]store.Finding, error) {
+	return ask(f, ctx, "CheckStockLog", func() ([]store.Finding, error) { return f.inner.CheckStockLog(ctx, id, limit) })
+}
+
+func (f *Faulty) CheckBuyers(ctx context.Context, group uint32, limit int) ([]store.Finding, error) {
+	return ask(f, ctx, "CheckBuyers", func() ([]store.Finding, error) { return f.inner.CheckBuyers(ctx, group, limit) })
+}
+
+func (f *Faulty) CheckMoney(ctx context.Context, id uint32, limit int) ([]store.Finding, error) {
+	return ask(f, ctx, "CheckMoney", func() ([]store.Finding, error) { return f.inner.CheckMoney(ctx, id, limit) })
+}
+
+func (f *Faulty) RepairBuyers(ctx context.Context, group uint32, limit int, actor store.Actor) (int, error) {
+	return ask(f, ctx, "RepairBuyers", func() (int, error) { return f.inner.RepairBuyers(ctx, group, limit, actor) })
+}
+
+func (f *Faulty) RepairMoney(ctx context.Context, id uint32, limit int, actor store.Actor) (int, error) {
+	return ask(f, ctx, "RepairMoney", func() (int, error) { return f.inner.RepairMoney(ctx, id, limit, actor) })
+}
+
+func (f *Faulty) SaveReconciliation(ctx context.Context, report store.Reconciliation) (store.Reconciliation, error) {
+	return ask(f, ctx, "SaveReconciliation", func() (store.Reconciliation, error) { return f.inner.SaveReconciliation(ctx, report) })
+}
+
+func (f *Faulty) Reconciliations(ctx context.Context, product uint32, limit int) ([]store.Reconciliation, error) {
+	return ask(f, ctx, "Reconciliations", func() ([]store.Reconciliation, error) { return f.inner.Reconciliations(ctx, product, limit) })
+}
+
+func (f *Faulty) Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error) {
+	return ask(f, ctx, "Events", func() ([]seckill.Event, error) { return f.inner.Events(ctx, after, limit) })
+}
+
+func (f *Faulty) Audit(ctx context.Context, filter store.AuditFilter) ([]store.AuditLine, error) {
+	return ask(f, ctx, "Audit", func() ([]store.AuditLine, error) { return f.inner.Audit(ctx, filter) })
+}
+
+func (f *Faulty) AppendAudit(ctx context.Context, line store.AuditLine) error {
+	return tell(f, ctx, "AppendAudit", func() error { return f.inner.AppendAudit(ctx, line) })
+}
+
+func (f *Faulty) AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error) {
+	return ask(f, ctx, "AcquireLease", func() (bool, error) { return f.inner.AcquireLease(ctx, name, holder, ttl) })
+}
+
+func (f *Faulty) ReleaseLease(ctx context.Context, name, holder string) error {
+	return tell(f, ctx, "ReleaseLease", func() error { return f.inner.ReleaseLease(ctx, name, holder) })
+}

@@ -1,0 +1,139 @@
+package storetest
+
+import (
+	"testing"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+var figureTests = []test{
+	{"figures count units by status", figuresByStatus},
+	{"shard figures count rows, the dead, and the dead that were heard", figuresByShard},
+	{"shard figures count the present epoch only", figuresByEpoch},
+	{"a refused adoption leaves what the ledger should hold as it is", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		late := s.item(t, p, "late")
+		p = s.openEpoch(t, p.ID)
+		s.buy(t, p, "buyer")
+		must(t, s.Store.Fail(t.Context(), []store.Item{late}, seckill.ReasonLost))
+		shard := s.shard(t, p.ID, 0)
+		equal(t, "units that the ledger should hold", shard.Rows-shard.HeardDead, 1)
+	}},
+	{"reports are kept and listed newest first", keptReports},
+}
+
+func figuresByStatus(t *testing.T, s *suite) {
+	p := s.preheated(t, stock(100), perUser(20))
+	s.buy(t, p, "pending", quantity(2))
+	s.pay(t, s.buy(t, p, "paid", quantity(3)))
+	s.cancel(t, s.buy(t, p, "cancelled", quantity(4)))
+	order := s.pay(t, s.buy(t, p, "refunded", quantity(5)))
+	_, err := s.Store.Refund(t.Context(), order.OrderNo, operator)
+	must(t, err)
+	must(t, s.Store.Fail(t.Context(), []store.Item{s.item(t, p, "failed", quantity(6))}, seckill.ReasonLost))
+	before := s.now(t)
+	must(t, s.park(t, p, s.item(t, p, "parked", quantity(7)), far))
+	s.advance(t, tick)
+	must(t, s.park(t, p, s.item(t, p, "parked too", quantity(8)), far))
+	s.change(t, p, 1)
+
+	f := s.figures(t, p.ID)
+	equal(t, "product", f.Product, s.product(t, p.ID))
+	equal(t, "pending", f.Pending, 2)
+	equal(t, "paid", f.Paid, 3)
+	equal(t, "cancelled", f.Cancelled, 4)
+	equal(t, "refunded", f.Refunded, 5)
+	equal(t, "failed", f.Failed, 6)
+	equal(t, "letters", f.Letters, 2)
+	equal(t, "units of letters", f.LetterUnits, 15)
+	if !around(f.OldestLetter, before, before.Add(tick)) && !s.OwnClock {
+		t.Errorf("oldest letter is of %s, want %s", f.OldestLetter, before)
+	}
+	equal(t, "open changes", f.OpenChanges, 1)
+	equal(t, "releases due", f.ReleasesDue, 2)
+
+	empty := s.figures(t, s.create(t, stock(0)).ID)
+	equal(t, "oldest letter of none is zero", empty.OldestLetter.IsZero(), true)
+	equal(t, "letters of none", empty.Letters, 0)
+}
+
+// shard is one shard's figures; one without rows may be left out.
+func (s *suite) shard(t *testing.T, product uint32, index int) store.ShardFigures {
+	t.Helper()
+	found := store.ShardFigures{Index: index}
+	for _, shard := range s.figures(t, product).Shards {
+		if shard.Index == index {
+			found = shard
+		}
+	}
+	return found
+}
+
+// buyerOn is a buyer whose home is the given shard.
+func buyerOn(shard, shards int, name string) string {
+	for i := 0; ; i++ {
+		if buyer := numbered(name, i); seckill.HomeShard(buyer, shards) == shard {
+			return buyer
+		}
+	}
+}
+
+func figuresByShard(t *testing.T, s *suite) {
+	p := s.preheated(t, sharded(3), perUser(5), stock(50))
+	s.buy(t, p, buyerOn(0, 3, "a"), quantity(2))
+	s.pay(t, s.buy(t, p, buyerOn(0, 3, "b"), quantity(3)))
+	s.cancel(t, s.buy(t, p, buyerOn(1, 3, "c"), quantity(4)))
+	must(t, s.park(t, p, s.item(t, p, buyerOn(1, 3, "d")), far))
+	over := s.item(t, p, buyerOn(0, 3, "b"), quantity(5))
+	s.confirm(t, []store.Item{over}, store.ConfirmFailed)
+	equal(t, "shard 0", s.shard(t, p.ID, 0), store.ShardFigures{Index: 0, Rows: 10, Dead: 5})
+	equal(t, "shard 1", s.shard(t, p.ID, 1), store.ShardFigures{Index: 1, Rows: 5, Dead: 4})
+	equal(t, "shard 2", s.shard(t, p.ID, 2), store.ShardFigures{Index: 2})
+
+	s.hear(t, p.ID)
+	equal(t, "shard 0 when heard", s.shard(t, p.ID, 0), store.ShardFigures{Index: 0, Rows: 10, Dead: 5, HeardDead: 5})
+	equal(t, "shard 1 when heard", s.shard(t, p.ID, 1), store.ShardFigures{Index: 1, Rows: 5, Dead: 4, HeardDead: 4})
+}
+
+func figuresByEpoch(t *testing.T, s *suite) {
+	p := s.preheated(t, perUser(5))
+	s.buy(t, p, "live", quantity(2))
+	s.cancel(t, s.buy(t, p, "dead", quantity(3)))
+	must(t, s.park(t, p, s.item(t, p, "parked"), far))
+	p = s.openEpoch(t, p.ID)
+	s.buy(t, p, "new")
+	equal(t, "shard", s.shard(t, p.ID, 0), store.ShardFigures{Rows: 3})
+	equal(t, "letters of any epoch", s.figures(t, p.ID).Letters, 1)
+}
+
+func keptReports(t *testing.T, s *suite) {
+	p, other := s.create(t), s.create(t)
+	var saved []store.Reconciliation
+	for i, balanced := range []*bool{ptr(true), ptr(false), nil} {
+		report := store.Reconciliation{ProductID: p.ID, At: s.now(t), Balanced: balanced, Body: []byte(`{"note":"` + numbered("第", i) + `"}`)}
+		got, err := s.Store.SaveReconciliation(t.Context(), report)
+		must(t, err)
+		if got.ID == 0 || got.At.IsZero() {
+			t.Errorf("report without id or time: %+v", got)
+		}
+		report.ID, report.At = got.ID, got.At
+		equal(t, "saved", got, report)
+		saved = append([]store.Reconciliation{got}, saved...)
+		s.advance(t, tick)
+	}
+	_, err := s.Store.SaveReconciliation(t.Context(), store.Reconciliation{ProductID: other.ID, At: s.now(t), Body: []byte("{}")})
+	must(t, err)
+
+	list, err := s.Store.Reconciliations(t.Context(), p.ID, all)
+	must(t, err)
+	equal(t, "reports", len(list), len(saved))
+	for i := range list {
+		equal(t, "balanced is known", list[i].Balanced != nil, saved[i].Balanced != nil)
+		equal(t, "body", string(list[i].Body), string(saved[i].Body))
+		equal(t, "report", list[i], saved[i])
+	}
+	list, err = s.Store.Reconciliations(t.Context(), p.ID, 2)
+	must(t, err)
+	equal(t, "reports within a limit", len(list), 2)
+}

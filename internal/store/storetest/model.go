@@ -1,0 +1,268 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+var modelTests = []test{
+	{"any history gives what the model says", anyHistory},
+}
+
+// modelBudget bounds the histories that are tried: a store that is fast tries
+// more of them. Shrinking a failure is not bounded.
+const modelBudget = 4 * time.Second
+
+func anyHistory(t *testing.T, s *suite) {
+	start, failing := time.Now(), false
+	rapid.Check(t, func(rt *rapid.T) {
+		if !failing && time.Since(start) > modelBudget {
+			return
+		}
+		defer func() { failing = failing || rt.Failed() }()
+		p := s.preheated(t, stock(int64(rapid.IntRange(0, 12).Draw(rt, "stock"))), perUser(rapid.IntRange(1, 3).Draw(rt, "limit")))
+		m := &model{s: s, t: t, product: p, stock: p.Stock, offered: p.Stock, keys: map[[2]string]seckill.OrderNo{}}
+		rt.Repeat(map[string]func(*rapid.T){
+			"confirm": m.confirm,
+			"replay":  m.replay,
+			"cancel":  m.cancel,
+			"pay":     m.pay,
+			"refund":  m.refund,
+			"expire":  m.expire,
+			"stock":   m.change,
+			"epoch":   m.epoch,
+			"hear":    m.hear,
+			"":        m.compare,
+		})
+	})
+}
+
+// model is the simplest thing that a store could be: a count and a list.
+type model struct {
+	s       *suite
+	t       *testing.T
+	product seckill.Product
+	changes int
+
+	stock, offered int64
+	orders         []*modelOrder
+	keys           map[[2]string]seckill.OrderNo
+}
+
+type modelOrder struct {
+	item    store.Item
+	status  seckill.OrderStatus
+	due     time.Time
+	owed    bool
+	refunds int
+}
+
+func (m *model) live(buyer string) (units int) {
+	for _, order := range m.orders {
+		if order.item.Claim.Buyer == buyer && order.status.Live() {
+			units += order.item.Claim.Quantity
+		}
+	}
+	return units
+}
+
+// pick draws one of the orders so far.
+func (m *model) pick(rt *rapid.T) *modelOrder {
+	if len(m.orders) == 0 {
+		rt.Skip("no order yet")
+	}
+	return m.orders[rapid.IntRange(0, len(m.orders)-1).Draw(rt, "order")]
+}
+
+func (m *model) confirm(rt *rapid.T) {
+	n := rapid.IntRange(1, 4).Draw(rt, "claims")
+	expireAfter := rapid.SampledFrom([]time.Duration{tick, far}).Draw(rt, "expire after")
+	var items []store.Item
+	for range n {
+		buyer := rapid.SampledFrom([]string{"a", "b", "c", "B"}).Draw(rt, "buyer")
+		item := m.s.item(rt, m.product, buyer,
+			quantity(rapid.IntRange(1, m.product.PerUserLimit).Draw(rt, "quantity")),
+			key(rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(rt, "key")))
+		items = append(items, item)
+	}
+	before, taken := len(m.orders), int64(0)
+	want := make([]store.ConfirmOutcome, n)
+	owns := map[[2]string]seckill.OrderNo{}
+	for i, item := range items {
+		claim := item.Claim
+		order := &modelOrder{item: item, status: seckill.OrderPending, due: m.s.now(rt).Add(expireAfter)}
+		id := [2]string{claim.Buyer, claim.Key}
+		_, known := m.keys[id]
+		_, twice := owns[id]
+		if claim.Key != "" && (known || twice) || m.live(claim.Buyer)+claim.Quantity > m.product.PerUserLimit {
+			order.status, order.owed, want[i] = seckill.OrderFailed, true, store.ConfirmFailed
+		} else {
+			want[i] = store.ConfirmNew
+			taken += int64(claim.Quantity)
+			if claim.Key != "" {
+				owns[id] = claim.OrderNo
+			}
+		}
+		m.orders = append(m.orders, order)
+	}
+	req := request(items...)
+	req.ExpireAfter = expireAfter
+	got, err := m.s.Store.Confirm(rt.Context(), req)
+	if taken > m.stock {
+		fails(rt, err, store.ErrShort)
+		m.orders = m.orders[:before]
+		return
+	}
+	must(rt, err)
+	equal(rt, "outcomes", got, want)
+	m.stock -= taken
+	for id, no := range owns {
+		m.keys[id] = no
+	}
+}
+
+func (m *model) replay(rt *rapid.T) {
+	order := m.pick(rt)
+	got, err := m.s.Store.Confirm(rt.Context(), request(order.item))
+	must(rt, err)
+	equal(rt, "outcomes", got, []store.ConfirmOutcome{store.ConfirmReplay})
+	order.owed = !order.status.Live()
+}
+
+// move wants a move to succeed exactly from one state.
+func (m *model) move(rt *rapid.T, order *modelOrder, err error, from, to seckill.OrderStatus) bool {
+	if order.status != from {
+		refused(rt, err, seckill.CodeWrongState)
+		return false
+	}
+	must(rt, err)
+	order.status = to
+	if !to.Live() {
+		order.owed = true
+		m.stock += int64(order.item.Claim.Quantity)
+	}
+	return true
+}
+
+func (m *model) cancel(rt *rapid.T) {
+	order := m.pick(rt)
+	_, err := m.s.Store.Cancel(rt.Context(), order.item.Claim.OrderNo, seckill.ReasonByBuyer, operator)
+	m.move(rt, order, err, seckill.OrderPending, seckill.OrderCancelled)
+}
+
+func (m *model) refund(rt *rapid.T) {
+	order := m.pick(rt)
+	_, err := m.s.Store.Refund(rt.Context(), order.item.Claim.OrderNo, operator)
+	if m.move(rt, order, err, seckill.OrderPaid, seckill.OrderRefunded) {
+		order.refunds++
+	}
+}
+
+func (m *model) pay(rt *rapid.T) {
+	order := m.pick(rt)
+	stored := m.s.order(rt, order.item.Claim.OrderNo)
+	n := notice(stored, numbered("", int(m.s.orders.Add(1))))
+	if rapid.IntRange(0, 4).Draw(rt, "exact") == 0 {
+		n.AmountCents++
+	}
+	got, err := m.s.Store.RecordPayment(rt.Context(), n)
+	must(rt, err)
+	if order.status == seckill.OrderPending && n.AmountCents == stored.AmountCents() {
+		equal(rt, "result", got, store.PaymentPaid)
+		order.status = seckill.OrderPaid
+		return
+	}
+	equal(rt, "result", got, store.PaymentExcess)
+	order.refunds++
+}
+
+func (m *model) expire(rt *rapid.T) {
+	m.s.advance(rt, 2*tick)
+	for {
+		expired, err := m.s.Store.Expire(rt.Context(), 50)
+		must(rt, err)
+		if len(expired) == 0 {
+			break
+		}
+	}
+	now := m.s.now(rt)
+	for _, order := range m.orders {
+		if order.status == seckill.OrderPending && order.due.Before(now.Add(-tick)) {
+			m.move(rt, order, nil, seckill.OrderPending, seckill.OrderCancelled)
+		}
+	}
+}
+
+func (m *model) change(rt *rapid.T) {
+	delta := int64(rapid.IntRange(-3, 5).Filter(func(n int) bool { return n != 0 }).Draw(rt, "delta"))
+	m.changes++
+	change := store.StockChange{
+		ID: numbered(numbered("model", int(m.product.ID)), m.changes), ProductID: m.product.ID, Delta: delta, Actor: operator,
+	}
+	_, err := m.s.Store.BeginStockChange(rt.Context(), change)
+	if delta < 0 && -delta > m.stock {
+		refused(rt, err, seckill.CodeBadRequest)
+		return
+	}
+	must(rt, err)
+	_, err = m.s.Store.FinishStockChange(rt.Context(), change.ID, false)
+	must(rt, err)
+	m.stock += delta
+	m.offered += delta
+}
+
+func (m *model) epoch(rt *rapid.T) {
+	var marks int64
+	p, err := m.s.Store.OpenEpoch(rt.Context(), m.product.ID, m.product.Epoch, operator, func(order seckill.Order) error {
+		if !order.Status.Live() {
+			return errors.New("a dead order was handed over")
+		}
+		marks += int64(order.Quantity)
+		return nil
+	})
+	must(rt, err)
+	equal(rt, "units of the snapshot", marks+p.Stock, m.offered)
+	m.product.Epoch = p.Epoch
+}
+
+func (m *model) hear(rt *rapid.T) {
+	m.s.hear(rt, m.product.ID)
+	for _, order := range m.orders {
+		order.owed = false
+	}
+}
+
+// compare reads the store back after every step.
+func (m *model) compare(rt *rapid.T) {
+	p := m.s.product(rt, m.product.ID)
+	equal(rt, "stock", p.Stock, m.stock)
+	equal(rt, "offered", p.Offered, m.offered)
+	owed := map[seckill.OrderNo]bool{}
+	for _, release := range m.s.owed(rt, m.product.ID) {
+		owed[release.OrderNo] = true
+	}
+	orders, err := ordersOf(rt.Context(), m.s.Store, store.OrderFilter{ProductID: m.product.ID})
+	must(rt, err)
+	equal(rt, "orders", len(orders), len(m.orders))
+	stored := map[seckill.OrderNo]seckill.Order{}
+	for _, order := range orders {
+		stored[order.OrderNo] = order
+	}
+	for _, want := range m.orders {
+		no := want.item.Claim.OrderNo
+		equal(rt, "status", stored[no].Status, want.status)
+		equal(rt, "release owed", owed[no], want.owed)
+		if want.status.Live() {
+			equal(rt, "epoch", stored[no].Epoch, m.product.Epoch)
+		}
+		if want.refunds > 0 {
+			equal(rt, "refunds", len(m.s.payments(rt, no.String(), "refund")), want.refunds)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package storetest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+var productTests = []test{
+	{"a created product has version 1, epoch 0, and offers its stock", createdProduct},
+	{"a product keeps every field, at its greatest length", longProduct},
+	{"a product without stock has an empty, sound stock log", func(t *testing.T, s *suite) {
+		p := s.create(t, stock(0))
+		equal(t, "stock", p.Stock, 0)
+	}},
+	{"creating writes the audit", func(t *testing.T, s *suite) {
+		draft := s.draft(t)
+		s.audited(t, draft.ID, func() {
+			_, err := s.Store.CreateProduct(t.Context(), draft, operator)
+			must(t, err)
+		})
+	}},
+	{"an id that exists is wrong_state and changes nothing", func(t *testing.T, s *suite) {
+		p := s.create(t)
+		again := s.draft(t)
+		again.ID, again.Group, again.Name, again.Stock = p.ID, p.ID, "another", 99
+		s.unchanged(t, p.ID, func() {
+			_, err := s.Store.CreateProduct(t.Context(), again, operator)
+			refused(t, err, seckill.CodeWrongState)
+		})
+	}},
+	{"a member of a limit group has its limit and shards", groupMembers},
+	{"an unknown product is not_found", unknownProduct},
+	{"products lists every product", func(t *testing.T, s *suite) {
+		a, b := s.create(t), s.create(t)
+		products, err := s.Store.Products(t.Context())
+		must(t, err)
+		found := map[uint32]seckill.Product{}
+		for _, p := range products {
+			found[p.ID] = p
+		}
+		equal(t, "first", found[a.ID], a)
+		equal(t, "second", found[b.ID], b)
+	}},
+	{"before the first preheat every field can be patched", patchBefore},
+	{"after the first preheat limit and currency are fixed", patchAfter},
+	{"a patch must leave a sound product", patchUnsound},
+	{"a patch of nothing changes nothing", func(t *testing.T, s *suite) {
+		p := s.create(t)
+		got, err := s.Store.PatchProduct(t.Context(), p.ID, store.ProductPatch{}, operator)
+		must(t, err)
+		equal(t, "product", got, p)
+	}},
+	{"a later price or name does not touch a promised order", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		item := s.item(t, p, "buyer")
+		_, err := s.Store.PatchProduct(t.Context(), p.ID, store.ProductPatch{Name: ptr("dearer"), PriceCents: ptr(int64(5000))}, operator)
+		must(t, err)
+		s.confirm(t, []store.Item{item}, store.ConfirmNew)
+		order := s.order(t, item.Claim.OrderNo)
+		equal(t, "price", order.PriceCents, p.PriceCents)
+		equal(t, "name", order.ProductName, p.Name)
+	}},
+	{"a sale can be paused, resumed and ended", saleStates},
+	{"an ended sale stays ended", endedSale},
+	{"a sale is announced once", announced},
+	{"a sale that the operator ended is not announced again", func(t *testing.T, s *suite) {
+		p := s.create(t)
+		_, err := s.Store.SetState(t.Context(), p.ID, seckill.SaleEnded, operator)
+		must(t, err)
+		did, err := s.Store.Announce(t.Context(), p.ID, seckill.EventSaleEnded)
+		must(t, err)
+		equal(t, "announced", did, false)
+		equal(t, "sale.ended", s.count(t, p.ID, seckill.EventSaleEnded), 1)
+	}},
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func createdProduct(t *testing.T, s *suite) {
+	draft, before := s.draft(t), s.now(t)
+	p, err := s.Store.CreateProduct(t.Context(), draft, operator)
+	must(t, err)
+	equal(t, "version", p.Version, 1)
+	equal(t, "epoch", p.Epoch, 0)
+	equal(t, "stock", p.Stock, draft.Stock)
+	equal(t, "offered", p.Offered, draft.Stock)
+	equal(t, "state", p.State, seckill.SaleOpen)
+	equal(t, "rebuilding", p.Rebuilding, false)
+	if !around(p.CreatedAt, before, s.now(t)) {
+		t.Errorf("created at %s, want the store's now", p.CreatedAt)
+	}
+	equal(t, "what is read", s.product(t, p.ID), p)
+	CheckPromises(t, s.Store, p.ID)
+}
+
+func longProduct(t *testing.T, s *suite) {
+	draft := s.draft(t)
+	draft.Name = strings.Repeat("秒", 66) + "!!"
+	draft.Ref = strings.Repeat("é", 32)
+	draft.PriceCents, draft.Currency = seckill.MaxPriceCents, "JPY"
+	draft.Stock, draft.PerUserLimit = seckill.MaxStock, seckill.MaxPerUserLimit
+	draft.Shards, draft.Strategy, draft.FallbackShare = seckill.MaxShards, seckill.StrategySharded, 0.125
+	draft.StartsAt = time.Date(2000, 1, 1, 0, 0, 0, 1_000_000, time.UTC)
+	draft.EndsAt = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
+	must(t, draft.Check())
+	_, err := s.Store.CreateProduct(t.Context(), draft, operator)
+	must(t, err)
+	got := s.product(t, draft.ID)
+	want := draft
+	want.Offered, want.Version, want.CreatedAt = draft.Stock, 1, got.CreatedAt
+	equal(t, "product", got, want)
+}
+
+func groupMembers(t *testing.T, s *suite) {
+	head := s.create(t, sharded(2), perUser(3))
+	member := s.create(t, inGroup(head.ID), sharded(2), perUser(3))
+	equal(t, "group", s.product(t, member.ID).Group, head.ID)
+
+	cases := map[string]func(*seckill.Product){
+		"another limit":  func(p *seckill.Product) { p.PerUserLimit = 2 },
+		"another shards": func(p *seckill.Product) { p.Shards = 3 },
+	}
+	for name, edit := range cases {
+		t.Run(name, func(t *testing.T) {
+			draft := s.draft(t)
+			draft.Group, draft.PerUserLimit = head.ID, 3
+			draft.Shards, draft.Strategy = 2, seckill.StrategySharded
+			edit(&draft)
+			_, err := s.Store.CreateProduct(t.Context(), draft, operator)
+			refused(t, err, seckill.CodeBadRequest)
+			_, err = s.Store.Product(t.Context(), draft.ID)
+			refused(t, err, seckill.CodeNotFound)
+		})
+	}
+}
+
+func unknownProduct(t *testing.T, s *suite) {
+	ctx, id := t.Context(), newProductID()
+	calls := map[string]func() error{
+		"Product":      func() error { _, err := s.Store.Product(ctx, id); return err },
+		"PatchProduct": func() error { _, err := s.Store.PatchProduct(ctx, id, store.ProductPatch{}, operator); return err },
+		"SetState":     func() error { _, err := s.Store.SetState(ctx, id, seckill.SalePaused, operator); return err },
+		"Figures":      func() error { _, err := s.Store.Figures(ctx, id); return err },
+		"OpenEpoch": func() error {
+			_, err := s.Store.OpenEpoch(ctx, id, 0, operator, func(seckill.Order) error { return nil })
+			return err
+		},
+		"Confirm": func() error {
+			_, err := s.Store.Confirm(ctx, request(s.item(t, seckill.Product{ID: id, Group: id}, "buyer")))
+			return err
+		},
+		"BeginStockChange": func() error {
+			_, err := s.Store.BeginStockChange(ctx, store.StockChange{ID: numbered("change", int(id)), ProductID: id, Delta: 1})
+			return err
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) { refused(t, call(), seckill.CodeNotFound) })
+	}
+}
+
+func patchBefore(t *testing.T, s *suite) {
+	p := s.create(t)
+	patch := store.ProductPatch{
+		Name: ptr("Teapot 茶壶"), Ref: ptr("shop-2"), PriceCents: ptr(int64(0)), Currency: ptr("EUR"), PerUserLimit: ptr(4),
+		StartsAt: ptr(p.StartsAt.Add(time.Minute)), EndsAt: ptr(p.EndsAt.Add(time.Minute)),
+	}
+	var got seckill.Product
+	s.audited(t, p.ID, func() {
+		var err error
+		got, err = s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
+		must(t, err)
+	})
+	want := p
+	want.Name, want.Ref, want.PriceCents, want.Currency = *patch.Name, *patch.Ref, 0, "EUR"
+	want.PerUserLimit, want.StartsAt, want.EndsAt = 4, *patch.StartsAt, *patch.EndsAt
+	want.Version = got.Version // stock and epoch did not change; whether the lock moves is the adapter's choice
+	equal(t, "returned", got, want)
+	equal(t, "read", s.product(t, p.ID), want)
+}
+
+func patchAfter(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	for name, patch := range map[string]store.ProductPatch{
+		"limit":             {PerUserLimit: ptr(2)},
+		"currency":          {Currency: ptr("EUR")},
+		"limit beside name": {PerUserLimit: ptr(2), Name: ptr("new name")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
+			refused(t, err, seckill.CodeWrongState)
+			equal(t, "product", s.product(t, p.ID), p)
+		})
+	}
+	patch := store.ProductPatch{
+		Name: ptr("later"), Ref: ptr("r2"), PriceCents: ptr(int64(1)),
+		StartsAt: ptr(p.StartsAt.Add(time.Second)), EndsAt: ptr(p.EndsAt.Add(time.Second)),
+	}
+	_, err := s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
+	must(t, err)
+	got := s.product(t, p.ID)
+	equal(t, "name", got.Name, "later")
+	equal(t, "ref", got.Ref, "r2")
+	equal(t, "price", got.PriceCents, 1)
+	equal(t, "starts_at", got.StartsAt, *patch.StartsAt)
+	equal(t, "ends_at", got.EndsAt, *patch.EndsAt)
+}
+
+func patchUnsound(t *testing.T, s *suite) {
+	p := s.create(t)
+	for name, patch := range map[string]store.ProductPatch{
+		"empty name":      {Name: ptr("")},
+		"negative price":  {PriceCents: ptr(int64(-1))},
+		"lower currency":  {Currency: ptr("cny")},
+		"limit 0":         {PerUserLimit: ptr(0)},
+		"ends at start":   {EndsAt: ptr(p.StartsAt)},
+		"starts too late": {StartsAt: ptr(p.EndsAt.Add(time.Second))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
+			refused(t, err, seckill.CodeBadRequest)
+			equal(t, "product", s.product(t, p.ID), p)
+		})
+	}
+}
+
+func (s *suite) setState(t *testing.T, id uint32, state seckill.SaleState) {
+	t.Helper()
+	p, err := s.Store.SetState(t.Context(), id, state, operator)
+	must(t, err)
+	equal(t, "state returned", p.State, state)
+	equal(t, "state read", s.product(t, id).State, state)
+}
+
+func saleStates(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	for _, state := range []seckill.SaleState{seckill.SalePaused, seckill.SaleOpen, seckill.SalePaused, seckill.SaleEnded} {
+		s.audited(t, p.ID, func() { s.setState(t, p.ID, state) })
+		lines := len(s.audit(t, p.ID))
+		s.unchanged(t, p.ID, func() { s.setState(t, p.ID, state) })
+		equal(t, "audit lines after the same state again", len(s.audit(t, p.ID)), lines)
+	}
+	equal(t, "sale.ended", s.count(t, p.ID, seckill.EventSaleEnded), 1)
+}
+
+func endedSale(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	s.setState(t, p.ID, seckill.SaleEnded)
+	for _, state := range []seckill.SaleState{seckill.SaleOpen, seckill.SalePaused} {
+		s.unchanged(t, p.ID, func() {
+			_, err := s.Store.SetState(t.Context(), p.ID, state, operator)
+			refused(t, err, seckill.CodeWrongState)
+		})
+	}
+}
+
+func announced(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	for _, kind := range []seckill.EventKind{seckill.EventSaleStarted, seckill.EventSaleEnded} {
+		for i := range 3 {
+			did, err := s.Store.Announce(t.Context(), p.ID, kind)
+			must(t, err)
+			equal(t, "announced by this call", did, i == 0)
+		}
+		equal(t, string(kind), s.count(t, p.ID, kind), 1)
+	}
+}

@@ -1,0 +1,108 @@
+package storetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+var refundTests = []test{
+	{"a refund that is done is settled for good", func(t *testing.T, s *suite) {
+		refund, before := s.owedRefund(t, s.preheated(t), "buyer"), s.now(t)
+		for range 2 {
+			must(t, s.Store.RefundDone(t.Context(), refund.ID))
+		}
+		equal(t, "due", s.refundDue(t, refund.ID), false)
+		done := s.refund(t, refund)
+		equal(t, "status", done.Status, "done")
+		if !around(done.DoneAt, before, s.now(t)) {
+			t.Errorf("done at %s, want the store's now", done.DoneAt)
+		}
+		// A late failure of another attempt must not send the money again.
+		for _, delay := range []time.Duration{0, -1} {
+			// Whether this is an error is the adapter's choice.
+			_ = s.Store.RefundFailed(t.Context(), refund.ID, "late", delay)
+			equal(t, "status", s.refund(t, refund).Status, "done")
+			equal(t, "due", s.refundDue(t, refund.ID), false)
+		}
+	}},
+	{"a refund that failed is due again after its delay", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		soon, later := s.owedRefund(t, p, "soon"), s.owedRefund(t, p, "later")
+		must(t, s.Store.RefundFailed(t.Context(), soon.ID, "provider is down", tick))
+		must(t, s.Store.RefundFailed(t.Context(), later.ID, "provider is down", far))
+		s.advance(t, 2*tick)
+		equal(t, "due after its delay", s.refundDue(t, soon.ID), true)
+		equal(t, "due before its delay", s.refundDue(t, later.ID), false)
+		for _, refund := range []store.Payment{soon, later} {
+			got := s.refund(t, refund)
+			equal(t, "attempts", got.Attempts, refund.Attempts+1)
+			equal(t, "status", got.Status, "due")
+		}
+	}},
+	{"a refund that failed for good needs care", func(t *testing.T, s *suite) {
+		refund := s.owedRefund(t, s.preheated(t), "buyer")
+		must(t, s.Store.RefundFailed(t.Context(), refund.ID, "refused", -1))
+		s.advance(t, tick)
+		equal(t, "due", s.refundDue(t, refund.ID), false)
+		equal(t, "status", s.refund(t, refund).Status, "failed")
+	}},
+	{"at most limit refunds are listed", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		for i := range 3 {
+			s.owedRefund(t, p, numbered("buyer", i))
+		}
+		due, err := s.Store.RefundsDue(t.Context(), 2)
+		must(t, err)
+		equal(t, "listed", len(due), 2)
+	}},
+	{"payments are listed by order and type, within a limit", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		order := s.cancel(t, s.buy(t, p, "buyer"))
+		for i := range 3 {
+			s.record(t, notice(order, numbered("", i)), store.PaymentExcess)
+		}
+		s.owedRefund(t, p, "other")
+		no := order.OrderNo.String()
+		equal(t, "payments", len(s.payments(t, no, "payment")), 3)
+		equal(t, "refunds", len(s.payments(t, no, "refund")), 3)
+		equal(t, "both", len(s.payments(t, no, "")), 6)
+		page, err := s.Store.Payments(t.Context(), store.PaymentFilter{OrderNo: no, Limit: 2})
+		must(t, err)
+		equal(t, "with a limit", len(page), 2)
+		if everything := s.payments(t, "", ""); len(everything) < 8 {
+			t.Errorf("without a filter %d are listed, want at least 8", len(everything))
+		}
+	}},
+}
+
+// owedRefund is money that came too late, and is to go back.
+func (s *suite) owedRefund(t *testing.T, p seckill.Product, buyer string) store.Payment {
+	t.Helper()
+	order := s.cancel(t, s.buy(t, p, buyer))
+	n := notice(order, "-late")
+	s.record(t, n, store.PaymentExcess)
+	return s.refundOf(t, n)
+}
+
+func (s *suite) refundDue(t *testing.T, id string) bool {
+	t.Helper()
+	due, err := s.Store.RefundsDue(t.Context(), all)
+	must(t, err)
+	return slices.ContainsFunc(due, func(p store.Payment) bool { return p.ID == id })
+}
+
+// refund reads a refund again.
+func (s *suite) refund(t *testing.T, refund store.Payment) store.Payment {
+	t.Helper()
+	for _, got := range s.payments(t, refund.OrderNo, "refund") {
+		if got.ID == refund.ID {
+			return got
+		}
+	}
+	t.Fatalf("refund %s is gone", refund.ID)
+	return store.Payment{}
+}

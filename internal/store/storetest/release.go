@@ -1,0 +1,96 @@
+package storetest
+
+import (
+	"testing"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+var releaseTests = []test{
+	{"releases are owed oldest first", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		a, b, c := s.buy(t, p, "a"), s.buy(t, p, "b"), s.buy(t, p, "c")
+		var want []string
+		for _, order := range []seckill.Order{b, c, a} {
+			s.cancel(t, order)
+			s.advance(t, tick)
+			want = append(want, order.OrderNo.String())
+		}
+		var got []string
+		for _, release := range s.owed(t, p.ID) {
+			got = append(got, release.OrderNo.String())
+		}
+		equal(t, "owed", got, want)
+	}},
+	{"at most limit releases are listed", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		for i := range 3 {
+			s.cancel(t, s.buy(t, p, numbered("buyer", i)))
+		}
+		for _, limit := range []int{1, 2} {
+			due, err := s.Store.ReleasesDue(t.Context(), limit)
+			must(t, err)
+			equal(t, "listed", len(due), limit)
+		}
+	}},
+	{"a heard release is settled, and can be heard again", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		s.cancel(t, s.buy(t, p, "a"))
+		heard := s.owed(t, p.ID)
+		s.cancel(t, s.buy(t, p, "b"))
+		must(t, s.Store.ReleasesHeard(t.Context(), heard))
+		equal(t, "owed", len(s.owed(t, p.ID)), 1)
+		must(t, s.Store.ReleasesHeard(t.Context(), heard))
+		equal(t, "owed", len(s.owed(t, p.ID)), 1)
+		equal(t, "due by the figures", s.figures(t, p.ID).ReleasesDue, 1)
+	}},
+	{"hearing nothing is nothing", func(t *testing.T, s *suite) {
+		must(t, s.Store.ReleasesHeard(t.Context(), nil))
+	}},
+	{"a release is settled only under the epoch it is owed under", heardLate},
+	{"a live order owes nothing, whatever is heard", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		order := s.buy(t, p, "buyer")
+		must(t, s.Store.ReleasesHeard(t.Context(), []store.Release{{
+			OrderNo: order.OrderNo, Buyer: order.Buyer, ProductID: p.ID, Group: p.Group, Shard: order.Shard, Epoch: p.Epoch,
+		}}))
+		s.cancel(t, order)
+		equal(t, "owed", len(s.owed(t, p.ID)), 1)
+	}},
+	{"many releases are heard at once", func(t *testing.T, s *suite) {
+		const many = 300
+		p := s.preheated(t, stock(many))
+		var items []store.Item
+		for i := range many {
+			items = append(items, s.item(t, p, numbered("buyer", i)))
+		}
+		req := request(items...)
+		req.ExpireAfter = tick
+		_, err := s.Store.Confirm(t.Context(), req)
+		must(t, err)
+		s.advance(t, 2*tick)
+		equal(t, "expired", len(s.expireAll(t, p.ID)), many)
+		equal(t, "owed", len(s.owed(t, p.ID)), many)
+		s.hear(t, p.ID)
+	}},
+}
+
+// heardLate: a reply that was asked for under an older epoch comes after a
+// redelivered entry made the store owe the release again under a newer one.
+func heardLate(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	item := s.item(t, p, "buyer")
+	s.confirm(t, []store.Item{item}, store.ConfirmNew)
+	s.cancel(t, s.order(t, item.Claim.OrderNo))
+	old := s.owed(t, p.ID)
+	next := s.openEpoch(t, p.ID)
+	s.confirm(t, []store.Item{item}, store.ConfirmReplay)
+
+	must(t, s.Store.ReleasesHeard(t.Context(), old))
+	owed := s.owed(t, p.ID)
+	equal(t, "owed", len(owed), 1)
+	equal(t, "epoch", owed[0].Epoch, next.Epoch)
+	must(t, s.Store.ReleasesHeard(t.Context(), owed))
+	equal(t, "owed", len(s.owed(t, p.ID)), 0)
+}
