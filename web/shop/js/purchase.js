@@ -1,0 +1,151 @@
+// One press of the button, carried through to an answer.
+//
+// A press is an intent with a random key. The key is kept until the answer is
+// certain, so that a second press, a reload or a retry asks for the same order
+// and never for a second one.
+
+import { forget, recallJSON, rememberJSON } from './memory.js';
+import { backoff, stopped, wait } from './wait.js';
+
+export const RESUME_MS = 120_000; // a reload within this time goes on by itself
+const KEEP_MS = 24 * 3_600_000; // an uncertain intent is remembered this long
+const MAX_TRIES = 12; // with the waits below: about a minute, then the shopper decides
+const RETRY_BASE_MS = 600;
+const RETRY_CAP_MS = 8_000;
+const EARLY_MS = 3_000; // a start missed by less than this is a clock's error, not a no
+
+// After these the same request is tried again by itself.
+const RETRY = new Set(['too_hot', 'busy', 'rate_limited', 'offline']);
+// After these the server may have taken the order all the same.
+const UNSURE = new Set(['busy', 'offline']);
+
+const intentKey = (buyer, id) => `seckill_intent:${buyer}:${id}`;
+const orderKey = (buyer, id) => `seckill_order:${buyer}:${id}`;
+
+// lastOrder is the order that this device got for the product, if it still
+// stands. It spares the server a question from every page load.
+export const lastOrder = (buyer, id) => recallJSON(orderKey(buyer, id));
+export const keepOrder = (buyer, id, no) => rememberJSON(orderKey(buyer, id), no);
+export function dropOrder(buyer, id, no) {
+  if (lastOrder(buyer, id) === no) forget(orderKey(buyer, id));
+}
+
+export class Purchase {
+  constructor(api, clock, buyer, random = Math.random) {
+    Object.assign(this, { api, clock, buyer, random });
+  }
+
+  // open returns the unsettled intent for a product, or null. One that was
+  // surely refused is of no use to anyone; one that is unsure must be asked
+  // again under its own key and quantity.
+  open(productId) {
+    const intent = recallJSON(intentKey(this.buyer, productId));
+    if (!intent || typeof intent.key !== 'string') return null;
+    if (this.clock.now() - intent.at < KEEP_MS) return intent;
+    this.settle(intent);
+    return null;
+  }
+
+  intend(productId, quantity) {
+    const intent = this.open(productId);
+    if (intent) return intent;
+    return this.save({ productId, quantity, key: randomKey(), at: Math.round(this.clock.now()), unsure: false, token: '' });
+  }
+
+  save(intent) {
+    rememberJSON(intentKey(this.buyer, intent.productId), intent);
+    return intent;
+  }
+
+  settle(intent) {
+    forget(intentKey(this.buyer, intent.productId));
+  }
+
+  // run asks until the answer is certain and returns {orderNo} or {code}.
+  // onWait(code, ms) tells of each pause before the next try. A run that is
+  // stopped keeps its intent.
+  async run(product, intent, { onAsk, onWait, signal }) {
+    let renewed = false;
+    for (let tries = 0; ; tries++) {
+      onAsk(tries);
+      try {
+        const orderNo = await this.ask(product, intent, signal);
+        keepOrder(this.buyer, product.id, orderNo);
+        this.settle(intent);
+        return { orderNo };
+      } catch (err) {
+        if (signal.aborted) throw stopped();
+        if (err.code === 'token_invalid' && intent.token && !intent.unsure && !renewed) {
+          renewed = true;
+          intent.token = '';
+          continue;
+        }
+        if (!this.again(err, product) || tries + 1 >= MAX_TRIES) return await this.refused(err, intent, signal);
+        const ms = Math.max(err.retryAfterMs ?? 0, backoff(tries, RETRY_BASE_MS, RETRY_CAP_MS, this.random));
+        onWait(err.code, ms);
+        await wait(ms, signal);
+      }
+    }
+  }
+
+  again(err, product) {
+    if (err.code === 'not_started') return Date.parse(product.starts_at) - this.clock.now() < EARLY_MS;
+    return RETRY.has(err.code);
+  }
+
+  // ask is one try: the purchase token where the product wants one, then the
+  // order. What the token's road answers says nothing about an order.
+  async ask(product, intent, signal) {
+    if (product.token_required && !intent.token) {
+      intent.token = await this.fetchToken(product.id, signal);
+      this.save(intent);
+    }
+    const body = { quantity: intent.quantity, ...(intent.token && { token: intent.token }) };
+    // Unsure from the moment of sending: a reload may cut the answer off.
+    const before = intent.unsure;
+    intent.unsure = true;
+    this.save(intent);
+    try {
+      return (await this.api.buy(product.id, body, intent.key, signal)).order_no;
+    } catch (err) {
+      intent.unsure = before || signal.aborted || UNSURE.has(err.code);
+      this.save(intent);
+      throw err;
+    }
+  }
+
+  async fetchToken(productId, signal) {
+    const challenge = await this.api.challenge(productId, signal);
+    if (challenge.type !== 'none') throw Object.assign(new Error(challenge.type), { code: 'unknown_challenge' });
+    const body = { challenge_id: challenge.challenge_id, answer: '' };
+    return (await this.api.token(productId, body, signal)).token;
+  }
+
+  // refused ends a run without an order number. When an earlier try may have
+  // reached the ledger, the buyer's orders are looked through first: "sold
+  // out" can be true for everyone else and wrong for this buyer.
+  async refused(err, intent, signal) {
+    const { code } = err;
+    const orderNo = err.orderNo || (intent.unsure && !RETRY.has(code) && (await this.find(intent, signal)));
+    if (orderNo) keepOrder(this.buyer, intent.productId, orderNo);
+    if (orderNo || !intent.unsure || !RETRY.has(code)) this.settle(intent);
+    if (orderNo && code !== 'already_purchased') return { orderNo };
+    return { code, orderNo };
+  }
+
+  async find(intent, signal) {
+    try {
+      const { orders } = await this.api.orders(signal);
+      const mine = orders.find((o) => o.product_id === intent.productId && Date.parse(o.created_at) >= intent.at - EARLY_MS);
+      return mine?.order_no;
+    } catch {
+      return '';
+    }
+  }
+}
+
+// randomKey has 128 random bits. (crypto.randomUUID exists on https only.)
+function randomKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (b) => b.toString(16).padStart(2, '0')).join('');
+}

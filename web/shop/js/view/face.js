@@ -1,0 +1,27 @@
+// What the button and the line under it say. Pure, so that every honest state
+// can be seen in one place.
+
+export const CLOSED = new Set(['sold_out', 'paused', 'ended']);
+
+// faceOf takes the product's status now, the phase of the press, and what is
+// known of the buyer; it returns
+//   {label, values, enabled, lit, busy, to, message, tone}
+// where to is an order number that the button leads to instead of buying.
+export function faceOf({ status, phase, signedIn, mine, limit }) {
+  if (phase.kind === 'asking') {
+    return { label: 'buy_asking', enabled: false, busy: true, message: 'say_asking', tone: 'calm' };
+  }
+  if (phase.kind === 'waiting') {
+    const values = { n: Math.max(1, Math.ceil(phase.left / 1000)) };
+    return { label: 'buy_waiting', values, enabled: false, busy: true, message: `e_${phase.code}`, tone: 'warm' };
+  }
+  if (mine && limit === 1) {
+    const message = phase.code === 'already_purchased' ? 'e_already_purchased' : 'say_mine';
+    return { label: 'buy_view', enabled: true, to: mine, message, tone: 'good' };
+  }
+  if (status === 'upcoming') return { label: 'buy_soon', enabled: false, message: 'say_ready', tone: 'calm' };
+  if (CLOSED.has(status)) return { label: status, enabled: false, message: `say_${status}`, tone: 'calm' };
+  if (!signedIn) return { label: 'buy_sign_in', enabled: true, message: '', tone: 'calm' };
+  const refusal = phase.kind === 'refused' ? phase.message : '';
+  return { label: 'buy', enabled: phase.kind !== 'cooling', lit: true, message: refusal || 'fair', tone: refusal ? 'warm' : 'calm' };
+}

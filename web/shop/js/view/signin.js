@@ -1,0 +1,31 @@
+// Signing in: the shop's business, except in the demo.
+
+import { h, setText } from '../dom.js';
+
+export function signInBox(app) {
+  return app.demo ? demoForm(app) : h('p', {}, app.say('sign_in_shop'));
+}
+
+function demoForm(app) {
+  const trouble = h('p', { class: 'trouble', role: 'alert' });
+  const name = h('input', {
+    id: 'demo-name', name: 'user', required: true, maxlength: 32, autocomplete: 'off', autocapitalize: 'off',
+    spellcheck: 'false', value: `shopper-${1000 + Math.floor(Math.random() * 9000)}`,
+  });
+  const submit = h('button', { class: 'button', type: 'submit' }, app.say('demo_sign_in'));
+  const onsubmit = async (event) => {
+    event.preventDefault();
+    submit.disabled = true;
+    try {
+      const { token } = await app.api.demoLogin(name.value.trim());
+      app.session.signIn(token, { demo: true });
+    } catch {
+      setText(trouble, app.say('demo_failed'));
+      submit.disabled = false;
+    }
+  };
+  return h('form', { class: 'demo', onsubmit },
+    h('strong', {}, app.say('demo_title')),
+    h('div', { class: 'row' }, h('label', { class: 'unseen', for: 'demo-name' }, app.say('demo_name')), name, submit),
+    trouble);
+}

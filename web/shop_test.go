@@ -1,0 +1,362 @@
+package web_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+const (
+	isLit    = `document.querySelector('#buy')?.getAttribute('aria-disabled') === 'false'`
+	isDark   = `document.querySelector('#buy')?.getAttribute('aria-disabled') === 'true'`
+	noScroll = `document.documentElement.scrollWidth <= innerWidth`
+)
+
+func openProduct(t *testing.T, s *stub, o tabOptions) *tab {
+	t.Helper()
+	b := openTab(t, o)
+	b.open(s.URL + "/#/products/1")
+	b.signIn()
+	return b
+}
+
+func TestButtonLightsAtTheStartAndNotBefore(t *testing.T) {
+	for _, clock := range []struct{ name, script string }{
+		{"right local clock", ""},
+		{"local clock three days ahead", skewed(72 * time.Hour)},
+		{"local clock three days behind", skewed(-72 * time.Hour)},
+	} {
+		t.Run(clock.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStub(t)
+			s.products = []map[string]any{product(1, "Phone 17 Pro", 3*time.Second)}
+			s.products[0]["status"] = "upcoming"
+			startsAt := s.products[0]["starts_at"].(time.Time)
+			b := openProduct(t, s, tabOptions{script: clock.script})
+			b.until(isDark)
+			b.untilText(".digits", "00:00:0")
+			b.click("#buy")
+			if !time.Now().Before(startsAt) {
+				t.Skip("this machine is too busy to look before the start")
+			}
+			b.shot("countdown " + clock.name)
+			b.until(isLit)
+			if late := time.Since(startsAt); late < -100*time.Millisecond || late > 2*time.Second {
+				t.Errorf("the button lit %v after the start", late)
+			}
+			if n := len(s.purchases()); n != 0 {
+				t.Errorf("a press before the start sent %d purchases", n)
+			}
+			b.untilText("#announce", "The sale is open.")
+		})
+	}
+}
+
+func skewed(by time.Duration) string {
+	return fmt.Sprintf(`{
+		const Real = Date, skew = %d;
+		globalThis.Date = class extends Real {
+			constructor(...args) { args.length ? super(...args) : super(Real.now() + skew); }
+			static now() { return Real.now() + skew; }
+		};
+	}`, by.Milliseconds())
+}
+
+func TestBuyIsQueuedThenYoursThenPaid(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	b := openProduct(t, s, tabOptions{})
+	b.until(isLit)
+	b.shot("on sale")
+	b.click("#buy")
+	b.untilText("#order h2", "You are in the queue")
+	b.shot("queued")
+	s.move("queued", "retrying")
+	b.untilText("#order .reason", "stays reserved")
+	s.move("pending", "")
+	b.untilText("#order h2", "It’s yours!")
+	b.until(`/^(30:00|29:5\d)$/.test(document.querySelector('.left').textContent)`)
+	b.shot("pending")
+	b.click("#pay-sandbox")
+	b.until(`location.pathname === '/pay' && location.search === '?order=` + orderNo + `'`)
+	s.move("paid", "")
+	b.open(s.URL + "/#/orders/" + orderNo)
+	b.untilText("#order h2", "Thank you!")
+	b.shot("paid")
+	b.click("nav a[href='#/orders']")
+	b.untilText(".order-card .badge", "Paid")
+	b.shot("orders")
+
+	asked := s.purchases()
+	if len(asked) != 1 || asked[0].quantity != 1 || len(asked[0].key) != 32 || asked[0].bearer == "" {
+		t.Errorf("purchases sent: %+v", asked)
+	}
+	if left := eval[int](b, `Object.keys(localStorage).filter((k) => k.startsWith('seckill_intent')).length`); left != 0 {
+		t.Errorf("%d intents are left after a certain answer", left)
+	}
+}
+
+func TestRefusalsRetryUnderTheSameKey(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		answers []answer
+		says    string
+	}{
+		{"too hot", []answer{{503, "too_hot", false}, {503, "too_hot", false}, {status: 202}}, "Very many people"},
+		{"busy", []answer{{503, "busy", false}, {status: 202}}, "The system is busy"},
+		{"lost answer", []answer{{cut: true}, {status: 202}}, "No connection"},
+		{"a code of a later version", []answer{{502, "melting", false}, {status: 202}}, "The system is busy"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStub(t)
+			s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+			s.answers = c.answers
+			b := openProduct(t, s, tabOptions{})
+			b.click("#buy")
+			b.untilText("#message", c.says)
+			b.shot("waiting " + c.name)
+			b.untilText("#order h2", "You are in the queue")
+			asked := s.purchases()
+			if len(asked) != len(c.answers) {
+				t.Fatalf("%d purchases sent, want %d", len(asked), len(c.answers))
+			}
+			for _, p := range asked {
+				if p != asked[0] {
+					t.Errorf("a retry differs: %+v, first %+v", p, asked[0])
+				}
+			}
+		})
+	}
+}
+
+func TestReloadFindsTheSamePress(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	s.answers = []answer{{503, "busy", false}}
+	b := openProduct(t, s, tabOptions{})
+	b.click("#buy")
+	b.untilText("#message", "The system is busy")
+	s.mu.Lock()
+	s.answers = []answer{{status: 202}}
+	s.mu.Unlock()
+	b.open(s.URL + "/?again#/products/1")
+	b.untilText("#order h2", "You are in the queue")
+	asked := s.purchases()
+	if first, last := asked[0], asked[len(asked)-1]; first != last {
+		t.Errorf("the reload asked with %+v, the press with %+v", last, first)
+	}
+}
+
+func TestSoldOutAfterALostAnswerStillFindsTheOrder(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	s.answers = []answer{{cut: true}, {409, "sold_out", false}}
+	b := openProduct(t, s, tabOptions{})
+	b.click("#buy")
+	b.untilText("#message", "No connection")
+	s.move("pending", "")
+	b.untilText("#order h2", "It’s yours!")
+}
+
+func TestClosedSalesSayWhy(t *testing.T) {
+	for _, c := range []struct {
+		code         string
+		status       int
+		button, says string
+	}{
+		{"sold_out", 409, "Sold out", "lights up again by itself"},
+		{"paused", 503, "Paused", "The sale is paused"},
+		{"ended", 410, "Ended", "This sale is over"},
+		{"already_purchased", 409, "View my order", "as many as one person may buy"},
+	} {
+		t.Run(c.code, func(t *testing.T) {
+			s := newStub(t)
+			s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+			s.answers = []answer{{c.status, c.code, false}}
+			b := openProduct(t, s, tabOptions{})
+			b.click("#buy")
+			b.untilText("#buy", c.button)
+			b.untilText("#message", c.says)
+			b.shot("closed " + c.code)
+			if n := len(s.purchases()); n != 1 {
+				t.Errorf("%d purchases sent, want 1", n)
+			}
+			if c.code == "already_purchased" {
+				s.move("pending", "")
+				b.click("#buy")
+				b.untilText("#order h2", "It’s yours!")
+			}
+		})
+	}
+}
+
+func TestReturnedUnitsLightTheButtonAgain(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	s.products[0]["status"] = "sold_out"
+	b := openProduct(t, s, tabOptions{script: `Math.random = () => 0;`})
+	b.untilText("#buy", "Sold out")
+	s.mu.Lock()
+	s.products[0]["status"] = "on_sale"
+	s.mu.Unlock()
+	// The next look comes by itself, and at once when the shopper returns.
+	b.do(`document.dispatchEvent(new Event('visibilitychange'))`)
+	b.until(isLit)
+}
+
+func TestQuantityAndPurchaseToken(t *testing.T) {
+	s := newStub(t)
+	p := product(1, "Cotton socks", -time.Minute)
+	p["per_user_limit"], p["token_required"] = 3, true
+	s.products = []map[string]any{p}
+	b := openProduct(t, s, tabOptions{width: 320, height: 568})
+	b.until(isLit)
+	for range 4 { // one more than allowed
+		b.do(`document.querySelector('.steps button:last-child').click()`)
+	}
+	b.untilText(".steps output", "3")
+	b.untilText(".total", "20,997")
+	b.until(noScroll)
+	b.shot("stepper 320")
+	b.click("#buy")
+	b.untilText("#order h2", "You are in the queue")
+	if asked := s.purchases(); len(asked) != 1 || asked[0].quantity != 3 || asked[0].token != "pass" {
+		t.Errorf("purchases sent: %+v", asked)
+	}
+}
+
+func TestCancelAsksFirst(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	s.noSSE = true // polling carries it as well
+	s.move("pending", "")
+	b := openTab(t, tabOptions{})
+	b.open(s.URL + "/#/orders/" + orderNo)
+	b.signIn()
+	b.click("#cancel")
+	b.untilText("dialog h2", "Cancel this order?")
+	b.shot("cancel")
+	b.click("#answer-no")
+	b.until(`!document.querySelector('dialog')`)
+	if n := s.count("POST /api/v1/orders/" + orderNo + "/cancel"); n != 0 {
+		t.Fatal("no was taken for yes")
+	}
+	b.click("#cancel")
+	b.click("#answer-yes")
+	b.untilText("#order h2", "Order cancelled")
+	b.untilText("#order .reason", "You cancelled it.")
+}
+
+func TestPollingFollowsWhereStreamsDoNotWork(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	s.noSSE = true
+	b := openProduct(t, s, tabOptions{})
+	b.click("#buy")
+	b.untilText("#order h2", "You are in the queue")
+	s.move("failed", "sold_out")
+	b.untilText("#order h2", "This did not work out")
+	b.untilText("#order .reason", "The last units were gone")
+	b.shot("failed")
+}
+
+func TestChineseAndEnglish(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{
+		product(1, "轻薄手机 17 Pro 256GB 深空黑", -time.Minute), product(2, "Wireless earbuds", 90*time.Minute),
+		product(3, "纯棉袜子三双装", 50*time.Hour), product(4, "Espresso machine", -time.Hour),
+	}
+	s.products[3]["status"] = "sold_out"
+	b := openTab(t, tabOptions{language: "zh-CN", dark: true})
+	b.open(s.URL)
+	b.untilText("#sign-in", "演示")
+	b.shot("zh list signed out dark")
+	b.signIn()
+	b.until(`document.documentElement.lang === 'zh-CN'`)
+	b.untilText(".cards .badge", "抢购中")
+	b.untilText(".cards li:nth-child(2) .when", "距开始 01:")
+	b.click("a[href='#/products/1']")
+	b.untilText("#buy", "立即抢购")
+	b.shot("zh product dark")
+	b.click("#language")
+	b.untilText("#buy", "Buy now")
+	b.open(s.URL + "/?again#/products/1")
+	b.untilText("#buy", "Buy now") // remembered
+	b.until(`document.documentElement.lang === 'en'`)
+	b.click("#language")
+	b.click("#buy")
+	b.untilText("#order h2", "排队中")
+	s.move("pending", "")
+	b.untilText("#order h2", "抢到了！")
+	b.shot("zh pending dark")
+}
+
+func TestOutsideTheDemoTheShopSignsIn(t *testing.T) {
+	s := newStub(t)
+	s.demo = false
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	b := openTab(t, tabOptions{})
+	b.open(s.URL + "/#/products/1")
+	b.untilText("#sign-in", "Please sign in at the shop")
+	b.untilText("#buy", "Sign in to buy")
+	b.shot("signed out")
+	b.open(s.URL + "/?from=shop#token=" + bearerOf("王小明"))
+	b.until(`document.querySelector('#sign-in').hidden && location.hash === ''`)
+	b.open(s.URL + "/?from=shop#/products/1")
+	b.click("#buy")
+	b.untilText("#order h2", "You are in the queue")
+	if asked := s.purchases(); asked[0].bearer != bearerOf("王小明") {
+		t.Errorf("the bearer is %q", asked[0].bearer)
+	}
+}
+
+func TestExpiredSignInIsSaid(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	s.answers = []answer{{401, "unauthenticated", false}}
+	b := openProduct(t, s, tabOptions{})
+	b.click("#buy")
+	b.until(`!document.querySelector('#sign-in').hidden`)
+	b.untilText("#buy", "Sign in to buy")
+}
+
+func TestPagesFitEveryScreen(t *testing.T) {
+	for _, size := range []struct{ width, height int64 }{{320, 568}, {390, 844}, {1280, 800}} {
+		t.Run(fmt.Sprint(size.width), func(t *testing.T) {
+			s := newStub(t)
+			s.products = []map[string]any{
+				product(1, "Phone 17 Pro Max Extraordinarily-Long-Model-Name 1 TB", -time.Minute),
+				product(2, "Wireless earbuds", time.Hour), product(3, "Cotton socks", -time.Hour),
+			}
+			s.products[0]["price_cents"] = 1234567890
+			b := openTab(t, tabOptions{width: size.width, height: size.height})
+			b.open(s.URL)
+			b.signIn()
+			b.until(`document.querySelectorAll('.card').length === 3`)
+			b.until(noScroll)
+			b.shot(fmt.Sprint("list ", size.width))
+			b.open(s.URL + "/#/products/1")
+			b.until(isLit)
+			b.until(noScroll)
+			b.until(`document.querySelector('#buy').getBoundingClientRect().bottom <= innerHeight`)
+			b.shot(fmt.Sprint("product ", size.width))
+			s.move("pending", "")
+			b.open(s.URL + "/#/orders/" + orderNo)
+			b.until(`document.querySelector('#pay-sandbox') !== null`)
+			b.until(noScroll)
+			b.shot(fmt.Sprint("order ", size.width))
+		})
+	}
+}
+
+func TestKeyboardAloneCanBuy(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	b := openProduct(t, s, tabOptions{})
+	b.until(isLit)
+	b.do(`document.querySelector('#buy').focus()`)
+	b.press("\r")
+	b.untilText("#order h2", "You are in the queue")
+	b.until(`document.activeElement?.tagName === 'H1'`)
+}

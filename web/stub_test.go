@@ -1,0 +1,283 @@
+package web_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/web"
+)
+
+const orderNo = "SK01JZZZZZZZ0000000000000001"
+
+// stub answers the public API just as far as the page's own logic needs it.
+// The engine itself is tested elsewhere, with the real server.
+type stub struct {
+	*httptest.Server
+	t *testing.T
+
+	mu       sync.Mutex
+	demo     bool
+	products []map[string]any
+	// answers are given to purchases in turn; the last one repeats.
+	answers []answer
+	order   map[string]any
+	noSSE   bool
+	changed chan struct{} // closed and replaced when the order changes
+	asked   []purchase
+	paid    []string
+	calls   map[string]int
+}
+
+// answer is a status and a code; status 202 answers with the order.
+type answer struct {
+	status int
+	code   string
+	cut    bool // the connection is dropped in the middle of the answer
+}
+
+// purchase is what the page sent.
+type purchase struct {
+	key, bearer, token string
+	quantity           int
+}
+
+func newStub(t *testing.T) *stub {
+	t.Helper()
+	s := &stub{t: t, demo: true, changed: make(chan struct{}), calls: map[string]int{}, answers: []answer{{status: 202}}}
+	mux := http.NewServeMux()
+	mux.Handle("GET /", http.FileServerFS(web.Shop()))
+	mux.HandleFunc("GET /demo/info", s.demoInfo)
+	mux.HandleFunc("GET /demo/login", s.demoLogin)
+	mux.HandleFunc("GET /pay", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<title>pay here</title>") })
+	mux.HandleFunc("GET /api/v1/time", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, 200, map[string]any{"now_ms": time.Now().UnixMilli()})
+	})
+	mux.HandleFunc("GET /api/v1/products", s.list)
+	mux.HandleFunc("GET /api/v1/products/{id}", s.product)
+	mux.HandleFunc("POST /api/v1/products/{id}/challenge", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, 200, map[string]any{"challenge_id": "c1", "type": "none"})
+	})
+	mux.HandleFunc("POST /api/v1/products/{id}/token", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, 200, map[string]any{"token": "pass", "expires_at": time.Now().Add(time.Minute)})
+	})
+	mux.HandleFunc("POST /api/v1/products/{id}/orders", s.buy)
+	mux.HandleFunc("GET /api/v1/orders", s.orders)
+	mux.HandleFunc("GET /api/v1/orders/{no}", s.readOrder)
+	mux.HandleFunc("GET /api/v1/orders/{no}/events", s.events)
+	mux.HandleFunc("POST /api/v1/orders/{no}/payment", s.pay)
+	mux.HandleFunc("POST /api/v1/orders/{no}/cancel", s.cancel)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.calls[r.Method+" "+r.URL.Path]++
+		s.mu.Unlock()
+		w.Header().Set("Content-Security-Policy", web.ShopPolicy)
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+func product(id int, name string, startsIn time.Duration) map[string]any {
+	now := time.Now()
+	return map[string]any{
+		"id": id, "name": name, "price_cents": 699900, "currency": "CNY", "per_user_limit": 1,
+		"starts_at": now.Add(startsIn), "ends_at": now.Add(startsIn + 2*time.Hour), "status": "on_sale",
+		"token_required": false, "payment_providers": []string{"sandbox"},
+	}
+}
+
+func (s *stub) demoInfo(w http.ResponseWriter, r *http.Request) {
+	if !s.demo {
+		http.NotFound(w, r)
+		return
+	}
+	reply(w, 200, map[string]any{"demo": true})
+}
+
+func (s *stub) demoLogin(w http.ResponseWriter, r *http.Request) {
+	user := r.URL.Query().Get("user")
+	reply(w, 200, map[string]any{"token": bearerOf(user), "buyer": user})
+}
+
+func bearerOf(user string) string {
+	claims, _ := json.Marshal(map[string]string{"sub": user})
+	return "e30." + base64.RawURLEncoding.EncodeToString(claims) + ".sig"
+}
+
+func (s *stub) list(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply(w, 200, map[string]any{"products": s.products, "now_ms": time.Now().UnixMilli()})
+}
+
+func (s *stub) product(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.products {
+		if fmt.Sprint(p["id"]) == r.PathValue("id") {
+			p["now_ms"] = time.Now().UnixMilli()
+			reply(w, 200, p)
+			return
+		}
+	}
+	problem(w, 404, "not_found")
+}
+
+func (s *stub) buy(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Quantity int
+		Token    string
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		s.t.Errorf("decode purchase: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, purchase{
+		key: r.Header.Get("Idempotency-Key"), token: body.Token, quantity: body.Quantity,
+		bearer: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "),
+	})
+	next := s.answers[0]
+	if len(s.answers) > 1 {
+		s.answers = s.answers[1:]
+	}
+	switch {
+	case next.cut:
+		// A browser repeats a request by itself when a kept connection closes
+		// without a byte, so the answer is cut in its middle.
+		w.Header().Set("Content-Length", "100")
+		w.WriteHeader(202)
+		_, _ = w.Write([]byte("{"))
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	case next.status != 202:
+		problem(w, next.status, next.code)
+	default:
+		s.set("queued", "", body.Quantity)
+		reply(w, 202, map[string]any{"order_no": orderNo, "status": "queued"})
+	}
+}
+
+// set moves the order; the caller holds the lock.
+func (s *stub) set(status, reason string, quantity int) {
+	s.order = map[string]any{
+		"order_no": orderNo, "product_id": 1, "product_name": "Phone 17 Pro", "quantity": quantity,
+		"amount_cents": 699900 * quantity, "currency": "CNY", "status": status, "reason": reason,
+		"created_at": time.Now(), "pay_before": nil,
+	}
+	if status == "pending" {
+		s.order["pay_before"] = time.Now().Add(30 * time.Minute)
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *stub) move(status, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(status, reason, 1)
+}
+
+func (s *stub) present() (order map[string]any, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.order, s.changed
+}
+
+func (s *stub) orders(w http.ResponseWriter, _ *http.Request) {
+	order, _ := s.present()
+	orders := []map[string]any{}
+	if order != nil {
+		orders = append(orders, order)
+	}
+	reply(w, 200, map[string]any{"orders": orders})
+}
+
+func (s *stub) readOrder(w http.ResponseWriter, r *http.Request) {
+	order, _ := s.present()
+	switch {
+	case r.Header.Get("Authorization") == "":
+		problem(w, 401, "unauthenticated")
+	case order == nil || r.PathValue("no") != orderNo:
+		problem(w, 404, "not_found")
+	default:
+		reply(w, 200, order)
+	}
+}
+
+func (s *stub) events(w http.ResponseWriter, r *http.Request) {
+	if s.noSSE {
+		problem(w, 404, "not_found")
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for {
+		order, changed := s.present()
+		if order == nil {
+			return
+		}
+		data, _ := json.Marshal(order)
+		fmt.Fprintf(w, ": beat\n\nevent: order\ndata: %s\n\n", data)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *stub) pay(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Provider string }
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paid = append(s.paid, body.Provider)
+	reply(w, 200, map[string]any{"pay_url": "/pay?order=" + r.PathValue("no")})
+}
+
+func (s *stub) cancel(w http.ResponseWriter, _ *http.Request) {
+	s.move("cancelled", "by_buyer")
+	order, _ := s.present()
+	reply(w, 200, order)
+}
+
+func (s *stub) purchases() []purchase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]purchase(nil), s.asked...)
+}
+
+func (s *stub) count(call string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[call]
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func problem(w http.ResponseWriter, status int, code string) {
+	body := map[string]any{"type": "about:blank", "title": code, "status": status, "code": code}
+	if code == "already_purchased" {
+		body["order_no"], body["order_nos"] = orderNo, []string{orderNo}
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}

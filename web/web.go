@@ -1,0 +1,25 @@
+// Package web holds the pages that the engine serves, embedded as they are:
+// plain HTML, CSS and ES modules, with no build step.
+package web
+
+import (
+	"embed"
+	"io/fs"
+)
+
+// ShopPolicy is the Content-Security-Policy under which the shopper's page
+// works and is tested: nothing inline, nothing from elsewhere.
+const ShopPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+//go:embed shop
+var files embed.FS
+
+// Shop is the shopper's page, rooted at the folder that holds index.html.
+func Shop() fs.FS {
+	shop, err := fs.Sub(files, "shop")
+	if err != nil { // only for a malformed path, and this one is constant
+		panic(err)
+	}
+	return shop
+}
