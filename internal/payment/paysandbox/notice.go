@@ -1,0 +1,183 @@
+package paysandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"seckill"
+	"seckill/internal/keyring"
+	"seckill/internal/payment"
+)
+
+const (
+	// maxBodyBytes is far above any callback: five short members.
+	maxBodyBytes = 4 << 10
+	// maxNumberBytes bounds order and trade numbers, as the store's columns do.
+	maxNumberBytes = 64
+	// maxAmountCents is the dearest order there can be.
+	maxAmountCents = seckill.MaxPriceCents * seckill.MaxPerUserLimit
+
+	defaultCurrency = "CNY"
+)
+
+// Notice reads a callback: {"order_no","trade_no","amount_cents"} with an
+// optional "currency" (CNY) and an optional "paid_at" (RFC 3339; now).
+func (s *Sandbox) Notice(_ context.Context, header http.Header, body []byte) (payment.Notice, error) {
+	if !s.authentic(header, body) {
+		return payment.Notice{}, payment.ErrNotAuthentic
+	}
+	notice, err := readNotice(body)
+	if err != nil {
+		return payment.Notice{}, fmt.Errorf("%w: %w", payment.ErrMalformed, err)
+	}
+	if notice.PaidAt.IsZero() {
+		notice.PaidAt = s.now().UTC()
+	}
+	return notice, nil
+}
+
+func (s *Sandbox) authentic(header http.Header, body []byte) bool {
+	values := header.Values(SignatureHeader)
+	if len(values) != 1 || len(values[0]) != hex.EncodedLen(keyring.Size) {
+		return false
+	}
+	signature, err := hex.DecodeString(values[0])
+	return err == nil && s.ring.Verify(body, signature)
+}
+
+// readNotice takes an object of exactly the known members, each once. The
+// standard decoder would let a member come twice, or in another case.
+func readNotice(body []byte) (payment.Notice, error) {
+	notice := payment.Notice{Provider: Name, Currency: defaultCurrency}
+	if len(body) > maxBodyBytes {
+		return notice, fmt.Errorf("body is longer than %d bytes", maxBodyBytes)
+	}
+	if !utf8.Valid(body) {
+		return notice, errors.New("body is not UTF-8")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
+		return notice, errors.New("body is no JSON object")
+	}
+	seen := map[string]bool{}
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return notice, err
+		}
+		value, err := decoder.Token()
+		if err != nil {
+			return notice, err
+		}
+		member, _ := name.(string)
+		if seen[member] {
+			return notice, fmt.Errorf("%q comes twice", member)
+		}
+		seen[member] = true
+		if err := setMember(&notice, member, value); err != nil {
+			return notice, err
+		}
+	}
+	if _, err := decoder.Token(); err != nil { // the closing brace
+		return notice, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return notice, errors.New("something follows the object")
+	}
+	for _, member := range []string{"order_no", "trade_no", "amount_cents"} {
+		if !seen[member] {
+			return notice, fmt.Errorf("%s is missing", member)
+		}
+	}
+	return notice, nil
+}
+
+// setMember checks a value and sets it.
+func setMember(notice *payment.Notice, member string, value json.Token) error {
+	if member == "amount_cents" {
+		number, _ := value.(json.Number)
+		amount, err := strconv.ParseInt(number.String(), 10, 64)
+		if err != nil || amount < 0 || amount > maxAmountCents {
+			return fmt.Errorf("amount_cents must be a whole number from 0 to %d", int64(maxAmountCents))
+		}
+		notice.AmountCents = amount
+		return nil
+	}
+	text, ok := value.(string)
+	if !ok {
+		return fmt.Errorf("%q must be a string", member)
+	}
+	switch member {
+	case "order_no":
+		notice.OrderNo = text
+		return checkNumber(member, text)
+	case "trade_no":
+		notice.TradeNo = text
+		return checkNumber(member, text)
+	case "currency":
+		notice.Currency = text
+		return checkCurrency(text)
+	case "paid_at":
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil || at.Year() < 2000 || at.Year() > 9999 {
+			return errors.New("paid_at must be an RFC 3339 time of the years 2000 to 9999")
+		}
+		notice.PaidAt = at.UTC()
+		return nil
+	}
+	return fmt.Errorf("%q is unknown", member)
+}
+
+// checkNumber takes visible ASCII: the numbers of gateways have nothing else.
+func checkNumber(member, text string) error {
+	if len(text) < 1 || len(text) > maxNumberBytes {
+		return fmt.Errorf("%s must have 1 to %d bytes", member, maxNumberBytes)
+	}
+	for _, c := range []byte(text) {
+		if c <= ' ' || c > '~' {
+			return fmt.Errorf("%s must be visible ASCII", member)
+		}
+	}
+	return nil
+}
+
+func checkCurrency(text string) error {
+	if len(text) != 3 {
+		return errors.New("currency must be an ISO 4217 code")
+	}
+	for _, c := range []byte(text) {
+		if c < 'A' || c > 'Z' {
+			return errors.New("currency must be an ISO 4217 code")
+		}
+	}
+	return nil
+}
+
+// callback makes the callback for a paid bill.
+func (s *Sandbox) callback(b bill, tradeNo string) (http.Header, []byte, error) {
+	body, err := json.Marshal(struct {
+		OrderNo     seckill.OrderNo `json:"order_no"`
+		TradeNo     string          `json:"trade_no"`
+		AmountCents int64           `json:"amount_cents"`
+		Currency    string          `json:"currency"`
+		PaidAt      string          `json:"paid_at"`
+	}{b.orderNo, tradeNo, b.amountCents, b.currency, s.now().UTC().Format(time.RFC3339Nano)})
+	if err != nil {
+		return nil, nil, fmt.Errorf("make callback: %w", err)
+	}
+	signature := s.ring.Sign(body)
+	header := http.Header{}
+	header.Set("Content-Type", "application/json")
+	header.Set(SignatureHeader, hex.EncodeToString(signature[:]))
+	return header, body, nil
+}

@@ -1,0 +1,189 @@
+package paysandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"time"
+
+	"seckill"
+)
+
+const (
+	// maxFormBytes is several times the form that the page makes.
+	maxFormBytes = 4 << 10
+	// deliverTimeout is how long the buyer looks at a pressed button at most.
+	deliverTimeout = 10 * time.Second
+)
+
+//go:embed page.html page.css
+var files embed.FS
+
+// page is the drawn page: template, style, and the policy that allows exactly
+// that style and no script at all.
+type page struct {
+	sandbox  *Sandbox
+	template *template.Template
+	style    template.CSS
+	policy   string
+}
+
+// Page is the pay page, to be served at PagePath. GET draws it; POST pays:
+// it delivers a signed callback and sends the buyer back to the order.
+func (s *Sandbox) Page() http.Handler {
+	style, err := files.ReadFile("page.css")
+	if err != nil {
+		panic(err) // the file is part of the binary
+	}
+	hash := sha256.Sum256(style)
+	return &page{
+		sandbox:  s,
+		template: template.Must(template.ParseFS(files, "page.html")),
+		style:    template.CSS(style),
+		policy: fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+			base64.StdEncoding.EncodeToString(hash[:])),
+	}
+}
+
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		p.show(w, r)
+	case http.MethodPost:
+		p.pay(w, r)
+	default:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		text := textsOf(language(r, r.URL.Query().Get("lang")))
+		p.draw(w, http.StatusMethodNotAllowed, view{Text: text, Problem: text.Altered})
+	}
+}
+
+// show draws the page for a signed address.
+func (p *page) show(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	lang := language(r, query.Get("lang"))
+	b, err := p.sandbox.readBill(purposeAddress, query, "")
+	if err != nil {
+		p.refuse(w, lang, b, err)
+		return
+	}
+	nonce, err := p.sandbox.newNonce()
+	if err != nil {
+		p.sandbox.log.ErrorContext(r.Context(), "sandbox page", "error", err)
+		p.refuse(w, lang, b, err)
+		return
+	}
+	p.draw(w, http.StatusOK, p.view(lang, b, nonce))
+}
+
+// pay delivers the callback of a pressed page. When that fails the page comes
+// again with the same nonce: pressing once more cannot pay twice.
+func (p *page) pay(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
+	if err := r.ParseForm(); err != nil {
+		text := textsOf(language(r, ""))
+		p.draw(w, http.StatusBadRequest, view{Text: text, Problem: text.Altered})
+		return
+	}
+	lang, nonce := language(r, r.PostForm.Get("lang")), r.PostForm.Get("nonce")
+	b, err := p.sandbox.readBill(purposeForm, r.PostForm, nonce)
+	if err != nil {
+		p.refuse(w, lang, b, err)
+		return
+	}
+	if err := p.sandbox.press(r.Context(), b, nonce); err != nil {
+		p.sandbox.log.WarnContext(r.Context(), "sandbox payment not delivered", "order_no", b.orderNo.String(), "error", err)
+		again := p.view(lang, b, nonce)
+		again.Problem = seckill.CodeOf(err).Text(lang)
+		p.draw(w, seckill.CodeOf(err).Status(), again)
+		return
+	}
+	p.head(w)
+	w.Header().Set("Location", orderURL(b))
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// press makes the callback and delivers it, also when the buyer has left the
+// page meanwhile: a pressed button counts.
+func (s *Sandbox) press(ctx context.Context, b bill, nonce string) error {
+	header, body, err := s.callback(b, s.tradeNo(b, nonce))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliverTimeout)
+	defer cancel()
+	if err := s.deliver(ctx, header, body); err != nil {
+		return fmt.Errorf("deliver callback: %w", err)
+	}
+	return nil
+}
+
+// orderURL is the order's place on the shop's page.
+func orderURL(b bill) string { return "/#/orders/" + b.orderNo.String() }
+
+// refuse explains why there is nothing to pay here.
+func (p *page) refuse(w http.ResponseWriter, lang seckill.Lang, b bill, err error) {
+	text := textsOf(lang)
+	v := view{Text: text, Problem: seckill.CodeBusy.Text(lang)}
+	status := seckill.CodeBusy.Status()
+	switch {
+	case errors.Is(err, errAltered):
+		status, v.Problem = http.StatusForbidden, text.Altered
+	case errors.Is(err, errExpired):
+		status, v.Problem, v.Back = http.StatusGone, text.Expired, orderURL(b)
+	}
+	p.draw(w, status, v)
+}
+
+// view is what the template draws; without Form there is nothing to press.
+type view struct {
+	Text                     texts
+	Style                    template.CSS
+	Problem                  string
+	OrderNo, Amount, Minutes string
+	Form                     []field
+	Back, Action, OtherURL   string
+}
+
+type field struct{ Name, Value string }
+
+func (p *page) view(lang seckill.Lang, b bill, nonce string) view {
+	text := textsOf(lang)
+	fields := p.sandbox.fields(purposeForm, b, nonce)
+	v := view{
+		Text: text, OrderNo: b.orderNo.String(), Amount: amount(b.amountCents, b.currency),
+		Minutes: text.minutes(b.expires.Sub(p.sandbox.now())),
+		Back:    orderURL(b), Action: PagePath, OtherURL: p.sandbox.pageURL(b, text.OtherTag),
+	}
+	for _, name := range []string{"order_no", "amount_cents", "currency", "expires", "sig"} {
+		v.Form = append(v.Form, field{name, fields.Get(name)})
+	}
+	v.Form = append(v.Form, field{"nonce", nonce}, field{"lang", text.Tag})
+	return v
+}
+
+func (p *page) draw(w http.ResponseWriter, status int, v view) {
+	v.Style = p.style
+	p.head(w)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Language", v.Text.Tag)
+	w.WriteHeader(status)
+	// Drawing fails only when the buyer has gone: there is nobody to tell.
+	_ = p.template.Execute(w, v)
+}
+
+// head sets what every answer has: an address is a bearer of money, so it is
+// neither kept nor told to others.
+func (p *page) head(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", p.policy)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Add("Vary", "Accept-Language")
+}

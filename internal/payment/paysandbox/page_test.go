@@ -1,0 +1,296 @@
+package paysandbox
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+)
+
+// answer is a response with its body read.
+type answer struct {
+	*http.Response
+	body string
+}
+
+// do sends a request without following redirects.
+func do(t testing.TB, request *http.Request) answer {
+	t.Helper()
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{response, string(body)}
+}
+
+func get(t testing.TB, address, acceptLanguage string) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept-Language", acceptLanguage)
+	return do(t, request)
+}
+
+var inputPattern = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+
+// form opens the page and reads the fields of its form.
+func (s *shop) form(t testing.TB, address string) url.Values {
+	t.Helper()
+	page := get(t, address, "en")
+	if page.StatusCode != http.StatusOK {
+		t.Fatalf("the page answered %d", page.StatusCode)
+	}
+	fields := url.Values{}
+	for _, match := range inputPattern.FindAllStringSubmatch(page.body, -1) {
+		fields.Set(match[1], html.UnescapeString(match[2]))
+	}
+	return fields
+}
+
+func (s *shop) press(t testing.TB, fields url.Values) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+PagePath, strings.NewReader(fields.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return do(t, request)
+}
+
+func (s *shop) begin(t testing.TB) (*seckill.Order, string) {
+	t.Helper()
+	order := &seckill.Order{
+		OrderNo: seckill.NewOrderNo(s.now, 7, 42), PriceCents: 699900, Quantity: 2, Currency: "CNY",
+		PayBefore: s.now.Add(30 * time.Minute),
+	}
+	session, err := s.Begin(t.Context(), order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return order, session.PayURL
+}
+
+func TestPressingPaysAndLeadsBackToTheOrder(t *testing.T) {
+	s := open(t)
+	order, address := s.begin(t)
+	back := s.press(t, s.form(t, address))
+	if back.StatusCode != http.StatusSeeOther || back.Header.Get("Location") != "/#/orders/"+order.OrderNo.String() {
+		t.Errorf("answered %d to %q", back.StatusCode, back.Header.Get("Location"))
+	}
+	if len(s.inbox) != 1 {
+		t.Fatalf("%d callbacks", len(s.inbox))
+	}
+	notice, err := s.Notice(t.Context(), s.inbox[0].Header, s.inbox[0].Body)
+	if err != nil || notice.OrderNo != order.OrderNo.String() || notice.AmountCents != order.AmountCents() {
+		t.Errorf("the callback reads %+v, %v", notice, err)
+	}
+}
+
+func TestADoubleClickPaysOnceAndASecondPagePaysAgain(t *testing.T) {
+	s := open(t)
+	_, address := s.begin(t)
+	fields := s.form(t, address)
+	s.press(t, fields)
+	s.now = s.now.Add(time.Second)
+	s.press(t, fields)
+	s.press(t, s.form(t, address))
+	var trades []string
+	for _, callback := range s.inbox {
+		notice, err := s.Notice(t.Context(), callback.Header, callback.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trades = append(trades, notice.TradeNo)
+	}
+	if len(trades) != 3 || trades[0] != trades[1] || trades[0] == trades[2] {
+		t.Errorf("trades %v, want two alike and a third", trades)
+	}
+}
+
+func TestNoFieldCanBeAltered(t *testing.T) {
+	s := open(t)
+	_, address := s.begin(t)
+	parsed, _ := url.Parse(address)
+	form := s.form(t, address)
+	other := s.form(t, address)
+	for name, value := range map[string]string{
+		"order_no": seckill.NewOrderNo(s.now, 7, 43).String(), "amount_cents": "1", "currency": "USD",
+		"expires": "99999999999999", "sig": strings.Repeat("A", 43), "nonce": other.Get("nonce"),
+	} {
+		for what, value := range map[string]string{"altered": value, "empty": "", "nonsense": "\n<script>"} {
+			if name != "nonce" {
+				query := parsed.Query()
+				query.Set(name, value)
+				if page := get(t, s.url+PagePath+"?"+query.Encode(), ""); page.StatusCode != http.StatusForbidden || strings.Contains(page.body, "<form") {
+					t.Errorf("address with %s %s: %d", name, what, page.StatusCode)
+				}
+			}
+			fields := url.Values{}
+			for field := range form {
+				fields.Set(field, form.Get(field))
+			}
+			fields.Set(name, value)
+			if page := s.press(t, fields); page.StatusCode != http.StatusForbidden {
+				t.Errorf("form with %s %s: %d", name, what, page.StatusCode)
+			}
+		}
+	}
+	// The signature of an address does not serve for a form.
+	if page := s.press(t, parsed.Query()); page.StatusCode != http.StatusForbidden {
+		t.Errorf("address sent as form: %d", page.StatusCode)
+	}
+	if len(s.inbox) != 0 {
+		t.Errorf("%d callbacks were delivered", len(s.inbox))
+	}
+}
+
+func TestAnExpiredAddressIsGone(t *testing.T) {
+	s := open(t)
+	order, address := s.begin(t)
+	fields := s.form(t, address)
+	s.now = order.PayBefore
+	for what, page := range map[string]answer{"address": get(t, address, "zh"), "form": s.press(t, fields)} {
+		if page.StatusCode != http.StatusGone || strings.Contains(page.body, "<form") ||
+			!strings.Contains(page.body, "/#/orders/"+order.OrderNo.String()) {
+			t.Errorf("%s: %d, %s", what, page.StatusCode, page.body)
+		}
+	}
+	if len(s.inbox) != 0 {
+		t.Error("paid after the end")
+	}
+}
+
+func TestAFailureIsShownAndCanBePressedAgainForTheSameTrade(t *testing.T) {
+	s := open(t)
+	_, address := s.begin(t)
+	fields := s.form(t, address)
+	for _, tc := range []struct {
+		fail   error
+		lang   string
+		status int
+		text   string
+	}{
+		{errors.New("dial tcp: refused"), "en", 503, "The system is busy"},
+		{errors.New("dial tcp: refused"), "zh", 503, "系统繁忙"},
+		{seckill.Errorf(seckill.CodeTokenInvalid, "secret differs"), "zh", 403, "签名无效"},
+	} {
+		s.fail = tc.fail
+		fields.Set("lang", tc.lang)
+		page := s.press(t, fields)
+		if page.StatusCode != tc.status || !strings.Contains(page.body, tc.text) || strings.Contains(page.body, "dial tcp") {
+			t.Errorf("%v in %s: %d, %s", tc.fail, tc.lang, page.StatusCode, page.body)
+		}
+		if !strings.Contains(page.body, `name="nonce" value="`+fields.Get("nonce")+`"`) {
+			t.Error("the page that came again has another nonce")
+		}
+	}
+}
+
+func TestThePageSpeaksTheLanguageOfItsReader(t *testing.T) {
+	s := open(t)
+	s.now = s.now.Truncate(time.Millisecond) // as addresses are
+	_, address := s.begin(t)
+	for _, tc := range []struct{ accept, lang, want string }{
+		{"", "", "en"},
+		{"en-US,en;q=0.9", "", "en"},
+		{"zh-CN,zh;q=0.9,en;q=0.8", "", "zh"},
+		{"en;q=0.5, zh-TW;q=0.7", "", "zh"},
+		{"fr, de;q=0.9, zh;q=0.1", "", "zh"},
+		{"zh;q=0, en;q=0.1", "", "en"},
+		{"zh;q=nonsense", "", "en"},
+		{"fr", "", "en"},
+		{"zh", "en", "en"},
+		{"en", "zh", "zh"},
+		{"zh", "fr", "zh"},
+	} {
+		page := get(t, address+"&lang="+tc.lang, tc.accept)
+		if page.Header.Get("Content-Language") != tc.want || !strings.Contains(page.body, `<html lang="`+tc.want+`">`) {
+			t.Errorf("accept %q, lang %q: %s, want %s", tc.accept, tc.lang, page.Header.Get("Content-Language"), tc.want)
+		}
+	}
+	for lang, texts := range map[string][]string{
+		"zh": {"立即支付", "¥13,998.00", "30 分钟", "English"},
+		"en": {"Pay now", "¥13,998.00", "30 min", "中文"},
+	} {
+		page := get(t, address, lang)
+		for _, text := range texts {
+			if !strings.Contains(page.body, text) {
+				t.Errorf("%s: %q is missing", lang, text)
+			}
+		}
+	}
+}
+
+var stylePattern = regexp.MustCompile(`(?s)<style>(.*?)</style>`)
+
+// The policy allows the style that is sent, by its hash, and nothing else.
+func TestThePolicyAllowsTheStyleAndNoScript(t *testing.T) {
+	s := open(t)
+	_, address := s.begin(t)
+	for what, page := range map[string]answer{
+		"page": get(t, address, ""), "refusal": get(t, s.url+PagePath, ""), "paid": s.press(t, s.form(t, address)),
+	} {
+		policy := page.Header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") || strings.Contains(page.body, "<script") {
+			t.Errorf("%s: policy %q", what, policy)
+		}
+		if style := stylePattern.FindStringSubmatch(page.body); style != nil {
+			hash := sha256.Sum256([]byte(style[1]))
+			if !strings.Contains(policy, "'sha256-"+base64.StdEncoding.EncodeToString(hash[:])+"'") {
+				t.Errorf("%s: the policy does not allow the page's own style", what)
+			}
+		}
+		if page.Header.Get("Cache-Control") != "no-store" || page.Header.Get("Referrer-Policy") != "no-referrer" {
+			t.Errorf("%s: headers %v", what, page.Header)
+		}
+	}
+}
+
+func TestBadRequestsToThePageChangeNothing(t *testing.T) {
+	s := open(t)
+	_, address := s.begin(t)
+	request, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, address, nil)
+	if page := do(t, request); page.StatusCode != http.StatusMethodNotAllowed || page.Header.Get("Allow") == "" {
+		t.Errorf("DELETE: %d", page.StatusCode)
+	}
+	huge := s.form(t, address)
+	huge.Set("more", strings.Repeat("x", maxFormBytes))
+	if page := s.press(t, huge); page.StatusCode != http.StatusBadRequest {
+		t.Errorf("a huge form: %d", page.StatusCode)
+	}
+	if len(s.inbox) != 0 {
+		t.Error("something was paid")
+	}
+}
+
+func TestAmountsAreWrittenAsPeopleDo(t *testing.T) {
+	for _, tc := range []struct {
+		cents    int64
+		currency string
+		want     string
+	}{
+		{0, "CNY", "¥0.00"}, {1, "CNY", "¥0.01"}, {99999, "CNY", "¥999.99"}, {100000, "CNY", "¥1,000.00"},
+		{123456789, "USD", "USD 1,234,567.89"},
+	} {
+		if got := amount(tc.cents, tc.currency); got != tc.want {
+			t.Errorf("%d %s is written %q, want %q", tc.cents, tc.currency, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+// Package paysandbox is a payment provider without money: a pay page on the
+// shop's own address, and callbacks signed with a secret that the shop has
+// set. It is what the demo, the load test and the end-to-end tests pay with,
+// and the pattern for a provider of the shop's own.
+//
+// It keeps nothing that has to survive: pay addresses and forms carry their
+// own signature, and trade numbers are derived. Refunds move imaginary money,
+// so the only thing a real gateway would have to remember durably, which
+// refund ids it has paid, is remembered in memory up to a bound. After a
+// restart a repeated refund is counted again; no order is touched by that.
+package paysandbox
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"seckill"
+	"seckill/internal/keyring"
+	"seckill/internal/payment"
+)
+
+const (
+	// Name is the provider's name on the wire and in the store.
+	Name = "sandbox"
+	// PagePath is where the Page is to be served.
+	PagePath = "/sandbox/pay"
+	// SignatureHeader carries the hex HMAC-SHA256 of a callback's raw body.
+	SignatureHeader = "X-Signature"
+
+	// openEnded is how long an address serves for an order without pay_before.
+	openEnded = 30 * time.Minute
+)
+
+// Options of a Sandbox. All but Log are required.
+type Options struct {
+	// Secret signs callbacks, addresses and forms.
+	Secret []byte
+	// BaseURL is the shop's public address without a slash at the end. It is
+	// asked each time, because a server on port 0 learns its address late. An
+	// empty one makes addresses relative.
+	BaseURL func() string
+	// Deliver carries a callback from the page to the shop's notify route. An
+	// error with a seckill code is shown to the buyer in its words.
+	Deliver func(ctx context.Context, header http.Header, body []byte) error
+	Now     func() time.Time
+	Random  io.Reader
+	Log     *slog.Logger
+}
+
+// Sandbox is the provider. It is safe for concurrent use if its Random is.
+type Sandbox struct {
+	ring    *keyring.Ring
+	baseURL func() string
+	deliver func(ctx context.Context, header http.Header, body []byte) error
+	now     func() time.Time
+	random  io.Reader
+	log     *slog.Logger
+	refunds refundMemory
+}
+
+var _ payment.Provider = (*Sandbox)(nil)
+
+// New makes a sandbox.
+func New(o Options) (*Sandbox, error) {
+	ring, err := keyring.New(o.Secret)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	if o.BaseURL == nil || o.Deliver == nil || o.Now == nil || o.Random == nil {
+		return nil, errors.New("sandbox: BaseURL, Deliver, Now and Random must be given")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Sandbox{
+		ring: ring, baseURL: o.BaseURL, deliver: o.Deliver,
+		now: o.Now, random: o.Random, log: o.Log,
+	}, nil
+}
+
+// Name is "sandbox".
+func (s *Sandbox) Name() string { return Name }
+
+// Begin makes a signed address of the pay page. It serves until the order
+// expires; nothing is remembered.
+func (s *Sandbox) Begin(_ context.Context, order *seckill.Order) (payment.Session, error) {
+	expires := order.PayBefore
+	if expires.IsZero() {
+		expires = s.now().Add(openEnded)
+	}
+	bill := bill{
+		orderNo: order.OrderNo, amountCents: order.AmountCents(), currency: order.Currency,
+		expires: expires.UTC().Truncate(time.Millisecond),
+	}
+	return payment.Session{PayURL: s.baseURL() + s.pageURL(bill, ""), ExpiresAt: bill.expires}, nil
+}
+
+// Signature is the value of SignatureHeader for a callback's raw body.
+func Signature(secret, body []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}

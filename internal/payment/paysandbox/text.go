@@ -1,0 +1,102 @@
+package paysandbox
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"seckill"
+)
+
+// texts are the page's words in one language.
+type texts struct {
+	Tag, OtherTag, OtherName  string
+	Title, Notice             string
+	Order, Amount, Left       string
+	Pay, Back                 string
+	Altered, Expired          string
+	minutesOne, minutesFormat string
+}
+
+func textsOf(lang seckill.Lang) texts {
+	if lang == seckill.Chinese {
+		return texts{
+			Tag: "zh", OtherTag: "en", OtherName: "English",
+			Title: "沙箱收银台", Notice: "测试支付，不会产生真实扣款",
+			Order: "订单号", Amount: "应付金额", Left: "剩余支付时间",
+			Pay: "立即支付", Back: "返回订单",
+			Altered: "支付链接无效，请从订单页面重新发起支付",
+			Expired: "支付链接已过期，请返回订单查看状态",
+
+			minutesOne: "不足 1 分钟", minutesFormat: "%d 分钟",
+		}
+	}
+	return texts{
+		Tag: "en", OtherTag: "zh", OtherName: "中文",
+		Title: "Sandbox checkout", Notice: "A test payment: no real money moves.",
+		Order: "Order", Amount: "Amount due", Left: "Time left",
+		Pay: "Pay now", Back: "Back to the order",
+		Altered: "This payment link is not valid. Please start again from your order.",
+		Expired: "This payment link has expired. Please look at your order.",
+
+		minutesOne: "less than a minute", minutesFormat: "%d min",
+	}
+}
+
+func (t texts) minutes(left time.Duration) string {
+	if left < time.Minute {
+		return t.minutesOne
+	}
+	return fmt.Sprintf(t.minutesFormat, int(left/time.Minute))
+}
+
+// amount writes cents as people do: ¥6,999.00, or USD 12.50.
+func amount(cents int64, currency string) string {
+	digits := strconv.FormatInt(cents/100, 10)
+	var b strings.Builder
+	if currency == "CNY" {
+		b.WriteString("¥")
+	} else {
+		b.WriteString(currency + " ")
+	}
+	for i, digit := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	fmt.Fprintf(&b, ".%02d", cents%100)
+	return b.String()
+}
+
+// language is the one asked for, else the one of ours that the browser
+// prefers, else English.
+func language(r *http.Request, asked string) seckill.Lang {
+	switch asked {
+	case "zh":
+		return seckill.Chinese
+	case "en":
+		return seckill.English
+	}
+	best, lang := 0.0, seckill.English
+	for part := range strings.SplitSeq(r.Header.Get("Accept-Language"), ",") {
+		tag, parameter, _ := strings.Cut(strings.TrimSpace(part), ";")
+		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
+		if primary != "zh" && primary != "en" {
+			continue
+		}
+		quality := 1.0
+		if text, found := strings.CutPrefix(strings.TrimSpace(parameter), "q="); found {
+			quality, _ = strconv.ParseFloat(text, 64) // nonsense is 0: not wanted
+		}
+		if quality > best {
+			best, lang = quality, seckill.English
+			if primary == "zh" {
+				lang = seckill.Chinese
+			}
+		}
+	}
+	return lang
+}
