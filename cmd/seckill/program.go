@@ -107,6 +107,7 @@ func (p *program) commands() []*cobra.Command {
 		p.reconcileCommand(),
 		p.recoverCommand(),
 		p.tokenCommand(),
+		p.exportCommand(),
 		p.configCommand(),
 		p.versionCommand(),
 	}

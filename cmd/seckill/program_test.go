@@ -87,7 +87,7 @@ func TestWrongUsageExitsWithTwo(t *testing.T) {
 	for _, line := range []string{
 		"nonsense", "--nonsense", "config", "config nonsense", "config check extra", "config print --nonsense", "config print --set batch_size",
 		"preheat", "preheat 0", "preheat x", "preheat 4294967296", "preheat 1 2", "preheat 1 --timeout 0", "preheat 1 --timeout soon",
-		"recover", "recover -1", "reconcile", "reconcile one", "token", "token --user=", "token --user a --ttl 0", "token --user a extra", "version extra",
+		"recover", "recover -1", "reconcile", "reconcile one", "token", "token --user=", "token --user a --ttl 0", "token --user a extra", "export", "version extra",
 	} {
 		if got := execute(t, strings.Fields(line)); got.code != exitUsage || got.err == "" || got.out != "" {
 			t.Errorf("seckill %s: exit %d, out %q, err %q", line, got.code, got.out, got.err)
@@ -149,6 +149,16 @@ func TestTokenIsASignedJWTOfTheBuyer(t *testing.T) {
 			t.Errorf("%s: claims %+v, err %v", name, claims, err)
 		}
 	}
+}
+
+func TestExportWritesThePages(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "public")
+	execute(t, []string{"export", dir}).want(t, exitOK, dir, "")
+	if page, err := os.ReadFile(filepath.Join(dir, "index.html")); err != nil || !bytes.Contains(page, []byte("<html")) {
+		t.Errorf("index.html: %v", err)
+	}
+	execute(t, []string{"export", dir}).want(t, exitFailure, "", "not empty")
+	execute(t, []string{"export", filepath.Join(dir, "index.html")}).want(t, exitFailure, "", "export")
 }
 
 func TestVersionAndCompletionArePrinted(t *testing.T) {
