@@ -9,7 +9,7 @@ import (
 const (
 	isLit    = `document.querySelector('#buy')?.getAttribute('aria-disabled') === 'false'`
 	isDark   = `document.querySelector('#buy')?.getAttribute('aria-disabled') === 'true'`
-	noScroll = `document.documentElement.scrollWidth <= innerWidth`
+	noScroll = `document.documentElement.scrollWidth <= document.documentElement.clientWidth`
 )
 
 func openProduct(t *testing.T, s *stub, o tabOptions) *tab {

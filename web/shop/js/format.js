@@ -25,9 +25,10 @@ export function countdown(ms) {
   };
 }
 
-// shortCountdown is mm:ss, with hours only when there are some.
+// shortCountdown is mm:ss, with hours only when there are some. It rounds, so
+// that half an hour begins as 30:00 whatever the clock's error of a moment.
 export function shortCountdown(ms) {
-  const { days, hours, minutes, seconds } = countdown(ms);
+  const { days, hours, minutes, seconds } = countdown(Math.round(ms / 1000) * 1000);
   const allHours = days * 24 + Number(hours);
   return allHours > 0 ? `${String(allHours).padStart(2, '0')}:${minutes}:${seconds}` : `${minutes}:${seconds}`;
 }
@@ -35,9 +36,21 @@ export function shortCountdown(ms) {
 export function dateTime(iso, locale) {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return '';
-  return new Intl.DateTimeFormat(locale, {
-    month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23',
-  }).format(at);
+  return new Intl.DateTimeFormat(locale, { month: 'short', day: 'numeric', ...timeOf(at) }).format(at);
+}
+
+const SOON_MS = 12 * 3_600_000;
+
+// soonTime leaves the date out when the time is near enough to do without.
+export function soonTime(iso, now, locale) {
+  const at = new Date(iso);
+  if (!(at.getTime() - now < SOON_MS)) return dateTime(iso, locale);
+  return new Intl.DateTimeFormat(locale, timeOf(at)).format(at);
+}
+
+// timeOf shows seconds only where a sale starts at odd ones.
+function timeOf(at) {
+  return { hour: '2-digit', minute: '2-digit', hourCycle: 'h23', ...(at.getSeconds() > 0 && { second: '2-digit' }) };
 }
 
 // initials make the product's picture: two letters, or one Chinese character.

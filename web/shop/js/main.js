@@ -10,7 +10,7 @@ import { ordersView } from './view/orders.js';
 import { orderView } from './view/order.js';
 import { productsView } from './view/products.js';
 import { productView } from './view/product.js';
-import { wait } from './wait.js';
+import { wait, waitSeen } from './wait.js';
 
 const ROUTES = [
   [/^$/, productsView, 'nav_sale'],
@@ -87,14 +87,15 @@ async function findDemo() {
   if (app.demo) show();
 }
 
-// keepTime measures again every minute, and when the page is seen again: a
-// device that slept may have stopped its monotonic clock.
+// keepTime takes a full round at first and when the page is seen again (a
+// device that slept may have stopped its monotonic clock), and otherwise one
+// sample now and then: a waiting crowd must not become a load.
 async function keepTime() {
-  const round = () => clock.sync(wait);
-  document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && round());
+  document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && clock.sync(wait));
+  await clock.sync(wait);
   for (;;) {
-    await round();
-    await wait(ROUND_MS * (0.8 + Math.random() * 0.4));
+    await waitSeen(ROUND_MS * (0.8 + Math.random() * 0.4));
+    await clock.sync(wait, 1);
   }
 }
 

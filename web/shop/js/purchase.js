@@ -7,7 +7,7 @@
 import { forget, recallJSON, rememberJSON } from './memory.js';
 import { backoff, stopped, wait } from './wait.js';
 
-export const RESUME_MS = 120_000; // a reload within this time goes on by itself
+const RESUME_MS = 120_000; // a reload within this time goes on by itself
 const KEEP_MS = 24 * 3_600_000; // an uncertain intent is remembered this long
 const MAX_TRIES = 12; // with the waits below: about a minute, then the shopper decides
 const RETRY_BASE_MS = 600;
@@ -35,9 +35,7 @@ export class Purchase {
     Object.assign(this, { api, clock, buyer, random });
   }
 
-  // open returns the unsettled intent for a product, or null. One that was
-  // surely refused is of no use to anyone; one that is unsure must be asked
-  // again under its own key and quantity.
+  // open returns the unsettled intent for a product, or null.
   open(productId) {
     const intent = recallJSON(intentKey(this.buyer, productId));
     if (!intent || typeof intent.key !== 'string') return null;
@@ -46,15 +44,30 @@ export class Purchase {
     return null;
   }
 
+  // resumable is the intent with which a reload goes on by itself: fresh, and
+  // not stopped by the shopper.
+  resumable(productId) {
+    const intent = this.open(productId);
+    return intent && !intent.held && this.clock.now() - intent.at < RESUME_MS ? intent : null;
+  }
+
+  // intend goes on with the unsettled intent where there is one. An order may
+  // already stand behind an unsure one, so it keeps even its quantity.
   intend(productId, quantity) {
     const intent = this.open(productId);
-    if (intent) return intent;
-    return this.save({ productId, quantity, key: randomKey(), at: Math.round(this.clock.now()), unsure: false, token: '' });
+    if (intent && (intent.unsure || intent.quantity === quantity)) return intent;
+    return this.save({ productId, quantity, key: randomKey(), at: Math.round(this.clock.now()), unsure: false, held: false, token: '' });
   }
 
   save(intent) {
     rememberJSON(intentKey(this.buyer, intent.productId), intent);
     return intent;
+  }
+
+  // hold keeps an intent for the next press, but not for a reload.
+  hold(intent) {
+    intent.held = true;
+    this.save(intent);
   }
 
   settle(intent) {
@@ -66,6 +79,7 @@ export class Purchase {
   // stopped keeps its intent.
   async run(product, intent, { onAsk, onWait, signal }) {
     let renewed = false;
+    intent.held = false;
     for (let tries = 0; ; tries++) {
       onAsk(tries);
       try {
@@ -108,7 +122,7 @@ export class Purchase {
     try {
       return (await this.api.buy(product.id, body, intent.key, signal)).order_no;
     } catch (err) {
-      intent.unsure = before || signal.aborted || UNSURE.has(err.code);
+      intent.unsure = before || !err.code || UNSURE.has(err.code);
       this.save(intent);
       throw err;
     }
@@ -126,9 +140,13 @@ export class Purchase {
   // out" can be true for everyone else and wrong for this buyer.
   async refused(err, intent, signal) {
     const { code } = err;
-    const orderNo = err.orderNo || (intent.unsure && !RETRY.has(code) && (await this.find(intent, signal)));
+    if (RETRY.has(code)) {
+      this.hold(intent);
+      return { code };
+    }
+    const orderNo = err.orderNo || (intent.unsure && (await this.find(intent, signal)));
     if (orderNo) keepOrder(this.buyer, intent.productId, orderNo);
-    if (orderNo || !intent.unsure || !RETRY.has(code)) this.settle(intent);
+    this.settle(intent);
     if (orderNo && code !== 'already_purchased') return { orderNo };
     return { code, orderNo };
   }

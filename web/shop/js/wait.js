@@ -18,21 +18,24 @@ export function wait(ms, signal) {
   });
 }
 
-// waitSeen is wait, cut short when the shopper comes back to the page: a phone
-// that was in a pocket should show the present at once.
-export async function waitSeen(ms, signal) {
-  const cut = new AbortController();
-  const onSeen = () => document.visibilityState === 'visible' && cut.abort();
-  const onStop = () => cut.abort();
-  document.addEventListener('visibilitychange', onSeen);
-  signal?.addEventListener('abort', onStop, { once: true });
-  try {
-    if (!signal?.aborted) await wait(ms, cut.signal).catch(() => {});
-  } finally {
-    document.removeEventListener('visibilitychange', onSeen);
-    signal?.removeEventListener('abort', onStop);
-  }
-  if (signal?.aborted) throw stopped();
+// waitSeen is wait for what only matters while somebody looks: it goes on as
+// long as the page is hidden, and ends at once when the shopper comes back, so
+// that a phone out of the pocket shows the present.
+export function waitSeen(ms, signal) {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(stopped());
+    const timer = setTimeout(() => !document.hidden && end(resolve), ms);
+    const onSeen = () => !document.hidden && end(resolve);
+    const onStop = () => end(() => reject(stopped()));
+    document.addEventListener('visibilitychange', onSeen);
+    signal?.addEventListener('abort', onStop);
+    function end(settle) {
+      clearTimeout(timer);
+      document.removeEventListener('visibilitychange', onSeen);
+      signal?.removeEventListener('abort', onStop);
+      settle();
+    }
+  });
 }
 
 // backoff doubles from base to cap and spreads each wait over its upper half,

@@ -47,6 +47,7 @@ class OrderView {
     if (LIVE.has(order.status)) keepOrder(buyer, order.product_id, order.order_no);
     else dropOrder(buyer, order.product_id, order.order_no);
     const changed = JSON.stringify(order) !== JSON.stringify(this.order);
+    if (order.status !== this.order?.status) this.app.announce(this.words(order.status).join(' '));
     this.order = order;
     if (order.status === 'pending') this.learnProviders();
     if (changed) this.draw();
@@ -92,7 +93,7 @@ class OrderView {
       this.drawSteps(),
       h('div', { class: 'sheet hero', 'data-status': order.status, id: 'order' }, this.drawHero(), this.drawActions(), this.note),
       h('dl', { class: 'facts sheet' },
-        fact(app.say('nav_sale'), h('a', { href: `#/products/${order.product_id}` }, order.product_name)),
+        fact(app.say('product'), h('a', { href: `#/products/${order.product_id}` }, order.product_name)),
         fact(app.say('quantity'), String(order.quantity)),
         fact(app.say('amount'), money(order.amount_cents, order.currency, locale)),
         fact(app.say('created_at'), dateTime(order.created_at, locale)),
@@ -109,15 +110,22 @@ class OrderView {
       h('li', { class: i < at || step === 'paid' && at === i ? 'done' : '', 'aria-current': i === at && 'step' }, this.app.say(`step_${step}`))));
   }
 
+  // words are heading and sentence for a status; one that the page does not
+  // know stands as the server wrote it.
+  words(name) {
+    const { speech, say } = this.app;
+    return speech.has(`h_${name}`) ? [say(`h_${name}`), say(`t_${name}`)] : [name, ''];
+  }
+
   drawHero() {
-    const { app, order } = this;
+    const { order } = this;
     const name = this.overdue ? 'due' : order.status;
-    const known = app.speech.has(`h_${name}`);
+    const [heading, sentence] = this.words(name);
     this.left = name === 'pending' ? h('strong', { class: 'left', role: 'timer', 'aria-live': 'off' }) : null;
-    return h('div', { class: 'hero-text', 'aria-live': 'polite' },
+    return h('div', { class: 'hero-text' },
       h('span', { class: 'seal' }, icon(ICONS[order.status] ?? ICONS.queued)),
-      h('h2', {}, known ? app.say(`h_${name}`) : order.status),
-      h('p', {}, known ? app.say(`t_${name}`) : ''),
+      h('h2', {}, heading),
+      h('p', {}, sentence),
       this.left,
       order.reason ? h('p', { class: 'reason' }, this.reason()) : '');
   }

@@ -1,17 +1,20 @@
 // One product: the countdown, the button, and what became of the press.
 
-import { dropOrder, lastOrder, Purchase, RESUME_MS } from '../purchase.js';
+import { dropOrder, lastOrder, Purchase } from '../purchase.js';
 import { h, icon, setText } from '../dom.js';
-import { countdown, dateTime, money } from '../format.js';
+import { countdown, dateTime, money, soonTime } from '../format.js';
 import { art, everySecond, fact, load, price, statusAt } from './parts.js';
 import { CLOSED, faceOf } from './face.js';
 import { isSettled } from '../watch.js';
 import { wait, waitSeen } from '../wait.js';
 
 const COOL_MS = 1_000; // after an answer, before the next press counts
-// How often the product is looked at again, by its status. In the last seconds
-// before the start nobody asks anything: the clock alone lights the button.
-const LOOK_MS = { upcoming: 60_000, on_sale: 15_000, sold_out: 8_000, paused: 6_000, ended: 60_000 };
+// How soon the product is looked at again, by its status; looks without news
+// grow rarer, because the whole crowd looks. In the last seconds before the
+// start nobody asks anything: the clock alone lights the button.
+const LOOK_MS = { upcoming: 60_000, on_sale: 20_000, sold_out: 12_000, paused: 8_000, ended: 60_000 };
+const LOOK_GROWTH = 1.5;
+const LOOK_CAP_MS = 60_000;
 const HUSH_MS = 15_000;
 
 export function productView(app, signal, id) {
@@ -59,20 +62,19 @@ class ProductView {
   // follow looks at the product again now and then: pauses, returned units and
   // moved windows come from there.
   async follow() {
-    for (let failures = 0; ;) {
-      await waitSeen(this.lookIn() * 2 ** Math.min(failures, 3), this.signal);
-      try {
-        this.take(await this.app.api.product(this.id, this.signal));
-        failures = 0;
-        this.paint();
-      } catch {
-        failures++;
-      }
+    for (let looks = 0; ; looks++) {
+      await waitSeen(this.lookIn(looks), this.signal);
+      const before = this.status;
+      const product = await this.app.api.product(this.id, this.signal).catch(() => null);
+      if (!product) continue;
+      this.take(product);
+      if (this.status !== before) looks = 0;
+      this.paint();
     }
   }
 
-  lookIn() {
-    const ms = LOOK_MS[this.status] * (0.8 + Math.random() * 0.4);
+  lookIn(looks) {
+    const ms = Math.min(LOOK_CAP_MS, LOOK_MS[this.status] * LOOK_GROWTH ** looks) * (0.8 + Math.random() * 0.4);
     if (this.status !== 'upcoming') return ms;
     const left = this.edge() - this.app.clock.now();
     return left - ms < HUSH_MS ? left + LOOK_MS.on_sale * Math.random() : ms;
@@ -81,8 +83,8 @@ class ProductView {
   // resume goes on with a press that a reload interrupted.
   resume() {
     if (!this.app.session.signedIn) return;
-    const intent = this.purchase.open(this.id);
-    if (intent && this.app.clock.now() - intent.at < RESUME_MS) this.buy(intent);
+    const intent = this.purchase.resumable(this.id);
+    if (intent) this.buy(intent);
   }
 
   // checkMine forgets an order that no longer stands, so that a buyer who let
@@ -125,7 +127,9 @@ class ProductView {
       });
       if (!this.signal.aborted) await this.conclude(outcome);
     } catch {
-      if (!this.signal.aborted) this.enter({ kind: 'refused', message: 'say_stopped' });
+      if (this.signal.aborted) return; // left, not stopped: coming back goes on
+      this.purchase.hold(intent);
+      this.enter({ kind: 'refused', message: 'say_stopped' });
     }
   }
 
@@ -208,7 +212,7 @@ class ProductView {
     const { app, product, button } = this;
     const { say, speech: { locale } } = app;
     const face = this.face();
-    const time = dateTime(product.starts_at, locale);
+    const time = soonTime(product.starts_at, app.clock.now(), locale);
     setText(button, say(face.label, { time, ...face.values }));
     button.setAttribute('aria-disabled', String(!face.enabled));
     button.setAttribute('aria-busy', String(Boolean(face.busy)));
@@ -219,7 +223,7 @@ class ProductView {
     this.stop.hidden = this.phase.kind !== 'waiting';
     this.mineLink.hidden = !this.mine || Boolean(face.to);
     if (this.mine) this.mineLink.href = `#/orders/${this.mine}`;
-    setText(this.starts, time);
+    setText(this.starts, dateTime(product.starts_at, locale));
     setText(this.ends, dateTime(product.ends_at, locale));
     if (product.per_user_limit > 1) this.paintStepper();
     this.paintTimer();
