@@ -1,0 +1,144 @@
+package ledgertest
+
+import (
+	"slices"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+func durableStories() []story {
+	return []story{
+		{"figures, state and openness survive a restart", func(f *fixture) {
+			shard := f.sale(10, 3)
+			shut, paused := f.sale(4, 1), f.sale(5, 1)
+			p := f.process(shard)
+			claim := f.claim(shard, "ann", 2, "")
+			p.do(reserve(claim, f.claim(shard, "bob", 1, "")))
+			p.do(release(claim))
+			p.do(ledger.StockChange{ID: "c", Delta: 7})
+			f.closed(shut)
+			f.state(paused, seckill.SalePaused)
+			shards := []ledger.Shard{shard, shut, paused, f.product()}
+			var before []ledger.Figures
+			for _, s := range shards {
+				before = append(before, f.read(s))
+			}
+			f.reopen()
+			for i, s := range shards {
+				if got := f.read(s); !sameFigures(got, before[i]) {
+					f.Errorf("%+v became %+v", before[i], got)
+				}
+			}
+		}},
+		{"a restart between write and ask: the record and its verdicts survive", func(f *fixture) {
+			p := f.process(f.sale(10, 3))
+			p.expect(ledger.OutcomeApplied, 1, 0, reserve(f.claim(p.shard, "ann", 1, "")))
+			second := p.expect(ledger.OutcomeApplied, 2, 1, reserve(f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "ann", 3, ""))).Result
+			f.reopen()
+			p.expect(ledger.OutcomeStale, 2, 1, reserve(f.claim(p.shard, "ann", 1, "")))
+			reply := p.expect(ledger.OutcomeApplied, 3, 1, nil)
+			if !slices.Equal(kept(reply), []uint64{2}) || !sameResult(reply.Kept[0].Result, second) {
+				f.Errorf("kept %+v, replied %+v", reply.Kept, second)
+			}
+		}},
+		{"a burn survives a restart: an ask's number stays used", func(f *fixture) {
+			p := f.process(f.sale(10, 3))
+			p.expect(ledger.OutcomeApplied, 5, 0, nil)
+			f.reopen()
+			p.expect(ledger.OutcomeStale, 5, 5, reserve(f.claim(p.shard, "ann", 1, "")))
+			p.expect(ledger.OutcomeApplied, 6, 5, reserve(f.claim(p.shard, "ann", 1, "")))
+		}},
+		{"a shard that closed itself stays closed", func(f *fixture) {
+			p := f.process(f.sale(10, 3))
+			p.expect(ledger.OutcomeLost, 2, 1, nil)
+			f.reopen()
+			f.process(p.shard).expect(ledger.OutcomeClosed, 1, 0, nil)
+		}},
+		{"marks and keys survive a restart, those of released and installed orders too", func(f *fixture) {
+			shard := f.product()
+			carried := f.claim(shard, "cat", 1, "k-cat")
+			f.installed(shard, 10, 1, mark(carried))
+			p := f.process(shard)
+			ann, bob := f.claim(shard, "ann", 1, "k-ann"), f.claim(shard, "bob", 1, "k-bob")
+			p.do(reserve(ann, bob))
+			p.do(release(bob))
+			f.reopen()
+			result := p.codes(reserve(
+				f.claim(shard, "ann", 1, "k-ann"), f.claim(shard, "bob", 1, "k-bob"), f.claim(shard, "cat", 1, "k-cat"),
+				f.claim(shard, "ann", 1, ""), f.claim(shard, "bob", 1, ""), f.claim(shard, "cat", 1, "")),
+				ledger.VerdictRepeated, ledger.VerdictRepeated, ledger.VerdictRepeated,
+				ledger.VerdictOverLimit, ledger.VerdictAccepted, ledger.VerdictOverLimit)
+			for i, want := range []seckill.Claim{ann, bob, carried} {
+				if result.Verdicts[i].OrderNo != want.OrderNo {
+					f.Errorf("key %q: %+v", want.Key, result.Verdicts[i])
+				}
+			}
+		}},
+		{"stock change ids survive a restart", func(f *fixture) {
+			p := f.process(f.sale(10, 3))
+			p.codes(ledger.StockChange{ID: "up", Delta: 1}, ledger.VerdictApplied)
+			p.codes(ledger.StockChange{ID: "down", Delta: -50}, ledger.VerdictRefused)
+			p.codes(ledger.StockChange{ID: "more", Delta: 50}, ledger.VerdictApplied)
+			f.reopen()
+			p.codes(ledger.StockChange{ID: "up", Delta: 1}, ledger.VerdictApplied)
+			p.codes(ledger.StockChange{ID: "down", Delta: -50}, ledger.VerdictRefused)
+			if got := f.read(p.shard); got.Available != 61 {
+				f.Errorf("%+v", got)
+			}
+		}},
+		{"a restart between the steps of a transfer", func(f *fixture) {
+			donor, receiver := f.pair(10, 0)
+			donor.do(ledger.Debit{To: 1, N: 1, ID: 71, Units: 4})
+			f.reopen()
+			donor.transfer(ledger.Debit{To: 1, N: 1, ID: 72, Units: 9}, ledger.Transfer{Peer: 1, N: 1, ID: 71, Units: 4})
+			receiver.do(ledger.Credit{From: 0, N: 1, ID: 71, Units: 4})
+			f.reopen()
+			receiver.transfer(ledger.Credit{From: 0, N: 1, ID: 71, Units: 4}, ledger.Transfer{Peer: 0, N: 1, ID: 71})
+			donor.do(ledger.Clear{To: 1, N: 1, ID: 71})
+			f.reopen()
+			if l, r := f.read(donor.shard), f.read(receiver.shard); l.Available != 6 || r.Available != 4 || len(l.Out) != 0 {
+				f.Errorf("left %+v, right %+v", l, r)
+			}
+		}},
+		{"entries that were not acknowledged are delivered after a restart, others are not", func(f *fixture) {
+			p := f.process(f.sale(10, 3))
+			done, open := f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 2, "k")
+			p.do(reserve(done))
+			f.consume(p.shard.Product, 1)
+			w := reserve(open)
+			p.do(w)
+			before := f.entries(p.shard.Product, 1)[0]
+			f.reopen()
+			held, err := f.Ledger.Held(f.ctx(), p.shard, "bob")
+			f.check(err, "held")
+			if len(held) != 1 || !sameEntry(held[0].Entry, before.Entry) {
+				f.Errorf("bob holds %+v", held)
+			}
+			held, err = f.Ledger.Held(f.ctx(), p.shard, "ann")
+			f.check(err, "held")
+			if len(held) != 1 || held[0].Entry.ProductID != 0 {
+				f.Errorf("ann holds %+v", held)
+			}
+			after := f.consume(p.shard.Product, 1)[0]
+			if after.ID != before.ID || !sameEntry(after.Entry, before.Entry) {
+				f.Errorf("%+v became %+v", before, after)
+			}
+			f.reopen()
+			f.entries(p.shard.Product, 0)
+		}},
+		{"a newer epoch survives a restart with the old outbox beside it", func(f *fixture) {
+			shard := f.sale(10, 3)
+			f.process(shard).do(reserve(f.claim(shard, "ann", 1, "")))
+			shard.Epoch = 2
+			f.install(shard, 9, 3)
+			f.reopen()
+			if got := f.read(shard); got.Epoch != 2 || got.Open || got.Available != 9 || got.Marked != 0 {
+				f.Errorf("%+v", got)
+			}
+			if got := f.entries(shard.Product, 1)[0].Entry; got.Epoch != 1 {
+				f.Errorf("entry %+v", got)
+			}
+		}},
+	}
+}

@@ -1,0 +1,231 @@
+package ledgertest
+
+import (
+	"fmt"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// stepsPerCheck is how long each random sequence is: long enough to open, sell
+// out, transfer, close and install again, short enough to be read.
+const stepsPerCheck = 60
+
+// runModel does random sequences of all operations, on two products of one
+// group over two shards, to the adapter and to the model: every answer and
+// every figure must be the same.
+func runModel(f *fixture) {
+	rapid.Check(f.T, func(t *rapid.T) {
+		w := newModelWorld(f, t)
+		for range rapid.IntRange(1, stepsPerCheck).Draw(t, "steps") {
+			w.step()
+		}
+		w.compareOutbox()
+	})
+}
+
+// modelWorld is one sequence: the adapter, the model, and what was made up so
+// far.
+type modelWorld struct {
+	*fixture
+	t      *rapid.T
+	model  *Model
+	places []ledger.Shard // with the epoch that is there
+	procs  map[place][2]*modelProcess
+	claims []madeClaim
+	ids    uint64 // of transfers
+}
+
+// madeClaim remembers where a claim was made.
+type madeClaim struct {
+	seckill.Claim
+	shard ledger.Shard
+}
+
+type modelProcess struct {
+	id   ledger.ProcessID
+	last uint64 // number used
+}
+
+func newModelWorld(f *fixture, t *rapid.T) *modelWorld {
+	w := &modelWorld{fixture: f, t: t, model: NewModel(), procs: make(map[place][2]*modelProcess)}
+	group := f.product().Product
+	for _, product := range []uint32{group, f.product().Product} {
+		for index := range 2 {
+			shard := ledger.Shard{Product: product, Group: group, Index: index}
+			w.places = append(w.places, shard)
+			w.install(len(w.places)-1, 1)
+			w.open(len(w.places) - 1)
+		}
+	}
+	return w
+}
+
+func (w *modelWorld) draw(name string, low, high int) int {
+	return rapid.IntRange(low, high).Draw(w.t, name)
+}
+
+// rarely is true once in about n times.
+func (w *modelWorld) rarely(name string, n int) bool { return w.draw(name, 1, n) == n }
+
+func (w *modelWorld) same(what string, got, want any, equal bool) {
+	if !equal {
+		w.t.Fatalf("%s\n got %+v\nwant %+v", what, got, want)
+	}
+}
+
+func (w *modelWorld) step() {
+	at := w.draw("place", 0, len(w.places)-1)
+	shard := w.places[at]
+	switch kind := w.draw("kind", 0, 39); {
+	case kind < 30:
+		w.call(at)
+	case kind < 31:
+		w.install(at, uint64(max(0, int(shard.Epoch)+w.draw("epoch", -1, 1))))
+	case kind < 34:
+		w.open(at)
+	case kind < 35:
+		shard.Epoch = uint64(max(0, int(shard.Epoch)+w.draw("epoch", -1, 1)))
+		w.closed(shard)
+		w.model.Close(shard)
+	case kind < 37:
+		state := seckill.SaleState(w.draw("state", 0, 2))
+		ok, err := w.Ledger.SetState(w.ctx(), shard, state)
+		w.check(err, "set state")
+		w.same("set state", ok, true, ok == w.model.SetState(shard, state))
+	case kind < 38:
+		w.beat(at)
+	case kind < 39:
+		w.held(shard)
+	case w.Reopen != nil && w.rarely("reopen", 4):
+		w.reopen()
+	}
+	for _, shard := range w.places {
+		got, want := w.read(shard), w.model.Read(shard)
+		w.same(fmt.Sprintf("figures of %+v", shard), got, want, sameFigures(got, want))
+	}
+}
+
+func (w *modelWorld) open(at int) {
+	shard := w.places[at]
+	ok, err := w.Ledger.Open(w.ctx(), shard)
+	w.check(err, "open")
+	w.same("open", ok, true, ok == w.model.Open(shard))
+}
+
+func (w *modelWorld) install(at int, epoch uint64) {
+	shard := w.places[at]
+	shard.Epoch = max(epoch, 1)
+	allotment := ledger.Allotment{
+		Shard: shard, Available: int64(w.draw("available", 0, 8)), Limit: w.draw("limit", 1, 3),
+		State: seckill.SaleState(w.draw("state", 0, 2) / 2), // open, or now and then paused
+	}
+	var marks []ledger.Mark
+	for range w.draw("marks", 0, 2) {
+		marks = append(marks, mark(w.newClaim(shard)))
+	}
+	got, err := w.Ledger.Install(w.ctx(), allotment, seq(marks))
+	w.check(err, "install")
+	want := w.model.Install(allotment, marks)
+	w.same("install", got, want, got == want)
+	if w.places[at].Epoch != want { // a new epoch: lanes are made anew
+		w.places[at].Epoch = want
+		w.procs[place{shard.Product, shard.Index}] = [2]*modelProcess{w.newProcess(), w.newProcess()}
+	}
+}
+
+func (w *modelWorld) newProcess() *modelProcess {
+	return &modelProcess{id: w.process(ledger.Shard{}).id}
+}
+
+func (w *modelWorld) beat(at int) {
+	shard := w.places[at]
+	p := w.procs[place{shard.Product, shard.Index}][w.draw("process", 0, 1)]
+	beat := ledger.Beat{Shard: shard, Process: p.id, Seen: uint64(w.draw("seen", 0, int(p.last)))}
+	got, err := w.Ledger.Heartbeat(w.ctx(), []ledger.Beat{beat})
+	w.check(err, "heartbeat")
+	want := w.model.Beat(beat)
+	w.same("heartbeat", got, want, slices.Equal(got, []ledger.Outcome{want}))
+}
+
+func (w *modelWorld) held(shard ledger.Shard) {
+	buyer := home(shard, w.draw("buyer", 0, 2))
+	got, err := w.Ledger.Held(w.ctx(), shard, buyer)
+	w.check(err, "held")
+	want := w.model.Held(shard, buyer)
+	bare := func(list []ledger.Holding) []string { // as a set, without entries
+		out := make([]string, 0, len(list))
+		for _, h := range list {
+			out = append(out, fmt.Sprint(h.OrderNo, h.Quantity, h.Key))
+		}
+		slices.Sort(out)
+		return out
+	}
+	w.same("held by "+buyer, bare(got), bare(want), slices.Equal(bare(got), bare(want)))
+}
+
+// call does one numbered call: mostly the next number, sometimes an ask, a
+// number of the past or the future, or more seen than was ever said.
+func (w *modelWorld) call(at int) {
+	shard := w.places[at]
+	p := w.procs[place{shard.Product, shard.Index}][w.draw("process", 0, 1)]
+	req := ledger.Request{Shard: shard, Call: ledger.Call{Process: p.id, Number: p.last + 1}}
+	req.Call.Seen = uint64(w.draw("seen", max(0, int(p.last)-2), int(p.last)))
+	switch {
+	case w.rarely("lost", 40):
+		req.Call.Seen = p.last + 1
+	case w.rarely("odd number", 10):
+		req.Call.Number = uint64(max(0, int(p.last)+w.draw("number", -1, 3)))
+	case w.rarely("odd epoch", 20):
+		req.Shard.Epoch++
+	}
+	if !w.rarely("ask", 8) {
+		req.Write = w.write(shard)
+	}
+	got, err := w.Ledger.Do(w.ctx(), req)
+	w.check(err, "do")
+	want := w.model.Do(req)
+	w.same(fmt.Sprintf("%+v", req), got, want, sameReply(got, want))
+	if want.Outcome == ledger.OutcomeApplied {
+		p.last = req.Call.Number
+	}
+}
+
+func sameReply(a, b ledger.Reply) bool {
+	byNumber := func(x, y ledger.Kept) int { return int(int64(x.Number) - int64(y.Number)) }
+	return a.Outcome == b.Outcome && a.Epoch == b.Epoch && sameStep(a.Result, b.Result) &&
+		slices.EqualFunc(slices.SortedFunc(slices.Values(a.Kept), byNumber), slices.SortedFunc(slices.Values(b.Kept), byNumber),
+			func(x, y ledger.Kept) bool { return x.Number == y.Number && sameStep(x.Result, y.Result) })
+}
+
+// sameStep is sameResult without what the contract leaves open in a transfer:
+// the id where no record is open, the units that a receiver tells, and all
+// that a clear answers.
+func sameStep(a, b ledger.Result) bool {
+	if b.Transfer == (ledger.Transfer{}) {
+		a.Transfer = ledger.Transfer{}
+	}
+	if b.Transfer.Units == 0 {
+		a.Transfer.Units, a.Transfer.ID = 0, b.Transfer.ID
+	}
+	return sameResult(a, b)
+}
+
+// compareOutbox holds what the queue delivers against the model's outbox.
+func (w *modelWorld) compareOutbox() {
+	for _, product := range []uint32{w.places[0].Product, w.places[2].Product} {
+		var want []seckill.Entry
+		for _, entry := range w.model.Outbox() {
+			if entry.ProductID == product {
+				want = append(want, entry)
+			}
+		}
+		got := w.consume(product, len(want))
+		for i := range want {
+			w.same("outbox entry", got[i].Entry, want[i], sameEntry(got[i].Entry, want[i]))
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package ledgertest
+
+import (
+	"fmt"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// write makes up a write for the shard.
+func (w *modelWorld) write(shard ledger.Shard) ledger.Write {
+	switch kind := w.draw("write", 0, 19); {
+	case kind < 8:
+		return reserve(w.someClaims(shard)...)
+	case kind < 10:
+		return adopt(w.someClaims(shard)...)
+	case kind < 13:
+		return w.someReleases(shard)
+	case kind < 15:
+		return ledger.StockChange{ID: fmt.Sprint("change-", w.draw("change", 1, 4)), Delta: int64(w.draw("delta", -6, 6))}
+	}
+	return w.someTransfer(shard)
+}
+
+// newClaim is a claim that was never made, of one of the shard's few buyers,
+// under no key, a new one, or now and then one of another claim.
+func (w *modelWorld) newClaim(shard ledger.Shard) seckill.Claim {
+	key := ""
+	if w.draw("keyed", 0, 1) == 1 {
+		key = fmt.Sprint("key-", w.made)
+	}
+	claim := w.claim(shard, home(shard, w.draw("buyer", 0, 2)), w.draw("quantity", 1, 3), key)
+	w.claims = append(w.claims, madeClaim{claim, shard})
+	return claim
+}
+
+func (w *modelWorld) someClaims(shard ledger.Shard) []seckill.Claim {
+	var claims []seckill.Claim
+	for range w.draw("claims", 1, 4) {
+		claim := w.newClaim(shard)
+		if other := w.pick(); w.rarely("old key", 4) && other.Key != "" && other.shard.Index == shard.Index {
+			claim.Key = other.Key
+		}
+		// An order that is held may be asked for again, by its own product.
+		if other := w.pick(); w.rarely("old order", 5) && w.holds(shard, other) {
+			claim = other.Claim
+		}
+		claims = append(claims, claim)
+	}
+	return claims
+}
+
+// pick is any claim that was made so far.
+func (w *modelWorld) pick() madeClaim { return w.claims[w.draw("claim", 0, len(w.claims)-1)] }
+
+func (w *modelWorld) holds(shard ledger.Shard, c madeClaim) bool {
+	for _, held := range w.model.Held(shard, c.Buyer) {
+		if held.OrderNo == c.OrderNo && held.Key == c.Key {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *modelWorld) someReleases(shard ledger.Shard) ledger.Release {
+	var claims []seckill.Claim
+	for range w.draw("releases", 1, 3) {
+		claim := w.pick().Claim
+		if w.rarely("wrong buyer", 6) {
+			claim.Buyer = home(shard, w.draw("buyer", 0, 2))
+		}
+		claims = append(claims, claim)
+	}
+	return release(claims...)
+}
+
+// someTransfer is a step towards or from the product's other shard: mostly the
+// one that is due, sometimes one that is late or cannot be.
+func (w *modelWorld) someTransfer(shard ledger.Shard) ledger.Write {
+	peer := 1 - shard.Index
+	other := shard
+	other.Index = peer
+	mine, theirs := w.model.Read(shard), w.model.Read(other)
+	odd := w.rarely("odd transfer", 8)
+	switch step := w.draw("step", 0, 2); {
+	case step == 0 && mine.Available > 0: // what an empty donor does is open
+		last := ledger.Transfer{}
+		if len(mine.LastOut) > 0 {
+			last = mine.LastOut[0]
+		}
+		w.ids++
+		n := last.N + 1
+		if odd {
+			n = uint64(w.draw("n", 1, 4))
+		}
+		return ledger.Debit{To: peer, N: n, ID: w.ids, Units: int64(w.draw("units", 1, 4))}
+	case step == 1 && len(theirs.Out) > 0:
+		record := theirs.Out[0]
+		if odd {
+			record.N += uint64(w.draw("ahead", 0, 2))
+		}
+		return ledger.Credit{From: peer, N: record.N, ID: record.ID, Units: record.Units}
+	case len(theirs.In) > 0:
+		said := theirs.In[0]
+		if odd {
+			said.ID += uint64(w.draw("other id", 0, 1))
+		}
+		return ledger.Clear{To: peer, N: said.N, ID: said.ID}
+	}
+	return ledger.StockChange{ID: "refill", Delta: 3}
+}
