@@ -1,0 +1,178 @@
+package seckill_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+)
+
+func soundProduct() seckill.Product {
+	start := time.Date(2030, 6, 18, 20, 0, 0, 0, time.UTC)
+	return seckill.Product{
+		ID: 1, Name: "Kettle 水壶", PriceCents: 699900, Currency: "CNY", Stock: 10000, PerUserLimit: 1,
+		Group: 1, StartsAt: start, EndsAt: start.Add(time.Hour), Shards: 1, Strategy: seckill.StrategyAsync,
+	}
+}
+
+func TestProductCheck(t *testing.T) {
+	type edit = func(*seckill.Product)
+	cases := []struct {
+		name  string
+		edit  edit
+		field string // named by the refusal; "" when the product is sound
+	}{
+		{"sound", func(*seckill.Product) {}, ""},
+		{"id 0", func(p *seckill.Product) { p.ID = 0 }, "id"},
+		{"greatest id", func(p *seckill.Product) { p.ID = math.MaxUint32 }, ""},
+		{"no name", func(p *seckill.Product) { p.Name = "" }, "name"},
+		{"longest name", func(p *seckill.Product) { p.Name = strings.Repeat("a", seckill.MaxNameBytes) }, ""},
+		{"name too long", func(p *seckill.Product) { p.Name = strings.Repeat("a", seckill.MaxNameBytes+1) }, "name"},
+		{"name not UTF-8", func(p *seckill.Product) { p.Name = "a\xff" }, "name"},
+		{"name with a newline", func(p *seckill.Product) { p.Name = "a\nb" }, "name"},
+		{"longest ref", func(p *seckill.Product) { p.Ref = strings.Repeat("r", seckill.MaxProductRef) }, ""},
+		{"ref too long", func(p *seckill.Product) { p.Ref = strings.Repeat("r", seckill.MaxProductRef+1) }, "ref"},
+		{"free of charge", func(p *seckill.Product) { p.PriceCents = 0 }, ""},
+		{"negative price", func(p *seckill.Product) { p.PriceCents = -1 }, "price_cents"},
+		{"greatest price", func(p *seckill.Product) { p.PriceCents = seckill.MaxPriceCents }, ""},
+		{"price too great", func(p *seckill.Product) { p.PriceCents = seckill.MaxPriceCents + 1 }, "price_cents"},
+		{"no currency", func(p *seckill.Product) { p.Currency = "" }, "currency"},
+		{"currency in lower case", func(p *seckill.Product) { p.Currency = "cny" }, "currency"},
+		{"currency with a newline", func(p *seckill.Product) { p.Currency = "CNY\n" }, "currency"},
+		{"currency of four", func(p *seckill.Product) { p.Currency = "CNYY" }, "currency"},
+		{"no stock", func(p *seckill.Product) { p.Stock = 0 }, ""},
+		{"negative stock", func(p *seckill.Product) { p.Stock = -1 }, "stock"},
+		{"greatest stock", func(p *seckill.Product) { p.Stock = seckill.MaxStock }, ""},
+		{"stock too great", func(p *seckill.Product) { p.Stock = seckill.MaxStock + 1 }, "stock"},
+		{"limit 0", func(p *seckill.Product) { p.PerUserLimit = 0 }, "per_user_limit"},
+		{"greatest limit", func(p *seckill.Product) { p.PerUserLimit = seckill.MaxPerUserLimit }, ""},
+		{"limit too great", func(p *seckill.Product) { p.PerUserLimit = seckill.MaxPerUserLimit + 1 }, "per_user_limit"},
+		{"no start", func(p *seckill.Product) { p.StartsAt = time.Time{} }, "starts_at"},
+		{"no end", func(p *seckill.Product) { p.EndsAt = time.Time{} }, "ends_at"},
+		{"ends as it starts", func(p *seckill.Product) { p.EndsAt = p.StartsAt }, "starts_at"},
+		{"ends before it starts", func(p *seckill.Product) { p.EndsAt = p.StartsAt.Add(-1) }, "starts_at"},
+		{"starts in 1999", func(p *seckill.Product) { p.StartsAt = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC) }, "starts_at"},
+		{"ends in 10000", func(p *seckill.Product) { p.EndsAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) }, "ends_at"},
+		{"no shard", func(p *seckill.Product) { p.Shards = 0 }, "shards"},
+		{"most shards", func(p *seckill.Product) { p.Shards, p.Strategy = seckill.MaxShards, seckill.StrategySharded }, ""},
+		{"too many shards", func(p *seckill.Product) { p.Shards, p.Strategy = seckill.MaxShards+1, seckill.StrategySharded }, "shards"},
+		{"shards that are not sharded", func(p *seckill.Product) { p.Shards = 2 }, "shards"},
+		{"one shard, sharded", func(p *seckill.Product) { p.Strategy = seckill.StrategySharded }, ""},
+		{"direct", func(p *seckill.Product) { p.Strategy = seckill.StrategyDirect }, ""},
+		{"dualwrite", func(p *seckill.Product) { p.Strategy = seckill.StrategyDualWrite }, ""},
+		{"no strategy", func(p *seckill.Product) { p.Strategy = "" }, "strategy"},
+		{"unknown strategy", func(p *seckill.Product) { p.Strategy = "ASYNC" }, "strategy"},
+		{"whole fallback", func(p *seckill.Product) { p.FallbackShare = 1 }, ""},
+		{"negative fallback", func(p *seckill.Product) { p.FallbackShare = -0.1 }, "fallback_share"},
+		{"fallback above one", func(p *seckill.Product) { p.FallbackShare = 1.1 }, "fallback_share"},
+		{"fallback NaN", func(p *seckill.Product) { p.FallbackShare = math.NaN() }, "fallback_share"},
+		{"fallback infinite", func(p *seckill.Product) { p.FallbackShare = math.Inf(1) }, "fallback_share"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := soundProduct()
+			c.edit(&p)
+			wantRefusal(t, p.Check(), c.field)
+		})
+	}
+}
+
+// wantRefusal wants a bad_request that names the field, or no error for "".
+func wantRefusal(t *testing.T, err error, field string) {
+	t.Helper()
+	if field == "" {
+		if err != nil {
+			t.Errorf("refused: %v", err)
+		}
+		return
+	}
+	if err == nil || seckill.CodeOf(err) != seckill.CodeBadRequest || !strings.Contains(err.Error(), field) {
+		t.Errorf("error is %v, want a bad_request that names %s", err, field)
+	}
+}
+
+func TestProductWindowAndStatus(t *testing.T) {
+	p := soundProduct()
+	cases := []struct {
+		name    string
+		state   seckill.SaleState
+		at      time.Time
+		soldOut bool
+		window  seckill.Code
+		status  seckill.Status
+	}{
+		{"long before", seckill.SaleOpen, p.StartsAt.Add(-time.Hour), false, seckill.CodeNotStarted, seckill.StatusUpcoming},
+		{"just before", seckill.SaleOpen, p.StartsAt.Add(-1), false, seckill.CodeNotStarted, seckill.StatusUpcoming},
+		{"at the start", seckill.SaleOpen, p.StartsAt, false, "", seckill.StatusOnSale},
+		{"just before the end", seckill.SaleOpen, p.EndsAt.Add(-1), false, "", seckill.StatusOnSale},
+		{"at the end", seckill.SaleOpen, p.EndsAt, false, seckill.CodeEnded, seckill.StatusEnded},
+		{"sold out", seckill.SaleOpen, p.StartsAt, true, "", seckill.StatusSoldOut},
+		{"sold out before it starts", seckill.SaleOpen, p.StartsAt.Add(-1), true, seckill.CodeNotStarted, seckill.StatusUpcoming},
+		{"paused", seckill.SalePaused, p.StartsAt, false, seckill.CodePaused, seckill.StatusPaused},
+		{"paused and sold out", seckill.SalePaused, p.StartsAt, true, seckill.CodePaused, seckill.StatusPaused},
+		{"paused before it starts", seckill.SalePaused, p.StartsAt.Add(-1), false, seckill.CodePaused, seckill.StatusPaused},
+		{"paused past its end", seckill.SalePaused, p.EndsAt, false, seckill.CodeEnded, seckill.StatusEnded},
+		{"ended by the operator", seckill.SaleEnded, p.StartsAt, false, seckill.CodeEnded, seckill.StatusEnded},
+		{"ended before it starts", seckill.SaleEnded, p.StartsAt.Add(-1), true, seckill.CodeEnded, seckill.StatusEnded},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p.State = c.state
+			if got := p.Window(c.at); got != c.window {
+				t.Errorf("window is %q, want %q", got, c.window)
+			}
+			if got := p.Status(c.at, c.soldOut); got != c.status {
+				t.Errorf("status is %q, want %q", got, c.status)
+			}
+		})
+	}
+}
+
+func TestSaleStateNames(t *testing.T) {
+	for state, want := range map[seckill.SaleState]string{
+		seckill.SaleOpen: "open", seckill.SalePaused: "paused", seckill.SaleEnded: "ended",
+	} {
+		if state.String() != want {
+			t.Errorf("state %d is %q, want %q", int8(state), state, want)
+		}
+	}
+}
+
+// TestHomeShardSpreads: buyers that differ in a counter alone, as real ones
+// do, fall evenly on every number of shards.
+func TestHomeShardSpreads(t *testing.T) {
+	const perShard = 1000
+	for _, shards := range []int{2, 3, 7, 16, 64, seckill.MaxShards} {
+		counts := make([]int, shards)
+		for i := range shards * perShard {
+			shard := seckill.HomeShard(fmt.Sprintf("user-%d", i), shards)
+			if shard < 0 || shard >= shards {
+				t.Fatalf("shard %d of %d", shard, shards)
+			}
+			counts[shard]++
+		}
+		for shard, n := range counts {
+			if n < perShard*7/10 || n > perShard*13/10 {
+				t.Errorf("shard %d of %d has %d buyers, want about %d", shard, shards, n, perShard)
+			}
+		}
+	}
+}
+
+// TestHomeShardIsFixed: marks stay where they were written, so the hash must
+// never change.
+func TestHomeShardIsFixed(t *testing.T) {
+	for buyer, want := range map[string]int{"": 0x25, "a": 0x8c, "foobar": 0xe8} {
+		if got := seckill.HomeShard(buyer, 256); got != want { // low byte of the published FNV-1a vectors
+			t.Errorf("home of %q is %#x, want %#x", buyer, got, want)
+		}
+	}
+	for _, shards := range []int{-1, 0, 1} {
+		if got := seckill.HomeShard("buyer", shards); got != 0 {
+			t.Errorf("home over %d shards is %d", shards, got)
+		}
+	}
+}
