@@ -7,6 +7,14 @@ import (
 	"seckill/internal/ledger"
 )
 
+// needCallersThatLive skips a story of a caller that outlives a restart.
+func (f *fixture) needCallersThatLive() {
+	f.Helper()
+	if f.CallersDie {
+		f.Skip("no caller outlives this ledger")
+	}
+}
+
 func durableStories() []story {
 	return []story{
 		{"figures, state and openness survive a restart", func(f *fixture) {
@@ -32,6 +40,7 @@ func durableStories() []story {
 			}
 		}},
 		{"a restart between write and ask: the record and its verdicts survive", func(f *fixture) {
+			f.needCallersThatLive()
 			p := f.process(f.sale(10, 3))
 			p.expect(ledger.OutcomeApplied, 1, 0, reserve(f.claim(p.shard, "ann", 1, "")))
 			second := p.expect(ledger.OutcomeApplied, 2, 1, reserve(f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "ann", 3, ""))).Result
@@ -43,11 +52,21 @@ func durableStories() []story {
 			}
 		}},
 		{"a burn survives a restart: an ask's number stays used", func(f *fixture) {
+			f.needCallersThatLive()
 			p := f.process(f.sale(10, 3))
 			p.expect(ledger.OutcomeApplied, 5, 0, nil)
 			f.reopen()
 			p.expect(ledger.OutcomeStale, 5, 5, reserve(f.claim(p.shard, "ann", 1, "")))
 			p.expect(ledger.OutcomeApplied, 6, 5, reserve(f.claim(p.shard, "ann", 1, "")))
+		}},
+		{"a caller whose record did not survive a restart finds the loss", func(f *fixture) {
+			if !f.CallersDie {
+				f.Skip("records survive here")
+			}
+			p := f.process(f.sale(10, 3))
+			p.do(reserve(f.claim(p.shard, "ann", 1, "")))
+			f.reopen()
+			p.expect(ledger.OutcomeLost, 2, 1, nil)
 		}},
 		{"a shard that closed itself stays closed", func(f *fixture) {
 			p := f.process(f.sale(10, 3))
@@ -64,7 +83,7 @@ func durableStories() []story {
 			p.do(reserve(ann, bob))
 			p.do(release(bob))
 			f.reopen()
-			result := p.codes(reserve(
+			result := f.process(shard).codes(reserve(
 				f.claim(shard, "ann", 1, "k-ann"), f.claim(shard, "bob", 1, "k-bob"), f.claim(shard, "cat", 1, "k-cat"),
 				f.claim(shard, "ann", 1, ""), f.claim(shard, "bob", 1, ""), f.claim(shard, "cat", 1, "")),
 				ledger.VerdictRepeated, ledger.VerdictRepeated, ledger.VerdictRepeated,
@@ -81,6 +100,7 @@ func durableStories() []story {
 			p.codes(ledger.StockChange{ID: "down", Delta: -50}, ledger.VerdictRefused)
 			p.codes(ledger.StockChange{ID: "more", Delta: 50}, ledger.VerdictApplied)
 			f.reopen()
+			p = f.process(p.shard)
 			p.codes(ledger.StockChange{ID: "up", Delta: 1}, ledger.VerdictApplied)
 			p.codes(ledger.StockChange{ID: "down", Delta: -50}, ledger.VerdictRefused)
 			if got := f.read(p.shard); got.Available != 61 {
@@ -91,9 +111,11 @@ func durableStories() []story {
 			donor, receiver := f.pair(10, 0)
 			donor.do(ledger.Debit{To: 1, N: 1, ID: 71, Units: 4})
 			f.reopen()
+			donor, receiver = f.process(donor.shard), f.process(receiver.shard)
 			donor.transfer(ledger.Debit{To: 1, N: 1, ID: 72, Units: 9}, ledger.Transfer{Peer: 1, N: 1, ID: 71, Units: 4})
 			receiver.do(ledger.Credit{From: 0, N: 1, ID: 71, Units: 4})
 			f.reopen()
+			donor, receiver = f.process(donor.shard), f.process(receiver.shard)
 			receiver.transfer(ledger.Credit{From: 0, N: 1, ID: 71, Units: 4}, ledger.Transfer{Peer: 0, N: 1, ID: 71})
 			donor.do(ledger.Clear{To: 1, N: 1, ID: 71})
 			f.reopen()

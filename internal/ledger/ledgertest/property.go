@@ -102,6 +102,11 @@ func (w *modelWorld) step() {
 		w.held(shard)
 	case w.Reopen != nil && w.rarely("reopen", 4):
 		w.reopen()
+		for _, shard := range w.places {
+			if w.CallersDie {
+				w.newProcesses(shard)
+			}
+		}
 	}
 	for _, shard := range w.places {
 		got, want := w.read(shard), w.model.Read(shard)
@@ -133,12 +138,12 @@ func (w *modelWorld) install(at int, epoch uint64) {
 	w.same("install", got, want, got == want)
 	if w.places[at].Epoch != want { // a new epoch: lanes are made anew
 		w.places[at].Epoch = want
-		w.procs[place{shard.Product, shard.Index}] = [2]*modelProcess{w.newProcess(), w.newProcess()}
+		w.newProcesses(shard)
 	}
 }
 
-func (w *modelWorld) newProcess() *modelProcess {
-	return &modelProcess{id: w.process(ledger.Shard{}).id}
+func (w *modelWorld) newProcesses(shard ledger.Shard) {
+	w.procs[place{shard.Product, shard.Index}] = [2]*modelProcess{{id: w.process(shard).id}, {id: w.process(shard).id}}
 }
 
 func (w *modelWorld) beat(at int) {

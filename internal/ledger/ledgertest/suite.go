@@ -19,6 +19,10 @@ type Harness struct {
 	// Reopen stops the ledger and its queue without ceremony and starts them
 	// again from what is durable; nil where that is not possible.
 	Reopen func(t *testing.T) Harness
+	// CallersDie says that no caller outlives a restart, because the ledger
+	// lives in its callers' process: then records of numbered calls need not
+	// survive one either.
+	CallersDie bool
 }
 
 // story is one subtest: a sentence of the contract, and how it is told.

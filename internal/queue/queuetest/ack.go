@@ -1,0 +1,213 @@
+package queuetest
+
+import (
+	"errors"
+
+	"seckill/internal/queue"
+)
+
+func ackStories() []story {
+	return []story{
+		{"an acknowledged entry never comes back", func(f *fixture) {
+			product := f.product()
+			f.publishMany(product, 3)
+			a := f.join()
+			got := a.receiveN(3)
+			a.ack(got...)
+			a.nack(got...)
+			a.leave()
+			b := f.join()
+			defer b.leave()
+			b.nothing()
+			f.wantStats(product, queue.Stats{})
+		}},
+		{"each delivery has its own outcome", func(f *fixture) {
+			product := f.product()
+			entries := f.publishMany(product, 3)
+			a := f.join()
+			got := a.receiveN(3)
+			a.ack(got[0], got[2])
+			f.wantStats(product, queue.Stats{Entries: 1, Reservations: 1, Units: 1, Oldest: entries[1].At})
+			a.leave()
+			b := f.join()
+			defer b.leave()
+			f.same(b.receiveN(1), entries[1])
+		}},
+		{"ack is idempotent, and ignores ids that it does not know", func(f *fixture) {
+			product := f.product()
+			entries := f.publishMany(product, 2)
+			c := f.join()
+			defer c.leave()
+			got := c.receiveN(2)
+			ahead, impostor, elsewhere := got[1].ID, got[1].ID, got[1].ID
+			ahead.Seq += 1000
+			impostor.Tag++
+			elsewhere.Stream += "-of-another"
+			for range 3 {
+				f.check(c.Ack(f.ctx(), []queue.ID{got[0].ID, ahead, impostor, elsewhere}, queue.ID{}), "ack")
+			}
+			f.check(c.Ack(f.ctx(), nil, queue.ID{}), "ack of nothing")
+			f.wantStats(product, queue.Stats{Entries: 1, Reservations: 1, Units: 1, Oldest: entries[1].At})
+			c.nack(got[1])
+			f.same(c.receiveN(1), entries[1])
+		}},
+		{"an ack by a consumer that lost the entry to another counts", func(f *fixture) {
+			// The store has it: whoever says so, it is done.
+			product := f.product()
+			f.publish(product, 1)
+			a, b := f.join(), f.join()
+			defer b.leave()
+			defer a.leave()
+			got := a.receiveN(1)
+			a.nack(got...)
+			b.receiveN(1)
+			a.ack(got...)
+			f.wantStats(product, queue.Stats{})
+			b.nack(got...)
+			b.nothing()
+		}},
+	}
+}
+
+func witnessStories() []story {
+	return []story{
+		{"an entry that is there, delivered or acknowledged, is a good witness", func(f *fixture) {
+			product := f.product()
+			f.publishMany(product, 3)
+			c := f.join()
+			defer c.leave()
+			got := c.receiveN(3)
+			f.check(c.Ack(f.ctx(), ids(got[:1]), got[0].ID), "ack under its own witness")
+			f.check(c.Ack(f.ctx(), ids(got[1:2]), got[2].ID), "ack under a later witness")
+			f.check(c.Ack(f.ctx(), ids(got[2:]), got[2].ID), "ack under its own witness")
+			f.wantStats(product, queue.Stats{})
+		}},
+		{"trimming spares the highest witness", func(f *fixture) {
+			product := f.product()
+			c := f.join()
+			defer c.leave()
+			f.publish(product, 1)
+			highest := c.receiveN(1)[0].ID
+			f.check(c.Ack(f.ctx(), []queue.ID{highest}, highest), "ack")
+			for range 20 { // later entries come and go without being witnesses
+				f.publish(product, 1)
+				f.check(c.Ack(f.ctx(), ids(c.receiveN(1)), highest), "ack under the old witness")
+			}
+		}},
+		{"a lost stretch: a witness that the queue does not have is lost, and nothing changes", func(f *fixture) {
+			product := f.product()
+			entries := f.publishMany(product, 2)
+			c := f.join()
+			defer c.leave()
+			got := c.receiveN(2)
+			ahead, impostor := got[1].ID, got[1].ID
+			ahead.Seq += 1000
+			impostor.Tag++ // the entry that took its number after the loss
+			for _, witness := range []queue.ID{ahead, impostor} {
+				if err := c.Ack(f.ctx(), ids(got), witness); !errors.Is(err, queue.ErrLost) {
+					f.Errorf("witness %+v: %v, want lost", witness, err)
+				}
+			}
+			f.wantStats(product, queue.Stats{Entries: 2, Reservations: 2, Units: 2, Oldest: entries[0].At})
+			c.nothing() // still with its consumer
+			c.nack(got...)
+			f.same(c.receiveN(2), entries...)
+		}},
+		{"an empty witness says nothing", func(f *fixture) {
+			f.publish(f.product(), 1)
+			c := f.join()
+			defer c.leave()
+			f.check(c.Ack(f.ctx(), ids(c.receiveN(1)), queue.ID{}), "ack")
+		}},
+	}
+}
+
+func statsStories() []story {
+	return []story{
+		{"an empty queue has zero figures", func(f *fixture) {
+			f.wantStats(f.product(), queue.Stats{})
+			f.wantStats(0, queue.Stats{})
+		}},
+		{"entries, reservations, units and the oldest, per product and over all", func(f *fixture) {
+			phone, shoe := f.product(), f.product()
+			first := f.publish(phone, 1, 2)
+			second := f.publish(shoe, 3)
+			third := f.publish(phone, 4)
+			f.wantStats(phone, queue.Stats{Entries: 2, Reservations: 3, Units: 7, Oldest: first.At})
+			f.wantStats(shoe, queue.Stats{Entries: 1, Reservations: 1, Units: 3, Oldest: second.At})
+			f.wantStats(0, queue.Stats{Entries: 3, Reservations: 4, Units: 10, Oldest: first.At})
+
+			c := f.join()
+			defer c.leave()
+			got := c.receiveN(3) // delivered is not acknowledged
+			f.wantStats(0, queue.Stats{Entries: 3, Reservations: 4, Units: 10, Oldest: first.At})
+			for _, d := range got {
+				if d.Entry.At.Equal(first.At) {
+					c.ack(d)
+				}
+			}
+			f.wantStats(phone, queue.Stats{Entries: 1, Reservations: 1, Units: 4, Oldest: third.At})
+			f.wantStats(0, queue.Stats{Entries: 2, Reservations: 2, Units: 7, Oldest: second.At})
+		}},
+	}
+}
+
+func durableStories() []story {
+	return []story{
+		{"what was not acknowledged is delivered after a restart, oldest first, the rest is not", func(f *fixture) {
+			product := f.product()
+			entries := f.publishMany(product, 4)
+			c := f.join()
+			got := c.receiveN(4)
+			c.ack(got[0], got[2])
+			f.reopen()
+			f.wantStats(product, queue.Stats{Entries: 2, Reservations: 2, Units: 2, Oldest: entries[1].At})
+			d := f.join()
+			defer d.leave()
+			again := d.receiveN(2)
+			f.same(again, entries[1], entries[3])
+			for i, first := range []queue.Delivery{got[1], got[3]} {
+				if again[i].ID != first.ID || !again[i].Redelivered {
+					f.Errorf("%+v came back as %+v", first, again[i])
+				}
+			}
+		}},
+		{"ids are not used again after a restart, and ids of before are still known", func(f *fixture) {
+			product := f.product()
+			f.publishMany(product, 2)
+			c := f.join()
+			before := c.receiveN(2)
+			c.ack(before[0])
+			f.reopen()
+			c = f.join()
+			defer c.leave()
+			f.check(c.Ack(f.ctx(), ids(before), before[1].ID), "ack")
+			f.wantStats(product, queue.Stats{})
+			entry := f.publish(product, 1)
+			got := c.receiveN(1)
+			f.same(got, entry)
+			if got[0].ID.Seq <= before[1].ID.Seq && got[0].ID.Stream == before[1].ID.Stream {
+				f.Errorf("id %+v after %+v", got[0].ID, before[1].ID)
+			}
+		}},
+		{"the highest witness is still known after a restart", func(f *fixture) {
+			product := f.product()
+			f.publishMany(product, 2)
+			c := f.join()
+			got := c.receiveN(2)
+			f.check(c.Ack(f.ctx(), ids(got), got[1].ID), "ack")
+			f.reopen()
+			f.publish(product, 1)
+			c = f.join()
+			defer c.leave()
+			next := c.receiveN(1)
+			lost := got[1].ID
+			lost.Tag++
+			if err := c.Ack(f.ctx(), ids(next), lost); !errors.Is(err, queue.ErrLost) {
+				f.Errorf("another tag: %v, want lost", err)
+			}
+			f.check(c.Ack(f.ctx(), ids(next), got[1].ID), "ack under the witness of before")
+			f.wantStats(product, queue.Stats{})
+		}},
+	}
+}

@@ -1,0 +1,82 @@
+package queuetest
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// ThroughLedger publishes by reserving: a product is installed and opened, with
+// plenty of stock, when its first entry comes. It outlives a restart of the
+// ledger if running gives the one that runs.
+func ThroughLedger(running func() ledger.Ledger) func(t *testing.T, entry seckill.Entry) {
+	p := &publisher{running: running, installed: make(map[ledger.Shard]bool)}
+	return p.publish
+}
+
+type publisher struct {
+	running   func() ledger.Ledger
+	mu        sync.Mutex
+	installed map[ledger.Shard]bool
+}
+
+const plenty = 1 << 30
+
+func (p *publisher) publish(t *testing.T, entry seckill.Entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	shard := ledger.Shard{Product: entry.ProductID, Group: entry.Group, Index: entry.Shard, Epoch: entry.Epoch}
+	if !p.installed[shard] {
+		p.install(ctx, t, shard, entry.Limit)
+	}
+	var process ledger.ProcessID // each call is a process of its own: it has nothing to remember
+	_, _ = rand.Read(process[:]) // never fails
+	reply, err := p.running().Do(ctx, ledger.Request{
+		Shard: shard,
+		Call:  ledger.Call{Process: process, Number: 1},
+		Write: ledger.Reserve{
+			At: entry.At, PriceCents: entry.PriceCents, Currency: entry.Currency, Name: entry.Name, Claims: entry.Claims,
+		},
+	})
+	if err != nil || reply.Outcome != ledger.OutcomeApplied {
+		t.Errorf("reserve: outcome %d, %v", reply.Outcome, err)
+		return
+	}
+	for _, verdict := range reply.Result.Verdicts {
+		if verdict.Code != ledger.VerdictAccepted {
+			t.Errorf("reserve: verdict %d", verdict.Code)
+		}
+	}
+}
+
+func (p *publisher) install(ctx context.Context, t *testing.T, shard ledger.Shard, limit int) {
+	none := iter.Seq2[ledger.Mark, error](func(func(ledger.Mark, error) bool) {})
+	if _, err := p.running().Install(ctx, ledger.Allotment{Shard: shard, Available: plenty, Limit: limit}, none); err != nil {
+		t.Errorf("install: %v", err)
+	}
+	if ok, err := p.running().Open(ctx, shard); err != nil || !ok {
+		t.Errorf("open: %v, %v", ok, err)
+	}
+	p.installed[shard] = true
+}
+
+const (
+	// callTimeout bounds one call of a port; a healthy server needs a small
+	// part of it.
+	callTimeout = 20 * time.Second
+	// lag is how long another system may take to show what it was told.
+	lag      = 20 * time.Second
+	pollStep = 2 * time.Millisecond
+	// quiet is how long a consumer listens to be sure that nothing comes.
+	quiet = 50 * time.Millisecond
+	// receiveAll is more claims than any subtest makes.
+	receiveAll = 1 << 20
+)
