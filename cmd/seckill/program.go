@@ -103,6 +103,8 @@ const (
 
 func (p *program) commands() []*cobra.Command {
 	return []*cobra.Command{
+		p.serveCommand(),
+		p.migrateCommand(),
 		p.preheatCommand(),
 		p.reconcileCommand(),
 		p.recoverCommand(),

@@ -32,6 +32,8 @@ type Desk struct {
 	// OnRelease and OnRefund are told that something is owed now.
 	OnRelease func()
 	OnRefund  func()
+	// OnPayment sees what every authentic notice did.
+	OnPayment func(result string)
 }
 
 var errNotFound = &seckill.Error{Code: seckill.CodeNotFound}
@@ -237,10 +239,19 @@ func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, 
 		return 0, err
 	}
 	result, err := d.Store.RecordPayment(ctx, notice)
-	if err == nil && result == store.PaymentExcess {
-		d.OnRefund()
+	if err != nil {
+		return result, err
 	}
-	return result, err
+	switch result {
+	case store.PaymentPaid:
+		d.OnPayment("paid")
+	case store.PaymentExcess:
+		d.OnPayment("excess")
+		d.OnRefund()
+	case store.PaymentRepeated:
+		d.OnPayment("repeated")
+	}
+	return result, nil
 }
 
 // CancelOwn cancels a buyer's own order.

@@ -93,6 +93,7 @@ func (b *batcher) send(lane *ledger.Lane, batch []*waiter, claims []seckill.Clai
 	b.stage.opt.OnBatch(len(batch), time.Since(asked))
 	if err != nil || len(result.Verdicts) != len(batch) {
 		for _, w := range batch {
+			b.stage.opt.Note(b.shard.Group, w.claim.Buyer)
 			w.answer(seckill.OrderNo{}, errBusy)
 		}
 		if sale.LaneFinished(err) {
@@ -104,7 +105,11 @@ func (b *batcher) send(lane *ledger.Lane, batch []*waiter, claims []seckill.Clai
 		b.sale.MarkSoldOut(asked)
 	}
 	for i, w := range batch {
-		w.answer(answerOf(&result.Verdicts[i]))
+		verdict := &result.Verdicts[i]
+		if verdict.Code != ledger.VerdictSoldOut {
+			b.stage.opt.Note(b.shard.Group, w.claim.Buyer)
+		}
+		w.answer(answerOf(verdict))
 	}
 	return true
 }

@@ -27,6 +27,8 @@ type Options struct {
 	Random    func() uint64 // for order numbers
 	// OnBatch sees every ledger step: its size and how long it took.
 	OnBatch func(claims int, took time.Duration)
+	// Note remembers a buyer whom the ledger may remember.
+	Note func(group uint32, buyer string)
 	// OnTrouble is told when a product's ledger is lost, closed or of another
 	// epoch. It must not block.
 	OnTrouble func(product uint32, err error)

@@ -24,6 +24,7 @@ type Desk struct {
 	lanes   *Lanes
 	log     *slog.Logger
 	strat   map[seckill.Strategy]bool
+	created func()
 
 	mu    sync.Mutex
 	locks map[uint32]*sync.Mutex
@@ -40,13 +41,15 @@ type DeskOptions struct {
 	Logger  *slog.Logger
 	// Strategies that the wired parts can serve.
 	Strategies []seckill.Strategy
+	// OnCreated is told that a new product may be due for preheating.
+	OnCreated func()
 }
 
 // NewDesk makes a desk.
 func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
-		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger,
+		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger, created: opt.OnCreated,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]*sync.Mutex),
 	}
 	for _, s := range opt.Strategies {
@@ -83,7 +86,9 @@ func (d *Desk) Create(ctx context.Context, p seckill.Product, actor store.Actor)
 	if err != nil {
 		return created, err
 	}
-	return created, d.refreshed(ctx)
+	err = d.refreshed(ctx)
+	d.created()
+	return created, err
 }
 
 // Patch changes a product's terms.

@@ -10,10 +10,17 @@ import (
 
 const lettersPerRound = 100
 
-// Climb retries the letters whose time has come, once each, and discards dead
+// Climber retries parked claims and discards dead ones past their age. It
+// shares a worker's settings, not its consumer.
+type Climber struct{ *Worker }
+
+// NewClimber makes a climber with the worker's settings.
+func NewClimber(w *Worker) *Climber { return &Climber{w} }
+
+// Round retries the letters whose time has come, once each, and discards dead
 // ones past their age. Call it about once a second, in one place of the
 // cluster (twice at once is harmless: Confirm is idempotent).
-func (w *Worker) Climb(ctx context.Context) error {
+func (w *Climber) Round(ctx context.Context) error {
 	letters, err := w.store.LettersDue(ctx, lettersPerRound)
 	if err != nil {
 		return err
@@ -29,7 +36,7 @@ func (w *Worker) Climb(ctx context.Context) error {
 
 // climbOne tries a letter. An outage of the store ends the round and burns no
 // attempt; a store that is short means recover, and burns none either.
-func (w *Worker) climbOne(ctx context.Context, letter store.Letter) error {
+func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 	item := letter.Item
 	item.LetterID = letter.ID
 	outcomes, err := w.store.Confirm(ctx, store.ConfirmRequest{

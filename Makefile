@@ -1,0 +1,48 @@
+# Two commands do all: `make run` serves a demo sale, `make test` tests everything.
+# Both need nothing but Go and make; what tests need beyond that they find or install.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  = -s -w -X main.version=$(VERSION)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: build
+build: ## build bin/seckill
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/seckill ./cmd/seckill
+
+.PHONY: run
+run: build ## serve a demo sale that opens in seconds
+	./bin/seckill serve --demo
+
+.PHONY: test
+test: ## test everything, with the race detector
+	GO='$(GO)' ./test/run
+
+.PHONY: crash
+crash: ## kill -9 the real binary many times under load (ROUNDS=200)
+	SECKILL_CRASH_ROUNDS=$${ROUNDS:-200} $(GO) test -count=1 -timeout 60m -v ./test/crash
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for a while (FUZZTIME=30s)
+	GO='$(GO)' FUZZTIME=$${FUZZTIME:-30s} ./test/fuzz
+
+.PHONY: model
+model: ## explore the models of the protocols (3 minutes)
+	./test/model/run
+
+.PHONY: bench
+bench: ## Go benchmarks of the hot path
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./...
+
+.PHONY: docs
+docs: ## regenerate docs/configuration.md
+	$(GO) test ./internal/config -run TestDocs -update
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"seckill/internal/app"
+	"seckill/internal/config"
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	var from settings
+	var play []string
+	var demo bool
+	var shopListen, adminListen string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the engine",
+		Long: `Serve runs the engine until it is interrupted. Then it stops accepting, finishes
+what it holds and exits with 0; a second interrupt ends it at once with 1.
+
+Without configuration it runs alone on embedded parts, on loopback, and keeps
+journal, store and generated secrets under data_dir (./data).`,
+		Example: `  seckill serve --demo
+  seckill serve --config seckill.yaml
+  seckill serve --shop-listen :8080 --set order.expire_after=15m
+  SECKILL_WORKER_RATE_PER_SECOND=1000 seckill serve --data-dir /var/lib/seckill`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		GroupID:           groupServer,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkRoles(play); err != nil {
+				return err
+			}
+			cfg, err := from.load(p, cmd)
+			if err != nil {
+				return err
+			}
+			engine, err := app.New(cfg, app.Options{
+				Roles: play, Demo: demo, Logger: newLogger(cfg.Log, p.err), Version: versionText(), Out: p.out,
+			})
+			if err != nil {
+				return fmt.Errorf("start: %w", err)
+			}
+			return engine.Run(cmd.Context())
+		},
+	}
+	from.bind(cmd)
+	from.bindKey(cmd, "shop-listen", "shop.listen", "`HOST:PORT` of the public shop", &shopListen)
+	from.bindKey(cmd, "admin-listen", "admin.listen", "`HOST:PORT` of the operator API", &adminListen)
+	cmd.Flags().StringSliceVar(&play, "roles", app.Roles, "`ROLES` that this process plays")
+	cmd.Flags().BoolVar(&demo, "demo", false, "open a demo sale with a demo login, and print where to click")
+	must(cmd.RegisterFlagCompletionFunc("roles", cobra.FixedCompletions(app.Roles, cobra.ShellCompDirectiveNoFileComp)))
+	return cmd
+}
+
+func checkRoles(play []string) error {
+	if len(play) == 0 {
+		return usageErrorf("--roles must name at least one of %s", strings.Join(app.Roles, ", "))
+	}
+	for i, role := range play {
+		if !slices.Contains(app.Roles, role) {
+			return usageErrorf("--roles: %q is none of %s", role, strings.Join(app.Roles, ", "))
+		}
+		if slices.Contains(play[:i], role) {
+			return usageErrorf("--roles: %s is named twice", role)
+		}
+	}
+	return nil
+}
+
+func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
+	var level slog.Level
+	must(level.UnmarshalText([]byte(cfg.Level))) // checked with the configuration
+	options := &slog.HandlerOptions{Level: level}
+	if cfg.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}

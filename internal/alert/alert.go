@@ -1,0 +1,143 @@
+// Package alert tells people what needs them: in the log, in the metrics and,
+// where one is configured, at a webhook.
+package alert
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	queueMost = 100
+	// quiet is how long the same alert is not sent again.
+	quiet       = time.Minute
+	sendTimeout = 5 * time.Second
+	sendTries   = 3
+	retryPause  = 2 * time.Second
+	knownMost   = 1000
+)
+
+// Alert is one thing that a person should look at.
+type Alert struct {
+	At        time.Time `json:"at"`
+	Kind      string    `json:"kind"` // stable, such as "store and ledger disagree"
+	ProductID uint32    `json:"product_id,omitempty"`
+	Detail    string    `json:"detail"`
+}
+
+// Alerter sends alerts, each kind and product at most once a minute. Raising
+// one never blocks.
+type Alerter struct {
+	url    string
+	client *http.Client
+	log    *slog.Logger
+	count  func(kind string)
+	queue  chan Alert
+
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// New makes an alerter; an empty url only logs. count sees every alert's kind.
+func New(url string, log *slog.Logger, count func(kind string)) *Alerter {
+	return &Alerter{
+		url: url, client: &http.Client{Timeout: sendTimeout}, log: log, count: count,
+		queue: make(chan Alert, queueMost), last: make(map[string]time.Time),
+	}
+}
+
+// Raise tells of something.
+func (a *Alerter) Raise(kind string, product uint32, err error) {
+	a.count(kind)
+	now := time.Now()
+	if a.repeated(fmt.Sprint(kind, product), now) {
+		return
+	}
+	a.log.Error("alert: "+kind, "product", product, "error", err)
+	if a.url == "" {
+		return
+	}
+	detail := ""
+	if err != nil {
+		detail = err.Error()
+	}
+	select {
+	case a.queue <- Alert{At: now.UTC(), Kind: kind, ProductID: product, Detail: detail}:
+	default:
+		a.log.Warn("alert not sent: too many wait", "kind", kind)
+	}
+}
+
+func (a *Alerter) repeated(key string, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if at, ok := a.last[key]; ok && now.Sub(at) < quiet {
+		return true
+	}
+	if len(a.last) >= knownMost {
+		clear(a.last)
+	}
+	a.last[key] = now
+	return false
+}
+
+// Run sends until ctx ends.
+func (a *Alerter) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case alert := <-a.queue:
+			if err := a.deliver(ctx, alert); err != nil {
+				a.log.Warn("alert not delivered", "kind", alert.Kind, "error", err)
+			}
+		}
+	}
+}
+
+func (a *Alerter) deliver(ctx context.Context, alert Alert) (err error) {
+	body, err := json.Marshal(alert)
+	if err != nil {
+		return err
+	}
+	for try := range sendTries {
+		if try > 0 {
+			timer := time.NewTimer(retryPause)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return ctx.Err()
+			case <-timer.C:
+			}
+		}
+		if err = a.post(ctx, body); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (a *Alerter) post(ctx context.Context, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("webhook answered %s", resp.Status)
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+// Package app is the wiring: the one place that knows every adapter. It builds
+// the parts for the configured roles, starts them, and stops them in an order
+// that loses nothing.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"seckill/internal/config"
+	"seckill/internal/store/storesql"
+)
+
+// The roles that one process can have.
+const (
+	RoleShop   = "shop"
+	RoleAdmin  = "admin"
+	RoleWorker = "worker"
+)
+
+// Roles are all of them.
+var Roles = []string{RoleShop, RoleAdmin, RoleWorker}
+
+const (
+	startDeadline = 2 * time.Minute // a journal of millions takes a while
+	stopDeadline  = 20 * time.Second
+)
+
+// Options are what the command line adds to the configuration.
+type Options struct {
+	Roles   []string // empty means all
+	Demo    bool
+	Logger  *slog.Logger
+	Version string
+	// Out is where a person reads what to do next; nil for nowhere.
+	Out io.Writer
+}
+
+// App is one running instance.
+type App struct {
+	cfg   *config.Config
+	opt   Options
+	log   *slog.Logger
+	parts *parts
+
+	shopListener  net.Listener
+	adminListener net.Listener
+	adminServer   *http.Server
+	adminStop     chan struct{}
+
+	loops     sync.WaitGroup
+	stopLoops context.CancelFunc
+	// broken carries the first error that a running server dies of.
+	broken chan error
+}
+
+// New opens the data, and listens: when it returns, both addresses are taken
+// and requests wait for Run.
+func New(cfg *config.Config, opt Options) (*App, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Out == nil {
+		opt.Out = io.Discard
+	}
+	if len(opt.Roles) == 0 {
+		opt.Roles = Roles
+	}
+	for _, role := range opt.Roles {
+		if !slices.Contains(Roles, role) {
+			return nil, fmt.Errorf("unknown role %q: roles are shop, admin, worker", role)
+		}
+	}
+	a := &App{cfg: cfg, opt: opt, log: opt.Logger, adminStop: make(chan struct{}), broken: make(chan error, 2)}
+	ctx, cancel := context.WithTimeout(context.Background(), startDeadline)
+	defer cancel()
+	if err := a.open(ctx); err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *App) has(role string) bool { return slices.Contains(a.opt.Roles, role) }
+
+func (a *App) open(ctx context.Context) (err error) {
+	// Listen first: an address that is taken should be said before a long load.
+	if a.has(RoleShop) {
+		if a.shopListener, err = net.Listen("tcp", a.cfg.Shop.Listen); err != nil {
+			return fmt.Errorf("listen for the shop: %w", err)
+		}
+	}
+	if a.has(RoleAdmin) {
+		if a.adminListener, err = net.Listen("tcp", a.cfg.Admin.Listen); err != nil {
+			return fmt.Errorf("listen for operators: %w", err)
+		}
+	}
+	if a.parts, err = build(ctx, a.cfg, a.opt, a.ShopURL, a.adminStop); err != nil {
+		return err
+	}
+	a.adminServer = &http.Server{
+		Handler:           a.parts.admin,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		IdleTimeout:       75 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	return nil
+}
+
+// ShopURL is where shoppers reach this instance; "" without the role.
+func (a *App) ShopURL() string {
+	if a.shopListener == nil {
+		return a.cfg.Shop.PublicURL
+	}
+	return a.cfg.Shop.URL(a.shopListener.Addr().String())
+}
+
+// AdminURL is where operators reach this instance; "" without the role.
+func (a *App) AdminURL() string {
+	if a.adminListener == nil {
+		return ""
+	}
+	return a.cfg.Admin.URL(a.adminListener.Addr().String())
+}
+
+// Run serves until ctx ends, then stops gracefully and returns nil: it stops
+// accepting, finishes what it holds, and closes the data.
+func (a *App) Run(ctx context.Context) error {
+	loops, cancel := context.WithCancel(context.Background())
+	a.stopLoops = cancel
+	a.startLoops(loops)
+	if a.opt.Demo {
+		if err := a.openDemo(ctx); err != nil {
+			a.stop()
+			return fmt.Errorf("open the demo sale: %w", err)
+		}
+	}
+	if a.shopListener != nil {
+		go func() { a.broken <- a.parts.shop.Serve(a.shopListener) }()
+		a.log.Info("shop serves", "url", a.ShopURL())
+	}
+	if a.adminListener != nil {
+		go func() { a.broken <- a.adminServer.Serve(a.adminListener) }()
+		a.log.Info("operator API serves", "url", a.AdminURL())
+	}
+	a.announce()
+	var died error
+	select {
+	case <-ctx.Done():
+		a.log.Info("stopping")
+	case died = <-a.broken:
+	}
+	err := a.stop()
+	if died != nil && !errors.Is(died, http.ErrServerClosed) {
+		return fmt.Errorf("a server ended by itself: %w", died)
+	}
+	return err
+}
+
+// stop ends the stages in the order of a purchase: no new requests, answer
+// what waits, settle what is in hand, close the data.
+func (a *App) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopDeadline)
+	defer cancel()
+	var errs []error
+	if a.shopListener != nil {
+		errs = append(errs, a.parts.shop.Shutdown(ctx))
+	}
+	a.parts.stage.Close()
+	close(a.adminStop)
+	if a.adminListener != nil {
+		errs = append(errs, a.adminServer.Shutdown(ctx))
+	}
+	a.stopLoops()
+	a.loops.Wait()
+	errs = append(errs, a.close())
+	a.log.Info("stopped")
+	return errors.Join(errs...)
+}
+
+// close closes what open opened.
+func (a *App) close() error {
+	var errs []error
+	for _, l := range []net.Listener{a.shopListener, a.adminListener} {
+		if l != nil {
+			l.Close() // a server that ran has closed it already
+		}
+	}
+	if a.parts != nil {
+		errs = append(errs, a.parts.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Migrate brings the configured store's tables up to date.
+func Migrate(ctx context.Context, cfg *config.Config) error {
+	s, err := storesql.Open(ctx, cfg.StoreDSN(), storesql.Options{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Migrate(ctx), s.Close())
+}

@@ -1,0 +1,59 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const (
+	demoOpensIn = 10 * time.Second
+	demoLasts   = 2 * time.Hour
+)
+
+// openDemo puts two products on sale: one that opens in seconds, and one with
+// a limit above 1 that opens a little later. Earlier demo sales stay as they
+// are: each start has ids of its own.
+func (a *App) openDemo(ctx context.Context) error {
+	next := uint32(1)
+	for _, s := range a.parts.catalog.All() {
+		next = max(next, s.ID+1)
+	}
+	opens := a.parts.clock.Now().Add(demoOpensIn).Truncate(time.Second)
+	for i, p := range []seckill.Product{
+		{Name: "Aurora X1 phone · 极光 X1 手机", PriceCents: 699900, Stock: 20, PerUserLimit: 1, StartsAt: opens},
+		{Name: "Pocket headphones · 口袋耳机", PriceCents: 9900, Stock: 50, PerUserLimit: 2, StartsAt: opens.Add(30 * time.Second)},
+	} {
+		p.ID = next + uint32(i)
+		p.Currency, p.Shards, p.Strategy, p.Group = "CNY", 1, seckill.StrategyAsync, p.ID
+		p.EndsAt = p.StartsAt.Add(demoLasts)
+		actor := store.Actor{Name: "demo", Reason: "demo sale"}
+		if _, err := a.parts.desk.Create(ctx, p, actor); err != nil {
+			return err
+		}
+		if _, err := a.parts.desk.Preheat(ctx, p.ID, actor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// announce tells a person where to click.
+func (a *App) announce() {
+	if !a.opt.Demo {
+		return
+	}
+	fmt.Fprintf(a.opt.Out, `
+  Seckill is running with a demo sale that opens in %d seconds.  演示活动将在 %d 秒后开始。
+
+    Shop 商城        %s/
+    Operator API     %s/admin/v1/products
+    Operator token   %s
+
+  Stop with Ctrl-C.  按 Ctrl-C 停止。
+
+`, int(demoOpensIn.Seconds()), int(demoOpensIn.Seconds()), a.ShopURL(), a.AdminURL(), string(a.cfg.Admin.Token.Bytes()))
+}

@@ -1,0 +1,182 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"seckill"
+	"seckill/internal/config"
+	"seckill/internal/duty"
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+	"seckill/internal/store"
+	"seckill/internal/worker"
+)
+
+// How often the duties look by themselves; most are woken earlier.
+const (
+	keepEvery     = time.Second
+	releaseEvery  = time.Second
+	refundEvery   = 2 * time.Second
+	expireEvery   = time.Second
+	climbEvery    = time.Second
+	stockEvery    = 2 * time.Second
+	beatEvery     = time.Second
+	reconcileIdle = time.Hour // with reconcile.every off: only after a sale
+	roundTimeout  = 30 * time.Second
+	troublePause  = 100 * time.Millisecond
+	stockPerRound = 100
+	// warnShare is the part of an order's time to pay at whose beginning
+	// order.expiring is written: the last sixth, 5 of 30 minutes.
+	warnShare = 6
+)
+
+// startLoops starts everything that runs in the background.
+func (a *App) startLoops(ctx context.Context) {
+	p := a.parts
+	a.goLoop(func() { p.catalog.Run(ctx) })
+	a.goLoop(func() { p.clock.Run(ctx) })
+	a.goLoop(func() { p.alerter.Run(ctx) })
+	a.goLoop(func() { p.watchTrouble(ctx) })
+	if a.has(RoleShop) {
+		a.goLoop(func() { p.watch.Run(ctx) })
+	}
+	loops := []*duty.Loop{{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat}}
+	if a.has(RoleWorker) {
+		loops = append(loops, p.duties()...)
+		a.goLoop(func() {
+			if err := p.worker.Run(ctx); err != nil && ctx.Err() == nil {
+				p.alerter.Raise("worker stopped", 0, err)
+			}
+		})
+	}
+	for _, loop := range loops {
+		loop.Logger, loop.OnRound = p.log, p.metrics.Duty
+		loop.Ready()
+		p.bind(loop)
+		a.goLoop(func() { loop.Run(ctx) })
+	}
+}
+
+func (a *App) goLoop(run func()) { a.loops.Go(run) }
+
+// bind makes a loop reachable for the parts that wake it.
+func (p *parts) bind(loop *duty.Loop) {
+	switch loop.Name {
+	case "keep":
+		p.signals.keeper.set(loop)
+	case "release":
+		p.signals.releaser.set(loop)
+	case "refund":
+		p.signals.refunder.set(loop)
+	case "reconcile":
+		p.signals.reconciler.set(loop)
+	}
+}
+
+// duties are the background duties of the worker role.
+func (p *parts) duties() []*duty.Loop {
+	expirer := &duty.Expirer{
+		Store: p.store, WarnLead: p.cfg.Order.ExpireAfter / warnShare,
+		OnExpired: func([]seckill.Order) { p.signals.releaser.wake() },
+	}
+	releaser := &duty.Releaser{Store: p.store, Lanes: p.lanes, OnReleased: func(product uint32) {
+		if s := p.catalog.Find(product); s != nil {
+			s.ClearSoldOut()
+		}
+	}}
+	refunder := &duty.Refunder{Store: p.store, Providers: p.providers, OnAlert: func(what string, err error) {
+		p.alerter.Raise(what, 0, err)
+	}}
+	climber := worker.NewClimber(p.worker)
+	every := p.cfg.Reconcile.Every
+	if every == 0 {
+		every = reconcileIdle
+	}
+	return []*duty.Loop{
+		{Name: "keep", Every: keepEvery, Timeout: roundTimeout, Round: p.keeper.Round},
+		{Name: "release", Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
+		{Name: "refund", Every: refundEvery, Timeout: roundTimeout, Round: refunder.Round},
+		{Name: "expire", Every: expireEvery, Timeout: roundTimeout, Round: expirer.Round},
+		{Name: "climb", Every: climbEvery, Timeout: roundTimeout, Round: climber.Round},
+		{Name: "stock", Every: stockEvery, Timeout: roundTimeout, Round: func(ctx context.Context) error {
+			return p.desk.FinishStockChanges(ctx, stockPerRound)
+		}},
+		{Name: "reconcile", Every: every, Timeout: 10 * time.Minute, Round: p.reconcileRound},
+	}
+}
+
+// reconcileRound counts the sales that ended, and, by the clock, all that are
+// worth counting.
+func (p *parts) reconcileRound(ctx context.Context) error {
+	due := p.signals.takeEnded()
+	if len(due) == 0 && p.cfg.Reconcile.Every > 0 {
+		due = p.recentSales()
+	}
+	var errs []error
+	for _, id := range due {
+		_, err := p.reconciler.Run(ctx, id, p.cfg.Reconcile.Repair == config.RepairSafe, "system")
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// beat tells the ledger what every lane has heard.
+func (p *parts) beat(ctx context.Context) error {
+	beats := append(p.stage.Beats(), p.lanes.Beats()...)
+	if len(beats) == 0 {
+		return nil
+	}
+	outcomes, err := p.ledger.Heartbeat(ctx, beats)
+	if err != nil {
+		return err
+	}
+	for i, outcome := range outcomes {
+		if outcome == ledger.OutcomeLost {
+			p.signals.raise(beats[i].Shard.Product, ledger.ErrLost)
+		}
+	}
+	return nil
+}
+
+// watchTrouble hands products in trouble to the keeper. A store that is short,
+// or a queue that lost entries, is not visible in the ledger: the product is
+// marked, so that the keeper recovers it.
+func (p *parts) watchTrouble(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case t := <-p.signals.trouble:
+			p.log.Warn("trouble with a product's ledger", "product", t.product, "error", t.err)
+			if errors.Is(t.err, store.ErrShort) || errors.Is(t.err, queue.ErrLost) {
+				p.markRebuilding(ctx, t.product)
+				p.alerter.Raise("ledger must be recovered", t.product, t.err)
+			}
+			if err := p.catalog.Refresh(ctx); err == nil {
+				p.signals.keeper.wake()
+			}
+			// A crowd in front of a lost shard must not make this a busy loop.
+			timer := time.NewTimer(troublePause)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+			case <-timer.C:
+			}
+		}
+	}
+}
+
+func (p *parts) markRebuilding(ctx context.Context, product uint32) {
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	for _, s := range p.catalog.All() {
+		if product != 0 && s.ID != product || s.Terms().Epoch == 0 {
+			continue
+		}
+		if err := p.store.SetRebuilding(ctx, s.ID, s.Terms().Epoch, true); err != nil {
+			p.log.Warn("product not marked for recovery; it will be tried again", "product", s.ID, "error", err)
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"seckill"
+	"seckill/internal/adminapi"
+	"seckill/internal/admission"
+	"seckill/internal/alert"
+	"seckill/internal/config"
+	"seckill/internal/identity"
+	"seckill/internal/ledger"
+	"seckill/internal/ledger/ledgermem"
+	"seckill/internal/metrics"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+	"seckill/internal/payment/paysandbox"
+	"seckill/internal/purchase"
+	"seckill/internal/purchasetoken"
+	"seckill/internal/queue"
+	"seckill/internal/ratelimit"
+	"seckill/internal/reconcile"
+	"seckill/internal/sale"
+	"seckill/internal/shopapi"
+	"seckill/internal/stats"
+	"seckill/internal/store"
+	"seckill/internal/store/storesql"
+	"seckill/internal/wire"
+	"seckill/internal/worker"
+	"seckill/web"
+)
+
+const (
+	demoTokenLife = 24 * time.Hour
+	closeDeadline = 10 * time.Second
+	// laneTimeout is how long a ledger reply is waited for before the lane asks.
+	laneTimeout = 5 * time.Second
+)
+
+// parts is everything an instance is made of.
+type parts struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	store    store.Store
+	embedded *ledgermem.Ledger
+	ledger   ledger.Ledger
+	queue    queue.Queue
+
+	metrics    *metrics.Metrics
+	alerter    *alert.Alerter
+	clock      *sale.Clock
+	catalog    *sale.Catalog
+	lanes      *sale.Lanes
+	memory     *sale.Memory
+	desk       *sale.Desk
+	keeper     *sale.Keeper
+	stage      *purchase.Stage
+	orders     *order.Desk
+	providers  map[string]payment.Provider
+	reconciler *reconcile.Reconciler
+	worker     *worker.Worker
+	watch      *shopapi.Watch
+	shop       *shopapi.Server
+	admin      http.Handler
+	buyers     *identity.Verifier
+	tokens     *purchasetoken.Mint
+
+	signals *signals
+}
+
+// build opens the data and wires the parts. Parts that call each other in a
+// circle (a cancelled order wakes the releaser) meet in signals.
+func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
+	p := &parts{cfg: cfg, log: opt.Logger, signals: newSignals()}
+	for _, step := range []func() error{
+		func() error { return p.openData(ctx, opt) },
+		func() error { return p.buildSale(ctx) },
+		func() error { return p.buildOrders(shopURL) },
+		func() error { return p.buildShop(opt) },
+		func() error { return p.buildAdmin(opt, stopStreams) },
+	} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+	}
+	return p, nil
+}
+
+// openData opens store and ledger: the embedded default.
+func (p *parts) openData(ctx context.Context, opt Options) (err error) {
+	if err := os.MkdirAll(p.cfg.DataDir, 0o700); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	if err := p.cfg.FillSecrets(); err != nil {
+		return err
+	}
+	p.metrics = metrics.New(opt.Version)
+	p.alerter = alert.New(p.cfg.Alert.WebhookURL, p.log, func(kind string) { p.metrics.Alerts.WithLabelValues(kind).Inc() })
+	if p.store, err = storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log}); err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	if err := p.store.Migrate(ctx); err != nil {
+		return fmt.Errorf("migrate the store: %w", err)
+	}
+	p.embedded, err = ledgermem.Open(ctx, filepath.Join(p.cfg.DataDir, "journal.db"), ledgermem.Options{
+		Logger: p.log, OnCommit: p.metrics.Commit,
+	})
+	if err != nil {
+		return fmt.Errorf("open the ledger: %w", err)
+	}
+	p.ledger, p.queue = p.embedded, p.embedded.Queue()
+	return nil
+}
+
+func (p *parts) laneOptions() ledger.LaneOptions {
+	return ledger.LaneOptions{CallTimeout: laneTimeout}
+}
+
+// buildSale wires catalogue, desk, purchase stage and what looks after them.
+func (p *parts) buildSale(ctx context.Context) error {
+	p.clock = sale.NewClock(p.ledger.Now, p.log)
+	if err := p.clock.Sync(ctx); err != nil {
+		return fmt.Errorf("read the ledger's clock: %w", err)
+	}
+	p.catalog = sale.NewCatalog(p.store, p.log)
+	if err := p.catalog.Refresh(ctx); err != nil {
+		return fmt.Errorf("read the catalogue: %w", err)
+	}
+	p.memory = sale.NewMemory()
+	p.lanes = sale.NewLanes(p.ledger, p.laneOptions())
+	p.desk = sale.NewDesk(sale.DeskOptions{
+		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
+		Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync},
+		OnCreated: p.signals.keeper.wake,
+	})
+	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.signals.saleEnded)
+	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
+		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.Purchase.Timeout,
+		Lane: p.laneOptions(), Random: mathrand.Uint64, OnBatch: p.metrics.Reserve, Note: p.memory.Note,
+		OnTrouble: p.signals.raise,
+	})
+	p.reconciler = &reconcile.Reconciler{
+		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.desk,
+		Deadline: p.cfg.Reconcile.Deadline, Logger: p.log, OnReport: p.reported,
+	}
+	p.metrics.Register(&metrics.Sales{Products: p.recentSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps})
+	return nil
+}
+
+// reported takes a reconciliation's result to metrics and alerts.
+func (p *parts) reported(report stats.Report) {
+	p.metrics.Reconciled(report)
+	if report.Balanced != nil && !*report.Balanced {
+		first := report.Violations[0]
+		p.alerter.Raise("reconciliation found violations", report.ProductID,
+			fmt.Errorf("%s: expected %s, found %s (%s)", first.Promise, first.Expected, first.Found, first.Detail))
+	}
+}
+
+// recentSales are the sales worth showing: preheated and not long over.
+func (p *parts) recentSales() []uint32 {
+	var ids []uint32
+	now := p.clock.Now()
+	for _, s := range p.catalog.All() {
+		if t := s.Terms(); t.Epoch > 0 && now.Before(t.EndsAt.Add(24*time.Hour)) {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+// buildOrders wires payment, orders and the worker.
+func (p *parts) buildOrders(shopURL func() string) error {
+	sandbox, err := paysandbox.New(paysandbox.Options{
+		Secret: p.cfg.Payment.SandboxSecret.Bytes(), BaseURL: shopURL, Now: time.Now, Random: rand.Reader, Log: p.log,
+		Deliver: func(ctx context.Context, header http.Header, body []byte) error {
+			_, err := p.orders.Notify(ctx, paysandbox.Name, header, body)
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	p.providers = map[string]payment.Provider{sandbox.Name(): sandbox}
+	p.orders = &order.Desk{
+		Store: p.store, Ledger: p.ledger, Catalog: p.catalog, Providers: p.providers,
+		OnRelease: p.signals.releaser.wake, OnRefund: p.signals.refunder.wake,
+		OnPayment: func(result string) { p.metrics.Payments.WithLabelValues(result).Inc() },
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	p.worker = worker.New(p.queue, p.store, p.lanes, worker.Options{
+		Name:      fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8]),
+		BatchSize: p.cfg.Worker.BatchSize, BatchWait: p.cfg.Worker.BatchWait, RatePerSecond: p.cfg.Worker.RatePerSecond,
+		Ladder: p.cfg.Worker.RetryDelays, DiscardAfter: p.cfg.Worker.DiscardAfter, ExpireAfter: p.cfg.Order.ExpireAfter,
+		Logger: p.log, Now: p.clock.Now, OnBatch: p.metrics.Worker,
+		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
+	})
+	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.log)
+	return nil
+}
+
+// buildShop wires the gates and the public API.
+func (p *parts) buildShop(opt Options) (err error) {
+	if p.buyers, err = identity.New(p.cfg.Auth.JWTSecret.Bytes()); err != nil {
+		return err
+	}
+	if p.tokens, err = purchasetoken.New(purchasetoken.Options{Secrets: [][]byte{p.cfg.Token.Secret.Bytes()}, Random: rand.Reader}); err != nil {
+		return err
+	}
+	door := &admission.Doorkeeper{
+		Clock: p.clock, Buyers: p.buyers, Memory: p.memory, Tokens: p.tokens, TokenRequired: p.cfg.Token.Required,
+	}
+	for _, limit := range []struct {
+		into *(*ratelimit.Limiter)
+		rate int
+	}{
+		{&door.ByBuyer, p.cfg.Limit.BuyerPerSecond}, {&door.ByAddr, p.cfg.Limit.IPPerSecond}, {&door.ByProduct, p.cfg.Limit.ProductPerSecond},
+	} {
+		if *limit.into, err = ratelimit.New(ratelimit.Options{PerSecond: float64(limit.rate)}); err != nil {
+			return err
+		}
+	}
+	shop := shopapi.Options{
+		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Tokens: p.tokens,
+		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: []string{paysandbox.Name}},
+		Page:  web.Shop(), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
+		Sandbox: p.providers[paysandbox.Name].(*paysandbox.Sandbox).Page(),
+	}
+	if opt.Demo {
+		shop.DemoLogin = func(buyer string) (string, error) {
+			return identity.Sign(p.cfg.Auth.JWTSecret.Bytes(), buyer, p.clock.Now().Add(demoTokenLife))
+		}
+	}
+	p.shop, err = shopapi.New(shop)
+	return err
+}
+
+// ready reports why the instance cannot serve now, or nil.
+func (p *parts) ready(ctx context.Context) error {
+	if err := p.store.Ping(ctx); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if err := p.pingLedger(ctx); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return nil
+}
+
+// pingLedger has the ledger answer a question that changes nothing.
+func (p *parts) pingLedger(ctx context.Context) error {
+	_, err := p.ledger.Read(ctx, ledger.Shard{})
+	return err
+}
+
+// buildAdmin wires the operator API.
+func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error) {
+	p.admin, err = adminapi.New(adminapi.Options{
+		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store,
+		Checks: []adminapi.Check{
+			{Name: "store", Run: p.store.Ping},
+			{Name: "ledger", Run: p.pingLedger},
+		},
+		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams,
+		OnRequest: func(route string, status int, took time.Duration) {
+			p.metrics.Route("admin "+route, strconv.Itoa(status)).Inc()
+		},
+		OnPanic: p.metrics.Panics.Inc,
+	})
+	return err
+}
+
+// close closes the data.
+func (p *parts) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
+	defer cancel()
+	var errs []error
+	if p.embedded != nil {
+		errs = append(errs, p.embedded.Shutdown(ctx))
+	}
+	if p.store != nil {
+		errs = append(errs, p.store.Close())
+	}
+	return errors.Join(errs...)
+}
