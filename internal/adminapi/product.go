@@ -76,10 +76,10 @@ func (a *api) patchProduct(in *input) action {
 		n := int(*limit)
 		patch.PerUserLimit = &n
 	}
-	if patch == (store.ProductPatch{}) {
-		in.fail("at least one field must change")
-	}
 	return func(ctx context.Context) (answer, error) {
+		if patch == (store.ProductPatch{}) {
+			return answer{}, seckill.Errorf(seckill.CodeBadRequest, "at least one field must change")
+		}
 		product, err := a.Desk.Patch(ctx, id, patch, actor)
 		return productAnswer("patch", id, product, err)
 	}

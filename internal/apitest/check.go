@@ -31,7 +31,7 @@ func (s *Spec) Check(request *http.Request, requestBody []byte, response *http.R
 	sent.Body = io.NopCloser(bytes.NewReader(requestBody))
 	sent.ContentLength = int64(len(requestBody))
 	route, params, err := s.router.FindRoute(sent)
-	if err != nil {
+	if err != nil || strings.HasSuffix(sent.URL.Path, "/") { // the router would overlook the slash
 		return s.checkStranger(response, body)
 	}
 	name := route.Method + " " + route.Path

@@ -1,0 +1,236 @@
+package adminapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// did sends a request that must be granted, and returns the one change.
+func (d *desk) did(method, path, body string, headers ...string) call {
+	d.Helper()
+	got := d.do(method, path, body, headers...)
+	calls := d.engine.changes()
+	if got.status >= 300 || len(calls) == 0 {
+		d.Fatalf("%s %s %s: %d %s, did %v", method, path, body, got.status, got.body, calls)
+	}
+	return calls[len(calls)-1]
+}
+
+func TestANewProductHasItsDefaults(t *testing.T) {
+	d := newDesk(t, nil)
+	want := seckill.Product{
+		ID: 1, Name: "Phone", PriceCents: 699900, Currency: "CNY", Stock: 10000, Offered: 10000, PerUserLimit: 1,
+		Group: 1, StartsAt: at.Truncate(time.Second), EndsAt: at.Truncate(time.Second).Add(2 * time.Hour),
+		Shards: 1, Strategy: seckill.StrategyAsync, Version: 1, CreatedAt: at,
+	}
+	if got := d.did("POST", "/admin/v1/products", newProduct); !reflect.DeepEqual(got.what, want) {
+		t.Errorf("got  %+v\nwant %+v", got.what, want)
+	}
+	want.Ref, want.Currency, want.PerUserLimit, want.Group = "sku-9", "EUR", 3, 7
+	want.Shards, want.Strategy, want.FallbackShare = 4, seckill.StrategySharded, 0.25
+	full := strings.TrimSuffix(newProduct, "}") + `,"ref":"sku-9","currency":"EUR","per_user_limit":3,` +
+		`"limit_group":7,"shards":4,"strategy":"sharded","fallback_share":0.25}`
+	if got := d.did("POST", "/admin/v1/products", full); !reflect.DeepEqual(got.what, want) {
+		t.Errorf("got  %+v\nwant %+v", got.what, want)
+	}
+	if got := d.do("POST", "/admin/v1/products", newProduct); got.header.Get("Location") != "/admin/v1/products/1" {
+		t.Errorf("Location %q", got.header.Get("Location"))
+	}
+}
+
+func TestAPatchChangesWhatItNames(t *testing.T) {
+	d := newDesk(t, nil)
+	got := d.did("PATCH", "/admin/v1/products/1", `{"ref":"","price_cents":0,"per_user_limit":2,"reason":"gift"}`)
+	ref, price, limit := "", int64(0), 2
+	want := store.ProductPatch{Ref: &ref, PriceCents: &price, PerUserLimit: &limit}
+	if !reflect.DeepEqual(got.what, want) || got.actor.Reason != "gift" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestEveryChangeSaysWhoAndWhy(t *testing.T) {
+	d := newDesk(t, nil)
+	no := orderNo.String()
+	for path, did := range map[string]string{
+		"/products/1/preheat": "preheat", "/products/1/pause": "state", "/products/1/resume": "state",
+		"/products/1/end": "state", "/products/1/recover": "recover", "/orders/" + no + "/cancel": "cancel",
+		"/orders/" + no + "/refund": "refund", "/dead-letters/5/retry": "retry", "/dead-letters/5/discard": "discard",
+	} {
+		got := d.did("POST", "/admin/v1"+path, `{"reason":"因为"}`, "X-Operator: li.na")
+		if want := (store.Actor{Name: "li.na", Reason: "因为"}); got.did != did || got.actor != want {
+			t.Errorf("%s: %+v", path, got)
+		}
+		got = d.did("POST", "/admin/v1"+path, "")
+		if want := (store.Actor{Name: "operator"}); got.did != did || got.actor != want {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+	states := map[string]seckill.SaleState{
+		"pause": seckill.SalePaused, "resume": seckill.SaleOpen, "end": seckill.SaleEnded,
+	}
+	for verb, state := range states {
+		if got := d.did("POST", "/admin/v1/products/1/"+verb, ""); got.what != state {
+			t.Errorf("%s: %+v", verb, got)
+		}
+	}
+	if got := d.did("POST", "/admin/v1/orders/"+no+"/cancel", ""); got.what != reasonByOperator {
+		t.Errorf("cancel without a reason: %+v", got)
+	}
+}
+
+func TestARepairIsAuditedBeforeItIsMade(t *testing.T) {
+	d := newDesk(t, nil)
+	d.do("POST", "/admin/v1/reconciliations", `{"product_id":1,"repair":true,"reason":"drill"}`, "X-Operator: li.na")
+	calls := d.engine.changes()
+	if len(calls) != 2 || calls[0].did != "append" || calls[0].actor != (store.Actor{Name: "li.na", Reason: "drill"}) ||
+		calls[1].did != "reconcile" || calls[1].what != true {
+		t.Errorf("got %+v", calls)
+	}
+	d.do("POST", "/admin/v1/reconciliations", `{"product_id":1}`)
+	if calls := d.engine.changes(); len(calls) != 1 || calls[0].what != false {
+		t.Errorf("a count was audited as a repair: %+v", calls)
+	}
+}
+
+func TestAStockChangeIsKnownByItsID(t *testing.T) {
+	d := newDesk(t, nil)
+	const path = "/admin/v1/products/1/stock"
+	for want, request := range map[string][]string{
+		"made-up": {`{"delta":5}`}, "a": {`{"delta":5,"change_id":"a"}`},
+		"b": {`{"delta":5}`, "Idempotency-Key: b"}, "c": {`{"delta":5,"change_id":"c"}`, "Idempotency-Key: c"},
+	} {
+		got := d.did("POST", path, request[0], request[1:]...)
+		if change, ok := got.what.(store.StockChange); !ok || change.ID != want || change.Delta != 5 {
+			t.Errorf("%v: %+v", request, got)
+		}
+	}
+	for _, word := range []string{"refused", "another"} {
+		got := d.do("POST", path, `{"delta":-5,"change_id":"`+word+`"}`)
+		if doc := got.problem(t); doc.Code != seckill.CodeWrongState {
+			t.Errorf("%s: %d %s", word, got.status, got.body)
+		}
+	}
+}
+
+func TestFiltersReachTheStore(t *testing.T) {
+	d := newDesk(t, nil)
+	paid := seckill.OrderPaid
+	for path, want := range map[string]any{
+		"/orders?buyer=bob&product_id=1&status=paid&ref=cart%201&before=" + orderNo.String() + "&limit=7": store.OrderFilter{
+			Buyer: "bob", ProductID: 1, Status: &paid, Ref: "cart 1", Before: orderNo, Limit: 7,
+		},
+		"/orders":                          store.OrderFilter{Limit: defaultPage},
+		"/dead-letters":                    store.LetterFilter{DeadOnly: true, Limit: defaultPage},
+		"/dead-letters?state=any&after=9":  store.LetterFilter{After: 9, Limit: defaultPage},
+		"/dead-letters?product_id=1":       store.LetterFilter{ProductID: 1, DeadOnly: true, Limit: defaultPage},
+		"/payments?order_no=X&type=refund": store.PaymentFilter{OrderNo: "X", Type: "refund", Limit: defaultPage},
+		"/events?limit=3":                  3,
+		"/audit?product_id=4294967295&before=3&limit=500&order_no=" + orderNo.String(): store.AuditFilter{
+			ProductID: 4294967295, OrderNo: orderNo.String(), Before: 3, Limit: 500,
+		},
+	} {
+		if got := d.did("GET", "/admin/v1"+path, ""); !reflect.DeepEqual(got.what, want) {
+			t.Errorf("%s: got %+v, want %+v", path, got.what, want)
+		}
+	}
+}
+
+func TestTheFeedSaysWhereToGoOn(t *testing.T) {
+	d := newDesk(t, nil)
+	for path, next := range map[string]int64{"/admin/v1/events": 8, "/admin/v1/events?after=8": 8, "/admin/v1/events?after=99": 99} {
+		var page eventPage
+		if err := json.Unmarshal(d.do("GET", path, "").body, &page); err != nil || page.Next != next {
+			t.Errorf("%s: next %d, want %d (%v)", path, page.Next, next, err)
+		}
+	}
+}
+
+func TestAKeptReportHasTheNumberOfItsRow(t *testing.T) {
+	d := newDesk(t, nil)
+	got := d.do("GET", "/admin/v1/reconciliations", "")
+	if !strings.Contains(string(got.body), `"id":7,"product_id":1`) || !strings.Contains(string(got.body), `"balanced":false`) {
+		t.Errorf("got %s", got.body)
+	}
+}
+
+func TestAnOrderOnTheLadderIsQueued(t *testing.T) {
+	d := newDesk(t, nil)
+	got := d.do("GET", "/admin/v1/orders/"+onDesk.String(), "")
+	if !strings.Contains(string(got.body), `"status":"queued","reason":"bad data"`) {
+		t.Errorf("got %s", got.body)
+	}
+	d.refused(seckill.CodeNotFound, "", "GET", "/admin/v1/orders/"+absent.String(), "")
+}
+
+func TestTheStreamBeatsUntilTheServerStops(t *testing.T) {
+	stop := make(chan struct{})
+	d := newDesk(t, func(o *Options) { o.StreamEvery, o.Stop = 5*time.Millisecond, stop })
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, "GET", d.url+"/admin/v1/stats/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := d.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	lines := bufio.NewScanner(response.Body)
+	beats, comments := 0, 0
+	for lines.Scan() {
+		data, isData := strings.CutPrefix(lines.Text(), "data: ")
+		var beat boardJSON
+		switch {
+		case isData && json.Unmarshal([]byte(data), &beat) == nil:
+			beats++
+		case lines.Text() == ": busy":
+			comments++
+		}
+		if isData && (len(beat.Products) != 1 || len(beat.Failed) != 1 || beat.Failed[0] != 2) {
+			t.Errorf("beat %s", data)
+		}
+		switch { // three beats, an outage, and the stop
+		case comments > 0 && stop != nil:
+			close(stop)
+			stop = nil
+		case beats == 3:
+			d.engine.fail(errOutage)
+		}
+	}
+	if beats < 3 || comments == 0 || lines.Err() != nil {
+		t.Errorf("%d beats, %d comments, %v", beats, comments, lines.Err())
+	}
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	stop := make(chan struct{})
+	d := newDesk(t, func(o *Options) { o.Stop = stop })
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for range maxStreams {
+		request, err := http.NewRequestWithContext(ctx, "GET", d.url+"/admin/v1/stats/stream", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		response, err := d.client.Do(request)
+		if err != nil || response.StatusCode != 200 {
+			t.Fatalf("stream: %v %v", response, err)
+		}
+		defer func() { _, _ = io.Copy(io.Discard, response.Body); _ = response.Body.Close() }()
+	}
+	d.refused(seckill.CodeTooHot, "streams", "GET", "/admin/v1/stats/stream", "")
+	close(stop)
+}

@@ -1,0 +1,275 @@
+package adminapi
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"seckill"
+	"seckill/internal/stats"
+	"seckill/internal/store"
+)
+
+var (
+	at      = time.Date(2026, 11, 11, 12, 0, 0, 7e6, time.UTC)
+	orderNo = seckill.NewOrderNo(at, 1, 42)
+	absent  = seckill.NewOrderNo(at, 2, 43)
+	onDesk  = seckill.NewOrderNo(at, 1, 44) // known by its letter alone
+)
+
+// What the API reads is what the store has.
+var _ Records = store.Store(nil)
+
+// engine stands for all that is behind the API: it knows product 1, one order
+// and one letter, and remembers what it was told to change.
+type engine struct {
+	mu     sync.Mutex
+	calls  []call
+	broken error // what everything answers when it is set
+}
+
+// call is one change that was asked for.
+type call struct {
+	did   string
+	id    int64
+	what  any
+	actor store.Actor
+}
+
+func (e *engine) told(did string, id int64, what any, actor store.Actor) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.broken != nil {
+		return e.broken
+	}
+	e.calls = append(e.calls, call{did, id, what, actor})
+	return nil
+}
+
+// changes is what was asked for since the last look.
+func (e *engine) changes() []call {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	calls := e.calls
+	e.calls = nil
+	return calls
+}
+
+func (e *engine) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.broken = err
+}
+
+func (e *engine) failure() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.broken
+}
+
+func notFound() error { return seckill.Errorf(seckill.CodeNotFound, "no such thing") }
+
+func (e *engine) product(id uint32) (seckill.Product, error) {
+	if err := e.failure(); err != nil {
+		return seckill.Product{}, err
+	}
+	if id != 1 {
+		return seckill.Product{}, notFound()
+	}
+	return seckill.Product{
+		ID: 1, Ref: "sku-1", Name: "Phone 手机", PriceCents: 699900, Currency: "CNY", Stock: 9, Offered: 10,
+		PerUserLimit: 1, Group: 1, StartsAt: at, EndsAt: at.Add(time.Hour), Shards: 1,
+		Strategy: seckill.StrategyAsync, Epoch: 1, Version: 2, CreatedAt: at,
+	}, nil
+}
+
+func (e *engine) changeProduct(did string, id uint32, what any, actor store.Actor) (seckill.Product, error) {
+	product, err := e.product(id)
+	if err != nil {
+		return product, err
+	}
+	return product, e.told(did, int64(id), what, actor)
+}
+
+func (e *engine) Create(_ context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+	p.Offered, p.Version, p.CreatedAt = p.Stock, 1, at
+	return p, e.told("create", int64(p.ID), p, actor)
+}
+
+func (e *engine) Patch(_ context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error) {
+	return e.changeProduct("patch", id, patch, actor)
+}
+
+func (e *engine) Preheat(_ context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+	return e.changeProduct("preheat", id, nil, actor)
+}
+
+func (e *engine) SetState(_ context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
+	return e.changeProduct("state", id, state, actor)
+}
+
+func (e *engine) Recover(_ context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+	return e.changeProduct("recover", id, nil, actor)
+}
+
+// ChangeStock is open, refused or another's by the change id's word.
+func (e *engine) ChangeStock(_ context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error) {
+	change := store.StockChange{ID: changeID, ProductID: id, Delta: delta, Status: "done", CreatedAt: at}
+	switch changeID {
+	case "open", "refused":
+		change.Status = changeID
+	case "another":
+		change.Delta++
+	}
+	_, err := e.changeProduct("stock", id, change, actor)
+	return change, err
+}
+
+func (e *engine) Stats(_ context.Context, id uint32) (stats.Stats, error) {
+	product, err := e.product(id)
+	return stats.Stats{
+		ProductID: id, State: "open", Epoch: product.Epoch, Offered: 10,
+		Ledger: stats.Units{Available: 9, Reserved: 1}, Store: stats.Store{Stock: 9, Pending: 1},
+		Requests: map[string]int64{stats.Accepted: 1, string(seckill.CodeSoldOut): 0},
+	}, err
+}
+
+func (e *engine) order(no seckill.OrderNo, status seckill.OrderStatus) (seckill.Order, error) {
+	if err := e.failure(); err != nil {
+		return seckill.Order{}, err
+	}
+	if no != orderNo {
+		return seckill.Order{}, notFound()
+	}
+	return seckill.Order{
+		OrderNo: no, Buyer: "bob", ProductID: 1, Group: 1, ProductName: "Phone", PriceCents: 699900,
+		Currency: "CNY", Quantity: 1, Status: status, CreatedAt: at, PayBefore: at.Add(time.Hour), Epoch: 1,
+	}, nil
+}
+
+func (e *engine) changeOrder(did string, no seckill.OrderNo, status seckill.OrderStatus, what any, actor store.Actor) (seckill.Order, error) {
+	order, err := e.order(no, status)
+	if err != nil {
+		return order, err
+	}
+	return order, e.told(did, 0, what, actor)
+}
+
+func (e *engine) Cancel(_ context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
+	return e.changeOrder("cancel", no, seckill.OrderCancelled, reason, actor)
+}
+
+func (e *engine) Refund(_ context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
+	return e.changeOrder("refund", no, seckill.OrderRefunded, nil, actor)
+}
+
+func letter() store.Letter {
+	return store.Letter{
+		ID: 5, Dead: true, Attempts: 16, Reason: "bad data", CreatedAt: at, DeadAt: at,
+		Item: store.Item{
+			Claim:     seckill.Claim{OrderNo: onDesk, Buyer: "bob", Quantity: 1},
+			ProductID: 1, Group: 1, At: at, Name: "Phone", PriceCents: 1, Currency: "CNY",
+		},
+	}
+}
+
+func (e *engine) Retry(_ context.Context, id int64, actor store.Actor) (store.Letter, error) {
+	if id != 5 {
+		return store.Letter{}, notFound()
+	}
+	again := letter()
+	again.Dead, again.NextAt = false, at
+	return again, e.told("retry", id, nil, actor)
+}
+
+func (e *engine) Discard(_ context.Context, id int64, actor store.Actor) (seckill.Order, error) {
+	if id != 5 {
+		return seckill.Order{}, notFound()
+	}
+	order, err := e.order(orderNo, seckill.OrderFailed)
+	if err != nil {
+		return order, err
+	}
+	return order, e.told("discard", id, nil, actor)
+}
+
+func (e *engine) Run(_ context.Context, product uint32, repair bool, actor string) (stats.Report, error) {
+	if _, err := e.product(product); err != nil {
+		return stats.Report{}, err
+	}
+	yes := true
+	report := stats.Report{ID: 1, ProductID: product, At: at, Balanced: &yes}
+	return report, e.told("reconcile", int64(product), repair, store.Actor{Name: actor})
+}
+
+func (e *engine) Product(_ context.Context, id uint32) (seckill.Product, error) { return e.product(id) }
+
+// Products has a second one, whose figures cannot be counted.
+func (e *engine) Products(context.Context) ([]seckill.Product, error) {
+	one, err := e.product(1)
+	two := one
+	two.ID, two.Group = 2, 2
+	return []seckill.Product{one, two}, err
+}
+
+func (e *engine) Order(_ context.Context, no seckill.OrderNo) (seckill.Order, error) {
+	return e.order(no, seckill.OrderPending)
+}
+
+func (e *engine) SearchOrders(_ context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
+	order, err := e.order(orderNo, seckill.OrderPending)
+	if err != nil || filter.Buyer != "" && filter.Buyer != order.Buyer {
+		return nil, err
+	}
+	return []seckill.Order{order}, e.told("search", 0, filter, store.Actor{})
+}
+
+func (e *engine) Story(context.Context, seckill.OrderNo) ([]store.StoryLine, error) {
+	return []store.StoryLine{{At: at, Kind: "event", What: "order.confirmed"}}, e.failure()
+}
+
+func (e *engine) Letters(_ context.Context, filter store.LetterFilter) ([]store.Letter, error) {
+	return []store.Letter{letter()}, e.told("letters", 0, filter, store.Actor{})
+}
+
+func (e *engine) LetterByOrder(_ context.Context, no seckill.OrderNo) (store.Letter, error) {
+	if no != onDesk {
+		return store.Letter{}, notFound()
+	}
+	return letter(), e.failure()
+}
+
+func (e *engine) Payments(_ context.Context, filter store.PaymentFilter) ([]store.Payment, error) {
+	return []store.Payment{{
+		ID: "P1", Type: "payment", OrderNo: orderNo.String(), Provider: "sandbox", TradeNo: "T1",
+		AmountCents: 699900, Currency: "CNY", Status: "applied", CreatedAt: at, DoneAt: at,
+	}}, e.told("payments", 0, filter, store.Actor{})
+}
+
+func (e *engine) Reconciliations(context.Context, uint32, int) ([]store.Reconciliation, error) {
+	no := false
+	body := `{"id":0,"violations":[{"promise":"I1","expected":"10","found":"9","detail":"short"}],"figures":{"offered":10}}`
+	return []store.Reconciliation{{ID: 7, ProductID: 1, At: at, Balanced: &no, Body: []byte(body)}}, e.failure()
+}
+
+func (e *engine) Events(_ context.Context, after int64, limit int) ([]seckill.Event, error) {
+	if after >= 8 {
+		return nil, e.failure()
+	}
+	return []seckill.Event{
+		{ID: 7, At: at, Kind: seckill.EventOrderPaid, ProductID: 1, OrderNo: orderNo, Buyer: "bob", Quantity: 1, Currency: "CNY"},
+		{ID: 8, At: at, Kind: seckill.EventSaleSoldOut, ProductID: 1},
+	}, e.told("events", after, limit, store.Actor{})
+}
+
+func (e *engine) Audit(_ context.Context, filter store.AuditFilter) ([]store.AuditLine, error) {
+	return []store.AuditLine{{ID: 1, At: at, Actor: "operator", Action: "product.pause", ProductID: 1}},
+		e.told("audit", 0, filter, store.Actor{})
+}
+
+func (e *engine) AppendAudit(_ context.Context, line store.AuditLine) error {
+	return e.told("append", int64(line.ProductID), line.Action, store.Actor{Name: line.Actor, Reason: line.Reason})
+}
+
+var errOutage = errors.New("dial tcp 10.0.0.7:3306: connection refused")
