@@ -62,9 +62,9 @@ export const WORDS = {
     say_ended: 'This sale is over. Thank you for coming.',
     say_mine: 'You have an order for this product.',
     say_stopped: 'Stopped. If your request did get through, you will find it under My orders.',
-    fair: 'One place in the queue per person. Pressing more often does not help.',
+    fair: 'One press is enough. Pressing more often does not help.',
 
-    e_too_hot: 'Very many people want this right now. We keep your place and try again.',
+    e_too_hot: 'Very many people want this right now. We try again for you; no need to press.',
     e_busy: 'The system is busy. We try again for you; you cannot end up with two orders.',
     e_rate_limited: 'A little too fast. We try again in a moment.',
     e_offline: 'No connection. We try again; you cannot end up with two orders.',
@@ -196,7 +196,7 @@ export const WORDS = {
     say_ended: '本场活动已结束，感谢参与。',
     say_mine: '您已有该商品的订单。',
     say_stopped: '已停止重试。如果请求已经成功，可在“我的订单”中找到。',
-    fair: '每人只有一个排队名额，多点几次并不会更快。',
+    fair: '点一次就够了，多点几次并不会更快。',
 
     e_too_hot: '太火爆了！正在为您自动重试，无需反复点击。',
     e_busy: '系统繁忙，正在为您重试，不会重复下单。',
