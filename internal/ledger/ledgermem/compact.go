@@ -1,0 +1,411 @@
+package ledgermem
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seckill/internal/fault"
+)
+
+// Bounds of what a compaction adds to one round, so that nobody in it waits
+// more than a few milliseconds for it.
+const (
+	stepBytes   = 256 << 10 // of snapshots; one piece may be larger
+	stepScan    = 4096      // pieces looked at
+	trimRanges  = 16
+	trimWidth   = 128
+	sweepPieces = 8
+	vacuumPages = 256
+	vacuumSlack = 4096 // free pages that are not worth moving others for: 16 MiB
+	pageBytes   = 4096
+	commitPages = 3 // pages that a commit writes beside its bodies, roughly
+)
+
+// CompactStats are figures of one compaction cycle.
+type CompactStats struct {
+	Pieces  int
+	Bytes   int64 // of snapshots
+	Deleted int64 // rows
+	Floor   uint64
+	Took    time.Duration
+}
+
+// growth counts what was written since the last cycle and checkpoint. It is
+// the scribe's, except for the sizes that cycles set.
+type growth struct {
+	rows, bytes int64
+	pages       int64
+	snapshots   atomic.Int64 // bytes of the last cycle's pieces
+	cycle       sync.Mutex   // one cycle at a time
+}
+
+// noteGrowth wakes the compactor and the checkpointer when they are due.
+func (l *Ledger) noteGrowth(rows, bytes int) {
+	g := &l.growth
+	g.rows += int64(rows)
+	g.bytes += int64(bytes)
+	g.pages += int64(bytes/pageBytes + commitPages)
+	if g.pages >= checkpointPages {
+		g.pages = 0
+		wake(l.checkpointAt)
+	}
+	if g.rows >= l.opt.CompactRows || g.bytes >= max(l.opt.CompactBytes, g.snapshots.Load()) {
+		g.rows, g.bytes = 0, 0
+		wake(l.compactNow)
+	}
+}
+
+func wake(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}
+
+// checkpointer copies the write-ahead log into the file beside the scribe.
+func (l *Ledger) checkpointer() {
+	ctx, cancel := l.untilStop()
+	defer cancel()
+	for {
+		select {
+		case <-l.checkpointAt:
+		case <-ctx.Done():
+			return
+		}
+		pages, err := l.journal.checkpoint(ctx, l.journal.db, "PASSIVE")
+		if err != nil && ctx.Err() == nil {
+			l.log.Warn("checkpoint of the journal failed", "error", err)
+			continue
+		}
+		l.walPages.Store(int64(pages))
+	}
+}
+
+// compactor runs a cycle whenever enough was written.
+func (l *Ledger) compactor() {
+	ctx, cancel := l.untilStop()
+	defer cancel()
+	for {
+		select {
+		case <-l.compactNow:
+		case <-ctx.Done():
+			return
+		}
+		if err := l.Compact(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn("compaction of the journal failed; it is tried again when the journal has grown", "error", err)
+		}
+	}
+}
+
+// untilStop is a context that ends when the ledger is shut down.
+func (l *Ledger) untilStop() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-l.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// cycle is one compaction: all pieces that are dirty at its start are written,
+// then rows up to the floor are trimmed.
+type cycle struct {
+	*Ledger
+	shards []*shard
+	shard  int // where the scan is
+	stripe int
+	stats  CompactStats
+}
+
+// Compact runs one compaction cycle now, beside all other work.
+func (l *Ledger) Compact(ctx context.Context) error {
+	l.growth.cycle.Lock()
+	defer l.growth.cycle.Unlock()
+	c := &cycle{Ledger: l}
+	begun := time.Now()
+	for _, phase := range []func(context.Context) error{c.begin, c.save, c.sweep, c.trim, c.vacuum} {
+		if err := phase(ctx); err != nil {
+			return fmt.Errorf("compact: %w", err)
+		}
+	}
+	c.stats.Took = time.Since(begun)
+	l.growth.snapshots.Store(c.stats.Bytes)
+	l.figures.Lock()
+	l.figures.stats.Cycles++
+	l.figures.Unlock()
+	l.log.Info("journal compacted", "pieces", c.stats.Pieces, "bytes", c.stats.Bytes,
+		"deleted", c.stats.Deleted, "floor", c.stats.Floor, "took", c.stats.Took)
+	if l.opt.OnCompact != nil {
+		l.opt.OnCompact(c.stats)
+	}
+	return nil
+}
+
+// begin fixes the floor: each piece is written later than now, or was clean
+// now, so none of them will need a row up to here. Marks that an install has
+// staged are in no piece yet; their rows stay.
+func (c *cycle) begin(ctx context.Context) error {
+	return c.submit(ctx, func(r *round) error {
+		c.stats.Floor = r.lastSeq()
+		for _, st := range r.state.staged {
+			c.stats.Floor = min(c.stats.Floor, st.first-1)
+		}
+		c.shards = make([]*shard, 0, len(r.state.shards))
+		for _, sh := range r.state.shards {
+			c.shards = append(c.shards, sh)
+		}
+		return nil
+	})
+}
+
+// save writes dirty pieces, a few per round.
+func (c *cycle) save(ctx context.Context) error {
+	for c.shard < len(c.shards) {
+		if err := c.submit(ctx, c.saveSome); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cycle) saveSome(r *round) error {
+	var size int
+	for scanned := 0; c.shard < len(c.shards) && size < stepBytes && scanned < stepScan; scanned++ {
+		sh := c.shards[c.shard]
+		if c.stripe < len(sh.stripes) {
+			size += c.saveStripe(r, sh, c.stripe)
+			c.stripe++
+			continue
+		}
+		size += c.saveFigures(r, sh)
+		c.shard, c.stripe = c.shard+1, 0
+	}
+	return nil
+}
+
+func (c *cycle) saveStripe(r *round, sh *shard, i int) int {
+	st := &sh.stripes[i]
+	if st.changed <= st.saved {
+		return 0
+	}
+	key, seq := pieceKey{sh.key, sh.epoch, i}, r.lastSeq()
+	body := encodeStripe(key, seq, st.marks)
+	c.put(r, key, seq, body, func() { st.saved = seq })
+	return len(body)
+}
+
+func (c *cycle) saveFigures(r *round, sh *shard) int {
+	if sh.changed <= sh.saved {
+		return 0
+	}
+	key, seq := pieceKey{shardKey: sh.key, stripe: figuresStripe}, r.lastSeq()
+	body := encodeFigures(key, seq, sh)
+	c.put(r, key, seq, body, func() { sh.saved = seq })
+	return len(body)
+}
+
+func (c *cycle) put(r *round, key pieceKey, seq uint64, body []byte, saved func()) {
+	r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, query("put_snapshot"),
+			int64(key.product), int64(key.index), int64(key.epoch), key.stripe, int64(seq), body)
+		if err != nil {
+			return fmt.Errorf("write snapshot: %w", err)
+		}
+		return nil
+	})
+	r.after = append(r.after, saved)
+	c.stats.Pieces++
+	c.stats.Bytes += int64(len(body))
+}
+
+// chore runs statements in a round of their own accord, until done says so.
+func (c *cycle) chore(ctx context.Context, run func(context.Context, *sql.Conn) (done bool, err error)) error {
+	for {
+		var done bool
+		err := c.submit(ctx, func(r *round) error {
+			r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) (err error) {
+				done, err = run(ctx, conn)
+				return err
+			})
+			return nil
+		})
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// sweep deletes stripes of older epochs. The figures of the newer epoch are in
+// the file by now, so no start will ask for them.
+func (c *cycle) sweep(ctx context.Context) error {
+	for _, sh := range c.shards {
+		var epoch uint64
+		err := c.submit(ctx, func(r *round) error {
+			if sh.sweep && sh.saved >= sh.changed {
+				epoch, sh.sweep = sh.epoch, false
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if epoch == 0 {
+			continue
+		}
+		err = c.chore(ctx, func(ctx context.Context, conn *sql.Conn) (bool, error) {
+			res, err := conn.ExecContext(ctx, query("sweep_snapshots"),
+				int64(sh.key.product), int64(sh.key.index), int64(epoch), sweepPieces)
+			if err != nil {
+				return false, fmt.Errorf("sweep snapshots: %w", err)
+			}
+			n, err := res.RowsAffected()
+			return n < sweepPieces, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trim raises the floor and deletes rows up to it that nobody waits for.
+func (c *cycle) trim(ctx context.Context) error {
+	fault.Point("ledger.compact.between")
+	floor := c.stats.Floor
+	err := c.submit(ctx, func(r *round) error {
+		r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
+			_, err := conn.ExecContext(ctx, query("set_floor"), int64(floor))
+			return err
+		})
+		r.after = append(r.after, func() {
+			c.figures.Lock()
+			c.figures.stats.Floor = floor
+			c.figures.Unlock()
+		})
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("raise floor: %w", err)
+	}
+	for done := false; !done; {
+		if done, err = c.trimSome(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leftovers are rows that trimming passed over, as waiting entries or as the
+// witness, and that nobody needs any more. They are the scribe's.
+type leftovers struct {
+	passed uint64 // trimming has been up to here
+	rows   []uint64
+}
+
+// note keeps rows in mind that can go, if trimming will not meet them again.
+func (lo *leftovers) note(seqs ...uint64) {
+	for _, seq := range seqs {
+		if seq > 0 && seq <= lo.passed {
+			lo.rows = append(lo.rows, seq)
+		}
+	}
+}
+
+// take removes some leftovers, as ranges.
+func (lo *leftovers) take(ranges int, width uint64) (taken [][2]uint64) {
+	slices.Sort(lo.rows)
+	n := 0
+	for ; n < len(lo.rows); n++ {
+		seq := lo.rows[n]
+		if last := len(taken) - 1; last >= 0 && seq-taken[last][1] <= 1 && seq-taken[last][0] < width {
+			taken[last][1] = seq
+			continue
+		}
+		if len(taken) == ranges {
+			break
+		}
+		taken = append(taken, [2]uint64{seq, seq})
+	}
+	lo.rows = slices.Clone(lo.rows[n:])
+	return taken
+}
+
+// trimSome deletes some rows, leftovers of earlier cycles first. All is
+// decided within the round, because acknowledgements move what must stay.
+func (c *cycle) trimSome(ctx context.Context) (done bool, err error) {
+	var deleted int64
+	err = c.submit(ctx, func(r *round) error {
+		lo := &c.leftovers
+		before := *lo
+		r.undo.add(func() { *lo = before })
+		ranges := lo.take(trimRanges, trimWidth)
+		if len(ranges) == 0 {
+			var next uint64
+			ranges, next = c.outbox.trimmable(lo.passed+1, c.stats.Floor, c.witness.Seq, trimRanges, trimWidth)
+			lo.passed = max(lo.passed, next-1)
+			done = lo.passed >= c.stats.Floor
+		}
+		for _, span := range ranges {
+			r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
+				res, err := conn.ExecContext(ctx, query("delete_rows"), int64(span[0]), int64(span[1]))
+				if err != nil {
+					return fmt.Errorf("trim rows: %w", err)
+				}
+				n, err := res.RowsAffected()
+				deleted += n
+				return err
+			})
+		}
+		r.after = append(r.after, func() {
+			c.figures.Lock()
+			c.figures.stats.Rows -= deleted
+			c.figures.Unlock()
+		})
+		return nil
+	})
+	c.stats.Deleted += deleted
+	return done, err
+}
+
+// vacuum gives pages back to the file system when a large part of the file is
+// free; below that they are used again anyway.
+func (c *cycle) vacuum(ctx context.Context) error {
+	var free, pages int64
+	err := errors.Join(
+		c.journal.db.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free),
+		c.journal.db.QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages),
+	)
+	if err != nil {
+		return fmt.Errorf("count free pages: %w", err)
+	}
+	if free < vacuumSlack || free < pages/4 {
+		return nil
+	}
+	left := free - vacuumSlack/2
+	return c.chore(ctx, func(ctx context.Context, conn *sql.Conn) (bool, error) {
+		left -= vacuumPages
+		rows, err := conn.QueryContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
+		if err != nil {
+			return false, fmt.Errorf("vacuum: %w", err)
+		}
+		defer rows.Close()
+		for rows.Next() { // each step frees one page
+		}
+		return left <= 0, rows.Err()
+	})
+}
+
+func (l *Ledger) floor() uint64 {
+	l.figures.Lock()
+	defer l.figures.Unlock()
+	return l.figures.stats.Floor
+}

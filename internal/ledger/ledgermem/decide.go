@@ -1,0 +1,203 @@
+package ledgermem
+
+import (
+	"errors"
+	"fmt"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+var errBadCall = errors.New("bad call")
+
+// notExecuted says that the call changed nothing, and why.
+func notExecuted(err error) error { return fmt.Errorf("%w: %w", ledger.ErrNotExecuted, err) }
+
+// do decides a numbered call by the rules that stand on ledger.Ledger, in
+// their order.
+func (r *round) do(req *ledger.Request) (ledger.Reply, error) {
+	if err := checkWrite(req.Write); err != nil {
+		return ledger.Reply{}, notExecuted(err)
+	}
+	sh, outcome := r.shardOf(req.Shard)
+	reply := ledger.Reply{Outcome: outcome}
+	if sh != nil {
+		reply.Epoch = sh.epoch
+	}
+	if outcome != 0 {
+		return reply, nil
+	}
+	rec, ok := r.hear(sh, req.Call)
+	switch {
+	case !ok:
+		reply.Outcome = ledger.OutcomeLost
+	case req.Call.Number <= rec.last:
+		reply.Outcome = ledger.OutcomeStale
+	case req.Write == nil:
+		rec.last = req.Call.Number
+		reply.Outcome, reply.Kept = ledger.OutcomeApplied, append([]ledger.Kept(nil), rec.kept...)
+	case req.Call.Number != rec.last+1:
+		reply.Outcome = ledger.OutcomeGap
+	default:
+		reply.Outcome, reply.Result = r.apply(sh, req.Write)
+		if reply.Outcome != ledger.OutcomeApplied {
+			break
+		}
+		rec.last = req.Call.Number
+		rec.kept = append(rec.kept, ledger.Kept{Number: req.Call.Number, Result: reply.Result})
+	}
+	return reply, nil
+}
+
+// shardOf finds an open shard of the asked epoch, or says what is there.
+func (r *round) shardOf(want ledger.Shard) (*shard, ledger.Outcome) {
+	sh := r.state.shards[keyOf(want)]
+	switch {
+	case sh == nil:
+		return nil, ledger.OutcomeEpoch
+	case sh.epoch != want.Epoch:
+		return sh, ledger.OutcomeEpoch
+	case !sh.open:
+		return sh, ledger.OutcomeClosed
+	}
+	return sh, 0
+}
+
+// hear takes what the process has heard: it closes the shard and reports false
+// if that is more than the ledger ever said, else it drops the verdicts heard
+// and returns the process's record.
+func (r *round) hear(sh *shard, call ledger.Call) (*record, bool) {
+	rec := sh.records[call.Process]
+	if rec == nil {
+		if call.Seen > 0 {
+			r.setSwitch(sh, false, sh.state)
+			return nil, false
+		}
+		rec = &record{}
+		if sh.records == nil {
+			sh.records = map[ledger.ProcessID]*record{}
+		}
+		records := sh.records
+		records[call.Process] = rec
+		r.undo.add(func() { delete(records, call.Process) })
+		return rec, true
+	}
+	if call.Seen > rec.last {
+		r.setSwitch(sh, false, sh.state)
+		return nil, false
+	}
+	old := *rec
+	r.undo.add(func() { *rec = old })
+	heard := 0
+	for heard < len(rec.kept) && rec.kept[heard].Number <= call.Seen {
+		heard++
+	}
+	rec.kept = rec.kept[heard:]
+	return rec, true
+}
+
+// beat decides one heartbeat. It makes no record, because a process that has
+// heard nothing has nothing to lose, and drops no verdicts: calls do.
+func (r *round) beat(b ledger.Beat) ledger.Outcome {
+	sh, outcome := r.shardOf(b.Shard)
+	if outcome != 0 {
+		return outcome
+	}
+	var last uint64
+	if rec := sh.records[b.Process]; rec != nil {
+		last = rec.last
+	}
+	if b.Seen > last {
+		r.setSwitch(sh, false, sh.state)
+		return ledger.OutcomeLost
+	}
+	return ledger.OutcomeApplied
+}
+
+func (r *round) apply(sh *shard, w ledger.Write) (ledger.Outcome, ledger.Result) {
+	r.undo.figures(sh)
+	outcome := ledger.OutcomeApplied
+	var res ledger.Result
+	switch w := w.(type) {
+	case ledger.Reserve:
+		res.Verdicts = r.reserve(sh, sale{w.At, w.PriceCents, w.Currency, w.Name}, w.Claims, false)
+	case ledger.Adopt:
+		res.Verdicts = r.reserve(sh, sale{w.At, w.PriceCents, w.Currency, w.Name}, w.Claims, true)
+	case ledger.Release:
+		res.Verdicts = r.release(sh, w.Orders)
+	case ledger.StockChange:
+		res.Verdicts = []ledger.Verdict{{Code: r.change(sh, w)}}
+	case ledger.Debit:
+		res.Transfer = r.debit(sh, w)
+	case ledger.Credit:
+		res.Transfer, outcome = r.credit(sh, w)
+	case ledger.Clear:
+		res.Transfer, outcome = r.clear(sh, w)
+	}
+	if outcome != ledger.OutcomeApplied {
+		return outcome, ledger.Result{}
+	}
+	res.Free = sh.available
+	return outcome, res
+}
+
+// checkWrite refuses what no caller may send, before anything is decided: the
+// journal must never hold what its reader would call damage.
+func checkWrite(w ledger.Write) error {
+	switch w := w.(type) {
+	case nil, ledger.Clear:
+		return nil
+	case ledger.Reserve:
+		return checkSale(w.Currency, w.Name, w.Claims)
+	case ledger.Adopt:
+		return checkSale(w.Currency, w.Name, w.Claims)
+	case ledger.Release:
+		for i := range w.Orders {
+			if err := checkBuyer(w.Orders[i].Buyer); err != nil {
+				return fmt.Errorf("order %d to release: %w", i, err)
+			}
+		}
+		return nil
+	case ledger.StockChange:
+		if len(w.ID) > maxTextBytes || w.Delta > maxUnits || w.Delta < -maxUnits {
+			return fmt.Errorf("%w: change of %d units with an id of %d bytes", errBadCall, w.Delta, len(w.ID))
+		}
+		return nil
+	case ledger.Debit:
+		return checkPeer(w.To, w.Units)
+	case ledger.Credit:
+		return checkPeer(w.From, w.Units)
+	}
+	return fmt.Errorf("%w: unknown write %T", errBadCall, w)
+}
+
+func checkPeer(peer int, units int64) error {
+	if peer < 0 || peer > maxIndex || units < 0 || units > maxUnits {
+		return fmt.Errorf("%w: transfer of %d units with shard %d", errBadCall, units, peer)
+	}
+	return nil
+}
+
+func checkBuyer(buyer string) error {
+	if buyer == "" || len(buyer) > maxTextBytes {
+		return fmt.Errorf("%w: buyer of %d bytes", errBadCall, len(buyer))
+	}
+	return nil
+}
+
+func checkSale(currency, name string, claims []seckill.Claim) error {
+	if len(currency) > maxTextBytes || len(name) > maxTextBytes {
+		return fmt.Errorf("%w: name of %d bytes", errBadCall, len(name))
+	}
+	for i := range claims {
+		c := &claims[i]
+		if c.OrderNo.IsZero() || c.Quantity < 1 || c.Quantity > maxQuantity ||
+			len(c.Key) > maxTextBytes || len(c.Ref) > maxTextBytes {
+			return fmt.Errorf("%w: claim %d (order %s, quantity %d)", errBadCall, i, c.OrderNo, c.Quantity)
+		}
+		if err := checkBuyer(c.Buyer); err != nil {
+			return fmt.Errorf("claim %d: %w", i, err)
+		}
+	}
+	return nil
+}

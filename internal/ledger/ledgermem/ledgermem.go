@@ -1,0 +1,323 @@
+package ledgermem
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+)
+
+// Defaults of Options.
+const (
+	DefaultCompactRows   = 100_000
+	DefaultCompactBytes  = 32 << 20
+	DefaultSilence       = 2 * time.Minute
+	DefaultWindowBytes   = 16 << 20
+	defaultProgressEvery = time.Second
+)
+
+// Options tune a ledger; the zero value is good.
+type Options struct {
+	Logger *slog.Logger
+	Now    func() time.Time
+	// Tag gives each outbox entry 64 random bits, which tell it from another
+	// that takes its number after a loss.
+	Tag func() uint64
+
+	// OnCommit is called by the scribe after every commit: keep it short.
+	OnCommit func(rows int, d time.Duration)
+	// OnCompact is called after every finished compaction cycle.
+	OnCompact func(CompactStats)
+
+	// A compaction cycle begins when so many rows or bytes were written since
+	// the last one. Bytes are raised to the size of the last cycle's
+	// snapshots, so that a large state is not written more often than it grows.
+	CompactRows  int64
+	CompactBytes int64
+
+	// Silence is after how long without a call a consumer of the queue counts
+	// as dead, while another waits.
+	Silence time.Duration
+	// WindowBytes bounds the bodies of unacknowledged entries kept in memory.
+	WindowBytes int64
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Tag == nil {
+		o.Tag = rand.Uint64
+	}
+	if o.CompactRows <= 0 {
+		o.CompactRows = DefaultCompactRows
+	}
+	if o.CompactBytes <= 0 {
+		o.CompactBytes = DefaultCompactBytes
+	}
+	if o.Silence <= 0 {
+		o.Silence = DefaultSilence
+	}
+	if o.WindowBytes <= 0 {
+		o.WindowBytes = DefaultWindowBytes
+	}
+	return o
+}
+
+// JournalStats are figures of the journal file.
+type JournalStats struct {
+	Rows    int64  // in the file
+	Bytes   int64  // of the file and its write-ahead log
+	LastSeq uint64 // number of the last row
+	Floor   uint64 // rows up to here are trimmed, or wait for an acknowledgement
+	Unacked int64  // entries that no worker has acknowledged
+	Cycles  int64  // finished compactions since the start
+}
+
+// Ledger is the embedded ledger; Queue is its outbox.
+type Ledger struct {
+	opt     Options
+	log     *slog.Logger
+	journal *journal
+	outbox  *outbox
+
+	calls    chan *call
+	stopping chan struct{}
+	stop     sync.Once
+	stopped  chan struct{} // the scribe has ended
+	agents   sync.WaitGroup
+
+	// The scribe's own.
+	cur      round
+	waiting  []*call
+	doubt    bool // the last commit ended in an error that is not settled yet
+	survived bool // how it was settled
+	witness  queue.ID
+
+	leftovers    leftovers
+	growth       growth
+	compactNow   chan struct{}
+	checkpointAt chan struct{}
+	walPages     atomic.Int64
+
+	figures struct {
+		sync.Mutex
+		stats JournalStats
+	}
+}
+
+var _ ledger.Ledger = (*Ledger)(nil)
+
+// Open opens or makes the journal at path, loads the state from it, and starts
+// the ledger. A journal that cannot be trusted gives a *DamageError; one that
+// another process holds gives an error at once.
+func Open(ctx context.Context, path string, opt Options) (*Ledger, error) {
+	l, err := open(ctx, path, opt)
+	if err != nil {
+		return nil, err
+	}
+	go l.scribe()
+	l.agents.Go(l.compactor)
+	l.agents.Go(l.checkpointer)
+	return l, nil
+}
+
+// open loads the ledger without starting it.
+func open(ctx context.Context, path string, opt Options) (*Ledger, error) {
+	opt = opt.withDefaults()
+	j, err := openJournal(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	l := &Ledger{
+		opt: opt, log: opt.Logger, journal: j,
+		outbox:       newOutbox(opt.WindowBytes, opt.Silence, opt.Now),
+		calls:        make(chan *call, maxWaitingCalls),
+		stopping:     make(chan struct{}),
+		stopped:      make(chan struct{}),
+		compactNow:   make(chan struct{}, 1),
+		checkpointAt: make(chan struct{}, 1),
+	}
+	l.cur = round{state: newState(), newTag: opt.Tag}
+	if err := l.load(ctx); err != nil {
+		j.close()
+		return nil, fmt.Errorf("load journal: %w", err)
+	}
+	return l, nil
+}
+
+// Shutdown refuses new calls, finishes those that were taken in, and closes
+// the file. A context that ends leaves the file as a crash would: complete.
+func (l *Ledger) Shutdown(ctx context.Context) error {
+	l.stop.Do(func() {
+		close(l.stopping)
+		l.outbox.close()
+	})
+	done := make(chan struct{})
+	go func() {
+		<-l.stopped
+		l.agents.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return fmt.Errorf("shut down ledger: %w", ctx.Err())
+	}
+	if w := l.journal.w; w != nil {
+		if _, err := l.journal.checkpoint(ctx, w.conn, "TRUNCATE"); err != nil {
+			l.log.Warn("last checkpoint of the journal failed; the next start reads its log", "error", err)
+		}
+	}
+	if err := l.journal.close(); err != nil {
+		return fmt.Errorf("shut down ledger: %w", err)
+	}
+	return nil
+}
+
+// JournalStats reads the journal's figures.
+func (l *Ledger) JournalStats() JournalStats {
+	l.figures.Lock()
+	stats := l.figures.stats
+	l.figures.Unlock()
+	stats.Bytes = l.journal.bytes()
+	stats.Unacked = l.outbox.stats(0).Entries
+	return stats
+}
+
+// Do performs one numbered call.
+func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
+	var reply ledger.Reply
+	err := l.submit(ctx, func(r *round) (err error) {
+		reply, err = r.do(&req)
+		return err
+	})
+	if err != nil {
+		return ledger.Reply{}, fmt.Errorf("ledger call: %w", err)
+	}
+	return reply, nil
+}
+
+// Heartbeat tells what each lane has heard.
+func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
+	outcomes := make([]ledger.Outcome, len(beats))
+	err := l.submit(ctx, func(r *round) error {
+		for i := range beats {
+			outcomes[i] = r.beat(beats[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("heartbeat: %w", err)
+	}
+	return outcomes, nil
+}
+
+// Open opens the shard if it is of exactly this epoch.
+func (l *Ledger) Open(ctx context.Context, want ledger.Shard) (bool, error) {
+	return l.switchShard(ctx, "open", want, func(r *round, sh *shard) { r.setSwitch(sh, true, sh.state) })
+}
+
+// SetState pauses, resumes or ends the sale if the shard is of this epoch.
+func (l *Ledger) SetState(ctx context.Context, want ledger.Shard, state seckill.SaleState) (bool, error) {
+	if state < seckill.SaleOpen || state > seckill.SaleEnded {
+		return false, fmt.Errorf("set state: %w", notExecuted(fmt.Errorf("%w: state %d", errBadCall, state)))
+	}
+	return l.switchShard(ctx, "set state", want, func(r *round, sh *shard) { r.setSwitch(sh, sh.open, state) })
+}
+
+func (l *Ledger) switchShard(ctx context.Context, verb string, want ledger.Shard, set func(*round, *shard)) (bool, error) {
+	var done bool
+	err := l.submit(ctx, func(r *round) error {
+		if sh := r.state.shards[keyOf(want)]; sh != nil && sh.epoch == want.Epoch {
+			set(r, sh)
+			done = true
+		}
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", verb, err)
+	}
+	return done, nil
+}
+
+// Close closes the shard if it is of this epoch or a lower one.
+func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
+	err := l.submit(ctx, func(r *round) error {
+		if sh := r.state.shards[keyOf(shard)]; sh != nil && sh.epoch <= shard.Epoch {
+			r.setSwitch(sh, false, sh.state)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// Read reads one shard atomically.
+func (l *Ledger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
+	var f ledger.Figures
+	err := l.submit(ctx, func(r *round) error {
+		if sh := r.state.shards[keyOf(shard)]; sh != nil {
+			f = sh.read()
+		}
+		return nil
+	})
+	if err != nil {
+		return ledger.Figures{}, fmt.Errorf("read shard: %w", err)
+	}
+	return f, nil
+}
+
+// Held lists the buyer's live orders of the product. It goes through the
+// scribe like everything else, so that it never shows an order whose commit
+// could still fail.
+func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error) {
+	var held []ledger.Holding
+	var rows []uint64
+	err := l.submit(ctx, func(r *round) error {
+		held, rows = r.held(keyOf(shard), buyer)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read mark: %w", err)
+	}
+	for i := range held {
+		entry, ok, err := l.pendingEntry(ctx, rows[i])
+		if err != nil {
+			return nil, fmt.Errorf("read mark: %w", err)
+		}
+		if ok {
+			held[i].Entry = onlyClaim(entry, held[i].OrderNo)
+		}
+	}
+	return held, nil
+}
+
+// onlyClaim is the entry with one of its claims.
+func onlyClaim(e seckill.Entry, no seckill.OrderNo) seckill.Entry {
+	for i := range e.Claims {
+		if e.Claims[i].OrderNo == no {
+			e.Claims = []seckill.Claim{e.Claims[i]}
+			return e
+		}
+	}
+	return seckill.Entry{}
+}
+
+// Now is the ledger's clock.
+func (l *Ledger) Now(context.Context) (time.Time, error) { return l.opt.Now(), nil }
+
+// Queue is the outbox as a queue.
+func (l *Ledger) Queue() queue.Queue { return (*outboxQueue)(l) }

@@ -1,0 +1,210 @@
+package ledgermem
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+
+	"seckill"
+)
+
+// order is one order in a buyer's mark. A released order with a key stays with
+// quantity 0, because its key is known until the epoch ends; one without a
+// key is dropped.
+type order struct {
+	no       seckill.OrderNo
+	key      string
+	row      uint64 // journal row that made it: its outbox entry, or the install
+	quantity uint32
+}
+
+func (o *order) live() bool { return o.quantity > 0 }
+
+// mark is what one shard remembers of a buyer for one product, oldest order
+// first. Most buyers have one order, which stands inline; what more points to
+// is never changed in place, so that an old copy of a mark undoes a change.
+type mark struct {
+	first order
+	more  *[]order
+}
+
+func (m *mark) empty() bool { return m.first.no.IsZero() }
+
+// at returns the i-th order, or nil.
+func (m *mark) at(i int) *order {
+	switch {
+	case i == 0 && !m.empty():
+		return &m.first
+	case i > 0 && m.more != nil && i <= len(*m.more):
+		return &(*m.more)[i-1]
+	}
+	return nil
+}
+
+func (m *mark) size() int {
+	switch {
+	case m.empty():
+		return 0
+	case m.more == nil:
+		return 1
+	}
+	return 1 + len(*m.more)
+}
+
+// liveUnits is the sum of the live orders' units.
+func (m *mark) liveUnits() (units int64) {
+	for i := range m.size() {
+		units += int64(m.at(i).quantity)
+	}
+	return units
+}
+
+// byKey is the order that the key asked for, live or not.
+func (m *mark) byKey(key string) *order {
+	if key == "" {
+		return nil
+	}
+	for i := range m.size() {
+		if o := m.at(i); o.key == key {
+			return o
+		}
+	}
+	return nil
+}
+
+// find is the index of the live order with this number, or -1.
+func (m *mark) find(no seckill.OrderNo) int {
+	for i := range m.size() {
+		if o := m.at(i); o.no == no && o.live() {
+			return i
+		}
+	}
+	return -1
+}
+
+// with is the mark and one more order, the newest.
+func (m mark) with(o order) mark {
+	if m.empty() {
+		m.first = o
+		return m
+	}
+	var grown []order
+	if m.more != nil {
+		grown = *m.more
+	}
+	grown = append(grown, o) // beyond the length that older copies see
+	m.more = &grown
+	return m
+}
+
+// without is the mark after the release of its i-th order.
+func (m mark) without(i int) mark {
+	all := make([]order, 0, m.size())
+	for j := range m.size() {
+		o := *m.at(j)
+		if j == i {
+			o.quantity = 0
+			if o.key == "" {
+				continue
+			}
+		}
+		all = append(all, o)
+	}
+	return markOf(all)
+}
+
+// sorted is the mark with its orders by number, which is by age.
+func (m mark) sorted() mark {
+	all := make([]order, 0, m.size())
+	for j := range m.size() {
+		all = append(all, *m.at(j))
+	}
+	slices.SortStableFunc(all, func(a, b order) int { return strings.Compare(string(a.no[:]), string(b.no[:])) })
+	return markOf(all)
+}
+
+func markOf(all []order) (m mark) {
+	if len(all) == 0 {
+		return m
+	}
+	m.first = all[0]
+	if len(all) > 1 {
+		more := slices.Clone(all[1:])
+		m.more = &more
+	}
+	return m
+}
+
+// stripe is the marks of one part of a shard's buyers: the piece in which
+// marks are written by the compactor.
+type stripe struct {
+	marks   map[string]mark
+	changed uint64 // last row that touched it
+	saved   uint64 // its snapshot contains rows up to here
+}
+
+func (s *stripe) put(buyer string, m mark) {
+	if m.empty() {
+		delete(s.marks, buyer)
+		return
+	}
+	if s.marks == nil {
+		s.marks = make(map[string]mark)
+	}
+	s.marks[buyer] = m
+}
+
+// unitsPerStripe keeps a stripe's snapshot below 100 KB or so for one-unit
+// orders: the scribe encodes one in well under a millisecond.
+const unitsPerStripe = 1024
+
+// stripesFor is how many stripes a shard of so many units gets: a power of two.
+func stripesFor(units int64) int {
+	n := min(max(units/unitsPerStripe, 1), maxStripes)
+	return 1 << (bits.Len64(uint64(n) - 1))
+}
+
+// stripeOf is a buyer's stripe. The hash stands in files by its consequences:
+// it must not change within a format version. It is mixed beyond FNV-1a,
+// because a home shard is that hash modulo the shards.
+func stripeOf[T string | []byte](buyer T, stripes int) int {
+	hash := uint64(14695981039346656037)
+	for i := range len(buyer) {
+		hash = (hash ^ uint64(buyer[i])) * 1099511628211
+	}
+	hash = (hash ^ hash>>29) * 0x9E3779B97F4A7C15
+	return int(hash >> 40 & uint64(stripes-1))
+}
+
+// textArena clones texts into shared chunks: marks live as long as the epoch,
+// so that one allocation per text would only cost rounding and garbage
+// collection, and a caller's string may hang on to a whole request.
+type textArena struct{ chunk strings.Builder }
+
+const arenaChunk = 8 << 10
+
+func (a *textArena) keep(text string) string {
+	if text == "" {
+		return ""
+	}
+	if a.chunk.Len()+len(text) > a.chunk.Cap() {
+		a.chunk = strings.Builder{}
+		a.chunk.Grow(max(arenaChunk, len(text)))
+	}
+	from := a.chunk.Len()
+	a.chunk.WriteString(text)
+	return a.chunk.String()[from:]
+}
+
+func (a *textArena) keepBytes(text []byte) string {
+	if len(text) == 0 {
+		return ""
+	}
+	if a.chunk.Len()+len(text) > a.chunk.Cap() {
+		a.chunk = strings.Builder{}
+		a.chunk.Grow(max(arenaChunk, len(text)))
+	}
+	from := a.chunk.Len()
+	a.chunk.Write(text)
+	return a.chunk.String()[from:]
+}

@@ -1,0 +1,343 @@
+package ledgermem
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"seckill/internal/queue"
+)
+
+// stream is the one stream of the embedded queue.
+const stream = "journal"
+
+// item is one unacknowledged entry in the outbox's index: 80 bytes.
+type item struct {
+	seq, tag  uint64
+	at        int64 // Unix nanoseconds
+	units     int64
+	product   uint32
+	claims    uint32
+	owner     uint32 // serial of the consumer that has it; 0 for none
+	acked     bool   // a gap, until the index is packed
+	delivered bool   // may have been delivered before
+	body      []byte // nil beyond the window: read from the file
+}
+
+func (it *item) id() queue.ID { return queue.ID{Stream: stream, Seq: it.seq, Tag: it.tag} }
+
+// productFigures are the sums of one product's unacknowledged entries.
+type productFigures struct {
+	entries, claims, units int64
+	seqs                   []uint64 // in order; acknowledged ones leave when they come to the front
+}
+
+// outbox indexes the unacknowledged entries and knows who has which. The
+// scribe publishes and settles; consumers take and give back.
+type outbox struct {
+	now     func() time.Time
+	silence time.Duration
+
+	mu        sync.Mutex
+	items     []item // by seq, with gaps
+	gaps      int
+	next      int      // items before it are with a consumer, returned, or gaps
+	returned  []uint64 // given back, in order
+	products  map[uint32]*productFigures
+	total     productFigures
+	room      int64 // left of the window for bodies
+	consumers map[uint32]*consumer
+	serial    uint32
+	wake      chan struct{} // closed and replaced when something can be taken
+	closed    bool
+}
+
+func newOutbox(window int64, silence time.Duration, now func() time.Time) *outbox {
+	return &outbox{
+		now: now, silence: silence, room: window,
+		products:  map[uint32]*productFigures{},
+		consumers: map[uint32]*consumer{},
+		wake:      make(chan struct{}),
+	}
+}
+
+func (o *outbox) signal() {
+	close(o.wake)
+	o.wake = make(chan struct{})
+}
+
+// close ends every waiting Receive.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.signal()
+}
+
+// publish makes committed entries deliverable.
+func (o *outbox) publish(entries []item) {
+	if len(entries) == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, it := range entries {
+		if int64(len(it.body)) > o.room {
+			it.body = nil
+		}
+		o.room -= int64(len(it.body))
+		o.items = append(o.items, it)
+		p := o.products[it.product]
+		if p == nil {
+			p = &productFigures{}
+			o.products[it.product] = p
+		}
+		p.seqs = append(p.seqs, it.seq)
+		for _, f := range []*productFigures{p, &o.total} {
+			f.entries++
+			f.claims += int64(it.claims)
+			f.units += it.units
+		}
+	}
+	o.signal()
+}
+
+// find is the item with this number, nil if it is acknowledged or unknown.
+func (o *outbox) find(seq uint64) *item {
+	i, ok := slices.BinarySearchFunc(o.items, seq, func(it item, seq uint64) int { return cmp.Compare(it.seq, seq) })
+	if !ok || o.items[i].acked {
+		return nil
+	}
+	return &o.items[i]
+}
+
+// pending filters ids to the entries that wait for an acknowledgement.
+func (o *outbox) pending(ids []queue.ID) (seqs []uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, id := range ids {
+		if it := o.find(id.Seq); it != nil && it.id() == id {
+			seqs = append(seqs, id.Seq)
+		}
+	}
+	return seqs
+}
+
+// settle takes acknowledged entries out.
+func (o *outbox) settle(seqs []uint64) {
+	if len(seqs) == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, seq := range seqs {
+		it := o.find(seq)
+		if it == nil { // twice in one round
+			continue
+		}
+		if c := o.consumers[it.owner]; c != nil {
+			delete(c.inflight, seq)
+		} else if i, ok := slices.BinarySearch(o.returned, seq); ok {
+			o.returned = slices.Delete(o.returned, i, i+1)
+		}
+		o.room += int64(len(it.body))
+		it.acked, it.body, it.owner = true, nil, 0
+		o.gaps++
+		p := o.products[it.product]
+		for _, f := range []*productFigures{p, &o.total} {
+			f.entries--
+			f.claims -= int64(it.claims)
+			f.units -= it.units
+		}
+		o.forward(it.product, p)
+	}
+	o.pack()
+}
+
+// forward drops acknowledged numbers from the front of a product's list, so
+// that the first is the oldest that waits.
+func (o *outbox) forward(product uint32, p *productFigures) {
+	if p.entries == 0 {
+		delete(o.products, product)
+		return
+	}
+	for len(p.seqs) > 0 && o.find(p.seqs[0]) == nil {
+		p.seqs = p.seqs[1:]
+	}
+}
+
+// pack drops gaps: those at the front at once, the rest when they are half of
+// the index, so that one stuck entry does not hold memory for all behind it.
+func (o *outbox) pack() {
+	front := 0
+	for front < len(o.items) && o.items[front].acked {
+		front++
+	}
+	o.items = o.items[front:]
+	o.gaps -= front
+	o.next = max(o.next-front, 0)
+	if o.gaps <= len(o.items)/2 {
+		return
+	}
+	before := 0
+	for i := range min(o.next, len(o.items)) {
+		if o.items[i].acked {
+			before++
+		}
+	}
+	o.items = slices.DeleteFunc(slices.Clone(o.items), func(it item) bool { return it.acked })
+	o.next, o.gaps = o.next-before, 0
+}
+
+// takeBatch gives a consumer the oldest free entries of at most max claims
+// together, or one that alone has more.
+func (o *outbox) takeBatch(c *consumer, max int) (taken []item) {
+	claims := 0
+	fits := func(it *item) bool {
+		claims += int(it.claims)
+		return len(taken) == 0 || claims <= max
+	}
+	take := func(it *item) {
+		taken = append(taken, *it)
+		it.owner, it.delivered = c.serial, true
+		c.inflight[it.seq] = struct{}{}
+	}
+	for len(o.returned) > 0 {
+		it := o.find(o.returned[0])
+		if !fits(it) {
+			return taken
+		}
+		take(it)
+		o.returned = o.returned[1:]
+	}
+	for ; o.next < len(o.items); o.next++ {
+		it := &o.items[o.next]
+		if it.acked {
+			continue
+		}
+		if !fits(it) {
+			return taken
+		}
+		take(it)
+	}
+	return taken
+}
+
+// giveBack makes a consumer's entries free again.
+func (o *outbox) giveBack(c *consumer, seqs []uint64) {
+	for _, seq := range seqs {
+		if _, ok := c.inflight[seq]; !ok {
+			continue
+		}
+		delete(c.inflight, seq)
+		o.find(seq).owner = 0
+		i, _ := slices.BinarySearch(o.returned, seq)
+		o.returned = slices.Insert(o.returned, i, seq)
+	}
+	o.signal()
+}
+
+// reclaim takes back what consumers hold that were silent for too long, and
+// returns after how long it is worth looking again; 0 for never.
+func (o *outbox) reclaim(asking *consumer) (again time.Duration) {
+	now := o.now()
+	for _, c := range o.consumers {
+		if c == asking || c.receiving || len(c.inflight) == 0 {
+			continue
+		}
+		left := o.silence - now.Sub(c.heard)
+		if left <= 0 {
+			o.giveBack(c, c.holds())
+			continue
+		}
+		if again == 0 || left < again {
+			again = left
+		}
+	}
+	return again
+}
+
+// join makes a consumer under a name that no living one has.
+func (o *outbox) join(l *Ledger, name string) (*consumer, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil, errStopped
+	}
+	for _, c := range o.consumers {
+		if c.name == name {
+			return nil, fmt.Errorf("consumer %q is there already", name)
+		}
+	}
+	o.serial++
+	c := &consumer{ledger: l, name: name, serial: o.serial, heard: o.now(), inflight: map[uint64]struct{}{}}
+	o.consumers[c.serial] = c
+	return c, nil
+}
+
+// leave hands back what the consumer has, once.
+func (o *outbox) leave(c *consumer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.consumers[c.serial] == nil {
+		return
+	}
+	o.giveBack(c, c.holds())
+	delete(o.consumers, c.serial)
+}
+
+func (o *outbox) stats(product uint32) queue.Stats {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f, oldest := &o.total, (*item)(nil)
+	if product != 0 {
+		if f = o.products[product]; f == nil {
+			return queue.Stats{}
+		}
+		oldest = o.find(f.seqs[0])
+	} else if len(o.items) > 0 {
+		oldest = &o.items[0] // pack leaves no gap at the front
+	}
+	s := queue.Stats{Entries: f.entries, Reservations: f.claims, Units: f.units}
+	if oldest != nil {
+		s.Oldest = time.Unix(0, oldest.at)
+	}
+	return s
+}
+
+// trimmable lists ranges of rows between from and to that are no waiting
+// entries and not the spared one, at most limit ranges of at most width rows,
+// and where to go on.
+func (o *outbox) trimmable(from, to, spare uint64, limit int, width uint64) (ranges [][2]uint64, next uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(o.items, from, func(it item, seq uint64) int { return cmp.Compare(it.seq, seq) })
+	for scanned := 0; from <= to && len(ranges) < limit && scanned < maxTrimScan; scanned++ {
+		for i < len(o.items) && o.items[i].acked {
+			i++
+		}
+		kept := to + 1 // the next row to keep
+		if i < len(o.items) {
+			kept = min(kept, o.items[i].seq)
+		}
+		if spare >= from {
+			kept = min(kept, spare)
+		}
+		if kept == from { // nothing to delete here
+			if i < len(o.items) && o.items[i].seq == from {
+				i++
+			}
+			from++
+			continue
+		}
+		end := min(kept-1, from+width-1)
+		ranges = append(ranges, [2]uint64{from, end})
+		from = end + 1
+	}
+	return ranges, from
+}
+
+// maxTrimScan bounds how long the index is locked to find rows to trim.
+const maxTrimScan = 4096

@@ -1,0 +1,275 @@
+package ledgermem
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// rowKind is what a journal row records.
+type rowKind uint8
+
+// The kinds; the numbers stand in files.
+const (
+	rowEntry    rowKind = 1 // accepted claims: the outbox entry
+	rowRelease  rowKind = 2 // released orders
+	rowChange   rowKind = 3 // a stock change, or its refusal
+	rowDebit    rowKind = 4
+	rowCredit   rowKind = 5
+	rowClear    rowKind = 6
+	rowSwitch   rowKind = 7 // open or closed, and the state of the sale
+	rowStage    rowKind = 8 // marks of an install that is still arriving
+	rowInstall  rowKind = 9
+	lastRowKind         = rowInstall
+)
+
+func (k rowKind) context(seq uint64) sealContext { return sealContext{seq, uint64(k)} }
+
+// shardKey names a shard without its epoch.
+type shardKey struct {
+	product uint32
+	index   uint32
+}
+
+// rowHead begins every payload: which shard the effect is on.
+type rowHead struct {
+	key   shardKey
+	epoch uint64
+}
+
+func newBody(size int, h rowHead) []byte {
+	b := append(make([]byte, 0, size+32), formatVersion)
+	b = binary.AppendUvarint(b, uint64(h.key.product))
+	b = binary.AppendUvarint(b, uint64(h.key.index))
+	return binary.AppendUvarint(b, h.epoch)
+}
+
+func (d *decoder) head() rowHead {
+	return rowHead{
+		key:   shardKey{product: uint32(d.below(math.MaxUint32)), index: uint32(d.below(maxIndex))},
+		epoch: d.uvarint(),
+	}
+}
+
+// entryHead is an entry without its claims: what the outbox index needs.
+type entryHead struct {
+	rowHead
+	tag    uint64
+	at     time.Time
+	claims int
+	units  int64
+	group  uint32
+	limit  int
+}
+
+// The least bytes that an item takes, which bound what a count may promise.
+const (
+	minClaimBytes   = 16 + 4
+	minReleaseBytes = 16 + 2
+	minMarkBytes    = 16 + 3
+)
+
+// sale is what Reserve and Adopt say about all of their claims.
+type sale struct {
+	at       time.Time
+	price    int64
+	currency string
+	name     string
+}
+
+func encodeEntry(seq uint64, h entryHead, s sale, claims []seckill.Claim, accepted []int) []byte {
+	size := 96 + len(s.name) + len(s.currency)
+	for _, i := range accepted {
+		c := &claims[i]
+		size += 24 + len(c.Buyer) + len(c.Key) + len(c.Ref)
+	}
+	b := newBody(size, h.rowHead)
+	b = binary.LittleEndian.AppendUint64(b, h.tag)
+	b = appendTime(b, s.at)
+	b = binary.AppendUvarint(b, uint64(len(accepted)))
+	b = binary.AppendUvarint(b, uint64(h.units))
+	b = binary.AppendUvarint(b, uint64(h.group))
+	b = binary.AppendUvarint(b, uint64(h.limit))
+	b = binary.AppendVarint(b, s.price)
+	b = appendText(b, s.currency)
+	b = appendText(b, s.name)
+	for _, i := range accepted {
+		c := &claims[i]
+		b = append(b, c.OrderNo[:]...)
+		b = binary.AppendUvarint(b, uint64(c.Quantity))
+		b = appendText(b, c.Buyer)
+		b = appendText(b, c.Key)
+		b = appendText(b, c.Ref)
+	}
+	return rowEntry.context(seq).seal(b)
+}
+
+func (d *decoder) entryHead() entryHead {
+	h := entryHead{rowHead: d.head(), tag: d.uint64(), at: d.time()}
+	h.claims = d.count(minClaimBytes)
+	h.units = d.units()
+	h.group = uint32(d.below(math.MaxUint32))
+	h.limit = int(d.below(math.MaxInt32))
+	return h
+}
+
+func (d *decoder) sale() sale {
+	return sale{price: d.varint(), currency: string(d.text()), name: string(d.text())}
+}
+
+// rawClaim is a claim whose texts still lie in the payload.
+type rawClaim struct {
+	no              seckill.OrderNo
+	quantity        uint32
+	buyer, key, ref []byte
+}
+
+func (d *decoder) claim() rawClaim {
+	return rawClaim{
+		no: d.orderNo(), quantity: d.quantity(),
+		buyer: d.text(), key: d.text(), ref: d.text(),
+	}
+}
+
+func (d *decoder) quantity() uint32 {
+	q := d.below(maxQuantity)
+	if q == 0 {
+		d.fail(errRange)
+	}
+	return uint32(q)
+}
+
+// decodeEntry reads an entry row as the queue delivers it.
+func decodeEntry(seq uint64, body []byte) (seckill.Entry, uint64, error) {
+	payload, err := rowEntry.context(seq).unseal(body)
+	if err != nil {
+		return seckill.Entry{}, 0, fmt.Errorf("entry %d: %w", seq, err)
+	}
+	d := decoder{b: payload}
+	h := d.entryHead()
+	s := d.sale()
+	e := seckill.Entry{
+		ProductID: h.key.product, Group: h.group, Shard: int(h.key.index), Epoch: h.epoch, At: h.at,
+		PriceCents: s.price, Currency: s.currency, Name: s.name, Limit: h.limit,
+	}
+	if d.err == nil {
+		e.Claims = make([]seckill.Claim, 0, h.claims)
+	}
+	for range h.claims {
+		c := d.claim()
+		e.Claims = append(e.Claims, seckill.Claim{
+			OrderNo: c.no, Quantity: int(c.quantity),
+			Buyer: string(c.buyer), Key: string(c.key), Ref: string(c.ref),
+		})
+	}
+	if err := d.end(); err != nil {
+		return seckill.Entry{}, 0, fmt.Errorf("entry %d: %w", seq, err)
+	}
+	return e, h.tag, nil
+}
+
+// encodeRelease writes orders with their units, because the figures and the
+// mark of an order may come from snapshots of different age.
+func encodeRelease(seq uint64, h rowHead, orders []ledger.ReleaseOrder, released []int, units []int64) []byte {
+	b := newBody(32+len(released)*48, h)
+	b = binary.AppendUvarint(b, uint64(len(released)))
+	for n, i := range released {
+		b = append(b, orders[i].OrderNo[:]...)
+		b = binary.AppendUvarint(b, uint64(units[n]))
+		b = appendText(b, orders[i].Buyer)
+	}
+	return rowRelease.context(seq).seal(b)
+}
+
+func encodeChange(seq uint64, h rowHead, id string, delta int64, refused bool) []byte {
+	b := newBody(32+len(id), h)
+	b = appendText(b, id)
+	b = binary.AppendVarint(b, delta)
+	b = appendBool(b, refused)
+	return rowChange.context(seq).seal(b)
+}
+
+// encodeTransfer writes a debit, credit or clear.
+func encodeTransfer(seq uint64, kind rowKind, h rowHead, t ledger.Transfer) []byte {
+	b := newBody(48, h)
+	b = binary.AppendUvarint(b, uint64(t.Peer))
+	b = binary.AppendUvarint(b, t.N)
+	b = binary.LittleEndian.AppendUint64(b, t.ID)
+	b = binary.AppendUvarint(b, uint64(t.Units))
+	return kind.context(seq).seal(b)
+}
+
+func (d *decoder) transfer() ledger.Transfer {
+	return ledger.Transfer{Peer: int(d.below(maxIndex)), N: d.uvarint(), ID: d.uint64(), Units: d.units()}
+}
+
+func encodeSwitch(seq uint64, h rowHead, open bool, state seckill.SaleState) []byte {
+	b := newBody(8, h)
+	b = appendBool(b, open)
+	b = append(b, byte(state))
+	return rowSwitch.context(seq).seal(b)
+}
+
+func (d *decoder) saleState() seckill.SaleState {
+	return seckill.SaleState(d.below(uint64(seckill.SaleEnded)))
+}
+
+// stageHead names the install that staged marks belong to: the first staged
+// row's number, or 0 in that row itself and in an install without any.
+type stageHead struct {
+	rowHead
+	id      uint64
+	stripes int
+}
+
+func appendStage(b []byte, h stageHead, marks []ledger.Mark) []byte {
+	b = binary.AppendUvarint(b, h.id)
+	b = binary.AppendUvarint(b, uint64(h.stripes))
+	b = binary.AppendUvarint(b, uint64(len(marks)))
+	for i := range marks {
+		m := &marks[i]
+		b = append(b, m.OrderNo[:]...)
+		b = binary.AppendUvarint(b, uint64(m.Quantity))
+		b = appendText(b, m.Buyer)
+		b = appendText(b, m.Key)
+	}
+	return b
+}
+
+func encodeStage(seq uint64, h stageHead, marks []ledger.Mark) []byte {
+	b := appendStage(newBody(32+len(marks)*64, h.rowHead), h, marks)
+	return rowStage.context(seq).seal(b)
+}
+
+func encodeInstall(seq uint64, h stageHead, a ledger.Allotment, marks []ledger.Mark) []byte {
+	b := newBody(64+len(marks)*64, h.rowHead)
+	b = binary.AppendUvarint(b, uint64(a.Shard.Group))
+	b = binary.AppendUvarint(b, uint64(a.Available))
+	b = binary.AppendUvarint(b, uint64(a.Limit))
+	b = append(b, byte(a.State))
+	return rowInstall.context(seq).seal(appendStage(b, h, marks))
+}
+
+// stage reads what appendStage wrote, up to the marks, and their count.
+func (d *decoder) stage(h rowHead) (stageHead, int) {
+	s := stageHead{rowHead: h, id: d.uvarint(), stripes: int(d.below(maxStripes))}
+	if s.stripes == 0 || s.stripes&(s.stripes-1) != 0 {
+		d.fail(errRange)
+	}
+	return s, d.count(minMarkBytes)
+}
+
+// rawMark is a mark whose texts still lie in the payload.
+type rawMark struct {
+	no         seckill.OrderNo
+	quantity   uint32
+	buyer, key []byte
+}
+
+func (d *decoder) mark() rawMark {
+	return rawMark{no: d.orderNo(), quantity: d.quantity(), buyer: d.text(), key: d.text()}
+}

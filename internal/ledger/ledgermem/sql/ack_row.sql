@@ -1,0 +1,1 @@
+UPDATE journal SET acked = 1 WHERE seq = ?

@@ -1,0 +1,1 @@
+INSERT INTO journal (seq, kind, acked, body) VALUES (?, ?, ?, ?)

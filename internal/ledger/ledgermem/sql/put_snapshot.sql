@@ -1,0 +1,1 @@
+INSERT OR REPLACE INTO snapshot (product, shard, epoch, stripe, seq, body) VALUES (?, ?, ?, ?, ?, ?)

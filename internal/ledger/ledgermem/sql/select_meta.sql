@@ -1,0 +1,1 @@
+SELECT floor, witness_seq, witness_tag FROM meta

@@ -1,0 +1,1 @@
+SELECT kind, body FROM journal WHERE seq = ?

@@ -1,0 +1,1 @@
+SELECT seq, kind, acked, body FROM journal ORDER BY seq

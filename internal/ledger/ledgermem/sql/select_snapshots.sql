@@ -1,0 +1,1 @@
+SELECT product, shard, epoch, stripe, seq, body FROM snapshot

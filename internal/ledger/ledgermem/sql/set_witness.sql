@@ -1,0 +1,1 @@
+UPDATE meta SET witness_seq = ?, witness_tag = ?

@@ -1,0 +1,355 @@
+package ledgermem
+
+import (
+	"fmt"
+	"slices"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// figures are a shard's plain numbers; they are copied whole to undo.
+type figures struct {
+	epoch     uint64
+	open      bool
+	state     seckill.SaleState
+	limit     int
+	allotted  int64
+	available int64
+	marked    int64
+	orders    int64
+	sent      int64
+	received  int64
+	releases  uint64
+}
+
+// outRecord is the donor's side of transfers towards one peer: the last
+// number and its id, and the units of the record while it is open.
+type outRecord struct {
+	n, id uint64
+	units int64 // > 0 while open
+}
+
+// inRecord is the receiver's last credit from one peer.
+type inRecord struct {
+	n, id uint64
+	units int64
+}
+
+// record is what a shard keeps of one process (protocol 1, numbered calls).
+// It grows by what the process has not heard, which a lane bounds.
+type record struct {
+	last uint64
+	kept []ledger.Kept
+}
+
+// group is the shards of one index whose products share a limit. A claim
+// looks into each of them, so a group costs what it has products: meant for
+// the variants of one thing.
+type group struct {
+	id     uint32
+	shards []*shard
+}
+
+// shard is one shard of one product.
+type shard struct {
+	key   shardKey
+	group *group
+	figures
+	changes map[string]ledger.VerdictCode // by change id, this epoch's
+	out     map[int]outRecord
+	in      map[int]inRecord
+	stripes []stripe
+	records map[ledger.ProcessID]*record
+
+	changed uint64 // last row that touched the figures
+	saved   uint64 // the figures' snapshot contains rows up to here
+	sweep   bool   // the file has stripes of older epochs
+}
+
+func (sh *shard) head() rowHead { return rowHead{key: sh.key, epoch: sh.epoch} }
+
+func (sh *shard) stripe(buyer string) *stripe {
+	return &sh.stripes[stripeOf(buyer, len(sh.stripes))]
+}
+
+func (sh *shard) mark(buyer string) mark { return sh.stripe(buyer).marks[buyer] }
+
+type groupKey struct {
+	id    uint32
+	index uint32
+}
+
+// staging is an install whose marks are still arriving: one per shard, since
+// a second one replaces the first.
+type staging struct {
+	stageHead
+	first   uint64 // its first row: the journal is not trimmed beyond
+	stripes []stripe
+	units   int64
+	orders  int64
+}
+
+// state is all that the scribe owns. Changes go through its methods, which
+// note in the undo log what they replace; loading passes a nil log.
+type state struct {
+	shards map[shardKey]*shard
+	groups map[groupKey]*group
+	staged map[shardKey]*staging
+	texts  textArena
+}
+
+func newState() *state {
+	return &state{
+		shards: map[shardKey]*shard{},
+		groups: map[groupKey]*group{},
+		staged: map[shardKey]*staging{},
+	}
+}
+
+// undoLog is what takes a round back, in reverse order.
+type undoLog struct{ steps []undoStep }
+
+// undoStep restores a mark, which is the frequent kind, or does what fn does.
+type undoStep struct {
+	fn     func()
+	stripe *stripe
+	buyer  string
+	old    mark
+}
+
+func (u *undoLog) add(fn func()) {
+	if u != nil {
+		u.steps = append(u.steps, undoStep{fn: fn})
+	}
+}
+
+func (u *undoLog) mark(s *stripe, buyer string, old mark) {
+	if u != nil {
+		u.steps = append(u.steps, undoStep{stripe: s, buyer: buyer, old: old})
+	}
+}
+
+// figures notes the shard's numbers as they are.
+func (u *undoLog) figures(sh *shard) {
+	if u != nil {
+		old := sh.figures
+		u.add(func() { sh.figures = old })
+	}
+}
+
+func (u *undoLog) revert() {
+	for _, step := range slices.Backward(u.steps) {
+		if step.fn != nil {
+			step.fn()
+			continue
+		}
+		step.stripe.put(step.buyer, step.old)
+	}
+	u.clear()
+}
+
+func (u *undoLog) clear() {
+	clear(u.steps)
+	u.steps = u.steps[:0]
+}
+
+// addOrder writes an accepted order into the buyer's mark. The figures are the
+// caller's to change.
+func (s *state) addOrder(u *undoLog, st *stripe, buyer string, o order, row uint64) {
+	old := st.marks[buyer]
+	if old.empty() {
+		buyer = s.texts.keep(buyer)
+	}
+	o.key = s.texts.keep(o.key)
+	u.mark(st, buyer, old)
+	st.put(buyer, old.with(o))
+	st.changed = row
+}
+
+// dropOrder releases the live order with this number, and returns its units,
+// 0 if the mark does not hold it.
+func (s *state) dropOrder(u *undoLog, st *stripe, buyer string, no seckill.OrderNo, row uint64) int64 {
+	old := st.marks[buyer]
+	i := old.find(no)
+	if i < 0 {
+		return 0
+	}
+	units := int64(old.at(i).quantity)
+	u.mark(st, buyer, old)
+	st.put(buyer, old.without(i))
+	st.changed = row
+	return units
+}
+
+func (sh *shard) reserve(orders, units int64, row uint64) {
+	sh.available -= units
+	sh.marked += units
+	sh.orders += orders
+	sh.changed = row
+}
+
+func (sh *shard) release(orders, units int64, row uint64) {
+	sh.available += units
+	sh.marked -= units
+	sh.orders -= orders
+	sh.releases += uint64(orders)
+	sh.changed = row
+}
+
+func (sh *shard) change(u *undoLog, id string, delta int64, refused bool, row uint64) ledger.VerdictCode {
+	verdict := ledger.VerdictApplied
+	if refused {
+		verdict = ledger.VerdictRefused
+	} else {
+		sh.available += delta
+		sh.allotted += delta
+	}
+	if sh.changes == nil {
+		sh.changes = map[string]ledger.VerdictCode{}
+	}
+	sh.changes[id] = verdict
+	u.add(func() { delete(sh.changes, id) })
+	sh.changed = row
+	return verdict
+}
+
+func (sh *shard) debit(u *undoLog, t ledger.Transfer, row uint64) {
+	setPeer(u, &sh.out, t.Peer, outRecord{n: t.N, id: t.ID, units: t.Units})
+	sh.available -= t.Units
+	sh.sent += t.Units
+	sh.changed = row
+}
+
+func (sh *shard) credit(u *undoLog, t ledger.Transfer, row uint64) {
+	setPeer(u, &sh.in, t.Peer, inRecord{n: t.N, id: t.ID, units: t.Units})
+	sh.available += t.Units
+	sh.received += t.Units
+	sh.changed = row
+}
+
+func (sh *shard) clear(u *undoLog, peer int, row uint64) {
+	rec := sh.out[peer]
+	rec.units = 0
+	setPeer(u, &sh.out, peer, rec)
+	sh.changed = row
+}
+
+// setPeer sets one entry of a map that is made when first needed.
+func setPeer[R any](u *undoLog, peers *map[int]R, peer int, rec R) {
+	if *peers == nil {
+		*peers = map[int]R{}
+	}
+	own := *peers
+	old, had := own[peer]
+	u.add(func() {
+		if had {
+			own[peer] = old
+		} else {
+			delete(own, peer)
+		}
+	})
+	own[peer] = rec
+}
+
+// join puts the shard into the group's list, and out of the one it was in.
+func (s *state) join(u *undoLog, sh *shard, id uint32) {
+	old := sh.group
+	if old != nil && old.id == id {
+		return
+	}
+	key := groupKey{id: id, index: sh.key.index}
+	g := s.groups[key]
+	if g == nil {
+		g = &group{id: id}
+		s.groups[key] = g
+	}
+	move := func(from, to *group) {
+		if from != nil {
+			from.shards = slices.DeleteFunc(slices.Clone(from.shards), func(x *shard) bool { return x == sh })
+		}
+		if to != nil {
+			to.shards = append(slices.Clip(to.shards), sh)
+		}
+		sh.group = to
+	}
+	move(old, g)
+	u.add(func() { move(g, old) })
+}
+
+// stage adds marks to an install that is arriving.
+func (s *state) stage(st *staging, m rawMark, row uint64) error {
+	part := &st.stripes[stripeOf(m.buyer, len(st.stripes))]
+	old := part.marks[string(m.buyer)]
+	if old.find(m.no) >= 0 {
+		return fmt.Errorf("order %s is there twice", m.no)
+	}
+	buyer := s.texts.keepBytes(m.buyer)
+	next := old.with(order{no: m.no, key: s.texts.keepBytes(m.key), row: st.id, quantity: m.quantity})
+	if next.more != nil {
+		next = next.sorted()
+	}
+	part.put(buyer, next)
+	part.changed = row
+	st.units += int64(m.quantity)
+	st.orders++
+	return nil
+}
+
+// install makes the staged marks and the allotment the shard's new epoch.
+func (s *state) install(u *undoLog, a ledger.Allotment, st *staging, row uint64) *shard {
+	sh := s.shards[st.key]
+	if sh == nil {
+		sh = &shard{key: st.key}
+		s.shards[st.key] = sh
+		u.add(func() { delete(s.shards, st.key) })
+	}
+	s.join(u, sh, a.Shard.Group)
+	old := *sh
+	u.add(func() { *sh = old })
+	sh.figures = figures{
+		epoch: a.Shard.Epoch, state: a.State, limit: a.Limit,
+		allotted: a.Available + st.units, available: a.Available, marked: st.units, orders: st.orders,
+	}
+	sh.changes, sh.out, sh.in, sh.records = nil, nil, nil, nil
+	sh.stripes = st.stripes
+	sh.changed = row
+	sh.sweep = sh.sweep || old.epoch > 0
+	delete(s.staged, st.key)
+	return sh
+}
+
+// balance checks what holds in every state of a healthy shard.
+func (f *figures) balance() error {
+	switch {
+	case f.available < 0 || f.marked < 0 || f.orders < 0 || f.sent < 0 || f.received < 0:
+		return fmt.Errorf("negative figures: available %d, marked %d, orders %d", f.available, f.marked, f.orders)
+	case f.available+f.marked != f.allotted+f.received-f.sent:
+		return fmt.Errorf("available %d + marked %d is not allotted %d + received %d - sent %d",
+			f.available, f.marked, f.allotted, f.received, f.sent)
+	}
+	return nil
+}
+
+// read is the shard as the port shows it.
+func (sh *shard) read() ledger.Figures {
+	f := ledger.Figures{
+		Epoch: sh.epoch, Open: sh.open, State: sh.state, Limit: sh.limit,
+		Allotted: sh.allotted, Available: sh.available, Marked: sh.marked, Orders: sh.orders,
+		Sent: sh.sent, Received: sh.received, Releases: sh.releases,
+	}
+	for peer, r := range sh.out {
+		f.LastOut = append(f.LastOut, ledger.Transfer{Peer: peer, N: r.n, ID: r.id})
+		if r.units > 0 {
+			f.Out = append(f.Out, ledger.Transfer{Peer: peer, N: r.n, ID: r.id, Units: r.units})
+		}
+	}
+	for peer, r := range sh.in {
+		f.In = append(f.In, ledger.Transfer{Peer: peer, N: r.n, ID: r.id, Units: r.units})
+	}
+	byPeer := func(a, b ledger.Transfer) int { return a.Peer - b.Peer }
+	slices.SortFunc(f.Out, byPeer)
+	slices.SortFunc(f.In, byPeer)
+	slices.SortFunc(f.LastOut, byPeer)
+	return f
+}

@@ -1,0 +1,83 @@
+package ledgermem
+
+import (
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// change applies a stock change once per id and epoch. A refusal is an effect
+// too: repeated, it must be refused again.
+func (r *round) change(sh *shard, w ledger.StockChange) ledger.VerdictCode {
+	if first, ok := sh.changes[w.ID]; ok {
+		return first
+	}
+	refused := sh.available+w.Delta < 0
+	seq := r.nextSeq()
+	r.append(rowChange, encodeChange(seq, sh.head(), w.ID, w.Delta, refused))
+	return sh.change(&r.undo, w.ID, w.Delta, refused, seq)
+}
+
+// debit opens a record towards a peer. Nothing free opens none: a record
+// without units could not be told from no record by who reads the reply.
+func (r *round) debit(sh *shard, w ledger.Debit) ledger.Transfer {
+	rec := sh.out[w.To]
+	units := min(w.Units, sh.available)
+	if rec.units == 0 && w.N == rec.n+1 && units > 0 {
+		seq := r.nextSeq()
+		t := ledger.Transfer{Peer: w.To, N: w.N, ID: w.ID, Units: units}
+		r.append(rowDebit, encodeTransfer(seq, rowDebit, sh.head(), t))
+		sh.debit(&r.undo, t, seq)
+	}
+	return sh.donor(w.To)
+}
+
+// donor is the open record towards a peer, or the last number when none is.
+func (sh *shard) donor(peer int) ledger.Transfer {
+	rec := sh.out[peer]
+	if rec.units == 0 {
+		return ledger.Transfer{Peer: peer, N: rec.n}
+	}
+	return ledger.Transfer{Peer: peer, N: rec.n, ID: rec.id, Units: rec.units}
+}
+
+func (r *round) credit(sh *shard, w ledger.Credit) (ledger.Transfer, ledger.Outcome) {
+	last := sh.in[w.From]
+	switch {
+	case w.N > last.n+1:
+		r.setSwitch(sh, false, sh.state)
+		return ledger.Transfer{}, ledger.OutcomeLost
+	case w.N == last.n+1:
+		seq := r.nextSeq()
+		t := ledger.Transfer{Peer: w.From, N: w.N, ID: w.ID, Units: w.Units}
+		r.append(rowCredit, encodeTransfer(seq, rowCredit, sh.head(), t))
+		sh.credit(&r.undo, t, seq)
+		last = sh.in[w.From]
+	}
+	return ledger.Transfer{Peer: w.From, N: last.n, ID: last.id}, ledger.OutcomeApplied
+}
+
+func (r *round) clear(sh *shard, w ledger.Clear) (ledger.Transfer, ledger.Outcome) {
+	rec := sh.out[w.To]
+	switch {
+	case w.N > rec.n || w.N == rec.n && w.ID != rec.id:
+		r.setSwitch(sh, false, sh.state)
+		return ledger.Transfer{}, ledger.OutcomeLost
+	case w.N == rec.n && rec.units > 0:
+		seq := r.nextSeq()
+		t := ledger.Transfer{Peer: w.To, N: w.N, ID: w.ID}
+		r.append(rowClear, encodeTransfer(seq, rowClear, sh.head(), t))
+		sh.clear(&r.undo, w.To, seq)
+	}
+	return sh.donor(w.To), ledger.OutcomeApplied
+}
+
+// setSwitch opens or closes the shard, or sets the state of its sale.
+func (r *round) setSwitch(sh *shard, open bool, state seckill.SaleState) {
+	if sh.open == open && sh.state == state {
+		return
+	}
+	r.undo.figures(sh)
+	seq := r.nextSeq()
+	r.append(rowSwitch, encodeSwitch(seq, sh.head(), open, state))
+	sh.open, sh.state, sh.changed = open, state, seq
+}
