@@ -38,6 +38,8 @@ func (b *batcher) run(lane *ledger.Lane) {
 	defer b.stage.running.Done()
 	batch := make([]*waiter, 0, b.stage.opt.MaxBatch)
 	claims := make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
+	var patience patience
+	defer patience.end()
 	for {
 		select {
 		case w := <-b.queue:
@@ -53,7 +55,7 @@ func (b *batcher) run(lane *ledger.Lane) {
 		for _, w := range batch {
 			claims = append(claims, w.claim)
 		}
-		if !b.send(lane, batch, claims) {
+		if !b.send(patience.context(b.stage.opt.Timeout), lane, batch, claims) {
 			// The ledger may still read the claims: leave them to it.
 			claims = make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
 		}
@@ -82,11 +84,9 @@ func (b *batcher) gather(batch []*waiter, w *waiter) []*waiter {
 
 // send performs one ledger step and answers its claims. It reports whether the
 // claims' slice may be reused.
-func (b *batcher) send(lane *ledger.Lane, batch []*waiter, claims []seckill.Claim) bool {
+func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, claims []seckill.Claim) bool {
 	terms := b.sale.Terms()
 	asked := time.Now()
-	ctx, cancel := context.WithDeadline(context.Background(), latest(batch))
-	defer cancel()
 	result, err := lane.Do(ctx, ledger.Reserve{
 		At: b.stage.clock.Now(), PriceCents: terms.PriceCents, Currency: terms.Currency, Name: terms.Name, Claims: claims,
 	})
@@ -139,13 +139,26 @@ func (w *waiter) answer(order seckill.OrderNo, err error) {
 	w.done <- struct{}{} // never blocks: one answer per waiter, capacity 1
 }
 
-// latest is the deadline of the claim that can wait longest.
-func latest(batch []*waiter) time.Time {
-	last := batch[0].deadline
-	for _, w := range batch[1:] {
-		if w.deadline.After(last) {
-			last = w.deadline
-		}
+// patience is a context that many batches share, so that a batch costs none of
+// its own. Its deadline is between one and two timeouts away; the claimants'
+// own timers are exact.
+type patience struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	until  time.Time
+}
+
+func (p *patience) context(timeout time.Duration) context.Context {
+	if now := time.Now(); p.until.Before(now.Add(timeout)) {
+		p.end()
+		p.until = now.Add(2 * timeout)
+		p.ctx, p.cancel = context.WithDeadline(context.Background(), p.until)
 	}
-	return last
+	return p.ctx
+}
+
+func (p *patience) end() {
+	if p.cancel != nil {
+		p.cancel()
+	}
 }

@@ -1,0 +1,172 @@
+package shopapi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/admission"
+	"seckill/internal/identity"
+	"seckill/internal/ledger"
+	"seckill/internal/metrics"
+	"seckill/internal/purchase"
+	"seckill/internal/ratelimit"
+	"seckill/internal/sale"
+)
+
+// The budgets of the hot path, in allocations of our own code per request.
+const (
+	budgetSoldOut = 0
+	// buyer and key as strings; the lane's reply is the stand-in ledger's.
+	budgetAccept = 4
+)
+
+var secret = []byte("a secret of the hot path's tests")
+
+// yes is a ledger that accepts every claim at once: what remains is the cost of
+// our own way there.
+type yes struct{ ledger.Ledger }
+
+func (yes) Do(_ context.Context, req ledger.Request) (ledger.Reply, error) {
+	claims := req.Write.(ledger.Reserve).Claims
+	verdicts := make([]ledger.Verdict, len(claims))
+	for i := range claims {
+		verdicts[i] = ledger.Verdict{Code: ledger.VerdictAccepted, OrderNo: claims[i].OrderNo}
+	}
+	return ledger.Reply{
+		Outcome: ledger.OutcomeApplied, Epoch: req.Shard.Epoch,
+		Result: ledger.Result{Verdicts: verdicts, Free: 1},
+	}, nil
+}
+
+type products []seckill.Product
+
+func (p products) Products(context.Context) ([]seckill.Product, error) { return p, nil }
+
+// hotServer is the public server up to the ledger.
+func hotServer(tb testing.TB) (*Server, *sale.Sale) {
+	tb.Helper()
+	log := slog.New(slog.DiscardHandler)
+	now := time.Now()
+	catalog := sale.NewCatalog(products{{
+		ID: 7, Group: 7, Name: "phone", Currency: "CNY", PriceCents: 100, PerUserLimit: 1, Shards: 1, Epoch: 1, Stock: 10,
+		Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Hour), EndsAt: now.Add(time.Hour),
+	}}, log)
+	if err := catalog.Refresh(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	clock := sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log)
+	memory := sale.NewMemory()
+	stage := purchase.New(yes{}, clock, purchase.Options{
+		QueueSize: 1024, MaxBatch: 64, Timeout: 5 * time.Second, Random: rand.Uint64, Note: memory.Note,
+		OnBatch: func(int, time.Duration) {}, OnTrouble: func(uint32, error) {},
+	})
+	tb.Cleanup(stage.Close)
+	buyers, err := identity.New(secret)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	limiter, err := ratelimit.New(ratelimit.Options{PerSecond: 1e6, Burst: 1 << 20})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := New(Options{
+		Catalog: catalog, Clock: clock, Stage: stage, Metrics: metrics.New("test"), Logger: log,
+		Door: &admission.Doorkeeper{Clock: clock, Buyers: buyers, Memory: memory, ByAddr: limiter, ByBuyer: limiter, ByProduct: limiter},
+		Page: fstest.MapFS{"index.html": {Data: []byte("page")}},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s, catalog.Find(7)
+}
+
+// hotRequest is a purchase as a browser sends it.
+func hotRequest(tb testing.TB, buyer string) *fasthttp.RequestCtx {
+	tb.Helper()
+	token, err := identity.Sign(secret, buyer, time.Now().Add(time.Hour))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Request.Header.SetMethod(fasthttp.MethodPost)
+	ctx.Request.SetRequestURI("/api/v1/products/7/orders")
+	ctx.Request.Header.Set("Authorization", "Bearer "+token)
+	ctx.Request.Header.Set("Accept-Language", "zh-CN,zh;q=0.9,en;q=0.8")
+	ctx.Request.Header.Set("Idempotency-Key", "press-1")
+	ctx.Request.Header.SetContentType(contentJSON)
+	ctx.Request.SetBodyString(`{"quantity":1}`)
+	return ctx
+}
+
+func perform(tb testing.TB, s *Server, ctx *fasthttp.RequestCtx, status int) {
+	ctx.Response.Reset()
+	s.Handle(ctx)
+	if ctx.Response.StatusCode() != status {
+		tb.Fatalf("got %d %s", ctx.Response.StatusCode(), ctx.Response.Body())
+	}
+}
+
+func TestSoldOutRejectKeepsItsAllocBudget(t *testing.T) {
+	if raceEnabled {
+		t.Log("the race detector allocates itself; budgets are measured without it")
+		return
+	}
+	s, on := hotServer(t)
+	ctx := hotRequest(t, "buyer-1")
+	on.MarkSoldOut(time.Now().Add(time.Hour))
+	perform(t, s, ctx, fasthttp.StatusConflict)
+	if got := testing.AllocsPerRun(1000, func() { perform(t, s, ctx, fasthttp.StatusConflict) }); got > budgetSoldOut {
+		t.Errorf("a sold-out reject allocates %v times, budget %d", got, budgetSoldOut)
+	}
+}
+
+func TestAcceptKeepsItsAllocBudget(t *testing.T) {
+	if raceEnabled {
+		t.Log("the race detector allocates itself; budgets are measured without it")
+		return
+	}
+	s, _ := hotServer(t)
+	ctx := hotRequest(t, "buyer-1")
+	perform(t, s, ctx, fasthttp.StatusAccepted)
+	if got := testing.AllocsPerRun(1000, func() { perform(t, s, ctx, fasthttp.StatusAccepted) }); got > budgetAccept {
+		t.Errorf("an accepted claim allocates %v times, budget %d", got, budgetAccept)
+	}
+}
+
+func TestSoldOutSparesWhomTheLedgerMayRemember(t *testing.T) {
+	s, on := hotServer(t)
+	winner, stranger := hotRequest(t, "winner"), hotRequest(t, "stranger")
+	perform(t, s, winner, fasthttp.StatusAccepted)
+	on.MarkSoldOut(time.Now().Add(time.Hour))
+	perform(t, s, stranger, fasthttp.StatusConflict)
+	perform(t, s, winner, fasthttp.StatusAccepted)
+}
+
+func BenchmarkSoldOutReject(b *testing.B) {
+	s, on := hotServer(b)
+	on.MarkSoldOut(time.Now().Add(time.Hour))
+	ctx := hotRequest(b, "buyer-1")
+	b.ReportAllocs()
+	for b.Loop() {
+		perform(b, s, ctx, fasthttp.StatusConflict)
+	}
+}
+
+func BenchmarkAccept(b *testing.B) {
+	s, _ := hotServer(b)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		ctx := hotRequest(b, fmt.Sprint("buyer-", rand.Uint64()))
+		for pb.Next() {
+			perform(b, s, ctx, fasthttp.StatusAccepted)
+		}
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package shopapi
+
+const raceEnabled = false
