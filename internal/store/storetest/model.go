@@ -17,7 +17,7 @@ var modelTests = []test{
 
 // modelBudget bounds the histories that are tried: a store that is fast tries
 // more of them. Shrinking a failure is not bounded.
-const modelBudget = 4 * time.Second
+const modelBudget = 2 * time.Second
 
 func anyHistory(t *testing.T, s *suite) {
 	start, failing := time.Now(), false
@@ -58,7 +58,7 @@ type model struct {
 type modelOrder struct {
 	item    store.Item
 	status  seckill.OrderStatus
-	due     time.Time
+	brief   bool // its time to pay is one tick
 	owed    bool
 	refunds int
 }
@@ -96,18 +96,19 @@ func (m *model) confirm(rt *rapid.T) {
 	owns := map[[2]string]seckill.OrderNo{}
 	for i, item := range items {
 		claim := item.Claim
-		order := &modelOrder{item: item, status: seckill.OrderPending, due: m.s.now(rt).Add(expireAfter)}
+		order := &modelOrder{item: item, status: seckill.OrderPending, brief: expireAfter == tick}
 		id := [2]string{claim.Buyer, claim.Key}
 		_, known := m.keys[id]
 		_, twice := owns[id]
-		if claim.Key != "" && (known || twice) || m.live(claim.Buyer)+claim.Quantity > m.product.PerUserLimit {
+		duplicate := claim.Key != "" && (known || twice)
+		if duplicate || m.live(claim.Buyer)+claim.Quantity > m.product.PerUserLimit {
 			order.status, order.owed, want[i] = seckill.OrderFailed, true, store.ConfirmFailed
 		} else {
 			want[i] = store.ConfirmNew
 			taken += int64(claim.Quantity)
-			if claim.Key != "" {
-				owns[id] = claim.OrderNo
-			}
+		}
+		if claim.Key != "" && !duplicate {
+			owns[id] = claim.OrderNo // also when it fails over the limit: the key asked for that order
 		}
 		m.orders = append(m.orders, order)
 	}
@@ -191,9 +192,8 @@ func (m *model) expire(rt *rapid.T) {
 			break
 		}
 	}
-	now := m.s.now(rt)
 	for _, order := range m.orders {
-		if order.status == seckill.OrderPending && order.due.Before(now.Add(-tick)) {
+		if order.status == seckill.OrderPending && order.brief {
 			m.move(rt, order, nil, seckill.OrderPending, seckill.OrderCancelled)
 		}
 	}

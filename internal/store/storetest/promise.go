@@ -26,8 +26,10 @@ func CheckPromises(t TB, st store.Store, product uint32) {
 
 	checkUnits(t, figures, orders)
 	checkLimits(ctx, t, st, figures.Product)
+	movements, err := movementsOf(ctx, st, orders)
+	must(t, err)
 	for _, order := range orders {
-		checkMoney(ctx, t, st, order)
+		checkMoney(t, order, movements[order.OrderNo.String()])
 	}
 	found := func(promise string, findings []store.Finding, err error) {
 		t.Helper()
@@ -58,6 +60,29 @@ func ordersOf(ctx context.Context, st store.Store, filter store.OrderFilter) ([]
 		orders = append(orders, page...)
 		filter.Before = page[len(page)-1].OrderNo
 	}
+}
+
+// movementsOf reads the money of the orders: at once where the whole store has
+// little, else order by order.
+func movementsOf(ctx context.Context, st store.Store, orders []seckill.Order) (map[string][]store.Payment, error) {
+	movements := map[string][]store.Payment{}
+	everything, err := st.Payments(ctx, store.PaymentFilter{Limit: all})
+	if err != nil {
+		return nil, fmt.Errorf("list payments: %w", err)
+	}
+	if len(everything) < all {
+		for _, m := range everything {
+			movements[m.OrderNo] = append(movements[m.OrderNo], m)
+		}
+		return movements, nil
+	}
+	for _, order := range orders {
+		no := order.OrderNo.String()
+		if movements[no], err = st.Payments(ctx, store.PaymentFilter{OrderNo: no, Limit: all}); err != nil {
+			return nil, fmt.Errorf("list payments of %s: %w", no, err)
+		}
+	}
+	return movements, nil
 }
 
 // checkUnits is I1 and I2, and that figures are what the orders add up to.
@@ -112,10 +137,8 @@ func checkLimits(ctx context.Context, t TB, st store.Store, p seckill.Product) {
 
 // checkMoney is I8 of one order: paid by exactly one exact payment, and every
 // other payment owed back or given back exactly once.
-func checkMoney(ctx context.Context, t TB, st store.Store, order seckill.Order) {
+func checkMoney(t TB, order seckill.Order, movements []store.Payment) {
 	t.Helper()
-	movements, err := st.Payments(ctx, store.PaymentFilter{OrderNo: order.OrderNo.String(), Limit: all})
-	must(t, err)
 	refunds := map[string]int{}
 	for _, m := range movements {
 		if m.Type == "refund" {

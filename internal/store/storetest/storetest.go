@@ -14,7 +14,7 @@ import (
 // Harness is one opened store and what its tests may do to it.
 //
 // The suite makes products, streams, leases and trades of its own, so several
-// harnesses may share one server and one database.
+// harnesses may share one server and one database, one after the other.
 type Harness struct {
 	// Store is migrated and ready.
 	Store store.Store
