@@ -137,6 +137,9 @@ func (p *parts) buildSale(ctx context.Context) error {
 		return fmt.Errorf("read the catalogue: %w", err)
 	}
 	p.memory = sale.NewMemory()
+	if err := p.embedded.EachBuyer(ctx, p.memory.Note); err != nil {
+		return fmt.Errorf("read the ledger's buyers: %w", err)
+	}
 	p.lanes = sale.NewLanes(p.ledger, p.laneOptions())
 	p.desk = sale.NewDesk(sale.DeskOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
@@ -236,7 +239,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Tokens: p.tokens,
 		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: []string{paysandbox.Name}},
-		Page:  web.Shop(), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
+		Page:  web.Shop(), PagePolicy: web.ShopPolicy, Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
 		Sandbox: p.providers[paysandbox.Name].(*paysandbox.Sandbox).Page(),
 	}
 	if opt.Demo {
@@ -253,16 +256,10 @@ func (p *parts) ready(ctx context.Context) error {
 	if err := p.store.Ping(ctx); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := p.pingLedger(ctx); err != nil {
+	if err := p.embedded.Ping(ctx); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	return nil
-}
-
-// pingLedger has the ledger answer a question that changes nothing.
-func (p *parts) pingLedger(ctx context.Context) error {
-	_, err := p.ledger.Read(ctx, ledger.Shard{})
-	return err
 }
 
 // buildAdmin wires the operator API.
@@ -271,7 +268,7 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store,
 		Checks: []adminapi.Check{
 			{Name: "store", Run: p.store.Ping},
-			{Name: "ledger", Run: p.pingLedger},
+			{Name: "ledger", Run: p.embedded.Ping},
 		},
 		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams,
 		OnRequest: func(route string, status int, took time.Duration) {

@@ -1,6 +1,8 @@
 package shopapi
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -11,17 +13,33 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// contentPolicy lets the page load nothing but its own files.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
 // pages are the embedded files, read once.
 type pages struct{ files map[string]*page }
 
 type page struct {
 	body        []byte
+	packed      []byte // gzip, or nil where it does not help
 	contentType string
 	etag        string
+}
+
+// pack compresses once, at the best level.
+func pack(body []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(body); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	if packed.Len() >= len(body) {
+		return nil, nil
+	}
+	return packed.Bytes(), nil
 }
 
 func loadPages(from fs.FS) (*pages, error) {
@@ -34,8 +52,14 @@ func loadPages(from fs.FS) (*pages, error) {
 		if err != nil {
 			return err
 		}
+		packed, err := pack(body)
+		if err != nil {
+			return err
+		}
 		sum := sha256.Sum256(body)
-		p.files["/"+name] = &page{body: body, contentType: contentType(name), etag: `"` + hex.EncodeToString(sum[:8]) + `"`}
+		p.files["/"+name] = &page{
+			body: body, packed: packed, contentType: contentType(name), etag: `W/"` + hex.EncodeToString(sum[:8]) + `"`,
+		}
 		return nil
 	})
 	if err != nil {
@@ -81,7 +105,8 @@ func (s *Server) static(ctx *fasthttp.RequestCtx, name string) {
 	h := &ctx.Response.Header
 	h.Set("ETag", file.etag)
 	h.Set("Cache-Control", "no-cache") // revalidate: names carry no hash yet
-	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("Content-Security-Policy", s.opt.PagePolicy)
+	h.Set("Vary", "Accept-Encoding")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	if string(ctx.Request.Header.Peek("If-None-Match")) == file.etag {
@@ -89,5 +114,10 @@ func (s *Server) static(ctx *fasthttp.RequestCtx, name string) {
 		s.count("page", fasthttp.StatusNotModified)
 		return
 	}
-	s.body(ctx, "page", fasthttp.StatusOK, file.contentType, file.body)
+	body := file.body
+	if file.packed != nil && ctx.Request.Header.HasAcceptEncoding("gzip") {
+		h.Set("Content-Encoding", "gzip")
+		body = file.packed
+	}
+	s.body(ctx, "page", fasthttp.StatusOK, file.contentType, body)
 }

@@ -47,8 +47,10 @@ type Options struct {
 	Tokens  *purchasetoken.Mint
 	Terms   wire.ShopTerms
 	Page    fs.FS
-	Metrics *metrics.Metrics
-	Logger  *slog.Logger
+	// PagePolicy is the page's Content-Security-Policy.
+	PagePolicy string
+	Metrics    *metrics.Metrics
+	Logger     *slog.Logger
 	// Sandbox serves the sandbox provider's pay page below /sandbox/; nil for none.
 	Sandbox http.Handler
 	// DemoLogin signs a demo buyer's token; nil outside a demo.
