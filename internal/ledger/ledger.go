@@ -190,8 +190,9 @@ type StockChange struct {
 //
 // Debit is sent to the donor. Only if its last debit towards To is number N−1
 // and no record is open: units leave (as many as are free, at most Units), and
-// the record (N, ID, units) is open. Always, Result.Transfer is the open
-// record towards To, or the last number with zero units when none is open.
+// the record (N, ID, units) is open; with nothing free, none is opened.
+// Always, Result.Transfer is the open record towards To, or the last number
+// with zero units when none is open.
 type Debit struct {
 	To    int
 	N     uint64

@@ -9,7 +9,7 @@ import (
 
 // write makes up a write for the shard.
 func (w *modelWorld) write(shard ledger.Shard) ledger.Write {
-	switch kind := w.draw("write", 0, 19); {
+	switch kind := w.choose("write", 20); {
 	case kind < 8:
 		return reserve(w.someClaims(shard)...)
 	case kind < 10:
@@ -26,10 +26,10 @@ func (w *modelWorld) write(shard ledger.Shard) ledger.Write {
 // under no key, a new one, or now and then one of another claim.
 func (w *modelWorld) newClaim(shard ledger.Shard) seckill.Claim {
 	key := ""
-	if w.draw("keyed", 0, 1) == 1 {
+	if w.choose("keyed", 2) == 1 {
 		key = fmt.Sprint("key-", w.made)
 	}
-	claim := w.claim(shard, home(shard, w.draw("buyer", 0, 2)), w.draw("quantity", 1, 3), key)
+	claim := w.claim(shard, home(shard, w.choose("buyer", 3)), w.draw("quantity", 1, 3), key)
 	w.claims = append(w.claims, madeClaim{claim, shard})
 	return claim
 }
@@ -51,7 +51,12 @@ func (w *modelWorld) someClaims(shard ledger.Shard) []seckill.Claim {
 }
 
 // pick is any claim that was made so far.
-func (w *modelWorld) pick() madeClaim { return w.claims[w.draw("claim", 0, len(w.claims)-1)] }
+func (w *modelWorld) pick() madeClaim {
+	if len(w.claims) == 0 {
+		w.newClaim(w.places[0])
+	}
+	return w.claims[w.choose("claim", len(w.claims))]
+}
 
 func (w *modelWorld) holds(shard ledger.Shard, c madeClaim) bool {
 	for _, held := range w.model.Held(shard, c.Buyer) {
@@ -67,7 +72,7 @@ func (w *modelWorld) someReleases(shard ledger.Shard) ledger.Release {
 	for range w.draw("releases", 1, 3) {
 		claim := w.pick().Claim
 		if w.rarely("wrong buyer", 6) {
-			claim.Buyer = home(shard, w.draw("buyer", 0, 2))
+			claim.Buyer = home(shard, w.choose("buyer", 3))
 		}
 		claims = append(claims, claim)
 	}
@@ -82,8 +87,8 @@ func (w *modelWorld) someTransfer(shard ledger.Shard) ledger.Write {
 	other.Index = peer
 	mine, theirs := w.model.Read(shard), w.model.Read(other)
 	odd := w.rarely("odd transfer", 8)
-	switch step := w.draw("step", 0, 2); {
-	case step == 0 && mine.Available > 0: // what an empty donor does is open
+	switch step := w.choose("step", 3); {
+	case step == 0:
 		last := ledger.Transfer{}
 		if len(mine.LastOut) > 0 {
 			last = mine.LastOut[0]

@@ -78,6 +78,13 @@ func transferStories() []story {
 			donor.figures(ledger.Figures{Allotted: 3, Marked: 1, Orders: 1, Sent: 2,
 				Out: []ledger.Transfer{{Peer: 1, N: 1, ID: 71, Units: 2}}, LastOut: []ledger.Transfer{{Peer: 1, N: 1}}})
 		}},
+		{"a debit of nothing opens no record: its number stays free", func(f *fixture) {
+			donor, _ := f.pair(0, 0)
+			donor.transfer(debit, ledger.Transfer{Peer: 1})
+			donor.figures(ledger.Figures{})
+			donor.do(ledger.StockChange{ID: "up", Delta: 4})
+			donor.transfer(debit, record)
+		}},
 		{"a debit repeated, late, or ahead of its number tells the record and takes nothing", func(f *fixture) {
 			donor, _ := f.pair(10, 0)
 			donor.transfer(ledger.Debit{To: 1, N: 2, ID: 70, Units: 4}, ledger.Transfer{Peer: 1})
