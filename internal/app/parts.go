@@ -146,7 +146,10 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync},
 		OnCreated: p.signals.keeper.wake,
 	})
-	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.signals.saleEnded)
+	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, func(product uint32) {
+		p.stage.Retire(p.catalog.Find(product))
+		p.signals.saleEnded(product)
+	})
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.Purchase.Timeout,
 		Lane: p.laneOptions(), Random: mathrand.Uint64, OnBatch: p.metrics.Reserve, Note: p.memory.Note,

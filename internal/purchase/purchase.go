@@ -193,6 +193,9 @@ func (s *Stage) retire(g *group) {
 func (s *Stage) Retire(on *sale.Sale) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if on == nil {
+		return
+	}
 	if g, _ := on.Batchers.Load().(*group); g != nil {
 		s.retire(g)
 	}

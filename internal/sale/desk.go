@@ -27,7 +27,7 @@ type Desk struct {
 	created func()
 
 	mu    sync.Mutex
-	locks map[uint32]*sync.Mutex
+	locks map[uint32]chan struct{}
 }
 
 // DeskOptions are the parts of a desk.
@@ -50,7 +50,7 @@ func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger, created: opt.OnCreated,
-		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]*sync.Mutex),
+		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
 	for _, s := range opt.Strategies {
 		d.strat[s] = true
@@ -59,16 +59,20 @@ func NewDesk(opt DeskOptions) *Desk {
 }
 
 // lock serialises this instance's moves on one product.
-func (d *Desk) lock(id uint32) (unlock func()) {
+func (d *Desk) lock(ctx context.Context, id uint32) (unlock func(), err error) {
 	d.mu.Lock()
 	l := d.locks[id]
 	if l == nil {
-		l = new(sync.Mutex)
+		l = make(chan struct{}, 1)
 		d.locks[id] = l
 	}
 	d.mu.Unlock()
-	l.Lock()
-	return l.Unlock
+	select {
+	case l <- struct{}{}:
+		return func() { <-l }, nil
+	case <-ctx.Done():
+		return nil, seckill.Errorf(seckill.CodeBusy, "another change of this product is going on: %w", ctx.Err())
+	}
 }
 
 // Create puts a product on the list of sales.
@@ -93,7 +97,11 @@ func (d *Desk) Create(ctx context.Context, p seckill.Product, actor store.Actor)
 
 // Patch changes a product's terms.
 func (d *Desk) Patch(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error) {
-	defer d.lock(id)()
+	unlock, err := d.lock(ctx, id)
+	if err != nil {
+		return seckill.Product{}, err
+	}
+	defer unlock()
 	p, err := d.store.PatchProduct(ctx, id, patch, actor)
 	if err != nil {
 		return p, err
@@ -113,7 +121,11 @@ func (d *Desk) refreshed(ctx context.Context) error {
 // SetState pauses, resumes or ends a sale. When it returns without error,
 // every later reservation meets the new state, on every instance.
 func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
-	defer d.lock(id)()
+	unlock, err := d.lock(ctx, id)
+	if err != nil {
+		return seckill.Product{}, err
+	}
+	defer unlock()
 	p, err := d.store.SetState(ctx, id, state, actor)
 	if err != nil {
 		return p, err

@@ -96,7 +96,11 @@ func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
 
 // recoverIfLost recovers unless the ledger turns out to be live.
 func (d *Desk) recoverIfLost(ctx context.Context, id uint32) (bool, error) {
-	defer d.lock(id)()
+	unlock, err := d.lock(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
 	p, err := d.store.Product(ctx, id)
 	if err != nil {
 		return false, err
@@ -111,7 +115,11 @@ func (d *Desk) recoverIfLost(ctx context.Context, id uint32) (bool, error) {
 
 // syncState tells the ledger the store's state of the sale.
 func (d *Desk) syncState(ctx context.Context, id uint32) error {
-	defer d.lock(id)()
+	unlock, err := d.lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	p, err := d.store.Product(ctx, id)
 	if err != nil {
 		return err

@@ -25,7 +25,11 @@ const (
 // after the first preheat is recovered, never preheated: its units may be
 // promised.
 func (d *Desk) Preheat(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
-	defer d.lock(id)()
+	unlock, err := d.lock(ctx, id)
+	if err != nil {
+		return seckill.Product{}, err
+	}
+	defer unlock()
 	p, err := d.store.Product(ctx, id)
 	if err != nil {
 		return p, err
@@ -48,7 +52,11 @@ func (d *Desk) Preheat(ctx context.Context, id uint32, actor store.Actor) (secki
 // Recover rebuilds the product's ledger from the store's truth under a new
 // epoch. Anybody may recover; two at once are harmless.
 func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
-	defer d.lock(id)()
+	unlock, err := d.lock(ctx, id)
+	if err != nil {
+		return seckill.Product{}, err
+	}
+	defer unlock()
 	p, err := d.store.Product(ctx, id)
 	if err != nil {
 		return p, err

@@ -19,7 +19,11 @@ func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID
 	if delta == 0 || delta > seckill.MaxStock || delta < -seckill.MaxStock {
 		return store.StockChange{}, seckill.Errorf(seckill.CodeBadRequest, "delta must be 1 to %d, up or down", seckill.MaxStock)
 	}
-	defer d.lock(id)()
+	unlock, err := d.lock(ctx, id)
+	if err != nil {
+		return store.StockChange{}, err
+	}
+	defer unlock()
 	change, err := d.store.BeginStockChange(ctx, store.StockChange{ID: changeID, ProductID: id, Delta: delta, Actor: actor})
 	if err != nil {
 		return change, err
@@ -43,17 +47,22 @@ func (d *Desk) FinishStockChanges(ctx context.Context, limit int) error {
 	if err != nil {
 		return err
 	}
+	var errs []error // one product's trouble must not hold up another's change
 	for _, change := range due {
 		if err := d.finishLocked(ctx, change); err != nil {
-			return fmt.Errorf("stock change %s: %w", change.ID, err)
+			errs = append(errs, fmt.Errorf("stock change %s: %w", change.ID, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (d *Desk) finishLocked(ctx context.Context, change store.StockChange) error {
-	defer d.lock(change.ProductID)()
-	_, err := d.finishChange(ctx, change)
+	unlock, err := d.lock(ctx, change.ProductID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = d.finishChange(ctx, change)
 	return err
 }
 
