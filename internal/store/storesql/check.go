@@ -1,0 +1,205 @@
+package storesql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const (
+	sqlStockLog = `SELECT seq, quantity, before_stock, after_stock, type FROM tb_stock_log WHERE product_id = ? ORDER BY seq`
+
+	// Live units of each buyer beside the record, where they differ: first
+	// buyers with live orders, then records without any. uk_order_key has the
+	// buyers in order, so that nothing is collected.
+	sqlBuyersWrong = `SELECT o.user_id, o.live, COALESCE(u.quantity, 0), o.newest FROM
+		(SELECT user_id, SUM(quantity) AS live, MAX(order_no) AS newest FROM tb_seckill_order
+			WHERE limit_group = ? AND status IN (0, 1) GROUP BY user_id) o
+		LEFT JOIN tb_user_seckill u ON u.product_id = ? AND u.user_id = o.user_id
+		WHERE o.live <> COALESCE(u.quantity, 0)
+		UNION ALL
+		SELECT u.user_id, 0, u.quantity, '' FROM tb_user_seckill u WHERE u.product_id = ? AND NOT EXISTS
+			(SELECT 1 FROM tb_seckill_order o WHERE o.user_id = u.user_id AND o.limit_group = ? AND o.status IN (0, 1))
+		LIMIT ?`
+	sqlBuyersOver = `SELECT user_id, SUM(quantity) FROM tb_seckill_order
+		WHERE limit_group = ? AND status IN (0, 1) GROUP BY user_id
+		HAVING SUM(quantity) > (SELECT per_user_limit FROM tb_seckill_product WHERE id = ?) LIMIT ?`
+
+	sqlDropBuyer = `DELETE FROM tb_user_seckill WHERE product_id = ? AND user_id = ?`
+	sqlSetBuyer  = `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES (?, ?, ?, ?)
+		ON CONFLICT (product_id, user_id) DO UPDATE SET order_no = excluded.order_no, quantity = excluded.quantity`
+)
+
+// errEnough ends a walk that has found as much as was asked for.
+var errEnough = errors.New("enough findings")
+
+// findings gathers at most limit.
+type findings struct {
+	list  []store.Finding
+	limit int
+}
+
+func (f *findings) add(expected, found any, format string, args ...any) error {
+	if len(f.list) >= f.limit {
+		return errEnough
+	}
+	f.list = append(f.list, store.Finding{
+		Expected: fmt.Sprint(expected), Found: fmt.Sprint(found), Detail: fmt.Sprintf(format, args...),
+	})
+	return nil
+}
+
+// check runs walk on one snapshot until it has found limit.
+func (s *Store) check(ctx context.Context, name string, limit int, walk func(ctx context.Context, r *session, f *findings) error) ([]store.Finding, error) {
+	f := findings{limit: limit}
+	err := s.snapshot(ctx, name, func(ctx context.Context, r *session) error {
+		if err := walk(ctx, r, &f); !errors.Is(err, errEnough) {
+			return err
+		}
+		return nil
+	})
+	return f.list, err
+}
+
+// CheckStockLog walks the product's stock log (I6).
+func (s *Store) CheckStockLog(ctx context.Context, id uint32, limit int) ([]store.Finding, error) {
+	return s.check(ctx, "check stock log", limit, func(ctx context.Context, r *session, f *findings) error {
+		p, err := readProduct(ctx, r, id)
+		if err != nil {
+			return err
+		}
+		var last stockLogRow
+		err = r.query(ctx, sqlStockLog, []any{id}, func(row scanner) error {
+			var l stockLogRow
+			if err := row.Scan(&l.seq, &l.quantity, &l.before, &l.after, &l.kind); err != nil {
+				return err
+			}
+			err := l.check(f, &last)
+			last = l
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if last.seq != p.logSeq {
+			if err := f.add(p.logSeq, last.seq, "last seq of the stock log"); err != nil {
+				return err
+			}
+		}
+		if last.after != p.Stock {
+			return f.add(last.after, p.Stock, "the product's stock, by the last row of the stock log")
+		}
+		return nil
+	})
+}
+
+type stockLogRow struct {
+	seq, quantity, before, after int64
+	kind                         int
+}
+
+// check compares a row with the one before it and with itself.
+func (l *stockLogRow) check(f *findings, last *stockLogRow) error {
+	if l.seq != last.seq+1 {
+		if err := f.add(last.seq+1, l.seq, "seq of the stock log"); err != nil {
+			return err
+		}
+	}
+	if l.before != last.after {
+		if err := f.add(last.after, l.before, "before_stock of stock log %d", l.seq); err != nil {
+			return err
+		}
+	}
+	want := l.before + l.quantity
+	if l.kind == logSold {
+		want = l.before - l.quantity
+	}
+	if l.after != want {
+		return f.add(want, l.after, "after_stock of stock log %d, type %d, quantity %d", l.seq, l.kind, l.quantity)
+	}
+	return nil
+}
+
+// buyerRecord is a buyer record that is not what the live orders say.
+type buyerRecord struct {
+	buyer          string
+	live, recorded int64
+	newest         string // live order
+}
+
+func wrongBuyers(ctx context.Context, r *session, group uint32, limit int, each func(*buyerRecord) error) error {
+	return r.query(ctx, sqlBuyersWrong, []any{group, group, group, group, limit}, func(row scanner) error {
+		var b buyerRecord
+		if err := row.Scan(&b.buyer, &b.live, &b.recorded, &b.newest); err != nil {
+			return err
+		}
+		return each(&b)
+	})
+}
+
+// CheckBuyers compares the group's buyer records with its live orders, and
+// those with the limit (I3).
+func (s *Store) CheckBuyers(ctx context.Context, group uint32, limit int) ([]store.Finding, error) {
+	return s.check(ctx, "check buyers", limit, func(ctx context.Context, r *session, f *findings) error {
+		err := wrongBuyers(ctx, r, group, limit, func(b *buyerRecord) error {
+			return f.add(b.live, b.recorded, "units in the record of buyer %q, by the live orders", b.buyer)
+		})
+		if err != nil {
+			return err
+		}
+		return r.query(ctx, sqlBuyersOver, []any{group, group, limit}, func(row scanner) error {
+			var buyer string
+			var live int64
+			if err := row.Scan(&buyer, &live); err != nil {
+				return err
+			}
+			return f.add("the limit at most", live, "live units of buyer %q", buyer)
+		})
+	})
+}
+
+// RepairBuyers sets buyer records to what live orders say.
+func (s *Store) RepairBuyers(ctx context.Context, group uint32, limit int, actor store.Actor) (int, error) {
+	var wrong []buyerRecord
+	err := s.change(ctx, "repair", func(ctx context.Context, tx *session) error {
+		wrong = wrong[:0]
+		err := wrongBuyers(ctx, tx, group, limit, func(b *buyerRecord) error {
+			wrong = append(wrong, *b)
+			return nil
+		})
+		if err != nil || len(wrong) == 0 {
+			return err
+		}
+		for i := range wrong {
+			if err := repairBuyer(ctx, tx, group, &wrong[i]); err != nil {
+				return err
+			}
+		}
+		detail := fmt.Sprintf("%d buyer records of group %d, first %q: %d -> %d units", len(wrong), group, wrong[0].buyer, wrong[0].recorded, wrong[0].live)
+		return writeAudit(ctx, tx, s.now(), actor, "repair.buyers", group, "", detail)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(wrong), nil
+}
+
+func repairBuyer(ctx context.Context, tx *session, group uint32, b *buyerRecord) error {
+	if b.live == 0 {
+		_, err := tx.exec(ctx, sqlDropBuyer, group, buyerBytes(b.buyer))
+		return err
+	}
+	_, err := tx.exec(ctx, sqlSetBuyer, group, buyerBytes(b.buyer), b.newest, b.live)
+	return err
+}
+
+// statusName names a status that may be missing.
+func statusName(status *seckill.OrderStatus) string {
+	if status == nil {
+		return "unknown"
+	}
+	return status.String()
+}

@@ -1,0 +1,238 @@
+package storesql
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// sqlOweAgain owes the release of dead orders under the store's epoch, and
+// moves them to it: the entry that came again may have been adopted, and then
+// the ledger of this epoch holds their mark.
+var sqlOweAgain = list{
+	head: `UPDATE tb_seckill_order SET release_epoch = ?, release_time = ?, epoch = ?
+		WHERE status IN (2, 3, 4) AND order_no IN (`,
+	tail: `)`, columns: 1,
+}
+
+// sqlAddUnits adds units to buyer records, and makes those that are not there.
+var sqlAddUnits = list{
+	head: `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES `,
+	tail: ` ON CONFLICT (product_id, user_id) DO UPDATE SET quantity = quantity + excluded.quantity,
+		order_no = MAX(order_no, excluded.order_no)`,
+	columns: 4,
+}
+
+// Confirm makes orders of claims of one product.
+func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
+	var outcomes []store.ConfirmOutcome
+	err := s.change(ctx, "confirm", func(ctx context.Context, tx *session) error {
+		p, err := s.readToChange(ctx, tx, req.ProductID)
+		if err != nil {
+			return err
+		}
+		known, err := readFacts(ctx, tx, p.Group, req.Items)
+		if err != nil {
+			return err
+		}
+		sorted, err := sortClaims(&p.Product, &req, known, s.now())
+		if err != nil {
+			return err
+		}
+		outcomes = sorted.outcomes
+		return s.writeConfirmed(ctx, tx, &p, &req, sorted)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+// sorted is what became of a request's claims.
+type sorted struct {
+	now      time.Time
+	outcomes []store.ConfirmOutcome
+	fresh    []seckill.Order // pending
+	failed   []seckill.Order // and their release is owed
+	dead     []any           // numbers of dead orders that came again
+	closed   []any           // numbers of claims that no longer need a letter
+	units    int64           // of fresh
+}
+
+// sortClaims decides each claim in order: one may be what the next meets.
+func sortClaims(p *seckill.Product, req *store.ConfirmRequest, known *facts, now time.Time) (*sorted, error) {
+	out := &sorted{now: now, outcomes: make([]store.ConfirmOutcome, len(req.Items)), fresh: make([]seckill.Order, 0, len(req.Items))}
+	for i := range req.Items {
+		item := &req.Items[i]
+		if item.ProductID != p.ID || item.Group != p.Group {
+			return nil, fmt.Errorf("claim %s is of product %d in group %d, not %d in %d", item.Claim.OrderNo, item.ProductID, item.Group, p.ID, p.Group)
+		}
+		outcome, err := out.sortClaim(p, item, req.ExpireAfter, known)
+		if err != nil {
+			return nil, err
+		}
+		out.outcomes[i] = outcome
+		if outcome != store.ConfirmOldEpoch {
+			out.closed = append(out.closed, known.text[i])
+		}
+	}
+	if out.units > p.Stock {
+		return nil, fmt.Errorf("%w: %d units in store, %d promised", store.ErrShort, p.Stock, out.units)
+	}
+	return out, nil
+}
+
+func (out *sorted) sortClaim(p *seckill.Product, item *store.Item, expireAfter time.Duration, known *facts) (store.ConfirmOutcome, error) {
+	claim := &item.Claim
+	if status, exists := known.status[claim.OrderNo]; exists {
+		if !status.Live() {
+			out.dead = append(out.dead, claim.OrderNo.String())
+		}
+		return store.ConfirmReplay, nil
+	}
+	switch {
+	case item.Epoch < p.Epoch:
+		return store.ConfirmOldEpoch, nil
+	case item.Epoch > p.Epoch:
+		return 0, fmt.Errorf("%w: it is %d, claim %s is of %d", store.ErrEpoch, p.Epoch, claim.OrderNo, item.Epoch)
+	}
+	order := orderFromItem(item)
+	if known.keyTaken(claim) {
+		order.Key = "" // the key is the other order's
+		return out.fail(order, seckill.ReasonDuplicate, known)
+	}
+	if known.units[claim.Buyer]+int64(claim.Quantity) > int64(item.Limit) {
+		return out.fail(order, seckill.ReasonLimit, known)
+	}
+	if err := order.Confirm(out.now, expireAfter); err != nil {
+		return 0, err
+	}
+	out.fresh = append(out.fresh, order)
+	out.units += int64(claim.Quantity)
+	known.add(&order)
+	return store.ConfirmNew, nil
+}
+
+func (out *sorted) fail(order seckill.Order, reason string, known *facts) (store.ConfirmOutcome, error) {
+	if err := order.Fail(out.now, reason); err != nil {
+		return 0, err
+	}
+	out.failed = append(out.failed, order)
+	known.add(&order)
+	return store.ConfirmFailed, nil
+}
+
+// writeConfirmed writes what sortClaims decided.
+func (s *Store) writeConfirmed(ctx context.Context, tx *session, p *productRow, req *store.ConfirmRequest, out *sorted) error {
+	if len(out.fresh) > 0 {
+		if err := sell(ctx, tx, p, out); err != nil {
+			return err
+		}
+	}
+	if len(out.failed) > 0 {
+		if err := writeFailed(ctx, tx, out.failed, owing{p.Epoch, true}, out.now); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.execRows(ctx, sqlOweAgain, []any{p.Epoch, millis(out.now), p.Epoch}, out.dead); err != nil {
+		return err
+	}
+	if err := closeLetters(ctx, tx, p.ID, out.closed, out.now); err != nil {
+		return err
+	}
+	if err := park(ctx, tx, req.Park, out.now); err != nil {
+		return err
+	}
+	return raiseWitness(ctx, tx, req.Witness)
+}
+
+// sell takes the units of the fresh orders from stock and writes them: order,
+// stock log, buyer record and event, each by multi-row statements.
+func sell(ctx context.Context, tx *session, p *productRow, out *sorted) error {
+	n := len(out.fresh)
+	moves := make([]stockMove, n)
+	orders := make([]any, 0, n*sqlInsertOrders.columns)
+	buyers := make([]any, 0, n*sqlAddUnits.columns)
+	events := make([]any, 0, n*sqlInsertEvents.columns)
+	at, kind := millis(out.now), any(string(seckill.EventOrderConfirmed))
+	for i := range out.fresh {
+		o := &out.fresh[i]
+		text := o.OrderNo.String()
+		no, units := any(text), int64(o.Quantity)
+		moves[i] = stockMove{orderNo: no, quantity: units, delta: -units}
+		orders = insertArgs(orders, o, text, owing{}, 0)
+		buyers = append(buyers, o.Group, buyerBytes(o.Buyer), no, units)
+		events = append(events, at, kind, o.ProductID, no, "")
+	}
+	if err := moveStock(ctx, tx, p, logSold, moves, 0, out.now); err != nil {
+		return err
+	}
+	if _, err := tx.execRows(ctx, sqlInsertOrders, nil, orders); err != nil {
+		return err
+	}
+	if _, err := tx.execRows(ctx, sqlAddUnits, nil, buyers); err != nil {
+		return err
+	}
+	if _, err := tx.execRows(ctx, sqlInsertEvents, nil, events); err != nil {
+		return err
+	}
+	if p.Stock == 0 {
+		return writeSaleEvent(ctx, tx, p.ID, seckill.EventSaleSoldOut, out.now)
+	}
+	return nil
+}
+
+// writeFailed writes failed orders with their events.
+func writeFailed(ctx context.Context, tx *session, failed []seckill.Order, owes owing, now time.Time) error {
+	args := make([]any, 0, len(failed)*sqlInsertOrders.columns)
+	for i := range failed {
+		args = insertArgs(args, &failed[i], failed[i].OrderNo.String(), owes, millis(now))
+	}
+	if _, err := tx.execRows(ctx, sqlInsertOrders, nil, args); err != nil {
+		return err
+	}
+	return writeOrderEvents(ctx, tx, seckill.EventOrderFailed, failed, now)
+}
+
+// Fail writes failed orders for claims that were refused adoption.
+func (s *Store) Fail(ctx context.Context, items []store.Item, reason string) error {
+	byProduct := make(map[uint32][]store.Item)
+	for _, item := range items {
+		byProduct[item.ProductID] = append(byProduct[item.ProductID], item)
+	}
+	return s.change(ctx, "fail", func(ctx context.Context, tx *session) error {
+		for product, items := range byProduct {
+			if err := failItems(ctx, tx, product, items, reason, s.now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func failItems(ctx context.Context, tx *session, product uint32, items []store.Item, reason string, now time.Time) error {
+	known, err := readFacts(ctx, tx, items[0].Group, items)
+	if err != nil {
+		return err
+	}
+	out := &sorted{now: now}
+	for i := range items {
+		if _, exists := known.status[items[i].Claim.OrderNo]; exists {
+			continue
+		}
+		order := orderFromItem(&items[i])
+		if known.keyTaken(&items[i].Claim) {
+			order.Key = ""
+		}
+		if _, err := out.fail(order, reason, known); err != nil {
+			return err
+		}
+	}
+	if err := writeFailed(ctx, tx, out.failed, owing{}, now); err != nil {
+		return err
+	}
+	return closeLetters(ctx, tx, product, known.text, now)
+}

@@ -1,0 +1,27 @@
+package storesql
+
+import (
+	"path/filepath"
+	"testing"
+
+	"seckill/internal/store"
+	"seckill/internal/store/storetest"
+)
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(part *testing.T, clock *storetest.Clock) *storetest.Harness {
+		dsn := "sqlite:" + filepath.Join(part.TempDir(), "store.db")
+		opt := Options{Now: clock.Now}
+		s := openAt(part, dsn, opt)
+		h := &storetest.Harness{Store: s}
+		h.Reopen = func(t *testing.T) store.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = openAt(part, dsn, opt) // the part goes on with it
+			return s
+		}
+		h.Exec = func(t *testing.T, query string, args ...any) { damage(t, s, query, args...) }
+		return h
+	})
+}

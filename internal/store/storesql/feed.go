@@ -1,0 +1,107 @@
+package storesql
+
+import (
+	"context"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const (
+	sqlEvents = `SELECT e.id, e.create_time, e.event, e.product_id, e.order_no, e.reason,
+		o.user_id, COALESCE(o.quantity, 0), COALESCE(o.price_cents * o.quantity, 0), o.currency, o.ref
+		FROM tb_event e LEFT JOIN tb_seckill_order o ON o.order_no = e.order_no
+		WHERE e.id > ? ORDER BY e.id LIMIT ?`
+
+	sqlInsertAudit = `INSERT INTO tb_audit (create_time, actor, action, product_id, order_no, reason, detail) VALUES (?,?,?,?,?,?,?)`
+
+	sqlAudit = `SELECT id, create_time, actor, action, product_id, order_no, reason, detail FROM tb_audit WHERE `
+)
+
+var sqlInsertEvents = list{
+	head:    `INSERT INTO tb_event (create_time, event, product_id, order_no, reason) VALUES `,
+	columns: 5,
+}
+
+// writeSaleEvent writes an event that belongs to no order.
+func writeSaleEvent(ctx context.Context, tx *session, product uint32, kind seckill.EventKind, now time.Time) error {
+	_, err := tx.execRows(ctx, sqlInsertEvents, nil, []any{millis(now), string(kind), product, nil, ""})
+	return err
+}
+
+// writeOrderEvents writes one event of the given kind per order.
+func writeOrderEvents(ctx context.Context, tx *session, kind seckill.EventKind, orders []seckill.Order, now time.Time) error {
+	args := make([]any, 0, len(orders)*sqlInsertEvents.columns)
+	for i := range orders {
+		o := &orders[i]
+		args = append(args, millis(now), string(kind), o.ProductID, o.OrderNo.String(), o.Reason)
+	}
+	_, err := tx.execRows(ctx, sqlInsertEvents, nil, args)
+	return err
+}
+
+// Events lists what happened after an id.
+//
+// No event is skipped: ids are given inside the write transaction, and SQLite
+// has one of those at a time, so that they become visible in their order. A
+// database with many writers has to hold back ids above the lowest that is
+// not committed yet.
+func (s *Store) Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error) {
+	var events []seckill.Event
+	err := s.read(ctx, "list events", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlEvents, []any{after, limit}, func(row scanner) error {
+			var e seckill.Event
+			err := row.Scan(&e.ID, millisTime{&e.At}, &e.Kind, &e.ProductID, orderNo{&e.OrderNo}, &e.Reason,
+				text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref})
+			events = append(events, e)
+			return err
+		})
+	})
+	return events, err
+}
+
+// writeAudit writes who made an operator change, and why. A change that names
+// nobody, such as expiry, is no operator's.
+func writeAudit(ctx context.Context, tx *session, now time.Time, actor store.Actor, action string, product uint32, order, detail string) error {
+	if actor.Name == "" {
+		return nil
+	}
+	_, err := tx.exec(ctx, sqlInsertAudit, millis(now), actor.Name, action, product, order, actor.Reason, detail)
+	return err
+}
+
+// AppendAudit adds a line; its time is the store's.
+func (s *Store) AppendAudit(ctx context.Context, line store.AuditLine) error {
+	return s.change(ctx, "audit", func(ctx context.Context, tx *session) error {
+		actor := store.Actor{Name: line.Actor, Reason: line.Reason}
+		if actor.Name == "" {
+			return seckill.Errorf(seckill.CodeBadRequest, "an audit line needs an actor")
+		}
+		return writeAudit(ctx, tx, s.now(), actor, line.Action, line.ProductID, line.OrderNo, line.Detail)
+	})
+}
+
+// Audit lists the audit, newest first.
+func (s *Store) Audit(ctx context.Context, filter store.AuditFilter) ([]store.AuditLine, error) {
+	var where conditions
+	if filter.ProductID != 0 {
+		where.add("product_id = ?", filter.ProductID)
+	}
+	if filter.OrderNo != "" {
+		where.add("order_no = ?", filter.OrderNo)
+	}
+	if filter.Before != 0 {
+		where.add("id < ?", filter.Before)
+	}
+	var lines []store.AuditLine
+	err := s.read(ctx, "list audit", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlAudit+where.text()+" ORDER BY id DESC LIMIT ?", where.with(filter.Limit), func(row scanner) error {
+			var l store.AuditLine
+			err := row.Scan(&l.ID, millisTime{&l.At}, &l.Actor, &l.Action, &l.ProductID, &l.OrderNo, &l.Reason, &l.Detail)
+			lines = append(lines, l)
+			return err
+		})
+	})
+	return lines, err
+}

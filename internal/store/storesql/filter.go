@@ -1,0 +1,25 @@
+package storesql
+
+import "strings"
+
+// conditions builds the WHERE of a filter from constant texts, so that there
+// is a bounded number of statements.
+type conditions struct {
+	texts []string
+	args  []any
+}
+
+func (c *conditions) add(text string, args ...any) {
+	c.texts = append(c.texts, text)
+	c.args = append(c.args, args...)
+}
+
+func (c *conditions) text() string {
+	if len(c.texts) == 0 {
+		return "1 = 1"
+	}
+	return strings.Join(c.texts, " AND ")
+}
+
+// with is the arguments, and then more.
+func (c *conditions) with(more ...any) []any { return append(c.args, more...) }

@@ -1,0 +1,263 @@
+package storesql
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const letterColumns = `id, order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity, idem_key, ref,
+	product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time, dead_time`
+
+const (
+	sqlLettersDue = `SELECT ` + letterColumns + ` FROM tb_dead_letter
+		WHERE closed_time IS NULL AND dead_time IS NULL AND next_time <= ? ORDER BY next_time, id LIMIT ?`
+	sqlDeadLetters = `SELECT ` + letterColumns + ` FROM tb_dead_letter
+		WHERE closed_time IS NULL AND dead_time <= ? ORDER BY dead_time, id LIMIT ?`
+	sqlLetters       = `SELECT ` + letterColumns + ` FROM tb_dead_letter WHERE closed_time IS NULL AND `
+	sqlLetter        = sqlLetters + `id = ?`
+	sqlLetterByOrder = sqlLetters + `order_no = ?`
+	sqlAnyLetters    = `SELECT 1 FROM tb_dead_letter WHERE closed_time IS NULL AND product_id = ? LIMIT 1`
+
+	sqlLetterFailed = `UPDATE tb_dead_letter SET attempts = attempts + 1, reason = ?, next_time = ?, dead_time = ?
+		WHERE id = ? AND closed_time IS NULL AND dead_time IS NULL`
+	sqlRetryLetter = `UPDATE tb_dead_letter SET attempts = 0, next_time = ?, dead_time = NULL WHERE id = ? AND closed_time IS NULL`
+	sqlCloseLetter = `UPDATE tb_dead_letter SET closed_time = ? WHERE id = ? AND closed_time IS NULL`
+
+	// sqlPark leaves a letter that waits already, and a claim that has its
+	// order: an entry that is delivered again parks nothing twice. A letter that
+	// was closed, by adoption, begins anew. It takes the order number twice.
+	sqlPark = `INSERT INTO tb_dead_letter (order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity,
+		idem_key, ref, product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time)
+		SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,? WHERE NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)
+		ON CONFLICT (order_no) DO UPDATE SET shard = excluded.shard, epoch = excluded.epoch, claim_time = excluded.claim_time,
+		attempts = 1, reason = excluded.reason, next_time = excluded.next_time, dead_time = NULL, closed_time = NULL
+		WHERE tb_dead_letter.closed_time IS NOT NULL`
+)
+
+var sqlCloseLetters = list{
+	head: `UPDATE tb_dead_letter SET closed_time = ? WHERE closed_time IS NULL AND order_no IN (`, tail: `)`, columns: 1,
+}
+
+func scanLetter(row scanner, l *store.Letter) error {
+	item, claim := &l.Item, &l.Item.Claim
+	err := row.Scan(&l.ID, orderNo{&claim.OrderNo}, &claim.Buyer, &item.ProductID, &item.Group, &item.Shard, &item.Epoch,
+		millisTime{&item.At}, &claim.Quantity, &claim.Key, &claim.Ref, &item.Name, &item.PriceCents, &item.Currency, &item.Limit,
+		&l.Attempts, &l.Reason, millisTime{&l.NextAt}, millisTime{&l.CreatedAt}, millisTime{&l.DeadAt})
+	if err != nil {
+		return fmt.Errorf("read letter: %w", err)
+	}
+	item.LetterID, l.Dead = l.ID, !l.DeadAt.IsZero()
+	return nil
+}
+
+func queryLetters(ctx context.Context, r *session, query string, args ...any) (letters []store.Letter, err error) {
+	err = r.query(ctx, query, args, func(row scanner) error {
+		var l store.Letter
+		if err := scanLetter(row, &l); err != nil {
+			return err
+		}
+		letters = append(letters, l)
+		return nil
+	})
+	return letters, err
+}
+
+func (s *Store) listLetters(ctx context.Context, query string, args ...any) (letters []store.Letter, err error) {
+	err = s.read(ctx, "list letters", func(ctx context.Context, r *session) error {
+		letters, err = queryLetters(ctx, r, query, args...)
+		return err
+	})
+	return letters, err
+}
+
+func readLetter(ctx context.Context, r *session, id int64) (store.Letter, error) {
+	found, err := queryLetters(ctx, r, sqlLetter, id)
+	if err != nil {
+		return store.Letter{}, err
+	}
+	if len(found) == 0 {
+		return store.Letter{}, seckill.Errorf(seckill.CodeNotFound, "no letter %d", id)
+	}
+	return found[0], nil
+}
+
+// LettersDue lists parked letters whose time has come.
+func (s *Store) LettersDue(ctx context.Context, limit int) ([]store.Letter, error) {
+	return s.listLetters(ctx, sqlLettersDue, millis(s.now()), limit)
+}
+
+// Letters lists letters by id.
+func (s *Store) Letters(ctx context.Context, filter store.LetterFilter) ([]store.Letter, error) {
+	var where conditions
+	where.add("id > ?", filter.After)
+	if filter.ProductID != 0 {
+		where.add("product_id = ?", filter.ProductID)
+	}
+	if filter.DeadOnly {
+		where.add("dead_time IS NOT NULL")
+	}
+	return s.listLetters(ctx, sqlLetters+where.text()+" ORDER BY id LIMIT ?", where.with(filter.Limit)...)
+}
+
+// LetterByOrder finds the letter of an order.
+func (s *Store) LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
+	found, err := s.listLetters(ctx, sqlLetterByOrder, no.String())
+	if err != nil {
+		return store.Letter{}, err
+	}
+	if len(found) == 0 {
+		return store.Letter{}, seckill.Errorf(seckill.CodeNotFound, "no letter of order %s", no)
+	}
+	return found[0], nil
+}
+
+// park sets claims aside on the ladder. They are few, so one by one.
+func park(ctx context.Context, tx *session, parked []store.Parked, now time.Time) error {
+	for i := range parked {
+		item, claim := &parked[i].Item, &parked[i].Item.Claim
+		no := claim.OrderNo.String()
+		_, err := tx.exec(ctx, sqlPark, no, buyerBytes(claim.Buyer), item.ProductID, item.Group, item.Shard, item.Epoch,
+			millis(item.At), claim.Quantity, claim.Key, claim.Ref, item.Name, item.PriceCents, item.Currency, item.Limit,
+			parked[i].Reason, millis(now.Add(parked[i].Delay)), millis(now), no)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeLetters closes the letters of orders of one product. The look ahead
+// spares the usual batch, which has none, a search per order.
+func closeLetters(ctx context.Context, tx *session, product uint32, nos []any, now time.Time) error {
+	waiting, err := tx.row(ctx, sqlAnyLetters, []any{product}, new(int))
+	if err != nil || !waiting {
+		return err
+	}
+	_, err = tx.execRows(ctx, sqlCloseLetters, []any{millis(now)}, nos)
+	return err
+}
+
+// LetterFailed counts one more attempt.
+func (s *Store) LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error {
+	return s.change(ctx, "letter", func(ctx context.Context, tx *session) error {
+		now := s.now()
+		next, dead := now.Add(delay), time.Time{}
+		if delay < 0 {
+			next, dead = now, now
+		}
+		_, err := tx.exec(ctx, sqlLetterFailed, reason, millis(next), nullMillis(dead), id)
+		return err
+	})
+}
+
+// CloseLetter removes a letter whose claim was adopted.
+func (s *Store) CloseLetter(ctx context.Context, id int64) error {
+	return s.change(ctx, "letter", func(ctx context.Context, tx *session) error {
+		_, err := tx.exec(ctx, sqlCloseLetter, millis(s.now()), id)
+		return err
+	})
+}
+
+// RetryLetter makes a letter due now, with a fresh ladder.
+func (s *Store) RetryLetter(ctx context.Context, id int64, actor store.Actor) (store.Letter, error) {
+	var l store.Letter
+	err := s.change(ctx, "letter", func(ctx context.Context, tx *session) (err error) {
+		if l, err = readLetter(ctx, tx, id); err != nil {
+			return err
+		}
+		now := s.now()
+		if _, err := tx.exec(ctx, sqlRetryLetter, millis(now), id); err != nil {
+			return err
+		}
+		l.Attempts, l.NextAt, l.DeadAt, l.Dead = 0, now, time.Time{}, false
+		return writeAudit(ctx, tx, now, actor, "letter.retry", l.Item.ProductID, l.Item.Claim.OrderNo.String(), l.Reason)
+	})
+	if err != nil {
+		return store.Letter{}, err
+	}
+	return l, nil
+}
+
+// DiscardLetter gives a letter up: its order has failed.
+func (s *Store) DiscardLetter(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
+	var order seckill.Order
+	err := s.change(ctx, "discard", func(ctx context.Context, tx *session) error {
+		l, err := readLetter(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		var discarded bool
+		if order, discarded, err = discard(ctx, tx, &l, now); err != nil {
+			return err
+		}
+		if !discarded {
+			return seckill.Errorf(seckill.CodeWrongState, "order %s is confirmed", l.Item.Claim.OrderNo)
+		}
+		return writeAudit(ctx, tx, now, actor, "letter.discard", order.ProductID, order.OrderNo.String(), l.Reason)
+	})
+	if err != nil {
+		return seckill.Order{}, err
+	}
+	return order, nil
+}
+
+// DiscardDead discards dead letters that nobody cared for.
+func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error) {
+	count := 0
+	err := s.change(ctx, "discard", func(ctx context.Context, tx *session) error {
+		now := s.now()
+		count = 0
+		letters, err := queryLetters(ctx, tx, sqlDeadLetters, millis(now.Add(-age)), limit)
+		if err != nil {
+			return err
+		}
+		for i := range letters {
+			_, discarded, err := discard(ctx, tx, &letters[i], now)
+			if err != nil {
+				return err
+			}
+			if discarded {
+				count++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return count, nil
+}
+
+// discard writes a failed order in place of a letter, with its release owed.
+// The ledger may hold its mark only at the letter's epoch, or at the present
+// one if it was adopted meanwhile; the release at the present one settles both.
+// A letter whose order exists is only closed.
+func discard(ctx context.Context, tx *session, l *store.Letter, now time.Time) (order seckill.Order, discarded bool, err error) {
+	p, err := readProduct(ctx, tx, l.Item.ProductID)
+	if err != nil {
+		return order, false, err
+	}
+	known, err := readFacts(ctx, tx, l.Item.Group, []store.Item{l.Item})
+	if err != nil {
+		return order, false, err
+	}
+	if _, err := tx.exec(ctx, sqlCloseLetter, millis(now), l.ID); err != nil {
+		return order, false, err
+	}
+	if _, exists := known.status[l.Item.Claim.OrderNo]; exists {
+		return order, false, nil
+	}
+	order = orderFromItem(&l.Item)
+	if known.keyTaken(&l.Item.Claim) {
+		order.Key = ""
+	}
+	if err := order.Fail(now, seckill.ReasonDiscarded); err != nil {
+		return order, false, err
+	}
+	return order, true, writeFailed(ctx, tx, []seckill.Order{order}, owing{p.Epoch, true}, now)
+}

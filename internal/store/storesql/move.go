@@ -1,0 +1,189 @@
+package storesql
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const (
+	// The order of due orders does not matter, and without one the query ends
+	// at its limit, however many are due.
+	sqlDueOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order
+		WHERE status = 0 AND warned IN (0, 1) AND pay_before <= ? LIMIT ?`
+	sqlOrdersToWarn = `SELECT ` + orderColumns + ` FROM tb_seckill_order
+		WHERE status = 0 AND warned = 0 AND pay_before > ? AND pay_before < ? ORDER BY pay_before LIMIT ?`
+)
+
+var (
+	sqlCloseOrders = list{
+		head: `UPDATE tb_seckill_order SET status = ?, reason = ?, cancel_time = ?, release_epoch = ?, release_time = ?
+			WHERE status = ? AND order_no IN (`,
+		tail: `)`, columns: 1,
+	}
+	sqlDropBuyers = list{
+		head: `DELETE FROM tb_user_seckill WHERE quantity <= 0 AND product_id = ? AND user_id IN (`, tail: `)`, columns: 1,
+	}
+	// sqlNewestOrders lets buyer records that remain name a live order.
+	sqlNewestOrders = list{
+		head: `UPDATE tb_user_seckill SET order_no = COALESCE((SELECT MAX(o.order_no) FROM tb_seckill_order o
+			WHERE o.user_id = tb_user_seckill.user_id AND o.limit_group = tb_user_seckill.product_id AND o.status IN (0, 1)), order_no)
+			WHERE product_id = ? AND user_id IN (`,
+		tail: `)`, columns: 1,
+	}
+	sqlWarned = list{head: `UPDATE tb_seckill_order SET warned = 1 WHERE status = 0 AND order_no IN (`, tail: `)`, columns: 1}
+)
+
+// returnUnits writes that orders of one product, all moved alike from the
+// state from, are closed: their units go back to stock and off the buyer
+// records, and their release is owed under the product's epoch.
+func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.OrderStatus, orders []seckill.Order, kind seckill.EventKind, now time.Time) error {
+	p, err := s.readToChange(ctx, tx, orders[0].ProductID)
+	if err != nil {
+		return err
+	}
+	moves := make([]stockMove, len(orders))
+	nos, buyers := make([]any, len(orders)), make([]any, len(orders))
+	units := make([]any, 0, len(orders)*sqlAddUnits.columns)
+	for i := range orders {
+		o := &orders[i]
+		n := int64(o.Quantity)
+		nos[i], buyers[i] = o.OrderNo.String(), buyerBytes(o.Buyer)
+		moves[i] = stockMove{orderNo: nos[i], quantity: n, delta: n}
+		units = append(units, p.Group, buyers[i], nos[i], -n)
+	}
+	to := &orders[0]
+	closed, err := tx.execRows(ctx, sqlCloseOrders, []any{int64(to.Status), to.Reason, millis(now), p.Epoch, millis(now), int64(from)}, nos)
+	if err != nil {
+		return err
+	}
+	if closed != int64(len(orders)) {
+		return errVersion // somebody moved one of them since we read it
+	}
+	if err := moveStock(ctx, tx, &p, logReturned, moves, 0, now); err != nil {
+		return err
+	}
+	if err := takeUnits(ctx, tx, p.Group, units, buyers); err != nil {
+		return err
+	}
+	return writeOrderEvents(ctx, tx, kind, orders, now)
+}
+
+// takeUnits takes units, which are rows of sqlAddUnits with negative
+// quantities, off the records of buyers.
+func takeUnits(ctx context.Context, tx *session, group uint32, units, buyers []any) error {
+	if _, err := tx.execRows(ctx, sqlAddUnits, nil, units); err != nil {
+		return err
+	}
+	if _, err := tx.execRows(ctx, sqlDropBuyers, []any{group}, buyers); err != nil {
+		return err
+	}
+	_, err := tx.execRows(ctx, sqlNewestOrders, []any{group}, buyers)
+	return err
+}
+
+// Cancel cancels a pending order.
+func (s *Store) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
+	var order seckill.Order
+	err := s.change(ctx, "cancel", func(ctx context.Context, tx *session) (err error) {
+		if order, err = readOrder(ctx, tx, no.String()); err != nil {
+			return err
+		}
+		now, from := s.now(), order.Status
+		if err := order.Cancel(now, reason); err != nil {
+			return err
+		}
+		if err := s.returnUnits(ctx, tx, from, []seckill.Order{order}, seckill.EventOrderCancelled, now); err != nil {
+			return err
+		}
+		return writeAudit(ctx, tx, now, actor, "order.cancel", order.ProductID, no.String(), reason)
+	})
+	if err != nil {
+		return seckill.Order{}, err
+	}
+	return order, nil
+}
+
+// Refund refunds a paid order, and owes the money back.
+func (s *Store) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
+	var order seckill.Order
+	err := s.change(ctx, "refund", func(ctx context.Context, tx *session) (err error) {
+		if order, err = readOrder(ctx, tx, no.String()); err != nil {
+			return err
+		}
+		now, from := s.now(), order.Status
+		if err := order.Refund(now, actor.Reason); err != nil {
+			return err
+		}
+		if err := s.returnUnits(ctx, tx, from, []seckill.Order{order}, seckill.EventOrderRefunded, now); err != nil {
+			return err
+		}
+		if err := s.oweApplied(ctx, tx, no.String(), now); err != nil {
+			return err
+		}
+		detail := fmt.Sprintf("%d %s", order.AmountCents(), order.Currency)
+		return writeAudit(ctx, tx, now, actor, "order.refund", order.ProductID, no.String(), detail)
+	})
+	if err != nil {
+		return seckill.Order{}, err
+	}
+	return order, nil
+}
+
+// Expire cancels pending orders whose time to pay has passed.
+func (s *Store) Expire(ctx context.Context, limit int) ([]seckill.Order, error) {
+	var expired []seckill.Order
+	err := s.change(ctx, "expire", func(ctx context.Context, tx *session) error {
+		now := s.now()
+		expired = expired[:0]
+		if err := tx.query(ctx, sqlDueOrders, []any{millis(now), limit}, collectOrders(&expired)); err != nil {
+			return err
+		}
+		byProduct := make(map[uint32][]seckill.Order)
+		for i := range expired {
+			o := &expired[i]
+			if err := o.Cancel(now, seckill.ReasonExpired); err != nil {
+				return err
+			}
+			byProduct[o.ProductID] = append(byProduct[o.ProductID], *o)
+		}
+		for _, orders := range byProduct {
+			if err := s.returnUnits(ctx, tx, seckill.OrderPending, orders, seckill.EventOrderCancelled, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return expired, nil
+}
+
+// WarnExpiring writes order.expiring for orders whose time to pay ends soon.
+func (s *Store) WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error) {
+	var soon []seckill.Order
+	err := s.change(ctx, "warn", func(ctx context.Context, tx *session) error {
+		now := s.now()
+		soon = soon[:0]
+		err := tx.query(ctx, sqlOrdersToWarn, []any{millis(now), millis(now.Add(lead)), limit}, collectOrders(&soon))
+		if err != nil {
+			return err
+		}
+		nos := make([]any, len(soon))
+		for i := range soon {
+			nos[i] = soon[i].OrderNo.String()
+		}
+		if _, err := tx.execRows(ctx, sqlWarned, nil, nos); err != nil {
+			return err
+		}
+		return writeOrderEvents(ctx, tx, seckill.EventOrderExpiring, soon, now)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(soon), nil
+}

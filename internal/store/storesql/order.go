@@ -1,0 +1,141 @@
+package storesql
+
+import (
+	"context"
+	"fmt"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const orderColumns = `order_no, user_id, product_id, limit_group, product_name, price_cents, currency, quantity, ref, idem_key,
+	status, reason, create_time, pay_before, pay_time, cancel_time, epoch, shard`
+
+const (
+	sqlOrder        = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE order_no = ?`
+	sqlSearchOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE `
+)
+
+var (
+	sqlOrdersByNo = list{
+		head: `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE order_no IN (`, tail: `)`, columns: 1,
+	}
+	sqlInsertOrders = list{
+		head: `INSERT INTO tb_seckill_order (order_no, user_id, product_id, limit_group, product_name, price_cents, currency,
+			quantity, ref, idem_key, status, reason, create_time, pay_before, cancel_time, epoch, shard, release_epoch, release_time) VALUES `,
+		columns: 19,
+	}
+)
+
+func scanOrder(row scanner, o *seckill.Order) error {
+	err := row.Scan(orderNo{&o.OrderNo}, &o.Buyer, &o.ProductID, &o.Group, &o.ProductName, &o.PriceCents, &o.Currency,
+		&o.Quantity, &o.Ref, text{&o.Key}, &o.Status, &o.Reason, millisTime{&o.CreatedAt}, millisTime{&o.PayBefore},
+		millisTime{&o.PaidAt}, millisTime{&o.ClosedAt}, &o.Epoch, &o.Shard)
+	if err != nil {
+		return fmt.Errorf("read order: %w", err)
+	}
+	return nil
+}
+
+func collectOrders(orders *[]seckill.Order) func(scanner) error {
+	return func(row scanner) error {
+		var o seckill.Order
+		if err := scanOrder(row, &o); err != nil {
+			return err
+		}
+		*orders = append(*orders, o)
+		return nil
+	}
+}
+
+func readOrder(ctx context.Context, r *session, no string) (seckill.Order, error) {
+	var found []seckill.Order
+	if err := r.query(ctx, sqlOrder, []any{no}, collectOrders(&found)); err != nil {
+		return seckill.Order{}, err
+	}
+	if len(found) == 0 {
+		return seckill.Order{}, seckill.Errorf(seckill.CodeNotFound, "no order %s", no)
+	}
+	return found[0], nil
+}
+
+// orderFromItem is the queued order that a claim stands for.
+func orderFromItem(item *store.Item) seckill.Order {
+	return seckill.Order{
+		OrderNo: item.Claim.OrderNo, Buyer: item.Claim.Buyer, ProductID: item.ProductID, Group: item.Group,
+		ProductName: item.Name, PriceCents: item.PriceCents, Currency: item.Currency, Quantity: item.Claim.Quantity,
+		Ref: item.Claim.Ref, Key: item.Claim.Key, Status: seckill.OrderQueued, CreatedAt: item.At,
+		Epoch: item.Epoch, Shard: item.Shard,
+	}
+}
+
+// owing is the epoch under which the release of an order is owed.
+type owing struct {
+	epoch uint64
+	owed  bool
+}
+
+// insertArgs appends the row of an order. at is since when a release is owed.
+func insertArgs(args []any, o *seckill.Order, no string, owes owing, at int64) []any {
+	args = append(args, no, buyerBytes(o.Buyer), o.ProductID, o.Group, o.ProductName, o.PriceCents, o.Currency,
+		o.Quantity, o.Ref, nullText(o.Key), int64(o.Status), o.Reason, millis(o.CreatedAt), nullMillis(o.PayBefore),
+		nullMillis(o.ClosedAt), o.Epoch, o.Shard)
+	if owes.owed {
+		return append(args, owes.epoch, at)
+	}
+	return append(args, nil, nil)
+}
+
+// Order reads one order.
+func (s *Store) Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
+	var o seckill.Order
+	err := s.read(ctx, "read order", func(ctx context.Context, r *session) (err error) {
+		o, err = readOrder(ctx, r, no.String())
+		return err
+	})
+	return o, err
+}
+
+// OrdersByNo reads many orders.
+func (s *Store) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error) {
+	args := make([]any, len(nos))
+	for i, no := range nos {
+		args[i] = no.String()
+	}
+	var orders []seckill.Order
+	err := s.read(ctx, "read orders", func(ctx context.Context, r *session) error {
+		return r.queryRows(ctx, sqlOrdersByNo, nil, args, collectOrders(&orders))
+	})
+	return orders, err
+}
+
+// SearchOrders lists orders, newest first.
+func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
+	var where conditions
+	if filter.Buyer != "" {
+		where.add("user_id = ?", buyerBytes(filter.Buyer))
+	}
+	if filter.ProductID != 0 {
+		if filter.Buyer == "" && filter.Status == nil {
+			// The sign keeps the database from collecting the whole product by
+			// ix_order_figures and sorting it: walking uk_order_no ends at the limit.
+			where.add("+product_id = ?", filter.ProductID)
+		} else {
+			where.add("product_id = ?", filter.ProductID)
+		}
+	}
+	if filter.Status != nil {
+		where.add("status = ?", int64(*filter.Status))
+	}
+	if filter.Ref != "" {
+		where.add("ref = ?", filter.Ref)
+	}
+	if !filter.Before.IsZero() {
+		where.add("order_no < ?", filter.Before.String())
+	}
+	var orders []seckill.Order
+	err := s.read(ctx, "search orders", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlSearchOrders+where.text()+" ORDER BY order_no DESC LIMIT ?", where.with(filter.Limit), collectOrders(&orders))
+	})
+	return orders, err
+}

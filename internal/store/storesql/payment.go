@@ -1,0 +1,246 @@
+package storesql
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill"
+	"seckill/internal/payment"
+	"seckill/internal/store"
+)
+
+// What a movement of money is, and where it stands.
+const (
+	typePayment = "payment"
+	typeRefund  = "refund"
+
+	moneyApplied = "applied"
+	moneyExcess  = "excess"
+	refundDue    = "due"
+	refundDone   = "done"
+	refundFailed = "failed"
+)
+
+// Why money goes back.
+const (
+	refundLate     = "late"
+	refundDoubled  = "doubled"
+	refundAmount   = "wrong_amount"
+	refundUnknown  = "unknown_order"
+	refundOperator = "operator"
+)
+
+const paymentColumns = `id, type, order_no, provider, trade_no, amount_cents, currency, status, reason, payment_id, attempts,
+	create_time, done_time, product_id`
+
+const (
+	sqlPaymentKnown = `SELECT 1 FROM tb_payment WHERE provider = ? AND trade_no = ? AND type = 'payment'`
+	sqlPayments     = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE `
+	sqlRefundsDue   = sqlPayments + `status = 'due' AND next_time <= ? ORDER BY next_time, id LIMIT ?`
+	sqlApplied      = sqlPayments + `order_no = ? AND type = 'payment' AND status = 'applied'`
+
+	sqlInsertPayment = `INSERT INTO tb_payment (id, type, order_no, product_id, provider, trade_no, amount_cents, currency,
+		status, reason, payment_id, attempts, last_error, next_time, trade_time, create_time)
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,0,'',?,?,?)`
+
+	sqlPayOrder = `UPDATE tb_seckill_order SET status = ?, pay_time = ? WHERE order_no = ? AND status = ?`
+
+	sqlRefundDone = `UPDATE tb_payment SET status = 'done', done_time = ?, next_time = NULL
+		WHERE id = ? AND type = 'refund' AND status <> 'done'`
+	sqlRefundFailed = `UPDATE tb_payment SET status = ?, attempts = attempts + 1, last_error = ?, next_time = ?
+		WHERE id = ? AND type = 'refund' AND status = 'due'`
+	sqlRefundKnown = `SELECT 1 FROM tb_payment WHERE id = ? AND type = 'refund'`
+)
+
+// paymentRow is a movement of money with the product that it is about.
+type paymentRow struct {
+	store.Payment
+	product uint32
+}
+
+func queryPayments(ctx context.Context, r *session, query string, args ...any) (rows []paymentRow, err error) {
+	err = r.query(ctx, query, args, func(row scanner) error {
+		var p paymentRow
+		err := row.Scan(&p.ID, &p.Type, &p.OrderNo, &p.Provider, &p.TradeNo, &p.AmountCents, &p.Currency, &p.Status, &p.Reason,
+			text{&p.PaymentID}, &p.Attempts, millisTime{&p.CreatedAt}, millisTime{&p.DoneAt}, &p.product)
+		rows = append(rows, p)
+		return err
+	})
+	return rows, err
+}
+
+func (s *Store) listPayments(ctx context.Context, query string, args ...any) ([]store.Payment, error) {
+	var payments []store.Payment
+	err := s.read(ctx, "list payments", func(ctx context.Context, r *session) error {
+		rows, err := queryPayments(ctx, r, query, args...)
+		for i := range rows {
+			payments = append(payments, rows[i].Payment)
+		}
+		return err
+	})
+	return payments, err
+}
+
+// RecordPayment writes authentic money, once.
+func (s *Store) RecordPayment(ctx context.Context, notice payment.Notice) (store.PaymentResult, error) {
+	if notice.Provider == "" || notice.TradeNo == "" || notice.AmountCents < 0 {
+		return 0, seckill.Errorf(seckill.CodeBadRequest, "a payment needs a provider, a trade number and an amount")
+	}
+	var result store.PaymentResult
+	err := s.change(ctx, "pay", func(ctx context.Context, tx *session) error {
+		known, err := tx.row(ctx, sqlPaymentKnown, []any{notice.Provider, notice.TradeNo}, new(int))
+		if err != nil || known {
+			result = store.PaymentRepeated
+			return err
+		}
+		result, err = s.recordPayment(ctx, tx, &notice)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return result, nil
+}
+
+func (s *Store) recordPayment(ctx context.Context, tx *session, notice *payment.Notice) (store.PaymentResult, error) {
+	now := s.now()
+	order, err := readOrder(ctx, tx, notice.OrderNo)
+	unknown := seckill.CodeOf(err) == seckill.CodeNotFound
+	if err != nil && !unknown {
+		return 0, err
+	}
+	id, err := newID("PY", s.opt.Random)
+	if err != nil {
+		return 0, err
+	}
+	money := paymentRow{product: order.ProductID, Payment: store.Payment{
+		ID: id, Type: typePayment, OrderNo: notice.OrderNo, Provider: notice.Provider, TradeNo: notice.TradeNo,
+		AmountCents: notice.AmountCents, Currency: notice.Currency, Status: moneyApplied,
+	}}
+	exact := notice.AmountCents == order.AmountCents() && notice.Currency == order.Currency
+	var excess string
+	switch {
+	case unknown:
+		excess = refundUnknown
+		if no, err := seckill.ParseOrderNo(notice.OrderNo); err == nil {
+			money.product = no.ProductID()
+		}
+	case order.Status == seckill.OrderPaid || order.Status == seckill.OrderRefunded:
+		excess = refundDoubled
+	case order.Status != seckill.OrderPending:
+		excess = refundLate
+	case !exact:
+		excess = refundAmount
+	default:
+		if err := payOrder(ctx, tx, &order, now); err != nil {
+			return 0, err
+		}
+		return store.PaymentPaid, insertPayment(ctx, tx, &money, notice.PaidAt, now)
+	}
+	money.Status = moneyExcess
+	if err := insertPayment(ctx, tx, &money, notice.PaidAt, now); err != nil {
+		return 0, err
+	}
+	return store.PaymentExcess, s.oweRefund(ctx, tx, &money, excess, now)
+}
+
+// payOrder makes a pending order paid.
+func payOrder(ctx context.Context, tx *session, order *seckill.Order, now time.Time) error {
+	from := order.Status
+	if err := order.Pay(now); err != nil {
+		return err
+	}
+	n, err := tx.exec(ctx, sqlPayOrder, int64(order.Status), millis(now), order.OrderNo.String(), int64(from))
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errVersion // somebody moved it since we read it
+	}
+	return writeOrderEvents(ctx, tx, seckill.EventOrderPaid, []seckill.Order{*order}, now)
+}
+
+func insertPayment(ctx context.Context, tx *session, p *paymentRow, traded, now time.Time) error {
+	var next any
+	if p.Status == refundDue {
+		next = millis(now)
+	}
+	_, err := tx.exec(ctx, sqlInsertPayment, p.ID, p.Type, p.OrderNo, p.product, p.Provider, p.TradeNo, p.AmountCents, p.Currency,
+		p.Status, p.Reason, nullText(p.PaymentID), next, nullMillis(traded), millis(now))
+	return err
+}
+
+// oweRefund owes the whole of a payment back. The database refuses a second
+// refund of one payment.
+func (s *Store) oweRefund(ctx context.Context, tx *session, money *paymentRow, reason string, now time.Time) error {
+	id, err := newID("RF", s.opt.Random)
+	if err != nil {
+		return err
+	}
+	refund := *money
+	refund.ID, refund.Type, refund.Status, refund.Reason, refund.PaymentID = id, typeRefund, refundDue, reason, money.ID
+	return insertPayment(ctx, tx, &refund, time.Time{}, now)
+}
+
+// oweApplied owes back the payment that paid an order.
+func (s *Store) oweApplied(ctx context.Context, tx *session, no string, now time.Time) error {
+	applied, err := queryPayments(ctx, tx, sqlApplied, no)
+	if err != nil {
+		return err
+	}
+	if len(applied) != 1 {
+		return fmt.Errorf("order %s is paid by %d payments, not one", no, len(applied))
+	}
+	return s.oweRefund(ctx, tx, &applied[0], refundOperator, now)
+}
+
+// RefundsDue lists refunds that the provider has to make now.
+func (s *Store) RefundsDue(ctx context.Context, limit int) ([]store.Payment, error) {
+	return s.listPayments(ctx, sqlRefundsDue, millis(s.now()), limit)
+}
+
+// Payments lists money, oldest first.
+func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]store.Payment, error) {
+	var where conditions
+	if filter.OrderNo != "" {
+		where.add("order_no = ?", filter.OrderNo)
+	}
+	if filter.Type != "" {
+		where.add("type = ?", filter.Type)
+	}
+	return s.listPayments(ctx, sqlPayments+where.text()+" ORDER BY create_time, rowid LIMIT ?", where.with(filter.Limit)...)
+}
+
+// RefundDone settles a refund.
+func (s *Store) RefundDone(ctx context.Context, id string) error {
+	return s.changeRefund(ctx, id, func(ctx context.Context, tx *session) error {
+		_, err := tx.exec(ctx, sqlRefundDone, millis(s.now()), id)
+		return err
+	})
+}
+
+// RefundFailed notes an attempt that failed.
+func (s *Store) RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error {
+	return s.changeRefund(ctx, id, func(ctx context.Context, tx *session) error {
+		status, next := refundDue, any(millis(s.now().Add(delay)))
+		if delay < 0 {
+			status, next = refundFailed, nil
+		}
+		_, err := tx.exec(ctx, sqlRefundFailed, status, reason, next, id)
+		return err
+	})
+}
+
+func (s *Store) changeRefund(ctx context.Context, id string, fn func(ctx context.Context, tx *session) error) error {
+	return s.change(ctx, "repay", func(ctx context.Context, tx *session) error {
+		known, err := tx.row(ctx, sqlRefundKnown, []any{id}, new(int))
+		if err != nil {
+			return err
+		}
+		if !known {
+			return seckill.Errorf(seckill.CodeNotFound, "no refund %q", id)
+		}
+		return fn(ctx, tx)
+	})
+}

@@ -1,0 +1,326 @@
+package storesql
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const productColumns = `id, ref, product_name, price_cents, currency, stock, offered, per_user_limit, limit_group,
+	starts_at, ends_at, shards, strategy, fallback_share, state, epoch, version, log_seq, rebuilding,
+	started_time IS NOT NULL, ended_time IS NOT NULL, create_time`
+
+const (
+	sqlProduct  = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ?`
+	sqlProducts = `SELECT ` + productColumns + ` FROM tb_seckill_product ORDER BY id`
+
+	sqlInsertProduct = `INSERT INTO tb_seckill_product (id, ref, product_name, price_cents, currency, stock, offered,
+		per_user_limit, limit_group, starts_at, ends_at, shards, strategy, fallback_share, state, epoch, version, log_seq,
+		rebuilding, create_time) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,1,0,0,?)`
+
+	sqlPatchProduct = `UPDATE tb_seckill_product SET ref = ?, product_name = ?, price_cents = ?, currency = ?,
+		per_user_limit = ?, starts_at = ?, ends_at = ? WHERE id = ?`
+
+	sqlGroupShared = `SELECT 1 FROM tb_seckill_product WHERE limit_group = ? AND id <> ? LIMIT 1`
+
+	sqlSetState      = `UPDATE tb_seckill_product SET state = ? WHERE id = ?`
+	sqlSetRebuilding = `UPDATE tb_seckill_product SET rebuilding = ? WHERE id = ? AND epoch = ?`
+
+	sqlAnnounceStarted = `UPDATE tb_seckill_product SET started_time = ? WHERE id = ? AND started_time IS NULL`
+	sqlAnnounceEnded   = `UPDATE tb_seckill_product SET ended_time = ? WHERE id = ? AND ended_time IS NULL`
+)
+
+// productRow is a product with what only the store knows of it.
+type productRow struct {
+	seckill.Product
+	logSeq         int64
+	started, ended bool // announced
+}
+
+func scanProduct(row scanner, p *productRow) error {
+	err := row.Scan(&p.ID, &p.Ref, &p.Name, &p.PriceCents, &p.Currency, &p.Stock, &p.Offered, &p.PerUserLimit, &p.Group,
+		millisTime{&p.StartsAt}, millisTime{&p.EndsAt}, &p.Shards, &p.Strategy, &p.FallbackShare, &p.State, &p.Epoch,
+		&p.Version, &p.logSeq, &p.Rebuilding, &p.started, &p.ended, millisTime{&p.CreatedAt})
+	if err != nil {
+		return fmt.Errorf("read product: %w", err)
+	}
+	return nil
+}
+
+func readProduct(ctx context.Context, r *session, id uint32) (productRow, error) {
+	var p productRow
+	found := false
+	err := r.query(ctx, sqlProduct, []any{id}, func(row scanner) error {
+		found = true
+		return scanProduct(row, &p)
+	})
+	if err == nil && !found {
+		err = seckill.Errorf(seckill.CodeNotFound, "no product %d", id)
+	}
+	return p, err
+}
+
+// readToChange is readProduct ahead of a compare-and-set.
+func (s *Store) readToChange(ctx context.Context, tx *session, id uint32) (productRow, error) {
+	p, err := readProduct(ctx, tx, id)
+	if err == nil && s.afterRead != nil {
+		err = s.afterRead(ctx, tx, id)
+	}
+	return p, err
+}
+
+// Product reads one product.
+func (s *Store) Product(ctx context.Context, id uint32) (seckill.Product, error) {
+	var p productRow
+	err := s.read(ctx, "read product", func(ctx context.Context, r *session) (err error) {
+		p, err = readProduct(ctx, r, id)
+		return err
+	})
+	return p.Product, err
+}
+
+// Products reads all products, by id.
+func (s *Store) Products(ctx context.Context) ([]seckill.Product, error) {
+	var all []seckill.Product
+	err := s.read(ctx, "list products", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlProducts, nil, func(row scanner) error {
+			var p productRow
+			if err := scanProduct(row, &p); err != nil {
+				return err
+			}
+			all = append(all, p.Product)
+			return nil
+		})
+	})
+	return all, err
+}
+
+// CreateProduct adds a product.
+func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+	if p.Group == 0 {
+		p.Group = p.ID
+	}
+	if err := p.Check(); err != nil {
+		return seckill.Product{}, err
+	}
+	var created productRow
+	err := s.change(ctx, "create", func(ctx context.Context, tx *session) error {
+		now := s.now()
+		if found, err := tx.row(ctx, `SELECT 1 FROM tb_seckill_product WHERE id = ?`, []any{p.ID}, new(int)); err != nil || found {
+			if err == nil {
+				err = seckill.Errorf(seckill.CodeWrongState, "product %d exists", p.ID)
+			}
+			return err
+		}
+		if err := checkGroup(ctx, tx, &p); err != nil {
+			return err
+		}
+		_, err := tx.exec(ctx, sqlInsertProduct, p.ID, p.Ref, p.Name, p.PriceCents, p.Currency, 0, 0, p.PerUserLimit, p.Group,
+			millis(p.StartsAt), millis(p.EndsAt), p.Shards, string(p.Strategy), p.FallbackShare, seckill.SaleOpen, millis(now))
+		if err != nil {
+			return err
+		}
+		if p.Stock > 0 {
+			if err := firstStock(ctx, tx, &p, now); err != nil {
+				return err
+			}
+		}
+		detail := fmt.Sprintf("%d units of %q at %d %s", p.Stock, p.Name, p.PriceCents, p.Currency)
+		if err := writeAudit(ctx, tx, now, actor, "product.create", p.ID, "", detail); err != nil {
+			return err
+		}
+		created, err = readProduct(ctx, tx, p.ID)
+		return err
+	})
+	return created.Product, err
+}
+
+// firstStock gives a new product its stock with the first stock-log row,
+// without growing the version that it is created with.
+func firstStock(ctx context.Context, tx *session, p *seckill.Product, now time.Time) error {
+	_, err := tx.exec(ctx, `UPDATE tb_seckill_product SET stock = ?, offered = ?, log_seq = 1 WHERE id = ?`, p.Stock, p.Stock, p.ID)
+	if err != nil {
+		return err
+	}
+	row := []any{p.ID, 1, nil, p.Stock, 0, p.Stock, logOperator, millis(now)}
+	_, err = tx.execRows(ctx, sqlInsertStockLog, nil, row)
+	return err
+}
+
+// checkGroup holds members of a limit group to one limit and one number of
+// shards: the buyer's marks stand beside the shard of the same index.
+func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
+	if p.Group == p.ID {
+		return nil
+	}
+	owner, err := readProduct(ctx, tx, p.Group)
+	switch {
+	case seckill.CodeOf(err) == seckill.CodeNotFound:
+		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d is no product", p.Group)
+	case err != nil:
+		return err
+	case owner.Group != owner.ID:
+		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d belongs to group %d itself", p.Group, owner.Group)
+	case owner.PerUserLimit != p.PerUserLimit:
+		return seckill.Errorf(seckill.CodeBadRequest, "per_user_limit must be %d as in limit_group %d", owner.PerUserLimit, p.Group)
+	case owner.Shards != p.Shards:
+		return seckill.Errorf(seckill.CodeBadRequest, "shards must be %d as in limit_group %d", owner.Shards, p.Group)
+	}
+	return nil
+}
+
+// PatchProduct changes the fields that are set.
+func (s *Store) PatchProduct(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error) {
+	var p productRow
+	err := s.change(ctx, "patch", func(ctx context.Context, tx *session) (err error) {
+		if p, err = readProduct(ctx, tx, id); err != nil {
+			return err
+		}
+		before := p.Product
+		changed := applyPatch(&p.Product, patch)
+		if p.Epoch > 0 && (p.Currency != before.Currency || p.PerUserLimit != before.PerUserLimit) {
+			return seckill.Errorf(seckill.CodeWrongState, "currency and per_user_limit are fixed by the first preheat")
+		}
+		if err := p.Check(); err != nil {
+			return err
+		}
+		if p.PerUserLimit != before.PerUserLimit {
+			shared, err := tx.row(ctx, sqlGroupShared, []any{p.Group, id}, new(int))
+			if err != nil {
+				return err
+			}
+			if shared {
+				return seckill.Errorf(seckill.CodeBadRequest, "per_user_limit is shared by limit_group %d", p.Group)
+			}
+		}
+		_, err = tx.exec(ctx, sqlPatchProduct, p.Ref, p.Name, p.PriceCents, p.Currency, p.PerUserLimit,
+			millis(p.StartsAt), millis(p.EndsAt), id)
+		if err != nil {
+			return err
+		}
+		return writeAudit(ctx, tx, s.now(), actor, "product.patch", id, "", strings.Join(changed, ", "))
+	})
+	if err != nil {
+		return seckill.Product{}, err
+	}
+	return p.Product, nil
+}
+
+// applyPatch changes p and says what changed, for the audit.
+func applyPatch(p *seckill.Product, patch store.ProductPatch) (changed []string) {
+	note := func(field string, from, to any) {
+		changed = append(changed, fmt.Sprintf("%s %v -> %v", field, from, to))
+	}
+	if patch.Name != nil {
+		note("name", p.Name, *patch.Name)
+		p.Name = *patch.Name
+	}
+	if patch.Ref != nil {
+		note("ref", p.Ref, *patch.Ref)
+		p.Ref = *patch.Ref
+	}
+	if patch.PriceCents != nil {
+		note("price_cents", p.PriceCents, *patch.PriceCents)
+		p.PriceCents = *patch.PriceCents
+	}
+	if patch.Currency != nil {
+		note("currency", p.Currency, *patch.Currency)
+		p.Currency = *patch.Currency
+	}
+	if patch.PerUserLimit != nil {
+		note("per_user_limit", p.PerUserLimit, *patch.PerUserLimit)
+		p.PerUserLimit = *patch.PerUserLimit
+	}
+	if patch.StartsAt != nil {
+		at := patch.StartsAt.UTC().Truncate(time.Millisecond)
+		note("starts_at", p.StartsAt.Format(time.RFC3339), at.Format(time.RFC3339))
+		p.StartsAt = at
+	}
+	if patch.EndsAt != nil {
+		at := patch.EndsAt.UTC().Truncate(time.Millisecond)
+		note("ends_at", p.EndsAt.Format(time.RFC3339), at.Format(time.RFC3339))
+		p.EndsAt = at
+	}
+	return changed
+}
+
+var stateActions = map[seckill.SaleState]string{
+	seckill.SaleOpen: "product.resume", seckill.SalePaused: "product.pause", seckill.SaleEnded: "product.end",
+}
+
+// SetState pauses, resumes or ends a sale.
+func (s *Store) SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
+	var p productRow
+	action, known := stateActions[state]
+	if !known {
+		return p.Product, seckill.Errorf(seckill.CodeBadRequest, "unknown sale state %d", state)
+	}
+	err := s.change(ctx, "state", func(ctx context.Context, tx *session) (err error) {
+		if p, err = readProduct(ctx, tx, id); err != nil || p.State == state {
+			return err
+		}
+		if p.State == seckill.SaleEnded {
+			return seckill.Errorf(seckill.CodeWrongState, "product %d has ended", id)
+		}
+		if _, err := tx.exec(ctx, sqlSetState, state, id); err != nil {
+			return err
+		}
+		p.State = state
+		now := s.now()
+		if state == seckill.SaleEnded {
+			if _, err := announce(ctx, tx, id, seckill.EventSaleEnded, now); err != nil {
+				return err
+			}
+		}
+		return writeAudit(ctx, tx, now, actor, action, id, "", "")
+	})
+	if err != nil {
+		return seckill.Product{}, err
+	}
+	return p.Product, nil
+}
+
+// Announce writes sale.started or sale.ended once per product.
+func (s *Store) Announce(ctx context.Context, id uint32, kind seckill.EventKind) (wrote bool, err error) {
+	if kind != seckill.EventSaleStarted && kind != seckill.EventSaleEnded {
+		return false, seckill.Errorf(seckill.CodeBadRequest, "cannot announce %q", kind)
+	}
+	// The usual answer is no, and reading it costs no write.
+	var p productRow
+	err = s.read(ctx, "announce", func(ctx context.Context, r *session) (err error) {
+		p, err = readProduct(ctx, r, id)
+		return err
+	})
+	if err != nil || kind == seckill.EventSaleStarted && p.started || kind == seckill.EventSaleEnded && p.ended {
+		return false, err
+	}
+	err = s.change(ctx, "announce", func(ctx context.Context, tx *session) (err error) {
+		wrote, err = announce(ctx, tx, id, kind, s.now())
+		return err
+	})
+	return wrote && err == nil, err
+}
+
+func announce(ctx context.Context, tx *session, id uint32, kind seckill.EventKind, now time.Time) (bool, error) {
+	query := sqlAnnounceStarted
+	if kind == seckill.EventSaleEnded {
+		query = sqlAnnounceEnded
+	}
+	n, err := tx.exec(ctx, query, millis(now), id)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	return true, writeSaleEvent(ctx, tx, id, kind, now)
+}
+
+// SetRebuilding marks the product as being recovered, or no longer.
+func (s *Store) SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error {
+	return s.change(ctx, "rebuilding", func(ctx context.Context, tx *session) error {
+		_, err := tx.exec(ctx, sqlSetRebuilding, rebuilding, id, epoch)
+		return err
+	})
+}

@@ -1,0 +1,154 @@
+package storesql
+
+import (
+	"context"
+	"database/sql"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const (
+	// ix_order_figures covers this: no order row is read.
+	sqlUnits = `SELECT status, epoch = ?, shard, release_epoch IS NULL, SUM(quantity) FROM tb_seckill_order
+		WHERE product_id = ? GROUP BY 1, 2, 3, 4`
+	sqlLetterUnits = `SELECT shard, epoch = ?, COUNT(*), SUM(quantity), MIN(create_time) FROM tb_dead_letter
+		WHERE product_id = ? AND closed_time IS NULL GROUP BY 1, 2`
+	sqlOpenChanges = `SELECT COUNT(*) FROM tb_stock_change WHERE status = 'open' AND product_id = ?`
+	sqlOwedCount   = `SELECT COUNT(*) FROM tb_seckill_order WHERE release_epoch IS NOT NULL AND product_id = ?`
+
+	sqlSaveReconciliation = `INSERT INTO tb_reconciliation (product_id, create_time, balanced, body) VALUES (?, ?, ?, ?) RETURNING id`
+	sqlReconciliations    = `SELECT id, product_id, create_time, balanced, body FROM tb_reconciliation WHERE `
+)
+
+// Figures reads the product's figures in one snapshot.
+func (s *Store) Figures(ctx context.Context, id uint32) (store.Figures, error) {
+	var f store.Figures
+	err := s.snapshot(ctx, "read figures", func(ctx context.Context, r *session) error {
+		p, err := readProduct(ctx, r, id)
+		if err != nil {
+			return err
+		}
+		f.Product = p.Product
+		f.Shards = make([]store.ShardFigures, p.Shards)
+		for i := range f.Shards {
+			f.Shards[i].Index = i
+		}
+		if err := countOrders(ctx, r, &f); err != nil {
+			return err
+		}
+		if err := countLetters(ctx, r, &f); err != nil {
+			return err
+		}
+		if _, err := r.row(ctx, sqlOpenChanges, []any{id}, &f.OpenChanges); err != nil {
+			return err
+		}
+		_, err = r.row(ctx, sqlOwedCount, []any{id}, &f.ReleasesDue)
+		return err
+	})
+	if err != nil {
+		return store.Figures{}, err
+	}
+	return f, nil
+}
+
+func countOrders(ctx context.Context, r *session, f *store.Figures) error {
+	return r.query(ctx, sqlUnits, []any{f.Product.Epoch, f.Product.ID}, func(row scanner) error {
+		var status seckill.OrderStatus
+		var present, heard bool
+		var shard int
+		var units int64
+		if err := row.Scan(&status, &present, &shard, &heard, &units); err != nil {
+			return err
+		}
+		switch status {
+		case seckill.OrderPending:
+			f.Pending += units
+		case seckill.OrderPaid:
+			f.Paid += units
+		case seckill.OrderCancelled:
+			f.Cancelled += units
+		case seckill.OrderFailed:
+			f.Failed += units
+		case seckill.OrderRefunded:
+			f.Refunded += units
+		}
+		if !present || shard < 0 || shard >= len(f.Shards) {
+			return nil
+		}
+		at := &f.Shards[shard]
+		at.Rows += units
+		if !status.Live() {
+			at.Dead += units
+			if heard {
+				at.HeardDead += units
+			}
+		}
+		return nil
+	})
+}
+
+func countLetters(ctx context.Context, r *session, f *store.Figures) error {
+	return r.query(ctx, sqlLetterUnits, []any{f.Product.Epoch, f.Product.ID}, func(row scanner) error {
+		var shard int
+		var present bool
+		var count, units, oldest int64
+		if err := row.Scan(&shard, &present, &count, &units, &oldest); err != nil {
+			return err
+		}
+		f.Letters += count
+		f.LetterUnits += units
+		if at := fromMillis(oldest); f.OldestLetter.IsZero() || at.Before(f.OldestLetter) {
+			f.OldestLetter = at
+		}
+		if present && shard >= 0 && shard < len(f.Shards) {
+			f.Shards[shard].Rows += units
+		}
+		return nil
+	})
+}
+
+// SaveReconciliation keeps a report under a new id; without a time it gets
+// the store's.
+func (s *Store) SaveReconciliation(ctx context.Context, report store.Reconciliation) (store.Reconciliation, error) {
+	if report.At.IsZero() {
+		report.At = s.now()
+	}
+	report.At = fromMillis(millis(report.At))
+	err := s.change(ctx, "report", func(ctx context.Context, tx *session) error {
+		var balanced any
+		if report.Balanced != nil {
+			balanced = *report.Balanced
+		}
+		_, err := tx.row(ctx, sqlSaveReconciliation, []any{report.ProductID, millis(report.At), balanced, report.Body}, &report.ID)
+		return err
+	})
+	if err != nil {
+		return store.Reconciliation{}, err
+	}
+	return report, nil
+}
+
+// Reconciliations lists reports, newest first; product 0 means all.
+func (s *Store) Reconciliations(ctx context.Context, product uint32, limit int) ([]store.Reconciliation, error) {
+	var where conditions
+	if product != 0 {
+		where.add("product_id = ?", product)
+	}
+	var reports []store.Reconciliation
+	err := s.read(ctx, "list reports", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlReconciliations+where.text()+" ORDER BY id DESC LIMIT ?", where.with(limit), func(row scanner) error {
+			var report store.Reconciliation
+			var balanced sql.NullBool
+			if err := row.Scan(&report.ID, &report.ProductID, millisTime{&report.At}, &balanced, &report.Body); err != nil {
+				return err
+			}
+			if balanced.Valid {
+				report.Balanced = &balanced.Bool
+			}
+			reports = append(reports, report)
+			return nil
+		})
+	})
+	return reports, err
+}

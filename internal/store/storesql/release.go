@@ -1,0 +1,90 @@
+package storesql
+
+import (
+	"context"
+
+	"seckill/internal/queue"
+	"seckill/internal/store"
+)
+
+const (
+	sqlReleasesDue = `SELECT order_no, user_id, product_id, limit_group, shard, release_epoch FROM tb_seckill_order
+		WHERE release_epoch IS NOT NULL ORDER BY release_time, id LIMIT ?`
+
+	sqlWitness = `SELECT stream, seq, tag FROM tb_witness ORDER BY stream`
+
+	sqlRaiseWitness = `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
+		ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, tag = excluded.tag WHERE excluded.seq > tb_witness.seq`
+)
+
+var sqlReleasesHeard = list{
+	head:    `UPDATE tb_seckill_order SET release_epoch = NULL, release_time = NULL WHERE release_epoch = ? AND order_no IN (`,
+	tail:    `)`,
+	columns: 1,
+}
+
+// ReleasesDue lists owed releases, oldest first.
+func (s *Store) ReleasesDue(ctx context.Context, limit int) ([]store.Release, error) {
+	var due []store.Release
+	err := s.read(ctx, "list releases", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlReleasesDue, []any{limit}, func(row scanner) error {
+			var d store.Release
+			err := row.Scan(orderNo{&d.OrderNo}, &d.Buyer, &d.ProductID, &d.Group, &d.Shard, &d.Epoch)
+			due = append(due, d)
+			return err
+		})
+	})
+	return due, err
+}
+
+// ReleasesHeard settles releases that are still owed under their epoch.
+func (s *Store) ReleasesHeard(ctx context.Context, done []store.Release) error {
+	if len(done) == 0 {
+		return nil
+	}
+	byEpoch := make(map[uint64][]any)
+	for _, d := range done {
+		byEpoch[d.Epoch] = append(byEpoch[d.Epoch], d.OrderNo.String())
+	}
+	return s.change(ctx, "release", func(ctx context.Context, tx *session) error {
+		for epoch, nos := range byEpoch {
+			if _, err := tx.execRows(ctx, sqlReleasesHeard, []any{epoch}, nos); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Witness is the highest confirmed id of each stream.
+func (s *Store) Witness(ctx context.Context) ([]queue.ID, error) {
+	var ids []queue.ID
+	err := s.read(ctx, "read witness", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlWitness, nil, func(row scanner) error {
+			var id queue.ID
+			var tag int64
+			err := row.Scan(&id.Stream, &id.Seq, &tag)
+			id.Tag = uint64(tag)
+			ids = append(ids, id)
+			return err
+		})
+	})
+	return ids, err
+}
+
+// raiseWitness keeps the highest id of each stream. A tag is 64 random bits
+// and is kept as the signed number of the same bits.
+func raiseWitness(ctx context.Context, tx *session, ids []queue.ID) error {
+	highest := make(map[string]queue.ID, 1)
+	for _, id := range ids {
+		if known, ok := highest[id.Stream]; !ok || id.Seq > known.Seq {
+			highest[id.Stream] = id
+		}
+	}
+	for _, id := range highest {
+		if _, err := tx.exec(ctx, sqlRaiseWitness, id.Stream, id.Seq, int64(id.Tag)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

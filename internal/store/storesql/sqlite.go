@@ -1,0 +1,323 @@
+package storesql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+//go:embed migration/sqlite/*.sql
+var sqliteMigrations embed.FS
+
+const (
+	// busyWait is how long SQLite itself waits for another process's lock: it
+	// cannot be interrupted, so it is short, and begin repeats it.
+	busyWait = 20 * time.Millisecond
+	// Buyers come in no order: each touches a page of two indexes, which goes to
+	// the log whole. Small pages made Confirm 15% cheaper than SQLite's 4096.
+	pageBytes = 2048
+	// A checkpoint copies the pages of the log into the file. At 32 MiB instead
+	// of SQLite's 4 MiB a page that every batch touches is copied less often.
+	checkpointPages = 16384
+	logBytes        = 64 << 20 // the log is cut to this after a checkpoint
+	writerCacheKiB  = 64 << 10 // the hot ends of a dozen indexes
+	readerCacheKiB  = 8 << 10
+
+	migrateTries = 5
+)
+
+// errVersion says that a product's version was not the one read.
+var errVersion = errors.New("product version has moved on")
+
+// sqliteDB is one SQLite file: one connection that writes, a few that read.
+//
+// SQLite has one writer at a time. Writers queue for it in Go, where a
+// deadline ends the wait, and not in SQLite's busy loop, where it would not.
+type sqliteDB struct {
+	path string
+	log  *slog.Logger
+
+	turn      chan struct{} // holds a token while somebody writes
+	writePool *sql.DB       // of one connection
+	conn      *sql.Conn     // that one; nil after it failed; with the turn only
+	writer    *session      // on conn
+
+	readPool *sql.DB
+	reader   *session
+
+	// sick is set when a write failed for want of space or the like. Until one
+	// succeeds again, ping does not believe that beginning a write is enough.
+	sick   atomic.Bool
+	closed atomic.Bool
+}
+
+func openSQLite(ctx context.Context, path string, opt Options) (*sqliteDB, error) {
+	if path == "" || path == ":memory:" {
+		return nil, errors.New("sqlite needs the path of a file")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	// Orders name buyers: the file is for its owner alone. SQLite gives its log
+	// and index files the same mode.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.Close(); err != nil {
+		return nil, err
+	}
+	db := &sqliteDB{path: path, log: opt.Logger, turn: make(chan struct{}, 1)}
+	if db.writePool, err = sql.Open("sqlite", db.uri(
+		fmt.Sprintf("page_size(%d)", pageBytes), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)",
+		// A multi-row statement keeps what it would undo in a temporary file,
+		// which cost a fifth of Confirm.
+		"temp_store(MEMORY)",
+		fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages),
+		fmt.Sprintf("journal_size_limit(%d)", logBytes),
+		fmt.Sprintf("cache_size(-%d)", writerCacheKiB),
+	)); err != nil {
+		return nil, err
+	}
+	db.writePool.SetMaxOpenConns(1)
+	if db.readPool, err = sql.Open("sqlite", db.uri(
+		"query_only(ON)", fmt.Sprintf("cache_size(-%d)", readerCacheKiB),
+	)); err != nil {
+		return nil, errors.Join(err, db.writePool.Close())
+	}
+	db.readPool.SetMaxOpenConns(opt.Readers)
+	db.readPool.SetMaxIdleConns(opt.Readers)
+	db.reader = newSession(db.readPool)
+	if err := db.ping(ctx); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	return db, nil
+}
+
+func (db *sqliteDB) uri(pragmas ...string) string {
+	values := url.Values{"_pragma": append([]string{fmt.Sprintf("busy_timeout(%d)", busyWait.Milliseconds())}, pragmas...)}
+	values.Set("_error_rc", "1")
+	return (&url.URL{Scheme: "file", Path: db.path, RawQuery: values.Encode()}).String()
+}
+
+func (db *sqliteDB) close() error {
+	db.turn <- struct{}{}
+	defer func() { <-db.turn }()
+	db.closed.Store(true)
+	errs := []error{db.dropConn(), db.reader.close(), db.readPool.Close(), db.writePool.Close()}
+	return errors.Join(errs...)
+}
+
+// takeTurn waits until nobody else writes.
+func (db *sqliteDB) takeTurn(ctx context.Context) error {
+	select {
+	case db.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// write runs fn in one transaction, which it commits if fn returns nil.
+func (db *sqliteDB) write(ctx context.Context, fn func(tx *session) error) (err error) {
+	defer func() { err = db.failed(err) }()
+	if err := db.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer func() { <-db.turn }()
+	if err := db.begin(ctx); err != nil {
+		return err
+	}
+	ended := false
+	defer func() { // also when fn panics
+		if !ended {
+			db.rollback()
+		}
+	}()
+	if err := fn(db.writer); err != nil {
+		return err
+	}
+	// The commit is not cut short by ctx: it is short itself, and half of it
+	// would leave the outcome unknown for no gain.
+	if _, err := db.conn.ExecContext(context.WithoutCancel(ctx), "COMMIT"); err != nil {
+		return err
+	}
+	ended = true
+	db.sick.Store(false)
+	return nil
+}
+
+// begin opens a transaction that has SQLite's write lock from its first
+// statement on, so that no later one can lose it.
+func (db *sqliteDB) begin(ctx context.Context) error {
+	if db.conn == nil {
+		conn, err := db.writePool.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		db.conn, db.writer = conn, newSession(conn)
+	}
+	for {
+		_, err := db.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+		if errorCode(err) != sqlite3.SQLITE_BUSY {
+			return err
+		}
+		// Another process writes. SQLite has waited busyWait already.
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// rollback leaves the connection without a transaction, or leaves it for
+// good. SQLite has rolled back by itself after some errors.
+func (db *sqliteDB) rollback() {
+	_, err := db.conn.ExecContext(context.Background(), "ROLLBACK")
+	if err == nil || errorCode(err) == sqlite3.SQLITE_ERROR { // "no transaction is active"
+		return
+	}
+	db.log.Warn("store: rollback failed, the connection is replaced", "error", err)
+	if err := db.dropConn(); err != nil {
+		db.log.Warn("store: close connection", "error", err)
+	}
+}
+
+// dropConn closes the writing connection; the next begin opens another.
+func (db *sqliteDB) dropConn() error {
+	if db.conn == nil {
+		return nil
+	}
+	conn, writer := db.conn, db.writer
+	db.conn, db.writer = nil, nil
+	errClose := writer.close() // statements go before their connection
+	// ErrBadConn makes the pool close the connection instead of keeping it.
+	err := conn.Raw(func(any) error { return driver.ErrBadConn })
+	if errors.Is(err, driver.ErrBadConn) {
+		err = nil
+	}
+	return errors.Join(errClose, err)
+}
+
+// snapshot runs fn on one state of the file, beside any writer.
+func (db *sqliteDB) snapshot(ctx context.Context, fn func(r *session) error) (err error) {
+	defer func() { err = db.failed(err) }()
+	conn, err := db.readPool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	r := newSession(conn)
+	defer func() {
+		_, end := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		err = errors.Join(err, r.close(), end)
+	}()
+	return fn(r)
+}
+
+// ping takes the write lock and gives it back. That shows a file that can be
+// read and not written, but writes nothing and so cannot show a full disk:
+// after a write that failed, ping commits one of its own.
+func (db *sqliteDB) ping(ctx context.Context) error {
+	if err := db.snapshot(ctx, func(r *session) error {
+		_, err := r.exec(ctx, "SELECT 1 FROM sqlite_schema LIMIT 1")
+		return err
+	}); err != nil {
+		return err
+	}
+	errRollback := errors.New("nothing to write")
+	err := db.write(ctx, func(tx *session) error {
+		if !db.sick.Load() {
+			return errRollback
+		}
+		_, err := tx.exec(ctx, sqlAcquireLease, "ping", "ping", 0, 0)
+		return err
+	})
+	if err == errRollback {
+		return nil
+	}
+	return err
+}
+
+// migrate applies the migrations that are missing, each in a transaction.
+// Another process may apply one between our look and our transaction: ours
+// then fails and is undone whole, and the next look finds it done.
+func (db *sqliteDB) migrate(ctx context.Context) (err error) {
+	defer func() { err = db.failed(err) }()
+	if err := db.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer func() { <-db.turn }()
+	dir, err := fs.Sub(sqliteMigrations, "migration/sqlite")
+	if err != nil {
+		return err
+	}
+	pool, err := sql.Open("sqlite", db.uri("synchronous(FULL)", "foreign_keys(ON)")+"&_txlock=immediate")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	pool.SetMaxOpenConns(1)
+	for try := 1; ; try++ {
+		provider, err := goose.NewProvider(goose.DialectSQLite3, pool, dir, goose.WithSlog(db.log), goose.WithDisableGlobalRegistry(true))
+		if err != nil {
+			return err
+		}
+		_, err = provider.Up(ctx)
+		if err == nil || try == migrateTries || ctx.Err() != nil {
+			return err
+		}
+		db.log.Info("store: migrate again", "after", err)
+	}
+}
+
+// errorCode is SQLite's primary result code, or 0 for an error of another kind.
+func errorCode(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// failed gives an error of the database its meaning in the port.
+func (db *sqliteDB) failed(err error) error {
+	var refusal *seckill.Error
+	if err == nil || errors.As(err, &refusal) {
+		return err
+	}
+	switch errorCode(err) {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
+		db.sick.Store(true)
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM:
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return fmt.Errorf("%s is damaged or not a database; stop, keep a copy, and restore it from a backup: %w", db.path, err)
+	}
+	late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if late || db.closed.Load() || errors.Is(err, driver.ErrBadConn) {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
+	return err
+}

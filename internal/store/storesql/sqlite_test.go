@@ -1,0 +1,259 @@
+package storesql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+func TestOpenRefusesWhatItCannotServe(t *testing.T) {
+	dir := t.TempDir()
+	noDatabase := filepath.Join(dir, "letter.txt")
+	if err := os.WriteFile(noDatabase, []byte(strings.Repeat("Dear shop, ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, dsn, says string }{
+		{"no kind", "store.db", "sqlite:PATH"},
+		{"unknown kind", "oracle:x", "unknown kind"},
+		{"mysql", "mysql:u:p@tcp(h:3306)/db", "not in this build yet"},
+		{"no path", "sqlite:", "path of a file"},
+		{"memory", "sqlite::memory:", "path of a file"},
+		{"no directory", "sqlite:" + filepath.Join(dir, "missing", "store.db"), "no such file or directory"},
+		{"no database", "sqlite:" + noDatabase, "restore it from a backup"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Open(t.Context(), c.dsn, Options{})
+			if err == nil {
+				s.Close()
+				t.Fatal("it was opened")
+			}
+			if !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %q does not say %q", err, c.says)
+			}
+		})
+	}
+}
+
+func TestPathsMayHaveAnyCharacter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a?b=%20 秒#杀&_pragma=x.db")
+	s := openAt(t, "sqlite:"+path, Options{})
+	sale(t, s, 1)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("the file has mode %o, want 600: it names buyers", mode)
+	}
+}
+
+func TestMigrateFromManyProcessesAtOnce(t *testing.T) {
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "store.db")
+	const rivals = 4
+	stores := make([]*Store, rivals)
+	for i := range stores {
+		s, err := Open(t.Context(), dsn, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		stores[i] = s
+	}
+	var wg sync.WaitGroup
+	for _, s := range stores {
+		wg.Go(func() {
+			if err := s.Migrate(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, s := range stores {
+		if _, err := s.Products(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// holdWriter keeps a write transaction of s open until the returned function
+// is called.
+func holdWriter(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	held, done := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		err := s.db.write(context.Background(), func(*session) error {
+			close(held)
+			<-done
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-held
+	return sync.OnceFunc(func() { close(done); wg.Wait() })
+}
+
+func TestWritersWaitNoLongerThanTheirDeadline(t *testing.T) {
+	dsn := "sqlite:" + filepath.Join(t.TempDir(), "store.db")
+	s := openAt(t, dsn, Options{})
+	other := openAt(t, dsn, Options{}) // as another process would
+	p := sale(t, s, 10)
+	for name, holder := range map[string]*Store{"behind a writer of this process": s, "behind another process": other} {
+		t.Run(name, func(t *testing.T) {
+			release := holdWriter(t, holder)
+			defer release()
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := s.Confirm(ctx, request(&p, claims(&p, 1)))
+			if !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("Confirm: %v, want ErrUnavailable", err)
+			}
+			if err := s.Ping(ctx); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("Ping: %v, want ErrUnavailable", err)
+			}
+			if _, err := s.Product(t.Context(), p.ID); err != nil {
+				t.Errorf("a reader is held up by the writer: %v", err)
+			}
+			release()
+			if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); err != nil {
+				t.Errorf("after the wait: %v", err)
+			}
+		})
+	}
+}
+
+func TestFullDiskIsUnavailableAndHealsWithoutRestart(t *testing.T) {
+	s := openNew(t)
+	p := sale(t, s, 100_000)
+	limitPages := func(n int) {
+		err := s.db.write(t.Context(), func(tx *session) error {
+			return tx.query(t.Context(), fmt.Sprintf("PRAGMA max_page_count = %d", n), nil, func(row scanner) error {
+				return row.Scan(new(int))
+			})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	limitPages(1) // SQLite takes this as the present size
+	var err error
+	promised := 0
+	for range 100 {
+		if _, err = s.Confirm(t.Context(), request(&p, claims(&p, 500))); err != nil {
+			break
+		}
+		promised += 500
+	}
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("Confirm on a full disk: %v, want ErrUnavailable", err)
+	}
+	for range 100 { // the probe of Ping is small: it may fit for a while
+		damageErr := s.AppendAudit(t.Context(), store.AuditLine{Actor: "test", Detail: strings.Repeat("x", 2000)})
+		if damageErr != nil {
+			break
+		}
+	}
+	if _, err := s.Product(t.Context(), p.ID); err != nil {
+		t.Errorf("reading on a full disk: %v", err)
+	}
+	limitPages(1 << 20)
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("Ping when there is space again: %v", err)
+	}
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 500))); err != nil {
+		t.Errorf("Confirm when there is space again: %v", err)
+	}
+	f, err := s.Figures(t.Context(), p.ID)
+	if err != nil || f.Pending != int64(promised+500) {
+		t.Errorf("pending %d, want the %d that were confirmed (%v)", f.Pending, promised+500, err)
+	}
+}
+
+func TestPingOfASickStoreWrites(t *testing.T) {
+	s := openNew(t)
+	count := func() int64 { return s.db.writer.ran.Load() }
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := count()
+	s.db.sick.Store(true)
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if count() == before || s.db.sick.Load() {
+		t.Error("Ping believed in a store that had failed")
+	}
+}
+
+func TestPanicInAChangeLeavesTheStoreUsable(t *testing.T) {
+	s := openNew(t)
+	p := sale(t, s, 10)
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		s.OpenEpoch(t.Context(), p.ID, p.Epoch, operator, func(seckill.Order) error { panic("the ledger's client is broken") })
+	}()
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := s.Product(t.Context(), p.ID); err != nil || after.Epoch != p.Epoch {
+		t.Errorf("epoch %d after a panic, want %d (%v)", after.Epoch, p.Epoch, err)
+	}
+}
+
+// What runs all the time must not walk a table that grows.
+func TestHotQueriesUseTheirIndex(t *testing.T) {
+	s := openNew(t)
+	for _, c := range []struct{ query, index string }{
+		{sqlOrder, "uk_order_no"},
+		{sqlKnownOrders.head + "?)", "uk_order_no"},
+		{sqlKnownUnits.head + "?)", "PRIMARY KEY"},
+		{sqlKnownKeys.head + "?)", "uk_order_key"},
+		{sqlDueOrders, "ix_order_due"},
+		{sqlOrdersToWarn, "ix_order_due"},
+		{sqlReleasesDue, "ix_order_release"},
+		{sqlUnits, "COVERING INDEX ix_order_figures"},
+		{sqlLiveOrders, "ix_order_figures"},
+		{sqlSearchOrders + "+product_id = ? ORDER BY order_no DESC LIMIT ?", "uk_order_no"},
+		{sqlSearchOrders + "user_id = ? ORDER BY order_no DESC LIMIT ?", "uk_order_key"},
+		{sqlLettersDue, "ix_letter_due"},
+		{sqlDeadLetters, "ix_letter_dead"},
+		{sqlAnyLetters, "ix_letter_product"},
+		{sqlRefundsDue, "ix_payment_due"},
+		{sqlStockChangesDue, "ix_stock_change_open"},
+		{sqlEvents, "INTEGER PRIMARY KEY"},
+		{sqlStoryEvents, "ix_event_order"},
+		{sqlStoryStock, "ix_stock_log_order"},
+		{sqlStockLog, "PRIMARY KEY"},
+	} {
+		var plan []string
+		err := s.snapshot(t.Context(), "explain", func(ctx context.Context, r *session) error {
+			args := make([]any, strings.Count(c.query, "?"))
+			return r.query(ctx, "EXPLAIN QUERY PLAN "+c.query, args, func(row scanner) error {
+				var detail string
+				err := row.Scan(new(int), new(int), new(int), &detail)
+				plan = append(plan, detail)
+				return err
+			})
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", c.query, err)
+		}
+		if !strings.Contains(strings.Join(plan, "; "), c.index) {
+			t.Errorf("%s\n\tdoes not use %s: %s", c.query, c.index, plan)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package storesql
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// The types of a stock-log row.
+const (
+	logSold     = 1
+	logReturned = 2
+	logOperator = 3
+)
+
+// The statuses of a stock change.
+const (
+	changeOpen    = "open"
+	changeDone    = "done"
+	changeRefused = "refused"
+)
+
+const (
+	// sqlMoveStock is the compare-and-set that every change of stock goes
+	// through. It takes the delta of stock twice, that of offered, and the
+	// number of stock-log rows that go with it.
+	sqlMoveStock = `UPDATE tb_seckill_product SET stock = stock + ?, offered = offered + ?, log_seq = log_seq + ?,
+		version = version + 1 WHERE id = ? AND version = ? AND stock + ? >= 0`
+
+	stockChangeColumns = `id, product_id, delta, epoch, status, actor, reason, create_time`
+
+	sqlStockChange       = `SELECT ` + stockChangeColumns + ` FROM tb_stock_change WHERE id = ?`
+	sqlStockChangesDue   = `SELECT ` + stockChangeColumns + ` FROM tb_stock_change WHERE status = 'open' ORDER BY create_time, id LIMIT ?`
+	sqlInsertStockChange = `INSERT INTO tb_stock_change (id, product_id, delta, epoch, status, actor, reason, create_time, done_time)
+		VALUES (?,?,?,?,?,?,?,?,?)`
+	sqlEndStockChange     = `UPDATE tb_stock_change SET status = ?, done_time = ? WHERE id = ? AND status = 'open'`
+	sqlRestampStockChange = `UPDATE tb_stock_change SET epoch = ? WHERE id = ? AND status = 'open'`
+)
+
+var sqlInsertStockLog = list{
+	head:    `INSERT INTO tb_stock_log (product_id, seq, order_no, quantity, before_stock, after_stock, type, create_time) VALUES `,
+	columns: 8,
+}
+
+// stockMove is one stock-log row to write.
+type stockMove struct {
+	orderNo  any // its text, or nil for an operator's change
+	quantity int64
+	delta    int64 // what it does to the stock
+}
+
+// moveStock changes the product's stock with one stock-log row per move (I6):
+// p.logSeq and p.Stock chain the rows, and the version holds both still
+// between their reading and here. offered is what it does to offered.
+func moveStock(ctx context.Context, tx *session, p *productRow, kind int, moves []stockMove, offered int64, now time.Time) error {
+	var delta int64
+	args := make([]any, 0, len(moves)*sqlInsertStockLog.columns)
+	stock, seq, at := p.Stock, p.logSeq, millis(now)
+	for i := range moves {
+		m := &moves[i]
+		seq++
+		args = append(args, p.ID, seq, m.orderNo, m.quantity, stock, stock+m.delta, kind, at)
+		stock += m.delta
+		delta += m.delta
+	}
+	changed, err := tx.exec(ctx, sqlMoveStock, delta, offered, len(moves), p.ID, p.Version, delta)
+	if err != nil {
+		return err
+	}
+	if changed == 0 {
+		return errVersion
+	}
+	if _, err := tx.execRows(ctx, sqlInsertStockLog, nil, args); err != nil {
+		return err
+	}
+	p.Stock, p.Offered, p.logSeq, p.Version = stock, p.Offered+offered, seq, p.Version+1
+	return nil
+}
+
+func scanStockChange(row scanner, c *store.StockChange) error {
+	return row.Scan(&c.ID, &c.ProductID, &c.Delta, &c.Epoch, &c.Status, &c.Actor.Name, &c.Actor.Reason, millisTime{&c.CreatedAt})
+}
+
+func readStockChange(ctx context.Context, r *session, id string) (c store.StockChange, found bool, err error) {
+	err = r.query(ctx, sqlStockChange, []any{id}, func(row scanner) error {
+		found = true
+		return scanStockChange(row, &c)
+	})
+	return c, found, err
+}
+
+// BeginStockChange records an operator's change of stock.
+func (s *Store) BeginStockChange(ctx context.Context, change store.StockChange) (store.StockChange, error) {
+	if change.ID == "" || change.Delta == 0 {
+		return store.StockChange{}, seckill.Errorf(seckill.CodeBadRequest, "a stock change needs an id and a delta")
+	}
+	err := s.change(ctx, "stock", func(ctx context.Context, tx *session) error {
+		if known, found, err := readStockChange(ctx, tx, change.ID); err != nil || found {
+			change = known
+			return err
+		}
+		return s.beginStockChange(ctx, tx, &change)
+	})
+	if err != nil {
+		return store.StockChange{}, err
+	}
+	return change, nil
+}
+
+func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store.StockChange) error {
+	p, err := s.readToChange(ctx, tx, change.ProductID)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	switch {
+	case -change.Delta > p.Stock:
+		return seckill.Errorf(seckill.CodeBadRequest, "the stock is %d, it cannot change by %d", p.Stock, change.Delta)
+	case change.Delta > seckill.MaxStock-p.Offered:
+		return seckill.Errorf(seckill.CodeBadRequest, "offered would exceed %d", seckill.MaxStock)
+	}
+	change.Epoch, change.CreatedAt, change.Status = p.Epoch, now, changeOpen
+	if p.Epoch == 0 { // no ledger knows of the product
+		change.Status = changeDone
+	}
+	if change.Delta > 0 || change.Status == changeDone {
+		if err := operatorMove(ctx, tx, &p, change.Delta, now); err != nil {
+			return err
+		}
+	}
+	var done time.Time
+	if change.Status == changeDone {
+		done = now
+	}
+	_, err = tx.exec(ctx, sqlInsertStockChange, change.ID, change.ProductID, change.Delta, change.Epoch, change.Status,
+		change.Actor.Name, change.Actor.Reason, millis(now), nullMillis(done))
+	if err != nil {
+		return err
+	}
+	return writeAudit(ctx, tx, now, change.Actor, "product.stock", p.ID, "", fmt.Sprintf("%+d, change %s is %s", change.Delta, change.ID, change.Status))
+}
+
+func operatorMove(ctx context.Context, tx *session, p *productRow, delta int64, now time.Time) error {
+	return moveStock(ctx, tx, p, logOperator, []stockMove{{quantity: delta, delta: delta}}, delta, now)
+}
+
+// StockChangesDue lists changes that are not done, oldest first.
+func (s *Store) StockChangesDue(ctx context.Context, limit int) ([]store.StockChange, error) {
+	var due []store.StockChange
+	err := s.read(ctx, "list stock changes", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlStockChangesDue, []any{limit}, func(row scanner) error {
+			var c store.StockChange
+			if err := scanStockChange(row, &c); err != nil {
+				return err
+			}
+			due = append(due, c)
+			return nil
+		})
+	})
+	return due, err
+}
+
+// openStockChange runs fn on a change that is not done, and returns it.
+func (s *Store) openStockChange(ctx context.Context, id string, fn func(ctx context.Context, tx *session, c *store.StockChange) error) (store.StockChange, error) {
+	var c store.StockChange
+	err := s.change(ctx, "stock", func(ctx context.Context, tx *session) (err error) {
+		var found bool
+		switch c, found, err = readStockChange(ctx, tx, id); {
+		case err != nil:
+			return err
+		case !found:
+			return seckill.Errorf(seckill.CodeNotFound, "no stock change %q", id)
+		case c.Status != changeOpen:
+			return nil
+		}
+		return fn(ctx, tx, &c)
+	})
+	if err != nil {
+		return store.StockChange{}, err
+	}
+	return c, nil
+}
+
+// FinishStockChange settles a change: the ledger has heard of it.
+func (s *Store) FinishStockChange(ctx context.Context, id string, refused bool) (store.StockChange, error) {
+	return s.openStockChange(ctx, id, func(ctx context.Context, tx *session, c *store.StockChange) error {
+		now := s.now()
+		c.Status = changeDone
+		switch {
+		case refused && c.Delta > 0:
+			return seckill.Errorf(seckill.CodeWrongState, "stock change %q has grown the stock already", id)
+		case refused:
+			c.Status = changeRefused
+		case c.Delta < 0:
+			p, err := s.readToChange(ctx, tx, c.ProductID)
+			if err != nil {
+				return err
+			}
+			if p.Epoch != c.Epoch {
+				return fmt.Errorf("%w: it is %d, the change's is %d", store.ErrEpoch, p.Epoch, c.Epoch)
+			}
+			if p.Stock+c.Delta < 0 {
+				return fmt.Errorf("%w: %d units, change by %d", store.ErrShort, p.Stock, c.Delta)
+			}
+			if err := operatorMove(ctx, tx, &p, c.Delta, now); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.exec(ctx, sqlEndStockChange, c.Status, millis(now), id); err != nil || c.Delta > 0 {
+			return err
+		}
+		return writeAudit(ctx, tx, now, c.Actor, "product.stock", c.ProductID, "", fmt.Sprintf("%+d, change %s is %s", c.Delta, id, c.Status))
+	})
+}
+
+// RestampStockChange moves an open down change to the present epoch.
+func (s *Store) RestampStockChange(ctx context.Context, id string) (store.StockChange, error) {
+	return s.openStockChange(ctx, id, func(ctx context.Context, tx *session, c *store.StockChange) error {
+		if c.Delta > 0 {
+			return nil
+		}
+		p, err := readProduct(ctx, tx, c.ProductID)
+		if err != nil {
+			return err
+		}
+		c.Epoch = p.Epoch
+		_, err = tx.exec(ctx, sqlRestampStockChange, p.Epoch, id)
+		return err
+	})
+}

@@ -1,0 +1,181 @@
+// Package storesql keeps the store in an SQL database: SQLite, embedded.
+//
+// The tables stand in migration/, one folder per database. Statements are
+// constants beside the method that runs them, in the SQL that the databases
+// share as far as it goes; the connection, its transactions and its errors
+// are in sqlite.go, what one transaction may run in session.go.
+package storesql
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"seckill/internal/fault"
+	"seckill/internal/store"
+)
+
+// maxRereads is how often a change is tried again after others changed the
+// product under it, before it is store.ErrConflict.
+const maxRereads = 3
+
+// Options are what a Store needs besides its address; the zero value works.
+type Options struct {
+	Logger *slog.Logger
+	// Now is the store's clock.
+	Now func() time.Time
+	// Random makes the ids of payments and refunds, which providers must never
+	// see twice.
+	Random io.Reader
+	// Timeout bounds a call whose context has no deadline of its own.
+	Timeout time.Duration
+	// Readers bounds how many reads run at once.
+	Readers int
+}
+
+const (
+	defaultTimeout = 30 * time.Second
+	defaultReaders = 4
+)
+
+func (opt Options) withDefaults() Options {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Random == nil {
+		opt.Random = rand.Reader
+	}
+	if opt.Timeout <= 0 {
+		opt.Timeout = defaultTimeout
+	}
+	if opt.Readers <= 0 {
+		opt.Readers = defaultReaders
+	}
+	return opt
+}
+
+// Store implements store.Store.
+type Store struct {
+	db  *sqliteDB
+	opt Options
+	// afterRead, when a test sets it, runs between a change's read of its
+	// product and the compare-and-set that rests on it.
+	afterRead func(ctx context.Context, tx *session, product uint32) error
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the store at dsn, which is "sqlite:PATH"; a file that does not
+// exist is made. The tables are made by Migrate.
+func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
+	opt = opt.withDefaults()
+	kind, address, found := strings.Cut(dsn, ":")
+	switch {
+	case !found:
+		return nil, fmt.Errorf("open store: %q is not of the form sqlite:PATH", dsn)
+	case kind == "mysql":
+		return nil, fmt.Errorf("open store: mysql is not in this build yet, use sqlite:PATH")
+	case kind != "sqlite":
+		return nil, fmt.Errorf("open store: unknown kind %q, use sqlite:PATH", kind)
+	}
+	ctx, cancel := bounded(ctx, opt.Timeout)
+	defer cancel()
+	db, err := openSQLite(ctx, address, opt)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	return &Store{db: db, opt: opt}, nil
+}
+
+// Close lets what runs finish and closes the database.
+func (s *Store) Close() error { return s.db.close() }
+
+// Now is the store's clock: the process's, as the store is in the process.
+func (s *Store) Now(context.Context) (time.Time, error) { return s.now(), nil }
+
+func (s *Store) now() time.Time { return s.opt.Now().UTC().Truncate(time.Millisecond) }
+
+// Ping reports whether the store can be read and written.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := bounded(ctx, s.opt.Timeout)
+	defer cancel()
+	if err := s.db.ping(ctx); err != nil {
+		return fmt.Errorf("ping store: %w", err)
+	}
+	return nil
+}
+
+// Migrate brings the tables up to date.
+func (s *Store) Migrate(ctx context.Context) error {
+	ctx, cancel := bounded(ctx, s.opt.Timeout)
+	defer cancel()
+	if err := s.db.migrate(ctx); err != nil {
+		return fmt.Errorf("migrate store: %w", err)
+	}
+	return nil
+}
+
+// change runs fn in one write transaction. The name is the verb of the error
+// and of the two points at which a test may kill the process.
+//
+// fn may run several times: errVersion from it means that the product changed
+// since fn read it, and the whole transaction is tried again. With one writer
+// that needs a second process; a database with many writers gives it daily.
+func (s *Store) change(ctx context.Context, name string, fn func(ctx context.Context, tx *session) error) error {
+	ctx, cancel := bounded(ctx, s.opt.Timeout)
+	defer cancel()
+	err := errVersion
+	for try := 0; try <= maxRereads && errors.Is(err, errVersion); try++ {
+		err = s.db.write(ctx, func(tx *session) error {
+			if err := fn(ctx, tx); err != nil {
+				return err
+			}
+			fault.Point("store." + name + ".before_commit")
+			return nil
+		})
+	}
+	if errors.Is(err, errVersion) {
+		err = store.ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	fault.Point("store." + name + ".after_commit")
+	return nil
+}
+
+// read runs statements that need no common snapshot.
+func (s *Store) read(ctx context.Context, name string, fn func(ctx context.Context, r *session) error) error {
+	ctx, cancel := bounded(ctx, s.opt.Timeout)
+	defer cancel()
+	if err := s.db.failed(fn(ctx, s.db.reader)); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// snapshot runs fn on one state of the store.
+func (s *Store) snapshot(ctx context.Context, name string, fn func(ctx context.Context, r *session) error) error {
+	ctx, cancel := bounded(ctx, s.opt.Timeout)
+	defer cancel()
+	if err := s.db.snapshot(ctx, func(r *session) error { return fn(ctx, r) }); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// bounded gives ctx a deadline if it has none: no call waits for ever.
+func bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, timeout)
+}

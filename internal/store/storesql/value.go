@@ -1,0 +1,101 @@
+package storesql
+
+import (
+	"encoding/base32"
+	"fmt"
+	"io"
+	"time"
+
+	"seckill"
+)
+
+// millis is how a time stands in a column.
+func millis(t time.Time) int64 { return t.UnixMilli() }
+
+// nullMillis is millis, with NULL for the zero time.
+func nullMillis(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.UnixMilli()
+}
+
+// fromMillis reads a time; 0, which stands for NULL, is the zero time.
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// nullText is a text, with NULL for the empty one.
+func nullText(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// buyerBytes makes the database compare buyers byte by byte.
+func buyerBytes(buyer string) any { return []byte(buyer) }
+
+// orderNo scans an order number; NULL and the empty text are the zero value.
+type orderNo struct{ *seckill.OrderNo }
+
+func (no orderNo) Scan(value any) error {
+	switch text := value.(type) {
+	case nil:
+		*no.OrderNo = seckill.OrderNo{}
+		return nil
+	case string:
+		return no.UnmarshalText([]byte(text))
+	case []byte:
+		return no.UnmarshalText(text)
+	}
+	return fmt.Errorf("order number is a %T", value)
+}
+
+// millisTime scans a time; NULL is the zero time.
+type millisTime struct{ *time.Time }
+
+func (t millisTime) Scan(value any) error {
+	switch ms := value.(type) {
+	case nil:
+		*t.Time = time.Time{}
+		return nil
+	case int64:
+		*t.Time = time.UnixMilli(ms).UTC()
+		return nil
+	}
+	return fmt.Errorf("time is a %T", value)
+}
+
+// text scans a text; NULL is the empty one.
+type text struct{ *string }
+
+func (t text) Scan(value any) error {
+	switch v := value.(type) {
+	case nil:
+		*t.string = ""
+		return nil
+	case string:
+		*t.string = v
+		return nil
+	case []byte:
+		*t.string = string(v)
+		return nil
+	}
+	return fmt.Errorf("text is a %T", value)
+}
+
+var idEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
+
+// newID makes an id of 128 random bits: unlike a counter it stays unique for
+// a payment provider when a database is restored or started afresh.
+func newID(prefix string, random io.Reader) (string, error) {
+	var bits [16]byte
+	if _, err := io.ReadFull(random, bits[:]); err != nil {
+		return "", fmt.Errorf("make id: %w", err)
+	}
+	return prefix + idEncoding.EncodeToString(bits[:]), nil
+}
