@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"seckill/internal/identity"
+	"seckill/internal/payment/paysandbox"
+	"seckill/internal/wire"
+)
+
+// tokenLife is longer than any test.
+const tokenLife = 24 * time.Hour
+
+// Buyer is one buyer's client of the shop API.
+type Buyer struct {
+	Name   string
+	engine *Engine
+	header http.Header
+}
+
+// Buyer signs a buyer in.
+func (e *Engine) Buyer(name string) *Buyer {
+	token, err := identity.Sign([]byte(JWTSecret), name, time.Now().Add(tokenLife))
+	if err != nil {
+		panic(fmt.Sprintf("sign buyer %q in: %v", name, err))
+	}
+	return &Buyer{Name: name, engine: e, header: http.Header{"Authorization": {"Bearer " + token}}}
+}
+
+// Purchase is what a buyer asks for.
+type Purchase struct {
+	Quantity int    `json:"quantity"`
+	Token    string `json:"token,omitempty"`
+	Ref      string `json:"ref,omitempty"`
+	Key      string `json:"-"` // the header Idempotency-Key
+}
+
+// Buy asks for units and returns the number of the promised order. A refusal
+// is a *Refusal; any other error means that no answer came.
+func (b *Buyer) Buy(ctx context.Context, product uint32, p Purchase) (orderNo string, err error) {
+	var accepted struct {
+		OrderNo string `json:"order_no"`
+	}
+	header := b.header
+	if p.Key != "" {
+		header = header.Clone()
+		header.Set("Idempotency-Key", p.Key)
+	}
+	url := fmt.Sprintf("%s/api/v1/products/%d/orders", b.engine.ShopURL, product)
+	err = b.engine.do(ctx, request{http.MethodPost, url, header, p}, &accepted)
+	return accepted.OrderNo, err
+}
+
+// Order reads one of the buyer's orders.
+func (b *Buyer) Order(ctx context.Context, orderNo string) (order wire.Order, err error) {
+	err = b.call(ctx, http.MethodGet, "/api/v1/orders/"+orderNo, nil, &order)
+	return order, err
+}
+
+// Orders lists the buyer's newest orders, 100 at most.
+func (b *Buyer) Orders(ctx context.Context) ([]wire.Order, error) {
+	var list struct {
+		Orders []wire.Order `json:"orders"`
+	}
+	err := b.call(ctx, http.MethodGet, "/api/v1/orders?limit=100", nil, &list)
+	return list.Orders, err
+}
+
+// Cancel cancels one of the buyer's orders.
+func (b *Buyer) Cancel(ctx context.Context, orderNo string) (order wire.Order, err error) {
+	err = b.call(ctx, http.MethodPost, "/api/v1/orders/"+orderNo+"/cancel", nil, &order)
+	return order, err
+}
+
+// BeginPayment asks where to pay.
+func (b *Buyer) BeginPayment(ctx context.Context, orderNo string) (payURL string, err error) {
+	var session struct {
+		PayURL string `json:"pay_url"`
+	}
+	err = b.call(ctx, http.MethodPost, "/api/v1/orders/"+orderNo+"/payment", map[string]string{"provider": paysandbox.Name}, &session)
+	return session.PayURL, err
+}
+
+func (b *Buyer) call(ctx context.Context, method, path string, body, result any) error {
+	return b.engine.do(ctx, request{method, b.engine.ShopURL + path, b.header, body}, result)
+}
+
+// Notice is the sandbox provider's callback.
+type Notice struct {
+	OrderNo     string `json:"order_no"`
+	TradeNo     string `json:"trade_no"`
+	AmountCents int64  `json:"amount_cents"`
+}
+
+// Notify delivers a callback as the sandbox provider does, signed.
+func (e *Engine) Notify(ctx context.Context, n Notice) error {
+	body := fmt.Appendf(nil, `{"order_no":%q,"trade_no":%q,"amount_cents":%d}`, n.OrderNo, n.TradeNo, n.AmountCents)
+	header := http.Header{paysandbox.SignatureHeader: {paysandbox.Signature([]byte(SandboxSecret), body)}}
+	return e.do(ctx, request{http.MethodPost, e.ShopURL + "/api/v1/payments/" + paysandbox.Name + "/notify", header, body}, nil)
+}

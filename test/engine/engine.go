@@ -1,0 +1,361 @@
+// Package engine runs the real binary for tests: it starts `seckill serve` as a
+// child process on a data directory and on ports of its own, waits until it is
+// ready, kills it or stops it, starts it again on the same data and ports, and
+// gives typed clients of the shop and operator API.
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"seckill/internal/fault"
+)
+
+// Bounds of a child's life. They are generous, because a loaded machine is no
+// reason for a test to fail.
+const (
+	ReadyWithin = 30 * time.Second
+	StopWithin  = 30 * time.Second // above the engine's own deadline of 20 s
+	pollEvery   = 5 * time.Millisecond
+	logTail     = 16 << 10 // of the child's log in a failed test's output
+)
+
+// The secrets that every engine of a test is started with.
+const (
+	JWTSecret     = "test-jwt-secret-0123456789abcdef0123456789"
+	SandboxSecret = "test-sandbox-secret-0123456789abcdef012345"
+	TokenSecret   = "test-token-secret-0123456789abcdef01234567"
+	AdminToken    = "test-admin-token-0123456789abcdef012345678"
+)
+
+// Options are what a test wants to be different.
+type Options struct {
+	// Settings are configuration keys and values, such as
+	// "order.expire_after": "2s".
+	Settings map[string]string
+	// DataDir is where the data is; "" makes a directory that the test removes.
+	DataDir string
+	// Shell, if set, is a shell command that runs before the binary in the same
+	// process, such as "ulimit -f 100".
+	Shell string
+}
+
+// Engine is one instance of the engine over several lives of its process.
+type Engine struct {
+	DataDir  string
+	ShopURL  string
+	AdminURL string
+
+	t    testing.TB
+	opt  Options
+	http *http.Client
+	log  logBuffer
+
+	mu   sync.Mutex
+	life *life // nil while no process runs
+}
+
+// life is one process.
+type life struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process is gone and err is set
+	err   error
+}
+
+// New prepares an engine without starting it. What still runs at the end of
+// the test is killed; its log is shown if the test failed.
+func New(t testing.TB, opt Options) *Engine {
+	t.Helper()
+	if opt.DataDir == "" {
+		opt.DataDir = t.TempDir()
+	}
+	e := &Engine{DataDir: opt.DataDir, t: t, opt: opt, http: newHTTPClient()}
+	e.ShopURL, e.AdminURL = "http://"+freeAddress(t), "http://"+freeAddress(t)
+	t.Cleanup(func() {
+		e.Kill()
+		e.http.CloseIdleConnections()
+		if t.Failed() {
+			t.Logf("the engine's log ends with:\n%s", e.log.tail())
+		}
+	})
+	return e
+}
+
+// Start prepares an engine and starts it.
+func Start(t testing.TB, opt Options) *Engine {
+	t.Helper()
+	e := New(t, opt)
+	e.Start()
+	return e
+}
+
+// freeAddress is a loopback address that nobody listens on. The port is below
+// the range from which connections take theirs: a client that dials an engine
+// which is down must not be given the engine's own port.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(15000)))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+	t.Fatal("no free port")
+	return ""
+}
+
+// Start starts the process and waits until it is ready.
+func (e *Engine) Start() {
+	e.t.Helper()
+	if err := e.TryStart(); err != nil {
+		e.t.Fatalf("start the engine: %v", err)
+	}
+}
+
+// StartArmed starts the process with a point at which it will die; see package
+// fault. It need not become ready: it may die before.
+func (e *Engine) StartArmed(point string) {
+	e.t.Helper()
+	if err := e.launch(fault.EnvVar + "=" + point); err != nil {
+		e.t.Fatalf("start the engine: %v", err)
+	}
+}
+
+// TryStart starts the process and waits until it is ready, or has ended.
+func (e *Engine) TryStart() error {
+	if err := e.launch(); err != nil {
+		return err
+	}
+	return e.WaitReady()
+}
+
+func (e *Engine) launch(env ...string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.life != nil {
+		return errors.New("it runs already")
+	}
+	binary := Binary(e.t)
+	cmd := exec.Command(binary, "serve")
+	if e.opt.Shell != "" {
+		cmd = exec.Command("/bin/sh", "-c", e.opt.Shell+` && exec "$0" serve`, binary)
+	}
+	cmd.Env = append(e.environ(), env...)
+	cmd.Stdout, cmd.Stderr = &e.log, &e.log
+	// The child must not outlive a test that is killed itself.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	one := &life{cmd: cmd, ended: make(chan struct{})}
+	e.life = one
+	go func() {
+		one.err = cmd.Wait()
+		close(one.ended)
+	}()
+	return nil
+}
+
+// environ is the child's environment: the test's own without settings of the
+// engine, and the settings of this one.
+func (e *Engine) environ() []string {
+	var env []string
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "SECKILL_") {
+			env = append(env, pair)
+		}
+	}
+	settings := map[string]string{
+		"data_dir": e.DataDir, "log.level": "info",
+		"shop.listen": strings.TrimPrefix(e.ShopURL, "http://"), "admin.listen": strings.TrimPrefix(e.AdminURL, "http://"),
+		"auth.jwt_secret": JWTSecret, "payment.sandbox_secret": SandboxSecret, "token.secret": TokenSecret, "admin.token": AdminToken,
+		"reconcile.every": "0",
+	}
+	for key, value := range e.opt.Settings {
+		settings[key] = value
+	}
+	for key, value := range settings {
+		env = append(env, "SECKILL_"+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))+"="+value)
+	}
+	return env
+}
+
+// Set changes a setting for the next start.
+func (e *Engine) Set(key, value string) {
+	settings := map[string]string{key: value}
+	for k, v := range e.opt.Settings {
+		if k != key {
+			settings[k] = v
+		}
+	}
+	e.opt.Settings = settings
+}
+
+// WaitReady waits until the process serves, or returns why it does not.
+func (e *Engine) WaitReady() error {
+	one := e.current()
+	if one == nil {
+		return errors.New("no process runs")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), ReadyWithin)
+	defer cancel()
+	for {
+		if e.ready(ctx) == nil {
+			return nil
+		}
+		select {
+		case <-one.ended:
+			e.forget(one)
+			return fmt.Errorf("it ended: %v\n%s", one.err, e.log.tail())
+		case <-ctx.Done():
+			return fmt.Errorf("not ready within %s: %w", ReadyWithin, e.ready(context.Background()))
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+func (e *Engine) ready(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.AdminURL+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	res, err := e.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("readyz answers %d: %s", res.StatusCode, body)
+	}
+	return err
+}
+
+func (e *Engine) current() *life {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.life
+}
+
+func (e *Engine) forget(one *life) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.life == one {
+		e.life = nil
+	}
+}
+
+// Running reports whether the process lives.
+func (e *Engine) Running() bool {
+	one := e.current()
+	if one == nil {
+		return false
+	}
+	select {
+	case <-one.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Kill kills the process as kill -9 does, and returns when it is gone.
+func (e *Engine) Kill() {
+	one := e.current()
+	if one == nil {
+		return
+	}
+	one.cmd.Process.Kill() // fails only for a process that is gone
+	<-one.ended
+	e.forget(one)
+}
+
+// Signal sends a signal and does not wait.
+func (e *Engine) Signal(signal os.Signal) {
+	e.t.Helper()
+	one := e.current()
+	if one == nil {
+		e.t.Fatal("no process runs")
+	}
+	if err := one.cmd.Process.Signal(signal); err != nil {
+		e.t.Fatalf("signal the engine: %v", err)
+	}
+}
+
+// Stop asks the process to end, as an operator does, and returns how it ended:
+// nil for exit code 0.
+func (e *Engine) Stop() error {
+	e.t.Helper()
+	e.Signal(syscall.SIGTERM)
+	return e.WaitEnd(StopWithin)
+}
+
+// MustStop is Stop for a test that wants exit code 0.
+func (e *Engine) MustStop() {
+	e.t.Helper()
+	if err := e.Stop(); err != nil {
+		e.t.Fatalf("stop the engine: %v", err)
+	}
+}
+
+// WaitEnd waits until the process is gone by itself and returns how it ended:
+// nil for exit code 0.
+func (e *Engine) WaitEnd(within time.Duration) error {
+	e.t.Helper()
+	one := e.current()
+	if one == nil {
+		return errors.New("no process runs")
+	}
+	select {
+	case <-one.ended:
+		e.forget(one)
+		return one.err
+	case <-time.After(within):
+		e.t.Fatalf("the engine did not end within %s", within)
+		return nil
+	}
+}
+
+// Log is what all processes of this engine have logged.
+func (e *Engine) Log() string { return e.log.text() }
+
+// logBuffer collects what the child writes.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func (b *logBuffer) tail() string {
+	text := b.text()
+	if len(text) > logTail {
+		text = "…" + text[len(text)-logTail:]
+	}
+	return text
+}

@@ -1,0 +1,52 @@
+package engine
+
+import (
+	"os"
+	"testing"
+
+	"seckill"
+)
+
+func TestMain(m *testing.M) { os.Exit(Main(m)) }
+
+func TestAnEngineKeepsItsDataAndPortsOverItsLives(t *testing.T) {
+	e := Start(t, Options{Settings: map[string]string{"worker.batch_wait": "0s"}})
+	ctx := t.Context()
+	if _, err := e.Operator().OpenSale(ctx, Product{ID: 1, Stock: 1}); err != nil {
+		t.Fatal(err)
+	}
+	ann := e.Buyer("ann")
+	no, err := ann.Buy(ctx, 1, Purchase{Quantity: 1, Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Kill()
+	if _, err := ann.Order(ctx, no); Answered(err) {
+		t.Fatalf("a killed engine answered: %v", err)
+	}
+	e.Start()
+	if again, err := ann.Buy(ctx, 1, Purchase{Quantity: 1, Key: "k"}); err != nil || again != no {
+		t.Errorf("the key gave %q (%v), not %q", again, err, no)
+	}
+	if _, err := e.Buyer("bob").Order(ctx, no); CodeOf(err) != seckill.CodeNotFound {
+		t.Errorf("another buyer's order: %v", err)
+	}
+	e.MustStop()
+	if e.Running() {
+		t.Error("it runs after its end")
+	}
+}
+
+func TestAnArmedEngineDiesAtItsPoint(t *testing.T) {
+	e := New(t, Options{})
+	e.StartArmed("store.create.before_commit")
+	if err := e.WaitReady(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Operator().OpenSale(t.Context(), Product{ID: 1, Stock: 1}); Answered(err) {
+		t.Fatalf("answered: %v", err)
+	}
+	if err := e.WaitEnd(StopWithin); err == nil {
+		t.Error("it ended with exit code 0")
+	}
+}
