@@ -108,6 +108,7 @@ func (p *program) commands() []*cobra.Command {
 		p.preheatCommand(),
 		p.reconcileCommand(),
 		p.recoverCommand(),
+		p.loadtestCommand(),
 		p.tokenCommand(),
 		p.exportCommand(),
 		p.configCommand(),

@@ -102,10 +102,16 @@ func (c *Client) product(ctx context.Context, method string, id uint32, verb str
 	return product, nil
 }
 
-// call sends one request and returns the body of a 2xx answer. Every other
-// answer is a *Refusal.
 func (c *Client) call(ctx context.Context, method string, request any, path ...string) ([]byte, error) {
-	target := c.base.JoinPath(append([]string{"admin", "v1"}, path...)...).String()
+	return c.send(ctx, method, request, nil, path...)
+}
+
+// send sends one request and returns the body of a 2xx answer. Every other
+// answer is a *Refusal.
+func (c *Client) send(ctx context.Context, method string, request any, query url.Values, path ...string) ([]byte, error) {
+	at := c.base.JoinPath(append([]string{"admin", "v1"}, path...)...)
+	at.RawQuery = query.Encode()
+	target := at.String()
 	var content io.Reader
 	if request != nil {
 		encoded, err := json.Marshal(request)

@@ -1,0 +1,83 @@
+package adminclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"seckill"
+	"seckill/internal/stats"
+	"seckill/internal/wire"
+)
+
+// NewProduct is a product to create.
+type NewProduct struct {
+	ID           uint32
+	Name         string
+	PriceCents   int64
+	Stock        int64
+	PerUserLimit int
+	StartsAt     time.Time
+	EndsAt       time.Time
+	Strategy     seckill.Strategy // "" leaves it to the server
+}
+
+// CreateProduct puts a product on the list of sales. An id that is taken is a
+// Refusal with wrong_state.
+func (c *Client) CreateProduct(ctx context.Context, p NewProduct) (wire.AdminProduct, error) {
+	request := struct {
+		ID           uint32           `json:"id"`
+		Name         string           `json:"name"`
+		PriceCents   int64            `json:"price_cents"`
+		Stock        int64            `json:"stock"`
+		PerUserLimit int              `json:"per_user_limit"`
+		StartsAt     wire.Time        `json:"starts_at"`
+		EndsAt       wire.Time        `json:"ends_at"`
+		Strategy     seckill.Strategy `json:"strategy,omitempty"`
+		why
+	}{p.ID, p.Name, p.PriceCents, p.Stock, p.PerUserLimit, wire.Time(p.StartsAt), wire.Time(p.EndsAt), p.Strategy, why{c.opt.Reason}}
+	var created wire.AdminProduct
+	err := c.into(ctx, &created, http.MethodPost, request, nil, "products")
+	return created, err
+}
+
+// Products lists every product.
+func (c *Client) Products(ctx context.Context) ([]wire.AdminProduct, error) {
+	var list struct {
+		Products []wire.AdminProduct `json:"products"`
+	}
+	err := c.into(ctx, &list, http.MethodGet, nil, nil, "products")
+	return list.Products, err
+}
+
+// Stats reads a product's figures.
+func (c *Client) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
+	var figures stats.Stats
+	err := c.into(ctx, &figures, http.MethodGet, nil, nil, "products", strconv.FormatUint(uint64(id), 10), "stats")
+	return figures, err
+}
+
+// Payments lists the movements of money of one order.
+func (c *Client) Payments(ctx context.Context, orderNo string) ([]wire.Payment, error) {
+	var list struct {
+		Payments []wire.Payment `json:"payments"`
+	}
+	err := c.into(ctx, &list, http.MethodGet, nil, url.Values{"order_no": {orderNo}}, "payments")
+	return list.Payments, err
+}
+
+// into calls and reads the answer.
+func (c *Client) into(ctx context.Context, answer any, method string, request any, query url.Values, path ...string) error {
+	body, err := c.send(ctx, method, request, query, path...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return fmt.Errorf("read the operator API's answer: %w", err)
+	}
+	return nil
+}

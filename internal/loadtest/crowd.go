@@ -1,0 +1,272 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"seckill"
+	"seckill/internal/identity"
+)
+
+// tokenSlack is how long buyers' tokens outlive the bounds of the test.
+const tokenSlack = 24 * time.Hour
+
+// fate is how a buyer's asking ended.
+type fate uint8
+
+const (
+	fateNone    fate = iota // never asked
+	fateWon                 // 202
+	fateRefused             // a clear no
+	fateUnknown             // busy, too_hot or no answer to the last try: there may be an order
+)
+
+// repeatFate is how a winner's repeated request ended.
+type repeatFate uint8
+
+const (
+	repeatNone    repeatFate = iota
+	repeatSame               // 202 with the same order
+	repeatOther              // anything that is not: the key did not hold
+	repeatUnknown            // busy to the last try
+)
+
+// buyer is one of the crowd. One goroutine at a time has its call in hand.
+type buyer struct {
+	authorization string
+	fate          fate
+	repeat        repeatFate
+	orderNo       string
+	// twist is what a buyer was told that no answer may be, in words.
+	twist string
+}
+
+// signBuyers makes the crowd's tokens before the start: the second of the sale
+// is not for signing.
+func signBuyers(ctx context.Context, secret []byte, run string, n int, expires time.Time) ([]buyer, error) {
+	buyers := make([]buyer, n)
+	group, ctx := errgroup.WithContext(ctx)
+	parts := runtime.GOMAXPROCS(0)
+	for part := range parts {
+		group.Go(func() error {
+			for i := part; i < n; i += parts {
+				token, err := identity.Sign(secret, buyerName(run, i), expires)
+				if err != nil {
+					return err
+				}
+				buyers[i].authorization = "Bearer " + token
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return buyers, group.Wait()
+}
+
+func buyerName(run string, i int) string { return fmt.Sprintf("load-%s-%d", run, i) }
+func buyerKey(run string, i int) string  { return fmt.Sprintf("%s-%d", run, i) }
+
+// crowd is everybody who comes.
+type crowd struct {
+	opt    *Options
+	at     target
+	path   string
+	body   []byte
+	clock  clock
+	buyers []buyer
+	line   *line
+	tally  *tally
+}
+
+// warm opens the connections before the second, as browsers that show a
+// countdown have.
+func (c *crowd) warm(ctx context.Context, shops []*shop) error {
+	var group errgroup.Group
+	for _, s := range shops {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			_, err := s.time()
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// rush lets the crowd in and returns when everybody has an answer, or gave up,
+// or ctx has ended.
+func (c *crowd) rush(ctx context.Context, shops []*shop) {
+	stop := c.watch()
+	defer stop()
+	var all sync.WaitGroup
+	for _, s := range shops {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				next, ok := c.line.take(c.clock.now())
+				if !ok {
+					return
+				}
+				if c.clock.wait(ctx, next.due) != nil {
+					c.line.put(next)
+					return
+				}
+				c.send(s, next)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// send sends one call and takes its answer. With a rate, time counts from when
+// the call was due: a server that stalls does not hide who had to wait in line.
+func (c *crowd) send(s *shop, next call) {
+	b := &c.buyers[next.buyer]
+	from := c.clock.now()
+	if c.opt.Rate > 0 && next.try == 0 && !next.repeat {
+		from = next.due
+	}
+	if next.try > 0 {
+		c.tally.waiting.Add(-1)
+	}
+	c.tally.sent.Add(1)
+	c.tally.inFlight.Add(1)
+	a, err := s.buy(c.path, c.body, b.authorization, buyerKey(c.opt.Run, next.buyer))
+	took := c.clock.now().Sub(from)
+	c.tally.inFlight.Add(-1)
+	name := nameOf(&a, err)
+	c.tally.count(name, took)
+	if again(name) && next.try < c.opt.Retries {
+		next.due = c.clock.now().Add(backoff(next.try, a.after, c.opt.Random()))
+		next.try++
+		c.tally.waiting.Add(1)
+		if !next.repeat {
+			b.fate = fateUnknown // until it is heard
+		}
+		c.line.put(next)
+		return
+	}
+	if next.repeat {
+		b.heardRepeat(name, &a)
+		return
+	}
+	b.heard(name, &a)
+	if b.fate == fateWon && chosen(next.buyer, saltRepeat, c.opt.Repeat) {
+		b.repeat = repeatUnknown
+		c.line.put(call{buyer: next.buyer, repeat: true, due: c.clock.now()})
+	}
+}
+
+// nameOf is under which name an answer counts.
+func nameOf(a *answer, err error) string {
+	switch {
+	case err != nil:
+		return answerNone
+	case a.status == 202:
+		return answerAccepted
+	case a.code == "":
+		return answerStrange
+	}
+	return string(a.code)
+}
+
+// again reports whether a polite client asks again after such an answer. One
+// that came a blink too early does, too.
+func again(name string) bool {
+	switch name {
+	case answerNone, string(seckill.CodeBusy), string(seckill.CodeTooHot), string(seckill.CodeRateLimited), string(seckill.CodeNotStarted):
+		return true
+	}
+	return false
+}
+
+// heard takes the last answer to a buyer's asking.
+func (b *buyer) heard(name string, a *answer) {
+	switch name {
+	case answerAccepted:
+		no, err := orderOf(a)
+		if err != nil {
+			b.fate, b.twist = fateUnknown, err.Error()
+			return
+		}
+		b.fate, b.orderNo = fateWon, no
+	case answerNone, answerStrange, string(seckill.CodeBusy), string(seckill.CodeTooHot), string(seckill.CodeRateLimited):
+		b.fate = fateUnknown
+	case string(seckill.CodeAlreadyPurchased):
+		// A new buyer with one key: either the limit counts wrongly, or a retry
+		// was not recognised by its key.
+		b.fate, b.twist = fateUnknown, "already_purchased to the only key of a new buyer"
+	default:
+		b.fate = fateRefused
+	}
+}
+
+// heardRepeat takes the last answer to a winner's repeated request.
+func (b *buyer) heardRepeat(name string, a *answer) {
+	if again(name) {
+		return // stays unknown
+	}
+	no, err := orderOf(a)
+	switch {
+	case err != nil:
+		b.repeat, b.twist = repeatOther, "repeat answered "+name
+	case no != b.orderNo:
+		b.repeat, b.twist = repeatOther, fmt.Sprintf("repeat answered with %s instead of %s", no, b.orderNo)
+	default:
+		b.repeat = repeatSame
+	}
+}
+
+// watch tells how the crowd stands, until stopped.
+func (c *crowd) watch() (stop func()) {
+	if c.opt.Progress == nil {
+		return func() {}
+	}
+	var shown sync.WaitGroup
+	done := make(chan struct{})
+	shown.Go(func() {
+		ticker := time.NewTicker(progressEvery)
+		defer ticker.Stop()
+		var last Snapshot
+		for {
+			select {
+			case <-ticker.C:
+			case <-done:
+				return
+			}
+			if c.clock.now().Before(c.line.start) {
+				continue
+			}
+			last = c.tally.snapshot(last, c.clock.now().Sub(c.line.start))
+			c.opt.Progress(last)
+		}
+	})
+	return func() {
+		close(done)
+		shown.Wait()
+	}
+}
+
+// The salts make the shares independent of each other.
+const (
+	saltRepeat = 0x9e3779b97f4a7c15
+	saltSettle = 0xbf58476d1ce4e5b9
+)
+
+// chosen reports whether buyer i belongs to a share, always the same way.
+func chosen(i int, salt uint64, share float64) bool { return spread(i, salt) < share }
+
+// spread is a number from 0 to 1, different for each i (splitmix64).
+func spread(i int, salt uint64) float64 {
+	z := uint64(i)*0x9e3779b97f4a7c15 + salt
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return float64((z^z>>31)>>11) / (1 << 53)
+}

@@ -1,0 +1,141 @@
+package loadtest
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"seckill/internal/stats"
+	"seckill/internal/wire"
+)
+
+// Report is the result of a load test.
+type Report struct {
+	ProductID    uint32    `json:"product_id"`
+	Fresh        bool      `json:"fresh"` // made for this test
+	Run          string    `json:"run"`
+	StartsAt     wire.Time `json:"starts_at"`
+	Buyers       int       `json:"buyers"`
+	Units        int64     `json:"units"` // free when the crowd came
+	Quantity     int       `json:"quantity"`
+	PerUserLimit int       `json:"per_user_limit"`
+	Connections  int       `json:"connections"`
+	ClockOffset  float64   `json:"clock_offset_ms"`
+	RoundTrip    float64   `json:"round_trip_ms"`
+
+	Sent    int64            `json:"sent"`
+	Answers map[string]int64 `json:"answers"` // "accepted", one per code, "no_answer"
+	Seconds float64          `json:"seconds"`
+	Rate    float64          `json:"rate_per_second"`
+	// Winners and the others, by how their asking ended.
+	Won        int64 `json:"won"`
+	Refused    int64 `json:"refused"`
+	GaveUp     int64 `json:"gave_up"`
+	NeverAsked int64 `json:"never_asked"`
+	OutOfTime  bool  `json:"out_of_time"` // the crowd was stopped by its bound
+
+	// Accepted and TurnedAway are the latencies of both kinds of answers.
+	Accepted   Latency `json:"latency_accepted"`
+	TurnedAway Latency `json:"latency_refused"`
+
+	Paid      int   `json:"paid"`
+	Cancelled int   `json:"cancelled"`
+	Repeated  int64 `json:"repeated"`
+	// OrdersRead is below Won when a sample stands for all.
+	OrdersRead int64 `json:"orders_read"`
+
+	Partial string  `json:"partial,omitempty"` // why the test was cut short
+	Checks  []Check `json:"checks"`
+	Verdict Verdict `json:"verdict"`
+}
+
+func newReport(opt *Options) *Report {
+	return &Report{Run: opt.Run, Buyers: opt.Buyers, Quantity: opt.Quantity, Connections: opt.Connections}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func (r *Report) begins(p *wire.AdminProduct, before *stats.Stats, c *clock) {
+	r.ProductID, r.StartsAt, r.PerUserLimit = p.ID, p.StartsAt, p.PerUserLimit
+	r.Units = before.Ledger.Available + before.Fallback.Available
+	r.ClockOffset, r.RoundTrip = milliseconds(c.offset), milliseconds(c.trip)
+}
+
+func (r *Report) rushed(c *crowd, took time.Duration) {
+	r.Sent, r.Answers, r.Seconds = c.tally.sent.Load(), c.tally.byName(), took.Seconds()
+	if took > 0 {
+		r.Rate = float64(r.Sent) / took.Seconds()
+	}
+	r.Accepted, r.TurnedAway = latencyOf(c.tally.accepted), latencyOf(c.tally.refused)
+}
+
+func (r *Report) settled(e *Evidence, done *settling) {
+	r.Paid, r.Cancelled = len(done.pays), len(done.cancels)
+	r.OrdersRead = e.Orders.Read
+}
+
+func (r *Report) conclude(e *Evidence) {
+	r.Won, r.Refused, r.GaveUp, r.NeverAsked = e.Won, e.Refused, e.GaveUp, e.NeverAsked
+	r.Repeated = e.Repeats.Same + e.Repeats.Other + e.Repeats.Unknown
+	r.Partial = e.Partial
+	r.Checks = Judge(e)
+	r.Verdict = Overall(r.Checks)
+}
+
+// WriteText writes the report for a person.
+func (r *Report) WriteText(w io.Writer) error {
+	var text strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
+	say("Product %d: %d buyers, %d each, for %d units (limit %d), %d connections", r.ProductID, r.Buyers, r.Quantity, r.Units, r.PerUserLimit, r.Connections)
+	if r.Partial != "" {
+		say("PARTIAL: %s", r.Partial)
+	}
+	if r.OutOfTime {
+		say("The crowd was stopped by --duration.")
+	}
+	say("%d requests in %.2f s, %.0f/s; the server's clock is %+.1f ms from ours, %.1f ms there and back", r.Sent, r.Seconds, r.Rate, r.ClockOffset, r.RoundTrip)
+	say("%d won, %d refused, %d gave up, %d never asked; %d repeated, %d paid, %d cancelled", r.Won, r.Refused, r.GaveUp, r.NeverAsked, r.Repeated, r.Paid, r.Cancelled)
+	say("answers: %s\n", r.answers())
+
+	table := tabwriter.NewWriter(&text, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "latency (ms)\tcount\tp50\tp90\tp99\tp99.9\tmax")
+	for _, row := range []struct {
+		name string
+		Latency
+	}{{"accepted", r.Accepted}, {"refused", r.TurnedAway}} {
+		fmt.Fprintf(table, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n", row.name, row.Count, row.P50, row.P90, row.P99, row.P999, row.Max)
+	}
+	fmt.Fprintln(table)
+	table.Flush()
+	if r.OrdersRead < r.Won && r.Partial == "" {
+		say("Of %d promised orders %d were read, evenly spread: they stand for all.\n", r.Won, r.OrdersRead)
+	}
+	table = tabwriter.NewWriter(&text, 0, 8, 2, ' ', 0)
+	for _, c := range r.Checks {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", c.Verdict, c.Promise, c.Name, c.Detail)
+	}
+	table.Flush()
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// answers are the counts, most first.
+func (r *Report) answers() string {
+	var names []string
+	for name := range r.Answers {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if by := r.Answers[b] - r.Answers[a]; by != 0 {
+			return int(by)
+		}
+		return strings.Compare(a, b)
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s %d", name, r.Answers[name])
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,287 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"seckill"
+	"seckill/internal/adminclient"
+	"seckill/internal/stats"
+	"seckill/internal/wire"
+)
+
+// Admin is what the load test asks of the operator API.
+type Admin interface {
+	Products(ctx context.Context) ([]wire.AdminProduct, error)
+	Product(ctx context.Context, id uint32) (wire.AdminProduct, error)
+	CreateProduct(ctx context.Context, p adminclient.NewProduct) (wire.AdminProduct, error)
+	Preheat(ctx context.Context, id uint32) (wire.AdminProduct, error)
+	Stats(ctx context.Context, id uint32) (stats.Stats, error)
+	Payments(ctx context.Context, orderNo string) ([]wire.Payment, error)
+	Reconcile(ctx context.Context, id uint32, repair bool) (stats.Report, error)
+}
+
+const (
+	// createTries is how often another id is tried when somebody was faster.
+	createTries = 5
+	// seenDeadline is how long a shop on another instance may take to see a new
+	// product.
+	seenDeadline = 15 * time.Second
+	// warmBefore is when the connections open, ahead of the start.
+	warmBefore = time.Second
+	// clockGrain is how exactly the wire tells the time: the crowd comes this
+	// much after the second rather than before it.
+	clockGrain = time.Millisecond
+)
+
+// run is one load test under way.
+type run struct {
+	opt     *Options
+	admin   Admin
+	at      target
+	shops   []*shop
+	product wire.AdminProduct
+	report  *Report
+	seen    Evidence
+}
+
+// Run does the whole test. It returns an error when it could not even begin;
+// once the crowd has been let in there is always a report, a partial one when
+// ctx ends on the way.
+func Run(ctx context.Context, admin Admin, opt Options) (*Report, error) {
+	if err := opt.Check(); err != nil {
+		return nil, err
+	}
+	at, err := parseTarget(opt.ShopURL)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{opt: &opt, admin: admin, at: at, report: newReport(&opt)}
+	for range opt.Connections {
+		r.shops = append(r.shops, newShop(at))
+	}
+	defer func() {
+		for _, s := range r.shops {
+			s.close()
+		}
+	}()
+	c, err := r.prepare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.rush(ctx, c); err != nil {
+		return nil, err
+	}
+	r.aftermath(ctx, c)
+	r.report.conclude(&r.seen)
+	return r.report, nil
+}
+
+func (r *run) phase(format string, args ...any) {
+	if r.opt.Phase != nil {
+		r.opt.Phase(fmt.Sprintf(format, args...))
+	}
+}
+
+// prepare puts the product on sale and signs the crowd's tokens.
+func (r *run) prepare(ctx context.Context) (*crowd, error) {
+	clock, err := readClock(r.opt.Now, r.shops[0].time)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.putOnSale(ctx, &clock); err != nil {
+		return nil, err
+	}
+	if r.opt.Quantity > r.product.PerUserLimit {
+		return nil, fmt.Errorf("quantity %d is above the limit of %d per buyer", r.opt.Quantity, r.product.PerUserLimit)
+	}
+	shown, err := r.awaitShown(ctx, &clock)
+	if err != nil {
+		return nil, err
+	}
+	if shown.TokenRequired {
+		return nil, errors.New("the server requires purchase tokens (token.required), which this load test does not fetch")
+	}
+	before, err := r.admin.Stats(ctx, r.product.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the figures: %w", err)
+	}
+	r.seen = Evidence{Fresh: r.report.Fresh, Quantity: int64(r.opt.Quantity), Limit: int64(r.product.PerUserLimit), Before: &before}
+	r.phase("signing %d tokens", r.opt.Buyers)
+	start := r.product.StartsAt.Time()
+	if now := clock.server(); start.Before(now) {
+		start = now
+	}
+	buyers, err := signBuyers(ctx, r.opt.JWTSecret, r.opt.Run, r.opt.Buyers, start.Add(r.opt.Duration+tokenSlack))
+	if err != nil {
+		return nil, err
+	}
+	r.report.begins(&r.product, &before, &clock)
+	return &crowd{
+		opt: r.opt, at: r.at, clock: clock, buyers: buyers, tally: newTally(),
+		path: fmt.Sprintf("/api/v1/products/%d/orders", r.product.ID),
+		body: fmt.Appendf(nil, `{"quantity":%d}`, r.opt.Quantity),
+	}, nil
+}
+
+// putOnSale finds the product, or makes it, and preheats it.
+func (r *run) putOnSale(ctx context.Context, clock *clock) (err error) {
+	if r.opt.Product != 0 {
+		r.product, err = r.admin.Product(ctx, r.opt.Product)
+	}
+	var missing *adminclient.Refusal
+	switch {
+	case r.opt.Product == 0 || errors.As(err, &missing) && missing.Status == http.StatusNotFound:
+		r.report.Fresh = true
+		if r.product, err = r.create(ctx, clock); err != nil {
+			return fmt.Errorf("create a product: %w", err)
+		}
+	case err != nil:
+		return fmt.Errorf("read product %d: %w", r.opt.Product, err)
+	}
+	preheated, err := r.admin.Preheat(ctx, r.product.ID)
+	if err != nil {
+		return fmt.Errorf("preheat product %d: %w", r.product.ID, err)
+	}
+	r.product = preheated
+	return nil
+}
+
+func (r *run) create(ctx context.Context, clock *clock) (created wire.AdminProduct, err error) {
+	starts := r.opt.StartsAt
+	if starts.IsZero() {
+		// The wire's times have milliseconds.
+		starts = clock.server().Add(r.opt.StartsIn).Truncate(time.Millisecond)
+	}
+	if ahead := starts.Sub(clock.server()); ahead > MaxWait {
+		return created, fmt.Errorf("the start is %s ahead: at most %s", ahead.Round(time.Second), MaxWait)
+	}
+	for range createTries {
+		id := r.opt.Product
+		if id == 0 {
+			if id, err = r.freeID(ctx); err != nil {
+				return created, err
+			}
+		}
+		created, err = r.admin.CreateProduct(ctx, adminclient.NewProduct{
+			ID: id, Name: fmt.Sprintf("Load test %s", r.opt.Run), PriceCents: priceCents, Stock: r.opt.Units, PerUserLimit: r.opt.PerUserLimit,
+			StartsAt: starts, EndsAt: starts.Add(r.opt.Duration + saleLasts),
+		})
+		var taken *adminclient.Refusal
+		if !errors.As(err, &taken) || taken.Document.Code != seckill.CodeWrongState {
+			return created, err
+		}
+	}
+	return created, err
+}
+
+func (r *run) freeID(ctx context.Context) (uint32, error) {
+	products, err := r.admin.Products(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var last uint32
+	for i := range products {
+		last = max(last, products[i].ID)
+	}
+	if last+1 == 0 {
+		return 0, errors.New("no product id above the others is free: name one")
+	}
+	return last + 1, nil
+}
+
+// awaitShown waits until the shop shows the product.
+func (r *run) awaitShown(ctx context.Context, clock *clock) (wire.Product, error) {
+	deadline := clock.now().Add(seenDeadline)
+	for {
+		shown, err := r.shops[0].product(r.product.ID)
+		if err == nil && shown.Status == seckill.StatusEnded {
+			return shown, fmt.Errorf("the sale of product %d has ended", r.product.ID)
+		}
+		if err == nil || clock.now().After(deadline) {
+			return shown, err
+		}
+		if err := clock.wait(ctx, clock.now().Add(figuresEvery)); err != nil {
+			return shown, err
+		}
+	}
+}
+
+// rush waits for the second and lets the crowd in.
+func (r *run) rush(ctx context.Context, c *crowd) error {
+	start := c.clock.local(r.product.StartsAt.Time()).Add(clockGrain)
+	if now := c.clock.now(); start.Before(now) {
+		start = now
+	}
+	r.phase("product %d: %d buyers for %d units, in %s", r.product.ID, len(c.buyers), r.seen.Before.Ledger.Available, start.Sub(c.clock.now()).Round(100*time.Millisecond))
+	if err := c.clock.wait(ctx, start.Add(-warmBefore)); err != nil {
+		return fmt.Errorf("wait for the start: %w", err)
+	}
+	if err := c.warm(ctx, r.shops); err != nil {
+		return fmt.Errorf("open the connections: %w", err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, start.Add(r.opt.Duration).Sub(c.clock.now()))
+	defer cancel()
+	c.line = newLine(start, len(c.buyers), r.opt.Rate)
+	c.rush(bounded, r.shops)
+	r.report.rushed(c, c.clock.now().Sub(start))
+	switch {
+	case ctx.Err() != nil:
+		r.seen.Partial = "interrupted"
+	case bounded.Err() != nil:
+		r.report.OutOfTime = true
+	}
+	return nil
+}
+
+// aftermath settles orders and gathers the evidence.
+func (r *run) aftermath(ctx context.Context, c *crowd) {
+	e := &r.seen
+	c.fates(e)
+	r.phase("waiting for the queue")
+	e.Drained, e.Drains = r.await(ctx, &c.clock, drainDeadline, func(s *stats.Stats) bool { return s.Queue.Depth == 0 })
+	in := &inspector{crowd: c, product: r.product.ID, limit: e.Limit, admin: r.admin, shops: r.shops}
+	r.phase("%d winners pay and cancel", e.Won)
+	done := c.settle(ctx, r.shops, r.product.PriceCents*int64(r.opt.Quantity))
+	final, _ := r.await(ctx, &c.clock, restDeadline, func(s *stats.Stats) bool {
+		return s.Queue.Depth == 0 && s.Ledger.Reserved+s.Fallback.Reserved == s.Store.Pending+s.Store.Paid
+	})
+	e.Final = final
+	r.phase("reading %d orders", e.Won)
+	winners := evenly(c.byFate(fateWon), MaxOrderReads)
+	in.readOrders(ctx, e, winners, done)
+	in.readHoldings(ctx, e, append(evenly(c.byFate(fateUnknown), MaxOrderReads), winners...))
+	in.readMoney(ctx, e, done)
+	r.report.settled(e, done)
+	r.phase("reconciling")
+	report, err := r.admin.Reconcile(ctx, r.product.ID, false)
+	if err != nil {
+		e.ReconcileFailed = err.Error()
+	} else {
+		e.Reconciled = &report
+	}
+	if ctx.Err() != nil {
+		e.Partial = "interrupted"
+	}
+}
+
+// await reads the figures until they are as wanted, the deadline has passed or
+// ctx ends. It returns the last figures it has, nil if it has none.
+func (r *run) await(ctx context.Context, clock *clock, most time.Duration, want func(*stats.Stats) bool) (last *stats.Stats, reached bool) {
+	deadline := clock.now().Add(most)
+	for ctx.Err() == nil {
+		if figures, err := r.admin.Stats(ctx, r.product.ID); err == nil {
+			last = &figures
+			if want(last) {
+				return last, true
+			}
+		}
+		if clock.now().After(deadline) || clock.wait(ctx, clock.now().Add(figuresEvery)) != nil {
+			break
+		}
+	}
+	return last, false
+}

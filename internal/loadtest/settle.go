@@ -1,0 +1,125 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"seckill"
+)
+
+const (
+	// steadyTries is how often one look or move of the aftermath is tried.
+	steadyTries = 6
+	// settleConnections is enough to keep an engine busy without a crowd.
+	settleConnections = 32
+)
+
+// inTurn does n pieces of work over the connections, each piece once, in about
+// the order of their numbers. It stops early when ctx ends.
+func inTurn(ctx context.Context, shops []*shop, n int, do func(s *shop, i int)) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for _, s := range shops[:min(len(shops), settleConnections)] {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				do(s, i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// steady repeats what a busy server did not do. Every call it is used for may
+// be repeated by the wire's own rules.
+func (c *crowd) steady(ctx context.Context, do func() error) error {
+	for try := 0; ; try++ {
+		err := do()
+		var no *refusal
+		unknown := err != nil && (!errors.As(err, &no) || again(string(no.code)))
+		if !unknown || try+1 == steadyTries {
+			return err
+		}
+		if c.clock.wait(ctx, c.clock.now().Add(backoff(try, 0, c.opt.Random()))) != nil {
+			return err
+		}
+	}
+}
+
+// settling is what winners did with their orders.
+type settling struct {
+	pays, cancels map[int]*move // by buyer
+}
+
+// move is a payment or a cancellation.
+type move struct {
+	mu     sync.Mutex
+	done   int // answers of 2xx
+	failed error
+}
+
+func (m *move) note(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.failed = err
+		return
+	}
+	m.done++
+}
+
+// settle lets a share of the winners pay and another cancel. Each payment's
+// callback is delivered twice, by two connections at about the same time.
+func (c *crowd) settle(ctx context.Context, shops []*shop, amountCents int64) *settling {
+	done := &settling{pays: map[int]*move{}, cancels: map[int]*move{}}
+	var moves []func(s *shop)
+	for i := range c.buyers {
+		b := &c.buyers[i]
+		if b.fate != fateWon {
+			continue
+		}
+		switch at := spread(i, saltSettle); {
+		case at < c.opt.Pay && len(c.opt.SandboxSecret) > 0:
+			m := new(move)
+			done.pays[i] = m
+			pay := func(s *shop) {
+				m.note(c.steady(ctx, func() error {
+					return s.notify(c.opt.SandboxSecret, b.orderNo, tradeNo(c.opt.Run, i), amountCents)
+				}))
+			}
+			moves = append(moves, pay, pay)
+		case at >= 1-c.opt.Cancel:
+			m := new(move)
+			done.cancels[i] = m
+			moves = append(moves, func(s *shop) {
+				m.note(c.steady(ctx, func() error { return s.cancel(b.authorization, b.orderNo) }))
+			})
+		}
+	}
+	inTurn(ctx, shops, len(moves), func(s *shop, i int) { moves[i](s) })
+	return done
+}
+
+func tradeNo(run string, i int) string { return fmt.Sprintf("LT%s-%d", run, i) }
+
+// tryToCancelPaid asks to cancel a paid order, which must be refused.
+func (c *crowd) tryToCancelPaid(ctx context.Context, s *shop, b *buyer) error {
+	err := c.steady(ctx, func() error { return s.cancel(b.authorization, b.orderNo) })
+	var no *refusal
+	switch {
+	case err == nil:
+		return errors.New("a paid order was cancelled")
+	case errors.As(err, &no) && no.code == seckill.CodeWrongState:
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errNotTold, err)
+}
+
+// errNotTold marks a look that got no clear answer.
+var errNotTold = errors.New("not told")

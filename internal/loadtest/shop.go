@@ -1,0 +1,196 @@
+package loadtest
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/wire"
+)
+
+// shop is one connection to the public API, with the buffers of its requests.
+// It serves one goroutine.
+type shop struct {
+	at  target
+	req fasthttp.Request
+	res fasthttp.Response
+	one *fasthttp.HostClient
+}
+
+func newShop(at target) *shop {
+	return &shop{at: at, one: &fasthttp.HostClient{
+		Addr: at.addr, IsTLS: at.tls, MaxConns: 1, DialDualStack: true,
+		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+		MaxIdleConnDuration:      time.Minute, // below the server's 75 s
+		NoDefaultUserAgentHeader: true,
+		// Asking again is the buyer's decision, and it is counted.
+		RetryIfErr: func(*fasthttp.Request, int, error) (resetTimeout, retry bool) { return false, false },
+	}}
+}
+
+func (s *shop) close() { s.one.CloseIdleConnections() }
+
+// answer is what came back. Its body lives until the next request.
+type answer struct {
+	status int
+	code   seckill.Code // of a refusal
+	after  time.Duration
+	body   []byte
+}
+
+// send sends a request whose headers are set, and resets it.
+func (s *shop) send(method, path string, body []byte) (answer, error) {
+	s.req.SetRequestURI(s.at.base + path)
+	s.req.Header.SetMethod(method)
+	if body != nil {
+		s.req.Header.SetContentType("application/json")
+		s.req.SetBodyRaw(body)
+	}
+	err := s.one.Do(&s.req, &s.res)
+	s.req.Reset()
+	if err != nil {
+		return answer{}, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	a := answer{status: s.res.StatusCode(), body: s.res.Body()}
+	if a.status/100 != 2 {
+		a.code = codeOf(a.body)
+		if seconds, err := strconv.Atoi(string(s.res.Header.Peek("Retry-After"))); err == nil && seconds > 0 {
+			a.after = min(time.Duration(seconds)*time.Second, MaxDuration)
+		}
+	}
+	return a, nil
+}
+
+var codeField = []byte(`"code":"`)
+
+// codeOf finds the code in a problem document. Within a JSON string the quotes
+// would be escaped, so this cannot hit a text.
+func codeOf(document []byte) seckill.Code {
+	_, rest, found := bytes.Cut(document, codeField)
+	code, _, closed := bytes.Cut(rest, []byte{'"'})
+	if !found || !closed {
+		return ""
+	}
+	return seckill.Code(code)
+}
+
+func (s *shop) as(authorization string) *shop {
+	s.req.Header.Set("Authorization", authorization)
+	return s
+}
+
+// time is the server's clock.
+func (s *shop) time() (time.Time, error) {
+	a, err := s.send(fasthttp.MethodGet, "/api/v1/time", nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var now struct {
+		MS int64 `json:"now_ms"`
+	}
+	if err := json.Unmarshal(a.body, &now); err != nil || a.status != fasthttp.StatusOK || now.MS == 0 {
+		return time.Time{}, fmt.Errorf("status %d without a time: is this the shop?", a.status)
+	}
+	return time.UnixMilli(now.MS), nil
+}
+
+func (s *shop) product(id uint32) (wire.Product, error) {
+	var product wire.Product
+	a, err := s.send(fasthttp.MethodGet, fmt.Sprintf("/api/v1/products/%d", id), nil)
+	if err != nil {
+		return product, err
+	}
+	return product, a.into(&product)
+}
+
+// refusal is an answer that is not 2xx.
+type refusal struct {
+	status int
+	code   seckill.Code
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("status %d %s", r.status, r.code) }
+
+func (a *answer) into(value any) error {
+	if a.status/100 != 2 {
+		return &refusal{a.status, a.code}
+	}
+	if err := json.Unmarshal(a.body, value); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	return nil
+}
+
+// buy asks for a product; the path and the body are the same for the crowd.
+func (s *shop) buy(path string, body []byte, authorization, key string) (answer, error) {
+	s.req.Header.Set("Idempotency-Key", key)
+	return s.as(authorization).send(fasthttp.MethodPost, path, body)
+}
+
+// orderOf reads the order number of a 202.
+func orderOf(a *answer) (string, error) {
+	var accepted struct {
+		OrderNo string `json:"order_no"`
+	}
+	if err := a.into(&accepted); err != nil {
+		return "", err
+	}
+	if _, err := seckill.ParseOrderNo(accepted.OrderNo); err != nil {
+		return "", fmt.Errorf("202 with order number %q: %w", accepted.OrderNo, err)
+	}
+	return accepted.OrderNo, nil
+}
+
+func (s *shop) order(authorization, no string) (wire.Order, error) {
+	var order wire.Order
+	a, err := s.as(authorization).send(fasthttp.MethodGet, "/api/v1/orders/"+no, nil)
+	if err != nil {
+		return order, err
+	}
+	return order, a.into(&order)
+}
+
+// orders is the newest of a buyer's orders: more than any buyer of ours has.
+func (s *shop) orders(authorization string) ([]wire.Order, error) {
+	a, err := s.as(authorization).send(fasthttp.MethodGet, "/api/v1/orders?limit=100", nil)
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Orders []wire.Order `json:"orders"`
+	}
+	err = a.into(&list)
+	return list.Orders, err
+}
+
+func (s *shop) cancel(authorization, no string) error {
+	a, err := s.as(authorization).send(fasthttp.MethodPost, "/api/v1/orders/"+no+"/cancel", []byte("{}"))
+	if err != nil {
+		return err
+	}
+	return a.into(&wire.Order{})
+}
+
+// notify delivers the sandbox's signed callback.
+func (s *shop) notify(secret []byte, no, trade string, amountCents int64) error {
+	body, err := json.Marshal(map[string]any{"order_no": no, "trade_no": trade, "amount_cents": amountCents})
+	if err != nil {
+		return fmt.Errorf("write callback: %w", err)
+	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write(body)
+	s.req.Header.Set("X-Signature", hex.EncodeToString(mac.Sum(nil)))
+	a, err := s.send(fasthttp.MethodPost, "/api/v1/payments/sandbox/notify", body)
+	if err != nil {
+		return err
+	}
+	return a.into(&struct{}{})
+}
