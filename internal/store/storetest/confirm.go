@@ -168,13 +168,13 @@ func short(t *testing.T, s *suite) {
 }
 
 func soldOut(t *testing.T, s *suite) {
-	p := s.preheated(t, stock(3), perUser(2))
-	s.buy(t, p, "a")
-	equal(t, "sale.sold_out with units left", s.count(t, p.ID, seckill.EventSaleSoldOut), 0)
-	last := s.buy(t, p, "b", quantity(2))
+	p := s.preheated(t, stock(4), perUser(3))
+	s.buy(t, p, "a", quantity(3))
+	equal(t, "sale.sold_out with a unit left", s.count(t, p.ID, seckill.EventSaleSoldOut), 0)
+	last := s.buy(t, p, "b")
 	equal(t, "sale.sold_out", s.count(t, p.ID, seckill.EventSaleSoldOut), 1)
 	s.cancel(t, last)
-	s.buy(t, p, "c", quantity(2))
+	s.buy(t, p, "c")
 	equal(t, "sale.sold_out after a return", s.count(t, p.ID, seckill.EventSaleSoldOut), 2)
 }
 

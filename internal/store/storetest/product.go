@@ -67,6 +67,13 @@ var productTests = []test{
 	{"a sale can be paused, resumed and ended", saleStates},
 	{"an ended sale stays ended", endedSale},
 	{"a sale is announced once", announced},
+	{"a sale that was announced as ended is not announced by the operator's end", func(t *testing.T, s *suite) {
+		p := s.create(t)
+		_, err := s.Store.Announce(t.Context(), p.ID, seckill.EventSaleEnded)
+		must(t, err)
+		s.setState(t, p.ID, seckill.SaleEnded)
+		equal(t, "sale.ended", s.count(t, p.ID, seckill.EventSaleEnded), 1)
+	}},
 	{"a sale that the operator ended is not announced again", func(t *testing.T, s *suite) {
 		p := s.create(t)
 		_, err := s.Store.SetState(t.Context(), p.ID, seckill.SaleEnded, operator)

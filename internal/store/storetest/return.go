@@ -61,6 +61,15 @@ var returnTests = []test{
 		equal(t, "stock", s.product(t, p.ID).Stock, p.Stock)
 	}},
 	{"orders near their end are warned once", warned},
+	{"an order that was warned still expires", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		order := s.buyFor(t, p, "buyer", 20*tick)
+		_, err := s.Store.WarnExpiring(t.Context(), far, all)
+		must(t, err)
+		equal(t, "order.expiring", s.count(t, p.ID, seckill.EventOrderExpiring), 1)
+		s.advance(t, 21*tick)
+		equal(t, "expired", numbers(s.expireAll(t, p.ID)), numbers([]seckill.Order{order}))
+	}},
 	{"warning takes at most its limit", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		for i := range 3 {
