@@ -1,10 +1,14 @@
 package storesql
 
 import (
+	"context"
 	"fmt"
 	"syscall"
 	"testing"
 	"time"
+
+	"seckill"
+	"seckill/internal/store"
 )
 
 // processTime is the CPU time so far: on a shared machine it says more than
@@ -36,6 +40,50 @@ func BenchmarkConfirm(b *testing.B) {
 			}
 			b.ReportMetric(float64((processTime(b)-before).Microseconds())/float64(orders), "cpu-µs/order")
 			b.ReportMetric(float64(orders)/b.Elapsed().Seconds(), "orders/s")
+		})
+	}
+}
+
+// BenchmarkLargeSale is what is asked of a product with many orders.
+func BenchmarkLargeSale(b *testing.B) {
+	const orders, batch = 100_000, 1000
+	s := openNew(b)
+	p := sale(b, s, orders)
+	for range orders / batch {
+		if _, err := s.Confirm(b.Context(), request(&p, claims(&p, batch))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	epoch := p.Epoch
+	for _, c := range []struct {
+		name string
+		ask  func(ctx context.Context) error
+	}{
+		{"Figures", func(ctx context.Context) error { _, err := s.Figures(ctx, p.ID); return err }},
+		{"SearchOrders", func(ctx context.Context) error {
+			_, err := s.SearchOrders(ctx, store.OrderFilter{ProductID: p.ID, Limit: 50})
+			return err
+		}},
+		{"CheckStockLog", func(ctx context.Context) error { _, err := s.CheckStockLog(ctx, p.ID, 10); return err }},
+		{"CheckBuyers", func(ctx context.Context) error { _, err := s.CheckBuyers(ctx, p.Group, 10); return err }},
+		{"CheckMoney", func(ctx context.Context) error { _, err := s.CheckMoney(ctx, p.ID, 10); return err }},
+		{"OpenEpoch", func(ctx context.Context) error {
+			_, err := s.OpenEpoch(ctx, p.ID, epoch, operator, func(seckill.Order) error { return nil })
+			epoch++
+			return err
+		}},
+		{"Expire1000", func(ctx context.Context) error { _, err := s.Expire(ctx, batch); return err }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			if c.name == "Expire1000" {
+				damage(b, s, `UPDATE tb_seckill_order SET pay_before = 1`)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.ask(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

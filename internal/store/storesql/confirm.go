@@ -18,14 +18,6 @@ var sqlOweAgain = list{
 	tail: `)`, columns: 1,
 }
 
-// sqlAddUnits adds units to buyer records, and makes those that are not there.
-var sqlAddUnits = list{
-	head: `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES `,
-	tail: ` ON CONFLICT (product_id, user_id) DO UPDATE SET quantity = quantity + excluded.quantity,
-		order_no = MAX(order_no, excluded.order_no)`,
-	columns: 4,
-}
-
 // Confirm makes orders of claims of one product.
 func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
 	var outcomes []store.ConfirmOutcome
@@ -155,7 +147,7 @@ func sell(ctx context.Context, tx *session, p *productRow, out *sorted) error {
 	n := len(out.fresh)
 	moves := make([]stockMove, n)
 	orders := make([]any, 0, n*sqlInsertOrders.columns)
-	buyers := make([]any, 0, n*sqlAddUnits.columns)
+	buyers := make([]any, 0, n*tx.dialect.addUnits.columns)
 	events := make([]any, 0, n*sqlInsertEvents.columns)
 	at, kind := millis(out.now), any(string(seckill.EventOrderConfirmed))
 	for i := range out.fresh {
@@ -173,7 +165,7 @@ func sell(ctx context.Context, tx *session, p *productRow, out *sorted) error {
 	if _, err := tx.execRows(ctx, sqlInsertOrders, nil, orders); err != nil {
 		return err
 	}
-	if _, err := tx.execRows(ctx, sqlAddUnits, nil, buyers); err != nil {
+	if _, err := tx.execRows(ctx, tx.dialect.addUnits, nil, buyers); err != nil {
 		return err
 	}
 	if _, err := tx.execRows(ctx, sqlInsertEvents, nil, events); err != nil {

@@ -11,11 +11,11 @@ import (
 const (
 	sqlBumpEpoch = `UPDATE tb_seckill_product SET epoch = epoch + 1, version = version + 1, rebuilding = 1
 		WHERE id = ? AND version = ?`
-	sqlRestampOrders = `UPDATE tb_seckill_order SET epoch = ? WHERE product_id = ? AND status IN (0, 1)`
-	sqlLiveOrders    = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (0, 1)`
+	sqlLiveOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (0, 1)`
 )
 
-// OpenEpoch opens the product's next epoch. The live orders are streamed to
+// OpenEpoch opens the product's next epoch, which restamps its live orders
+// (orderColumns says how). They are streamed to
 // mark inside the transaction: that is what makes them and the stock one
 // snapshot, and it holds up other writers for as long as mark takes.
 func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
@@ -35,9 +35,6 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen uint64, actor sto
 			return errVersion
 		}
 		p.Epoch, p.Version, p.Rebuilding = p.Epoch+1, p.Version+1, true
-		if _, err := tx.exec(ctx, sqlRestampOrders, p.Epoch, id); err != nil {
-			return err
-		}
 		if err := writeAudit(ctx, tx, s.now(), actor, "product.epoch", id, "", fmt.Sprintf("epoch %d -> %d", seen, p.Epoch)); err != nil {
 			return err
 		}

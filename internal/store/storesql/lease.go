@@ -6,9 +6,6 @@ import (
 )
 
 const (
-	sqlAcquireLease = `INSERT INTO tb_lease (name, holder, until_time) VALUES (?, ?, ?)
-		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_time = excluded.until_time
-		WHERE tb_lease.holder = excluded.holder OR tb_lease.until_time <= ?`
 	sqlLeaseHeld    = `SELECT 1 FROM tb_lease WHERE name = ? AND holder <> ? AND until_time > ?`
 	sqlReleaseLease = `DELETE FROM tb_lease WHERE name = ? AND holder = ?`
 )
@@ -26,7 +23,7 @@ func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.
 	}
 	err = s.change(ctx, "lease", func(ctx context.Context, tx *session) error {
 		now := s.now()
-		n, err := tx.exec(ctx, sqlAcquireLease, name, holder, millis(now.Add(ttl)), millis(now))
+		n, err := tx.exec(ctx, tx.dialect.acquireLease, name, holder, millis(now.Add(ttl)), millis(now))
 		has = n == 1
 		return err
 	})

@@ -26,16 +26,6 @@ const (
 		WHERE id = ? AND closed_time IS NULL AND dead_time IS NULL`
 	sqlRetryLetter = `UPDATE tb_dead_letter SET attempts = 0, next_time = ?, dead_time = NULL WHERE id = ? AND closed_time IS NULL`
 	sqlCloseLetter = `UPDATE tb_dead_letter SET closed_time = ? WHERE id = ? AND closed_time IS NULL`
-
-	// sqlPark leaves a letter that waits already, and a claim that has its
-	// order: an entry that is delivered again parks nothing twice. A letter that
-	// was closed, by adoption, begins anew. It takes the order number twice.
-	sqlPark = `INSERT INTO tb_dead_letter (order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity,
-		idem_key, ref, product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time)
-		SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,? WHERE NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)
-		ON CONFLICT (order_no) DO UPDATE SET shard = excluded.shard, epoch = excluded.epoch, claim_time = excluded.claim_time,
-		attempts = 1, reason = excluded.reason, next_time = excluded.next_time, dead_time = NULL, closed_time = NULL
-		WHERE tb_dead_letter.closed_time IS NOT NULL`
 )
 
 var sqlCloseLetters = list{
@@ -120,7 +110,7 @@ func park(ctx context.Context, tx *session, parked []store.Parked, now time.Time
 	for i := range parked {
 		item, claim := &parked[i].Item, &parked[i].Item.Claim
 		no := claim.OrderNo.String()
-		_, err := tx.exec(ctx, sqlPark, no, buyerBytes(claim.Buyer), item.ProductID, item.Group, item.Shard, item.Epoch,
+		_, err := tx.exec(ctx, tx.dialect.park, no, buyerBytes(claim.Buyer), item.ProductID, item.Group, item.Shard, item.Epoch,
 			millis(item.At), claim.Quantity, claim.Key, claim.Ref, item.Name, item.PriceCents, item.Currency, item.Limit,
 			parked[i].Reason, millis(now.Add(parked[i].Delay)), millis(now), no)
 		if err != nil {

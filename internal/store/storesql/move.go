@@ -20,7 +20,7 @@ const (
 
 var (
 	sqlCloseOrders = list{
-		head: `UPDATE tb_seckill_order SET status = ?, reason = ?, cancel_time = ?, release_epoch = ?, release_time = ?
+		head: `UPDATE tb_seckill_order SET status = ?, reason = ?, cancel_time = ?, epoch = ?, release_epoch = ?, release_time = ?
 			WHERE status = ? AND order_no IN (`,
 		tail: `)`, columns: 1,
 	}
@@ -47,7 +47,7 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 	}
 	moves := make([]stockMove, len(orders))
 	nos, buyers := make([]any, len(orders)), make([]any, len(orders))
-	units := make([]any, 0, len(orders)*sqlAddUnits.columns)
+	units := make([]any, 0, len(orders)*tx.dialect.addUnits.columns)
 	for i := range orders {
 		o := &orders[i]
 		n := int64(o.Quantity)
@@ -56,7 +56,7 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 		units = append(units, p.Group, buyers[i], nos[i], -n)
 	}
 	to := &orders[0]
-	closed, err := tx.execRows(ctx, sqlCloseOrders, []any{int64(to.Status), to.Reason, millis(now), p.Epoch, millis(now), int64(from)}, nos)
+	closed, err := tx.execRows(ctx, sqlCloseOrders, []any{int64(to.Status), to.Reason, millis(now), p.Epoch, p.Epoch, millis(now), int64(from)}, nos)
 	if err != nil {
 		return err
 	}
@@ -72,10 +72,10 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 	return writeOrderEvents(ctx, tx, kind, orders, now)
 }
 
-// takeUnits takes units, which are rows of sqlAddUnits with negative
+// takeUnits takes units, which are rows of addUnits with negative
 // quantities, off the records of buyers.
 func takeUnits(ctx context.Context, tx *session, group uint32, units, buyers []any) error {
-	if _, err := tx.execRows(ctx, sqlAddUnits, nil, units); err != nil {
+	if _, err := tx.execRows(ctx, tx.dialect.addUnits, nil, units); err != nil {
 		return err
 	}
 	if _, err := tx.execRows(ctx, sqlDropBuyers, []any{group}, buyers); err != nil {

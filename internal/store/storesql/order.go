@@ -8,8 +8,12 @@ import (
 	"seckill/internal/store"
 )
 
+// orderColumns are those of an order. A live order is always of its product's
+// epoch, so that opening an epoch need not write a million rows; the row gets
+// its own when it dies.
 const orderColumns = `order_no, user_id, product_id, limit_group, product_name, price_cents, currency, quantity, ref, idem_key,
-	status, reason, create_time, pay_before, pay_time, cancel_time, epoch, shard`
+	status, reason, create_time, pay_before, pay_time, cancel_time,
+	CASE WHEN status IN (0, 1) THEN (SELECT p.epoch FROM tb_seckill_product p WHERE p.id = product_id) ELSE epoch END, shard`
 
 const (
 	sqlOrder        = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE order_no = ?`

@@ -209,7 +209,7 @@ func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]sto
 	if filter.Type != "" {
 		where.add("type = ?", filter.Type)
 	}
-	return s.listPayments(ctx, sqlPayments+where.text()+" ORDER BY create_time, rowid LIMIT ?", where.with(filter.Limit)...)
+	return s.listPayments(ctx, sqlPayments+where.text()+" ORDER BY create_time, type, id LIMIT ?", where.with(filter.Limit)...)
 }
 
 // RefundDone settles a refund.

@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// ix_order_figures covers this: no order row is read.
-	sqlUnits = `SELECT status, epoch = ?, shard, release_epoch IS NULL, SUM(quantity) FROM tb_seckill_order
-		WHERE product_id = ? GROUP BY 1, 2, 3, 4`
+	// ix_order_figures covers this in its order: no order row is read, and
+	// nothing is collected.
+	sqlUnits = `SELECT status, epoch, shard, release_epoch IS NULL, SUM(quantity) FROM tb_seckill_order
+		WHERE product_id = ? GROUP BY status, epoch, shard, release_epoch`
 	sqlLetterUnits = `SELECT shard, epoch = ?, COUNT(*), SUM(quantity), MIN(create_time) FROM tb_dead_letter
 		WHERE product_id = ? AND closed_time IS NULL GROUP BY 1, 2`
 	sqlOpenChanges = `SELECT COUNT(*) FROM tb_stock_change WHERE status = 'open' AND product_id = ?`
 	sqlOwedCount   = `SELECT COUNT(*) FROM tb_seckill_order WHERE release_epoch IS NOT NULL AND product_id = ?`
 
-	sqlSaveReconciliation = `INSERT INTO tb_reconciliation (product_id, create_time, balanced, body) VALUES (?, ?, ?, ?) RETURNING id`
+	sqlSaveReconciliation = `INSERT INTO tb_reconciliation (product_id, create_time, balanced, body) VALUES (?, ?, ?, ?)`
 	sqlReconciliations    = `SELECT id, product_id, create_time, balanced, body FROM tb_reconciliation WHERE `
 )
 
@@ -53,12 +54,13 @@ func (s *Store) Figures(ctx context.Context, id uint32) (store.Figures, error) {
 }
 
 func countOrders(ctx context.Context, r *session, f *store.Figures) error {
-	return r.query(ctx, sqlUnits, []any{f.Product.Epoch, f.Product.ID}, func(row scanner) error {
+	return r.query(ctx, sqlUnits, []any{f.Product.ID}, func(row scanner) error {
 		var status seckill.OrderStatus
-		var present, heard bool
+		var epoch uint64
 		var shard int
+		var heard bool
 		var units int64
-		if err := row.Scan(&status, &present, &shard, &heard, &units); err != nil {
+		if err := row.Scan(&status, &epoch, &shard, &heard, &units); err != nil {
 			return err
 		}
 		switch status {
@@ -73,6 +75,7 @@ func countOrders(ctx context.Context, r *session, f *store.Figures) error {
 		case seckill.OrderRefunded:
 			f.Refunded += units
 		}
+		present := status.Live() || epoch == f.Product.Epoch
 		if !present || shard < 0 || shard >= len(f.Shards) {
 			return nil
 		}
@@ -120,7 +123,8 @@ func (s *Store) SaveReconciliation(ctx context.Context, report store.Reconciliat
 		if report.Balanced != nil {
 			balanced = *report.Balanced
 		}
-		_, err := tx.row(ctx, sqlSaveReconciliation, []any{report.ProductID, millis(report.At), balanced, report.Body}, &report.ID)
+		id, err := tx.insert(ctx, sqlSaveReconciliation, report.ProductID, millis(report.At), balanced, report.Body)
+		report.ID = id
 		return err
 	})
 	if err != nil {

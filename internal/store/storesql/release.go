@@ -12,9 +12,6 @@ const (
 		WHERE release_epoch IS NOT NULL ORDER BY release_time, id LIMIT ?`
 
 	sqlWitness = `SELECT stream, seq, tag FROM tb_witness ORDER BY stream`
-
-	sqlRaiseWitness = `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
-		ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, tag = excluded.tag WHERE excluded.seq > tb_witness.seq`
 )
 
 var sqlReleasesHeard = list{
@@ -82,7 +79,7 @@ func raiseWitness(ctx context.Context, tx *session, ids []queue.ID) error {
 		}
 	}
 	for _, id := range highest {
-		if _, err := tx.exec(ctx, sqlRaiseWitness, id.Stream, id.Seq, int64(id.Tag)); err != nil {
+		if _, err := tx.exec(ctx, tx.dialect.raiseWitness, id.Stream, id.Seq, int64(id.Tag)); err != nil {
 			return err
 		}
 	}

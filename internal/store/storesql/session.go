@@ -24,7 +24,8 @@ type preparer interface {
 // Statements come from constants, and lists in them have sizes that are
 // powers of two up to chunkRows, so that there is a bounded number of them.
 type session struct {
-	on preparer
+	on      preparer
+	dialect *dialect
 
 	mu    sync.Mutex
 	stmts map[statement]*sql.Stmt
@@ -46,23 +47,37 @@ type list struct {
 	columns    int
 }
 
-func newSession(on preparer) *session {
-	return &session{on: on, stmts: make(map[statement]*sql.Stmt)}
+func newSession(on preparer, d *dialect) *session {
+	return &session{on: on, dialect: d, stmts: make(map[statement]*sql.Stmt)}
 }
 
 func (s *session) prepare(ctx context.Context, st statement) (*sql.Stmt, error) {
 	s.ran.Add(1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if prepared, ok := s.stmts[st]; ok {
+	if prepared := s.prepared(st, nil); prepared != nil {
 		return prepared, nil
 	}
+	// Without the lock: a pool may have to wait for a connection here, and must
+	// not make those wait who need none.
 	prepared, err := s.on.PrepareContext(ctx, st.text())
 	if err != nil {
 		return nil, err
 	}
-	s.stmts[st] = prepared
-	return prepared, nil
+	first := s.prepared(st, prepared)
+	if first == prepared {
+		return first, nil
+	}
+	return first, prepared.Close() // another reader was quicker
+}
+
+// prepared finds a statement, and keeps one that is not there yet.
+func (s *session) prepared(st statement, keep *sql.Stmt) *sql.Stmt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.stmts[st]
+	if !ok && keep != nil {
+		s.stmts[st], found = keep, keep
+	}
+	return found
 }
 
 func (st statement) text() string {
@@ -93,16 +108,29 @@ func (s *session) exec(ctx context.Context, query string, args ...any) (int64, e
 	return s.execStatement(ctx, statement{list: list{head: query}}, args)
 }
 
-func (s *session) execStatement(ctx context.Context, st statement, args []any) (int64, error) {
-	prepared, err := s.prepare(ctx, st)
+// insert runs a statement and returns the id that its row got.
+func (s *session) insert(ctx context.Context, query string, args ...any) (int64, error) {
+	result, err := s.run(ctx, statement{list: list{head: query}}, args)
 	if err != nil {
 		return 0, err
 	}
-	result, err := prepared.ExecContext(ctx, args...)
+	return result.LastInsertId()
+}
+
+func (s *session) execStatement(ctx context.Context, st statement, args []any) (int64, error) {
+	result, err := s.run(ctx, st, args)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+func (s *session) run(ctx context.Context, st statement, args []any) (sql.Result, error) {
+	prepared, err := s.prepare(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	return prepared.ExecContext(ctx, args...)
 }
 
 // scanner is a row.

@@ -105,7 +105,7 @@ func openSQLite(ctx context.Context, path string, opt Options) (*sqliteDB, error
 	}
 	db.readPool.SetMaxOpenConns(opt.Readers)
 	db.readPool.SetMaxIdleConns(opt.Readers)
-	db.reader = newSession(db.readPool)
+	db.reader = newSession(db.readPool, &sqliteDialect)
 	if err := db.ping(ctx); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
@@ -173,7 +173,7 @@ func (db *sqliteDB) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		db.conn, db.writer = conn, newSession(conn)
+		db.conn, db.writer = conn, newSession(conn, &sqliteDialect)
 	}
 	for {
 		_, err := db.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
@@ -227,7 +227,7 @@ func (db *sqliteDB) snapshot(ctx context.Context, fn func(r *session) error) (er
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return err
 	}
-	r := newSession(conn)
+	r := newSession(conn, &sqliteDialect)
 	defer func() {
 		_, end := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		err = errors.Join(err, r.close(), end)
@@ -250,7 +250,7 @@ func (db *sqliteDB) ping(ctx context.Context) error {
 		if !db.sick.Load() {
 			return errRollback
 		}
-		_, err := tx.exec(ctx, sqlAcquireLease, "ping", "ping", 0, 0)
+		_, err := tx.exec(ctx, tx.dialect.acquireLease, "ping", "ping", 0, 0)
 		return err
 	})
 	if err == errRollback {

@@ -1,9 +1,9 @@
 // Package storesql keeps the store in an SQL database: SQLite, embedded.
 //
 // The tables stand in migration/, one folder per database. Statements are
-// constants beside the method that runs them, in the SQL that the databases
-// share as far as it goes; the connection, its transactions and its errors
-// are in sqlite.go, what one transaction may run in session.go.
+// constants beside the method that runs them, in the SQL that databases share;
+// the few that they do not share are in dialect.go. The connection, its
+// transactions and its errors are in sqlite.go; session.go prepares and runs.
 package storesql
 
 import (

@@ -15,7 +15,7 @@ const (
 	sqlStoryStock    = `SELECT create_time, before_stock, after_stock FROM tb_stock_log WHERE order_no = ? ORDER BY seq`
 	sqlStoryLetter   = `SELECT create_time, dead_time, closed_time, attempts, reason FROM tb_dead_letter WHERE order_no = ?`
 	sqlStoryPayments = `SELECT create_time, done_time, type, status, amount_cents, currency, provider, reason, attempts, last_error
-		FROM tb_payment WHERE order_no = ? ORDER BY create_time, rowid`
+		FROM tb_payment WHERE order_no = ? ORDER BY create_time, type, id`
 )
 
 // story gathers lines.

@@ -48,7 +48,7 @@ CREATE TABLE tb_seckill_order (
     pay_time      INTEGER,
     cancel_time   INTEGER,          -- cancelled, failed or refunded
     warned        INTEGER NOT NULL DEFAULT 0, -- order.expiring was written
-    epoch         INTEGER NOT NULL, -- the ledger epoch whose mark the order holds
+    epoch         INTEGER NOT NULL, -- of the order when it died; a live one is of its product's epoch
     shard         INTEGER NOT NULL,
     release_epoch INTEGER,          -- NULL: nothing is owed to the ledger
     release_time  INTEGER           -- since when it is owed

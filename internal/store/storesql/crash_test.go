@@ -1,0 +1,162 @@
+package storesql
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/fault"
+	"seckill/internal/payment"
+	"seckill/internal/store"
+)
+
+// What the test tells its child process: the file to work on, and the change
+// to die in.
+const (
+	crashFileEnv = "STORESQL_CRASH_FILE"
+	crashNameEnv = "STORESQL_CRASH_NAME"
+)
+
+// crashes are the changes that a process may die in, on a sale with one
+// pending order and one paid one, and how to see whether they happened.
+var crashes = []struct {
+	name     string
+	change   func(ctx context.Context, s *Store, pending, paid seckill.Order) error
+	happened func(f *store.Figures) bool
+}{
+	{"confirm", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
+		p, err := s.Product(ctx, pending.ProductID)
+		if err != nil {
+			return err
+		}
+		_, err = s.Confirm(ctx, request(&p, claims(&p, 5)))
+		return err
+	}, func(f *store.Figures) bool { return f.Pending == 6 }},
+	{"cancel", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
+		_, err := s.Cancel(ctx, pending.OrderNo, seckill.ReasonByBuyer, operator)
+		return err
+	}, func(f *store.Figures) bool { return f.Cancelled == 1 && f.ReleasesDue == 1 }},
+	{"expire", func(ctx context.Context, s *Store, _, _ seckill.Order) error {
+		_, err := s.Expire(ctx, 10)
+		return err
+	}, func(f *store.Figures) bool { return f.Cancelled == 1 && f.ReleasesDue == 1 }},
+	{"pay", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
+		_, err := s.RecordPayment(ctx, exactNotice(pending))
+		return err
+	}, func(f *store.Figures) bool { return f.Paid == 2 }},
+	{"refund", func(ctx context.Context, s *Store, _, paid seckill.Order) error {
+		_, err := s.Refund(ctx, paid.OrderNo, operator)
+		return err
+	}, func(f *store.Figures) bool { return f.Refunded == 1 && f.ReleasesDue == 1 }},
+	{"stock", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
+		_, err := s.BeginStockChange(ctx, store.StockChange{ID: "up", ProductID: pending.ProductID, Delta: 7, Actor: operator})
+		return err
+	}, func(f *store.Figures) bool { return f.Product.Offered == 107 && f.OpenChanges == 1 }},
+}
+
+func exactNotice(o seckill.Order) payment.Notice {
+	return payment.Notice{
+		Provider: "sandbox", TradeNo: "T" + o.OrderNo.String(), OrderNo: o.OrderNo.String(),
+		AmountCents: o.AmountCents(), Currency: o.Currency,
+	}
+}
+
+// TestAChangeIsWholeOrNotAtAllWhenTheProcessIsKilled kills a process right
+// before and right after the commit of each change.
+func TestAChangeIsWholeOrNotAtAllWhenTheProcessIsKilled(t *testing.T) {
+	if path := os.Getenv(crashFileEnv); path != "" {
+		crashChild(t, path)
+		return
+	}
+	for _, c := range crashes {
+		for _, point := range []string{"before_commit", "after_commit"} {
+			t.Run(c.name+" "+point, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "store.db")
+				before := crashFixture(t, path)
+				child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAChangeIsWholeOrNotAtAllWhenTheProcessIsKilled$")
+				child.Env = append(os.Environ(), crashFileEnv+"="+path, crashNameEnv+"="+c.name,
+					fault.EnvVar+"=store."+c.name+"."+point)
+				out, err := child.CombinedOutput()
+				var exit *exec.ExitError
+				if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+					t.Fatalf("the child was not killed: %v\n%s", err, out)
+				}
+				s := openAt(t, "sqlite:"+path, Options{})
+				f, err := s.Figures(t.Context(), before.Product.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := c.happened(&f), point == "after_commit"; got != want {
+					t.Errorf("happened: %v, want %v: %+v", got, want, f)
+				}
+				checkSound(t, s, f)
+			})
+		}
+	}
+}
+
+// crashFixture is a sale of 100 units with one pending order, which is due at
+// once, and one paid one.
+func crashFixture(t *testing.T, path string) store.Figures {
+	t.Helper()
+	s := openAt(t, "sqlite:"+path, Options{})
+	defer s.Close()
+	p := sale(t, s, 100)
+	items := claims(&p, 2)
+	req := request(&p, items)
+	req.ExpireAfter = -time.Second
+	if _, err := s.Confirm(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	paid, err := s.Order(t.Context(), items[1].Claim.OrderNo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RecordPayment(t.Context(), exactNotice(paid)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Figures(t.Context(), p.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func crashChild(t *testing.T, path string) {
+	orderCount.Store(1 << 20) // other claims than the parent's
+	s := openAt(t, "sqlite:"+path, Options{})
+	find := func(status seckill.OrderStatus) seckill.Order {
+		found, err := s.SearchOrders(t.Context(), store.OrderFilter{Status: &status, Limit: 1})
+		if err != nil || len(found) != 1 {
+			t.Fatalf("no %s order: %v", status, err)
+		}
+		return found[0]
+	}
+	for _, c := range crashes {
+		if c.name == os.Getenv(crashNameEnv) {
+			err := c.change(t.Context(), s, find(seckill.OrderPending), find(seckill.OrderPaid))
+			t.Fatalf("the process lives on: %v", err)
+		}
+	}
+}
+
+// checkSound checks I1, I3, I6 and I8.
+func checkSound(t *testing.T, s *Store, f store.Figures) {
+	t.Helper()
+	if f.Product.Offered != f.Product.Stock+f.Pending+f.Paid {
+		t.Errorf("I1: offered %d, stock %d, pending %d, paid %d", f.Product.Offered, f.Product.Stock, f.Pending, f.Paid)
+	}
+	for name, check := range map[string]func(context.Context, uint32, int) ([]store.Finding, error){
+		"I3": s.CheckBuyers, "I6": s.CheckStockLog, "I8": s.CheckMoney,
+	} {
+		if findings, err := check(t.Context(), f.Product.ID, 10); err != nil || len(findings) > 0 {
+			t.Errorf("%s: %+v %v", name, findings, err)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package storesql
+
+// dialect is what databases say differently; all else they say alike.
+type dialect struct {
+	// addUnits adds units to buyer records, and makes those that are not there:
+	// rows of (limit group, buyer, order number, units).
+	addUnits list
+	// setBuyer sets the record of one buyer: limit group, buyer, order number,
+	// units.
+	setBuyer string
+	// park leaves a letter that waits already, and a claim that has its order:
+	// an entry that is delivered again parks nothing twice. A letter that was
+	// closed, by adoption, begins anew. It ends with the order number again.
+	park string
+	// raiseWitness sets stream, seq and tag, if seq is above the one there.
+	raiseWitness string
+	// acquireLease sets name, holder and end, if the lease is holder's or ended
+	// before the last argument; it changes one row then.
+	acquireLease string
+}
+
+var sqliteDialect = dialect{
+	addUnits: list{
+		head: `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES `,
+		tail: ` ON CONFLICT (product_id, user_id) DO UPDATE SET quantity = quantity + excluded.quantity,
+			order_no = MAX(order_no, excluded.order_no)`,
+		columns: 4,
+	},
+	setBuyer: `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES (?, ?, ?, ?)
+		ON CONFLICT (product_id, user_id) DO UPDATE SET order_no = excluded.order_no, quantity = excluded.quantity`,
+	park: `INSERT INTO tb_dead_letter (order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity,
+		idem_key, ref, product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time)
+		SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,? WHERE NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)
+		ON CONFLICT (order_no) DO UPDATE SET shard = excluded.shard, epoch = excluded.epoch, claim_time = excluded.claim_time,
+		attempts = 1, reason = excluded.reason, next_time = excluded.next_time, dead_time = NULL, closed_time = NULL
+		WHERE tb_dead_letter.closed_time IS NOT NULL`,
+	raiseWitness: `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
+		ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, tag = excluded.tag WHERE excluded.seq > tb_witness.seq`,
+	acquireLease: `INSERT INTO tb_lease (name, holder, until_time) VALUES (?, ?, ?)
+		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_time = excluded.until_time
+		WHERE tb_lease.holder = excluded.holder OR tb_lease.until_time <= ?`,
+}
