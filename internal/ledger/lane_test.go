@@ -286,6 +286,26 @@ func TestLaneTellsWhatItHeardAndTakesTheAnswer(t *testing.T) {
 	}
 }
 
+func TestLaneHasHeardTheAskThatItWasAnswered(t *testing.T) {
+	lane := laneOn(&scripted{Ledger: reference(t), steps: []step{loseReply}})
+	if _, err := lane.Do(t.Context(), reserveOne(1)); err != nil {
+		t.Fatalf("Do: %v", err)
+	}
+	if seen := lane.Beat().Seen; seen != 2 {
+		t.Fatalf("seen %d, want the ask's number 2", seen)
+	}
+}
+
+func TestLaneTakesNoVerdictOfAnotherNumber(t *testing.T) {
+	kept := func(context.Context, ledger.Ledger, ledger.Request) (ledger.Reply, error) {
+		return ledger.Reply{Outcome: ledger.OutcomeApplied, Epoch: 1, Kept: []ledger.Kept{{Number: 7}}}, nil
+	}
+	lane := laneOn(&scripted{Ledger: reference(t), steps: []step{loseRequest, kept}})
+	if _, err := lane.Do(t.Context(), reserveOne(1)); !errors.Is(err, ledger.ErrNotApplied) {
+		t.Fatalf("Do: %v, want not applied", err)
+	}
+}
+
 func TestLaneNoticesALedgerThatForgotWhatItHeard(t *testing.T) {
 	l := &scripted{Ledger: reference(t)}
 	lane := laneOn(l)

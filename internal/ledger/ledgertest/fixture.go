@@ -18,9 +18,9 @@ import (
 const (
 	// callTimeout bounds one call of the port; a healthy server needs a small
 	// part of it.
-	callTimeout = 20 * time.Second
+	callTimeout = 10 * time.Second
 	// lag is how long another system may take to show what it was told.
-	lag      = 20 * time.Second
+	lag      = 5 * time.Second
 	pollStep = 2 * time.Millisecond
 	// receiveAll is more claims than any subtest makes.
 	receiveAll = 1 << 20

@@ -83,10 +83,10 @@ func (f *fixture) stats(product uint32) queue.Stats {
 // wantStats polls until the figures are these.
 func (f *fixture) wantStats(product uint32, want queue.Stats) {
 	f.Helper()
-	var got queue.Stats
-	deadline := time.Now().Add(lag)
-	for {
-		got = f.stats(product)
+	ticker := time.NewTicker(pollStep)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(lag); ; <-ticker.C {
+		got := f.stats(product)
 		same := got.Oldest.Equal(want.Oldest) || got.Oldest.IsZero() && want.Oldest.IsZero()
 		if got.Entries == want.Entries && got.Reservations == want.Reservations && got.Units == want.Units && same {
 			return

@@ -71,9 +71,9 @@ func (p *publisher) install(ctx context.Context, t *testing.T, shard ledger.Shar
 const (
 	// callTimeout bounds one call of a port; a healthy server needs a small
 	// part of it.
-	callTimeout = 20 * time.Second
+	callTimeout = 10 * time.Second
 	// lag is how long another system may take to show what it was told.
-	lag      = 20 * time.Second
+	lag      = 5 * time.Second
 	pollStep = 2 * time.Millisecond
 	// quiet is how long a consumer listens to be sure that nothing comes.
 	quiet = 50 * time.Millisecond
