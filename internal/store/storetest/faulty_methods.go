@@ -105,6 +105,10 @@ func (f *Faulty) Witness(ctx context.Context) ([]queue.ID, error) {
 	return ask(f, ctx, "Witness", func() ([]queue.ID, error) { return f.inner.Witness(ctx) })
 }
 
+func (f *Faulty) ForgetWitness(ctx context.Context, witness queue.ID) error {
+	return tell(f, ctx, "ForgetWitness", func() error { return f.inner.ForgetWitness(ctx, witness) })
+}
+
 func (f *Faulty) LettersDue(ctx context.Context, limit int) ([]store.Letter, error) {
 	return ask(f, ctx, "LettersDue", func() ([]store.Letter, error) { return f.inner.LettersDue(ctx, limit) })
 }

@@ -58,6 +58,20 @@ var releaseTests = []test{
 		s.cancel(t, order)
 		equal(t, "owed", len(s.owed(t, p.ID)), 1)
 	}},
+	{"a witness is forgotten only while it is the one named", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		stream := numbered("forgotten", int(p.ID))
+		s.witness(t, p, stream, 7)
+		old := s.witnessOf(t, stream)
+		s.witness(t, p, stream, 8)
+		must(t, s.Store.ForgetWitness(t.Context(), old))
+		equal(t, "witness", s.witnessOf(t, stream).Seq, 8)
+
+		must(t, s.Store.ForgetWitness(t.Context(), s.witnessOf(t, stream)))
+		must(t, s.Store.ForgetWitness(t.Context(), old))
+		s.witness(t, p, stream, 3)
+		equal(t, "witness of the stream that began anew", s.witnessOf(t, stream).Seq, 3)
+	}},
 	{"many releases are heard at once", func(t *testing.T, s *suite) {
 		const many = 300
 		p := s.preheated(t, stock(many))
