@@ -42,6 +42,7 @@ type buyer struct {
 	fate          fate
 	repeat        repeatFate
 	orderNo       string
+	body          []byte // of the request, where it has a purchase token; else nil
 	// twist is what a buyer was told that no answer may be, in words.
 	twist string
 }
@@ -76,7 +77,6 @@ func buyerKey(run string, i int) string  { return fmt.Sprintf("%s-%d", run, i) }
 // crowd is everybody who comes.
 type crowd struct {
 	opt    *Options
-	at     target
 	path   string
 	body   []byte
 	clock  clock
@@ -99,6 +99,36 @@ func (c *crowd) warm(ctx context.Context, shops []*shop) error {
 		})
 	}
 	return group.Wait()
+}
+
+// fetchTokens gets every buyer a purchase token, where the shop requires one.
+func (c *crowd) fetchTokens(ctx context.Context, shops []*shop, product uint32) error {
+	var mu sync.Mutex
+	var failed error
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.inTurn(bounded, "fetching purchase tokens", shops, len(c.buyers), func(s *shop, i int) {
+		b := &c.buyers[i]
+		var token string
+		err := c.steady(bounded, func() (err error) {
+			token, err = s.token(product, b.authorization)
+			return err
+		})
+		if err == nil {
+			b.body = fmt.Appendf(nil, `{"quantity":%d,"token":%q}`, c.opt.Quantity, token)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if failed == nil {
+			failed = fmt.Errorf("fetch purchase tokens: %w", err)
+			cancel()
+		}
+	})
+	if failed == nil {
+		failed = ctx.Err()
+	}
+	return failed
 }
 
 // rush lets the crowd in and returns when everybody has an answer, or gave up,
@@ -138,7 +168,11 @@ func (c *crowd) send(s *shop, next call) {
 	}
 	c.tally.sent.Add(1)
 	c.tally.inFlight.Add(1)
-	a, err := s.buy(c.path, c.body, b.authorization, buyerKey(c.opt.Run, next.buyer))
+	body := c.body
+	if b.body != nil {
+		body = b.body
+	}
+	a, err := s.buy(c.path, body, b.authorization, buyerKey(c.opt.Run, next.buyer))
 	took := c.clock.now().Sub(from)
 	c.tally.inFlight.Add(-1)
 	name := nameOf(&a, err)
@@ -226,31 +260,34 @@ func (b *buyer) heardRepeat(name string, a *answer) {
 
 // watch tells how the crowd stands, until stopped.
 func (c *crowd) watch() (stop func()) {
-	if c.opt.Progress == nil {
-		return func() {}
-	}
-	var shown sync.WaitGroup
+	var last Snapshot
+	return every(progressEvery, func() {
+		if now := c.clock.now(); c.opt.Progress != nil && now.After(c.line.start) {
+			last = c.tally.snapshot(last, now.Sub(c.line.start))
+			c.opt.Progress(last)
+		}
+	})
+}
+
+// every does something now and then in the background, until stopped.
+func every(period time.Duration, do func()) (stop func()) {
+	var ended sync.WaitGroup
 	done := make(chan struct{})
-	shown.Go(func() {
-		ticker := time.NewTicker(progressEvery)
+	ended.Go(func() {
+		ticker := time.NewTicker(period)
 		defer ticker.Stop()
-		var last Snapshot
 		for {
 			select {
 			case <-ticker.C:
+				do()
 			case <-done:
 				return
 			}
-			if c.clock.now().Before(c.line.start) {
-				continue
-			}
-			last = c.tally.snapshot(last, c.clock.now().Sub(c.line.start))
-			c.opt.Progress(last)
 		}
 	})
 	return func() {
 		close(done)
-		shown.Wait()
+		ended.Wait()
 	}
 }
 

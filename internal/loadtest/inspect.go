@@ -80,7 +80,7 @@ func (c *crowd) fates(e *Evidence) {
 // what its buyer did with it.
 func (in *inspector) readOrders(ctx context.Context, e *Evidence, winners []int, done *settling) {
 	e.Orders.ByStatus = make(map[string]int64)
-	inTurn(ctx, in.shops, len(winners), func(s *shop, n int) {
+	in.inTurn(ctx, "reading orders", in.shops, len(winners), func(s *shop, n int) {
 		i := winners[n]
 		b := &in.buyers[i]
 		var order wire.Order
@@ -139,10 +139,12 @@ func (m *Moves) note(did *move, order wire.Order, want string) {
 }
 
 // readHoldings reads buyers' lists: winners' and those of buyers who gave up
-// without a clear answer, who may own an order all the same.
+// without a clear answer, who may own an order all the same. Who of them is
+// not looked up stays unknown.
 func (in *inspector) readHoldings(ctx context.Context, e *Evidence, buyers []int) {
 	h := &e.Holdings
-	inTurn(ctx, in.shops, len(buyers), func(s *shop, n int) {
+	e.FoundUnknown = e.GaveUp
+	in.inTurn(ctx, "reading buyers' lists", in.shops, len(buyers), func(s *shop, n int) {
 		i := buyers[n]
 		b := &in.buyers[i]
 		var orders []wire.Order
@@ -154,9 +156,6 @@ func (in *inspector) readHoldings(ctx context.Context, e *Evidence, buyers []int
 		defer in.mu.Unlock()
 		if err != nil {
 			h.Unread++
-			if b.fate == fateUnknown {
-				e.FoundUnknown++
-			}
 			return
 		}
 		h.Read++
@@ -190,6 +189,7 @@ func (in *inspector) noteHolding(e *Evidence, i int, orders []wire.Order) {
 	}
 	if b.fate == fateUnknown {
 		e.FoundUnits += all
+		e.FoundUnknown--
 	}
 }
 
@@ -204,7 +204,7 @@ func (in *inspector) readMoney(ctx context.Context, e *Evidence, done *settling)
 	}
 	paid = evenly(paid, MaxMoneyReads)
 	looked := 0
-	inTurn(ctx, in.shops, len(paid), func(s *shop, n int) {
+	in.inTurn(ctx, "reading payments", in.shops, len(paid), func(s *shop, n int) {
 		b := &in.buyers[paid[n]]
 		refused := in.tryToCancelPaid(ctx, s, b)
 		moved, err := in.admin.Payments(ctx, b.orderNo)

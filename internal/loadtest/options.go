@@ -21,7 +21,7 @@ const (
 	MaxRetries     = 100
 	MaxDuration    = time.Hour
 	// MaxOrderReads is up to which number of orders each one is read; above it
-	// that many, evenly spread, stand for all.
+	// that many, evenly spread, stand for all, and only they pay and cancel.
 	MaxOrderReads = 20_000
 	// MaxMoneyReads is how many paid orders are looked up at the operator's.
 	MaxMoneyReads = 500
@@ -79,6 +79,12 @@ type Options struct {
 	Progress func(Snapshot)
 	// Phase is told what is being done; nil for nobody.
 	Phase func(string)
+}
+
+func (o *Options) phase(format string, args ...any) {
+	if o.Phase != nil {
+		o.Phase(fmt.Sprintf(format, args...))
+	}
 }
 
 // Check reports every option that is out of bounds.

@@ -111,7 +111,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintln(table)
 	table.Flush()
 	if r.OrdersRead < r.Won && r.Partial == "" {
-		say("Of %d promised orders %d were read, evenly spread: they stand for all.\n", r.Won, r.OrdersRead)
+		say("Of %d promised orders %d were read, evenly spread, and only their buyers paid or cancelled: they stand for all.\n", r.Won, r.OrdersRead)
 	}
 	table = tabwriter.NewWriter(&text, 0, 8, 2, ' ', 0)
 	for _, c := range r.Checks {

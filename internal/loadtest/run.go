@@ -32,6 +32,9 @@ const (
 	seenDeadline = 15 * time.Second
 	// warmBefore is when the connections open, ahead of the start.
 	warmBefore = time.Second
+	// tokensPerSecond is a cautious guess of how fast purchase tokens can be
+	// fetched; they live for two minutes, so that they must not come too early.
+	tokensPerSecond = 2000
 	// clockGrain is how exactly the wire tells the time: the crowd comes this
 	// much after the second rather than before it.
 	clockGrain = time.Millisecond
@@ -41,10 +44,10 @@ const (
 type run struct {
 	opt     *Options
 	admin   Admin
-	at      target
 	shops   []*shop
 	product wire.AdminProduct
 	report  *Report
+	tokens  bool // buyers need purchase tokens
 	seen    Evidence
 }
 
@@ -59,7 +62,7 @@ func Run(ctx context.Context, admin Admin, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{opt: &opt, admin: admin, at: at, report: newReport(&opt)}
+	r := &run{opt: &opt, admin: admin, report: newReport(&opt)}
 	for range opt.Connections {
 		r.shops = append(r.shops, newShop(at))
 	}
@@ -80,12 +83,6 @@ func Run(ctx context.Context, admin Admin, opt Options) (*Report, error) {
 	return r.report, nil
 }
 
-func (r *run) phase(format string, args ...any) {
-	if r.opt.Phase != nil {
-		r.opt.Phase(fmt.Sprintf(format, args...))
-	}
-}
-
 // prepare puts the product on sale and signs the crowd's tokens.
 func (r *run) prepare(ctx context.Context) (*crowd, error) {
 	clock, err := readClock(r.opt.Now, r.shops[0].time)
@@ -102,15 +99,13 @@ func (r *run) prepare(ctx context.Context) (*crowd, error) {
 	if err != nil {
 		return nil, err
 	}
-	if shown.TokenRequired {
-		return nil, errors.New("the server requires purchase tokens (token.required), which this load test does not fetch")
-	}
+	r.tokens = shown.TokenRequired
 	before, err := r.admin.Stats(ctx, r.product.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the figures: %w", err)
 	}
 	r.seen = Evidence{Fresh: r.report.Fresh, Quantity: int64(r.opt.Quantity), Limit: int64(r.product.PerUserLimit), Before: &before}
-	r.phase("signing %d tokens", r.opt.Buyers)
+	r.opt.phase("signing %d tokens", r.opt.Buyers)
 	start := r.product.StartsAt.Time()
 	if now := clock.server(); start.Before(now) {
 		start = now
@@ -121,7 +116,7 @@ func (r *run) prepare(ctx context.Context) (*crowd, error) {
 	}
 	r.report.begins(&r.product, &before, &clock)
 	return &crowd{
-		opt: r.opt, at: r.at, clock: clock, buyers: buyers, tally: newTally(),
+		opt: r.opt, clock: clock, buyers: buyers, tally: newTally(),
 		path: fmt.Sprintf("/api/v1/products/%d/orders", r.product.ID),
 		body: fmt.Appendf(nil, `{"quantity":%d}`, r.opt.Quantity),
 	}, nil
@@ -216,9 +211,21 @@ func (r *run) rush(ctx context.Context, c *crowd) error {
 	if now := c.clock.now(); start.Before(now) {
 		start = now
 	}
-	r.phase("product %d: %d buyers for %d units, in %s", r.product.ID, len(c.buyers), r.seen.Before.Ledger.Available, start.Sub(c.clock.now()).Round(100*time.Millisecond))
-	if err := c.clock.wait(ctx, start.Add(-warmBefore)); err != nil {
+	r.opt.phase("product %d: %d buyers for %d units, in %s", r.product.ID, len(c.buyers), r.seen.Before.Ledger.Available, start.Sub(c.clock.now()).Round(100*time.Millisecond))
+	lead := warmBefore
+	if r.tokens {
+		lead += time.Duration(len(c.buyers)) * time.Second / tokensPerSecond
+	}
+	if err := c.clock.wait(ctx, start.Add(-lead)); err != nil {
 		return fmt.Errorf("wait for the start: %w", err)
+	}
+	if r.tokens {
+		if err := c.fetchTokens(ctx, r.shops, r.product.ID); err != nil {
+			return err
+		}
+		if now := c.clock.now(); start.Before(now) {
+			start = now
+		}
 	}
 	if err := c.warm(ctx, r.shops); err != nil {
 		return fmt.Errorf("open the connections: %w", err)
@@ -241,22 +248,22 @@ func (r *run) rush(ctx context.Context, c *crowd) error {
 func (r *run) aftermath(ctx context.Context, c *crowd) {
 	e := &r.seen
 	c.fates(e)
-	r.phase("waiting for the queue")
+	r.opt.phase("waiting for the queue")
 	e.Drained, e.Drains = r.await(ctx, &c.clock, drainDeadline, func(s *stats.Stats) bool { return s.Queue.Depth == 0 })
 	in := &inspector{crowd: c, product: r.product.ID, limit: e.Limit, admin: r.admin, shops: r.shops}
-	r.phase("%d winners pay and cancel", e.Won)
-	done := c.settle(ctx, r.shops, r.product.PriceCents*int64(r.opt.Quantity))
+	winners := evenly(c.byFate(fateWon), MaxOrderReads)
+	r.opt.phase("%d winners pay, cancel or wait", len(winners))
+	done := c.settle(ctx, r.shops, winners, payment{AmountCents: r.product.PriceCents * int64(r.opt.Quantity), Currency: r.product.Currency})
 	final, _ := r.await(ctx, &c.clock, restDeadline, func(s *stats.Stats) bool {
 		return s.Queue.Depth == 0 && s.Ledger.Reserved+s.Fallback.Reserved == s.Store.Pending+s.Store.Paid
 	})
 	e.Final = final
-	r.phase("reading %d orders", e.Won)
-	winners := evenly(c.byFate(fateWon), MaxOrderReads)
+	r.opt.phase("reading %d orders", len(winners))
 	in.readOrders(ctx, e, winners, done)
 	in.readHoldings(ctx, e, append(evenly(c.byFate(fateUnknown), MaxOrderReads), winners...))
 	in.readMoney(ctx, e, done)
 	r.report.settled(e, done)
-	r.phase("reconciling")
+	r.opt.phase("reconciling")
 	report, err := r.admin.Reconcile(ctx, r.product.ID, false)
 	if err != nil {
 		e.ReconcileFailed = err.Error()

@@ -221,3 +221,27 @@ func TestAProductThatExistsIsTakenWithItsOwnTerms(t *testing.T) {
 		t.Errorf("a quantity above the limit: %v", err)
 	}
 }
+
+func TestPurchaseTokensAreFetchedWhereTheyAreRequired(t *testing.T) {
+	e := engine.Start(t, engine.Options{Settings: map[string]string{"token.required": "true"}})
+	report, err := loadtest.Run(t.Context(), newOperator(t, e), options(e, "tokens"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Verdict != loadtest.Holds || report.Won != 5 || report.Repeated == 0 {
+		t.Errorf("report %+v", report)
+	}
+}
+
+func TestALimitedCrowdRetriesUntilAllIsSold(t *testing.T) {
+	e := engine.Start(t, engine.Options{Settings: map[string]string{"limit.product_per_second": "20"}})
+	opt := options(e, "limited")
+	opt.Buyers, opt.Units, opt.Retries, opt.Rate = 30, 60, 10, 200
+	report, err := loadtest.Run(t.Context(), newOperator(t, e), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Verdict != loadtest.Holds || report.Won != 30 || report.Answers["rate_limited"] == 0 || report.Sent <= 30 {
+		t.Errorf("report %+v", report)
+	}
+}

@@ -18,9 +18,12 @@ const (
 )
 
 // inTurn does n pieces of work over the connections, each piece once, in about
-// the order of their numbers. It stops early when ctx ends.
-func inTurn(ctx context.Context, shops []*shop, n int, do func(s *shop, i int)) {
+// the order of their numbers, and tells what how far it is. It stops early when
+// ctx ends.
+func (c *crowd) inTurn(ctx context.Context, what string, shops []*shop, n int, do func(s *shop, i int)) {
 	var next atomic.Int64
+	stop := every(progressEvery, func() { c.opt.phase("%s: %d of %d", what, min(int(next.Load()), n), n) })
+	defer stop()
 	var all sync.WaitGroup
 	for _, s := range shops[:min(len(shops), settleConnections)] {
 		all.Go(func() {
@@ -76,24 +79,21 @@ func (m *move) note(err error) {
 
 // settle lets a share of the winners pay and another cancel. Each payment's
 // callback is delivered twice, by two connections at about the same time.
-func (c *crowd) settle(ctx context.Context, shops []*shop, amountCents int64) *settling {
+func (c *crowd) settle(ctx context.Context, shops []*shop, winners []int, pay payment) *settling {
 	done := &settling{pays: map[int]*move{}, cancels: map[int]*move{}}
 	var moves []func(s *shop)
-	for i := range c.buyers {
+	for _, i := range winners {
 		b := &c.buyers[i]
-		if b.fate != fateWon {
-			continue
-		}
 		switch at := spread(i, saltSettle); {
 		case at < c.opt.Pay && len(c.opt.SandboxSecret) > 0:
 			m := new(move)
 			done.pays[i] = m
-			pay := func(s *shop) {
-				m.note(c.steady(ctx, func() error {
-					return s.notify(c.opt.SandboxSecret, b.orderNo, tradeNo(c.opt.Run, i), amountCents)
-				}))
+			callback := pay
+			callback.OrderNo, callback.TradeNo = b.orderNo, tradeNo(c.opt.Run, i)
+			deliver := func(s *shop) {
+				m.note(c.steady(ctx, func() error { return s.notify(c.opt.SandboxSecret, callback) }))
 			}
-			moves = append(moves, pay, pay)
+			moves = append(moves, deliver, deliver)
 		case at >= 1-c.opt.Cancel:
 			m := new(move)
 			done.cancels[i] = m
@@ -102,7 +102,7 @@ func (c *crowd) settle(ctx context.Context, shops []*shop, amountCents int64) *s
 			})
 		}
 	}
-	inTurn(ctx, shops, len(moves), func(s *shop, i int) { moves[i](s) })
+	c.inTurn(ctx, "paying and cancelling", shops, len(moves), func(s *shop, i int) { moves[i](s) })
 	return done
 }
 

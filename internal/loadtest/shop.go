@@ -108,7 +108,8 @@ func (s *shop) product(id uint32) (wire.Product, error) {
 	if err != nil {
 		return product, err
 	}
-	return product, a.into(&product)
+	err = a.into(&product)
+	return product, err
 }
 
 // refusal is an answer that is not 2xx.
@@ -135,6 +136,35 @@ func (s *shop) buy(path string, body []byte, authorization, key string) (answer,
 	return s.as(authorization).send(fasthttp.MethodPost, path, body)
 }
 
+// token gets a purchase token as the shop's page does. Only a challenge that
+// asks nothing can be answered.
+func (s *shop) token(product uint32, authorization string) (string, error) {
+	var challenge struct {
+		ID   string `json:"challenge_id"`
+		Type string `json:"type"`
+	}
+	path := fmt.Sprintf("/api/v1/products/%d/", product)
+	a, err := s.as(authorization).send(fasthttp.MethodPost, path+"challenge", []byte("{}"))
+	if err != nil {
+		return "", err
+	}
+	if err := a.into(&challenge); err != nil {
+		return "", err
+	}
+	if challenge.Type != "none" {
+		return "", fmt.Errorf("a challenge of type %q has no answer that a load test could give", challenge.Type)
+	}
+	a, err = s.as(authorization).send(fasthttp.MethodPost, path+"token", fmt.Appendf(nil, `{"challenge_id":%q}`, challenge.ID))
+	if err != nil {
+		return "", err
+	}
+	var granted struct {
+		Token string `json:"token"`
+	}
+	err = a.into(&granted)
+	return granted.Token, err
+}
+
 // orderOf reads the order number of a 202.
 func orderOf(a *answer) (string, error) {
 	var accepted struct {
@@ -155,7 +185,8 @@ func (s *shop) order(authorization, no string) (wire.Order, error) {
 	if err != nil {
 		return order, err
 	}
-	return order, a.into(&order)
+	err = a.into(&order)
+	return order, err
 }
 
 // orders is the newest of a buyer's orders: more than any buyer of ours has.
@@ -179,9 +210,17 @@ func (s *shop) cancel(authorization, no string) error {
 	return a.into(&wire.Order{})
 }
 
-// notify delivers the sandbox's signed callback.
-func (s *shop) notify(secret []byte, no, trade string, amountCents int64) error {
-	body, err := json.Marshal(map[string]any{"order_no": no, "trade_no": trade, "amount_cents": amountCents})
+// payment is the sandbox's callback.
+type payment struct {
+	OrderNo     string `json:"order_no"`
+	TradeNo     string `json:"trade_no"`
+	AmountCents int64  `json:"amount_cents"`
+	Currency    string `json:"currency"`
+}
+
+// notify delivers a callback, signed.
+func (s *shop) notify(secret []byte, p payment) error {
+	body, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("write callback: %w", err)
 	}
