@@ -280,27 +280,34 @@ func (c *cycle) sweep(ctx context.Context) error {
 // trim raises the floor and deletes rows up to it that nobody waits for.
 func (c *cycle) trim(ctx context.Context) error {
 	fault.Point("ledger.compact.between")
-	floor := c.stats.Floor
-	err := c.submit(ctx, func(r *round) error {
-		r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
-			_, err := conn.ExecContext(ctx, query("set_floor"), int64(floor))
-			return err
-		})
-		r.after = append(r.after, func() {
-			c.figures.Lock()
-			c.figures.stats.Floor = floor
-			c.figures.Unlock()
-		})
-		return nil
-	})
-	if err != nil {
+	if err := c.submit(ctx, c.raiseFloor); err != nil {
 		return fmt.Errorf("raise floor: %w", err)
 	}
 	for done := false; !done; {
-		if done, err = c.trimSome(ctx); err != nil {
+		var deleted int64
+		err := c.submit(ctx, func(r *round) error {
+			done = c.trimRound(r, &deleted)
+			return nil
+		})
+		if err != nil {
 			return err
 		}
+		c.stats.Deleted += deleted
 	}
+	return nil
+}
+
+func (c *cycle) raiseFloor(r *round) error {
+	floor := c.stats.Floor
+	r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, query("set_floor"), int64(floor))
+		return err
+	})
+	r.after = append(r.after, func() {
+		c.figures.Lock()
+		c.figures.stats.Floor = floor
+		c.figures.Unlock()
+	})
 	return nil
 }
 
@@ -339,41 +346,37 @@ func (lo *leftovers) take(ranges int, width uint64) (taken [][2]uint64) {
 	return taken
 }
 
-// trimSome deletes some rows, leftovers of earlier cycles first. All is
-// decided within the round, because acknowledgements move what must stay.
-func (c *cycle) trimSome(ctx context.Context) (done bool, err error) {
-	var deleted int64
-	err = c.submit(ctx, func(r *round) error {
-		lo := &c.leftovers
-		before := *lo
-		r.undo.add(func() { *lo = before })
-		ranges := lo.take(trimRanges, trimWidth)
-		if len(ranges) == 0 {
-			var next uint64
-			ranges, next = c.outbox.trimmable(lo.passed+1, c.stats.Floor, c.witness.Seq, trimRanges, trimWidth)
-			lo.passed = max(lo.passed, next-1)
-			done = lo.passed >= c.stats.Floor
-		}
-		for _, span := range ranges {
-			r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
-				res, err := conn.ExecContext(ctx, query("delete_rows"), int64(span[0]), int64(span[1]))
-				if err != nil {
-					return fmt.Errorf("trim rows: %w", err)
-				}
-				n, err := res.RowsAffected()
-				deleted += n
-				return err
-			})
-		}
-		r.after = append(r.after, func() {
-			c.figures.Lock()
-			c.figures.stats.Rows -= deleted
-			c.figures.Unlock()
+// trimRound deletes some rows, leftovers of earlier cycles first, and reports
+// whether these were all. It is decided within the round, because
+// acknowledgements move what must stay.
+func (c *cycle) trimRound(r *round, deleted *int64) (done bool) {
+	lo := &c.leftovers
+	before := *lo
+	r.undo.add(func() { *lo = before })
+	ranges := lo.take(trimRanges, trimWidth)
+	if len(ranges) == 0 {
+		var next uint64
+		ranges, next = c.outbox.trimmable(lo.passed+1, c.stats.Floor, c.witness.Seq, trimRanges, trimWidth)
+		lo.passed = max(lo.passed, next-1)
+		done = lo.passed >= c.stats.Floor
+	}
+	for _, span := range ranges {
+		r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
+			res, err := conn.ExecContext(ctx, query("delete_rows"), int64(span[0]), int64(span[1]))
+			if err != nil {
+				return fmt.Errorf("trim rows: %w", err)
+			}
+			n, err := res.RowsAffected()
+			*deleted += n
+			return err
 		})
-		return nil
+	}
+	r.after = append(r.after, func() {
+		c.figures.Lock()
+		c.figures.stats.Rows -= *deleted
+		c.figures.Unlock()
 	})
-	c.stats.Deleted += deleted
-	return done, err
+	return done
 }
 
 // vacuum gives pages back to the file system when a large part of the file is

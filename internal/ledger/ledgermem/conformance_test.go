@@ -14,6 +14,7 @@ import (
 )
 
 func TestLedgerConforms(t *testing.T) {
+	t.Parallel()
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Harness {
 		return harness(t, filepath.Join(t.TempDir(), "journal.db"))
 	})
@@ -21,6 +22,7 @@ func TestLedgerConforms(t *testing.T) {
 
 // A window of no bytes and a compaction at every turn must not be visible.
 func TestLedgerConformsWhileCompacting(t *testing.T) {
+	t.Parallel()
 	opt := Options{CompactRows: 3, WindowBytes: 1}
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Harness {
 		return harnessWith(t, filepath.Join(t.TempDir(), "journal.db"), opt)
@@ -28,12 +30,14 @@ func TestLedgerConformsWhileCompacting(t *testing.T) {
 }
 
 func TestQueueConforms(t *testing.T) {
+	t.Parallel()
 	queuetest.Run(t, func(t *testing.T) queuetest.Harness {
 		return queueHarness(t, filepath.Join(t.TempDir(), "journal.db"), Options{Silence: time.Second})
 	})
 }
 
 func TestQueueConformsWhileCompacting(t *testing.T) {
+	t.Parallel()
 	opt := Options{CompactRows: 3, WindowBytes: 1, Silence: time.Second}
 	queuetest.Run(t, func(t *testing.T) queuetest.Harness {
 		return queueHarness(t, filepath.Join(t.TempDir(), "journal.db"), opt)

@@ -1,0 +1,216 @@
+package ledgermem
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+var errDisk = errors.New("no space left on device")
+
+// A failed commit leaves no trace, whatever the round did.
+func TestFailedCommitIsUndoneExactly(t *testing.T) {
+	t.Parallel()
+	l := still(t, newPath(t))
+	c := newCrowd(11)
+	failed := 0
+	for i := range 400 {
+		before := dump(l.cur.state, true)
+		fails := c.rand.IntN(3) == 0
+		l.journal.beforeCommit = nil
+		if fails {
+			l.journal.beforeCommit = func() error { return errDisk }
+		}
+		var steps []func(*round) error
+		for range 1 + c.rand.IntN(6) {
+			steps = append(steps, c.step())
+		}
+		last := l.cur.base
+		err := drive(l, steps...)
+		switch {
+		case err == nil:
+			c.look(l.cur.state)
+			continue
+		case !fails || !errors.Is(err, ledger.ErrNotExecuted) || !errors.Is(err, errDisk):
+			t.Fatalf("round %d: %v", i, err)
+		}
+		failed++
+		if after := dump(l.cur.state, true); after != before || l.cur.base != last {
+			t.Fatalf("round %d was not undone:\nbefore\n%s\nafter\n%s", i, before, after)
+		}
+	}
+	if failed < 20 {
+		t.Fatalf("only %d rounds failed", failed)
+	}
+	sameAfterCrash(t, l)
+}
+
+// sameAfterCrash loads what is in the file and compares it with memory.
+func sameAfterCrash(t *testing.T, l *Ledger) {
+	t.Helper()
+	want := dump(l.cur.state, false)
+	again := still(t, crash(t, l))
+	if got := dump(again.cur.state, false); got != want {
+		t.Fatalf("loaded\n%s\nwant\n%s", got, want)
+	}
+	if again.cur.base != l.cur.base {
+		t.Fatalf("last row %d, want %d", again.cur.base, l.cur.base)
+	}
+	if got, want := again.outbox.stats(0), l.outbox.stats(0); got != want {
+		t.Fatalf("outbox %+v, want %+v", got, want)
+	}
+}
+
+// Any mixture of calls, cycles that stop anywhere, and crashes loads as it was.
+func TestCompactedJournalLoadsAsItWas(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		l := still(t, newPath(t))
+		c := newCrowd(seed)
+		for range 40 {
+			for range 1 + c.rand.IntN(6) {
+				if err := drive(l, c.step(), c.step()); err != nil {
+					t.Fatal(err)
+				}
+				c.look(l.cur.state)
+			}
+			compactBetween(t, l, c)
+		}
+		sameAfterCrash(t, l)
+	}
+}
+
+// compactBetween writes some pieces, with other calls in the same rounds, and
+// now and then comes to the end of the cycle.
+func compactBetween(t *testing.T, l *Ledger, c *crowd) {
+	t.Helper()
+	cy := &cycle{Ledger: l}
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(drive(l, c.step(), func(r *round) error {
+		cy.stats.Floor = r.lastSeq()
+		for _, sh := range r.state.shards {
+			cy.shards = append(cy.shards, sh)
+		}
+		return nil
+	}, c.step()))
+	for _, sh := range cy.shards {
+		for i := range sh.stripes {
+			if c.rand.IntN(12) == 0 {
+				sameAfterCrash(t, l)
+				return // killed in mid-cycle
+			}
+			must(drive(l, c.step(), func(r *round) error {
+				if i < len(sh.stripes) {
+					cy.saveStripe(r, sh, i)
+				}
+				return nil
+			}, c.step()))
+		}
+		must(drive(l, func(r *round) error { cy.saveFigures(r, sh); return nil }))
+	}
+	c.look(l.cur.state)
+	must(drive(l, cy.raiseFloor))
+	if c.rand.IntN(2) == 0 {
+		sameAfterCrash(t, l)
+	}
+	for range 2 {
+		must(drive(l, c.step(), func(r *round) error { cy.trimRound(r, new(int64)); return nil }))
+	}
+}
+
+func TestFullDiskIsBusyUntilSpaceReturns(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	l := start(t, path, Options{})
+	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
+	install(t, l, shard, 1_000_000, 1_000_000)
+	// The limit is the writing connection's: it ends when that is given up
+	// after a failure, or here by hand.
+	setPages := func(limit int) {
+		t.Helper()
+		if err := l.submit(t.Context(), func(*round) error {
+			if l.journal.w == nil {
+				return nil
+			}
+			return l.journal.w.conn.QueryRowContext(t.Context(), fmt.Sprint("PRAGMA max_page_count = ", limit)).Scan(&limit)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	number, accepted, full := uint64(0), int64(0), 0
+	reserve := func() error {
+		reply, err := l.Do(t.Context(), ledger.Request{
+			Shard: shard, Call: ledger.Call{Number: number + 1, Seen: number},
+			Write: ledger.Reserve{Claims: claims(int(number)*64+full*1e6, 64)},
+		})
+		if err != nil {
+			return err
+		}
+		if reply.Outcome != ledger.OutcomeApplied {
+			return fmt.Errorf("outcome %d", reply.Outcome)
+		}
+		number++
+		accepted += int64(len(reply.Result.Verdicts))
+		return nil
+	}
+	for full < 3 {
+		setPages(1) // SQLite raises it to what the file has now
+		err := reserve()
+		for err == nil {
+			err = reserve()
+		}
+		if !errors.Is(err, ledger.ErrNotExecuted) {
+			t.Fatalf("a full disk gave %v", err)
+		}
+		full++
+		setPages(1 << 20)
+		if err := reserve(); err != nil { // the same number goes again
+			t.Fatalf("after space returned: %v", err)
+		}
+	}
+	f, err := l.Read(t.Context(), shard)
+	if err != nil || f.Marked != accepted {
+		t.Fatalf("marked %d, accepted %d, %v", f.Marked, accepted, err)
+	}
+	want := liveDump(t, l)
+	if got := liveDump(t, start(t, crash(t, l), Options{})); got != want {
+		t.Fatal("the journal does not hold what was answered")
+	}
+}
+
+func claims(from, n int) []seckill.Claim {
+	out := make([]seckill.Claim, n)
+	for i := range out {
+		out[i] = seckill.Claim{
+			OrderNo: seckill.NewOrderNo(seckill.OrderNo{}.Time(), 1, uint64(from+i+1)),
+			Buyer:   fmt.Sprintf("buyer-%06d", from+i), Quantity: 1, Key: fmt.Sprintf("key-%012d", from+i),
+		}
+		out[i].OrderNo[0] = 1
+	}
+	return out
+}
+
+func install(t testing.TB, l *Ledger, shard ledger.Shard, available int64, limit int, marks ...ledger.Mark) {
+	t.Helper()
+	seq := func(yield func(ledger.Mark, error) bool) {
+		for _, m := range marks {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+	epoch, err := l.Install(t.Context(), ledger.Allotment{Shard: shard, Available: available, Limit: limit}, seq)
+	if err != nil || epoch != shard.Epoch {
+		t.Fatalf("install: %d, %v", epoch, err)
+	}
+	if ok, err := l.Open(t.Context(), shard); err != nil || !ok {
+		t.Fatalf("open: %v, %v", ok, err)
+	}
+}
