@@ -75,9 +75,10 @@ type Moves struct {
 // Money is what became of the payments.
 type Money struct {
 	Moves
-	Read          int64 // paid orders whose money was looked up
+	Late          int64 // came after the order had expired, and are to be refunded
+	Read          int64 // orders whose money was looked up
 	Unread        int64
-	CountedTwice  int64 // orders with other than one payment, or with a refund
+	CountedTwice  int64 // orders with other than one payment, or other refunds than they should have
 	CancelRefused int64 // attempts to cancel a paid order that were refused
 	Cancelled     int64 // and that were not
 }

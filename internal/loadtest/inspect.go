@@ -92,7 +92,7 @@ func (in *inspector) readOrders(ctx context.Context, e *Evidence, winners []int,
 		defer in.mu.Unlock()
 		in.noteOrder(&e.Orders, b, &order, err)
 		if err == nil {
-			e.Money.note(done.pays[i], order, "paid")
+			e.Money.notePayment(done.pays[i], order)
 			e.Cancels.note(done.cancels[i], order, "cancelled")
 		}
 	})
@@ -118,6 +118,18 @@ func (in *inspector) noteOrder(o *Orders, b *buyer, order *wire.Order, err error
 			o.Example = fmt.Sprintf("%s (status %q, reason %q, product %d, quantity %d)", b.orderNo, order.Status, order.Reason, order.ProductID, order.Quantity)
 		}
 	}
+}
+
+// notePayment holds an order against its payment. Money for an order that had
+// expired by then is refunded; readMoney looks whether it was.
+func (m *Money) notePayment(did *move, order wire.Order) {
+	if did != nil && order.Status == "cancelled" && order.Reason == seckill.ReasonExpired {
+		did.late = true
+		m.Asked++
+		m.Late++
+		return
+	}
+	m.note(did, order, "paid")
 }
 
 // note holds an order against its move.
@@ -206,15 +218,20 @@ func (in *inspector) readMoney(ctx context.Context, e *Evidence, done *settling)
 	looked := 0
 	in.inTurn(ctx, "reading payments", in.shops, len(paid), func(s *shop, n int) {
 		b := &in.buyers[paid[n]]
-		refused := in.tryToCancelPaid(ctx, s, b)
+		late := done.pays[paid[n]].late
+		var cancelled error
+		if !late {
+			cancelled = in.tryToCancelPaid(ctx, s, b)
+		}
 		moved, err := in.admin.Payments(ctx, b.orderNo)
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		looked++
 		switch {
-		case errors.Is(refused, errNotTold):
+		case late:
+		case errors.Is(cancelled, errNotTold):
 			e.Money.Unread++
-		case refused != nil:
+		case cancelled != nil:
 			e.Money.Cancelled++
 			e.Money.Example = b.orderNo
 		default:
@@ -225,10 +242,24 @@ func (in *inspector) readMoney(ctx context.Context, e *Evidence, done *settling)
 			return
 		}
 		e.Money.Read++
-		if len(moved) != 1 || moved[0].Type != "payment" {
+		if !countedOnce(moved, late) {
 			e.Money.CountedTwice++
 			e.Money.Example = fmt.Sprintf("%s with %d movements of money", b.orderNo, len(moved))
 		}
 	})
 	e.Money.Unread += int64(len(paid) - looked) // when cut short
+}
+
+// countedOnce reports whether an order's movements of money are those of one
+// payment, which is refunded once if it came late.
+func countedOnce(moved []wire.Payment, late bool) bool {
+	payments, refunds := 0, 0
+	for _, m := range moved {
+		if m.Type == "payment" {
+			payments++
+		} else {
+			refunds++
+		}
+	}
+	return payments == 1 && (refunds == 1) == late && refunds <= 1
 }

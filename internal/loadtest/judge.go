@@ -91,7 +91,7 @@ func (e *Evidence) oversell() Check {
 	promised := e.Won * e.Quantity
 	atPeak := promised - e.returnedInTheRush()
 	return Check{promise, name, e.verdict(live > offered || atPeak > offered, !e.Drains),
-		fmt.Sprintf("%d units live at the end and %d promised by 202, of %d offered", live, promised, offered)}
+		fmt.Sprintf("of %d units offered %d are live at the end; %d were promised by 202, less %d that came back meanwhile", offered, live, promised, promised-atPeak)}
 }
 
 // returnedInTheRush is the units that came back while the crowd was there.
@@ -202,8 +202,8 @@ func (e *Evidence) money() Check {
 	if m.Asked == 0 {
 		return Check{promise, name, e.verdict(false, false), e.because("nobody paid")}
 	}
-	detail := fmt.Sprintf("%d paid by two callbacks each, %d are paid; of %d looked up %d count other than once; cancelling was refused %d times",
-		m.Asked, m.Kept, m.Read, m.CountedTwice, m.CancelRefused)
+	detail := fmt.Sprintf("%d paid by two callbacks each, %d are paid, %d came late; of %d looked up %d count other than once; cancelling was refused %d times",
+		m.Asked, m.Kept, m.Late, m.Read, m.CountedTwice, m.CancelRefused)
 	if m.Lost+m.CountedTwice+m.Cancelled > 0 {
 		detail += fmt.Sprintf("; %d paid ones are not paid, %d were cancelled, such as %s", m.Lost, m.Cancelled, m.Example)
 	}

@@ -63,7 +63,8 @@ type settling struct {
 // move is a payment or a cancellation.
 type move struct {
 	mu     sync.Mutex
-	done   int // answers of 2xx
+	done   int  // answers of 2xx
+	late   bool // the order had expired before
 	failed error
 }
 
