@@ -1,0 +1,253 @@
+package ledgermem
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+)
+
+// rowsEnv sets how many rows TestLoadManyRows writes; a million is what
+// start-up after a crash is measured with.
+const rowsEnv = "LEDGERMEM_ROWS"
+
+func manyRows(t testing.TB) int {
+	n, err := strconv.Atoi(os.Getenv(rowsEnv))
+	if err != nil {
+		return 20_000
+	}
+	t.Logf("%s=%d", rowsEnv, n)
+	return n
+}
+
+// One row per claim, none acknowledged, never compacted: the worst start.
+func TestLoadManyRows(t *testing.T) {
+	n := manyRows(t)
+	path := newPath(t)
+	l := still(t, path)
+	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
+	fill(t, l, shard, n)
+	copied := crash(t, l)
+	l.journal.close()
+
+	begun := time.Now()
+	again := start(t, copied, Options{WindowBytes: 1 << 16})
+	took := time.Since(begun)
+	stats := again.JournalStats()
+	t.Logf("%d rows, %d MB: loaded in %v (%.2f µs a row)", stats.Rows, stats.Bytes>>20, took, float64(took.Microseconds())/float64(n))
+	if stats.Unacked != int64(n) {
+		t.Fatalf("%d unacknowledged, want %d", stats.Unacked, n)
+	}
+	drain(t, again, n)
+	if err := again.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after := again.JournalStats()
+	t.Logf("drained and compacted: %d rows, %d MB", after.Rows, after.Bytes>>20)
+	if after.Rows > 2 { // the witness, and what came after the floor
+		t.Errorf("%d rows are left", after.Rows)
+	}
+	f, err := again.Read(t.Context(), shard)
+	if err != nil || f.Orders != int64(n) {
+		t.Fatalf("orders %d, %v", f.Orders, err)
+	}
+}
+
+// fill reserves n claims, a row each, many rows per commit.
+func fill(t testing.TB, l *Ledger, shard ledger.Shard, n int) {
+	t.Helper()
+	in := installer{allotment: ledger.Allotment{Shard: shard, Available: int64(n), Limit: 1}}
+	if err := drive(l, func(r *round) error {
+		seq := r.nextSeq()
+		st := in.begin(seq, stripesFor(int64(n)))
+		r.append(rowInstall, encodeInstall(seq, st.written(seq), in.allotment, nil))
+		r.setSwitch(r.state.install(&r.undo, in.allotment, st, seq), true, 0)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	sh := l.cur.state.shards[keyOf(shard)]
+	for from := 0; from < n; from += 1000 {
+		batch := claims(from, min(1000, n-from))
+		if err := drive(l, func(r *round) error {
+			for i := range batch {
+				r.reserve(sh, sale{at: time.UnixMilli(1e12), currency: "CNY", name: "shoe"}, batch[i:i+1], false)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func drain(t testing.TB, l *Ledger, n int) {
+	t.Helper()
+	c, err := l.Queue().Consumer(t.Context(), "drain")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	var last uint64
+	for got := 0; got < n; {
+		batch, err := c.Receive(t.Context(), 2000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []queue.ID
+		for _, d := range batch {
+			if d.ID.Seq <= last || !d.Redelivered {
+				t.Fatalf("delivery %+v after %d", d, last)
+			}
+			last = d.ID.Seq
+			ids = append(ids, d.ID)
+		}
+		if err := c.Ack(t.Context(), ids, ids[len(ids)-1]); err != nil {
+			t.Fatal(err)
+		}
+		got += len(batch)
+	}
+}
+
+// What a mark costs is promised in the package comment.
+func TestMarkMemory(t *testing.T) {
+	const n, most = 100_000, 200
+	s := newState()
+	sh := &shard{group: &group{id: 1}, stripes: make([]stripe, stripesFor(n))}
+	buyer := func(i int) string { return fmt.Sprintf("buyer-%06d", i) }
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		no := seckill.NewOrderNo(time.UnixMilli(1e12), 1, uint64(i))
+		s.addOrder(nil, sh.stripe(buyer(i)), buyer(i), order{no: no, key: fmt.Sprintf("key-%012d", i), row: 1, quantity: 1}, 1)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := int64(after.HeapAlloc-before.HeapAlloc) / n
+	t.Logf("%d bytes a mark", each)
+	if each > most {
+		t.Errorf("a mark costs %d bytes, promised are %d", each, most)
+	}
+	runtime.KeepAlive(s)
+	runtime.KeepAlive(sh)
+}
+
+// Reserves, releases of them and acknowledgements go on while cycles run; the
+// file then holds exactly what memory holds.
+func TestCompactionBesideTrafficLosesNothing(t *testing.T) {
+	t.Parallel()
+	l := start(t, newPath(t), Options{CompactRows: 50})
+	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
+	install(t, l, shard, 1<<20, 1)
+	var wg sync.WaitGroup
+	for p := range 4 {
+		wg.Go(func() {
+			proc := ledger.ProcessID{byte(p + 1)}
+			for n := range 60 {
+				batch := claims(p*1_000_000+n*10, 10)
+				for i, w := range []ledger.Write{
+					ledger.Reserve{Claims: batch},
+					ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: batch[0].OrderNo, Buyer: batch[0].Buyer}}},
+				} {
+					number := uint64(2*n + i + 1)
+					reply, err := l.Do(t.Context(), ledger.Request{
+						Shard: shard, Call: ledger.Call{Process: proc, Number: number, Seen: number - 1}, Write: w,
+					})
+					if err != nil || reply.Outcome != ledger.OutcomeApplied {
+						t.Errorf("call %d: %d, %v", number, reply.Outcome, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		c, err := l.Queue().Consumer(t.Context(), "worker")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for got := 0; got < 200; {
+			batch, err := c.Receive(t.Context(), 100)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var ids []queue.ID
+			for _, d := range batch {
+				ids = append(ids, d.ID)
+			}
+			if err := c.Ack(t.Context(), ids, ids[len(ids)-1]); err != nil {
+				t.Error(err)
+			}
+			got += len(batch)
+		}
+	})
+	wg.Wait()
+	want := liveDump(t, l)
+	again := start(t, crash(t, l), Options{})
+	if got := liveDump(t, again); got != want {
+		t.Fatal("loaded state differs")
+	}
+	if got, want := again.outbox.stats(0), l.outbox.stats(0); got != want {
+		t.Fatalf("outbox %+v, want %+v", got, want)
+	}
+	if l.JournalStats().Cycles == 0 {
+		t.Error("no cycle ran")
+	}
+}
+
+// Marks that arrive in many chunks, with a cycle between any two of them.
+func TestInstallOfManyMarks(t *testing.T) {
+	t.Parallel()
+	l := start(t, newPath(t), Options{})
+	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
+	const n = 3*installChunk + 10
+	all := claims(0, n)
+	marks := func(yield func(ledger.Mark, error) bool) {
+		for i, c := range all {
+			if i%installChunk == installChunk-1 {
+				if err := l.Compact(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if !yield(ledger.Mark{Buyer: c.Buyer, OrderNo: c.OrderNo, Quantity: 1, Key: c.Key}, nil) {
+				return
+			}
+		}
+	}
+	if _, err := l.Install(t.Context(), ledger.Allotment{Shard: shard, Available: 5, Limit: 1}, marks); err != nil {
+		t.Fatal(err)
+	}
+	// A second one that fails in its middle leaves the shard as it was.
+	broken := func(yield func(ledger.Mark, error) bool) {
+		marks(func(m ledger.Mark, _ error) bool { return yield(m, nil) })
+		yield(ledger.Mark{}, errDisk)
+	}
+	higher := shard
+	higher.Epoch = 2
+	if _, err := l.Install(t.Context(), ledger.Allotment{Shard: higher, Available: 5, Limit: 1}, broken); err == nil {
+		t.Fatal("a broken install succeeded")
+	}
+	f, err := l.Read(t.Context(), shard)
+	if err != nil || f.Orders != n || f.Allotted != n+5 || f.Epoch != 1 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	want := liveDump(t, l)
+	if got := liveDump(t, start(t, crash(t, l), Options{})); got != want {
+		t.Fatal("loaded state differs")
+	}
+	if err := l.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := liveDump(t, start(t, crash(t, l), Options{})); got != want {
+		t.Fatal("loaded state differs after compaction")
+	}
+}
