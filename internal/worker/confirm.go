@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"seckill"
 	"seckill/internal/fault"
@@ -123,37 +124,87 @@ func (w *Worker) adopt(ctx context.Context, items []store.Item) error {
 	if err != nil {
 		return err
 	}
-	for _, item := range items {
-		if err := w.adoptOne(ctx, &product, item); err != nil {
+	for _, group := range byTerms(&product, items) {
+		if err := w.adoptGroup(ctx, group); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *Worker) adoptOne(ctx context.Context, p *seckill.Product, item store.Item) error {
-	shard := ledger.Shard{
-		Product: p.ID, Group: p.Group, Index: seckill.HomeShard(item.Claim.Buyer, p.Shards), Epoch: p.Epoch,
+// adoption is claims that one ledger step can adopt together: those of one
+// shard that were promised on the same terms.
+type adoption struct {
+	shard ledger.Shard
+	items []store.Item
+}
+
+func byTerms(p *seckill.Product, items []store.Item) []adoption {
+	type terms struct {
+		shard          int
+		price          int64
+		currency, name string
 	}
-	result, err := w.lanes.Do(ctx, shard, ledger.Adopt{
-		At: w.opt.Now(), PriceCents: item.PriceCents, Currency: item.Currency, Name: item.Name,
-		Claims: []seckill.Claim{item.Claim},
+	index := make(map[terms]int)
+	var groups []adoption
+	for _, item := range items {
+		home := seckill.HomeShard(item.Claim.Buyer, p.Shards)
+		key := terms{home, item.PriceCents, item.Currency, item.Name}
+		i, ok := index[key]
+		if !ok {
+			i = len(groups)
+			index[key] = i
+			groups = append(groups, adoption{shard: ledger.Shard{Product: p.ID, Group: p.Group, Index: home, Epoch: p.Epoch}})
+		}
+		groups[i].items = append(groups[i].items, item)
+	}
+	return groups
+}
+
+func (w *Worker) adoptGroup(ctx context.Context, a adoption) error {
+	first := &a.items[0]
+	claims := make([]seckill.Claim, len(a.items))
+	for i := range a.items {
+		claims[i] = a.items[i].Claim
+	}
+	result, err := w.lanes.Do(ctx, a.shard, ledger.Adopt{
+		At: w.opt.Now(), PriceCents: first.PriceCents, Currency: first.Currency, Name: first.Name, Claims: claims,
 	})
 	if err != nil {
 		return err // closed, lost or moved on: again later, under the epoch of then
 	}
-	verdict := result.Verdicts[0]
-	fault.Point("worker.after_adopt")
-	switch {
-	case verdict.Code == ledger.VerdictAccepted, verdict.Code == ledger.VerdictRepeated && verdict.OrderNo == item.Claim.OrderNo:
-		if item.LetterID != 0 {
-			return w.store.CloseLetter(ctx, item.LetterID)
-		}
-		return nil // the new entry carries it on
-	case verdict.Code == ledger.VerdictRepeated:
-		return w.store.Fail(ctx, []store.Item{item}, seckill.ReasonDuplicate)
-	case verdict.Code == ledger.VerdictOverLimit:
-		return w.store.Fail(ctx, []store.Item{item}, seckill.ReasonLimit)
+	if len(result.Verdicts) != len(claims) {
+		return fmt.Errorf("ledger gave %d verdicts on %d claims to adopt", len(result.Verdicts), len(claims))
 	}
-	return w.store.Fail(ctx, []store.Item{item}, seckill.ReasonLost)
+	fault.Point("worker.after_adopt")
+	refused := make(map[string][]store.Item)
+	for i, item := range a.items {
+		if reason := refusal(&result.Verdicts[i], item.Claim.OrderNo); reason != "" {
+			refused[reason] = append(refused[reason], item)
+		} else if item.LetterID != 0 {
+			if err := w.store.CloseLetter(ctx, item.LetterID); err != nil {
+				return err
+			}
+		}
+	}
+	for reason, items := range refused {
+		if err := w.store.Fail(ctx, items, reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusal is why a claim was not adopted; "" when the ledger's new entry
+// carries it on.
+func refusal(verdict *ledger.Verdict, no seckill.OrderNo) string {
+	switch {
+	case verdict.Code == ledger.VerdictAccepted, verdict.Code == ledger.VerdictRepeated && verdict.OrderNo == no:
+		return ""
+	case verdict.Code == ledger.VerdictRepeated:
+		return seckill.ReasonDuplicate
+	case verdict.Code == ledger.VerdictOverLimit:
+		return seckill.ReasonLimit
+	}
+	return seckill.ReasonLost
 }

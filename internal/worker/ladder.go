@@ -25,13 +25,16 @@ func (w *Climber) Round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var errs []error // one product's recovery must not hold up another's letters
 	for _, letter := range letters {
-		if err := w.climbOne(ctx, letter); err != nil {
-			return err
+		err := w.climbOne(ctx, letter)
+		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+			return errors.Join(append(errs, err)...)
 		}
+		errs = append(errs, err)
 	}
 	_, err = w.store.DiscardDead(ctx, w.opt.DiscardAfter, lettersPerRound)
-	return err
+	return errors.Join(append(errs, err)...)
 }
 
 // climbOne tries a letter. An outage of the store ends the round and burns no
@@ -47,6 +50,9 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 		return err
 	case errors.Is(err, store.ErrShort):
 		w.opt.OnTrouble(item.ProductID, err)
+		return nil
+	case errors.Is(err, store.ErrEpoch):
+		w.opt.OnAlert("store and ledger disagree", item.ProductID, err)
 		return nil
 	case err == nil && outcomes[0] == store.ConfirmOldEpoch:
 		return w.adopt(ctx, []store.Item{item})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"seckill"
@@ -25,8 +26,8 @@ const (
 	idleWait      = time.Minute
 	// holdDelay is how long an entry waits that has to wait for a recovery.
 	holdDelay = 500 * time.Millisecond
-	// heldMost bounds the entries that wait for a recovery; beyond it they go
-	// back to the queue.
+	// heldMost bounds the entries that wait for a recovery; beyond it nothing
+	// more is received until some of them are settled.
 	heldMost = 1000
 )
 
@@ -35,7 +36,10 @@ type Store interface {
 	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
 	Fail(ctx context.Context, items []store.Item, reason string) error
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
+	Products(ctx context.Context) ([]seckill.Product, error)
+	SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error
 	Witness(ctx context.Context) ([]queue.ID, error)
+	ForgetWitness(ctx context.Context, witness queue.ID) error
 	LettersDue(ctx context.Context, limit int) ([]store.Letter, error)
 	LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error
 	CloseLetter(ctx context.Context, id int64) error
@@ -118,9 +122,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// start joins the queue and learns the witness.
+// start learns the witness and joins the queue, however long either is away: a
+// worker that gave up would leave every promise queued.
 func (w *Worker) start(ctx context.Context) error {
-	return w.untilAvailable(ctx, func(ctx context.Context) error {
+	join := func(ctx context.Context) error {
 		ids, err := w.store.Witness(ctx)
 		if err != nil {
 			return err
@@ -128,7 +133,17 @@ func (w *Worker) start(ctx context.Context) error {
 		w.raise(ids)
 		w.consumer, err = w.queue.Consumer(ctx, w.opt.Name)
 		return err
-	})
+	}
+	for {
+		err := w.untilAvailable(ctx, join)
+		if err == nil {
+			return nil
+		}
+		w.opt.Logger.Warn("worker has not joined the queue yet", "error", err)
+		if pause(ctx, backoffMost/10) != nil {
+			return fmt.Errorf("stopped before the queue was joined: %w", err)
+		}
+	}
 }
 
 func (w *Worker) raise(ids []queue.ID) {
@@ -146,11 +161,15 @@ func (w *Worker) gather(ctx context.Context) ([]queue.Delivery, error) {
 		return nil, nil
 	}
 	limit := w.batchLimit()
-	batch := w.takeHeld()
+	batch := w.takeHeld(limit)
+	if len(batch) == 0 && len(w.held) >= heldMost {
+		_ = pause(ctx, time.Until(w.held[0].retryAt)) // ended or not, the caller looks at ctx
+		return nil, nil
+	}
 	if len(batch) == 0 {
 		wait := idleWait
 		if len(w.held) > 0 {
-			wait = holdDelay
+			wait = time.Until(w.held[0].retryAt)
 		}
 		first, err := w.receive(ctx, wait, limit)
 		if err != nil || len(first) == 0 {
@@ -158,15 +177,24 @@ func (w *Worker) gather(ctx context.Context) ([]queue.Delivery, error) {
 		}
 		batch = first
 	}
+	return w.gatherMore(ctx, batch, limit), nil
+}
+
+// gatherMore adds what comes within BatchWait. An error ends the wait and no
+// more: what is in hand must be settled, nobody else is given it.
+func (w *Worker) gatherMore(ctx context.Context, batch []queue.Delivery, limit int) []queue.Delivery {
 	until := time.Now().Add(w.opt.BatchWait)
-	for claims := countClaims(batch); claims < limit; claims = countClaims(batch) {
+	for claims := countClaims(batch); claims < limit && len(w.held) < heldMost; claims = countClaims(batch) {
 		more, err := w.receive(ctx, time.Until(until), limit-claims)
 		batch = append(batch, more...)
+		if err != nil {
+			w.opt.Logger.Warn("queue not read; the batch goes without the rest", "error", err)
+		}
 		if err != nil || len(more) == 0 {
-			return batch, err
+			break
 		}
 	}
-	return batch, nil
+	return batch
 }
 
 // receive waits for entries for a while; none in that time is no error.
@@ -207,18 +235,22 @@ func (w *Worker) spend(claims int) {
 	w.paceAt = w.paceAt.Add(time.Duration(claims) * time.Second / time.Duration(w.opt.RatePerSecond))
 }
 
-func (w *Worker) takeHeld() []queue.Delivery {
-	var due []queue.Delivery
-	now := time.Now()
-	keep := w.held[:0]
+// takeHeld takes held entries whose time has come, oldest first, of at most
+// limit claims together (one entry, if that alone has more).
+func (w *Worker) takeHeld(limit int) []queue.Delivery {
+	now, claims, n := time.Now(), 0, 0
 	for _, h := range w.held {
-		if now.Before(h.retryAt) {
-			keep = append(keep, h)
-		} else {
-			due = append(due, h.Delivery)
+		claims += len(h.Entry.Claims)
+		if now.Before(h.retryAt) || n > 0 && claims > limit {
+			break
 		}
+		n++
 	}
-	w.held = keep
+	due := make([]queue.Delivery, n)
+	for i := range due {
+		due[i] = w.held[i].Delivery
+	}
+	w.held = slices.Delete(w.held, 0, n)
 	return due
 }
 
@@ -226,58 +258,42 @@ func (w *Worker) takeHeld() []queue.Delivery {
 // settled. What cannot be settled now is held, unacknowledged.
 func (w *Worker) settle(ctx context.Context, batch []queue.Delivery) {
 	started := time.Now()
-	var done []queue.ID
-	var oldest time.Time
-	claims := 0
+	var done []queue.Delivery
 	for _, deliveries := range byProduct(batch) {
 		err := w.confirm(ctx, deliveries)
-		switch {
-		case err == nil:
-			for _, d := range deliveries {
-				done = append(done, d.ID)
-				claims += len(d.Entry.Claims)
-				if oldest.IsZero() || d.Entry.At.Before(oldest) {
-					oldest = d.Entry.At
-				}
-			}
-		case ctx.Err() != nil:
-			return // stopping: the consumer hands them back
-		default:
-			w.hold(ctx, deliveries, err)
+		if err == nil {
+			done = append(done, deliveries...)
+			continue
 		}
+		if ctx.Err() != nil {
+			break // stopping: the consumer hands the rest back
+		}
+		w.trouble(deliveries, err)
+		w.hold(deliveries)
 	}
 	if len(done) == 0 {
 		return
 	}
+	claims := countClaims(done)
 	w.spend(claims)
 	fault.Point("worker.before_ack")
 	w.ack(ctx, done)
 	fault.Point("worker.after_ack")
-	w.opt.OnBatch(claims, w.opt.Now().Sub(oldest), time.Since(started))
+	w.opt.OnBatch(claims, w.opt.Now().Sub(oldest(done)), time.Since(started))
 }
 
-// ack acknowledges with the witness of each stream. What the queue does not
-// take will be delivered again and found confirmed.
-func (w *Worker) ack(ctx context.Context, done []queue.ID) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackDeadline)
-	defer cancel()
-	byStream := make(map[string][]queue.ID)
-	for _, id := range done {
-		byStream[id.Stream] = append(byStream[id.Stream], id)
-	}
-	for stream, ids := range byStream {
-		err := w.consumer.Ack(ctx, ids, w.witness[stream])
-		if errors.Is(err, queue.ErrLost) {
-			w.opt.OnTrouble(0, err)
-		}
-		if err != nil {
-			w.opt.Logger.Warn("entries not acknowledged", "stream", stream, "entries", len(ids), "error", err)
+func oldest(batch []queue.Delivery) time.Time {
+	at := batch[0].Entry.At
+	for i := range batch {
+		if batch[i].Entry.At.Before(at) {
+			at = batch[i].Entry.At
 		}
 	}
+	return at
 }
 
-// hold keeps entries for later without acknowledging them.
-func (w *Worker) hold(ctx context.Context, deliveries []queue.Delivery, cause error) {
+// trouble tells why entries have to wait, where somebody has to know.
+func (w *Worker) trouble(deliveries []queue.Delivery, cause error) {
 	product := deliveries[0].Entry.ProductID
 	w.opt.Logger.Warn("entries wait", "product", product, "entries", len(deliveries), "error", cause)
 	if errors.Is(cause, store.ErrShort) {
@@ -286,15 +302,13 @@ func (w *Worker) hold(ctx context.Context, deliveries []queue.Delivery, cause er
 	if errors.Is(cause, store.ErrShort) || errors.Is(cause, store.ErrEpoch) {
 		w.opt.OnAlert("store and ledger disagree", product, cause)
 	}
+}
+
+// hold keeps entries for later without acknowledging them.
+func (w *Worker) hold(deliveries []queue.Delivery) {
 	retryAt := time.Now().Add(holdDelay)
 	for _, d := range deliveries {
-		if len(w.held) < heldMost {
-			w.held = append(w.held, heldDelivery{d, retryAt})
-			continue
-		}
-		if err := w.consumer.Nack(ctx, []queue.ID{d.ID}); err != nil {
-			w.opt.Logger.Warn("entry not handed back", "error", err)
-		}
+		w.held = append(w.held, heldDelivery{d, retryAt})
 	}
 }
 

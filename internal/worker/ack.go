@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"seckill/internal/queue"
+)
+
+// ack acknowledges with the witness of each stream. The queue gives nobody
+// what it did not take while this consumer lives, so that is held: it will be
+// found confirmed, and acknowledged then.
+func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackDeadline)
+	defer cancel()
+	byStream := make(map[string][]queue.Delivery)
+	for _, d := range done {
+		byStream[d.ID.Stream] = append(byStream[d.ID.Stream], d)
+	}
+	for stream, deliveries := range byStream {
+		ids := make([]queue.ID, len(deliveries))
+		for i := range deliveries {
+			ids[i] = deliveries[i].ID
+		}
+		err := w.consumer.Ack(ctx, ids, w.witness[stream])
+		if errors.Is(err, queue.ErrLost) {
+			err = errors.Join(err, w.queueLost(ctx, stream))
+		}
+		if err != nil {
+			w.opt.Logger.Warn("entries not acknowledged", "stream", stream, "entries", len(ids), "error", err)
+			w.hold(deliveries)
+		}
+	}
+}
+
+// queueLost sees to it that a queue which lost entries is noticed once: every
+// product is marked for recovery in the store, and then the witness that is
+// gone is forgotten, since the stream may count from below again. If another
+// worker did so already, its word is taken.
+func (w *Worker) queueLost(ctx context.Context, stream string) error {
+	mine := w.witness[stream]
+	known, err := w.store.Witness(ctx)
+	if err != nil {
+		return fmt.Errorf("read witness: %w", err)
+	}
+	delete(w.witness, stream)
+	for _, id := range known {
+		if id.Stream == stream {
+			w.witness[stream] = id
+		}
+	}
+	if w.witness[stream] != mine {
+		return nil
+	}
+	products, err := w.store.Products(ctx)
+	if err != nil {
+		return fmt.Errorf("list products: %w", err)
+	}
+	for i := range products {
+		if p := &products[i]; p.Epoch > 0 {
+			if err := w.store.SetRebuilding(ctx, p.ID, p.Epoch, true); err != nil {
+				return fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
+			}
+		}
+	}
+	if err := w.store.ForgetWitness(ctx, mine); err != nil {
+		return fmt.Errorf("forget witness: %w", err)
+	}
+	delete(w.witness, stream)
+	w.opt.OnTrouble(0, queue.ErrLost)
+	return nil
+}

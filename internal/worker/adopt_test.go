@@ -1,0 +1,153 @@
+package worker_test
+
+import (
+	"fmt"
+	"testing"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/store/storetest"
+	"seckill/internal/worker"
+	"seckill/test/rig"
+)
+
+// rebuilt opens a new epoch while claims wait, as a recovery does whose drain
+// ran out of time.
+func (c *crew) rebuilt(t *testing.T, id uint32) seckill.Product {
+	t.Helper()
+	p := c.Stored(t, id)
+	opened, err := c.Store.OpenEpoch(t.Context(), id, p.Epoch, rig.Operator, func(seckill.Order) error { return nil })
+	rig.Must(t, err)
+	shard := ledger.Shard{Product: id, Group: opened.Group, Epoch: opened.Epoch}
+	_, err = c.Embedded.Install(t.Context(), ledger.Allotment{Shard: shard, Available: opened.Stock, Limit: opened.PerUserLimit},
+		func(func(ledger.Mark, error) bool) {})
+	rig.Must(t, err)
+	_, err = c.Embedded.Open(t.Context(), shard)
+	rig.Must(t, err)
+	rig.Must(t, c.Store.SetRebuilding(t.Context(), id, opened.Epoch, false))
+	opened.Rebuilding = false
+	return opened
+}
+
+// An entry of an older epoch is adopted under its old numbers, or ends in a
+// failure that the buyer can read.
+func TestOldClaimsAreAdoptedOrFailExplicitly(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 4)
+	claims := make([]seckill.Claim, 4)
+	for i := range claims {
+		claims[i] = c.Claim(1, fmt.Sprintf("b-%d", i))
+		claims[i].Key = fmt.Sprintf("key-%d", i)
+	}
+	c.Reserve(t, p, claims...)
+	p = c.rebuilt(t, 1)
+
+	// In the new epoch b-0 has bought under another key, b-1 under the same.
+	limit, duplicate := c.Claim(1, "b-0"), c.Claim(1, "b-1")
+	duplicate.Key = claims[1].Key
+	again := claims[2] // adopted before, and the reply was lost
+	c.Reserve(t, p, limit, duplicate, again)
+	c.start(t)
+	c.drained(t)
+	c.stop()
+
+	for i, want := range []struct {
+		status seckill.OrderStatus
+		reason string
+	}{
+		{seckill.OrderFailed, seckill.ReasonLimit},
+		{seckill.OrderFailed, seckill.ReasonDuplicate},
+		{seckill.OrderPending, ""}, // repeated
+		{seckill.OrderPending, ""}, // accepted: the last unit
+	} {
+		o, err := c.Store.Order(t.Context(), claims[i].OrderNo)
+		rig.Must(t, err)
+		if o.Status != want.status || o.Reason != want.reason {
+			t.Errorf("claim %d is %s %q, want %s %q", i, o.Status, o.Reason, want.status, want.reason)
+		}
+	}
+	c.statuses(t, seckill.OrderPending, limit.OrderNo, duplicate.OrderNo)
+	if f := c.Figures(t, p); f.Available != 0 || f.Marked != 4 {
+		t.Errorf("the ledger has %d free and %d marked units", f.Available, f.Marked)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestAnOldClaimThatComesTooLateIsSoldOut(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 1)
+	old := c.Buy(t, p, "slow")[0]
+	p = c.rebuilt(t, 1)
+	quick := c.Buy(t, p, "quick")[0]
+	c.start(t)
+	c.drained(t)
+	o, err := c.Store.Order(t.Context(), old)
+	rig.Must(t, err)
+	if o.Status != seckill.OrderFailed || o.Reason != seckill.ReasonLost {
+		t.Errorf("the order is %s %q", o.Status, o.Reason)
+	}
+	c.statuses(t, seckill.OrderPending, quick)
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestManyOldClaimsAreAdoptedInOneStep(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 50)
+	nos := c.Buy(t, p, buyers("b", 50)...)
+	c.rebuilt(t, 1)
+	before := c.Ledger.Calls("Do")
+	c.start(t)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+	if calls := c.Ledger.Calls("Do") - before; calls > 2 {
+		t.Errorf("%d ledger calls to adopt one entry", calls)
+	}
+}
+
+func TestAParkedClaimOfAnOlderEpochIsAdoptedFromItsLetter(t *testing.T) {
+	c := newCrew(t)
+	bad, good := poisoned(t, c)
+	c.Store.Cure("b-5")
+	_, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	if f := c.Figures(t, c.Stored(t, 1)); f.Marked != 8 {
+		t.Fatalf("the ledger holds %d units after the recovery, want 8", f.Marked)
+	}
+	c.Time.Advance(ladder[0])
+	c.Store.FailBefore("CloseLetter", 1) // adopted, and the letter still there
+	if worker.NewClimber(c.worker).Round(t.Context()) == nil {
+		t.Error("the round hides the outage")
+	}
+	c.climb(t)
+	if got := c.letters(t); len(got) != 0 {
+		t.Errorf("letters are left: %+v", got)
+	}
+	c.enlist()
+	c.start(t)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, append(good, bad)...)
+	if f := c.Figures(t, c.Stored(t, 1)); f.Marked != 9 {
+		t.Errorf("the ledger holds %d units, want 9", f.Marked)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+// While the shard is closed nothing can be adopted: the entry waits, and what
+// is beside it does not.
+func TestAdoptionWaitsForTheRecovery(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 5)
+	old := c.Buy(t, p, "a")[0]
+	p = c.rebuilt(t, 1)
+	rig.Must(t, c.Embedded.Close(t.Context(), ledger.Shard{Product: 1, Group: 1, Epoch: p.Epoch}))
+	q := c.Open(t, 2, 5)
+	other := c.Buy(t, q, "a")[0]
+	c.start(t)
+	rig.Until(t, "the other product goes on", func() bool { return c.Depth(t, 2) == 0 })
+	c.statuses(t, seckill.OrderPending, other)
+	c.statuses(t, seckill.OrderQueued, old)
+	_, err := c.Embedded.Open(t.Context(), ledger.Shard{Product: 1, Group: 1, Epoch: p.Epoch})
+	rig.Must(t, err)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, old)
+}

@@ -1,0 +1,202 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/queue"
+	"seckill/internal/store"
+	"seckill/internal/worker"
+	"seckill/test/rig"
+)
+
+// crew is a rig with a worker that can be started and stopped.
+type crew struct {
+	*rig.Rig
+	queue  *faultyQueue
+	store  worker.Store // the rig's, unless a test has its own
+	worker *worker.Worker
+	stop   func()
+
+	mu       sync.Mutex
+	batches  []int // claims
+	troubles []trouble
+	alerts   []string
+}
+
+type trouble struct {
+	product uint32
+	err     error
+}
+
+// ladder is short: its steps are made by moving the clock.
+var ladder = []time.Duration{time.Minute, 2 * time.Minute}
+
+func newCrew(t *testing.T, changes ...func(*worker.Options)) *crew {
+	t.Helper()
+	c := &crew{Rig: rig.New(t)}
+	c.queue = &faultyQueue{inner: func() queue.Queue { return c.Queue }}
+	c.store = c.Store
+	c.enlist(changes...)
+	return c
+}
+
+// enlist makes the worker anew, as a start does.
+func (c *crew) enlist(changes ...func(*worker.Options)) {
+	opt := worker.Options{
+		Name: "worker", BatchSize: 100, BatchWait: time.Millisecond, Ladder: ladder, DiscardAfter: 24 * time.Hour,
+		ExpireAfter: 30 * time.Minute, Logger: slog.New(slog.DiscardHandler), Now: c.Time.Now,
+		OnBatch: func(claims int, _, _ time.Duration) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.batches = append(c.batches, claims)
+		},
+		OnTrouble: func(product uint32, err error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.troubles = append(c.troubles, trouble{product, err})
+		},
+		OnAlert: func(what string, _ uint32, _ error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.alerts = append(c.alerts, what)
+		},
+	}
+	for _, change := range changes {
+		change(&opt)
+	}
+	c.worker = worker.New(c.queue, c.store, c.Lanes, opt)
+}
+
+// start runs the worker until stop, or the test's end.
+func (c *crew) start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.worker.Run(ctx) }()
+	c.stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(rig.Patience):
+			t.Error("the worker does not stop")
+		}
+	})
+	t.Cleanup(c.stop)
+}
+
+func (c *crew) settled() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.batches)
+}
+
+func (c *crew) troubled() []trouble {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.troubles)
+}
+
+func (c *crew) alerted() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.alerts)
+}
+
+// drained waits until the queue is empty.
+func (c *crew) drained(t *testing.T) {
+	t.Helper()
+	rig.Until(t, "the queue is empty", func() bool { return c.Depth(t, 0) == 0 })
+}
+
+// statuses checks the orders' statuses.
+func (c *crew) statuses(t *testing.T, want seckill.OrderStatus, nos ...seckill.OrderNo) {
+	t.Helper()
+	for _, no := range nos {
+		if got := c.Status(t, no); got != want {
+			t.Errorf("order %s is %s, want %s", no, got, want)
+		}
+	}
+}
+
+func (c *crew) letters(t *testing.T) []store.Letter {
+	t.Helper()
+	letters, err := c.Store.Letters(t.Context(), store.LetterFilter{Limit: 1000})
+	rig.Must(t, err)
+	return letters
+}
+
+func buyers(prefix string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", prefix, i)
+	}
+	return names
+}
+
+// faultyQueue fails on demand.
+type faultyQueue struct {
+	inner func() queue.Queue
+
+	mu          sync.Mutex
+	failAck     int
+	failReceive int // after one that brought something
+	failJoin    int
+}
+
+func (q *faultyQueue) take(n *int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if *n > 0 {
+		*n--
+		return true
+	}
+	return false
+}
+
+func (q *faultyQueue) set(n *int, to int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	*n = to
+}
+
+func (q *faultyQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
+	return q.inner().Stats(ctx, product)
+}
+
+func (q *faultyQueue) Consumer(ctx context.Context, name string) (queue.Consumer, error) {
+	if q.take(&q.failJoin) {
+		return nil, rig.ErrLedger
+	}
+	inner, err := q.inner().Consumer(ctx, name)
+	return &faultyConsumer{Consumer: inner, queue: q}, err
+}
+
+type faultyConsumer struct {
+	queue.Consumer
+	queue *faultyQueue
+	got   bool
+}
+
+func (c *faultyConsumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
+	if c.got && c.queue.take(&c.queue.failReceive) {
+		c.got = false
+		return nil, rig.ErrLedger
+	}
+	got, err := c.Consumer.Receive(ctx, max)
+	c.got = len(got) > 0
+	return got, err
+}
+
+func (c *faultyConsumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
+	if c.queue.take(&c.queue.failAck) {
+		return rig.ErrLedger
+	}
+	return c.Consumer.Ack(ctx, ids, witness)
+}

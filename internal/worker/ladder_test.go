@@ -1,0 +1,220 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+	"seckill/internal/store/storetest"
+	"seckill/internal/worker"
+	"seckill/test/rig"
+)
+
+// poisoned runs a sale of which one claim is bad, and returns the bad one.
+func poisoned(t *testing.T, c *crew) (bad seckill.OrderNo, good []seckill.OrderNo) {
+	t.Helper()
+	p := c.Open(t, 1, 20)
+	names := buyers("b", 9)
+	c.Store.Poison(names[5])
+	nos := c.Buy(t, p, names...) // one entry: all wait behind the bad one
+	c.start(t)
+	c.drained(t)
+	c.stop()
+	bad = nos[5]
+	return bad, slices.Delete(nos, 5, 6)
+}
+
+func (c *crew) climb(t *testing.T) {
+	t.Helper()
+	rig.Must(t, worker.NewClimber(c.worker).Round(t.Context()))
+}
+
+func TestABadClaimIsParkedAloneAndTheOthersConfirm(t *testing.T) {
+	c := newCrew(t)
+	bad, good := poisoned(t, c)
+	c.statuses(t, seckill.OrderPending, good...)
+	c.statuses(t, seckill.OrderQueued, bad)
+	letters := c.letters(t)
+	if len(letters) != 1 || letters[0].Item.Claim.OrderNo != bad || letters[0].Attempts != 1 || letters[0].Dead {
+		t.Fatalf("letters are %+v", letters)
+	}
+	if letters[0].Reason == "" {
+		t.Error("the letter has no reason")
+	}
+	if f := c.Figures(t, c.Stored(t, 1)); f.Marked != 9 {
+		t.Errorf("the ledger holds %d units, want 9: a parked claim keeps its unit", f.Marked)
+	}
+
+	c.climb(t) // too early: nothing happens
+	if got := c.letters(t); got[0].Attempts != 1 {
+		t.Errorf("the letter was tried before its time: %+v", got)
+	}
+	c.Store.Cure("b-5")
+	c.Time.Advance(ladder[0])
+	c.climb(t)
+	c.statuses(t, seckill.OrderPending, bad)
+	if got := c.letters(t); len(got) != 0 {
+		t.Errorf("letters are left: %+v", got)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestSeveralBadClaimsAreAllParked(t *testing.T) {
+	for _, bad := range [][]int{{0}, {0, 1}, {3, 4}, {0, 6}, {6}, {0, 1, 2, 3, 4, 5, 6}} {
+		t.Run(fmt.Sprint(bad), func(t *testing.T) {
+			c := newCrew(t)
+			p := c.Open(t, 1, 20)
+			names := buyers("b", 7)
+			for _, i := range bad {
+				c.Store.Poison(names[i])
+			}
+			nos := c.Buy(t, p, names...)
+			c.start(t)
+			c.drained(t)
+			for i, no := range nos {
+				want := seckill.OrderPending
+				if slices.Contains(bad, i) {
+					want = seckill.OrderQueued
+				}
+				c.statuses(t, want, no)
+			}
+			if got := len(c.letters(t)); got != len(bad) {
+				t.Errorf("%d letters, want %d", got, len(bad))
+			}
+		})
+	}
+}
+
+func TestAnExhaustedLadderIsADeadLetterAndAnAlert(t *testing.T) {
+	c := newCrew(t)
+	bad, _ := poisoned(t, c)
+	for i, step := range ladder {
+		c.Time.Advance(step)
+		c.climb(t)
+		letter := c.letters(t)[0]
+		if last := i == len(ladder)-1; letter.Dead != last || letter.Attempts != i+2 {
+			t.Fatalf("after step %d the letter is %+v", i, letter)
+		}
+	}
+	if got := c.alerted(); len(got) != 1 {
+		t.Errorf("alerts are %v", got)
+	}
+	c.Time.Advance(12 * time.Hour)
+	c.climb(t)
+	if letter := c.letters(t)[0]; !letter.Dead {
+		t.Error("a dead letter was tried without the operator")
+	}
+
+	// The operator's retry gives it a fresh ladder, and it may yet succeed.
+	letter, err := c.Store.RetryLetter(t.Context(), c.letters(t)[0].ID, rig.Operator)
+	rig.Must(t, err)
+	if letter.Dead || letter.Attempts != 0 {
+		t.Errorf("the letter is %+v after retry", letter)
+	}
+	c.Store.Cure("b-5")
+	c.climb(t)
+	c.statuses(t, seckill.OrderPending, bad)
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestADeadLetterIsDiscardedByItsAge(t *testing.T) {
+	c := newCrew(t)
+	bad, _ := poisoned(t, c)
+	for _, step := range ladder {
+		c.Time.Advance(step)
+		c.climb(t)
+	}
+	c.Time.Advance(25 * time.Hour)
+	c.climb(t)
+	o, err := c.Store.Order(t.Context(), bad)
+	rig.Must(t, err)
+	if o.Status != seckill.OrderFailed || o.Reason != seckill.ReasonDiscarded {
+		t.Errorf("the order is %s, %q", o.Status, o.Reason)
+	}
+	due, err := c.Store.ReleasesDue(t.Context(), 10)
+	rig.Must(t, err)
+	if len(due) != 1 || due[0].OrderNo != bad {
+		t.Errorf("releases due are %+v", due)
+	}
+}
+
+func TestAnOutageOfTheStoreEndsTheRoundAndBurnsNoAttempt(t *testing.T) {
+	c := newCrew(t)
+	poisoned(t, c)
+	c.Time.Advance(ladder[0])
+	c.Store.Cure("b-5")
+	c.Store.FailBefore("Confirm", 1)
+	if err := worker.NewClimber(c.worker).Round(t.Context()); err == nil {
+		t.Error("the round hides the outage")
+	}
+	if got := c.letters(t)[0].Attempts; got != 1 {
+		t.Errorf("attempts are %d, want 1", got)
+	}
+	c.climb(t)
+	if got := len(c.letters(t)); got != 0 {
+		t.Errorf("%d letters are left", got)
+	}
+}
+
+// conflicting is a store whose product others change each time we try.
+type conflicting struct {
+	*storetest.Faulty
+	left int
+}
+
+func (s *conflicting) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
+	if s.left > 0 && len(req.Items) > 0 {
+		s.left--
+		return nil, fmt.Errorf("confirm: %w", store.ErrConflict)
+	}
+	return s.Faulty.Confirm(ctx, req)
+}
+
+func TestAConflictIsOneFailedAttemptOnTheLadder(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	nos := c.Buy(t, p, "a", "b")
+	c.store = &conflicting{Faulty: c.Store, left: 1}
+	c.enlist()
+	c.start(t)
+	c.drained(t)
+	c.statuses(t, seckill.OrderQueued, nos...)
+	for _, letter := range c.letters(t) {
+		if letter.Attempts != 1 || letter.Dead {
+			t.Errorf("the letter is %+v", letter)
+		}
+	}
+	c.Time.Advance(ladder[0])
+	c.climb(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+}
+
+// The entry may have been adopted before its row died: then the ledger holds
+// a mark that only a second release takes away.
+func TestADeadOrderThatComesAgainOwesItsReleaseAgain(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	no := c.Buy(t, p, "a")[0]
+	c.queue.set(&c.queue.failAck, 1000) // it comes again and again
+	c.start(t)
+	rig.Until(t, "the order is confirmed", func() bool { return c.Status(t, no) == seckill.OrderPending })
+	_, err := c.Store.Cancel(t.Context(), no, "test", rig.Operator)
+	rig.Must(t, err)
+	due, err := c.Store.ReleasesDue(t.Context(), 10)
+	rig.Must(t, err)
+	rig.Must(t, c.Store.ReleasesHeard(t.Context(), due))
+	heardAt := c.Store.Calls("Confirm")
+	rig.Until(t, "the entry has come again", func() bool { return c.Store.Calls("Confirm") >= heardAt+2 })
+	c.queue.set(&c.queue.failAck, 0)
+	c.drained(t)
+	c.statuses(t, seckill.OrderCancelled, no)
+	due, err = c.Store.ReleasesDue(t.Context(), 10)
+	rig.Must(t, err)
+	if len(due) != 1 || due[0].OrderNo != no {
+		t.Errorf("releases due are %+v", due)
+	}
+}

@@ -1,0 +1,284 @@
+package worker_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/queue"
+	"seckill/internal/store"
+	"seckill/internal/store/storetest"
+	"seckill/internal/worker"
+	"seckill/test/rig"
+)
+
+func TestAFullBatchDoesNotWait(t *testing.T) {
+	c := newCrew(t, func(o *worker.Options) { o.BatchSize, o.BatchWait = 4, time.Hour })
+	p := c.Open(t, 1, 100)
+	for _, buyer := range buyers("b", 8) {
+		c.Buy(t, p, buyer)
+	}
+	c.start(t)
+	c.drained(t)
+	rig.Until(t, "two batches are settled", func() bool { return len(c.settled()) == 2 })
+	for _, claims := range c.settled() {
+		if claims != 4 {
+			t.Errorf("a batch had %d claims, want 4", claims)
+		}
+	}
+}
+
+func TestABatchWaitsForBatchWaitAtMost(t *testing.T) {
+	c := newCrew(t, func(o *worker.Options) { o.BatchSize, o.BatchWait = 1000, 50*time.Millisecond })
+	p := c.Open(t, 1, 100)
+	c.start(t)
+	nos := c.Buy(t, p, "a", "b")
+	nos = append(nos, c.Buy(t, p, "c")...)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+}
+
+func TestABatchIsOneTransactionPerProduct(t *testing.T) {
+	c := newCrew(t, func(o *worker.Options) { o.BatchWait = 200 * time.Millisecond })
+	p, q := c.Open(t, 1, 10), c.Open(t, 2, 10)
+	var nos []seckill.OrderNo
+	for _, buyer := range buyers("b", 3) {
+		nos = append(nos, c.Buy(t, p, buyer)...)
+		nos = append(nos, c.Buy(t, q, buyer)...)
+	}
+	c.start(t)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+	if calls := c.Store.Calls("Confirm"); calls != 2 {
+		t.Errorf("%d transactions for one batch of two products", calls)
+	}
+}
+
+func TestRedeliveryChangesNothing(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	nos := c.Buy(t, p, "a", "b")
+	c.queue.set(&c.queue.failAck, 1)
+	c.start(t)
+	c.drained(t)
+	c.stop()
+	c.statuses(t, seckill.OrderPending, nos...)
+	if stock := c.Stored(t, 1).Stock; stock != 8 {
+		t.Errorf("stock is %d after a redelivery, want 8", stock)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+// A queue that could not be read while a batch gathered must not cost the
+// entries in hand: nobody else is given them while the worker lives.
+func TestAQueueThatFailsInMidBatchKeepsWhatWasReceived(t *testing.T) {
+	c := newCrew(t, func(o *worker.Options) { o.BatchWait = 20 * time.Millisecond })
+	p := c.Open(t, 1, 10)
+	nos := c.Buy(t, p, "a")
+	c.queue.set(&c.queue.failReceive, 1)
+	c.start(t)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+}
+
+func TestAWorkerWaitsForAQueueItCannotJoin(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	nos := c.Buy(t, p, "a")
+	c.queue.set(&c.queue.failJoin, 1)
+	c.start(t)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+}
+
+func TestAStoreOutageBurnsNoAttemptAndLosesNothing(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	nos := c.Buy(t, p, "a", "b")
+	c.Store.FailBefore("Confirm", storetest.Always)
+	c.start(t)
+	rig.Until(t, "the worker has met the outage", func() bool { return c.Store.Calls("Confirm") >= 2 })
+	nos = append(nos, c.Buy(t, p, "c")...) // a sale goes on meanwhile
+	if n := c.Depth(t, 1); n != 3 {
+		t.Errorf("%d reservations wait, want 3", n)
+	}
+	c.Store.Heal()
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+	if letters := c.letters(t); len(letters) != 0 {
+		t.Errorf("an outage parked %d claims", len(letters))
+	}
+}
+
+func TestALostReplyOfTheStoreConfirmsOnce(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	nos := c.Buy(t, p, "a", "b")
+	c.Store.FailAfter("Confirm", 1)
+	c.start(t)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestStopHandsBackWhatItHolds(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	nos := c.Buy(t, p, "a", "b")
+	c.Store.FailBefore("Confirm", storetest.Always)
+	c.start(t)
+	rig.Until(t, "the worker holds the entry", func() bool { return c.Store.Calls("Confirm") > 0 })
+	c.stop()
+	c.statuses(t, seckill.OrderQueued, nos...)
+	c.Store.Heal()
+	c.enlist(func(o *worker.Options) { o.Name = "another" })
+	c.start(t)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+}
+
+func TestAStopFinishesTheBatchInHand(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	nos := c.Buy(t, p, "a")
+	gate := c.Store.Block("Confirm")
+	c.start(t)
+	<-gate.Arrived()
+	stopped := make(chan struct{})
+	go func() { c.stop(); close(stopped) }()
+	gate.Open()
+	<-stopped
+	c.statuses(t, seckill.OrderPending, nos...)
+	if n := c.Depth(t, 1); n != 0 {
+		t.Errorf("%d reservations were not acknowledged by the stop", n)
+	}
+}
+
+func TestTheRateShapesTheFlow(t *testing.T) {
+	const rate, claims = 200, 100
+	c := newCrew(t, func(o *worker.Options) { o.RatePerSecond = rate })
+	p := c.Open(t, 1, claims)
+	for _, buyer := range buyers("b", claims) {
+		c.Buy(t, p, buyer)
+	}
+	started := time.Now()
+	c.start(t)
+	rig.Until(t, "all is settled", func() bool {
+		// Asked before the clock is read: time can only be more than it says.
+		done, most := 0, 0
+		for _, n := range c.settled() {
+			done, most = done+n, max(most, n)
+		}
+		if allowed := int(time.Since(started).Seconds()*rate) + most + 1; done > allowed {
+			t.Fatalf("%d claims were settled where %d are allowed", done, allowed)
+		}
+		return done == claims
+	})
+	if took := time.Since(started); took < (claims-rate/10)*time.Second/rate {
+		t.Errorf("%d claims took %s at %d a second", claims, took, rate)
+	}
+}
+
+func TestAStoreThatIsShortRaisesTroubleAndTheEntryStays(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	nos := c.Buy(t, p, "a", "b")
+	c.Exec(t, `UPDATE tb_seckill_product SET stock = 1, version = version + 1 WHERE id = 1`)
+	c.start(t)
+	rig.Until(t, "trouble is raised twice", func() bool { return len(c.troubled()) >= 2 })
+	got := c.troubled()[0]
+	if got.product != 1 || !errors.Is(got.err, store.ErrShort) {
+		t.Errorf("trouble was %+v", got)
+	}
+	if len(c.alerted()) == 0 {
+		t.Error("nobody was alerted")
+	}
+	if n := c.Depth(t, 1); n != 2 {
+		t.Errorf("%d reservations wait, want 2", n)
+	}
+	// Another product's entries are not held up.
+	q := c.Open(t, 2, 10)
+	others := c.Buy(t, q, "c")
+	rig.Until(t, "the other product goes on", func() bool { return c.Depth(t, 2) == 0 })
+	c.statuses(t, seckill.OrderPending, others...)
+	c.statuses(t, seckill.OrderQueued, nos...)
+
+	c.Exec(t, `UPDATE tb_seckill_product SET stock = 10, version = version + 1 WHERE id = 1`)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+	if len(c.letters(t)) != 0 {
+		t.Error("a short store burned an attempt")
+	}
+}
+
+// A journal that was lost begins its numbers anew. The loss is told once,
+// every product is marked for recovery, and then work goes on.
+func TestALostWitnessIsToldOnceAndEndsInRecovery(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	old := c.Buy(t, p, "a", "b")
+	old = append(old, c.Buy(t, p, "c")...)
+	c.start(t)
+	c.drained(t)
+	c.stop()
+
+	c.LoseJournal(t)
+	p, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	nos := c.Buy(t, p, "d")
+	c.Store.FailBefore("SetRebuilding", 1) // the mark must not be skipped
+	c.enlist()
+	c.start(t)
+	c.drained(t)
+	c.stop()
+	c.statuses(t, seckill.OrderPending, append(old, nos...)...)
+	got := c.troubled()
+	if len(got) != 1 || got[0].product != 0 || !errors.Is(got[0].err, queue.ErrLost) {
+		t.Errorf("troubles were %+v", got)
+	}
+	if !c.Stored(t, 1).Rebuilding {
+		t.Error("the product is not marked for recovery")
+	}
+
+	// The next start finds nothing lost.
+	p, err = c.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	c.Buy(t, p, "e")
+	c.enlist()
+	c.start(t)
+	c.drained(t)
+	if got := c.troubled(); len(got) != 1 {
+		t.Errorf("the loss was told again: %+v", got)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+// A second worker that still carries the lost witness takes the first one's
+// word for it.
+func TestALossThatAnotherWorkerToldIsNotToldAgain(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	c.Buy(t, p, "a")
+	c.start(t)
+	c.drained(t)
+	witness, err := c.Store.Witness(t.Context())
+	rig.Must(t, err)
+	c.stop()
+	c.LoseJournal(t)
+	p, err = c.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+
+	// The worker has read the witness when another worker has it forgotten.
+	gate := c.Store.Block("Confirm")
+	c.enlist()
+	c.start(t)
+	c.Buy(t, p, "b")
+	<-gate.Arrived()
+	rig.Must(t, c.Store.ForgetWitness(t.Context(), witness[0]))
+	gate.Open()
+	c.drained(t)
+	if got := c.troubled(); len(got) != 0 {
+		t.Errorf("the loss was told again: %+v", got)
+	}
+}

@@ -1,0 +1,283 @@
+// Package rig opens what the stages stand on, the real embedded ledger, queue
+// and store, in a directory of the test's own, with a clock that can be moved
+// and with faults that can be switched on. Tests of the stages build on it.
+package rig
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite" // Exec writes behind the store's back
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/ledger/ledgermem"
+	"seckill/internal/queue"
+	"seckill/internal/sale"
+	"seckill/internal/store"
+	"seckill/internal/store/storesql"
+	"seckill/internal/store/storetest"
+)
+
+// Patience is how long Until waits: far beyond what anything here takes.
+const Patience = 20 * time.Second
+
+// Operator makes the changes of tests.
+var Operator = store.Actor{Name: "operator", Reason: "test"}
+
+// Clock is the real clock, moved.
+type Clock struct{ ahead atomic.Int64 }
+
+// Now is the moved time.
+func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// Advance moves the clock.
+func (c *Clock) Advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// Rig is the parts of one instance below its stages.
+type Rig struct {
+	Dir      string
+	Time     *Clock            // of the ledger and of the store
+	Store    *storetest.Faulty // over the embedded store
+	Ledger   *Ledger           // over the embedded ledger
+	Embedded *ledgermem.Ledger
+	Queue    queue.Queue
+	Clock    *sale.Clock
+	Catalog  *sale.Catalog
+	Lanes    *sale.Lanes
+	Desk     *sale.Desk
+
+	random atomic.Uint64
+}
+
+// New opens a rig until the test ends.
+func New(tb testing.TB) *Rig {
+	tb.Helper()
+	r := &Rig{Dir: tb.TempDir(), Time: &Clock{}}
+	s, err := storesql.Open(tb.Context(), "sqlite:"+filepath.Join(r.Dir, "store.db"), storesql.Options{Now: r.Time.Now})
+	Must(tb, err)
+	tb.Cleanup(func() { s.Close() })
+	Must(tb, s.Migrate(tb.Context()))
+	r.Store = storetest.NewFaulty(s)
+	r.Ledger = &Ledger{}
+	r.Ledger.Heal()
+	r.openLedger(tb)
+	r.Clock = sale.NewClock(r.Ledger.Now, slog.New(slog.DiscardHandler))
+	r.Catalog = sale.NewCatalog(r.Store, slog.New(slog.DiscardHandler))
+	r.newDesk()
+	tb.Cleanup(func() { r.shutdown() })
+	return r
+}
+
+func (r *Rig) journal() string { return filepath.Join(r.Dir, "journal.db") }
+
+func (r *Rig) openLedger(tb testing.TB) {
+	tb.Helper()
+	embedded, err := ledgermem.Open(tb.Context(), r.journal(), ledgermem.Options{Now: r.Time.Now})
+	Must(tb, err)
+	r.Embedded, r.Queue = embedded, embedded.Queue()
+	r.Ledger.set(embedded)
+}
+
+func (r *Rig) shutdown() error {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	return r.Embedded.Shutdown(ctx)
+}
+
+// newDesk makes what a process remembers of the ledger anew, as a start does.
+func (r *Rig) newDesk() {
+	r.Lanes = sale.NewLanes(r.Ledger, ledger.LaneOptions{CallTimeout: time.Second})
+	r.Desk = sale.NewDesk(sale.DeskOptions{
+		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
+		Logger: slog.New(slog.DiscardHandler), Strategies: []seckill.Strategy{seckill.StrategyAsync}, OnCreated: func() {},
+	})
+}
+
+// Restart closes the ledger and opens it again, with a new desk.
+func (r *Rig) Restart(tb testing.TB) {
+	tb.Helper()
+	Must(tb, r.shutdown())
+	r.openLedger(tb)
+	r.newDesk()
+}
+
+// LoseJournal restarts on an empty journal: the ledger has forgotten all.
+func (r *Rig) LoseJournal(tb testing.TB) {
+	tb.Helper()
+	Must(tb, r.shutdown())
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(r.journal() + suffix); err != nil && !os.IsNotExist(err) {
+			tb.Fatal(err)
+		}
+	}
+	r.openLedger(tb)
+	r.newDesk()
+}
+
+// Exec runs a statement on the store's file, behind the store's back.
+func (r *Rig) Exec(tb testing.TB, query string, args ...any) {
+	tb.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "store.db")+"?_pragma=busy_timeout(5000)")
+	Must(tb, err)
+	defer db.Close()
+	done, err := db.ExecContext(tb.Context(), query, args...)
+	Must(tb, err)
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		tb.Fatalf("%q changed %d rows, error %v", query, n, err)
+	}
+}
+
+// Product is a sale that has begun; changes adjust it before it is created.
+func (r *Rig) Product(tb testing.TB, id uint32, stock int64, changes ...func(*seckill.Product)) seckill.Product {
+	tb.Helper()
+	now := r.Time.Now()
+	p := seckill.Product{
+		ID: id, Group: id, Name: fmt.Sprintf("product %d", id), PriceCents: 999, Currency: "CNY", Stock: stock,
+		PerUserLimit: 1, Shards: 1, Strategy: seckill.StrategyAsync,
+		StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
+	}
+	for _, change := range changes {
+		change(&p)
+	}
+	p, err := r.Desk.Create(tb.Context(), p, Operator)
+	Must(tb, err)
+	return p
+}
+
+// Open is a product that is preheated.
+func (r *Rig) Open(tb testing.TB, id uint32, stock int64, changes ...func(*seckill.Product)) seckill.Product {
+	tb.Helper()
+	r.Product(tb, id, stock, changes...)
+	p, err := r.Desk.Preheat(tb.Context(), id, Operator)
+	Must(tb, err)
+	return p
+}
+
+// Limit sets the per-buyer limit of a product to create.
+func Limit(n int) func(*seckill.Product) { return func(p *seckill.Product) { p.PerUserLimit = n } }
+
+// Claim is a new claim of one unit.
+func (r *Rig) Claim(product uint32, buyer string) seckill.Claim {
+	return seckill.Claim{OrderNo: seckill.NewOrderNo(r.Time.Now(), product, r.random.Add(1)), Buyer: buyer, Quantity: 1}
+}
+
+// Reserve makes one ledger step of claims, on the lanes of the desk.
+func (r *Rig) Reserve(tb testing.TB, p seckill.Product, claims ...seckill.Claim) []ledger.Verdict {
+	tb.Helper()
+	result, err := r.Lanes.Do(tb.Context(), sale.ShardOf(&p, 0), ledger.Reserve{
+		At: r.Time.Now(), PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Claims: claims,
+	})
+	Must(tb, err)
+	return result.Verdicts
+}
+
+// Buy reserves one unit for each buyer and returns the order numbers. Anything
+// but acceptance ends the test.
+func (r *Rig) Buy(tb testing.TB, p seckill.Product, buyers ...string) []seckill.OrderNo {
+	tb.Helper()
+	claims := make([]seckill.Claim, len(buyers))
+	nos := make([]seckill.OrderNo, len(buyers))
+	for i, buyer := range buyers {
+		claims[i] = r.Claim(p.ID, buyer)
+		nos[i] = claims[i].OrderNo
+	}
+	for i, verdict := range r.Reserve(tb, p, claims...) {
+		if verdict.Code != ledger.VerdictAccepted {
+			tb.Fatalf("the claim of %s was answered %d", buyers[i], verdict.Code)
+		}
+	}
+	return nos
+}
+
+// Figures reads the ledger of a product.
+func (r *Rig) Figures(tb testing.TB, p seckill.Product) ledger.Figures {
+	tb.Helper()
+	f, err := r.Embedded.Read(tb.Context(), sale.ShardOf(&p, 0))
+	Must(tb, err)
+	return f
+}
+
+// Stored reads a product from the store.
+func (r *Rig) Stored(tb testing.TB, id uint32) seckill.Product {
+	tb.Helper()
+	p, err := r.Store.Product(tb.Context(), id)
+	Must(tb, err)
+	return p
+}
+
+// Status is the status of an order in the store; OrderQueued without a row.
+func (r *Rig) Status(tb testing.TB, no seckill.OrderNo) seckill.OrderStatus {
+	tb.Helper()
+	rows, err := r.Store.OrdersByNo(tb.Context(), []seckill.OrderNo{no})
+	Must(tb, err)
+	if len(rows) == 0 {
+		return seckill.OrderQueued
+	}
+	return rows[0].Status
+}
+
+// Depth is how many reservations of a product wait in the queue; 0 sums.
+func (r *Rig) Depth(tb testing.TB, product uint32) int64 {
+	tb.Helper()
+	stats, err := r.Queue.Stats(context.Background(), product)
+	Must(tb, err)
+	return stats.Reservations
+}
+
+// ConfirmAll drains the queue as a worker would, without its subtleties.
+func (r *Rig) ConfirmAll(tb testing.TB) {
+	tb.Helper()
+	consumer, err := r.Queue.Consumer(tb.Context(), fmt.Sprintf("rig-%d", r.random.Add(1)))
+	Must(tb, err)
+	defer consumer.Close(tb.Context())
+	for r.Depth(tb, 0) > 0 {
+		got, err := consumer.Receive(tb.Context(), 1000)
+		Must(tb, err)
+		for _, d := range got {
+			_, err := r.Store.Confirm(tb.Context(), store.ConfirmRequest{
+				ProductID: d.Entry.ProductID, Items: store.Items(&d.Entry), Witness: []queue.ID{d.ID}, ExpireAfter: 30 * time.Minute,
+			})
+			Must(tb, err)
+			Must(tb, consumer.Ack(tb.Context(), []queue.ID{d.ID}, d.ID))
+		}
+	}
+}
+
+// Must ends the test on an error.
+func Must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Until waits until the condition holds.
+func Until(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	deadline := time.After(Patience)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-deadline:
+			tb.Fatalf("waited in vain until %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// Refused ends the test unless the error carries the code.
+func Refused(tb testing.TB, err error, code seckill.Code) {
+	tb.Helper()
+	if err == nil || seckill.CodeOf(err) != code {
+		tb.Fatalf("got error %v, want one of code %s", err, code)
+	}
+}
