@@ -16,17 +16,18 @@ import (
 
 // How often the duties look by themselves; most are woken earlier.
 const (
-	keepEvery     = time.Second
-	releaseEvery  = time.Second
-	refundEvery   = 2 * time.Second
-	expireEvery   = time.Second
-	climbEvery    = time.Second
-	stockEvery    = 2 * time.Second
-	beatEvery     = time.Second
-	reconcileIdle = time.Hour // with reconcile.every off: only after a sale
-	roundTimeout  = 30 * time.Second
-	troublePause  = 100 * time.Millisecond
-	stockPerRound = 100
+	keepEvery      = time.Second
+	releaseEvery   = time.Second
+	refundEvery    = 2 * time.Second
+	expireEvery    = time.Second
+	climbEvery     = time.Second
+	stockEvery     = 2 * time.Second
+	beatEvery      = time.Second
+	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
+	reconcileIdle  = time.Hour        // with reconcile.every off: only after a sale
+	roundTimeout   = 30 * time.Second
+	troublePause   = 100 * time.Millisecond
+	stockPerRound  = 100
 	// warnShare is the part of an order's time to pay at whose beginning
 	// order.expiring is written: the last sixth, 5 of 30 minutes.
 	warnShare = 6
@@ -103,7 +104,7 @@ func (p *parts) duties() []*duty.Loop {
 		{Name: "stock", Every: stockEvery, Timeout: roundTimeout, Round: func(ctx context.Context) error {
 			return p.desk.FinishStockChanges(ctx, stockPerRound)
 		}},
-		{Name: "reconcile", Every: every, Timeout: 10 * time.Minute, Round: p.reconcileRound},
+		{Name: "reconcile", Every: every, First: min(every, reconcileFirst), Timeout: 10 * time.Minute, Round: p.reconcileRound},
 	}
 }
 

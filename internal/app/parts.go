@@ -201,7 +201,7 @@ func (p *parts) buildOrders(shopURL func() string) error {
 	p.orders = &order.Desk{
 		Store: p.store, Ledger: p.ledger, Catalog: p.catalog, Providers: p.providers,
 		OnRelease: p.signals.releaser.wake, OnRefund: p.signals.refunder.wake,
-		OnPayment: func(result string) { p.metrics.Payments.WithLabelValues(result).Inc() },
+		OnPayment: p.paid,
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -216,6 +216,14 @@ func (p *parts) buildOrders(shopURL func() string) error {
 	})
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.log)
 	return nil
+}
+
+// paid takes what a payment notice did to metrics and alerts.
+func (p *parts) paid(result string) {
+	p.metrics.Payments.WithLabelValues(result).Inc()
+	if result == "conflict" {
+		p.alerter.Raise("payment conflict", 0, errors.New("a provider reported one trade with different contents; see the log of the notify route"))
+	}
 }
 
 // buildShop wires the gates and the public API.

@@ -19,6 +19,7 @@ type Lease interface {
 type Loop struct {
 	Name    string
 	Every   time.Duration
+	First   time.Duration // until the first round; a start has better things to do
 	Timeout time.Duration // of one round
 	Round   func(ctx context.Context) error
 	Logger  *slog.Logger
@@ -47,7 +48,7 @@ func (l *Loop) Wake() {
 
 // Run works until ctx ends, and lets a round in hand finish.
 func (l *Loop) Run(ctx context.Context) {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(l.First)
 	defer timer.Stop()
 	failing := false
 	for {

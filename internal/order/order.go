@@ -250,6 +250,9 @@ func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, 
 		d.OnRefund()
 	case store.PaymentRepeated:
 		d.OnPayment("repeated")
+	case store.PaymentConflict:
+		d.OnPayment("conflict")
+		return result, seckill.Errorf(seckill.CodeWrongState, "trade %q was recorded with another order, amount or currency", notice.TradeNo)
 	}
 	return result, nil
 }

@@ -116,6 +116,7 @@ func (s *Server) notify(ctx *fasthttp.RequestCtx, provider string) {
 	defer cancel()
 	body := append([]byte(nil), ctx.Request.Body()...)
 	if _, err := s.opt.Orders.Notify(deadline, provider, header, body); err != nil {
+		s.opt.Logger.Warn("payment notice refused", "provider", provider, "error", err)
 		s.refuse(ctx, "notify", err)
 		return
 	}

@@ -311,7 +311,9 @@ type Payments interface {
 	// RecordPayment writes authentic money, once per (provider, trade number).
 	// One exact payment (amount and currency) of a pending order pays it. All
 	// other money (late, doubled, wrong amount, unknown order) is recorded and
-	// its refund is owed. A notice that was recorded before changes nothing.
+	// its refund is owed. A notice that was recorded before changes nothing; one
+	// that says another order, amount or currency of a recorded trade is
+	// PaymentConflict, and changes nothing either.
 	RecordPayment(ctx context.Context, notice payment.Notice) (PaymentResult, error)
 	// RefundsDue lists at most limit refunds that the provider has to make.
 	RefundsDue(ctx context.Context, limit int) ([]Payment, error)
@@ -319,6 +321,7 @@ type Payments interface {
 	// due again after delay, or needing care if delay is negative.
 	RefundDone(ctx context.Context, id string) error
 	RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error
+	// Payments lists newest first.
 	Payments(ctx context.Context, filter PaymentFilter) ([]Payment, error)
 }
 
@@ -330,6 +333,7 @@ const (
 	PaymentPaid     PaymentResult = iota + 1 // it paid the order
 	PaymentExcess                            // it is to be refunded
 	PaymentRepeated                          // it was recorded before
+	PaymentConflict                          // its trade was recorded otherwise
 )
 
 // Payment is one movement of money.

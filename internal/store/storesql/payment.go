@@ -35,7 +35,8 @@ const paymentColumns = `id, type, order_no, provider, trade_no, amount_cents, cu
 	create_time, done_time, product_id`
 
 const (
-	sqlPaymentKnown = `SELECT 1 FROM tb_payment WHERE provider = ? AND trade_no = ? AND type = 'payment'`
+	sqlPaymentKnown = `SELECT order_no, amount_cents, currency FROM tb_payment
+		WHERE provider = ? AND trade_no = ? AND type = 'payment'`
 	sqlPayments     = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE `
 	sqlRefundsDue   = sqlPayments + `status = 'due' AND next_time <= ? ORDER BY next_time, id LIMIT ?`
 	sqlApplied      = sqlPayments + `order_no = ? AND type = 'payment' AND status = 'applied'`
@@ -89,10 +90,17 @@ func (s *Store) RecordPayment(ctx context.Context, notice payment.Notice) (store
 	}
 	var result store.PaymentResult
 	err := s.change(ctx, "pay", func(ctx context.Context, tx *session) error {
-		known, err := tx.row(ctx, sqlPaymentKnown, []any{notice.Provider, notice.TradeNo}, new(int))
-		if err != nil || known {
-			result = store.PaymentRepeated
+		said := payment.Notice{Provider: notice.Provider, TradeNo: notice.TradeNo, PaidAt: notice.PaidAt}
+		known, err := tx.row(ctx, sqlPaymentKnown, []any{notice.Provider, notice.TradeNo}, &said.OrderNo, &said.AmountCents, &said.Currency)
+		switch {
+		case err != nil:
 			return err
+		case known && said == notice:
+			result = store.PaymentRepeated
+			return nil
+		case known:
+			result = store.PaymentConflict
+			return nil
 		}
 		result, err = s.recordPayment(ctx, tx, &notice)
 		return err
@@ -209,7 +217,7 @@ func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]sto
 	if filter.Type != "" {
 		where.add("type = ?", filter.Type)
 	}
-	return s.listPayments(ctx, sqlPayments+where.text()+" ORDER BY create_time, type, id LIMIT ?", where.with(filter.Limit)...)
+	return s.listPayments(ctx, sqlPayments+where.text()+" ORDER BY create_time DESC, type DESC, id DESC LIMIT ?", where.with(filter.Limit)...)
 }
 
 // RefundDone settles a refund.

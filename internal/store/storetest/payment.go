@@ -20,8 +20,15 @@ var paymentTests = []test{
 		for range 3 {
 			s.unchanged(t, p.ID, func() { s.record(t, n, store.PaymentRepeated) })
 		}
-		n.AmountCents++ // the trade decides, not the rest
-		s.record(t, n, store.PaymentRepeated)
+		for _, alter := range []func(*payment.Notice){
+			func(n *payment.Notice) { n.AmountCents++ },
+			func(n *payment.Notice) { n.Currency = "USD" },
+			func(n *payment.Notice) { n.OrderNo = s.buy(t, p, "other").OrderNo.String() },
+		} {
+			other := n
+			alter(&other)
+			s.unchanged(t, p.ID, func() { s.record(t, other, store.PaymentConflict) })
+		}
 		equal(t, "payments", len(s.payments(t, n.OrderNo, "payment")), 1)
 		equal(t, "refunds", len(s.payments(t, n.OrderNo, "refund")), 0)
 	}},
