@@ -1,6 +1,7 @@
 package ledgermem
 
 import (
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,7 +92,7 @@ func BenchmarkReserveSoldOut(b *testing.B) {
 
 // BenchmarkReserveCommit is the whole way, fsync included, with 8 callers.
 func BenchmarkReserveCommit(b *testing.B) {
-	l := start(b, newPath(b), Options{})
+	l := start(b, filepath.Join(b.TempDir(), "journal.db"), Options{})
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
 	install(b, l, shard, 1<<40, 1<<30)
 	var procs atomic.Uint32

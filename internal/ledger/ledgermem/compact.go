@@ -314,25 +314,36 @@ func (c *cycle) raiseFloor(r *round) error {
 // leftovers are rows that trimming passed over, as waiting entries or as the
 // witness, and that nobody needs any more. They are the scribe's.
 type leftovers struct {
-	passed uint64 // trimming has been up to here
-	rows   []uint64
+	passed uint64   // trimming has been up to here
+	fresh  []uint64 // as they came
+	sorted []uint64 // being deleted
 }
 
 // note keeps rows in mind that can go, if trimming will not meet them again.
 func (lo *leftovers) note(seqs ...uint64) {
 	for _, seq := range seqs {
 		if seq > 0 && seq <= lo.passed {
-			lo.rows = append(lo.rows, seq)
+			lo.fresh = append(lo.fresh, seq)
 		}
 	}
 }
 
-// take removes some leftovers, as ranges.
-func (lo *leftovers) take(ranges int, width uint64) (taken [][2]uint64) {
-	slices.Sort(lo.rows)
+// sortLeftovers bounds how many are sorted at once.
+const sortLeftovers = 1 << 15
+
+// take removes some leftovers, as ranges. The witness stays; it is noted again
+// when a higher one takes its place.
+func (lo *leftovers) take(spare uint64, ranges int, width uint64) (taken [][2]uint64) {
+	if len(lo.sorted) == 0 {
+		n := min(len(lo.fresh), sortLeftovers)
+		lo.sorted, lo.fresh = slices.Sorted(slices.Values(lo.fresh[:n])), lo.fresh[n:]
+	}
 	n := 0
-	for ; n < len(lo.rows); n++ {
-		seq := lo.rows[n]
+	for ; n < len(lo.sorted); n++ {
+		seq := lo.sorted[n]
+		if seq == spare {
+			continue
+		}
 		if last := len(taken) - 1; last >= 0 && seq-taken[last][1] <= 1 && seq-taken[last][0] < width {
 			taken[last][1] = seq
 			continue
@@ -342,7 +353,7 @@ func (lo *leftovers) take(ranges int, width uint64) (taken [][2]uint64) {
 		}
 		taken = append(taken, [2]uint64{seq, seq})
 	}
-	lo.rows = slices.Clone(lo.rows[n:])
+	lo.sorted = lo.sorted[n:]
 	return taken
 }
 
@@ -353,8 +364,8 @@ func (c *cycle) trimRound(r *round, deleted *int64) (done bool) {
 	lo := &c.leftovers
 	before := *lo
 	r.undo.add(func() { *lo = before })
-	ranges := lo.take(trimRanges, trimWidth)
-	if len(ranges) == 0 {
+	ranges := lo.take(c.witness.Seq, trimRanges, trimWidth)
+	if len(ranges) == 0 && len(lo.fresh) == 0 {
 		var next uint64
 		ranges, next = c.outbox.trimmable(lo.passed+1, c.stats.Floor, c.witness.Seq, trimRanges, trimWidth)
 		lo.passed = max(lo.passed, next-1)

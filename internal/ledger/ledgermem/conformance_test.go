@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 func TestLedgerConforms(t *testing.T) {
 	t.Parallel()
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Harness {
-		return harness(t, filepath.Join(t.TempDir(), "journal.db"))
+		return harness(t, newPath(t))
 	})
 }
 
@@ -25,14 +24,14 @@ func TestLedgerConformsWhileCompacting(t *testing.T) {
 	t.Parallel()
 	opt := Options{CompactRows: 3, WindowBytes: 1}
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Harness {
-		return harnessWith(t, filepath.Join(t.TempDir(), "journal.db"), opt)
+		return harnessWith(t, newPath(t), opt)
 	})
 }
 
 func TestQueueConforms(t *testing.T) {
 	t.Parallel()
 	queuetest.Run(t, func(t *testing.T) queuetest.Harness {
-		return queueHarness(t, filepath.Join(t.TempDir(), "journal.db"), Options{Silence: time.Second})
+		return queueHarness(t, newPath(t), Options{Silence: time.Second})
 	})
 }
 
@@ -40,7 +39,7 @@ func TestQueueConformsWhileCompacting(t *testing.T) {
 	t.Parallel()
 	opt := Options{CompactRows: 3, WindowBytes: 1, Silence: time.Second}
 	queuetest.Run(t, func(t *testing.T) queuetest.Harness {
-		return queueHarness(t, filepath.Join(t.TempDir(), "journal.db"), opt)
+		return queueHarness(t, newPath(t), opt)
 	})
 }
 
@@ -94,8 +93,7 @@ func crash(t testing.TB, l *Ledger) string {
 	t.Helper()
 	l.growth.cycle.Lock() // no chores while copying
 	defer l.growth.cycle.Unlock()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "journal.db")
+	path := newPath(t)
 	for _, suffix := range []string{"", "-wal"} {
 		copyFile(t, l.journal.path+suffix, path+suffix)
 	}

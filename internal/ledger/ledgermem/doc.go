@@ -34,7 +34,7 @@
 //
 // A mark of one order costs 56 bytes in a map slot beside its 16-byte map key
 // and, once, the bytes of buyer and idempotency key; with the map's free slots
-// that makes about 150 bytes for a buyer of 12 bytes with a key of 16
-// (TestMarkMemory measures it). An unacknowledged entry costs 56 bytes of
-// index; bodies are kept up to a bounded window and read from the file beyond.
+// that makes about 130 bytes for a buyer of 12 bytes with a key of 16
+// (TestMarkMemory measures it, and fails above 200). An unacknowledged entry
+// costs 88 bytes of index; bodies are kept up to a bounded window and read from the file beyond.
 package ledgermem

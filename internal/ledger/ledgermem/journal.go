@@ -293,6 +293,7 @@ func (j *journal) bytes() (total int64) {
 	return total
 }
 
+// close may be called again.
 func (j *journal) close() error {
 	var errs []error
 	if j.w != nil {
@@ -302,6 +303,9 @@ func (j *journal) close() error {
 	if j.db != nil {
 		errs = append(errs, j.db.Close())
 	}
-	errs = append(errs, j.lock.Close())
+	if j.lock != nil {
+		errs = append(errs, j.lock.Close())
+		j.lock = nil
+	}
 	return errors.Join(errs...)
 }

@@ -195,7 +195,8 @@ func (l *Ledger) JournalStats() JournalStats {
 	return stats
 }
 
-// Do performs one numbered call.
+// Do performs one numbered call. After a context's error the scribe may still
+// read the request: what it points to must not be changed then.
 func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
 	var reply ledger.Reply
 	err := l.submit(ctx, func(r *round) (err error) {

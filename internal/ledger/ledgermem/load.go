@@ -192,7 +192,7 @@ func (ld *loader) loadRow(seq uint64, kind, acked int64, body []byte) error {
 	}
 	if seq <= ld.floor { // every snapshot contains it
 		if acked == 1 && seq != ld.witness.Seq {
-			ld.leftovers.rows = append(ld.leftovers.rows, seq)
+			ld.leftovers.fresh = append(ld.leftovers.fresh, seq)
 		}
 		return nil
 	}

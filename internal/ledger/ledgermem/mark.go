@@ -1,6 +1,7 @@
 package ledgermem
 
 import (
+	"bytes"
 	"math/bits"
 	"slices"
 	"strings"
@@ -119,7 +120,7 @@ func (m mark) sorted() mark {
 	for j := range m.size() {
 		all = append(all, *m.at(j))
 	}
-	slices.SortStableFunc(all, func(a, b order) int { return strings.Compare(string(a.no[:]), string(b.no[:])) })
+	slices.SortStableFunc(all, func(a, b order) int { return bytes.Compare(a.no[:], b.no[:]) })
 	return markOf(all)
 }
 

@@ -13,7 +13,7 @@ import (
 // stream is the one stream of the embedded queue.
 const stream = "journal"
 
-// item is one unacknowledged entry in the outbox's index: 80 bytes.
+// item is one unacknowledged entry in the outbox's index: 80 bytes, and 8 in its product's list.
 type item struct {
 	seq, tag  uint64
 	at        int64 // Unix nanoseconds

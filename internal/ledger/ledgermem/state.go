@@ -1,6 +1,7 @@
 package ledgermem
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -286,7 +287,7 @@ func (s *state) stage(st *staging, m rawMark, row uint64) error {
 	}
 	buyer := s.texts.keepBytes(m.buyer)
 	next := old.with(order{no: m.no, key: s.texts.keepBytes(m.key), row: st.id, quantity: m.quantity})
-	if next.more != nil {
+	if n := old.size(); n > 0 && bytes.Compare(old.at(n - 1).no[:], m.no[:]) > 0 {
 		next = next.sorted()
 	}
 	part.put(buyer, next)
