@@ -135,6 +135,13 @@ var apiPrefix = []byte("/api/v1/")
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.recoverPanic(ctx)
 	path := ctx.Path()
+	// An operation has one spelling. fasthttp's path is decoded and cleaned: what
+	// came as //api or as %2e%2e would pass for ours here and, before us, for
+	// something else.
+	if !bytes.Equal(path, ctx.URI().PathOriginal()) {
+		s.notFound(ctx)
+		return
+	}
 	if rest, ok := bytes.CutPrefix(path, apiPrefix); ok {
 		s.api(ctx, rest)
 		return
@@ -273,11 +280,17 @@ func (s *Server) orders(ctx *fasthttp.RequestCtx, rest []byte) {
 func (s *Server) other(ctx *fasthttp.RequestCtx, path string) {
 	switch {
 	case path == "/healthz":
-		s.json(ctx, "healthz", 200, map[string]string{"status": "ok"})
+		if s.method(ctx, "healthz", fasthttp.MethodGet) {
+			s.json(ctx, "healthz", 200, map[string]string{"status": "ok"})
+		}
 	case path == "/readyz":
-		s.ready(ctx)
+		if s.method(ctx, "readyz", fasthttp.MethodGet) {
+			s.ready(ctx)
+		}
 	case path == "/openapi.yaml":
-		s.body(ctx, "openapi", 200, "application/yaml", seckill.OpenAPI)
+		if s.method(ctx, "openapi", fasthttp.MethodGet) {
+			s.body(ctx, "openapi", 200, "application/yaml", seckill.OpenAPI)
+		}
 	case s.opt.DemoLogin != nil && path == "/demo/info":
 		s.json(ctx, "demo", 200, map[string]bool{"demo": true})
 	case s.opt.DemoLogin != nil && path == "/demo/login":

@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"testing"
+
+	"seckill/internal/stats"
+	"seckill/test/engine"
+)
+
+// figures are a product's figures without the counts of requests, which
+// refusals move too.
+func figures(t *testing.T, e *engine.Engine, product uint32) stats.Stats {
+	t.Helper()
+	f, err := e.Operator().Stats(t.Context(), product)
+	if err != nil {
+		t.Fatalf("stats of product %d: %v", product, err)
+	}
+	f.Requests = nil
+	return f
+}
+
+// same compares what counts units.
+func same(a, b stats.Stats) bool {
+	return a.State == b.State && a.Epoch == b.Epoch && a.Offered == b.Offered &&
+		a.Ledger == b.Ledger && a.Fallback == b.Fallback && a.Store == b.Store && a.Queue.Depth == b.Queue.Depth
+}
+
+// unchanged fails the test when a product's figures are not what they were.
+func unchanged(t *testing.T, e *engine.Engine, product uint32, before stats.Stats) {
+	t.Helper()
+	if after := figures(t, e, product); !same(before, after) {
+		t.Errorf("the figures of product %d changed:\n%+v\n%+v", product, before, after)
+	}
+}
+
+// settled waits until a product's figures are as wanted.
+func settled(t *testing.T, e *engine.Engine, product uint32, what string, holds func(stats.Stats) bool) {
+	t.Helper()
+	var last stats.Stats
+	defer func() {
+		if t.Failed() {
+			t.Logf("figures: %+v", last)
+		}
+	}()
+	eventually(t, what, func() bool {
+		last = figures(t, e, product)
+		return holds(last)
+	})
+}
+
+// balanced reconciles a product: every promise holds.
+func balanced(t *testing.T, e *engine.Engine, product uint32) {
+	t.Helper()
+	report, err := e.Operator().Reconcile(t.Context(), product, false)
+	if err != nil || report.Balanced == nil || !*report.Balanced {
+		t.Errorf("reconcile product %d: %+v (%v)", product, report, err)
+	}
+}

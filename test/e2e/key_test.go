@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"seckill"
+	"seckill/internal/stats"
+	"seckill/test/engine"
+)
+
+// TestAKeyAlwaysFindsItsOrder: an Idempotency-Key repeated is the same 202 and
+// the same order, whatever has happened since.
+func TestAKeyAlwaysFindsItsOrder(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 2})
+	ann, bob := e.Buyer("ann"), e.Buyer("bob")
+	no := buy(t, ann, 1, engine.Purchase{Quantity: 1, Key: "press-1"})
+	again := func(when string) {
+		t.Helper()
+		if got, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Key: "press-1"}); err != nil || got != no {
+			t.Errorf("%s the key gave %q (%v), not %q", when, got, err, no)
+		}
+	}
+	again("while pending")
+	other := buy(t, bob, 1, engine.Purchase{Quantity: 1, Key: "press-1"})
+	if other == no {
+		t.Error("two buyers' keys met")
+	}
+	_, err := e.Buyer("cat").Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Key: "press-1"})
+	refused(t, "buy what is sold", err, seckill.CodeSoldOut)
+	again("when sold out")
+	if _, err := ann.Cancel(t.Context(), no); err != nil {
+		t.Fatal(err)
+	}
+	again("after a cancel")
+	settled(t, e, 1, "the repeated key bought nothing", func(f stats.Stats) bool {
+		return f.Ledger.Available == 1 && f.Store.Cancelled == 1 && f.Store.Pending == 1
+	})
+	await(t, ann, no, "cancelled")
+	e.MustStop()
+	e.Start()
+	again("after a restart")
+	if second := buy(t, ann, 1, engine.Purchase{Quantity: 1, Key: "press-2"}); second == no {
+		t.Error("a new key found the old order")
+	}
+	again("after a second purchase")
+	balanced(t, e, 1)
+}
+
+// TestOneKeyPressedByACrowdIsOneOrder: a double click is one purchase.
+func TestOneKeyPressedByACrowdIsOneOrder(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 100, PerUserLimit: 50})
+	ann := e.Buyer("ann")
+	var mu sync.Mutex
+	numbers := map[string]bool{}
+	var crowd sync.WaitGroup
+	for range 32 {
+		crowd.Go(func() {
+			no, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Key: "click"})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Errorf("click: %v", err)
+			}
+			numbers[no] = true
+		})
+	}
+	crowd.Wait()
+	if len(numbers) != 1 {
+		t.Errorf("orders %v", numbers)
+	}
+	settled(t, e, 1, "one unit is sold", func(f stats.Stats) bool { return f.Ledger.Reserved == 1 && f.Store.Pending == 1 })
+}
+
+func TestAtTheLimitTheBuyerIsToldAllOrders(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 10, PerUserLimit: 3})
+	ann := e.Buyer("ann")
+	first := buy(t, ann, 1, engine.Purchase{Quantity: 2})
+	_, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 2})
+	refusal := refused(t, "buy above the limit", err, seckill.CodeAlreadyPurchased)
+	if refusal.OrderNo != first || !slices.Equal(refusal.OrderNos, []string{first}) {
+		t.Errorf("told %+v", refusal.Document)
+	}
+	second := buy(t, ann, 1, engine.Purchase{Quantity: 1})
+	_, err = ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
+	refusal = refused(t, "buy above the limit", err, seckill.CodeAlreadyPurchased)
+	if refusal.OrderNo != second || !slices.Equal(refusal.OrderNos, []string{second, first}) {
+		t.Errorf("told %+v, want %s and %s", refusal.Document, second, first)
+	}
+	orders, err := ann.Orders(t.Context())
+	if err != nil || len(orders) != 2 || orders[0].OrderNo != second || orders[1].OrderNo != first {
+		t.Errorf("the buyer's list: %+v (%v)", orders, err)
+	}
+	for _, quantity := range []int{-1, 0, 4, 1000, 1001, 1 << 40} {
+		_, err = e.Buyer("bob").Buy(t.Context(), 1, engine.Purchase{Quantity: quantity})
+		refused(t, "a quantity out of bounds", err, seckill.CodeBadRequest)
+	}
+	if _, err := ann.Cancel(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, e, 1, "the mark is back", func(f stats.Stats) bool { return f.Ledger.Reserved == 1 })
+	buy(t, ann, 1, engine.Purchase{Quantity: 2})
+	balanced(t, e, 1)
+}
+
+func TestVariantsOfALimitGroupShareTheLimit(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 41, Stock: 5, PerUserLimit: 2})
+	openSale(t, e, engine.Product{ID: 42, Stock: 5, PerUserLimit: 2, LimitGroup: 41})
+	openSale(t, e, engine.Product{ID: 43, Stock: 5, PerUserLimit: 2})
+	ann := e.Buyer("ann")
+	large := buy(t, ann, 41, engine.Purchase{Quantity: 1})
+	small := buy(t, ann, 42, engine.Purchase{Quantity: 1})
+	for _, size := range []uint32{41, 42} {
+		_, err := ann.Buy(t.Context(), size, engine.Purchase{Quantity: 1})
+		refusal := refused(t, "a third shoe", err, seckill.CodeAlreadyPurchased)
+		if !slices.Equal(refusal.OrderNos, []string{small, large}) {
+			t.Errorf("told %+v", refusal.Document)
+		}
+	}
+	buy(t, ann, 43, engine.Purchase{Quantity: 2}) // a product of its own
+	buy(t, e.Buyer("Ann"), 41, engine.Purchase{Quantity: 2})
+	if _, err := ann.Cancel(t.Context(), small); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, e, 42, "the mark is back", func(f stats.Stats) bool { return f.Ledger.Reserved == 0 })
+	buy(t, ann, 41, engine.Purchase{Quantity: 1})
+	for _, id := range []uint32{41, 42, 43} {
+		balanced(t, e, id)
+	}
+}

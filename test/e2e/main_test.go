@@ -1,0 +1,227 @@
+// Package e2e drives the real binary through its wire, as shoppers, payment
+// providers and operators do. Every exchange is held against openapi.yaml, and
+// every engine's log is searched for secrets when its test ends.
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/apitest"
+	"seckill/internal/payment/paysandbox"
+	"seckill/internal/problem"
+	"seckill/internal/wire"
+	"seckill/test/engine"
+)
+
+func TestMain(m *testing.M) { os.Exit(engine.Main(m)) }
+
+const (
+	// settleWithin bounds every wait for the engine.
+	settleWithin = 30 * time.Second
+	pollEvery    = 10 * time.Millisecond
+	price        = 100 // cents, as engine.OpenSale sets it
+)
+
+// loadSpec reads openapi.yaml once for all tests that need no record of their
+// own.
+var loadSpec = sync.OnceValues(apitest.Load)
+
+// start runs an engine of the test's own, all of whose traffic is checked.
+func start(t *testing.T, settings map[string]string) *engine.Engine {
+	t.Helper()
+	spec, err := loadSpec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startWith(t, spec, settings)
+}
+
+func startWith(t *testing.T, spec *apitest.Spec, settings map[string]string) *engine.Engine {
+	t.Helper()
+	e := engine.New(t, engine.Options{Settings: settings})
+	e.Through(func(base http.RoundTripper) http.RoundTripper { return spec.Client(t, base).Transport })
+	t.Cleanup(func() { checkLog(t, e) })
+	e.Start()
+	return e
+}
+
+// jwt is any JSON Web Token: a header and more, in base64url.
+var jwt = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}`)
+
+// checkLog fails the test when the engine logged a secret.
+func checkLog(t *testing.T, e *engine.Engine, more ...string) {
+	t.Helper()
+	log := e.Log()
+	for _, secret := range append(more, engine.JWTSecret, engine.SandboxSecret, engine.TokenSecret, engine.AdminToken, "Authorization", "Bearer ") {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log has %q", secret)
+		}
+	}
+	if token := jwt.FindString(log); token != "" {
+		t.Errorf("the log has a token: %q", token)
+	}
+}
+
+// eventually polls until what holds, and fails the test when it does not.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	within(t, settleWithin, what, holds)
+}
+
+func within(t *testing.T, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", limit, what)
+		case <-tick.C:
+		}
+	}
+}
+
+// openSale creates and preheats a product that is on sale now.
+func openSale(t *testing.T, e *engine.Engine, p engine.Product) {
+	t.Helper()
+	if _, err := e.Operator().OpenSale(t.Context(), p); err != nil {
+		t.Fatalf("open a sale: %v", err)
+	}
+}
+
+// buy buys and waits until the order is pending.
+func buy(t *testing.T, b *engine.Buyer, product uint32, p engine.Purchase) string {
+	t.Helper()
+	no, err := b.Buy(t.Context(), product, p)
+	if err != nil {
+		t.Fatalf("%s buys %+v of product %d: %v", b.Name, p, product, err)
+	}
+	await(t, b, no, "pending")
+	return no
+}
+
+// await waits until a buyer's order has a status, and returns it.
+func await(t *testing.T, b *engine.Buyer, no, status string) (order wire.Order) {
+	t.Helper()
+	eventually(t, "order "+no+" is "+status, func() bool {
+		var err error
+		if order, err = b.Order(t.Context(), no); err != nil {
+			t.Fatalf("read order %s: %v", no, err)
+		}
+		return order.Status == status
+	})
+	return order
+}
+
+// refused fails the test unless err is a refusal with this code.
+func refused(t *testing.T, what string, err error, code seckill.Code) *engine.Refusal {
+	t.Helper()
+	refusal, _ := err.(*engine.Refusal)
+	if refusal == nil || refusal.Code != code || refusal.Status != code.Status() {
+		t.Fatalf("%s: got %v, want %s", what, err, code)
+	}
+	return refusal
+}
+
+// reply is an answer as it came.
+type reply struct {
+	Status int
+	Header http.Header
+	Text   string
+	problem.Document
+}
+
+// send makes any request at all. A body is sent as JSON unless the header says
+// otherwise.
+func send(t *testing.T, e *engine.Engine, method, url string, header http.Header, body string) reply {
+	t.Helper()
+	return sendBy(t, e.HTTP(), method, url, header, body)
+}
+
+func sendBy(t *testing.T, client *http.Client, method, url string, header http.Header, body string) reply {
+	t.Helper()
+	var content io.Reader
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, url, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, values := range header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	got := reply{Status: res.StatusCode, Header: res.Header, Text: string(text)}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), problem.ContentType) {
+		if err := json.Unmarshal(text, &got.Document); err != nil {
+			t.Fatalf("%s %s: problem document %q: %v", method, url, text, err)
+		}
+	}
+	return got
+}
+
+// signedIn is the header of a buyer.
+func signedIn(t *testing.T, name string) http.Header {
+	t.Helper()
+	return bearer(signToken(t, map[string]any{"sub": name, "exp": time.Now().Add(time.Hour).Unix()}))
+}
+
+func bearer(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
+
+// operating is the header of an operator.
+func operating(name string) http.Header {
+	header := bearer(engine.AdminToken)
+	header.Set("X-Operator", name)
+	return header
+}
+
+// money is a callback of the sandbox provider; what is not set is left out.
+type money struct {
+	OrderNo  string `json:"order_no"`
+	TradeNo  string `json:"trade_no"`
+	Amount   int64  `json:"amount_cents"`
+	Currency string `json:"currency,omitempty"`
+}
+
+// notify delivers money, signed with a secret.
+func notify(t *testing.T, e *engine.Engine, secret string, m money) reply {
+	t.Helper()
+	body, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := http.Header{paysandbox.SignatureHeader: {paysandbox.Signature([]byte(secret), body)}}
+	return send(t, e, http.MethodPost, e.ShopURL+"/api/v1/payments/sandbox/notify", header, string(bytes.TrimSpace(body)))
+}
+
+// pay pays an order exactly.
+func pay(t *testing.T, e *engine.Engine, order wire.Order) {
+	t.Helper()
+	if got := notify(t, e, engine.SandboxSecret, money{order.OrderNo, "T-" + order.OrderNo, order.AmountCents, ""}); got.Status != http.StatusOK {
+		t.Fatalf("pay %s: %d %s", order.OrderNo, got.Status, got.Text)
+	}
+}

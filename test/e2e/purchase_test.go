@@ -1,0 +1,188 @@
+package e2e
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/stats"
+	"seckill/internal/wire"
+	"seckill/test/engine"
+)
+
+// TestAPurchaseIsPaidOnThePayPageAndRefundedOnce is the whole life of a
+// purchase.
+func TestAPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
+	t.Parallel()
+	e := start(t, map[string]string{"worker.batch_wait": "300ms"})
+	openSale(t, e, engine.Product{ID: 1, Name: "Phone", Stock: 1})
+	ann, bob, operator := e.Buyer("ann"), e.Buyer("bob"), e.Operator()
+
+	no, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Ref: "cart-7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The worker waits for company: the order is readable before it is a row.
+	order, err := ann.Order(t.Context(), no)
+	if err != nil || order.Status != "queued" || !order.PayBefore.Time().IsZero() || order.AmountCents != price {
+		t.Fatalf("a queued order: %+v (%v)", order, err)
+	}
+	_, err = ann.BeginPayment(t.Context(), no)
+	refused(t, "pay a queued order", err, seckill.CodeWrongState)
+	_, err = ann.Cancel(t.Context(), no)
+	refused(t, "cancel a queued order", err, seckill.CodeWrongState)
+
+	order = await(t, ann, no, "pending")
+	if left := time.Until(order.PayBefore.Time()); left < 29*time.Minute || left > 30*time.Minute {
+		t.Errorf("%s left to pay", left)
+	}
+	if order.Ref != "cart-7" || order.ProductName != "Phone" || order.Quantity != 1 || order.Currency != "CNY" {
+		t.Errorf("order %+v", order)
+	}
+	pressPay(t, e, ann, no)
+	await(t, ann, no, "paid")
+	_, err = ann.Cancel(t.Context(), no)
+	refused(t, "cancel a paid order", err, seckill.CodeWrongState)
+	_, err = ann.BeginPayment(t.Context(), no)
+	refused(t, "pay a paid order", err, seckill.CodeWrongState)
+	_, err = bob.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
+	refused(t, "buy what is sold", err, seckill.CodeSoldOut)
+
+	if _, err := operator.Refund(t.Context(), no); err != nil {
+		t.Fatal(err)
+	}
+	_, err = operator.Refund(t.Context(), no)
+	refused(t, "refund twice", err, seckill.CodeWrongState)
+	await(t, ann, no, "refunded")
+	refundedOnce(t, e, no, price, "operator")
+	buyAsSoonAsFree(t, bob, 1)
+	balanced(t, e, 1)
+}
+
+// pressPay pays as a person does: it opens the pay page and presses its button,
+// twice.
+func pressPay(t *testing.T, e *engine.Engine, b *engine.Buyer, no string) {
+	t.Helper()
+	payURL, err := b.BeginPayment(t.Context(), no)
+	if err != nil || !strings.HasPrefix(payURL, e.ShopURL+"/sandbox/pay?") {
+		t.Fatalf("pay URL %q (%v)", payURL, err)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	page := sendBy(t, client, http.MethodGet, payURL, nil, "")
+	form := url.Values{}
+	for _, field := range regexp.MustCompile(`name="(\w+)" value="([^"]*)"`).FindAllStringSubmatch(page.Text, -1) {
+		form.Set(field[1], field[2])
+	}
+	for range 2 {
+		pressed := sendBy(t, client, http.MethodPost, e.ShopURL+"/sandbox/pay",
+			http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, form.Encode())
+		if pressed.Status != http.StatusSeeOther || !strings.HasSuffix(pressed.Header.Get("Location"), no) {
+			t.Fatalf("press the button: %d %s", pressed.Status, pressed.Text)
+		}
+	}
+}
+
+// buyAsSoonAsFree buys a unit that has come back: within a second, the life of
+// the sold-out flag (I7), and some for a loaded machine.
+func buyAsSoonAsFree(t *testing.T, b *engine.Buyer, product uint32) string {
+	t.Helper()
+	var no string
+	within(t, 3*time.Second, "a returned unit can be bought", func() bool {
+		var err error
+		no, err = b.Buy(t.Context(), product, engine.Purchase{Quantity: 1})
+		return err == nil
+	})
+	await(t, b, no, "pending")
+	return no
+}
+
+// refundedOnce waits until an order's money went back, and sees to it that it
+// did so once.
+func refundedOnce(t *testing.T, e *engine.Engine, no string, cents int64, reason string) {
+	t.Helper()
+	var refunds []wire.Payment
+	eventually(t, "the money of "+no+" went back", func() bool {
+		refunds = nil
+		payments, err := e.Operator().Payments(t.Context(), no)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range payments {
+			if p.Type == "refund" && p.Reason == reason {
+				refunds = append(refunds, p)
+			}
+		}
+		return len(refunds) > 0 && refunds[0].Status == "done"
+	})
+	if len(refunds) != 1 || refunds[0].AmountCents != cents || refunds[0].PaymentID == "" {
+		t.Errorf("refunds of %s: %+v", no, refunds)
+	}
+}
+
+func TestAnOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T) {
+	t.Parallel()
+	e := start(t, map[string]string{"order.expire_after": "1s"})
+	openSale(t, e, engine.Product{ID: 1, Stock: 1})
+	ann := e.Buyer("ann")
+	no := buy(t, ann, 1, engine.Purchase{Quantity: 1})
+	order := await(t, ann, no, "cancelled")
+	if order.Reason != "expired" {
+		t.Errorf("reason %q", order.Reason)
+	}
+	if early := time.Until(order.PayBefore.Time()); early > 0 {
+		t.Errorf("expired %s early", early)
+	}
+	second := buyAsSoonAsFree(t, ann, 1)
+	if second == no {
+		t.Error("the old order came back")
+	}
+	// The expired order's money is late, whoever bought meanwhile.
+	pay(t, e, order)
+	refundedOnce(t, e, no, price, "late")
+	await(t, ann, second, "cancelled")
+	settled(t, e, 1, "the stock is whole again", func(f stats.Stats) bool {
+		return f.Ledger.Available == 1 && f.Ledger.Reserved == 0 && f.Store.Stock == 1 && f.Store.Cancelled == 2
+	})
+	balanced(t, e, 1)
+}
+
+func TestACancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 3, PerUserLimit: 3})
+	ann := e.Buyer("ann")
+	no := buy(t, ann, 1, engine.Purchase{Quantity: 3})
+	order, err := ann.Cancel(t.Context(), no)
+	if err != nil || order.Status != "cancelled" || order.Reason != "by_buyer" {
+		t.Fatalf("cancel: %+v (%v)", order, err)
+	}
+	_, err = ann.Cancel(t.Context(), no)
+	refused(t, "cancel twice", err, seckill.CodeWrongState)
+	settled(t, e, 1, "all units are back", func(f stats.Stats) bool {
+		return f.Ledger.Available == 3 && f.Ledger.Reserved == 0 && f.Store.Stock == 3
+	})
+	buy(t, ann, 1, engine.Purchase{Quantity: 3})
+	balanced(t, e, 1)
+}
+
+func TestAReturnedUnitCanBeBoughtWithinASecondOfSoldOut(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 1})
+	ann, bob := e.Buyer("ann"), e.Buyer("bob")
+	no := buy(t, ann, 1, engine.Purchase{Quantity: 1})
+	_, err := bob.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
+	refused(t, "buy what is sold", err, seckill.CodeSoldOut)
+	if got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products/1", nil, ""); member(t, got.Text, "status") != "sold_out" {
+		t.Errorf("the product says %s", got.Text)
+	}
+	if _, err := ann.Cancel(t.Context(), no); err != nil {
+		t.Fatal(err)
+	}
+	buyAsSoonAsFree(t, bob, 1)
+	balanced(t, e, 1)
+}
