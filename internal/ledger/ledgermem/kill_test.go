@@ -22,7 +22,7 @@ const killedEnv = "LEDGERMEM_KILLED_JOURNAL"
 func TestKilledChild(t *testing.T) {
 	path := os.Getenv(killedEnv)
 	if path == "" {
-		t.Skip("runs as a child only")
+		return // runs as a child only
 	}
 	l := start(t, path, Options{CompactRows: 5})
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
