@@ -135,8 +135,8 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 		if s == nil {
 			s = &Sale{ID: p.ID}
 		}
-		if before := s.terms.Swap(p); before != nil && p.Offered > before.Offered {
-			s.ClearSoldOut()
+		if before := s.terms.Swap(p); before != nil && (p.Offered > before.Offered || p.Epoch != before.Epoch) {
+			s.ClearSoldOut() // a rebuilt ledger may have units that were lost
 		}
 		next[p.ID] = s
 	}

@@ -26,8 +26,9 @@ type Clock struct {
 }
 
 type anchor struct {
-	local  time.Time // with monotonic reading
-	ledger time.Time
+	local    time.Time // with monotonic reading
+	ledger   time.Time
+	measured bool // not the guess that a clock begins with
 }
 
 // NewClock makes a clock that follows the local one until Sync has measured
@@ -63,12 +64,12 @@ func (c *Clock) Sync(ctx context.Context) error {
 		}
 		trip := time.Since(before)
 		if best == nil || trip < shortest {
-			best, shortest = &anchor{local: before.Add(trip / 2), ledger: ledger.Round(0)}, trip
+			best, shortest = &anchor{local: before.Add(trip / 2), ledger: ledger.Round(0), measured: true}, trip
 		}
 	}
 	predicted := c.Now()
 	measured := best.ledger.Add(time.Since(best.local))
-	if diff := measured.Sub(predicted); diff > clockStep || diff < -clockStep {
+	if diff := measured.Sub(predicted); c.anchor.Load().measured && diff.Abs() > clockStep {
 		c.steps.Add(1)
 		c.log.Warn("ledger clock stepped", "by", diff.String())
 	}

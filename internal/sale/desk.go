@@ -137,7 +137,7 @@ func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState,
 }
 
 // applyState tells the ledger what the store says. A ledger of another epoch
-// is being rebuilt, and its install carries the state.
+// is being rebuilt, and whoever opens it reads the state again before.
 func (d *Desk) applyState(ctx context.Context, p *seckill.Product) error {
 	if p.Epoch == 0 {
 		return nil

@@ -9,13 +9,13 @@ import (
 )
 
 // Lanes are this instance's lanes for everything but purchases: releases,
-// adoptions, stock changes. One per shard and epoch; each has one call in
-// flight.
+// adoptions, stock changes. One per shard, of the newest epoch that was asked
+// for; each has one call in flight.
 type Lanes struct {
 	ledger ledger.Ledger
 	opt    ledger.LaneOptions
 	mu     sync.Mutex
-	lanes  map[ledger.Shard]*ledger.Lane
+	lanes  map[ledger.Shard]*ledger.Lane // by shard, with epoch 0
 }
 
 // NewLanes makes an empty set.
@@ -26,26 +26,41 @@ func NewLanes(l ledger.Ledger, opt ledger.LaneOptions) *Lanes {
 // Do performs one write on the shard's lane. A lane that is finished (lost,
 // closed, another epoch) is dropped, so that the next call begins anew.
 func (l *Lanes) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
-	l.mu.Lock()
-	lane := l.lanes[shard]
-	if lane == nil {
-		lane = ledger.NewLane(l.ledger, shard, l.opt)
-		l.lanes[shard] = lane
-	}
-	l.mu.Unlock()
+	lane := l.lane(shard)
 	result, err := lane.Do(ctx, write)
 	if LaneFinished(err) {
-		l.drop(shard, lane)
+		l.drop(lane)
 	}
 	return result, err
 }
 
-func (l *Lanes) drop(shard ledger.Shard, lane *ledger.Lane) {
+// lane is the shard's lane. A newer epoch replaces the lane of an older one,
+// which would beat for ever; a late call of an older one has a lane of its own.
+func (l *Lanes) lane(shard ledger.Shard) *ledger.Lane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lanes[shard] == lane {
-		delete(l.lanes, shard)
+	kept := l.lanes[withoutEpoch(shard)]
+	if kept != nil && kept.Shard().Epoch == shard.Epoch {
+		return kept
 	}
+	lane := ledger.NewLane(l.ledger, shard, l.opt)
+	if kept == nil || kept.Shard().Epoch < shard.Epoch {
+		l.lanes[withoutEpoch(shard)] = lane
+	}
+	return lane
+}
+
+func (l *Lanes) drop(lane *ledger.Lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if key := withoutEpoch(lane.Shard()); l.lanes[key] == lane {
+		delete(l.lanes, key)
+	}
+}
+
+func withoutEpoch(shard ledger.Shard) ledger.Shard {
+	shard.Epoch = 0
+	return shard
 }
 
 // Beats are the heartbeats of all lanes.

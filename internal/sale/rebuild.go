@@ -95,17 +95,18 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 		}
 		d.drain(ctx, &p)
 	}
-	marks := make([][]ledger.Mark, p.Shards)
-	opened, err := d.store.OpenEpoch(ctx, p.ID, seen, actor, func(o seckill.Order) error {
-		home := seckill.HomeShard(o.Buyer, p.Shards)
-		marks[home] = append(marks[home], ledger.Mark{Buyer: o.Buyer, OrderNo: o.OrderNo, Quantity: o.Quantity, Key: o.Key})
-		return nil
-	})
-	if errors.Is(err, store.ErrEpoch) {
-		return opened, seckill.Errorf(seckill.CodeWrongState, "another instance is rebuilding this product")
+	above, err := d.highestEpoch(ctx, &p)
+	if err != nil {
+		return p, err
+	}
+	opened, marks, err := d.snapshot(ctx, &p, seen, actor)
+	for err == nil && opened.Epoch <= above {
+		// The store was set back behind its ledger. Over the same or a higher
+		// epoch nothing is installed, and what is there is not this store's.
+		opened, marks, err = d.snapshot(ctx, &p, opened.Epoch, actor)
 	}
 	if err != nil {
-		return opened, fmt.Errorf("open epoch: %w", err)
+		return opened, err
 	}
 	fault.Point("rebuild.after_epoch")
 	if err := d.install(ctx, &opened, marks); err != nil {
@@ -118,6 +119,36 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 	opened.Rebuilding = false
 	d.log.Info("ledger built", "product", p.ID, "epoch", opened.Epoch, "stock", opened.Stock, "took", time.Since(started).String())
 	return opened, d.refreshed(ctx)
+}
+
+// snapshot opens the store's next epoch, with its stock and marks by shard.
+func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, seen uint64, actor store.Actor) (seckill.Product, [][]ledger.Mark, error) {
+	marks := make([][]ledger.Mark, p.Shards)
+	opened, err := d.store.OpenEpoch(ctx, p.ID, seen, actor, func(o seckill.Order) error {
+		home := seckill.HomeShard(o.Buyer, p.Shards)
+		marks[home] = append(marks[home], ledger.Mark{Buyer: o.Buyer, OrderNo: o.OrderNo, Quantity: o.Quantity, Key: o.Key})
+		return nil
+	})
+	if errors.Is(err, store.ErrEpoch) {
+		return opened, nil, seckill.Errorf(seckill.CodeWrongState, "another instance is rebuilding this product")
+	}
+	if err != nil {
+		return opened, nil, fmt.Errorf("open epoch: %w", err)
+	}
+	return opened, marks, nil
+}
+
+// highestEpoch is the highest that a shard of the product has.
+func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, error) {
+	var highest uint64
+	for i := range p.Shards {
+		f, err := d.ledger.Read(ctx, ShardOf(p, i))
+		if err != nil {
+			return 0, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
+		}
+		highest = max(highest, f.Epoch)
+	}
+	return highest, nil
 }
 
 // drain closes the shards and lets the workers consume what is queued.
@@ -156,11 +187,33 @@ func (d *Desk) install(ctx context.Context, p *seckill.Product, marks [][]ledger
 		}
 	}
 	fault.Point("rebuild.after_install")
+	return d.open(ctx, p)
+}
+
+// open opens what was installed. The sale may have been paused or ended since
+// the snapshot, by an instance that found no shard of this epoch to tell: its
+// word is in the store by now, and must be in the ledger before anyone buys.
+func (d *Desk) open(ctx context.Context, p *seckill.Product) error {
+	now, err := d.store.Product(ctx, p.ID)
+	if err != nil {
+		return err
+	}
 	for i := range p.Shards {
-		if _, err := d.ledger.Open(ctx, ShardOf(p, i)); err != nil {
+		shard := ShardOf(p, i)
+		if now.State != p.State {
+			if _, err := d.ledger.SetState(ctx, shard, now.State); err != nil {
+				return seckill.Errorf(seckill.CodeBusy, "set the state of shard %d: %w", i, err)
+			}
+		}
+		opened, err := d.ledger.Open(ctx, shard)
+		if err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "open shard %d: %w", i, err)
 		}
+		if !opened {
+			return seckill.Errorf(seckill.CodeBusy, "shard %d has moved on beyond epoch %d", i, p.Epoch)
+		}
 	}
+	p.State = now.State
 	return nil
 }
 

@@ -1,0 +1,251 @@
+package sale_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/sale"
+	"seckill/test/rig"
+)
+
+func shortly(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), 300*time.Millisecond)
+}
+
+func raise(on *sale.Sale) { on.MarkSoldOut(time.Now()) }
+
+// shelf is a source of products that a test changes.
+type shelf struct {
+	products []seckill.Product
+	err      error
+}
+
+func (s *shelf) Products(context.Context) ([]seckill.Product, error) { return s.products, s.err }
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestTheSoldOutFlagLivesASecondFromTheAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)
+		rig.Must(t, c.Refresh(t.Context()))
+		on := c.Find(1)
+		if on.SoldOut() {
+			t.Fatal("a new sale is sold out")
+		}
+		asked := time.Now()
+		wait(400 * time.Millisecond) // the answer was slow
+		on.MarkSoldOut(asked)
+		wait(500 * time.Millisecond)
+		if !on.SoldOut() {
+			t.Error("the flag fell after 0.9 s")
+		}
+		wait(101 * time.Millisecond)
+		if on.SoldOut() {
+			t.Error("the flag stands a second after the ledger was asked")
+		}
+		raise(on)
+		on.ClearSoldOut()
+		if on.SoldOut() {
+			t.Error("a cleared flag stands")
+		}
+	})
+}
+
+// wait lets a bubble's clock go on, and everybody in it come to rest.
+func wait(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestARefreshKeepsSalesAndReplacesTerms(t *testing.T) {
+	s := &shelf{products: []seckill.Product{{ID: 2, Offered: 5, Epoch: 1}, {ID: 1}}}
+	c := sale.NewCatalog(s, quiet)
+	if c.Loaded() || c.Find(2) != nil {
+		t.Fatal("a new catalogue knows something")
+	}
+	rig.Must(t, c.Refresh(t.Context()))
+	on := c.Find(2)
+	if all := c.All(); len(all) != 2 || all[0].ID != 1 || all[1] != on || !c.Loaded() {
+		t.Fatalf("the catalogue is %v", all)
+	}
+	on.Count("")
+	for name, change := range map[string]func(*seckill.Product){
+		"more is offered":  func(p *seckill.Product) { p.Offered++ },
+		"a new epoch":      func(p *seckill.Product) { p.Epoch++ },
+		"only a new price": func(p *seckill.Product) { p.PriceCents++ },
+	} {
+		raise(on)
+		next := s.products[0]
+		change(&next)
+		s.products = []seckill.Product{next}
+		rig.Must(t, c.Refresh(t.Context()))
+		if on.Terms().PriceCents != next.PriceCents || c.Find(2) != on || c.Find(1) != nil {
+			t.Fatalf("%s: the catalogue was not replaced", name)
+		}
+		if want := name == "only a new price"; on.SoldOut() != want {
+			t.Errorf("%s: the flag stands: %v", name, on.SoldOut())
+		}
+	}
+	if got := on.Requests()["accepted"]; got != 1 {
+		t.Errorf("a refresh lost the counters: %d", got)
+	}
+
+	s.err = errors.New("down")
+	if c.Refresh(t.Context()) == nil || c.Find(2) != on {
+		t.Error("a refresh that failed must keep what is known")
+	}
+}
+
+func TestTheCatalogRefreshesByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{err: errors.New("down")}
+		c := sale.NewCatalog(s, quiet)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { c.Run(ctx); close(done) }()
+		wait(1500 * time.Millisecond)
+		s.err, s.products = nil, []seckill.Product{{ID: 1}}
+		wait(time.Second)
+		if c.Find(1) == nil {
+			t.Error("the catalogue is more than a second behind")
+		}
+		cancel()
+		<-done
+	})
+}
+
+func TestAnswersAreCountedByCode(t *testing.T) {
+	c := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)
+	rig.Must(t, c.Refresh(t.Context()))
+	on := c.Find(1)
+	on.Count("")
+	for i, code := range seckill.Codes() {
+		for range i + 1 {
+			on.Count(code)
+		}
+	}
+	on.Count("unheard_of")
+	got := on.Requests()
+	if len(got) != len(seckill.Codes())+1 || got["accepted"] != 1 {
+		t.Fatalf("requests are %v", got)
+	}
+	for i, code := range seckill.Codes() {
+		if got[string(code)] != int64(i+1) {
+			t.Errorf("%s is %d, want %d", code, got[string(code)], i+1)
+		}
+	}
+}
+
+func TestTheClockFollowsTheLedgerAndCountsSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead time.Duration
+		var down error
+		c := sale.NewClock(func(context.Context) (time.Time, error) { return time.Now().Add(ahead), down }, quiet)
+		check := func(what string, want time.Duration, steps int64) {
+			t.Helper()
+			if got := c.Now().Sub(time.Now()); (got-want).Abs() > time.Millisecond || c.Steps() != steps {
+				t.Errorf("%s: %s ahead, %d steps; want %s, %d", what, got, c.Steps(), want, steps)
+			}
+		}
+		check("before the first measurement", 0, 0)
+		ahead = 3 * time.Second
+		rig.Must(t, c.Sync(t.Context()))
+		check("the first measurement is no step", 3*time.Second, 0)
+		ahead = 3500 * time.Millisecond
+		rig.Must(t, c.Sync(t.Context()))
+		check("half a second is a drift", 3500*time.Millisecond, 0)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { c.Run(ctx); close(done) }()
+		ahead = -time.Second
+		wait(11 * time.Second)
+		check("a step back", -time.Second, 1)
+		down = errors.New("down")
+		ahead = time.Hour
+		wait(20 * time.Second)
+		check("a ledger that is down changes nothing", -time.Second, 1)
+		down = nil
+		wait(10 * time.Second)
+		check("a step forward", time.Hour, 2)
+		cancel()
+		<-done
+	})
+}
+
+func TestMemoryKnowsBuyersByGroup(t *testing.T) {
+	m := sale.NewMemory()
+	m.Note(1, "bob")
+	for _, q := range []struct {
+		group uint32
+		buyer string
+		want  bool
+	}{{1, "bob", true}, {2, "bob", false}, {1, "Bob", false}, {1, "", false}} {
+		if got := m.MayHold(ledger.Shard{Product: 9, Group: q.group}, []byte(q.buyer)); got != q.want {
+			t.Errorf("%+v: %v", q, got)
+		}
+	}
+}
+
+// Lanes of epochs that are over must not beat for ever.
+func TestLanesBeatForTheNewestEpochOnly(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	r.Buy(t, p, "a")
+	r.ConfirmAll(t)
+	old := p
+	for range 3 {
+		var err error
+		p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+		rig.Must(t, err)
+		r.Reserve(t, p, r.Claim(1, "a"))
+	}
+	_, err := r.Lanes.Do(t.Context(), sale.ShardOf(&old, 0), ledger.Release{})
+	var other *ledger.EpochError
+	if !errors.As(err, &other) || other.Epoch != p.Epoch {
+		t.Errorf("a late call was answered %v", err)
+	}
+	beats := r.Lanes.Beats()
+	if len(beats) != 1 || beats[0].Shard.Epoch != p.Epoch {
+		t.Errorf("beats are %+v", beats)
+	}
+}
+
+func TestALaneThatIsFinishedIsReplaced(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	r.Buy(t, p, "a")
+	rig.Must(t, r.Embedded.Close(t.Context(), sale.ShardOf(&p, 0)))
+	_, err := r.Lanes.Do(t.Context(), sale.ShardOf(&p, 0), ledger.Release{})
+	if !errors.Is(err, ledger.ErrClosed) || !sale.LaneFinished(err) {
+		t.Fatalf("a closed shard answered %v", err)
+	}
+	_, err = r.Embedded.Open(t.Context(), sale.ShardOf(&p, 0))
+	rig.Must(t, err)
+	r.Buy(t, p, "b")
+}
+
+func TestStatsAddUpOverLedgerQueueAndStore(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	sold(t, r, p)
+	r.Time.Advance(3 * time.Second)
+	rig.Must(t, r.Clock.Sync(t.Context()))
+	s, err := r.Desk.Stats(t.Context(), 1)
+	rig.Must(t, err)
+	if s.Offered != 5 || s.Epoch != 1 || s.State != "open" || s.Ledger.Available != 1 || s.Ledger.Reserved != 4 ||
+		s.Store.Stock != 3 || s.Store.Pending != 2 || s.Store.Cancelled != 1 || s.Queue.Depth != 1 || s.Queue.OldestMS < 2900 {
+		t.Errorf("stats are %+v", s)
+	}
+	_, err = r.Desk.Stats(t.Context(), 9)
+	rig.Refused(t, err, seckill.CodeNotFound)
+	r.Ledger.FailBefore("Read", 1)
+	_, err = r.Desk.Stats(t.Context(), 1)
+	rig.Refused(t, err, seckill.CodeBusy)
+}

@@ -1,0 +1,350 @@
+package sale_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/sale"
+	"seckill/internal/store"
+	"seckill/internal/store/storetest"
+	"seckill/test/rig"
+)
+
+// round refreshes the catalogue and clock, as their loops do, and makes one
+// round of a keeper.
+func round(t *testing.T, r *rig.Rig, k *sale.Keeper) error {
+	t.Helper()
+	rig.Must(t, r.Clock.Sync(t.Context()))
+	rig.Must(t, r.Catalog.Refresh(t.Context()))
+	return k.Round(t.Context())
+}
+
+func keeper(r *rig.Rig) *sale.Keeper { return sale.NewKeeper(r.Desk, 10*time.Minute, func(uint32) {}) }
+
+// live checks that the ledger is open at the store's epoch, and returns the
+// product.
+func live(t *testing.T, r *rig.Rig, id uint32) seckill.Product {
+	t.Helper()
+	p := r.Stored(t, id)
+	if f := r.Figures(t, p); f.Epoch != p.Epoch || !f.Open || p.Rebuilding || f.State != p.State {
+		t.Fatalf("the ledger is %+v, the product %+v", f, p)
+	}
+	return p
+}
+
+func TestPreheatIsSafeToRepeat(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 7)
+	if f := r.Figures(t, p); f.Available != 7 || f.Limit != 1 || p.Epoch != 1 {
+		t.Fatalf("figures are %+v at epoch %d", f, p.Epoch)
+	}
+	r.Buy(t, p, "a")
+	again, err := r.Desk.Preheat(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	if again.Epoch != p.Epoch || r.Figures(t, p).Marked != 1 {
+		t.Errorf("a second preheat changed the epoch to %d, figures %+v", again.Epoch, r.Figures(t, p))
+	}
+}
+
+func TestPreheatRefusesWhatItCannotDo(t *testing.T) {
+	r := rig.New(t)
+	_, err := r.Desk.Preheat(t.Context(), 9, rig.Operator)
+	rig.Refused(t, err, seckill.CodeNotFound)
+	r.Product(t, 1, 5)
+	_, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Refused(t, err, seckill.CodeWrongState) // never preheated
+	_, err = r.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+	rig.Must(t, err)
+	_, err = r.Desk.Preheat(t.Context(), 1, rig.Operator)
+	rig.Refused(t, err, seckill.CodeWrongState)
+}
+
+func TestTheKeeperPreheatsLeadBeforeTheStart(t *testing.T) {
+	r := rig.New(t)
+	r.Product(t, 1, 5, func(p *seckill.Product) { p.StartsAt = r.Time.Now().Add(11 * time.Minute) })
+	k := keeper(r)
+	rig.Must(t, round(t, r, k))
+	if p := r.Stored(t, 1); p.Epoch != 0 {
+		t.Fatalf("preheated too early, at epoch %d", p.Epoch)
+	}
+	r.Time.Advance(90 * time.Second)
+	rig.Must(t, round(t, r, k))
+	rig.Must(t, round(t, r, k))
+	if p := live(t, r, 1); p.Epoch != 1 {
+		t.Errorf("epoch is %d after two rounds, want 1", p.Epoch)
+	}
+}
+
+func TestTheKeeperAnnouncesStartAndEndOnce(t *testing.T) {
+	r := rig.New(t)
+	r.Product(t, 1, 5)
+	ended := 0
+	k := sale.NewKeeper(r.Desk, time.Minute, func(uint32) { ended++ })
+	for range 3 {
+		rig.Must(t, round(t, r, k))
+	}
+	r.Time.Advance(2 * time.Hour)
+	for range 3 {
+		rig.Must(t, round(t, r, k))
+	}
+	events, err := r.Store.Events(t.Context(), 0, 100)
+	rig.Must(t, err)
+	var kinds []seckill.EventKind
+	for _, e := range events {
+		kinds = append(kinds, e.Kind)
+	}
+	if fmt.Sprint(kinds) != "[sale.started sale.ended]" || ended != 1 {
+		t.Errorf("events are %v, onEnded was called %d times", kinds, ended)
+	}
+}
+
+// sold sells 3 of 5 units: one paid, one pending, one cancelled and released
+// nowhere yet, one more still queued.
+func sold(t *testing.T, r *rig.Rig, p seckill.Product) (queued seckill.OrderNo) {
+	t.Helper()
+	claim := r.Claim(p.ID, "keyed")
+	claim.Key = "k1"
+	r.Reserve(t, p, claim)
+	nos := r.Buy(t, p, "pending", "cancelled")
+	r.ConfirmAll(t)
+	_, err := r.Store.Cancel(t.Context(), nos[1], "test", rig.Operator)
+	rig.Must(t, err)
+	return r.Buy(t, p, "queued")[0]
+}
+
+func TestRecoverKeepsMarksKeysLimitsAndState(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	sold(t, r, p)
+	r.ConfirmAll(t)
+	_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+	rig.Must(t, err)
+	p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	live(t, r, 1)
+	f := r.Figures(t, p)
+	if p.Epoch != 2 || f.Marked != 3 || f.Available != 2 || f.State != seckill.SalePaused || f.Limit != 1 {
+		t.Fatalf("after the recovery: epoch %d, %+v", p.Epoch, f)
+	}
+	_, err = r.Desk.SetState(t.Context(), 1, seckill.SaleOpen, rig.Operator)
+	rig.Must(t, err)
+
+	keyed := r.Claim(1, "keyed")
+	keyed.Key = "k1"
+	verdicts := r.Reserve(t, p, r.Claim(1, "pending"), keyed, r.Claim(1, "cancelled"))
+	for i, want := range []ledger.VerdictCode{ledger.VerdictOverLimit, ledger.VerdictRepeated, ledger.VerdictAccepted} {
+		if verdicts[i].Code != want {
+			t.Errorf("claim %d was answered %d, want %d", i, verdicts[i].Code, want)
+		}
+	}
+}
+
+// The journal is replaced by an empty one while the store knows better.
+func TestALostJournalIsRecoveredByTheKeeperAndNothingIsOversold(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	sold(t, r, p) // the queued one is lost with the journal
+	r.LoseJournal(t)
+	k := keeper(r)
+	rig.Must(t, round(t, r, k))
+	p = live(t, r, 1)
+	if f := r.Figures(t, p); f.Marked != 2 || f.Available != 3 {
+		t.Fatalf("after the recovery: %+v", f)
+	}
+	for i, verdict := range r.Reserve(t, p, r.Claim(1, "keyed"), r.Claim(1, "pending")) {
+		if verdict.Code != ledger.VerdictOverLimit {
+			t.Errorf("buyer %d bought beyond the limit: %d", i, verdict.Code)
+		}
+	}
+	r.Buy(t, p, "x", "y", "z")
+	if v := r.Reserve(t, p, r.Claim(1, "one too many")); v[0].Code != ledger.VerdictSoldOut {
+		t.Errorf("oversold: %d", v[0].Code)
+	}
+	r.ConfirmAll(t)
+	storetest.CheckPromises(t, r.Store, 1)
+	rig.Must(t, round(t, r, k))
+	if again := r.Stored(t, 1); again.Epoch != p.Epoch {
+		t.Errorf("a live ledger was recovered again")
+	}
+}
+
+// A store that was set back knows a lower epoch than the ledger, which must
+// not sell from what another past has left there.
+func TestAStoreBehindItsLedgerGoesAboveIt(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	for range 2 {
+		var err error
+		p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+		rig.Must(t, err)
+	}
+	r.Buy(t, p, "a", "b", "c")
+	r.ConfirmAll(t)
+	r.Exec(t, `DELETE FROM tb_seckill_order`)
+	r.Exec(t, `UPDATE tb_seckill_product SET epoch = 1 WHERE id = 1`)
+	rig.Must(t, r.Catalog.Refresh(t.Context()))
+	rig.Must(t, round(t, r, keeper(r)))
+	if p := live(t, r, 1); p.Epoch != 4 || r.Figures(t, p).Marked != 0 {
+		t.Errorf("epoch %d, figures %+v", p.Epoch, r.Figures(t, p))
+	}
+}
+
+// A rebuild that dies between any two of its steps is healed by the next round
+// of a keeper, under a new epoch.
+func TestARebuildThatDiesIsHealedByTheNextRound(t *testing.T) {
+	steps := map[string]func(r *rig.Rig){
+		"before the epoch":           func(r *rig.Rig) { r.Store.FailBefore("OpenEpoch", 1) },
+		"after the epoch":            func(r *rig.Rig) { r.Store.FailAfter("OpenEpoch", 1) },
+		"before the install":         func(r *rig.Rig) { r.Ledger.FailBefore("Install", 1) },
+		"after the install":          func(r *rig.Rig) { r.Ledger.FailAfter("Install", 1) },
+		"before the open":            func(r *rig.Rig) { r.Ledger.FailBefore("Open", 1) },
+		"after the open":             func(r *rig.Rig) { r.Ledger.FailAfter("Open", 1) },
+		"before the end":             func(r *rig.Rig) { r.Store.FailBefore("SetRebuilding", 2) },
+		"after the first mark":       func(r *rig.Rig) { r.Store.FailAfter("SetRebuilding", 1) },
+		"before the state was read":  func(r *rig.Rig) { r.Store.FailBefore("Product", 1) },
+		"while the shard was closed": func(r *rig.Rig) { r.Ledger.FailBefore("Close", 1) },
+	}
+	for name, fail := range steps {
+		t.Run(name, func(t *testing.T) {
+			r := rig.New(t)
+			p := r.Open(t, 1, 5)
+			r.Buy(t, p, "a")
+			r.ConfirmAll(t)
+			fail(r)
+			_, first := r.Desk.Recover(t.Context(), 1, rig.Operator)
+			r.Store.Heal()
+			r.Ledger.Heal()
+			r.Restart(t)
+			k := keeper(r)
+			rig.Must(t, round(t, r, k))
+			rig.Must(t, round(t, r, k))
+			p = live(t, r, 1)
+			if first != nil && p.Epoch == 1 && r.Figures(t, p).Marked != 1 {
+				t.Errorf("after %v the product is at %d", first, p.Epoch)
+			}
+			if f := r.Figures(t, p); f.Marked != 1 || f.Available != 4 {
+				t.Errorf("figures are %+v", f)
+			}
+			if v := r.Reserve(t, p, r.Claim(1, "a")); v[0].Code != ledger.VerdictOverLimit {
+				t.Errorf("the mark is lost: %d", v[0].Code)
+			}
+		})
+	}
+}
+
+func TestTheFirstPreheatThatDiesIsHealedToo(t *testing.T) {
+	r := rig.New(t)
+	r.Product(t, 1, 5)
+	r.Ledger.FailBefore("Install", 1)
+	_, err := r.Desk.Preheat(t.Context(), 1, rig.Operator)
+	rig.Refused(t, err, seckill.CodeBusy)
+	if p := r.Stored(t, 1); p.Epoch != 1 || !p.Rebuilding {
+		t.Fatalf("the product is %+v", p)
+	}
+	rig.Must(t, round(t, r, keeper(r)))
+	if f := r.Figures(t, live(t, r, 1)); f.Available != 5 {
+		t.Errorf("figures are %+v", f)
+	}
+}
+
+// Two instances recover the same product at once, again and again, while
+// buyers come: one of them wins each time, and the units add up.
+func TestTwoRecoverersAtOnceAreHarmless(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 100)
+	other := sale.NewDesk(sale.DeskOptions{
+		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	for i := range 5 {
+		r.Buy(t, p, fmt.Sprintf("b-%d", i))
+		r.ConfirmAll(t)
+		var both sync.WaitGroup
+		var won [2]error
+		for k, desk := range []*sale.Desk{r.Desk, other} {
+			both.Go(func() { _, won[k] = desk.Recover(t.Context(), 1, rig.Operator) })
+		}
+		both.Wait()
+		if won[0] != nil && won[1] != nil {
+			t.Fatalf("nobody recovered: %v, %v", won[0], won[1])
+		}
+		if p = r.Stored(t, 1); p.Rebuilding || !r.Figures(t, p).Open {
+			rig.Must(t, round(t, r, keeper(r)))
+		}
+		p = live(t, r, 1)
+		if f := r.Figures(t, p); f.Marked != int64(i+1) || f.Available+f.Marked != 100 {
+			t.Fatalf("figures are %+v after %d orders", f, i+1)
+		}
+	}
+}
+
+// pausingLedger lets another instance pause the sale between a rebuild's snapshot
+// and its install.
+type pausingLedger struct {
+	*rig.Ledger
+	pause func()
+}
+
+func (l *pausingLedger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (uint64, error) {
+	l.pause()
+	return l.Ledger.Install(ctx, a, marks)
+}
+
+func TestAPauseDuringARebuildHoldsInTheNewEpoch(t *testing.T) {
+	r := rig.New(t)
+	r.Open(t, 1, 5)
+	hooked := &pausingLedger{Ledger: r.Ledger}
+	rebuilder := sale.NewDesk(sale.DeskOptions{
+		Store: r.Store, Ledger: hooked, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	hooked.pause = func() { // the operator is at another instance, and hears no error
+		_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+		rig.Must(t, err)
+	}
+	p, err := rebuilder.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	if v := r.Reserve(t, p, r.Claim(1, "a")); v[0].Code != ledger.VerdictPaused {
+		t.Errorf("a paused sale answered %d", v[0].Code)
+	}
+}
+
+func TestRecoverGivesUpDrainingWhenItsCallerDoes(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	r.Buy(t, p, "a") // no worker: it stays queued
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := r.Desk.Recover(ctx, 1, rig.Operator); err == nil {
+		t.Fatal("recovered within a context that had ended")
+	}
+	if p := r.Stored(t, 1); p.Epoch != 1 || !p.Rebuilding {
+		t.Errorf("the product is %+v", p)
+	}
+}
+
+func TestADeskWaitsForAnotherChangeOnlyAsLongAsItsCaller(t *testing.T) {
+	r := rig.New(t)
+	r.Open(t, 1, 5)
+	open := r.Ledger.Block("Install")
+	var first sync.WaitGroup
+	first.Go(func() { _, _ = r.Desk.Recover(t.Context(), 1, rig.Operator) })
+	rig.Until(t, "the recovery installs", func() bool { return r.Ledger.Calls("Install") == 2 })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := r.Desk.Patch(ctx, 1, store.ProductPatch{}, rig.Operator)
+	rig.Refused(t, err, seckill.CodeBusy)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+	open()
+	first.Wait()
+}
