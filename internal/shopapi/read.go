@@ -1,6 +1,7 @@
 package shopapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -74,6 +75,10 @@ func (s *Server) token(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 		s.refuse(ctx, "token", err)
 		return
 	}
+	if answer.ChallengeID == "" {
+		s.refuse(ctx, "token", seckill.Errorf(seckill.CodeBadRequest, "challenge_id must be set"))
+		return
+	}
 	token, expires, err := s.opt.Tokens.Redeem(answer.ChallengeID, buyer, on.ID, s.opt.Clock.Now())
 	if err != nil {
 		s.refuse(ctx, "token", err)
@@ -107,12 +112,15 @@ func (s *Server) buyer(ctx *fasthttp.RequestCtx, route string) (string, bool) {
 
 // readJSON reads a small JSON object; an empty body is {}.
 func readJSON(ctx *fasthttp.RequestCtx, into any) error {
-	body := ctx.Request.Body()
+	body := bytes.TrimLeft(ctx.Request.Body(), " \t\r\n")
 	if len(body) == 0 {
 		return nil
 	}
 	if !utf8.Valid(body) {
 		return seckill.Errorf(seckill.CodeBadRequest, "the body must be UTF-8")
+	}
+	if body[0] != '{' { // null would pass for an object without members
+		return seckill.Errorf(seckill.CodeBadRequest, "the body must be a JSON object")
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return seckill.Errorf(seckill.CodeBadRequest, "the body is not valid: %w", err)

@@ -349,7 +349,7 @@ func pageLimit(args *fasthttp.Args) (int, error) {
 		return 20, nil
 	}
 	n, err := strconv.Atoi(string(text))
-	if err != nil || n < 1 || n > 100 {
+	if err != nil || n < 1 || n > 100 || strconv.Itoa(n) != string(text) {
 		return 0, seckill.Errorf(seckill.CodeBadRequest, "limit must be 1 to 100")
 	}
 	return n, nil

@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -215,7 +214,12 @@ func notify(t *testing.T, e *engine.Engine, secret string, m money) reply {
 		t.Fatal(err)
 	}
 	header := http.Header{paysandbox.SignatureHeader: {paysandbox.Signature([]byte(secret), body)}}
-	return send(t, e, http.MethodPost, e.ShopURL+"/api/v1/payments/sandbox/notify", header, string(bytes.TrimSpace(body)))
+	return send(t, e, http.MethodPost, e.ShopURL+"/api/v1/payments/sandbox/notify", header, string(body))
+}
+
+// signature is what the sandbox provider signs a body with.
+func signature(body string) string {
+	return paysandbox.Signature([]byte(engine.SandboxSecret), []byte(body))
 }
 
 // pay pays an order exactly.

@@ -1,0 +1,263 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/purchasetoken"
+	"seckill/internal/stats"
+	"seckill/test/engine"
+)
+
+// askToken goes from challenge to purchase token.
+func askToken(t *testing.T, e *engine.Engine, buyer string, product uint32) string {
+	t.Helper()
+	base := fmt.Sprintf("%s/api/v1/products/%d/", e.ShopURL, product)
+	challenge := send(t, e, http.MethodPost, base+"challenge", signedIn(t, buyer), "")
+	got := send(t, e, http.MethodPost, base+"token", signedIn(t, buyer), `{"challenge_id":"`+member(t, challenge.Text, "challenge_id")+`"}`)
+	if got.Status != http.StatusOK {
+		t.Fatalf("ask for a token: %d %s", got.Status, got.Text)
+	}
+	return member(t, got.Text, "token")
+}
+
+func TestWhereATokenIsRequiredOnlyTheBuyersOwnFreshOneBuys(t *testing.T) {
+	t.Parallel()
+	e := start(t, map[string]string{"token.required": "true"})
+	openSale(t, e, engine.Product{ID: 1, Stock: 5, PerUserLimit: 2})
+	openSale(t, e, engine.Product{ID: 2, Stock: 5})
+	ann, bob := e.Buyer("ann"), e.Buyer("bob")
+	token := askToken(t, e, "ann", 1)
+	mint := func(secret string, at time.Time) (challenge, token string) {
+		m, err := purchasetoken.New(purchasetoken.Options{Secrets: [][]byte{[]byte(secret)}, Random: rand.Reader})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := m.Challenge("bob", 1, at)
+		if err == nil {
+			token, _, err = m.Redeem(made.ID, "bob", 1, at)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.ID, token
+	}
+	oldChallenge, oldToken := mint(engine.TokenSecret, time.Now().Add(-time.Hour))
+	_, forged := mint(engine.JWTSecret, time.Now())
+	fresh, _ := mint(engine.TokenSecret, time.Now())
+	before := figures(t, e, 1)
+	for name, c := range map[string]struct {
+		token   string
+		product uint32
+	}{
+		"none":               {"", 1},
+		"another buyer's":    {token, 1},
+		"another product's":  {askToken(t, e, "bob", 2), 1},
+		"expired":            {oldToken, 1},
+		"forged":             {forged, 1},
+		"a challenge":        {fresh, 1},
+		"cut":                {token[:len(token)-1], 1},
+		"no token at all":    {"nonsense", 1},
+		"for the other sale": {askToken(t, e, "bob", 1), 2},
+	} {
+		_, err := bob.Buy(t.Context(), c.product, engine.Purchase{Quantity: 1, Token: c.token, Key: "k"})
+		refused(t, name, err, seckill.CodeTokenInvalid)
+	}
+	for name, challenge := range map[string]string{"expired": oldChallenge, "a token": askToken(t, e, "bob", 1), "nonsense": "x"} {
+		got := send(t, e, http.MethodPost, e.ShopURL+"/api/v1/products/1/token", signedIn(t, "bob"), `{"challenge_id":"`+challenge+`"}`)
+		if got.Status != http.StatusForbidden || got.Code != seckill.CodeTokenInvalid {
+			t.Errorf("%s for a challenge: %d %s", name, got.Status, got.Text)
+		}
+	}
+	unchanged(t, e, 1, before)
+	no := buy(t, ann, 1, engine.Purchase{Quantity: 1, Token: token})
+	if again, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Token: token, Key: "another"}); err != nil || again != no {
+		t.Errorf("the token again gave %q (%v), not %q", again, err, no)
+	}
+	if other := buy(t, ann, 1, engine.Purchase{Quantity: 1, Token: askToken(t, e, "ann", 1)}); other == no {
+		t.Error("a second token found the first order")
+	}
+	if got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products/1", nil, ""); member(t, got.Text, "token_required") != "true" {
+		t.Errorf("the product does not ask for a token: %s", got.Text)
+	}
+	checkLog(t, e, token, forged, fresh)
+}
+
+func TestTheSaleWindowDecidesBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	operator, ann := e.Operator(), e.Buyer("ann")
+	// The second one waits for its start: the pipeline must open by itself.
+	opens := time.Now().Add(1500 * time.Millisecond)
+	openSale(t, e, engine.Product{ID: 1, Stock: 5, StartsAt: opens, EndsAt: opens.Add(2 * time.Second)})
+	openSale(t, e, engine.Product{ID: 2, Stock: 5, StartsAt: time.Now().Add(time.Hour), EndsAt: time.Now().Add(2 * time.Hour)})
+	_, err := ann.Buy(t.Context(), 2, engine.Purchase{Quantity: 1})
+	refused(t, "buy an hour early", err, seckill.CodeNotStarted)
+	_, err = ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
+	refused(t, "buy a second early", err, seckill.CodeNotStarted)
+	var no string
+	eventually(t, "the sale opens", func() bool {
+		asked := time.Now()
+		no, err = ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
+		if err != nil {
+			refused(t, "before the start", err, seckill.CodeNotStarted)
+		} else if heard := time.Now(); heard.Before(opens) {
+			t.Errorf("sold %s before the start", opens.Sub(asked))
+		}
+		return err == nil
+	})
+	eventually(t, "the sale ends", func() bool {
+		_, err = e.Buyer("bob").Buy(t.Context(), 1, engine.Purchase{Quantity: 5}) // refused: above the limit
+		return engine.CodeOf(err) == seckill.CodeEnded
+	})
+	// An order outlives its sale.
+	pay(t, e, await(t, ann, no, "pending"))
+	await(t, ann, no, "paid")
+	eventually(t, "the sale is reconciled after its end", func() bool {
+		got := send(t, e, http.MethodGet, e.AdminURL+"/admin/v1/reconciliations?product_id=1", operating("x"), "")
+		return strings.Contains(got.Text, `"balanced":true`)
+	})
+	if _, err := operator.End(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	_, err = ann.Buy(t.Context(), 2, engine.Purchase{Quantity: 1})
+	refused(t, "buy what the operator ended", err, seckill.CodeEnded)
+}
+
+func TestTheOperatorsMovesTakeEffectAtOnceAndStandInTheAudit(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 2})
+	began := time.Now()
+	act := func(path, body string, status int) reply {
+		t.Helper()
+		got := send(t, e, http.MethodPost, e.AdminURL+"/admin/v1/products/1/"+path, operating("li.na"), body)
+		if got.Status != status {
+			t.Fatalf("%s %s: %d %s", path, body, got.Status, got.Text)
+		}
+		return got
+	}
+	try := func(buyer string, code seckill.Code) {
+		t.Helper()
+		_, err := e.Buyer(buyer).Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
+		if code == "" && err != nil || engine.CodeOf(err) != code {
+			t.Errorf("%s: %v, want %q", buyer, err, code)
+		}
+	}
+	act("pause", `{"reason":"wrong price"}`, 200)
+	try("a", seckill.CodePaused)
+	act("resume", `{"reason":"price mended"}`, 200)
+	try("a", "")
+	try("b", "")
+	try("c", seckill.CodeSoldOut)
+	act("stock", `{"delta":2,"change_id":"up","reason":"delivery"}`, 200)
+	act("stock", `{"delta":2,"change_id":"up","reason":"delivery"}`, 200) // sent twice, done once
+	try("c", "")                                                          // at once: the flag is cleared by push
+	act("stock", `{"delta":-1,"change_id":"down","reason":"broken one"}`, 200)
+	try("d", seckill.CodeSoldOut)
+	if got := act("stock", `{"delta":-1,"change_id":"too-far"}`, 409); got.Code != seckill.CodeWrongState {
+		t.Errorf("below what is free: %s", got.Text)
+	}
+	if got := act("stock", `{"delta":9,"change_id":"up"}`, 409); got.Code != seckill.CodeWrongState {
+		t.Errorf("another change under a used id: %s", got.Text)
+	}
+	settled(t, e, 1, "three of three are sold", func(f stats.Stats) bool {
+		return f.Offered == 3 && f.Ledger.Available == 0 && f.Store.Pending == 3 && f.Store.Stock == 0
+	})
+	act("end", `{"reason":"done"}`, 200)
+	try("d", seckill.CodeEnded)
+	if got := act("resume", ``, 409); got.Code != seckill.CodeWrongState {
+		t.Errorf("resume what has ended: %s", got.Text)
+	}
+	balanced(t, e, 1)
+	audited(t, e, began, map[string]string{
+		"product.pause": "wrong price", "product.resume": "price mended", "product.end": "done",
+		"product.stock": "broken one",
+	})
+}
+
+// audited wants a line of li.na for each action with its reason.
+func audited(t *testing.T, e *engine.Engine, since time.Time, reasons map[string]string) {
+	t.Helper()
+	lines, err := e.Operator().Audit(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for action, reason := range reasons {
+		found := false
+		for _, line := range lines {
+			at := line.At.Time()
+			found = found || line.Action == action && line.Reason == reason && line.Actor == "li.na" &&
+				at.After(since.Add(-time.Second)) && at.Before(time.Now().Add(time.Second))
+		}
+		if !found {
+			t.Errorf("the audit lacks %s (%s): %+v", action, reason, lines)
+		}
+	}
+}
+
+func TestPreheatIsSafeToRepeatAndComesByItself(t *testing.T) {
+	t.Parallel()
+	e := start(t, map[string]string{"preheat.lead": "2s"})
+	operator := e.Operator()
+	openSale(t, e, engine.Product{ID: 1, Stock: 5})
+	buy(t, e.Buyer("ann"), 1, engine.Purchase{Quantity: 1})
+	before := figures(t, e, 1)
+	for range 3 {
+		if _, err := operator.Preheat(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unchanged(t, e, 1, before)
+
+	starts := time.Now().Add(3 * time.Second)
+	if _, err := operator.Create(t.Context(), engine.Product{
+		ID: 2, Name: "later", PriceCents: price, Stock: 5, StartsAt: starts, EndsAt: starts.Add(time.Hour),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if f := figures(t, e, 2); f.Epoch != 0 {
+		t.Errorf("preheated too early: %+v", f)
+	}
+	settled(t, e, 2, "the sale is preheated by itself", func(f stats.Stats) bool { return f.Epoch == 1 && f.Ledger.Available == 5 })
+	if lead := time.Until(starts); lead <= 0 || lead > 2*time.Second+100*time.Millisecond {
+		t.Errorf("preheated %s before the start", lead)
+	}
+	eventually(t, "the sale opens", func() bool {
+		_, err := e.Buyer("ann").Buy(t.Context(), 2, engine.Purchase{Quantity: 1})
+		return err == nil
+	})
+}
+
+func TestTheTextFollowsTheReadersLanguage(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 1, StartsAt: time.Now().Add(time.Hour), EndsAt: time.Now().Add(2 * time.Hour)})
+	for _, c := range []struct{ accept, language string }{
+		{"", "en"}, {"en", "en"}, {"zh", "zh"}, {"zh-CN,zh;q=0.9,en;q=0.8", "zh"}, {"en;q=0.1, zh-TW;q=0.2", "zh"},
+		{"fr, *;q=0.5", "en"}, {"zh;q=0, en", "en"}, {strings.Repeat("x", 2000), "en"}, {";;;,q=,zh;q=2", ""},
+	} {
+		header := signedIn(t, "ann")
+		header.Set("Accept-Language", c.accept)
+		for _, url := range []string{e.ShopURL + "/api/v1/products/1/orders", e.ShopURL + "/api/v1/products/2/token"} {
+			got := send(t, e, http.MethodPost, url, header, "{}")
+			lang := seckill.English
+			if got.Header.Get("Content-Language") == "zh" {
+				lang = seckill.Chinese
+			}
+			if c.language != "" && got.Header.Get("Content-Language") != c.language || got.Title != got.Code.Text(lang) {
+				t.Errorf("%q: %s %s", c.accept, got.Header.Get("Content-Language"), got.Text)
+			}
+		}
+	}
+	got := send(t, e, http.MethodGet, e.AdminURL+"/admin/v1/products/9", http.Header{"Authorization": {"Bearer " + engine.AdminToken}, "Accept-Language": {"zh"}}, "")
+	if !bytes.Contains([]byte(got.Text), []byte("未找到")) {
+		t.Errorf("the operator reads %s", got.Text)
+	}
+}

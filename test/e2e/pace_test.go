@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/stats"
+	"seckill/test/engine"
+)
+
+// TestACrowdReachesTheStoreAtTheAskedRate: whatever arrives at once is written
+// at worker.rate_per_second.
+func TestACrowdReachesTheStoreAtTheAskedRate(t *testing.T) {
+	t.Parallel()
+	const arrivals, perSecond, shoppers = 3000, 1000, 32
+	e := start(t, map[string]string{"worker.rate_per_second": fmt.Sprint(perSecond)})
+	openSale(t, e, engine.Product{ID: 1, Stock: arrivals})
+	work := make(chan int)
+	var crowd sync.WaitGroup
+	for range shoppers {
+		crowd.Go(func() {
+			for i := range work {
+				if _, err := e.Buyer(fmt.Sprintf("b-%d", i)).Buy(t.Context(), 1, engine.Purchase{Quantity: 1}); err != nil {
+					t.Errorf("buy: %v", err)
+				}
+			}
+		})
+	}
+	began := time.Now()
+	for i := range arrivals {
+		work <- i
+	}
+	close(work)
+	crowd.Wait()
+	arrived := time.Since(began)
+	settled(t, e, 1, "all are orders", func(f stats.Stats) bool { return f.Store.Pending == arrivals && f.Queue.Depth == 0 })
+
+	confirmed := map[int64]int{} // orders by the tenth of a second of their event
+	var first, last time.Time
+	for after := int64(0); ; {
+		events, next, err := e.Operator().Events(t.Context(), after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events) == 0 {
+			break
+		}
+		for _, event := range events {
+			if event.Event != "order.confirmed" {
+				continue
+			}
+			at := event.At.Time()
+			if first.IsZero() {
+				first = at
+			}
+			last = at
+			confirmed[at.Sub(first).Milliseconds()/100]++
+		}
+		after = next
+	}
+	took := last.Sub(first)
+	t.Logf("%d arrivals in %s, written in %s", arrivals, arrived.Round(time.Millisecond), took)
+	// The first batch is free: it was not preceded by any.
+	least := time.Duration(arrivals-2*perSecond/10) * time.Second / perSecond
+	if took < least {
+		t.Errorf("written in %s: faster than %d a second", took, perSecond)
+	}
+	// A worker that waits for arrivals or for the disk may be slower, not idle.
+	if most := max(2*arrivals*time.Second/perSecond, arrived) + 2*time.Second; took > most {
+		t.Errorf("written in %s: much slower than %d a second", took, perSecond)
+	}
+	for tenth, n := range confirmed {
+		if n > 2*perSecond/10 {
+			t.Errorf("%d orders in tenth %d: not a smooth flow", n, tenth)
+		}
+	}
+	balanced(t, e, 1)
+}
