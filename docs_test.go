@@ -1,0 +1,346 @@
+package seckill_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"seckill"
+	"seckill/internal/config"
+)
+
+// The documents name files, declarations, tests, commands, keys, metrics and
+// routes. What can be looked up cheaply is looked up here, so that a reader is
+// not sent to something that was renamed.
+
+// documents are the pages under test; the generated one has a test of its own.
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(pages, "README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md")
+}
+
+var (
+	fencePattern = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	spanPattern  = regexp.MustCompile("`[^`\n]+`")
+	linkPattern  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+)
+
+// page is a document, taken apart.
+type page struct {
+	path   string
+	spans  []string // inline code
+	fences []string // code blocks
+	links  []string
+}
+
+func readPage(t *testing.T, name string) page {
+	t.Helper()
+	text := readText(t, name)
+	p := page{path: name, fences: fencePattern.FindAllString(text, -1)}
+	prose := fencePattern.ReplaceAllString(text, "")
+	for _, span := range spanPattern.FindAllString(prose, -1) {
+		p.spans = append(p.spans, strings.Trim(span, "`"))
+	}
+	for _, link := range linkPattern.FindAllStringSubmatch(prose, -1) {
+		p.links = append(p.links, link[1])
+	}
+	return p
+}
+
+// code is all that stands in code type.
+func (p page) code() []string { return append(slices.Clone(p.spans), p.fences...) }
+
+func readText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// sources is every Go file below the given directories, as one text.
+func sources(t *testing.T, dirs ...string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() && strings.HasSuffix(name, ".go") {
+				all.WriteString(readText(t, name))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}
+
+// onEveryPage runs a check on each document; what it returns is wrong there.
+func onEveryPage(t *testing.T, check func(p page) []string) {
+	t.Helper()
+	for _, name := range documents(t) {
+		for _, wrong := range check(readPage(t, name)) {
+			t.Errorf("%s: %s", name, wrong)
+		}
+	}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+func TestDocsLinkToWhatExists(t *testing.T) {
+	onEveryPage(t, func(p page) (wrong []string) {
+		for _, link := range p.links {
+			if strings.Contains(link, "://") {
+				continue
+			}
+			target, anchor, _ := strings.Cut(link, "#")
+			file := p.path
+			if target != "" {
+				file = path.Join(path.Dir(p.path), target)
+			}
+			if !exists(file) {
+				wrong = append(wrong, "link to "+link)
+			} else if anchor != "" && !slices.Contains(anchors(readText(t, file)), anchor) {
+				wrong = append(wrong, "no heading for "+link)
+			}
+		}
+		return wrong
+	})
+}
+
+var (
+	headingPattern = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	droppedPattern = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are the headings of a page as links spell them.
+func anchors(text string) (all []string) {
+	for _, heading := range headingPattern.FindAllStringSubmatch(text, -1) {
+		name := droppedPattern.ReplaceAllString(strings.ToLower(heading[1]), "")
+		all = append(all, strings.ReplaceAll(name, " ", "-"))
+	}
+	return all
+}
+
+var pathPattern = regexp.MustCompile(`^(?:(?:cmd|internal|test|docs|web|bench|deploy|\.ci)/[\w./-]+|\w+\.(?:go|md|yaml|mod)|Makefile)(?::\w+)?$`)
+
+// TestDocsNameFilesAndDeclarations holds `path` and `path.go:Name`.
+func TestDocsNameFilesAndDeclarations(t *testing.T) {
+	named := 0
+	onEveryPage(t, func(p page) (wrong []string) {
+		for _, span := range p.spans {
+			if !pathPattern.MatchString(span) || span == "seckill.yaml" {
+				continue
+			}
+			named++
+			file, name, _ := strings.Cut(span, ":")
+			if !exists(file) {
+				wrong = append(wrong, "no file "+file)
+			} else if name != "" && !declares(readText(t, file), name) {
+				wrong = append(wrong, fmt.Sprintf("%s declares no %s", file, name))
+			}
+		}
+		return wrong
+	})
+	if named < 50 {
+		t.Errorf("only %d files are named: is the pattern right?", named)
+	}
+}
+
+// declares reports whether Go source declares a function, method, type, or
+// constant, or an interface's method, of the name.
+func declares(source, name string) bool {
+	return regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |const |var |\t)` + name + `\b`).MatchString(source)
+}
+
+var storyPattern = regexp.MustCompile(`^"(.+)"$`)
+
+// TestDocsNameTests holds `"a story of a suite"`. JSON in code type begins
+// with a key and a colon.
+func TestDocsNameTests(t *testing.T) {
+	all := sources(t, "internal", "test")
+	onEveryPage(t, func(p page) (wrong []string) {
+		for _, span := range p.spans {
+			if story := storyPattern.FindStringSubmatch(span); story != nil && strings.Contains(story[1], " ") && !strings.Contains(all, story[0]) {
+				wrong = append(wrong, "no test "+span)
+			}
+		}
+		return wrong
+	})
+}
+
+var makePattern = regexp.MustCompile(`\bmake ([a-z-]+)`)
+
+func TestDocsNameMakeTargets(t *testing.T) {
+	makefile := readText(t, "Makefile")
+	onEveryPage(t, func(p page) (wrong []string) {
+		for _, code := range p.code() {
+			for _, found := range makePattern.FindAllStringSubmatch(code, -1) {
+				if !strings.Contains(makefile, "\n"+found[1]+":") {
+					wrong = append(wrong, "no target "+found[0])
+				}
+			}
+		}
+		return wrong
+	})
+}
+
+var (
+	commandPattern = regexp.MustCompile(`(?m)(?:^|[\s/(])seckill ([a-z]+)([^\n#` + "`" + `)]*)`)
+	usePattern     = regexp.MustCompile(`Use:\s+"([a-z]+)`)
+	flagPattern    = regexp.MustCompile(`(?:^| )--([a-z-]+)`)
+)
+
+func TestDocsNameCommandsAndFlags(t *testing.T) {
+	source := sources(t, "cmd/seckill")
+	commands := []string{"completion", "help"} // the library's own
+	for _, use := range usePattern.FindAllStringSubmatch(source, -1) {
+		commands = append(commands, use[1])
+	}
+	onEveryPage(t, func(p page) (wrong []string) {
+		for _, code := range p.code() {
+			for _, found := range commandPattern.FindAllStringSubmatch(code, -1) {
+				if !slices.Contains(commands, found[1]) && !strings.HasPrefix(code, "```\n") { // a block without a language is output
+					wrong = append(wrong, "no command seckill "+found[1])
+				}
+				for _, flag := range flagPattern.FindAllStringSubmatch(found[2], -1) {
+					if !strings.Contains(source, `"`+flag[1]+`"`) {
+						wrong = append(wrong, "no flag --"+flag[1])
+					}
+				}
+			}
+		}
+		return wrong
+	})
+}
+
+var (
+	keyPattern = regexp.MustCompile(`^[a-z]+\.[a-z_]+$`)
+	envPattern = regexp.MustCompile(`\bSECKILL_[A-Z_]+`)
+)
+
+// TestDocsNameConfigurationKeys holds keys in code type, whose first word is a
+// section of the configuration, and variables of the environment.
+func TestDocsNameConfigurationKeys(t *testing.T) {
+	known := map[string]bool{}
+	sections := map[string]bool{}
+	variables := map[string]bool{"SECKILL_FAULT": true, "SECKILL_NO_SKIP": true, "SECKILL_CRASH_ROUNDS": true, "SECKILL_": true, "SECKILL_A_B": true}
+	for _, d := range config.Describe() {
+		known[d.Key] = true
+		section, _, _ := strings.Cut(d.Key, ".")
+		sections[section] = true
+		variables["SECKILL_"+strings.ToUpper(strings.ReplaceAll(d.Key, ".", "_"))] = true
+	}
+	for _, kind := range []seckill.EventKind{
+		seckill.EventOrderConfirmed, seckill.EventOrderPaid, seckill.EventOrderCancelled,
+		seckill.EventOrderFailed, seckill.EventOrderRefunded, seckill.EventOrderExpiring,
+	} {
+		known[string(kind)] = true // an event has the shape of a key
+	}
+	onEveryPage(t, func(p page) (wrong []string) {
+		for _, span := range p.spans {
+			section, rest, _ := strings.Cut(span, ".")
+			isFile := slices.Contains([]string{"go", "md", "yaml"}, rest)
+			field := section == "ledger" && rest == "available" || section == "queue" && rest == "depth" || section == "store" && rest == "pending" // of the stats
+			if keyPattern.MatchString(span) && sections[section] && !isFile && !field && !known[span] {
+				wrong = append(wrong, "no key "+span)
+			}
+		}
+		for _, code := range p.code() {
+			for _, variable := range envPattern.FindAllString(code, -1) {
+				if !variables[variable] {
+					wrong = append(wrong, "no variable "+variable)
+				}
+			}
+		}
+		return wrong
+	})
+}
+
+// TestDocsConfigurationExampleIsValid reads what readers will copy.
+func TestDocsConfigurationExampleIsValid(t *testing.T) {
+	onEveryPage(t, func(p page) (wrong []string) {
+		for _, fence := range p.fences {
+			body, isYAML := strings.CutPrefix(fence, "```yaml\n")
+			if !isYAML {
+				continue
+			}
+			file := filepath.Join(t.TempDir(), "seckill.yaml")
+			if err := os.WriteFile(file, []byte(strings.TrimSuffix(body, "```")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := config.Load(config.Sources{File: file}); err != nil {
+				wrong = append(wrong, err.Error())
+			}
+		}
+		return wrong
+	})
+}
+
+var metricPattern = regexp.MustCompile(`\bseckill_[a-z_]+`)
+
+// TestDocsAndMetricsAgree holds both ways: what is documented exists, and what
+// exists is documented for operators.
+func TestDocsAndMetricsAgree(t *testing.T) {
+	source := sources(t, "internal/metrics")
+	onEveryPage(t, func(p page) (wrong []string) {
+		for _, code := range p.code() {
+			for _, metric := range metricPattern.FindAllString(code, -1) {
+				if !strings.Contains(source, `"`+metric+`"`) {
+					wrong = append(wrong, "no metric "+metric)
+				}
+			}
+		}
+		return wrong
+	})
+	operations := readText(t, "docs/operations.md")
+	for _, metric := range metricPattern.FindAllString(source, -1) {
+		if !strings.Contains(operations, metric) {
+			t.Errorf("docs/operations.md says nothing of %s", metric)
+		}
+	}
+}
+
+var (
+	routePattern  = regexp.MustCompile(`/(?:api|admin)/v1/[\w/{}$-]+`)
+	adminVariable = regexp.MustCompile(`\$ADMIN(/[\w/{}$-]+)`)
+	openPattern   = regexp.MustCompile(`(?m)^  (/[^:\n]+):`)
+	anySegment    = regexp.MustCompile(`\\\{\w+\\\}`)
+)
+
+func TestDocsNameRoutes(t *testing.T) {
+	var routes []*regexp.Regexp
+	for _, open := range openPattern.FindAllStringSubmatch(string(seckill.OpenAPI), -1) {
+		pattern := anySegment.ReplaceAllString(regexp.QuoteMeta(open[1]), `[^/]+`)
+		routes = append(routes, regexp.MustCompile("^"+pattern+"$"))
+	}
+	onEveryPage(t, func(p page) (wrong []string) {
+		for _, code := range p.code() {
+			named := routePattern.FindAllString(code, -1)
+			for _, found := range adminVariable.FindAllStringSubmatch(code, -1) {
+				named = append(named, "/admin/v1"+found[1])
+			}
+			for _, route := range named {
+				if !slices.ContainsFunc(routes, func(r *regexp.Regexp) bool { return r.MatchString(route) }) {
+					wrong = append(wrong, "no route "+route)
+				}
+			}
+		}
+		return wrong
+	})
+}
