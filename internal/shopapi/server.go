@@ -86,6 +86,7 @@ func New(opt Options) (*Server, error) {
 	s.http = &fasthttp.Server{
 		Handler:               s.Handle,
 		ErrorHandler:          s.badRequest,
+		HeaderReceived:        closeAmbiguous,
 		NoDefaultServerHeader: true,
 		ReadBufferSize:        readBufferBytes,
 		ReadTimeout:           readTimeout,
@@ -134,6 +135,10 @@ var apiPrefix = []byte("/api/v1/")
 // Handle routes by hand: the purchase is a prefix test and a number away.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.recoverPanic(ctx)
+	if h := &ctx.Request.Header; h.ConnectionClose() && ambiguous(h.RawHeaders()) {
+		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "a request has Content-Length or Transfer-Encoding, not both"))
+		return
+	}
 	path := ctx.Path()
 	// An operation has one spelling. fasthttp's path is decoded and cleaned: what
 	// came as //api or as %2e%2e would pass for ours here and, before us, for

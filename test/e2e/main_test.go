@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"os"
@@ -22,7 +23,13 @@ import (
 	"seckill/test/engine"
 )
 
-func TestMain(m *testing.M) { os.Exit(engine.Main(m)) }
+func TestMain(m *testing.M) {
+	// These tests wait more than they compute.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(engine.Main(m))
+}
 
 const (
 	// settleWithin bounds every wait for the engine.

@@ -1,0 +1,289 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/problem"
+	"seckill/test/engine"
+)
+
+// line is a raw connection to the shop: for what no well-behaved client sends.
+type line struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func dial(t *testing.T, e *engine.Engine) *line {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(e.ShopURL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(settleWithin)); err != nil {
+		t.Fatal(err)
+	}
+	return &line{t, conn, bufio.NewReader(conn)}
+}
+
+func (l *line) write(text string) error {
+	_, err := io.WriteString(l.conn, text)
+	return err
+}
+
+// answer reads one answer; false when the connection is closed instead.
+func (l *line) answer() (reply, bool) {
+	l.t.Helper()
+	res, err := http.ReadResponse(l.in, nil)
+	if err != nil {
+		return reply{}, false
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		l.t.Fatalf("read the answer's body: %v", err)
+	}
+	got := reply{Status: res.StatusCode, Header: res.Header, Text: string(body)}
+	if res.Header.Get("Content-Type") == problem.ContentType {
+		if err := json.Unmarshal(body, &got.Document); err != nil {
+			l.t.Fatalf("problem document %q: %v", body, err)
+		}
+	}
+	return got, true
+}
+
+// closed reports whether the engine has closed the connection, and nothing
+// more came before.
+func (l *line) closed() bool {
+	_, err := l.in.ReadByte()
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// request is the text of a purchase by a buyer, with further header lines.
+func purchaseText(t *testing.T, buyer, more, body string) string {
+	return "POST /api/v1/products/1/orders HTTP/1.1\r\nHost: shop\r\nAuthorization: " + signedIn(t, buyer).Get("Authorization") + "\r\n" + more + "\r\n" + body
+}
+
+// TestARequestOfTwoReadingsIsRefused: what a proxy in front may take for one
+// request and the engine for two. Either the answer is a refusal and the
+// connection is closed, or it is closed without an answer.
+func TestARequestOfTwoReadingsIsRefused(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	const hidden = "GET /api/v1/time HTTP/1.1\r\nHost: shop\r\n\r\n"
+	for name, text := range map[string]string{
+		"length and chunks":              purchaseText(t, "eve", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n"),
+		"chunks and length":              purchaseText(t, "eve", "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n", "0\r\n\r\n"+hidden),
+		"two lengths":                    purchaseText(t, "eve", "Content-Length: 2\r\nContent-Length: 50\r\n", "{}"+hidden),
+		"two equal lengths":              purchaseText(t, "eve", "Content-Length: 2\r\nContent-Length: 2\r\n", "{}"),
+		"a list of lengths":              purchaseText(t, "eve", "Content-Length: 2, 2\r\n", "{}"),
+		"a negative length":              purchaseText(t, "eve", "Content-Length: -1\r\n", "{}"),
+		"a signed length":                purchaseText(t, "eve", "Content-Length: +2\r\n", "{}"),
+		"a length in hex":                purchaseText(t, "eve", "Content-Length: 0x2\r\n", "{}"),
+		"a length beyond everything":     purchaseText(t, "eve", "Content-Length: 99999999999999999999\r\n", "{}"),
+		"an unknown transfer encoding":   purchaseText(t, "eve", "Transfer-Encoding: xchunked\r\n", "2\r\n{}\r\n0\r\n\r\n"),
+		"two transfer encodings":         purchaseText(t, "eve", "Transfer-Encoding: gzip, chunked\r\n", "2\r\n{}\r\n0\r\n\r\n"),
+		"chunked twice":                  purchaseText(t, "eve", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "2\r\n{}\r\n0\r\n\r\n"),
+		"a chunk of no size":             purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "zz\r\n{}\r\n0\r\n\r\n"),
+		"a chunk of a negative size":     purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "-2\r\n{}\r\n0\r\n\r\n"),
+		"a space before the colon":       purchaseText(t, "eve", "Content-Length : 2\r\n", "{}"),
+		"a header without a colon":       purchaseText(t, "eve", "Content-Length 2\r\n", "{}"),
+		"a header without a name":        purchaseText(t, "eve", ": 2\r\n", "{}"),
+		"a NUL in a header":              purchaseText(t, "eve", "X-A: a\x00b\r\n", "{}"),
+		"a bare CR in a header":          purchaseText(t, "eve", "X-A: a\rContent-Length: 2\r\n", "{}"),
+		"no protocol":                    "GET /api/v1/time\r\n\r\n",
+		"no path":                        "GET HTTP/1.1\r\nHost: shop\r\n\r\n",
+		"another protocol":               "GET /api/v1/time SIP/2.0\r\nHost: shop\r\n\r\n",
+		"HTTP/2 without being asked":     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"a TLS greeting":                 "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("\x00", 64) + "\r\n\r\n",
+		"a control character in a path":  "GET /api/v1/\x01time HTTP/1.1\r\nHost: shop\r\n\r\n",
+		"a method that is none":          "G@T /api/v1/time HTTP/1.1\r\nHost: shop\r\n\r\n",
+		"a key with a control character": purchaseText(t, "eve", "Idempotency-Key: a\x01b\r\nContent-Length: 2\r\n", "{}"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := dial(t, s.e)
+			if err := l.write(text); err != nil {
+				return // refused before all of it was sent
+			}
+			_ = l.conn.(*net.TCPConn).CloseWrite() // no more will come: do not wait for it
+			for {
+				got, more := l.answer()
+				if !more {
+					return
+				}
+				if got.Status/100 != 4 || got.Code == "" {
+					t.Errorf("answered %d %s", got.Status, got.Text)
+				}
+			}
+		})
+	}
+	s.healthy()
+	eve, err := s.e.Buyer("eve").Orders(t.Context())
+	if err != nil || len(eve) > 0 {
+		t.Errorf("eve has bought: %+v (%v)", eve, err)
+	}
+}
+
+func TestAPathHasOneSpelling(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	header := "Host: shop\r\nAuthorization: " + signedIn(t, "ann").Get("Authorization") + "\r\nConnection: close\r\n\r\n"
+	for _, path := range []string{
+		"/api/v1/products/0", "/api/v1/products/-1", "/api/v1/products/+1", "/api/v1/products/01", "/api/v1/products/1.0", "/api/v1/products/1e0", "/api/v1/products/0x1",
+		"/api/v1/products/4294967296", "/api/v1/products/4294967297", "/api/v1/products/18446744073709551617", "/api/v1/products/" + strings.Repeat("1", 300),
+		"/api/v1/products/%31", "/api/v1/products/1%00", "/api/v1/products/1%20", "/api/v1/products/１", "/api/v1/products/1/", "/api/v1/products/",
+		"/api/v1/products//1", "//api/v1/products/1", "/api//v1/products/1", "/api/v1/./products/1", "/api/v1/%2e/products/1", "/api/v1/x/../products/1",
+		"/api/v1/x/%2e%2e/products/1", "/api/v1/x%2f..%2fproducts/1", "/api/v1%2Fproducts/1", "/API/v1/products/1", "/api/v1/Products/1", "/api/v1/products/1/x",
+		"/api/v1/products/1;x=1", "/api/v1/products/1\\", "/api/v1/time/", "/api/v1/time/x", "/api/v1", "/api/v1/", "/api", "/api/v2/time", "/admin/v1/products",
+		"/api/v1/orders/", "/api/v1/orders/" + strings.ToLower(s.no), "/api/v1/orders/" + s.no[:27], "/api/v1/orders/" + s.no + "0", "/api/v1/orders/" + s.no + "/",
+		"/api/v1/orders/" + s.no + "/x", "/api/v1/orders/%53" + s.no[1:], "/api/v1/orders/SK8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "/api/v1/orders/SK" + strings.Repeat("I", 26),
+		"/api/v1/orders/SK" + strings.Repeat("0", 26), "/api/v1/orders/..", "/api/v1/payments/sandbox", "/api/v1/payments//notify", "/api/v1/payments/sandbox/notify/",
+		"/%2e%2e/%2e%2e/etc/passwd", "/../../etc/passwd", "/js/../index.html", "/js/%2e%2e/index.html", "/.", "/index.html/", "/sandboxed", "/metrics", "/debug/pprof/",
+	} {
+		l := dial(t, s.e)
+		if err := l.write("GET " + path + " HTTP/1.1\r\n" + header); err != nil {
+			t.Fatal(err)
+		}
+		got, answered := l.answer()
+		if !answered || got.Status != http.StatusNotFound && got.Status != http.StatusMethodNotAllowed && got.Status != http.StatusBadRequest || got.Code == "" {
+			t.Errorf("%.80s: %d %.200s", path, got.Status, got.Text)
+		}
+	}
+	s.healthy()
+}
+
+// TestARequestIsBounded: head and body have a size, however they come.
+func TestARequestIsBounded(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	body := `{"ref":"` + strings.Repeat("x", 17<<10) + `"}`
+	chunks := func(text string, size int) string {
+		var all bytes.Buffer
+		for ; len(text) > size; text = text[size:] {
+			fmt.Fprintf(&all, "%x\r\n%s\r\n", size, text[:size])
+		}
+		fmt.Fprintf(&all, "%x\r\n%s\r\n0\r\n\r\n", len(text), text)
+		return all.String()
+	}
+	for name, text := range map[string]string{
+		"a body of 17 KiB":           purchaseText(t, "ann", fmt.Sprintf("Content-Length: %d\r\n", len(body)), body),
+		"the same in chunks":         purchaseText(t, "ann", "Transfer-Encoding: chunked\r\n", chunks(body, 1000)),
+		"a body of 1 GiB, announced": purchaseText(t, "ann", "Content-Length: 1073741824\r\n", "{}"),
+		"a header of 9 KiB":          purchaseText(t, "ann", "X-Long: "+strings.Repeat("x", 9<<10)+"\r\nContent-Length: 2\r\n", "{}"),
+		"a thousand headers":         purchaseText(t, "ann", strings.Repeat("X-Many: 123456789\r\n", 1000)+"Content-Length: 2\r\n", "{}"),
+		"a path of 9 KiB":            "GET /" + strings.Repeat("x", 9<<10) + " HTTP/1.1\r\nHost: shop\r\n\r\n",
+	} {
+		l := dial(t, s.e)
+		_ = l.write(text) // it may be refused before all of it was sent
+		got, answered := l.answer()
+		if !answered || got.Status != http.StatusBadRequest || got.Code != seckill.CodeBadRequest || !strings.Contains(got.Detail, "larger than") {
+			t.Errorf("%s: %v %d %s", name, answered, got.Status, got.Text)
+		}
+		if !l.closed() {
+			t.Errorf("%s: the connection stays open", name)
+		}
+	}
+	// At the bound all is well.
+	fits := `{"x":"` + strings.Repeat("x", 16<<10-8) + `"}`
+	for name, text := range map[string]string{
+		"a body of 16 KiB":   purchaseText(t, "fits", fmt.Sprintf("Content-Length: %d\r\nIdempotency-Key: k\r\n", len(fits)), fits),
+		"the same in chunks": purchaseText(t, "fits", "Transfer-Encoding: chunked\r\nIdempotency-Key: k\r\n", chunks(fits, 700)),
+	} {
+		l := dial(t, s.e)
+		if err := l.write(text); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := l.answer(); got.Status != http.StatusAccepted {
+			t.Errorf("%s: %d %s", name, got.Status, got.Text)
+		}
+	}
+}
+
+func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 10, PerUserLimit: 10})
+	l := dial(t, e)
+	var all strings.Builder
+	for range 5 {
+		all.WriteString("GET /api/v1/time HTTP/1.1\r\nHost: shop\r\n\r\n")
+		all.WriteString(purchaseText(t, "ann", "Content-Length: 14\r\n", `{"quantity":1}`))
+		all.WriteString("GET /nowhere HTTP/1.1\r\nHost: shop\r\n\r\n")
+	}
+	if err := l.write(all.String()); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		for _, want := range []int{http.StatusOK, http.StatusAccepted, http.StatusNotFound} {
+			if got, ok := l.answer(); !ok || got.Status != want {
+				t.Fatalf("%v %d %s, want %d", ok, got.Status, got.Text, want)
+			}
+		}
+	}
+	if orders, err := e.Buyer("ann").Orders(t.Context()); err != nil || len(orders) != 5 {
+		t.Errorf("%d orders (%v)", len(orders), err)
+	}
+}
+
+// TestASlowClientIsCutOff: a client that sends a byte now and then does not
+// hold its connection for ever, on either port, and holds up nobody else.
+func TestASlowClientIsCutOff(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	admin := &engine.Engine{ShopURL: s.e.AdminURL}
+	var slow sync.WaitGroup
+	for name, c := range map[string]struct {
+		at    *engine.Engine
+		begin string
+		most  time.Duration // the server's own bound
+	}{
+		"in the head":                    {s.e, "GET /api/v1/time HTTP/1.1\r\nX-Slow: ", 10 * time.Second},
+		"in the body":                    {s.e, purchaseText(t, "eve", "Content-Length: 1000\r\n", "{"), 10 * time.Second},
+		"before the head":                {s.e, "", 10 * time.Second},
+		"in the head, at the operator's": {admin, "GET /healthz HTTP/1.1\r\nX-Slow: ", 5 * time.Second},
+	} {
+		slow.Go(func() {
+			if took := dial(t, c.at).drip(c.begin); took > c.most+10*time.Second { // a loaded machine needs some
+				t.Errorf("%s: cut off after %s", name, took)
+			}
+		})
+	}
+	buy(t, s.e.Buyer("bob"), 1, engine.Purchase{Quantity: 1}) // meanwhile
+	slow.Wait()
+}
+
+// drip begins a request, sends a byte of it now and then until the engine ends
+// the connection, and returns when that was.
+func (l *line) drip(begin string) time.Duration {
+	began, ended := time.Now(), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, l.in)
+	}()
+	_ = l.write(begin)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return time.Since(began)
+		case <-tick.C:
+			if begin != "" {
+				_ = l.write("x") // fails once the other side is gone
+			}
+		}
+	}
+}
