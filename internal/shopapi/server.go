@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -95,6 +96,7 @@ func New(opt Options) (*Server, error) {
 		MaxRequestBodySize:    MaxBodyBytes,
 		Concurrency:           maxConnections,
 		CloseOnShutdown:       true,
+		SecureErrorLogMessage: true,
 		Logger:                quiet{opt.Logger},
 	}
 	return s, nil
@@ -111,10 +113,19 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // quiet sends fasthttp's own complaints, mostly about broken clients, to the
-// debug log.
+// debug log. What is wrong with a request is left out: the complaint would quote
+// it, and an Authorization header is no less secret for a byte too many.
 type quiet struct{ log *slog.Logger }
 
-func (q quiet) Printf(format string, args ...any) { q.log.Debug("http: "+format, "args", args) }
+func (q quiet) Printf(format string, args ...any) {
+	for i := range args {
+		var network net.Error
+		if err, ok := args[i].(error); ok && !errors.As(err, &network) {
+			args[i] = "the request could not be read"
+		}
+	}
+	q.log.Debug("http: " + fmt.Sprintf(format, args...))
+}
 
 // badRequest answers what fasthttp could not read.
 func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {

@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"seckill/test/engine"
+)
+
+// outcome is one run of the binary.
+type outcome struct {
+	code     int
+	out, err string
+}
+
+// run runs the binary with a command line, and with no settings but those of
+// env.
+func run(t *testing.T, env []string, args ...string) outcome {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), engine.Binary(t), args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...)
+	cmd.Dir = t.TempDir()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("run %v: %v", args, err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+func (o outcome) want(t *testing.T, what string, code int, out, err string) {
+	t.Helper()
+	if o.code != code || !strings.Contains(o.out, out) || !strings.Contains(o.err, err) {
+		t.Errorf("%s: exit %d, out %q, err %q; want %d, %q, %q", what, o.code, o.out, o.err, code, out, err)
+	}
+}
+
+func TestEveryCommandHasHelp(t *testing.T) {
+	t.Parallel()
+	root := run(t, nil, "--help")
+	root.want(t, "seckill --help", 0, "Usage:", "")
+	commands := regexp.MustCompile(`(?m)^  ([a-z]+)  +[A-Z]`).FindAllStringSubmatch(root.out, -1)
+	lines := [][]string{{"config", "check"}, {"config", "print"}, {"completion", "bash"}}
+	for _, match := range commands {
+		lines = append(lines, []string{match[1]})
+	}
+	if len(lines) < 13 { // ten of ours, help and completion, and three below them
+		t.Errorf("commands %v", lines)
+	}
+	for _, line := range lines {
+		run(t, nil, append(line, "--help")...).want(t, strings.Join(line, " "), 0, "Usage:", "")
+	}
+	run(t, nil, "sevre").want(t, "a typing mistake", 2, "", "unknown command")
+	run(t, nil, "serve", "--nonsense").want(t, "an unknown flag", 2, "", "unknown flag")
+}
+
+func TestCompletionIsAShellScript(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		got := run(t, nil, "completion", shell)
+		got.want(t, shell, 0, "seckill", "")
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			continue // its syntax cannot be checked here
+		}
+		check := exec.CommandContext(t.Context(), path, "-n")
+		check.Stdin = strings.NewReader(got.out)
+		if out, err := check.CombinedOutput(); err != nil {
+			t.Errorf("%s -n: %v %s", shell, err, out)
+		}
+	}
+}
+
+func TestTheConfigurationIsCheckedWholeAndPrintedMasked(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "seckill.yaml")
+	if err := os.WriteFile(file, []byte("worker: {batch_size: 7}\nlog: {level: warn}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, nil, "config", "check").want(t, "defaults", 0, "valid", "")
+	run(t, nil, "config", "check", "--config", file).want(t, "a good file", 0, "valid", "")
+	const secret = "SECKILL_AUTH_JWT_SECRET=" + engine.JWTSecret
+	got := run(t, []string{secret, "SECKILL_ADMIN_TOKEN=" + engine.AdminToken, "SECKILL_LOG_LEVEL=error"}, "config", "print", "--config", file, "--set", "order.expire_after=15m")
+	for _, want := range []string{"batch_size: 7", "level: error", "expire_after: 15m", "****"} {
+		got.want(t, "config print", 0, want, "")
+	}
+	if all := got.out + got.err; strings.Contains(all, engine.JWTSecret) || strings.Contains(all, engine.AdminToken) {
+		t.Errorf("secrets are printed: %s", all)
+	}
+	if err := os.WriteFile(file, []byte("worker: {bacth_size: 7}\norder: {expire_after: soon}\nauth: {jwt_secret: short-one}\nshop: {listen: nowhere}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{{"config", "check"}, {"config", "print"}, {"serve"}} {
+		got := run(t, nil, append(command, "--config", file)...)
+		for _, want := range []string{"worker.bacth_size", "order.expire_after", "auth.jwt_secret", "shop.listen"} {
+			got.want(t, strings.Join(command, " "), 1, "", want)
+		}
+		if strings.Contains(got.err, "short-one") {
+			t.Errorf("a secret that is not good enough is still one: %s", got.err)
+		}
+	}
+	run(t, nil, "config", "check", "--config", file+".none").want(t, "no file", 1, "", "seckill.yaml.none")
+}
+
+func TestTheCommandsOfASaleTalkToTheRunningEngine(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 5})
+	env := []string{"SECKILL_AUTH_JWT_SECRET=" + engine.JWTSecret, "SECKILL_ADMIN_TOKEN=" + engine.AdminToken, "SECKILL_DATA_DIR=" + t.TempDir()}
+	token := run(t, env, "token", "--user", "ann")
+	token.want(t, "token", 0, ".", "")
+	got := send(t, e, http.MethodPost, e.ShopURL+"/api/v1/products/1/orders", bearer(strings.TrimSpace(token.out)), "")
+	if got.Status != http.StatusAccepted {
+		t.Fatalf("buy with the command's token: %d %s", got.Status, got.Text)
+	}
+	admin := []string{"--admin", e.AdminURL}
+	run(t, env, append(admin, "preheat", "1")...).want(t, "preheat", 0, "", "")
+	run(t, env, append([]string{"reconcile", "1", "--json"}, admin...)...).want(t, "reconcile", 0, `"balanced": true`, "")
+	run(t, env, append([]string{"recover", "1", "--yes", "--reason", "a try"}, admin...)...).want(t, "recover", 0, "", "")
+	run(t, env, append([]string{"reconcile", "1"}, admin...)...).want(t, "reconcile after recover", 0, "", "")
+	run(t, env, append([]string{"preheat", "9"}, admin...)...).want(t, "preheat nothing", 1, "", "not_found")
+	run(t, env, append([]string{"reconcile", "9"}, admin...)...).want(t, "reconcile nothing", 2, "", "not_found")
+	wrong := []string{"SECKILL_ADMIN_TOKEN=not-the-token-of-this-engine-at-all"}
+	run(t, wrong, append([]string{"preheat", "1"}, admin...)...).want(t, "preheat by a stranger", 1, "", "unauthenticated")
+	run(t, env, "reconcile", "1", "--admin", "http://127.0.0.1:1").want(t, "no engine there", 2, "", "connect")
+	balanced(t, e, 1)
+
+	public := t.TempDir()
+	run(t, nil, "export", public).want(t, "export", 0, "", "")
+	exported, err := os.ReadFile(filepath.Join(public, "index.html"))
+	if served := sendBy(t, http.DefaultClient, http.MethodGet, e.ShopURL+"/", nil, ""); err != nil || served.Text != string(exported) {
+		t.Errorf("the exported page is not the served one (%v)", err)
+	}
+}
+
+// output collects what a process writes while it runs.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// TestAnEngineWithoutConfigurationMakesItsSecretsAndKeepsThemToItself starts as
+// a newcomer does, on ports of its own.
+func TestAnEngineWithoutConfigurationMakesItsSecretsAndKeepsThemToItself(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	cmd := exec.CommandContext(t.Context(), engine.Binary(t), "serve", "--data-dir", dir, "--set", "shop.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0")
+	cmd.Env = []string{"HOME=" + t.TempDir()}
+	var out output
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := regexp.MustCompile(`operator API serves" url=(http://127\.0\.0\.1:\d+)`)
+	eventually(t, "it serves", func() bool { return address.MatchString(out.String()) })
+	secrets := 0
+	err := filepath.WalkDir(filepath.Join(dir, "secrets"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		text, err := os.ReadFile(path)
+		secret := strings.TrimSpace(string(text))
+		if secrets++; len(secret) < 32 || strings.Contains(out.String(), secret) {
+			t.Errorf("%s: %d bytes, or printed", path, len(secret))
+		}
+		return err
+	})
+	if err != nil || secrets != 4 {
+		t.Errorf("%d secrets (%v)", secrets, err)
+	}
+	token, err := os.ReadFile(filepath.Join(dir, "secrets", "admin.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := address.FindStringSubmatch(out.String())[1] + "/admin/v1/products"
+	if got := sendBy(t, http.DefaultClient, http.MethodGet, url, bearer(strings.TrimSpace(string(token))), ""); got.Status != http.StatusOK {
+		t.Errorf("the kept token does not open: %d %s", got.Status, got.Text)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := cmd.Wait(); err != nil || time.Since(began) > settleWithin {
+		t.Errorf("it stopped with %v after %s: %s", err, time.Since(began), out.String())
+	}
+}
