@@ -19,17 +19,21 @@ type batcher struct {
 	lanes [lanesPerShard]*ledger.Lane
 }
 
-// offer queues a claim, unless the queue is full or the batcher stops.
-func (b *batcher) offer(w *waiter) bool {
+// offer queues a claim, unless the queue is full or the batcher stops. A claim
+// that was queued is answered.
+func (b *batcher) offer(w *waiter) error {
 	if b.group.stopped.Load() {
-		return false
+		return errBusy
 	}
 	select {
 	case b.queue <- w:
-		return true
 	default:
-		return false
+		return errTooHot
 	}
+	if b.group.stopped.Load() {
+		b.refuseRest() // its lanes may have looked for the last time
+	}
+	return nil
 }
 
 // run sends batches on one lane until the group stops, then answers what
@@ -90,7 +94,8 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	result, err := lane.Do(ctx, ledger.Reserve{
 		At: b.stage.clock.Now(), PriceCents: terms.PriceCents, Currency: terms.Currency, Name: terms.Name, Claims: claims,
 	})
-	b.stage.opt.OnBatch(len(batch), time.Since(asked))
+	took := time.Since(asked)
+	b.stage.opt.OnBatch(len(batch), took)
 	if err != nil || len(result.Verdicts) != len(batch) {
 		for _, w := range batch {
 			b.stage.opt.Note(b.shard.Group, w.claim.Buyer)
@@ -111,13 +116,16 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 		}
 		w.answer(answerOf(verdict))
 	}
-	return true
+	// A call that the lane gave up on may still hang and read the claims, even
+	// where asking told its result.
+	return took < b.stage.callTimeout()
 }
 
 // fail ends the group: its lanes are finished. The next claim finds the
 // present epoch, or busy.
 func (b *batcher) fail(err error) {
 	b.stage.mu.Lock()
+	b.group.failedAt = time.Now()
 	b.stage.retire(b.group)
 	b.stage.mu.Unlock()
 	b.stage.opt.OnTrouble(b.shard.Product, err)

@@ -18,6 +18,11 @@ import (
 // the first one's round trip; more bring nothing.
 const lanesPerShard = 2
 
+// restartPause is how long a product whose shard is lost or closed is answered
+// busy before its batchers are started again under the same epoch: a crowd
+// must not make and break them with every claim.
+const restartPause = 100 * time.Millisecond
+
 // Options are the bounds of the stage.
 type Options struct {
 	QueueSize int           // claims that may wait per shard
@@ -103,9 +108,10 @@ func (s *Stage) Buy(on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
 	}
 	w.deadline = time.Now().Add(s.opt.Timeout)
 	b := group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))]
-	if !b.offer(w) {
+	if err := b.offer(w); err != nil {
+		w.claim = seckill.Claim{}
 		s.waiters.Put(w)
-		return seckill.OrderNo{}, errTooHot
+		return seckill.OrderNo{}, err
 	}
 	w.timer.Reset(s.opt.Timeout)
 	select {
@@ -126,6 +132,7 @@ type group struct {
 	batchers []*batcher
 	stop     chan struct{}
 	stopped  atomic.Bool
+	failedAt time.Time // when its lanes were finished, under the stage's lock
 }
 
 // group finds the sale's batchers, or makes them for its present epoch.
@@ -159,6 +166,9 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 	if old != nil {
 		if old.epoch > terms.Epoch {
 			return nil, errBusy // our terms are the stale ones
+		}
+		if old.epoch == terms.Epoch && time.Since(old.failedAt) < restartPause {
+			return nil, errBusy
 		}
 		s.retire(old)
 	}
@@ -226,6 +236,13 @@ func (s *Stage) Close() {
 	}
 	s.mu.Unlock()
 	s.running.Wait()
+}
+
+func (s *Stage) callTimeout() time.Duration {
+	if s.opt.Lane.CallTimeout > 0 {
+		return s.opt.Lane.CallTimeout
+	}
+	return ledger.DefaultCallTimeout
 }
 
 // answerOf turns a verdict into what the shopper is told.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,11 +24,16 @@ func raise(on *sale.Sale) { on.MarkSoldOut(time.Now()) }
 
 // shelf is a source of products that a test changes.
 type shelf struct {
+	mu       sync.Mutex
 	products []seckill.Product
 	err      error
 }
 
-func (s *shelf) Products(context.Context) ([]seckill.Product, error) { return s.products, s.err }
+func (s *shelf) Products(context.Context) ([]seckill.Product, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.products, s.err
+}
 
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -110,7 +117,9 @@ func TestTheCatalogRefreshesByItself(t *testing.T) {
 		done := make(chan struct{})
 		go func() { c.Run(ctx); close(done) }()
 		wait(1500 * time.Millisecond)
+		s.mu.Lock()
 		s.err, s.products = nil, []seckill.Product{{ID: 1}}
+		s.mu.Unlock()
 		wait(time.Second)
 		if c.Find(1) == nil {
 			t.Error("the catalogue is more than a second behind")
@@ -144,9 +153,14 @@ func TestAnswersAreCountedByCode(t *testing.T) {
 
 func TestTheClockFollowsTheLedgerAndCountsSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var ahead time.Duration
-		var down error
-		c := sale.NewClock(func(context.Context) (time.Time, error) { return time.Now().Add(ahead), down }, quiet)
+		var ahead atomic.Int64
+		var down atomic.Bool
+		c := sale.NewClock(func(context.Context) (time.Time, error) {
+			if down.Load() {
+				return time.Time{}, errors.New("down")
+			}
+			return time.Now().Add(time.Duration(ahead.Load())), nil
+		}, quiet)
 		check := func(what string, want time.Duration, steps int64) {
 			t.Helper()
 			if got := c.Now().Sub(time.Now()); (got-want).Abs() > time.Millisecond || c.Steps() != steps {
@@ -154,24 +168,24 @@ func TestTheClockFollowsTheLedgerAndCountsSteps(t *testing.T) {
 			}
 		}
 		check("before the first measurement", 0, 0)
-		ahead = 3 * time.Second
+		ahead.Store(int64(3 * time.Second))
 		rig.Must(t, c.Sync(t.Context()))
 		check("the first measurement is no step", 3*time.Second, 0)
-		ahead = 3500 * time.Millisecond
+		ahead.Store(int64(3500 * time.Millisecond))
 		rig.Must(t, c.Sync(t.Context()))
 		check("half a second is a drift", 3500*time.Millisecond, 0)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { c.Run(ctx); close(done) }()
-		ahead = -time.Second
+		ahead.Store(int64(-time.Second))
 		wait(11 * time.Second)
 		check("a step back", -time.Second, 1)
-		down = errors.New("down")
-		ahead = time.Hour
+		down.Store(true)
+		ahead.Store(int64(time.Hour))
 		wait(20 * time.Second)
 		check("a ledger that is down changes nothing", -time.Second, 1)
-		down = nil
+		down.Store(false)
 		wait(10 * time.Second)
 		check("a step forward", time.Hour, 2)
 		cancel()

@@ -25,6 +25,7 @@ type Desk struct {
 	log     *slog.Logger
 	strat   map[seckill.Strategy]bool
 	created func()
+	ended   func(product uint32)
 
 	mu    sync.Mutex
 	locks map[uint32]chan struct{}
@@ -43,13 +44,15 @@ type DeskOptions struct {
 	Strategies []seckill.Strategy
 	// OnCreated is told that a new product may be due for preheating.
 	OnCreated func()
+	// OnEnded is told that the operator ended a sale.
+	OnEnded func(product uint32)
 }
 
 // NewDesk makes a desk.
 func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
-		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger, created: opt.OnCreated,
+		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
 	for _, s := range opt.Strategies {
@@ -132,6 +135,9 @@ func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState,
 	}
 	if err := d.applyState(ctx, &p); err != nil {
 		return p, err
+	}
+	if p.State == seckill.SaleEnded {
+		d.ended(id)
 	}
 	return p, d.refreshed(ctx)
 }

@@ -18,13 +18,20 @@ const keepAfterEnd = 24 * time.Hour
 type Keeper struct {
 	desk *Desk
 	lead time.Duration
-	// onEnded is called once per sale that ended.
+	// onEnded is called once per sale whose time ran out.
 	onEnded func(product uint32)
+	// announced spares the store a transaction a second for what it was told.
+	announced map[announcement]bool
+}
+
+type announcement struct {
+	product uint32
+	kind    seckill.EventKind
 }
 
 // NewKeeper makes a keeper; lead is how long before the start it preheats.
 func NewKeeper(d *Desk, lead time.Duration, onEnded func(product uint32)) *Keeper {
-	return &Keeper{desk: d, lead: lead, onEnded: onEnded}
+	return &Keeper{desk: d, lead: lead, onEnded: onEnded, announced: make(map[announcement]bool)}
 }
 
 // Round looks after every sale once. It goes on past a sale in trouble and
@@ -53,12 +60,12 @@ func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 		}
 	}
 	if !now.Before(p.StartsAt) && p.Epoch > 0 {
-		if _, err := k.desk.store.Announce(ctx, p.ID, seckill.EventSaleStarted); err != nil {
+		if _, err := k.announce(ctx, p.ID, seckill.EventSaleStarted); err != nil {
 			return err
 		}
 	}
 	if ended {
-		first, err := k.desk.store.Announce(ctx, p.ID, seckill.EventSaleEnded)
+		first, err := k.announce(ctx, p.ID, seckill.EventSaleEnded)
 		if err != nil {
 			return err
 		}
@@ -67,6 +74,19 @@ func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 		}
 	}
 	return nil
+}
+
+// announce writes the event unless it was, and reports whether it did.
+func (k *Keeper) announce(ctx context.Context, product uint32, kind seckill.EventKind) (bool, error) {
+	what := announcement{product, kind}
+	if k.announced[what] {
+		return false, nil
+	}
+	first, err := k.desk.store.Announce(ctx, product, kind)
+	if err == nil {
+		k.announced[what] = true
+	}
+	return first, err
 }
 
 // mend recovers a ledger that is lost, closed or behind the store, and tells
@@ -79,7 +99,7 @@ func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
 	if !live {
 		// Our terms may be older than a rebuild that is going on or just done:
 		// ask again under the product's lock before a new epoch is spent.
-		_, err := k.desk.recoverIfLost(ctx, p.ID)
+		_, err := k.desk.RecoverIfLost(ctx, p.ID)
 		return err
 	}
 	for i := range p.Shards {
@@ -94,8 +114,8 @@ func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
 	return nil
 }
 
-// recoverIfLost recovers unless the ledger turns out to be live.
-func (d *Desk) recoverIfLost(ctx context.Context, id uint32) (bool, error) {
+// RecoverIfLost recovers unless the ledger turns out to be live.
+func (d *Desk) RecoverIfLost(ctx context.Context, id uint32) (bool, error) {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
 		return false, err

@@ -242,13 +242,42 @@ func (r *Rig) ConfirmAll(tb testing.TB) {
 		got, err := consumer.Receive(tb.Context(), 1000)
 		Must(tb, err)
 		for _, d := range got {
-			_, err := r.Store.Confirm(tb.Context(), store.ConfirmRequest{
-				ProductID: d.Entry.ProductID, Items: store.Items(&d.Entry), Witness: []queue.ID{d.ID}, ExpireAfter: 30 * time.Minute,
-			})
-			Must(tb, err)
-			Must(tb, consumer.Ack(tb.Context(), []queue.ID{d.ID}, d.ID))
+			Must(tb, r.confirm(tb.Context(), consumer, d))
 		}
 	}
+}
+
+// Drain confirms what comes until ctx ends.
+func (r *Rig) Drain(ctx context.Context) error {
+	consumer, err := r.Queue.Consumer(ctx, fmt.Sprintf("rig-%d", r.random.Add(1)))
+	if err != nil {
+		return err
+	}
+	defer consumer.Close(context.WithoutCancel(ctx))
+	for {
+		got, err := consumer.Receive(ctx, 1000)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, d := range got {
+			if err := r.confirm(context.WithoutCancel(ctx), consumer, d); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (r *Rig) confirm(ctx context.Context, consumer queue.Consumer, d queue.Delivery) error {
+	_, err := r.Store.Confirm(ctx, store.ConfirmRequest{
+		ProductID: d.Entry.ProductID, Items: store.Items(&d.Entry), Witness: []queue.ID{d.ID}, ExpireAfter: 30 * time.Minute,
+	})
+	if err != nil {
+		return err
+	}
+	return consumer.Ack(ctx, []queue.ID{d.ID}, d.ID)
 }
 
 // Must ends the test on an error.

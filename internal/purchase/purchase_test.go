@@ -1,0 +1,385 @@
+package purchase_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/purchase"
+	"seckill/internal/sale"
+	"seckill/test/rig"
+)
+
+// counter is a rig with a purchase stage.
+type counter struct {
+	*rig.Rig
+	*purchase.Stage
+	on     *sale.Sale
+	memory *sale.Memory
+
+	mu       sync.Mutex
+	batches  []int
+	troubles []error
+}
+
+func newCounter(t *testing.T, stock int64, changes ...func(*purchase.Options)) *counter {
+	t.Helper()
+	c := &counter{Rig: rig.New(t), memory: sale.NewMemory()}
+	c.Open(t, 1, stock)
+	c.on = c.Catalog.Find(1)
+	opt := purchase.Options{
+		QueueSize: 1000, MaxBatch: 100, Timeout: 5 * time.Second, Random: rand.Uint64, Note: c.memory.Note,
+		Lane: ledger.LaneOptions{CallTimeout: time.Second},
+		OnBatch: func(claims int, _ time.Duration) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.batches = append(c.batches, claims)
+		},
+		OnTrouble: func(_ uint32, err error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.troubles = append(c.troubles, err)
+		},
+	}
+	for _, change := range changes {
+		change(&opt)
+	}
+	c.Stage = purchase.New(c.Ledger, c.Clock, opt)
+	t.Cleanup(c.Stage.Close)
+	return c
+}
+
+func (c *counter) buy(buyer string) (seckill.OrderNo, error) {
+	return c.Buy(c.on, purchase.Claim{Buyer: buyer, Quantity: 1})
+}
+
+// Buy is the stage's.
+func (c *counter) Buy(on *sale.Sale, claim purchase.Claim) (seckill.OrderNo, error) {
+	return c.Stage.Buy(on, claim)
+}
+
+func (c *counter) sizes() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]int(nil), c.batches...)
+}
+
+func code(err error) seckill.Code {
+	if err == nil {
+		return ""
+	}
+	return seckill.CodeOf(err)
+}
+
+// crowd lets n buyers buy at once and returns their answers.
+func (c *counter) crowd(n int, name string) []error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { _, errs[i] = c.buy(fmt.Sprintf("%s-%d", name, i)) })
+	}
+	all.Wait()
+	return errs
+}
+
+func tally(errs []error) map[seckill.Code]int {
+	counts := map[seckill.Code]int{}
+	for _, err := range errs {
+		counts[code(err)]++
+	}
+	return counts
+}
+
+func TestAnswersAreTheLedgersVerdicts(t *testing.T) {
+	c := newCounter(t, 2)
+	first, err := c.buy("a")
+	rig.Must(t, err)
+	if first.ProductID() != 1 {
+		t.Errorf("the number %s is of product %d", first, first.ProductID())
+	}
+	_, err = c.buy("a")
+	rig.Refused(t, err, seckill.CodeAlreadyPurchased)
+	if refused := err.(*seckill.Error); len(refused.OrderNos) != 1 || refused.OrderNos[0] != first {
+		t.Errorf("already_purchased carries %v, want %s", refused.OrderNos, first)
+	}
+	keyed := purchase.Claim{Buyer: "b", Quantity: 1, Key: "k", Ref: "shop-7"}
+	second, err := c.Buy(c.on, keyed)
+	rig.Must(t, err)
+	again, err := c.Buy(c.on, keyed)
+	rig.Must(t, err)
+	if again != second {
+		t.Errorf("a repeated key bought %s after %s", again, second)
+	}
+	_, err = c.buy("c")
+	rig.Refused(t, err, seckill.CodeSoldOut)
+	if !c.on.SoldOut() {
+		t.Error("the sold-out flag is not raised")
+	}
+	for buyer, want := range map[string]bool{"a": true, "b": true, "c": false} {
+		if got := c.memory.MayHold(ledger.Shard{Group: 1}, []byte(buyer)); got != want {
+			t.Errorf("the memory of %s is %v", buyer, got)
+		}
+	}
+	for state, want := range map[seckill.SaleState]seckill.Code{seckill.SalePaused: seckill.CodePaused, seckill.SaleEnded: seckill.CodeEnded} {
+		_, err := c.Embedded.SetState(t.Context(), c.on.Shard(0), state)
+		rig.Must(t, err)
+		_, err = c.buy("d")
+		rig.Refused(t, err, want)
+	}
+}
+
+func TestAProductThatIsNotPreheatedIsBusy(t *testing.T) {
+	c := newCounter(t, 1)
+	c.Product(t, 2, 5)
+	_, err := c.Buy(c.Catalog.Find(2), purchase.Claim{Buyer: "a", Quantity: 1})
+	rig.Refused(t, err, seckill.CodeBusy)
+}
+
+// While one batch is in flight the next one gathers: with both lanes busy, all
+// that arrive make few batches, and nobody waited for a batch to fill.
+func TestWhileABatchIsInFlightTheNextGathers(t *testing.T) {
+	c := newCounter(t, 1000)
+	open := c.Ledger.Block("Do")
+	done := make(chan []error, 1)
+	go func() { done <- c.crowd(200, "b") }()
+	rig.Until(t, "both lanes are in flight", func() bool { return c.Ledger.Calls("Do") == 2 })
+	// The rest gathers behind them; a single late-comer is not waited for.
+	open()
+	if got := tally(<-done); got[""] != 200 {
+		t.Fatalf("answers are %v", got)
+	}
+	largest := 0
+	for _, n := range c.sizes() {
+		largest = max(largest, n)
+	}
+	if sizes := c.sizes(); largest < 10 || largest > 100 {
+		t.Errorf("batches of %v: nothing gathered, or beyond the bound", sizes)
+	}
+}
+
+func TestAFullQueueIsTooHotAtOnce(t *testing.T) {
+	const crowd, queued, lanes = 20, 5, 2
+	c := newCounter(t, 1000, func(o *purchase.Options) { o.QueueSize, o.MaxBatch, o.Timeout = queued, 1, time.Minute })
+	open := c.Ledger.Block("Do")
+	var refused, others atomic.Int64
+	var all sync.WaitGroup
+	for i := range crowd {
+		all.Go(func() {
+			if _, err := c.buy(fmt.Sprintf("b-%d", i)); code(err) == seckill.CodeTooHot {
+				refused.Add(1)
+			} else if err != nil {
+				others.Add(1)
+			}
+		})
+	}
+	rig.Until(t, "the rest is refused", func() bool { return refused.Load() >= crowd-queued-lanes })
+	open()
+	all.Wait()
+	if others.Load() != 0 || refused.Load() > crowd-queued {
+		t.Errorf("%d were refused, %d answered otherwise", refused.Load(), others.Load())
+	}
+}
+
+func TestADeadlineIsBusyAndTheRepeatedClaimFindsItsOrder(t *testing.T) {
+	c := newCounter(t, 10, func(o *purchase.Options) { o.Timeout = 100 * time.Millisecond })
+	c.Ledger.FailAfter("Do", 1) // the reply is lost; asking is held up
+	open := c.Ledger.Block("Heartbeat")
+	defer open()
+	keyed := purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"}
+	gate := c.Ledger.Block("Do")
+	_, err := c.Buy(c.on, keyed)
+	rig.Refused(t, err, seckill.CodeBusy)
+	gate()
+	c.Ledger.Heal()
+	rig.Until(t, "the claim is in the ledger", func() bool { return c.Figures(t, *c.on.Terms()).Marked == 1 })
+	no, err := c.Buy(c.on, keyed)
+	rig.Must(t, err)
+	held, err := c.Embedded.Held(t.Context(), c.on.Shard(0), "a")
+	rig.Must(t, err)
+	if len(held) != 1 || held[0].OrderNo != no {
+		t.Errorf("got %s, the ledger holds %+v", no, held)
+	}
+	if !c.memory.MayHold(ledger.Shard{Group: 1}, []byte("a")) {
+		t.Error("who was left without a certain answer is not remembered")
+	}
+}
+
+// Claims that gave up leave their waiters to the batcher: an answer that comes
+// late must never reach another claimant.
+func TestLateAnswersReachNobodyElse(t *testing.T) {
+	c := newCounter(t, 100_000, func(o *purchase.Options) { o.Timeout = 3 * time.Millisecond })
+	stop := make(chan struct{})
+	var hiccups sync.WaitGroup
+	hiccups.Go(func() { // the ledger stands still now and then
+		for {
+			open := c.Ledger.Block("Do")
+			<-time.After(4 * time.Millisecond)
+			open()
+			select {
+			case <-stop:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	})
+	var accepted, busy atomic.Int64
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			for n := range 100 {
+				buyer := fmt.Sprintf("b-%d-%d", i, n)
+				no, err := c.buy(buyer)
+				if err != nil {
+					busy.Add(1)
+					continue
+				}
+				accepted.Add(1)
+				held, err := c.Embedded.Held(t.Context(), c.on.Shard(0), buyer)
+				if err != nil || len(held) != 1 || held[0].OrderNo != no {
+					t.Errorf("%s was answered %s, the ledger holds %+v, %v", buyer, no, held, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	hiccups.Wait()
+	if accepted.Load() == 0 || busy.Load() == 0 {
+		t.Errorf("%d accepted, %d busy: the test shows nothing", accepted.Load(), busy.Load())
+	}
+}
+
+// A recovery under load: no claim hangs, every accepted order is held, and
+// buying goes on in the new epoch without anybody's help.
+func TestBuyingGoesOnInTheNextEpoch(t *testing.T) {
+	const stock = 100_000
+	c := newCounter(t, stock)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if _, err := c.buy(fmt.Sprintf("b-%d-%d", i, n)); err != nil && code(err) != seckill.CodeBusy {
+					t.Errorf("answered %v", err)
+					return
+				}
+				<-time.After(2 * time.Millisecond)
+			}
+		})
+	}
+	all.Go(func() {
+		if err := c.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 3 {
+		p, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
+		rig.Must(t, err)
+		held := c.Figures(t, p).Marked
+		rig.Until(t, "the crowd buys in the new epoch", func() bool { return c.Figures(t, p).Marked > held })
+	}
+	cancel()
+	all.Wait()
+	c.ConfirmAll(t)
+	p := c.Stored(t, 1)
+	f := c.Figures(t, p)
+	if f.Available+f.Marked != stock || f.Available != p.Stock {
+		t.Errorf("%d free and %d marked, stock %d", f.Available, f.Marked, p.Stock)
+	}
+	if n := len(c.Beats()); n != 2 {
+		t.Errorf("%d lanes beat, want those of the present epoch", n)
+	}
+}
+
+// A crowd before a closed shard must not start batchers with every claim.
+func TestAClosedShardIsBusyAndRaisesTrouble(t *testing.T) {
+	c := newCounter(t, 100)
+	rig.Must(t, c.Embedded.Close(t.Context(), c.on.Shard(0)))
+	calls := c.Ledger.Calls("Do")
+	deadline := time.Now().Add(150 * time.Millisecond)
+	asked := 0
+	for time.Now().Before(deadline) {
+		_, err := c.buy("a")
+		rig.Refused(t, err, seckill.CodeBusy)
+		asked++
+	}
+	if got := c.Ledger.Calls("Do") - calls; got > 4 || asked < 100 {
+		t.Errorf("%d claims made %d ledger calls", asked, got)
+	}
+	c.mu.Lock()
+	troubles := len(c.troubles)
+	c.mu.Unlock()
+	if troubles == 0 {
+		t.Error("nobody was told")
+	}
+	_, err := c.Embedded.Open(t.Context(), c.on.Shard(0))
+	rig.Must(t, err)
+	rig.Until(t, "the sale goes on", func() bool { _, err := c.buy("a"); return err == nil })
+}
+
+func TestARebuildingProductIsBusyWithoutAskingTheLedger(t *testing.T) {
+	c := newCounter(t, 100)
+	_, err := c.buy("a")
+	rig.Must(t, err)
+	rig.Must(t, c.Store.SetRebuilding(t.Context(), 1, 1, true))
+	rig.Must(t, c.Catalog.Refresh(t.Context()))
+	calls := c.Ledger.Calls("Do")
+	_, err = c.buy("b")
+	rig.Refused(t, err, seckill.CodeBusy)
+	if c.Ledger.Calls("Do") != calls {
+		t.Error("the ledger was asked")
+	}
+}
+
+func TestCloseAnswersEverybodyAndLeavesNoGoroutine(t *testing.T) {
+	c := newCounter(t, 100_000, func(o *purchase.Options) { o.Timeout = time.Minute })
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				_, _ = c.buy(fmt.Sprintf("b-%d-%d", i, n))
+			}
+		})
+	}
+	rig.Until(t, "the crowd buys", func() bool { return len(c.sizes()) > 10 })
+	c.Stage.Close()
+	_, err := c.buy("late")
+	rig.Refused(t, err, seckill.CodeBusy)
+	cancel()
+	answered := make(chan struct{})
+	go func() { all.Wait(); close(answered) }()
+	select {
+	case <-answered: // far below the claims' own timeout
+	case <-time.After(10 * time.Second):
+		t.Fatal("somebody waits for ever")
+	}
+	rig.Until(t, "the batchers are gone", func() bool { return !strings.Contains(stacks(), "purchase.(*batcher)") })
+}
+
+func TestARetiredSaleStopsItsBatchers(t *testing.T) {
+	c := newCounter(t, 10)
+	_, err := c.buy("a")
+	rig.Must(t, err)
+	c.Retire(c.on)
+	c.Retire(nil)
+	rig.Until(t, "the batchers are gone", func() bool { return !strings.Contains(stacks(), "purchase.(*batcher)") })
+	if beats := c.Beats(); len(beats) != 0 {
+		t.Errorf("%d lanes beat", len(beats))
+	}
+	_, err = c.buy("b") // the sale was prolonged
+	rig.Must(t, err)
+}
+
+func stacks() string {
+	room := make([]byte, 1<<20)
+	return string(room[:runtime.Stack(room, true)])
+}
