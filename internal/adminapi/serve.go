@@ -149,6 +149,9 @@ func (a *api) answered(rec *recorder, r *http.Request, took time.Duration) {
 		a.OnRequest(route, rec.status, took)
 	}
 	level := slog.LevelInfo
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		level = slog.LevelDebug // probes and dashboards would drown the changes
+	}
 	attrs := []slog.Attr{
 		slog.String("method", r.Method), slog.String("path", r.URL.Path),
 		slog.Int("status", rec.status), slog.Int64("bytes", rec.bytes),

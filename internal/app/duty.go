@@ -86,7 +86,7 @@ func (p *parts) duties() []*duty.Loop {
 		if s := p.catalog.Find(product); s != nil {
 			s.ClearSoldOut()
 		}
-	}}
+	}, OnTrouble: p.signals.raise}
 	refunder := &duty.Refunder{Store: p.store, Providers: p.providers, OnAlert: func(what string, err error) {
 		p.alerter.Raise(what, 0, err)
 	}}
@@ -155,9 +155,7 @@ func (p *parts) watchTrouble(ctx context.Context) {
 				p.markRebuilding(ctx, t.product)
 				p.alerter.Raise("ledger must be recovered", t.product, t.err)
 			}
-			if err := p.catalog.Refresh(ctx); err == nil {
-				p.signals.keeper.wake()
-			}
+			p.look(ctx, t.product)
 			// A crowd in front of a lost shard must not make this a busy loop.
 			timer := time.NewTimer(troublePause)
 			select {
@@ -166,6 +164,25 @@ func (p *parts) watchTrouble(ctx context.Context) {
 			case <-timer.C:
 			}
 		}
+	}
+}
+
+// look has a product recovered if it needs to be, however long its sale is
+// over; with product 0 the keeper looks at all that it keeps.
+func (p *parts) look(ctx context.Context, product uint32) {
+	if product == 0 {
+		if err := p.catalog.Refresh(ctx); err == nil {
+			p.signals.keeper.wake()
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	if _, err := p.desk.RecoverIfLost(ctx, product); err != nil {
+		p.log.Warn("product not recovered; it will be tried again", "product", product, "error", err)
+	}
+	if err := p.catalog.Refresh(ctx); err != nil {
+		p.log.Warn("catalogue not refreshed", "error", err)
 	}
 }
 

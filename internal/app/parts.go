@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,24 +58,25 @@ type parts struct {
 	ledger   ledger.Ledger
 	queue    queue.Queue
 
-	metrics    *metrics.Metrics
-	alerter    *alert.Alerter
-	clock      *sale.Clock
-	catalog    *sale.Catalog
-	lanes      *sale.Lanes
-	memory     *sale.Memory
-	desk       *sale.Desk
-	keeper     *sale.Keeper
-	stage      *purchase.Stage
-	orders     *order.Desk
-	providers  map[string]payment.Provider
-	reconciler *reconcile.Reconciler
-	worker     *worker.Worker
-	watch      *shopapi.Watch
-	shop       *shopapi.Server
-	admin      http.Handler
-	buyers     *identity.Verifier
-	tokens     *purchasetoken.Mint
+	metrics     *metrics.Metrics
+	alerter     *alert.Alerter
+	clock       *sale.Clock
+	catalog     *sale.Catalog
+	lanes       *sale.Lanes
+	memory      *sale.Memory
+	desk        *sale.Desk
+	keeper      *sale.Keeper
+	stage       *purchase.Stage
+	orders      *order.Desk
+	providers   map[string]payment.Provider
+	sandboxPage http.Handler // nil without the sandbox
+	reconciler  *reconcile.Reconciler
+	worker      *worker.Worker
+	watch       *shopapi.Watch
+	shop        *shopapi.Server
+	admin       http.Handler
+	buyers      *identity.Verifier
+	tokens      *purchasetoken.Mint
 
 	signals *signals
 }
@@ -85,7 +88,8 @@ func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() 
 	for _, step := range []func() error{
 		func() error { return p.openData(ctx, opt) },
 		func() error { return p.buildSale(ctx) },
-		func() error { return p.buildOrders(shopURL) },
+		func() error { return p.buildPayment(shopURL) },
+		p.buildOrders,
 		func() error { return p.buildShop(opt) },
 		func() error { return p.buildAdmin(opt, stopStreams) },
 	} {
@@ -144,12 +148,9 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.desk = sale.NewDesk(sale.DeskOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
 		Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync},
-		OnCreated: p.signals.keeper.wake,
+		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded,
 	})
-	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, func(product uint32) {
-		p.stage.Retire(p.catalog.Find(product))
-		p.signals.saleEnded(product)
-	})
+	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.Purchase.Timeout,
 		Lane: p.laneOptions(), Random: mathrand.Uint64, OnBatch: p.metrics.Reserve, Note: p.memory.Note,
@@ -161,6 +162,12 @@ func (p *parts) buildSale(ctx context.Context) error {
 	}
 	p.metrics.Register(&metrics.Sales{Products: p.recentSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps})
 	return nil
+}
+
+// saleEnded stops a sale's batchers and asks for its last count.
+func (p *parts) saleEnded(product uint32) {
+	p.stage.Retire(p.catalog.Find(product))
+	p.signals.saleEnded(product)
 }
 
 // reported takes a reconciliation's result to metrics and alerts.
@@ -185,8 +192,12 @@ func (p *parts) recentSales() []uint32 {
 	return ids
 }
 
-// buildOrders wires payment, orders and the worker.
-func (p *parts) buildOrders(shopURL func() string) error {
+// buildPayment wires the payment providers.
+func (p *parts) buildPayment(shopURL func() string) error {
+	p.providers = make(map[string]payment.Provider)
+	if !p.cfg.Payment.Sandbox {
+		return nil
+	}
 	sandbox, err := paysandbox.New(paysandbox.Options{
 		Secret: p.cfg.Payment.SandboxSecret.Bytes(), BaseURL: shopURL, Now: time.Now, Random: rand.Reader, Log: p.log,
 		Deliver: func(ctx context.Context, header http.Header, body []byte) error {
@@ -197,7 +208,13 @@ func (p *parts) buildOrders(shopURL func() string) error {
 	if err != nil {
 		return err
 	}
-	p.providers = map[string]payment.Provider{sandbox.Name(): sandbox}
+	p.providers[sandbox.Name()] = sandbox
+	p.sandboxPage = sandbox.Page()
+	return nil
+}
+
+// buildOrders wires orders and the worker.
+func (p *parts) buildOrders() error {
 	p.orders = &order.Desk{
 		Store: p.store, Ledger: p.ledger, Catalog: p.catalog, Providers: p.providers,
 		OnRelease: p.signals.releaser.wake, OnRefund: p.signals.refunder.wake,
@@ -249,9 +266,9 @@ func (p *parts) buildShop(opt Options) (err error) {
 	}
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Tokens: p.tokens,
-		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: []string{paysandbox.Name}},
+		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: slices.Sorted(maps.Keys(p.providers))},
 		Page:  web.Shop(), PagePolicy: web.ShopPolicy, Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
-		Sandbox: p.providers[paysandbox.Name].(*paysandbox.Sandbox).Page(),
+		Sandbox: p.sandboxPage,
 	}
 	if opt.Demo {
 		shop.DemoLogin = func(buyer string) (string, error) {

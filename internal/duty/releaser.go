@@ -6,6 +6,7 @@ import (
 
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
+	"seckill/internal/sale"
 	"seckill/internal/store"
 )
 
@@ -23,6 +24,9 @@ type Releaser struct {
 	}
 	// OnReleased is told which product has free units again.
 	OnReleased func(product uint32)
+	// OnTrouble is told of a product whose ledger cannot take a release: it is
+	// closed, lost or behind the store. It must not block.
+	OnTrouble func(product uint32, err error)
 }
 
 // Round tells the ledger all that is owed. Releases that the ledger cannot
@@ -38,6 +42,9 @@ func (r *Releaser) Round(ctx context.Context) error {
 		for shard, releases := range byShard(due) {
 			if err := r.release(ctx, shard, releases); err != nil {
 				failed = errors.Join(failed, err)
+				if sale.LaneFinished(err) {
+					r.OnTrouble(shard.Product, err)
+				}
 			} else {
 				settled += len(releases)
 			}

@@ -55,6 +55,12 @@ func NewDesk(opt DeskOptions) *Desk {
 		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
+	if d.created == nil {
+		d.created = func() {}
+	}
+	if d.ended == nil {
+		d.ended = func(uint32) {}
+	}
 	for _, s := range opt.Strategies {
 		d.strat[s] = true
 	}

@@ -1,6 +1,7 @@
 package shopapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -69,13 +70,15 @@ func (s *Server) body(ctx *fasthttp.RequestCtx, route string, status int, conten
 
 // json answers with a value.
 func (s *Server) json(ctx *fasthttp.RequestCtx, route string, status int, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false) // addresses are for people to copy
+	if err := encoder.Encode(value); err != nil {
 		s.refuse(ctx, route, err)
 		return
 	}
 	ctx.Response.Header.Set("Cache-Control", "no-store")
-	s.body(ctx, route, status, contentJSON, body)
+	s.body(ctx, route, status, contentJSON, bytes.TrimRight(body.Bytes(), "\n"))
 }
 
 // lang is the reader's language.

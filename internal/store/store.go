@@ -405,8 +405,9 @@ type Reconciliations interface {
 	// live orders say: the one safe direction. It returns how many, and writes
 	// the audit.
 	RepairBuyers(ctx context.Context, group uint32, limit int, actor Actor) (int, error)
-	// RepairMoney owes the refund of recorded money that nobody owes yet, at
-	// most limit; it returns how many.
+	// RepairMoney owes the refund of recorded money that nobody owes yet, and
+	// makes refunds due again that were given up, at most limit of each; it
+	// returns how many.
 	RepairMoney(ctx context.Context, id uint32, limit int, actor Actor) (int, error)
 
 	SaveReconciliation(ctx context.Context, report Reconciliation) (Reconciliation, error)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"seckill/internal/fault"
 )
@@ -19,6 +20,8 @@ import (
 const (
 	journalAppID     = 0x5345434B // "SECK"
 	busyTimeoutMS    = 5000
+	lockPatience     = 500 * time.Millisecond
+	lockPoll         = 10 * time.Millisecond
 	readConns        = 4
 	walKeepBytes     = 64 << 20 // a longer write-ahead log is cut when it restarts
 	checkpointPages  = 1000     // the background checkpoint's pace, SQLite's own default
@@ -65,7 +68,7 @@ type writer struct {
 }
 
 func openJournal(ctx context.Context, path string) (_ *journal, err error) {
-	lock, err := lockFile(path + ".lock")
+	lock, err := lockFile(ctx, path+".lock")
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +79,10 @@ func openJournal(ctx context.Context, path string) (_ *journal, err error) {
 		}
 	}()
 	_, statErr := os.Stat(path)
+	// SQLite would make it as the umask says; it holds buyers.
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600); err == nil {
+		f.Close() // an error shows better when SQLite meets it
+	}
 	if j.db, err = sql.Open("sqlite", dsn(path)); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
@@ -104,19 +111,32 @@ func dsn(path string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + pragmas.Encode()
 }
 
-// lockFile makes a second opener fail at once. A lock of its own, and not one
+// lockFile makes a second opener fail. A process that has just ended, or a
+// child that is being started and still shares our descriptors, may hold the
+// lock for an instant longer: it is waited for a moment. A lock of its own, and not one
 // on the database file, because closing any descriptor of that file would
 // strip SQLite's own locks.
-func lockFile(path string) (*os.File, error) {
+func lockFile(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("open journal: %s is held by another process: %w", path, err)
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	ticker := time.NewTicker(lockPoll)
+	defer ticker.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("open journal: %s is held by another process; the embedded ledger serves one: %w", path, err)
+		}
 	}
-	return f, nil
 }
 
 func syncDir(dir string) error {

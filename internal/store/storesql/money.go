@@ -29,6 +29,13 @@ const (
 		FROM tb_payment r LEFT JOIN tb_payment p ON p.id = r.payment_id WHERE r.product_id = ? AND r.type = 'refund'
 		AND (p.id IS NULL OR r.amount_cents > p.amount_cents OR r.currency <> p.currency) LIMIT ?`
 
+	sqlRefundsStuck = `SELECT id, order_no, amount_cents, currency, last_error FROM tb_payment
+		WHERE product_id = ? AND type = 'refund' AND status = 'failed' LIMIT ?`
+
+	// Refunds are idempotent by id at the provider: to try again is safe.
+	sqlRetryRefunds = `UPDATE tb_payment SET status = 'due', attempts = 0, next_time = ? WHERE id IN (
+		SELECT id FROM tb_payment WHERE product_id = ? AND type = 'refund' AND status = 'failed' LIMIT ?)`
+
 	// Money to give back that nobody owes: that of any order that is over, and
 	// all excess money. An order that is pending or paid could still be meant.
 	sqlMoneyToOwe = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE id IN (
@@ -47,7 +54,7 @@ func (s *Store) CheckMoney(ctx context.Context, id uint32, limit int) ([]store.F
 		each  func(scanner, *findings) error
 	}{
 		{sqlOrdersUnpaid, findUnpaid}, {sqlAppliedWrong, findMisapplied},
-		{sqlRefundsWrong, findUnrefunded}, {sqlRefundsTooMuch, findTooMuch},
+		{sqlRefundsWrong, findUnrefunded}, {sqlRefundsTooMuch, findTooMuch}, {sqlRefundsStuck, findStuck},
 	}
 	return s.check(ctx, "check money", limit, func(ctx context.Context, r *session, f *findings) error {
 		for _, walk := range walks {
@@ -69,6 +76,15 @@ func findUnpaid(row scanner, f *findings) error {
 		return err
 	}
 	return f.add(fmt.Sprintf("one payment of %d %s", amount, currency), fmt.Sprintf("%d payments, %d exact", count, exact), "order %s", no)
+}
+
+func findStuck(row scanner, f *findings) error {
+	var id, no, currency, reason string
+	var amount int64
+	if err := row.Scan(&id, &no, &amount, &currency, &reason); err != nil {
+		return err
+	}
+	return f.add(fmt.Sprintf("%d %s returned", amount, currency), "given up", "refund %s of order %s: %s", id, no, reason)
 }
 
 func findMisapplied(row scanner, f *findings) error {
@@ -98,13 +114,23 @@ func findTooMuch(row scanner, f *findings) error {
 	return f.add(fmt.Sprintf("at most %d %s", paid, paidIn), fmt.Sprintf("%d %s", back, backIn), "refund %s of order %s", id, no)
 }
 
-// RepairMoney owes the refund of money that nobody owes yet.
+// RepairMoney owes the refund of money that nobody owes yet, and has refunds
+// that were given up tried again.
 func (s *Store) RepairMoney(ctx context.Context, id uint32, limit int, actor store.Actor) (int, error) {
 	count := 0
 	err := s.change(ctx, "repair", func(ctx context.Context, tx *session) error {
+		again, err := tx.exec(ctx, sqlRetryRefunds, millis(s.now()), id, limit)
+		if err != nil {
+			return err
+		}
+		if again > 0 {
+			if err := writeAudit(ctx, tx, s.now(), actor, "repair.refunds", id, "", fmt.Sprintf("%d refunds tried again", again)); err != nil {
+				return err
+			}
+		}
 		money, err := queryPayments(ctx, tx, sqlMoneyToOwe, id, limit)
-		count = len(money)
-		if err != nil || count == 0 {
+		count = len(money) + int(again)
+		if err != nil || len(money) == 0 {
 			return err
 		}
 		for i := range money {
@@ -112,7 +138,7 @@ func (s *Store) RepairMoney(ctx context.Context, id uint32, limit int, actor sto
 				return err
 			}
 		}
-		detail := fmt.Sprintf("%d refunds, first of payment %s, %d %s", count, money[0].ID, money[0].AmountCents, money[0].Currency)
+		detail := fmt.Sprintf("%d refunds, first of payment %s, %d %s", len(money), money[0].ID, money[0].AmountCents, money[0].Currency)
 		return writeAudit(ctx, tx, s.now(), actor, "repair.money", id, "", detail)
 	})
 	if err != nil {

@@ -44,11 +44,21 @@ var refundTests = []test{
 		}
 	}},
 	{"a refund that failed for good needs care", func(t *testing.T, s *suite) {
-		refund := s.owedRefund(t, s.preheated(t), "buyer")
+		p := s.preheated(t)
+		refund := s.owedRefund(t, p, "buyer")
 		must(t, s.Store.RefundFailed(t.Context(), refund.ID, "refused", -1))
 		s.advance(t, tick)
 		equal(t, "due", s.refundDue(t, refund.ID), false)
 		equal(t, "status", s.refund(t, refund).Status, "failed")
+
+		findings, err := s.Store.CheckMoney(t.Context(), p.ID, all)
+		must(t, err)
+		equal(t, "findings", len(findings), 1)
+		n, err := s.Store.RepairMoney(t.Context(), p.ID, all, operator)
+		must(t, err)
+		equal(t, "mended", n, 1)
+		equal(t, "due again", s.refundDue(t, refund.ID), true)
+		must(t, s.Store.RefundDone(t.Context(), refund.ID))
 	}},
 	{"at most limit refunds are listed", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
