@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// stopGrace is how long a round in hand may go on after a stop was asked for.
+const stopGrace = 5 * time.Second
+
 // Lease lets a duty run once in the cluster.
 type Lease interface {
 	AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error)
@@ -46,7 +49,7 @@ func (l *Loop) Wake() {
 	}
 }
 
-// Run works until ctx ends, and lets a round in hand finish.
+// Run works until ctx ends, and lets a round in hand finish, for a while.
 func (l *Loop) Run(ctx context.Context) {
 	timer := time.NewTimer(l.First)
 	defer timer.Stop()
@@ -71,8 +74,10 @@ func (l *Loop) Run(ctx context.Context) {
 }
 
 func (l *Loop) once(ctx context.Context) error {
+	stopping := ctx
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Timeout)
 	defer cancel()
+	defer context.AfterFunc(stopping, func() { time.AfterFunc(stopGrace, cancel) })()
 	if l.Lease != nil {
 		// Twice the timeout: a round that runs to its end still holds it.
 		held, err := l.Lease.AcquireLease(ctx, l.Name, l.Holder, 2*l.Timeout)

@@ -11,7 +11,12 @@ import (
 	"seckill/internal/store"
 )
 
-const refundPerRound = 100
+const (
+	refundPerRound = 100
+	// refundDeadline bounds one call, so that a provider that hangs counts as a
+	// failed try and the refunds behind it have their turn.
+	refundDeadline = 10 * time.Second
+)
 
 // refundDelays are the waits between tries at one refund; past the last, it
 // needs care.
@@ -29,7 +34,7 @@ type Refunder struct {
 		RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error
 	}
 	Providers map[string]payment.Provider
-	// OnAlert is told what an operator has to look at.
+	// OnAlert is told what an operator has to look at; what is one of few texts.
 	OnAlert func(what string, err error)
 }
 
@@ -57,7 +62,7 @@ func (r *Refunder) refund(ctx context.Context, owed store.Payment) error {
 	if owed.Attempts < len(refundDelays) && !errors.Is(err, payment.ErrRefused) {
 		delay = refundDelays[owed.Attempts]
 	} else {
-		r.OnAlert("a refund needs care: "+owed.ID, err)
+		r.OnAlert("a refund needs care", fmt.Errorf("refund %s of order %s: %w", owed.ID, owed.OrderNo, err))
 	}
 	return r.Store.RefundFailed(ctx, owed.ID, err.Error(), delay)
 }
@@ -67,6 +72,8 @@ func (r *Refunder) tell(ctx context.Context, owed store.Payment) error {
 	if provider == nil {
 		return fmt.Errorf("no payment provider %q is configured", owed.Provider)
 	}
+	ctx, cancel := context.WithTimeout(ctx, refundDeadline)
+	defer cancel()
 	return provider.Refund(ctx, payment.Refund{
 		ID: owed.ID, TradeNo: owed.TradeNo, OrderNo: owed.OrderNo,
 		AmountCents: owed.AmountCents, Currency: owed.Currency, Reason: owed.Reason,

@@ -92,6 +92,11 @@ func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (se
 			return o, nil
 		}
 	}
+	if s.Terms().Rebuilding {
+		// A promise of the epoch before may wait to be adopted: its mark is gone
+		// and its row is not there yet.
+		return seckill.Order{}, seckill.Errorf(seckill.CodeBusy, "the product's ledger is being rebuilt")
+	}
 	return seckill.Order{}, errNotFound
 }
 
@@ -159,18 +164,25 @@ func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, l
 	if err != nil {
 		return nil, err
 	}
-	missing, err := d.notInStore(ctx, queued, before)
+	listed := make(map[seckill.OrderNo]bool, len(orders))
+	for i := range orders {
+		listed[orders[i].OrderNo] = true
+	}
+	queued = slices.DeleteFunc(queued, func(o seckill.Order) bool {
+		return listed[o.OrderNo] || !before.IsZero() && o.OrderNo.String() >= before.String()
+	})
+	queued, err = d.asStored(ctx, queued)
 	if err != nil {
 		return nil, err
 	}
-	orders = append(orders, missing...)
+	orders = append(orders, queued...)
 	slices.SortFunc(orders, func(a, b seckill.Order) int { return cmp.Compare(b.OrderNo.String(), a.OrderNo.String()) })
 	return orders[:min(limit, len(orders))], nil
 }
 
-// notInStore keeps the promises that have no row yet, each with what the
-// ladder says of it.
-func (d *Desk) notInStore(ctx context.Context, queued []seckill.Order, before seckill.OrderNo) ([]seckill.Order, error) {
+// asStored replaces promises by their rows where they have one, be it on
+// another page or only now, and else by what the ladder says of them.
+func (d *Desk) asStored(ctx context.Context, queued []seckill.Order) ([]seckill.Order, error) {
 	if len(queued) == 0 {
 		return nil, nil
 	}
@@ -178,17 +190,16 @@ func (d *Desk) notInStore(ctx context.Context, queued []seckill.Order, before se
 	for i := range queued {
 		nos[i] = queued[i].OrderNo
 	}
-	rows, err := d.Store.OrdersByNo(ctx, nos)
+	stored, err := d.Store.OrdersByNo(ctx, nos)
 	if err != nil {
 		return nil, err
 	}
-	known := make(map[seckill.OrderNo]bool, len(rows))
-	for i := range rows {
-		known[rows[i].OrderNo] = true
+	known := make(map[seckill.OrderNo]bool, len(stored))
+	for i := range stored {
+		known[stored[i].OrderNo] = true
 	}
-	var missing []seckill.Order
 	for _, o := range queued {
-		if known[o.OrderNo] || !before.IsZero() && o.OrderNo.String() >= before.String() {
+		if known[o.OrderNo] {
 			continue
 		}
 		letter, err := d.Store.LetterByOrder(ctx, o.OrderNo)
@@ -197,9 +208,9 @@ func (d *Desk) notInStore(ctx context.Context, queued []seckill.Order, before se
 		} else if !isNotFound(err) {
 			return nil, err
 		}
-		missing = append(missing, o)
+		stored = append(stored, o)
 	}
-	return missing, nil
+	return stored, nil
 }
 
 // BeginPayment gives the address at which the buyer pays a pending order.

@@ -1,0 +1,289 @@
+package duty_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/duty"
+	"seckill/internal/payment"
+	"seckill/internal/sale"
+	"seckill/internal/store"
+	"seckill/internal/store/storetest"
+	"seckill/test/rig"
+)
+
+func releaser(r *rig.Rig) (*duty.Releaser, *[]uint32) {
+	var freed []uint32
+	return &duty.Releaser{Store: r.Store, Lanes: r.Lanes, OnReleased: func(product uint32) { freed = append(freed, product) },
+		OnTrouble: func(uint32, error) {}}, &freed
+}
+
+// sold is a product of which n units are sold and confirmed.
+func sold(t *testing.T, r *rig.Rig, id uint32, n int) (seckill.Product, []seckill.OrderNo) {
+	t.Helper()
+	p := r.Open(t, id, 10)
+	var nos []seckill.OrderNo
+	for i := range n {
+		nos = append(nos, r.Buy(t, p, fmt.Sprintf("b-%d", i))...)
+	}
+	r.ConfirmAll(t)
+	return p, nos
+}
+
+func cancel(t *testing.T, r *rig.Rig, nos ...seckill.OrderNo) {
+	t.Helper()
+	for _, no := range nos {
+		_, err := r.Store.Cancel(t.Context(), no, "test", rig.Operator)
+		rig.Must(t, err)
+	}
+}
+
+func owed(t *testing.T, r *rig.Rig) int {
+	t.Helper()
+	due, err := r.Store.ReleasesDue(t.Context(), 1000)
+	rig.Must(t, err)
+	return len(due)
+}
+
+func TestAReleaseReturnsTheUnitAndTheMark(t *testing.T) {
+	r := rig.New(t)
+	p, nos := sold(t, r, 1, 3)
+	cancel(t, r, nos[0], nos[1])
+	if f := r.Figures(t, p); f.Available != 7 {
+		t.Fatalf("%d units free before the release", f.Available)
+	}
+	duty, freed := releaser(r)
+	rig.Must(t, duty.Round(t.Context()))
+	rig.Must(t, duty.Round(t.Context()))
+	if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {
+		t.Errorf("%d free, %d marked, %d owed", f.Available, f.Marked, owed(t, r))
+	}
+	if !slices.Equal(*freed, []uint32{1}) {
+		t.Errorf("freed %v", *freed)
+	}
+	r.Buy(t, p, "b-0") // the limit is free again
+}
+
+// Whatever reply is lost, on either side, the unit comes back once.
+func TestALostReplyReleasesOnce(t *testing.T) {
+	for name, fail := range map[string]func(*rig.Rig){
+		"the ledger's":        func(r *rig.Rig) { r.Ledger.FailAfter("Do", 1) },
+		"the ledger, at once": func(r *rig.Rig) { r.Ledger.FailBefore("Do", 1) },
+		"the store's":         func(r *rig.Rig) { r.Store.FailAfter("ReleasesHeard", 1) },
+		"the store, at once":  func(r *rig.Rig) { r.Store.FailBefore("ReleasesHeard", 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rig.New(t)
+			p, nos := sold(t, r, 1, 2)
+			cancel(t, r, nos[0])
+			duty, _ := releaser(r)
+			fail(r)
+			_ = duty.Round(t.Context())
+			rig.Must(t, duty.Round(t.Context()))
+			if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {
+				t.Errorf("%d free, %d marked, %d owed", f.Available, f.Marked, owed(t, r))
+			}
+		})
+	}
+}
+
+// The store told of a release under an epoch; what the ledger has decides.
+func TestAReleaseMeetsEveryEpoch(t *testing.T) {
+	t.Run("higher: the snapshot counted it", func(t *testing.T) {
+		r := rig.New(t)
+		_, nos := sold(t, r, 1, 2)
+		cancel(t, r, nos[0])
+		p, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+		rig.Must(t, err)
+		duty, freed := releaser(r)
+		rig.Must(t, duty.Round(t.Context()))
+		if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 || len(*freed) != 0 {
+			t.Errorf("%d free, %d marked, %d owed, freed %v", f.Available, f.Marked, owed(t, r), *freed)
+		}
+	})
+	t.Run("lower: refused, and tried again", func(t *testing.T) {
+		r := rig.New(t)
+		p, nos := sold(t, r, 1, 2)
+		r.Ledger.FailBefore("Install", 1)
+		_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+		rig.Refused(t, err, seckill.CodeBusy)
+		cancel(t, r, nos[0]) // stamped with the store's epoch, which the ledger has not
+		duty, _ := releaser(r)
+		if duty.Round(t.Context()) == nil || owed(t, r) != 1 {
+			t.Fatalf("%d owed after the ledger refused", owed(t, r))
+		}
+		p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+		rig.Must(t, err)
+		rig.Must(t, duty.Round(t.Context()))
+		if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {
+			t.Errorf("%d free, %d marked, %d owed", f.Available, f.Marked, owed(t, r))
+		}
+	})
+}
+
+func TestAClosedShardHoldsUpOnlyItsOwnReleases(t *testing.T) {
+	r := rig.New(t)
+	p, nos := sold(t, r, 1, 1)
+	q, others := sold(t, r, 2, 1)
+	cancel(t, r, nos[0], others[0])
+	rig.Must(t, r.Embedded.Close(t.Context(), sale.ShardOf(&p, 0)))
+	duty, _ := releaser(r)
+	if duty.Round(t.Context()) == nil {
+		t.Error("the round hides the trouble")
+	}
+	if f := r.Figures(t, q); f.Available != 10 || owed(t, r) != 1 {
+		t.Errorf("%d free of the other product, %d owed", f.Available, owed(t, r))
+	}
+}
+
+func TestTheExpirerWarnsThenCancelsWhatIsDue(t *testing.T) {
+	r := rig.New(t)
+	_, nos := sold(t, r, 1, 3)
+	var expired []seckill.Order
+	expirer := &duty.Expirer{Store: r.Store, WarnLead: 5 * time.Minute, OnExpired: func(o []seckill.Order) { expired = append(expired, o...) }}
+	kinds := func() (warned, cancelled int) {
+		events, err := r.Store.Events(t.Context(), 0, 100)
+		rig.Must(t, err)
+		for _, e := range events {
+			switch e.Kind {
+			case seckill.EventOrderExpiring:
+				warned++
+			case seckill.EventOrderCancelled:
+				cancelled++
+			}
+		}
+		return warned, cancelled
+	}
+	for _, step := range []struct {
+		advance           time.Duration
+		warned, cancelled int
+	}{{0, 0, 0}, {26 * time.Minute, 3, 0}, {time.Minute, 3, 0}, {4 * time.Minute, 3, 3}, {time.Hour, 3, 3}} {
+		r.Time.Advance(step.advance)
+		rig.Must(t, expirer.Round(t.Context()))
+		if warned, cancelled := kinds(); warned != step.warned || cancelled != step.cancelled {
+			t.Errorf("after %s more: %d warned, %d cancelled", step.advance, warned, cancelled)
+		}
+	}
+	if len(expired) != 3 || expired[0].Reason != seckill.ReasonExpired || r.Status(t, nos[0]) != seckill.OrderCancelled {
+		t.Errorf("expired %+v", expired)
+	}
+	storetest.CheckPromises(t, r.Store, 1)
+}
+
+// purse is a provider that fails on demand.
+type purse struct {
+	err   error
+	hangs bool
+	made  map[string]int
+}
+
+func (p *purse) Name() string { return "purse" }
+func (p *purse) Begin(context.Context, *seckill.Order) (payment.Session, error) {
+	return payment.Session{}, nil
+}
+func (p *purse) Notice(context.Context, http.Header, []byte) (payment.Notice, error) {
+	return payment.Notice{}, payment.ErrMalformed
+}
+func (p *purse) Refund(ctx context.Context, refund payment.Refund) error {
+	p.made[refund.ID]++
+	if p.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return p.err
+}
+
+// owing is a rig that owes one refund.
+func owing(t *testing.T) (*rig.Rig, *purse, *duty.Refunder, *[]string) {
+	t.Helper()
+	r := rig.New(t)
+	_, nos := sold(t, r, 1, 1)
+	pay(t, r, nos[0])
+	_, err := r.Store.Refund(t.Context(), nos[0], rig.Operator)
+	rig.Must(t, err)
+	p := &purse{made: map[string]int{}}
+	var alerts []string
+	return r, p, &duty.Refunder{
+		Store: r.Store, Providers: map[string]payment.Provider{"purse": p},
+		OnAlert: func(what string, _ error) { alerts = append(alerts, what) },
+	}, &alerts
+}
+
+func pay(t *testing.T, r *rig.Rig, no seckill.OrderNo) {
+	t.Helper()
+	result, err := r.Store.RecordPayment(t.Context(), payment.Notice{
+		Provider: "purse", TradeNo: "t-" + no.String(), OrderNo: no.String(), AmountCents: 999, Currency: "CNY", PaidAt: r.Time.Now(),
+	})
+	rig.Must(t, err)
+	if result != store.PaymentPaid {
+		t.Fatalf("the payment did %d", result)
+	}
+}
+
+func refunds(t *testing.T, r *rig.Rig) []store.Payment {
+	t.Helper()
+	list, err := r.Store.Payments(t.Context(), store.PaymentFilter{Type: "refund", Limit: 100})
+	rig.Must(t, err)
+	return list
+}
+
+func TestARefundIsToldUntilTheProviderAccepts(t *testing.T) {
+	r, purse, refunder, alerts := owing(t)
+	purse.err = errors.New("try later")
+	for try := 1; try <= 3; try++ {
+		rig.Must(t, refunder.Round(t.Context()))
+		rig.Must(t, refunder.Round(t.Context())) // not before its time
+		if got := refunds(t, r)[0]; got.Status != "due" || got.Attempts != try {
+			t.Fatalf("after try %d the refund is %+v", try, got)
+		}
+		r.Time.Advance(time.Minute)
+	}
+	purse.err = nil
+	r.Store.FailBefore("RefundDone", 1) // accepted, and we do not know it: told again
+	if refunder.Round(t.Context()) == nil {
+		t.Error("the round hides the outage")
+	}
+	rig.Must(t, refunder.Round(t.Context()))
+	rig.Must(t, refunder.Round(t.Context()))
+	if got := refunds(t, r); len(got) != 1 || got[0].Status != "done" || purse.made[got[0].ID] != 5 || len(purse.made) != 1 {
+		t.Errorf("refunds %+v, calls %v", got, purse.made)
+	}
+	if len(*alerts) != 0 {
+		t.Errorf("alerts are %v", *alerts)
+	}
+	storetest.CheckPromises(t, r.Store, 1)
+}
+
+func TestARefusedRefundNeedsCareAtOnce(t *testing.T) {
+	r, purse, refunder, alerts := owing(t)
+	purse.err = fmt.Errorf("refund: %w", payment.ErrRefused)
+	rig.Must(t, refunder.Round(t.Context()))
+	r.Time.Advance(24 * time.Hour)
+	rig.Must(t, refunder.Round(t.Context()))
+	got := refunds(t, r)[0]
+	if got.Status != "failed" || purse.made[got.ID] != 1 {
+		t.Errorf("the refund is %+v after %d calls", got, purse.made[got.ID])
+	}
+	// The text is a label of a metric: it must not carry the refund's id.
+	if !slices.Equal(*alerts, []string{"a refund needs care"}) {
+		t.Errorf("alerts are %q", *alerts)
+	}
+}
+
+func TestARefundThatIsNeverTakenNeedsCareInTheEnd(t *testing.T) {
+	r, purse, refunder, alerts := owing(t)
+	delete(refunder.Providers, "purse") // no longer configured
+	for range 20 {
+		rig.Must(t, refunder.Round(t.Context()))
+		r.Time.Advance(7 * time.Hour)
+	}
+	if got := refunds(t, r)[0]; got.Status != "failed" || len(*alerts) != 1 || len(purse.made) != 0 {
+		t.Errorf("the refund is %+v, alerts %v", got, *alerts)
+	}
+}
