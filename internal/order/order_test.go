@@ -1,0 +1,315 @@
+package order_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+	"seckill/internal/queue"
+	"seckill/internal/store"
+	"seckill/internal/store/storetest"
+	"seckill/test/rig"
+)
+
+// purse is a provider whose callbacks are what a test says.
+type purse struct {
+	notice payment.Notice
+	err    error
+}
+
+func (p *purse) Name() string { return "purse" }
+func (p *purse) Begin(_ context.Context, o *seckill.Order) (payment.Session, error) {
+	return payment.Session{PayURL: fmt.Sprintf("pay %d for %s", o.AmountCents(), o.OrderNo)}, p.err
+}
+func (p *purse) Notice(context.Context, http.Header, []byte) (payment.Notice, error) {
+	return p.notice, p.err
+}
+func (p *purse) Refund(context.Context, payment.Refund) error { return nil }
+
+// desk is a rig with an order desk.
+type desk struct {
+	*rig.Rig
+	*order.Desk
+	purse             *purse
+	releases, refunds int
+	payments          []string
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{Rig: rig.New(t), purse: &purse{}}
+	d.Desk = &order.Desk{
+		Store: d.Rig.Store, Ledger: d.Rig.Ledger, Catalog: d.Rig.Catalog, Providers: map[string]payment.Provider{"purse": d.purse},
+		OnRelease: func() { d.releases++ }, OnRefund: func() { d.refunds++ },
+		OnPayment: func(result string) { d.payments = append(d.payments, result) },
+	}
+	return d
+}
+
+// park makes the claim of a buyer a letter and acknowledges its entry.
+func (d *desk) park(t *testing.T, dead bool) {
+	t.Helper()
+	consumer, err := d.Queue.Consumer(t.Context(), "parker")
+	rig.Must(t, err)
+	defer consumer.Close(t.Context())
+	got, err := consumer.Receive(t.Context(), 1000)
+	rig.Must(t, err)
+	var parked []store.Parked
+	for _, item := range store.Items(&got[0].Entry) {
+		parked = append(parked, store.Parked{Item: item, Reason: "bad", Delay: time.Hour})
+	}
+	_, err = d.Rig.Store.Confirm(t.Context(), store.ConfirmRequest{ProductID: got[0].Entry.ProductID, Park: parked})
+	rig.Must(t, err)
+	rig.Must(t, consumer.Ack(t.Context(), []queue.ID{got[0].ID}, got[0].ID))
+	if dead {
+		letters, err := d.Rig.Store.Letters(t.Context(), store.LetterFilter{Limit: 10})
+		rig.Must(t, err)
+		for _, l := range letters {
+			rig.Must(t, d.Rig.Store.LetterFailed(t.Context(), l.ID, "bad", -1))
+		}
+	}
+}
+
+func TestAnOrderIsFoundWhereverItIs(t *testing.T) {
+	for name, story := range map[string]struct {
+		tell   func(t *testing.T, d *desk, no seckill.OrderNo)
+		status seckill.OrderStatus
+		reason string
+	}{
+		"in the ledger": {func(*testing.T, *desk, seckill.OrderNo) {}, seckill.OrderQueued, ""},
+		"on the ladder": {func(t *testing.T, d *desk, _ seckill.OrderNo) { d.park(t, false) }, seckill.OrderQueued, seckill.ReasonRetrying},
+		"a dead letter": {func(t *testing.T, d *desk, _ seckill.OrderNo) { d.park(t, true) }, seckill.OrderQueued, seckill.ReasonDead},
+		"in the store":  {func(t *testing.T, d *desk, _ seckill.OrderNo) { d.ConfirmAll(t) }, seckill.OrderPending, ""},
+		"discarded": {func(t *testing.T, d *desk, no seckill.OrderNo) {
+			d.park(t, true)
+			letter, err := d.Rig.Store.LetterByOrder(t.Context(), no)
+			rig.Must(t, err)
+			_, err = d.Discard(t.Context(), letter.ID, rig.Operator)
+			rig.Must(t, err)
+		}, seckill.OrderFailed, seckill.ReasonDiscarded},
+		"cancelled": {func(t *testing.T, d *desk, no seckill.OrderNo) {
+			d.ConfirmAll(t)
+			_, err := d.CancelOwn(t.Context(), "bob", no)
+			rig.Must(t, err)
+		}, seckill.OrderCancelled, seckill.ReasonByBuyer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			p := d.Open(t, 1, 5)
+			claim := d.Claim(1, "bob")
+			claim.Ref = "shop-7"
+			d.Reserve(t, p, claim)
+			story.tell(t, d, claim.OrderNo)
+			o, err := d.Find(t.Context(), "bob", claim.OrderNo)
+			rig.Must(t, err)
+			if o.Status != story.status || o.Reason != story.reason || o.Ref != "shop-7" || o.AmountCents() != 999 ||
+				o.ProductName != p.Name || o.Buyer != "bob" || o.CreatedAt.IsZero() {
+				t.Errorf("found %+v", o)
+			}
+			listed, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
+			rig.Must(t, err)
+			if len(listed) != 1 || listed[0].OrderNo != claim.OrderNo || listed[0].Status != story.status || listed[0].Reason != story.reason {
+				t.Errorf("listed %+v", listed)
+			}
+			_, err = d.Find(t.Context(), "Bob", claim.OrderNo) // another buyer
+			rig.Refused(t, err, seckill.CodeNotFound)
+			_, err = d.Find(t.Context(), "bob", d.Claim(1, "bob").OrderNo)
+			rig.Refused(t, err, seckill.CodeNotFound)
+		})
+	}
+}
+
+func TestWhatCannotBeAskedIsBusyNeverNotFound(t *testing.T) {
+	d := newDesk(t)
+	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
+	busy := func(what string) {
+		t.Helper()
+		if _, err := d.Find(t.Context(), "bob", no); seckill.CodeOf(err) != seckill.CodeBusy {
+			t.Errorf("%s: find is %v", what, err)
+		}
+	}
+	d.Rig.Ledger.FailBefore("Held", 2)
+	busy("the ledger is down")
+	_, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
+	rig.Refused(t, err, seckill.CodeBusy)
+	for _, method := range []string{"Order", "LetterByOrder"} {
+		d.Rig.Store.FailBefore(method, 1)
+		busy(method + " is down")
+	}
+
+	// The ledger was lost; until it is rebuilt nobody knows.
+	d.LoseJournal(t)
+	d.Desk.Ledger = d.Rig.Ledger
+	rig.Must(t, d.Rig.Store.SetRebuilding(t.Context(), 1, 1, true))
+	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
+	busy("the ledger is being rebuilt")
+}
+
+// confirming is a store into which the worker writes between two reads.
+type confirming struct {
+	*storetest.Faulty
+	after func()
+}
+
+func (s *confirming) SearchOrders(ctx context.Context, f store.OrderFilter) ([]seckill.Order, error) {
+	orders, err := s.Faulty.SearchOrders(ctx, f)
+	s.after()
+	return orders, err
+}
+
+func (s *confirming) LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
+	letter, err := s.Faulty.LetterByOrder(ctx, no)
+	s.after()
+	return letter, err
+}
+
+func TestAnOrderThatMovesWhileItIsLookedForIsFound(t *testing.T) {
+	for name, find := range map[string]func(d *desk, no seckill.OrderNo) (seckill.Order, error){
+		"find": func(d *desk, no seckill.OrderNo) (seckill.Order, error) { return d.Find(t.Context(), "bob", no) },
+		"list": func(d *desk, no seckill.OrderNo) (seckill.Order, error) {
+			orders, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
+			if err != nil || len(orders) != 1 {
+				return seckill.Order{}, fmt.Errorf("%d orders listed, %w", len(orders), err)
+			}
+			return orders[0], nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
+			d.Desk.Store = &confirming{Faulty: d.Rig.Store, after: func() { d.ConfirmAll(t) }}
+			o, err := find(d, no)
+			rig.Must(t, err)
+			if o.OrderNo != no {
+				t.Errorf("found %+v", o)
+			}
+		})
+	}
+}
+
+func TestAListHasPagesOverStoreAndLedger(t *testing.T) {
+	d := newDesk(t)
+	var nos []seckill.OrderNo
+	for id := range uint32(5) {
+		p := d.Open(t, id+1, 5)
+		nos = append(nos, d.Rig.Buy(t, p, "bob")...)
+		if id == 2 {
+			d.ConfirmAll(t)
+		}
+		d.Time.Advance(time.Millisecond) // numbers sort by time
+	}
+	var got []seckill.OrderNo
+	for before := (seckill.OrderNo{}); ; before = got[len(got)-1] {
+		page, err := d.List(t.Context(), "bob", before, 2)
+		rig.Must(t, err)
+		if len(page) == 0 {
+			break
+		}
+		for _, o := range page {
+			got = append(got, o.OrderNo)
+		}
+	}
+	if len(got) != 5 {
+		t.Fatalf("%d orders on all pages", len(got))
+	}
+	for i := range got {
+		if got[i] != nos[4-i] {
+			t.Errorf("order %d of the list is %s, want %s", i, got[i], nos[4-i])
+		}
+	}
+}
+
+func TestOnlyAPendingOrderCanBePaid(t *testing.T) {
+	d := newDesk(t)
+	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
+	begin := func() error { _, err := d.BeginPayment(t.Context(), "bob", no, "purse"); return err }
+	rig.Refused(t, begin(), seckill.CodeWrongState) // queued: ask again in a moment
+	_, err := d.CancelOwn(t.Context(), "bob", no)
+	rig.Refused(t, err, seckill.CodeWrongState)
+	d.ConfirmAll(t)
+	session, err := d.BeginPayment(t.Context(), "bob", no, "purse")
+	rig.Must(t, err)
+	if session.PayURL != "pay 999 for "+no.String() {
+		t.Errorf("the session is %+v", session)
+	}
+	_, err = d.BeginPayment(t.Context(), "eve", no, "purse")
+	rig.Refused(t, err, seckill.CodeNotFound)
+	_, err = d.BeginPayment(t.Context(), "bob", no, "gold")
+	rig.Refused(t, err, seckill.CodeBadRequest)
+	d.purse.err = errors.New("down")
+	rig.Refused(t, begin(), seckill.CodeBusy)
+	d.purse.err = nil
+	_, err = d.CancelOwn(t.Context(), "eve", no)
+	rig.Refused(t, err, seckill.CodeNotFound)
+	_, err = d.CancelOwn(t.Context(), "bob", no)
+	rig.Must(t, err)
+	rig.Refused(t, begin(), seckill.CodeWrongState)
+	if d.releases != 1 {
+		t.Errorf("%d releases were told", d.releases)
+	}
+}
+
+func TestANoticeCountsOnceAndExcessIsRefunded(t *testing.T) {
+	d := newDesk(t)
+	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
+	d.ConfirmAll(t)
+	notify := func() (store.PaymentResult, error) { return d.Notify(t.Context(), "purse", nil, nil) }
+	for _, c := range []struct {
+		err  error
+		code seckill.Code
+	}{{payment.ErrNotAuthentic, seckill.CodeTokenInvalid}, {payment.ErrMalformed, seckill.CodeBadRequest}, {errors.New("down"), seckill.CodeBusy}} {
+		d.purse.err = c.err
+		_, err := notify()
+		rig.Refused(t, err, c.code)
+	}
+	_, err := d.Notify(t.Context(), "gold", nil, nil)
+	rig.Refused(t, err, seckill.CodeNotFound)
+	if d.Status(t, no) != seckill.OrderPending {
+		t.Fatal("a refused notice changed the order")
+	}
+
+	d.purse.err = nil
+	d.purse.notice = payment.Notice{Provider: "purse", TradeNo: "t1", OrderNo: no.String(), AmountCents: 999, Currency: "CNY", PaidAt: d.Time.Now()}
+	for i, want := range []store.PaymentResult{store.PaymentPaid, store.PaymentRepeated, store.PaymentExcess} {
+		if i == 2 {
+			d.purse.notice.TradeNo = "t2"
+		}
+		got, err := notify()
+		rig.Must(t, err)
+		if got != want {
+			t.Errorf("notice %d did %d, want %d", i, got, want)
+		}
+	}
+	if fmt.Sprint(d.payments) != "[paid repeated excess]" || d.refunds != 1 || d.Status(t, no) != seckill.OrderPaid {
+		t.Errorf("payments %v, %d refunds, order %s", d.payments, d.refunds, d.Status(t, no))
+	}
+	_, err = d.CancelOwn(t.Context(), "bob", no)
+	rig.Refused(t, err, seckill.CodeWrongState) // a paid order is never cancelled
+	_, err = d.Refund(t.Context(), no, rig.Operator)
+	rig.Must(t, err)
+	if d.refunds != 2 || d.releases != 1 || d.Status(t, no) != seckill.OrderRefunded {
+		t.Errorf("%d refunds, %d releases, order %s", d.refunds, d.releases, d.Status(t, no))
+	}
+	storetest.CheckPromises(t, d.Rig.Store, 1)
+}
+
+func TestALetterCanBeRetriedByTheOperator(t *testing.T) {
+	d := newDesk(t)
+	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
+	d.park(t, true)
+	letter, err := d.Rig.Store.LetterByOrder(t.Context(), no)
+	rig.Must(t, err)
+	letter, err = d.Retry(t.Context(), letter.ID, rig.Operator)
+	rig.Must(t, err)
+	if letter.Dead || letter.Attempts != 0 {
+		t.Errorf("the letter is %+v", letter)
+	}
+	_, err = d.Retry(t.Context(), 999, rig.Operator)
+	rig.Refused(t, err, seckill.CodeNotFound)
+}
