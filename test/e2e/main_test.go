@@ -6,6 +6,7 @@ package e2e
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -182,12 +183,27 @@ func sendBy(t *testing.T, client *http.Client, method, url string, header http.H
 		t.Fatalf("%s %s: %v", method, url, err)
 	}
 	got := reply{Status: res.StatusCode, Header: res.Header, Text: string(text)}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), problem.ContentType) {
+	if res.Header.Get("Content-Type") == problem.ContentType && method != http.MethodHead {
 		if err := json.Unmarshal(text, &got.Document); err != nil {
 			t.Fatalf("%s %s: problem document %q: %v", method, url, text, err)
 		}
 	}
 	return got
+}
+
+// decode reads an answer's JSON.
+func decode[T any](t *testing.T, text string) (value T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return value
+}
+
+// member is one member of an answer, as text.
+func member(t *testing.T, text, name string) string {
+	t.Helper()
+	return fmt.Sprint(decode[map[string]any](t, text)[name])
 }
 
 // signedIn is the header of a buyer.

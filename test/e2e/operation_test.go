@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -41,15 +40,6 @@ func (r *tour) want(got reply, method, path string, status int) reply {
 		r.t.Fatalf("%s %s: %d %s, want %d", method, path, got.Status, got.Text, status)
 	}
 	return got
-}
-
-func member(t *testing.T, text, name string) string {
-	t.Helper()
-	var members map[string]any
-	if err := json.Unmarshal([]byte(text), &members); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	return fmt.Sprint(members[name])
 }
 
 func TestEveryDescribedOperationAnswersAsDescribed(t *testing.T) {
