@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -51,8 +50,8 @@ type App struct {
 	log   *slog.Logger
 	parts *parts
 
-	shopListener  net.Listener
-	adminListener net.Listener
+	shopListener  *listener
+	adminListener *listener
 	adminServer   *http.Server
 	adminStop     chan struct{}
 
@@ -86,6 +85,12 @@ func New(cfg *config.Config, opt Options) (*App, error) {
 		a.close()
 		return nil, err
 	}
+	for _, role := range Roles {
+		if !a.has(role) {
+			// The journal serves one process: nobody else can have the role.
+			a.log.Warn("embedded parts serve one process; a role that it lacks nobody has", "role", role)
+		}
+	}
 	return a, nil
 }
 
@@ -94,12 +99,12 @@ func (a *App) has(role string) bool { return slices.Contains(a.opt.Roles, role) 
 func (a *App) open(ctx context.Context) (err error) {
 	// Listen first: an address that is taken should be said before a long load.
 	if a.has(RoleShop) {
-		if a.shopListener, err = net.Listen("tcp", a.cfg.Shop.Listen); err != nil {
+		if a.shopListener, err = listen(a.cfg.Shop.Listen); err != nil {
 			return fmt.Errorf("listen for the shop: %w", err)
 		}
 	}
 	if a.has(RoleAdmin) {
-		if a.adminListener, err = net.Listen("tcp", a.cfg.Admin.Listen); err != nil {
+		if a.adminListener, err = listen(a.cfg.Admin.Listen); err != nil {
 			return fmt.Errorf("listen for operators: %w", err)
 		}
 	}
@@ -174,12 +179,12 @@ func (a *App) stop() error {
 	defer cancel()
 	var errs []error
 	if a.shopListener != nil {
-		errs = append(errs, a.parts.shop.Shutdown(ctx))
+		errs = append(errs, a.shopListener.hurry(), a.parts.shop.Shutdown(ctx))
 	}
 	a.parts.stage.Close()
 	close(a.adminStop)
 	if a.adminListener != nil {
-		errs = append(errs, a.adminServer.Shutdown(ctx))
+		errs = append(errs, a.adminListener.hurry(), a.adminServer.Shutdown(ctx))
 	}
 	a.stopLoops()
 	a.loops.Wait()
@@ -191,7 +196,7 @@ func (a *App) stop() error {
 // close closes what open opened.
 func (a *App) close() error {
 	var errs []error
-	for _, l := range []net.Listener{a.shopListener, a.adminListener} {
+	for _, l := range []*listener{a.shopListener, a.adminListener} {
 		if l != nil {
 			l.Close() // a server that ran has closed it already
 		}

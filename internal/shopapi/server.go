@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -129,6 +130,13 @@ func (q quiet) Printf(format string, args ...any) {
 
 // badRequest answers what fasthttp could not read.
 func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// Nothing, or not all, came in time. An answer could meet a request that
+		// the client sends just now, and would be taken for its own: only the end
+		// of the connection says truly that nothing was done.
+		ctx.Conn().Close()
+		return
+	}
 	detail := "the request could not be read"
 	var small *fasthttp.ErrSmallBuffer
 	switch {
