@@ -69,10 +69,12 @@ func (b *book) settleStock() {
 	}
 }
 
-// sellOut has new buyers come, buy one unit and pay it, until the whole stock
-// of every product is paid for: nothing is left that cannot be sold.
+// sellOut has everybody pay what is pending, and new buyers come, buy one unit
+// and pay it, until the whole stock of every product is paid for: nothing is
+// left that cannot be sold.
 func (b *book) sellOut() {
 	b.t.Helper()
+	b.each(b.payWhenPending)
 	var sales sync.WaitGroup
 	for id := range b.products {
 		sales.Go(func() {
@@ -97,21 +99,29 @@ func (b *book) sellSome(product uint32) {
 					return
 				}
 			}
-			for {
-				order, err := b.read(ctx, c)
-				if err == nil && order.Status == "pending" {
-					n := b.money(order.OrderNo, order.AmountCents)
-					for b.tell(ctx, n) != nil && pause(ctx, 20*time.Millisecond) {
-					}
-					return
-				}
-				if err == nil && order.Status != "queued" || !pause(ctx, 10*time.Millisecond) {
-					return
-				}
-			}
+			b.payWhenPending(ctx, c)
 		})
 	}
 	crowd.Wait()
+}
+
+// payWhenPending waits until a promised order has left the queue, and pays it
+// if it can be paid.
+func (b *book) payWhenPending(ctx context.Context, c *claim) {
+	order, err := b.read(ctx, c)
+	for err != nil || order.Status == "queued" {
+		if !pause(ctx, 10*time.Millisecond) {
+			b.t.Errorf("I4: order %s of %s is still queued (%v)", c.no, c.buyer.Name, err)
+			return
+		}
+		order, err = b.read(ctx, c)
+	}
+	if order.Status != "pending" {
+		return
+	}
+	n := b.money(order.OrderNo, order.AmountCents)
+	for b.tell(ctx, n) != nil && pause(ctx, 20*time.Millisecond) {
+	}
 }
 
 // soldOut waits until nothing of the product moves, as long as nothing can be

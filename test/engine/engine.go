@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -82,6 +83,11 @@ func New(t testing.TB, opt Options) *Engine {
 	t.Helper()
 	if opt.DataDir == "" {
 		opt.DataDir = t.TempDir()
+	}
+	// The map is the engine's own: Set and Unset change it.
+	opt.Settings = maps.Clone(opt.Settings)
+	if opt.Settings == nil {
+		opt.Settings = make(map[string]string)
 	}
 	e := &Engine{DataDir: opt.DataDir, t: t, opt: opt, http: newHTTPClient()}
 	e.ShopURL, e.AdminURL = "http://"+freeAddress(t), "http://"+freeAddress(t)
@@ -196,15 +202,10 @@ func (e *Engine) environ() []string {
 }
 
 // Set changes a setting for the next start.
-func (e *Engine) Set(key, value string) {
-	settings := map[string]string{key: value}
-	for k, v := range e.opt.Settings {
-		if k != key {
-			settings[k] = v
-		}
-	}
-	e.opt.Settings = settings
-}
+func (e *Engine) Set(key, value string) { e.opt.Settings[key] = value }
+
+// Unset takes a setting back for the next start.
+func (e *Engine) Unset(key string) { delete(e.opt.Settings, key) }
 
 // WaitReady waits until the process serves, or returns why it does not.
 func (e *Engine) WaitReady() error {

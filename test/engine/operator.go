@@ -65,6 +65,12 @@ func (o *Operator) Product(ctx context.Context, id uint32) (p wire.AdminProduct,
 	return p, err
 }
 
+// Patch changes a product's terms.
+func (o *Operator) Patch(ctx context.Context, id uint32, fields map[string]any) (p wire.AdminProduct, err error) {
+	err = o.call(ctx, http.MethodPatch, productPath(id, ""), fields, &p)
+	return p, err
+}
+
 // Preheat hands a product's stock to the ledger.
 func (o *Operator) Preheat(ctx context.Context, id uint32) (wire.AdminProduct, error) {
 	return o.onProduct(ctx, id, "preheat")

@@ -1,0 +1,204 @@
+package crash
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/ledger/ledgermem"
+	"seckill/internal/wire"
+	"seckill/test/engine"
+)
+
+// rareOrdeals are those that need more than a request: time that passes, a
+// store that refuses a row, a file that somebody has touched.
+func rareOrdeals(around func(string) []string) []ordeal {
+	var all []ordeal
+	add := func(o ordeal, points ...string) {
+		for _, point := range points {
+			o.point = point
+			all = append(all, o)
+		}
+	}
+	short := map[string]string{"order.expire_after": "2s"}
+	add(ordeal{while: "expire", settings: short, prepare: overdue}, around("store.expire")...)
+	add(ordeal{while: "release an expired order", settings: short, prepare: overdue},
+		append(append(around("ledger"), around("store.release")...), "release.after_ledger")...)
+	add(ordeal{while: "warn", settings: short, prepare: almostDue}, around("store.warn")...)
+
+	oneLong := map[string]string{"worker.retry_delays": "1h"}
+	add(ordeal{while: "retry", settings: oneLong, prepare: parked, drive: retrying, after: retried}, around("store.letter")...)
+	add(ordeal{while: "adopt", settings: oneLong, prepare: parked, drive: adopting, after: retried},
+		"worker.after_adopt")
+	add(ordeal{while: "refuse adoption", settings: oneLong, prepare: parked, drive: refusingAdoption, after: refused}, around("store.fail")...)
+	oneShort := map[string]string{"worker.retry_delays": "10ms"}
+	add(ordeal{while: "discard", settings: oneShort, prepare: dead, after: discarded}, around("store.discard")...)
+
+	add(ordeal{while: "repair", prepare: wrongRecord, drive: repairing, after: repaired}, append(around("store.repair"), around("store.audit")...)...)
+	add(ordeal{while: "forget a lost journal", prepare: lostJournal, drive: buying}, around("store.witness")...)
+	add(ordeal{while: "compact", prepare: longJournal, drive: buying}, "ledger.compact.between")
+	return all
+}
+
+// overdue has an order whose time to pay passes while nobody looks.
+func overdue(s *scene) {
+	s.order = s.buy(sneaker, 1)
+	due := s.confirmed(s.order).PayBefore.Time()
+	s.engine.Kill()
+	pause(s.t.Context(), time.Until(due))
+}
+
+// almostDue has an order whose last sixth of the time to pay begins while
+// nobody looks.
+func almostDue(s *scene) {
+	s.order = s.buy(sneaker, 1)
+	due := s.confirmed(s.order).PayBefore.Time()
+	s.engine.Kill()
+	pause(s.t.Context(), time.Until(due.Add(-250*time.Millisecond)))
+}
+
+const (
+	poison   = `CREATE TRIGGER poison BEFORE INSERT ON tb_seckill_order WHEN NEW.ref = 'poison' AND NEW.status = 0 BEGIN SELECT RAISE(ABORT, 'poisoned'); END`
+	antidote = `DROP TRIGGER poison`
+)
+
+// touch changes the store's file while the engine does not run.
+func (s *scene) touch(statements ...string) {
+	s.t.Helper()
+	s.engine.Kill()
+	db := openStore(s.t, s.engine)
+	defer db.Close()
+	for _, statement := range statements {
+		if _, err := db.Exec(statement); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// poisoned has an order that the store refuses, and waits for a letter that
+// satisfies.
+func (s *scene) poisoned(enough func(wire.Letter) bool) {
+	s.t.Helper()
+	s.touch(poison)
+	s.engine.Start()
+	s.order = s.claim(s.buyer(), sneaker, engine.Purchase{Quantity: 1, Key: "first", Ref: "poison"})
+	if err := untilAnswered(s.t, "buy", func(ctx context.Context) error { return s.send(ctx, s.order) }); err != nil {
+		s.t.Fatal(err)
+	}
+	eventually(s.t, "the claim is a letter", func(ctx context.Context) bool {
+		letters, err := s.operator.Letters(ctx)
+		return err == nil && len(letters) == 1 && enough(letters[0])
+	})
+	s.touch(antidote)
+}
+
+func parked(s *scene) { s.poisoned(func(wire.Letter) bool { return true }) }
+
+func dead(s *scene) {
+	s.poisoned(func(l wire.Letter) bool { return l.State == "dead" })
+	s.engine.Set("worker.discard_after", "100ms")
+}
+
+// retrying has the operator retry the letter.
+func retrying(s *scene) {
+	letters, err := s.operator.Letters(s.t.Context())
+	if err == nil && len(letters) == 1 {
+		s.operator.RetryLetter(s.t.Context(), letters[0].ID)
+	}
+}
+
+// retried retries until the order is an order.
+func retried(s *scene) {
+	eventually(s.t, "the letter's order is confirmed", func(ctx context.Context) bool {
+		retrying(s)
+		order, err := s.read(ctx, s.order)
+		return err == nil && order.Status != "queued"
+	})
+	if order := s.confirmed(s.order); order.Status != "pending" {
+		s.t.Errorf("the letter's order is %s (%s), not pending", order.Status, order.Reason)
+	}
+}
+
+// adopting makes the letter one of an older epoch, and retries it.
+func adopting(s *scene) {
+	recovering(s)
+	retrying(s)
+}
+
+// refusingAdoption lets the letter's buyer use up the limit in the new epoch.
+func refusingAdoption(s *scene) {
+	recovering(s)
+	s.send(s.t.Context(), s.claim(s.order.buyer, sneaker, engine.Purchase{Quantity: limit, Key: "second"}))
+	retrying(s)
+}
+
+func refused(s *scene) {
+	if order := s.confirmed(s.order); order.Status != "failed" || order.Reason != seckill.ReasonLimit {
+		s.t.Errorf("the letter's order is %s (%s), not failed for the limit", order.Status, order.Reason)
+	}
+}
+
+func discarded(s *scene) {
+	s.engine.Kill()
+	s.engine.Unset("worker.retry_delays")
+	s.engine.Start() // discard_after is still short
+	if order := s.confirmed(s.order); order.Status != "failed" || order.Reason != seckill.ReasonDiscarded {
+		s.t.Errorf("the letter's order is %s (%s), not failed by its age", order.Status, order.Reason)
+	}
+	s.rebuild(sneaker) // a discarded letter is the one failure without an epoch
+}
+
+// wrongRecord has a buyer record that contradicts the orders.
+func wrongRecord(s *scene) {
+	pending(s)
+	s.touch(`UPDATE tb_user_seckill SET quantity = quantity + 1`)
+}
+
+func repaired(s *scene) {
+	if report, err := s.operator.Reconcile(s.t.Context(), sneaker, true); err != nil || report.Balanced == nil || !*report.Balanced {
+		s.t.Errorf("repair again: %v, %+v", err, report)
+	}
+}
+
+// lostJournal has lost its journal: the engine recovers, and forgets what the
+// lost one had confirmed.
+func lostJournal(s *scene) {
+	pending(s)
+	s.engine.Kill()
+	aside(s.t, s.engine)
+	s.rebuild(sneaker)
+}
+
+// longJournal has a journal so long that it is compacted at the next write.
+func longJournal(s *scene) {
+	pending(s)
+	s.engine.Kill()
+	ctx := s.t.Context()
+	l, err := ledgermem.Open(ctx, filepath.Join(s.engine.DataDir, "journal.db"), ledgermem.Options{CompactRows: 1 << 40, CompactBytes: 1 << 40})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	shard := ledger.Shard{Product: sneaker, Group: sneaker, Epoch: 1}
+	var group sync.WaitGroup
+	for n := range 512 {
+		group.Go(func() {
+			for l.JournalStats().LastSeq < ledgermem.DefaultCompactRows+1000 {
+				state := seckill.SaleState(n % 2) // open, paused
+				if _, err := l.SetState(ctx, shard, state); err != nil {
+					s.t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if _, err := l.SetState(ctx, shard, seckill.SaleOpen); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := l.Shutdown(ctx); err != nil {
+		s.t.Fatal(err)
+	}
+}

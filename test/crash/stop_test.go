@@ -1,0 +1,99 @@
+package crash
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"seckill/test/engine"
+)
+
+const (
+	stopRounds   = 3
+	stopDoors    = 24
+	stopDeadline = 20 * time.Second // the engine's own
+	// promptly is far below the servers' read timeouts, which connections that
+	// never say anything must not cost.
+	promptly = 4 * time.Second
+)
+
+// TestAStopUnderLoadAnswersAllItTook stops the engine with SIGTERM while a crowd
+// buys: it ends with exit code 0 within its deadline, every 202 is there after
+// the restart, and no claim was carried out whose answer was then withheld.
+func TestAStopUnderLoadAnswersAllItTook(t *testing.T) {
+	e := engine.Start(t, engine.Options{Settings: map[string]string{"worker.batch_wait": "5ms"}})
+	b := newBook(t, e, engine.Product{ID: 1, Stock: 100_000})
+	for range stopRounds {
+		silent := dialSilently(t, e, 3)
+		from := len(b.claims)
+		ctx, leave := context.WithCancel(t.Context())
+		var crowd sync.WaitGroup
+		for range stopDoors {
+			crowd.Go(func() {
+				for ctx.Err() == nil {
+					c := b.claim(b.buyer(), 1, engine.Purchase{Quantity: 1, Key: "k"})
+					if !engine.Answered(b.send(t.Context(), c)) {
+						return // it is gone: nobody asks twice
+					}
+				}
+			})
+		}
+		pause(t.Context(), 400*time.Millisecond)
+		asked := time.Now()
+		e.Signal(syscall.SIGTERM)
+		err := e.WaitEnd(stopDeadline)
+		leave()
+		crowd.Wait()
+		if took := time.Since(asked); err != nil || took > promptly {
+			t.Errorf("the stop took %s and ended with %v", took, err)
+		}
+		for _, conn := range silent {
+			if got, err := io.ReadAll(conn); len(got) > 0 || err != nil {
+				t.Errorf("a connection that asked nothing was told %q (%v)", got, err)
+			}
+		}
+		e.Start()
+		b.checkUnanswered(b.claims[from:])
+	}
+	t.Logf("%d claims over %d stops", len(b.claims), stopRounds)
+	b.each(func(ctx context.Context, c *claim) { b.read(ctx, c) })
+	b.checkKeys()
+	b.checkReport(1)
+}
+
+// dialSilently opens connections and says nothing, as browsers and proxies do
+// in advance.
+func dialSilently(t *testing.T, e *engine.Engine, n int) (silent []net.Conn) {
+	t.Helper()
+	for range n {
+		for _, url := range []string{e.ShopURL, e.AdminURL} {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			silent = append(silent, conn)
+		}
+	}
+	return silent
+}
+
+// checkUnanswered: a claim that got no answer from a graceful stop was not
+// carried out either.
+func (b *book) checkUnanswered(claims []*claim) {
+	b.t.Helper()
+	for _, c := range claims {
+		if c.no != "" {
+			continue
+		}
+		orders, err := c.buyer.Orders(b.t.Context())
+		if err != nil || len(orders) > 0 {
+			b.t.Errorf("%s got no answer, and has %+v (%v)", c.buyer.Name, orders, err)
+		}
+	}
+}
