@@ -1,0 +1,375 @@
+package reconcile_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/duty"
+	"seckill/internal/ledger"
+	"seckill/internal/payment"
+	"seckill/internal/reconcile"
+	"seckill/internal/sale"
+	"seckill/internal/stats"
+	"seckill/internal/store"
+	"seckill/test/rig"
+)
+
+// office is a rig with a reconciler.
+type office struct {
+	*rig.Rig
+	*reconcile.Reconciler
+	reports []stats.Report
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{Rig: rig.New(t)}
+	o.Reconciler = &reconcile.Reconciler{
+		Store: o.Rig.Store, Ledger: o.Rig.Ledger, Queue: o.Rig.Queue, Recoverer: o.Desk, Deadline: 5 * time.Second,
+		Logger: slog.New(slog.DiscardHandler), OnReport: func(r stats.Report) { o.reports = append(o.reports, r) },
+	}
+	return o
+}
+
+func (o *office) run(t *testing.T, repair bool) stats.Report {
+	t.Helper()
+	report, err := o.Run(t.Context(), 1, repair, "operator")
+	rig.Must(t, err)
+	return report
+}
+
+// busy is a sale in which everything has happened: confirmed, queued, parked,
+// paid, cancelled (released and not), with more stock and less.
+func (o *office) busy(t *testing.T) seckill.Product {
+	t.Helper()
+	p := o.Open(t, 1, 20, rig.Limit(2))
+	nos := o.Buy(t, p, "a", "b", "c", "d")
+	o.ConfirmAll(t)
+	for _, no := range nos[:2] {
+		_, err := o.Rig.Store.Cancel(t.Context(), no, "test", rig.Operator)
+		rig.Must(t, err)
+		if no == nos[0] {
+			rig.Must(t, o.releaser().Round(t.Context()))
+		}
+	}
+	o.pay(t, nos[2], "t1")
+	for id, delta := range map[string]int64{"up": 5, "down": -3} {
+		_, err := o.Desk.ChangeStock(t.Context(), 1, delta, id, rig.Operator)
+		rig.Must(t, err)
+	}
+	return p
+}
+
+func (o *office) releaser() *duty.Releaser {
+	return &duty.Releaser{Store: o.Rig.Store, Lanes: o.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
+}
+
+func (o *office) pay(t *testing.T, no seckill.OrderNo, trade string) {
+	t.Helper()
+	_, err := o.Rig.Store.RecordPayment(t.Context(), payment.Notice{
+		Provider: "purse", TradeNo: trade, OrderNo: no.String(), AmountCents: 999, Currency: "CNY", PaidAt: o.Time.Now(),
+	})
+	rig.Must(t, err)
+}
+
+func promises(r stats.Report) []string {
+	var found []string
+	for _, v := range r.Violations {
+		if !slices.Contains(found, v.Promise) {
+			found = append(found, v.Promise)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func balanced(t *testing.T, r stats.Report) {
+	t.Helper()
+	if r.Balanced == nil || !*r.Balanced || len(r.Violations) != 0 {
+		t.Fatalf("balanced %v, violations %+v, figures %v", r.Balanced, r.Violations, r.Figures)
+	}
+}
+
+func TestASaleAtRestIsBalanced(t *testing.T) {
+	o := newOffice(t)
+	o.busy(t)
+	balanced(t, o.run(t, false))
+	rig.Must(t, o.releaser().Round(t.Context()))
+	balanced(t, o.run(t, true))
+	_, err := o.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	report := o.run(t, false)
+	balanced(t, report)
+	if report.Figures["offered"] != 22 || report.Figures["ledger_reserved"] != 2 || len(o.reports) != 3 {
+		t.Errorf("figures are %v after %d reports", report.Figures, len(o.reports))
+	}
+	kept, err := o.Rig.Store.Reconciliations(t.Context(), 1, 10)
+	rig.Must(t, err)
+	if len(kept) != 3 || kept[0].ID != report.ID || kept[0].Balanced == nil || !*kept[0].Balanced {
+		t.Errorf("kept %+v", kept)
+	}
+}
+
+func TestAProductThatWasNeverPreheatedIsBalanced(t *testing.T) {
+	o := newOffice(t)
+	o.Product(t, 1, 20)
+	balanced(t, o.run(t, false))
+	_, err := o.Run(t.Context(), 9, false, "operator")
+	rig.Refused(t, err, seckill.CodeNotFound)
+}
+
+// Drift in each place is found under the number of the promise that it breaks.
+func TestDriftIsFoundWhereItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(t *testing.T, o *office)
+		want   string
+	}{
+		"a ledger that has a unit too many": {func(_ *testing.T, o *office) {
+			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Available++ })
+		}, "I5"},
+		"a wrong allotment": {func(_ *testing.T, o *office) {
+			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Allotted++; f.Available++ })
+		}, "I5"},
+		"a mark without an order": {func(_ *testing.T, o *office) {
+			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Marked++; f.Available-- })
+		}, "I3"},
+		"an order without a mark": {func(_ *testing.T, o *office) {
+			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Marked--; f.Available++ })
+		}, "I3"},
+		"units sent that nobody received": {func(_ *testing.T, o *office) {
+			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Sent++; f.Available-- })
+		}, "I5"},
+		"stock that is gone": {func(t *testing.T, o *office) {
+			o.Exec(t, `UPDATE tb_seckill_product SET stock = stock - 1 WHERE id = 1`)
+		}, "I1 I6"},
+		"more orders than offered": {func(t *testing.T, o *office) {
+			o.Exec(t, `UPDATE tb_seckill_product SET offered = 1 WHERE id = 1`)
+		}, "I1 I2 I5"},
+		"an order that lost its row": {func(t *testing.T, o *office) {
+			o.Exec(t, `DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB)`)
+		}, "I1 I3"},
+		"a buyer record that says less": {func(t *testing.T, o *office) {
+			o.Exec(t, `DELETE FROM tb_user_seckill WHERE user_id = CAST('d' AS BLOB)`)
+		}, "I3"},
+		"a stock log with a gap": {func(t *testing.T, o *office) {
+			o.Exec(t, `DELETE FROM tb_stock_log WHERE product_id = 1 AND seq = 2`)
+		}, "I6"},
+		"a paid order without its payment": {func(t *testing.T, o *office) {
+			o.Exec(t, `DELETE FROM tb_payment WHERE trade_no = 't1'`)
+		}, "I8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			o.busy(t)
+			rig.Must(t, o.releaser().Round(t.Context())) // at rest: nothing hides in the bracket
+			c.damage(t, o)
+			report := o.run(t, false)
+			if report.Balanced == nil || *report.Balanced || strings.Join(promises(report), " ") != c.want {
+				t.Errorf("balanced %v, violations %+v, want %s", report.Balanced, report.Violations, c.want)
+			}
+			if len(report.Repaired) != 0 {
+				t.Errorf("repaired %v without being asked", report.Repaired)
+			}
+		})
+	}
+}
+
+func TestRepairMendsWhatHasOneSafeDirection(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(t *testing.T, o *office, p seckill.Product)
+		epoch  uint64 // afterwards
+	}{
+		"buyer records": {func(t *testing.T, o *office, _ seckill.Product) {
+			o.Exec(t, `DELETE FROM tb_user_seckill`)
+		}, 1},
+		"money that nobody owes": {func(t *testing.T, o *office, _ seckill.Product) {
+			o.pay(t, o.Claim(1, "x").OrderNo, "t2")
+			o.pay(t, firstPaid(t, o), "t3") // doubled
+			o.Exec(t, `DELETE FROM tb_payment WHERE type = 'refund' AND order_no = ?`, firstPaid(t, o).String())
+		}, 1},
+		"a ledger that forgot an order": {func(t *testing.T, o *office, p seckill.Product) {
+			held, err := o.Embedded.Held(t.Context(), sale.ShardOf(&p, 0), "d")
+			rig.Must(t, err)
+			_, err = o.Lanes.Do(t.Context(), sale.ShardOf(&p, 0), ledger.Release{
+				Orders: []ledger.ReleaseOrder{{OrderNo: held[0].OrderNo, Buyer: "d"}},
+			})
+			rig.Must(t, err)
+		}, 2},
+		"a ledger with units of nowhere": {func(t *testing.T, o *office, p seckill.Product) {
+			_, err := o.Lanes.Do(t.Context(), sale.ShardOf(&p, 0), ledger.StockChange{ID: "stray", Delta: 7})
+			rig.Must(t, err)
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			p := o.busy(t)
+			rig.Must(t, o.releaser().Round(t.Context()))
+			c.damage(t, o, p)
+			if report := o.run(t, false); report.Balanced == nil || *report.Balanced {
+				t.Fatal("the damage does not show")
+			}
+			report := o.run(t, true)
+			balanced(t, report)
+			if len(report.Repaired) != 1 {
+				t.Errorf("repaired %v", report.Repaired)
+			}
+			if got := o.Stored(t, 1).Epoch; got != c.epoch {
+				t.Errorf("the epoch is %d, want %d", got, c.epoch)
+			}
+			audit, err := o.Rig.Store.Audit(t.Context(), store.AuditFilter{Limit: 1})
+			rig.Must(t, err)
+			if len(audit) != 1 || audit[0].Reason != "reconcile repair" {
+				t.Errorf("the audit says %+v", audit)
+			}
+			again := o.run(t, true)
+			balanced(t, again)
+			if len(again.Repaired) != 0 {
+				t.Errorf("repaired %v again", again.Repaired)
+			}
+		})
+	}
+}
+
+func firstPaid(t *testing.T, o *office) seckill.OrderNo {
+	t.Helper()
+	paid := seckill.OrderPaid
+	orders, err := o.Rig.Store.SearchOrders(t.Context(), store.OrderFilter{ProductID: 1, Status: &paid, Limit: 1})
+	rig.Must(t, err)
+	return orders[0].OrderNo
+}
+
+// What needs a person's judgement is left alone, and so is a ledger over a
+// store that does not add up itself.
+func TestRepairLeavesTheRestToAPerson(t *testing.T) {
+	for name, damage := range map[string]string{
+		"stock that is gone":     `UPDATE tb_seckill_product SET stock = stock - 1 WHERE id = 1`,
+		"a stock log with a gap": `DELETE FROM tb_stock_log WHERE product_id = 1 AND seq = 2`,
+		"an order that is gone":  `DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB) AND quantity > 0`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			o.busy(t)
+			o.Exec(t, damage)
+			report := o.run(t, true)
+			if report.Balanced == nil || *report.Balanced || o.Stored(t, 1).Epoch != 1 {
+				t.Errorf("balanced %v at epoch %d", report.Balanced, o.Stored(t, 1).Epoch)
+			}
+		})
+	}
+}
+
+func TestPastTheDeadlineOneCannotTell(t *testing.T) {
+	for name, hinder := range map[string]func(t *testing.T, o *office, p seckill.Product){
+		"nobody confirms": func(t *testing.T, o *office, p seckill.Product) { o.Buy(t, p, "x", "y") },
+		"a rebuild goes on": func(t *testing.T, o *office, p seckill.Product) {
+			rig.Must(t, o.Rig.Store.SetRebuilding(t.Context(), 1, p.Epoch, true))
+		},
+		"the ledger is lost": func(t *testing.T, o *office, _ seckill.Product) {
+			o.LoseJournal(t)
+			o.Reconciler.Queue = o.Rig.Queue
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			o.Deadline = 100 * time.Millisecond
+			hinder(t, o, o.busy(t))
+			report := o.run(t, true)
+			if report.Balanced != nil || len(report.Violations) != 0 || len(report.Repaired) != 0 {
+				t.Errorf("balanced %v, violations %v, repaired %v", report.Balanced, report.Violations, report.Repaired)
+			}
+		})
+	}
+}
+
+func TestAnOutageIsAnErrorNotAVerdict(t *testing.T) {
+	o := newOffice(t)
+	o.busy(t)
+	o.Rig.Ledger.FailBefore("Read", 1)
+	_, err := o.Run(t.Context(), 1, false, "operator")
+	rig.Refused(t, err, seckill.CodeBusy)
+	for _, method := range []string{"Figures", "CheckMoney", "SaveReconciliation"} {
+		o.Rig.Store.FailBefore(method, 1)
+		if _, err := o.Run(t.Context(), 1, false, "operator"); err == nil {
+			t.Errorf("%s failed and the report did not", method)
+		}
+	}
+}
+
+// Many cuts while buyers buy, pay, cancel, and units come back: none may be
+// called a violation.
+func TestTrafficIsNoFalseAlarm(t *testing.T) {
+	o := newOffice(t)
+	p := o.Open(t, 1, 400, rig.Limit(3))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	var bought atomic.Int64
+	keepOn := func(what string, do func(n int) error) {
+		all.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if err := do(n); err != nil && ctx.Err() == nil {
+					t.Errorf("%s: %v", what, err)
+					return
+				}
+				<-time.After(8 * time.Millisecond)
+			}
+		})
+	}
+	all.Go(func() {
+		if err := o.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	for i := range 3 {
+		lane := ledger.NewLane(o.Rig.Ledger, sale.ShardOf(&p, 0), ledger.LaneOptions{})
+		keepOn("buy", func(n int) error {
+			claim := o.Claim(1, fmt.Sprintf("b-%d-%d", i, n%100))
+			result, err := lane.Do(ctx, ledger.Reserve{Claims: []seckill.Claim{claim}, PriceCents: 999, Currency: "CNY", Name: p.Name})
+			if err == nil && result.Verdicts[0].Code == ledger.VerdictAccepted {
+				bought.Add(1)
+			}
+			return err
+		})
+	}
+	pending := seckill.OrderPending
+	keepOn("cancel", func(int) error {
+		orders, err := o.Rig.Store.SearchOrders(ctx, store.OrderFilter{ProductID: 1, Status: &pending, Limit: 3})
+		for _, order := range orders {
+			if _, err := o.Rig.Store.Cancel(ctx, order.OrderNo, "test", rig.Operator); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+	keepOn("release", func(int) error { return o.releaser().Round(ctx) })
+	keepOn("restock", func(n int) error {
+		if n%5 != 0 {
+			return nil
+		}
+		_, err := o.Desk.ChangeStock(ctx, 1, 1+int64(n%3), fmt.Sprint("change-", n), rig.Operator)
+		return err
+	})
+	cuts := 0
+	for ; ctx.Err() == nil; cuts++ {
+		report, err := o.Run(t.Context(), 1, false, "test")
+		rig.Must(t, err)
+		if report.Balanced != nil && !*report.Balanced {
+			t.Fatalf("a false alarm: %+v, figures %v", report.Violations, report.Figures)
+		}
+	}
+	all.Wait()
+	o.ConfirmAll(t)
+	rig.Must(t, o.releaser().Round(t.Context()))
+	balanced(t, o.run(t, false))
+	if cuts < 3 || bought.Load() < 50 {
+		t.Errorf("%d cuts over %d purchases show little", cuts, bought.Load())
+	}
+}
