@@ -1,0 +1,247 @@
+package admission
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/identity"
+	"seckill/internal/ledger"
+	"seckill/internal/purchasetoken"
+	"seckill/internal/ratelimit"
+	"seckill/internal/sale"
+)
+
+var (
+	secret = []byte("a secret of the gates' own tests")
+	addr   = netip.MustParseAddr("192.0.2.7")
+)
+
+type shelf struct{ seckill.Product }
+
+func (s *shelf) Products(context.Context) ([]seckill.Product, error) {
+	return []seckill.Product{s.Product}, nil
+}
+
+type memory map[string]bool
+
+func (m memory) MayHold(_ ledger.Shard, buyer []byte) bool { return m[string(buyer)] }
+
+// door is the gates before one sale that is open.
+type door struct {
+	*Doorkeeper
+	shelf   *shelf
+	catalog *sale.Catalog
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func newDoor(t *testing.T) *door {
+	t.Helper()
+	now := time.Now()
+	d := &door{shelf: &shelf{seckill.Product{
+		ID: 7, Group: 7, PerUserLimit: 2, Shards: 1, Epoch: 1, StartsAt: now.Add(-time.Hour), EndsAt: now.Add(time.Hour),
+	}}}
+	log := slog.New(slog.DiscardHandler)
+	d.catalog = sale.NewCatalog(d.shelf, log)
+	buyers, err := identity.New(secret)
+	must(t, err)
+	tokens, err := purchasetoken.New(purchasetoken.Options{Secrets: [][]byte{secret}, Random: rand.Reader})
+	must(t, err)
+	d.Doorkeeper = &Doorkeeper{
+		Clock:  sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log),
+		Buyers: buyers, Memory: memory{}, Tokens: tokens,
+	}
+	return d
+}
+
+// on is the sale after the shelf changed.
+func (d *door) on(t *testing.T) *sale.Sale {
+	t.Helper()
+	must(t, d.catalog.Refresh(t.Context()))
+	return d.catalog.Find(7)
+}
+
+func bearer(t *testing.T, buyer string) []byte {
+	t.Helper()
+	token, err := identity.Sign(secret, buyer, time.Now().Add(time.Hour))
+	must(t, err)
+	return []byte("Bearer " + token)
+}
+
+// token is a purchase token of bob for the product.
+func (d *door) token(t *testing.T, buyer string, product uint32) string {
+	t.Helper()
+	now := d.Clock.Now()
+	challenge, err := d.Tokens.Challenge(buyer, product, now)
+	must(t, err)
+	token, _, err := d.Tokens.Redeem(challenge.ID, buyer, product, now)
+	must(t, err)
+	return token
+}
+
+// spent is a limiter whose one event of the key is used up.
+func spent(t *testing.T, use func(*ratelimit.Limiter, time.Time)) *ratelimit.Limiter {
+	t.Helper()
+	l, err := ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: 1})
+	must(t, err)
+	use(l, time.Now())
+	return l
+}
+
+// Each gate stands where it should: everything wrong at once is refused by the
+// first gate; when that is put right, by the next.
+func TestTheGatesStandInOrder(t *testing.T) {
+	d := newDoor(t)
+	d.TokenRequired = true
+	d.ByAddr = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowAddr(addr, now) })
+	d.ByProduct = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowProduct(7, now) })
+	d.ByBuyer = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowBytes([]byte("bob"), now) })
+	d.shelf.State = seckill.SaleEnded
+	on := d.on(t)
+	on.MarkSoldOut(time.Now().Add(time.Hour))
+	auth, body := []byte("Bearer nonsense"), `{"quantity":9}`
+
+	for i, step := range []struct {
+		gate  Gate
+		code  seckill.Code
+		mend  func() // what this gate refused
+		limit bool
+	}{
+		{GateWindow, seckill.CodeEnded, func() { d.shelf.State = seckill.SalePaused }, false},
+		{GateWindow, seckill.CodePaused, func() { d.shelf.State = seckill.SaleOpen; d.shelf.StartsAt = time.Now().Add(time.Minute) }, false},
+		{GateWindow, seckill.CodeNotStarted, func() { d.shelf.StartsAt = time.Now().Add(-time.Minute) }, false},
+		{GateSoldOut, seckill.CodeSoldOut, func() { on.ClearSoldOut() }, false},
+		{GateRate, seckill.CodeRateLimited, func() { d.ByAddr = nil }, true},
+		{GateRate, seckill.CodeRateLimited, func() { d.ByProduct = nil }, true},
+		{GateBuyer, seckill.CodeUnauthenticated, func() { auth = bearer(t, "bob") }, false},
+		{GateRate, seckill.CodeRateLimited, func() { d.ByBuyer = nil }, true},
+		{GateBody, seckill.CodeBadRequest, func() { body = `{"quantity":2}` }, false},
+		{GateToken, seckill.CodeTokenInvalid, func() {
+			body = fmt.Sprintf(`{"quantity":2,"ref":"r","token":%q}`, d.token(t, "bob", 7))
+		}, false},
+	} {
+		var pass Pass
+		got := d.Admit(on, &Request{Authorization: auth, Addr: addr, Body: []byte(body)}, &pass)
+		if got.Gate != step.gate || got.Code != step.code || step.limit != (got.RetryAfter > time.Second) {
+			t.Fatalf("step %d was refused by %+v, want %s %s", i, got, step.gate, step.code)
+		}
+		step.mend()
+		on = d.on(t)
+	}
+	var pass Pass
+	if got := d.Admit(on, &Request{Authorization: auth, Addr: addr, Body: []byte(body)}, &pass); got != (Refusal{}) {
+		t.Fatalf("refused by %+v", got)
+	}
+	if pass.Buyer != "bob" || pass.Quantity != 2 || pass.Ref != "r" || pass.Key == "" {
+		t.Errorf("the pass is %+v", pass)
+	}
+}
+
+// Who may have an order passes a raised flag; who proves nothing does not.
+func TestASoldOutFlagLetsThoseThroughWhomTheLedgerMayRemember(t *testing.T) {
+	d := newDoor(t)
+	d.Memory = memory{"bob": true}
+	on := d.on(t)
+	on.MarkSoldOut(time.Now().Add(time.Hour))
+	for name, c := range map[string]struct {
+		auth []byte
+		want seckill.Code
+	}{
+		"remembered":      {bearer(t, "bob"), ""},
+		"unknown":         {bearer(t, "eve"), seckill.CodeSoldOut},
+		"nobody":          {nil, seckill.CodeSoldOut},
+		"a forged bearer": {append(bearer(t, "bob"), 'x'), seckill.CodeSoldOut},
+	} {
+		var pass Pass
+		got := d.Admit(on, &Request{Authorization: c.auth, Addr: addr, Body: []byte(`{}`)}, &pass)
+		if got.Code != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestTheKeyIsTheTokensIDElseTheHeaders(t *testing.T) {
+	for name, c := range map[string]struct {
+		required bool
+		token    func(d *door) string
+		key      string
+		code     seckill.Code
+		want     string // of the pass; "id" for the token's
+	}{
+		"no token, no key":        {want: ""},
+		"a header":                {key: "press-1", want: "press-1"},
+		"a header of 65 bytes":    {key: fmt.Sprintf("%065d", 1), code: seckill.CodeBadRequest},
+		"a header that is binary": {key: "\xff", code: seckill.CodeBadRequest},
+		"a token":                 {token: func(d *door) string { return d.token(t, "bob", 7) }, want: "id"},
+		"a token before a header": {
+			required: true, key: "press-1", token: func(d *door) string { return d.token(t, "bob", 7) }, want: "id",
+		},
+		"a required token that is missing": {required: true, key: "press-1", code: seckill.CodeTokenInvalid},
+		"another buyer's token":            {token: func(d *door) string { return d.token(t, "eve", 7) }, code: seckill.CodeTokenInvalid},
+		"another product's token":          {token: func(d *door) string { return d.token(t, "bob", 8) }, code: seckill.CodeTokenInvalid},
+		"a token that is none":             {token: func(*door) string { return "none" }, code: seckill.CodeTokenInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoor(t)
+			d.TokenRequired = c.required
+			token, body, want := "", `{}`, c.want
+			if c.token != nil {
+				token = c.token(d)
+				body = fmt.Sprintf(`{"token":%q}`, token)
+			}
+			if want == "id" {
+				id, err := d.Tokens.Verify(token, "bob", 7, d.Clock.Now())
+				must(t, err)
+				want = id.String()
+			}
+			var pass Pass
+			got := d.Admit(d.on(t), &Request{Authorization: bearer(t, "bob"), Addr: addr, Key: []byte(c.key), Body: []byte(body)}, &pass)
+			if got.Code != c.code || c.code == "" && pass.Key != want || c.code != "" && (got.Gate != GateToken || got.Detail == "") {
+				t.Errorf("refusal %+v, key %q, want %q %q", got, pass.Key, c.code, want)
+			}
+		})
+	}
+}
+
+func TestALimitSaysWhenToComeAgain(t *testing.T) {
+	d := newDoor(t)
+	var err error
+	d.ByBuyer, err = ratelimit.New(ratelimit.Options{PerSecond: 0.1, Burst: 2})
+	must(t, err)
+	on := d.on(t)
+	for i, want := range []seckill.Code{"", "", seckill.CodeRateLimited} {
+		var pass Pass
+		got := d.Admit(on, &Request{Authorization: bearer(t, "bob"), Addr: addr, Body: []byte(`{}`)}, &pass)
+		if got.Code != want || want != "" && (got.RetryAfter <= 0 || got.RetryAfter > 10*time.Second) {
+			t.Errorf("request %d: %+v", i, got)
+		}
+	}
+	var pass Pass
+	if got := d.Admit(on, &Request{Authorization: bearer(t, "eve"), Addr: addr, Body: []byte(`{}`)}, &pass); got.Code != "" {
+		t.Errorf("another buyer was refused: %+v", got)
+	}
+}
+
+func TestEveryGateIsListedOnce(t *testing.T) {
+	seen := map[Gate]bool{}
+	for _, gate := range Gates {
+		if seen[gate] || gate == "" {
+			t.Errorf("gate %q", gate)
+		}
+		seen[gate] = true
+	}
+	if len(seen) != 7 {
+		t.Errorf("%d gates", len(seen))
+	}
+}

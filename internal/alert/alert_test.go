@@ -1,0 +1,132 @@
+package alert
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// wires is a transport that a test answers itself.
+type wires struct {
+	statuses []int // the rest is 200
+	bodies   []string
+}
+
+func (w *wires) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body bytes.Buffer
+	body.ReadFrom(req.Body)
+	w.bodies = append(w.bodies, body.String())
+	answer := httptest.NewRecorder()
+	if n := len(w.bodies) - 1; n < len(w.statuses) {
+		answer.WriteHeader(w.statuses[n])
+	}
+	return answer.Result(), nil
+}
+
+type post struct {
+	*Alerter
+	wires  *wires
+	log    bytes.Buffer
+	counts map[string]int
+	stop   func()
+}
+
+func newPost(t *testing.T, statuses ...int) *post {
+	p := &post{wires: &wires{statuses: statuses}, counts: map[string]int{}}
+	p.Alerter = New("http://hook.example/", slog.New(slog.NewTextHandler(&p.log, nil)), func(kind string) { p.counts[kind]++ })
+	p.client.Transport = p.wires
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { p.Run(ctx); close(done) }()
+	p.stop = func() { cancel(); <-done }
+	return p
+}
+
+func wait(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestAnAlertIsCountedAlwaysAndSentOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		for range 3 {
+			p.Raise("dead", 1, errors.New("why"))
+			wait(10 * time.Second)
+		}
+		p.Raise("dead", 2, nil) // another product
+		wait(time.Second)
+		if len(p.wires.bodies) != 2 || p.counts["dead"] != 4 {
+			t.Errorf("sent %v, counted %v", p.wires.bodies, p.counts)
+		}
+		wait(time.Minute)
+		p.Raise("dead", 1, nil)
+		wait(time.Second)
+		if len(p.wires.bodies) != 3 {
+			t.Errorf("sent %v", p.wires.bodies)
+		}
+		p.stop()
+		var first Alert
+		if err := json.Unmarshal([]byte(p.wires.bodies[0]), &first); err != nil {
+			t.Fatal(err)
+		}
+		if first.Kind != "dead" || first.ProductID != 1 || first.Detail != "why" || first.At.IsZero() {
+			t.Errorf("sent %+v", first)
+		}
+		if !strings.Contains(p.log.String(), "alert: dead") {
+			t.Errorf("the log says %s", p.log.String())
+		}
+	})
+}
+
+func TestAWebhookIsTriedThreeTimes(t *testing.T) {
+	for name, c := range map[string]struct {
+		statuses []int
+		sent     int
+		warned   bool
+	}{
+		"it comes back":       {[]int{500, 503}, 3, false},
+		"it stays away":       {[]int{500, 500, 500}, 3, true},
+		"a redirect is no ok": {[]int{304, 304, 304}, 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPost(t, c.statuses...)
+				p.Raise("dead", 1, nil)
+				wait(time.Minute)
+				p.stop()
+				if len(p.wires.bodies) != c.sent || strings.Contains(p.log.String(), "not delivered") != c.warned {
+					t.Errorf("sent %d times, log %s", len(p.wires.bodies), p.log.String())
+				}
+			})
+		})
+	}
+}
+
+func TestRaisingNeverBlocksAndRemembersWithinBounds(t *testing.T) {
+	a := New("http://hook.example/", slog.New(slog.DiscardHandler), func(string) {})
+	for i := range 3 * knownMost { // nobody sends
+		a.Raise(fmt.Sprint("kind ", i), 0, nil)
+	}
+	if len(a.queue) != queueMost || len(a.last) > knownMost {
+		t.Errorf("%d wait, %d are remembered", len(a.queue), len(a.last))
+	}
+}
+
+func TestWithoutAWebhookAlertsAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	a := New("", slog.New(slog.NewTextHandler(&log, nil)), func(string) {})
+	a.Raise("dead", 1, errors.New("why"))
+	if !strings.Contains(log.String(), "why") || len(a.queue) != 0 {
+		t.Errorf("log %s, %d wait", log.String(), len(a.queue))
+	}
+}

@@ -1,0 +1,129 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/admission"
+	"seckill/internal/stats"
+)
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	m.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.Code != 200 {
+		t.Fatalf("status %d, error %v", answer.Code, err)
+	}
+	return string(body)
+}
+
+func expect(t *testing.T, text string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("%q is not there", line)
+		}
+	}
+}
+
+func TestEveryStageHasItsFigures(t *testing.T) {
+	m := New("v1.2.3")
+	m.Claim("", "")
+	m.Claim(seckill.CodeSoldOut, admission.GateSoldOut)
+	m.Claim(seckill.CodeBusy, "")
+	m.Claim("unheard_of", "unheard_of")
+	m.Reserve(3, time.Millisecond)
+	m.Commit(2, time.Millisecond)
+	m.Worker(5, 2*time.Second, time.Millisecond)
+	m.Duty("expire", time.Second, nil)
+	m.Duty("expire", time.Second, errors.New("down"))
+	m.Route("buy", "202").Inc()
+	yes, no := true, false
+	m.Reconciled(stats.Report{ProductID: 1, Balanced: &yes})
+	m.Reconciled(stats.Report{ProductID: 2, Balanced: &no})
+	m.Reconciled(stats.Report{ProductID: 3})
+	expect(t, scrape(t, m),
+		`seckill_claims_accepted_total 1`,
+		`seckill_claims_refused_total{code="sold_out"} 1`,
+		`seckill_claims_refused_total{code="busy"} 1`,
+		`seckill_claims_refused_total{code="paused"} 0`,
+		`seckill_gate_refused_total{gate="sold_out"} 1`,
+		`seckill_gate_refused_total{gate="queue"} 0`,
+		`seckill_reserve_batch_claims_sum 3`,
+		`seckill_journal_commit_rows_sum 2`,
+		`seckill_worker_batch_claims_sum 5`,
+		`seckill_worker_lag_seconds 2`,
+		`seckill_duty_seconds_count{duty="expire"} 2`,
+		`seckill_duty_failures_total{duty="expire"} 1`,
+		`seckill_http_requests_total{route="buy",status="202"} 1`,
+		`seckill_reconcile_balanced{product="1"} 1`,
+		`seckill_reconcile_balanced{product="2"} 0`,
+		`seckill_reconcile_balanced{product="3"} -1`,
+		`seckill_reconciliations_total{result="violated"} 1`,
+		`seckill_build_info{version="v1.2.3"} 1`,
+	)
+}
+
+// A sale that cannot be read is left out: a gap is honest, a zero is not.
+func TestSalesAreReadWhenAsked(t *testing.T) {
+	m := New("test")
+	m.Register(&Sales{
+		Products:   func() []uint32 { return []uint32{1, 2} },
+		ClockSteps: func() int64 { return 4 },
+		Stats: func(_ context.Context, id uint32) (stats.Stats, error) {
+			if id == 2 {
+				return stats.Stats{}, errors.New("down")
+			}
+			s := stats.Stats{Offered: 10, Epoch: 3}
+			s.Ledger.Reserved, s.Store.Paid, s.Queue.Depth, s.Queue.OldestMS = 6, 5, 1, 1500
+			return s, nil
+		},
+	})
+	text := scrape(t, m)
+	expect(t, text,
+		`seckill_units{product="1",where="offered"} 10`,
+		`seckill_units{product="1",where="ledger_reserved"} 6`,
+		`seckill_units{product="1",where="paid"} 5`,
+		`seckill_queue_depth{product="1"} 1`,
+		`seckill_queue_oldest_seconds{product="1"} 1.5`,
+		`seckill_epoch{product="1"} 3`,
+		`seckill_clock_steps_total 4`,
+	)
+	if strings.Contains(text, `product="2"`) {
+		t.Error("a sale that cannot be read is shown")
+	}
+}
+
+func TestAScrapeIsBounded(t *testing.T) {
+	read := 0
+	m := New("test")
+	m.Register(&Sales{
+		Products: func() []uint32 {
+			ids := make([]uint32, 3*scrapeProducts)
+			for i := range ids {
+				ids[i] = uint32(i + 1)
+			}
+			return ids
+		},
+		ClockSteps: func() int64 { return 0 },
+		Stats: func(ctx context.Context, _ uint32) (stats.Stats, error) {
+			if _, bounded := ctx.Deadline(); !bounded {
+				t.Error("a scrape without a deadline")
+			}
+			read++
+			return stats.Stats{}, nil
+		},
+	})
+	scrape(t, m)
+	if read != scrapeProducts {
+		t.Errorf("%d sales were read", read)
+	}
+}
