@@ -23,6 +23,8 @@ const (
 	keepAlive  = 15 * time.Second
 	// streamsMost bounds the event streams of one instance.
 	streamsMost = 10_000
+
+	contentEvents = "text/event-stream"
 )
 
 // Watch follows orders for all event streams of the instance with one batched
@@ -166,12 +168,18 @@ func (s *Server) events(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 		s.refuse(ctx, "events", err)
 		return
 	}
+	if ctx.IsHead() {
+		// Without the stream: fasthttp would write its end after the head, where a
+		// client reads the next answer.
+		s.body(ctx, "events", fasthttp.StatusOK, contentEvents, nil)
+		return
+	}
 	stream := s.opt.Watch.follow(&o)
 	if stream == nil {
 		s.refuse(ctx, "events", &seckill.Error{Code: seckill.CodeTooHot})
 		return
 	}
-	ctx.SetContentType("text/event-stream")
+	ctx.SetContentType(contentEvents)
 	ctx.Response.Header.Set("Cache-Control", "no-store")
 	ctx.Response.Header.Set("X-Accel-Buffering", "no")
 	s.count("events", fasthttp.StatusOK)

@@ -216,3 +216,21 @@ func TestAnEngineWithoutConfigurationMakesItsSecretsAndKeepsThemToItself(t *test
 		t.Errorf("it stopped with %v after %s: %s", err, time.Since(began), out.String())
 	}
 }
+
+// TestTheLoadTestFindsEveryPromiseKept: the tool that shops will judge the
+// engine by, in small.
+func TestTheLoadTestFindsEveryPromiseKept(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	env := []string{
+		"SECKILL_AUTH_JWT_SECRET=" + engine.JWTSecret, "SECKILL_ADMIN_TOKEN=" + engine.AdminToken,
+		"SECKILL_PAYMENT_SANDBOX_SECRET=" + engine.SandboxSecret, "SECKILL_DATA_DIR=" + t.TempDir(),
+	}
+	got := run(t, env, "loadtest", "--shop", e.ShopURL, "--admin", e.AdminURL, "--buyers", "400", "--units", "50", "--starts-in", "1s", "--json")
+	got.want(t, "loadtest", 0, "{", "")
+	for _, secret := range []string{engine.JWTSecret, engine.AdminToken, engine.SandboxSecret} {
+		if strings.Contains(got.out+got.err, secret) {
+			t.Errorf("a secret is printed: %s", got.err)
+		}
+	}
+}

@@ -17,7 +17,7 @@ import (
 
 func TestAnOrderIsFollowedFromQueuedToRefunded(t *testing.T) {
 	t.Parallel()
-	e := start(t, map[string]string{"worker.batch_wait": "500ms"})
+	e := start(t, map[string]string{"worker.batch_wait": "1s"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
 	ann := e.Buyer("ann")
 	no, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})

@@ -94,8 +94,8 @@ func TestTheSaleWindowDecidesBeforeAnythingElse(t *testing.T) {
 	e := start(t, nil)
 	operator, ann := e.Operator(), e.Buyer("ann")
 	// The second one waits for its start: the pipeline must open by itself.
-	opens := time.Now().Add(1500 * time.Millisecond)
-	openSale(t, e, engine.Product{ID: 1, Stock: 5, StartsAt: opens, EndsAt: opens.Add(2 * time.Second)})
+	opens := time.Now().Add(2500 * time.Millisecond)
+	openSale(t, e, engine.Product{ID: 1, Stock: 5, StartsAt: opens, EndsAt: opens.Add(3 * time.Second)})
 	openSale(t, e, engine.Product{ID: 2, Stock: 5, StartsAt: time.Now().Add(time.Hour), EndsAt: time.Now().Add(2 * time.Hour)})
 	_, err := ann.Buy(t.Context(), 2, engine.Purchase{Quantity: 1})
 	refused(t, "buy an hour early", err, seckill.CodeNotStarted)
@@ -207,7 +207,7 @@ func audited(t *testing.T, e *engine.Engine, since time.Time, reasons map[string
 
 func TestPreheatIsSafeToRepeatAndComesByItself(t *testing.T) {
 	t.Parallel()
-	e := start(t, map[string]string{"preheat.lead": "2s"})
+	e := start(t, map[string]string{"preheat.lead": "3s"})
 	operator := e.Operator()
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
 	buy(t, e.Buyer("ann"), 1, engine.Purchase{Quantity: 1})
@@ -219,7 +219,7 @@ func TestPreheatIsSafeToRepeatAndComesByItself(t *testing.T) {
 	}
 	unchanged(t, e, 1, before)
 
-	starts := time.Now().Add(3 * time.Second)
+	starts := time.Now().Add(4 * time.Second)
 	if _, err := operator.Create(t.Context(), engine.Product{
 		ID: 2, Name: "later", PriceCents: price, Stock: 5, StartsAt: starts, EndsAt: starts.Add(time.Hour),
 	}); err != nil {
@@ -229,7 +229,7 @@ func TestPreheatIsSafeToRepeatAndComesByItself(t *testing.T) {
 		t.Errorf("preheated too early: %+v", f)
 	}
 	settled(t, e, 2, "the sale is preheated by itself", func(f stats.Stats) bool { return f.Epoch == 1 && f.Ledger.Available == 5 })
-	if lead := time.Until(starts); lead <= 0 || lead > 2*time.Second+100*time.Millisecond {
+	if lead := time.Until(starts); lead <= 0 || lead > 3*time.Second+100*time.Millisecond {
 		t.Errorf("preheated %s before the start", lead)
 	}
 	eventually(t, "the sale opens", func() bool {

@@ -18,7 +18,7 @@ import (
 // purchase.
 func TestAPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
 	t.Parallel()
-	e := start(t, map[string]string{"worker.batch_wait": "300ms"})
+	e := start(t, map[string]string{"worker.batch_wait": "1s"})
 	openSale(t, e, engine.Product{ID: 1, Name: "Phone", Stock: 1})
 	ann, bob, operator := e.Buyer("ann"), e.Buyer("bob"), e.Operator()
 

@@ -238,6 +238,38 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
+// TestHeadIsGetWithoutABody, also where GET would not end: the next answer on
+// the connection comes right behind the head.
+func TestHeadIsGetWithoutABody(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 5})
+	no := buy(t, e.Buyer("ann"), 1, engine.Purchase{Quantity: 1})
+	header := "Host: shop\r\nAuthorization: " + signedIn(t, "ann").Get("Authorization") + "\r\n\r\n"
+	l := dial(t, e)
+	for path, status := range map[string]int{
+		"/": 200, "/index.html": 200, "/nowhere": 404, "/sandbox/pay": 403, "/healthz": 200, "/readyz": 200, "/openapi.yaml": 200, "/api/v1/time": 200,
+		"/api/v1/products": 200, "/api/v1/products/1": 200, "/api/v1/products/2": 404, "/api/v1/products/1/orders": 405, "/api/v1/orders": 200,
+		"/api/v1/orders/" + no: 200, "/api/v1/orders/" + no + "/events": 200, "/api/v1/orders/" + no + "/cancel": 405,
+	} {
+		if err := l.write("HEAD " + path + " HTTP/1.1\r\n" + header + "GET /api/v1/time HTTP/1.1\r\n" + header); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(l.in, &http.Request{Method: http.MethodHead})
+		if err != nil || res.StatusCode != status {
+			t.Fatalf("HEAD %s: %+v (%v), want %d", path, res, err, status)
+		}
+		if got, ok := l.answer(); !ok || got.Status != http.StatusOK || !strings.HasPrefix(got.Text, `{"now_ms":`) {
+			t.Fatalf("after HEAD %s: %v %d %s", path, ok, got.Status, got.Text)
+		}
+	}
+	for _, path := range []string{"/metrics", "/healthz", "/admin/v1/products", "/admin/v1/stats/stream"} {
+		if got := send(t, e, http.MethodHead, e.AdminURL+path, operating("x"), ""); got.Status != http.StatusOK || got.Text != "" {
+			t.Errorf("HEAD %s: %d %q", path, got.Status, got.Text)
+		}
+	}
+}
+
 // TestASlowClientIsCutOff: a client that sends a byte now and then does not
 // hold its connection for ever, on either port, and holds up nobody else.
 func TestASlowClientIsCutOff(t *testing.T) {
