@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"seckill"
@@ -286,4 +287,36 @@ func TestARefundThatIsNeverTakenNeedsCareInTheEnd(t *testing.T) {
 	if got := refunds(t, r)[0]; got.Status != "failed" || len(*alerts) != 1 || len(purse.made) != 0 {
 		t.Errorf("the refund is %+v, alerts %v", got, *alerts)
 	}
+}
+
+// ledgerOfRefunds owes two refunds, without a clock or a file of its own.
+type ledgerOfRefunds struct{ done, failed []string }
+
+func (l *ledgerOfRefunds) RefundsDue(context.Context, int) ([]store.Payment, error) {
+	return []store.Payment{{ID: "hangs", Provider: "slow"}, {ID: "passes", Provider: "quick"}}, nil
+}
+
+func (l *ledgerOfRefunds) RefundDone(_ context.Context, id string) error {
+	l.done = append(l.done, id)
+	return nil
+}
+
+func (l *ledgerOfRefunds) RefundFailed(ctx context.Context, id, _ string, _ time.Duration) error {
+	l.failed = append(l.failed, id)
+	return ctx.Err()
+}
+
+func TestAProviderThatHangsCountsAsATryAndHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owed := &ledgerOfRefunds{}
+		refunder := &duty.Refunder{Store: owed, OnAlert: func(string, error) {}, Providers: map[string]payment.Provider{
+			"slow": &purse{made: map[string]int{}, hangs: true}, "quick": &purse{made: map[string]int{}},
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a round's
+		defer cancel()
+		rig.Must(t, refunder.Round(ctx))
+		if !slices.Equal(owed.done, []string{"passes"}) || !slices.Equal(owed.failed, []string{"hangs"}) {
+			t.Errorf("done %v, failed %v", owed.done, owed.failed)
+		}
+	})
 }

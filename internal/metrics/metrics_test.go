@@ -28,7 +28,7 @@ func scrape(t *testing.T, m *Metrics) string {
 func expect(t *testing.T, text string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
-		if !strings.Contains(text, "\n"+line+"\n") {
+		if !strings.Contains(text, "\nseckill_"+line+"\n") {
 			t.Errorf("%q is not there", line)
 		}
 	}
@@ -51,24 +51,24 @@ func TestEveryStageHasItsFigures(t *testing.T) {
 	m.Reconciled(stats.Report{ProductID: 2, Balanced: &no})
 	m.Reconciled(stats.Report{ProductID: 3})
 	expect(t, scrape(t, m),
-		`seckill_claims_accepted_total 1`,
-		`seckill_claims_refused_total{code="sold_out"} 1`,
-		`seckill_claims_refused_total{code="busy"} 1`,
-		`seckill_claims_refused_total{code="paused"} 0`,
-		`seckill_gate_refused_total{gate="sold_out"} 1`,
-		`seckill_gate_refused_total{gate="queue"} 0`,
-		`seckill_reserve_batch_claims_sum 3`,
-		`seckill_journal_commit_rows_sum 2`,
-		`seckill_worker_batch_claims_sum 5`,
-		`seckill_worker_lag_seconds 2`,
-		`seckill_duty_seconds_count{duty="expire"} 2`,
-		`seckill_duty_failures_total{duty="expire"} 1`,
-		`seckill_http_requests_total{route="buy",status="202"} 1`,
-		`seckill_reconcile_balanced{product="1"} 1`,
-		`seckill_reconcile_balanced{product="2"} 0`,
-		`seckill_reconcile_balanced{product="3"} -1`,
-		`seckill_reconciliations_total{result="violated"} 1`,
-		`seckill_build_info{version="v1.2.3"} 1`,
+		`claims_accepted_total 1`,
+		`claims_refused_total{code="sold_out"} 1`,
+		`claims_refused_total{code="busy"} 1`,
+		`claims_refused_total{code="paused"} 0`,
+		`gate_refused_total{gate="sold_out"} 1`,
+		`gate_refused_total{gate="queue"} 0`,
+		`reserve_batch_claims_sum 3`,
+		`journal_commit_rows_sum 2`,
+		`worker_batch_claims_sum 5`,
+		`worker_lag_seconds 2`,
+		`duty_seconds_count{duty="expire"} 2`,
+		`duty_failures_total{duty="expire"} 1`,
+		`http_requests_total{route="buy",status="202"} 1`,
+		`reconcile_balanced{product="1"} 1`,
+		`reconcile_balanced{product="2"} 0`,
+		`reconcile_balanced{product="3"} -1`,
+		`reconciliations_total{result="violated"} 1`,
+		`build_info{version="v1.2.3"} 1`,
 	)
 }
 
@@ -89,13 +89,13 @@ func TestSalesAreReadWhenAsked(t *testing.T) {
 	})
 	text := scrape(t, m)
 	expect(t, text,
-		`seckill_units{product="1",where="offered"} 10`,
-		`seckill_units{product="1",where="ledger_reserved"} 6`,
-		`seckill_units{product="1",where="paid"} 5`,
-		`seckill_queue_depth{product="1"} 1`,
-		`seckill_queue_oldest_seconds{product="1"} 1.5`,
-		`seckill_epoch{product="1"} 3`,
-		`seckill_clock_steps_total 4`,
+		`units{product="1",where="offered"} 10`,
+		`units{product="1",where="ledger_reserved"} 6`,
+		`units{product="1",where="paid"} 5`,
+		`queue_depth{product="1"} 1`,
+		`queue_oldest_seconds{product="1"} 1.5`,
+		`epoch{product="1"} 3`,
+		`clock_steps_total 4`,
 	)
 	if strings.Contains(text, `product="2"`) {
 		t.Error("a sale that cannot be read is shown")

@@ -31,6 +31,7 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
+	t.Parallel()
 	o := &office{Rig: rig.New(t)}
 	o.Reconciler = &reconcile.Reconciler{
 		Store: o.Rig.Store, Ledger: o.Rig.Ledger, Queue: o.Rig.Queue, Recoverer: o.Desk, Deadline: 5 * time.Second,

@@ -40,6 +40,7 @@ var ladder = []time.Duration{time.Minute, 2 * time.Minute}
 
 func newCrew(t *testing.T, changes ...func(*worker.Options)) *crew {
 	t.Helper()
+	t.Parallel() // most of them wait
 	c := &crew{Rig: rig.New(t)}
 	c.queue = &faultyQueue{inner: func() queue.Queue { return c.Queue }}
 	c.store = c.Store

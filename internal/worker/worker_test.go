@@ -1,7 +1,9 @@
 package worker_test
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -280,5 +282,38 @@ func TestALossThatAnotherWorkerToldIsNotToldAgain(t *testing.T) {
 	c.drained(t)
 	if got := c.troubled(); len(got) != 0 {
 		t.Errorf("the loss was told again: %+v", got)
+	}
+}
+
+// measuring notes how many claims one transaction had at most.
+type measuring struct {
+	*storetest.Faulty
+	most atomic.Int64
+}
+
+func (s *measuring) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
+	s.most.Store(max(s.most.Load(), int64(len(req.Items))))
+	return s.Faulty.Confirm(ctx, req)
+}
+
+// Entries that waited for a recovery come back in batches, not all at once.
+func TestHeldEntriesKeepTheBatchBound(t *testing.T) {
+	c := newCrew(t)
+	measured := &measuring{Faulty: c.Store}
+	c.store = measured
+	c.enlist(func(o *worker.Options) { o.BatchSize = 4 })
+	p := c.Open(t, 1, 40)
+	var nos []seckill.OrderNo
+	for _, buyer := range buyers("b", 30) {
+		nos = append(nos, c.Buy(t, p, buyer)...)
+	}
+	c.Exec(t, `UPDATE tb_seckill_product SET stock = 0, version = version + 1 WHERE id = 1`)
+	c.start(t)
+	rig.Until(t, "all entries are held", func() bool { return c.Store.Calls("Confirm") > 30/4 })
+	c.Exec(t, `UPDATE tb_seckill_product SET stock = 40, version = version + 1 WHERE id = 1`)
+	c.drained(t)
+	c.statuses(t, seckill.OrderPending, nos...)
+	if most := measured.most.Load(); most > 4 {
+		t.Errorf("one transaction had %d claims, the bound is 4", most)
 	}
 }
