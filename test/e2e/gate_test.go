@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"crypto/rand"
 	"fmt"
 	"net/http"
@@ -93,12 +92,15 @@ func TestTheSaleWindowDecidesBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	operator, ann := e.Operator(), e.Buyer("ann")
-	// The second one waits for its start: the pipeline must open by itself.
 	opens := time.Now().Add(2500 * time.Millisecond)
 	openSale(t, e, engine.Product{ID: 1, Stock: 5, StartsAt: opens, EndsAt: opens.Add(3 * time.Second)})
 	openSale(t, e, engine.Product{ID: 2, Stock: 5, StartsAt: time.Now().Add(time.Hour), EndsAt: time.Now().Add(2 * time.Hour)})
 	_, err := ann.Buy(t.Context(), 2, engine.Purchase{Quantity: 1})
 	refused(t, "buy an hour early", err, seckill.CodeNotStarted)
+	// Whoever presses too early need not even be known.
+	if got := send(t, e, http.MethodPost, e.ShopURL+"/api/v1/products/2/orders", nil, "nonsense"); got.Code != seckill.CodeNotStarted {
+		t.Errorf("a stranger, an hour early: %d %s", got.Status, got.Text)
+	}
 	_, err = ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
 	refused(t, "buy a second early", err, seckill.CodeNotStarted)
 	var no string
@@ -260,7 +262,7 @@ func TestTheTextFollowsTheReadersLanguage(t *testing.T) {
 		}
 	}
 	got := send(t, e, http.MethodGet, e.AdminURL+"/admin/v1/products/9", http.Header{"Authorization": {"Bearer " + engine.AdminToken}, "Accept-Language": {"zh"}}, "")
-	if !bytes.Contains([]byte(got.Text), []byte("未找到")) {
+	if !strings.Contains(got.Text, "未找到") {
 		t.Errorf("the operator reads %s", got.Text)
 	}
 }

@@ -17,7 +17,7 @@ func TestMoneyBeyondOneExactPaymentGoesBackOnce(t *testing.T) {
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 100, PerUserLimit: 2})
 	const amount = 2 * price
-	unknown := seckillNumberOfNobody(t, e)
+	unknown := numberOfNobody(t, e)
 	for _, c := range []struct {
 		name   string
 		before func(t *testing.T, b *engine.Buyer, order wire.Order) // what happens before the money comes
@@ -74,8 +74,8 @@ func cancelFirst(t *testing.T, b *engine.Buyer, order wire.Order) {
 	}
 }
 
-// seckillNumberOfNobody is the number of an order that was never promised.
-func seckillNumberOfNobody(t *testing.T, e *engine.Engine) string {
+// numberOfNobody is the number of an order that was never promised.
+func numberOfNobody(t *testing.T, e *engine.Engine) string {
 	t.Helper()
 	no := buy(t, e.Buyer("somebody"), 1, engine.Purchase{Quantity: 1})
 	last := byte('0')
