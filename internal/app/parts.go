@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -70,6 +68,7 @@ type parts struct {
 	orders      *order.Desk
 	providers   map[string]payment.Provider
 	sandboxPage http.Handler // nil without the sandbox
+	payPages    []string     // providers at which a buyer can pay
 	reconciler  *reconcile.Reconciler
 	worker      *worker.Worker
 	watch       *shopapi.Watch
@@ -194,10 +193,6 @@ func (p *parts) recentSales() []uint32 {
 
 // buildPayment wires the payment providers.
 func (p *parts) buildPayment(shopURL func() string) error {
-	p.providers = make(map[string]payment.Provider)
-	if !p.cfg.Payment.Sandbox {
-		return nil
-	}
 	sandbox, err := paysandbox.New(paysandbox.Options{
 		Secret: p.cfg.Payment.SandboxSecret.Bytes(), BaseURL: shopURL, Now: time.Now, Random: rand.Reader, Log: p.log,
 		Deliver: func(ctx context.Context, header http.Header, body []byte) error {
@@ -208,15 +203,17 @@ func (p *parts) buildPayment(shopURL func() string) error {
 	if err != nil {
 		return err
 	}
-	p.providers[sandbox.Name()] = sandbox
-	p.sandboxPage = sandbox.Page()
+	p.providers = map[string]payment.Provider{sandbox.Name(): sandbox}
+	if p.cfg.Payment.SandboxPage {
+		p.sandboxPage, p.payPages = sandbox.Page(), []string{sandbox.Name()}
+	}
 	return nil
 }
 
 // buildOrders wires orders and the worker.
 func (p *parts) buildOrders() error {
 	p.orders = &order.Desk{
-		Store: p.store, Ledger: p.ledger, Catalog: p.catalog, Providers: p.providers,
+		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Providers: p.providers, PayPages: p.payPages,
 		OnRelease: p.signals.releaser.wake, OnRefund: p.signals.refunder.wake,
 		OnPayment: p.paid,
 	}
@@ -266,7 +263,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 	}
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Tokens: p.tokens,
-		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: slices.Sorted(maps.Keys(p.providers))},
+		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: p.payPages},
 		Page:  web.Shop(), PagePolicy: web.ShopPolicy, Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
 		Sandbox: p.sandboxPage,
 	}

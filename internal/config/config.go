@@ -117,7 +117,7 @@ type Order struct {
 
 // Payment is money.
 type Payment struct {
-	Sandbox       bool
+	SandboxPage   bool
 	SandboxSecret Secret
 }
 
@@ -160,7 +160,7 @@ func Default() *Config {
 		Ledger:    Ledger{Kind: "memory"},
 		Queue:     Queue{Kind: "outbox"},
 		Worker:    Worker{BatchSize: 500, BatchWait: 10 * time.Millisecond, RetryDelays: ladder(), DiscardAfter: 24 * time.Hour},
-		Payment:   Payment{Sandbox: true},
+		Payment:   Payment{SandboxPage: true},
 		Order:     Order{ExpireAfter: 30 * time.Minute},
 		Preheat:   Preheat{Lead: 10 * time.Minute},
 		Reconcile: Reconcile{Every: 5 * time.Minute, Repair: "off", Deadline: 30 * time.Second},

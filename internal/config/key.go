@@ -62,7 +62,7 @@ func (c *Config) keys() []key {
 		{"worker.discard_after", &c.Worker.DiscardAfter, lasting(100*time.Millisecond, 30*day), "Age at which a dead letter is discarded: the order fails and its unit returns."},
 
 		{"order.expire_after", &c.Order.ExpireAfter, lasting(100*time.Millisecond, 30*day), "Time to pay, from the confirmation of the order."},
-		{"payment.sandbox", &c.Payment.Sandbox, anything(), "Whether the sandbox provider takes (imaginary) payments. Turn it off before real buyers come."},
+		{"payment.sandbox_page", &c.Payment.SandboxPage, anything(), "Serve the sandbox's pay page, on which anybody can pay imaginary money. Turn it off before real buyers come; signed callbacks are taken all the same."},
 		{"payment.sandbox_secret", &c.Payment.SandboxSecret, secret(), "HMAC key of the sandbox payment provider's callbacks."},
 		{"preheat.lead", &c.Preheat.Lead, lasting(0, 7*day), "How long before its start a sale is preheated by itself."},
 

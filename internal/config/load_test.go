@@ -116,7 +116,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"auth.jwt_secret":          {"fifteen bytes..", long},
 		"token.secret":             {"fifteen bytes..", long},
 		"token.required":           {"yes please", ""},
-		"payment.sandbox":          {"yes please", ""},
+		"payment.sandbox_page":     {"yes please", ""},
 		"challenge.kind":           {"", "pow", "image"},
 		"page.title":               {"two\nlines", "\xff", long},
 		"limit.buyer_per_second":   {"-1", "", "x", "1.5", "10000001", "99999999999999999999"},

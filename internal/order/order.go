@@ -12,6 +12,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/payment"
+	"seckill/internal/queue"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 )
@@ -23,12 +24,21 @@ type Store interface {
 	RecordPayment(ctx context.Context, notice payment.Notice) (store.PaymentResult, error)
 }
 
+// Queue tells what waits for the worker.
+type Queue interface {
+	Stats(ctx context.Context, product uint32) (queue.Stats, error)
+}
+
 // Desk is where shoppers and operators ask about orders.
 type Desk struct {
 	Store     Store
 	Ledger    ledger.Ledger
+	Queue     Queue
 	Catalog   *sale.Catalog
 	Providers map[string]payment.Provider
+	// PayPages are the providers at which a buyer can pay; the others only
+	// report money.
+	PayPages []string
 	// OnRelease and OnRefund are told that something is owed now.
 	OnRelease func()
 	OnRefund  func()
@@ -54,9 +64,32 @@ func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seck
 	if !isNotFound(err) {
 		return queued, err
 	}
+	unadopted, err := d.unadopted(ctx, no)
+	if err != nil {
+		return seckill.Order{}, err
+	}
 	// It may have left the ledger since the store was read: confirmed and
 	// released again in between.
-	return d.inStore(ctx, buyer, no)
+	found, err = d.inStore(ctx, buyer, no)
+	if isNotFound(err) && unadopted {
+		return found, seckill.Errorf(seckill.CodeBusy, "the sale was recovered; orders of before are still being adopted")
+	}
+	return found, err
+}
+
+// unadopted reports whether the order could be in an entry of an older epoch:
+// a recovered ledger holds no mark of it until a worker has adopted it, and
+// that is no reason to tell its buyer that it never was.
+func (d *Desk) unadopted(ctx context.Context, no seckill.OrderNo) (bool, error) {
+	s := d.Catalog.Find(no.ProductID())
+	if s == nil || s.Terms().Epoch < 2 {
+		return false, nil
+	}
+	waiting, err := d.Queue.Stats(ctx, s.ID)
+	if err != nil {
+		return false, seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+	}
+	return waiting.Reservations > 0, nil
 }
 
 func (d *Desk) inStore(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
@@ -216,7 +249,7 @@ func (d *Desk) asStored(ctx context.Context, queued []seckill.Order) ([]seckill.
 // BeginPayment gives the address at which the buyer pays a pending order.
 func (d *Desk) BeginPayment(ctx context.Context, buyer string, no seckill.OrderNo, provider string) (payment.Session, error) {
 	with := d.Providers[provider]
-	if with == nil {
+	if with == nil || !slices.Contains(d.PayPages, provider) {
 		return payment.Session{}, seckill.Errorf(seckill.CodeBadRequest, "provider %q is not configured", provider)
 	}
 	o, err := d.Find(ctx, buyer, no)

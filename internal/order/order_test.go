@@ -45,7 +45,7 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{Rig: rig.New(t), purse: &purse{}}
 	d.Desk = &order.Desk{
-		Store: d.Rig.Store, Ledger: d.Rig.Ledger, Catalog: d.Rig.Catalog, Providers: map[string]payment.Provider{"purse": d.purse},
+		Store: d.Rig.Store, Ledger: d.Rig.Ledger, Catalog: d.Rig.Catalog, Providers: map[string]payment.Provider{"purse": d.purse}, PayPages: []string{"purse"},
 		OnRelease: func() { d.releases++ }, OnRefund: func() { d.refunds++ },
 		OnPayment: func(result string) { d.payments = append(d.payments, result) },
 	}
