@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 
+	"seckill"
 	"seckill/internal/payment/paysandbox"
 	"seckill/internal/stats"
 	"seckill/internal/wire"
@@ -133,4 +136,65 @@ func TestACallbackThatTheProviderDidNotSignIs403AndChangesNothing(t *testing.T) 
 	}
 	await(t, ann, no, "pending")
 	settled(t, e, 1, "nothing is paid", func(f stats.Stats) bool { return f.Store.Paid == 0 })
+}
+
+// TestPayingAndCancellingAtOnceHasOneOutcome: whichever comes first, the other
+// is refused or refunded.
+func TestPayingAndCancellingAtOnceHasOneOutcome(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	const orders = 30
+	openSale(t, e, engine.Product{ID: 1, Stock: orders})
+	ended := map[string]int{}
+	for i := range orders {
+		b := e.Buyer(fmt.Sprintf("b-%d", i))
+		order := await(t, b, buy(t, b, 1, engine.Purchase{Quantity: 1}), "pending")
+		var both sync.WaitGroup
+		var cancelled error
+		both.Go(func() { _, cancelled = b.Cancel(t.Context(), order.OrderNo) })
+		pay(t, e, order)
+		both.Wait()
+		now, err := b.Order(t.Context(), order.OrderNo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch ended[now.Status]++; now.Status {
+		case "paid":
+			refused(t, "cancel what is paid", cancelled, seckill.CodeWrongState)
+			refundTogether(t, e, order.OrderNo)
+		case "cancelled":
+			if cancelled != nil {
+				t.Errorf("cancelled, and told %v", cancelled)
+			}
+			refundedOnce(t, e, order.OrderNo, price, "late")
+		default:
+			t.Errorf("the order is %s", now.Status)
+		}
+	}
+	t.Logf("%v", ended)
+	settled(t, e, 1, "the stock is whole again", func(f stats.Stats) bool { return f.Ledger.Available == orders && f.Store.Stock == orders })
+	balanced(t, e, 1)
+}
+
+// refundTogether has three operators refund one order: one does.
+func refundTogether(t *testing.T, e *engine.Engine, no string) {
+	t.Helper()
+	var together sync.WaitGroup
+	errs := make([]error, 3)
+	for i := range errs {
+		together.Go(func() { _, errs[i] = e.Operator().Refund(t.Context(), no) })
+	}
+	together.Wait()
+	done := 0
+	for _, err := range errs {
+		if err == nil {
+			done++
+		} else if engine.CodeOf(err) != seckill.CodeWrongState {
+			t.Errorf("refund: %v", err)
+		}
+	}
+	if done != 1 {
+		t.Errorf("refunded by %d: %v", done, errs)
+	}
+	refundedOnce(t, e, no, price, "operator")
 }

@@ -287,8 +287,9 @@ func TestASlowClientIsCutOff(t *testing.T) {
 		"before the head":                {s.e, "", 10 * time.Second},
 		"in the head, at the operator's": {admin, "GET /healthz HTTP/1.1\r\nX-Slow: ", 5 * time.Second},
 	} {
+		l := dial(t, c.at)
 		slow.Go(func() {
-			if took := dial(t, c.at).drip(c.begin); took > c.most+10*time.Second { // a loaded machine needs some
+			if took := l.drip(c.begin); took > c.most+10*time.Second { // a loaded machine needs some
 				t.Errorf("%s: cut off after %s", name, took)
 			}
 		})
