@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"modernc.org/sqlite"
+
 	"seckill/internal/queue"
 )
 
@@ -44,7 +46,7 @@ func (l *Ledger) load(ctx context.Context) error {
 	steps := []func(context.Context) error{ld.loadMeta, ld.loadSnapshots, ld.attachAll, ld.loadRows, ld.check}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
-			return damaged(l.journal.path, fmt.Sprintf("row %d or later", ld.last+1), err)
+			return ld.damaged(ctx, err)
 		}
 	}
 	l.cur.base = ld.last
@@ -55,6 +57,18 @@ func (l *Ledger) load(ctx context.Context) error {
 	l.log.Info("journal loaded", "path", l.journal.path, "rows", ld.rows, "last", ld.last,
 		"shards", len(ld.state.shards), "unacked", l.outbox.stats(0).Entries, "took", time.Since(begun))
 	return nil
+}
+
+// damaged gives an error of a step its meaning. What neither SQLite nor the
+// context said is a value that is not of its column's type.
+func (ld *loader) damaged(ctx context.Context, err error) error {
+	where := fmt.Sprintf("row %d or later", ld.last+1)
+	var lite *sqlite.Error
+	var known *DamageError
+	if ctx.Err() == nil && !errors.As(err, &lite) && !errors.As(err, &known) {
+		return ld.damage(where, err)
+	}
+	return damaged(ld.journal.path, where, err)
 }
 
 func (ld *loader) damage(where string, err error) error {
