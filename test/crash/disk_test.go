@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -12,10 +14,13 @@ import (
 )
 
 const (
-	diskSize = "size=16m"
-	// enough claims in a row are refused when the disk is surely full: a log
-	// that was copied into its file has room to be written over.
-	enough = 50
+	// The logs of store and journal may grow to some 32 MiB each before they are
+	// copied into their files.
+	diskSize = "size=128m"
+	// When so many claims at once are all refused, the disk is surely full: a
+	// log that was copied into its file has room to be written over.
+	diskCrowd = 16
+	diskTries = 20
 )
 
 // smallDisk mounts a disk that is easy to fill.
@@ -45,7 +50,7 @@ func fill(t *testing.T, dir string) (free func()) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	for _, size := range []int{1 << 16, 1} {
+	for _, size := range []int{1 << 20, 1 << 10, 1} {
 		chunk := make([]byte, size)
 		for err = nil; err == nil; {
 			_, err = file.Write(chunk)
@@ -67,7 +72,7 @@ func fill(t *testing.T, dir string) (free func()) {
 // is killed while the disk is full.
 func TestAFullDiskIsBusyAndHealsWithoutARestart(t *testing.T) {
 	e := engine.Start(t, engine.Options{DataDir: smallDisk(t), Settings: map[string]string{"worker.batch_wait": "1ms"}})
-	b := newBook(t, e, engine.Product{ID: 1, Stock: 400, PerUserLimit: 2})
+	b := newBook(t, e, engine.Product{ID: 1, Stock: 300, PerUserLimit: 2})
 	early := b.buy(1, 1)
 	b.confirmed(early)
 
@@ -94,18 +99,25 @@ func TestAFullDiskIsBusyAndHealsWithoutARestart(t *testing.T) {
 // buyUntilBusy buys until the disk is surely full.
 func (b *book) buyUntilBusy() {
 	b.t.Helper()
-	for refused, tried := 0, 0; refused < enough; tried++ {
-		c := b.claim(b.buyer(), 1, engine.Purchase{Quantity: 1, Key: "k"})
-		switch err := b.send(b.t.Context(), c); {
-		case err == nil:
-			refused = 0
-		case engine.CodeOf(err) == seckill.CodeBusy:
-			refused++
-		default:
-			b.t.Fatalf("on a full disk a claim is answered %v, not busy", err)
+	for range diskTries {
+		var accepted atomic.Int64
+		var crowd sync.WaitGroup
+		for range diskCrowd {
+			crowd.Go(func() {
+				c := b.claim(b.buyer(), 1, engine.Purchase{Quantity: 1, Key: "k"})
+				err := b.send(b.t.Context(), c)
+				switch {
+				case err == nil:
+					accepted.Add(1)
+				case engine.CodeOf(err) != seckill.CodeBusy:
+					b.t.Errorf("on a full disk a claim is answered %v, not busy", err)
+				}
+			})
 		}
-		if tried > 300 {
-			b.t.Fatalf("the disk is full, and %d of %d claims in a row were refused", refused, tried)
+		crowd.Wait()
+		if accepted.Load() == 0 {
+			return
 		}
 	}
+	b.t.Fatal("the disk is full, and claims are still accepted")
 }

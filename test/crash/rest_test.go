@@ -95,7 +95,11 @@ func (b *book) sellSome(product uint32) {
 		crowd.Go(func() {
 			c := b.claim(b.buyer(), product, engine.Purchase{Quantity: 1, Key: "last"})
 			for err := b.send(ctx, c); err != nil; err = b.send(ctx, c) {
-				if engine.CodeOf(err) == seckill.CodeSoldOut || !pause(ctx, 50*time.Millisecond) {
+				if engine.CodeOf(err) == seckill.CodeSoldOut {
+					return
+				}
+				if !pause(ctx, 50*time.Millisecond) {
+					b.t.Errorf("I7: nobody can buy product %d: %v", product, err)
 					return
 				}
 			}
