@@ -13,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"seckill/test/engine"
 )
@@ -164,21 +163,52 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// TestAnEngineWithoutConfigurationMakesItsSecretsAndKeepsThemToItself starts as
-// a newcomer does, on ports of its own.
+// alone is an engine that is started as a newcomer starts it.
+type alone struct {
+	t           *testing.T
+	cmd         *exec.Cmd
+	out         output
+	shop, admin string
+}
+
+var servesAt = regexp.MustCompile(`msg="?(shop|operator API) serves"? url=(http://127\.0\.0\.1:\d+)`)
+
+// serve runs the binary's serve without configuration, on free ports.
+func serve(t *testing.T, dataDir string, args ...string) *alone {
+	t.Helper()
+	args = append([]string{"serve", "--data-dir", dataDir, "--set", "shop.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0"}, args...)
+	a := &alone{t: t, cmd: exec.CommandContext(t.Context(), engine.Binary(t), args...)}
+	a.cmd.Env = []string{"HOME=" + t.TempDir()}
+	a.cmd.Stdout, a.cmd.Stderr = &a.out, &a.out
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it serves", func() bool {
+		found := servesAt.FindAllStringSubmatch(a.out.String(), -1)
+		if len(found) == 2 {
+			a.shop, a.admin = found[0][2], found[1][2]
+		}
+		return len(found) == 2
+	})
+	return a
+}
+
+// stop ends it as an operator does.
+func (a *alone) stop() {
+	a.t.Helper()
+	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := a.cmd.Wait(); err != nil {
+		a.t.Errorf("it stopped with %v: %s", err, a.out.String())
+	}
+}
+
 func TestAnEngineWithoutConfigurationMakesItsSecretsAndKeepsThemToItself(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	cmd := exec.CommandContext(t.Context(), engine.Binary(t), "serve", "--data-dir", dir, "--set", "shop.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0")
-	cmd.Env = []string{"HOME=" + t.TempDir()}
-	var out output
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	address := regexp.MustCompile(`operator API serves" url=(http://127\.0\.0\.1:\d+)`)
-	eventually(t, "it serves", func() bool { return address.MatchString(out.String()) })
-	secrets := 0
+	a := serve(t, dir)
+	kept := map[string]string{}
 	err := filepath.WalkDir(filepath.Join(dir, "secrets"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -191,30 +221,47 @@ func TestAnEngineWithoutConfigurationMakesItsSecretsAndKeepsThemToItself(t *test
 			t.Errorf("%s has mode %v", path, info.Mode())
 		}
 		text, err := os.ReadFile(path)
-		secret := strings.TrimSpace(string(text))
-		if secrets++; len(secret) < 32 || strings.Contains(out.String(), secret) {
-			t.Errorf("%s: %d bytes, or printed", path, len(secret))
-		}
+		kept[entry.Name()] = strings.TrimSpace(string(text))
 		return err
 	})
-	if err != nil || secrets != 4 {
-		t.Errorf("%d secrets (%v)", secrets, err)
+	if err != nil || len(kept) != 4 {
+		t.Errorf("%d secrets (%v)", len(kept), err)
 	}
-	token, err := os.ReadFile(filepath.Join(dir, "secrets", "admin.token"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := address.FindStringSubmatch(out.String())[1] + "/admin/v1/products"
-	if got := sendBy(t, http.DefaultClient, http.MethodGet, url, bearer(strings.TrimSpace(string(token))), ""); got.Status != http.StatusOK {
+	if got := sendBy(t, http.DefaultClient, http.MethodGet, a.admin+"/admin/v1/products", bearer(kept["admin.token"]), ""); got.Status != http.StatusOK {
 		t.Errorf("the kept token does not open: %d %s", got.Status, got.Text)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+	a.stop()
+	for name, secret := range kept {
+		if len(secret) < 32 || strings.Contains(a.out.String(), secret) {
+			t.Errorf("%s has %d bytes, or is printed", name, len(secret))
+		}
 	}
-	began := time.Now()
-	if err := cmd.Wait(); err != nil || time.Since(began) > settleWithin {
-		t.Errorf("it stopped with %v after %s: %s", err, time.Since(began), out.String())
+}
+
+func TestADemoHasASaleAndALoginOfItsOwn(t *testing.T) {
+	t.Parallel()
+	a := serve(t, t.TempDir(), "--demo")
+	get := func(path string, header http.Header) reply {
+		t.Helper()
+		return sendBy(t, http.DefaultClient, http.MethodGet, a.shop+path, header, "")
 	}
+	eventually(t, "the demo says where to click", func() bool { return strings.Contains(a.out.String(), a.shop+"/") })
+	if got := get("/demo/info", nil); got.Status != http.StatusOK {
+		t.Errorf("demo: %d %s", got.Status, got.Text)
+	}
+	for _, query := range []string{"", "?user=", "?user=%00", "?user=" + strings.Repeat("x", 65)} {
+		if got := get("/demo/login"+query, nil); got.Status != http.StatusBadRequest {
+			t.Errorf("sign in as %q: %d %s", query, got.Status, got.Text)
+		}
+	}
+	token := member(t, get("/demo/login?user=%E6%9D%8E%E5%A8%9C", nil).Text, "token")
+	if got := get("/api/v1/orders", bearer(token)); got.Text != `{"orders":[]}` {
+		t.Errorf("the demo's buyer sees %d %s", got.Status, got.Text)
+	}
+	if got := get("/api/v1/products", nil); !strings.Contains(got.Text, `"status":"upcoming"`) {
+		t.Errorf("the demo sells %s", got.Text)
+	}
+	a.stop()
 }
 
 // TestTheLoadTestFindsEveryPromiseKept: the tool that shops will judge the
