@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/ledger"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/queue"
@@ -45,7 +46,8 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{Rig: rig.New(t), purse: &purse{}}
 	d.Desk = &order.Desk{
-		Store: d.Rig.Store, Ledger: d.Rig.Ledger, Catalog: d.Rig.Catalog, Providers: map[string]payment.Provider{"purse": d.purse}, PayPages: []string{"purse"},
+		Store: d.Rig.Store, Ledger: d.Rig.Ledger, Queue: d.Rig.Queue, Catalog: d.Rig.Catalog,
+		Providers: map[string]payment.Provider{"purse": d.purse, "quiet": d.purse}, PayPages: []string{"purse"},
 		OnRelease: func() { d.releases++ }, OnRefund: func() { d.refunds++ },
 		OnPayment: func(result string) { d.payments = append(d.payments, result) },
 	}
@@ -55,7 +57,7 @@ func newDesk(t *testing.T) *desk {
 // park makes the claim of a buyer a letter and acknowledges its entry.
 func (d *desk) park(t *testing.T, dead bool) {
 	t.Helper()
-	consumer, err := d.Queue.Consumer(t.Context(), "parker")
+	consumer, err := d.Rig.Queue.Consumer(t.Context(), "parker")
 	rig.Must(t, err)
 	defer consumer.Close(t.Context())
 	got, err := consumer.Receive(t.Context(), 1000)
@@ -145,10 +147,27 @@ func TestWhatCannotBeAskedIsBusyNeverNotFound(t *testing.T) {
 
 	// The ledger was lost; until it is rebuilt nobody knows.
 	d.LoseJournal(t)
-	d.Desk.Ledger = d.Rig.Ledger
+	d.Desk.Queue = d.Rig.Queue
 	rig.Must(t, d.Rig.Store.SetRebuilding(t.Context(), 1, 1, true))
 	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
 	busy("the ledger is being rebuilt")
+}
+
+// A recovery whose drain ran out of time leaves a promise in the queue alone:
+// neither the new epoch's marks nor the store have it.
+func TestAPromiseThatWaitsToBeAdoptedIsBusy(t *testing.T) {
+	d := newDesk(t)
+	p := d.Open(t, 1, 5)
+	no := d.Rig.Buy(t, p, "bob")[0]
+	_, err := d.Rig.Store.OpenEpoch(t.Context(), 1, p.Epoch, rig.Operator, func(seckill.Order) error { return nil })
+	rig.Must(t, err)
+	shard := ledger.Shard{Product: 1, Group: 1, Epoch: p.Epoch + 1}
+	_, err = d.Embedded.Install(t.Context(), ledger.Allotment{Shard: shard, Available: 5, Limit: 1}, func(func(ledger.Mark, error) bool) {})
+	rig.Must(t, err)
+	rig.Must(t, d.Rig.Store.SetRebuilding(t.Context(), 1, p.Epoch+1, false))
+	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
+	_, err = d.Find(t.Context(), "bob", no)
+	rig.Refused(t, err, seckill.CodeBusy)
 }
 
 // confirming is a store into which the worker writes between two reads.
@@ -240,8 +259,10 @@ func TestOnlyAPendingOrderCanBePaid(t *testing.T) {
 	}
 	_, err = d.BeginPayment(t.Context(), "eve", no, "purse")
 	rig.Refused(t, err, seckill.CodeNotFound)
-	_, err = d.BeginPayment(t.Context(), "bob", no, "gold")
-	rig.Refused(t, err, seckill.CodeBadRequest)
+	for _, provider := range []string{"gold", "quiet"} { // unknown; without a page to pay at
+		_, err = d.BeginPayment(t.Context(), "bob", no, provider)
+		rig.Refused(t, err, seckill.CodeBadRequest)
+	}
 	d.purse.err = errors.New("down")
 	rig.Refused(t, begin(), seckill.CodeBusy)
 	d.purse.err = nil
