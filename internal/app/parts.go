@@ -147,7 +147,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.desk = sale.NewDesk(sale.DeskOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
 		Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync},
-		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded,
+		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Note,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{

@@ -26,6 +26,7 @@ type Desk struct {
 	strat   map[seckill.Strategy]bool
 	created func()
 	ended   func(product uint32)
+	note    func(group uint32, buyer string)
 
 	mu    sync.Mutex
 	locks map[uint32]chan struct{}
@@ -46,17 +47,22 @@ type DeskOptions struct {
 	OnCreated func()
 	// OnEnded is told that the operator ended a sale.
 	OnEnded func(product uint32)
+	// Note remembers a buyer whom the ledger will remember.
+	Note func(group uint32, buyer string)
 }
 
 // NewDesk makes a desk.
 func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
-		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded,
+		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
 	if d.created == nil {
 		d.created = func() {}
+	}
+	if d.note == nil {
+		d.note = func(uint32, string) {}
 	}
 	if d.ended == nil {
 		d.ended = func(uint32) {}

@@ -125,6 +125,7 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, seen uint64, actor store.Actor) (seckill.Product, [][]ledger.Mark, error) {
 	marks := make([][]ledger.Mark, p.Shards)
 	opened, err := d.store.OpenEpoch(ctx, p.ID, seen, actor, func(o seckill.Order) error {
+		d.note(o.Group, o.Buyer)
 		home := seckill.HomeShard(o.Buyer, p.Shards)
 		marks[home] = append(marks[home], ledger.Mark{Buyer: o.Buyer, OrderNo: o.OrderNo, Quantity: o.Quantity, Key: o.Key})
 		return nil
