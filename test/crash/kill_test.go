@@ -17,6 +17,7 @@ const (
 	defaultRounds = 20
 	doors         = 32
 	lifeMost      = 1500 * time.Millisecond // from ready to the kill
+	slowWorker    = "60"                    // orders a second, a third of what the crowd asks for
 	unreadyMost   = 120 * time.Millisecond  // from the start to a kill before ready
 )
 
@@ -66,6 +67,12 @@ func TestKilledAtRandomInstants(t *testing.T) {
 			e.StartArmed("")
 			pause(ctx, time.Duration(rng.Int64N(int64(unreadyMost))))
 			e.Kill()
+		}
+		// Some lives have a slow worker, so that the next kill meets a backlog;
+		// the last one catches up.
+		e.Unset("worker.rate_per_second")
+		if rng.IntN(3) == 0 && round+1 < rounds {
+			e.Set("worker.rate_per_second", slowWorker)
 		}
 		e.Start()
 		if t.Failed() {
