@@ -96,7 +96,7 @@ func (p *parts) duties() []*duty.Loop {
 		every = reconcileIdle
 	}
 	return []*duty.Loop{
-		{Name: "keep", Every: keepEvery, Timeout: roundTimeout, Round: p.keeper.Round},
+		{Name: "keep", Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
 		{Name: "release", Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
 		{Name: "refund", Every: refundEvery, Timeout: roundTimeout, Round: refunder.Round},
 		{Name: "expire", Every: expireEvery, Timeout: roundTimeout, Round: expirer.Round},

@@ -265,7 +265,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Tokens: p.tokens,
 		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: p.payPages},
 		Page:  web.Shop(), PagePolicy: web.ShopPolicy, Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
-		Sandbox: p.sandboxPage,
+		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
 	}
 	if opt.Demo {
 		shop.DemoLogin = func(buyer string) (string, error) {

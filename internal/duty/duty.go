@@ -20,8 +20,11 @@ type Lease interface {
 
 // Loop runs a round every Every, and at once when woken.
 type Loop struct {
-	Name    string
-	Every   time.Duration
+	Name  string
+	Every time.Duration
+	// Next, if set, is when something is due before Every has passed; 0 for
+	// nothing.
+	Next    func() time.Duration
 	First   time.Duration // until the first round; a start has better things to do
 	Timeout time.Duration // of one round
 	Round   func(ctx context.Context) error
@@ -69,8 +72,19 @@ func (l *Loop) Run(ctx context.Context) {
 			l.Logger.Info("duty works again", "duty", l.Name)
 		}
 		failing = err != nil
-		timer.Reset(l.Every)
+		timer.Reset(l.pause())
 	}
+}
+
+// pause is how long until the next round by itself.
+func (l *Loop) pause() time.Duration {
+	if l.Next == nil {
+		return l.Every
+	}
+	if next := l.Next(); next > 0 {
+		return min(next, l.Every)
+	}
+	return l.Every
 }
 
 func (l *Loop) once(ctx context.Context) error {

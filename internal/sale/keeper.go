@@ -46,6 +46,22 @@ func (k *Keeper) Round(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Next is how long until the next sale begins, is to be preheated or ends; 0
+// for none. Events then stand in the feed in the order of what happened.
+func (k *Keeper) Next() time.Duration {
+	var next time.Duration
+	now := k.desk.clock.Now()
+	for _, s := range k.desk.catalog.All() {
+		p := s.Terms()
+		for _, at := range [...]time.Time{p.StartsAt.Add(-k.lead), p.StartsAt, p.EndsAt} {
+			if d := at.Sub(now); d > 0 && (next == 0 || d < next) {
+				next = d
+			}
+		}
+	}
+	return next
+}
+
 func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 	p := s.Terms()
 	now := k.desk.clock.Now()

@@ -2,6 +2,7 @@ package shopapi
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 
 	"github.com/valyala/fasthttp"
@@ -116,7 +117,11 @@ func (s *Server) notify(ctx *fasthttp.RequestCtx, provider string) {
 	defer cancel()
 	body := append([]byte(nil), ctx.Request.Body()...)
 	if _, err := s.opt.Orders.Notify(deadline, provider, header, body); err != nil {
-		s.opt.Logger.Warn("payment notice refused", "provider", provider, "error", err)
+		level := slog.LevelWarn
+		if seckill.CodeOf(err) == seckill.CodeTokenInvalid {
+			level = slog.LevelDebug // not the provider's: anybody can send those
+		}
+		s.opt.Logger.Log(deadline, level, "payment notice refused", "provider", provider, "error", err)
 		s.refuse(ctx, "notify", err)
 		return
 	}

@@ -53,8 +53,9 @@ type Options struct {
 	PagePolicy string
 	Metrics    *metrics.Metrics
 	Logger     *slog.Logger
-	// Sandbox serves the sandbox provider's pay page below /sandbox/; nil for none.
-	Sandbox http.Handler
+	// Sandbox serves the sandbox provider's pay page at SandboxPath; nil for none.
+	SandboxPath string
+	Sandbox     http.Handler
 	// DemoLogin signs a demo buyer's token; nil outside a demo.
 	DemoLogin func(buyer string) (string, error)
 	// Watch follows orders for event streams.
@@ -164,6 +165,10 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	// something else.
 	if !bytes.Equal(path, ctx.URI().PathOriginal()) {
 		s.notFound(ctx)
+		return
+	}
+	if encoding := ctx.Request.Header.ContentEncoding(); len(encoding) > 0 {
+		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "Content-Encoding is not supported: send the body as it is"))
 		return
 	}
 	if rest, ok := bytes.CutPrefix(path, apiPrefix); ok {
@@ -319,7 +324,7 @@ func (s *Server) other(ctx *fasthttp.RequestCtx, path string) {
 		s.json(ctx, "demo", 200, map[string]bool{"demo": true})
 	case s.opt.DemoLogin != nil && path == "/demo/login":
 		s.demoLogin(ctx)
-	case s.pay != nil && (path == "/sandbox" || len(path) > 9 && path[:9] == "/sandbox/"):
+	case s.pay != nil && path == s.opt.SandboxPath:
 		s.pay(ctx)
 	default:
 		s.static(ctx, path)
