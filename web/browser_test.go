@@ -77,7 +77,7 @@ type tabOptions struct {
 func openTab(t *testing.T, o tabOptions) *tab {
 	t.Helper()
 	if browser == nil {
-		t.Skip("no chromium in PATH: the shopper's page is tested in a real browser")
+		t.Skip("MISSING: no chromium in PATH: the shopper's page is tested in a real browser")
 	}
 	ctx, stop := chromedp.NewContext(browser)
 	b := &tab{t: t, ctx: ctx}

@@ -31,7 +31,7 @@ func smallDisk(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, diskSize); err != nil {
-		t.Skipf("a small disk cannot be mounted here: %v", err)
+		t.Skipf("MISSING: a small disk cannot be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
