@@ -29,6 +29,7 @@ type shot struct {
 	requests    int
 	connections int
 	buyers      int
+	first       int
 	pids        string
 	within      time.Duration
 }
@@ -41,6 +42,7 @@ func main() {
 	flag.IntVar(&s.requests, "n", 100_000, "requests")
 	flag.IntVar(&s.connections, "c", 128, "connections")
 	flag.IntVar(&s.buyers, "buyers", 0, "distinct buyers; 0 means one per request")
+	flag.IntVar(&s.first, "first", 0, "number of the first buyer")
 	flag.StringVar(&s.pids, "pids", "", "server processes to measure, comma separated")
 	flag.DurationVar(&s.within, "within", 2*time.Minute, "give up after this")
 	flag.Parse()
@@ -63,7 +65,7 @@ func (s *shot) run() error {
 	}
 	tokens := make([]string, s.buyers)
 	for i := range tokens {
-		if tokens[i], err = identity.Sign([]byte(s.secret), fmt.Sprintf("buyer-%08d", i), time.Now().Add(time.Hour)); err != nil {
+		if tokens[i], err = identity.Sign([]byte(s.secret), fmt.Sprintf("buyer-%08d", s.first+i), time.Now().Add(time.Hour)); err != nil {
 			return err
 		}
 	}
