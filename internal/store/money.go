@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"seckill/internal/payment"
+)
+
+// Payments keeps money.
+type Payments interface {
+	// RecordPayment writes authentic money, once per (provider, trade number).
+	// One exact payment (amount and currency) of a pending order pays it. All
+	// other money (late, doubled, wrong amount, unknown order) is recorded and
+	// its refund is owed. A notice that was recorded before changes nothing; one
+	// that says another order, amount or currency of a recorded trade is
+	// PaymentConflict, and changes nothing either.
+	RecordPayment(ctx context.Context, notice payment.Notice) (PaymentResult, error)
+	// RefundsDue lists at most limit refunds that the provider has to make.
+	RefundsDue(ctx context.Context, limit int) ([]Payment, error)
+	// RefundDone settles a refund; RefundFailed notes an attempt and makes it
+	// due again after delay, or needing care if delay is negative.
+	RefundDone(ctx context.Context, id string) error
+	RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error
+	// Payments lists newest first.
+	Payments(ctx context.Context, filter PaymentFilter) ([]Payment, error)
+}
+
+// PaymentResult is what money did.
+type PaymentResult uint8
+
+// The results of RecordPayment.
+const (
+	PaymentPaid     PaymentResult = iota + 1 // it paid the order
+	PaymentExcess                            // it is to be refunded
+	PaymentRepeated                          // it was recorded before
+	PaymentConflict                          // its trade was recorded otherwise
+)
+
+// Payment is one movement of money.
+type Payment struct {
+	ID          string
+	Type        string // "payment" or "refund"
+	OrderNo     string // as the provider said it
+	Provider    string
+	TradeNo     string
+	AmountCents int64
+	Currency    string
+	Status      string // payment: "applied", "excess"; refund: "due", "done", "failed"
+	Reason      string // of a refund: "late", "doubled", "wrong_amount", "unknown_order", "operator"
+	PaymentID   string // of a refund: the payment that it returns
+	Attempts    int
+	CreatedAt   time.Time
+	DoneAt      time.Time
+}
+
+// PaymentFilter narrows Payments; zero fields do not narrow.
+type PaymentFilter struct {
+	OrderNo string
+	Type    string
+	Limit   int
+}
+
+// StockChanges keeps operator changes of stock until store and ledger agree.
+type StockChanges interface {
+	// BeginStockChange records a change under its id; repeated, it returns what
+	// was recorded. Up: stock and offered grow at once, and the ledger is owed.
+	// Down: only the intention is written (bad_request when delta exceeds the
+	// stock), stamped with the epoch. A product never preheated owes the ledger
+	// nothing: the change is done at once, up or down.
+	BeginStockChange(ctx context.Context, change StockChange) (StockChange, error)
+	// StockChangesDue lists at most limit changes that are not done.
+	StockChangesDue(ctx context.Context, limit int) ([]StockChange, error)
+	// FinishStockChange settles one. A down change takes its units from stock
+	// and offered here, only if the epoch is still the change's (else ErrEpoch).
+	// refused ends a down change without effect.
+	FinishStockChange(ctx context.Context, id string, refused bool) (StockChange, error)
+	// RestampStockChange moves a down change that is not done to the product's
+	// present epoch.
+	RestampStockChange(ctx context.Context, id string) (StockChange, error)
+}
+
+// StockChange is an operator change of stock.
+type StockChange struct {
+	ID        string
+	ProductID uint32
+	Delta     int64
+	Epoch     uint64
+	Status    string // "open", "done", "refused"
+	Actor     Actor
+	CreatedAt time.Time
+}

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"seckill"
+)
+
+// Reconciliations reads what a cut compares, and keeps the reports.
+type Reconciliations interface {
+	// Figures reads the product's figures in one snapshot.
+	Figures(ctx context.Context, id uint32) (Figures, error)
+	// CheckStockLog walks the product's stock log (I6) and says what is wrong,
+	// at most limit findings.
+	CheckStockLog(ctx context.Context, id uint32, limit int) ([]Finding, error)
+	// CheckBuyers compares the group's buyer records with its live orders (I3).
+	CheckBuyers(ctx context.Context, group uint32, limit int) ([]Finding, error)
+	// CheckMoney compares the product's orders with its payments (I8).
+	CheckMoney(ctx context.Context, id uint32, limit int) ([]Finding, error)
+	// RepairBuyers sets at most limit buyer records of the group to what its
+	// live orders say: the one safe direction. It returns how many, and writes
+	// the audit.
+	RepairBuyers(ctx context.Context, group uint32, limit int, actor Actor) (int, error)
+	// RepairMoney owes the refund of recorded money that nobody owes yet, and
+	// makes refunds due again that were given up, at most limit of each; it
+	// returns how many.
+	RepairMoney(ctx context.Context, id uint32, limit int, actor Actor) (int, error)
+
+	SaveReconciliation(ctx context.Context, report Reconciliation) (Reconciliation, error)
+	Reconciliations(ctx context.Context, product uint32, limit int) ([]Reconciliation, error)
+}
+
+// Figures are a product's numbers in the store at one instant. Units unless
+// said otherwise.
+type Figures struct {
+	Product   seckill.Product
+	Pending   int64
+	Paid      int64
+	Cancelled int64
+	Failed    int64
+	Refunded  int64
+	// Shards counts, for the present epoch, what the ledger should hold.
+	Shards []ShardFigures
+	// Letters are claims on the ladder, of any epoch.
+	Letters, LetterUnits int64
+	OldestLetter         time.Time
+	// OpenChanges counts stock changes that are not done; ReleasesDue counts
+	// owed releases.
+	OpenChanges, ReleasesDue int64
+}
+
+// ShardFigures are units of rows of the present epoch on one shard: orders of
+// that epoch (live ones of older epochs were restamped) and letters of it.
+type ShardFigures struct {
+	Index     int
+	Rows      int64 // all of them
+	Dead      int64 // dead ones
+	HeardDead int64 // dead ones whose release was heard
+}
+
+// Finding is one thing that does not hold.
+type Finding struct {
+	Expected string
+	Found    string
+	Detail   string
+}
+
+// Reconciliation is a report that is kept. Body is its JSON.
+type Reconciliation struct {
+	ID        int64
+	ProductID uint32
+	At        time.Time
+	Balanced  *bool // nil: could not tell
+	Body      []byte
+}
+
+// Feed reads what happened.
+type Feed interface {
+	// Events lists events with ids above after, in order, without ever skipping
+	// one that commits later.
+	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)
+	// Audit lists newest first; AppendAudit adds what no other method writes.
+	Audit(ctx context.Context, filter AuditFilter) ([]AuditLine, error)
+	AppendAudit(ctx context.Context, line AuditLine) error
+}
+
+// AuditLine is who did what, when and why.
+type AuditLine struct {
+	ID        int64
+	At        time.Time
+	Actor     string
+	Action    string // such as "product.pause", "order.refund"
+	ProductID uint32
+	OrderNo   string
+	Reason    string
+	Detail    string // what changed, as text
+}
+
+// AuditFilter narrows Audit; zero fields do not narrow.
+type AuditFilter struct {
+	ProductID uint32
+	OrderNo   string
+	Before    int64 // page: only ids below this one
+	Limit     int
+}
+
+// Leases let a duty run once in the cluster. They only save work: correctness
+// never rests on them.
+type Leases interface {
+	// AcquireLease takes or renews a lease until ttl from now, and reports
+	// whether holder has it.
+	AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error)
+	ReleaseLease(ctx context.Context, name, holder string) error
+}
