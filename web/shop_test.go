@@ -390,3 +390,16 @@ func TestKeyboardAloneCanBuy(t *testing.T) {
 	b.untilText("#order h2", "You are in the queue")
 	b.until(`document.activeElement?.tagName === 'H1'`)
 }
+
+func TestWithoutAPayPageThePageSaysWhereToPay(t *testing.T) {
+	s := newStub(t)
+	p := product(1, "Phone 17 Pro", -time.Minute)
+	p["payment_providers"] = []string{}
+	s.products = []map[string]any{p}
+	b := openProduct(t, s, tabOptions{})
+	b.click("#buy")
+	b.untilText("#order h2", "You are in the queue")
+	s.move("pending", "")
+	b.untilText("#pay-elsewhere", "pay at the shop")
+	b.until(`!document.querySelector("[id^=pay-sandbox]")`)
+}

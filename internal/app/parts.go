@@ -109,9 +109,11 @@ func (p *parts) openData(ctx context.Context, opt Options) (err error) {
 	}
 	p.metrics = metrics.New(opt.Version)
 	p.alerter = alert.New(p.cfg.Alert.WebhookURL, p.log, func(kind string) { p.metrics.Alerts.WithLabelValues(kind).Inc() })
-	if p.store, err = storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log}); err != nil {
+	opened, err := storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log})
+	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
+	p.store = opened // not before: a nil *Store in the interface would look open
 	if err := p.store.Migrate(ctx); err != nil {
 		return fmt.Errorf("migrate the store: %w", err)
 	}
@@ -140,7 +142,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		return fmt.Errorf("read the catalogue: %w", err)
 	}
 	p.memory = sale.NewMemory()
-	if err := p.embedded.EachBuyer(ctx, p.memory.Note); err != nil {
+	if err := p.remember(ctx); err != nil {
 		return fmt.Errorf("read the ledger's buyers: %w", err)
 	}
 	p.lanes = sale.NewLanes(p.ledger, p.laneOptions())
@@ -163,10 +165,40 @@ func (p *parts) buildSale(ctx context.Context) error {
 	return nil
 }
 
+// remember fills the memory with the buyers of sales that are not over.
+func (p *parts) remember(ctx context.Context) error {
+	selling := make(map[uint32]bool)
+	for _, s := range p.catalog.All() {
+		if t := s.Terms(); t.Window(p.clock.Now()) != seckill.CodeEnded {
+			selling[t.Group] = true
+		}
+	}
+	return p.embedded.EachBuyer(ctx, func(group uint32, buyer string) {
+		if selling[group] {
+			p.memory.Note(group, buyer)
+		}
+	})
+}
+
 // saleEnded stops a sale's batchers and asks for its last count.
 func (p *parts) saleEnded(product uint32) {
-	p.stage.Retire(p.catalog.Find(product))
+	if s := p.catalog.Find(product); s != nil {
+		p.stage.Retire(s)
+		if !p.selling(s.Terms().Group) {
+			p.memory.Forget(s.Terms().Group)
+		}
+	}
 	p.signals.saleEnded(product)
+}
+
+// selling reports whether a product of the limit group is not over yet.
+func (p *parts) selling(group uint32) bool {
+	for _, s := range p.catalog.All() {
+		if t := s.Terms(); t.Group == group && t.Window(p.clock.Now()) != seckill.CodeEnded {
+			return true
+		}
+	}
+	return false
 }
 
 // reported takes a reconciliation's result to metrics and alerts.

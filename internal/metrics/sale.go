@@ -54,7 +54,7 @@ func (s *Sales) Collect(to chan<- prometheus.Metric) {
 	}
 	to <- prometheus.MustNewConstMetric(descSteps, prometheus.CounterValue, float64(s.ClockSteps()))
 	ids := s.Products()
-	for _, id := range ids[:min(len(ids), scrapeProducts)] {
+	for _, id := range ids[max(0, len(ids)-scrapeProducts):] { // the newest have the highest ids, as a rule
 		st, err := s.Stats(ctx, id)
 		if err != nil {
 			continue

@@ -98,7 +98,9 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	b.stage.opt.OnBatch(len(batch), took)
 	if err != nil || len(result.Verdicts) != len(batch) {
 		for _, w := range batch {
-			b.stage.opt.Note(b.shard.Group, w.claim.Buyer)
+			if sale.Unsettled(err) {
+				b.stage.opt.Note(b.shard.Group, w.claim.Buyer)
+			}
 			w.answer(seckill.OrderNo{}, errBusy)
 		}
 		if sale.LaneFinished(err) {

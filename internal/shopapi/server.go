@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -181,7 +182,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 func (s *Server) recoverPanic(ctx *fasthttp.RequestCtx) {
 	if p := recover(); p != nil {
 		s.opt.Metrics.Panics.Inc()
-		s.opt.Logger.Error("request panicked", "path", string(ctx.Path()), "panic", p)
+		s.opt.Logger.Error("request panicked", "path", string(ctx.Path()), "panic", p, "stack", string(debug.Stack()))
 		ctx.Response.Reset()
 		s.refuse(ctx, "panic", seckill.Errorf(seckill.CodeBusy, "internal error"))
 	}

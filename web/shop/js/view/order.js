@@ -70,7 +70,7 @@ class OrderView {
     try {
       const { payment_providers: known, now_ms: nowMs } = await this.app.api.product(this.order.product_id, this.signal);
       this.app.clock.hint(nowMs);
-      if (!known?.length || String(known) === String(this.providers)) return; // no redraw under a finger
+      if (!Array.isArray(known) || String(known) === String(this.providers)) return; // no redraw under a finger
       this.providers = known;
       this.draw();
     } catch {
@@ -143,9 +143,11 @@ class OrderView {
     }
     if (order.status !== 'pending' || this.overdue) return '';
     const amount = money(order.amount_cents, order.currency, app.speech.locale);
-    const several = this.providers?.length > 1;
+    const providers = this.providers ?? ['sandbox'];
+    const several = providers.length > 1;
     return h('div', { class: 'actions' },
-      (this.providers ?? ['sandbox']).map((provider) => h('button', {
+      providers.length === 0 ? h('p', { class: 'note', id: 'pay-elsewhere' }, app.say('pay_elsewhere')) : '',
+      providers.map((provider) => h('button', {
         class: 'button lit', id: `pay-${provider}`, type: 'button', onclick: () => this.pay(provider),
       }, several ? app.say('pay_with', { provider: this.providerName(provider) }) : app.say('pay', { amount }))),
       h('button', { class: 'link', id: 'cancel', type: 'button', onclick: () => this.cancel() }, app.say('cancel')));
