@@ -161,7 +161,13 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.desk,
 		Deadline: p.cfg.Reconcile.Deadline, Logger: p.log, OnReport: p.reported,
 	}
-	p.metrics.Register(&metrics.Sales{Products: p.recentSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps})
+	p.metrics.Register(&metrics.Sales{
+		Products: p.recentSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps,
+		Journal: func() (rows, bytes int64) {
+			stats := p.embedded.JournalStats()
+			return stats.Rows, stats.Bytes
+		},
+	})
 	return nil
 }
 

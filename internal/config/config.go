@@ -23,7 +23,6 @@ type Config struct {
 	Auth      Auth
 	Token     Token
 	Challenge Challenge
-	Page      Page
 	Limit     Limit
 	Purchase  Purchase
 	Ledger    Ledger
@@ -65,11 +64,6 @@ type Token struct {
 // Challenge is what a buyer solves for a purchase token.
 type Challenge struct {
 	Kind string
-}
-
-// Page is the shop page.
-type Page struct {
-	Title string
 }
 
 // Limit is requests per second; 0 is off.

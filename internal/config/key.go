@@ -41,7 +41,6 @@ func (c *Config) keys() []key {
 		{"token.secret", &c.Token.Secret, secret(), "Key that signs purchase tokens."},
 		{"token.required", &c.Token.Required, anything(), "Refuse an order that brings no purchase token."},
 		{"challenge.kind", &c.Challenge.Kind, supported("none"), "What a buyer solves to get a purchase token."},
-		{"page.title", &c.Page.Title, line(200), "Title of the shop page. Empty: the page's own."},
 
 		{"limit.buyer_per_second", &c.Limit.BuyerPerSecond, between(0, maxPerSecond), "Purchase requests a second per buyer; 0 is off."},
 		{"limit.ip_per_second", &c.Limit.IPPerSecond, between(0, maxPerSecond), "Purchase requests a second per client address; 0 is off."},

@@ -51,7 +51,7 @@ func TestSecretNeverPrintsItself(t *testing.T) {
 
 func TestPrintIsTheConfigurationInForceAndLoadsAgain(t *testing.T) {
 	cfg, err := config.Load(config.Sources{Flags: []config.Setting{
-		set("page.title", "双十一: #1"), set("worker.batch_wait", "1500ms"), set("order.expire_after", "90m"), set("worker.retry_delays", "1s,1h"),
+		set("data_dir", "/srv/双十一: #1"), set("worker.batch_wait", "1500ms"), set("order.expire_after", "90m"), set("worker.retry_delays", "1s,1h"),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestPrintIsTheConfigurationInForceAndLoadsAgain(t *testing.T) {
 	if first.String() != second.String() {
 		t.Errorf("printed\n%s\nthen\n%s", first.String(), second.String())
 	}
-	for _, want := range []string{"store:\n  dsn: sqlite:data/seckill.db\n", "expire_after: 1h30m\n", "batch_wait: 1.5s\n", "retry_delays: [1s, 1h]\n"} {
+	for _, want := range []string{"  dsn: 'sqlite:/srv/双十一: #1/seckill.db'\n", "expire_after: 1h30m\n", "batch_wait: 1.5s\n", "retry_delays: [1s, 1h]\n"} {
 		if !strings.Contains(first.String(), want) {
 			t.Errorf("print lacks %q in\n%s", want, first.String())
 		}

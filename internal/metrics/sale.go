@@ -27,6 +27,8 @@ type Sales struct {
 	Stats    func(ctx context.Context, id uint32) (stats.Stats, error)
 	// ClockSteps counts corrections of the ledger clock.
 	ClockSteps func() int64
+	// Journal is the size of the embedded journal; nil without one.
+	Journal func() (rows, bytes int64)
 }
 
 var (
@@ -34,12 +36,14 @@ var (
 	descDepth = prometheus.NewDesc("seckill_queue_depth", "Reservations that wait for the worker, parked ones included.", []string{"product"}, nil)
 	descAge   = prometheus.NewDesc("seckill_queue_oldest_seconds", "Age of the oldest reservation that waits.", []string{"product"}, nil)
 	descEpoch = prometheus.NewDesc("seckill_epoch", "Epoch of the product's allotment.", []string{"product"}, nil)
+	descRows  = prometheus.NewDesc("seckill_journal_rows", "Rows in the journal file.", nil, nil)
+	descBytes = prometheus.NewDesc("seckill_journal_bytes", "Size of the journal file and its write-ahead log.", nil, nil)
 	descSteps = prometheus.NewDesc("seckill_clock_steps_total", "Corrections of the ledger clock by more than a second.", nil, nil)
 )
 
 // Describe names the figures.
 func (s *Sales) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descUnits, descDepth, descAge, descEpoch, descSteps} {
+	for _, d := range []*prometheus.Desc{descUnits, descDepth, descAge, descEpoch, descSteps, descRows, descBytes} {
 		to <- d
 	}
 }
@@ -53,6 +57,11 @@ func (s *Sales) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	to <- prometheus.MustNewConstMetric(descSteps, prometheus.CounterValue, float64(s.ClockSteps()))
+	if s.Journal != nil {
+		rows, bytes := s.Journal()
+		gauge(descRows, float64(rows))
+		gauge(descBytes, float64(bytes))
+	}
 	ids := s.Products()
 	for _, id := range ids[max(0, len(ids)-scrapeProducts):] { // the newest have the highest ids, as a rule
 		st, err := s.Stats(ctx, id)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/problem"
 )
 
 // texts are the page's words in one language.
@@ -80,23 +81,5 @@ func language(r *http.Request, asked string) seckill.Lang {
 	case "en":
 		return seckill.English
 	}
-	best, lang := 0.0, seckill.English
-	for part := range strings.SplitSeq(r.Header.Get("Accept-Language"), ",") {
-		tag, parameter, _ := strings.Cut(strings.TrimSpace(part), ";")
-		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
-		if primary != "zh" && primary != "en" {
-			continue
-		}
-		quality := 1.0
-		if text, found := strings.CutPrefix(strings.TrimSpace(parameter), "q="); found {
-			quality, _ = strconv.ParseFloat(text, 64) // nonsense is 0: not wanted
-		}
-		if quality > best {
-			best, lang = quality, seckill.English
-			if primary == "zh" {
-				lang = seckill.Chinese
-			}
-		}
-	}
-	return lang
+	return problem.Language(r.Header.Get("Accept-Language"))
 }

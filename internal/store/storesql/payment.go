@@ -208,7 +208,7 @@ func (s *Store) RefundsDue(ctx context.Context, limit int) ([]store.Payment, err
 	return s.listPayments(ctx, sqlRefundsDue, millis(s.now()), limit)
 }
 
-// Payments lists money, oldest first.
+// Payments lists money, newest first.
 func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]store.Payment, error) {
 	var where conditions
 	if filter.OrderNo != "" {
