@@ -141,9 +141,10 @@ func (p *parts) beat(ctx context.Context) error {
 	return nil
 }
 
-// watchTrouble hands products in trouble to the keeper. A store that is short,
-// or a queue that lost entries, is not visible in the ledger: the product is
-// marked, so that the keeper recovers it.
+// watchTrouble has products in trouble recovered. What only the worker can see
+// (a store that is short, a queue that lost entries) it has marked in the
+// store, for the epoch that it saw: a trouble that is older than the recovery
+// finds a live ledger here, and costs nothing.
 func (p *parts) watchTrouble(ctx context.Context) {
 	for {
 		select {
@@ -152,7 +153,6 @@ func (p *parts) watchTrouble(ctx context.Context) {
 		case t := <-p.signals.trouble:
 			p.log.Warn("trouble with a product's ledger", "product", t.product, "error", t.err)
 			if errors.Is(t.err, store.ErrShort) || errors.Is(t.err, queue.ErrLost) {
-				p.markRebuilding(ctx, t.product)
 				p.alerter.Raise("ledger must be recovered", t.product, t.err)
 			}
 			p.look(ctx, t.product)
@@ -183,18 +183,5 @@ func (p *parts) look(ctx context.Context, product uint32) {
 	}
 	if err := p.catalog.Refresh(ctx); err != nil {
 		p.log.Warn("catalogue not refreshed", "error", err)
-	}
-}
-
-func (p *parts) markRebuilding(ctx context.Context, product uint32) {
-	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
-	defer cancel()
-	for _, s := range p.catalog.All() {
-		if product != 0 && s.ID != product || s.Terms().Epoch == 0 {
-			continue
-		}
-		if err := p.store.SetRebuilding(ctx, s.ID, s.Terms().Epoch, true); err != nil {
-			p.log.Warn("product not marked for recovery; it will be tried again", "product", s.ID, "error", err)
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"seckill"
@@ -17,7 +18,10 @@ const (
 	// drainDeadline bounds step 1 of a recovery: letting workers consume what
 	// is queued. Nothing depends on it; it only turns some failures into orders.
 	drainDeadline = 5 * time.Second
-	drainPoll     = 20 * time.Millisecond
+	// drainStall ends it early when nothing is consumed: entries that wait for
+	// this very recovery are tried four times in it, and cannot drain.
+	drainStall = 2 * time.Second
+	drainPoll  = 20 * time.Millisecond
 )
 
 // Preheat hands the product's stock to the ledger under a new epoch. Repeated
@@ -163,9 +167,16 @@ func (d *Desk) drain(ctx context.Context, p *seckill.Product) {
 	defer cancel()
 	ticker := time.NewTicker(drainPoll)
 	defer ticker.Stop()
+	left, moved := int64(math.MaxInt64), time.Now()
 	for {
 		stats, err := d.queue.Stats(ctx, p.ID)
 		if err != nil || stats.Reservations == 0 {
+			return
+		}
+		if stats.Reservations < left {
+			left, moved = stats.Reservations, time.Now()
+		}
+		if time.Since(moved) > drainStall {
 			return
 		}
 		select {

@@ -49,7 +49,7 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 	case errors.Is(err, store.ErrUnavailable):
 		return err
 	case errors.Is(err, store.ErrShort):
-		w.opt.OnTrouble(item.ProductID, err)
+		w.short(ctx, item.ProductID, item.Epoch, err)
 		return nil
 	case errors.Is(err, store.ErrEpoch):
 		w.opt.OnAlert("store and ledger disagree", item.ProductID, err)

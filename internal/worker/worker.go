@@ -64,8 +64,9 @@ type Options struct {
 	Now           func() time.Time // the ledger's clock, for adoptions
 	// OnBatch sees every confirmed batch: claims, and the age of the oldest.
 	OnBatch func(claims int, lag, took time.Duration)
-	// OnTrouble is told that a product's ledger must be recovered; product 0
-	// means every product of the queue. It must not block.
+	// OnTrouble is told that a product's ledger must be recovered, for which the
+	// worker has marked it in the store; product 0 means every product of the
+	// queue. It may be told again after the recovery, and must not block.
 	OnTrouble func(product uint32, err error)
 	// OnAlert is told what an operator has to look at.
 	OnAlert func(what string, product uint32, err error)
@@ -95,8 +96,8 @@ func New(q queue.Queue, s Store, lanes Lanes, opt Options) *Worker {
 	return &Worker{queue: q, store: s, lanes: lanes, opt: opt, witness: make(map[string]queue.ID)}
 }
 
-// Run works until ctx ends, and then finishes the batch in hand and hands
-// back the rest.
+// Run works until ctx ends, and then finishes the transaction in hand and
+// hands back the rest.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.start(ctx); err != nil {
 		return err
@@ -268,7 +269,7 @@ func (w *Worker) settle(ctx context.Context, batch []queue.Delivery) {
 		if ctx.Err() != nil {
 			break // stopping: the consumer hands the rest back
 		}
-		w.trouble(deliveries, err)
+		w.trouble(ctx, deliveries, err)
 		w.hold(deliveries)
 	}
 	if len(done) == 0 {
@@ -293,15 +294,31 @@ func oldest(batch []queue.Delivery) time.Time {
 }
 
 // trouble tells why entries have to wait, where somebody has to know.
-func (w *Worker) trouble(deliveries []queue.Delivery, cause error) {
-	product := deliveries[0].Entry.ProductID
+func (w *Worker) trouble(ctx context.Context, deliveries []queue.Delivery, cause error) {
+	product, epoch := deliveries[0].Entry.ProductID, uint64(0)
+	for i := range deliveries {
+		epoch = max(epoch, deliveries[i].Entry.Epoch) // older ones are adopted, and cannot be short
+	}
 	w.opt.Logger.Warn("entries wait", "product", product, "entries", len(deliveries), "error", cause)
 	if errors.Is(cause, store.ErrShort) {
-		w.opt.OnTrouble(product, cause)
+		w.short(ctx, product, epoch, cause)
 	}
 	if errors.Is(cause, store.ErrShort) || errors.Is(cause, store.ErrEpoch) {
 		w.opt.OnAlert("store and ledger disagree", product, cause)
 	}
+}
+
+// short has a product recovered whose store is shorter than its ledger has
+// promised, which no reading of the ledger shows. The mark is for the epoch of
+// the promise: entries are tried again while a recovery goes on, and one that
+// is done must not be asked for again.
+func (w *Worker) short(ctx context.Context, product uint32, epoch uint64, cause error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeDeadline)
+	defer cancel()
+	if err := w.store.SetRebuilding(ctx, product, epoch, true); err != nil {
+		w.opt.Logger.Warn("product not marked for recovery; its entries will be tried again", "product", product, "error", err)
+	}
+	w.opt.OnTrouble(product, cause)
 }
 
 // hold keeps entries for later without acknowledging them.
