@@ -50,6 +50,9 @@ type batch struct {
 // split until the bad claim stands alone; that claim is parked in the next
 // transaction of the others, so that nothing waits behind it.
 func (b *batch) confirm(ctx context.Context, items []store.Item) error {
+	if err := ctx.Err(); err != nil {
+		return err // stopping: a transaction may take long, and all of this is safe where it is
+	}
 	var outcomes []store.ConfirmOutcome
 	err := b.worker.untilAvailable(ctx, func(ctx context.Context) (err error) {
 		outcomes, err = b.worker.store.Confirm(ctx, store.ConfirmRequest{

@@ -23,6 +23,8 @@ type crew struct {
 	store  worker.Store // the rig's, unless a test has its own
 	worker *worker.Worker
 	stop   func()
+	// stopping closes when the worker was asked to stop.
+	stopping chan struct{}
 
 	mu       sync.Mutex
 	batches  []int // claims
@@ -79,10 +81,12 @@ func (c *crew) enlist(changes ...func(*worker.Options)) {
 func (c *crew) start(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
+	done, stopping := make(chan error, 1), make(chan struct{})
 	go func() { done <- c.worker.Run(ctx) }()
+	c.stopping = stopping
 	c.stop = sync.OnceFunc(func() {
 		cancel()
+		close(stopping)
 		select {
 		case <-done:
 		case <-time.After(rig.Patience):

@@ -157,6 +157,39 @@ func TestAStopFinishesTheBatchInHand(t *testing.T) {
 	}
 }
 
+// Each transaction may take long; a stop waits for the one in hand alone.
+func TestAStopWaitsForOneTransactionOnly(t *testing.T) {
+	for name, claim := range map[string]func(t *testing.T, c *crew) (first, rest []seckill.OrderNo){
+		"of two products": func(t *testing.T, c *crew) (first, rest []seckill.OrderNo) {
+			p, q := c.Open(t, 1, 10), c.Open(t, 2, 10)
+			return c.Buy(t, p, "a"), c.Buy(t, q, "a")
+		},
+		"of two halves": func(t *testing.T, c *crew) (first, rest []seckill.OrderNo) {
+			p := c.Open(t, 1, 10)
+			c.Store.Poison("b") // the batch fails on its data, and is split
+			return nil, c.Buy(t, p, "a", "b")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrew(t, func(o *worker.Options) { o.BatchWait = 100 * time.Millisecond })
+			first, rest := claim(t, c)
+			gate := c.Store.Block("Confirm")
+			c.start(t)
+			<-gate.Arrived()
+			stopped := make(chan struct{})
+			go func() { c.stop(); close(stopped) }()
+			<-c.stopping
+			gate.Open()
+			<-stopped
+			if calls := c.Store.Calls("Confirm"); calls != 1 {
+				t.Errorf("%d transactions, want 1", calls)
+			}
+			c.statuses(t, seckill.OrderPending, first...)
+			c.statuses(t, seckill.OrderQueued, rest...)
+		})
+	}
+}
+
 func TestTheRateShapesTheFlow(t *testing.T) {
 	const rate, claims = 200, 100
 	c := newCrew(t, func(o *worker.Options) { o.RatePerSecond = rate })
@@ -211,6 +244,40 @@ func TestAStoreThatIsShortRaisesTroubleAndTheEntryStays(t *testing.T) {
 	c.statuses(t, seckill.OrderPending, nos...)
 	if len(c.letters(t)) != 0 {
 		t.Error("a short store burned an attempt")
+	}
+}
+
+// A held entry is tried again and again while its recovery goes on. What it
+// says of the epoch that was short must not be held against the next one.
+func TestAStoreThatIsShortCostsOneEpoch(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 10)
+	nos := c.Buy(t, p, "a", "b")
+	c.Exec(t, `UPDATE tb_seckill_product SET stock = 1, version = version + 1 WHERE id = 1`)
+	c.start(t)
+	rig.Until(t, "trouble is raised twice", func() bool { return len(c.troubled()) >= 2 })
+	if !c.Stored(t, 1).Rebuilding {
+		t.Fatal("the product is not marked for recovery")
+	}
+	recovered, err := c.Desk.RecoverIfLost(t.Context(), 1)
+	rig.Must(t, err)
+	if !recovered {
+		t.Fatal("the product was not recovered")
+	}
+	c.drained(t)
+	for range c.troubled() { // each asks for a look, as late as it may come
+		_, err := c.Desk.RecoverIfLost(t.Context(), 1)
+		rig.Must(t, err)
+	}
+	if now := c.Stored(t, 1); now.Epoch != p.Epoch+1 || now.Rebuilding {
+		t.Errorf("epoch %d, rebuilding %v; want epoch %d", now.Epoch, now.Rebuilding, p.Epoch+1)
+	}
+	sold := map[seckill.OrderStatus]int{}
+	for _, no := range nos {
+		sold[c.Status(t, no)]++
+	}
+	if sold[seckill.OrderPending] != 1 || sold[seckill.OrderFailed] != 1 {
+		t.Errorf("the orders are %v, want one pending and one failed", sold)
 	}
 }
 
