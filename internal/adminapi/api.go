@@ -28,7 +28,9 @@ type Desk interface {
 	Preheat(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
 	SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error)
 	// ChangeStock is idempotent by change id: repeated, it returns the first
-	// change, whatever the other arguments are.
+	// change; the id of another change is wrong_state, and so is a change that
+	// was refused. One that is recorded and still owed to the ledger is open, and
+	// no error.
 	ChangeStock(ctx context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error)
 	Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)

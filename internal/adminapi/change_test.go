@@ -114,6 +114,12 @@ func TestAStockChangeIsKnownByItsID(t *testing.T) {
 			t.Errorf("%v: %+v", request, got)
 		}
 	}
+	// One that the ledger has not heard of is no failure to be repeated.
+	got := d.do("POST", path, `{"delta":5,"change_id":"open"}`)
+	if got.status != http.StatusAccepted || !strings.Contains(string(got.body), `"change_id":"open"`) ||
+		!strings.Contains(string(got.body), `"status":"open"`) {
+		t.Errorf("open: %d %s", got.status, got.body)
+	}
 	for _, word := range []string{"refused", "another"} {
 		got := d.do("POST", path, `{"delta":-5,"change_id":"`+word+`"}`)
 		if doc := got.problem(t); doc.Code != seckill.CodeWrongState {

@@ -115,12 +115,12 @@ func (e *engine) Recover(_ context.Context, id uint32, actor store.Actor) (secki
 
 // ChangeStock is open, refused or another's by the change id's word.
 func (e *engine) ChangeStock(_ context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error) {
-	change := store.StockChange{ID: changeID, ProductID: id, Delta: delta, Status: "done", CreatedAt: at}
+	change := store.StockChange{ID: changeID, ProductID: id, Delta: delta, Status: store.ChangeDone, CreatedAt: at}
 	switch changeID {
-	case "open", "refused":
-		change.Status = changeID
-	case "another":
-		change.Delta++
+	case "open":
+		change.Status = store.ChangeOpen
+	case "refused", "another":
+		return change, seckill.Errorf(seckill.CodeWrongState, "%s", changeID)
 	}
 	_, err := e.changeProduct("stock", id, change, actor)
 	return change, err

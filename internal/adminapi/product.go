@@ -123,23 +123,12 @@ func (a *api) changeStock(in *input) action {
 		if err != nil {
 			return answer{}, fmt.Errorf("change stock of product %d: %w", id, err)
 		}
-		return stockAnswer(id, delta, change)
+		result := answer{body: wire.StockChangeOf(&change)}
+		if change.Status == store.ChangeOpen {
+			result.status = http.StatusAccepted // recorded, and still owed to the ledger
+		}
+		return result, nil
 	}
-}
-
-// stockAnswer tells a change that stands from one that is still owed to the
-// ledger, one that was refused, and one that is somebody else's.
-func stockAnswer(id uint32, delta int64, change store.StockChange) (answer, error) {
-	result := answer{body: wire.StockChangeOf(&change)}
-	switch {
-	case change.ProductID != id || change.Delta != delta:
-		return answer{}, seckill.Errorf(seckill.CodeWrongState, "change_id %q was used for another change", change.ID)
-	case change.Status == "refused":
-		return answer{}, seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
-	case change.Status == "open":
-		result.status = http.StatusAccepted
-	}
-	return result, nil
 }
 
 func (a *api) getStats(in *input) action {

@@ -73,7 +73,7 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if rec, ok := w.(*recorder); ok {
 		rec.err = err
 	}
-	problem.Write(w, err, language(r))
+	problem.WriteToOperator(w, err, language(r))
 }
 
 // recorder remembers what was answered.

@@ -286,16 +286,11 @@ func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, 
 	if err != nil {
 		return result, err
 	}
+	d.OnPayment(result.String())
 	switch result {
-	case store.PaymentPaid:
-		d.OnPayment("paid")
 	case store.PaymentExcess:
-		d.OnPayment("excess")
 		d.OnRefund()
-	case store.PaymentRepeated:
-		d.OnPayment("repeated")
 	case store.PaymentConflict:
-		d.OnPayment("conflict")
 		return result, seckill.Errorf(seckill.CodeWrongState, "trade %q was recorded with another order, amount or currency", notice.TradeNo)
 	}
 	return result, nil

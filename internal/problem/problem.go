@@ -34,15 +34,20 @@ type Document struct {
 // Of is the status and the document of an error. The bytes are shared when the
 // error carries nothing but its code: do not change them.
 func Of(err error, lang seckill.Lang) (status int, body []byte) {
+	return of(err, lang, publicDetail)
+}
+
+func of(err error, lang seckill.Lang, detail func(*seckill.Error) string) (status int, body []byte) {
 	var refusal *seckill.Error
 	if !errors.As(err, &refusal) || refusal.Code.Index() < 0 {
 		return Plain(seckill.CodeBusy, lang)
 	}
-	if detail(refusal) == "" && len(refusal.OrderNos) == 0 {
+	said := detail(refusal)
+	if said == "" && len(refusal.OrderNos) == 0 {
 		return Plain(refusal.Code, lang)
 	}
 	status = refusal.Code.Status()
-	return status, encode(refusal, status, lang)
+	return status, encode(refusal, status, said, lang)
 }
 
 // WithStatus is the document of an error under another status than its code
@@ -52,7 +57,7 @@ func WithStatus(status int, err error, lang seckill.Lang) []byte {
 	if !errors.As(err, &refusal) || refusal.Code.Index() < 0 {
 		refusal = &seckill.Error{Code: seckill.CodeBusy}
 	}
-	return encode(refusal, status, lang)
+	return encode(refusal, status, publicDetail(refusal), lang)
 }
 
 // Plain is the status and the document of a code alone. The bytes are made
@@ -85,6 +90,13 @@ func Write(w http.ResponseWriter, err error, lang seckill.Lang) {
 	write(w, status, body, RetryAfter(err), lang)
 }
 
+// WriteToOperator is Write for those who run the engine: an outage's detail
+// stays, since it says how far their change has come.
+func WriteToOperator(w http.ResponseWriter, err error, lang seckill.Lang) {
+	status, body := of(err, lang, func(refusal *seckill.Error) string { return refusal.Detail })
+	write(w, status, body, RetryAfter(err), lang)
+}
+
 // WriteStatus answers with the error's document under another status.
 func WriteStatus(w http.ResponseWriter, status int, err error, lang seckill.Lang) {
 	write(w, status, WithStatus(status, err, lang), RetryAfter(err), lang)
@@ -109,19 +121,19 @@ var plain = func() (table [][2][]byte) {
 	for _, code := range seckill.Codes() {
 		var row [2][]byte
 		for _, lang := range []seckill.Lang{seckill.English, seckill.Chinese} {
-			row[lang] = encode(&seckill.Error{Code: code}, code.Status(), lang)
+			row[lang] = encode(&seckill.Error{Code: code}, code.Status(), "", lang)
 		}
 		table = append(table, row)
 	}
 	return table
 }()
 
-func encode(refusal *seckill.Error, status int, lang seckill.Lang) []byte {
+func encode(refusal *seckill.Error, status int, detail string, lang seckill.Lang) []byte {
 	doc := Document{
 		Type:   typePrefix + string(refusal.Code),
 		Title:  refusal.Code.Text(lang),
 		Status: status,
-		Detail: detail(refusal),
+		Detail: detail,
 		Code:   refusal.Code,
 	}
 	for _, no := range refusal.OrderNos {
@@ -137,9 +149,9 @@ func encode(refusal *seckill.Error, status int, lang seckill.Lang) []byte {
 	return body
 }
 
-// detail is what may be said of an error. An outage's detail names our own
-// parts and addresses; it belongs in the log.
-func detail(refusal *seckill.Error) string {
+// publicDetail is what anybody may be told of an error. An outage's detail
+// names our own parts and addresses; it belongs in the log.
+func publicDetail(refusal *seckill.Error) string {
 	if refusal.Code == seckill.CodeBusy {
 		return ""
 	}

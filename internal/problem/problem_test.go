@@ -58,6 +58,19 @@ func TestAnOutageIsBusyAndSaysNothingOfOurParts(t *testing.T) {
 	}
 }
 
+func TestAnOperatorReadsHowFarAChangeHasCome(t *testing.T) {
+	for err, want := range map[error]string{
+		seckill.Errorf(seckill.CodeBusy, "the sale is paused in the store"): "the sale is paused in the store",
+		errors.New("dial tcp 10.0.0.7:3306: refused"):                       "",
+	} {
+		rec := httptest.NewRecorder()
+		WriteToOperator(rec, err, seckill.English)
+		if doc := decode(t, rec.Body.Bytes()); rec.Code != 503 || doc.Code != seckill.CodeBusy || doc.Detail != want {
+			t.Errorf("%v: got %d %+v", err, rec.Code, doc)
+		}
+	}
+}
+
 func TestAlreadyPurchasedNamesTheNewestAndAllOrders(t *testing.T) {
 	newest := seckill.NewOrderNo(time.UnixMilli(2_000_000), 7, 2)
 	older := seckill.NewOrderNo(time.UnixMilli(1_000_000), 7, 1)

@@ -14,7 +14,9 @@ import (
 // ChangeStock adds delta units to what is offered, or takes free ones away.
 // Up, the store comes first; down, the ledger: a unit is never sold that the
 // store does not have. The change is recorded under its id before anything
-// moves, so that a crash at any step is finished by FinishStockChanges.
+// moves, so that a crash at any step is finished by FinishStockChanges. Once it
+// is recorded, it is returned without an error: an open one will be finished,
+// and to make it again under another id would count it twice.
 func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error) {
 	if delta == 0 || delta > seckill.MaxStock || delta < -seckill.MaxStock {
 		return store.StockChange{}, seckill.Errorf(seckill.CodeBadRequest, "delta must be 1 to %d, up or down", seckill.MaxStock)
@@ -32,10 +34,12 @@ func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID
 		return change, seckill.Errorf(seckill.CodeWrongState, "change id %q belongs to another change", changeID)
 	}
 	fault.Point("stock.after_begin")
-	if change, err = d.finishChange(ctx, change); err != nil {
-		return change, err
+	finished, err := d.finishChange(ctx, change)
+	if err != nil {
+		d.log.Warn("stock change recorded, not finished yet", "product", id, "change", changeID, "error", err)
+		return change, nil
 	}
-	if change.Status == "refused" {
+	if change = finished; change.Status == store.ChangeRefused {
 		return change, seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
 	}
 	return change, d.refreshed(ctx)
@@ -68,7 +72,7 @@ func (d *Desk) finishLocked(ctx context.Context, change store.StockChange) error
 
 // finishChange tells the ledger until heard, then settles the store.
 func (d *Desk) finishChange(ctx context.Context, change store.StockChange) (store.StockChange, error) {
-	if change.Status != "open" {
+	if change.Status != store.ChangeOpen {
 		return change, nil
 	}
 	p, err := d.store.Product(ctx, change.ProductID)
@@ -89,7 +93,7 @@ func (d *Desk) finishChange(ctx context.Context, change store.StockChange) (stor
 	fault.Point("stock.after_ledger")
 	done, err := d.store.FinishStockChange(ctx, change.ID, refused)
 	if errors.Is(err, store.ErrEpoch) {
-		return change, seckill.Errorf(seckill.CodeBusy, "the ledger was rebuilt meanwhile; the change will be finished: %w", err)
+		return change, fmt.Errorf("the ledger was rebuilt meanwhile: %w", err)
 	}
 	if s := d.catalog.Find(p.ID); s != nil && done.Delta > 0 {
 		s.ClearSoldOut()
@@ -108,7 +112,7 @@ func (d *Desk) tellLedger(ctx context.Context, p *seckill.Product, change store.
 		return false, nil
 	}
 	if err != nil {
-		return false, seckill.Errorf(seckill.CodeBusy, "the change is recorded and will be finished: %w", err)
+		return false, fmt.Errorf("tell the ledger: %w", err)
 	}
 	return result.Verdicts[0].Code == ledger.VerdictRefused, nil
 }

@@ -7,6 +7,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
+	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
 )
@@ -81,24 +82,39 @@ func TestPromisedUnitsCannotBeTakenAway(t *testing.T) {
 	balance(t, r, 3, 0)
 }
 
+// owed checks a change that is recorded and not finished: the operator must
+// learn its id, and must not be told to make it again.
+func owed(t *testing.T, change store.StockChange, delta int64) {
+	t.Helper()
+	if change.ID == "" || change.Delta != delta || change.Status != store.ChangeOpen {
+		t.Fatalf("the change is %+v, want %+d open", change, delta)
+	}
+}
+
 // A change that dies anywhere is finished by the duty, once.
 func TestAStockChangeThatDiesIsFinishedOnce(t *testing.T) {
-	points := map[string]func(r *rig.Rig){
-		"before it is recorded":       func(r *rig.Rig) { r.Store.FailBefore("BeginStockChange", 1) },
-		"after it is recorded":        func(r *rig.Rig) { r.Store.FailAfter("BeginStockChange", 1) },
-		"before the ledger":           func(r *rig.Rig) { r.Ledger.FailBefore("Do", 1000) },
-		"after the ledger":            func(r *rig.Rig) { r.Store.FailBefore("FinishStockChange", 1) },
-		"after the store's last word": func(r *rig.Rig) { r.Store.FailAfter("FinishStockChange", 1) },
+	points := map[string]struct {
+		fail     func(r *rig.Rig)
+		recorded bool // as far as the operator can be told
+	}{
+		"before it is recorded":       {func(r *rig.Rig) { r.Store.FailBefore("BeginStockChange", 1) }, false},
+		"after it is recorded":        {func(r *rig.Rig) { r.Store.FailAfter("BeginStockChange", 1) }, false},
+		"before the ledger":           {func(r *rig.Rig) { r.Ledger.FailBefore("Do", 1000) }, true},
+		"after the ledger":            {func(r *rig.Rig) { r.Store.FailBefore("FinishStockChange", 1) }, true},
+		"after the store's last word": {func(r *rig.Rig) { r.Store.FailAfter("FinishStockChange", 1) }, true},
 	}
-	for name, fail := range points {
+	for name, point := range points {
 		for _, delta := range []int64{4, -4} {
 			t.Run(fmt.Sprintf("%s by %d", name, delta), func(t *testing.T) {
 				r := opened(t)
-				fail(r)
+				point.fail(r)
 				ctx, cancel := shortly(t)
-				_, err := r.Desk.ChangeStock(ctx, 1, delta, "change", rig.Operator)
+				change, err := r.Desk.ChangeStock(ctx, 1, delta, "change", rig.Operator)
 				cancel()
-				if err == nil {
+				if point.recorded {
+					rig.Must(t, err)
+					owed(t, change, delta)
+				} else if err == nil {
 					t.Fatal("the fault did not strike")
 				}
 				r.Store.Heal()
@@ -120,10 +136,10 @@ func TestAStockChangeAcrossARebuildCountsOnce(t *testing.T) {
 		t.Run(fmt.Sprint(delta), func(t *testing.T) {
 			r := opened(t)
 			r.Store.FailBefore("FinishStockChange", 1)
-			if _, err := r.Desk.ChangeStock(t.Context(), 1, delta, "change", rig.Operator); err == nil {
-				t.Fatal("the fault did not strike")
-			}
-			_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+			change, err := r.Desk.ChangeStock(t.Context(), 1, delta, "change", rig.Operator)
+			rig.Must(t, err)
+			owed(t, change, delta)
+			_, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
 			rig.Must(t, err)
 			rig.Must(t, r.Desk.FinishStockChanges(t.Context(), 10))
 			balance(t, r, 10+delta, 8+delta)
@@ -140,8 +156,9 @@ func TestAStockChangeWaitsForTheInstall(t *testing.T) {
 			r.Ledger.FailBefore("Install", 1)
 			_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
 			rig.Refused(t, err, seckill.CodeBusy)
-			_, err = r.Desk.ChangeStock(t.Context(), 1, delta, "change", rig.Operator)
-			rig.Refused(t, err, seckill.CodeBusy)
+			change, err := r.Desk.ChangeStock(t.Context(), 1, delta, "change", rig.Operator)
+			rig.Must(t, err)
+			owed(t, change, delta)
 			rig.Must(t, round(t, r, keeper(r)))
 			rig.Must(t, r.Desk.FinishStockChanges(t.Context(), 10))
 			balance(t, r, 10+delta, 8+delta)
@@ -153,13 +170,13 @@ func TestOneProductsTroubleDoesNotHoldUpAnothersChange(t *testing.T) {
 	r := opened(t)
 	q := r.Open(t, 2, 10)
 	rig.Must(t, r.Embedded.Close(t.Context(), sale.ShardOf(&q, 0)))
-	_, err := r.Desk.ChangeStock(t.Context(), 2, 1, "stuck", rig.Operator)
-	rig.Refused(t, err, seckill.CodeBusy)
+	change, err := r.Desk.ChangeStock(t.Context(), 2, 1, "stuck", rig.Operator)
+	rig.Must(t, err)
+	owed(t, change, 1)
 	r.Store.FailBefore("FinishStockChange", 1)
-	_, err = r.Desk.ChangeStock(t.Context(), 1, 1, "free", rig.Operator)
-	if err == nil {
-		t.Fatal("the fault did not strike")
-	}
+	change, err = r.Desk.ChangeStock(t.Context(), 1, 1, "free", rig.Operator)
+	rig.Must(t, err)
+	owed(t, change, 1)
 	if r.Desk.FinishStockChanges(t.Context(), 10) == nil {
 		t.Error("the round hides the trouble")
 	}

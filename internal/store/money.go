@@ -37,6 +37,20 @@ const (
 	PaymentConflict                          // its trade was recorded otherwise
 )
 
+func (r PaymentResult) String() string {
+	switch r {
+	case PaymentPaid:
+		return "paid"
+	case PaymentExcess:
+		return "excess"
+	case PaymentRepeated:
+		return "repeated"
+	case PaymentConflict:
+		return "conflict"
+	}
+	return "unknown"
+}
+
 // Payment is one movement of money.
 type Payment struct {
 	ID          string
@@ -86,7 +100,17 @@ type StockChange struct {
 	ProductID uint32
 	Delta     int64
 	Epoch     uint64
-	Status    string // "open", "done", "refused"
+	Status    ChangeStatus
 	Actor     Actor
 	CreatedAt time.Time
 }
+
+// ChangeStatus is how far a stock change has come.
+type ChangeStatus string
+
+// The statuses of a stock change.
+const (
+	ChangeOpen    ChangeStatus = "open"    // the ledger is owed
+	ChangeDone    ChangeStatus = "done"    // store and ledger agree
+	ChangeRefused ChangeStatus = "refused" // too few units were free; nothing changed
+)

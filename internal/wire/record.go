@@ -97,7 +97,7 @@ type StockChange struct {
 // StockChangeOf is the change on the wire.
 func StockChangeOf(c *store.StockChange) StockChange {
 	return StockChange{
-		ChangeID: c.ID, ProductID: c.ProductID, Delta: c.Delta, Status: c.Status,
+		ChangeID: c.ID, ProductID: c.ProductID, Delta: c.Delta, Status: string(c.Status),
 		CreatedAt: Time(c.CreatedAt),
 	}
 }

@@ -16,13 +16,6 @@ const (
 	logOperator = 3
 )
 
-// The statuses of a stock change.
-const (
-	changeOpen    = "open"
-	changeDone    = "done"
-	changeRefused = "refused"
-)
-
 const (
 	// sqlMoveStock is the compare-and-set that every change of stock goes
 	// through. It takes the delta of stock twice, that of offered, and the
@@ -122,17 +115,17 @@ func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store
 	case change.Delta > seckill.MaxStock-p.Offered:
 		return seckill.Errorf(seckill.CodeBadRequest, "offered would exceed %d", seckill.MaxStock)
 	}
-	change.Epoch, change.CreatedAt, change.Status = p.Epoch, now, changeOpen
+	change.Epoch, change.CreatedAt, change.Status = p.Epoch, now, store.ChangeOpen
 	if p.Epoch == 0 { // no ledger knows of the product
-		change.Status = changeDone
+		change.Status = store.ChangeDone
 	}
-	if change.Delta > 0 || change.Status == changeDone {
+	if change.Delta > 0 || change.Status == store.ChangeDone {
 		if err := operatorMove(ctx, tx, &p, change.Delta, now); err != nil {
 			return err
 		}
 	}
 	var done time.Time
-	if change.Status == changeDone {
+	if change.Status == store.ChangeDone {
 		done = now
 	}
 	_, err = tx.exec(ctx, sqlInsertStockChange, change.ID, change.ProductID, change.Delta, change.Epoch, change.Status,
@@ -173,7 +166,7 @@ func (s *Store) openStockChange(ctx context.Context, id string, fn func(ctx cont
 			return err
 		case !found:
 			return seckill.Errorf(seckill.CodeNotFound, "no stock change %q", id)
-		case c.Status != changeOpen:
+		case c.Status != store.ChangeOpen:
 			return nil
 		}
 		return fn(ctx, tx, &c)
@@ -188,12 +181,12 @@ func (s *Store) openStockChange(ctx context.Context, id string, fn func(ctx cont
 func (s *Store) FinishStockChange(ctx context.Context, id string, refused bool) (store.StockChange, error) {
 	return s.openStockChange(ctx, id, func(ctx context.Context, tx *session, c *store.StockChange) error {
 		now := s.now()
-		c.Status = changeDone
+		c.Status = store.ChangeDone
 		switch {
 		case refused && c.Delta > 0:
 			return seckill.Errorf(seckill.CodeWrongState, "stock change %q has grown the stock already", id)
 		case refused:
-			c.Status = changeRefused
+			c.Status = store.ChangeRefused
 		case c.Delta < 0:
 			p, err := s.readToChange(ctx, tx, c.ProductID)
 			if err != nil {
