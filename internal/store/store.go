@@ -77,8 +77,9 @@ type Products interface {
 	CreateProduct(ctx context.Context, p seckill.Product, actor Actor) (seckill.Product, error)
 
 	// PatchProduct changes the fields that are set. After the first preheat
-	// only name, ref, price, starts_at and ends_at may change (wrong_state);
-	// the result must pass Check.
+	// only name, ref, price, starts_at and ends_at may change (wrong_state), and
+	// the two times no longer once sale.ended was written: a sale ends once. The
+	// result must pass Check.
 	PatchProduct(ctx context.Context, id uint32, patch ProductPatch, actor Actor) (seckill.Product, error)
 
 	Product(ctx context.Context, id uint32) (seckill.Product, error)

@@ -185,6 +185,9 @@ func (s *Store) PatchProduct(ctx context.Context, id uint32, patch store.Product
 		if p.Epoch > 0 && (p.Currency != before.Currency || p.PerUserLimit != before.PerUserLimit) {
 			return seckill.Errorf(seckill.CodeWrongState, "currency and per_user_limit are fixed by the first preheat")
 		}
+		if p.ended && (!p.StartsAt.Equal(before.StartsAt) || !p.EndsAt.Equal(before.EndsAt)) {
+			return seckill.Errorf(seckill.CodeWrongState, "product %d has ended; starts_at and ends_at are fixed", id)
+		}
 		if err := p.Check(); err != nil {
 			return err
 		}

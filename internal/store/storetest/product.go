@@ -47,6 +47,7 @@ var productTests = []test{
 	}},
 	{"before the first preheat every field can be patched", patchBefore},
 	{"after the first preheat limit and currency are fixed", patchAfter},
+	{"after the end the times are fixed", patchEnded},
 	{"a patch must leave a sound product", patchUnsound},
 	{"a patch of nothing changes nothing", func(t *testing.T, s *suite) {
 		p := s.create(t)
@@ -83,6 +84,30 @@ var productTests = []test{
 		equal(t, "announced", did, false)
 		equal(t, "sale.ended", s.count(t, p.ID, seckill.EventSaleEnded), 1)
 	}},
+}
+
+func patchEnded(t *testing.T, s *suite) {
+	for _, end := range []func(p seckill.Product){
+		func(p seckill.Product) { // by the clock
+			_, err := s.Store.Announce(t.Context(), p.ID, seckill.EventSaleEnded)
+			must(t, err)
+		},
+		func(p seckill.Product) { s.setState(t, p.ID, seckill.SaleEnded) },
+	} {
+		p := s.preheated(t)
+		end(p)
+		for _, patch := range []store.ProductPatch{
+			{StartsAt: ptr(p.StartsAt.Add(-time.Hour))}, {EndsAt: ptr(p.EndsAt.Add(time.Hour))},
+		} {
+			s.unchanged(t, p.ID, func() {
+				_, err := s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
+				refused(t, err, seckill.CodeWrongState)
+			})
+		}
+		got, err := s.Store.PatchProduct(t.Context(), p.ID, store.ProductPatch{Name: ptr("over"), EndsAt: &p.EndsAt}, operator)
+		must(t, err)
+		equal(t, "name", got.Name, "over")
+	}
 }
 
 func ptr[T any](v T) *T { return &v }
