@@ -29,6 +29,10 @@ type Reconciliations interface {
 
 	SaveReconciliation(ctx context.Context, report Reconciliation) (Reconciliation, error)
 	Reconciliations(ctx context.Context, product uint32, limit int) ([]Reconciliation, error)
+	// UncountedEnds lists at most limit products that were preheated and whose
+	// end was announced, and of which no report was kept since; the earliest end
+	// first.
+	UncountedEnds(ctx context.Context, limit int) ([]uint32, error)
 }
 
 // Figures are a product's numbers in the store at one instant. Units unless
@@ -48,6 +52,9 @@ type Figures struct {
 	// OpenChanges counts stock changes that are not done; ReleasesDue counts
 	// owed releases.
 	OpenChanges, ReleasesDue int64
+	// Changes counts all stock changes ever recorded: it tells two readings
+	// with a change between them apart, also where units came and went.
+	Changes int64
 }
 
 // ShardFigures are units of rows of the present epoch on one shard: orders of

@@ -16,10 +16,15 @@ const (
 	sqlLetterUnits = `SELECT shard, epoch = ?, COUNT(*), SUM(quantity), MIN(create_time) FROM tb_dead_letter
 		WHERE product_id = ? AND closed_time IS NULL GROUP BY 1, 2`
 	sqlOpenChanges = `SELECT COUNT(*) FROM tb_stock_change WHERE status = 'open' AND product_id = ?`
+	sqlChanges     = `SELECT COUNT(*) FROM tb_stock_change WHERE product_id = ?`
 	sqlOwedCount   = `SELECT COUNT(*) FROM tb_seckill_order WHERE release_epoch IS NOT NULL AND product_id = ?`
 
 	sqlSaveReconciliation = `INSERT INTO tb_reconciliation (product_id, create_time, balanced, body) VALUES (?, ?, ?, ?)`
 	sqlReconciliations    = `SELECT id, product_id, create_time, balanced, body FROM tb_reconciliation WHERE `
+	// A report of the end's own millisecond may have begun before the end.
+	sqlUncountedEnds = `SELECT p.id FROM tb_seckill_product p WHERE p.epoch > 0 AND p.ended_time IS NOT NULL AND NOT EXISTS (
+		SELECT 1 FROM tb_reconciliation r WHERE r.product_id = p.id AND r.create_time > p.ended_time)
+		ORDER BY p.ended_time, p.id LIMIT ?`
 )
 
 // Figures reads the product's figures in one snapshot.
@@ -42,6 +47,9 @@ func (s *Store) Figures(ctx context.Context, id uint32) (store.Figures, error) {
 			return err
 		}
 		if _, err := r.row(ctx, sqlOpenChanges, []any{id}, &f.OpenChanges); err != nil {
+			return err
+		}
+		if _, err := r.row(ctx, sqlChanges, []any{id}, &f.Changes); err != nil {
 			return err
 		}
 		_, err = r.row(ctx, sqlOwedCount, []any{id}, &f.ReleasesDue)
@@ -155,4 +163,20 @@ func (s *Store) Reconciliations(ctx context.Context, product uint32, limit int) 
 		})
 	})
 	return reports, err
+}
+
+// UncountedEnds lists products whose end no report has followed yet.
+func (s *Store) UncountedEnds(ctx context.Context, limit int) ([]uint32, error) {
+	var ids []uint32
+	err := s.read(ctx, "list uncounted ends", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlUncountedEnds, []any{limit}, func(row scanner) error {
+			var id uint32
+			if err := row.Scan(&id); err != nil {
+				return err
+			}
+			ids = append(ids, id)
+			return nil
+		})
+	})
+	return ids, err
 }

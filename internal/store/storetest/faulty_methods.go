@@ -13,6 +13,10 @@ import (
 // The methods below differ by name and type alone; TestFaultyWrapsEveryMethod
 // holds that none is missing.
 
+func (f *Faulty) UncountedEnds(ctx context.Context, limit int) ([]uint32, error) {
+	return ask(f, ctx, "UncountedEnds", func() ([]uint32, error) { return f.inner.UncountedEnds(ctx, limit) })
+}
+
 func (f *Faulty) Now(ctx context.Context) (time.Time, error) {
 	return ask(f, ctx, "Now", func() (time.Time, error) { return f.inner.Now(ctx) })
 }

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"seckill"
 	"seckill/internal/store"
@@ -9,6 +11,18 @@ import (
 
 var figureTests = []test{
 	{"figures count units by status", figuresByStatus},
+	{"figures count every stock change", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		equal(t, "changes", s.figures(t, p.ID).Changes, 0)
+		for i, delta := range []int64{5, -5, -1} {
+			change := s.change(t, p, delta)
+			_, err := s.Store.FinishStockChange(t.Context(), change.ID, delta == -1)
+			must(t, err)
+			equal(t, "changes", s.figures(t, p.ID).Changes, int64(i+1))
+		}
+		equal(t, "offered", s.figures(t, p.ID).Product.Offered, p.Offered)
+	}},
+	{"an end is uncounted until a report follows it", uncountedEnds},
 	{"shard figures count rows, the dead, and the dead that were heard", figuresByShard},
 	{"shard figures count the present epoch only", figuresByEpoch},
 	{"a refused adoption leaves what the ledger should hold as it is", func(t *testing.T, s *suite) {
@@ -21,6 +35,31 @@ var figureTests = []test{
 		equal(t, "units that the ledger should hold", shard.Rows-shard.HeardDead, 1)
 	}},
 	{"reports are kept and listed newest first", keptReports},
+}
+
+func uncountedEnds(t *testing.T, s *suite) {
+	uncounted := func(id uint32) bool {
+		ids, err := s.Store.UncountedEnds(t.Context(), all)
+		must(t, err)
+		return slices.Contains(ids, id)
+	}
+	report := func(id uint32, at time.Time) {
+		_, err := s.Store.SaveReconciliation(t.Context(), store.Reconciliation{ProductID: id, At: at, Body: []byte("{}")})
+		must(t, err)
+	}
+	clocked, operated, never := s.preheated(t), s.preheated(t), s.create(t)
+	report(clocked.ID, s.now(t).Add(-time.Second)) // before the end
+	equal(t, "uncounted before the end", uncounted(clocked.ID), false)
+	_, err := s.Store.Announce(t.Context(), clocked.ID, seckill.EventSaleEnded)
+	must(t, err)
+	s.setState(t, operated.ID, seckill.SaleEnded)
+	s.setState(t, never.ID, seckill.SaleEnded)
+	for _, id := range []uint32{clocked.ID, operated.ID} {
+		equal(t, "uncounted after the end", uncounted(id), true)
+		report(id, s.now(t).Add(time.Second))
+		equal(t, "uncounted after the report", uncounted(id), false)
+	}
+	equal(t, "uncounted though never preheated", uncounted(never.ID), false)
 }
 
 func figuresByStatus(t *testing.T, s *suite) {
