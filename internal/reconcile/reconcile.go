@@ -53,25 +53,29 @@ type Reconciler struct {
 }
 
 // Run makes one cut and reports. With repair it then mends what has one safe
-// direction, and reports the cut after the mending.
+// direction, and reports the cut after the mending. What was found is kept and
+// told before anything is mended: a repair leaves no trace of its cause.
 func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor string) (stats.Report, error) {
-	report, err := r.report(ctx, product)
+	found, err := r.report(ctx, product)
 	if err != nil {
-		return report, err
+		return found, err
 	}
-	if repair && report.Balanced != nil && !*report.Balanced {
-		repaired, err := r.repair(ctx, product, report, actor)
-		if err != nil {
-			return report, fmt.Errorf("repair: %w", err)
-		}
-		if len(repaired) > 0 {
-			if report, err = r.report(ctx, product); err != nil {
-				return report, err
-			}
-			report.Repaired = repaired
-		}
+	if found, err = r.keep(ctx, found); err != nil || !repair || found.Balanced == nil || *found.Balanced {
+		return found, err
 	}
-	return r.keep(ctx, report)
+	repaired, err := r.repair(ctx, product, found, actor)
+	if err != nil {
+		return found, fmt.Errorf("repair: %w", err)
+	}
+	if len(repaired) == 0 {
+		return found, nil
+	}
+	mended, err := r.report(ctx, product)
+	if err != nil {
+		return mended, err
+	}
+	mended.Repaired = repaired
+	return r.keep(ctx, mended)
 }
 
 func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, error) {

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
 	"seckill/internal/payment"
+	"seckill/internal/queue"
 	"seckill/internal/reconcile"
 	"seckill/internal/sale"
 	"seckill/internal/stats"
@@ -373,4 +374,94 @@ func TestTrafficIsNoFalseAlarm(t *testing.T) {
 	if cuts < 3 || bought.Load() < 50 {
 		t.Errorf("%d cuts over %d purchases show little", cuts, bought.Load())
 	}
+}
+
+// What a repair mends is gone afterwards: the report that found it must stay.
+func TestWhatWasFoundIsKeptBeforeItIsMended(t *testing.T) {
+	for name, fail := range map[string]bool{"a repair": false, "a repair that dies midway": true} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			o.busy(t)
+			o.Exec(t, `DELETE FROM tb_user_seckill`)
+			want := []string{"I3", ""}
+			if fail {
+				o.Rig.Store.FailAfter("RepairBuyers", 1)
+				want = want[:1]
+			}
+			_, err := o.Run(t.Context(), 1, true, "operator")
+			if (err != nil) != fail {
+				t.Fatalf("error %v", err)
+			}
+			kept, err := o.Rig.Store.Reconciliations(t.Context(), 1, 10)
+			rig.Must(t, err)
+			if len(kept) != len(want) || len(o.reports) != len(want) {
+				t.Fatalf("%d reports kept, %d told, want %d", len(kept), len(o.reports), len(want))
+			}
+			for i, promise := range want {
+				if got := strings.Join(promises(o.reports[i]), " "); got != promise {
+					t.Errorf("report %d found %q, want %q", i, got, promise)
+				}
+				if mended := len(o.reports[i].Repaired) > 0; mended != (promise == "") {
+					t.Errorf("report %d was repaired by %v", i, o.reports[i].Repaired)
+				}
+			}
+		})
+	}
+}
+
+// A transfer seen at one end only is none that lost units.
+func TestATransferBetweenTwoReadingsIsNoViolation(t *testing.T) {
+	o := newOffice(t)
+	o.busy(t)
+	var reads atomic.Int64
+	o.Rig.Ledger.Lie(func(f *ledger.Figures) { // the other end arrives before the second reading
+		if reads.Add(1) == 1 {
+			f.Sent++
+			f.Available--
+		}
+	})
+	balanced(t, o.run(t, false))
+	if reads.Load() != 2 {
+		t.Errorf("%d readings, want 2", reads.Load())
+	}
+}
+
+// restocking makes changes that cancel each other out between the ledger's
+// reading and the store's last one.
+type restocking struct {
+	reconcile.Ledger
+	restock func()
+}
+
+func (l *restocking) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
+	l.restock()
+	return l.Ledger.Read(ctx, shard)
+}
+
+func TestChangesThatCancelOutInACutAreNoViolation(t *testing.T) {
+	o := newOffice(t)
+	o.busy(t)
+	step := 0
+	change := func(delta int64) {
+		step++
+		_, err := o.Desk.ChangeStock(t.Context(), 1, delta, fmt.Sprint("step-", step), rig.Operator)
+		rig.Must(t, err)
+	}
+	under := o.Reconciler.Ledger
+	o.Reconciler.Ledger = &restocking{Ledger: under, restock: func() { change(10) }}
+	o.Reconciler.Queue = &unstocking{Queue: o.Rig.Queue, unstock: func() { change(-10) }}
+	balanced(t, o.run(t, false))
+	if step != 2 {
+		t.Errorf("%d changes, want 2", step)
+	}
+}
+
+type unstocking struct {
+	queue.Queue
+	unstock func()
+}
+
+func (q *unstocking) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
+	q.unstock()
+	return q.Queue.Stats(ctx, product)
 }
