@@ -41,7 +41,7 @@ var codeTable = [...]codeInfo{
 	{CodeNotFound, 404, "Not found.", "未找到"},
 	{CodeNotStarted, 409, "The sale has not started yet.", "活动尚未开始"},
 	{CodeSoldOut, 409, "Sold out.", "已售罄"},
-	{CodeAlreadyPurchased, 409, "You have reached the purchase limit.", "您已达到限购数量"},
+	{CodeAlreadyPurchased, 409, "This is more than one person may buy.", "超出每人限购数量"},
 	{CodeWrongState, 409, "This is not possible in the present state.", "当前状态不允许此操作"},
 	{CodeEnded, 410, "The sale has ended.", "活动已结束"},
 	{CodeRateLimited, 429, "Too many requests, please slow down.", "请求过于频繁，请稍后再试"},

@@ -198,7 +198,7 @@ func TestClosedSalesSayWhy(t *testing.T) {
 		{"sold_out", 409, "Sold out", "lights up again by itself"},
 		{"paused", 503, "Paused", "The sale is paused"},
 		{"ended", 410, "Ended", "This sale is over"},
-		{"already_purchased", 409, "View my order", "as many as one person may buy"},
+		{"already_purchased", 409, "View my order", "more than one person may buy"},
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			s := newStub(t)

@@ -19,7 +19,7 @@ func (p *program) exportCommand() *cobra.Command {
 it does not exist and must be empty if it does. Served from the shop's own
 address, they take the crowd's page loads off the engine.`,
 		Example: "  seckill export ./public",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArg("the DIR to write to"),
 		GroupID: groupTool,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs

@@ -83,6 +83,7 @@ Without configuration it runs alone, embedded, on loopback.`,
 		SilenceUsage:     true,
 		PersistentPreRun: func(*cobra.Command, []string) { p.running = true },
 	}
+	root.Version = versionText()
 	root.AddGroup(
 		&cobra.Group{ID: groupServer, Title: "Server:"},
 		&cobra.Group{ID: groupSale, Title: "A running sale (through the operator API):"},
@@ -92,6 +93,16 @@ Without configuration it runs alone, embedded, on loopback.`,
 	root.SetCompletionCommandGroupID(groupTool)
 	root.AddCommand(p.commands()...)
 	return root
+}
+
+// oneArg is cobra.ExactArgs(1) that says which argument is meant.
+func oneArg(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("needs exactly one argument, %s; got %d", name, len(args))
+		}
+		return nil
+	}
 }
 
 // The groups of commands in the help.

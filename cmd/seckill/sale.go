@@ -28,7 +28,7 @@ func (f *saleFlags) bind(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.admin, "admin", "", "`URL` of the operator API (default: from admin.listen)")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", saleTimeout, "longest to wait for the answer")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` for the audit: why it is done")
-	cmd.Args = cobra.ExactArgs(1)
+	cmd.Args = oneArg("the product's ID")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.GroupID = groupSale
 }

@@ -30,6 +30,9 @@ Whoever has it can buy as U until it expires.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		GroupID:           groupTool,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if user == "" {
+				return usageErrorf("--user is required: the buyer that the bearer is")
+			}
 			if err := seckill.CheckBuyer(user); err != nil {
 				return usageErrorf("--user: %w", err)
 			}

@@ -85,6 +85,11 @@ func (c *Client) Recover(ctx context.Context, id uint32) (wire.AdminProduct, err
 	return c.product(ctx, http.MethodPost, id, "recover", why{c.opt.Reason})
 }
 
+// End ends the product's sale for good.
+func (c *Client) End(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+	return c.product(ctx, http.MethodPost, id, "end", why{c.opt.Reason})
+}
+
 // why is the part that every change has in common.
 type why struct {
 	Reason string `json:"reason,omitempty"`

@@ -12,15 +12,23 @@ import (
 const (
 	demoOpensIn = 10 * time.Second
 	demoLasts   = 2 * time.Hour
+	// demoRef marks products of a demo.
+	demoRef = "demo"
 )
 
 // openDemo puts two products on sale: one that opens in seconds, and one with
-// a limit above 1 that opens a little later. Earlier demo sales stay as they
-// are: each start has ids of its own.
+// a limit above 1 that opens a little later. Earlier demo sales are ended: each
+// start has ids of its own.
 func (a *App) openDemo(ctx context.Context) error {
 	next := uint32(1)
 	for _, s := range a.parts.catalog.All() {
 		next = max(next, s.ID+1)
+		if t := s.Terms(); t.Ref == demoRef && t.State != seckill.SaleEnded {
+			actor := store.Actor{Name: "demo", Reason: "a new demo begins"}
+			if _, err := a.parts.desk.SetState(ctx, s.ID, seckill.SaleEnded, actor); err != nil {
+				return err
+			}
+		}
 	}
 	opens := a.parts.clock.Now().Add(demoOpensIn).Truncate(time.Second)
 	for i, p := range []seckill.Product{
@@ -28,7 +36,7 @@ func (a *App) openDemo(ctx context.Context) error {
 		{Name: "Pocket headphones · 口袋耳机", PriceCents: 9900, Stock: 50, PerUserLimit: 2, StartsAt: opens.Add(30 * time.Second)},
 	} {
 		p.ID = next + uint32(i)
-		p.Currency, p.Shards, p.Strategy, p.Group = "CNY", 1, seckill.StrategyAsync, p.ID
+		p.Ref, p.Currency, p.Shards, p.Strategy, p.Group = demoRef, "CNY", 1, seckill.StrategyAsync, p.ID
 		p.EndsAt = p.StartsAt.Add(demoLasts)
 		actor := store.Actor{Name: "demo", Reason: "demo sale"}
 		if _, err := a.parts.desk.Create(ctx, p, actor); err != nil {

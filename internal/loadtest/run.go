@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"seckill"
@@ -19,6 +18,7 @@ type Admin interface {
 	Product(ctx context.Context, id uint32) (wire.AdminProduct, error)
 	CreateProduct(ctx context.Context, p adminclient.NewProduct) (wire.AdminProduct, error)
 	Preheat(ctx context.Context, id uint32) (wire.AdminProduct, error)
+	End(ctx context.Context, id uint32) (wire.AdminProduct, error)
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)
 	Payments(ctx context.Context, orderNo string) ([]wire.Payment, error)
 	Reconcile(ctx context.Context, id uint32, repair bool) (stats.Report, error)
@@ -27,6 +27,8 @@ type Admin interface {
 const (
 	// createTries is how often another id is tried when somebody was faster.
 	createTries = 5
+	// takeDownDeadline bounds the last call, which a Ctrl-C must not prevent.
+	takeDownDeadline = 10 * time.Second
 	// seenDeadline is how long a shop on another instance may take to see a new
 	// product.
 	seenDeadline = 15 * time.Second
@@ -71,6 +73,7 @@ func Run(ctx context.Context, admin Admin, opt Options) (*Report, error) {
 			s.close()
 		}
 	}()
+	defer r.takeDown()
 	c, err := r.prepare(ctx)
 	if err != nil {
 		return nil, err
@@ -127,13 +130,12 @@ func (r *run) putOnSale(ctx context.Context, clock *clock) (err error) {
 	if r.opt.Product != 0 {
 		r.product, err = r.admin.Product(ctx, r.opt.Product)
 	}
-	var missing *adminclient.Refusal
 	switch {
-	case r.opt.Product == 0 || errors.As(err, &missing) && missing.Status == http.StatusNotFound:
-		r.report.Fresh = true
+	case r.opt.Product == 0:
 		if r.product, err = r.create(ctx, clock); err != nil {
 			return fmt.Errorf("create a product: %w", err)
 		}
+		r.report.Fresh = true
 	case err != nil:
 		return fmt.Errorf("read product %d: %w", r.opt.Product, err)
 	}
@@ -143,6 +145,19 @@ func (r *run) putOnSale(ctx context.Context, clock *clock) (err error) {
 	}
 	r.product = preheated
 	return nil
+}
+
+// takeDown ends the sale that the test made, so that no shopper finds it. Its
+// orders stay; the sale's end counts them once more.
+func (r *run) takeDown() {
+	if !r.report.Fresh {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), takeDownDeadline)
+	defer cancel()
+	if _, err := r.admin.End(ctx, r.product.ID); err != nil {
+		r.opt.phase("the sale of product %d was not ended: %v", r.product.ID, err)
+	}
 }
 
 func (r *run) create(ctx context.Context, clock *clock) (created wire.AdminProduct, err error) {
@@ -155,11 +170,9 @@ func (r *run) create(ctx context.Context, clock *clock) (created wire.AdminProdu
 		return created, fmt.Errorf("the start is %s ahead: at most %s", ahead.Round(time.Second), MaxWait)
 	}
 	for range createTries {
-		id := r.opt.Product
-		if id == 0 {
-			if id, err = r.freeID(ctx); err != nil {
-				return created, err
-			}
+		id, err := r.freeID(ctx)
+		if err != nil {
+			return created, err
 		}
 		created, err = r.admin.CreateProduct(ctx, adminclient.NewProduct{
 			ID: id, Name: fmt.Sprintf("Load test %s", r.opt.Run), PriceCents: priceCents, Stock: r.opt.Units, PerUserLimit: r.opt.PerUserLimit,

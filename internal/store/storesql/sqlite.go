@@ -283,12 +283,25 @@ func (db *sqliteDB) migrate(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
+		if err := notNewer(ctx, provider); err != nil {
+			return err
+		}
 		_, err = provider.Up(ctx)
 		if err == nil || try == migrateTries || ctx.Err() != nil {
 			return err
 		}
 		db.log.Info("store: migrate again", "after", err)
 	}
+}
+
+// notNewer refuses a store that a later version has migrated: what that
+// version relies on, this one would break.
+func notNewer(ctx context.Context, provider *goose.Provider) error {
+	current, known, err := provider.GetVersions(ctx)
+	if err == nil && current > known {
+		return fmt.Errorf("the store has schema %d, written by a newer version; this one knows %d: run that version, or restore a backup", current, known)
+	}
+	return err
 }
 
 // errorCode is SQLite's primary result code, or 0 for an error of another kind.

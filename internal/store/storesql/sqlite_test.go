@@ -2,6 +2,7 @@ package storesql
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -250,5 +251,28 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		if !strings.Contains(strings.Join(plan, "; "), c.index) {
 			t.Errorf("%s\n\tdoes not use %s: %s", c.query, c.index, plan)
 		}
+	}
+}
+
+func TestAStoreOfANewerVersionIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	s, err := Open(t.Context(), "sqlite:"+path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "newer version") {
+		t.Errorf("got %v", err)
 	}
 }
