@@ -9,14 +9,13 @@ import (
 const troubleMost = 256
 
 // signals is where parts tell each other that something is due, without
-// knowing each other. Nothing here blocks, and nothing depends on it: every
-// duty also looks by itself.
+// knowing each other. Nothing here blocks, and only promptness depends on it:
+// what is due stands in the store or in the ledger, where every duty also looks
+// by itself, and a trouble that was dropped is raised again by the next call
+// that meets it.
 type signals struct {
 	keeper, releaser, refunder, reconciler waker
 	trouble                                chan trouble
-
-	mu    sync.Mutex
-	ended []uint32
 }
 
 // trouble is a product whose ledger needs a look; product 0 means all.
@@ -50,22 +49,10 @@ func (w *waker) wake() {
 func (s *signals) raise(product uint32, err error) {
 	select {
 	case s.trouble <- trouble{product, err}:
-	default: // the keeper looks by itself within a second
+	default: // as many wait as can be seen to in half a minute
 	}
 }
 
-// saleEnded asks for the reconciliation that follows a sale.
-func (s *signals) saleEnded(product uint32) {
-	s.mu.Lock()
-	s.ended = append(s.ended, product)
-	s.mu.Unlock()
-	s.reconciler.wake()
-}
-
-func (s *signals) takeEnded() []uint32 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ended := s.ended
-	s.ended = nil
-	return ended
-}
+// saleEnded asks for the reconciliation that follows a sale; of which, the
+// reconciler reads in the store.
+func (s *signals) saleEnded(uint32) { s.reconciler.wake() }

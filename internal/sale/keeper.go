@@ -18,7 +18,8 @@ const keepAfterEnd = 24 * time.Hour
 type Keeper struct {
 	desk *Desk
 	lead time.Duration
-	// onEnded is called once per sale whose time ran out.
+	// onEnded is called once per keeper and sale that is over, whoever announced
+	// its end, and before which crash.
 	onEnded func(product uint32)
 	// announced spares the store a transaction a second for what it was told.
 	announced map[announcement]bool
@@ -81,28 +82,29 @@ func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 		}
 	}
 	if ended {
-		first, err := k.announce(ctx, p.ID, seckill.EventSaleEnded)
+		news, err := k.announce(ctx, p.ID, seckill.EventSaleEnded)
 		if err != nil {
 			return err
 		}
-		if first {
+		if news {
 			k.onEnded(p.ID)
 		}
 	}
 	return nil
 }
 
-// announce writes the event unless it was, and reports whether it did.
+// announce writes the event unless it was, and reports whether that is news to
+// this keeper.
 func (k *Keeper) announce(ctx context.Context, product uint32, kind seckill.EventKind) (bool, error) {
 	what := announcement{product, kind}
 	if k.announced[what] {
 		return false, nil
 	}
-	first, err := k.desk.store.Announce(ctx, product, kind)
-	if err == nil {
-		k.announced[what] = true
+	if _, err := k.desk.store.Announce(ctx, product, kind); err != nil {
+		return false, err
 	}
-	return first, err
+	k.announced[what] = true
+	return true, nil
 }
 
 // mend recovers a ledger that is lost, closed or behind the store, and tells

@@ -104,6 +104,15 @@ func TestTheKeeperAnnouncesStartAndEndOnce(t *testing.T) {
 	if fmt.Sprint(kinds) != "[sale.started sale.ended]" || ended != 1 {
 		t.Errorf("events are %v, onEnded was called %d times", kinds, ended)
 	}
+	// Another instance, or the next process, has batchers of its own to stop.
+	other := 0
+	k = sale.NewKeeper(r.Desk, time.Minute, func(uint32) { other++ })
+	for range 3 {
+		rig.Must(t, round(t, r, k))
+	}
+	if other != 1 {
+		t.Errorf("another keeper was told %d times", other)
+	}
 }
 
 // sold sells 3 of 5 units: one paid, one pending, one cancelled and released
