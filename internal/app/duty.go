@@ -24,7 +24,7 @@ const (
 	stockEvery     = 2 * time.Second
 	beatEvery      = time.Second
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
-	reconcileIdle  = time.Hour        // with reconcile.every off: only after a sale
+	reconcileLook  = 10 * time.Second // for ends whose signal was lost
 	roundTimeout   = 30 * time.Second
 	troublePause   = 100 * time.Millisecond
 	stockPerRound  = 100
@@ -91,9 +91,13 @@ func (p *parts) duties() []*duty.Loop {
 		p.alerter.Raise(what, 0, err)
 	}}
 	climber := worker.NewClimber(p.worker)
-	every := p.cfg.Reconcile.Every
-	if every == 0 {
-		every = reconcileIdle
+	counter := &counter{
+		uncounted: p.store.UncountedEnds, recent: p.recentSales, now: time.Now,
+		every: p.cfg.Reconcile.Every, next: time.Now().Add(min(p.cfg.Reconcile.Every, reconcileFirst)),
+		count: func(ctx context.Context, product uint32) error {
+			_, err := p.reconciler.Run(ctx, product, p.cfg.Reconcile.Repair == config.RepairSafe, "system")
+			return err
+		},
 	}
 	return []*duty.Loop{
 		{Name: "keep", Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
@@ -104,28 +108,14 @@ func (p *parts) duties() []*duty.Loop {
 		{Name: "stock", Every: stockEvery, Timeout: roundTimeout, Round: func(ctx context.Context) error {
 			return p.desk.FinishStockChanges(ctx, stockPerRound)
 		}},
-		{Name: "reconcile", Every: every, First: min(every, reconcileFirst), Timeout: 10 * time.Minute, Round: p.reconcileRound},
+		{Name: "reconcile", Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: counter.round},
 	}
 }
 
-// reconcileRound counts the sales that ended, and, by the clock, all that are
-// worth counting.
-func (p *parts) reconcileRound(ctx context.Context) error {
-	due := p.signals.takeEnded()
-	if len(due) == 0 && p.cfg.Reconcile.Every > 0 {
-		due = p.recentSales()
-	}
-	var errs []error
-	for _, id := range due {
-		_, err := p.reconciler.Run(ctx, id, p.cfg.Reconcile.Repair == config.RepairSafe, "system")
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// beat tells the ledger what every lane has heard.
+// beat tells the ledger what every lane of an open sale has heard. A lane that
+// it finishes is dropped, and beats no more.
 func (p *parts) beat(ctx context.Context) error {
-	beats := append(p.stage.Beats(), p.lanes.Beats()...)
+	beats := append(p.stage.Beats(), p.lanes.Beats(p.onSale)...)
 	if len(beats) == 0 {
 		return nil
 	}
@@ -133,12 +123,20 @@ func (p *parts) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.stage.Heard(beats, outcomes)
+	p.lanes.Heard(beats, outcomes)
 	for i, outcome := range outcomes {
 		if outcome == ledger.OutcomeLost {
 			p.signals.raise(beats[i].Shard.Product, ledger.ErrLost)
 		}
 	}
 	return nil
+}
+
+// onSale reports whether a product's sale has not ended.
+func (p *parts) onSale(product uint32) bool {
+	s := p.catalog.Find(product)
+	return s != nil && s.Terms().Window(p.clock.Now()) != seckill.CodeEnded
 }
 
 // watchTrouble has products in trouble recovered. What only the worker can see

@@ -226,6 +226,35 @@ func (s *Stage) Beats() []ledger.Beat {
 	return beats
 }
 
+// Heard takes the outcomes of beats, of which others may be among them. A group
+// with a lane that they finish is retired, as by a claim that met the same.
+func (s *Stage) Heard(beats []ledger.Beat, outcomes []ledger.Outcome) {
+	heard := make(map[ledger.ProcessID]ledger.Outcome, len(beats))
+	for i, outcome := range outcomes {
+		heard[beats[i].Process] = outcome
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for g := range s.live {
+		if g.finishedBy(heard) {
+			g.failedAt = time.Now()
+			s.retire(g)
+		}
+	}
+}
+
+func (g *group) finishedBy(heard map[ledger.ProcessID]ledger.Outcome) (finished bool) {
+	for _, b := range g.batchers {
+		for _, lane := range b.lanes {
+			if outcome, ok := heard[lane.Beat().Process]; ok {
+				lane.Heard(outcome)
+			}
+			finished = finished || lane.Err() != nil
+		}
+	}
+	return finished
+}
+
 // Close stops taking claims, answers those that wait, and returns when every
 // batch in flight is answered.
 func (s *Stage) Close() {

@@ -379,6 +379,31 @@ func TestARetiredSaleStopsItsBatchers(t *testing.T) {
 	rig.Must(t, err)
 }
 
+func TestAHeartbeatRetiresTheLanesOfAnEpochThatIsOver(t *testing.T) {
+	c := newCounter(t, 10)
+	_, err := c.buy("a")
+	rig.Must(t, err)
+	beat := func() {
+		beats := c.Beats()
+		outcomes, err := c.Rig.Ledger.Heartbeat(t.Context(), beats)
+		rig.Must(t, err)
+		c.Heard(beats, outcomes)
+	}
+	beat()
+	if n := len(c.Beats()); n != 2 {
+		t.Fatalf("%d lanes of a live epoch beat, want 2", n)
+	}
+	c.ConfirmAll(t)
+	_, err = c.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	beat()
+	if n := len(c.Beats()); n != 0 {
+		t.Errorf("%d lanes of a finished epoch beat", n)
+	}
+	_, err = c.buy("b")
+	rig.Must(t, err)
+}
+
 func stacks() string {
 	room := make([]byte, 1<<20)
 	return string(room[:runtime.Stack(room, true)])

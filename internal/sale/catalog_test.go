@@ -225,9 +225,59 @@ func TestLanesBeatForTheNewestEpochOnly(t *testing.T) {
 	if !errors.As(err, &other) || other.Epoch != p.Epoch {
 		t.Errorf("a late call was answered %v", err)
 	}
-	beats := r.Lanes.Beats()
+	beats := r.Lanes.Beats(func(uint32) bool { return true })
 	if len(beats) != 1 || beats[0].Shard.Epoch != p.Epoch {
 		t.Errorf("beats are %+v", beats)
+	}
+}
+
+func TestALaneThatAHeartbeatFinishesBeatsNoMore(t *testing.T) {
+	for name, finish := range map[string]func(r *rig.Rig, p seckill.Product) error{
+		"closed": func(r *rig.Rig, p seckill.Product) error { return r.Embedded.Close(t.Context(), sale.ShardOf(&p, 0)) },
+		"another epoch": func(r *rig.Rig, _ seckill.Product) error {
+			_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rig.New(t)
+			p, q := r.Open(t, 1, 5), r.Open(t, 2, 5)
+			r.Buy(t, p, "a")
+			r.Buy(t, q, "a")
+			r.ConfirmAll(t)
+			rig.Must(t, finish(r, p))
+			for _, want := range []int{2, 1, 1} {
+				beats := r.Lanes.Beats(func(uint32) bool { return true })
+				if len(beats) != want {
+					t.Fatalf("%d lanes beat, want %d", len(beats), want)
+				}
+				outcomes, err := r.Ledger.Heartbeat(t.Context(), beats)
+				rig.Must(t, err)
+				r.Lanes.Heard(beats, outcomes)
+			}
+		})
+	}
+}
+
+func TestLanesOfSalesThatAreOverDoNotBeat(t *testing.T) {
+	r := rig.New(t)
+	p, q := r.Open(t, 1, 5), r.Open(t, 2, 5)
+	r.Buy(t, p, "a")
+	r.Buy(t, q, "a")
+	calls := r.Ledger.Calls("Do")
+	for range 1000 { // long enough to be dropped
+		beats := r.Lanes.Beats(func(product uint32) bool { return product == 2 })
+		if len(beats) != 1 || beats[0].Shard.Product != 2 {
+			t.Fatalf("beats are %+v", beats)
+		}
+	}
+	if beats := r.Lanes.Beats(func(uint32) bool { return true }); len(beats) != 1 {
+		t.Errorf("%d lanes are kept, want 1", len(beats))
+	}
+	_, err := r.Lanes.Do(t.Context(), sale.ShardOf(&p, 0), ledger.Release{})
+	rig.Must(t, err) // a late release has a lane of its own
+	if now := r.Ledger.Calls("Do"); now != calls+1 {
+		t.Errorf("%d ledger calls, want 1", now-calls)
 	}
 }
 

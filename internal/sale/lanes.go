@@ -15,12 +15,22 @@ type Lanes struct {
 	ledger ledger.Ledger
 	opt    ledger.LaneOptions
 	mu     sync.Mutex
-	lanes  map[ledger.Shard]*ledger.Lane // by shard, with epoch 0
+	lanes  map[ledger.Shard]*keptLane // by shard, with epoch 0
 }
+
+// keptLane is a lane, and for how many beats it was not used after its sale.
+type keptLane struct {
+	*ledger.Lane
+	idle int
+}
+
+// idleBeats is how long the lane of a sale that is over is kept for the next
+// release: a new one for each would leave a process record in the ledger.
+const idleBeats = 60
 
 // NewLanes makes an empty set.
 func NewLanes(l ledger.Ledger, opt ledger.LaneOptions) *Lanes {
-	return &Lanes{ledger: l, opt: opt, lanes: make(map[ledger.Shard]*ledger.Lane)}
+	return &Lanes{ledger: l, opt: opt, lanes: make(map[ledger.Shard]*keptLane)}
 }
 
 // Do performs one write on the shard's lane. A lane that is finished (lost,
@@ -41,11 +51,12 @@ func (l *Lanes) lane(shard ledger.Shard) *ledger.Lane {
 	defer l.mu.Unlock()
 	kept := l.lanes[withoutEpoch(shard)]
 	if kept != nil && kept.Shard().Epoch == shard.Epoch {
-		return kept
+		kept.idle = 0
+		return kept.Lane
 	}
 	lane := ledger.NewLane(l.ledger, shard, l.opt)
 	if kept == nil || kept.Shard().Epoch < shard.Epoch {
-		l.lanes[withoutEpoch(shard)] = lane
+		l.lanes[withoutEpoch(shard)] = &keptLane{Lane: lane}
 	}
 	return lane
 }
@@ -53,7 +64,8 @@ func (l *Lanes) lane(shard ledger.Shard) *ledger.Lane {
 func (l *Lanes) drop(lane *ledger.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if key := withoutEpoch(lane.Shard()); l.lanes[key] == lane {
+	key := withoutEpoch(lane.Shard())
+	if kept := l.lanes[key]; kept != nil && kept.Lane == lane {
 		delete(l.lanes, key)
 	}
 }
@@ -63,15 +75,39 @@ func withoutEpoch(shard ledger.Shard) ledger.Shard {
 	return shard
 }
 
-// Beats are the heartbeats of all lanes.
-func (l *Lanes) Beats() []ledger.Beat {
+// Beats are the heartbeats of the lanes of open sales (protocol 1). Lanes of
+// the others are dropped when they have been idle for a while.
+func (l *Lanes) Beats(open func(product uint32) bool) []ledger.Beat {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	beats := make([]ledger.Beat, 0, len(l.lanes))
-	for _, lane := range l.lanes {
-		beats = append(beats, lane.Beat())
+	for key, lane := range l.lanes {
+		if open(key.Product) {
+			beats = append(beats, lane.Beat())
+			continue
+		}
+		if lane.idle++; lane.idle > idleBeats {
+			delete(l.lanes, key)
+		}
 	}
 	return beats
+}
+
+// Heard takes the outcomes of beats, of which others may be among them. Lanes
+// that they finish are dropped.
+func (l *Lanes) Heard(beats []ledger.Beat, outcomes []ledger.Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, outcome := range outcomes {
+		key := withoutEpoch(beats[i].Shard)
+		lane := l.lanes[key]
+		if lane == nil || lane.Beat().Process != beats[i].Process {
+			continue
+		}
+		if lane.Heard(outcome); lane.Err() != nil {
+			delete(l.lanes, key)
+		}
+	}
 }
 
 // LaneFinished reports whether an error ends its lane: the shard is lost,
