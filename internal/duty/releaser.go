@@ -3,6 +3,7 @@ package duty
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
@@ -10,13 +11,16 @@ import (
 	"seckill/internal/store"
 )
 
-const releasePerRound = 500
+const (
+	releasePerRound = 500
+	stuckMost       = 100 // products that one round passes over
+)
 
 // Releaser returns units of dead orders to the ledger, until heard (protocol
 // 4). The store let them go first; a unit is never resold before that.
 type Releaser struct {
 	Store interface {
-		ReleasesDue(ctx context.Context, limit int) ([]store.Release, error)
+		ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]store.Release, error)
 		ReleasesHeard(ctx context.Context, done []store.Release) error
 	}
 	Lanes interface {
@@ -30,26 +34,30 @@ type Releaser struct {
 }
 
 // Round tells the ledger all that is owed. Releases that the ledger cannot
-// take now stay owed; the first such error is returned after the others were
-// told.
+// take now stay owed, and their product is passed over for the rest of the
+// round; the errors are returned after the others were told.
 func (r *Releaser) Round(ctx context.Context) error {
+	var stuck []uint32
+	var failed error
 	for {
-		due, err := r.Store.ReleasesDue(ctx, releasePerRound)
+		due, err := r.Store.ReleasesDue(ctx, releasePerRound, stuck...)
 		if err != nil || len(due) == 0 {
-			return err
+			return errors.Join(failed, err)
 		}
-		settled, failed := 0, error(nil)
 		for shard, releases := range byShard(due) {
-			if err := r.release(ctx, shard, releases); err != nil {
-				failed = errors.Join(failed, err)
-				if sale.LaneFinished(err) {
-					r.OnTrouble(shard.Product, err)
-				}
-			} else {
-				settled += len(releases)
+			err := r.release(ctx, shard, releases)
+			if err == nil {
+				continue
+			}
+			failed = errors.Join(failed, err)
+			if sale.LaneFinished(err) {
+				r.OnTrouble(shard.Product, err)
+			}
+			if !slices.Contains(stuck, shard.Product) {
+				stuck = append(stuck, shard.Product)
 			}
 		}
-		if failed != nil || settled < releasePerRound {
+		if len(due) < releasePerRound || len(stuck) > stuckMost || ctx.Err() != nil {
 			return failed
 		}
 	}

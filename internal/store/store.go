@@ -243,8 +243,10 @@ type StoryLine struct {
 
 // Releases is what the store owes to the ledger.
 type Releases interface {
-	// ReleasesDue lists at most limit owed releases, oldest first.
-	ReleasesDue(ctx context.Context, limit int) ([]Release, error)
+	// ReleasesDue lists at most limit owed releases, oldest first, without those
+	// of the excepted products: one whose ledger cannot take its own must not
+	// hold up the others.
+	ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]Release, error)
 	// ReleasesHeard settles them: each only if it is still owed under that epoch.
 	ReleasesHeard(ctx context.Context, done []Release) error
 	// Witness is the highest confirmed id of each stream.

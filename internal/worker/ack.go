@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"seckill/internal/queue"
 )
@@ -30,6 +31,20 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 		if err != nil {
 			w.opt.Logger.Warn("entries not acknowledged", "stream", stream, "entries", len(ids), "error", err)
 			w.hold(deliveries)
+		}
+	}
+}
+
+// checkWitness asks the queue for what the store has confirmed, by an
+// acknowledgement of nothing.
+func (w *Worker) checkWitness(ctx context.Context) {
+	for stream, witness := range maps.Clone(w.witness) {
+		err := w.consumer.Ack(ctx, nil, witness)
+		if errors.Is(err, queue.ErrLost) {
+			err = w.queueLost(ctx, stream)
+		}
+		if err != nil {
+			w.opt.Logger.Warn("witness not checked; the next acknowledgement will", "stream", stream, "error", err)
 		}
 	}
 }

@@ -135,6 +135,19 @@ func (w *Worker) start(ctx context.Context) error {
 		w.consumer, err = w.queue.Consumer(ctx, w.opt.Name)
 		return err
 	}
+	if err := w.join(ctx, join); err != nil {
+		return err
+	}
+	// A queue that was set back or replaced is noticed now, not with the first
+	// order of the next sale.
+	checking, cancel := context.WithTimeout(ctx, ackDeadline)
+	defer cancel()
+	w.checkWitness(checking)
+	return nil
+}
+
+// join repeats until the queue has taken the worker in.
+func (w *Worker) join(ctx context.Context, join func(context.Context) error) error {
 	for {
 		err := w.untilAvailable(ctx, join)
 		if err == nil {

@@ -323,35 +323,6 @@ func TestALostWitnessIsToldOnceAndEndsInRecovery(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-// A second worker that still carries the lost witness takes the first one's
-// word for it.
-func TestALossThatAnotherWorkerToldIsNotToldAgain(t *testing.T) {
-	c := newCrew(t)
-	p := c.Open(t, 1, 10)
-	c.Buy(t, p, "a")
-	c.start(t)
-	c.drained(t)
-	witness, err := c.Store.Witness(t.Context())
-	rig.Must(t, err)
-	c.stop()
-	c.LoseJournal(t)
-	p, err = c.Desk.Recover(t.Context(), 1, rig.Operator)
-	rig.Must(t, err)
-
-	// The worker has read the witness when another worker has it forgotten.
-	gate := c.Store.Block("Confirm")
-	c.enlist()
-	c.start(t)
-	c.Buy(t, p, "b")
-	<-gate.Arrived()
-	rig.Must(t, c.Store.ForgetWitness(t.Context(), witness[0]))
-	gate.Open()
-	c.drained(t)
-	if got := c.troubled(); len(got) != 0 {
-		t.Errorf("the loss was told again: %+v", got)
-	}
-}
-
 // measuring notes how many claims one transaction had at most.
 type measuring struct {
 	*storetest.Faulty

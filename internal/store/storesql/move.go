@@ -2,7 +2,6 @@ package storesql
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"seckill"
@@ -124,7 +123,7 @@ func (s *Store) Refund(ctx context.Context, no seckill.OrderNo, actor store.Acto
 		if err := s.oweApplied(ctx, tx, no.String(), now); err != nil {
 			return err
 		}
-		detail := fmt.Sprintf("%d %s", order.AmountCents(), order.Currency)
+		detail := amount(order.AmountCents(), order.Currency)
 		return writeAudit(ctx, tx, now, actor, "order.refund", order.ProductID, no.String(), detail)
 	})
 	if err != nil {

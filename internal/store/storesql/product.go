@@ -129,7 +129,7 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 				return err
 			}
 		}
-		detail := fmt.Sprintf("%d units of %q at %d %s", p.Stock, p.Name, p.PriceCents, p.Currency)
+		detail := fmt.Sprintf("%d units of %q at %s", p.Stock, p.Name, amount(p.PriceCents, p.Currency))
 		if err := writeAudit(ctx, tx, now, actor, "product.create", p.ID, "", detail); err != nil {
 			return err
 		}

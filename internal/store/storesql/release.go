@@ -9,7 +9,8 @@ import (
 
 const (
 	sqlReleasesDue = `SELECT order_no, user_id, product_id, limit_group, shard, release_epoch FROM tb_seckill_order
-		WHERE release_epoch IS NOT NULL ORDER BY release_time, id LIMIT ?`
+		WHERE release_epoch IS NOT NULL AND `
+	sqlReleasesOrder = ` ORDER BY release_time, id LIMIT ?`
 
 	sqlWitness = `SELECT stream, seq, tag FROM tb_witness ORDER BY stream`
 )
@@ -21,10 +22,15 @@ var sqlReleasesHeard = list{
 }
 
 // ReleasesDue lists owed releases, oldest first.
-func (s *Store) ReleasesDue(ctx context.Context, limit int) ([]store.Release, error) {
+func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]store.Release, error) {
 	var due []store.Release
+	var where conditions
+	for _, product := range except {
+		where.add("product_id <> ?", product)
+	}
+	query := sqlReleasesDue + where.text() + sqlReleasesOrder
 	err := s.read(ctx, "list releases", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlReleasesDue, []any{limit}, func(row scanner) error {
+		return r.query(ctx, query, where.with(limit), func(row scanner) error {
 			var d store.Release
 			err := row.Scan(orderNo{&d.OrderNo}, &d.Buyer, &d.ProductID, &d.Group, &d.Shard, &d.Epoch)
 			due = append(due, d)

@@ -220,7 +220,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlKnownKeys.head + "?)", "uk_order_key"},
 		{sqlDueOrders, "ix_order_due"},
 		{sqlOrdersToWarn, "ix_order_due"},
-		{sqlReleasesDue, "ix_order_release"},
+		{sqlReleasesDue + "product_id <> ?" + sqlReleasesOrder, "ix_order_release"},
 		{sqlUnits, "COVERING INDEX ix_order_figures"},
 		{sqlLiveOrders, "ix_order_figures"},
 		{sqlSearchOrders + "+product_id = ? ORDER BY order_no DESC LIMIT ?", "uk_order_no"},

@@ -133,7 +133,11 @@ func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store
 	if err != nil {
 		return err
 	}
-	return writeAudit(ctx, tx, now, change.Actor, "product.stock", p.ID, "", fmt.Sprintf("%+d, change %s is %s", change.Delta, change.ID, change.Status))
+	what := "%+d, change %s" // it took effect here
+	if change.Status == store.ChangeOpen && change.Delta < 0 {
+		what = "%+d asked for, change %s" // the ledger decides
+	}
+	return writeAudit(ctx, tx, now, change.Actor, "product.stock", p.ID, "", fmt.Sprintf(what, change.Delta, change.ID))
 }
 
 func operatorMove(ctx context.Context, tx *session, p *productRow, delta int64, now time.Time) error {

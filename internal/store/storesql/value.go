@@ -99,3 +99,8 @@ func newID(prefix string, random io.Reader) (string, error) {
 	}
 	return prefix + idEncoding.EncodeToString(bits[:]), nil
 }
+
+// amount is money for people to read, in the audit.
+func amount(cents int64, currency string) string {
+	return fmt.Sprintf("%d.%02d %s", cents/100, cents%100, currency)
+}

@@ -97,8 +97,8 @@ func (f *Faulty) WarnExpiring(ctx context.Context, lead time.Duration, limit int
 	return ask(f, ctx, "WarnExpiring", func() (int, error) { return f.inner.WarnExpiring(ctx, lead, limit) })
 }
 
-func (f *Faulty) ReleasesDue(ctx context.Context, limit int) ([]store.Release, error) {
-	return ask(f, ctx, "ReleasesDue", func() ([]store.Release, error) { return f.inner.ReleasesDue(ctx, limit) })
+func (f *Faulty) ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]store.Release, error) {
+	return ask(f, ctx, "ReleasesDue", func() ([]store.Release, error) { return f.inner.ReleasesDue(ctx, limit, except...) })
 }
 
 func (f *Faulty) ReleasesHeard(ctx context.Context, done []store.Release) error {

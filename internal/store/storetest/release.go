@@ -58,6 +58,19 @@ var releaseTests = []test{
 		s.cancel(t, order)
 		equal(t, "owed", len(s.owed(t, p.ID)), 1)
 	}},
+	{"releases of excepted products are left out", func(t *testing.T, s *suite) {
+		p, other := s.preheated(t), s.preheated(t)
+		s.cancel(t, s.buy(t, p, "buyer"))
+		s.cancel(t, s.buy(t, other, "buyer"))
+		due, err := s.Store.ReleasesDue(t.Context(), all, p.ID, 4294967295)
+		must(t, err)
+		seen := map[uint32]int{}
+		for _, d := range due {
+			seen[d.ProductID]++
+		}
+		equal(t, "of the excepted product", seen[p.ID], 0)
+		equal(t, "of the other", seen[other.ID], 1)
+	}},
 	{"a witness is forgotten only while it is the one named", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		stream := numbered("forgotten", int(p.ID))
