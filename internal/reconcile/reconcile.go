@@ -18,6 +18,8 @@ import (
 
 const (
 	cutPoll = 20 * time.Millisecond
+	// checkDeadline bounds the walks over rows that follow the cut.
+	checkDeadline = 30 * time.Second
 	// findingsMost bounds the findings of one kind in a report.
 	findingsMost = 20
 	// repairMost bounds what one run mends of one kind.
@@ -79,7 +81,7 @@ func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor
 }
 
 func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*r.Deadline)
+	ctx, cancel := context.WithTimeout(ctx, r.Deadline+checkDeadline)
 	defer cancel()
 	at, err := r.Store.Now(ctx)
 	if err != nil {

@@ -11,12 +11,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -107,22 +104,6 @@ func Start(t testing.TB, opt Options) *Engine {
 	e := New(t, opt)
 	e.Start()
 	return e
-}
-
-// freeAddress is a loopback address that nobody listens on. The port is below
-// the range from which connections take theirs: a client that dials an engine
-// which is down must not be given the engine's own port.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(15000+rand.IntN(15000)))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
-		}
-	}
-	t.Fatal("no free port")
-	return ""
 }
 
 // Start starts the process and waits until it is ready.
