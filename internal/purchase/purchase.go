@@ -91,6 +91,8 @@ var (
 	errSoldOut = &seckill.Error{Code: seckill.CodeSoldOut}
 	errPaused  = &seckill.Error{Code: seckill.CodePaused}
 	errEnded   = &seckill.Error{Code: seckill.CodeEnded}
+
+	errRateLimited = &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: 60}
 )
 
 // Buy asks the ledger and waits for its word, at most Options.Timeout. A busy
@@ -287,6 +289,8 @@ func answerOf(v *ledger.Verdict) (seckill.OrderNo, error) {
 		return seckill.OrderNo{}, errPaused
 	case ledger.VerdictEnded:
 		return seckill.OrderNo{}, errEnded
+	case ledger.VerdictRefused: // the buyer has made the ledger remember too much
+		return seckill.OrderNo{}, errRateLimited
 	}
 	return seckill.OrderNo{}, errors.New("ledger gave an unknown verdict")
 }

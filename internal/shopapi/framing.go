@@ -12,17 +12,15 @@ import (
 // length, so the refusal has two halves: the header is looked at while it is
 // whole, and marks the connection; the request is refused when it is routed.
 
-// closeAmbiguous ends the connection after an ambiguous request. Chunks are
-// rare: browsers send none.
+// closeAmbiguous ends the connection after an ambiguous request. It looks at
+// every request with a body; fasthttp itself keeps no other trace of an encoding
+// that it ignores, such as identity.
 func closeAmbiguous(h *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
-	if h.ContentLength() == chunked && ambiguous(h.RawHeaders()) {
+	if h.ContentLength() != 0 && ambiguous(h.RawHeaders()) {
 		h.SetConnectionClose()
 	}
 	return unchanged
 }
-
-// chunked is what fasthttp says of the length of a body in chunks.
-const chunked = -1
 
 var contentLength, transferEncoding = []byte("Content-Length"), []byte("Transfer-Encoding")
 

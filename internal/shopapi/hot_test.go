@@ -141,6 +141,17 @@ func TestAcceptKeepsItsAllocBudget(t *testing.T) {
 	}
 }
 
+func TestFramingCheckKeepsItsAllocBudget(t *testing.T) {
+	lines := []byte("Host: shop\r\nAuthorization: Bearer x\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n")
+	if got := testing.AllocsPerRun(1000, func() {
+		if ambiguous(lines) {
+			t.Error("an ordinary request is called ambiguous")
+		}
+	}); got > 0 {
+		t.Errorf("the framing check allocates %v times", got)
+	}
+}
+
 func TestSoldOutSparesWhomTheLedgerMayRemember(t *testing.T) {
 	s, on := hotServer(t)
 	winner, stranger := hotRequest(t, "winner"), hotRequest(t, "stranger")

@@ -21,8 +21,10 @@ const (
 	// streamLife bounds one event stream; the client opens another.
 	streamLife = 5 * time.Minute
 	keepAlive  = 15 * time.Second
-	// streamsMost bounds the event streams of one instance.
-	streamsMost = 10_000
+	// streamsMost bounds the event streams of one instance, streamsPerBuyer
+	// those of one buyer: a person has a few tabs, not a few thousand.
+	streamsMost     = 10_000
+	streamsPerBuyer = 16
 
 	contentEvents = "text/event-stream"
 )
@@ -35,6 +37,7 @@ type Watch struct {
 
 	mu      sync.Mutex
 	streams map[seckill.OrderNo]map[*stream]struct{}
+	buyers  map[string]int // streams by buyer
 	count   int
 	closed  bool
 }
@@ -42,13 +45,14 @@ type Watch struct {
 // stream is one shopper looking at one order. Its channel holds the newest
 // state only: a slow reader misses steps, never the end.
 type stream struct {
-	news chan seckill.Order
-	last seckill.OrderStatus
+	news  chan seckill.Order
+	last  seckill.OrderStatus
+	buyer string
 }
 
 // NewWatch makes a watch over the store's orders.
 func NewWatch(read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error), log *slog.Logger) *Watch {
-	return &Watch{read: read, log: log, streams: make(map[seckill.OrderNo]map[*stream]struct{})}
+	return &Watch{read: read, log: log, streams: make(map[seckill.OrderNo]map[*stream]struct{}), buyers: make(map[string]int)}
 }
 
 // Run looks until ctx ends.
@@ -109,14 +113,16 @@ func (w *Watch) tell(orders []seckill.Order) {
 	}
 }
 
-// follow adds a stream; nil when the instance has too many or stops.
+// follow adds a stream; nil when the instance or the buyer has too many, or
+// the instance stops.
 func (w *Watch) follow(o *seckill.Order) *stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || w.count >= streamsMost {
+	if w.closed || w.count >= streamsMost || w.buyers[o.Buyer] >= streamsPerBuyer {
 		return nil
 	}
-	s := &stream{news: make(chan seckill.Order, 1), last: o.Status}
+	s := &stream{news: make(chan seckill.Order, 1), last: o.Status, buyer: o.Buyer}
+	w.buyers[o.Buyer]++
 	if w.streams[o.OrderNo] == nil {
 		w.streams[o.OrderNo] = make(map[*stream]struct{})
 	}
@@ -132,6 +138,9 @@ func (w *Watch) leave(no seckill.OrderNo, s *stream) {
 		return
 	}
 	delete(w.streams[no], s)
+	if w.buyers[s.buyer]--; w.buyers[s.buyer] == 0 {
+		delete(w.buyers, s.buyer)
+	}
 	if len(w.streams[no]) == 0 {
 		delete(w.streams, no)
 	}
@@ -152,6 +161,7 @@ func (w *Watch) Close() {
 		}
 	}
 	clear(w.streams)
+	clear(w.buyers)
 	w.count = 0
 }
 

@@ -87,6 +87,7 @@ func TestARequestOfTwoReadingsIsRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"length and chunks":              purchaseText(t, "eve", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n"),
 		"chunks and length":              purchaseText(t, "eve", "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n", "0\r\n\r\n"+hidden),
+		"length and identity":            purchaseText(t, "eve", "Transfer-Encoding: identity\r\nContent-Length: 2\r\n", "{}"+hidden),
 		"two lengths":                    purchaseText(t, "eve", "Content-Length: 2\r\nContent-Length: 50\r\n", "{}"+hidden),
 		"two equal lengths":              purchaseText(t, "eve", "Content-Length: 2\r\nContent-Length: 2\r\n", "{}"),
 		"a list of lengths":              purchaseText(t, "eve", "Content-Length: 2, 2\r\n", "{}"),
