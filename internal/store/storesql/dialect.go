@@ -2,6 +2,9 @@ package storesql
 
 // dialect is what databases say differently; all else they say alike.
 type dialect struct {
+	// knownKeys finds orders of one limit group by rows of (buyer, key). It asks
+	// for these keys alone: a buyer may have used any number of others.
+	knownKeys list
 	// addUnits adds units to buyer records, and makes those that are not there:
 	// rows of (limit group, buyer, order number, units).
 	addUnits list
@@ -20,6 +23,11 @@ type dialect struct {
 }
 
 var sqliteDialect = dialect{
+	knownKeys: list{
+		head: `SELECT user_id, idem_key, order_no FROM tb_seckill_order
+			WHERE limit_group = ? AND (user_id, idem_key) IN (VALUES `,
+		tail: `)`, columns: 2,
+	},
 	addUnits: list{
 		head: `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES `,
 		tail: ` ON CONFLICT (product_id, user_id) DO UPDATE SET quantity = quantity + excluded.quantity,

@@ -14,11 +14,6 @@ var (
 	sqlKnownUnits = list{
 		head: `SELECT user_id, quantity FROM tb_user_seckill WHERE product_id = ? AND user_id IN (`, tail: `)`, columns: 1,
 	}
-	sqlKnownKeys = list{
-		head: `SELECT user_id, idem_key, order_no FROM tb_seckill_order
-			WHERE limit_group = ? AND idem_key IS NOT NULL AND user_id IN (`,
-		tail: `)`, columns: 1,
-	}
 )
 
 // facts is what the store knows of a batch's orders, buyers and keys, kept up
@@ -54,7 +49,7 @@ func readFacts(ctx context.Context, tx *session, group uint32, items []store.Ite
 	if err != nil {
 		return nil, err
 	}
-	buyers, keyed := make([]any, 0, len(items)), make([]any, 0, len(items))
+	buyers, keyed := make([]any, 0, len(items)), make([]any, 0, 2*len(items))
 	for i := range items {
 		claim := &items[i].Claim
 		if _, exists := known.status[claim.OrderNo]; exists {
@@ -62,7 +57,7 @@ func readFacts(ctx context.Context, tx *session, group uint32, items []store.Ite
 		}
 		buyers = append(buyers, buyerBytes(claim.Buyer))
 		if claim.Key != "" {
-			keyed = append(keyed, buyers[len(buyers)-1])
+			keyed = append(keyed, buyers[len(buyers)-1], claim.Key)
 		}
 	}
 	err = tx.queryRows(ctx, sqlKnownUnits, []any{group}, buyers, func(row scanner) error {
@@ -75,7 +70,7 @@ func readFacts(ctx context.Context, tx *session, group uint32, items []store.Ite
 	if err != nil {
 		return nil, err
 	}
-	err = tx.queryRows(ctx, sqlKnownKeys, []any{group}, keyed, func(row scanner) error {
+	err = tx.queryRows(ctx, tx.dialect.knownKeys, []any{group}, keyed, func(row scanner) error {
 		var at buyerKey
 		var no seckill.OrderNo
 		err := row.Scan(&at.buyer, &at.key, orderNo{&no})

@@ -217,7 +217,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlOrder, "uk_order_no"},
 		{sqlKnownOrders.head + "?)", "uk_order_no"},
 		{sqlKnownUnits.head + "?)", "PRIMARY KEY"},
-		{sqlKnownKeys.head + "?)", "uk_order_key"},
+		{sqliteDialect.knownKeys.head + "(?,?),(?,?))", "uk_order_key (user_id=? AND limit_group=? AND idem_key=?)"},
 		{sqlDueOrders, "ix_order_due"},
 		{sqlOrdersToWarn, "ix_order_due"},
 		{sqlReleasesDue + "product_id <> ?" + sqlReleasesOrder, "ix_order_release"},
