@@ -34,6 +34,15 @@ type Queue interface {
 	Stats(ctx context.Context, product uint32) (Stats, error)
 }
 
+// Remembering is a queue that keeps the highest witness of its own, beside the
+// store's. A store that is below it has lost orders that it had confirmed: an
+// older copy was restored.
+type Remembering interface {
+	// HighestWitness is, for each stream, the highest witness that an
+	// acknowledgement has carried; streams without one are absent.
+	HighestWitness(ctx context.Context) ([]ID, error)
+}
+
 // Consumer receives deliveries. It is used by one goroutine at a time, except
 // that Close may be called from another.
 type Consumer interface {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"seckill"
 	"seckill/internal/queue"
 )
 
@@ -68,21 +69,34 @@ func (w *Worker) queueLost(ctx context.Context, stream string) error {
 	if w.witness[stream] != mine {
 		return nil
 	}
-	products, err := w.store.Products(ctx)
+	products, err := w.markAll(ctx)
 	if err != nil {
-		return fmt.Errorf("list products: %w", err)
-	}
-	for i := range products {
-		if p := &products[i]; p.Epoch > 0 {
-			if err := w.store.SetRebuilding(ctx, p.ID, p.Epoch, true); err != nil {
-				return fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
-			}
-		}
+		return err
 	}
 	if err := w.store.ForgetWitness(ctx, mine); err != nil {
 		return fmt.Errorf("forget witness: %w", err)
 	}
 	delete(w.witness, stream)
+	// What the queue still remembers is of before its loss, and now above the
+	// store's nothing: it must not pass for a loss of the store's.
+	err = w.takeOver(ctx, products)
 	w.opt.OnTrouble(0, queue.ErrLost)
-	return nil
+	return err
+}
+
+// markAll marks every preheated product for recovery in the store, and returns
+// all products.
+func (w *Worker) markAll(ctx context.Context) ([]seckill.Product, error) {
+	products, err := w.store.Products(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list products: %w", err)
+	}
+	for i := range products {
+		if p := &products[i]; p.Epoch > 0 {
+			if err := w.store.SetRebuilding(ctx, p.ID, p.Epoch, true); err != nil {
+				return nil, fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
+			}
+		}
+	}
+	return products, nil
 }

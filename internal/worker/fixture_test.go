@@ -171,6 +171,10 @@ func (q *faultyQueue) set(n *int, to int) {
 	*n = to
 }
 
+func (q *faultyQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
+	return q.inner().(queue.Remembering).HighestWitness(ctx)
+}
+
 func (q *faultyQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
 	return q.inner().Stats(ctx, product)
 }

@@ -143,6 +143,9 @@ func (w *Worker) start(ctx context.Context) error {
 	checking, cancel := context.WithTimeout(ctx, ackDeadline)
 	defer cancel()
 	w.checkWitness(checking)
+	if err := w.checkStore(checking); err != nil {
+		w.opt.Logger.Warn("age of the store not checked; the next start will", "error", err)
+	}
 	return nil
 }
 

@@ -54,18 +54,17 @@ type Rig struct {
 	Lanes    *sale.Lanes
 	Desk     *sale.Desk
 
-	random atomic.Uint64
+	random     atomic.Uint64
+	storeFile  string
+	closeStore func() error
 }
 
 // New opens a rig until the test ends.
 func New(tb testing.TB) *Rig {
 	tb.Helper()
 	r := &Rig{Dir: tb.TempDir(), Time: &Clock{}}
-	s, err := storesql.Open(tb.Context(), "sqlite:"+filepath.Join(r.Dir, "store.db"), storesql.Options{Now: r.Time.Now})
-	Must(tb, err)
-	tb.Cleanup(func() { s.Close() })
-	Must(tb, s.Migrate(tb.Context()))
-	r.Store = storetest.NewFaulty(s)
+	r.openStore(tb, filepath.Join(r.Dir, "store.db"))
+	tb.Cleanup(func() { r.closeStore() })
 	r.Ledger = &Ledger{}
 	r.Ledger.Heal()
 	r.openLedger(tb)
@@ -74,6 +73,34 @@ func New(tb testing.TB) *Rig {
 	r.newDesk()
 	tb.Cleanup(func() { r.shutdown() })
 	return r
+}
+
+func (r *Rig) openStore(tb testing.TB, file string) {
+	tb.Helper()
+	s, err := storesql.Open(tb.Context(), "sqlite:"+file, storesql.Options{Now: r.Time.Now})
+	Must(tb, err)
+	r.storeFile, r.closeStore = file, s.Close
+	Must(tb, s.Migrate(tb.Context()))
+	r.Store = storetest.NewFaulty(s)
+}
+
+// CopyStore copies the store as it is now. What it returns restarts on that
+// copy: all that the store has written since is lost.
+func (r *Rig) CopyStore(tb testing.TB) (restore func()) {
+	tb.Helper()
+	file := filepath.Join(r.Dir, fmt.Sprintf("copy-%d.db", r.random.Add(1)))
+	db, err := sql.Open("sqlite", "file:"+r.storeFile+"?_pragma=busy_timeout(5000)")
+	Must(tb, err)
+	defer db.Close()
+	_, err = db.ExecContext(tb.Context(), "VACUUM INTO ?", file)
+	Must(tb, err)
+	return func() {
+		tb.Helper()
+		Must(tb, r.closeStore())
+		r.openStore(tb, file)
+		r.Catalog = sale.NewCatalog(r.Store, slog.New(slog.DiscardHandler))
+		r.Restart(tb)
+	}
 }
 
 func (r *Rig) journal() string { return filepath.Join(r.Dir, "journal.db") }
@@ -125,7 +152,7 @@ func (r *Rig) LoseJournal(tb testing.TB) {
 // Exec runs a statement on the store's file, behind the store's back.
 func (r *Rig) Exec(tb testing.TB, query string, args ...any) {
 	tb.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.Dir, "store.db")+"?_pragma=busy_timeout(5000)")
+	db, err := sql.Open("sqlite", "file:"+r.storeFile+"?_pragma=busy_timeout(5000)")
 	Must(tb, err)
 	defer db.Close()
 	done, err := db.ExecContext(tb.Context(), query, args...)

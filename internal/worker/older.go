@@ -1,0 +1,85 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"seckill"
+	"seckill/internal/queue"
+	"seckill/internal/store"
+)
+
+// ErrStoreOlder says that the store misses orders that it had confirmed.
+var ErrStoreOlder = errors.New("the store is older than its journal")
+
+// checkStore finds a store that was restored from an older copy beside a newer
+// queue: an acknowledgement has carried a witness that the store does not have.
+// The ledger still holds units for orders that are gone. Every product is
+// marked for recovery, so that its ledger is built from what the store has.
+//
+// It is noticed once: the store then takes the queue's witness over. If it
+// cannot, the next start tells again.
+func (w *Worker) checkStore(ctx context.Context) error {
+	memory, ok := w.queue.(queue.Remembering)
+	if !ok {
+		return nil
+	}
+	// The queue is asked first: what others confirm meanwhile raises the store's.
+	carried, err := memory.HighestWitness(ctx)
+	if err != nil {
+		return err
+	}
+	known, err := w.store.Witness(ctx)
+	if err != nil {
+		return fmt.Errorf("read witness: %w", err)
+	}
+	has := make(map[string]uint64, len(known))
+	for _, id := range known {
+		has[id.Stream] = id.Seq
+	}
+	for _, id := range carried {
+		if id.Seq > has[id.Stream] {
+			return w.storeLost(ctx, id, has[id.Stream])
+		}
+	}
+	return nil
+}
+
+// storeLost has everything recovered, once, and tells the operator: the lost
+// orders themselves nobody can bring back but a newer copy.
+func (w *Worker) storeLost(ctx context.Context, carried queue.ID, has uint64) error {
+	cause := fmt.Errorf("%w: stream %q was acknowledged up to entry %d, the store has confirmed up to %d; "+
+		"stop and restore a newer store, or accept that the orders in between are lost",
+		ErrStoreOlder, carried.Stream, carried.Seq, has)
+	w.opt.OnAlert(ErrStoreOlder.Error(), 0, cause)
+	products, err := w.markAll(ctx)
+	if err != nil {
+		return err
+	}
+	err = w.takeOver(ctx, products)
+	w.opt.OnTrouble(0, cause)
+	return err
+}
+
+// takeOver raises the store's witness to what the queue remembers, by a
+// confirmation of nothing. A store without products has nothing to confirm it
+// with, and nothing to recover.
+func (w *Worker) takeOver(ctx context.Context, products []seckill.Product) error {
+	memory, ok := w.queue.(queue.Remembering)
+	if !ok || len(products) == 0 {
+		return nil
+	}
+	carried, err := memory.HighestWitness(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = w.store.Confirm(ctx, store.ConfirmRequest{
+		ProductID: products[0].ID, Witness: carried, ExpireAfter: w.opt.ExpireAfter,
+	})
+	if err != nil {
+		return fmt.Errorf("take over the queue's witness: %w", err)
+	}
+	w.raise(carried)
+	return nil
+}

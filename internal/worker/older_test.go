@@ -1,0 +1,84 @@
+package worker_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"seckill"
+	"seckill/internal/queue"
+	"seckill/internal/store/storetest"
+	"seckill/internal/worker"
+	"seckill/test/rig"
+)
+
+// An operator restores yesterday's store beside today's journal. The ledger
+// holds units for orders that nobody has: it must be said, and the units sold.
+func TestAStoreOlderThanItsJournalIsNoticedOnceAndRecovered(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 3)
+	kept := c.Buy(t, p, "a")[0]
+	c.start(t)
+	c.drained(t)
+	c.stop()
+	restore := c.CopyStore(t)
+	c.enlist()
+	c.start(t)
+	gone := c.Buy(t, p, "b", "c")
+	c.drained(t)
+	c.stop()
+	restore()
+	c.store = c.Store
+
+	c.enlist()
+	c.start(t)
+	rig.Until(t, "the loss is told", func() bool { return len(c.troubled()) == 1 })
+	c.stop()
+	if got := c.alerted(); !slices.Equal(got, []string{"the store is older than its journal"}) {
+		t.Fatalf("alerts: %q", got)
+	}
+	if got := c.troubled()[0]; got.product != 0 || !errors.Is(got.err, worker.ErrStoreOlder) {
+		t.Errorf("trouble: %+v", got)
+	}
+	recovered, err := c.Desk.RecoverIfLost(t.Context(), 1)
+	rig.Must(t, err)
+	p = c.Stored(t, 1)
+	if f := c.Figures(t, p); !recovered || f.Available != 2 || f.Marked != 1 {
+		t.Errorf("recovered %v, with %d free and %d marked units", recovered, f.Available, f.Marked)
+	}
+	again := c.Buy(t, p, "b", "d")
+	c.enlist()
+	c.start(t)
+	c.drained(t)
+	c.stop()
+	c.statuses(t, seckill.OrderPending, append(again, kept)...)
+	c.statuses(t, seckill.OrderQueued, gone...)
+	if got := c.alerted(); len(got) != 1 {
+		t.Errorf("the loss was told again: %q", got)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+// A journal that was set back remembers a witness of before; once the store
+// has forgotten the one that is lost, that is no loss of the store's.
+func TestAQueueThatWasSetBackDoesNotPassForAnOlderStore(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 9)
+	c.Buy(t, p, "a")
+	c.ConfirmAll(t)
+	remembered, err := c.Queue.(queue.Remembering).HighestWitness(t.Context())
+	rig.Must(t, err)
+	c.Exec(t, "UPDATE tb_witness SET seq = seq + 1000") // what the journal had, and lost
+	for range 2 {
+		c.enlist()
+		c.start(t)
+		rig.Until(t, "the loss is told", func() bool { return len(c.troubled()) == 1 })
+		c.stop()
+	}
+	if got := c.alerted(); len(got) != 0 {
+		t.Errorf("alerts: %q", got)
+	}
+	if known, err := c.Store.Witness(t.Context()); err != nil || !slices.Equal(known, remembered) {
+		t.Errorf("the store's witness is %v, the queue's %v, error %v", known, remembered, err)
+	}
+}
