@@ -133,6 +133,8 @@ type Write interface{ write() }
 //     with the order number of the key; nothing changes. A key is known from
 //     its acceptance until the epoch ends, also after its order was released.
 //   - the sale is paused or ended ► VerdictPaused, VerdictEnded
+//   - a ledger may bound the orders and keys that it remembers of one buyer, to
+//     2,048 or more: a new claim beyond it ► VerdictRefused
 //   - the buyer's live units in the group + quantity > Limit ►
 //     VerdictOverLimit with the buyer's live orders in the group, newest first
 //   - fewer units free on this shard than asked ► VerdictSoldOut (over many
@@ -151,7 +153,8 @@ type Reserve struct {
 // Adopt reserves claims of an older epoch under their old order numbers, each
 // on its own: held already ► VerdictRepeated; key of another order ►
 // VerdictRepeated with that order's number; else like Reserve, except that a
-// paused or ended sale does not refuse. Accepted claims make one new outbox
+// paused or ended sale does not refuse, nor a bound of what is remembered.
+// Accepted claims make one new outbox
 // entry of the shard's epoch.
 type Adopt struct {
 	At         time.Time

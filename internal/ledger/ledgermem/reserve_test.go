@@ -1,0 +1,90 @@
+package ledgermem
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// desk sends numbered calls to shards of one ledger.
+type desk struct {
+	*testing.T
+	ledger *Ledger
+	last   map[ledger.Shard]uint64
+}
+
+func (d *desk) do(shard ledger.Shard, w ledger.Write) []ledger.Verdict {
+	d.Helper()
+	n := d.last[shard]
+	reply, err := d.ledger.Do(d.Context(), ledger.Request{
+		Shard: shard, Call: ledger.Call{Process: ledger.ProcessID{1}, Number: n + 1, Seen: n}, Write: w,
+	})
+	if err != nil || reply.Outcome != ledger.OutcomeApplied {
+		d.Fatalf("call %d: outcome %d, %v", n+1, reply.Outcome, err)
+	}
+	d.last[shard] = n + 1
+	return reply.Result.Verdicts
+}
+
+// One buyer buys and cancels under ever new keys, in two products of a group.
+func TestWhatOneBuyerMakesTheLedgerRememberIsBounded(t *testing.T) {
+	t.Parallel()
+	l := start(t, newPath(t), Options{})
+	d := &desk{T: t, ledger: l, last: map[ledger.Shard]uint64{}}
+	shards := []ledger.Shard{{Product: 1, Group: 1, Epoch: 1}, {Product: 2, Group: 1, Epoch: 1}}
+	for _, shard := range shards {
+		install(t, l, shard, 10_000, 1)
+	}
+	made := 0
+	claim := func(buyer string) seckill.Claim {
+		made++
+		return seckill.Claim{
+			OrderNo: seckill.NewOrderNo(time.UnixMilli(1e12), 1, uint64(made)),
+			Buyer:   buyer, Quantity: 1, Key: fmt.Sprint("key-", made),
+		}
+	}
+	expect := func(shard ledger.Shard, w ledger.Write, code ledger.VerdictCode) ledger.Verdict {
+		t.Helper()
+		v := d.do(shard, w)[0]
+		if v.Code != code {
+			t.Fatalf("after %d claims: verdict %d, want %d", made, v.Code, code)
+		}
+		return v
+	}
+	reserve := func(claims ...seckill.Claim) ledger.Reserve { return ledger.Reserve{Claims: claims} }
+	var first, last seckill.Claim
+	for i := range maxRemembered {
+		last = claim("eager")
+		if i == 0 {
+			first = last
+		}
+		shard := shards[i%2]
+		expect(shard, reserve(last), ledger.VerdictAccepted)
+		if i < maxRemembered-1 {
+			expect(shard, ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: last.OrderNo, Buyer: last.Buyer}}}, ledger.VerdictReleased)
+		}
+	}
+	// Known keys are answered still, and the bound comes before the limit.
+	if v := expect(shards[0], reserve(first), ledger.VerdictRepeated); v.OrderNo != first.OrderNo {
+		t.Errorf("the first key is that of %s, want %s", v.OrderNo, first.OrderNo)
+	}
+	for _, shard := range shards {
+		expect(shard, reserve(claim("eager")), ledger.VerdictRefused)
+	}
+	expect(shards[1], ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: last.OrderNo, Buyer: last.Buyer}}}, ledger.VerdictReleased)
+	expect(shards[0], reserve(claim("eager")), ledger.VerdictRefused)
+	// Others are not concerned, nor is what was accepted once already.
+	expect(shards[0], reserve(claim("calm")), ledger.VerdictAccepted)
+	expect(shards[0], ledger.Adopt{Claims: []seckill.Claim{claim("eager")}}, ledger.VerdictAccepted)
+	// A new epoch forgets the keys of dead orders.
+	for _, shard := range shards {
+		shard.Epoch = 2
+		install(t, l, shard, 10_000, 1)
+		if shard.Product == 2 {
+			expect(shard, reserve(claim("eager")), ledger.VerdictAccepted)
+		}
+	}
+}
