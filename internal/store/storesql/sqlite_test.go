@@ -210,6 +210,32 @@ func TestPanicInAChangeLeavesTheStoreUsable(t *testing.T) {
 	}
 }
 
+// A commit is on the disk when it returns, also on the connection that takes
+// the place of one that failed.
+func TestCommitsAreSyncedWhole(t *testing.T) {
+	s := openNew(t)
+	for _, connection := range []string{"first", "second"} {
+		for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1"} {
+			var got string
+			err := s.db.write(t.Context(), func(tx *session) error {
+				_, err := tx.row(t.Context(), "PRAGMA "+pragma, nil, &got)
+				return err
+			})
+			if err != nil || got != want {
+				t.Errorf("%s of the %s connection is %q, want %q (%v)", pragma, connection, got, want, err)
+			}
+		}
+		if err := s.db.takeTurn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := s.db.dropConn()
+		<-s.db.turn
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // What runs all the time must not walk a table that grows.
 func TestHotQueriesUseTheirIndex(t *testing.T) {
 	s := openNew(t)

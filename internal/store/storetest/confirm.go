@@ -19,6 +19,13 @@ var confirmTests = []test{
 			t.Errorf("pay_before is %s, confirmed between %s and %s", order.PayBefore, before, s.now(t))
 		}
 	}},
+	{"a claim that waited long to be confirmed is given the whole time to pay", func(t *testing.T, s *suite) {
+		p, before := s.preheated(t), s.now(t)
+		order := s.buyFor(t, p, "buyer", 30*time.Minute, func(i *store.Item) { i.At = i.At.Add(-time.Hour) })
+		if !around(order.PayBefore.Add(-30*time.Minute), before, s.now(t)) {
+			t.Errorf("claimed at %s, confirmed after %s, to pay before %s", order.CreatedAt, before, order.PayBefore)
+		}
+	}},
 	{"a claim that is confirmed again is a replay and changes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.item(t, p, "buyer", key("k"))
@@ -121,13 +128,20 @@ func replayDeadLater(t *testing.T, s *suite) {
 	s.hear(t, p.ID)
 	s.cancel(t, s.order(t, owing.Claim.OrderNo))
 	next := s.openEpoch(t, p.ID)
+	equal(t, "shard after the epoch opened", s.figures(t, p.ID).Shards[0], store.ShardFigures{})
 
 	s.confirm(t, []store.Item{heard, owing}, store.ConfirmReplay, store.ConfirmReplay)
 	owed := s.owed(t, p.ID)
 	equal(t, "releases owed", len(owed), 2)
 	for _, release := range owed {
 		equal(t, "epoch of the release", release.Epoch, next.Epoch)
+		equal(t, "epoch of the order", s.order(t, release.OrderNo).Epoch, next.Epoch)
 	}
+	// A count compares these with the ledger of the present epoch, which holds
+	// the marks of both until the releases are heard.
+	equal(t, "shard while releases are owed", s.figures(t, p.ID).Shards[0], store.ShardFigures{Rows: 2, Dead: 2})
+	s.hear(t, p.ID)
+	equal(t, "shard after they were heard", s.figures(t, p.ID).Shards[0], store.ShardFigures{Rows: 2, Dead: 2, HeardDead: 2})
 }
 
 func oldEpoch(t *testing.T, s *suite) {
