@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"seckill"
@@ -24,11 +23,6 @@ const (
 	backoffLeast  = 50 * time.Millisecond
 	backoffMost   = 5 * time.Second
 	idleWait      = time.Minute
-	// holdDelay is how long an entry waits that has to wait for a recovery.
-	holdDelay = 500 * time.Millisecond
-	// heldMost bounds the entries that wait for a recovery; beyond it nothing
-	// more is received until some of them are settled.
-	heldMost = 1000
 )
 
 // Store is what a worker writes.
@@ -82,18 +76,16 @@ type Worker struct {
 
 	consumer queue.Consumer
 	witness  map[string]queue.ID
-	held     []heldDelivery
+	held     holds
 	paceAt   time.Time // with a rate: when the next batch may begin
-}
-
-type heldDelivery struct {
-	queue.Delivery
-	retryAt time.Time
 }
 
 // New makes a worker.
 func New(q queue.Queue, s Store, lanes Lanes, opt Options) *Worker {
-	return &Worker{queue: q, store: s, lanes: lanes, opt: opt, witness: make(map[string]queue.ID)}
+	return &Worker{
+		queue: q, store: s, lanes: lanes, opt: opt,
+		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
+	}
 }
 
 // Run works until ctx ends, and then finishes the transaction in hand and
@@ -172,36 +164,37 @@ func (w *Worker) raise(ids []queue.ID) {
 }
 
 // gather receives up to a batch: the first entry is waited for, the rest for
-// at most BatchWait. Held entries whose time has come join.
+// at most BatchWait. Held entries whose time has come join, for half of it at
+// most: new ones must not starve behind products in trouble.
 func (w *Worker) gather(ctx context.Context) ([]queue.Delivery, error) {
 	if err := w.pace(ctx); err != nil {
 		return nil, nil
 	}
 	limit := w.batchLimit()
-	batch := w.takeHeld(limit)
-	if len(batch) == 0 && len(w.held) >= heldMost {
-		_ = pause(ctx, time.Until(w.held[0].retryAt)) // ended or not, the caller looks at ctx
+	batch := w.held.take(time.Now(), max(1, limit/2))
+	if len(batch) > 0 {
+		return w.gatherMore(ctx, batch, limit), nil
+	}
+	wait := idleWait
+	if next := w.held.next(); !next.IsZero() {
+		wait = time.Until(next)
+	}
+	if w.full() {
+		_ = pause(ctx, wait) // ended or not, the caller looks at ctx
 		return nil, nil
 	}
-	if len(batch) == 0 {
-		wait := idleWait
-		if len(w.held) > 0 {
-			wait = time.Until(w.held[0].retryAt)
-		}
-		first, err := w.receive(ctx, wait, limit)
-		if err != nil || len(first) == 0 {
-			return nil, err
-		}
-		batch = first
+	first, err := w.receive(ctx, wait, limit)
+	if err != nil || len(first) == 0 {
+		return nil, err
 	}
-	return w.gatherMore(ctx, batch, limit), nil
+	return w.gatherMore(ctx, first, limit), nil
 }
 
 // gatherMore adds what comes within BatchWait. An error ends the wait and no
 // more: what is in hand must be settled, nobody else is given it.
 func (w *Worker) gatherMore(ctx context.Context, batch []queue.Delivery, limit int) []queue.Delivery {
 	until := time.Now().Add(w.opt.BatchWait)
-	for claims := countClaims(batch); claims < limit && len(w.held) < heldMost; claims = countClaims(batch) {
+	for claims := countClaims(batch); claims < limit && w.held.claims < heldMost; claims = countClaims(batch) {
 		more, err := w.receive(ctx, time.Until(until), limit-claims)
 		batch = append(batch, more...)
 		if err != nil {
@@ -214,7 +207,8 @@ func (w *Worker) gatherMore(ctx context.Context, batch []queue.Delivery, limit i
 	return batch
 }
 
-// receive waits for entries for a while; none in that time is no error.
+// receive waits for entries for a while; none in that time is no error, and
+// those of products that wait are held.
 func (w *Worker) receive(ctx context.Context, wait time.Duration, limit int) ([]queue.Delivery, error) {
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -222,7 +216,7 @@ func (w *Worker) receive(ctx context.Context, wait time.Duration, limit int) ([]
 	if err != nil && bounded.Err() != nil {
 		err = nil
 	}
-	return got, err
+	return w.holdNew(got), err
 }
 
 // batchLimit keeps batches small enough that a shaped flow stays smooth.
@@ -250,25 +244,6 @@ func (w *Worker) spend(claims int) {
 		w.paceAt = now
 	}
 	w.paceAt = w.paceAt.Add(time.Duration(claims) * time.Second / time.Duration(w.opt.RatePerSecond))
-}
-
-// takeHeld takes held entries whose time has come, oldest first, of at most
-// limit claims together (one entry, if that alone has more).
-func (w *Worker) takeHeld(limit int) []queue.Delivery {
-	now, claims, n := time.Now(), 0, 0
-	for _, h := range w.held {
-		claims += len(h.Entry.Claims)
-		if now.Before(h.retryAt) || n > 0 && claims > limit {
-			break
-		}
-		n++
-	}
-	due := make([]queue.Delivery, n)
-	for i := range due {
-		due[i] = w.held[i].Delivery
-	}
-	w.held = slices.Delete(w.held, 0, n)
-	return due
 }
 
 // settle confirms a batch product by product and acknowledges what is
@@ -322,6 +297,9 @@ func (w *Worker) trouble(ctx context.Context, deliveries []queue.Delivery, cause
 	if errors.Is(cause, store.ErrShort) || errors.Is(cause, store.ErrEpoch) {
 		w.opt.OnAlert("store and ledger disagree", product, cause)
 	}
+	if isNotFound(cause) {
+		w.opt.OnAlert("the store does not know a product", product, cause)
+	}
 }
 
 // short has a product recovered whose store is shorter than its ledger has
@@ -335,14 +313,6 @@ func (w *Worker) short(ctx context.Context, product uint32, epoch uint64, cause 
 		w.opt.Logger.Warn("product not marked for recovery; its entries will be tried again", "product", product, "error", err)
 	}
 	w.opt.OnTrouble(product, cause)
-}
-
-// hold keeps entries for later without acknowledging them.
-func (w *Worker) hold(deliveries []queue.Delivery) {
-	retryAt := time.Now().Add(holdDelay)
-	for _, d := range deliveries {
-		w.held = append(w.held, heldDelivery{d, retryAt})
-	}
 }
 
 // untilAvailable repeats what fails for want of the store, with backoff: an
