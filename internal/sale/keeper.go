@@ -3,6 +3,7 @@ package sale
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"seckill"
@@ -13,6 +14,10 @@ import (
 // after: orders are paid, expired and refunded for a while.
 const keepAfterEnd = 24 * time.Hour
 
+// keepAtOnce is how many sales a round looks after at a time. Each read of a
+// ledger waits for a commit, and those of one commit wait together.
+const keepAtOnce = 16
+
 // Keeper sees to it that each sale is in the state that it should be in:
 // preheated before its start, announced, recovered when its ledger is lost.
 type Keeper struct {
@@ -21,6 +26,8 @@ type Keeper struct {
 	// onEnded is called once per keeper and sale that is over, whoever announced
 	// its end, and before which crash.
 	onEnded func(product uint32)
+
+	mu sync.Mutex // of announced and onEnded
 	// announced spares the store a transaction a second for what it was told.
 	announced map[announcement]bool
 }
@@ -35,16 +42,48 @@ func NewKeeper(d *Desk, lead time.Duration, onEnded func(product uint32)) *Keepe
 	return &Keeper{desk: d, lead: lead, onEnded: onEnded, announced: make(map[announcement]bool)}
 }
 
-// Round looks after every sale once. It goes on past a sale in trouble and
+// Round looks after every sale once, first after those that are due to be
+// preheated: their start does not wait. It goes on past a sale in trouble and
 // returns all errors.
 func (k *Keeper) Round(ctx context.Context) error {
-	var errs []error
+	var due, others []*Sale
+	now := k.desk.clock.Now()
 	for _, s := range k.desk.catalog.All() {
-		if err := k.keep(ctx, s); err != nil && ctx.Err() == nil {
-			errs = append(errs, err)
+		if k.due(s.Terms(), now) {
+			due = append(due, s)
+		} else {
+			others = append(others, s)
 		}
 	}
+	return errors.Join(k.each(ctx, due), k.each(ctx, others))
+}
+
+// each keeps sales, some at once.
+func (k *Keeper) each(ctx context.Context, sales []*Sale) error {
+	errs := make([]error, len(sales))
+	places := make(chan struct{}, keepAtOnce)
+	var working sync.WaitGroup
+	for i, s := range sales {
+		places <- struct{}{}
+		working.Go(func() {
+			defer func() { <-places }()
+			if err := k.keep(ctx, s); err != nil && ctx.Err() == nil {
+				errs[i] = err
+			}
+		})
+	}
+	working.Wait()
 	return errors.Join(errs...)
+}
+
+// due reports whether a sale is to be preheated now.
+func (k *Keeper) due(p *seckill.Product, now time.Time) bool {
+	return p.Epoch == 0 && !over(p, now) && !now.Before(p.StartsAt.Add(-k.lead))
+}
+
+// over reports whether a sale has ended, by its clock or by an operator.
+func over(p *seckill.Product, now time.Time) bool {
+	return p.State == seckill.SaleEnded || !now.Before(p.EndsAt)
 }
 
 // Next is how long until the next sale begins, is to be preheated or ends; 0
@@ -66,9 +105,8 @@ func (k *Keeper) Next() time.Duration {
 func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 	p := s.Terms()
 	now := k.desk.clock.Now()
-	ended := p.State == seckill.SaleEnded || !now.Before(p.EndsAt)
 	switch {
-	case p.Epoch == 0 && !ended && !now.Before(p.StartsAt.Add(-k.lead)):
+	case k.due(p, now):
 		_, err := k.desk.Preheat(ctx, p.ID, store.Actor{Name: "system", Reason: "preheat before the start"})
 		return err
 	case p.Epoch > 0 && now.Before(p.EndsAt.Add(keepAfterEnd)):
@@ -81,12 +119,14 @@ func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 			return err
 		}
 	}
-	if ended {
+	if over(p, now) {
 		news, err := k.announce(ctx, p.ID, seckill.EventSaleEnded)
 		if err != nil {
 			return err
 		}
 		if news {
+			k.mu.Lock()
+			defer k.mu.Unlock()
 			k.onEnded(p.ID)
 		}
 	}
@@ -97,12 +137,17 @@ func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 // this keeper.
 func (k *Keeper) announce(ctx context.Context, product uint32, kind seckill.EventKind) (bool, error) {
 	what := announcement{product, kind}
-	if k.announced[what] {
+	k.mu.Lock()
+	told := k.announced[what]
+	k.mu.Unlock()
+	if told {
 		return false, nil
 	}
 	if _, err := k.desk.store.Announce(ctx, product, kind); err != nil {
 		return false, err
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.announced[what] = true
 	return true, nil
 }
