@@ -3,7 +3,6 @@
 package order
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -180,70 +179,6 @@ func heldOrder(p *seckill.Product, h *ledger.Holding, buyer string, shard ledger
 		}
 	}
 	return o
-}
-
-// List is a buyer's orders, newest first: confirmed ones, and those that still
-// wait. It reads the ledger of every sale that could hold one.
-func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
-	var queued []seckill.Order
-	for _, s := range d.Catalog.All() {
-		held, err := d.held(ctx, s, buyer)
-		if err != nil {
-			return nil, err
-		}
-		queued = append(queued, held...)
-	}
-	orders, err := d.Store.SearchOrders(ctx, store.OrderFilter{Buyer: buyer, Before: before, Limit: limit})
-	if err != nil {
-		return nil, err
-	}
-	listed := make(map[seckill.OrderNo]bool, len(orders))
-	for i := range orders {
-		listed[orders[i].OrderNo] = true
-	}
-	queued = slices.DeleteFunc(queued, func(o seckill.Order) bool {
-		return listed[o.OrderNo] || !before.IsZero() && o.OrderNo.String() >= before.String()
-	})
-	queued, err = d.asStored(ctx, queued)
-	if err != nil {
-		return nil, err
-	}
-	orders = append(orders, queued...)
-	slices.SortFunc(orders, func(a, b seckill.Order) int { return cmp.Compare(b.OrderNo.String(), a.OrderNo.String()) })
-	return orders[:min(limit, len(orders))], nil
-}
-
-// asStored replaces promises by their rows where they have one, be it on
-// another page or only now, and else by what the ladder says of them.
-func (d *Desk) asStored(ctx context.Context, queued []seckill.Order) ([]seckill.Order, error) {
-	if len(queued) == 0 {
-		return nil, nil
-	}
-	nos := make([]seckill.OrderNo, len(queued))
-	for i := range queued {
-		nos[i] = queued[i].OrderNo
-	}
-	stored, err := d.Store.OrdersByNo(ctx, nos)
-	if err != nil {
-		return nil, err
-	}
-	known := make(map[seckill.OrderNo]bool, len(stored))
-	for i := range stored {
-		known[stored[i].OrderNo] = true
-	}
-	for _, o := range queued {
-		if known[o.OrderNo] {
-			continue
-		}
-		letter, err := d.Store.LetterByOrder(ctx, o.OrderNo)
-		if err == nil {
-			o = letterOrder(&letter)
-		} else if !isNotFound(err) {
-			return nil, err
-		}
-		stored = append(stored, o)
-	}
-	return stored, nil
 }
 
 // BeginPayment gives the address at which the buyer pays a pending order.

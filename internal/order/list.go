@@ -1,0 +1,134 @@
+package order
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"seckill"
+	"seckill/internal/sale"
+	"seckill/internal/store"
+)
+
+// lettersLooked is how many letters are looked through for their products.
+// With more of them every ledger is asked.
+const lettersLooked = 100
+
+// List is a buyer's orders, newest first: confirmed ones, and those that still
+// wait. It reads the ledger of every sale that could hold one.
+func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
+	sales, err := d.promising(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var queued []seckill.Order
+	for _, s := range sales {
+		held, err := d.held(ctx, s, buyer)
+		if err != nil {
+			return nil, err
+		}
+		queued = append(queued, held...)
+	}
+	orders, err := d.Store.SearchOrders(ctx, store.OrderFilter{Buyer: buyer, Before: before, Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	listed := make(map[seckill.OrderNo]bool, len(orders))
+	for i := range orders {
+		listed[orders[i].OrderNo] = true
+	}
+	queued = slices.DeleteFunc(queued, func(o seckill.Order) bool {
+		return listed[o.OrderNo] || !before.IsZero() && o.OrderNo.String() >= before.String()
+	})
+	queued, err = d.asStored(ctx, queued)
+	if err != nil {
+		return nil, err
+	}
+	orders = append(orders, queued...)
+	slices.SortFunc(orders, func(a, b seckill.Order) int { return cmp.Compare(b.OrderNo.String(), a.OrderNo.String()) })
+	return orders[:min(limit, len(orders))], nil
+}
+
+// promising are the sales that may have promised an order that has no row: a
+// claim of theirs waits in the queue or on the ladder. What is in neither when
+// it is asked for is in the store by now, and need not be asked of the ledger,
+// which answers no sooner than its next commit.
+func (d *Desk) promising(ctx context.Context) ([]*sale.Sale, error) {
+	all := d.Catalog.All()
+	may := make(map[uint32]bool)
+	if err := d.waiting(ctx, all, may); err != nil {
+		return nil, err
+	}
+	letters, err := d.Store.Letters(ctx, store.LetterFilter{Limit: lettersLooked})
+	if err != nil {
+		return nil, err
+	}
+	if len(letters) == lettersLooked {
+		return all, nil
+	}
+	for i := range letters {
+		may[letters[i].Item.ProductID] = true
+	}
+	// A letter of an older epoch may have been adopted, back into the queue.
+	if err := d.waiting(ctx, all, may); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s *sale.Sale) bool { return !may[s.ID] }), nil
+}
+
+// waiting notes the products of which something waits in the queue.
+func (d *Desk) waiting(ctx context.Context, sales []*sale.Sale, may map[uint32]bool) error {
+	total, err := d.Queue.Stats(ctx, 0)
+	if err != nil {
+		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+	}
+	if total.Reservations == 0 {
+		return nil
+	}
+	for _, s := range sales {
+		if may[s.ID] {
+			continue
+		}
+		stats, err := d.Queue.Stats(ctx, s.ID)
+		if err != nil {
+			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+		}
+		if stats.Reservations > 0 {
+			may[s.ID] = true
+		}
+	}
+	return nil
+}
+
+// asStored replaces promises by their rows where they have one, be it on
+// another page or only now, and else by what the ladder says of them.
+func (d *Desk) asStored(ctx context.Context, queued []seckill.Order) ([]seckill.Order, error) {
+	if len(queued) == 0 {
+		return nil, nil
+	}
+	nos := make([]seckill.OrderNo, len(queued))
+	for i := range queued {
+		nos[i] = queued[i].OrderNo
+	}
+	stored, err := d.Store.OrdersByNo(ctx, nos)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[seckill.OrderNo]bool, len(stored))
+	for i := range stored {
+		known[stored[i].OrderNo] = true
+	}
+	for _, o := range queued {
+		if known[o.OrderNo] {
+			continue
+		}
+		letter, err := d.Store.LetterByOrder(ctx, o.OrderNo)
+		if err == nil {
+			o = letterOrder(&letter)
+		} else if !isNotFound(err) {
+			return nil, err
+		}
+		stored = append(stored, o)
+	}
+	return stored, nil
+}
