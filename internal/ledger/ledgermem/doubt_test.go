@@ -25,7 +25,7 @@ func TestACommitInDoubtIsSettledByTheFile(t *testing.T) {
 			t.Parallel()
 			l := still(t, newPath(t))
 			shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
-			fill(t, l, shard, 0)
+			installStill(t, l, ledger.Allotment{Shard: shard, Available: 10, Limit: 1})
 			call := func(number uint64, w ledger.Write) error {
 				req := ledger.Request{Shard: shard, Call: ledger.Call{Number: number, Seen: number - 1}, Write: w}
 				return drive(l, func(r *round) error {
@@ -33,7 +33,7 @@ func TestACommitInDoubtIsSettledByTheFile(t *testing.T) {
 					return err
 				})
 			}
-			if err := call(1, ledger.StockChange{ID: "up", Delta: 10}); err != nil {
+			if err := call(1, ledger.Reserve{Claims: claims(100, 1)}); err != nil {
 				t.Fatal(err)
 			}
 			before, file := dump(l.cur.state, true), l.journal.db
@@ -65,10 +65,10 @@ func TestACommitInDoubtIsSettledByTheFile(t *testing.T) {
 				t.Fatalf("after the file could be read: %v", err)
 			}
 			sh, waiting := l.cur.state.shards[keyOf(shard)], l.outbox.stats(0)
-			if c.written && (sh.marked != 2 || waiting.Entries != 1) {
+			if c.written && (sh.marked != 3 || waiting.Entries != 2) {
 				t.Fatalf("a written round was not kept: %d units marked, %+v", sh.marked, waiting)
 			}
-			if after := dump(l.cur.state, true); !c.written && (after != before || waiting.Entries != 0) {
+			if after := dump(l.cur.state, true); !c.written && (after != before || waiting.Entries != 1) {
 				t.Fatalf("a round that was not written was not undone:\nbefore\n%s\nafter\n%s", before, after)
 			}
 			sameAfterCrash(t, l)

@@ -64,16 +64,7 @@ func TestLoadManyRows(t *testing.T) {
 // fill reserves n claims, a row each, many rows per commit.
 func fill(t testing.TB, l *Ledger, shard ledger.Shard, n int) {
 	t.Helper()
-	in := installer{allotment: ledger.Allotment{Shard: shard, Available: int64(n), Limit: 1}}
-	if err := drive(l, func(r *round) error {
-		seq := r.nextSeq()
-		st := in.begin(seq, stripesFor(int64(n)))
-		r.append(rowInstall, encodeInstall(seq, st.written(seq), in.allotment, nil))
-		r.setSwitch(r.state.install(&r.undo, in.allotment, st, seq), true, 0)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	installStill(t, l, ledger.Allotment{Shard: shard, Available: int64(n), Limit: 1})
 	sh := l.cur.state.shards[keyOf(shard)]
 	for from := 0; from < n; from += 1000 {
 		batch := claims(from, min(1000, n-from))
@@ -85,6 +76,21 @@ func fill(t testing.TB, l *Ledger, shard ledger.Shard, n int) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// installStill installs and opens a shard of a ledger that is not started.
+func installStill(t testing.TB, l *Ledger, a ledger.Allotment) {
+	t.Helper()
+	in := installer{allotment: a}
+	if err := drive(l, func(r *round) error {
+		seq := r.nextSeq()
+		st := in.begin(seq, stripesFor(a.Available))
+		r.append(rowInstall, encodeInstall(seq, st.written(seq), a, nil))
+		r.setSwitch(r.state.install(&r.undo, a, st, seq), true, 0)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -23,7 +23,8 @@ func (o *order) live() bool { return o.quantity > 0 }
 
 // mark is what one shard remembers of a buyer for one product, oldest order
 // first. Most buyers have one order, which stands inline; what more points to
-// is never changed in place, so that an old copy of a mark undoes a change.
+// is not changed in place once another could see it, so that an old copy of a
+// mark undoes a change.
 type mark struct {
 	first order
 	more  *[]order
@@ -98,20 +99,26 @@ func (m mark) with(o order) mark {
 	return m
 }
 
-// without is the mark after the release of its i-th order.
-func (m mark) without(i int) mark {
-	all := make([]order, 0, m.size())
-	for j := range m.size() {
-		o := *m.at(j)
-		if j == i {
-			o.quantity = 0
-			if o.key == "" {
-				continue
-			}
-		}
-		all = append(all, o)
+// without is the mark after the release of its i-th order. What more points to
+// is copied before it changes, unless it is the caller's own copy already.
+func (m mark) without(i int, own bool) mark {
+	if m.more != nil && !own {
+		more := slices.Clone(*m.more)
+		m.more = &more
 	}
-	return markOf(all)
+	switch o := m.at(i); {
+	case o.key != "":
+		o.quantity = 0
+		return m
+	case m.more == nil:
+		return mark{}
+	case i == 0:
+		m.first, i = (*m.more)[0], 1
+	}
+	if *m.more = slices.Delete(*m.more, i-1, i); len(*m.more) == 0 {
+		m.more = nil
+	}
+	return m
 }
 
 // sorted is the mark with its orders by number, which is by age.

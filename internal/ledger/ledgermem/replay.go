@@ -120,7 +120,7 @@ func (ld *loader) replayRelease(seq uint64, sh *shard, d *decoder) error {
 		}
 		st := &sh.stripes[stripeOf(buyer, len(sh.stripes))]
 		if seq > st.saved {
-			if got := ld.state.dropOrder(nil, st, string(buyer), no, seq); got != int64(quantity) {
+			if got := ld.state.dropOrder(nil, st, string(buyer), no, seq, false); got != int64(quantity) {
 				return fmt.Errorf("order %s of %d units is released, the mark holds %d", no, quantity, got)
 			}
 		}

@@ -120,13 +120,15 @@ func (r *round) release(sh *shard, orders []ledger.ReleaseOrder) []ledger.Verdic
 	verdicts := make([]ledger.Verdict, len(orders))
 	seq := r.nextSeq()
 	r.picked, r.units = r.picked[:0], r.units[:0]
+	released := make(map[string]bool, len(orders)) // buyers
 	for i := range orders {
 		o := &orders[i]
 		verdicts[i].Code = ledger.VerdictNotHeld
-		units := r.state.dropOrder(&r.undo, sh.stripe(o.Buyer), o.Buyer, o.OrderNo, seq)
+		units := r.state.dropOrder(&r.undo, sh.stripe(o.Buyer), o.Buyer, o.OrderNo, seq, released[o.Buyer])
 		if units == 0 {
 			continue
 		}
+		released[o.Buyer] = true
 		verdicts[i].Code = ledger.VerdictReleased
 		sh.release(1, units, seq)
 		r.picked, r.units = append(r.picked, i), append(r.units, units)

@@ -169,16 +169,20 @@ func (s *state) addOrder(u *undoLog, st *stripe, buyer string, o order, row uint
 }
 
 // dropOrder releases the live order with this number, and returns its units,
-// 0 if the mark does not hold it.
-func (s *state) dropOrder(u *undoLog, st *stripe, buyer string, no seckill.OrderNo, row uint64) int64 {
+// 0 if the mark does not hold it. again says that the same row has released
+// another order of the buyer: then the mark is a copy already, and the log has
+// the one to go back to.
+func (s *state) dropOrder(u *undoLog, st *stripe, buyer string, no seckill.OrderNo, row uint64, again bool) int64 {
 	old := st.marks[buyer]
 	i := old.find(no)
 	if i < 0 {
 		return 0
 	}
 	units := int64(old.at(i).quantity)
-	u.mark(st, buyer, old)
-	st.put(buyer, old.without(i))
+	if !again {
+		u.mark(st, buyer, old)
+	}
+	st.put(buyer, old.without(i, again))
 	st.changed = row
 	return units
 }

@@ -48,6 +48,74 @@ func TestFailedCommitIsUndoneExactly(t *testing.T) {
 	sameAfterCrash(t, l)
 }
 
+// Orders of one buyer that are released together change one copy of the mark;
+// what a failed commit goes back to is not that copy.
+func TestReleasesOfOneBuyerAreUndoneTogether(t *testing.T) {
+	t.Parallel()
+	l := still(t, newPath(t))
+	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
+	installStill(t, l, ledger.Allotment{Shard: shard, Available: 1000, Limit: 1000})
+	number, rnd := uint64(0), newCrowd(5).rand
+	call := func(w ledger.Write) (verdicts []ledger.Verdict, err error) {
+		number++
+		req := ledger.Request{Shard: shard, Call: ledger.Call{Number: number, Seen: number - 1}, Write: w}
+		err = drive(l, func(r *round) error {
+			reply, err := r.do(&req)
+			verdicts = reply.Result.Verdicts
+			return err
+		})
+		if err != nil {
+			number--
+		}
+		return verdicts, err
+	}
+	for made := 0; made < 400; made += 8 {
+		batch := claims(made, 8)
+		var w ledger.Release
+		for i := range batch {
+			batch[i].Buyer = fmt.Sprint("buyer-", rnd.IntN(2))
+			if rnd.IntN(2) == 0 {
+				batch[i].Key = ""
+			}
+			w.Orders = append(w.Orders, ledger.ReleaseOrder{OrderNo: batch[i].OrderNo, Buyer: batch[i].Buyer})
+		}
+		if _, err := call(ledger.Reserve{Claims: batch}); err != nil {
+			t.Fatal(err)
+		}
+		rnd.Shuffle(len(w.Orders), func(i, j int) { w.Orders[i], w.Orders[j] = w.Orders[j], w.Orders[i] })
+		w.Orders = w.Orders[:4+rnd.IntN(5)]
+		before := dump(l.cur.state, true)
+		l.journal.beforeCommit = func() error { return errDisk }
+		_, err := call(w)
+		l.journal.beforeCommit = nil
+		if after := dump(l.cur.state, true); !errors.Is(err, ledger.ErrNotExecuted) || after != before {
+			t.Fatalf("%v; before\n%s\nafter\n%s", err, before, after)
+		}
+		verdicts, err := call(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range verdicts {
+			o := w.Orders[i]
+			m := l.cur.state.shards[keyOf(shard)].mark(o.Buyer)
+			if v.Code != ledger.VerdictReleased || m.find(o.OrderNo) >= 0 {
+				t.Fatalf("order %s: verdict %d", o.OrderNo, v.Code)
+			}
+		}
+	}
+	sameAfterCrash(t, l)
+	sh := l.cur.state.shards[keyOf(shard)]
+	live := int64(0)
+	for i := range sh.stripes {
+		for _, m := range sh.stripes[i].marks {
+			live += m.liveUnits()
+		}
+	}
+	if live != sh.marked || live == 0 {
+		t.Fatalf("marks hold %d units, the shard counts %d", live, sh.marked)
+	}
+}
+
 // sameAfterCrash loads what is in the file and compares it with memory.
 func sameAfterCrash(t *testing.T, l *Ledger) {
 	t.Helper()
