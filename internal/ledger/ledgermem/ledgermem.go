@@ -294,12 +294,16 @@ func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 	if err != nil {
 		return nil, fmt.Errorf("read mark: %w", err)
 	}
+	var entry seckill.Entry
+	var pending bool
 	for i := range held {
-		entry, ok, err := l.pendingEntry(ctx, rows[i])
-		if err != nil {
-			return nil, fmt.Errorf("read mark: %w", err)
+		// Orders of one entry stand side by side: it is read for the first.
+		if i == 0 || rows[i] != rows[i-1] {
+			if entry, pending, err = l.pendingEntry(ctx, rows[i]); err != nil {
+				return nil, fmt.Errorf("read mark: %w", err)
+			}
 		}
-		if ok {
+		if pending {
 			held[i].Entry = onlyClaim(entry, held[i].OrderNo)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 )
 
 // desk sends numbered calls to shards of one ledger.
@@ -85,6 +86,52 @@ func TestWhatOneBuyerMakesTheLedgerRememberIsBounded(t *testing.T) {
 		install(t, l, shard, 10_000, 1)
 		if shard.Product == 2 {
 			expect(shard, reserve(claim("eager")), ledger.VerdictAccepted)
+		}
+	}
+}
+
+// Entries of several orders of the buyer, one of them acknowledged.
+func TestHeldOrdersHaveTheirOwnEntries(t *testing.T) {
+	t.Parallel()
+	l := start(t, newPath(t), Options{})
+	d := &desk{T: t, ledger: l, last: map[ledger.Shard]uint64{}}
+	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
+	install(t, l, shard, 100, 100)
+	all := claims(0, 9)
+	for i := range all {
+		all[i].Buyer = []string{"ann", "ann", "bob"}[i%3]
+	}
+	entryOf := map[seckill.OrderNo]int64{}
+	for i := range 3 { // three entries, each with its own price
+		price := int64(100 + i)
+		for _, c := range all[3*i : 3*i+3] {
+			entryOf[c.OrderNo] = price
+		}
+		d.do(shard, ledger.Reserve{PriceCents: price, Claims: all[3*i : 3*i+3]})
+	}
+	c, err := l.Queue().Consumer(t.Context(), "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	first, err := c.Receive(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ack(t.Context(), []queue.ID{first[0].ID}, first[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	held, err := l.Held(t.Context(), shard, "ann")
+	if err != nil || len(held) != 6 {
+		t.Fatalf("%d orders are held, want 6 (%v)", len(held), err)
+	}
+	for i, h := range held {
+		want := entryOf[h.OrderNo]
+		switch {
+		case want == 100 && h.Entry.ProductID != 0:
+			t.Errorf("holding %d has an entry that was acknowledged", i)
+		case want != 100 && (h.Entry.PriceCents != want || len(h.Entry.Claims) != 1 || h.Entry.Claims[0].OrderNo != h.OrderNo):
+			t.Errorf("holding %d of %s has the entry %+v", i, h.OrderNo, h.Entry)
 		}
 	}
 }
