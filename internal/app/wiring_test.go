@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -116,6 +117,11 @@ func TestAStockChangeThatACrashLeftOpenIsFinishedByItself(t *testing.T) {
 
 func TestAShardThatIsClosedIsRecoveredByTheKeeper(t *testing.T) {
 	r := run(t, 5)
+	rig.Until(t, "the keeper has seen the sale preheated", func() bool {
+		events, err := r.store.Events(t.Context(), 0, 10)
+		rig.Must(t, err)
+		return slices.ContainsFunc(events, func(e seckill.Event) bool { return e.Kind == seckill.EventSaleStarted })
+	})
 	epoch := r.sale.Terms().Epoch
 	rig.Must(t, r.ledger.Close(t.Context(), r.sale.Shard(0)))
 	rig.Until(t, "the shard is open under the next epoch", func() bool {
