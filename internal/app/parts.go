@@ -273,7 +273,7 @@ func (p *parts) buildOrders() error {
 // paid takes what a payment notice did to metrics and alerts.
 func (p *parts) paid(result string) {
 	p.metrics.Payments.WithLabelValues(result).Inc()
-	if result == "conflict" {
+	if result == store.PaymentConflict.String() {
 		p.alerter.Raise("payment conflict", 0, errors.New("a provider reported one trade with different contents; see the log of the notify route"))
 	}
 }

@@ -183,11 +183,6 @@ func (c *Config) StoreDSN() string {
 	return sqliteScheme + filepath.Join(c.DataDir, "seckill.db")
 }
 
-// StorePath is the file of a SQLite store.
-func (c *Config) StorePath() string {
-	return strings.TrimPrefix(c.StoreDSN(), sqliteScheme)
-}
-
 // URL is the shop's address for links that shoppers follow, without a slash at
 // the end. Unset, it is derived from the address that the listener really got.
 func (s Shop) URL(bound string) string {
