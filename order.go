@@ -66,7 +66,18 @@ type Order struct {
 	ClosedAt    time.Time // cancelled, failed or refunded
 	Epoch       uint64    // the ledger epoch whose mark the order holds
 	Shard       int
+	Origin      Origin
 }
+
+// Origin is who sold an order: whoever did gets its units back.
+type Origin uint8
+
+// The origins, with the numbers that the store keeps.
+const (
+	OriginLedger   Origin = 0 // the ledger promised it, the worker confirmed it
+	OriginFallback Origin = 1 // from the fallback share, while the ledger was down
+	OriginDirect   Origin = 2 // from the store of a product that has no ledger
+)
 
 // AmountCents is what one exact payment of the order is.
 func (o *Order) AmountCents() int64 { return o.PriceCents * int64(o.Quantity) }

@@ -77,7 +77,10 @@ type Product struct {
 	Shards         int
 	Strategy       Strategy
 	FallbackShare  float64
-	State          SaleState
+	// ShareLeft is the part of Stock that is never allotted to the ledger: what
+	// is left of the fallback share (protocol 5).
+	ShareLeft int64
+	State     SaleState
 	// Epoch is 0 until the first preheat, and grows with each allotment.
 	Epoch uint64
 	// Version grows with every change of stock or epoch: the optimistic lock.
@@ -86,6 +89,14 @@ type Product struct {
 	// answered busy.
 	Rebuilding bool
 	CreatedAt  time.Time
+}
+
+// Allottable is what of the stock is the ledger's to sell.
+func (p *Product) Allottable() int64 {
+	if p.Strategy == StrategyDirect {
+		return 0
+	}
+	return p.Stock - p.ShareLeft
 }
 
 // Status is what shoppers see at the given instant. soldOut is the ledger's

@@ -1,0 +1,39 @@
+// Package ledgerredis keeps the ledger in Redis: alone, as replicas under
+// Sentinel, or as a Cluster. Its outbox is a stream per bucket, which is also
+// the queue (Ledger.Queue).
+//
+// # Keys
+//
+// Shard i of limit group g lives in bucket (hash(g) + i) mod 64, so that the
+// shards of one product lie in buckets of their own, and so that the products
+// of a group, which share one limit, share a bucket. All keys of a bucket have
+// its tag {bN}, hence one slot of a Cluster: a script touches one bucket only,
+// and every key that it touches is declared. With the prefix in front:
+//
+//	{bN}:shard:PRODUCT:INDEX   hash: the shard's figures, transfers, change verdicts
+//	{bN}:group:GROUP:INDEX     hash: the live generation of each product of the group
+//	{bN}:mark:GROUP:INDEX      hash: buyer -> what the ledger remembers of the buyer
+//	{bN}:lane:PRODUCT:INDEX    hash: process -> its record of numbered calls, this epoch's
+//	{bN}:out                   stream: the outbox, one entry per batch
+//	{bN}:queue                 hash: the outbox's counter, witness and figures
+//	{bN}:open:PRODUCT          sorted set: entries of a product that are not acknowledged
+//
+// # Marks and generations
+//
+// A mark holds orders of all products of its group, each stamped with a
+// generation: a number that an Install takes from the group's counter. An
+// order counts only while its generation is its product's live one. Install
+// writes the marks of the new generation in chunks beside the old ones, which
+// nobody sees, and then makes the generation live in the one step that also
+// replaces the figures: however many marks there are, no step is long, and one
+// that is cut short leaves nothing but waste. Orders of dead generations are
+// dropped when their buyer's mark is next written, and swept in the background.
+//
+// # Outbox entries
+//
+// An entry's id is SEQ-TAG: SEQ counts the bucket's entries from 1, TAG is 64
+// random bits that tell it from another that takes its number after a loss.
+// Its fields are "h", the head that all its claims share, "c", the accepted
+// claims one after the other, "n" and "u", how many claims and units they are.
+// The caller encodes the head and each claim; the script only joins them.
+package ledgerredis

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// Counter sells straight from the store, without a ledger: products of
+// strategy direct, and fallback shares while the ledger is down (protocol 5).
+type Counter interface {
+	// Sell decides a batch of claims of one product in one transaction, in
+	// order, with the verdicts of the ledger's Reserve:
+	//
+	//   - the claim's (buyer, group, key) is known, or its order number ►
+	//     VerdictRepeated with the number and status of that order
+	//   - the sale is paused or ended ► VerdictPaused, VerdictEnded
+	//   - the buyer's live units in the group + quantity > the product's limit ►
+	//     VerdictOverLimit with the buyer's live orders in the group, newest first
+	//   - fewer units than asked of the stock (OriginDirect) or of the share that
+	//     is left (OriginFallback) ► VerdictSoldOut
+	//   - else ► VerdictAccepted: a pending order of that origin at the product's
+	//     present price, with buyer record, stock log and event, and pay_before =
+	//     the store's now + ExpireAfter; a fallback order is also taken off the
+	//     share. The last unit of the stock writes sale.sold_out.
+	//
+	// The ledger is owed nothing for such an order, whatever becomes of it. When
+	// it dies its units return to the stock, and a fallback order's to the share
+	// too, in the transaction that ends it.
+	//
+	// A product that was never preheated, a direct sale of a product that has a
+	// ledger, or a fallback sale of one without a share is wrong_state.
+	Sell(ctx context.Context, req SellRequest) (SellResult, error)
+
+	// TakeShare moves what is left of a product's share to the ledger's side: in
+	// one transaction the share becomes 0 and an open upward stock change of as
+	// many units is recorded under the id, stamped with the product's epoch. It
+	// adds nothing to stock and offered. Repeated, it returns what was recorded.
+	// With nothing left it records nothing and returns a done change of 0.
+	TakeShare(ctx context.Context, product uint32, changeID string, actor Actor) (StockChange, error)
+}
+
+// SellRequest is one transaction of the counter.
+type SellRequest struct {
+	ProductID   uint32
+	Origin      seckill.Origin // OriginDirect or OriginFallback
+	Claims      []seckill.Claim
+	ExpireAfter time.Duration
+}
+
+// SellResult is what became of the claims.
+type SellResult struct {
+	Verdicts []SellVerdict // one per claim
+	// Free is what is left to sell after the step: of the stock, or of the
+	// share.
+	Free int64
+}
+
+// SellVerdict is the counter's decision on one claim.
+type SellVerdict struct {
+	ledger.Verdict
+	// Status is where the order of VerdictAccepted or VerdictRepeated stands.
+	Status seckill.OrderStatus
+}
