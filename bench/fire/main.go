@@ -31,6 +31,7 @@ type shot struct {
 	buyers      int
 	first       int
 	pids        string
+	redis       string
 	within      time.Duration
 }
 
@@ -44,6 +45,7 @@ func main() {
 	flag.IntVar(&s.buyers, "buyers", 0, "distinct buyers; 0 means one per request")
 	flag.IntVar(&s.first, "first", 0, "number of the first buyer")
 	flag.StringVar(&s.pids, "pids", "", "server processes to measure, comma separated")
+	flag.StringVar(&s.redis, "redis", "", "Redis processes to measure apart, comma separated")
 	flag.DurationVar(&s.within, "within", 2*time.Minute, "give up after this")
 	flag.Parse()
 	if err := s.run(); err != nil {
@@ -84,7 +86,7 @@ type tally struct {
 }
 
 func (s *shot) measure(client *fasthttp.HostClient, tokens []string) error {
-	cpuBefore, err := cpuOf(s.pids)
+	before, err := s.cpu()
 	if err != nil {
 		return err
 	}
@@ -97,12 +99,22 @@ func (s *shot) measure(client *fasthttp.HostClient, tokens []string) error {
 	}
 	wg.Wait()
 	took := time.Since(started)
-	cpuAfter, err := cpuOf(s.pids)
+	after, err := s.cpu()
 	if err != nil {
 		return err
 	}
-	s.print(tallies, took, cpuAfter-cpuBefore)
+	s.print(tallies, took, cpuTime{after.server - before.server, after.redis - before.redis})
 	return nil
+}
+
+// cpuTime is what the servers used.
+type cpuTime struct{ server, redis time.Duration }
+
+func (s *shot) cpu() (used cpuTime, err error) {
+	if used.server, err = cpuOf(s.pids); err == nil {
+		used.redis, err = cpuOf(s.redis)
+	}
+	return used, err
 }
 
 // shoot sends until the count or the time is used up.
@@ -132,7 +144,7 @@ func (s *shot) shoot(client *fasthttp.HostClient, tokens []string, next *atomic.
 	}
 }
 
-func (s *shot) print(tallies []tally, took, cpu time.Duration) {
+func (s *shot) print(tallies []tally, took time.Duration, cpu cpuTime) {
 	all := hdrhistogram.New(1, 60_000_000, 3)
 	status := make(map[int]int)
 	done, failed := 0, 0
@@ -144,8 +156,13 @@ func (s *shot) print(tallies []tally, took, cpu time.Duration) {
 			done += n
 		}
 	}
-	fmt.Printf("%-28s %8.0f req/s  %6.1f µs server CPU/req  p50 %.2f ms  p99 %.2f ms  max %.1f ms  %v failed=%d\n",
-		s.name, float64(done)/took.Seconds(), float64(cpu.Microseconds())/float64(max(done, 1)),
+	perRequest := func(used time.Duration) float64 { return float64(used.Microseconds()) / float64(max(done, 1)) }
+	server := fmt.Sprintf("%6.1f µs server CPU/req", perRequest(cpu.server))
+	if s.redis != "" {
+		server += fmt.Sprintf(" + %5.1f µs Redis = %6.1f", perRequest(cpu.redis), perRequest(cpu.server+cpu.redis))
+	}
+	fmt.Printf("%-28s %8.0f req/s  %s  p50 %.2f ms  p99 %.2f ms  max %.1f ms  %v failed=%d\n",
+		s.name, float64(done)/took.Seconds(), server,
 		float64(all.ValueAtQuantile(50))/1000, float64(all.ValueAtQuantile(99))/1000, float64(all.Max())/1000, status, failed)
 }
 
