@@ -29,11 +29,25 @@
 // that is cut short leaves nothing but waste. Orders of dead generations are
 // dropped when their buyer's mark is next written, and swept in the background.
 //
+// A mark is its orders one after the other, oldest first: generation (4
+// bytes), SEQ of its entry (6 bytes, 0 when it was installed), and then as in
+// a claim: number (16 bytes), quantity (2), length of the key (1), key. A
+// released order that had a key stays with quantity 0, because its key is
+// known until the epoch ends.
+//
 // # Outbox entries
 //
 // An entry's id is SEQ-TAG: SEQ counts the bucket's entries from 1, TAG is 64
 // random bits that tell it from another that takes its number after a loss.
-// Its fields are "h", the head that all its claims share, "c", the accepted
-// claims one after the other, "n" and "u", how many claims and units they are.
-// The caller encodes the head and each claim; the script only joins them.
+// Its fields, always in this order, are "h", the head that all its claims
+// share, "l", the limit per buyer, "n" and "u", how many claims and units it
+// has, and "c", the accepted claims one after the other (encode.go). The caller
+// encodes the head and the claims; the script only picks.
+//
+// In the step that adds the entry, its id "SEQ-TAG" becomes a member, with
+// score SEQ, of the open set of its product, and in the bucket's queue hash
+// "seq" becomes SEQ, and "n:PRODUCT" and "u:PRODUCT" grow by its claims and
+// units. Its acknowledgement, likewise in one step, takes it from the set and
+// its claims and units from the sums; who finds it in the set finds it in the
+// stream.
 package ledgerredis

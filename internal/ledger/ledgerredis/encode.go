@@ -1,0 +1,154 @@
+package ledgerredis
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// headVersion is the first byte of every head. A reader refuses others: an
+// entry that it misread would become a wrong order.
+const headVersion = 1
+
+// Bounds of what an entry may hold; they are the widths of its fields.
+const (
+	maxQuantity  = math.MaxUint16
+	maxShortText = math.MaxUint8  // buyer, key, ref, currency
+	maxLongText  = math.MaxUint16 // name
+)
+
+// Lengths of what is fixed in an encoding.
+const (
+	headBytes  = 1 + 4 + 4 + 4 + 8 + 8 + 4 + 8 + 1 + 2 // without the texts
+	claimBytes = 16 + 2 + 1 + 1 + 1                    // without the texts
+	orderBytes = 16
+)
+
+var (
+	errShort   = errors.New("it ends early")
+	errTrail   = errors.New("it has bytes beyond its end")
+	errVersion = errors.New("its format is of another version")
+)
+
+// appendHead appends what all claims of an entry share, the limit aside, which
+// only the ledger knows: field "h" of the stream. Scripts may rely on the
+// product's place, bytes 1 to 4.
+func appendHead(b []byte, shard ledger.Shard, w *ledger.Reserve) []byte {
+	b = append(b, headVersion)
+	b = binary.BigEndian.AppendUint32(b, shard.Product)
+	b = binary.BigEndian.AppendUint32(b, shard.Group)
+	b = binary.BigEndian.AppendUint32(b, uint32(shard.Index))
+	b = binary.BigEndian.AppendUint64(b, shard.Epoch)
+	b = binary.BigEndian.AppendUint64(b, uint64(w.At.Unix()))
+	b = binary.BigEndian.AppendUint32(b, uint32(w.At.Nanosecond()))
+	b = binary.BigEndian.AppendUint64(b, uint64(w.PriceCents))
+	b = append(b, byte(len(w.Currency)))
+	b = append(b, w.Currency...)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(w.Name)))
+	return append(b, w.Name...)
+}
+
+// appendClaim appends one claim: number, quantity and key first, because a
+// mark keeps exactly these (see script/do_reserve.lua), then buyer and ref.
+func appendClaim(b []byte, c *seckill.Claim) []byte {
+	b = append(b, c.OrderNo[:]...)
+	b = binary.BigEndian.AppendUint16(b, uint16(c.Quantity))
+	b = append(append(b, byte(len(c.Key))), c.Key...)
+	b = append(append(b, byte(len(c.Buyer))), c.Buyer...)
+	return append(append(b, byte(len(c.Ref))), c.Ref...)
+}
+
+// decodeEntry reads an outbox entry from the fields of the stream: head, limit
+// and claims.
+func decodeEntry(h, l, c string) (seckill.Entry, error) {
+	entry, err := decodeHead(h)
+	if err != nil {
+		return seckill.Entry{}, fmt.Errorf("read an entry's head: %w", err)
+	}
+	if entry.Limit, err = strconv.Atoi(l); err != nil {
+		return seckill.Entry{}, fmt.Errorf("read an entry's limit: %w", err)
+	}
+	if entry.Claims, err = decodeClaims(c); err != nil {
+		return seckill.Entry{}, fmt.Errorf("read an entry's claims: %w", err)
+	}
+	return entry, nil
+}
+
+func decodeHead(h string) (seckill.Entry, error) {
+	d := decoder{b: h}
+	if version := d.byte(); d.err == nil && version != headVersion {
+		return seckill.Entry{}, fmt.Errorf("%w: %d", errVersion, version)
+	}
+	entry := seckill.Entry{
+		ProductID: uint32(d.uint(4)), Group: uint32(d.uint(4)), Shard: int(d.uint(4)), Epoch: d.uint(8),
+		At:         time.Unix(int64(d.uint(8)), int64(d.uint(4))).UTC(),
+		PriceCents: int64(d.uint(8)),
+		Currency:   d.take(int(d.byte())),
+		Name:       d.take(int(d.uint(2))),
+	}
+	return entry, d.end()
+}
+
+func decodeClaims(c string) ([]seckill.Claim, error) {
+	d := decoder{b: c}
+	var claims []seckill.Claim
+	for d.err == nil && len(d.b) > 0 {
+		claims = append(claims, seckill.Claim{
+			OrderNo: d.orderNo(), Quantity: int(d.uint(2)), Key: d.short(), Buyer: d.short(), Ref: d.short(),
+		})
+	}
+	return claims, d.end()
+}
+
+// decoder reads what appendHead, appendClaim and the scripts write. Its first
+// error sticks, and what it returns after that is zero, so that callers check
+// once at the end. Texts are parts of what is decoded, not copies.
+type decoder struct {
+	b   string
+	err error
+}
+
+func (d *decoder) take(n int) string {
+	if n > len(d.b) {
+		if d.err == nil {
+			d.err = errShort
+		}
+		d.b = ""
+		return ""
+	}
+	out := d.b[:n]
+	d.b = d.b[n:]
+	return out
+}
+
+// uint reads a big-endian number of size bytes.
+func (d *decoder) uint(size int) (v uint64) {
+	for _, b := range []byte(d.take(size)) {
+		v = v<<8 | uint64(b)
+	}
+	return v
+}
+
+func (d *decoder) byte() byte { return byte(d.uint(1)) }
+
+// short reads a text after its length in one byte.
+func (d *decoder) short() string { return d.take(int(d.byte())) }
+
+func (d *decoder) orderNo() (no seckill.OrderNo) {
+	copy(no[:], d.take(orderBytes))
+	return no
+}
+
+// end returns the first error, or one if there is more than was read.
+func (d *decoder) end() error {
+	if d.err == nil && len(d.b) > 0 {
+		d.err = errTrail
+	}
+	return d.err
+}

@@ -1,0 +1,62 @@
+package ledgerredis
+
+import (
+	"strconv"
+
+	"seckill/internal/ledger"
+)
+
+// buckets is how many parts the ledger has. It is fixed for good: a shard's
+// bucket follows from it, and keys outlive programs.
+const buckets = 64
+
+// bucketOf is the bucket of a shard. The group is hashed (Fibonacci hashing),
+// because shops number products one after the other, and many have one shard.
+func bucketOf(group uint32, index int) int {
+	return int((uint64(group*0x9E3779B9>>26) + uint64(index)) % buckets)
+}
+
+// keyspace names keys. Every name has its bucket's hash tag.
+type keyspace struct {
+	prefix string
+}
+
+func (k keyspace) bucket(bucket int, name string) []byte {
+	b := make([]byte, 0, len(k.prefix)+len(name)+40)
+	b = append(b, k.prefix...)
+	b = append(b, "{b"...)
+	b = strconv.AppendInt(b, int64(bucket), 10)
+	b = append(b, "}:"...)
+	return append(b, name...)
+}
+
+// at appends the id and the index of what a key is of.
+func (k keyspace) at(bucket int, name string, id uint32, index int) string {
+	b := k.bucket(bucket, name)
+	b = append(strconv.AppendUint(b, uint64(id), 10), ':')
+	return string(strconv.AppendInt(b, int64(index), 10))
+}
+
+func (k keyspace) shard(s ledger.Shard) string {
+	return k.at(bucketOf(s.Group, s.Index), "shard:", s.Product, s.Index)
+}
+
+func (k keyspace) lane(s ledger.Shard) string {
+	return k.at(bucketOf(s.Group, s.Index), "lane:", s.Product, s.Index)
+}
+
+func (k keyspace) group(s ledger.Shard) string {
+	return k.at(bucketOf(s.Group, s.Index), "group:", s.Group, s.Index)
+}
+
+func (k keyspace) mark(s ledger.Shard) string {
+	return k.at(bucketOf(s.Group, s.Index), "mark:", s.Group, s.Index)
+}
+
+func (k keyspace) out(bucket int) string { return string(k.bucket(bucket, "out")) }
+
+func (k keyspace) queue(bucket int) string { return string(k.bucket(bucket, "queue")) }
+
+func (k keyspace) open(bucket int, product uint32) string {
+	return string(strconv.AppendUint(k.bucket(bucket, "open:"), uint64(product), 10))
+}
