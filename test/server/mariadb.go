@@ -1,0 +1,201 @@
+package server
+
+import (
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// The account that tests use. It may do everything.
+const (
+	mariaUser     = "seckill"
+	mariaPassword = "seckill"
+	mariaAccount  = "CREATE USER IF NOT EXISTS " + mariaUser + "@'%' IDENTIFIED BY '" + mariaPassword + "';\n" +
+		"GRANT ALL PRIVILEGES ON *.* TO " + mariaUser + "@'%' WITH GRANT OPTION;\n"
+)
+
+// MariaOptions are what a test wants to be different.
+type MariaOptions struct {
+	// Args are further arguments of mariadbd; the last of two that contradict
+	// each other counts.
+	Args []string
+}
+
+// MariaServer is one mariadbd.
+type MariaServer struct {
+	Process
+	address string
+}
+
+// MariaDB starts a mariadbd on empty data that lives as long as the test. A
+// commit is on disk before it is answered, unless Args say otherwise.
+func MariaDB(t testing.TB, opt MariaOptions) *MariaServer {
+	t.Helper()
+	needMariaDB(t)
+	home, err := newPlace("maria", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(home.leave)
+	one, err := mariaChild(home, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &MariaServer{Process{t, one}, home.address}
+	m.manage()
+	m.Start()
+	return m
+}
+
+// SharedMariaDB is one mariadbd for all tests of the test binary, started at
+// its first use and gone with the process. Tests that use it take a database of
+// their own and leave it running.
+func SharedMariaDB(t testing.TB) *MariaServer {
+	t.Helper()
+	needMariaDB(t)
+	sharedMaria.once.Do(func() {
+		home, err := newPlace("maria", "")
+		if err != nil {
+			sharedMaria.err = err
+			return
+		}
+		if sharedMaria.err = removeAtExit(home.dir); sharedMaria.err != nil {
+			return
+		}
+		sharedMaria.address = home.address
+		if sharedMaria.child, sharedMaria.err = mariaChild(home, MariaOptions{}); sharedMaria.err == nil {
+			sharedMaria.err = sharedMaria.child.start()
+		}
+	})
+	if sharedMaria.err != nil {
+		t.Fatalf("start the shared MariaDB: %v", sharedMaria.err)
+	}
+	return &MariaServer{Process{t, sharedMaria.child}, sharedMaria.address}
+}
+
+var sharedMaria struct {
+	once    sync.Once
+	child   *child
+	address string
+	err     error
+}
+
+// Where the programs are that may not be on a user's path.
+var mariaPaths = []string{"/usr/sbin", "/usr/local/sbin"}
+
+func needMariaDB(t testing.TB) {
+	t.Helper()
+	need(t, "mariadb-install-db")
+	if _, err := mariaPath(); err != nil {
+		t.Skip("MISSING: mariadbd")
+	}
+}
+
+func mariaPath() (string, error) {
+	path, err := exec.LookPath("mariadbd")
+	for i := 0; err != nil && i < len(mariaPaths); i++ {
+		path, err = exec.LookPath(filepath.Join(mariaPaths[i], "mariadbd"))
+	}
+	return path, err
+}
+
+// mariaChild creates the system tables, which takes half a second, and returns
+// a server for them that has not been started.
+func mariaChild(home place, opt MariaOptions) (*child, error) {
+	path, err := mariaPath()
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(home.address)
+	if err != nil {
+		return nil, err
+	}
+	data, account := filepath.Join(home.dir, "data"), filepath.Join(home.dir, "account.sql")
+	if err := os.WriteFile(account, []byte(mariaAccount), 0o600); err != nil {
+		return nil, err
+	}
+	// Sizes for the data of a test.
+	base := []string{"--no-defaults", "--datadir=" + data, "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=64M"}
+	if os.Geteuid() == 0 {
+		base = append(base, "--user=root")
+	}
+	install := append(base[:len(base):len(base)], "--auth-root-authentication-method=normal", "--skip-test-db")
+	if out, err := exec.Command("mariadb-install-db", install...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
+	}
+	serve := append(base[:len(base):len(base)],
+		"--socket="+filepath.Join(home.dir, "sock"), "--pid-file="+filepath.Join(home.dir, "pid"), "--tmpdir="+home.dir,
+		"--bind-address=127.0.0.1", "--port="+port, "--skip-name-resolve", "--init-file="+account,
+		"--innodb-flush-log-at-trx-commit=1", "--max-connections=500", "--character-set-server=utf8mb4")
+	ready := func() error { return mariaExec(mariaDSN(home.address, ""), "SELECT 1") }
+	return &child{name: "mariadbd " + home.address, dir: home.dir, path: path, args: append(serve, opt.Args...), ready: ready}, nil
+}
+
+// Addr is the server's address, host:port.
+func (m *MariaServer) Addr() string { return m.address }
+
+// DSN names a database of this server as the driver wants it; "" is none.
+func (m *MariaServer) DSN(database string) string { return mariaDSN(m.address, database) }
+
+func mariaDSN(address, database string) string {
+	return fmt.Sprintf("%s:%s@tcp(%s)/%s", mariaUser, mariaPassword, address, database)
+}
+
+// NewDatabase creates an empty database, dropped at the end of the test t, and
+// names it as the engine's key store.dsn wants it.
+func (m *MariaServer) NewDatabase(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("test_%d", mariaDatabases.Add(1))
+	if err := m.Exec("CREATE DATABASE " + name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// A server that the test killed takes its databases with it.
+		if m.PID() != 0 {
+			if err := m.Exec("DROP DATABASE " + name); err != nil {
+				t.Errorf("drop %s: %v", name, err)
+			}
+		}
+	})
+	return "mysql:" + m.DSN(name)
+}
+
+// mariaDatabases counts the databases of this process.
+var mariaDatabases atomic.Int64
+
+// Exec runs one statement on a connection of its own.
+func (m *MariaServer) Exec(query string) error {
+	return mariaExec(m.DSN(""), query)
+}
+
+func mariaExec(dsn, query string) error {
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return err
+	}
+	config.Timeout, config.ReadTimeout, config.WriteTimeout = mariaTimeout, mariaTimeout, mariaTimeout
+	// Until the server listens, every attempt would be a line in the log.
+	config.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	if _, err := db.Exec(query); err != nil {
+		return fmt.Errorf("%s: %w", query, err)
+	}
+	return nil
+}
+
+// mariaTimeout bounds one statement of a test.
+const mariaTimeout = 20 * time.Second
