@@ -34,8 +34,12 @@ Exit code: 0 valid, 1 not valid.`,
 		Example: "  seckill config check --config seckill.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if _, err := from.load(p, cmd); err != nil {
+			cfg, err := from.load(p, cmd)
+			if err != nil {
 				return err
+			}
+			for _, warning := range cfg.Warnings() {
+				fmt.Fprintln(p.out, "warning:", warning)
 			}
 			fmt.Fprintln(p.out, "the configuration is valid")
 			return nil

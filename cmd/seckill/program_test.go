@@ -99,8 +99,16 @@ func TestConfigCheckReportsEverything(t *testing.T) {
 	execute(t, []string{"config", "check"}).want(t, exitOK, "valid", "")
 	got := execute(t, []string{"config", "check", "--set", "worker.bacth_size=1", "--data-dir="}, environ("SECKILL_LEDGER_KIND=redis"))
 	got.want(t, exitFailure, "", "did you mean worker.batch_size?")
-	got.want(t, exitFailure, "", `ledger.kind: "redis" is not in this build`)
+	got.want(t, exitFailure, "", "redis.addrs: must be set with ledger.kind redis")
+	got.want(t, exitFailure, "", "auth.jwt_secret: must be set with Redis or MySQL")
 	got.want(t, exitFailure, "", "data_dir: must not be empty")
+}
+
+func TestConfigCheckWarnsOfPartsForOneInstance(t *testing.T) {
+	const secret = "0123456789abcdef"
+	execute(t, []string{"config", "check"}, environ("SECKILL_STORE_DSN=mysql:u:p@tcp(h:1)/d", "SECKILL_ADMIN_TOKEN="+secret,
+		"SECKILL_AUTH_JWT_SECRET="+secret, "SECKILL_TOKEN_SECRET="+secret, "SECKILL_PAYMENT_SANDBOX_SECRET="+secret)).
+		want(t, exitOK, "warning: ledger.kind memory with a MySQL store serves one instance", "")
 }
 
 func TestConfigPrintMasksSecrets(t *testing.T) {

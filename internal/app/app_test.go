@@ -22,7 +22,7 @@ func settings(t *testing.T) *config.Config {
 
 func TestAStoreThatCannotBeOpenedIsSaid(t *testing.T) {
 	cfg := settings(t)
-	cfg.Store.DSN = "sqlite:" + filepath.Join(cfg.DataDir, "no", "such", "folder", "x.db")
+	cfg.Store.DSN = config.DSN("sqlite:" + filepath.Join(cfg.DataDir, "no", "such", "folder", "x.db"))
 	if _, err := app.New(cfg, app.Options{}); err == nil || !strings.Contains(err.Error(), "open the store") {
 		t.Fatalf("got %v", err)
 	}

@@ -43,8 +43,6 @@ import (
 const (
 	demoTokenLife = 24 * time.Hour
 	closeDeadline = 10 * time.Second
-	// laneTimeout is how long a ledger reply is waited for before the lane asks.
-	laneTimeout = 5 * time.Second
 )
 
 // parts is everything an instance is made of.
@@ -128,7 +126,7 @@ func (p *parts) openData(ctx context.Context, opt Options) (err error) {
 }
 
 func (p *parts) laneOptions() ledger.LaneOptions {
-	return ledger.LaneOptions{CallTimeout: laneTimeout}
+	return ledger.LaneOptions{CallTimeout: p.cfg.CallTimeout()}
 }
 
 // buildSale wires catalogue, desk, purchase stage and what looks after them.
@@ -153,7 +151,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
-		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.Purchase.Timeout,
+		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
 		Lane: p.laneOptions(), Random: mathrand.Uint64, OnBatch: p.metrics.Reserve, Note: p.memory.Note,
 		OnTrouble: p.signals.raise,
 	})

@@ -9,7 +9,6 @@ package config
 
 import (
 	"net"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -26,6 +25,7 @@ type Config struct {
 	Limit     Limit
 	Purchase  Purchase
 	Ledger    Ledger
+	Redis     Redis
 	Queue     Queue
 	Store     Store
 	Worker    Worker
@@ -74,10 +74,11 @@ type Limit struct {
 }
 
 // Purchase is stage ③: claims gather in a bounded queue and leave in batches.
+// Read Timeout through Config.PurchaseTimeout.
 type Purchase struct {
 	QueueSize int
 	MaxBatch  int
-	Timeout   time.Duration
+	Timeout   time.Duration // 0: what suits the ledger
 }
 
 // Ledger chooses the ledger.
@@ -85,14 +86,22 @@ type Ledger struct {
 	Kind string
 }
 
+// The kinds of ledger.
+const (
+	LedgerMemory = "memory"
+	LedgerRedis  = "redis"
+)
+
 // Queue chooses the queue.
 type Queue struct {
 	Kind string
 }
 
-// Store chooses the store. Read it through Config.StoreDSN.
+// Store chooses the store. Read DSN through Config.StoreDSN.
 type Store struct {
-	DSN string
+	DSN      DSN
+	Migrate  bool
+	MaxConns int
 }
 
 // Worker is stage ⑦.
@@ -150,9 +159,11 @@ func Default() *Config {
 		Challenge: Challenge{Kind: "none"},
 		// A batch leaves when the one before it is committed, so the queue is a
 		// few commits deep: beyond that a claim waits longer than its shopper.
-		Purchase:  Purchase{QueueSize: 8192, MaxBatch: 512, Timeout: 2 * time.Second},
-		Ledger:    Ledger{Kind: "memory"},
+		Purchase:  Purchase{QueueSize: 8192, MaxBatch: 512},
+		Ledger:    Ledger{Kind: LedgerMemory},
+		Redis:     Redis{Prefix: "seckill:", WaitTimeout: 200 * time.Millisecond},
 		Queue:     Queue{Kind: "outbox"},
+		Store:     Store{Migrate: true, MaxConns: 32},
 		Worker:    Worker{BatchSize: 500, BatchWait: 10 * time.Millisecond, RetryDelays: ladder(), DiscardAfter: 24 * time.Hour},
 		Payment:   Payment{SandboxPage: true},
 		Order:     Order{ExpireAfter: 30 * time.Minute},
@@ -170,17 +181,6 @@ func ladder() []time.Duration {
 		delays = append(delays, time.Duration(minutes+1)*time.Minute)
 	}
 	return append(delays, 20*time.Minute, 30*time.Minute, time.Hour, 2*time.Hour)
-}
-
-// sqliteScheme begins the only DSN that this build has an adapter for.
-const sqliteScheme = "sqlite:"
-
-// StoreDSN is where the store is; unset, a SQLite file in the data directory.
-func (c *Config) StoreDSN() string {
-	if c.Store.DSN != "" {
-		return c.Store.DSN
-	}
-	return sqliteScheme + filepath.Join(c.DataDir, "seckill.db")
 }
 
 // URL is the shop's address for links that shoppers follow, without a slash at

@@ -12,7 +12,7 @@ import (
 // and the documentation all walk the same table.
 type key struct {
 	name  string
-	field any // *string, *int, *bool, *time.Duration, *[]time.Duration or *Secret
+	field any // *string, *int, *bool, *time.Duration, *[]time.Duration, *[]string, *Secret or *DSN
 	rule  rule
 	doc   string
 }
@@ -23,7 +23,9 @@ const (
 	maxPerSecond = 10_000_000
 	// maxCutWait leaves a reconciliation on demand time to answer "cannot tell"
 	// before the operator API's own deadline of two minutes cuts it off.
-	maxCutWait = time.Minute
+	maxCutWait   = time.Minute
+	maxNameBytes = 256
+	maxReplicas  = 16
 )
 
 // keys is the table, in the order in which a reader wants to see it.
@@ -48,11 +50,22 @@ func (c *Config) keys() []key {
 
 		{"purchase.queue_size", &c.Purchase.QueueSize, between(1, 1_000_000), "Claims that may wait for the ledger; beyond it the answer is `too_hot`."},
 		{"purchase.max_batch", &c.Purchase.MaxBatch, between(1, 10_000), "Most claims in one ledger step."},
-		{"purchase.timeout", &c.Purchase.Timeout, lasting(10*time.Millisecond, time.Minute), "Longest that a shopper waits for the ledger; then the answer is `busy`."},
+		{"purchase.timeout", &c.Purchase.Timeout, offOrLasting(10*time.Millisecond, time.Minute), "Longest that a shopper waits for the ledger; then the answer is `busy`. 0: 2s, with Redis 800ms, so that every answer comes within a second."},
 
-		{"ledger.kind", &c.Ledger.Kind, supported("memory"), "Which ledger decides purchases."},
+		{"ledger.kind", &c.Ledger.Kind, oneOf(LedgerMemory, LedgerRedis), "Which ledger decides purchases: `memory`, embedded, for one instance, or `redis`."},
+		{"redis.addrs", &c.Redis.Addrs, addresses(), "Redis with ledger.kind `redis`: one address, some nodes of a Cluster, or the Sentinels."},
+		{"redis.username", &c.Redis.Username, line(maxNameBytes), "User of Redis, if it has any."},
+		{"redis.password", &c.Redis.Password, password(), "Password of Redis, if it has one."},
+		{"redis.sentinel_master", &c.Redis.SentinelMaster, line(maxNameBytes), "Name of the master; with it redis.addrs are its Sentinels."},
+		{"redis.sentinel_password", &c.Redis.SentinelPassword, password(), "Password of the Sentinels, if they have one."},
+		{"redis.tls", &c.Redis.TLS, anything(), "Speak TLS with Redis, checked against the system's certificates."},
+		{"redis.prefix", &c.Redis.Prefix, keyPrefix(), "How every key of this engine begins. Engines that share a Redis have different ones."},
+		{"redis.wait_replicas", &c.Redis.WaitReplicas, between(0, maxReplicas), "Replicas that have a reservation before the shopper is answered; 0 is off."},
+		{"redis.wait_timeout", &c.Redis.WaitTimeout, lasting(time.Millisecond, 5*time.Second), "Longest that replicas are waited for; then the outcome is asked for, or `busy`."},
 		{"queue.kind", &c.Queue.Kind, supported("outbox"), "Which queue carries orders to the worker; `outbox` is the ledger's own."},
-		{"store.dsn", &c.Store.DSN, sqliteDSN(), "Where the store is: `sqlite:PATH`. Empty: `seckill.db` in data_dir."},
+		{"store.dsn", &c.Store.DSN, storeDSN(), "Where the store is. Empty: SQLite in `seckill.db` in data_dir. Printed without its password."},
+		{"store.migrate", &c.Store.Migrate, anything(), "Bring the store's tables up to date at start, one instance at a time. Off: refuse to start with older tables, until `seckill migrate` was run."},
+		{"store.max_conns", &c.Store.MaxConns, between(2, 10_000), "Most connections to MySQL of this instance."},
 
 		{"worker.rate_per_second", &c.Worker.RatePerSecond, between(0, maxPerSecond), "Orders written a second; 0 is as fast as the store."},
 		{"worker.batch_size", &c.Worker.BatchSize, between(1, 10_000), "Most orders in one store transaction."},
@@ -118,6 +131,17 @@ func (k key) set(value any) error {
 			return err
 		}
 		*field = d
+	case *DSN:
+		if !isText {
+			return fmt.Errorf("must be text: put quotes around it")
+		}
+		*field = DSN(text)
+	case *[]string:
+		list, err := parseTexts(value)
+		if err != nil {
+			return err
+		}
+		*field = list
 	case *[]time.Duration:
 		list, err := parseDurations(value)
 		if err != nil {
@@ -138,17 +162,10 @@ func parseDuration(value any) (time.Duration, error) {
 	return d, nil
 }
 
-// parseDurations reads a YAML list, or text with commas.
+// parseDurations reads a list of durations.
 func parseDurations(value any) ([]time.Duration, error) {
-	var items []any
-	switch value := value.(type) {
-	case []any:
-		items = value
-	case string:
-		for item := range strings.SplitSeq(value, ",") {
-			items = append(items, strings.TrimSpace(item))
-		}
-	default:
+	items, ok := items(value)
+	if !ok {
 		return nil, fmt.Errorf("must be a list of durations, such as 10s,30s,1m")
 	}
 	list := make([]time.Duration, len(items))
@@ -162,6 +179,40 @@ func parseDurations(value any) ([]time.Duration, error) {
 	return list, nil
 }
 
+// parseTexts reads a list of texts; empty text is an empty list.
+func parseTexts(value any) ([]string, error) {
+	if value == "" {
+		return nil, nil
+	}
+	items, ok := items(value)
+	if !ok {
+		return nil, fmt.Errorf("must be a list, such as a,b,c")
+	}
+	list := make([]string, len(items))
+	for i, item := range items {
+		text, isText := item.(string)
+		if !isText {
+			return nil, fmt.Errorf("entry %d: must be text: put quotes around it", i+1)
+		}
+		list[i] = text
+	}
+	return list, nil
+}
+
+// items are the entries of a YAML list, or of text with commas.
+func items(value any) (list []any, ok bool) {
+	switch value := value.(type) {
+	case []any:
+		return value, true
+	case string:
+		for item := range strings.SplitSeq(value, ",") {
+			list = append(list, strings.TrimSpace(item))
+		}
+		return list, true
+	}
+	return nil, false
+}
+
 // value is the field as it is printed: plain for YAML, secrets masked.
 func (k key) value() any {
 	switch field := k.field.(type) {
@@ -173,6 +224,10 @@ func (k key) value() any {
 		return *field
 	case *Secret:
 		return field.String()
+	case *DSN:
+		return field.String()
+	case *[]string:
+		return *field
 	case *time.Duration:
 		return shortDuration(*field)
 	case *[]time.Duration:
@@ -198,6 +253,8 @@ func (k key) typeName() string {
 		return "duration"
 	case *[]time.Duration:
 		return "durations"
+	case *[]string:
+		return "texts"
 	}
 	return "text"
 }

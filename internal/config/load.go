@@ -59,6 +59,7 @@ func (c *Config) Check() error {
 	if c.Purchase.MaxBatch > c.Purchase.QueueSize {
 		errs = append(errs, fmt.Errorf("purchase.max_batch: must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch))
 	}
+	errs = append(errs, c.checkShared())
 	return errors.Join(errs...)
 }
 

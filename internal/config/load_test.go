@@ -74,11 +74,12 @@ reconcile: {repair: off}
 // Every key can be set by its own variable, underscores within the key or not.
 func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	values := map[string]string{
-		"number": "9", "bool": "true", "secret": "0123456789abcdef", "duration": "1s", "durations": "1s, 2s",
+		"number": "9", "bool": "true", "secret": "0123456789abcdef", "duration": "1s", "durations": "1s, 2s", "texts": "a:1, b:2",
 	}
 	texts := map[string]string{
 		"data_dir": "/d", "shop.listen": ":9", "admin.listen": ":8", "shop.public_url": "http://a", "alert.webhook_url": "http://b",
-		"challenge.kind": "none", "ledger.kind": "memory", "queue.kind": "outbox", "store.dsn": "sqlite:/s",
+		"challenge.kind": "none", "ledger.kind": "redis", "queue.kind": "outbox", "store.dsn": "sqlite:/s",
+		"redis.username": "u", "redis.sentinel_master": "m", "redis.prefix": "p:",
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 	}
 	var environ []string
@@ -99,7 +100,8 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cfg.Limit.BuyerPerSecond != 9 || cfg.Auth.JWTSecret.Reveal() != "0123456789abcdef" || cfg.Store.DSN != "sqlite:/s" ||
-		cfg.Reconcile.Repair != config.RepairSafe || len(cfg.Worker.RetryDelays) != 2 || cfg.Purchase.Timeout != time.Second {
+		cfg.Reconcile.Repair != config.RepairSafe || len(cfg.Worker.RetryDelays) != 2 || cfg.Purchase.Timeout != time.Second ||
+		!slices.Equal(cfg.Redis.Addrs, []string{"a:1", "b:2"}) || cfg.Redis.Password.Reveal() != "0123456789abcdef" || !cfg.Redis.TLS {
 		t.Errorf("variables did not reach their fields: %+v", cfg)
 	}
 }
@@ -123,24 +125,36 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"limit.product_per_second": {"-1", "", "10000001"},
 		"purchase.queue_size":      {"0", "1000001", "511"},
 		"purchase.max_batch":       {"0", "10001", "8193"},
-		"purchase.timeout":         {"0", "9ms", "61s", "2", ""},
-		"ledger.kind":              {"", "redis", "Memory"},
+		"purchase.timeout":         {"-1s", "9ms", "61s", "2", ""},
+		"ledger.kind":              {"", "Redis", "etcd"},
+		"redis.addrs":              {"127.0.0.1:6379", "x", "x:", ":6379", "x:70000", "x:0", "a:1,", "redis://:hunter2@x:1", strings.Repeat("a:1,", 100) + "a:1"},
+		"redis.username":           {"a\nb", long},
+		"redis.password":           {long},
+		"redis.sentinel_master":    {"a\nb", long},
+		"redis.sentinel_password":  {"hunter2", long},
+		"redis.tls":                {"", "maybe"},
+		"redis.prefix":             {"", "{x}:", "a}", "a\nb", strings.Repeat("x", 65)},
+		"redis.wait_replicas":      {"-1", "17", "", "all"},
+		"redis.wait_timeout":       {"0", "6s", "5"},
 		"queue.kind":               {"", "kafka", "rocketmq", "pulsar"},
-		"store.dsn":                {"mysql:u:hunter2@tcp(h:1)/d", "sqlite:", "sqlite::memory:", "sqlite:x?mode=ro", "seckill.db"},
-		"worker.rate_per_second":   {"-1", "10000001"},
-		"worker.batch_size":        {"0", "10001", "many"},
-		"worker.batch_wait":        {"-1ms", "11s", "10"},
-		"worker.retry_delays":      {"", "1s,", "1s,9ms", "1s,169h", "1s;2s", strings.Repeat("1s,", 64) + "1s"},
-		"worker.discard_after":     {"0", "721h"},
-		"order.expire_after":       {"0", "-30m", "721h", "30 minutes"},
-		"payment.sandbox_secret":   {"short"},
-		"preheat.lead":             {"-1s", "169h"},
-		"reconcile.every":          {"-1s", "999ms", "169h"},
-		"reconcile.repair":         {"", "on", "SAFE"},
-		"reconcile.deadline":       {"0", "61s"},
-		"alert.webhook_url":        {"hooks.example/hunter2", "file:///etc/hunter2"},
-		"log.format":               {"", "xml"},
-		"log.level":                {"", "trace"},
+		"store.dsn": {"mysql:", "mysql:u:hunter2@tcp(h:1)", "mysql:u:hunter2@h:1/d", "mysql:u:hunter2@tcp(h)/d", "mysql::hunter2@tcp(h:1)/d", "mysql:u:hunter2@tcp(h:1)/",
+			"mysql:u:hunter2@udp(h:1)/d", "mysql:u:hunter2@unix()/d", "mysql:tcp(h:1)/d", "postgres:u:hunter2@h/d", "sqlite:", "sqlite::memory:", "sqlite:x?mode=ro", "seckill.db"},
+		"store.migrate":          {"", "never"},
+		"store.max_conns":        {"0", "1", "10001", ""},
+		"worker.rate_per_second": {"-1", "10000001"},
+		"worker.batch_size":      {"0", "10001", "many"},
+		"worker.batch_wait":      {"-1ms", "11s", "10"},
+		"worker.retry_delays":    {"", "1s,", "1s,9ms", "1s,169h", "1s;2s", strings.Repeat("1s,", 64) + "1s"},
+		"worker.discard_after":   {"0", "721h"},
+		"order.expire_after":     {"0", "-30m", "721h", "30 minutes"},
+		"payment.sandbox_secret": {"short"},
+		"preheat.lead":           {"-1s", "169h"},
+		"reconcile.every":        {"-1s", "999ms", "169h"},
+		"reconcile.repair":       {"", "on", "SAFE"},
+		"reconcile.deadline":     {"0", "61s"},
+		"alert.webhook_url":      {"hooks.example/hunter2", "file:///etc/hunter2"},
+		"log.format":             {"", "xml"},
+		"log.level":              {"", "trace"},
 	}
 	for _, d := range config.Describe() {
 		if len(bad[d.Key]) == 0 && d.Key != "" {
@@ -168,7 +182,8 @@ log: text
 order: {expire_after: 30}
 admin: {token: 1234567890123456}
 purchase: {timeout: null}
-redis: {addrs: ["127.0.0.1:6379"]}
+kafka: {brokers: ["127.0.0.1:9092"]}
+redis: {addrs: [6379]}
 worker: {retry_delays: 5s, batch_size: {a: 1}}
 `)
 	_, err := config.Load(config.Sources{
@@ -187,7 +202,8 @@ worker: {retry_delays: 5s, batch_size: {a: 1}}
 		file + ": order.expire_after: must be a duration",
 		file + ": admin.token: must be text",
 		file + ": purchase.timeout: has no value",
-		file + ": redis.addrs: unknown key\n",
+		file + ": kafka.brokers: unknown key\n",
+		file + ": redis.addrs: entry 1: must be text",
 		file + ": worker.batch_size: must be a whole number",
 		"SECKILL_WORKER_BACTH_SIZE: unknown variable, did you mean SECKILL_WORKER_BATCH_SIZE?",
 		"SECKILL_KAFKA_BROKERS: unknown variable",

@@ -11,7 +11,8 @@ import (
 // Print writes the configuration in force as YAML, secrets masked.
 func (c *Config) Print(w io.Writer) error {
 	inForce := *c
-	inForce.Store.DSN = c.StoreDSN()
+	inForce.Store.DSN = DSN(c.StoreDSN())
+	inForce.Purchase.Timeout = c.PurchaseTimeout()
 
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	sections := map[string]*yaml.Node{}

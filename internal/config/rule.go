@@ -13,6 +13,12 @@ import (
 	"unicode/utf8"
 )
 
+// Bounds of what names servers and keys.
+const (
+	maxAddresses   = 100
+	maxPrefixBytes = 64
+)
+
 // rule is what a key's value may be: in words for the documentation, and as a
 // check of the field.
 type rule struct {
@@ -154,23 +160,43 @@ func optionalURL() rule {
 	}}
 }
 
-func sqliteDSN() rule {
-	return rule{"sqlite:PATH, or empty", func(field any) error {
-		dsn := *field.(*string)
-		if dsn == "" {
-			return nil
+// addresses is a list of servers.
+func addresses() rule {
+	return rule{"HOST:PORT, some of them, or empty", func(field any) error {
+		list := *field.(*[]string)
+		if len(list) > maxAddresses {
+			return fmt.Errorf("must be at most %d addresses, not %d", maxAddresses, len(list))
 		}
-		path, found := strings.CutPrefix(dsn, sqliteScheme)
-		if !found {
-			// Only the scheme is echoed: what follows may hold a password.
-			scheme, _, _ := strings.Cut(dsn, ":")
-			return fmt.Errorf("%q is not in this build, which supports: sqlite:PATH", scheme)
+		for i, address := range list {
+			host, port, err := net.SplitHostPort(address)
+			n, portErr := strconv.ParseUint(port, 10, 16)
+			// The text is not echoed: a URL with a password is a common mistake.
+			if err != nil || portErr != nil || n == 0 || host == "" || strings.ContainsAny(host, "/@ ") {
+				return fmt.Errorf("entry %d must be HOST:PORT, such as 127.0.0.1:6379", i+1)
+			}
 		}
-		if strings.HasPrefix(path, ":") || strings.Contains(path, "?") {
-			return errors.New("must name a plain file after sqlite:, without options")
+		return nil
+	}}
+}
+
+// keyPrefix must not open a hash tag: it would move every key to one slot.
+func keyPrefix() rule {
+	words := fmt.Sprintf("1 to %d bytes without braces", maxPrefixBytes)
+	return rule{words, func(field any) error {
+		prefix := *field.(*string)
+		if prefix == "" || len(prefix) > maxPrefixBytes || strings.ContainsAny(prefix, "{}") {
+			return errors.New("must be " + words)
 		}
-		if err := checkPath(path); err != nil {
-			return fmt.Errorf("path after sqlite: %w", err)
+		return checkLine(prefix, maxPrefixBytes)
+	}}
+}
+
+// password is somebody else's secret: any text will do.
+func password() rule {
+	words := fmt.Sprintf("at most %d bytes", maxSecretBytes)
+	return rule{words, func(field any) error {
+		if n := len(field.(*Secret).text); n > maxSecretBytes {
+			return fmt.Errorf("must be %s, not %d", words, n)
 		}
 		return nil
 	}}

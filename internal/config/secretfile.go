@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -16,8 +17,12 @@ const generatedBytes = 32
 
 // FillSecrets gives every secret that is not set the one kept under the data
 // directory, and makes and keeps it first where there is none. Processes that
-// start together on one directory end up with the same secrets.
+// start together on one directory end up with the same secrets. With parts
+// that instances share it makes none up: another instance would not know them.
 func (c *Config) FillSecrets() error {
+	if c.shared() {
+		return c.checkShared()
+	}
 	if err := c.ReadSecrets(); err != nil {
 		return err
 	}
@@ -52,10 +57,13 @@ func (c *Config) ReadSecrets() error {
 	return errors.Join(errs...)
 }
 
+// unsetSecrets are the engine's own secrets that are not set. Passwords of
+// other servers are not among them: those nobody can make up.
 func (c *Config) unsetSecrets() []key {
+	own := []*Secret{&c.Admin.Token, &c.Auth.JWTSecret, &c.Token.Secret, &c.Payment.SandboxSecret}
 	var unset []key
 	for _, k := range c.keys() {
-		if s, ok := k.field.(*Secret); ok && !s.IsSet() {
+		if s, ok := k.field.(*Secret); ok && !s.IsSet() && slices.Contains(own, s) {
 			unset = append(unset, k)
 		}
 	}

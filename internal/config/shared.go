@@ -1,0 +1,98 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Redis is where the Redis ledger is, and how it is reached.
+type Redis struct {
+	Addrs    []string
+	Username string
+	Password Secret
+	// SentinelMaster is the name of the master that Addrs, which then are
+	// Sentinels, look after.
+	SentinelMaster   string
+	SentinelPassword Secret
+	TLS              bool
+	Prefix           string
+	WaitReplicas     int
+	WaitTimeout      time.Duration
+}
+
+// SharedLedger reports whether several instances can share the ledger.
+func (c *Config) SharedLedger() bool { return c.Ledger.Kind == LedgerRedis }
+
+// SharedStore reports whether several instances can share the store.
+func (c *Config) SharedStore() bool { return strings.HasPrefix(c.StoreDSN(), mysqlScheme) }
+
+// shared reports whether this instance may have others beside it.
+func (c *Config) shared() bool { return c.SharedLedger() || c.SharedStore() }
+
+// How long a shopper waits. The embedded ledger answers with its next commit,
+// which a slow disk may hold up; with Redis every answer comes within a second,
+// whatever Redis does, and the rest of the request needs a part of it.
+const (
+	embeddedTimeout = 2 * time.Second
+	redisTimeout    = 800 * time.Millisecond
+
+	embeddedCall = 5 * time.Second
+	redisCall    = 400 * time.Millisecond
+)
+
+// PurchaseTimeout is the longest that a shopper waits for the ledger.
+func (c *Config) PurchaseTimeout() time.Duration {
+	switch {
+	case c.Purchase.Timeout > 0:
+		return c.Purchase.Timeout
+	case c.SharedLedger():
+		return redisTimeout
+	}
+	return embeddedTimeout
+}
+
+// CallTimeout is how long one reply of the ledger is waited for before its
+// lane asks what became of the call. Replicas that are waited for have their
+// own share of it.
+func (c *Config) CallTimeout() time.Duration {
+	if !c.SharedLedger() {
+		return embeddedCall
+	}
+	if c.Redis.WaitReplicas > 0 {
+		return redisCall + c.Redis.WaitTimeout
+	}
+	return redisCall
+}
+
+// checkShared holds what several instances need to know each other.
+func (c *Config) checkShared() error {
+	var errs []error
+	if c.shared() {
+		for _, k := range c.unsetSecrets() {
+			errs = append(errs, fmt.Errorf("%s: must be set with Redis or MySQL: instances that share them must share their secrets", k.name))
+		}
+	}
+	switch {
+	case c.SharedLedger() && len(c.Redis.Addrs) == 0:
+		errs = append(errs, errors.New("redis.addrs: must be set with ledger.kind redis"))
+	case !c.SharedLedger() && len(c.Redis.Addrs) > 0:
+		errs = append(errs, errors.New("redis.addrs: is set, but ledger.kind is memory: set ledger.kind to redis, or remove it"))
+	}
+	if c.Redis.SentinelMaster == "" && c.Redis.SentinelPassword.IsSet() {
+		errs = append(errs, errors.New("redis.sentinel_password: is of no use without redis.sentinel_master"))
+	}
+	return errors.Join(errs...)
+}
+
+// Warnings are combinations that work, for one instance only.
+func (c *Config) Warnings() []string {
+	switch {
+	case c.SharedLedger() && !c.SharedStore():
+		return []string{"ledger.kind redis with a SQLite store serves one instance: a second one would not see its orders; set store.dsn to mysql:… for more"}
+	case !c.SharedLedger() && c.SharedStore():
+		return []string{"ledger.kind memory with a MySQL store serves one instance: a second one would sell the stock again; set ledger.kind to redis for more"}
+	}
+	return nil
+}

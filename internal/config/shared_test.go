@@ -1,0 +1,150 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill/internal/config"
+)
+
+var ownSecrets = []string{"admin.token", "auth.jwt_secret", "payment.sandbox_secret", "token.secret"}
+
+func secretsSet() []config.Setting {
+	var settings []config.Setting
+	for _, key := range ownSecrets {
+		settings = append(settings, set(key, "0123456789abcdef"))
+	}
+	return settings
+}
+
+var sharing = map[string][]config.Setting{
+	"redis":      {set("ledger.kind", "redis"), set("redis.addrs", "127.0.0.1:6379")},
+	"mysql":      {set("store.dsn", "mysql:seckill:hunter2@tcp(127.0.0.1:3306)/seckill")},
+	"both":       {set("ledger.kind", "redis"), set("redis.addrs", "a:1,b:2,c:3"), set("store.dsn", "mysql:root@unix(/run/mysqld.sock)/seckill?tls=true")},
+	"all parsed": {set("store.dsn", "mysql:u:p/@ss:w@rd@tcp([::1]:3306)/db")},
+}
+
+func TestInstancesThatShareMustShareTheirSecrets(t *testing.T) {
+	for name, settings := range sharing {
+		_, err := config.Load(config.Sources{Flags: settings})
+		for _, key := range ownSecrets {
+			if err == nil || !strings.Contains(err.Error(), key+": must be set") {
+				t.Errorf("%s: error %v does not name %s", name, err, key)
+			}
+		}
+		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), settings...)})
+		if err != nil {
+			t.Errorf("%s with secrets: %v", name, err)
+			continue
+		}
+		cfg.DataDir = t.TempDir()
+		if err := cfg.FillSecrets(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		cfg.Token.Secret = config.Secret{}
+		if err := cfg.FillSecrets(); err == nil {
+			t.Errorf("%s: a secret was made up", name)
+		}
+		if _, err := os.Stat(filepath.Join(cfg.DataDir, "secrets")); !os.IsNotExist(err) {
+			t.Errorf("%s: secrets were written (%v)", name, err)
+		}
+	}
+}
+
+func TestTimeoutsFollowTheLedgerUnlessTheyAreSet(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		settings       []config.Setting
+		purchase, call time.Duration
+	}{
+		{"embedded", nil, 2 * time.Second, 5 * time.Second},
+		{"redis", sharing["redis"], 800 * time.Millisecond, 400 * time.Millisecond},
+		{"redis, set", append([]config.Setting{set("purchase.timeout", "3s")}, sharing["redis"]...), 3 * time.Second, 400 * time.Millisecond},
+		{"redis with replicas", append([]config.Setting{set("redis.wait_replicas", "1"), set("redis.wait_timeout", "100ms")}, sharing["redis"]...),
+			800 * time.Millisecond, 500 * time.Millisecond},
+	} {
+		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), c.settings...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.PurchaseTimeout() != c.purchase || cfg.CallTimeout() != c.call {
+			t.Errorf("%s: a shopper waits %s, a call %s", c.name, cfg.PurchaseTimeout(), cfg.CallTimeout())
+		}
+	}
+}
+
+func TestPartsForOneInstanceAreWarnedOf(t *testing.T) {
+	for name, want := range map[string]int{"redis": 1, "mysql": 1, "both": 0} {
+		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), sharing[name]...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.Warnings(); len(got) != want {
+			t.Errorf("%s: warnings %q", name, got)
+		}
+	}
+	if got := config.Default().Warnings(); len(got) != 0 {
+		t.Errorf("embedded: warnings %q", got)
+	}
+}
+
+func TestAStoreAddressPrintsWithoutItsPassword(t *testing.T) {
+	for dsn, want := range map[config.DSN]string{
+		"":                                    "",
+		"sqlite:/a/b.db":                      "sqlite:/a/b.db",
+		"mysql:u:hunter2@tcp(h:1)/d?tls=true": "mysql:u:********@tcp(h:1)/d?tls=true",
+		"mysql:u:hun/ter2@hunter2@tcp(h:1)/d": "mysql:u:********@tcp(h:1)/d",
+		"mysql:u@unix(/run/x.sock)/d":         "mysql:u@unix(/run/x.sock)/d",
+		"mysql:u:hunter2@h/d":                 "mysql:********",
+		"mysql:hunter2":                       "mysql:********",
+		"postgres:u:hunter2@tcp(h:1)/d":       "postgres:********",
+		"hunter2":                             "********",
+	} {
+		cfg := config.Default()
+		cfg.Store.DSN = dsn
+		var out bytes.Buffer
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			fmt.Fprintf(&out, verb, dsn)
+			fmt.Fprintf(&out, verb, *cfg)
+		}
+		slog.New(slog.NewTextHandler(&out, nil)).Info("start", "config", cfg, "dsn", dsn)
+		if err := json.NewEncoder(&out).Encode(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if err := cfg.Print(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []string{"hunter2", "ter2", fmt.Sprintf("%x", "hunter2")} {
+			if strings.Contains(out.String(), form) {
+				t.Errorf("%s shows %q", want, form)
+			}
+		}
+		if got := dsn.String(); got != want {
+			t.Errorf("printed as %q, want %q", got, want)
+		}
+	}
+}
+
+func TestListsOfServersAreReadFromFileAndText(t *testing.T) {
+	file := writeFile(t, "ledger: {kind: redis}\nredis: {addrs: ['a:1', 'b:2']}\n")
+	for _, from := range []config.Sources{
+		{File: file, Flags: secretsSet()},
+		{Environ: []string{"SECKILL_LEDGER_KIND=redis", "SECKILL_REDIS_ADDRS=a:1, b:2"}, Flags: secretsSet()},
+	} {
+		cfg, err := config.Load(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(cfg.Redis.Addrs, []string{"a:1", "b:2"}) {
+			t.Errorf("addresses %q", cfg.Redis.Addrs)
+		}
+	}
+}
