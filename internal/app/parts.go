@@ -9,7 +9,6 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/identity"
 	"seckill/internal/ledger"
-	"seckill/internal/ledger/ledgermem"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -34,7 +32,6 @@ import (
 	"seckill/internal/shopapi"
 	"seckill/internal/stats"
 	"seckill/internal/store"
-	"seckill/internal/store/storesql"
 	"seckill/internal/wire"
 	"seckill/internal/worker"
 	"seckill/web"
@@ -47,12 +44,14 @@ const (
 
 // parts is everything an instance is made of.
 type parts struct {
-	cfg      *config.Config
-	log      *slog.Logger
-	store    store.Store
-	embedded *ledgermem.Ledger
-	ledger   ledger.Ledger
-	queue    queue.Queue
+	cfg   *config.Config
+	log   *slog.Logger
+	store store.Store
+	book  book // the ledger's other sides
+	// ledger and queue are the book's, kept apart so that a test can stand
+	// between.
+	ledger ledger.Ledger
+	queue  queue.Queue
 
 	metrics     *metrics.Metrics
 	alerter     *alert.Alerter
@@ -97,34 +96,6 @@ func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() 
 	return p, nil
 }
 
-// openData opens store and ledger: the embedded default.
-func (p *parts) openData(ctx context.Context, opt Options) (err error) {
-	if err := os.MkdirAll(p.cfg.DataDir, 0o700); err != nil {
-		return fmt.Errorf("make the data directory: %w", err)
-	}
-	if err := p.cfg.FillSecrets(); err != nil {
-		return err
-	}
-	p.metrics = metrics.New(opt.Version)
-	p.alerter = alert.New(p.cfg.Alert.WebhookURL, p.log, func(kind string) { p.metrics.Alerts.WithLabelValues(kind).Inc() })
-	opened, err := storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log})
-	if err != nil {
-		return fmt.Errorf("open the store: %w", err)
-	}
-	p.store = opened // not before: a nil *Store in the interface would look open
-	if err := p.store.Migrate(ctx); err != nil {
-		return fmt.Errorf("migrate the store: %w", err)
-	}
-	p.embedded, err = ledgermem.Open(ctx, filepath.Join(p.cfg.DataDir, "journal.db"), ledgermem.Options{
-		Logger: p.log, OnCommit: p.metrics.Commit,
-	})
-	if err != nil {
-		return fmt.Errorf("open the ledger: %w", err)
-	}
-	p.ledger, p.queue = p.embedded, p.embedded.Queue()
-	return nil
-}
-
 func (p *parts) laneOptions() ledger.LaneOptions {
 	return ledger.LaneOptions{CallTimeout: p.cfg.CallTimeout()}
 }
@@ -161,10 +132,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	}
 	p.metrics.Register(&metrics.Sales{
 		Products: p.recentSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps,
-		Journal: func() (rows, bytes int64) {
-			stats := p.embedded.JournalStats()
-			return stats.Rows, stats.Bytes
-		},
+		Journal: p.book.journal,
 	})
 	return nil
 }
@@ -177,7 +145,7 @@ func (p *parts) remember(ctx context.Context) error {
 			selling[t.Group] = true
 		}
 	}
-	return p.embedded.EachBuyer(ctx, func(group uint32, buyer string) {
+	return p.book.eachBuyer(ctx, func(group uint32, buyer string) {
 		if selling[group] {
 			p.memory.Note(group, buyer)
 		}
@@ -317,7 +285,7 @@ func (p *parts) ready(ctx context.Context) error {
 	if err := p.store.Ping(ctx); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := p.embedded.Ping(ctx); err != nil {
+	if err := p.book.ping(ctx); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	return nil
@@ -329,7 +297,7 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store,
 		Checks: []adminapi.Check{
 			{Name: "store", Run: p.store.Ping},
-			{Name: "ledger", Run: p.embedded.Ping},
+			{Name: "ledger", Run: p.book.ping},
 		},
 		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams,
 		OnRequest: func(route string, status int, took time.Duration) {
@@ -345,8 +313,8 @@ func (p *parts) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
 	defer cancel()
 	var errs []error
-	if p.embedded != nil {
-		errs = append(errs, p.embedded.Shutdown(ctx))
+	if p.book.close != nil {
+		errs = append(errs, p.book.close(ctx))
 	}
 	if p.store != nil {
 		errs = append(errs, p.store.Close())
