@@ -1,0 +1,67 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// exitEnv makes the test binary the process that is killed.
+const exitEnv = "SECKILL_TEST_SERVER_EXIT"
+
+func TestNothingOutlivesAKilledTestBinary(t *testing.T) {
+	if os.Getenv(exitEnv) != "" {
+		r, m := SharedRedis(t), SharedMariaDB(t)
+		fmt.Println(r.PID(), r.Dir(), m.PID(), m.Dir())
+		select {} // until it is killed
+	}
+	needMariaDB(t)
+	need(t, "redis-server")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), exitEnv+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pids [2]int
+	var dirs [2]string
+	_, err = fmt.Fscan(bufio.NewReader(out), &pids[0], &dirs[0], &pids[1], &dirs[1])
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // killed, as was asked
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range pids {
+		eventually(t, fmt.Sprintf("process %d is gone", pids[i]), func() bool {
+			return errors.Is(syscall.Kill(pids[i], 0), syscall.ESRCH)
+		})
+		eventually(t, dirs[i]+" is gone", func() bool {
+			_, err := os.Stat(dirs[i])
+			return errors.Is(err, fs.ErrNotExist)
+		})
+	}
+}
+
+// eventually polls until a promise holds.
+func eventually(t *testing.T, promise string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	late := time.After(readyWithin)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("not within %s: %s", readyWithin, promise)
+		}
+	}
+}
