@@ -114,6 +114,7 @@ func (l *Lane) settle(ctx context.Context) (Result, error) {
 			return Result{}, errors.Join(err, cause)
 		}
 		if f == nil {
+			l.onReply(false)
 			cause = errNoReply
 			continue
 		}
@@ -185,12 +186,17 @@ func (l *Lane) take(f *flight) (Result, error) {
 	l.spare = f
 
 	if err != nil {
-		if !ask && errors.Is(err, ErrNotExecuted) {
+		refused := errors.Is(err, ErrNotExecuted)
+		if ask || refused {
+			l.onReply(false)
+		}
+		if !ask && refused {
 			l.sent-- // not even the record changed: the number may go again
 			l.settled()
 		}
 		return Result{}, err
 	}
+	l.onReply(true)
 	if final := finalError(reply.Outcome, reply.Epoch); final != nil {
 		l.finish(final)
 		if !ask { // the write itself was refused; nothing else is owed

@@ -58,6 +58,11 @@ type LaneOptions struct {
 	CallTimeout time.Duration
 	// MaxAskBackoff bounds the pause between asks that get no answer.
 	MaxAskBackoff time.Duration
+	// OnReply, if set, is told of the lane's calls whether the ledger answered,
+	// whatever it said. Of a write that failed it is not told, unless the ledger
+	// did not execute it: the ask that follows at once tells more. It is called
+	// by who has the lane's turn, and must not block.
+	OnReply func(answered bool)
 }
 
 // Lane is a process's side of the numbered calls on one shard (protocol 1).
@@ -79,6 +84,7 @@ type Lane struct {
 	process     ProcessID
 	callTimeout time.Duration
 	maxBackoff  time.Duration
+	onReply     func(answered bool)
 
 	seen     atomic.Uint64         // written by who has the turn, read by Beat
 	finished atomic.Pointer[error] // set once
@@ -113,8 +119,11 @@ func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
 	if opt.MaxAskBackoff <= 0 {
 		opt.MaxAskBackoff = DefaultMaxAskBackoff
 	}
+	if opt.OnReply == nil {
+		opt.OnReply = func(bool) {}
+	}
 	lane := &Lane{
-		ledger: l, shard: shard, callTimeout: opt.CallTimeout, maxBackoff: opt.MaxAskBackoff,
+		ledger: l, shard: shard, callTimeout: opt.CallTimeout, maxBackoff: opt.MaxAskBackoff, onReply: opt.OnReply,
 		slots: make(chan struct{}, maxFlights), turn: make(chan struct{}, 1),
 		timer: time.NewTimer(time.Hour),
 	}
@@ -153,6 +162,25 @@ func (l *Lane) Do(ctx context.Context, w Write) (Result, error) {
 		return Result{}, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return Result{}, notApplied(err)
+}
+
+// Probe asks until the ledger answers, whether or not a call is unsettled, and
+// returns within its context. After it no number is owed, or the lane is
+// finished, or the error says why nothing was heard.
+func (l *Lane) Probe(ctx context.Context) error {
+	if err := l.enter(ctx); err != nil {
+		return err
+	}
+	defer l.leave()
+	if l.owed == 0 {
+		// The ask's own number: an ask that is not heard burns it, and the lane
+		// must not write before one is.
+		l.owed = l.sent + 1
+	}
+	if _, err := l.settle(ctx); l.owed != 0 {
+		return err
+	}
+	return l.Err()
 }
 
 // Beat is what the lane tells by heartbeat.

@@ -50,6 +50,11 @@ func TestLaneIsExactlyOnceUnderAnyFaults(t *testing.T) {
 			for i := range rapid.IntRange(1, 15).Draw(rt, "calls") {
 				wait := time.Duration(rapid.IntRange(1, 3000).Draw(rt, "wait_ms")) * time.Millisecond
 				ctx, cancel := context.WithTimeout(context.Background(), wait)
+				if rapid.IntRange(0, 3).Draw(rt, "probe") == 0 {
+					_ = lane.Probe(ctx) // at any time, heard or not, it does no harm
+					cancel()
+					continue
+				}
 				w := reserveOne(i)
 				start := time.Now()
 				result, err := lane.Do(ctx, w)

@@ -346,6 +346,60 @@ func TestLaneReturnsWithinItsContextWhenTheLedgerHangs(t *testing.T) {
 	})
 }
 
+func TestLaneTellsWhetherTheLedgerAnswers(t *testing.T) {
+	tests := map[string]struct {
+		steps []step
+		want  []bool
+	}{
+		"an answer":                         {nil, []bool{true}},
+		"an answer of no":                   {[]step{say(ledger.OutcomeGap, 1)}, []bool{true, true}},
+		"a reply that was lost, and an ask": {[]step{loseReply}, []bool{true}},
+		"not executed":                      {[]step{notExecuted}, []bool{false}},
+		"a reply that does not come":        {[]step{slowReply(5 * time.Second)}, []bool{false, true}},
+		"asks that fail":                    {[]step{loseReply, loseRequest, loseRequest}, []bool{false, false, true}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told []bool
+				lane := ledger.NewLane(&scripted{Ledger: reference(t), steps: tt.steps}, testShard, ledger.LaneOptions{
+					CallTimeout: time.Second, OnReply: func(answered bool) { told = append(told, answered) },
+				})
+				_, _ = lane.Do(context.Background(), reserveOne(1))
+				time.Sleep(time.Minute) // let what is late arrive
+				if !slices.Equal(told, tt.want) {
+					t.Errorf("told %v, want %v", told, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestLaneProbesUntilTheLedgerAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &scripted{Ledger: reference(t), steps: slices.Repeat([]step{loseRequest}, 10)}
+		lane := laneOn(l)
+		if err := lane.Probe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w := reserveOne(1)
+		if result, err := lane.Do(t.Context(), w); err != nil || !accepted(result, w) {
+			t.Fatalf("Do after a probe: %+v, %v", result, err)
+		}
+		if calls := len(l.numbers()); calls != 12 { // ten lost asks, one heard, the write
+			t.Errorf("%d calls", calls)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		l.mu.Lock()
+		l.steps = slices.Repeat([]step{loseRequest}, 1000)
+		l.mu.Unlock()
+		if err := lane.Probe(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Probe of a dead ledger: %v", err)
+		}
+	})
+}
+
 func TestLaneAsksAreSpaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &scripted{Ledger: reference(t), steps: slices.Repeat([]step{loseRequest}, 1_000_000)}

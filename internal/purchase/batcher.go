@@ -17,12 +17,14 @@ type batcher struct {
 	shard ledger.Shard
 	queue chan *waiter // bounded: what does not fit is refused at once
 	lanes [lanesPerShard]*ledger.Lane
+
+	breaker breaker
 }
 
-// offer queues a claim, unless the queue is full or the batcher stops. A claim
-// that was queued is answered.
+// offer queues a claim, unless the queue is full, the ledger does not answer or
+// the batcher stops. A claim that was queued is answered.
 func (b *batcher) offer(w *waiter) error {
-	if b.group.stopped.Load() {
+	if b.deaf() {
 		return errBusy
 	}
 	select {
@@ -30,11 +32,14 @@ func (b *batcher) offer(w *waiter) error {
 	default:
 		return errTooHot
 	}
-	if b.group.stopped.Load() {
+	if b.deaf() {
 		b.refuseRest() // its lanes may have looked for the last time
 	}
 	return nil
 }
+
+// deaf reports whether claims would wait for nothing.
+func (b *batcher) deaf() bool { return b.group.stopped.Load() || b.breaker.isOpen() }
 
 // run sends batches on one lane until the group stops, then answers what
 // still waits: nothing that was taken is left without a word.
@@ -45,10 +50,14 @@ func (b *batcher) run(lane *ledger.Lane) {
 	var patience patience
 	defer patience.end()
 	for {
+		if b.breaker.isOpen() {
+			b.refuseRest()
+			b.listen(lane)
+		}
 		select {
 		case w := <-b.queue:
 			batch = b.gather(batch[:0], w)
-		case <-b.group.stop:
+		case <-b.group.ctx.Done():
 			b.refuseRest()
 			return
 		}
@@ -59,7 +68,7 @@ func (b *batcher) run(lane *ledger.Lane) {
 		for _, w := range batch {
 			claims = append(claims, w.claim)
 		}
-		if !b.send(patience.context(b.stage.opt.Timeout), lane, batch, claims) {
+		if !b.send(patience.context(b.breaker.context(), b.stage.opt.Timeout), lane, batch, claims) {
 			// The ledger may still read the claims: leave them to it.
 			claims = make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
 		}
@@ -153,16 +162,17 @@ func (w *waiter) answer(order seckill.OrderNo, err error) {
 // its own. Its deadline is between one and two timeouts away; the claimants'
 // own timers are exact.
 type patience struct {
+	parent context.Context
 	ctx    context.Context
 	cancel context.CancelFunc
 	until  time.Time
 }
 
-func (p *patience) context(timeout time.Duration) context.Context {
-	if now := time.Now(); p.until.Before(now.Add(timeout)) {
+func (p *patience) context(parent context.Context, timeout time.Duration) context.Context {
+	if now := time.Now(); p.parent != parent || p.until.Before(now.Add(timeout)) {
 		p.end()
-		p.until = now.Add(2 * timeout)
-		p.ctx, p.cancel = context.WithDeadline(context.Background(), p.until)
+		p.parent, p.until = parent, now.Add(2*timeout)
+		p.ctx, p.cancel = context.WithDeadline(parent, p.until)
 	}
 	return p.ctx
 }

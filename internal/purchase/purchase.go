@@ -4,6 +4,7 @@
 package purchase
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -132,7 +133,8 @@ func (s *Stage) Buy(on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
 type group struct {
 	epoch    uint64
 	batchers []*batcher
-	stop     chan struct{}
+	ctx      context.Context // ends when the group stops
+	stop     context.CancelFunc
 	stopped  atomic.Bool
 	failedAt time.Time // when its lanes were finished, under the stage's lock
 }
@@ -174,13 +176,10 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 		}
 		s.retire(old)
 	}
-	g := &group{epoch: terms.Epoch, stop: make(chan struct{})}
+	g := &group{epoch: terms.Epoch}
+	g.ctx, g.stop = context.WithCancel(context.Background())
 	for i := range terms.Shards {
-		b := &batcher{stage: s, group: g, sale: on, shard: sale.ShardOf(terms, i), queue: make(chan *waiter, s.opt.QueueSize)}
-		for k := range lanesPerShard {
-			b.lanes[k] = ledger.NewLane(s.ledger, b.shard, s.opt.Lane)
-		}
-		g.batchers = append(g.batchers, b)
+		g.batchers = append(g.batchers, s.newBatcher(g, on, sale.ShardOf(terms, i)))
 	}
 	for _, b := range g.batchers {
 		for _, lane := range b.lanes {
@@ -193,10 +192,24 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 	return g, nil
 }
 
+func (s *Stage) newBatcher(g *group, on *sale.Sale, shard ledger.Shard) *batcher {
+	b := &batcher{stage: s, group: g, sale: on, shard: shard, queue: make(chan *waiter, s.opt.QueueSize)}
+	b.breaker.close()
+	lane := s.opt.Lane
+	lane.OnReply = b.breaker.heard
+	if lane.MaxAskBackoff <= 0 {
+		lane.MaxAskBackoff = maxAskBackoff
+	}
+	for k := range b.lanes {
+		b.lanes[k] = ledger.NewLane(s.ledger, shard, lane)
+	}
+	return b
+}
+
 // retire stops a group; its batchers answer what waits and end. s.mu is held.
 func (s *Stage) retire(g *group) {
 	if !g.stopped.Swap(true) {
-		close(g.stop)
+		g.stop()
 	}
 	delete(s.live, g)
 }

@@ -1,0 +1,91 @@
+package purchase
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seckill/internal/ledger"
+	"seckill/internal/sale"
+)
+
+const (
+	// silences is how many calls in a row go unanswered before a shard counts as
+	// down: the two of its lanes under load, or a call and the ask after it.
+	silences = 2
+	// maxAskBackoff bounds the pause between the asks of a lane that hears
+	// nothing, and with it how long a ledger has been back before it is noticed.
+	maxAskBackoff = 250 * time.Millisecond
+)
+
+// breaker is open while a shard of the ledger does not answer. Then claims are
+// refused at once, those that wait are answered, and the lanes go on asking
+// (protocol 1 has them ask before they write in any case); the first answer
+// that any of them hears closes it.
+type breaker struct {
+	silent atomic.Int32 // calls without answer since the last answer
+	open   atomic.Bool
+
+	mu  sync.Mutex
+	now atomic.Pointer[lease]
+}
+
+// lease is the time between two openings; what waits for the ledger waits no
+// longer than its context.
+type lease struct {
+	ctx context.Context
+	end context.CancelFunc
+}
+
+func (b *breaker) isOpen() bool { return b.open.Load() }
+
+// context ends when the breaker opens.
+func (b *breaker) context() context.Context { return b.now.Load().ctx }
+
+// heard takes whether a call was answered.
+func (b *breaker) heard(answered bool) {
+	if answered && b.silent.Load() == 0 {
+		return // as nearly always
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case answered && b.isOpen():
+		b.close()
+	case answered:
+		b.silent.Store(0)
+	case b.silent.Add(1) >= silences && !b.isOpen():
+		b.open.Store(true)
+		b.now.Load().end()
+	}
+}
+
+func (b *breaker) close() {
+	ctx, end := context.WithCancel(context.Background())
+	b.now.Store(&lease{ctx, end})
+	b.silent.Store(0)
+	b.open.Store(false)
+}
+
+// listen asks on a lane until the ledger answers or the group stops.
+func (b *batcher) listen(lane *ledger.Lane) {
+	if err := lane.Probe(b.group.ctx); sale.LaneFinished(err) {
+		b.fail(err)
+	}
+}
+
+// LedgerDown reports whether a shard of the product does not answer this
+// instance: claims of its buyers are refused busy without being asked.
+func (s *Stage) LedgerDown(on *sale.Sale) bool {
+	g, _ := on.Batchers.Load().(*group)
+	if g == nil || g.stopped.Load() {
+		return false
+	}
+	for _, b := range g.batchers {
+		if b.breaker.isOpen() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,289 @@
+package purchase_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/ledger/ledgertest"
+	"seckill/internal/purchase"
+	"seckill/internal/sale"
+	"seckill/test/rig"
+)
+
+// remote is a ledger behind a network that can fail. What reached the server
+// while it stood still is executed, in order, when it goes on, whether or not
+// anybody waits for the reply.
+type remote struct {
+	ledger.Ledger
+	mu      sync.Mutex
+	frozen  bool
+	socket  []func()
+	refused error // every call fails with it, unexecuted
+	deaf    bool  // calls return no earlier than their reply
+	waiting int   // calls that have not returned
+	most    int   // of them at once
+}
+
+func (r *remote) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
+	r.mu.Lock()
+	r.waiting++
+	r.most = max(r.most, r.waiting)
+	refused, frozen := r.refused, r.frozen
+	type answer struct {
+		reply ledger.Reply
+		err   error
+	}
+	heard := make(chan answer, 1)
+	execute := func() {
+		reply, err := r.Ledger.Do(context.Background(), req)
+		heard <- answer{reply, err}
+	}
+	if frozen && refused == nil {
+		r.socket = append(r.socket, execute)
+	}
+	if r.deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.waiting--
+	}()
+	if refused != nil {
+		return ledger.Reply{}, refused
+	}
+	if !frozen {
+		execute()
+	}
+	select {
+	case a := <-heard:
+		return a.reply, a.err
+	case <-ctx.Done():
+		return ledger.Reply{}, ctx.Err()
+	}
+}
+
+func (r *remote) freeze() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.frozen = true
+}
+
+func (r *remote) resume() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, execute := range r.socket {
+		execute()
+	}
+	r.frozen, r.socket = false, nil
+}
+
+func (r *remote) waitedAtOnce() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.most
+}
+
+func (r *remote) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = err
+}
+
+type products []seckill.Product
+
+func (p products) Products(context.Context) ([]seckill.Product, error) { return p, nil }
+
+// outlet is a stage on a remote ledger, all in memory, where time is not real.
+type outlet struct {
+	*purchase.Stage
+	remote  *remote
+	on      *sale.Sale
+	product seckill.Product
+}
+
+func newOutlet(t *testing.T, stock int64) *outlet {
+	t.Helper()
+	reference := ledgertest.NewReference()
+	o := &outlet{remote: &remote{Ledger: reference}}
+	o.product = seckill.Product{
+		ID: 1, Group: 1, Name: "p", PriceCents: 1, Currency: "CNY", Stock: stock, Offered: stock, PerUserLimit: 1,
+		Shards: 1, Strategy: seckill.StrategyAsync, Epoch: 1, StartsAt: time.Now().Add(-time.Hour), EndsAt: time.Now().Add(time.Hour),
+	}
+	shard := sale.ShardOf(&o.product, 0)
+	_, err := reference.Install(context.Background(), ledger.Allotment{Shard: shard, Available: stock, Limit: 1}, nil)
+	rig.Must(t, err)
+	_, err = reference.Open(context.Background(), shard)
+	rig.Must(t, err)
+	log := slog.New(slog.DiscardHandler)
+	catalog := sale.NewCatalog(products{o.product}, log)
+	rig.Must(t, catalog.Refresh(context.Background()))
+	o.on = catalog.Find(1)
+	o.Stage = purchase.New(o.remote, sale.NewClock(o.remote.Now, log), purchase.Options{
+		QueueSize: 50, MaxBatch: 10, Timeout: 2 * time.Second, Random: rand.Uint64,
+		Lane:    ledger.LaneOptions{CallTimeout: 400 * time.Millisecond},
+		OnBatch: func(int, time.Duration) {}, Note: func(uint32, string) {}, OnTrouble: func(_ uint32, err error) { t.Error(err) },
+	})
+	t.Cleanup(o.Stage.Close)
+	return o
+}
+
+// answer buys and reports the answer's code and how long it took.
+func (o *outlet) answer(buyer string) (seckill.Code, time.Duration) {
+	asked := time.Now()
+	_, err := o.Buy(o.on, purchase.Claim{Buyer: buyer, Quantity: 1, Key: "k"})
+	return code(err), time.Since(asked)
+}
+
+// crowd lets a claim arrive every millisecond for a while. All are answered
+// within a second, and none with a code that is not among the allowed.
+func (o *outlet) crowd(t *testing.T, name string, lasts time.Duration, allowed ...seckill.Code) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range int(lasts / time.Millisecond) {
+		all.Go(func() {
+			got, took := o.answer(fmt.Sprintf("%s-%d", name, i))
+			for _, want := range allowed {
+				if got == want && took <= time.Second {
+					return
+				}
+			}
+			t.Errorf("claim %d was answered %q after %v", i, got, took)
+		})
+		time.Sleep(time.Millisecond)
+	}
+	all.Wait()
+}
+
+// recovers wants a claim to be accepted within two seconds.
+func (o *outlet) recovers(t *testing.T, buyer string) {
+	t.Helper()
+	for since := time.Now(); ; time.Sleep(time.Millisecond) {
+		if got, _ := o.answer(buyer); got == "" {
+			break
+		}
+		if time.Since(since) > 2*time.Second {
+			t.Fatal("traffic does not recover in two seconds")
+		}
+	}
+	if o.LedgerDown(o.on) {
+		t.Error("a ledger that answers counts as down")
+	}
+}
+
+func TestALedgerThatStandsStillIsBusyWithinASecond(t *testing.T) {
+	for name, deaf := range map[string]bool{"calls end with their deadline": false, "calls hang past their deadline": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOutlet(t, 100_000)
+				o.remote.deaf = deaf
+				o.crowd(t, "before", 100*time.Millisecond, "")
+				o.remote.freeze()
+				o.crowd(t, "frozen", 5*time.Second, seckill.CodeBusy, seckill.CodeTooHot)
+				if !o.LedgerDown(o.on) {
+					t.Error("a ledger that does not answer does not count as down")
+				}
+				if got, took := o.answer("late"); got != seckill.CodeBusy || took != 0 {
+					t.Errorf("a claim at an open breaker is answered %q after %v", got, took)
+				}
+				if most := o.remote.waitedAtOnce(); most > 2*8 {
+					t.Errorf("%d calls waited at once", most)
+				}
+				time.Sleep(time.Minute)
+				o.remote.resume()
+				o.recovers(t, "after")
+				o.crowd(t, "after", 100*time.Millisecond, "")
+				o.exactlyOnce(t)
+			})
+		})
+	}
+}
+
+// exactlyOnce holds that buyers have at most one order each and that the units
+// are all there, whatever a server executed late.
+func (o *outlet) exactlyOnce(t *testing.T) {
+	t.Helper()
+	f, err := o.remote.Read(context.Background(), sale.ShardOf(&o.product, 0))
+	rig.Must(t, err)
+	if f.Available+f.Marked != o.product.Stock || f.Marked != f.Orders {
+		t.Errorf("%+v", f)
+	}
+	held := map[string]bool{}
+	for _, entry := range o.remote.Ledger.(*ledgertest.Reference).Outbox() {
+		for _, claim := range entry.Claims {
+			if held[claim.Buyer] {
+				t.Errorf("%s bought twice", claim.Buyer)
+			}
+			held[claim.Buyer] = true
+		}
+	}
+}
+
+func TestALoneClaimAtAFrozenLedgerIsBusyWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 100)
+		o.remote.freeze()
+		if got, took := o.answer("a"); got != seckill.CodeBusy || took > time.Second {
+			t.Errorf("answered %q after %v", got, took)
+		}
+		o.remote.resume()
+		o.recovers(t, "a") // the same claim finds its order
+		o.exactlyOnce(t)
+	})
+}
+
+func TestALedgerThatIsGoneIsBusyAtOnce(t *testing.T) {
+	for name, err := range map[string]error{
+		"connections are refused": errors.New("connection refused"),
+		"nothing is executed":     fmt.Errorf("loading: %w", ledger.ErrNotExecuted),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOutlet(t, 100_000)
+				o.remote.fail(err)
+				o.crowd(t, "dead", 3*time.Second, seckill.CodeBusy)
+				if !o.LedgerDown(o.on) {
+					t.Error("a ledger that is gone does not count as down")
+				}
+				o.remote.fail(nil)
+				o.recovers(t, "after")
+				o.exactlyOnce(t)
+			})
+		})
+	}
+}
+
+func TestAStageStopsWhileItsLedgerStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 100)
+		o.remote.freeze()
+		o.crowd(t, "frozen", time.Second, seckill.CodeBusy, seckill.CodeTooHot)
+		stopped := time.Now()
+		o.Close()
+		if took := time.Since(stopped); took > time.Second {
+			t.Errorf("stopping took %v", took)
+		}
+		o.remote.resume()
+	})
+}
+
+// One lost reply is settled by asking; it is no outage.
+func TestALostReplyOpensNothing(t *testing.T) {
+	c := newCounter(t, 10)
+	c.Ledger.FailAfter("Do", 1)
+	_, err := c.buy("a")
+	rig.Must(t, err)
+	if c.LedgerDown(c.on) {
+		t.Error("a lost reply counts as an outage")
+	}
+}
