@@ -14,14 +14,14 @@ func TestConfirmTakesFewStatementsPerBatch(t *testing.T) {
 	s := openNew(t)
 	p := sale(t, s, 10_000)
 	req := request(&p, claims(&p, 1000))
-	before := s.db.writer.ran.Load()
+	before := embedded(s).writer.ran.Load()
 	if _, err := s.Confirm(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
 	// Seven kinds of rows are read or written, each in 1000/128 chunks and the
 	// powers of two of the rest (10 statements), and a few more per batch.
 	const most = 7*10 + 5
-	if n := s.db.writer.ran.Load() - before; n > most {
+	if n := embedded(s).writer.ran.Load() - before; n > most {
 		t.Errorf("%d statements for 1000 claims, want at most %d", n, most)
 	}
 }

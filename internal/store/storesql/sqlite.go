@@ -43,16 +43,14 @@ const (
 	migrateTries = 5
 )
 
-// errVersion says that a product's version was not the one read.
-var errVersion = errors.New("product version has moved on")
-
 // sqliteDB is one SQLite file: one connection that writes, a few that read.
 //
 // SQLite has one writer at a time. Writers queue for it in Go, where a
 // deadline ends the wait, and not in SQLite's busy loop, where it would not.
 type sqliteDB struct {
-	path string
-	log  *slog.Logger
+	path  string
+	log   *slog.Logger
+	clock func() time.Time
 
 	turn      chan struct{} // holds a token while somebody writes
 	writePool *sql.DB       // of one connection
@@ -85,7 +83,7 @@ func openSQLite(ctx context.Context, path string, opt Options) (*sqliteDB, error
 	if err := file.Close(); err != nil {
 		return nil, err
 	}
-	db := &sqliteDB{path: path, log: opt.Logger, turn: make(chan struct{}, 1)}
+	db := &sqliteDB{path: path, log: opt.Logger, clock: opt.Now, turn: make(chan struct{}, 1)}
 	if db.writePool, err = sql.Open("sqlite", db.uri(
 		fmt.Sprintf("page_size(%d)", pageBytes), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)",
 		// A multi-row statement keeps what it would undo in a temporary file,
@@ -125,6 +123,11 @@ func (db *sqliteDB) close() error {
 	errs := []error{db.dropConn(), db.reader.close(), db.readPool.Close(), db.writePool.Close()}
 	return errors.Join(errs...)
 }
+
+// now is the process's clock, as the store is in the process.
+func (db *sqliteDB) now() time.Time { return db.clock() }
+
+func (db *sqliteDB) sync(context.Context) error { return nil }
 
 // takeTurn waits until nobody else writes.
 func (db *sqliteDB) takeTurn(ctx context.Context) error {
@@ -214,6 +217,11 @@ func (db *sqliteDB) dropConn() error {
 		err = nil
 	}
 	return errors.Join(errClose, err)
+}
+
+// read runs fn on any of the reading connections.
+func (db *sqliteDB) read(_ context.Context, fn func(r *session) error) error {
+	return db.failed(fn(db.reader))
 }
 
 // snapshot runs fn on one state of the file, beside any writer.

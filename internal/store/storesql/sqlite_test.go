@@ -178,16 +178,16 @@ func TestFullDiskIsUnavailableAndHealsWithoutRestart(t *testing.T) {
 
 func TestPingOfASickStoreWrites(t *testing.T) {
 	s := openNew(t)
-	count := func() int64 { return s.db.writer.ran.Load() }
+	count := func() int64 { return embedded(s).writer.ran.Load() }
 	if err := s.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	before := count()
-	s.db.sick.Store(true)
+	embedded(s).sick.Store(true)
 	if err := s.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if count() == before || s.db.sick.Load() {
+	if count() == before || embedded(s).sick.Load() {
 		t.Error("Ping believed in a store that had failed")
 	}
 }
@@ -225,11 +225,11 @@ func TestCommitsAreSyncedWhole(t *testing.T) {
 				t.Errorf("%s of the %s connection is %q, want %q (%v)", pragma, connection, got, want, err)
 			}
 		}
-		if err := s.db.takeTurn(t.Context()); err != nil {
+		if err := embedded(s).takeTurn(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		err := s.db.dropConn()
-		<-s.db.turn
+		err := embedded(s).dropConn()
+		<-embedded(s).turn
 		if err != nil {
 			t.Fatal(err)
 		}

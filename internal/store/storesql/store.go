@@ -2,14 +2,14 @@
 //
 // The tables stand in migration/, one folder per database. Statements are
 // constants beside the method that runs them, in the SQL that databases share;
-// the few that they do not share are in dialect.go. The connection, its
-// transactions and its errors are in sqlite.go; session.go prepares and runs.
+// the few that they do not share are in dialect.go. What else differs, such as
+// connections, transactions and errors, is behind database.go; session.go runs
+// statements.
 package storesql
 
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,10 +19,6 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/store"
 )
-
-// maxRereads is how often a change is tried again after others changed the
-// product under it, before it is store.ErrConflict.
-const maxRereads = 3
 
 // Options are what a Store needs besides its address; the zero value works.
 type Options struct {
@@ -64,7 +60,7 @@ func (opt Options) withDefaults() Options {
 
 // Store implements store.Store.
 type Store struct {
-	db  *sqliteDB
+	db  database
 	opt Options
 	// afterRead, when a test sets it, runs between a change's read of its
 	// product and the compare-and-set that rests on it.
@@ -98,10 +94,17 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 // Close lets what runs finish and closes the database.
 func (s *Store) Close() error { return s.db.close() }
 
-// Now is the store's clock: the process's, as the store is in the process.
-func (s *Store) Now(context.Context) (time.Time, error) { return s.now(), nil }
+// Now is the store's clock.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	ctx, cancel := bounded(ctx, s.opt.Timeout)
+	defer cancel()
+	if err := s.db.sync(ctx); err != nil {
+		return time.Time{}, fmt.Errorf("read the store's clock: %w", err)
+	}
+	return s.now(), nil
+}
 
-func (s *Store) now() time.Time { return s.opt.Now().UTC().Truncate(time.Millisecond) }
+func (s *Store) now() time.Time { return s.db.now().UTC().Truncate(time.Millisecond) }
 
 // Ping reports whether the store can be read and written.
 func (s *Store) Ping(ctx context.Context) error {
@@ -126,27 +129,27 @@ func (s *Store) Migrate(ctx context.Context) error {
 // change runs fn in one write transaction. The name is the verb of the error
 // and of the two points at which a test may kill the process.
 //
-// fn may run several times: errVersion from it means that the product changed
-// since fn read it, and the whole transaction is tried again. With one writer
-// that needs a second process; a database with many writers gives it daily.
+// fn may run several times: after each of the errors of database.go the whole
+// transaction is tried again. With one writer that needs a second process; a
+// database with many writers gives it daily.
 func (s *Store) change(ctx context.Context, name string, fn func(ctx context.Context, tx *session) error) error {
 	ctx, cancel := bounded(ctx, s.opt.Timeout)
 	defer cancel()
-	err := errVersion
-	for try := 0; try <= maxRereads && errors.Is(err, errVersion); try++ {
-		err = s.db.write(ctx, func(tx *session) error {
+	var tries tries
+	for {
+		err := s.db.write(ctx, func(tx *session) error {
 			if err := fn(ctx, tx); err != nil {
 				return err
 			}
 			fault.Point("store." + name + ".before_commit")
 			return nil
 		})
-	}
-	if errors.Is(err, errVersion) {
-		err = store.ErrConflict
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		if err == nil {
+			break
+		}
+		if err := tries.after(ctx, err); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	fault.Point("store." + name + ".after_commit")
 	return nil
@@ -156,7 +159,7 @@ func (s *Store) change(ctx context.Context, name string, fn func(ctx context.Con
 func (s *Store) read(ctx context.Context, name string, fn func(ctx context.Context, r *session) error) error {
 	ctx, cancel := bounded(ctx, s.opt.Timeout)
 	defer cancel()
-	if err := s.db.failed(fn(ctx, s.db.reader)); err != nil {
+	if err := s.db.read(ctx, func(r *session) error { return fn(ctx, r) }); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

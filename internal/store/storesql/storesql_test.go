@@ -33,6 +33,8 @@ func openNew(tb testing.TB) *Store {
 	return openAt(tb, "sqlite:"+filepath.Join(tb.TempDir(), "store.db"), Options{})
 }
 
+func embedded(s *Store) *sqliteDB { return s.db.(*sqliteDB) }
+
 // damage runs a statement behind the store's back.
 func damage(tb testing.TB, s *Store, query string, args ...any) {
 	tb.Helper()
