@@ -1,0 +1,75 @@
+package seckill_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"seckill/internal/config"
+)
+
+// compose is what the tests read of deploy/compose.yaml.
+type compose struct {
+	Services map[string]struct {
+		Command     []string          `yaml:"command"`
+		Environment map[string]string `yaml:"environment"`
+	} `yaml:"services"`
+}
+
+func readCompose(t *testing.T) compose {
+	t.Helper()
+	var c compose
+	if err := yaml.Unmarshal([]byte(readText(t, "deploy/compose.yaml")), &c); err != nil {
+		t.Fatalf("deploy/compose.yaml: %v", err)
+	}
+	return c
+}
+
+var composeVariable = regexp.MustCompile(`\$\{(\w+)[^}]*\}`)
+
+// The engine refuses unknown keys and missing secrets at start; here it does so
+// without Docker.
+func TestComposeConfiguresEveryEngine(t *testing.T) {
+	engines := 0
+	for name, service := range readCompose(t).Services {
+		if !strings.HasPrefix(name, "engine-") {
+			continue
+		}
+		engines++
+		var environ []string
+		for key, value := range service.Environment {
+			environ = append(environ, key+"="+composeVariable.ReplaceAllString(value, strings.Repeat("0123456789abcdef", 2)))
+		}
+		cfg, err := config.Load(config.Sources{Environ: environ})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if cfg.Ledger.Kind != "redis" || !strings.HasPrefix(cfg.StoreDSN(), "mysql:") {
+			t.Errorf("%s runs on %s and %s", name, cfg.Ledger.Kind, cfg.StoreDSN())
+		}
+	}
+	if engines != 2 {
+		t.Errorf("%d engines, want two", engines)
+	}
+}
+
+func TestComposeKeepsPromisesDurable(t *testing.T) {
+	redis := strings.Join(readCompose(t).Services["redis"].Command, " ")
+	for _, setting := range []string{"--appendonly yes", "--appendfsync always", "--maxmemory-policy noeviction"} {
+		if !strings.Contains(redis, setting) {
+			t.Errorf("Redis runs without %s", setting)
+		}
+	}
+}
+
+func TestComposeExampleNamesEverySecret(t *testing.T) {
+	example := readText(t, "deploy/env.example")
+	for _, variable := range composeVariable.FindAllStringSubmatch(readText(t, "deploy/compose.yaml"), -1) {
+		if !strings.Contains(example, "\n"+variable[1]+"=") {
+			t.Errorf("deploy/env.example does not mention %s", variable[1])
+		}
+	}
+}
