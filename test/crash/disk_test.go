@@ -73,13 +73,13 @@ func fill(t *testing.T, dir string) (free func()) {
 func TestAFullDiskIsBusyAndHealsWithoutARestart(t *testing.T) {
 	e := engine.Start(t, engine.Options{DataDir: smallDisk(t), Settings: map[string]string{"worker.batch_wait": "1ms"}})
 	b := newBook(t, e, engine.Product{ID: 1, Stock: 300, PerUserLimit: 2})
-	early := b.buy(1, 1)
-	b.confirmed(early)
+	early := b.Buy(1, 1)
+	b.Confirmed(early)
 
 	for _, killed := range []bool{false, true} {
 		free := fill(t, e.DataDir)
 		b.buyUntilBusy()
-		if _, err := b.read(t.Context(), early); err != nil {
+		if _, err := b.Read(t.Context(), early); err != nil {
 			t.Errorf("an old order cannot be read on a full disk: %v", err)
 		}
 		if killed {
@@ -89,28 +89,28 @@ func TestAFullDiskIsBusyAndHealsWithoutARestart(t *testing.T) {
 		if killed {
 			e.Start()
 		}
-		b.confirmed(b.buy(1, 1))
+		b.Confirmed(b.Buy(1, 1))
 	}
-	b.settle()
-	b.sellOut()
-	b.check()
+	b.Settle()
+	b.SellOut()
+	b.Check()
 }
 
 // buyUntilBusy buys until the disk is surely full.
 func (b *book) buyUntilBusy() {
-	b.t.Helper()
+	b.T.Helper()
 	for range diskTries {
 		var accepted atomic.Int64
 		var crowd sync.WaitGroup
 		for range diskCrowd {
 			crowd.Go(func() {
-				c := b.claim(b.buyer(), 1, engine.Purchase{Quantity: 1, Key: "k"})
-				err := b.send(b.t.Context(), c)
+				c := b.NewClaim(b.NewBuyer(), 1, engine.Purchase{Quantity: 1, Key: "k"})
+				err := b.Send(b.T.Context(), c)
 				switch {
 				case err == nil:
 					accepted.Add(1)
 				case engine.CodeOf(err) != seckill.CodeBusy:
-					b.t.Errorf("on a full disk a claim is answered %v, not busy", err)
+					b.T.Errorf("on a full disk a claim is answered %v, not busy", err)
 				}
 			})
 		}
@@ -119,5 +119,5 @@ func (b *book) buyUntilBusy() {
 			return
 		}
 	}
-	b.t.Fatal("the disk is full, and claims are still accepted")
+	b.T.Fatal("the disk is full, and claims are still accepted")
 }

@@ -10,6 +10,7 @@ import (
 
 	"seckill"
 	"seckill/test/engine"
+	"seckill/test/market"
 )
 
 const (
@@ -35,7 +36,7 @@ type ordeal struct {
 // scene is one ordeal's stage.
 type scene struct {
 	*book
-	order *claim // what prepare has bought, if anything
+	order *market.Claim // what prepare has bought, if anything
 }
 
 func TestFailpoints(t *testing.T) {
@@ -60,7 +61,7 @@ func (o ordeal) run(t *testing.T) {
 	if e.WaitReady() == nil && o.drive != nil {
 		o.drive(s)
 	}
-	eventually(t, "the engine dies at "+o.point, func(context.Context) bool { return !e.Running() })
+	market.Eventually(t, "the engine dies at "+o.point, func(context.Context) bool { return !e.Running() })
 	e.Kill()
 	name, _, _ := strings.Cut(o.point, ":")
 	if !strings.Contains(e.Log(), "fault: killed at "+name+"\n") {
@@ -73,61 +74,61 @@ func (o ordeal) run(t *testing.T) {
 	if o.after != nil {
 		o.after(s)
 	}
-	s.settle()
-	s.sellOut()
-	s.check()
+	s.Settle()
+	s.SellOut()
+	s.Check()
 }
 
 // The preparations.
 
 // pending has an order that waits for money.
 func pending(s *scene) {
-	s.order = s.buy(sneaker, 1)
-	s.confirmed(s.order)
+	s.order = s.Buy(sneaker, 1)
+	s.Confirmed(s.order)
 }
 
 // paid has an order that is paid.
 func paid(s *scene) {
 	pending(s)
-	s.pay(s.order)
+	s.Pay(s.order)
 }
 
 // The drives. What they are answered does not matter: the engine dies.
 
 func buying(s *scene) {
-	c := s.claim(s.buyer(), sneaker, engine.Purchase{Quantity: 2, Key: "fatal"})
-	for temporary(s.send(s.t.Context(), c)) && pause(s.t.Context(), 20*time.Millisecond) {
+	c := s.NewClaim(s.NewBuyer(), sneaker, engine.Purchase{Quantity: 2, Key: "fatal"})
+	for market.Temporary(s.Send(s.T.Context(), c)) && market.Pause(s.T.Context(), 20*time.Millisecond) {
 	}
 }
 
-func cancelling(s *scene) { s.order.buyer.Cancel(s.t.Context(), s.order.no) }
+func cancelling(s *scene) { s.order.Buyer.Cancel(s.T.Context(), s.order.No) }
 
-func refunding(s *scene) { s.refund(s.t.Context(), s.order.no) }
+func refunding(s *scene) { s.Refund(s.T.Context(), s.order.No) }
 
-func paying(s *scene) { s.tell(s.t.Context(), s.money(s.order.no, 100)) }
+func paying(s *scene) { s.Tell(s.T.Context(), s.NewMoney(s.order.No, 100)) }
 
-func overpaying(s *scene) { s.tell(s.t.Context(), s.money(s.order.no, 101)) }
+func overpaying(s *scene) { s.Tell(s.T.Context(), s.NewMoney(s.order.No, 101)) }
 
-func raising(s *scene) { s.sendChange(s.t.Context(), s.change(sneaker, 3)) }
+func raising(s *scene) { s.SendChange(s.T.Context(), s.NewChange(sneaker, 3)) }
 
-func lowering(s *scene) { s.sendChange(s.t.Context(), s.change(sneaker, -2)) }
+func lowering(s *scene) { s.SendChange(s.T.Context(), s.NewChange(sneaker, -2)) }
 
-func pausing(s *scene) { s.operator.Pause(s.t.Context(), sneaker) }
+func pausing(s *scene) { s.Operator().Pause(s.T.Context(), sneaker) }
 
 func patching(s *scene) {
-	s.operator.Patch(s.t.Context(), sneaker, map[string]any{"name": "new name"})
+	s.Operator().Patch(s.T.Context(), sneaker, map[string]any{"name": "new name"})
 }
 
-func reconciling(s *scene) { s.operator.Reconcile(s.t.Context(), sneaker, false) }
+func reconciling(s *scene) { s.Operator().Reconcile(s.T.Context(), sneaker, false) }
 
-func repairing(s *scene) { s.operator.Reconcile(s.t.Context(), sneaker, true) }
+func repairing(s *scene) { s.Operator().Reconcile(s.T.Context(), sneaker, true) }
 
 func recovering(s *scene) {
-	s.rebuild(sneaker)
-	s.operator.Recover(s.t.Context(), sneaker)
+	s.Rebuild(sneaker)
+	s.Operator().Recover(s.T.Context(), sneaker)
 }
 
-func preheating(s *scene) { s.operator.OpenSale(s.t.Context(), extraProduct()) }
+func preheating(s *scene) { s.Operator().OpenSale(s.T.Context(), extraProduct()) }
 
 func extraProduct() engine.Product {
 	return engine.Product{ID: extra, Stock: 3, PerUserLimit: 1, LimitGroup: extra, PriceCents: 100}
@@ -135,15 +136,15 @@ func extraProduct() engine.Product {
 
 // reopen does again what preheating did: safe to repeat.
 func reopen(s *scene) {
-	ctx := s.t.Context()
-	if _, err := s.operator.OpenSale(ctx, extraProduct()); engine.CodeOf(err) == seckill.CodeWrongState {
-		if _, err = s.operator.Preheat(ctx, extra); err != nil {
-			s.t.Fatalf("preheat again: %v", err)
+	ctx := s.T.Context()
+	if _, err := s.Operator().OpenSale(ctx, extraProduct()); engine.CodeOf(err) == seckill.CodeWrongState {
+		if _, err = s.Operator().Preheat(ctx, extra); err != nil {
+			s.T.Fatalf("preheat again: %v", err)
 		}
 	} else if err != nil {
-		s.t.Fatalf("open the sale again: %v", err)
+		s.T.Fatalf("open the sale again: %v", err)
 	}
-	s.products[extra] = extraProduct()
+	s.Products[extra] = extraProduct()
 }
 
 // ordeals is one list for the tests and for the check that none is missing.

@@ -9,6 +9,7 @@ import (
 
 	"seckill"
 	"seckill/test/engine"
+	"seckill/test/market"
 )
 
 func journalPath(e *engine.Engine) string { return filepath.Join(e.DataDir, "journal.db") }
@@ -33,12 +34,12 @@ func soldSome(t *testing.T, e *engine.Engine) *book {
 		engine.Product{ID: 2, Stock: 12, PerUserLimit: 2, LimitGroup: 2},
 		engine.Product{ID: 3, Stock: 12, PerUserLimit: 2, LimitGroup: 2},
 	)
-	for id := range b.products {
-		b.pay(b.buy(id, 1))
-		b.confirmed(b.buy(id, 1))
-		cancelled := b.buy(id, 1)
-		b.confirmed(cancelled)
-		if _, err := cancelled.buyer.Cancel(t.Context(), cancelled.no); err != nil {
+	for id := range b.Products {
+		b.Pay(b.Buy(id, 1))
+		b.Confirmed(b.Buy(id, 1))
+		cancelled := b.Buy(id, 1)
+		b.Confirmed(cancelled)
+		if _, err := cancelled.Buyer.Cancel(t.Context(), cancelled.No); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,9 +82,9 @@ func TestADamagedJournalStopsTheStart(t *testing.T) {
 			aside(t, e)
 			b.restartRebuilt()
 			b.checkLimits()
-			b.settle()
-			b.sellOut()
-			b.check()
+			b.Settle()
+			b.SellOut()
+			b.Check()
 		})
 	}
 }
@@ -111,14 +112,14 @@ func flippedIn(text string) func([]byte) []byte {
 // restartRebuilt starts the engine on another journal and waits until it has
 // recovered every sale under a higher epoch.
 func (b *book) restartRebuilt() {
-	b.t.Helper()
-	for id := range b.products {
-		b.rebuild(id)
+	b.T.Helper()
+	for id := range b.Products {
+		b.Rebuild(id)
 	}
 	b.engine.Start()
-	for id := range b.products {
-		eventually(b.t, "the sale is recovered", func(ctx context.Context) bool {
-			p, err := b.operator.Product(ctx, id)
+	for id := range b.Products {
+		market.Eventually(b.T, "the sale is recovered", func(ctx context.Context) bool {
+			p, err := b.Operator().Product(ctx, id)
 			return err == nil && p.Epoch > 1 && !p.Rebuilding
 		})
 	}
@@ -127,27 +128,27 @@ func (b *book) restartRebuilt() {
 // checkLimits: whoever has a live order finds it again, and gets no more than
 // the limit.
 func (b *book) checkLimits() {
-	b.t.Helper()
-	for _, c := range b.claims {
-		order := b.confirmed(c)
+	b.T.Helper()
+	for _, c := range b.Claims {
+		order := b.Confirmed(c)
 		if order.Status != "pending" && order.Status != "paid" {
 			continue
 		}
 		var no string
-		err := untilAnswered(b.t, "repeat", func(ctx context.Context) (err error) {
-			no, err = c.buyer.Buy(ctx, c.product, c.purchase)
+		err := market.UntilAnswered(b.T, "repeat", func(ctx context.Context) (err error) {
+			no, err = c.Buyer.Buy(ctx, c.Product, c.Purchase)
 			return err
 		})
-		if err != nil || no != c.no {
-			b.t.Errorf("I4: key %s of %s was promised %s, and after the recovery %q (%v)", c.purchase.Key, c.buyer.Name, c.no, no, err)
+		if err != nil || no != c.No {
+			b.T.Errorf("I4: key %s of %s was promised %s, and after the recovery %q (%v)", c.Purchase.Key, c.Buyer.Name, c.No, no, err)
 		}
-		most := b.products[c.product].PerUserLimit
-		err = untilAnswered(b.t, "buy more", func(ctx context.Context) error {
-			_, err := c.buyer.Buy(ctx, c.product, engine.Purchase{Quantity: most, Key: "more"})
+		most := b.Products[c.Product].PerUserLimit
+		err = market.UntilAnswered(b.T, "buy more", func(ctx context.Context) error {
+			_, err := c.Buyer.Buy(ctx, c.Product, engine.Purchase{Quantity: most, Key: "more"})
 			return err
 		})
 		if engine.CodeOf(err) != seckill.CodeAlreadyPurchased {
-			b.t.Errorf("I3: %s holds %s and asked for %d more: %v", c.buyer.Name, c.no, most, err)
+			b.T.Errorf("I3: %s holds %s and asked for %d more: %v", c.Buyer.Name, c.No, most, err)
 		}
 	}
 }
@@ -160,7 +161,7 @@ func TestAnOldJournalIsNoticed(t *testing.T) {
 	e := engine.Start(t, engine.Options{Settings: map[string]string{"worker.batch_wait": "1ms"}})
 	b := newBook(t, e, engine.Product{ID: 1, Stock: 12, PerUserLimit: 1})
 	for range 3 {
-		b.confirmed(b.buy(1, 1))
+		b.Confirmed(b.Buy(1, 1))
 	}
 	e.MustStop()
 	old, err := os.ReadFile(journalPath(e))
@@ -169,26 +170,26 @@ func TestAnOldJournalIsNoticed(t *testing.T) {
 	}
 	e.Start()
 	for range 7 {
-		b.confirmed(b.buy(1, 1))
+		b.Confirmed(b.Buy(1, 1))
 	}
 	e.MustStop()
 	aside(t, e)
 	if err := os.WriteFile(journalPath(e), old, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.rebuild(1)
+	b.Rebuild(1)
 	e.Start()
 	for range 9 { // all that the old journal believes free
-		c := b.claim(b.buyer(), 1, engine.Purchase{Quantity: 1, Key: "k"})
-		untilAnswered(t, "buy", func(ctx context.Context) error { return b.send(ctx, c) })
+		c := b.NewClaim(b.NewBuyer(), 1, engine.Purchase{Quantity: 1, Key: "k"})
+		market.UntilAnswered(t, "buy", func(ctx context.Context) error { return b.Send(ctx, c) })
 	}
-	eventually(t, "the sale is recovered", func(ctx context.Context) bool {
-		p, err := b.operator.Product(ctx, 1)
+	market.Eventually(t, "the sale is recovered", func(ctx context.Context) bool {
+		p, err := b.Operator().Product(ctx, 1)
 		return err == nil && p.Epoch > 1 && !p.Rebuilding
 	})
-	b.settle()
-	b.sellOut()
-	b.check()
+	b.Settle()
+	b.SellOut()
+	b.Check()
 	if p := strings.Count(e.Log(), "ledger built"); p > 5 {
 		t.Errorf("the ledger was built %d times", p)
 	}

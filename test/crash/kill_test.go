@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seckill/test/engine"
+	"seckill/test/market"
 )
 
 const (
@@ -57,15 +58,15 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		(&crowd{book: b, rebuildable: 5}).run(ctx, doors, seed)
+		(&market.Crowd{Book: b.Book, Rebuildable: 5}).Run(ctx, doors, seed)
 	}()
 	rng := rand.New(rand.NewPCG(seed, 1<<33))
 	for round := range rounds {
-		pause(ctx, time.Duration(rng.Int64N(int64(lifeMost))))
+		market.Pause(ctx, time.Duration(rng.Int64N(int64(lifeMost))))
 		e.Kill()
 		for rng.IntN(4) == 0 { // and again before it is ready
 			e.StartArmed("")
-			pause(ctx, time.Duration(rng.Int64N(int64(unreadyMost))))
+			market.Pause(ctx, time.Duration(rng.Int64N(int64(unreadyMost))))
 			e.Kill()
 		}
 		// Some lives have a slow worker, so that the next kill meets a backlog;
@@ -81,8 +82,8 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	}
 	leave()
 	<-left
-	t.Logf("%d claims, %d callbacks, %d stock changes over %d kills", len(b.claims), len(b.notices), len(b.changes), rounds)
-	b.settle()
-	b.sellOut()
-	b.check()
+	t.Logf("%s over %d kills", b.Summary(), rounds)
+	b.Settle()
+	b.SellOut()
+	b.Check()
 }

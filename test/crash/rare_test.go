@@ -11,6 +11,7 @@ import (
 	"seckill/internal/ledger/ledgermem"
 	"seckill/internal/wire"
 	"seckill/test/engine"
+	"seckill/test/market"
 )
 
 // rareOrdeals are those that need more than a request: time that passes, a
@@ -45,19 +46,19 @@ func rareOrdeals(around func(string) []string) []ordeal {
 
 // overdue has an order whose time to pay passes while nobody looks.
 func overdue(s *scene) {
-	s.order = s.buy(sneaker, 1)
-	due := s.confirmed(s.order).PayBefore.Time()
+	s.order = s.Buy(sneaker, 1)
+	due := s.Confirmed(s.order).PayBefore.Time()
 	s.engine.Kill()
-	pause(s.t.Context(), time.Until(due))
+	market.Pause(s.T.Context(), time.Until(due))
 }
 
 // almostDue has an order whose last sixth of the time to pay begins while
 // nobody looks.
 func almostDue(s *scene) {
-	s.order = s.buy(sneaker, 1)
-	due := s.confirmed(s.order).PayBefore.Time()
+	s.order = s.Buy(sneaker, 1)
+	due := s.Confirmed(s.order).PayBefore.Time()
 	s.engine.Kill()
-	pause(s.t.Context(), time.Until(due.Add(-250*time.Millisecond)))
+	market.Pause(s.T.Context(), time.Until(due.Add(-250*time.Millisecond)))
 }
 
 const (
@@ -67,13 +68,13 @@ const (
 
 // touch changes the store's file while the engine does not run.
 func (s *scene) touch(statements ...string) {
-	s.t.Helper()
+	s.T.Helper()
 	s.engine.Kill()
-	db := openStore(s.t, s.engine)
+	db := market.OpenStore(s.T, s.engine)
 	defer db.Close()
 	for _, statement := range statements {
 		if _, err := db.Exec(statement); err != nil {
-			s.t.Fatal(err)
+			s.T.Fatal(err)
 		}
 	}
 }
@@ -81,15 +82,15 @@ func (s *scene) touch(statements ...string) {
 // poisoned has an order that the store refuses, and waits for a letter that
 // satisfies.
 func (s *scene) poisoned(enough func(wire.Letter) bool) {
-	s.t.Helper()
+	s.T.Helper()
 	s.touch(poison)
 	s.engine.Start()
-	s.order = s.claim(s.buyer(), sneaker, engine.Purchase{Quantity: 1, Key: "first", Ref: "poison"})
-	if err := untilAnswered(s.t, "buy", func(ctx context.Context) error { return s.send(ctx, s.order) }); err != nil {
-		s.t.Fatal(err)
+	s.order = s.NewClaim(s.NewBuyer(), sneaker, engine.Purchase{Quantity: 1, Key: "first", Ref: "poison"})
+	if err := market.UntilAnswered(s.T, "buy", func(ctx context.Context) error { return s.Send(ctx, s.order) }); err != nil {
+		s.T.Fatal(err)
 	}
-	eventually(s.t, "the claim is a letter", func(ctx context.Context) bool {
-		letters, err := s.operator.Letters(ctx)
+	market.Eventually(s.T, "the claim is a letter", func(ctx context.Context) bool {
+		letters, err := s.Operator().Letters(ctx)
 		return err == nil && len(letters) == 1 && enough(letters[0])
 	})
 	s.touch(antidote)
@@ -104,21 +105,21 @@ func dead(s *scene) {
 
 // retrying has the operator retry the letter.
 func retrying(s *scene) {
-	letters, err := s.operator.Letters(s.t.Context())
+	letters, err := s.Operator().Letters(s.T.Context())
 	if err == nil && len(letters) == 1 {
-		s.operator.RetryLetter(s.t.Context(), letters[0].ID)
+		s.Operator().RetryLetter(s.T.Context(), letters[0].ID)
 	}
 }
 
 // retried retries until the order is an order.
 func retried(s *scene) {
-	eventually(s.t, "the letter's order is confirmed", func(ctx context.Context) bool {
+	market.Eventually(s.T, "the letter's order is confirmed", func(ctx context.Context) bool {
 		retrying(s)
-		order, err := s.read(ctx, s.order)
+		order, err := s.Read(ctx, s.order)
 		return err == nil && order.Status != "queued"
 	})
-	if order := s.confirmed(s.order); order.Status != "pending" {
-		s.t.Errorf("the letter's order is %s (%s), not pending", order.Status, order.Reason)
+	if order := s.Confirmed(s.order); order.Status != "pending" {
+		s.T.Errorf("the letter's order is %s (%s), not pending", order.Status, order.Reason)
 	}
 }
 
@@ -131,13 +132,13 @@ func adopting(s *scene) {
 // refusingAdoption lets the letter's buyer use up the limit in the new epoch.
 func refusingAdoption(s *scene) {
 	recovering(s)
-	s.send(s.t.Context(), s.claim(s.order.buyer, sneaker, engine.Purchase{Quantity: limit, Key: "second"}))
+	s.Send(s.T.Context(), s.NewClaim(s.order.Buyer, sneaker, engine.Purchase{Quantity: limit, Key: "second"}))
 	retrying(s)
 }
 
 func refused(s *scene) {
-	if order := s.confirmed(s.order); order.Status != "failed" || order.Reason != seckill.ReasonLimit {
-		s.t.Errorf("the letter's order is %s (%s), not failed for the limit", order.Status, order.Reason)
+	if order := s.Confirmed(s.order); order.Status != "failed" || order.Reason != seckill.ReasonLimit {
+		s.T.Errorf("the letter's order is %s (%s), not failed for the limit", order.Status, order.Reason)
 	}
 }
 
@@ -145,10 +146,10 @@ func discarded(s *scene) {
 	s.engine.Kill()
 	s.engine.Unset("worker.retry_delays")
 	s.engine.Start() // discard_after is still short
-	if order := s.confirmed(s.order); order.Status != "failed" || order.Reason != seckill.ReasonDiscarded {
-		s.t.Errorf("the letter's order is %s (%s), not failed by its age", order.Status, order.Reason)
+	if order := s.Confirmed(s.order); order.Status != "failed" || order.Reason != seckill.ReasonDiscarded {
+		s.T.Errorf("the letter's order is %s (%s), not failed by its age", order.Status, order.Reason)
 	}
-	s.rebuild(sneaker) // a discarded letter is the one failure without an epoch
+	s.Rebuild(sneaker) // a discarded letter is the one failure without an epoch
 }
 
 // wrongRecord has a buyer record that contradicts the orders.
@@ -158,8 +159,8 @@ func wrongRecord(s *scene) {
 }
 
 func repaired(s *scene) {
-	if report, err := s.operator.Reconcile(s.t.Context(), sneaker, true); err != nil || report.Balanced == nil || !*report.Balanced {
-		s.t.Errorf("repair again: %v, %+v", err, report)
+	if report, err := s.Operator().Reconcile(s.T.Context(), sneaker, true); err != nil || report.Balanced == nil || !*report.Balanced {
+		s.T.Errorf("repair again: %v, %+v", err, report)
 	}
 }
 
@@ -168,18 +169,18 @@ func repaired(s *scene) {
 func lostJournal(s *scene) {
 	pending(s)
 	s.engine.Kill()
-	aside(s.t, s.engine)
-	s.rebuild(sneaker)
+	aside(s.T, s.engine)
+	s.Rebuild(sneaker)
 }
 
 // longJournal has a journal so long that it is compacted at the next write.
 func longJournal(s *scene) {
 	pending(s)
 	s.engine.Kill()
-	ctx := s.t.Context()
+	ctx := s.T.Context()
 	l, err := ledgermem.Open(ctx, filepath.Join(s.engine.DataDir, "journal.db"), ledgermem.Options{CompactRows: 1 << 40, CompactBytes: 1 << 40})
 	if err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	shard := ledger.Shard{Product: sneaker, Group: sneaker, Epoch: 1}
 	var group sync.WaitGroup
@@ -188,7 +189,7 @@ func longJournal(s *scene) {
 			for l.JournalStats().LastSeq < ledgermem.DefaultCompactRows+1000 {
 				state := seckill.SaleState(n % 2) // open, paused
 				if _, err := l.SetState(ctx, shard, state); err != nil {
-					s.t.Error(err)
+					s.T.Error(err)
 					return
 				}
 			}
@@ -196,9 +197,9 @@ func longJournal(s *scene) {
 	}
 	group.Wait()
 	if _, err := l.SetState(ctx, shard, seckill.SaleOpen); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 	if err := l.Shutdown(ctx); err != nil {
-		s.t.Fatal(err)
+		s.T.Fatal(err)
 	}
 }

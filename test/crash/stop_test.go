@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seckill/test/engine"
+	"seckill/test/market"
 )
 
 const (
@@ -30,20 +31,20 @@ func TestAStopUnderLoadAnswersAllItTook(t *testing.T) {
 	b := newBook(t, e, engine.Product{ID: 1, Stock: 100_000})
 	for range stopRounds {
 		silent := dialSilently(t, e, 3)
-		from := len(b.claims)
+		from := len(b.Claims)
 		ctx, leave := context.WithCancel(t.Context())
 		var crowd sync.WaitGroup
 		for range stopDoors {
 			crowd.Go(func() {
 				for ctx.Err() == nil {
-					c := b.claim(b.buyer(), 1, engine.Purchase{Quantity: 1, Key: "k"})
-					if !engine.Answered(b.send(t.Context(), c)) {
+					c := b.NewClaim(b.NewBuyer(), 1, engine.Purchase{Quantity: 1, Key: "k"})
+					if !engine.Answered(b.Send(t.Context(), c)) {
 						return // it is gone: nobody asks twice
 					}
 				}
 			})
 		}
-		pause(t.Context(), 400*time.Millisecond)
+		market.Pause(t.Context(), 400*time.Millisecond)
 		asked := time.Now()
 		e.Signal(syscall.SIGTERM)
 		err := e.WaitEnd(stopDeadline)
@@ -58,12 +59,12 @@ func TestAStopUnderLoadAnswersAllItTook(t *testing.T) {
 			}
 		}
 		e.Start()
-		b.checkUnanswered(b.claims[from:])
+		b.checkUnanswered(b.Claims[from:])
 	}
-	t.Logf("%d claims over %d stops", len(b.claims), stopRounds)
-	b.each(func(ctx context.Context, c *claim) { b.read(ctx, c) })
-	b.checkKeys()
-	b.checkReport(1)
+	t.Logf("%d claims over %d stops", len(b.Claims), stopRounds)
+	b.Each(func(ctx context.Context, c *market.Claim) { b.Read(ctx, c) })
+	b.CheckKeys()
+	b.CheckReport(1)
 }
 
 // dialSilently opens connections and says nothing, as browsers and proxies do
@@ -85,15 +86,15 @@ func dialSilently(t *testing.T, e *engine.Engine, n int) (silent []net.Conn) {
 
 // checkUnanswered: a claim that got no answer from a graceful stop was not
 // carried out either.
-func (b *book) checkUnanswered(claims []*claim) {
-	b.t.Helper()
+func (b *book) checkUnanswered(claims []*market.Claim) {
+	b.T.Helper()
 	for _, c := range claims {
-		if c.no != "" {
+		if c.No != "" {
 			continue
 		}
-		orders, err := c.buyer.Orders(b.t.Context())
+		orders, err := c.Buyer.Orders(b.T.Context())
 		if err != nil || len(orders) > 0 {
-			b.t.Errorf("%s got no answer, and has %+v (%v)", c.buyer.Name, orders, err)
+			b.T.Errorf("%s got no answer, and has %+v (%v)", c.Buyer.Name, orders, err)
 		}
 	}
 }

@@ -30,6 +30,11 @@ func (e *Engine) Buyer(name string) *Buyer {
 	return &Buyer{Name: name, engine: e, header: http.Header{"Authorization": {"Bearer " + token}}}
 }
 
+// At is the same buyer at another instance.
+func (b *Buyer) At(e *Engine) *Buyer {
+	return &Buyer{Name: b.Name, engine: e, header: b.header}
+}
+
 // Purchase is what a buyer asks for.
 type Purchase struct {
 	Quantity int    `json:"quantity"`

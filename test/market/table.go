@@ -1,4 +1,4 @@
-package crash
+package market
 
 import (
 	"database/sql"
@@ -10,8 +10,8 @@ import (
 	"seckill/test/engine"
 )
 
-// openStore opens the store's file of an engine that does not run.
-func openStore(t testing.TB, e *engine.Engine) *sql.DB {
+// OpenStore opens the store's file of an engine that does not run.
+func OpenStore(t testing.TB, e *engine.Engine) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(e.DataDir, "seckill.db"))
 	if err != nil {
@@ -66,23 +66,27 @@ var tableRules = []noRows{
 	{"nothing is rebuilt at rest", `SELECT id, epoch, rebuilding FROM tb_seckill_product WHERE rebuilding`},
 }
 
-// checkTables applies the rules to the file of an engine that has stopped, and
+// checkTables applies the rules to the tables of engines that have stopped, and
 // finds every promised order in it.
-func (b *book) checkTables() {
-	b.t.Helper()
-	db := openStore(b.t, b.engine)
+func (b *Book) checkTables() {
+	b.T.Helper()
+	open := b.Tables
+	if open == nil {
+		open = func(t testing.TB) *sql.DB { return OpenStore(t, b.engines[0]) }
+	}
+	db := open(b.T)
 	defer db.Close()
 	for _, rule := range tableRules {
-		broken(b.t, db, rule)
+		broken(b.T, db, rule)
 	}
-	for _, c := range b.claims {
+	for _, c := range b.Claims {
 		var rows int
-		if c.no == "" {
+		if c.No == "" {
 			continue
 		}
-		err := db.QueryRow(`SELECT COUNT(*) FROM tb_seckill_order WHERE order_no = ? AND user_id = ?`, c.no, []byte(c.buyer.Name)).Scan(&rows)
+		err := db.QueryRow(`SELECT COUNT(*) FROM tb_seckill_order WHERE order_no = ? AND user_id = ?`, c.No, []byte(c.Buyer.Name)).Scan(&rows)
 		if err != nil || rows != 1 {
-			b.t.Errorf("I4: promised order %s of %s has %d rows (%v)", c.no, c.buyer.Name, rows, err)
+			b.T.Errorf("I4: promised order %s of %s has %d rows (%v)", c.No, c.Buyer.Name, rows, err)
 		}
 	}
 }

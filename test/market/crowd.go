@@ -1,4 +1,4 @@
-package crash
+package market
 
 import (
 	"context"
@@ -20,31 +20,31 @@ const (
 	downPause        = 30 * time.Millisecond // after no answer
 )
 
-// crowd plays shoppers and operators who do everything that the APIs allow,
+// Crowd plays shoppers and operators who do everything that the APIs allow,
 // until its context ends. Nothing that the engine answers surprises it except
 // a broken promise.
-type crowd struct {
-	*book
-	// rebuildable is a product that the operator also recovers; 0 for none.
-	rebuildable uint32
+type Crowd struct {
+	*Book
+	// Rebuildable is a product that the operator also recovers; 0 for none.
+	Rebuildable uint32
 }
 
-// run plays as many doors of shoppers, and the operators.
-func (c *crowd) run(ctx context.Context, doors int, seed uint64) {
+// Run plays as many doors of shoppers, and the operators.
+func (c *Crowd) Run(ctx context.Context, doors int, seed uint64) {
 	var group sync.WaitGroup
-	ids := make([]uint32, 0, len(c.products))
-	for id := range uint32(len(c.products)) {
+	ids := make([]uint32, 0, len(c.Products))
+	for id := range uint32(len(c.Products)) {
 		ids = append(ids, id+1)
 	}
 	for n := range doors {
 		group.Go(func() {
-			shoppers := &door{crowd: c, rng: rand.New(rand.NewPCG(seed, uint64(n))), products: ids}
+			shoppers := &door{Crowd: c, rng: rand.New(rand.NewPCG(seed, uint64(n))), products: ids}
 			shoppers.run(ctx)
 		})
 	}
 	for n := range operators {
 		group.Go(func() {
-			operator := &operatorPlay{crowd: c, rng: rand.New(rand.NewPCG(seed, 1<<32+uint64(n))), products: ids}
+			operator := &operatorPlay{Crowd: c, rng: rand.New(rand.NewPCG(seed, 1<<32+uint64(n))), products: ids}
 			operator.run(ctx)
 		})
 	}
@@ -53,7 +53,7 @@ func (c *crowd) run(ctx context.Context, doors int, seed uint64) {
 
 // door is where some customers take turns.
 type door struct {
-	*crowd
+	*Crowd
 	rng       *rand.Rand
 	products  []uint32
 	customers []*customer
@@ -62,7 +62,7 @@ type door struct {
 // customer is one buyer and what they have asked for.
 type customer struct {
 	buyer  *engine.Buyer
-	claims []*claim
+	claims []*Claim
 	steps  int
 }
 
@@ -73,18 +73,18 @@ func (d *door) run(ctx context.Context) {
 		if !engine.Answered(err) {
 			wait += downPause
 		}
-		pause(ctx, wait)
+		Pause(ctx, wait)
 	}
 }
 
 // customer picks whose turn it is. Those who have had theirs make room.
 func (d *door) customer() *customer {
 	if len(d.customers) < customersPerDoor {
-		d.customers = append(d.customers, &customer{buyer: d.buyer()})
+		d.customers = append(d.customers, &customer{buyer: d.NewBuyer()})
 	}
 	i := d.rng.IntN(len(d.customers))
 	if d.customers[i].steps >= stepsPerBuyer {
-		d.customers[i] = &customer{buyer: d.buyer()}
+		d.customers[i] = &customer{buyer: d.NewBuyer()}
 	}
 	d.customers[i].steps++
 	return d.customers[i]
@@ -97,15 +97,15 @@ func (d *door) step(ctx context.Context, who *customer) error {
 		return d.ask(ctx, who)
 	}
 	claim := who.claims[d.rng.IntN(len(who.claims))]
-	if d.orderNo(claim) == "" || dice < 55 {
-		return d.send(ctx, claim) // again: an answer was lost, or just so
+	if d.OrderNo(claim) == "" || dice < 55 {
+		return d.Send(ctx, claim) // again: an answer was lost, or just so
 	}
-	order, err := d.read(ctx, claim)
+	order, err := d.Read(ctx, claim)
 	switch {
 	case err != nil || order.Status == "queued" || dice < 65:
 		return err
 	case dice < 75:
-		_, err := who.buyer.Cancel(ctx, order.OrderNo)
+		_, err := who.buyer.At(d.engine()).Cancel(ctx, order.OrderNo)
 		return err
 	}
 	return d.payAnyhow(ctx, order)
@@ -114,13 +114,13 @@ func (d *door) step(ctx context.Context, who *customer) error {
 // ask makes a new claim, mostly with a key.
 func (d *door) ask(ctx context.Context, who *customer) error {
 	product := d.products[d.rng.IntN(len(d.products))]
-	purchase := engine.Purchase{Quantity: 1 + d.rng.IntN(d.crowd.products[product].PerUserLimit), Ref: "cart of " + who.buyer.Name}
+	purchase := engine.Purchase{Quantity: 1 + d.rng.IntN(d.Crowd.Products[product].PerUserLimit), Ref: "cart of " + who.buyer.Name}
 	if d.rng.IntN(10) > 0 {
 		purchase.Key = fmt.Sprintf("key-%d", len(who.claims))
 	}
-	claim := d.claim(who.buyer, product, purchase)
+	claim := d.NewClaim(who.buyer, product, purchase)
 	who.claims = append(who.claims, claim)
-	return d.send(ctx, claim)
+	return d.Send(ctx, claim)
 }
 
 // payAnyhow sends money for an order, whatever its state: exact or wrong, told
@@ -130,20 +130,20 @@ func (d *door) payAnyhow(ctx context.Context, order wire.Order) error {
 	if d.rng.IntN(6) == 0 {
 		amount++
 	}
-	money := d.money(order.OrderNo, amount)
-	err := d.tell(ctx, money)
+	money := d.NewMoney(order.OrderNo, amount)
+	err := d.Tell(ctx, money)
 	for d.rng.IntN(3) == 0 {
-		err = d.tell(ctx, money)
+		err = d.Tell(ctx, money)
 	}
 	if d.rng.IntN(6) == 0 {
-		err = d.tell(ctx, d.money(order.OrderNo, order.AmountCents))
+		err = d.Tell(ctx, d.NewMoney(order.OrderNo, order.AmountCents))
 	}
 	return err
 }
 
 // operatorPlay is an operator who cannot leave the sales alone.
 type operatorPlay struct {
-	*crowd
+	*Crowd
 	rng      *rand.Rand
 	products []uint32
 }
@@ -152,19 +152,19 @@ func (o *operatorPlay) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		product := o.products[o.rng.IntN(len(o.products))]
 		err := o.step(ctx, product)
-		if err != nil && engine.Answered(err) && !temporary(err) && !codeIn(err, seckill.CodeWrongState, seckill.CodeBadRequest) {
-			o.t.Errorf("operator: product %d: %v", product, err)
+		if err != nil && engine.Answered(err) && !Temporary(err) && !codeIn(err, seckill.CodeWrongState, seckill.CodeBadRequest) {
+			o.T.Errorf("operator: product %d: %v", product, err)
 		}
-		pause(ctx, time.Duration(o.rng.Int64N(int64(100*time.Millisecond))))
+		Pause(ctx, time.Duration(o.rng.Int64N(int64(100*time.Millisecond))))
 	}
 }
 
 func (o *operatorPlay) step(ctx context.Context, product uint32) error {
 	switch o.rng.IntN(10) {
 	case 0, 1:
-		return o.sendChange(ctx, o.change(product, 1+o.rng.Int64N(20)))
+		return o.SendChange(ctx, o.NewChange(product, 1+o.rng.Int64N(20)))
 	case 2, 3:
-		return o.sendChange(ctx, o.change(product, -1-o.rng.Int64N(10)))
+		return o.SendChange(ctx, o.NewChange(product, -1-o.rng.Int64N(10)))
 	case 4:
 		return o.repeatChange(ctx)
 	case 5:
@@ -172,26 +172,26 @@ func (o *operatorPlay) step(ctx context.Context, product uint32) error {
 	case 6:
 		return o.refundOne(ctx)
 	case 7:
-		_, err := o.operator.Preheat(ctx, product)
+		_, err := o.Operator().Preheat(ctx, product)
 		return err
 	case 8:
-		if o.rebuildable == 0 {
+		if o.Rebuildable == 0 {
 			return nil
 		}
-		o.rebuild(o.rebuildable)
-		_, err := o.operator.Recover(ctx, o.rebuildable)
+		o.Rebuild(o.Rebuildable)
+		_, err := o.Operator().Recover(ctx, o.Rebuildable)
 		return err
 	}
-	report, err := o.operator.Reconcile(ctx, product, false)
+	report, err := o.Operator().Reconcile(ctx, product, false)
 	if err == nil && report.Balanced != nil && !*report.Balanced {
-		o.t.Errorf("reconcile under load: product %d: %+v", product, report)
+		o.T.Errorf("reconcile under load: product %d: %+v", product, report)
 	}
 	return err
 }
 
 func (o *operatorPlay) repeatChange(ctx context.Context) error {
 	o.mu.Lock()
-	var c *change
+	var c *Change
 	if len(o.changes) > 0 {
 		c = o.changes[o.rng.IntN(len(o.changes))]
 	}
@@ -199,19 +199,19 @@ func (o *operatorPlay) repeatChange(ctx context.Context) error {
 	if c == nil || c.dropped {
 		return nil
 	}
-	return o.sendChange(ctx, c)
+	return o.SendChange(ctx, c)
 }
 
 // pauseAndResume pauses a sale: once that is answered, nothing more is sold.
 func (o *operatorPlay) pauseAndResume(ctx context.Context, product uint32) error {
-	if _, err := o.operator.Pause(ctx, product); err != nil {
+	if _, err := o.Operator().Pause(ctx, product); err != nil {
 		return err
 	}
-	c := o.claim(o.buyer(), product, engine.Purchase{Quantity: 1})
-	if err := o.send(ctx, c); err == nil {
-		o.t.Errorf("product %d is paused, and sold order %s", product, c.no)
+	c := o.NewClaim(o.NewBuyer(), product, engine.Purchase{Quantity: 1})
+	if err := o.Send(ctx, c); err == nil {
+		o.T.Errorf("product %d is paused, and sold order %s", product, c.No)
 	}
-	_, err := o.operator.Resume(ctx, product)
+	_, err := o.Operator().Resume(ctx, product)
 	return err
 }
 
@@ -229,5 +229,5 @@ func (o *operatorPlay) refundOne(ctx context.Context) error {
 	if paid == "" {
 		return nil
 	}
-	return o.refund(ctx, paid)
+	return o.Refund(ctx, paid)
 }

@@ -1,0 +1,274 @@
+// Package market plays a crowd of shoppers and operators against one engine or
+// several, keeps a book of all that was asked and answered, and checks the
+// promises I1 to I8 against it from the outside: over HTTP, by reconciliation,
+// and in the tables.
+package market
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"seckill"
+	"seckill/internal/wire"
+	"seckill/test/engine"
+)
+
+// Book is the outside's record of all that was asked and answered, over every
+// life of every instance. It is what the promises are checked against.
+type Book struct {
+	T testing.TB
+	// Tables opens the store for the last look, when every instance has stopped.
+	// Unset, it is the SQLite file of the first one.
+	Tables func(t testing.TB) *sql.DB
+
+	engines  []*engine.Engine
+	next     atomic.Uint32
+	Products map[uint32]engine.Product
+
+	mu       sync.Mutex
+	Claims   []*Claim
+	notices  []*Notice
+	changes  []*Change
+	refunded map[string]bool // orders that the operator was asked to refund
+	paid     map[string]bool // orders that were seen paid
+	// rebuilt are products whose epoch has changed: their ledger has forgotten
+	// the keys of dead orders, and promises of the old epoch may have failed.
+	rebuilt map[uint32]bool
+	fresh   int
+}
+
+// Claim is one buyer's request for units, however often it is sent.
+type Claim struct {
+	Buyer    *engine.Buyer
+	Product  uint32
+	Purchase engine.Purchase
+	No       string // once promised; under the book's lock
+}
+
+// Notice is one movement of money, however often it is told.
+type Notice struct {
+	engine.Notice
+	heard bool // answered 200; under the book's lock
+}
+
+// Change is one change of stock, however often it is sent.
+type Change struct {
+	id      string
+	product uint32
+	delta   int64
+	dropped bool // refused before it was recorded; under the book's lock
+}
+
+// NewBook begins a book of one engine.
+func NewBook(t testing.TB, e *engine.Engine, products ...engine.Product) *Book {
+	t.Helper()
+	return Shared(t, []*engine.Engine{e}, products...)
+}
+
+// Shared begins a book of several instances that share their parts, and opens
+// the sales of products. Every request goes to the next instance, so that
+// nobody meets the same one twice in a row.
+func Shared(t testing.TB, engines []*engine.Engine, products ...engine.Product) *Book {
+	t.Helper()
+	b := &Book{
+		T: t, engines: engines, Products: make(map[uint32]engine.Product),
+		refunded: make(map[string]bool), paid: make(map[string]bool), rebuilt: make(map[uint32]bool),
+	}
+	for _, p := range products {
+		b.Open(p)
+	}
+	return b
+}
+
+// engine is the instance whose turn it is.
+func (b *Book) engine() *engine.Engine {
+	return b.engines[int(b.next.Add(1))%len(b.engines)]
+}
+
+// Operator is a client of the instance whose turn it is.
+func (b *Book) Operator() *engine.Operator { return b.engine().Operator() }
+
+// Open opens a sale.
+func (b *Book) Open(p engine.Product) {
+	b.T.Helper()
+	p.PerUserLimit = max(p.PerUserLimit, 1)
+	if p.PriceCents == 0 {
+		p.PriceCents = 100
+	}
+	if p.LimitGroup == 0 {
+		p.LimitGroup = p.ID
+	}
+	b.Products[p.ID] = p
+	if _, err := b.Operator().OpenSale(b.T.Context(), p); err != nil {
+		b.T.Fatalf("open the sale of product %d: %v", p.ID, err)
+	}
+}
+
+// NewBuyer signs somebody in who has bought nothing yet.
+func (b *Book) NewBuyer() *engine.Buyer {
+	b.mu.Lock()
+	b.fresh++
+	name := fmt.Sprintf("buyer-%d", b.fresh)
+	b.mu.Unlock()
+	return b.engine().Buyer(name)
+}
+
+// NewClaim notes a request that is about to be sent.
+func (b *Book) NewClaim(buyer *engine.Buyer, product uint32, p engine.Purchase) *Claim {
+	c := &Claim{Buyer: buyer, Product: product, Purchase: p}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.Claims = append(b.Claims, c)
+	return c
+}
+
+// Send sends a claim once and takes the answer into the book. A key that was
+// promised an order must be answered with that order ever after.
+func (b *Book) Send(ctx context.Context, c *Claim) error {
+	no, err := c.Buyer.At(b.engine()).Buy(ctx, c.Product, c.Purchase)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	promised := c.No != "" && c.Purchase.Key != "" && !b.rebuilt[c.Product]
+	switch code := engine.CodeOf(err); {
+	case err == nil && promised && no != c.No:
+		b.T.Errorf("I4: key %s of %s was promised %s, and now %s", c.Purchase.Key, c.Buyer.Name, c.No, no)
+	case err == nil && c.No == "":
+		c.No = no
+	case promised && (code == seckill.CodeSoldOut || code == seckill.CodeAlreadyPurchased):
+		b.T.Errorf("I4: key %s of %s was promised %s, and now it is %s", c.Purchase.Key, c.Buyer.Name, c.No, code)
+	}
+	return err
+}
+
+// OrderNo is the number that a claim was promised, or "".
+func (b *Book) OrderNo(c *Claim) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return c.No
+}
+
+// Read reads a promised order: it may be anything but nothing (I4).
+func (b *Book) Read(ctx context.Context, c *Claim) (wire.Order, error) {
+	no := b.OrderNo(c)
+	order, err := c.Buyer.At(b.engine()).Order(ctx, no)
+	if engine.Answered(err) && err != nil && !Temporary(err) {
+		b.T.Errorf("I4: order %s of %s was promised, and now it is %v", no, c.Buyer.Name, err)
+	}
+	if err == nil {
+		b.sawStatus(order)
+	}
+	return order, err
+}
+
+func (b *Book) sawStatus(o wire.Order) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case o.Status == "paid":
+		b.paid[o.OrderNo] = true
+	case b.paid[o.OrderNo] && o.Status != "refunded":
+		b.T.Errorf("I8: order %s was paid, and now it is %s", o.OrderNo, o.Status)
+	}
+}
+
+// NewMoney notes money that is about to be told of.
+func (b *Book) NewMoney(orderNo string, cents int64) *Notice {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := &Notice{Notice: engine.Notice{OrderNo: orderNo, AmountCents: cents, TradeNo: fmt.Sprintf("trade-%d", len(b.notices)+1)}}
+	b.notices = append(b.notices, n)
+	return n
+}
+
+// Tell delivers a callback once.
+func (b *Book) Tell(ctx context.Context, n *Notice) error {
+	err := b.engine().Notify(ctx, n.Notice)
+	if err == nil {
+		b.mu.Lock()
+		n.heard = true
+		b.mu.Unlock()
+	} else if engine.Answered(err) && !Temporary(err) {
+		b.T.Errorf("I8: callback %+v was refused: %v", n.Notice, err)
+	}
+	return err
+}
+
+// Refund asks the operator API to refund an order.
+func (b *Book) Refund(ctx context.Context, orderNo string) error {
+	b.mu.Lock()
+	b.refunded[orderNo] = true
+	b.mu.Unlock()
+	_, err := b.Operator().Refund(ctx, orderNo)
+	return err
+}
+
+// NewChange notes a change of stock that is about to be sent.
+func (b *Book) NewChange(product uint32, delta int64) *Change {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := &Change{id: fmt.Sprintf("change-%d", len(b.changes)+1), product: product, delta: delta}
+	b.changes = append(b.changes, c)
+	return c
+}
+
+// SendChange sends a change once.
+func (b *Book) SendChange(ctx context.Context, c *Change) error {
+	_, err := b.Operator().ChangeStock(ctx, c.product, c.delta, c.id)
+	if engine.CodeOf(err) == seckill.CodeBadRequest { // more than the stock: nothing was recorded
+		b.mu.Lock()
+		c.dropped = true
+		b.mu.Unlock()
+	}
+	return err
+}
+
+// Rebuild marks a product as one whose epoch changes.
+func (b *Book) Rebuild(product uint32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rebuilt[product] = true
+}
+
+// Buy sends a claim of a new buyer until it has an answer, and wants it to be
+// a promise.
+func (b *Book) Buy(product uint32, quantity int) *Claim {
+	b.T.Helper()
+	c := b.NewClaim(b.NewBuyer(), product, engine.Purchase{Quantity: quantity, Key: "first"})
+	if err := UntilAnswered(b.T, "buy", func(ctx context.Context) error { return b.Send(ctx, c) }); err != nil {
+		b.T.Fatalf("buy: %v", err)
+	}
+	return c
+}
+
+// Confirmed waits until the claim's order is in the store.
+func (b *Book) Confirmed(c *Claim) wire.Order {
+	b.T.Helper()
+	var order wire.Order
+	Eventually(b.T, "the order is confirmed", func(ctx context.Context) bool {
+		var err error
+		order, err = b.Read(ctx, c)
+		return err == nil && order.Status != "queued"
+	})
+	return order
+}
+
+// Pay pays the claim's order exactly, and wants it paid.
+func (b *Book) Pay(c *Claim) {
+	b.T.Helper()
+	order := b.Confirmed(c)
+	n := b.NewMoney(order.OrderNo, order.AmountCents)
+	if err := UntilAnswered(b.T, "pay", func(ctx context.Context) error { return b.Tell(ctx, n) }); err != nil {
+		b.T.Fatalf("pay: %v", err)
+	}
+}
+
+// Summary says how much the book has seen.
+func (b *Book) Summary() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return fmt.Sprintf("%d claims, %d callbacks, %d stock changes", len(b.Claims), len(b.notices), len(b.changes))
+}

@@ -1,0 +1,220 @@
+package market
+
+import (
+	"context"
+	"sync"
+
+	"seckill"
+	"seckill/internal/wire"
+	"seckill/test/engine"
+)
+
+// readers is how many requests of a check are under way at once.
+const readers = 8
+
+// Check shows the promises of an engine at rest from the outside, stops it
+// gracefully and shows them again in its files.
+func (b *Book) Check() {
+	b.T.Helper()
+	b.checkOrders()
+	b.CheckKeys()
+	b.checkMoney()
+	b.checkFigures()
+	if b.T.Failed() {
+		return
+	}
+	for _, e := range b.engines {
+		e.MustStop()
+	}
+	b.checkTables()
+}
+
+// Each calls check for every claim that was promised an order.
+func (b *Book) Each(check func(ctx context.Context, c *Claim)) {
+	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin)
+	defer cancel()
+	work := make(chan *Claim)
+	var group sync.WaitGroup
+	for range readers {
+		group.Go(func() {
+			for c := range work {
+				check(ctx, c)
+			}
+		})
+	}
+	for _, c := range b.Claims {
+		if c.No != "" {
+			work <- c
+		}
+	}
+	close(work)
+	group.Wait()
+}
+
+// checkOrders: every 202 ever answered is an order row, or a failure that its
+// buyer can read (I4); no buyer has more live units than the limit (I3).
+func (b *Book) checkOrders() {
+	b.T.Helper()
+	type owner struct {
+		buyer string
+		group uint32
+	}
+	var mu sync.Mutex
+	live, counted := make(map[owner]int), make(map[string]bool)
+	b.Each(func(ctx context.Context, c *Claim) {
+		order, err := b.Read(ctx, c)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+			b.T.Errorf("I4: order %s of %s cannot be read: %v", c.No, c.Buyer.Name, err)
+			return
+		case order.Status == "queued":
+			b.T.Errorf("I4: order %s is queued at rest (%s)", c.No, order.Reason)
+		case order.Status == "failed" && (order.Reason == "" || !b.rebuilt[c.Product]):
+			b.T.Errorf("I4: order %s failed (%q) though its product kept its epoch", c.No, order.Reason)
+		case order.Quantity != c.Purchase.Quantity || order.ProductID != c.Product:
+			b.T.Errorf("I4: order %s is of %d units of product %d, claimed were %d of %d",
+				c.No, order.Quantity, order.ProductID, c.Purchase.Quantity, c.Product)
+		}
+		if (order.Status == "pending" || order.Status == "paid") && !counted[c.No] {
+			counted[c.No] = true
+			p := b.Products[c.Product]
+			who := owner{c.Buyer.Name, p.LimitGroup}
+			if live[who] += order.Quantity; live[who] > p.PerUserLimit {
+				b.T.Errorf("I3: %s has %d live units in group %d, the limit is %d", who.buyer, live[who], who.group, p.PerUserLimit)
+			}
+		}
+	})
+}
+
+// CheckKeys repeats every claim that has a key: it must find its order.
+func (b *Book) CheckKeys() {
+	b.T.Helper()
+	b.Each(func(ctx context.Context, c *Claim) {
+		if c.Purchase.Key == "" || b.rebuilt[c.Product] {
+			return
+		}
+		if err := b.Send(ctx, c); err != nil {
+			b.T.Errorf("I4: key %s of %s, promised %s, repeated: %v", c.Purchase.Key, c.Buyer.Name, c.No, err)
+		}
+	})
+}
+
+// checkMoney: every callback, however often delivered, is recorded once; one
+// exact payment pays an order, and all other money is refunded once (I8).
+func (b *Book) checkMoney() {
+	b.T.Helper()
+	trades := make(map[string]map[string]int64) // cents by order and trade
+	for _, n := range b.notices {
+		if trades[n.OrderNo] == nil {
+			trades[n.OrderNo] = make(map[string]int64)
+		}
+		trades[n.OrderNo][n.TradeNo] = n.AmountCents
+	}
+	for no, told := range trades {
+		var rows []wire.Payment
+		Eventually(b.T, "refunds are made", func(ctx context.Context) bool {
+			var err error
+			rows, err = b.Operator().Payments(ctx, no)
+			for _, row := range rows {
+				if row.Type == "refund" && row.Status != "done" {
+					return false
+				}
+			}
+			return err == nil
+		})
+		b.checkOrderMoney(no, told, rows)
+	}
+}
+
+func (b *Book) checkOrderMoney(no string, told map[string]int64, rows []wire.Payment) {
+	story, err := b.Operator().Order(b.T.Context(), no)
+	if err != nil {
+		b.T.Errorf("I8: order %s with money: %v", no, err)
+		return
+	}
+	payments, refunds := make(map[string]wire.Payment), make(map[string]int)
+	for _, row := range rows {
+		if row.Type == "refund" {
+			refunds[row.PaymentID]++
+			continue
+		}
+		if _, twice := payments[row.TradeNo]; twice || row.AmountCents != told[row.TradeNo] {
+			b.T.Errorf("I8: money %+v of order %s was told as %d cents, once", row, no, told[row.TradeNo])
+		}
+		payments[row.TradeNo] = row
+	}
+	applied := 0
+	for trade := range told {
+		money, recorded := payments[trade]
+		if !recorded {
+			b.T.Errorf("I8: trade %s of order %s was told and is not recorded", trade, no)
+			continue
+		}
+		back := 1
+		if money.Status == "applied" {
+			applied++
+			if money.AmountCents != story.AmountCents {
+				b.T.Errorf("I8: order %s of %d cents is paid by %d", no, story.AmountCents, money.AmountCents)
+			}
+			if story.Status != "refunded" {
+				back = 0
+			}
+		}
+		if refunds[money.ID] != back {
+			b.T.Errorf("I8: trade %s of order %s (%s, %s) is refunded %d times, not %d", trade, no, story.Status, money.Status, refunds[money.ID], back)
+		}
+	}
+	want := 0
+	if story.Status == "paid" || story.Status == "refunded" {
+		want = 1
+	}
+	if applied != want {
+		b.T.Errorf("I8: order %s is %s by %d payments", no, story.Status, applied)
+	}
+}
+
+// checkFigures: I1, I2 and I5 from the stats, and all of I1 to I8 once more by
+// the engine's own reconciliation.
+func (b *Book) checkFigures() {
+	b.T.Helper()
+	for id := range b.Products {
+		f, err := b.Operator().Stats(b.T.Context(), id)
+		if err != nil {
+			b.T.Fatal(err)
+		}
+		if sum := f.Store.Stock + f.Store.Pending + f.Store.Paid; sum != f.Offered {
+			b.T.Errorf("I1: product %d offers %d, stock + pending + paid = %d", id, f.Offered, sum)
+		}
+		if f.Store.Pending+f.Store.Paid > f.Offered {
+			b.T.Errorf("I2: product %d offers %d, live orders have %d", id, f.Offered, f.Store.Pending+f.Store.Paid)
+		}
+		Eventually(b.T, "ledger available + reserved = offered (I5)", func(ctx context.Context) bool {
+			f, err = b.Operator().Stats(ctx, id)
+			fallback := f.Fallback.Available + f.Fallback.Reserved
+			return err == nil && f.Ledger.Available+f.Ledger.Reserved == f.Offered-fallback
+		})
+		b.CheckReport(id)
+	}
+}
+
+func (b *Book) CheckReport(id uint32) {
+	b.T.Helper()
+	report, err := b.Operator().Reconcile(b.T.Context(), id, false)
+	if err != nil || report.Balanced == nil || !*report.Balanced {
+		b.T.Errorf("reconcile product %d: %v, %+v", id, err, report)
+	}
+}
+
+// codeIn reports whether a refusal has one of the codes that are no
+// surprise where it came.
+func codeIn(err error, codes ...seckill.Code) bool {
+	got := engine.CodeOf(err)
+	for _, code := range codes {
+		if got == code {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package market
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"seckill"
+	"seckill/test/engine"
+)
+
+// Settle brings the engine to rest: everything that has no certain answer yet
+// is asked again, politely, until it has one.
+func (b *Book) Settle() {
+	b.T.Helper()
+	for id := range b.Products {
+		if err := UntilAnswered(b.T, "resume", func(ctx context.Context) error {
+			_, err := b.Operator().Resume(ctx, id)
+			return err
+		}); err != nil && engine.CodeOf(err) != seckill.CodeWrongState {
+			b.T.Fatalf("resume product %d: %v", id, err)
+		}
+	}
+	for _, n := range b.notices {
+		if !n.heard {
+			UntilAnswered(b.T, "deliver a callback", func(ctx context.Context) error { return b.Tell(ctx, n) })
+		}
+	}
+	for no := range b.refunded {
+		UntilAnswered(b.T, "refund", func(ctx context.Context) error { return b.Refund(ctx, no) })
+	}
+	for _, c := range b.Claims {
+		if c.No == "" && c.Purchase.Key != "" {
+			UntilAnswered(b.T, "repeat a claim", func(ctx context.Context) error { return b.Send(ctx, c) })
+		}
+	}
+	b.settleStock()
+}
+
+// settleStock sends every change of stock again: the answer is what became of
+// it. offered must be the initial stock and all changes that stand.
+func (b *Book) settleStock() {
+	b.T.Helper()
+	offered := make(map[uint32]int64)
+	for _, c := range b.changes {
+		if c.dropped {
+			continue
+		}
+		Eventually(b.T, "a stock change is decided", func(ctx context.Context) bool {
+			change, err := b.Operator().ChangeStock(ctx, c.product, c.delta, c.id)
+			switch {
+			case err == nil && change.Status == "done":
+				offered[c.product] += c.delta
+				return true
+			case engine.CodeOf(err) == seckill.CodeWrongState, engine.CodeOf(err) == seckill.CodeBadRequest:
+				return true // refused
+			}
+			return false
+		})
+	}
+	for id, p := range b.Products {
+		figures, err := b.Operator().Stats(b.T.Context(), id)
+		if err != nil {
+			b.T.Fatal(err)
+		}
+		if want := p.Stock + offered[id]; figures.Offered != want {
+			b.T.Errorf("I1: product %d offers %d, its stock and all changes make %d", id, figures.Offered, want)
+		}
+	}
+}
+
+// SellOut has everybody pay what is pending, and new buyers come, buy one unit
+// and pay it, until the whole stock of every product is paid for: nothing is
+// left that cannot be sold.
+func (b *Book) SellOut() {
+	b.T.Helper()
+	b.Each(b.payWhenPending)
+	var sales sync.WaitGroup
+	for id := range b.Products {
+		sales.Go(func() {
+			for !b.soldOut(id) && !b.T.Failed() {
+				b.sellSome(id)
+			}
+		})
+	}
+	sales.Wait()
+}
+
+// sellSome lets a few buyers try once each, and those who got an order pay.
+func (b *Book) sellSome(product uint32) {
+	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin)
+	defer cancel()
+	var crowd sync.WaitGroup
+	for range 8 {
+		crowd.Go(func() {
+			c := b.NewClaim(b.NewBuyer(), product, engine.Purchase{Quantity: 1, Key: "last"})
+			for err := b.Send(ctx, c); err != nil; err = b.Send(ctx, c) {
+				if engine.CodeOf(err) == seckill.CodeSoldOut {
+					return
+				}
+				if !Pause(ctx, 50*time.Millisecond) {
+					b.T.Errorf("I7: nobody can buy product %d: %v", product, err)
+					return
+				}
+			}
+			b.payWhenPending(ctx, c)
+		})
+	}
+	crowd.Wait()
+}
+
+// payWhenPending waits until a promised order has left the queue, and pays it
+// if it can be paid.
+func (b *Book) payWhenPending(ctx context.Context, c *Claim) {
+	order, err := b.Read(ctx, c)
+	for err != nil || order.Status == "queued" {
+		if !Pause(ctx, 10*time.Millisecond) {
+			b.T.Errorf("I4: order %s of %s is still queued (%v)", c.No, c.Buyer.Name, err)
+			return
+		}
+		order, err = b.Read(ctx, c)
+	}
+	if order.Status != "pending" {
+		return
+	}
+	n := b.NewMoney(order.OrderNo, order.AmountCents)
+	for b.Tell(ctx, n) != nil && Pause(ctx, 20*time.Millisecond) {
+	}
+}
+
+// soldOut waits until nothing of the product moves, as long as nothing can be
+// bought, and reports whether all of it is paid.
+func (b *Book) soldOut(product uint32) bool {
+	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin)
+	defer cancel()
+	for {
+		f, err := b.Operator().Stats(ctx, product)
+		switch {
+		case err == nil && f.Ledger.Available > 0:
+			return false
+		case err == nil && f.Store.Stock == 0 && f.Store.Pending == 0 && f.Queue.Depth == 0:
+			return true
+		}
+		if !Pause(ctx, 50*time.Millisecond) {
+			b.T.Errorf("I7: product %d is neither free nor sold: %+v (%v)", product, f, err)
+			return true
+		}
+	}
+}
