@@ -91,9 +91,9 @@ func (r *running) figures(t *testing.T) ledger.Figures {
 
 func (r *running) buy(t *testing.T, buyer string) seckill.OrderNo {
 	t.Helper()
-	no, err := r.stage.Buy(r.sale, purchase.Claim{Buyer: buyer, Quantity: 1})
+	bought, err := r.stage.Buy(r.sale, purchase.Claim{Buyer: buyer, Quantity: 1})
 	rig.Must(t, err)
-	return no
+	return bought.OrderNo
 }
 
 func TestAStockChangeThatACrashLeftOpenIsFinishedByItself(t *testing.T) {

@@ -76,24 +76,7 @@ func (b *batcher) run(lane *ledger.Lane) {
 	}
 }
 
-// gather takes what waits behind w. A claim whose claimant has given up is
-// dropped here: it would only reserve for nobody.
-func (b *batcher) gather(batch []*waiter, w *waiter) []*waiter {
-	now := time.Now()
-	for {
-		if now.Before(w.deadline) {
-			batch = append(batch, w)
-		}
-		if len(batch) == cap(batch) {
-			return batch
-		}
-		select {
-		case w = <-b.queue:
-		default:
-			return batch
-		}
-	}
-}
+func (b *batcher) gather(batch []*waiter, w *waiter) []*waiter { return gather(b.queue, batch, w) }
 
 // send performs one ledger step and answers its claims. It reports whether the
 // claims' slice may be reused.
@@ -142,16 +125,7 @@ func (b *batcher) fail(err error) {
 	b.stage.opt.OnTrouble(b.shard.Product, err)
 }
 
-func (b *batcher) refuseRest() {
-	for {
-		select {
-		case w := <-b.queue:
-			w.answer(seckill.OrderNo{}, errBusy)
-		default:
-			return
-		}
-	}
-}
+func (b *batcher) refuseRest() { refuseAll(b.queue, errBusy) }
 
 func (w *waiter) answer(order seckill.OrderNo, err error) {
 	w.order, w.err = order, err

@@ -38,6 +38,15 @@ type Options struct {
 	// OnTrouble is told when a product's ledger is lost, closed or of another
 	// epoch. It must not block.
 	OnTrouble func(product uint32, err error)
+
+	// Counter sells what needs no ledger; nil without one. ExpireAfter is the
+	// time to pay of what it sells.
+	Counter     Counter
+	ExpireAfter time.Duration
+	// OnSell sees every transaction of the counter: its claims and how long it
+	// took. OnSellFailed is told why one could not be decided.
+	OnSell       func(claims int, took time.Duration)
+	OnSellFailed func(product uint32, err error)
 }
 
 // Stage takes claims and answers them.
@@ -50,12 +59,19 @@ type Stage struct {
 
 	mu     sync.Mutex
 	live   map[*group]struct{}
+	tills  map[*till]struct{}
 	closed bool
 }
 
 // New makes a stage.
 func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
-	s := &Stage{ledger: l, clock: clock, opt: opt, live: make(map[*group]struct{})}
+	s := &Stage{ledger: l, clock: clock, opt: opt, live: make(map[*group]struct{}), tills: make(map[*till]struct{})}
+	if s.opt.OnSell == nil {
+		s.opt.OnSell = func(int, time.Duration) {}
+	}
+	if s.opt.OnSellFailed == nil {
+		s.opt.OnSellFailed = func(uint32, error) {}
+	}
 	s.waiters.New = func() any { return &waiter{done: make(chan struct{}, 1), timer: stoppedTimer()} }
 	return s
 }
@@ -96,13 +112,36 @@ var (
 	errRateLimited = &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: 60}
 )
 
-// Buy asks the ledger and waits for its word, at most Options.Timeout. A busy
-// answer means unknown, not no: the same claim repeated finds its order.
-func (s *Stage) Buy(on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
+// Bought is an accepted claim: its order, and how far that is. Queued is the
+// ledger's promise, pending is a row in the store.
+type Bought struct {
+	OrderNo seckill.OrderNo
+	Status  seckill.OrderStatus
+}
+
+// Buy asks who sells the product, the ledger or the store, and waits for the
+// word, at most Options.Timeout. A busy answer means unknown, not no: the same
+// claim repeated finds its order.
+func (s *Stage) Buy(on *sale.Sale, claim Claim) (Bought, error) {
+	if on.Terms().Strategy == seckill.StrategyDirect {
+		no, err := s.sell(on, claim)
+		return Bought{no, seckill.OrderPending}, err
+	}
+	no, err := s.reserve(on, claim)
+	return Bought{no, seckill.OrderQueued}, err
+}
+
+// reserve has the ledger decide a claim.
+func (s *Stage) reserve(on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
 	group, err := s.group(on)
 	if err != nil {
 		return seckill.OrderNo{}, err
 	}
+	return s.wait(group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))], on, claim)
+}
+
+// wait hands a claim to who gathers for its seller, and waits for the answer.
+func (s *Stage) wait(at interface{ offer(*waiter) error }, on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
 	now := s.clock.Now()
 	w := s.waiters.Get().(*waiter)
 	w.claim = seckill.Claim{
@@ -110,8 +149,7 @@ func (s *Stage) Buy(on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
 		Buyer:   claim.Buyer, Quantity: claim.Quantity, Key: claim.Key, Ref: claim.Ref,
 	}
 	w.deadline = time.Now().Add(s.opt.Timeout)
-	b := group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))]
-	if err := b.offer(w); err != nil {
+	if err := at.offer(w); err != nil {
 		w.claim = seckill.Claim{}
 		s.waiters.Put(w)
 		return seckill.OrderNo{}, err
@@ -214,7 +252,7 @@ func (s *Stage) retire(g *group) {
 	delete(s.live, g)
 }
 
-// Retire stops the batchers of sales that are over.
+// Retire stops the batchers and the till of a sale that is over.
 func (s *Stage) Retire(on *sale.Sale) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,6 +261,9 @@ func (s *Stage) Retire(on *sale.Sale) {
 	}
 	if g, _ := on.Batchers.Load().(*group); g != nil {
 		s.retire(g)
+	}
+	if t, _ := on.Till.Load().(*till); t != nil {
+		s.shut(t)
 	}
 }
 
@@ -277,6 +318,9 @@ func (s *Stage) Close() {
 	s.closed = true
 	for g := range s.live {
 		s.retire(g)
+	}
+	for t := range s.tills {
+		s.shut(t)
 	}
 	s.mu.Unlock()
 	s.running.Wait()

@@ -63,7 +63,8 @@ func (c *counter) buy(buyer string) (seckill.OrderNo, error) {
 
 // Buy is the stage's.
 func (c *counter) Buy(on *sale.Sale, claim purchase.Claim) (seckill.OrderNo, error) {
-	return c.Stage.Buy(on, claim)
+	bought, err := c.Stage.Buy(on, claim)
+	return bought.OrderNo, err
 }
 
 func (c *counter) sizes() []int {

@@ -31,8 +31,8 @@ type Sale struct {
 	soldOut  atomic.Int64 // nanoseconds since epochStart until which the flag stands
 	accepted atomic.Int64
 	refused  [16]atomic.Int64 // by seckill.Code.Index
-	// Batchers is owned by the purchase stage.
-	Batchers atomic.Value
+	// Batchers and Till are owned by the purchase stage.
+	Batchers, Till atomic.Value
 }
 
 // epochStart anchors the monotonic readings of the sold-out flag.

@@ -17,7 +17,14 @@ import (
 // requests keeps the gates' scratch space off the heap's hot path.
 var requests = sync.Pool{New: func() any { return new(admission.Request) }}
 
-var acceptedHead, acceptedTail = []byte(`{"order_no":"`), []byte(`","status":"queued"}`)
+// The accepted answer around its order number; its end tells the status.
+var (
+	acceptedHead  = []byte(`{"order_no":"`)
+	acceptedTails = map[seckill.OrderStatus][]byte{
+		seckill.OrderQueued:  []byte(`","status":"queued"}`),
+		seckill.OrderPending: []byte(`","status":"pending"}`),
+	}
+)
 
 // buy is the purchase: the gates, then the ledger's word.
 func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
@@ -39,7 +46,7 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 		s.turnAway(ctx, on, refusal)
 		return
 	}
-	no, err := s.opt.Stage.Buy(on, purchase.Claim{
+	bought, err := s.opt.Stage.Buy(on, purchase.Claim{
 		Buyer: pass.Buyer, Quantity: pass.Quantity, Key: pass.Key, Ref: pass.Ref,
 	})
 	if err != nil {
@@ -53,9 +60,9 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	ctx.Response.Header.Set("Cache-Control", "no-store")
 	ctx.Response.AppendBody(acceptedHead)
 	var text [seckill.OrderNoLen]byte
-	number, _ := no.AppendText(text[:0])
+	number, _ := bought.OrderNo.AppendText(text[:0])
 	ctx.Response.AppendBody(number)
-	ctx.Response.AppendBody(acceptedTail)
+	ctx.Response.AppendBody(acceptedTails[bought.Status])
 	s.count("buy", fasthttp.StatusAccepted)
 }
 

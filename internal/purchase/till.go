@@ -1,0 +1,195 @@
+package purchase
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/sale"
+	"seckill/internal/store"
+)
+
+// conflictTries bounds how often one batch is offered again after other
+// instances changed the product each time that the store tried.
+const conflictTries = 10
+
+// Counter is where the store itself sells.
+type Counter interface {
+	Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error)
+}
+
+// till gathers the claims of one product that the store sells itself: all of a
+// direct product. As before a ledger, the next batch gathers while one is in
+// flight, and each batch is one transaction: the commit, which costs most, is
+// shared by whoever came during the last one. One is in flight per instance
+// and product, because the second would only wait for the same row.
+//
+// A claim that is left without an answer may have been sold. Its buyer's key,
+// or else its buyer's limit, finds the order when the claim is repeated.
+type till struct {
+	stage   *Stage
+	sale    *sale.Sale
+	origin  seckill.Origin
+	queue   chan *waiter // bounded: what does not fit is refused at once
+	stop    chan struct{}
+	stopped atomic.Bool
+}
+
+// sell has the store decide a claim.
+func (s *Stage) sell(on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
+	t, err := s.till(on)
+	if err != nil {
+		return seckill.OrderNo{}, err
+	}
+	return s.wait(t, on, claim)
+}
+
+// till finds the sale's till, or opens it.
+func (s *Stage) till(on *sale.Sale) (*till, error) {
+	if on.Terms().Epoch == 0 {
+		return nil, errBusy // not preheated yet: the store would refuse
+	}
+	if t, _ := on.Till.Load().(*till); t != nil && !t.stopped.Load() {
+		return t, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t, _ := on.Till.Load().(*till); t != nil && !t.stopped.Load() {
+		return t, nil
+	}
+	if s.closed || s.opt.Counter == nil {
+		return nil, errBusy
+	}
+	t := &till{
+		stage: s, sale: on, origin: seckill.OriginDirect,
+		queue: make(chan *waiter, s.opt.QueueSize), stop: make(chan struct{}),
+	}
+	s.tills[t] = struct{}{}
+	on.Till.Store(t)
+	s.running.Add(1)
+	go t.run()
+	return t, nil
+}
+
+// shut stops a till; it answers what waits and ends. s.mu is held.
+func (s *Stage) shut(t *till) {
+	if !t.stopped.Swap(true) {
+		close(t.stop)
+	}
+	delete(s.tills, t)
+}
+
+// offer queues a claim, unless the queue is full or the till is shut. A claim
+// that was queued is answered.
+func (t *till) offer(w *waiter) error {
+	if t.stopped.Load() {
+		return errBusy
+	}
+	select {
+	case t.queue <- w:
+	default:
+		return errTooHot
+	}
+	if t.stopped.Load() {
+		refuseAll(t.queue, errBusy) // it may have looked for the last time
+	}
+	return nil
+}
+
+// run sells batch after batch until the till is shut, then answers what still
+// waits.
+func (t *till) run() {
+	defer t.stage.running.Done()
+	batch := make([]*waiter, 0, t.stage.opt.MaxBatch)
+	for {
+		select {
+		case w := <-t.queue:
+			batch = gather(t.queue, batch[:0], w)
+		case <-t.stop:
+			refuseAll(t.queue, errBusy)
+			return
+		}
+		if len(batch) > 0 {
+			t.settle(batch)
+		}
+		clear(batch)
+	}
+}
+
+// settle answers a batch within the time that its youngest claim has.
+func (t *till) settle(batch []*waiter) {
+	ctx, cancel := context.WithDeadline(context.Background(), batch[len(batch)-1].deadline)
+	defer cancel()
+	t.sell(ctx, batch)
+}
+
+// sell decides claims in one transaction. A batch that fails on its data is
+// split until the bad claim stands alone: nobody is refused for a neighbour.
+func (t *till) sell(ctx context.Context, batch []*waiter) {
+	asked := time.Now()
+	result, err := t.transact(ctx, batch)
+	switch {
+	case err == nil:
+		t.answer(asked, batch, &result)
+	case len(batch) > 1 && ofData(err) && ctx.Err() == nil:
+		t.sell(ctx, batch[:len(batch)/2])
+		t.sell(ctx, batch[len(batch)/2:])
+	default:
+		t.stage.opt.OnSellFailed(t.sale.ID, err)
+		for _, w := range batch {
+			t.note(w)
+			w.answer(seckill.OrderNo{}, errBusy)
+		}
+	}
+}
+
+// ofData reports whether a transaction failed on its claims: then it changed
+// nothing. The others are an outage, lost races, or a product that the store
+// does not sell.
+func ofData(err error) bool {
+	var refusal *seckill.Error
+	return !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrConflict) && !errors.As(err, &refusal)
+}
+
+// transact performs the transaction, again when others changed the product.
+func (t *till) transact(ctx context.Context, batch []*waiter) (result store.SellResult, err error) {
+	claims := make([]seckill.Claim, len(batch)) // given away: a call past its deadline may still read them
+	for i, w := range batch {
+		claims[i] = w.claim
+	}
+	started := time.Now()
+	defer func() { t.stage.opt.OnSell(len(claims), time.Since(started)) }()
+	for range conflictTries {
+		result, err = t.stage.opt.Counter.Sell(ctx, store.SellRequest{
+			ProductID: t.sale.ID, Origin: t.origin, Claims: claims, ExpireAfter: t.stage.opt.ExpireAfter,
+		})
+		if !errors.Is(err, store.ErrConflict) || ctx.Err() != nil {
+			break
+		}
+	}
+	if err == nil && len(result.Verdicts) != len(batch) {
+		err = &seckill.Error{Code: seckill.CodeBusy, Detail: "the store did not decide every claim"}
+	}
+	return result, err
+}
+
+// answer tells the store's verdicts. It alone sells a direct product: without
+// a free unit there, there is none.
+func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult) {
+	if result.Free == 0 {
+		t.sale.MarkSoldOut(asked)
+	}
+	for i, w := range batch {
+		verdict := &result.Verdicts[i].Verdict
+		if verdict.Code != ledger.VerdictSoldOut {
+			t.note(w)
+		}
+		w.answer(answerOf(verdict))
+	}
+}
+
+// note remembers who may have an order, for the sold-out gate.
+func (t *till) note(w *waiter) { t.stage.opt.Note(t.sale.Terms().Group, w.claim.Buyer) }
