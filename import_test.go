@@ -38,7 +38,7 @@ const (
 
 var (
 	ports  = []string{"internal/ledger", "internal/queue", "internal/store", "internal/payment"}
-	stages = []string{"admission", "purchase", "relay", "worker", "reconcile", "sale", "order", "duty"}
+	stages = []string{"admission", "purchase", "relay", "worker", "reconcile", "sale", "order", "duty", "adoption", "promise"}
 	fronts = []string{"shopapi", "adminapi"}
 	// adapterPrefixes name an adapter: its port, then its technology.
 	adapterPrefixes = []string{"ledger", "queue", "store", "pay"}

@@ -3,11 +3,9 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"seckill"
 	"seckill/internal/fault"
-	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
 )
@@ -122,99 +120,10 @@ func (b *batch) parkRest(ctx context.Context) error {
 	return nil
 }
 
-// adopt reserves claims of older epochs anew under their old numbers, or
-// fails them explicitly: a promise never ends as nothing (I4).
+// adopt carries claims of older epochs into the present one, or fails them.
 func (w *Worker) adopt(ctx context.Context, items []store.Item) error {
-	if len(items) == 0 {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, storeDeadline)
 	defer cancel()
-	product, err := w.store.Product(ctx, items[0].ProductID)
-	if err != nil {
-		return err
-	}
-	for _, group := range byTerms(&product, items) {
-		if err := w.adoptGroup(ctx, group); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// adoption is claims that one ledger step can adopt together: those of one
-// shard that were promised on the same terms.
-type adoption struct {
-	shard ledger.Shard
-	items []store.Item
-}
-
-func byTerms(p *seckill.Product, items []store.Item) []adoption {
-	type terms struct {
-		shard          int
-		price          int64
-		currency, name string
-	}
-	index := make(map[terms]int)
-	var groups []adoption
-	for _, item := range items {
-		home := seckill.HomeShard(item.Claim.Buyer, p.Shards)
-		key := terms{home, item.PriceCents, item.Currency, item.Name}
-		i, ok := index[key]
-		if !ok {
-			i = len(groups)
-			index[key] = i
-			groups = append(groups, adoption{shard: ledger.Shard{Product: p.ID, Group: p.Group, Index: home, Epoch: p.Epoch}})
-		}
-		groups[i].items = append(groups[i].items, item)
-	}
-	return groups
-}
-
-func (w *Worker) adoptGroup(ctx context.Context, a adoption) error {
-	first := &a.items[0]
-	claims := make([]seckill.Claim, len(a.items))
-	for i := range a.items {
-		claims[i] = a.items[i].Claim
-	}
-	result, err := w.lanes.Do(ctx, a.shard, ledger.Adopt{
-		At: w.opt.Now(), PriceCents: first.PriceCents, Currency: first.Currency, Name: first.Name, Claims: claims,
-	})
-	if err != nil {
-		return err // closed, lost or moved on: again later, under the epoch of then
-	}
-	if len(result.Verdicts) != len(claims) {
-		return fmt.Errorf("ledger gave %d verdicts on %d claims to adopt", len(result.Verdicts), len(claims))
-	}
-	fault.Point("worker.after_adopt")
-	refused := make(map[string][]store.Item)
-	for i, item := range a.items {
-		if reason := refusal(&result.Verdicts[i], item.Claim.OrderNo); reason != "" {
-			refused[reason] = append(refused[reason], item)
-		} else if item.LetterID != 0 {
-			if err := w.store.CloseLetter(ctx, item.LetterID); err != nil {
-				return err
-			}
-		}
-	}
-	for reason, items := range refused {
-		if err := w.store.Fail(ctx, items, reason); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// refusal is why a claim was not adopted; "" when the ledger's new entry
-// carries it on.
-func refusal(verdict *ledger.Verdict, no seckill.OrderNo) string {
-	switch {
-	case verdict.Code == ledger.VerdictAccepted, verdict.Code == ledger.VerdictRepeated && verdict.OrderNo == no:
-		return ""
-	case verdict.Code == ledger.VerdictRepeated:
-		return seckill.ReasonDuplicate
-	case verdict.Code == ledger.VerdictOverLimit:
-		return seckill.ReasonLimit
-	}
-	return seckill.ReasonLost
+	_, err := w.adopter.Adopt(ctx, items)
+	return err
 }

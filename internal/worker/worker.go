@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/adoption"
 	"seckill/internal/fault"
-	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
 )
@@ -40,11 +40,6 @@ type Store interface {
 	DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error)
 }
 
-// Lanes performs numbered ledger writes.
-type Lanes interface {
-	Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error)
-}
-
 // Options are a worker's settings.
 type Options struct {
 	Name          string // unique among the living
@@ -69,10 +64,10 @@ type Options struct {
 // Worker consumes the queue. Run it in one goroutine; several workers may run
 // on one queue.
 type Worker struct {
-	queue queue.Queue
-	store Store
-	lanes Lanes
-	opt   Options
+	queue   queue.Queue
+	store   Store
+	adopter *adoption.Adopter
+	opt     Options
 
 	consumer queue.Consumer
 	witness  map[string]queue.ID
@@ -81,9 +76,9 @@ type Worker struct {
 }
 
 // New makes a worker.
-func New(q queue.Queue, s Store, lanes Lanes, opt Options) *Worker {
+func New(q queue.Queue, s Store, lanes adoption.Lanes, opt Options) *Worker {
 	return &Worker{
-		queue: q, store: s, lanes: lanes, opt: opt,
+		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Now: opt.Now},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
 	}
 }
