@@ -1,0 +1,75 @@
+// Package bulletin is the port through which instances tell each other what
+// has just changed. It carries promptness, never truth: whatever a notice says
+// stands in the store or in the ledger too, where every instance looks by
+// itself within a second. A notice may therefore be lost, late, doubled or out
+// of order, and nothing is wrong but the moment.
+package bulletin
+
+import (
+	"context"
+	"time"
+)
+
+// Kind is what a notice is about. Instances of another version may post kinds
+// that this one does not know; they are passed over.
+type Kind string
+
+// The kinds.
+const (
+	// ProductChanged: the product's terms, state or epoch in the store are new.
+	ProductChanged Kind = "product"
+	// SoldOut: the ledger was asked at At and had no unit free.
+	SoldOut Kind = "sold_out"
+	// UnitsBack: the product has free units again.
+	UnitsBack Kind = "units"
+	// BuyersNoted: the ledger may remember these buyers of the group.
+	BuyersNoted Kind = "buyers"
+	// BuyersMissed: somebody could not tell all buyers; they have to be read
+	// from the ledger again.
+	BuyersMissed Kind = "missed"
+	// DutyDue: the named duty has something to do now.
+	DutyDue Kind = "duty"
+)
+
+// Notice is one thing that an instance tells the others.
+type Notice struct {
+	Kind    Kind
+	Product uint32
+	Group   uint32
+	Duty    string
+	At      time.Time // by the ledger's clock, which all instances follow
+	Buyers  []uint64  // hashes
+}
+
+// Board carries notices between instances.
+type Board interface {
+	// Post tells the others, soon. It takes no longer than a map access, and
+	// drops what a full board has no room for.
+	Post(n Notice)
+	// Run carries notices until ctx ends; it mends its connection by itself. It
+	// calls hear for each notice of the others, one at a time, and joined
+	// whenever it begins to listen: notices of before that were missed. Neither
+	// may block.
+	Run(ctx context.Context, hear func(Notice), joined func())
+	// Stats counts what became of notices.
+	Stats() Stats
+}
+
+// Stats count notices of this instance; buyers count one by one.
+type Stats struct {
+	Posted  int64 // sent to the others
+	Heard   int64 // of the others
+	Dropped int64 // not sent: no room, or no connection
+}
+
+// Nobody is the board of an instance that is alone.
+type Nobody struct{}
+
+// Post drops the notice: there is nobody to tell.
+func (Nobody) Post(Notice) {}
+
+// Run waits for the end.
+func (Nobody) Run(ctx context.Context, _ func(Notice), _ func()) { <-ctx.Done() }
+
+// Stats are zero.
+func (Nobody) Stats() Stats { return Stats{} }

@@ -1,0 +1,169 @@
+// Package bulletinredis carries bulletins over Redis Pub/Sub, on a client of
+// its own, so that no notice waits behind a reservation. In a Cluster any node
+// takes and gives them.
+package bulletinredis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill/internal/bulletin"
+)
+
+const (
+	dialTimeout = time.Second
+	// deafAfter is when a connection that answers nothing is given up.
+	deafAfter      = 2 * time.Second
+	publishTimeout = time.Second
+	rejoinPause    = 200 * time.Millisecond
+)
+
+// Options say where Redis is.
+type Options struct {
+	Addrs            []string
+	Username         string
+	Password         string
+	SentinelMaster   string
+	SentinelPassword string
+	TLS              bool
+	// Prefix begins the channel's name; instances of one engine share it.
+	Prefix string
+	// Name tells this instance from the others: its own notices come back too.
+	Name   string
+	Logger *slog.Logger
+}
+
+// Board is a bulletin.Board. It connects in Run, so that it can be made while
+// Redis is away.
+type Board struct {
+	*bulletin.Draft
+	opt Options
+
+	mu     sync.Mutex
+	client rueidis.Client // nil while there is none
+}
+
+var _ bulletin.Board = (*Board)(nil)
+
+// New makes a board.
+func New(opt Options) *Board { return &Board{Draft: bulletin.NewDraft(), opt: opt} }
+
+var errNotConnected = errors.New("not connected")
+
+// Run carries notices until ctx ends.
+func (b *Board) Run(ctx context.Context, hear func(bulletin.Notice), joined func()) {
+	var sending sync.WaitGroup
+	sending.Go(func() { b.Send(ctx, b.publish) })
+	defer sending.Wait()
+	var deaf atomic.Bool
+	for {
+		err := b.listen(ctx, hear, func() { deaf.Store(false); joined() })
+		if ctx.Err() != nil {
+			return
+		}
+		if !deaf.Swap(true) {
+			b.opt.Logger.Warn("bulletin not heard; changes of other instances come by looking, within a second", "error", err)
+		}
+		timer := time.NewTimer(rejoinPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// listen subscribes on a new client until that fails. A new client each time
+// also finds a Redis that has moved.
+func (b *Board) listen(ctx context.Context, hear func(bulletin.Notice), joined func()) error {
+	client, err := rueidis.NewClient(b.clientOption())
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer client.Close()
+	b.use(client)
+	defer b.use(nil)
+	ctx = rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
+		if s.Kind == "subscribe" {
+			joined()
+		}
+	})
+	err = client.Receive(ctx, client.B().Subscribe().Channel(b.channel()).Build(), func(m rueidis.PubSubMessage) {
+		b.read(m.Message, hear)
+	})
+	if err == nil {
+		err = errors.New("the subscription ended")
+	}
+	return err
+}
+
+// read hears the notices of one message, unless it is our own.
+func (b *Board) read(message string, hear func(bulletin.Notice)) {
+	from, notices, err := bulletin.Decode([]byte(message))
+	if err != nil {
+		b.opt.Logger.Debug("bulletin not understood", "error", err)
+		return
+	}
+	if from == b.opt.Name {
+		return
+	}
+	b.Heard(len(notices))
+	for _, n := range notices {
+		hear(n)
+	}
+}
+
+func (b *Board) publish(ctx context.Context, notices []bulletin.Notice) error {
+	b.mu.Lock()
+	client := b.client
+	b.mu.Unlock()
+	if client == nil {
+		return errNotConnected
+	}
+	message, err := bulletin.Encode(b.opt.Name, notices)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	return client.Do(ctx, client.B().Publish().Channel(b.channel()).Message(rueidis.BinaryString(message)).Build()).Error()
+}
+
+func (b *Board) use(client rueidis.Client) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.client = client
+}
+
+func (b *Board) channel() string { return b.opt.Prefix + "bulletin" }
+
+func (b *Board) clientOption() rueidis.ClientOption {
+	option := rueidis.ClientOption{
+		InitAddress: b.opt.Addrs, Username: b.opt.Username, Password: b.opt.Password,
+		Dialer:           net.Dialer{Timeout: dialTimeout, KeepAlive: time.Second},
+		ConnWriteTimeout: deafAfter,
+		DisableRetry:     true, // listen begins anew, and says that it did
+		DisableCache:     true,
+		ClientName:       "seckill-bulletin",
+	}
+	if b.opt.TLS {
+		option.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if b.opt.SentinelMaster != "" {
+		option.Sentinel = rueidis.SentinelOption{
+			MasterSet: b.opt.SentinelMaster, Password: b.opt.SentinelPassword,
+			Dialer: option.Dialer, TLSConfig: option.TLSConfig,
+		}
+	}
+	return option
+}

@@ -1,0 +1,112 @@
+package bulletinredis_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seckill/internal/bulletin"
+	"seckill/internal/bulletin/bulletinredis"
+	"seckill/test/rig"
+	"seckill/test/server"
+)
+
+// listener is a board that runs, and what it heard.
+type listener struct {
+	*bulletinredis.Board
+	heard  chan bulletin.Notice
+	joined atomic.Int64
+}
+
+func join(t *testing.T, address, name, prefix string) *listener {
+	t.Helper()
+	l := &listener{heard: make(chan bulletin.Notice, 1000), Board: bulletinredis.New(bulletinredis.Options{
+		Addrs: []string{address}, Name: name, Prefix: prefix, Logger: slog.New(slog.DiscardHandler),
+	})}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Run(ctx, func(n bulletin.Notice) { l.heard <- n }, func() { l.joined.Add(1) })
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	return l
+}
+
+func (l *listener) waitJoined(t *testing.T, times int64) {
+	t.Helper()
+	rig.Until(t, "the board listens", func() bool { return l.joined.Load() >= times })
+}
+
+func (l *listener) next(t *testing.T) bulletin.Notice {
+	t.Helper()
+	select {
+	case n := <-l.heard:
+		return n
+	case <-time.After(rig.Patience):
+		t.Fatal("nothing was heard")
+		return bulletin.Notice{}
+	}
+}
+
+func TestTheOthersHearWhatOnePosts(t *testing.T) {
+	redis := server.SharedRedis(t)
+	a, b, other := join(t, redis.Addr(), "a", t.Name()), join(t, redis.Addr(), "b", t.Name()), join(t, redis.Addr(), "c", "another engine")
+	for _, l := range []*listener{a, b, other} {
+		l.waitJoined(t, 1)
+	}
+	a.Post(bulletin.Notice{Kind: bulletin.ProductChanged, Product: 1})
+	if n := b.next(t); n.Kind != bulletin.ProductChanged || n.Product != 1 {
+		t.Errorf("b heard %+v", n)
+	}
+	b.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: 2, Buyers: []uint64{3, 4}})
+	if n := a.next(t); n.Kind != bulletin.BuyersNoted || n.Group != 2 || len(n.Buyers) != 2 {
+		t.Errorf("a heard %+v", n) // and not its own before
+	}
+	if len(other.heard) != 0 || len(b.heard) != 0 {
+		t.Error("somebody heard what was not for them")
+	}
+	if s := b.Stats(); s.Posted != 2 || s.Heard != 1 || s.Dropped != 0 {
+		t.Errorf("b counted %+v", s)
+	}
+}
+
+func TestABoardJoinsAgainByItself(t *testing.T) {
+	redis := server.Redis(t, server.RedisOptions{})
+	a, b := join(t, redis.Addr(), "a", "x:"), join(t, redis.Addr(), "b", "x:")
+	a.waitJoined(t, 1)
+	b.waitJoined(t, 1)
+	for round, outage := range []func(){
+		func() { redis.Must("CLIENT", "KILL", "TYPE", "pubsub") },
+		func() { redis.Kill(); redis.Start() },
+	} {
+		outage()
+		want := int64(round) + 2
+		a.waitJoined(t, want)
+		b.waitJoined(t, want)
+		// Whether the sender's own connection is back is seen by what arrives.
+		rig.Until(t, "a notice arrives again", func() bool {
+			a.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: 5})
+			return len(b.heard) > 0
+		})
+		for len(b.heard) > 0 {
+			<-b.heard
+		}
+	}
+}
+
+func TestPostNeverWaitsForRedis(t *testing.T) {
+	nobody := bulletinredis.New(bulletinredis.Options{Addrs: []string{"127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)})
+	began := time.Now()
+	for i := range 100_000 {
+		nobody.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: 1, Buyers: []uint64{uint64(i)}})
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("100,000 posts took %s", took)
+	}
+	if nobody.Stats().Dropped == 0 {
+		t.Error("nothing was dropped: the board has no bound")
+	}
+}

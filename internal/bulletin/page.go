@@ -1,0 +1,58 @@
+package bulletin
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// page is one message on the wire: what one instance has to say at a time.
+type page struct {
+	From    string `json:"from"`
+	Notices []line `json:"notices"`
+}
+
+// line is a notice on the wire.
+type line struct {
+	Kind    Kind   `json:"kind"`
+	Product uint32 `json:"product,omitempty"`
+	Group   uint32 `json:"group,omitempty"`
+	Duty    string `json:"duty,omitempty"`
+	AtMS    int64  `json:"at_ms,omitempty"`
+	Buyers  []byte `json:"buyers,omitempty"` // 8 bytes each, big-endian
+}
+
+// Encode writes notices of an instance as one message.
+func Encode(from string, notices []Notice) ([]byte, error) {
+	lines := make([]line, len(notices))
+	for i, n := range notices {
+		lines[i] = line{Kind: n.Kind, Product: n.Product, Group: n.Group, Duty: n.Duty}
+		if !n.At.IsZero() {
+			lines[i].AtMS = n.At.UnixMilli()
+		}
+		for _, hash := range n.Buyers {
+			lines[i].Buyers = binary.BigEndian.AppendUint64(lines[i].Buyers, hash)
+		}
+	}
+	return json.Marshal(page{From: from, Notices: lines})
+}
+
+// Decode reads a message and says whose it is.
+func Decode(message []byte) (from string, notices []Notice, err error) {
+	var p page
+	if err := json.Unmarshal(message, &p); err != nil {
+		return "", nil, fmt.Errorf("read a bulletin: %w", err)
+	}
+	notices = make([]Notice, len(p.Notices))
+	for i, l := range p.Notices {
+		notices[i] = Notice{Kind: l.Kind, Product: l.Product, Group: l.Group, Duty: l.Duty}
+		if l.AtMS != 0 {
+			notices[i].At = time.UnixMilli(l.AtMS)
+		}
+		for rest := l.Buyers; len(rest) >= 8; rest = rest[8:] {
+			notices[i].Buyers = append(notices[i].Buyers, binary.BigEndian.Uint64(rest))
+		}
+	}
+	return p.From, notices, nil
+}
