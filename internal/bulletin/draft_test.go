@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +16,34 @@ import (
 // desk sends a draft's pages to a slice while a test runs.
 type desk struct {
 	*bulletin.Draft
+	mu     sync.Mutex
 	pages  [][]bulletin.Notice
-	broken atomic.Bool
 	times  []time.Time
+	broken bool
+}
+
+func (d *desk) publish(_ context.Context, notices []bulletin.Notice) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.times = append(d.times, time.Now())
+	if d.broken {
+		return errors.New("down")
+	}
+	d.pages = append(d.pages, notices)
+	return nil
+}
+
+func (d *desk) fail(broken bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.broken = broken
+}
+
+// sent are the pages, and when each was tried.
+func (d *desk) sent() ([][]bulletin.Notice, []time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pages, d.times
 }
 
 func sending(t *testing.T) *desk {
@@ -27,14 +52,7 @@ func sending(t *testing.T) *desk {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.Send(ctx, func(_ context.Context, notices []bulletin.Notice) error {
-			d.times = append(d.times, time.Now())
-			if d.broken.Load() {
-				return errors.New("down")
-			}
-			d.pages = append(d.pages, notices)
-			return nil
-		})
+		d.Send(ctx, d.publish)
 	}()
 	t.Cleanup(func() { stop(); <-ended })
 	return d
@@ -62,10 +80,11 @@ func TestTheFirstNoticeLeavesAtOnceAndRepetitionsTogether(t *testing.T) {
 		}
 		<-time.After(time.Second)
 		synctest.Wait()
-		if len(d.pages) != 2 || !d.times[0].Equal(began) {
-			t.Fatalf("%d pages, the first after %s", len(d.pages), d.times[0].Sub(began))
+		pages, times := d.sent()
+		if len(pages) != 2 || !times[0].Equal(began) {
+			t.Fatalf("%d pages, the first after %s", len(pages), times[0].Sub(began))
 		}
-		if got := d.pages[1]; len(got) != 3 || len(got[0].Buyers) != 100 || got[1].Kind != bulletin.ProductChanged ||
+		if got := pages[1]; len(got) != 3 || len(got[0].Buyers) != 100 || got[1].Kind != bulletin.ProductChanged ||
 			got[2].At.Sub(began) < 9*time.Millisecond {
 			t.Errorf("the second page is %v", got)
 		}
@@ -86,7 +105,8 @@ func TestAFullDraftDropsAndSaysThatBuyersWereMissed(t *testing.T) {
 		<-time.After(time.Second)
 		synctest.Wait()
 		topics, noted, missed := 0, 0, false
-		for _, n := range d.pages[1] {
+		pages, _ := d.sent()
+		for _, n := range pages[1] {
 			switch n.Kind {
 			case bulletin.ProductChanged:
 				topics++
@@ -108,18 +128,18 @@ func TestAFullDraftDropsAndSaysThatBuyersWereMissed(t *testing.T) {
 func TestBuyersOfAPageThatFailedAreSaidToBeMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := sending(t)
-		d.broken.Store(true)
+		d.fail(true)
 		d.Post(buyers(1, 3))
 		<-time.After(5 * time.Second)
 		synctest.Wait()
-		if tries := len(d.times); tries < 3 || tries > 15 {
-			t.Errorf("%d tries in 5 s", tries)
+		if _, tries := d.sent(); len(tries) < 3 || len(tries) > 15 {
+			t.Errorf("%d tries in 5 s", len(tries))
 		}
-		d.broken.Store(false)
+		d.fail(false)
 		<-time.After(time.Second)
 		synctest.Wait()
-		if len(d.pages) != 1 || len(d.pages[0]) != 1 || d.pages[0][0].Kind != bulletin.BuyersMissed {
-			t.Errorf("sent %v", d.pages)
+		if pages, _ := d.sent(); len(pages) != 1 || len(pages[0]) != 1 || pages[0][0].Kind != bulletin.BuyersMissed {
+			t.Errorf("sent %v", pages)
 		}
 	})
 }
