@@ -64,7 +64,7 @@ type Order struct {
 	PayBefore   time.Time // zero while queued
 	PaidAt      time.Time
 	ClosedAt    time.Time // cancelled, failed or refunded
-	Epoch       uint64    // the ledger epoch whose mark the order holds
+	Epoch       uint64    // the ledger epoch whose mark the order holds; 0 if the store sold it
 	Shard       int
 	Origin      Origin
 }

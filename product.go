@@ -2,7 +2,9 @@ package seckill
 
 import (
 	"math"
+	"math/big"
 	"regexp"
+	"strconv"
 	"time"
 )
 
@@ -83,12 +85,26 @@ type Product struct {
 	State     SaleState
 	// Epoch is 0 until the first preheat, and grows with each allotment.
 	Epoch uint64
-	// Version grows with every change of stock or epoch: the optimistic lock.
+	// Version grows with every change of stock, share, epoch or state: the
+	// optimistic lock.
 	Version uint64
 	// Rebuilding is set while the ledger is being recovered: purchases are
 	// answered busy.
 	Rebuilding bool
 	CreatedAt  time.Time
+}
+
+// Share is the fallback share of that many units, floored. It reckons with the
+// fraction as it was written: a tenth of 1,000 is 100, though the float nearest
+// to 0.1 is none, and 0.29 of 100 is 29, though their product as floats is
+// below.
+func (p *Product) Share(units int64) int64 {
+	fraction, ok := new(big.Rat).SetString(strconv.FormatFloat(p.FallbackShare, 'g', -1, 64))
+	if !ok { // not a number: Check refuses it
+		return 0
+	}
+	share := fraction.Mul(fraction, new(big.Rat).SetInt64(units))
+	return new(big.Int).Div(share.Num(), share.Denom()).Int64()
 }
 
 // Allottable is what of the stock is the ledger's to sell.
@@ -175,6 +191,8 @@ func (p *Product) Check() error {
 		return bad("shards above 1 need strategy %q", StrategySharded)
 	case math.IsNaN(p.FallbackShare) || p.FallbackShare < 0 || p.FallbackShare > 1:
 		return bad("fallback_share must be 0 to 1")
+	case p.FallbackShare > 0 && p.Strategy == StrategyDirect:
+		return bad("fallback_share is for products with a ledger; strategy %q sells from the store always", StrategyDirect)
 	}
 	switch p.Strategy {
 	case StrategyDirect, StrategyAsync, StrategySharded, StrategyDualWrite:

@@ -26,9 +26,14 @@ type Counter interface {
 	//     the store's now + ExpireAfter; a fallback order is also taken off the
 	//     share. The last unit of the stock writes sale.sold_out.
 	//
+	// Live units and keys are those of the whole limit group, whoever sold them;
+	// a claim may be what the next one meets.
+	//
 	// The ledger is owed nothing for such an order, whatever becomes of it. When
 	// it dies its units return to the stock, and a fallback order's to the share
-	// too, in the transaction that ends it.
+	// too, also after TakeShare, in the transaction that ends it. Only if the
+	// ledger was asked for the same order number and its claim comes to Confirm
+	// after all, that one's release is owed.
 	//
 	// A product that was never preheated, a direct sale of a product that has a
 	// ledger, or a fallback sale of one without a share is wrong_state.
@@ -38,7 +43,12 @@ type Counter interface {
 	// one transaction the share becomes 0 and an open upward stock change of as
 	// many units is recorded under the id, stamped with the product's epoch. It
 	// adds nothing to stock and offered. Repeated, it returns what was recorded.
-	// With nothing left it records nothing and returns a done change of 0.
+	// With nothing left it records nothing and returns a done change of 0. A
+	// product that was never preheated is wrong_state.
+	//
+	// The change is finished like any upward one (protocol 4): a ledger of a
+	// higher epoch has counted the units in its snapshot, for they were
+	// allottable by then.
 	TakeShare(ctx context.Context, product uint32, changeID string, actor Actor) (StockChange, error)
 }
 

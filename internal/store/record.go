@@ -44,6 +44,8 @@ type Figures struct {
 	Cancelled int64
 	Failed    int64
 	Refunded  int64
+	// Fallback is what of Pending and Paid was sold from the fallback share.
+	Fallback int64
 	// Shards counts, for the present epoch, what the ledger should hold.
 	Shards []ShardFigures
 	// Letters are claims on the ladder, of any epoch.
@@ -59,6 +61,8 @@ type Figures struct {
 
 // ShardFigures are units of rows of the present epoch on one shard: orders of
 // that epoch (live ones of older epochs were restamped) and letters of it.
+// Orders that the store sold itself are not among them; only one whose number
+// the ledger turned out to have sold too counts, as dead.
 type ShardFigures struct {
 	Index     int
 	Rows      int64 // all of them

@@ -31,6 +31,7 @@ import (
 type Store interface {
 	Products
 	Orders
+	Counter
 	Releases
 	Letters
 	Payments
@@ -71,9 +72,12 @@ type Actor struct {
 // Products keeps what is on sale.
 type Products interface {
 	// CreateProduct adds a checked product (p.Check): version 1, epoch 0,
-	// offered = stock, and the first stock-log row (type 3) if stock > 0. An id
-	// that exists is wrong_state. A product that joins another's limit group
-	// must have that product's per_user_limit and shards (bad_request).
+	// offered = stock, share_left = p.Share(stock), and the first stock-log row
+	// (type 3) if stock > 0. An id that exists is wrong_state. A product that
+	// joins another's limit group must have that product's per_user_limit and
+	// shards, and be sold directly if and only if that one is (bad_request): a
+	// ledger knows nothing of direct orders, and would promise what the store
+	// then has to refuse.
 	CreateProduct(ctx context.Context, p seckill.Product, actor Actor) (seckill.Product, error)
 
 	// PatchProduct changes the fields that are set. After the first preheat
@@ -86,14 +90,15 @@ type Products interface {
 	Products(ctx context.Context) ([]seckill.Product, error)
 
 	// SetState pauses, resumes or ends a sale, and writes sale.ended when it
-	// ends. An ended sale stays ended (wrong_state); the same state again
+	// ends. A Sell that is decided after it returned meets the new state. An ended sale stays ended (wrong_state); the same state again
 	// changes nothing.
 	SetState(ctx context.Context, id uint32, state seckill.SaleState, actor Actor) (seckill.Product, error)
 
 	// OpenEpoch bumps epoch and version if the epoch is still seen (else
-	// ErrEpoch), restamps live orders (pending and paid) with the new epoch, sets
-	// Rebuilding, and hands each live order to mark: a snapshot of stock and
-	// marks. An error of mark undoes all.
+	// ErrEpoch), restamps live orders (pending and paid) of OriginLedger with the
+	// new epoch, sets Rebuilding, and hands each of them to mark: a snapshot of
+	// stock and marks, of which Product.Allottable is the ledger's. An error of
+	// mark undoes all.
 	OpenEpoch(ctx context.Context, id uint32, seen uint64, actor Actor, mark func(seckill.Order) error) (seckill.Product, error)
 
 	// SetRebuilding marks the product as being recovered, or no longer, if its
@@ -125,8 +130,8 @@ type Orders interface {
 	// parked, closes the letters that the claims came from, and raises the
 	// witness of each stream to the highest id given.
 	//
-	//   - the order exists ► ConfirmReplay; if it is dead, its release is owed
-	//     again, under the store's epoch
+	//   - the order exists ► ConfirmReplay; if it is dead, or was sold over the
+	//     counter, its release is owed again, under the store's epoch
 	//   - the claim's epoch is below the product's ► ConfirmOldEpoch, nothing
 	//     written for it: it has to be adopted
 	//   - the buyer's (group, key) belongs to another order ► ConfirmFailed: a
@@ -135,9 +140,9 @@ type Orders interface {
 	//     "limit", release owed
 	//   - else ► ConfirmNew: pending, pay_before = the store's now + ExpireAfter
 	//
-	// If the stock does not suffice for the new ones: ErrShort. A claim whose
-	// epoch is above the product's: ErrEpoch. The last unit sold writes
-	// sale.sold_out.
+	// If the stock without the share that is left does not suffice for the new
+	// ones: ErrShort. A claim whose epoch is above the product's: ErrEpoch. The
+	// last unit of the whole stock writes sale.sold_out.
 	Confirm(ctx context.Context, req ConfirmRequest) ([]ConfirmOutcome, error)
 
 	// Fail writes failed order rows for claims that were refused adoption; the
@@ -156,7 +161,9 @@ type Orders interface {
 
 	// Cancel and Refund move the order (seckill.Order decides whether), return
 	// its units to stock, take them off the buyer record, and owe the release to
-	// the ledger, stamped with the product's epoch. Refund also owes the money: a
+	// the ledger, stamped with the product's epoch. The ledger is owed nothing
+	// for an order that the counter sold; the units of a fallback order return to
+	// the share as well. Refund also owes the money: a
 	// refund of the payment that paid the order.
 	Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor Actor) (seckill.Order, error)
 	Refund(ctx context.Context, no seckill.OrderNo, actor Actor) (seckill.Order, error)

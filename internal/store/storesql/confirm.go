@@ -11,10 +11,11 @@ import (
 
 // sqlOweAgain owes the release of dead orders under the store's epoch, and
 // moves them to it: the entry that came again may have been adopted, and then
-// the ledger of this epoch holds their mark.
+// the ledger of this epoch holds their mark. So it may of an order that was
+// sold over the counter under the number that the ledger had been asked for.
 var sqlOweAgain = list{
 	head: `UPDATE tb_seckill_order SET release_epoch = ?, release_time = ?, epoch = ?
-		WHERE status IN (2, 3, 4) AND order_no IN (`,
+		WHERE (status IN (2, 3, 4) OR origin <> 0) AND order_no IN (`,
 	tail: `)`, columns: 1,
 }
 
@@ -26,7 +27,7 @@ func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.
 		if err != nil {
 			return err
 		}
-		known, err := readFacts(ctx, tx, p.Group, req.Items)
+		known, err := readFacts(ctx, tx, p.Group, claimsOf(req.Items))
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ type sorted struct {
 	outcomes []store.ConfirmOutcome
 	fresh    []seckill.Order // pending
 	failed   []seckill.Order // and their release is owed
-	dead     []any           // numbers of dead orders that came again
+	dead     []any           // numbers of orders that came again and are to have no mark
 	closed   []any           // numbers of claims that no longer need a letter
 	units    int64           // of fresh
 }
@@ -71,16 +72,16 @@ func sortClaims(p *seckill.Product, req *store.ConfirmRequest, known *facts, now
 			out.closed = append(out.closed, known.text[i])
 		}
 	}
-	if out.units > p.Stock {
-		return nil, fmt.Errorf("%w: %d units in store, %d promised", store.ErrShort, p.Stock, out.units)
+	if out.units > p.Allottable() {
+		return nil, fmt.Errorf("%w: %d units in store, %d of them set aside, %d promised", store.ErrShort, p.Stock, p.ShareLeft, out.units)
 	}
 	return out, nil
 }
 
 func (out *sorted) sortClaim(p *seckill.Product, item *store.Item, expireAfter time.Duration, known *facts) (store.ConfirmOutcome, error) {
 	claim := &item.Claim
-	if status, exists := known.status[claim.OrderNo]; exists {
-		if !status.Live() {
+	if order, exists := known.orders[claim.OrderNo]; exists {
+		if !order.marked() {
 			out.dead = append(out.dead, claim.OrderNo.String())
 		}
 		return store.ConfirmReplay, nil
@@ -120,7 +121,7 @@ func (out *sorted) fail(order seckill.Order, reason string, known *facts) (store
 // writeConfirmed writes what sortClaims decided.
 func (s *Store) writeConfirmed(ctx context.Context, tx *session, p *productRow, req *store.ConfirmRequest, out *sorted) error {
 	if len(out.fresh) > 0 {
-		if err := sell(ctx, tx, p, out); err != nil {
+		if err := sell(ctx, tx, p, out.fresh, out.now); err != nil {
 			return err
 		}
 	}
@@ -139,42 +140,6 @@ func (s *Store) writeConfirmed(ctx context.Context, tx *session, p *productRow, 
 		return err
 	}
 	return raiseWitness(ctx, tx, req.Witness)
-}
-
-// sell takes the units of the fresh orders from stock and writes them: order,
-// stock log, buyer record and event, each by multi-row statements.
-func sell(ctx context.Context, tx *session, p *productRow, out *sorted) error {
-	n := len(out.fresh)
-	moves := make([]stockMove, n)
-	orders := make([]any, 0, n*sqlInsertOrders.columns)
-	buyers := make([]any, 0, n*tx.dialect.addUnits.columns)
-	events := make([]any, 0, n*sqlInsertEvents.columns)
-	at, kind := millis(out.now), any(string(seckill.EventOrderConfirmed))
-	for i := range out.fresh {
-		o := &out.fresh[i]
-		text := o.OrderNo.String()
-		no, units := any(text), int64(o.Quantity)
-		moves[i] = stockMove{orderNo: no, quantity: units, delta: -units}
-		orders = insertArgs(orders, o, text, owing{}, 0)
-		buyers = append(buyers, o.Group, buyerBytes(o.Buyer), no, units)
-		events = append(events, at, kind, o.ProductID, no, "")
-	}
-	if err := moveStock(ctx, tx, p, logSold, moves, 0, out.now); err != nil {
-		return err
-	}
-	if _, err := tx.execRows(ctx, sqlInsertOrders, nil, orders); err != nil {
-		return err
-	}
-	if _, err := tx.execRows(ctx, tx.dialect.addUnits, nil, buyers); err != nil {
-		return err
-	}
-	if _, err := tx.execRows(ctx, sqlInsertEvents, nil, events); err != nil {
-		return err
-	}
-	if p.Stock == 0 {
-		return writeSaleEvent(ctx, tx, p.ID, seckill.EventSaleSoldOut, out.now)
-	}
-	return nil
 }
 
 // writeFailed writes failed orders with their events.
@@ -206,13 +171,13 @@ func (s *Store) Fail(ctx context.Context, items []store.Item, reason string) err
 }
 
 func failItems(ctx context.Context, tx *session, product uint32, items []store.Item, reason string, now time.Time) error {
-	known, err := readFacts(ctx, tx, items[0].Group, items)
+	known, err := readFacts(ctx, tx, items[0].Group, claimsOf(items))
 	if err != nil {
 		return err
 	}
 	out := &sorted{now: now}
 	for i := range items {
-		if _, exists := known.status[items[i].Claim.OrderNo]; exists {
+		if _, exists := known.orders[items[i].Claim.OrderNo]; exists {
 			continue
 		}
 		order := orderFromItem(&items[i])

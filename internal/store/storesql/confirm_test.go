@@ -59,7 +59,7 @@ func bump(times int) func(context.Context, *session, uint32) error {
 
 func TestALostVersionIsReadAgainThreeTimes(t *testing.T) {
 	s := openNew(t)
-	p := sale(t, s, 100)
+	p := sale(t, s, 100, withShare)
 	items := claims(&p, 1)
 	if _, err := s.Confirm(t.Context(), request(&p, items)); err != nil {
 		t.Fatal(err)
@@ -76,12 +76,18 @@ func TestALostVersionIsReadAgainThreeTimes(t *testing.T) {
 			_, err = s.OpenEpoch(t.Context(), p.ID, seen.Epoch, operator, func(seckill.Order) error { return nil })
 			return err
 		},
+		"sell": func() error {
+			claim := claims(&p, 1)[0].Claim
+			_, err := s.Sell(t.Context(), store.SellRequest{ProductID: p.ID, Origin: seckill.OriginFallback, Claims: []seckill.Claim{claim}})
+			return err
+		},
+		"share": func() error { _, err := s.TakeShare(t.Context(), p.ID, "s", operator); return err },
 		"stock": func() error {
 			_, err := s.BeginStockChange(t.Context(), store.StockChange{ID: "c", ProductID: p.ID, Delta: 1})
 			return err
 		},
 	}
-	for _, name := range []string{"confirm", "cancel", "stock", "epoch"} {
+	for _, name := range []string{"confirm", "cancel", "stock", "sell", "share", "epoch"} {
 		t.Run(name, func(t *testing.T) {
 			before, err := s.Figures(t.Context(), p.ID)
 			if err != nil {

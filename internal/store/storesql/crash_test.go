@@ -38,6 +38,22 @@ var crashes = []struct {
 		_, err = s.Confirm(ctx, request(&p, claims(&p, 5)))
 		return err
 	}, func(f *store.Figures) bool { return f.Pending == 6 }},
+	{"sell", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
+		p, err := s.Product(ctx, pending.ProductID)
+		if err != nil {
+			return err
+		}
+		var batch []seckill.Claim
+		for _, item := range claims(&p, 5) {
+			batch = append(batch, item.Claim)
+		}
+		_, err = s.Sell(ctx, store.SellRequest{ProductID: p.ID, Origin: seckill.OriginFallback, Claims: batch, ExpireAfter: time.Hour})
+		return err
+	}, func(f *store.Figures) bool { return f.Fallback == 5 && f.Pending == 6 && f.Product.ShareLeft == 15 }},
+	{"share", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
+		_, err := s.TakeShare(ctx, pending.ProductID, "rest", operator)
+		return err
+	}, func(f *store.Figures) bool { return f.Product.ShareLeft == 0 && f.OpenChanges == 1 }},
 	{"cancel", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
 		_, err := s.Cancel(ctx, pending.OrderNo, seckill.ReasonByBuyer, operator)
 		return err
@@ -107,7 +123,7 @@ func crashFixture(t *testing.T, path string) store.Figures {
 	t.Helper()
 	s := openAt(t, "sqlite:"+path, Options{})
 	defer s.Close()
-	p := sale(t, s, 100)
+	p := sale(t, s, 100, withShare)
 	items := claims(&p, 2)
 	req := request(&p, items)
 	req.ExpireAfter = -time.Second

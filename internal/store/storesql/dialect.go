@@ -2,6 +2,9 @@ package storesql
 
 // dialect is what databases say differently; all else they say alike.
 type dialect struct {
+	// manyWriters says that write transactions run side by side, and only
+	// compare-and-set keeps them apart.
+	manyWriters bool
 	// knownKeys finds orders of one limit group by rows of (buyer, key). It asks
 	// for these keys alone: a buyer may have used any number of others.
 	knownKeys list

@@ -11,13 +11,13 @@ import (
 const (
 	sqlBumpEpoch = `UPDATE tb_seckill_product SET epoch = epoch + 1, version = version + 1, rebuilding = 1
 		WHERE id = ? AND version = ?`
-	sqlLiveOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (0, 1)`
+	sqlMarkedOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (0, 1) AND origin = 0`
 )
 
-// OpenEpoch opens the product's next epoch, which restamps its live orders
-// (orderColumns says how). They are streamed to
-// mark inside the transaction: that is what makes them and the stock one
-// snapshot, and it holds up other writers for as long as mark takes.
+// OpenEpoch opens the product's next epoch, which restamps the live orders
+// that the ledger sold (orderColumns says how). They are streamed to mark
+// inside the transaction: that is what makes them and the stock one snapshot,
+// and it holds up other writers for as long as mark takes.
 func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
 	var p productRow
 	err := s.change(ctx, "epoch", func(ctx context.Context, tx *session) (err error) {
@@ -38,7 +38,7 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen uint64, actor sto
 		if err := writeAudit(ctx, tx, s.now(), actor, "product.epoch", id, "", fmt.Sprintf("epoch %d -> %d", seen, p.Epoch)); err != nil {
 			return err
 		}
-		return tx.query(ctx, sqlLiveOrders, []any{id}, func(row scanner) error {
+		return tx.query(ctx, sqlMarkedOrders, []any{id}, func(row scanner) error {
 			var order seckill.Order
 			if err := scanOrder(row, &order); err != nil {
 				return err

@@ -9,7 +9,7 @@ import (
 
 var (
 	sqlKnownOrders = list{
-		head: `SELECT order_no, status FROM tb_seckill_order WHERE order_no IN (`, tail: `)`, columns: 1,
+		head: `SELECT order_no, status, origin FROM tb_seckill_order WHERE order_no IN (`, tail: `)`, columns: 1,
 	}
 	sqlKnownUnits = list{
 		head: `SELECT user_id, quantity FROM tb_user_seckill WHERE product_id = ? AND user_id IN (`, tail: `)`, columns: 1,
@@ -20,39 +20,39 @@ var (
 // to date as the batch is decided.
 type facts struct {
 	text   []any // the number of each item, as it stands in the store
-	status map[seckill.OrderNo]seckill.OrderStatus
+	orders map[seckill.OrderNo]knownOrder
 	units  map[string]int64
 	keys   map[buyerKey]seckill.OrderNo
 }
 
 type buyerKey struct{ buyer, key string }
 
-// readFacts reads them by one query per chunk and kind. Items are of one
+type knownOrder struct {
+	status seckill.OrderStatus
+	origin seckill.Origin
+}
+
+// marked reports whether the ledger's mark of the order is rightly there.
+func (o knownOrder) marked() bool { return o.origin == seckill.OriginLedger && o.status.Live() }
+
+// readFacts reads them by one query per chunk and kind. Claims are of one
 // limit group.
-func readFacts(ctx context.Context, tx *session, group uint32, items []store.Item) (*facts, error) {
+func readFacts(ctx context.Context, tx *session, group uint32, claims []*seckill.Claim) (*facts, error) {
 	known := &facts{
-		text:   make([]any, len(items)),
-		status: make(map[seckill.OrderNo]seckill.OrderStatus, len(items)),
-		units:  make(map[string]int64, len(items)),
+		text:   make([]any, len(claims)),
+		orders: make(map[seckill.OrderNo]knownOrder, len(claims)),
+		units:  make(map[string]int64, len(claims)),
 		keys:   make(map[buyerKey]seckill.OrderNo),
 	}
-	for i := range items {
-		known.text[i] = items[i].Claim.OrderNo.String()
+	for i, claim := range claims {
+		known.text[i] = claim.OrderNo.String()
 	}
-	err := tx.queryRows(ctx, sqlKnownOrders, nil, known.text, func(row scanner) error {
-		var no seckill.OrderNo
-		var status int64
-		err := row.Scan(orderNo{&no}, &status)
-		known.status[no] = seckill.OrderStatus(status)
-		return err
-	})
-	if err != nil {
+	if err := known.readOrders(ctx, tx, known.text); err != nil {
 		return nil, err
 	}
-	buyers, keyed := make([]any, 0, len(items)), make([]any, 0, 2*len(items))
-	for i := range items {
-		claim := &items[i].Claim
-		if _, exists := known.status[claim.OrderNo]; exists {
+	buyers, keyed := make([]any, 0, len(claims)), make([]any, 0, 2*len(claims))
+	for _, claim := range claims {
+		if _, exists := known.orders[claim.OrderNo]; exists {
 			continue
 		}
 		buyers = append(buyers, buyerBytes(claim.Buyer))
@@ -60,7 +60,7 @@ func readFacts(ctx context.Context, tx *session, group uint32, items []store.Ite
 			keyed = append(keyed, buyers[len(buyers)-1], claim.Key)
 		}
 	}
-	err = tx.queryRows(ctx, sqlKnownUnits, []any{group}, buyers, func(row scanner) error {
+	err := tx.queryRows(ctx, sqlKnownUnits, []any{group}, buyers, func(row scanner) error {
 		var buyer string
 		var units int64
 		err := row.Scan(&buyer, &units)
@@ -80,6 +80,26 @@ func readFacts(ctx context.Context, tx *session, group uint32, items []store.Ite
 	return known, err
 }
 
+// readOrders reads what became of orders, by their numbers.
+func (known *facts) readOrders(ctx context.Context, tx *session, nos []any) error {
+	return tx.queryRows(ctx, sqlKnownOrders, nil, nos, func(row scanner) error {
+		var no seckill.OrderNo
+		var order knownOrder
+		err := row.Scan(orderNo{&no}, &order.status, &order.origin)
+		known.orders[no] = order
+		return err
+	})
+}
+
+// claimsOf are the claims of items.
+func claimsOf(items []store.Item) []*seckill.Claim {
+	claims := make([]*seckill.Claim, len(items))
+	for i := range items {
+		claims[i] = &items[i].Claim
+	}
+	return claims
+}
+
 // keyTaken reports whether the claim's key belongs to another order.
 func (known *facts) keyTaken(claim *seckill.Claim) bool {
 	if claim.Key == "" {
@@ -89,9 +109,21 @@ func (known *facts) keyTaken(claim *seckill.Claim) bool {
 	return taken
 }
 
+// asked finds the order that the claim's number, or its key, asked for before.
+func (known *facts) asked(claim *seckill.Claim) (no seckill.OrderNo, status seckill.OrderStatus, found bool) {
+	if order, exists := known.orders[claim.OrderNo]; exists {
+		return claim.OrderNo, order.status, true
+	}
+	if !known.keyTaken(claim) {
+		return no, status, false
+	}
+	no = known.keys[buyerKey{claim.Buyer, claim.Key}]
+	return no, known.orders[no].status, true
+}
+
 // add takes a decided order into account for the claims after it.
 func (known *facts) add(order *seckill.Order) {
-	known.status[order.OrderNo] = order.Status
+	known.orders[order.OrderNo] = knownOrder{order.Status, order.Origin}
 	if order.Key != "" {
 		known.keys[buyerKey{order.Buyer, order.Key}] = order.OrderNo
 	}

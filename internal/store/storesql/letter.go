@@ -232,14 +232,14 @@ func discard(ctx context.Context, tx *session, l *store.Letter, now time.Time) (
 	if err != nil {
 		return order, false, err
 	}
-	known, err := readFacts(ctx, tx, l.Item.Group, []store.Item{l.Item})
+	known, err := readFacts(ctx, tx, l.Item.Group, []*seckill.Claim{&l.Item.Claim})
 	if err != nil {
 		return order, false, err
 	}
 	if _, err := tx.exec(ctx, sqlCloseLetter, millis(now), l.ID); err != nil {
 		return order, false, err
 	}
-	if _, exists := known.status[l.Item.Claim.OrderNo]; exists {
+	if _, exists := known.orders[l.Item.Claim.OrderNo]; exists {
 		return order, false, nil
 	}
 	order = orderFromItem(&l.Item)

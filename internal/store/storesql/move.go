@@ -23,6 +23,12 @@ var (
 			WHERE status = ? AND order_no IN (`,
 		tail: `)`, columns: 1,
 	}
+	// sqlCloseSold closes orders that the store sold itself: it owes the ledger
+	// nothing for them, and what it owes of a double is not touched.
+	sqlCloseSold = list{
+		head: `UPDATE tb_seckill_order SET status = ?, reason = ?, cancel_time = ? WHERE status = ? AND order_no IN (`,
+		tail: `)`, columns: 1,
+	}
 	sqlDropBuyers = list{
 		head: `DELETE FROM tb_user_seckill WHERE quantity <= 0 AND product_id = ? AND user_id IN (`, tail: `)`, columns: 1,
 	}
@@ -37,25 +43,36 @@ var (
 )
 
 // returnUnits writes that orders of one product, all moved alike from the
-// state from, are closed: their units go back to stock and off the buyer
-// records, and their release is owed under the product's epoch.
+// state from, are closed: their units go back to whoever sold them, and off
+// the buyer records. The release of those that the ledger sold is owed under
+// the product's epoch.
 func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.OrderStatus, orders []seckill.Order, kind seckill.EventKind, now time.Time) error {
 	p, err := s.readToChange(ctx, tx, orders[0].ProductID)
 	if err != nil {
 		return err
 	}
 	moves := make([]stockMove, len(orders))
-	nos, buyers := make([]any, len(orders)), make([]any, len(orders))
+	buyers := make([]any, len(orders))
+	var marked, sold []any // numbers: the ledger's, and the store's own
 	units := make([]any, 0, len(orders)*tx.dialect.addUnits.columns)
 	for i := range orders {
 		o := &orders[i]
 		n := int64(o.Quantity)
-		nos[i], buyers[i] = o.OrderNo.String(), buyerBytes(o.Buyer)
-		moves[i] = stockMove{orderNo: nos[i], quantity: n, delta: n}
-		units = append(units, p.Group, buyers[i], nos[i], -n)
+		no := any(o.OrderNo.String())
+		buyers[i] = buyerBytes(o.Buyer)
+		moves[i] = stockMove{orderNo: no, quantity: n, delta: n}
+		units = append(units, p.Group, buyers[i], no, -n)
+		switch o.Origin {
+		case seckill.OriginLedger:
+			marked = append(marked, no)
+		case seckill.OriginFallback:
+			moves[i].share = n
+			sold = append(sold, no)
+		default:
+			sold = append(sold, no)
+		}
 	}
-	to := &orders[0]
-	closed, err := tx.execRows(ctx, sqlCloseOrders, []any{int64(to.Status), to.Reason, millis(now), p.Epoch, p.Epoch, millis(now), int64(from)}, nos)
+	closed, err := closeOrders(ctx, tx, &p, from, &orders[0], marked, sold, now)
 	if err != nil {
 		return err
 	}
@@ -69,6 +86,18 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 		return err
 	}
 	return writeOrderEvents(ctx, tx, kind, orders, now)
+}
+
+// closeOrders gives orders the state of to, and returns how many were still in
+// the state from.
+func closeOrders(ctx context.Context, tx *session, p *productRow, from seckill.OrderStatus, to *seckill.Order, marked, sold []any, now time.Time) (int64, error) {
+	at := millis(now)
+	ofLedger, err := tx.execRows(ctx, sqlCloseOrders, []any{int64(to.Status), to.Reason, at, p.Epoch, p.Epoch, at, int64(from)}, marked)
+	if err != nil {
+		return 0, err
+	}
+	own, err := tx.execRows(ctx, sqlCloseSold, []any{int64(to.Status), to.Reason, at, int64(from)}, sold)
+	return ofLedger + own, err
 }
 
 // takeUnits takes units, which are rows of addUnits with negative

@@ -8,12 +8,13 @@ import (
 	"seckill/internal/store"
 )
 
-// orderColumns are those of an order. A live order is always of its product's
-// epoch, so that opening an epoch need not write a million rows; the row gets
-// its own when it dies.
+// orderColumns are those of an order. A live order that the ledger sold is
+// always of its product's epoch, so that opening an epoch need not write a
+// million rows; the row gets its own when it dies.
 const orderColumns = `order_no, user_id, product_id, limit_group, product_name, price_cents, currency, quantity, ref, idem_key,
 	status, reason, create_time, pay_before, pay_time, cancel_time,
-	CASE WHEN status IN (0, 1) THEN (SELECT p.epoch FROM tb_seckill_product p WHERE p.id = product_id) ELSE epoch END, shard`
+	CASE WHEN origin = 0 AND status IN (0, 1) THEN (SELECT p.epoch FROM tb_seckill_product p WHERE p.id = product_id) ELSE epoch END,
+	shard, origin`
 
 const (
 	sqlOrder        = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE order_no = ?`
@@ -26,15 +27,15 @@ var (
 	}
 	sqlInsertOrders = list{
 		head: `INSERT INTO tb_seckill_order (order_no, user_id, product_id, limit_group, product_name, price_cents, currency,
-			quantity, ref, idem_key, status, reason, create_time, pay_before, cancel_time, epoch, shard, release_epoch, release_time) VALUES `,
-		columns: 19,
+			quantity, ref, idem_key, status, reason, create_time, pay_before, cancel_time, epoch, shard, origin, release_epoch, release_time) VALUES `,
+		columns: 20,
 	}
 )
 
 func scanOrder(row scanner, o *seckill.Order) error {
 	err := row.Scan(orderNo{&o.OrderNo}, &o.Buyer, &o.ProductID, &o.Group, &o.ProductName, &o.PriceCents, &o.Currency,
 		&o.Quantity, &o.Ref, text{&o.Key}, &o.Status, &o.Reason, millisTime{&o.CreatedAt}, millisTime{&o.PayBefore},
-		millisTime{&o.PaidAt}, millisTime{&o.ClosedAt}, &o.Epoch, &o.Shard)
+		millisTime{&o.PaidAt}, millisTime{&o.ClosedAt}, &o.Epoch, &o.Shard, &o.Origin)
 	if err != nil {
 		return fmt.Errorf("read order: %w", err)
 	}
@@ -83,7 +84,7 @@ type owing struct {
 func insertArgs(args []any, o *seckill.Order, no string, owes owing, at int64) []any {
 	args = append(args, no, buyerBytes(o.Buyer), o.ProductID, o.Group, o.ProductName, o.PriceCents, o.Currency,
 		o.Quantity, o.Ref, nullText(o.Key), int64(o.Status), o.Reason, millis(o.CreatedAt), nullMillis(o.PayBefore),
-		nullMillis(o.ClosedAt), o.Epoch, o.Shard)
+		nullMillis(o.ClosedAt), o.Epoch, o.Shard, int64(o.Origin))
 	if owes.owed {
 		return append(args, owes.epoch, at)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 const productColumns = `id, ref, product_name, price_cents, currency, stock, offered, per_user_limit, limit_group,
-	starts_at, ends_at, shards, strategy, fallback_share, state, epoch, version, log_seq, rebuilding,
+	starts_at, ends_at, shards, strategy, fallback_share, share_left, state, epoch, version, log_seq, rebuilding,
 	started_time IS NOT NULL, ended_time IS NOT NULL, create_time`
 
 const (
@@ -27,7 +27,13 @@ const (
 
 	sqlGroupShared = `SELECT 1 FROM tb_seckill_product WHERE limit_group = ? AND id <> ? LIMIT 1`
 
-	sqlSetState      = `UPDATE tb_seckill_product SET state = ? WHERE id = ?`
+	// sqlFirstStock is a new product's stock, offered and share, without growing
+	// the version that it is created with.
+	sqlFirstStock = `UPDATE tb_seckill_product SET stock = ?, offered = ?, share_left = ?, log_seq = 1 WHERE id = ?`
+
+	// The version makes a sale over the counter that read the state before read
+	// it again: after a pause nothing more is sold.
+	sqlSetState      = `UPDATE tb_seckill_product SET state = ?, version = version + 1 WHERE id = ?`
 	sqlSetRebuilding = `UPDATE tb_seckill_product SET rebuilding = ? WHERE id = ? AND epoch = ?`
 
 	sqlAnnounceStarted = `UPDATE tb_seckill_product SET started_time = ? WHERE id = ? AND started_time IS NULL`
@@ -43,8 +49,8 @@ type productRow struct {
 
 func scanProduct(row scanner, p *productRow) error {
 	err := row.Scan(&p.ID, &p.Ref, &p.Name, &p.PriceCents, &p.Currency, &p.Stock, &p.Offered, &p.PerUserLimit, &p.Group,
-		millisTime{&p.StartsAt}, millisTime{&p.EndsAt}, &p.Shards, &p.Strategy, &p.FallbackShare, &p.State, &p.Epoch,
-		&p.Version, &p.logSeq, &p.Rebuilding, &p.started, &p.ended, millisTime{&p.CreatedAt})
+		millisTime{&p.StartsAt}, millisTime{&p.EndsAt}, &p.Shards, &p.Strategy, &p.FallbackShare, &p.ShareLeft, &p.State,
+		&p.Epoch, &p.Version, &p.logSeq, &p.Rebuilding, &p.started, &p.ended, millisTime{&p.CreatedAt})
 	if err != nil {
 		return fmt.Errorf("read product: %w", err)
 	}
@@ -139,10 +145,10 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 	return created.Product, err
 }
 
-// firstStock gives a new product its stock with the first stock-log row,
-// without growing the version that it is created with.
+// firstStock gives a new product its stock with the first stock-log row, and
+// sets the fallback share of it aside.
 func firstStock(ctx context.Context, tx *session, p *seckill.Product, now time.Time) error {
-	_, err := tx.exec(ctx, `UPDATE tb_seckill_product SET stock = ?, offered = ?, log_seq = 1 WHERE id = ?`, p.Stock, p.Stock, p.ID)
+	_, err := tx.exec(ctx, sqlFirstStock, p.Stock, p.Stock, p.Share(p.Stock), p.ID)
 	if err != nil {
 		return err
 	}
@@ -169,6 +175,8 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 		return seckill.Errorf(seckill.CodeBadRequest, "per_user_limit must be %d as in limit_group %d", owner.PerUserLimit, p.Group)
 	case owner.Shards != p.Shards:
 		return seckill.Errorf(seckill.CodeBadRequest, "shards must be %d as in limit_group %d", owner.Shards, p.Group)
+	case (owner.Strategy == seckill.StrategyDirect) != (p.Strategy == seckill.StrategyDirect):
+		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d has strategy %s; direct products share a limit with direct ones only", p.Group, owner.Strategy)
 	}
 	return nil
 }
@@ -272,7 +280,7 @@ func (s *Store) SetState(ctx context.Context, id uint32, state seckill.SaleState
 		if _, err := tx.exec(ctx, sqlSetState, state, id); err != nil {
 			return err
 		}
-		p.State = state
+		p.State, p.Version = state, p.Version+1
 		now := s.now()
 		if state == seckill.SaleEnded {
 			if _, err := announce(ctx, tx, id, seckill.EventSaleEnded, now); err != nil {

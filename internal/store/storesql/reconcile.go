@@ -11,8 +11,8 @@ import (
 const (
 	// ix_order_figures covers this in its order: no order row is read, and
 	// nothing is collected.
-	sqlUnits = `SELECT status, epoch, shard, release_epoch IS NULL, SUM(quantity) FROM tb_seckill_order
-		WHERE product_id = ? GROUP BY status, epoch, shard, release_epoch`
+	sqlUnits = `SELECT status, epoch, shard, release_epoch IS NULL, origin, SUM(quantity) FROM tb_seckill_order
+		WHERE product_id = ? GROUP BY status, epoch, shard, release_epoch, origin`
 	sqlLetterUnits = `SELECT shard, epoch = ?, COUNT(*), SUM(quantity), MIN(create_time) FROM tb_dead_letter
 		WHERE product_id = ? AND closed_time IS NULL GROUP BY 1, 2`
 	sqlOpenChanges = `SELECT COUNT(*) FROM tb_stock_change WHERE status = 'open' AND product_id = ?`
@@ -63,15 +63,18 @@ func (s *Store) Figures(ctx context.Context, id uint32) (store.Figures, error) {
 
 func countOrders(ctx context.Context, r *session, f *store.Figures) error {
 	return r.query(ctx, sqlUnits, []any{f.Product.ID}, func(row scanner) error {
-		var status seckill.OrderStatus
+		var order knownOrder
 		var epoch uint64
 		var shard int
 		var heard bool
 		var units int64
-		if err := row.Scan(&status, &epoch, &shard, &heard, &units); err != nil {
+		if err := row.Scan(&order.status, &epoch, &shard, &heard, &order.origin, &units); err != nil {
 			return err
 		}
-		switch status {
+		if order.origin == seckill.OriginFallback && order.status.Live() {
+			f.Fallback += units
+		}
+		switch order.status {
 		case seckill.OrderPending:
 			f.Pending += units
 		case seckill.OrderPaid:
@@ -83,13 +86,15 @@ func countOrders(ctx context.Context, r *session, f *store.Figures) error {
 		case seckill.OrderRefunded:
 			f.Refunded += units
 		}
-		present := status.Live() || epoch == f.Product.Epoch
+		// A row that the store sold itself has no epoch, unless the ledger had been
+		// asked for the same number: then its mark is there to be released.
+		present := order.marked() || epoch == f.Product.Epoch
 		if !present || shard < 0 || shard >= len(f.Shards) {
 			return nil
 		}
 		at := &f.Shards[shard]
 		at.Rows += units
-		if !status.Live() {
+		if !order.marked() {
 			at.Dead += units
 			if heard {
 				at.HeardDead += units

@@ -50,13 +50,17 @@ func damage(tb testing.TB, s *Store, query string, args ...any) {
 }
 
 // sale is a preheated product of one unit per buyer.
-func sale(tb testing.TB, s *Store, stock int64) seckill.Product {
+func sale(tb testing.TB, s *Store, stock int64, edits ...func(*seckill.Product)) seckill.Product {
 	tb.Helper()
 	now := s.now()
-	p, err := s.CreateProduct(tb.Context(), seckill.Product{
+	draft := seckill.Product{
 		ID: 7, Name: "Kettle", PriceCents: 999, Currency: "CNY", Stock: stock, PerUserLimit: 1, Shards: 1,
 		Strategy: seckill.StrategyAsync, StartsAt: now, EndsAt: now.Add(time.Hour),
-	}, operator)
+	}
+	for _, edit := range edits {
+		edit(&draft)
+	}
+	p, err := s.CreateProduct(tb.Context(), draft, operator)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -66,6 +70,9 @@ func sale(tb testing.TB, s *Store, stock int64) seckill.Product {
 	}
 	return p
 }
+
+// withShare sets a fifth of the stock aside.
+func withShare(p *seckill.Product) { p.FallbackShare = 0.2 }
 
 var orderCount atomic.Uint64
 

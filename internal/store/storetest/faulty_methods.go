@@ -17,6 +17,14 @@ func (f *Faulty) UncountedEnds(ctx context.Context, limit int) ([]uint32, error)
 	return ask(f, ctx, "UncountedEnds", func() ([]uint32, error) { return f.inner.UncountedEnds(ctx, limit) })
 }
 
+func (f *Faulty) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
+	return ask(f, ctx, "Sell", func() (store.SellResult, error) { return f.inner.Sell(ctx, req) })
+}
+
+func (f *Faulty) TakeShare(ctx context.Context, product uint32, changeID string, actor store.Actor) (store.StockChange, error) {
+	return ask(f, ctx, "TakeShare", func() (store.StockChange, error) { return f.inner.TakeShare(ctx, product, changeID, actor) })
+}
+
 func (f *Faulty) Now(ctx context.Context) (time.Time, error) {
 	return ask(f, ctx, "Now", func() (time.Time, error) { return f.inner.Now(ctx) })
 }

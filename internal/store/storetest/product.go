@@ -135,7 +135,8 @@ func longProduct(t *testing.T, s *suite) {
 	draft.Ref = strings.Repeat("é", 32)
 	draft.PriceCents, draft.Currency = seckill.MaxPriceCents, "JPY"
 	draft.Stock, draft.PerUserLimit = seckill.MaxStock, seckill.MaxPerUserLimit
-	draft.Shards, draft.Strategy, draft.FallbackShare = seckill.MaxShards, seckill.StrategySharded, 0.125
+	draft.Shards, draft.Strategy = seckill.MaxShards, seckill.StrategySharded
+	draft.FallbackShare, draft.ShareLeft = 0.125, seckill.MaxStock/8
 	draft.StartsAt = time.Date(2000, 1, 1, 0, 0, 0, 1_000_000, time.UTC)
 	draft.EndsAt = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
 	must(t, draft.Check())

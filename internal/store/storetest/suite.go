@@ -111,6 +111,8 @@ func (s *suite) preheated(t *testing.T, edits ...func(*seckill.Product)) seckill
 func stock(n int64) func(*seckill.Product)     { return func(p *seckill.Product) { p.Stock = n } }
 func perUser(n int) func(*seckill.Product)     { return func(p *seckill.Product) { p.PerUserLimit = n } }
 func inGroup(id uint32) func(*seckill.Product) { return func(p *seckill.Product) { p.Group = id } }
+func share(f float64) func(*seckill.Product)   { return func(p *seckill.Product) { p.FallbackShare = f } }
+func direct(p *seckill.Product)                { p.Strategy = seckill.StrategyDirect }
 func sharded(n int) func(*seckill.Product) {
 	return func(p *seckill.Product) { p.Shards, p.Strategy = n, seckill.StrategySharded }
 }

@@ -1,0 +1,271 @@
+package storesql
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/store"
+)
+
+// sqlLiveNos finds the live orders of buyers in one limit group.
+var sqlLiveNos = list{
+	head: `SELECT user_id, order_no FROM tb_seckill_order WHERE limit_group = ? AND status IN (0, 1) AND user_id IN (`,
+	tail: `)`, columns: 1,
+}
+
+// sqlOverLimit finds buyer records of one limit group above a limit.
+var sqlOverLimit = list{
+	head: `SELECT user_id FROM tb_user_seckill WHERE quantity > ? AND product_id = ? AND user_id IN (`, tail: `)`, columns: 1,
+}
+
+// Sell decides a batch of claims over the counter.
+func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
+	var result store.SellResult
+	err := s.change(ctx, "sell", func(ctx context.Context, tx *session) error {
+		p, err := s.readToChange(ctx, tx, req.ProductID)
+		if err != nil {
+			return err
+		}
+		if err := checkCounter(&p.Product, &req); err != nil {
+			return err
+		}
+		c, err := newCounter(ctx, tx, &p.Product, &req, s.now())
+		if err != nil {
+			return err
+		}
+		if err := c.decide(req.Claims); err != nil {
+			return err
+		}
+		if err := c.tellHeld(ctx, tx); err != nil {
+			return err
+		}
+		result = store.SellResult{Verdicts: c.verdicts, Free: c.free}
+		if len(c.sold) == 0 {
+			return nil
+		}
+		return sell(ctx, tx, &p, c.sold, c.now)
+	})
+	if err != nil {
+		return store.SellResult{}, err
+	}
+	return result, nil
+}
+
+// checkCounter refuses a request that the product has no counter for.
+func checkCounter(p *seckill.Product, req *store.SellRequest) error {
+	direct := p.Strategy == seckill.StrategyDirect
+	switch {
+	case p.Epoch == 0:
+		return seckill.Errorf(seckill.CodeWrongState, "product %d was never preheated", p.ID)
+	case req.Origin == seckill.OriginDirect && !direct:
+		return seckill.Errorf(seckill.CodeWrongState, "product %d is sold by its ledger", p.ID)
+	case req.Origin == seckill.OriginFallback && (direct || p.FallbackShare == 0):
+		return seckill.Errorf(seckill.CodeWrongState, "product %d has no fallback share", p.ID)
+	case req.Origin != seckill.OriginDirect && req.Origin != seckill.OriginFallback:
+		return seckill.Errorf(seckill.CodeBadRequest, "orders of origin %d are not sold over the counter", req.Origin)
+	}
+	for i := range req.Claims {
+		if claim := &req.Claims[i]; claim.Quantity < 1 {
+			return seckill.Errorf(seckill.CodeBadRequest, "claim %s is for %d units", claim.OrderNo, claim.Quantity)
+		}
+	}
+	return nil
+}
+
+// counter decides the claims of one request.
+type counter struct {
+	product     *seckill.Product
+	origin      seckill.Origin
+	expireAfter time.Duration
+	now         time.Time
+	known       *facts
+
+	free     int64
+	sold     []seckill.Order
+	verdicts []store.SellVerdict
+	taken    map[string][]seckill.OrderNo // of sold, by buyer
+	over     map[string][]int             // verdicts over the limit, by buyer
+}
+
+// newCounter reads what the claims meet.
+func newCounter(ctx context.Context, tx *session, p *seckill.Product, req *store.SellRequest, now time.Time) (*counter, error) {
+	claims := make([]*seckill.Claim, len(req.Claims))
+	for i := range req.Claims {
+		claims[i] = &req.Claims[i]
+	}
+	known, err := readFacts(ctx, tx, p.Group, claims)
+	if err != nil {
+		return nil, err
+	}
+	var nos []any // of orders that claims ask for again by their keys
+	for _, no := range known.keys {
+		nos = append(nos, no.String())
+	}
+	if err := known.readOrders(ctx, tx, nos); err != nil {
+		return nil, err
+	}
+	c := &counter{
+		product: p, origin: req.Origin, expireAfter: req.ExpireAfter, now: now, known: known, free: p.Stock,
+		verdicts: make([]store.SellVerdict, 0, len(claims)),
+		taken:    make(map[string][]seckill.OrderNo), over: make(map[string][]int),
+	}
+	if c.origin == seckill.OriginFallback {
+		c.free = p.ShareLeft
+	}
+	return c, nil
+}
+
+// decide decides each claim in order.
+func (c *counter) decide(claims []seckill.Claim) error {
+	for i := range claims {
+		buyer := claims[i].Buyer
+		verdict, err := c.verdict(&claims[i])
+		if err != nil {
+			return err
+		}
+		switch verdict.Code {
+		case ledger.VerdictAccepted:
+			c.taken[buyer] = append(c.taken[buyer], verdict.OrderNo)
+		case ledger.VerdictOverLimit:
+			verdict.Held = slices.Clone(c.taken[buyer])
+			c.over[buyer] = append(c.over[buyer], i)
+		}
+		c.verdicts = append(c.verdicts, verdict)
+	}
+	return nil
+}
+
+func (c *counter) verdict(claim *seckill.Claim) (store.SellVerdict, error) {
+	if no, status, repeated := c.known.asked(claim); repeated {
+		return sellVerdict(ledger.VerdictRepeated, no, status), nil
+	}
+	units := int64(claim.Quantity)
+	switch {
+	case c.product.State == seckill.SalePaused:
+		return sellVerdict(ledger.VerdictPaused, seckill.OrderNo{}, 0), nil
+	case c.product.State == seckill.SaleEnded:
+		return sellVerdict(ledger.VerdictEnded, seckill.OrderNo{}, 0), nil
+	case c.known.units[claim.Buyer]+units > int64(c.product.PerUserLimit):
+		return sellVerdict(ledger.VerdictOverLimit, seckill.OrderNo{}, 0), nil
+	case units > c.free:
+		return sellVerdict(ledger.VerdictSoldOut, seckill.OrderNo{}, 0), nil
+	}
+	order := c.order(claim)
+	if err := order.Confirm(c.now, c.expireAfter); err != nil {
+		return store.SellVerdict{}, err
+	}
+	c.free -= units
+	c.sold = append(c.sold, order)
+	c.known.add(&order)
+	return sellVerdict(ledger.VerdictAccepted, order.OrderNo, order.Status), nil
+}
+
+func sellVerdict(code ledger.VerdictCode, no seckill.OrderNo, status seckill.OrderStatus) store.SellVerdict {
+	return store.SellVerdict{Verdict: ledger.Verdict{Code: code, OrderNo: no}, Status: status}
+}
+
+// order is what the claim asks for, at the product's present price.
+func (c *counter) order(claim *seckill.Claim) seckill.Order {
+	p := c.product
+	return seckill.Order{
+		OrderNo: claim.OrderNo, Buyer: claim.Buyer, ProductID: p.ID, Group: p.Group, ProductName: p.Name,
+		PriceCents: p.PriceCents, Currency: p.Currency, Quantity: claim.Quantity, Ref: claim.Ref, Key: claim.Key,
+		Status: seckill.OrderQueued, CreatedAt: c.now, Shard: seckill.HomeShard(claim.Buyer, p.Shards), Origin: c.origin,
+	}
+}
+
+// tellHeld adds to each verdict over the limit, which has what this request
+// sold to its buyer so far, the orders that the buyer held before.
+func (c *counter) tellHeld(ctx context.Context, tx *session) error {
+	if len(c.over) == 0 {
+		return nil
+	}
+	buyers := make([]any, 0, len(c.over))
+	for buyer := range c.over {
+		buyers = append(buyers, buyerBytes(buyer))
+	}
+	err := tx.queryRows(ctx, sqlLiveNos, []any{c.product.Group}, buyers, func(row scanner) error {
+		var buyer string
+		var no seckill.OrderNo
+		err := row.Scan(&buyer, orderNo{&no})
+		for _, i := range c.over[buyer] {
+			c.verdicts[i].Held = append(c.verdicts[i].Held, no)
+		}
+		return err
+	})
+	for _, verdicts := range c.over {
+		for _, i := range verdicts {
+			slices.SortFunc(c.verdicts[i].Held, func(a, b seckill.OrderNo) int { return bytes.Compare(b[:], a[:]) })
+		}
+	}
+	return err
+}
+
+// sell takes the units of new orders from stock, and those of fallback orders
+// from the share, and writes them: order, stock log, buyer record and event,
+// each by multi-row statements.
+func sell(ctx context.Context, tx *session, p *productRow, sold []seckill.Order, now time.Time) error {
+	n := len(sold)
+	moves := make([]stockMove, n)
+	orders := make([]any, 0, n*sqlInsertOrders.columns)
+	buyers := make([]any, 0, n*tx.dialect.addUnits.columns)
+	events := make([]any, 0, n*sqlInsertEvents.columns)
+	at, kind := millis(now), any(string(seckill.EventOrderConfirmed))
+	for i := range sold {
+		o := &sold[i]
+		text := o.OrderNo.String()
+		no, units := any(text), int64(o.Quantity)
+		moves[i] = stockMove{orderNo: no, quantity: units, delta: -units}
+		if o.Origin == seckill.OriginFallback {
+			moves[i].share = -units
+		}
+		orders = insertArgs(orders, o, text, owing{}, 0)
+		buyers = append(buyers, o.Group, buyerBytes(o.Buyer), no, units)
+		events = append(events, at, kind, o.ProductID, no, "")
+	}
+	if err := moveStock(ctx, tx, p, logSold, moves, 0, now); err != nil {
+		return err
+	}
+	if _, err := tx.execRows(ctx, sqlInsertOrders, nil, orders); err != nil {
+		return err
+	}
+	if _, err := tx.execRows(ctx, tx.dialect.addUnits, nil, buyers); err != nil {
+		return err
+	}
+	if tx.dialect.manyWriters {
+		if err := checkLimits(ctx, tx, &p.Product, sold); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.execRows(ctx, sqlInsertEvents, nil, events); err != nil {
+		return err
+	}
+	if p.Stock == 0 {
+		return writeSaleEvent(ctx, tx, p.ID, seckill.EventSaleSoldOut, now)
+	}
+	return nil
+}
+
+// checkLimits looks at the buyer records once more after they have grown. The
+// products of a limit group have a version each, so that a rival may have sold
+// another of them to the same buyer since the records were read: then all is
+// read again.
+func checkLimits(ctx context.Context, tx *session, p *seckill.Product, sold []seckill.Order) error {
+	buyers := make([]any, len(sold))
+	for i := range sold {
+		buyers[i] = buyerBytes(sold[i].Buyer)
+	}
+	over := false
+	err := tx.queryRows(ctx, sqlOverLimit, []any{p.PerUserLimit, p.Group}, buyers, func(scanner) error {
+		over = true
+		return nil
+	})
+	if err == nil && over {
+		err = errVersion
+	}
+	return err
+}
