@@ -1,0 +1,303 @@
+package promise_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/adoption"
+	"seckill/internal/ledger"
+	"seckill/internal/promise"
+	"seckill/internal/sale"
+	"seckill/internal/store"
+	"seckill/internal/store/storetest"
+	"seckill/test/rig"
+)
+
+// memory is a rig with a book of promises.
+type memory struct {
+	*rig.Rig
+	*promise.Book
+	log strings.Builder
+
+	forgotten atomic.Int64
+	reoffered map[string]int
+	lost      []error
+}
+
+func newMemory(t *testing.T, changes ...func(*promise.Options)) *memory {
+	t.Helper()
+	m := &memory{Rig: rig.New(t), reoffered: map[string]int{}}
+	opt := promise.Options{
+		Store: m.Store, ExpireAfter: 30 * time.Minute, Now: m.Time.Now, Logger: slog.New(slog.NewTextHandler(&m.log, nil)),
+		Adopter: &adoption.Adopter{Store: m.Store, Lanes: m, Now: m.Time.Now},
+		Terms: func(id uint32) *seckill.Product {
+			if s := m.Catalog.Find(id); s != nil {
+				return s.Terms()
+			}
+			return nil
+		},
+		OnForgotten: func(n int) { m.forgotten.Add(int64(n)) },
+		OnReoffered: func(result string, n int) { m.reoffered[result] += n },
+		OnLost:      func(_ uint32, _ int, err error) { m.lost = append(m.lost, err) },
+	}
+	for _, change := range changes {
+		change(&opt)
+	}
+	m.Book = promise.New(opt)
+	return m
+}
+
+// Do is on the lanes of the present desk, which a restart replaces.
+func (m *memory) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
+	return m.Lanes.Do(ctx, shard, write)
+}
+
+// promised reserves a unit for each buyer and remembers it, as the purchase
+// stage does.
+func (m *memory) promised(t *testing.T, p seckill.Product, buyers ...string) []seckill.OrderNo {
+	t.Helper()
+	entry := seckill.Entry{
+		ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, At: m.Time.Now(),
+		PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: p.PerUserLimit,
+	}
+	var nos []seckill.OrderNo
+	for _, buyer := range buyers {
+		claim := m.Claim(p.ID, buyer)
+		entry.Claims = append(entry.Claims, claim)
+		nos = append(nos, claim.OrderNo)
+	}
+	for _, verdict := range m.Reserve(t, p, entry.Claims...) {
+		if verdict.Code != ledger.VerdictAccepted {
+			t.Fatalf("answered %d", verdict.Code)
+		}
+	}
+	m.Remember(entry)
+	return nos
+}
+
+// settle moves the clock past every pause, and has the book look.
+func (m *memory) settle(t *testing.T) {
+	t.Helper()
+	m.Time.Advance(time.Minute)
+	rig.Must(t, m.Round(t.Context()))
+}
+
+// recover rebuilds a product's ledger, and lets the catalogue know.
+func (m *memory) recover(t *testing.T, id uint32) seckill.Product {
+	t.Helper()
+	p, err := m.Desk.Recover(t.Context(), id, rig.Operator)
+	rig.Must(t, err)
+	return p
+}
+
+func (m *memory) statuses(t *testing.T, nos []seckill.OrderNo) map[seckill.OrderStatus]int {
+	t.Helper()
+	counts := map[seckill.OrderStatus]int{}
+	for _, no := range nos {
+		counts[m.Status(t, no)]++
+	}
+	return counts
+}
+
+func buyers(name string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", name, i)
+	}
+	return names
+}
+
+func TestAPromiseIsRememberedUntilTheStoreHasItsRow(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 10)
+	m.promised(t, p, "a", "b")
+	calls := m.Store.Calls("OrdersByNo")
+	rig.Must(t, m.Round(t.Context()))
+	if m.Store.Calls("OrdersByNo") != calls {
+		t.Error("the store is asked about a promise that is not a second old")
+	}
+	m.settle(t)
+	if m.Len() != 2 {
+		t.Fatalf("%d remembered while both are queued", m.Len())
+	}
+	m.ConfirmAll(t)
+	m.promised(t, p, "c")
+	m.settle(t)
+	if m.Len() != 1 {
+		t.Fatalf("%d remembered, want the queued one", m.Len())
+	}
+	m.ConfirmAll(t)
+	m.Store.FailBefore("OrdersByNo", 1)
+	m.Time.Advance(time.Minute)
+	if m.Round(t.Context()) == nil || m.Len() != 1 {
+		t.Errorf("an outage made the book forget: %d left", m.Len())
+	}
+	m.settle(t)
+	if m.Len() != 0 || len(m.reoffered) != 0 {
+		t.Errorf("%d remembered at rest, re-offered %v", m.Len(), m.reoffered)
+	}
+}
+
+// The ledger is gone with all that it answered; what this instance remembers is
+// adopted by the new one.
+func TestWhatALostLedgerTookAlongIsAdopted(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 100)
+	nos := m.promised(t, p, buyers("a", 30)...)
+	nos = append(nos, m.promised(t, p, buyers("b", 30)...)...)
+	m.LoseJournal(t)
+	m.settle(t)
+	if m.Len() != 60 || m.Depth(t, 0) != 0 {
+		t.Fatalf("%d remembered, %d queued before the recovery", m.Len(), m.Depth(t, 0))
+	}
+	p = m.recover(t, 1)
+	rig.Must(t, m.Round(t.Context())) // a moved epoch is not waited for
+	if f := m.Figures(t, p); f.Marked != 60 {
+		t.Fatalf("the new ledger holds %d", f.Marked)
+	}
+	m.LoseJournal(t) // again, before a worker came
+	m.recover(t, 1)
+	rig.Must(t, m.Round(t.Context()))
+	m.ConfirmAll(t)
+	m.settle(t)
+	if got := m.statuses(t, nos); got[seckill.OrderPending] != 60 || m.Len() != 0 || m.reoffered["adopted"] != 120 || len(m.lost) != 0 {
+		t.Errorf("orders %v, %d remembered, re-offered %v", got, m.Len(), m.reoffered)
+	}
+	storetest.CheckPromises(t, m.Store, 1)
+}
+
+func TestWhatCannotBeKeptFailsExplicitlyAndIsListed(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 10)
+	nos := m.promised(t, p, buyers("a", 10)...)
+	m.LoseJournal(t)
+	p = m.recover(t, 1)
+	m.Buy(t, p, buyers("quick", 7)...) // before the instance looked
+	rig.Must(t, m.Round(t.Context()))
+	m.ConfirmAll(t)
+	m.settle(t)
+	got := m.statuses(t, nos)
+	if got[seckill.OrderPending] != 3 || got[seckill.OrderFailed] != 7 || m.Len() != 0 {
+		t.Fatalf("orders %v, %d remembered", got, m.Len())
+	}
+	if len(m.lost) != 1 || m.reoffered["failed"] != 7 {
+		t.Errorf("alerts %v, re-offered %v", m.lost, m.reoffered)
+	}
+	for _, no := range nos {
+		if failed := m.Status(t, no) == seckill.OrderFailed; failed != strings.Contains(m.log.String(), no.String()) {
+			t.Errorf("%s failed: %v, and the log does not agree", no, failed)
+		}
+	}
+	storetest.CheckPromises(t, m.Store, 1)
+}
+
+func TestPromisesAreWrittenBeforeTheLedgerIsRebuilt(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 10)
+	nos := m.promised(t, p, buyers("a", 6)...)
+	m.promised(t, m.Open(t, 2, 10), "other")
+	m.LoseJournal(t)
+	rig.Must(t, m.Reoffer(t.Context(), 1))
+	if got := m.statuses(t, nos); got[seckill.OrderPending] != 6 || m.Len() != 1 {
+		t.Fatalf("orders %v, %d remembered", got, m.Len())
+	}
+	p = m.recover(t, 1)
+	if f := m.Figures(t, p); f.Marked != 6 || f.Available != 4 {
+		t.Errorf("the new ledger has %+v", f)
+	}
+	rig.Must(t, m.Reoffer(t.Context(), 1)) // nothing left, and nothing happens
+	storetest.CheckPromises(t, m.Store, 1)
+}
+
+func TestAStoreThatIsShortTakesWhatItCan(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 10)
+	nos := m.promised(t, p, buyers("a", 8)...)
+	m.LoseJournal(t)
+	m.Exec(t, `UPDATE tb_seckill_product SET stock = 3 WHERE id = 1`)
+	if err := m.Reoffer(t.Context(), 1); err != nil && !strings.Contains(err.Error(), store.ErrShort.Error()) {
+		t.Fatal(err)
+	}
+	if got := m.statuses(t, nos); got[seckill.OrderPending] != 3 || m.Len() != 5 {
+		t.Errorf("orders %v, %d remembered", got, m.Len())
+	}
+}
+
+// Two instances, or an instance and a worker, adopt the same promise, one of
+// them after it was cancelled and released: no unit is taken for good.
+func TestAPromiseAdoptedTwiceIsOneOrder(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 10)
+	no := m.promised(t, p, "a")[0]
+	late := []store.Item{{
+		Claim: seckill.Claim{OrderNo: no, Buyer: "a", Quantity: 1}, ProductID: 1, Group: 1, Epoch: 1,
+		At: m.Time.Now(), PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: 1,
+	}}
+	worker := &adoption.Adopter{Store: m.Store, Lanes: m, Now: m.Time.Now}
+	m.LoseJournal(t)
+	p = m.recover(t, 1)
+	var both sync.WaitGroup
+	both.Go(func() { rig.Must(t, m.Round(t.Context())) })
+	both.Go(func() { _, err := worker.Adopt(t.Context(), late); rig.Must(t, err) })
+	both.Wait()
+	if f := m.Figures(t, p); f.Marked != 1 || m.Depth(t, 1) != 1 {
+		t.Fatalf("%d marked, %d queued", f.Marked, m.Depth(t, 1))
+	}
+	m.ConfirmAll(t)
+	_, err := m.Store.Cancel(t.Context(), no, seckill.ReasonByBuyer, rig.Operator)
+	rig.Must(t, err)
+	release := func() {
+		t.Helper()
+		due, err := m.Store.ReleasesDue(t.Context(), 10)
+		rig.Must(t, err)
+		for _, r := range due {
+			_, err := m.Lanes.Do(t.Context(), sale.ShardOf(&p, 0), ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: r.OrderNo, Buyer: r.Buyer}}})
+			rig.Must(t, err)
+		}
+		rig.Must(t, m.Store.ReleasesHeard(t.Context(), due))
+	}
+	release()
+	_, err = worker.Adopt(t.Context(), late)
+	rig.Must(t, err)
+	m.ConfirmAll(t)
+	release()
+	if f := m.Figures(t, p); f.Marked != 0 || f.Available != 10 || m.Status(t, no) != seckill.OrderCancelled {
+		t.Errorf("the ledger has %+v, the order is %s", f, m.Status(t, no))
+	}
+	storetest.CheckPromises(t, m.Store, 1)
+}
+
+func TestABookIsBoundedAndForgetsTheOldest(t *testing.T) {
+	const most = 160 // ten in each of its stripes
+	m := newMemory(t, func(o *promise.Options) { o.Most = most })
+	p := m.Open(t, 1, 10_000)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := range 100 {
+				claim := m.Claim(p.ID, fmt.Sprintf("b-%d-%d", i, n))
+				m.Remember(seckill.Entry{ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, Claims: []seckill.Claim{claim}})
+			}
+		})
+	}
+	all.Wait()
+	if m.Len() != most || m.forgotten.Load() != 400-most {
+		t.Errorf("%d remembered, %d forgotten", m.Len(), m.forgotten.Load())
+	}
+}
+
+func BenchmarkRemember(b *testing.B) {
+	book := promise.New(promise.Options{OnForgotten: func(int) {}})
+	claims := make([]seckill.Claim, 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		book.Remember(seckill.Entry{Claims: claims})
+	}
+}

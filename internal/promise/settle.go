@@ -1,0 +1,252 @@
+package promise
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"seckill"
+	"seckill/internal/adoption"
+	"seckill/internal/store"
+)
+
+const (
+	// asksPerRound bounds the promises about which one round asks the store, and
+	// asksAtOnce those of one statement.
+	asksPerRound = 20_000
+	asksAtOnce   = 500
+	// confirmAtOnce bounds the claims of one transaction before a rebuild.
+	confirmAtOnce = 500
+	// loggedMost bounds the order numbers of one log line.
+	loggedMost = 100
+)
+
+// Store is where promises become orders.
+type Store interface {
+	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
+	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
+}
+
+// Adopter carries promises of an older epoch into the present one.
+type Adopter interface {
+	Adopt(ctx context.Context, items []store.Item) (adoption.Outcome, error)
+}
+
+// Options are a book's parts and bounds.
+type Options struct {
+	Store   Store
+	Adopter Adopter
+	// Terms are a product's present terms as this instance knows them, or nil.
+	Terms       func(product uint32) *seckill.Product
+	ExpireAfter time.Duration    // time to pay of what is confirmed here
+	Most        int              // promises to remember; 0 means DefaultMost
+	Now         func() time.Time // for the age of promises; time.Now when nil
+	Logger      *slog.Logger
+	// OnForgotten counts promises that were dropped for want of room.
+	OnForgotten func(promises int)
+	// OnReoffered counts promises that a lost ledger did not take along, by what
+	// became of them: "confirmed", "adopted" or "failed".
+	OnReoffered func(result string, promises int)
+	// OnLost is told that promises could not be kept; they are in the log by
+	// order number.
+	OnLost func(product uint32, promises int, err error)
+}
+
+// Round drops the promises that the store has, and adopts those whose ledger
+// was rebuilt without them. Call it about once a second.
+//
+// A worker may adopt the same promises at the same time, from entries that the
+// ledger did not lose. That is harmless: an order number is reserved once per
+// epoch, so whoever comes second is told "repeated" and leaves it to the entry
+// of the first. If that order is confirmed, cancelled and released before the
+// second comes, a claim with a key is still "repeated", for keys outlive their
+// orders; one without is reserved anew, and its entry meets the dead row, which
+// owes the release again (protocol 3). Neither sells a unit twice: the row
+// decides, and there is one per order number.
+func (b *Book) Round(ctx context.Context) error {
+	return b.holding(ctx, func() error {
+		now := b.opt.Now()
+		due := b.take(asksPerRound, func(r *record) bool { return !now.Before(r.ask) || b.moved(&r.entry) })
+		before := countClaims(due)
+		err := b.settle(ctx, due)
+		for _, r := range due {
+			r.ask = now.Add(min(max(now.Sub(r.since), settleAge), askAgainMost))
+		}
+		b.putBack(due, before)
+		return err
+	})
+}
+
+// holding lets one at a time hold promises that are out of the stripes:
+// another would believe that there are none.
+func (b *Book) holding(ctx context.Context, do func() error) error {
+	select {
+	case b.hand <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-b.hand }()
+	return do()
+}
+
+// moved reports whether the product was rebuilt since the promise was made.
+func (b *Book) moved(e *seckill.Entry) bool {
+	terms := b.opt.Terms(e.ProductID)
+	return terms != nil && terms.Epoch > e.Epoch && !terms.Rebuilding
+}
+
+func (b *Book) settle(ctx context.Context, due []*record) error {
+	if err := b.dropConfirmed(ctx, due); err != nil {
+		return err
+	}
+	homeless := make(map[uint32][]*record)
+	for _, r := range due {
+		if len(r.entry.Claims) > 0 && b.moved(&r.entry) {
+			homeless[r.entry.ProductID] = append(homeless[r.entry.ProductID], r)
+		}
+	}
+	var errs []error // one product's recovery must not hold up another's promises
+	for product, records := range homeless {
+		if err := b.adopt(ctx, product, records); err != nil {
+			errs = append(errs, fmt.Errorf("adopt promises of product %d: %w", product, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// dropConfirmed asks the store for rows.
+func (b *Book) dropConfirmed(ctx context.Context, records []*record) error {
+	nos := make([]seckill.OrderNo, 0, countClaims(records))
+	for _, r := range records {
+		for _, claim := range r.entry.Claims {
+			nos = append(nos, claim.OrderNo)
+		}
+	}
+	there := make(map[seckill.OrderNo]bool, len(nos))
+	for some := range slices.Chunk(nos, asksAtOnce) {
+		rows, err := b.opt.Store.OrdersByNo(ctx, some)
+		if err != nil {
+			return fmt.Errorf("ask for promised orders: %w", err)
+		}
+		for i := range rows {
+			there[rows[i].OrderNo] = true
+		}
+	}
+	for _, r := range records {
+		r.drop(func(no seckill.OrderNo) bool { return there[no] })
+	}
+	return nil
+}
+
+// adopt re-offers promises of one product to its present ledger, the oldest
+// first. Adopted ones stay remembered, under the epoch that has them now.
+func (b *Book) adopt(ctx context.Context, product uint32, records []*record) error {
+	slices.SortStableFunc(records, func(x, y *record) int { return cmp.Compare(x.since.UnixNano(), y.since.UnixNano()) })
+	outcome, err := b.opt.Adopter.Adopt(ctx, items(records))
+	adopted := make(map[seckill.OrderNo]bool, len(outcome.Adopted))
+	for i := range outcome.Adopted {
+		adopted[outcome.Adopted[i].Claim.OrderNo] = true
+	}
+	failed := make(map[seckill.OrderNo]bool, len(outcome.Failed))
+	for i := range outcome.Failed {
+		failed[outcome.Failed[i].Claim.OrderNo] = true
+	}
+	for _, r := range records {
+		r.drop(func(no seckill.OrderNo) bool { return failed[no] })
+		whole := !slices.ContainsFunc(r.entry.Claims, func(c seckill.Claim) bool { return !adopted[c.OrderNo] })
+		if whole { // else the rest is offered again, and the adopted are told "repeated"
+			r.entry.Epoch = outcome.Epoch
+		}
+	}
+	b.tell(product, &outcome)
+	return err
+}
+
+// tell reports what a lost ledger did to promises. What could not be kept is
+// listed by order number, whoever asks for it later.
+func (b *Book) tell(product uint32, outcome *adoption.Outcome) {
+	if n := len(outcome.Adopted); n > 0 {
+		b.opt.OnReoffered("adopted", n)
+		b.opt.Logger.Info("promises that the ledger lost were adopted", "product", product, "epoch", outcome.Epoch, "promises", n)
+	}
+	n := len(outcome.Failed)
+	if n == 0 {
+		return
+	}
+	for some := range slices.Chunk(outcome.Failed, loggedMost) {
+		lines := make([]string, len(some))
+		for i := range some {
+			lines[i] = some[i].Claim.OrderNo.String() + " " + some[i].Reason
+		}
+		b.opt.Logger.Error("promises that the ledger lost could not be kept; their orders have failed", "product", product, "orders", lines)
+	}
+	b.opt.OnReoffered("failed", n)
+	b.opt.OnLost(product, n, fmt.Errorf("%d promised orders failed after the ledger was rebuilt, the first is %s", n, outcome.Failed[0].Claim.OrderNo))
+}
+
+// Reoffer writes what is remembered of a product straight into the store,
+// before its ledger is rebuilt. It is the worker's own transaction without an
+// entry to acknowledge, so it may meet the worker's: the order number is
+// unique, and the second is a replay. After the rebuild these promises are rows
+// of the snapshot; later they would have to be adopted, and might find their
+// units sold. It is best effort: what fails here is adopted by a Round.
+func (b *Book) Reoffer(ctx context.Context, product uint32) error {
+	return b.holding(ctx, func() error {
+		records := b.take(b.opt.Most, func(r *record) bool { return r.entry.ProductID == product })
+		before := countClaims(records)
+		defer func() { b.putBack(records, before) }()
+		if err := b.dropConfirmed(ctx, records); err != nil {
+			return err
+		}
+		confirmed := make(map[seckill.OrderNo]bool)
+		var failed error
+		for some := range slices.Chunk(items(records), confirmAtOnce) {
+			if failed = b.confirm(ctx, some, confirmed); failed != nil {
+				break
+			}
+		}
+		for _, r := range records {
+			r.drop(func(no seckill.OrderNo) bool { return confirmed[no] })
+		}
+		if len(confirmed) > 0 {
+			b.opt.OnReoffered("confirmed", len(confirmed))
+		}
+		return failed
+	})
+}
+
+// confirm writes claims as a worker would. A store that is short for all of
+// them may do for some.
+func (b *Book) confirm(ctx context.Context, items []store.Item, confirmed map[seckill.OrderNo]bool) error {
+	outcomes, err := b.opt.Store.Confirm(ctx, store.ConfirmRequest{
+		ProductID: items[0].ProductID, Items: items, ExpireAfter: b.opt.ExpireAfter,
+	})
+	if errors.Is(err, store.ErrShort) && len(items) > 1 {
+		half := len(items) / 2
+		if err := b.confirm(ctx, items[:half], confirmed); err != nil && !errors.Is(err, store.ErrShort) {
+			return err
+		}
+		return b.confirm(ctx, items[half:], confirmed)
+	}
+	if err != nil {
+		return err
+	}
+	for i, outcome := range outcomes {
+		if outcome != store.ConfirmOldEpoch {
+			confirmed[items[i].Claim.OrderNo] = true
+		}
+	}
+	return nil
+}
+
+func items(records []*record) []store.Item {
+	var all []store.Item
+	for _, r := range records {
+		all = append(all, store.Items(&r.entry)...)
+	}
+	return all
+}
