@@ -96,9 +96,9 @@ type Products interface {
 
 	// OpenEpoch bumps epoch and version if the epoch is still seen (else
 	// ErrEpoch), restamps live orders (pending and paid) of OriginLedger with the
-	// new epoch, sets Rebuilding, and hands each of them to mark: a snapshot of
-	// stock and marks, of which Product.Allottable is the ledger's. An error of
-	// mark undoes all.
+	// new epoch, sets Rebuilding, and hands each of them to mark, never one
+	// twice: a snapshot of stock and marks, of which Product.Allottable is the
+	// ledger's. An error of mark undoes all.
 	OpenEpoch(ctx context.Context, id uint32, seen uint64, actor Actor, mark func(seckill.Order) error) (seckill.Product, error)
 
 	// SetRebuilding marks the product as being recovered, or no longer, if its

@@ -163,6 +163,9 @@ func (s *Store) RepairBuyers(ctx context.Context, group uint32, limit int, actor
 	var wrong []buyerRecord
 	err := s.change(ctx, "repair", func(ctx context.Context, tx *session) error {
 		wrong = wrong[:0]
+		if err := lockRow(ctx, tx, group); err != nil {
+			return err
+		}
 		err := wrongBuyers(ctx, tx, group, math.MaxInt64, limit, func(b *buyerRecord) error {
 			wrong = append(wrong, *b)
 			return nil

@@ -156,11 +156,15 @@ func writeFailed(ctx context.Context, tx *session, failed []seckill.Order, owes 
 
 // Fail writes failed orders for claims that were refused adoption.
 func (s *Store) Fail(ctx context.Context, items []store.Item, reason string) error {
-	byProduct := make(map[uint32][]store.Item)
+	byProduct, groups := make(map[uint32][]store.Item), make(map[uint32]uint32)
 	for _, item := range items {
 		byProduct[item.ProductID] = append(byProduct[item.ProductID], item)
+		groups[item.ProductID] = item.Group
 	}
 	return s.change(ctx, "fail", func(ctx context.Context, tx *session) error {
+		if err := lockProducts(ctx, tx, groups); err != nil {
+			return err
+		}
 		for product, items := range byProduct {
 			if err := failItems(ctx, tx, product, items, reason, s.now()); err != nil {
 				return err

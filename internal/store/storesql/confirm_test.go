@@ -27,15 +27,15 @@ func TestConfirmTakesFewStatementsPerBatch(t *testing.T) {
 }
 
 func TestChunksAreFewSizesAndMissNothing(t *testing.T) {
-	for rows := range 3*chunkRows + 2 {
+	for rows := range 3*sqliteDialect.chunkRows + 2 {
 		args := make([]any, rows*3)
 		for i := range args {
 			args[i] = i
 		}
 		var joined []any
-		for chunk := range chunks(args, 3) {
+		for chunk := range sqliteDialect.chunks(args, 3) {
 			n := len(chunk) / 3
-			if n > chunkRows || n&(n-1) != 0 || len(chunk)%3 != 0 {
+			if n > sqliteDialect.chunkRows || n&(n-1) != 0 || len(chunk)%3 != 0 {
 				t.Fatalf("a chunk of %d rows", n)
 			}
 			joined = append(joined, chunk...)

@@ -2,9 +2,17 @@ package storesql
 
 // dialect is what databases say differently; all else they say alike.
 type dialect struct {
-	// manyWriters says that write transactions run side by side, and only
-	// compare-and-set keeps them apart.
-	manyWriters bool
+	// chunkRows bounds the rows of one statement.
+	chunkRows int
+	// prepared says that statements are prepared, and so had better be few.
+	prepared bool
+	// forUpdate, at the end of a query by primary key, locks the row until the
+	// transaction ends. It is empty where a transaction is alone anyway.
+	forUpdate string
+	// batchedEvents says that events are numbered after their commit.
+	batchedEvents bool
+	// storyEvents lists the events of an order in their order.
+	storyEvents string
 	// knownKeys finds orders of one limit group by rows of (buyer, key). It asks
 	// for these keys alone: a buyer may have used any number of others.
 	knownKeys list
@@ -20,12 +28,14 @@ type dialect struct {
 	park string
 	// raiseWitness sets stream, seq and tag, if seq is above the one there.
 	raiseWitness string
-	// acquireLease sets name, holder and end, if the lease is holder's or ended
-	// before the last argument; it changes one row then.
-	acquireLease string
 }
 
 var sqliteDialect = dialect{
+	// At 128 rows of 20 columns a statement is far below SQLite's 32,766
+	// variables, and the cost of a call no longer shows beside that of its rows.
+	chunkRows:   128,
+	prepared:    true,
+	storyEvents: `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY id`,
 	knownKeys: list{
 		head: `SELECT user_id, idem_key, order_no FROM tb_seckill_order
 			WHERE limit_group = ? AND (user_id, idem_key) IN (VALUES `,
@@ -47,7 +57,4 @@ var sqliteDialect = dialect{
 		WHERE tb_dead_letter.closed_time IS NOT NULL`,
 	raiseWitness: `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
 		ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, tag = excluded.tag WHERE excluded.seq > tb_witness.seq`,
-	acquireLease: `INSERT INTO tb_lease (name, holder, until_time) VALUES (?, ?, ?)
-		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until_time = excluded.until_time
-		WHERE tb_lease.holder = excluded.holder OR tb_lease.until_time <= ?`,
 }

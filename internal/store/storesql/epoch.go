@@ -20,7 +20,12 @@ const (
 // and it holds up other writers for as long as mark takes.
 func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
 	var p productRow
+	marked := false
 	err := s.change(ctx, "epoch", func(ctx context.Context, tx *session) (err error) {
+		if marked {
+			// mark has collected from a transaction that was undone.
+			return fmt.Errorf("%w: the snapshot was broken off", store.ErrUnavailable)
+		}
 		if p, err = s.readToChange(ctx, tx, id); err != nil {
 			return err
 		}
@@ -43,6 +48,7 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen uint64, actor sto
 			if err := scanOrder(row, &order); err != nil {
 				return err
 			}
+			marked = true
 			return mark(order)
 		})
 	})

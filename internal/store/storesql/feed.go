@@ -26,7 +26,15 @@ var sqlInsertEvents = list{
 
 // writeSaleEvent writes an event that belongs to no order.
 func writeSaleEvent(ctx context.Context, tx *session, product uint32, kind seckill.EventKind, now time.Time) error {
-	_, err := tx.execRows(ctx, sqlInsertEvents, nil, []any{millis(now), string(kind), product, nil, ""})
+	return writeEvents(ctx, tx, []any{millis(now), string(kind), product, nil, ""})
+}
+
+// writeEvents writes rows of sqlInsertEvents.
+func writeEvents(ctx context.Context, tx *session, rows []any) error {
+	if tx.dialect.batchedEvents {
+		return writeBatch(ctx, tx, rows)
+	}
+	_, err := tx.execRows(ctx, sqlInsertEvents, nil, rows)
 	return err
 }
 
@@ -37,17 +45,18 @@ func writeOrderEvents(ctx context.Context, tx *session, kind seckill.EventKind, 
 		o := &orders[i]
 		args = append(args, millis(now), string(kind), o.ProductID, o.OrderNo.String(), o.Reason)
 	}
-	_, err := tx.execRows(ctx, sqlInsertEvents, nil, args)
-	return err
+	return writeEvents(ctx, tx, args)
 }
 
 // Events lists what happened after an id.
 //
 // No event is skipped: ids are given inside the write transaction, and SQLite
-// has one of those at a time, so that they become visible in their order. A
-// database with many writers has to hold back ids above the lowest that is
-// not committed yet.
+// has one of those at a time, so that they become visible in their order. For
+// a database with many writers see batch.go.
 func (s *Store) Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error) {
+	if s.dialect.batchedEvents {
+		return s.batchedEvents(ctx, after, limit)
+	}
 	var events []seckill.Event
 	err := s.read(ctx, "list events", func(ctx context.Context, r *session) error {
 		return r.query(ctx, sqlEvents, []any{after, limit}, func(row scanner) error {

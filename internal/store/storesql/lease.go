@@ -6,7 +6,15 @@ import (
 )
 
 const (
-	sqlLeaseHeld    = `SELECT 1 FROM tb_lease WHERE name = ? AND holder <> ? AND until_time > ?`
+	// pingLease is the row that ping writes.
+	pingLease = "ping"
+
+	sqlLeaseHeld = `SELECT 1 FROM tb_lease WHERE name = ? AND holder <> ? AND until_time > ?`
+	// sqlRenewLease takes name, holder and end, if the lease is holder's or ended
+	// before the last argument; sqlTakeLease takes one that nobody ever had.
+	sqlRenewLease = `UPDATE tb_lease SET holder = ?, until_time = ? WHERE name = ? AND (holder = ? OR until_time <= ?)`
+	sqlTakeLease  = `INSERT INTO tb_lease (name, holder, until_time) SELECT ?, ?, ? FROM (SELECT 1) AS once
+		WHERE NOT EXISTS (SELECT 1 FROM tb_lease WHERE name = ?)`
 	sqlReleaseLease = `DELETE FROM tb_lease WHERE name = ? AND holder = ?`
 )
 
@@ -21,13 +29,21 @@ func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.
 	if err != nil || held {
 		return false, err
 	}
-	err = s.change(ctx, "lease", func(ctx context.Context, tx *session) error {
+	err = s.change(ctx, "lease", func(ctx context.Context, tx *session) (err error) {
 		now := s.now()
-		n, err := tx.exec(ctx, tx.dialect.acquireLease, name, holder, millis(now.Add(ttl)), millis(now))
-		has = n == 1
+		has, err = acquireLease(ctx, tx, name, holder, millis(now.Add(ttl)), millis(now))
 		return err
 	})
 	return has && err == nil, err
+}
+
+func acquireLease(ctx context.Context, tx *session, name, holder string, until, now int64) (bool, error) {
+	n, err := tx.exec(ctx, sqlRenewLease, holder, until, name, holder, now)
+	if err != nil || n == 1 {
+		return n == 1, err
+	}
+	n, err = tx.exec(ctx, sqlTakeLease, name, holder, until, name)
+	return n == 1, err
 }
 
 // ReleaseLease gives a lease back, if holder has it.

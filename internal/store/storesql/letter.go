@@ -160,8 +160,12 @@ func (s *Store) RetryLetter(ctx context.Context, id int64, actor store.Actor) (s
 			return err
 		}
 		now := s.now()
-		if _, err := tx.exec(ctx, sqlRetryLetter, millis(now), id); err != nil {
+		n, err := tx.exec(ctx, sqlRetryLetter, millis(now), id)
+		if err != nil {
 			return err
+		}
+		if n == 0 {
+			return errVersion // closed since we read it
 		}
 		l.Attempts, l.NextAt, l.DeadAt, l.Dead = 0, now, time.Time{}, false
 		return writeAudit(ctx, tx, now, actor, "letter.retry", l.Item.ProductID, l.Item.Claim.OrderNo.String(), l.Reason)
@@ -206,6 +210,13 @@ func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (
 		if err != nil {
 			return err
 		}
+		groups := make(map[uint32]uint32)
+		for i := range letters {
+			groups[letters[i].Item.ProductID] = letters[i].Item.Group
+		}
+		if err := lockProducts(ctx, tx, groups); err != nil {
+			return err
+		}
 		for i := range letters {
 			_, discarded, err := discard(ctx, tx, &letters[i], now)
 			if err != nil {
@@ -228,7 +239,7 @@ func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (
 // one if it was adopted meanwhile; the release at the present one settles both.
 // A letter whose order exists is only closed.
 func discard(ctx context.Context, tx *session, l *store.Letter, now time.Time) (order seckill.Order, discarded bool, err error) {
-	p, err := readProduct(ctx, tx, l.Item.ProductID)
+	p, err := lockProduct(ctx, tx, l.Item.ProductID)
 	if err != nil {
 		return order, false, err
 	}
@@ -236,8 +247,12 @@ func discard(ctx context.Context, tx *session, l *store.Letter, now time.Time) (
 	if err != nil {
 		return order, false, err
 	}
-	if _, err := tx.exec(ctx, sqlCloseLetter, millis(now), l.ID); err != nil {
+	n, err := tx.exec(ctx, sqlCloseLetter, millis(now), l.ID)
+	if err != nil {
 		return order, false, err
+	}
+	if n == 0 {
+		return order, false, errVersion // closed since it was read
 	}
 	if _, exists := known.orders[l.Item.Claim.OrderNo]; exists {
 		return order, false, nil

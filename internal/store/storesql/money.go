@@ -12,7 +12,7 @@ const (
 	sqlOrdersUnpaid = `SELECT o.order_no, o.price_cents * o.quantity, o.currency, COUNT(p.id),
 		COALESCE(SUM(p.amount_cents = o.price_cents * o.quantity AND p.currency = o.currency), 0) AS exact
 		FROM tb_seckill_order o LEFT JOIN tb_payment p ON p.order_no = o.order_no AND p.type = 'payment' AND p.status = 'applied'
-		WHERE o.product_id = ? AND o.status IN (1, 4) GROUP BY o.id
+		WHERE o.product_id = ? AND o.status IN (1, 4) GROUP BY o.order_no, o.price_cents, o.quantity, o.currency
 		HAVING COUNT(p.id) <> 1 OR exact <> 1 LIMIT ?`
 
 	sqlAppliedWrong = `SELECT p.id, p.order_no, o.status FROM tb_payment p LEFT JOIN tb_seckill_order o ON o.order_no = p.order_no
@@ -22,7 +22,7 @@ const (
 	// order stays.
 	sqlRefundsWrong = `SELECT p.id, p.order_no, p.status, COUNT(r.id), (p.status = 'excess' OR o.status = 4) AS want
 		FROM tb_payment p LEFT JOIN tb_seckill_order o ON o.order_no = p.order_no LEFT JOIN tb_payment r ON r.payment_id = p.id
-		WHERE p.product_id = ? AND p.type = 'payment' AND (p.status = 'excess' OR o.status IN (1, 4)) GROUP BY p.id
+		WHERE p.product_id = ? AND p.type = 'payment' AND (p.status = 'excess' OR o.status IN (1, 4)) GROUP BY p.id, p.order_no, p.status, o.status
 		HAVING COUNT(r.id) <> want LIMIT ?`
 
 	sqlRefundsTooMuch = `SELECT r.id, r.order_no, COALESCE(p.amount_cents, 0), COALESCE(p.currency, r.currency), r.amount_cents, r.currency
@@ -33,15 +33,15 @@ const (
 		WHERE product_id = ? AND type = 'refund' AND status = 'failed' LIMIT ?`
 
 	// Refunds are idempotent by id at the provider: to try again is safe.
-	sqlRetryRefunds = `UPDATE tb_payment SET status = 'due', attempts = 0, next_time = ? WHERE id IN (
-		SELECT id FROM tb_payment WHERE product_id = ? AND type = 'refund' AND status = 'failed' LIMIT ?)`
+	sqlRetryRefunds = `UPDATE tb_payment SET status = 'due', attempts = 0, next_time = ? WHERE id IN (SELECT id FROM (
+		SELECT id FROM tb_payment WHERE product_id = ? AND type = 'refund' AND status = 'failed' LIMIT ?) AS stuck)`
 
 	// Money to give back that nobody owes: that of any order that is over, and
 	// all excess money. An order that is pending or paid could still be meant.
-	sqlMoneyToOwe = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE id IN (
+	sqlMoneyToOwe = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE id IN (SELECT id FROM (
 		SELECT p.id FROM tb_payment p LEFT JOIN tb_seckill_order o ON o.order_no = p.order_no
 		WHERE p.product_id = ? AND p.type = 'payment' AND (p.status = 'excess' OR o.status IN (2, 3, 4))
-		AND NOT EXISTS (SELECT 1 FROM tb_payment r WHERE r.payment_id = p.id) LIMIT ?)`
+		AND NOT EXISTS (SELECT 1 FROM tb_payment r WHERE r.payment_id = p.id) LIMIT ?) AS kept)`
 
 	sqlOrderStatus = `SELECT status FROM tb_seckill_order WHERE order_no = ?`
 	sqlMakeExcess  = `UPDATE tb_payment SET status = 'excess' WHERE id = ? AND status = 'applied'`

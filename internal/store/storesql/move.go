@@ -39,7 +39,7 @@ var (
 			WHERE product_id = ? AND user_id IN (`,
 		tail: `)`, columns: 1,
 	}
-	sqlWarned = list{head: `UPDATE tb_seckill_order SET warned = 1 WHERE status = 0 AND order_no IN (`, tail: `)`, columns: 1}
+	sqlWarned = list{head: `UPDATE tb_seckill_order SET warned = 1 WHERE status = 0 AND warned = 0 AND order_no IN (`, tail: `)`, columns: 1}
 )
 
 // returnUnits writes that orders of one product, all moved alike from the
@@ -170,13 +170,17 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]seckill.Order, error) 
 		if err := tx.query(ctx, sqlDueOrders, []any{millis(now), limit}, collectOrders(&expired)); err != nil {
 			return err
 		}
-		byProduct := make(map[uint32][]seckill.Order)
+		byProduct, groups := make(map[uint32][]seckill.Order), make(map[uint32]uint32)
 		for i := range expired {
 			o := &expired[i]
 			if err := o.Cancel(now, seckill.ReasonExpired); err != nil {
 				return err
 			}
 			byProduct[o.ProductID] = append(byProduct[o.ProductID], *o)
+			groups[o.ProductID] = o.Group
+		}
+		if err := lockProducts(ctx, tx, groups); err != nil {
+			return err
 		}
 		for _, orders := range byProduct {
 			if err := s.returnUnits(ctx, tx, seckill.OrderPending, orders, seckill.EventOrderCancelled, now); err != nil {
@@ -205,8 +209,12 @@ func (s *Store) WarnExpiring(ctx context.Context, lead time.Duration, limit int)
 		for i := range soon {
 			nos[i] = soon[i].OrderNo.String()
 		}
-		if _, err := tx.execRows(ctx, sqlWarned, nil, nos); err != nil {
+		warned, err := tx.execRows(ctx, sqlWarned, nil, nos)
+		if err != nil {
 			return err
+		}
+		if warned != int64(len(soon)) {
+			return errVersion // another was quicker with one of them
 		}
 		return writeOrderEvents(ctx, tx, seckill.EventOrderExpiring, soon, now)
 	})

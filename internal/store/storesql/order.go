@@ -122,9 +122,9 @@ func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]s
 	}
 	if filter.ProductID != 0 {
 		if filter.Buyer == "" && filter.Status == nil {
-			// The sign keeps the database from collecting the whole product by
-			// ix_order_figures and sorting it: walking uk_order_no ends at the limit.
-			where.add("+product_id = ?", filter.ProductID)
+			// The sum keeps the database from collecting the whole product by
+			// ix_order_figures and sorting it: walking the numbers ends at the limit.
+			where.add("product_id + 0 = ?", filter.ProductID)
 		} else {
 			where.add("product_id = ?", filter.ProductID)
 		}

@@ -58,9 +58,13 @@ func scanProduct(row scanner, p *productRow) error {
 }
 
 func readProduct(ctx context.Context, r *session, id uint32) (productRow, error) {
+	return queryProduct(ctx, r, sqlProduct, id)
+}
+
+func queryProduct(ctx context.Context, r *session, query string, id uint32) (productRow, error) {
 	var p productRow
 	found := false
-	err := r.query(ctx, sqlProduct, []any{id}, func(row scanner) error {
+	err := r.query(ctx, query, []any{id}, func(row scanner) error {
 		found = true
 		return scanProduct(row, &p)
 	})
@@ -70,9 +74,9 @@ func readProduct(ctx context.Context, r *session, id uint32) (productRow, error)
 	return p, err
 }
 
-// readToChange is readProduct ahead of a compare-and-set.
+// readToChange is lockProduct ahead of a compare-and-set.
 func (s *Store) readToChange(ctx context.Context, tx *session, id uint32) (productRow, error) {
-	p, err := readProduct(ctx, tx, id)
+	p, err := lockProduct(ctx, tx, id)
 	if err == nil && s.afterRead != nil {
 		err = s.afterRead(ctx, tx, id)
 	}
@@ -163,7 +167,7 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 	if p.Group == p.ID {
 		return nil
 	}
-	owner, err := readProduct(ctx, tx, p.Group)
+	owner, err := lockProduct(ctx, tx, p.Group) // a patch of its limit waits for us
 	switch {
 	case seckill.CodeOf(err) == seckill.CodeNotFound:
 		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d is no product", p.Group)
@@ -185,7 +189,7 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 func (s *Store) PatchProduct(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error) {
 	var p productRow
 	err := s.change(ctx, "patch", func(ctx context.Context, tx *session) (err error) {
-		if p, err = readProduct(ctx, tx, id); err != nil {
+		if p, err = lockProduct(ctx, tx, id); err != nil {
 			return err
 		}
 		before := p.Product
@@ -271,7 +275,7 @@ func (s *Store) SetState(ctx context.Context, id uint32, state seckill.SaleState
 		return p.Product, seckill.Errorf(seckill.CodeBadRequest, "unknown sale state %d", state)
 	}
 	err := s.change(ctx, "state", func(ctx context.Context, tx *session) (err error) {
-		if p, err = readProduct(ctx, tx, id); err != nil || p.State == state {
+		if p, err = lockProduct(ctx, tx, id); err != nil || p.State == state {
 			return err
 		}
 		if p.State == seckill.SaleEnded {

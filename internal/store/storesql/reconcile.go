@@ -17,7 +17,7 @@ const (
 		WHERE product_id = ? AND closed_time IS NULL GROUP BY 1, 2`
 	sqlOpenChanges = `SELECT COUNT(*) FROM tb_stock_change WHERE status = 'open' AND product_id = ?`
 	sqlChanges     = `SELECT COUNT(*) FROM tb_stock_change WHERE product_id = ?`
-	sqlOwedCount   = `SELECT COUNT(*) FROM tb_seckill_order WHERE release_epoch IS NOT NULL AND product_id = ?`
+	sqlOwedCount   = `SELECT COUNT(*) FROM tb_seckill_order WHERE release_epoch IS NOT NULL AND release_time IS NOT NULL AND product_id = ?`
 
 	sqlSaveReconciliation = `INSERT INTO tb_reconciliation (product_id, create_time, balanced, body) VALUES (?, ?, ?, ?)`
 	sqlReconciliations    = `SELECT id, product_id, create_time, balanced, body FROM tb_reconciliation WHERE `

@@ -2,6 +2,8 @@ package storesql
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"seckill/internal/queue"
 	"seckill/internal/store"
@@ -9,8 +11,8 @@ import (
 
 const (
 	sqlReleasesDue = `SELECT order_no, user_id, product_id, limit_group, shard, release_epoch FROM tb_seckill_order
-		WHERE release_epoch IS NOT NULL AND `
-	sqlReleasesOrder = ` ORDER BY release_time, id LIMIT ?`
+		WHERE release_epoch IS NOT NULL AND release_time IS NOT NULL AND `
+	sqlReleasesOrder = ` ORDER BY release_time, order_no LIMIT ?`
 
 	sqlWitness = `SELECT stream, seq, tag FROM tb_witness ORDER BY stream`
 )
@@ -84,7 +86,8 @@ func raiseWitness(ctx context.Context, tx *session, ids []queue.ID) error {
 			highest[id.Stream] = id
 		}
 	}
-	for _, id := range highest {
+	for _, stream := range slices.Sorted(maps.Keys(highest)) { // in one order: two such transactions may meet
+		id := highest[stream]
 		if _, err := tx.exec(ctx, tx.dialect.raiseWitness, id.Stream, id.Seq, int64(id.Tag)); err != nil {
 			return err
 		}

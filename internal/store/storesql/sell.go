@@ -17,11 +17,6 @@ var sqlLiveNos = list{
 	tail: `)`, columns: 1,
 }
 
-// sqlOverLimit finds buyer records of one limit group above a limit.
-var sqlOverLimit = list{
-	head: `SELECT user_id FROM tb_user_seckill WHERE quantity > ? AND product_id = ? AND user_id IN (`, tail: `)`, columns: 1,
-}
-
 // Sell decides a batch of claims over the counter.
 func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
 	var result store.SellResult
@@ -236,36 +231,11 @@ func sell(ctx context.Context, tx *session, p *productRow, sold []seckill.Order,
 	if _, err := tx.execRows(ctx, tx.dialect.addUnits, nil, buyers); err != nil {
 		return err
 	}
-	if tx.dialect.manyWriters {
-		if err := checkLimits(ctx, tx, &p.Product, sold); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.execRows(ctx, sqlInsertEvents, nil, events); err != nil {
+	if err := writeEvents(ctx, tx, events); err != nil {
 		return err
 	}
 	if p.Stock == 0 {
 		return writeSaleEvent(ctx, tx, p.ID, seckill.EventSaleSoldOut, now)
 	}
 	return nil
-}
-
-// checkLimits looks at the buyer records once more after they have grown. The
-// products of a limit group have a version each, so that a rival may have sold
-// another of them to the same buyer since the records were read: then all is
-// read again.
-func checkLimits(ctx context.Context, tx *session, p *seckill.Product, sold []seckill.Order) error {
-	buyers := make([]any, len(sold))
-	for i := range sold {
-		buyers[i] = buyerBytes(sold[i].Buyer)
-	}
-	over := false
-	err := tx.queryRows(ctx, sqlOverLimit, []any{p.PerUserLimit, p.Group}, buyers, func(scanner) error {
-		over = true
-		return nil
-	})
-	if err == nil && over {
-		err = errVersion
-	}
-	return err
 }

@@ -3,34 +3,23 @@ package storesql
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"iter"
 	"strings"
-	"sync"
 	"sync/atomic"
 )
 
-// chunkRows bounds the rows of one statement. At 128 rows of 20 columns it is
-// far below SQLite's 32,766 variables, and the cost of a call no longer shows
-// beside that of its rows.
-const chunkRows = 128
-
-// preparer is a connection, or a pool of them.
-type preparer interface {
-	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+// session runs statements on one connection or pool.
+type session struct {
+	runner
+	dialect *dialect
+	ran     atomic.Int64 // statements so far; a test holds Confirm to few
 }
 
-// session runs statements on one connection or pool, each prepared once.
-// Statements come from constants, and lists in them have sizes that are
-// powers of two up to chunkRows, so that there is a bounded number of them.
-type session struct {
-	on      preparer
-	dialect *dialect
-
-	mu    sync.Mutex
-	stmts map[statement]*sql.Stmt
-
-	ran atomic.Int64 // statements so far; a test holds Confirm to few
+// runner is how statements reach the database.
+type runner interface {
+	execute(ctx context.Context, st statement, args []any) (sql.Result, error)
+	rows(ctx context.Context, st statement, args []any) (*sql.Rows, error)
+	close() error
 }
 
 // statement is a text with a list of rows in it, if rows is not 0.
@@ -45,62 +34,21 @@ type statement struct {
 type list struct {
 	head, tail string
 	columns    int
-}
-
-func newSession(on preparer, d *dialect) *session {
-	return &session{on: on, dialect: d, stmts: make(map[statement]*sql.Stmt)}
-}
-
-func (s *session) prepare(ctx context.Context, st statement) (*sql.Stmt, error) {
-	s.ran.Add(1)
-	if prepared := s.prepared(st, nil); prepared != nil {
-		return prepared, nil
-	}
-	// Without the lock: a pool may have to wait for a connection here, and must
-	// not make those wait who need none.
-	prepared, err := s.on.PrepareContext(ctx, st.text())
-	if err != nil {
-		return nil, err
-	}
-	first := s.prepared(st, prepared)
-	if first == prepared {
-		return first, nil
-	}
-	return first, prepared.Close() // another reader was quicker
-}
-
-// prepared finds a statement, and keeps one that is not there yet.
-func (s *session) prepared(st statement, keep *sql.Stmt) *sql.Stmt {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found, ok := s.stmts[st]
-	if !ok && keep != nil {
-		s.stmts[st], found = keep, keep
-	}
-	return found
+	row, join  string // a row that is neither, and what stands between two
 }
 
 func (st statement) text() string {
 	if st.rows == 0 {
 		return st.head
 	}
-	row := "?" + strings.Repeat(",?", st.columns-1)
-	if st.columns > 1 {
-		row = "(" + row + ")"
+	row, join := st.row, st.join
+	if row == "" {
+		row, join = "?"+strings.Repeat(",?", st.columns-1), ","
+		if st.columns > 1 {
+			row = "(" + row + ")"
+		}
 	}
-	return st.head + row + strings.Repeat(","+row, st.rows-1) + st.tail
-}
-
-// close gives the statements back.
-func (s *session) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var errs []error
-	for st, prepared := range s.stmts {
-		errs = append(errs, prepared.Close())
-		delete(s.stmts, st)
-	}
-	return errors.Join(errs...)
+	return st.head + row + strings.Repeat(join+row, st.rows-1) + st.tail
 }
 
 // exec runs a statement and returns how many rows it changed.
@@ -126,11 +74,8 @@ func (s *session) execStatement(ctx context.Context, st statement, args []any) (
 }
 
 func (s *session) run(ctx context.Context, st statement, args []any) (sql.Result, error) {
-	prepared, err := s.prepare(ctx, st)
-	if err != nil {
-		return nil, err
-	}
-	return prepared.ExecContext(ctx, args...)
+	s.ran.Add(1)
+	return s.execute(ctx, st, args)
 }
 
 // scanner is a row.
@@ -151,11 +96,8 @@ func (s *session) query(ctx context.Context, query string, args []any, each func
 }
 
 func (s *session) queryStatement(ctx context.Context, st statement, args []any, each func(scanner) error) error {
-	prepared, err := s.prepare(ctx, st)
-	if err != nil {
-		return err
-	}
-	rows, err := prepared.QueryContext(ctx, args...)
+	s.ran.Add(1)
+	rows, err := s.rows(ctx, st, args)
 	if err != nil {
 		return err
 	}
@@ -173,7 +115,7 @@ func (s *session) queryStatement(ctx context.Context, st statement, args []any, 
 // many rows changed.
 func (s *session) execRows(ctx context.Context, l list, before, args []any) (int64, error) {
 	var changed int64
-	for chunk := range chunks(args, l.columns) {
+	for chunk := range s.dialect.chunks(args, l.columns) {
 		n, err := s.execStatement(ctx, statement{l, len(chunk) / l.columns}, concat(before, chunk))
 		if err != nil {
 			return changed, err
@@ -185,7 +127,7 @@ func (s *session) execRows(ctx context.Context, l list, before, args []any) (int
 
 // queryRows is execRows for a query.
 func (s *session) queryRows(ctx context.Context, l list, before, args []any, each func(scanner) error) error {
-	for chunk := range chunks(args, l.columns) {
+	for chunk := range s.dialect.chunks(args, l.columns) {
 		if err := s.queryStatement(ctx, statement{l, len(chunk) / l.columns}, concat(before, chunk), each); err != nil {
 			return err
 		}
@@ -200,11 +142,14 @@ func concat(before, chunk []any) []any {
 	return append(before[:len(before):len(before)], chunk...)
 }
 
-// chunks cuts args into pieces of chunkRows rows, and what is left into powers
-// of two.
-func chunks(args []any, columns int) iter.Seq[[]any] {
+// chunks cuts args into pieces of chunkRows rows; what is left is one piece,
+// or, for statements that are prepared, powers of two.
+func (d *dialect) chunks(args []any, columns int) iter.Seq[[]any] {
 	return func(yield func([]any) bool) {
-		for rows := chunkRows; len(args) > 0; {
+		for rows := d.chunkRows; len(args) > 0; {
+			if left := len(args) / columns; left < rows && !d.prepared {
+				rows = left
+			}
 			for rows*columns > len(args) {
 				rows /= 2
 			}

@@ -103,7 +103,7 @@ func openSQLite(ctx context.Context, path string, opt Options) (*sqliteDB, error
 	}
 	db.readPool.SetMaxOpenConns(opt.Readers)
 	db.readPool.SetMaxIdleConns(opt.Readers)
-	db.reader = newSession(db.readPool, &sqliteDialect)
+	db.reader = newPrepared(db.readPool, &sqliteDialect)
 	if err := db.ping(ctx); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
@@ -176,7 +176,7 @@ func (db *sqliteDB) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		db.conn, db.writer = conn, newSession(conn, &sqliteDialect)
+		db.conn, db.writer = conn, newPrepared(conn, &sqliteDialect)
 	}
 	for {
 		_, err := db.conn.ExecContext(ctx, "BEGIN IMMEDIATE")
@@ -235,7 +235,7 @@ func (db *sqliteDB) snapshot(ctx context.Context, fn func(r *session) error) (er
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return err
 	}
-	r := newSession(conn, &sqliteDialect)
+	r := newPrepared(conn, &sqliteDialect)
 	defer func() {
 		_, end := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		err = errors.Join(err, r.close(), end)
@@ -258,7 +258,7 @@ func (db *sqliteDB) ping(ctx context.Context) error {
 		if !db.sick.Load() {
 			return errRollback
 		}
-		_, err := tx.exec(ctx, tx.dialect.acquireLease, "ping", "ping", 0, 0)
+		_, err := acquireLease(ctx, tx, pingLease, pingLease, 0, 0)
 		return err
 	})
 	if err == errRollback {

@@ -250,7 +250,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlUnits, "COVERING INDEX ix_order_figures"},
 		{sqlMarkedOrders, "ix_order_figures"},
 		{sqlLiveNos.head + "?)", "uk_order_key (user_id=? AND limit_group=?)"},
-		{sqlSearchOrders + "+product_id = ? ORDER BY order_no DESC LIMIT ?", "uk_order_no"},
+		{sqlSearchOrders + "product_id + 0 = ? ORDER BY order_no DESC LIMIT ?", "uk_order_no"},
 		{sqlSearchOrders + "user_id = ? ORDER BY order_no DESC LIMIT ?", "uk_order_key"},
 		{sqlLettersDue, "ix_letter_due"},
 		{sqlDeadLetters, "ix_letter_dead"},
@@ -258,7 +258,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlRefundsDue, "ix_payment_due"},
 		{sqlStockChangesDue, "ix_stock_change_open"},
 		{sqlEvents, "INTEGER PRIMARY KEY"},
-		{sqlStoryEvents, "ix_event_order"},
+		{sqliteDialect.storyEvents, "ix_event_order"},
 		{sqlStoryStock, "ix_stock_log_order"},
 		{sqlStockLog, "PRIMARY KEY"},
 	} {

@@ -227,7 +227,11 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, refused bool) 
 				return err
 			}
 		}
-		if _, err := tx.exec(ctx, sqlEndStockChange, c.Status, millis(now), id); err != nil || c.Delta > 0 {
+		n, err := tx.exec(ctx, sqlEndStockChange, c.Status, millis(now), id)
+		if err == nil && n == 0 {
+			err = errVersion // ended since we read it
+		}
+		if err != nil || c.Delta > 0 {
 			return err
 		}
 		return writeAudit(ctx, tx, now, c.Actor, "product.stock", c.ProductID, "", fmt.Sprintf("%+d, change %s is %s", c.Delta, id, c.Status))
@@ -245,7 +249,10 @@ func (s *Store) RestampStockChange(ctx context.Context, id string) (store.StockC
 			return err
 		}
 		c.Epoch = p.Epoch
-		_, err = tx.exec(ctx, sqlRestampStockChange, p.Epoch, id)
+		n, err := tx.exec(ctx, sqlRestampStockChange, p.Epoch, id)
+		if err == nil && n == 0 {
+			err = errVersion // ended since we read it
+		}
 		return err
 	})
 }

@@ -60,8 +60,9 @@ func (opt Options) withDefaults() Options {
 
 // Store implements store.Store.
 type Store struct {
-	db  database
-	opt Options
+	db      database
+	dialect *dialect
+	opt     Options
 	// afterRead, when a test sets it, runs between a change's read of its
 	// product and the compare-and-set that rests on it.
 	afterRead func(ctx context.Context, tx *session, product uint32) error
@@ -88,7 +89,7 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	return &Store{db: db, opt: opt}, nil
+	return &Store{db: db, dialect: &sqliteDialect, opt: opt}, nil
 }
 
 // Close lets what runs finish and closes the database.

@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	sqlStoryEvents   = `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY id`
 	sqlStoryStock    = `SELECT create_time, before_stock, after_stock FROM tb_stock_log WHERE order_no = ? ORDER BY seq`
 	sqlStoryLetter   = `SELECT create_time, dead_time, closed_time, attempts, reason FROM tb_dead_letter WHERE order_no = ?`
 	sqlStoryPayments = `SELECT create_time, done_time, type, status, amount_cents, currency, provider, reason, attempts, last_error
@@ -43,7 +42,7 @@ func (s *Store) Story(ctx context.Context, no seckill.OrderNo) ([]store.StoryLin
 			query string
 			tell  func(*story, scanner) error
 		}{
-			{sqlStoryLetter, tellLetter}, {sqlStoryEvents, tellEvent}, {sqlStoryStock, tellStock}, {sqlStoryPayments, tellPayment},
+			{sqlStoryLetter, tellLetter}, {r.dialect.storyEvents, tellEvent}, {sqlStoryStock, tellStock}, {sqlStoryPayments, tellPayment},
 		}
 		for _, part := range parts {
 			err := r.query(ctx, part.query, []any{no.String()}, func(row scanner) error { return part.tell(&st, row) })

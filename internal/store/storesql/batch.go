@@ -1,0 +1,156 @@
+package storesql
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"seckill"
+)
+
+// Events of a database with many writers are numbered after their commit.
+//
+// An id that is given inside a transaction, as AUTO_INCREMENT does, becomes
+// visible whenever that transaction commits: a reader who has seen 12 may meet
+// 11 later, and has skipped it. To give ids in the order of commits, inside
+// the transactions, would make all products' commits wait for each other.
+//
+// So a transaction writes its events as one batch without a number. Who reads
+// the feed first numbers the batches that have been committed, under a lock
+// that readers alone take: the last number goes on, and what commits later
+// gets a higher one. That costs one small update per transaction, not per
+// event. An event's id is its place in its batch's stretch of numbers. Batches
+// that wait are numbered by their own ids, so that of two transactions the
+// one that began after the other's commit comes later in the feed too.
+
+const (
+	sqlInsertBatch = `INSERT INTO tb_event_batch (events) VALUES (?)`
+	sqlAnyUnread   = `SELECT 1 FROM tb_event_batch WHERE last_id IS NULL LIMIT 1`
+	sqlUnread      = `SELECT id, events FROM tb_event_batch WHERE last_id IS NULL ORDER BY id LIMIT ?`
+	sqlFeedEnd     = `SELECT last_id FROM tb_feed WHERE id = 1`
+	sqlMoveFeedEnd = `UPDATE tb_feed SET last_id = ? WHERE id = 1`
+	sqlBatches     = `SELECT id, events, last_id FROM tb_event_batch WHERE last_id > ? ORDER BY last_id LIMIT ?`
+
+	// unreadBatches bounds what one reader numbers at a time; a thousand rows
+	// take some milliseconds.
+	unreadBatches = 1000
+)
+
+var (
+	sqlInsertBatched = list{
+		head:    `INSERT INTO tb_event (batch_id, place, create_time, event, product_id, order_no, reason) VALUES `,
+		columns: 7,
+	}
+	// sqlNumberBatches sets last_id of rows that exist.
+	sqlNumberBatches = list{
+		head: `INSERT INTO tb_event_batch (id, events, last_id) VALUES `,
+		tail: ` ON DUPLICATE KEY UPDATE last_id = VALUES(last_id)`, columns: 3,
+	}
+	sqlBatchEvents = list{
+		head: `SELECT e.batch_id, e.place, e.create_time, e.event, e.product_id, e.order_no, e.reason,
+			o.user_id, COALESCE(o.quantity, 0), COALESCE(o.price_cents * o.quantity, 0), o.currency, o.ref
+			FROM tb_event e LEFT JOIN tb_seckill_order o ON o.order_no = e.order_no WHERE e.batch_id IN (`,
+		tail: `) ORDER BY e.batch_id, e.place`, columns: 1,
+	}
+)
+
+// writeBatch writes rows of sqlInsertEvents as one batch.
+func writeBatch(ctx context.Context, tx *session, rows []any) error {
+	const columns = 5
+	if len(rows) == 0 {
+		return nil
+	}
+	id, err := tx.insert(ctx, sqlInsertBatch, len(rows)/columns)
+	if err != nil {
+		return err
+	}
+	args := make([]any, 0, len(rows)/columns*sqlInsertBatched.columns)
+	for place := 0; len(rows) > 0; place++ {
+		args = append(append(args, id, place), rows[:columns]...)
+		rows = rows[columns:]
+	}
+	_, err = tx.execRows(ctx, sqlInsertBatched, nil, args)
+	return err
+}
+
+// numberBatches gives numbers to what was committed since the last reader.
+func (s *Store) numberBatches(ctx context.Context) error {
+	waiting := false
+	err := s.read(ctx, "list events", func(ctx context.Context, r *session) (err error) {
+		waiting, err = r.row(ctx, sqlAnyUnread, nil, new(int))
+		return err
+	})
+	if err != nil || !waiting {
+		return err
+	}
+	return s.change(ctx, "number", func(ctx context.Context, tx *session) error {
+		var last int64
+		if _, err := tx.row(ctx, sqlFeedEnd+tx.dialect.forUpdate, nil, &last); err != nil {
+			return err
+		}
+		var numbered []any
+		err := tx.query(ctx, sqlUnread, []any{unreadBatches}, func(row scanner) error {
+			var id, events int64
+			err := row.Scan(&id, &events)
+			last += events
+			numbered = append(numbered, id, events, last)
+			return err
+		})
+		if err != nil || len(numbered) == 0 {
+			return err
+		}
+		if _, err := tx.execRows(ctx, sqlNumberBatches, nil, numbered); err != nil {
+			return err
+		}
+		_, err = tx.exec(ctx, sqlMoveFeedEnd, last)
+		return err
+	})
+}
+
+// batchedEvents lists the events with ids above after.
+func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]seckill.Event, error) {
+	if err := s.numberBatches(ctx); err != nil {
+		return nil, err
+	}
+	var events []seckill.Event
+	err := s.snapshot(ctx, "list events", func(ctx context.Context, r *session) error {
+		ids, before, err := batchesAfter(ctx, r, after, limit)
+		if err != nil {
+			return err
+		}
+		return r.queryRows(ctx, sqlBatchEvents, nil, ids, func(row scanner) error {
+			var e seckill.Event
+			var batch, place int64
+			err := row.Scan(&batch, &place, millisTime{&e.At}, &e.Kind, &e.ProductID, orderNo{&e.OrderNo}, &e.Reason,
+				text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref})
+			if e.ID = before[batch] + 1 + place; e.ID > after {
+				events = append(events, e)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(events, func(a, b seckill.Event) int { return cmp.Compare(a.ID, b.ID) })
+	return events[:min(len(events), max(limit, 0))], nil
+}
+
+// batchesAfter finds the batches of the next limit events, and the number
+// before the first event of each.
+func batchesAfter(ctx context.Context, r *session, after int64, limit int) (ids []any, before map[int64]int64, err error) {
+	before = make(map[int64]int64)
+	var found int64
+	err = r.query(ctx, sqlBatches, []any{after, limit}, func(row scanner) error {
+		var id, events, last int64
+		if err := row.Scan(&id, &events, &last); err != nil {
+			return err
+		}
+		if found < int64(limit) {
+			ids, before[id] = append(ids, id), last-events
+			found += last - max(after, last-events)
+		}
+		return nil
+	})
+	return ids, before, err
+}
