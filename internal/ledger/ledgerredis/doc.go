@@ -50,4 +50,14 @@
 // units. Its acknowledgement, likewise in one step, takes it from the set and
 // its claims and units from the sums; who finds it in the set finds it in the
 // stream.
+//
+// # Queue
+//
+// Every stream has one consumer group, "worker", which is made again from the
+// beginning of the stream when it is missing. An entry that was handed back, or
+// whose holder was silent for too long, stands under the consumer "returned",
+// and is what the next reader gets first. Field "witness" of the queue hash is
+// the highest witness that an acknowledgement has carried, as SEQ-TAG. The
+// stream is trimmed by acknowledgements, never beyond that witness, the oldest
+// entry that somebody holds, or the first that was never delivered.
 package ledgerredis

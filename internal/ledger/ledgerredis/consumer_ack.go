@@ -1,0 +1,210 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill/internal/queue"
+)
+
+// Ack acknowledges entries, whoever holds them. The witness's bucket goes
+// first and alone: if the witness is lost, nothing else may change.
+func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
+	if err := c.ack(ctx, ids, witness); err != nil {
+		return fmt.Errorf("acknowledge: %w", err)
+	}
+	c.signal()
+	return nil
+}
+
+func (c *consumer) ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
+	byBucket := groupByBucket(ids)
+	if !witness.IsZero() {
+		bucket, ok := bucketNamed(witness.Stream)
+		if !ok {
+			return queue.ErrLost
+		}
+		if err := c.ackBucket(ctx, bucket, byBucket[bucket], witness); err != nil {
+			return err
+		}
+		byBucket[bucket] = nil
+	}
+	var failures []error
+	for bucket, ids := range byBucket {
+		if len(ids) > 0 {
+			failures = append(failures, c.ackBucket(ctx, bucket, ids, queue.ID{}))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// groupByBucket leaves out ids of other queues.
+func groupByBucket(ids []queue.ID) (of [buckets][]queue.ID) {
+	for _, id := range ids {
+		if bucket, ok := bucketNamed(id.Stream); ok {
+			of[bucket] = append(of[bucket], id)
+		}
+	}
+	return of
+}
+
+// ackBucket acknowledges entries of one bucket; with a witness also none.
+func (c *consumer) ackBucket(ctx context.Context, bucket int, ids []queue.ID, witness queue.ID) error {
+	for first := true; first || len(ids) > 0; first = false {
+		step := ids[:min(len(ids), ackMost)]
+		ids = ids[len(step):]
+		tallies, err := c.tallies(ctx, bucket, step)
+		if err != nil {
+			return err
+		}
+		if _, err := c.queue.settle(ctx, bucket, tallies, witness); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.held.settle(bucket, step)
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// tallied is an entry to acknowledge.
+type tallied struct {
+	id queue.ID
+	tally
+}
+
+// tallies finds what the sums have to lose. Entries that this consumer did not
+// receive are read from the stream; those that are not there, or not to be
+// read, are left out.
+func (c *consumer) tallies(ctx context.Context, bucket int, ids []queue.ID) ([]tallied, error) {
+	known := make([]tallied, 0, len(ids))
+	var commands rueidis.Commands
+	var asked []queue.ID
+	c.mu.Lock()
+	for _, id := range ids {
+		if t, ok := c.held.find(bucket, id); ok {
+			known = append(known, tallied{id, t})
+			continue
+		}
+		text := entryID(id)
+		commands = append(commands, c.queue.client.B().Xrange().Key(c.queue.keys.out(bucket)).Start(text).End(text).Build())
+		asked = append(asked, id)
+	}
+	c.mu.Unlock()
+	if len(commands) == 0 {
+		return known, nil
+	}
+	for i, result := range c.queue.send(ctx, commands) {
+		entries, err := result.AsXRange()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			return nil, fmt.Errorf("read entry %s of %s: %w", entryID(asked[i]), streamName(bucket), err)
+		}
+		for _, e := range entries {
+			if head, err := decodeHead(e.FieldValues["h"]); err == nil {
+				known = append(known, tallied{asked[i], tallyOf(asked[i], head.ProductID, e.FieldValues)})
+			}
+		}
+	}
+	return known, nil
+}
+
+// settle runs the acknowledgement of one bucket, and reports whether there may
+// be more to trim.
+func (q *outboxQueue) settle(ctx context.Context, bucket int, entries []tallied, witness queue.ID) (more bool, err error) {
+	call := queueCall{
+		keys: []string{q.keys.out(bucket), q.keys.queue(bucket)},
+		args: []string{workerGroup, "", strconv.Itoa(trimSlack), strconv.Itoa(trimMost)},
+	}
+	if !witness.IsZero() {
+		call.args[1] = entryID(witness)
+	}
+	slices.SortStableFunc(entries, func(a, b tallied) int { return int(int64(a.product) - int64(b.product)) })
+	for len(entries) > 0 {
+		product, n := entries[0].product, 1
+		for n < len(entries) && entries[n].product == product {
+			n++
+		}
+		call.keys = append(call.keys, q.keys.open(bucket, product))
+		call.args = append(call.args, strconv.FormatUint(uint64(product), 10), strconv.Itoa(n))
+		for _, e := range entries[:n] {
+			call.args = append(call.args, entryID(e.id), strconv.FormatInt(e.claims, 10), strconv.FormatInt(e.units, 10))
+		}
+		entries = entries[n:]
+	}
+	verdict, err := q.run(ctx, ackScript, call)[0].AsInt64()
+	if err != nil {
+		return false, fmt.Errorf("settle %s: %w", streamName(bucket), err)
+	}
+	if verdict < 0 {
+		return false, queue.ErrLost
+	}
+	return verdict > 0, nil
+}
+
+// trim shortens a stream by some steps, and reports whether there is more.
+func (q *outboxQueue) trim(ctx context.Context, bucket int) (more bool, err error) {
+	for range trimSteps {
+		if more, err = q.settle(ctx, bucket, nil, queue.ID{}); err != nil || !more {
+			break
+		}
+	}
+	return more, err
+}
+
+// Nack hands entries back that this consumer holds, and with them what it has
+// of their streams and has not given to its caller: younger entries must not
+// come first.
+func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
+	for bucket, ids := range groupByBucket(ids) {
+		if len(ids) == 0 {
+			continue
+		}
+		if err := c.handBack(ctx, bucket, append(ids, c.unbuffer(bucket)...)); err != nil {
+			return fmt.Errorf("hand back: %w", err)
+		}
+	}
+	c.signal()
+	return nil
+}
+
+// unbuffer takes a bucket's entries out of the buffer. If they cannot be
+// handed back now, tending will find that nobody knows of them.
+func (c *consumer) unbuffer(bucket int) (ids []queue.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.buffer, ids = withoutBucket(c.buffer, bucket)
+	c.held.settle(bucket, ids)
+	return ids
+}
+
+func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID) error {
+	for len(ids) > 0 {
+		step := ids[:min(len(ids), moveMost)]
+		ids = ids[len(step):]
+		texts := make([]string, len(step))
+		for i, id := range step {
+			texts[i] = entryID(id)
+		}
+		result := c.queue.run(ctx, nackScript, c.call(bucket, texts...))[0]
+		if _, err := result.AsInt64(); err != nil {
+			return fmt.Errorf("%s: %w", streamName(bucket), err)
+		}
+		c.mu.Lock()
+		c.held.settle(bucket, step)
+		c.schedule[bucket].due = time.Time{}
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// isNoGroup says that a stream or its group is missing.
+func isNoGroup(refusal *rueidis.RedisError) bool {
+	return strings.HasPrefix(refusal.Error(), "NOGROUP")
+}

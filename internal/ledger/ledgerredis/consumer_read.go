@@ -1,0 +1,176 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill/internal/queue"
+)
+
+const (
+	// hotFor is how long a bucket counts as busy after an entry, and hotEvery
+	// how often it is then read: 64 busy buckets that have just run dry cost
+	// the server some 4% of a core for that second.
+	hotFor   = time.Second
+	hotEvery = 5 * time.Millisecond
+	// coldEvery is how often a bucket is read that had nothing for long: the
+	// most that a lonely order waits.
+	coldEvery = 250 * time.Millisecond
+	// firstClaims is the guess of an entry's claims before any was seen.
+	firstClaims = 16
+)
+
+// plan is when and how much to read of one bucket.
+type plan struct {
+	due    time.Time
+	last   time.Time // when it last had an entry
+	every  time.Duration
+	claims float64 // per entry, on average
+}
+
+// schedule says which buckets to read next: busy ones often, others seldom.
+type schedule [buckets]plan
+
+func (s *schedule) next() time.Time {
+	next := s[0].due
+	for i := range s {
+		if s[i].due.Before(next) {
+			next = s[i].due
+		}
+	}
+	return next
+}
+
+// due lists the buckets to read now. Each is read for its part of max claims;
+// what is too much stays in the buffer.
+func (s *schedule) due(now time.Time, max int) (which []int, counts []int) {
+	for bucket := range s {
+		if !s[bucket].due.After(now) {
+			which = append(which, bucket)
+		}
+	}
+	for _, bucket := range which {
+		claims := s[bucket].claims
+		if claims == 0 {
+			claims = firstClaims
+		}
+		part := float64(max) / float64(len(which))
+		counts = append(counts, int(min(float64(readMost), 1+part/claims)))
+	}
+	return which, counts
+}
+
+// found books what a read has brought.
+func (s *schedule) found(bucket int, now time.Time, arrivals []arrival) {
+	p := &s[bucket]
+	switch {
+	case len(arrivals) > 0:
+		claims := 0
+		for i := range arrivals {
+			claims += len(arrivals[i].Entry.Claims)
+		}
+		p.last, p.every = now, 0
+		p.claims = (p.claims + float64(claims)/float64(len(arrivals))) / 2
+	case now.Sub(p.last) < hotFor:
+		p.every = hotEvery
+	default:
+		p.every = min(max(2*p.every, hotEvery), coldEvery)
+	}
+	p.due = now.Add(p.every)
+}
+
+// failed puts a bucket off that could not be read.
+func (s *schedule) failed(bucket int, now time.Time) { s[bucket].due = now.Add(coldEvery) }
+
+// read fetches what the buckets have whose time has come.
+func (c *consumer) read(ctx context.Context, max int) error {
+	asked := time.Now()
+	c.mu.Lock()
+	which, counts := c.schedule.due(asked, max)
+	c.mu.Unlock()
+	if len(which) == 0 {
+		return nil
+	}
+	calls := make([]queueCall, len(which))
+	for i, bucket := range which {
+		calls[i] = c.call(bucket, strconv.Itoa(counts[i]))
+	}
+	results := c.queue.run(ctx, receiveScript, calls...)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var failures []error
+	for i, result := range results {
+		if err := c.arrive(which[i], asked, result); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", streamName(which[i]), err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// arrive books one bucket's reply. If there is none, entries may be on their
+// way to nowhere: tending finds out.
+func (c *consumer) arrive(bucket int, asked time.Time, result rueidis.RedisResult) error {
+	now := time.Now()
+	rows, err := result.ToArray()
+	if err != nil {
+		c.schedule.failed(bucket, now)
+		c.tendAt = time.Time{}
+		return err
+	}
+	before := len(c.buffer)
+	for i := range rows {
+		id, times, fields, err := readRow(bucket, &rows[i])
+		if err != nil {
+			return err
+		}
+		c.keep(arrival{Delivery: queue.Delivery{ID: id, Redelivered: times > 0}, bucket: bucket, at: asked}, fields)
+	}
+	c.schedule.found(bucket, now, c.buffer[before:])
+	return nil
+}
+
+func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, times int64, fields map[string]string, err error) {
+	parts, err := row.ToArray()
+	if err != nil || len(parts) != 3 {
+		return queue.ID{}, 0, nil, fmt.Errorf("read an entry's row: %d parts, %w", len(parts), err)
+	}
+	text, err := parts[0].ToString()
+	if err != nil {
+		return queue.ID{}, 0, nil, fmt.Errorf("read an entry's id: %w", err)
+	}
+	if id, err = parseEntryID(bucket, text); err != nil {
+		return queue.ID{}, 0, nil, err
+	}
+	if times, err = parts[1].AsInt64(); err != nil {
+		return queue.ID{}, 0, nil, fmt.Errorf("read how often %s was delivered: %w", text, err)
+	}
+	fields, err = parts[2].AsStrMap()
+	return id, times, fields, err
+}
+
+// keep decodes an entry. One that cannot be read is told once, stays with this
+// consumer, unacknowledged and counted, and lets the others pass.
+func (c *consumer) keep(a arrival, fields map[string]string) {
+	var err error
+	if a.Entry, err = decodeEntry(fields["h"], fields["l"], fields["c"]); err != nil {
+		c.held.put(a.bucket, a.ID.Seq, tally{tag: a.ID.Tag, unread: true})
+		c.unread = append(c.unread, fmt.Errorf("entry %s of %s stays unacknowledged: %w", entryID(a.ID), a.ID.Stream, err))
+		return
+	}
+	c.held.put(a.bucket, a.ID.Seq, tallyOf(a.ID, a.Entry.ProductID, fields))
+	c.buffer = append(c.buffer, a)
+}
+
+// tallyOf takes the sums as the ledger has written them, which are those that
+// it has counted.
+func tallyOf(id queue.ID, product uint32, fields map[string]string) tally {
+	claims, _ := strconv.ParseInt(fields["n"], 10, 64)
+	units, _ := strconv.ParseInt(fields["u"], 10, 64)
+	return tally{tag: id.Tag, product: product, claims: claims, units: units}
+}

@@ -1,0 +1,127 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill/internal/queue"
+)
+
+const (
+	// workerGroup is the consumer group of every stream.
+	workerGroup = "worker"
+	// returnedName is the consumer under which entries stand that were handed
+	// back: whoever reads next takes them first. No living consumer has a name
+	// without a serial.
+	returnedName = "returned"
+	// DefaultSilence is how long a consumer may say nothing before what it holds
+	// is given to others.
+	DefaultSilence = 15 * time.Second
+)
+
+// Bounds of single steps, so that no script takes long (a millisecond or two)
+// however much there is.
+const (
+	readMost   = 256  // entries of one bucket in one read
+	ackMost    = 256  // entries in one acknowledgement
+	moveMost   = 500  // entries handed back in one step
+	trimMost   = 1000 // entries trimmed in one step
+	trimSlack  = 128  // entries up to which a stream is left alone: trimming goes by whole nodes
+	recallPage = 500  // entries in one page of what a consumer holds
+)
+
+// outboxQueue is the ledger's outbox seen as a queue: a stream per bucket, each
+// with one consumer group.
+type outboxQueue struct {
+	client  rueidis.Client
+	keys    keyspace
+	silence time.Duration
+	serial  func() string // names that were never used, for consumers
+}
+
+var (
+	_ queue.Queue       = (*outboxQueue)(nil)
+	_ queue.Remembering = (*outboxQueue)(nil)
+)
+
+func newOutboxQueue(client rueidis.Client, keys keyspace, silence time.Duration, serial func() string) *outboxQueue {
+	if silence <= 0 {
+		silence = DefaultSilence
+	}
+	return &outboxQueue{client: client, keys: keys, silence: silence, serial: serial}
+}
+
+// streamName is how ids name a bucket's stream. It is without the prefix, so
+// that what the store remembers outlives a change of it.
+func streamName(bucket int) string { return "b" + strconv.Itoa(bucket) }
+
+// bucketNamed is the inverse; false for a stream of another queue.
+func bucketNamed(stream string) (int, bool) {
+	bucket, err := strconv.Atoi(strings.TrimPrefix(stream, "b"))
+	if err != nil || bucket < 0 || bucket >= buckets || stream != streamName(bucket) {
+		return 0, false
+	}
+	return bucket, true
+}
+
+// entryID is an id as the stream has it: SEQ-TAG.
+func entryID(id queue.ID) string {
+	return strconv.FormatUint(id.Seq, 10) + "-" + strconv.FormatUint(id.Tag, 10)
+}
+
+func parseEntryID(bucket int, text string) (queue.ID, error) {
+	seq, tag, found := strings.Cut(text, "-")
+	id := queue.ID{Stream: streamName(bucket)}
+	var err, err2 error
+	id.Seq, err = strconv.ParseUint(seq, 10, 64)
+	id.Tag, err2 = strconv.ParseUint(tag, 10, 64)
+	if !found || err != nil || err2 != nil {
+		return queue.ID{}, fmt.Errorf("%q is no id of an entry", text)
+	}
+	return id, nil
+}
+
+// HighestWitness is, per stream, the highest id that an acknowledgement has
+// carried.
+func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
+	commands := make(rueidis.Commands, buckets)
+	for bucket := range buckets {
+		commands[bucket] = q.client.B().Hget().Key(q.keys.queue(bucket)).Field("witness").Build()
+	}
+	var all []queue.ID
+	for bucket, result := range q.send(ctx, commands) {
+		text, err := result.ToString()
+		if rueidis.IsRedisNil(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the highest witness: %w", err)
+		}
+		id, err := parseEntryID(bucket, text)
+		if err != nil {
+			return nil, fmt.Errorf("read the highest witness of %s: %w", streamName(bucket), err)
+		}
+		all = append(all, id)
+	}
+	return all, nil
+}
+
+// Consumer joins the workers. The server knows the consumer by its name and a
+// serial: one that crashed and came back under its old name is another, whose
+// predecessor's entries are taken over like those of any silent consumer. The
+// server is not asked, so that a worker can start while a part of it is away.
+func (q *outboxQueue) Consumer(ctx context.Context, name string) (queue.Consumer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if name == "" {
+		return nil, errors.New("join queue: a consumer needs a name")
+	}
+	return newConsumer(q, name+":"+q.serial()), nil
+}

@@ -1,0 +1,186 @@
+package ledgerredis
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+	"seckill/test/server"
+)
+
+// queueRig is a queue on a server of its own, which is written to as the ledger
+// writes, without a ledger.
+type queueRig struct {
+	*testing.T
+	server *server.RedisServer
+	queue  *outboxQueue
+
+	made     uint64
+	pipeline rueidis.Commands
+}
+
+const (
+	testSilence = 800 * time.Millisecond
+	testWait    = 10 * time.Second
+)
+
+func newQueueRig(t *testing.T) *queueRig {
+	r := &queueRig{T: t, server: server.Redis(t, server.RedisOptions{})}
+	r.queue = newOutboxQueue(dial(t, r.server.Addr()), keyspace{prefix: "q:"}, testSilence, rand.Text)
+	return r
+}
+
+func dial(t testing.TB, addr string) rueidis.Client {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{addr}, DisableCache: true, DisableRetry: true, ForceSingleClient: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func (r *queueRig) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testWait)
+	r.Cleanup(cancel)
+	return ctx
+}
+
+func (r *queueRig) check(err error, doing string) {
+	r.Helper()
+	if err != nil {
+		r.Fatalf("%s: %v", doing, err)
+	}
+}
+
+func (r *queueRig) eventually(what string, holds func() bool) {
+	r.Helper()
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(testWait); !holds(); <-ticker.C {
+		if time.Now().After(deadline) {
+			r.Fatalf("not within %v: %s", testWait, what)
+		}
+	}
+}
+
+// fill adds n entries of one claim of one unit.
+func (r *queueRig) fill(product uint32, n int) (ids []queue.ID) {
+	r.Helper()
+	for range n {
+		at := time.UnixMilli(1_800_000_000_000 + int64(r.made)).UTC()
+		ids = append(ids, r.publish(seckill.Entry{
+			ProductID: product, Group: product, Epoch: 1, At: at, PriceCents: 1, Currency: "CNY", Name: "shoe", Limit: 1,
+			Claims: []seckill.Claim{{OrderNo: seckill.NewOrderNo(at, product, r.made), Buyer: "b", Quantity: 1}},
+		}))
+	}
+	r.flush()
+	return ids
+}
+
+// publish adds an entry as the ledger's scripts do.
+func (r *queueRig) publish(e seckill.Entry) queue.ID {
+	r.made++
+	bucket := bucketOf(e.Group, e.Shard)
+	id := queue.ID{Stream: streamName(bucket), Seq: r.made, Tag: 1<<63 + r.made}
+	shard := ledger.Shard{Product: e.ProductID, Group: e.Group, Index: e.Shard, Epoch: e.Epoch}
+	head := appendHead(nil, shard, &ledger.Reserve{At: e.At, PriceCents: e.PriceCents, Currency: e.Currency, Name: e.Name})
+	var claims []byte
+	units := 0
+	for i := range e.Claims {
+		claims = appendClaim(claims, &e.Claims[i])
+		units += e.Claims[i].Quantity
+	}
+	product, sums := strconv.FormatUint(uint64(e.ProductID), 10), r.queue.keys.queue(bucket)
+	r.send("HINCRBY", sums, "n:"+product, strconv.Itoa(len(e.Claims)))
+	r.send("HINCRBY", sums, "u:"+product, strconv.Itoa(units))
+	r.send("ZADD", r.queue.keys.open(bucket, e.ProductID), strconv.FormatUint(id.Seq, 10), entryID(id))
+	r.send("XADD", r.queue.keys.out(bucket), entryID(id), "h", string(head), "l", strconv.Itoa(e.Limit),
+		"n", strconv.Itoa(len(e.Claims)), "u", strconv.Itoa(units), "c", string(claims))
+	return id
+}
+
+// send queues a command for flush.
+func (r *queueRig) send(args ...string) {
+	r.pipeline = append(r.pipeline, r.queue.client.B().Arbitrary(args...).Build())
+	if len(r.pipeline) >= 10_000 {
+		r.flush()
+	}
+}
+
+func (r *queueRig) flush() {
+	r.Helper()
+	for _, result := range r.queue.client.DoMulti(r.ctx(), r.pipeline...) {
+		r.check(result.Error(), "publish")
+	}
+	r.pipeline = nil
+}
+
+func (r *queueRig) join() queue.Consumer {
+	r.Helper()
+	c, err := r.queue.Consumer(r.ctx(), "test")
+	r.check(err, "join")
+	r.Cleanup(func() { _ = c.Close(r.ctx()) })
+	return c
+}
+
+// receive receives until n entries came.
+func (r *queueRig) receive(c queue.Consumer, n int) []queue.ID {
+	r.Helper()
+	var ids []queue.ID
+	for len(ids) < n {
+		batch, err := c.Receive(r.ctx(), n-len(ids))
+		r.check(err, "receive")
+		for _, d := range batch {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids
+}
+
+// nothing wants no delivery for as long as a cold bucket may take.
+func (r *queueRig) nothing(c queue.Consumer) {
+	r.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*coldEvery)
+	defer cancel()
+	if batch, err := c.Receive(ctx, 1000); !errors.Is(err, context.DeadlineExceeded) {
+		r.Fatalf("received %d entries, %v, want nothing", len(batch), err)
+	}
+}
+
+func (r *queueRig) ack(c queue.Consumer, ids []queue.ID) {
+	r.Helper()
+	r.check(c.Ack(r.ctx(), ids, ids[len(ids)-1]), "ack")
+}
+
+func (r *queueRig) stats(product uint32) queue.Stats {
+	r.Helper()
+	stats, err := r.queue.Stats(r.ctx(), product)
+	r.check(err, "stats")
+	return stats
+}
+
+func (r *queueRig) length(product uint32) int {
+	r.Helper()
+	n, err := strconv.Atoi(r.server.Must("XLEN", r.queue.keys.out(bucketOf(product, 0))))
+	r.check(err, "length")
+	return n
+}
+
+func (r *queueRig) same(got, want []queue.ID) {
+	r.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		r.Fatalf("got %v\nwant %v", got, want)
+	}
+}

@@ -1,0 +1,160 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill/internal/queue"
+)
+
+// Stats reads the figures of what is not acknowledged. Where a product's
+// shards lie is not known here, so every bucket is asked, all at once.
+func (q *outboxQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
+	places := make([]place, buckets)
+	for bucket := range places {
+		places[bucket] = place{bucket, product}
+	}
+	if product == 0 {
+		var err error
+		if places, err = q.places(ctx); err != nil {
+			return queue.Stats{}, fmt.Errorf("find products of the queue: %w", err)
+		}
+	}
+	var sum queue.Stats
+	for len(places) > 0 {
+		step := places[:min(len(places), statsMost)]
+		places = places[len(step):]
+		if err := q.addStats(ctx, step, &sum); err != nil {
+			return queue.Stats{}, fmt.Errorf("read figures of the queue: %w", err)
+		}
+	}
+	return sum, nil
+}
+
+// statsMost is how many places are asked together.
+const statsMost = 512
+
+// place is a product's part of a bucket.
+type place struct {
+	bucket  int
+	product uint32
+}
+
+// places lists where entries wait: the products that have sums.
+func (q *outboxQueue) places(ctx context.Context) ([]place, error) {
+	commands := make(rueidis.Commands, buckets)
+	for bucket := range buckets {
+		commands[bucket] = q.client.B().Hkeys().Key(q.keys.queue(bucket)).Build()
+	}
+	var all []place
+	for bucket, result := range q.send(ctx, commands) {
+		fields, err := result.AsStrSlice()
+		if err != nil {
+			return nil, err
+		}
+		for _, field := range fields {
+			id, ok := strings.CutPrefix(field, "n:")
+			if !ok {
+				continue
+			}
+			product, err := strconv.ParseUint(id, 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("field %q of %s: %w", field, streamName(bucket), err)
+			}
+			all = append(all, place{bucket, uint32(product)})
+		}
+	}
+	return all, nil
+}
+
+func (q *outboxQueue) addStats(ctx context.Context, places []place, sum *queue.Stats) error {
+	calls := make([]queueCall, len(places))
+	for i, p := range places {
+		calls[i] = queueCall{
+			keys: []string{q.keys.out(p.bucket), q.keys.queue(p.bucket), q.keys.open(p.bucket, p.product)},
+			args: []string{strconv.FormatUint(uint64(p.product), 10)},
+		}
+	}
+	for i, result := range q.run(ctx, statsScript, calls...) {
+		if err := addFigures(result, sum); err != nil {
+			return fmt.Errorf("product %d in %s: %w", places[i].product, streamName(places[i].bucket), err)
+		}
+	}
+	return nil
+}
+
+func addFigures(result rueidis.RedisResult, sum *queue.Stats) error {
+	parts, err := result.ToArray()
+	if err != nil || len(parts) == 1 {
+		return err
+	}
+	if len(parts) != 4 {
+		return fmt.Errorf("%d figures", len(parts))
+	}
+	var figures [3]int64
+	for i := range figures {
+		if figures[i], err = parts[i].AsInt64(); err != nil {
+			return err
+		}
+	}
+	sum.Entries += figures[0]
+	sum.Reservations += figures[1]
+	sum.Units += figures[2]
+	head, err := parts[3].ToString()
+	if err != nil {
+		return err
+	}
+	// Who is to read an entry tells that it cannot be read; figures go on.
+	if entry, err := decodeHead(head); err == nil && (sum.Oldest.IsZero() || entry.At.Before(sum.Oldest)) {
+		sum.Oldest = entry.At
+	}
+	return nil
+}
+
+// OutboxStats are figures of the streams and of who reads them.
+type OutboxStats struct {
+	Length    int64     // entries in the streams, acknowledged ones that are not trimmed included
+	Entries   int64     // not acknowledged
+	Oldest    time.Time // of the oldest entry that is not acknowledged; zero when there is none
+	Consumers int       // that hold entries or have read lately
+}
+
+func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {
+	stats, err := q.Stats(ctx, 0)
+	if err != nil {
+		return OutboxStats{}, err
+	}
+	figures := OutboxStats{Entries: stats.Entries, Oldest: stats.Oldest}
+	calls := make([]queueCall, buckets)
+	for bucket := range calls {
+		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}, args: []string{workerGroup}}
+	}
+	names := make(map[string]bool)
+	for bucket, result := range q.run(ctx, lengthScript, calls...) {
+		parts, err := result.ToArray()
+		if err == nil && len(parts) == 0 {
+			err = errors.New("an empty reply")
+		}
+		if err != nil {
+			return OutboxStats{}, fmt.Errorf("read the length of %s: %w", streamName(bucket), err)
+		}
+		length, err := parts[0].AsInt64()
+		if err != nil {
+			return OutboxStats{}, fmt.Errorf("read the length of %s: %w", streamName(bucket), err)
+		}
+		figures.Length += length
+		for _, part := range parts[1:] {
+			if name, err := part.ToString(); err == nil && name != returnedName {
+				names[name] = true
+			}
+		}
+	}
+	figures.Consumers = len(names)
+	return figures, nil
+}

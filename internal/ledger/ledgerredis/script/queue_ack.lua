@@ -1,0 +1,83 @@
+#!lua flags=allow-oom
+-- Acknowledges entries of one bucket after the witness was found, and trims
+-- the stream behind what is acknowledged. Without entries it only looks for
+-- the witness and trims.
+--
+-- KEYS 1 {bN}:out  2 {bN}:queue  3... {bN}:open:PRODUCT, a key per product
+-- ARGV 1 group  2 witness ("SEQ-TAG", empty for none)
+--      3 length up to which the stream is left alone  4 most entries to trim
+--      then per product: its id, how many entries, and per entry id, claims, units
+-- Reply: -1 if the witness is lost, and nothing changed; else 1 if there may be
+--        more to trim, 0 if not
+local out, hash, group, witness = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local slack, most = tonumber(ARGV[3]), tonumber(ARGV[4])
+
+local function seq(id) return tonumber(string.match(id, '^%d+')) end
+
+local function has(id) return #redis.call('XRANGE', out, id, id) > 0 end
+
+-- known: the stream has the witness, or had it. One that is below the highest
+-- and below everything that is left was trimmed: that the higher one is here
+-- says that this one was, since a stream loses its end, not its middle.
+local function known(highest)
+  if has(witness) then return true end
+  if not highest or seq(witness) >= seq(highest) or not has(highest) then return false end
+  local first = redis.call('XRANGE', out, '-', '+', 'COUNT', 1)
+  return seq(witness) < seq(first[1][1])
+end
+
+local highest = redis.call('HGET', hash, 'witness')
+if witness ~= '' then
+  if not known(highest) then return -1 end
+  if not highest or seq(witness) > seq(highest) then
+    redis.call('HSET', hash, 'witness', witness)
+    highest = witness
+  end
+end
+
+-- settle takes one product's entries out of the open set and the sums. An
+-- entry that is not in the set was acknowledged before, and counts once.
+local function settle(open, product, first, last)
+  local ids, claims, units = {}, 0, 0
+  for i = first, last, 3 do
+    ids[#ids + 1] = ARGV[i]
+    if redis.call('ZREM', open, ARGV[i]) == 1 then
+      claims, units = claims + ARGV[i + 1], units + ARGV[i + 2]
+    end
+  end
+  redis.call('XACK', out, group, unpack(ids))
+  if redis.call('EXISTS', open) == 0 then
+    redis.call('HDEL', hash, 'n:' .. product, 'u:' .. product)
+  elseif claims > 0 then
+    redis.call('HINCRBY', hash, 'n:' .. product, string.format('%.0f', -claims))
+    redis.call('HINCRBY', hash, 'u:' .. product, string.format('%.0f', -units))
+  end
+end
+
+local at = 5
+for k = 3, #KEYS do
+  local product, last = ARGV[at], at + 1 + 3 * ARGV[at + 1]
+  settle(KEYS[k], product, at + 2, last)
+  at = last + 1
+end
+
+-- The floor is the lowest of: the oldest entry that is with somebody, the
+-- first that was never delivered, the highest witness.
+local function floor()
+  local below
+  for _, row in ipairs(redis.call('XINFO', 'GROUPS', out)) do
+    local is = {}
+    for i = 1, #row, 2 do is[row[i]] = row[i + 1] end
+    if is.name == group then
+      below = seq(is['last-delivered-id']) + 1
+      if is.pending > 0 then below = math.min(below, seq(redis.call('XPENDING', out, group)[2])) end
+    end
+  end
+  return below and math.min(below, seq(highest))
+end
+
+if not highest or redis.call('XLEN', out) <= slack then return 0 end
+local below = floor()
+if not below then return 0 end
+local trimmed = redis.call('XTRIM', out, 'MINID', '~', string.format('%.0f', below), 'LIMIT', most)
+return trimmed * 2 > most and 1 or 0

@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+-- Hands back what a consumer holds in one bucket, in bounded steps, and
+-- removes the consumer when it holds nothing more.
+--
+-- KEYS 1 {bN}:out
+-- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
+--      4 most entries in this step
+-- Reply: 1 if the consumer still holds entries, else 0
+local out, group, me, returned, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+
+if redis.call('EXISTS', out) == 0 then return 0 end
+
+local held = redis.pcall('XPENDING', out, group, '-', '+', most, me)
+if held.err then
+  if not string.find(held.err, '^NOGROUP') then return held end
+  return 0
+end
+if #held > 0 then
+  local ids = {}
+  for i, row in ipairs(held) do ids[i] = row[1] end
+  ids[#ids + 1] = 'JUSTID'
+  redis.call('XCLAIM', out, group, returned, 0, unpack(ids))
+end
+-- Asked again, because XGROUP DELCONSUMER forgets whatever is left.
+if #redis.call('XPENDING', out, group, '-', '+', 1, me) > 0 then return 1 end
+redis.call('XGROUP', 'DELCONSUMER', out, group, me)
+return 0

@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+-- Hands entries of one bucket back, those that the consumer holds and no
+-- others.
+--
+-- KEYS 1 {bN}:out
+-- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
+--      4... ids
+-- Reply: how many were handed back
+local out, group, me, returned = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+
+if redis.call('EXISTS', out) == 0 then return 0 end
+
+local back = {}
+for i = 4, #ARGV do
+  local held = redis.pcall('XPENDING', out, group, ARGV[i], ARGV[i], 1, me)
+  if held.err then
+    if not string.find(held.err, '^NOGROUP') then return held end
+    return 0 -- a new group delivers everything again
+  end
+  if #held > 0 then back[#back + 1] = ARGV[i] end
+end
+local count = #back
+if count > 0 then
+  back[count + 1] = 'JUSTID'
+  redis.call('XCLAIM', out, group, returned, 0, unpack(back))
+end
+return count

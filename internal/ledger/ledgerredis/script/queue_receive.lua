@@ -1,0 +1,41 @@
+#!lua flags=allow-oom
+-- Delivers entries of one bucket to a consumer: what was handed back first,
+-- oldest first, then what was never delivered. A missing group is made again
+-- from the beginning of the stream: entries that were acknowledged and not yet
+-- trimmed may then come once more.
+--
+-- KEYS 1 {bN}:out
+-- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
+--      4 most entries
+-- Reply: per entry {id, how often it was delivered before, fields}
+local out, group, me, returned, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+
+if redis.call('EXISTS', out) == 0 then return {} end
+
+local waiting = redis.pcall('XPENDING', out, group, '-', '+', most, returned)
+if waiting.err then
+  if not string.find(waiting.err, '^NOGROUP') then return waiting end
+  redis.call('XGROUP', 'CREATE', out, group, '0')
+  waiting = {}
+end
+
+local reply = {}
+if #waiting > 0 then
+  local ids, times = {}, {}
+  for i, row in ipairs(waiting) do
+    ids[i], times[row[1]] = row[1], row[4]
+  end
+  -- An id that is no longer in the stream is dropped by XCLAIM itself.
+  for _, entry in ipairs(redis.call('XCLAIM', out, group, me, 0, unpack(ids))) do
+    reply[#reply + 1] = {entry[1], times[entry[1]], entry[2]}
+  end
+end
+if #reply < most then
+  local read = redis.call('XREADGROUP', 'GROUP', group, me, 'COUNT', most - #reply, 'STREAMS', out, '>')
+  if read then
+    for _, entry in ipairs(read[1][2]) do
+      reply[#reply + 1] = {entry[1], 0, entry[2]}
+    end
+  end
+end
+return reply

@@ -1,0 +1,19 @@
+#!lua flags=no-writes
+-- Reads what one product has in one bucket that is not acknowledged.
+--
+-- KEYS 1 {bN}:out  2 {bN}:queue  3 {bN}:open:PRODUCT
+-- ARGV 1 product
+-- Reply: {entries, claims, units, head of the oldest entry}; {0} when there are
+--        none
+local entries = redis.call('ZCARD', KEYS[3])
+if entries == 0 then return {0} end
+local sums = redis.call('HMGET', KEYS[2], 'n:' .. ARGV[1], 'u:' .. ARGV[1])
+local oldest = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
+local entry = redis.call('XRANGE', KEYS[1], oldest, oldest)[1]
+local head = ''
+if entry then
+  for i = 1, #entry[2], 2 do
+    if entry[2][i] == 'h' then head = entry[2][i + 1] end
+  end
+end
+return {entries, sums[1] or '0', sums[2] or '0', head}
