@@ -5,12 +5,22 @@ package duty
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
-// stopGrace is how long a round in hand may go on after a stop was asked for.
-const stopGrace = 5 * time.Second
+const (
+	// stopGrace is how long a round in hand may go on after a stop was asked for.
+	stopGrace = 5 * time.Second
+	// leaseTTL is how long a duty rests when its holder was killed. It does not
+	// depend on how long a round may take: a long one renews as it goes.
+	leaseTTL = 6 * time.Second
+	// leaseRenew is how long before its end a lease is renewed.
+	leaseRenew    = leaseTTL / 2
+	leaseDeadline = 2 * time.Second // of one call
+)
 
 // Lease lets a duty run once in the cluster.
 type Lease interface {
@@ -35,12 +45,14 @@ type Loop struct {
 	// OnRound sees how every round ended.
 	OnRound func(name string, took time.Duration, err error)
 
-	wake chan struct{}
+	wake      chan struct{}
+	began     time.Time    // anchors heldUntil in monotonic time
+	heldUntil atomic.Int64 // nanoseconds since began
 }
 
 // Ready makes the loop wakeable; call it once before Run or Wake.
 func (l *Loop) Ready() *Loop {
-	l.wake = make(chan struct{}, 1)
+	l.wake, l.began = make(chan struct{}, 1), time.Now()
 	return l
 }
 
@@ -93,11 +105,10 @@ func (l *Loop) once(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(stopping, func() { time.AfterFunc(stopGrace, cancel) })()
 	if l.Lease != nil {
-		// Twice the timeout: a round that runs to its end still holds it.
-		held, err := l.Lease.AcquireLease(ctx, l.Name, l.Holder, 2*l.Timeout)
-		if err != nil || !held {
+		if held, err := l.acquire(ctx); err != nil || !held {
 			return err
 		}
+		defer l.keep(ctx)()
 	}
 	started := time.Now()
 	err := l.Round(ctx)
@@ -107,8 +118,59 @@ func (l *Loop) once(ctx context.Context) error {
 	return err
 }
 
+// Here reports whether rounds run on this instance: nobody else has the lease.
+// It may be a moment behind.
+func (l *Loop) Here() bool { return l.Lease == nil || l.left() > 0 }
+
+func (l *Loop) left() time.Duration {
+	return time.Duration(l.heldUntil.Load()) - time.Since(l.began)
+}
+
+// acquire takes the lease, or renews it when its end is near.
+func (l *Loop) acquire(ctx context.Context) (bool, error) {
+	if l.left() > leaseRenew {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseDeadline)
+	defer cancel()
+	until := time.Since(l.began) + leaseTTL
+	held, err := l.Lease.AcquireLease(ctx, l.Name, l.Holder, leaseTTL)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("acquire the lease: %w", err)
+	case held:
+		l.heldUntil.Store(int64(until))
+	default:
+		l.heldUntil.Store(0)
+	}
+	return held, nil
+}
+
+// keep renews the lease until what it returns is called. A renewal that fails
+// does not end the round: doing it twice costs work, and nothing else.
+func (l *Loop) keep(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(leaseRenew / 2)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if _, err := l.acquire(ctx); err != nil && ctx.Err() == nil {
+					l.Logger.Debug("lease not renewed in mid-round", "duty", l.Name, "error", err)
+				}
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
 func (l *Loop) release(ctx context.Context) {
-	if l.Lease == nil {
+	if l.Lease == nil || l.left() <= 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
