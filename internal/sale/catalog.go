@@ -19,24 +19,20 @@ import (
 const (
 	catalogRefresh  = time.Second // a push that was lost is made up within this
 	catalogDeadline = 2 * time.Second
-	// soldOutLife bounds how stale a sold-out answer may be (I7).
-	soldOutLife = time.Second
 )
 
 // Sale is one product as this instance sees it. Terms are replaced whole; the
 // flags beside them are atomic, so that the hot path takes no lock.
 type Sale struct {
 	ID       uint32
+	catalog  *Catalog
 	terms    atomic.Pointer[seckill.Product]
-	soldOut  atomic.Int64 // nanoseconds since epochStart until which the flag stands
+	flag     flag
 	accepted atomic.Int64
 	refused  [16]atomic.Int64 // by seckill.Code.Index
 	// Batchers and Till are owned by the purchase stage.
 	Batchers, Till atomic.Value
 }
-
-// epochStart anchors the monotonic readings of the sold-out flag.
-var epochStart = time.Now()
 
 // Terms are the product's terms; they must not be changed.
 func (s *Sale) Terms() *seckill.Product { return s.terms.Load() }
@@ -47,21 +43,6 @@ func (s *Sale) Shard(index int) ledger.Shard { return ShardOf(s.Terms(), index) 
 // ShardOf names a shard of a product at its present epoch.
 func ShardOf(p *seckill.Product, index int) ledger.Shard {
 	return ledger.Shard{Product: p.ID, Group: p.Group, Index: index, Epoch: p.Epoch}
-}
-
-// MarkSoldOut raises the sold-out flag for the second that follows asked, the
-// instant before the ledger was asked and said that no unit is free.
-func (s *Sale) MarkSoldOut(asked time.Time) {
-	s.soldOut.Store(int64(asked.Sub(epochStart) + soldOutLife))
-}
-
-// ClearSoldOut lowers the flag: units have come back.
-func (s *Sale) ClearSoldOut() { s.soldOut.Store(0) }
-
-// SoldOut reports whether the flag stands.
-func (s *Sale) SoldOut() bool {
-	until := s.soldOut.Load()
-	return until != 0 && int64(time.Since(epochStart)) < until
 }
 
 // Count counts one answered request; an empty code is an accepted one.
@@ -90,6 +71,11 @@ type ProductReader interface {
 // Catalog is all sales of this instance. Reading is one atomic load; the store
 // is read once a second and after each change of this instance.
 type Catalog struct {
+	// OnSoldOut and OnUnitsBack, set before the first Refresh, are told what
+	// this instance has learned of a product's free units. They must not block.
+	OnSoldOut   func(product uint32, asked time.Time)
+	OnUnitsBack func(product uint32)
+
 	source ProductReader
 	log    *slog.Logger
 	sales  atomic.Pointer[map[uint32]*Sale]
@@ -99,7 +85,9 @@ type Catalog struct {
 
 // NewCatalog makes an empty catalogue.
 func NewCatalog(source ProductReader, log *slog.Logger) *Catalog {
-	c := &Catalog{source: source, log: log}
+	c := &Catalog{
+		source: source, log: log, OnSoldOut: func(uint32, time.Time) {}, OnUnitsBack: func(uint32) {},
+	}
 	c.sales.Store(&map[uint32]*Sale{})
 	return c
 }
@@ -133,10 +121,10 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 		p := &products[i]
 		s := old[p.ID]
 		if s == nil {
-			s = &Sale{ID: p.ID}
+			s = &Sale{ID: p.ID, catalog: c}
 		}
 		if before := s.terms.Swap(p); before != nil && (p.Offered > before.Offered || p.Epoch != before.Epoch) {
-			s.ClearSoldOut() // a rebuilt ledger may have units that were lost
+			s.flag.lower() // a rebuilt ledger may have units that were lost
 		}
 		next[p.ID] = s
 	}

@@ -27,6 +27,8 @@ type Desk struct {
 	created func()
 	ended   func(product uint32)
 	note    func(group uint32, buyer string)
+	changed func(product uint32)
+	holder  string
 
 	mu    sync.Mutex
 	locks map[uint32]chan struct{}
@@ -49,6 +51,12 @@ type DeskOptions struct {
 	OnEnded func(product uint32)
 	// Note remembers a buyer whom the ledger will remember.
 	Note func(group uint32, buyer string)
+	// OnChanged is told that other instances should read a product again. It
+	// must not block.
+	OnChanged func(product uint32)
+	// Holder is this instance's name among those that share the store; "" when
+	// there are no others.
+	Holder string
 }
 
 // NewDesk makes a desk.
@@ -56,6 +64,7 @@ func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
+		changed: opt.OnChanged, holder: opt.Holder,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
 	if d.created == nil {
@@ -66,6 +75,9 @@ func NewDesk(opt DeskOptions) *Desk {
 	}
 	if d.ended == nil {
 		d.ended = func(uint32) {}
+	}
+	if d.changed == nil {
+		d.changed = func(uint32) {}
 	}
 	for _, s := range opt.Strategies {
 		d.strat[s] = true
@@ -105,7 +117,7 @@ func (d *Desk) Create(ctx context.Context, p seckill.Product, actor store.Actor)
 	if err != nil {
 		return created, err
 	}
-	err = d.refreshed(ctx)
+	err = d.refreshed(ctx, p.ID)
 	d.created()
 	return created, err
 }
@@ -121,12 +133,13 @@ func (d *Desk) Patch(ctx context.Context, id uint32, patch store.ProductPatch, a
 	if err != nil {
 		return p, err
 	}
-	return p, d.refreshed(ctx)
+	return p, d.refreshed(ctx, id)
 }
 
-// refreshed makes a change visible on this instance. The change itself is
-// done; if the catalogue cannot be read now, its own loop will.
-func (d *Desk) refreshed(ctx context.Context) error {
+// refreshed makes a change visible on this instance, and tells the others. The
+// change itself is done; if the catalogue cannot be read now, its own loop will.
+func (d *Desk) refreshed(ctx context.Context, id uint32) error {
+	d.changed(id)
 	if err := d.catalog.Refresh(ctx); err != nil {
 		d.log.Warn("catalogue not refreshed after a change", "error", err)
 	}
@@ -145,13 +158,14 @@ func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState,
 	if err != nil {
 		return p, err
 	}
+	d.changed(id) // others refuse a paused sale at their door from now on
 	if err := d.applyState(ctx, &p); err != nil {
 		return p, err
 	}
 	if p.State == seckill.SaleEnded {
 		d.ended(id)
 	}
-	return p, d.refreshed(ctx)
+	return p, d.refreshed(ctx, id)
 }
 
 // applyState tells the ledger what the store says. A ledger of another epoch

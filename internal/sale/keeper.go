@@ -177,7 +177,8 @@ func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
 	return nil
 }
 
-// RecoverIfLost recovers unless the ledger turns out to be live.
+// RecoverIfLost recovers unless the ledger turns out to be live, and reports
+// whether the product has a new epoch.
 func (d *Desk) RecoverIfLost(ctx context.Context, id uint32) (bool, error) {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
@@ -188,12 +189,10 @@ func (d *Desk) RecoverIfLost(ctx context.Context, id uint32) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if live, err := d.live(ctx, &p); err != nil || live {
-		return false, err
-	}
-	d.log.Warn("ledger is lost, closed or behind the store: recovering", "product", id, "epoch", p.Epoch)
-	_, err = d.rebuild(ctx, p, store.Actor{Name: "system", Reason: "ledger lost, closed or behind the store"})
-	return err == nil, err
+	before := p.Epoch
+	after, err := d.rebuildUnless(ctx, p, store.Actor{Name: "system", Reason: "ledger lost, closed or behind the store"},
+		func(now *seckill.Product) (bool, error) { return d.live(ctx, now) })
+	return err == nil && after.Epoch > before, err
 }
 
 // syncState tells the ledger the store's state of the sale.

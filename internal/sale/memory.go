@@ -2,7 +2,6 @@ package sale
 
 import (
 	"errors"
-	"hash/maphash"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -18,10 +17,14 @@ const memoryStripes = 64
 // from memory, with a lock per stripe.
 //
 // A buyer costs 8 bytes and the map's overhead, until the group's last sale
-// ends. Buyers are kept as 64-bit hashes: two that collide cost the second one
-// a needless ledger call.
+// ends. Buyers are kept as 64-bit hashes, the same on every instance, so that
+// instances can tell each other: two that collide, be it on purpose, cost the
+// second one a needless ledger call.
 type Memory struct {
-	seed   maphash.Seed
+	// OnNoted, set before the first Note, is told whom this instance noted that
+	// it did not know. It must not block.
+	OnNoted func(group uint32, buyer uint64)
+
 	groups atomic.Pointer[map[uint32]*groupMemory] // replaced whole
 	mu     sync.Mutex                              // of who replaces it
 }
@@ -35,21 +38,46 @@ type memoryStripe struct {
 
 // NewMemory makes an empty memory.
 func NewMemory() *Memory {
-	m := &Memory{seed: maphash.MakeSeed()}
+	m := &Memory{OnNoted: func(uint32, uint64) {}}
 	m.groups.Store(&map[uint32]*groupMemory{})
 	return m
 }
 
-// Note remembers a buyer of a limit group.
+// Note remembers a buyer of a limit group, of whom this instance is the first
+// to know.
 func (m *Memory) Note(group uint32, buyer string) {
-	hash := maphash.String(m.seed, buyer)
+	if hash := hashBuyer(buyer); m.keep(group, hash) {
+		m.OnNoted(group, hash)
+	}
+}
+
+// Learn remembers a buyer whom the others know as well: one who was read from
+// the ledger or the store.
+func (m *Memory) Learn(group uint32, buyer string) { m.keep(group, hashBuyer(buyer)) }
+
+// Hear remembers a buyer of whom another instance has told.
+func (m *Memory) Hear(group uint32, buyer uint64) { m.keep(group, buyer) }
+
+// keep reports whether the buyer is new.
+func (m *Memory) keep(group uint32, hash uint64) bool {
 	s := &m.group(group).stripes[hash%memoryStripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.buyers == nil {
 		s.buyers = make(map[uint64]struct{})
 	}
+	before := len(s.buyers)
 	s.buyers[hash] = struct{}{}
+	return len(s.buyers) > before
+}
+
+// hashBuyer is FNV-1a.
+func hashBuyer[T string | []byte](buyer T) uint64 {
+	hash := uint64(14695981039346656037)
+	for i := range len(buyer) {
+		hash = (hash ^ uint64(buyer[i])) * 1099511628211
+	}
+	return hash
 }
 
 // MayHold reports whether the ledger may remember the buyer.
@@ -58,7 +86,7 @@ func (m *Memory) MayHold(shard ledger.Shard, buyer []byte) bool {
 	if group == nil {
 		return false
 	}
-	hash := maphash.Bytes(m.seed, buyer)
+	hash := hashBuyer(buyer)
 	s := &group.stripes[hash%memoryStripes]
 	s.mu.RLock()
 	_, noted := s.buyers[hash]
@@ -68,6 +96,9 @@ func (m *Memory) MayHold(shard ledger.Shard, buyer []byte) bool {
 
 // Forget drops a group: nobody asks about sales that are over.
 func (m *Memory) Forget(group uint32) {
+	if (*m.groups.Load())[group] == nil {
+		return
+	}
 	m.replace(func(groups map[uint32]*groupMemory) { delete(groups, group) })
 }
 

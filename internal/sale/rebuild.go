@@ -41,16 +41,12 @@ func (d *Desk) Preheat(ctx context.Context, id uint32, actor store.Actor) (secki
 	if p.State == seckill.SaleEnded {
 		return p, seckill.Errorf(seckill.CodeWrongState, "the sale has ended")
 	}
-	if p.Epoch > 0 {
-		live, err := d.live(ctx, &p)
-		if err != nil {
-			return p, err
+	return d.rebuildUnless(ctx, p, actor, func(now *seckill.Product) (bool, error) {
+		if now.Epoch == 0 {
+			return false, nil
 		}
-		if live {
-			return p, nil
-		}
-	}
-	return d.rebuild(ctx, p, actor)
+		return d.live(ctx, now)
+	})
 }
 
 // Recover rebuilds the product's ledger from the store's truth under a new
@@ -68,7 +64,10 @@ func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (secki
 	if p.Epoch == 0 {
 		return p, seckill.Errorf(seckill.CodeWrongState, "the product was never preheated; there is nothing to recover")
 	}
-	return d.rebuild(ctx, p, actor)
+	return d.rebuildUnless(ctx, p, actor, func(now *seckill.Product) (bool, error) {
+		// Another instance has just done what was asked for.
+		return now.Epoch > p.Epoch && !now.Rebuilding, nil
+	})
 }
 
 // live reports whether every shard is open at the store's epoch.
@@ -97,6 +96,7 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 		if err := d.store.SetRebuilding(ctx, p.ID, seen, true); err != nil {
 			return p, err
 		}
+		d.changed(p.ID) // the others answer busy meanwhile
 		d.drain(ctx, &p)
 	}
 	above, err := d.highestEpoch(ctx, &p)
@@ -122,7 +122,7 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 	}
 	opened.Rebuilding = false
 	d.log.Info("ledger built", "product", p.ID, "epoch", opened.Epoch, "stock", opened.Stock, "took", time.Since(started).String())
-	return opened, d.refreshed(ctx)
+	return opened, d.refreshed(ctx, p.ID)
 }
 
 // snapshot opens the store's next epoch, with its stock and marks by shard.

@@ -42,7 +42,7 @@ func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID
 	if change = finished; change.Status == store.ChangeRefused {
 		return change, seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
 	}
-	return change, d.refreshed(ctx)
+	return change, d.refreshed(ctx, id)
 }
 
 // FinishStockChanges finishes what a crash or an outage left open.

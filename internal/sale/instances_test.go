@@ -1,0 +1,190 @@
+package sale_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/sale"
+	"seckill/test/rig"
+)
+
+// instance is a desk of its own over the rig's store and ledger.
+type instance struct {
+	*sale.Desk
+	mu      sync.Mutex
+	changed []uint32
+}
+
+func newInstance(r *rig.Rig, holder string) *instance {
+	i := &instance{}
+	i.Desk = sale.NewDesk(sale.DeskOptions{
+		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: sale.NewCatalog(r.Store, quiet), Clock: r.Clock,
+		Lanes: r.Lanes, Logger: quiet, Strategies: []seckill.Strategy{seckill.StrategyAsync}, Holder: holder,
+		OnChanged: func(product uint32) {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			i.changed = append(i.changed, product)
+		},
+	})
+	return i
+}
+
+func (i *instance) told() []uint32 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.changed)
+}
+
+func TestInstancesThatNoticeALossTogetherRebuildOnce(t *testing.T) {
+	r := rig.New(t)
+	r.Open(t, 1, 5)
+	r.LoseJournal(t)
+	var working sync.WaitGroup
+	instances := []*instance{newInstance(r, "a"), newInstance(r, "b"), newInstance(r, "c")}
+	for _, i := range instances {
+		working.Go(func() {
+			if _, err := i.RecoverIfLost(t.Context(), 1); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	working.Wait()
+	p := r.Stored(t, 1)
+	if f := r.Figures(t, p); p.Epoch != 2 || !f.Open || f.Epoch != 2 {
+		t.Errorf("the store has epoch %d, the ledger %+v", p.Epoch, f)
+	}
+	if slices.Concat(instances[0].told(), instances[1].told(), instances[2].told()) == nil {
+		t.Error("nobody told the others")
+	}
+}
+
+// An instance that is killed while it rebuilds is waited for, not for long.
+func TestTheTurnOfADeadInstanceRunsOut(t *testing.T) {
+	r := rig.New(t)
+	r.Open(t, 1, 5)
+	r.LoseJournal(t)
+	held, err := r.Store.AcquireLease(t.Context(), "rebuild:1", "dead", 300*time.Millisecond)
+	if rig.Must(t, err); !held {
+		t.Fatal("the lease is not to be had")
+	}
+	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = newInstance(r, "a").RecoverIfLost(impatient, 1)
+	rig.Refused(t, err, seckill.CodeBusy)
+	recovered, err := newInstance(r, "b").RecoverIfLost(t.Context(), 1)
+	if rig.Must(t, err); !recovered {
+		t.Error("nobody recovered the product")
+	}
+}
+
+func TestEveryChangeIsToldToTheOthers(t *testing.T) {
+	r := rig.New(t)
+	r.Product(t, 1, 5)
+	i := newInstance(r, "")
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"preheat", func() error { _, err := i.Preheat(t.Context(), 1, rig.Operator); return err }},
+		{"pause", func() error {
+			_, err := i.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+			return err
+		}},
+		{"stock", func() error { _, err := i.ChangeStock(t.Context(), 1, 2, "up", rig.Operator); return err }},
+		{"recover", func() error { _, err := i.Recover(t.Context(), 1, rig.Operator); return err }},
+		{"end", func() error {
+			_, err := i.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+			return err
+		}},
+	} {
+		before := len(i.told())
+		rig.Must(t, step.do())
+		if told := i.told(); len(told) == before || told[len(told)-1] != 1 {
+			t.Errorf("%s was not told: %v", step.name, told)
+		}
+	}
+	// The others must refuse a pause at their door also while the ledger is away.
+	before := len(i.told())
+	r.Ledger.FailBefore("SetState", 1)
+	r.Open(t, 2, 5)
+	if _, err := i.SetState(t.Context(), 2, seckill.SalePaused, rig.Operator); err == nil {
+		t.Fatal("the fault did not strike")
+	}
+	if len(i.told()) == before {
+		t.Error("a pause that the ledger did not hear was not told")
+	}
+}
+
+// What another instance says counts for less than what the ledger said here:
+// its word was on the way for some time, by a clock that may be wrong.
+func TestAFlagRaisedOnAnothersWordFallsEarlier(t *testing.T) {
+	for _, c := range []struct {
+		age, stands time.Duration
+	}{
+		{0, 500 * time.Millisecond}, {100 * time.Millisecond, 400 * time.Millisecond}, {499 * time.Millisecond, time.Millisecond},
+		{500 * time.Millisecond, 0}, {time.Hour, 0}, {-20 * time.Millisecond, 500 * time.Millisecond}, {-time.Second, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			catalog := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)
+			rig.Must(t, catalog.Refresh(t.Context()))
+			on := catalog.Find(1)
+			on.HearSoldOut(c.age)
+			began := time.Now()
+			for on.SoldOut() {
+				wait(time.Millisecond / 2)
+			}
+			if stood := time.Since(began); (stood - c.stands).Abs() > time.Millisecond {
+				t.Errorf("aged %s it stood %s, want %s", c.age, stood, c.stands)
+			}
+		})
+	}
+}
+
+func TestFlagsAreToldWhenTheyAreNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		catalog := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)
+		raised, lowered := 0, 0
+		catalog.OnSoldOut = func(product uint32, asked time.Time) { raised++ }
+		catalog.OnUnitsBack = func(product uint32) { lowered++ }
+		rig.Must(t, catalog.Refresh(t.Context()))
+		on := catalog.Find(1)
+		for range 1000 { // a crowd, for a second
+			on.MarkSoldOut(time.Now())
+			wait(time.Millisecond)
+		}
+		if raised < 3 || raised > 10 {
+			t.Errorf("told %d times in a second", raised)
+		}
+		on.ClearSoldOut()
+		before := raised
+		on.MarkSoldOut(time.Now())
+		if lowered != 1 || raised != before+1 {
+			t.Errorf("cleared %d times, raised %d times after", lowered, raised-before)
+		}
+		on.HearUnitsBack() // what others told is not told again
+		on.HearSoldOut(0)
+		if lowered != 1 || raised != before+1 || !on.SoldOut() {
+			t.Error("an echo")
+		}
+	})
+}
+
+func TestMemoriesTellEachOther(t *testing.T) {
+	here, there := sale.NewMemory(), sale.NewMemory()
+	told := 0
+	here.OnNoted = func(group uint32, buyer uint64) { told++; there.Hear(group, buyer) }
+	for range 3 {
+		here.Note(1, "bob")
+		here.Learn(1, "eve") // read from the ledger, which the other does as well
+	}
+	shard := ledger.Shard{Product: 1, Group: 1}
+	if told != 1 || !there.MayHold(shard, []byte("bob")) || there.MayHold(shard, []byte("eve")) || !here.MayHold(shard, []byte("eve")) {
+		t.Errorf("told %d times, or wrongly", told)
+	}
+}

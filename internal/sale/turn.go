@@ -1,0 +1,102 @@
+package sale
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const (
+	// turnTTL is how long others wait for an instance that was killed while it
+	// rebuilt a product.
+	turnTTL   = 5 * time.Second
+	turnRenew = turnTTL / 3
+	turnPoll  = 100 * time.Millisecond
+	// turnGrace bounds giving it back.
+	turnGrace = time.Second
+)
+
+// rebuildUnless rebuilds the product unless settled says that it need not be.
+// Instances that notice one loss together take turns, and those that waited
+// find it settled: without that each would spend an epoch, and fail orders
+// that the one before it had just promised again. Two at once are harmless.
+func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store.Actor, settled func(*seckill.Product) (bool, error)) (seckill.Product, error) {
+	if done, err := settled(&p); err != nil || done {
+		return p, err
+	}
+	end, waited, err := d.turn(ctx, p.ID)
+	if err != nil {
+		return p, err
+	}
+	defer end()
+	if waited {
+		if p, err = d.store.Product(ctx, p.ID); err != nil {
+			return p, err
+		}
+		if done, err := settled(&p); err != nil || done {
+			return p, err
+		}
+	}
+	if p.Epoch > 0 {
+		d.log.Warn("rebuilding a product's ledger", "product", p.ID, "epoch", p.Epoch, "reason", actor.Reason)
+	}
+	return d.rebuild(ctx, p, actor)
+}
+
+// turn waits until no other instance rebuilds the product, and reports whether
+// it had to wait. Its lease is renewed until end is called.
+func (d *Desk) turn(ctx context.Context, id uint32) (end func(), waited bool, err error) {
+	if d.holder == "" {
+		return func() {}, false, nil
+	}
+	name := fmt.Sprintf("rebuild:%d", id)
+	ticker := time.NewTicker(turnPoll)
+	defer ticker.Stop()
+	for {
+		held, err := d.store.AcquireLease(ctx, name, d.holder, turnTTL)
+		if err != nil {
+			return nil, waited, fmt.Errorf("wait for the turn to rebuild: %w", err)
+		}
+		if held {
+			return d.keepTurn(ctx, name), waited, nil
+		}
+		waited = true
+		select {
+		case <-ctx.Done():
+			return nil, waited, seckill.Errorf(seckill.CodeBusy, "another instance is rebuilding this product: %w", ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// keepTurn renews a lease until what it returns is called.
+func (d *Desk) keepTurn(ctx context.Context, name string) (end func()) {
+	renewing, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(turnRenew)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-renewing.Done():
+				return
+			case <-ticker.C:
+				// Not renewed, it runs out: another may then rebuild too, harmlessly.
+				_, _ = d.store.AcquireLease(renewing, name, d.holder, turnTTL)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnGrace)
+		defer cancel()
+		if err := d.store.ReleaseLease(ctx, name, d.holder); err != nil {
+			d.log.Debug("lease not released; it will run out", "lease", name, "error", err)
+		}
+	}
+}
