@@ -1,0 +1,211 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill/internal/ledger"
+)
+
+// Pauses between repeats of a call that the server did not execute: short at
+// first, for what heals at once (a slot that moves), bounded for what does not.
+const (
+	firstPause = 2 * time.Millisecond
+	maxPause   = 50 * time.Millisecond
+)
+
+var (
+	errReplicas = errors.New("too few replicas have it")
+	errGivenUp  = errors.New("no answer in time")
+)
+
+// caller runs scripts. It sends a call again only after an answer that says
+// that the call was not executed; after any other failure the outcome is
+// unknown, and stays so.
+type caller struct {
+	client      rueidis.Client
+	replicas    int // that must have a write before it counts as heard
+	waitTimeout time.Duration
+}
+
+// write runs a script whose reply counts only when the replicas have it.
+func (c *caller) write(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
+	return c.run(ctx, s, keys, args, c.replicas > 0)
+}
+
+// read runs a script whose reply says nothing new.
+func (c *caller) read(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
+	return c.run(ctx, s, keys, args, false)
+}
+
+func (c *caller) run(ctx context.Context, s *script, keys, args []string, wait bool) (rueidis.RedisMessage, error) {
+	var refusal error
+	pause, whole := firstPause, false
+	for {
+		if err := ctx.Err(); err != nil {
+			return rueidis.RedisMessage{}, notExecuted(errors.Join(err, refusal))
+		}
+		message, err := c.send(ctx, s, keys, args, whole, wait)
+		meaning := meaningOf(err)
+		whole = meaning == scriptMissing
+		switch meaning {
+		case executed:
+			return message, nil
+		case unknown:
+			return rueidis.RedisMessage{}, err
+		case refused:
+			return rueidis.RedisMessage{}, notExecuted(err)
+		case refusedForNow:
+			refusal = err
+			rest(ctx, pause)
+			pause = min(2*pause, maxPause)
+		}
+	}
+}
+
+// rest waits, or returns early when the context ends.
+func rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// send sends the call once. It returns with the context, even where the client
+// would not: a full pipeline, or a connection that another call is making,
+// holds a caller up for as long as it takes to see that a server is frozen.
+// The keys and args are the call's for as long as it is under way.
+func (c *caller) send(ctx context.Context, s *script, keys, args []string, whole, wait bool) (rueidis.RedisMessage, error) {
+	type answer struct {
+		message rueidis.RedisMessage
+		err     error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		var a answer
+		if wait {
+			a.message, a.err = c.sendAndWait(ctx, s, keys, args, whole)
+		} else {
+			a.message, a.err = c.client.Do(ctx, c.command(c.client.B(), s, keys, args, whole)).ToMessage()
+		}
+		answers <- a
+	}()
+	select {
+	case a := <-answers:
+		return a.message, a.err
+	case <-ctx.Done():
+	}
+	select { // an answer that is here already is better than none
+	case a := <-answers:
+		return a.message, a.err
+	default:
+		return rueidis.RedisMessage{}, fmt.Errorf("%w: %w", errGivenUp, ctx.Err())
+	}
+}
+
+// command is the call, by the script's hash, or with the whole script, which
+// the server then knows. Both go to the node of the keys.
+func (c *caller) command(b rueidis.Builder, s *script, keys, args []string, whole bool) rueidis.Completed {
+	if whole {
+		return b.Eval().Script(s.body).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	}
+	return b.Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}
+
+// sendAndWait has a connection of its own for the call and the WAIT behind it:
+// WAIT speaks of its own connection's writes, and holds up what follows it. A
+// dedicated connection follows no redirection either, which would send the
+// call to another node than the WAIT; the call is repeated instead.
+func (c *caller) sendAndWait(ctx context.Context, s *script, keys, args []string, whole bool) (rueidis.RedisMessage, error) {
+	dedicated, release := c.client.Dedicate()
+	results := dedicated.DoMulti(ctx,
+		c.command(dedicated.B(), s, keys, args, whole),
+		dedicated.B().Wait().Numreplicas(int64(c.replicas)).Timeout(c.waitTimeout.Milliseconds()).Build())
+	message, err := results[0].ToMessage()
+	count, waitErr := results[1].AsInt64()
+	if results[0].NonRedisError() != nil || results[1].NonRedisError() != nil {
+		dedicated.Close() // its next user must not wait behind this call
+	} else {
+		release()
+	}
+	switch {
+	case err != nil:
+		return rueidis.RedisMessage{}, err
+	case waitErr != nil:
+		return rueidis.RedisMessage{}, fmt.Errorf("%w: wait: %w", errReplicas, waitErr)
+	case count < int64(c.replicas):
+		return rueidis.RedisMessage{}, fmt.Errorf("%w: %d of %d", errReplicas, count, c.replicas)
+	}
+	return message, nil
+}
+
+// notExecuted says that the call changed nothing, and why.
+func notExecuted(err error) error { return fmt.Errorf("%w: %w", ledger.ErrNotExecuted, err) }
+
+// meaning is what the end of a call says about its execution.
+type meaning uint8
+
+const (
+	executed      meaning = iota
+	unknown               // it may have been executed
+	refused               // not executed, and repeating is of no use
+	refusedForNow         // not executed; may be repeated as it was
+	scriptMissing         // not executed; may be repeated with the whole script
+)
+
+// refusals are the errors with which a server refuses a call before anything
+// of it runs, and what they mean. Every script has a shebang, so that the
+// refusals of single commands come before the script, too.
+var refusals = map[string]meaning{
+	"NOSCRIPT":    scriptMissing,
+	"LOADING":     refusedForNow, // reads its data after a start
+	"READONLY":    refusedForNow, // a replica: the old master after a failover
+	"MASTERDOWN":  refusedForNow, // a replica without its master
+	"NOREPLICAS":  refusedForNow, // min-replicas-to-write
+	"OOM":         refusedForNow, // maxmemory
+	"MISCONF":     refusedForNow, // cannot persist
+	"BUSY":        refusedForNow, // in another script
+	"TRYAGAIN":    refusedForNow, // a slot on the move has only some of the keys
+	"CLUSTERDOWN": refusedForNow, // no node for the slot, or no majority
+	"MOVED":       refusedForNow, // seen by dedicated connections only
+	"ASK":         refusedForNow,
+	"CROSSSLOT":   refused,
+	"NOAUTH":      refused,
+	"WRONGPASS":   refused,
+	"NOPERM":      refused,
+	"DENIED":      refused, // protected mode
+}
+
+func meaningOf(err error) meaning {
+	if err == nil {
+		return executed
+	}
+	if errors.Is(err, errReplicas) {
+		return unknown
+	}
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		if reply.IsNil() {
+			return executed
+		}
+		code, _, _ := strings.Cut(reply.Error(), " ")
+		if m, ok := refusals[code]; ok {
+			return m
+		}
+		return unknown
+	}
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		return refusedForNow // nothing was written, for there was no connection
+	}
+	if errors.Is(err, rueidis.ErrNoSlot) {
+		return refusedForNow
+	}
+	return unknown
+}

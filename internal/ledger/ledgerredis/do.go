@@ -1,0 +1,176 @@
+package ledgerredis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/redis/rueidis"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// Bounds of one call. Numbers are exact in Lua below 2^53; unpack in Lua takes
+// less than 8,000 values, and a step of so many claims is still a matter of a
+// few milliseconds.
+const (
+	maxNumber = 1<<53 - 1
+	maxUnits  = 1 << 50
+	maxClaims = 2048
+	maxIndex  = math.MaxInt32
+)
+
+// maxRemembered bounds the orders and keys that a buyer's mark holds: it is
+// searched from end to end, and written as a whole.
+const maxRemembered = 2048
+
+var errBadCall = errors.New("bad call")
+
+// Do performs one numbered call: one script.
+func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
+	s, keys, args, err := l.prepare(&req)
+	if err != nil {
+		return ledger.Reply{}, notExecuted(err)
+	}
+	message, err := l.call.write(ctx, s, keys, args)
+	if err != nil {
+		return ledger.Reply{}, fmt.Errorf("call the ledger: %w", err)
+	}
+	text, err := message.ToString()
+	if err != nil {
+		return ledger.Reply{}, fmt.Errorf("call the ledger: %w: %w", errReply, err)
+	}
+	return decodeReply(text, req.Write)
+}
+
+// prepare makes the call's script, keys and arguments.
+func (l *Ledger) prepare(req *ledger.Request) (s *script, keys, args []string, err error) {
+	if err := checkShard(req.Shard); err != nil {
+		return nil, nil, nil, err
+	}
+	if req.Call.Number > maxNumber || req.Call.Seen > maxNumber {
+		return nil, nil, nil, fmt.Errorf("%w: number %d, seen %d", errBadCall, req.Call.Number, req.Call.Seen)
+	}
+	keys = append(make([]string, 0, 7), l.keys.shard(req.Shard), l.keys.lane(req.Shard))
+	args = append(make([]string, 0, 11), decimal(req.Shard.Epoch), string(req.Call.Process[:]),
+		decimal(req.Call.Number), decimal(req.Call.Seen))
+	switch w := req.Write.(type) {
+	case nil:
+		return askScript, keys, args, nil
+	case ledger.Reserve:
+		return l.prepareReserve(req.Shard, &w, false, keys, args)
+	case ledger.Adopt:
+		return l.prepareReserve(req.Shard, (*ledger.Reserve)(&w), true, keys, args)
+	case ledger.Release:
+		return l.prepareRelease(req.Shard, w, keys, args)
+	case ledger.StockChange:
+		if len(w.ID) > maxShortText || w.Delta > maxUnits || w.Delta < -maxUnits {
+			return nil, nil, nil, fmt.Errorf("%w: change of %d units with an id of %d bytes", errBadCall, w.Delta, len(w.ID))
+		}
+		return stockScript, keys, append(args, w.ID, strconv.FormatInt(w.Delta, 10)), nil
+	case ledger.Debit:
+		return prepareTransfer(debitScript, w.To, w.N, w.ID, w.Units, keys, args)
+	case ledger.Credit:
+		return prepareTransfer(creditScript, w.From, w.N, w.ID, w.Units, keys, args)
+	case ledger.Clear:
+		return prepareTransfer(clearScript, w.To, w.N, w.ID, 0, keys, args)
+	}
+	return nil, nil, nil, fmt.Errorf("%w: unknown write %T", errBadCall, req.Write)
+}
+
+func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt bool, keys, args []string) (*script, []string, []string, error) {
+	if err := checkReserve(w); err != nil {
+		return nil, nil, nil, err
+	}
+	tag, err := l.random()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	size := headBytes + len(w.Currency) + len(w.Name)
+	for i := range w.Claims {
+		c := &w.Claims[i]
+		size += claimBytes + orderBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
+	}
+	// The three texts share one buffer, which nobody writes to again.
+	b := appendHead(make([]byte, 0, size), shard, w)
+	head := len(b)
+	for i := range w.Claims {
+		b = appendClaim(b, &w.Claims[i])
+	}
+	claims := len(b)
+	for i := range w.Claims {
+		b = append(b, w.Claims[i].OrderNo[:]...)
+	}
+	bucket := bucketOf(shard.Group, shard.Index)
+	keys = append(keys, l.keys.group(shard), l.keys.mark(shard),
+		l.keys.out(bucket), l.keys.queue(bucket), l.keys.open(bucket, shard.Product))
+	args = append(args, rueidis.BinaryString(b[:head]), rueidis.BinaryString(b[head:claims]), rueidis.BinaryString(b[claims:]),
+		decimal(tag), flag(adopt), decimal(uint64(shard.Product)), strconv.Itoa(maxRemembered))
+	return reserveScript, keys, args, nil
+}
+
+func (l *Ledger) prepareRelease(shard ledger.Shard, w ledger.Release, keys, args []string) (*script, []string, []string, error) {
+	if len(w.Orders) > maxClaims {
+		return nil, nil, nil, fmt.Errorf("%w: %d orders to release at once", errBadCall, len(w.Orders))
+	}
+	var b []byte
+	for i := range w.Orders {
+		o := &w.Orders[i]
+		if len(o.Buyer) > maxShortText {
+			return nil, nil, nil, fmt.Errorf("%w: a buyer of %d bytes", errBadCall, len(o.Buyer))
+		}
+		b = append(b, o.OrderNo[:]...)
+		b = append(append(b, byte(len(o.Buyer))), o.Buyer...)
+	}
+	return releaseScript, append(keys, l.keys.mark(shard)), append(args, rueidis.BinaryString(b)), nil
+}
+
+func prepareTransfer(s *script, peer int, n, id uint64, units int64, keys, args []string) (*script, []string, []string, error) {
+	if peer < 0 || peer > maxIndex || n > maxNumber || units < 0 || units > maxUnits {
+		return nil, nil, nil, fmt.Errorf("%w: transfer %d of %d units with shard %d", errBadCall, n, units, peer)
+	}
+	raw := binary.BigEndian.AppendUint64(nil, id)
+	return s, keys, append(args, strconv.Itoa(peer), decimal(n), string(raw), strconv.FormatInt(units, 10)), nil
+}
+
+func checkShard(s ledger.Shard) error {
+	if s.Index < 0 || s.Index > maxIndex || s.Epoch > maxNumber {
+		return fmt.Errorf("%w: shard %+v", errBadCall, s)
+	}
+	return nil
+}
+
+func checkReserve(w *ledger.Reserve) error {
+	if len(w.Currency) > maxShortText || len(w.Name) > maxLongText || len(w.Claims) > maxClaims {
+		return fmt.Errorf("%w: %d claims, currency of %d bytes, name of %d bytes",
+			errBadCall, len(w.Claims), len(w.Currency), len(w.Name))
+	}
+	for i := range w.Claims {
+		if err := checkClaim(&w.Claims[i]); err != nil {
+			return fmt.Errorf("claim %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func checkClaim(c *seckill.Claim) error {
+	if c.OrderNo.IsZero() || c.Quantity < 1 || c.Quantity > maxQuantity || c.Buyer == "" ||
+		len(c.Buyer) > maxShortText || len(c.Key) > maxShortText || len(c.Ref) > maxShortText {
+		return fmt.Errorf("%w: order %s, quantity %d, buyer of %d, key of %d and ref of %d bytes",
+			errBadCall, c.OrderNo, c.Quantity, len(c.Buyer), len(c.Key), len(c.Ref))
+	}
+	return nil
+}
+
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func flag(set bool) string {
+	if set {
+		return "1"
+	}
+	return "0"
+}

@@ -1,0 +1,179 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// ErrEvicts says that the server may drop keys when its memory is full.
+var ErrEvicts = errors.New("Redis may evict keys: set maxmemory-policy to noeviction")
+
+// Durability is what the server's settings make of a write that was answered.
+// Of several masters it is the weakest.
+type Durability struct {
+	AppendOnly  bool
+	Fsync       string // appendfsync; empty when it could not be read
+	Snapshots   string // save; empty for none, or when it could not be read
+	Replicas    int    // connected
+	MinReplicas int    // min-replicas-to-write
+	Waits       int    // replicas that a reply waits for
+}
+
+// CanLose says in words what a crash can lose.
+func (d Durability) CanLose() string {
+	var crash string
+	switch {
+	case d.AppendOnly && d.Fsync == "always":
+		crash = "a crash of the server or its machine loses nothing that was answered"
+	case d.AppendOnly && d.Fsync == "no":
+		crash = "a crash of the server loses nothing that was answered, one of its machine what the system had not written yet, some 30 seconds"
+	case d.AppendOnly && d.Fsync == "":
+		crash = "a crash can lose the last second or more: appendfsync could not be read"
+	case d.AppendOnly:
+		crash = "a crash of the server loses nothing that was answered, one of its machine up to two seconds"
+	case d.Snapshots != "":
+		crash = "a crash loses everything since the last snapshot"
+	default:
+		crash = "a crash loses everything"
+	}
+	var failover string
+	switch {
+	case d.Replicas == 0 && d.Waits == 0:
+		failover = "there is no replica to fail over to"
+	case d.Waits == 0:
+		failover = "a failover can lose what the replica did not have yet"
+	default:
+		failover = fmt.Sprintf("a failover to one of the %s that had it loses nothing that was answered", count(d.Waits, "replica"))
+	}
+	return crash + "; " + failover
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// rank orders settings from weak to strong.
+func (d Durability) rank() int {
+	switch {
+	case d.AppendOnly:
+		return 2 + max(slices.Index([]string{"no", "everysec", "always"}, d.Fsync), 0)
+	case d.Snapshots != "":
+		return 1
+	}
+	return 0
+}
+
+// Durability reads the persistence settings of every master.
+func (l *Ledger) Durability(ctx context.Context) (Durability, error) {
+	var weakest Durability
+	first := true
+	err := l.eachMaster(ctx, func(node rueidis.Client) error {
+		d, err := durabilityOf(ctx, node)
+		if err != nil {
+			return err
+		}
+		if first || d.rank() < weakest.rank() {
+			d.Replicas = minUnless(first, d.Replicas, weakest.Replicas)
+			weakest = d
+		} else {
+			weakest.Replicas = min(weakest.Replicas, d.Replicas)
+		}
+		first = false
+		return nil
+	})
+	if err != nil {
+		return Durability{}, fmt.Errorf("read the durability of Redis: %w", err)
+	}
+	weakest.Waits = l.opt.WaitReplicas
+	return weakest, nil
+}
+
+func minUnless(first bool, a, b int) int {
+	if first {
+		return a
+	}
+	return min(a, b)
+}
+
+// eachMaster visits the masters, of which a Cluster has several.
+func (l *Ledger) eachMaster(ctx context.Context, visit func(rueidis.Client) error) error {
+	if l.call.client.Mode() != rueidis.ClientModeCluster {
+		return visit(l.call.client)
+	}
+	masters := 0
+	for _, node := range l.call.client.Nodes() {
+		role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
+		if err != nil {
+			return fmt.Errorf("role: %w", err)
+		}
+		if name, err := role[0].ToString(); err != nil || name != "master" {
+			continue
+		}
+		if err := visit(node); err != nil {
+			return err
+		}
+		masters++
+	}
+	if masters == 0 {
+		return errors.New("no master found")
+	}
+	return nil
+}
+
+func durabilityOf(ctx context.Context, node rueidis.Client) (Durability, error) {
+	info, err := infoOf(ctx, node)
+	if err != nil {
+		return Durability{}, err
+	}
+	d := Durability{AppendOnly: info["aof_enabled"] == "1"}
+	if d.Replicas, err = strconv.Atoi(info["connected_slaves"]); err != nil {
+		return Durability{}, fmt.Errorf("connected_slaves: %w", err)
+	}
+	// Where CONFIG is forbidden, what INFO does not say stays unknown, and
+	// CanLose takes the worse.
+	settings, err := node.Do(ctx, node.B().ConfigGet().Parameter("appendfsync", "save", "min-replicas-to-write").Build()).AsStrMap()
+	if _, refused := rueidis.IsRedisErr(err); err != nil && !refused {
+		return Durability{}, fmt.Errorf("config get: %w", err)
+	}
+	d.Fsync, d.Snapshots = settings["appendfsync"], settings["save"]
+	d.MinReplicas, _ = strconv.Atoi(settings["min-replicas-to-write"])
+	return d, nil
+}
+
+// infoOf reads all that INFO says.
+func infoOf(ctx context.Context, node rueidis.Client) (map[string]string, error) {
+	text, err := node.Do(ctx, node.B().Info().Build()).ToString()
+	if err != nil {
+		return nil, fmt.Errorf("info: %w", err)
+	}
+	info := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info, nil
+}
+
+// checkEviction refuses a server that may forget what it was told.
+func (l *Ledger) checkEviction(ctx context.Context) error {
+	return l.eachMaster(ctx, func(node rueidis.Client) error {
+		info, err := infoOf(ctx, node)
+		if err != nil {
+			return fmt.Errorf("read the eviction policy of Redis: %w", err)
+		}
+		if policy := info["maxmemory_policy"]; policy != "noeviction" {
+			return fmt.Errorf("%w (it is %q)", ErrEvicts, policy)
+		}
+		return nil
+	})
+}

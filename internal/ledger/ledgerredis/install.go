@@ -1,0 +1,214 @@
+package ledgerredis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+const (
+	// installChunk bounds the marks of one step, which then takes less than a
+	// millisecond: others are served between the steps.
+	installChunk = 256
+	dropTimeout  = time.Second
+)
+
+var errSuperseded = errors.New("another install took over, or a part of this one was lost")
+
+// Install replaces the product's figures and marks on one shard by those of a
+// new epoch, closed, over a lower epoch only. Marks are staged in steps; the
+// last step alone can be seen.
+func (l *Ledger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (uint64, error) {
+	if err := checkAllotment(a); err != nil {
+		return 0, fmt.Errorf("install: %w", notExecuted(err))
+	}
+	token, err := l.random()
+	if err != nil {
+		return 0, fmt.Errorf("install: %w", notExecuted(err))
+	}
+	in := installer{
+		ledger: l, allotment: a, product: decimal(uint64(a.Shard.Product)),
+		token: string(binary.BigEndian.AppendUint64(nil, token)),
+	}
+	epoch, err := in.run(ctx, marks)
+	if err != nil {
+		in.drop(ctx)
+		return 0, fmt.Errorf("install: %w", err)
+	}
+	return epoch, nil
+}
+
+func checkAllotment(a ledger.Allotment) error {
+	if err := checkShard(a.Shard); err != nil {
+		return err
+	}
+	if a.Shard.Product == 0 || a.Shard.Epoch == 0 || a.Available < 0 || a.Available > maxUnits ||
+		a.Limit < 0 || a.Limit > maxUnits || a.State < seckill.SaleOpen || a.State > seckill.SaleEnded {
+		return fmt.Errorf("%w: allotment %+v", errBadCall, a)
+	}
+	return nil
+}
+
+// installer is one Install under way.
+type installer struct {
+	ledger     *Ledger
+	allotment  ledger.Allotment
+	product    string
+	token      string // tells this install from others
+	generation string // of its marks, once it has begun
+
+	marks, units int64 // staged
+}
+
+func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error]) (uint64, error) {
+	there, err := in.begin(ctx)
+	if err != nil || in.generation == "" {
+		return there, err
+	}
+	if marks != nil {
+		if err := in.stageAll(ctx, marks); err != nil {
+			return 0, err
+		}
+	}
+	return in.flip(ctx)
+}
+
+// begin takes a generation, or learns of the epoch that stands in the way.
+func (in *installer) begin(ctx context.Context) (there uint64, err error) {
+	l, shard := in.ledger, in.allotment.Shard
+	reply, err := l.call.write(ctx, beginScript, []string{l.keys.shard(shard), l.keys.group(shard)},
+		[]string{in.product, decimal(shard.Epoch), in.token})
+	if err != nil {
+		return 0, err
+	}
+	if reply.IsInt64() {
+		epoch, err := reply.AsInt64()
+		return uint64(epoch), err
+	}
+	if in.generation, err = reply.ToString(); err != nil {
+		return 0, fmt.Errorf("%w: %w", errReply, err)
+	}
+	return 0, nil
+}
+
+// staging is what the group says of this install so far.
+func (in *installer) staging() string {
+	b := append([]byte(nil), in.generation...)
+	b = binary.BigEndian.AppendUint64(b, uint64(in.marks))
+	return string(append(b, in.token...))
+}
+
+func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, error]) error {
+	var chunk []byte
+	var count, units int64
+	send := func() error {
+		if err := in.stage(ctx, chunk); err != nil {
+			return err
+		}
+		in.marks, in.units = in.marks+count, in.units+units
+		chunk, count, units = nil, 0, 0 // a call that hangs may still read the chunk
+		return nil
+	}
+	for m, err := range marks {
+		if err != nil {
+			return fmt.Errorf("read marks: %w", err)
+		}
+		if err := checkMark(&m); err != nil {
+			return notExecuted(err)
+		}
+		chunk = appendMark(chunk, &m)
+		count, units = count+1, units+int64(m.Quantity)
+		if count == installChunk {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return send()
+}
+
+func checkMark(m *ledger.Mark) error {
+	if m.OrderNo.IsZero() || m.Quantity < 1 || m.Quantity > maxQuantity || m.Buyer == "" ||
+		len(m.Buyer) > maxShortText || len(m.Key) > maxShortText {
+		return fmt.Errorf("%w: mark of order %s, quantity %d", errBadCall, m.OrderNo, m.Quantity)
+	}
+	return nil
+}
+
+// appendMark appends one mark to install (script/install_stage.lua).
+func appendMark(b []byte, m *ledger.Mark) []byte {
+	b = append(b, m.OrderNo[:]...)
+	b = binary.BigEndian.AppendUint16(b, uint16(m.Quantity))
+	b = append(append(b, byte(len(m.Key))), m.Key...)
+	return append(append(b, byte(len(m.Buyer))), m.Buyer...)
+}
+
+// stage writes a chunk of marks that nobody sees yet. Replicas are not waited
+// for: what they have of the last step, they have of these.
+func (in *installer) stage(ctx context.Context, chunk []byte) error {
+	l, shard := in.ledger, in.allotment.Shard
+	reply, err := l.call.read(ctx, stageScript, []string{l.keys.group(shard), l.keys.mark(shard)},
+		[]string{in.product, in.staging(), rueidis.BinaryString(chunk)})
+	if err != nil {
+		return fmt.Errorf("stage marks: %w", err)
+	}
+	if done, err := reply.AsInt64(); err != nil || done != 1 {
+		return notExecuted(errors.Join(errSuperseded, err))
+	}
+	return nil
+}
+
+// flip makes the new epoch the shard's.
+func (in *installer) flip(ctx context.Context) (uint64, error) {
+	l, a := in.ledger, in.allotment
+	reply, err := l.call.write(ctx, flipScript,
+		[]string{l.keys.shard(a.Shard), l.keys.lane(a.Shard), l.keys.group(a.Shard)},
+		[]string{
+			in.product, decimal(a.Shard.Epoch), in.staging(), strconv.FormatInt(a.Available, 10),
+			strconv.FormatInt(in.units, 10), strconv.FormatInt(in.marks, 10), strconv.Itoa(a.Limit), strconv.Itoa(int(a.State)),
+		})
+	if err != nil {
+		return 0, err
+	}
+	parts, err := reply.ToArray()
+	if err != nil || len(parts) != 2 {
+		return 0, fmt.Errorf("%w: %w", errReply, err)
+	}
+	epoch, err := parts[0].AsUint64()
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errReply, err)
+	}
+	if epoch == 0 {
+		return 0, notExecuted(errSuperseded)
+	}
+	if waste, _ := parts[1].AsInt64(); waste == 1 {
+		l.sweepLater(a.Shard)
+	}
+	return epoch, nil
+}
+
+// drop forgets what was staged. Its failure costs memory only: the next
+// install of the product supersedes the staging.
+func (in *installer) drop(ctx context.Context) {
+	if in.generation == "" {
+		return
+	}
+	l, shard := in.ledger, in.allotment.Shard
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
+	defer cancel()
+	if _, err := l.call.read(ctx, dropScript, []string{l.keys.group(shard)}, []string{in.product, in.generation, in.token}); err == nil && in.marks > 0 {
+		l.sweepLater(shard)
+	}
+}

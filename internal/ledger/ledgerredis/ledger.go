@@ -1,0 +1,215 @@
+package ledgerredis
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill/internal/ledger"
+)
+
+// How a server that says nothing is noticed. A connection that has received
+// nothing for pingEvery is asked for a sign of life, and given up when none
+// comes within replyTimeout: a frozen server costs its callers at most
+// 2·pingEvery + replyTimeout, well below the second in which shoppers are
+// answered, and what was under way on the connection ends as unknown. A stall
+// of the server that is shorter, such as the fork for a snapshot, is sat out.
+const (
+	pingEvery    = 200 * time.Millisecond
+	replyTimeout = 300 * time.Millisecond
+	dialTimeout  = 300 * time.Millisecond
+)
+
+// topologyEvery is how often Sentinels and Clusters are asked who is master,
+// beside the times when an answer shows that it changed: a missed notice must
+// not leave an instance with the old master.
+const topologyEvery = time.Second
+
+// ringScale makes room for 2^12 calls on a connection: more than arrive while
+// a frozen server is being noticed.
+const ringScale = 12
+
+// DefaultWaitTimeout is how long replicas may take to have a write.
+const DefaultWaitTimeout = 500 * time.Millisecond
+
+// Options are how the ledger's Redis is reached and used.
+type Options struct {
+	// Addrs are of the server, of Sentinels, or of nodes of a Cluster.
+	Addrs    []string
+	Username string
+	Password string
+	TLS      *tls.Config
+
+	// Sentinel is the name of the master set; Addrs then are of Sentinels.
+	// Without it, the server is asked whether it is part of a Cluster.
+	Sentinel         string
+	SentinelUsername string
+	SentinelPassword string
+
+	// Prefix begins every key.
+	Prefix string
+
+	// WaitReplicas is how many replicas must have a write before its reply
+	// counts; WaitTimeout, how long they may take.
+	WaitReplicas int
+	WaitTimeout  time.Duration
+
+	// Silence is how long a consumer of the queue may be silent before others
+	// take over what it holds.
+	Silence time.Duration
+
+	// Random makes the tags of entries; crypto/rand when nil.
+	Random io.Reader
+	Logger *slog.Logger
+}
+
+// Ledger keeps the ledger in Redis.
+type Ledger struct {
+	call caller
+	keys keyspace
+	opt  Options
+
+	randomMu sync.Mutex
+
+	stop    context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup // background work
+}
+
+var _ ledger.Ledger = (*Ledger)(nil)
+
+// Open reaches the server and checks that it may keep a ledger: one that
+// evicts keys would forget orders.
+func Open(ctx context.Context, opt Options) (*Ledger, error) {
+	if opt.Random == nil {
+		opt.Random = rand.Reader
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.WaitTimeout <= 0 {
+		opt.WaitTimeout = DefaultWaitTimeout
+	}
+	client, err := connect(ctx, opt)
+	if err != nil {
+		return nil, fmt.Errorf("reach Redis at %v: %w", opt.Addrs, err)
+	}
+	l := &Ledger{
+		call: caller{client: client, replicas: opt.WaitReplicas, waitTimeout: opt.WaitTimeout},
+		keys: keyspace{prefix: opt.Prefix},
+		opt:  opt,
+	}
+	l.stop, l.cancel = context.WithCancel(context.Background())
+	if err := l.checkEviction(ctx); err != nil {
+		return nil, errors.Join(err, l.Shutdown(ctx))
+	}
+	return l, nil
+}
+
+// connect makes the client, which dials on its own account: the context only
+// says when to stop waiting for it.
+func connect(ctx context.Context, opt Options) (rueidis.Client, error) {
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: pingEvery}
+	type made struct {
+		client rueidis.Client
+		err    error
+	}
+	results := make(chan made, 1)
+	go func() {
+		client, err := rueidis.NewClient(rueidis.ClientOption{
+			InitAddress: opt.Addrs, Username: opt.Username, Password: opt.Password, TLSConfig: opt.TLS,
+			ClientName: "seckill",
+			Sentinel: rueidis.SentinelOption{
+				MasterSet: opt.Sentinel, Username: opt.SentinelUsername, Password: opt.SentinelPassword,
+				Dialer: dialer, TLSConfig: opt.TLS, TopologyRefreshInterval: topologyEvery,
+			},
+			ClusterOption: rueidis.ClusterOption{ShardsRefreshInterval: topologyEvery},
+			Dialer:        dialer,
+			// ConnWriteTimeout is also the time that a sign of life may take.
+			ConnWriteTimeout:  replyTimeout,
+			RingScaleEachConn: ringScale,
+			// One connection to each server: calls that come together leave
+			// and arrive together, which is what makes a pipeline cheap.
+			PipelineMultiplex: -1,
+			// A call always waits for its reply beside its context, never in
+			// a read that only a deadline ends.
+			AlwaysPipelining: true,
+			// A lost reply must not become a second call. The client then
+			// follows MOVED and ASK, which say "not executed", and no more.
+			DisableRetry: true,
+			DisableCache: true,
+		})
+		results <- made{client, err}
+	}()
+	select {
+	case m := <-results:
+		return m.client, m.err
+	case <-ctx.Done():
+		go func() {
+			if m := <-results; m.err == nil {
+				m.client.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// Shutdown stops what runs in the background and leaves the server. Calls
+// that are under way end as unknown.
+func (l *Ledger) Shutdown(ctx context.Context) error {
+	l.cancel()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		l.running.Wait()
+		l.call.client.Close()
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("leave Redis: %w", ctx.Err())
+	}
+}
+
+// Ping reports whether the ledger can be written.
+func (l *Ledger) Ping(ctx context.Context) error {
+	if _, err := l.call.read(ctx, pingScript, []string{l.keys.queue(0)}, nil); err != nil {
+		return fmt.Errorf("reach the ledger: %w", err)
+	}
+	return nil
+}
+
+// Now is the server's clock.
+func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
+	reply, err := l.call.read(ctx, nowScript, []string{l.keys.queue(0)}, nil)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the ledger's clock: %w", err)
+	}
+	parts, err := reply.AsIntSlice()
+	if err != nil || len(parts) != 2 {
+		return time.Time{}, fmt.Errorf("read the ledger's clock: %w", errors.Join(err, errReply))
+	}
+	return time.Unix(parts[0], parts[1]*int64(time.Microsecond)).UTC(), nil
+}
+
+// random is 64 random bits.
+func (l *Ledger) random() (uint64, error) {
+	var b [8]byte
+	l.randomMu.Lock()
+	defer l.randomMu.Unlock()
+	if _, err := io.ReadFull(l.opt.Random, b[:]); err != nil {
+		return 0, fmt.Errorf("make a random number: %w", err)
+	}
+	return binary.BigEndian.Uint64(b[:]), nil
+}

@@ -1,0 +1,108 @@
+package ledgerredis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// Read reads one shard: its figures are one hash.
+func (l *Ledger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
+	reply, err := l.call.read(ctx, readScript, []string{l.keys.shard(shard)}, nil)
+	if err != nil {
+		return ledger.Figures{}, fmt.Errorf("read: %w", err)
+	}
+	fields, err := reply.AsStrSlice()
+	if err != nil {
+		return ledger.Figures{}, fmt.Errorf("read: %w: %w", errReply, err)
+	}
+	figures, err := decodeFigures(fields)
+	if err != nil {
+		return ledger.Figures{}, fmt.Errorf("read: %w: %w", errReply, err)
+	}
+	return figures, nil
+}
+
+// decodeFigures reads the fields and values of a shard's hash.
+func decodeFigures(fields []string) (ledger.Figures, error) {
+	var f ledger.Figures
+	for i := 0; i+1 < len(fields); i += 2 {
+		name, value := fields[i], fields[i+1]
+		kind, of, related := strings.Cut(name, ":")
+		var err error
+		if related {
+			err = addTransfer(&f, kind, of, value)
+		} else {
+			err = setFigure(&f, name, value)
+		}
+		if err != nil {
+			return ledger.Figures{}, fmt.Errorf("figure %s: %w", name, err)
+		}
+	}
+	for _, list := range [][]ledger.Transfer{f.Out, f.In, f.LastOut} {
+		slices.SortFunc(list, func(a, b ledger.Transfer) int { return cmp.Compare(a.Peer, b.Peer) })
+	}
+	return f, nil
+}
+
+func setFigure(f *ledger.Figures, name, value string) error {
+	if name == "generation" {
+		return nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	switch name {
+	case "epoch":
+		f.Epoch = uint64(n)
+	case "open":
+		f.Open = n == 1
+	case "state":
+		f.State = seckill.SaleState(n)
+	case "limit":
+		f.Limit = int(n)
+	case "allotted":
+		f.Allotted = n
+	case "available":
+		f.Available = n
+	case "marked":
+		f.Marked = n
+	case "orders":
+		f.Orders = n
+	case "sent":
+		f.Sent = n
+	case "received":
+		f.Received = n
+	case "releases":
+		f.Releases = uint64(n)
+	}
+	return err
+}
+
+// addTransfer reads the last debit towards a peer, or the last credit from it
+// (script/transfer.lua). A stock change's verdict is no figure.
+func addTransfer(f *ledger.Figures, kind, of, value string) error {
+	if kind != "out" && kind != "in" {
+		return nil
+	}
+	peer, err := strconv.Atoi(of)
+	if err != nil {
+		return err
+	}
+	d := decoder{b: value}
+	t := ledger.Transfer{Peer: peer, N: d.uint(8), ID: d.uint(8), Units: int64(d.uint(8))}
+	switch {
+	case kind == "in":
+		f.In = append(f.In, t)
+	case t.Units > 0:
+		f.Out = append(f.Out, t)
+		fallthrough
+	default:
+		f.LastOut = append(f.LastOut, ledger.Transfer{Peer: peer, N: t.N})
+	}
+	return d.end()
+}

@@ -1,0 +1,68 @@
+package ledgerredis
+
+import (
+	"crypto/sha1" //nolint:gosec // the name that Redis gives a script, no secret
+	"embed"
+	"encoding/hex"
+	"strings"
+)
+
+//go:embed script/*.lua
+var scriptFiles embed.FS
+
+// script is one script as the server knows it.
+type script struct {
+	body string
+	sha  string
+}
+
+// newScript reads a script that begins with preludes, files of their own that
+// several scripts share. The script's first line, its shebang, comes first:
+// it makes the server refuse the whole call, before anything runs, when it is
+// out of memory, read-only, unable to persist, or when keys are of two slots.
+func newScript(name string, preludes ...string) *script {
+	shebang, body, _ := strings.Cut(scriptFile(name), "\n")
+	var text strings.Builder
+	text.WriteString(shebang + "\n")
+	for _, prelude := range preludes {
+		text.WriteString(scriptFile(prelude))
+	}
+	text.WriteString(body)
+	sum := sha1.Sum([]byte(text.String())) //nolint:gosec // see above
+	return &script{body: text.String(), sha: hex.EncodeToString(sum[:])}
+}
+
+func scriptFile(name string) string {
+	text, err := scriptFiles.ReadFile("script/" + name + ".lua")
+	if err != nil {
+		panic(err) // the file is part of the program
+	}
+	return string(text)
+}
+
+// The scripts of the ledger. They never change.
+var (
+	askScript     = newScript("do_ask", "numbered")
+	reserveScript = newScript("do_reserve", "numbered", "write", "mark")
+	releaseScript = newScript("do_release", "numbered", "write")
+	stockScript   = newScript("do_stock", "numbered", "write")
+	debitScript   = newScript("do_debit", "numbered", "write", "transfer")
+	creditScript  = newScript("do_credit", "numbered", "write", "transfer")
+	clearScript   = newScript("do_clear", "numbered", "write", "transfer")
+
+	beatScript  = newScript("beat")
+	openScript  = newScript("open")
+	closeScript = newScript("close")
+	stateScript = newScript("state")
+	readScript  = newScript("read")
+	heldScript  = newScript("held")
+	nowScript   = newScript("now")
+	pingScript  = newScript("ping")
+
+	beginScript = newScript("install_begin")
+	stageScript = newScript("install_stage", "mark")
+	flipScript  = newScript("install_flip")
+	dropScript  = newScript("install_drop")
+	sweepScript = newScript("sweep", "mark")
+	scanScript  = newScript("scan")
+)

@@ -1,0 +1,26 @@
+#!lua
+-- beat.lua: the heartbeats of one bucket's lanes. A beat takes no number, makes
+-- no record and drops no verdict.
+--
+-- KEYS[2i-1] shard, KEYS[2i] lane             of beat i
+-- ARGV[3i-2] epoch, ARGV[3i-1] process, ARGV[3i] seen
+--
+-- Returns an outcome per beat, one byte each.
+
+local outcomes = {}
+for i = 1, #KEYS / 2 do
+  local shard = redis.call('HMGET', KEYS[2 * i - 1], 'epoch', 'open')
+  if shard[1] ~= ARGV[3 * i - 2] then
+    outcomes[i] = '\6'
+  elseif shard[2] ~= '1' then
+    outcomes[i] = '\5'
+  else
+    local record = redis.call('HGET', KEYS[2 * i], ARGV[3 * i - 1])
+    outcomes[i] = '\1'
+    if tonumber(ARGV[3 * i]) > (record and struct.unpack('>I8', record) or 0) then
+      redis.call('HSET', KEYS[2 * i - 1], 'open', '0')
+      outcomes[i] = '\4'
+    end
+  end
+end
+return table.concat(outcomes)

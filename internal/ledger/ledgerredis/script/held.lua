@@ -1,0 +1,51 @@
+#!lua flags=no-writes
+-- held.lua reads a buyer's mark, and the outbox entries of its live orders of
+-- the product that are not acknowledged, the newest first, a few at a time.
+--
+-- KEYS[1] shard   hash: the shard's figures
+-- KEYS[2] mark    hash: buyer -> mark (see mark.lua)
+-- KEYS[3] out     stream: the outbox
+-- KEYS[4] open    sorted set: the product's entries that are not acknowledged
+-- ARGV[1] buyer
+-- ARGV[2] below   only entries with a lower SEQ are looked at
+-- ARGV[3] most    entries that are looked at
+--
+-- Returns the product's generation, the mark, the lowest SEQ that was looked
+-- at (0 when there are no more), and per entry: SEQ, head, limit, claims.
+
+local generation = redis.call('HGET', KEYS[1], 'generation')
+local mark = generation and redis.call('HGET', KEYS[2], ARGV[1])
+if not mark then
+  return {}
+end
+local below, most, seqs, p = tonumber(ARGV[2]), tonumber(ARGV[3]), {}, 1
+while p <= #mark do
+  local high, low, length = string.byte(mark, p + 26, p + 28)
+  local seq = struct.unpack('>I6', mark, p + 4)
+  if high + low > 0 and seq > 0 and seq < below and string.sub(mark, p, p + 3) == generation then
+    seqs[#seqs + 1] = seq
+  end
+  p = p + 29 + length
+end
+table.sort(seqs, function(a, b) return a > b end)
+
+local reply, last, looked = {generation, mark, '0'}, 0, 0
+for i = 1, #seqs do
+  if seqs[i] ~= last then
+    if looked == most then
+      reply[3] = string.format('%.0f', last)
+      break
+    end
+    last, looked = seqs[i], looked + 1
+    local id = redis.call('ZRANGEBYSCORE', KEYS[4], last, last)[1]
+    local entry = id and redis.call('XRANGE', KEYS[3], id, id)[1]
+    if entry then
+      local fields = entry[2]
+      reply[#reply + 1] = string.format('%.0f', last)
+      reply[#reply + 1] = fields[2]
+      reply[#reply + 1] = fields[4]
+      reply[#reply + 1] = fields[10]
+    end
+  end
+end
+return reply

@@ -1,0 +1,44 @@
+#!lua
+-- install_stage.lua, after mark.lua: writes a chunk of marks that nobody sees
+-- until their generation is live.
+--
+-- KEYS[1] group   hash: see install_begin.lua
+-- KEYS[2] mark    hash: buyer -> mark
+-- ARGV[1] product
+-- ARGV[2] staging generation (4 bytes), marks staged before (8), token: what
+--                 the group must say, or a chunk was lost or the install was
+--                 superseded
+-- ARGV[3] marks   one after the other: number (16), quantity (2), length of
+--                 the key (1), key, length of the buyer (1), buyer
+--
+-- Returns 1, or 0 if nothing was written.
+
+if redis.call('HGET', KEYS[1], 'stage:' .. ARGV[1]) ~= ARGV[2] then
+  return 0
+end
+local marks, orders, buyers = ARGV[3], {}, {}
+local p = 1
+while p <= #marks do
+  local key = string.byte(marks, p + 18)
+  local buyer = string.byte(marks, p + 19 + key)
+  orders[#orders + 1] = string.sub(marks, p, p + 18 + key)
+  buyers[#buyers + 1] = string.sub(marks, p + 20 + key, p + 19 + key + buyer)
+  p = p + 20 + key + buyer
+end
+
+local live, staged = generations(KEYS[1])
+local stamp = string.sub(ARGV[2], 1, 4) .. '\0\0\0\0\0\0'
+local there, changed, fields = redis.call('HMGET', KEYS[2], unpack(buyers)), {}, {}
+for i = 1, #buyers do
+  local mark = changed[buyers[i]] or there[i] and compacted(there[i], live, staged) or ''
+  changed[buyers[i]] = mark .. stamp .. orders[i]
+end
+for buyer, mark in pairs(changed) do
+  fields[#fields + 1] = buyer
+  fields[#fields + 1] = mark
+end
+redis.call('HSET', KEYS[2], unpack(fields))
+local count = struct.unpack('>I8', ARGV[2], 5) + #buyers
+redis.call('HSET', KEYS[1], 'stage:' .. ARGV[1],
+  string.sub(ARGV[2], 1, 4) .. struct.pack('>I8', count) .. string.sub(ARGV[2], 13))
+return 1

@@ -1,0 +1,34 @@
+-- mark.lua stands before scripts that read or write marks.
+--
+-- A mark is its orders one after the other, oldest first, each as generation
+-- (4 bytes), SEQ of its outbox entry (6), number (16), quantity (2), length of
+-- the key (1), key.
+
+-- generations reads a group's hash: the set of those that count, and of those
+-- that must not be dropped because an install is under way.
+local function generations(group)
+  local live, staged = {}, {}
+  local all = redis.call('HGETALL', group)
+  for i = 1, #all, 2 do
+    if string.find(all[i], '^stage:') then
+      staged[string.sub(all[i + 1], 1, 4)] = true
+    elseif all[i] ~= 'next' then
+      live[all[i + 1]] = true
+    end
+  end
+  return live, staged
+end
+
+-- compacted is the mark without the orders of dead generations.
+local function compacted(mark, live, staged)
+  local parts, p = {}, 1
+  while p <= #mark do
+    local generation = string.sub(mark, p, p + 3)
+    local after = p + 29 + string.byte(mark, p + 28)
+    if live[generation] or staged[generation] then
+      parts[#parts + 1] = string.sub(mark, p, after - 1)
+    end
+    p = after
+  end
+  return table.concat(parts)
+end

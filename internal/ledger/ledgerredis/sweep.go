@@ -1,0 +1,51 @@
+package ledgerredis
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"seckill/internal/ledger"
+)
+
+// A sweep looks at so many marks a step, and rests between the steps: it may
+// take a minute for a million marks, and nobody notices.
+const (
+	sweepCount   = 64
+	sweepRest    = 4 * time.Millisecond
+	sweepTimeout = time.Second
+)
+
+// sweepLater drops orders of dead generations in the background. What it does
+// not get to, because the program ends or the server is away, is dropped when
+// the buyer's mark is next written, or after the next install.
+func (l *Ledger) sweepLater(shard ledger.Shard) {
+	if l.stop.Err() != nil {
+		return
+	}
+	l.running.Go(func() {
+		for cursor := "0"; ; {
+			next, err := l.sweepStep(shard, cursor)
+			if err != nil {
+				l.opt.Logger.Warn("sweep of old marks ended early", "group", shard.Group, "shard", shard.Index, "error", err)
+				return
+			}
+			if next == "0" || l.stop.Err() != nil {
+				return
+			}
+			cursor = next
+			rest(l.stop, sweepRest)
+		}
+	})
+}
+
+func (l *Ledger) sweepStep(shard ledger.Shard, cursor string) (next string, err error) {
+	ctx, cancel := context.WithTimeout(l.stop, sweepTimeout)
+	defer cancel()
+	reply, err := l.call.read(ctx, sweepScript, []string{l.keys.group(shard), l.keys.mark(shard)},
+		[]string{cursor, strconv.Itoa(sweepCount)})
+	if err != nil {
+		return "", err
+	}
+	return reply.ToString()
+}

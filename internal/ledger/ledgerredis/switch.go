@@ -1,0 +1,100 @@
+package ledgerredis
+
+import (
+	"context"
+	"fmt"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// maxBeats bounds the beats of one call: a step of about a millisecond.
+const maxBeats = 256
+
+// Heartbeat tells what each lane has heard, the lanes of one bucket in one
+// call.
+func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
+	outcomes := make([]ledger.Outcome, len(beats))
+	byBucket := make(map[int][]int, min(len(beats), buckets))
+	for i := range beats {
+		if err := checkShard(beats[i].Shard); err != nil || beats[i].Seen > maxNumber {
+			return nil, fmt.Errorf("heartbeat: %w", notExecuted(fmt.Errorf("%w: beat %+v", errBadCall, beats[i])))
+		}
+		bucket := bucketOf(beats[i].Shard.Group, beats[i].Shard.Index)
+		byBucket[bucket] = append(byBucket[bucket], i)
+	}
+	for _, which := range byBucket {
+		for len(which) > 0 {
+			chunk := which[:min(len(which), maxBeats)]
+			if err := l.beat(ctx, beats, chunk, outcomes); err != nil {
+				return nil, fmt.Errorf("heartbeat: %w", err)
+			}
+			which = which[len(chunk):]
+		}
+	}
+	return outcomes, nil
+}
+
+// beat tells some beats of one bucket.
+func (l *Ledger) beat(ctx context.Context, beats []ledger.Beat, which []int, outcomes []ledger.Outcome) error {
+	keys, args := make([]string, 0, 2*len(which)), make([]string, 0, 3*len(which))
+	for _, i := range which {
+		b := &beats[i]
+		keys = append(keys, l.keys.shard(b.Shard), l.keys.lane(b.Shard))
+		args = append(args, decimal(b.Shard.Epoch), string(b.Process[:]), decimal(b.Seen))
+	}
+	reply, err := l.call.write(ctx, beatScript, keys, args)
+	if err != nil {
+		return err
+	}
+	text, err := reply.ToString()
+	if err != nil || len(text) != len(which) {
+		return fmt.Errorf("%w: %d outcomes of %d beats", errReply, len(text), len(which))
+	}
+	for j, i := range which {
+		outcomes[i] = ledger.Outcome(text[j])
+	}
+	return nil
+}
+
+// Open opens the shard if it is of exactly this epoch.
+func (l *Ledger) Open(ctx context.Context, shard ledger.Shard) (bool, error) {
+	ok, err := l.turn(ctx, openScript, shard)
+	if err != nil {
+		return false, fmt.Errorf("open: %w", err)
+	}
+	return ok, nil
+}
+
+// Close closes the shard if it is of this epoch or a lower one.
+func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
+	if _, err := l.turn(ctx, closeScript, shard); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// SetState sets the state of the sale if the shard is of exactly this epoch.
+func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState) (bool, error) {
+	ok, err := l.turn(ctx, stateScript, shard, decimal(uint64(state)))
+	if err != nil {
+		return false, fmt.Errorf("set state: %w", err)
+	}
+	return ok, nil
+}
+
+// turn runs a script that changes one figure of a shard.
+func (l *Ledger) turn(ctx context.Context, s *script, shard ledger.Shard, more ...string) (bool, error) {
+	if err := checkShard(shard); err != nil {
+		return false, notExecuted(err)
+	}
+	reply, err := l.call.write(ctx, s, []string{l.keys.shard(shard)}, append([]string{decimal(shard.Epoch)}, more...))
+	if err != nil {
+		return false, err
+	}
+	done, err := reply.AsInt64()
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errReply, err)
+	}
+	return done == 1, nil
+}
