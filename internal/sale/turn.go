@@ -27,12 +27,13 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 	if done, err := settled(&p); err != nil || done {
 		return p, err
 	}
-	end, waited, err := d.turn(ctx, p.ID)
-	if err != nil {
-		return p, err
-	}
-	defer end()
-	if waited {
+	if d.holder != "" {
+		end, err := d.turn(ctx, p.ID)
+		if err != nil {
+			return p, err
+		}
+		defer end()
+		// Another may have had its turn between our look and ours.
 		if p, err = d.store.Product(ctx, p.ID); err != nil {
 			return p, err
 		}
@@ -46,27 +47,23 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 	return d.rebuild(ctx, p, actor)
 }
 
-// turn waits until no other instance rebuilds the product, and reports whether
-// it had to wait. Its lease is renewed until end is called.
-func (d *Desk) turn(ctx context.Context, id uint32) (end func(), waited bool, err error) {
-	if d.holder == "" {
-		return func() {}, false, nil
-	}
+// turn waits until no other instance rebuilds the product. Its lease is renewed
+// until end is called.
+func (d *Desk) turn(ctx context.Context, id uint32) (end func(), err error) {
 	name := fmt.Sprintf("rebuild:%d", id)
 	ticker := time.NewTicker(turnPoll)
 	defer ticker.Stop()
 	for {
 		held, err := d.store.AcquireLease(ctx, name, d.holder, turnTTL)
 		if err != nil {
-			return nil, waited, fmt.Errorf("wait for the turn to rebuild: %w", err)
+			return nil, fmt.Errorf("wait for the turn to rebuild: %w", err)
 		}
 		if held {
-			return d.keepTurn(ctx, name), waited, nil
+			return d.keepTurn(ctx, name), nil
 		}
-		waited = true
 		select {
 		case <-ctx.Done():
-			return nil, waited, seckill.Errorf(seckill.CodeBusy, "another instance is rebuilding this product: %w", ctx.Err())
+			return nil, seckill.Errorf(seckill.CodeBusy, "another instance is rebuilding this product: %w", ctx.Err())
 		case <-ticker.C:
 		}
 	}
