@@ -2,6 +2,10 @@ package server
 
 import (
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -26,13 +30,23 @@ type RedisServer struct {
 // Redis starts a redis-server that lives as long as the test.
 func Redis(t testing.TB, opt RedisOptions) *RedisServer {
 	t.Helper()
-	path := need(t, "redis-server")
-	home, err := newPlace("redis", opt.Dir)
+	return newRedis(t, "redis-server", opt.Dir, redisSettings(opt))
+}
+
+// newRedis starts a redis-server or a redis-sentinel.
+func newRedis(t testing.TB, program, dir string, settings []string) *RedisServer {
+	t.Helper()
+	path := need(t, program)
+	home, err := newPlace("redis", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(home.leave)
-	r := &RedisServer{Process{t, redisChild(path, home, opt)}, home.address}
+	one, err := redisChild(path, home, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &RedisServer{Process{t, one}, home.address}
 	r.manage()
 	r.Start()
 	return r
@@ -50,8 +64,11 @@ func SharedRedis(t testing.TB) *RedisServer {
 			sharedRedis.err = err
 			return
 		}
-		sharedRedis.child, sharedRedis.address = redisChild(path, home, RedisOptions{}), home.address
-		if sharedRedis.err = removeAtExit(home.dir); sharedRedis.err == nil {
+		if sharedRedis.err = removeAtExit(home.dir); sharedRedis.err != nil {
+			return
+		}
+		sharedRedis.address = home.address
+		if sharedRedis.child, sharedRedis.err = redisChild(path, home, redisSettings(RedisOptions{})); sharedRedis.err == nil {
 			sharedRedis.err = sharedRedis.child.start()
 		}
 	})
@@ -68,26 +85,49 @@ var sharedRedis struct {
 	err     error
 }
 
-func redisChild(path string, home place, opt RedisOptions) *child {
+// redisSettings are the settings of a server of data, as arguments.
+func redisSettings(opt RedisOptions) []string {
+	settings := []string{"--save", "", "--maxmemory-policy", "noeviction", "--enable-debug-command", "local"}
+	if opt.AppendFsync != "" {
+		settings = append(settings, "--appendonly", "yes", "--appendfsync", opt.AppendFsync)
+	}
+	return append(settings, opt.Args...)
+}
+
+// redisChild is a server that has not been started. Its settings are in a file,
+// so that it can change them itself and keep that over its lives: Sentinel
+// makes a replica a master so, and the other way round.
+func redisChild(path string, home place, settings []string) (*child, error) {
 	host, port, err := net.SplitHostPort(home.address)
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
-	args := []string{
-		"--bind", host, "--port", port, "--dir", home.dir, "--daemonize", "no",
-		"--save", "", "--maxmemory-policy", "noeviction", "--enable-debug-command", "local",
-	}
-	if opt.AppendFsync != "" {
-		args = append(args, "--appendonly", "yes", "--appendfsync", opt.AppendFsync)
+	settings = append([]string{"--bind", host, "--port", port, "--dir", home.dir, "--daemonize", "no"}, settings...)
+	file := filepath.Join(home.dir, "redis.conf")
+	if err := os.WriteFile(file, redisConfig(settings), 0o600); err != nil {
+		return nil, err
 	}
 	return &child{
-		name: "redis-server " + home.address, dir: home.dir, path: path, args: append(args, opt.Args...),
+		name: filepath.Base(path) + " " + home.address, dir: home.dir, path: path, args: []string{file},
 		ready: func() error {
 			// While it loads its data it answers LOADING.
 			_, err := redisCommand(home.address, "PING")
 			return err
 		},
+	}, nil
+}
+
+// redisConfig is a file of settings that says what arguments would.
+func redisConfig(settings []string) []byte {
+	var file []byte
+	for _, arg := range settings {
+		if key, isKey := strings.CutPrefix(arg, "--"); isKey {
+			file = append(append(file, '\n'), key...)
+		} else {
+			file = strconv.AppendQuote(append(file, ' '), arg)
+		}
 	}
+	return append(file, '\n')
 }
 
 // Addr is the server's address, host:port.

@@ -1,0 +1,68 @@
+package server
+
+import "testing"
+
+func TestSentinelReplacesADeadMaster(t *testing.T) {
+	t.Parallel()
+	s := Sentinel(t, SentinelOptions{AppendFsync: "everysec"})
+	old := s.Master()
+	if s.Replica() == old || len(s.Addrs()) != sentinelCount {
+		t.Fatal("the set is not complete")
+	}
+	old.Must("SET", "k", "v")
+	s.WaitSynced()
+	old.Kill()
+	master := s.WaitFailover(old)
+	if got := master.Must("GET", "k"); got != "v" {
+		t.Errorf("the new master has %q", got)
+	}
+	master.Must("SET", "k", "w")
+	old.Start()
+	s.WaitDemoted(old)
+	s.WaitSynced()
+	if got := old.Must("GET", "k"); got != "w" {
+		t.Errorf("the old master follows with %q", got)
+	}
+
+	// Back, at the operator's wish, and over a restart of all.
+	if again := s.Failover(); again != old {
+		t.Errorf("%s replaced %s", again.Addr(), master.Addr())
+	}
+	s.WaitDemoted(master)
+	for _, one := range s.Servers() {
+		one.Kill()
+		one.Start()
+	}
+	if now := s.Master(); now != old {
+		t.Errorf("after a restart the master is %s", now.Addr())
+	}
+	s.WaitSynced()
+}
+
+func TestAFailoverToAStaleReplicaLosesWritesWhileTheOldMasterServes(t *testing.T) {
+	t.Parallel()
+	s := Sentinel(t, SentinelOptions{})
+	old := s.Master()
+	old.Must("SET", "kept", "1")
+	s.WaitSynced()
+	s.Detach(old)
+	old.Must("SET", "lost", "1")
+	s.Hide(old)
+	master := s.WaitFailover(old)
+	if got := master.Must("EXISTS", "kept"); got != "1" {
+		t.Error("what the replica had is gone")
+	}
+	if got := master.Must("EXISTS", "lost"); got != "0" {
+		t.Error("the replica was not stale")
+	}
+	old.Must("SET", "lost", "2") // as a client does that has not heard
+	if err := wantField(old, "role", "master", "INFO", "replication"); err != nil {
+		t.Error(err)
+	}
+	s.Show(old)
+	s.WaitDemoted(old)
+	s.WaitSynced()
+	if got := old.Must("EXISTS", "lost"); got != "0" {
+		t.Error("the old master kept what only it had")
+	}
+}
