@@ -11,6 +11,7 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
+	"seckill/internal/transfer"
 	"seckill/internal/worker"
 )
 
@@ -22,6 +23,7 @@ const (
 	expireEvery    = time.Second
 	climbEvery     = time.Second
 	stockEvery     = 2 * time.Second
+	finishEvery    = time.Second
 	beatEvery      = time.Second
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
@@ -90,6 +92,7 @@ func (p *parts) duties() []*duty.Loop {
 	refunder := &duty.Refunder{Store: p.store, Providers: p.providers, OnAlert: func(what string, err error) {
 		p.alerter.Raise(what, 0, err)
 	}}
+	finisher := &transfer.Finisher{Mover: p.mover, Products: p.recentTerms}
 	climber := worker.NewClimber(p.worker)
 	counter := &counter{
 		uncounted: p.store.UncountedEnds, recent: p.recentSales, now: time.Now,
@@ -108,6 +111,7 @@ func (p *parts) duties() []*duty.Loop {
 		{Name: "stock", Every: stockEvery, Timeout: roundTimeout, Round: func(ctx context.Context) error {
 			return p.desk.FinishStockChanges(ctx, stockPerRound)
 		}},
+		{Name: "finish", Every: finishEvery, Timeout: roundTimeout, Round: finisher.Round},
 		{Name: "reconcile", Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: counter.round},
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"seckill/internal/shopapi"
 	"seckill/internal/stats"
 	"seckill/internal/store"
+	"seckill/internal/transfer"
 	"seckill/internal/wire"
 	"seckill/internal/worker"
 	"seckill/web"
@@ -58,6 +59,7 @@ type parts struct {
 	clock       *sale.Clock
 	catalog     *sale.Catalog
 	lanes       *sale.Lanes
+	mover       *transfer.Mover
 	memory      *sale.Memory
 	desk        *sale.Desk
 	keeper      *sale.Keeper
@@ -115,15 +117,16 @@ func (p *parts) buildSale(ctx context.Context) error {
 		return fmt.Errorf("read the ledger's buyers: %w", err)
 	}
 	p.lanes = sale.NewLanes(p.ledger, p.laneOptions())
+	p.mover = transfer.New(p.ledger, p.lanes, mathrand.Uint64)
 	p.desk = sale.NewDesk(sale.DeskOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
-		Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync},
+		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Note,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
-		Lane: p.laneOptions(), Random: mathrand.Uint64, OnBatch: p.metrics.Reserve, Note: p.memory.Note,
+		Lane: p.laneOptions(), Mover: p.mover, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve, Note: p.memory.Note,
 		OnTrouble: p.signals.raise,
 	})
 	p.reconciler = &reconcile.Reconciler{
@@ -193,6 +196,17 @@ func (p *parts) recentSales() []uint32 {
 		}
 	}
 	return ids
+}
+
+// recentTerms are the terms of the sales that recentSales names.
+func (p *parts) recentTerms() []*seckill.Product {
+	var terms []*seckill.Product
+	for _, id := range p.recentSales() {
+		if s := p.catalog.Find(id); s != nil {
+			terms = append(terms, s.Terms())
+		}
+	}
+	return terms
 }
 
 // buildPayment wires the payment providers.

@@ -19,6 +19,7 @@ type batcher struct {
 	lanes [lanesPerShard]*ledger.Lane
 
 	breaker breaker
+	supply  *supply // nil for the only shard of a product
 }
 
 // offer queues a claim, unless the queue is full, the ledger does not answer or
@@ -100,13 +101,16 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 		}
 		return false
 	}
-	if result.Free == 0 && len(b.group.batchers) == 1 {
+	if result.Free == 0 && b.supply == nil {
 		b.sale.MarkSoldOut(asked)
 	}
 	for i, w := range batch {
 		verdict := &result.Verdicts[i]
 		if verdict.Code != ledger.VerdictSoldOut {
 			b.stage.opt.Note(b.shard.Group, w.claim.Buyer)
+		} else if b.supply != nil && !b.sale.SoldOut() {
+			b.supply.want(w) // other shards may have units
+			continue
 		}
 		w.answer(answerOf(verdict))
 	}

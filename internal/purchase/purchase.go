@@ -13,6 +13,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
+	"seckill/internal/transfer"
 )
 
 // lanesPerShard is how many batches of a shard are in flight: a second hides
@@ -30,7 +31,9 @@ type Options struct {
 	MaxBatch  int           // claims in one ledger step
 	Timeout   time.Duration // from a claim's arrival to its answer
 	Lane      ledger.LaneOptions
-	Random    func() uint64 // for order numbers
+	// Mover brings units to a shard that has none, for products of several.
+	Mover  *transfer.Mover
+	Random func() uint64 // for order numbers
 	// OnBatch sees every ledger step: its size and how long it took.
 	OnBatch func(claims int, took time.Duration)
 	// Note remembers a buyer whom the ledger may remember.
@@ -170,7 +173,9 @@ func (s *Stage) wait(at interface{ offer(*waiter) error }, on *sale.Sale, claim 
 // group is the batchers of one product at one epoch.
 type group struct {
 	epoch    uint64
+	terms    *seckill.Product // as they were when it was made
 	batchers []*batcher
+	outlook  outlook
 	ctx      context.Context // ends when the group stops
 	stop     context.CancelFunc
 	stopped  atomic.Bool
@@ -214,7 +219,8 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 		}
 		s.retire(old)
 	}
-	g := &group{epoch: terms.Epoch}
+	g := &group{epoch: terms.Epoch, terms: terms}
+	g.outlook.group, g.outlook.mover = g, s.opt.Mover
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	for i := range terms.Shards {
 		g.batchers = append(g.batchers, s.newBatcher(g, on, sale.ShardOf(terms, i)))
@@ -233,6 +239,9 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 func (s *Stage) newBatcher(g *group, on *sale.Sale, shard ledger.Shard) *batcher {
 	b := &batcher{stage: s, group: g, sale: on, shard: shard, queue: make(chan *waiter, s.opt.QueueSize)}
 	b.breaker.close()
+	if g.terms.Shards > 1 {
+		b.supply = &supply{batcher: b}
+	}
 	lane := s.opt.Lane
 	lane.OnReply = b.breaker.heard
 	if lane.MaxAskBackoff <= 0 {

@@ -9,6 +9,7 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
+	"seckill/internal/transfer"
 )
 
 // Desk is where a sale is run. Every move is one that any instance may make
@@ -22,6 +23,7 @@ type Desk struct {
 	catalog *Catalog
 	clock   *Clock
 	lanes   *Lanes
+	mover   *transfer.Mover
 	log     *slog.Logger
 	strat   map[seckill.Strategy]bool
 	created func()
@@ -42,6 +44,7 @@ type DeskOptions struct {
 	Catalog *Catalog
 	Clock   *Clock
 	Lanes   *Lanes
+	Mover   *transfer.Mover
 	Logger  *slog.Logger
 	// Strategies that the wired parts can serve.
 	Strategies []seckill.Strategy
@@ -63,7 +66,7 @@ type DeskOptions struct {
 func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
-		clock: opt.Clock, lanes: opt.Lanes, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
+		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
 		changed: opt.OnChanged, holder: opt.Holder,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}

@@ -101,9 +101,16 @@ func (d *Desk) finishChange(ctx context.Context, change store.StockChange) (stor
 	return done, err
 }
 
-// tellLedger changes the shards by the change's id. A shard of a higher epoch
-// has counted an upward change in its snapshot already.
+// tellLedger changes shard 0 by the change's id. Units that are added there are
+// pulled by the other shards as they need them; those to take away are gathered
+// there first, and whether they were enough the shard alone decides. A shard of
+// a higher epoch has counted an upward change in its snapshot already.
 func (d *Desk) tellLedger(ctx context.Context, p *seckill.Product, change store.StockChange) (refused bool, err error) {
+	if change.Delta < 0 && p.Shards > 1 {
+		if _, _, err := d.mover.Gather(ctx, p, 0, -change.Delta); err != nil {
+			return false, fmt.Errorf("gather units to take away: %w", err)
+		}
+	}
 	shard := ShardOf(p, 0)
 	shard.Epoch = change.Epoch
 	result, err := d.lanes.Do(ctx, shard, ledger.StockChange{ID: change.ID, Delta: change.Delta})

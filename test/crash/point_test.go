@@ -16,6 +16,8 @@ import (
 var unreachable = map[string]string{
 	"store.lease.before_commit": "with embedded parts one process has every duty, and none takes a lease",
 	"store.lease.after_commit":  "with embedded parts one process has every duty, and none takes a lease",
+	"transfer.after_debit":      "embedded parts sell from one shard",
+	"transfer.after_credit":     "embedded parts sell from one shard",
 }
 
 // TestEveryPointHasAnOrdeal finds the points in the source, so that a new one

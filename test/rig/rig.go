@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -24,6 +25,7 @@ import (
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/internal/store/storetest"
+	"seckill/internal/transfer"
 )
 
 // Patience is how long Until waits: far beyond what anything here takes.
@@ -52,6 +54,7 @@ type Rig struct {
 	Clock    *sale.Clock
 	Catalog  *sale.Catalog
 	Lanes    *sale.Lanes
+	Mover    *transfer.Mover
 	Desk     *sale.Desk
 
 	random     atomic.Uint64
@@ -122,9 +125,11 @@ func (r *Rig) shutdown() error {
 // newDesk makes what a process remembers of the ledger anew, as a start does.
 func (r *Rig) newDesk() {
 	r.Lanes = sale.NewLanes(r.Ledger, ledger.LaneOptions{CallTimeout: time.Second})
+	r.Mover = transfer.New(r.Ledger, r.Lanes, rand.Uint64)
 	r.Desk = sale.NewDesk(sale.DeskOptions{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
-		Logger: slog.New(slog.DiscardHandler), Strategies: []seckill.Strategy{seckill.StrategyAsync}, OnCreated: func() {},
+		Mover: r.Mover, Logger: slog.New(slog.DiscardHandler), OnCreated: func() {},
+		Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategySharded},
 	})
 }
 
@@ -190,6 +195,11 @@ func (r *Rig) Open(tb testing.TB, id uint32, stock int64, changes ...func(*secki
 
 // Limit sets the per-buyer limit of a product to create.
 func Limit(n int) func(*seckill.Product) { return func(p *seckill.Product) { p.PerUserLimit = n } }
+
+// Shards spreads a product to create over several shards.
+func Shards(n int) func(*seckill.Product) {
+	return func(p *seckill.Product) { p.Shards, p.Strategy = n, seckill.StrategySharded }
+}
 
 // Claim is a new claim of one unit.
 func (r *Rig) Claim(product uint32, buyer string) seckill.Claim {

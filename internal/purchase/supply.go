@@ -1,0 +1,259 @@
+package purchase
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"seckill"
+	"seckill/internal/sale"
+	"seckill/internal/transfer"
+)
+
+const (
+	// supplyPatience is how long after its arrival a claim waits for units from
+	// other shards; with it every answer comes within a second.
+	supplyPatience = 800 * time.Millisecond
+	// lookTimeout bounds one look at all shards.
+	lookTimeout = 500 * time.Millisecond
+	// proofLife is how old a proof of no free unit may be when it is used (I7).
+	proofLife = time.Second
+	// firstLookPause and maxLookPause bound the growing pause between looks that
+	// brought nothing: what is in transit arrives within milliseconds.
+	firstLookPause = time.Millisecond
+	maxLookPause   = 50 * time.Millisecond
+)
+
+// supply is for one shard of several: claims that found it empty wait here
+// while units are brought from the others, and are then decided again. Only a
+// proof over all shards is an answer of no.
+type supply struct {
+	batcher *batcher
+
+	mu      sync.Mutex
+	hungry  []*waiter // in order of arrival; bounded by Options.QueueSize
+	working bool
+}
+
+// want makes a claim wait for units.
+func (s *supply) want(w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.hungry) >= s.batcher.stage.opt.QueueSize {
+		w.answer(seckill.OrderNo{}, errTooHot)
+		return
+	}
+	s.hungry = append(s.hungry, w)
+	if !s.working {
+		s.working = true
+		s.batcher.stage.running.Add(1) // never from zero: a batcher is running
+		go s.work()
+	}
+}
+
+// work brings units until nobody waits for any.
+func (s *supply) work() {
+	defer s.batcher.stage.running.Done()
+	pause := firstLookPause
+	timer := stoppedTimer()
+	var trouble error // of the last look
+	for s.keep(trouble) {
+		var progress bool
+		if progress, trouble = s.round(); progress {
+			pause = firstLookPause
+			continue
+		}
+		timer.Reset(pause)
+		select {
+		case <-timer.C:
+		case <-s.batcher.group.ctx.Done():
+			timer.Stop()
+		}
+		pause = min(2*pause, maxLookPause)
+	}
+}
+
+// keep answers the claims that have waited long enough, all of them when the
+// group stops, and reports whether any is left. The units that a claim was not
+// given may be in transit: that is too hot, not sold out.
+func (s *supply) keep(trouble error) bool {
+	patience := min(supplyPatience, s.batcher.stage.opt.Timeout*9/10)
+	oldest := time.Now().Add(-patience)
+	refusal := errTooHot
+	if s.batcher.group.stopped.Load() || trouble != nil {
+		refusal = errBusy
+	}
+	s.answer(func(w *waiter) (bool, error) {
+		arrived := w.deadline.Add(-s.batcher.stage.opt.Timeout)
+		return s.batcher.group.stopped.Load() || arrived.Before(oldest), refusal
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.working = len(s.hungry) > 0
+	return s.working
+}
+
+// answer answers those of the waiting claims that decide says.
+func (s *supply) answer(decide func(*waiter) (bool, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := s.hungry[:0]
+	for _, w := range s.hungry {
+		if ready, err := decide(w); ready {
+			w.answer(seckill.OrderNo{}, err)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	clear(s.hungry[len(kept):])
+	s.hungry = kept
+}
+
+// round looks once at all shards, answers whom it proves sold out, and brings
+// units for the first of the others. It reports whether anybody was helped.
+func (s *supply) round() (progress bool, err error) {
+	b := s.batcher
+	seen := b.group.outlook.look()
+	if seen.err != nil {
+		return false, s.met(seen.err)
+	}
+	free := seen.survey.Free()
+	if s.most() > free {
+		proven, err := seen.proven()
+		if err != nil {
+			return false, s.met(err)
+		}
+		if proven && time.Since(seen.survey.At) < proofLife {
+			s.refuse(free, seen.survey.At)
+			progress = true
+		}
+	}
+	want := s.first(free)
+	if want == 0 {
+		return progress, nil
+	}
+	ctx, cancel := context.WithTimeout(b.group.ctx, lookTimeout)
+	defer cancel()
+	have, err := b.stage.opt.Mover.Bring(ctx, b.group.terms, seen.survey, b.shard.Index, want)
+	if err != nil {
+		return progress, s.met(err)
+	}
+	return s.serve(have) || progress, nil
+}
+
+// met passes an error on; one that finishes lanes ends the group, as a claim
+// that met the same does.
+func (s *supply) met(err error) error {
+	if sale.LaneFinished(err) && !s.batcher.group.stopped.Load() {
+		s.batcher.fail(err)
+	}
+	return err
+}
+
+// most is the largest quantity that is waited for.
+func (s *supply) most() (most int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.hungry {
+		most = max(most, int64(w.claim.Quantity))
+	}
+	return most
+}
+
+// first is the quantity of the first claim that free units could serve, or 0.
+func (s *supply) first(free int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.hungry {
+		if quantity := int64(w.claim.Quantity); quantity <= free {
+			return quantity
+		}
+	}
+	return 0
+}
+
+// refuse answers the claims that want more than was free at some instant since.
+func (s *supply) refuse(free int64, since time.Time) {
+	if free == 0 {
+		s.batcher.sale.MarkSoldOut(since)
+	}
+	s.answer(func(w *waiter) (bool, error) { return int64(w.claim.Quantity) > free, errSoldOut })
+}
+
+// serve has as many claims decided again as the shard has units for.
+func (s *supply) serve(have int64) (served bool) {
+	var ready []*waiter
+	s.mu.Lock()
+	kept := s.hungry[:0]
+	for _, w := range s.hungry {
+		if quantity := int64(w.claim.Quantity); quantity <= have {
+			have -= quantity
+			ready = append(ready, w)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	clear(s.hungry[len(kept):])
+	s.hungry = kept
+	s.mu.Unlock()
+	for _, w := range ready {
+		if err := s.batcher.offer(w); err != nil {
+			w.answer(seckill.OrderNo{}, err)
+		}
+	}
+	return len(ready) > 0
+}
+
+// outlook is what the shards of one product share: a look at all of them serves
+// everybody who asks while it is being taken.
+type outlook struct {
+	group *group
+	mover *transfer.Mover
+
+	mu      sync.Mutex
+	current *view // being taken, or nil
+}
+
+// view is one look, and the proof that goes with it.
+type view struct {
+	outlook *outlook
+	taken   chan struct{}
+	survey  *transfer.Survey
+	err     error
+
+	prove sync.Once
+	proof bool
+	perr  error
+}
+
+// look takes a look, or joins the one that is being taken.
+func (o *outlook) look() *view {
+	o.mu.Lock()
+	if v := o.current; v != nil {
+		o.mu.Unlock()
+		<-v.taken
+		return v
+	}
+	v := &view{outlook: o, taken: make(chan struct{})}
+	o.current = v
+	o.mu.Unlock()
+	ctx, cancel := context.WithTimeout(o.group.ctx, lookTimeout)
+	defer cancel()
+	v.survey, v.err = o.mover.Survey(ctx, o.group.terms)
+	o.mu.Lock()
+	o.current = nil
+	o.mu.Unlock()
+	close(v.taken)
+	return v
+}
+
+// proven reports whether no more than the view's free units were there at some
+// instant since it was begun. It looks once more, for all who ask.
+func (v *view) proven() (bool, error) {
+	v.prove.Do(func() {
+		ctx, cancel := context.WithTimeout(v.outlook.group.ctx, lookTimeout)
+		defer cancel()
+		v.proof, v.perr = v.outlook.mover.Prove(ctx, v.outlook.group.terms, v.survey)
+	})
+	return v.proof, v.perr
+}

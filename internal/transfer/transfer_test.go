@@ -1,0 +1,29 @@
+package transfer_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"seckill/internal/ledger"
+	"seckill/internal/ledger/ledgermem"
+	"seckill/internal/ledger/ledgertest"
+	"seckill/internal/transfer/transfertest"
+)
+
+func TestMoverOnTheReference(t *testing.T) {
+	transfertest.Run(t, func(*testing.T) ledger.Ledger { return ledgertest.NewReference() })
+}
+
+func TestMoverOnTheEmbeddedLedger(t *testing.T) {
+	embedded, err := ledgermem.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), ledgermem.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := embedded.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	transfertest.Run(t, func(*testing.T) ledger.Ledger { return embedded })
+}

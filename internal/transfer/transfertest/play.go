@@ -1,0 +1,291 @@
+package transfertest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+
+	"seckill/internal/ledger"
+	"seckill/internal/transfer"
+)
+
+const (
+	processes = 4  // that move units at once
+	movesEach = 25 // what each of them tries
+	trades    = 60 // sales and returns meanwhile
+	killOneIn = 15 // calls, on average
+)
+
+// theatre lets one call reach the ledger at a time, drawn by lot from those
+// that wait, and looks at all shards after each.
+type theatre struct {
+	*fixture
+	random *rand.Rand
+
+	mu      sync.Mutex
+	waiting []*entrance
+	arrived *sync.Cond
+	actors  int
+	proofs  map[*proof]struct{} // being made
+}
+
+// entrance is a call that waits for its turn.
+type entrance struct {
+	actor *actor
+	ready chan fate
+}
+
+// fate is what happens to a call.
+type fate int
+
+const (
+	passes fate = iota
+	diesBefore
+	diesAfter
+)
+
+// proof remembers the fewest units that were free since it was begun.
+type proof struct{ lowest int64 }
+
+// actor is a process as the ledger sees it: its calls go through the theatre.
+type actor struct {
+	ledger.Ledger
+	theatre *theatre
+	kill    context.CancelFunc // nil for one that does not die
+	dead    context.Context
+}
+
+func (a *actor) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
+	return enter(a, func() (ledger.Reply, error) { return a.Ledger.Do(context.WithoutCancel(ctx), req) })
+}
+
+func (a *actor) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
+	return enter(a, func() (ledger.Figures, error) { return a.Ledger.Read(context.WithoutCancel(ctx), shard) })
+}
+
+// enter waits for the call's turn, and performs it while nobody else does.
+func enter[T any](a *actor, perform func() (T, error)) (T, error) {
+	var nothing T
+	if a.dead.Err() != nil {
+		return nothing, errKilled
+	}
+	e := &entrance{actor: a, ready: make(chan fate)}
+	t := a.theatre
+	t.mu.Lock()
+	t.waiting = append(t.waiting, e)
+	t.arrived.Signal()
+	t.mu.Unlock()
+	fate := <-e.ready
+	defer func() { e.ready <- fate }()
+	if fate == diesBefore {
+		a.kill()
+		return nothing, errKilled
+	}
+	value, err := perform()
+	if fate == diesAfter {
+		a.kill()
+		return nothing, errKilled
+	}
+	return value, err
+}
+
+// play lets processes move units and die, while units are sold and come back,
+// and holds the promises after every call.
+func play(f *fixture, seed uint64) {
+	t := &theatre{fixture: f, random: rand.New(rand.NewPCG(seed, 2)), proofs: make(map[*proof]struct{})}
+	t.arrived = sync.NewCond(&t.mu)
+	t.start(func(random *rand.Rand) { t.trade(random) })
+	for range processes {
+		t.start(func(random *rand.Rand) { t.moves(random) })
+	}
+	t.direct()
+	if f.Failed() {
+		f.Fatalf("seed %d", seed)
+	}
+	// Whatever was left open, one living process finishes, and every unit that
+	// is not sold can be had.
+	f.must(f.mover.Finish(context.Background(), f.terms))
+	free := f.survey().Free()
+	have, _, err := f.mover.Gather(context.Background(), f.terms, 0, free)
+	f.must(err)
+	if s := f.survey(); have != free || s.Shards[0].Available != free {
+		f.Fatalf("seed %d: %d of %d units could be had: %+v", seed, have, free, s.Shards)
+	}
+}
+
+// start runs an actor's part with a lot of its own.
+func (t *theatre) start(part func(*rand.Rand)) {
+	random := rand.New(rand.NewPCG(t.random.Uint64(), t.random.Uint64()))
+	t.actors++
+	go func() {
+		part(random)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.actors--
+		t.arrived.Signal()
+	}()
+}
+
+func (t *theatre) actor(mortal bool) *actor {
+	a := &actor{Ledger: t.ledger, theatre: t, dead: context.Background()}
+	if mortal {
+		a.dead, a.kill = context.WithCancel(context.Background())
+	}
+	return a
+}
+
+// direct gives the turns until every part is over.
+func (t *theatre) direct() {
+	for {
+		t.mu.Lock()
+		for len(t.waiting) == 0 && t.actors > 0 {
+			t.arrived.Wait()
+		}
+		if len(t.waiting) == 0 {
+			t.mu.Unlock()
+			return
+		}
+		at := t.random.IntN(len(t.waiting))
+		e := t.waiting[at]
+		t.waiting[at] = t.waiting[len(t.waiting)-1]
+		t.waiting = t.waiting[:len(t.waiting)-1]
+		t.mu.Unlock()
+		next := passes
+		if e.actor.kill != nil && t.random.IntN(killOneIn) == 0 {
+			next = diesBefore + fate(t.random.IntN(2))
+		}
+		e.ready <- next
+		<-e.ready
+		t.check()
+	}
+}
+
+// moves is the part of a process, and of who is started when it was killed.
+func (t *theatre) moves(random *rand.Rand) {
+	var me *actor
+	var mover *transfer.Mover
+	for range movesEach {
+		if me == nil || me.dead.Err() != nil {
+			me = t.actor(true)
+			mover = transfer.New(me, newLanes(me), random.Uint64)
+		}
+		if random.IntN(3) == 0 {
+			t.prove(me, mover)
+			continue
+		}
+		seen, err := mover.Survey(me.dead, t.terms)
+		if err != nil {
+			t.unlessKilled(me, err)
+			continue
+		}
+		_, err = mover.Bring(me.dead, t.terms, seen, random.IntN(t.terms.Shards), 1+random.Int64N(4))
+		t.unlessKilled(me, err)
+	}
+}
+
+func (t *theatre) unlessKilled(me *actor, err error) {
+	if err != nil && me.dead.Err() == nil {
+		t.Errorf("a process that lives met %v", err)
+	}
+}
+
+// prove makes a proof, and holds it against the fewest units that were free
+// while it was made.
+func (t *theatre) prove(me *actor, mover *transfer.Mover) {
+	p := &proof{lowest: t.total}
+	t.mu.Lock()
+	t.proofs[p] = struct{}{}
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.proofs, p)
+	}()
+	seen, err := mover.Survey(me.dead, t.terms)
+	if err != nil {
+		t.unlessKilled(me, err)
+		return
+	}
+	proven, err := mover.Prove(me.dead, t.terms, seen)
+	t.unlessKilled(me, err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if proven && p.lowest > seen.Free() {
+		t.Errorf("no more than %d free is proven, and there were always %d", seen.Free(), p.lowest)
+	}
+}
+
+// trade sells units and takes them back.
+func (t *theatre) trade(random *rand.Rand) {
+	type sold struct {
+		shard int
+		order ledger.ReleaseOrder
+	}
+	var orders []sold
+	lanes := newLanes(t.actor(false))
+	for range trades {
+		if len(orders) > 0 && random.IntN(5) < 2 {
+			at := random.IntN(len(orders))
+			back := orders[at]
+			orders[at] = orders[len(orders)-1]
+			orders = orders[:len(orders)-1]
+			if _, err := lanes.Do(context.Background(), t.shard(back.shard), ledger.Release{Orders: []ledger.ReleaseOrder{back.order}}); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		shard := random.IntN(t.terms.Shards)
+		claim := t.claim(shard, 1+random.IntN(2))
+		result, err := lanes.Do(context.Background(), t.shard(shard), reserve(claim))
+		if err != nil {
+			t.Error(err)
+		} else if result.Verdicts[0].Code == ledger.VerdictAccepted {
+			orders = append(orders, sold{shard, ledger.ReleaseOrder{OrderNo: claim.OrderNo, Buyer: claim.Buyer}})
+		}
+	}
+}
+
+// check holds what is true at every instant: units are conserved, those in
+// transit are what open records say that did not arrive, no shard was closed.
+func (t *theatre) check() {
+	t.Helper()
+	shards := make([]ledger.Figures, t.terms.Shards)
+	for i := range shards {
+		var err error
+		if shards[i], err = t.ledger.Read(context.Background(), t.shard(i)); err != nil {
+			t.Fatal(err)
+		}
+		if !shards[i].Open {
+			t.Fatalf("shard %d has closed itself", i)
+		}
+	}
+	var available, marked, transit, open int64
+	for i := range shards {
+		available += shards[i].Available
+		marked += shards[i].Marked
+		transit += shards[i].Sent - shards[i].Received
+		for _, record := range shards[i].Out {
+			if !arrived(&shards[record.Peer], i, record.N) {
+				open += record.Units
+			}
+		}
+	}
+	if available+marked+transit != t.total || transit != open {
+		t.Fatalf("%d available, %d sold, %d in transit, %d in open records; total %d", available, marked, transit, open, t.total)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p := range t.proofs {
+		p.lowest = min(p.lowest, available+transit)
+	}
+}
+
+// arrived reports whether the receiver has credited a transfer.
+func arrived(receiver *ledger.Figures, from int, n uint64) bool {
+	for _, in := range receiver.In {
+		if in.Peer == from {
+			return in.N >= n
+		}
+	}
+	return false
+}
