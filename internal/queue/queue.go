@@ -13,7 +13,7 @@ import (
 // Queue is the port. An adapter is done when it passes queuetest.
 //
 //   - Every entry of the outbox is delivered to one consumer at a time, oldest
-//     first within one product, until it is acknowledged.
+//     first within one shard of a product, until it is acknowledged.
 //   - What a consumer has received and neither acknowledged nor handed back is
 //     delivered to another when that consumer is dead (closed, or silent past
 //     the adapter's bound), and after a restart.

@@ -155,13 +155,17 @@ func infoOf(ctx context.Context, node rueidis.Client) (map[string]string, error)
 	if err != nil {
 		return nil, fmt.Errorf("info: %w", err)
 	}
+	return parseInfo(text), nil
+}
+
+func parseInfo(text string) map[string]string {
 	info := make(map[string]string)
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			info[name] = value
 		}
 	}
-	return info, nil
+	return info
 }
 
 // checkEviction refuses a server that may forget what it was told.

@@ -22,7 +22,7 @@ const (
 	dropTimeout  = time.Second
 )
 
-var errSuperseded = errors.New("another install took over, or a part of this one was lost")
+var errSuperseded = errors.New("another install came first, or a part of this one was lost")
 
 // Install replaces the product's figures and marks on one shard by those of a
 // new epoch, closed, over a lower epoch only. Marks are staged in steps; the
@@ -35,10 +35,7 @@ func (l *Ledger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq
 	if err != nil {
 		return 0, fmt.Errorf("install: %w", notExecuted(err))
 	}
-	in := installer{
-		ledger: l, allotment: a, product: decimal(uint64(a.Shard.Product)),
-		token: string(binary.BigEndian.AppendUint64(nil, token)),
-	}
+	in := installer{ledger: l, allotment: a, product: decimal(uint64(a.Shard.Product)), token: decimal(token)}
 	epoch, err := in.run(ctx, marks)
 	if err != nil {
 		in.drop(ctx)
@@ -75,7 +72,8 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 		return there, err
 	}
 	if marks != nil {
-		if err := in.stageAll(ctx, marks); err != nil {
+		// What came first may be a higher epoch, which the last step tells.
+		if err := in.stageAll(ctx, marks); err != nil && !errors.Is(err, errSuperseded) {
 			return 0, err
 		}
 	}
@@ -104,8 +102,11 @@ func (in *installer) begin(ctx context.Context) (there uint64, err error) {
 func (in *installer) staging() string {
 	b := append([]byte(nil), in.generation...)
 	b = binary.BigEndian.AppendUint64(b, uint64(in.marks))
-	return string(append(b, in.token...))
+	return string(binary.BigEndian.AppendUint64(b, in.allotment.Shard.Epoch))
 }
+
+// field is where the group says it.
+func (in *installer) field() string { return "stage:" + in.product + ":" + in.token }
 
 func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, error]) error {
 	var chunk []byte
@@ -160,7 +161,7 @@ func appendMark(b []byte, m *ledger.Mark) []byte {
 func (in *installer) stage(ctx context.Context, chunk []byte) error {
 	l, shard := in.ledger, in.allotment.Shard
 	reply, err := l.call.read(ctx, stageScript, []string{l.keys.group(shard), l.keys.mark(shard)},
-		[]string{in.product, in.staging(), rueidis.BinaryString(chunk)})
+		[]string{in.field(), in.staging(), rueidis.BinaryString(chunk)})
 	if err != nil {
 		return fmt.Errorf("stage marks: %w", err)
 	}
@@ -176,8 +177,9 @@ func (in *installer) flip(ctx context.Context) (uint64, error) {
 	reply, err := l.call.write(ctx, flipScript,
 		[]string{l.keys.shard(a.Shard), l.keys.lane(a.Shard), l.keys.group(a.Shard)},
 		[]string{
-			in.product, decimal(a.Shard.Epoch), in.staging(), strconv.FormatInt(a.Available, 10),
-			strconv.FormatInt(in.units, 10), strconv.FormatInt(in.marks, 10), strconv.Itoa(a.Limit), strconv.Itoa(int(a.State)),
+			in.product, decimal(a.Shard.Epoch), in.field(), in.staging(),
+			strconv.FormatInt(a.Available, 10), strconv.FormatInt(in.units, 10), strconv.FormatInt(in.marks, 10),
+			strconv.Itoa(a.Limit), strconv.Itoa(int(a.State)),
 		})
 	if err != nil {
 		return 0, err
@@ -200,7 +202,7 @@ func (in *installer) flip(ctx context.Context) (uint64, error) {
 }
 
 // drop forgets what was staged. Its failure costs memory only: the next
-// install of the product supersedes the staging.
+// install of the product drops what was left behind.
 func (in *installer) drop(ctx context.Context) {
 	if in.generation == "" {
 		return
@@ -208,7 +210,7 @@ func (in *installer) drop(ctx context.Context) {
 	l, shard := in.ledger, in.allotment.Shard
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
-	if _, err := l.call.read(ctx, dropScript, []string{l.keys.group(shard)}, []string{in.product, in.generation, in.token}); err == nil && in.marks > 0 {
+	if _, err := l.call.read(ctx, dropScript, []string{l.keys.group(shard)}, []string{in.field()}); err == nil && in.marks > 0 {
 		l.sweepLater(shard)
 	}
 }

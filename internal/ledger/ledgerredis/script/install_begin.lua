@@ -1,11 +1,12 @@
 #!lua
 -- install_begin.lua begins an install over a lower epoch: it takes the next
--- generation of the group, under which marks are then staged. An install of
--- the same product that is under way is superseded.
+-- generation of the group, under which marks are then staged. Several installs
+-- of one product may be under way; the highest epoch stays.
 --
 -- KEYS[1] shard   hash: the shard's figures
--- KEYS[2] group   hash: product -> live generation; "next"; "stage:PRODUCT" ->
---                 generation (4 bytes), marks staged (8), token
+-- KEYS[2] group   hash: product -> live generation; "next" -> the last that was
+--                 taken; "stage:PRODUCT:TOKEN" -> generation (4 bytes), marks
+--                 staged (8), epoch (8)
 -- ARGV[1] product
 -- ARGV[2] epoch
 -- ARGV[3] token   random: tells this install from another that is given the
@@ -18,5 +19,6 @@ if there >= tonumber(ARGV[2]) then
   return there
 end
 local generation = struct.pack('>I4', redis.call('HINCRBY', KEYS[2], 'next', 1))
-redis.call('HSET', KEYS[2], 'stage:' .. ARGV[1], generation .. struct.pack('>I8', 0) .. ARGV[3])
+redis.call('HSET', KEYS[2], 'stage:' .. ARGV[1] .. ':' .. ARGV[3],
+  generation .. struct.pack('>I8I8', 0, tonumber(ARGV[2])))
 return generation

@@ -8,25 +8,36 @@
 -- KEYS[3] group   hash: see install_begin.lua
 -- ARGV[1] product
 -- ARGV[2] epoch
--- ARGV[3] staging what the group must say (see install_stage.lua)
--- ARGV[4] available, ARGV[5] units of the marks, ARGV[6] how many marks
--- ARGV[7] limit, ARGV[8] state
+-- ARGV[3] field, ARGV[4] staging: what the group must say (see install_stage.lua)
+-- ARGV[5] available, ARGV[6] units of the marks, ARGV[7] how many marks
+-- ARGV[8] limit, ARGV[9] state
 --
 -- Returns the epoch that is there, which is the new one if it was installed,
--- and 1 if an older generation is dead now; or 0, 0 if the staging is not there.
+-- and 1 if other generations are dead now; or 0, 0 if the staging is not there.
 
 local there = redis.call('HMGET', KEYS[1], 'epoch', 'generation')
 if tonumber(there[1] or '0') >= tonumber(ARGV[2]) then
   return {there[1], 0}
 end
-if redis.call('HGET', KEYS[3], 'stage:' .. ARGV[1]) ~= ARGV[3] then
+if redis.call('HGET', KEYS[3], ARGV[3]) ~= ARGV[4] then
   return {'0', 0}
 end
-local generation, available = string.sub(ARGV[3], 1, 4), tonumber(ARGV[4])
+local generation, available = string.sub(ARGV[4], 1, 4), tonumber(ARGV[5])
 redis.call('UNLINK', KEYS[1], KEYS[2])
-redis.call('HSET', KEYS[1], 'epoch', ARGV[2], 'open', '0', 'state', ARGV[8], 'limit', ARGV[7],
-  'available', ARGV[4], 'allotted', available + tonumber(ARGV[5]), 'marked', ARGV[5], 'orders', ARGV[6],
+redis.call('HSET', KEYS[1], 'epoch', ARGV[2], 'open', '0', 'state', ARGV[9], 'limit', ARGV[8],
+  'available', ARGV[5], 'allotted', available + tonumber(ARGV[6]), 'marked', ARGV[6], 'orders', ARGV[7],
   'sent', '0', 'received', '0', 'releases', '0', 'generation', generation)
 redis.call('HSET', KEYS[3], ARGV[1], generation)
-redis.call('HDEL', KEYS[3], 'stage:' .. ARGV[1])
-return {ARGV[2], there[2] and 1 or 0}
+
+-- Stagings of this product that came too late, or were left behind, are waste.
+local waste, mine = there[2] and 1 or 0, 'stage:' .. ARGV[1] .. ':'
+local group = redis.call('HGETALL', KEYS[3])
+for i = 1, #group, 2 do
+  if string.sub(group[i], 1, #mine) == mine and struct.unpack('>I8', group[i + 1], 13) <= tonumber(ARGV[2]) then
+    redis.call('HDEL', KEYS[3], group[i])
+    if group[i] ~= ARGV[3] then
+      waste = 1
+    end
+  end
+end
+return {ARGV[2], waste}

@@ -4,16 +4,16 @@
 --
 -- KEYS[1] group   hash: see install_begin.lua
 -- KEYS[2] mark    hash: buyer -> mark
--- ARGV[1] product
--- ARGV[2] staging generation (4 bytes), marks staged before (8), token: what
---                 the group must say, or a chunk was lost or the install was
---                 superseded
+-- ARGV[1] field   of the staging in the group
+-- ARGV[2] staging generation (4 bytes), marks staged before (8), epoch (8):
+--                 what the group must say, or a chunk was lost, or an install
+--                 of this or a higher epoch came first
 -- ARGV[3] marks   one after the other: number (16), quantity (2), length of
 --                 the key (1), key, length of the buyer (1), buyer
 --
 -- Returns 1, or 0 if nothing was written.
 
-if redis.call('HGET', KEYS[1], 'stage:' .. ARGV[1]) ~= ARGV[2] then
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
   return 0
 end
 local marks, orders, buyers = ARGV[3], {}, {}
@@ -39,6 +39,6 @@ for buyer, mark in pairs(changed) do
 end
 redis.call('HSET', KEYS[2], unpack(fields))
 local count = struct.unpack('>I8', ARGV[2], 5) + #buyers
-redis.call('HSET', KEYS[1], 'stage:' .. ARGV[1],
+redis.call('HSET', KEYS[1], ARGV[1],
   string.sub(ARGV[2], 1, 4) .. struct.pack('>I8', count) .. string.sub(ARGV[2], 13))
 return 1
