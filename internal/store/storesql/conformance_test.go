@@ -6,9 +6,10 @@ import (
 
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
+	"seckill/test/server"
 )
 
-func TestConformance(t *testing.T) {
+func TestConformanceOfSQLite(t *testing.T) {
 	storetest.Run(t, func(part *testing.T, clock *storetest.Clock) *storetest.Harness {
 		dsn := "sqlite:" + filepath.Join(part.TempDir(), "store.db")
 		opt := Options{Now: clock.Now}
@@ -19,6 +20,23 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = openAt(part, dsn, opt) // the part goes on with it
+			return s
+		}
+		h.Exec = func(t *testing.T, query string, args ...any) { damage(t, s, query, args...) }
+		return h
+	})
+}
+
+func TestConformanceOfMariaDB(t *testing.T) {
+	dsn := server.SharedMariaDB(t).NewDatabase(t)
+	storetest.Run(t, func(part *testing.T, _ *storetest.Clock) *storetest.Harness {
+		s := openAt(part, dsn, Options{})
+		h := &storetest.Harness{Store: s, OwnClock: true}
+		h.Reopen = func(t *testing.T) store.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = openAt(part, dsn, Options{}) // the part goes on with it
 			return s
 		}
 		h.Exec = func(t *testing.T, query string, args ...any) { damage(t, s, query, args...) }

@@ -30,6 +30,39 @@ type dialect struct {
 	raiseWitness string
 }
 
+var mysqlDialect = dialect{
+	// A worker's batch in one statement. MariaDB makes a temporary table of an
+	// IN of 1000 or more.
+	chunkRows:     500,
+	forUpdate:     ` FOR UPDATE`,
+	batchedEvents: true,
+	storyEvents:   `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY batch_id, place`,
+	// As alternatives, and not as (user_id, idem_key) IN (…): MariaDB looks none
+	// of those up in the index.
+	knownKeys: list{
+		head: `SELECT user_id, idem_key, order_no FROM tb_seckill_order WHERE limit_group = ? AND (`,
+		tail: `)`, columns: 2, row: `user_id = ? AND idem_key = ?`, join: ` OR `,
+	},
+	addUnits: list{
+		head:    `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES `,
+		tail:    ` ON DUPLICATE KEY UPDATE quantity = quantity + VALUES(quantity), order_no = GREATEST(order_no, VALUES(order_no))`,
+		columns: 4,
+	},
+	setBuyer: `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES (?, ?, ?, ?)
+		ON DUPLICATE KEY UPDATE order_no = VALUES(order_no), quantity = VALUES(quantity)`,
+	// Assignments are made from left to right: closed_time, which decides, is last.
+	park: `INSERT INTO tb_dead_letter (order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity,
+		idem_key, ref, product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time)
+		SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,? FROM (SELECT 1) AS once
+		WHERE NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)
+		ON DUPLICATE KEY UPDATE shard = IF(closed_time IS NULL, shard, VALUES(shard)), epoch = IF(closed_time IS NULL, epoch, VALUES(epoch)),
+		claim_time = IF(closed_time IS NULL, claim_time, VALUES(claim_time)), attempts = IF(closed_time IS NULL, attempts, 1),
+		reason = IF(closed_time IS NULL, reason, VALUES(reason)), next_time = IF(closed_time IS NULL, next_time, VALUES(next_time)),
+		dead_time = IF(closed_time IS NULL, dead_time, NULL), closed_time = NULL`,
+	raiseWitness: `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
+		ON DUPLICATE KEY UPDATE tag = IF(VALUES(seq) > seq, VALUES(tag), tag), seq = GREATEST(seq, VALUES(seq))`,
+}
+
 var sqliteDialect = dialect{
 	// At 128 rows of 20 columns a statement is far below SQLite's 32,766
 	// variables, and the cost of a call no longer shows beside that of its rows.

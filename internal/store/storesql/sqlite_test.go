@@ -25,7 +25,6 @@ func TestOpenRefusesWhatItCannotServe(t *testing.T) {
 	for _, c := range []struct{ name, dsn, says string }{
 		{"no kind", "store.db", "sqlite:PATH"},
 		{"unknown kind", "oracle:x", "unknown kind"},
-		{"mysql", "mysql:u:p@tcp(h:3306)/db", "not in this build yet"},
 		{"no path", "sqlite:", "path of a file"},
 		{"memory", "sqlite::memory:", "path of a file"},
 		{"no directory", "sqlite:" + filepath.Join(dir, "missing", "store.db"), "no such file or directory"},

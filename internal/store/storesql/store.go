@@ -1,4 +1,5 @@
-// Package storesql keeps the store in an SQL database: SQLite, embedded.
+// Package storesql keeps the store in an SQL database: SQLite, embedded, or
+// MySQL and MariaDB.
 //
 // The tables stand in migration/, one folder per database. Statements are
 // constants beside the method that runs them, in the SQL that databases share;
@@ -10,6 +11,7 @@ package storesql
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,20 +25,23 @@ import (
 // Options are what a Store needs besides its address; the zero value works.
 type Options struct {
 	Logger *slog.Logger
-	// Now is the store's clock.
+	// Now is the store's clock, if it is embedded; a server has its own.
 	Now func() time.Time
 	// Random makes the ids of payments and refunds, which providers must never
 	// see twice.
 	Random io.Reader
 	// Timeout bounds a call whose context has no deadline of its own.
 	Timeout time.Duration
-	// Readers bounds how many reads run at once.
+	// Readers bounds how many reads of SQLite run at once.
 	Readers int
+	// MaxConns bounds the connections to a server: half of them write.
+	MaxConns int
 }
 
 const (
-	defaultTimeout = 30 * time.Second
-	defaultReaders = 4
+	defaultTimeout  = 30 * time.Second
+	defaultReaders  = 4
+	defaultMaxConns = 32
 )
 
 func (opt Options) withDefaults() Options {
@@ -55,6 +60,9 @@ func (opt Options) withDefaults() Options {
 	if opt.Readers <= 0 {
 		opt.Readers = defaultReaders
 	}
+	if opt.MaxConns <= 0 {
+		opt.MaxConns = defaultMaxConns
+	}
 	return opt
 }
 
@@ -70,26 +78,29 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store at dsn, which is "sqlite:PATH"; a file that does not
-// exist is made. The tables are made by Migrate.
+// Open opens the store at dsn: "sqlite:PATH", whose file is made if it does not
+// exist, or "mysql:USER:PASS@tcp(HOST:PORT)/DB" for MySQL and MariaDB, with a
+// database that exists. The tables are made by Migrate.
 func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 	opt = opt.withDefaults()
-	kind, address, found := strings.Cut(dsn, ":")
-	switch {
-	case !found:
-		return nil, fmt.Errorf("open store: %q is not of the form sqlite:PATH", dsn)
-	case kind == "mysql":
-		return nil, fmt.Errorf("open store: mysql is not in this build yet, use sqlite:PATH")
-	case kind != "sqlite":
-		return nil, fmt.Errorf("open store: unknown kind %q, use sqlite:PATH", kind)
-	}
 	ctx, cancel := bounded(ctx, opt.Timeout)
 	defer cancel()
-	db, err := openSQLite(ctx, address, opt)
+	s := &Store{opt: opt}
+	var err error
+	switch kind, address, found := strings.Cut(dsn, ":"); {
+	case found && kind == "sqlite":
+		s.dialect = &sqliteDialect
+		s.db, err = openSQLite(ctx, address, opt)
+	case found && kind == "mysql":
+		s.dialect = &mysqlDialect
+		s.db, err = openMySQL(ctx, address, opt)
+	default: // what stands there may be a password
+		err = errors.New("unknown kind of address, use sqlite:PATH or mysql:USER:PASS@tcp(HOST:PORT)/DB")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	return &Store{db: db, dialect: &sqliteDialect, opt: opt}, nil
+	return s, nil
 }
 
 // Close lets what runs finish and closes the database.

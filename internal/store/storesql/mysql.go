@@ -1,0 +1,181 @@
+package storesql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// mysqlDB is a database on a MySQL or MariaDB server: one pool of connections
+// that write, one of those that read, so that neither can use up the other's.
+type mysqlDB struct {
+	log       *slog.Logger
+	cfg       *mysql.Config
+	writePool *sql.DB
+	readPool  *sql.DB
+	clock     *serverClock
+
+	// sick is set when the server could not serve, as with a full disk. Until a
+	// write succeeds again, ping does not believe less.
+	sick   atomic.Bool
+	closed atomic.Bool
+}
+
+func openMySQL(ctx context.Context, address string, opt Options) (*mysqlDB, error) {
+	cfg, err := mysqlConfig(address, opt)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := newConnector(cfg, opt.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	db := &mysqlDB{log: opt.Logger, cfg: cfg, clock: newServerClock()}
+	writers := max(1, opt.MaxConns/2)
+	db.writePool = newPool(connector, writers)
+	db.readPool = newPool(connector, max(1, opt.MaxConns-writers))
+	if err := db.ping(ctx); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	return db, nil
+}
+
+func newPool(connector driver.Connector, most int) *sql.DB {
+	pool := sql.OpenDB(connector)
+	pool.SetMaxOpenConns(most)
+	pool.SetMaxIdleConns(most)
+	pool.SetConnMaxIdleTime(poolIdle)
+	pool.SetConnMaxLifetime(connLife)
+	return pool
+}
+
+func (db *mysqlDB) close() error {
+	db.closed.Store(true)
+	return errors.Join(db.writePool.Close(), db.readPool.Close())
+}
+
+func (db *mysqlDB) now() time.Time { return db.clock.now() }
+
+func (db *mysqlDB) sync(ctx context.Context) error { return db.failed(db.clock.sync(ctx, db.readPool)) }
+
+// write runs fn in one transaction at READ COMMITTED.
+func (db *mysqlDB) write(ctx context.Context, fn func(tx *session) error) (err error) {
+	defer func() { err = db.failed(err) }()
+	if err := db.clock.sync(ctx, db.readPool); err != nil {
+		return err
+	}
+	conn, err := begin(ctx, db.writePool, "START TRANSACTION")
+	if err != nil {
+		return err
+	}
+	open := true
+	defer func() { // also when fn panics
+		if open {
+			db.undo(ctx, conn, err)
+		}
+		conn.Close()
+	}()
+	if err := fn(newDirect(conn, &mysqlDialect)); err != nil {
+		return err
+	}
+	// Unlike SQLite's, this commit may take as long as the network likes, so it
+	// ends with ctx. Whether it happened is then unknown, as the port says.
+	if _, err := conn.ExecContext(ctx, "COMMIT"); err != nil {
+		return err
+	}
+	open = false
+	db.sick.Store(false)
+	return nil
+}
+
+// begin opens a transaction on a connection of the pool. One that the server
+// has dropped while it waited there is replaced.
+func begin(ctx context.Context, pool *sql.DB, statements ...string) (*sql.Conn, error) {
+	for {
+		conn, err := pool.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, statement := range statements {
+			if err == nil {
+				_, err = conn.ExecContext(ctx, statement)
+			}
+		}
+		if err == nil {
+			return conn, nil
+		}
+		conn.Close()
+		if !errors.Is(err, driver.ErrBadConn) || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// undo rolls back, or drops the connection, with which the server rolls back.
+// A server that did not answer is not asked again.
+func (db *mysqlDB) undo(ctx context.Context, conn *sql.Conn, cause error) {
+	if ctx.Err() == nil && !lostConnection(cause) {
+		if _, err := conn.ExecContext(ctx, "ROLLBACK"); err == nil {
+			return
+		}
+	}
+	drop(conn)
+}
+
+// drop makes the pool close the connection instead of keeping it.
+func drop(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+// read runs fn on any of the reading connections.
+func (db *mysqlDB) read(ctx context.Context, fn func(r *session) error) error {
+	if err := db.clock.sync(ctx, db.readPool); err != nil {
+		return db.failed(err)
+	}
+	return db.failed(fn(newDirect(db.readPool, &mysqlDialect)))
+}
+
+// snapshot runs fn on one state of the database, beside any writer.
+func (db *mysqlDB) snapshot(ctx context.Context, fn func(r *session) error) (err error) {
+	defer func() { err = db.failed(err) }()
+	conn, err := begin(ctx, db.readPool,
+		"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		db.undo(ctx, conn, err)
+		conn.Close()
+	}()
+	return fn(newDirect(conn, &mysqlDialect))
+}
+
+// ping asks for a write that finds no row: a server that only reads refuses
+// it. That cannot show a full disk: after a failure ping writes and commits.
+func (db *mysqlDB) ping(ctx context.Context) error {
+	errRollback := errors.New("nothing to write")
+	err := db.write(ctx, func(tx *session) error {
+		if db.sick.Load() {
+			_, err := acquireLease(ctx, tx, pingLease, pingLease, 0, 0)
+			return err
+		}
+		if _, err := tx.exec(ctx, sqlReleaseLease, pingLease, ""); err != nil {
+			return err
+		}
+		return errRollback
+	})
+	switch {
+	case err == errRollback:
+		return nil
+	case mysqlCode(err) == mysqlNoTable: // to be migrated
+		db.sick.Store(false)
+		return nil
+	}
+	return err
+}

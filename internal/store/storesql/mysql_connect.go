@@ -1,0 +1,159 @@
+package storesql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+const (
+	// connectTimeout bounds dialling, handshake and settings of a connection. A
+	// frozen server accepts and never greets.
+	connectTimeout = 5 * time.Second
+	// lockWait is how long the server lets a statement wait for a row. Behind it
+	// the transaction is run again, until its deadline.
+	lockWait = 5 * time.Second
+	// sessionIdle is when the server ends a connection that says nothing: a
+	// process that vanished behind a cut network holds its locks no longer.
+	// Connections that wait in the pool leave it in time.
+	sessionIdle = 60 * time.Second
+	poolIdle    = 30 * time.Second
+	// connLife makes connections follow a DNS name to another server.
+	connLife = 10 * time.Minute
+)
+
+// mysqlMode makes the server refuse what it would otherwise bend (texts cut
+// short, numbers clipped, groups with a row picked at random), and is the same
+// on every server.
+const mysqlMode = "'STRICT_ALL_TABLES,ONLY_FULL_GROUP_BY,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+
+// mysqlConfig reads USER:PASS@tcp(HOST:PORT)/DB[?params] and sets what the
+// store relies on, whatever the params say.
+func mysqlConfig(address string, opt Options) (*mysql.Config, error) {
+	cfg, err := mysql.ParseDSN(address)
+	if err != nil {
+		// The driver's error may quote the address, and with it the password.
+		return nil, errors.New("the address is not of the form USER:PASS@tcp(HOST:PORT)/DB")
+	}
+	if cfg.DBName == "" {
+		return nil, errors.New("the address names no database")
+	}
+	if err := cfg.Apply(mysql.Charset("utf8mb4", "utf8mb4_bin")); err != nil {
+		return nil, err
+	}
+	cfg.ClientFoundRows = true   // count rows that matched, as SQLite does
+	cfg.InterpolateParams = true // one round trip per statement, see direct.go
+	cfg.MultiStatements = false
+	cfg.ParseTime = false // times are numbers
+	cfg.Loc = time.UTC
+	cfg.AllowAllFiles = false
+	cfg.CheckConnLiveness = true
+	cfg.Logger = &driverLog{opt.Logger}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = connectTimeout
+	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = opt.Timeout
+	}
+	if cfg.Params == nil {
+		cfg.Params = make(map[string]string)
+	}
+	cfg.Params["sql_mode"] = mysqlMode
+	cfg.Params["time_zone"] = "'+00:00'"
+	cfg.Params["autocommit"] = "1"
+	cfg.Params["innodb_lock_wait_timeout"] = seconds(lockWait)
+	cfg.Params["wait_timeout"] = seconds(sessionIdle)
+	return cfg, nil
+}
+
+func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
+
+// driverLog is where the driver notes connections that it gives up. The store
+// returns errors; these lines only explain them.
+type driverLog struct{ log *slog.Logger }
+
+func (l *driverLog) Print(v ...any) {
+	l.log.Debug("store: mysql driver", "says", fmt.Sprint(v...))
+}
+
+// connector makes connections that are ready to use: set up as mysqlConfig
+// says, and as only a statement can say.
+type connector struct {
+	driver.Connector
+	// limit is the server's own deadline for a statement, so that one whose
+	// client has gone does not run on for ever.
+	limit time.Duration
+}
+
+func newConnector(cfg *mysql.Config, limit time.Duration) (*connector, error) {
+	inner, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &connector{inner, limit}, nil
+}
+
+// Connect bounds what the driver leaves unbounded: database/sql opens
+// connections in the background too, where no caller's deadline reaches.
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.setUp(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+func (c *connector) setUp(ctx context.Context, conn driver.Conn) error {
+	version, err := serverVersion(ctx, conn)
+	if err != nil {
+		return err
+	}
+	exec := conn.(driver.ExecerContext)
+	for _, query := range []string{
+		// Every read sees what has been committed: after a product is locked, all
+		// that its former holder did. And no gaps are locked, in which insertions
+		// of others would wait or meet in deadlocks.
+		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+		statementLimit(version, c.limit),
+	} {
+		if _, err := exec.ExecContext(ctx, query, nil); err != nil {
+			return fmt.Errorf("set up connection: %w", err)
+		}
+	}
+	return nil
+}
+
+func serverVersion(ctx context.Context, conn driver.Conn) (string, error) {
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT VERSION()", nil)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	version := make([]driver.Value, 1)
+	if err := rows.Next(version); err != nil {
+		return "", err
+	}
+	text, _ := version[0].([]byte)
+	return string(text), nil
+}
+
+// statementLimit sets the server's deadline for statements. MariaDB has one for
+// all of them in seconds, MySQL one for queries in milliseconds; its writes
+// end with lockWait, as they are of few rows.
+func statementLimit(version string, limit time.Duration) string {
+	if strings.Contains(version, "MariaDB") {
+		return "SET SESSION max_statement_time = " + fmt.Sprintf("%.3f", limit.Seconds())
+	}
+	return "SET SESSION max_execution_time = " + fmt.Sprint(limit.Milliseconds())
+}

@@ -1,0 +1,109 @@
+package storesql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// Error numbers of MySQL and MariaDB. They mean the same in both, unless said
+// otherwise.
+const (
+	mysqlTaken        = 1062 // duplicate entry for a unique key
+	mysqlNoTable      = 1146
+	mysqlRecordMoved  = 1020 // MariaDB: changed since last read
+	mysqlLockWait     = 1205
+	mysqlDeadlock     = 1213
+	mysqlDiskFull     = 1021
+	mysqlTableFull    = 1114
+	mysqlEngineError  = 1030 // with the errno of the disk
+	mysqlWriteError   = 1026
+	mysqlCommitFailed = 1180
+)
+
+// mysqlAway are errors of a server that is there and cannot serve.
+var mysqlAway = map[uint16]bool{
+	mysqlDiskFull: true, mysqlTableFull: true, mysqlEngineError: true, mysqlWriteError: true, mysqlCommitFailed: true,
+	mysqlNoTable: true, // not migrated, or another database's name: nothing is wrong with a claim
+	1037:         true, // out of memory
+	1038:         true, // out of sort memory
+	1040:         true, // too many connections
+	1041:         true, // out of resources
+	1043:         true, // bad handshake
+	1044:         true, // access denied to the database
+	1045:         true, // access denied
+	1047:         true, // Galera: not ready
+	1049:         true, // unknown database
+	1053:         true, // shutting down
+	1077:         true, // normal shutdown
+	1079:         true, // shutdown complete
+	1129:         true, // host blocked
+	1130:         true, // host not allowed
+	1203:         true, // too many connections of this user
+	1226:         true, // a limit of this user
+	1290:         true, // read-only, or another option that forbids
+	1317:         true, // query was killed
+	1792:         true, // read-only transaction
+	1836:         true, // read-only mode
+	1927:         true, // MariaDB: connection was killed
+	1969:         true, // MariaDB: max_statement_time
+	3024:         true, // MySQL: max_execution_time
+	3100:         true, // MySQL: before_commit hook failed, as of a group that lost its quorum
+	3168:         true, // MySQL: server is not available
+	4031:         true, // MySQL: connection was idle too long
+}
+
+func mysqlCode(err error) uint16 {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return e.Number
+	}
+	return 0
+}
+
+// failed gives an error of the database its meaning in the port.
+func (db *mysqlDB) failed(err error) error {
+	var refusal *seckill.Error
+	if err == nil || errors.As(err, &refusal) {
+		return err
+	}
+	switch code := mysqlCode(err); {
+	case code == mysqlTaken:
+		return fmt.Errorf("%w: %w", errTaken, err)
+	case code == mysqlDeadlock || code == mysqlLockWait || code == mysqlRecordMoved:
+		return fmt.Errorf("%w: %w", errContended, err)
+	case mysqlAway[code]:
+		db.sick.Store(true)
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	case code != 0:
+		return err
+	}
+	if db.closed.Load() || lostConnection(err) {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+	}
+	return err
+}
+
+// lostConnection reports whether the server could not be asked, or did not
+// answer in time.
+func lostConnection(err error) bool {
+	for _, lost := range []error{
+		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, mysql.ErrInvalidConn, mysql.ErrBusyBuffer,
+		mysql.ErrMalformPkt, mysql.ErrPktSync, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF,
+	} {
+		if errors.Is(err, lost) {
+			return true
+		}
+	}
+	var network net.Error
+	return errors.As(err, &network)
+}

@@ -1,0 +1,71 @@
+package storesql
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed migration/mysql/*.sql
+var mysqlMigrations embed.FS
+
+const (
+	// The name is the server's, so it has the database's in it.
+	sqlTakeMigrateLock = `SELECT GET_LOCK(CONCAT('seckill.migrate.', MD5(DATABASE())), 1)`
+	sqlFreeMigrateLock = `SELECT RELEASE_LOCK(CONCAT('seckill.migrate.', MD5(DATABASE())))`
+)
+
+// migrate applies the migrations that are missing, one process at a time: its
+// connection holds a named lock, which the server frees when it goes.
+func (db *mysqlDB) migrate(ctx context.Context) (err error) {
+	defer func() { err = db.failed(err) }()
+	// A migration of a large table takes its time.
+	connector, err := newConnector(db.cfg, 0)
+	if err != nil {
+		return err
+	}
+	pool := sql.OpenDB(connector)
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	lock, err := pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := takeMigrateLock(ctx, lock); err != nil {
+		return err
+	}
+	dir, err := fs.Sub(mysqlMigrations, "migration/mysql")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectMySQL, pool, dir, goose.WithSlog(db.log), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	if err := notNewer(ctx, provider); err != nil {
+		return err
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return err
+	}
+	_, err = lock.ExecContext(ctx, sqlFreeMigrateLock)
+	return err
+}
+
+// takeMigrateLock asks for the lock again and again, so that ctx can end it.
+func takeMigrateLock(ctx context.Context, conn *sql.Conn) error {
+	for {
+		var got sql.NullInt64
+		if err := conn.QueryRowContext(ctx, sqlTakeMigrateLock).Scan(&got); err != nil {
+			return fmt.Errorf("wait for another migration: %w", err)
+		}
+		if got.Int64 == 1 {
+			return nil
+		}
+	}
+}
