@@ -56,7 +56,7 @@ func (p *parts) openData(ctx context.Context, opt Options) (err error) {
 }
 
 func (p *parts) openStore(ctx context.Context) error {
-	opened, err := storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log})
+	opened, err := storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log, MaxConns: p.cfg.Store.MaxConns})
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
