@@ -115,6 +115,15 @@ func (p *Product) Allottable() int64 {
 	return p.Stock - p.ShareLeft
 }
 
+// LedgerShards is how many shards the product has in the ledger: a direct
+// product is sold by the store, and has none.
+func (p *Product) LedgerShards() int {
+	if p.Strategy == StrategyDirect {
+		return 0
+	}
+	return p.Shards
+}
+
 // Status is what shoppers see at the given instant. soldOut is the ledger's
 // word, or the sold-out flag's.
 func (p *Product) Status(now time.Time, soldOut bool) Status {

@@ -82,7 +82,11 @@ func (p *parts) bind(loop *duty.Loop) {
 func (p *parts) duties() []*duty.Loop {
 	expirer := &duty.Expirer{
 		Store: p.store, WarnLead: p.cfg.Order.ExpireAfter / warnShare,
-		OnExpired: func([]seckill.Order) { p.signals.releaser.wake() },
+		OnExpired: func(orders []seckill.Order) {
+			for i := range orders {
+				p.returned(&orders[i])
+			}
+		},
 	}
 	releaser := &duty.Releaser{Store: p.store, Lanes: p.lanes, OnReleased: func(product uint32) {
 		if s := p.catalog.Find(product); s != nil {

@@ -120,7 +120,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.mover = transfer.New(p.ledger, p.lanes, mathrand.Uint64)
 	p.desk = sale.NewDesk(sale.DeskOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
-		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync},
+		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Note,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
@@ -128,6 +128,10 @@ func (p *parts) buildSale(ctx context.Context) error {
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
 		Lane: p.laneOptions(), Mover: p.mover, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve, Note: p.memory.Note,
 		OnTrouble: p.signals.raise,
+		Counter:   p.store, ExpireAfter: p.cfg.Order.ExpireAfter, OnSell: p.metrics.Sell,
+		OnSellFailed: func(product uint32, err error) {
+			p.log.Warn("the store has not decided claims; their buyers were told busy", "product", product, "error", err)
+		},
 	})
 	p.reconciler = &reconcile.Reconciler{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.desk,
@@ -232,7 +236,7 @@ func (p *parts) buildPayment(shopURL func() string) error {
 func (p *parts) buildOrders() error {
 	p.orders = &order.Desk{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Providers: p.providers, PayPages: p.payPages,
-		OnRelease: p.signals.releaser.wake, OnRefund: p.signals.refunder.wake,
+		OnReturn: p.returned, OnRefund: p.signals.refunder.wake,
 		OnPayment: p.paid,
 	}
 	host, err := os.Hostname()
@@ -248,6 +252,18 @@ func (p *parts) buildOrders() error {
 	})
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.log)
 	return nil
+}
+
+// returned sees to units that came back. What the ledger sold it is owed; what
+// the store sold is free again by now.
+func (p *parts) returned(o *seckill.Order) {
+	if o.Origin == seckill.OriginLedger {
+		p.signals.releaser.wake()
+		return
+	}
+	if s := p.catalog.Find(o.ProductID); s != nil {
+		s.ClearSoldOut()
+	}
 }
 
 // paid takes what a payment notice did to metrics and alerts.

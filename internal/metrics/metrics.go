@@ -33,6 +33,8 @@ type Metrics struct {
 
 	ReserveClaims  prometheus.Histogram
 	ReserveSeconds prometheus.Histogram
+	SellClaims     prometheus.Histogram
+	SellSeconds    prometheus.Histogram
 	CommitRows     prometheus.Histogram
 	CommitSeconds  prometheus.Histogram
 	WorkerClaims   prometheus.Histogram
@@ -43,6 +45,9 @@ type Metrics struct {
 	Alerts         *prometheus.CounterVec
 	Payments       *prometheus.CounterVec
 	Panics         prometheus.Counter
+	DualWrites     *prometheus.CounterVec
+	Forgotten      prometheus.Counter
+	Reoffered      *prometheus.CounterVec
 
 	reconciled *prometheus.CounterVec
 	balanced   *prometheus.GaugeVec
@@ -61,6 +66,8 @@ func New(version string) *Metrics {
 
 		ReserveClaims:  f.histogram("seckill_reserve_batch_claims", "Claims in one atomic ledger step.", sizes),
 		ReserveSeconds: f.histogram("seckill_reserve_seconds", "Duration of one ledger step.", seconds),
+		SellClaims:     f.histogram("seckill_sell_batch_claims", "Claims in one transaction in which the store sells itself.", sizes),
+		SellSeconds:    f.histogram("seckill_sell_seconds", "Duration of one such transaction, waiting for others included.", seconds),
 		CommitRows:     f.histogram("seckill_journal_commit_rows", "Journal rows in one commit.", sizes),
 		CommitSeconds:  f.histogram("seckill_journal_commit_seconds", "Duration of one journal commit, fsync included.", seconds),
 		WorkerClaims:   f.histogram("seckill_worker_batch_claims", "Claims in one settled worker batch.", sizes),
@@ -70,6 +77,9 @@ func New(version string) *Metrics {
 		DutyFailures:   f.counters("seckill_duty_failures_total", "Rounds of a background duty that failed.", "duty"),
 		Alerts:         f.counters("seckill_alerts_total", "Alerts raised, by kind.", "kind"),
 		Payments:       f.counters("seckill_payments_total", "Authentic payment notices, by what they did.", "result"),
+		DualWrites:     f.counters("seckill_dualwrite_batches_total", "Immediate store attempts of dualwrite products, by result.", "result"),
+		Forgotten:      f.counter("seckill_promises_forgotten_total", "Unconfirmed answers dropped from this instance's memory for want of room."),
+		Reoffered:      f.counters("seckill_promises_reoffered_total", "Unconfirmed answers that a rebuilt ledger did not have, by what became of them.", "result"),
 		Panics:         f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
 
 		reconciled: f.counters("seckill_reconciliations_total", "Reconciliations, by result.", "result"),
@@ -118,6 +128,19 @@ func (m *Metrics) Route(route, status string) prometheus.Counter {
 func (m *Metrics) Reserve(claims int, took time.Duration) {
 	m.ReserveClaims.Observe(float64(claims))
 	m.ReserveSeconds.Observe(took.Seconds())
+}
+
+// Remembered shows how many unconfirmed answers the instance remembers.
+func (m *Metrics) Remembered(count func() int64) {
+	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seckill_promises_remembered", Help: "Answers whose orders this instance has not seen in the store yet.",
+	}, func() float64 { return float64(count()) }))
+}
+
+// Sell sees one transaction of the store's counter.
+func (m *Metrics) Sell(claims int, took time.Duration) {
+	m.SellClaims.Observe(float64(claims))
+	m.SellSeconds.Observe(took.Seconds())
 }
 
 // Commit sees one journal commit.

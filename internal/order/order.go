@@ -38,9 +38,11 @@ type Desk struct {
 	// PayPages are the providers at which a buyer can pay; the others only
 	// report money.
 	PayPages []string
-	// OnRelease and OnRefund are told that something is owed now.
-	OnRelease func()
-	OnRefund  func()
+	// OnReturn is told whose units have come back: to the ledger they are owed,
+	// unless the store had sold them.
+	OnReturn func(o *seckill.Order)
+	// OnRefund is told that money is owed now.
+	OnRefund func()
 	// OnPayment sees what every authentic notice did.
 	OnPayment func(result string)
 }
@@ -151,7 +153,7 @@ func letterOrder(l *store.Letter) seckill.Order {
 // what the mark still knows.
 func (d *Desk) held(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
 	p := s.Terms()
-	if p.Epoch == 0 {
+	if p.Epoch == 0 || p.LedgerShards() == 0 {
 		return nil, nil
 	}
 	shard := s.Shard(seckill.HomeShard(buyer, p.Shards))
@@ -247,7 +249,7 @@ func (d *Desk) CancelOwn(ctx context.Context, buyer string, no seckill.OrderNo) 
 func (d *Desk) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
 	o, err := d.Store.Cancel(ctx, no, reason, actor)
 	if err == nil {
-		d.OnRelease()
+		d.OnReturn(&o)
 	}
 	return o, err
 }
@@ -256,7 +258,7 @@ func (d *Desk) Cancel(ctx context.Context, no seckill.OrderNo, reason string, ac
 func (d *Desk) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
 	o, err := d.Store.Refund(ctx, no, actor)
 	if err == nil {
-		d.OnRelease()
+		d.OnReturn(&o)
 		d.OnRefund()
 	}
 	return o, err
@@ -271,7 +273,7 @@ func (d *Desk) Retry(ctx context.Context, id int64, actor store.Actor) (store.Le
 func (d *Desk) Discard(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
 	o, err := d.Store.DiscardLetter(ctx, id, actor)
 	if err == nil {
-		d.OnRelease()
+		d.OnReturn(&o)
 	}
 	return o, err
 }

@@ -48,7 +48,7 @@ func newDesk(t *testing.T) *desk {
 	d.Desk = &order.Desk{
 		Store: d.Rig.Store, Ledger: d.Rig.Ledger, Queue: d.Rig.Queue, Catalog: d.Rig.Catalog,
 		Providers: map[string]payment.Provider{"purse": d.purse, "quiet": d.purse}, PayPages: []string{"purse"},
-		OnRelease: func() { d.releases++ }, OnRefund: func() { d.refunds++ },
+		OnReturn: func(*seckill.Order) { d.releases++ }, OnRefund: func() { d.refunds++ },
 		OnPayment: func(result string) { d.payments = append(d.payments, result) },
 	}
 	return d

@@ -32,8 +32,13 @@ type counter struct {
 
 func newCounter(t *testing.T, stock int64, changes ...func(*purchase.Options)) *counter {
 	t.Helper()
+	return newCounterOf(t, stock, nil, changes...)
+}
+
+func newCounterOf(t *testing.T, stock int64, product []func(*seckill.Product), changes ...func(*purchase.Options)) *counter {
+	t.Helper()
 	c := &counter{Rig: rig.New(t), memory: sale.NewMemory()}
-	c.Open(t, 1, stock)
+	c.Open(t, 1, stock, product...)
 	c.on = c.Catalog.Find(1)
 	opt := purchase.Options{
 		QueueSize: 1000, MaxBatch: 100, Timeout: 5 * time.Second, Random: rand.Uint64, Note: c.memory.Note,
@@ -48,7 +53,9 @@ func newCounter(t *testing.T, stock int64, changes ...func(*purchase.Options)) *
 			defer c.mu.Unlock()
 			c.troubles = append(c.troubles, err)
 		},
+		Counter: c.Store, ExpireAfter: 30 * time.Minute,
 	}
+	opt.OnSell = opt.OnBatch
 	for _, change := range changes {
 		change(&opt)
 	}

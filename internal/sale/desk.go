@@ -31,6 +31,8 @@ type Desk struct {
 	note    func(group uint32, buyer string)
 	changed func(product uint32)
 	holder  string
+	reoffer func(ctx context.Context, product uint32) error
+	share   bool
 
 	mu    sync.Mutex
 	locks map[uint32]chan struct{}
@@ -60,6 +62,12 @@ type DeskOptions struct {
 	// Holder is this instance's name among those that share the store; "" when
 	// there are no others.
 	Holder string
+	// Reoffer writes unconfirmed answers that this instance remembers into the
+	// store; it is called before a rebuild, which does not depend on it.
+	Reoffer func(ctx context.Context, product uint32) error
+	// FallbackShare says that the ledger can fail apart from the store, so that
+	// setting a share aside makes sense.
+	FallbackShare bool
 }
 
 // NewDesk makes a desk.
@@ -68,10 +76,14 @@ func NewDesk(opt DeskOptions) *Desk {
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
 		changed: opt.OnChanged, holder: opt.Holder,
+		reoffer: opt.Reoffer, share: opt.FallbackShare,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
 	if d.created == nil {
 		d.created = func() {}
+	}
+	if d.reoffer == nil {
+		d.reoffer = func(context.Context, uint32) error { return nil }
 	}
 	if d.note == nil {
 		d.note = func(uint32, string) {}
@@ -113,7 +125,7 @@ func (d *Desk) Create(ctx context.Context, p seckill.Product, actor store.Actor)
 	if !d.strat[p.Strategy] {
 		return p, seckill.Errorf(seckill.CodeBadRequest, "strategy %q is not available with the configured ledger and store", p.Strategy)
 	}
-	if p.FallbackShare > 0 {
+	if p.FallbackShare > 0 && !d.share {
 		return p, seckill.Errorf(seckill.CodeBadRequest, "fallback_share needs a ledger that can fail apart from the store; the embedded ledger cannot")
 	}
 	created, err := d.store.CreateProduct(ctx, p, actor)
@@ -177,7 +189,7 @@ func (d *Desk) applyState(ctx context.Context, p *seckill.Product) error {
 	if p.Epoch == 0 {
 		return nil
 	}
-	for i := range p.Shards {
+	for i := range p.LedgerShards() {
 		if _, err := d.ledger.SetState(ctx, ShardOf(p, i), p.State); err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "the sale is %s in the store; the ledger has not heard it yet: %w", p.State, err)
 		}

@@ -165,7 +165,7 @@ func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
 		_, err := k.desk.RecoverIfLost(ctx, p.ID)
 		return err
 	}
-	for i := range p.Shards {
+	for i := range p.LedgerShards() {
 		f, err := k.desk.ledger.Read(ctx, ShardOf(p, i))
 		if err != nil {
 			return err

@@ -22,6 +22,9 @@ const (
 	// this very recovery are tried four times in it, and cannot drain.
 	drainStall = 2 * time.Second
 	drainPoll  = 20 * time.Millisecond
+	// reofferDeadline bounds the other half of step 1: writing what this
+	// instance remembers of its answers.
+	reofferDeadline = 5 * time.Second
 )
 
 // Preheat hands the product's stock to the ledger under a new epoch. Repeated
@@ -75,7 +78,7 @@ func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
 	if p.Rebuilding {
 		return false, nil
 	}
-	for i := range p.Shards {
+	for i := range p.LedgerShards() {
 		f, err := d.ledger.Read(ctx, ShardOf(p, i))
 		if err != nil {
 			return false, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
@@ -98,6 +101,7 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 		}
 		d.changed(p.ID) // the others answer busy meanwhile
 		d.drain(ctx, &p)
+		d.reofferAll(ctx, p.ID)
 	}
 	above, err := d.highestEpoch(ctx, &p)
 	if err != nil {
@@ -146,7 +150,7 @@ func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, seen uint64, ac
 // highestEpoch is the highest that a shard of the product has.
 func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, error) {
 	var highest uint64
-	for i := range p.Shards {
+	for i := range p.LedgerShards() {
 		f, err := d.ledger.Read(ctx, ShardOf(p, i))
 		if err != nil {
 			return 0, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
@@ -158,7 +162,7 @@ func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, er
 
 // drain closes the shards and lets the workers consume what is queued.
 func (d *Desk) drain(ctx context.Context, p *seckill.Product) {
-	for i := range p.Shards {
+	for i := range p.LedgerShards() {
 		if err := d.ledger.Close(ctx, ShardOf(p, i)); err != nil {
 			d.log.Warn("shard not closed before recovery", "product", p.ID, "shard", i, "error", err)
 		}
@@ -187,12 +191,23 @@ func (d *Desk) drain(ctx context.Context, p *seckill.Product) {
 	}
 }
 
+// reofferAll writes what this instance remembers of the product's unconfirmed
+// answers into the store, before its snapshot: in the new epoch they would have
+// to be adopted. Other instances do that with theirs.
+func (d *Desk) reofferAll(ctx context.Context, id uint32) {
+	ctx, cancel := context.WithTimeout(ctx, reofferDeadline)
+	defer cancel()
+	if err := d.reoffer(ctx, id); err != nil {
+		d.log.Warn("promises not written before recovery; they will be adopted after", "product", id, "error", err)
+	}
+}
+
 // install hands each shard its part of the stock and its marks, and opens it.
 func (d *Desk) install(ctx context.Context, p *seckill.Product, marks [][]ledger.Mark) error {
-	for i := range p.Shards {
+	for i := range p.LedgerShards() {
 		shard := ShardOf(p, i)
 		allotment := ledger.Allotment{
-			Shard: shard, Available: Part(p.Stock, i, p.Shards), Limit: p.PerUserLimit, State: p.State,
+			Shard: shard, Available: Part(p.Allottable(), i, p.Shards), Limit: p.PerUserLimit, State: p.State,
 		}
 		if _, err := d.ledger.Install(ctx, allotment, each(marks[i])); err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "install shard %d: %w", i, err)
@@ -210,7 +225,7 @@ func (d *Desk) open(ctx context.Context, p *seckill.Product) error {
 	if err != nil {
 		return err
 	}
-	for i := range p.Shards {
+	for i := range p.LedgerShards() {
 		shard := ShardOf(p, i)
 		if now.State != p.State {
 			if _, err := d.ledger.SetState(ctx, shard, now.State); err != nil {

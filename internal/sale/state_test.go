@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,6 +140,9 @@ func TestAKeeperGoesOnPastASaleInTrouble(t *testing.T) {
 func TestCreateRefusesWhatCannotBeServed(t *testing.T) {
 	r := rig.New(t)
 	good := r.Product(t, 1, 5)
+	plain := sale.NewDesk(sale.DeskOptions{
+		Store: r.Store, Catalog: r.Catalog, Logger: slog.New(slog.DiscardHandler), Strategies: []seckill.Strategy{seckill.StrategyAsync},
+	})
 	for name, change := range map[string]func(*seckill.Product){
 		"a strategy without parts": func(p *seckill.Product) { p.Strategy = seckill.StrategyDirect },
 		"a fallback share":         func(p *seckill.Product) { p.FallbackShare = 0.5 },
@@ -147,7 +151,7 @@ func TestCreateRefusesWhatCannotBeServed(t *testing.T) {
 		p := good
 		p.ID, p.Group = 2, 2
 		change(&p)
-		_, err := r.Desk.Create(t.Context(), p, rig.Operator)
+		_, err := plain.Create(t.Context(), p, rig.Operator)
 		if seckill.CodeOf(err) != seckill.CodeBadRequest {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -21,9 +21,13 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 			Stock: p.Stock, Pending: figures.Pending, Paid: figures.Paid,
 			Cancelled: figures.Cancelled, Failed: figures.Failed, Refunded: figures.Refunded,
 		},
+		Fallback: stats.Units{Available: p.ShareLeft, Reserved: figures.Fallback},
 		Requests: map[string]int64{},
 	}
-	for i := range p.Shards {
+	if p.Strategy == seckill.StrategyDirect {
+		s.Fallback = stats.Units{Available: p.Stock, Reserved: figures.Pending + figures.Paid}
+	}
+	for i := range p.LedgerShards() {
 		f, err := d.ledger.Read(ctx, ShardOf(p, i))
 		if err != nil {
 			return s, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)

@@ -10,7 +10,9 @@ type Stats struct {
 	Offered   int64  `json:"offered"`
 	// Ledger.Reserved is the units of live reservations: queued, pending and
 	// paid.
-	Ledger   Units `json:"ledger"`
+	Ledger Units `json:"ledger"`
+	// Fallback is what the store sells itself: the fallback share, or all of a
+	// direct product.
 	Fallback Units `json:"fallback"`
 	Store    Store `json:"store"`
 	Queue    Queue `json:"queue"`

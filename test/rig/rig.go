@@ -128,8 +128,8 @@ func (r *Rig) newDesk() {
 	r.Mover = transfer.New(r.Ledger, r.Lanes, rand.Uint64)
 	r.Desk = sale.NewDesk(sale.DeskOptions{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
-		Mover: r.Mover, Logger: slog.New(slog.DiscardHandler), OnCreated: func() {},
-		Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategySharded},
+		Mover: r.Mover, Logger: slog.New(slog.DiscardHandler), OnCreated: func() {}, FallbackShare: true,
+		Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategyDualWrite, seckill.StrategySharded},
 	})
 }
 
@@ -199,6 +199,16 @@ func Limit(n int) func(*seckill.Product) { return func(p *seckill.Product) { p.P
 // Shards spreads a product to create over several shards.
 func Shards(n int) func(*seckill.Product) {
 	return func(p *seckill.Product) { p.Shards, p.Strategy = n, seckill.StrategySharded }
+}
+
+// Strategy sets the strategy of a product to create.
+func Strategy(s seckill.Strategy) func(*seckill.Product) {
+	return func(p *seckill.Product) { p.Strategy = s }
+}
+
+// Share sets the fallback share of a product to create.
+func Share(fraction float64) func(*seckill.Product) {
+	return func(p *seckill.Product) { p.FallbackShare = fraction }
 }
 
 // Claim is a new claim of one unit.

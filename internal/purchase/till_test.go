@@ -1,0 +1,212 @@
+package purchase_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/purchase"
+	"seckill/internal/store"
+	"seckill/internal/store/storetest"
+	"seckill/test/rig"
+)
+
+// newShop is a counter of one direct product.
+func newShop(t *testing.T, stock int64, changes ...func(*purchase.Options)) *counter {
+	t.Helper()
+	return newCounterOf(t, stock, []func(*seckill.Product){rig.Strategy(seckill.StrategyDirect)}, changes...)
+}
+
+func TestADirectProductIsSoldByTheStoreAlone(t *testing.T) {
+	c := newShop(t, 2)
+	first, err := c.Stage.Buy(c.on, purchase.Claim{Buyer: "a", Quantity: 1, Ref: "shop-7"})
+	rig.Must(t, err)
+	if first.Status != seckill.OrderPending || c.Status(t, first.OrderNo) != seckill.OrderPending {
+		t.Errorf("answered %s, the store has %s", first.Status, c.Status(t, first.OrderNo))
+	}
+	_, err = c.buy("a")
+	rig.Refused(t, err, seckill.CodeAlreadyPurchased)
+	if refused := err.(*seckill.Error); len(refused.OrderNos) != 1 || refused.OrderNos[0] != first.OrderNo {
+		t.Errorf("already_purchased carries %v, want %s", refused.OrderNos, first.OrderNo)
+	}
+	keyed := purchase.Claim{Buyer: "b", Quantity: 1, Key: "k"}
+	second, err := c.Stage.Buy(c.on, keyed)
+	rig.Must(t, err)
+	again, err := c.Stage.Buy(c.on, keyed)
+	rig.Must(t, err)
+	if again != second {
+		t.Errorf("a repeated key bought %v after %v", again, second)
+	}
+	if !c.on.SoldOut() {
+		t.Error("the sold-out flag is not raised")
+	}
+	_, err = c.buy("c")
+	rig.Refused(t, err, seckill.CodeSoldOut)
+	for state, want := range map[seckill.SaleState]seckill.Code{seckill.SalePaused: seckill.CodePaused, seckill.SaleEnded: seckill.CodeEnded} {
+		_, err := c.Desk.SetState(t.Context(), 1, state, rig.Operator)
+		rig.Must(t, err)
+		_, err = c.buy("d")
+		rig.Refused(t, err, want)
+	}
+	if n := c.Ledger.Calls("Do") + c.Ledger.Calls("Install") + c.Ledger.Calls("SetState"); n != 0 {
+		t.Errorf("the ledger was asked %d times", n)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestADirectProductThatIsNotPreheatedIsBusy(t *testing.T) {
+	c := newShop(t, 1)
+	c.Product(t, 2, 5, rig.Strategy(seckill.StrategyDirect))
+	_, err := c.Buy(c.Catalog.Find(2), purchase.Claim{Buyer: "a", Quantity: 1})
+	rig.Refused(t, err, seckill.CodeBusy)
+}
+
+func TestADirectCrowdGetsExactlyTheStockInFewTransactions(t *testing.T) {
+	const stock, buyers = 150, 400
+	c := newShop(t, stock)
+	answers := tally(c.crowd(buyers, "b"))
+	if answers[""] != stock || answers[seckill.CodeSoldOut] != buyers-stock {
+		t.Errorf("answers are %v", answers)
+	}
+	if n := len(c.sizes()); n > buyers/4 {
+		t.Errorf("%d claims took %d transactions: nothing gathered", buyers, n)
+	}
+	if p := c.Stored(t, 1); p.Stock != 0 {
+		t.Errorf("%d left in stock", p.Stock)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+// The reply of the store is lost: nobody knows, so nobody is told no, and the
+// repeated claim finds its order.
+func TestADirectClaimWithoutAnAnswerIsFoundByItsKey(t *testing.T) {
+	c := newShop(t, 10)
+	c.Store.FailAfter("Sell", 1)
+	keyed := purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"}
+	_, err := c.Buy(c.on, keyed)
+	rig.Refused(t, err, seckill.CodeBusy)
+	no, err := c.Buy(c.on, keyed)
+	rig.Must(t, err)
+	if c.Status(t, no) != seckill.OrderPending || c.Stored(t, 1).Stock != 9 {
+		t.Errorf("order %s is %s, %d left", no, c.Status(t, no), c.Stored(t, 1).Stock)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestABadClaimDoesNotRefuseItsNeighbours(t *testing.T) {
+	picky := &pickyCounter{refuses: "b-7"}
+	c := newShop(t, 100, func(o *purchase.Options) { o.Timeout, o.Counter = time.Minute, picky })
+	picky.Counter = c.Store
+	errs := c.crowd(20, "b")
+	for i, err := range errs {
+		if want := i == 7; (code(err) == seckill.CodeBusy) != want || !want && err != nil {
+			t.Errorf("b-%d was answered %v", i, err)
+		}
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestAStoreOutageIsBusyAndMakesNothing(t *testing.T) {
+	c := newShop(t, 100)
+	c.Store.FailBefore("Sell", -1)
+	if got := tally(c.crowd(50, "a")); got[seckill.CodeBusy] != 50 {
+		t.Errorf("answers are %v", got)
+	}
+	c.Store.Heal()
+	if got := tally(c.crowd(50, "a")); got[""] != 50 {
+		t.Errorf("answers after the outage are %v", got)
+	}
+}
+
+func TestAFullTillIsTooHotAtOnceAndAShutOneAnswersEverybody(t *testing.T) {
+	const crowd, queued = 20, 5
+	slow := &slowCounter{gate: make(chan struct{})}
+	c := newShop(t, 1000, func(o *purchase.Options) {
+		o.QueueSize, o.MaxBatch, o.Timeout, o.Counter = queued, 1, time.Minute, slow
+	})
+	slow.Counter = c.Store
+	var refused, busy, bought atomic.Int64
+	var all sync.WaitGroup
+	for i := range crowd {
+		all.Go(func() {
+			switch _, err := c.buy(fmt.Sprintf("b-%d", i)); code(err) {
+			case seckill.CodeTooHot:
+				refused.Add(1)
+			case seckill.CodeBusy:
+				busy.Add(1)
+			case "":
+				bought.Add(1)
+			}
+		})
+	}
+	rig.Until(t, "the rest is refused", func() bool { return refused.Load() == crowd-queued-1 })
+	shut := make(chan struct{})
+	go func() { c.Stage.Close(); close(shut) }()
+	rig.Until(t, "the stage takes no more", func() bool { _, err := c.buy("late"); return code(err) == seckill.CodeBusy })
+	close(slow.gate)
+	<-shut
+	all.Wait()
+	if bought.Load() < 1 || bought.Load()+busy.Load() != queued+1 {
+		t.Errorf("%d bought, %d busy", bought.Load(), busy.Load())
+	}
+	if strings.Contains(stacks(), "purchase.(*till)") {
+		t.Error("the till goes on")
+	}
+}
+
+// A sale's flag falls when its units come back, whoever brings them.
+func TestAStockChangeLowersTheFlagOfADirectProduct(t *testing.T) {
+	c := newShop(t, 1)
+	_, err := c.buy("a")
+	rig.Must(t, err)
+	_, err = c.Desk.ChangeStock(t.Context(), 1, 1, "more", rig.Operator)
+	rig.Must(t, err)
+	if c.on.SoldOut() {
+		t.Error("the flag stands after units were added")
+	}
+	_, err = c.buy("b")
+	rig.Must(t, err)
+	_, err = c.Desk.ChangeStock(t.Context(), 1, -1, "less", rig.Operator)
+	rig.Refused(t, err, seckill.CodeBadRequest)
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestARetiredSaleShutsItsTill(t *testing.T) {
+	c := newShop(t, 10)
+	_, err := c.buy("a")
+	rig.Must(t, err)
+	c.Retire(c.on)
+	rig.Until(t, "the till is gone", func() bool { return !strings.Contains(stacks(), "purchase.(*till)") })
+	_, err = c.buy("b") // the sale was prolonged
+	rig.Must(t, err)
+}
+
+// pickyCounter fails on the data of one buyer.
+type pickyCounter struct {
+	purchase.Counter
+	refuses string
+}
+
+func (p *pickyCounter) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
+	if slices.ContainsFunc(req.Claims, func(c seckill.Claim) bool { return c.Buyer == p.refuses }) {
+		return store.SellResult{}, storetest.ErrPoison
+	}
+	return p.Counter.Sell(ctx, req)
+}
+
+// slowCounter decides nothing until its gate is open.
+type slowCounter struct {
+	purchase.Counter
+	gate chan struct{}
+}
+
+func (s *slowCounter) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
+	<-s.gate
+	return s.Counter.Sell(ctx, req)
+}
