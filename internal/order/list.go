@@ -15,8 +15,21 @@ import (
 const lettersLooked = 100
 
 // List is a buyer's orders, newest first: confirmed ones, and those that still
-// wait. It reads the ledger of every sale that could hold one.
+// wait. It reads the ledger of every sale that could hold one. With the store
+// away it lists those that still wait, or is busy if there are none.
 func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
+	bounded, cancel := patient(ctx)
+	defer cancel()
+	orders, err := d.list(bounded, buyer, before, limit)
+	if isAway(err) {
+		return d.listWaiting(ctx, buyer, before, limit)
+	}
+	return orders, err
+}
+
+func newestFirst(a, b seckill.Order) int { return cmp.Compare(b.OrderNo.String(), a.OrderNo.String()) }
+
+func (d *Desk) list(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
 	sales, err := d.promising(ctx)
 	if err != nil {
 		return nil, err
@@ -45,7 +58,7 @@ func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, l
 		return nil, err
 	}
 	orders = append(orders, queued...)
-	slices.SortFunc(orders, func(a, b seckill.Order) int { return cmp.Compare(b.OrderNo.String(), a.OrderNo.String()) })
+	slices.SortFunc(orders, newestFirst)
 	return orders[:min(limit, len(orders))], nil
 }
 

@@ -1,6 +1,7 @@
 package order_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -43,8 +44,58 @@ func TestAListAsksOnlyTheLedgersInWhichSomethingWaits(t *testing.T) {
 		}
 	}
 
-	d.Rig.Store.FailBefore("Letters", 1)
+	d.Rig.Ledger.FailBefore("Held", 1)
 	if _, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 20); err == nil {
 		t.Error("the list hides the outage")
+	}
+}
+
+// While the store is away, an order is shown as long as the ledger can tell
+// that it waits; of any other only the store knows what became of it.
+func TestWithTheStoreAwayWhatWaitsIsShownAndTheRestIsBusy(t *testing.T) {
+	d := newDesk(t)
+	p := d.Open(t, 1, 5)
+	confirmed := d.Rig.Buy(t, p, "bob", "eve")
+	d.ConfirmAll(t)
+	waiting := d.Rig.Buy(t, d.Open(t, 2, 5), "bob")[0]
+	for name, outage := range map[string]func(){
+		"refused": func() {
+			for _, method := range []string{"Order", "LetterByOrder", "Letters", "SearchOrders", "OrdersByNo"} {
+				d.Rig.Store.FailBefore(method, 100)
+			}
+		},
+		"no answer": func() { d.Rig.Store.Block("Order"); d.Rig.Store.Block("Letters") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			outage()
+			defer d.Rig.Store.Heal()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			o, err := d.Find(ctx, "bob", waiting)
+			rig.Must(t, err)
+			if o.OrderNo != waiting || o.Status != seckill.OrderQueued {
+				t.Errorf("found %+v", o)
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			listed, err := d.List(ctx, "bob", seckill.OrderNo{}, 10)
+			rig.Must(t, err)
+			if len(listed) != 1 || listed[0].OrderNo != waiting {
+				t.Errorf("listed %+v", listed)
+			}
+			for buyer, no := range map[string]seckill.OrderNo{"bob": confirmed[0], "eve": waiting} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err = d.Find(ctx, buyer, no)
+				rig.Refused(t, err, seckill.CodeBusy)
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err = d.List(ctx, "eve", seckill.OrderNo{}, 10)
+			rig.Refused(t, err, seckill.CodeBusy)
+		})
+	}
+	if o, err := d.Find(t.Context(), "bob", confirmed[0]); err != nil || o.Status != seckill.OrderPending {
+		t.Errorf("after the outage: %+v, %v", o, err)
 	}
 }

@@ -55,13 +55,21 @@ func isNotFound(err error) bool {
 
 // Find reads a buyer's order: from the store, else from the ladder, else from
 // the ledger that promised it. An order of another buyer is not_found; a
-// ledger that cannot be asked is busy, never not_found.
+// ledger that cannot be asked is busy, never not_found. With the store away an
+// order that still waits in the ledger is found all the same; of any other
+// only the store could say what became of it, and the answer is busy.
 func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
 	found, err := d.inStore(ctx, buyer, no)
+	if isAway(err) {
+		return d.waitingOnly(ctx, buyer, no)
+	}
 	if !isNotFound(err) {
 		return found, err
 	}
 	queued, err := d.queued(ctx, buyer, no)
+	if isAway(err) {
+		return d.waitingOnly(ctx, buyer, no)
+	}
 	if !isNotFound(err) {
 		return queued, err
 	}
@@ -94,6 +102,8 @@ func (d *Desk) unadopted(ctx context.Context, no seckill.OrderNo) (bool, error) 
 }
 
 func (d *Desk) inStore(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+	ctx, cancel := patient(ctx)
+	defer cancel()
 	o, err := d.Store.Order(ctx, no)
 	if err == nil && o.Buyer != buyer {
 		return seckill.Order{}, errNotFound
@@ -103,7 +113,9 @@ func (d *Desk) inStore(ctx context.Context, buyer string, no seckill.OrderNo) (s
 
 // queued looks where a promise waits: on the ladder or in the ledger.
 func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
-	letter, err := d.Store.LetterByOrder(ctx, no)
+	bounded, cancel := patient(ctx)
+	defer cancel()
+	letter, err := d.Store.LetterByOrder(bounded, no)
 	if err == nil {
 		if letter.Item.Claim.Buyer != buyer {
 			return seckill.Order{}, errNotFound
@@ -152,6 +164,15 @@ func letterOrder(l *store.Letter) seckill.Order {
 // orders. An order whose entry is acknowledged has a row; it is listed with
 // what the mark still knows.
 func (d *Desk) held(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
+	return d.heldIf(ctx, s, buyer, func(*ledger.Holding) bool { return true })
+}
+
+// heldWaiting lists those of which the entry is not acknowledged.
+func (d *Desk) heldWaiting(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
+	return d.heldIf(ctx, s, buyer, func(h *ledger.Holding) bool { return h.Entry.ProductID != 0 })
+}
+
+func (d *Desk) heldIf(ctx context.Context, s *sale.Sale, buyer string, wanted func(*ledger.Holding) bool) ([]seckill.Order, error) {
 	p := s.Terms()
 	if p.Epoch == 0 || p.LedgerShards() == 0 {
 		return nil, nil
@@ -163,7 +184,9 @@ func (d *Desk) held(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.
 	}
 	orders := make([]seckill.Order, 0, len(holdings))
 	for _, h := range holdings {
-		orders = append(orders, heldOrder(p, &h, buyer, shard))
+		if wanted(&h) {
+			orders = append(orders, heldOrder(p, &h, buyer, shard))
+		}
 	}
 	return orders, nil
 }

@@ -1,0 +1,80 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// storeShare is the part of a request's time that the store may use up before
+// the ledger is asked instead.
+const storeShare = 2
+
+// patient leaves a part of the request's time to the ledger, for a store that
+// does not answer at all.
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, bounded := ctx.Deadline()
+	if !bounded {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/storeShare)
+}
+
+// isAway reports whether the store could not be asked.
+func isAway(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+}
+
+var errAway = seckill.Errorf(seckill.CodeBusy, "the store is away; orders that it has can be read when it is back")
+
+// waitingOnly finds an order that the ledger still has to hand on. Its entry
+// is not acknowledged, so no more than its confirmation can have happened to
+// it: queued is true, or was a moment ago.
+func (d *Desk) waitingOnly(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+	s := d.Catalog.Find(no.ProductID())
+	if s == nil {
+		return seckill.Order{}, errAway
+	}
+	waiting, err := d.heldWaiting(ctx, s, buyer)
+	if err != nil {
+		return seckill.Order{}, err
+	}
+	i := slices.IndexFunc(waiting, func(o seckill.Order) bool { return o.OrderNo == no })
+	if i < 0 {
+		return seckill.Order{}, errAway
+	}
+	return waiting[i], nil
+}
+
+// listWaiting lists the buyer's orders that the ledgers still have to hand on.
+// Where there is none, the buyer may have orders of which only the store knows,
+// and an empty list would be a lie.
+func (d *Desk) listWaiting(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
+	all, may := d.Catalog.All(), make(map[uint32]bool)
+	if err := d.waiting(ctx, all, may); err != nil {
+		return nil, err
+	}
+	var waiting []seckill.Order
+	for _, s := range all {
+		if !may[s.ID] {
+			continue
+		}
+		held, err := d.heldWaiting(ctx, s, buyer)
+		if err != nil {
+			return nil, err
+		}
+		waiting = append(waiting, held...)
+	}
+	waiting = slices.DeleteFunc(waiting, func(o seckill.Order) bool {
+		return !before.IsZero() && o.OrderNo.String() >= before.String()
+	})
+	if len(waiting) == 0 {
+		return nil, errAway
+	}
+	slices.SortFunc(waiting, newestFirst)
+	return waiting[:min(limit, len(waiting))], nil
+}
