@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // exitEnv makes the test binary the process that is killed.
@@ -51,17 +50,13 @@ func TestNothingOutlivesAKilledTestBinary(t *testing.T) {
 	}
 }
 
-// eventually polls until a promise holds.
+// eventually waits until a promise holds.
 func eventually(t *testing.T, promise string, holds func() bool) {
 	t.Helper()
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	late := time.After(readyWithin)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("not within %s: %s", readyWithin, promise)
+	poll(t, promise, func() error {
+		if !holds() {
+			return errors.New("it does not hold")
 		}
-	}
+		return nil
+	})
 }

@@ -1,0 +1,211 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill/test/loopback"
+)
+
+const (
+	clusterSize  = 3
+	clusterSlots = 16384
+	// nodeTimeout is the silence after which nodes take one for dead and, as it
+	// has no replica, serve no more. A busy machine is no reason for that.
+	nodeTimeout    = 5 * time.Second
+	migrateTimeout = 10 * time.Second
+	migrateBatch   = 100 // keys
+)
+
+// ClusterOptions are what a test wants to be different.
+type ClusterOptions struct {
+	// AppendFsync and Args are as in RedisOptions, for every node.
+	AppendFsync string
+	Args        []string
+}
+
+// RedisCluster is three masters that share the slots.
+type RedisCluster struct {
+	t     testing.TB
+	nodes []*RedisServer
+}
+
+// Cluster starts a cluster that lives as long as the test, and waits until
+// every node serves.
+func Cluster(t testing.TB, opt ClusterOptions) *RedisCluster {
+	t.Helper()
+	c := &RedisCluster{t: t}
+	for range clusterSize {
+		c.nodes = append(c.nodes, newClusterNode(t, opt))
+	}
+	bus := func(node *RedisServer) string {
+		return strings.TrimPrefix(node.Must("CONFIG", "GET", "cluster-port"), "cluster-port\n")
+	}
+	for i, node := range c.nodes {
+		first, last := i*clusterSlots/clusterSize, (i+1)*clusterSlots/clusterSize-1
+		node.Must("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
+		// Nodes whose epochs are equal would quarrel about them first.
+		node.Must("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		if i > 0 {
+			host, port := node.hostPort()
+			c.nodes[0].Must("CLUSTER", "MEET", host, port, bus(node))
+		}
+	}
+	c.WaitReady()
+	return c
+}
+
+func newClusterNode(t testing.TB, opt ClusterOptions) *RedisServer {
+	t.Helper()
+	bus, release, err := loopback.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	_, port, err := net.SplitHostPort(bus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := redisSettings(RedisOptions{AppendFsync: opt.AppendFsync})
+	settings = append(settings, "--cluster-enabled", "yes", "--cluster-port", port, "--cluster-node-timeout", milliseconds(nodeTimeout))
+	return newRedis(t, "redis-server", "", append(settings, opt.Args...))
+}
+
+// WaitReady waits until every node that runs says that the cluster is well.
+// That needs all of them: each has slots that no other has.
+func (c *RedisCluster) WaitReady() {
+	c.t.Helper()
+	for _, node := range c.nodes {
+		poll(c.t, "the cluster serves", func() error {
+			if err := wantField(node, "cluster_known_nodes", strconv.Itoa(clusterSize), "CLUSTER", "INFO"); err != nil {
+				return err
+			}
+			return wantField(node, "cluster_state", "ok", "CLUSTER", "INFO")
+		})
+	}
+}
+
+// Nodes are the masters.
+func (c *RedisCluster) Nodes() []*RedisServer { return c.nodes }
+
+// Addrs are the addresses of the masters.
+func (c *RedisCluster) Addrs() []string {
+	addrs := make([]string, len(c.nodes))
+	for i, node := range c.nodes {
+		addrs[i] = node.Addr()
+	}
+	return addrs
+}
+
+// Slot is the slot of a key.
+func (c *RedisCluster) Slot(key string) int {
+	c.t.Helper()
+	slot, err := strconv.Atoi(c.nodes[0].Must("CLUSTER", "KEYSLOT", key))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return slot
+}
+
+// Owner is the node that serves a slot.
+func (c *RedisCluster) Owner(slot int) *RedisServer {
+	c.t.Helper()
+	for _, node := range c.nodes {
+		if c.owns(node, slot) {
+			return node
+		}
+	}
+	c.t.Fatalf("nobody serves slot %d", slot)
+	return nil
+}
+
+// owns reports whether a node itself says that it serves a slot.
+func (c *RedisCluster) owns(node *RedisServer, slot int) bool {
+	c.t.Helper()
+	for line := range strings.Lines(node.Must("CLUSTER", "NODES")) {
+		fields := strings.Fields(line)
+		const firstRange = 8 // behind id, address, flags, master, pings, epoch, link
+		if len(fields) < firstRange || !strings.Contains(fields[2], "myself") {
+			continue
+		}
+		for _, part := range fields[firstRange:] {
+			from, to, isRange := strings.Cut(part, "-")
+			if !isRange {
+				to = from
+			}
+			// Slots that move are in brackets and stand in a range as well.
+			first, err1 := strconv.Atoi(from)
+			last, err2 := strconv.Atoi(to)
+			if err1 == nil && err2 == nil && first <= slot && slot <= last {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// MigrateSlot moves a slot and its keys while clients use them.
+func (c *RedisCluster) MigrateSlot(slot int, from, to *RedisServer) {
+	c.t.Helper()
+	c.BeginMigration(slot, from, to)
+	c.FinishMigration(slot, from, to)
+}
+
+// BeginMigration opens a slot for its move. From now on the old owner answers
+// ASK for keys that it does not have, and TRYAGAIN to commands of several keys
+// of which it has some; see MoveKeys.
+func (c *RedisCluster) BeginMigration(slot int, from, to *RedisServer) {
+	c.t.Helper()
+	to.Must("CLUSTER", "SETSLOT", strconv.Itoa(slot), "IMPORTING", from.Must("CLUSTER", "MYID"))
+	from.Must("CLUSTER", "SETSLOT", strconv.Itoa(slot), "MIGRATING", to.Must("CLUSTER", "MYID"))
+}
+
+// MoveKeys moves keys of a slot whose migration has begun, all there are or
+// only those named, and returns how many.
+func (c *RedisCluster) MoveKeys(slot int, from, to *RedisServer, keys ...string) int {
+	c.t.Helper()
+	if len(keys) > 0 {
+		c.migrate(from, to, keys)
+		return len(keys)
+	}
+	moved := 0
+	for {
+		reply := from.Must("CLUSTER", "GETKEYSINSLOT", strconv.Itoa(slot), strconv.Itoa(migrateBatch))
+		if reply == "" {
+			return moved
+		}
+		batch := strings.Split(reply, "\n")
+		c.migrate(from, to, batch)
+		moved += len(batch)
+	}
+}
+
+func (c *RedisCluster) migrate(from, to *RedisServer, keys []string) {
+	c.t.Helper()
+	host, port := to.hostPort()
+	from.Must(append([]string{"MIGRATE", host, port, "", "0", milliseconds(migrateTimeout), "KEYS"}, keys...)...)
+}
+
+// FinishMigration moves the keys that are left and makes the new owner the
+// owner. From now on the others answer MOVED.
+func (c *RedisCluster) FinishMigration(slot int, from, to *RedisServer) {
+	c.t.Helper()
+	c.MoveKeys(slot, from, to)
+	id := to.Must("CLUSTER", "MYID")
+	to.Must("CLUSTER", "SETSLOT", strconv.Itoa(slot), "NODE", id)
+	// The old owner may get keys until it is told; then it refuses to let go.
+	poll(c.t, fmt.Sprintf("hand slot %d over", slot), func() error {
+		c.MoveKeys(slot, from, to)
+		_, err := from.Cmd("CLUSTER", "SETSLOT", strconv.Itoa(slot), "NODE", id)
+		return err
+	})
+	for _, node := range c.nodes {
+		if node != from && node != to {
+			node.Must("CLUSTER", "SETSLOT", strconv.Itoa(slot), "NODE", id)
+		}
+	}
+}
