@@ -107,9 +107,13 @@ func (p *Product) Share(units int64) int64 {
 	return new(big.Int).Div(share.Num(), share.Denom()).Int64()
 }
 
+// HasLedger reports whether a ledger sells the product; a direct one is sold by
+// the store alone.
+func (p *Product) HasLedger() bool { return p.Strategy != StrategyDirect }
+
 // Allottable is what of the stock is the ledger's to sell.
 func (p *Product) Allottable() int64 {
-	if p.Strategy == StrategyDirect {
+	if !p.HasLedger() {
 		return 0
 	}
 	return p.Stock - p.ShareLeft
@@ -118,7 +122,7 @@ func (p *Product) Allottable() int64 {
 // LedgerShards is how many shards the product has in the ledger: a direct
 // product is sold by the store, and has none.
 func (p *Product) LedgerShards() int {
-	if p.Strategy == StrategyDirect {
+	if !p.HasLedger() {
 		return 0
 	}
 	return p.Shards
@@ -200,7 +204,7 @@ func (p *Product) Check() error {
 		return bad("shards above 1 need strategy %q", StrategySharded)
 	case math.IsNaN(p.FallbackShare) || p.FallbackShare < 0 || p.FallbackShare > 1:
 		return bad("fallback_share must be 0 to 1")
-	case p.FallbackShare > 0 && p.Strategy == StrategyDirect:
+	case p.FallbackShare > 0 && !p.HasLedger():
 		return bad("fallback_share is for products with a ledger; strategy %q sells from the store always", StrategyDirect)
 	}
 	switch p.Strategy {

@@ -68,6 +68,7 @@ func TestProductCheck(t *testing.T) {
 		{"whole fallback", func(p *seckill.Product) { p.FallbackShare = 1 }, ""},
 		{"negative fallback", func(p *seckill.Product) { p.FallbackShare = -0.1 }, "fallback_share"},
 		{"fallback above one", func(p *seckill.Product) { p.FallbackShare = 1.1 }, "fallback_share"},
+		{"fallback of a direct sale", func(p *seckill.Product) { p.Strategy, p.FallbackShare = seckill.StrategyDirect, 0.1 }, "fallback_share"},
 		{"fallback NaN", func(p *seckill.Product) { p.FallbackShare = math.NaN() }, "fallback_share"},
 		{"fallback infinite", func(p *seckill.Product) { p.FallbackShare = math.Inf(1) }, "fallback_share"},
 	}
@@ -173,6 +174,21 @@ func TestHomeShardIsFixed(t *testing.T) {
 	for _, shards := range []int{-1, 0, 1} {
 		if got := seckill.HomeShard("buyer", shards); got != 0 {
 			t.Errorf("home over %d shards is %d", shards, got)
+		}
+	}
+}
+
+func TestProductShareReckonsWithTheFractionAsWritten(t *testing.T) {
+	for _, c := range []struct {
+		fraction    float64
+		units, want int64
+	}{
+		{0, 1000, 0}, {0.1, 1000, 100}, {0.1, 9, 0}, {0.29, 100, 29}, {0.57, 100, 57}, {1.0 / 3, 9, 2}, {1, 7, 7},
+		{0.07, seckill.MaxStock, 7_000_000}, {5e-324, seckill.MaxStock, 0}, {math.NaN(), 5, 0}, {0.5, 0, 0},
+	} {
+		p := seckill.Product{FallbackShare: c.fraction}
+		if got := p.Share(c.units); got != c.want {
+			t.Errorf("%v of %d is %d, want %d", c.fraction, c.units, got, c.want)
 		}
 	}
 }

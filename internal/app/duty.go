@@ -113,7 +113,7 @@ func (p *parts) duties() []*duty.Loop {
 		{Name: "expire", Every: expireEvery, Timeout: roundTimeout, Round: expirer.Round},
 		{Name: "climb", Every: climbEvery, Timeout: roundTimeout, Round: climber.Round},
 		{Name: "stock", Every: stockEvery, Timeout: roundTimeout, Round: func(ctx context.Context) error {
-			return p.desk.FinishStockChanges(ctx, stockPerRound)
+			return errors.Join(p.desk.FinishStockChanges(ctx, stockPerRound), p.desk.MoveShares(ctx))
 		}},
 		{Name: "finish", Every: finishEvery, Timeout: roundTimeout, Round: finisher.Round},
 		{Name: "reconcile", Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: counter.round},

@@ -52,7 +52,11 @@ func (r *Reconciler) tryCut(ctx context.Context, product uint32, deadline time.T
 		return nil, err
 	}
 	p := &c.before.Product
-	for i := range p.LedgerShards() {
+	if !p.HasLedger() {
+		c.after, c.settled = c.before, true // one snapshot of the store is the whole sale
+		return c, nil
+	}
+	for i := range p.Shards {
 		f, err := r.Ledger.Read(ctx, ledger.Shard{Product: p.ID, Group: p.Group, Index: i})
 		if err != nil {
 			return nil, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
@@ -182,7 +186,10 @@ func (c *cut) violations() []stats.Violation {
 	if live := c.after.Pending + c.after.Paid; live > p.Offered || p.Stock < 0 {
 		add("I2", "at most "+strconv.FormatInt(p.Offered, 10), live, "units of live orders never exceed units offered")
 	}
-	if c.settled && p.Epoch > 0 && p.LedgerShards() > 0 {
+	if p.ShareLeft < 0 || p.ShareLeft > p.Stock {
+		add("I2", fmt.Sprintf("0 to %d", p.Stock), p.ShareLeft, "the fallback share is part of the stock")
+	}
+	if c.settled && p.Epoch > 0 && p.HasLedger() {
 		c.checkLedger(add)
 	}
 	return found

@@ -30,7 +30,7 @@ const (
 // Preheat hands the product's stock to the ledger under a new epoch. Repeated
 // while that epoch is live it changes nothing. A ledger that misses its keys
 // after the first preheat is recovered, never preheated: its units may be
-// promised.
+// promised. A direct product is only opened.
 func (d *Desk) Preheat(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
@@ -67,13 +67,17 @@ func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (secki
 	if p.Epoch == 0 {
 		return p, seckill.Errorf(seckill.CodeWrongState, "the product was never preheated; there is nothing to recover")
 	}
+	if !p.HasLedger() {
+		return p, seckill.Errorf(seckill.CodeWrongState, "the product is sold directly from the store; there is no ledger to recover")
+	}
 	return d.rebuildUnless(ctx, p, actor, func(now *seckill.Product) (bool, error) {
 		// Another instance has just done what was asked for.
 		return now.Epoch > p.Epoch && !now.Rebuilding, nil
 	})
 }
 
-// live reports whether every shard is open at the store's epoch.
+// live reports whether every shard is open at the store's epoch. A direct
+// product has none that could be lost.
 func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
 	if p.Rebuilding {
 		return false, nil
@@ -93,6 +97,9 @@ func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
 // rebuild is protocol 3: close and drain (best effort), bump the store's epoch
 // with a snapshot of stock and marks, install it over lower epochs only, open.
 func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+	if !p.HasLedger() {
+		return d.openCounter(ctx, p, actor)
+	}
 	started := time.Now()
 	seen := p.Epoch
 	if seen > 0 {
@@ -125,8 +132,26 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 		return opened, err
 	}
 	opened.Rebuilding = false
-	d.log.Info("ledger built", "product", p.ID, "epoch", opened.Epoch, "stock", opened.Stock, "took", time.Since(started).String())
+	d.log.Info("ledger built", "product", p.ID, "epoch", opened.Epoch, "allotted", opened.Allottable(), "took", time.Since(started).String())
 	return opened, d.refreshed(ctx, p.ID)
+}
+
+// openCounter opens a direct sale: its epoch says that it was preheated, and
+// nothing else. There is no second one: nothing could be lost but with the
+// store.
+func (d *Desk) openCounter(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+	if p.Epoch == 0 {
+		opened, _, err := d.snapshot(ctx, &p, 0, actor)
+		if err != nil {
+			return p, err
+		}
+		p = opened
+	}
+	if err := d.store.SetRebuilding(ctx, p.ID, p.Epoch, false); err != nil {
+		return p, err
+	}
+	p.Rebuilding = false
+	return p, d.refreshed(ctx, p.ID)
 }
 
 // snapshot opens the store's next epoch, with its stock and marks by shard.

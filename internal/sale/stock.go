@@ -42,6 +42,9 @@ func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID
 	if change = finished; change.Status == store.ChangeRefused {
 		return change, seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
 	}
+	if s := d.catalog.Find(id); s != nil && delta > 0 {
+		s.ClearSoldOut() // also where the store alone had to know
+	}
 	return change, d.refreshed(ctx, id)
 }
 

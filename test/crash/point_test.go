@@ -16,6 +16,9 @@ import (
 var unreachable = map[string]string{
 	"store.lease.before_commit": "with embedded parts one process has every duty, and none takes a lease",
 	"store.lease.after_commit":  "with embedded parts one process has every duty, and none takes a lease",
+	"store.share.before_commit": "an embedded ledger cannot fail apart from the store, and has no share",
+	"store.share.after_commit":  "an embedded ledger cannot fail apart from the store, and has no share",
+	"share.after_take":          "an embedded ledger cannot fail apart from the store, and has no share",
 	"transfer.after_debit":      "embedded parts sell from one shard",
 	"transfer.after_credit":     "embedded parts sell from one shard",
 }

@@ -211,6 +211,36 @@ func Share(fraction float64) func(*seckill.Product) {
 	return func(p *seckill.Product) { p.FallbackShare = fraction }
 }
 
+// Sell sells one unit to each buyer over the store's counter and returns the
+// order numbers. Anything but acceptance ends the test.
+func (r *Rig) Sell(tb testing.TB, p seckill.Product, buyers ...string) []seckill.OrderNo {
+	tb.Helper()
+	claims := make([]seckill.Claim, len(buyers))
+	nos := make([]seckill.OrderNo, len(buyers))
+	for i, buyer := range buyers {
+		claims[i] = r.Claim(p.ID, buyer)
+		nos[i] = claims[i].OrderNo
+	}
+	r.SellClaims(tb, p, claims...)
+	return nos
+}
+
+// SellClaims is Sell of given claims.
+func (r *Rig) SellClaims(tb testing.TB, p seckill.Product, claims ...seckill.Claim) {
+	tb.Helper()
+	req := store.SellRequest{ProductID: p.ID, Origin: seckill.OriginFallback, Claims: claims, ExpireAfter: 30 * time.Minute}
+	if !p.HasLedger() {
+		req.Origin = seckill.OriginDirect
+	}
+	result, err := r.Store.Sell(tb.Context(), req)
+	Must(tb, err)
+	for i, verdict := range result.Verdicts {
+		if verdict.Code != ledger.VerdictAccepted {
+			tb.Fatalf("the claim of %s was answered %d", claims[i].Buyer, verdict.Code)
+		}
+	}
+}
+
 // Claim is a new claim of one unit.
 func (r *Rig) Claim(product uint32, buyer string) seckill.Claim {
 	return seckill.Claim{OrderNo: seckill.NewOrderNo(r.Time.Now(), product, r.random.Add(1)), Buyer: buyer, Quantity: 1}

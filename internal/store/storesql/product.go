@@ -179,7 +179,7 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 		return seckill.Errorf(seckill.CodeBadRequest, "per_user_limit must be %d as in limit_group %d", owner.PerUserLimit, p.Group)
 	case owner.Shards != p.Shards:
 		return seckill.Errorf(seckill.CodeBadRequest, "shards must be %d as in limit_group %d", owner.Shards, p.Group)
-	case (owner.Strategy == seckill.StrategyDirect) != (p.Strategy == seckill.StrategyDirect):
+	case owner.HasLedger() != p.HasLedger():
 		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d has strategy %s; direct products share a limit with direct ones only", p.Group, owner.Strategy)
 	}
 	return nil

@@ -52,13 +52,12 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 
 // checkCounter refuses a request that the product has no counter for.
 func checkCounter(p *seckill.Product, req *store.SellRequest) error {
-	direct := p.Strategy == seckill.StrategyDirect
 	switch {
 	case p.Epoch == 0:
 		return seckill.Errorf(seckill.CodeWrongState, "product %d was never preheated", p.ID)
-	case req.Origin == seckill.OriginDirect && !direct:
+	case req.Origin == seckill.OriginDirect && p.HasLedger():
 		return seckill.Errorf(seckill.CodeWrongState, "product %d is sold by its ledger", p.ID)
-	case req.Origin == seckill.OriginFallback && (direct || p.FallbackShare == 0):
+	case req.Origin == seckill.OriginFallback && p.FallbackShare == 0: // nor has a direct one
 		return seckill.Errorf(seckill.CodeWrongState, "product %d has no fallback share", p.ID)
 	case req.Origin != seckill.OriginDirect && req.Origin != seckill.OriginFallback:
 		return seckill.Errorf(seckill.CodeBadRequest, "orders of origin %d are not sold over the counter", req.Origin)

@@ -114,7 +114,7 @@ func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store
 		return err
 	}
 	now := s.now()
-	alone := p.Epoch == 0 || p.Strategy == seckill.StrategyDirect // no ledger knows of the units
+	alone := p.Epoch == 0 || !p.HasLedger() // no ledger knows of the units
 	free := p.Stock
 	if !alone {
 		free -= p.ShareLeft // the ledger gives up only what it has
