@@ -18,7 +18,7 @@ const (
 	signsPerSilence = 4
 	// forgetAfter is after how many silences a consumer that holds nothing is
 	// forgotten. If it lives, its next read makes it known again.
-	forgetAfter = 20
+	forgetAfter = 4
 	// trimSteps is how many steps of trimming a bucket gets at one tending.
 	trimSteps = 8
 	// tendAgain is when to go on with what one tending did not finish.

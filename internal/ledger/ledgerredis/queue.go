@@ -42,7 +42,7 @@ type outboxQueue struct {
 	client  rueidis.Client
 	keys    keyspace
 	silence time.Duration
-	serial  func() string // names that were never used, for consumers
+	random  func() (uint64, error)
 }
 
 var (
@@ -50,11 +50,11 @@ var (
 	_ queue.Remembering = (*outboxQueue)(nil)
 )
 
-func newOutboxQueue(client rueidis.Client, keys keyspace, silence time.Duration, serial func() string) *outboxQueue {
+func newOutboxQueue(client rueidis.Client, keys keyspace, silence time.Duration, random func() (uint64, error)) *outboxQueue {
 	if silence <= 0 {
 		silence = DefaultSilence
 	}
-	return &outboxQueue{client: client, keys: keys, silence: silence, serial: serial}
+	return &outboxQueue{client: client, keys: keys, silence: silence, random: random}
 }
 
 // streamName is how ids name a bucket's stream. It is without the prefix, so
@@ -123,5 +123,9 @@ func (q *outboxQueue) Consumer(ctx context.Context, name string) (queue.Consumer
 	if name == "" {
 		return nil, errors.New("join queue: a consumer needs a name")
 	}
-	return newConsumer(q, name+":"+q.serial()), nil
+	serial, err := q.random()
+	if err != nil {
+		return nil, fmt.Errorf("join queue: %w", err)
+	}
+	return newConsumer(q, name+":"+strconv.FormatUint(serial, 16)), nil
 }

@@ -2,9 +2,9 @@ package ledgerredis
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"testing"
 	"time"
@@ -20,7 +20,7 @@ import (
 // queueRig is a queue on a server of its own, which is written to as the ledger
 // writes, without a ledger.
 type queueRig struct {
-	*testing.T
+	testing.TB
 	server *server.RedisServer
 	queue  *outboxQueue
 
@@ -33,11 +33,13 @@ const (
 	testWait    = 10 * time.Second
 )
 
-func newQueueRig(t *testing.T) *queueRig {
-	r := &queueRig{T: t, server: server.Redis(t, server.RedisOptions{})}
-	r.queue = newOutboxQueue(dial(t, r.server.Addr()), keyspace{prefix: "q:"}, testSilence, rand.Text)
+func newQueueRig(t testing.TB) *queueRig {
+	r := &queueRig{TB: t, server: server.Redis(t, server.RedisOptions{})}
+	r.queue = newOutboxQueue(dial(t, r.server.Addr()), keyspace{prefix: "q:"}, testSilence, testRandom)
 	return r
 }
+
+func testRandom() (uint64, error) { return rand.Uint64(), nil }
 
 func dial(t testing.TB, addr string) rueidis.Client {
 	t.Helper()
@@ -49,6 +51,13 @@ func dial(t testing.TB, addr string) rueidis.Client {
 	}
 	t.Cleanup(client.Close)
 	return client
+}
+
+func ids(batch []queue.Delivery) (all []queue.ID) {
+	for _, d := range batch {
+		all = append(all, d.ID)
+	}
+	return all
 }
 
 func (r *queueRig) ctx() context.Context {
@@ -138,15 +147,13 @@ func (r *queueRig) join() queue.Consumer {
 // receive receives until n entries came.
 func (r *queueRig) receive(c queue.Consumer, n int) []queue.ID {
 	r.Helper()
-	var ids []queue.ID
-	for len(ids) < n {
-		batch, err := c.Receive(r.ctx(), n-len(ids))
+	var all []queue.ID
+	for len(all) < n {
+		batch, err := c.Receive(r.ctx(), n-len(all))
 		r.check(err, "receive")
-		for _, d := range batch {
-			ids = append(ids, d.ID)
-		}
+		all = append(all, ids(batch)...)
 	}
-	return ids
+	return all
 }
 
 // nothing wants no delivery for as long as a cold bucket may take.

@@ -1,0 +1,64 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"seckill/internal/queue"
+)
+
+func TestAFrozenServerHoldsNobodyUpAndSwallowsNothing(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	c := r.join()
+	r.nothing(c)
+	want := r.fill(1, 20)
+	r.server.Pause()
+	begun := time.Now()
+	for name, call := range map[string]func(context.Context) error{
+		"receive": func(ctx context.Context) error { _, err := c.Receive(ctx, 5); return err },
+		"ack":     func(ctx context.Context) error { return c.Ack(ctx, want[:1], want[0]) },
+		"nack":    func(ctx context.Context) error { return c.Nack(ctx, want[:1]) },
+		"stats":   func(ctx context.Context) error { _, err := r.queue.Stats(ctx, 0); return err },
+	} {
+		ctx, cancel := context.WithTimeout(r.ctx(), 100*time.Millisecond)
+		if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("four calls of 100 ms took %v", took)
+	}
+	// Its own patience ends, too; what it asked for is executed after that.
+	ctx, cancel := context.WithTimeout(r.ctx(), 2*roundTimeout)
+	defer cancel()
+	if _, err := c.Receive(ctx, 5); err == nil || ctx.Err() != nil {
+		t.Errorf("receive: %v, %v", err, ctx.Err())
+	}
+	r.server.Resume()
+	seen := make(map[queue.ID]bool)
+	r.eventually("every entry is delivered", func() bool {
+		ctx, cancel := context.WithTimeout(r.ctx(), coldEvery)
+		defer cancel()
+		batch, _ := c.Receive(ctx, 5)
+		for _, d := range batch {
+			seen[d.ID] = true
+		}
+		return len(seen) == len(want)-1 || len(seen) == len(want) // the first may be acknowledged by now
+	})
+}
+
+func TestEntriesWhoseReplyWasLostAreDelivered(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	c := r.join().(*consumer)
+	want := r.fill(1, 20)
+	// The reply goes to nobody, as when a connection breaks under it.
+	r.check(r.queue.run(r.ctx(), receiveScript, c.call(bucketOf(1, 0), "20"))[0].Error(), "read")
+	other := r.join()
+	r.nothing(other)
+	r.same(r.receive(c, 20), want)
+}

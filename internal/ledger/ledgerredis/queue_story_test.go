@@ -1,0 +1,338 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/queue"
+)
+
+func TestADestroyedGroupHealsAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	const products, each = 3, 400
+	all, stop := context.WithTimeout(context.Background(), testWait)
+	defer stop()
+	var wg sync.WaitGroup
+	for range 2 {
+		c := r.join()
+		wg.Go(func() {
+			for {
+				batch, err := c.Receive(all, 40)
+				if all.Err() != nil {
+					return
+				}
+				if err != nil {
+					r.Errorf("receive: %v", err)
+					return
+				}
+				if err := c.Ack(all, ids(batch), queue.ID{}); err != nil && all.Err() == nil {
+					r.Errorf("ack: %v", err)
+				}
+			}
+		})
+	}
+	for n := range each {
+		for product := range uint32(products) {
+			r.fill(product+1, 1)
+			if n%50 == int(product) {
+				r.server.Must("XGROUP", "DESTROY", r.queue.keys.out(bucketOf(product+1, 0)), workerGroup)
+			}
+		}
+	}
+	r.eventually("everything is acknowledged", func() bool { return r.stats(0).Entries == 0 })
+	for product := range uint32(products) {
+		if got := r.stats(product + 1); got != (queue.Stats{}) {
+			t.Errorf("product %d: %+v", product+1, got)
+		}
+	}
+	stop()
+	wg.Wait()
+}
+
+// A group that begins again delivers what was acknowledged and not trimmed.
+func TestEntriesThatComeAgainAfterTheirAcknowledgementCountOnce(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	c := r.join()
+	r.fill(1, 3)
+	r.ack(c, r.receive(c, 3)[:2])
+	r.server.Must("XGROUP", "DESTROY", r.queue.keys.out(bucketOf(1, 0)), workerGroup)
+	r.fill(1, 1)
+	again := r.receive(c, 4)
+	if got := r.stats(1); got.Entries != 2 || got.Reservations != 2 || got.Units != 2 {
+		t.Errorf("before: %+v", got)
+	}
+	r.ack(c, again[:3])
+	if got := r.stats(1); got.Entries != 1 || got.Reservations != 1 || got.Units != 1 {
+		t.Errorf("after: %+v", got)
+	}
+}
+
+func TestTrimmingSparesWhatIsUnacknowledgedAndTheWitness(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	c := r.join()
+	const entries, stuck, later = 2000, 900, 1500
+	out := r.queue.keys.out(bucketOf(1, 0))
+	has := func(id queue.ID) bool { return r.server.Must("XRANGE", out, entryID(id), entryID(id)) != "" }
+	r.fill(1, entries)
+	all := r.receive(c, entries)
+	r.check(c.Ack(r.ctx(), all[:later], all[stuck-1]), "ack") // the stuck one is acknowledged, and the witness is before it
+	if !has(all[stuck-1]) {
+		t.Fatal("the witness was trimmed")
+	}
+	if n := r.length(1); n > entries-stuck+1+trimSlack {
+		t.Errorf("%d entries are left", n)
+	}
+	r.check(c.Ack(r.ctx(), nil, all[entries-1]), "ack under a higher witness")
+	for _, id := range all[later:] {
+		if !has(id) {
+			t.Fatalf("unacknowledged %v was trimmed", id)
+		}
+	}
+	r.ack(c, all[later:])
+	r.eventually("the stream is short", func() bool { return r.length(1) <= trimSlack })
+	if !has(all[entries-1]) {
+		t.Error("the highest witness was trimmed")
+	}
+	// A worker that confirmed less than others carries a witness that is trimmed.
+	r.check(c.Ack(r.ctx(), nil, all[0]), "ack under an old witness")
+}
+
+func TestWhatWasNeverDeliveredIsNotTrimmed(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	c := r.join()
+	r.fill(1, 500)
+	read := r.receive(c, 300)
+	r.ack(c, read)
+	r.check(c.Close(r.ctx()), "close")
+	if rest := r.receive(r.join(), 200); rest[0].Seq != 301 || rest[199].Seq != 500 {
+		t.Errorf("got %d to %d", rest[0].Seq, rest[199].Seq)
+	}
+}
+
+func TestAFlushIsNoticedByTheNextAcknowledgement(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	c := r.join()
+	r.fill(1, 2)
+	held := r.receive(c, 2)
+	r.ack(c, held[:1])
+	r.server.FlushAll()
+	for _, left := range [][]queue.ID{held[1:], nil} {
+		if err := c.Ack(r.ctx(), left, held[0]); !errors.Is(err, queue.ErrLost) {
+			t.Errorf("ack of %d: %v, want lost", len(left), err)
+		}
+	}
+	r.made = 0 // the counter is gone, too
+	fresh := r.fill(1, 1)
+	r.same(r.receive(c, 1), fresh)
+	r.ack(c, fresh)
+}
+
+func TestWhatAKilledConsumerHeldGoesToAnotherInOrder(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	const entries = 2*moveMost + 10 // more than one step hands back
+	want := r.fill(1, entries)
+	dead := newOutboxQueue(dial(t, r.server.Addr()), r.queue.keys, testSilence, testRandom)
+	c, err := dead.Consumer(r.ctx(), "killed")
+	r.check(err, "join")
+	r.receive(c, entries)
+	dead.client.Close()
+	other := r.join()
+	got := r.receive(other, entries)
+	slices.SortFunc(want, func(a, b queue.ID) int { return int(a.Seq) - int(b.Seq) })
+	r.same(got, want)
+	r.ack(other, got)
+	r.eventually("the dead one is forgotten", func() bool {
+		r.nothing(other)
+		return !strings.Contains(r.server.Must("XINFO", "CONSUMERS", r.queue.keys.out(bucketOf(1, 0)), workerGroup), "killed")
+	})
+}
+
+func TestAConsumerThatHoldsEntriesForLongKeepsThemWhileItLives(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	r.fill(1, 5)
+	holder, other := r.join(), r.join()
+	r.receive(holder, 5)
+	for end := time.Now().Add(3 * testSilence); time.Now().Before(end); {
+		r.check(holder.Ack(r.ctx(), nil, queue.ID{}), "ack of nothing")
+		ctx, cancel := context.WithTimeout(r.ctx(), testSilence/8)
+		if batch, err := other.Receive(ctx, 10); err == nil {
+			t.Fatalf("%+v went to another", batch)
+		}
+		cancel()
+	}
+}
+
+func TestAnEntryThatCannotBeReadIsToldAndStopsNobody(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	first := r.fill(1, 1)
+	r.made++
+	bad := queue.ID{Stream: streamName(bucketOf(1, 0)), Seq: r.made, Tag: 7}
+	r.send("XADD", r.queue.keys.out(bucketOf(1, 0)), entryID(bad), "h", "\x09", "c", "junk")
+	r.send("ZADD", r.queue.keys.open(bucketOf(1, 0), 1), strconv.FormatUint(bad.Seq, 10), entryID(bad))
+	last := r.fill(1, 1)
+	c := r.join()
+	want := slices.Concat(first, last)
+	for range 2 { // the second time for its next holder
+		r.same(r.receive(c, 2), want)
+		if _, err := c.Receive(r.ctx(), 10); !errors.Is(err, errVersion) {
+			t.Fatalf("receive: %v", err)
+		}
+		r.nothing(c)
+		r.check(c.Close(r.ctx()), "close")
+		c = r.join()
+	}
+	r.ack(c, r.receive(c, 2))
+	if got := r.stats(1); got.Entries != 1 {
+		t.Errorf("%+v, want the bad entry counted", got)
+	}
+}
+
+// What one reading brings beyond the batch is not the caller's yet.
+func TestWhatIsReadAheadIsHandedBackWithTheRest(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	want := r.fill(1, 40)
+	a, b := r.join(), r.join()
+	first, err := a.Receive(r.ctx(), 20)
+	r.check(err, "receive")
+	second, err := a.Receive(r.ctx(), 1)
+	r.check(err, "receive")
+	if !a.(*consumer).hasBuffered() {
+		t.Fatal("nothing was read ahead: the test tests nothing")
+	}
+	r.check(a.Nack(r.ctx(), []queue.ID{second[0].ID}), "hand back")
+	r.same(r.receive(b, 40-len(first)), want[len(first):])
+	r.check(a.Close(r.ctx()), "close")
+	r.same(r.receive(b, len(first)), want[:len(first)])
+}
+
+// Others may be waiting for it, or may have been given it.
+func TestWhatIsReadAheadAndLeftAloneIsNotGivenLater(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	want := r.fill(1, 40)
+	c := r.join().(*consumer)
+	var got []queue.ID
+	for !c.hasBuffered() {
+		batch, err := c.Receive(r.ctx(), 20)
+		r.check(err, "receive")
+		got = append(got, ids(batch)...)
+	}
+	ahead := time.Now()
+	r.eventually("what was read ahead is old", func() bool {
+		r.check(c.Ack(r.ctx(), nil, queue.ID{}), "sign of life")
+		return time.Since(ahead) > testSilence/2
+	})
+	batch, err := c.Receive(r.ctx(), len(want))
+	r.check(err, "receive")
+	if !batch[0].Redelivered {
+		t.Error("it does not come from the server again")
+	}
+	got = append(got, ids(batch)...)
+	r.same(append(got, r.receive(c, len(want)-len(got))...), want)
+}
+
+func TestScriptsThatTheServerForgotAreSentAgain(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	c := r.join()
+	for range 3 {
+		want := r.fill(1, 1)
+		r.server.Must("SCRIPT", "FLUSH")
+		r.same(r.receive(c, 1), want)
+		r.server.Must("SCRIPT", "FLUSH")
+		r.ack(c, want)
+	}
+}
+
+func TestAFullServerStillTakesAcknowledgements(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	c := r.join()
+	r.fill(1, 300)
+	r.server.Must("CONFIG", "SET", "maxmemory", "1")
+	r.ack(c, r.receive(c, 300))
+	if got := r.stats(0); got != (queue.Stats{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTheQueueRemembersTheHighestWitnessOfEachStream(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	c := r.join()
+	want := make(map[queue.ID]bool)
+	for product := range uint32(3) {
+		made := r.fill(product+1, 3)
+		r.receive(c, 3)
+		r.check(c.Ack(r.ctx(), nil, made[2]), "ack")
+		r.check(c.Ack(r.ctx(), nil, made[1]), "ack under a lower one")
+		want[made[2]] = true
+	}
+	got, err := r.queue.HighestWitness(r.ctx())
+	r.check(err, "read")
+	if len(got) != len(want) {
+		t.Errorf("%v", got)
+	}
+	for _, id := range got {
+		if !want[id] {
+			t.Errorf("%v is none", id)
+		}
+	}
+}
+
+func TestTheOutboxIsMeasured(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	r.fill(1, 2)
+	r.fill(2, 1)
+	a, b := r.join(), r.join()
+	r.ack(a, r.receive(a, 3)[:1])
+	r.fill(3, 1)
+	r.receive(b, 1)
+	got, err := r.queue.outboxStats(r.ctx())
+	r.check(err, "read")
+	if got.Length != 4 || got.Entries != 3 || got.Consumers != 2 || got.Oldest.IsZero() {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestALongStreamIsTrimmedInShortSteps(t *testing.T) {
+	r := newQueueRig(t)
+	const entries = 200_000
+	bucket := bucketOf(1, 0)
+	out := r.queue.keys.out(bucket)
+	filler := strings.Repeat("x", 200)
+	for i := range entries {
+		r.send("XADD", out, fmt.Sprintf("%d-1", i+1), "h", filler)
+	}
+	r.flush()
+	r.server.Must("XGROUP", "CREATE", out, workerGroup, "$") // all was delivered and acknowledged
+	r.server.Must("CONFIG", "SET", "slowlog-log-slower-than", "10000")
+	r.server.Must("SLOWLOG", "RESET")
+	c := r.join()
+	r.check(c.Ack(r.ctx(), nil, queue.ID{Stream: streamName(bucket), Seq: entries, Tag: 1}), "ack")
+	r.nothing(c)
+	r.eventually("the stream is short", func() bool {
+		r.nothing(c)
+		return r.length(1) <= trimSlack
+	})
+	if slow := r.server.Must("SLOWLOG", "GET"); slow != "" {
+		t.Errorf("slow commands:\n%s", slow)
+	}
+}
