@@ -16,7 +16,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 )
 
 // How a server that says nothing is noticed. A connection that has received
@@ -202,11 +201,6 @@ func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("read the ledger's clock: %w", errors.Join(err, errReply))
 	}
 	return time.Unix(parts[0], parts[1]*int64(time.Microsecond)).UTC(), nil
-}
-
-// Queue is the ledger's outbox as a queue.
-func (l *Ledger) Queue() queue.Queue {
-	return newOutboxQueue(l.call.client, l.keys, l.opt.Silence, rand.Text)
 }
 
 // random is 64 random bits.

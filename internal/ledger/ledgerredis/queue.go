@@ -50,6 +50,18 @@ var (
 	_ queue.Remembering = (*outboxQueue)(nil)
 )
 
+// Queue is the ledger's outbox as a queue.
+func (l *Ledger) Queue() queue.Queue { return l.outbox() }
+
+// OutboxStats reads figures of the outbox for those who watch it.
+func (l *Ledger) OutboxStats(ctx context.Context) (OutboxStats, error) {
+	return l.outbox().outboxStats(ctx)
+}
+
+func (l *Ledger) outbox() *outboxQueue {
+	return newOutboxQueue(l.call.client, l.keys, l.opt.Silence, l.random)
+}
+
 func newOutboxQueue(client rueidis.Client, keys keyspace, silence time.Duration, random func() (uint64, error)) *outboxQueue {
 	if silence <= 0 {
 		silence = DefaultSilence

@@ -2,39 +2,21 @@ package ledgerredis
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // the name that Redis gives a script, no secret
-	"embed"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/redis/rueidis"
 )
 
-//go:embed script/queue_*.lua
-var queueFiles embed.FS
-
-// queueScript is a script as the server knows it.
-type queueScript struct{ body, sha string }
-
-func newQueueScript(name string) *queueScript {
-	body, err := queueFiles.ReadFile("script/" + name + ".lua")
-	if err != nil {
-		panic(err) // the file is part of the program
-	}
-	sum := sha1.Sum(body) //nolint:gosec // see above
-	return &queueScript{body: string(body), sha: hex.EncodeToString(sum[:])}
-}
-
 // The scripts of the queue. None is harmed by running twice, or unheard: what
 // a reading script has given to nobody, tending finds.
 var (
-	receiveScript = newQueueScript("queue_receive")
-	tendScript    = newQueueScript("queue_tend")
-	ackScript     = newQueueScript("queue_ack")
-	nackScript    = newQueueScript("queue_nack")
-	leaveScript   = newQueueScript("queue_leave")
-	statsScript   = newQueueScript("queue_stats")
-	lengthScript  = newQueueScript("queue_length")
+	receiveScript = newScript("queue_receive")
+	tendScript    = newScript("queue_tend")
+	ackScript     = newScript("queue_ack")
+	nackScript    = newScript("queue_nack")
+	leaveScript   = newScript("queue_leave")
+	statsScript   = newScript("queue_stats")
+	lengthScript  = newScript("queue_length")
 )
 
 // queueCall is one run of a script, on keys of one bucket.
@@ -44,34 +26,63 @@ type queueCall struct {
 
 // run sends runs of a script together. A server that does not know the script
 // is sent the whole.
-func (q *outboxQueue) run(ctx context.Context, s *queueScript, calls ...queueCall) []rueidis.RedisResult {
+func (q *outboxQueue) run(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
 	commands := make(rueidis.Commands, len(calls))
 	for i, call := range calls {
 		commands[i] = q.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(call.keys))).Key(call.keys...).Arg(call.args...).Build()
 	}
 	results := q.send(ctx, commands)
-	var unknown []int
-	commands = nil
-	for i, result := range results {
-		if refusal, ok := rueidis.IsRedisErr(result.Error()); ok && refusal.IsNoScript() {
-			unknown = append(unknown, i)
-			commands = append(commands, q.client.B().Eval().Script(s.body).
-				Numkeys(int64(len(calls[i].keys))).Key(calls[i].keys...).Arg(calls[i].args...).Build())
-		}
+	q.again(ctx, results, scriptMissing, func(i int) rueidis.Completed {
+		call := calls[i]
+		return q.client.B().Eval().Script(s.body).Numkeys(int64(len(call.keys))).Key(call.keys...).Arg(call.args...).Build()
+	})
+	return results
+}
+
+// send sends commands together, and those that the server refuses for now
+// again, until the context ends: after a failover it takes a moment to find the
+// new master.
+func (q *outboxQueue) send(ctx context.Context, commands rueidis.Commands) []rueidis.RedisResult {
+	for i := range commands {
+		commands[i] = commands[i].Pin() // to be sent more than once
 	}
-	if len(unknown) > 0 {
-		for i, result := range q.send(ctx, commands) {
-			results[unknown[i]] = result
+	results := q.sendOnce(ctx, commands)
+	for pause := firstPause; q.again(ctx, results, refusedForNow, func(i int) rueidis.Completed { return commands[i] }); {
+		rest(ctx, pause)
+		if ctx.Err() != nil {
+			break
 		}
+		pause = min(2*pause, maxPause)
 	}
 	return results
 }
 
-// send returns with the context, even where the client would not: a pipeline
-// that is full of calls to a frozen server holds its callers up.
-func (q *outboxQueue) send(ctx context.Context, commands rueidis.Commands) []rueidis.RedisResult {
+// again replaces the results that have a meaning by those of another try, and
+// reports whether there were any.
+func (q *outboxQueue) again(
+	ctx context.Context, results []rueidis.RedisResult, which meaning, command func(int) rueidis.Completed,
+) bool {
+	var indexes []int
+	var commands rueidis.Commands
+	for i, result := range results {
+		if err := result.Error(); err != nil && meaningOf(err) == which {
+			indexes = append(indexes, i)
+			commands = append(commands, command(i))
+		}
+	}
+	if len(indexes) == 0 {
+		return false
+	}
+	for i, result := range q.sendOnce(ctx, commands) {
+		results[indexes[i]] = result
+	}
+	return true
+}
+
+// sendOnce returns with the context, even where the client would not: a
+// pipeline that is full of calls to a frozen server holds its callers up.
+func (q *outboxQueue) sendOnce(ctx context.Context, commands rueidis.Commands) []rueidis.RedisResult {
 	answers := make(chan []rueidis.RedisResult, 1)
-	count := len(commands)
 	go func() { answers <- q.client.DoMulti(ctx, commands...) }()
 	select {
 	case results := <-answers:
@@ -83,9 +94,9 @@ func (q *outboxQueue) send(ctx context.Context, commands rueidis.Commands) []rue
 		return results
 	default:
 	}
-	results := make([]rueidis.RedisResult, count)
+	results := make([]rueidis.RedisResult, len(commands))
 	for i := range results {
-		results[i] = rueidis.NewErrorResult(fmt.Errorf("no answer in time: %w", ctx.Err()))
+		results[i] = rueidis.NewErrorResult(fmt.Errorf("%w: %w", errGivenUp, ctx.Err()))
 	}
 	return results
 }
