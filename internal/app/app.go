@@ -158,6 +158,9 @@ func (a *App) Run(ctx context.Context) error {
 		go func() { a.broken <- a.adminServer.Serve(a.adminListener) }()
 		a.log.Info("operator API serves", "url", a.AdminURL())
 	}
+	if a.has(RoleWorker) {
+		a.log.Info("worker runs")
+	}
 	a.announce()
 	var died error
 	select {

@@ -6,10 +6,7 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -45,6 +42,8 @@ type Options struct {
 	// Settings are configuration keys and values, such as
 	// "order.expire_after": "2s".
 	Settings map[string]string
+	// Roles are those that the process plays; none means all.
+	Roles []string
 	// DataDir is where the data is; "" makes a directory that the test removes.
 	DataDir string
 	// Shell, if set, is a shell command that runs before the binary in the same
@@ -70,6 +69,7 @@ type Engine struct {
 // life is one process.
 type life struct {
 	cmd   *exec.Cmd
+	from  int           // where its part of the log begins
 	ended chan struct{} // closed when the process is gone and err is set
 	err   error
 }
@@ -137,19 +137,23 @@ func (e *Engine) launch(env ...string) error {
 	if e.life != nil {
 		return errors.New("it runs already")
 	}
-	binary := Binary(e.t)
-	cmd := exec.Command(binary, "serve")
-	if e.opt.Shell != "" {
-		cmd = exec.Command("/bin/sh", "-c", e.opt.Shell+` && exec "$0" serve`, binary)
+	args := []string{Binary(e.t), "serve"}
+	if len(e.opt.Roles) > 0 {
+		args = append(args, "--roles="+strings.Join(e.opt.Roles, ","))
 	}
+	if e.opt.Shell != "" {
+		args = append([]string{"/bin/sh", "-c", e.opt.Shell + ` && exec "$0" "$@"`}, args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(e.environ(), env...)
 	cmd.Stdout, cmd.Stderr = &e.log, &e.log
 	// The child must not outlive a test that is killed itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	from := len(e.log.text())
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	one := &life{cmd: cmd, ended: make(chan struct{})}
+	one := &life{cmd: cmd, from: from, ended: make(chan struct{})}
 	e.life = one
 	go func() {
 		one.err = cmd.Wait()
@@ -187,46 +191,6 @@ func (e *Engine) Set(key, value string) { e.opt.Settings[key] = value }
 
 // Unset takes a setting back for the next start.
 func (e *Engine) Unset(key string) { delete(e.opt.Settings, key) }
-
-// WaitReady waits until the process serves, or returns why it does not.
-func (e *Engine) WaitReady() error {
-	one := e.current()
-	if one == nil {
-		return errors.New("no process runs")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), ReadyWithin)
-	defer cancel()
-	for {
-		if e.ready(ctx) == nil {
-			return nil
-		}
-		select {
-		case <-one.ended:
-			e.forget(one)
-			return fmt.Errorf("it ended: %v\n%s", one.err, e.log.tail())
-		case <-ctx.Done():
-			return fmt.Errorf("not ready within %s: %w", ReadyWithin, e.ready(context.Background()))
-		case <-time.After(pollEvery):
-		}
-	}
-}
-
-func (e *Engine) ready(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.AdminURL+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	res, err := e.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("readyz answers %d: %s", res.StatusCode, body)
-	}
-	return err
-}
 
 func (e *Engine) current() *life {
 	e.mu.Lock()

@@ -3,8 +3,10 @@ package engine
 import (
 	"os"
 	"testing"
+	"time"
 
 	"seckill"
+	"seckill/test/server"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
@@ -49,4 +51,28 @@ func TestAnArmedEngineDiesAtItsPoint(t *testing.T) {
 	if err := e.WaitEnd(StopWithin); err == nil {
 		t.Error("it ended with exit code 0")
 	}
+}
+
+func TestEnginesOfDifferentRolesShareAStore(t *testing.T) {
+	shared := OnStore(server.SharedMariaDB(t).NewDatabase(t))
+	ctx := t.Context()
+	admin := Start(t, Options{Settings: shared, Roles: []string{RoleAdmin}})
+	shop := Start(t, Options{Settings: shared, Roles: []string{RoleShop}})
+	worker := Start(t, Options{Settings: shared, Roles: []string{RoleWorker}})
+	if _, err := admin.Operator().Create(ctx, Product{ID: 1, Name: "shared", PriceCents: 1, Stock: 1, StartsAt: time.Now(), EndsAt: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shop.Buyer("ann").Orders(ctx); err != nil {
+		t.Errorf("the shop: %v", err)
+	}
+	if _, err := shop.Operator().Product(ctx, 1); Answered(err) {
+		t.Errorf("a process without the role answered operators: %v", err)
+	}
+	if _, err := admin.Buyer("ann").Orders(ctx); Answered(err) {
+		t.Errorf("a process without the role answered shoppers: %v", err)
+	}
+	// A worker is ready anew in each of its lives.
+	worker.MustStop()
+	worker.Start()
+	worker.Kill()
 }
