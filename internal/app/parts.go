@@ -152,11 +152,34 @@ func (p *parts) remember(ctx context.Context) error {
 			selling[t.Group] = true
 		}
 	}
-	return p.book.eachBuyer(ctx, func(group uint32, buyer string) {
+	err := p.book.eachBuyer(ctx, func(group uint32, buyer string) {
 		if selling[group] {
 			p.memory.Note(group, buyer)
 		}
 	})
+	if err != nil {
+		return err
+	}
+	return p.rememberSold(ctx, selling)
+}
+
+// rememberSold adds the buyers to whom the store has sold: it finds them again
+// though nothing is left, as the ledger does its own.
+func (p *parts) rememberSold(ctx context.Context, selling map[uint32]bool) error {
+	for _, s := range p.catalog.All() {
+		t := s.Terms()
+		if !selling[t.Group] || t.HasLedger() && t.FallbackShare == 0 {
+			continue
+		}
+		err := p.store.CounterBuyers(ctx, t.ID, func(buyer string) error {
+			p.memory.Learn(t.Group, buyer)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // saleEnded stops a sale's batchers and asks for its last count.

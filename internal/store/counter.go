@@ -39,6 +39,12 @@ type Counter interface {
 	// ledger, or a fallback sale of one without a share is wrong_state.
 	Sell(ctx context.Context, req SellRequest) (SellResult, error)
 
+	// CounterBuyers hands over the buyers of all orders of the product that Sell
+	// has sold, dead ones too: whom a Sell may find repeated or over the limit,
+	// though nothing is left. One may come several times. An error of each ends
+	// it and is returned.
+	CounterBuyers(ctx context.Context, product uint32, each func(buyer string) error) error
+
 	// TakeShare moves what is left of a product's share to the ledger's side: in
 	// one transaction the share becomes 0 and an open upward stock change of as
 	// many units is recorded under the id, stamped with the product's epoch. It

@@ -24,8 +24,9 @@ const (
 // point armed, driven to it, seen dead there, started again and held to all
 // promises.
 type ordeal struct {
-	point string // name, or name:N for its Nth passing
-	while string // what the engine was doing
+	point    string // name, or name:N for its Nth passing
+	while    string // what the engine was doing
+	strategy string // of the product; "" is the engine's default
 	// settings of the lives up to the death; the last one has the defaults.
 	settings map[string]string
 	prepare  func(s *scene)
@@ -52,7 +53,7 @@ func (o ordeal) run(t *testing.T) {
 	quick := map[string]string{"worker.batch_wait": "1ms"}
 	maps.Copy(quick, o.settings)
 	e := engine.Start(t, engine.Options{Settings: quick})
-	s := &scene{book: newBook(t, e, engine.Product{ID: sneaker, Stock: stock, PerUserLimit: limit})}
+	s := &scene{book: newBook(t, e, engine.Product{ID: sneaker, Stock: stock, PerUserLimit: limit, Strategy: o.strategy})}
 	if o.prepare != nil {
 		o.prepare(s)
 	}
@@ -193,5 +194,5 @@ func ordeals() []ordeal {
 		add(pending, recovering, nil, "recover", fmt.Sprintf("ledger.before_commit:%d", n+1), fmt.Sprintf("ledger.after_commit:%d", n+1))
 	}
 	add(pending, recovering, nil, "recover", append(append(around("store.epoch"), around("store.rebuilding")...), steps...)...)
-	return append(all, rareOrdeals(around)...)
+	return append(append(all, directOrdeals(around)...), rareOrdeals(around)...)
 }

@@ -17,6 +17,8 @@ var sqlLiveNos = list{
 	tail: `)`, columns: 1,
 }
 
+const sqlCounterBuyers = `SELECT user_id FROM tb_seckill_order WHERE product_id = ? AND origin <> 0`
+
 // Sell decides a batch of claims over the counter.
 func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
 	var result store.SellResult
@@ -48,6 +50,19 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 		return store.SellResult{}, err
 	}
 	return result, nil
+}
+
+// CounterBuyers hands over the buyers of orders that were sold over the counter.
+func (s *Store) CounterBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
+	return s.read(ctx, "list buyers", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlCounterBuyers, []any{product}, func(row scanner) error {
+			var buyer string
+			if err := row.Scan(&buyer); err != nil {
+				return err
+			}
+			return each(buyer)
+		})
+	})
 }
 
 // checkCounter refuses a request that the product has no counter for.

@@ -248,6 +248,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlReleasesDue + "product_id <> ?" + sqlReleasesOrder, "ix_order_release"},
 		{sqlUnits, "COVERING INDEX ix_order_figures"},
 		{sqlMarkedOrders, "ix_order_figures"},
+		{sqlCounterBuyers, "ix_order_figures"},
 		{sqlLiveNos.head + "?)", "uk_order_key (user_id=? AND limit_group=?)"},
 		{sqlSearchOrders + "product_id + 0 = ? ORDER BY order_no DESC LIMIT ?", "uk_order_no"},
 		{sqlSearchOrders + "user_id = ? ORDER BY order_no DESC LIMIT ?", "uk_order_key"},

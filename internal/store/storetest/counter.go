@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -67,6 +68,20 @@ var counterTests = []test{
 			_, err := s.Store.Sell(t.Context(), s.over(p, s.claim(t, p, "a"), s.claim(t, p, "b", quantity(0))))
 			refused(t, err, seckill.CodeBadRequest)
 		})
+	}},
+	{"the counter's buyers are all to whom it sold, the dead included", func(t *testing.T, s *suite) {
+		p := s.preheated(t, share(0.5), perUser(2))
+		s.buy(t, p, "ledger")
+		s.buyOver(t, p, "live")
+		s.buyOver(t, p, "live")
+		s.cancel(t, s.buyOver(t, p, "dead"))
+		other := s.preheated(t, direct)
+		s.buyOver(t, other, "other")
+		met := map[string]bool{}
+		must(t, s.Store.CounterBuyers(t.Context(), p.ID, func(buyer string) error { met[buyer] = true; return nil }))
+		equal(t, "buyers", met, map[string]bool{"live": true, "dead": true})
+		enough := errors.New("enough")
+		fails(t, s.Store.CounterBuyers(t.Context(), p.ID, func(string) error { return enough }), enough)
 	}},
 	{"no claims are no change", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct)
