@@ -34,6 +34,7 @@ type MariaOptions struct {
 type MariaServer struct {
 	Process
 	address string
+	shared  bool
 }
 
 // MariaDB starts a mariadbd on empty data that lives as long as the test. A
@@ -50,7 +51,7 @@ func MariaDB(t testing.TB, opt MariaOptions) *MariaServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &MariaServer{Process{t, one}, home.address}
+	m := &MariaServer{Process: Process{t, one}, address: home.address}
 	m.manage()
 	m.Start()
 	return m
@@ -79,7 +80,9 @@ func SharedMariaDB(t testing.TB) *MariaServer {
 	if sharedMaria.err != nil {
 		t.Fatalf("start the shared MariaDB: %v", sharedMaria.err)
 	}
-	return &MariaServer{Process{t, sharedMaria.child}, sharedMaria.address}
+	m := &MariaServer{Process: Process{t, sharedMaria.child}, address: sharedMaria.address, shared: true}
+	m.watch()
+	return m
 }
 
 var sharedMaria struct {
@@ -150,7 +153,7 @@ func mariaDSN(address, database string) string {
 	return fmt.Sprintf("%s:%s@tcp(%s)/%s", mariaUser, mariaPassword, address, database)
 }
 
-// NewDatabase creates an empty database, dropped at the end of the test t, and
+// NewDatabase creates an empty database, gone at the end of the test t, and
 // names it as the engine's key store.dsn wants it.
 func (m *MariaServer) NewDatabase(t testing.TB) string {
 	t.Helper()
@@ -158,12 +161,12 @@ func (m *MariaServer) NewDatabase(t testing.TB) string {
 	if err := m.Exec("CREATE DATABASE " + name); err != nil {
 		t.Fatal(err)
 	}
+	if !m.shared { // it ends with its server, which may be paused by then
+		return "mysql:" + m.DSN(name)
+	}
 	t.Cleanup(func() {
-		// A server that the test killed takes its databases with it.
-		if m.PID() != 0 {
-			if err := m.Exec("DROP DATABASE " + name); err != nil {
-				t.Errorf("drop %s: %v", name, err)
-			}
+		if err := m.Exec("DROP DATABASE " + name); err != nil {
+			t.Errorf("drop %s: %v", name, err)
 		}
 	})
 	return "mysql:" + m.DSN(name)

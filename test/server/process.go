@@ -117,6 +117,15 @@ func (p *Process) manage() {
 	})
 }
 
+// watch shows the log of a shared server if it did not survive the test.
+func (p *Process) watch() {
+	p.t.Cleanup(func() {
+		if p.t.Failed() && p.PID() == 0 {
+			p.t.Logf("%s, which tests share, is down; its log:\n%s", p.child.name, p.child.tail())
+		}
+	})
+}
+
 func (c *child) start() error {
 	c.mu.Lock()
 	if c.cmd != nil {

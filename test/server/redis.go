@@ -75,7 +75,9 @@ func SharedRedis(t testing.TB) *RedisServer {
 	if sharedRedis.err != nil {
 		t.Fatalf("start the shared Redis: %v", sharedRedis.err)
 	}
-	return &RedisServer{Process{t, sharedRedis.child}, sharedRedis.address}
+	r := &RedisServer{Process{t, sharedRedis.child}, sharedRedis.address}
+	r.watch()
+	return r
 }
 
 var sharedRedis struct {
@@ -153,4 +155,33 @@ func (r *RedisServer) Must(args ...string) string {
 func (r *RedisServer) FlushAll() {
 	r.t.Helper()
 	r.Must("FLUSHALL")
+}
+
+// aofDir is where Redis keeps its append-only file, which is several files.
+const aofDir = "appendonlydir"
+
+// Snapshot copies the append-only file as it is on disk now, for Restore.
+func (r *RedisServer) Snapshot() string {
+	r.t.Helper()
+	copied := filepath.Join(r.t.TempDir(), aofDir)
+	if err := os.CopyFS(copied, os.DirFS(filepath.Join(r.Dir(), aofDir))); err != nil {
+		r.t.Fatalf("copy the append-only file: %v", err)
+	}
+	return copied
+}
+
+// Restore gives a server that does not run the append-only file of a snapshot,
+// as an operator does with an old backup or a disk that lost its last writes.
+func (r *RedisServer) Restore(snapshot string) {
+	r.t.Helper()
+	if r.PID() != 0 {
+		r.t.Fatalf("restore %s: it runs", r.child.name)
+	}
+	dir := filepath.Join(r.Dir(), aofDir)
+	if err := os.RemoveAll(dir); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(snapshot)); err != nil {
+		r.t.Fatalf("restore the append-only file: %v", err)
+	}
 }

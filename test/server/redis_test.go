@@ -33,6 +33,19 @@ func TestRedisKeepsPortAndDataOverItsLives(t *testing.T) {
 	}
 }
 
+func TestARestoredRedisHasAnOldAppendOnlyFile(t *testing.T) {
+	r := Redis(t, RedisOptions{AppendFsync: "always"})
+	r.Must("SET", "old", "v")
+	backup := r.Snapshot()
+	r.Must("SET", "new", "v")
+	r.Kill()
+	r.Restore(backup)
+	r.Start()
+	if got := r.Must("KEYS", "*"); got != "old" {
+		t.Errorf("it has %q", got)
+	}
+}
+
 func TestRedisWithoutAppendOnlyFileForgets(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	r.Must("SET", "k", "v")
