@@ -74,6 +74,9 @@ type Options struct {
 	Reconciler Reconciler
 	Records    Records
 
+	// HealthOnly leaves out everything under /admin/v1: an instance without the
+	// operator's role can still be watched.
+	HealthOnly bool
 	// Checks decide /readyz.
 	Checks []Check
 	// Metrics answers /metrics; nil for none.

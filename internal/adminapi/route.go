@@ -63,10 +63,12 @@ func (a *api) routed() http.Handler {
 		mux.Handle(method+" "+path, handler)
 		allowed[path] = append(allowed[path], method)
 	}
-	for _, r := range a.routes() {
-		handle(r.method, base+r.path, a.served(r))
+	if !a.HealthOnly {
+		for _, r := range a.routes() {
+			handle(r.method, base+r.path, a.served(r))
+		}
+		handle(http.MethodGet, base+"/stats/stream", http.HandlerFunc(a.streamStats))
 	}
-	handle(http.MethodGet, base+"/stats/stream", http.HandlerFunc(a.streamStats))
 	handle(http.MethodGet, "/healthz", http.HandlerFunc(serveHealth))
 	handle(http.MethodGet, "/readyz", http.HandlerFunc(a.serveReady))
 	handle(http.MethodGet, "/openapi.yaml", http.HandlerFunc(serveOpenAPI))

@@ -86,9 +86,8 @@ func New(cfg *config.Config, opt Options) (*App, error) {
 		return nil, err
 	}
 	for _, role := range Roles {
-		if !a.has(role) {
-			// The journal serves one process: nobody else can have the role.
-			a.log.Warn("embedded parts serve one process; a role that it lacks nobody has", "role", role)
+		if !a.has(role) && !(cfg.SharedLedger() && cfg.SharedStore()) {
+			a.log.Warn("these parts serve one process; a role that it lacks nobody has", "role", role)
 		}
 	}
 	return a, nil
@@ -103,10 +102,9 @@ func (a *App) open(ctx context.Context) (err error) {
 			return fmt.Errorf("listen for the shop: %w", err)
 		}
 	}
-	if a.has(RoleAdmin) {
-		if a.adminListener, err = listen(a.cfg.Admin.Listen); err != nil {
-			return fmt.Errorf("listen for operators: %w", err)
-		}
+	// Without the operator's role this is where the instance is watched.
+	if a.adminListener, err = listen(a.cfg.Admin.Listen); err != nil {
+		return fmt.Errorf("listen for operators: %w", err)
 	}
 	if a.parts, err = build(ctx, a.cfg, a.opt, a.ShopURL, a.adminStop); err != nil {
 		return err
@@ -130,7 +128,8 @@ func (a *App) ShopURL() string {
 	return a.cfg.Shop.URL(a.shopListener.Addr().String())
 }
 
-// AdminURL is where operators reach this instance; "" without the role.
+// AdminURL is where operators reach this instance, or, without their role,
+// where its health and metrics are read.
 func (a *App) AdminURL() string {
 	if a.adminListener == nil {
 		return ""
@@ -156,7 +155,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	if a.adminListener != nil {
 		go func() { a.broken <- a.adminServer.Serve(a.adminListener) }()
-		a.log.Info("operator API serves", "url", a.AdminURL())
+		a.log.Info("operator address serves", "url", a.AdminURL(), "api", a.has(RoleAdmin))
 	}
 	if a.has(RoleWorker) {
 		a.log.Info("worker runs")
@@ -212,7 +211,7 @@ func (a *App) close() error {
 
 // Migrate brings the configured store's tables up to date.
 func Migrate(ctx context.Context, cfg *config.Config) error {
-	s, err := storesql.Open(ctx, cfg.StoreDSN(), storesql.Options{})
+	s, err := storesql.Open(ctx, cfg.StoreDSN(), storesql.Options{MaxConns: cfg.Store.MaxConns})
 	if err != nil {
 		return err
 	}

@@ -2,17 +2,27 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"seckill/internal/alert"
 	"seckill/internal/config"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgermem"
+	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
 	"seckill/internal/queue"
 	"seckill/internal/store/storesql"
+)
+
+const (
+	// reachDeadline is how long a start waits for Redis and MySQL, which may be
+	// starting too; reachPause, between two tries.
+	reachDeadline = 30 * time.Second
+	reachPause    = 500 * time.Millisecond
 )
 
 // book is a ledger with the sides of it that the port does not have: they
@@ -22,10 +32,18 @@ type book struct {
 	queue  queue.Queue
 	ping   func(ctx context.Context) error
 	close  func(ctx context.Context) error
-	// eachBuyer visits whom the ledger remembers.
-	eachBuyer func(ctx context.Context, visit func(group uint32, buyer string)) error
+	// eachBuyer visits whom the ledger remembers of the groups.
+	eachBuyer func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string)) error
 	// journal is the size of the embedded journal; nil where there is none.
 	journal func() (rows, bytes int64)
+	// outbox is the state of the streams; nil where there are none.
+	outbox func(ctx context.Context) (metrics.Outbox, error)
+}
+
+// saleGroup is a limit group and over how many shards it is spread.
+type saleGroup struct {
+	id     uint32
+	shards int
 }
 
 // openData opens store and ledger.
@@ -44,10 +62,12 @@ func (p *parts) openData(ctx context.Context, opt Options) (err error) {
 	if err := p.openStore(ctx); err != nil {
 		return err
 	}
-	if p.cfg.Ledger.Kind == config.LedgerRedis {
-		return fmt.Errorf("ledger.kind %q is not in this build", p.cfg.Ledger.Kind)
+	switch p.cfg.Ledger.Kind {
+	case config.LedgerRedis:
+		p.book, err = p.openRedis(ctx)
+	default:
+		p.book, err = p.openMemory(ctx)
 	}
-	p.book, err = p.openMemory(ctx)
 	if err != nil {
 		return fmt.Errorf("open the ledger: %w", err)
 	}
@@ -55,16 +75,57 @@ func (p *parts) openData(ctx context.Context, opt Options) (err error) {
 	return nil
 }
 
+// openStore opens the store and sees to its tables.
 func (p *parts) openStore(ctx context.Context) error {
-	opened, err := storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log, MaxConns: p.cfg.Store.MaxConns})
+	var opened *storesql.Store
+	err := p.reach(ctx, "the store", p.cfg.SharedStore(), func(ctx context.Context) (err error) {
+		opened, err = storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log, MaxConns: p.cfg.Store.MaxConns})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
 	p.store = opened // not before: a nil *Store in the interface would look open
-	if err := p.store.Migrate(ctx); err != nil {
-		return fmt.Errorf("migrate the store: %w", err)
+	if p.cfg.Store.Migrate {
+		if err := opened.Migrate(ctx); err != nil {
+			return fmt.Errorf("migrate the store: %w", err)
+		}
+		return nil
+	}
+	pending, err := opened.Pending(ctx)
+	if err != nil {
+		return fmt.Errorf("read the version of the store's tables: %w", err)
+	}
+	if pending {
+		return errors.New("the store's tables are of an older version, and store.migrate is off: run `seckill migrate` first")
 	}
 	return nil
+}
+
+// reach opens a part. One that is shared may be starting as well: it is tried
+// for a while.
+func (p *parts) reach(ctx context.Context, what string, shared bool, open func(context.Context) error) error {
+	if !shared {
+		return open(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachDeadline)
+	defer cancel()
+	ticker := time.NewTicker(reachPause)
+	defer ticker.Stop()
+	for try := 1; ; try++ {
+		err := open(ctx)
+		if err == nil || errors.Is(err, ledgerredis.ErrEvicts) {
+			return err
+		}
+		if try == 1 {
+			p.log.Warn("waiting for "+what, "at_most", reachDeadline.String(), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s was not reached within %s: %w", what, reachDeadline, err)
+		case <-ticker.C:
+		}
+	}
 }
 
 // openMemory opens the embedded ledger.
@@ -76,7 +137,18 @@ func (p *parts) openMemory(ctx context.Context) (book, error) {
 		return book{}, err
 	}
 	return book{
-		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown, eachBuyer: opened.EachBuyer,
+		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
+		eachBuyer: func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string)) error {
+			wanted := make(map[uint32]bool, len(groups))
+			for _, g := range groups {
+				wanted[g.id] = true
+			}
+			return opened.EachBuyer(ctx, func(group uint32, buyer string) {
+				if wanted[group] {
+					visit(group, buyer)
+				}
+			})
+		},
 		journal: func() (rows, bytes int64) {
 			stats := opened.JournalStats()
 			return stats.Rows, stats.Bytes

@@ -15,6 +15,14 @@ import (
 	"seckill/internal/worker"
 )
 
+// Duties that others wake, by the names that instances call them.
+const (
+	dutyKeep      = "keep"
+	dutyRelease   = "release"
+	dutyRefund    = "refund"
+	dutyReconcile = "reconcile"
+)
+
 // How often the duties look by themselves; most are woken earlier.
 const (
 	keepEvery      = time.Second
@@ -25,6 +33,7 @@ const (
 	stockEvery     = 2 * time.Second
 	finishEvery    = time.Second
 	beatEvery      = time.Second
+	tidyEvery      = time.Second
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
 	roundTimeout   = 30 * time.Second
@@ -45,9 +54,13 @@ func (a *App) startLoops(ctx context.Context) {
 	if a.has(RoleShop) {
 		a.goLoop(func() { p.watch.Run(ctx) })
 	}
-	loops := []*duty.Loop{{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat}}
+	p.runBoard(ctx, a.goLoop)
+	loops := []*duty.Loop{
+		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
+		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.tidy},
+	}
 	if a.has(RoleWorker) {
-		loops = append(loops, p.duties()...)
+		loops = append(loops, p.once(p.duties())...)
 		a.goLoop(func() {
 			if err := p.worker.Run(ctx); err != nil && ctx.Err() == nil {
 				p.alerter.Raise("worker stopped", 0, err)
@@ -57,25 +70,45 @@ func (a *App) startLoops(ctx context.Context) {
 	for _, loop := range loops {
 		loop.Logger, loop.OnRound = p.log, p.metrics.Duty
 		loop.Ready()
-		p.bind(loop)
+		p.signals.bind(loop)
 		a.goLoop(func() { loop.Run(ctx) })
 	}
 }
 
 func (a *App) goLoop(run func()) { a.loops.Go(run) }
 
-// bind makes a loop reachable for the parts that wake it.
-func (p *parts) bind(loop *duty.Loop) {
-	switch loop.Name {
-	case "keep":
-		p.signals.keeper.set(loop)
-	case "release":
-		p.signals.releaser.set(loop)
-	case "refund":
-		p.signals.refunder.set(loop)
-	case "reconcile":
-		p.signals.reconciler.set(loop)
+// once makes duties run once in the cluster, where there may be one: under a
+// lease of the store that instances share. What another has to do now it is
+// told, and finds by itself with its next round.
+func (p *parts) once(loops []*duty.Loop) []*duty.Loop {
+	if p.cfg.SharedStore() {
+		for _, loop := range loops {
+			loop.Lease, loop.Holder = p.store, p.name
+		}
 	}
+	return loops
+}
+
+// tidy gives up what this instance keeps for sales that are over: who ended
+// them, or announced their end, may have been another.
+func (p *parts) tidy(context.Context) error {
+	known, selling := make(map[uint32]bool), make(map[uint32]bool)
+	now := p.clock.Now()
+	for _, s := range p.catalog.All() {
+		t := s.Terms()
+		known[t.Group] = true
+		if t.Window(now) != seckill.CodeEnded {
+			selling[t.Group] = true
+		} else {
+			p.stage.Retire(s)
+		}
+	}
+	for _, group := range p.memory.Groups() {
+		if known[group] && !selling[group] {
+			p.memory.Forget(group)
+		}
+	}
+	return nil
 }
 
 // duties are the background duties of the worker role.
@@ -107,16 +140,16 @@ func (p *parts) duties() []*duty.Loop {
 		},
 	}
 	return []*duty.Loop{
-		{Name: "keep", Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
-		{Name: "release", Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
-		{Name: "refund", Every: refundEvery, Timeout: roundTimeout, Round: refunder.Round},
+		{Name: dutyKeep, Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
+		{Name: dutyRelease, Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
+		{Name: dutyRefund, Every: refundEvery, Timeout: roundTimeout, Round: refunder.Round},
 		{Name: "expire", Every: expireEvery, Timeout: roundTimeout, Round: expirer.Round},
 		{Name: "climb", Every: climbEvery, Timeout: roundTimeout, Round: climber.Round},
 		{Name: "stock", Every: stockEvery, Timeout: roundTimeout, Round: func(ctx context.Context) error {
 			return errors.Join(p.desk.FinishStockChanges(ctx, stockPerRound), p.desk.MoveShares(ctx))
 		}},
 		{Name: "finish", Every: finishEvery, Timeout: roundTimeout, Round: finisher.Round},
-		{Name: "reconcile", Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: counter.round},
+		{Name: dutyReconcile, Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: counter.round},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"seckill/internal/adminapi"
 	"seckill/internal/admission"
 	"seckill/internal/alert"
+	"seckill/internal/bulletin"
 	"seckill/internal/config"
 	"seckill/internal/identity"
 	"seckill/internal/ledger"
@@ -47,7 +49,9 @@ const (
 type parts struct {
 	cfg   *config.Config
 	log   *slog.Logger
+	name  string // this instance's among others
 	store store.Store
+	board bulletin.Board
 	book  book // the ledger's other sides
 	// ledger and queue are the book's, kept apart so that a test can stand
 	// between.
@@ -77,12 +81,15 @@ type parts struct {
 	tokens      *purchasetoken.Mint
 
 	signals *signals
+	hearing *hearing
 }
 
 // build opens the data and wires the parts. Parts that call each other in a
 // circle (a cancelled order wakes the releaser) meet in signals.
 func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
-	p := &parts{cfg: cfg, log: opt.Logger, signals: newSignals()}
+	p := &parts{
+		cfg: cfg, log: opt.Logger, name: instanceName(), board: bulletin.Nobody{}, signals: newSignals(), hearing: newHearing(),
+	}
 	for _, step := range []func() error{
 		func() error { return p.openData(ctx, opt) },
 		func() error { return p.buildSale(ctx) },
@@ -98,6 +105,15 @@ func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() 
 	return p, nil
 }
 
+// instanceName tells this process from all others, also on one machine.
+func instanceName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
+}
+
 func (p *parts) laneOptions() ledger.LaneOptions {
 	return ledger.LaneOptions{CallTimeout: p.cfg.CallTimeout()}
 }
@@ -108,20 +124,21 @@ func (p *parts) buildSale(ctx context.Context) error {
 	if err := p.clock.Sync(ctx); err != nil {
 		return fmt.Errorf("read the ledger's clock: %w", err)
 	}
-	p.catalog = sale.NewCatalog(p.store, p.log)
+	p.catalog, p.memory = sale.NewCatalog(p.store, p.log), sale.NewMemory()
+	p.tellOthers()
 	if err := p.catalog.Refresh(ctx); err != nil {
 		return fmt.Errorf("read the catalogue: %w", err)
 	}
-	p.memory = sale.NewMemory()
 	if err := p.remember(ctx); err != nil {
-		return fmt.Errorf("read the ledger's buyers: %w", err)
+		return err
 	}
 	p.lanes = sale.NewLanes(p.ledger, p.laneOptions())
 	p.mover = transfer.New(p.ledger, p.lanes, mathrand.Uint64)
 	p.desk = sale.NewDesk(sale.DeskOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
 		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect},
-		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Note,
+		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
+		OnChanged: p.changed, Holder: p.holder(),
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
@@ -141,45 +158,18 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Products: p.recentSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps,
 		Journal: p.book.journal,
 	})
-	return nil
-}
-
-// remember fills the memory with the buyers of sales that are not over.
-func (p *parts) remember(ctx context.Context) error {
-	selling := make(map[uint32]bool)
-	for _, s := range p.catalog.All() {
-		if t := s.Terms(); t.Window(p.clock.Now()) != seckill.CodeEnded {
-			selling[t.Group] = true
-		}
-	}
-	err := p.book.eachBuyer(ctx, func(group uint32, buyer string) {
-		if selling[group] {
-			p.memory.Note(group, buyer)
-		}
+	p.metrics.Register(&metrics.Parts{
+		Ledger: p.book.ping, Store: p.store.Ping, Outbox: p.book.outbox, Bulletin: p.board.Stats,
 	})
-	if err != nil {
-		return err
-	}
-	return p.rememberSold(ctx, selling)
+	return nil
 }
 
-// rememberSold adds the buyers to whom the store has sold: it finds them again
-// though nothing is left, as the ledger does its own.
-func (p *parts) rememberSold(ctx context.Context, selling map[uint32]bool) error {
-	for _, s := range p.catalog.All() {
-		t := s.Terms()
-		if !selling[t.Group] || t.HasLedger() && t.FallbackShare == 0 {
-			continue
-		}
-		err := p.store.CounterBuyers(ctx, t.ID, func(buyer string) error {
-			p.memory.Learn(t.Group, buyer)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+// holder is this instance's name among those that share the store, or "".
+func (p *parts) holder() string {
+	if p.cfg.SharedStore() {
+		return p.name
 	}
-	return nil
+	return ""
 }
 
 // saleEnded stops a sale's batchers and asks for its last count.
@@ -262,12 +252,8 @@ func (p *parts) buildOrders() error {
 		OnReturn: p.returned, OnRefund: p.signals.refunder.wake,
 		OnPayment: p.paid,
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
 	p.worker = worker.New(p.queue, p.store, p.lanes, worker.Options{
-		Name:      fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8]),
+		Name:      p.name,
 		BatchSize: p.cfg.Worker.BatchSize, BatchWait: p.cfg.Worker.BatchWait, RatePerSecond: p.cfg.Worker.RatePerSecond,
 		Ladder: p.cfg.Worker.RetryDelays, DiscardAfter: p.cfg.Worker.DiscardAfter, ExpireAfter: p.cfg.Order.ExpireAfter,
 		Logger: p.log, Now: p.clock.Now, OnBatch: p.metrics.Worker,
@@ -333,25 +319,11 @@ func (p *parts) buildShop(opt Options) (err error) {
 	return err
 }
 
-// ready reports why the instance cannot serve now, or nil.
-func (p *parts) ready(ctx context.Context) error {
-	if err := p.store.Ping(ctx); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	if err := p.book.ping(ctx); err != nil {
-		return fmt.Errorf("ledger: %w", err)
-	}
-	return nil
-}
-
 // buildAdmin wires the operator API.
 func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error) {
 	p.admin, err = adminapi.New(adminapi.Options{
 		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store,
-		Checks: []adminapi.Check{
-			{Name: "store", Run: p.store.Ping},
-			{Name: "ledger", Run: p.book.ping},
-		},
+		HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
 		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams,
 		OnRequest: func(route string, status int, took time.Duration) {
 			p.metrics.Route("admin "+route, strconv.Itoa(status)).Inc()

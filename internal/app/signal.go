@@ -16,6 +16,8 @@ const troubleMost = 256
 type signals struct {
 	keeper, releaser, refunder, reconciler waker
 	trouble                                chan trouble
+	// tell wakes a duty where another instance has it.
+	tell func(duty string)
 }
 
 // trouble is a product whose ledger needs a look; product 0 means all.
@@ -24,12 +26,43 @@ type trouble struct {
 	err     error
 }
 
-func newSignals() *signals { return &signals{trouble: make(chan trouble, troubleMost)} }
+func newSignals() *signals {
+	s := &signals{trouble: make(chan trouble, troubleMost), tell: func(string) {}}
+	for _, w := range s.wakers() {
+		w.signals = s
+	}
+	s.keeper.duty, s.releaser.duty, s.refunder.duty, s.reconciler.duty = dutyKeep, dutyRelease, dutyRefund, dutyReconcile
+	return s
+}
 
-// waker wakes a loop that is made later.
+func (s *signals) wakers() []*waker {
+	return []*waker{&s.keeper, &s.releaser, &s.refunder, &s.reconciler}
+}
+
+// bind makes a loop reachable for the parts that wake it.
+func (s *signals) bind(loop *duty.Loop) {
+	for _, w := range s.wakers() {
+		if w.duty == loop.Name {
+			w.set(loop)
+		}
+	}
+}
+
+// heard wakes a duty on another instance's word, if it runs here.
+func (s *signals) heard(duty string) {
+	for _, w := range s.wakers() {
+		if loop := w.get(); w.duty == duty && loop != nil && loop.Here() {
+			loop.Wake()
+		}
+	}
+}
+
+// waker wakes a loop that is made later, or that another instance has.
 type waker struct {
-	mu   sync.Mutex
-	loop *duty.Loop
+	signals *signals
+	duty    string
+	mu      sync.Mutex
+	loop    *duty.Loop
 }
 
 func (w *waker) set(loop *duty.Loop) {
@@ -38,11 +71,19 @@ func (w *waker) set(loop *duty.Loop) {
 	w.loop = loop
 }
 
-func (w *waker) wake() {
+func (w *waker) get() *duty.Loop {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.loop != nil {
-		w.loop.Wake()
+	return w.loop
+}
+
+func (w *waker) wake() {
+	loop := w.get()
+	if loop != nil {
+		loop.Wake()
+	}
+	if loop == nil || !loop.Here() {
+		w.signals.tell(w.duty)
 	}
 }
 

@@ -51,6 +51,7 @@ type Metrics struct {
 
 	reconciled *prometheus.CounterVec
 	balanced   *prometheus.GaugeVec
+	durable    *prometheus.GaugeVec
 }
 
 // New makes the figures.
@@ -84,6 +85,7 @@ func New(version string) *Metrics {
 
 		reconciled: f.counters("seckill_reconciliations_total", "Reconciliations, by result.", "result"),
 		balanced:   f.gauges("seckill_reconcile_balanced", "Last reconciliation: 1 balanced, 0 not, -1 could not tell.", "product"),
+		durable:    f.gauges("seckill_ledger_durable", "Whether what Redis has answered outlives a fault, by its settings at the start: 1 or 0.", "fault"),
 	}
 	refused := f.counters("seckill_claims_refused_total", "Claims refused, by code.", "code")
 	for _, code := range seckill.Codes() {
@@ -162,6 +164,15 @@ func (m *Metrics) Duty(name string, took time.Duration, err error) {
 	if err != nil {
 		m.DutyFailures.WithLabelValues(name).Inc()
 	}
+}
+
+// Durable says whether the ledger's answers outlive a kind of fault.
+func (m *Metrics) Durable(fault string, yes bool) {
+	value := 0.0
+	if yes {
+		value = 1
+	}
+	m.durable.WithLabelValues(fault).Set(value)
 }
 
 // Reconciled sees one report.

@@ -3,6 +3,7 @@ package sale
 import (
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -101,6 +102,9 @@ func (m *Memory) Forget(group uint32) {
 	}
 	m.replace(func(groups map[uint32]*groupMemory) { delete(groups, group) })
 }
+
+// Groups are those of which a buyer is remembered.
+func (m *Memory) Groups() []uint32 { return slices.Collect(maps.Keys(*m.groups.Load())) }
 
 // group finds or makes a group's memory.
 func (m *Memory) group(id uint32) *groupMemory {

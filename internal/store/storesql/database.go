@@ -23,7 +23,10 @@ type database interface {
 	sync(ctx context.Context) error
 
 	ping(ctx context.Context) error
+	// migrate applies the migrations that are missing; pending reports whether
+	// there are any.
 	migrate(ctx context.Context) error
+	pending(ctx context.Context) (bool, error)
 	close() error
 }
 

@@ -24,12 +24,10 @@ const (
 // connection holds a named lock, which the server frees when it goes.
 func (db *mysqlDB) migrate(ctx context.Context) (err error) {
 	defer func() { err = db.failed(err) }()
-	// A migration of a large table takes its time.
-	connector, err := newConnector(db.cfg, 0)
+	pool, err := db.migrationPool()
 	if err != nil {
 		return err
 	}
-	pool := sql.OpenDB(connector)
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	lock, err := pool.Conn(ctx)
 	if err != nil {
@@ -39,11 +37,7 @@ func (db *mysqlDB) migrate(ctx context.Context) (err error) {
 	if err := takeMigrateLock(ctx, lock); err != nil {
 		return err
 	}
-	dir, err := fs.Sub(mysqlMigrations, "migration/mysql")
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(goose.DialectMySQL, pool, dir, goose.WithSlog(db.log), goose.WithDisableGlobalRegistry(true))
+	provider, err := db.migrations(pool)
 	if err != nil {
 		return err
 	}
@@ -55,6 +49,41 @@ func (db *mysqlDB) migrate(ctx context.Context) (err error) {
 	}
 	_, err = lock.ExecContext(ctx, sqlFreeMigrateLock)
 	return err
+}
+
+func (db *mysqlDB) pending(ctx context.Context) (pending bool, err error) {
+	defer func() { err = db.failed(err) }()
+	pool, err := db.migrationPool()
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	provider, err := db.migrations(pool)
+	if err != nil {
+		return false, err
+	}
+	if err := notNewer(ctx, provider); err != nil {
+		return false, err
+	}
+	return provider.HasPending(ctx)
+}
+
+// migrationPool has connections without the server's deadline for statements: a
+// migration of a large table takes its time.
+func (db *mysqlDB) migrationPool() (*sql.DB, error) {
+	connector, err := newConnector(db.cfg, 0)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+func (db *mysqlDB) migrations(pool *sql.DB) (*goose.Provider, error) {
+	dir, err := fs.Sub(mysqlMigrations, "migration/mysql")
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectMySQL, pool, dir, goose.WithSlog(db.log), goose.WithDisableGlobalRegistry(true))
 }
 
 // takeMigrateLock asks for the lock again and again, so that ctx can end it.

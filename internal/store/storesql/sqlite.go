@@ -276,18 +276,13 @@ func (db *sqliteDB) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { <-db.turn }()
-	dir, err := fs.Sub(sqliteMigrations, "migration/sqlite")
-	if err != nil {
-		return err
-	}
-	pool, err := sql.Open("sqlite", db.uri("synchronous(FULL)", "foreign_keys(ON)")+"&_txlock=immediate")
+	pool, err := db.migrationPool()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	pool.SetMaxOpenConns(1)
 	for try := 1; ; try++ {
-		provider, err := goose.NewProvider(goose.DialectSQLite3, pool, dir, goose.WithSlog(db.log), goose.WithDisableGlobalRegistry(true))
+		provider, err := db.migrations(pool)
 		if err != nil {
 			return err
 		}
@@ -300,6 +295,45 @@ func (db *sqliteDB) migrate(ctx context.Context) (err error) {
 		}
 		db.log.Info("store: migrate again", "after", err)
 	}
+}
+
+func (db *sqliteDB) pending(ctx context.Context) (pending bool, err error) {
+	defer func() { err = db.failed(err) }()
+	if err := db.takeTurn(ctx); err != nil {
+		return false, err
+	}
+	defer func() { <-db.turn }()
+	pool, err := db.migrationPool()
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	provider, err := db.migrations(pool)
+	if err != nil {
+		return false, err
+	}
+	if err := notNewer(ctx, provider); err != nil {
+		return false, err
+	}
+	return provider.HasPending(ctx)
+}
+
+// migrationPool is one connection, whose transactions write from the start.
+func (db *sqliteDB) migrationPool() (*sql.DB, error) {
+	pool, err := sql.Open("sqlite", db.uri("synchronous(FULL)", "foreign_keys(ON)")+"&_txlock=immediate")
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(1)
+	return pool, nil
+}
+
+func (db *sqliteDB) migrations(pool *sql.DB) (*goose.Provider, error) {
+	dir, err := fs.Sub(sqliteMigrations, "migration/sqlite")
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectSQLite3, pool, dir, goose.WithSlog(db.log), goose.WithDisableGlobalRegistry(true))
 }
 
 // notNewer refuses a store that a later version has migrated: what that

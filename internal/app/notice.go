@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"seckill/internal/bulletin"
+)
+
+// Bounds of what a notice of another instance sets off.
+const (
+	// hearPause is the least time between two readings of the catalogue that
+	// notices ask for.
+	hearPause = 50 * time.Millisecond
+	// rescanPause is the same for reading the ledger's buyers.
+	rescanPause = 2 * time.Second
+)
+
+// hearing is what notices ask for, to be done apart from the board: it must
+// not wait for the store.
+type hearing struct {
+	refresh, rescan chan struct{}
+}
+
+func newHearing() *hearing {
+	return &hearing{refresh: make(chan struct{}, 1), rescan: make(chan struct{}, 1)}
+}
+
+func ask(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default: // it is asked for already
+	}
+}
+
+// tellOthers has the parts post what other instances should know at once.
+func (p *parts) tellOthers() {
+	p.catalog.OnSoldOut = func(product uint32, asked time.Time) {
+		p.board.Post(bulletin.Notice{Kind: bulletin.SoldOut, Product: product, At: p.clock.Now().Add(-time.Since(asked))})
+	}
+	p.catalog.OnUnitsBack = func(product uint32) {
+		p.board.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: product})
+	}
+	p.memory.OnNoted = func(group uint32, buyer uint64) {
+		p.board.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: group, Buyers: []uint64{buyer}})
+	}
+	p.signals.tell = func(duty string) {
+		p.board.Post(bulletin.Notice{Kind: bulletin.DutyDue, Duty: duty})
+	}
+}
+
+// changed tells the others that a product is to be read again.
+func (p *parts) changed(product uint32) {
+	p.board.Post(bulletin.Notice{Kind: bulletin.ProductChanged, Product: product})
+}
+
+// hear takes a notice of another instance.
+func (p *parts) hear(n bulletin.Notice) {
+	switch n.Kind {
+	case bulletin.ProductChanged:
+		ask(p.hearing.refresh)
+	case bulletin.SoldOut:
+		if s := p.catalog.Find(n.Product); s != nil {
+			s.HearSoldOut(p.clock.Now().Sub(n.At))
+		}
+	case bulletin.UnitsBack:
+		if s := p.catalog.Find(n.Product); s != nil {
+			s.HearUnitsBack()
+		}
+	case bulletin.BuyersNoted:
+		// Also of a group that is not in the catalogue yet: it will be.
+		for _, buyer := range n.Buyers {
+			p.memory.Hear(n.Group, buyer)
+		}
+	case bulletin.BuyersMissed:
+		ask(p.hearing.rescan)
+	case bulletin.DutyDue:
+		p.signals.heard(n.Duty)
+	}
+}
+
+// joined makes up for notices that were missed.
+func (p *parts) joined() {
+	ask(p.hearing.refresh)
+	ask(p.hearing.rescan)
+}
+
+// runBoard carries notices, and does what they ask for, until ctx ends.
+func (p *parts) runBoard(ctx context.Context, start func(func())) {
+	start(func() { p.board.Run(ctx, p.hear, p.joined) })
+	start(func() {
+		follow(ctx, p.hearing.refresh, hearPause, func() error {
+			err := p.catalog.Refresh(ctx)
+			p.signals.heard(dutyKeep) // a new product may be due
+			return err
+		})
+	})
+	start(func() {
+		follow(ctx, p.hearing.rescan, rescanPause, func() error {
+			err := p.remember(ctx)
+			if err != nil && ctx.Err() == nil {
+				p.log.Warn("buyers not read; a repeated request may be told sold_out until they are", "error", err)
+			}
+			return err
+		})
+	})
+}
+
+// follow does what is asked for, at most once per pause, and again if it
+// failed.
+func follow(ctx context.Context, asked chan struct{}, pause time.Duration, do func() error) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-asked:
+		}
+		if err := do(); err != nil {
+			ask(asked)
+		}
+		timer.Reset(pause)
+	}
+}

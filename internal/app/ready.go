@@ -1,0 +1,53 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"seckill"
+	"seckill/internal/adminapi"
+	"seckill/internal/sale"
+)
+
+// checks decide whether an instance may be used, by what its roles need. They
+// are those of its operator address.
+func (p *parts) checks(roles []string) []adminapi.Check {
+	if slices.Equal(roles, []string{RoleShop}) {
+		return []adminapi.Check{{Name: "shop", Run: p.ready}}
+	}
+	return []adminapi.Check{
+		{Name: "store", Run: p.store.Ping},
+		{Name: "ledger", Run: p.book.ping},
+	}
+}
+
+// ready reports why the instance cannot sell now, or nil. With embedded parts
+// it needs both. A store that is shared is away for every instance alike, and
+// the shop goes on selling without it: to take instances out of service then
+// would end the sale. A ledger that is away is missed, unless something is
+// sold straight from the store.
+func (p *parts) ready(ctx context.Context) error {
+	ledgerErr := p.book.ping(ctx)
+	if ledgerErr == nil && p.cfg.SharedStore() {
+		return nil
+	}
+	storeErr := p.store.Ping(ctx)
+	switch {
+	case storeErr != nil:
+		return fmt.Errorf("store: %w", storeErr)
+	case ledgerErr != nil && !(p.cfg.SharedLedger() && p.sellsFromStore()):
+		return fmt.Errorf("ledger: %w", ledgerErr)
+	}
+	return nil
+}
+
+// sellsFromStore reports whether a sale that is not over has units that the
+// store sells itself.
+func (p *parts) sellsFromStore() bool {
+	now := p.clock.Now()
+	return slices.ContainsFunc(p.catalog.All(), func(s *sale.Sale) bool {
+		t := s.Terms()
+		return t.Window(now) != seckill.CodeEnded && (t.Strategy == seckill.StrategyDirect || t.FallbackShare > 0)
+	})
+}

@@ -1,0 +1,81 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+
+	"seckill/internal/bulletin/bulletinredis"
+	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/metrics"
+)
+
+// openRedis opens the Redis ledger, and the board on which instances that
+// share it tell each other what changed.
+func (p *parts) openRedis(ctx context.Context) (book, error) {
+	r := &p.cfg.Redis
+	opt := ledgerredis.Options{
+		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(),
+		Sentinel: r.SentinelMaster, SentinelPassword: r.SentinelPassword.Reveal(),
+		Prefix: r.Prefix, WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
+	}
+	if r.TLS {
+		opt.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	var opened *ledgerredis.Ledger
+	err := p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
+		opened, err = ledgerredis.Open(ctx, opt)
+		return err
+	})
+	if err != nil {
+		return book{}, err
+	}
+	if err := p.sayDurability(ctx, opened); err != nil {
+		return book{close: opened.Shutdown}, err
+	}
+	p.board = bulletinredis.New(bulletinredis.Options{
+		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(),
+		SentinelMaster: r.SentinelMaster, SentinelPassword: r.SentinelPassword.Reveal(), TLS: r.TLS,
+		Prefix: r.Prefix, Name: p.name, Logger: p.log,
+	})
+	return book{
+		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
+		eachBuyer: func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string)) error {
+			of := make([]ledgerredis.Group, len(groups))
+			for i, g := range groups {
+				of[i] = ledgerredis.Group{ID: g.id, Shards: g.shards}
+			}
+			return opened.EachBuyer(ctx, of, visit)
+		},
+		outbox: func(ctx context.Context) (metrics.Outbox, error) {
+			stats, err := opened.OutboxStats(ctx)
+			if err != nil {
+				return metrics.Outbox{}, err
+			}
+			outbox := metrics.Outbox{Length: stats.Length, Waiting: stats.Entries, Consumers: stats.Consumers}
+			if !stats.Oldest.IsZero() {
+				outbox.Oldest = max(0, p.clock.Now().Sub(stats.Oldest))
+			}
+			return outbox, nil
+		},
+	}, nil
+}
+
+// sayDurability says what the settings of Redis can lose (I4), in the log and
+// in a metric.
+func (p *parts) sayDurability(ctx context.Context, opened *ledgerredis.Ledger) error {
+	d, err := opened.Durability(ctx)
+	if err != nil {
+		return fmt.Errorf("read how durable the ledger is: %w", err)
+	}
+	crash, failover := d.AppendOnly && d.Fsync == "always", d.Replicas == 0 || d.Waits > 0
+	p.metrics.Durable("crash", crash)
+	p.metrics.Durable("failover", failover)
+	say := p.log.Info
+	if !crash || !failover {
+		say = p.log.Warn
+	}
+	say("durability of the Redis ledger", "appendonly", d.AppendOnly, "appendfsync", d.Fsync,
+		"replicas", d.Replicas, "waits_for", d.Waits, "means", d.CanLose())
+	return nil
+}

@@ -1,0 +1,46 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"seckill"
+)
+
+// remember fills the memory with the buyers of sales that are not over: those
+// whom the ledger remembers, and those to whom the store has sold.
+func (p *parts) remember(ctx context.Context) error {
+	shards := make(map[uint32]int) // by group
+	for _, s := range p.catalog.All() {
+		if t := s.Terms(); t.Window(p.clock.Now()) != seckill.CodeEnded {
+			shards[t.Group] = max(t.Shards, shards[t.Group])
+		}
+	}
+	groups := make([]saleGroup, 0, len(shards))
+	for id, n := range shards {
+		groups = append(groups, saleGroup{id, n})
+	}
+	if err := p.book.eachBuyer(ctx, groups, p.memory.Learn); err != nil {
+		return fmt.Errorf("read the ledger's buyers: %w", err)
+	}
+	return p.rememberSold(ctx, shards)
+}
+
+// rememberSold adds the buyers to whom the store has sold: it finds them again
+// though nothing is left, as the ledger does its own.
+func (p *parts) rememberSold(ctx context.Context, selling map[uint32]int) error {
+	for _, s := range p.catalog.All() {
+		t := s.Terms()
+		if selling[t.Group] == 0 || t.HasLedger() && t.FallbackShare == 0 {
+			continue
+		}
+		err := p.store.CounterBuyers(ctx, t.ID, func(buyer string) error {
+			p.memory.Learn(t.Group, buyer)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("read the buyers of product %d in the store: %w", t.ID, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package metrics
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"seckill/internal/bulletin"
+)
+
+// Outbox is the state of the ledger's streams.
+type Outbox struct {
+	Length    int64 // entries, acknowledged ones that are not trimmed included
+	Waiting   int64 // entries that are not acknowledged
+	Oldest    time.Duration
+	Consumers int
+}
+
+// Parts are figures of what an instance stands on, read when Prometheus asks.
+type Parts struct {
+	// Ledger and Store report whether they can be used.
+	Ledger, Store func(ctx context.Context) error
+	// Outbox reads the streams; nil without them.
+	Outbox   func(ctx context.Context) (Outbox, error)
+	Bulletin func() bulletin.Stats
+}
+
+var (
+	descUp        = prometheus.NewDesc("seckill_up", "Whether a part can be used: 1 or 0.", []string{"part"}, nil)
+	descLength    = prometheus.NewDesc("seckill_outbox_length", "Entries in the outbox streams, those included that wait to be trimmed.", nil, nil)
+	descWaiting   = prometheus.NewDesc("seckill_outbox_waiting", "Outbox entries that are not acknowledged.", nil, nil)
+	descOldest    = prometheus.NewDesc("seckill_outbox_oldest_seconds", "Age of the oldest outbox entry that is not acknowledged.", nil, nil)
+	descConsumers = prometheus.NewDesc("seckill_outbox_consumers", "Workers that hold outbox entries or have read lately.", nil, nil)
+	descNotices   = prometheus.NewDesc("seckill_bulletin_notices_total", "Notices between instances, by what became of them here.", []string{"result"}, nil)
+)
+
+// Describe names the figures.
+func (p *Parts) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descUp, descLength, descWaiting, descOldest, descConsumers, descNotices} {
+		to <- d
+	}
+}
+
+// Collect reads the figures, all at once: a part that hangs must not hide the
+// others.
+func (p *Parts) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeDeadline)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	var reading sync.WaitGroup
+	for part, ping := range map[string]func(context.Context) error{"ledger": p.Ledger, "store": p.Store} {
+		reading.Go(func() {
+			up := 1.0
+			if ping(ctx) != nil {
+				up = 0
+			}
+			gauge(descUp, up, part)
+		})
+	}
+	if p.Outbox != nil {
+		reading.Go(func() {
+			outbox, err := p.Outbox(ctx)
+			if err != nil {
+				return // a gap is honest, a zero is not
+			}
+			gauge(descLength, float64(outbox.Length))
+			gauge(descWaiting, float64(outbox.Waiting))
+			gauge(descOldest, outbox.Oldest.Seconds())
+			gauge(descConsumers, float64(outbox.Consumers))
+		})
+	}
+	stats := p.Bulletin()
+	for result, count := range map[string]int64{"posted": stats.Posted, "heard": stats.Heard, "dropped": stats.Dropped} {
+		to <- prometheus.MustNewConstMetric(descNotices, prometheus.CounterValue, float64(count), result)
+	}
+	reading.Wait()
+}
