@@ -13,7 +13,8 @@ import (
 // million rows; the row gets its own when it dies.
 const orderColumns = `order_no, user_id, product_id, limit_group, product_name, price_cents, currency, quantity, ref, idem_key,
 	status, reason, create_time, pay_before, pay_time, cancel_time,
-	CASE WHEN origin = 0 AND status IN (0, 1) THEN (SELECT p.epoch FROM tb_seckill_product p WHERE p.id = product_id) ELSE epoch END,
+	CASE WHEN origin <> 0 THEN 0
+		WHEN status IN (0, 1) THEN (SELECT p.epoch FROM tb_seckill_product p WHERE p.id = product_id) ELSE epoch END,
 	shard, origin`
 
 const (

@@ -26,10 +26,13 @@ func anyHistory(t *testing.T, s *suite) {
 			return
 		}
 		defer func() { failing = failing || rt.Failed() }()
-		p := s.preheated(t, stock(int64(rapid.IntRange(0, 12).Draw(rt, "stock"))), perUser(rapid.IntRange(1, 3).Draw(rt, "limit")))
-		m := &model{s: s, t: t, product: p, stock: p.Stock, offered: p.Stock, keys: map[[2]string]seckill.OrderNo{}}
+		p := s.preheated(t, stock(int64(rapid.IntRange(0, 12).Draw(rt, "stock"))), perUser(rapid.IntRange(1, 3).Draw(rt, "limit")),
+			share(rapid.SampledFrom([]float64{0, 0.5}).Draw(rt, "share")))
+		m := &model{s: s, t: t, product: p, stock: p.Stock, offered: p.Stock, share: p.ShareLeft, keys: map[[2]string]seckill.OrderNo{}}
 		rt.Repeat(map[string]func(*rapid.T){
 			"confirm": m.confirm,
+			"sell":    m.sell,
+			"share":   m.takeShare,
 			"replay":  m.replay,
 			"cancel":  m.cancel,
 			"pay":     m.pay,
@@ -51,6 +54,7 @@ type model struct {
 	changes int
 
 	stock, offered int64
+	share          int64
 	orders         []*modelOrder
 	keys           map[[2]string]seckill.OrderNo
 }
@@ -60,6 +64,7 @@ type modelOrder struct {
 	status  seckill.OrderStatus
 	brief   bool // its time to pay is one tick
 	owed    bool
+	counter bool // sold from the share
 	refunds int
 }
 
@@ -115,7 +120,7 @@ func (m *model) confirm(rt *rapid.T) {
 	req := request(items...)
 	req.ExpireAfter = expireAfter
 	got, err := m.s.Store.Confirm(rt.Context(), req)
-	if taken > m.stock {
+	if taken > m.stock-m.share {
 		fails(rt, err, store.ErrShort)
 		m.orders = m.orders[:before]
 		return
@@ -133,7 +138,7 @@ func (m *model) replay(rt *rapid.T) {
 	got, err := m.s.Store.Confirm(rt.Context(), request(order.item))
 	must(rt, err)
 	equal(rt, "outcomes", got, []store.ConfirmOutcome{store.ConfirmReplay})
-	order.owed = !order.status.Live()
+	order.owed = order.owed || order.counter || !order.status.Live()
 }
 
 // move wants a move to succeed exactly from one state.
@@ -145,8 +150,13 @@ func (m *model) move(rt *rapid.T, order *modelOrder, err error, from, to seckill
 	must(rt, err)
 	order.status = to
 	if !to.Live() {
-		order.owed = true
-		m.stock += int64(order.item.Claim.Quantity)
+		units := int64(order.item.Claim.Quantity)
+		m.stock += units
+		if order.counter {
+			m.share += units
+		} else {
+			order.owed = true
+		}
 	}
 	return true
 }
@@ -206,7 +216,7 @@ func (m *model) change(rt *rapid.T) {
 		ID: numbered(numbered("model", int(m.product.ID)), m.changes), ProductID: m.product.ID, Delta: delta, Actor: operator,
 	}
 	_, err := m.s.Store.BeginStockChange(rt.Context(), change)
-	if delta < 0 && -delta > m.stock {
+	if delta < 0 && -delta > m.stock-m.share {
 		refused(rt, err, seckill.CodeBadRequest)
 		return
 	}
@@ -227,7 +237,13 @@ func (m *model) epoch(rt *rapid.T) {
 		return nil
 	})
 	must(rt, err)
-	equal(rt, "units of the snapshot", marks+p.Stock, m.offered)
+	aside := m.share
+	for _, order := range m.orders {
+		if order.counter && order.status.Live() {
+			aside += int64(order.item.Claim.Quantity)
+		}
+	}
+	equal(rt, "units of the snapshot", marks+p.Allottable(), m.offered-aside)
 	m.product.Epoch = p.Epoch
 }
 
@@ -243,6 +259,7 @@ func (m *model) compare(rt *rapid.T) {
 	p := m.s.product(rt, m.product.ID)
 	equal(rt, "stock", p.Stock, m.stock)
 	equal(rt, "offered", p.Offered, m.offered)
+	equal(rt, "share", p.ShareLeft, m.share)
 	owed := map[seckill.OrderNo]bool{}
 	for _, release := range m.s.owed(rt, m.product.ID) {
 		owed[release.OrderNo] = true
@@ -258,7 +275,10 @@ func (m *model) compare(rt *rapid.T) {
 		no := want.item.Claim.OrderNo
 		equal(rt, "status", stored[no].Status, want.status)
 		equal(rt, "release owed", owed[no], want.owed)
-		if want.status.Live() {
+		switch {
+		case want.counter:
+			equal(rt, "epoch", stored[no].Epoch, 0)
+		case want.status.Live():
 			equal(rt, "epoch", stored[no].Epoch, m.product.Epoch)
 		}
 		if want.refunds > 0 {

@@ -63,6 +63,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"feed", feedTests},
 		{"leases", leaseTests},
 		{"concurrency", concurrencyTests},
+		{"counter concurrency", counterConcurrencyTests},
 		{"model", modelTests},
 	}
 	for _, part := range parts {
