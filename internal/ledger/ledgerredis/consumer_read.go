@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,6 +22,9 @@ const (
 	// coldEvery is how often a bucket is read that had nothing for long: the
 	// most that a lonely order waits.
 	coldEvery = 250 * time.Millisecond
+	// focusMost is how many buckets with a backlog are read at once: entries
+	// of few streams make few acknowledgements and few, large transactions.
+	focusMost = 2
 	// firstClaims is the guess of an entry's claims before any was seen.
 	firstClaims = 16
 )
@@ -31,6 +35,16 @@ type plan struct {
 	last   time.Time // when it last had an entry
 	every  time.Duration
 	claims float64 // per entry, on average
+	full   bool    // the last reading brought all that was asked for
+}
+
+// count is how many entries have about so many claims.
+func (p *plan) count(claims int) int {
+	each := p.claims
+	if each == 0 {
+		each = firstClaims
+	}
+	return int(min(readMost, 1+float64(claims)/each))
 }
 
 // schedule says which buckets to read next: busy ones often, others seldom.
@@ -46,28 +60,43 @@ func (s *schedule) next() time.Time {
 	return next
 }
 
-// due lists the buckets to read now. Each is read for its part of max claims;
-// what is too much stays in the buffer.
-func (s *schedule) due(now time.Time, max int) (which []int, counts []int) {
+// reading is how many entries to ask a bucket for.
+type reading struct {
+	bucket, count int
+}
+
+// due says what to read now: for max claims from buckets with a backlog, those
+// first that wait longest, and a little from the others, which are likely to
+// have nothing. What is too much stays in the buffer.
+func (s *schedule) due(now time.Time, max int) []reading {
+	var backlog, others []int
 	for bucket := range s {
-		if !s[bucket].due.After(now) {
-			which = append(which, bucket)
+		switch {
+		case s[bucket].due.After(now):
+		case s[bucket].full:
+			backlog = append(backlog, bucket)
+		default:
+			others = append(others, bucket)
 		}
 	}
-	for _, bucket := range which {
-		claims := s[bucket].claims
-		if claims == 0 {
-			claims = firstClaims
-		}
-		part := float64(max) / float64(len(which))
-		counts = append(counts, int(min(float64(readMost), 1+part/claims)))
+	slices.SortStableFunc(backlog, func(a, b int) int { return s[a].due.Compare(s[b].due) })
+	if len(backlog) > focusMost {
+		backlog = backlog[:focusMost]
 	}
-	return which, counts
+	var all []reading
+	for _, bucket := range backlog {
+		all = append(all, reading{bucket, s[bucket].count(max / len(backlog))})
+	}
+	for _, bucket := range others {
+		all = append(all, reading{bucket, s[bucket].count(max / (len(others) + len(backlog)))})
+	}
+	return all
 }
 
 // found books what a read has brought.
-func (s *schedule) found(bucket int, now time.Time, arrivals []arrival) {
-	p := &s[bucket]
+func (s *schedule) found(asked reading, now time.Time, arrivals []arrival) {
+	p := &s[asked.bucket]
+	p.full = len(arrivals) >= asked.count
 	switch {
 	case len(arrivals) > 0:
 		claims := 0
@@ -91,14 +120,14 @@ func (s *schedule) failed(bucket int, now time.Time) { s[bucket].due = now.Add(c
 func (c *consumer) read(ctx context.Context, max int) error {
 	asked := time.Now()
 	c.mu.Lock()
-	which, counts := c.schedule.due(asked, max)
+	readings := c.schedule.due(asked, max)
 	c.mu.Unlock()
-	if len(which) == 0 {
+	if len(readings) == 0 {
 		return nil
 	}
-	calls := make([]queueCall, len(which))
-	for i, bucket := range which {
-		calls[i] = c.call(bucket, strconv.Itoa(counts[i]))
+	calls := make([]queueCall, len(readings))
+	for i, r := range readings {
+		calls[i] = c.call(r.bucket, strconv.Itoa(r.count))
 	}
 	results := c.queue.run(ctx, receiveScript, calls...)
 
@@ -106,8 +135,8 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	defer c.mu.Unlock()
 	var failures []error
 	for i, result := range results {
-		if err := c.arrive(which[i], asked, result); err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", streamName(which[i]), err))
+		if err := c.arrive(readings[i], asked, result); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", streamName(readings[i].bucket), err))
 		}
 	}
 	return errors.Join(failures...)
@@ -115,23 +144,23 @@ func (c *consumer) read(ctx context.Context, max int) error {
 
 // arrive books one bucket's reply. If there is none, entries may be on their
 // way to nowhere: tending finds out.
-func (c *consumer) arrive(bucket int, asked time.Time, result rueidis.RedisResult) error {
+func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult) error {
 	now := time.Now()
 	rows, err := result.ToArray()
 	if err != nil {
-		c.schedule.failed(bucket, now)
+		c.schedule.failed(r.bucket, now)
 		c.tendAt = time.Time{}
 		return err
 	}
 	before := len(c.buffer)
 	for i := range rows {
-		id, times, fields, err := readRow(bucket, &rows[i])
+		id, times, fields, err := readRow(r.bucket, &rows[i])
 		if err != nil {
 			return err
 		}
-		c.keep(arrival{Delivery: queue.Delivery{ID: id, Redelivered: times > 0}, bucket: bucket, at: asked}, fields)
+		c.keep(arrival{Delivery: queue.Delivery{ID: id, Redelivered: times > 0}, bucket: r.bucket, at: asked}, fields)
 	}
-	c.schedule.found(bucket, now, c.buffer[before:])
+	c.schedule.found(r, now, c.buffer[before:])
 	return nil
 }
 

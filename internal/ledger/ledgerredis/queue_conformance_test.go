@@ -31,6 +31,21 @@ func TestQueueConformanceSentinel(t *testing.T) {
 	})
 }
 
+// Reopen kills every node.
+func TestQueueConformanceCluster(t *testing.T) {
+	t.Parallel()
+	s := server.Cluster(t, server.ClusterOptions{AppendFsync: "always"})
+	conforms(t, Options{Addrs: s.Addrs()}, func() {
+		for _, node := range s.Nodes() {
+			node.Kill()
+		}
+		for _, node := range s.Nodes() {
+			node.Start()
+		}
+		s.WaitReady()
+	})
+}
+
 func conforms(t *testing.T, opt Options, restart func()) {
 	opt.Prefix, opt.Silence = "seckill:", testSilence
 	l := opened(t, opt)

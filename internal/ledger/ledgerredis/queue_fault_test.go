@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/queue"
+	"seckill/test/server"
 )
 
 func TestAFrozenServerHoldsNobodyUpAndSwallowsNothing(t *testing.T) {
@@ -61,4 +62,41 @@ func TestEntriesWhoseReplyWasLostAreDelivered(t *testing.T) {
 	other := r.join()
 	r.nothing(other)
 	r.same(r.receive(c, 20), want)
+}
+
+func TestEntriesAreDeliveredWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
+	s := server.Cluster(t, server.ClusterOptions{})
+	l := opened(t, Options{Addrs: s.Addrs(), Prefix: "q:", Silence: testSilence})
+	r := &queueRig{TB: t, queue: l.outbox()}
+	slot := s.Slot(l.keys.out(bucketOf(1, 0)))
+	home := s.Owner(slot)
+	away := s.Nodes()[0]
+	if away == home {
+		away = s.Nodes()[1]
+	}
+	const entries = 600
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.MigrateSlot(slot, home, away)
+		s.MigrateSlot(slot, away, home)
+	}()
+	c := r.join()
+	seen := make(map[queue.ID]bool)
+	for made := 0; made < entries; made += 20 {
+		r.fill(1, 20)
+		r.ack(c, note(seen, r.receive(c, 20)))
+	}
+	<-done
+	if got := r.stats(0); got != (queue.Stats{}) || len(seen) != entries {
+		t.Errorf("%+v is left, and %d entries were delivered", got, len(seen))
+	}
+}
+
+func note(seen map[queue.ID]bool, ids []queue.ID) []queue.ID {
+	for _, id := range ids {
+		seen[id] = true
+	}
+	return ids
 }

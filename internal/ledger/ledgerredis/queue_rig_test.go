@@ -121,8 +121,8 @@ func (r *queueRig) publish(e seckill.Entry) queue.ID {
 }
 
 // send queues a command for flush.
-func (r *queueRig) send(args ...string) {
-	r.pipeline = append(r.pipeline, r.queue.client.B().Arbitrary(args...).Build())
+func (r *queueRig) send(command, key string, args ...string) {
+	r.pipeline = append(r.pipeline, r.queue.client.B().Arbitrary(command).Keys(key).Args(args...).Build())
 	if len(r.pipeline) >= 10_000 {
 		r.flush()
 	}
