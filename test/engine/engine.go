@@ -145,7 +145,7 @@ func (e *Engine) launch(env ...string) error {
 		args = append([]string{"/bin/sh", "-c", e.opt.Shell + ` && exec "$0" "$@"`}, args...)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = append(e.environ(), env...)
+	cmd.Env = append(e.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = &e.log, &e.log
 	// The child must not outlive a test that is killed itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -162,9 +162,9 @@ func (e *Engine) launch(env ...string) error {
 	return nil
 }
 
-// environ is the child's environment: the test's own without settings of the
+// Environ is the child's environment: the test's own without settings of the
 // engine, and the settings of this one.
-func (e *Engine) environ() []string {
+func (e *Engine) Environ() []string {
 	var env []string
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "SECKILL_") {

@@ -1,0 +1,151 @@
+// Package instance runs several processes of the real binary over one Redis
+// and one MariaDB, and holds them to what one process does: what is changed at
+// one is met at all, at once by push and within a second without.
+package instance
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/test/engine"
+	"seckill/test/server"
+)
+
+func TestMain(m *testing.M) { os.Exit(engine.Main(m)) }
+
+const (
+	// settleWithin bounds every wait whose length is not the point.
+	settleWithin = 30 * time.Second
+	pollEvery    = 5 * time.Millisecond
+	// pushed is how soon a change is met elsewhere when it was pushed: well
+	// below the second in which it is met without. Tries of it may be held up
+	// by a loaded machine, so the best of some counts.
+	pushed    = 400 * time.Millisecond
+	pushTries = 4
+	// looked is how soon it is met without a push, with room for a slow machine.
+	looked = 2 * time.Second
+)
+
+// shared are the settings of instances of one test, on servers of all tests.
+func shared(t *testing.T, more ...map[string]string) map[string]string {
+	t.Helper()
+	return engine.Join(append([]map[string]string{
+		engine.OnRedis(server.SharedRedis(t).Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)),
+	}, more...)...)
+}
+
+// pair starts two instances with all roles.
+func pair(t *testing.T, settings map[string]string) (a, b *engine.Engine) {
+	t.Helper()
+	return engine.Start(t, engine.Options{Settings: settings}), engine.Start(t, engine.Options{Settings: settings})
+}
+
+func must(t *testing.T, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func openSale(t *testing.T, e *engine.Engine, p engine.Product) {
+	t.Helper()
+	_, err := e.Operator().OpenSale(t.Context(), p)
+	must(t, "open a sale", err)
+}
+
+// until polls until what holds and says how long that took.
+func until(t *testing.T, what string, holds func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	deadline := time.NewTimer(settleWithin)
+	defer deadline.Stop()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", settleWithin, what)
+		case <-tick.C:
+		}
+	}
+	return time.Since(began)
+}
+
+// sees waits until an instance has a product on sale.
+func sees(t *testing.T, e *engine.Engine, product uint32) time.Duration {
+	t.Helper()
+	return until(t, "the instance sees the sale", func() bool {
+		body, status := get(t, fmt.Sprintf("%s/api/v1/products/%d", e.ShopURL, product))
+		return status == http.StatusOK && regexp.MustCompile(`"status":"on_sale"`).MatchString(body)
+	})
+}
+
+// buy buys one unit.
+func buy(ctx context.Context, e *engine.Engine, product uint32, buyer string) (string, seckill.Code) {
+	no, err := e.Buyer(buyer).Buy(ctx, product, engine.Purchase{Quantity: 1})
+	return no, engine.CodeOf(err)
+}
+
+// buys buys one unit, through busy answers.
+func buys(t *testing.T, e *engine.Engine, product uint32, buyer string) (no string) {
+	t.Helper()
+	until(t, buyer+" has bought", func() bool {
+		var err error
+		if no, err = e.Buyer(buyer).Buy(t.Context(), product, engine.Purchase{Quantity: 1}); err == nil {
+			return true
+		}
+		if code := engine.CodeOf(err); code != seckill.CodeBusy && code != seckill.CodeTooHot {
+			t.Fatalf("%s buys product %d: %v", buyer, product, err)
+		}
+		return false
+	})
+	return no
+}
+
+// await waits until an order has a status, through busy answers.
+func await(t *testing.T, e *engine.Engine, buyer, no, status string) {
+	t.Helper()
+	until(t, "order "+no+" is "+status, func() bool {
+		o, err := e.Buyer(buyer).Order(t.Context(), no)
+		if err != nil && engine.CodeOf(err) != seckill.CodeBusy {
+			t.Fatalf("read order %s: %v", no, err)
+		}
+		return err == nil && o.Status == status
+	})
+}
+
+func get(t *testing.T, url string) (body string, status int) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	must(t, "ask", err)
+	res, err := http.DefaultClient.Do(req)
+	must(t, "ask "+url, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	must(t, "read "+url, err)
+	return string(text), res.StatusCode
+}
+
+// metric is one figure of an instance; 0 if it is not there.
+func metric(t *testing.T, e *engine.Engine, name string) float64 {
+	t.Helper()
+	body, status := get(t, e.AdminURL+"/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("metrics answer %d", status)
+	}
+	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(body)
+	if found == nil {
+		return 0
+	}
+	value, err := strconv.ParseFloat(found[1], 64)
+	must(t, "read "+name, err)
+	return value
+}

@@ -1,0 +1,128 @@
+package instance
+
+import (
+	"fmt"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/test/engine"
+	"seckill/test/server"
+)
+
+func TestALedgerThatForgotAllIsRebuiltOnceAndNobodyIsToldNoMeanwhile(t *testing.T) {
+	t.Parallel()
+	redis := server.Redis(t, server.RedisOptions{})
+	a, b := pair(t, engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t))))
+	openSale(t, a, engine.Product{ID: 1, Stock: 100})
+	sees(t, b, 1)
+	no := buys(t, b, 1, "early")
+	await(t, b, "early", no, "pending")
+	redis.FlushAll()
+	var shopping sync.WaitGroup
+	for i, e := range []*engine.Engine{a, b} {
+		shopping.Go(func() {
+			for n := range 10 {
+				no := buys(t, e, 1, fmt.Sprintf("buyer-%d-%d", i, n))
+				await(t, e, fmt.Sprintf("buyer-%d-%d", i, n), no, "pending")
+			}
+		})
+	}
+	shopping.Wait()
+	if _, code := buy(t.Context(), a, 1, "early"); code != seckill.CodeAlreadyPurchased {
+		t.Errorf("a buyer of before was answered %q", code)
+	}
+	p, err := b.Operator().Product(t.Context(), 1)
+	must(t, "read the product", err)
+	// Once for the shards, and once for the queue, whose loss a worker notices
+	// with its next acknowledgement; not once per instance.
+	if p.Epoch > 3 {
+		t.Errorf("the product has epoch %d: it was rebuilt in turns", p.Epoch)
+	}
+	recovered, err := b.Operator().Recover(t.Context(), 1)
+	must(t, "recover", err)
+	buys(t, a, 1, "after")
+	report, err := a.Operator().Reconcile(t.Context(), 1, false)
+	if err != nil || report.Balanced == nil || !*report.Balanced || recovered.Epoch <= p.Epoch {
+		t.Errorf("epoch %d, reconciled: %+v, %v", recovered.Epoch, report, err)
+	}
+}
+
+func TestTheShopSellsWithoutMySQL(t *testing.T) {
+	t.Parallel()
+	maria := server.MariaDB(t, server.MariaOptions{})
+	redis := server.Redis(t, server.RedisOptions{})
+	e := engine.Start(t, engine.Options{Settings: engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(maria.NewDatabase(t)))})
+	openSale(t, e, engine.Product{ID: 1, Stock: 100})
+	confirmed := buys(t, e, 1, "before")
+	await(t, e, "before", confirmed, "pending")
+	for name, outage := range map[string][2]func(){
+		"killed": {maria.Kill, maria.Start}, "frozen": {maria.Pause, maria.Resume},
+	} {
+		outage[0]()
+		buyer := "during-" + name
+		began := time.Now()
+		no := buys(t, e, 1, buyer)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%s: a purchase took %s", name, took)
+		}
+		o, err := e.Buyer(buyer).Order(t.Context(), no)
+		if err != nil || o.Status != "queued" {
+			t.Errorf("%s: the order reads %+v, %v", name, o, err)
+		}
+		list, err := e.Buyer(buyer).Orders(t.Context())
+		if err != nil || len(list) != 1 || list[0].OrderNo != no {
+			t.Errorf("%s: the orders are %+v, %v", name, list, err)
+		}
+		if _, err := e.Buyer("before").Order(t.Context(), confirmed); engine.CodeOf(err) != seckill.CodeBusy {
+			t.Errorf("%s: an order that only the store knows was answered %v", name, err)
+		}
+		if body, status := get(t, e.ShopURL+"/readyz"); status != http.StatusOK {
+			t.Errorf("%s: the shop is not ready: %s", name, body)
+		}
+		if _, status := get(t, e.AdminURL+"/readyz"); status != http.StatusServiceUnavailable {
+			t.Errorf("%s: the operator's side is ready: %d", name, status)
+		}
+		outage[1]()
+		await(t, e, buyer, no, "pending")
+	}
+}
+
+func TestAStartWaitsForItsServers(t *testing.T) {
+	t.Parallel()
+	maria, redis := server.MariaDB(t, server.MariaOptions{}), server.Redis(t, server.RedisOptions{})
+	e := engine.New(t, engine.Options{Settings: engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(maria.NewDatabase(t)))})
+	maria.Kill()
+	redis.Kill()
+	started := make(chan error, 1)
+	go func() { started <- e.TryStart() }()
+	for _, part := range []struct {
+		name  string
+		start func()
+	}{{"waiting for the store", maria.Start}, {"waiting for Redis", redis.Start}} {
+		until(t, "it says that it is "+part.name, func() bool { return strings.Contains(e.Log(), part.name) })
+		part.start()
+	}
+	must(t, "start", <-started)
+}
+
+func TestOldTablesAreRefusedUntilTheyAreMigrated(t *testing.T) {
+	t.Parallel()
+	settings := shared(t, map[string]string{"store.migrate": "false"})
+	e := engine.New(t, engine.Options{Settings: settings})
+	if err := e.TryStart(); err == nil || !strings.Contains(err.Error(), "seckill migrate") {
+		t.Fatalf("with no tables at all it ended with %v", err)
+	}
+	command := exec.CommandContext(t.Context(), engine.Binary(t), "migrate")
+	command.Env = append(slices.Clone(e.Environ()), "SECKILL_LOG_LEVEL=warn")
+	out, err := command.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "up to date") || strings.Contains(string(out), "seckill:seckill@") {
+		t.Fatalf("migrate: %v\n%s", err, out)
+	}
+	e.Start()
+}

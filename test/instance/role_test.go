@@ -1,0 +1,73 @@
+package instance
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/test/engine"
+)
+
+func TestInstancesOfDifferentRolesSellAndConfirm(t *testing.T) {
+	t.Parallel()
+	settings := shared(t)
+	start := func(roles ...string) *engine.Engine {
+		return engine.Start(t, engine.Options{Settings: settings, Roles: roles})
+	}
+	admin, shops, workers := start(engine.RoleAdmin), []*engine.Engine{start(engine.RoleShop), start(engine.RoleShop)}, []*engine.Engine{start(engine.RoleWorker), start(engine.RoleWorker)}
+	openSale(t, admin, engine.Product{ID: 1, Stock: 20})
+	orders := make(map[string]string)
+	for i, shop := range shops {
+		sees(t, shop, 1)
+		for n := range 10 {
+			buyer := strings.Repeat("x", i+1) + string(rune('a'+n))
+			orders[buyer] = buys(t, shop, 1, buyer)
+		}
+	}
+	for buyer, no := range orders {
+		await(t, shops[0], buyer, no, "pending")
+	}
+	_, err := shops[1].Buyer("xa").Cancel(t.Context(), orders["xa"])
+	must(t, "cancel", err)
+	until(t, "the unit is sold again", func() bool { _, code := buy(t.Context(), shops[0], 1, "heir"); return code == "" })
+	report, err := admin.Operator().Reconcile(t.Context(), 1, false)
+	if err != nil || report.Balanced == nil || !*report.Balanced {
+		t.Errorf("reconciled: %+v, %v", report, err)
+	}
+	// Everyone can be watched; only the operator's instance takes orders.
+	for _, e := range append(shops, workers...) {
+		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/admin/v1/products": http.StatusUnauthorized} {
+			if _, status := get(t, e.AdminURL+path); status != want {
+				t.Errorf("%s answers %d, want %d", path, status, want)
+			}
+		}
+		if _, err := e.Operator().Product(t.Context(), 1); engine.CodeOf(err) != seckill.CodeNotFound {
+			t.Errorf("an instance without the role answered an operator %v", err)
+		}
+		if strings.Contains(e.Log(), "serve one process") {
+			t.Error("an instance warns of roles that others have")
+		}
+	}
+}
+
+func TestADutyRunsAtOneInstanceAndMovesWhenItIsKilled(t *testing.T) {
+	t.Parallel()
+	a, b := pair(t, shared(t))
+	for _, duty := range []string{"keep", "release", "refund", "expire", "climb", "stock"} {
+		rounds := func(e *engine.Engine) float64 { return metric(t, e, `seckill_duty_seconds_count{duty="`+duty+`"}`) }
+		until(t, duty+" has run", func() bool { return rounds(a)+rounds(b) >= 2 })
+		if atA, atB := rounds(a), rounds(b); atA > 0 && atB > 0 {
+			t.Errorf("%s ran %v times at one instance and %v times at the other", duty, atA, atB)
+		}
+	}
+	// The first one started, and has all of them.
+	if metric(t, b, `seckill_duty_seconds_count{duty="heartbeat"}`) == 0 {
+		t.Error("the other has no heartbeat of its own")
+	}
+	a.Kill()
+	if took := until(t, "the other takes over", func() bool { return metric(t, b, `seckill_duty_seconds_count{duty="expire"}`) > 0 }); took > 10*time.Second {
+		t.Errorf("a duty rested for %s", took)
+	}
+}
