@@ -309,7 +309,7 @@ func TestAnOutageIsAnErrorNotAVerdict(t *testing.T) {
 // called a violation.
 func TestTrafficIsNoFalseAlarm(t *testing.T) {
 	o := newOffice(t)
-	p := o.Open(t, 1, 400, rig.Limit(3))
+	p := o.Open(t, 1, 400, rig.Limit(3), rig.Share(0.2))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	var all sync.WaitGroup
@@ -333,14 +333,14 @@ func TestTrafficIsNoFalseAlarm(t *testing.T) {
 	for i := range 3 {
 		lane := ledger.NewLane(o.Rig.Ledger, sale.ShardOf(&p, 0), ledger.LaneOptions{})
 		keepOn("buy", func(n int) error {
-			claim := o.Claim(1, fmt.Sprintf("b-%d-%d", i, n%100))
-			result, err := lane.Do(ctx, ledger.Reserve{Claims: []seckill.Claim{claim}, PriceCents: 999, Currency: "CNY", Name: p.Name})
-			if err == nil && result.Verdicts[0].Code == ledger.VerdictAccepted {
+			accepted, err := reserve(ctx, lane, o.Claim(1, fmt.Sprintf("b-%d-%d", i, n%100)))
+			if accepted {
 				bought.Add(1)
 			}
 			return err
 		})
 	}
+	soldTwice := o.counterTraffic(ctx, p, keepOn)
 	pending := seckill.OrderPending
 	keepOn("cancel", func(int) error {
 		orders, err := o.Rig.Store.SearchOrders(ctx, store.OrderFilter{ProductID: 1, Status: &pending, Limit: 3})
@@ -371,8 +371,8 @@ func TestTrafficIsNoFalseAlarm(t *testing.T) {
 	o.ConfirmAll(t)
 	rig.Must(t, o.releaser().Round(t.Context()))
 	balanced(t, o.run(t, false))
-	if cuts < 3 || bought.Load() < 50 {
-		t.Errorf("%d cuts over %d purchases show little", cuts, bought.Load())
+	if cuts < 3 || bought.Load() < 50 || soldTwice.Load() == 0 {
+		t.Errorf("%d cuts over %d purchases, %d of them sold twice, show little", cuts, bought.Load(), soldTwice.Load())
 	}
 }
 

@@ -1,12 +1,59 @@
 package reconcile_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/sale"
+	"seckill/internal/store"
 	"seckill/test/rig"
 )
+
+// reserve buys one unit of the ledger, and reports whether it did.
+func reserve(ctx context.Context, lane *ledger.Lane, claim seckill.Claim) (bool, error) {
+	result, err := lane.Do(ctx, ledger.Reserve{Claims: []seckill.Claim{claim}, PriceCents: 999, Currency: "CNY", Name: "product"})
+	return err == nil && result.Verdicts[0].Code == ledger.VerdictAccepted, err
+}
+
+// counterTraffic keeps on selling from the share, some claims as if the
+// ledger's reply had been lost, and moving it. It counts those sold twice.
+func (o *office) counterTraffic(ctx context.Context, p seckill.Product, keepOn func(what string, do func(n int) error)) *atomic.Int64 {
+	var soldTwice atomic.Int64
+	doubtful := ledger.NewLane(o.Rig.Ledger, sale.ShardOf(&p, 0), ledger.LaneOptions{})
+	keepOn("sell from the share", func(n int) error {
+		claim := o.Claim(p.ID, fmt.Sprintf("s-%d", n%100))
+		reserved := false
+		if n%4 == 0 {
+			var err error
+			if reserved, err = reserve(ctx, doubtful, claim); err != nil {
+				return err
+			}
+		}
+		result, err := o.Rig.Store.Sell(ctx, store.SellRequest{
+			ProductID: p.ID, Origin: seckill.OriginFallback, Claims: []seckill.Claim{claim}, ExpireAfter: time.Hour,
+		})
+		if err == nil && reserved && result.Verdicts[0].Code == ledger.VerdictAccepted {
+			soldTwice.Add(1)
+		}
+		return err
+	})
+	keepOn("move the share", func(n int) error {
+		if n%50 != 49 {
+			return nil
+		}
+		if _, err := o.Rig.Store.TakeShare(ctx, p.ID, fmt.Sprint("share-", n), rig.Operator); err != nil {
+			return err
+		}
+		return o.Desk.FinishStockChanges(ctx, 10)
+	})
+	return &soldTwice
+}
 
 func TestASaleWithAShareIsBalanced(t *testing.T) {
 	o := newOffice(t)
