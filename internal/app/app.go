@@ -157,9 +157,6 @@ func (a *App) Run(ctx context.Context) error {
 		go func() { a.broken <- a.adminServer.Serve(a.adminListener) }()
 		a.log.Info("operator address serves", "url", a.AdminURL(), "api", a.has(RoleAdmin))
 	}
-	if a.has(RoleWorker) {
-		a.log.Info("worker runs")
-	}
 	a.announce()
 	var died error
 	select {

@@ -69,7 +69,6 @@ type Engine struct {
 // life is one process.
 type life struct {
 	cmd   *exec.Cmd
-	from  int           // where its part of the log begins
 	ended chan struct{} // closed when the process is gone and err is set
 	err   error
 }
@@ -149,11 +148,10 @@ func (e *Engine) launch(env ...string) error {
 	cmd.Stdout, cmd.Stderr = &e.log, &e.log
 	// The child must not outlive a test that is killed itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	from := len(e.log.text())
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	one := &life{cmd: cmd, from: from, ended: make(chan struct{})}
+	one := &life{cmd: cmd, ended: make(chan struct{})}
 	e.life = one
 	go func() {
 		one.err = cmd.Wait()
