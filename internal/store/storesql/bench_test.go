@@ -44,6 +44,35 @@ func BenchmarkConfirm(b *testing.B) {
 	}
 }
 
+// BenchmarkSell is the counter's transaction, while there are units, and for
+// the crowd after them.
+func BenchmarkSell(b *testing.B) {
+	for _, size := range []int{20, 100, 500} {
+		for name, stock := range map[string]int64{"accepted": 100_000_000, "sold out": 0} {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				s := openNew(b)
+				p := sale(b, s, stock, func(p *seckill.Product) { p.Strategy = seckill.StrategyDirect })
+				b.ReportAllocs()
+				decided, before := 0, processTime(b)
+				for b.Loop() {
+					b.StopTimer()
+					req := store.SellRequest{ProductID: p.ID, Origin: seckill.OriginDirect, ExpireAfter: time.Hour}
+					for _, claim := range claimsOf(claims(&p, size)) {
+						req.Claims = append(req.Claims, *claim)
+					}
+					b.StartTimer()
+					if _, err := s.Sell(b.Context(), req); err != nil {
+						b.Fatal(err)
+					}
+					decided += size
+				}
+				b.ReportMetric(float64((processTime(b)-before).Microseconds())/float64(decided), "cpu-µs/claim")
+				b.ReportMetric(float64(decided)/b.Elapsed().Seconds(), "claims/s")
+			})
+		}
+	}
+}
+
 // BenchmarkLargeSale is what is asked of a product with many orders.
 func BenchmarkLargeSale(b *testing.B) {
 	const orders, batch = 100_000, 1000
