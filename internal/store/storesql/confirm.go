@@ -22,26 +22,52 @@ var sqlOweAgain = list{
 // Confirm makes orders of claims of one product.
 func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
 	var outcomes []store.ConfirmOutcome
-	err := s.change(ctx, "confirm", func(ctx context.Context, tx *session) error {
-		p, err := s.readToChange(ctx, tx, req.ProductID)
+	assume := len(req.Items) > 0
+	err := s.change(ctx, "confirm", func(ctx context.Context, tx *session) (err error) {
+		var out *sorted
+		var p productRow
+		if assume {
+			assume = false // if it turns out wrong
+			out, err = s.sellNew(ctx, tx, &req, &p)
+		} else {
+			out, err = s.sellSorted(ctx, tx, &req, &p)
+		}
 		if err != nil {
 			return err
 		}
-		known, err := readFacts(ctx, tx, p.Group, claimsOf(req.Items))
-		if err != nil {
-			return err
-		}
-		sorted, err := sortClaims(&p.Product, &req, known, s.now())
-		if err != nil {
-			return err
-		}
-		outcomes = sorted.outcomes
-		return s.writeConfirmed(ctx, tx, &p, &req, sorted)
+		outcomes = out.outcomes
+		return finishConfirm(ctx, tx, &p, &req, out)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return outcomes, nil
+}
+
+// sellSorted decides the claims by what is known of them, and writes the new
+// orders and the failed ones.
+func (s *Store) sellSorted(ctx context.Context, tx *session, req *store.ConfirmRequest, p *productRow) (*sorted, error) {
+	var err error
+	if *p, err = s.readToChange(ctx, tx, req.ProductID); err != nil {
+		return nil, err
+	}
+	known, err := readFacts(ctx, tx, p.Group, claimsOf(req.Items))
+	if err != nil {
+		return nil, err
+	}
+	out, err := sortClaims(&p.Product, req, known, s.now())
+	if err != nil {
+		return nil, err
+	}
+	if len(out.fresh) > 0 {
+		if err := sell(ctx, tx, p, out.fresh, out.now); err != nil {
+			return nil, err
+		}
+	}
+	if len(out.failed) > 0 {
+		err = writeFailed(ctx, tx, out.failed, owing{p.Epoch, true}, out.now)
+	}
+	return out, err
 }
 
 // sorted is what became of a request's claims.
@@ -118,18 +144,8 @@ func (out *sorted) fail(order seckill.Order, reason string, known *facts) (store
 	return store.ConfirmFailed, nil
 }
 
-// writeConfirmed writes what sortClaims decided.
-func (s *Store) writeConfirmed(ctx context.Context, tx *session, p *productRow, req *store.ConfirmRequest, out *sorted) error {
-	if len(out.fresh) > 0 {
-		if err := sell(ctx, tx, p, out.fresh, out.now); err != nil {
-			return err
-		}
-	}
-	if len(out.failed) > 0 {
-		if err := writeFailed(ctx, tx, out.failed, owing{p.Epoch, true}, out.now); err != nil {
-			return err
-		}
-	}
+// finishConfirm writes what goes with the orders.
+func finishConfirm(ctx context.Context, tx *session, p *productRow, req *store.ConfirmRequest, out *sorted) error {
 	if _, err := tx.execRows(ctx, sqlOweAgain, []any{p.Epoch, millis(out.now), p.Epoch}, out.dead); err != nil {
 		return err
 	}

@@ -31,9 +31,7 @@ type dialect struct {
 }
 
 var mysqlDialect = dialect{
-	// A worker's batch in one statement. MariaDB makes a temporary table of an
-	// IN of 1000 or more.
-	chunkRows:     500,
+	chunkRows:     preparedRows,
 	forUpdate:     ` FOR UPDATE`,
 	batchedEvents: true,
 	storyEvents:   `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY batch_id, place`,

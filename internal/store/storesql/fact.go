@@ -35,9 +35,8 @@ type knownOrder struct {
 // marked reports whether the ledger's mark of the order is rightly there.
 func (o knownOrder) marked() bool { return o.origin == seckill.OriginLedger && o.status.Live() }
 
-// readFacts reads them by one query per chunk and kind. Claims are of one
-// limit group.
-func readFacts(ctx context.Context, tx *session, group uint32, claims []*seckill.Claim) (*facts, error) {
+// noFacts is what is known before anything is read.
+func noFacts(claims []*seckill.Claim) *facts {
 	known := &facts{
 		text:   make([]any, len(claims)),
 		orders: make(map[seckill.OrderNo]knownOrder, len(claims)),
@@ -47,6 +46,13 @@ func readFacts(ctx context.Context, tx *session, group uint32, claims []*seckill
 	for i, claim := range claims {
 		known.text[i] = claim.OrderNo.String()
 	}
+	return known
+}
+
+// readFacts reads them by one query per chunk and kind. Claims are of one
+// limit group.
+func readFacts(ctx context.Context, tx *session, group uint32, claims []*seckill.Claim) (*facts, error) {
+	known := noFacts(claims)
 	if err := known.readOrders(ctx, tx, known.text); err != nil {
 		return nil, err
 	}
@@ -60,17 +66,10 @@ func readFacts(ctx context.Context, tx *session, group uint32, claims []*seckill
 			keyed = append(keyed, buyers[len(buyers)-1], claim.Key)
 		}
 	}
-	err := tx.queryRows(ctx, sqlKnownUnits, []any{group}, buyers, func(row scanner) error {
-		var buyer string
-		var units int64
-		err := row.Scan(&buyer, &units)
-		known.units[buyer] = units
-		return err
-	})
-	if err != nil {
+	if err := known.readUnits(ctx, tx, group, buyers); err != nil {
 		return nil, err
 	}
-	err = tx.queryRows(ctx, tx.dialect.knownKeys, []any{group}, keyed, func(row scanner) error {
+	err := tx.queryRows(ctx, tx.dialect.knownKeys, []any{group}, keyed, func(row scanner) error {
 		var at buyerKey
 		var no seckill.OrderNo
 		err := row.Scan(&at.buyer, &at.key, orderNo{&no})
@@ -78,6 +77,17 @@ func readFacts(ctx context.Context, tx *session, group uint32, claims []*seckill
 		return err
 	})
 	return known, err
+}
+
+// readUnits reads the live units of buyers.
+func (known *facts) readUnits(ctx context.Context, tx *session, group uint32, buyers []any) error {
+	return tx.queryRows(ctx, sqlKnownUnits, []any{group}, buyers, func(row scanner) error {
+		var buyer string
+		var units int64
+		err := row.Scan(&buyer, &units)
+		known.units[buyer] = units
+		return err
+	})
 }
 
 // readOrders reads what became of orders, by their numbers.

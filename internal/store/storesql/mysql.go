@@ -81,7 +81,7 @@ func (db *mysqlDB) write(ctx context.Context, fn func(tx *session) error) (err e
 		}
 		conn.Close()
 	}()
-	if err := fn(newDirect(conn, &mysqlDialect)); err != nil {
+	if err := fn(newBulk(conn, &mysqlDialect)); err != nil {
 		return err
 	}
 	// Unlike SQLite's, this commit may take as long as the network likes, so it

@@ -111,7 +111,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.setUp(ctx, conn); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return conn, nil
+	return &mysqlConn{conn.(driverConn), make(map[list]driver.StmtExecContext)}, nil
 }
 
 func (c *connector) setUp(ctx context.Context, conn driver.Conn) error {

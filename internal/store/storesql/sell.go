@@ -218,32 +218,62 @@ func (c *counter) tellHeld(ctx context.Context, tx *session) error {
 // from the share, and writes them: order, stock log, buyer record and event,
 // each by multi-row statements.
 func sell(ctx context.Context, tx *session, p *productRow, sold []seckill.Order, now time.Time) error {
+	rows := newSaleRows(sold)
+	if err := rows.writeOrders(ctx, tx); err != nil {
+		return err
+	}
+	if err := rows.writeBuyers(ctx, tx, tx.dialect.addUnits); err != nil {
+		return err
+	}
+	return rows.takeStock(ctx, tx, p, now)
+}
+
+// saleRows are the rows of new orders of one product.
+type saleRows struct {
+	orders, buyers []any
+	moves          []stockMove
+}
+
+func newSaleRows(sold []seckill.Order) *saleRows {
 	n := len(sold)
-	moves := make([]stockMove, n)
-	orders := make([]any, 0, n*sqlInsertOrders.columns)
-	buyers := make([]any, 0, n*tx.dialect.addUnits.columns)
-	events := make([]any, 0, n*sqlInsertEvents.columns)
-	at, kind := millis(now), any(string(seckill.EventOrderConfirmed))
+	rows := &saleRows{
+		orders: make([]any, 0, n*sqlInsertOrders.columns), buyers: make([]any, 0, n*sqlNewBuyers.columns),
+		moves: make([]stockMove, n),
+	}
 	for i := range sold {
 		o := &sold[i]
 		text := o.OrderNo.String()
 		no, units := any(text), int64(o.Quantity)
-		moves[i] = stockMove{orderNo: no, quantity: units, delta: -units}
+		rows.orders = insertArgs(rows.orders, o, text, owing{}, 0)
+		rows.buyers = append(rows.buyers, o.Group, buyerBytes(o.Buyer), no, units)
+		rows.moves[i] = stockMove{orderNo: no, quantity: units, delta: -units}
 		if o.Origin == seckill.OriginFallback {
-			moves[i].share = -units
+			rows.moves[i].share = -units
 		}
-		orders = insertArgs(orders, o, text, owing{}, 0)
-		buyers = append(buyers, o.Group, buyerBytes(o.Buyer), no, units)
-		events = append(events, at, kind, o.ProductID, no, "")
 	}
-	if err := moveStock(ctx, tx, p, logSold, moves, 0, now); err != nil {
+	return rows
+}
+
+func (rows *saleRows) writeOrders(ctx context.Context, tx *session) error {
+	_, err := tx.execRows(ctx, sqlInsertOrders, nil, rows.orders)
+	return err
+}
+
+// writeBuyers writes the buyer records, by addUnits or sqlNewBuyers.
+func (rows *saleRows) writeBuyers(ctx context.Context, tx *session, by list) error {
+	_, err := tx.execRows(ctx, by, nil, rows.buyers)
+	return err
+}
+
+// takeStock takes the units from stock, and says so: stock log and events.
+func (rows *saleRows) takeStock(ctx context.Context, tx *session, p *productRow, now time.Time) error {
+	if err := moveStock(ctx, tx, p, logSold, rows.moves, 0, now); err != nil {
 		return err
 	}
-	if _, err := tx.execRows(ctx, sqlInsertOrders, nil, orders); err != nil {
-		return err
-	}
-	if _, err := tx.execRows(ctx, tx.dialect.addUnits, nil, buyers); err != nil {
-		return err
+	events := make([]any, 0, len(rows.moves)*sqlInsertEvents.columns)
+	at, kind, product := any(millis(now)), any(string(seckill.EventOrderConfirmed)), any(p.ID)
+	for i := range rows.moves {
+		events = append(events, at, kind, product, rows.moves[i].orderNo, "")
 	}
 	if err := writeEvents(ctx, tx, events); err != nil {
 		return err

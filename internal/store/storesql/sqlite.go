@@ -355,6 +355,15 @@ func errorCode(err error) int {
 	return 0
 }
 
+// taken reports whether a unique key refused a row.
+func taken(err error) bool {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	return e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+}
+
 // failed gives an error of the database its meaning in the port.
 func (db *sqliteDB) failed(err error) error {
 	var refusal *seckill.Error
@@ -369,6 +378,9 @@ func (db *sqliteDB) failed(err error) error {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("%s is damaged or not a database; stop, keep a copy, and restore it from a backup: %w", db.path, err)
+	}
+	if taken(err) {
+		return fmt.Errorf("%w: %w", errTaken, err)
 	}
 	late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if late || db.closed.Load() || errors.Is(err, driver.ErrBadConn) {
