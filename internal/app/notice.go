@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"seckill/internal/bulletin"
@@ -20,6 +21,7 @@ const (
 // not wait for the store.
 type hearing struct {
 	refresh, rescan chan struct{}
+	listening       atomic.Bool // to the board
 }
 
 func newHearing() *hearing {
@@ -73,6 +75,7 @@ func (p *parts) hear(n bulletin.Notice) {
 			p.memory.Hear(n.Group, buyer)
 		}
 	case bulletin.BuyersMissed:
+		p.memory.Doubt()
 		ask(p.hearing.rescan)
 	case bulletin.DutyDue:
 		p.signals.heard(n.Duty)
@@ -81,13 +84,21 @@ func (p *parts) hear(n bulletin.Notice) {
 
 // joined makes up for notices that were missed.
 func (p *parts) joined() {
+	p.hearing.listening.Store(true)
 	ask(p.hearing.refresh)
 	ask(p.hearing.rescan)
 }
 
+// parted has the buyers of other instances count as unknown until there is a
+// board again and they are read anew.
+func (p *parts) parted() {
+	p.hearing.listening.Store(false)
+	p.memory.Doubt()
+}
+
 // runBoard carries notices, and does what they ask for, until ctx ends.
 func (p *parts) runBoard(ctx context.Context, start func(func())) {
-	start(func() { p.board.Run(ctx, p.hear, p.joined) })
+	start(func() { p.board.Run(ctx, p.hear, p.joined, p.parted) })
 	start(func() {
 		follow(ctx, p.hearing.refresh, hearPause, func() error {
 			err := p.catalog.Refresh(ctx)
@@ -97,7 +108,11 @@ func (p *parts) runBoard(ctx context.Context, start func(func())) {
 	})
 	start(func() {
 		follow(ctx, p.hearing.rescan, rescanPause, func() error {
+			doubts, listening := p.memory.Doubts(), p.hearing.listening.Load()
 			err := p.remember(ctx)
+			if err == nil && listening {
+				p.memory.Trust(doubts)
+			}
 			if err != nil && ctx.Err() == nil {
 				p.log.Warn("buyers not read; a repeated request may be told sold_out until they are", "error", err)
 			}

@@ -47,10 +47,10 @@ type Board interface {
 	// drops what a full board has no room for.
 	Post(n Notice)
 	// Run carries notices until ctx ends; it mends its connection by itself. It
-	// calls hear for each notice of the others, one at a time, and joined
-	// whenever it begins to listen: notices of before that were missed. Neither
-	// may block.
-	Run(ctx context.Context, hear func(Notice), joined func())
+	// calls hear for each notice of the others, one at a time, joined whenever it
+	// begins to listen (notices of before that were missed), and parted whenever
+	// it finds that it no longer can. None may block.
+	Run(ctx context.Context, hear func(Notice), joined, parted func())
 	// Stats counts what became of notices.
 	Stats() Stats
 }
@@ -69,7 +69,7 @@ type Nobody struct{}
 func (Nobody) Post(Notice) {}
 
 // Run waits for the end.
-func (Nobody) Run(ctx context.Context, _ func(Notice), _ func()) { <-ctx.Done() }
+func (Nobody) Run(ctx context.Context, _ func(Notice), _, _ func()) { <-ctx.Done() }
 
 // Stats are zero.
 func (Nobody) Stats() Stats { return Stats{} }

@@ -188,3 +188,28 @@ func TestMemoriesTellEachOther(t *testing.T) {
 		t.Errorf("told %d times, or wrongly", told)
 	}
 }
+
+// Whoever could not hear the others takes nobody for a stranger: somebody with
+// an order would be told that all is sold.
+func TestAMemoryInDoubtKnowsEverybody(t *testing.T) {
+	m := sale.NewMemory()
+	shard := ledger.Shard{Product: 1, Group: 1}
+	knows := func() bool { return m.MayHold(shard, []byte("bob")) }
+	if knows() {
+		t.Error("it knows somebody from the start")
+	}
+	m.Doubt()
+	read := m.Doubts()
+	if !knows() {
+		t.Error("it trusts itself though it missed something")
+	}
+	m.Doubt() // again, while all are read
+	m.Trust(read)
+	if !knows() {
+		t.Error("a reading of before the last doubt settles it")
+	}
+	m.Trust(m.Doubts())
+	if knows() {
+		t.Error("it still doubts")
+	}
+}

@@ -28,6 +28,10 @@ type Memory struct {
 
 	groups atomic.Pointer[map[uint32]*groupMemory] // replaced whole
 	mu     sync.Mutex                              // of who replaces it
+
+	// doubts counts the times at which others may have gone unheard, and trusted
+	// is that count when all buyers were last read anew.
+	doubts, trusted atomic.Int64
 }
 
 type groupMemory struct{ stripes [memoryStripes]memoryStripe }
@@ -81,8 +85,23 @@ func hashBuyer[T string | []byte](buyer T) uint64 {
 	return hash
 }
 
+// Doubt says that buyers of other instances may be unknown here. Until all are
+// read anew anyone may be one of them: who has an order is better told busy
+// than sold_out.
+func (m *Memory) Doubt() { m.doubts.Add(1) }
+
+// Doubts is how often there was reason to doubt; read before the buyers are,
+// it is what Trust takes.
+func (m *Memory) Doubts() int64 { return m.doubts.Load() }
+
+// Trust says that all buyers were read since that many doubts.
+func (m *Memory) Trust(doubts int64) { m.trusted.Store(doubts) }
+
 // MayHold reports whether the ledger may remember the buyer.
 func (m *Memory) MayHold(shard ledger.Shard, buyer []byte) bool {
+	if m.doubts.Load() != m.trusted.Load() {
+		return true
+	}
 	group := (*m.groups.Load())[shard.Group]
 	if group == nil {
 		return false

@@ -30,6 +30,8 @@ type Product struct {
 	EndsAt       time.Time `json:"ends_at"`
 	Shards       int       `json:"shards,omitempty"`
 	Strategy     string    `json:"strategy,omitempty"`
+	// FallbackShare is the fraction that the store sells while the ledger is away.
+	FallbackShare float64 `json:"fallback_share,omitempty"`
 }
 
 // OpenSale creates a product that is on sale now, for an hour, and preheats

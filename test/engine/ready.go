@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -15,6 +16,11 @@ const (
 	RoleAdmin  = "admin"
 	RoleWorker = "worker"
 )
+
+// Plays reports whether the engine has a role.
+func (e *Engine) Plays(role string) bool {
+	return len(e.opt.Roles) == 0 || slices.Contains(e.opt.Roles, role)
+}
 
 // WaitReady waits until the process serves, or returns why it does not.
 func (e *Engine) WaitReady() error {

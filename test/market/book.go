@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"seckill"
 	"seckill/internal/wire"
@@ -24,10 +25,14 @@ type Book struct {
 	// Tables opens the store for the last look, when every instance has stopped.
 	// Unset, it is the SQLite file of the first one.
 	Tables func(t testing.TB) *sql.DB
+	// Trace, if set, is told of every purchase that was sent and how it ended. It
+	// is called by many at once.
+	Trace func(Act)
 
-	engines  []*engine.Engine
-	next     atomic.Uint32
-	Products map[uint32]engine.Product
+	engines      []*engine.Engine
+	shops, desks []*engine.Engine // those that shoppers and operators can ask
+	next         atomic.Uint32
+	Products     map[uint32]engine.Product
 
 	mu       sync.Mutex
 	Claims   []*Claim
@@ -38,7 +43,10 @@ type Book struct {
 	// rebuilt are products whose epoch has changed: their ledger has forgotten
 	// the keys of dead orders, and promises of the old epoch may have failed.
 	rebuilt map[uint32]bool
-	fresh   int
+	// lost are products whose ledger has lost something, noticed or not yet.
+	lost  map[uint32]bool
+	fresh int
+	extra map[string]bool // orders that a claim was promised beside its first
 }
 
 // Claim is one buyer's request for units, however often it is sent.
@@ -46,7 +54,18 @@ type Claim struct {
 	Buyer    *engine.Buyer
 	Product  uint32
 	Purchase engine.Purchase
-	No       string // once promised; under the book's lock
+	No       string    // once promised; under the book's lock
+	since    time.Time // when it was first promised
+}
+
+// Act is one request to buy, sent once.
+type Act struct {
+	Buyer        string
+	Product      uint32
+	Purchase     engine.Purchase
+	Called, Done time.Time
+	No           string // of the promised order, or ""
+	Err          error  // nil for a promise
 }
 
 // Notice is one movement of money, however often it is told.
@@ -76,7 +95,16 @@ func Shared(t testing.TB, engines []*engine.Engine, products ...engine.Product) 
 	t.Helper()
 	b := &Book{
 		T: t, engines: engines, Products: make(map[uint32]engine.Product),
-		refunded: make(map[string]bool), paid: make(map[string]bool), rebuilt: make(map[uint32]bool),
+		refunded: make(map[string]bool), paid: make(map[string]bool), rebuilt: make(map[uint32]bool), lost: make(map[uint32]bool),
+		extra: make(map[string]bool),
+	}
+	for _, e := range engines {
+		if e.Plays(engine.RoleShop) {
+			b.shops = append(b.shops, e)
+		}
+		if e.Plays(engine.RoleAdmin) {
+			b.desks = append(b.desks, e)
+		}
 	}
 	for _, p := range products {
 		b.Open(p)
@@ -84,13 +112,15 @@ func Shared(t testing.TB, engines []*engine.Engine, products ...engine.Product) 
 	return b
 }
 
-// engine is the instance whose turn it is.
-func (b *Book) engine() *engine.Engine {
-	return b.engines[int(b.next.Add(1))%len(b.engines)]
+// shop is the instance for shoppers whose turn it is.
+func (b *Book) shop() *engine.Engine {
+	return b.shops[int(b.next.Add(1))%len(b.shops)]
 }
 
-// Operator is a client of the instance whose turn it is.
-func (b *Book) Operator() *engine.Operator { return b.engine().Operator() }
+// Operator is a client of the instance for operators whose turn it is.
+func (b *Book) Operator() *engine.Operator {
+	return b.desks[int(b.next.Add(1))%len(b.desks)].Operator()
+}
 
 // Open opens a sale.
 func (b *Book) Open(p engine.Product) {
@@ -114,7 +144,7 @@ func (b *Book) NewBuyer() *engine.Buyer {
 	b.fresh++
 	name := fmt.Sprintf("buyer-%d", b.fresh)
 	b.mu.Unlock()
-	return b.engine().Buyer(name)
+	return b.shop().Buyer(name)
 }
 
 // NewClaim notes a request that is about to be sent.
@@ -129,19 +159,44 @@ func (b *Book) NewClaim(buyer *engine.Buyer, product uint32, p engine.Purchase) 
 // Send sends a claim once and takes the answer into the book. A key that was
 // promised an order must be answered with that order ever after.
 func (b *Book) Send(ctx context.Context, c *Claim) error {
-	no, err := c.Buyer.At(b.engine()).Buy(ctx, c.Product, c.Purchase)
+	called := time.Now()
+	no, err := c.Buyer.At(b.shop()).Buy(ctx, c.Product, c.Purchase)
+	if b.Trace != nil {
+		b.Trace(Act{Buyer: c.Buyer.Name, Product: c.Product, Purchase: c.Purchase, Called: called, Done: time.Now(), No: no, Err: err})
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	promised := c.No != "" && c.Purchase.Key != "" && !b.rebuilt[c.Product]
+	promised := c.No != "" && c.Purchase.Key != "" && !b.forgets(c.Product)
 	switch code := engine.CodeOf(err); {
 	case err == nil && promised && no != c.No:
 		b.T.Errorf("I4: key %s of %s was promised %s, and now %s", c.Purchase.Key, c.Buyer.Name, c.No, no)
 	case err == nil && c.No == "":
-		c.No = no
+		c.No, c.since = no, time.Now()
+	case err == nil && no != c.No:
+		b.also(c, no)
 	case promised && (code == seckill.CodeSoldOut || code == seckill.CodeAlreadyPurchased):
-		b.T.Errorf("I4: key %s of %s was promised %s, and now it is %s", c.Purchase.Key, c.Buyer.Name, c.No, code)
+		b.T.Errorf("I4: key %s of %s was promised %s of product %d, and %v later it is %s", c.Purchase.Key, c.Buyer.Name, c.No, c.Product, called.Sub(c.since), code)
 	}
 	return err
+}
+
+// forgets reports whether a key may get another order than the one that it was
+// promised: the ledger was rebuilt without its dead orders, or the store sold
+// the share while it could not ask the ledger, which never hears of it.
+func (b *Book) forgets(product uint32) bool {
+	return b.rebuilt[product] || b.Products[product].FallbackShare > 0
+}
+
+// also notes a further order that a claim was promised, without its key: that
+// belongs to the first.
+func (b *Book) also(c *Claim, no string) {
+	if b.extra[no] {
+		return
+	}
+	b.extra[no] = true
+	further := *c
+	further.No, further.Purchase.Key = no, ""
+	b.Claims = append(b.Claims, &further)
 }
 
 // OrderNo is the number that a claim was promised, or "".
@@ -154,8 +209,8 @@ func (b *Book) OrderNo(c *Claim) string {
 // Read reads a promised order: it may be anything but nothing (I4).
 func (b *Book) Read(ctx context.Context, c *Claim) (wire.Order, error) {
 	no := b.OrderNo(c)
-	order, err := c.Buyer.At(b.engine()).Order(ctx, no)
-	if engine.Answered(err) && err != nil && !Temporary(err) {
+	order, err := c.Buyer.At(b.shop()).Order(ctx, no)
+	if engine.Answered(err) && err != nil && !Temporary(err) && !b.mayMiss(c.Product) {
 		b.T.Errorf("I4: order %s of %s was promised, and now it is %v", no, c.Buyer.Name, err)
 	}
 	if err == nil {
@@ -186,7 +241,7 @@ func (b *Book) NewMoney(orderNo string, cents int64) *Notice {
 
 // Tell delivers a callback once.
 func (b *Book) Tell(ctx context.Context, n *Notice) error {
-	err := b.engine().Notify(ctx, n.Notice)
+	err := b.shop().Notify(ctx, n.Notice)
 	if err == nil {
 		b.mu.Lock()
 		n.heard = true
@@ -231,6 +286,25 @@ func (b *Book) Rebuild(product uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rebuilt[product] = true
+}
+
+// Lose marks products as ones whose ledger loses something now. Until that is
+// noticed a count may find it, and until it is mended a promise may be nowhere
+// for a moment; at rest, all promises hold as ever.
+func (b *Book) Lose(products ...uint32) {
+	for _, id := range products {
+		b.Rebuild(id)
+		b.mu.Lock()
+		b.lost[id] = true
+		b.mu.Unlock()
+	}
+}
+
+// mayMiss reports whether the product's ledger may not know all that it said.
+func (b *Book) mayMiss(product uint32) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lost[product]
 }
 
 // Buy sends a claim of a new buyer until it has an answer, and wants it to be

@@ -3,7 +3,9 @@ package market
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,10 +34,7 @@ type Crowd struct {
 // Run plays as many doors of shoppers, and the operators.
 func (c *Crowd) Run(ctx context.Context, doors int, seed uint64) {
 	var group sync.WaitGroup
-	ids := make([]uint32, 0, len(c.Products))
-	for id := range uint32(len(c.Products)) {
-		ids = append(ids, id+1)
-	}
+	ids := slices.Sorted(maps.Keys(c.Products)) // in one order, for the seed's sake
 	for n := range doors {
 		group.Go(func() {
 			shoppers := &door{Crowd: c, rng: rand.New(rand.NewPCG(seed, uint64(n))), products: ids}
@@ -105,7 +104,7 @@ func (d *door) step(ctx context.Context, who *customer) error {
 	case err != nil || order.Status == "queued" || dice < 65:
 		return err
 	case dice < 75:
-		_, err := who.buyer.At(d.engine()).Cancel(ctx, order.OrderNo)
+		_, err := who.buyer.At(d.shop()).Cancel(ctx, order.OrderNo)
 		return err
 	}
 	return d.payAnyhow(ctx, order)
@@ -183,7 +182,7 @@ func (o *operatorPlay) step(ctx context.Context, product uint32) error {
 		return err
 	}
 	report, err := o.Operator().Reconcile(ctx, product, false)
-	if err == nil && report.Balanced != nil && !*report.Balanced {
+	if err == nil && report.Balanced != nil && !*report.Balanced && !o.mayMiss(product) {
 		o.T.Errorf("reconcile under load: product %d: %+v", product, report)
 	}
 	return err

@@ -60,7 +60,7 @@ func New(opt Options) *Board { return &Board{Draft: bulletin.NewDraft(), opt: op
 var errNotConnected = errors.New("not connected")
 
 // Run carries notices until ctx ends.
-func (b *Board) Run(ctx context.Context, hear func(bulletin.Notice), joined func()) {
+func (b *Board) Run(ctx context.Context, hear func(bulletin.Notice), joined, parted func()) {
 	var sending sync.WaitGroup
 	sending.Go(func() { b.Send(ctx, b.publish) })
 	defer sending.Wait()
@@ -71,6 +71,7 @@ func (b *Board) Run(ctx context.Context, hear func(bulletin.Notice), joined func
 			return
 		}
 		if !deaf.Swap(true) {
+			parted()
 			b.opt.Logger.Warn("bulletin not heard; changes of other instances come by looking, within a second", "error", err)
 		}
 		timer := time.NewTimer(rejoinPause)

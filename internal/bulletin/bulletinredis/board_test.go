@@ -16,8 +16,8 @@ import (
 // listener is a board that runs, and what it heard.
 type listener struct {
 	*bulletinredis.Board
-	heard  chan bulletin.Notice
-	joined atomic.Int64
+	heard          chan bulletin.Notice
+	joined, parted atomic.Int64
 }
 
 func join(t *testing.T, address, name, prefix string) *listener {
@@ -29,7 +29,7 @@ func join(t *testing.T, address, name, prefix string) *listener {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.Run(ctx, func(n bulletin.Notice) { l.heard <- n }, func() { l.joined.Add(1) })
+		l.Run(ctx, func(n bulletin.Notice) { l.heard <- n }, func() { l.joined.Add(1) }, func() { l.parted.Add(1) })
 	}()
 	t.Cleanup(func() { stop(); <-ended })
 	return l
@@ -86,6 +86,9 @@ func TestABoardJoinsAgainByItself(t *testing.T) {
 		want := int64(round) + 2
 		a.waitJoined(t, want)
 		b.waitJoined(t, want)
+		if b.parted.Load() != want-1 {
+			t.Errorf("b parted %d times in %d outages", b.parted.Load(), want-1)
+		}
 		// Whether the sender's own connection is back is seen by what arrives.
 		rig.Until(t, "a notice arrives again", func() bool {
 			a.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: 5})

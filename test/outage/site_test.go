@@ -1,0 +1,211 @@
+package outage
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"seckill"
+	"seckill/test/engine"
+	"seckill/test/market"
+	"seckill/test/server"
+)
+
+const (
+	seedEnv = "SECKILL_OUTAGE_SEED"
+	// doors are as many as two cores serve beside the servers and the race
+	// detector, with room for the faults to show.
+	doors = 12
+)
+
+// The products of a site, one or two of every way to sell.
+const (
+	asyncOne uint32 = iota + 1
+	asyncThree
+	groupLeft
+	groupRight
+	sharded
+	dualwrite
+	direct
+	shared // with a fallback share
+)
+
+func products() []engine.Product {
+	return []engine.Product{
+		{ID: asyncOne, Stock: 60, PerUserLimit: 1},
+		{ID: asyncThree, Stock: 60, PerUserLimit: 3},
+		{ID: groupLeft, Stock: 30, PerUserLimit: 2, LimitGroup: groupLeft},
+		{ID: groupRight, Stock: 30, PerUserLimit: 2, LimitGroup: groupLeft},
+		{ID: sharded, Stock: 80, PerUserLimit: 2, Strategy: string(seckill.StrategySharded), Shards: 8},
+		{ID: dualwrite, Stock: 60, PerUserLimit: 2, Strategy: string(seckill.StrategyDualWrite)},
+		{ID: direct, Stock: 60, PerUserLimit: 2, Strategy: string(seckill.StrategyDirect)},
+		{ID: shared, Stock: 60, PerUserLimit: 1, FallbackShare: 0.4},
+	}
+}
+
+// inLedger are the products that the ledger sells, at least as long as it can.
+var inLedger = []uint32{asyncOne, asyncThree, groupLeft, groupRight, sharded, dualwrite, shared}
+
+// plan is what a test wants its site to be.
+type plan struct {
+	// roles of each instance; unset, there are two that play all.
+	roles [][]string
+	// networks has every instance reach Redis and MariaDB over networks of its
+	// own.
+	networks bool
+	// sentinel has Redis be a master with a replica under Sentinel.
+	sentinel bool
+	// ownStore has a MariaDB that the test may kill.
+	ownStore bool
+	// settings are those that differ from a site's.
+	settings map[string]string
+	products []engine.Product
+}
+
+// site is a shop in production: Redis, MariaDB and several instances, with a
+// book of what it was asked and answered.
+type site struct {
+	*market.Book
+	t        *testing.T
+	redis    *server.RedisServer // nil under Sentinel
+	sentinel *server.SentinelSet
+	maria    *server.MariaServer
+	dsn      string
+	engines  []*engine.Engine
+	// The networks of the instances, if they have their own.
+	toRedis, toStore []*server.NetProxy
+	trace            trace
+	seed             uint64
+}
+
+// allRoles are two instances that play all roles.
+var allRoles = [][]string{nil, nil}
+
+// open builds a site and opens its sales.
+func open(t *testing.T, p plan) *site {
+	t.Helper()
+	s := &site{t: t, seed: seedOf(t)}
+	if p.roles == nil {
+		p.roles = allRoles
+	}
+	if p.products == nil {
+		p.products = without(sharded, dualwrite, shared)
+	}
+	ledger := s.startRedis(p)
+	if p.ownStore {
+		s.maria = server.MariaDB(t, server.MariaOptions{})
+	} else {
+		s.maria = server.SharedMariaDB(t)
+	}
+	s.dsn = s.maria.NewDatabase(t)
+	common := engine.Join(ledger, engine.OnStore(s.dsn), map[string]string{
+		// Orders expire within the test, so that units come back as well.
+		"order.expire_after": "4s", "worker.batch_wait": "5ms", "log.level": "warn",
+	}, p.settings)
+	for _, roles := range p.roles {
+		settings := maps.Clone(common)
+		if p.networks {
+			s.between(settings)
+		}
+		s.engines = append(s.engines, engine.Start(t, engine.Options{Settings: settings, Roles: roles}))
+	}
+	s.Book = market.Shared(t, s.engines, p.products...)
+	s.Book.Trace = s.trace.add
+	s.Book.Tables = s.tables
+	return s
+}
+
+func (s *site) startRedis(p plan) map[string]string {
+	s.t.Helper()
+	if p.sentinel {
+		s.sentinel = server.Sentinel(s.t, server.SentinelOptions{AppendFsync: "always"})
+		return engine.OnSentinel(s.sentinel.MasterName(), s.sentinel.Addrs()...)
+	}
+	s.redis = server.Redis(s.t, server.RedisOptions{AppendFsync: "always"})
+	return engine.OnRedis(s.redis.Addr())
+}
+
+// between puts networks of its own before one instance's servers: before the
+// sentinels only, if there are some, for data servers are found by name.
+func (s *site) between(settings map[string]string) {
+	s.t.Helper()
+	proxies := func(upstreams []string) (addrs []string, made []*server.NetProxy) {
+		for _, upstream := range upstreams {
+			one := server.Proxy(s.t, upstream)
+			addrs, made = append(addrs, one.Addr()), append(made, one)
+		}
+		return addrs, made
+	}
+	addrs, made := proxies(strings.Split(settings["redis.addrs"], ","))
+	settings["redis.addrs"], s.toRedis = strings.Join(addrs, ","), append(s.toRedis, made...)
+	addrs, made = proxies([]string{s.maria.Addr()})
+	settings["store.dsn"], s.toStore = strings.Replace(s.dsn, s.maria.Addr(), addrs[0], 1), append(s.toStore, made...)
+}
+
+// tables opens the store for the last look.
+func (s *site) tables(t testing.TB) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", strings.TrimPrefix(s.dsn, "mysql:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// seedOf is the seed of this run's crowd.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv(seedEnv); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s: %v", seedEnv, err)
+		}
+	}
+	t.Logf("%s=%d", seedEnv, seed)
+	return seed
+}
+
+// during plays the crowd while something happens to the site.
+func (s *site) during(happen func(ctx context.Context)) {
+	s.t.Helper()
+	ctx, leave := context.WithCancel(s.t.Context())
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		(&market.Crowd{Book: s.Book}).Run(ctx, doors, s.seed)
+	}()
+	defer func() {
+		leave()
+		<-left
+	}()
+	happen(ctx)
+}
+
+// keepsItsPromises brings the site to rest, sells what is left, and shows all
+// promises.
+func (s *site) keepsItsPromises() {
+	s.t.Helper()
+	s.t.Logf("%s; %s", s.Summary(), s.trace.summary())
+	began := time.Now()
+	s.Settle()
+	settled := time.Now()
+	s.SellOut()
+	sold := time.Now()
+	s.Check()
+	s.t.Logf("settled in %v, sold out in %v, checked in %v", settled.Sub(began), sold.Sub(settled), time.Since(sold))
+}
+
+// without is products without some.
+func without(ids ...uint32) []engine.Product {
+	return slices.DeleteFunc(products(), func(p engine.Product) bool { return slices.Contains(ids, p.ID) })
+}
