@@ -28,11 +28,20 @@ type Lanes interface {
 	Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error)
 }
 
+// Gatherer brings units of a product to one of its shards. It returns how many
+// are free there, and whether those missing are proven not to exist.
+type Gatherer interface {
+	Gather(ctx context.Context, p *seckill.Product, to int, want int64) (have int64, none bool, err error)
+}
+
 // Adopter adopts.
 type Adopter struct {
 	Store Store
 	Lanes Lanes
 	Now   func() time.Time // the ledger's clock
+	// Gatherer is needed for products of several shards: an epoch begins with
+	// its units spread evenly, and its old promises are not.
+	Gatherer Gatherer
 }
 
 // Outcome is what became of claims, in no order. Those of neither list are
@@ -61,7 +70,11 @@ func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error
 	}
 	out := Outcome{Epoch: product.Epoch}
 	for _, group := range byTerms(&product, items) {
-		if err := a.adopt(ctx, group, &out); err != nil {
+		short, err := a.adopt(ctx, group, &out)
+		if err == nil {
+			err = a.adoptShort(ctx, &product, group.shard, short, &out)
+		}
+		if err != nil {
 			return out, err
 		}
 	}
@@ -97,7 +110,9 @@ func byTerms(p *seckill.Product, items []store.Item) []step {
 	return steps
 }
 
-func (a *Adopter) adopt(ctx context.Context, s step, out *Outcome) error {
+// adopt makes one ledger step and writes down what came of it. It returns the
+// claims for which the shard had no units.
+func (a *Adopter) adopt(ctx context.Context, s step, out *Outcome) (short []store.Item, err error) {
 	first := &s.items[0]
 	claims := make([]seckill.Claim, len(s.items))
 	for i := range s.items {
@@ -107,31 +122,74 @@ func (a *Adopter) adopt(ctx context.Context, s step, out *Outcome) error {
 		At: a.Now(), PriceCents: first.PriceCents, Currency: first.Currency, Name: first.Name, Claims: claims,
 	})
 	if err != nil {
-		return err // closed, lost or moved on: again later, under the epoch of then
+		return nil, err // closed, lost or moved on: again later, under the epoch of then
 	}
 	if len(result.Verdicts) != len(claims) {
-		return fmt.Errorf("ledger gave %d verdicts on %d claims to adopt", len(result.Verdicts), len(claims))
+		return nil, fmt.Errorf("ledger gave %d verdicts on %d claims to adopt", len(result.Verdicts), len(claims))
 	}
 	fault.Point("worker.after_adopt")
 	refused := make(map[string][]store.Item)
 	for i, item := range s.items {
-		if reason := refusal(&result.Verdicts[i], item.Claim.OrderNo); reason != "" {
-			refused[reason] = append(refused[reason], item)
-			continue
-		}
-		if item.LetterID != 0 {
-			if err := a.Store.CloseLetter(ctx, item.LetterID); err != nil {
-				return err
+		switch reason := refusal(&result.Verdicts[i], item.Claim.OrderNo); reason {
+		case "":
+			if item.LetterID != 0 {
+				if err := a.Store.CloseLetter(ctx, item.LetterID); err != nil {
+					return nil, err
+				}
 			}
+			out.Adopted = append(out.Adopted, item)
+		case seckill.ReasonLost:
+			short = append(short, item)
+		default:
+			refused[reason] = append(refused[reason], item)
 		}
-		out.Adopted = append(out.Adopted, item)
 	}
 	for reason, items := range refused {
-		if err := a.Store.Fail(ctx, items, reason); err != nil {
+		if err := a.fail(ctx, items, reason, out); err != nil {
+			return nil, err
+		}
+	}
+	return short, nil
+}
+
+func (a *Adopter) fail(ctx context.Context, items []store.Item, reason string, out *Outcome) error {
+	if err := a.Store.Fail(ctx, items, reason); err != nil {
+		return err
+	}
+	for _, item := range items {
+		out.Failed = append(out.Failed, Failure{item, reason})
+	}
+	return nil
+}
+
+// adoptShort settles claims for which their shard had no units. Those of the
+// only shard of a product are lost. Of several, the others may have some: each
+// claim is lost only if it is proven that they have not.
+func (a *Adopter) adoptShort(ctx context.Context, p *seckill.Product, shard ledger.Shard, short []store.Item, out *Outcome) error {
+	if len(short) == 0 {
+		return nil
+	}
+	if p.Shards == 1 {
+		return a.fail(ctx, short, seckill.ReasonLost, out)
+	}
+	for _, item := range short {
+		have, none, err := a.Gatherer.Gather(ctx, p, shard.Index, int64(item.Claim.Quantity))
+		if err != nil {
+			return fmt.Errorf("gather units to adopt: %w", err)
+		}
+		one := []store.Item{item}
+		if none {
+			if err := a.fail(ctx, one, seckill.ReasonLost, out); err != nil {
+				return err
+			}
+			continue
+		}
+		left, err := a.adopt(ctx, step{shard: shard, items: one}, out)
+		if err != nil {
 			return err
 		}
-		for _, item := range items {
-			out.Failed = append(out.Failed, Failure{item, reason})
+		if len(left) > 0 {
+			return fmt.Errorf("adopt %s: %d units are on their way or were taken, %d came", item.Claim.OrderNo, item.Claim.Quantity, have)
 		}
 	}
 	return nil

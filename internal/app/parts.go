@@ -256,7 +256,7 @@ func (p *parts) buildOrders() error {
 		Name:      p.name,
 		BatchSize: p.cfg.Worker.BatchSize, BatchWait: p.cfg.Worker.BatchWait, RatePerSecond: p.cfg.Worker.RatePerSecond,
 		Ladder: p.cfg.Worker.RetryDelays, DiscardAfter: p.cfg.Worker.DiscardAfter, ExpireAfter: p.cfg.Order.ExpireAfter,
-		Logger: p.log, Now: p.clock.Now, OnBatch: p.metrics.Worker,
+		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, OnBatch: p.metrics.Worker,
 		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
 	})
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.log)

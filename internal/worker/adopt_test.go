@@ -6,6 +6,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/sale"
 	"seckill/internal/store/storetest"
 	"seckill/internal/worker"
 	"seckill/test/rig"
@@ -18,12 +19,15 @@ func (c *crew) rebuilt(t *testing.T, id uint32) seckill.Product {
 	p := c.Stored(t, id)
 	opened, err := c.Store.OpenEpoch(t.Context(), id, p.Epoch, rig.Operator, func(seckill.Order) error { return nil })
 	rig.Must(t, err)
-	shard := ledger.Shard{Product: id, Group: opened.Group, Epoch: opened.Epoch}
-	_, err = c.Embedded.Install(t.Context(), ledger.Allotment{Shard: shard, Available: opened.Stock, Limit: opened.PerUserLimit},
-		func(func(ledger.Mark, error) bool) {})
-	rig.Must(t, err)
-	_, err = c.Embedded.Open(t.Context(), shard)
-	rig.Must(t, err)
+	for i := range opened.Shards {
+		shard := sale.ShardOf(&opened, i)
+		part := sale.Part(opened.Stock, i, opened.Shards)
+		_, err = c.Embedded.Install(t.Context(), ledger.Allotment{Shard: shard, Available: part, Limit: opened.PerUserLimit},
+			func(func(ledger.Mark, error) bool) {})
+		rig.Must(t, err)
+		_, err = c.Embedded.Open(t.Context(), shard)
+		rig.Must(t, err)
+	}
 	rig.Must(t, c.Store.SetRebuilding(t.Context(), id, opened.Epoch, false))
 	opened.Rebuilding = false
 	return opened
@@ -69,6 +73,46 @@ func TestOldClaimsAreAdoptedOrFailExplicitly(t *testing.T) {
 	c.statuses(t, seckill.OrderPending, limit.OrderNo, duplicate.OrderNo)
 	if f := c.Figures(t, p); f.Available != 0 || f.Marked != 4 {
 		t.Errorf("the ledger has %d free and %d marked units", f.Available, f.Marked)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+// A new epoch spreads its units evenly; the promises of the old one need them
+// where their buyers are at home.
+func TestOldClaimsAreAdoptedWithUnitsOfOtherShards(t *testing.T) {
+	const shards, promised = 4, 8
+	c := newCrew(t)
+	p := c.Open(t, 1, shards*promised, rig.Shards(shards))
+	var claims []seckill.Claim
+	for n := 0; len(claims) < promised; n++ {
+		if buyer := fmt.Sprintf("b-%d", n); seckill.HomeShard(buyer, shards) == 2 {
+			claims = append(claims, c.Claim(1, buyer))
+		}
+	}
+	c.Reserve(t, p, claims...)
+	_, err := c.Desk.ChangeStock(t.Context(), 1, -(shards-1)*promised, "as many as are left", rig.Operator)
+	rig.Must(t, err)
+	p = c.rebuilt(t, 1)
+	stranger := c.Claim(1, "b-0") // takes one of the units in the new epoch
+	if verdict := c.Reserve(t, p, stranger)[0]; verdict.Code != ledger.VerdictAccepted {
+		t.Fatalf("verdict %d", verdict.Code)
+	}
+	c.start(t)
+	c.drained(t)
+	c.stop()
+	counts := map[seckill.OrderStatus]int{}
+	for _, claim := range claims {
+		o, err := c.Store.Order(t.Context(), claim.OrderNo)
+		rig.Must(t, err)
+		if counts[o.Status]++; o.Status == seckill.OrderFailed && o.Reason != seckill.ReasonLost {
+			t.Errorf("%s failed for %q", o.OrderNo, o.Reason)
+		}
+	}
+	if counts[seckill.OrderPending] != promised-1 || counts[seckill.OrderFailed] != 1 {
+		t.Errorf("the old promises are %v", counts)
+	}
+	if f := c.Figures(t, p); f.Available != 0 || f.Marked != promised || f.Sent != f.Received || len(f.Out) != 0 {
+		t.Errorf("%+v", f)
 	}
 	storetest.CheckPromises(t, c.Store, 1)
 }

@@ -54,7 +54,7 @@ func newCrew(t *testing.T, changes ...func(*worker.Options)) *crew {
 func (c *crew) enlist(changes ...func(*worker.Options)) {
 	opt := worker.Options{
 		Name: "worker", BatchSize: 100, BatchWait: time.Millisecond, Ladder: ladder, DiscardAfter: 24 * time.Hour,
-		ExpireAfter: 30 * time.Minute, Logger: slog.New(slog.DiscardHandler), Now: c.Time.Now,
+		ExpireAfter: 30 * time.Minute, Logger: slog.New(slog.DiscardHandler), Now: c.Time.Now, Gatherer: c.Mover,
 		OnBatch: func(claims int, _, _ time.Duration) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

@@ -51,6 +51,7 @@ type Options struct {
 	ExpireAfter   time.Duration
 	Logger        *slog.Logger
 	Now           func() time.Time // the ledger's clock, for adoptions
+	Gatherer      adoption.Gatherer
 	// OnBatch sees every confirmed batch: claims, and the age of the oldest.
 	OnBatch func(claims int, lag, took time.Duration)
 	// OnTrouble is told that a product's ledger must be recovered, for which the
@@ -78,7 +79,7 @@ type Worker struct {
 // New makes a worker.
 func New(q queue.Queue, s Store, lanes adoption.Lanes, opt Options) *Worker {
 	return &Worker{
-		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Now: opt.Now},
+		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
 	}
 }

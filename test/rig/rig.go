@@ -246,14 +246,31 @@ func (r *Rig) Claim(product uint32, buyer string) seckill.Claim {
 	return seckill.Claim{OrderNo: seckill.NewOrderNo(r.Time.Now(), product, r.random.Add(1)), Buyer: buyer, Quantity: 1}
 }
 
-// Reserve makes one ledger step of claims, on the lanes of the desk.
+// Reserve has the ledger decide claims, in one step for each home shard, on the
+// lanes of the desk.
 func (r *Rig) Reserve(tb testing.TB, p seckill.Product, claims ...seckill.Claim) []ledger.Verdict {
 	tb.Helper()
-	result, err := r.Lanes.Do(tb.Context(), sale.ShardOf(&p, 0), ledger.Reserve{
-		At: r.Time.Now(), PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Claims: claims,
-	})
-	Must(tb, err)
-	return result.Verdicts
+	verdicts := make([]ledger.Verdict, len(claims))
+	for shard := range p.Shards {
+		var here []seckill.Claim
+		var at []int
+		for i, claim := range claims {
+			if seckill.HomeShard(claim.Buyer, p.Shards) == shard {
+				here, at = append(here, claim), append(at, i)
+			}
+		}
+		if len(here) == 0 {
+			continue
+		}
+		result, err := r.Lanes.Do(tb.Context(), sale.ShardOf(&p, shard), ledger.Reserve{
+			At: r.Time.Now(), PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Claims: here,
+		})
+		Must(tb, err)
+		for i, verdict := range result.Verdicts {
+			verdicts[at[i]] = verdict
+		}
+	}
+	return verdicts
 }
 
 // Buy reserves one unit for each buyer and returns the order numbers. Anything
@@ -274,12 +291,24 @@ func (r *Rig) Buy(tb testing.TB, p seckill.Product, buyers ...string) []seckill.
 	return nos
 }
 
-// Figures reads the ledger of a product.
+// Figures reads the ledger of a product; of several shards, the sums.
 func (r *Rig) Figures(tb testing.TB, p seckill.Product) ledger.Figures {
 	tb.Helper()
-	f, err := r.Embedded.Read(tb.Context(), sale.ShardOf(&p, 0))
+	sum, err := r.Embedded.Read(tb.Context(), sale.ShardOf(&p, 0))
 	Must(tb, err)
-	return f
+	for i := 1; i < p.Shards; i++ {
+		f, err := r.Embedded.Read(tb.Context(), sale.ShardOf(&p, i))
+		Must(tb, err)
+		sum.Allotted += f.Allotted
+		sum.Available += f.Available
+		sum.Marked += f.Marked
+		sum.Orders += f.Orders
+		sum.Sent += f.Sent
+		sum.Received += f.Received
+		sum.Releases += f.Releases
+		sum.Out = append(sum.Out, f.Out...)
+	}
+	return sum
 }
 
 // Stored reads a product from the store.
