@@ -88,10 +88,26 @@ func sees(t *testing.T, e *engine.Engine, product uint32) time.Duration {
 	})
 }
 
-// buy buys one unit.
+// noAnswer stands for a purchase whose connection broke.
+const noAnswer seckill.Code = "no answer"
+
+// buy buys one unit; no code means that it was sold.
 func buy(ctx context.Context, e *engine.Engine, product uint32, buyer string) (string, seckill.Code) {
 	no, err := e.Buyer(buyer).Buy(ctx, product, engine.Purchase{Quantity: 1})
+	if !engine.Answered(err) {
+		return no, noAnswer
+	}
 	return no, engine.CodeOf(err)
+}
+
+// decided buys one unit, through busy answers: they are no decision.
+func decided(t *testing.T, e *engine.Engine, product uint32, buyer string) (no string, code seckill.Code) {
+	t.Helper()
+	until(t, "the claim of "+buyer+" is decided", func() bool {
+		no, code = buy(t.Context(), e, product, buyer)
+		return code != seckill.CodeBusy
+	})
+	return no, code
 }
 
 // buys buys one unit, through busy answers.

@@ -64,6 +64,7 @@ func TestTheShopSellsWithoutMySQL(t *testing.T) {
 	for name, outage := range map[string][2]func(){
 		"killed": {maria.Kill, maria.Start}, "frozen": {maria.Pause, maria.Resume},
 	} {
+		until(t, "nothing waits for the worker", func() bool { return metric(t, e, "seckill_outbox_waiting") == 0 })
 		outage[0]()
 		buyer := "during-" + name
 		began := time.Now()

@@ -39,7 +39,7 @@ func TestWhatIsChangedAtOneInstanceIsMetAtTheOtherAtOnce(t *testing.T) {
 	_, err := a.Operator().Pause(t.Context(), 1)
 	must(t, "pause", err)
 	// No push and no second is needed for this: the ledger itself refuses.
-	if no, code := buy(t.Context(), b, 1, "bob"); code != seckill.CodePaused {
+	if no, code := decided(t, b, 1, "bob"); code != seckill.CodePaused {
 		t.Errorf("after the pause was answered, a purchase elsewhere was answered %q %s", code, no)
 	}
 	best(t, "resuming", func(try int) time.Duration {
@@ -144,7 +144,7 @@ func TestAChangeIsMetWithinASecondWithoutThePush(t *testing.T) {
 	}
 	_, err = a.Operator().Pause(t.Context(), 1)
 	must(t, "pause", err)
-	if _, code := buy(t.Context(), b, 1, "third"); code != seckill.CodePaused && code != seckill.CodeSoldOut {
+	if _, code := decided(t, b, 1, "third"); code != seckill.CodePaused && code != seckill.CodeSoldOut {
 		t.Errorf("after the pause was answered, a purchase elsewhere was answered %q", code)
 	}
 	until(t, "drops are counted", func() bool { return metric(t, a, `seckill_bulletin_notices_total{result="dropped"}`) > 0 })
