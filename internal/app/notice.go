@@ -35,8 +35,14 @@ func ask(to chan struct{}) {
 	}
 }
 
+// alone reports whether there is nobody to tell.
+func (p *parts) alone() bool { return p.board == bulletin.Nobody{} }
+
 // tellOthers has the parts post what other instances should know at once.
 func (p *parts) tellOthers() {
+	if p.alone() {
+		return
+	}
 	p.catalog.OnSoldOut = func(product uint32, asked time.Time) {
 		p.board.Post(bulletin.Notice{Kind: bulletin.SoldOut, Product: product, At: p.clock.Now().Add(-time.Since(asked))})
 	}
@@ -49,6 +55,15 @@ func (p *parts) tellOthers() {
 	p.signals.tell = func(duty string) {
 		p.board.Post(bulletin.Notice{Kind: bulletin.DutyDue, Duty: duty})
 	}
+}
+
+// noteOf is what a worker notes buyers with: none when it is alone, because the
+// stage beside it has noted them already.
+func (p *parts) noteOf() func(group uint32, buyer string) {
+	if p.alone() {
+		return nil
+	}
+	return p.memory.Note
 }
 
 // changed tells the others that a product is to be read again.

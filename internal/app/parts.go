@@ -159,7 +159,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Journal: p.book.journal,
 	})
 	p.metrics.Register(&metrics.Parts{
-		Ledger: p.book.ping, Store: p.store.Ping, Outbox: p.book.outbox, Bulletin: p.board.Stats,
+		Ledger: p.book.ping, Store: p.store.Ping, Outbox: p.book.outbox, Bulletin: p.board.Stats, Silent: p.stage.Silent,
 	})
 	return nil
 }
@@ -257,7 +257,7 @@ func (p *parts) buildOrders() error {
 		BatchSize: p.cfg.Worker.BatchSize, BatchWait: p.cfg.Worker.BatchWait, RatePerSecond: p.cfg.Worker.RatePerSecond,
 		Ladder: p.cfg.Worker.RetryDelays, DiscardAfter: p.cfg.Worker.DiscardAfter, ExpireAfter: p.cfg.Order.ExpireAfter,
 		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, OnBatch: p.metrics.Worker,
-		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
+		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise, Note: p.noteOf(),
 	})
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.log)
 	return nil

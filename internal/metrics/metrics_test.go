@@ -11,6 +11,7 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
+	"seckill/internal/bulletin"
 	"seckill/internal/stats"
 )
 
@@ -125,5 +126,33 @@ func TestAScrapeIsBounded(t *testing.T) {
 	scrape(t, m)
 	if read != scrapeProducts {
 		t.Errorf("%d sales were read", read)
+	}
+}
+
+// A part that is down is said to be; figures that cannot be read are left out.
+func TestPartsAreReadWhenAsked(t *testing.T) {
+	m := New("test")
+	m.Durable("crash", true)
+	m.Durable("failover", false)
+	down := errors.New("down")
+	outbox := Outbox{Length: 9, Waiting: 3, Oldest: 1500 * time.Millisecond, Consumers: 2}
+	var broken error
+	m.Register(&Parts{
+		Ledger: func(context.Context) error { return broken }, Store: func(context.Context) error { return nil },
+		Outbox:   func(context.Context) (Outbox, error) { return outbox, broken },
+		Bulletin: func() bulletin.Stats { return bulletin.Stats{Posted: 5, Heard: 6, Dropped: 7} },
+		Silent:   func() int { return 4 },
+	})
+	expect(t, scrape(t, m),
+		`up{part="ledger"} 1`, `up{part="store"} 1`,
+		`ledger_durable{fault="crash"} 1`, `ledger_durable{fault="failover"} 0`, `ledger_silent_shards 4`,
+		`outbox_length 9`, `outbox_waiting 3`, `outbox_oldest_seconds 1.5`, `outbox_consumers 2`,
+		`bulletin_notices_total{result="posted"} 5`, `bulletin_notices_total{result="heard"} 6`, `bulletin_notices_total{result="dropped"} 7`,
+	)
+	broken = down
+	text := scrape(t, m)
+	expect(t, text, `up{part="ledger"} 0`, `up{part="store"} 1`)
+	if strings.Contains(text, "\nseckill_outbox") {
+		t.Error("an outbox that cannot be read is shown")
 	}
 }

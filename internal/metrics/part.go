@@ -25,6 +25,8 @@ type Parts struct {
 	// Outbox reads the streams; nil without them.
 	Outbox   func(ctx context.Context) (Outbox, error)
 	Bulletin func() bulletin.Stats
+	// Silent counts shards whose breaker is open.
+	Silent func() int
 }
 
 var (
@@ -33,12 +35,13 @@ var (
 	descWaiting   = prometheus.NewDesc("seckill_outbox_waiting", "Outbox entries that are not acknowledged.", nil, nil)
 	descOldest    = prometheus.NewDesc("seckill_outbox_oldest_seconds", "Age of the oldest outbox entry that is not acknowledged.", nil, nil)
 	descConsumers = prometheus.NewDesc("seckill_outbox_consumers", "Workers that hold outbox entries or have read lately.", nil, nil)
+	descSilent    = prometheus.NewDesc("seckill_ledger_silent_shards", "Shards that do not answer: their breaker is open and claims are refused at once.", nil, nil)
 	descNotices   = prometheus.NewDesc("seckill_bulletin_notices_total", "Notices between instances, by what became of them here.", []string{"result"}, nil)
 )
 
 // Describe names the figures.
 func (p *Parts) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descUp, descLength, descWaiting, descOldest, descConsumers, descNotices} {
+	for _, d := range []*prometheus.Desc{descUp, descLength, descWaiting, descOldest, descConsumers, descSilent, descNotices} {
 		to <- d
 	}
 }
@@ -73,6 +76,7 @@ func (p *Parts) Collect(to chan<- prometheus.Metric) {
 			gauge(descConsumers, float64(outbox.Consumers))
 		})
 	}
+	gauge(descSilent, float64(p.Silent()))
 	stats := p.Bulletin()
 	for result, count := range map[string]int64{"posted": stats.Posted, "heard": stats.Heard, "dropped": stats.Dropped} {
 		to <- prometheus.MustNewConstMetric(descNotices, prometheus.CounterValue, float64(count), result)

@@ -89,3 +89,19 @@ func (s *Stage) LedgerDown(on *sale.Sale) bool {
 	}
 	return false
 }
+
+// Silent is how many shards of open sales do not answer, as far as this
+// instance has asked.
+func (s *Stage) Silent() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	silent := 0
+	for g := range s.live {
+		for _, b := range g.batchers {
+			if b.breaker.isOpen() {
+				silent++
+			}
+		}
+	}
+	return silent
+}

@@ -15,6 +15,13 @@ import (
 	"seckill/test/server"
 )
 
+const (
+	// Both have some room for a machine that runs other tests too; the engine's
+	// own bounds are 1 s and 2 s.
+	answerWithin    = 1500 * time.Millisecond
+	sellAgainWithin = 4 * time.Second
+)
+
 func TestALedgerThatForgotAllIsRebuiltOnceAndNobodyIsToldNoMeanwhile(t *testing.T) {
 	t.Parallel()
 	redis := server.Redis(t, server.RedisOptions{})
@@ -91,6 +98,46 @@ func TestTheShopSellsWithoutMySQL(t *testing.T) {
 		}
 		outage[1]()
 		await(t, e, buyer, no, "pending")
+	}
+}
+
+// Whatever Redis does, every shopper is answered within a second, and buys
+// again within two of its return.
+func TestWithoutRedisEveryAnswerIsBusyAndInTime(t *testing.T) {
+	t.Parallel()
+	redis := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
+	e := engine.Start(t, engine.Options{Settings: engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)))})
+	openSale(t, e, engine.Product{ID: 1, Stock: 1000})
+	buys(t, e, 1, "before")
+	for name, outage := range map[string][2]func(){
+		"killed": {redis.Kill, redis.Start}, "frozen": {redis.Pause, redis.Resume},
+	} {
+		outage[0]()
+		var crowd sync.WaitGroup
+		for i := range 20 {
+			crowd.Go(func() {
+				for n := range 3 {
+					began := time.Now()
+					_, code := buy(t.Context(), e, 1, fmt.Sprintf("%s-%d-%d", name, i, n))
+					if took := time.Since(began); took > answerWithin || code != seckill.CodeBusy {
+						t.Errorf("%s: answered %q after %s", name, code, took)
+					}
+				}
+			})
+		}
+		crowd.Wait()
+		if _, status := get(t, e.ShopURL+"/readyz"); status != http.StatusServiceUnavailable {
+			t.Errorf("%s: the shop is ready: %d", name, status)
+		}
+		if metric(t, e, `seckill_up{part="ledger"}`) != 0 || metric(t, e, `seckill_up{part="store"}`) != 1 {
+			t.Errorf("%s: the metrics do not tell which part is down", name)
+		}
+		outage[1]()
+		began := time.Now()
+		buys(t, e, 1, "after-"+name)
+		if took := time.Since(began); took > sellAgainWithin {
+			t.Errorf("%s: sold again after %s", name, took)
+		}
 	}
 }
 

@@ -22,9 +22,13 @@ type listener struct {
 
 func join(t *testing.T, address, name, prefix string) *listener {
 	t.Helper()
-	l := &listener{heard: make(chan bulletin.Notice, 1000), Board: bulletinredis.New(bulletinredis.Options{
-		Addrs: []string{address}, Name: name, Prefix: prefix, Logger: slog.New(slog.DiscardHandler),
-	})}
+	return joinBy(t, bulletinredis.Options{Addrs: []string{address}, Name: name, Prefix: prefix})
+}
+
+func joinBy(t *testing.T, opt bulletinredis.Options) *listener {
+	t.Helper()
+	opt.Logger = slog.New(slog.DiscardHandler)
+	l := &listener{heard: make(chan bulletin.Notice, 1000), Board: bulletinredis.New(opt)}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -68,9 +72,7 @@ func TestTheOthersHearWhatOnePosts(t *testing.T) {
 	if len(other.heard) != 0 || len(b.heard) != 0 {
 		t.Error("somebody heard what was not for them")
 	}
-	if s := b.Stats(); s.Posted != 2 || s.Heard != 1 || s.Dropped != 0 {
-		t.Errorf("b counted %+v", s)
-	}
+	rig.Until(t, "b has counted", func() bool { return b.Stats() == bulletin.Stats{Posted: 2, Heard: 1} })
 }
 
 func TestABoardJoinsAgainByItself(t *testing.T) {
@@ -98,6 +100,46 @@ func TestABoardJoinsAgainByItself(t *testing.T) {
 			<-b.heard
 		}
 	}
+}
+
+// arrives posts until the other hears it.
+func arrives(t *testing.T, from, to *listener) {
+	t.Helper()
+	rig.Until(t, "a notice arrives", func() bool {
+		from.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: 5})
+		return len(to.heard) > 0
+	})
+	for len(to.heard) > 0 {
+		<-to.heard
+	}
+}
+
+func TestNoticesCrossACluster(t *testing.T) {
+	cluster := server.Cluster(t, server.ClusterOptions{})
+	var boards []*listener
+	for i, address := range cluster.Addrs() { // each by another node
+		boards = append(boards, joinBy(t, bulletinredis.Options{Addrs: []string{address}, Name: string(rune('a' + i)), Prefix: "x:"}))
+	}
+	for i, from := range boards {
+		from.waitJoined(t, 1)
+		to := boards[(i+1)%len(boards)]
+		to.waitJoined(t, 1)
+		arrives(t, from, to)
+	}
+}
+
+func TestNoticesSurviveAFailover(t *testing.T) {
+	set := server.Sentinel(t, server.SentinelOptions{})
+	var boards []*listener
+	for _, name := range []string{"a", "b"} {
+		boards = append(boards, joinBy(t, bulletinredis.Options{Addrs: set.Addrs(), SentinelMaster: set.MasterName(), Name: name, Prefix: "x:"}))
+	}
+	arrives(t, boards[0], boards[1])
+	old := set.Master()
+	old.Kill()
+	set.WaitFailover(old)
+	arrives(t, boards[0], boards[1])
+	arrives(t, boards[1], boards[0])
 }
 
 func TestPostNeverWaitsForRedis(t *testing.T) {
