@@ -34,6 +34,7 @@ const (
 	finishEvery    = time.Second
 	beatEvery      = time.Second
 	tidyEvery      = time.Second
+	promiseEvery   = time.Second
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
 	roundTimeout   = 30 * time.Second
@@ -58,6 +59,7 @@ func (a *App) startLoops(ctx context.Context) {
 	loops := []*duty.Loop{
 		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
 		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.tidy},
+		{Name: "promise", Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
 	}
 	if a.has(RoleWorker) {
 		loops = append(loops, p.once(p.duties())...)

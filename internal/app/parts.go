@@ -25,6 +25,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/paysandbox"
+	"seckill/internal/promise"
 	"seckill/internal/purchase"
 	"seckill/internal/purchasetoken"
 	"seckill/internal/queue"
@@ -65,6 +66,7 @@ type parts struct {
 	lanes       *sale.Lanes
 	mover       *transfer.Mover
 	memory      *sale.Memory
+	promises    *promise.Book
 	desk        *sale.Desk
 	keeper      *sale.Keeper
 	stage       *purchase.Stage
@@ -134,11 +136,12 @@ func (p *parts) buildSale(ctx context.Context) error {
 	}
 	p.lanes = sale.NewLanes(p.ledger, p.laneOptions())
 	p.mover = transfer.New(p.ledger, p.lanes, mathrand.Uint64)
+	p.buildPromises()
 	p.desk = sale.NewDesk(sale.DeskOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
-		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect},
+		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategyDualWrite},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
-		OnChanged: p.changed, Holder: p.holder(),
+		OnChanged: p.changed, Holder: p.holder(), Reoffer: p.promises.Reoffer,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
@@ -149,6 +152,8 @@ func (p *parts) buildSale(ctx context.Context) error {
 		OnSellFailed: func(product uint32, err error) {
 			p.log.Warn("the store has not decided claims; their buyers were told busy", "product", product, "error", err)
 		},
+		Store: p.store, Remember: p.promises.Remember,
+		OnDualWrite: func(result purchase.DualWriteResult) { p.metrics.DualWrites.WithLabelValues(string(result)).Inc() },
 	})
 	p.reconciler = &reconcile.Reconciler{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.desk,

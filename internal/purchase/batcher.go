@@ -84,9 +84,10 @@ func (b *batcher) gather(batch []*waiter, w *waiter) []*waiter { return gather(b
 func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, claims []seckill.Claim) bool {
 	terms := b.sale.Terms()
 	asked := time.Now()
-	result, err := lane.Do(ctx, ledger.Reserve{
+	step := ledger.Reserve{
 		At: b.stage.clock.Now(), PriceCents: terms.PriceCents, Currency: terms.Currency, Name: terms.Name, Claims: claims,
-	})
+	}
+	result, err := lane.Do(ctx, step)
 	took := time.Since(asked)
 	b.stage.opt.OnBatch(len(batch), took)
 	if err != nil || len(result.Verdicts) != len(batch) {
@@ -101,6 +102,7 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 		}
 		return false
 	}
+	b.promised(&step, result.Verdicts, terms)
 	if result.Free == 0 && b.supply == nil {
 		b.sale.MarkSoldOut(asked)
 	}

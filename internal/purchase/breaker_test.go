@@ -16,6 +16,7 @@ import (
 	"seckill/internal/ledger/ledgertest"
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
+	"seckill/internal/transfer"
 	"seckill/test/rig"
 )
 
@@ -31,6 +32,18 @@ type remote struct {
 	deaf    bool  // calls return no earlier than their reply
 	waiting int   // calls that have not returned
 	most    int   // of them at once
+	reads   int
+	slow    time.Duration // of a read
+	loses   bool          // credits never reach the server
+}
+
+func (r *remote) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
+	r.mu.Lock()
+	r.reads++
+	slow := r.slow
+	r.mu.Unlock()
+	time.Sleep(slow)
+	return r.Ledger.Read(ctx, shard)
 }
 
 func (r *remote) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
@@ -38,6 +51,8 @@ func (r *remote) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	r.waiting++
 	r.most = max(r.most, r.waiting)
 	refused, frozen := r.refused, r.frozen
+	_, credit := req.Write.(ledger.Credit)
+	lost := credit && r.loses
 	type answer struct {
 		reply ledger.Reply
 		err   error
@@ -62,7 +77,7 @@ func (r *remote) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	if refused != nil {
 		return ledger.Reply{}, refused
 	}
-	if !frozen {
+	if !frozen && !lost {
 		execute()
 	}
 	select {
@@ -71,6 +86,12 @@ func (r *remote) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	case <-ctx.Done():
 		return ledger.Reply{}, ctx.Err()
 	}
+}
+
+func (r *remote) loseCredits(lose bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.loses = lose
 }
 
 func (r *remote) freeze() {
@@ -110,29 +131,37 @@ type outlet struct {
 	remote  *remote
 	on      *sale.Sale
 	product seckill.Product
+
+	troubles []error
 }
 
-func newOutlet(t *testing.T, stock int64) *outlet {
+// newOutlet sells what is on each of the shards.
+func newOutlet(t *testing.T, stock ...int64) *outlet {
 	t.Helper()
 	reference := ledgertest.NewReference()
 	o := &outlet{remote: &remote{Ledger: reference}}
 	o.product = seckill.Product{
-		ID: 1, Group: 1, Name: "p", PriceCents: 1, Currency: "CNY", Stock: stock, Offered: stock, PerUserLimit: 1,
-		Shards: 1, Strategy: seckill.StrategyAsync, Epoch: 1, StartsAt: time.Now().Add(-time.Hour), EndsAt: time.Now().Add(time.Hour),
+		ID: 1, Group: 1, Name: "p", PriceCents: 1, Currency: "CNY", PerUserLimit: 10,
+		Shards: len(stock), Strategy: seckill.StrategySharded, Epoch: 1, StartsAt: time.Now().Add(-time.Hour), EndsAt: time.Now().Add(time.Hour),
 	}
-	shard := sale.ShardOf(&o.product, 0)
-	_, err := reference.Install(context.Background(), ledger.Allotment{Shard: shard, Available: stock, Limit: 1}, nil)
-	rig.Must(t, err)
-	_, err = reference.Open(context.Background(), shard)
-	rig.Must(t, err)
+	for i, units := range stock {
+		shard := sale.ShardOf(&o.product, i)
+		_, err := reference.Install(context.Background(), ledger.Allotment{Shard: shard, Available: units, Limit: 10}, nil)
+		rig.Must(t, err)
+		_, err = reference.Open(context.Background(), shard)
+		rig.Must(t, err)
+		o.product.Stock += units
+	}
 	log := slog.New(slog.DiscardHandler)
 	catalog := sale.NewCatalog(products{o.product}, log)
 	rig.Must(t, catalog.Refresh(context.Background()))
 	o.on = catalog.Find(1)
+	lane := ledger.LaneOptions{CallTimeout: 400 * time.Millisecond}
 	o.Stage = purchase.New(o.remote, sale.NewClock(o.remote.Now, log), purchase.Options{
 		QueueSize: 50, MaxBatch: 10, Timeout: 2 * time.Second, Random: rand.Uint64,
-		Lane:    ledger.LaneOptions{CallTimeout: 400 * time.Millisecond},
-		OnBatch: func(int, time.Duration) {}, Note: func(uint32, string) {}, OnTrouble: func(_ uint32, err error) { t.Error(err) },
+		Lane: lane, Mover: transfer.New(o.remote, sale.NewLanes(o.remote, lane), rand.Uint64),
+		OnBatch: func(int, time.Duration) {}, Note: func(uint32, string) {},
+		OnTrouble: func(_ uint32, err error) { o.troubles = append(o.troubles, err) },
 	})
 	t.Cleanup(o.Stage.Close)
 	return o
@@ -213,10 +242,14 @@ func TestALedgerThatStandsStillIsBusyWithinASecond(t *testing.T) {
 // are all there, whatever a server executed late.
 func (o *outlet) exactlyOnce(t *testing.T) {
 	t.Helper()
-	f, err := o.remote.Read(context.Background(), sale.ShardOf(&o.product, 0))
-	rig.Must(t, err)
-	if f.Available+f.Marked != o.product.Stock || f.Marked != f.Orders {
-		t.Errorf("%+v", f)
+	var units int64
+	for i := range o.product.Shards {
+		f, err := o.remote.Read(context.Background(), sale.ShardOf(&o.product, i))
+		rig.Must(t, err)
+		units += f.Available + f.Marked + f.Sent - f.Received
+	}
+	if units != o.product.Stock {
+		t.Errorf("%d units of %d are there", units, o.product.Stock)
 	}
 	held := map[string]bool{}
 	for _, entry := range o.remote.Ledger.(*ledgertest.Reference).Outbox() {

@@ -46,6 +46,13 @@ type Options struct {
 	// time to pay of what it sells.
 	Counter     Counter
 	ExpireAfter time.Duration
+	// Store takes the immediate attempts of dualwrite products, with the same
+	// time to pay; nil for none. OnDualWrite counts their batches.
+	Store       Confirmer
+	OnDualWrite func(DualWriteResult)
+	// Remember keeps what the ledger has accepted until the store has it. The
+	// entry is given away.
+	Remember func(seckill.Entry)
 	// OnSell sees every transaction of the counter: its claims and how long it
 	// took. OnSellFailed is told why one could not be decided.
 	OnSell       func(claims int, took time.Duration)
@@ -63,14 +70,22 @@ type Stage struct {
 	mu     sync.Mutex
 	live   map[*group]struct{}
 	tills  map[*till]struct{}
+	dual   [dualWriters]*dualWriter // nil until a dualwrite product is sold
+	stop   chan struct{}
 	closed bool
 }
 
 // New makes a stage.
 func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
-	s := &Stage{ledger: l, clock: clock, opt: opt, live: make(map[*group]struct{}), tills: make(map[*till]struct{})}
+	s := &Stage{ledger: l, clock: clock, opt: opt, live: make(map[*group]struct{}), tills: make(map[*till]struct{}), stop: make(chan struct{})}
 	if s.opt.OnSell == nil {
 		s.opt.OnSell = func(int, time.Duration) {}
+	}
+	if s.opt.OnDualWrite == nil {
+		s.opt.OnDualWrite = func(DualWriteResult) {}
+	}
+	if s.opt.Remember == nil {
+		s.opt.Remember = func(seckill.Entry) {}
 	}
 	if s.opt.OnSellFailed == nil {
 		s.opt.OnSellFailed = func(uint32, error) {}
@@ -219,6 +234,9 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 		}
 		s.retire(old)
 	}
+	if terms.Strategy == seckill.StrategyDualWrite {
+		s.startDualWriters()
+	}
 	g := &group{epoch: terms.Epoch, terms: terms}
 	g.outlook.group, g.outlook.mover = g, s.opt.Mover
 	g.ctx, g.stop = context.WithCancel(context.Background())
@@ -324,6 +342,9 @@ func (g *group) finishedBy(heard map[ledger.ProcessID]ledger.Outcome) (finished 
 // batch in flight is answered.
 func (s *Stage) Close() {
 	s.mu.Lock()
+	if !s.closed {
+		close(s.stop)
+	}
 	s.closed = true
 	for g := range s.live {
 		s.retire(g)

@@ -3,6 +3,7 @@ package purchase
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"seckill"
@@ -56,7 +57,7 @@ func (s *supply) work() {
 	defer s.batcher.stage.running.Done()
 	pause := firstLookPause
 	timer := stoppedTimer()
-	var trouble error // of the last look
+	var trouble error // that kept the last look from telling anything
 	for s.keep(trouble) {
 		var progress bool
 		if progress, trouble = s.round(); progress {
@@ -136,7 +137,7 @@ func (s *supply) round() (progress bool, err error) {
 	defer cancel()
 	have, err := b.stage.opt.Mover.Bring(ctx, b.group.terms, seen.survey, b.shard.Index, want)
 	if err != nil {
-		return progress, s.met(err)
+		_ = s.met(err) // the units are there, and on their way at best
 	}
 	return s.serve(have) || progress, nil
 }
@@ -221,9 +222,10 @@ type view struct {
 	survey  *transfer.Survey
 	err     error
 
-	prove sync.Once
-	proof bool
-	perr  error
+	asked    atomic.Bool   // for a proof, by whoever then makes it
+	proved   chan struct{} // closed when the proof was tried
+	proof    bool
+	proofErr error
 }
 
 // look takes a look, or joins the one that is being taken.
@@ -234,7 +236,7 @@ func (o *outlook) look() *view {
 		<-v.taken
 		return v
 	}
-	v := &view{outlook: o, taken: make(chan struct{})}
+	v := &view{outlook: o, taken: make(chan struct{}), proved: make(chan struct{})}
 	o.current = v
 	o.mu.Unlock()
 	ctx, cancel := context.WithTimeout(o.group.ctx, lookTimeout)
@@ -250,10 +252,13 @@ func (o *outlook) look() *view {
 // proven reports whether no more than the view's free units were there at some
 // instant since it was begun. It looks once more, for all who ask.
 func (v *view) proven() (bool, error) {
-	v.prove.Do(func() {
-		ctx, cancel := context.WithTimeout(v.outlook.group.ctx, lookTimeout)
-		defer cancel()
-		v.proof, v.perr = v.outlook.mover.Prove(ctx, v.outlook.group.terms, v.survey)
-	})
-	return v.proof, v.perr
+	if v.asked.Swap(true) {
+		<-v.proved
+		return v.proof, v.proofErr
+	}
+	defer close(v.proved)
+	ctx, cancel := context.WithTimeout(v.outlook.group.ctx, lookTimeout)
+	defer cancel()
+	v.proof, v.proofErr = v.outlook.mover.Prove(ctx, v.outlook.group.terms, v.survey)
+	return v.proof, v.proofErr
 }

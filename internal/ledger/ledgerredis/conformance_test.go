@@ -1,32 +1,11 @@
 package ledgerredis
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"seckill/internal/ledger/ledgertest"
 	"seckill/test/server"
 )
-
-// opened is a ledger that leaves with the test.
-func opened(t testing.TB, opt Options) *Ledger {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	l, err := Open(ctx, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := l.Shutdown(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
-}
 
 // Reopen kills the server: with appendfsync always, nothing that was answered
 // is lost.

@@ -110,7 +110,7 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 		opt:  opt,
 	}
 	l.stop, l.cancel = context.WithCancel(context.Background())
-	if err := l.checkEviction(ctx); err != nil {
+	if err := errors.Join(l.checkEviction(ctx), l.loadScripts(ctx)); err != nil {
 		return nil, errors.Join(err, l.Shutdown(ctx))
 	}
 	return l, nil

@@ -1,10 +1,14 @@
 package ledgerredis
 
 import (
+	"context"
 	"crypto/sha1" //nolint:gosec // the name that Redis gives a script, no secret
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"strings"
+
+	"github.com/redis/rueidis"
 )
 
 //go:embed script/*.lua
@@ -38,6 +42,28 @@ func scriptFile(name string) string {
 		panic(err) // the file is part of the program
 	}
 	return string(text)
+}
+
+// loadScripts tells every master the ledger's scripts, so that the first calls
+// of a sale need not. Whoever forgets them (a restart, a failover, SCRIPT
+// FLUSH) is told again by the call that finds it out.
+func (l *Ledger) loadScripts(ctx context.Context) error {
+	return l.eachMaster(ctx, func(node rueidis.Client) error {
+		var commands rueidis.Commands
+		for _, s := range []*script{
+			askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
+			beatScript, openScript, closeScript, stateScript, readScript, heldScript, nowScript, pingScript,
+			beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript,
+		} {
+			commands = append(commands, node.B().ScriptLoad().Script(s.body).Build())
+		}
+		for _, result := range node.DoMulti(ctx, commands...) {
+			if err := result.Error(); err != nil {
+				return fmt.Errorf("load scripts: %w", err)
+			}
+		}
+		return nil
+	})
 }
 
 // The scripts of the ledger. They never change.

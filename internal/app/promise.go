@@ -1,0 +1,27 @@
+package app
+
+import (
+	"seckill"
+	"seckill/internal/adoption"
+	"seckill/internal/promise"
+)
+
+// buildPromises wires what remembers this instance's unconfirmed answers.
+func (p *parts) buildPromises() {
+	p.promises = promise.New(promise.Options{
+		Store: p.store, Adopter: &adoption.Adopter{Store: p.store, Lanes: p.lanes, Now: p.clock.Now, Gatherer: p.mover},
+		Terms: func(product uint32) *seckill.Product {
+			if s := p.catalog.Find(product); s != nil {
+				return s.Terms()
+			}
+			return nil
+		},
+		ExpireAfter: p.cfg.Order.ExpireAfter, Logger: p.log,
+		OnForgotten: func(n int) { p.metrics.Forgotten.Add(float64(n)) },
+		OnReoffered: func(result string, n int) { p.metrics.Reoffered.WithLabelValues(result).Add(float64(n)) },
+		OnLost: func(product uint32, _ int, err error) {
+			p.alerter.Raise("promised orders could not be kept", product, err)
+		},
+	})
+	p.metrics.Remembered(p.promises.Len)
+}

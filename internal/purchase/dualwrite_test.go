@@ -1,0 +1,146 @@
+package purchase_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/purchase"
+	"seckill/internal/sale"
+	"seckill/internal/store/storetest"
+	"seckill/test/rig"
+)
+
+// newDual is a counter of one dualwrite product, and what became of its
+// immediate attempts.
+func newDual(t *testing.T, stock int64) (*counter, func(purchase.DualWriteResult) int) {
+	t.Helper()
+	var mu sync.Mutex
+	results := map[purchase.DualWriteResult]int{}
+	c := newCounterOf(t, stock, []func(*seckill.Product){rig.Strategy(seckill.StrategyDualWrite)}, func(o *purchase.Options) {
+		o.OnDualWrite = func(r purchase.DualWriteResult) {
+			mu.Lock()
+			defer mu.Unlock()
+			results[r]++
+		}
+	})
+	return c, func(r purchase.DualWriteResult) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return results[r]
+	}
+}
+
+func TestTheStoreFollowsADualWriteWithoutAWorker(t *testing.T) {
+	c, results := newDual(t, 1000)
+	if got := tally(c.crowd(200, "b")); got[""] != 200 {
+		t.Fatalf("answers are %v", got)
+	}
+	rig.Until(t, "the store has all orders", func() bool { return c.Stored(t, 1).Stock == 800 })
+	if c.Depth(t, 1) != 200 {
+		t.Errorf("%d wait for the worker: an attempt must acknowledge nothing", c.Depth(t, 1))
+	}
+	c.ConfirmAll(t) // the worker finds replays
+	p := c.Stored(t, 1)
+	if f := c.Figures(t, p); p.Stock != 800 || f.Marked != 200 || f.Available != 800 {
+		t.Errorf("stock %d, the ledger has %+v", p.Stock, f)
+	}
+	if results(purchase.DualWriteConfirmed) == 0 || results(purchase.DualWriteFailed) != 0 {
+		t.Errorf("%d confirmed, %d failed", results(purchase.DualWriteConfirmed), results(purchase.DualWriteFailed))
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestAnOutageLeavesDualWritesToTheWorker(t *testing.T) {
+	c, results := newDual(t, 100)
+	c.Store.FailBefore("Confirm", -1)
+	no, err := c.Stage.Buy(c.on, purchase.Claim{Buyer: "a", Quantity: 1})
+	rig.Must(t, err)
+	if no.Status != seckill.OrderQueued {
+		t.Errorf("answered %s", no.Status)
+	}
+	rig.Until(t, "the attempt has failed", func() bool { return results(purchase.DualWriteFailed) == 1 })
+	c.Store.Heal()
+	c.ConfirmAll(t)
+	if c.Status(t, no.OrderNo) != seckill.OrderPending {
+		t.Errorf("the order is %s", c.Status(t, no.OrderNo))
+	}
+}
+
+// Written at once, cancelled, released, and only then met by the worker: the
+// unit is sold once and returned once.
+func TestADualWriteThatDiedBeforeTheWorkerSawItReturnsItsUnitOnce(t *testing.T) {
+	c, _ := newDual(t, 10)
+	no, err := c.buy("a")
+	rig.Must(t, err)
+	rig.Until(t, "the store has the order", func() bool { return c.Status(t, no) == seckill.OrderPending })
+	_, err = c.Store.Cancel(t.Context(), no, seckill.ReasonByBuyer, rig.Operator)
+	rig.Must(t, err)
+	release := func() {
+		t.Helper()
+		due, err := c.Store.ReleasesDue(t.Context(), 10)
+		rig.Must(t, err)
+		for _, r := range due {
+			_, err := c.Lanes.Do(t.Context(), sale.ShardOf(c.on.Terms(), 0), ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: r.OrderNo, Buyer: r.Buyer}}})
+			rig.Must(t, err)
+		}
+		rig.Must(t, c.Store.ReleasesHeard(t.Context(), due))
+	}
+	release()
+	c.ConfirmAll(t)
+	release()
+	p := c.Stored(t, 1)
+	if f := c.Figures(t, p); p.Stock != 10 || f.Available != 10 || f.Marked != 0 {
+		t.Errorf("stock %d, the ledger has %+v", p.Stock, f)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+// Immediate attempts, the worker and recoveries all at once.
+func TestDualWritesRaceWorkersAndRecoveriesAndSellNothingTwice(t *testing.T) {
+	const stock = 100_000
+	c, results := newDual(t, stock)
+	var stop atomic.Bool
+	var crowd, worker sync.WaitGroup
+	for i := range 8 {
+		crowd.Go(func() {
+			for n := 0; !stop.Load(); n++ {
+				if _, err := c.buy(fmt.Sprintf("b-%d-%d", i, n)); err != nil && code(err) != seckill.CodeBusy {
+					t.Errorf("answered %v", err)
+					return
+				}
+			}
+		})
+	}
+	rest := make(chan struct{})
+	worker.Go(func() {
+		for {
+			select {
+			case <-rest:
+				return
+			default:
+				c.ConfirmAll(t)
+			}
+		}
+	})
+	for range 2 {
+		was := results(purchase.DualWriteConfirmed)
+		rig.Until(t, "the crowd buys", func() bool { return results(purchase.DualWriteConfirmed) > was+10 })
+		_, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
+		rig.Must(t, err)
+	}
+	stop.Store(true)
+	crowd.Wait()
+	close(rest)
+	worker.Wait()
+	c.ConfirmAll(t)
+	p := c.Stored(t, 1)
+	f := c.Figures(t, p)
+	if f.Available+f.Marked != stock || f.Available != p.Stock {
+		t.Errorf("%d free and %d marked, stock %d", f.Available, f.Marked, p.Stock)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}

@@ -1,0 +1,163 @@
+package purchase_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/purchase"
+	"seckill/internal/sale"
+	"seckill/internal/transfer"
+	"seckill/test/rig"
+)
+
+// homed is a buyer whose home the shard is.
+func (o *outlet) homed(shard, i int) string {
+	for n := 0; ; n++ {
+		if name := fmt.Sprintf("b-%d-%d", i, n); seckill.HomeShard(name, o.product.Shards) == shard {
+			return name
+		}
+	}
+}
+
+func (o *outlet) want(t *testing.T, buyer string, quantity int, want seckill.Code) {
+	t.Helper()
+	asked := time.Now()
+	_, err := o.Buy(o.on, purchase.Claim{Buyer: buyer, Quantity: quantity})
+	if got := code(err); got != want || time.Since(asked) > time.Second {
+		t.Errorf("%d units for %s: answered %q after %v, want %q", quantity, buyer, got, time.Since(asked), want)
+	}
+}
+
+func TestAnEmptyShardSellsWhatOthersHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 0, 3, 4, 0)
+		o.want(t, o.homed(0, 1), 5, "")
+		o.want(t, o.homed(3, 2), 3, seckill.CodeSoldOut)
+		if o.on.SoldOut() {
+			t.Error("the flag stands with two units free")
+		}
+		o.want(t, o.homed(3, 3), 2, "")
+		o.want(t, o.homed(1, 4), 1, seckill.CodeSoldOut)
+		if !o.on.SoldOut() {
+			t.Error("the flag is not raised with no unit free")
+		}
+		o.exactlyOnce(t)
+	})
+}
+
+// The flag stands for a second from the instant before the proof was begun.
+func TestAProofIsNoYoungerThanItsFirstLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 0, 0)
+		o.remote.slow = 100 * time.Millisecond
+		asked := time.Now()
+		o.want(t, "a", 1, seckill.CodeSoldOut)
+		time.Sleep(time.Second - time.Since(asked) - time.Millisecond)
+		if !o.on.SoldOut() {
+			t.Error("the flag fell too early")
+		}
+		time.Sleep(2 * time.Millisecond)
+		if o.on.SoldOut() {
+			t.Error("the flag stands for more than a second after the look")
+		}
+	})
+}
+
+func TestUnitsThatCannotArriveAreTooHot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 0, 3)
+		o.remote.loseCredits(true)
+		for i := range 3 {
+			o.want(t, o.homed(0, i), 1, seckill.CodeTooHot) // on a shard, then in transit
+		}
+		o.remote.loseCredits(false)
+		for i := range 3 {
+			o.want(t, o.homed(0, i), 1, "")
+		}
+		o.exactlyOnce(t)
+	})
+}
+
+func TestACrowdSharesOneProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, make([]int64, 16)...)
+		o.remote.slow = 5 * time.Millisecond
+		var all sync.WaitGroup
+		for i := range 400 { // half of what the queues of the shards hold
+			all.Go(func() { o.want(t, fmt.Sprintf("b-%d", i), 1, seckill.CodeSoldOut) })
+		}
+		all.Wait()
+		if o.remote.reads > 16*2*3 {
+			t.Errorf("400 claims had %d shards read", o.remote.reads)
+		}
+	})
+}
+
+// What a proof would say too late is not said.
+func TestAProofThatTookTooLongIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 0, 0)
+		o.remote.slow = 450 * time.Millisecond // two passes, of which the second is of two readings
+		_, err := o.Buy(o.on, purchase.Claim{Buyer: "a", Quantity: 1})
+		if got := code(err); got == seckill.CodeSoldOut || got == "" {
+			t.Errorf("answered %q", got)
+		}
+	})
+}
+
+func TestClaimsThatWaitForUnitsAreAnsweredWhenTheirShardsClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 0, 3)
+		rig.Must(t, o.remote.Close(context.Background(), o.on.Shard(1)))
+		o.want(t, o.homed(0, 1), 1, seckill.CodeBusy)
+		if len(o.troubles) == 0 || !errors.Is(o.troubles[0], ledger.ErrClosed) {
+			t.Errorf("troubles are %v", o.troubles)
+		}
+	})
+}
+
+func TestClaimsThatWaitForUnitsAreAnsweredWhenTheStageStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 0, 3)
+		o.remote.slow = 300 * time.Millisecond
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() { o.want(t, o.homed(0, i), 1, seckill.CodeBusy) })
+		}
+		time.Sleep(100 * time.Millisecond)
+		o.Stage.Close()
+		all.Wait()
+	})
+}
+
+// A process that died in the middle of a transfer left its units to whoever
+// asks for them.
+func TestUnitsThatADeadProcessLeftAreSold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 0, 0, 5)
+		ctx, die := context.WithCancel(context.Background())
+		o.remote.loseCredits(true)
+		dying := transfer.New(o.remote, sale.NewLanes(o.remote, ledger.LaneOptions{}), rand.Uint64)
+		seen, err := dying.Survey(ctx, &o.product)
+		rig.Must(t, err)
+		time.AfterFunc(100*time.Millisecond, die)
+		if _, err := dying.Bring(ctx, &o.product, seen, 1, 5); err == nil {
+			t.Fatal("the units arrived")
+		}
+		o.remote.loseCredits(false)
+		for i := range 5 {
+			o.want(t, o.homed(0, i), 1, "") // they were on their way to shard 1
+		}
+		o.want(t, o.homed(0, 6), 1, seckill.CodeSoldOut)
+		o.exactlyOnce(t)
+		time.Sleep(time.Minute) // let the dead one's call end
+	})
+}
