@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"strings"
 	"testing"
 
 	"seckill/internal/ledger/ledgertest"
@@ -19,4 +20,31 @@ func TestConformanceStandalone(t *testing.T) {
 		return h
 	}
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Harness { return h })
+}
+
+// Every reply waits for the replica.
+func TestConformanceSentinel(t *testing.T) {
+	set := server.Sentinel(t, server.SentinelOptions{})
+	streaming(t, set)
+	l := opened(t, Options{Addrs: set.Addrs(), Sentinel: set.MasterName(), Prefix: "seckill:", WaitReplicas: 1})
+	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
+}
+
+// Buckets lie on three masters.
+func TestConformanceCluster(t *testing.T) {
+	cluster := server.Cluster(t, server.ClusterOptions{})
+	l := opened(t, Options{Addrs: cluster.Addrs()[:1], Prefix: "seckill:"})
+	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
+}
+
+// streaming waits until the replica acknowledges: a second or so after its
+// first copy.
+func streaming(t testing.TB, set *server.SentinelSet) {
+	t.Helper()
+	master := set.Master()
+	master.Must("SET", "streaming", "1")
+	poll(t, "the replica acknowledges", func() bool {
+		info := parseInfo(master.Must("INFO", "replication"))
+		return strings.Contains(info["slave0"], ",offset="+info["master_repl_offset"]+",")
+	})
 }

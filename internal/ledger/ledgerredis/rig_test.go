@@ -134,11 +134,16 @@ func (r *rig) sold(units int64) {
 
 func (r *rig) eventually(what string, holds func() bool) {
 	r.Helper()
+	poll(r.TB, what, holds)
+}
+
+func poll(t testing.TB, what string, holds func() bool) {
+	t.Helper()
 	ticker := time.NewTicker(pollStep)
 	defer ticker.Stop()
 	for deadline := time.Now().Add(callTimeout); !holds(); <-ticker.C {
 		if time.Now().After(deadline) {
-			r.Fatalf("not within %v: %s", callTimeout, what)
+			t.Fatalf("not within %v: %s", callTimeout, what)
 		}
 	}
 }
