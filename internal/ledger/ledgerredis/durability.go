@@ -49,7 +49,7 @@ func (d Durability) CanLose() string {
 	case d.Waits == 0:
 		failover = "a failover can lose what the replica did not have yet"
 	default:
-		failover = fmt.Sprintf("a failover to one of the %s that had it loses nothing that was answered", count(d.Waits, "replica"))
+		failover = fmt.Sprintf("answers wait for %s, and a failover to one that they waited for loses none of them", count(d.Waits, "replica"))
 	}
 	return crash + "; " + failover
 }

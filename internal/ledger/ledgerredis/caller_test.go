@@ -1,0 +1,46 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+
+	"seckill/test/server"
+)
+
+// What the connection says about a call, where no server can be made to say it
+// at will.
+func TestABrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want meaning
+	}{
+		"answered":                 {nil, executed},
+		"refused connection":       {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, refusedForNow},
+		"reset":                    {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, unknown},
+		"broken in writing":        {&net.OpError{Op: "write", Err: syscall.EPIPE}, unknown},
+		"closed by the server":     {io.EOF, unknown},
+		"deadline":                 {context.DeadlineExceeded, unknown},
+		"too few replicas":         {errReplicas, unknown},
+		"something never heard of": {errors.New("?"), unknown},
+	} {
+		if got := meaningOf(c.err); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// An error that a script itself raises comes in the middle of it: never "not
+// executed".
+func TestAnErrorInsideAScriptLeavesTheOutcomeUnknown(t *testing.T) {
+	s := server.Redis(t, server.RedisOptions{})
+	l := opened(t, Options{Addrs: []string{s.Addr()}})
+	broken := &script{body: "#!lua\nredis.call('SET', KEYS[1], 1) error('broken')", sha: "0"}
+	_, err := l.call.write(t.Context(), broken, []string{"k"}, nil)
+	if err == nil || meaningOf(err) != unknown {
+		t.Errorf("%v means %d", err, meaningOf(err))
+	}
+}

@@ -1,0 +1,174 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/ledger"
+	"seckill/test/server"
+)
+
+func TestAServerThatForgotTheScriptsIsToldThemAgain(t *testing.T) {
+	r, s, _ := standalone(t, server.RedisOptions{})
+	s.Must("SCRIPT", "FLUSH")
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	s.Must("SCRIPT", "FLUSH")
+	r.expect(ledger.OutcomeApplied, 2, 1, nil)
+	r.sold(1)
+}
+
+// The same number goes again while the server is away and while it loads, and
+// is applied once.
+func TestACallOutlastsARestartThatLoads(t *testing.T) {
+	// Each key delays loading by 20 ms, and clients are answered after each.
+	r, s, _ := standalone(t, server.RedisOptions{AppendFsync: "always", Args: []string{
+		"--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024",
+	}})
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	s.Must("BGREWRITEAOF")
+	r.eventually("the append-only file is a copy of the data", func() bool {
+		return strings.Contains(s.Must("INFO", "persistence"), "aof_rewrite_in_progress:0")
+	})
+	s.Kill()
+	landed := r.sendLater(r.ledger, r.ctx(), 2, 1, reserve(r.claim("bob", "")))
+	s.Start()
+	// The connection that broke may have carried the call: then it is asked.
+	switch got := <-landed; {
+	case got.err == nil && got.reply.Outcome == ledger.OutcomeApplied:
+		r.sold(2)
+	case got.err != nil && !errors.Is(got.err, ledger.ErrNotExecuted):
+		if reply := r.expect(ledger.OutcomeApplied, 3, 1, nil); len(reply.Kept) != 0 {
+			t.Fatalf("a call to a dead server was applied: %+v", got)
+		}
+		r.sold(1)
+	default:
+		t.Fatalf("%+v", got)
+	}
+}
+
+// What a server refuses before anything runs is repeated until the context
+// ends, and then is known to have changed nothing.
+func TestARefusedCallChangedNothingAndSaysSo(t *testing.T) {
+	for name, fault := range map[string]struct{ refuse, heal []string }{
+		"OOM":        {[]string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}},
+		"NOREPLICAS": {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}},
+		"READONLY":   {[]string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, s, _ := standalone(t, server.RedisOptions{})
+			s.Must(fault.refuse...)
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			defer cancel()
+			_, err := r.ledger.Do(ctx, r.request(1, 0, reserve(r.claim("ann", ""))))
+			if !errors.Is(err, ledger.ErrNotExecuted) || !strings.Contains(err.Error(), name) {
+				t.Fatalf("%v, want not executed because of %s", err, name)
+			}
+			if err := r.ledger.Ping(ctx); err == nil {
+				t.Error("a ledger that cannot be written is said to be well")
+			}
+			landed := r.sendLater(r.ledger, r.ctx(), 1, 0, reserve(r.claim("ann", "")))
+			s.Must(fault.heal...)
+			if got := <-landed; got.err != nil || got.reply.Outcome != ledger.OutcomeApplied {
+				t.Fatalf("after it healed: %+v", got)
+			}
+			r.sold(1)
+		})
+	}
+}
+
+func TestAServerThatIsNotThereWasNotCalled(t *testing.T) {
+	r, s, _ := standalone(t, server.RedisOptions{})
+	s.Kill()
+	r.eventually("the connection is seen to be broken", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		_, err := r.ledger.Do(ctx, r.request(1, 0, nil))
+		return errors.Is(err, ledger.ErrNotExecuted)
+	})
+}
+
+// With the server frozen, whoever calls is back at its deadline, however many
+// call; and soon after it goes on, so do the calls.
+func TestAFrozenServerHoldsNobodyUp(t *testing.T) {
+	r, s, _ := standalone(t, server.RedisOptions{})
+	const callers, deadline, grace = 64, 300 * time.Millisecond, 300 * time.Millisecond
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	s.Pause()
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for range 5 { // over the time in which connections are given up and made
+				ctx, cancel := context.WithTimeout(context.Background(), deadline)
+				start := time.Now()
+				var err error
+				switch i % 3 {
+				case 0:
+					_, err = r.ledger.Do(ctx, r.request(2, 1, nil))
+				case 1:
+					_, err = r.ledger.Read(ctx, r.shard)
+				case 2:
+					_, err = r.ledger.Held(ctx, r.shard, "ann")
+				}
+				cancel()
+				if took := time.Since(start); took > deadline+grace || err == nil {
+					t.Errorf("back after %v: %v", took, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s.Resume()
+	start := time.Now()
+	r.eventually("calls are answered again", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), deadline)
+		defer cancel()
+		_, err := r.ledger.Read(ctx, r.shard)
+		return err == nil
+	})
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("answered again after %v", took)
+	}
+	r.sold(1)
+}
+
+// A slot on the move: ASK, TRYAGAIN and MOVED say "not executed", and the same
+// number goes again to where the keys are.
+func TestACallFollowsASlotOnTheMove(t *testing.T) {
+	cluster := server.Cluster(t, server.ClusterOptions{})
+	r := newRig(t, opened(t, Options{Addrs: cluster.Addrs()}))
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	slot := cluster.Slot(r.ledger.keys.shard(r.shard))
+	from := cluster.Owner(slot)
+	to := cluster.Nodes()[0]
+	if to == from {
+		to = cluster.Nodes()[1]
+	}
+
+	cluster.BeginMigration(slot, from, to)
+	r.expect(ledger.OutcomeApplied, 2, 1, reserve(r.claim("bob", ""))) // nothing has moved yet
+	if moved := cluster.MoveKeys(slot, from, to, r.ledger.keys.mark(r.shard)); moved != 1 {
+		t.Fatalf("%d keys moved", moved)
+	}
+	landed := r.sendLater(r.ledger, r.ctx(), 3, 2, reserve(r.claim("cat", ""))) // TRYAGAIN on both sides
+	cluster.MoveKeys(slot, from, to)
+	if got := <-landed; got.err != nil || got.reply.Outcome != ledger.OutcomeApplied { // ASK
+		t.Fatalf("%+v", got)
+	}
+	cluster.FinishMigration(slot, from, to)
+	r.expect(ledger.OutcomeApplied, 4, 3, reserve(r.claim("dan", ""))) // MOVED
+	r.sold(4)
+}
+
+func TestKindsOfDeploymentAreTold(t *testing.T) {
+	s := server.Redis(t, server.RedisOptions{})
+	if _, err := Open(t.Context(), Options{}); err == nil {
+		t.Error("opened without an address")
+	}
+	if mode := opened(t, Options{Addrs: []string{s.Addr()}}).call.client.Mode(); mode != "standalone" {
+		t.Errorf("a server alone is a %s", mode)
+	}
+}

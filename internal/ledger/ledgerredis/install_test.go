@@ -1,0 +1,124 @@
+package ledgerredis
+
+import (
+	"errors"
+	"iter"
+	"strconv"
+	"testing"
+	"time"
+
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/test/server"
+)
+
+// marksOf is n marks of one unit, of as many buyers.
+func marksOf(product uint32, n int) iter.Seq2[ledger.Mark, error] {
+	at := time.UnixMilli(1_800_000_000_000)
+	return func(yield func(ledger.Mark, error) bool) {
+		for i := range n {
+			m := ledger.Mark{Buyer: "buyer-" + strconv.Itoa(i), OrderNo: seckill.NewOrderNo(at, product, uint64(i)), Quantity: 1}
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Marks of many chunks are all there, and those of the epoch before are gone,
+// at first from sight and then from memory.
+func TestAnInstallReplacesMarksAndSweepsTheOldOnes(t *testing.T) {
+	r, s, _ := standalone(t, server.RedisOptions{})
+	const marks = 3*installChunk + 7
+	allot := func(n int) {
+		t.Helper()
+		r.shard.Epoch++
+		epoch, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 10, Limit: 5}, marksOf(1, n))
+		if err != nil || epoch != r.shard.Epoch {
+			t.Fatal(epoch, err)
+		}
+		if f := r.figures(); f.Marked != int64(n) || f.Orders != int64(n) || f.Allotted != int64(10+n) || f.Open {
+			t.Fatalf("%+v", f)
+		}
+	}
+	allot(marks)
+	held, err := r.ledger.Held(r.ctx(), r.shard, "buyer-"+strconv.Itoa(marks-1))
+	if err != nil || len(held) != 1 {
+		t.Fatalf("the last buyer holds %v, %v", held, err)
+	}
+	allot(1)
+	if held, err := r.ledger.Held(r.ctx(), r.shard, "buyer-1"); err != nil || len(held) != 0 {
+		t.Fatalf("a buyer of the old epoch holds %v, %v", held, err)
+	}
+	r.eventually("the old marks are swept", func() bool { return s.Must("HLEN", r.ledger.keys.mark(r.shard)) == "1" })
+}
+
+// An install that fails, or that a higher epoch overtakes, leaves nothing.
+func TestAnInstallThatFailsLeavesNoMarks(t *testing.T) {
+	r, s, _ := standalone(t, server.RedisOptions{})
+	next := r.shard
+	next.Epoch = 2
+	broken := errors.New("the store went away")
+	_, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: next, Available: 1, Limit: 1}, func(yield func(ledger.Mark, error) bool) {
+		for m := range marksOf(1, installChunk+1) {
+			if !yield(m, nil) {
+				return
+			}
+		}
+		yield(ledger.Mark{}, broken)
+	})
+	if !errors.Is(err, broken) {
+		t.Fatalf("%v, want the cause", err)
+	}
+	r.eventually("the staged marks are swept", func() bool { return s.Must("HLEN", r.ledger.keys.mark(r.shard)) == "0" })
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""))) // epoch 1 goes on
+
+	overtaken := func(yield func(ledger.Mark, error) bool) {
+		for m := range marksOf(1, 2*installChunk) {
+			if !yield(m, nil) {
+				return
+			}
+			if m.Buyer == "buyer-"+strconv.Itoa(installChunk) {
+				higher := next
+				higher.Epoch = 3
+				if epoch, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: higher, Available: 1, Limit: 1}, marksOf(1, 2)); err != nil || epoch != 3 {
+					t.Error(epoch, err)
+				}
+			}
+		}
+	}
+	if epoch, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: next, Available: 1, Limit: 1}, overtaken); err != nil || epoch != 3 {
+		t.Fatalf("the overtaken install: %d, %v", epoch, err)
+	}
+	r.eventually("only the higher epoch's marks are left", func() bool { return s.Must("HLEN", r.ledger.keys.mark(r.shard)) == "2" })
+}
+
+// A failover that loses a chunk must not let the rest become live.
+func TestAnInstallThatLostAChunkFails(t *testing.T) {
+	r, _, _ := standalone(t, server.RedisOptions{})
+	next := r.shard
+	next.Epoch = 2
+	var before recording
+	_, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: next, Available: 1, Limit: 1}, func(yield func(ledger.Mark, error) bool) {
+		i := 0
+		for m := range marksOf(1, 3*installChunk) {
+			switch i {
+			case installChunk + 1: // one chunk is staged
+				before = record(r)
+			case 2*installChunk + 1: // two are
+				before.failover(r)
+			}
+			i++
+			if !yield(m, nil) {
+				return
+			}
+		}
+	})
+	if !errors.Is(err, ledger.ErrNotExecuted) || !errors.Is(err, errSuperseded) {
+		t.Fatalf("%v", err)
+	}
+	if f := r.figures(); f.Epoch != 1 || !f.Open {
+		t.Errorf("%+v", f)
+	}
+}

@@ -1,0 +1,104 @@
+package ledgerredis
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/test/server"
+)
+
+func TestEachBuyerNamesWhomTheLedgerRemembers(t *testing.T) {
+	r, _, _ := standalone(t, server.RedisOptions{})
+	want := map[string]int{}
+	for index := range 2 {
+		shard := r.shard
+		shard.Index, shard.Epoch = index, 2
+		shift := func(yield func(ledger.Mark, error) bool) {
+			for m := range marksOf(1, 600) {
+				m.Buyer = fmt.Sprint(index, "/", m.Buyer)
+				want[m.Buyer]++
+				if !yield(m, nil) {
+					return
+				}
+			}
+		}
+		if _, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: shard, Available: 1, Limit: 1}, shift); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]int{}
+	err := r.ledger.EachBuyer(r.ctx(), []Group{{ID: 1, Shards: 2}, {ID: 99, Shards: 1}}, func(group uint32, buyer string) {
+		if group != 1 {
+			t.Errorf("buyer of group %d", group)
+		}
+		got[buyer] = 1
+	})
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("%d buyers, want %d: %v", len(got), len(want), err)
+	}
+}
+
+// A buyer who buys and cancels under ever new keys is refused at the bound,
+// and nobody else is.
+func TestWhatIsRememberedOfABuyerIsBounded(t *testing.T) {
+	r, _, _ := standalone(t, server.RedisOptions{})
+	const chunk = 5 // the limit
+	number := uint64(0)
+	for i := 0; i < maxRemembered; i += chunk {
+		var claims []seckill.Claim
+		var orders []ledger.ReleaseOrder
+		for j := range min(chunk, maxRemembered-i) {
+			c := r.claim("ann", "key-"+strconv.Itoa(i+j))
+			claims, orders = append(claims, c), append(orders, ledger.ReleaseOrder{OrderNo: c.OrderNo, Buyer: "ann"})
+		}
+		r.expect(ledger.OutcomeApplied, number+1, number, reserve(claims...))
+		r.expect(ledger.OutcomeApplied, number+2, number+1, ledger.Release{Orders: orders})
+		number += 2
+	}
+	r.sold(0)
+	result := r.expect(ledger.OutcomeApplied, number+1, number,
+		reserve(r.claim("ann", "one more"), r.claim("ann", "key-7"), r.claim("bob", ""))).Result
+	var codes []ledger.VerdictCode
+	for _, v := range result.Verdicts {
+		codes = append(codes, v.Code)
+	}
+	if want := []ledger.VerdictCode{ledger.VerdictRefused, ledger.VerdictRepeated, ledger.VerdictAccepted}; !slices.Equal(codes, want) {
+		t.Errorf("verdicts %v, want %v", codes, want)
+	}
+	result = r.expect(ledger.OutcomeApplied, number+2, number+1, ledger.Adopt(reserve(r.claim("ann", "")))).Result
+	if result.Verdicts[0].Code != ledger.VerdictAccepted {
+		t.Errorf("an adoption: %+v", result.Verdicts[0])
+	}
+}
+
+// A buyer may hold more orders than one step of Held reads entries of.
+func TestHeldReadsEveryEntryOfAManyOrders(t *testing.T) {
+	r, _, _ := standalone(t, server.RedisOptions{})
+	r.shard.Epoch = 2
+	const orders = 2*maxEntries + 3
+	if _, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: orders, Limit: orders}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ledger.Open(r.ctx(), r.shard); err != nil {
+		t.Fatal(err)
+	}
+	var claims []seckill.Claim
+	for i := range uint64(orders) {
+		claims = append(claims, r.claim("ann", strconv.FormatUint(i, 10)))
+		r.expect(ledger.OutcomeApplied, i+1, i, reserve(claims[i]))
+	}
+	held, err := r.ledger.Held(r.ctx(), r.shard, "ann")
+	if err != nil || len(held) != orders {
+		t.Fatalf("%d orders held: %v", len(held), err)
+	}
+	for i, h := range held {
+		if want := claims[orders-1-i]; h.OrderNo != want.OrderNo || len(h.Entry.Claims) != 1 || h.Entry.Claims[0] != want {
+			t.Fatalf("holding %d is %+v, want %+v", i, h, want)
+		}
+	}
+}
