@@ -139,7 +139,9 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.buildPromises()
 	p.desk = sale.NewDesk(sale.DeskOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
-		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategyDualWrite},
+		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{
+			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategySharded, seckill.StrategyDualWrite,
+		},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
 		OnChanged: p.changed, Holder: p.holder(), Reoffer: p.promises.Reoffer,
 	})

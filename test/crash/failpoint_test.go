@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ type ordeal struct {
 	point    string // name, or name:N for its Nth passing
 	while    string // what the engine was doing
 	strategy string // of the product; "" is the engine's default
+	shards   int    // of the product; 0 is the engine's default
 	// settings of the lives up to the death; the last one has the defaults.
 	settings map[string]string
 	prepare  func(s *scene)
@@ -53,7 +55,7 @@ func (o ordeal) run(t *testing.T) {
 	quick := map[string]string{"worker.batch_wait": "1ms"}
 	maps.Copy(quick, o.settings)
 	e := engine.Start(t, engine.Options{Settings: quick})
-	s := &scene{book: newBook(t, e, engine.Product{ID: sneaker, Stock: stock, PerUserLimit: limit, Strategy: o.strategy})}
+	s := &scene{book: newBook(t, e, engine.Product{ID: sneaker, Stock: stock, PerUserLimit: limit, Strategy: o.strategy, Shards: o.shards})}
 	if o.prepare != nil {
 		o.prepare(s)
 	}
@@ -194,5 +196,5 @@ func ordeals() []ordeal {
 		add(pending, recovering, nil, "recover", fmt.Sprintf("ledger.before_commit:%d", n+1), fmt.Sprintf("ledger.after_commit:%d", n+1))
 	}
 	add(pending, recovering, nil, "recover", append(append(around("store.epoch"), around("store.rebuilding")...), steps...)...)
-	return append(append(all, directOrdeals(around)...), rareOrdeals(around)...)
+	return slices.Concat(all, directOrdeals(around), shardOrdeals(around), rareOrdeals(around))
 }

@@ -21,8 +21,6 @@ var unreachable = map[string]string{
 	"store.share.before_commit":  "an embedded ledger cannot fail apart from the store, and has no share",
 	"store.share.after_commit":   "an embedded ledger cannot fail apart from the store, and has no share",
 	"share.after_take":           "an embedded ledger cannot fail apart from the store, and has no share",
-	"transfer.after_debit":       "embedded parts sell from one shard",
-	"transfer.after_credit":      "embedded parts sell from one shard",
 }
 
 // TestEveryPointHasAnOrdeal finds the points in the source, so that a new one
