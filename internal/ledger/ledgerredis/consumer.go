@@ -13,10 +13,15 @@ import (
 
 var errConsumerClosed = errors.New("the consumer is closed")
 
-// roundTimeout bounds one exchange with the server. It is not the caller's
-// deadline: a read that was sent takes entries whether or not anybody waits for
-// its reply.
-const roundTimeout = 2 * time.Second
+const (
+	// roundTimeout bounds one exchange with the server. It is not the caller's
+	// deadline: a read that was sent takes entries whether or not anybody waits
+	// for its reply.
+	roundTimeout = 2 * time.Second
+	// patience is how long rounds may fail before a Receive that has nothing
+	// else to return says so. A failover takes about as long.
+	patience = 2 * time.Second
+)
 
 // consumer is one worker's end of the queue.
 //
@@ -33,12 +38,15 @@ type consumer struct {
 	closed  sync.Once
 	slot    chan struct{} // has one token: who takes it may run a round
 
-	mu       sync.Mutex
-	schedule schedule
-	held     held
-	buffer   []arrival // held, not given to the caller yet, oldest first per bucket
-	unread   []error   // of entries that cannot be decoded, each to be told once
-	tendAt   time.Time // when the next sign of life is due
+	mu        sync.Mutex
+	schedule  schedule
+	held      held
+	buffer    []arrival   // held, not given to the caller yet, oldest first per bucket
+	receiving bool        // a Receive is under way
+	linger    *time.Timer // until the buffer is handed back
+	unread    []error     // of entries that cannot be decoded, each to be told once
+	tendAt    time.Time   // when the next sign of life is due
+	failing   time.Time   // since when rounds fail; zero when they do not
 }
 
 func newConsumer(q *outboxQueue, name string) *consumer {
@@ -49,6 +57,8 @@ func newConsumer(q *outboxQueue, name string) *consumer {
 
 // Receive waits for entries.
 func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
+	c.attend(true)
+	defer c.attend(false)
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -88,10 +98,9 @@ func (c *consumer) take(max int) ([]queue.Delivery, error) {
 	return batch, nil
 }
 
-// dropStale forgets a buffer that the caller left alone for long: others may
-// wait for it, or have been given it by now if this consumer was silent. What
-// is still this consumer's is handed back at the next tending, which finds it
-// unaccounted for.
+// dropStale forgets a buffer that others may have been given by now, because
+// this process stood still. What is this consumer's still, the next tending
+// finds unaccounted for and hands back.
 func (c *consumer) dropStale() {
 	if len(c.buffer) == 0 || time.Since(c.buffer[0].at) < c.queue.silence/2 {
 		return
@@ -174,6 +183,9 @@ func (c *consumer) begin(round func(context.Context) error) <-chan error {
 		ctx, cancel := context.WithTimeout(context.Background(), roundTimeout)
 		defer cancel()
 		err := round(ctx)
+		c.mu.Lock()
+		c.lingerLocked()
+		c.mu.Unlock()
 		c.slot <- struct{}{}
 		ended <- err
 	}()
@@ -187,11 +199,26 @@ func (c *consumer) round(ctx context.Context, max int) error {
 	if c.tendDue() {
 		err = c.tend(ctx)
 	}
-	err = errors.Join(err, c.read(ctx, max))
-	if c.hasBuffered() {
-		return nil // it will fail again when there is nothing to give
+	return c.bear(errors.Join(err, c.read(ctx, max)))
+}
+
+// bear keeps a failure to itself for a while. The schedule tries again.
+func (c *consumer) bear(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	switch {
+	case err == nil:
+		if !c.schedule.anyAway() {
+			c.failing = time.Time{}
+		}
+	case c.failing.IsZero():
+		c.failing = now
+	case len(c.buffer) == 0 && now.Sub(c.failing) > patience:
+		c.failing = now
+		return err
 	}
-	return err
+	return nil
 }
 
 // signal gives a sign of life in the background, if one is due and no round is
@@ -231,6 +258,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.buffer, c.held = nil, held{}
+	c.lingerLocked()
 	return nil
 }
 

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -156,55 +154,4 @@ func (q *outboxQueue) trim(ctx context.Context, bucket int) (more bool, err erro
 		}
 	}
 	return more, err
-}
-
-// Nack hands entries back that this consumer holds, and with them what it has
-// of their streams and has not given to its caller: younger entries must not
-// come first.
-func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
-	for bucket, ids := range groupByBucket(ids) {
-		if len(ids) == 0 {
-			continue
-		}
-		if err := c.handBack(ctx, bucket, append(ids, c.unbuffer(bucket)...)); err != nil {
-			return fmt.Errorf("hand back: %w", err)
-		}
-	}
-	c.signal()
-	return nil
-}
-
-// unbuffer takes a bucket's entries out of the buffer. If they cannot be
-// handed back now, tending will find that nobody knows of them.
-func (c *consumer) unbuffer(bucket int) (ids []queue.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.buffer, ids = withoutBucket(c.buffer, bucket)
-	c.held.settle(bucket, ids)
-	return ids
-}
-
-func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID) error {
-	for len(ids) > 0 {
-		step := ids[:min(len(ids), moveMost)]
-		ids = ids[len(step):]
-		texts := make([]string, len(step))
-		for i, id := range step {
-			texts[i] = entryID(id)
-		}
-		result := c.queue.run(ctx, nackScript, c.call(bucket, texts...))[0]
-		if _, err := result.AsInt64(); err != nil {
-			return fmt.Errorf("%s: %w", streamName(bucket), err)
-		}
-		c.mu.Lock()
-		c.held.settle(bucket, step)
-		c.schedule[bucket].due = time.Time{}
-		c.mu.Unlock()
-	}
-	return nil
-}
-
-// isNoGroup says that a stream or its group is missing.
-func isNoGroup(refusal *rueidis.RedisError) bool {
-	return strings.HasPrefix(refusal.Error(), "NOGROUP")
 }

@@ -2,7 +2,6 @@ package ledgerredis
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"seckill/internal/queue"
@@ -66,16 +65,4 @@ func (h *held) correct(bucket int, server []queue.ID) (strange []queue.ID) {
 		h.drop(bucket, seq)
 	}
 	return strange
-}
-
-// withoutBucket takes a bucket's entries out of the buffer, and returns their
-// ids beside the rest.
-func withoutBucket(buffer []arrival, bucket int) (rest []arrival, ids []queue.ID) {
-	rest = slices.DeleteFunc(buffer, func(a arrival) bool {
-		if a.bucket == bucket {
-			ids = append(ids, a.ID)
-		}
-		return a.bucket == bucket
-	})
-	return rest, ids
 }

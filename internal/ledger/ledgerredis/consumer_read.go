@@ -22,6 +22,8 @@ const (
 	// coldEvery is how often a bucket is read that had nothing for long: the
 	// most that a lonely order waits.
 	coldEvery = 250 * time.Millisecond
+	// awayEvery is how often a bucket is tried that cannot be read.
+	awayEvery = time.Second
 	// focusMost is how many buckets with a backlog are read at once: entries
 	// of few streams make few acknowledgements and few, large transactions.
 	focusMost = 2
@@ -36,6 +38,7 @@ type plan struct {
 	every  time.Duration
 	claims float64 // per entry, on average
 	full   bool    // the last reading brought all that was asked for
+	away   bool    // the last reading failed
 }
 
 // count is how many entries have about so many claims.
@@ -96,7 +99,7 @@ func (s *schedule) due(now time.Time, max int) []reading {
 // found books what a read has brought.
 func (s *schedule) found(asked reading, now time.Time, arrivals []arrival) {
 	p := &s[asked.bucket]
-	p.full = len(arrivals) >= asked.count
+	p.full, p.away = len(arrivals) >= asked.count, false
 	switch {
 	case len(arrivals) > 0:
 		claims := 0
@@ -113,8 +116,17 @@ func (s *schedule) found(asked reading, now time.Time, arrivals []arrival) {
 	p.due = now.Add(p.every)
 }
 
-// failed puts a bucket off that could not be read.
-func (s *schedule) failed(bucket int, now time.Time) { s[bucket].due = now.Add(coldEvery) }
+// failed puts a bucket off that could not be read, longer each time: asking a
+// part of the server that is away holds up the reading of the rest.
+func (s *schedule) failed(bucket int, now time.Time) {
+	p := &s[bucket]
+	p.away, p.every = true, min(max(2*p.every, hotEvery), awayEvery)
+	p.due = now.Add(p.every)
+}
+
+func (s *schedule) anyAway() bool {
+	return slices.ContainsFunc(s[:], func(p plan) bool { return p.away })
+}
 
 // read fetches what the buckets have whose time has come.
 func (c *consumer) read(ctx context.Context, max int) error {
@@ -129,7 +141,7 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	for i, r := range readings {
 		calls[i] = c.call(r.bucket, strconv.Itoa(r.count))
 	}
-	results := c.queue.run(ctx, receiveScript, calls...)
+	results := c.queue.runOnce(ctx, receiveScript, calls...)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,14 +154,16 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	return errors.Join(failures...)
 }
 
-// arrive books one bucket's reply. If there is none, entries may be on their
-// way to nowhere: tending finds out.
+// arrive books one bucket's reply. If there is none, entries may have gone to
+// nobody: tending finds out.
 func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult) error {
 	now := time.Now()
 	rows, err := result.ToArray()
 	if err != nil {
 		c.schedule.failed(r.bucket, now)
-		c.tendAt = time.Time{}
+		if meaningOf(err) == unknown {
+			c.tendAt = now
+		}
 		return err
 	}
 	before := len(c.buffer)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -21,8 +22,10 @@ const (
 	forgetAfter = 4
 	// trimSteps is how many steps of trimming a bucket gets at one tending.
 	trimSteps = 8
-	// tendAgain is when to go on with what one tending did not finish.
+	// tendAgain is when to go on with what one tending did not finish,
+	// tendRetry with what it could not do.
 	tendAgain = 10 * time.Millisecond
+	tendRetry = 500 * time.Millisecond
 )
 
 func (c *consumer) tendDue() bool {
@@ -33,8 +36,8 @@ func (c *consumer) tendDue() bool {
 
 // tended is what the server says of one bucket.
 type tended struct {
-	bucket                         int
-	mine, returned, length, beyond int64
+	bucket                        int
+	mine, returned, spare, beyond int64
 }
 
 // tend gives the sign of life in every bucket, takes over from the silent,
@@ -53,7 +56,7 @@ func (c *consumer) tend(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		next = time.Now().Add(coldEvery)
+		next = time.Now().Add(tendRetry)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +72,7 @@ func (c *consumer) sign(ctx context.Context) ([]tended, error) {
 	}
 	all := make([]tended, 0, buckets)
 	var failures []error
-	for bucket, result := range c.queue.run(ctx, tendScript, calls...) {
+	for bucket, result := range c.queue.runOnce(ctx, tendScript, calls...) {
 		says, err := result.AsIntSlice()
 		if err == nil && len(says) != 4 {
 			err = fmt.Errorf("%d figures", len(says))
@@ -78,7 +81,7 @@ func (c *consumer) sign(ctx context.Context) ([]tended, error) {
 			failures = append(failures, fmt.Errorf("tend %s: %w", streamName(bucket), err))
 			continue
 		}
-		all = append(all, tended{bucket: bucket, mine: says[0], returned: says[1], length: says[2], beyond: says[3]})
+		all = append(all, tended{bucket: bucket, mine: says[0], returned: says[1], spare: says[2], beyond: says[3]})
 	}
 	return all, errors.Join(failures...)
 }
@@ -98,7 +101,7 @@ func (c *consumer) tidy(ctx context.Context, b tended) (more bool, err error) {
 		}
 	}
 	more = b.beyond > 0
-	if b.length > trimSlack {
+	if b.spare > trimSlack {
 		left, err := c.queue.trim(ctx, b.bucket)
 		if err != nil {
 			return false, err
@@ -126,14 +129,14 @@ func (c *consumer) recall(ctx context.Context, bucket int) error {
 	c.mu.Lock()
 	strange := c.held.correct(bucket, all)
 	c.mu.Unlock()
-	return c.handBack(ctx, bucket, strange)
+	return c.handBack(ctx, bucket, strange, false)
 }
 
 func (c *consumer) page(ctx context.Context, bucket int, from string) ([]queue.ID, error) {
 	command := c.queue.client.B().Xpending().Key(c.queue.keys.out(bucket)).Group(workerGroup).
 		Start(from).End("+").Count(recallPage).Consumer(c.name).Build()
 	rows, err := c.queue.send(ctx, rueidis.Commands{command})[0].ToArray()
-	if refusal, ok := rueidis.IsRedisErr(err); ok && isNoGroup(refusal) {
+	if refusal, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(refusal.Error(), "NOGROUP") {
 		return nil, nil // nobody holds anything
 	}
 	if err != nil {

@@ -102,12 +102,12 @@ func parseEntryID(bucket int, text string) (queue.ID, error) {
 // HighestWitness is, per stream, the highest id that an acknowledgement has
 // carried.
 func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
-	commands := make(rueidis.Commands, buckets)
-	for bucket := range buckets {
-		commands[bucket] = q.client.B().Hget().Key(q.keys.queue(bucket)).Field("witness").Build()
+	calls := make([]queueCall, buckets)
+	for bucket := range calls {
+		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket), q.keys.queue(bucket)}}
 	}
 	var all []queue.ID
-	for bucket, result := range q.send(ctx, commands) {
+	for bucket, result := range q.run(ctx, witnessScript, calls...) {
 		text, err := result.ToString()
 		if rueidis.IsRedisNil(err) {
 			continue

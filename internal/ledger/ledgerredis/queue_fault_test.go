@@ -94,6 +94,47 @@ func TestEntriesAreDeliveredWhileTheirSlotMoves(t *testing.T) {
 	}
 }
 
+func TestAPartOfTheServerThatIsAwayDoesNotStopTheRest(t *testing.T) {
+	t.Parallel()
+	s := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
+	l := opened(t, Options{Addrs: s.Addrs(), Prefix: "q:", Silence: testSilence})
+	r := &queueRig{TB: t, queue: l.outbox()}
+	gone := s.Owner(s.Slot(l.keys.out(bucketOf(1, 0))))
+	product := uint32(2)
+	for s.Owner(s.Slot(l.keys.out(bucketOf(product, 0)))) == gone {
+		product++
+	}
+	c := r.join()
+	r.fill(1, 10)
+	r.fill(product, 10)
+	r.receive(c, 20)
+	gone.Kill()
+	for range 3 {
+		want := r.fill(product, 10)
+		ctx, cancel := context.WithTimeout(r.ctx(), patience)
+		for got := 0; got < len(want); {
+			batch, err := c.Receive(ctx, 10)
+			if err != nil && ctx.Err() != nil {
+				t.Fatalf("%d of %d entries came: %v", got, len(want), err)
+			}
+			got += len(batch)
+		}
+		cancel()
+		r.ack(c, want)
+	}
+	r.eventually("it is told", func() bool {
+		ctx, cancel := context.WithTimeout(r.ctx(), 2*patience)
+		defer cancel()
+		_, err := c.Receive(ctx, 10)
+		return err != nil && ctx.Err() == nil
+	})
+	ctx, cancel := context.WithTimeout(r.ctx(), time.Second)
+	defer cancel()
+	if err := c.Close(ctx); err == nil {
+		t.Error("it left, and does not say that what it held with the dead node was not handed back")
+	}
+}
+
 func note(seen map[queue.ID]bool, ids []queue.ID) []queue.ID {
 	for _, id := range ids {
 		seen[id] = true

@@ -15,6 +15,7 @@ var (
 	ackScript     = newScript("queue_ack")
 	nackScript    = newScript("queue_nack")
 	leaveScript   = newScript("queue_leave")
+	witnessScript = newScript("queue_witness")
 	statsScript   = newScript("queue_stats")
 	lengthScript  = newScript("queue_length")
 )
@@ -24,37 +25,51 @@ type queueCall struct {
 	keys, args []string
 }
 
-// run sends runs of a script together. A server that does not know the script
-// is sent the whole.
+// run sends runs of a script together, and those that the server refuses for
+// now again, until the context ends: after a failover it takes a moment to find
+// the new master.
 func (q *outboxQueue) run(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
-	commands := make(rueidis.Commands, len(calls))
-	for i, call := range calls {
-		commands[i] = q.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(call.keys))).Key(call.keys...).Arg(call.args...).Build()
-	}
-	results := q.send(ctx, commands)
-	q.again(ctx, results, scriptMissing, func(i int) rueidis.Completed {
-		call := calls[i]
-		return q.client.B().Eval().Script(s.body).Numkeys(int64(len(call.keys))).Key(call.keys...).Arg(call.args...).Build()
-	})
+	results := q.runOnce(ctx, s, calls...)
+	q.insist(ctx, results, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
 	return results
 }
 
-// send sends commands together, and those that the server refuses for now
-// again, until the context ends: after a failover it takes a moment to find the
-// new master.
+// runOnce is run without insisting.
+func (q *outboxQueue) runOnce(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
+	commands := make(rueidis.Commands, len(calls))
+	for i, call := range calls {
+		commands[i] = q.command(s, call, false)
+	}
+	results := q.sendOnce(ctx, commands)
+	q.again(ctx, results, scriptMissing, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
+	return results
+}
+
+// command is a call by the script's hash, or with the whole script, which the
+// server then knows.
+func (q *outboxQueue) command(s *script, call queueCall, whole bool) rueidis.Completed {
+	if whole {
+		return q.client.B().Eval().Script(s.body).Numkeys(int64(len(call.keys))).Key(call.keys...).Arg(call.args...).Build()
+	}
+	return q.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(call.keys))).Key(call.keys...).Arg(call.args...).Build()
+}
+
+// send sends commands together, and insists.
 func (q *outboxQueue) send(ctx context.Context, commands rueidis.Commands) []rueidis.RedisResult {
 	for i := range commands {
 		commands[i] = commands[i].Pin() // to be sent more than once
 	}
 	results := q.sendOnce(ctx, commands)
-	for pause := firstPause; q.again(ctx, results, refusedForNow, func(i int) rueidis.Completed { return commands[i] }); {
+	q.insist(ctx, results, func(i int) rueidis.Completed { return commands[i] })
+	return results
+}
+
+// insist repeats what the server refuses for now.
+func (q *outboxQueue) insist(ctx context.Context, results []rueidis.RedisResult, command func(int) rueidis.Completed) {
+	for pause := firstPause; q.again(ctx, results, refusedForNow, command) && ctx.Err() == nil; {
 		rest(ctx, pause)
-		if ctx.Err() != nil {
-			break
-		}
 		pause = min(2*pause, maxPause)
 	}
-	return results
 }
 
 // again replaces the results that have a meaning by those of another try, and

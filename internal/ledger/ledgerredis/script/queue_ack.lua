@@ -36,17 +36,19 @@ if witness ~= '' then
 end
 
 -- settle takes one product's entries out of the open set and the sums. An
--- entry that is not in the set was acknowledged before, and counts once.
+-- entry that is not in the set was acknowledged before, and counts once. The
+-- set is gone with its last entry, and then not asked again: while a slot moves
+-- to another node, asking for a key that is not here ends the script.
 local function settle(open, product, first, last)
-  local ids, claims, units = {}, 0, 0
+  local left, ids, claims, units = redis.call('ZCARD', open), {}, 0, 0
   for i = first, last, 3 do
     ids[#ids + 1] = ARGV[i]
-    if redis.call('ZREM', open, ARGV[i]) == 1 then
-      claims, units = claims + ARGV[i + 1], units + ARGV[i + 2]
+    if left > 0 and redis.call('ZREM', open, ARGV[i]) == 1 then
+      left, claims, units = left - 1, claims + ARGV[i + 1], units + ARGV[i + 2]
     end
   end
   redis.call('XACK', out, group, unpack(ids))
-  if redis.call('EXISTS', open) == 0 then
+  if left == 0 then
     redis.call('HDEL', hash, 'n:' .. product, 'u:' .. product)
   elseif claims > 0 then
     redis.call('HINCRBY', hash, 'n:' .. product, string.format('%.0f', -claims))

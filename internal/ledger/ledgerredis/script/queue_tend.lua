@@ -11,14 +11,20 @@
 -- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
 --      4 silence in ms  5 after how many ms a silent consumer is forgotten
 --      6 most entries to hand back in this step
--- Reply: {entries the consumer holds, entries handed back that wait, length of
---         the stream, 1 if silent consumers hold more}
+-- Reply: {entries the consumer holds, entries handed back that wait, entries
+--         that are acknowledged and not trimmed, 1 if silent consumers hold more}
 local out, group, me, returned = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local silence, forget, left = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 
 if redis.call('EXISTS', out) == 0 then return {0, 0, 0, 0} end
 
 local mine, waiting, more = 0, 0, 0
+
+local function fields(row)
+  local is = {}
+  for i = 1, #row, 2 do is[row[i]] = row[i + 1] end
+  return is
+end
 
 local function handBack(name, pending)
   local ids = {}
@@ -41,8 +47,7 @@ if consumers.err then
   consumers = {}
 end
 for _, row in ipairs(consumers) do
-  local is = {}
-  for i = 1, #row, 2 do is[row[i]] = row[i + 1] end
+  local is = fields(row)
   if is.name == me then
     mine = is.pending
   elseif is.name == returned then
@@ -57,4 +62,10 @@ if mine > 0 then
   local held = redis.call('XPENDING', out, group, '-', '+', 1, me)
   redis.call('XCLAIM', out, group, me, 0, held[1][1], 'JUSTID')
 end
-return {mine, waiting, redis.call('XLEN', out), more}
+
+local spare = 0
+for _, row in ipairs(redis.call('XINFO', 'GROUPS', out)) do
+  local is = fields(row)
+  if is.name == group and is.lag then spare = redis.call('XLEN', out) - is.pending - is.lag end
+end
+return {mine, waiting, spare, more}

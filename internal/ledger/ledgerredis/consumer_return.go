@@ -1,0 +1,128 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"seckill/internal/queue"
+)
+
+// lingerFor is how long entries that were read ahead wait for the next Receive.
+// A worker is back from its store by then; from one that is not, others get
+// them.
+const lingerFor = 100 * time.Millisecond
+
+// Nack hands entries back that this consumer holds, and with them what it has
+// of their streams and has not given to its caller: younger entries must not
+// come first.
+func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
+	for bucket, ids := range groupByBucket(ids) {
+		if len(ids) == 0 {
+			continue
+		}
+		ahead := c.unbuffer(func(a *arrival) bool { return a.bucket == bucket })
+		if err := errors.Join(c.handBack(ctx, bucket, ids, false), c.handBackUnseen(ctx, ahead)); err != nil {
+			return fmt.Errorf("hand back: %w", err)
+		}
+	}
+	c.signal()
+	return nil
+}
+
+// unbuffer takes entries out of the buffer, to be handed back. If that fails,
+// tending will find that nobody knows of them.
+func (c *consumer) unbuffer(which func(*arrival) bool) (taken []arrival) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var rest []arrival
+	for i := range c.buffer {
+		if a := &c.buffer[i]; which(a) {
+			taken = append(taken, *a)
+			c.held.drop(a.bucket, a.ID.Seq)
+		} else {
+			rest = append(rest, *a)
+		}
+	}
+	c.buffer = rest
+	return taken
+}
+
+// handBackUnseen hands back what the caller was not given.
+func (c *consumer) handBackUnseen(ctx context.Context, ahead []arrival) error {
+	type kind struct {
+		bucket int
+		fresh  bool
+	}
+	kinds := make(map[kind][]queue.ID)
+	for i := range ahead {
+		k := kind{ahead[i].bucket, !ahead[i].Redelivered}
+		kinds[k] = append(kinds[k], ahead[i].ID)
+	}
+	var failures []error
+	for k, ids := range kinds {
+		failures = append(failures, c.handBack(ctx, k.bucket, ids, k.fresh))
+	}
+	return errors.Join(failures...)
+}
+
+// handBack makes entries of one bucket free for anyone; fresh ones were never
+// given to a caller.
+func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID, fresh bool) error {
+	for len(ids) > 0 {
+		step := ids[:min(len(ids), moveMost)]
+		ids = ids[len(step):]
+		args := []string{"0"}
+		if fresh {
+			args[0] = "1"
+		}
+		for _, id := range step {
+			args = append(args, entryID(id))
+		}
+		if _, err := c.queue.run(ctx, nackScript, c.call(bucket, args...))[0].AsInt64(); err != nil {
+			return fmt.Errorf("%s: %w", streamName(bucket), err)
+		}
+		c.mu.Lock()
+		c.held.settle(bucket, step)
+		c.schedule[bucket].due = time.Time{}
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// attend notes that somebody receives, or no longer does. What is in the
+// buffer then is handed back unless the next Receive comes soon.
+func (c *consumer) attend(receiving bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.receiving = receiving
+	c.lingerLocked()
+}
+
+func (c *consumer) lingerLocked() {
+	if c.linger != nil {
+		c.linger.Stop()
+	}
+	if !c.receiving && len(c.buffer) > 0 {
+		c.linger = time.AfterFunc(lingerFor, c.giveUp)
+	}
+}
+
+// giveUp hands back a buffer that nobody came for.
+func (c *consumer) giveUp() {
+	select {
+	case <-c.slot:
+	case <-c.closing:
+		return // Close hands everything back
+	}
+	c.mu.Lock()
+	receiving := c.receiving
+	c.mu.Unlock()
+	if receiving {
+		c.slot <- struct{}{}
+		return
+	}
+	ahead := c.unbuffer(func(*arrival) bool { return true })
+	c.begin(func(ctx context.Context) error { return c.handBackUnseen(ctx, ahead) })
+}
