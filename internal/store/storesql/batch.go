@@ -26,7 +26,8 @@ import (
 const (
 	sqlInsertBatch = `INSERT INTO tb_event_batch (events) VALUES (?)`
 	sqlAnyUnread   = `SELECT 1 FROM tb_event_batch WHERE last_id IS NULL LIMIT 1`
-	sqlUnread      = `SELECT id, events FROM tb_event_batch WHERE last_id IS NULL ORDER BY id LIMIT ?`
+	// Without the hint the database may walk all numbered batches by id.
+	sqlUnread      = `SELECT id, events FROM tb_event_batch FORCE INDEX (uk_event_batch_last) WHERE last_id IS NULL ORDER BY id LIMIT ?`
 	sqlFeedEnd     = `SELECT last_id FROM tb_feed WHERE id = 1`
 	sqlMoveFeedEnd = `UPDATE tb_feed SET last_id = ? WHERE id = 1`
 	sqlBatches     = `SELECT id, events, last_id FROM tb_event_batch WHERE last_id > ? ORDER BY last_id LIMIT ?`

@@ -58,7 +58,10 @@ func bump(times int) func(context.Context, *session, uint32) error {
 }
 
 func TestALostVersionIsReadAgainThreeTimes(t *testing.T) {
-	s := openNew(t)
+	everyDatabase(t, aLostVersionIsReadAgainThreeTimes)
+}
+
+func aLostVersionIsReadAgainThreeTimes(t *testing.T, s *Store) {
 	p := sale(t, s, 100, withShare)
 	items := claims(&p, 1)
 	if _, err := s.Confirm(t.Context(), request(&p, items)); err != nil {
@@ -114,7 +117,10 @@ func TestALostVersionIsReadAgainThreeTimes(t *testing.T) {
 }
 
 func TestBuyerRecordNamesTheNewestLiveOrder(t *testing.T) {
-	s := openNew(t)
+	everyDatabase(t, buyerRecordNamesTheNewestLiveOrder)
+}
+
+func buyerRecordNamesTheNewestLiveOrder(t *testing.T, s *Store) {
 	p := sale(t, s, 10)
 	items := claims(&p, 3)
 	for i := range items {
@@ -154,7 +160,10 @@ func TestBuyerRecordNamesTheNewestLiveOrder(t *testing.T) {
 }
 
 func TestAClaimOfAnotherProductOrGroupIsAnErrorOfTheData(t *testing.T) {
-	s := openNew(t)
+	everyDatabase(t, aClaimOfAnotherProductOrGroupIsAnErrorOfTheData)
+}
+
+func aClaimOfAnotherProductOrGroupIsAnErrorOfTheData(t *testing.T, s *Store) {
 	p := sale(t, s, 10)
 	for name, edit := range map[string]func(*store.Item){
 		"product": func(i *store.Item) { i.ProductID++ },

@@ -28,8 +28,9 @@ func TestConformanceOfSQLite(t *testing.T) {
 }
 
 func TestConformanceOfMariaDB(t *testing.T) {
-	dsn := server.SharedMariaDB(t).NewDatabase(t)
+	maria := server.SharedMariaDB(t)
 	storetest.Run(t, func(part *testing.T, _ *storetest.Clock) *storetest.Harness {
+		dsn := maria.NewDatabase(part)
 		s := openAt(part, dsn, Options{})
 		h := &storetest.Harness{Store: s, OwnClock: true}
 		h.Reopen = func(t *testing.T) store.Store {

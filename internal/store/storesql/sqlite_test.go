@@ -192,7 +192,10 @@ func TestPingOfASickStoreWrites(t *testing.T) {
 }
 
 func TestPanicInAChangeLeavesTheStoreUsable(t *testing.T) {
-	s := openNew(t)
+	everyDatabase(t, panicInAChangeLeavesTheStoreUsable)
+}
+
+func panicInAChangeLeavesTheStoreUsable(t *testing.T, s *Store) {
 	p := sale(t, s, 10)
 	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); err != nil {
 		t.Fatal(err)

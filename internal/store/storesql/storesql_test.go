@@ -10,6 +10,7 @@ import (
 
 	"seckill"
 	"seckill/internal/store"
+	"seckill/test/server"
 )
 
 var operator = store.Actor{Name: "operator", Reason: "test"}
@@ -31,6 +32,14 @@ func openAt(tb testing.TB, dsn string, opt Options) *Store {
 func openNew(tb testing.TB) *Store {
 	tb.Helper()
 	return openAt(tb, "sqlite:"+filepath.Join(tb.TempDir(), "store.db"), Options{})
+}
+
+// everyDatabase runs the test on a new store of each kind.
+func everyDatabase(t *testing.T, test func(t *testing.T, s *Store)) {
+	t.Run("SQLite", func(t *testing.T) { test(t, openNew(t)) })
+	t.Run("MariaDB", func(t *testing.T) {
+		test(t, openAt(t, server.SharedMariaDB(t).NewDatabase(t), Options{}))
+	})
 }
 
 func embedded(s *Store) *sqliteDB { return s.db.(*sqliteDB) }

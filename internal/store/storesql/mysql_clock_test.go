@@ -1,0 +1,66 @@
+package storesql
+
+import (
+	"testing"
+	"time"
+)
+
+// A clock that is five minutes from the server's follows the server's.
+func TestTheClockIsTheServersWhateverThisOneSays(t *testing.T) {
+	const off = 5 * time.Minute
+	c := newServerClock()
+	at := func() time.Duration { return c.now().Sub(time.Now().Add(off)).Abs() }
+	elapsed := time.Since(c.start)
+	c.heard(time.Now().Add(off), elapsed, elapsed)
+	if wrong := at(); wrong > time.Second {
+		t.Fatalf("%v wrong", wrong)
+	}
+}
+
+func TestAReadingMovesTheClockOnlyAsFarAsItMust(t *testing.T) {
+	server := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		name          string
+		zero          time.Duration // what was reckoned, from the server's true clock at start
+		sent, heardAt time.Duration // of a reading, which says server + said
+		said          time.Duration
+		want          time.Duration
+	}{
+		{"possible", 3 * ms, 100 * ms, 110 * ms, 105 * ms, 3 * ms},
+		{"too early", -40 * ms, 100 * ms, 110 * ms, 105 * ms, -5 * ms},
+		{"too late", 40 * ms, 100 * ms, 110 * ms, 105 * ms, 5 * ms},
+		{"a step forward", 0, 100 * ms, 102 * ms, time.Hour, time.Hour - 102*ms},
+		{"a step back", 0, 100 * ms, 102 * ms, -time.Hour, -time.Hour - 100*ms},
+	} {
+		clock := &serverClock{start: time.Now(), zero: server.Add(c.zero), any: true}
+		clock.heard(server.Add(c.said), c.sent, c.heardAt)
+		if got := clock.zero.Sub(server); got != c.want {
+			t.Errorf("%s: the clock is at %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestNowIsMariaDBsClock(t *testing.T) {
+	s := openMaria(t)
+	ask := func() (micros int64) {
+		if err := s.db.(*mysqlDB).readPool.QueryRowContext(t.Context(), sqlServerClock).Scan(&micros); err != nil {
+			t.Fatal(err)
+		}
+		return micros / 1000
+	}
+	before := ask()
+	now, err := s.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := ask()
+	// As exact as the reading was, which took a moment too.
+	const slack = 50
+	if ms := now.UnixMilli(); ms < before-slack || ms > after+slack {
+		t.Errorf("the store says %d, the server %d to %d", ms, before, after)
+	}
+	if now.Location() != time.UTC {
+		t.Errorf("the time is in %v", now.Location())
+	}
+}

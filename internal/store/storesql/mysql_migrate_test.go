@@ -1,0 +1,228 @@
+package storesql
+
+import (
+	"context"
+	"database/sql"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pressly/goose/v3"
+
+	"seckill/internal/store"
+	"seckill/test/server"
+)
+
+func TestMigrateOfManyInstancesOnMariaDBAtOnce(t *testing.T) {
+	dsn := server.SharedMariaDB(t).NewDatabase(t)
+	const rivals = 5
+	var wg sync.WaitGroup
+	for range rivals {
+		s, err := Open(t.Context(), dsn, Options{MaxConns: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		wg.Go(func() {
+			if err := s.Migrate(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := s.Products(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAMariaDBOfANewerVersionIsRefused(t *testing.T) {
+	s := openMaria(t)
+	damage(t, s, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)`)
+	if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "newer version") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The server commits each statement of a migration by itself. One that was
+// broken off after any of them is completed by the next.
+func TestAMigrationThatWasBrokenOffIsCompleted(t *testing.T) {
+	s := openMaria(t)
+	sale(t, s, 10)
+	for _, undo := range []string{
+		`ALTER TABLE tb_stock_change DROP COLUMN from_share`,
+		`ALTER TABLE tb_seckill_order DROP COLUMN origin`,
+		`DROP TABLE tb_lease`,
+	} {
+		damage(t, s, undo)
+		damage(t, s, `DELETE FROM goose_db_version WHERE version_id > 0`)
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatalf("after %q: %v", undo, err)
+		}
+	}
+	p, err := s.Product(t.Context(), 7)
+	if err != nil || p.Stock != 10 {
+		t.Fatalf("the product is %+v %v", p, err)
+	}
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 2))); err != nil {
+		t.Error(err)
+	}
+}
+
+// migratedTo gives a database the tables as they were at a version.
+func migratedTo(t *testing.T, dsn string, version int64) *sql.DB {
+	t.Helper()
+	pool, err := sql.Open("mysql", strings.TrimPrefix(dsn, "mysql:"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	dir, err := fs.Sub(mysqlMigrations, "migration/mysql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := goose.NewProvider(goose.DialectMySQL, pool, dir, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.UpTo(t.Context(), version); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// What the version before 00002 writes and reads, as it said it. A migration
+// comes while it still runs.
+var statementsBefore2 = []struct {
+	text string
+	args []any
+}{
+	{`INSERT INTO tb_seckill_product (id, ref, product_name, price_cents, currency, stock, offered, per_user_limit, limit_group,
+		starts_at, ends_at, shards, strategy, fallback_share, state, epoch, version, log_seq, rebuilding, create_time)
+		VALUES (9,'','Kettle',999,'CNY',10,10,1,9,1,2,1,'async',0,0,1,1,0,0,1)`, nil},
+	{`INSERT INTO tb_seckill_order (order_no, user_id, product_id, limit_group, product_name, price_cents, currency, quantity, ref,
+		idem_key, status, reason, create_time, pay_before, cancel_time, epoch, shard, release_epoch, release_time)
+		VALUES (?,'b',9,9,'Kettle',999,'CNY',1,'',NULL,0,'',1,2,NULL,1,0,NULL,NULL)`, []any{"SK01J00000000000000000000001"}},
+	{`UPDATE tb_seckill_product SET stock = stock + ?, offered = offered + ?, log_seq = log_seq + ?, version = version + 1
+		WHERE id = 9 AND version = 1 AND stock + ? >= 0`, []any{-1, 0, 1, -1}},
+	{`INSERT INTO tb_stock_log (product_id, seq, order_no, quantity, before_stock, after_stock, type, create_time)
+		VALUES (9,1,'SK01J00000000000000000000001',1,10,9,1,1)`, nil},
+	{`INSERT INTO tb_stock_change (id, product_id, delta, epoch, status, actor, reason, create_time, done_time)
+		VALUES ('c',9,1,1,'open','operator','',1,NULL)`, nil},
+	{`SELECT status, epoch, shard, release_epoch IS NULL, SUM(quantity) FROM tb_seckill_order WHERE product_id = 9
+		GROUP BY status, epoch, shard, release_epoch`, nil},
+}
+
+func TestTheVersionBeforeWorksOnMigratedTables(t *testing.T) {
+	dsn := server.SharedMariaDB(t).NewDatabase(t)
+	before := migratedTo(t, dsn, 1)
+	tx, err := before.BeginTx(t.Context(), nil) // it knows these tables, and goes on
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	s := openAt(t, dsn, Options{})
+	for _, st := range statementsBefore2 {
+		if _, err := before.ExecContext(t.Context(), st.text, st.args...); err != nil {
+			t.Errorf("%s: %v", st.text, err)
+		}
+	}
+	f, err := s.Figures(t.Context(), 9)
+	if err != nil || f.Pending != 1 || f.Fallback != 0 || f.OpenChanges != 1 || f.Product.ShareLeft != 0 {
+		t.Errorf("this version reads %+v %v", f, err)
+	}
+}
+
+// What runs all the time must not walk a table that grows.
+func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
+	s := openMaria(t)
+	p := sale(t, s, 100_000)
+	for range 4 {
+		if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 500))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage(t, s, `UPDATE tb_seckill_order SET status = 2, release_epoch = 1, release_time = 1 ORDER BY order_no LIMIT 20`)
+	for _, table := range []string{"tb_seckill_order", "tb_event", "tb_stock_log", "tb_user_seckill", "tb_dead_letter", "tb_event_batch"} {
+		err := s.db.read(t.Context(), func(r *session) error {
+			return r.query(t.Context(), "ANALYZE TABLE "+table, nil, func(scanner) error { return nil })
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	some, err := s.SearchOrders(t.Context(), store.OrderFilter{Limit: 1})
+	if err != nil || len(some) == 0 {
+		t.Fatal("no order", err)
+	}
+	no := some[0].OrderNo.String()
+	for _, c := range []struct {
+		query string
+		args  []any
+		index string
+	}{
+		{sqlOrder, []any{no}, "PRIMARY"},
+		{statement{sqlKnownOrders, 20}.text(), numbers(20), "PRIMARY"},
+		{statement{sqlKnownUnits, 20}.text(), append([]any{7}, numbers(20)...), "PRIMARY"},
+		{statement{mysqlDialect.knownKeys, 20}.text(), append([]any{7}, numbers(40)...), "uk_order_key"},
+		{statement{sqlLiveNos, 20}.text(), append([]any{7}, numbers(20)...), "uk_order_key"},
+		{sqlDueOrders, []any{1, 10}, "ix_order_due"},
+		{sqlOrdersToWarn, []any{1, 2, 10}, "ix_order_due"},
+		{sqlReleasesDue + "product_id <> ?" + sqlReleasesOrder, []any{8, 10}, "ix_order_release"},
+		{sqlOwedCount, []any{7}, "ix_order_release"},
+		{sqlUnits, []any{7}, "ix_order_figures"},
+		{sqlSearchOrders + "product_id + 0 = ? ORDER BY order_no DESC LIMIT ?", []any{7, 10}, "PRIMARY"},
+		{sqlSearchOrders + "user_id = ? ORDER BY order_no DESC LIMIT ?", []any{"b", 10}, "uk_order_key"},
+		{sqlLettersDue, []any{1, 10}, "ix_letter_due"},
+		{sqlDeadLetters, []any{1, 10}, "ix_letter_due"},
+		{sqlAnyLetters, []any{7}, "ix_letter_product"},
+		{sqlRefundsDue, []any{1, 10}, "ix_payment_due"},
+		{sqlStockChangesDue, []any{10}, "ix_stock_change_open"},
+		{sqlAnyUnread, nil, "uk_event_batch_last"},
+		{sqlUnread, []any{10}, "uk_event_batch_last"},
+		{sqlBatches, []any{1 << 40, 10}, "uk_event_batch_last"},
+		{statement{sqlBatchEvents, 2}.text(), []any{1, 2}, "PRIMARY"},
+		{mysqlDialect.storyEvents, []any{no}, "ix_event_order"},
+		{sqlStoryStock, []any{no}, "ix_stock_log_order"},
+		{sqlStockLog, []any{7}, "PRIMARY"},
+		{sqlLockProduct, []any{7}, "PRIMARY"},
+	} {
+		key, kind, err := explain(t.Context(), s, c.query, c.args)
+		if err != nil {
+			t.Fatalf("%s: %v", c.query, err)
+		}
+		if key != c.index || kind == "ALL" {
+			t.Errorf("%s\n\tis read by %q (%s), not by %s", c.query, key, kind, c.index)
+		}
+	}
+}
+
+// explain says by which key the first table of a query is read, and how.
+func explain(ctx context.Context, s *Store, query string, args []any) (key, kind string, err error) {
+	err = s.db.read(ctx, func(r *session) error {
+		first := true
+		return r.query(ctx, "EXPLAIN "+query, args, func(row scanner) error {
+			cells, texts := make([]any, 10), make([]sql.NullString, 10)
+			for i := range cells {
+				cells[i] = &texts[i]
+			}
+			err := row.Scan(cells...)
+			if first {
+				first, kind, key = false, texts[3].String, texts[5].String
+			}
+			return err
+		})
+	})
+	return key, kind, err
+}
+
+// numbers are n distinct arguments.
+func numbers(n int) []any {
+	args := make([]any, n)
+	for i := range args {
+		args[i] = []byte{'b', byte(i)}
+	}
+	return args
+}

@@ -1,0 +1,258 @@
+package storesql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"seckill/internal/store"
+	"seckill/test/server"
+)
+
+// healTime bounds how long a store may take to serve again after its server
+// does.
+const healTime = 10 * time.Second
+
+// heals waits until the store can be written again.
+func heals(t *testing.T, s *Store) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), healTime)
+	defer cancel()
+	for {
+		err := s.Ping(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the store does not come back: %v", err)
+		}
+	}
+}
+
+// TestAMariaDBThatGoesAwayIsUnavailableAndComesBack has one server of its own
+// for all that is done to it.
+func TestAMariaDBThatGoesAwayIsUnavailableAndComesBack(t *testing.T) {
+	maria := server.MariaDB(t, server.MariaOptions{})
+	t.Run("killed in mid-batch", func(t *testing.T) { killedInMidBatch(t, maria) })
+	t.Run("frozen", func(t *testing.T) { frozen(t, maria) })
+	t.Run("read-only", func(t *testing.T) { readOnly(t, maria) })
+	t.Run("too many connections", func(t *testing.T) { tooManyConnections(t, maria) })
+}
+
+// killedInMidBatch kills the server while workers confirm, a few times. Every
+// batch is then whole or not there; repeated, each is there once.
+func killedInMidBatch(t *testing.T, maria *server.MariaServer) {
+	const workers, size, kills = 3, 40, 2
+	s := openAt(t, maria.NewDatabase(t), Options{Timeout: 5 * time.Second})
+	p := sale(t, s, 1_000_000)
+	var stop atomic.Bool
+	var mu sync.Mutex
+	var batches [][]store.Item
+	var confirmed atomic.Int64
+	var group errgroup.Group
+	for range workers {
+		group.Go(func() error {
+			for !stop.Load() {
+				items := claims(&p, size)
+				mu.Lock()
+				batches = append(batches, items)
+				mu.Unlock()
+				for { // as a worker does: until it is heard
+					_, err := s.Confirm(t.Context(), request(&p, items))
+					if err == nil {
+						confirmed.Add(1)
+						break
+					}
+					if !errors.Is(err, store.ErrUnavailable) {
+						return fmt.Errorf("a killed server is %w", err)
+					}
+					if err := pause(t.Context(), maxPause); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	for range kills {
+		after := confirmed.Load() + 20
+		waitFor(t, "batches", func() bool { return confirmed.Load() > after })
+		maria.Kill()
+		maria.Start()
+	}
+	heals(t, s)
+	stop.Store(true)
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Figures(t.Context(), p.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(len(batches) * size); f.Pending != want {
+		t.Errorf("%d units pending, %d were confirmed", f.Pending, want)
+	}
+	if f.Product.Version != p.Version+uint64(len(batches)) {
+		t.Errorf("version %d after %d batches from %d", f.Product.Version, len(batches), p.Version)
+	}
+	checkSound(t, s, f)
+}
+
+func waitFor(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*healTime)
+	defer cancel()
+	for !holds() {
+		if err := pause(ctx, maxPause); err != nil {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// frozen stops the server's process: connections stay open and say nothing.
+func frozen(t *testing.T, maria *server.MariaServer) {
+	s := openAt(t, maria.NewDatabase(t), Options{})
+	p := sale(t, s, 100)
+	maria.Pause()
+	defer maria.Resume()
+	const deadline, late = 300 * time.Millisecond, 2 * time.Second
+	calls := map[string]func(ctx context.Context) error{
+		"Confirm": func(ctx context.Context) error { _, err := s.Confirm(ctx, request(&p, claims(&p, 1))); return err },
+		"Product": func(ctx context.Context) error { _, err := s.Product(ctx, p.ID); return err },
+		"Figures": func(ctx context.Context) error { _, err := s.Figures(ctx, p.ID); return err },
+		"Events":  func(ctx context.Context) error { _, err := s.Events(ctx, 0, 10); return err },
+		"Ping":    s.Ping,
+	}
+	var group errgroup.Group
+	for name, call := range calls {
+		for range 20 { // more than there are connections
+			group.Go(func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				defer cancel()
+				began := time.Now()
+				if err := call(ctx); !errors.Is(err, store.ErrUnavailable) {
+					return fmt.Errorf("%s: %v, want ErrUnavailable", name, err)
+				}
+				if took := time.Since(began); took > late {
+					return fmt.Errorf("%s took %v", name, took)
+				}
+				return nil
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
+	maria.Resume()
+	heals(t, s)
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); err != nil {
+		t.Errorf("Confirm afterwards: %v", err)
+	}
+}
+
+// asShop opens the database as an account with no more rights than it needs.
+func asShop(t *testing.T, maria *server.MariaServer, dsn string) *Store {
+	t.Helper()
+	database := dsn[strings.LastIndexByte(dsn, '/')+1:]
+	for _, query := range []string{
+		"CREATE USER IF NOT EXISTS shop@'%' IDENTIFIED BY 'hunter2'",
+		"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP, INDEX ON " + database + ".* TO shop@'%'",
+	} {
+		if err := maria.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return openAt(t, "mysql:shop:hunter2@tcp("+maria.Addr()+")/"+database, Options{MaxConns: 4})
+}
+
+func readOnly(t *testing.T, maria *server.MariaServer) {
+	s := asShop(t, maria, maria.NewDatabase(t))
+	p := sale(t, s, 100)
+	if err := maria.Exec("SET GLOBAL read_only = 1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Ping: %v, want ErrUnavailable", err)
+	}
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Confirm: %v, want ErrUnavailable", err)
+	}
+	if _, err := s.Product(t.Context(), p.ID); err != nil {
+		t.Errorf("reading: %v", err)
+	}
+	if err := maria.Exec("SET GLOBAL read_only = 0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("Ping afterwards: %v", err)
+	}
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); err != nil {
+		t.Errorf("Confirm afterwards: %v", err)
+	}
+}
+
+func tooManyConnections(t *testing.T, maria *server.MariaServer) {
+	dsn := maria.NewDatabase(t)
+	first := asShop(t, maria, dsn)
+	sale(t, first, 100)
+	limit := func(n int) {
+		if err := maria.Exec(fmt.Sprintf("ALTER USER shop@'%%' WITH MAX_USER_CONNECTIONS %d", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(1)
+	defer limit(0)
+	second, err := Open(t.Context(), "mysql:shop:hunter2@tcp("+maria.Addr()+")/"+dsn[strings.LastIndexByte(dsn, '/')+1:], Options{})
+	if err == nil {
+		second.Close()
+	}
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Open: %v, want ErrUnavailable", err)
+	}
+	if err != nil && strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error shows the password: %v", err)
+	}
+}
+
+// A disk that is full, played by tablespaces that may not grow.
+func TestAMariaDBWithoutSpaceIsUnavailable(t *testing.T) {
+	maria := server.MariaDB(t, server.MariaOptions{Args: []string{
+		"--innodb-file-per-table=0", "--innodb-data-file-path=ibdata1:12M:autoextend:max:24M",
+	}})
+	s := openAt(t, maria.NewDatabase(t), Options{})
+	p := sale(t, s, 1_000_000)
+	const batch, most = 500, 200
+	promised := 0
+	var err error
+	for range most {
+		if _, err = s.Confirm(t.Context(), request(&p, claims(&p, batch))); err != nil {
+			break
+		}
+		promised += batch
+	}
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("Confirm without space: %v, want ErrUnavailable", err)
+	}
+	if _, err := s.Product(t.Context(), p.ID); err != nil {
+		t.Errorf("reading without space: %v", err)
+	}
+	f, err := s.Figures(t.Context(), p.ID)
+	if err != nil || f.Pending != int64(promised) {
+		t.Errorf("pending %d, want the %d that were confirmed (%v)", f.Pending, promised, err)
+	}
+	checkSound(t, s, f)
+	damage(t, s, `TRUNCATE tb_event`) // an operator makes room
+	if err := s.Ping(t.Context()); err != nil {
+		t.Errorf("Ping when there is space again: %v", err)
+	}
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 10))); err != nil {
+		t.Errorf("Confirm when there is space again: %v", err)
+	}
+}
