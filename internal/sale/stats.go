@@ -32,7 +32,7 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 		if err != nil {
 			return s, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
 		}
-		s.Ledger.Available += f.Available
+		s.Ledger.Available += f.Available + f.Sent - f.Received // in transit is free as well
 		s.Ledger.Reserved += f.Marked
 	}
 	queued, err := d.queue.Stats(ctx, id)
