@@ -15,7 +15,8 @@ func (p *program) migrateCommand() *cobra.Command {
 		Short: "Bring the store's tables up to date",
 		Long: `Migrate brings the tables of store.dsn up to date and exits. It is safe to repeat
 and safe to run from several machines at once. Serve does it by itself when it
-starts; run it beforehand where a deployment wants that step on its own.`,
+starts; where a deployment wants that step on its own, set store.migrate to
+false, and serve refuses to start until it is done.`,
 		Example:           "  seckill migrate --config seckill.yaml",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -25,11 +25,16 @@ func (p *program) serveCommand() *cobra.Command {
 what it holds and exits with 0; a second interrupt ends it at once with 1.
 
 Without configuration it runs alone on embedded parts, on loopback, and keeps
-journal, store and generated secrets under data_dir (./data).`,
+journal, store and generated secrets under data_dir (./data).
+
+With the ledger in Redis and the store in MySQL any number of instances share
+one sale; --roles splits the work among them. Every instance serves health and
+metrics on admin.listen. At its start it waits half a minute for its servers.`,
 		Example: `  seckill serve --demo
   seckill serve --config seckill.yaml
   seckill serve --shop-listen :8080 --set order.expire_after=15m
-  SECKILL_WORKER_RATE_PER_SECOND=1000 seckill serve --data-dir /var/lib/seckill`,
+  SECKILL_WORKER_RATE_PER_SECOND=1000 seckill serve --data-dir /var/lib/seckill
+  seckill serve --config shared.yaml --roles shop`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		GroupID:           groupServer,

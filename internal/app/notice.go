@@ -116,9 +116,10 @@ func (p *parts) runBoard(ctx context.Context, start func(func())) {
 	start(func() { p.board.Run(ctx, p.hear, p.joined, p.parted) })
 	start(func() {
 		follow(ctx, p.hearing.refresh, hearPause, func() error {
-			err := p.catalog.Refresh(ctx)
-			p.signals.heard(dutyKeep) // a new product may be due
-			return err
+			if err := p.catalog.Refresh(ctx); err == nil {
+				p.signals.heard(dutyKeep) // a new product may be due
+			}
+			return nil // the catalogue looks again by itself
 		})
 	})
 	start(func() {
