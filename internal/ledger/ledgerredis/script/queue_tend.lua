@@ -3,6 +3,10 @@
 -- consumer's sign of life, hands back what silent consumers hold, and forgets
 -- those that have been silent for long and hold nothing.
 --
+-- It is the consumer's silence that counts, not how long an entry lies still,
+-- by which XAUTOCLAIM goes: a living worker holds entries for as long as a
+-- recovery takes, and renewing each of them would cost a write each.
+--
 -- The sign is a claim of one entry that the consumer holds. It renews the
 -- consumer's idle time, and unlike a read that finds nothing it reaches
 -- replicas too. Silence is measured by the server's clock alone.
