@@ -27,7 +27,11 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 		}
 		err := w.consumer.Ack(ctx, ids, w.witness[stream])
 		if errors.Is(err, queue.ErrLost) {
-			err = errors.Join(err, w.queueLost(ctx, stream))
+			if err = w.queueLost(ctx, stream); err == nil {
+				// Again at once: these may be the lost ones. Held, they would raise the
+				// witness to themselves with their next try, and be lost for ever.
+				err = w.consumer.Ack(ctx, ids, w.witness[stream])
+			}
 		}
 		if err != nil {
 			w.opt.Logger.Warn("entries not acknowledged", "stream", stream, "entries", len(ids), "error", err)

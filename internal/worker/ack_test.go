@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"seckill"
 	"seckill/internal/queue"
 )
 
@@ -35,5 +36,19 @@ func TestALossThatAnotherWorkerToldIsNotToldAgain(t *testing.T) {
 	w.checkWitness(t.Context())
 	if len(w.witness) != 0 {
 		t.Errorf("the worker still carries %v", w.witness)
+	}
+}
+
+// The lost entries may be those that the worker is about to acknowledge, which
+// the store has just made the witness. They are done with: held, they would be
+// confirmed again, and be the witness again, for ever.
+func TestLostEntriesThatTheStoreHasAreDoneWith(t *testing.T) {
+	w := New(nil, forgotten{}, nil, Options{Logger: slog.New(slog.DiscardHandler)})
+	w.consumer = setBack{}
+	gone := queue.ID{Stream: "journal", Seq: 7}
+	w.witness["journal"] = gone
+	w.ack(t.Context(), []queue.Delivery{{ID: gone, Entry: seckill.Entry{ProductID: 1, Claims: make([]seckill.Claim, 2)}}})
+	if w.held.claims != 0 || len(w.witness) != 0 {
+		t.Errorf("%d claims are held, the witness is %v", w.held.claims, w.witness)
 	}
 }
