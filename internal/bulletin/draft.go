@@ -98,8 +98,8 @@ func (d *Draft) Stats() Stats {
 }
 
 // Send hands what is posted to publish until ctx ends: at once when nothing
-// was sent for a while, else gathered. A page that could not be published is
-// gone; that buyers were among it is said on a later one.
+// was sent for a while, else gathered. Of a page that could not be published
+// only the buyers are told later.
 func (d *Draft) Send(ctx context.Context, publish func(ctx context.Context, notices []Notice) error) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -146,21 +146,24 @@ func (d *Draft) take() []Notice {
 	return notices
 }
 
-// sent counts a page. Buyers that nobody heard of are owed: the next page says
-// that some were missed.
+// sent counts a page. Buyers that nobody heard of are owed, by name as far as
+// there is room: what made the ledger remember them may still be on its way to
+// it, so that who reads the ledger now would not find them.
 func (d *Draft) sent(notices []Notice, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, n := range notices {
-		count := max(1, int64(len(n.Buyers)))
-		if err == nil {
-			d.stats.Posted += count
-			continue
-		}
-		d.stats.Dropped += count
-		if n.Kind == BuyersNoted || n.Kind == BuyersMissed {
+		switch {
+		case err == nil:
+			d.stats.Posted += max(1, int64(len(n.Buyers)))
+		case n.Kind == BuyersNoted:
+			d.note(n.Group, n.Buyers)
+			d.fill()
+		case n.Kind == BuyersMissed:
 			d.missed = true
 			d.fill()
+		default:
+			d.stats.Dropped++
 		}
 	}
 }

@@ -125,7 +125,7 @@ func TestAFullDraftDropsAndSaysThatBuyersWereMissed(t *testing.T) {
 
 // Buyers that nobody heard of are made up for as soon as something can be sent,
 // also when nobody posts anything any more.
-func TestBuyersOfAPageThatFailedAreSaidToBeMissed(t *testing.T) {
+func TestBuyersOfAPageThatFailedAreToldLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := sending(t)
 		d.fail(true)
@@ -138,7 +138,7 @@ func TestBuyersOfAPageThatFailedAreSaidToBeMissed(t *testing.T) {
 		d.fail(false)
 		<-time.After(time.Second)
 		synctest.Wait()
-		if pages, _ := d.sent(); len(pages) != 1 || len(pages[0]) != 1 || pages[0][0].Kind != bulletin.BuyersMissed {
+		if pages, _ := d.sent(); len(pages) != 1 || len(pages[0]) != 1 || pages[0][0].Kind != bulletin.BuyersNoted || len(pages[0][0].Buyers) != 3 {
 			t.Errorf("sent %v", pages)
 		}
 	})
