@@ -29,12 +29,15 @@ type Crowd struct {
 	*Book
 	// Rebuildable is a product that the operator also recovers; 0 for none.
 	Rebuildable uint32
+	// Spared is a product that the crowd leaves to the test; 0 for none.
+	Spared uint32
 }
 
 // Run plays as many doors of shoppers, and the operators.
 func (c *Crowd) Run(ctx context.Context, doors int, seed uint64) {
 	var group sync.WaitGroup
 	ids := slices.Sorted(maps.Keys(c.Products)) // in one order, for the seed's sake
+	ids = slices.DeleteFunc(ids, func(id uint32) bool { return id == c.Spared })
 	for n := range doors {
 		group.Go(func() {
 			shoppers := &door{Crowd: c, rng: rand.New(rand.NewPCG(seed, uint64(n))), products: ids}

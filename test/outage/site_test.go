@@ -37,6 +37,7 @@ const (
 	dualwrite
 	direct
 	shared // with a fallback share
+	spared // by the crowd: it has units whenever a test wants one
 )
 
 func products() []engine.Product {
@@ -49,11 +50,12 @@ func products() []engine.Product {
 		{ID: dualwrite, Stock: 60, PerUserLimit: 2, Strategy: string(seckill.StrategyDualWrite)},
 		{ID: direct, Stock: 60, PerUserLimit: 2, Strategy: string(seckill.StrategyDirect)},
 		{ID: shared, Stock: 60, PerUserLimit: 1, FallbackShare: 0.4},
+		{ID: spared, Stock: 100, PerUserLimit: 1},
 	}
 }
 
 // inLedger are the products that the ledger sells, at least as long as it can.
-var inLedger = []uint32{asyncOne, asyncThree, groupLeft, groupRight, sharded, dualwrite, shared}
+var inLedger = []uint32{asyncOne, asyncThree, groupLeft, groupRight, sharded, dualwrite, shared, spared}
 
 // plan is what a test wants its site to be.
 type plan struct {
@@ -182,7 +184,7 @@ func (s *site) during(happen func(ctx context.Context)) {
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		(&market.Crowd{Book: s.Book}).Run(ctx, doors, s.seed)
+		(&market.Crowd{Book: s.Book, Spared: spared}).Run(ctx, doors, s.seed)
 	}()
 	defer func() {
 		leave()
