@@ -43,6 +43,7 @@ func (p *parts) tellOthers() {
 	if p.alone() {
 		return
 	}
+	p.memory.Doubt() // whom the others note is not heard yet
 	p.catalog.OnSoldOut = func(product uint32, asked time.Time) {
 		p.board.Post(bulletin.Notice{Kind: bulletin.SoldOut, Product: product, At: p.clock.Now().Add(-time.Since(asked))})
 	}

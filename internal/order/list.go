@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"seckill"
+	"seckill/internal/queue"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 )
@@ -91,6 +92,16 @@ func (d *Desk) promising(ctx context.Context) ([]*sale.Sale, error) {
 
 // waiting notes the products of which something waits in the queue.
 func (d *Desk) waiting(ctx context.Context, sales []*sale.Sale, may map[uint32]bool) error {
+	if listing, ok := d.Queue.(queue.Listing); ok {
+		products, err := listing.Waiting(ctx)
+		if err != nil {
+			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+		}
+		for _, id := range products {
+			may[id] = true
+		}
+		return nil
+	}
 	total, err := d.Queue.Stats(ctx, 0)
 	if err != nil {
 		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)

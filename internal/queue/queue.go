@@ -43,6 +43,14 @@ type Remembering interface {
 	HighestWitness(ctx context.Context) ([]ID, error)
 }
 
+// Listing is a queue that can name the products of which something waits at
+// less than the price of asking for each.
+type Listing interface {
+	// Waiting lists products with entries that are not acknowledged, in no
+	// particular order.
+	Waiting(ctx context.Context) ([]uint32, error)
+}
+
 // Consumer receives deliveries. It is used by one goroutine at a time, except
 // that Close may be called from another.
 type Consumer interface {

@@ -48,6 +48,7 @@ type outboxQueue struct {
 var (
 	_ queue.Queue       = (*outboxQueue)(nil)
 	_ queue.Remembering = (*outboxQueue)(nil)
+	_ queue.Listing     = (*outboxQueue)(nil)
 )
 
 // Queue is the ledger's outbox as a queue.

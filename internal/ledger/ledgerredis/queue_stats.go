@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,6 +72,20 @@ func (q *outboxQueue) places(ctx context.Context) ([]place, error) {
 		}
 	}
 	return all, nil
+}
+
+// Waiting lists the products that have entries that are not acknowledged.
+func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
+	places, err := q.places(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find products of the queue: %w", err)
+	}
+	products := make([]uint32, len(places))
+	for i, p := range places {
+		products[i] = p.product
+	}
+	slices.Sort(products)
+	return slices.Compact(products), nil
 }
 
 func (q *outboxQueue) addStats(ctx context.Context, places []place, sum *queue.Stats) error {
