@@ -7,8 +7,10 @@ import (
 
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgermem"
+	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/ledger/ledgertest"
 	"seckill/internal/transfer/transfertest"
+	"seckill/test/server"
 )
 
 func TestMoverOnTheReference(t *testing.T) {
@@ -26,4 +28,17 @@ func TestMoverOnTheEmbeddedLedger(t *testing.T) {
 		}
 	})
 	transfertest.Run(t, func(*testing.T) ledger.Ledger { return embedded })
+}
+
+func TestMoverOnRedis(t *testing.T) {
+	redis, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Addrs: []string{server.Redis(t, server.RedisOptions{}).Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := redis.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	transfertest.Run(t, func(*testing.T) ledger.Ledger { return redis })
 }

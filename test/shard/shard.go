@@ -35,7 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		{"1,000 units of 16 shards sell exactly", plan{buyers: 3000, quantity: 1, instances: 2}},
 		{"units of 16 shards reach the one where everybody asks", plan{buyers: 1500, quantity: 1, instances: 2, oneHome: true}},
 		{"quantities are gathered", plan{buyers: 1500, quantity: 3, instances: 2}},
-		{"processes die in the middle of transfers", plan{buyers: 2000, quantity: 1, instances: 3, oneHome: true, steps: 5}},
+		{"processes die in the middle of transfers", plan{buyers: 2000, quantity: 1, instances: 3, oneHome: true, steps: 12}},
 		{"units come back while processes die", plan{buyers: 2000, quantity: 2, instances: 3, steps: 3, giveBackOneIn: 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) { newMarket(t, open(t), c.plan).sell(t) })

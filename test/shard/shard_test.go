@@ -7,7 +7,9 @@ import (
 
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgermem"
+	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/ledger/ledgertest"
+	"seckill/test/server"
 	"seckill/test/shard"
 )
 
@@ -28,4 +30,29 @@ func TestShardsOfTheEmbeddedLedger(t *testing.T) {
 		})
 		return embedded
 	})
+}
+
+func TestShardsOfRedis(t *testing.T) {
+	addrs := []string{server.Redis(t, server.RedisOptions{}).Addr()}
+	shard.Run(t, func(t *testing.T) ledger.Ledger { return openRedis(t, addrs) })
+}
+
+// The shards lie on three masters.
+func TestShardsOfARedisCluster(t *testing.T) {
+	addrs := server.Cluster(t, server.ClusterOptions{}).Addrs()
+	shard.Run(t, func(t *testing.T) ledger.Ledger { return openRedis(t, addrs) })
+}
+
+func openRedis(t *testing.T, addrs []string) ledger.Ledger {
+	t.Helper()
+	redis, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Addrs: addrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := redis.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return redis
 }

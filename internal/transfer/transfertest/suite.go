@@ -15,7 +15,7 @@ import (
 )
 
 // runs is how many histories the random part of the suite plays.
-const runs = 40
+const runs = 15
 
 // Run holds the mover to its promises on a ledger, which open returns; subtests
 // use products of their own.
