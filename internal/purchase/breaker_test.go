@@ -25,24 +25,28 @@ import (
 // anybody waits for the reply.
 type remote struct {
 	ledger.Ledger
-	mu      sync.Mutex
-	frozen  bool
-	socket  []func()
-	refused error // every call fails with it, unexecuted
-	deaf    bool  // calls return no earlier than their reply
-	waiting int   // calls that have not returned
-	most    int   // of them at once
-	reads   int
-	slow    time.Duration // of a read
-	loses   bool          // credits never reach the server
+	mu         sync.Mutex
+	frozen     bool
+	socket     []func()
+	refused    error // every call fails with it, unexecuted
+	deaf       bool  // calls return no earlier than their reply
+	waiting    int   // calls that have not returned
+	most       int   // of them at once
+	reads      int
+	slow       time.Duration // of a read
+	loses      bool          // credits never reach the server
+	unreadable func(shard int) bool
 }
 
 func (r *remote) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
 	r.mu.Lock()
 	r.reads++
-	slow := r.slow
+	slow, unreadable := r.slow, r.unreadable
 	r.mu.Unlock()
 	time.Sleep(slow)
+	if unreadable != nil && unreadable(shard.Index) {
+		return ledger.Figures{}, errors.New("no route to this shard")
+	}
 	return r.Ledger.Read(ctx, shard)
 }
 

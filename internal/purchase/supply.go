@@ -111,44 +111,56 @@ func (s *supply) answer(decide func(*waiter) (bool, error)) {
 }
 
 // round looks once at all shards, answers whom it proves sold out, and brings
-// units for the first of the others. It reports whether anybody was helped.
+// units for the first of the others. It reports whether anybody was helped; the
+// error is why the shards could not all be seen.
 func (s *supply) round() (progress bool, err error) {
-	b := s.batcher
-	seen := b.group.outlook.look()
+	seen := s.batcher.group.outlook.look()
 	if seen.err != nil {
-		return false, s.met(seen.err)
+		if s.met(seen.err) {
+			return false, seen.err
+		}
+		return s.bring(seen, seen.survey.OnShards()), seen.err
 	}
 	free := seen.survey.Free()
 	if s.most() > free {
 		proven, err := seen.proven()
 		if err != nil {
-			return false, s.met(err)
+			s.met(err)
+			return false, err
 		}
 		if proven && time.Since(seen.survey.At) < proofLife {
 			s.refuse(free, seen.survey.At)
 			progress = true
 		}
 	}
+	return s.bring(seen, free) || progress, nil
+}
+
+// bring brings units for the first claim that free units could serve, and
+// reports whether anybody was helped.
+func (s *supply) bring(seen *view, free int64) bool {
+	b := s.batcher
 	want := s.first(free)
 	if want == 0 {
-		return progress, nil
+		return false
 	}
 	ctx, cancel := context.WithTimeout(b.group.ctx, lookTimeout)
 	defer cancel()
 	have, err := b.stage.opt.Mover.Bring(ctx, b.group.terms, seen.survey, b.shard.Index, want)
-	if err != nil {
-		_ = s.met(err) // the units are there, and on their way at best
+	if err != nil && s.met(err) {
+		return false
 	}
-	return s.serve(have) || progress, nil
+	return s.serve(have)
 }
 
-// met passes an error on; one that finishes lanes ends the group, as a claim
-// that met the same does.
-func (s *supply) met(err error) error {
-	if sale.LaneFinished(err) && !s.batcher.group.stopped.Load() {
+// met reports whether an error finishes lanes. It then ends the group, as a
+// claim that met the same does.
+func (s *supply) met(err error) bool {
+	finished := sale.LaneFinished(err)
+	if finished && !s.batcher.group.stopped.Load() {
 		s.batcher.fail(err)
 	}
-	return err
+	return finished
 }
 
 // most is the largest quantity that is waited for.

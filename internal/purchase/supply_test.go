@@ -86,6 +86,21 @@ func TestUnitsThatCannotArriveAreTooHot(t *testing.T) {
 	})
 }
 
+// A shard that cannot be read keeps nobody from the units of those that can.
+func TestAShardThatIsDownHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 0, 3, 0)
+		o.remote.unreadable = func(shard int) bool { return shard == 2 }
+		for i := range 3 {
+			o.want(t, o.homed(0, i), 1, "")
+		}
+		o.want(t, o.homed(0, 4), 1, seckill.CodeBusy) // shard 2 may have units
+		if o.on.SoldOut() {
+			t.Error("sold out without a look at every shard")
+		}
+	})
+}
+
 func TestACrowdSharesOneProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutlet(t, make([]int64, 16)...)

@@ -29,6 +29,9 @@ type donor struct {
 // transit to other shards, it finishes those transfers: whoever began them may
 // be dead.
 func (m *Mover) Bring(ctx context.Context, p *seckill.Product, seen *Survey, to int, want int64) (have int64, err error) {
+	if seen.Shards[to].Epoch != p.Epoch {
+		return 0, nil // not seen: what is sent there may stay in transit
+	}
 	have = seen.Shards[to].Available
 	for from := range seen.Shards {
 		for _, record := range seen.Shards[from].Out {
@@ -39,10 +42,6 @@ func (m *Mover) Bring(ctx context.Context, p *seckill.Product, seen *Survey, to 
 				return have, err
 			}
 		}
-	}
-	var onShards int64
-	for i := range seen.Shards {
-		onShards += seen.Shards[i].Available
 	}
 	for _, d := range m.donors(seen, to) {
 		if have >= want {
@@ -56,7 +55,7 @@ func (m *Mover) Bring(ctx context.Context, p *seckill.Product, seen *Survey, to 
 			return have, err
 		}
 	}
-	if have < want && onShards < want {
+	if have < want && seen.OnShards() < want {
 		return have, m.finishAll(ctx, p, seen)
 	}
 	return have, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"seckill"
+	"seckill/internal/ledger"
 )
 
 // Finisher finishes, for every product that has several shards, the transfers
@@ -26,9 +27,16 @@ func (f *Finisher) Round(ctx context.Context) error {
 		if p.Shards < 2 || p.Epoch == 0 || p.Rebuilding {
 			continue
 		}
-		if err := f.Mover.Finish(ctx, p); err != nil {
+		if err := f.Mover.Finish(ctx, p); err != nil && !rebuilt(err) {
 			errs = append(errs, fmt.Errorf("product %d: %w", p.ID, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// rebuilt reports whether a product's shards are being recovered, or were while
+// this instance did not look: what was open between them is then gone.
+func rebuilt(err error) bool {
+	var epoch *ledger.EpochError
+	return errors.Is(err, ledger.ErrClosed) || errors.As(err, &epoch)
 }

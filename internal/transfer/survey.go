@@ -31,8 +31,18 @@ func (s *Survey) Free() (units int64) {
 	return units
 }
 
+// OnShards is how many units the pass showed on shards.
+func (s *Survey) OnShards() (units int64) {
+	for i := range s.Shards {
+		units += s.Shards[i].Available
+	}
+	return units
+}
+
 // Survey reads the shards once. A shard that is closed or of another epoch is
-// an error, as a lane would find it: ledger.ErrClosed, *ledger.EpochError.
+// an error, as a lane would find it: ledger.ErrClosed, *ledger.EpochError. With
+// an error the survey shows the shards that could be read, and the others as
+// empty: units may be brought by it, and nothing proven.
 func (m *Mover) Survey(ctx context.Context, p *seckill.Product) (*Survey, error) {
 	s := &Survey{At: time.Now(), Shards: make([]ledger.Figures, p.Shards)}
 	return s, m.read(ctx, p, s.Shards, 0)
@@ -84,11 +94,11 @@ func (m *Mover) readShard(ctx context.Context, shard ledger.Shard) (ledger.Figur
 	f, err := m.shards.Read(ctx, shard)
 	switch {
 	case err != nil:
-		return f, fmt.Errorf("read shard %d: %w", shard.Index, err)
+		return ledger.Figures{}, fmt.Errorf("read shard %d: %w", shard.Index, err)
 	case f.Epoch != shard.Epoch:
-		return f, fmt.Errorf("read shard %d: %w", shard.Index, &ledger.EpochError{Epoch: f.Epoch})
+		return ledger.Figures{}, fmt.Errorf("read shard %d: %w", shard.Index, &ledger.EpochError{Epoch: f.Epoch})
 	case !f.Open:
-		return f, fmt.Errorf("read shard %d: %w", shard.Index, ledger.ErrClosed)
+		return ledger.Figures{}, fmt.Errorf("read shard %d: %w", shard.Index, ledger.ErrClosed)
 	}
 	return f, nil
 }
