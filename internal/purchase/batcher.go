@@ -19,14 +19,14 @@ type batcher struct {
 	lanes [lanesPerShard]*ledger.Lane
 
 	breaker breaker
-	supply  *supply // nil for the only shard of a product
+	supply  *supply // nil if no unit can come from elsewhere
 }
 
 // offer queues a claim, unless the queue is full, the ledger does not answer or
 // the batcher stops. A claim that was queued is answered.
 func (b *batcher) offer(w *waiter) error {
 	if b.deaf() {
-		return errBusy
+		return b.refusal()
 	}
 	select {
 	case b.queue <- w:
@@ -95,7 +95,7 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 			if sale.Unsettled(err) {
 				b.stage.opt.Note(b.shard.Group, w.claim.Buyer)
 			}
-			w.answer(seckill.OrderNo{}, errBusy)
+			w.answer(seckill.OrderNo{}, b.refusal())
 		}
 		if sale.LaneFinished(err) {
 			b.fail(err)
@@ -111,7 +111,7 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 		if verdict.Code != ledger.VerdictSoldOut {
 			b.stage.opt.Note(b.shard.Group, w.claim.Buyer)
 		} else if b.supply != nil && !b.sale.SoldOut() {
-			b.supply.want(w) // other shards may have units
+			b.supply.want(w) // other shards or the share may have units
 			continue
 		}
 		w.answer(answerOf(verdict))
@@ -131,7 +131,15 @@ func (b *batcher) fail(err error) {
 	b.stage.opt.OnTrouble(b.shard.Product, err)
 }
 
-func (b *batcher) refuseRest() { refuseAll(b.queue, errBusy) }
+func (b *batcher) refuseRest() { refuseAll(b.queue, b.refusal()) }
+
+// refusal is what a claim is told that is left undecided.
+func (b *batcher) refusal() error {
+	if b.breaker.isOpen() {
+		return errDown
+	}
+	return errBusy
+}
 
 func (w *waiter) answer(order seckill.OrderNo, err error) {
 	w.order, w.err = order, err

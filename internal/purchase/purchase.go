@@ -53,6 +53,9 @@ type Options struct {
 	// Remember keeps what the ledger has accepted until the store has it. The
 	// entry is given away.
 	Remember func(seckill.Entry)
+	// ShareGone reports whether nothing of a product's fallback share is left,
+	// and hands the rest to its ledger; nil when no product has a share.
+	ShareGone func(ctx context.Context, product uint32) (gone bool, err error)
 	// OnSell sees every transaction of the counter: its claims and how long it
 	// took. OnSellFailed is told why one could not be decided.
 	OnSell       func(claims int, took time.Duration)
@@ -127,6 +130,10 @@ var (
 	errPaused  = &seckill.Error{Code: seckill.CodePaused}
 	errEnded   = &seckill.Error{Code: seckill.CodeEnded}
 
+	// errDown is the busy of a claim that the ledger did not decide, because it
+	// does not answer: who has a fallback share sells from there.
+	errDown = &seckill.Error{Code: seckill.CodeBusy}
+
 	errRateLimited = &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: 60}
 )
 
@@ -141,38 +148,40 @@ type Bought struct {
 // word, at most Options.Timeout. A busy answer means unknown, not no: the same
 // claim repeated finds its order.
 func (s *Stage) Buy(on *sale.Sale, claim Claim) (Bought, error) {
-	if on.Terms().Strategy == seckill.StrategyDirect {
-		no, err := s.sell(on, claim)
-		return Bought{no, seckill.OrderPending}, err
+	asked := seckill.Claim{
+		OrderNo: seckill.NewOrderNo(s.clock.Now(), on.ID, s.opt.Random()),
+		Buyer:   claim.Buyer, Quantity: claim.Quantity, Key: claim.Key, Ref: claim.Ref,
 	}
-	no, err := s.reserve(on, claim)
-	return Bought{no, seckill.OrderQueued}, err
+	deadline := time.Now().Add(s.opt.Timeout)
+	if on.Terms().HasLedger() {
+		no, err := s.reserve(on, &asked, deadline)
+		if err != errDown || on.Terms().ShareLeft == 0 {
+			return Bought{no, seckill.OrderQueued}, err
+		}
+	}
+	no, err := s.sell(on, &asked, deadline)
+	return Bought{no, seckill.OrderPending}, err
 }
 
 // reserve has the ledger decide a claim.
-func (s *Stage) reserve(on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
+func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (seckill.OrderNo, error) {
 	group, err := s.group(on)
 	if err != nil {
 		return seckill.OrderNo{}, err
 	}
-	return s.wait(group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))], on, claim)
+	return s.wait(group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))], claim, deadline)
 }
 
 // wait hands a claim to who gathers for its seller, and waits for the answer.
-func (s *Stage) wait(at interface{ offer(*waiter) error }, on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
-	now := s.clock.Now()
+func (s *Stage) wait(at interface{ offer(*waiter) error }, claim *seckill.Claim, deadline time.Time) (seckill.OrderNo, error) {
 	w := s.waiters.Get().(*waiter)
-	w.claim = seckill.Claim{
-		OrderNo: seckill.NewOrderNo(now, on.ID, s.opt.Random()),
-		Buyer:   claim.Buyer, Quantity: claim.Quantity, Key: claim.Key, Ref: claim.Ref,
-	}
-	w.deadline = time.Now().Add(s.opt.Timeout)
+	w.claim, w.deadline = *claim, deadline
 	if err := at.offer(w); err != nil {
 		w.claim = seckill.Claim{}
 		s.waiters.Put(w)
 		return seckill.OrderNo{}, err
 	}
-	w.timer.Reset(s.opt.Timeout)
+	w.timer.Reset(time.Until(deadline))
 	select {
 	case <-w.done:
 		w.timer.Stop()
@@ -200,17 +209,14 @@ type group struct {
 // group finds the sale's batchers, or makes them for its present epoch.
 func (s *Stage) group(on *sale.Sale) (*group, error) {
 	terms := on.Terms()
-	if g, _ := on.Batchers.Load().(*group); g != nil && g.epoch == terms.Epoch && !g.stopped.Load() {
-		if terms.Rebuilding {
-			return nil, errBusy
-		}
-		return g, nil
-	}
 	if terms.Epoch == 0 {
 		return nil, errBusy // not preheated yet: there is nothing to sell from
 	}
 	if terms.Rebuilding {
-		return nil, errBusy
+		return nil, errDown // its ledger may be away for as long as that takes
+	}
+	if g, _ := on.Batchers.Load().(*group); g != nil && g.epoch == terms.Epoch && !g.stopped.Load() {
+		return g, nil
 	}
 	return s.startGroup(on, terms)
 }
@@ -238,7 +244,7 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 		s.startDualWriters()
 	}
 	g := &group{epoch: terms.Epoch, terms: terms}
-	g.outlook.group, g.outlook.mover = g, s.opt.Mover
+	g.outlook.group, g.outlook.mover, g.outlook.share = g, s.opt.Mover, s.opt.ShareGone
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	for i := range terms.Shards {
 		g.batchers = append(g.batchers, s.newBatcher(g, on, sale.ShardOf(terms, i)))
@@ -257,7 +263,7 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 func (s *Stage) newBatcher(g *group, on *sale.Sale, shard ledger.Shard) *batcher {
 	b := &batcher{stage: s, group: g, sale: on, shard: shard, queue: make(chan *waiter, s.opt.QueueSize)}
 	b.breaker.close()
-	if g.terms.Shards > 1 {
+	if g.terms.Shards > 1 || g.terms.FallbackShare > 0 {
 		b.supply = &supply{batcher: b}
 	}
 	lane := s.opt.Lane

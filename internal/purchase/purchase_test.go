@@ -53,7 +53,7 @@ func newCounterOf(t *testing.T, stock int64, product []func(*seckill.Product), c
 			defer c.mu.Unlock()
 			c.troubles = append(c.troubles, err)
 		},
-		Counter: c.Store, Store: c.Store, ExpireAfter: 30 * time.Minute,
+		Mover: c.Mover, ShareGone: c.Desk.ShareGone, Counter: c.Store, Store: c.Store, ExpireAfter: 30 * time.Minute,
 	}
 	opt.OnSell = opt.OnBatch
 	for _, change := range changes {

@@ -25,9 +25,10 @@ const (
 	maxLookPause   = 50 * time.Millisecond
 )
 
-// supply is for one shard of several: claims that found it empty wait here
-// while units are brought from the others, and are then decided again. Only a
-// proof over all shards is an answer of no.
+// supply is for one shard of several, and for a product with a fallback share:
+// claims that found the shard empty wait here while units are brought from the
+// other shards and from the share, and are then decided again. Only a proof
+// over all of them is an answer of no.
 type supply struct {
 	batcher *batcher
 
@@ -80,9 +81,9 @@ func (s *supply) work() {
 func (s *supply) keep(trouble error) bool {
 	patience := min(supplyPatience, s.batcher.stage.opt.Timeout*9/10)
 	oldest := time.Now().Add(-patience)
-	refusal := errTooHot
+	refusal := error(errTooHot)
 	if s.batcher.group.stopped.Load() || trouble != nil {
-		refusal = errBusy
+		refusal = s.batcher.refusal()
 	}
 	s.answer(func(w *waiter) (bool, error) {
 		arrived := w.deadline.Add(-s.batcher.stage.opt.Timeout)
@@ -222,6 +223,7 @@ func (s *supply) serve(have int64) (served bool) {
 type outlook struct {
 	group *group
 	mover *transfer.Mover
+	share func(ctx context.Context, product uint32) (gone bool, err error)
 
 	mu      sync.Mutex
 	current *view // being taken, or nil
@@ -271,6 +273,21 @@ func (v *view) proven() (bool, error) {
 	defer close(v.proved)
 	ctx, cancel := context.WithTimeout(v.outlook.group.ctx, lookTimeout)
 	defer cancel()
+	if gone, err := v.outlook.shareGone(ctx); err != nil || !gone {
+		v.proofErr = err
+		return false, err
+	}
 	v.proof, v.proofErr = v.outlook.mover.Prove(ctx, v.outlook.group.terms, v.survey)
 	return v.proof, v.proofErr
+}
+
+// shareGone reports whether the product has no fallback share whose units could
+// still be sold. Between the look and its proof that makes one proof of both:
+// at an instant in between nothing was free on either side. What it finds it
+// hands to the ledger instead, where the next look shows it.
+func (o *outlook) shareGone(ctx context.Context) (bool, error) {
+	if o.group.terms.FallbackShare == 0 || o.share == nil {
+		return true, nil
+	}
+	return o.share(ctx, o.group.terms.ID)
 }

@@ -22,13 +22,23 @@ type Counter interface {
 }
 
 // till gathers the claims of one product that the store sells itself: all of a
-// direct product. As before a ledger, the next batch gathers while one is in
+// direct product, and what a ledger that is down left undecided of a product
+// with a fallback share (protocol 5). As before a ledger, the next batch gathers while one is in
 // flight, and each batch is one transaction: the commit, which costs most, is
 // shared by whoever came during the last one. One is in flight per instance
 // and product, because the second would only wait for the same row.
 //
 // A claim that is left without an answer may have been sold. Its buyer's key,
 // or else its buyer's limit, finds the order when the claim is repeated.
+//
+// The ledger may have been asked for the same claim, and nobody knows whether
+// it sold. That is no reason to refuse the share to its buyer, because the
+// claim keeps its order number: the order has one row. Whoever comes second to
+// it, the worker with the ledger's late entry or this till, finds it there; and
+// what the ledger reserved for an order that the share sold is owed a release.
+// A buyer's other orders count against the limit as soon as they are rows; an
+// order of the ledger that is confirmed over the limit ends "failed", and is
+// released.
 type till struct {
 	stage   *Stage
 	sale    *sale.Sale
@@ -39,12 +49,12 @@ type till struct {
 }
 
 // sell has the store decide a claim.
-func (s *Stage) sell(on *sale.Sale, claim Claim) (seckill.OrderNo, error) {
+func (s *Stage) sell(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (seckill.OrderNo, error) {
 	t, err := s.till(on)
 	if err != nil {
 		return seckill.OrderNo{}, err
 	}
-	return s.wait(t, on, claim)
+	return s.wait(t, claim, deadline)
 }
 
 // till finds the sale's till, or opens it.
@@ -63,8 +73,12 @@ func (s *Stage) till(on *sale.Sale) (*till, error) {
 	if s.closed || s.opt.Counter == nil {
 		return nil, errBusy
 	}
+	origin := seckill.OriginDirect
+	if on.Terms().HasLedger() {
+		origin = seckill.OriginFallback
+	}
 	t := &till{
-		stage: s, sale: on, origin: seckill.OriginDirect,
+		stage: s, sale: on, origin: origin,
 		queue: make(chan *waiter, s.opt.QueueSize), stop: make(chan struct{}),
 	}
 	s.tills[t] = struct{}{}
@@ -176,16 +190,21 @@ func (t *till) transact(ctx context.Context, batch []*waiter) (result store.Sell
 	return result, err
 }
 
-// answer tells the store's verdicts. It alone sells a direct product: without
-// a free unit there, there is none.
+// answer tells the store's verdicts. The store alone sells a direct product:
+// without a free unit there, there is none. A share that is used up says
+// nothing about the ledger's units, so that is busy, not sold out.
 func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult) {
-	if result.Free == 0 {
+	alone := t.origin == seckill.OriginDirect
+	if result.Free == 0 && alone {
 		t.sale.MarkSoldOut(asked)
 	}
 	for i, w := range batch {
 		verdict := &result.Verdicts[i].Verdict
 		if verdict.Code != ledger.VerdictSoldOut {
 			t.note(w)
+		} else if !alone {
+			w.answer(seckill.OrderNo{}, errBusy)
+			continue
 		}
 		w.answer(answerOf(verdict))
 	}

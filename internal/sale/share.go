@@ -30,10 +30,7 @@ func (d *Desk) MoveShares(ctx context.Context) error {
 
 // MoveShare hands what is left of a product's fallback share to its ledger, if
 // that is there and has nothing left to sell (protocol 5), and reports whether
-// it did. The units are a stock change that is recorded before it is told:
-// whatever dies in between, FinishStockChanges tells it. The change's id is made
-// of the version that was read, so that two instances that look at once make
-// one change.
+// it did.
 func (d *Desk) MoveShare(ctx context.Context, id uint32) (bool, error) {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
@@ -48,16 +45,71 @@ func (d *Desk) MoveShare(ctx context.Context, id uint32) (bool, error) {
 	if err != nil || !empty {
 		return false, err
 	}
-	actor := store.Actor{Name: "system", Reason: "the ledger is sold out"}
-	change, err := d.store.TakeShare(ctx, id, fmt.Sprintf("share-%d-%d", id, p.Version), actor)
-	if err != nil {
+	if err := d.takeShare(ctx, &p); err != nil {
 		return false, err
+	}
+	return true, nil
+}
+
+// takeShare moves the share. The units are a stock change that is recorded
+// before it is told: whatever dies in between, FinishStockChanges tells it. The
+// change's id is made of the version that was read, so that two instances that
+// look at once make one change.
+func (d *Desk) takeShare(ctx context.Context, p *seckill.Product) error {
+	actor := store.Actor{Name: "system", Reason: "the ledger is sold out"}
+	change, err := d.store.TakeShare(ctx, p.ID, fmt.Sprintf("share-%d-%d", p.ID, p.Version), actor)
+	if err != nil {
+		return err
 	}
 	fault.Point("share.after_take")
 	if _, err := d.finishChange(ctx, change); err != nil {
-		return false, fmt.Errorf("taken, not told to the ledger yet: %w", err)
+		return fmt.Errorf("taken, not told to the ledger yet: %w", err)
 	}
-	return true, d.refreshed(ctx, id)
+	d.log.Info("fallback share moved to the ledger", "product", p.ID, "units", change.Delta)
+	return d.refreshed(ctx, p.ID)
+}
+
+// shareChangesLooked bounds the open stock changes that are looked through for
+// units on their way from a share; with more of them one cannot tell.
+const shareChangesLooked = 1000
+
+// ShareGone reports whether, at some instant of the call, no unit was free in
+// the product's fallback share, nor on its way from there to the ledger. With
+// that instant between two looks at the shards which show nothing returned,
+// "sold out" is proven over both sellers (I7).
+//
+// It is asked for claims that the ledger has too few units for, so what it
+// finds it hands to the ledger, however many units that has left.
+func (d *Desk) ShareGone(ctx context.Context, id uint32) (bool, error) {
+	unlock, err := d.lock(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	p, err := d.store.Product(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if p.ShareLeft > 0 {
+		return false, d.takeShare(ctx, &p)
+	}
+	// Read after the product: what was on its way then is open still, or has
+	// reached the ledger meanwhile, where the second look shows it.
+	due, err := d.store.StockChangesDue(ctx, shareChangesLooked)
+	if err != nil {
+		return false, err
+	}
+	gone := len(due) < shareChangesLooked
+	for _, change := range due {
+		if change.ProductID != id || change.Delta < 0 {
+			continue
+		}
+		gone = false
+		if _, err := d.finishChange(ctx, change); err != nil {
+			return false, err
+		}
+	}
+	return gone, nil
 }
 
 // soldOut reports whether the product's ledger is live and has no free unit,

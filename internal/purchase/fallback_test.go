@@ -1,0 +1,234 @@
+package purchase_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/duty"
+	"seckill/internal/purchase"
+	"seckill/internal/store"
+	"seckill/internal/store/storetest"
+	"seckill/test/rig"
+)
+
+// newShared is a counter of a product with a fallback share.
+func newShared(t *testing.T, stock int64, share float64) *counter {
+	t.Helper()
+	return newCounterOf(t, stock, []func(*seckill.Product){rig.Share(share)}, func(o *purchase.Options) {
+		o.Timeout = 500 * time.Millisecond
+		o.Lane.CallTimeout = 100 * time.Millisecond
+	})
+}
+
+// refresh keeps the catalogue fresh, as its loop does, only faster.
+func (c *counter) refresh(t *testing.T) {
+	t.Helper()
+	rig.Must(t, c.Catalog.Refresh(t.Context()))
+}
+
+// down lets the ledger answer nothing, and waits until that is noticed.
+func (c *counter) down(t *testing.T) {
+	t.Helper()
+	c.Ledger.FailBefore("Do", -1)
+	for i := 0; !c.LedgerDown(c.on); i++ {
+		if _, err := c.buy(fmt.Sprintf("probe-%d", i)); code(err) != seckill.CodeBusy && err != nil {
+			t.Fatalf("answered %v while the ledger goes down", err)
+		}
+	}
+}
+
+func (c *counter) up(t *testing.T) {
+	t.Helper()
+	c.Ledger.Heal()
+	rig.Until(t, "the ledger's return is noticed", func() bool { return !c.LedgerDown(c.on) })
+}
+
+func TestWhileTheLedgerIsDownItsShareIsSold(t *testing.T) {
+	c := newShared(t, 100, 0.1)
+	first, err := c.Stage.Buy(c.on, purchase.Claim{Buyer: "early", Quantity: 1})
+	rig.Must(t, err)
+	if first.Status != seckill.OrderQueued {
+		t.Errorf("answered %s by the ledger", first.Status)
+	}
+	c.ConfirmAll(t)
+	c.down(t)
+	left := c.Stored(t, 1).ShareLeft // a claim may have been sold as the breaker opened
+	if left < 9 {
+		t.Fatalf("%d left of a share of 10", left)
+	}
+	bought, err := c.Stage.Buy(c.on, purchase.Claim{Buyer: "a", Quantity: 1})
+	rig.Must(t, err)
+	if bought.Status != seckill.OrderPending || c.Status(t, bought.OrderNo) != seckill.OrderPending {
+		t.Errorf("answered %s, the store has %s", bought.Status, c.Status(t, bought.OrderNo))
+	}
+	_, err = c.buy("early")
+	rig.Refused(t, err, seckill.CodeAlreadyPurchased) // the store's buyer record decides
+	answers := tally(c.crowd(30, "b"))
+	if answers[""] != int(left)-1 || answers[seckill.CodeBusy] != 30-int(left)+1 {
+		t.Errorf("answers are %v with %d left; nobody may be told sold_out", answers, left-1)
+	}
+	c.refresh(t)
+	_, err = c.buy("late")
+	rig.Refused(t, err, seckill.CodeBusy)
+	c.up(t)
+	bought, err = c.Stage.Buy(c.on, purchase.Claim{Buyer: "late", Quantity: 1})
+	rig.Must(t, err)
+	if bought.Status != seckill.OrderQueued {
+		t.Errorf("answered %s after the ledger's return", bought.Status)
+	}
+	c.ConfirmAll(t)
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+// The ledger sells out while units of the share are free: they move, and
+// nobody is told sold_out before they are sold too.
+func TestASoldOutLedgerIsGivenTheShare(t *testing.T) {
+	const stock, buyers = 60, 100
+	c := newShared(t, stock, 0.5)
+	var sold atomic.Int64
+	var all sync.WaitGroup
+	for i := range buyers {
+		all.Go(func() {
+			for {
+				_, err := c.buy(fmt.Sprintf("b-%d", i))
+				switch code(err) {
+				case "":
+					sold.Add(1)
+					return
+				case seckill.CodeSoldOut:
+					if n := c.Figures(t, c.Stored(t, 1)); n.Marked != stock {
+						t.Errorf("told sold_out with %d of %d units sold", n.Marked, stock)
+					}
+					return
+				case seckill.CodeTooHot, seckill.CodeBusy:
+				default:
+					t.Errorf("answered %v", err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	p := c.Stored(t, 1)
+	if sold.Load() != stock || p.ShareLeft != 0 {
+		t.Errorf("%d sold, %d left of the share", sold.Load(), p.ShareLeft)
+	}
+	c.ConfirmAll(t)
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+func TestAReturnedFallbackUnitIsMovedAndSold(t *testing.T) {
+	c := newShared(t, 2, 0.5)
+	c.down(t)
+	c.refresh(t)
+	var no seckill.OrderNo
+	if c.Stored(t, 1).ShareLeft == 1 {
+		var err error
+		no, err = c.buy("a")
+		rig.Must(t, err)
+	} else { // the claim in flight when the ledger went down
+		orders, err := c.Store.SearchOrders(t.Context(), store.OrderFilter{ProductID: 1, Limit: 1})
+		rig.Must(t, err)
+		no = orders[0].OrderNo
+	}
+	c.up(t)
+	_, err := c.buy("b")
+	rig.Must(t, err)
+	rig.Until(t, "all is sold", func() bool { _, err := c.buy("c"); return code(err) == seckill.CodeSoldOut })
+	_, err = c.Store.Cancel(t.Context(), no, seckill.ReasonByBuyer, rig.Operator)
+	rig.Must(t, err)
+	c.refresh(t)
+	rig.Must(t, c.Desk.MoveShares(t.Context()))
+	if c.on.SoldOut() {
+		t.Error("the flag stands after the unit was moved")
+	}
+	_, err = c.buy("c")
+	rig.Must(t, err)
+	c.ConfirmAll(t)
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+// The ledger goes and comes, and loses its replies as it goes: what it was
+// asked may have happened. Nothing is sold twice, no promise is lost, and in
+// the end every unit is sold.
+func TestPromisesHoldAcrossTheSwitchInBothDirections(t *testing.T) {
+	const stock, buyers = 400, 16
+	c := newShared(t, stock, 0.4)
+	ctx, cancel := context.WithCancel(t.Context())
+	var around sync.WaitGroup
+	around.Go(func() { // the catalogue's loop, the worker and the releaser
+		releaser := &duty.Releaser{Store: c.Store, Lanes: c.Lanes, OnReleased: func(uint32) { c.on.ClearSoldOut() }, OnTrouble: func(uint32, error) {}}
+		for ctx.Err() == nil {
+			_ = c.Catalog.Refresh(ctx)
+			_ = releaser.Round(ctx) // fails while the ledger is away
+			<-time.After(10 * time.Millisecond)
+		}
+	})
+	around.Go(func() {
+		if err := c.Drain(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	var mu sync.Mutex
+	promised := map[seckill.OrderNo]seckill.OrderStatus{}
+	var crowd sync.WaitGroup
+	for i := range buyers {
+		crowd.Go(func() {
+			for n := 0; n < 2*stock/buyers; n++ {
+				claim := purchase.Claim{Buyer: fmt.Sprintf("b-%d-%d", i, n), Quantity: 1}
+				if n%2 == 0 {
+					claim.Key = "k" // with a key or without
+				}
+				for ctx.Err() == nil {
+					bought, err := c.Stage.Buy(c.on, claim)
+					if err == nil {
+						mu.Lock()
+						promised[bought.OrderNo] = bought.Status
+						mu.Unlock()
+					}
+					if code(err) == seckill.CodeSoldOut {
+						return
+					}
+					if code(err) != seckill.CodeBusy && code(err) != seckill.CodeTooHot {
+						break
+					}
+					<-time.After(time.Millisecond)
+				}
+			}
+		})
+	}
+	for range 4 {
+		<-time.After(60 * time.Millisecond)
+		c.Ledger.FailAfter("Do", -1)
+		<-time.After(300 * time.Millisecond)
+		c.Ledger.Heal()
+	}
+	crowd.Wait()
+	rig.Until(t, "all is settled", func() bool {
+		due, err := c.Store.ReleasesDue(t.Context(), 10)
+		return err == nil && len(due) == 0 && c.Depth(t, 0) == 0
+	})
+	cancel()
+	around.Wait()
+	byStatus := map[seckill.OrderStatus]int{}
+	for no, status := range promised {
+		byStatus[status]++
+		if c.Status(t, no) == seckill.OrderQueued {
+			t.Errorf("%s was promised and is nowhere", no)
+		}
+	}
+	if byStatus[seckill.OrderPending] == 0 || byStatus[seckill.OrderQueued] == 0 {
+		t.Errorf("answers by status are %v: the switch was not tried", byStatus)
+	}
+	p := c.Stored(t, 1)
+	f := c.Figures(t, p)
+	if f.Available != p.Stock-p.ShareLeft {
+		t.Errorf("the ledger has %d free, the store %d and a share of %d", f.Available, p.Stock, p.ShareLeft)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
