@@ -143,12 +143,12 @@ func (p *parts) buildSale(ctx context.Context) error {
 			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategySharded, seckill.StrategyDualWrite,
 		},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
-		OnChanged: p.changed, Holder: p.holder(), Reoffer: p.promises.Reoffer,
+		OnChanged: p.changed, Holder: p.holder(), Reoffer: p.promises.Reoffer, FallbackShare: p.cfg.SharedLedger(),
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
-		Lane: p.laneOptions(), Mover: p.mover, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve, Note: p.memory.Note,
+		Lane: p.laneOptions(), Mover: p.mover, ShareGone: p.desk.ShareGone, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve, Note: p.memory.Note,
 		OnTrouble: p.signals.raise,
 		Counter:   p.store, ExpireAfter: p.cfg.Order.ExpireAfter, OnSell: p.metrics.Sell,
 		OnSellFailed: func(product uint32, err error) {
