@@ -8,6 +8,7 @@ import (
 
 	"seckill"
 	"seckill/test/engine"
+	"seckill/test/server"
 )
 
 func TestInstancesOfDifferentRolesSellAndConfirm(t *testing.T) {
@@ -69,5 +70,30 @@ func TestADutyRunsAtOneInstanceAndMovesWhenItIsKilled(t *testing.T) {
 	a.Kill()
 	if took := until(t, "the other takes over", func() bool { return metric(t, b, `seckill_duty_seconds_count{duty="expire"}`) > 0 }); took > 10*time.Second {
 		t.Errorf("a duty rested for %s", took)
+	}
+}
+
+// Mixed parts serve one instance, and say so.
+func TestMixedPartsServeOneInstance(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]map[string]string{
+		"Redis beside SQLite":          engine.OnRedis(server.SharedRedis(t).Addr()),
+		"embedded ledger beside MySQL": engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := engine.Start(t, engine.Options{Settings: settings})
+			if !strings.Contains(e.Log(), "serves one instance") {
+				t.Error("nothing is said of it")
+			}
+			openSale(t, e, engine.Product{ID: 1, Stock: 3})
+			no := buys(t, e, 1, "bob")
+			await(t, e, "bob", no, "pending")
+			e.MustStop()
+			e.Start()
+			if _, code := buy(t.Context(), e, 1, "bob"); code != seckill.CodeAlreadyPurchased {
+				t.Errorf("after a restart bob was answered %q", code)
+			}
+		})
 	}
 }
