@@ -34,7 +34,7 @@ func (l *Ledger) EachBuyer(ctx context.Context, groups []Group, see func(group u
 
 func (l *Ledger) eachBuyer(ctx context.Context, key string, see func(buyer string)) error {
 	for cursor := "0"; ; {
-		reply, err := l.call.read(ctx, scanScript, []string{key}, []string{cursor, strconv.Itoa(scanCount)})
+		reply, err := l.call.told(ctx, scanScript, []string{key}, []string{cursor, strconv.Itoa(scanCount)})
 		if err != nil {
 			return err
 		}

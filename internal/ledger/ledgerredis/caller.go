@@ -34,13 +34,14 @@ type caller struct {
 	waitTimeout time.Duration
 }
 
-// write runs a script whose reply counts only when the replicas have it.
-func (c *caller) write(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
+// heard runs a script whose reply counts only when the replicas have it.
+func (c *caller) heard(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
 	return c.run(ctx, s, keys, args, c.replicas > 0)
 }
 
-// read runs a script whose reply says nothing new.
-func (c *caller) read(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
+// told runs a script whose reply counts at once: it says nothing that a loss
+// could make untrue, or nothing that anybody builds upon.
+func (c *caller) told(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
 	return c.run(ctx, s, keys, args, false)
 }
 

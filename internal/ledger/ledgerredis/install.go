@@ -83,7 +83,7 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 // begin takes a generation, or learns of the epoch that stands in the way.
 func (in *installer) begin(ctx context.Context) (there uint64, err error) {
 	l, shard := in.ledger, in.allotment.Shard
-	reply, err := l.call.write(ctx, beginScript, []string{l.keys.shard(shard), l.keys.group(shard)},
+	reply, err := l.call.heard(ctx, beginScript, []string{l.keys.shard(shard), l.keys.group(shard)},
 		[]string{in.product, decimal(shard.Epoch), in.token})
 	if err != nil {
 		return 0, err
@@ -160,7 +160,7 @@ func appendMark(b []byte, m *ledger.Mark) []byte {
 // for: what they have of the last step, they have of these.
 func (in *installer) stage(ctx context.Context, chunk []byte) error {
 	l, shard := in.ledger, in.allotment.Shard
-	reply, err := l.call.read(ctx, stageScript, []string{l.keys.group(shard), l.keys.mark(shard)},
+	reply, err := l.call.told(ctx, stageScript, []string{l.keys.group(shard), l.keys.mark(shard)},
 		[]string{in.field(), in.staging(), rueidis.BinaryString(chunk)})
 	if err != nil {
 		return fmt.Errorf("stage marks: %w", err)
@@ -174,7 +174,7 @@ func (in *installer) stage(ctx context.Context, chunk []byte) error {
 // flip makes the new epoch the shard's.
 func (in *installer) flip(ctx context.Context) (uint64, error) {
 	l, a := in.ledger, in.allotment
-	reply, err := l.call.write(ctx, flipScript,
+	reply, err := l.call.heard(ctx, flipScript,
 		[]string{l.keys.shard(a.Shard), l.keys.lane(a.Shard), l.keys.group(a.Shard)},
 		[]string{
 			in.product, decimal(a.Shard.Epoch), in.field(), in.staging(),
@@ -210,7 +210,7 @@ func (in *installer) drop(ctx context.Context) {
 	l, shard := in.ledger, in.allotment.Shard
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
-	if _, err := l.call.read(ctx, dropScript, []string{l.keys.group(shard)}, []string{in.field()}); err == nil && in.marks > 0 {
+	if _, err := l.call.told(ctx, dropScript, []string{l.keys.group(shard)}, []string{in.field()}); err == nil && in.marks > 0 {
 		l.sweepLater(shard)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/test/server"

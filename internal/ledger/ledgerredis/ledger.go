@@ -184,7 +184,7 @@ func (l *Ledger) Shutdown(ctx context.Context) error {
 
 // Ping reports whether the ledger can be written.
 func (l *Ledger) Ping(ctx context.Context) error {
-	if _, err := l.call.read(ctx, pingScript, []string{l.keys.queue(0)}, nil); err != nil {
+	if _, err := l.call.told(ctx, pingScript, []string{l.keys.queue(0)}, nil); err != nil {
 		return fmt.Errorf("reach the ledger: %w", err)
 	}
 	return nil
@@ -192,7 +192,7 @@ func (l *Ledger) Ping(ctx context.Context) error {
 
 // Now is the server's clock.
 func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
-	reply, err := l.call.read(ctx, nowScript, []string{l.keys.queue(0)}, nil)
+	reply, err := l.call.told(ctx, nowScript, []string{l.keys.queue(0)}, nil)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the ledger's clock: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // Read reads one shard: its figures are one hash.
 func (l *Ledger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
-	reply, err := l.call.read(ctx, readScript, []string{l.keys.shard(shard)}, nil)
+	reply, err := l.call.told(ctx, readScript, []string{l.keys.shard(shard)}, nil)
 	if err != nil {
 		return ledger.Figures{}, fmt.Errorf("read: %w", err)
 	}

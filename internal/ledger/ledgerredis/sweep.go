@@ -8,11 +8,12 @@ import (
 	"seckill/internal/ledger"
 )
 
-// A sweep looks at so many marks a step, and rests between the steps: it may
-// take a minute for a million marks, and nobody notices.
+// A sweep looks at so many marks a step, and rests between the steps ten times
+// as long as a step took: it may take minutes for ten million marks, and nobody
+// notices, least of all when the server is busy.
 const (
-	sweepCount   = 64
-	sweepRest    = 4 * time.Millisecond
+	sweepCount   = 128
+	sweepShare   = 10
 	sweepTimeout = time.Second
 )
 
@@ -25,6 +26,7 @@ func (l *Ledger) sweepLater(shard ledger.Shard) {
 	}
 	l.running.Go(func() {
 		for cursor := "0"; ; {
+			start := time.Now()
 			next, err := l.sweepStep(shard, cursor)
 			if err != nil {
 				l.opt.Logger.Warn("sweep of old marks ended early", "group", shard.Group, "shard", shard.Index, "error", err)
@@ -34,7 +36,7 @@ func (l *Ledger) sweepLater(shard ledger.Shard) {
 				return
 			}
 			cursor = next
-			rest(l.stop, sweepRest)
+			rest(l.stop, sweepShare*time.Since(start))
 		}
 	})
 }
@@ -42,7 +44,7 @@ func (l *Ledger) sweepLater(shard ledger.Shard) {
 func (l *Ledger) sweepStep(shard ledger.Shard, cursor string) (next string, err error) {
 	ctx, cancel := context.WithTimeout(l.stop, sweepTimeout)
 	defer cancel()
-	reply, err := l.call.read(ctx, sweepScript, []string{l.keys.group(shard), l.keys.mark(shard)},
+	reply, err := l.call.told(ctx, sweepScript, []string{l.keys.group(shard), l.keys.mark(shard)},
 		[]string{cursor, strconv.Itoa(sweepCount)})
 	if err != nil {
 		return "", err

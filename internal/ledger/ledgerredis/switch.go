@@ -12,7 +12,8 @@ import (
 const maxBeats = 256
 
 // Heartbeat tells what each lane has heard, the lanes of one bucket in one
-// call.
+// call. It does not wait for replicas: what it changes, closing a shard, any
+// other lane that heard of the loss does again.
 func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
 	outcomes := make([]ledger.Outcome, len(beats))
 	byBucket := make(map[int][]int, min(len(beats), buckets))
@@ -43,7 +44,7 @@ func (l *Ledger) beat(ctx context.Context, beats []ledger.Beat, which []int, out
 		keys = append(keys, l.keys.shard(b.Shard), l.keys.lane(b.Shard))
 		args = append(args, decimal(b.Shard.Epoch), string(b.Process[:]), decimal(b.Seen))
 	}
-	reply, err := l.call.write(ctx, beatScript, keys, args)
+	reply, err := l.call.told(ctx, beatScript, keys, args)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (l *Ledger) turn(ctx context.Context, s *script, shard ledger.Shard, more .
 	if err := checkShard(shard); err != nil {
 		return false, notExecuted(err)
 	}
-	reply, err := l.call.write(ctx, s, []string{l.keys.shard(shard)}, append([]string{decimal(shard.Epoch)}, more...))
+	reply, err := l.call.heard(ctx, s, []string{l.keys.shard(shard)}, append([]string{decimal(shard.Epoch)}, more...))
 	if err != nil {
 		return false, err
 	}
