@@ -24,6 +24,7 @@ func TestConformanceStandalone(t *testing.T) {
 
 // Every reply waits for the replica.
 func TestConformanceSentinel(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	set := server.Sentinel(t, server.SentinelOptions{})
 	streaming(t, set)
 	l := opened(t, Options{Addrs: set.Addrs(), Sentinel: set.MasterName(), Prefix: "seckill:", WaitReplicas: 1})
@@ -32,6 +33,7 @@ func TestConformanceSentinel(t *testing.T) {
 
 // Buckets lie on three masters.
 func TestConformanceCluster(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	l := opened(t, Options{Addrs: cluster.Addrs()[:1], Prefix: "seckill:"})
 	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })

@@ -18,6 +18,25 @@
 //	{bN}:queue                 hash: the outbox's counter, witness and figures
 //	{bN}:open:PRODUCT          sorted set: entries of a product that are not acknowledged
 //
+// Beside the figures by their names (epoch, open, state, limit, available,
+// allotted, marked, orders, sent, received, releases, generation), a shard has
+// out:PEER and in:PEER, the last transfer with another shard in each direction,
+// and change:ID, the verdict of a stock change.
+//
+// # Calls
+//
+// A numbered call is one script (script/do_*.lua, after preludes that calls
+// share). The script checks before it writes, and the only write of it that can
+// be refused comes first, so that it happens whole or not at all. It never
+// reads the clock. A refusal that precedes the script, or a connection that
+// could not be made, means that the call was not executed: the same number goes
+// again, with short pauses, until the context ends. After anything else the
+// outcome is unknown, and the lane asks. The client repeats nothing by itself.
+//
+// With Options.WaitReplicas the reply of whatever changes the ledger counts
+// only after WAIT on the same connection. Read and Held do not wait: between
+// two numbered calls they may show what replicas do not have yet.
+//
 // # Marks and generations
 //
 // A mark holds orders of all products of its group, each stamped with a

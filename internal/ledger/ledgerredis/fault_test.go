@@ -138,6 +138,7 @@ func TestAFrozenServerHoldsNobodyUp(t *testing.T) {
 // A slot on the move: ASK, TRYAGAIN and MOVED say "not executed", and the same
 // number goes again to where the keys are.
 func TestACallFollowsASlotOnTheMove(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	r := newRig(t, opened(t, Options{Addrs: cluster.Addrs()}))
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))

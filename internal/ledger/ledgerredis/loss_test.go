@@ -80,6 +80,7 @@ func sentinelRig(t *testing.T, waitReplicas int) (*rig, *server.SentinelSet) {
 }
 
 func TestAFailoverToAStaleReplicaIsNoticedByTheNextCall(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r, set := sentinelRig(t, 0)
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	set.WaitSynced()
@@ -103,6 +104,7 @@ func TestAFailoverToAStaleReplicaIsNoticedByTheNextCall(t *testing.T) {
 // A reply counts as heard only when the replicas have it: without them the
 // outcome is unknown, and an ask waits too.
 func TestAReplyThatNoReplicaHasIsNotHeard(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	r, set := sentinelRig(t, 1)
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	master := set.Master()

@@ -139,18 +139,16 @@ func TestTraceABurnForgottenByAFailoverIsFound(t *testing.T) {
 // A verdict evicted too early: two calls were applied and no reply came; the
 // ask must tell both.
 func TestTraceAVerdictIsNotEvictedBeforeItIsHeard(t *testing.T) {
-	r, _, proxy := standalone(t, server.RedisOptions{})
-	deaf := opened(t, Options{Addrs: []string{proxy.Addr()}})
-	proxy.FreezeReplies()
+	r, s, _ := standalone(t, server.RedisOptions{})
 	for number := uint64(1); number <= 2; number++ {
+		proxy := server.Proxy(t, s.Addr())
+		deaf := opened(t, Options{Addrs: []string{proxy.Addr()}})
+		proxy.FreezeReplies()
 		landed := r.sendLater(deaf, r.ctx(), number, 0, reserve(r.claim("ann", "")))
 		r.eventually("the call is applied", func() bool { return r.figures().Marked == int64(number) })
-		if number == 2 {
-			proxy.Cut() // the replies are lost
-			if got := <-landed; got.err == nil || errors.Is(got.err, ledger.ErrNotExecuted) {
-				t.Fatalf("a call whose reply was cut off: %+v", got)
-			}
-			proxy.Heal()
+		proxy.Cut() // the reply is lost
+		if got := <-landed; got.err == nil || errors.Is(got.err, ledger.ErrNotExecuted) {
+			t.Fatalf("a call whose reply was cut off: %+v", got)
 		}
 	}
 	reply := r.expect(ledger.OutcomeApplied, 3, 0, nil)
