@@ -10,6 +10,7 @@ import (
 )
 
 func TestConformanceOfSQLite(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(part *testing.T, clock *storetest.Clock) *storetest.Harness {
 		dsn := "sqlite:" + filepath.Join(part.TempDir(), "store.db")
 		opt := Options{Now: clock.Now}
@@ -28,6 +29,7 @@ func TestConformanceOfSQLite(t *testing.T) {
 }
 
 func TestConformanceOfMariaDB(t *testing.T) {
+	t.Parallel()
 	maria := server.SharedMariaDB(t)
 	storetest.Run(t, func(part *testing.T, _ *storetest.Clock) *storetest.Harness {
 		dsn := maria.NewDatabase(part)

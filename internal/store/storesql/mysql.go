@@ -62,14 +62,13 @@ func (db *mysqlDB) close() error {
 
 func (db *mysqlDB) now() time.Time { return db.clock.now() }
 
-func (db *mysqlDB) sync(ctx context.Context) error { return db.failed(db.clock.sync(ctx, db.readPool)) }
+func (db *mysqlDB) sync(ctx context.Context) error {
+	return db.failed(db.clock.sync(ctx, newDirect(db.readPool, &mysqlDialect)))
+}
 
 // write runs fn in one transaction at READ COMMITTED.
 func (db *mysqlDB) write(ctx context.Context, fn func(tx *session) error) (err error) {
 	defer func() { err = db.failed(err) }()
-	if err := db.clock.sync(ctx, db.readPool); err != nil {
-		return err
-	}
 	conn, err := begin(ctx, db.writePool, "START TRANSACTION")
 	if err != nil {
 		return err
@@ -77,11 +76,15 @@ func (db *mysqlDB) write(ctx context.Context, fn func(tx *session) error) (err e
 	open := true
 	defer func() { // also when fn panics
 		if open {
-			db.undo(ctx, conn, err)
+			undo(ctx, conn, err)
 		}
 		conn.Close()
 	}()
-	if err := fn(newBulk(conn, &mysqlDialect)); err != nil {
+	tx := newBulk(conn, &mysqlDialect)
+	if err := db.clock.sync(ctx, tx); err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
 		return err
 	}
 	// Unlike SQLite's, this commit may take as long as the network likes, so it
@@ -102,6 +105,7 @@ func begin(ctx context.Context, pool *sql.DB, statements ...string) (*sql.Conn, 
 		if err != nil {
 			return nil, err
 		}
+		err = conn.Raw(func(conn any) error { return conn.(*mysqlConn).allow(ctx) })
 		for _, statement := range statements {
 			if err == nil {
 				_, err = conn.ExecContext(ctx, statement)
@@ -119,7 +123,7 @@ func begin(ctx context.Context, pool *sql.DB, statements ...string) (*sql.Conn, 
 
 // undo rolls back, or drops the connection, with which the server rolls back.
 // A server that did not answer is not asked again.
-func (db *mysqlDB) undo(ctx context.Context, conn *sql.Conn, cause error) {
+func undo(ctx context.Context, conn *sql.Conn, cause error) {
 	if ctx.Err() == nil && !lostConnection(cause) {
 		if _, err := conn.ExecContext(ctx, "ROLLBACK"); err == nil {
 			return
@@ -135,10 +139,11 @@ func drop(conn *sql.Conn) {
 
 // read runs fn on any of the reading connections.
 func (db *mysqlDB) read(ctx context.Context, fn func(r *session) error) error {
-	if err := db.clock.sync(ctx, db.readPool); err != nil {
+	r := newDirect(db.readPool, &mysqlDialect)
+	if err := db.clock.sync(ctx, r); err != nil {
 		return db.failed(err)
 	}
-	return db.failed(fn(newDirect(db.readPool, &mysqlDialect)))
+	return db.failed(fn(r))
 }
 
 // snapshot runs fn on one state of the database, beside any writer.
@@ -150,7 +155,7 @@ func (db *mysqlDB) snapshot(ctx context.Context, fn func(r *session) error) (err
 		return err
 	}
 	defer func() {
-		db.undo(ctx, conn, err)
+		undo(ctx, conn, err)
 		conn.Close()
 	}()
 	return fn(newDirect(conn, &mysqlDialect))

@@ -2,7 +2,6 @@ package storesql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"sync"
 	"time"
@@ -37,7 +36,7 @@ func (c *serverClock) now() time.Time {
 }
 
 // sync reads the server's clock if the last reading is old.
-func (c *serverClock) sync(ctx context.Context, pool *sql.DB) error {
+func (c *serverClock) sync(ctx context.Context, r *session) error {
 	c.mu.Lock()
 	fresh := c.any && time.Since(c.start)-c.read < clockAge
 	c.mu.Unlock()
@@ -46,7 +45,7 @@ func (c *serverClock) sync(ctx context.Context, pool *sql.DB) error {
 	}
 	sent := time.Since(c.start)
 	var micros int64
-	if err := pool.QueryRowContext(ctx, sqlServerClock).Scan(&micros); err != nil {
+	if _, err := r.row(ctx, sqlServerClock, nil, &micros); err != nil {
 		return fmt.Errorf("read the server's clock: %w", err)
 	}
 	c.heard(time.UnixMicro(micros), sent, time.Since(c.start))

@@ -44,7 +44,11 @@ func TestAReadingMovesTheClockOnlyAsFarAsItMust(t *testing.T) {
 func TestNowIsMariaDBsClock(t *testing.T) {
 	s := openMaria(t)
 	ask := func() (micros int64) {
-		if err := s.db.(*mysqlDB).readPool.QueryRowContext(t.Context(), sqlServerClock).Scan(&micros); err != nil {
+		err := s.db.read(t.Context(), func(r *session) error {
+			_, err := r.row(t.Context(), sqlServerClock, nil, &micros)
+			return err
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		return micros / 1000

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"strings"
+	"time"
 )
 
 // driverConn is what the driver's connection can do.
@@ -20,10 +22,65 @@ type driverConn interface {
 	driver.Validator
 }
 
-// mysqlConn is a connection that keeps its prepared statements.
+// mysqlConn is a connection that keeps its prepared statements, and knows the
+// server's deadline for them.
 type mysqlConn struct {
 	driverConn
-	stmts map[list]driver.StmtExecContext
+	mariaDB bool
+	limit   time.Duration // 0: none
+	stmts   map[list]driver.StmtExecContext
+}
+
+func (c *mysqlConn) setUp(ctx context.Context, limit time.Duration) error {
+	version, err := c.version(ctx)
+	if err != nil {
+		return err
+	}
+	c.mariaDB = strings.Contains(version, "MariaDB")
+	// Every read sees what has been committed: after a product is locked, all
+	// that its former holder did. And no gaps are locked, in which insertions of
+	// others would wait or meet in deadlocks.
+	if _, err := c.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil); err != nil {
+		return err
+	}
+	return c.limitStatements(ctx, limit)
+}
+
+func (c *mysqlConn) version(ctx context.Context) (string, error) {
+	rows, err := c.QueryContext(ctx, "SELECT VERSION()", nil)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	cells := make([]driver.Value, 1)
+	if err := rows.Next(cells); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s", cells[0]), nil
+}
+
+// limitStatements sets the server's own deadline for a statement, so that one
+// whose client has gone does not run on for ever. MariaDB has one for all of
+// them in seconds, MySQL one for queries in milliseconds; its writes are of few
+// rows, and end with lockWait.
+func (c *mysqlConn) limitStatements(ctx context.Context, limit time.Duration) error {
+	query := "SET SESSION max_execution_time = " + fmt.Sprint(limit.Milliseconds())
+	if c.mariaDB {
+		query = "SET SESSION max_statement_time = " + fmt.Sprintf("%.3f", limit.Seconds())
+	}
+	_, err := c.ExecContext(ctx, query, nil)
+	c.limit = limit
+	return err
+}
+
+// allow makes sure that the server is not stricter than ctx, such as that of a
+// walk over a million orders.
+func (c *mysqlConn) allow(ctx context.Context) error {
+	deadline, ok := ctx.Deadline()
+	if left := time.Until(deadline); ok && c.limit > 0 && left > c.limit {
+		return c.limitStatements(ctx, left)
+	}
+	return nil
 }
 
 // preparedRows is how many rows a prepared list has. Prepared, Confirm took the

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -86,9 +85,7 @@ func (l *driverLog) Print(v ...any) {
 // says, and as only a statement can say.
 type connector struct {
 	driver.Connector
-	// limit is the server's own deadline for a statement, so that one whose
-	// client has gone does not run on for ever.
-	limit time.Duration
+	limit time.Duration // the server's deadline for a statement; 0 is none
 }
 
 func newConnector(cfg *mysql.Config, limit time.Duration) (*connector, error) {
@@ -108,52 +105,9 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.setUp(ctx, conn); err != nil {
-		return nil, errors.Join(err, conn.Close())
+	ready := &mysqlConn{driverConn: conn.(driverConn), stmts: make(map[list]driver.StmtExecContext)}
+	if err := ready.setUp(ctx, c.limit); err != nil {
+		return nil, errors.Join(fmt.Errorf("set up connection: %w", err), conn.Close())
 	}
-	return &mysqlConn{conn.(driverConn), make(map[list]driver.StmtExecContext)}, nil
-}
-
-func (c *connector) setUp(ctx context.Context, conn driver.Conn) error {
-	version, err := serverVersion(ctx, conn)
-	if err != nil {
-		return err
-	}
-	exec := conn.(driver.ExecerContext)
-	for _, query := range []string{
-		// Every read sees what has been committed: after a product is locked, all
-		// that its former holder did. And no gaps are locked, in which insertions
-		// of others would wait or meet in deadlocks.
-		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-		statementLimit(version, c.limit),
-	} {
-		if _, err := exec.ExecContext(ctx, query, nil); err != nil {
-			return fmt.Errorf("set up connection: %w", err)
-		}
-	}
-	return nil
-}
-
-func serverVersion(ctx context.Context, conn driver.Conn) (string, error) {
-	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, "SELECT VERSION()", nil)
-	if err != nil {
-		return "", err
-	}
-	defer rows.Close()
-	version := make([]driver.Value, 1)
-	if err := rows.Next(version); err != nil {
-		return "", err
-	}
-	text, _ := version[0].([]byte)
-	return string(text), nil
-}
-
-// statementLimit sets the server's deadline for statements. MariaDB has one for
-// all of them in seconds, MySQL one for queries in milliseconds; its writes
-// end with lockWait, as they are of few rows.
-func statementLimit(version string, limit time.Duration) string {
-	if strings.Contains(version, "MariaDB") {
-		return "SET SESSION max_statement_time = " + fmt.Sprintf("%.3f", limit.Seconds())
-	}
-	return "SET SESSION max_execution_time = " + fmt.Sprint(limit.Milliseconds())
+	return ready, nil
 }

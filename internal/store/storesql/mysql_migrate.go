@@ -44,8 +44,15 @@ func (db *mysqlDB) migrate(ctx context.Context) (err error) {
 	if err := notNewer(ctx, provider); err != nil {
 		return err
 	}
-	if _, err := provider.Up(ctx); err != nil {
-		return err
+	for try := 1; ; try++ {
+		_, err := provider.Up(ctx)
+		if err == nil {
+			break
+		}
+		if mysqlCode(err) != mysqlLockWait || try == migrateTries {
+			return err
+		}
+		db.log.Info("store: migrate again", "after", err)
 	}
 	_, err = lock.ExecContext(ctx, sqlFreeMigrateLock)
 	return err
@@ -69,9 +76,14 @@ func (db *mysqlDB) pending(ctx context.Context) (pending bool, err error) {
 }
 
 // migrationPool has connections without the server's deadline for statements: a
-// migration of a large table takes its time.
+// migration of a large table takes its time, in which the connection that holds
+// the lock says nothing. An ALTER waits only briefly for a query that uses the
+// table, as everybody else waits behind it.
 func (db *mysqlDB) migrationPool() (*sql.DB, error) {
-	connector, err := newConnector(db.cfg, 0)
+	cfg := db.cfg.Clone()
+	cfg.Params["wait_timeout"] = seconds(migrateTimeout)
+	cfg.Params["lock_wait_timeout"] = seconds(lockWait)
+	connector, err := newConnector(cfg, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package storesql
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -39,6 +40,7 @@ func heals(t *testing.T, s *Store) {
 // TestAMariaDBThatGoesAwayIsUnavailableAndComesBack has one server of its own
 // for all that is done to it.
 func TestAMariaDBThatGoesAwayIsUnavailableAndComesBack(t *testing.T) {
+	t.Parallel()
 	maria := server.MariaDB(t, server.MariaOptions{})
 	t.Run("killed in mid-batch", func(t *testing.T) { killedInMidBatch(t, maria) })
 	t.Run("frozen", func(t *testing.T) { frozen(t, maria) })
@@ -199,30 +201,72 @@ func readOnly(t *testing.T, maria *server.MariaServer) {
 }
 
 func tooManyConnections(t *testing.T, maria *server.MariaServer) {
-	dsn := maria.NewDatabase(t)
-	first := asShop(t, maria, dsn)
-	sale(t, first, 100)
+	s := asShop(t, maria, maria.NewDatabase(t))
+	p := sale(t, s, 100)
 	limit := func(n int) {
-		if err := maria.Exec(fmt.Sprintf("ALTER USER shop@'%%' WITH MAX_USER_CONNECTIONS %d", n)); err != nil {
+		if err := maria.Exec(fmt.Sprintf("SET GLOBAL max_connections = %d", n)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	limit(1)
-	defer limit(0)
-	second, err := Open(t.Context(), "mysql:shop:hunter2@tcp("+maria.Addr()+")/"+dsn[strings.LastIndexByte(dsn, '/')+1:], Options{})
-	if err == nil {
-		second.Close()
+	limit(10) // the least that the server takes
+	defer limit(500)
+	release := takeConnections(t, "shop:hunter2@tcp("+maria.Addr()+")/")
+	// What the store has goes on; more it does not get.
+	var group errgroup.Group
+	var refused atomic.Int64
+	for range 20 {
+		group.Go(func() error {
+			_, err := s.Figures(t.Context(), p.ID)
+			if errors.Is(err, store.ErrUnavailable) {
+				refused.Add(1)
+				err = nil
+			}
+			return err
+		})
 	}
-	if !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("Open: %v, want ErrUnavailable", err)
+	if err := group.Wait(); err != nil {
+		t.Errorf("too many connections: %v, want ErrUnavailable", err)
 	}
-	if err != nil && strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("the error shows the password: %v", err)
+	if refused.Load() == 0 {
+		t.Error("no call was refused")
+	}
+	release()
+	heals(t, s)
+	waitFor(t, "figures", func() bool {
+		_, err := s.Figures(t.Context(), p.ID)
+		return err == nil
+	})
+}
+
+// takeConnections takes all that the server gives.
+func takeConnections(t *testing.T, dsn string) (release func()) {
+	t.Helper()
+	pool, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var taken []*sql.Conn
+	for {
+		conn, err := pool.Conn(t.Context())
+		if mysqlCode(err) == 1040 {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, conn)
+	}
+	return func() {
+		for _, conn := range taken {
+			drop(conn)
+		}
+		pool.Close()
 	}
 }
 
 // A disk that is full, played by tablespaces that may not grow.
 func TestAMariaDBWithoutSpaceIsUnavailable(t *testing.T) {
+	t.Parallel()
 	maria := server.MariaDB(t, server.MariaOptions{Args: []string{
 		"--innodb-file-per-table=0", "--innodb-data-file-path=ibdata1:12M:autoextend:max:24M",
 	}})

@@ -42,6 +42,10 @@ const (
 	defaultTimeout  = 30 * time.Second
 	defaultReaders  = 4
 	defaultMaxConns = 32
+
+	// migrateTimeout bounds a migration, which may build an index of millions of
+	// rows, unless its context does.
+	migrateTimeout = 30 * time.Minute
 )
 
 func (opt Options) withDefaults() Options {
@@ -130,7 +134,7 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // Migrate brings the tables up to date.
 func (s *Store) Migrate(ctx context.Context) error {
-	ctx, cancel := bounded(ctx, s.opt.Timeout)
+	ctx, cancel := bounded(ctx, migrateTimeout)
 	defer cancel()
 	if err := s.db.migrate(ctx); err != nil {
 		return fmt.Errorf("migrate store: %w", err)
