@@ -14,8 +14,12 @@ import (
 // the same order, whatever has happened since.
 func TestAKeyAlwaysFindsItsOrder(t *testing.T) {
 	t.Parallel()
+	overEach(t, aKeyAlwaysFindsItsOrder)
+}
+
+func aKeyAlwaysFindsItsOrder(t *testing.T, by seckill.Strategy) {
 	e := start(t, nil)
-	openSale(t, e, engine.Product{ID: 1, Stock: 2})
+	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 2}))
 	ann, bob := e.Buyer("ann"), e.Buyer("bob")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1, Key: "press-1"})
 	again := func(when string) {
@@ -37,7 +41,7 @@ func TestAKeyAlwaysFindsItsOrder(t *testing.T) {
 	}
 	again("after a cancel")
 	settled(t, e, 1, "the repeated key bought nothing", func(f stats.Stats) bool {
-		return f.Ledger.Available == 1 && f.Store.Cancelled == 1 && f.Store.Pending == 1
+		return free(f) == 1 && f.Store.Cancelled == 1 && f.Store.Pending == 1
 	})
 	await(t, ann, no, "cancelled")
 	e.MustStop()
@@ -53,8 +57,12 @@ func TestAKeyAlwaysFindsItsOrder(t *testing.T) {
 // TestOneKeyPressedByACrowdIsOneOrder: a double click is one purchase.
 func TestOneKeyPressedByACrowdIsOneOrder(t *testing.T) {
 	t.Parallel()
+	overEach(t, oneKeyPressedByACrowdIsOneOrder)
+}
+
+func oneKeyPressedByACrowdIsOneOrder(t *testing.T, by seckill.Strategy) {
 	e := start(t, nil)
-	openSale(t, e, engine.Product{ID: 1, Stock: 100, PerUserLimit: 50})
+	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 100, PerUserLimit: 50}))
 	ann := e.Buyer("ann")
 	var mu sync.Mutex
 	numbers := map[string]bool{}
@@ -74,13 +82,17 @@ func TestOneKeyPressedByACrowdIsOneOrder(t *testing.T) {
 	if len(numbers) != 1 {
 		t.Errorf("orders %v", numbers)
 	}
-	settled(t, e, 1, "one unit is sold", func(f stats.Stats) bool { return f.Ledger.Reserved == 1 && f.Store.Pending == 1 })
+	settled(t, e, 1, "one unit is sold", func(f stats.Stats) bool { return reserved(f) == 1 && f.Store.Pending == 1 })
 }
 
 func TestAtTheLimitTheBuyerIsToldAllOrders(t *testing.T) {
 	t.Parallel()
+	overEach(t, atTheLimitTheBuyerIsToldAllOrders)
+}
+
+func atTheLimitTheBuyerIsToldAllOrders(t *testing.T, by seckill.Strategy) {
 	e := start(t, nil)
-	openSale(t, e, engine.Product{ID: 1, Stock: 10, PerUserLimit: 3})
+	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 10, PerUserLimit: 3}))
 	ann := e.Buyer("ann")
 	first := buy(t, ann, 1, engine.Purchase{Quantity: 2})
 	_, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 2})
@@ -105,7 +117,7 @@ func TestAtTheLimitTheBuyerIsToldAllOrders(t *testing.T) {
 	if _, err := ann.Cancel(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, e, 1, "the mark is back", func(f stats.Stats) bool { return f.Ledger.Reserved == 1 })
+	settled(t, e, 1, "the mark is back", func(f stats.Stats) bool { return reserved(f) == 1 })
 	buy(t, ann, 1, engine.Purchase{Quantity: 2})
 	balanced(t, e, 1)
 }

@@ -18,25 +18,22 @@ import (
 // purchase.
 func TestAPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
 	t.Parallel()
+	overEach(t, aPurchaseIsPaidOnThePayPageAndRefundedOnce)
+}
+
+func aPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, by seckill.Strategy) {
 	e := start(t, map[string]string{"worker.batch_wait": "1s"})
-	openSale(t, e, engine.Product{ID: 1, Name: "Phone", Stock: 1})
+	openSale(t, e, soldBy(by, engine.Product{ID: 1, Name: "Phone", Stock: 1}))
 	ann, bob, operator := e.Buyer("ann"), e.Buyer("bob"), e.Operator()
 
 	no, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Ref: "cart-7"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The worker waits for company: the order is readable before it is a row.
-	order, err := ann.Order(t.Context(), no)
-	if err != nil || order.Status != "queued" || !order.PayBefore.Time().IsZero() || order.AmountCents != price {
-		t.Fatalf("a queued order: %+v (%v)", order, err)
+	if by == seckill.StrategyAsync || by == seckill.StrategySharded {
+		canOnlyBeRead(t, ann, no) // the worker waits for company
 	}
-	_, err = ann.BeginPayment(t.Context(), no)
-	refused(t, "pay a queued order", err, seckill.CodeWrongState)
-	_, err = ann.Cancel(t.Context(), no)
-	refused(t, "cancel a queued order", err, seckill.CodeWrongState)
-
-	order = await(t, ann, no, "pending")
+	order := await(t, ann, no, "pending")
 	if left := time.Until(order.PayBefore.Time()); left < 29*time.Minute || left > 30*time.Minute {
 		t.Errorf("%s left to pay", left)
 	}
@@ -61,6 +58,19 @@ func TestAPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
 	refundedOnce(t, e, no, price, "operator")
 	buyAsSoonAsFree(t, bob, 1)
 	balanced(t, e, 1)
+}
+
+// canOnlyBeRead sees to an order that is not a row yet.
+func canOnlyBeRead(t *testing.T, b *engine.Buyer, no string) {
+	t.Helper()
+	order, err := b.Order(t.Context(), no)
+	if err != nil || order.Status != "queued" || !order.PayBefore.Time().IsZero() || order.AmountCents != price {
+		t.Fatalf("a queued order: %+v (%v)", order, err)
+	}
+	_, err = b.BeginPayment(t.Context(), no)
+	refused(t, "pay a queued order", err, seckill.CodeWrongState)
+	_, err = b.Cancel(t.Context(), no)
+	refused(t, "cancel a queued order", err, seckill.CodeWrongState)
 }
 
 // pressPay pays as a person does: it opens the pay page and presses its button,
@@ -125,8 +135,12 @@ func refundedOnce(t *testing.T, e *engine.Engine, no string, cents int64, reason
 
 func TestAnOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T) {
 	t.Parallel()
+	overEach(t, anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn)
+}
+
+func anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T, by seckill.Strategy) {
 	e := start(t, map[string]string{"order.expire_after": "1s"})
-	openSale(t, e, engine.Product{ID: 1, Stock: 1})
+	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 1}))
 	ann := e.Buyer("ann")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1})
 	order := await(t, ann, no, "cancelled")
@@ -145,15 +159,19 @@ func TestAnOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T) {
 	refundedOnce(t, e, no, price, "late")
 	await(t, ann, second, "cancelled")
 	settled(t, e, 1, "the stock is whole again", func(f stats.Stats) bool {
-		return f.Ledger.Available == 1 && f.Ledger.Reserved == 0 && f.Store.Stock == 1 && f.Store.Cancelled == 2
+		return free(f) == 1 && reserved(f) == 0 && f.Store.Stock == 1 && f.Store.Cancelled == 2
 	})
 	balanced(t, e, 1)
 }
 
 func TestACancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T) {
 	t.Parallel()
+	overEach(t, aCancelledOrderReturnsItsUnitsAndMarkOnce)
+}
+
+func aCancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T, by seckill.Strategy) {
 	e := start(t, nil)
-	openSale(t, e, engine.Product{ID: 1, Stock: 3, PerUserLimit: 3})
+	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 3, PerUserLimit: 3}))
 	ann := e.Buyer("ann")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 3})
 	order, err := ann.Cancel(t.Context(), no)
@@ -163,7 +181,7 @@ func TestACancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T) {
 	_, err = ann.Cancel(t.Context(), no)
 	refused(t, "cancel twice", err, seckill.CodeWrongState)
 	settled(t, e, 1, "all units are back", func(f stats.Stats) bool {
-		return f.Ledger.Available == 3 && f.Ledger.Reserved == 0 && f.Store.Stock == 3
+		return free(f) == 3 && reserved(f) == 0 && f.Store.Stock == 3
 	})
 	buy(t, ann, 1, engine.Purchase{Quantity: 3})
 	balanced(t, e, 1)
@@ -171,8 +189,12 @@ func TestACancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T) {
 
 func TestAReturnedUnitCanBeBoughtWithinASecondOfSoldOut(t *testing.T) {
 	t.Parallel()
+	overEach(t, aReturnedUnitCanBeBoughtWithinASecondOfSoldOut)
+}
+
+func aReturnedUnitCanBeBoughtWithinASecondOfSoldOut(t *testing.T, by seckill.Strategy) {
 	e := start(t, nil)
-	openSale(t, e, engine.Product{ID: 1, Stock: 1})
+	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 1}))
 	ann, bob := e.Buyer("ann"), e.Buyer("bob")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1})
 	_, err := bob.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
