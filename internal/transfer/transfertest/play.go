@@ -2,7 +2,9 @@ package transfertest
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 
 	"seckill/internal/ledger"
@@ -192,7 +194,7 @@ func (t *theatre) unlessKilled(me *actor, err error) {
 // prove makes a proof, and holds it against the fewest units that were free
 // while it was made.
 func (t *theatre) prove(me *actor, mover *transfer.Mover) {
-	p := &proof{lowest: t.total}
+	p := &proof{lowest: math.MaxInt64}
 	t.mu.Lock()
 	t.proofs[p] = struct{}{}
 	t.mu.Unlock()
@@ -215,7 +217,7 @@ func (t *theatre) prove(me *actor, mover *transfer.Mover) {
 	}
 }
 
-// trade sells units and takes them back.
+// trade sells units and takes them back, and changes the stock.
 func (t *theatre) trade(random *rand.Rand) {
 	type sold struct {
 		shard int
@@ -223,7 +225,14 @@ func (t *theatre) trade(random *rand.Rand) {
 	}
 	var orders []sold
 	lanes := newLanes(t.actor(false))
-	for range trades {
+	for i := range trades {
+		if random.IntN(6) == 0 {
+			change := ledger.StockChange{ID: strconv.Itoa(i), Delta: 1 - 2*random.Int64N(2)}
+			if _, err := lanes.Do(context.Background(), t.shard(0), change); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
 		if len(orders) > 0 && random.IntN(5) < 2 {
 			at := random.IntN(len(orders))
 			back := orders[at]
@@ -259,8 +268,9 @@ func (t *theatre) check() {
 			t.Fatalf("shard %d has closed itself", i)
 		}
 	}
-	var available, marked, transit, open int64
+	var allotted, available, marked, transit, open int64
 	for i := range shards {
+		allotted += shards[i].Allotted
 		available += shards[i].Available
 		marked += shards[i].Marked
 		transit += shards[i].Sent - shards[i].Received
@@ -270,8 +280,8 @@ func (t *theatre) check() {
 			}
 		}
 	}
-	if available+marked+transit != t.total || transit != open {
-		t.Fatalf("%d available, %d sold, %d in transit, %d in open records; total %d", available, marked, transit, open, t.total)
+	if available+marked+transit != allotted || transit != open {
+		t.Fatalf("%d available, %d sold, %d in transit, %d in open records; %d allotted", available, marked, transit, open, allotted)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

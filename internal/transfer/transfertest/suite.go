@@ -42,7 +42,6 @@ type fixture struct {
 	*testing.T
 	ledger ledger.Ledger
 	terms  *seckill.Product
-	total  int64
 	mover  *transfer.Mover // of a process that lives
 }
 
@@ -51,7 +50,6 @@ func (s *suite) fixture(t *testing.T, stock ...int64) *fixture {
 	id := s.product.Add(1)
 	f := &fixture{T: t, ledger: s.open(t), terms: &seckill.Product{ID: id, Group: id, Shards: len(stock), Epoch: 1}}
 	for i, units := range stock {
-		f.total += units
 		shard := f.shard(i)
 		if _, err := f.ledger.Install(t.Context(), ledger.Allotment{Shard: shard, Available: units, Limit: seckill.MaxPerUserLimit}, nil); err != nil {
 			t.Fatal(err)
