@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"seckill/internal/adoption"
 	"seckill/internal/ledger"
 	"seckill/internal/promise"
+	"seckill/internal/purchase"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
@@ -300,4 +302,65 @@ func BenchmarkRemember(b *testing.B) {
 	for b.Loop() {
 		book.Remember(seckill.Entry{Claims: claims})
 	}
+}
+
+// The ledger is lost under a crowd, with everything that it has answered and no
+// worker has seen. Every 202 of that stretch ends as an order or as a failure
+// that its buyer can read, as long as the instance lives.
+func TestEveryAnswerOfALostStretchEndsExplicitly(t *testing.T) {
+	const stock, buyers = 600, 4
+	m := newMemory(t)
+	m.Open(t, 1, stock)
+	on := m.Catalog.Find(1)
+	stage := purchase.New(m.Ledger, m.Clock, purchase.Options{
+		QueueSize: 1000, MaxBatch: 100, Timeout: 2 * time.Second, Random: rand.Uint64, Remember: m.Remember,
+		Lane: ledger.LaneOptions{CallTimeout: time.Second}, OnBatch: func(int, time.Duration) {},
+		Note: func(uint32, string) {}, OnTrouble: func(uint32, error) {},
+	})
+	t.Cleanup(stage.Close)
+	var mu sync.Mutex
+	var promised []seckill.OrderNo
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(promised)
+	}
+	var crowd sync.WaitGroup
+	for i := range buyers {
+		crowd.Go(func() {
+			for n := 0; t.Context().Err() == nil; n++ {
+				bought, err := stage.Buy(on, purchase.Claim{Buyer: fmt.Sprintf("b-%d-%d", i, n), Quantity: 1})
+				switch {
+				case err == nil:
+					mu.Lock()
+					promised = append(promised, bought.OrderNo)
+					mu.Unlock()
+				case seckill.CodeOf(err) == seckill.CodeSoldOut:
+					return
+				default: // busy: the ledger is gone, or being rebuilt
+					<-time.After(5 * time.Millisecond)
+				}
+			}
+		})
+	}
+	rig.Until(t, "the crowd buys", func() bool { return count() > stock/4 })
+	m.LoseJournal(t)
+	m.recover(t, 1)
+	rig.Until(t, "the crowd buys again, or all is sold", func() bool {
+		rig.Must(t, m.Round(t.Context()))
+		return m.Figures(t, m.Stored(t, 1)).Available == 0
+	})
+	crowd.Wait()
+	m.ConfirmAll(t)
+	m.settle(t)
+	m.ConfirmAll(t)
+	m.settle(t)
+	got := m.statuses(t, promised)
+	if got[seckill.OrderQueued] != 0 || got[seckill.OrderPending] != stock || m.Len() != 0 {
+		t.Errorf("%d promised: %v, %d still remembered", len(promised), got, m.Len())
+	}
+	if failed := got[seckill.OrderFailed]; failed != len(promised)-stock || failed != m.reoffered["failed"] {
+		t.Errorf("%d failed, %d listed", failed, m.reoffered["failed"])
+	}
+	storetest.CheckPromises(t, m.Store, 1)
 }
