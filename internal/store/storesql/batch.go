@@ -74,43 +74,55 @@ func writeBatch(ctx context.Context, tx *session, rows []any) error {
 	return err
 }
 
-// numberBatches gives numbers to what was committed since the last reader.
-func (s *Store) numberBatches(ctx context.Context) error {
+// numberBatches gives numbers to what was committed since the last reader, or
+// to as many events as there are to be read.
+func (s *Store) numberBatches(ctx context.Context, limit int) error {
 	waiting := false
 	err := s.read(ctx, "list events", func(ctx context.Context, r *session) (err error) {
 		waiting, err = r.row(ctx, sqlAnyUnread, nil, new(int))
 		return err
 	})
-	if err != nil || !waiting {
-		return err
+	for numbered := 0; err == nil && waiting && numbered < limit; {
+		var n int
+		n, waiting, err = s.numberSome(ctx)
+		numbered += n
 	}
-	return s.change(ctx, "number", func(ctx context.Context, tx *session) error {
-		var last int64
-		if _, err := tx.row(ctx, sqlFeedEnd+tx.dialect.forUpdate, nil, &last); err != nil {
+	return err
+}
+
+// numberSome numbers at most unreadBatches. It returns how many events they
+// have, and whether there may be more.
+func (s *Store) numberSome(ctx context.Context) (events int, more bool, err error) {
+	err = s.change(ctx, "number", func(ctx context.Context, tx *session) error {
+		var first, last int64
+		if _, err := tx.row(ctx, sqlFeedEnd+tx.dialect.forUpdate, nil, &first); err != nil {
 			return err
 		}
-		var numbered []any
+		last = first
+		var rows []any
 		err := tx.query(ctx, sqlUnread, []any{unreadBatches}, func(row scanner) error {
 			var id, events int64
 			err := row.Scan(&id, &events)
 			last += events
-			numbered = append(numbered, id, events, last)
+			rows = append(rows, id, events, last)
 			return err
 		})
-		if err != nil || len(numbered) == 0 {
+		events, more = int(last-first), len(rows) == unreadBatches*sqlNumberBatches.columns
+		if err != nil || len(rows) == 0 {
 			return err
 		}
-		if _, err := tx.execRows(ctx, sqlNumberBatches, nil, numbered); err != nil {
+		if _, err := tx.execRows(ctx, sqlNumberBatches, nil, rows); err != nil {
 			return err
 		}
 		_, err = tx.exec(ctx, sqlMoveFeedEnd, last)
 		return err
 	})
+	return events, more, err
 }
 
 // batchedEvents lists the events with ids above after.
 func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]seckill.Event, error) {
-	if err := s.numberBatches(ctx); err != nil {
+	if err := s.numberBatches(ctx, limit); err != nil {
 		return nil, err
 	}
 	var events []seckill.Event

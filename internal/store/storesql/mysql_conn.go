@@ -22,16 +22,16 @@ type driverConn interface {
 	driver.Validator
 }
 
-// mysqlConn is a connection that keeps its prepared statements, and knows the
-// server's deadline for them.
+// mysqlConn is a connection that keeps its prepared statements.
 type mysqlConn struct {
 	driverConn
 	mariaDB bool
-	limit   time.Duration // 0: none
+	usual   time.Duration // the server's deadline for a statement; 0: none
+	limit   time.Duration // what it is now
 	stmts   map[list]driver.StmtExecContext
 }
 
-func (c *mysqlConn) setUp(ctx context.Context, limit time.Duration) error {
+func (c *mysqlConn) setUp(ctx context.Context) error {
 	version, err := c.version(ctx)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (c *mysqlConn) setUp(ctx context.Context, limit time.Duration) error {
 	if _, err := c.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil); err != nil {
 		return err
 	}
-	return c.limitStatements(ctx, limit)
+	return c.limitStatements(ctx, c.usual)
 }
 
 func (c *mysqlConn) version(ctx context.Context) (string, error) {
@@ -77,8 +77,14 @@ func (c *mysqlConn) limitStatements(ctx context.Context, limit time.Duration) er
 // walk over a million orders.
 func (c *mysqlConn) allow(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()
-	if left := time.Until(deadline); ok && c.limit > 0 && left > c.limit {
+	left := time.Until(deadline)
+	switch {
+	case !ok || c.usual == 0:
+		return nil
+	case left > c.limit:
 		return c.limitStatements(ctx, left)
+	case c.limit > c.usual && left <= c.usual: // it was raised for another
+		return c.limitStatements(ctx, c.usual)
 	}
 	return nil
 }

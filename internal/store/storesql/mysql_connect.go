@@ -21,8 +21,8 @@ const (
 	// sessionIdle is when the server ends a connection that says nothing: a
 	// process that vanished behind a cut network holds its locks no longer.
 	// Connections that wait in the pool leave it in time.
-	sessionIdle = 60 * time.Second
-	poolIdle    = 30 * time.Second
+	sessionIdle = 20 * time.Second
+	poolIdle    = 10 * time.Second
 	// connLife makes connections follow a DNS name to another server.
 	connLife = 10 * time.Minute
 )
@@ -105,8 +105,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	ready := &mysqlConn{driverConn: conn.(driverConn), stmts: make(map[list]driver.StmtExecContext)}
-	if err := ready.setUp(ctx, c.limit); err != nil {
+	ready := &mysqlConn{driverConn: conn.(driverConn), usual: c.limit, stmts: make(map[list]driver.StmtExecContext)}
+	if err := ready.setUp(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("set up connection: %w", err), conn.Close())
 	}
 	return ready, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -188,6 +189,85 @@ func TestADeadlockIsRunAgain(t *testing.T) {
 	if err != nil || len(ids) != rivals || ids[0].Seq != rivals || ids[1].Seq != rivals {
 		t.Errorf("not each change happened once: %v %v", ids, err)
 	}
+}
+
+// Many who meet in deadlocks again and again: each change happens once, or is
+// said not to have.
+func TestADeadlockStormLosesNothing(t *testing.T) {
+	s := openMaria(t)
+	const rows, rivals, rounds = 3, 6, 20
+	for id := range rows {
+		damage(t, s, `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, 0, 0)`, fmt.Sprint(id))
+	}
+	var happened atomic.Int64
+	var group errgroup.Group
+	for me := range rivals {
+		group.Go(func() error {
+			for round := range rounds {
+				err := s.change(t.Context(), "storm", func(ctx context.Context, tx *session) error {
+					for step := range rows { // half of them the other way round
+						stream := (round + step) % rows
+						if me%2 == 0 {
+							stream = rows - 1 - stream
+						}
+						if _, err := tx.exec(ctx, `UPDATE tb_witness SET seq = seq + 1 WHERE stream = ?`, fmt.Sprint(stream)); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err == nil {
+					happened.Add(1)
+				} else if !errors.Is(err, store.ErrConflict) {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := s.Witness(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if int64(id.Seq) != happened.Load() {
+			t.Errorf("row %s was changed %d times by %d changes", id.Stream, id.Seq, happened.Load())
+		}
+	}
+	if happened.Load() < rivals*rounds/2 {
+		t.Errorf("only %d of %d changes happened", happened.Load(), rivals*rounds)
+	}
+}
+
+// A statement runs as long as its caller waits, and not much longer.
+func TestTheServerEndsStatementsWhoseCallerHasGone(t *testing.T) {
+	const usual = 500 * time.Millisecond
+	s := openAt(t, server.SharedMariaDB(t).NewDatabase(t), Options{Timeout: usual})
+	sleep := func(timeout time.Duration, query string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		return s.snapshot(ctx, "sleep", func(ctx context.Context, r *session) error {
+			_, err := r.row(ctx, query, nil, new(int))
+			return err
+		})
+	}
+	if err := sleep(10*time.Second, "SELECT SLEEP(1)"); err != nil {
+		t.Errorf("a caller with more time than usual: %v", err)
+	}
+	if err := sleep(usual/5, "SELECT SLEEP(1000) AS gone"); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a caller with less: %v, want ErrUnavailable", err)
+	}
+	waitFor(t, "the server to end it", func() bool {
+		var running int
+		err := s.read(t.Context(), "count", func(ctx context.Context, r *session) error {
+			_, err := r.row(ctx, `SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP(1000)%'`, nil, &running)
+			return err
+		})
+		return err == nil && running == 0
+	})
 }
 
 func TestAChangeBehindALockWaitsNoLongerThanItsDeadline(t *testing.T) {
