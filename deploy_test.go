@@ -2,6 +2,7 @@ package seckill_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,5 +72,45 @@ func TestComposeExampleNamesEverySecret(t *testing.T) {
 		if !strings.Contains(example, "\n"+variable[1]+"=") {
 			t.Errorf("deploy/env.example does not mention %s", variable[1])
 		}
+	}
+}
+
+// alertRules is what the tests read of deploy/prometheus-rules.yaml.
+type alertRules struct {
+	Groups []struct {
+		Rules []struct {
+			Alert       string            `yaml:"alert"`
+			Expr        string            `yaml:"expr"`
+			Annotations map[string]string `yaml:"annotations"`
+		} `yaml:"rules"`
+	} `yaml:"groups"`
+}
+
+// A rule on a metric that nobody exports is silent for ever.
+func TestAlertRulesNameMetricsAndRunbooks(t *testing.T) {
+	var all alertRules
+	if err := yaml.Unmarshal([]byte(readText(t, "deploy/prometheus-rules.yaml")), &all); err != nil {
+		t.Fatal(err)
+	}
+	source, rules := sources(t, "internal/metrics"), 0
+	for _, group := range all.Groups {
+		for _, rule := range group.Rules {
+			rules++
+			metrics := metricPattern.FindAllString(rule.Expr, -1)
+			for _, metric := range metrics {
+				if !strings.Contains(source, `"`+metric+`"`) {
+					t.Errorf("%s: no metric %s", rule.Alert, metric)
+				}
+			}
+			page, anchor, _ := strings.Cut(rule.Annotations["runbook"], "#")
+			if len(metrics) == 0 || rule.Annotations["summary"] == "" || !exists(page) {
+				t.Errorf("%s: metrics %v, annotations %v", rule.Alert, metrics, rule.Annotations)
+			} else if !slices.Contains(anchors(readText(t, page)), anchor) {
+				t.Errorf("%s: %s has no heading for %s", rule.Alert, page, anchor)
+			}
+		}
+	}
+	if rules == 0 {
+		t.Error("there are no rules")
 	}
 }
