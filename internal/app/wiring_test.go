@@ -131,6 +131,15 @@ func TestAShardThatIsClosedIsRecoveredByTheKeeper(t *testing.T) {
 	r.buy(t, "bob")
 }
 
+func TestAPromiseIsForgottenOnceTheStoreHasIt(t *testing.T) {
+	r := run(t, 5)
+	r.buy(t, "bob")
+	if r.promises.Len() != 1 {
+		t.Errorf("%d promises are remembered, want bob's", r.promises.Len())
+	}
+	rig.Until(t, "the promise is kept", func() bool { return r.promises.Len() == 0 })
+}
+
 func TestAUnitThatReturnsLowersTheSoldOutFlag(t *testing.T) {
 	r := run(t, 1)
 	no := r.buy(t, "bob")

@@ -218,6 +218,22 @@ func TestPromisesAreWrittenBeforeTheLedgerIsRebuilt(t *testing.T) {
 	storetest.CheckPromises(t, m.Store, 1)
 }
 
+// Another instance has begun to rebuild the product: what this one remembers
+// is written before the snapshot, if there is time.
+func TestPromisesAreWrittenWhenAnotherInstanceRebuilds(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 10)
+	nos := m.promised(t, p, buyers("a", 6)...)
+	rig.Must(t, m.Store.SetRebuilding(t.Context(), 1, p.Epoch, true))
+	rig.Must(t, m.Catalog.Refresh(t.Context()))
+	rig.Must(t, m.Round(t.Context()))
+	if got := m.statuses(t, nos); got[seckill.OrderPending] != 6 || m.Len() != 0 {
+		t.Errorf("orders %v, %d remembered", got, m.Len())
+	}
+	m.ConfirmAll(t) // the entries are replays
+	storetest.CheckPromises(t, m.Store, 1)
+}
+
 func TestAStoreThatIsShortTakesWhatItCan(t *testing.T) {
 	m := newMemory(t)
 	p := m.Open(t, 1, 10)

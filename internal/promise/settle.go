@@ -70,7 +70,9 @@ type Options struct {
 func (b *Book) Round(ctx context.Context) error {
 	return b.holding(ctx, func() error {
 		now := b.opt.Now()
-		due := b.take(asksPerRound, func(r *record) bool { return !now.Before(r.ask) || b.moved(&r.entry) })
+		due := b.take(asksPerRound, func(r *record) bool {
+			return !now.Before(r.ask) || b.moved(&r.entry) || b.closing(&r.entry)
+		})
 		before := countClaims(due)
 		err := b.settle(ctx, due)
 		for _, r := range due {
@@ -99,17 +101,34 @@ func (b *Book) moved(e *seckill.Entry) bool {
 	return terms != nil && terms.Epoch > e.Epoch && !terms.Rebuilding
 }
 
+// closing reports whether the product's ledger is about to be rebuilt, here or
+// by another instance.
+func (b *Book) closing(e *seckill.Entry) bool {
+	terms := b.opt.Terms(e.ProductID)
+	return terms != nil && terms.Epoch == e.Epoch && terms.Rebuilding
+}
+
 func (b *Book) settle(ctx context.Context, due []*record) error {
 	if err := b.dropConfirmed(ctx, due); err != nil {
 		return err
 	}
-	homeless := make(map[uint32][]*record)
+	homeless, closing := make(map[uint32][]*record), make(map[uint32][]*record)
 	for _, r := range due {
-		if len(r.entry.Claims) > 0 && b.moved(&r.entry) {
-			homeless[r.entry.ProductID] = append(homeless[r.entry.ProductID], r)
+		switch product := r.entry.ProductID; {
+		case len(r.entry.Claims) == 0:
+		case b.moved(&r.entry):
+			homeless[product] = append(homeless[product], r)
+		case b.closing(&r.entry):
+			closing[product] = append(closing[product], r)
 		}
 	}
 	var errs []error // one product's recovery must not hold up another's promises
+	for product, records := range closing {
+		// A store that is short is why the ledger is rebuilt, not news.
+		if err := b.confirmAll(ctx, records); err != nil && !errors.Is(err, store.ErrShort) {
+			errs = append(errs, fmt.Errorf("write promises of product %d: %w", product, err))
+		}
+	}
 	for product, records := range homeless {
 		if err := b.adopt(ctx, product, records); err != nil {
 			errs = append(errs, fmt.Errorf("adopt promises of product %d: %w", product, err))
@@ -193,7 +212,9 @@ func (b *Book) tell(product uint32, outcome *adoption.Outcome) {
 // entry to acknowledge, so it may meet the worker's: the order number is
 // unique, and the second is a replay. After the rebuild these promises are rows
 // of the snapshot; later they would have to be adopted, and might find their
-// units sold. It is best effort: what fails here is adopted by a Round.
+// units sold. It is best effort: what fails here is adopted by a Round. Other
+// instances do the same with theirs when they see that the product is being
+// rebuilt, if they see it in time.
 func (b *Book) Reoffer(ctx context.Context, product uint32) error {
 	return b.holding(ctx, func() error {
 		records := b.take(b.opt.Most, func(r *record) bool { return r.entry.ProductID == product })
@@ -202,21 +223,26 @@ func (b *Book) Reoffer(ctx context.Context, product uint32) error {
 		if err := b.dropConfirmed(ctx, records); err != nil {
 			return err
 		}
-		confirmed := make(map[seckill.OrderNo]bool)
-		var failed error
-		for some := range slices.Chunk(items(records), confirmAtOnce) {
-			if failed = b.confirm(ctx, some, confirmed); failed != nil {
-				break
-			}
-		}
-		for _, r := range records {
-			r.drop(func(no seckill.OrderNo) bool { return confirmed[no] })
-		}
-		if len(confirmed) > 0 {
-			b.opt.OnReoffered("confirmed", len(confirmed))
-		}
-		return failed
+		return b.confirmAll(ctx, records)
 	})
+}
+
+// confirmAll writes promises of one product, and drops those that are written.
+func (b *Book) confirmAll(ctx context.Context, records []*record) error {
+	confirmed := make(map[seckill.OrderNo]bool)
+	var failed error
+	for some := range slices.Chunk(items(records), confirmAtOnce) {
+		if failed = b.confirm(ctx, some, confirmed); failed != nil {
+			break
+		}
+	}
+	for _, r := range records {
+		r.drop(func(no seckill.OrderNo) bool { return confirmed[no] })
+	}
+	if len(confirmed) > 0 {
+		b.opt.OnReoffered("confirmed", len(confirmed))
+	}
+	return failed
 }
 
 // confirm writes claims as a worker would. A store that is short for all of

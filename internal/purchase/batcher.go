@@ -57,7 +57,7 @@ func (b *batcher) run(lane *ledger.Lane) {
 		}
 		select {
 		case w := <-b.queue:
-			batch = b.gather(batch[:0], w)
+			batch = gather(b.queue, batch[:0], w)
 		case <-b.group.ctx.Done():
 			b.refuseRest()
 			return
@@ -76,8 +76,6 @@ func (b *batcher) run(lane *ledger.Lane) {
 		clear(batch)
 	}
 }
-
-func (b *batcher) gather(batch []*waiter, w *waiter) []*waiter { return gather(b.queue, batch, w) }
 
 // send performs one ledger step and answers its claims. It reports whether the
 // claims' slice may be reused.

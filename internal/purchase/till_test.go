@@ -48,11 +48,14 @@ func TestADirectProductIsSoldByTheStoreAlone(t *testing.T) {
 	}
 	_, err = c.buy("c")
 	rig.Refused(t, err, seckill.CodeSoldOut)
-	for state, want := range map[seckill.SaleState]seckill.Code{seckill.SalePaused: seckill.CodePaused, seckill.SaleEnded: seckill.CodeEnded} {
-		_, err := c.Desk.SetState(t.Context(), 1, state, rig.Operator)
+	for _, step := range []struct {
+		state seckill.SaleState
+		want  seckill.Code
+	}{{seckill.SalePaused, seckill.CodePaused}, {seckill.SaleEnded, seckill.CodeEnded}} {
+		_, err := c.Desk.SetState(t.Context(), 1, step.state, rig.Operator)
 		rig.Must(t, err)
 		_, err = c.buy("d")
-		rig.Refused(t, err, want)
+		rig.Refused(t, err, step.want)
 	}
 	if n := c.Ledger.Calls("Do") + c.Ledger.Calls("Install") + c.Ledger.Calls("SetState"); n != 0 {
 		t.Errorf("the ledger was asked %d times", n)

@@ -58,6 +58,9 @@ func TestTheAnswerTellsWhoSold(t *testing.T) {
 			t.Errorf("%s: answered %d %s", want.by, got.Status, got.Text)
 		}
 	}
+	eventually(t, "the dualwrite batch was tried at once", func() bool {
+		return value(scrape(t, e), "seckill_dualwrite_batches_total", "result", "confirmed") == 1
+	})
 }
 
 // TestAnEmbeddedLedgerHasNoShare: it cannot fail apart from its store.
