@@ -45,6 +45,18 @@ func (c *caller) told(ctx context.Context, s *script, keys, args []string) (ruei
 	return c.run(ctx, s, keys, args, false)
 }
 
+// insist runs a script that is harmed neither by running twice nor by coming
+// late, until its reply is heard.
+func (c *caller) insist(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		message, err := c.heard(ctx, s, keys, args)
+		if err == nil || ctx.Err() != nil || errors.Is(err, ledger.ErrNotExecuted) || errors.As(err, new(*rueidis.RedisError)) {
+			return message, err
+		}
+		rest(ctx, pause)
+	}
+}
+
 func (c *caller) run(ctx context.Context, s *script, keys, args []string, wait bool) (rueidis.RedisMessage, error) {
 	var refusal error
 	pause, whole := firstPause, false

@@ -83,7 +83,7 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 // begin takes a generation, or learns of the epoch that stands in the way.
 func (in *installer) begin(ctx context.Context) (there uint64, err error) {
 	l, shard := in.ledger, in.allotment.Shard
-	reply, err := l.call.heard(ctx, beginScript, []string{l.keys.shard(shard), l.keys.group(shard)},
+	reply, err := l.call.insist(ctx, beginScript, []string{l.keys.shard(shard), l.keys.group(shard)},
 		[]string{in.product, decimal(shard.Epoch), in.token})
 	if err != nil {
 		return 0, err
@@ -156,11 +156,10 @@ func appendMark(b []byte, m *ledger.Mark) []byte {
 	return append(append(b, byte(len(m.Buyer))), m.Buyer...)
 }
 
-// stage writes a chunk of marks that nobody sees yet. Replicas are not waited
-// for: what they have of the last step, they have of these.
+// stage writes a chunk of marks that nobody sees yet.
 func (in *installer) stage(ctx context.Context, chunk []byte) error {
 	l, shard := in.ledger, in.allotment.Shard
-	reply, err := l.call.told(ctx, stageScript, []string{l.keys.group(shard), l.keys.mark(shard)},
+	reply, err := l.call.insist(ctx, stageScript, []string{l.keys.group(shard), l.keys.mark(shard)},
 		[]string{in.field(), in.staging(), rueidis.BinaryString(chunk)})
 	if err != nil {
 		return fmt.Errorf("stage marks: %w", err)
@@ -174,7 +173,7 @@ func (in *installer) stage(ctx context.Context, chunk []byte) error {
 // flip makes the new epoch the shard's.
 func (in *installer) flip(ctx context.Context) (uint64, error) {
 	l, a := in.ledger, in.allotment
-	reply, err := l.call.heard(ctx, flipScript,
+	reply, err := l.call.insist(ctx, flipScript,
 		[]string{l.keys.shard(a.Shard), l.keys.lane(a.Shard), l.keys.group(a.Shard)},
 		[]string{
 			in.product, decimal(a.Shard.Epoch), in.field(), in.staging(),

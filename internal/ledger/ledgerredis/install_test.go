@@ -121,3 +121,49 @@ func TestAnInstallThatLostAChunkFails(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// A step whose reply is lost goes again, and its marks are there once.
+func TestAnInstallOutlastsABadNetwork(t *testing.T) {
+	r, s, _ := standalone(t, server.RedisOptions{})
+	proxy := server.Proxy(t, s.Addr())
+	bad := opened(t, Options{Addrs: []string{proxy.Addr()}})
+	r.shard.Epoch = 2
+	const marks = 4 * installChunk
+	reached, frozen, done := make(chan int), make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(reached)
+		_, err := bad.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 10, Limit: 5}, func(yield func(ledger.Mark, error) bool) {
+			i := 0
+			for m := range marksOf(1, marks) {
+				if i == installChunk/2 || i == 2*installChunk+1 {
+					reached <- i
+					<-frozen
+				}
+				i++
+				if !yield(m, nil) {
+					return
+				}
+			}
+		})
+		done <- err
+	}()
+	for i := range reached { // the reply of the chunk that this mark is in is lost
+		proxy.FreezeReplies()
+		frozen <- struct{}{}
+		arrived := strconv.Itoa((i/installChunk + 1) * installChunk)
+		r.eventually("the chunk is staged", func() bool { return s.Must("HLEN", r.ledger.keys.mark(r.shard)) == arrived })
+		proxy.Cut()
+		proxy.Heal()
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if f := r.figures(); f.Epoch != 2 || f.Marked != marks || f.Orders != marks {
+		t.Errorf("%+v", f)
+	}
+	for _, buyer := range []string{"buyer-0", "buyer-" + strconv.Itoa(marks-1)} {
+		if held, err := r.ledger.Held(r.ctx(), r.shard, buyer); err != nil || len(held) != 1 {
+			t.Errorf("%s holds %v, %v", buyer, held, err)
+		}
+	}
+}

@@ -25,8 +25,8 @@ import (
 // answered, and what was under way on the connection ends as unknown. A stall
 // of the server that is shorter, such as the fork for a snapshot, is sat out.
 const (
-	pingEvery    = 200 * time.Millisecond
-	replyTimeout = 300 * time.Millisecond
+	pingEvery    = 100 * time.Millisecond
+	replyTimeout = 500 * time.Millisecond
 	dialTimeout  = 300 * time.Millisecond
 )
 

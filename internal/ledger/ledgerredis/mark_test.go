@@ -102,3 +102,34 @@ func TestHeldReadsEveryEntryOfAManyOrders(t *testing.T) {
 		}
 	}
 }
+
+// A buyer with as much remembered as may be, and a whole batch of claims, must
+// not hold up the others: its mark is read once.
+func BenchmarkReserveOfARememberedBuyer(b *testing.B) {
+	s := server.Redis(b, server.RedisOptions{})
+	r := newRig(b, opened(b, Options{Addrs: []string{s.Addr()}}))
+	r.shard.Epoch = 2
+	marks := func(yield func(ledger.Mark, error) bool) {
+		for i := range maxRemembered {
+			c := r.claim("ann", "a key of some length "+strconv.Itoa(i))
+			if !yield(ledger.Mark{Buyer: c.Buyer, OrderNo: c.OrderNo, Quantity: 1, Key: c.Key}, nil) {
+				return
+			}
+		}
+	}
+	if _, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 10, Limit: 5}, marks); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := r.ledger.Open(r.ctx(), r.shard); err != nil {
+		b.Fatal(err)
+	}
+	var claims []seckill.Claim
+	for i := range benchBatch {
+		claims = append(claims, r.claim("ann", "another "+strconv.Itoa(i)))
+	}
+	before := cpuOf(b, s)
+	for i := range uint64(b.N) {
+		r.expect(ledger.OutcomeApplied, i+1, i, reserve(claims...))
+	}
+	b.ReportMetric(float64((cpuOf(b, s)-before).Microseconds())/float64(b.N), "redis-µs/op")
+}

@@ -16,38 +16,44 @@ while p <= #orders do
   buyers[#buyers + 1] = sub(orders, p + 17, p + 16 + length)
   p = p + 17 + length
 end
-local marks = #buyers > 0 and redis.call('HMGET', KEYS[3], unpack(buyers)) or {}
 
--- without is the mark after the release of an order, and its units; nothing
--- when the mark does not hold it.
-local function without(mark, no)
-  local p = 1
+-- read takes a mark apart: its orders, and where each live one of the product
+-- stands. A mark may be long, so it is read once, however many of its orders
+-- are released.
+local function read(mark)
+  local it, p = {}, 1
   while p <= #mark do
     local high, low, length = byte(mark, p + 26, p + 28)
-    local quantity = high * 256 + low
-    if quantity > 0 and sub(mark, p + 10, p + 25) == no and sub(mark, p, p + 3) == shard[9] then
-      if length > 0 then
-        return sub(mark, 1, p + 25) .. '\0\0' .. sub(mark, p + 28), quantity
-      end
-      return sub(mark, 1, p - 1) .. sub(mark, p + 29), quantity
+    it[#it + 1] = sub(mark, p, p + 28 + length)
+    if high + low > 0 and sub(mark, p, p + 3) == shard[9] then
+      it[sub(mark, p + 10, p + 25)] = #it
     end
     p = p + 29 + length
   end
+  return it
 end
 
-local codes, changed, units, released = {}, {}, 0, 0
+local known, changed, codes, units, released = {}, {}, {}, 0, 0
 for i = 1, #buyers do
-  local mark, quantity = without(changed[buyers[i]] or marks[i] or '', numbers[i])
+  local buyer, no = buyers[i], numbers[i]
+  local it = known[buyer] or read(redis.call('HGET', KEYS[3], buyer) or '')
+  known[buyer] = it
+  local at = it[no]
   codes[i] = NOT_HELD
-  if mark then
-    codes[i], changed[buyers[i]] = RELEASED, mark
-    units, released = units + quantity, released + 1
+  if at then
+    local order = it[at]
+    local high, low, length = byte(order, 27, 29)
+    it[at] = length > 0 and sub(order, 1, 26) .. '\0\0' .. sub(order, 29) or ''
+    it[no] = nil
+    codes[i], changed[buyer] = RELEASED, it
+    units, released = units + high * 256 + low, released + 1
   end
 end
 
 local free = tonumber(shard[5]) + units
 if released > 0 then
-  for buyer, mark in pairs(changed) do
+  for buyer, it in pairs(changed) do
+    local mark = table.concat(it)
     if mark == '' then
       redis.call('HDEL', KEYS[3], buyer)
     else

@@ -24,90 +24,145 @@ local limit, free, most = tonumber(shard[4]), tonumber(shard[5]), tonumber(ARGV[
 local closed = not adopt and (shard[3] == '1' and PAUSED or shard[3] == '2' and ENDED)
 
 local starts, ends, buyers = {}, {}, {}
+local asked, marks = {}, {} -- each buyer once; buyer -> mark
 local p = 1
 for i = 1, count do
   local key = byte(claims, p + 18)
-  local buyer = byte(claims, p + 19 + key)
+  local length = byte(claims, p + 19 + key)
   local from = p + 20 + key
-  starts[i], buyers[i] = p, sub(claims, from, from + buyer - 1)
-  p = from + buyer + 1 + byte(claims, from + buyer)
+  local buyer = sub(claims, from, from + length - 1)
+  starts[i], buyers[i] = p, buyer
+  if not marks[buyer] then
+    asked[#asked + 1], marks[buyer] = buyer, true
+  end
+  p = from + length + 1 + byte(claims, from + length)
   ends[i] = p - 1
 end
-local marks = count > 0 and redis.call('HMGET', KEYS[4], unpack(buyers)) or {}
+if count > 0 then
+  local found = redis.call('HMGET', KEYS[4], unpack(asked))
+  for i = 1, #asked do
+    marks[asked[i]] = found[i]
+  end
+end
 
 local live, staged = generations(KEYS[3])
 local figures = redis.call('HMGET', KEYS[6], 'seq', 'n:' .. ARGV[10], 'u:' .. ARGV[10])
 local seq = tonumber(figures[1] or '0') + 1
 local stamp = shard[9] .. pack('>I6', seq)
 
--- remembered scans a mark for what decides a claim: live units, orders and
--- keys, the order of the key, whether the number is held, and whether there
--- is anything to drop.
-local function remembered(mark, no, key)
-  local units, orders, ofKey, held, dead = 0, 0, nil, false, false
-  local p = 1
+-- wanted is the numbers and keys of the batch's claims: what a mark is read for.
+local wanted
+local function want()
+  wanted = {}
+  for i = 1, count do
+    local from = starts[i]
+    local length = byte(claims, from + 18)
+    wanted[sub(claims, from, from + 15)] = true
+    if length > 0 then
+      wanted[sub(claims, from + 18, from + 18 + length)] = true
+    end
+  end
+end
+
+-- known is what decides a buyer's claims: live units, how many orders and keys
+-- are remembered, and of those wanted the order of each key (with its length in
+-- front, as no number is) and the numbers held. A mark may be long, so it is
+-- read once, however many claims its buyer has in the batch.
+local buyersKnown = {}
+local function known(buyer, mark)
+  if not wanted then
+    want()
+  end
+  local it, units, orders, dead, p = {mark = mark}, 0, 0, false, 1
   while p <= #mark do
     local high, low, length = byte(mark, p + 26, p + 28)
     if live[sub(mark, p, p + 3)] then
-      local quantity, other = high * 256 + low, sub(mark, p + 10, p + 25)
-      units, orders = units + quantity, orders + 1
-      if quantity > 0 and other == no then
-        held = true
+      local no = sub(mark, p + 10, p + 25)
+      orders = orders + 1
+      if high + low > 0 then
+        units = units + high * 256 + low
+        it[no] = wanted[no] and no
       end
-      if length > 0 and sub(mark, p + 29, p + 28 + length) == key then
-        ofKey = other
+      if length > 0 then
+        local key = sub(mark, p + 28, p + 28 + length)
+        if wanted[key] then
+          it[key] = no
+        end
       end
     else
       dead = true
     end
     p = p + 29 + length
   end
-  return units, orders, ofKey, held, dead
+  if dead then
+    it.mark = compacted(mark, live, staged)
+  end
+  it.units, it.orders = units, orders
+  buyersKnown[buyer] = it
+  return it
 end
 
--- holds lists the live orders of a mark.
-local function holds(mark)
-  local numbers, p = {}, 1
-  while p <= #mark do
-    local high, low, length = byte(mark, p + 26, p + 28)
-    if high + low > 0 and live[sub(mark, p, p + 3)] then
-      numbers[#numbers + 1] = sub(mark, p + 10, p + 25)
+-- holds lists the live orders of who is over the limit.
+local function holds(it)
+  if not it.list then
+    local mark, numbers, p = it.parts and table.concat(it.parts) or it.mark, {}, 1
+    while p <= #mark do
+      local high, low, length = byte(mark, p + 26, p + 28)
+      if high + low > 0 and live[sub(mark, p, p + 3)] then
+        numbers[#numbers + 1] = sub(mark, p + 10, p + 25)
+      end
+      p = p + 29 + length
     end
-    p = p + 29 + length
+    it.list = pack('>I2', #numbers) .. table.concat(numbers)
   end
-  return pack('>I2', #numbers) .. table.concat(numbers)
+  return it.list
 end
 
 local codes, extras, picked = {}, {}, {}
-local changed, units = {}, 0
+local changed, units = {}, 0 -- buyer -> mark, or what is known with its parts
 for i = 1, count do
   local from, buyer = starts[i], buyers[i]
   local high, low, length = byte(claims, from + 16, from + 18)
-  local quantity, mark = high * 256 + low, changed[buyer] or marks[i] or ''
-  local taken, orders, ofKey, held, dead = 0, 0, nil, false, false
-  local no
-  if mark ~= '' then
-    no = sub(claims, from, from + 15)
-    taken, orders, ofKey, held, dead = remembered(mark, no, length > 0 and sub(claims, from + 19, from + 18 + length))
+  local quantity = high * 256 + low
+  local no, key = nil, nil
+  local it = buyersKnown[buyer]
+  if not it then
+    local mark = changed[buyer] or marks[buyer]
+    it = mark and known(buyer, mark)
+  end
+  local taken, orders, repeated = 0, 0, nil
+  if it then
+    no, key = sub(claims, from, from + 15), length > 0 and sub(claims, from + 18, from + 18 + length)
+    taken, orders = it.units, it.orders
+    local ofKey, held = key and it[key], it[no]
+    repeated = adopt and (held or ofKey) or ofKey or held
   end
   local code = ACCEPTED
-  if ofKey or held then
+  if repeated then
     code = REPEATED
-    extras[#extras + 1] = held and (adopt or not ofKey) and no or ofKey
+    extras[#extras + 1] = repeated
   elseif closed then
     code = closed
   elseif orders >= most and not adopt then
     code = REFUSED
   elseif taken + quantity > limit then
     code = OVER_LIMIT
-    extras[#extras + 1] = holds(mark)
+    extras[#extras + 1] = it and holds(it) or '\0\0'
   elseif quantity > free then
     code = SOLD_OUT
   else
-    if dead then
-      mark = compacted(mark, live, staged)
+    local order = stamp .. sub(claims, from, from + 18 + length)
+    if it then
+      it.parts = it.parts or {it.mark}
+      it.parts[#it.parts + 1], changed[buyer] = order, it
+      it.units, it.orders, it.list = taken + quantity, orders + 1, nil
+      it[no] = no
+      if key then
+        it[key] = no
+      end
+    else
+      changed[buyer] = order
     end
-    changed[buyer] = mark .. stamp .. sub(claims, from, from + 18 + length)
     free, units = free - quantity, units + quantity
     picked[#picked + 1] = i
   end
@@ -133,7 +188,7 @@ if accepted > 0 then
   local fields = {}
   for buyer, mark in pairs(changed) do
     fields[#fields + 1] = buyer
-    fields[#fields + 1] = mark
+    fields[#fields + 1] = type(mark) == 'table' and table.concat(mark.parts) or mark
   end
   redis.call('HSET', KEYS[4], unpack(fields))
   redis.call('HSET', KEYS[1], 'available', free, 'marked', tonumber(shard[6]) + units,

@@ -11,11 +11,8 @@
 -- ARGV[3] marks   one after the other: number (16), quantity (2), length of
 --                 the key (1), key, length of the buyer (1), buyer
 --
--- Returns 1, or 0 if nothing was written.
+-- Returns 1 when the chunk is written, now or before, else 0.
 
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
-  return 0
-end
 local marks, orders, buyers = ARGV[3], {}, {}
 local p = 1
 while p <= #marks do
@@ -26,19 +23,28 @@ while p <= #marks do
   p = p + 20 + key + buyer
 end
 
+local count = struct.unpack('>I8', ARGV[2], 5) + #buyers
+local after = string.sub(ARGV[2], 1, 4) .. struct.pack('>I8', count) .. string.sub(ARGV[2], 13)
+local said = redis.call('HGET', KEYS[1], ARGV[1])
+if said ~= ARGV[2] then
+  return said == after and 1 or 0
+end
+
 local live, staged = generations(KEYS[1])
 local stamp = string.sub(ARGV[2], 1, 4) .. '\0\0\0\0\0\0'
 local there, changed, fields = redis.call('HMGET', KEYS[2], unpack(buyers)), {}, {}
 for i = 1, #buyers do
-  local mark = changed[buyers[i]] or there[i] and compacted(there[i], live, staged) or ''
-  changed[buyers[i]] = mark .. stamp .. orders[i]
+  local parts = changed[buyers[i]]
+  if not parts then
+    parts = {there[i] and compacted(there[i], live, staged) or ''}
+    changed[buyers[i]] = parts
+  end
+  parts[#parts + 1] = stamp .. orders[i]
 end
-for buyer, mark in pairs(changed) do
+for buyer, parts in pairs(changed) do
   fields[#fields + 1] = buyer
-  fields[#fields + 1] = mark
+  fields[#fields + 1] = table.concat(parts)
 end
 redis.call('HSET', KEYS[2], unpack(fields))
-local count = struct.unpack('>I8', ARGV[2], 5) + #buyers
-redis.call('HSET', KEYS[1], ARGV[1],
-  string.sub(ARGV[2], 1, 4) .. struct.pack('>I8', count) .. string.sub(ARGV[2], 13))
+redis.call('HSET', KEYS[1], ARGV[1], after)
 return 1
