@@ -133,9 +133,16 @@ func (t *till) run() {
 	}
 }
 
-// settle answers a batch within the time that its youngest claim has.
+// settle answers a batch within the time that its youngest claim has; one that
+// asked the ledger first has less than those before it.
 func (t *till) settle(batch []*waiter) {
-	ctx, cancel := context.WithDeadline(context.Background(), batch[len(batch)-1].deadline)
+	last := batch[0].deadline
+	for _, w := range batch {
+		if w.deadline.After(last) {
+			last = w.deadline
+		}
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), last)
 	defer cancel()
 	t.sell(ctx, batch)
 }
