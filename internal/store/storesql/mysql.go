@@ -114,6 +114,7 @@ func begin(ctx context.Context, pool *sql.DB, statements ...string) (*sql.Conn, 
 		if err == nil {
 			return conn, nil
 		}
+		drop(conn)
 		conn.Close()
 		if !errors.Is(err, driver.ErrBadConn) || ctx.Err() != nil {
 			return nil, err

@@ -52,6 +52,7 @@ var mysqlAway = map[uint16]bool{
 	1226:         true, // a limit of this user
 	1290:         true, // read-only, or another option that forbids
 	1317:         true, // query was killed
+	1665:         true, // the binary log is of statements, which READ COMMITTED cannot be
 	1792:         true, // read-only transaction
 	1836:         true, // read-only mode
 	1927:         true, // MariaDB: connection was killed
