@@ -104,27 +104,34 @@ func minUnless(first bool, a, b int) int {
 	return min(a, b)
 }
 
-// eachMaster visits the masters, of which a Cluster has several.
+// eachMaster visits the masters, of which a Cluster has several. A node that
+// cannot be reached is passed over: most likely it is a dead replica, and a
+// dead master stops its buckets anyway.
 func (l *Ledger) eachMaster(ctx context.Context, visit func(rueidis.Client) error) error {
 	if l.call.client.Mode() != rueidis.ClientModeCluster {
 		return visit(l.call.client)
 	}
+	var unreachable error
 	masters := 0
-	for _, node := range l.call.client.Nodes() {
+	for addr, node := range l.call.client.Nodes() {
 		role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
-		if err != nil {
-			return fmt.Errorf("role: %w", err)
+		if err != nil || len(role) == 0 {
+			unreachable = errors.Join(unreachable, fmt.Errorf("ask %s for its role: %w", addr, err))
+			continue
 		}
 		if name, err := role[0].ToString(); err != nil || name != "master" {
 			continue
 		}
 		if err := visit(node); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", addr, err)
 		}
 		masters++
 	}
 	if masters == 0 {
-		return errors.New("no master found")
+		return errors.Join(errors.New("no master of the Cluster can be reached"), unreachable)
+	}
+	if unreachable != nil {
+		l.opt.Logger.Warn("nodes of the Redis Cluster cannot be reached", "error", unreachable)
 	}
 	return nil
 }

@@ -55,3 +55,19 @@ func TestDurabilityIsReadAndSaid(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestAClusterIsJudgedByItsWeakestMaster(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	cluster := server.Cluster(t, server.ClusterOptions{})
+	l := opened(t, Options{Addrs: cluster.Addrs()})
+	for i, node := range cluster.Nodes() {
+		node.Must("CONFIG", "SET", "appendonly", "yes", "appendfsync", []string{"always", "no", "everysec"}[i])
+	}
+	if d, err := l.Durability(t.Context()); err != nil || !d.AppendOnly || d.Fsync != "no" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	cluster.Nodes()[2].Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	if _, err := Open(t.Context(), Options{Addrs: cluster.Addrs()}); !errors.Is(err, ErrEvicts) {
+		t.Errorf("a Cluster of which one master evicts: %v", err)
+	}
+}
