@@ -396,6 +396,18 @@ func TestDocsAndMetricsAgree(t *testing.T) {
 	}
 }
 
+var alertPattern = regexp.MustCompile(`(?:Raise|OnAlert)\("([^"]+)"`)
+
+// TestDocsListEveryAlert holds what may wake somebody to say what to do.
+func TestDocsListEveryAlert(t *testing.T) {
+	operations := readText(t, "docs/operations.md")
+	for _, kind := range alertPattern.FindAllStringSubmatch(sources(t, "internal/app", "internal/worker", "internal/duty"), -1) {
+		if !strings.Contains(operations, "| `"+kind[1]+"` |") {
+			t.Errorf("docs/operations.md says nothing of the alert %q", kind[1])
+		}
+	}
+}
+
 var (
 	routePattern  = regexp.MustCompile(`/(?:api|admin)/v1/[\w/{}$-]+`)
 	adminVariable = regexp.MustCompile(`\$ADMIN(/[\w/{}$-]+)`)
