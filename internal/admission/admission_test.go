@@ -149,6 +149,30 @@ func TestTheGatesStandInOrder(t *testing.T) {
 }
 
 // Who may have an order passes a raised flag; who proves nothing does not.
+// An instance hears late, or never, to whom another's counter has sold.
+func TestASoldOutFlagOfADirectProductLetsProvenBuyersAskTheStoreThatOthersSellFrom(t *testing.T) {
+	d := newDoor(t)
+	d.shelf.Strategy = seckill.StrategyDirect
+	on := d.on(t)
+	on.MarkSoldOut(time.Now().Add(time.Hour))
+	for _, c := range []struct {
+		shared bool
+		asks   []byte
+		want   seckill.Code
+	}{
+		{true, bearer(t, "eve"), ""},
+		{true, nil, seckill.CodeSoldOut},
+		{true, append(bearer(t, "bob"), 'x'), seckill.CodeSoldOut},
+		{false, bearer(t, "eve"), seckill.CodeSoldOut},
+	} {
+		d.Shared = c.shared
+		refusal := d.Admit(on, &Request{Authorization: c.asks, Addr: addr, Body: []byte(`{"quantity":1}`)}, &Pass{})
+		if refusal.Code != c.want {
+			t.Errorf("shared %t, %q: %q, want %q", c.shared, c.asks, refusal.Code, c.want)
+		}
+	}
+}
+
 func TestASoldOutFlagLetsThoseThroughWhomTheLedgerMayRemember(t *testing.T) {
 	d := newDoor(t)
 	d.Memory = memory{"bob": true}

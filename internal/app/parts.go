@@ -300,6 +300,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 	}
 	door := &admission.Doorkeeper{
 		Clock: p.clock, Buyers: p.buyers, Memory: p.memory, Tokens: p.tokens, TokenRequired: p.cfg.Token.Required,
+		Shared: !p.alone(),
 	}
 	for _, limit := range []struct {
 		into *(*ratelimit.Limiter)
