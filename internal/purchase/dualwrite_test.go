@@ -39,7 +39,13 @@ func TestTheStoreFollowsADualWriteWithoutAWorker(t *testing.T) {
 	if got := tally(c.crowd(200, "b")); got[""] != 200 {
 		t.Fatalf("answers are %v", got)
 	}
-	rig.Until(t, "the store has all orders", func() bool { return c.Stored(t, 1).Stock == 800 })
+	rig.Until(t, "every batch was tried or left", func() bool {
+		return results(purchase.DualWriteConfirmed)+results(purchase.DualWriteFailed)+
+			results(purchase.DualWriteLate)+results(purchase.DualWriteFull) == len(c.sizes())
+	})
+	if p := c.Stored(t, 1); p.Stock > 999 { // a loaded machine may leave some to the worker
+		t.Errorf("%d of 1000 are in stock: nothing was written at once", p.Stock)
+	}
 	if c.Depth(t, 1) != 200 {
 		t.Errorf("%d wait for the worker: an attempt must acknowledge nothing", c.Depth(t, 1))
 	}
@@ -47,9 +53,6 @@ func TestTheStoreFollowsADualWriteWithoutAWorker(t *testing.T) {
 	p := c.Stored(t, 1)
 	if f := c.Figures(t, p); p.Stock != 800 || f.Marked != 200 || f.Available != 800 {
 		t.Errorf("stock %d, the ledger has %+v", p.Stock, f)
-	}
-	if results(purchase.DualWriteConfirmed) == 0 || results(purchase.DualWriteFailed) != 0 {
-		t.Errorf("%d confirmed, %d failed", results(purchase.DualWriteConfirmed), results(purchase.DualWriteFailed))
 	}
 	storetest.CheckPromises(t, c.Store, 1)
 }
