@@ -19,6 +19,7 @@ import (
 	"seckill/internal/alert"
 	"seckill/internal/bulletin"
 	"seckill/internal/config"
+	"seckill/internal/fault"
 	"seckill/internal/identity"
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
@@ -236,7 +237,7 @@ func (p *parts) recentTerms() []*seckill.Product {
 // buildPayment wires the payment providers.
 func (p *parts) buildPayment(shopURL func() string) error {
 	sandbox, err := paysandbox.New(paysandbox.Options{
-		Secret: p.cfg.Payment.SandboxSecret.Bytes(), BaseURL: shopURL, Now: time.Now, Random: rand.Reader, Log: p.log,
+		Secret: p.cfg.Payment.SandboxSecret.Bytes(), BaseURL: shopURL, Now: fault.Now, Random: rand.Reader, Log: p.log,
 		Deliver: func(ctx context.Context, header http.Header, body []byte) error {
 			_, err := p.orders.Notify(ctx, paysandbox.Name, header, body)
 			return err
@@ -332,7 +333,7 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 	p.admin, err = adminapi.New(adminapi.Options{
 		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store,
 		HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
-		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams,
+		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams, Now: fault.Now,
 		OnRequest: func(route string, status int, took time.Duration) {
 			p.metrics.Route("admin "+route, strconv.Itoa(status)).Inc()
 		},

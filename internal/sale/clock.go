@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"seckill/internal/fault"
 )
 
 // Bounds of clock measurement.
@@ -35,8 +37,7 @@ type anchor struct {
 // the ledger's.
 func NewClock(source func(context.Context) (time.Time, error), log *slog.Logger) *Clock {
 	c := &Clock{source: source, log: log}
-	now := time.Now()
-	c.anchor.Store(&anchor{local: now, ledger: now.Round(0)})
+	c.anchor.Store(&anchor{local: time.Now(), ledger: fault.Now().Round(0)})
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
@@ -54,7 +55,7 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = fault.Now
 	}
 	if o.Tag == nil {
 		o.Tag = rand.Uint64

@@ -53,7 +53,7 @@ func (opt Options) withDefaults() Options {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opt.Now == nil {
-		opt.Now = time.Now
+		opt.Now = fault.Now
 	}
 	if opt.Random == nil {
 		opt.Random = rand.Reader
