@@ -287,6 +287,18 @@ func (b *Book) SendChange(ctx context.Context, c *Change) error {
 	return err
 }
 
+// TakenAway is how many units operators have asked to take away at most.
+func (b *Book) TakenAway(product uint32) (units int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.changes {
+		if c.product == product && c.delta < 0 {
+			units -= c.delta
+		}
+	}
+	return units
+}
+
 // Rebuild marks a product as one whose epoch changes.
 func (b *Book) Rebuild(product uint32) {
 	b.mu.Lock()

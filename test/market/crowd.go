@@ -29,15 +29,17 @@ type Crowd struct {
 	*Book
 	// Rebuildable is a product that the operator also recovers; 0 for none.
 	Rebuildable uint32
-	// Spared is a product that the crowd leaves to the test; 0 for none.
-	Spared uint32
+	// Spared are products that the crowd leaves to the test.
+	Spared []uint32
+
+	pausing sync.Map // product ► *sync.Mutex
 }
 
 // Run plays as many doors of shoppers, and the operators.
 func (c *Crowd) Run(ctx context.Context, doors int, seed uint64) {
 	var group sync.WaitGroup
 	ids := slices.Sorted(maps.Keys(c.Products)) // in one order, for the seed's sake
-	ids = slices.DeleteFunc(ids, func(id uint32) bool { return id == c.Spared })
+	ids = slices.DeleteFunc(ids, func(id uint32) bool { return slices.Contains(c.Spared, id) })
 	for n := range doors {
 		group.Go(func() {
 			shoppers := &door{Crowd: c, rng: rand.New(rand.NewPCG(seed, uint64(n))), products: ids}
@@ -206,6 +208,11 @@ func (o *operatorPlay) repeatChange(ctx context.Context) error {
 
 // pauseAndResume pauses a sale: once that is answered, nothing more is sold.
 func (o *operatorPlay) pauseAndResume(ctx context.Context, product uint32) error {
+	one, _ := o.pausing.LoadOrStore(product, new(sync.Mutex))
+	if !one.(*sync.Mutex).TryLock() {
+		return nil // another would resume it in between
+	}
+	defer one.(*sync.Mutex).Unlock()
 	if _, err := o.Operator().Pause(ctx, product); err != nil {
 		return err
 	}

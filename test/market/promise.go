@@ -3,6 +3,7 @@ package market
 import (
 	"context"
 	"sync"
+	"time"
 
 	"seckill"
 	"seckill/internal/wire"
@@ -11,6 +12,9 @@ import (
 
 // readers is how many requests of a check are under way at once.
 const readers = 8
+
+// perClaim is what a pass over all claims may take for each, on a busy machine.
+const perClaim = 10 * time.Millisecond
 
 // Check shows the promises of an engine at rest from the outside, stops it
 // gracefully and shows them again in its files.
@@ -31,7 +35,8 @@ func (b *Book) Check() {
 
 // Each calls check for every claim that was promised an order.
 func (b *Book) Each(check func(ctx context.Context, c *Claim)) {
-	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin)
+	claims := b.promised()
+	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin+time.Duration(len(claims))*perClaim)
 	defer cancel()
 	work := make(chan *Claim)
 	var group sync.WaitGroup
@@ -42,7 +47,7 @@ func (b *Book) Each(check func(ctx context.Context, c *Claim)) {
 			}
 		})
 	}
-	for _, c := range b.promised() {
+	for _, c := range claims {
 		work <- c
 	}
 	close(work)

@@ -2,6 +2,7 @@ package market
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,12 +30,39 @@ func (b *Book) Settle() {
 	for no := range b.refunded {
 		UntilAnswered(b.T, "refund", func(ctx context.Context) error { return b.Refund(ctx, no) })
 	}
-	for _, c := range b.Claims {
-		if c.No == "" && c.Purchase.Key != "" {
-			UntilAnswered(b.T, "repeat a claim", func(ctx context.Context) error { return b.Send(ctx, c) })
+	b.settleClaims()
+	b.settleStock()
+}
+
+// settleClaims repeats every claim that has a key and no order.
+func (b *Book) settleClaims() {
+	b.T.Helper()
+	work := make(chan *Claim)
+	var group sync.WaitGroup
+	for range readers {
+		group.Go(func() {
+			for c := range work {
+				ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin)
+				for err := b.Send(ctx, c); !engine.Answered(err) || Temporary(err); err = b.Send(ctx, c) {
+					if !Pause(ctx, 20*time.Millisecond) {
+						b.T.Errorf("a claim of %s for product %d has no answer: %v", c.Buyer.Name, c.Product, err)
+						break
+					}
+				}
+				cancel()
+			}
+		})
+	}
+	b.mu.Lock()
+	claims := slices.Clone(b.Claims)
+	b.mu.Unlock()
+	for _, c := range claims {
+		if b.OrderNo(c) == "" && c.Purchase.Key != "" {
+			work <- c
 		}
 	}
-	b.settleStock()
+	close(work)
+	group.Wait()
 }
 
 // settleStock sends every change of stock again: the answer is what became of

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,6 +67,8 @@ type plan struct {
 	sentinel bool
 	// ownStore has a MariaDB that the test may kill.
 	ownStore bool
+	// faults arm one of each instance; see package fault.
+	faults []string
 	// settings are those that differ from a site's.
 	settings map[string]string
 	products []engine.Product
@@ -100,7 +101,7 @@ func open(t *testing.T, p plan) *site {
 		p.roles = allRoles
 	}
 	if p.products == nil {
-		p.products = without(sharded, dualwrite, shared)
+		p.products = products()
 	}
 	ledger := s.startRedis(p)
 	if p.ownStore {
@@ -113,12 +114,21 @@ func open(t *testing.T, p plan) *site {
 		// Orders expire within the test, so that units come back as well.
 		"order.expire_after": "4s", "worker.batch_wait": "5ms", "log.level": "warn",
 	}, p.settings)
-	for _, roles := range p.roles {
+	for i, roles := range p.roles {
 		settings := maps.Clone(common)
 		if p.networks {
 			s.between(settings)
 		}
-		s.engines = append(s.engines, engine.Start(t, engine.Options{Settings: settings, Roles: roles}))
+		e := engine.New(t, engine.Options{Settings: settings, Roles: roles})
+		if p.faults != nil {
+			e.StartArmed(p.faults[i])
+		} else {
+			e.StartArmed("")
+		}
+		if err := e.WaitReady(); err != nil {
+			t.Fatalf("start instance %d: %v", i, err)
+		}
+		s.engines = append(s.engines, e)
 	}
 	s.Book = market.Shared(t, s.engines, p.products...)
 	s.Book.Trace = s.trace.add
@@ -184,7 +194,7 @@ func (s *site) during(happen func(ctx context.Context)) {
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		(&market.Crowd{Book: s.Book, Spared: spared}).Run(ctx, doors, s.seed)
+		(&market.Crowd{Book: s.Book, Spared: []uint32{spared, windowed}}).Run(ctx, doors, s.seed)
 	}()
 	defer func() {
 		leave()
@@ -205,9 +215,4 @@ func (s *site) keepsItsPromises() {
 	sold := time.Now()
 	s.Check()
 	s.t.Logf("settled in %v, sold out in %v, checked in %v", settled.Sub(began), sold.Sub(settled), time.Since(sold))
-}
-
-// without is products without some.
-func without(ids ...uint32) []engine.Product {
-	return slices.DeleteFunc(products(), func(p engine.Product) bool { return slices.Contains(ids, p.ID) })
 }
