@@ -27,6 +27,16 @@ test: ## test everything, with the race detector
 crash: ## kill -9 the real binary many times under load (ROUNDS=200)
 	SECKILL_CRASH_ROUNDS=$${ROUNDS:-200} $(GO) test -count=1 -timeout 60m -v ./test/crash
 
+.PHONY: torture
+torture: ## random faults under load, then all checks (DURATION=5m SEED=…)
+	mkdir -p bin
+	SECKILL_TORTURE=$${DURATION:-5m} SECKILL_OUTAGE_SEED=$(SEED) SECKILL_TORTURE_REPORT=$${REPORT:-$(CURDIR)/bin/torture.md} \
+		$(GO) test -count=1 -timeout 0 -v -run '^TestTorture$$' ./test/outage
+
+.PHONY: soak
+soak: ## count every product under load again and again: no false alarm (DURATION=20m)
+	SECKILL_SOAK=$${DURATION:-20m} $(GO) test -count=1 -timeout 0 -v -run '^TestCountsUnderTraffic' ./test/outage
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target for a while (FUZZTIME=30s)
 	GO='$(GO)' FUZZTIME=$${FUZZTIME:-30s} ./test/fuzz

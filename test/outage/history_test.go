@@ -1,0 +1,328 @@
+package outage
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"seckill"
+	"seckill/test/engine"
+	"seckill/test/market"
+)
+
+// The history of each buyer in each limit group must be one that a simple shop
+// could have given, in some order that agrees with time: a key gets one order
+// number and keeps it, and live units never exceed the limit. What had no
+// certain answer may or may not have happened. When an order ended, only the
+// store knows; the ledger may have heard of it at any time after.
+
+const (
+	// clockGap is by how much the store's clock, in which ends are told, may be
+	// behind the one of the history.
+	clockGap = 250 * time.Millisecond
+	// checkWithin bounds the search of one buyer's history.
+	checkWithin = 10 * time.Second
+	// hearWithin is how long an instance may not know whom another sold to.
+	hearWithin = 4 * time.Second
+	forever    = math.MaxInt64
+)
+
+// row is an order as the store has it at the end.
+type row struct {
+	no, buyer, key  string
+	product         uint32
+	quantity        int
+	status          seckill.OrderStatus
+	created, closed time.Time
+}
+
+// readRows reads all orders.
+func readRows(t *testing.T, db *sql.DB) (rows []row) {
+	t.Helper()
+	found, err := db.Query(`SELECT order_no, user_id, COALESCE(idem_key, ''), product_id, quantity, status, create_time, COALESCE(cancel_time, 0) FROM tb_seckill_order`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.Close()
+	for found.Next() {
+		var r row
+		var created, closed int64
+		if err := found.Scan(&r.no, &r.buyer, &r.key, &r.product, &r.quantity, &r.status, &created, &closed); err != nil {
+			t.Fatal(err)
+		}
+		r.created, r.closed = time.UnixMilli(created), time.UnixMilli(closed)
+		rows = append(rows, r)
+	}
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// ask is a request to buy, as the model sees it.
+type ask struct {
+	key      string
+	quantity int
+	limit    int
+	// forgets says that a key may be forgotten with its order, when that is dead.
+	forgets bool
+	// has is the order that the store has for the key, if the answer is unknown.
+	has string
+}
+
+// answer is what the buyer heard of it.
+type answer struct {
+	kind kind
+	no   string
+}
+
+type kind string
+
+const (
+	promised kind = "promised"
+	limited  kind = "already_purchased"
+	refused  kind = "sold_out"
+	unknown  kind = "unknown"
+	appeared kind = "appeared" // an order without a certain answer and without a key
+	ended    kind = "ended"    // an order that died
+)
+
+// holding is an order in the model's state.
+type holding struct {
+	key, no  string
+	quantity int
+	dead     bool
+}
+
+// state is what the shop knows of a buyer, in the order of numbers. It is never
+// changed, only replaced.
+type state []holding
+
+func (s state) live() (units int) {
+	for _, h := range s {
+		if !h.dead {
+			units += h.quantity
+		}
+	}
+	return units
+}
+
+func (s state) ofKey(key string, forgets bool) *holding {
+	for i := range s {
+		if key != "" && s[i].key == key && !(forgets && s[i].dead) {
+			return &s[i]
+		}
+	}
+	return nil
+}
+
+func (s state) has(key, no string) bool {
+	return slices.ContainsFunc(s, func(h holding) bool { return key != "" && h.key == key && h.no == no })
+}
+
+func (s state) with(h holding) state {
+	next := append(slices.Clone(s), h)
+	slices.SortFunc(next, func(a, b holding) int { return cmp.Compare(a.no, b.no) })
+	return next
+}
+
+// steps are the states to which an act can lead; none if it cannot have been.
+func (s state) steps(in ask, out answer) []state {
+	known := s.ofKey(in.key, in.forgets)
+	fits := s.live()+in.quantity <= in.limit
+	switch out.kind {
+	case promised:
+		if s.has(in.key, out.no) {
+			return []state{s} // remembered
+		}
+		if known != nil {
+			return nil
+		}
+		fallthrough
+	case appeared:
+		if !fits {
+			return nil
+		}
+		return []state{s.with(holding{key: in.key, no: out.no, quantity: in.quantity})}
+	case limited:
+		return s.iff(known == nil && !fits)
+	case refused:
+		return s.iff(known == nil)
+	case unknown:
+		if known == nil && fits && in.has != "" && !slices.ContainsFunc(s, func(h holding) bool { return h.no == in.has }) {
+			return []state{s, s.with(holding{key: in.key, no: in.has, quantity: in.quantity})}
+		}
+		return []state{s}
+	case ended:
+		i := slices.IndexFunc(s, func(h holding) bool { return h.no == out.no })
+		if i < 0 {
+			return nil
+		}
+		next := slices.Clone(s)
+		next[i].dead = true
+		return []state{next}
+	}
+	panic("an answer of no kind: " + out.kind)
+}
+
+func (s state) iff(holds bool) []state {
+	if holds {
+		return []state{s}
+	}
+	return nil
+}
+
+var shopModel = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{state(nil)} },
+	Step: func(from, in, out any) (to []any) {
+		for _, next := range from.(state).steps(in.(ask), out.(answer)) {
+			to = append(to, next)
+		}
+		return to
+	},
+	Equal: func(a, b any) bool { return slices.Equal(a.(state), b.(state)) },
+	DescribeOperation: func(in, out any) string {
+		return fmt.Sprintf("%+v ► %+v", in, out)
+	},
+}).ToModel()
+
+// owner is whose units a limit counts.
+type owner struct {
+	buyer string
+	group uint32
+}
+
+// checkHistory finds buyers whose history no shop could have given, and says
+// how many it looked at.
+func checkHistory(products map[uint32]engine.Product, forgets func(product uint32) bool, acts []market.Act, rows []row) (looked int, findings []string) {
+	histories := make(map[owner][]porcupine.Operation)
+	add := func(product uint32, buyer string, op porcupine.Operation) {
+		who := owner{buyer, products[product].LimitGroup}
+		histories[who] = append(histories[who], op)
+	}
+	accounts := newAccounts(acts, rows)
+	for _, a := range acts {
+		in := ask{key: a.Purchase.Key, quantity: a.Purchase.Quantity, limit: products[a.Product].PerUserLimit, forgets: forgets(a.Product)}
+		op := porcupine.Operation{Call: a.Called.UnixNano(), Return: a.Done.UnixNano()}
+		out := answer{kind: kindOf(a), no: a.No}
+		switch out.kind {
+		case "":
+			continue // it says nothing about orders
+		case promised:
+			in.quantity = accounts.counted(a.No, in.quantity)
+		case unknown:
+			in.has, op.Return = accounts.byKey[buyerKey{a.Buyer, a.Purchase.Key}], forever
+			in.quantity = accounts.counted(in.has, in.quantity)
+		case refused:
+			if since, bought := accounts.since[buyerKey{a.Buyer, a.Purchase.Key}]; bought && a.Called.Sub(since) < hearWithin {
+				continue
+			}
+		}
+		op.Input, op.Output = in, out
+		add(a.Product, a.Buyer, op)
+	}
+	for _, r := range rows {
+		in := ask{key: r.key, quantity: accounts.counted(r.no, r.quantity), limit: products[r.product].PerUserLimit}
+		if !accounts.told[r.no] && !accounts.unsure[buyerKey{r.buyer, r.key}] {
+			add(r.product, r.buyer, porcupine.Operation{Input: in, Output: answer{appeared, r.no}, Call: 0, Return: forever})
+		}
+		if r.status == seckill.OrderPending || r.status == seckill.OrderPaid {
+			continue
+		}
+		died := r.closed.Add(-clockGap).UnixNano()
+		if r.status == seckill.OrderFailed {
+			died = 0 // its ledger lost it, or it was never to be
+		}
+		add(r.product, r.buyer, porcupine.Operation{Input: in, Output: answer{ended, r.no}, Call: died, Return: forever})
+	}
+	for who, history := range histories {
+		if result := porcupine.CheckOperationsTimeout(shopModel, history, checkWithin); result != porcupine.Ok {
+			findings = append(findings, fmt.Sprintf("the history of %s in group %d is %s:%s", who.buyer, who.group, result, describe(history)))
+		}
+	}
+	return len(histories), findings
+}
+
+func describe(history []porcupine.Operation) (text string) {
+	slices.SortFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	for _, op := range history {
+		text += fmt.Sprintf("\n    %s to %s: %s", clock(op.Call), clock(op.Return), shopModel.DescribeOperation(op.Input, op.Output))
+	}
+	return text
+}
+
+func clock(nanos int64) string {
+	switch nanos {
+	case 0:
+		return "ever"
+	case forever:
+		return "ever"
+	}
+	return time.Unix(0, nanos).UTC().Format("15:04:05.000")
+}
+
+// kindOf is what an answer says about orders; "" for nothing.
+func kindOf(a market.Act) kind {
+	switch code := engine.CodeOf(a.Err); {
+	case a.Err == nil:
+		return promised
+	case !engine.Answered(a.Err), code == seckill.CodeBusy:
+		return unknown
+	case code == seckill.CodeAlreadyPurchased:
+		return limited
+	case code == seckill.CodeSoldOut:
+		return refused
+	}
+	return ""
+}
+
+type buyerKey struct{ buyer, key string }
+
+// accounts tell which orders the history itself explains.
+type accounts struct {
+	byKey  map[buyerKey]string // the store's order of a key
+	told   map[string]bool     // numbers that a buyer heard
+	unsure map[buyerKey]bool   // keys that were asked for without a certain answer
+	since  map[buyerKey]time.Time
+	failed map[string]bool
+}
+
+// counted is how many units of an order count for its buyer: none of one that
+// failed. It may have been promised by a ledger that did not know the others.
+func (a *accounts) counted(no string, quantity int) int {
+	if a.failed[no] {
+		return 0
+	}
+	return quantity
+}
+
+func newAccounts(acts []market.Act, rows []row) accounts {
+	a := accounts{
+		make(map[buyerKey]string), make(map[string]bool), make(map[buyerKey]bool), make(map[buyerKey]time.Time), make(map[string]bool),
+	}
+	for _, r := range rows {
+		a.failed[r.no] = r.status == seckill.OrderFailed
+		if r.key != "" {
+			a.byKey[buyerKey{r.buyer, r.key}] = r.no
+		}
+	}
+	for _, act := range acts {
+		key := buyerKey{act.Buyer, act.Purchase.Key}
+		switch kindOf(act) {
+		case promised:
+			a.told[act.No] = true
+			if since, before := a.since[key]; !before || act.Done.Before(since) {
+				a.since[key] = act.Done
+			}
+		case unknown:
+			a.unsure[key] = act.Purchase.Key != ""
+		}
+	}
+	return a
+}
