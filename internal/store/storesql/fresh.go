@@ -3,6 +3,7 @@ package storesql
 import (
 	"context"
 	"slices"
+	"time"
 
 	"seckill"
 	"seckill/internal/store"
@@ -24,10 +25,7 @@ var sqlNewBuyers = list{
 // product is not what the claims say (errVersion): all is undone, and the
 // claims are decided by what is known.
 func (s *Store) sellNew(ctx context.Context, tx *session, req *store.ConfirmRequest, p *productRow) (*sorted, error) {
-	first := &req.Items[0]
-	assumed := seckill.Product{ID: req.ProductID, Group: first.Group, Epoch: first.Epoch, Stock: seckill.MaxStock}
-	known := noFacts(claimsOf(req.Items))
-	out, err := allNew(&assumed, req, known, s)
+	out, err := assumeNew(req, s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +42,8 @@ func (s *Store) sellNew(ctx context.Context, tx *session, req *store.ConfirmRequ
 	if *p, err = s.readToChange(ctx, tx, req.ProductID); err != nil {
 		return nil, err
 	}
-	if p.Group != assumed.Group || p.Epoch != assumed.Epoch || out.units > p.Allottable() {
+	first := &req.Items[0]
+	if p.Group != first.Group || p.Epoch != first.Epoch || out.units > p.Allottable() {
 		return nil, errVersion
 	}
 	if several {
@@ -52,8 +51,31 @@ func (s *Store) sellNew(ctx context.Context, tx *session, req *store.ConfirmRequ
 			return nil, err
 		}
 	}
+	for i := range rows.moves {
+		out.closed = append(out.closed, rows.moves[i].orderNo)
+	}
 	out.now = s.now() // after the wait: what a product's history says is in order
 	return out, rows.takeStock(ctx, tx, p, out.now)
+}
+
+// assumeNew makes an order of every claim. Two of a batch that cannot both be
+// new are refused by the unique keys too.
+func assumeNew(req *store.ConfirmRequest, now time.Time) (*sorted, error) {
+	n, first := len(req.Items), &req.Items[0]
+	out := &sorted{now: now, outcomes: make([]store.ConfirmOutcome, n), fresh: make([]seckill.Order, n), closed: make([]any, 0, n)}
+	for i := range req.Items {
+		item := &req.Items[i]
+		if item.ProductID != req.ProductID || item.Group != first.Group || item.Epoch != first.Epoch || item.Claim.Quantity > item.Limit {
+			return nil, errVersion
+		}
+		out.fresh[i] = orderFromItem(item)
+		if err := out.fresh[i].Confirm(now, req.ExpireAfter); err != nil {
+			return nil, err
+		}
+		out.outcomes[i] = store.ConfirmNew
+		out.units += int64(item.Claim.Quantity)
+	}
+	return out, nil
 }
 
 // addSeveral adds to the records of buyers who may have several units, if all
@@ -67,18 +89,9 @@ func (s *Store) addSeveral(ctx context.Context, tx *session, req *store.ConfirmR
 	if err := known.readUnits(ctx, tx, p.Group, buyers); err != nil {
 		return err
 	}
-	if _, err := allNew(&p.Product, req, known, s); err != nil {
-		return err
+	out, err := sortClaims(&p.Product, req, known, s.now())
+	if err != nil || len(out.fresh) != len(req.Items) {
+		return errVersion // one is over the limit, or more has to be known of it
 	}
 	return rows.writeBuyers(ctx, tx, tx.dialect.addUnits)
-}
-
-// allNew decides the claims by what is known; that any of them is not new is
-// errVersion, as more may have to be known.
-func allNew(p *seckill.Product, req *store.ConfirmRequest, known *facts, s *Store) (*sorted, error) {
-	out, err := sortClaims(p, req, known, s.now())
-	if err != nil || len(out.fresh) != len(req.Items) {
-		return nil, errVersion
-	}
-	return out, nil
 }

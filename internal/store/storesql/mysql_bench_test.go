@@ -27,9 +27,9 @@ import (
 // buyer.
 const (
 	yardBatch  = 500
-	yardRounds = 4               // of all yardsticks in turn: a busy machine is busy for all
-	yardTime   = 2 * time.Second // of each in a round
-	yardClaims = 200_000         // made before each: more than it can write
+	yardRounds = 8           // of all yardsticks in turn: a busy machine is busy for all
+	yardTime   = time.Second // of each in a round
+	yardClaims = 60_000      // made before each: more than it can write
 )
 
 // yardstick is something that can write orders.
