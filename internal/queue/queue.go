@@ -51,6 +51,21 @@ type Listing interface {
 	Waiting(ctx context.Context) ([]uint32, error)
 }
 
+// Examining is a queue that outsiders can tamper with, and that can tell.
+type Examining interface {
+	// Examine finds entries of the product that wait to be acknowledged and that
+	// nobody will ever get, the oldest first and not necessarily all. With mend,
+	// those that are alone are delivered again, and those that are gone are no
+	// longer waited for.
+	Examine(ctx context.Context, product uint32, mend bool) (Strays, error)
+}
+
+// Strays are entries that will never be delivered.
+type Strays struct {
+	Gone  int64 // from the queue
+	Alone int64 // in the queue, delivered, and with no consumer
+}
+
 // Consumer receives deliveries. It is used by one goroutine at a time, except
 // that Close may be called from another.
 type Consumer interface {

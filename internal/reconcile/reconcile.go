@@ -93,6 +93,9 @@ func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, 
 		return report, err
 	}
 	report.Violations = c.violations()
+	if err := r.checkQueue(ctx, c, &report); err != nil {
+		return report, err
+	}
 	if err := r.checkRows(ctx, c, &report); err != nil {
 		return report, err
 	}
@@ -105,6 +108,26 @@ func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, 
 		report.Balanced = &yes
 	}
 	return report, nil
+}
+
+// checkQueue asks, where entries wait past the deadline, whether they can ever
+// come: an order whose entry cannot is neither a row nor a failure.
+func (r *Reconciler) checkQueue(ctx context.Context, c *cut, report *stats.Report) error {
+	examining, ok := r.Queue.(queue.Examining)
+	if !ok || c.settled || c.queued == 0 {
+		return nil
+	}
+	strays, err := examining.Examine(ctx, report.ProductID, false)
+	if err != nil {
+		return seckill.Errorf(seckill.CodeBusy, "examine queue: %w", err)
+	}
+	if strays != (queue.Strays{}) {
+		report.Violations = append(report.Violations, stats.Violation{
+			Promise: "I4", Expected: "0", Found: fmt.Sprint(strays.Gone + strays.Alone),
+			Detail: fmt.Sprintf("entries of the queue that will never be delivered: %d are gone, %d are with no worker", strays.Gone, strays.Alone),
+		})
+	}
+	return nil
 }
 
 // checkRows adds what the store's own rows say: stock log, buyers, money.

@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"seckill"
+	"seckill/internal/queue"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 )
 
 // repair mends what has one safe direction, in a bounded way: buyer records
-// follow the live orders; recorded money that nobody owes back is owed; a
-// ledger that contradicts the store is recovered from it. Everything else (a
+// follow the live orders; recorded money that nobody owes back is owed; entries
+// that the queue has and nobody gets are delivered; a ledger that contradicts the store is recovered from it. Everything else (a
 // broken stock log, stock that does not add up) is for a person to judge.
 func (r *Reconciler) repair(ctx context.Context, product uint32, report stats.Report, actor string) ([]string, error) {
 	who := store.Actor{Name: actor, Reason: "reconcile repair"}
@@ -37,6 +39,13 @@ func (r *Reconciler) repair(ctx context.Context, product uint32, report stats.Re
 			done = append(done, fmt.Sprintf("%d refunds owed that nobody owed", n))
 		}
 	}
+	if broken(report, "I4") {
+		mended, err := r.repairQueue(ctx, product)
+		if err != nil {
+			return done, err
+		}
+		done = append(done, mended...)
+	}
 	drifted, err := r.ledgerDrifted(ctx, product)
 	if err != nil || !drifted {
 		return done, err
@@ -46,6 +55,27 @@ func (r *Reconciler) repair(ctx context.Context, product uint32, report stats.Re
 		return done, err
 	}
 	return append(done, fmt.Sprintf("ledger recovered from the store under epoch %d", p.Epoch)), nil
+}
+
+// repairQueue has entries that were with nobody delivered again, and no longer
+// waits for those that are gone: the ledger then holds what no entry will
+// confirm, and its recovery offers again what instances remember of it.
+func (r *Reconciler) repairQueue(ctx context.Context, product uint32) (done []string, err error) {
+	examining, ok := r.Queue.(queue.Examining)
+	if !ok {
+		return nil, nil
+	}
+	strays, err := examining.Examine(ctx, product, true)
+	if err != nil {
+		return nil, seckill.Errorf(seckill.CodeBusy, "mend queue: %w", err)
+	}
+	if strays.Alone > 0 {
+		done = append(done, fmt.Sprintf("%d entries of the queue are delivered again", strays.Alone))
+	}
+	if strays.Gone > 0 {
+		done = append(done, fmt.Sprintf("%d entries that are gone from the queue are no longer waited for", strays.Gone))
+	}
+	return done, nil
 }
 
 // ledgerDrifted makes a second cut: a new epoch is spent only on drift that

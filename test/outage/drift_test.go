@@ -153,3 +153,47 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 		})
 	}
 }
+
+// An entry that is taken out of the stream by hand is an order that nobody
+// will write. It is found, and written from what the stream still has or from
+// what the instance that promised it remembers.
+func TestAnEntryTakenOutOfTheStreamIsFoundAndItsOrderWritten(t *testing.T) {
+	b := openBooks(t)
+	product := uint32(0)
+	for _, c := range []struct {
+		name   string
+		damage func(stream string)
+	}{
+		{"deleted", func(stream string) {
+			id := strings.Fields(b.redis.Must("XREVRANGE", stream, "+", "-", "COUNT", "1"))[0]
+			b.redis.Must("XDEL", stream, id)
+		}},
+		{"acknowledged", func(stream string) {
+			group := strings.Fields(b.redis.Must("XINFO", "GROUPS", stream))[1]
+			reply := strings.Fields(b.redis.Must("XREADGROUP", "GROUP", group, "thief", "COUNT", "1", "STREAMS", stream, ">"))
+			b.redis.Must("XACK", stream, group, reply[1])
+			b.redis.Must("XGROUP", "DELCONSUMER", stream, group, "thief")
+		}},
+	} {
+		product++
+		t.Run(c.name, func(t *testing.T) {
+			b.T, b.t = t, t
+			b.sale(product)
+			b.worker.MustStop()
+			claim := b.Buy(product, 1)
+			shard := b.key("shard", product)
+			c.damage(shard[:strings.Index(shard, "}")+1] + ":out")
+			b.worker.Start()
+			found := b.count(product, false)
+			if got := strings.Join(promisesOf(found), " "); isBalanced(found) || got != "I4" {
+				t.Errorf("found %q: %+v; want I4", got, found)
+			}
+			b.count(product, true)
+			market.Eventually(t, "the order is written after all", func(ctx context.Context) bool {
+				order, err := b.Read(ctx, claim)
+				return err == nil && order.Status == "pending"
+			})
+			market.Eventually(t, "the books are balanced", func(context.Context) bool { return isBalanced(b.count(product, false)) })
+		})
+	}
+}

@@ -18,6 +18,7 @@ var (
 	witnessScript = newScript("queue_witness")
 	statsScript   = newScript("queue_stats")
 	lengthScript  = newScript("queue_length")
+	examineScript = newScript("queue_examine")
 )
 
 // queueCall is one run of a script, on keys of one bucket.

@@ -1,0 +1,42 @@
+package ledgerredis
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"seckill/internal/queue"
+)
+
+// examineMost bounds the entries of one bucket that one step looks at.
+const examineMost = 256
+
+var _ queue.Examining = (*outboxQueue)(nil)
+
+// Examine looks for entries that will never be delivered, in every bucket.
+func (q *outboxQueue) Examine(ctx context.Context, product uint32, mend bool) (queue.Strays, error) {
+	id, how := strconv.FormatUint(uint64(product), 10), "0"
+	if mend {
+		how = "1"
+	}
+	calls := make([]queueCall, buckets)
+	for bucket := range calls {
+		calls[bucket] = queueCall{
+			keys: []string{q.keys.out(bucket), q.keys.queue(bucket), q.keys.open(bucket, product)},
+			args: []string{workerGroup, returnedName, id, strconv.Itoa(examineMost), how},
+		}
+	}
+	var found queue.Strays
+	for bucket, result := range q.run(ctx, examineScript, calls...) {
+		says, err := result.AsIntSlice()
+		if err == nil && len(says) != 2 {
+			err = fmt.Errorf("%d figures", len(says))
+		}
+		if err != nil {
+			return found, fmt.Errorf("examine %s: %w", streamName(bucket), err)
+		}
+		found.Gone += says[0]
+		found.Alone += says[1]
+	}
+	return found, nil
+}

@@ -1,0 +1,61 @@
+#!lua flags=allow-oom
+-- Finds entries of one product in one bucket that wait to be acknowledged and
+-- that nobody will ever get: gone from the stream, or in it, delivered, and
+-- with no consumer. Neither can come of what the other scripts do; somebody
+-- has tampered with the stream. With ARGV 5 it mends: those without a consumer
+-- are handed back, to be delivered again, and those that are gone are no longer
+-- waited for.
+--
+-- KEYS 1 {bN}:out  2 {bN}:queue  3 {bN}:open:PRODUCT
+-- ARGV 1 group  2 the consumer that stands for "handed back"  3 product
+--      4 most entries to look at, the oldest first  5 1 to mend, 0 to look only
+-- Reply: {entries that are gone, entries without a consumer}
+local out, hash, open = KEYS[1], KEYS[2], KEYS[3]
+local group, returned, product, mend = ARGV[1], ARGV[2], ARGV[3], ARGV[5] == '1'
+
+local waiting = redis.call('ZCARD', open)
+if waiting == 0 then return {0, 0} end
+
+local function seq(id) return tonumber(string.match(id, '^%d+')) end
+
+local function field(list, name)
+  for i = 1, #list, 2 do
+    if list[i] == name then return list[i + 1] end
+  end
+end
+
+local delivered
+if redis.call('EXISTS', out) == 1 then
+  for _, row in ipairs(redis.call('XINFO', 'GROUPS', out)) do
+    if field(row, 'name') == group then delivered = seq(field(row, 'last-delivered-id')) end
+  end
+end
+
+local gone, alone, claims, units = {}, {}, 0, 0
+for _, id in ipairs(redis.call('ZRANGE', open, 0, ARGV[4] - 1)) do
+  local entry = redis.call('XRANGE', out, id, id)[1]
+  if not entry then
+    gone[#gone + 1] = id
+  else
+    claims, units = claims + field(entry[2], 'n'), units + field(entry[2], 'u')
+    if delivered and seq(id) <= delivered and #redis.call('XPENDING', out, group, id, id, 1) == 0 then
+      alone[#alone + 1] = id
+    end
+  end
+end
+
+if mend and #alone > 0 then
+  local claim = {out, group, returned, 0}
+  for _, id in ipairs(alone) do claim[#claim + 1] = id end
+  claim[#claim + 1], claim[#claim + 2] = 'FORCE', 'JUSTID'
+  redis.call('XCLAIM', unpack(claim))
+end
+if mend and #gone > 0 then
+  redis.call('ZREM', open, unpack(gone))
+  if waiting == #gone then
+    redis.call('HDEL', hash, 'n:' .. product, 'u:' .. product)
+  elseif waiting <= tonumber(ARGV[4]) then
+    redis.call('HSET', hash, 'n:' .. product, string.format('%.0f', claims), 'u:' .. product, string.format('%.0f', units))
+  end
+end
+return {#gone, #alone}
