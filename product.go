@@ -158,16 +158,21 @@ func (p *Product) Window(now time.Time) Code {
 	return ""
 }
 
-// HomeShard is the shard that holds a buyer's marks (FNV-1a of the buyer).
-func HomeShard[T string | []byte](buyer T, shards int) int {
-	if shards <= 1 {
-		return 0
-	}
+// HashBuyer is FNV-1a, the same on every instance.
+func HashBuyer[T string | []byte](buyer T) uint64 {
 	hash := uint64(14695981039346656037)
 	for i := range len(buyer) {
 		hash = (hash ^ uint64(buyer[i])) * 1099511628211
 	}
-	return int(hash % uint64(shards))
+	return hash
+}
+
+// HomeShard is the shard that holds a buyer's marks.
+func HomeShard[T string | []byte](buyer T, shards int) int {
+	if shards <= 1 {
+		return 0
+	}
+	return int(HashBuyer(buyer) % uint64(shards))
 }
 
 var currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)

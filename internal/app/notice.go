@@ -58,15 +58,6 @@ func (p *parts) tellOthers() {
 	}
 }
 
-// noteOf is what a worker notes buyers with: none when it is alone, because the
-// stage beside it has noted them already.
-func (p *parts) noteOf() func(group uint32, buyer string) {
-	if p.alone() {
-		return nil
-	}
-	return p.memory.Note
-}
-
 // changed tells the others that a product is to be read again.
 func (p *parts) changed(product uint32) {
 	p.board.Post(bulletin.Notice{Kind: bulletin.ProductChanged, Product: product})

@@ -149,7 +149,8 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
-		Lane: p.laneOptions(), Mover: p.mover, ShareGone: p.desk.ShareGone, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve, Note: p.memory.Note,
+		Lane: p.laneOptions(), Mover: p.mover, ShareGone: p.desk.ShareGone, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve,
+		Note: p.memory.Note, Learn: p.memory.Learn,
 		OnTrouble: p.signals.raise,
 		Counter:   p.store, ExpireAfter: p.cfg.Order.ExpireAfter, OnSell: p.metrics.Sell,
 		OnSellFailed: func(product uint32, err error) {
@@ -265,7 +266,7 @@ func (p *parts) buildOrders() error {
 		BatchSize: p.cfg.Worker.BatchSize, BatchWait: p.cfg.Worker.BatchWait, RatePerSecond: p.cfg.Worker.RatePerSecond,
 		Ladder: p.cfg.Worker.RetryDelays, DiscardAfter: p.cfg.Worker.DiscardAfter, ExpireAfter: p.cfg.Order.ExpireAfter,
 		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, OnBatch: p.metrics.Worker,
-		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise, Note: p.noteOf(),
+		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
 	})
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.log)
 	return nil

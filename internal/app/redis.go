@@ -18,6 +18,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(),
 		Sentinel: r.SentinelMaster, SentinelPassword: r.SentinelPassword.Reveal(),
 		Prefix: r.Prefix, WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
+		Notes: bulletinredis.NotesChannel(r.Prefix),
 	}
 	if r.TLS {
 		opt.TLS = &tls.Config{MinVersion: tls.VersionTLS12}

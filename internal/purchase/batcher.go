@@ -91,7 +91,7 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	if err != nil || len(result.Verdicts) != len(batch) {
 		for _, w := range batch {
 			if sale.Unsettled(err) {
-				b.stage.opt.Note(b.shard.Group, w.claim.Buyer)
+				b.stage.opt.Learn(b.shard.Group, w.claim.Buyer)
 			}
 			w.answer(seckill.OrderNo{}, b.refusal())
 		}
@@ -107,7 +107,7 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	for i, w := range batch {
 		verdict := &result.Verdicts[i]
 		if verdict.Code != ledger.VerdictSoldOut {
-			b.stage.opt.Note(b.shard.Group, w.claim.Buyer)
+			b.stage.opt.Learn(b.shard.Group, w.claim.Buyer)
 		} else if b.supply != nil && !b.sale.SoldOut() {
 			b.supply.want(w) // other shards or the share may have units
 			continue

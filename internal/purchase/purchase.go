@@ -36,8 +36,10 @@ type Options struct {
 	Random func() uint64 // for order numbers
 	// OnBatch sees every ledger step: its size and how long it took.
 	OnBatch func(claims int, took time.Duration)
-	// Note remembers a buyer whom the ledger may remember.
-	Note func(group uint32, buyer string)
+	// Note remembers a buyer to whom the counter may have sold, and Learn one
+	// whom the ledger may remember: of those a shared ledger tells the other
+	// instances itself. Learn is Note if it is not set.
+	Note, Learn func(group uint32, buyer string)
 	// OnTrouble is told when a product's ledger is lost, closed or of another
 	// epoch. It must not block.
 	OnTrouble func(product uint32, err error)
@@ -81,6 +83,9 @@ type Stage struct {
 // New makes a stage.
 func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
 	s := &Stage{ledger: l, clock: clock, opt: opt, live: make(map[*group]struct{}), tills: make(map[*till]struct{}), stop: make(chan struct{})}
+	if s.opt.Learn == nil {
+		s.opt.Learn = s.opt.Note
+	}
 	if s.opt.OnSell == nil {
 		s.opt.OnSell = func(int, time.Duration) {}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"seckill"
 	"seckill/internal/ledger"
 )
 
@@ -51,14 +52,14 @@ func NewMemory() *Memory {
 // Note remembers a buyer of a limit group, of whom this instance is the first
 // to know.
 func (m *Memory) Note(group uint32, buyer string) {
-	if hash := hashBuyer(buyer); m.keep(group, hash) {
+	if hash := seckill.HashBuyer(buyer); m.keep(group, hash) {
 		m.OnNoted(group, hash)
 	}
 }
 
 // Learn remembers a buyer whom the others know as well: one who was read from
 // the ledger or the store.
-func (m *Memory) Learn(group uint32, buyer string) { m.keep(group, hashBuyer(buyer)) }
+func (m *Memory) Learn(group uint32, buyer string) { m.keep(group, seckill.HashBuyer(buyer)) }
 
 // Hear remembers a buyer of whom another instance has told.
 func (m *Memory) Hear(group uint32, buyer uint64) { m.keep(group, buyer) }
@@ -74,15 +75,6 @@ func (m *Memory) keep(group uint32, hash uint64) bool {
 	before := len(s.buyers)
 	s.buyers[hash] = struct{}{}
 	return len(s.buyers) > before
-}
-
-// hashBuyer is FNV-1a.
-func hashBuyer[T string | []byte](buyer T) uint64 {
-	hash := uint64(14695981039346656037)
-	for i := range len(buyer) {
-		hash = (hash ^ uint64(buyer[i])) * 1099511628211
-	}
-	return hash
 }
 
 // Doubt says that buyers of other instances may be unknown here. Until all are
@@ -106,7 +98,7 @@ func (m *Memory) MayHold(shard ledger.Shard, buyer []byte) bool {
 	if group == nil {
 		return false
 	}
-	hash := hashBuyer(buyer)
+	hash := seckill.HashBuyer(buyer)
 	s := &group.stripes[hash%memoryStripes]
 	s.mu.RLock()
 	_, noted := s.buyers[hash]

@@ -60,9 +60,6 @@ type Options struct {
 	OnTrouble func(product uint32, err error)
 	// OnAlert is told what an operator has to look at.
 	OnAlert func(what string, product uint32, err error)
-	// Note, if set, remembers a buyer whom the ledger remembers. The instance
-	// that sold may have died before it told anybody.
-	Note func(group uint32, buyer string)
 }
 
 // Worker consumes the queue. Run it in one goroutine; several workers may run
@@ -245,23 +242,10 @@ func (w *Worker) spend(claims int) {
 	w.paceAt = w.paceAt.Add(time.Duration(claims) * time.Second / time.Duration(w.opt.RatePerSecond))
 }
 
-func (w *Worker) note(batch []queue.Delivery) {
-	if w.opt.Note == nil {
-		return
-	}
-	for i := range batch {
-		entry := &batch[i].Entry
-		for k := range entry.Claims {
-			w.opt.Note(entry.Group, entry.Claims[k].Buyer)
-		}
-	}
-}
-
 // settle confirms a batch product by product and acknowledges what is
 // settled. What cannot be settled now is held, unacknowledged.
 func (w *Worker) settle(ctx context.Context, batch []queue.Delivery) {
 	started := time.Now()
-	w.note(batch)
 	var done []queue.Delivery
 	for _, deliveries := range byProduct(batch) {
 		err := w.confirm(ctx, deliveries)

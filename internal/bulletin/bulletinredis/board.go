@@ -6,6 +6,7 @@ package bulletinredis
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -95,12 +96,17 @@ func (b *Board) listen(ctx context.Context, hear func(bulletin.Notice), joined f
 	b.use(client)
 	defer b.use(nil)
 	ctx = rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
-		if s.Kind == "subscribe" {
+		// The last of the two: from then on both are heard.
+		if s.Kind == "subscribe" && s.Channel == NotesChannel(b.opt.Prefix) {
 			joined()
 		}
 	})
-	err = client.Receive(ctx, client.B().Subscribe().Channel(b.channel()).Build(), func(m rueidis.PubSubMessage) {
-		b.read(m.Message, hear)
+	err = client.Receive(ctx, client.B().Subscribe().Channel(b.channel(), NotesChannel(b.opt.Prefix)).Build(), func(m rueidis.PubSubMessage) {
+		if m.Channel == b.channel() {
+			b.read(m.Message, hear)
+		} else {
+			b.readNotes(m.Message, hear)
+		}
 	})
 	if err == nil {
 		err = errors.New("the subscription ended")
@@ -124,6 +130,21 @@ func (b *Board) read(message string, hear func(bulletin.Notice)) {
 	}
 }
 
+// readNotes hears the buyers whom the ledger has just accepted for anybody, in
+// the very step that accepted them.
+func (b *Board) readNotes(message string, hear func(bulletin.Notice)) {
+	raw := []byte(message)
+	if len(raw) < 4 || len(raw)%8 != 4 {
+		b.opt.Logger.Debug("note not understood", "bytes", len(raw))
+		return
+	}
+	n := bulletin.Notice{Kind: bulletin.BuyersNoted, Group: binary.BigEndian.Uint32(raw)}
+	for at := 4; at < len(raw); at += 8 {
+		n.Buyers = append(n.Buyers, binary.BigEndian.Uint64(raw[at:]))
+	}
+	hear(n)
+}
+
 func (b *Board) publish(ctx context.Context, notices []bulletin.Notice) error {
 	b.mu.Lock()
 	client := b.client
@@ -145,6 +166,9 @@ func (b *Board) use(client rueidis.Client) {
 	defer b.mu.Unlock()
 	b.client = client
 }
+
+// NotesChannel is where the ledger under this prefix tells whom it accepts.
+func NotesChannel(prefix string) string { return prefix + "noted" }
 
 func (b *Board) channel() string { return b.opt.Prefix + "bulletin" }
 

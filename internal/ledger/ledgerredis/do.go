@@ -90,12 +90,12 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	size := headBytes + len(w.Currency) + len(w.Name)
+	size := headBytes + noteBytes + len(w.Currency) + len(w.Name)
 	for i := range w.Claims {
 		c := &w.Claims[i]
-		size += claimBytes + orderBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
+		size += claimBytes + orderBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
 	}
-	// The three texts share one buffer, which nobody writes to again.
+	// The four texts share one buffer, which nobody writes to again.
 	b := appendHead(make([]byte, 0, size), shard, w)
 	head := len(b)
 	for i := range w.Claims {
@@ -105,12 +105,28 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 	for i := range w.Claims {
 		b = append(b, w.Claims[i].OrderNo[:]...)
 	}
+	orders := len(b)
+	b = l.appendNotes(b, shard.Group, w.Claims)
 	bucket := bucketOf(shard.Group, shard.Index)
 	keys = append(keys, l.keys.group(shard), l.keys.mark(shard),
 		l.keys.out(bucket), l.keys.queue(bucket), l.keys.open(bucket, shard.Product))
-	args = append(args, rueidis.BinaryString(b[:head]), rueidis.BinaryString(b[head:claims]), rueidis.BinaryString(b[claims:]),
-		decimal(tag), flag(adopt), decimal(uint64(shard.Product)), strconv.Itoa(maxRemembered))
+	args = append(args, rueidis.BinaryString(b[:head]), rueidis.BinaryString(b[head:claims]), rueidis.BinaryString(b[claims:orders]),
+		decimal(tag), flag(adopt), decimal(uint64(shard.Product)), strconv.Itoa(maxRemembered),
+		l.opt.Notes, rueidis.BinaryString(b[orders:]))
 	return reserveScript, keys, args, nil
+}
+
+// appendNotes is what other instances hear of a batch, for the claims of it
+// that are accepted.
+func (l *Ledger) appendNotes(b []byte, group uint32, claims []seckill.Claim) []byte {
+	if l.opt.Notes == "" {
+		return b
+	}
+	b = binary.BigEndian.AppendUint32(b, group)
+	for i := range claims {
+		b = binary.BigEndian.AppendUint64(b, seckill.HashBuyer(claims[i].Buyer))
+	}
+	return b
 }
 
 func (l *Ledger) prepareRelease(shard ledger.Shard, w ledger.Release, keys, args []string) (*script, []string, []string, error) {

@@ -58,6 +58,10 @@ type Options struct {
 
 	// Prefix begins every key.
 	Prefix string
+	// Notes is the channel on which accepted buyers are told, in the step that
+	// accepts them: a group (4 bytes) and seckill.HashBuyer of each (8 bytes).
+	// Empty for none.
+	Notes string
 
 	// WaitReplicas is how many replicas must have a write before its reply
 	// counts; WaitTimeout, how long they may take.

@@ -16,6 +16,9 @@
 -- ARGV[9] adopt   '1' or '0'
 -- ARGV[10] product, decimal
 -- ARGV[11] most   orders and keys that a buyer may have remembered
+-- ARGV[12] channel  on which instances hear whose claims were accepted, or ''
+-- ARGV[13] notes  the group (4 bytes), and the hashes of the claims' buyers, 8
+--                 bytes each
 
 local ACCEPTED, REPEATED, SOLD_OUT, OVER_LIMIT, PAUSED, ENDED, REFUSED = '\1', '\2', '\3', '\4', '\5', '\6', '\10'
 
@@ -171,12 +174,14 @@ end
 
 local accepted = #picked
 if accepted > 0 then
-  local entry = claims
+  local entry, notes = claims, ARGV[13]
   if accepted < count then
+    local noted = {sub(notes, 1, 4)}
     for i = 1, accepted do
+      noted[i + 1] = sub(notes, 8 * picked[i] - 3, 8 * picked[i] + 4)
       picked[i] = sub(claims, starts[picked[i]], ends[picked[i]])
     end
-    entry = table.concat(picked)
+    entry, notes = table.concat(picked), table.concat(noted)
   end
   -- The stream first: it is the only write that can be refused (by an id that
   -- is not above its last), and then nothing has changed.
@@ -193,6 +198,11 @@ if accepted > 0 then
   redis.call('HSET', KEYS[4], unpack(fields))
   redis.call('HSET', KEYS[1], 'available', free, 'marked', tonumber(shard[6]) + units,
     'orders', tonumber(shard[7]) + accepted)
+  -- In the same step: an instance that dies cannot keep its buyers to itself.
+  -- Whoever may not publish is not heard, and that must not undo the step.
+  if ARGV[12] ~= '' then
+    redis.pcall('PUBLISH', ARGV[12], notes)
+  end
 end
 
 return applied(pack('>I8I4', free, count) .. table.concat(codes) .. table.concat(extras) .. '\0',
