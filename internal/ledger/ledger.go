@@ -80,7 +80,11 @@ type Ledger interface {
 	// SetState pauses, resumes or ends the sale on the shard if it is of
 	// exactly this epoch, and reports whether it is. A Reserve that is applied
 	// after SetState returned meets the new state, on every instance.
-	SetState(ctx context.Context, shard Shard, state seckill.SaleState) (bool, error)
+	//
+	// Version is the product's in the store when it had this state. A call whose
+	// version is below that of one that the shard has heard in this epoch changes
+	// nothing: it was held up on its way, and would undo a later word.
+	SetState(ctx context.Context, shard Shard, state seckill.SaleState, version uint64) (bool, error)
 
 	// Read reads one shard atomically. Shard.Epoch is ignored. A shard that was
 	// never installed reads as the zero Figures.

@@ -137,7 +137,7 @@ func TestAnswersAreTheLedgersVerdicts(t *testing.T) {
 		}
 	}
 	for state, want := range map[seckill.SaleState]seckill.Code{seckill.SalePaused: seckill.CodePaused, seckill.SaleEnded: seckill.CodeEnded} {
-		_, err := c.Embedded.SetState(t.Context(), c.on.Shard(0), state)
+		_, err := c.Embedded.SetState(t.Context(), c.on.Shard(0), state, 0)
 		rig.Must(t, err)
 		_, err = c.buy("d")
 		rig.Refused(t, err, want)

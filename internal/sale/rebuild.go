@@ -253,7 +253,7 @@ func (d *Desk) open(ctx context.Context, p *seckill.Product) error {
 	for i := range p.LedgerShards() {
 		shard := ShardOf(p, i)
 		if now.State != p.State {
-			if _, err := d.ledger.SetState(ctx, shard, now.State); err != nil {
+			if _, err := d.ledger.SetState(ctx, shard, now.State, now.Version); err != nil {
 				return seckill.Errorf(seckill.CodeBusy, "set the state of shard %d: %w", i, err)
 			}
 		}

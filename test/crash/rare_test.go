@@ -188,7 +188,7 @@ func longJournal(s *scene) {
 		group.Go(func() {
 			for l.JournalStats().LastSeq < ledgermem.DefaultCompactRows+1000 {
 				state := seckill.SaleState(n % 2) // open, paused
-				if _, err := l.SetState(ctx, shard, state); err != nil {
+				if _, err := l.SetState(ctx, shard, state, 0); err != nil {
 					s.T.Error(err)
 					return
 				}
@@ -196,7 +196,7 @@ func longJournal(s *scene) {
 		})
 	}
 	group.Wait()
-	if _, err := l.SetState(ctx, shard, seckill.SaleOpen); err != nil {
+	if _, err := l.SetState(ctx, shard, seckill.SaleOpen, 0); err != nil {
 		s.T.Fatal(err)
 	}
 	if err := l.Shutdown(ctx); err != nil {

@@ -165,8 +165,8 @@ func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 }
 
 // SetState sets the state of a sale.
-func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState) (bool, error) {
-	return call(l, ctx, "SetState", func(in ledger.Ledger) (bool, error) { return in.SetState(ctx, shard, state) })
+func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
+	return call(l, ctx, "SetState", func(in ledger.Ledger) (bool, error) { return in.SetState(ctx, shard, state, version) })
 }
 
 // Read reads a shard.

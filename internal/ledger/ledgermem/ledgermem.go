@@ -231,11 +231,16 @@ func (l *Ledger) Open(ctx context.Context, want ledger.Shard) (bool, error) {
 }
 
 // SetState pauses, resumes or ends the sale if the shard is of this epoch.
-func (l *Ledger) SetState(ctx context.Context, want ledger.Shard, state seckill.SaleState) (bool, error) {
+func (l *Ledger) SetState(ctx context.Context, want ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
 	if state < seckill.SaleOpen || state > seckill.SaleEnded {
 		return false, fmt.Errorf("set state: %w", notExecuted(fmt.Errorf("%w: state %d", errBadCall, state)))
 	}
-	return l.switchShard(ctx, "set state", want, func(r *round, sh *shard) { r.setSwitch(sh, sh.open, state) })
+	return l.switchShard(ctx, "set state", want, func(r *round, sh *shard) {
+		if version >= sh.stated {
+			sh.stated = version
+			r.setSwitch(sh, sh.open, state)
+		}
+	})
 }
 
 func (l *Ledger) switchShard(ctx context.Context, verb string, want ledger.Shard, set func(*round, *shard)) (bool, error) {

@@ -63,6 +63,10 @@ type shard struct {
 	stripes []stripe
 	records map[ledger.ProcessID]*record
 
+	// stated is the version of the state. It is not kept: no call of before a
+	// restart is still on its way.
+	stated uint64
+
 	changed uint64 // last row that touched the figures
 	saved   uint64 // the figures' snapshot contains rows up to here
 	sweep   bool   // the file has stripes of older epochs
@@ -316,7 +320,7 @@ func (s *state) install(u *undoLog, a ledger.Allotment, st *staging, row uint64)
 		epoch: a.Shard.Epoch, state: a.State, limit: a.Limit,
 		allotted: a.Available + st.units, available: a.Available, marked: st.units, orders: st.orders,
 	}
-	sh.changes, sh.out, sh.in, sh.records = nil, nil, nil, nil
+	sh.changes, sh.out, sh.in, sh.records, sh.stated = nil, nil, nil, nil, 0
 	sh.stripes = st.stripes
 	sh.changed = row
 	sh.sweep = sh.sweep || old.epoch > 0

@@ -115,7 +115,7 @@ func TestAReplyThatNoReplicaHasIsNotHeard(t *testing.T) {
 			t.Fatalf("number %d without a replica: %v", 2+i, err)
 		}
 	}
-	if _, err := r.ledger.SetState(r.ctx(), r.shard, 1); err == nil {
+	if _, err := r.ledger.SetState(r.ctx(), r.shard, 1, 1); err == nil {
 		t.Error("a pause that no replica has was answered")
 	}
 	set.Attach(master)

@@ -76,8 +76,8 @@ func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 }
 
 // SetState sets the state of the sale if the shard is of exactly this epoch.
-func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState) (bool, error) {
-	ok, err := l.turn(ctx, stateScript, shard, decimal(uint64(state)))
+func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
+	ok, err := l.turn(ctx, stateScript, shard, decimal(uint64(state)), decimal(version))
 	if err != nil {
 		return false, fmt.Errorf("set state: %w", err)
 	}

@@ -227,14 +227,14 @@ func stateStories() []story {
 		{"only exactly this epoch is set", func(f *fixture) {
 			shard := f.product()
 			shard.Epoch = 3
-			if ok, err := f.Ledger.SetState(f.ctx(), shard, seckill.SalePaused); err != nil || ok {
+			if ok, err := f.Ledger.SetState(f.ctx(), shard, seckill.SalePaused, 1); err != nil || ok {
 				f.Errorf("set on a shard that is not there: %v, %v", ok, err)
 			}
 			f.install(shard, 1, 1)
 			for _, epoch := range []uint64{2, 4} {
 				other := shard
 				other.Epoch = epoch
-				if ok, err := f.Ledger.SetState(f.ctx(), other, seckill.SaleEnded); err != nil || ok {
+				if ok, err := f.Ledger.SetState(f.ctx(), other, seckill.SaleEnded, 1); err != nil || ok {
 					f.Errorf("epoch %d set: %v, %v", epoch, ok, err)
 				}
 			}
@@ -244,6 +244,32 @@ func stateStories() []story {
 			f.state(shard, seckill.SalePaused) // closed or not
 			if got := f.read(shard); got.State != seckill.SalePaused || got.Open {
 				f.Errorf("%+v", got)
+			}
+		}},
+		{"a word that was held up does not undo a later one, until the next epoch", func(f *fixture) {
+			shard := f.sale(10, 5)
+			for _, step := range []struct {
+				state   seckill.SaleState
+				version uint64
+				want    seckill.SaleState
+			}{
+				{seckill.SaleOpen, 7, seckill.SaleOpen},
+				{seckill.SalePaused, 9, seckill.SalePaused},
+				{seckill.SaleOpen, 8, seckill.SalePaused}, // resumed before the pause, heard after it
+				{seckill.SalePaused, 9, seckill.SalePaused},
+				{seckill.SaleOpen, 12, seckill.SaleOpen},
+			} {
+				if ok, err := f.Ledger.SetState(f.ctx(), shard, step.state, step.version); err != nil || !ok {
+					f.Fatalf("set state: %v, %v", ok, err)
+				}
+				if got := f.read(shard).State; got != step.want {
+					f.Errorf("after version %d the state is %s, want %s", step.version, got, step.want)
+				}
+			}
+			shard.Epoch++
+			f.install(shard, 1, 1)
+			if ok, err := f.Ledger.SetState(f.ctx(), shard, seckill.SalePaused, 3); err != nil || !ok || f.read(shard).State != seckill.SalePaused {
+				f.Errorf("a store that was set back cannot pause: %v, %v", ok, err)
 			}
 		}},
 		{"a pause that was answered sells nothing more, and resume sells again", func(f *fixture) {

@@ -34,6 +34,7 @@ type fixture struct {
 	products  map[uint32]bool // of this subtest
 	made      int             // claims, so that each is new
 	consumers int
+	states    uint64 // set so far: each is later than the one before
 }
 
 func (s *suite) fixture(t *testing.T) *fixture {
@@ -118,7 +119,8 @@ func (f *fixture) closed(shard ledger.Shard) {
 
 func (f *fixture) state(shard ledger.Shard, state seckill.SaleState) {
 	f.Helper()
-	if ok, err := f.Ledger.SetState(f.ctx(), shard, state); err != nil || !ok {
+	f.states++
+	if ok, err := f.Ledger.SetState(f.ctx(), shard, state, f.states); err != nil || !ok {
 		f.Fatalf("set state: %v, %v", ok, err)
 	}
 }

@@ -31,6 +31,7 @@ type modelShard struct {
 	records map[ledger.ProcessID]*modelRecord
 	out, in map[int]ledger.Transfer // the last, by peer
 	open    map[int]bool            // by peer: the record in out is open
+	stated  uint64                  // the version of the state
 }
 
 type modelOrder struct {
@@ -111,12 +112,14 @@ func (m *Model) Close(s ledger.Shard) {
 }
 
 // SetState sets the sale's state on the shard of exactly this epoch.
-func (m *Model) SetState(s ledger.Shard, state seckill.SaleState) bool {
+func (m *Model) SetState(s ledger.Shard, state seckill.SaleState, version uint64) bool {
 	shard := m.at(s)
 	if shard == nil || shard.figures.Epoch != s.Epoch {
 		return false
 	}
-	shard.figures.State = state
+	if version >= shard.stated {
+		shard.figures.State, shard.stated = state, version
+	}
 	return true
 }
 

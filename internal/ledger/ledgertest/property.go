@@ -100,9 +100,10 @@ func (w *modelWorld) step() {
 		w.model.Close(shard)
 	case kind < 37:
 		state := seckill.SaleState(w.choose("state", 3))
-		ok, err := w.Ledger.SetState(w.ctx(), shard, state)
+		w.states++
+		ok, err := w.Ledger.SetState(w.ctx(), shard, state, w.states)
 		w.check(err, "set state")
-		w.same("set state", ok, true, ok == w.model.SetState(shard, state))
+		w.same("set state", ok, true, ok == w.model.SetState(shard, state, w.states))
 	case kind < 38:
 		w.beat(at)
 	case kind < 39:

@@ -84,10 +84,10 @@ func (r *Reference) Close(ctx context.Context, shard ledger.Shard) error {
 }
 
 // SetState sets the sale's state.
-func (r *Reference) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState) (bool, error) {
+func (r *Reference) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.model.SetState(shard, state), ctx.Err()
+	return r.model.SetState(shard, state, version), ctx.Err()
 }
 
 // Read reads one shard.

@@ -1,13 +1,17 @@
 #!lua
--- state.lua sets the state of the sale on a shard of exactly this epoch.
--- Returns 1 if it is.
+-- state.lua sets the state of the sale on a shard of exactly this epoch, unless
+-- it has heard of a later one. Returns 1 if it is of this epoch.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- ARGV[1] epoch
 -- ARGV[2] state
+-- ARGV[3] version of the product in the store when it had this state
 
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
+local there = redis.call('HMGET', KEYS[1], 'epoch', 'stated')
+if there[1] ~= ARGV[1] then
   return 0
 end
-redis.call('HSET', KEYS[1], 'state', ARGV[2])
+if tonumber(ARGV[3]) >= tonumber(there[2] or '0') then
+  redis.call('HSET', KEYS[1], 'state', ARGV[2], 'stated', ARGV[3])
+end
 return 1
