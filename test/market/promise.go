@@ -2,6 +2,7 @@ package market
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -141,19 +142,36 @@ func (b *Book) checkMoney() {
 		}
 		trades[n.OrderNo][n.TradeNo] = n.AmountCents
 	}
-	for no, told := range trades {
-		var rows []wire.Payment
-		Eventually(b.T, "refunds are made", func(ctx context.Context) bool {
-			var err error
-			rows, err = b.Operator().Payments(ctx, no)
-			for _, row := range rows {
-				if row.Type == "refund" && row.Status != "done" {
-					return false
-				}
+	work := make(chan string)
+	var group sync.WaitGroup
+	for range readers {
+		group.Go(func() {
+			for no := range work {
+				b.checkOrderMoney(no, trades[no], b.settledMoney(no))
 			}
-			return err == nil
 		})
-		b.checkOrderMoney(no, told, rows)
+	}
+	for no := range trades {
+		work <- no
+	}
+	close(work)
+	group.Wait()
+}
+
+// settledMoney is the money of an order as soon as all refunds are made.
+func (b *Book) settledMoney(no string) []wire.Payment {
+	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin)
+	defer cancel()
+	for {
+		rows, err := b.Operator().Payments(ctx, no)
+		open := slices.ContainsFunc(rows, func(row wire.Payment) bool { return row.Type == "refund" && row.Status != "done" })
+		if err == nil && !open {
+			return rows
+		}
+		if !Pause(ctx, 20*time.Millisecond) {
+			b.T.Errorf("I8: the money of order %s does not come to rest: %v, %+v", no, err, rows)
+			return rows
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	trouble = 1500 * time.Millisecond // that a network is bad
+	trouble = 1200 * time.Millisecond // that a network is bad
 	slow    = 200 * time.Millisecond
 )
 

@@ -169,7 +169,7 @@ func TestTorture(t *testing.T) {
 }
 
 // amplePerSecond is more than the crowd buys of one product.
-const amplePerSecond = 20
+const amplePerSecond = 8
 
 // ample are the products, two of them with so many units that nobody can
 // honestly be told that they are sold out.
