@@ -184,82 +184,6 @@ func TestDocsNameTests(t *testing.T) {
 	})
 }
 
-var caseFinder = regexp.MustCompile(`^(\w+):(Test\w+)(?:/(.+))?$`)
-
-// caseError says what is wrong with `package:Test` or `package:Test/part`, or
-// returns "".
-func caseError(tests map[string]string, span string) string {
-	found := caseFinder.FindStringSubmatch(span)
-	if found == nil {
-		return ""
-	}
-	source, part := tests[found[1]], found[3]
-	switch {
-	case !strings.Contains(source, "\nfunc "+found[2]+"(t *testing.T)"):
-		return "no test " + span
-	case part != "" && !strings.Contains(source, `"`+part+`"`):
-		return fmt.Sprintf("no part %q of %s", part, found[2])
-	}
-	return ""
-}
-
-// testSources is what the tests of each package say, by its directory's name.
-func testSources(t *testing.T) map[string]string {
-	t.Helper()
-	all := make(map[string]string)
-	for _, root := range []string{"cmd", "internal", "test"} {
-		err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.go") {
-				all[path.Base(path.Dir(name))] += readText(t, name)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return all
-}
-
-// TestDocsNameCases holds `package:Test`.
-func TestDocsNameCases(t *testing.T) {
-	tests := testSources(t)
-	onEveryPage(t, func(p page) (wrong []string) {
-		for _, span := range p.spans {
-			if err := caseError(tests, span); err != "" {
-				wrong = append(wrong, err)
-			}
-		}
-		return wrong
-	})
-}
-
-// TestDurabilityNamesItsTests holds the rows of docs/durability.md to name a
-// test each, or to say that there is none.
-func TestDurabilityNamesItsTests(t *testing.T) {
-	rows, shown, isTable := 0, 0, false
-	for line := range strings.Lines(readText(t, "docs/durability.md")) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		last := strings.TrimSpace(cells[len(cells)-1])
-		switch {
-		case !strings.HasPrefix(line, "|"):
-			isTable = false
-		case last == "test":
-			isTable = true
-		case isTable && !strings.HasPrefix(last, "---"):
-			rows++
-			if strings.Contains(last, ":Test") {
-				shown++
-			} else if !strings.Contains(last, "*no test") {
-				t.Errorf("no test is named: %s", strings.TrimSpace(line))
-			}
-		}
-	}
-	if rows < 30 || shown*4 < rows*3 {
-		t.Errorf("%d of %d rows are shown by a test", shown, rows)
-	}
-}
-
 var makePattern = regexp.MustCompile(`\bmake ([a-z-]+)`)
 
 func TestDocsNameMakeTargets(t *testing.T) {
@@ -392,6 +316,37 @@ func TestDocsAndMetricsAgree(t *testing.T) {
 	for _, metric := range metricPattern.FindAllString(source, -1) {
 		if !strings.Contains(operations, metric) {
 			t.Errorf("docs/operations.md says nothing of %s", metric)
+		}
+	}
+}
+
+// TestReadmesSayTheSame compares what two languages share: code, links,
+// configuration, and how many sections there are.
+func TestReadmesSayTheSame(t *testing.T) {
+	english, chinese := readPage(t, "README.md"), readPage(t, "README.zh.md")
+	configuration := func(p page) (all []string) {
+		for _, fence := range p.fences {
+			if strings.HasPrefix(fence, "```yaml\n") {
+				all = append(all, fence)
+			}
+		}
+		return all
+	}
+	linked := func(p page) []string {
+		return slices.DeleteFunc(slices.Clone(p.links), func(link string) bool { return strings.HasPrefix(link, "README") })
+	}
+	for what, of := range map[string]func(page) []string{
+		"code":          func(p page) []string { return p.spans },
+		"links":         linked,
+		"configuration": configuration,
+		"sections":      func(p page) []string { return make([]string, strings.Count(readText(t, p.path), "\n## ")) },
+	} {
+		a, b := slices.Sorted(slices.Values(of(english))), slices.Sorted(slices.Values(of(chinese)))
+		if what == "code" || what == "links" { // as often as the language needs
+			a, b = slices.Compact(a), slices.Compact(b)
+		}
+		if !slices.Equal(a, b) {
+			t.Errorf("%s differ: English %q, Chinese %q", what, a, b)
 		}
 	}
 }

@@ -1,0 +1,90 @@
+package seckill_test
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Documents name tests as `package:Test`, or `package:Test/part`; those of
+// docs/durability.md are what its sentences rest on.
+
+var caseFinder = regexp.MustCompile(`^(\w+):(Test\w+)(?:/(.+))?$`)
+
+// caseError says what is wrong with `package:Test` or `package:Test/part`, or
+// returns "".
+func caseError(tests map[string]string, span string) string {
+	found := caseFinder.FindStringSubmatch(span)
+	if found == nil {
+		return ""
+	}
+	source, part := tests[found[1]], found[3]
+	switch {
+	case !strings.Contains(source, "\nfunc "+found[2]+"(t *testing.T)"):
+		return "no test " + span
+	case part != "" && !strings.Contains(source, `"`+part+`"`):
+		return fmt.Sprintf("no part %q of %s", part, found[2])
+	}
+	return ""
+}
+
+// testSources is what the tests of each package say, by its directory's name.
+func testSources(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for _, root := range []string{"cmd", "internal", "test"} {
+		err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.go") {
+				all[path.Base(path.Dir(name))] += readText(t, name)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// TestDocsNameCases holds `package:Test`.
+func TestDocsNameCases(t *testing.T) {
+	tests := testSources(t)
+	onEveryPage(t, func(p page) (wrong []string) {
+		for _, span := range p.spans {
+			if err := caseError(tests, span); err != "" {
+				wrong = append(wrong, err)
+			}
+		}
+		return wrong
+	})
+}
+
+// TestDurabilityNamesItsTests holds the rows of docs/durability.md to name a
+// test each, or to say that there is none.
+func TestDurabilityNamesItsTests(t *testing.T) {
+	rows, shown, isTable := 0, 0, false
+	for line := range strings.Lines(readText(t, "docs/durability.md")) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		last := strings.TrimSpace(cells[len(cells)-1])
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			isTable = false
+		case last == "test":
+			isTable = true
+		case isTable && !strings.HasPrefix(last, "---"):
+			rows++
+			if strings.Contains(last, ":Test") {
+				shown++
+			} else if !strings.Contains(last, "*no test") {
+				t.Errorf("no test is named: %s", strings.TrimSpace(line))
+			}
+		}
+	}
+	if rows < 30 || shown*4 < rows*3 {
+		t.Errorf("%d of %d rows are shown by a test", shown, rows)
+	}
+}
