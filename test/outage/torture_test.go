@@ -16,6 +16,8 @@ import (
 const (
 	// tortureEnv is how long a campaign lasts; unset, there is none.
 	tortureEnv = "SECKILL_TORTURE"
+	// topologyEnv is "sentinel" for a Redis that fails over; unset, it is alone.
+	topologyEnv = "SECKILL_TORTURE_TOPOLOGY"
 	// reportEnv is the file to which its report goes.
 	reportEnv = "SECKILL_TORTURE_REPORT"
 
@@ -36,8 +38,11 @@ type campaign struct {
 	forgot bool
 }
 
-// faults are what can happen, by name.
-var faults = map[string]func(c *campaign, ctx context.Context){
+// fault is something that happens, and is over when it returns.
+type fault func(c *campaign, ctx context.Context)
+
+// faultsOfAlone are what can happen to a Redis that is alone, by name.
+var faultsOfAlone = map[string]fault{
 	"Redis killed": func(c *campaign, ctx context.Context) {
 		c.redis.Kill()
 		c.pause(ctx)
@@ -61,6 +66,48 @@ var faults = map[string]func(c *campaign, ctx context.Context){
 		c.redis.Restore(backup)
 		c.redis.Start()
 	},
+}
+
+// faultsOfSentinel are what can happen to a master with a replica.
+var faultsOfSentinel = map[string]fault{
+	"master lost with writes": func(c *campaign, ctx context.Context) {
+		c.drain(ctx)
+		master := c.sentinel.Master()
+		c.sentinel.WaitSynced()
+		c.sentinel.Detach(master)
+		c.pause(ctx)
+		master.Kill()
+		c.sentinel.WaitFailover(master)
+		master.Start()
+		c.sentinel.Attach(master)
+		c.sentinel.WaitDemoted(master)
+		c.sentinel.WaitSynced()
+	},
+	"master replaced": func(c *campaign, ctx context.Context) {
+		c.drain(ctx)
+		old := c.sentinel.Master()
+		c.sentinel.WaitSynced()
+		c.sentinel.Failover()
+		c.sentinel.WaitDemoted(old)
+	},
+	"master frozen": func(c *campaign, ctx context.Context) {
+		c.drain(ctx)
+		old := c.sentinel.Master()
+		old.Pause()
+		c.sentinel.WaitFailover(old)
+		old.Resume()
+		c.sentinel.WaitDemoted(old)
+		c.sentinel.WaitSynced()
+	},
+	"everything flushed": func(c *campaign, ctx context.Context) {
+		c.drain(ctx)
+		c.sentinel.Master().FlushAll()
+		c.pause(ctx)
+	},
+}
+
+// faultsOfAll are what can happen to any site.
+var faultsOfAll = map[string]fault{
 	"store killed": func(c *campaign, ctx context.Context) {
 		c.maria.Kill()
 		c.pause(ctx)
@@ -140,8 +187,15 @@ func TestTorture(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", tortureEnv, err)
 	}
+	sentinel := os.Getenv(topologyEnv) == "sentinel"
+	faults := maps.Clone(faultsOfAll)
+	if sentinel {
+		maps.Copy(faults, faultsOfSentinel)
+	} else {
+		maps.Copy(faults, faultsOfAlone)
+	}
 	c := &campaign{struck: make(map[string]int), site: open(t, plan{
-		networks: true, ownStore: true, products: ample(duration),
+		sentinel: sentinel, networks: true, ownStore: true, products: ample(duration),
 		roles:  [][]string{nil, nil, {engine.RoleShop, engine.RoleWorker}},
 		faults: []string{"", "clock:+5m", "clock:-5m"}, // until they are killed
 	})}
