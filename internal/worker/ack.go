@@ -43,7 +43,11 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 // checkWitness asks the queue for what the store has confirmed, by an
 // acknowledgement of nothing.
 func (w *Worker) checkWitness(ctx context.Context) {
-	for stream, witness := range maps.Clone(w.witness) {
+	for stream := range maps.Clone(w.witness) {
+		witness, still := w.witness[stream]
+		if !still {
+			continue // lost with another
+		}
 		err := w.consumer.Ack(ctx, nil, witness)
 		if errors.Is(err, queue.ErrLost) {
 			err = w.queueLost(ctx, stream)
@@ -56,8 +60,9 @@ func (w *Worker) checkWitness(ctx context.Context) {
 
 // queueLost sees to it that a queue which lost entries is noticed once: every
 // product is marked for recovery in the store, and then the witness that is
-// gone is forgotten, since the stream may count from below again. If another
-// worker did so already, its word is taken.
+// gone is forgotten, since the stream may count from below again, and with it
+// those of all streams that lost theirs as well. If another worker did so
+// already, its word is taken.
 func (w *Worker) queueLost(ctx context.Context, stream string) error {
 	mine := w.witness[stream]
 	known, err := w.store.Witness(ctx)
@@ -73,19 +78,35 @@ func (w *Worker) queueLost(ctx context.Context, stream string) error {
 	if w.witness[stream] != mine {
 		return nil
 	}
+	// Before the mark: what is lost later wants another.
+	lost := append(w.alsoLost(ctx, known, stream), mine)
 	products, err := w.markAll(ctx)
 	if err != nil {
 		return err
 	}
-	if err := w.store.ForgetWitness(ctx, mine); err != nil {
-		return fmt.Errorf("forget witness: %w", err)
+	for _, id := range lost {
+		if err := w.store.ForgetWitness(ctx, id); err != nil {
+			return fmt.Errorf("forget witness: %w", err)
+		}
+		delete(w.witness, id.Stream)
 	}
-	delete(w.witness, stream)
 	// What the queue still remembers is of before its loss, and now above the
 	// store's nothing: it must not pass for a loss of the store's.
 	err = w.takeOver(ctx, products)
 	w.opt.OnTrouble(0, queue.ErrLost)
 	return err
+}
+
+// alsoLost are the witnesses of other streams that are gone too. One loss takes
+// the end of many streams; noticed one by one, each would have every product
+// rebuilt again.
+func (w *Worker) alsoLost(ctx context.Context, known []queue.ID, but string) (lost []queue.ID) {
+	for _, id := range known {
+		if id.Stream != but && errors.Is(w.consumer.Ack(ctx, nil, id), queue.ErrLost) {
+			lost = append(lost, id)
+		}
+	}
+	return lost
 }
 
 // markAll marks every preheated product for recovery in the store, and returns

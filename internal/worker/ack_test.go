@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"testing"
 
 	"seckill"
@@ -50,5 +51,40 @@ func TestLostEntriesThatTheStoreHasAreDoneWith(t *testing.T) {
 	w.ack(t.Context(), []queue.Delivery{{ID: gone, Entry: seckill.Entry{ProductID: 1, Claims: make([]seckill.Claim, 2)}}})
 	if w.held.claims != 0 || len(w.witness) != 0 {
 		t.Errorf("%d claims are held, the witness is %v", w.held.claims, w.witness)
+	}
+}
+
+// storeOfLosses has witnesses, and counts how often everything is marked.
+type storeOfLosses struct {
+	Store
+	known []queue.ID
+	marks int
+}
+
+func (s *storeOfLosses) Witness(context.Context) ([]queue.ID, error) { return s.known, nil }
+
+func (s *storeOfLosses) Products(context.Context) ([]seckill.Product, error) {
+	s.marks++
+	return nil, nil
+}
+
+func (s *storeOfLosses) ForgetWitness(_ context.Context, id queue.ID) error {
+	s.known = slices.DeleteFunc(slices.Clone(s.known), func(known queue.ID) bool { return known == id })
+	return nil
+}
+
+// A server that is set back loses the end of every stream at once.
+func TestOneLossOfManyStreamsIsOneRecovery(t *testing.T) {
+	s := &storeOfLosses{}
+	told := 0
+	w := New(nil, s, nil, Options{Logger: slog.New(slog.DiscardHandler), OnTrouble: func(uint32, error) { told++ }})
+	w.consumer = setBack{}
+	for seq, stream := range []string{"b1", "b2", "b3"} {
+		id := queue.ID{Stream: stream, Seq: uint64(seq + 1)}
+		s.known, w.witness[stream] = append(s.known, id), id
+	}
+	w.checkWitness(t.Context())
+	if s.marks != 1 || told != 1 || len(s.known) != 0 || len(w.witness) != 0 {
+		t.Errorf("marked %d times, told %d times, left are %v and %v", s.marks, told, s.known, w.witness)
 	}
 }
