@@ -72,6 +72,8 @@ type ask struct {
 	limit    int
 	// forgets says that a key may be forgotten with its order, when that is dead.
 	forgets bool
+	// failed says that the order of the answer failed in the end.
+	failed bool
 	// has is the order that the store has for the key, if the answer is unknown.
 	has string
 }
@@ -141,6 +143,9 @@ func (s state) steps(in ask, out answer) []state {
 		if s.has(in.key, out.no) {
 			return []state{s} // remembered
 		}
+		if in.failed && in.forgets {
+			return s.failing(out.no)
+		}
 		if known != nil {
 			return nil
 		}
@@ -169,6 +174,15 @@ func (s state) steps(in ask, out answer) []state {
 		return []state{next}
 	}
 	panic("an answer of no kind: " + out.kind)
+}
+
+// failing is a ledger that forgot a key, and a live order with it, promising
+// another which the store then refused: the key is the first one's.
+func (s state) failing(no string) []state {
+	if slices.ContainsFunc(s, func(h holding) bool { return h.no == no }) {
+		return []state{s}
+	}
+	return []state{s.with(holding{no: no})}
 }
 
 func (s state) iff(holds bool) []state {
@@ -215,7 +229,7 @@ func checkHistory(products map[uint32]engine.Product, forgets func(product uint3
 		case "":
 			continue // it says nothing about orders
 		case promised:
-			in.quantity = accounts.counted(a.No, in.quantity)
+			in.quantity, in.failed = accounts.counted(a.No, in.quantity), accounts.failed[a.No]
 		case unknown:
 			in.has, op.Return = accounts.byKey[buyerKey{a.Buyer, a.Purchase.Key}], forever
 			in.quantity = accounts.counted(in.has, in.quantity)

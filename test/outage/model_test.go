@@ -50,6 +50,10 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(2000, 2001, "m", "B", ""), buy(3000, 3001, "k", "A", "")},
 			rows: []row{order("A", "k", seckill.OrderCancelled, 1000), order("B", "m", seckill.OrderPaid, 0)}, forgets: true, honest: true,
 		},
+		"a key whose live order was forgotten, and the second failed": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(10, 11, "k", "B", ""), buy(20, 21, "k", "B", ""), buy(30, 31, "k", "A", "")},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0), order("B", "", seckill.OrderFailed, 0)}, forgets: true, honest: true,
+		},
 		"two live orders": {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(2, 3, "m", "B", "")},
 			rows: []row{order("A", "k", seckill.OrderPaid, 0), order("B", "m", seckill.OrderPending, 0)}, forgets: true,
