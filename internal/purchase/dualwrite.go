@@ -86,8 +86,15 @@ func (s *Stage) startDualWriters() {
 
 // promised takes what one ledger step accepted to who remembers it, and to who
 // writes it at once: before anybody is answered, so that no answer is
-// forgotten.
+// forgotten. They get a copy, for the claims are the batcher's.
 func (b *batcher) promised(step *ledger.Reserve, verdicts []ledger.Verdict, terms *seckill.Product) {
+	var writer *dualWriter
+	if terms.Strategy == seckill.StrategyDualWrite {
+		writer = b.stage.dual[b.shard.Product%dualWriters] // its group was started after the writers
+	}
+	if writer == nil && b.stage.opt.Remember == nil {
+		return
+	}
 	accepted := 0
 	for i := range verdicts {
 		if verdicts[i].Code == ledger.VerdictAccepted {
@@ -107,13 +114,12 @@ func (b *batcher) promised(step *ledger.Reserve, verdicts []ledger.Verdict, term
 			entry.Claims = append(entry.Claims, step.Claims[i])
 		}
 	}
-	if terms.Strategy == seckill.StrategyDualWrite {
-		// Its group was started after the writers.
-		if writer := b.stage.dual[b.shard.Product%dualWriters]; writer != nil {
-			writer.offer(store.Items(&entry))
-		}
+	if writer != nil {
+		writer.offer(store.Items(&entry))
 	}
-	b.stage.opt.Remember(entry) // gives it away
+	if b.stage.opt.Remember != nil {
+		b.stage.opt.Remember(entry) // gives it away
+	}
 }
 
 func (d *dualWriter) offer(items []store.Item) {

@@ -52,8 +52,8 @@ type Options struct {
 	// time to pay; nil for none. OnDualWrite counts their batches.
 	Store       Confirmer
 	OnDualWrite func(DualWriteResult)
-	// Remember keeps what the ledger has accepted until the store has it. The
-	// entry is given away.
+	// Remember keeps what the ledger has accepted until the store has it; nil
+	// for none. The entry is given away.
 	Remember func(seckill.Entry)
 	// ShareGone reports whether nothing of a product's fallback share is left,
 	// and hands the rest to its ledger; nil when no product has a share.
@@ -91,9 +91,6 @@ func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
 	}
 	if s.opt.OnDualWrite == nil {
 		s.opt.OnDualWrite = func(DualWriteResult) {}
-	}
-	if s.opt.Remember == nil {
-		s.opt.Remember = func(seckill.Entry) {}
 	}
 	if s.opt.OnSellFailed == nil {
 		s.opt.OnSellFailed = func(uint32, error) {}

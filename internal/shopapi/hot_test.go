@@ -26,6 +26,8 @@ const (
 	budgetSoldOut = 0
 	// buyer and key as strings; the lane's reply is the stand-in ledger's.
 	budgetAccept = 4
+	// a copy of the batch's accepted claims, which outlives the batch.
+	budgetRemember = 1
 )
 
 var secret = []byte("a secret of the hot path's tests")
@@ -51,7 +53,7 @@ type products []seckill.Product
 func (p products) Products(context.Context) ([]seckill.Product, error) { return p, nil }
 
 // hotServer is the public server up to the ledger.
-func hotServer(tb testing.TB) (*Server, *sale.Sale) {
+func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sale.Sale) {
 	tb.Helper()
 	log := slog.New(slog.DiscardHandler)
 	now := time.Now()
@@ -64,10 +66,14 @@ func hotServer(tb testing.TB) (*Server, *sale.Sale) {
 	}
 	clock := sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log)
 	memory := sale.NewMemory()
-	stage := purchase.New(yes{}, clock, purchase.Options{
+	opt := purchase.Options{
 		QueueSize: 1024, MaxBatch: 64, Timeout: 5 * time.Second, Random: rand.Uint64, Note: memory.Note,
 		OnBatch: func(int, time.Duration) {}, OnTrouble: func(uint32, error) {},
-	})
+	}
+	for _, change := range changes {
+		change(&opt)
+	}
+	stage := purchase.New(yes{}, clock, opt)
 	tb.Cleanup(stage.Close)
 	buyers, err := identity.New(secret)
 	if err != nil {
@@ -133,11 +139,26 @@ func TestAcceptKeepsItsAllocBudget(t *testing.T) {
 		t.Log("the race detector allocates itself; budgets are measured without it")
 		return
 	}
-	s, _ := hotServer(t)
-	ctx := hotRequest(t, "buyer-1")
-	perform(t, s, ctx, fasthttp.StatusAccepted)
-	if got := testing.AllocsPerRun(1000, func() { perform(t, s, ctx, fasthttp.StatusAccepted) }); got > budgetAccept {
-		t.Errorf("an accepted claim allocates %v times, budget %d", got, budgetAccept)
+	var kept seckill.Entry
+	for name, c := range map[string]struct {
+		remember func(seckill.Entry)
+		budget   float64
+	}{
+		"and is forgotten":  {nil, budgetAccept},
+		"and is remembered": {func(e seckill.Entry) { kept = e }, budgetAccept + budgetRemember},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := hotServer(t, func(o *purchase.Options) { o.Remember = c.remember })
+			ctx := hotRequest(t, "buyer-1")
+			perform(t, s, ctx, fasthttp.StatusAccepted)
+			if got := testing.AllocsPerRun(1000, func() { perform(t, s, ctx, fasthttp.StatusAccepted) }); got > c.budget {
+				t.Errorf("an accepted claim allocates %v times, budget %v", got, c.budget)
+			}
+			if remembered := len(kept.Claims) == 1; remembered != (c.remember != nil) {
+				t.Errorf("remembered: %v", remembered)
+			}
+			kept = seckill.Entry{}
+		})
 	}
 }
 
