@@ -171,7 +171,7 @@ type alone struct {
 	shop, admin string
 }
 
-var servesAt = regexp.MustCompile(`msg="?(shop|operator API) serves"? url=(http://127\.0\.0\.1:\d+)`)
+var servesAt = regexp.MustCompile(`msg="?(shop|operator address) serves"? url=(http://127\.0\.0\.1:\d+)`)
 
 // serve runs the binary's serve without configuration, on free ports.
 func serve(t *testing.T, dataDir string, args ...string) *alone {
