@@ -97,29 +97,42 @@ func (db *mysqlDB) write(ctx context.Context, fn func(tx *session) error) (err e
 	return nil
 }
 
+// maxBegins is how many connections a transaction tries to begin on. The pool
+// finds most of those that were dropped by itself.
+const maxBegins = 10
+
 // begin opens a transaction on a connection of the pool. One that the server
-// has dropped while it waited there is replaced.
+// has dropped while it waited there is replaced; a server that drops fresh ones
+// too is left alone in between.
 func begin(ctx context.Context, pool *sql.DB, statements ...string) (*sql.Conn, error) {
-	for {
-		conn, err := pool.Conn(ctx)
-		if err != nil {
-			return nil, err
+	for try := 1; ; try++ {
+		conn, err := beginOnce(ctx, pool, statements)
+		if err == nil || !errors.Is(err, driver.ErrBadConn) || try == maxBegins {
+			return conn, err
 		}
-		err = conn.Raw(func(conn any) error { return conn.(*mysqlConn).allow(ctx) })
-		for _, statement := range statements {
-			if err == nil {
-				_, err = conn.ExecContext(ctx, statement)
-			}
-		}
-		if err == nil {
-			return conn, nil
-		}
-		drop(conn)
-		conn.Close()
-		if !errors.Is(err, driver.ErrBadConn) || ctx.Err() != nil {
+		if pause(ctx, min(maxPause, time.Millisecond<<try)) != nil {
 			return nil, err
 		}
 	}
+}
+
+func beginOnce(ctx context.Context, pool *sql.DB, statements []string) (*sql.Conn, error) {
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = conn.Raw(func(conn any) error { return conn.(*mysqlConn).allow(ctx) })
+	for _, statement := range statements {
+		if err == nil {
+			_, err = conn.ExecContext(ctx, statement)
+		}
+	}
+	if err != nil {
+		drop(conn)
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 // undo rolls back, or drops the connection, with which the server rolls back.

@@ -20,15 +20,22 @@ import (
 const (
 	mysqlTaken        = 1062 // duplicate entry for a unique key
 	mysqlNoTable      = 1146
-	mysqlRecordMoved  = 1020 // MariaDB: changed since last read
-	mysqlLockWait     = 1205
-	mysqlDeadlock     = 1213
 	mysqlDiskFull     = 1021
 	mysqlTableFull    = 1114
 	mysqlEngineError  = 1030 // with the errno of the disk
 	mysqlWriteError   = 1026
 	mysqlCommitFailed = 1180
+	mysqlLockWait     = 1205
 )
+
+// mysqlContended are errors of a transaction that gave way to another, and was
+// rolled back, or its statement was.
+var mysqlContended = map[uint16]bool{
+	mysqlLockWait: true,
+	1020:          true, // MariaDB: a record was changed since it was read
+	1213:          true, // deadlock
+	3101:          true, // MySQL: the group certified another's commit first
+}
 
 // mysqlAway are errors of a server that is there and cannot serve.
 var mysqlAway = map[uint16]bool{
@@ -49,6 +56,7 @@ var mysqlAway = map[uint16]bool{
 	1129:         true, // host blocked
 	1130:         true, // host not allowed
 	1203:         true, // too many connections of this user
+	1206:         true, // no memory for more locks
 	1226:         true, // a limit of this user
 	1290:         true, // read-only, or another option that forbids
 	1317:         true, // query was killed
@@ -80,7 +88,7 @@ func (db *mysqlDB) failed(err error) error {
 	switch code := mysqlCode(err); {
 	case code == mysqlTaken:
 		return fmt.Errorf("%w: %w", errTaken, err)
-	case code == mysqlDeadlock || code == mysqlLockWait || code == mysqlRecordMoved:
+	case mysqlContended[code]:
 		return fmt.Errorf("%w: %w", errContended, err)
 	case mysqlAway[code]:
 		db.sick.Store(true)

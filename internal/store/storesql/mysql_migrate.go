@@ -105,6 +105,9 @@ func takeMigrateLock(ctx context.Context, conn *sql.Conn) error {
 		if err := conn.QueryRowContext(ctx, sqlTakeMigrateLock).Scan(&got); err != nil {
 			return fmt.Errorf("wait for another migration: %w", err)
 		}
+		if !got.Valid { // and would be so again
+			return errors.New("the server cannot give the lock of migrations: no database is selected, or it has no memory for it")
+		}
 		if got.Int64 == 1 {
 			return nil
 		}

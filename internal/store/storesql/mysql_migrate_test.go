@@ -44,6 +44,24 @@ func TestAMariaDBOfANewerVersionIsRefused(t *testing.T) {
 	}
 }
 
+// The lock of a database that somebody dropped meanwhile has no name.
+func TestALockOfMigrationsThatCannotBeGivenIsNotWaitedFor(t *testing.T) {
+	s := openMaria(t)
+	conn, err := s.db.(*mysqlDB).writePool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, statement := range []string{`CREATE DATABASE dropped_meanwhile`, `USE dropped_meanwhile`, `DROP DATABASE dropped_meanwhile`} {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := takeMigrateLock(t.Context(), conn); err == nil || !strings.Contains(err.Error(), "lock of migrations") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // The server commits each statement of a migration by itself. One that was
 // broken off after any of them is completed by the next.
 func TestAMigrationThatWasBrokenOffIsCompleted(t *testing.T) {

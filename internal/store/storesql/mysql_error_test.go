@@ -1,0 +1,35 @@
+package storesql
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"seckill/internal/store"
+)
+
+func TestErrorsOfAServerHaveTheirMeaning(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		number uint16
+		want   error
+	}{
+		{"duplicate entry", 1062, errTaken},
+		{"deadlock", 1213, errContended},
+		{"lock wait", 1205, errContended},
+		{"rolled back by the group at commit", 3101, errContended},
+		{"no memory for locks", 1206, store.ErrUnavailable},
+		{"access denied", 1045, store.ErrUnavailable},
+		{"read-only", 1290, store.ErrUnavailable},
+	} {
+		db := &mysqlDB{}
+		err := db.failed(&mysql.MySQLError{Number: c.number, Message: c.what})
+		if !errors.Is(err, c.want) || mysqlCode(err) != c.number {
+			t.Errorf("%s is %v, want %v", c.what, err, c.want)
+		}
+		if sick := db.sick.Load(); sick != (c.want == store.ErrUnavailable) {
+			t.Errorf("%s: the server is thought sick: %t", c.what, sick)
+		}
+	}
+}
