@@ -9,8 +9,6 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
-	"seckill/internal/store"
 	"seckill/internal/transfer"
 	"seckill/internal/worker"
 )
@@ -38,7 +36,6 @@ const (
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
 	roundTimeout   = 30 * time.Second
-	troublePause   = 100 * time.Millisecond
 	stockPerRound  = 100
 	// warnShare is the part of an order's time to pay at whose beginning
 	// order.expiring is written: the last sixth, 5 of 30 minutes.
@@ -51,7 +48,7 @@ func (a *App) startLoops(ctx context.Context) {
 	a.goLoop(func() { p.catalog.Run(ctx) })
 	a.goLoop(func() { p.clock.Run(ctx) })
 	a.goLoop(func() { p.alerter.Run(ctx) })
-	a.goLoop(func() { p.watchTrouble(ctx) })
+	a.goLoop(func() { p.signals.troubles.watch(ctx, p.seeTo) })
 	if a.has(RoleShop) {
 		a.goLoop(func() { p.watch.Run(ctx) })
 	}
@@ -180,49 +177,4 @@ func (p *parts) beat(ctx context.Context) error {
 func (p *parts) onSale(product uint32) bool {
 	s := p.catalog.Find(product)
 	return s != nil && s.Terms().Window(p.clock.Now()) != seckill.CodeEnded
-}
-
-// watchTrouble has products in trouble recovered. What only the worker can see
-// (a store that is short, a queue that lost entries) it has marked in the
-// store, for the epoch that it saw: a trouble that is older than the recovery
-// finds a live ledger here, and costs nothing.
-func (p *parts) watchTrouble(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case t := <-p.signals.trouble:
-			p.log.Warn("trouble with a product's ledger", "product", t.product, "error", t.err)
-			if errors.Is(t.err, store.ErrShort) || errors.Is(t.err, queue.ErrLost) {
-				p.alerter.Raise("ledger must be recovered", t.product, t.err)
-			}
-			p.look(ctx, t.product)
-			// A crowd in front of a lost shard must not make this a busy loop.
-			timer := time.NewTimer(troublePause)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-			case <-timer.C:
-			}
-		}
-	}
-}
-
-// look has a product recovered if it needs to be, however long its sale is
-// over; with product 0 the keeper looks at all that it keeps.
-func (p *parts) look(ctx context.Context, product uint32) {
-	if product == 0 {
-		if err := p.catalog.Refresh(ctx); err == nil {
-			p.signals.keeper.wake()
-		}
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
-	defer cancel()
-	if _, err := p.desk.RecoverIfLost(ctx, product); err != nil {
-		p.log.Warn("product not recovered; it will be tried again", "product", product, "error", err)
-	}
-	if err := p.catalog.Refresh(ctx); err != nil {
-		p.log.Warn("catalogue not refreshed", "error", err)
-	}
 }

@@ -6,8 +6,6 @@ import (
 	"seckill/internal/duty"
 )
 
-const troubleMost = 256
-
 // signals is where parts tell each other that something is due, without
 // knowing each other. Nothing here blocks, and only promptness depends on it:
 // what is due stands in the store or in the ledger, where every duty also looks
@@ -15,19 +13,13 @@ const troubleMost = 256
 // that meets it.
 type signals struct {
 	keeper, releaser, refunder, reconciler waker
-	trouble                                chan trouble
+	troubles                               *troubles
 	// tell wakes a duty where another instance has it.
 	tell func(duty string)
 }
 
-// trouble is a product whose ledger needs a look; product 0 means all.
-type trouble struct {
-	product uint32
-	err     error
-}
-
 func newSignals() *signals {
-	s := &signals{trouble: make(chan trouble, troubleMost), tell: func(string) {}}
+	s := &signals{troubles: newTroubles(), tell: func(string) {}}
 	for _, w := range s.wakers() {
 		w.signals = s
 	}
@@ -87,12 +79,8 @@ func (w *waker) wake() {
 	}
 }
 
-func (s *signals) raise(product uint32, err error) {
-	select {
-	case s.trouble <- trouble{product, err}:
-	default: // as many wait as can be seen to in half a minute
-	}
-}
+// raise says that a product's ledger needs a look; product 0 means all.
+func (s *signals) raise(product uint32, err error) { s.troubles.raise(trouble{product, err}) }
 
 // saleEnded asks for the reconciliation that follows a sale; of which, the
 // reconciler reads in the store.

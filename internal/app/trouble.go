@@ -1,0 +1,156 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"seckill/internal/queue"
+	"seckill/internal/store"
+)
+
+const (
+	// troubleMost is how many products may wait for a look.
+	troubleMost = 1024
+	// troubleAtOnce is how many are looked at together: one whose recovery waits
+	// for a slow shard must not hold up the others.
+	troubleAtOnce = 8
+	// troublePause is the least time between two looks at one product. A crowd in
+	// front of a lost shard must not make this a busy loop.
+	troublePause = 100 * time.Millisecond
+)
+
+// trouble is a product whose ledger needs a look; product 0 means all.
+type trouble struct {
+	product uint32
+	err     error
+}
+
+// grave reports whether an operator should hear of it.
+func (t trouble) grave() bool {
+	return errors.Is(t.err, store.ErrShort) || errors.Is(t.err, queue.ErrLost)
+}
+
+// troubles are products that need a look, each once however many meet it.
+type troubles struct {
+	news chan struct{} // something can perhaps be taken
+
+	mu      sync.Mutex
+	waiting []trouble       // in the order in which they were raised
+	seen    map[uint32]bool // being looked at
+}
+
+func newTroubles() *troubles {
+	return &troubles{news: make(chan struct{}, 1), seen: make(map[uint32]bool)}
+}
+
+// raise never blocks. What finds no place is raised again by the next call that
+// meets it.
+func (t *troubles) raise(one trouble) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.waiting, func(w trouble) bool { return w.product == one.product })
+	switch {
+	case i < 0 && len(t.waiting) < troubleMost:
+		t.waiting = append(t.waiting, one)
+	case i >= 0 && one.grave():
+		t.waiting[i] = one
+	}
+	ask(t.news)
+}
+
+// take gives the trouble that has waited longest among those of products that
+// nobody is looking at.
+func (t *troubles) take() (trouble, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.waiting, func(w trouble) bool { return !t.seen[w.product] })
+	if i < 0 {
+		return trouble{}, false
+	}
+	one := t.waiting[i]
+	t.waiting = slices.Delete(t.waiting, i, i+1)
+	t.seen[one.product] = true
+	return one, true
+}
+
+// done lets a product be taken again: what was raised meanwhile may be newer
+// than the look.
+func (t *troubles) done(product uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.seen, product)
+	ask(t.news)
+}
+
+// watch has see look at products in trouble, several at once, until ctx ends.
+func (t *troubles) watch(ctx context.Context, see func(context.Context, trouble)) {
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	places := make(chan struct{}, troubleAtOnce)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case places <- struct{}{}:
+		}
+		one, ok := t.take()
+		for !ok {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.news:
+			}
+			one, ok = t.take()
+		}
+		watchers.Go(func() {
+			see(ctx, one)
+			rest(ctx, troublePause)
+			t.done(one.product)
+			<-places
+		})
+	}
+}
+
+// rest waits for d, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// seeTo has a product in trouble recovered. What only the worker can see (a
+// store that is short, a queue that lost entries) it has marked in the store,
+// for the epoch that it saw: a trouble that is older than the recovery finds a
+// live ledger here, and costs nothing.
+func (p *parts) seeTo(ctx context.Context, t trouble) {
+	p.log.Warn("trouble with a product's ledger", "product", t.product, "error", t.err)
+	if t.grave() {
+		p.alerter.Raise("ledger must be recovered", t.product, t.err)
+	}
+	p.look(ctx, t.product)
+}
+
+// look has a product recovered if it needs to be, however long its sale is
+// over; with product 0 the keeper looks at all that it keeps.
+func (p *parts) look(ctx context.Context, product uint32) {
+	if product == 0 {
+		if err := p.catalog.Refresh(ctx); err == nil {
+			p.signals.keeper.wake()
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	defer cancel()
+	if _, err := p.desk.RecoverIfLost(ctx, product); err != nil {
+		p.log.Warn("product not recovered; it will be tried again", "product", product, "error", err)
+	}
+	if err := p.catalog.Refresh(ctx); err != nil {
+		p.log.Warn("catalogue not refreshed", "error", err)
+	}
+}

@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+)
+
+func TestACrowdInFrontOfOneProductTakesOnePlace(t *testing.T) {
+	troubles := newTroubles()
+	for range 2 * troubleMost {
+		troubles.raise(trouble{1, ledger.ErrLost})
+	}
+	troubles.raise(trouble{2, ledger.ErrLost})
+	troubles.raise(trouble{1, queue.ErrLost}) // the operator is to hear of it
+	troubles.raise(trouble{1, ledger.ErrLost})
+	for _, want := range []trouble{{1, queue.ErrLost}, {2, ledger.ErrLost}} {
+		if got, ok := troubles.take(); !ok || got.product != want.product || !errors.Is(got.err, want.err) {
+			t.Errorf("took %v %t, want %v", got, ok, want)
+		}
+	}
+	if got, ok := troubles.take(); ok {
+		t.Errorf("took %v, want nothing", got)
+	}
+}
+
+func TestTroublesThatWaitAreBounded(t *testing.T) {
+	troubles := newTroubles()
+	for product := range uint32(2 * troubleMost) {
+		troubles.raise(trouble{product + 1, ledger.ErrLost})
+	}
+	if len(troubles.waiting) != troubleMost {
+		t.Errorf("%d wait, want %d", len(troubles.waiting), troubleMost)
+	}
+}
+
+func TestATroubleThatIsRaisedDuringALookIsLookedAtAfterIt(t *testing.T) {
+	troubles := newTroubles()
+	troubles.raise(trouble{1, ledger.ErrLost})
+	if _, ok := troubles.take(); !ok {
+		t.Fatal("nothing to take")
+	}
+	troubles.raise(trouble{1, ledger.ErrLost})
+	if _, ok := troubles.take(); ok {
+		t.Error("one product is looked at twice at once")
+	}
+	troubles.done(1)
+	if _, ok := troubles.take(); !ok {
+		t.Error("what was raised during the look is forgotten")
+	}
+}
+
+func TestAProductThatTakesLongDoesNotHoldUpTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		troubles := newTroubles()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		seen := make(chan uint32, 3)
+		go troubles.watch(ctx, func(ctx context.Context, one trouble) {
+			seen <- one.product
+			if one.product == 1 {
+				<-ctx.Done()
+			}
+		})
+		for product := range uint32(3) {
+			troubles.raise(trouble{product + 1, ledger.ErrLost})
+		}
+		synctest.Wait()
+		if len(seen) != 3 {
+			t.Errorf("%d products are looked at, want 3", len(seen))
+		}
+	})
+}
+
+func TestACrowdMakesNoBusyLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		troubles := newTroubles()
+		ctx, stop := context.WithTimeout(t.Context(), 10*troublePause)
+		defer stop()
+		looks := 0
+		troubles.raise(trouble{1, ledger.ErrLost})
+		troubles.watch(ctx, func(context.Context, trouble) {
+			looks++
+			troubles.raise(trouble{1, ledger.ErrLost}) // the crowd is still there
+		})
+		if looks < 9 || looks > 11 {
+			t.Errorf("%d looks within ten pauses", looks)
+		}
+	})
+}
