@@ -16,4 +16,7 @@ if entry then
     if entry[2][i] == 'h' then head = entry[2][i + 1] end
   end
 end
-return {entries, sums[1] or '0', sums[2] or '0', head}
+-- An entry has one claim and one unit at least: sums that were tampered with
+-- must not say that nothing waits.
+local function sum(text) return string.format('%.0f', math.max(tonumber(text or '0'), entries)) end
+return {entries, sum(sums[1]), sum(sums[2]), head}
