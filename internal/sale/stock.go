@@ -88,13 +88,16 @@ func (d *Desk) finishChange(ctx context.Context, change store.StockChange) (stor
 		if change, err = d.store.RestampStockChange(ctx, change.ID); err != nil {
 			return change, err
 		}
+		if change.Status != store.ChangeOpen {
+			return change, nil // another has finished it
+		}
 	}
 	refused, err := d.tellLedger(ctx, &p, change)
 	if err != nil {
 		return change, err
 	}
 	fault.Point("stock.after_ledger")
-	done, err := d.store.FinishStockChange(ctx, change.ID, refused)
+	done, err := d.store.FinishStockChange(ctx, change.ID, change.Epoch, refused)
 	if errors.Is(err, store.ErrEpoch) {
 		return change, fmt.Errorf("the ledger was rebuilt meanwhile: %w", err)
 	}

@@ -86,12 +86,15 @@ type StockChanges interface {
 	BeginStockChange(ctx context.Context, change StockChange) (StockChange, error)
 	// StockChangesDue lists at most limit changes that are not done.
 	StockChangesDue(ctx context.Context, limit int) ([]StockChange, error)
-	// FinishStockChange settles one. A down change takes its units from stock
-	// and offered here, only if the epoch is still the change's (else ErrEpoch).
-	// refused ends a down change without effect.
-	FinishStockChange(ctx context.Context, id string, refused bool) (StockChange, error)
+	// FinishStockChange settles one by the verdict of the ledger of an epoch. A
+	// down change heeds that of the epoch with which it is stamped alone (else
+	// ErrEpoch): another may have been told since, and have decided otherwise. It
+	// takes its units from stock and offered here, only if that is the product's
+	// epoch still (else ErrEpoch too); refused ends it without effect. An up
+	// change is settled by any. What is settled stays as it is.
+	FinishStockChange(ctx context.Context, id string, epoch uint64, refused bool) (StockChange, error)
 	// RestampStockChange moves a down change that is not done to the product's
-	// present epoch.
+	// present epoch, never to a lower one than it has.
 	RestampStockChange(ctx context.Context, id string) (StockChange, error)
 }
 

@@ -30,8 +30,8 @@ const (
 	sqlStockChangesDue   = `SELECT ` + stockChangeColumns + ` FROM tb_stock_change WHERE status = 'open' ORDER BY create_time, id LIMIT ?`
 	sqlInsertStockChange = `INSERT INTO tb_stock_change (id, product_id, delta, epoch, status, from_share, actor, reason, create_time, done_time)
 		VALUES (?,?,?,?,?,?,?,?,?,?)`
-	sqlEndStockChange     = `UPDATE tb_stock_change SET status = ?, done_time = ? WHERE id = ? AND status = 'open'`
-	sqlRestampStockChange = `UPDATE tb_stock_change SET epoch = ? WHERE id = ? AND status = 'open'`
+	sqlEndStockChange     = `UPDATE tb_stock_change SET status = ?, done_time = ? WHERE id = ? AND status = 'open' AND epoch = ?`
+	sqlRestampStockChange = `UPDATE tb_stock_change SET epoch = ? WHERE id = ? AND status = 'open' AND epoch <= ?`
 )
 
 var sqlInsertStockLog = list{
@@ -203,9 +203,12 @@ func (s *Store) openStockChange(ctx context.Context, id string, fn func(ctx cont
 }
 
 // FinishStockChange settles a change: the ledger has heard of it.
-func (s *Store) FinishStockChange(ctx context.Context, id string, refused bool) (store.StockChange, error) {
+func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, refused bool) (store.StockChange, error) {
 	return s.openStockChange(ctx, id, func(ctx context.Context, tx *session, c *store.StockChange) error {
 		now := s.now()
+		if c.Delta < 0 && c.Epoch != epoch {
+			return fmt.Errorf("%w: the change is for %d, the verdict is of %d", store.ErrEpoch, c.Epoch, epoch)
+		}
 		c.Status = store.ChangeDone
 		switch {
 		case refused && c.Delta > 0:
@@ -227,9 +230,9 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, refused bool) 
 				return err
 			}
 		}
-		n, err := tx.exec(ctx, sqlEndStockChange, c.Status, millis(now), id)
+		n, err := tx.exec(ctx, sqlEndStockChange, c.Status, millis(now), id, c.Epoch)
 		if err == nil && n == 0 {
-			err = errVersion // ended since we read it
+			err = errVersion // ended or restamped since we read it
 		}
 		if err != nil || c.Delta > 0 {
 			return err
@@ -249,9 +252,9 @@ func (s *Store) RestampStockChange(ctx context.Context, id string) (store.StockC
 			return err
 		}
 		c.Epoch = p.Epoch
-		n, err := tx.exec(ctx, sqlRestampStockChange, p.Epoch, id)
+		n, err := tx.exec(ctx, sqlRestampStockChange, p.Epoch, id, p.Epoch)
 		if err == nil && n == 0 {
-			err = errVersion // ended since we read it
+			err = errVersion // ended, or restamped further, since we read it
 		}
 		return err
 	})

@@ -185,8 +185,8 @@ func (f *Faulty) StockChangesDue(ctx context.Context, limit int) ([]store.StockC
 	return ask(f, ctx, "StockChangesDue", func() ([]store.StockChange, error) { return f.inner.StockChangesDue(ctx, limit) })
 }
 
-func (f *Faulty) FinishStockChange(ctx context.Context, id string, refused bool) (store.StockChange, error) {
-	return ask(f, ctx, "FinishStockChange", func() (store.StockChange, error) { return f.inner.FinishStockChange(ctx, id, refused) })
+func (f *Faulty) FinishStockChange(ctx context.Context, id string, epoch uint64, refused bool) (store.StockChange, error) {
+	return ask(f, ctx, "FinishStockChange", func() (store.StockChange, error) { return f.inner.FinishStockChange(ctx, id, epoch, refused) })
 }
 
 func (f *Faulty) RestampStockChange(ctx context.Context, id string) (store.StockChange, error) {

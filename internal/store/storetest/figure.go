@@ -16,7 +16,7 @@ var figureTests = []test{
 		equal(t, "changes", s.figures(t, p.ID).Changes, 0)
 		for i, delta := range []int64{5, -5, -1} {
 			change := s.change(t, p, delta)
-			_, err := s.Store.FinishStockChange(t.Context(), change.ID, delta == -1)
+			_, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, delta == -1)
 			must(t, err)
 			equal(t, "changes", s.figures(t, p.ID).Changes, int64(i+1))
 		}

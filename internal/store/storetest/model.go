@@ -215,13 +215,13 @@ func (m *model) change(rt *rapid.T) {
 	change := store.StockChange{
 		ID: numbered(numbered("model", int(m.product.ID)), m.changes), ProductID: m.product.ID, Delta: delta, Actor: operator,
 	}
-	_, err := m.s.Store.BeginStockChange(rt.Context(), change)
+	change, err := m.s.Store.BeginStockChange(rt.Context(), change)
 	if delta < 0 && -delta > m.stock-m.share {
 		refused(rt, err, seckill.CodeBadRequest)
 		return
 	}
 	must(rt, err)
-	_, err = m.s.Store.FinishStockChange(rt.Context(), change.ID, false)
+	_, err = m.s.Store.FinishStockChange(rt.Context(), change.ID, change.Epoch, false)
 	must(rt, err)
 	m.stock += delta
 	m.offered += delta

@@ -84,7 +84,7 @@ func (m *model) takeShare(rt *rapid.T) {
 	equal(rt, "taken", change.Delta, m.share)
 	m.share = 0
 	if change.Status == store.ChangeOpen {
-		_, err = m.s.Store.FinishStockChange(rt.Context(), id, false)
+		_, err = m.s.Store.FinishStockChange(rt.Context(), id, change.Epoch, false)
 		must(rt, err)
 	}
 }

@@ -59,7 +59,7 @@ var shareTests = []test{
 		change := s.change(t, p, -6)
 		s.buy(t, p, "buyer")
 		s.unchanged(t, p.ID, func() {
-			_, err := s.Store.FinishStockChange(t.Context(), change.ID, false)
+			_, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
 			fails(t, err, store.ErrShort)
 		})
 	}},
@@ -80,7 +80,7 @@ var shareTests = []test{
 		first := s.takeShare(t, p, "one")
 		s.unchanged(t, p.ID, func() { equal(t, "again", s.takeShare(t, p, "one"), first) })
 		s.openEpoch(t, p.ID)
-		done, err := s.Store.FinishStockChange(t.Context(), first.ID, false)
+		done, err := s.Store.FinishStockChange(t.Context(), first.ID, first.Epoch, false)
 		must(t, err)
 		s.unchanged(t, p.ID, func() { equal(t, "again when done", s.takeShare(t, p, "one"), done) })
 	}},
@@ -174,9 +174,9 @@ func tookShare(t *testing.T, s *suite) {
 	equal(t, "open by the figures", s.figures(t, p.ID).OpenChanges, 1)
 	equal(t, "changes by the figures", s.figures(t, p.ID).Changes, 1)
 
-	_, err := s.Store.FinishStockChange(t.Context(), change.ID, true)
+	_, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, true)
 	refused(t, err, seckill.CodeWrongState)
-	done, err := s.Store.FinishStockChange(t.Context(), change.ID, false)
+	done, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
 	must(t, err)
 	equal(t, "status", done.Status, store.ChangeDone)
 	s.stockIs(t, p.ID, 9, 10)

@@ -14,7 +14,7 @@ var stockTests = []test{
 	{"a change down that is refused has no effect", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		change := s.change(t, p, -4)
-		got, err := s.Store.FinishStockChange(t.Context(), change.ID, true)
+		got, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, true)
 		must(t, err)
 		equal(t, "status", got.Status, "refused")
 		s.stockIs(t, p.ID, p.Stock, p.Offered)
@@ -44,7 +44,7 @@ var stockTests = []test{
 				must(t, err)
 				equal(t, "recorded", got, first)
 			})
-			done, err := s.Store.FinishStockChange(t.Context(), first.ID, false)
+			done, err := s.Store.FinishStockChange(t.Context(), first.ID, first.Epoch, false)
 			must(t, err)
 			s.unchanged(t, p.ID, func() { equal(t, "recorded", s.change(t, p, delta), done) })
 		}
@@ -53,22 +53,22 @@ var stockTests = []test{
 		p := s.preheated(t)
 		for _, delta := range []int64{5, -5} {
 			change := s.change(t, p, delta)
-			first, err := s.Store.FinishStockChange(t.Context(), change.ID, false)
+			first, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
 			must(t, err)
 			s.unchanged(t, p.ID, func() {
-				again, err := s.Store.FinishStockChange(t.Context(), change.ID, false)
+				again, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
 				must(t, err)
 				equal(t, "finished", again, first)
 			})
 		}
 		s.stockIs(t, p.ID, p.Stock, p.Offered)
 	}},
-	{"a change down of an older epoch is ErrEpoch until it is restamped", restampedChange},
+	{"a change down is settled only by the word of its epoch, and restamped to the present one", restampedChange},
 	{"a change up is finished at any epoch", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		change := s.change(t, p, 5)
 		s.openEpoch(t, p.ID)
-		got, err := s.Store.FinishStockChange(t.Context(), change.ID, false)
+		got, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
 		must(t, err)
 		equal(t, "status", got.Status, "done")
 		s.stockIs(t, p.ID, p.Stock+5, p.Offered+5)
@@ -95,7 +95,7 @@ var stockTests = []test{
 		p := s.preheated(t)
 		before := len(s.audit(t, p.ID))
 		for _, delta := range []int64{3, -3} {
-			_, err := s.Store.FinishStockChange(t.Context(), s.change(t, p, delta).ID, false)
+			_, err := s.Store.FinishStockChange(t.Context(), s.change(t, p, delta).ID, p.Epoch, false)
 			must(t, err)
 		}
 		lines := s.audit(t, p.ID)
@@ -107,7 +107,7 @@ var stockTests = []test{
 	}},
 	{"an unknown change is not_found", func(t *testing.T, s *suite) {
 		id := numbered("unknown", int(newProductID()))
-		_, err := s.Store.FinishStockChange(t.Context(), id, false)
+		_, err := s.Store.FinishStockChange(t.Context(), id, 1, false)
 		refused(t, err, seckill.CodeNotFound)
 		_, err = s.Store.RestampStockChange(t.Context(), id)
 		refused(t, err, seckill.CodeNotFound)
@@ -163,7 +163,7 @@ func changeUp(t *testing.T, s *suite) {
 	equal(t, "due", s.changeDue(t, change.ID), true)
 	equal(t, "open by the figures", s.figures(t, p.ID).OpenChanges, 1)
 
-	done, err := s.Store.FinishStockChange(t.Context(), change.ID, false)
+	done, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
 	must(t, err)
 	equal(t, "status", done.Status, "done")
 	s.stockIs(t, p.ID, p.Stock+5, p.Offered+5)
@@ -179,7 +179,7 @@ func changeDown(t *testing.T, s *suite) {
 	s.stockIs(t, p.ID, p.Stock, p.Offered)
 	equal(t, "due", s.changeDue(t, change.ID), true)
 
-	done, err := s.Store.FinishStockChange(t.Context(), change.ID, false)
+	done, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
 	must(t, err)
 	equal(t, "status", done.Status, "done")
 	s.stockIs(t, p.ID, p.Stock-4, p.Offered-4)
@@ -194,7 +194,7 @@ func restampedChange(t *testing.T, s *suite) {
 	change := s.change(t, p, -4)
 	next := s.openEpoch(t, p.ID)
 	s.unchanged(t, p.ID, func() {
-		_, err := s.Store.FinishStockChange(t.Context(), change.ID, false)
+		_, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
 		fails(t, err, store.ErrEpoch)
 	})
 	equal(t, "due", s.changeDue(t, change.ID), true)
@@ -203,10 +203,20 @@ func restampedChange(t *testing.T, s *suite) {
 	must(t, err)
 	equal(t, "epoch", again.Epoch, next.Epoch)
 	equal(t, "status", again.Status, "open")
-	done, err := s.Store.FinishStockChange(t.Context(), change.ID, false)
+	for _, refused := range []bool{false, true} { // the word of a ledger that is gone
+		s.unchanged(t, p.ID, func() {
+			_, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, refused)
+			fails(t, err, store.ErrEpoch)
+		})
+	}
+	equal(t, "due", s.changeDue(t, change.ID), true)
+	done, err := s.Store.FinishStockChange(t.Context(), change.ID, again.Epoch, false)
 	must(t, err)
 	equal(t, "status", done.Status, "done")
 	s.stockIs(t, p.ID, p.Stock-4, p.Offered-4)
+	late, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, true)
+	must(t, err)
+	equal(t, "a change that is done", late, done)
 
 	s.openEpoch(t, p.ID)
 	still, err := s.Store.RestampStockChange(t.Context(), change.ID)
