@@ -14,6 +14,7 @@ import (
 // compose is what the tests read of deploy/compose.yaml.
 type compose struct {
 	Services map[string]struct {
+		Image       string            `yaml:"image"`
 		Command     []string          `yaml:"command"`
 		Environment map[string]string `yaml:"environment"`
 	} `yaml:"services"`
@@ -63,6 +64,13 @@ func TestComposeKeepsPromisesDurable(t *testing.T) {
 		if !strings.Contains(redis, setting) {
 			t.Errorf("Redis runs without %s", setting)
 		}
+	}
+}
+
+func TestComposeRunsTheDatabaseThatTheTestsRunOn(t *testing.T) {
+	name, version, _ := strings.Cut(readCompose(t).Services["mariadb"].Image, ":")
+	if want := "MariaDB " + version; name != "mariadb" || !strings.Contains(readText(t, "README.md"), want) {
+		t.Errorf("compose runs %s:%s, which the tested servers of the README are not", name, version)
 	}
 }
 
