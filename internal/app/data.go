@@ -114,7 +114,7 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 	defer ticker.Stop()
 	for try := 1; ; try++ {
 		err := open(ctx)
-		if err == nil || errors.Is(err, ledgerredis.ErrEvicts) {
+		if err == nil || settled(err) {
 			return err
 		}
 		if try == 1 {
@@ -126,6 +126,17 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 		case <-ticker.C:
 		}
 	}
+}
+
+// settled reports whether a part is there and says what an operator has to
+// change: to wait would only hide it.
+func settled(err error) bool {
+	for _, final := range []error{ledgerredis.ErrEvicts, ledgerredis.ErrRefused, storesql.ErrRefused} {
+		if errors.Is(err, final) {
+			return true
+		}
+	}
+	return false
 }
 
 // openMemory opens the embedded ledger.

@@ -106,7 +106,7 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 	}
 	client, err := connect(ctx, opt)
 	if err != nil {
-		return nil, fmt.Errorf("reach Redis at %v: %w", opt.Addrs, err)
+		return nil, fmt.Errorf("reach Redis at %v: %w", opt.Addrs, asRefusal(err))
 	}
 	l := &Ledger{
 		call: caller{client: client, replicas: opt.WaitReplicas, waitTimeout: opt.WaitTimeout},
@@ -115,9 +115,21 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 	}
 	l.stop, l.cancel = context.WithCancel(context.Background())
 	if err := errors.Join(l.checkEviction(ctx), l.loadScripts(ctx)); err != nil {
-		return nil, errors.Join(err, l.Shutdown(ctx))
+		return nil, errors.Join(asRefusal(err), l.Shutdown(ctx))
 	}
 	return l, nil
+}
+
+// ErrRefused says that Redis is there and does not let the user in, or not do
+// what a ledger needs: waiting does not help.
+var ErrRefused = errors.New("Redis refuses this user")
+
+func asRefusal(err error) error {
+	var reply *rueidis.RedisError
+	if errors.As(err, &reply) && meaningOf(reply) == refused {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return err
 }
 
 // connect makes the client, which dials on its own account: the context only

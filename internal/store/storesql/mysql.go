@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -30,7 +31,7 @@ type mysqlDB struct {
 func openMySQL(ctx context.Context, address string, opt Options) (*mysqlDB, error) {
 	cfg, err := mysqlConfig(address, opt)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	connector, err := newConnector(cfg, opt.Timeout)
 	if err != nil {
@@ -41,6 +42,9 @@ func openMySQL(ctx context.Context, address string, opt Options) (*mysqlDB, erro
 	db.writePool = newPool(connector, writers)
 	db.readPool = newPool(connector, max(1, opt.MaxConns-writers))
 	if err := db.ping(ctx); err != nil {
+		if mysqlRefusals[mysqlCode(err)] {
+			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		}
 		return nil, errors.Join(err, db.close())
 	}
 	return db, nil

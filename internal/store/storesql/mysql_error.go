@@ -71,6 +71,18 @@ var mysqlAway = map[uint16]bool{
 	4031:         true, // MySQL: connection was idle too long
 }
 
+// ErrRefused says that the address, the user, the password or the database is
+// wrong: waiting for the server does not help.
+var ErrRefused = errors.New("the server refuses this address")
+
+// mysqlRefusals are errors of a server that is well, and refuses the address.
+var mysqlRefusals = map[uint16]bool{
+	1044: true, // access denied to the database
+	1045: true, // access denied
+	1049: true, // unknown database
+	1698: true, // MariaDB: access denied by another way than a password
+}
+
 func mysqlCode(err error) uint16 {
 	var e *mysql.MySQLError
 	if errors.As(err, &e) {

@@ -1,0 +1,71 @@
+package app
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill/internal/config"
+	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/store/storesql"
+	"seckill/test/rig"
+	"seckill/test/server"
+)
+
+// sharedSettings are an instance's on these servers.
+func sharedSettings(t *testing.T, redis, dsn string, more map[string]string) *config.Config {
+	t.Helper()
+	const secret = "0123456789abcdef0123456789abcdef"
+	all := map[string]string{
+		"SHOP_LISTEN": "127.0.0.1:0", "ADMIN_LISTEN": "127.0.0.1:0", "DATA_DIR": t.TempDir(),
+		"ADMIN_TOKEN": secret, "AUTH_JWT_SECRET": secret, "TOKEN_SECRET": secret, "PAYMENT_SANDBOX_SECRET": secret,
+		"LEDGER_KIND": "redis", "REDIS_ADDRS": redis, "STORE_DSN": dsn,
+	}
+	maps.Copy(all, more)
+	var environ []string
+	for key, value := range all {
+		environ = append(environ, "SECKILL_"+key+"="+value)
+	}
+	cfg, err := config.Load(config.Sources{Environ: environ})
+	rig.Must(t, err)
+	return cfg
+}
+
+// A server that may be starting is waited for; one that refuses is not.
+func TestAWrongPasswordEndsAStartAtOnce(t *testing.T) {
+	redis, maria := server.Redis(t, server.RedisOptions{}), server.SharedMariaDB(t)
+	redis.Must("ACL", "SETUSER", "shop", "on", ">right", "~*", "&*", "+@all", "-@scripting")
+	dsn := maria.NewDatabase(t)
+	user, at, found := strings.Cut(strings.TrimPrefix(dsn, "mysql:"), "@")
+	name, _, named := strings.Cut(user, ":")
+	if !found || !named {
+		t.Fatalf("an address of another form: %s", dsn)
+	}
+	as := func(password string) map[string]string {
+		return map[string]string{"REDIS_USERNAME": "shop", "REDIS_PASSWORD": password}
+	}
+	for what, c := range map[string]struct {
+		dsn   string
+		redis map[string]string
+		want  error
+		says  string
+	}{
+		"the store's password":       {"mysql:" + name + ":hunter2@" + at, nil, storesql.ErrRefused, "1045"},
+		"the store's database":       {dsn + "_missing", nil, storesql.ErrRefused, "1049"},
+		"the password of Redis":      {dsn, as("hunter2"), ledgerredis.ErrRefused, "WRONGPASS"},
+		"the rights of a Redis user": {dsn, as("right"), ledgerredis.ErrRefused, "NOPERM"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			began := time.Now()
+			_, err := New(sharedSettings(t, redis.Addr(), c.dsn, c.redis), Options{})
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+			if took := time.Since(began); took > reachDeadline/2 {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
