@@ -52,7 +52,7 @@ type Options struct {
 	// time to pay; nil for none. OnDualWrite counts their batches.
 	Store       Confirmer
 	OnDualWrite func(DualWriteResult)
-	// Remember keeps what the ledger has accepted until the store has it; nil
+	// Remember keeps what the ledger has promised until the store has it; nil
 	// for none. The entry is given away.
 	Remember func(seckill.Entry)
 	// ShareGone reports whether nothing of a product's fallback share is left,
@@ -71,6 +71,8 @@ type Stage struct {
 	opt     Options
 	waiters sync.Pool
 	running sync.WaitGroup
+
+	recalled recalled
 
 	mu     sync.Mutex
 	live   map[*group]struct{}
@@ -171,7 +173,12 @@ func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time)
 	if err != nil {
 		return seckill.OrderNo{}, err
 	}
-	return s.wait(group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))], claim, deadline)
+	b := group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))]
+	no, err := s.wait(b, claim, deadline)
+	if err == nil && no != claim.OrderNo { // the order of an earlier claim with this key
+		err = s.recall(b.shard, claim.Buyer, no, deadline)
+	}
+	return no, err
 }
 
 // wait hands a claim to who gathers for its seller, and waits for the answer.
