@@ -8,6 +8,7 @@ package adoption
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"seckill"
@@ -69,10 +70,10 @@ func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error
 		return Outcome{}, err
 	}
 	out := Outcome{Epoch: product.Epoch}
-	for _, group := range byTerms(&product, items) {
-		short, err := a.adopt(ctx, group, &out)
+	for _, s := range steps(&product, items) {
+		short, err := a.adopt(ctx, s, &out)
 		if err == nil {
-			err = a.adoptShort(ctx, &product, group.shard, short, &out)
+			err = a.adoptShort(ctx, &product, s.shard, short, &out)
 		}
 		if err != nil {
 			return out, err
@@ -82,32 +83,38 @@ func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error
 }
 
 // step is claims that one ledger step can adopt together: those of one shard
-// that were promised on the same terms.
+// that were promised on the same terms, as many as a step takes.
 type step struct {
 	shard ledger.Shard
 	items []store.Item
 }
 
-func byTerms(p *seckill.Product, items []store.Item) []step {
+func steps(p *seckill.Product, items []store.Item) []step {
 	type terms struct {
 		shard          int
 		price          int64
 		currency, name string
 	}
 	index := make(map[terms]int)
-	var steps []step
+	var alike []step
 	for _, item := range items {
 		home := seckill.HomeShard(item.Claim.Buyer, p.Shards)
 		key := terms{home, item.PriceCents, item.Currency, item.Name}
 		i, ok := index[key]
 		if !ok {
-			i = len(steps)
+			i = len(alike)
 			index[key] = i
-			steps = append(steps, step{shard: ledger.Shard{Product: p.ID, Group: p.Group, Index: home, Epoch: p.Epoch}})
+			alike = append(alike, step{shard: ledger.Shard{Product: p.ID, Group: p.Group, Index: home, Epoch: p.Epoch}})
 		}
-		steps[i].items = append(steps[i].items, item)
+		alike[i].items = append(alike[i].items, item)
 	}
-	return steps
+	var bounded []step
+	for _, s := range alike {
+		for some := range slices.Chunk(s.items, ledger.MaxClaims) {
+			bounded = append(bounded, step{s.shard, some})
+		}
+	}
+	return bounded
 }
 
 // adopt makes one ledger step and writes down what came of it. It returns the

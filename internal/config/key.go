@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"seckill/internal/ledger"
 )
 
 // key is one configurable value: the single place that knows its name, where
@@ -49,7 +51,7 @@ func (c *Config) keys() []key {
 		{"limit.product_per_second", &c.Limit.ProductPerSecond, between(0, maxPerSecond), "Purchase requests a second per product; 0 is off."},
 
 		{"purchase.queue_size", &c.Purchase.QueueSize, between(1, 1_000_000), "Claims that may wait for the ledger; beyond it the answer is `too_hot`."},
-		{"purchase.max_batch", &c.Purchase.MaxBatch, between(1, 2048), "Most claims in one ledger step."},
+		{"purchase.max_batch", &c.Purchase.MaxBatch, between(1, ledger.MaxClaims), "Most claims in one ledger step."},
 		{"purchase.timeout", &c.Purchase.Timeout, offOrLasting(10*time.Millisecond, time.Minute), "Longest that a shopper waits for the ledger; then the answer is `busy`. 0: 2s, with Redis 800ms, so that every answer comes within a second."},
 
 		{"ledger.kind", &c.Ledger.Kind, oneOf(LedgerMemory, LedgerRedis), "Which ledger decides purchases: `memory`, embedded, for one instance, or `redis`."},

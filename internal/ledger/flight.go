@@ -187,7 +187,7 @@ func (l *Lane) take(f *flight) (Result, error) {
 
 	if err != nil {
 		refused := errors.Is(err, ErrNotExecuted)
-		if ask || refused {
+		if (ask || refused) && !errors.Is(err, ErrBadCall) {
 			l.onReply(false)
 		}
 		if !ask && refused {

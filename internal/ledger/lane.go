@@ -60,8 +60,9 @@ type LaneOptions struct {
 	MaxAskBackoff time.Duration
 	// OnReply, if set, is told of the lane's calls whether the ledger answered,
 	// whatever it said. Of a write that failed it is not told, unless the ledger
-	// did not execute it: the ask that follows at once tells more. It is called
-	// by who has the lane's turn, and must not block.
+	// did not execute it: the ask that follows at once tells more. Nor is it told
+	// of a bad call, which says nothing about the ledger. It is called by who has
+	// the lane's turn, and must not block.
 	OnReply func(answered bool)
 }
 

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -50,6 +51,10 @@ func loseReply(ctx context.Context, l ledger.Ledger, req ledger.Request) (ledger
 
 func notExecuted(context.Context, ledger.Ledger, ledger.Request) (ledger.Reply, error) {
 	return ledger.Reply{}, ledger.ErrNotExecuted
+}
+
+func badCall(context.Context, ledger.Ledger, ledger.Request) (ledger.Reply, error) {
+	return ledger.Reply{}, fmt.Errorf("%w: %w", ledger.ErrNotExecuted, ledger.ErrBadCall)
 }
 
 func say(outcome ledger.Outcome, epoch uint64) step {
@@ -356,6 +361,7 @@ func TestLaneTellsWhetherTheLedgerAnswers(t *testing.T) {
 		"a reply that was lost, and an ask": {[]step{loseReply}, []bool{true}},
 		"not executed":                      {[]step{notExecuted}, []bool{false}},
 		"a reply that does not come":        {[]step{slowReply(5 * time.Second)}, []bool{false, true}},
+		"a call that is itself at fault":    {[]step{badCall}, nil},
 		"asks that fail":                    {[]step{loseReply, loseRequest, loseRequest}, []bool{false, false, true}},
 	}
 	for name, tt := range tests {

@@ -13,6 +13,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -42,6 +43,10 @@ import (
 // An error that wraps ErrNotExecuted means that the call changed nothing, not
 // even the record: the same number may be sent again. After any other error
 // the outcome is unknown and the process must ask.
+//
+// A call carries at most MaxClaims claims or orders to release. One with more,
+// or with what no ledger could keep, is the caller's mistake: its error wraps
+// ErrBadCall beside ErrNotExecuted.
 //
 // # Durability
 //
@@ -101,6 +106,23 @@ type Ledger interface {
 // ErrNotExecuted says that the ledger refused or failed the call before it
 // changed anything.
 var ErrNotExecuted = errors.New("ledger did not execute the call")
+
+// ErrBadCall says that the call itself is at fault, whatever the ledger's
+// condition: sent again as it is, it is refused again.
+var ErrBadCall = errors.New("bad call")
+
+// MaxClaims bounds the claims of one Reserve or Adopt and the orders of one
+// Release: a step holds up everybody else on its shard, and one of so many is
+// still a matter of milliseconds.
+const MaxClaims = 2048
+
+// CheckClaims refuses a step of so many claims or orders if it is too large.
+func CheckClaims(n int) error {
+	if n > MaxClaims {
+		return fmt.Errorf("%w: %d claims, at most %d fit", ErrBadCall, n, MaxClaims)
+	}
+	return nil
+}
 
 // Shard names one shard of one product at one epoch.
 type Shard struct {

@@ -1,14 +1,11 @@
 package ledgermem
 
 import (
-	"errors"
 	"fmt"
 
 	"seckill"
 	"seckill/internal/ledger"
 )
-
-var errBadCall = errors.New("bad call")
 
 // notExecuted says that the call changed nothing, and why.
 func notExecuted(err error) error { return fmt.Errorf("%w: %w", ledger.ErrNotExecuted, err) }
@@ -152,6 +149,9 @@ func checkWrite(w ledger.Write) error {
 	case ledger.Adopt:
 		return checkSale(w.Currency, w.Name, w.Claims)
 	case ledger.Release:
+		if err := ledger.CheckClaims(len(w.Orders)); err != nil {
+			return err
+		}
 		for i := range w.Orders {
 			if err := checkBuyer(w.Orders[i].Buyer); err != nil {
 				return fmt.Errorf("order %d to release: %w", i, err)
@@ -160,7 +160,7 @@ func checkWrite(w ledger.Write) error {
 		return nil
 	case ledger.StockChange:
 		if len(w.ID) > maxTextBytes || w.Delta > maxUnits || w.Delta < -maxUnits {
-			return fmt.Errorf("%w: change of %d units with an id of %d bytes", errBadCall, w.Delta, len(w.ID))
+			return fmt.Errorf("%w: change of %d units with an id of %d bytes", ledger.ErrBadCall, w.Delta, len(w.ID))
 		}
 		return nil
 	case ledger.Debit:
@@ -168,32 +168,35 @@ func checkWrite(w ledger.Write) error {
 	case ledger.Credit:
 		return checkPeer(w.From, w.Units)
 	}
-	return fmt.Errorf("%w: unknown write %T", errBadCall, w)
+	return fmt.Errorf("%w: unknown write %T", ledger.ErrBadCall, w)
 }
 
 func checkPeer(peer int, units int64) error {
 	if peer < 0 || peer > maxIndex || units < 0 || units > maxUnits {
-		return fmt.Errorf("%w: transfer of %d units with shard %d", errBadCall, units, peer)
+		return fmt.Errorf("%w: transfer of %d units with shard %d", ledger.ErrBadCall, units, peer)
 	}
 	return nil
 }
 
 func checkBuyer(buyer string) error {
 	if buyer == "" || len(buyer) > maxTextBytes {
-		return fmt.Errorf("%w: buyer of %d bytes", errBadCall, len(buyer))
+		return fmt.Errorf("%w: buyer of %d bytes", ledger.ErrBadCall, len(buyer))
 	}
 	return nil
 }
 
 func checkSale(currency, name string, claims []seckill.Claim) error {
+	if err := ledger.CheckClaims(len(claims)); err != nil {
+		return err
+	}
 	if len(currency) > maxTextBytes || len(name) > maxTextBytes {
-		return fmt.Errorf("%w: name of %d bytes", errBadCall, len(name))
+		return fmt.Errorf("%w: name of %d bytes", ledger.ErrBadCall, len(name))
 	}
 	for i := range claims {
 		c := &claims[i]
 		if c.OrderNo.IsZero() || c.Quantity < 1 || c.Quantity > maxQuantity ||
 			len(c.Key) > maxTextBytes || len(c.Ref) > maxTextBytes {
-			return fmt.Errorf("%w: claim %d (order %s, quantity %d)", errBadCall, i, c.OrderNo, c.Quantity)
+			return fmt.Errorf("%w: claim %d (order %s, quantity %d)", ledger.ErrBadCall, i, c.OrderNo, c.Quantity)
 		}
 		if err := checkBuyer(c.Buyer); err != nil {
 			return fmt.Errorf("claim %d: %w", i, err)

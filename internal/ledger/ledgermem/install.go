@@ -40,7 +40,7 @@ func checkAllotment(a ledger.Allotment) error {
 	if a.Shard.Product == 0 || a.Shard.Index < 0 || a.Shard.Index > maxIndex || a.Shard.Epoch == 0 ||
 		a.Available < 0 || a.Available > maxUnits || a.Limit < 0 || a.Limit > maxQuantity ||
 		a.State < seckill.SaleOpen || a.State > seckill.SaleEnded {
-		return fmt.Errorf("%w: allotment %+v", errBadCall, a)
+		return fmt.Errorf("%w: allotment %+v", ledger.ErrBadCall, a)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 
 func checkMark(m ledger.Mark) error {
 	if m.OrderNo.IsZero() || m.Quantity < 1 || m.Quantity > maxQuantity || len(m.Key) > maxTextBytes {
-		return fmt.Errorf("%w: mark of order %s, quantity %d", errBadCall, m.OrderNo, m.Quantity)
+		return fmt.Errorf("%w: mark of order %s, quantity %d", ledger.ErrBadCall, m.OrderNo, m.Quantity)
 	}
 	return checkBuyer(m.Buyer)
 }

@@ -233,7 +233,7 @@ func (l *Ledger) Open(ctx context.Context, want ledger.Shard) (bool, error) {
 // SetState pauses, resumes or ends the sale if the shard is of this epoch.
 func (l *Ledger) SetState(ctx context.Context, want ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
 	if state < seckill.SaleOpen || state > seckill.SaleEnded {
-		return false, fmt.Errorf("set state: %w", notExecuted(fmt.Errorf("%w: state %d", errBadCall, state)))
+		return false, fmt.Errorf("set state: %w", notExecuted(fmt.Errorf("%w: state %d", ledger.ErrBadCall, state)))
 	}
 	return l.switchShard(ctx, "set state", want, func(r *round, sh *shard) {
 		if version >= sh.stated {

@@ -3,7 +3,6 @@ package ledgerredis
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -15,20 +14,16 @@ import (
 )
 
 // Bounds of one call. Numbers are exact in Lua below 2^53; unpack in Lua takes
-// less than 8,000 values, and a step of so many claims is still a matter of a
-// few milliseconds.
+// less than 8,000 values, which is more than ledger.MaxClaims.
 const (
 	maxNumber = 1<<53 - 1
 	maxUnits  = 1 << 50
-	maxClaims = 2048
 	maxIndex  = math.MaxInt32
 )
 
 // maxRemembered bounds the orders and keys that a buyer's mark holds: it is
 // searched from end to end, and written as a whole.
 const maxRemembered = 2048
-
-var errBadCall = errors.New("bad call")
 
 // Do performs one numbered call: one script.
 func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
@@ -53,7 +48,7 @@ func (l *Ledger) prepare(req *ledger.Request) (s *script, keys, args []string, e
 		return nil, nil, nil, err
 	}
 	if req.Call.Number > maxNumber || req.Call.Seen > maxNumber {
-		return nil, nil, nil, fmt.Errorf("%w: number %d, seen %d", errBadCall, req.Call.Number, req.Call.Seen)
+		return nil, nil, nil, fmt.Errorf("%w: number %d, seen %d", ledger.ErrBadCall, req.Call.Number, req.Call.Seen)
 	}
 	keys = append(make([]string, 0, 7), l.keys.shard(req.Shard), l.keys.lane(req.Shard))
 	args = append(make([]string, 0, 11), decimal(req.Shard.Epoch), string(req.Call.Process[:]),
@@ -69,7 +64,7 @@ func (l *Ledger) prepare(req *ledger.Request) (s *script, keys, args []string, e
 		return l.prepareRelease(req.Shard, w, keys, args)
 	case ledger.StockChange:
 		if len(w.ID) > maxShortText || w.Delta > maxUnits || w.Delta < -maxUnits {
-			return nil, nil, nil, fmt.Errorf("%w: change of %d units with an id of %d bytes", errBadCall, w.Delta, len(w.ID))
+			return nil, nil, nil, fmt.Errorf("%w: change of %d units with an id of %d bytes", ledger.ErrBadCall, w.Delta, len(w.ID))
 		}
 		return stockScript, keys, append(args, w.ID, strconv.FormatInt(w.Delta, 10)), nil
 	case ledger.Debit:
@@ -79,7 +74,7 @@ func (l *Ledger) prepare(req *ledger.Request) (s *script, keys, args []string, e
 	case ledger.Clear:
 		return prepareTransfer(clearScript, w.To, w.N, w.ID, 0, keys, args)
 	}
-	return nil, nil, nil, fmt.Errorf("%w: unknown write %T", errBadCall, req.Write)
+	return nil, nil, nil, fmt.Errorf("%w: unknown write %T", ledger.ErrBadCall, req.Write)
 }
 
 func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt bool, keys, args []string) (*script, []string, []string, error) {
@@ -130,14 +125,14 @@ func (l *Ledger) appendNotes(b []byte, group uint32, claims []seckill.Claim) []b
 }
 
 func (l *Ledger) prepareRelease(shard ledger.Shard, w ledger.Release, keys, args []string) (*script, []string, []string, error) {
-	if len(w.Orders) > maxClaims {
-		return nil, nil, nil, fmt.Errorf("%w: %d orders to release at once", errBadCall, len(w.Orders))
+	if err := ledger.CheckClaims(len(w.Orders)); err != nil {
+		return nil, nil, nil, err
 	}
 	var b []byte
 	for i := range w.Orders {
 		o := &w.Orders[i]
 		if len(o.Buyer) > maxShortText {
-			return nil, nil, nil, fmt.Errorf("%w: a buyer of %d bytes", errBadCall, len(o.Buyer))
+			return nil, nil, nil, fmt.Errorf("%w: a buyer of %d bytes", ledger.ErrBadCall, len(o.Buyer))
 		}
 		b = append(b, o.OrderNo[:]...)
 		b = append(append(b, byte(len(o.Buyer))), o.Buyer...)
@@ -147,7 +142,7 @@ func (l *Ledger) prepareRelease(shard ledger.Shard, w ledger.Release, keys, args
 
 func prepareTransfer(s *script, peer int, n, id uint64, units int64, keys, args []string) (*script, []string, []string, error) {
 	if peer < 0 || peer > maxIndex || n > maxNumber || units < 0 || units > maxUnits {
-		return nil, nil, nil, fmt.Errorf("%w: transfer %d of %d units with shard %d", errBadCall, n, units, peer)
+		return nil, nil, nil, fmt.Errorf("%w: transfer %d of %d units with shard %d", ledger.ErrBadCall, n, units, peer)
 	}
 	raw := binary.BigEndian.AppendUint64(nil, id)
 	return s, keys, append(args, strconv.Itoa(peer), decimal(n), string(raw), strconv.FormatInt(units, 10)), nil
@@ -155,15 +150,17 @@ func prepareTransfer(s *script, peer int, n, id uint64, units int64, keys, args 
 
 func checkShard(s ledger.Shard) error {
 	if s.Index < 0 || s.Index > maxIndex || s.Epoch > maxNumber {
-		return fmt.Errorf("%w: shard %+v", errBadCall, s)
+		return fmt.Errorf("%w: shard %+v", ledger.ErrBadCall, s)
 	}
 	return nil
 }
 
 func checkReserve(w *ledger.Reserve) error {
-	if len(w.Currency) > maxShortText || len(w.Name) > maxLongText || len(w.Claims) > maxClaims {
-		return fmt.Errorf("%w: %d claims, currency of %d bytes, name of %d bytes",
-			errBadCall, len(w.Claims), len(w.Currency), len(w.Name))
+	if err := ledger.CheckClaims(len(w.Claims)); err != nil {
+		return err
+	}
+	if len(w.Currency) > maxShortText || len(w.Name) > maxLongText {
+		return fmt.Errorf("%w: currency of %d bytes, name of %d bytes", ledger.ErrBadCall, len(w.Currency), len(w.Name))
 	}
 	for i := range w.Claims {
 		if err := checkClaim(&w.Claims[i]); err != nil {
@@ -177,7 +174,7 @@ func checkClaim(c *seckill.Claim) error {
 	if c.OrderNo.IsZero() || c.Quantity < 1 || c.Quantity > maxQuantity || c.Buyer == "" ||
 		len(c.Buyer) > maxShortText || len(c.Key) > maxShortText || len(c.Ref) > maxShortText {
 		return fmt.Errorf("%w: order %s, quantity %d, buyer of %d, key of %d and ref of %d bytes",
-			errBadCall, c.OrderNo, c.Quantity, len(c.Buyer), len(c.Key), len(c.Ref))
+			ledger.ErrBadCall, c.OrderNo, c.Quantity, len(c.Buyer), len(c.Key), len(c.Ref))
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func checkAllotment(a ledger.Allotment) error {
 	}
 	if a.Shard.Product == 0 || a.Shard.Epoch == 0 || a.Available < 0 || a.Available > maxUnits ||
 		a.Limit < 0 || a.Limit > maxUnits || a.State < seckill.SaleOpen || a.State > seckill.SaleEnded {
-		return fmt.Errorf("%w: allotment %+v", errBadCall, a)
+		return fmt.Errorf("%w: allotment %+v", ledger.ErrBadCall, a)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, 
 func checkMark(m *ledger.Mark) error {
 	if m.OrderNo.IsZero() || m.Quantity < 1 || m.Quantity > maxQuantity || m.Buyer == "" ||
 		len(m.Buyer) > maxShortText || len(m.Key) > maxShortText {
-		return fmt.Errorf("%w: mark of order %s, quantity %d", errBadCall, m.OrderNo, m.Quantity)
+		return fmt.Errorf("%w: mark of order %s, quantity %d", ledger.ErrBadCall, m.OrderNo, m.Quantity)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.O
 	byBucket := make(map[int][]int, min(len(beats), buckets))
 	for i := range beats {
 		if err := checkShard(beats[i].Shard); err != nil || beats[i].Seen > maxNumber {
-			return nil, fmt.Errorf("heartbeat: %w", notExecuted(fmt.Errorf("%w: beat %+v", errBadCall, beats[i])))
+			return nil, fmt.Errorf("heartbeat: %w", notExecuted(fmt.Errorf("%w: beat %+v", ledger.ErrBadCall, beats[i])))
 		}
 		bucket := bucketOf(beats[i].Shard.Group, beats[i].Shard.Index)
 		byBucket[bucket] = append(byBucket[bucket], i)

@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -31,6 +32,9 @@ func (r *Reference) Do(ctx context.Context, req ledger.Request) (ledger.Reply, e
 	if err := ctx.Err(); err != nil {
 		return ledger.Reply{}, err
 	}
+	if err := ledger.CheckClaims(sizeOf(req.Write)); err != nil {
+		return ledger.Reply{}, fmt.Errorf("%w: %w", ledger.ErrNotExecuted, err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := len(r.model.outbox)
@@ -39,6 +43,19 @@ func (r *Reference) Do(ctx context.Context, req ledger.Request) (ledger.Reply, e
 		r.queue.publish(entry)
 	}
 	return reply, nil
+}
+
+// sizeOf is how many claims or orders a write carries.
+func sizeOf(w ledger.Write) int {
+	switch w := w.(type) {
+	case ledger.Reserve:
+		return len(w.Claims)
+	case ledger.Adopt:
+		return len(w.Claims)
+	case ledger.Release:
+		return len(w.Orders)
+	}
+	return 0
 }
 
 // Heartbeat tells what lanes have heard.

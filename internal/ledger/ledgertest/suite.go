@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		stories []story
 	}{
 		{"Numbered", numberedStories()},
+		{"Bound", boundStories()},
 		{"Heartbeat", heartbeatStories()},
 		{"Install", installStories()},
 		{"OpenClose", openCloseStories()},

@@ -1,0 +1,59 @@
+package ledgertest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+func boundStories() []story {
+	return []story{
+		{"a call carries as many claims or orders as the bound says", func(f *fixture) {
+			p := f.process(f.sale(3*ledger.MaxClaims, 1))
+			reserved, adopted := f.crowd(p.shard, "r", ledger.MaxClaims), f.crowd(p.shard, "a", ledger.MaxClaims)
+			accepted := slices.Repeat([]ledger.VerdictCode{ledger.VerdictAccepted}, ledger.MaxClaims)
+			p.codes(reserve(reserved...), accepted...)
+			p.codes(ledger.Adopt(reserve(adopted...)), accepted...)
+			for _, entry := range f.consume(p.shard.Product, 2) {
+				if got := len(entry.Entry.Claims); got != ledger.MaxClaims {
+					f.Errorf("an entry of %d claims", got)
+				}
+			}
+			p.codes(release(reserved...), slices.Repeat([]ledger.VerdictCode{ledger.VerdictReleased}, ledger.MaxClaims)...)
+			if got := f.read(p.shard); got.Available != 2*ledger.MaxClaims || got.Orders != ledger.MaxClaims {
+				f.Errorf("%+v", got)
+			}
+		}},
+		{"a call with more is refused as the caller's mistake, and changes nothing, not even the record", func(f *fixture) {
+			p := f.process(f.sale(3*ledger.MaxClaims, 1))
+			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
+			before := f.read(p.shard)
+			many := f.crowd(p.shard, "b", ledger.MaxClaims+1)
+			for _, write := range []ledger.Write{reserve(many...), ledger.Adopt(reserve(many...)), release(many...)} {
+				_, err := p.Ledger.Do(p.ctx(), ledger.Request{
+					Shard: p.shard, Call: ledger.Call{Process: p.id, Number: p.last + 1, Seen: p.last}, Write: write,
+				})
+				if !errors.Is(err, ledger.ErrBadCall) || !errors.Is(err, ledger.ErrNotExecuted) {
+					f.Errorf("%T: %v", write, err)
+				}
+			}
+			if got := f.read(p.shard); !reflect.DeepEqual(got, before) {
+				f.Errorf("%+v became %+v", before, got)
+			}
+			p.codes(reserve(many[0]), ledger.VerdictAccepted) // under the same number
+		}},
+	}
+}
+
+// crowd is a claim of each of n buyers.
+func (f *fixture) crowd(shard ledger.Shard, name string, n int) []seckill.Claim {
+	claims := make([]seckill.Claim, n)
+	for i := range claims {
+		claims[i] = f.claim(shard, fmt.Sprintf("%s-%d", name, i), 1, "")
+	}
+	return claims
+}
