@@ -120,8 +120,9 @@ func (b *Book) take(room int, wanted func(*record) bool) []*record {
 	return taken
 }
 
-// putBack returns records that are not settled, before what came meanwhile;
-// those without claims are settled. had is how many claims were taken.
+// putBack returns records that are not settled, before what came meanwhile, as
+// far as that has left them room; those without claims are settled. had is how
+// many claims were taken.
 func (b *Book) putBack(records []*record, had int) {
 	var back [stripes][]*record
 	left := 0
@@ -131,6 +132,7 @@ func (b *Book) putBack(records []*record, had int) {
 			left += n
 		}
 	}
+	forgotten := 0
 	for i := range b.stripes {
 		if len(back[i]) == 0 {
 			continue
@@ -139,9 +141,13 @@ func (b *Book) putBack(records []*record, had int) {
 		s.mu.Lock()
 		s.kept = append(back[i], s.kept...)
 		s.claims += countClaims(back[i])
+		forgotten += s.trim(b.opt.Most / stripes)
 		s.mu.Unlock()
 	}
-	b.count.Add(int64(left - had))
+	b.count.Add(int64(left - had - forgotten))
+	if forgotten > 0 {
+		b.opt.OnForgotten(forgotten)
+	}
 }
 
 func countClaims(records []*record) (n int) {
@@ -161,4 +167,20 @@ func (r *record) drop(settled func(no seckill.OrderNo) bool) {
 	}
 	clear(r.entry.Claims[len(left):])
 	r.entry.Claims = left
+}
+
+// split moves claims to a record of their own, which is nil if there are none.
+func (r *record) split(wanted func(no seckill.OrderNo) bool) *record {
+	part := &record{entry: r.entry, since: r.since}
+	part.entry.Claims = nil
+	for _, claim := range r.entry.Claims {
+		if wanted(claim.OrderNo) {
+			part.entry.Claims = append(part.entry.Claims, claim)
+		}
+	}
+	if len(part.entry.Claims) == 0 {
+		return nil
+	}
+	r.drop(wanted)
+	return part
 }

@@ -2,6 +2,7 @@ package promise_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -27,6 +28,8 @@ type memory struct {
 	*rig.Rig
 	*promise.Book
 	log strings.Builder
+	// hinder fails a ledger write, if it is set.
+	hinder func(ledger.Write) error
 
 	forgotten atomic.Int64
 	reoffered map[string]int
@@ -58,6 +61,11 @@ func newMemory(t *testing.T, changes ...func(*promise.Options)) *memory {
 
 // Do is on the lanes of the present desk, which a restart replaces.
 func (m *memory) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
+	if m.hinder != nil {
+		if err := m.hinder(write); err != nil {
+			return ledger.Result{}, err
+		}
+	}
 	return m.Lanes.Do(ctx, shard, write)
 }
 
@@ -171,6 +179,61 @@ func TestWhatALostLedgerTookAlongIsAdopted(t *testing.T) {
 	m.settle(t)
 	if got := m.statuses(t, nos); got[seckill.OrderPending] != 60 || m.Len() != 0 || m.reoffered["adopted"] != 120 || len(m.lost) != 0 {
 		t.Errorf("orders %v, %d remembered, re-offered %v", got, m.Len(), m.reoffered)
+	}
+	storetest.CheckPromises(t, m.Store, 1)
+}
+
+func TestMorePromisesThanOneStepTakesAreAdopted(t *testing.T) {
+	const each, records = 900, 3 // the third is in two steps
+	m := newMemory(t)
+	p := m.Open(t, 1, 2*ledger.MaxClaims)
+	for i := range records {
+		m.promised(t, p, buyers(fmt.Sprint(i), each)...)
+	}
+	m.LoseJournal(t)
+	p = m.recover(t, 1)
+	rig.Must(t, m.Round(t.Context()))
+	if f := m.Figures(t, p); f.Marked != records*each || m.reoffered["adopted"] != records*each {
+		t.Fatalf("the new ledger holds %d, re-offered %v", f.Marked, m.reoffered)
+	}
+	m.ConfirmAll(t)
+	m.settle(t)
+	if m.Len() != 0 || len(m.lost) != 0 {
+		t.Errorf("%d still remembered, lost %v", m.Len(), m.lost)
+	}
+	storetest.CheckPromises(t, m.Store, 1)
+}
+
+// An adoption stops midway through what one ledger step had accepted. The rest
+// is offered again, and what was adopted is not told a second time.
+func TestAPromiseIsToldOnceThatItWasAdopted(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 100, rig.Shards(2))
+	nos := m.promised(t, p, buyers("a", 20)...)
+	m.LoseJournal(t)
+	p = m.recover(t, 1)
+	steps := 0
+	m.hinder = func(ledger.Write) error {
+		if steps++; steps == 2 {
+			return ledger.ErrUnknown
+		}
+		return nil
+	}
+	if err := m.Round(t.Context()); !errors.Is(err, ledger.ErrUnknown) {
+		t.Fatalf("error %v", err)
+	}
+	first := m.reoffered["adopted"]
+	if first == 0 || first == 20 || m.Len() != 20 {
+		t.Fatalf("%d adopted, %d remembered", first, m.Len())
+	}
+	rig.Must(t, m.Round(t.Context()))
+	if f := m.Figures(t, p); f.Marked != 20 || m.reoffered["adopted"] != 20 || steps != 3 {
+		t.Errorf("the ledger holds %d after %d steps, re-offered %v", f.Marked, steps, m.reoffered)
+	}
+	m.ConfirmAll(t)
+	m.settle(t)
+	if got := m.statuses(t, nos); got[seckill.OrderPending] != 20 || m.Len() != 0 {
+		t.Errorf("orders %v, %d remembered", got, m.Len())
 	}
 	storetest.CheckPromises(t, m.Store, 1)
 }
@@ -290,34 +353,6 @@ func TestAPromiseAdoptedTwiceIsOneOrder(t *testing.T) {
 		t.Errorf("the ledger has %+v, the order is %s", f, m.Status(t, no))
 	}
 	storetest.CheckPromises(t, m.Store, 1)
-}
-
-func TestABookIsBoundedAndForgetsTheOldest(t *testing.T) {
-	const most = 160 // ten in each of its stripes
-	m := newMemory(t, func(o *promise.Options) { o.Most = most })
-	p := m.Open(t, 1, 10_000)
-	var all sync.WaitGroup
-	for i := range 4 {
-		all.Go(func() {
-			for n := range 100 {
-				claim := m.Claim(p.ID, fmt.Sprintf("b-%d-%d", i, n))
-				m.Remember(seckill.Entry{ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, Claims: []seckill.Claim{claim}})
-			}
-		})
-	}
-	all.Wait()
-	if m.Len() != most || m.forgotten.Load() != 400-most {
-		t.Errorf("%d remembered, %d forgotten", m.Len(), m.forgotten.Load())
-	}
-}
-
-func BenchmarkRemember(b *testing.B) {
-	book := promise.New(promise.Options{OnForgotten: func(int) {}})
-	claims := make([]seckill.Claim, 20)
-	b.ReportAllocs()
-	for b.Loop() {
-		book.Remember(seckill.Entry{Claims: claims})
-	}
 }
 
 // The ledger is lost under a crowd, with everything that it has answered and no

@@ -74,7 +74,8 @@ func (b *Book) Round(ctx context.Context) error {
 			return !now.Before(r.ask) || b.moved(&r.entry) || b.closing(&r.entry)
 		})
 		before := countClaims(due)
-		err := b.settle(ctx, due)
+		carried, err := b.settle(ctx, due)
+		due = append(due, carried...)
 		for _, r := range due {
 			r.ask = now.Add(min(max(now.Sub(r.since), settleAge), askAgainMost))
 		}
@@ -108,9 +109,11 @@ func (b *Book) closing(e *seckill.Entry) bool {
 	return terms != nil && terms.Epoch == e.Epoch && terms.Rebuilding
 }
 
-func (b *Book) settle(ctx context.Context, due []*record) error {
+// settle drops what is settled from the records that are due. Carried are
+// records that adoptions split off.
+func (b *Book) settle(ctx context.Context, due []*record) (carried []*record, err error) {
 	if err := b.dropConfirmed(ctx, due); err != nil {
-		return err
+		return nil, err
 	}
 	homeless, closing := make(map[uint32][]*record), make(map[uint32][]*record)
 	for _, r := range due {
@@ -130,11 +133,13 @@ func (b *Book) settle(ctx context.Context, due []*record) error {
 		}
 	}
 	for product, records := range homeless {
-		if err := b.adopt(ctx, product, records); err != nil {
+		some, err := b.adopt(ctx, product, records)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("adopt promises of product %d: %w", product, err))
 		}
+		carried = append(carried, some...)
 	}
-	return errors.Join(errs...)
+	return carried, errors.Join(errs...)
 }
 
 // dropConfirmed asks the store for rows.
@@ -162,8 +167,9 @@ func (b *Book) dropConfirmed(ctx context.Context, records []*record) error {
 }
 
 // adopt re-offers promises of one product to its present ledger, the oldest
-// first. Adopted ones stay remembered, under the epoch that has them now.
-func (b *Book) adopt(ctx context.Context, product uint32, records []*record) error {
+// first. Adopted ones stay remembered, in records of the epoch that has them
+// now; those left unsettled are offered again.
+func (b *Book) adopt(ctx context.Context, product uint32, records []*record) (carried []*record, err error) {
 	slices.SortStableFunc(records, func(x, y *record) int { return cmp.Compare(x.since.UnixNano(), y.since.UnixNano()) })
 	outcome, err := b.opt.Adopter.Adopt(ctx, items(records))
 	adopted := make(map[seckill.OrderNo]bool, len(outcome.Adopted))
@@ -176,13 +182,13 @@ func (b *Book) adopt(ctx context.Context, product uint32, records []*record) err
 	}
 	for _, r := range records {
 		r.drop(func(no seckill.OrderNo) bool { return failed[no] })
-		whole := !slices.ContainsFunc(r.entry.Claims, func(c seckill.Claim) bool { return !adopted[c.OrderNo] })
-		if whole { // else the rest is offered again, and the adopted are told "repeated"
-			r.entry.Epoch = outcome.Epoch
+		if part := r.split(func(no seckill.OrderNo) bool { return adopted[no] }); part != nil {
+			part.entry.Epoch = outcome.Epoch
+			carried = append(carried, part)
 		}
 	}
 	b.tell(product, &outcome)
-	return err
+	return carried, err
 }
 
 // tell reports what a lost ledger did to promises. What could not be kept is

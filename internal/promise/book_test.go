@@ -1,0 +1,76 @@
+package promise_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"seckill"
+	"seckill/internal/promise"
+)
+
+func TestABookIsBoundedAndForgetsTheOldest(t *testing.T) {
+	const most = 160 // ten in each of its stripes
+	m := newMemory(t, func(o *promise.Options) { o.Most = most })
+	p := m.Open(t, 1, 10_000)
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := range 100 {
+				claim := m.Claim(p.ID, fmt.Sprintf("b-%d-%d", i, n))
+				m.Remember(seckill.Entry{ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, Claims: []seckill.Claim{claim}})
+			}
+		})
+	}
+	all.Wait()
+	if m.Len() != most || m.forgotten.Load() != 400-most {
+		t.Errorf("%d remembered, %d forgotten", m.Len(), m.forgotten.Load())
+	}
+}
+
+// slowStore lets something happen while the book asks it.
+type slowStore struct {
+	promise.Store
+	meanwhile func()
+}
+
+func (s *slowStore) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error) {
+	s.meanwhile()
+	return s.Store.OrdersByNo(ctx, nos)
+}
+
+func TestABookIsBoundedThoughPromisesComeWhileItAsks(t *testing.T) {
+	const most = 160
+	slow := &slowStore{}
+	m := newMemory(t, func(o *promise.Options) {
+		o.Most = most
+		slow.Store, o.Store = o.Store, slow
+	})
+	p := m.Open(t, 1, 10_000)
+	fill := func() {
+		for n := range most {
+			claim := m.Claim(p.ID, fmt.Sprint("b-", n))
+			m.Remember(seckill.Entry{ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, Claims: []seckill.Claim{claim}})
+		}
+	}
+	asked := 0
+	slow.meanwhile = func() {
+		asked++
+		fill()
+	}
+	fill()
+	m.settle(t)
+	if asked != 1 || m.Len() != most || m.forgotten.Load() != most {
+		t.Errorf("asked %d times: %d remembered, %d forgotten", asked, m.Len(), m.forgotten.Load())
+	}
+}
+
+func BenchmarkRemember(b *testing.B) {
+	book := promise.New(promise.Options{OnForgotten: func(int) {}})
+	claims := make([]seckill.Claim, 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		book.Remember(seckill.Entry{Claims: claims})
+	}
+}
