@@ -103,6 +103,24 @@ type Ledger interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// Auditing is a ledger whose marks outsiders can tamper with, and that can count
+// them.
+type Auditing interface {
+	// Audit counts the product's live orders in the marks of a shard, while
+	// others are served. Shard.Epoch is ignored.
+	Audit(ctx context.Context, shard Shard) (Audit, error)
+}
+
+// Audit is what the marks of a shard hold of a product, and what the shard's
+// figures say that they hold.
+type Audit struct {
+	// Steady is false, and the rest without meaning, when orders came or went
+	// meanwhile, or there are more marks than the ledger counts.
+	Steady        bool
+	Units, Orders int64 // counted in the marks
+	Marked, Live  int64 // units and orders as the figures have them
+}
+
 // ErrNotExecuted says that the ledger refused or failed the call before it
 // changed anything.
 var ErrNotExecuted = errors.New("ledger did not execute the call")

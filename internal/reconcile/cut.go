@@ -25,6 +25,9 @@ type cut struct {
 	// stray is set when, at one instant, units were sent that were neither
 	// received nor in an open record.
 	stray bool
+	// audits are what the ledger's own marks say, of those shards that differ
+	// from their figures.
+	audits map[int]ledger.Audit
 }
 
 // cut reads until it settles or the deadline passes.
@@ -34,7 +37,10 @@ func (r *Reconciler) cut(ctx context.Context, product uint32) (*cut, error) {
 	defer ticker.Stop()
 	for {
 		c, err := r.tryCut(ctx, product, deadline)
-		if err != nil || c.settled || time.Now().After(deadline) {
+		if err == nil && c.settled {
+			return c, r.audit(ctx, c)
+		}
+		if err != nil || time.Now().After(deadline) {
 			return c, err
 		}
 		select {
@@ -206,6 +212,10 @@ func (c *cut) checkLedger(add func(promise string, expected, got any, format str
 		high := shardOf(c.after, i).Rows - shardOf(c.before, i).HeardDead
 		if f.Marked < low || f.Marked > high {
 			add("I3", fmt.Sprintf("%d to %d", low, high), f.Marked, "shard %d: marked units = order rows of the epoch, released ones aside", i)
+		}
+		if a, differs := c.audits[i]; differs {
+			add("I3", fmt.Sprintf("%d units of %d orders", a.Marked, a.Live), fmt.Sprintf("%d units of %d orders", a.Units, a.Orders),
+				"shard %d: the marks hold what the shard's figures say", i)
 		}
 		total += f.Available + f.Marked + f.Sent - f.Received
 		sent += f.Sent

@@ -20,6 +20,10 @@ const (
 	cutPoll = 20 * time.Millisecond
 	// checkDeadline bounds the walks over rows that follow the cut.
 	checkDeadline = 30 * time.Second
+	// auditBudget is the time in which the marks of a product are counted, and
+	// auditTries how often those of a shard while orders come and go.
+	auditBudget = 20 * time.Second
+	auditTries  = 4
 	// findingsMost bounds the findings of one kind in a report.
 	findingsMost = 20
 	// repairMost bounds what one run mends of one kind.

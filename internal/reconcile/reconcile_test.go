@@ -510,3 +510,57 @@ func (q *unstocking) Stats(ctx context.Context, product uint32) (queue.Stats, er
 	q.unstock()
 	return q.Queue.Stats(ctx, product)
 }
+
+// audited is a ledger whose marks are counted, each time as the next of counts.
+type audited struct {
+	reconcile.Ledger
+	counts []ledger.Audit
+	asked  int
+}
+
+func (l *audited) Audit(context.Context, ledger.Shard) (ledger.Audit, error) {
+	counted := l.counts[min(l.asked, len(l.counts)-1)]
+	l.asked++
+	return counted, nil
+}
+
+// Marks that somebody deleted leave all figures as they were. They are counted,
+// and a difference is one that two steady counts agree upon.
+func TestMarksThatAreMissingAreAViolation(t *testing.T) {
+	right := ledger.Audit{Steady: true, Units: 4, Orders: 4, Marked: 4, Live: 4}
+	wrong := ledger.Audit{Steady: true, Units: 3, Orders: 3, Marked: 4, Live: 4}
+	other := ledger.Audit{Steady: true, Units: 2, Orders: 2, Marked: 3, Live: 3}
+	for name, c := range map[string]struct {
+		counts []ledger.Audit
+		want   string
+	}{
+		"as the figures say":           {[]ledger.Audit{right}, ""},
+		"missing":                      {[]ledger.Audit{wrong}, "I3"},
+		"missing, after a disturbance": {[]ledger.Audit{{}, wrong}, "I3"},
+		"missing in one count":         {[]ledger.Audit{wrong, right}, ""},
+		"never the same":               {[]ledger.Audit{wrong, other, wrong, other}, ""},
+		"never steady":                 {[]ledger.Audit{{}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			o.busy(t)
+			o.Reconciler.Ledger = &audited{Ledger: o.Rig.Ledger, counts: c.counts}
+			report := o.run(t, false)
+			if got := strings.Join(promises(report), " "); report.Balanced == nil || *report.Balanced != (c.want == "") || got != c.want {
+				t.Errorf("found %q, want %q: %+v", got, c.want, report)
+			}
+		})
+	}
+}
+
+func TestMissingMarksAreMendedByARecovery(t *testing.T) {
+	o := newOffice(t)
+	p := o.busy(t)
+	wrong := ledger.Audit{Steady: true, Units: 3, Orders: 3, Marked: 4, Live: 4}
+	o.Reconciler.Ledger = &audited{Ledger: o.Rig.Ledger, counts: []ledger.Audit{wrong, wrong, wrong, wrong, {Steady: true}}}
+	mended := o.run(t, true)
+	balanced(t, mended)
+	if mended.Figures["epoch"] != int64(p.Epoch)+1 {
+		t.Errorf("epoch %d after %d", mended.Figures["epoch"], p.Epoch)
+	}
+}

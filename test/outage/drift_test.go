@@ -121,6 +121,12 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 			b.redis.Must("HINCRBY", b.key("shard", p), "marked", "-1")
 			b.redis.Must("HINCRBY", b.key("shard", p), "available", "1")
 		}, "I3", true},
+		{"a mark that is gone", func(p uint32) {
+			mark := b.key("mark", p)
+			b.redis.Must("HDEL", mark, strings.Fields(b.redis.Must("HKEYS", mark))[0])
+		}, "I3", true},
+		{"all marks gone", func(p uint32) { b.redis.Must("DEL", b.key("mark", p)) }, "I3", true},
+		{"a group that is gone", func(p uint32) { b.redis.Must("DEL", b.key("group", p)) }, "I3", true},
 		{"stock that is gone", func(p uint32) {
 			b.exec(`UPDATE {db}.tb_seckill_product SET stock = stock - 1 WHERE id = {product}`, p)
 		}, "I1 I6", false},

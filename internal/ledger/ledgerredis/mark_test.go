@@ -133,3 +133,23 @@ func BenchmarkReserveOfARememberedBuyer(b *testing.B) {
 	}
 	b.ReportMetric(float64((cpuOf(b, s)-before).Microseconds())/float64(b.N), "redis-µs/op")
 }
+
+// What counting the marks costs the server, and how long it takes with its
+// rests.
+func BenchmarkAudit(b *testing.B) {
+	s := server.Redis(b, server.RedisOptions{})
+	r := newRig(b, opened(b, Options{Addrs: []string{s.Addr()}}))
+	r.shard.Epoch = 2
+	const marks = 200_000
+	if _, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 10, Limit: 5}, marksOf(1, marks)); err != nil {
+		b.Fatal(err)
+	}
+	before := cpuOf(b, s)
+	for b.Loop() {
+		if got, err := r.ledger.Audit(r.ctx(), r.shard); err != nil || got.Units != marks {
+			b.Fatal(got, err)
+		}
+	}
+	b.ReportMetric(float64((cpuOf(b, s)-before).Microseconds())/float64(b.N)/marks, "redis-µs/mark")
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/marks*1e6, "µs/mark")
+}

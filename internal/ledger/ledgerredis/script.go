@@ -53,7 +53,7 @@ func (l *Ledger) loadScripts(ctx context.Context) error {
 		for _, s := range []*script{
 			askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
 			beatScript, openScript, closeScript, stateScript, readScript, heldScript, nowScript, pingScript,
-			beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript,
+			beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript,
 		} {
 			commands = append(commands, node.B().ScriptLoad().Script(s.body).Build())
 		}
@@ -91,4 +91,5 @@ var (
 	dropScript  = newScript("install_drop")
 	sweepScript = newScript("sweep", "mark")
 	scanScript  = newScript("scan")
+	auditScript = newScript("audit")
 )

@@ -9,7 +9,7 @@
 --                 staged (8), epoch (8)
 -- ARGV[1] product
 -- ARGV[2] epoch
--- ARGV[3] token   random: tells this install from another that is given the
+-- ARGV[3] token   random, decimal: tells this install from another that is given the
 --                 same generation after a loss
 --
 -- Returns the generation (4 bytes), or the epoch that stands in the way.
@@ -18,7 +18,13 @@ local there = tonumber(redis.call('HGET', KEYS[1], 'epoch') or '0')
 if there >= tonumber(ARGV[2]) then
   return there
 end
-local generation = struct.pack('>I4', redis.call('HINCRBY', KEYS[2], 'next', 1))
+-- A counter begins anywhere below 10^9: one that somebody deleted must not
+-- come again to generations whose orders are still in marks.
+local step = 1
+if not redis.call('HGET', KEYS[2], 'next') then
+  step = tonumber(string.sub(ARGV[3], -9)) + 1
+end
+local generation = struct.pack('>I4', redis.call('HINCRBY', KEYS[2], 'next', step))
 redis.call('HSET', KEYS[2], 'stage:' .. ARGV[1] .. ':' .. ARGV[3],
   generation .. struct.pack('>I8I8', 0, tonumber(ARGV[2])))
 return generation
