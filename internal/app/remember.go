@@ -27,11 +27,13 @@ func (p *parts) remember(ctx context.Context) error {
 }
 
 // rememberSold adds the buyers to whom the store has sold: it finds them again
-// though nothing is left, as the ledger does its own.
+// though nothing is left, as the ledger does its own. Those of a direct product
+// may be very many, and among several instances its flag holds back nobody who
+// is known: there they are not read.
 func (p *parts) rememberSold(ctx context.Context, selling map[uint32]int) error {
 	for _, s := range p.catalog.All() {
 		t := s.Terms()
-		if selling[t.Group] == 0 || t.HasLedger() && t.FallbackShare == 0 {
+		if selling[t.Group] == 0 || t.HasLedger() && t.FallbackShare == 0 || !t.HasLedger() && !p.alone() {
 			continue
 		}
 		err := p.store.CounterBuyers(ctx, t.ID, func(buyer string) error {

@@ -40,6 +40,9 @@ type Options struct {
 	// whom the ledger may remember: of those a shared ledger tells the other
 	// instances itself. Learn is Note if it is not set.
 	Note, Learn func(group uint32, buyer string)
+	// SharedCounter says that other instances sell direct products too. Their
+	// sold-out flag then holds back nobody who is known, so nobody is noted.
+	SharedCounter bool
 	// OnTrouble is told when a product's ledger is lost, closed or of another
 	// epoch. It must not block.
 	OnTrouble func(product uint32, err error)

@@ -218,4 +218,9 @@ func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult
 }
 
 // note remembers who may have an order, for the sold-out gate.
-func (t *till) note(w *waiter) { t.stage.opt.Note(t.sale.Terms().Group, w.claim.Buyer) }
+func (t *till) note(w *waiter) {
+	if t.origin == seckill.OriginDirect && t.stage.opt.SharedCounter {
+		return
+	}
+	t.stage.opt.Note(t.sale.Terms().Group, w.claim.Buyer)
+}

@@ -63,6 +63,22 @@ func TestADirectProductIsSoldByTheStoreAlone(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
+// Among several instances the sold-out gate lets every known buyer ask the
+// store, so that their memories need not hold all who bought.
+func TestBuyersOfASharedCounterAreNotNoted(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		noted := 0
+		c := newShop(t, 1, func(opt *purchase.Options) {
+			opt.SharedCounter, opt.Note = shared, func(uint32, string) { noted++ }
+		})
+		_, err := c.buy("a")
+		rig.Must(t, err)
+		if (noted == 0) != shared {
+			t.Errorf("shared %t: %d buyers were noted", shared, noted)
+		}
+	}
+}
+
 func TestADirectProductThatIsNotPreheatedIsBusy(t *testing.T) {
 	c := newShop(t, 1)
 	c.Product(t, 2, 5, rig.Strategy(seckill.StrategyDirect))

@@ -47,10 +47,15 @@ func BenchmarkConfirm(b *testing.B) {
 // BenchmarkSell is the counter's transaction, while there are units, and for
 // the crowd after them.
 func BenchmarkSell(b *testing.B) {
+	b.Run("SQLite", func(b *testing.B) { benchmarkSell(b, openNew) })
+	b.Run("MariaDB", func(b *testing.B) { benchmarkSell(b, openMaria) })
+}
+
+func benchmarkSell(b *testing.B, open func(testing.TB) *Store) {
 	for _, size := range []int{20, 100, 500} {
 		for name, stock := range map[string]int64{"accepted": 100_000_000, "sold out": 0} {
 			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
-				s := openNew(b)
+				s := open(b)
 				p := sale(b, s, stock, func(p *seckill.Product) { p.Strategy = seckill.StrategyDirect })
 				b.ReportAllocs()
 				decided, before := 0, processTime(b)
