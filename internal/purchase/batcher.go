@@ -93,7 +93,7 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 			if sale.Unsettled(err) {
 				b.stage.opt.Learn(b.shard.Group, w.claim.Buyer)
 			}
-			w.answer(seckill.OrderNo{}, b.refusal())
+			w.refuse(b.refusal())
 		}
 		if sale.LaneFinished(err) {
 			b.fail(err)
@@ -112,7 +112,7 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 			b.supply.want(w) // other shards or the share may have units
 			continue
 		}
-		w.answer(answerOf(verdict))
+		w.answer(verdict, seckill.OrderQueued)
 	}
 	// A call that the lane gave up on may still hang and read the claims, even
 	// where asking told its result.
@@ -139,8 +139,16 @@ func (b *batcher) refusal() error {
 	return errBusy
 }
 
-func (w *waiter) answer(order seckill.OrderNo, err error) {
-	w.order, w.err = order, err
+// answer tells the claimant a verdict, and where an order of it stands.
+func (w *waiter) answer(v *ledger.Verdict, stands seckill.OrderStatus) {
+	no, err := answerOf(v)
+	w.tell(Bought{no, stands}, err)
+}
+
+func (w *waiter) refuse(refusal error) { w.tell(Bought{}, refusal) }
+
+func (w *waiter) tell(bought Bought, err error) {
+	w.bought, w.err = bought, err
 	w.done <- struct{}{} // never blocks: one answer per waiter, capacity 1
 }
 

@@ -1,10 +1,6 @@
 package purchase
 
-import (
-	"time"
-
-	"seckill"
-)
+import "time"
 
 // gather takes what waits in a line behind w, as much as the batch has room
 // for. A claim whose claimant has given up is dropped here: it would only buy
@@ -31,7 +27,7 @@ func refuseAll(line <-chan *waiter, refusal error) {
 	for {
 		select {
 		case w := <-line:
-			w.answer(seckill.OrderNo{}, refusal)
+			w.refuse(refusal)
 		default:
 			return
 		}

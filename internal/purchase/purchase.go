@@ -119,7 +119,7 @@ type waiter struct {
 	deadline time.Time
 	done     chan struct{}
 	timer    *time.Timer
-	order    seckill.OrderNo
+	bought   Bought
 	err      error
 }
 
@@ -145,7 +145,8 @@ var (
 )
 
 // Bought is an accepted claim: its order, and how far that is. Queued is the
-// ledger's promise, pending is a row in the store.
+// ledger's promise, whatever became of it since; any other is what the store's
+// row says, which of a repeated claim may be the end of the order.
 type Bought struct {
 	OrderNo seckill.OrderNo
 	Status  seckill.OrderStatus
@@ -161,48 +162,47 @@ func (s *Stage) Buy(on *sale.Sale, claim Claim) (Bought, error) {
 	}
 	deadline := time.Now().Add(s.opt.Timeout)
 	if on.Terms().HasLedger() {
-		no, err := s.reserve(on, &asked, deadline)
+		bought, err := s.reserve(on, &asked, deadline)
 		if err != errDown || on.Terms().ShareLeft == 0 {
-			return Bought{no, seckill.OrderQueued}, err
+			return bought, err
 		}
 	}
-	no, err := s.sell(on, &asked, deadline)
-	return Bought{no, seckill.OrderPending}, err
+	return s.sell(on, &asked, deadline)
 }
 
 // reserve has the ledger decide a claim.
-func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (seckill.OrderNo, error) {
+func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (Bought, error) {
 	group, err := s.group(on)
 	if err != nil {
-		return seckill.OrderNo{}, err
+		return Bought{}, err
 	}
 	b := group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))]
-	no, err := s.wait(b, claim, deadline)
-	if err == nil && no != claim.OrderNo { // the order of an earlier claim with this key
-		err = s.recall(b.shard, claim.Buyer, no, deadline)
+	bought, err := s.wait(b, claim, deadline)
+	if err == nil && bought.OrderNo != claim.OrderNo { // the order of an earlier claim with this key
+		err = s.recall(b.shard, claim.Buyer, bought.OrderNo, deadline)
 	}
-	return no, err
+	return bought, err
 }
 
 // wait hands a claim to who gathers for its seller, and waits for the answer.
-func (s *Stage) wait(at interface{ offer(*waiter) error }, claim *seckill.Claim, deadline time.Time) (seckill.OrderNo, error) {
+func (s *Stage) wait(at interface{ offer(*waiter) error }, claim *seckill.Claim, deadline time.Time) (Bought, error) {
 	w := s.waiters.Get().(*waiter)
 	w.claim, w.deadline = *claim, deadline
 	if err := at.offer(w); err != nil {
 		w.claim = seckill.Claim{}
 		s.waiters.Put(w)
-		return seckill.OrderNo{}, err
+		return Bought{}, err
 	}
 	w.timer.Reset(time.Until(deadline))
 	select {
 	case <-w.done:
 		w.timer.Stop()
-		order, err := w.order, w.err
-		w.claim, w.err = seckill.Claim{}, nil
+		bought, err := w.bought, w.err
+		w.claim, w.bought, w.err = seckill.Claim{}, Bought{}, nil
 		s.waiters.Put(w)
-		return order, err
+		return bought, err
 	case <-w.timer.C:
-		return seckill.OrderNo{}, errBusy // w is still the batcher's: not reused
+		return Bought{}, errBusy // w is still the batcher's: not reused
 	}
 }
 

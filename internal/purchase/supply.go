@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"seckill"
 	"seckill/internal/sale"
 	"seckill/internal/transfer"
 )
@@ -42,7 +41,7 @@ func (s *supply) want(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.hungry) >= s.batcher.stage.opt.QueueSize {
-		w.answer(seckill.OrderNo{}, errTooHot)
+		w.refuse(errTooHot)
 		return
 	}
 	s.hungry = append(s.hungry, w)
@@ -102,7 +101,7 @@ func (s *supply) answer(decide func(*waiter) (bool, error)) {
 	kept := s.hungry[:0]
 	for _, w := range s.hungry {
 		if ready, err := decide(w); ready {
-			w.answer(seckill.OrderNo{}, err)
+			w.refuse(err)
 		} else {
 			kept = append(kept, w)
 		}
@@ -212,7 +211,7 @@ func (s *supply) serve(have int64) (served bool) {
 	s.mu.Unlock()
 	for _, w := range ready {
 		if err := s.batcher.offer(w); err != nil {
-			w.answer(seckill.OrderNo{}, err)
+			w.refuse(err)
 		}
 	}
 	return len(ready) > 0

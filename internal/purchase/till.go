@@ -49,10 +49,10 @@ type till struct {
 }
 
 // sell has the store decide a claim.
-func (s *Stage) sell(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (seckill.OrderNo, error) {
+func (s *Stage) sell(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (Bought, error) {
 	t, err := s.till(on)
 	if err != nil {
-		return seckill.OrderNo{}, err
+		return Bought{}, err
 	}
 	return s.wait(t, claim, deadline)
 }
@@ -162,7 +162,7 @@ func (t *till) sell(ctx context.Context, batch []*waiter) {
 		t.stage.opt.OnSellFailed(t.sale.ID, err)
 		for _, w := range batch {
 			t.note(w)
-			w.answer(seckill.OrderNo{}, errBusy)
+			w.refuse(errBusy)
 		}
 	}
 }
@@ -206,14 +206,14 @@ func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult
 		t.sale.MarkSoldOut(asked)
 	}
 	for i, w := range batch {
-		verdict := &result.Verdicts[i].Verdict
+		verdict := &result.Verdicts[i]
 		if verdict.Code != ledger.VerdictSoldOut {
 			t.note(w)
 		} else if !alone {
-			w.answer(seckill.OrderNo{}, errBusy)
+			w.refuse(errBusy)
 			continue
 		}
-		w.answer(answerOf(verdict))
+		w.answer(&verdict.Verdict, verdict.Status)
 	}
 }
 

@@ -118,6 +118,22 @@ func TestADirectClaimWithoutAnAnswerIsFoundByItsKey(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
+// A key names its order also when that has ended, and the answer says so.
+func TestARepeatedKeyAtTheTillIsToldWhereItsOrderStands(t *testing.T) {
+	c := newShop(t, 10)
+	keyed := purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"}
+	first, err := c.Stage.Buy(c.on, keyed)
+	rig.Must(t, err)
+	_, err = c.Store.Cancel(t.Context(), first.OrderNo, seckill.ReasonByBuyer, rig.Operator)
+	rig.Must(t, err)
+	again, err := c.Stage.Buy(c.on, keyed)
+	rig.Must(t, err)
+	if again.OrderNo != first.OrderNo || again.Status != seckill.OrderCancelled {
+		t.Errorf("answered %v after %v was cancelled", again, first)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
 func TestABadClaimDoesNotRefuseItsNeighbours(t *testing.T) {
 	picky := &pickyCounter{refuses: "b-7"}
 	c := newShop(t, 100, func(o *purchase.Options) { o.Timeout, o.Counter = time.Minute, picky })

@@ -21,10 +21,18 @@ var requests = sync.Pool{New: func() any { return new(admission.Request) }}
 var (
 	acceptedHead  = []byte(`{"order_no":"`)
 	acceptedTails = map[seckill.OrderStatus][]byte{
-		seckill.OrderQueued:  []byte(`","status":"queued"}`),
-		seckill.OrderPending: []byte(`","status":"pending"}`),
+		seckill.OrderQueued:    acceptedTail(seckill.OrderQueued),
+		seckill.OrderPending:   acceptedTail(seckill.OrderPending),
+		seckill.OrderPaid:      acceptedTail(seckill.OrderPaid),
+		seckill.OrderCancelled: acceptedTail(seckill.OrderCancelled),
+		seckill.OrderFailed:    acceptedTail(seckill.OrderFailed),
+		seckill.OrderRefunded:  acceptedTail(seckill.OrderRefunded),
 	}
 )
+
+func acceptedTail(status seckill.OrderStatus) []byte {
+	return []byte(`","status":"` + status.String() + `"}`)
+}
 
 // buy is the purchase: the gates, then the ledger's word.
 func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
