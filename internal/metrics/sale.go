@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,20 +16,34 @@ const (
 	scrapeDeadline = 2 * time.Second
 	// scrapeProducts bounds the series of one scrape.
 	scrapeProducts = 200
+	// figuresFor is how long a sale's figures are shown before they are read
+	// again. Each reading is a call to every stream of a Redis, and several may
+	// scrape the same instance.
+	figuresFor = 5 * time.Second
 )
 
 func productLabel(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
 
-// Sales are figures that are read when Prometheus asks: stock, reservations,
-// orders by state, what waits in the queue.
+// Sales are figures that are read when Prometheus asks, at most every
+// figuresFor: stock, reservations, orders by state, what waits in the queue.
 type Sales struct {
 	// Products lists the sales worth showing; Stats reads one.
 	Products func() []uint32
 	Stats    func(ctx context.Context, id uint32) (stats.Stats, error)
+	Now      func() time.Time
 	// ClockSteps counts corrections of the ledger clock.
 	ClockSteps func() int64
 	// Journal is the size of the embedded journal; nil without one.
 	Journal func() (rows, bytes int64)
+
+	mu   sync.Mutex // held for a whole reading: two scrapes share it
+	read map[uint32]reading
+}
+
+// reading is a sale's figures, and when they were read.
+type reading struct {
+	at    time.Time
+	stats stats.Stats
 }
 
 var (
@@ -48,11 +63,29 @@ func (s *Sales) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect reads the figures. A sale that cannot be read is left out: a gap in
-// a chart is honest, a zero is not.
-func (s *Sales) Collect(to chan<- prometheus.Metric) {
+// figures reads the sales that were not read lately. One that cannot be read is
+// left out: a gap in a chart is honest, a zero is not.
+func (s *Sales) figures() map[uint32]reading {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeDeadline)
 	defer cancel()
+	ids := s.Products()
+	fresh := make(map[uint32]reading)
+	for _, id := range ids[max(0, len(ids)-scrapeProducts):] { // the newest have the highest ids, as a rule
+		now := s.Now()
+		if last, ok := s.read[id]; ok && now.Sub(last.at) < figuresFor {
+			fresh[id] = last
+		} else if st, err := s.Stats(ctx, id); err == nil {
+			fresh[id] = reading{now, st}
+		}
+	}
+	s.read = fresh
+	return fresh
+}
+
+// Collect shows the figures.
+func (s *Sales) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
@@ -62,13 +95,8 @@ func (s *Sales) Collect(to chan<- prometheus.Metric) {
 		gauge(descRows, float64(rows))
 		gauge(descBytes, float64(bytes))
 	}
-	ids := s.Products()
-	for _, id := range ids[max(0, len(ids)-scrapeProducts):] { // the newest have the highest ids, as a rule
-		st, err := s.Stats(ctx, id)
-		if err != nil {
-			continue
-		}
-		product := productLabel(id)
+	for id, last := range s.figures() {
+		product, st := productLabel(id), &last.stats
 		for where, units := range map[string]int64{
 			"offered": st.Offered, "ledger_available": st.Ledger.Available, "ledger_reserved": st.Ledger.Reserved,
 			"stock": st.Store.Stock, "pending": st.Store.Pending, "paid": st.Store.Paid,
