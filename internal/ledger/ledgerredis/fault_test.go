@@ -3,11 +3,13 @@ package ledgerredis
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"seckill"
 	"seckill/internal/ledger"
 	"seckill/test/server"
 )
@@ -162,6 +164,49 @@ func TestACallFollowsASlotOnTheMove(t *testing.T) {
 	cluster.FinishMigration(slot, from, to)
 	r.expect(ledger.OutcomeApplied, 4, 3, reserve(r.claim("dan", ""))) // MOVED
 	r.sold(4)
+}
+
+// A recovery must not break off half-way because it meets a slot on the move:
+// the server ends a script there that asks for a key which is no longer here,
+// and keeps what the script has written.
+func TestAnInstallIsWholeWhileItsSlotIsOnTheMove(t *testing.T) {
+	t.Parallel()
+	cluster := server.Cluster(t, server.ClusterOptions{})
+	r := newRig(t, opened(t, Options{Addrs: cluster.Addrs()}))
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	r.expect(ledger.OutcomeApplied, 2, 1, ledger.StockChange{ID: "change", Delta: 5})
+	r.expect(ledger.OutcomeApplied, 3, 2, ledger.Debit{To: 1, N: 1, ID: 9, Units: 2})
+	if ok, err := r.ledger.SetState(r.ctx(), r.shard, seckill.SalePaused, 40); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	slot := cluster.Slot(r.ledger.keys.shard(r.shard))
+	from := cluster.Owner(slot)
+	to := cluster.Nodes()[0]
+	if to == from {
+		to = cluster.Nodes()[1]
+	}
+
+	cluster.BeginMigration(slot, from, to)
+	r.shard.Epoch = 2
+	epoch, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 10, Limit: 5}, nil)
+	if err != nil || epoch != 2 {
+		t.Fatalf("epoch %d: %v", epoch, err)
+	}
+	cluster.MoveKeys(slot, from, to)
+	cluster.FinishMigration(slot, from, to)
+	want := ledger.Figures{Epoch: 2, Limit: 5, Allotted: 10, Available: 10}
+	if got := r.figures(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	// What an epoch was told ends with it: versions, verdicts and transfers.
+	if ok, err := r.ledger.SetState(r.ctx(), r.shard, seckill.SaleOpen, 1); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if ok, err := r.ledger.Open(r.ctx(), r.shard); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	r.sold(1)
 }
 
 func TestKindsOfDeploymentAreTold(t *testing.T) {

@@ -23,11 +23,23 @@ if redis.call('HGET', KEYS[3], ARGV[3]) ~= ARGV[4] then
   return {'0', 0}
 end
 local generation, available = string.sub(ARGV[4], 1, 4), tonumber(ARGV[5])
-redis.call('UNLINK', KEYS[1], KEYS[2])
-redis.call('HSET', KEYS[1], 'epoch', ARGV[2], 'open', '0', 'state', ARGV[9], 'limit', ARGV[8],
+local figures = {'epoch', ARGV[2], 'open', '0', 'state', ARGV[9], 'limit', ARGV[8],
   'available', ARGV[5], 'allotted', available + tonumber(ARGV[6]), 'marked', ARGV[6], 'orders', ARGV[7],
-  'sent', '0', 'received', '0', 'releases', '0', 'generation', generation)
+  'sent', '0', 'received', '0', 'releases', '0', 'generation', generation}
+local fresh = {}
+for i = 1, #figures, 2 do
+  fresh[figures[i]] = true
+end
+-- The shard is never deleted to be made anew: while a slot moves to another
+-- node, asking for a key that is not here ends the script, half-way.
+redis.call('HSET', KEYS[1], unpack(figures))
+for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
+  if not fresh[field] then
+    redis.call('HDEL', KEYS[1], field)
+  end
+end
 redis.call('HSET', KEYS[3], ARGV[1], generation)
+redis.call('UNLINK', KEYS[2])
 
 -- Stagings of this product that came too late, or were left behind, are waste.
 local waste, mine = there[2] and 1 or 0, 'stage:' .. ARGV[1] .. ':'
