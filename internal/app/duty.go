@@ -153,16 +153,14 @@ func (p *parts) duties() []*duty.Loop {
 }
 
 // beat tells the ledger what every lane of an open sale has heard. A lane that
-// it finishes is dropped, and beats no more.
+// it finishes is dropped, and beats no more. What a part of the ledger answered
+// counts, whatever another part did not.
 func (p *parts) beat(ctx context.Context) error {
 	beats := append(p.stage.Beats(), p.lanes.Beats(p.onSale)...)
 	if len(beats) == 0 {
 		return nil
 	}
 	outcomes, err := p.ledger.Heartbeat(ctx, beats)
-	if err != nil {
-		return err
-	}
 	p.stage.Heard(beats, outcomes)
 	p.lanes.Heard(beats, outcomes)
 	for i, outcome := range outcomes {
@@ -170,7 +168,7 @@ func (p *parts) beat(ctx context.Context) error {
 			p.signals.raise(beats[i].Shard.Product, ledger.ErrLost)
 		}
 	}
-	return nil
+	return err
 }
 
 // onSale reports whether a product's sale has not ended.

@@ -67,7 +67,8 @@ type Ledger interface {
 
 	// Heartbeat tells, without a number, what each lane has heard, and returns
 	// an outcome per beat: OutcomeEpoch, OutcomeClosed, OutcomeLost (the shard
-	// closes itself) or OutcomeApplied when all is well.
+	// closes itself) or OutcomeApplied when all is well. With an error, it
+	// returns the outcomes that it did hear, and zero for every other, or none.
 	Heartbeat(ctx context.Context, beats []Beat) ([]Outcome, error)
 
 	// Install replaces the product's figures and marks on one shard by those of

@@ -39,7 +39,8 @@ type Queue interface {
 // older copy was restored.
 type Remembering interface {
 	// HighestWitness is, for each stream, the highest witness that an
-	// acknowledgement has carried; streams without one are absent.
+	// acknowledgement has carried; streams without one are absent. With an
+	// error, streams may be missing, and those that are there are true.
 	HighestWitness(ctx context.Context) ([]ID, error)
 }
 

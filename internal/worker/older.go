@@ -26,10 +26,8 @@ func (w *Worker) checkStore(ctx context.Context) error {
 		return nil
 	}
 	// The queue is asked first: what others confirm meanwhile raises the store's.
-	carried, err := memory.HighestWitness(ctx)
-	if err != nil {
-		return err
-	}
+	// One stream is enough to tell, whatever others do not answer.
+	carried, unheard := memory.HighestWitness(ctx)
 	known, err := w.store.Witness(ctx)
 	if err != nil {
 		return fmt.Errorf("read witness: %w", err)
@@ -43,7 +41,7 @@ func (w *Worker) checkStore(ctx context.Context) error {
 			return w.storeLost(ctx, id, has[id.Stream])
 		}
 	}
-	return nil
+	return unheard
 }
 
 // storeLost has everything recovered, once, and tells the operator: the lost

@@ -2,6 +2,7 @@ package ledgerredis
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,18 +10,17 @@ import (
 	"seckill/test/server"
 )
 
-// With cluster-require-full-coverage no, the products of the other masters are
-// sold on.
-func TestAMasterThatIsAwayStopsItsOwnProductsOnly(t *testing.T) {
-	t.Parallel()
+// halved is a Cluster of which one master is gone: its rig, and one on a
+// product of another master. With cluster-require-full-coverage no, the
+// products of the other masters are sold on.
+func halved(t *testing.T) (gone, alive *rig, kill func()) {
+	t.Helper()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
 	r := newRig(t, opened(t, Options{Addrs: cluster.Addrs()}))
 	owner := func(s ledger.Shard) *server.RedisServer { return cluster.Owner(cluster.Slot(r.ledger.keys.shard(s))) }
-	gone := owner(r.shard)
-	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
-
+	master := owner(r.shard)
 	other := *r
-	for other.shard.Product++; owner(ledger.Shard{Product: other.shard.Product, Group: other.shard.Product}) == gone; other.shard.Product++ {
+	for other.shard.Product++; owner(ledger.Shard{Product: other.shard.Product, Group: other.shard.Product}) == master; other.shard.Product++ {
 	}
 	other.shard.Group = other.shard.Product
 	if _, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: other.shard, Available: 10, Limit: 5}, nil); err != nil {
@@ -29,7 +29,14 @@ func TestAMasterThatIsAwayStopsItsOwnProductsOnly(t *testing.T) {
 	if ok, err := r.ledger.Open(r.ctx(), other.shard); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	gone.Kill()
+	return r, &other, master.Kill
+}
+
+func TestAMasterThatIsAwayStopsItsOwnProductsOnly(t *testing.T) {
+	t.Parallel()
+	r, other, kill := halved(t)
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	kill()
 	for i := range uint64(3) {
 		other.expect(ledger.OutcomeApplied, i+1, i, reserve(other.claim("bob", "")))
 	}
@@ -38,5 +45,47 @@ func TestAMasterThatIsAwayStopsItsOwnProductsOnly(t *testing.T) {
 	defer cancel()
 	if _, err := r.ledger.Do(ctx, r.request(2, 1, reserve(r.claim("cat", "")))); err == nil {
 		t.Error("a dead master answered")
+	}
+}
+
+// A lane that is told of a loss must not miss it because another master is
+// away.
+func TestAMasterThatIsAwaySilencesNobodyElse(t *testing.T) {
+	t.Parallel()
+	r, other, kill := halved(t)
+	other.expect(ledger.OutcomeApplied, 1, 0, reserve(other.claim("bob", "")))
+	kill()
+	beat := func(of *rig, seen uint64) ledger.Beat {
+		return ledger.Beat{Shard: of.shard, Process: of.process, Seen: seen}
+	}
+	beats := []ledger.Beat{beat(r, 0), beat(other, 1), beat(other, 9)}
+	want := []ledger.Outcome{0, ledger.OutcomeApplied, ledger.OutcomeLost}
+	got, err := r.ledger.Heartbeat(r.ctx(), beats)
+	if err == nil || !slices.Equal(got, want) {
+		t.Errorf("outcomes %v, want %v and an error: %v", got, want, err)
+	}
+	// Figures of all buckets are incomplete, and say so well before the caller
+	// gives up; what is true of some is told.
+	outbox := r.ledger.outbox()
+	ctx := r.ctx()
+	if _, err := outbox.Stats(ctx, 0); err == nil || ctx.Err() != nil {
+		t.Errorf("stats: %v, %v", err, ctx.Err())
+	}
+	if _, err := outbox.Waiting(ctx); err == nil || ctx.Err() != nil {
+		t.Errorf("waiting: %v, %v", err, ctx.Err())
+	}
+	c, err := outbox.Consumer(ctx, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, err := c.Receive(ctx, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ack(ctx, ids(batch), batch[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if carried, err := outbox.HighestWitness(ctx); err == nil || ctx.Err() != nil || !slices.Equal(carried, ids(batch)) {
+		t.Errorf("witnesses %v, want %v and an error: %v, %v", carried, ids(batch), err, ctx.Err())
 	}
 }

@@ -101,28 +101,35 @@ func parseEntryID(bucket int, text string) (queue.ID, error) {
 }
 
 // HighestWitness is, per stream, the highest id that an acknowledgement has
-// carried.
+// carried. A part of the server that is away does not hide the rest.
 func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 	calls := make([]queueCall, buckets)
 	for bucket := range calls {
 		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket), q.keys.queue(bucket)}}
 	}
 	var all []queue.ID
-	for bucket, result := range q.run(ctx, witnessScript, calls...) {
-		text, err := result.ToString()
-		if rueidis.IsRedisNil(err) {
-			continue
-		}
+	var failures []error
+	for bucket, result := range q.glance(ctx, witnessScript, calls...) {
+		id, err := witnessOf(bucket, result)
 		if err != nil {
-			return nil, fmt.Errorf("read the highest witness: %w", err)
+			failures = append(failures, fmt.Errorf("read the highest witness of %s: %w", streamName(bucket), err))
+		} else if !id.IsZero() {
+			all = append(all, id)
 		}
-		id, err := parseEntryID(bucket, text)
-		if err != nil {
-			return nil, fmt.Errorf("read the highest witness of %s: %w", streamName(bucket), err)
-		}
-		all = append(all, id)
 	}
-	return all, nil
+	return all, errors.Join(failures...)
+}
+
+// witnessOf is zero for a bucket that has none.
+func witnessOf(bucket int, result rueidis.RedisResult) (queue.ID, error) {
+	text, err := result.ToString()
+	if rueidis.IsRedisNil(err) {
+		return queue.ID{}, nil
+	}
+	if err != nil {
+		return queue.ID{}, err
+	}
+	return parseEntryID(bucket, text)
 }
 
 // Consumer joins the workers. The server knows the consumer by its name and a

@@ -3,6 +3,7 @@ package ledgerredis
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/redis/rueidis"
 )
@@ -18,6 +19,7 @@ var (
 	witnessScript = newScript("queue_witness")
 	statsScript   = newScript("queue_stats")
 	lengthScript  = newScript("queue_length")
+	placesScript  = newScript("queue_places")
 	examineScript = newScript("queue_examine")
 )
 
@@ -32,6 +34,20 @@ type queueCall struct {
 func (q *outboxQueue) run(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
 	results := q.runOnce(ctx, s, calls...)
 	q.insist(ctx, results, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
+	return results
+}
+
+// glanceFor is how long a reading of every bucket insists: long enough for a
+// slot that moves, and too short for a master that is away to silence the rest.
+// Whoever reads figures reads them again.
+const glanceFor = 250 * time.Millisecond
+
+// glance is run, insisting for a moment only.
+func (q *outboxQueue) glance(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
+	results := q.runOnce(ctx, s, calls...)
+	brief, cancel := context.WithTimeout(ctx, glanceFor)
+	defer cancel()
+	q.insist(brief, results, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
 	return results
 }
 

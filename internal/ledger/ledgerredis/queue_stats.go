@@ -49,12 +49,12 @@ type place struct {
 
 // places lists where entries wait: the products that have sums.
 func (q *outboxQueue) places(ctx context.Context) ([]place, error) {
-	commands := make(rueidis.Commands, buckets)
-	for bucket := range buckets {
-		commands[bucket] = q.client.B().Hkeys().Key(q.keys.queue(bucket)).Build()
+	calls := make([]queueCall, buckets)
+	for bucket := range calls {
+		calls[bucket] = queueCall{keys: []string{q.keys.queue(bucket)}}
 	}
 	var all []place
-	for bucket, result := range q.send(ctx, commands) {
+	for bucket, result := range q.glance(ctx, placesScript, calls...) {
 		fields, err := result.AsStrSlice()
 		if err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func (q *outboxQueue) addStats(ctx context.Context, places []place, sum *queue.S
 			args: []string{strconv.FormatUint(uint64(p.product), 10)},
 		}
 	}
-	for i, result := range q.run(ctx, statsScript, calls...) {
+	for i, result := range q.glance(ctx, statsScript, calls...) {
 		if err := addFigures(result, sum); err != nil {
 			return fmt.Errorf("product %d in %s: %w", places[i].product, streamName(places[i].bucket), err)
 		}
@@ -151,7 +151,7 @@ func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {
 		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}, args: []string{workerGroup}}
 	}
 	names := make(map[string]bool)
-	for bucket, result := range q.run(ctx, lengthScript, calls...) {
+	for bucket, result := range q.glance(ctx, lengthScript, calls...) {
 		parts, err := result.ToArray()
 		if err == nil && len(parts) == 0 {
 			err = errors.New("an empty reply")

@@ -2,38 +2,60 @@ package ledgerredis
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"time"
 
 	"seckill"
 	"seckill/internal/ledger"
 )
 
-// maxBeats bounds the beats of one call: a step of about a millisecond.
-const maxBeats = 256
+const (
+	// maxBeats bounds the beats of one call: a step of about a millisecond.
+	maxBeats = 256
+	// beatTimeout is how long a bucket's beats may take: a little longer than a
+	// frozen server takes to be noticed. The next round asks again.
+	beatTimeout = time.Second
+)
 
 // Heartbeat tells what each lane has heard, the lanes of one bucket in one
 // call. It does not wait for replicas: what it changes, closing a shard, any
-// other lane that heard of the loss does again.
+// other lane that heard of the loss does again. The buckets are asked side by
+// side, so that a master that is away keeps nobody from hearing the others.
 func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
 	outcomes := make([]ledger.Outcome, len(beats))
 	byBucket := make(map[int][]int, min(len(beats), buckets))
 	for i := range beats {
 		if err := checkShard(beats[i].Shard); err != nil || beats[i].Seen > maxNumber {
-			return nil, fmt.Errorf("heartbeat: %w", notExecuted(fmt.Errorf("%w: beat %+v", ledger.ErrBadCall, beats[i])))
+			return outcomes, fmt.Errorf("heartbeat: %w", notExecuted(fmt.Errorf("%w: beat %+v", ledger.ErrBadCall, beats[i])))
 		}
 		bucket := bucketOf(beats[i].Shard.Group, beats[i].Shard.Index)
 		byBucket[bucket] = append(byBucket[bucket], i)
 	}
-	for _, which := range byBucket {
-		for len(which) > 0 {
-			chunk := which[:min(len(which), maxBeats)]
-			if err := l.beat(ctx, beats, chunk, outcomes); err != nil {
-				return nil, fmt.Errorf("heartbeat: %w", err)
-			}
-			which = which[len(chunk):]
-		}
+	var failures [buckets]error
+	var asked sync.WaitGroup
+	for bucket, which := range byBucket {
+		asked.Go(func() { failures[bucket] = l.beatBucket(ctx, beats, which, outcomes) })
+	}
+	asked.Wait()
+	if err := errors.Join(failures[:]...); err != nil {
+		return outcomes, fmt.Errorf("heartbeat: %w", err)
 	}
 	return outcomes, nil
+}
+
+// beatBucket tells the beats of one bucket, until one call fails.
+func (l *Ledger) beatBucket(ctx context.Context, beats []ledger.Beat, which []int, outcomes []ledger.Outcome) error {
+	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	for chunk := range slices.Chunk(which, maxBeats) {
+		if err := l.beat(ctx, beats, chunk, outcomes); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // beat tells some beats of one bucket.
