@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -20,17 +21,28 @@ import (
 // listening counts the heartbeats that reach the ledger, by lane.
 type listening struct {
 	ledger.Ledger
-	mu    sync.Mutex
-	beats map[ledger.ProcessID]int
+	mu     sync.Mutex
+	beats  map[ledger.ProcessID]int
+	closed map[ledger.ProcessID]bool // lanes whose shard is said to be closed, beside an error
 }
 
+var errPartAway = errors.New("a part of the ledger is away")
+
 func (l *listening) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
+	outcomes, err := l.Ledger.Heartbeat(ctx, beats)
 	l.mu.Lock()
-	for _, beat := range beats {
+	defer l.mu.Unlock()
+	for i, beat := range beats {
 		l.beats[beat.Process]++
+		if l.closed == nil {
+			continue
+		}
+		outcomes[i], err = 0, errPartAway
+		if l.closed[beat.Process] {
+			outcomes[i] = ledger.OutcomeClosed
+		}
 	}
-	l.mu.Unlock()
-	return l.Ledger.Heartbeat(ctx, beats)
+	return outcomes, err
 }
 
 // least is how often the lane was heard that was heard least.
@@ -165,4 +177,27 @@ func TestEveryLaneBeatsAgainAndAgain(t *testing.T) {
 		t.Fatalf("%d lanes of the stage, %d others", len(buying), len(other))
 	}
 	rig.Until(t, "each was heard twice", func() bool { return r.heard.least(append(buying, other...)) >= 2 })
+}
+
+func TestWhatAPartOfTheLedgerAnsweredIsHeard(t *testing.T) {
+	r := run(t, 5)
+	r.buy(t, "bob")
+	_, err := r.desk.ChangeStock(t.Context(), 1, 1, "up", rig.Operator)
+	rig.Must(t, err)
+	told, untold := r.stage.Beats()[0].Process, r.lanes.Beats(r.onSale)[0].Process
+	r.heard.mu.Lock()
+	r.heard.closed = map[ledger.ProcessID]bool{told: true}
+	r.heard.mu.Unlock()
+	if err := r.beat(t.Context()); !errors.Is(err, errPartAway) {
+		t.Errorf("the beat: %v", err)
+	}
+	is := func(process ledger.ProcessID) func(ledger.Beat) bool {
+		return func(b ledger.Beat) bool { return b.Process == process }
+	}
+	if slices.ContainsFunc(r.stage.Beats(), is(told)) {
+		t.Error("a lane that was told of its end beats on")
+	}
+	if !slices.ContainsFunc(r.lanes.Beats(r.onSale), is(untold)) {
+		t.Error("a lane that was told nothing beats no more")
+	}
 }

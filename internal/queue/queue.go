@@ -16,7 +16,8 @@ import (
 //     first within one shard of a product, until it is acknowledged.
 //   - What a consumer has received and neither acknowledged nor handed back is
 //     delivered to another when that consumer is dead (closed, or silent past
-//     the adapter's bound), and after a restart.
+//     the adapter's bound), and after a restart. What counts as a sign of life
+//     is the adapter's to say; a call always is.
 //   - Ack is durable and idempotent; an id that is unknown or acknowledged
 //     already is ignored.
 //   - Ack carries the witness: the highest id that the store has confirmed. If

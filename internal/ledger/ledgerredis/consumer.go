@@ -222,7 +222,7 @@ func (c *consumer) bear(err error) error {
 }
 
 // signal gives a sign of life in the background, if one is due and no round is
-// under way: acknowledging and handing back show life, too.
+// under way, which would give it.
 func (c *consumer) signal() {
 	if !c.tendDue() {
 		return

@@ -28,6 +28,28 @@ const (
 	tendRetry = 500 * time.Millisecond
 )
 
+// live gives signs of life from the consumer's making until it leaves or its
+// ledger does, also while nobody calls it: a worker that waits for its store
+// is not dead, and taking over what it holds would help nobody.
+func (c *consumer) live() {
+	for {
+		c.mu.Lock()
+		due := time.Until(c.tendAt)
+		c.mu.Unlock()
+		timer := time.NewTimer(min(max(due, tendRetry), c.queue.silence/signsPerSilence))
+		select {
+		case <-timer.C:
+		case <-c.closing:
+			timer.Stop()
+			return
+		case <-c.queue.stop.Done():
+			timer.Stop()
+			return
+		}
+		c.signal()
+	}
+}
+
 func (c *consumer) tendDue() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

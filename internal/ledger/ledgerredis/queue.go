@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -20,8 +21,8 @@ const (
 	// back: whoever reads next takes them first. No living consumer has a name
 	// without a serial.
 	returnedName = "returned"
-	// DefaultSilence is how long a consumer may say nothing before what it holds
-	// is given to others.
+	// DefaultSilence is how long a consumer may give no sign of life before what
+	// it holds is given to others.
 	DefaultSilence = 15 * time.Second
 )
 
@@ -43,6 +44,8 @@ type outboxQueue struct {
 	keys    keyspace
 	silence time.Duration
 	random  func() (uint64, error)
+	stop    context.Context // ends with the ledger, and with it its consumers' signs of life
+	running *sync.WaitGroup // what gives them
 }
 
 var (
@@ -60,14 +63,13 @@ func (l *Ledger) OutboxStats(ctx context.Context) (OutboxStats, error) {
 }
 
 func (l *Ledger) outbox() *outboxQueue {
-	return newOutboxQueue(l.call.client, l.keys, l.opt.Silence, l.random)
-}
-
-func newOutboxQueue(client rueidis.Client, keys keyspace, silence time.Duration, random func() (uint64, error)) *outboxQueue {
+	silence := l.opt.Silence
 	if silence <= 0 {
 		silence = DefaultSilence
 	}
-	return &outboxQueue{client: client, keys: keys, silence: silence, random: random}
+	return &outboxQueue{
+		client: l.call.client, keys: l.keys, silence: silence, random: l.random, stop: l.stop, running: &l.running,
+	}
 }
 
 // streamName is how ids name a bucket's stream. It is without the prefix, so
@@ -147,5 +149,9 @@ func (q *outboxQueue) Consumer(ctx context.Context, name string) (queue.Consumer
 	if err != nil {
 		return nil, fmt.Errorf("join queue: %w", err)
 	}
-	return newConsumer(q, name+":"+strconv.FormatUint(serial, 16)), nil
+	c := newConsumer(q, name+":"+strconv.FormatUint(serial, 16))
+	if q.stop.Err() == nil {
+		q.running.Go(c.live)
+	}
+	return c, nil
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 	"seckill/internal/queue/queuetest"
 	"seckill/test/server"
 )
@@ -46,16 +47,27 @@ func TestQueueConformanceCluster(t *testing.T) {
 	})
 }
 
+// conforms restarts not only the server but whoever spoke to it: consumers
+// live for as long as their process.
 func conforms(t *testing.T, opt Options, restart func()) {
 	opt.Prefix, opt.Silence = "seckill:", testSilence
 	l := opened(t, opt)
-	h := queuetest.Harness{
-		Queue: l.Queue(), SilentAfter: testSilence,
-		Publish: queuetest.ThroughLedger(func() ledger.Ledger { return l }),
+	var harness func(*testing.T) queuetest.Harness
+	harness = func(*testing.T) queuetest.Harness {
+		return queuetest.Harness{
+			Queue: l.Queue(), SilentAfter: testSilence,
+			Publish: queuetest.ThroughLedger(func() ledger.Ledger { return l }),
+			Mortal: func(t *testing.T) (queue.Queue, func()) {
+				another := opened(t, opt)
+				return another.Queue(), another.call.client.Close
+			},
+			Reopen: func(of *testing.T) queuetest.Harness {
+				l.call.client.Close()
+				restart()
+				l = opened(t, opt)
+				return harness(of)
+			},
+		}
 	}
-	h.Reopen = func(*testing.T) queuetest.Harness {
-		restart()
-		return h
-	}
-	queuetest.Run(t, func(*testing.T) queuetest.Harness { return h })
+	queuetest.Run(t, harness)
 }

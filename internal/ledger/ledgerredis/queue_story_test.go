@@ -166,13 +166,11 @@ func TestAConsumerThatHoldsEntriesForLongKeepsThemWhileItLives(t *testing.T) {
 	r.fill(1, 5)
 	holder, other := r.join(), r.join()
 	r.receive(holder, 5)
-	for end := time.Now().Add(2 * testSilence); time.Now().Before(end); {
-		r.check(holder.Ack(r.ctx(), nil, queue.ID{}), "ack of nothing")
-		ctx, cancel := context.WithTimeout(r.ctx(), testSilence/8)
-		if batch, err := other.Receive(ctx, 10); err == nil {
-			t.Fatalf("%+v went to another", batch)
-		}
-		cancel()
+	// Nobody calls the holder, as in an outage of its store.
+	ctx, cancel := context.WithTimeout(r.ctx(), 2*testSilence)
+	defer cancel()
+	if batch, err := other.Receive(ctx, 10); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%+v went to another: %v", batch, err)
 	}
 }
 

@@ -230,14 +230,34 @@ func handBackStories() []story {
 				f.Skip("only closing and a restart count here")
 			}
 			entry := f.publish(f.product(), 1)
-			silent, other := f.join(), f.join()
+			at, fallSilent := f.Queue, func() {}
+			if f.Mortal != nil {
+				at, fallSilent = f.Mortal(f.T)
+			}
+			f.joinAt(at).receiveN(1)
+			fallSilent()
+			other := f.join()
 			defer other.leave()
-			silent.receiveN(1)
 			ctx, cancel := context.WithTimeout(context.Background(), f.SilentAfter+lag)
 			defer cancel()
 			got, err := other.Receive(ctx, 10)
 			f.check(err, "receive")
 			f.same(got, entry)
+		}},
+		{"a consumer that lives keeps what it holds while nobody calls it", func(f *fixture) {
+			if f.Mortal == nil {
+				f.Skip("a consumer that is not called says nothing here")
+			}
+			f.publish(f.product(), 1)
+			holder, other := f.join(), f.join()
+			defer holder.leave()
+			defer other.leave()
+			holder.receiveN(1)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*f.SilentAfter)
+			defer cancel()
+			if got, err := other.Receive(ctx, 10); !errors.Is(err, context.DeadlineExceeded) {
+				f.Errorf("another received %+v, %v", got, err)
+			}
 		}},
 	}
 }

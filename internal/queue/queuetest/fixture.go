@@ -141,7 +141,12 @@ type consumer struct {
 
 func (f *fixture) join() *consumer {
 	f.Helper()
-	c, err := f.Queue.Consumer(f.ctx(), fmt.Sprint("queuetest-", f.suite.next.Add(1)))
+	return f.joinAt(f.Queue)
+}
+
+func (f *fixture) joinAt(q queue.Queue) *consumer {
+	f.Helper()
+	c, err := q.Consumer(f.ctx(), fmt.Sprint("queuetest-", f.suite.next.Add(1)))
 	f.check(err, "join")
 	return &consumer{f, c}
 }

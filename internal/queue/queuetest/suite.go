@@ -27,6 +27,10 @@ type Harness struct {
 	// SilentAfter is the adapter's bound after which a consumer that says
 	// nothing is dead; 0 where only closing and a restart count.
 	SilentAfter time.Duration
+	// Mortal is the same queue as another process has it, and that process's
+	// sudden end, for adapters whose consumers give signs of life of their own
+	// accord; nil where a consumer that is not called says nothing.
+	Mortal func(t *testing.T) (q queue.Queue, die func())
 }
 
 // story is one subtest: a sentence of the contract, and how it is told.
