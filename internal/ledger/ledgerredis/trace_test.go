@@ -101,7 +101,7 @@ func TestTraceALateReplyIsNotTaken(t *testing.T) {
 	r.sold(0)
 }
 
-// askWatcher tells when the first ask is sent.
+// askWatcher tells when asks are sent.
 type askWatcher struct {
 	ledger.Ledger
 	asked chan struct{}
@@ -209,7 +209,7 @@ func TestTraceADelayedOriginalDoesNotBuyAgainAfterACancel(t *testing.T) {
 // A lane over a network that freezes, cuts and delays sells each claim once.
 func TestALaneSettlesEveryCallOverABadNetwork(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
-	bad := opened(t, Options{Addrs: []string{proxy.Addr()}})
+	bad := &askWatcher{Ledger: opened(t, Options{Addrs: []string{proxy.Addr()}}), asked: make(chan struct{}, 1)}
 	lane := ledger.NewLane(bad, r.shard, ledger.LaneOptions{CallTimeout: 100 * time.Millisecond, MaxAskBackoff: 20 * time.Millisecond})
 	var sold int64
 	for i, fault := range []func(){
@@ -227,9 +227,16 @@ func TestALaneSettlesEveryCallOverABadNetwork(t *testing.T) {
 			done <- err
 		}()
 		var err error
-		select {
-		case err = <-done:
-		case <-time.After(300 * time.Millisecond): // the fault has met the call and an ask
+		ended := false
+		for asks := 0; asks < 2 && !ended; { // with the second, the fault has met the call and an ask
+			select {
+			case err = <-done:
+				ended = true
+			case <-bad.asked:
+				asks++
+			}
+		}
+		if !ended {
 			proxy.Heal()
 			err = <-done
 		}
@@ -241,6 +248,10 @@ func TestALaneSettlesEveryCallOverABadNetwork(t *testing.T) {
 		}
 		proxy.Heal()
 		r.sold(sold)
+		select { // an ask of this fault is no sign of the next
+		case <-bad.asked:
+		default:
+		}
 	}
 }
 
