@@ -75,21 +75,6 @@ func (b *batcher) listen(lane *ledger.Lane) {
 	}
 }
 
-// LedgerDown reports whether a shard of the product does not answer this
-// instance: claims of its buyers are refused busy without being asked.
-func (s *Stage) LedgerDown(on *sale.Sale) bool {
-	g, _ := on.Batchers.Load().(*group)
-	if g == nil || g.stopped.Load() {
-		return false
-	}
-	for _, b := range g.batchers {
-		if b.breaker.isOpen() {
-			return true
-		}
-	}
-	return false
-}
-
 // Silent is how many shards of open sales do not answer, as far as this
 // instance has asked.
 func (s *Stage) Silent() int {

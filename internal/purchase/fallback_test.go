@@ -35,7 +35,7 @@ func (c *counter) refresh(t *testing.T) {
 func (c *counter) down(t *testing.T) {
 	t.Helper()
 	c.Ledger.FailBefore("Do", -1)
-	for i := 0; !c.LedgerDown(c.on); i++ {
+	for i := 0; c.Silent() == 0; i++ {
 		if _, err := c.buy(fmt.Sprintf("probe-%d", i)); code(err) != seckill.CodeBusy && err != nil {
 			t.Fatalf("answered %v while the ledger goes down", err)
 		}
@@ -45,7 +45,7 @@ func (c *counter) down(t *testing.T) {
 func (c *counter) up(t *testing.T) {
 	t.Helper()
 	c.Ledger.Heal()
-	rig.Until(t, "the ledger's return is noticed", func() bool { return !c.LedgerDown(c.on) })
+	rig.Until(t, "the ledger's return is noticed", func() bool { return c.Silent() == 0 })
 }
 
 func TestWhileTheLedgerIsDownItsShareIsSold(t *testing.T) {

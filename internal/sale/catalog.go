@@ -80,7 +80,6 @@ type Catalog struct {
 	log    *slog.Logger
 	sales  atomic.Pointer[map[uint32]*Sale]
 	mu     sync.Mutex // one refresh at a time
-	loaded atomic.Int64
 }
 
 // NewCatalog makes an empty catalogue.
@@ -129,12 +128,8 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 		next[p.ID] = s
 	}
 	c.sales.Store(&next)
-	c.loaded.Store(time.Now().UnixNano())
 	return nil
 }
-
-// Loaded reports whether the catalogue was ever read.
-func (c *Catalog) Loaded() bool { return c.loaded.Load() != 0 }
 
 // Run refreshes until ctx ends.
 func (c *Catalog) Run(ctx context.Context) {
