@@ -154,7 +154,7 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 	if d.Shared && !terms.HasLedger() {
 		return true // the store knows, and turns away a batch in a few reads
 	}
-	return d.Memory.MayHold(sale.ShardOf(terms, seckill.HomeShard(req.buyer, terms.Shards)), req.buyer)
+	return d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(req.buyer, terms.Shards)), req.buyer)
 }
 
 // key finds the claim's idempotency key: the purchase token's id, which a

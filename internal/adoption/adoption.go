@@ -104,7 +104,7 @@ func steps(p *seckill.Product, items []store.Item) []step {
 		if !ok {
 			i = len(alike)
 			index[key] = i
-			alike = append(alike, step{shard: ledger.Shard{Product: p.ID, Group: p.Group, Index: home, Epoch: p.Epoch}})
+			alike = append(alike, step{shard: ledger.ShardOf(p, home)})
 		}
 		alike[i].items = append(alike[i].items, item)
 	}

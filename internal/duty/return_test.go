@@ -12,8 +12,8 @@ import (
 
 	"seckill"
 	"seckill/internal/duty"
+	"seckill/internal/ledger"
 	"seckill/internal/payment"
-	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -133,7 +133,7 @@ func TestAClosedShardHoldsUpOnlyItsOwnReleases(t *testing.T) {
 	p, nos := sold(t, r, 1, 1)
 	q, others := sold(t, r, 2, 1)
 	cancel(t, r, nos[0], others[0])
-	rig.Must(t, r.Embedded.Close(t.Context(), sale.ShardOf(&p, 0)))
+	rig.Must(t, r.Embedded.Close(t.Context(), ledger.ShardOf(&p, 0)))
 	duty, _ := releaser(r)
 	if duty.Round(t.Context()) == nil {
 		t.Error("the round hides the trouble")

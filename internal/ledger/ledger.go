@@ -151,6 +151,11 @@ type Shard struct {
 	Epoch   uint64
 }
 
+// ShardOf is a shard of a product at the epoch of its terms.
+func ShardOf(p *seckill.Product, index int) Shard {
+	return Shard{Product: p.ID, Group: p.Group, Index: index, Epoch: p.Epoch}
+}
+
 // ProcessID is 128 random bits per start of a lane, never persisted.
 type ProcessID [16]byte
 
@@ -400,3 +405,8 @@ type Figures struct {
 	In        []Transfer // last credit of each peer
 	LastOut   []Transfer // last debit number per peer, open or not
 }
+
+// Unsold is the shard's part of the units that nobody has. Those in transit
+// count where they were sent, so that only the sum over all shards is a number
+// of units.
+func (f *Figures) Unsold() int64 { return f.Available + f.Sent - f.Received }

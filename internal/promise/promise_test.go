@@ -17,7 +17,6 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/promise"
 	"seckill/internal/purchase"
-	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -339,7 +338,7 @@ func TestAPromiseAdoptedTwiceIsOneOrder(t *testing.T) {
 		due, err := m.Store.ReleasesDue(t.Context(), 10)
 		rig.Must(t, err)
 		for _, r := range due {
-			_, err := m.Lanes.Do(t.Context(), sale.ShardOf(&p, 0), ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: r.OrderNo, Buyer: r.Buyer}}})
+			_, err := m.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: r.OrderNo, Buyer: r.Buyer}}})
 			rig.Must(t, err)
 		}
 		rig.Must(t, m.Store.ReleasesHeard(t.Context(), due))

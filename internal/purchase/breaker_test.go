@@ -149,7 +149,7 @@ func newOutlet(t *testing.T, stock ...int64) *outlet {
 		Shards: len(stock), Strategy: seckill.StrategySharded, Epoch: 1, StartsAt: time.Now().Add(-time.Hour), EndsAt: time.Now().Add(time.Hour),
 	}
 	for i, units := range stock {
-		shard := sale.ShardOf(&o.product, i)
+		shard := ledger.ShardOf(&o.product, i)
 		_, err := reference.Install(context.Background(), ledger.Allotment{Shard: shard, Available: units, Limit: 10}, nil)
 		rig.Must(t, err)
 		_, err = reference.Open(context.Background(), shard)
@@ -248,7 +248,7 @@ func (o *outlet) exactlyOnce(t *testing.T) {
 	t.Helper()
 	var units int64
 	for i := range o.product.Shards {
-		f, err := o.remote.Read(context.Background(), sale.ShardOf(&o.product, i))
+		f, err := o.remote.Read(context.Background(), ledger.ShardOf(&o.product, i))
 		rig.Must(t, err)
 		units += f.Available + f.Marked + f.Sent - f.Received
 	}

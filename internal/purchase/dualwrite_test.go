@@ -9,7 +9,6 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/purchase"
-	"seckill/internal/sale"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
 )
@@ -87,7 +86,7 @@ func TestADualWriteThatDiedBeforeTheWorkerSawItReturnsItsUnitOnce(t *testing.T) 
 		due, err := c.Store.ReleasesDue(t.Context(), 10)
 		rig.Must(t, err)
 		for _, r := range due {
-			_, err := c.Lanes.Do(t.Context(), sale.ShardOf(c.on.Terms(), 0), ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: r.OrderNo, Buyer: r.Buyer}}})
+			_, err := c.Lanes.Do(t.Context(), ledger.ShardOf(c.on.Terms(), 0), ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: r.OrderNo, Buyer: r.Buyer}}})
 			rig.Must(t, err)
 		}
 		rig.Must(t, c.Store.ReleasesHeard(t.Context(), due))

@@ -259,7 +259,7 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 	g.outlook.group, g.outlook.mover, g.outlook.share = g, s.opt.Mover, s.opt.ShareGone
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	for i := range terms.Shards {
-		g.batchers = append(g.batchers, s.newBatcher(g, on, sale.ShardOf(terms, i)))
+		g.batchers = append(g.batchers, s.newBatcher(g, on, ledger.ShardOf(terms, i)))
 	}
 	for _, b := range g.batchers {
 		for _, lane := range b.lanes {

@@ -217,7 +217,7 @@ func (c *cut) checkLedger(add func(promise string, expected, got any, format str
 			add("I3", fmt.Sprintf("%d units of %d orders", a.Marked, a.Live), fmt.Sprintf("%d units of %d orders", a.Units, a.Orders),
 				"shard %d: the marks hold what the shard's figures say", i)
 		}
-		total += f.Available + f.Marked + f.Sent - f.Received
+		total += f.Unsold() + f.Marked
 		sent += f.Sent
 		received += f.Received
 	}

@@ -17,7 +17,6 @@ import (
 	"seckill/internal/payment"
 	"seckill/internal/queue"
 	"seckill/internal/reconcile"
-	"seckill/internal/sale"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 	"seckill/test/rig"
@@ -198,15 +197,15 @@ func TestRepairMendsWhatHasOneSafeDirection(t *testing.T) {
 			o.Exec(t, `DELETE FROM tb_payment WHERE type = 'refund' AND order_no = ?`, firstPaid(t, o).String())
 		}, 1},
 		"a ledger that forgot an order": {func(t *testing.T, o *office, p seckill.Product) {
-			held, err := o.Embedded.Held(t.Context(), sale.ShardOf(&p, 0), "d")
+			held, err := o.Embedded.Held(t.Context(), ledger.ShardOf(&p, 0), "d")
 			rig.Must(t, err)
-			_, err = o.Lanes.Do(t.Context(), sale.ShardOf(&p, 0), ledger.Release{
+			_, err = o.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.Release{
 				Orders: []ledger.ReleaseOrder{{OrderNo: held[0].OrderNo, Buyer: "d"}},
 			})
 			rig.Must(t, err)
 		}, 2},
 		"a ledger with units of nowhere": {func(t *testing.T, o *office, p seckill.Product) {
-			_, err := o.Lanes.Do(t.Context(), sale.ShardOf(&p, 0), ledger.StockChange{ID: "stray", Delta: 7})
+			_, err := o.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.StockChange{ID: "stray", Delta: 7})
 			rig.Must(t, err)
 		}, 2},
 	} {
@@ -336,7 +335,7 @@ func TestTrafficIsNoFalseAlarm(t *testing.T) {
 		}
 	})
 	for i := range 3 {
-		lane := ledger.NewLane(o.Rig.Ledger, sale.ShardOf(&p, 0), ledger.LaneOptions{})
+		lane := ledger.NewLane(o.Rig.Ledger, ledger.ShardOf(&p, 0), ledger.LaneOptions{})
 		keepOn("buy", func(n int) error {
 			accepted, err := reserve(ctx, lane, o.Claim(1, fmt.Sprintf("b-%d-%d", i, n%100)))
 			if accepted {
@@ -432,7 +431,7 @@ func TestATransferThatWasLeftOpenIsNoViolation(t *testing.T) {
 				ledger.Debit{To: 1, N: 1, ID: 9, Units: 4}, ledger.Credit{From: 0, N: 1, ID: 9, Units: 4},
 			}
 			for i, write := range writes[:steps] {
-				_, err := o.Lanes.Do(t.Context(), sale.ShardOf(&p, i), write)
+				_, err := o.Lanes.Do(t.Context(), ledger.ShardOf(&p, i), write)
 				rig.Must(t, err)
 			}
 			for range 2 {

@@ -10,7 +10,6 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/test/rig"
 )
@@ -25,7 +24,7 @@ func reserve(ctx context.Context, lane *ledger.Lane, claim seckill.Claim) (bool,
 // ledger's reply had been lost, and moving it. It counts those sold twice.
 func (o *office) counterTraffic(ctx context.Context, p seckill.Product, keepOn func(what string, do func(n int) error)) *atomic.Int64 {
 	var soldTwice atomic.Int64
-	doubtful := ledger.NewLane(o.Rig.Ledger, sale.ShardOf(&p, 0), ledger.LaneOptions{})
+	doubtful := ledger.NewLane(o.Rig.Ledger, ledger.ShardOf(&p, 0), ledger.LaneOptions{})
 	keepOn("sell from the share", func(n int) error {
 		claim := o.Claim(p.ID, fmt.Sprintf("s-%d", n%100))
 		reserved := false

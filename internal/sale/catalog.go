@@ -38,12 +38,7 @@ type Sale struct {
 func (s *Sale) Terms() *seckill.Product { return s.terms.Load() }
 
 // Shard names a shard of the product at its present epoch.
-func (s *Sale) Shard(index int) ledger.Shard { return ShardOf(s.Terms(), index) }
-
-// ShardOf names a shard of a product at its present epoch.
-func ShardOf(p *seckill.Product, index int) ledger.Shard {
-	return ledger.Shard{Product: p.ID, Group: p.Group, Index: index, Epoch: p.Epoch}
-}
+func (s *Sale) Shard(index int) ledger.Shard { return ledger.ShardOf(s.Terms(), index) }
 
 // Count counts one answered request; an empty code is an accepted one.
 func (s *Sale) Count(code seckill.Code) {

@@ -220,7 +220,7 @@ func TestLanesBeatForTheNewestEpochOnly(t *testing.T) {
 		rig.Must(t, err)
 		r.Reserve(t, p, r.Claim(1, "a"))
 	}
-	_, err := r.Lanes.Do(t.Context(), sale.ShardOf(&old, 0), ledger.Release{})
+	_, err := r.Lanes.Do(t.Context(), ledger.ShardOf(&old, 0), ledger.Release{})
 	var other *ledger.EpochError
 	if !errors.As(err, &other) || other.Epoch != p.Epoch {
 		t.Errorf("a late call was answered %v", err)
@@ -233,7 +233,7 @@ func TestLanesBeatForTheNewestEpochOnly(t *testing.T) {
 
 func TestALaneThatAHeartbeatFinishesBeatsNoMore(t *testing.T) {
 	for name, finish := range map[string]func(r *rig.Rig, p seckill.Product) error{
-		"closed": func(r *rig.Rig, p seckill.Product) error { return r.Embedded.Close(t.Context(), sale.ShardOf(&p, 0)) },
+		"closed": func(r *rig.Rig, p seckill.Product) error { return r.Embedded.Close(t.Context(), ledger.ShardOf(&p, 0)) },
 		"another epoch": func(r *rig.Rig, _ seckill.Product) error {
 			_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
 			return err
@@ -274,7 +274,7 @@ func TestLanesOfSalesThatAreOverDoNotBeat(t *testing.T) {
 	if beats := r.Lanes.Beats(func(uint32) bool { return true }); len(beats) != 1 {
 		t.Errorf("%d lanes are kept, want 1", len(beats))
 	}
-	_, err := r.Lanes.Do(t.Context(), sale.ShardOf(&p, 0), ledger.Release{})
+	_, err := r.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.Release{})
 	rig.Must(t, err) // a late release has a lane of its own
 	if now := r.Ledger.Calls("Do"); now != calls+1 {
 		t.Errorf("%d ledger calls, want 1", now-calls)
@@ -285,12 +285,12 @@ func TestALaneThatIsFinishedIsReplaced(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
 	r.Buy(t, p, "a")
-	rig.Must(t, r.Embedded.Close(t.Context(), sale.ShardOf(&p, 0)))
-	_, err := r.Lanes.Do(t.Context(), sale.ShardOf(&p, 0), ledger.Release{})
+	rig.Must(t, r.Embedded.Close(t.Context(), ledger.ShardOf(&p, 0)))
+	_, err := r.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.Release{})
 	if !errors.Is(err, ledger.ErrClosed) || !sale.LaneFinished(err) {
 		t.Fatalf("a closed shard answered %v", err)
 	}
-	_, err = r.Embedded.Open(t.Context(), sale.ShardOf(&p, 0))
+	_, err = r.Embedded.Open(t.Context(), ledger.ShardOf(&p, 0))
 	rig.Must(t, err)
 	r.Buy(t, p, "b")
 }

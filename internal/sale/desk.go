@@ -190,7 +190,7 @@ func (d *Desk) applyState(ctx context.Context, p *seckill.Product) error {
 		return nil
 	}
 	for i := range p.LedgerShards() {
-		if _, err := d.ledger.SetState(ctx, ShardOf(p, i), p.State, p.Version); err != nil {
+		if _, err := d.ledger.SetState(ctx, ledger.ShardOf(p, i), p.State, p.Version); err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "the sale is %s in the store; the ledger has not heard it yet: %w", p.State, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/ledger"
 	"seckill/internal/store"
 )
 
@@ -166,7 +167,7 @@ func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
 		return err
 	}
 	for i := range p.LedgerShards() {
-		f, err := k.desk.ledger.Read(ctx, ShardOf(p, i))
+		f, err := k.desk.ledger.Read(ctx, ledger.ShardOf(p, i))
 		if err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
 		return false, nil
 	}
 	for i := range p.LedgerShards() {
-		f, err := d.ledger.Read(ctx, ShardOf(p, i))
+		f, err := d.ledger.Read(ctx, ledger.ShardOf(p, i))
 		if err != nil {
 			return false, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
 		}
@@ -176,7 +176,7 @@ func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, seen uint64, ac
 func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, error) {
 	var highest uint64
 	for i := range p.LedgerShards() {
-		f, err := d.ledger.Read(ctx, ShardOf(p, i))
+		f, err := d.ledger.Read(ctx, ledger.ShardOf(p, i))
 		if err != nil {
 			return 0, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
 		}
@@ -188,7 +188,7 @@ func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, er
 // drain closes the shards and lets the workers consume what is queued.
 func (d *Desk) drain(ctx context.Context, p *seckill.Product) {
 	for i := range p.LedgerShards() {
-		if err := d.ledger.Close(ctx, ShardOf(p, i)); err != nil {
+		if err := d.ledger.Close(ctx, ledger.ShardOf(p, i)); err != nil {
 			d.log.Warn("shard not closed before recovery", "product", p.ID, "shard", i, "error", err)
 		}
 	}
@@ -230,7 +230,7 @@ func (d *Desk) reofferAll(ctx context.Context, id uint32) {
 // install hands each shard its part of the stock and its marks, and opens it.
 func (d *Desk) install(ctx context.Context, p *seckill.Product, marks [][]ledger.Mark) error {
 	for i := range p.LedgerShards() {
-		shard := ShardOf(p, i)
+		shard := ledger.ShardOf(p, i)
 		allotment := ledger.Allotment{
 			Shard: shard, Available: Part(p.Allottable(), i, p.Shards), Limit: p.PerUserLimit, State: p.State,
 		}
@@ -251,7 +251,7 @@ func (d *Desk) open(ctx context.Context, p *seckill.Product) error {
 		return err
 	}
 	for i := range p.LedgerShards() {
-		shard := ShardOf(p, i)
+		shard := ledger.ShardOf(p, i)
 		if now.State != p.State {
 			if _, err := d.ledger.SetState(ctx, shard, now.State, now.Version); err != nil {
 				return seckill.Errorf(seckill.CodeBusy, "set the state of shard %d: %w", i, err)

@@ -81,7 +81,7 @@ func TestALostShardIsRecoveredWithTheOthers(t *testing.T) {
 	r.ConfirmAll(t)
 	leaveOpen(t, r, p, 2, 1)
 	// The receiver forgets, and is told of a transfer that it cannot know.
-	if _, err := r.Lanes.Do(t.Context(), sale.ShardOf(&p, 2), ledger.Credit{From: 1, N: 7, ID: 1, Units: 1}); !errors.Is(err, ledger.ErrLost) {
+	if _, err := r.Lanes.Do(t.Context(), ledger.ShardOf(&p, 2), ledger.Credit{From: 1, N: 7, ID: 1, Units: 1}); !errors.Is(err, ledger.ErrLost) {
 		t.Fatalf("a credit ahead of its time: %v", err)
 	}
 	keeper := sale.NewKeeper(r.Desk, 0, func(uint32) {})

@@ -120,18 +120,14 @@ func (d *Desk) soldOut(ctx context.Context, p *seckill.Product) (bool, error) {
 	}
 	var free int64
 	for i := range p.Shards {
-		f, err := d.ledger.Read(ctx, ShardOf(p, i))
+		f, err := d.ledger.Read(ctx, ledger.ShardOf(p, i))
 		if err != nil {
 			return false, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
 		}
 		if f.Epoch != p.Epoch || !f.Open {
 			return false, nil
 		}
-		free += freeUnits(&f)
+		free += f.Unsold()
 	}
 	return free == 0, nil
 }
-
-// freeUnits are a shard's part of the units that nobody has: those in transit
-// count where they were sent.
-func freeUnits(f *ledger.Figures) int64 { return f.Available + f.Sent - f.Received }

@@ -21,7 +21,7 @@ func crowd(t *testing.T, r *rig.Rig, p seckill.Product) (accepted *atomic.Int64,
 	ctx, cancel := context.WithCancel(t.Context())
 	var buyers sync.WaitGroup
 	for i := range 4 {
-		lane := ledger.NewLane(r.Ledger, sale.ShardOf(&p, 0), ledger.LaneOptions{})
+		lane := ledger.NewLane(r.Ledger, ledger.ShardOf(&p, 0), ledger.LaneOptions{})
 		buyers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				claim := r.Claim(p.ID, fmt.Sprintf("crowd-%d-%d", i, n))

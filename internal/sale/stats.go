@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/ledger"
 	"seckill/internal/stats"
 )
 
@@ -28,11 +29,11 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 		s.Fallback = stats.Units{Available: p.Stock, Reserved: figures.Pending + figures.Paid}
 	}
 	for i := range p.LedgerShards() {
-		f, err := d.ledger.Read(ctx, ShardOf(p, i))
+		f, err := d.ledger.Read(ctx, ledger.ShardOf(p, i))
 		if err != nil {
 			return s, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
 		}
-		s.Ledger.Available += f.Available + f.Sent - f.Received // in transit is free as well
+		s.Ledger.Available += f.Unsold() // in transit is free as well
 		s.Ledger.Reserved += f.Marked
 	}
 	queued, err := d.queue.Stats(ctx, id)

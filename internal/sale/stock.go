@@ -117,7 +117,7 @@ func (d *Desk) tellLedger(ctx context.Context, p *seckill.Product, change store.
 			return false, fmt.Errorf("gather units to take away: %w", err)
 		}
 	}
-	shard := ShardOf(p, 0)
+	shard := ledger.ShardOf(p, 0)
 	shard.Epoch = change.Epoch
 	result, err := d.lanes.Do(ctx, shard, ledger.StockChange{ID: change.ID, Delta: change.Delta})
 	var other *ledger.EpochError

@@ -6,7 +6,6 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -169,7 +168,7 @@ func TestAStockChangeWaitsForTheInstall(t *testing.T) {
 func TestOneProductsTroubleDoesNotHoldUpAnothersChange(t *testing.T) {
 	r := opened(t)
 	q := r.Open(t, 2, 10)
-	rig.Must(t, r.Embedded.Close(t.Context(), sale.ShardOf(&q, 0)))
+	rig.Must(t, r.Embedded.Close(t.Context(), ledger.ShardOf(&q, 0)))
 	change, err := r.Desk.ChangeStock(t.Context(), 2, 1, "stuck", rig.Operator)
 	rig.Must(t, err)
 	owed(t, change, 1)

@@ -26,7 +26,7 @@ type Survey struct {
 func (s *Survey) Free() (units int64) {
 	for i := range s.Shards {
 		f := &s.Shards[i]
-		units += f.Available + f.Sent - f.Received
+		units += f.Unsold()
 	}
 	return units
 }
@@ -83,7 +83,7 @@ func (m *Mover) read(ctx context.Context, p *seckill.Product, figures []ledger.F
 		places <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-places }()
-			figures[i], errs[i] = m.readShard(ctx, shardOf(p, first+i))
+			figures[i], errs[i] = m.readShard(ctx, ledger.ShardOf(p, first+i))
 		})
 	}
 	reading.Wait()

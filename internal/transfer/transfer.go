@@ -43,7 +43,7 @@ func New(shards Reader, lanes Caller, random func() uint64) *Mover {
 // that somebody else began. It returns what the receiver has free after it,
 // unless nothing moved.
 func (m *Mover) move(ctx context.Context, p *seckill.Product, from, to int, last uint64, units int64) (free int64, moved bool, err error) {
-	result, err := m.lanes.Do(ctx, shardOf(p, from), ledger.Debit{To: to, N: last + 1, ID: m.random(), Units: units})
+	result, err := m.lanes.Do(ctx, ledger.ShardOf(p, from), ledger.Debit{To: to, N: last + 1, ID: m.random(), Units: units})
 	if err != nil {
 		return 0, false, fmt.Errorf("debit shard %d: %w", from, err)
 	}
@@ -59,7 +59,7 @@ func (m *Mover) move(ctx context.Context, p *seckill.Product, from, to int, last
 // so, now or at any time before. It returns what the receiver has free then.
 func (m *Mover) finish(ctx context.Context, p *seckill.Product, from int, record ledger.Transfer) (free int64, err error) {
 	to := record.Peer
-	credited, err := m.lanes.Do(ctx, shardOf(p, to), ledger.Credit{From: from, N: record.N, ID: record.ID, Units: record.Units})
+	credited, err := m.lanes.Do(ctx, ledger.ShardOf(p, to), ledger.Credit{From: from, N: record.N, ID: record.ID, Units: record.Units})
 	if err != nil {
 		return 0, fmt.Errorf("credit shard %d: %w", to, err)
 	}
@@ -67,12 +67,8 @@ func (m *Mover) finish(ctx context.Context, p *seckill.Product, from int, record
 	// What the receiver said, not what this process knows: if the receiver has
 	// gone on, or the donor has forgotten, this is how the donor learns.
 	said := credited.Transfer
-	if _, err := m.lanes.Do(ctx, shardOf(p, from), ledger.Clear{To: to, N: said.N, ID: said.ID}); err != nil {
+	if _, err := m.lanes.Do(ctx, ledger.ShardOf(p, from), ledger.Clear{To: to, N: said.N, ID: said.ID}); err != nil {
 		return credited.Free, fmt.Errorf("clear shard %d: %w", from, err)
 	}
 	return credited.Free, nil
-}
-
-func shardOf(p *seckill.Product, index int) ledger.Shard {
-	return ledger.Shard{Product: p.ID, Group: p.Group, Index: index, Epoch: p.Epoch}
 }

@@ -20,7 +20,7 @@ func (c *crew) rebuilt(t *testing.T, id uint32) seckill.Product {
 	opened, err := c.Store.OpenEpoch(t.Context(), id, p.Epoch, rig.Operator, func(seckill.Order) error { return nil })
 	rig.Must(t, err)
 	for i := range opened.Shards {
-		shard := sale.ShardOf(&opened, i)
+		shard := ledger.ShardOf(&opened, i)
 		part := sale.Part(opened.Stock, i, opened.Shards)
 		_, err = c.Embedded.Install(t.Context(), ledger.Allotment{Shard: shard, Available: part, Limit: opened.PerUserLimit},
 			func(func(ledger.Mark, error) bool) {})

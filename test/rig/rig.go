@@ -262,7 +262,7 @@ func (r *Rig) Reserve(tb testing.TB, p seckill.Product, claims ...seckill.Claim)
 		if len(here) == 0 {
 			continue
 		}
-		result, err := r.Lanes.Do(tb.Context(), sale.ShardOf(&p, shard), ledger.Reserve{
+		result, err := r.Lanes.Do(tb.Context(), ledger.ShardOf(&p, shard), ledger.Reserve{
 			At: r.Time.Now(), PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Claims: here,
 		})
 		Must(tb, err)
@@ -294,10 +294,10 @@ func (r *Rig) Buy(tb testing.TB, p seckill.Product, buyers ...string) []seckill.
 // Figures reads the ledger of a product; of several shards, the sums.
 func (r *Rig) Figures(tb testing.TB, p seckill.Product) ledger.Figures {
 	tb.Helper()
-	sum, err := r.Embedded.Read(tb.Context(), sale.ShardOf(&p, 0))
+	sum, err := r.Embedded.Read(tb.Context(), ledger.ShardOf(&p, 0))
 	Must(tb, err)
 	for i := 1; i < p.Shards; i++ {
-		f, err := r.Embedded.Read(tb.Context(), sale.ShardOf(&p, i))
+		f, err := r.Embedded.Read(tb.Context(), ledger.ShardOf(&p, i))
 		Must(tb, err)
 		sum.Allotted += f.Allotted
 		sum.Available += f.Available

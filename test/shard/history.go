@@ -9,7 +9,6 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/sale"
 )
 
 // history is what the buyers were told, and when.
@@ -61,7 +60,7 @@ func (m *market) checkBooks(t *testing.T, h *history) {
 		}
 		numbers[order.no] = true
 		sold += int64(order.quantity)
-		held, err := m.ledger.Held(t.Context(), sale.ShardOf(&m.product, seckill.HomeShard(order.buyer, shards)), order.buyer)
+		held, err := m.ledger.Held(t.Context(), ledger.ShardOf(&m.product, seckill.HomeShard(order.buyer, shards)), order.buyer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +81,7 @@ func (m *market) checkBooks(t *testing.T, h *history) {
 	}
 	var available, marked, transit int64
 	for i := range shards {
-		f, err := m.ledger.Read(t.Context(), sale.ShardOf(&m.product, i))
+		f, err := m.ledger.Read(t.Context(), ledger.ShardOf(&m.product, i))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,7 +75,7 @@ func newMarket(t *testing.T, l ledger.Ledger, p plan) *market {
 		StartsAt: time.Now().Add(-time.Hour), EndsAt: time.Now().Add(time.Hour),
 	}}
 	for i := range shards {
-		shard := sale.ShardOf(&m.product, i)
+		shard := ledger.ShardOf(&m.product, i)
 		allotment := ledger.Allotment{Shard: shard, Available: sale.Part(stock, i, shards), Limit: p.quantity}
 		if _, err := l.Install(t.Context(), allotment, func(func(ledger.Mark, error) bool) {}); err != nil {
 			t.Fatal(err)
@@ -235,7 +235,7 @@ func codeOf(err error) seckill.Code {
 
 // giveBack returns an order's units, on a lane of its own.
 func (m *market) giveBack(t testing.TB, h *history, buyer string, no seckill.OrderNo, quantity int) {
-	shard := sale.ShardOf(&m.product, seckill.HomeShard(buyer, shards))
+	shard := ledger.ShardOf(&m.product, seckill.HomeShard(buyer, shards))
 	lane := ledger.NewLane(m.ledger, shard, ledger.LaneOptions{})
 	result, err := lane.Do(context.Background(), ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: no, Buyer: buyer}}})
 	if err != nil || result.Verdicts[0].Code != ledger.VerdictReleased {

@@ -63,7 +63,7 @@ func (s *suite) fixture(t *testing.T, stock ...int64) *fixture {
 }
 
 func (f *fixture) shard(index int) ledger.Shard {
-	return ledger.Shard{Product: f.terms.ID, Group: f.terms.Group, Index: index, Epoch: f.terms.Epoch}
+	return ledger.ShardOf(f.terms, index)
 }
 
 func (f *fixture) survey() *transfer.Survey {
