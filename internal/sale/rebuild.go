@@ -11,6 +11,7 @@ import (
 	"seckill"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 	"seckill/internal/store"
 )
 
@@ -194,6 +195,7 @@ func (d *Desk) drain(ctx context.Context, p *seckill.Product) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, drainDeadline)
 	defer cancel()
+	d.mendQueue(ctx, p.ID)
 	ticker := time.NewTicker(drainPoll)
 	defer ticker.Stop()
 	left, moved := int64(math.MaxInt64), time.Now()
@@ -213,6 +215,22 @@ func (d *Desk) drain(ctx context.Context, p *seckill.Product) {
 			return
 		case <-ticker.C:
 		}
+	}
+}
+
+// mendQueue has entries delivered that nobody would get, and waits no longer for
+// those that are gone: somebody tampered with the queue.
+func (d *Desk) mendQueue(ctx context.Context, id uint32) {
+	examining, ok := d.queue.(queue.Examining)
+	if !ok {
+		return
+	}
+	strays, err := examining.Examine(ctx, id, true)
+	if err != nil {
+		d.log.Warn("queue not examined before recovery", "product", id, "error", err)
+	}
+	if strays != (queue.Strays{}) {
+		d.log.Warn("queue mended before recovery", "product", id, "gone", strays.Gone, "delivered_again", strays.Alone)
 	}
 }
 

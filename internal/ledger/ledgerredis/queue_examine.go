@@ -14,7 +14,20 @@ const examineMost = 256
 var _ queue.Examining = (*outboxQueue)(nil)
 
 // Examine looks for entries that will never be delivered, in every bucket.
+// What a step mends the next does not see, so that mending comes to an end.
 func (q *outboxQueue) Examine(ctx context.Context, product uint32, mend bool) (queue.Strays, error) {
+	var all queue.Strays
+	for {
+		found, err := q.examine(ctx, product, mend)
+		all.Gone += found.Gone
+		all.Alone += found.Alone
+		if err != nil || !mend || found == (queue.Strays{}) {
+			return all, err
+		}
+	}
+}
+
+func (q *outboxQueue) examine(ctx context.Context, product uint32, mend bool) (queue.Strays, error) {
 	id, how := strconv.FormatUint(uint64(product), 10), "0"
 	if mend {
 		how = "1"
