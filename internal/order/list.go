@@ -17,12 +17,18 @@ const lettersLooked = 100
 
 // List is a buyer's orders, newest first: confirmed ones, and those that still
 // wait. It reads the ledger of every sale that could hold one. With the store
-// away it lists those that still wait, or is busy if there are none.
+// away it lists those that still wait, with the ledger away those that the
+// store has, and it is busy if there are none.
 func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
-	bounded, cancel := patient(ctx)
+	ctx, cancel := brief(ctx)
 	defer cancel()
+	bounded, cancelFirst := patient(ctx)
+	defer cancelFirst()
 	orders, err := d.list(bounded, buyer, before, limit)
-	if isAway(err) {
+	switch {
+	case isDeaf(err):
+		return d.listStored(ctx, buyer, before, limit)
+	case isAway(err):
 		return d.listWaiting(ctx, buyer, before, limit)
 	}
 	return orders, err
@@ -95,7 +101,7 @@ func (d *Desk) waiting(ctx context.Context, sales []*sale.Sale, may map[uint32]b
 	if listing, ok := d.Queue.(queue.Listing); ok {
 		products, err := listing.Waiting(ctx)
 		if err != nil {
-			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", deaf{err})
 		}
 		for _, id := range products {
 			may[id] = true
@@ -104,7 +110,7 @@ func (d *Desk) waiting(ctx context.Context, sales []*sale.Sale, may map[uint32]b
 	}
 	total, err := d.Queue.Stats(ctx, 0)
 	if err != nil {
-		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", deaf{err})
 	}
 	if total.Reservations == 0 {
 		return nil
@@ -115,7 +121,7 @@ func (d *Desk) waiting(ctx context.Context, sales []*sale.Sale, may map[uint32]b
 		}
 		stats, err := d.Queue.Stats(ctx, s.ID)
 		if err != nil {
-			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", deaf{err})
 		}
 		if stats.Reservations > 0 {
 			may[s.ID] = true

@@ -44,9 +44,45 @@ func TestAListAsksOnlyTheLedgersInWhichSomethingWaits(t *testing.T) {
 		}
 	}
 
-	d.Rig.Ledger.FailBefore("Held", 1)
-	if _, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 20); err == nil {
-		t.Error("the list hides the outage")
+}
+
+// While the ledger is away, an order is shown as long as the store has it; a
+// buyer of whom it has none is not told that there is none.
+func TestWithTheLedgerAwayWhatIsStoredIsShownAndTheRestIsBusy(t *testing.T) {
+	d := newDesk(t)
+	p := d.Open(t, 1, 5)
+	stored := d.Rig.Buy(t, p, "bob")[0]
+	d.ConfirmAll(t)
+	waiting := d.Rig.Buy(t, p, "eve")[0]
+	for name, outage := range map[string]func() (end func()){
+		"refused":   func() func() { d.Rig.Ledger.FailBefore("Held", -1); return d.Rig.Ledger.Heal },
+		"no answer": func() func() { return d.Rig.Ledger.Block("Held") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := outage()
+			defer end()
+			began := time.Now()
+			listed, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 20)
+			rig.Must(t, err)
+			if took := time.Since(began); len(listed) != 1 || listed[0].OrderNo != stored || took > time.Second {
+				t.Errorf("after %s listed %+v", took, listed)
+			}
+			for what, read := range map[string]func() error{
+				"list":   func() error { _, err := d.List(t.Context(), "eve", seckill.OrderNo{}, 20); return err },
+				"find":   func() error { _, err := d.Find(t.Context(), "eve", waiting); return err },
+				"cancel": func() error { _, err := d.CancelOwn(t.Context(), "eve", waiting); return err },
+				"pay":    func() error { _, err := d.BeginPayment(t.Context(), "eve", waiting, "purse"); return err },
+			} {
+				began := time.Now()
+				rig.Refused(t, read(), seckill.CodeBusy)
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("%s was answered after %s", what, took)
+				}
+			}
+			if o, err := d.Find(t.Context(), "bob", stored); err != nil || o.OrderNo != stored {
+				t.Errorf("found %+v, %v", o, err)
+			}
+		})
 	}
 }
 

@@ -59,6 +59,8 @@ func isNotFound(err error) bool {
 // order that still waits in the ledger is found all the same; of any other
 // only the store could say what became of it, and the answer is busy.
 func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+	ctx, cancel := brief(ctx)
+	defer cancel()
 	found, err := d.inStore(ctx, buyer, no)
 	if isAway(err) {
 		return d.waitingOnly(ctx, buyer, no)
@@ -96,7 +98,7 @@ func (d *Desk) unadopted(ctx context.Context, no seckill.OrderNo) (bool, error) 
 	}
 	waiting, err := d.Queue.Stats(ctx, s.ID)
 	if err != nil {
-		return false, seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+		return false, seckill.Errorf(seckill.CodeBusy, "read queue: %w", deaf{err})
 	}
 	return waiting.Reservations > 0, nil
 }
@@ -180,7 +182,7 @@ func (d *Desk) heldIf(ctx context.Context, s *sale.Sale, buyer string, wanted fu
 	shard := s.Shard(seckill.HomeShard(buyer, p.Shards))
 	holdings, err := d.Ledger.Held(ctx, shard, buyer)
 	if err != nil {
-		return nil, seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", err)
+		return nil, seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", deaf{err})
 	}
 	orders := make([]seckill.Order, 0, len(holdings))
 	for _, h := range holdings {

@@ -7,10 +7,22 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/stats"
+	"seckill/internal/store"
+)
+
+const (
+	// storeAnswers and ledgerAnswers bound how long Stats waits for a store and a
+	// ledger that are away: with either of them the answer comes within a second.
+	storeAnswers  = 400 * time.Millisecond
+	ledgerAnswers = 500 * time.Millisecond
 )
 
 // Stats are the product's figures now, from ledger, queue and store.
 func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
+	// To count a large sale may take longer than to learn that nobody answers.
+	if err := d.storeThere(ctx, id); err != nil {
+		return stats.Stats{}, err
+	}
 	figures, err := d.store.Figures(ctx, id)
 	if err != nil {
 		return stats.Stats{}, err
@@ -28,24 +40,43 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 	if p.Strategy == seckill.StrategyDirect {
 		s.Fallback = stats.Units{Available: p.Stock, Reserved: figures.Pending + figures.Paid}
 	}
-	for i := range p.LedgerShards() {
-		f, err := d.ledger.Read(ctx, ledger.ShardOf(p, i))
-		if err != nil {
-			return s, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
-		}
-		s.Ledger.Available += f.Unsold() // in transit is free as well
-		s.Ledger.Reserved += f.Marked
+	if err := d.countPromised(ctx, &figures, &s); err != nil {
+		return s, err
 	}
-	queued, err := d.queue.Stats(ctx, id)
-	if err != nil {
-		return s, seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
-	}
-	s.Queue.Depth = queued.Reservations + figures.Letters
-	s.Queue.OldestMS = age(d.clock.Now(), queued.Oldest, figures.OldestLetter)
 	if on := d.catalog.Find(id); on != nil {
 		s.Requests = on.Requests()
 	}
 	return s, nil
+}
+
+// storeThere reports why the store cannot be asked about the product.
+func (d *Desk) storeThere(ctx context.Context, id uint32) error {
+	ctx, cancel := context.WithTimeout(ctx, storeAnswers)
+	defer cancel()
+	_, err := d.store.Product(ctx, id)
+	return err
+}
+
+// countPromised adds what ledger and queue have.
+func (d *Desk) countPromised(ctx context.Context, figures *store.Figures, s *stats.Stats) error {
+	ctx, cancel := context.WithTimeout(ctx, ledgerAnswers)
+	defer cancel()
+	p := &figures.Product
+	for i := range p.LedgerShards() {
+		f, err := d.ledger.Read(ctx, ledger.ShardOf(p, i))
+		if err != nil {
+			return seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
+		}
+		s.Ledger.Available += f.Unsold() // in transit is free as well
+		s.Ledger.Reserved += f.Marked
+	}
+	queued, err := d.queue.Stats(ctx, p.ID)
+	if err != nil {
+		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+	}
+	s.Queue.Depth = queued.Reservations + figures.Letters
+	s.Queue.OldestMS = age(d.clock.Now(), queued.Oldest, figures.OldestLetter)
+	return nil
 }
 
 // age is how long the oldest of some instants is ago, in milliseconds; zero
