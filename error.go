@@ -158,3 +158,6 @@ func CodeOf(err error) Code {
 	}
 	return CodeBusy
 }
+
+// In reports whether err carries the code; no error carries none.
+func (c Code) In(err error) bool { return err != nil && CodeOf(err) == c }

@@ -136,5 +136,10 @@ func TestCodeOf(t *testing.T) {
 		if got := seckill.CodeOf(err); got != want {
 			t.Errorf("code of %v is %s, want %s", err, got, want)
 		}
+		for code := range cases {
+			if code.In(err) != (code == want) || code.In(nil) {
+				t.Errorf("%s in %v: %v, in no error: %v", code, err, code.In(err), code.In(nil))
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package seckill
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -34,6 +35,10 @@ func (no OrderNo) ProductID() uint32 { return binary.BigEndian.Uint32(no[6:10]) 
 func (no OrderNo) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(no[:8]) >> 16)).UTC()
 }
+
+// NewestFirst is the order in which numbers are listed, for sorting: they begin
+// with the time that they were made.
+func NewestFirst(a, b OrderNo) int { return bytes.Compare(b[:], a[:]) }
 
 // AppendText appends the 28 characters of the number.
 func (no OrderNo) AppendText(dst []byte) ([]byte, error) {

@@ -1,7 +1,6 @@
 package seckill_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
@@ -70,7 +69,7 @@ func TestOrderNoSortsByTime(t *testing.T) {
 		a, atA, _ := drawOrderNo(t)
 		b, atB, _ := drawOrderNo(t)
 		byText := strings.Compare(a.String(), b.String())
-		if byBytes := bytes.Compare(a[:], b[:]); byText != byBytes {
+		if byBytes := seckill.NewestFirst(b, a); byText != byBytes {
 			t.Fatalf("texts compare %d, bytes %d", byText, byBytes)
 		}
 		if atA.Before(atB) && byText >= 0 {

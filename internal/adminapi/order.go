@@ -2,7 +2,6 @@ package adminapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -69,11 +68,11 @@ func (a *api) getOrder(in *input) action {
 // queued.
 func (a *api) order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
 	order, err := a.Records.Order(ctx, no)
-	if !errors.Is(err, &seckill.Error{Code: seckill.CodeNotFound}) {
+	if !seckill.CodeNotFound.In(err) {
 		return order, err
 	}
 	letter, letterErr := a.Records.LetterByOrder(ctx, no)
-	if errors.Is(letterErr, &seckill.Error{Code: seckill.CodeNotFound}) {
+	if seckill.CodeNotFound.In(letterErr) {
 		return order, err
 	}
 	return wire.QueuedOrder(&letter.Item, letter.Reason), letterErr

@@ -1,7 +1,6 @@
 package order
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -34,7 +33,7 @@ func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, l
 	return orders, err
 }
 
-func newestFirst(a, b seckill.Order) int { return cmp.Compare(b.OrderNo.String(), a.OrderNo.String()) }
+func newestFirst(a, b seckill.Order) int { return seckill.NewestFirst(a.OrderNo, b.OrderNo) }
 
 func (d *Desk) list(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
 	sales, err := d.promising(ctx)
@@ -155,7 +154,7 @@ func (d *Desk) asStored(ctx context.Context, queued []seckill.Order) ([]seckill.
 		letter, err := d.Store.LetterByOrder(ctx, o.OrderNo)
 		if err == nil {
 			o = letterOrder(&letter)
-		} else if !isNotFound(err) {
+		} else if !seckill.CodeNotFound.In(err) {
 			return nil, err
 		}
 		stored = append(stored, o)

@@ -49,10 +49,6 @@ type Desk struct {
 
 var errNotFound = &seckill.Error{Code: seckill.CodeNotFound}
 
-func isNotFound(err error) bool {
-	return errors.Is(err, errNotFound) || err != nil && seckill.CodeOf(err) == seckill.CodeNotFound
-}
-
 // Find reads a buyer's order: from the store, else from the ladder, else from
 // the ledger that promised it. An order of another buyer is not_found; a
 // ledger that cannot be asked is busy, never not_found. With the store away an
@@ -65,14 +61,14 @@ func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seck
 	if isAway(err) {
 		return d.waitingOnly(ctx, buyer, no)
 	}
-	if !isNotFound(err) {
+	if !seckill.CodeNotFound.In(err) {
 		return found, err
 	}
 	queued, err := d.queued(ctx, buyer, no)
 	if isAway(err) {
 		return d.waitingOnly(ctx, buyer, no)
 	}
-	if !isNotFound(err) {
+	if !seckill.CodeNotFound.In(err) {
 		return queued, err
 	}
 	unadopted, err := d.unadopted(ctx, no)
@@ -82,7 +78,7 @@ func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seck
 	// It may have left the ledger since the store was read: confirmed and
 	// released again in between.
 	found, err = d.inStore(ctx, buyer, no)
-	if isNotFound(err) && unadopted {
+	if seckill.CodeNotFound.In(err) && unadopted {
 		return found, seckill.Errorf(seckill.CodeBusy, "the sale was recovered; orders of before are still being adopted")
 	}
 	return found, err
@@ -124,7 +120,7 @@ func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (se
 		}
 		return letterOrder(&letter), nil
 	}
-	if !isNotFound(err) {
+	if !seckill.CodeNotFound.In(err) {
 		return seckill.Order{}, err
 	}
 	s := d.Catalog.Find(no.ProductID())

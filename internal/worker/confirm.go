@@ -72,7 +72,7 @@ func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 		return nil
 	case errors.Is(err, store.ErrShort), errors.Is(err, store.ErrEpoch), errors.Is(err, store.ErrUnavailable), ctx.Err() != nil:
 		return err
-	case isNotFound(err):
+	case seckill.CodeNotFound.In(err):
 		return err // the product's: no claim is bad, and no letter can be written
 	case len(items) == 0:
 		return err // the letters themselves are refused: the entries must wait
@@ -91,11 +91,6 @@ func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 		return err
 	}
 	return b.confirm(ctx, items[half:])
-}
-
-// isNotFound reports whether the store does not know the product.
-func isNotFound(err error) bool {
-	return err != nil && seckill.CodeOf(err) == seckill.CodeNotFound
 }
 
 // setAside puts items on the first rung of the ladder.

@@ -293,7 +293,7 @@ func (w *Worker) trouble(ctx context.Context, deliveries []queue.Delivery, cause
 	if errors.Is(cause, store.ErrShort) || errors.Is(cause, store.ErrEpoch) {
 		w.opt.OnAlert("store and ledger disagree", product, cause)
 	}
-	if isNotFound(cause) {
+	if seckill.CodeNotFound.In(cause) {
 		w.opt.OnAlert("the store does not know a product", product, cause)
 	}
 }

@@ -105,7 +105,7 @@ func (l *Ledger) heldPage(ctx context.Context, keys []string, buyer string, belo
 // held is the live orders, newest first, and the entries' numbers.
 func (p *heldPage) held() (held []ledger.Holding, seqs []uint64) {
 	live := slices.DeleteFunc(p.orders, func(o markedOrder) bool { return o.quantity == 0 || o.generation != p.generation })
-	slices.SortStableFunc(live, func(a, b markedOrder) int { return newestFirst(a.no, b.no) })
+	slices.SortStableFunc(live, func(a, b markedOrder) int { return seckill.NewestFirst(a.no, b.no) })
 	for _, o := range live {
 		held = append(held, ledger.Holding{OrderNo: o.no, Quantity: o.quantity, Key: o.key})
 		seqs = append(seqs, o.seq)

@@ -1,7 +1,6 @@
 package ledgerredis
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -78,13 +77,10 @@ func (d *decoder) verdict(code ledger.VerdictCode) ledger.Verdict {
 		for numbers := (decoder{b: held}); numbers.b != ""; {
 			v.Held = append(v.Held, numbers.orderNo())
 		}
-		slices.SortFunc(v.Held, newestFirst)
+		slices.SortFunc(v.Held, seckill.NewestFirst)
 	}
 	return v
 }
-
-// newestFirst orders numbers, which begin with the time that they were made.
-func newestFirst(a, b seckill.OrderNo) int { return bytes.Compare(b[:], a[:]) }
 
 // accept gives accepted claims their numbers.
 func accept(verdicts []ledger.Verdict, claims []seckill.Claim) {

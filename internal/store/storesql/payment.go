@@ -114,7 +114,7 @@ func (s *Store) RecordPayment(ctx context.Context, notice payment.Notice) (store
 func (s *Store) recordPayment(ctx context.Context, tx *session, notice *payment.Notice) (store.PaymentResult, error) {
 	now := s.now()
 	order, err := readOrder(ctx, tx, notice.OrderNo)
-	unknown := seckill.CodeOf(err) == seckill.CodeNotFound
+	unknown := seckill.CodeNotFound.In(err)
 	if err != nil && !unknown {
 		return 0, err
 	}

@@ -169,7 +169,7 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 	}
 	owner, err := lockProduct(ctx, tx, p.Group) // a patch of its limit waits for us
 	switch {
-	case seckill.CodeOf(err) == seckill.CodeNotFound:
+	case seckill.CodeNotFound.In(err):
 		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d is no product", p.Group)
 	case err != nil:
 		return err

@@ -1,7 +1,6 @@
 package storesql
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -208,7 +207,7 @@ func (c *counter) tellHeld(ctx context.Context, tx *session) error {
 	})
 	for _, verdicts := range c.over {
 		for _, i := range verdicts {
-			slices.SortFunc(c.verdicts[i].Held, func(a, b seckill.OrderNo) int { return bytes.Compare(b[:], a[:]) })
+			slices.SortFunc(c.verdicts[i].Held, seckill.NewestFirst)
 		}
 	}
 	return err
