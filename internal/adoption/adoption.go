@@ -24,11 +24,6 @@ type Store interface {
 	CloseLetter(ctx context.Context, id int64) error
 }
 
-// Lanes performs numbered ledger writes.
-type Lanes interface {
-	Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error)
-}
-
 // Gatherer brings units of a product to one of its shards. It returns how many
 // are free there, and whether those missing are proven not to exist.
 type Gatherer interface {
@@ -38,7 +33,7 @@ type Gatherer interface {
 // Adopter adopts.
 type Adopter struct {
 	Store Store
-	Lanes Lanes
+	Lanes ledger.Writer
 	Now   func() time.Time // the ledger's clock
 	// Gatherer is needed for products of several shards: an epoch begins with
 	// its units spread evenly, and its old promises are not.

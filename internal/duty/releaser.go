@@ -23,9 +23,7 @@ type Releaser struct {
 		ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]store.Release, error)
 		ReleasesHeard(ctx context.Context, done []store.Release) error
 	}
-	Lanes interface {
-		Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error)
-	}
+	Lanes ledger.Writer
 	// OnReleased is told which product has free units again.
 	OnReleased func(product uint32)
 	// OnTrouble is told of a product whose ledger cannot take a release: it is

@@ -109,6 +109,11 @@ type Lane struct {
 	cancelCalls  context.CancelFunc
 }
 
+// Writer performs numbered writes, on a lane for each shard.
+type Writer interface {
+	Do(ctx context.Context, shard Shard, write Write) (Result, error)
+}
+
 // NewLane makes a lane with a process id of its own.
 func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
 	if opt.Random == nil {

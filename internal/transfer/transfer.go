@@ -16,11 +16,6 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Caller performs one write on this instance's lane of a shard.
-type Caller interface {
-	Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error)
-}
-
 // Reader reads one shard.
 type Reader interface {
 	Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error)
@@ -29,12 +24,12 @@ type Reader interface {
 // Mover moves units.
 type Mover struct {
 	shards Reader
-	lanes  Caller
+	lanes  ledger.Writer
 	random func() uint64 // for the ids of transfers
 }
 
 // New makes a mover.
-func New(shards Reader, lanes Caller, random func() uint64) *Mover {
+func New(shards Reader, lanes ledger.Writer, random func() uint64) *Mover {
 	return &Mover{shards: shards, lanes: lanes, random: random}
 }
 

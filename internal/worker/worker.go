@@ -12,6 +12,7 @@ import (
 	"seckill"
 	"seckill/internal/adoption"
 	"seckill/internal/fault"
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
 )
@@ -77,7 +78,7 @@ type Worker struct {
 }
 
 // New makes a worker.
-func New(q queue.Queue, s Store, lanes adoption.Lanes, opt Options) *Worker {
+func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 	return &Worker{
 		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},

@@ -28,7 +28,7 @@ var errKilled = errors.New("the process was killed")
 
 // mortal lets a process make some writes; then it is dead.
 type mortal struct {
-	transfer.Caller
+	ledger.Writer
 	left int
 }
 
@@ -37,7 +37,7 @@ func (m *mortal) Do(ctx context.Context, shard ledger.Shard, write ledger.Write)
 		return ledger.Result{}, errKilled
 	}
 	m.left--
-	return m.Caller.Do(ctx, shard, write)
+	return m.Writer.Do(ctx, shard, write)
 }
 
 // dieMoving has a process die after some writes of a transfer of want units to
