@@ -8,20 +8,23 @@ import (
 	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
+	"seckill/internal/redislink"
 )
 
 // openRedis opens the Redis ledger, and the board on which instances that
 // share it tell each other what changed.
 func (p *parts) openRedis(ctx context.Context) (book, error) {
 	r := &p.cfg.Redis
-	opt := ledgerredis.Options{
-		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(),
-		Sentinel: r.SentinelMaster, SentinelPassword: r.SentinelPassword.Reveal(),
-		Prefix: r.Prefix, WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
-		Notes: bulletinredis.NotesChannel(r.Prefix),
+	place := redislink.Place{
+		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(), Sentinel: r.SentinelMaster,
+		SentinelUsername: r.SentinelUsername, SentinelPassword: r.SentinelPassword.Reveal(),
 	}
 	if r.TLS {
-		opt.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		place.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	opt := ledgerredis.Options{
+		Place: place, Prefix: r.Prefix, WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
+		Notes: bulletinredis.NotesChannel(r.Prefix),
 	}
 	var opened *ledgerredis.Ledger
 	err := p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
@@ -34,11 +37,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	if err := p.sayDurability(ctx, opened); err != nil {
 		return book{close: opened.Shutdown}, err
 	}
-	p.board = bulletinredis.New(bulletinredis.Options{
-		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(),
-		SentinelMaster: r.SentinelMaster, SentinelPassword: r.SentinelPassword.Reveal(), TLS: r.TLS,
-		Prefix: r.Prefix, Name: p.name, Logger: p.log,
-	})
+	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Logger: p.log})
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
 		eachBuyer: func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string)) error {

@@ -59,6 +59,7 @@ func (c *Config) keys() []key {
 		{"redis.username", &c.Redis.Username, line(maxNameBytes), "User of Redis, if it has any."},
 		{"redis.password", &c.Redis.Password, password(), "Password of Redis, if it has one."},
 		{"redis.sentinel_master", &c.Redis.SentinelMaster, line(maxNameBytes), "Name of the master; with it redis.addrs are its Sentinels."},
+		{"redis.sentinel_username", &c.Redis.SentinelUsername, line(maxNameBytes), "User of the Sentinels, if they have any."},
 		{"redis.sentinel_password", &c.Redis.SentinelPassword, password(), "Password of the Sentinels, if they have one."},
 		{"redis.tls", &c.Redis.TLS, anything(), "Speak TLS with Redis, checked against the system's certificates."},
 		{"redis.prefix", &c.Redis.Prefix, keyPrefix(), "How every key of this engine begins. Engines that share a Redis have different ones."},

@@ -79,7 +79,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	texts := map[string]string{
 		"data_dir": "/d", "shop.listen": ":9", "admin.listen": ":8", "shop.public_url": "http://a", "alert.webhook_url": "http://b",
 		"challenge.kind": "none", "ledger.kind": "redis", "queue.kind": "outbox", "store.dsn": "sqlite:/s",
-		"redis.username": "u", "redis.sentinel_master": "m", "redis.prefix": "p:",
+		"redis.username": "u", "redis.sentinel_master": "m", "redis.sentinel_username": "su", "redis.prefix": "p:",
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 	}
 	var environ []string
@@ -131,6 +131,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"redis.username":           {"a\nb", long},
 		"redis.password":           {long},
 		"redis.sentinel_master":    {"a\nb", long},
+		"redis.sentinel_username":  {"sue", "a\nb", long},
 		"redis.sentinel_password":  {"hunter2", long},
 		"redis.tls":                {"", "maybe"},
 		"redis.prefix":             {"", "{x}:", "a}", "a\nb", strings.Repeat("x", 65)},

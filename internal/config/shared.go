@@ -15,6 +15,7 @@ type Redis struct {
 	// SentinelMaster is the name of the master that Addrs, which then are
 	// Sentinels, look after.
 	SentinelMaster   string
+	SentinelUsername string
 	SentinelPassword Secret
 	TLS              bool
 	Prefix           string
@@ -79,6 +80,9 @@ func (c *Config) checkShared() error {
 		errs = append(errs, errors.New("redis.addrs: must be set with ledger.kind redis"))
 	case !c.SharedLedger() && len(c.Redis.Addrs) > 0:
 		errs = append(errs, errors.New("redis.addrs: is set, but ledger.kind is memory: set ledger.kind to redis, or remove it"))
+	}
+	if c.Redis.SentinelMaster == "" && c.Redis.SentinelUsername != "" {
+		errs = append(errs, errors.New("redis.sentinel_username: is of no use without redis.sentinel_master"))
 	}
 	if c.Redis.SentinelMaster == "" && c.Redis.SentinelPassword.IsSet() {
 		errs = append(errs, errors.New("redis.sentinel_password: is of no use without redis.sentinel_master"))

@@ -9,6 +9,7 @@ import (
 	"seckill/internal/ledger/ledgermem"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/ledger/ledgertest"
+	"seckill/internal/redislink"
 	"seckill/internal/transfer/transfertest"
 	"seckill/test/server"
 )
@@ -31,7 +32,7 @@ func TestMoverOnTheEmbeddedLedger(t *testing.T) {
 }
 
 func TestMoverOnRedis(t *testing.T) {
-	redis, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Addrs: []string{server.Redis(t, server.RedisOptions{}).Addr()}})
+	redis, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redislink.Place{Addrs: []string{server.Redis(t, server.RedisOptions{}).Addr()}}})
 	if err != nil {
 		t.Fatal(err)
 	}

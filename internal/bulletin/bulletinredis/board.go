@@ -5,7 +5,6 @@ package bulletinredis
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill/internal/bulletin"
+	"seckill/internal/redislink"
 )
 
 const (
@@ -30,12 +30,7 @@ const (
 
 // Options say where Redis is.
 type Options struct {
-	Addrs            []string
-	Username         string
-	Password         string
-	SentinelMaster   string
-	SentinelPassword string
-	TLS              bool
+	redislink.Place
 	// Prefix begins the channel's name; instances of one engine share it.
 	Prefix string
 	// Name tells this instance from the others: its own notices come back too.
@@ -88,11 +83,12 @@ func (b *Board) Run(ctx context.Context, hear func(bulletin.Notice), joined, par
 // listen subscribes on a new client until that fails. A new client each time
 // also finds a Redis that has moved.
 func (b *Board) listen(ctx context.Context, hear func(bulletin.Notice), joined func()) error {
-	client, err := rueidis.NewClient(b.clientOption())
+	client, err := redislink.Connect(ctx, b.clientOption())
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	defer client.Close()
+	// It says goodbye, for which a frozen Redis lets it wait.
+	defer func() { go client.Close() }()
 	b.use(client)
 	defer b.use(nil)
 	ctx = rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
@@ -158,7 +154,13 @@ func (b *Board) publish(ctx context.Context, notices []bulletin.Notice) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	return client.Do(ctx, client.B().Publish().Channel(b.channel()).Message(rueidis.BinaryString(message)).Build()).Error()
+	err, ended := redislink.Within(ctx, func() error {
+		return client.Do(ctx, client.B().Publish().Channel(b.channel()).Message(rueidis.BinaryString(message)).Build()).Error()
+	})
+	if !ended {
+		return ctx.Err()
+	}
+	return err
 }
 
 func (b *Board) use(client rueidis.Client) {
@@ -173,22 +175,8 @@ func NotesChannel(prefix string) string { return prefix + "noted" }
 func (b *Board) channel() string { return b.opt.Prefix + "bulletin" }
 
 func (b *Board) clientOption() rueidis.ClientOption {
-	option := rueidis.ClientOption{
-		InitAddress: b.opt.Addrs, Username: b.opt.Username, Password: b.opt.Password,
-		Dialer:           net.Dialer{Timeout: dialTimeout, KeepAlive: time.Second},
-		ConnWriteTimeout: deafAfter,
-		DisableRetry:     true, // listen begins anew, and says that it did
-		DisableCache:     true,
-		ClientName:       "seckill-bulletin",
-	}
-	if b.opt.TLS {
-		option.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	if b.opt.SentinelMaster != "" {
-		option.Sentinel = rueidis.SentinelOption{
-			MasterSet: b.opt.SentinelMaster, Password: b.opt.SentinelPassword,
-			Dialer: option.Dialer, TLSConfig: option.TLSConfig,
-		}
-	}
+	// listen begins anew after any failure, and says that it did.
+	option := b.opt.Place.Option("seckill-bulletin", net.Dialer{Timeout: dialTimeout, KeepAlive: time.Second})
+	option.ConnWriteTimeout = deafAfter
 	return option
 }

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -26,7 +27,7 @@ type listener struct {
 
 func join(t *testing.T, address, name, prefix string) *listener {
 	t.Helper()
-	return joinBy(t, bulletinredis.Options{Addrs: []string{address}, Name: name, Prefix: prefix})
+	return joinBy(t, bulletinredis.Options{Place: redislink.Place{Addrs: []string{address}}, Name: name, Prefix: prefix})
 }
 
 func joinBy(t *testing.T, opt bulletinredis.Options) *listener {
@@ -122,7 +123,7 @@ func TestNoticesCrossACluster(t *testing.T) {
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	var boards []*listener
 	for i, address := range cluster.Addrs() { // each by another node
-		boards = append(boards, joinBy(t, bulletinredis.Options{Addrs: []string{address}, Name: string(rune('a' + i)), Prefix: "x:"}))
+		boards = append(boards, joinBy(t, bulletinredis.Options{Place: redislink.Place{Addrs: []string{address}}, Name: string(rune('a' + i)), Prefix: "x:"}))
 	}
 	for i, from := range boards {
 		from.waitJoined(t, 1)
@@ -136,7 +137,7 @@ func TestNoticesSurviveAFailover(t *testing.T) {
 	set := server.Sentinel(t, server.SentinelOptions{})
 	var boards []*listener
 	for _, name := range []string{"a", "b"} {
-		boards = append(boards, joinBy(t, bulletinredis.Options{Addrs: set.Addrs(), SentinelMaster: set.MasterName(), Name: name, Prefix: "x:"}))
+		boards = append(boards, joinBy(t, bulletinredis.Options{Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Name: name, Prefix: "x:"}))
 	}
 	arrives(t, boards[0], boards[1])
 	old := set.Master()
@@ -147,7 +148,7 @@ func TestNoticesSurviveAFailover(t *testing.T) {
 }
 
 func TestPostNeverWaitsForRedis(t *testing.T) {
-	nobody := bulletinredis.New(bulletinredis.Options{Addrs: []string{"127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)})
+	nobody := bulletinredis.New(bulletinredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: slog.New(slog.DiscardHandler)})
 	began := time.Now()
 	for i := range 100_000 {
 		nobody.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: 1, Buyers: []uint64{uint64(i)}})
@@ -157,6 +158,46 @@ func TestPostNeverWaitsForRedis(t *testing.T) {
 	}
 	if nobody.Stats().Dropped == 0 {
 		t.Error("nothing was dropped: the board has no bound")
+	}
+}
+
+// An instance that stops does not wait until a frozen Redis is given up, be it
+// for a connection, for a message or for a goodbye.
+func TestAFrozenRedisHoldsNobodyUp(t *testing.T) {
+	for name, joins := range map[string]bool{"before it listens": false, "while it listens": true} {
+		t.Run(name, func(t *testing.T) {
+			redis := server.Redis(t, server.RedisOptions{})
+			board := bulletinredis.New(bulletinredis.Options{
+				Place: redislink.Place{Addrs: []string{redis.Addr()}}, Name: "a", Logger: slog.New(slog.DiscardHandler),
+			})
+			ctx, stop := context.WithCancel(t.Context())
+			joined, ended := make(chan struct{}, 1), make(chan struct{})
+			run := func() {
+				defer close(ended)
+				board.Run(ctx, func(bulletin.Notice) {}, func() { joined <- struct{}{} }, func() {})
+			}
+			if joins {
+				go run()
+				<-joined
+				redis.Pause()
+			} else {
+				redis.Pause()
+				go run()
+			}
+			board.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: 1, Buyers: []uint64{1}})
+			select { // nothing tells that the message, or the greeting, waits for Redis
+			case <-ended:
+				t.Fatal("it stopped by itself")
+			case <-time.After(200 * time.Millisecond):
+			}
+			began := time.Now()
+			stop()
+			<-ended
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("it stopped after %v", took)
+			}
+			redis.Resume()
+		})
 	}
 }
 
@@ -177,7 +218,7 @@ func TestTheLedgersOwnStepTellsWhomItAccepted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			book, err := ledgerredis.Open(t.Context(), ledgerredis.Options{
-				Addrs: []string{redis.Addr()}, Prefix: prefix + c.name + ":", Notes: bulletinredis.NotesChannel(prefix),
+				Place: redislink.Place{Addrs: []string{redis.Addr()}}, Prefix: prefix + c.name + ":", Notes: bulletinredis.NotesChannel(prefix),
 			})
 			if err != nil {
 				t.Fatal(err)

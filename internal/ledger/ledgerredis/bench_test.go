@@ -10,6 +10,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -27,7 +28,7 @@ func BenchmarkReserve(b *testing.B) {
 
 func benchmarkReserve(b *testing.B, fsync string) {
 	s := server.Redis(b, server.RedisOptions{AppendFsync: fsync})
-	l := opened(b, Options{Addrs: []string{s.Addr()}})
+	l := opened(b, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
 	ctx := context.Background()
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
 	if _, err := l.Install(ctx, ledger.Allotment{Shard: shard, Available: 1 << 40, Limit: 1}, nil); err != nil {
@@ -81,7 +82,7 @@ func cpuOf(b *testing.B, s *server.RedisServer) time.Duration {
 // reservations, or swept (-benchtime 10000000x for ten million).
 func BenchmarkMarks(b *testing.B) {
 	s := server.Redis(b, server.RedisOptions{})
-	l := opened(b, Options{Addrs: []string{s.Addr()}})
+	l := opened(b, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
 	ctx := context.Background()
 	s.Must("SLOWLOG", "RESET") // starting is no command
 	empty := memoryOf(b, s)

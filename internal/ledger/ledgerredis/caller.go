@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill/internal/ledger"
+	"seckill/internal/redislink"
 )
 
 // Pauses between repeats of a call that the server did not execute: short at
@@ -92,41 +93,29 @@ func rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// send sends the call once. It returns with the context, even where the client
-// would not: a full pipeline, or a connection that another call is making,
-// holds a caller up for as long as it takes to see that a server is frozen.
-// The keys and args are the call's for as long as it is under way.
+// send sends the call once, and returns with the context. The keys and args are the call's for as long as it is under way.
 func (c *caller) send(ctx context.Context, s *script, keys, args []string, whole, wait bool) (rueidis.RedisMessage, error) {
 	type answer struct {
 		message rueidis.RedisMessage
 		err     error
 	}
-	answers := make(chan answer, 1)
-	go func() {
-		var a answer
+	got, ended := redislink.Within(ctx, func() (a answer) {
 		if wait {
 			a.message, a.err = c.sendAndWait(ctx, s, keys, args, whole)
 		} else {
-			a.message, a.err = c.client.Do(ctx, c.command(c.client.B(), s, keys, args, whole)).ToMessage()
+			a.message, a.err = c.client.Do(ctx, command(c.client.B(), s, keys, args, whole)).ToMessage()
 		}
-		answers <- a
-	}()
-	select {
-	case a := <-answers:
-		return a.message, a.err
-	case <-ctx.Done():
-	}
-	select { // an answer that is here already is better than none
-	case a := <-answers:
-		return a.message, a.err
-	default:
+		return a
+	})
+	if !ended {
 		return rueidis.RedisMessage{}, fmt.Errorf("%w: %w", errGivenUp, ctx.Err())
 	}
+	return got.message, got.err
 }
 
 // command is the call, by the script's hash, or with the whole script, which
 // the server then knows. Both go to the node of the keys.
-func (c *caller) command(b rueidis.Builder, s *script, keys, args []string, whole bool) rueidis.Completed {
+func command(b rueidis.Builder, s *script, keys, args []string, whole bool) rueidis.Completed {
 	if whole {
 		return b.Eval().Script(s.body).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 	}
@@ -140,7 +129,7 @@ func (c *caller) command(b rueidis.Builder, s *script, keys, args []string, whol
 func (c *caller) sendAndWait(ctx context.Context, s *script, keys, args []string, whole bool) (rueidis.RedisMessage, error) {
 	dedicated, release := c.client.Dedicate()
 	results := dedicated.DoMulti(ctx,
-		c.command(dedicated.B(), s, keys, args, whole),
+		command(dedicated.B(), s, keys, args, whole),
 		dedicated.B().Wait().Numreplicas(int64(c.replicas)).Timeout(c.waitTimeout.Milliseconds()).Build())
 	message, err := results[0].ToMessage()
 	count, waitErr := results[1].AsInt64()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/ledger"
+	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -16,7 +17,7 @@ import (
 func halved(t *testing.T) (gone, alive *rig, kill func()) {
 	t.Helper()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
-	r := newRig(t, opened(t, Options{Addrs: cluster.Addrs()}))
+	r := newRig(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}))
 	owner := func(s ledger.Shard) *server.RedisServer { return cluster.Owner(cluster.Slot(r.ledger.keys.shard(s))) }
 	master := owner(r.shard)
 	other := *r

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"seckill/internal/ledger/ledgertest"
+	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -12,7 +13,7 @@ import (
 // is lost.
 func TestConformanceStandalone(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
-	l := opened(t, Options{Addrs: []string{s.Addr()}, Prefix: "seckill:"})
+	l := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}, Prefix: "seckill:"})
 	h := ledgertest.Harness{Ledger: l, Queue: l.Queue()}
 	h.Reopen = func(t *testing.T) ledgertest.Harness {
 		s.Kill()
@@ -27,7 +28,7 @@ func TestConformanceSentinel(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	set := server.Sentinel(t, server.SentinelOptions{})
 	streaming(t, set)
-	l := opened(t, Options{Addrs: set.Addrs(), Sentinel: set.MasterName(), Prefix: "seckill:", WaitReplicas: 1})
+	l := opened(t, Options{Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Prefix: "seckill:", WaitReplicas: 1})
 	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
 }
 
@@ -35,7 +36,7 @@ func TestConformanceSentinel(t *testing.T) {
 func TestConformanceCluster(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
-	l := opened(t, Options{Addrs: cluster.Addrs()[:1], Prefix: "seckill:"})
+	l := opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()[:1]}, Prefix: "seckill:"})
 	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
 }
 

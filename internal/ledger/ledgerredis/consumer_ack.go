@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (q *outboxQueue) settle(ctx context.Context, bucket int, entries []tallied,
 	if !witness.IsZero() {
 		call.args[1] = entryID(witness)
 	}
-	slices.SortStableFunc(entries, func(a, b tallied) int { return int(int64(a.product) - int64(b.product)) })
+	slices.SortStableFunc(entries, func(a, b tallied) int { return cmp.Compare(a.product, b.product) })
 	for len(entries) > 0 {
 		product, n := entries[0].product, 1
 		for n < len(entries) && entries[n].product == product {

@@ -4,18 +4,19 @@ import (
 	"errors"
 	"testing"
 
+	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
 func TestAServerThatEvictsIsRefused(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	s.Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	if _, err := Open(t.Context(), Options{Addrs: []string{s.Addr()}}); !errors.Is(err, ErrEvicts) {
+	if _, err := Open(t.Context(), Options{Place: redislink.Place{Addrs: []string{s.Addr()}}}); !errors.Is(err, ErrEvicts) {
 		t.Errorf("opened: %v", err)
 	}
 	// A user who may not read the configuration is refused no less.
 	s.Must("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-config")
-	opt := Options{Addrs: []string{s.Addr()}, Username: "app", Password: "secret"}
+	opt := Options{Place: redislink.Place{Addrs: []string{s.Addr()}, Username: "app", Password: "secret"}}
 	if _, err := Open(t.Context(), opt); !errors.Is(err, ErrEvicts) {
 		t.Errorf("opened without CONFIG: %v", err)
 	}
@@ -28,7 +29,7 @@ func TestAServerThatEvictsIsRefused(t *testing.T) {
 
 func TestDurabilityIsReadAndSaid(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
-	l := opened(t, Options{Addrs: []string{s.Addr()}})
+	l := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
 	for _, c := range []struct {
 		set  []string
 		want Durability
@@ -59,7 +60,7 @@ func TestDurabilityIsReadAndSaid(t *testing.T) {
 func TestAClusterIsJudgedByItsWeakestMaster(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
-	l := opened(t, Options{Addrs: cluster.Addrs()})
+	l := opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}})
 	for i, node := range cluster.Nodes() {
 		node.Must("CONFIG", "SET", "appendonly", "yes", "appendfsync", []string{"always", "no", "everysec"}[i])
 	}
@@ -67,7 +68,7 @@ func TestAClusterIsJudgedByItsWeakestMaster(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	cluster.Nodes()[2].Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	if _, err := Open(t.Context(), Options{Addrs: cluster.Addrs()}); !errors.Is(err, ErrEvicts) {
+	if _, err := Open(t.Context(), Options{Place: redislink.Place{Addrs: cluster.Addrs()}}); !errors.Is(err, ErrEvicts) {
 		t.Errorf("a Cluster of which one master evicts: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package ledgerredis
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill/internal/ledger"
+	"seckill/internal/redislink"
 )
 
 // How a server that says nothing is noticed. A connection that has received
@@ -44,17 +44,7 @@ const DefaultWaitTimeout = 500 * time.Millisecond
 
 // Options are how the ledger's Redis is reached and used.
 type Options struct {
-	// Addrs are of the server, of Sentinels, or of nodes of a Cluster.
-	Addrs    []string
-	Username string
-	Password string
-	TLS      *tls.Config
-
-	// Sentinel is the name of the master set; Addrs then are of Sentinels.
-	// Without it, the server is asked whether it is part of a Cluster.
-	Sentinel         string
-	SentinelUsername string
-	SentinelPassword string
+	redislink.Place
 
 	// Prefix begins every key.
 	Prefix string
@@ -104,7 +94,7 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 	if opt.WaitTimeout <= 0 {
 		opt.WaitTimeout = DefaultWaitTimeout
 	}
-	client, err := connect(ctx, opt)
+	client, err := redislink.Connect(ctx, clientOption(opt.Place))
 	if err != nil {
 		return nil, fmt.Errorf("reach Redis at %v: %w", opt.Addrs, asRefusal(err))
 	}
@@ -132,52 +122,21 @@ func asRefusal(err error) error {
 	return err
 }
 
-// connect makes the client, which dials on its own account: the context only
-// says when to stop waiting for it.
-func connect(ctx context.Context, opt Options) (rueidis.Client, error) {
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: pingEvery}
-	type made struct {
-		client rueidis.Client
-		err    error
-	}
-	results := make(chan made, 1)
-	go func() {
-		client, err := rueidis.NewClient(rueidis.ClientOption{
-			InitAddress: opt.Addrs, Username: opt.Username, Password: opt.Password, TLSConfig: opt.TLS,
-			ClientName: "seckill",
-			Sentinel: rueidis.SentinelOption{
-				MasterSet: opt.Sentinel, Username: opt.SentinelUsername, Password: opt.SentinelPassword,
-				Dialer: dialer, TLSConfig: opt.TLS, TopologyRefreshInterval: topologyEvery,
-			},
-			ClusterOption: rueidis.ClusterOption{ShardsRefreshInterval: topologyEvery},
-			Dialer:        dialer,
-			// ConnWriteTimeout is also the time that a sign of life may take.
-			ConnWriteTimeout:  replyTimeout,
-			RingScaleEachConn: ringScale,
-			// One connection to each server: calls that come together leave
-			// and arrive together, which is what makes a pipeline cheap.
-			PipelineMultiplex: -1,
-			// A call always waits for its reply beside its context, never in
-			// a read that only a deadline ends.
-			AlwaysPipelining: true,
-			// A lost reply must not become a second call. The client then
-			// follows MOVED and ASK, which say "not executed", and no more.
-			DisableRetry: true,
-			DisableCache: true,
-		})
-		results <- made{client, err}
-	}()
-	select {
-	case m := <-results:
-		return m.client, m.err
-	case <-ctx.Done():
-		go func() {
-			if m := <-results; m.err == nil {
-				m.client.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+func clientOption(place redislink.Place) rueidis.ClientOption {
+	// A lost reply must not become a second call. The client then follows MOVED
+	// and ASK, which say "not executed", and no more.
+	option := place.Option("seckill", net.Dialer{Timeout: dialTimeout, KeepAlive: pingEvery})
+	option.Sentinel.TopologyRefreshInterval = topologyEvery
+	option.ClusterOption.ShardsRefreshInterval = topologyEvery
+	option.ConnWriteTimeout = replyTimeout // also the time that a sign of life may take
+	option.RingScaleEachConn = ringScale
+	// One connection to each server: calls that come together leave and arrive
+	// together, which is what makes a pipeline cheap.
+	option.PipelineMultiplex = -1
+	// A call always waits for its reply beside its context, never in a read
+	// that only a deadline ends.
+	option.AlwaysPipelining = true
+	return option
 }
 
 // Shutdown stops what runs in the background and leaves the server. Calls

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seckill/internal/ledger"
+	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -74,7 +75,7 @@ func sentinelRig(t *testing.T, waitReplicas int) (*rig, *server.SentinelSet) {
 	set := server.Sentinel(t, server.SentinelOptions{})
 	streaming(t, set)
 	l := opened(t, Options{
-		Addrs: set.Addrs(), Sentinel: set.MasterName(), WaitReplicas: waitReplicas, WaitTimeout: 100 * time.Millisecond,
+		Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, WaitReplicas: waitReplicas, WaitTimeout: 100 * time.Millisecond,
 	})
 	return newRig(t, l), set
 }

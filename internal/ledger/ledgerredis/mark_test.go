@@ -9,6 +9,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -107,7 +108,7 @@ func TestHeldReadsEveryEntryOfAManyOrders(t *testing.T) {
 // not hold up the others: its mark is read once.
 func BenchmarkReserveOfARememberedBuyer(b *testing.B) {
 	s := server.Redis(b, server.RedisOptions{})
-	r := newRig(b, opened(b, Options{Addrs: []string{s.Addr()}}))
+	r := newRig(b, opened(b, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}}))
 	r.shard.Epoch = 2
 	marks := func(yield func(ledger.Mark, error) bool) {
 		for i := range maxRemembered {
@@ -138,7 +139,7 @@ func BenchmarkReserveOfARememberedBuyer(b *testing.B) {
 // rests.
 func BenchmarkAudit(b *testing.B) {
 	s := server.Redis(b, server.RedisOptions{})
-	r := newRig(b, opened(b, Options{Addrs: []string{s.Addr()}}))
+	r := newRig(b, opened(b, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}}))
 	r.shard.Epoch = 2
 	const marks = 200_000
 	if _, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 10, Limit: 5}, marksOf(1, marks)); err != nil {

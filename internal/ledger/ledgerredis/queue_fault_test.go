@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/queue"
+	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -65,7 +66,7 @@ func TestEntriesWhoseReplyWasLostAreDelivered(t *testing.T) {
 func TestEntriesAreDeliveredWhileTheirSlotMoves(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{})
-	l := opened(t, Options{Addrs: s.Addrs(), Prefix: "q:", Silence: testSilence})
+	l := opened(t, Options{Place: redislink.Place{Addrs: s.Addrs()}, Prefix: "q:", Silence: testSilence})
 	r := &queueRig{TB: t, queue: l.outbox()}
 	slot := s.Slot(l.keys.out(bucketOf(1, 0)))
 	home := s.Owner(slot)
@@ -95,7 +96,7 @@ func TestEntriesAreDeliveredWhileTheirSlotMoves(t *testing.T) {
 func TestAPartOfTheServerThatIsAwayDoesNotStopTheRest(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
-	l := opened(t, Options{Addrs: s.Addrs(), Prefix: "q:", Silence: testSilence})
+	l := opened(t, Options{Place: redislink.Place{Addrs: s.Addrs()}, Prefix: "q:", Silence: testSilence})
 	r := &queueRig{TB: t, queue: l.outbox()}
 	gone := s.Owner(s.Slot(l.keys.out(bucketOf(1, 0))))
 	product := uint32(2)

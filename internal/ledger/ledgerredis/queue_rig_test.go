@@ -13,6 +13,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
+	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -40,7 +41,7 @@ func newQueueRig(t testing.TB) *queueRig {
 }
 
 func (r *queueRig) open() *Ledger {
-	return opened(r.TB, Options{Addrs: []string{r.server.Addr()}, Prefix: "q:", Silence: testSilence})
+	return opened(r.TB, Options{Place: redislink.Place{Addrs: []string{r.server.Addr()}}, Prefix: "q:", Silence: testSilence})
 }
 
 func ids(batch []queue.Delivery) (all []queue.ID) {

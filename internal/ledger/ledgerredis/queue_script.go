@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"seckill/internal/redislink"
 )
 
 // The scripts of the queue. None is harmed by running twice, or unheard: what
@@ -62,13 +64,8 @@ func (q *outboxQueue) runOnce(ctx context.Context, s *script, calls ...queueCall
 	return results
 }
 
-// command is a call by the script's hash, or with the whole script, which the
-// server then knows.
 func (q *outboxQueue) command(s *script, call queueCall, whole bool) rueidis.Completed {
-	if whole {
-		return q.client.B().Eval().Script(s.body).Numkeys(int64(len(call.keys))).Key(call.keys...).Arg(call.args...).Build()
-	}
-	return q.client.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(call.keys))).Key(call.keys...).Arg(call.args...).Build()
+	return command(q.client.B(), s, call.keys, call.args, whole)
 }
 
 // send sends commands together, and insists.
@@ -111,22 +108,13 @@ func (q *outboxQueue) again(
 	return true
 }
 
-// sendOnce returns with the context, even where the client would not: a
-// pipeline that is full of calls to a frozen server holds its callers up.
+// sendOnce sends commands together, and returns with the context.
 func (q *outboxQueue) sendOnce(ctx context.Context, commands rueidis.Commands) []rueidis.RedisResult {
-	answers := make(chan []rueidis.RedisResult, 1)
-	go func() { answers <- q.client.DoMulti(ctx, commands...) }()
-	select {
-	case results := <-answers:
+	results, ended := redislink.Within(ctx, func() []rueidis.RedisResult { return q.client.DoMulti(ctx, commands...) })
+	if ended {
 		return results
-	case <-ctx.Done():
 	}
-	select { // an answer that is here already is better than none
-	case results := <-answers:
-		return results
-	default:
-	}
-	results := make([]rueidis.RedisResult, len(commands))
+	results = make([]rueidis.RedisResult, len(commands))
 	for i := range results {
 		results[i] = rueidis.NewErrorResult(fmt.Errorf("%w: %w", errGivenUp, ctx.Err()))
 	}

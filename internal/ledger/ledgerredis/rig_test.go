@@ -11,6 +11,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -66,7 +67,7 @@ func standalone(t testing.TB, opt server.RedisOptions) (*rig, *server.RedisServe
 	t.Helper()
 	s := server.Redis(t, opt)
 	proxy := server.Proxy(t, s.Addr())
-	return newRig(t, opened(t, Options{Addrs: []string{s.Addr()}})), s, proxy
+	return newRig(t, opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})), s, proxy
 }
 
 func (r *rig) ctx() context.Context {

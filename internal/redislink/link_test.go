@@ -1,0 +1,38 @@
+package redislink_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"seckill/internal/redislink"
+	"seckill/test/server"
+)
+
+func TestACallThatOutlastsItsContextIsLeftBehind(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	never := make(chan struct{})
+	defer close(never)
+	if _, ended := redislink.Within(ctx, func() int { <-never; return 1 }); ended {
+		t.Error("a call that goes on has ended")
+	}
+	if got, ended := redislink.Within(t.Context(), func() int { return 1 }); got != 1 || !ended {
+		t.Errorf("%d, %v", got, ended)
+	}
+}
+
+func TestAFrozenServerDoesNotHoldUpWhoeverConnects(t *testing.T) {
+	redis := server.Redis(t, server.RedisOptions{})
+	redis.Pause()
+	defer redis.Resume()
+	option := redislink.Place{Addrs: []string{redis.Addr()}}.Option("test", net.Dialer{})
+	option.ConnWriteTimeout = time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := redislink.Connect(ctx, option); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("connect: %v", err)
+	}
+}
