@@ -44,17 +44,24 @@ func scriptFile(name string) string {
 	return string(text)
 }
 
-// loadScripts tells every master the ledger's scripts, so that the first calls
-// of a sale need not. Whoever forgets them (a restart, a failover, SCRIPT
-// FLUSH) is told again by the call that finds it out.
+// scripts are all that the ledger and its queue call.
+func scripts() []*script {
+	return []*script{
+		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
+		beatScript, openScript, closeScript, stateScript, readScript, heldScript, nowScript, pingScript,
+		beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript,
+		receiveScript, tendScript, ackScript, nackScript, leaveScript,
+		witnessScript, statsScript, lengthScript, placesScript, examineScript,
+	}
+}
+
+// loadScripts tells every master the scripts, so that the first calls of a sale
+// need not. Whoever forgets them (a restart, a failover, SCRIPT FLUSH) is told
+// again by the call that finds it out.
 func (l *Ledger) loadScripts(ctx context.Context) error {
 	return l.eachMaster(ctx, func(node rueidis.Client) error {
 		var commands rueidis.Commands
-		for _, s := range []*script{
-			askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
-			beatScript, openScript, closeScript, stateScript, readScript, heldScript, nowScript, pingScript,
-			beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript,
-		} {
+		for _, s := range scripts() {
 			commands = append(commands, node.B().ScriptLoad().Script(s.body).Build())
 		}
 		for _, result := range node.DoMulti(ctx, commands...) {
