@@ -68,7 +68,7 @@ func (p *parts) sayDurability(ctx context.Context, opened *ledgerredis.Ledger) e
 	if err != nil {
 		return fmt.Errorf("read how durable the ledger is: %w", err)
 	}
-	crash, failover := d.AppendOnly && d.Fsync == "always", d.Replicas == 0 || d.Waits > 0
+	crash, failover := d.OutlivesCrash(), d.OutlivesFailover()
 	p.metrics.Durable("crash", crash)
 	p.metrics.Durable("failover", failover)
 	say := p.log.Info

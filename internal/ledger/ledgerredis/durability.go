@@ -20,7 +20,8 @@ type Durability struct {
 	AppendOnly  bool
 	Fsync       string // appendfsync; empty when it could not be read
 	Snapshots   string // save; empty for none, or when it could not be read
-	Replicas    int    // connected
+	Managed     bool   // by Sentinels or as a Cluster: masters fail over by themselves
+	Replicas    int    // connected, to the master that has most
 	MinReplicas int    // min-replicas-to-write
 	Waits       int    // replicas that a reply waits for
 }
@@ -46,12 +47,28 @@ func (d Durability) CanLose() string {
 	switch {
 	case d.Replicas == 0 && d.Waits == 0:
 		failover = "there is no replica to fail over to"
+	case d.Waits == 0 && d.MinReplicas == 0:
+		failover = "a failover can lose what the replica did not have yet, and all that a master which was cut off takes meanwhile"
 	case d.Waits == 0:
 		failover = "a failover can lose what the replica did not have yet"
 	default:
 		failover = fmt.Sprintf("answers wait for %s, and a failover to one that they waited for loses none of them", count(d.Waits, "replica"))
 	}
 	return crash + "; " + failover
+}
+
+// OutlivesCrash reports whether a crash of the server and its machine loses
+// nothing that was answered.
+func (d Durability) OutlivesCrash() bool { return d.AppendOnly && d.Fsync == "always" }
+
+// OutlivesFailover reports whether a failover loses nothing that was answered:
+// answers wait for every replica that could take over, or none ever will. That
+// no replica is connected just now says nothing about later.
+func (d Durability) OutlivesFailover() bool {
+	if d.Waits == 0 {
+		return d.Replicas == 0 && !d.Managed
+	}
+	return d.Waits >= d.Replicas
 }
 
 func count(n int, what string) string {
@@ -81,27 +98,22 @@ func (l *Ledger) Durability(ctx context.Context) (Durability, error) {
 		if err != nil {
 			return err
 		}
-		if first || d.rank() < weakest.rank() {
-			d.Replicas = minUnless(first, d.Replicas, weakest.Replicas)
-			weakest = d
-		} else {
-			weakest.Replicas = min(weakest.Replicas, d.Replicas)
+		least, most := d.MinReplicas, d.Replicas
+		if !first {
+			least, most = min(least, weakest.MinReplicas), max(most, weakest.Replicas)
 		}
-		first = false
+		if first || d.rank() < weakest.rank() {
+			weakest = d
+		}
+		weakest.MinReplicas, weakest.Replicas, first = least, most, false
 		return nil
 	})
 	if err != nil {
 		return Durability{}, fmt.Errorf("read the durability of Redis: %w", err)
 	}
 	weakest.Waits = l.opt.WaitReplicas
+	weakest.Managed = l.opt.Sentinel != "" || l.call.client.Mode() == rueidis.ClientModeCluster
 	return weakest, nil
-}
-
-func minUnless(first bool, a, b int) int {
-	if first {
-		return a
-	}
-	return min(a, b)
 }
 
 // eachMaster visits the masters, of which a Cluster has several. A node that

@@ -2,6 +2,7 @@ package ledgerredis
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"seckill/internal/redislink"
@@ -57,6 +58,32 @@ func TestDurabilityIsReadAndSaid(t *testing.T) {
 	}
 }
 
+func TestAFailoverIsOutlivedOnlyIfAnswersWaitForWhoeverMayTakeOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		durability Durability
+		outlives   bool
+	}{
+		"alone":                                {Durability{}, true},
+		"a replica, not waited for":            {Durability{Replicas: 1}, false},
+		"Sentinels, the replica is away":       {Durability{Managed: true}, false},
+		"the only replica":                     {Durability{Managed: true, Replicas: 1, Waits: 1}, true},
+		"waited for, and away":                 {Durability{Managed: true, Waits: 1}, true},
+		"one of two":                           {Durability{Managed: true, Replicas: 2, Waits: 1}, false},
+		"both of two, by an operator's choice": {Durability{Replicas: 2, Waits: 2}, true},
+	} {
+		if got := c.durability.OutlivesFailover(); got != c.outlives {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	cut := "a failover can lose what the replica did not have yet, and all that a master which was cut off takes meanwhile"
+	if got := (Durability{Replicas: 1}).CanLose(); !strings.HasSuffix(got, cut) {
+		t.Error(got)
+	}
+	if got := (Durability{Replicas: 1, MinReplicas: 1}).CanLose(); strings.HasSuffix(got, cut) {
+		t.Error(got)
+	}
+}
+
 func TestAClusterIsJudgedByItsWeakestMaster(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
@@ -64,7 +91,7 @@ func TestAClusterIsJudgedByItsWeakestMaster(t *testing.T) {
 	for i, node := range cluster.Nodes() {
 		node.Must("CONFIG", "SET", "appendonly", "yes", "appendfsync", []string{"always", "no", "everysec"}[i])
 	}
-	if d, err := l.Durability(t.Context()); err != nil || !d.AppendOnly || d.Fsync != "no" {
+	if d, err := l.Durability(t.Context()); err != nil || !d.AppendOnly || d.Fsync != "no" || !d.Managed {
 		t.Errorf("%+v, %v", d, err)
 	}
 	cluster.Nodes()[2].Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
