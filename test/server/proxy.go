@@ -22,6 +22,7 @@ type NetProxy struct {
 	address string
 	proxy   *toxiproxy.Proxy
 	names   []string // of the faults in force
+	holds   []*hold  // among them
 }
 
 // The two directions, as toxiproxy calls them.
@@ -99,7 +100,12 @@ func (p *NetProxy) HalfOpen() {
 }
 
 // Cut resets every connection and refuses new ones.
-func (p *NetProxy) Cut() { p.proxy.Stop() }
+func (p *NetProxy) Cut() {
+	p.proxy.Stop()
+	for _, h := range p.holds {
+		h.cut = true
+	}
+}
 
 // Heal takes all faults back.
 func (p *NetProxy) Heal() {
@@ -126,12 +132,16 @@ func delay(direction string, d time.Duration) toxic {
 	return toxic{Type: "latency", Stream: direction, Toxicity: 1, Attributes: map[string]any{"latency": d.Milliseconds()}}
 }
 
-// fault puts a fault in force; one of the same kind and direction is replaced.
+// fault puts a fault in force; one of the same kind and direction is replaced,
+// but for one that holds bytes, which would slip through in between.
 func (p *NetProxy) fault(f toxic) {
 	p.t.Helper()
 	f.Name = f.Type + " " + f.Stream
 	for i, name := range p.names {
 		if name == f.Name {
+			if f.Type == holdType {
+				return
+			}
 			p.remove(name)
 			p.names = append(p.names[:i], p.names[i+1:]...)
 			break
@@ -147,8 +157,12 @@ func (p *NetProxy) add(f toxic) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if _, err := p.proxy.Toxics.AddToxicJson(strings.NewReader(string(text))); err != nil {
+	added, err := p.proxy.Toxics.AddToxicJson(strings.NewReader(string(text)))
+	if err != nil {
 		p.t.Fatalf("put the fault %s in force: %v", text, err)
+	}
+	if h, ok := added.Toxic.(*hold); ok {
+		p.holds = append(p.holds, h)
 	}
 }
 
@@ -156,7 +170,7 @@ func (p *NetProxy) removeFaults() {
 	for _, name := range p.names {
 		p.remove(name)
 	}
-	p.names = nil
+	p.names, p.holds = nil, nil
 }
 
 func (p *NetProxy) remove(name string) {
@@ -168,9 +182,25 @@ func (p *NetProxy) remove(name string) {
 // holdType is a fault that toxiproxy lacks: its own kinds lose what they stop.
 const holdType = "hold"
 
-// hold lets nothing pass until it is removed; what waits then goes on.
-type hold struct{}
+// hold lets nothing pass until it is removed; what waits then goes on, unless
+// its connection was cut.
+type hold struct {
+	cut bool
+}
 
 func (*hold) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
+
+// Cleanup loses what waits for a connection that is gone: toxiproxy would try
+// for seconds to write it.
+func (h *hold) Cleanup(stub *toxics.ToxicStub) {
+	if !h.cut {
+		return
+	}
+	stub.Close()
+	go func() {
+		for range stub.Input { // until the source, which was cut too, has ended
+		}
+	}()
+}
 
 func init() { toxics.Register(holdType, new(hold)) }

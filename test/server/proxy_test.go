@@ -122,6 +122,42 @@ func TestFrozenRepliesComeOfRequestsThatWereServed(t *testing.T) {
 	c.wantReply("2")
 }
 
+func TestACutNetworkHealsAtOnceHoweverManyRepliesItHeld(t *testing.T) {
+	r := Redis(t, RedisOptions{})
+	p := Proxy(t, r.Addr())
+	for range 10 { // where the replies wait when it is cut is a matter of chance
+		r.Must("SET", "n", "0")
+		c := dial(t, p.Addr())
+		p.FreezeReplies()
+		for _, n := range []string{"1", "2"} {
+			c.send("INCR n")
+			eventually(t, "request "+n+" is served", func() bool { return r.Must("GET", "n") == n })
+		}
+		p.Cut()
+		began := time.Now()
+		p.Heal()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Fatalf("it healed after %v", took)
+		}
+		c = dial(t, p.Addr())
+		c.send("GET n")
+		c.wantReply("2")
+	}
+}
+
+func TestRepliesThatAreHeldStayHeldWhenAllIsFrozen(t *testing.T) {
+	r := Redis(t, RedisOptions{})
+	p := Proxy(t, r.Addr())
+	c := dial(t, p.Addr())
+	p.FreezeReplies()
+	c.send("INCR n")
+	eventually(t, "the request is served", func() bool { return r.Must("GET", "n") == "1" })
+	p.Freeze()
+	c.wantSilence()
+	p.Heal()
+	c.wantReply("1")
+}
+
 func TestAHalfOpenConnectionLosesWhatIsSent(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	p := Proxy(t, r.Addr())
