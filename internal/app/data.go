@@ -38,6 +38,9 @@ type book struct {
 	journal func() (rows, bytes int64)
 	// outbox is the state of the streams; nil where there are none.
 	outbox func(ctx context.Context) (metrics.Outbox, error)
+	// settings looks whether a shared ledger still keeps what it is told; nil
+	// where nobody could change that.
+	settings func(ctx context.Context) error
 }
 
 // saleGroup is a limit group and over how many shards it is spread.

@@ -33,6 +33,7 @@ const (
 	beatEvery      = time.Second
 	tidyEvery      = time.Second
 	promiseEvery   = time.Second
+	settingsEvery  = 10 * time.Second
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
 	roundTimeout   = 30 * time.Second
@@ -57,6 +58,9 @@ func (a *App) startLoops(ctx context.Context) {
 		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
 		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.tidy},
 		{Name: "promise", Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
+	}
+	if p.book.settings != nil {
+		loops = append(loops, &duty.Loop{Name: "settings", Every: settingsEvery, Timeout: 5 * time.Second, Round: p.checkSettings})
 	}
 	if a.has(RoleWorker) {
 		loops = append(loops, p.once(p.duties())...)

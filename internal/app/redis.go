@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 
 	"seckill/internal/bulletin/bulletinredis"
@@ -34,12 +35,17 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	if err != nil {
 		return book{}, err
 	}
-	if err := p.sayDurability(ctx, opened); err != nil {
+	said, err := p.sayDurability(ctx, opened, nil)
+	if err != nil {
 		return book{close: opened.Shutdown}, err
 	}
 	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Logger: p.log})
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
+		settings: func(ctx context.Context) (err error) {
+			said, err = p.sayDurability(ctx, opened, said)
+			return errors.Join(err, opened.CheckEviction(ctx))
+		},
 		eachBuyer: func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string)) error {
 			of := make([]ledgerredis.Group, len(groups))
 			for i, g := range groups {
@@ -61,21 +67,36 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	}, nil
 }
 
-// sayDurability says what the settings of Redis can lose (I4), in the log and
-// in a metric.
-func (p *parts) sayDurability(ctx context.Context, opened *ledgerredis.Ledger) error {
+// sayDurability says what the settings of Redis can lose (I4), in a metric and,
+// unless that was said before, in the log.
+func (p *parts) sayDurability(ctx context.Context, opened *ledgerredis.Ledger, said *ledgerredis.Durability) (*ledgerredis.Durability, error) {
 	d, err := opened.Durability(ctx)
 	if err != nil {
-		return fmt.Errorf("read how durable the ledger is: %w", err)
+		return said, fmt.Errorf("read how durable the ledger is: %w", err)
 	}
 	crash, failover := d.OutlivesCrash(), d.OutlivesFailover()
 	p.metrics.Durable("crash", crash)
 	p.metrics.Durable("failover", failover)
+	if said != nil && d == *said {
+		return said, nil
+	}
 	say := p.log.Info
 	if !crash || !failover {
 		say = p.log.Warn
 	}
 	say("durability of the Redis ledger", "appendonly", d.AppendOnly, "appendfsync", d.Fsync,
 		"replicas", d.Replicas, "waits_for", d.Waits, "means", d.CanLose())
-	return nil
+	return &d, nil
+}
+
+// checkSettings tells when Redis was set, after the start, to something at
+// which the start would have been refused: it does not end a sale, but people
+// have to know before the memory is full.
+func (p *parts) checkSettings(ctx context.Context) error {
+	err := p.book.settings(ctx)
+	if errors.Is(err, ledgerredis.ErrEvicts) {
+		p.alerter.Raise("Redis may evict keys", 0, err)
+		return nil
+	}
+	return err
 }

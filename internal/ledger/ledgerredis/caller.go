@@ -198,6 +198,9 @@ func meaningOf(err error) meaning {
 			return executed
 		}
 		code, _, _ := strings.Cut(reply.Error(), " ")
+		if code == "NOPERM" && strings.Contains(reply.Error(), " script: ") {
+			return unknown // a command within the script was refused, perhaps after others
+		}
 		if m, ok := refusals[code]; ok {
 			return m
 		}

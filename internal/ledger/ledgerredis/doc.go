@@ -17,6 +17,7 @@
 //	{bN}:out                   stream: the outbox, one entry per batch
 //	{bN}:queue                 hash: the outbox's counter, witness and figures
 //	{bN}:open:PRODUCT          sorted set: entries of a product that are not acknowledged
+//	{bN}:trial:KIND            within one step of Open, which tries the user's rights
 //
 // Beside the figures by their names (epoch, open, state, limit, available,
 // allotted, marked, orders, sent, received, releases, generation), a shard has
@@ -27,7 +28,8 @@
 //
 // A numbered call is one script (script/do_*.lua, after preludes that calls
 // share). The script checks before it writes, and the only write of it that can
-// be refused comes first, so that it happens whole or not at all. It never
+// be refused for what a key holds comes first, so that it happens whole or not
+// at all; the user's right to every command is tried by Open. It never
 // reads the clock. A refusal that precedes the script, or a connection that
 // could not be made, means that the call was not executed: the same number goes
 // again, with short pauses, until the context ends. After anything else the

@@ -187,8 +187,8 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// checkEviction refuses a server that may forget what it was told.
-func (l *Ledger) checkEviction(ctx context.Context) error {
+// CheckEviction refuses a server that may forget what it was told.
+func (l *Ledger) CheckEviction(ctx context.Context) error {
 	return l.eachMaster(ctx, func(node rueidis.Client) error {
 		info, err := infoOf(ctx, node)
 		if err != nil {

@@ -60,3 +60,8 @@ func (k keyspace) queue(bucket int) string { return string(k.bucket(bucket, "que
 func (k keyspace) open(bucket int, product uint32) string {
 	return string(strconv.AppendUint(k.bucket(bucket, "open:"), uint64(product), 10))
 }
+
+// trial names a key that exists only while rights are tried.
+func (k keyspace) trial(bucket int, kind string) string {
+	return string(append(k.bucket(bucket, "trial:"), kind...))
+}

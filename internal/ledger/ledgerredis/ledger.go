@@ -83,7 +83,8 @@ type Ledger struct {
 var _ ledger.Ledger = (*Ledger)(nil)
 
 // Open reaches the server and checks that it may keep a ledger: one that
-// evicts keys would forget orders.
+// evicts keys would forget orders, and one that refuses the user a command
+// would end a script in the middle.
 func Open(ctx context.Context, opt Options) (*Ledger, error) {
 	if opt.Random == nil {
 		opt.Random = rand.Reader
@@ -104,7 +105,11 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 		opt:  opt,
 	}
 	l.stop, l.cancel = context.WithCancel(context.Background())
-	if err := errors.Join(l.checkEviction(ctx), l.loadScripts(ctx)); err != nil {
+	err = errors.Join(l.CheckEviction(ctx), l.loadScripts(ctx))
+	if err == nil {
+		err = l.tryRights(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(asRefusal(err), l.Shutdown(ctx))
 	}
 	return l, nil

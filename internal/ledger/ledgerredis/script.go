@@ -49,7 +49,7 @@ func scripts() []*script {
 	return []*script{
 		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
 		beatScript, openScript, closeScript, stateScript, readScript, heldScript, nowScript, pingScript,
-		beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript,
+		beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
 		witnessScript, statsScript, lengthScript, placesScript, examineScript,
 	}
@@ -91,6 +91,7 @@ var (
 	heldScript  = newScript("held")
 	nowScript   = newScript("now")
 	pingScript  = newScript("ping")
+	trialScript = newScript("trial")
 
 	beginScript = newScript("install_begin")
 	stageScript = newScript("install_stage", "mark")

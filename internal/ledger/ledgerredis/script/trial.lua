@@ -1,0 +1,59 @@
+#!lua flags=allow-oom
+-- trial.lua tries every command that the scripts use, on keys of its own: a
+-- right that is missing would end a script in the middle, when some of its
+-- writes are done and others are not.
+--
+-- KEYS[1] a hash, KEYS[2] a stream, KEYS[3] a sorted set; all gone in the end
+--
+-- Returns what was refused: a text per command, with its name in front.
+
+local hash, stream, set = KEYS[1], KEYS[2], KEYS[3]
+local refused = {}
+
+local function try(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then
+    local name = select(1, ...)
+    if name == 'XINFO' or name == 'XGROUP' then
+      name = name .. ' ' .. select(2, ...)
+    end
+    refused[#refused + 1] = name .. ': ' .. reply.err
+  end
+end
+
+try('UNLINK', hash, stream, set)
+try('TIME')
+try('EXISTS', hash)
+
+try('HSET', hash, 'a', '1', 'b', '2')
+try('HINCRBY', hash, 'a', 1)
+try('HGET', hash, 'a')
+try('HMGET', hash, 'a', 'b')
+try('HGETALL', hash)
+try('HKEYS', hash)
+try('HLEN', hash)
+try('HSCAN', hash, '0', 'COUNT', 10)
+try('HDEL', hash, 'a', 'b')
+
+try('ZADD', set, 1, 'a')
+try('ZCARD', set)
+try('ZRANGE', set, 0, 0)
+try('ZRANGEBYSCORE', set, 1, 1)
+try('ZREM', set, 'a')
+
+try('XADD', stream, '1-1', 'a', 'b')
+try('XGROUP', 'CREATE', stream, 'g', '0')
+try('XREADGROUP', 'GROUP', 'g', 'c', 'COUNT', 1, 'STREAMS', stream, '>')
+try('XPENDING', stream, 'g')
+try('XCLAIM', stream, 'g', 'd', 0, '1-1', 'JUSTID')
+try('XINFO', 'STREAM', stream)
+try('XINFO', 'GROUPS', stream)
+try('XINFO', 'CONSUMERS', stream, 'g')
+try('XGROUP', 'DELCONSUMER', stream, 'g', 'c')
+try('XACK', stream, 'g', '1-1')
+try('XLEN', stream)
+try('XRANGE', stream, '-', '+', 'COUNT', 1)
+try('XTRIM', stream, 'MINID', '~', '2', 'LIMIT', 1)
+
+try('UNLINK', hash, stream, set)
+return refused
