@@ -27,12 +27,16 @@ false, and serve refuses to start until it is done.`,
 				return err
 			}
 			stop := p.progress("Migrating")
-			err = app.Migrate(cmd.Context(), cfg)
+			before, now, err := app.Migrate(cmd.Context(), cfg)
 			stop()
 			if err != nil {
 				return fmt.Errorf("migrate: %w", err)
 			}
-			fmt.Fprintln(p.out, "the store is up to date")
+			if before == now {
+				fmt.Fprintf(p.out, "the store is up to date: its tables are of version %d already\n", now)
+			} else {
+				fmt.Fprintf(p.out, "the store is up to date: its tables went from version %d to %d\n", before, now)
+			}
 			return nil
 		},
 	}

@@ -206,11 +206,17 @@ func (a *App) close() error {
 	return errors.Join(errs...)
 }
 
-// Migrate brings the configured store's tables up to date.
-func Migrate(ctx context.Context, cfg *config.Config) error {
+// Migrate brings the configured store's tables up to date, and says from which
+// version to which.
+func Migrate(ctx context.Context, cfg *config.Config) (from, to int64, err error) {
 	s, err := storesql.Open(ctx, cfg.StoreDSN(), storesql.Options{MaxConns: cfg.Store.MaxConns})
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	return errors.Join(s.Migrate(ctx), s.Close())
+	defer func() { err = errors.Join(err, s.Close()) }()
+	from, to, err = s.Version(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	return from, to, s.Migrate(ctx)
 }

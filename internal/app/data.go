@@ -95,12 +95,15 @@ func (p *parts) openStore(ctx context.Context) error {
 		}
 		return nil
 	}
-	pending, err := opened.Pending(ctx)
+	current, latest, err := opened.Version(ctx)
 	if err != nil {
-		return fmt.Errorf("read the version of the store's tables: %w", err)
+		return err
 	}
-	if pending {
-		return errors.New("the store's tables are of an older version, and store.migrate is off: run `seckill migrate` first")
+	switch {
+	case current == 0:
+		return errors.New("the store has no tables yet, and store.migrate is off: run `seckill migrate` first")
+	case current < latest:
+		return fmt.Errorf("the store's tables are of version %d, this program needs %d, and store.migrate is off: run `seckill migrate` first", current, latest)
 	}
 	return nil
 }
@@ -115,17 +118,21 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 	defer cancel()
 	ticker := time.NewTicker(reachPause)
 	defer ticker.Stop()
+	var cause error // of the last try that was not cut short
 	for try := 1; ; try++ {
 		err := open(ctx)
 		if err == nil || settled(err) {
 			return err
+		}
+		if cause == nil || ctx.Err() == nil {
+			cause = err
 		}
 		if try == 1 {
 			p.log.Warn("waiting for "+what, "at_most", reachDeadline.String(), "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not reached within %s: %w", what, reachDeadline, err)
+			return fmt.Errorf("%s was not reached within %s: %w", what, reachDeadline, cause)
 		case <-ticker.C:
 		}
 	}

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"strings"
 	"testing"
@@ -68,4 +70,47 @@ func TestAWrongPasswordEndsAStartAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The try that the deadline cuts short says nothing of the server; the one
+// before it does.
+func TestAServerThatIsNotReachedIsNamedWithItsError(t *testing.T) {
+	p := &parts{log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithTimeout(t.Context(), reachPause*3/2)
+	defer cancel()
+	refused, tries := errors.New("connection refused"), 0
+	err := p.reach(ctx, "Redis", true, func(ctx context.Context) error {
+		if tries++; tries == 1 {
+			return refused
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if tries < 2 || !errors.Is(err, refused) {
+		t.Errorf("after %d tries: %v", tries, err)
+	}
+}
+
+// The rights are those that the operations page gives the engine's user.
+func TestANewDatabaseWithoutTheRightToMakeTablesAsksForMigrate(t *testing.T) {
+	redis, maria := server.Redis(t, server.RedisOptions{}), server.SharedMariaDB(t)
+	dsn := maria.NewDatabase(t)
+	_, at, _ := strings.Cut(dsn, "@")
+	name := dsn[strings.LastIndex(dsn, "/")+1:]
+	for _, statement := range []string{
+		"CREATE USER least@'%' IDENTIFIED BY 'PASSWORD'",
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON " + name + ".* TO least@'%'",
+	} {
+		rig.Must(t, maria.Exec(statement))
+	}
+	t.Cleanup(func() { rig.Must(t, maria.Exec("DROP USER least@'%'")) })
+	least := sharedSettings(t, redis.Addr(), "mysql:least:PASSWORD@"+at, map[string]string{"STORE_MIGRATE": "false"})
+	if _, err := New(least, Options{}); err == nil || !strings.Contains(err.Error(), "no tables yet") || !strings.Contains(err.Error(), "seckill migrate") {
+		t.Fatalf("a start without tables says %v", err)
+	}
+	_, _, err := Migrate(t.Context(), sharedSettings(t, redis.Addr(), dsn, nil))
+	rig.Must(t, err)
+	started, err := New(least, Options{})
+	rig.Must(t, err)
+	rig.Must(t, started.close())
 }

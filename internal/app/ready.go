@@ -4,11 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"seckill"
 	"seckill/internal/adminapi"
 	"seckill/internal/sale"
 )
+
+// pingTimeout bounds what /readyz asks of a part, so that it answers within a
+// second, and with the part's own error.
+const pingTimeout = 700 * time.Millisecond
 
 // checks decide whether an instance may be used, by what its roles need. They
 // are those of its operator address.
@@ -28,6 +33,8 @@ func (p *parts) checks(roles []string) []adminapi.Check {
 // would end the sale. A ledger that is away is missed, unless something is
 // sold straight from the store.
 func (p *parts) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
 	store := make(chan error, 1)
 	go func() { store <- p.store.Ping(ctx) }() // at once: one that is away may take all the time there is
 	ledgerErr := p.book.ping(ctx)

@@ -109,6 +109,7 @@ func TestWithoutRedisEveryAnswerIsBusyAndInTime(t *testing.T) {
 	e := engine.Start(t, engine.Options{Settings: engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)))})
 	openSale(t, e, engine.Product{ID: 1, Stock: 1000})
 	buys(t, e, 1, "before")
+	says := map[string]string{"killed": "connection refused", "frozen": "reach the ledger"}
 	for name, outage := range map[string][2]func(){
 		"killed": {redis.Kill, redis.Start}, "frozen": {redis.Pause, redis.Resume},
 	} {
@@ -126,8 +127,14 @@ func TestWithoutRedisEveryAnswerIsBusyAndInTime(t *testing.T) {
 			})
 		}
 		crowd.Wait()
-		if _, status := get(t, e.ShopURL+"/readyz"); status != http.StatusServiceUnavailable {
-			t.Errorf("%s: the shop is ready: %d", name, status)
+		for url, why := range map[string]string{e.ShopURL: "", e.AdminURL: says[name]} { // shoppers are not told why
+			began := time.Now()
+			if body, status := get(t, url+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, why) {
+				t.Errorf("%s: /readyz says %d %s", name, status, body)
+			}
+			if took := time.Since(began); took > answerWithin {
+				t.Errorf("%s: /readyz took %s", name, took)
+			}
 		}
 		if metric(t, e, `seckill_up{part="ledger"}`) != 0 || metric(t, e, `seckill_up{part="store"}`) != 1 {
 			t.Errorf("%s: the metrics do not tell which part is down", name)

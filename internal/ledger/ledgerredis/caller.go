@@ -63,7 +63,10 @@ func (c *caller) run(ctx context.Context, s *script, keys, args []string, wait b
 	pause, whole := firstPause, false
 	for {
 		if err := ctx.Err(); err != nil {
-			return rueidis.RedisMessage{}, notExecuted(errors.Join(err, refusal))
+			if refusal != nil { // the cause; that time ran out is its consequence
+				err = fmt.Errorf("%w (%w)", refusal, err)
+			}
+			return rueidis.RedisMessage{}, notExecuted(err)
 		}
 		message, err := c.send(ctx, s, keys, args, whole, wait)
 		meaning := meaningOf(err)

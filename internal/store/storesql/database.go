@@ -23,10 +23,11 @@ type database interface {
 	sync(ctx context.Context) error
 
 	ping(ctx context.Context) error
-	// migrate applies the migrations that are missing; pending reports whether
-	// there are any.
+	// migrate applies the migrations that are missing.
 	migrate(ctx context.Context) error
-	pending(ctx context.Context) (bool, error)
+	// version is that of the tables, 0 where there are none, and the one that
+	// migrate leads to. It creates nothing: its user may have no right to.
+	version(ctx context.Context) (current, latest int64, err error)
 	close() error
 }
 

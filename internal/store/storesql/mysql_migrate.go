@@ -41,7 +41,7 @@ func (db *mysqlDB) migrate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := notNewer(ctx, provider); err != nil {
+	if err := knowsVersion(ctx, provider); err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
@@ -58,21 +58,19 @@ func (db *mysqlDB) migrate(ctx context.Context) (err error) {
 	return err
 }
 
-func (db *mysqlDB) pending(ctx context.Context) (pending bool, err error) {
-	defer func() { err = db.failed(err) }()
-	pool, err := db.migrationPool()
+func (db *mysqlDB) version(ctx context.Context) (current, latest int64, err error) {
+	err = db.read(ctx, func(r *session) error {
+		_, err := r.row(ctx, sqlVersion, nil, &current)
+		if mysqlCode(err) == mysqlNoTable {
+			return nil
+		}
+		return err
+	})
 	if err != nil {
-		return false, err
+		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	provider, err := db.migrations(pool)
-	if err != nil {
-		return false, err
-	}
-	if err := notNewer(ctx, provider); err != nil {
-		return false, err
-	}
-	return provider.HasPending(ctx)
+	latest, err = latestMigration(mysqlMigrations)
+	return current, latest, err
 }
 
 // migrationPool has connections without the server's deadline for statements: a

@@ -286,7 +286,7 @@ func (db *sqliteDB) migrate(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := notNewer(ctx, provider); err != nil {
+		if err := knowsVersion(ctx, provider); err != nil {
 			return err
 		}
 		_, err = provider.Up(ctx)
@@ -297,25 +297,20 @@ func (db *sqliteDB) migrate(ctx context.Context) (err error) {
 	}
 }
 
-func (db *sqliteDB) pending(ctx context.Context) (pending bool, err error) {
-	defer func() { err = db.failed(err) }()
-	if err := db.takeTurn(ctx); err != nil {
-		return false, err
-	}
-	defer func() { <-db.turn }()
-	pool, err := db.migrationPool()
+func (db *sqliteDB) version(ctx context.Context) (current, latest int64, err error) {
+	err = db.read(ctx, func(r *session) error {
+		migrated, err := r.row(ctx, sqlVersionTable, nil, new(int64))
+		if err != nil || !migrated {
+			return err
+		}
+		_, err = r.row(ctx, sqlVersion, nil, &current)
+		return err
+	})
 	if err != nil {
-		return false, err
+		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, pool.Close()) }()
-	provider, err := db.migrations(pool)
-	if err != nil {
-		return false, err
-	}
-	if err := notNewer(ctx, provider); err != nil {
-		return false, err
-	}
-	return provider.HasPending(ctx)
+	latest, err = latestMigration(sqliteMigrations)
+	return current, latest, err
 }
 
 // migrationPool is one connection, whose transactions write from the start.
@@ -334,16 +329,6 @@ func (db *sqliteDB) migrations(pool *sql.DB) (*goose.Provider, error) {
 		return nil, err
 	}
 	return goose.NewProvider(goose.DialectSQLite3, pool, dir, goose.WithSlog(db.log), goose.WithDisableGlobalRegistry(true))
-}
-
-// notNewer refuses a store that a later version has migrated: what that
-// version relies on, this one would break.
-func notNewer(ctx context.Context, provider *goose.Provider) error {
-	current, known, err := provider.GetVersions(ctx)
-	if err == nil && current > known {
-		return fmt.Errorf("the store has schema %d, written by a newer version; this one knows %d: run that version, or restore a backup", current, known)
-	}
-	return err
 }
 
 // errorCode is SQLite's primary result code, or 0 for an error of another kind.

@@ -1,0 +1,62 @@
+package storesql
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+)
+
+const (
+	sqlVersion = `SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version`
+	// SQLite has no error of its own for a table that is missing.
+	sqlVersionTable = `SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'goose_db_version'`
+)
+
+// Version is that of the store's tables, 0 where there are none yet, and the
+// latest one that Migrate can bring them to. It writes nothing: a user who may
+// not create tables can ask.
+func (s *Store) Version(ctx context.Context) (current, latest int64, err error) {
+	ctx, cancel := bounded(ctx, s.opt.Timeout)
+	defer cancel()
+	current, latest, err = s.db.version(ctx)
+	if err == nil {
+		err = notNewer(current, latest)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the version of the tables: %w", err)
+	}
+	return current, latest, nil
+}
+
+// notNewer refuses a store that a later version has migrated: what that
+// version relies on, this one would break.
+func notNewer(current, latest int64) error {
+	if current > latest {
+		return fmt.Errorf("the store has schema %d, written by a newer version; this one knows %d: run that version, or restore a backup", current, latest)
+	}
+	return nil
+}
+
+// knowsVersion is notNewer before a migration.
+func knowsVersion(ctx context.Context, provider *goose.Provider) error {
+	current, latest, err := provider.GetVersions(ctx)
+	if err != nil {
+		return err
+	}
+	return notNewer(current, latest)
+}
+
+// latestMigration is the highest number among the embedded files.
+func latestMigration(files fs.FS) (latest int64, err error) {
+	err = fs.WalkDir(files, ".", func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		number, err := goose.NumericComponent(entry.Name())
+		latest = max(latest, number)
+		return err
+	})
+	return latest, err
+}

@@ -1,0 +1,34 @@
+package storesql
+
+import (
+	"path/filepath"
+	"testing"
+
+	"seckill/test/server"
+)
+
+func TestAskingForTheVersionCreatesNothing(t *testing.T) {
+	for name, dsn := range map[string]func() string{
+		"SQLite":  func() string { return "sqlite:" + filepath.Join(t.TempDir(), "store.db") },
+		"MariaDB": func() string { return server.SharedMariaDB(t).NewDatabase(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(t.Context(), dsn(), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for range 2 { // the first look leaves nothing for the second to find
+				if current, latest, err := s.Version(t.Context()); current != 0 || latest < 2 || err != nil {
+					t.Fatalf("a new store has version %d of %d, %v", current, latest, err)
+				}
+			}
+			if err := s.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if current, latest, err := s.Version(t.Context()); current != latest || err != nil {
+				t.Errorf("a migrated store has version %d of %d, %v", current, latest, err)
+			}
+		})
+	}
+}
