@@ -93,7 +93,7 @@ func (p *parts) openStore(ctx context.Context) error {
 		if err := opened.Migrate(ctx); err != nil {
 			return fmt.Errorf("migrate the store: %w", err)
 		}
-		return nil
+		return p.readStoreID(ctx, opened)
 	}
 	current, latest, err := opened.Version(ctx)
 	if err != nil {
@@ -105,7 +105,12 @@ func (p *parts) openStore(ctx context.Context) error {
 	case current < latest:
 		return fmt.Errorf("the store's tables are of version %d, this program needs %d, and store.migrate is off: run `seckill migrate` first", current, latest)
 	}
-	return nil
+	return p.readStoreID(ctx, opened)
+}
+
+func (p *parts) readStoreID(ctx context.Context, opened *storesql.Store) (err error) {
+	p.storeID, err = opened.Identity(ctx)
+	return err
 }
 
 // reach opens a part. One that is shared may be starting as well: it is tried

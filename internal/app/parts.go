@@ -53,8 +53,10 @@ type parts struct {
 	log   *slog.Logger
 	name  string // this instance's among others
 	store store.Store
-	board bulletin.Board
-	book  book // the ledger's other sides
+	// storeID is the store's own name, by which a shared ledger knows it.
+	storeID string
+	board   bulletin.Board
+	book    book // the ledger's other sides
 	// ledger and queue are the book's, kept apart so that a test can stand
 	// between.
 	ledger ledger.Ledger

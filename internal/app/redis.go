@@ -35,6 +35,9 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	if err != nil {
 		return book{}, err
 	}
+	if err := opened.Bind(ctx, p.storeID); err != nil {
+		return book{close: opened.Shutdown}, err
+	}
 	said, err := p.sayDurability(ctx, opened, nil)
 	if err != nil {
 		return book{close: opened.Shutdown}, err

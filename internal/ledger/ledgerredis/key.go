@@ -53,6 +53,9 @@ func (k keyspace) mark(s ledger.Shard) string {
 	return k.at(bucketOf(s.Group, s.Index), "mark:", s.Group, s.Index)
 }
 
+// store names whose ledger this is. There is one, in bucket 0.
+func (k keyspace) store() string { return string(k.bucket(0, "store")) }
+
 func (k keyspace) out(bucket int) string { return string(k.bucket(bucket, "out")) }
 
 func (k keyspace) queue(bucket int) string { return string(k.bucket(bucket, "queue")) }

@@ -73,6 +73,8 @@ type Ledger struct {
 	keys keyspace
 	opt  Options
 
+	store string // whose ledger it is; "" for anybody's
+
 	randomMu sync.Mutex
 
 	stop    context.Context // ends with Close

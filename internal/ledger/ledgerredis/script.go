@@ -48,7 +48,7 @@ func scriptFile(name string) string {
 func scripts() []*script {
 	return []*script{
 		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
-		beatScript, openScript, closeScript, stateScript, readScript, heldScript, nowScript, pingScript,
+		beatScript, openScript, closeScript, stateScript, readScript, heldScript, nowScript, pingScript, bindScript, boundScript,
 		beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
 		witnessScript, statsScript, lengthScript, placesScript, examineScript,
@@ -92,6 +92,8 @@ var (
 	nowScript   = newScript("now")
 	pingScript  = newScript("ping")
 	trialScript = newScript("trial")
+	bindScript  = newScript("bind")
+	boundScript = newScript("bound")
 
 	beginScript = newScript("install_begin")
 	stageScript = newScript("install_stage", "mark")

@@ -1,0 +1,15 @@
+#!lua flags=allow-oom
+-- bind.lua binds the ledger to a store, unless it is bound. A server that is
+-- full takes these few bytes as well.
+--
+-- KEYS[1] store  hash: "identity", of the store whose ledger this is
+-- ARGV[1] identity
+--
+-- Returns the identity of the store to which it is bound.
+
+local bound = redis.call('HGET', KEYS[1], 'identity')
+if not bound then
+  redis.call('HSET', KEYS[1], 'identity', ARGV[1])
+  bound = ARGV[1]
+end
+return bound
