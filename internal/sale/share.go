@@ -78,8 +78,10 @@ const shareChangesLooked = 1000
 // that instant between two looks at the shards which show nothing returned,
 // "sold out" is proven over both sellers (I7).
 //
-// It is asked for claims that the ledger has too few units for, so what it
-// finds it hands to the ledger, however many units that has left.
+// It is asked for claims that the ledger has too few units for. To them it is
+// sold out, so what is found here is handed to the ledger (protocol 5) even if
+// that has some units left: with buyers who want more than those, neither they
+// nor the share would ever be sold.
 func (d *Desk) ShareGone(ctx context.Context, id uint32) (bool, error) {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
