@@ -205,6 +205,8 @@ func (p *Product) Check() error {
 		return bad("starts_at and ends_at must be in the years 2000 to 9999")
 	case p.Shards < 1 || p.Shards > MaxShards:
 		return bad("shards must be 1 to %d", MaxShards)
+	case p.Shards < 2 && p.Strategy == StrategySharded:
+		return bad("strategy %q needs shards, 2 or more", StrategySharded)
 	case p.Shards > 1 && p.Strategy != StrategySharded:
 		return bad("shards above 1 need strategy %q", StrategySharded)
 	case math.IsNaN(p.FallbackShare) || p.FallbackShare < 0 || p.FallbackShare > 1:

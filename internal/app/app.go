@@ -151,7 +151,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	if a.shopListener != nil {
 		go func() { a.broken <- a.parts.shop.Serve(a.shopListener) }()
-		a.log.Info("shop serves", "url", a.ShopURL())
+		a.log.Info("shop serves", "url", a.ShopURL(), "listen", a.shopListener.Addr().String())
 	}
 	if a.adminListener != nil {
 		go func() { a.broken <- a.adminServer.Serve(a.adminListener) }()

@@ -215,7 +215,7 @@ func nameOf(a *answer, err error) string {
 // that came a blink too early does, too.
 func again(name string) bool {
 	switch name {
-	case answerNone, string(seckill.CodeBusy), string(seckill.CodeTooHot), string(seckill.CodeRateLimited), string(seckill.CodeNotStarted):
+	case answerNone, answerStrange, string(seckill.CodeBusy), string(seckill.CodeTooHot), string(seckill.CodeRateLimited), string(seckill.CodeNotStarted):
 		return true
 	}
 	return false

@@ -16,7 +16,7 @@ import (
 const (
 	answerAccepted = "accepted"
 	answerNone     = "no_answer" // refused or broken connection, timeout
-	answerStrange  = "unreadable"
+	answerStrange  = "unreadable" // not the engine's, such as a proxy's 502 or 504
 )
 
 // Snapshot is how the crowd stands.

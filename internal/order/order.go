@@ -207,8 +207,11 @@ func heldOrder(p *seckill.Product, h *ledger.Holding, buyer string, shard ledger
 // BeginPayment gives the address at which the buyer pays a pending order.
 func (d *Desk) BeginPayment(ctx context.Context, buyer string, no seckill.OrderNo, provider string) (payment.Session, error) {
 	with := d.Providers[provider]
-	if with == nil || !slices.Contains(d.PayPages, provider) {
+	switch {
+	case with == nil:
 		return payment.Session{}, seckill.Errorf(seckill.CodeBadRequest, "provider %q is not configured", provider)
+	case !slices.Contains(d.PayPages, provider):
+		return payment.Session{}, seckill.Errorf(seckill.CodeBadRequest, "provider %q has no pay page here: this shop's is elsewhere", provider)
 	}
 	o, err := d.Find(ctx, buyer, no)
 	if err != nil {
