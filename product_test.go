@@ -60,7 +60,7 @@ func TestProductCheck(t *testing.T) {
 		{"most shards", func(p *seckill.Product) { p.Shards, p.Strategy = seckill.MaxShards, seckill.StrategySharded }, ""},
 		{"too many shards", func(p *seckill.Product) { p.Shards, p.Strategy = seckill.MaxShards+1, seckill.StrategySharded }, "shards"},
 		{"shards that are not sharded", func(p *seckill.Product) { p.Shards = 2 }, "shards"},
-		{"one shard, sharded", func(p *seckill.Product) { p.Strategy = seckill.StrategySharded }, ""},
+		{"one shard, sharded", func(p *seckill.Product) { p.Strategy = seckill.StrategySharded }, "shards"},
 		{"direct", func(p *seckill.Product) { p.Strategy = seckill.StrategyDirect }, ""},
 		{"dualwrite", func(p *seckill.Product) { p.Strategy = seckill.StrategyDualWrite }, ""},
 		{"no strategy", func(p *seckill.Product) { p.Strategy = "" }, "strategy"},

@@ -224,7 +224,7 @@ func (r *run) rush(ctx context.Context, c *crowd) error {
 	if now := c.clock.now(); start.Before(now) {
 		start = now
 	}
-	r.opt.phase("product %d: %d buyers for %d units, in %s", r.product.ID, len(c.buyers), r.seen.Before.Ledger.Available, start.Sub(c.clock.now()).Round(100*time.Millisecond))
+	r.opt.phase("product %d: %d buyers for %d units, in %s", r.product.ID, len(c.buyers), r.report.Units, start.Sub(c.clock.now()).Round(100*time.Millisecond))
 	lead := warmBefore
 	if r.tokens {
 		lead += time.Duration(len(c.buyers)) * time.Second / tokensPerSecond

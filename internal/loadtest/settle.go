@@ -39,13 +39,13 @@ func (c *crowd) inTurn(ctx context.Context, what string, shops []*shop, n int, d
 	all.Wait()
 }
 
-// steady repeats what a busy server did not do. Every call it is used for may
+// steady repeats what a busy server did not do, or a proxy answered for it. Every call it is used for may
 // be repeated by the wire's own rules.
 func (c *crowd) steady(ctx context.Context, do func() error) error {
 	for try := 0; ; try++ {
 		err := do()
 		var no *refusal
-		unknown := err != nil && (!errors.As(err, &no) || again(string(no.code)))
+		unknown := err != nil && (!errors.As(err, &no) || no.code == "" || again(string(no.code)))
 		if !unknown || try+1 == steadyTries {
 			return err
 		}
