@@ -39,6 +39,12 @@ type Counter interface {
 	// ledger, or a fallback sale of one without a share is wrong_state.
 	Sell(ctx context.Context, req SellRequest) (SellResult, error)
 
+	// Known decides claims of one product as far as the store knows them, and
+	// sells nothing: each gets what Sell would say of it alone, if that is
+	// VerdictRepeated or VerdictOverLimit, and else the zero verdict. All are
+	// decided on one state of the store. A product that is not there is not_found.
+	Known(ctx context.Context, product uint32, claims []seckill.Claim) ([]SellVerdict, error)
+
 	// CounterBuyers hands over the buyers of all orders of the product that Sell
 	// has sold, dead ones too: whom a Sell may find repeated or over the limit,
 	// though nothing is left. One may come several times. An error of each ends

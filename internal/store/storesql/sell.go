@@ -147,19 +147,29 @@ func (c *counter) decide(claims []seckill.Claim) error {
 	return nil
 }
 
-func (c *counter) verdict(claim *seckill.Claim) (store.SellVerdict, error) {
+// barred is why the claim is not sold, however many units there are; the zero
+// verdict if it may be.
+func (c *counter) barred(claim *seckill.Claim) store.SellVerdict {
 	if no, status, repeated := c.known.asked(claim); repeated {
-		return sellVerdict(ledger.VerdictRepeated, no, status), nil
+		return sellVerdict(ledger.VerdictRepeated, no, status)
 	}
-	units := int64(claim.Quantity)
 	switch {
 	case c.product.State == seckill.SalePaused:
-		return sellVerdict(ledger.VerdictPaused, seckill.OrderNo{}, 0), nil
+		return sellVerdict(ledger.VerdictPaused, seckill.OrderNo{}, 0)
 	case c.product.State == seckill.SaleEnded:
-		return sellVerdict(ledger.VerdictEnded, seckill.OrderNo{}, 0), nil
-	case c.known.units[claim.Buyer]+units > int64(c.product.PerUserLimit):
-		return sellVerdict(ledger.VerdictOverLimit, seckill.OrderNo{}, 0), nil
-	case units > c.free:
+		return sellVerdict(ledger.VerdictEnded, seckill.OrderNo{}, 0)
+	case c.known.units[claim.Buyer]+int64(claim.Quantity) > int64(c.product.PerUserLimit):
+		return sellVerdict(ledger.VerdictOverLimit, seckill.OrderNo{}, 0)
+	}
+	return store.SellVerdict{}
+}
+
+func (c *counter) verdict(claim *seckill.Claim) (store.SellVerdict, error) {
+	if barred := c.barred(claim); barred.Code != 0 {
+		return barred, nil
+	}
+	units := int64(claim.Quantity)
+	if units > c.free {
 		return sellVerdict(ledger.VerdictSoldOut, seckill.OrderNo{}, 0), nil
 	}
 	order := c.order(claim)

@@ -69,6 +69,17 @@ var counterTests = []test{
 			refused(t, err, seckill.CodeBadRequest)
 		})
 	}},
+	{"known claims are repeated or over the limit, whoever sold, and nothing is sold", knownClaims},
+	{"a paused or ended sale knows what came before", func(t *testing.T, s *suite) {
+		p := s.preheated(t, share(0.5))
+		claim := s.claim(t, p, "buyer", key("k"))
+		s.sell(t, p, claim)
+		for _, state := range []seckill.SaleState{seckill.SalePaused, seckill.SaleEnded} {
+			s.setState(t, p.ID, state)
+			s.knows(t, p, []seckill.Claim{s.claim(t, p, "buyer", key("k")), s.claim(t, p, "buyer")},
+				sold(ledger.VerdictRepeated, claim.OrderNo, seckill.OrderPending), store.SellVerdict{})
+		}
+	}},
 	{"the counter's buyers are all to whom it sold, the dead included", func(t *testing.T, s *suite) {
 		p := s.preheated(t, share(0.5), perUser(2))
 		s.buy(t, p, "ledger")
@@ -137,6 +148,16 @@ func (s *suite) sell(t TB, p seckill.Product, claims ...seckill.Claim) store.Sel
 		t.Fatalf("%d verdicts for %d claims", len(got.Verdicts), len(claims))
 	}
 	return got
+}
+
+// knows holds what is known of claims to verdicts, and nothing to be changed.
+func (s *suite) knows(t TB, p seckill.Product, claims []seckill.Claim, want ...store.SellVerdict) {
+	t.Helper()
+	s.unchanged(t, p.ID, func() {
+		got, err := s.Store.Known(t.Context(), p.ID, claims)
+		must(t, err)
+		equal(t, "known", got, want)
+	})
 }
 
 // buyOver sells one unit to the buyer over the counter.
@@ -265,6 +286,29 @@ func soldOverLimit(t *testing.T, s *suite) {
 	newest := got.Verdicts[1].OrderNo
 	equal(t, "held in the batch", got.Verdicts[2].Held, []seckill.OrderNo{newest, fallback.OrderNo, ledgers.OrderNo})
 	equal(t, "the dead order is", s.order(t, dead.OrderNo).Status, seckill.OrderCancelled)
+}
+
+func knownClaims(t *testing.T, s *suite) {
+	p := s.preheated(t, share(0.5), perUser(2))
+	member := s.preheated(t, inGroup(p.ID), share(0.5), perUser(2))
+	fallback := s.buyOver(t, p, "buyer", key("k"))
+	ledgers := s.pay(t, s.buy(t, member, "buyer", key("l")))
+	over := store.SellVerdict{Verdict: ledger.Verdict{Code: ledger.VerdictOverLimit, Held: []seckill.OrderNo{ledgers.OrderNo, fallback.OrderNo}}}
+	var none store.SellVerdict
+	for _, of := range []seckill.Product{p, member} {
+		s.knows(t, of, []seckill.Claim{
+			s.claim(t, of, "buyer", key("k")), s.claim(t, of, "buyer", key("l")), s.claim(t, of, "buyer", key("m")), s.claim(t, of, "buyer"),
+			s.claim(t, of, "other", key("k")), s.claim(t, of, "other", key("k")), s.claim(t, of, "other", quantity(2)),
+		},
+			sold(ledger.VerdictRepeated, fallback.OrderNo, seckill.OrderPending),
+			sold(ledger.VerdictRepeated, ledgers.OrderNo, seckill.OrderPaid),
+			over, over, none, none, none)
+	}
+	s.cancel(t, fallback)
+	s.knows(t, p, []seckill.Claim{s.claim(t, p, "buyer", key("k")), s.claim(t, p, "buyer")},
+		sold(ledger.VerdictRepeated, fallback.OrderNo, seckill.OrderCancelled), none)
+	_, err := s.Store.Known(t.Context(), newProductID(), nil)
+	refused(t, err, seckill.CodeNotFound)
 }
 
 func soldDirect(t *testing.T, s *suite) {

@@ -21,6 +21,10 @@ func (f *Faulty) Sell(ctx context.Context, req store.SellRequest) (store.SellRes
 	return ask(f, ctx, "Sell", func() (store.SellResult, error) { return f.inner.Sell(ctx, req) })
 }
 
+func (f *Faulty) Known(ctx context.Context, product uint32, claims []seckill.Claim) ([]store.SellVerdict, error) {
+	return ask(f, ctx, "Known", func() ([]store.SellVerdict, error) { return f.inner.Known(ctx, product, claims) })
+}
+
 func (f *Faulty) CounterBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
 	return tell(f, ctx, "CounterBuyers", func() error { return f.inner.CounterBuyers(ctx, product, each) })
 }
