@@ -76,10 +76,14 @@ func (p *parts) hear(n bulletin.Notice) {
 		if s := p.catalog.Find(n.Product); s != nil {
 			s.HearUnitsBack()
 		}
-	case bulletin.BuyersNoted:
-		// Also of a group that is not in the catalogue yet: it will be.
+	// Buyers also of a group that is not in the catalogue yet: it will be.
+	case bulletin.BuyersAccepted:
 		for _, buyer := range n.Buyers {
 			p.memory.Hear(n.Group, buyer)
+		}
+	case bulletin.BuyersNoted:
+		for _, buyer := range n.Buyers {
+			p.memory.HearNoted(n.Group, buyer)
 		}
 	case bulletin.BuyersMissed:
 		p.memory.Doubt()

@@ -152,7 +152,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
 		Lane: p.laneOptions(), Mover: p.mover, ShareGone: p.desk.ShareGone, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve,
-		Note: p.memory.Note, Learn: p.memory.Learn, SharedCounter: !p.alone(),
+		Note: p.memory.Note, Learn: p.memory.Learn, MayHaveSold: p.memory.MayHaveSold, SharedCounter: !p.alone(),
 		OnTrouble: p.signals.raise,
 		Counter:   p.store, ExpireAfter: p.cfg.Order.ExpireAfter, OnSell: p.metrics.Sell,
 		OnSellFailed: func(product uint32, err error) {

@@ -37,7 +37,7 @@ func (p *parts) rememberSold(ctx context.Context, selling map[uint32]int) error 
 			continue
 		}
 		err := p.store.CounterBuyers(ctx, t.ID, func(buyer string) error {
-			p.memory.Learn(t.Group, buyer)
+			p.memory.LearnSold(t.Group, buyer)
 			return nil
 		})
 		if err != nil {

@@ -22,8 +22,11 @@ const (
 	SoldOut Kind = "sold_out"
 	// UnitsBack: the product has free units again.
 	UnitsBack Kind = "units"
-	// BuyersNoted: the ledger may remember these buyers of the group.
+	// BuyersNoted: the counter may have sold to these buyers of the group.
 	BuyersNoted Kind = "buyers"
+	// BuyersAccepted: the ledger has accepted these buyers of the group. It says
+	// so itself: nobody posts it.
+	BuyersAccepted Kind = "accepted"
 	// BuyersMissed: somebody could not tell all buyers; they have to be read
 	// from the ledger again.
 	BuyersMissed Kind = "missed"

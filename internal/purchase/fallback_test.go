@@ -85,6 +85,65 @@ func TestWhileTheLedgerIsDownItsShareIsSold(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
+// The ledger has no mark of what the share sold; whoever asks again when it is
+// back is answered by the store, which has the order.
+func TestWhoBoughtFromTheShareFindsTheOrderWhenTheLedgerIsBack(t *testing.T) {
+	c := newShared(t, 100, 0.5)
+	c.down(t)
+	keyed, plain := purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"}, purchase.Claim{Buyer: "b", Quantity: 1}
+	first, err := c.Stage.Buy(c.on, keyed)
+	rig.Must(t, err)
+	second, err := c.Stage.Buy(c.on, plain)
+	rig.Must(t, err)
+	c.up(t)
+	calls := c.Ledger.Calls("Do")
+	again, err := c.Stage.Buy(c.on, keyed)
+	rig.Must(t, err)
+	if again != first {
+		t.Errorf("a repeated key bought %v after %v", again, first)
+	}
+	_, err = c.Stage.Buy(c.on, plain)
+	rig.Refused(t, err, seckill.CodeAlreadyPurchased)
+	if refused := err.(*seckill.Error); len(refused.OrderNos) != 1 || refused.OrderNos[0] != second.OrderNo {
+		t.Errorf("already_purchased carries %v, want %s", refused.OrderNos, second.OrderNo)
+	}
+	if got := c.Ledger.Calls("Do"); got != calls {
+		t.Errorf("the ledger was asked %d times", got-calls)
+	}
+	looks := c.Store.Calls("Known")
+	bought, err := c.Stage.Buy(c.on, purchase.Claim{Buyer: "c", Quantity: 1, Key: "k"})
+	rig.Must(t, err)
+	if bought.Status != seckill.OrderQueued || c.Store.Calls("Known") != looks {
+		t.Errorf("a stranger was answered %s, after %d looks in the store", bought.Status, c.Store.Calls("Known")-looks)
+	}
+	_, err = c.Store.Cancel(t.Context(), second.OrderNo, seckill.ReasonByBuyer, rig.Operator)
+	rig.Must(t, err)
+	bought, err = c.Stage.Buy(c.on, plain) // nothing holds it any more
+	rig.Must(t, err)
+	if bought.Status != seckill.OrderQueued {
+		t.Errorf("answered %s, want the ledger's promise", bought.Status)
+	}
+	c.ConfirmAll(t)
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
+// A store that is away, or stands still, keeps nobody from the ledger. What
+// that promises to a buyer of the share the worker settles.
+func TestAStoreThatCannotTellLeavesTheClaimToTheLedger(t *testing.T) {
+	c := newShared(t, 100, 0.5)
+	c.memory.Note(1, "a")
+	c.memory.Note(1, "b")
+	c.Store.FailBefore("Known", 1)
+	bought, err := c.Stage.Buy(c.on, purchase.Claim{Buyer: "a", Quantity: 1})
+	rig.Must(t, err)
+	if bought.Status != seckill.OrderQueued || c.Store.Calls("Known") != 1 {
+		t.Errorf("answered %s after %d looks", bought.Status, c.Store.Calls("Known"))
+	}
+	defer c.Store.Block("Known").Open()
+	_, err = c.Stage.Buy(c.on, purchase.Claim{Buyer: "b", Quantity: 1})
+	rig.Must(t, err)
+}
+
 // The ledger sells out while units of the share are free: they move, and
 // nobody is told sold_out before they are sold too.
 func TestASoldOutLedgerIsGivenTheShare(t *testing.T) {

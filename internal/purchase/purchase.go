@@ -40,6 +40,9 @@ type Options struct {
 	// whom the ledger may remember: of those a shared ledger tells the other
 	// instances itself. Learn is Note if it is not set.
 	Note, Learn func(group uint32, buyer string)
+	// MayHaveSold reports whether the counter may have sold to a buyer: the store
+	// is then asked before the ledger, which has no mark of that. nil is never.
+	MayHaveSold func(group uint32, buyer string) bool
 	// SharedCounter says that other instances sell direct products too. Their
 	// sold-out flag then holds back nobody who is known, so nobody is noted.
 	SharedCounter bool
@@ -90,6 +93,9 @@ func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
 	s := &Stage{ledger: l, clock: clock, opt: opt, live: make(map[*group]struct{}), tills: make(map[*till]struct{}), stop: make(chan struct{})}
 	if s.opt.Learn == nil {
 		s.opt.Learn = s.opt.Note
+	}
+	if s.opt.MayHaveSold == nil {
+		s.opt.MayHaveSold = func(uint32, string) bool { return false }
 	}
 	if s.opt.OnSell == nil {
 		s.opt.OnSell = func(int, time.Duration) {}
@@ -177,6 +183,12 @@ func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time)
 		return Bought{}, err
 	}
 	b := group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))]
+	// While the ledger is down the share is sold, by who knows all that it has sold.
+	if group.terms.FallbackShare > 0 && !b.deaf() && s.opt.MayHaveSold(b.shard.Group, claim.Buyer) {
+		if bought, known, err := s.recognise(on, claim, deadline); known {
+			return bought, err
+		}
+	}
 	bought, err := s.wait(b, claim, deadline)
 	if err == nil && bought.OrderNo != claim.OrderNo { // the order of an earlier claim with this key
 		err = s.recall(b.shard, claim.Buyer, bought.OrderNo, deadline)

@@ -16,9 +16,10 @@ import (
 // instances changed the product each time that the store tried.
 const conflictTries = 10
 
-// Counter is where the store itself sells.
+// Counter is where the store itself sells, and knows what it sold.
 type Counter interface {
 	Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error)
+	Known(ctx context.Context, product uint32, claims []seckill.Claim) ([]store.SellVerdict, error)
 }
 
 // till gathers the claims of one product that the store sells itself: all of a
@@ -44,6 +45,7 @@ type till struct {
 	sale    *sale.Sale
 	origin  seckill.Origin
 	queue   chan *waiter // bounded: what does not fit is refused at once
+	window  *window      // of a product with a fallback share, else nil
 	stop    chan struct{}
 	stopped atomic.Bool
 }
@@ -82,9 +84,14 @@ func (s *Stage) till(on *sale.Sale) (*till, error) {
 		queue: make(chan *waiter, s.opt.QueueSize), stop: make(chan struct{}),
 	}
 	s.tills[t] = struct{}{}
-	on.Till.Store(t)
 	s.running.Add(1)
 	go t.run()
+	if origin == seckill.OriginFallback {
+		t.window = &window{till: t, queue: make(chan *waiter, s.opt.QueueSize)}
+		s.running.Add(1)
+		go t.window.run()
+	}
+	on.Till.Store(t)
 	return t, nil
 }
 

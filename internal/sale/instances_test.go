@@ -178,7 +178,7 @@ func TestFlagsAreToldWhenTheyAreNews(t *testing.T) {
 func TestMemoriesTellEachOther(t *testing.T) {
 	here, there := sale.NewMemory(), sale.NewMemory()
 	told := 0
-	here.OnNoted = func(group uint32, buyer uint64) { told++; there.Hear(group, buyer) }
+	here.OnNoted = func(group uint32, buyer uint64) { told++; there.HearNoted(group, buyer) }
 	for range 3 {
 		here.Note(1, "bob")
 		here.Learn(1, "eve") // read from the ledger, which the other does as well
@@ -186,6 +186,40 @@ func TestMemoriesTellEachOther(t *testing.T) {
 	shard := ledger.Shard{Product: 1, Group: 1}
 	if told != 1 || !there.MayHold(shard, []byte("bob")) || there.MayHold(shard, []byte("eve")) || !here.MayHold(shard, []byte("eve")) {
 		t.Errorf("told %d times, or wrongly", told)
+	}
+}
+
+// The ledger has no mark of what the counter sold: its buyers are told apart,
+// also when the ledger remembers them for something else.
+func TestAMemoryTellsTheCountersBuyersFromTheLedgers(t *testing.T) {
+	m := sale.NewMemory()
+	told := 0
+	m.OnNoted = func(uint32, uint64) { told++ }
+	for range 2 {
+		m.Learn(1, "ledger")
+		m.Hear(1, seckill.HashBuyer("heard"))
+		m.Learn(1, "both")
+		m.Note(1, "both") // news, though not of a stranger
+		m.HearNoted(1, seckill.HashBuyer("other's"))
+		m.LearnSold(1, "stored")
+	}
+	m.Note(1, "stored")
+	if told != 1 {
+		t.Errorf("told %d times, want once", told)
+	}
+	for buyer, sold := range map[string]bool{
+		"ledger": false, "heard": false, "both": true, "other's": true, "stored": true, "stranger": false,
+	} {
+		if m.MayHaveSold(1, buyer) != sold || m.MayHaveSold(2, buyer) {
+			t.Errorf("%s: sold by the counter is %t", buyer, !sold)
+		}
+		if known := m.MayHold(ledger.Shard{Group: 1}, []byte(buyer)); known != (buyer != "stranger") {
+			t.Errorf("%s: known is %t", buyer, known)
+		}
+	}
+	m.Doubt()
+	if !m.MayHaveSold(1, "stranger") {
+		t.Error("in doubt it trusts itself")
 	}
 }
 

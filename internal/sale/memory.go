@@ -18,7 +18,10 @@ const memoryStripes = 64
 // is asked for every claim that meets a raised sold-out flag, so it answers
 // from memory, with a lock per stripe.
 //
-// A buyer costs 8 bytes and the map's overhead, until the group's last sale
+// Of some it knows that the counter may have sold to them: of those the ledger
+// has no mark, so that the store has to be asked first (protocol 5).
+//
+// A buyer costs 9 bytes and the map's overhead, until the group's last sale
 // ends. Buyers are kept as 64-bit hashes, the same on every instance, so that
 // instances can tell each other: two that collide, be it on purpose, cost the
 // second one a needless ledger call.
@@ -39,7 +42,7 @@ type groupMemory struct{ stripes [memoryStripes]memoryStripe }
 
 type memoryStripe struct {
 	mu     sync.RWMutex
-	buyers map[uint64]struct{}
+	buyers map[uint64]bool // whether the counter may have sold to them
 }
 
 // NewMemory makes an empty memory.
@@ -49,32 +52,39 @@ func NewMemory() *Memory {
 	return m
 }
 
-// Note remembers a buyer of a limit group, of whom this instance is the first
-// to know.
+// Note remembers a buyer of a limit group to whom the counter of this instance
+// may have sold: it is the first to know.
 func (m *Memory) Note(group uint32, buyer string) {
-	if hash := seckill.HashBuyer(buyer); m.keep(group, hash) {
+	if hash := seckill.HashBuyer(buyer); m.keep(group, hash, true) {
 		m.OnNoted(group, hash)
 	}
 }
 
-// Learn remembers a buyer whom the others know as well: one who was read from
-// the ledger or the store.
-func (m *Memory) Learn(group uint32, buyer string) { m.keep(group, seckill.HashBuyer(buyer)) }
+// HearNoted remembers a buyer whom another instance has noted.
+func (m *Memory) HearNoted(group uint32, buyer uint64) { m.keep(group, buyer, true) }
 
-// Hear remembers a buyer of whom another instance has told.
-func (m *Memory) Hear(group uint32, buyer uint64) { m.keep(group, buyer) }
+// LearnSold remembers a buyer whom the store has as the counter's.
+func (m *Memory) LearnSold(group uint32, buyer string) {
+	m.keep(group, seckill.HashBuyer(buyer), true)
+}
 
-// keep reports whether the buyer is new.
-func (m *Memory) keep(group uint32, hash uint64) bool {
+// Learn remembers a buyer whom the ledger may remember.
+func (m *Memory) Learn(group uint32, buyer string) { m.keep(group, seckill.HashBuyer(buyer), false) }
+
+// Hear remembers a buyer of whom the ledger has told.
+func (m *Memory) Hear(group uint32, buyer uint64) { m.keep(group, buyer, false) }
+
+// keep reports whether it was not known of the buyer.
+func (m *Memory) keep(group uint32, hash uint64, sold bool) (news bool) {
 	s := &m.group(group).stripes[hash%memoryStripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.buyers == nil {
-		s.buyers = make(map[uint64]struct{})
+		s.buyers = make(map[uint64]bool)
 	}
-	before := len(s.buyers)
-	s.buyers[hash] = struct{}{}
-	return len(s.buyers) > before
+	was, known := s.buyers[hash]
+	s.buyers[hash] = was || sold
+	return !known || sold && !was
 }
 
 // Doubt says that buyers of other instances may be unknown here. Until all are
@@ -89,21 +99,36 @@ func (m *Memory) Doubts() int64 { return m.doubts.Load() }
 // Trust says that all buyers were read since that many doubts.
 func (m *Memory) Trust(doubts int64) { m.trusted.Store(doubts) }
 
-// MayHold reports whether the ledger may remember the buyer.
+// MayHold reports whether the ledger, or the counter, may remember the buyer.
 func (m *Memory) MayHold(shard ledger.Shard, buyer []byte) bool {
-	if m.doubts.Load() != m.trusted.Load() {
+	if m.inDoubt() {
 		return true
 	}
-	group := (*m.groups.Load())[shard.Group]
-	if group == nil {
-		return false
+	known, _ := m.find(shard.Group, seckill.HashBuyer(buyer))
+	return known
+}
+
+// MayHaveSold reports whether the counter may have sold to the buyer.
+func (m *Memory) MayHaveSold(group uint32, buyer string) bool {
+	if m.inDoubt() {
+		return true
 	}
-	hash := seckill.HashBuyer(buyer)
+	_, sold := m.find(group, seckill.HashBuyer(buyer))
+	return sold
+}
+
+func (m *Memory) inDoubt() bool { return m.doubts.Load() != m.trusted.Load() }
+
+func (m *Memory) find(id uint32, hash uint64) (known, sold bool) {
+	group := (*m.groups.Load())[id]
+	if group == nil {
+		return false, false
+	}
 	s := &group.stripes[hash%memoryStripes]
 	s.mu.RLock()
-	_, noted := s.buyers[hash]
+	sold, known = s.buyers[hash]
 	s.mu.RUnlock()
-	return noted
+	return known, sold
 }
 
 // Forget drops a group: nobody asks about sales that are over.

@@ -134,7 +134,7 @@ func (b *Board) readNotes(message string, hear func(bulletin.Notice)) {
 		b.opt.Logger.Debug("note not understood", "bytes", len(raw))
 		return
 	}
-	n := bulletin.Notice{Kind: bulletin.BuyersNoted, Group: binary.BigEndian.Uint32(raw)}
+	n := bulletin.Notice{Kind: bulletin.BuyersAccepted, Group: binary.BigEndian.Uint32(raw)}
 	for at := 4; at < len(raw); at += 8 {
 		n.Buyers = append(n.Buyers, binary.BigEndian.Uint64(raw[at:]))
 	}

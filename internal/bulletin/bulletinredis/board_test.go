@@ -243,7 +243,7 @@ func TestTheLedgersOwnStepTellsWhomItAccepted(t *testing.T) {
 			for _, buyer := range c.want {
 				want = append(want, seckill.HashBuyer(buyer))
 			}
-			if n := l.next(t); n.Kind != bulletin.BuyersNoted || n.Group != 5 || !slices.Equal(n.Buyers, want) {
+			if n := l.next(t); n.Kind != bulletin.BuyersAccepted || n.Group != 5 || !slices.Equal(n.Buyers, want) {
 				t.Errorf("heard %+v, want %v", n, want)
 			}
 		})
