@@ -61,6 +61,23 @@ func (c *Client) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 	return figures, err
 }
 
+// OrdersPage is how many orders one page has at most.
+const OrdersPage = 500
+
+// Orders is a page of a product's orders, newest first: those before an order,
+// or from the newest on.
+func (c *Client) Orders(ctx context.Context, product uint32, before string) ([]wire.AdminOrder, error) {
+	query := url.Values{"product_id": {strconv.FormatUint(uint64(product), 10)}, "limit": {strconv.Itoa(OrdersPage)}}
+	if before != "" {
+		query.Set("before", before)
+	}
+	var list struct {
+		Orders []wire.AdminOrder `json:"orders"`
+	}
+	err := c.into(ctx, &list, http.MethodGet, nil, query, "orders")
+	return list.Orders, err
+}
+
 // Payments lists the movements of money of one order.
 func (c *Client) Payments(ctx context.Context, orderNo string) ([]wire.Payment, error) {
 	var list struct {

@@ -71,7 +71,7 @@ func signBuyers(ctx context.Context, secret []byte, run string, n int, expires t
 	return buyers, group.Wait()
 }
 
-func buyerName(run string, i int) string { return fmt.Sprintf("load-%s-%d", run, i) }
+func buyerName(run string, i int) string { return fmt.Sprint(buyerPrefix(run), i) }
 func buyerKey(run string, i int) string  { return fmt.Sprintf("%s-%d", run, i) }
 
 // crowd is everybody who comes.

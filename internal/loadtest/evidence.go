@@ -19,6 +19,10 @@ type Evidence struct {
 	// FoundUnits were bought by those who gave up: busy means unknown.
 	FoundUnits   int64
 	FoundUnknown int64 // buyers who gave up and could not be looked up
+	// ForeignUnits were bought by others; ForeignUnread says that there may be
+	// more.
+	ForeignUnits  int64
+	ForeignUnread bool
 
 	// Figures before the crowd, when the queue was empty after it, and at the
 	// end; nil where they could not be had.

@@ -142,10 +142,7 @@ func (e *Evidence) counts() Check {
 	if e.Final == nil || e.Before == nil {
 		return e.noFigures(promise, name)
 	}
-	now, then := e.Final.Store, e.Before.Store
-	stored := now.Pending + now.Paid + now.Cancelled + now.Failed + now.Refunded -
-		then.Pending - then.Paid - then.Cancelled - then.Failed - then.Refunded
-	told := e.Won*e.Quantity + e.FoundUnits
+	stored, told := e.stored(), e.told()
 	detail := fmt.Sprintf("%d units in the store's new orders, %d promised", stored, told)
 	if e.FoundUnits > 0 {
 		detail += fmt.Sprintf(" (%d to buyers who never heard it)", e.FoundUnits)
@@ -154,8 +151,23 @@ func (e *Evidence) counts() Check {
 		// Others may buy too, so that only fewer is wrong.
 		return Check{promise, name, e.verdict(e.Drains && stored < told, !e.Drains || e.FoundUnknown > 0), detail + "; others may have bought too"}
 	}
-	return Check{promise, name, e.verdict(e.Drains && e.FoundUnknown == 0 && stored != told, !e.Drains || e.FoundUnknown > 0), detail}
+	if e.ForeignUnits > 0 {
+		stored -= e.ForeignUnits
+		detail += fmt.Sprintf("; %d were bought by others", e.ForeignUnits)
+	}
+	unseen := !e.Drains || e.FoundUnknown > 0 || e.ForeignUnread
+	return Check{promise, name, e.verdict(!unseen && stored != told, unseen), detail}
 }
+
+// stored is the units of orders that came into the store since the start.
+func (e *Evidence) stored() int64 {
+	now, then := e.Final.Store, e.Before.Store
+	return now.Pending + now.Paid + now.Cancelled + now.Failed + now.Refunded -
+		then.Pending - then.Paid - then.Cancelled - then.Failed - then.Refunded
+}
+
+// told is the units that the crowd knows of.
+func (e *Evidence) told() int64 { return e.Won*e.Quantity + e.FoundUnits }
 
 func (e *Evidence) balance() Check {
 	const promise, name = "I5", "ledger balance"

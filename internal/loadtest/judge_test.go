@@ -41,6 +41,15 @@ func TestASoundSaleHolds(t *testing.T) {
 	}
 }
 
+// A shopper who finds the crowd's product may buy it.
+func TestOrdersOfOthersAreNotHeldAgainstTheEngine(t *testing.T) {
+	e := sound()
+	e.Won, e.ForeignUnits = 47, 3
+	if c := e.counts(); c.Verdict != Holds || !strings.Contains(c.Detail, "3 were bought by others") {
+		t.Errorf("%s: %s", c.Verdict, c.Detail)
+	}
+}
+
 func TestFalsifiedFiguresAreFound(t *testing.T) {
 	unbalanced := false
 	for name, c := range map[string]struct {
@@ -51,6 +60,7 @@ func TestFalsifiedFiguresAreFound(t *testing.T) {
 		"a unit vanished":            {"conservation", Broken, func(e *Evidence) { e.Final.Store.Stock-- }},
 		"a unit appeared":            {"conservation", Broken, func(e *Evidence) { e.Final.Store.Paid++ }},
 		"no figures":                 {"conservation", Unknown, func(e *Evidence) { e.Final = nil }},
+		"orders of others not seen":  {"as many orders as answers", Unknown, func(e *Evidence) { e.Final.Store.Failed++; e.ForeignUnread = true }},
 		"51 promises of 50":          {"no oversell", Broken, func(e *Evidence) { e.Won++ }},
 		"51 live of 50":              {"no oversell", Broken, func(e *Evidence) { e.Final.Ledger.Reserved = 51 }},
 		"a greedy buyer":             {"limit", Broken, func(e *Evidence) { e.Holdings.Over, e.Holdings.MostUnits = 1, 2 }},

@@ -20,6 +20,7 @@ type Admin interface {
 	Preheat(ctx context.Context, id uint32) (wire.AdminProduct, error)
 	End(ctx context.Context, id uint32) (wire.AdminProduct, error)
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)
+	Orders(ctx context.Context, product uint32, before string) ([]wire.AdminOrder, error)
 	Payments(ctx context.Context, orderNo string) ([]wire.Payment, error)
 	Reconcile(ctx context.Context, id uint32, repair bool) (stats.Report, error)
 }
@@ -275,6 +276,7 @@ func (r *run) aftermath(ctx context.Context, c *crowd) {
 	in.readOrders(ctx, e, winners, done)
 	in.readHoldings(ctx, e, append(evenly(c.byFate(fateUnknown), MaxOrderReads), winners...))
 	in.readMoney(ctx, e, done)
+	in.readForeign(ctx, e)
 	r.report.settled(e, done)
 	r.opt.phase("reconciling")
 	report, err := r.admin.Reconcile(ctx, r.product.ID, false)

@@ -6,9 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -245,5 +250,43 @@ func TestALimitedCrowdRetriesUntilAllIsSold(t *testing.T) {
 	}
 	if report.Verdict != loadtest.Holds || report.Won != 30 || report.Answers["rate_limited"] == 0 || report.Sent <= 30 {
 		t.Errorf("report %+v", report)
+	}
+}
+
+// A proxy that lost its upstream answers in its own words, a shopper buys what
+// was made for the crowd: neither is the engine's fault.
+func TestAProxysWordsAndAStrangersOrderBreakNothing(t *testing.T) {
+	e := engine.Start(t, engine.Options{})
+	to, err := url.Parse(e.ShopURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	var purchases atomic.Int64
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/orders") {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		n := purchases.Add(1)
+		if n == 1 { // the stranger is first
+			if _, err := e.Buyer("stranger").Buy(r.Context(), 1, engine.Purchase{Quantity: 1}); err != nil {
+				t.Error(err)
+			}
+		}
+		if n%5 == 0 {
+			proxy.ServeHTTP(httptest.NewRecorder(), r) // done, and the answer is lost
+			http.Error(w, "<h1>502 Bad Gateway</h1>", http.StatusBadGateway)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	cmd, out, progress := command(t, e, "--shop", front.URL, "--buyers", "200", "--units", "50", "--starts-in", "300ms", "--connections", "16")
+	if code := exitCode(t, cmd.Run()); code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", code, out, progress)
+	}
+	if report := readReport(t, out); report.Verdict != loadtest.Holds || report.Answers["unreadable"] == 0 || !strings.Contains(out.String(), "bought by others") {
+		t.Errorf("report %s", out)
 	}
 }

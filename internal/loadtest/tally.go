@@ -15,7 +15,7 @@ import (
 // The names under which answers that carry no code are counted.
 const (
 	answerAccepted = "accepted"
-	answerNone     = "no_answer" // refused or broken connection, timeout
+	answerNone     = "no_answer"  // refused or broken connection, timeout
 	answerStrange  = "unreadable" // not the engine's, such as a proxy's 502 or 504
 )
 

@@ -1,0 +1,41 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"seckill/internal/adminclient"
+)
+
+// maxForeignReads bounds the look for orders of others, on pages of the
+// operator API.
+const maxForeignReads = 200_000
+
+// readForeign counts the units that others bought of a product that was made
+// for this crowd: any shopper can find it in the shop. Only where the store has
+// more than the crowd knows of is it worth reading every order.
+func (in *inspector) readForeign(ctx context.Context, e *Evidence) {
+	if !e.Fresh || e.Final == nil || e.Before == nil || !e.Drains || e.stored() <= e.told() {
+		return
+	}
+	ours, before := buyerPrefix(in.opt.Run), ""
+	for read := 0; read < maxForeignReads; {
+		page, err := in.admin.Orders(ctx, in.product, before)
+		if err != nil {
+			break
+		}
+		for i := range page {
+			if !strings.HasPrefix(page[i].Buyer, ours) {
+				e.ForeignUnits += int64(page[i].Quantity)
+			}
+		}
+		if len(page) < adminclient.OrdersPage {
+			return
+		}
+		read, before = read+len(page), page[len(page)-1].OrderNo
+	}
+	e.ForeignUnread = true
+}
+
+func buyerPrefix(run string) string { return fmt.Sprintf("load-%s-", run) }
