@@ -28,7 +28,8 @@ func (p *program) configCheckCommand() *cobra.Command {
 		Short: "Report everything that is wrong with the configuration",
 		Long: `Check reads file, environment and flags as serve does, and reports all that is
 wrong at once: unknown keys, values of the wrong type or out of range, and what
-this build does not support. It starts nothing and writes nothing.
+this build does not support. It starts nothing, writes nothing and connects to
+nothing: whether servers let you in is seen by serve.
 
 Exit code: 0 valid, 1 not valid.`,
 		Example: "  seckill config check --config seckill.yaml",

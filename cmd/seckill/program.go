@@ -116,6 +116,7 @@ func (p *program) commands() []*cobra.Command {
 	return []*cobra.Command{
 		p.serveCommand(),
 		p.migrateCommand(),
+		p.healthCommand(),
 		p.preheatCommand(),
 		p.reconcileCommand(),
 		p.recoverCommand(),
