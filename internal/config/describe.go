@@ -34,7 +34,7 @@ const markdownHead = `# Configuration
 
 <!-- Generated from internal/config by: go test ./internal/config -update -->
 
-A YAML file (` + "`--config FILE`" + `), over it the environment, over it flags (` + "`--set KEY=VALUE`" + `).
+A YAML file (` + "`--config FILE`, or `SECKILL_CONFIG=FILE` in the environment" + `), over it the environment, over it flags (` + "`--set KEY=VALUE`" + `).
 Without any of them the engine runs alone, embedded, on loopback.
 
 - A key ` + "`a.b`" + ` is section ` + "`a:`" + ` with key ` + "`b:`" + ` in the file, and ` + "`SECKILL_A_B`" + ` in the environment. A variable that is empty counts as not set.

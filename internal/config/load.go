@@ -18,10 +18,13 @@ import (
 
 // Sources is where a configuration comes from, weakest first.
 type Sources struct {
-	File    string    // path of a YAML file; "" for none
+	File    string    // path of a YAML file; "" for the one that FileVar names, or none
 	Environ []string  // as os.Environ gives it; other programs' variables are ignored
 	Flags   []Setting // the last one of a key wins
 }
+
+// FileVar names the file for all commands of a shell.
+const FileVar = envPrefix + "CONFIG"
 
 // Setting is one key set by a flag. Flag is what the person typed, for the
 // error message, such as "--shop-listen".
@@ -34,8 +37,8 @@ type Setting struct {
 func Load(from Sources) (*Config, error) {
 	cfg := Default()
 	loading := loading{keys: cfg.keys()}
-	if from.File != "" {
-		loading.file(from.File)
+	if file := from.file(); file != "" {
+		loading.file(file)
 	}
 	loading.environ(from.Environ)
 	loading.flags(from.Flags)
@@ -43,6 +46,16 @@ func Load(from Sources) (*Config, error) {
 		return nil, err
 	}
 	return cfg, nil
+}
+
+func (s *Sources) file() string {
+	name := s.File
+	for _, variable := range s.Environ {
+		if value, found := strings.CutPrefix(variable, FileVar+"="); found && s.File == "" {
+			name = value // the last one counts, as for every variable
+		}
+	}
+	return name
 }
 
 // Check reports every value that is out of range or not in this build.
@@ -125,7 +138,7 @@ func (l *loading) environ(environ []string) {
 		Prefix:      envPrefix,
 		EnvironFunc: func() []string { return environ },
 		TransformFunc: func(name, value string) (string, any) {
-			if name == fault.EnvVar || value == "" {
+			if name == fault.EnvVar || name == FileVar || value == "" {
 				return "", nil
 			}
 			return name, value

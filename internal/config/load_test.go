@@ -255,3 +255,16 @@ func TestLinksCanBeFollowed(t *testing.T) {
 		}
 	}
 }
+
+func TestTheEnvironmentNamesTheFileUnlessAFlagDoes(t *testing.T) {
+	environ := []string{config.FileVar + "=" + writeFile(t, "data_dir: by-variable\n")}
+	for want, from := range map[string]config.Sources{
+		"by-variable": {Environ: environ},
+		"by-flag":     {File: writeFile(t, "data_dir: by-flag\n"), Environ: environ},
+	} {
+		cfg, err := config.Load(from)
+		if err != nil || cfg.DataDir != want {
+			t.Errorf("want the file %s: %+v, %v", want, cfg, err)
+		}
+	}
+}
