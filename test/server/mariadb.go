@@ -132,7 +132,7 @@ func mariaChild(home place, opt MariaOptions) (*child, error) {
 		base = append(base, "--user=root")
 	}
 	install := append(base[:len(base):len(base)], "--auth-root-authentication-method=normal", "--skip-test-db")
-	if out, err := exec.Command("mariadb-install-db", install...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mariadb-install-db", append(install, "--tmpdir="+home.dir)...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
 	}
 	serve := append(base[:len(base):len(base)],
