@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"github.com/valyala/fasthttp"
 
 	"seckill/internal/identity"
 )
@@ -71,11 +70,7 @@ func (s *shot) run() error {
 			return err
 		}
 	}
-	client := &fasthttp.HostClient{
-		Addr: target.Host, MaxConns: s.connections, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
-		NoDefaultUserAgentHeader: true,
-	}
-	return s.measure(client, tokens)
+	return s.measure(target, tokens)
 }
 
 // tally is what one connection saw.
@@ -85,7 +80,7 @@ type tally struct {
 	latencies *hdrhistogram.Histogram
 }
 
-func (s *shot) measure(client *fasthttp.HostClient, tokens []string) error {
+func (s *shot) measure(target *url.URL, tokens []string) error {
 	before, err := s.cpu()
 	if err != nil {
 		return err
@@ -95,7 +90,7 @@ func (s *shot) measure(client *fasthttp.HostClient, tokens []string) error {
 	started := time.Now()
 	var wg sync.WaitGroup
 	for i := range tallies {
-		wg.Go(func() { tallies[i] = s.shoot(client, tokens, &next, started.Add(s.within)) })
+		wg.Go(func() { tallies[i] = s.shoot(target, tokens, &next, started.Add(s.within)) })
 	}
 	wg.Wait()
 	took := time.Since(started)
@@ -118,29 +113,24 @@ func (s *shot) cpu() (used cpuTime, err error) {
 }
 
 // shoot sends until the count or the time is used up.
-func (s *shot) shoot(client *fasthttp.HostClient, tokens []string, next *atomic.Int64, until time.Time) tally {
+func (s *shot) shoot(target *url.URL, tokens []string, next *atomic.Int64, until time.Time) tally {
 	t := tally{status: make(map[int]int), latencies: hdrhistogram.New(1, 60_000_000, 3)}
-	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
-	defer fasthttp.ReleaseRequest(req)
-	defer fasthttp.ReleaseResponse(resp)
-	req.SetRequestURI(s.url)
-	req.Header.SetMethod(fasthttp.MethodPost)
-	req.Header.SetContentType("application/json")
-	req.Header.Set("Accept-Language", "zh-CN,zh;q=0.9")
-	req.SetBodyString(`{"quantity":1}`)
+	c := &client{target: target}
+	defer c.close()
 	for {
 		i := next.Add(1) - 1
 		if i >= int64(s.requests) || time.Now().After(until) {
 			return t
 		}
-		req.Header.Set("Authorization", "Bearer "+tokens[i%int64(len(tokens))])
 		begun := time.Now()
-		if err := client.Do(req, resp); err != nil {
+		status, err := c.buy(tokens[i%int64(len(tokens))])
+		if err != nil {
 			t.failed++
+			c.close()
 			continue
 		}
 		t.latencies.RecordValue(time.Since(begun).Microseconds())
-		t.status[resp.StatusCode()]++
+		t.status[status]++
 	}
 }
 
