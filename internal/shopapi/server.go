@@ -106,7 +106,7 @@ func New(opt Options) (*Server, error) {
 }
 
 // Serve answers on a listener until Shutdown.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(unhurried{l}) }
 
 // Shutdown stops accepting, ends event streams, and waits for requests in
 // hand.
