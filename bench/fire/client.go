@@ -1,96 +1,141 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"strconv"
+	"syscall"
 	"time"
 )
 
 // answerWithin bounds the wait for one answer.
 const answerWithin = 10 * time.Second
 
-// client is one connection that sends one request at a time. It does as little
-// as HTTP/1.1 allows, because it shares the cores with the server: what the
-// generator costs is lost to both sides of a comparison, and more to the faster.
+const body = `{"quantity":1}`
+
+// crowd is many connections of which each sends one request at a time, served by
+// one thread and the kernel's poller: the generator shares the cores with the
+// server, and what it costs is lost to both sides of a comparison, and more to
+// the faster.
+type crowd struct {
+	target *net.TCPAddr
+	head   []byte // of every request, up to the token
+	poll   int
+	conns  map[int32]*client
+}
+
+// client is one connection.
 type client struct {
-	target *url.URL
-	conn   net.Conn
-	reader *bufio.Reader
-	buf    []byte
+	fd    int
+	begun time.Time
+	buf   []byte // what came of the answer
 }
 
-func (c *client) close() {
-	if c.conn != nil {
-		c.conn.Close()
-		c.conn = nil
+func newCrowd(target *url.URL) (*crowd, error) {
+	addr, err := net.ResolveTCPAddr("tcp4", target.Host)
+	if err != nil {
+		return nil, err
 	}
+	poll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	head := "POST " + target.RequestURI() + " HTTP/1.1\r\nHost: " + target.Host +
+		"\r\nContent-Type: application/json\r\nAccept-Language: zh-CN,zh;q=0.9\r\nContent-Length: " + strconv.Itoa(len(body)) +
+		"\r\nAuthorization: Bearer "
+	return &crowd{target: addr, head: []byte(head), poll: poll, conns: make(map[int32]*client)}, nil
 }
 
-// buy asks for one unit and returns the status of the answer.
-func (c *client) buy(token string) (int, error) {
-	if c.conn == nil {
-		conn, err := net.DialTimeout("tcp", c.target.Host, answerWithin)
-		if err != nil {
-			return 0, err
-		}
-		c.conn, c.reader = conn, bufio.NewReader(conn)
+// connect adds a connection.
+func (c *crowd) connect() (*client, error) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
 	}
-	const body = `{"quantity":1}`
-	b := append(c.buf[:0], "POST "...)
-	b = append(b, c.target.RequestURI()...)
-	b = append(b, " HTTP/1.1\r\nHost: "...)
-	b = append(b, c.target.Host...)
-	b = append(b, "\r\nContent-Type: application/json\r\nAccept-Language: zh-CN,zh;q=0.9\r\nAuthorization: Bearer "...)
+	to := &syscall.SockaddrInet4{Port: c.target.Port}
+	copy(to.Addr[:], c.target.IP.To4())
+	if err := errors.Join(syscall.Connect(fd, to), syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1),
+		syscall.EpollCtl(c.poll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})); err != nil {
+		syscall.Close(fd)
+		return nil, err
+	}
+	conn := &client{fd: fd}
+	c.conns[int32(fd)] = conn
+	return conn, nil
+}
+
+func (c *crowd) drop(conn *client) {
+	delete(c.conns, int32(conn.fd))
+	syscall.Close(conn.fd)
+}
+
+func (c *crowd) close() {
+	for _, conn := range c.conns {
+		syscall.Close(conn.fd)
+	}
+	syscall.Close(c.poll)
+}
+
+// send asks for one unit.
+func (c *crowd) send(conn *client, token string) error {
+	conn.begun = time.Now()
+	b := append(conn.buf[:0], c.head...)
 	b = append(b, token...)
-	b = append(b, "\r\nContent-Length: "...)
-	b = strconv.AppendInt(b, int64(len(body)), 10)
 	b = append(b, "\r\n\r\n"...)
-	c.buf = append(b, body...)
-	if err := c.conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
-		return 0, err
+	b = append(b, body...)
+	n, err := syscall.Write(conn.fd, b)
+	if conn.buf = b[:0]; err == nil && n < len(b) {
+		err = io.ErrShortWrite
 	}
-	if _, err := c.conn.Write(c.buf); err != nil {
-		return 0, err
-	}
-	return c.answer()
+	return err
 }
 
-var contentLength = []byte("content-length:")
-
-// answer reads one answer whose length is told.
-func (c *client) answer() (status int, err error) {
-	line, err := c.reader.ReadSlice('\n')
+// receive reads what came. The status is 0 if that is not yet a whole answer.
+func (conn *client) receive() (status int, err error) {
+	have := len(conn.buf)
+	room := conn.buf[have:cap(conn.buf)]
+	if len(room) == 0 {
+		return 0, errors.New("an answer is too long")
+	}
+	n, err := syscall.Read(conn.fd, room)
 	if err != nil {
 		return 0, err
 	}
-	if len(line) < len("HTTP/1.1 200") {
-		return 0, errors.New("no status line")
+	if n == 0 {
+		return 0, io.EOF
 	}
-	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return 0, err
+	conn.buf = conn.buf[:have+n]
+	return parse(conn.buf)
+}
+
+var (
+	headEnd       = []byte("\r\n\r\n")
+	contentLength = []byte("Content-Length: ")
+)
+
+// parse reads an answer whose length is told.
+func parse(b []byte) (status int, err error) {
+	head, rest, whole := bytes.Cut(b, headEnd)
+	if !whole {
+		return 0, nil
 	}
-	length := -1
-	for {
-		line, err := c.reader.ReadSlice('\n')
-		if err != nil {
-			return 0, err
-		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			break
-		}
-		if n := len(contentLength); len(line) > n && bytes.EqualFold(line[:n], contentLength) {
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(line[n:]))); err != nil {
-				return 0, err
-			}
-		}
-	}
-	if length < 0 {
+	at := bytes.Index(head, contentLength)
+	if at < 0 || len(head) < len("HTTP/1.1 200") {
 		return 0, errors.New("an answer without a length")
 	}
-	_, err = c.reader.Discard(length)
-	return status, err
+	length := 0
+	for _, digit := range head[at+len(contentLength):] {
+		if digit < '0' || digit > '9' {
+			break
+		}
+		length = 10*length + int(digit-'0')
+	}
+	if len(rest) < length {
+		return 0, nil
+	}
+	return strconv.Atoi(string(head[9:12]))
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -12,8 +13,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -73,7 +73,7 @@ func (s *shot) run() error {
 	return s.measure(target, tokens)
 }
 
-// tally is what one connection saw.
+// tally is what the crowd saw.
 type tally struct {
 	status    map[int]int
 	failed    int
@@ -81,24 +81,26 @@ type tally struct {
 }
 
 func (s *shot) measure(target *url.URL, tokens []string) error {
+	c, err := newCrowd(target)
+	if err != nil {
+		return err
+	}
+	defer c.close()
 	before, err := s.cpu()
 	if err != nil {
 		return err
 	}
-	var next atomic.Int64
-	tallies := make([]tally, s.connections)
 	started := time.Now()
-	var wg sync.WaitGroup
-	for i := range tallies {
-		wg.Go(func() { tallies[i] = s.shoot(target, tokens, &next, started.Add(s.within)) })
+	seen, err := s.shoot(c, tokens, started.Add(s.within))
+	if err != nil {
+		return err
 	}
-	wg.Wait()
 	took := time.Since(started)
 	after, err := s.cpu()
 	if err != nil {
 		return err
 	}
-	s.print(tallies, took, cpuTime{after.server - before.server, after.redis - before.redis})
+	s.print(seen, took, cpuTime{after.server - before.server, after.redis - before.redis})
 	return nil
 }
 
@@ -112,39 +114,71 @@ func (s *shot) cpu() (used cpuTime, err error) {
 	return used, err
 }
 
-// shoot sends until the count or the time is used up.
-func (s *shot) shoot(target *url.URL, tokens []string, next *atomic.Int64, until time.Time) tally {
-	t := tally{status: make(map[int]int), latencies: hdrhistogram.New(1, 60_000_000, 3)}
-	c := &client{target: target}
-	defer c.close()
-	for {
-		i := next.Add(1) - 1
-		if i >= int64(s.requests) || time.Now().After(until) {
-			return t
-		}
-		begun := time.Now()
-		status, err := c.buy(tokens[i%int64(len(tokens))])
-		if err != nil {
+// shoot sends until the count or the time is used up. A connection that fails
+// is replaced.
+func (s *shot) shoot(c *crowd, tokens []string, until time.Time) (*tally, error) {
+	t := &tally{status: make(map[int]int), latencies: hdrhistogram.New(1, 60_000_000, 3)}
+	sent, waiting := 0, 0
+	next := func(conn *client) {
+		for sent < s.requests && time.Now().Before(until) {
+			var err error
+			if conn == nil {
+				if conn, err = c.connect(); err != nil {
+					sent, t.failed = sent+1, t.failed+1
+					continue
+				}
+			}
+			sent++
+			if err = c.send(conn, tokens[(sent-1)%len(tokens)]); err == nil {
+				waiting++
+				return
+			}
 			t.failed++
-			c.close()
+			c.drop(conn)
+			conn = nil
+		}
+	}
+	for range s.connections {
+		next(nil)
+	}
+	events := make([]syscall.EpollEvent, s.connections)
+	for waiting > 0 {
+		n, err := syscall.EpollWait(c.poll, events, int(answerWithin.Milliseconds()))
+		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		t.latencies.RecordValue(time.Since(begun).Microseconds())
-		t.status[status]++
+		if err != nil {
+			return nil, fmt.Errorf("epoll: %w", err)
+		}
+		if n == 0 {
+			t.failed += waiting // none of them is answered
+			return t, nil
+		}
+		for _, event := range events[:n] {
+			conn := c.conns[event.Fd]
+			status, err := conn.receive()
+			if err == nil && status == 0 {
+				continue
+			}
+			waiting--
+			if err != nil {
+				t.failed++
+				c.drop(conn)
+				conn = nil
+			} else {
+				t.latencies.RecordValue(time.Since(conn.begun).Microseconds())
+				t.status[status]++
+			}
+			next(conn)
+		}
 	}
+	return t, nil
 }
 
-func (s *shot) print(tallies []tally, took time.Duration, cpu cpuTime) {
-	all := hdrhistogram.New(1, 60_000_000, 3)
-	status := make(map[int]int)
-	done, failed := 0, 0
-	for _, t := range tallies {
-		all.Merge(t.latencies)
-		failed += t.failed
-		for code, n := range t.status {
-			status[code] += n
-			done += n
-		}
+func (s *shot) print(t *tally, took time.Duration, cpu cpuTime) {
+	done, all := 0, t.latencies
+	for _, n := range t.status {
+		done += n
 	}
 	perRequest := func(used time.Duration) float64 { return float64(used.Microseconds()) / float64(max(done, 1)) }
 	server := fmt.Sprintf("%6.1f µs server CPU/req", perRequest(cpu.server))
@@ -153,7 +187,7 @@ func (s *shot) print(tallies []tally, took time.Duration, cpu cpuTime) {
 	}
 	fmt.Printf("%-28s %8.0f req/s  %s  p50 %.2f ms  p99 %.2f ms  max %.1f ms  %v failed=%d\n",
 		s.name, float64(done)/took.Seconds(), server,
-		float64(all.ValueAtQuantile(50))/1000, float64(all.ValueAtQuantile(99))/1000, float64(all.Max())/1000, status, failed)
+		float64(all.ValueAtQuantile(50))/1000, float64(all.ValueAtQuantile(99))/1000, float64(all.Max())/1000, t.status, t.failed)
 }
 
 // cpuOf sums user and system time of processes, threads included.
