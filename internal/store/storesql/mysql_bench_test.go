@@ -24,12 +24,12 @@ import (
 // the same tables by multi-row statements and does nothing else; "x-single"
 // against a consumer that handles each order in a transaction of its own, by
 // the driver as it comes: read the product, take a unit, insert order, log and
-// buyer.
+// buyer. Each has a database of its own, so that tables grow alike.
 const (
 	yardBatch  = 500
 	yardRounds = 8           // of all yardsticks in turn: a busy machine is busy for all
 	yardTime   = time.Second // of each in a round
-	yardClaims = 60_000      // made before each: more than it can write
+	yardClaims = 200_000     // made before each: more than it can write
 )
 
 // yardstick is something that can write orders.
@@ -47,19 +47,23 @@ func (y *yardstick) rate() float64 { return float64(y.orders) / y.took.Seconds()
 
 func BenchmarkConfirmOnMariaDB(b *testing.B) {
 	maria := server.MariaDB(b, server.MariaOptions{Args: []string{
-		"--innodb-buffer-pool-size=512M", "--innodb-log-file-size=512M",
+		"--innodb-buffer-pool-size=2G", "--innodb-log-file-size=1G",
 	}})
 	open := func(dsn string) (*Store, seckill.Product) {
 		s := openAt(b, dsn, Options{})
 		return s, sale(b, s, 100_000_000)
 	}
-	ours, product := open(maria.NewDatabase(b))
-	confirm := func(ctx context.Context, items []store.Item) error {
-		for i := range items {
-			items[i].Epoch = product.Epoch
+	var product seckill.Product
+	confirm := func() func(ctx context.Context, items []store.Item) error {
+		var ours *Store
+		ours, product = open(maria.NewDatabase(b))
+		return func(ctx context.Context, items []store.Item) error {
+			for i := range items {
+				items[i].Epoch = product.Epoch
+			}
+			_, err := ours.Confirm(ctx, request(&product, items))
+			return err
 		}
-		_, err := ours.Confirm(ctx, request(&product, items))
-		return err
 	}
 	plain, _ := open(maria.NewDatabase(b))
 	single := maria.NewDatabase(b)
@@ -67,9 +71,9 @@ func BenchmarkConfirmOnMariaDB(b *testing.B) {
 	yards := []*yardstick{
 		{name: "single", workers: 1, batch: 1, write: singleConsumer(b, single)},
 		{name: "plain", workers: 1, batch: yardBatch, write: plainInserts(plain)},
-		{name: "confirm-1", workers: 1, batch: yardBatch, write: confirm},
-		{name: "confirm-2", workers: 2, batch: yardBatch, write: confirm},
-		{name: "confirm-4", workers: 4, batch: yardBatch, write: confirm},
+		{name: "confirm-1", workers: 1, batch: yardBatch, write: confirm()},
+		{name: "confirm-2", workers: 2, batch: yardBatch, write: confirm()},
+		{name: "confirm-4", workers: 4, batch: yardBatch, write: confirm()},
 	}
 	for b.Loop() {
 		for range yardRounds {
@@ -97,6 +101,7 @@ func (y *yardstick) measure(b *testing.B, p *seckill.Product) {
 	for range cap(ready) {
 		ready <- claims(p, y.batch)
 	}
+	close(ready)
 	ctx := b.Context()
 	began := time.Now()
 	var mu sync.Mutex
@@ -105,7 +110,11 @@ func (y *yardstick) measure(b *testing.B, p *seckill.Product) {
 		wg.Go(func() {
 			orders := 0
 			for time.Since(began) < yardTime {
-				items := <-ready
+				items, more := <-ready
+				if !more {
+					b.Errorf("%s wrote all %d orders in less than %s", y.name, yardClaims, yardTime)
+					return
+				}
 				if err := y.write(ctx, items); err != nil {
 					b.Error(err)
 					return
