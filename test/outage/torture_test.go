@@ -207,13 +207,17 @@ func TestTorture(t *testing.T) {
 		for time.Since(began) < duration && !t.Failed() {
 			market.Pause(ctx, time.Duration(c.rng.Int64N(int64(restMost))))
 			name := names[c.rng.IntN(len(names))]
+			t.Logf("%s of %s: %s", time.Since(began).Round(time.Second), duration, name)
 			faults[name](c, ctx)
 			c.struck[name]++
 		}
 	})
 	lasted := time.Since(began)
+	t.Log("the faults are over: every open question is asked again")
 	c.Settle()
+	t.Log("what is left is sold, and all is paid; that takes about a third of the time so far")
 	c.SellOut()
+	t.Log("the history is checked")
 	r := c.look(before, lasted)
 	defer func() { r.write(t, t.Failed()) }()
 	for _, finding := range r.findings {
