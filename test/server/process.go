@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -70,13 +71,32 @@ func (p *Process) Stop() {
 	}
 }
 
-// Pause freezes the server with SIGSTOP: the kernel goes on accepting
-// connections and bytes for it, and nothing is answered.
+// Pause freezes the server with SIGSTOP, and returns when its last thread has
+// stopped: the kernel goes on accepting connections and bytes for it, and
+// nothing is answered.
 func (p *Process) Pause() {
 	p.t.Helper()
 	if err := p.child.signal(syscall.SIGSTOP); err != nil {
 		p.t.Fatalf("pause %s: %v", p.child.name, err)
 	}
+	poll(p.t, p.child.name+" to freeze", func() error { return frozen(p.PID()) })
+}
+
+// frozen is nil when every thread of a process is stopped, as far as the system
+// tells.
+func frozen(pid int) error {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it ended
+		}
+		// The state stands behind the name, which may hold anything but a line's end.
+		if _, after, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte{' '}); len(after) > 0 && after[0] != 'T' {
+			return fmt.Errorf("a thread is in state %c", after[0])
+		}
+	}
+	return nil
 }
 
 // Resume lets a paused server go on: it works off what was sent meanwhile.

@@ -3,7 +3,6 @@ package ledgerredis
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -41,7 +40,7 @@ func (c *consumer) ack(ctx context.Context, ids []queue.ID, witness queue.ID) er
 			failures = append(failures, c.ackBucket(ctx, bucket, ids, queue.ID{}))
 		}
 	}
-	return errors.Join(failures...)
+	return several(failures)
 }
 
 // groupByBucket leaves out ids of other queues.

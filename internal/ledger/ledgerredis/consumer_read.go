@@ -2,7 +2,6 @@ package ledgerredis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -151,7 +150,7 @@ func (c *consumer) read(ctx context.Context, max int) error {
 			failures = append(failures, fmt.Errorf("%s: %w", streamName(readings[i].bucket), err))
 		}
 	}
-	return errors.Join(failures...)
+	return several(failures)
 }
 
 // arrive books one bucket's reply. If there is none, entries may have gone to

@@ -64,7 +64,7 @@ func (c *consumer) handBackUnseen(ctx context.Context, ahead []arrival) error {
 	for k, ids := range kinds {
 		failures = append(failures, c.handBack(ctx, k.bucket, ids, k.fresh))
 	}
-	return errors.Join(failures...)
+	return several(failures)
 }
 
 // handBack makes entries of one bucket free for anyone; fresh ones were never

@@ -105,7 +105,7 @@ func (c *consumer) sign(ctx context.Context) ([]tended, error) {
 		}
 		all = append(all, tended{bucket: bucket, mine: says[0], returned: says[1], spare: says[2], beyond: says[3]})
 	}
-	return all, errors.Join(failures...)
+	return all, several(failures)
 }
 
 // tidy acts on what tending has found in a bucket, and reports whether there

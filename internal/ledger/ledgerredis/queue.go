@@ -119,7 +119,7 @@ func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 			all = append(all, id)
 		}
 	}
-	return all, errors.Join(failures...)
+	return all, several(failures)
 }
 
 // witnessOf is zero for a bucket that has none.
