@@ -15,6 +15,9 @@ import (
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
 	"seckill/internal/queue"
+	"seckill/internal/spent"
+	"seckill/internal/spent/spentmem"
+	"seckill/internal/spent/spentredis"
 	"seckill/internal/store/storesql"
 )
 
@@ -32,6 +35,8 @@ type book struct {
 	queue  queue.Queue
 	ping   func(ctx context.Context) error
 	close  func(ctx context.Context) error
+	// spent is where the ledger is, so that instances which share one share it.
+	spent spent.Register
 	// eachBuyer visits whom the ledger remembers of the groups.
 	eachBuyer func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string)) error
 	// journal is the size of the embedded journal; nil where there is none.
@@ -146,7 +151,7 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 // settled reports whether a part is there and says what an operator has to
 // change: to wait would only hide it.
 func settled(err error) bool {
-	for _, final := range []error{ledgerredis.ErrEvicts, ledgerredis.ErrRefused, storesql.ErrRefused} {
+	for _, final := range []error{ledgerredis.ErrEvicts, ledgerredis.ErrRefused, spentredis.ErrRefused, storesql.ErrRefused} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -164,6 +169,7 @@ func (p *parts) openMemory(ctx context.Context) (book, error) {
 	}
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
+		spent: spentmem.New(0, p.now),
 		eachBuyer: func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string)) error {
 			wanted := make(map[uint32]bool, len(groups))
 			for _, g := range groups {

@@ -175,6 +175,9 @@ func (p *parts) buildSale(ctx context.Context) error {
 	return nil
 }
 
+// now is the ledger's time, for parts that are opened before its clock.
+func (p *parts) now() time.Time { return p.clock.Now() }
+
 // holder is this instance's name among those that share the store, or "".
 func (p *parts) holder() string {
 	if p.cfg.SharedStore() {

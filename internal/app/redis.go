@@ -10,6 +10,7 @@ import (
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
 	"seckill/internal/redislink"
+	"seckill/internal/spent/spentredis"
 )
 
 // openRedis opens the Redis ledger, and the board on which instances that
@@ -42,9 +43,14 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	if err != nil {
 		return book{close: opened.Shutdown}, err
 	}
+	uses, err := p.openSpent(ctx, place)
+	if err != nil {
+		return book{close: opened.Shutdown}, err
+	}
 	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Logger: p.log})
 	return book{
-		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
+		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses,
+		close: func(ctx context.Context) error { return errors.Join(uses.Close(ctx), opened.Shutdown(ctx)) },
 		settings: func(ctx context.Context) (err error) {
 			said, err = p.sayDurability(ctx, opened, said)
 			return errors.Join(err, opened.CheckEviction(ctx))
@@ -68,6 +74,15 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 			return outbox, nil
 		},
 	}, nil
+}
+
+// openSpent opens the register of what may be used once.
+func (p *parts) openSpent(ctx context.Context, place redislink.Place) (uses *spentredis.Register, err error) {
+	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
+		uses, err = spentredis.Open(ctx, spentredis.Options{Place: place, Prefix: p.cfg.Redis.Prefix, Now: p.now})
+		return err
+	})
+	return uses, err
 }
 
 // sayDurability says what the settings of Redis can lose (I4), in a metric and,

@@ -1,0 +1,106 @@
+// Package spentmem keeps the register of one instance in memory.
+package spentmem
+
+import (
+	"container/heap"
+	"context"
+	"crypto/sha256"
+	"sync"
+	"time"
+
+	"seckill"
+	"seckill/internal/spent"
+)
+
+// DefaultCapacity is how many uses are remembered at once. A use takes about
+// 64 bytes, so that a full register has about 64 MiB, and five minutes of 3,500
+// answers a second.
+const DefaultCapacity = 1 << 20
+
+// errFull refuses a use that there is no room to remember. To forget another
+// instead would let that one be used again.
+var errFull = seckill.Errorf(seckill.CodeTooHot, "too many answers at once")
+
+// Register is a spent.Register of fixed capacity. It is safe for concurrent use.
+type Register struct {
+	now      func() time.Time
+	capacity int
+
+	mu   sync.Mutex
+	uses map[key]spent.Outcome
+	ends ends
+}
+
+var _ spent.Register = (*Register)(nil)
+
+// New makes an empty register; capacity 0 means DefaultCapacity.
+func New(capacity int, now func() time.Time) *Register {
+	if capacity == 0 {
+		capacity = DefaultCapacity
+	}
+	return &Register{now: now, capacity: capacity, uses: make(map[key]spent.Outcome)}
+}
+
+// Spend is spent.Register's.
+func (r *Register) Spend(_ context.Context, id string, until time.Time) (bool, error) {
+	_, first, err := r.use(id, 0, until)
+	return first, err
+}
+
+// Settle is spent.Register's.
+func (r *Register) Settle(_ context.Context, id string, outcome spent.Outcome, until time.Time) (spent.Outcome, error) {
+	standing, _, err := r.use(id, outcome, until)
+	return standing, err
+}
+
+func (r *Register) use(id string, outcome spent.Outcome, until time.Time) (standing spent.Outcome, first bool, err error) {
+	// A digest has one size, whatever ids look like.
+	digest := sha256.Sum256([]byte(id))
+	k := key(digest[:])
+	now := r.now()
+	if soonest := now.Add(spent.MinLife); until.Before(soonest) {
+		until = soonest
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forgetUntil(now.UnixNano())
+	if standing, used := r.uses[k]; used {
+		return standing, false, nil
+	}
+	if len(r.uses) >= r.capacity {
+		return 0, false, errFull
+	}
+	r.uses[k] = outcome
+	heap.Push(&r.ends, end{at: until.UnixNano(), key: k})
+	return outcome, true, nil
+}
+
+// forgetUntil drops the uses that have ended. Each is dropped once, so that a
+// call drops as many as it adds, over time.
+func (r *Register) forgetUntil(now int64) {
+	for len(r.ends) > 0 && r.ends[0].at <= now {
+		delete(r.uses, heap.Pop(&r.ends).(end).key)
+	}
+}
+
+// key is the front of a digest: no two ids of a lifetime share it.
+type key [16]byte
+
+// end is when a use may be forgotten.
+type end struct {
+	at  int64 // Unix nanoseconds
+	key key
+}
+
+// ends is a heap, the soonest first.
+type ends []end
+
+func (e ends) Len() int           { return len(e) }
+func (e ends) Less(i, j int) bool { return e[i].at < e[j].at }
+func (e ends) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *ends) Push(x any)        { *e = append(*e, x.(end)) }
+func (e *ends) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}

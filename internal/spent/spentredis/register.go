@@ -1,0 +1,151 @@
+// Package spentredis keeps the register of many instances in Redis: a key per
+// use, PREFIX + "spent:{DIGEST}", which expires by itself. Its value is the
+// outcome.
+//
+// A use is remembered as durably as the server is set to: one that Redis loses
+// in a crash or a failover can be made again.
+package spentredis
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill/internal/redislink"
+	"seckill/internal/spent"
+)
+
+const (
+	dialTimeout = 300 * time.Millisecond
+	// callTimeout bounds a use; whoever waits for it is answered within a second.
+	callTimeout = 500 * time.Millisecond
+	// topologyEvery is how often Sentinels and Clusters are asked who is master,
+	// beside the times when an answer shows that it changed.
+	topologyEvery = time.Second
+)
+
+// Options say where Redis is.
+type Options struct {
+	redislink.Place
+	// Prefix begins every key.
+	Prefix string
+	// Now is the clock of the instants that uses end at.
+	Now func() time.Time
+}
+
+// Register is a spent.Register. It is safe for concurrent use.
+type Register struct {
+	client rueidis.Client
+	opt    Options
+}
+
+var _ spent.Register = (*Register)(nil)
+
+// Open reaches the server, on a client of its own: no answer waits behind a
+// reservation, and none behind an answer.
+func Open(ctx context.Context, opt Options) (*Register, error) {
+	option := opt.Place.Option("seckill-spent", net.Dialer{Timeout: dialTimeout, KeepAlive: callTimeout})
+	option.ConnWriteTimeout = callTimeout
+	option.PipelineMultiplex = -1
+	option.AlwaysPipelining = true
+	option.Sentinel.TopologyRefreshInterval = topologyEvery
+	option.ClusterOption.ShardsRefreshInterval = topologyEvery
+	client, err := redislink.Connect(ctx, option)
+	if err != nil {
+		return nil, fmt.Errorf("reach Redis at %v: %w", opt.Addrs, err)
+	}
+	r := &Register{client: client, opt: opt}
+	if err := r.tryRights(ctx); err != nil {
+		return nil, errors.Join(err, r.Close(ctx))
+	}
+	return r, nil
+}
+
+// ErrRefused says that Redis does not let the user do what a register needs:
+// waiting does not help.
+var ErrRefused = errors.New("Redis refuses this user")
+
+// tryRights makes a use of its own, twice, for the sake of its two commands. A
+// server that refuses for another reason may do so for the moment.
+func (r *Register) tryRights(ctx context.Context) error {
+	for range 2 {
+		_, err := r.Settle(ctx, "trial", 0, r.opt.Now())
+		if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "NOPERM") {
+			return fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+	}
+	return nil
+}
+
+// Close leaves the server. It says goodbye, for which a frozen Redis lets it
+// wait until ctx ends.
+func (r *Register) Close(ctx context.Context) error {
+	if _, ended := redislink.Within(ctx, func() error { r.client.Close(); return nil }); !ended {
+		return fmt.Errorf("leave Redis: %w", ctx.Err())
+	}
+	return nil
+}
+
+// Spend is spent.Register's.
+func (r *Register) Spend(ctx context.Context, id string, until time.Time) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return r.claim(ctx, r.key(id), 0, until)
+}
+
+// Settle is spent.Register's. Between its two calls the key may expire: then
+// the use is at its end, and is made again.
+func (r *Register) Settle(ctx context.Context, id string, outcome spent.Outcome, until time.Time) (spent.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	for key := r.key(id); ; {
+		if first, err := r.claim(ctx, key, outcome, until); err != nil || first {
+			return outcome, err
+		}
+		value, err := r.do(ctx, r.client.B().Get().Key(key).Build()).ToString()
+		switch {
+		case rueidis.IsRedisNil(err):
+			continue
+		case err != nil:
+			return 0, fmt.Errorf("read a use: %w", err)
+		case len(value) != 1:
+			return 0, errors.New("read a use: the key is not this register's")
+		}
+		return spent.Outcome(value[0]), nil
+	}
+}
+
+// claim sets the key if there is none.
+func (r *Register) claim(ctx context.Context, key string, outcome spent.Outcome, until time.Time) (first bool, err error) {
+	life := max(until.Sub(r.opt.Now()), spent.MinLife)
+	err = r.do(ctx, r.client.B().Set().Key(key).Value(string([]byte{byte(outcome)})).Nx().Px(life).Build()).Error()
+	if rueidis.IsRedisNil(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("write a use: %w", err)
+	}
+	return true, nil
+}
+
+func (r *Register) do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	result, ended := redislink.Within(ctx, func() rueidis.RedisResult { return r.client.Do(ctx, command) })
+	if !ended {
+		return rueidis.NewErrorResult(ctx.Err())
+	}
+	return result
+}
+
+// key is a digest: of one length, and without what an id might do to the tag
+// that places it in a Cluster.
+func (r *Register) key(id string) string {
+	digest := sha256.Sum256([]byte(id))
+	return r.opt.Prefix + "spent:{" + base64.RawURLEncoding.EncodeToString(digest[:16]) + "}"
+}
