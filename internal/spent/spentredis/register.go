@@ -77,7 +77,8 @@ var ErrRefused = errors.New("Redis refuses this user")
 func (r *Register) tryRights(ctx context.Context) error {
 	for range 2 {
 		_, err := r.Settle(ctx, "trial", 0, r.opt.Now())
-		if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "NOPERM") {
+		var reply *rueidis.RedisError
+		if errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "NOPERM") {
 			return fmt.Errorf("%w: %w", ErrRefused, err)
 		}
 	}
