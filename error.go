@@ -123,7 +123,8 @@ type Error struct {
 	// OrderNos are the buyer's live orders, newest first, with
 	// CodeAlreadyPurchased.
 	OrderNos []OrderNo
-	// RetryAfter is in seconds, with CodeRateLimited; 0 elsewhere.
+	// RetryAfter is in seconds; always with CodeRateLimited, with others where
+	// it is known, else 0.
 	RetryAfter int
 	cause      error
 }

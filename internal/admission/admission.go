@@ -128,7 +128,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 func refuse(gate Gate, err error) Refusal {
 	refusal := Refusal{Code: seckill.CodeOf(err), Gate: gate}
 	if e, ok := err.(*seckill.Error); ok {
-		refusal.Detail = e.Detail
+		refusal.Detail, refusal.RetryAfter = e.Detail, time.Duration(e.RetryAfter)*time.Second
 	}
 	return refusal
 }

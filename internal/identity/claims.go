@@ -58,17 +58,17 @@ func (o *object) next() (name []byte, ok bool) {
 	return name, true
 }
 
-// checkHeader demands HS256 and nothing that has to be understood beyond it.
-func checkHeader(header []byte) error {
+// readHeader is the algorithm that a token asks for and the key that it names,
+// nil for none. Nothing that has to be understood beyond them is let through.
+func readHeader(header []byte) (alg algorithm, kid []byte, err error) {
 	o := object{scanner: scanner{text: header}}
 	if !utf8.Valid(header) || !o.begin() {
-		return ErrMalformed
+		return 0, nil, ErrMalformed
 	}
-	hs256 := false
 	for {
 		name, ok := o.next()
 		if !ok {
-			return ErrMalformed
+			return 0, nil, ErrMalformed
 		}
 		if name == nil {
 			break
@@ -76,53 +76,42 @@ func checkHeader(header []byte) error {
 		switch string(name) {
 		case "alg":
 			value, ok := o.str()
-			if hs256 = ok && string(value) == "HS256"; !hs256 {
-				return ErrAlgorithm
+			if alg = algorithmOf(value); !ok || alg == 0 {
+				return 0, nil, ErrAlgorithm
 			}
+		case "kid":
+			kid, ok = o.str()
 		case "typ":
-			if _, ok := o.str(); !ok {
-				return ErrMalformed
-			}
+			_, ok = o.str()
 		case "crit":
-			return ErrAlgorithm
+			return 0, nil, ErrAlgorithm
 		default:
-			if !o.skip(0) {
-				return ErrMalformed
-			}
+			ok = o.skip(0)
+		}
+		if !ok {
+			return 0, nil, ErrMalformed
 		}
 	}
-	if !hs256 {
-		return ErrAlgorithm
+	if alg == 0 {
+		return 0, nil, ErrAlgorithm
 	}
-	return nil
+	return alg, kid, nil
 }
 
 // claims are the members that count. Dates are Unix seconds, -1 when absent.
 type claims struct {
-	subject       []byte
-	exp, nbf, iat int64
+	subject, issuer, id []byte
+	exp, nbf, iat       int64
+	// addressed says that the token is for the configured audience, login that
+	// it is a login code.
+	addressed, login bool
 }
 
-// appendSubject reads the claims of a token whose signature has been verified.
-func appendSubject(dst, payload []byte, now int64) ([]byte, error) {
-	c, err := readClaims(payload)
-	switch {
-	case err != nil:
-		return dst, err
-	case c.exp < 0:
-		return dst, ErrNoExpiry
-	case now >= c.exp+leewaySeconds:
-		return dst, ErrExpired
-	case now < c.nbf-leewaySeconds || now < c.iat-leewaySeconds:
-		return dst, ErrNotYetValid
-	}
-	if err := checkBuyer(c.subject); err != nil {
-		return dst, err
-	}
-	return append(dst, c.subject...), nil
-}
+// notBefore is when the token begins to count.
+func (c *claims) notBefore() int64 { return max(c.nbf, c.iat) }
 
-func readClaims(payload []byte) (claims, error) {
+// readClaims reads a payload; audience is the configured one.
+func readClaims(payload []byte, audience string) (claims, error) {
 	c := claims{exp: -1, nbf: -1, iat: -1}
 	o := object{scanner: scanner{text: payload}}
 	if !utf8.Valid(payload) || !o.begin() {
@@ -137,6 +126,12 @@ func readClaims(payload []byte) (claims, error) {
 			switch string(name) {
 			case "sub":
 				c.subject, ok = o.str()
+			case "iss":
+				c.issuer, ok = o.str()
+			case "jti":
+				c.id, ok = o.str()
+			case "aud":
+				ok = c.readAudience(&o, audience)
 			case "exp":
 				c.exp, ok = o.date()
 			case "nbf":
@@ -151,6 +146,47 @@ func readClaims(payload []byte) (claims, error) {
 			return c, ErrClaims
 		}
 	}
+}
+
+// readAudience takes one audience, or an array of them.
+func (c *claims) readAudience(o *object, audience string) bool {
+	if !o.take('[') {
+		return c.readOneAudience(o, audience)
+	}
+	if o.space(); o.take(']') {
+		return true
+	}
+	for {
+		if o.space(); !c.readOneAudience(o, audience) {
+			return false
+		}
+		if o.space(); o.take(']') {
+			return true
+		}
+		if !o.take(',') {
+			return false
+		}
+	}
+}
+
+func (c *claims) readOneAudience(o *object, audience string) bool {
+	value, ok := o.str()
+	c.addressed = c.addressed || string(value) == audience
+	c.login = c.login || string(value) == LoginAudience
+	return ok
+}
+
+// checkDates refuses what has expired or does not count yet.
+func checkDates(exp, notBefore, now int64) error {
+	switch {
+	case exp < 0:
+		return ErrNoExpiry
+	case now >= exp+leewaySeconds:
+		return ErrExpired
+	case now < notBefore-leewaySeconds:
+		return ErrNotYetValid
+	}
+	return nil
 }
 
 // date is a NumericDate: a number of seconds, from which a fraction is cut.

@@ -1,13 +1,16 @@
 // Package identity says who the buyer is: the subject of the JSON Web Token
 // in the Authorization header. Every purchase passes here before anything is
-// decided, so HS256 is verified by hand over the raw bytes, without
-// allocation. The reader is narrower than the standard allows and never wider:
-// what it accepts, a full JWT library accepts with the same subject.
+// decided, so tokens are read by hand over the raw bytes, without allocation:
+// HS256 is verified each time, and what a public key has signed (RS256, ES256,
+// EdDSA) once per token and instance. The reader is narrower than the standard
+// allows and never wider: what it accepts, a full JWT library accepts with the
+// same subject.
 package identity
 
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"time"
 	"unsafe"
@@ -29,32 +32,75 @@ const (
 )
 
 // The refusals. Each says something else in the log; on the wire they are all
-// unauthenticated.
+// unauthenticated, except the one that says "not known yet".
 var (
 	ErrMissing     = seckill.Errorf(seckill.CodeUnauthenticated, "no bearer token")
 	ErrMalformed   = seckill.Errorf(seckill.CodeUnauthenticated, "token is malformed")
 	ErrTooLong     = seckill.Errorf(seckill.CodeUnauthenticated, "token is longer than 4096 bytes")
-	ErrAlgorithm   = seckill.Errorf(seckill.CodeUnauthenticated, "token is not signed with HS256")
+	ErrAlgorithm   = seckill.Errorf(seckill.CodeUnauthenticated, "token is signed in a way that is not accepted")
 	ErrSignature   = seckill.Errorf(seckill.CodeUnauthenticated, "token signature does not match")
 	ErrClaims      = seckill.Errorf(seckill.CodeUnauthenticated, "token claims have a wrong type or a duplicate")
 	ErrNoExpiry    = seckill.Errorf(seckill.CodeUnauthenticated, "token has no exp")
 	ErrExpired     = seckill.Errorf(seckill.CodeUnauthenticated, "token has expired")
 	ErrNotYetValid = seckill.Errorf(seckill.CodeUnauthenticated, "token is not valid yet")
+	ErrIssuer      = seckill.Errorf(seckill.CodeUnauthenticated, "token iss is not the issuer that is trusted here")
+	ErrAudience    = seckill.Errorf(seckill.CodeUnauthenticated, "token aud is somebody else")
 	ErrBuyer       = seckill.Errorf(seckill.CodeUnauthenticated, "token sub is not a buyer id")
+	ErrLoginCode   = seckill.Errorf(seckill.CodeUnauthenticated, "a login code is not a buyer's token")
+
+	ErrNotLoginCode = seckill.Errorf(seckill.CodeUnauthenticated, "token is not a login code")
+	ErrCodeID       = seckill.Errorf(seckill.CodeUnauthenticated, "login code has no jti of 1 to 64 bytes")
+	ErrCodeLife     = seckill.Errorf(seckill.CodeUnauthenticated, "login code lives longer than two minutes")
+
+	ErrKey        = seckill.Errorf(seckill.CodeUnauthenticated, "token names a key that is not in the shop's set")
+	ErrKeyUnnamed = seckill.Errorf(seckill.CodeUnauthenticated, "token names no key, and several would fit")
+	// ErrKeysDue says that the key may be in a set that is being fetched, or
+	// that cannot be fetched at present: the buyer is not told "no".
+	ErrKeysDue = &seckill.Error{Code: seckill.CodeBusy, Detail: "the keys of buyers' tokens are being fetched", RetryAfter: 2}
 )
+
+// Options are what a Verifier trusts. It needs secrets, keys, or both.
+type Options struct {
+	// Secrets are those of HS256, any of which counts; without them HS256 is
+	// refused.
+	Secrets [][]byte
+	// Keys are the shop's public keys; without them only HS256 counts.
+	Keys *Keys
+	// Issuer and Audience must be the token's; empty ones are not asked for.
+	Issuer, Audience string
+}
 
 // Verifier reads tokens. It is safe for concurrent use.
 type Verifier struct {
-	ring *keyring.Ring
+	ring             *keyring.Ring // nil: HS256 is refused
+	keys             *Keys         // nil: all others are
+	seen             *verified     // what keys have signed; nil without them
+	issuer, audience string
 }
 
 // New makes a verifier that accepts tokens signed with any of the secrets.
-func New(secrets ...[]byte) (*Verifier, error) {
-	ring, err := keyring.New(secrets...)
-	if err != nil {
-		return nil, fmt.Errorf("identity: %w", err)
+func New(secrets ...[]byte) (*Verifier, error) { return Open(Options{Secrets: secrets}) }
+
+// Open makes a verifier.
+func Open(opt Options) (*Verifier, error) {
+	v := &Verifier{keys: opt.Keys, issuer: opt.Issuer, audience: opt.Audience}
+	switch {
+	case len(opt.Secrets) == 0 && opt.Keys == nil:
+		return nil, errors.New("identity: needs a secret or keys to verify tokens with")
+	case opt.Audience == LoginAudience:
+		return nil, fmt.Errorf("identity: the audience %q is that of login codes", LoginAudience)
 	}
-	return &Verifier{ring: ring}, nil
+	if len(opt.Secrets) > 0 {
+		ring, err := keyring.New(opt.Secrets...)
+		if err != nil {
+			return nil, fmt.Errorf("identity: %w", err)
+		}
+		v.ring = ring
+	}
+	if opt.Keys != nil {
+		v.seen = newVerified(verifiedBuckets)
+	}
+	return v, nil
 }
 
 // FromHeader appends to dst the buyer that the value of an Authorization
@@ -69,36 +115,112 @@ func (v *Verifier) FromHeader(dst, authorization []byte, now time.Time) ([]byte,
 
 // AppendBuyer verifies a token and appends its buyer to dst, which is returned
 // as it was when the token is refused. With seckill.MaxBuyerBytes of room in
-// dst nothing is allocated.
+// dst nothing is allocated, save for the first sight of a token that a public
+// key has signed.
 func (v *Verifier) AppendBuyer(dst, token []byte, now time.Time) ([]byte, error) {
+	var room [maxDecoded]byte
+	t, err := take(room[:], token)
+	if err != nil {
+		return dst, err
+	}
+	if t.alg != algHS256 {
+		return v.appendByKey(dst, room[:], token, &t, now.Unix())
+	}
+	if err := v.checkSecret(room[:], &t); err != nil {
+		return dst, err
+	}
+	c, err := v.readBuyer(room[:], t.payload, now.Unix())
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, c.subject...), nil
+}
+
+// parts are a token cut at its dots, and what its header says.
+type parts struct {
+	signed             []byte // header, dot and payload: what the signature is of
+	payload, signature []byte // still base64url
+	alg                algorithm
+	kid                []byte // lies in the room that the header was decoded to
+}
+
+// take cuts a token and reads its header. The algorithm comes first: nothing is
+// computed for a token that asks for another one, "none" above all.
+func take(room, token []byte) (parts, error) {
 	if len(token) > MaxTokenBytes {
-		return dst, ErrTooLong
+		return parts{}, ErrTooLong
 	}
 	header, payload, signature, ok := split(token)
 	if !ok {
-		return dst, ErrMalformed
+		return parts{}, ErrMalformed
 	}
-	var room [maxDecoded]byte
-	decoded, ok := decode(room[:], header)
+	decoded, ok := decode(room, header)
 	if !ok {
-		return dst, ErrMalformed
+		return parts{}, ErrMalformed
 	}
-	// The algorithm comes first: nothing is computed for a token that asks for
-	// another one, "none" above all.
-	if err := checkHeader(decoded); err != nil {
-		return dst, err
+	alg, kid, err := readHeader(decoded)
+	if err != nil {
+		return parts{}, err
 	}
-	sum, ok := decode(room[:], signature)
+	return parts{token[:len(header)+1+len(payload)], payload, signature, alg, kid}, nil
+}
+
+// checkSignature verifies in the way that the token asks for.
+func (v *Verifier) checkSignature(room []byte, t *parts) error {
+	if t.alg == algHS256 {
+		return v.checkSecret(room, t)
+	}
+	key, err := v.findKey(t)
+	if err != nil {
+		return err
+	}
+	return v.checkKey(key, t)
+}
+
+// checkSecret verifies HS256.
+func (v *Verifier) checkSecret(room []byte, t *parts) error {
+	if v.ring == nil {
+		return ErrAlgorithm
+	}
+	sum, ok := decode(room, t.signature)
 	if !ok {
-		return dst, ErrMalformed
+		return ErrMalformed
 	}
-	if !v.ring.Verify(token[:len(header)+1+len(payload)], sum) {
-		return dst, ErrSignature
+	if !v.ring.Verify(t.signed, sum) {
+		return ErrSignature
 	}
-	if decoded, ok = decode(room[:], payload); !ok {
-		return dst, ErrMalformed
+	return nil
+}
+
+// readPayload reads claims that the trusted issuer made.
+func (v *Verifier) readPayload(room, payload []byte) (claims, error) {
+	decoded, ok := decode(room, payload)
+	if !ok {
+		return claims{}, ErrMalformed
 	}
-	return appendSubject(dst, decoded, now.Unix())
+	c, err := readClaims(decoded, v.audience)
+	if err == nil && v.issuer != "" && string(c.issuer) != v.issuer {
+		err = ErrIssuer
+	}
+	return c, err
+}
+
+// readBuyer reads claims that make their bearer a buyer.
+func (v *Verifier) readBuyer(room, payload []byte, now int64) (claims, error) {
+	c, err := v.readPayload(room, payload)
+	if err != nil {
+		return c, err
+	}
+	if err := checkDates(c.exp, c.notBefore(), now); err != nil {
+		return c, err
+	}
+	switch {
+	case c.login:
+		return c, ErrLoginCode
+	case v.audience != "" && !c.addressed:
+		return c, ErrAudience
+	}
+	return c, checkBuyer(c.subject)
 }
 
 // maxDecoded is the most that a part of a token can decode to.

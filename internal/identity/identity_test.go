@@ -109,6 +109,66 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+func TestIssuerAndAudienceAreThoseThatAreTrusted(t *testing.T) {
+	for _, tc := range []struct {
+		issuer, audience, claims string
+		want                     error
+	}{
+		{"", "", ``, nil},
+		{"", "", `"iss":"anybody","aud":["x"],`, nil},
+		{"https://shop", "", `"iss":"https://shop",`, nil},
+		{"https://shop", "", `"iss":"https:\/\/shop",`, nil},
+		{"https://shop", "", `"iss":"https://shop/",`, ErrIssuer},
+		{"https://shop", "", ``, ErrIssuer},
+		{"https://shop", "", `"iss":["https://shop"],`, ErrClaims},
+		{"", "sale", `"aud":"sale",`, nil},
+		{"", "sale", `"aud":["x", "sale" ,"y"],`, nil},
+		{"", "sale", `"aud":"Sale",`, ErrAudience},
+		{"", "sale", `"aud":["x"],`, ErrAudience},
+		{"", "sale", `"aud":[],`, ErrAudience},
+		{"", "sale", `"aud":"",`, ErrAudience},
+		{"", "sale", ``, ErrAudience},
+		{"", "sale", `"aud":["sale",7],`, ErrClaims},
+		{"", "sale", `"aud":[["sale"]],`, ErrClaims},
+		{"", "sale", `"aud":["sale",],`, ErrClaims},
+		{"", "sale", `"aud":["x" "sale"],`, ErrClaims},
+		{"", "sale", `"aud":null,`, ErrClaims},
+		{"", "sale", `"aud":"sale","aud":"x",`, ErrClaims},
+		{"https://shop", "sale", `"aud":"sale","iss":"https://shop",`, nil},
+		{"https://shop", "sale", `"aud":"sale","iss":"eve",`, ErrIssuer},
+	} {
+		v, err := Open(Options{Secrets: [][]byte{secret}, Issuer: tc.issuer, Audience: tc.audience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := seal(t, secret, hs256, `{`+tc.claims+`"sub":"bob","exp":`+at(time.Hour)+`}`)
+		if _, err := v.AppendBuyer(nil, []byte(token), now); err != tc.want {
+			t.Errorf("issuer %q, audience %q, claims %s: error %v, want %v", tc.issuer, tc.audience, tc.claims, err, tc.want)
+		}
+	}
+}
+
+func TestASignersTokensAreForTheSameIssuerAndAudience(t *testing.T) {
+	signer, err := NewSigner(secret, "https://shop", "sale")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := signer.Sign("bob", now.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, opt := range []Options{{}, {Issuer: "https://shop", Audience: "sale"}} {
+		opt.Secrets = [][]byte{secret}
+		v, err := Open(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if buyer, err := v.AppendBuyer(nil, []byte(token), now); err != nil || string(buyer) != "bob" {
+			t.Errorf("buyer %q, error %v", buyer, err)
+		}
+	}
+}
+
 func members(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -130,6 +190,7 @@ func TestHeaderMustBeExactlyHS256(t *testing.T) {
 		{"lower case", `{"alg":"hs256"}`, ErrAlgorithm},
 		{"another HMAC", `{"alg":"HS512"}`, ErrAlgorithm},
 		{"RSA", `{"alg":"RS256"}`, ErrAlgorithm},
+		{"kid not a string", `{"alg":"HS256","kid":7}`, ErrMalformed},
 		{"alg missing", `{"typ":"JWT"}`, ErrAlgorithm},
 		{"alg not a string", `{"alg":256}`, ErrAlgorithm},
 		{"alg twice", `{"alg":"HS256","alg":"none"}`, ErrMalformed},

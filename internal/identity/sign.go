@@ -13,27 +13,51 @@ import (
 // signHeader is {"alg":"HS256","typ":"JWT"}.
 const signHeader = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
 
-// Sign makes a token for a buyer: for the command line, the demo's login and
-// tests. A shop signs its own.
-func Sign(secret []byte, buyer string, expires time.Time) (string, error) {
+// Signer makes buyers' tokens that a Verifier of the same secret, issuer and
+// audience accepts: for the exchange of login codes, the command line, the
+// demo's login and tests. A shop with a login of its own signs its own. It is
+// safe for concurrent use.
+type Signer struct {
+	ring             *keyring.Ring
+	issuer, audience string
+}
+
+// NewSigner makes a signer; an empty issuer or audience is left out of tokens.
+func NewSigner(secret []byte, issuer, audience string) (*Signer, error) {
+	ring, err := keyring.New(secret)
+	if err != nil {
+		return nil, fmt.Errorf("sign tokens: %w", err)
+	}
+	return &Signer{ring, issuer, audience}, nil
+}
+
+// Sign makes a buyer's token.
+func (s *Signer) Sign(buyer string, expires time.Time) (string, error) {
 	if err := seckill.CheckBuyer(buyer); err != nil {
 		return "", fmt.Errorf("sign token: %w", err)
 	}
 	if expires.Unix() < 0 || expires.Unix() > maxSeconds {
 		return "", fmt.Errorf("sign token: expiry %v is out of range", expires)
 	}
-	ring, err := keyring.New(secret)
-	if err != nil {
-		return "", fmt.Errorf("sign token: %w", err)
-	}
 	payload, err := json.Marshal(struct {
-		Subject string `json:"sub"`
-		Expires int64  `json:"exp"`
-	}{buyer, expires.Unix()})
+		Issuer   string `json:"iss,omitempty"`
+		Audience string `json:"aud,omitempty"`
+		Subject  string `json:"sub"`
+		Expires  int64  `json:"exp"`
+	}{s.issuer, s.audience, buyer, expires.Unix()})
 	if err != nil {
 		return "", fmt.Errorf("sign token: %w", err)
 	}
 	signed := signHeader + "." + base64.RawURLEncoding.EncodeToString(payload)
-	signature := ring.Sign([]byte(signed))
+	signature := s.ring.Sign([]byte(signed))
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature[:]), nil
+}
+
+// Sign makes one buyer's token without issuer and audience.
+func Sign(secret []byte, buyer string, expires time.Time) (string, error) {
+	signer, err := NewSigner(secret, "", "")
+	if err != nil {
+		return "", err
+	}
+	return signer.Sign(buyer, expires)
 }

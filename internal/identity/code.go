@@ -1,0 +1,55 @@
+package identity
+
+import "time"
+
+const (
+	// LoginAudience is the `aud` of a login code. A token with it never makes
+	// its bearer a buyer: a code travels in an address, where others may read it.
+	LoginAudience = "seckill-login"
+	// MaxCodeLife bounds how far in the future a login code may expire, and with
+	// it how long used codes have to be remembered.
+	MaxCodeLife = 2 * time.Minute
+	// maxCodeID is the longest `jti` of a login code.
+	maxCodeID = 64
+)
+
+// Code is a verified login code. It is good once: who exchanges it remembers ID
+// until Expires plus Leeway, up to when the same code would verify again.
+type Code struct {
+	Buyer   string
+	ID      string // 1 to 64 bytes
+	Expires time.Time
+}
+
+// LoginCode verifies a login code: a token signed like a buyer's, with `aud`
+// LoginAudience, a `jti`, and an end within MaxCodeLife. The configured issuer
+// must have signed it; the configured audience is that of buyers' tokens.
+func (v *Verifier) LoginCode(token []byte, now time.Time) (Code, error) {
+	var room [maxDecoded]byte
+	t, err := take(room[:], token)
+	if err != nil {
+		return Code{}, err
+	}
+	if err := v.checkSignature(room[:], &t); err != nil {
+		return Code{}, err
+	}
+	c, err := v.readPayload(room[:], t.payload)
+	if err != nil {
+		return Code{}, err
+	}
+	if err := checkDates(c.exp, c.notBefore(), now.Unix()); err != nil {
+		return Code{}, err
+	}
+	switch {
+	case !c.login:
+		return Code{}, ErrNotLoginCode
+	case len(c.id) == 0 || len(c.id) > maxCodeID:
+		return Code{}, ErrCodeID
+	case c.exp-now.Unix() > int64((MaxCodeLife+Leeway)/time.Second):
+		return Code{}, ErrCodeLife
+	}
+	if err := checkBuyer(c.subject); err != nil {
+		return Code{}, err
+	}
+	return Code{Buyer: string(c.subject), ID: string(c.id), Expires: time.Unix(c.exp, 0)}, nil
+}

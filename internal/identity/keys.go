@@ -1,0 +1,270 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// KeysSpacing is the least time between two fetches: an unknown key asks for
+	// one at once, a flood of them for no more. A set that is younger says "no";
+	// with an older one the answer is "not known yet".
+	KeysSpacing = 10 * time.Second
+
+	fetchDeadline = 5 * time.Second
+	// maxSetBytes bounds what is read. A key with its certificates takes some
+	// 5 KB.
+	maxSetBytes = 512 << 10
+)
+
+// KeysOptions say where the shop publishes its keys.
+type KeysOptions struct {
+	URL string
+	Log *slog.Logger
+	Now func() time.Time
+	// Transport is how to reach it; nil for the system's certificates and
+	// proxies.
+	Transport http.RoundTripper
+}
+
+// Keys are the shop's public keys, as its JWKS URL gives them. A set is kept
+// until the next one has been read, however long that takes. It is safe for
+// concurrent use.
+type Keys struct {
+	url    string
+	client *http.Client
+	log    *slog.Logger
+	now    func() time.Time
+	began  time.Time
+	// Wake asks for a Round soon. It is set before the first token is read, and
+	// must not block.
+	Wake func()
+
+	current    atomic.Pointer[keySet]
+	tried      atomic.Int64 // when the last fetch began, in nanoseconds since began
+	asked      atomic.Bool  // a Round was asked for, and has not begun
+	signatures atomic.Uint64
+
+	mu          sync.Mutex // one Round at a time
+	generations uint64     // how many keys there have been
+	failed      error      // how the last fetch ended
+}
+
+// keySet is what was fetched; it does not change.
+type keySet struct {
+	of      [algorithms][]*publicKey
+	count   int
+	body    [sha256.Size]byte
+	fetched time.Duration // since Keys.began
+	loaded  bool          // false: nothing was ever fetched
+}
+
+// CheckKeysURL refuses an address from which a set of keys must not be
+// fetched: whoever can change it on its way makes buyers of their own.
+func CheckKeysURL(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.Fragment != "" || u.User != nil {
+		return errors.New("must be an https:// address with a host, without a user or a fragment")
+	}
+	ip := net.ParseIP(u.Hostname())
+	local := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	if u.Scheme != "https" && !(u.Scheme == "http" && local) {
+		return errors.New("must be an https:// address; http:// only on this machine's loopback")
+	}
+	return nil
+}
+
+// NewKeys makes an empty set: Round fills it.
+func NewKeys(opt KeysOptions) (*Keys, error) {
+	if err := CheckKeysURL(opt.URL); err != nil {
+		return nil, fmt.Errorf("identity: the address of the keys %w", err)
+	}
+	if opt.Transport == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.DisableKeepAlives = true // the next call is minutes away
+		opt.Transport = transport
+	}
+	k := &Keys{url: opt.URL, log: opt.Log, now: opt.Now, began: opt.Now(), Wake: func() {}}
+	// A redirect could lead where CheckKeysURL would not.
+	k.client = &http.Client{Transport: opt.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	k.current.Store(&keySet{})
+	k.tried.Store(int64(-KeysSpacing))
+	return k, nil
+}
+
+// clock is the time since the beginning, free of steps.
+func (k *Keys) clock() time.Duration { return k.now().Sub(k.began) }
+
+// find is the key of the name for an algorithm. Without a name it is the only
+// one that fits.
+func (k *Keys) find(alg algorithm, kid []byte) (*publicKey, error) {
+	set := k.current.Load()
+	fitting := set.of[alg]
+	if len(kid) == 0 {
+		switch len(fitting) {
+		case 0:
+			return nil, k.unknown(set)
+		case 1:
+			return fitting[0], nil
+		}
+		return nil, ErrKeyUnnamed
+	}
+	for _, key := range fitting {
+		if key.kid == string(kid) {
+			return key, nil
+		}
+	}
+	return nil, k.unknown(set)
+}
+
+// unknown answers for a key that the set does not have. The shop may have added
+// it since: unless the set is fresh the answer is open, and a fetch is due.
+func (k *Keys) unknown(set *keySet) error {
+	now := k.clock()
+	if set.loaded && now-set.fetched < KeysSpacing {
+		return ErrKey
+	}
+	if now-time.Duration(k.tried.Load()) >= KeysSpacing && k.asked.CompareAndSwap(false, true) {
+		k.Wake()
+	}
+	return ErrKeysDue
+}
+
+// Round fetches the set, unless that was done a moment ago.
+func (k *Keys) Round(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.clock()
+	fresh := now-time.Duration(k.tried.Load()) < KeysSpacing
+	if !fresh {
+		k.tried.Store(int64(now))
+	}
+	k.asked.Store(false)
+	if fresh {
+		return k.failed
+	}
+	body, err := k.fetch(ctx)
+	if err == nil {
+		err = k.adopt(body, now)
+	}
+	k.failed = err
+	return err
+}
+
+// Next is how soon a Round is due by itself: soon after one that failed, else 0
+// for "as usual".
+func (k *Keys) Next() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.failed != nil {
+		return KeysSpacing
+	}
+	return 0
+}
+
+func (k *Keys) fetch(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchDeadline)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, k.url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("fetch the set of keys: %w", err)
+	}
+	request.Header.Set("Accept", "application/jwk-set+json, application/json")
+	response, err := k.client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("fetch the set of keys: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("fetch the set of keys: %s answers %s", k.url, response.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxSetBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("fetch the set of keys: %w", err)
+	}
+	if len(body) > maxSetBytes {
+		return nil, fmt.Errorf("fetch the set of keys: it is longer than %d bytes", maxSetBytes)
+	}
+	return body, nil
+}
+
+// adopt puts a set in force whose fetch began at the given time. A key that was
+// in force keeps its generation, and with it what it was found to have signed;
+// one that comes back under an old name is a new key.
+func (k *Keys) adopt(body []byte, fetched time.Duration) error {
+	old := k.current.Load()
+	next := keySet{body: sha256.Sum256(body), fetched: fetched, loaded: true}
+	if old.loaded && old.body == next.body {
+		next.of, next.count = old.of, old.count
+		k.current.Store(&next)
+		return nil
+	}
+	keys, unused, err := parseSet(body)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		if known := old.same(key); known != nil {
+			key = known
+		} else {
+			k.generations++
+			key.generation = k.generations
+		}
+		next.of[key.alg] = append(next.of[key.alg], key)
+		names[i] = key.alg.String() + " " + key.kid
+	}
+	next.count = len(keys)
+	k.current.Store(&next)
+	k.say(names, unused)
+	return nil
+}
+
+// same is the key of the set with the same name, use and material.
+func (s *keySet) same(as *publicKey) *publicKey {
+	for _, key := range s.of[as.alg] {
+		if key.kid == as.kid && key.material == as.material {
+			return key
+		}
+	}
+	return nil
+}
+
+// say logs a set that has changed.
+func (k *Keys) say(names []string, unused []ignored) {
+	if len(names) == 0 {
+		k.log.Warn("the shop's set has no key that is accepted; tokens signed with one are refused", "url", k.url)
+	} else {
+		k.log.Info("keys of buyers' tokens", "keys", names)
+	}
+	for _, entry := range unused {
+		level := slog.LevelWarn
+		if errors.Is(entry.reason, errOtherUse) {
+			level = slog.LevelDebug
+		}
+		k.log.Log(context.Background(), level, "a key of the shop's set is ignored", "kid", entry.kid, "reason", entry.reason)
+	}
+}
+
+// KeysStats are figures of the set.
+type KeysStats struct {
+	Keys       int
+	Age        time.Duration // since the set in force was fetched, or asked for in vain
+	Signatures uint64        // checked so far with a key
+}
+
+// Stats reads the figures.
+func (k *Keys) Stats() KeysStats {
+	set := k.current.Load()
+	return KeysStats{Keys: set.count, Age: k.clock() - set.fetched, Signatures: k.signatures.Load()}
+}

@@ -1,0 +1,328 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+)
+
+func TestAKeyServesItsOwnAlgorithmAlone(t *testing.T) {
+	rs, es, ed := key("RS256", "r"), key("ES256", "e"), key("EdDSA", "d")
+	e := with(t, setOf(rs, es, ed))
+	claims := `{"sub":"bob","exp":` + at(time.Hour) + `}`
+	for _, p := range []pair{rs, es, ed} {
+		e.expect(t, p.alg, p.token(), nil)
+		e.expect(t, p.alg+" by another key", otherKey(p.alg, p.kid).token(), ErrSignature)
+		e.expect(t, p.alg+" by nobody", []byte(strings.Join(strings.Split(string(p.token()), ".")[:2], ".")+"."), ErrSignature)
+		for _, asked := range []pair{rs, es, ed} {
+			if asked.alg != p.alg {
+				header := fmt.Sprintf(`{"alg":%q,"kid":%q}`, asked.alg, p.kid)
+				e.expect(t, p.alg+" key named by "+asked.alg, []byte(p.seal(header, claims)), ErrKey)
+				header = fmt.Sprintf(`{"alg":%q,"kid":%q}`, asked.alg, asked.kid)
+				e.expect(t, p.alg+" signature as "+asked.alg, []byte(p.seal(header, claims)), ErrSignature)
+			}
+		}
+		// The classic: a public key, which everybody has, as the HMAC secret.
+		header := fmt.Sprintf(`{"alg":"HS256","kid":%q}`, p.kid)
+		for _, public := range []string{p.jwk(), setOf(p)} {
+			e.expect(t, "HS256 with the public half of "+p.alg, []byte(seal(t, []byte(public), header, claims)), ErrSignature)
+		}
+	}
+	for _, alg := range []string{"none", "None", "", "PS256", "RS512", "ES384", "EdDsa", "Ed25519"} {
+		e.expect(t, "alg "+alg, []byte(rs.seal(fmt.Sprintf(`{"alg":%q,"kid":"r"}`, alg), claims)), ErrAlgorithm)
+	}
+	e.expect(t, "crit", []byte(rs.seal(`{"alg":"RS256","kid":"r","crit":["exp"]}`, claims)), ErrAlgorithm)
+	e.expect(t, "kid no string", []byte(rs.seal(`{"alg":"RS256","kid":1}`, claims)), ErrMalformed)
+	e.expect(t, "HS256 by the secret", []byte(seal(t, secret, hs256, claims)), nil)
+}
+
+func TestWithoutSecretsHS256IsRefusedAndWithoutKeysAllOthers(t *testing.T) {
+	rs := key("RS256", "r")
+	hs := []byte(seal(t, secret, hs256, `{"sub":"bob","exp":`+at(time.Hour)+`}`))
+	e := openEngine(t, openShop(t, setOf(rs)).URL, Options{})
+	if err := e.fetch(t); err != nil {
+		t.Fatal(err)
+	}
+	e.expect(t, "HS256 without a secret", hs, ErrAlgorithm)
+	e.expect(t, "RS256 with keys", rs.token(), nil)
+	(&engine{Verifier: open(t, secret)}).expect(t, "RS256 without keys", rs.token(), ErrAlgorithm)
+}
+
+func TestATokenWithoutAKeysNameNeedsTheOnlyOneThatFits(t *testing.T) {
+	rs, rs2, es := key("RS256", "r"), otherKey("RS256", "r2"), key("ES256", "e")
+	unnamed := key("RS256", "").token()
+	with(t, setOf(rs, es)).expect(t, "one that fits", unnamed, nil)
+	with(t, setOf(key("RS256", ""), es)).expect(t, "one that has no name either", unnamed, nil)
+	with(t, setOf(key("RS256", ""), key("RS256", ""))).expect(t, "one that is listed twice", unnamed, nil)
+	with(t, setOf(rs, rs2)).expect(t, "two that fit", unnamed, ErrKeyUnnamed)
+	with(t, setOf(key("RS256", ""), otherKey("RS256", ""))).expect(t, "two that have no name", unnamed, ErrKeyUnnamed)
+	with(t, setOf(es)).expect(t, "none that fits", unnamed, ErrKey)
+	with(t, setOf(key("RS256", ""))).expect(t, "a name that the only one does not have", rs.token(), ErrKey)
+}
+
+// A token that was verified and is remembered counts no longer than its key.
+func TestRotationTakesOldTokensAlongWithTheirKey(t *testing.T) {
+	for _, alg := range publicAlgorithms {
+		old, fresh := key(alg, "2025"), otherKey(alg, "2026")
+		s := openShop(t, setOf(old))
+		e := openEngine(t, s.URL, Options{})
+		steps := []struct {
+			body       string
+			old, fresh error
+		}{
+			{setOf(old), nil, ErrKey},
+			{setOf(old, fresh), nil, nil},
+			{setOf(fresh), ErrKey, nil},
+			{set(), ErrKey, ErrKey},
+			{setOf(fresh, old), nil, nil},
+			{setOf(otherKey(alg, "2025")), ErrSignature, ErrKey}, // an old name on a new key
+		}
+		oldToken, freshToken := old.token(), fresh.token()
+		for i, step := range steps {
+			s.publish(step.body)
+			if err := e.fetch(t); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // verified, then remembered
+				e.expect(t, fmt.Sprintf("%s, step %d, the old key", alg, i), oldToken, step.old)
+				e.expect(t, fmt.Sprintf("%s, step %d, the fresh key", alg, i), freshToken, step.fresh)
+			}
+		}
+	}
+}
+
+func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
+	es, ed := key("ES256", "e"), key("EdDSA", "d")
+	s := openShop(t, setOf(es))
+	e := openEngine(t, s.URL, Options{})
+	token := es.token()
+	for i, body := range []string{setOf(es), setOf(es), setOf(ed, es)} { // fetched again, unchanged, joined
+		s.publish(body)
+		if err := e.fetch(t); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			e.expect(t, fmt.Sprint("fetch ", i), token, nil)
+		}
+	}
+	if n := e.keys.Stats().Signatures; n != 1 {
+		t.Errorf("%d signatures were checked, want 1", n)
+	}
+	// Remembered or not, its time ends.
+	late := now.Add(time.Hour + Leeway)
+	if _, err := e.AppendBuyer(nil, token, late); err != ErrExpired {
+		t.Errorf("at its end: %v", err)
+	}
+	early := es.seal(es.header(), `{"sub":"bob","exp":`+at(time.Hour)+`,"nbf":`+at(0)+`}`)
+	e.expect(t, "from now on", []byte(early), nil)
+	if _, err := e.AppendBuyer(nil, []byte(early), now.Add(-Leeway-time.Second)); err != ErrNotYetValid {
+		t.Errorf("before its time: %v", err)
+	}
+}
+
+// Whoever asks is told "not known yet" while it is not known, and "no" after.
+func TestAnUnknownKeyIsFetchedOnceAndNeverLiedAbout(t *testing.T) {
+	known, added, nobodys := key("EdDSA", "known"), otherKey("EdDSA", "added"), key("EdDSA", "nobody's")
+	s := openShop(t, setOf(known))
+	e := openEngine(t, s.URL, Options{})
+	if err := e.fetch(t); err != nil {
+		t.Fatal(err)
+	}
+	e.expect(t, "a set just fetched says no", added.token(), ErrKey)
+	if n := e.wakes.Load(); n != 0 {
+		t.Fatalf("%d fetches were asked for", n)
+	}
+	s.publish(setOf(known, added))
+	e.pass(KeysSpacing)
+
+	// A fetch that takes its time: all who ask meanwhile are told busy.
+	began, goOn := make(chan struct{}), make(chan struct{})
+	s.answers(func(w http.ResponseWriter, _ *http.Request) {
+		close(began)
+		<-goOn
+		_, _ = w.Write([]byte(setOf(known, added)))
+	})
+	for range 1000 {
+		e.expect(t, "an older set cannot tell", added.token(), ErrKeysDue)
+	}
+	if n := e.wakes.Load(); n != 1 {
+		t.Fatalf("%d fetches were asked for, want 1", n)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- e.keys.Round(t.Context()) }()
+	<-began
+	e.expect(t, "while it is fetched", added.token(), ErrKeysDue)
+	e.expect(t, "while it is fetched, of nobody", nobodys.token(), ErrKeysDue)
+	e.expect(t, "while it is fetched, a known one", known.token(), nil)
+	if seckill.CodeOf(ErrKeysDue) != seckill.CodeBusy || ErrKeysDue.RetryAfter < 1 {
+		t.Errorf("the answer is %+v", ErrKeysDue)
+	}
+	close(goOn)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	e.expect(t, "fetched", added.token(), nil)
+	e.expect(t, "fetched, of nobody", nobodys.token(), ErrKey)
+	if n := e.wakes.Load(); n != 1 {
+		t.Errorf("%d fetches were asked for, want 1", n)
+	}
+}
+
+func TestAFloodOfUnknownKeysFetchesEveryTenSecondsAtMost(t *testing.T) {
+	s := openShop(t, setOf(key("EdDSA", "known")))
+	e := openEngine(t, s.URL, Options{})
+	const seconds, each = 60, 50
+	for second := range seconds {
+		var flood sync.WaitGroup
+		for i := range each {
+			flood.Go(func() {
+				kid := fmt.Sprint("random ", second, " ", i)
+				if _, err := e.AppendBuyer(nil, key("EdDSA", kid).token(), now); err != ErrKey && err != ErrKeysDue {
+					t.Errorf("error %v", err)
+				}
+			})
+		}
+		flood.Wait()
+		for e.wakes.Load() > 0 { // as a loop would
+			e.wakes.Add(-1)
+			if err := e.keys.Round(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			_ = e.keys.Round(t.Context()) // woken twice
+		}
+		e.pass(time.Second)
+	}
+	if n := s.fetches.Load(); n != seconds/10 {
+		t.Errorf("%d fetches in %d seconds", n, seconds)
+	}
+	if n := e.keys.Stats().Signatures; n != 0 {
+		t.Errorf("%d signatures were checked", n)
+	}
+}
+
+func TestARefreshThatFailsLeavesTheKeysInForce(t *testing.T) {
+	known := key("EdDSA", "known")
+	plain := func(status int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	elsewhere := openShop(t, set())
+	for name, answer := range map[string]http.HandlerFunc{
+		"an error":       plain(500, setOf(known)),
+		"not found":      plain(404, ""),
+		"empty":          plain(200, ""),
+		"a page":         plain(200, "<html>"),
+		"no keys member": plain(200, `{"error":"maintenance"}`),
+		"keys null":      plain(200, `{"keys":null}`),
+		"keys no array":  plain(200, `{"keys":{}}`),
+		"too many keys":  plain(200, set(strings.Split(strings.Repeat("{} ", maxKeys+1), " ")[:maxKeys+1]...)),
+		"too long":       plain(200, set()+strings.Repeat(" ", maxSetBytes)),
+		"elsewhere":      http.RedirectHandler(elsewhere.URL, http.StatusFound).ServeHTTP,
+		"cut": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = w.Write([]byte(setOf(known)))
+		},
+		"hung up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	} {
+		s := openShop(t, setOf(known))
+		e := openEngine(t, s.URL, Options{})
+		if err := e.fetch(t); err != nil {
+			t.Fatal(err)
+		}
+		s.answers(answer)
+		for range 3 {
+			if err := e.fetch(t); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			if e.keys.Next() != KeysSpacing {
+				t.Errorf("%s: the next try is not due soon", name)
+			}
+		}
+		e.expect(t, name, known.token(), nil)
+		e.expect(t, name+", an unknown key", key("EdDSA", "other").token(), ErrKeysDue)
+		if stats := e.keys.Stats(); stats.Keys != 1 || stats.Age != 3*KeysSpacing {
+			t.Errorf("%s: %+v", name, stats)
+		}
+		s.publish(setOf(known))
+		if err := e.fetch(t); err != nil || e.keys.Next() != 0 {
+			t.Errorf("%s: afterwards %v", name, err)
+		}
+		e.expect(t, name+", an unknown key afterwards", key("EdDSA", "other").token(), ErrKey)
+	}
+	if n := elsewhere.fetches.Load(); n != 0 {
+		t.Error("a redirect was followed")
+	}
+}
+
+func TestAShopThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
+	known := key("ES256", "known")
+	s := openShop(t, setOf(known))
+	s.Close()
+	e := openEngine(t, s.URL, Options{Secrets: [][]byte{secret}})
+	e.expect(t, "before the first try", known.token(), ErrKeysDue)
+	if err := e.fetch(t); err == nil {
+		t.Fatal("fetched from nobody")
+	}
+	e.expect(t, "after it", known.token(), ErrKeysDue)
+	e.expect(t, "a secret's token", []byte(seal(t, secret, hs256, `{"sub":"bob","exp":`+at(time.Hour)+`}`)), nil)
+
+	back := openShop(t, setOf(known))
+	e.keys.url = back.URL // a closed port may be somebody else's by now
+	if err := e.fetch(t); err != nil {
+		t.Fatal(err)
+	}
+	e.expect(t, "when it is back", known.token(), nil)
+}
+
+func TestAFetchThatHangsIsGivenUp(t *testing.T) {
+	gone := make(chan struct{})
+	s := openShop(t, "")
+	s.answers(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		close(gone)
+	})
+	e := openEngine(t, s.URL, Options{})
+	e.pass(KeysSpacing)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := e.keys.Round(ctx); err == nil {
+		t.Error("no error")
+	}
+	<-gone
+}
+
+func TestKeysAreFetchedOverTLSOrLoopbackOnly(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"https://login.example.com/.well-known/jwks.json": true,
+		"https://127.0.0.1:8443/keys?tenant=7":            true,
+		"http://127.0.0.1:8080/keys":                      true,
+		"http://[::1]/keys":                               true,
+		"http://localhost:9/keys":                         true,
+		"http://login.example.com/keys":                   false,
+		"http://127.0.0.1.example.com/keys":               false,
+		"http://10.0.0.1/keys":                            false,
+		"http://localhost.example.com/":                   false,
+		"https://user:pass@login.example.com/keys":        false,
+		"https://login.example.com/keys#x":                false,
+		"https:///keys":                                   false,
+		"ftp://localhost/keys":                            false,
+		"file:///etc/keys":                                false,
+		"login.example.com/keys":                          false,
+		"":                                                false,
+	} {
+		if err := CheckKeysURL(address); (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
+		}
+		if _, err := NewKeys(KeysOptions{URL: address, Now: time.Now}); (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package identity
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// pair is a key of the shop, both halves.
+type pair struct {
+	alg, kid string
+	private  crypto.Signer
+}
+
+// made are the keys that tests share: RSA takes a while to make.
+var made = sync.OnceValue(func() map[string]crypto.Signer {
+	keys := map[string]crypto.Signer{}
+	var err error
+	for _, name := range []string{"RS256", "RS256 other"} {
+		keys[name], err = rsa.GenerateKey(rand.Reader, 2048)
+		failed(err)
+	}
+	for _, name := range []string{"ES256", "ES256 other"} {
+		keys[name], err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		failed(err)
+	}
+	for _, name := range []string{"EdDSA", "EdDSA other"} {
+		_, keys[name], err = ed25519.GenerateKey(rand.Reader)
+		failed(err)
+	}
+	return keys
+})
+
+func failed(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+var publicAlgorithms = []string{"RS256", "ES256", "EdDSA"}
+
+// key is the shared key of an algorithm under a name.
+func key(alg, kid string) pair { return pair{alg, kid, made()[alg]} }
+
+// otherKey is a second one.
+func otherKey(alg, kid string) pair { return pair{alg, kid, made()[alg+" other"]} }
+
+func base64url(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
+
+// jwk is the public half as issuers publish it, with any further members.
+func (p pair) jwk(more ...string) string {
+	members := map[string]string{"kid": p.kid, "alg": p.alg, "use": "sig"}
+	switch public := p.private.Public().(type) {
+	case *rsa.PublicKey:
+		members["kty"], members["n"], members["e"] = "RSA", base64url(public.N.Bytes()), base64url(big.NewInt(int64(public.E)).Bytes())
+	case *ecdsa.PublicKey:
+		point, err := public.Bytes()
+		failed(err)
+		size := (len(point) - 1) / 2
+		members["kty"], members["crv"] = "EC", public.Curve.Params().Name
+		members["x"], members["y"] = base64url(point[1:1+size]), base64url(point[1+size:])
+	case ed25519.PublicKey:
+		members["kty"], members["crv"], members["x"] = "OKP", "Ed25519", base64url(public)
+	}
+	for i := 0; i < len(more); i += 2 {
+		members[more[i]] = more[i+1]
+	}
+	for name, value := range members {
+		if value == "" {
+			delete(members, name)
+		}
+	}
+	text, err := json.Marshal(members)
+	failed(err)
+	return string(text)
+}
+
+// seal signs any header and payload.
+func (p pair) seal(header, payload string) string {
+	signed := base64url([]byte(header)) + "." + base64url([]byte(payload))
+	sum := sha256.Sum256([]byte(signed))
+	var signature []byte
+	var err error
+	switch private := p.private.(type) {
+	case *rsa.PrivateKey:
+		signature, err = rsa.SignPKCS1v15(rand.Reader, private, crypto.SHA256, sum[:])
+	case *ecdsa.PrivateKey:
+		r, s, signErr := ecdsa.Sign(rand.Reader, private, sum[:])
+		failed(signErr)
+		signature = append(r.FillBytes(make([]byte, half)), s.FillBytes(make([]byte, half))...)
+	case ed25519.PrivateKey:
+		signature = ed25519.Sign(private, []byte(signed))
+	}
+	failed(err)
+	return signed + "." + base64url(signature)
+}
+
+// header is what the key's tokens say of themselves.
+func (p pair) header() string {
+	if p.kid == "" {
+		return fmt.Sprintf(`{"alg":%q}`, p.alg)
+	}
+	return fmt.Sprintf(`{"alg":%q,"kid":%q}`, p.alg, p.kid)
+}
+
+// token is one of bob that is good for an hour.
+func (p pair) token() []byte {
+	return []byte(p.seal(p.header(), `{"sub":"bob","exp":`+at(time.Hour)+`}`))
+}
+
+func set(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") + `]}` }
+
+func setOf(pairs ...pair) string {
+	keys := make([]string, len(pairs))
+	for i, p := range pairs {
+		keys[i] = p.jwk()
+	}
+	return set(keys...)
+}
+
+// shop publishes its keys over HTTP, and counts how often they are fetched.
+type shop struct {
+	*httptest.Server
+	answer  atomic.Pointer[http.HandlerFunc]
+	fetches atomic.Int32
+}
+
+func openShop(t testing.TB, body string) *shop {
+	t.Helper()
+	s := &shop{}
+	s.publish(body)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.fetches.Add(1)
+		(*s.answer.Load())(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *shop) publish(body string) {
+	s.answers(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })
+}
+
+func (s *shop) answers(answer http.HandlerFunc) { s.answer.Store(&answer) }
+
+// engine verifies with a shop's keys, on a clock that the test moves.
+type engine struct {
+	*Verifier
+	keys  *Keys
+	clock atomic.Int64
+	wakes atomic.Int32
+	log   strings.Builder
+}
+
+func openEngine(t testing.TB, url string, opt Options) *engine {
+	t.Helper()
+	e := &engine{}
+	keys, err := NewKeys(KeysOptions{
+		URL: url, Log: slog.New(slog.NewTextHandler(&e.log, nil)), Now: func() time.Time { return now.Add(time.Duration(e.clock.Load())) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys.Wake = func() { e.wakes.Add(1) }
+	opt.Keys = keys
+	if e.Verifier, err = Open(opt); err != nil {
+		t.Fatal(err)
+	}
+	e.keys = keys
+	return e
+}
+
+func (e *engine) pass(d time.Duration) { e.clock.Add(int64(d)) }
+
+// fetch is one round, long enough after the one before.
+func (e *engine) fetch(t testing.TB) error {
+	t.Helper()
+	e.pass(KeysSpacing)
+	return e.keys.Round(t.Context())
+}
+
+// with is an engine that has fetched a set.
+func with(t testing.TB, body string) *engine {
+	t.Helper()
+	e := openEngine(t, openShop(t, body).URL, Options{Secrets: [][]byte{secret}})
+	if err := e.fetch(t); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// expect reads a token of bob, or is refused.
+func (e *engine) expect(t testing.TB, why string, token []byte, want error) {
+	t.Helper()
+	buyer, err := e.AppendBuyer(nil, token, now)
+	if err != want || err == nil && string(buyer) != "bob" {
+		t.Errorf("%s: buyer %q, error %v; want %v", why, buyer, err, want)
+	}
+}

@@ -1,0 +1,97 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"sync"
+
+	"seckill"
+)
+
+const (
+	// verifiedBuckets times bucketWays are the tokens that are remembered:
+	// 131,072 in 16 MiB. A crowd beyond it costs one signature per request of
+	// those who were displaced, and nothing else.
+	verifiedBuckets = 1 << 14
+	bucketWays      = 8
+	// stripes bounds how many goroutines can look at once without waiting for
+	// each other; a look takes some ten nanoseconds.
+	stripes = 256
+)
+
+// verified remembers tokens whose signature a key has been found to have made,
+// in fixed memory. Only such tokens enter, so nobody can fill it who cannot
+// sign. It is safe for concurrent use.
+type verified struct {
+	locks   [stripes]stripe
+	buckets [][bucketWays]entry // a power of two of them
+}
+
+// stripe is a lock on cache lines of its own.
+type stripe struct {
+	sync.Mutex
+	_ [56]byte
+}
+
+// entry is one token: 128 bytes without a pointer, which the collector need
+// not look at. The zero entry is free: no key has generation 0.
+type entry struct {
+	token          [sha256.Size]byte // SHA-256 of the whole of it, signature included
+	buyer          [seckill.MaxBuyerBytes]byte
+	exp, notBefore int64
+	length         uint64 // of the buyer
+	generation     uint64 // of the key
+}
+
+// newVerified makes a memory of some buckets, a power of two.
+func newVerified(buckets int) *verified {
+	return &verified{buckets: make([][bucketWays]entry, buckets)}
+}
+
+// bucket is where a token is, if it is remembered. Tokens are told apart by
+// their SHA-256, of whose bits nobody can choose enough to matter; comparing
+// sums of verified tokens needs no constant time either, for the same reason.
+func (v *verified) bucket(token *[sha256.Size]byte) (*stripe, *[bucketWays]entry) {
+	i := binary.LittleEndian.Uint64(token[:]) & uint64(len(v.buckets)-1)
+	return &v.locks[i%stripes], &v.buckets[i]
+}
+
+// find copies out what is known of a token that the key of the generation has
+// signed. Dates are the caller's to check.
+func (v *verified) find(token *[sha256.Size]byte, generation uint64, found *entry) bool {
+	lock, bucket := v.bucket(token)
+	lock.Lock()
+	defer lock.Unlock()
+	for i := range bucket {
+		if e := &bucket[i]; e.generation == generation && e.token == *token {
+			*found = *e
+			return true
+		}
+	}
+	return false
+}
+
+// keep remembers a token that the key of the generation has signed.
+func (v *verified) keep(token *[sha256.Size]byte, generation uint64, c *claims, now int64) {
+	e := entry{token: *token, exp: c.exp, notBefore: c.notBefore(), generation: generation}
+	e.length = uint64(copy(e.buyer[:], c.subject))
+	lock, bucket := v.bucket(token)
+	lock.Lock()
+	defer lock.Unlock()
+	bucket[place(bucket, &e, now)] = e
+}
+
+// place is where to put an entry: over the same token, else over one that has
+// expired, else over any, which the token's own bits choose.
+func place(bucket *[bucketWays]entry, e *entry, now int64) int {
+	at := int(e.token[sha256.Size-1]) % bucketWays
+	for i := range bucket {
+		switch old := &bucket[i]; {
+		case old.token == e.token:
+			return i
+		case old.generation == 0 || now >= old.exp+leewaySeconds:
+			at = i
+		}
+	}
+	return at
+}
