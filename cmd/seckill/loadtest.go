@@ -148,6 +148,7 @@ func (f *loadFlags) complete(p *program, cfg *config.Config) error {
 		opt.StartsAt = at
 	}
 	opt.ShopURL, opt.JWTSecret, opt.SandboxSecret = f.shop, cfg.Auth.JWTSecret.Bytes(), cfg.Payment.SandboxSecret.Bytes()
+	opt.Issuer, opt.Audience = cfg.Auth.Issuer, cfg.Auth.Audience
 	opt.Now, opt.Random, opt.Run = p.now, mathrand.Float64, newRun()
 	return opt.Check()
 }

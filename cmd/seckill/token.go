@@ -49,9 +49,13 @@ Whoever has it can buy as U until it expires.`,
 			if !cfg.Auth.JWTSecret.IsSet() {
 				return errors.New("no secret to sign with: set auth.jwt_secret, or name the data_dir of a server that ran once")
 			}
-			signed, err := identity.Sign(cfg.Auth.JWTSecret.Bytes(), user, p.now().Add(ttl))
+			signer, err := identity.NewSigner(cfg.Auth.JWTSecret.Bytes(), cfg.Auth.Issuer, cfg.Auth.Audience)
 			if err != nil {
-				return fmt.Errorf("sign token: %w", err)
+				return err
+			}
+			signed, err := signer.Sign(user, p.now().Add(ttl))
+			if err != nil {
+				return err
 			}
 			fmt.Fprintln(p.out, signed)
 			return nil

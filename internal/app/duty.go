@@ -62,6 +62,9 @@ func (a *App) startLoops(ctx context.Context) {
 	if p.book.settings != nil {
 		loops = append(loops, &duty.Loop{Name: "settings", Every: settingsEvery, Timeout: 5 * time.Second, Round: p.checkSettings})
 	}
+	if p.keys != nil && a.has(RoleShop) {
+		loops = append(loops, p.keysDuty())
+	}
 	if a.has(RoleWorker) {
 		loops = append(loops, p.once(p.duties())...)
 		a.goLoop(func() {

@@ -83,6 +83,8 @@ type parts struct {
 	shop        *shopapi.Server
 	admin       http.Handler
 	buyers      *identity.Verifier
+	keys        *identity.Keys   // nil without auth.jwks_url
+	signer      *identity.Signer // of buyers' tokens; nil without a secret
 	tokens      *purchasetoken.Mint
 
 	signals *signals
@@ -299,7 +301,7 @@ func (p *parts) paid(result string) {
 
 // buildShop wires the gates and the public API.
 func (p *parts) buildShop(opt Options) (err error) {
-	if p.buyers, err = identity.New(p.cfg.Auth.JWTSecret.Bytes()); err != nil {
+	if err := p.buildIdentity(); err != nil {
 		return err
 	}
 	if p.tokens, err = purchasetoken.New(purchasetoken.Options{Secrets: [][]byte{p.cfg.Token.Secret.Bytes()}, Random: rand.Reader}); err != nil {
@@ -327,7 +329,10 @@ func (p *parts) buildShop(opt Options) (err error) {
 	}
 	if opt.Demo {
 		shop.DemoLogin = func(buyer string) (string, error) {
-			return identity.Sign(p.cfg.Auth.JWTSecret.Bytes(), buyer, p.clock.Now().Add(demoTokenLife))
+			if p.signer == nil {
+				return "", errors.New("the demo's login needs auth.jwt_secret")
+			}
+			return p.signer.Sign(buyer, p.clock.Now().Add(demoTokenLife))
 		}
 	}
 	p.shop, err = shopapi.New(shop)

@@ -53,6 +53,26 @@ type Admin struct {
 // Auth is how buyers prove who they are.
 type Auth struct {
 	JWTSecret Secret
+	// JWTPreviousSecrets are accepted and never sign.
+	JWTPreviousSecrets []Secret
+	// JWKSURL is where the shop publishes its public keys; empty for none.
+	JWKSURL     string
+	JWKSRefresh time.Duration
+	// Issuer and Audience must be the token's; empty ones are not asked for.
+	Issuer   string
+	Audience string
+}
+
+// HMACSecrets are the secrets that HS256 is accepted with; there are none where
+// public keys alone count.
+func (a Auth) HMACSecrets() [][]byte {
+	var secrets [][]byte
+	for _, s := range append([]Secret{a.JWTSecret}, a.JWTPreviousSecrets...) {
+		if s.IsSet() {
+			secrets = append(secrets, s.Bytes())
+		}
+	}
+	return secrets
 }
 
 // Token is the purchase token.
@@ -156,6 +176,7 @@ func Default() *Config {
 		DataDir:   "./data",
 		Shop:      Shop{Listen: "127.0.0.1:8080"},
 		Admin:     Admin{Listen: "127.0.0.1:8081"},
+		Auth:      Auth{JWKSRefresh: 5 * time.Minute},
 		Challenge: Challenge{Kind: "none"},
 		// A batch leaves when the one before it is committed, so the queue is a
 		// few commits deep: beyond that a claim waits longer than its shopper.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"seckill/internal/identity"
+	"seckill/internal/keyring"
 	"seckill/internal/ledger"
 )
 
@@ -14,7 +16,7 @@ import (
 // and the documentation all walk the same table.
 type key struct {
 	name  string
-	field any // *string, *int, *bool, *time.Duration, *[]time.Duration, *[]string, *Secret or *DSN
+	field any // *string, *int, *bool, *time.Duration, *[]time.Duration, *[]string, *Secret, *[]Secret or *DSN
 	rule  rule
 	doc   string
 }
@@ -27,7 +29,9 @@ const (
 	// before the operator API's own deadline of two minutes cuts it off.
 	maxCutWait   = time.Minute
 	maxNameBytes = 256
-	maxReplicas  = 16
+	// maxClaimBytes is the longest issuer or audience, which often are addresses.
+	maxClaimBytes = 512
+	maxReplicas   = 16
 )
 
 // keys is the table, in the order in which a reader wants to see it.
@@ -41,7 +45,12 @@ func (c *Config) keys() []key {
 		{"admin.token", &c.Admin.Token, bearerSecret(), "Bearer token of the operator API."},
 		{"admin.pprof", &c.Admin.Pprof, anything(), "Serve Go profiles under /debug/pprof on the operator address."},
 
-		{"auth.jwt_secret", &c.Auth.JWTSecret, secret(), "HS256 key of the buyers' JWTs; `sub` is the buyer."},
+		{"auth.jwt_secret", &c.Auth.JWTSecret, secret(), "HS256 key of the buyers' JWTs; `sub` is the buyer. With auth.jwks_url and Redis or MySQL it may stay unset: HS256 is then refused."},
+		{"auth.jwt_previous_secrets", &c.Auth.JWTPreviousSecrets, secrets(keyring.MaxSecrets - 1), "HS256 keys that are still accepted and never sign, while auth.jwt_secret is rotated."},
+		{"auth.jwks_url", &c.Auth.JWKSURL, keysURL(), "Where the shop publishes the public keys of the buyers' JWTs (RS256, ES256, EdDSA). Empty: HS256 alone."},
+		{"auth.jwks_refresh", &c.Auth.JWKSRefresh, lasting(identity.KeysSpacing, day), "How often they are fetched. A key that is not among them asks for it at once, at most every 10s."},
+		{"auth.issuer", &c.Auth.Issuer, line(maxClaimBytes), "`iss` that every token must have. Empty: not asked for."},
+		{"auth.audience", &c.Auth.Audience, audience(), "`aud` that every buyer's token must have, alone or among others. Empty: not asked for."},
 		{"token.secret", &c.Token.Secret, secret(), "Key that signs purchase tokens."},
 		{"token.required", &c.Token.Required, anything(), "Refuse an order that brings no purchase token."},
 		{"challenge.kind", &c.Challenge.Kind, supported("none"), "What a buyer solves to get a purchase token."},
@@ -116,6 +125,15 @@ func (k key) set(value any) error {
 			return fmt.Errorf("must be text: put quotes around it")
 		}
 		*field = NewSecret(text)
+	case *[]Secret:
+		list, err := parseTexts(value)
+		if err != nil {
+			return err
+		}
+		*field = make([]Secret, len(list))
+		for i, text := range list {
+			(*field)[i] = NewSecret(text)
+		}
 	case *int:
 		n, err := strconv.Atoi(fmt.Sprint(value))
 		if err != nil {
@@ -227,6 +245,12 @@ func (k key) value() any {
 		return *field
 	case *Secret:
 		return field.String()
+	case *[]Secret:
+		masks := make([]string, len(*field))
+		for i, s := range *field {
+			masks[i] = s.String()
+		}
+		return masks
 	case *DSN:
 		return field.String()
 	case *[]string:
@@ -252,6 +276,8 @@ func (k key) typeName() string {
 		return "bool"
 	case *Secret:
 		return "secret"
+	case *[]Secret:
+		return "secrets"
 	case *time.Duration:
 		return "duration"
 	case *[]time.Duration:

@@ -75,12 +75,14 @@ reconcile: {repair: off}
 func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	values := map[string]string{
 		"number": "9", "bool": "true", "secret": "0123456789abcdef", "duration": "1s", "durations": "1s, 2s", "texts": "a:1, b:2",
+		"secrets": "fedcba9876543210, 0123456789abcdef",
 	}
 	texts := map[string]string{
 		"data_dir": "/d", "shop.listen": ":9", "admin.listen": ":8", "shop.public_url": "http://a", "alert.webhook_url": "http://b",
 		"challenge.kind": "none", "ledger.kind": "redis", "queue.kind": "outbox", "store.dsn": "sqlite:/s",
 		"redis.username": "u", "redis.sentinel_master": "m", "redis.sentinel_username": "su", "redis.prefix": "p:",
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
+		"auth.jwks_url": "https://c", "auth.jwks_refresh": "10s", "auth.issuer": "i", "auth.audience": "a",
 	}
 	var environ []string
 	seen := map[string]string{}
@@ -89,9 +91,9 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 			t.Errorf("%s and %s share %s", other, d.Key, d.Env)
 		}
 		seen[d.Env] = d.Key
-		value := values[d.Type]
-		if d.Type == "text" {
-			value = texts[d.Key]
+		value, special := texts[d.Key]
+		if !special {
+			value = values[d.Type]
 		}
 		environ = append(environ, d.Env+"="+value)
 	}
@@ -101,7 +103,8 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	}
 	if cfg.Limit.BuyerPerSecond != 9 || cfg.Auth.JWTSecret.Reveal() != "0123456789abcdef" || cfg.Store.DSN != "sqlite:/s" ||
 		cfg.Reconcile.Repair != config.RepairSafe || len(cfg.Worker.RetryDelays) != 2 || cfg.Purchase.Timeout != time.Second ||
-		!slices.Equal(cfg.Redis.Addrs, []string{"a:1", "b:2"}) || cfg.Redis.Password.Reveal() != "0123456789abcdef" || !cfg.Redis.TLS {
+		!slices.Equal(cfg.Redis.Addrs, []string{"a:1", "b:2"}) || cfg.Redis.Password.Reveal() != "0123456789abcdef" || !cfg.Redis.TLS ||
+		len(cfg.Auth.JWTPreviousSecrets) != 2 || cfg.Auth.JWTPreviousSecrets[1].Reveal() != "0123456789abcdef" {
 		t.Errorf("variables did not reach their fields: %+v", cfg)
 	}
 }
@@ -109,35 +112,40 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 func TestEachBadValueIsRefusedByName(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	bad := map[string][]string{
-		"data_dir":                 {"", "a\x00b", long},
-		"shop.listen":              {"", "8080", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http", "a b:80", "http://x:80"},
-		"shop.public_url":          {"example.com", "ftp://x", "http://", "http://x/#f", ":"},
-		"admin.listen":             {"", "8081", "127.0.0.1:99999", "127.0.0.1:8080"},
-		"admin.token":              {"short", "0123456789 abcdef", "0123456789abcdé0123", strings.Repeat("x", 1025)},
-		"admin.pprof":              {"", "maybe", "2"},
-		"auth.jwt_secret":          {"fifteen bytes..", long},
-		"token.secret":             {"fifteen bytes..", long},
-		"token.required":           {"yes please", ""},
-		"payment.sandbox_page":     {"yes please", ""},
-		"challenge.kind":           {"", "pow", "image"},
-		"limit.buyer_per_second":   {"-1", "", "x", "1.5", "10000001", "99999999999999999999"},
-		"limit.ip_per_second":      {"-1", "", "10000001"},
-		"limit.product_per_second": {"-1", "", "10000001"},
-		"purchase.queue_size":      {"0", "1000001", "511"},
-		"purchase.max_batch":       {"0", "10001", "8193"},
-		"purchase.timeout":         {"-1s", "9ms", "61s", "2", ""},
-		"ledger.kind":              {"", "Redis", "etcd"},
-		"redis.addrs":              {"127.0.0.1:6379", "x", "x:", ":6379", "x:70000", "x:0", "a:1,", "redis://:hunter2@x:1", strings.Repeat("a:1,", 100) + "a:1"},
-		"redis.username":           {"a\nb", long},
-		"redis.password":           {long},
-		"redis.sentinel_master":    {"a\nb", long},
-		"redis.sentinel_username":  {"sue", "a\nb", long},
-		"redis.sentinel_password":  {"hunter2", long},
-		"redis.tls":                {"", "maybe"},
-		"redis.prefix":             {"", "{x}:", "a}", "a\nb", strings.Repeat("x", 65)},
-		"redis.wait_replicas":      {"-1", "17", "", "all"},
-		"redis.wait_timeout":       {"0", "6s", "5"},
-		"queue.kind":               {"", "kafka", "rocketmq", "pulsar"},
+		"data_dir":                  {"", "a\x00b", long},
+		"shop.listen":               {"", "8080", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http", "a b:80", "http://x:80"},
+		"shop.public_url":           {"example.com", "ftp://x", "http://", "http://x/#f", ":"},
+		"admin.listen":              {"", "8081", "127.0.0.1:99999", "127.0.0.1:8080"},
+		"admin.token":               {"short", "0123456789 abcdef", "0123456789abcdé0123", strings.Repeat("x", 1025)},
+		"admin.pprof":               {"", "maybe", "2"},
+		"auth.jwt_secret":           {"fifteen bytes..", long},
+		"auth.jwt_previous_secrets": {"hunter2", "0123456789abcdef,", "0123456789abcdef,hunter2", strings.Repeat("0123456789abcdef,", 7) + "0123456789abcdef", long},
+		"auth.jwks_url":             {"login.example/hunter2", "http://login.example/keys", "https://u:hunter2@login.example/keys", "https://"},
+		"auth.jwks_refresh":         {"0", "9s", "25h", "300"},
+		"auth.issuer":               {"a\nb", long},
+		"auth.audience":             {"seckill-login", "a\nb", long},
+		"token.secret":              {"fifteen bytes..", long},
+		"token.required":            {"yes please", ""},
+		"payment.sandbox_page":      {"yes please", ""},
+		"challenge.kind":            {"", "pow", "image"},
+		"limit.buyer_per_second":    {"-1", "", "x", "1.5", "10000001", "99999999999999999999"},
+		"limit.ip_per_second":       {"-1", "", "10000001"},
+		"limit.product_per_second":  {"-1", "", "10000001"},
+		"purchase.queue_size":       {"0", "1000001", "511"},
+		"purchase.max_batch":        {"0", "10001", "8193"},
+		"purchase.timeout":          {"-1s", "9ms", "61s", "2", ""},
+		"ledger.kind":               {"", "Redis", "etcd"},
+		"redis.addrs":               {"127.0.0.1:6379", "x", "x:", ":6379", "x:70000", "x:0", "a:1,", "redis://:hunter2@x:1", strings.Repeat("a:1,", 100) + "a:1"},
+		"redis.username":            {"a\nb", long},
+		"redis.password":            {long},
+		"redis.sentinel_master":     {"a\nb", long},
+		"redis.sentinel_username":   {"sue", "a\nb", long},
+		"redis.sentinel_password":   {"hunter2", long},
+		"redis.tls":                 {"", "maybe"},
+		"redis.prefix":              {"", "{x}:", "a}", "a\nb", strings.Repeat("x", 65)},
+		"redis.wait_replicas":       {"-1", "17", "", "all"},
+		"redis.wait_timeout":        {"0", "6s", "5"},
+		"queue.kind":                {"", "kafka", "rocketmq", "pulsar"},
 		"store.dsn": {"mysql:", "mysql:u:hunter2@tcp(h:1)", "mysql:u:hunter2@h:1/d", "mysql:u:hunter2@tcp(h)/d", "mysql::hunter2@tcp(h:1)/d", "mysql:u:hunter2@tcp(h:1)/",
 			"mysql:u:hunter2@udp(h:1)/d", "mysql:u:hunter2@unix()/d", "mysql:tcp(h:1)/d", "postgres:u:hunter2@h/d", "sqlite:", "sqlite::memory:", "sqlite:x?mode=ro", "seckill.db"},
 		"store.migrate":          {"", "never"},

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"seckill/internal/identity"
 )
 
 // Bounds of what names servers and keys.
@@ -210,6 +212,42 @@ func secret() rule {
 			return nil
 		}
 		return checkSecret(*s)
+	}}
+}
+
+// secrets are those that come after the first one, which has a key of its own.
+func secrets(most int) rule {
+	words := fmt.Sprintf("at most %d of %d to %d bytes", most, minSecretBytes, maxSecretBytes)
+	return rule{words, func(field any) error {
+		list := *field.(*[]Secret)
+		if len(list) > most {
+			return fmt.Errorf("must be %s, not %d entries", words, len(list))
+		}
+		for i, s := range list {
+			if err := checkSecret(s); err != nil {
+				return fmt.Errorf("entry %d %w", i+1, err)
+			}
+		}
+		return nil
+	}}
+}
+
+func keysURL() rule {
+	return rule{"an https address, or http on loopback, or empty", func(field any) error {
+		if address := *field.(*string); address != "" {
+			return identity.CheckKeysURL(address)
+		}
+		return nil
+	}}
+}
+
+func audience() rule {
+	inner := line(maxClaimBytes)
+	return rule{inner.words, func(field any) error {
+		if *field.(*string) == identity.LoginAudience {
+			return fmt.Errorf("must not be %s, which is that of login codes", identity.LoginAudience)
+		}
+		return inner.check(field)
 	}}
 }
 

@@ -63,12 +63,17 @@ func (c *Config) unsetSecrets() []key {
 	own := []*Secret{&c.Admin.Token, &c.Auth.JWTSecret, &c.Token.Secret, &c.Payment.SandboxSecret}
 	var unset []key
 	for _, k := range c.keys() {
-		if s, ok := k.field.(*Secret); ok && !s.IsSet() && slices.Contains(own, s) {
+		s, ok := k.field.(*Secret)
+		if ok && !s.IsSet() && slices.Contains(own, s) && !(s == &c.Auth.JWTSecret && c.keysAlone()) {
 			unset = append(unset, k)
 		}
 	}
 	return unset
 }
+
+// keysAlone reports whether buyers' tokens may do without a shared secret: the
+// shop's public keys are the same for all instances.
+func (c *Config) keysAlone() bool { return c.shared() && c.Auth.JWKSURL != "" }
 
 func (c *Config) secretPath(name string) string {
 	return filepath.Join(c.DataDir, "secrets", name)

@@ -59,6 +59,40 @@ func TestInstancesThatShareMustShareTheirSecrets(t *testing.T) {
 	}
 }
 
+// The shop's public keys are the same for all instances; a secret beside them
+// is one more way in, for who wants it.
+func TestInstancesThatShareNeedNoJWTSecretBesideTheShopsKeys(t *testing.T) {
+	const jwt, url = "auth.jwt_secret", "https://login.example/keys"
+	for name, settings := range sharing {
+		settings = append([]config.Setting{set("auth.jwks_url", url)}, settings...)
+		for _, key := range ownSecrets {
+			if key != jwt {
+				settings = append(settings, set(key, "0123456789abcdef"))
+			}
+		}
+		cfg, err := config.Load(config.Sources{Flags: settings})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		cfg.DataDir = t.TempDir()
+		if err := cfg.FillSecrets(); err != nil || cfg.Auth.JWTSecret.IsSet() || len(cfg.Auth.HMACSecrets()) != 0 {
+			t.Errorf("%s: %v, or a secret was made up", name, err)
+		}
+		cfg, err = config.Load(config.Sources{Flags: append(settings, set(jwt, "0123456789abcdef"), set("auth.jwt_previous_secrets", "fedcba9876543210"))})
+		if err != nil || len(cfg.Auth.HMACSecrets()) != 2 || string(cfg.Auth.HMACSecrets()[0]) != "0123456789abcdef" {
+			t.Errorf("%s with secrets: %v", name, err)
+		}
+	}
+	alone, err := config.Load(config.Sources{Flags: []config.Setting{set("auth.jwks_url", url), set("data_dir", t.TempDir())}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := alone.FillSecrets(); err != nil || !alone.Auth.JWTSecret.IsSet() {
+		t.Errorf("embedded: %v, or no secret was made", err)
+	}
+}
+
 func TestTimeoutsFollowTheLedgerUnlessTheyAreSet(t *testing.T) {
 	for _, c := range []struct {
 		name           string

@@ -49,14 +49,14 @@ type buyer struct {
 
 // signBuyers makes the crowd's tokens before the start: the second of the sale
 // is not for signing.
-func signBuyers(ctx context.Context, secret []byte, run string, n int, expires time.Time) ([]buyer, error) {
+func signBuyers(ctx context.Context, signer *identity.Signer, run string, n int, expires time.Time) ([]buyer, error) {
 	buyers := make([]buyer, n)
 	group, ctx := errgroup.WithContext(ctx)
 	parts := runtime.GOMAXPROCS(0)
 	for part := range parts {
 		group.Go(func() error {
 			for i := part; i < n; i += parts {
-				token, err := identity.Sign(secret, buyerName(run, i), expires)
+				token, err := signer.Sign(buyerName(run, i), expires)
 				if err != nil {
 					return err
 				}

@@ -43,8 +43,9 @@ const (
 // Options is what to do.
 type Options struct {
 	ShopURL string
-	// JWTSecret signs the buyers' tokens.
-	JWTSecret []byte
+	// JWTSecret signs the buyers' tokens, for the server's issuer and audience.
+	JWTSecret        []byte
+	Issuer, Audience string
 	// SandboxSecret signs the payment callbacks; empty, nobody pays.
 	SandboxSecret []byte
 

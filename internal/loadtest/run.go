@@ -8,6 +8,7 @@ import (
 
 	"seckill"
 	"seckill/internal/adminclient"
+	"seckill/internal/identity"
 	"seckill/internal/stats"
 	"seckill/internal/wire"
 )
@@ -114,7 +115,11 @@ func (r *run) prepare(ctx context.Context) (*crowd, error) {
 	if now := clock.server(); start.Before(now) {
 		start = now
 	}
-	buyers, err := signBuyers(ctx, r.opt.JWTSecret, r.opt.Run, r.opt.Buyers, start.Add(r.opt.Duration+tokenSlack))
+	signer, err := identity.NewSigner(r.opt.JWTSecret, r.opt.Issuer, r.opt.Audience)
+	if err != nil {
+		return nil, err
+	}
+	buyers, err := signBuyers(ctx, signer, r.opt.Run, r.opt.Buyers, start.Add(r.opt.Duration+tokenSlack))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
+	"seckill/internal/identity"
 	"seckill/internal/stats"
 )
 
@@ -137,6 +138,19 @@ func (m *Metrics) Remembered(count func() int64) {
 	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "seckill_promises_remembered", Help: "Answers whose orders this instance has not seen in the store yet.",
 	}, func() float64 { return float64(count()) }))
+}
+
+// Keys shows the set of public keys that buyers' tokens are verified with.
+func (m *Metrics) Keys(read func() identity.KeysStats) {
+	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seckill_jwks_keys", Help: "Public keys that buyers' tokens are verified with.",
+	}, func() float64 { return float64(read().Keys) }))
+	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seckill_jwks_age_seconds", Help: "Time since the set of keys in force was fetched; before the first, since the start.",
+	}, func() float64 { return read().Age.Seconds() }))
+	m.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "seckill_jwks_signatures_total", Help: "Signatures checked with a public key; a token that is remembered needs none.",
+	}, func() float64 { return float64(read().Signatures) }))
 }
 
 // Sell sees one transaction of the store's counter.

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"time"
+
+	"seckill/internal/duty"
+	"seckill/internal/identity"
+)
+
+// keysTimeout bounds a round that fetches the shop's keys.
+const keysTimeout = 10 * time.Second
+
+// buildIdentity wires who a buyer is. Keys are fetched once the loops run: an
+// issuer that is away does not keep the engine from starting.
+func (p *parts) buildIdentity() (err error) {
+	auth := p.cfg.Auth
+	if auth.JWKSURL != "" {
+		p.keys, err = identity.NewKeys(identity.KeysOptions{URL: auth.JWKSURL, Log: p.log, Now: time.Now})
+		if err != nil {
+			return err
+		}
+		p.metrics.Keys(p.keys.Stats)
+	}
+	if auth.JWTSecret.IsSet() {
+		if p.signer, err = identity.NewSigner(auth.JWTSecret.Bytes(), auth.Issuer, auth.Audience); err != nil {
+			return err
+		}
+	}
+	p.buyers, err = identity.Open(identity.Options{
+		Secrets: auth.HMACSecrets(), Keys: p.keys, Issuer: auth.Issuer, Audience: auth.Audience,
+	})
+	return err
+}
+
+// keysDuty fetches the shop's keys, regularly and when a token names another.
+func (p *parts) keysDuty() *duty.Loop {
+	loop := &duty.Loop{
+		Name: "jwks", Every: p.cfg.Auth.JWKSRefresh, Next: p.keys.Next, Timeout: keysTimeout, Round: p.keys.Round,
+	}
+	p.keys.Wake = loop.Wake
+	return loop
+}
