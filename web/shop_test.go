@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"seckill/test/browser"
 )
 
 // litWithin is generous for a busy machine; on an idle one it is a few ms.
@@ -15,10 +17,10 @@ const (
 	noScroll = `document.documentElement.scrollWidth <= document.documentElement.clientWidth`
 )
 
-func openProduct(t *testing.T, s *stub, o tabOptions) *tab {
+func openProduct(t *testing.T, s *stub, o browser.Options) *tab {
 	t.Helper()
 	b := openTab(t, o)
-	b.open(s.URL + "/#/products/1")
+	b.Open(s.URL + "/#/products/1")
 	b.signIn()
 	return b
 }
@@ -34,11 +36,11 @@ func TestButtonLightsAtTheStartAndNotBefore(t *testing.T) {
 			s := newStub(t)
 			s.products = []map[string]any{product(1, "Phone 17 Pro", time.Hour)}
 			s.products[0]["status"] = "upcoming"
-			b := openProduct(t, s, tabOptions{script: clock.script})
-			b.until(isDark)
-			b.until(`/^(01:00:00|00:59:5\d)$/.test(document.querySelector('.digits')?.textContent)`)
-			b.click("#buy")
-			b.shot("countdown " + clock.name)
+			b := openProduct(t, s, browser.Options{Script: clock.script})
+			b.Until(isDark)
+			b.Until(`/^(01:00:00|00:59:5\d)$/.test(document.querySelector('.digits')?.textContent)`)
+			b.Click("#buy")
+			b.Shot("countdown " + clock.name)
 
 			// The operator moves the start; the page learns it at its next look
 			// and from then on goes by the clock alone.
@@ -46,15 +48,15 @@ func TestButtonLightsAtTheStartAndNotBefore(t *testing.T) {
 			s.mu.Lock()
 			s.products[0]["starts_at"] = startsAt
 			s.mu.Unlock()
-			b.do(`document.dispatchEvent(new Event('visibilitychange'))`)
-			b.until(isLit)
+			b.Do(`document.dispatchEvent(new Event('visibilitychange'))`)
+			b.Until(isLit)
 			if late := time.Since(startsAt); late < -100*time.Millisecond || late > litWithin {
 				t.Errorf("the button lit %v after the start", late)
 			}
 			if n := len(s.purchases()); n != 0 {
 				t.Errorf("a press before the start sent %d purchases", n)
 			}
-			b.untilText("#announce", "The sale is open.")
+			b.UntilText("#announce", "The sale is open.")
 		})
 	}
 }
@@ -72,27 +74,27 @@ func skewed(by time.Duration) string {
 func TestBuyIsQueuedThenYoursThenPaid(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
-	b := openProduct(t, s, tabOptions{})
-	b.until(isLit)
-	b.shot("on sale")
-	b.click("#buy")
-	b.untilText("#order h2", "You are in the queue")
-	b.shot("queued")
+	b := openProduct(t, s, browser.Options{})
+	b.Until(isLit)
+	b.Shot("on sale")
+	b.Click("#buy")
+	b.UntilText("#order h2", "You are in the queue")
+	b.Shot("queued")
 	s.move("queued", "retrying")
-	b.untilText("#order .reason", "stays reserved")
+	b.UntilText("#order .reason", "stays reserved")
 	s.move("pending", "")
-	b.untilText("#order h2", "It’s yours!")
-	b.until(`/^(30:00|29:5\d)$/.test(document.querySelector('.left').textContent)`)
-	b.shot("pending")
-	b.click("#pay-sandbox")
-	b.until(`location.pathname === '/pay' && location.search === '?order=` + orderNo + `'`)
+	b.UntilText("#order h2", "It’s yours!")
+	b.Until(`/^(30:00|29:5\d)$/.test(document.querySelector('.left').textContent)`)
+	b.Shot("pending")
+	b.Click("#pay-sandbox")
+	b.Until(`location.pathname === '/pay' && location.search === '?order=` + orderNo + `'`)
 	s.move("paid", "")
-	b.open(s.URL + "/#/orders/" + orderNo)
-	b.untilText("#order h2", "Thank you!")
-	b.shot("paid")
-	b.click("nav a[href='#/orders']")
-	b.untilText(".order-card .badge", "Paid")
-	b.shot("orders")
+	b.Open(s.URL + "/#/orders/" + orderNo)
+	b.UntilText("#order h2", "Thank you!")
+	b.Shot("paid")
+	b.Click("nav a[href='#/orders']")
+	b.UntilText(".order-card .badge", "Paid")
+	b.Shot("orders")
 
 	asked := s.purchases()
 	if len(asked) != 1 || asked[0].quantity != 1 || len(asked[0].key) != 32 || asked[0].bearer == "" {
@@ -119,11 +121,11 @@ func TestRefusalsRetryUnderTheSameKey(t *testing.T) {
 			s := newStub(t)
 			s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 			s.answers = c.answers
-			b := openProduct(t, s, tabOptions{})
-			b.click("#buy")
-			b.untilText("#message", c.says)
-			b.shot("waiting " + c.name)
-			b.untilText("#order h2", "You are in the queue")
+			b := openProduct(t, s, browser.Options{})
+			b.Click("#buy")
+			b.UntilText("#message", c.says)
+			b.Shot("waiting " + c.name)
+			b.UntilText("#order h2", "You are in the queue")
 			asked := s.purchases()
 			if len(asked) != len(c.answers) {
 				t.Fatalf("%d purchases sent, want %d", len(asked), len(c.answers))
@@ -141,14 +143,14 @@ func TestReloadFindsTheSamePress(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	s.answers = []answer{{503, "busy", false}}
-	b := openProduct(t, s, tabOptions{})
-	b.click("#buy")
-	b.untilText("#message", "The system is busy")
+	b := openProduct(t, s, browser.Options{})
+	b.Click("#buy")
+	b.UntilText("#message", "The system is busy")
 	s.mu.Lock()
 	s.answers = []answer{{status: 202}}
 	s.mu.Unlock()
-	b.open(s.URL + "/?again#/products/1")
-	b.untilText("#order h2", "You are in the queue")
+	b.Open(s.URL + "/?again#/products/1")
+	b.UntilText("#order h2", "You are in the queue")
 	asked := s.purchases()
 	if first, last := asked[0], asked[len(asked)-1]; first != last {
 		t.Errorf("the reload asked with %+v, the press with %+v", last, first)
@@ -159,20 +161,20 @@ func TestStoppedPressStaysStopped(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	s.answers = []answer{{503, "too_hot", false}}
-	b := openProduct(t, s, tabOptions{script: `Math.random = () => 1;`}) // the longest waits
-	b.click("#buy")
-	b.until(`!document.querySelector('#stop').hidden`)
-	b.do(`document.querySelector('#stop').click()`)
-	b.untilText("#message", "Stopped.")
+	b := openProduct(t, s, browser.Options{Script: `Math.random = () => 1;`}) // the longest waits
+	b.Click("#buy")
+	b.Until(`!document.querySelector('#stop').hidden`)
+	b.Do(`document.querySelector('#stop').click()`)
+	b.UntilText("#message", "Stopped.")
 	before := s.purchases()
-	b.open(s.URL + "/?again#/products/1")
-	b.until(isLit)
+	b.Open(s.URL + "/?again#/products/1")
+	b.Until(isLit)
 	if after := s.purchases(); len(after) != len(before) {
 		t.Error("a reload went on with a press that the shopper had stopped")
 	}
-	b.click("#buy")
-	b.until(`document.querySelector('#buy').getAttribute('aria-busy') === 'true'`)
-	b.untilText("#message", "Very many people")
+	b.Click("#buy")
+	b.Until(`document.querySelector('#buy').getAttribute('aria-busy') === 'true'`)
+	b.UntilText("#message", "Very many people")
 	if after := s.purchases(); after[len(after)-1].key != before[0].key {
 		t.Error("pressing again forgot the first press's key")
 	}
@@ -182,11 +184,11 @@ func TestSoldOutAfterALostAnswerStillFindsTheOrder(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	s.answers = []answer{{cut: true}, {409, "sold_out", false}}
-	b := openProduct(t, s, tabOptions{})
-	b.click("#buy")
-	b.untilText("#message", "No connection")
+	b := openProduct(t, s, browser.Options{})
+	b.Click("#buy")
+	b.UntilText("#message", "No connection")
 	s.move("pending", "")
-	b.untilText("#order h2", "It’s yours!")
+	b.UntilText("#order h2", "It’s yours!")
 }
 
 func TestClosedSalesSayWhy(t *testing.T) {
@@ -204,18 +206,18 @@ func TestClosedSalesSayWhy(t *testing.T) {
 			s := newStub(t)
 			s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 			s.answers = []answer{{c.status, c.code, false}}
-			b := openProduct(t, s, tabOptions{})
-			b.click("#buy")
-			b.untilText("#buy", c.button)
-			b.untilText("#message", c.says)
-			b.shot("closed " + c.code)
+			b := openProduct(t, s, browser.Options{})
+			b.Click("#buy")
+			b.UntilText("#buy", c.button)
+			b.UntilText("#message", c.says)
+			b.Shot("closed " + c.code)
 			if n := len(s.purchases()); n != 1 {
 				t.Errorf("%d purchases sent, want 1", n)
 			}
 			if c.code == "already_purchased" {
 				s.move("pending", "")
-				b.click("#buy")
-				b.untilText("#order h2", "It’s yours!")
+				b.Click("#buy")
+				b.UntilText("#order h2", "It’s yours!")
 			}
 		})
 	}
@@ -225,14 +227,14 @@ func TestReturnedUnitsLightTheButtonAgain(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	s.products[0]["status"] = "sold_out"
-	b := openProduct(t, s, tabOptions{script: `Math.random = () => 0;`})
-	b.untilText("#buy", "Sold out")
+	b := openProduct(t, s, browser.Options{Script: `Math.random = () => 0;`})
+	b.UntilText("#buy", "Sold out")
 	s.mu.Lock()
 	s.products[0]["status"] = "on_sale"
 	s.mu.Unlock()
 	// The next look comes by itself, and at once when the shopper returns.
-	b.do(`document.dispatchEvent(new Event('visibilitychange'))`)
-	b.until(isLit)
+	b.Do(`document.dispatchEvent(new Event('visibilitychange'))`)
+	b.Until(isLit)
 }
 
 func TestQuantityAndPurchaseToken(t *testing.T) {
@@ -240,18 +242,18 @@ func TestQuantityAndPurchaseToken(t *testing.T) {
 	p := product(1, "Cotton socks", -time.Minute)
 	p["per_user_limit"], p["token_required"] = 3, true
 	s.products = []map[string]any{p}
-	b := openProduct(t, s, tabOptions{width: 320, height: 568})
-	b.until(isLit)
+	b := openProduct(t, s, browser.Options{Width: 320, Height: 568})
+	b.Until(isLit)
 	for range 4 { // one more than allowed
-		b.do(`document.querySelector('.steps button:last-child').click()`)
+		b.Do(`document.querySelector('.steps button:last-child').click()`)
 	}
-	b.untilText(".steps output", "3")
-	b.untilText(".total", "20,997")
-	b.until(noScroll)
-	b.shot("stepper 320")
-	b.click("#buy")
-	b.untilText("#order h2", "You are in the queue")
-	if asked := s.purchases(); len(asked) != 1 || asked[0].quantity != 3 || asked[0].token != "pass" {
+	b.UntilText(".steps output", "3")
+	b.UntilText(".total", "20,997")
+	b.Until(noScroll)
+	b.Shot("stepper 320")
+	b.Click("#buy")
+	b.UntilText("#order h2", "You are in the queue")
+	if asked := s.purchases(); len(asked) != 1 || asked[0].quantity != 3 || asked[0].token != "pass-1" {
 		t.Errorf("purchases sent: %+v", asked)
 	}
 }
@@ -261,34 +263,34 @@ func TestCancelAsksFirst(t *testing.T) {
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	s.noSSE = true // polling carries it as well
 	s.move("pending", "")
-	b := openTab(t, tabOptions{})
-	b.open(s.URL + "/#/orders/" + orderNo)
+	b := openTab(t, browser.Options{})
+	b.Open(s.URL + "/#/orders/" + orderNo)
 	b.signIn()
-	b.click("#cancel")
-	b.untilText("dialog h2", "Cancel this order?")
-	b.shot("cancel")
-	b.click("#answer-no")
-	b.until(`!document.querySelector('dialog')`)
+	b.Click("#cancel")
+	b.UntilText("dialog h2", "Cancel this order?")
+	b.Shot("cancel")
+	b.Click("#answer-no")
+	b.Until(`!document.querySelector('dialog')`)
 	if n := s.count("POST /api/v1/orders/" + orderNo + "/cancel"); n != 0 {
 		t.Fatal("no was taken for yes")
 	}
-	b.click("#cancel")
-	b.click("#answer-yes")
-	b.untilText("#order h2", "Order cancelled")
-	b.untilText("#order .reason", "You cancelled it.")
+	b.Click("#cancel")
+	b.Click("#answer-yes")
+	b.UntilText("#order h2", "Order cancelled")
+	b.UntilText("#order .reason", "You cancelled it.")
 }
 
 func TestPollingFollowsWhereStreamsDoNotWork(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	s.noSSE = true
-	b := openProduct(t, s, tabOptions{})
-	b.click("#buy")
-	b.untilText("#order h2", "You are in the queue")
+	b := openProduct(t, s, browser.Options{})
+	b.Click("#buy")
+	b.UntilText("#order h2", "You are in the queue")
 	s.move("failed", "sold_out")
-	b.untilText("#order h2", "This did not work out")
-	b.untilText("#order .reason", "The last units were gone")
-	b.shot("failed")
+	b.UntilText("#order h2", "This did not work out")
+	b.UntilText("#order .reason", "The last units were gone")
+	b.Shot("failed")
 }
 
 func TestChineseAndEnglish(t *testing.T) {
@@ -298,44 +300,44 @@ func TestChineseAndEnglish(t *testing.T) {
 		product(3, "纯棉袜子三双装", 50*time.Hour), product(4, "Espresso machine", -time.Hour),
 	}
 	s.products[3]["status"] = "sold_out"
-	b := openTab(t, tabOptions{language: "zh-CN", dark: true})
-	b.open(s.URL)
-	b.untilText("#sign-in", "演示")
-	b.shot("zh list signed out dark")
+	b := openTab(t, browser.Options{Language: "zh-CN", Dark: true})
+	b.Open(s.URL)
+	b.UntilText("#sign-in", "演示")
+	b.Shot("zh list signed out dark")
 	b.signIn()
-	b.until(`document.documentElement.lang === 'zh-CN'`)
-	b.untilText(".cards .badge", "抢购中")
-	b.untilText(".cards li:nth-child(2) .when", "距开始 01:")
-	b.click("a[href='#/products/1']")
-	b.untilText("#buy", "立即抢购")
-	b.shot("zh product dark")
-	b.click("#language")
-	b.untilText("#buy", "Buy now")
-	b.open(s.URL + "/?again#/products/1")
-	b.untilText("#buy", "Buy now") // remembered
-	b.until(`document.documentElement.lang === 'en'`)
-	b.click("#language")
-	b.click("#buy")
-	b.untilText("#order h2", "排队中")
+	b.Until(`document.documentElement.lang === 'zh-CN'`)
+	b.UntilText(".cards .badge", "抢购中")
+	b.UntilText(".cards li:nth-child(2) .when", "距开始 01:")
+	b.Click("a[href='#/products/1']")
+	b.UntilText("#buy", "立即抢购")
+	b.Shot("zh product dark")
+	b.Click("#language")
+	b.UntilText("#buy", "Buy now")
+	b.Open(s.URL + "/?again#/products/1")
+	b.UntilText("#buy", "Buy now") // remembered
+	b.Until(`document.documentElement.lang === 'en'`)
+	b.Click("#language")
+	b.Click("#buy")
+	b.UntilText("#order h2", "排队中")
 	s.move("pending", "")
-	b.untilText("#order h2", "抢到了！")
-	b.shot("zh pending dark")
+	b.UntilText("#order h2", "抢到了！")
+	b.Shot("zh pending dark")
 }
 
 func TestOutsideTheDemoTheShopSignsIn(t *testing.T) {
 	s := newStub(t)
 	s.demo = false
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
-	b := openTab(t, tabOptions{})
-	b.open(s.URL + "/#/products/1")
-	b.untilText("#sign-in", "Please sign in at the shop")
-	b.untilText("#buy", "Sign in to buy")
-	b.shot("signed out")
-	b.open(s.URL + "/?from=shop#token=" + bearerOf("王小明"))
-	b.until(`document.querySelector('#sign-in').hidden && location.hash === ''`)
-	b.open(s.URL + "/?from=shop#/products/1")
-	b.click("#buy")
-	b.untilText("#order h2", "You are in the queue")
+	b := openTab(t, browser.Options{})
+	b.Open(s.URL + "/#/products/1")
+	b.UntilText("#sign-in", "Please sign in at the shop")
+	b.UntilText("#buy", "Sign in to buy")
+	b.Shot("signed out")
+	b.Open(s.URL + "/?from=shop#token=" + bearerOf("王小明"))
+	b.Until(`document.querySelector('#sign-in').hidden && location.hash === ''`)
+	b.Open(s.URL + "/?from=shop#/products/1")
+	b.Click("#buy")
+	b.UntilText("#order h2", "You are in the queue")
 	if asked := s.purchases(); asked[0].bearer != bearerOf("王小明") {
 		t.Errorf("the bearer is %q", asked[0].bearer)
 	}
@@ -345,10 +347,10 @@ func TestExpiredSignInIsSaid(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	s.answers = []answer{{401, "unauthenticated", false}}
-	b := openProduct(t, s, tabOptions{})
-	b.click("#buy")
-	b.until(`!document.querySelector('#sign-in').hidden`)
-	b.untilText("#buy", "Sign in to buy")
+	b := openProduct(t, s, browser.Options{})
+	b.Click("#buy")
+	b.Until(`!document.querySelector('#sign-in').hidden`)
+	b.UntilText("#buy", "Sign in to buy")
 }
 
 func TestPagesFitEveryScreen(t *testing.T) {
@@ -360,22 +362,22 @@ func TestPagesFitEveryScreen(t *testing.T) {
 				product(2, "Wireless earbuds", time.Hour), product(3, "Cotton socks", -time.Hour),
 			}
 			s.products[0]["price_cents"] = 1234567890
-			b := openTab(t, tabOptions{width: size.width, height: size.height})
-			b.open(s.URL)
+			b := openTab(t, browser.Options{Width: size.width, Height: size.height})
+			b.Open(s.URL)
 			b.signIn()
-			b.until(`document.querySelectorAll('.card').length === 3`)
-			b.until(noScroll)
-			b.shot(fmt.Sprint("list ", size.width))
-			b.open(s.URL + "/#/products/1")
-			b.until(isLit)
-			b.until(noScroll)
-			b.until(`document.querySelector('#buy').getBoundingClientRect().bottom <= innerHeight`)
-			b.shot(fmt.Sprint("product ", size.width))
+			b.Until(`document.querySelectorAll('.card').length === 3`)
+			b.Until(noScroll)
+			b.Shot(fmt.Sprint("list ", size.width))
+			b.Open(s.URL + "/#/products/1")
+			b.Until(isLit)
+			b.Until(noScroll)
+			b.Until(`document.querySelector('#buy').getBoundingClientRect().bottom <= innerHeight`)
+			b.Shot(fmt.Sprint("product ", size.width))
 			s.move("pending", "")
-			b.open(s.URL + "/#/orders/" + orderNo)
-			b.until(`document.querySelector('#pay-sandbox') !== null`)
-			b.until(noScroll)
-			b.shot(fmt.Sprint("order ", size.width))
+			b.Open(s.URL + "/#/orders/" + orderNo)
+			b.Until(`document.querySelector('#pay-sandbox') !== null`)
+			b.Until(noScroll)
+			b.Shot(fmt.Sprint("order ", size.width))
 		})
 	}
 }
@@ -383,12 +385,12 @@ func TestPagesFitEveryScreen(t *testing.T) {
 func TestKeyboardAloneCanBuy(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
-	b := openProduct(t, s, tabOptions{})
-	b.until(isLit)
-	b.do(`document.querySelector('#buy').focus()`)
-	b.press("\r")
-	b.untilText("#order h2", "You are in the queue")
-	b.until(`document.activeElement?.tagName === 'H1'`)
+	b := openProduct(t, s, browser.Options{})
+	b.Until(isLit)
+	b.Do(`document.querySelector('#buy').focus()`)
+	b.Press("\r")
+	b.UntilText("#order h2", "You are in the queue")
+	b.Until(`document.activeElement?.tagName === 'H1'`)
 }
 
 func TestWithoutAPayPageThePageSaysWhereToPay(t *testing.T) {
@@ -396,10 +398,10 @@ func TestWithoutAPayPageThePageSaysWhereToPay(t *testing.T) {
 	p := product(1, "Phone 17 Pro", -time.Minute)
 	p["payment_providers"] = []string{}
 	s.products = []map[string]any{p}
-	b := openProduct(t, s, tabOptions{})
-	b.click("#buy")
-	b.untilText("#order h2", "You are in the queue")
+	b := openProduct(t, s, browser.Options{})
+	b.Click("#buy")
+	b.UntilText("#order h2", "You are in the queue")
 	s.move("pending", "")
-	b.untilText("#pay-elsewhere", "pay at the shop")
-	b.until(`!document.querySelector("[id^=pay-sandbox]")`)
+	b.UntilText("#pay-elsewhere", "pay at the shop")
+	b.Until(`!document.querySelector("[id^=pay-sandbox]")`)
 }

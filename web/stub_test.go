@@ -1,9 +1,13 @@
 package web_test
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/bits"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,15 +28,23 @@ type stub struct {
 
 	mu       sync.Mutex
 	demo     bool
+	loginURL string
 	products []map[string]any
+	// challenge is what the page must answer; the token's road checks it.
+	challenge  map[string]any
+	tokenLife  time.Duration
+	challenges []string // the types that were asked for, "" for the shop's own
+	answered   []string
 	// answers are given to purchases in turn; the last one repeats.
 	answers []answer
 	order   map[string]any
 	noSSE   bool
-	changed chan struct{} // closed and replaced when the order changes
-	asked   []purchase
-	paid    []string
-	calls   map[string]int
+	// stranger: whoever is signed in is not the order's buyer.
+	stranger bool
+	changed  chan struct{} // closed and replaced when the order changes
+	asked    []purchase
+	paid     []string
+	calls    map[string]int
 }
 
 // answer is a status and a code; status 202 answers with the order.
@@ -50,10 +62,14 @@ type purchase struct {
 
 func newStub(t *testing.T) *stub {
 	t.Helper()
-	s := &stub{t: t, demo: true, changed: make(chan struct{}), calls: map[string]int{}, answers: []answer{{status: 202}}}
+	s := &stub{
+		t: t, demo: true, changed: make(chan struct{}), calls: map[string]int{}, answers: []answer{{status: 202}},
+		challenge: map[string]any{"type": "none"}, tokenLife: 10 * time.Minute,
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(web.Shop()))
-	mux.HandleFunc("GET /demo/info", s.demoInfo)
+	mux.HandleFunc("GET /api/v1/page", s.pageInfo)
+	mux.HandleFunc("POST /api/v1/login", s.login)
 	mux.HandleFunc("GET /demo/login", s.demoLogin)
 	mux.HandleFunc("GET /pay", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<title>pay here</title>") })
 	mux.HandleFunc("GET /api/v1/time", func(w http.ResponseWriter, _ *http.Request) {
@@ -61,12 +77,8 @@ func newStub(t *testing.T) *stub {
 	})
 	mux.HandleFunc("GET /api/v1/products", s.list)
 	mux.HandleFunc("GET /api/v1/products/{id}", s.product)
-	mux.HandleFunc("POST /api/v1/products/{id}/challenge", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, 200, map[string]any{"challenge_id": "c1", "type": "none"})
-	})
-	mux.HandleFunc("POST /api/v1/products/{id}/token", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, 200, map[string]any{"token": "pass", "expires_at": time.Now().Add(time.Minute)})
-	})
+	mux.HandleFunc("POST /api/v1/products/{id}/challenge", s.giveChallenge)
+	mux.HandleFunc("POST /api/v1/products/{id}/token", s.giveToken)
 	mux.HandleFunc("POST /api/v1/products/{id}/orders", s.buy)
 	mux.HandleFunc("GET /api/v1/orders", s.orders)
 	mux.HandleFunc("GET /api/v1/orders/{no}", s.readOrder)
@@ -96,12 +108,64 @@ func product(id int, name string, startsIn time.Duration) map[string]any {
 	}
 }
 
-func (s *stub) demoInfo(w http.ResponseWriter, r *http.Request) {
-	if !s.demo {
-		http.NotFound(w, r)
+func (s *stub) pageInfo(w http.ResponseWriter, _ *http.Request) {
+	reply(w, 200, map[string]any{"demo": s.demo, "login_url": s.loginURL})
+}
+
+// login takes the code "good" once.
+func (s *stub) login(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Code string }
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if body.Code != "good" || s.calls["POST /api/v1/login"] > 1 {
+		problem(w, 401, "unauthenticated")
 		return
 	}
-	reply(w, 200, map[string]any{"demo": true})
+	reply(w, 200, map[string]any{"token": bearerOf("王小明"), "buyer": "王小明", "expires_at": time.Now().Add(time.Hour)})
+}
+
+// powDifficulty is done within a blink.
+const powDifficulty = 12
+
+func (s *stub) giveChallenge(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Type string }
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.challenges = append(s.challenges, body.Type)
+	given := map[string]any{"expires_at": time.Now().Add(2 * time.Minute)}
+	maps.Copy(given, s.challenge)
+	if body.Type != "" {
+		given = map[string]any{"type": body.Type, "expires_at": given["expires_at"]}
+	}
+	if given["type"] == "pow" {
+		given["difficulty"] = powDifficulty
+	}
+	given["challenge_id"] = fmt.Sprintf("%v-%d-%s", given["type"], len(s.challenges), strings.Repeat("x", 40))
+	reply(w, 200, given)
+}
+
+func (s *stub) giveToken(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		ChallengeID string `json:"challenge_id"`
+		Answer      string
+	}
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answered = append(s.answered, body.Answer)
+	switch kind, _, _ := strings.Cut(body.ChallengeID, "-"); {
+	case kind == "pow" && !proves(body.ChallengeID, body.Answer), (kind == "image" || kind == "shop") && body.Answer != "abcd":
+		problem(w, 403, "token_invalid")
+	default:
+		reply(w, 200, map[string]any{"token": fmt.Sprint("pass-", len(s.answered)), "expires_at": time.Now().Add(s.tokenLife)})
+	}
+}
+
+func proves(id, answer string) bool {
+	sum := sha256.Sum256([]byte(id + ":" + answer))
+	return bits.LeadingZeros64(binary.BigEndian.Uint64(sum[:])) >= powDifficulty && len(answer) <= 20 && strings.Trim(answer, "0123456789") == ""
 }
 
 func (s *stub) demoLogin(w http.ResponseWriter, r *http.Request) {
@@ -110,7 +174,11 @@ func (s *stub) demoLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 func bearerOf(user string) string {
-	claims, _ := json.Marshal(map[string]string{"sub": user})
+	return bearerUntil(user, time.Now().Add(24*time.Hour).Truncate(24*time.Hour))
+}
+
+func bearerUntil(user string, end time.Time) string {
+	claims, _ := json.Marshal(map[string]any{"sub": user, "exp": end.Unix()})
 	return "e30." + base64.RawURLEncoding.EncodeToString(claims) + ".sig"
 }
 
@@ -205,9 +273,14 @@ func (s *stub) orders(w http.ResponseWriter, _ *http.Request) {
 
 func (s *stub) readOrder(w http.ResponseWriter, r *http.Request) {
 	order, _ := s.present()
+	link := r.URL.Query().Get("link")
 	switch {
-	case r.Header.Get("Authorization") == "":
+	case r.Header.Get("Authorization") != "" && link != "":
+		s.t.Error("a link was sent with a login")
+	case link == "" && r.Header.Get("Authorization") == "", link != "" && link != "look":
 		problem(w, 401, "unauthenticated")
+	case s.stranger && link == "":
+		problem(w, 404, "not_found")
 	case order == nil || r.PathValue("no") != orderNo:
 		problem(w, 404, "not_found")
 	default:
@@ -216,7 +289,7 @@ func (s *stub) readOrder(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *stub) events(w http.ResponseWriter, r *http.Request) {
-	if s.noSSE {
+	if s.noSSE || s.stranger {
 		problem(w, 404, "not_found")
 		return
 	}

@@ -1,4 +1,4 @@
-// The public API of the engine, same origin.
+// The public API of the engine.
 
 const TIMEOUT_MS = 10_000;
 const STALL_MS = 45_000; // a stream silent for this long is taken for dead
@@ -40,17 +40,24 @@ export function retryAfter(headers) {
   return ms > 0 ? ms : 0;
 }
 
+// baseOf is where the API is: the page's own address, or where the page's
+// export says (it may come from a CDN).
+export function baseOf(document) {
+  const named = document.querySelector('meta[name="seckill-api"]')?.content;
+  return new URL(named ? named.replace(/\/*$/, '/') : '.', document.baseURI).href;
+}
+
 export class API {
-  // session gives the bearer token; language gives what texts to ask for.
-  constructor(session, language) {
-    this.session = session;
-    this.language = language;
+  // session gives the bearer token; language gives what texts to ask for;
+  // network is told of each answer and of each silence.
+  constructor(base, session, language) {
+    Object.assign(this, { base, session, language, network: null });
   }
 
   time() { return this.ask('GET', 'api/v1/time'); }
   products(signal) { return this.ask('GET', 'api/v1/products', { signal }); }
   product(id, signal) { return this.ask('GET', `api/v1/products/${id}`, { signal }); }
-  challenge(id, signal) { return this.ask('POST', `api/v1/products/${id}/challenge`, { body: {}, signal }); }
+  challenge(id, body, signal) { return this.ask('POST', `api/v1/products/${id}/challenge`, { body, signal }); }
   token(id, body, signal) { return this.ask('POST', `api/v1/products/${id}/token`, { body, signal }); }
   buy(id, body, key, signal) {
     return this.ask('POST', `api/v1/products/${id}/orders`, { body, signal, headers: { 'Idempotency-Key': key } });
@@ -58,42 +65,55 @@ export class API {
 
   orders(signal) { return this.ask('GET', 'api/v1/orders', { signal }); }
   order(no, signal) { return this.ask('GET', `api/v1/orders/${no}`, { signal }); }
+  // linkedOrder reads an order by its link, whoever is signed in here.
+  linkedOrder(no, link, signal) {
+    return this.ask('GET', `api/v1/orders/${no}?link=${encodeURIComponent(link)}`, { signal, bearer: '' });
+  }
+
   pay(no, provider, signal) { return this.ask('POST', `api/v1/orders/${no}/payment`, { body: { provider }, signal }); }
   cancel(no, signal) { return this.ask('POST', `api/v1/orders/${no}/cancel`, { body: {}, signal }); }
 
-  demoInfo() { return this.ask('GET', 'demo/info'); }
-  demoLogin(user) { return this.ask('GET', `demo/login?user=${encodeURIComponent(user)}`); }
+  // What is about signing in goes without the login that it replaces.
+  page() {
+    const asked = this.ask('GET', 'api/v1/page', { bearer: '' });
+    return asked.catch((err) => (err.code === 'not_found' ? this.ask('GET', 'demo/info', { bearer: '' }) : Promise.reject(err)));
+  }
 
-  async ask(method, path, { body, headers = {}, signal } = {}) {
+  login(code) { return this.ask('POST', 'api/v1/login', { body: { code }, bearer: '' }); }
+  demoLogin(user) { return this.ask('GET', `demo/login?user=${encodeURIComponent(user)}`, { bearer: '' }); }
+
+  async ask(method, path, { signal, ...request } = {}) {
     const guard = deadline(TIMEOUT_MS, signal);
     try {
-      const response = await this.send(method, path, body, headers, guard.signal);
+      const response = await this.send(method, path, { ...request, signal: guard.signal });
       return await response.json();
     } catch (err) {
-      throw signal?.aborted || err instanceof Problem ? err : new Problem('offline');
+      if (signal?.aborted || err instanceof Problem) throw err;
+      this.network?.missed();
+      throw new Problem('offline');
     } finally {
       guard.clear();
     }
   }
 
   // send returns a response that is ok, or throws the problem.
-  async send(method, path, body, headers, signal) {
-    const { token } = this.session;
-    const response = await fetch(path, {
-      method, signal, cache: 'no-store', credentials: 'omit',
+  async send(method, path, { body, headers = {}, signal, bearer = this.session.token }) {
+    const response = await fetch(this.base + path, {
+      method, signal, cache: 'no-store', credentials: 'omit', referrerPolicy: 'no-referrer',
       headers: {
         Accept: 'application/json',
         'Accept-Language': this.language(),
-        ...(token && { Authorization: `Bearer ${token}` }),
+        ...(bearer && { Authorization: `Bearer ${bearer}` }),
         ...(body && { 'Content-Type': 'application/json' }),
         ...headers,
       },
       body: body && JSON.stringify(body),
     });
+    this.network?.answered();
     if (response.ok) return response;
     const document = await response.json().catch(() => ({}));
     const code = codeOf(response.status, document.code);
-    if (code === 'unauthenticated') this.session.refused(token);
+    if (code === 'unauthenticated') this.session.refused(bearer);
     throw new Problem(code, { status: response.status, document, retryAfterMs: retryAfter(response.headers) });
   }
 
@@ -102,8 +122,8 @@ export class API {
   async orderEvents(no, onOrder, signal) {
     const guard = deadline(STALL_MS, signal);
     try {
-      const response = await this.send('GET', `api/v1/orders/${no}/events`, undefined,
-        { Accept: 'text/event-stream' }, guard.signal);
+      const headers = { Accept: 'text/event-stream' };
+      const response = await this.send('GET', `api/v1/orders/${no}/events`, { headers, signal: guard.signal });
       if (!response.headers.get('Content-Type')?.startsWith('text/event-stream')) throw new Problem('not_found');
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       const feed = eventReader((data) => onOrder(JSON.parse(data)));

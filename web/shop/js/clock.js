@@ -1,9 +1,11 @@
-// Server time, measured. The local wall clock is never read: a sale starts when
-// the server says so, and the monotonic clock carries that forward.
+// Server time, measured. The local wall clock never counts: a sale starts when
+// the server says so, and the monotonic clock carries that forward. Only that
+// the two local clocks part is noticed, and is a reason to measure again.
 
 export const SAMPLES = 5;
 export const GAP_MS = 120; // between samples: lets a burst on the line pass
 export const ROUND_MS = 120_000; // a quartz is off by 12 ms at most then
+const STEP_MS = 1_000;
 const DRIFT = 1e-4; // how fast a quartz may be off: 100 ppm, generously
 
 // sampleOf places the server's now in the middle of the round trip, so the
@@ -24,9 +26,17 @@ export function better(old, sample, at) {
   return contradict || newError <= oldError ? sample : old;
 }
 
-export class ServerClock {
+// stepped reports whether the two local clocks moved apart: somebody set the
+// device's time, or it slept and its monotonic clock stood still.
+export function stepped(before, after) {
+  return Math.abs((after.wall - before.wall) - (after.mono - before.mono)) > STEP_MS;
+}
+
+// ServerClock tells of each correction by an event "change".
+export class ServerClock extends EventTarget {
   // fetchTime asks the server for {now_ms}; mono is a monotonic clock in ms.
   constructor(fetchTime, mono = () => performance.now()) {
+    super();
     this.fetchTime = fetchTime;
     this.mono = mono;
     this.best = null;
@@ -36,6 +46,9 @@ export class ServerClock {
   get ready() {
     return this.best !== null || this.rough !== null;
   }
+
+  // exact: measured, not only hinted at.
+  get exact() { return this.best !== null; }
 
   now() {
     return this.mono() + (this.best?.offset ?? this.rough ?? 0);
@@ -57,11 +70,17 @@ export class ServerClock {
         const { now_ms: nowMs } = await this.fetchTime();
         const receivedAt = this.mono();
         if (!Number.isFinite(nowMs)) continue;
-        this.best = better(this.best, sampleOf(sentAt, receivedAt, nowMs), receivedAt);
+        this.take(better(this.best, sampleOf(sentAt, receivedAt, nowMs), receivedAt));
       } catch {
         continue;
       }
     }
     return this.best !== null;
+  }
+
+  take(sample) {
+    if (sample === this.best) return;
+    this.best = sample;
+    this.dispatchEvent(new Event('change'));
   }
 }

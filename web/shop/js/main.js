@@ -1,8 +1,10 @@
 // The page's frame: who, which language, what time, and which view.
 
-import { API } from './api.js';
-import { ROUND_MS, ServerClock } from './clock.js';
+import { API, baseOf } from './api.js';
+import { ROUND_MS, ServerClock, stepped } from './clock.js';
 import { h, setText } from './dom.js';
+import { comeBack, leaveForLogin } from './login.js';
+import { Network } from './network.js';
 import { Session } from './session.js';
 import { signInBox } from './view/signin.js';
 import { Speech } from './i18n.js';
@@ -10,7 +12,7 @@ import { ordersView } from './view/orders.js';
 import { orderView } from './view/order.js';
 import { productsView } from './view/products.js';
 import { productView } from './view/product.js';
-import { wait, waitSeen } from './wait.js';
+import { about, backoff, wait, waitSeen, wake } from './wait.js';
 
 const ROUTES = [
   [/^$/, productsView, 'nav_sale'],
@@ -18,12 +20,18 @@ const ROUTES = [
   [/^orders$/, ordersView, 'nav_orders'],
   [/^orders\/(SK[0-9A-Z]{26})$/, orderView, 'nav_orders'],
 ];
+const PAGE_BASE_MS = 1_000;
+const PAGE_CAP_MS = 15_000;
+const STEP_LOOK_MS = 1_000; // how often the local clocks are compared
 
 const session = new Session();
 const speech = new Speech(navigator.language);
-const api = new API(session, () => speech.locale);
+const api = new API(baseOf(document), session, () => speech.locale);
+const network = api.network = new Network(() => api.time());
 const clock = new ServerClock(() => api.time());
-const app = { api, clock, session, speech, demo: false, announce, say: (key, values) => speech.say(key, values) };
+// page is what the server says about signing in here; failed: a code was not taken.
+const page = { demo: false, loginURL: '', asked: null, failed: false };
+const app = { api, clock, network, session, speech, page, announce, signIn, say: (key, values) => speech.say(key, values) };
 let view = null; // the AbortController that ends the present view
 
 function announce(text) {
@@ -33,14 +41,15 @@ function announce(text) {
 function show({ focus = false } = {}) {
   view?.abort();
   view = new AbortController();
-  const path = location.hash.replace(/^#?\/?/, '').replace(/[?&].*$/, '');
+  const [path, query = ''] = location.hash.replace(/^#?\/?/, '').split(/[?&](.*)/s);
   const [pattern, open, nav] = ROUTES.find(([route]) => route.test(path)) ?? [/^/, nothingHere, ''];
+  const params = new URLSearchParams(query);
   document.documentElement.lang = speech.locale;
   drawTop(nav);
-  drawSignIn();
+  drawSignIn(!params.has('link'));
   announce('');
   const main = document.getElementById('main');
-  main.replaceChildren(open(app, view.signal, ...(path.match(pattern)?.slice(1) ?? [])));
+  main.replaceChildren(open(app, view.signal, ...(path.match(pattern)?.slice(1) ?? []), params));
   if (focus) {
     scrollTo(0, 0);
     main.querySelector('h1')?.focus({ preventScroll: true });
@@ -57,14 +66,28 @@ function nothingHere() {
 
 function drawTop(current) {
   const link = (key, href) => h('a', { href, 'aria-current': key === current && 'page' }, app.say(key));
-  const { buyer, signedIn } = session;
   document.getElementById('top').replaceChildren(
     h('a', { class: 'brand', href: '#/' }, h('img', { src: 'icon.svg', alt: '', width: 28, height: 28 }), h('span', {}, app.say('brand'))),
-    h('nav', {}, link('nav_sale', '#/'), link('nav_orders', '#/orders')),
-    signedIn && app.demo
-      ? h('button', { class: 'chip', id: 'sign-out', title: app.say('sign_out', { buyer }), 'aria-label': app.say('sign_out', { buyer }), onclick: () => session.signOut() }, buyer)
-      : '',
-    h('button', { class: 'chip', id: 'language', lang: speech.lang === 'zh' ? 'en' : 'zh', onclick: switchLanguage }, app.say('other_language')));
+    h('nav', { 'aria-label': app.say('nav') }, link('nav_sale', '#/'), link('nav_orders', '#/orders')),
+    drawBuyer(),
+    h('button', { class: 'chip', id: 'language', lang: speech.lang === 'zh' ? 'en' : 'zh-CN', onclick: switchLanguage }, app.say('other_language')));
+  drawNetwork();
+}
+
+// drawBuyer shows who is signed in: who was sent here under another's name
+// should see it before buying.
+function drawBuyer() {
+  const { buyer, signedIn, fromDemo } = session;
+  if (!signedIn || !buyer) return '';
+  if (!fromDemo) return h('span', { class: 'chip', id: 'buyer' }, buyer);
+  const leave = app.say('sign_out', { buyer });
+  return h('button', { class: 'chip', id: 'sign-out', title: leave, 'aria-label': leave, onclick: () => session.signOut() }, buyer);
+}
+
+function drawNetwork() {
+  const box = document.getElementById('network');
+  setText(box, network.lost ? app.say('network_lost') : '');
+  box.hidden = !network.lost;
 }
 
 function switchLanguage() {
@@ -73,39 +96,102 @@ function switchLanguage() {
   document.getElementById('language').focus();
 }
 
-function drawSignIn() {
+function drawSignIn(wanted) {
   const box = document.getElementById('sign-in');
-  box.hidden = session.signedIn;
-  box.replaceChildren(session.signedIn ? '' : signInBox(app));
+  box.hidden = session.signedIn || !wanted;
+  box.replaceChildren(box.hidden ? '' : signInBox(app));
+  if (!session.signedIn) learnPage();
 }
 
-// findDemo asks once whether this is a demo. Shoppers whom the shop signed in
-// do not ask: at the start of a sale each spared request counts.
-async function findDemo() {
-  if (session.signedIn && !session.fromDemo) return;
-  app.demo = await api.demoInfo().then((info) => info.demo === true, () => false);
-  if (app.demo) show();
+// learnPage asks how one signs in here, until it is told. Shoppers who are
+// signed in do not ask: at the start of a sale each spared request counts.
+function learnPage() {
+  page.asked ??= askPage();
+  return page.asked;
 }
 
-// keepTime takes a full round at first and when the page is seen again (a
-// device that slept may have stopped its monotonic clock), and otherwise one
-// sample now and then: a waiting crowd must not become a load.
+async function askPage() {
+  for (let tries = 0; ; tries++) {
+    try {
+      const { demo, login_url: loginURL } = await api.page();
+      Object.assign(page, { demo: demo === true, loginURL: loginURL || '' });
+      break;
+    } catch (err) {
+      await waitSeen(Math.max(err.retryAfterMs ?? 0, backoff(tries, PAGE_BASE_MS, PAGE_CAP_MS)));
+    }
+  }
+  if (!session.signedIn && (page.demo || page.loginURL)) show();
+}
+
+// signIn leads to the shop's login; in the demo it is here.
+async function signIn() {
+  await learnPage();
+  if (page.loginURL) {
+    leaveForLogin(page.loginURL, location);
+    return;
+  }
+  if (page.demo && session.signedIn) {
+    const { token } = await api.demoLogin(session.buyer);
+    session.signIn(token, { demo: true });
+    return;
+  }
+  const box = document.getElementById('sign-in');
+  if (session.signedIn) session.signOut(); // the box says where to sign in again
+  box.scrollIntoView({ block: 'center' });
+  box.querySelector('input')?.select();
+  announce(box.textContent);
+}
+
+// arrive takes what the shop handed over in the address.
+async function arrive() {
+  const code = session.adoptFragment(location, history);
+  if (!code) return;
+  try {
+    await comeBack(app, code, location);
+    page.failed = false;
+  } catch {
+    page.failed = true;
+    show();
+  }
+}
+
+// keepTime takes a full round at first and whenever the old samples may be
+// wrong (the page is seen again, the local clocks parted, the network is back),
+// and otherwise one sample now and then: a waiting crowd must not become a load.
 async function keepTime() {
-  document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && clock.sync(wait));
-  await clock.sync(wait);
+  const measure = () => clock.sync(wait);
+  document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && measure());
+  network.addEventListener('healed', measure);
+  watchStep(measure);
+  await measure();
   for (;;) {
-    await waitSeen(ROUND_MS * (0.8 + Math.random() * 0.4));
+    await waitSeen(about(ROUND_MS));
     await clock.sync(wait, 1);
   }
 }
 
-session.adoptFragment(location, history);
+function watchStep(onStep) {
+  const read = () => ({ wall: Date.now(), mono: performance.now() });
+  let before = read();
+  setInterval(() => {
+    const after = read();
+    if (stepped(before, after)) onStep();
+    before = after;
+  }, STEP_LOOK_MS);
+}
+
+network.follow(window);
+network.addEventListener('change', () => {
+  drawNetwork(); // an alert speaks for itself when it comes, not when it goes
+  if (!network.lost) announce(app.say('network_back'));
+});
+network.addEventListener('healed', wake);
 session.follow(window);
 session.addEventListener('change', () => show());
 addEventListener('hashchange', () => {
-  session.adoptFragment(location, history);
+  arrive();
   show({ focus: true });
 });
 keepTime();
+arrive();
 show();
-findDemo();

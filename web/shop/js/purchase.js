@@ -5,14 +5,23 @@
 // and never for a second one.
 
 import { forget, recallJSON, rememberJSON } from './memory.js';
-import { backoff, stopped, wait } from './wait.js';
+import { backoff, stopped, wait, waitSeen } from './wait.js';
 
 const RESUME_MS = 120_000; // a reload within this time goes on by itself
 const KEEP_MS = 24 * 3_600_000; // an uncertain intent is remembered this long
 const MAX_TRIES = 12; // with the waits below: about a minute, then the shopper decides
+const MAX_SILENT = 60; // tries without any connection: some seven minutes, a long tunnel
 const RETRY_BASE_MS = 600;
 const RETRY_CAP_MS = 8_000;
 const EARLY_MS = 3_000; // a start missed by less than this is a clock's error, not a no
+
+// Presses right after the start are spread. People who wait for a light press
+// some 200 to 500 ms after it, nearly all within a third of a second: the same
+// length again, at random, halves that peak. Nobody sees it, because the button
+// answers at once, and it treats all alike. Once the first rush is over there
+// is nothing left to spread.
+export const SPREAD_MS = 300;
+const RUSH_MS = 5_000;
 
 // After these the same request is tried again by itself.
 const RETRY = new Set(['too_hot', 'busy', 'rate_limited', 'offline']);
@@ -31,8 +40,9 @@ export function dropOrder(buyer, id, no) {
 }
 
 export class Purchase {
-  constructor(api, clock, buyer, random = Math.random) {
-    Object.assign(this, { api, clock, buyer, random });
+  // pass gives the purchase token where the product wants one.
+  constructor(api, clock, buyer, pass, random = Math.random) {
+    Object.assign(this, { api, clock, buyer, pass, random });
   }
 
   // open returns the unsettled intent for a product, or null.
@@ -70,8 +80,16 @@ export class Purchase {
     this.save(intent);
   }
 
-  settle(intent) {
+  // settle forgets an intent whose answer is certain. A token that may stand
+  // for an order is spent; one that brought a plain no serves the next press.
+  settle(intent, spent = true) {
     forget(intentKey(this.buyer, intent.productId));
+    if (spent) this.pass.spend(intent.token);
+  }
+
+  // spread is how long a press waits before it asks for the first time.
+  spread(product) {
+    return this.clock.now() - Date.parse(product.starts_at) < RUSH_MS ? this.random() * SPREAD_MS : 0;
   }
 
   // run asks until the answer is certain and returns {orderNo} or {code}.
@@ -79,25 +97,29 @@ export class Purchase {
   // stopped keeps its intent.
   async run(product, intent, { onAsk, onWait, signal }) {
     let renewed = false;
+    let silent = 0;
     intent.held = false;
+    onAsk();
+    await wait(this.spread(product), signal);
     for (let tries = 0; ; tries++) {
-      onAsk(tries);
+      if (tries > 0) onAsk();
       try {
-        const orderNo = await this.ask(product, intent, signal);
-        keepOrder(this.buyer, product.id, orderNo);
-        this.settle(intent);
-        return { orderNo };
+        return this.got(intent, await this.ask(product, intent, signal));
       } catch (err) {
         if (signal.aborted) throw stopped();
         if (err.code === 'token_invalid' && intent.token && !intent.unsure && !renewed) {
           renewed = true;
+          this.pass.spend(intent.token);
           intent.token = '';
           continue;
         }
-        if (!this.again(err, product) || tries + 1 >= MAX_TRIES) return await this.refused(err, intent, signal);
+        if (err.code === 'offline') silent++;
+        const spent = tries - silent + 1 >= MAX_TRIES || silent >= MAX_SILENT;
+        if (spent || !this.again(err, product)) return await this.refused(err, intent, signal);
         const ms = Math.max(err.retryAfterMs ?? 0, backoff(tries, RETRY_BASE_MS, RETRY_CAP_MS, this.random));
         onWait(err.code, ms);
-        await wait(ms, signal);
+        // With the connection come back there is nothing to wait for.
+        await (err.code === 'offline' ? waitSeen(ms, signal) : wait(ms, signal));
       }
     }
   }
@@ -107,11 +129,17 @@ export class Purchase {
     return RETRY.has(err.code);
   }
 
+  got(intent, orderNo) {
+    keepOrder(this.buyer, intent.productId, orderNo);
+    this.settle(intent);
+    return { orderNo };
+  }
+
   // ask is one try: the purchase token where the product wants one, then the
   // order. What the token's road answers says nothing about an order.
   async ask(product, intent, signal) {
     if (product.token_required && !intent.token) {
-      intent.token = await this.fetchToken(product.id, signal);
+      intent.token = await this.pass.take(signal);
       this.save(intent);
     }
     const body = { quantity: intent.quantity, ...(intent.token && { token: intent.token }) };
@@ -128,13 +156,6 @@ export class Purchase {
     }
   }
 
-  async fetchToken(productId, signal) {
-    const challenge = await this.api.challenge(productId, signal);
-    if (challenge.type !== 'none') throw Object.assign(new Error(challenge.type), { code: 'unknown_challenge' });
-    const body = { challenge_id: challenge.challenge_id, answer: '' };
-    return (await this.api.token(productId, body, signal)).token;
-  }
-
   // refused ends a run without an order number. When an earlier try may have
   // reached the ledger, the buyer's orders are looked through first: "sold
   // out" can be true for everyone else and wrong for this buyer.
@@ -146,7 +167,7 @@ export class Purchase {
     }
     const orderNo = err.orderNo || (intent.unsure && (await this.find(intent, signal)));
     if (orderNo) keepOrder(this.buyer, intent.productId, orderNo);
-    this.settle(intent);
+    this.settle(intent, intent.unsure || code === 'token_invalid');
     if (orderNo && code !== 'already_purchased') return { orderNo };
     return { code, orderNo };
   }

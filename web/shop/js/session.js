@@ -1,10 +1,21 @@
 // Who is shopping. The shop's own site puts a bearer token into
-// localStorage.seckill_token, or links here with #token=…
+// localStorage.seckill_token, or links here with #token=…, or with #code=…, a
+// one-time code that is exchanged for one.
 
 import { forget, recall, remember } from './memory.js';
 
 const TOKEN = 'seckill_token';
 const DEMO = 'seckill_demo'; // set while the token came from the demo login
+
+// A login must last over the start, the queue behind it and the way to the
+// cashier, or the shopper is thrown out in the one minute that counts.
+const LAST_MS = 5 * 60_000;
+
+// endsEarly reports whether a login that ends then is too short for a sale
+// that starts then; both in ms of server time, an end of 0 is unknown.
+export function endsEarly(expiresAt, startsAt, now) {
+  return expiresAt > 0 && expiresAt < Math.max(startsAt, now) + LAST_MS;
+}
 
 export class Session extends EventTarget {
   constructor() {
@@ -12,7 +23,12 @@ export class Session extends EventTarget {
     this.token = recall(TOKEN) ?? '';
   }
 
-  get buyer() { return subjectOf(this.token); }
+  get buyer() { return String(claimsOf(this.token).sub ?? ''); }
+  // expiresAt is when the login ends, in ms of server time; 0 if it does not say.
+  get expiresAt() {
+    const { exp } = claimsOf(this.token);
+    return Number.isFinite(exp) ? exp * 1000 : 0;
+  }
   get signedIn() { return this.token !== ''; }
   get fromDemo() { return recall(DEMO) !== null; }
 
@@ -37,14 +53,18 @@ export class Session extends EventTarget {
     else this.signOut();
   }
 
-  // adoptFragment takes a token out of the address bar, so that it is neither
-  // shared with the link nor kept in the history.
+  // adoptFragment takes a token or a one-time code out of the address bar at
+  // once, so that it is neither shared with the link nor kept in the history.
+  // It signs in with the token, and returns the code, or ''.
   adoptFragment(location, history) {
-    const found = location.hash.match(/[#?&]token=([^&]+)/);
-    if (!found) return;
-    const rest = location.hash.replace(found[0], '');
+    const found = location.hash.match(/[#?&](token|code)=([^&]+)/);
+    if (!found) return '';
+    const [whole, kind, value] = found;
+    const rest = location.hash.replace(whole, '');
     history.replaceState(null, '', location.pathname + location.search + rest);
-    this.signIn(decodeURIComponent(found[1]));
+    if (kind === 'code') return decodeURIComponent(value);
+    this.signIn(decodeURIComponent(value));
+    return '';
   }
 
   // follow notices a sign-in or sign-out in another tab.
@@ -61,14 +81,15 @@ export class Session extends EventTarget {
   }
 }
 
-// subjectOf reads the buyer's name out of a JWT, for display and to keep two
-// buyers' memories on one device apart. Nothing is decided by it.
-export function subjectOf(token) {
+// claimsOf reads a JWT's claims: the buyer's name for display and to keep two
+// buyers' memories on one device apart, and its end for a warning. Nothing is
+// decided by them.
+export function claimsOf(token) {
   try {
     const payload = token.split('.')[1].replaceAll('-', '+').replaceAll('_', '/');
     const bytes = Uint8Array.from(atob(payload), (c) => c.charCodeAt(0));
-    return String(JSON.parse(new TextDecoder().decode(bytes)).sub ?? '');
+    return JSON.parse(new TextDecoder().decode(bytes)) ?? {};
   } catch {
-    return '';
+    return {};
   }
 }

@@ -6,13 +6,14 @@ export const CLOSED = new Set(['sold_out', 'paused', 'ended']);
 // faceOf takes the product's status now, the phase of the press, and what is
 // known of the buyer; it returns
 //   {label, values, enabled, lit, busy, to, message, tone}
-// where to is an order number that the button leads to instead of buying.
-export function faceOf({ status, phase, signedIn, mine, limit }) {
+// where to is an order number that the button leads to instead of buying, and
+// phase.left is the ms until the phase's next step.
+export function faceOf({ status, phase, signedIn, mine, limit, returns }) {
+  const values = { n: Math.max(1, Math.ceil(phase.left / 1000)) };
   if (phase.kind === 'asking') {
-    return { label: 'buy_asking', enabled: false, busy: true, message: 'say_asking', tone: 'calm' };
+    return { label: 'buy_asking', enabled: false, busy: true, message: phase.message, tone: 'calm' };
   }
   if (phase.kind === 'waiting') {
-    const values = { n: Math.max(1, Math.ceil(phase.left / 1000)) };
     return { label: 'buy_waiting', values, enabled: false, busy: true, message: `e_${phase.code}`, tone: 'warm' };
   }
   if (mine && limit === 1) {
@@ -20,8 +21,20 @@ export function faceOf({ status, phase, signedIn, mine, limit }) {
     return { label: 'buy_view', enabled: true, to: mine, message, tone: 'good' };
   }
   if (status === 'upcoming') return { label: 'buy_soon', enabled: false, message: 'say_ready', tone: 'calm' };
+  if (status === 'sold_out') return { label: status, enabled: false, message: soldOut(returns), tone: 'calm' };
   if (CLOSED.has(status)) return { label: status, enabled: false, message: `say_${status}`, tone: 'calm' };
   if (!signedIn) return { label: 'buy_sign_in', enabled: true, message: '', tone: 'calm' };
   const refusal = phase.kind === 'refused' ? phase.message : '';
-  return { label: 'buy', enabled: phase.kind !== 'cooling', lit: true, message: refusal || 'fair', tone: refusal ? 'warm' : 'calm' };
+  const cooling = phase.kind === 'refused' && phase.left > 0;
+  return {
+    label: cooling ? 'buy_cooling' : 'buy', values, enabled: !cooling, lit: !cooling,
+    message: refusal || 'fair', tone: refusal ? 'warm' : 'calm',
+  };
+}
+
+// soldOut tells whether waiting makes sense: returns is the ms for which a
+// unit may still come back, NaN where the server does not say.
+function soldOut(returns) {
+  if (Number.isNaN(returns)) return 'say_sold_out';
+  return returns > 0 ? 'say_sold_out_until' : 'say_sold_out_all';
 }

@@ -17,44 +17,68 @@ const ICONS = {
   failed: 'M12 6v7 M12 17v.5',
   refunded: 'M9 8H5V4 M5.5 8A8 8 0 1 1 4 13',
 };
+// What the server says of a link that is no longer good.
+const LINK_OVER = new Set(['unauthenticated', 'token_invalid', 'bad_request']);
 // Where a payment may lead: a web page, or a wallet's own app.
 const PAY_SCHEMES = new Set(['https:', 'http:', 'weixin:', 'alipays:']);
 
-export function orderView(app, signal, no) {
-  return new OrderView(app, signal, no).root;
+export function orderView(app, signal, no, query) {
+  return new OrderView(app, signal, no, query.get('link') ?? '').root;
 }
 
 class OrderView {
-  constructor(app, signal, no) {
-    Object.assign(this, { app, signal, no });
+  // link is what an order is read with where its buyer is not signed in: a
+  // payment app may come back in another browser. It can only look.
+  constructor(app, signal, no, link) {
+    Object.assign(this, { app, signal, no, link });
+    this.onlyLooks = !app.session.signedIn;
     this.body = h('div', {});
     this.root = h('section', { class: 'order' },
-      h('a', { class: 'back', href: '#/orders' }, icon('M15 5l-7 7 7 7'), app.say('orders')),
+      this.onlyLooks ? '' : h('a', { class: 'back', href: '#/orders' }, icon('M15 5l-7 7 7 7'), app.say('orders')),
       h('h1', { class: 'unseen', tabindex: -1 }, app.say('order')), this.body);
-    if (app.session.signedIn) this.follow();
+    if (app.session.signedIn || link) this.start();
   }
 
-  async follow() {
+  start() {
     const { app, signal } = this;
     this.body.replaceChildren(h('p', { class: 'note' }, app.say('loading')));
     everySecond(app.clock, () => Date.parse(this.order?.pay_before ?? ''), () => this.tick(), signal);
-    await watchOrder(app.api, this.no, { signal, onOrder: (o) => this.take(o), onTrouble: (err) => this.trouble(err) });
+    this.follow();
+  }
+
+  follow() {
+    const { app: { api }, no, link, signal } = this;
+    const source = this.onlyLooks
+      ? { read: () => api.linkedOrder(no, link, signal) }
+      : { read: () => api.order(no, signal), stream: (take) => api.orderEvents(no, take, signal) };
+    return watchOrder(source, { signal, onOrder: (o) => this.take(o), onTrouble: (err) => this.trouble(err) });
   }
 
   take(order) {
     if (this.signal.aborted) return;
-    const { buyer } = this.app.session;
-    if (LIVE.has(order.status)) keepOrder(buyer, order.product_id, order.order_no);
-    else dropOrder(buyer, order.product_id, order.order_no);
+    if (!this.onlyLooks) this.note(order);
     const changed = JSON.stringify(order) !== JSON.stringify(this.order);
     if (order.status !== this.order?.status) this.app.announce(this.words(order.status).join(' '));
     this.order = order;
-    if (order.status === 'pending') this.learnProviders();
+    if (order.status === 'pending' && !this.onlyLooks) this.learnProviders();
     if (changed) this.draw();
   }
 
+  // note remembers on this device what stands for the product.
+  note({ status, product_id: productId, order_no: orderNo }) {
+    const { buyer } = this.app.session;
+    if (LIVE.has(status)) keepOrder(buyer, productId, orderNo);
+    else dropOrder(buyer, productId, orderNo);
+  }
+
   trouble(err) {
-    if (err.code === 'not_found') {
+    const gone = err.code === 'not_found';
+    if (gone && !this.onlyLooks && this.link) { // another's login: the link still shows it
+      this.onlyLooks = true;
+      this.follow();
+    } else if (this.onlyLooks && (gone || LINK_OVER.has(err.code))) {
+      this.body.replaceChildren(h('p', { class: 'empty' }, this.app.say('link_over')));
+    } else if (gone) {
       this.body.replaceChildren(h('p', { class: 'empty' }, this.app.say('order_not_found')));
     } else if (this.order) {
       this.tell(this.app.say('load_failed'));
@@ -88,12 +112,13 @@ class OrderView {
     const { locale } = app.speech;
     const focused = document.activeElement?.id;
     this.wasOverdue = this.overdue;
-    this.note = h('p', { class: 'message', role: 'status', 'data-tone': 'warm' });
+    this.line = h('p', { class: 'message', role: 'status', 'data-tone': 'warm' });
     this.body.replaceChildren(
       this.drawSteps(),
-      h('div', { class: 'sheet hero', 'data-status': order.status, id: 'order' }, this.drawHero(), this.drawActions(), this.note),
+      h('div', { class: 'sheet hero', 'data-status': order.status, id: 'order' }, this.drawHero(), this.drawActions(), this.line),
       h('dl', { class: 'facts sheet' },
         fact(app.say('product'), h('a', { href: `#/products/${order.product_id}` }, order.product_name)),
+        order.status === 'pending' && order.pay_before && fact(app.say('pay_before'), dateTime(order.pay_before, locale)),
         fact(app.say('quantity'), String(order.quantity)),
         fact(app.say('amount'), money(order.amount_cents, order.currency, locale)),
         fact(app.say('created_at'), dateTime(order.created_at, locale)),
@@ -138,6 +163,7 @@ class OrderView {
 
   drawActions() {
     const { app, order } = this;
+    if (this.onlyLooks) return isSettled(order) ? '' : h('p', { class: 'note', id: 'only-looks' }, app.say('only_looks'));
     if (isSettled(order)) {
       return h('div', { class: 'actions' }, h('a', { class: 'button plain', href: '#/' }, app.say('see_sale')));
     }
@@ -171,7 +197,7 @@ class OrderView {
   }
 
   tell(text) {
-    if (this.note) setText(this.note, text);
+    if (this.line) setText(this.line, text);
   }
 
   async pay(provider) {

@@ -19,8 +19,26 @@ export function statusAt(product, now) {
   return product.status === 'sold_out' ? 'sold_out' : 'on_sale';
 }
 
-export function art(product, extra = '') {
-  return h('div', { class: `art hue-${product.id % HUES} ${extra}`, 'aria-hidden': 'true' }, initials(product.name));
+// picture shows the product, or its initials on a coloured ground where there
+// is no picture or it cannot be had. It is decoration: the name stands beside it.
+export function picture(app, product, extra = '') {
+  const box = h('div', { class: `art hue-${product.id % HUES} ${extra}`, 'aria-hidden': 'true' }, initials(product.name));
+  const src = pictureAddress(product.image_url, app.api.base);
+  if (!src) return box;
+  const img = h('img', { alt: '', decoding: 'async', referrerpolicy: 'no-referrer' });
+  img.addEventListener('load', () => box.replaceChildren(img), { once: true });
+  img.src = src;
+  return box;
+}
+
+// pictureAddress takes a path as one of the API's own server.
+export function pictureAddress(imageURL, base) {
+  try {
+    const url = new URL(imageURL, base);
+    return imageURL && (url.protocol === 'https:' || url.protocol === 'http:') ? url.href : '';
+  } catch {
+    return '';
+  }
 }
 
 // price sets the symbol and the fraction smaller than the figure.
@@ -49,14 +67,19 @@ export async function load(app, box, signal, ask) {
 }
 
 // everySecond calls tick at each full second of the given instant's countdown
-// and at the instant itself, as close as timers allow.
+// and at the instant itself, as close as timers allow; and when the page is
+// seen again, because timers of hidden pages are late.
 export function everySecond(clock, target, tick, signal) {
+  let timer = 0;
   const step = () => {
+    clearTimeout(timer);
     if (signal.aborted) return;
     tick();
     const left = target() - clock.now();
     const toNext = left > 0 ? left % 1000 || 1000 : 1000;
-    setTimeout(step, Math.min(1000, toNext) + 1);
+    timer = setTimeout(step, Math.min(1000, toNext) + 1);
   };
+  document.addEventListener('visibilitychange', step, { signal });
+  clock.addEventListener('change', step, { signal });
   step();
 }

@@ -2,10 +2,11 @@
 
 import { h, setText } from '../dom.js';
 import { dateTime, shortCountdown } from '../format.js';
-import { art, everySecond, load, price, RANK, statusAt } from './parts.js';
-import { waitSeen } from '../wait.js';
+import { everySecond, load, picture, price, RANK, statusAt } from './parts.js';
+import { about, waitSeen } from '../wait.js';
 
 const REFRESH_MS = 20_000;
+const FEW = 4; // so many are shown with large pictures
 const DAY_MS = 86_400_000;
 
 export function productsView(app, signal) {
@@ -21,7 +22,7 @@ async function follow(app, list, signal) {
     const drawn = new AbortController();
     draw(app, list, products, drawn.signal);
     try {
-      await waitSeen(REFRESH_MS * (0.8 + Math.random() * 0.4), signal);
+      await waitSeen(about(REFRESH_MS), signal);
     } finally {
       drawn.abort();
     }
@@ -36,7 +37,7 @@ function draw(app, list, products, signal) {
   const rank = (p) => RANK[statusAt(p, app.clock.now())];
   const sorted = [...products].sort((a, b) => rank(a) - rank(b) || Date.parse(a.starts_at) - Date.parse(b.starts_at) || a.id - b.id);
   const focused = document.activeElement?.getAttribute('href');
-  list.replaceChildren(h('ul', { class: 'cards' }, sorted.map((p) => card(app, p, signal))));
+  list.replaceChildren(h('ul', { class: `cards ${products.length <= FEW ? 'few' : ''}` }, sorted.map((p) => card(app, p, signal))));
   if (focused) list.querySelector(`a[href="${focused}"]`)?.focus();
 }
 
@@ -53,7 +54,7 @@ function card(app, product, signal) {
   everySecond(app.clock, () => Date.parse(product.starts_at), paint, signal);
   return h('li', {},
     h('a', { class: 'card', href: `#/products/${product.id}` },
-      art(product),
+      picture(app, product),
       h('div', { class: 'card-text' },
         h('h2', {}, product.name),
         h('p', {}, price(product.price_cents, product.currency, app.speech.locale)),

@@ -3,7 +3,11 @@
 import { h, setText } from '../dom.js';
 
 export function signInBox(app) {
-  return app.demo ? demoForm(app) : h('p', {}, app.say('sign_in_shop'));
+  if (app.page.demo) return demoForm(app);
+  if (!app.page.loginURL) return h('p', {}, app.say('sign_in_shop'));
+  return h('div', { class: 'warning' },
+    h('p', {}, app.say(app.page.failed ? 'sign_in_failed' : 'sign_in_ask')),
+    h('button', { class: 'button', id: 'login', type: 'button', onclick: () => app.signIn() }, app.say('sign_in')));
 }
 
 function demoForm(app) {
@@ -12,7 +16,7 @@ function demoForm(app) {
     id: 'demo-name', name: 'user', required: true, maxlength: 32, autocomplete: 'off', autocapitalize: 'off',
     spellcheck: 'false', value: `shopper-${1000 + Math.floor(Math.random() * 9000)}`,
   });
-  const submit = h('button', { class: 'button', type: 'submit' }, app.say('demo_sign_in'));
+  const submit = h('button', { class: 'button', type: 'submit' }, app.say('sign_in'));
   const onsubmit = async (event) => {
     event.preventDefault();
     submit.disabled = true;

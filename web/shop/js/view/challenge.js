@@ -1,0 +1,95 @@
+// What the shop asks before a purchase, as a person sees it. Mostly nothing:
+// the device answers by itself.
+
+import { h } from '../dom.js';
+
+export class ChallengePanel {
+  constructor(app, signal) {
+    Object.assign(this, { app, signal });
+    this.root = h('section', { class: 'challenge', id: 'challenge', 'aria-label': app.say('challenge'), hidden: true });
+  }
+
+  // paint draws anew only what is new, so that nobody's typing is lost.
+  paint(pass) {
+    const { state } = pass;
+    if (state.kind === 'working' && this.drawn?.kind === 'working') {
+      this.bar.value = state.share;
+      return;
+    }
+    if (state === this.drawn) return;
+    const focused = this.root.contains(document.activeElement);
+    this.drawn = state;
+    const content = this[`draw_${state.kind}`]?.(pass, state) ?? [];
+    this.root.hidden = content.length === 0;
+    this.root.replaceChildren(...content);
+    if (focused) this.focus();
+  }
+
+  focus() {
+    this.root.scrollIntoView({ block: 'center' });
+    this.root.querySelector('input, button')?.focus({ preventScroll: true });
+  }
+
+  draw_working(pass, { share, canRead }) {
+    const { say } = this.app;
+    this.bar = h('progress', { max: 1, value: share, 'aria-label': say('challenge_working') });
+    return [
+      h('p', {}, say('challenge_working')), this.bar,
+      canRead && h('button', { class: 'link', id: 'challenge-read', type: 'button', onclick: () => pass.letRead() }, say('challenge_read')),
+    ].filter(Boolean);
+  }
+
+  draw_picture(pass, { image, canWork, wrong, stale }) {
+    const { say } = this.app;
+    const link = (id, key, onclick) => h('button', { class: 'link', id, type: 'button', onclick }, say(key));
+    return [
+      h('p', { role: 'status' }, say(stale ? 'challenge_stale' : wrong ? 'challenge_wrong' : 'challenge_picture')),
+      h('img', { src: image, alt: say('challenge_alt'), class: 'challenge-picture' }),
+      stale ? '' : this.field(pass, say('challenge_letters')),
+      h('p', { class: 'asides' },
+        link('challenge-another', 'challenge_another', () => pass.another()),
+        canWork && link('challenge-work', 'challenge_work', () => pass.letWork())),
+    ];
+  }
+
+  draw_shop(pass, { url, wrong, stale }) {
+    const { say } = this.app;
+    return [
+      h('p', { role: 'status' }, say(stale ? 'challenge_stale' : wrong ? 'challenge_wrong' : 'challenge_shop')),
+      url && !stale ? h('button', { class: 'button plain', id: 'challenge-open', type: 'button', onclick: () => this.openShop(pass, url) }, say('challenge_open')) : '',
+      stale ? h('button', { class: 'link', id: 'challenge-another', type: 'button', onclick: () => pass.another() }, say('challenge_again'))
+        : this.field(pass, say('challenge_code')),
+    ];
+  }
+
+  field(pass, label) {
+    const input = h('input', {
+      id: 'challenge-answer', name: 'answer', required: true, maxlength: 512, autocomplete: 'off', autocapitalize: 'off', autocorrect: 'off', spellcheck: 'false',
+    });
+    const onsubmit = (event) => {
+      event.preventDefault();
+      pass.answer(input.value.trim());
+    };
+    return h('form', { class: 'row', onsubmit },
+      h('label', { class: 'unseen', for: 'challenge-answer' }, label), input,
+      h('button', { class: 'button', type: 'submit' }, this.app.say('challenge_send')));
+  }
+
+  // openShop opens the shop's own check in a window, which answers with
+  // opener.postMessage({ answer }, …). Only that window at exactly that origin
+  // is listened to.
+  openShop(pass, url) {
+    const { origin } = new URL(url, location.href);
+    const opened = window.open(url, 'seckill-check', 'popup,width=480,height=640');
+    addEventListener('message', (event) => {
+      if (event.origin !== origin || event.source !== opened || typeof event.data?.answer !== 'string') return;
+      opened.close();
+      pass.answer(event.data.answer);
+    }, { signal: this.signal });
+  }
+}
+
+// sayPass is what a press that waits for the token says.
+export function sayPass(state) {
+  return { picture: 'say_picture', shop: 'say_picture', working: 'say_working' }[state.kind] ?? 'say_asking';
+}

@@ -1,0 +1,101 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"seckill/test/browser"
+)
+
+// loginPage is the shop's own login, which leads back with a code at once.
+func loginPage(t *testing.T, code string) string {
+	t.Helper()
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Query().Get("return")+"#code="+code, http.StatusSeeOther)
+	}))
+	t.Cleanup(shop.Close)
+	return shop.URL + "/login"
+}
+
+func TestShopsLoginLeadsBackToTheSamePlace(t *testing.T) {
+	s := newStub(t)
+	s.demo, s.loginURL = false, loginPage(t, "good")
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	b := openTab(t, browser.Options{})
+	b.Open(s.URL + "/#/products/1")
+	b.UntilText("#sign-in", "Sign in now")
+	b.Shot("sign in at the shop")
+	b.Click("#login")
+	b.UntilText("#buyer", "王小明")
+	b.Until(`location.hash === '#/products/1'`)
+	b.Until(isLit)
+	b.Until(`!location.href.includes('code')`)
+	b.Click("#buy")
+	b.UntilText("#order h2", "You are in the queue")
+	if asked := s.purchases(); asked[0].bearer != bearerOf("王小明") {
+		t.Errorf("the bearer is %q", asked[0].bearer)
+	}
+}
+
+func TestCodeThatIsNotTakenIsSaid(t *testing.T) {
+	s := newStub(t)
+	s.demo, s.loginURL = false, loginPage(t, "used")
+	b := openTab(t, browser.Options{})
+	b.Open(s.URL + "/#code=used")
+	b.UntilText("#sign-in", "Signing in did not work")
+	b.Until(`!location.href.includes('code')`)
+}
+
+func TestLoginThatWillNotLastIsSaidInTime(t *testing.T) {
+	s := newStub(t)
+	s.demo, s.loginURL = false, loginPage(t, "good")
+	p := product(1, "Phone 17 Pro", time.Hour)
+	p["status"] = "upcoming"
+	s.products = []map[string]any{p}
+	b := openTab(t, browser.Options{})
+	b.Open(s.URL + "/#token=" + bearerUntil("王小明", time.Now().Add(40*time.Minute)))
+	b.Until(`location.hash === ''`)
+	b.Open(s.URL + "/?sale#/products/1")
+	b.UntilText("#login-ends", "too early for this sale")
+	b.Shot("login ends")
+	b.Click("#login-again")
+	b.Until(`localStorage.seckill_token?.length > 0 && document.querySelector('#login-ends')?.hidden`)
+	b.Until(`location.hash === '#/products/1'`)
+}
+
+func TestLoginThatHasEndedIsNotTried(t *testing.T) {
+	s := newStub(t)
+	s.demo = false
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	b := openTab(t, browser.Options{Script: fmt.Sprintf(`localStorage.setItem('seckill_token', %q);`, bearerUntil("王小明", time.Now().Add(-time.Second)))})
+	b.Open(s.URL + "/#/products/1")
+	b.UntilText("#buy", "Sign in to buy")
+}
+
+func TestOrderLinkOnlyLooks(t *testing.T) {
+	s := newStub(t)
+	s.demo = false
+	s.move("pending", "")
+	b := openTab(t, browser.Options{})
+	b.Open(s.URL + "/#/orders/" + orderNo + "?link=look")
+	b.UntilText("#order h2", "It’s yours!")
+	b.UntilText("#only-looks", "only shows the order")
+	b.Until(`!document.querySelector('#pay-sandbox') && !document.querySelector('#cancel') && document.querySelector('#sign-in').hidden`)
+	b.Shot("order link")
+	s.move("paid", "")
+	b.UntilText("#order h2", "Thank you!")
+	b.Open(s.URL + "/?old#/orders/" + orderNo + "?link=old")
+	b.UntilText("#main", "no longer valid")
+}
+
+func TestOrderLinkWorksBesideAnothersLogin(t *testing.T) {
+	s := newStub(t)
+	s.stranger = true
+	s.move("pending", "")
+	b := openTab(t, browser.Options{Script: fmt.Sprintf(`localStorage.setItem('seckill_token', %q);`, bearerOf("somebody else"))})
+	b.Open(s.URL + "/#/orders/" + orderNo + "?link=look")
+	b.UntilText("#only-looks", "only shows the order")
+}
