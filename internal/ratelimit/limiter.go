@@ -1,6 +1,28 @@
-// Package ratelimit says which key asks too often. Memory is fixed at the
-// start and a decision allocates nothing, so that a crowd of any size, or an
-// attacker with any number of names, costs the same.
+// Package ratelimit bounds how often a key, such as a buyer or an address, may
+// come: sliding, and divided among the instances that are alive. Memory is fixed
+// at the start and a decision allocates nothing, so that a crowd of any size, or
+// an attacker with any number of names, costs the same.
+//
+// # What passes
+//
+// The rule is the generic cell rate algorithm (GCRA): an event passes unless
+// some stretch of time that ends with it would then hold more than
+// burst + rate · length events of its key. It is the exact log of all sliding
+// windows, of every length at once, and yet remembers one number per key. With
+// a burst of one second's worth, which is the default, this means:
+//
+//   - never too strict: who keeps to the rate in every sliding second is never
+//     refused;
+//   - hardly too lax: at most twice the rate passes in one second, and only
+//     after a second of rest; over a minute it is 61/60 of the rate.
+//
+// # Instances
+//
+// Each instance counts for itself, and allows its share of the rate and of the
+// burst (Share). A budget is kept as a stretch of time, which a share leaves as
+// long as it was: half of the rate takes twice as much of it per event. So when
+// an instance comes or goes, nobody's budget begins anew; what was used up by
+// half is still used up by half.
 package ratelimit
 
 import (
@@ -10,6 +32,7 @@ import (
 	"math"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +47,12 @@ const (
 	MinRate = 1e-6
 	// MaxBurst keeps burst times interval far from overflow together with MinRate.
 	MaxBurst = 1 << 20
+	// MinShare is the events a second that every instance allows a key, however
+	// many instances there are, if the whole rate allows as many: a browser stays
+	// on one connection, hence at one instance, and must get through there.
+	MinShare = 1
+	// MaxShares bounds the number of instances that are believed in.
+	MaxShares = 1 << 16
 
 	// ways entries of 16 bytes are two cache lines, and enough choice that a
 	// table filled to three quarters seldom has to forget a key that counts.
@@ -35,6 +64,8 @@ const (
 
 // Options say how often a key may come.
 type Options struct {
+	// Name is what the RateLimit headers call the limit: letters and hyphens.
+	Name string
 	// PerSecond is the steady rate of one key; 0 turns the limiter off.
 	PerSecond float64
 	// Burst is how many may come at once after a rest; 0 means one second's
@@ -45,10 +76,10 @@ type Options struct {
 	Capacity int
 }
 
-// Limiter decides by the generic cell rate algorithm: each key has a
-// theoretical arrival time (TAT), the instant at which it will have rested
-// completely. An event moves it on by one interval, and is refused when it
-// would lie more than a burst ahead.
+// Limiter decides about events of keys. Each key has a theoretical arrival time
+// (TAT), the instant at which it will have rested completely. An event moves it
+// on by one interval, and is refused when it would then lie more than the
+// budget's depth ahead.
 //
 // The table is a set-associative cache of (hash, TAT). A key may stand in one
 // of the eight entries of its set; when all are taken, the one with the lowest
@@ -59,11 +90,15 @@ type Options struct {
 //
 // It is safe for concurrent use. A nil Limiter is off.
 type Limiter struct {
-	interval  int64 // nanoseconds between two events at the steady rate
-	tolerance int64 // how far ahead of now a TAT may lie: (burst-1) intervals
-	seed      maphash.Seed
-	sets      []set // a power of two
-	locks     [stripes]paddedMutex
+	name   string
+	policy string
+	whole  int64 // nanoseconds between two events at the whole rate; 0 is off
+	depth  int64 // the whole budget: burst of them
+	// interval is the nanoseconds between two events at this instance's share.
+	interval atomic.Int64
+	seed     maphash.Seed
+	sets     []set // a power of two
+	locks    [stripes]paddedMutex
 }
 
 type set [ways]entry
@@ -80,10 +115,10 @@ type paddedMutex struct {
 	_ [56]byte
 }
 
-// New makes a limiter.
+// New makes a limiter that has the whole rate to itself.
 func New(o Options) (*Limiter, error) {
 	if o.PerSecond == 0 {
-		return &Limiter{}, nil
+		return &Limiter{name: o.Name}, nil
 	}
 	if o.Burst == 0 {
 		o.Burst = int(min(max(math.Ceil(o.PerSecond), 1), MaxBurst))
@@ -103,11 +138,27 @@ func New(o Options) (*Limiter, error) {
 	for sets*ways < o.Capacity {
 		sets *= 2
 	}
-	l := &Limiter{seed: maphash.MakeSeed(), sets: make([]set, sets)}
-	l.interval = int64(math.Ceil(float64(time.Second) / o.PerSecond))
+	l := &Limiter{name: o.Name, seed: maphash.MakeSeed(), sets: make([]set, sets)}
+	// Rounded down: never too strict is promised to the nanosecond.
+	l.whole = int64(float64(time.Second) / o.PerSecond)
 	// Burst and interval at their worst (2²⁰ and 10¹⁵ ns) would overflow.
-	l.tolerance = min(int64(o.Burst-1), math.MaxInt64/4/l.interval) * l.interval
+	l.depth = min(int64(o.Burst), math.MaxInt64/4/l.whole) * l.whole
+	l.policy = policyOf(o.Name, o.Burst, time.Duration(l.depth))
+	l.Share(1)
 	return l, nil
+}
+
+// Share has this instance allow an n-th of the rate and of the burst, but no
+// less than MinShare. It may be called at any time.
+func (l *Limiter) Share(n int) {
+	if l.off() {
+		return
+	}
+	widest := max(l.whole, int64(time.Second/MinShare))
+	if l.whole == widest {
+		n = 1 // and a product of the two could overflow
+	}
+	l.interval.Store(min(l.whole*int64(min(max(n, 1), MaxShares)), widest))
 }
 
 // Allow decides about one event of a key, such as a buyer. When it refuses,
@@ -152,10 +203,14 @@ func (l *Limiter) AllowAddr(addr netip.Addr, now time.Time) (ok bool, retryAfter
 	return l.decide(maphash.Bytes(l.seed, key[:8]), now.UnixNano())
 }
 
-func (l *Limiter) off() bool { return l == nil || l.interval == 0 }
+func (l *Limiter) off() bool { return l == nil || l.whole == 0 }
 
 func (l *Limiter) decide(hash uint64, now int64) (bool, time.Duration) {
 	hash = max(hash, 1) // 0 marks an empty entry
+	interval := l.interval.Load()
+	// tolerance is how far ahead a TAT may lie for an event to pass; a key that
+	// has rested gets one however thin its share is.
+	tolerance := max(l.depth-interval, 0)
 	// The set comes from the high half and the entry is told by all 64 bits.
 	index := (hash >> 32) & uint64(len(l.sets)-1)
 	lock := &l.locks[index%stripes]
@@ -165,12 +220,12 @@ func (l *Limiter) decide(hash uint64, now int64) (bool, time.Duration) {
 	e := l.sets[index].find(hash)
 	// A TAT further ahead than any decision leaves it means that the clock was
 	// set back: the key then waits one interval instead of the whole step.
-	tat := min(max(e.tat, now), now+l.tolerance+l.interval)
-	if wait := tat - l.tolerance - now; wait > 0 {
+	tat := min(max(e.tat, now), now+tolerance+interval)
+	if wait := tat - tolerance - now; wait > 0 {
 		e.tat = tat
 		return false, time.Duration(wait)
 	}
-	e.tat = tat + l.interval
+	e.tat = tat + interval
 	return true, 0
 }
 

@@ -1,0 +1,117 @@
+package ratelimit
+
+import (
+	"testing"
+	"time"
+)
+
+// flood asks each limiter every millisecond for a while and returns how many
+// passed at all of them.
+func flood(from time.Time, length time.Duration, limiters ...*Limiter) (passed int) {
+	for at := time.Duration(0); at < length; at += time.Millisecond {
+		for _, l := range limiters {
+			if ok, _ := l.Allow("buyer", from.Add(at)); ok {
+				passed++
+			}
+		}
+	}
+	return passed
+}
+
+func TestInstancesTogetherAllowTheRateOfOne(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		rate      float64
+		instances int
+		want      int // in ten seconds, from rest
+	}{
+		{"one", 20, 1, 20 + 199},
+		{"two", 20, 2, 20 + 198},
+		{"four", 20, 4, 20 + 196},
+		{"as many as the rate", 20, 20, 20 + 180},
+		// Each allows MinShare, so that nobody is starved at one of them.
+		{"more than the rate", 5, 20, 20 * 10},
+		{"a rate below MinShare stays", 0.5, 4, 4 * 5},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var all []*Limiter
+			for range tc.instances {
+				l := open(t, Options{PerSecond: tc.rate})
+				l.Share(tc.instances)
+				all = append(all, l)
+			}
+			if got := flood(start, 10*time.Second, all...); got != tc.want {
+				t.Errorf("%d passed in ten seconds, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// Half of the burst is used; the instance then has half of the rate: half of
+// its burst is used.
+func TestWhatIsUsedUpStaysUsedUpWhenTheShareChanges(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		before, after   int
+		first, thenMore int
+	}{
+		{"one instance more", 1, 2, 10, 5},
+		{"one instance fewer", 2, 1, 5, 10},
+		{"nothing is left", 1, 2, 20, 0},
+		{"nothing is left, and one fewer", 2, 1, 10, 0},
+		{"no change", 2, 2, 5, 5},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := open(t, Options{PerSecond: 20})
+			l.Share(tc.before)
+			for i := range tc.first {
+				if ok, _ := l.Allow("buyer", start); !ok {
+					t.Fatalf("event %d was refused", i)
+				}
+			}
+			l.Share(tc.after)
+			more := 0
+			for range 100 {
+				if ok, _ := l.Allow("buyer", start); ok {
+					more++
+				}
+			}
+			if more != tc.thenMore {
+				t.Errorf("%d more passed, want %d", more, tc.thenMore)
+			}
+		})
+	}
+}
+
+func TestAShareOfWhatIsOffIsOff(t *testing.T) {
+	for _, l := range []*Limiter{nil, open(t, Options{})} {
+		l.Share(3)
+		if ok, _ := l.Allow("buyer", start); !ok {
+			t.Error("refused")
+		}
+	}
+}
+
+func TestHeadersSayTheWholeLimitAndTheWait(t *testing.T) {
+	for _, tc := range []struct {
+		options   Options
+		wait      time.Duration
+		policy    string
+		remaining string
+	}{
+		{Options{Name: "address", PerSecond: 20}, 10 * time.Millisecond, `"address";q=20;w=1`, `"address";r=0;t=1`},
+		{Options{Name: "buyer", PerSecond: 3}, time.Second, `"buyer";q=3;w=1`, `"buyer";r=0;t=1`},
+		{Options{Name: "buyer", PerSecond: 2, Burst: 10}, time.Second + 1, `"buyer";q=10;w=5`, `"buyer";r=0;t=2`},
+		{Options{Name: "product", PerSecond: 0.1}, 9500 * time.Millisecond, `"product";q=1;w=10`, `"product";r=0;t=10`},
+		{Options{Name: "product", PerSecond: 1000, Burst: 1}, 0, `"product";q=1;w=1`, `"product";r=0;t=1`},
+	} {
+		l := open(t, tc.options)
+		l.Share(7) // which a client cannot know
+		if got := l.Policy(); got != tc.policy {
+			t.Errorf("%+v: policy %s, want %s", tc.options, got, tc.policy)
+		}
+		if got := string(l.AppendRemaining(nil, Seconds(tc.wait))); got != tc.remaining {
+			t.Errorf("%+v: %s, want %s", tc.options, got, tc.remaining)
+		}
+	}
+}
