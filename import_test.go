@@ -37,11 +37,11 @@ const (
 )
 
 var (
-	ports  = []string{"internal/ledger", "internal/queue", "internal/store", "internal/payment", "internal/bulletin", "internal/spent"}
+	ports  = []string{"internal/ledger", "internal/queue", "internal/store", "internal/payment", "internal/bulletin", "internal/spent", "internal/presence"}
 	stages = []string{"admission", "purchase", "relay", "worker", "reconcile", "sale", "order", "duty", "adoption", "promise"}
 	fronts = []string{"shopapi", "adminapi"}
 	// adapterPrefixes name an adapter: its port, then its technology.
-	adapterPrefixes = []string{"ledger", "queue", "store", "pay", "bulletin", "spent"}
+	adapterPrefixes = []string{"ledger", "queue", "store", "pay", "bulletin", "spent", "presence"}
 )
 
 // roleOf places a package by its import path.
