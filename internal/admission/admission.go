@@ -19,17 +19,21 @@ type Gate string
 // The gates, in order. The last one, the bounded queue, stands in front of
 // the purchase stage.
 const (
-	GateWindow  Gate = "window"
-	GateSoldOut Gate = "sold_out"
-	GateRate    Gate = "rate"
-	GateBuyer   Gate = "buyer"
-	GateBody    Gate = "body"
-	GateToken   Gate = "token"
-	GateQueue   Gate = "queue"
+	GateWindow      Gate = "window"
+	GateSoldOut     Gate = "sold_out"
+	GateAddressRate Gate = "address_rate"
+	GateBuyer       Gate = "buyer"
+	GateBuyerRate   Gate = "buyer_rate"
+	GateProductRate Gate = "product_rate"
+	GateBody        Gate = "body"
+	GateToken       Gate = "token"
+	GateQueue       Gate = "queue"
 )
 
 // Gates lists all of them.
-var Gates = []Gate{GateWindow, GateSoldOut, GateRate, GateBuyer, GateBody, GateToken, GateQueue}
+var Gates = []Gate{
+	GateWindow, GateSoldOut, GateAddressRate, GateBuyer, GateBuyerRate, GateProductRate, GateBody, GateToken, GateQueue,
+}
 
 // Buyers reads who asks.
 type Buyers interface {
@@ -80,18 +84,33 @@ type Pass struct {
 
 // Refusal turns a claim away; the zero Refusal lets it pass.
 type Refusal struct {
-	Code       seckill.Code
-	Gate       Gate
-	Detail     string
+	Code   seckill.Code
+	Gate   Gate
+	Detail string
+	// Limit is who refused, with CodeRateLimited.
+	Limit      *ratelimit.Limiter
 	RetryAfter time.Duration
 }
 
-// Admit is the gates, in order. A claim that is refused before its body is
-// read costs no allocation.
+// Admit is the gates, in order, cheapest first:
+//
+//	window ► sold-out flag ► rate limits ► buyer ► body ► purchase token ► bounded queue
+//
+// A claim that is refused before its body is read costs no allocation.
 //
 // A raised sold-out flag turns away everybody except those whom the ledger may
 // remember: who repeats a request whose answer was lost must find the order,
 // not "sold out".
+//
+// Of the rate limits the address's stands before the buyer, because anybody may
+// send nonsense; the other two stand behind, because a buyer's budget, and the
+// product's, which all buyers share, may be spent by proven buyers only: before
+// it, whoever writes another's name into a forged token would use up that
+// other's, and a robot without an account the whole sale's. The product's comes
+// after the buyer's, so that one buyer cannot take more of it than their own.
+//
+// The body stands before the purchase token because the token is in it, and
+// behind all limits because reading it is work that the sender decides about.
 func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	now := d.Clock.Now()
 	terms := s.Terms()
@@ -103,16 +122,16 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 		return Refusal{Code: seckill.CodeSoldOut, Gate: GateSoldOut}
 	}
 	if ok, wait := d.ByAddr.AllowAddr(req.Addr, now); !ok {
-		return Refusal{Code: seckill.CodeRateLimited, Gate: GateRate, RetryAfter: wait}
-	}
-	if ok, wait := d.ByProduct.AllowProduct(s.ID, now); !ok {
-		return Refusal{Code: seckill.CodeRateLimited, Gate: GateRate, RetryAfter: wait}
+		return limited(GateAddressRate, d.ByAddr, wait)
 	}
 	if err := d.identify(req, now); err != nil {
 		return refuse(GateBuyer, err)
 	}
 	if ok, wait := d.ByBuyer.AllowBytes(req.buyer, now); !ok {
-		return Refusal{Code: seckill.CodeRateLimited, Gate: GateRate, RetryAfter: wait}
+		return limited(GateBuyerRate, d.ByBuyer, wait)
+	}
+	if ok, wait := d.ByProduct.AllowProduct(s.ID, now); !ok {
+		return limited(GateProductRate, d.ByProduct, wait)
 	}
 	body, err := readBody(req.Body, terms.PerUserLimit)
 	if err != nil {
@@ -125,12 +144,15 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	return Refusal{}
 }
 
+func limited(gate Gate, by *ratelimit.Limiter, wait time.Duration) Refusal {
+	return Refusal{Code: seckill.CodeRateLimited, Gate: gate, Limit: by, RetryAfter: wait}
+}
+
 func refuse(gate Gate, err error) Refusal {
-	refusal := Refusal{Code: seckill.CodeOf(err), Gate: gate}
-	if e, ok := err.(*seckill.Error); ok {
-		refusal.Detail, refusal.RetryAfter = e.Detail, time.Duration(e.RetryAfter)*time.Second
+	if e, ok := err.(*seckill.Error); ok { // as nearly all are; to search for one costs an allocation
+		return Refusal{Code: e.Code, Gate: gate, Detail: e.Detail, RetryAfter: time.Duration(e.RetryAfter) * time.Second}
 	}
-	return refusal
+	return Refusal{Code: seckill.CodeOf(err), Gate: gate}
 }
 
 // identify reads the buyer, once.

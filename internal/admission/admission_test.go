@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-func newDoor(t *testing.T) *door {
+func newDoor(t testing.TB) *door {
 	t.Helper()
 	now := time.Now()
 	d := &door{shelf: &shelf{seckill.Product{
@@ -66,13 +67,13 @@ func newDoor(t *testing.T) *door {
 }
 
 // on is the sale after the shelf changed.
-func (d *door) on(t *testing.T) *sale.Sale {
+func (d *door) on(t testing.TB) *sale.Sale {
 	t.Helper()
 	must(t, d.catalog.Refresh(t.Context()))
 	return d.catalog.Find(7)
 }
 
-func bearer(t *testing.T, buyer string) []byte {
+func bearer(t testing.TB, buyer string) []byte {
 	t.Helper()
 	token, err := identity.Sign(secret, buyer, time.Now().Add(time.Hour))
 	must(t, err)
@@ -80,7 +81,7 @@ func bearer(t *testing.T, buyer string) []byte {
 }
 
 // token is a purchase token of bob for the product.
-func (d *door) token(t *testing.T, buyer string, product uint32) string {
+func (d *door) token(t testing.TB, buyer string, product uint32) string {
 	t.Helper()
 	now := d.Clock.Now()
 	challenge, err := d.Tokens.Challenge(buyer, product, now)
@@ -91,7 +92,7 @@ func (d *door) token(t *testing.T, buyer string, product uint32) string {
 }
 
 // spent is a limiter whose one event of the key is used up.
-func spent(t *testing.T, use func(*ratelimit.Limiter, time.Time)) *ratelimit.Limiter {
+func spent(t testing.TB, use func(*ratelimit.Limiter, time.Time)) *ratelimit.Limiter {
 	t.Helper()
 	l, err := ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: 1})
 	must(t, err)
@@ -100,7 +101,8 @@ func spent(t *testing.T, use func(*ratelimit.Limiter, time.Time)) *ratelimit.Lim
 }
 
 // Each gate stands where it should: everything wrong at once is refused by the
-// first gate; when that is put right, by the next.
+// first gate; when that is put right, by the next. The last one, the bounded
+// queue, is the purchase stage's own.
 func TestTheGatesStandInOrder(t *testing.T) {
 	d := newDoor(t)
 	d.TokenRequired = true
@@ -112,6 +114,7 @@ func TestTheGatesStandInOrder(t *testing.T) {
 	on.MarkSoldOut(time.Now().Add(time.Hour))
 	auth, body := []byte("Bearer nonsense"), `{"quantity":9}`
 
+	var met []Gate
 	for i, step := range []struct {
 		gate  Gate
 		code  seckill.Code
@@ -122,10 +125,10 @@ func TestTheGatesStandInOrder(t *testing.T) {
 		{GateWindow, seckill.CodePaused, func() { d.shelf.State = seckill.SaleOpen; d.shelf.StartsAt = time.Now().Add(time.Minute) }, false},
 		{GateWindow, seckill.CodeNotStarted, func() { d.shelf.StartsAt = time.Now().Add(-time.Minute) }, false},
 		{GateSoldOut, seckill.CodeSoldOut, func() { on.ClearSoldOut() }, false},
-		{GateRate, seckill.CodeRateLimited, func() { d.ByAddr = nil }, true},
-		{GateRate, seckill.CodeRateLimited, func() { d.ByProduct = nil }, true},
+		{GateAddressRate, seckill.CodeRateLimited, func() { d.ByAddr = nil }, true},
 		{GateBuyer, seckill.CodeUnauthenticated, func() { auth = bearer(t, "bob") }, false},
-		{GateRate, seckill.CodeRateLimited, func() { d.ByBuyer = nil }, true},
+		{GateBuyerRate, seckill.CodeRateLimited, func() { d.ByBuyer = nil }, true},
+		{GateProductRate, seckill.CodeRateLimited, func() { d.ByProduct = nil }, true},
 		{GateBody, seckill.CodeBadRequest, func() { body = `{"quantity":2}` }, false},
 		{GateToken, seckill.CodeTokenInvalid, func() {
 			body = fmt.Sprintf(`{"quantity":2,"ref":"r","token":%q}`, d.token(t, "bob", 7))
@@ -133,11 +136,15 @@ func TestTheGatesStandInOrder(t *testing.T) {
 	} {
 		var pass Pass
 		got := d.Admit(on, &Request{Authorization: auth, Addr: addr, Body: []byte(body)}, &pass)
-		if got.Gate != step.gate || got.Code != step.code || step.limit != (got.RetryAfter > time.Second) {
+		if got.Gate != step.gate || got.Code != step.code || step.limit != (got.RetryAfter > time.Second && got.Limit != nil) {
 			t.Fatalf("step %d was refused by %+v, want %s %s", i, got, step.gate, step.code)
 		}
+		met = append(met, got.Gate)
 		step.mend()
 		on = d.on(t)
+	}
+	if want := Gates[:len(Gates)-1]; !slices.Equal(slices.Compact(met), want) {
+		t.Errorf("met %v, want %v", met, want)
 	}
 	var pass Pass
 	if got := d.Admit(on, &Request{Authorization: auth, Addr: addr, Body: []byte(body)}, &pass); got != (Refusal{}) {
@@ -257,15 +264,33 @@ func TestALimitSaysWhenToComeAgain(t *testing.T) {
 	}
 }
 
-func TestEveryGateIsListedOnce(t *testing.T) {
-	seen := map[Gate]bool{}
-	for _, gate := range Gates {
-		if seen[gate] || gate == "" {
-			t.Errorf("gate %q", gate)
-		}
-		seen[gate] = true
+// What a forged token names is nobody's, and nobody's request may use up what
+// buyers, or all of them together, are allowed.
+func TestOnlyAProvenBuyerSpendsABuyersAndTheProductsBudget(t *testing.T) {
+	d := newDoor(t)
+	var err error
+	d.ByBuyer, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: 1})
+	must(t, err)
+	d.ByProduct, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: 2})
+	must(t, err)
+	on := d.on(t)
+	ask := func(auth []byte) Refusal {
+		return d.Admit(on, &Request{Authorization: auth, Addr: addr, Body: []byte(`{}`)}, &Pass{})
 	}
-	if len(seen) != 7 {
-		t.Errorf("%d gates", len(seen))
+	bob := bearer(t, "bob")
+	for _, forged := range [][]byte{nil, append(slices.Clone(bob), 'x'), []byte("Bearer none")} {
+		for range 10 {
+			if got := ask(forged); got.Gate != GateBuyer {
+				t.Fatalf("%q was refused by %+v", forged, got)
+			}
+		}
+	}
+	for i, c := range []struct {
+		buyer string
+		gate  Gate
+	}{{"bob", ""}, {"bob", GateBuyerRate}, {"bob", GateBuyerRate}, {"eve", ""}, {"ann", GateProductRate}} {
+		if got := ask(bearer(t, c.buyer)); got.Gate != c.gate {
+			t.Errorf("claim %d, of %s: %+v, want %q", i, c.buyer, got, c.gate)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
+	"seckill/internal/presence"
 	"seckill/internal/transfer"
 	"seckill/internal/worker"
 )
@@ -58,6 +59,9 @@ func (a *App) startLoops(ctx context.Context) {
 		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
 		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.tidy},
 		{Name: "promise", Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
+	}
+	if a.has(RoleShop) {
+		loops = append(loops, &duty.Loop{Name: "presence", Every: presence.Every, Timeout: presence.Timeout, Round: p.census.Round})
 	}
 	if p.book.settings != nil {
 		loops = append(loops, &duty.Loop{Name: "settings", Every: settingsEvery, Timeout: 5 * time.Second, Round: p.checkSettings})

@@ -26,11 +26,11 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/paysandbox"
+	"seckill/internal/presence"
 	"seckill/internal/promise"
 	"seckill/internal/purchase"
 	"seckill/internal/purchasetoken"
 	"seckill/internal/queue"
-	"seckill/internal/ratelimit"
 	"seckill/internal/reconcile"
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
@@ -56,6 +56,7 @@ type parts struct {
 	// storeID is the store's own name, by which a shared ledger knows it.
 	storeID string
 	board   bulletin.Board
+	roster  presence.Roster
 	book    book // the ledger's other sides
 	// ledger and queue are the book's, kept apart so that a test can stand
 	// between.
@@ -86,6 +87,7 @@ type parts struct {
 	keys        *identity.Keys   // nil without auth.jwks_url
 	signer      *identity.Signer // of buyers' tokens; nil without a secret
 	tokens      *purchasetoken.Mint
+	census      *presence.Census
 
 	signals *signals
 	hearing *hearing
@@ -95,7 +97,7 @@ type parts struct {
 // circle (a cancelled order wakes the releaser) meet in signals.
 func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
 	p := &parts{
-		cfg: cfg, log: opt.Logger, name: instanceName(), board: bulletin.Nobody{}, signals: newSignals(), hearing: newHearing(),
+		cfg: cfg, log: opt.Logger, name: instanceName(), board: bulletin.Nobody{}, roster: presence.Alone{}, signals: newSignals(), hearing: newHearing(),
 	}
 	for _, step := range []func() error{
 		func() error { return p.openData(ctx, opt) },
@@ -311,21 +313,14 @@ func (p *parts) buildShop(opt Options) (err error) {
 		Clock: p.clock, Buyers: p.buyers, Memory: p.memory, Tokens: p.tokens, TokenRequired: p.cfg.Token.Required,
 		Shared: !p.alone(),
 	}
-	for _, limit := range []struct {
-		into *(*ratelimit.Limiter)
-		rate int
-	}{
-		{&door.ByBuyer, p.cfg.Limit.BuyerPerSecond}, {&door.ByAddr, p.cfg.Limit.IPPerSecond}, {&door.ByProduct, p.cfg.Limit.ProductPerSecond},
-	} {
-		if *limit.into, err = ratelimit.New(ratelimit.Options{PerSecond: float64(limit.rate)}); err != nil {
-			return err
-		}
-	}
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Tokens: p.tokens,
 		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: p.payPages},
 		Page:  web.Shop(), PagePolicy: web.ShopPolicy, Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
 		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
+	}
+	if err := p.buildLimits(opt, door, &shop); err != nil {
+		return err
 	}
 	if opt.Demo {
 		shop.DemoLogin = func(buyer string) (string, error) {
@@ -357,6 +352,7 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 func (p *parts) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
 	defer cancel()
+	p.signOut(ctx)
 	var errs []error
 	if p.book.close != nil {
 		errs = append(errs, p.book.close(ctx))

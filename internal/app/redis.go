@@ -9,6 +9,7 @@ import (
 	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
+	"seckill/internal/presence/presenceredis"
 	"seckill/internal/redislink"
 	"seckill/internal/spent/spentredis"
 )
@@ -47,6 +48,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	if err != nil {
 		return book{close: opened.Shutdown}, err
 	}
+	p.roster = presenceredis.New(presenceredis.Options{Place: place, Prefix: r.Prefix, Name: p.name})
 	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Logger: p.log})
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses,

@@ -41,6 +41,8 @@ type Config struct {
 type Shop struct {
 	Listen    string
 	PublicURL string
+	// TrustedProxies are networks whose X-Forwarded-For is believed.
+	TrustedProxies []string
 }
 
 // Admin is the operator's side.
@@ -86,11 +88,14 @@ type Challenge struct {
 	Kind string
 }
 
-// Limit is requests per second; 0 is off.
+// Limit is requests per second at all instances together; 0 is off. Other
+// requests are those that are no purchases.
 type Limit struct {
-	BuyerPerSecond   int
-	IPPerSecond      int
-	ProductPerSecond int
+	BuyerPerSecond      int
+	IPPerSecond         int
+	ProductPerSecond    int
+	OtherBuyerPerSecond int
+	OtherIPPerSecond    int
 }
 
 // Purchase is stage ③: claims gather in a bounded queue and leave in batches.

@@ -41,6 +41,7 @@ func (c *Config) keys() []key {
 
 		{"shop.listen", &c.Shop.Listen, listenAddress(), "Address of the public shop API and page. Port 0 takes any free port."},
 		{"shop.public_url", &c.Shop.PublicURL, optionalURL(), "Address at which shoppers reach the shop, for pay links. Empty: derived from shop.listen."},
+		{"shop.trusted_proxies", &c.Shop.TrustedProxies, networks(), "Networks of your proxies, such as 10.0.0.0/8: only from them X-Forwarded-For is believed, from its right end up to the first address that is none of them. Empty: from nobody."},
 		{"admin.listen", &c.Admin.Listen, listenAddress(), "Address of the operator API, metrics and health. Keep it off the public network."},
 		{"admin.token", &c.Admin.Token, bearerSecret(), "Bearer token of the operator API."},
 		{"admin.pprof", &c.Admin.Pprof, anything(), "Serve Go profiles under /debug/pprof on the operator address."},
@@ -55,9 +56,11 @@ func (c *Config) keys() []key {
 		{"token.required", &c.Token.Required, anything(), "Refuse an order that brings no purchase token."},
 		{"challenge.kind", &c.Challenge.Kind, supported("none"), "What a buyer solves to get a purchase token."},
 
-		{"limit.buyer_per_second", &c.Limit.BuyerPerSecond, between(0, maxPerSecond), "Purchase requests a second per buyer; 0 is off."},
-		{"limit.ip_per_second", &c.Limit.IPPerSecond, between(0, maxPerSecond), "Purchase requests a second per client address; 0 is off."},
-		{"limit.product_per_second", &c.Limit.ProductPerSecond, between(0, maxPerSecond), "Purchase requests a second per product; 0 is off."},
+		{"limit.buyer_per_second", &c.Limit.BuyerPerSecond, between(0, maxPerSecond), "Purchase requests a second per buyer, at all instances together; 0 is off."},
+		{"limit.ip_per_second", &c.Limit.IPPerSecond, between(0, maxPerSecond), "Purchase requests a second per client address, IPv6 by its /64; 0 is off."},
+		{"limit.product_per_second", &c.Limit.ProductPerSecond, between(0, maxPerSecond), "Purchase requests of signed-in buyers a second per product; 0 is off."},
+		{"limit.other_buyer_per_second", &c.Limit.OtherBuyerPerSecond, between(0, maxPerSecond), "All other requests a second per buyer: challenges, tokens, orders, event streams opened; 0 is off."},
+		{"limit.other_ip_per_second", &c.Limit.OtherIPPerSecond, between(0, maxPerSecond), "All other requests a second per client address, logins and product pages included; health, time and payment callbacks are never limited; 0 is off."},
 
 		{"purchase.queue_size", &c.Purchase.QueueSize, between(1, 1_000_000), "Claims that may wait for the ledger; beyond it the answer is `too_hot`."},
 		{"purchase.max_batch", &c.Purchase.MaxBatch, between(1, ledger.MaxClaims), "Most claims in one ledger step."},

@@ -78,7 +78,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 		"secrets": "fedcba9876543210, 0123456789abcdef",
 	}
 	texts := map[string]string{
-		"data_dir": "/d", "shop.listen": ":9", "admin.listen": ":8", "shop.public_url": "http://a", "alert.webhook_url": "http://b",
+		"data_dir": "/d", "shop.listen": ":9", "admin.listen": ":8", "shop.public_url": "http://a", "shop.trusted_proxies": "10.0.0.0/8, ::1", "alert.webhook_url": "http://b",
 		"challenge.kind": "none", "ledger.kind": "redis", "queue.kind": "outbox", "store.dsn": "sqlite:/s",
 		"redis.username": "u", "redis.sentinel_master": "m", "redis.sentinel_username": "su", "redis.prefix": "p:",
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
@@ -164,6 +164,10 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"alert.webhook_url":      {"hooks.example/hunter2", "file:///etc/hunter2"},
 		"log.format":             {"", "xml"},
 		"log.level":              {"", "trace"},
+
+		"shop.trusted_proxies":         {"proxy", "10.0.0.0/33", "0.0.0.0/0", "::/0", "10.0.0.0/8,", "fe80::1%eth0", strings.Repeat("10.0.0.0/8,", 100) + "::1"},
+		"limit.other_buyer_per_second": {"-1", "", "10000001"},
+		"limit.other_ip_per_second":    {"-1", "", "10000001"},
 	}
 	for _, d := range config.Describe() {
 		if len(bad[d.Key]) == 0 && d.Key != "" {

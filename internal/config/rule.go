@@ -12,12 +12,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"seckill/internal/clientaddr"
 	"seckill/internal/identity"
 )
 
 // Bounds of what names servers and keys.
 const (
 	maxAddresses   = 100
+	maxNetworks    = 100 // each is looked at for every request from a proxy
 	maxPrefixBytes = 64
 )
 
@@ -178,6 +180,18 @@ func addresses() rule {
 			}
 		}
 		return nil
+	}}
+}
+
+// networks is a list of networks, or of addresses.
+func networks() rule {
+	return rule{"networks or addresses, some of them, or empty", func(field any) error {
+		list := *field.(*[]string)
+		if len(list) > maxNetworks {
+			return fmt.Errorf("must be at most %d networks, not %d", maxNetworks, len(list))
+		}
+		_, err := clientaddr.New(list)
+		return err
 	}}
 }
 

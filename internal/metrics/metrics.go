@@ -153,6 +153,13 @@ func (m *Metrics) Keys(read func() identity.KeysStats) {
 	}, func() float64 { return float64(read().Signatures) }))
 }
 
+// Shops shows how many instances divide the rate limits among them.
+func (m *Metrics) Shops(live func() int) {
+	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seckill_shops_live", Help: "Instances with the shop's role that are alive, this one included: each allows its share of the rate limits.",
+	}, func() float64 { return float64(live()) }))
+}
+
 // Sell sees one transaction of the store's counter.
 func (m *Metrics) Sell(claims int, took time.Duration) {
 	m.SellClaims.Observe(float64(claims))

@@ -1,7 +1,6 @@
 package shopapi
 
 import (
-	"net/netip"
 	"sync"
 	"time"
 
@@ -43,7 +42,7 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	req := requests.Get().(*admission.Request)
 	*req = admission.Request{
 		Authorization: ctx.Request.Header.Peek("Authorization"),
-		Addr:          remoteAddr(ctx),
+		Addr:          s.client(ctx),
 		Key:           ctx.Request.Header.Peek("Idempotency-Key"),
 		Body:          ctx.Request.Body(),
 	}
@@ -79,15 +78,14 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 func (s *Server) turnAway(ctx *fasthttp.RequestCtx, on *sale.Sale, r admission.Refusal) {
 	on.Count(r.Code)
 	s.opt.Metrics.Claim(r.Code, r.Gate)
-	if r.Detail != "" || r.RetryAfter > 0 {
-		err := &seckill.Error{Code: r.Code, Detail: r.Detail}
-		if r.RetryAfter > 0 {
-			err.RetryAfter = int((r.RetryAfter + time.Second - 1) / time.Second)
-		}
-		s.refuse(ctx, "buy", err)
-		return
+	switch {
+	case r.Limit != nil:
+		s.limited(ctx, "buy", r.Limit, r.RetryAfter)
+	case r.Detail != "" || r.RetryAfter > 0:
+		s.refuse(ctx, "buy", &seckill.Error{Code: r.Code, Detail: r.Detail, RetryAfter: int(r.RetryAfter / time.Second)})
+	default:
+		s.plain(ctx, r.Code)
 	}
-	s.plain(ctx, r.Code)
 }
 
 // refused answers a claim that the purchase stage or the ledger refused.
@@ -114,10 +112,4 @@ func (s *Server) plain(ctx *fasthttp.RequestCtx, code seckill.Code) {
 		ctx.Response.Header.Set("Retry-After", "1")
 	}
 	s.document(ctx, "buy", status, body, lang)
-}
-
-// remoteAddr is the connection's peer.
-func remoteAddr(ctx *fasthttp.RequestCtx) netip.Addr {
-	addr, _ := netip.AddrFromSlice(ctx.RemoteIP())
-	return addr
 }

@@ -99,12 +99,15 @@ func (s *Server) buyerOf(ctx *fasthttp.RequestCtx, route string, on *sale.Sale) 
 	return s.buyer(ctx, route)
 }
 
-// buyer reads who asks, or answers 401.
+// buyer reads who asks, or answers 401, or 429 if they ask for too much.
 func (s *Server) buyer(ctx *fasthttp.RequestCtx, route string) (string, bool) {
 	var room [seckill.MaxBuyerBytes]byte
 	buyer, err := s.opt.Door.Buyers.FromHeader(room[:0], ctx.Request.Header.Peek("Authorization"), s.opt.Clock.Now())
 	if err != nil {
 		s.refuse(ctx, route, err)
+		return "", false
+	}
+	if !s.buyerWithinRate(ctx, route, buyer) {
 		return "", false
 	}
 	return string(buyer), true

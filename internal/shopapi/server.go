@@ -20,6 +20,7 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
+	"seckill/internal/clientaddr"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
 	"seckill/internal/problem"
@@ -45,6 +46,8 @@ type Options struct {
 	Catalog *sale.Catalog
 	Clock   *sale.Clock
 	Door    *admission.Doorkeeper
+	Rates   Rates
+	Proxies *clientaddr.Proxies // whose X-Forwarded-For is believed
 	Stage   *purchase.Stage
 	Orders  *order.Desk
 	Tokens  *purchasetoken.Mint
@@ -336,10 +339,11 @@ func (s *Server) notFound(ctx *fasthttp.RequestCtx) {
 	s.refuse(ctx, "unknown", &seckill.Error{Code: seckill.CodeNotFound})
 }
 
-// method answers 405 unless the request has the method; HEAD is a GET.
+// method answers 405 unless the request has the method, where HEAD is a GET,
+// and 429 if the address asks for too much.
 func (s *Server) method(ctx *fasthttp.RequestCtx, route, want string) bool {
 	if got := ctx.Method(); string(got) == want || want == fasthttp.MethodGet && ctx.IsHead() {
-		return true
+		return s.withinRate(ctx, route)
 	}
 	ctx.Response.Header.Set("Allow", want)
 	err := seckill.Errorf(seckill.CodeBadRequest, "the method must be %s", want)

@@ -1,0 +1,102 @@
+package admission
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/identity"
+	"seckill/internal/ratelimit"
+)
+
+// toll is what a gate costs: a door at which it refuses a claim that all gates
+// before it let pass, and the allocations that the refusal may take. "" is no
+// gate: the claim is admitted. The queue's is measured with the purchase stage.
+type toll struct {
+	gate   Gate
+	budget float64
+	close  func(tb testing.TB, d *door, req *Request)
+}
+
+func tolls() []toll {
+	return []toll{
+		{GateWindow, 0, func(_ testing.TB, d *door, _ *Request) { d.shelf.State = seckill.SaleEnded }},
+		{GateSoldOut, 0, func(tb testing.TB, d *door, _ *Request) { d.on(tb).MarkSoldOut(time.Now().Add(time.Hour)) }},
+		{GateAddressRate, 0, func(tb testing.TB, d *door, _ *Request) {
+			d.ByAddr = spent(tb, func(l *ratelimit.Limiter, now time.Time) { l.AllowAddr(addr, now) })
+		}},
+		{GateBuyer, 0, func(tb testing.TB, _ *door, req *Request) {
+			token, err := identity.Sign([]byte("a forger's secret, which is another"), "bob", time.Now().Add(time.Hour))
+			must(tb, err)
+			req.Authorization = []byte("Bearer " + token)
+		}},
+		{GateBuyerRate, 0, func(tb testing.TB, d *door, _ *Request) {
+			d.ByBuyer = spent(tb, func(l *ratelimit.Limiter, now time.Time) { l.AllowBytes([]byte("bob"), now) })
+		}},
+		{GateProductRate, 0, func(tb testing.TB, d *door, _ *Request) {
+			d.ByProduct = spent(tb, func(l *ratelimit.Limiter, now time.Time) { l.AllowProduct(7, now) })
+		}},
+		// From here on the claim is read: its parts become strings, and a refusal
+		// says what is wrong with them.
+		{GateBody, 3, func(_ testing.TB, _ *door, req *Request) { req.Body = []byte(`{"quantity":0}`) }},
+		{GateToken, 3, func(_ testing.TB, d *door, req *Request) { d.TokenRequired, req.Body = true, []byte(`{"quantity":1}`) }},
+		{"", 2, func(testing.TB, *door, *Request) {}},
+	}
+}
+
+// stand is a door with every limit on, closed at one gate, and a claim.
+func (g toll) stand(tb testing.TB) (admit func() Refusal) {
+	tb.Helper()
+	d := newDoor(tb)
+	for _, limit := range []**ratelimit.Limiter{&d.ByAddr, &d.ByBuyer, &d.ByProduct} {
+		l, err := ratelimit.New(ratelimit.Options{PerSecond: ratelimit.MaxRate, Burst: ratelimit.MaxBurst})
+		must(tb, err)
+		*limit = l
+	}
+	req := &Request{
+		Authorization: bearer(tb, "bob"), Addr: addr,
+		Body: fmt.Appendf(nil, `{"quantity":1,"token":%q}`, d.token(tb, "bob", 7)),
+	}
+	g.close(tb, d, req)
+	on := d.on(tb)
+	return func() Refusal {
+		req.buyer = nil
+		var pass Pass
+		return d.Admit(on, req, &pass)
+	}
+}
+
+func TestEveryGateKeepsItsAllocBudget(t *testing.T) {
+	for i, g := range tolls() {
+		if i < len(Gates)-1 && g.gate != Gates[i] {
+			t.Errorf("toll %d is of gate %q, want %q", i, g.gate, Gates[i])
+		}
+		admit := g.stand(t)
+		if got := admit(); got.Gate != g.gate {
+			t.Errorf("gate %q: refused by %+v", g.gate, got)
+		}
+		if raceEnabled {
+			continue // the race detector allocates itself
+		}
+		if got := testing.AllocsPerRun(1000, func() { admit() }); got > g.budget {
+			t.Errorf("gate %q allocates %v times, budget %v", g.gate, got, g.budget)
+		}
+	}
+}
+
+func BenchmarkGate(b *testing.B) {
+	for _, g := range tolls() {
+		name := string(g.gate)
+		if name == "" {
+			name = "admitted"
+		}
+		b.Run(name, func(b *testing.B) {
+			admit := g.stand(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				admit()
+			}
+		})
+	}
+}
