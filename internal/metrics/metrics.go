@@ -50,6 +50,7 @@ type Metrics struct {
 	Forgotten      prometheus.Counter
 	Reoffered      *prometheus.CounterVec
 
+	tooHot     *prometheus.CounterVec
 	reconciled *prometheus.CounterVec
 	balanced   *prometheus.GaugeVec
 	durable    *prometheus.GaugeVec
@@ -84,6 +85,7 @@ func New(version string) *Metrics {
 		Reoffered:      f.counters("seckill_promises_reoffered_total", "Unconfirmed answers that a rebuilt ledger did not have, by what became of them.", "result"),
 		Panics:         f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
 
+		tooHot:     f.counters("seckill_too_hot_total", "Claims that the line before the ledger did not take, by why.", "why"),
 		reconciled: f.counters("seckill_reconciliations_total", "Reconciliations, by result.", "result"),
 		balanced:   f.gauges("seckill_reconcile_balanced", "Last reconciliation: 1 balanced, 0 not, -1 could not tell.", "product"),
 		durable:    f.gauges("seckill_ledger_durable", "Whether what Redis has answered outlives a fault, by its settings: 1 or 0.", "fault"),
@@ -126,6 +128,10 @@ func (m *Metrics) Claim(code seckill.Code, gate admission.Gate) {
 func (m *Metrics) Route(route, status string) prometheus.Counter {
 	return m.requests.WithLabelValues(route, status)
 }
+
+// TooHot is the counter of claims that were not let in for a reason; hold on
+// to it.
+func (m *Metrics) TooHot(why string) prometheus.Counter { return m.tooHot.WithLabelValues(why) }
 
 // Reserve sees one ledger step.
 func (m *Metrics) Reserve(claims int, took time.Duration) {

@@ -18,20 +18,32 @@ type batcher struct {
 	queue chan *waiter // bounded: what does not fit is refused at once
 	lanes [lanesPerShard]*ledger.Lane
 
-	breaker breaker
-	supply  *supply // nil if no unit can come from elsewhere
+	prospect prospect
+	breaker  breaker
+	supply   *supply // nil if no unit can come from elsewhere
 }
 
-// offer queues a claim, unless the queue is full, the ledger does not answer or
-// the batcher stops. A claim that was queued is answered.
+// offer queues a claim, unless it cannot be served, the ledger does not answer
+// or the batcher stops. A claim that was queued is answered.
 func (b *batcher) offer(w *waiter) error {
+	if !b.deaf() {
+		if err := b.stage.hopeless(&b.prospect, len(b.queue), b.shard.Group, w); err != nil {
+			return err
+		}
+	}
+	return b.join(w)
+}
+
+// join is offer for a claim of which nobody asks any more whether it can be
+// served, as long as there is room.
+func (b *batcher) join(w *waiter) error {
 	if b.deaf() {
 		return b.refusal()
 	}
 	select {
 	case b.queue <- w:
 	default:
-		return errTooHot
+		return b.stage.tooHot(TooHotFull)
 	}
 	if b.deaf() {
 		b.refuseRest() // its lanes may have looked for the last time
@@ -48,6 +60,7 @@ func (b *batcher) run(lane *ledger.Lane) {
 	defer b.stage.running.Done()
 	batch := make([]*waiter, 0, b.stage.opt.MaxBatch)
 	claims := make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
+	tooLate := func() error { return b.stage.tooHot(TooHotLate) }
 	var patience patience
 	defer patience.end()
 	for {
@@ -57,7 +70,7 @@ func (b *batcher) run(lane *ledger.Lane) {
 		}
 		select {
 		case w := <-b.queue:
-			batch = gather(b.queue, batch[:0], w)
+			batch = gather(b.queue, batch[:0], w, b.prospect.duration(), tooLate)
 		case <-b.group.ctx.Done():
 			b.refuseRest()
 			return
@@ -100,6 +113,7 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 		}
 		return false
 	}
+	b.expect(took, result.Free, terms)
 	b.promised(&step, result.Verdicts, terms)
 	if result.Free == 0 && b.supply == nil {
 		b.sale.MarkSoldOut(asked)
@@ -117,6 +131,16 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	// A call that the lane gave up on may still hang and read the claims, even
 	// where asking told its result.
 	return took < b.stage.callTimeout()
+}
+
+// expect learns from an answered step what the next claims can expect.
+func (b *batcher) expect(took time.Duration, free int64, terms *seckill.Product) {
+	b.prospect.served(took)
+	b.prospect.left.Store(free)
+	if b.supply != nil {
+		free = b.group.within(terms.ShareLeft)
+	}
+	b.prospect.supplied(free)
 }
 
 // fail ends the group: its lanes are finished. The next claim finds the

@@ -34,6 +34,7 @@ type remote struct {
 	most       int   // of them at once
 	reads      int
 	slow       time.Duration // of a read
+	pace       time.Duration // of a call
 	loses      bool          // credits never reach the server
 	unreadable func(shard int) bool
 }
@@ -54,7 +55,7 @@ func (r *remote) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	r.mu.Lock()
 	r.waiting++
 	r.most = max(r.most, r.waiting)
-	refused, frozen := r.refused, r.frozen
+	refused, frozen, pace := r.refused, r.frozen, r.pace
 	_, credit := req.Write.(ledger.Credit)
 	lost := credit && r.loses
 	type answer struct {
@@ -81,6 +82,7 @@ func (r *remote) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	if refused != nil {
 		return ledger.Reply{}, refused
 	}
+	time.Sleep(pace)
 	if !frozen && !lost {
 		execute()
 	}
@@ -119,6 +121,12 @@ func (r *remote) waitedAtOnce() int {
 	return r.most
 }
 
+func (r *remote) setPace(pace time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pace = pace
+}
+
 func (r *remote) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,6 +150,11 @@ type outlet struct {
 // newOutlet sells what is on each of the shards.
 func newOutlet(t *testing.T, stock ...int64) *outlet {
 	t.Helper()
+	return newOutletWith(t, nil, stock...)
+}
+
+func newOutletWith(t *testing.T, change func(*purchase.Options), stock ...int64) *outlet {
+	t.Helper()
 	reference := ledgertest.NewReference()
 	o := &outlet{remote: &remote{Ledger: reference}}
 	o.product = seckill.Product{
@@ -161,12 +174,16 @@ func newOutlet(t *testing.T, stock ...int64) *outlet {
 	rig.Must(t, catalog.Refresh(context.Background()))
 	o.on = catalog.Find(1)
 	lane := ledger.LaneOptions{CallTimeout: 400 * time.Millisecond}
-	o.Stage = purchase.New(o.remote, sale.NewClock(o.remote.Now, log), purchase.Options{
+	opt := purchase.Options{
 		QueueSize: 50, MaxBatch: 10, Timeout: 2 * time.Second, Random: rand.Uint64,
 		Lane: lane, Mover: transfer.New(o.remote, sale.NewLanes(o.remote, lane), rand.Uint64),
 		OnBatch: func(int, time.Duration) {}, Note: func(uint32, string) {},
 		OnTrouble: func(_ uint32, err error) { o.troubles = append(o.troubles, err) },
-	})
+	}
+	if change != nil {
+		change(&opt)
+	}
+	o.Stage = purchase.New(o.remote, sale.NewClock(o.remote.Now, log), opt)
 	t.Cleanup(o.Stage.Close)
 	return o
 }

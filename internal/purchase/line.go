@@ -4,11 +4,17 @@ import "time"
 
 // gather takes what waits in a line behind w, as much as the batch has room
 // for. A claim whose claimant has given up is dropped here: it would only buy
-// for nobody.
-func gather(line <-chan *waiter, batch []*waiter, w *waiter) []*waiter {
+// for nobody. One that has less time left than a step takes is about to be
+// such, and is told tooLate instead, as long as somebody waits behind it: the
+// last in a line goes in any case, so that there is always a next step.
+func gather(line <-chan *waiter, batch []*waiter, w *waiter, step time.Duration, tooLate func() error) []*waiter {
 	now := time.Now()
 	for {
-		if now.Before(w.deadline) {
+		switch left := w.deadline.Sub(now); {
+		case left <= 0:
+		case left < step && len(line) > 0:
+			w.refuse(tooLate())
+		default:
 			batch = append(batch, w)
 		}
 		if len(batch) == cap(batch) {

@@ -43,6 +43,11 @@ type Options struct {
 	// MayHaveSold reports whether the counter may have sold to a buyer: the store
 	// is then asked before the ledger, which has no mark of that. nil is never.
 	MayHaveSold func(group uint32, buyer string) bool
+	// MayHold reports whether the ledger, or the counter, may remember a buyer:
+	// such a claim may need no unit. nil is never.
+	MayHold func(group uint32, buyer string) bool
+	// OnTooHot is told of every claim that was refused as too hot, and why.
+	OnTooHot func(TooHot)
 	// SharedCounter says that other instances sell direct products too. Their
 	// sold-out flag then holds back nobody who is known, so nobody is noted.
 	SharedCounter bool
@@ -96,6 +101,12 @@ func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
 	}
 	if s.opt.MayHaveSold == nil {
 		s.opt.MayHaveSold = func(uint32, string) bool { return false }
+	}
+	if s.opt.MayHold == nil {
+		s.opt.MayHold = func(uint32, string) bool { return false }
+	}
+	if s.opt.OnTooHot == nil {
+		s.opt.OnTooHot = func(TooHot) {}
 	}
 	if s.opt.OnSell == nil {
 		s.opt.OnSell = func(int, time.Duration) {}
@@ -286,6 +297,7 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 
 func (s *Stage) newBatcher(g *group, on *sale.Sale, shard ledger.Shard) *batcher {
 	b := &batcher{stage: s, group: g, sale: on, shard: shard, queue: make(chan *waiter, s.opt.QueueSize)}
+	b.prospect.open(lanesPerShard, &s.opt)
 	b.breaker.close()
 	if g.terms.Shards > 1 || g.terms.FallbackShare > 0 {
 		b.supply = &supply{batcher: b}

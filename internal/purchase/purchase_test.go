@@ -42,7 +42,7 @@ func newCounterOf(t *testing.T, stock int64, product []func(*seckill.Product), c
 	c.on = c.Catalog.Find(1)
 	opt := purchase.Options{
 		QueueSize: 1000, MaxBatch: 100, Timeout: 5 * time.Second, Random: rand.Uint64,
-		Note: c.memory.Note, Learn: c.memory.Learn, MayHaveSold: c.memory.MayHaveSold,
+		Note: c.memory.Note, Learn: c.memory.Learn, MayHaveSold: c.memory.MayHaveSold, MayHold: c.memory.MayHoldIn,
 		Lane: ledger.LaneOptions{CallTimeout: time.Second},
 		OnBatch: func(claims int, _ time.Duration) {
 			c.mu.Lock()

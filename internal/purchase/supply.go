@@ -41,7 +41,7 @@ func (s *supply) want(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.hungry) >= s.batcher.stage.opt.QueueSize {
-		w.refuse(errTooHot)
+		w.refuse(s.batcher.stage.tooHot(TooHotFull))
 		return
 	}
 	s.hungry = append(s.hungry, w)
@@ -80,13 +80,16 @@ func (s *supply) work() {
 func (s *supply) keep(trouble error) bool {
 	patience := min(supplyPatience, s.batcher.stage.opt.Timeout*9/10)
 	oldest := time.Now().Add(-patience)
-	refusal := error(errTooHot)
-	if s.batcher.group.stopped.Load() || trouble != nil {
-		refusal = s.batcher.refusal()
-	}
+	stopped := s.batcher.group.stopped.Load()
 	s.answer(func(w *waiter) (bool, error) {
 		arrived := w.deadline.Add(-s.batcher.stage.opt.Timeout)
-		return s.batcher.group.stopped.Load() || arrived.Before(oldest), refusal
+		switch {
+		case !stopped && !arrived.Before(oldest):
+			return false, nil
+		case stopped || trouble != nil:
+			return true, s.batcher.refusal()
+		}
+		return true, s.batcher.stage.tooHot(TooHotUnits)
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +213,7 @@ func (s *supply) serve(have int64) (served bool) {
 	s.hungry = kept
 	s.mu.Unlock()
 	for _, w := range ready {
-		if err := s.batcher.offer(w); err != nil {
+		if err := s.batcher.join(w); err != nil { // the units are there
 			w.refuse(err)
 		}
 	}

@@ -103,7 +103,8 @@ func TestAShardThatIsDownHoldsUpNoOther(t *testing.T) {
 
 func TestACrowdSharesOneProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOutlet(t, make([]int64, 16)...)
+		// So that no shard finds more in its line than nothing can serve.
+		o := newOutletWith(t, func(opt *purchase.Options) { opt.MaxBatch = opt.QueueSize }, make([]int64, 16)...)
 		o.remote.slow = 5 * time.Millisecond
 		var all sync.WaitGroup
 		for i := range 400 { // half of what the queues of the shards hold

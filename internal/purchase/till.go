@@ -41,13 +41,15 @@ type Counter interface {
 // order of the ledger that is confirmed over the limit ends "failed", and is
 // released.
 type till struct {
-	stage   *Stage
-	sale    *sale.Sale
-	origin  seckill.Origin
-	queue   chan *waiter // bounded: what does not fit is refused at once
-	window  *window      // of a product with a fallback share, else nil
-	stop    chan struct{}
-	stopped atomic.Bool
+	stage  *Stage
+	sale   *sale.Sale
+	origin seckill.Origin
+	queue  chan *waiter // bounded: what does not fit is refused at once
+	window *window      // of a product with a fallback share, else nil
+	stop   chan struct{}
+
+	prospect prospect
+	stopped  atomic.Bool
 }
 
 // sell has the store decide a claim.
@@ -83,6 +85,7 @@ func (s *Stage) till(on *sale.Sale) (*till, error) {
 		stage: s, sale: on, origin: origin,
 		queue: make(chan *waiter, s.opt.QueueSize), stop: make(chan struct{}),
 	}
+	t.prospect.open(1, &s.opt)
 	s.tills[t] = struct{}{}
 	s.running.Add(1)
 	go t.run()
@@ -103,16 +106,19 @@ func (s *Stage) shut(t *till) {
 	delete(s.tills, t)
 }
 
-// offer queues a claim, unless the queue is full or the till is shut. A claim
+// offer queues a claim, unless it cannot be served or the till is shut. A claim
 // that was queued is answered.
 func (t *till) offer(w *waiter) error {
 	if t.stopped.Load() {
 		return errBusy
 	}
+	if err := t.stage.hopeless(&t.prospect, len(t.queue), t.sale.Terms().Group, w); err != nil {
+		return err
+	}
 	select {
 	case t.queue <- w:
 	default:
-		return errTooHot
+		return t.stage.tooHot(TooHotFull)
 	}
 	if t.stopped.Load() {
 		refuseAll(t.queue, errBusy) // it may have looked for the last time
@@ -125,10 +131,11 @@ func (t *till) offer(w *waiter) error {
 func (t *till) run() {
 	defer t.stage.running.Done()
 	batch := make([]*waiter, 0, t.stage.opt.MaxBatch)
+	tooLate := func() error { return t.stage.tooHot(TooHotLate) }
 	for {
 		select {
 		case w := <-t.queue:
-			batch = gather(t.queue, batch[:0], w)
+			batch = gather(t.queue, batch[:0], w, t.prospect.duration(), tooLate)
 		case <-t.stop:
 			refuseAll(t.queue, errBusy)
 			return
@@ -161,6 +168,8 @@ func (t *till) sell(ctx context.Context, batch []*waiter) {
 	result, err := t.transact(ctx, batch)
 	switch {
 	case err == nil:
+		t.prospect.served(time.Since(asked))
+		t.prospect.supplied(result.Free)
 		t.answer(asked, batch, &result)
 	case len(batch) > 1 && ofData(err) && ctx.Err() == nil:
 		t.sell(ctx, batch[:len(batch)/2])

@@ -61,7 +61,7 @@ func (n *window) run() {
 	for {
 		select {
 		case w := <-n.queue:
-			batch = gather(n.queue, batch[:0], w)
+			batch = gather(n.queue, batch[:0], w, 0, nil)
 		case <-n.till.stop:
 			refuseAll(n.queue, errUnrecognised)
 			return

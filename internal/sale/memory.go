@@ -108,6 +108,15 @@ func (m *Memory) MayHold(shard ledger.Shard, buyer []byte) bool {
 	return known
 }
 
+// MayHoldIn is MayHold by the limit group.
+func (m *Memory) MayHoldIn(group uint32, buyer string) bool {
+	if m.inDoubt() {
+		return true
+	}
+	known, _ := m.find(group, seckill.HashBuyer(buyer))
+	return known
+}
+
 // MayHaveSold reports whether the counter may have sold to the buyer.
 func (m *Memory) MayHaveSold(group uint32, buyer string) bool {
 	if m.inDoubt() {

@@ -1,0 +1,5 @@
+//go:build race
+
+package purchase_test
+
+const raceEnabled = true
