@@ -1,6 +1,7 @@
 // Package fault kills the process at named points, so that tests can show
-// what survives a crash between any two writes. A point costs one atomic load
-// unless the environment arms it.
+// what survives a crash between any two writes, or holds it up there, so that
+// they can show what a slow disk does. A point costs one atomic load unless the
+// environment arms it.
 package fault
 
 import (
@@ -10,14 +11,17 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
-// EnvVar arms a point: "name" kills at its first passing, "name:3" at its third.
+// EnvVar arms a point: "name" kills at its first passing, "name:3" at its
+// third; "name~20ms" holds up every passing that long.
 const EnvVar = "SECKILL_FAULT"
 
 type armed struct {
 	name string
 	left atomic.Int64
+	hold time.Duration // instead of killing
 }
 
 var current atomic.Pointer[armed]
@@ -34,6 +38,14 @@ func Arm(spec string) {
 		current.Store(nil)
 		return
 	}
+	if name, length, found := strings.Cut(spec, "~"); found {
+		hold, err := time.ParseDuration(length)
+		if err != nil || hold <= 0 {
+			panic(fmt.Sprintf("fault: %q is no duration", length)) // a test's mistake: it would measure nothing
+		}
+		current.Store(&armed{name: name, hold: hold})
+		return
+	}
 	name, count, found := strings.Cut(spec, ":")
 	a := &armed{name: name}
 	a.left.Store(1)
@@ -47,7 +59,14 @@ func Arm(spec string) {
 // as SIGKILL does: nothing is flushed, nothing is deferred.
 func Point(name string) {
 	a := current.Load()
-	if a == nil || a.name != name || a.left.Add(-1) != 0 {
+	if a == nil || a.name != name {
+		return
+	}
+	if a.hold > 0 {
+		<-time.After(a.hold)
+		return
+	}
+	if a.left.Add(-1) != 0 {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "fault: killed at %s\n", name)
