@@ -15,15 +15,13 @@ import (
 // answerWithin bounds the wait for one answer.
 const answerWithin = 10 * time.Second
 
-const body = `{"quantity":1}`
-
 // crowd is many connections of which each sends one request at a time, served by
 // one thread and the kernel's poller: the generator shares the cores with the
 // server, and what it costs is lost to both sides of a comparison, and more to
 // the faster.
 type crowd struct {
 	target *net.TCPAddr
-	head   []byte // of every request, up to the token
+	head   []byte // of every request, up to the buyer's part
 	poll   int
 	conns  map[int32]*client
 }
@@ -31,8 +29,8 @@ type crowd struct {
 // client is one connection.
 type client struct {
 	fd    int
-	begun time.Time
-	buf   []byte // what came of the answer
+	begun time.Time // from which its latency counts
+	buf   []byte    // what came of the answer
 }
 
 func newCrowd(target *url.URL) (*crowd, error) {
@@ -45,8 +43,7 @@ func newCrowd(target *url.URL) (*crowd, error) {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
 	head := "POST " + target.RequestURI() + " HTTP/1.1\r\nHost: " + target.Host +
-		"\r\nContent-Type: application/json\r\nAccept-Language: zh-CN,zh;q=0.9\r\nContent-Length: " + strconv.Itoa(len(body)) +
-		"\r\nAuthorization: Bearer "
+		"\r\nContent-Type: application/json\r\nAccept-Language: zh-CN,zh;q=0.9\r\nAuthorization: "
 	return &crowd{target: addr, head: []byte(head), poll: poll, conns: make(map[int32]*client)}, nil
 }
 
@@ -81,12 +78,14 @@ func (c *crowd) close() {
 }
 
 // send asks for one unit.
-func (c *crowd) send(conn *client, token string) error {
-	conn.begun = time.Now()
+func (c *crowd) send(conn *client, by *buyer, begun time.Time) error {
+	conn.begun = begun
 	b := append(conn.buf[:0], c.head...)
-	b = append(b, token...)
-	b = append(b, "\r\n\r\n"...)
-	b = append(b, body...)
+	b = append(b, by.authorization...)
+	b = append(b, "\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, int64(len(by.body)), 10)
+	b = append(b, headEnd...)
+	b = append(b, by.body...)
 	n, err := syscall.Write(conn.fd, b)
 	if conn.buf = b[:0]; err == nil && n < len(b) {
 		err = io.ErrShortWrite
@@ -94,38 +93,46 @@ func (c *crowd) send(conn *client, token string) error {
 	return err
 }
 
-// receive reads what came. The status is 0 if that is not yet a whole answer.
-func (conn *client) receive() (status int, err error) {
+// receive reads what came. The answer's status is 0 if that is not yet whole.
+func (conn *client) receive() (answer, error) {
 	have := len(conn.buf)
 	room := conn.buf[have:cap(conn.buf)]
 	if len(room) == 0 {
-		return 0, errors.New("an answer is too long")
+		return answer{}, errors.New("an answer is too long")
 	}
 	n, err := syscall.Read(conn.fd, room)
 	if err != nil {
-		return 0, err
+		return answer{}, err
 	}
 	if n == 0 {
-		return 0, io.EOF
+		return answer{}, io.EOF
 	}
 	conn.buf = conn.buf[:have+n]
 	return parse(conn.buf)
 }
 
+// answer is what the server said.
+type answer struct {
+	status int
+	code   []byte // of a refusal; the connection's until it sends again
+}
+
 var (
 	headEnd       = []byte("\r\n\r\n")
 	contentLength = []byte("Content-Length: ")
+	codeField     = []byte(`"code":"`)
+	quote         = []byte(`"`)
 )
 
 // parse reads an answer whose length is told.
-func parse(b []byte) (status int, err error) {
+func parse(b []byte) (answer, error) {
 	head, rest, whole := bytes.Cut(b, headEnd)
 	if !whole {
-		return 0, nil
+		return answer{}, nil
 	}
 	at := bytes.Index(head, contentLength)
 	if at < 0 || len(head) < len("HTTP/1.1 200") {
-		return 0, errors.New("an answer without a length")
+		return answer{}, errors.New("an answer without a length")
 	}
 	length := 0
 	for _, digit := range head[at+len(contentLength):] {
@@ -135,7 +142,15 @@ func parse(b []byte) (status int, err error) {
 		length = 10*length + int(digit-'0')
 	}
 	if len(rest) < length {
-		return 0, nil
+		return answer{}, nil
 	}
-	return strconv.Atoi(string(head[9:12]))
+	status, err := strconv.Atoi(string(head[9:12]))
+	return answer{status, codeOf(rest)}, err
+}
+
+// codeOf is the code of a problem document, or nothing.
+func codeOf(body []byte) []byte {
+	_, after, _ := bytes.Cut(body, codeField)
+	code, _, _ := bytes.Cut(after, quote)
+	return code
 }

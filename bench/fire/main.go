@@ -16,8 +16,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"seckill/internal/identity"
 )
 
@@ -32,6 +30,9 @@ type shot struct {
 	pids        string
 	redis       string
 	within      time.Duration
+	rate        float64
+	json        bool
+	tokensFrom  string
 }
 
 func main() {
@@ -46,6 +47,9 @@ func main() {
 	flag.StringVar(&s.pids, "pids", "", "server processes to measure, comma separated")
 	flag.StringVar(&s.redis, "redis", "", "Redis processes to measure apart, comma separated")
 	flag.DurationVar(&s.within, "within", 2*time.Minute, "give up after this")
+	flag.Float64Var(&s.rate, "rate", 0, "requests a second, whether or not they are answered; 0 sends each when the one before it is answered")
+	flag.BoolVar(&s.json, "json", false, "print the latencies of every kind of answer, as JSON")
+	flag.StringVar(&s.tokensFrom, "tokens-from", "", "URL of the product from which every buyer fetches a purchase token first, without a challenge")
 	flag.Parse()
 	if err := s.run(); err != nil {
 		fmt.Fprintln(os.Stderr, "fire:", err)
@@ -64,23 +68,38 @@ func (s *shot) run() error {
 	if s.buyers == 0 {
 		s.buyers = s.requests
 	}
-	tokens := make([]string, s.buyers)
-	for i := range tokens {
-		if tokens[i], err = identity.Sign([]byte(s.secret), fmt.Sprintf("buyer-%08d", s.first+i), time.Now().Add(time.Hour)); err != nil {
+	asking, err := s.sign()
+	if err != nil {
+		return err
+	}
+	if s.tokensFrom != "" {
+		if err := fetchTokens(s.tokensFrom, asking); err != nil {
 			return err
 		}
 	}
-	return s.measure(target, tokens)
+	return s.measure(target, asking)
 }
 
-// tally is what the crowd saw.
-type tally struct {
-	status    map[int]int
-	failed    int
-	latencies *hdrhistogram.Histogram
+// buyer is one of those who ask.
+type buyer struct {
+	authorization string
+	body          []byte
 }
 
-func (s *shot) measure(target *url.URL, tokens []string) error {
+// sign makes the buyers' tokens before the measurement.
+func (s *shot) sign() ([]buyer, error) {
+	asking, expires := make([]buyer, s.buyers), time.Now().Add(time.Hour)
+	for i := range asking {
+		token, err := identity.Sign([]byte(s.secret), fmt.Sprintf("buyer-%08d", s.first+i), expires)
+		if err != nil {
+			return nil, err
+		}
+		asking[i] = buyer{"Bearer " + token, []byte(`{"quantity":1}`)}
+	}
+	return asking, nil
+}
+
+func (s *shot) measure(target *url.URL, asking []buyer) error {
 	c, err := newCrowd(target)
 	if err != nil {
 		return err
@@ -91,9 +110,18 @@ func (s *shot) measure(target *url.URL, tokens []string) error {
 		return err
 	}
 	started := time.Now()
-	seen, err := s.shoot(c, tokens, started.Add(s.within))
+	until := started.Add(s.within)
+	seen := newTally()
+	if s.rate > 0 {
+		seen, err = (&flow{shot: s, crowd: c, asking: asking, tally: seen}).run(until)
+	} else {
+		seen, err = s.shoot(c, asking, seen, until)
+	}
 	if err != nil {
 		return err
+	}
+	if s.json {
+		return seen.writeJSON(os.Stdout, s.name)
 	}
 	took := time.Since(started)
 	after, err := s.cpu()
@@ -116,8 +144,7 @@ func (s *shot) cpu() (used cpuTime, err error) {
 
 // shoot sends until the count or the time is used up. A connection that fails
 // is replaced.
-func (s *shot) shoot(c *crowd, tokens []string, until time.Time) (*tally, error) {
-	t := &tally{status: make(map[int]int), latencies: hdrhistogram.New(1, 60_000_000, 3)}
+func (s *shot) shoot(c *crowd, asking []buyer, t *tally, until time.Time) (*tally, error) {
 	sent, waiting := 0, 0
 	next := func(conn *client) {
 		for sent < s.requests && time.Now().Before(until) {
@@ -129,7 +156,7 @@ func (s *shot) shoot(c *crowd, tokens []string, until time.Time) (*tally, error)
 				}
 			}
 			sent++
-			if err = c.send(conn, tokens[(sent-1)%len(tokens)]); err == nil {
+			if err = c.send(conn, &asking[(sent-1)%len(asking)], time.Now()); err == nil {
 				waiting++
 				return
 			}
@@ -156,8 +183,8 @@ func (s *shot) shoot(c *crowd, tokens []string, until time.Time) (*tally, error)
 		}
 		for _, event := range events[:n] {
 			conn := c.conns[event.Fd]
-			status, err := conn.receive()
-			if err == nil && status == 0 {
+			a, err := conn.receive()
+			if err == nil && a.status == 0 {
 				continue
 			}
 			waiting--
@@ -166,8 +193,7 @@ func (s *shot) shoot(c *crowd, tokens []string, until time.Time) (*tally, error)
 				c.drop(conn)
 				conn = nil
 			} else {
-				t.latencies.RecordValue(time.Since(conn.begun).Microseconds())
-				t.status[status]++
+				t.count(a, conn.begun)
 			}
 			next(conn)
 		}
@@ -176,10 +202,8 @@ func (s *shot) shoot(c *crowd, tokens []string, until time.Time) (*tally, error)
 }
 
 func (s *shot) print(t *tally, took time.Duration, cpu cpuTime) {
-	done, all := 0, t.latencies
-	for _, n := range t.status {
-		done += n
-	}
+	all := t.latencies
+	done := all.TotalCount()
 	perRequest := func(used time.Duration) float64 { return float64(used.Microseconds()) / float64(max(done, 1)) }
 	server := fmt.Sprintf("%6.1f µs server CPU/req", perRequest(cpu.server))
 	if s.redis != "" {
@@ -187,7 +211,7 @@ func (s *shot) print(t *tally, took time.Duration, cpu cpuTime) {
 	}
 	fmt.Printf("%-28s %8.0f req/s  %s  p50 %.2f ms  p99 %.2f ms  max %.1f ms  %v failed=%d\n",
 		s.name, float64(done)/took.Seconds(), server,
-		float64(all.ValueAtQuantile(50))/1000, float64(all.ValueAtQuantile(99))/1000, float64(all.Max())/1000, t.status, t.failed)
+		float64(all.ValueAtQuantile(50))/1000, float64(all.ValueAtQuantile(99))/1000, float64(all.Max())/1000, t.counts(), t.failed)
 }
 
 // cpuOf sums user and system time of processes, threads included.
