@@ -5,6 +5,7 @@ import (
 
 	"seckill/internal/duty"
 	"seckill/internal/identity"
+	"seckill/internal/shopapi"
 )
 
 // keysTimeout bounds a round that fetches the shop's keys.
@@ -30,6 +31,14 @@ func (p *parts) buildIdentity() (err error) {
 		Secrets: auth.HMACSecrets(), Keys: p.keys, Issuer: auth.Issuer, Audience: auth.Audience,
 	})
 	return err
+}
+
+// login is the exchange of login codes; nil without a secret to sign with.
+func (p *parts) login() *shopapi.Login {
+	if p.signer == nil {
+		return nil
+	}
+	return &shopapi.Login{Read: p.buyers.LoginCode, Spend: p.book.spent.Spend, Sign: p.signer.Sign, Life: p.cfg.Page.LoginTTL}
 }
 
 // keysDuty fetches the shop's keys, regularly and when a token names another.

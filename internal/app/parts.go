@@ -24,6 +24,7 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
+	"seckill/internal/orderlink"
 	"seckill/internal/payment"
 	"seckill/internal/payment/paysandbox"
 	"seckill/internal/presence"
@@ -78,6 +79,7 @@ type parts struct {
 	providers   map[string]payment.Provider
 	sandboxPage http.Handler // nil without the sandbox
 	payPages    []string     // providers at which a buyer can pay
+	backURL     func(o *seckill.Order) string
 	reconciler  *reconcile.Reconciler
 	worker      *worker.Worker
 	watch       *shopapi.Watch
@@ -88,6 +90,7 @@ type parts struct {
 	signer      *identity.Signer // of buyers' tokens; nil without a secret
 	tokens      *purchasetoken.Mint
 	census      *presence.Census
+	links       *orderlink.Signer
 
 	signals *signals
 	hearing *hearing
@@ -268,6 +271,13 @@ func (p *parts) buildPayment(shopURL func() string) error {
 		return err
 	}
 	p.providers = map[string]payment.Provider{sandbox.Name(): sandbox}
+	if p.links, err = orderlink.New(p.cfg.Token.Secret.Bytes()); err != nil {
+		return err
+	}
+	p.backURL = func(o *seckill.Order) string {
+		link := p.links.Sign(o.OrderNo, o.PayBefore.Add(orderlink.AfterPay))
+		return p.cfg.Page.Address(shopURL()) + "/#/orders/" + o.OrderNo.String() + "?link=" + link
+	}
 	if p.cfg.Payment.SandboxPage {
 		p.sandboxPage, p.payPages = sandbox.Page(), []string{sandbox.Name()}
 	}
@@ -278,6 +288,7 @@ func (p *parts) buildPayment(shopURL func() string) error {
 func (p *parts) buildOrders() error {
 	p.orders = &order.Desk{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Providers: p.providers, PayPages: p.payPages,
+		BackURL:  p.backURL,
 		OnReturn: p.returned, OnRefund: p.signals.refunder.wake,
 		OnPayment: p.paid,
 	}
@@ -329,6 +340,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: p.payPages},
 		Page:  web.Shop(), PagePolicy: web.ShopPolicy, Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
 		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
+		Links: p.links, Login: p.login(), LoginURL: p.cfg.Page.LoginURL, CORSOrigins: p.cfg.Shop.CORSOrigins,
 	}
 	if err := p.buildLimits(opt, door, &shop); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 type Config struct {
 	DataDir   string
 	Shop      Shop
+	Page      Page
 	Admin     Admin
 	Auth      Auth
 	Token     Token
@@ -43,6 +44,16 @@ type Shop struct {
 	PublicURL string
 	// TrustedProxies are networks whose X-Forwarded-For is believed.
 	TrustedProxies []string
+	// CORSOrigins are the origins whose pages may use the API.
+	CORSOrigins []string
+}
+
+// Page is the shopper's page and what it needs of the shop around it. Read URL
+// through Address.
+type Page struct {
+	URL      string
+	LoginURL string
+	LoginTTL time.Duration
 }
 
 // Admin is the operator's side.
@@ -180,6 +191,7 @@ func Default() *Config {
 	return &Config{
 		DataDir:   "./data",
 		Shop:      Shop{Listen: "127.0.0.1:8080"},
+		Page:      Page{LoginTTL: 12 * time.Hour},
 		Admin:     Admin{Listen: "127.0.0.1:8081"},
 		Auth:      Auth{JWKSRefresh: 5 * time.Minute},
 		Challenge: Challenge{Kind: "none"},
@@ -215,21 +227,30 @@ func (s Shop) URL(bound string) string {
 	if s.PublicURL != "" {
 		return strings.TrimRight(s.PublicURL, "/")
 	}
-	return localURL(bound)
+	return localURL("http", bound)
+}
+
+// Address is the page's, without a slash at the end: that of the shop, unless it
+// is elsewhere.
+func (p Page) Address(shop string) string {
+	if p.URL != "" {
+		return strings.TrimRight(p.URL, "/")
+	}
+	return shop
 }
 
 // URL is the operator API's address as this machine reaches it.
-func (a Admin) URL(bound string) string { return localURL(bound) }
+func (a Admin) URL(bound string) string { return localURL("http", bound) }
 
 // localURL turns a listen address into one that can be dialled: a listener on
 // every interface is reached over loopback.
-func localURL(bound string) string {
+func localURL(scheme, bound string) string {
 	host, port, err := net.SplitHostPort(bound)
 	if err != nil {
-		return "http://" + bound
+		return scheme + "://" + bound
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	return "http://" + net.JoinHostPort(host, port)
+	return scheme + "://" + net.JoinHostPort(host, port)
 }

@@ -83,6 +83,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 		"redis.username": "u", "redis.sentinel_master": "m", "redis.sentinel_username": "su", "redis.prefix": "p:",
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 		"auth.jwks_url": "https://c", "auth.jwks_refresh": "10s", "auth.issuer": "i", "auth.audience": "a",
+		"shop.cors_origins": "https://a.example, http://b:8080", "page.url": "https://c.example/sale", "page.login_url": "https://d.example/in?to={return}", "page.login_ttl": "1h",
 	}
 	var environ []string
 	seen := map[string]string{}
@@ -168,6 +169,11 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"shop.trusted_proxies":         {"proxy", "10.0.0.0/33", "0.0.0.0/0", "::/0", "10.0.0.0/8,", "fe80::1%eth0", strings.Repeat("10.0.0.0/8,", 100) + "::1"},
 		"limit.other_buyer_per_second": {"-1", "", "10000001"},
 		"limit.other_ip_per_second":    {"-1", "", "10000001"},
+		"shop.cors_origins": {"*", "null", "a.example", "https://a.example/", "https://A.example", "https://a.example:443", "http://a.example:80", "https://a.example/x",
+			"https://u@a.example", "ftp://a.example", "https://a.example,", "https://*.a.example/"},
+		"page.url":       {"example.com", "http://x/#f", "ftp://x"},
+		"page.login_ttl": {"0", "59s", "721h", "12"},
+		"page.login_url": {"/login", "javascript:alert(1)", "https://x/#f"},
 	}
 	for _, d := range config.Describe() {
 		if len(bad[d.Key]) == 0 && d.Key != "" {

@@ -16,7 +16,7 @@ import (
 	"seckill/internal/config"
 )
 
-const hidden = "correct-horse-battery"
+const hidden = "zeal-correct-horse-battery"
 
 func TestSecretNeverPrintsItself(t *testing.T) {
 	cfg := config.Default()

@@ -185,7 +185,7 @@ type purse struct {
 }
 
 func (p *purse) Name() string { return "purse" }
-func (p *purse) Begin(context.Context, *seckill.Order) (payment.Session, error) {
+func (p *purse) Begin(context.Context, *seckill.Order, string) (payment.Session, error) {
 	return payment.Session{}, nil
 }
 func (p *purse) Notice(context.Context, http.Header, []byte) (payment.Notice, error) {

@@ -38,6 +38,9 @@ type Desk struct {
 	// PayPages are the providers at which a buyer can pay; the others only
 	// report money.
 	PayPages []string
+	// BackURL is where a buyer who has paid an order returns to; nil leaves it to
+	// the provider.
+	BackURL func(o *seckill.Order) string
 	// OnReturn is told whose units have come back: to the ledger they are owed,
 	// unless the store had sold them.
 	OnReturn func(o *seckill.Order)
@@ -82,6 +85,26 @@ func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seck
 		return found, seckill.Errorf(seckill.CodeBusy, "the sale was recovered; orders of before are still being adopted")
 	}
 	return found, err
+}
+
+// Shown reads an order for whoever has a link to it. Links are made of orders
+// that the store has, so that nobody else is asked; what could name the buyer
+// is left out.
+func (d *Desk) Shown(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
+	ctx, cancel := brief(ctx)
+	defer cancel()
+	o, err := d.Store.Order(ctx, no)
+	if isAway(err) {
+		return seckill.Order{}, seckill.Errorf(seckill.CodeBusy, "read order: %w", err)
+	}
+	return Bare(o), err
+}
+
+// Bare is an order without what could name its buyer: the shop's reference is
+// the shop's to choose.
+func Bare(o seckill.Order) seckill.Order {
+	o.Buyer, o.Ref, o.Key = "", "", ""
+	return o
 }
 
 // unadopted reports whether the order could be in an entry of an older epoch:
@@ -220,7 +243,11 @@ func (d *Desk) BeginPayment(ctx context.Context, buyer string, no seckill.OrderN
 	if o.Status != seckill.OrderPending {
 		return payment.Session{}, seckill.Errorf(seckill.CodeWrongState, "cannot pay an order that is %s", o.Status)
 	}
-	session, err := with.Begin(ctx, &o)
+	back := ""
+	if d.BackURL != nil {
+		back = d.BackURL(&o)
+	}
+	session, err := with.Begin(ctx, &o, back)
 	if err != nil {
 		return session, seckill.Errorf(seckill.CodeBusy, "begin payment: %w", err)
 	}

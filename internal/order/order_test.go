@@ -25,8 +25,8 @@ type purse struct {
 }
 
 func (p *purse) Name() string { return "purse" }
-func (p *purse) Begin(_ context.Context, o *seckill.Order) (payment.Session, error) {
-	return payment.Session{PayURL: fmt.Sprintf("pay %d for %s", o.AmountCents(), o.OrderNo)}, p.err
+func (p *purse) Begin(_ context.Context, o *seckill.Order, back string) (payment.Session, error) {
+	return payment.Session{PayURL: fmt.Sprintf("pay %d for %s", o.AmountCents(), o.OrderNo) + back}, p.err
 }
 func (p *purse) Notice(context.Context, http.Header, []byte) (payment.Notice, error) {
 	return p.notice, p.err

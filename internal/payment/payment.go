@@ -17,8 +17,10 @@ type Provider interface {
 	Name() string
 
 	// Begin makes the address at which the buyer pays exactly the order's
-	// amount. It may be called any number of times for one order.
-	Begin(ctx context.Context, order *seckill.Order) (Session, error)
+	// amount. It may be called any number of times for one order. When the buyer
+	// is done there, or gives up, the provider leads them back to the address
+	// back; "" is for a provider to choose.
+	Begin(ctx context.Context, order *seckill.Order, back string) (Session, error)
 
 	// Notice reads a callback. It returns ErrNotAuthentic unless the provider
 	// signed exactly these bytes, and ErrMalformed for a signed body that makes

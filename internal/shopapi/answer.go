@@ -22,7 +22,7 @@ const contentJSON = "application/json"
 // routeNames are the routes as metrics name them.
 var routeNames = []string{
 	"time", "products", "product", "challenge", "token", "buy", "orders", "order", "events", "payment",
-	"cancel", "notify", "healthz", "readyz", "openapi", "demo", "page", "sandbox", "unknown", "bad", "panic",
+	"cancel", "notify", "healthz", "readyz", "openapi", "demo", "page", "pageinfo", "login", "preflight", "sandbox", "unknown", "bad", "panic",
 }
 
 // routeCounters holds on to a route's counters by status, so that counting

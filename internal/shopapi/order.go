@@ -46,14 +46,9 @@ func (s *Server) listOrders(ctx *fasthttp.RequestCtx) {
 }
 
 func (s *Server) readOrder(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
-	buyer, ok := s.buyer(ctx, "order")
-	if !ok {
-		return
+	if seen, ok := s.see(ctx, "order", no); ok {
+		s.answerOrder(ctx, "order", seen.order, nil)
 	}
-	deadline, cancel := bounded()
-	defer cancel()
-	o, err := s.opt.Orders.Find(deadline, buyer, no)
-	s.answerOrder(ctx, "order", o, err)
 }
 
 func (s *Server) cancel(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {

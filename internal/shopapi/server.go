@@ -23,6 +23,7 @@ import (
 	"seckill/internal/clientaddr"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
+	"seckill/internal/orderlink"
 	"seckill/internal/problem"
 	"seckill/internal/purchase"
 	"seckill/internal/purchasetoken"
@@ -60,6 +61,14 @@ type Options struct {
 	// Sandbox serves the sandbox provider's pay page at SandboxPath; nil for none.
 	SandboxPath string
 	Sandbox     http.Handler
+	// Links reads the links under which an order is shown without its buyer.
+	Links *orderlink.Signer
+	// Login exchanges the codes of the shop's own login, which is at LoginURL; nil
+	// and "" for none.
+	Login    *Login
+	LoginURL string
+	// CORSOrigins are the origins whose pages may use the API.
+	CORSOrigins []string
 	// DemoLogin signs a demo buyer's token; nil outside a demo.
 	DemoLogin func(buyer string) (string, error)
 	// Watch follows orders for event streams.
@@ -75,6 +84,7 @@ type Server struct {
 	page   *pages
 	routes map[string]*routeCounters
 	pay    fasthttp.RequestHandler
+	cors   cors
 }
 
 // New makes a server; Serve starts it.
@@ -83,7 +93,7 @@ func New(opt Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opt: opt, page: page, routes: make(map[string]*routeCounters)}
+	s := &Server{opt: opt, page: page, cors: opt.CORSOrigins, routes: make(map[string]*routeCounters)}
 	for _, route := range routeNames {
 		s.routes[route] = newRouteCounters(opt.Metrics, route)
 	}
@@ -193,6 +203,10 @@ func (s *Server) recoverPanic(ctx *fasthttp.RequestCtx) {
 
 // api routes below /api/v1/.
 func (s *Server) api(ctx *fasthttp.RequestCtx, rest []byte) {
+	s.cors.allow(ctx)
+	if s.preflight(ctx) {
+		return
+	}
 	if len(rest) > 0 && rest[len(rest)-1] == '/' {
 		s.notFound(ctx)
 		return
@@ -208,6 +222,18 @@ func (s *Server) api(ctx *fasthttp.RequestCtx, rest []byte) {
 			s.notFound(ctx)
 		} else if s.method(ctx, "time", fasthttp.MethodGet) {
 			s.time(ctx)
+		}
+	case "page":
+		if len(rest) > 0 {
+			s.notFound(ctx)
+		} else if s.method(ctx, "pageinfo", fasthttp.MethodGet) {
+			s.pageInfo(ctx)
+		}
+	case "login":
+		if len(rest) > 0 || s.opt.Login == nil {
+			s.notFound(ctx)
+		} else if s.method(ctx, "login", fasthttp.MethodPost) {
+			s.login(ctx)
 		}
 	case "payments":
 		provider, action, _ := bytes.Cut(rest, []byte{'/'})

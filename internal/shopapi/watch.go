@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/order"
 	"seckill/internal/wire"
 )
 
@@ -21,10 +22,10 @@ const (
 	// streamLife bounds one event stream; the client opens another.
 	streamLife = 5 * time.Minute
 	keepAlive  = 15 * time.Second
-	// streamsMost bounds the event streams of one instance, streamsPerBuyer
-	// those of one buyer: a person has a few tabs, not a few thousand.
-	streamsMost     = 10_000
-	streamsPerBuyer = 16
+	// streamsMost bounds the event streams of one instance, streamsPerWatcher
+	// those of one buyer, or one link: a person has a few tabs, not a few thousand.
+	streamsMost       = 10_000
+	streamsPerWatcher = 16
 
 	contentEvents = "text/event-stream"
 )
@@ -35,24 +36,25 @@ type Watch struct {
 	read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	log  *slog.Logger
 
-	mu      sync.Mutex
-	streams map[seckill.OrderNo]map[*stream]struct{}
-	buyers  map[string]int // streams by buyer
-	count   int
-	closed  bool
+	mu       sync.Mutex
+	streams  map[seckill.OrderNo]map[*stream]struct{}
+	watchers map[string]int // streams by who looks
+	count    int
+	closed   bool
 }
 
 // stream is one shopper looking at one order. Its channel holds the newest
 // state only: a slow reader misses steps, never the end.
 type stream struct {
-	news  chan seckill.Order
-	last  seckill.OrderStatus
-	buyer string
+	news    chan seckill.Order
+	last    seckill.OrderStatus
+	watcher string
+	byLink  bool
 }
 
 // NewWatch makes a watch over the store's orders.
 func NewWatch(read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error), log *slog.Logger) *Watch {
-	return &Watch{read: read, log: log, streams: make(map[seckill.OrderNo]map[*stream]struct{}), buyers: make(map[string]int)}
+	return &Watch{read: read, log: log, streams: make(map[seckill.OrderNo]map[*stream]struct{}), watchers: make(map[string]int)}
 }
 
 // Run looks until ctx ends.
@@ -104,25 +106,30 @@ func (w *Watch) tell(orders []seckill.Order) {
 				continue
 			}
 			s.last = o.Status
+			shown := o
+			if s.byLink {
+				shown = order.Bare(o)
+			}
 			select {
 			case <-s.news: // replace what was not read yet
 			default:
 			}
-			s.news <- o
+			s.news <- shown
 		}
 	}
 }
 
-// follow adds a stream; nil when the instance or the buyer has too many, or
+// follow adds a stream; nil when the instance or who looks has too many, or
 // the instance stops.
-func (w *Watch) follow(o *seckill.Order) *stream {
+func (w *Watch) follow(by *seen) *stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || w.count >= streamsMost || w.buyers[o.Buyer] >= streamsPerBuyer {
+	if w.closed || w.count >= streamsMost || w.watchers[by.watcher] >= streamsPerWatcher {
 		return nil
 	}
-	s := &stream{news: make(chan seckill.Order, 1), last: o.Status, buyer: o.Buyer}
-	w.buyers[o.Buyer]++
+	o := &by.order
+	s := &stream{news: make(chan seckill.Order, 1), last: o.Status, watcher: by.watcher, byLink: by.byLink}
+	w.watchers[by.watcher]++
 	if w.streams[o.OrderNo] == nil {
 		w.streams[o.OrderNo] = make(map[*stream]struct{})
 	}
@@ -138,8 +145,8 @@ func (w *Watch) leave(no seckill.OrderNo, s *stream) {
 		return
 	}
 	delete(w.streams[no], s)
-	if w.buyers[s.buyer]--; w.buyers[s.buyer] == 0 {
-		delete(w.buyers, s.buyer)
+	if w.watchers[s.watcher]--; w.watchers[s.watcher] == 0 {
+		delete(w.watchers, s.watcher)
 	}
 	if len(w.streams[no]) == 0 {
 		delete(w.streams, no)
@@ -161,30 +168,24 @@ func (w *Watch) Close() {
 		}
 	}
 	clear(w.streams)
-	clear(w.buyers)
+	clear(w.watchers)
 	w.count = 0
 }
 
 // events streams an order's states, beginning with the present one.
 func (s *Server) events(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
-	buyer, ok := s.buyer(ctx, "events")
+	seen, ok := s.see(ctx, "events", no)
 	if !ok {
 		return
 	}
-	deadline, cancel := bounded()
-	defer cancel()
-	o, err := s.opt.Orders.Find(deadline, buyer, no)
-	if err != nil {
-		s.refuse(ctx, "events", err)
-		return
-	}
+	o := seen.order
 	if ctx.IsHead() {
 		// Without the stream: fasthttp would write its end after the head, where a
 		// client reads the next answer.
 		s.body(ctx, "events", fasthttp.StatusOK, contentEvents, nil)
 		return
 	}
-	stream := s.opt.Watch.follow(&o)
+	stream := s.opt.Watch.follow(&seen)
 	if stream == nil {
 		s.refuse(ctx, "events", &seckill.Error{Code: seckill.CodeTooHot})
 		return

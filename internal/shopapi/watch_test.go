@@ -16,15 +16,15 @@ func watchOf(t *testing.T) *Watch {
 	return w
 }
 
-func orderOf(buyer string, n uint64) *seckill.Order {
-	return &seckill.Order{OrderNo: seckill.NewOrderNo(time.Now(), 1, n), Buyer: buyer}
+func orderOf(buyer string, n uint64) *seen {
+	return &seen{order: seckill.Order{OrderNo: seckill.NewOrderNo(time.Now(), 1, n), Buyer: buyer}, watcher: buyer}
 }
 
 func TestOneBuyerCannotTakeEveryStream(t *testing.T) {
 	w := watchOf(t)
 	var taken []*stream
 	o := orderOf("greedy", 1)
-	for range streamsPerBuyer {
+	for range streamsPerWatcher {
 		taken = append(taken, w.follow(o))
 	}
 	if w.follow(o) != nil || w.follow(orderOf("greedy", 2)) != nil {
@@ -33,8 +33,8 @@ func TestOneBuyerCannotTakeEveryStream(t *testing.T) {
 	if w.follow(orderOf("other", 3)) == nil {
 		t.Error("another buyer was refused")
 	}
-	w.leave(o.OrderNo, taken[0])
-	w.leave(o.OrderNo, taken[0]) // twice counts once
+	w.leave(o.order.OrderNo, taken[0])
+	w.leave(o.order.OrderNo, taken[0]) // twice counts once
 	if w.follow(o) == nil || w.follow(o) != nil {
 		t.Error("one stream that left makes room for one")
 	}
@@ -43,10 +43,10 @@ func TestOneBuyerCannotTakeEveryStream(t *testing.T) {
 func TestAStreamIsToldTheNewestStateOnly(t *testing.T) {
 	w := watchOf(t)
 	o := orderOf("ann", 1)
-	o.Status = seckill.OrderQueued
+	o.order.Status = seckill.OrderQueued
 	s := w.follow(o)
 	for _, status := range []seckill.OrderStatus{seckill.OrderPending, seckill.OrderPending, seckill.OrderPaid} {
-		next := *o
+		next := o.order
 		next.Status = status
 		w.tell([]seckill.Order{next})
 	}

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// back is where buyers return to.
+const back = "https://shop.example/#/orders/SK1"
+
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 func testName(t *testing.T, h Harness) {
@@ -22,7 +25,7 @@ func testName(t *testing.T, h Harness) {
 
 func testBegin(t *testing.T, h Harness) {
 	order := number(t).order(0, 699900, 2)
-	session, err := h.Provider.Begin(t.Context(), order)
+	session, err := h.Provider.Begin(t.Context(), order, back)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,13 +42,13 @@ func testBeginRepeated(t *testing.T, h Harness) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if session, err := h.Provider.Begin(t.Context(), order); err != nil || session.PayURL == "" {
+			if session, err := h.Provider.Begin(t.Context(), order, back); err != nil || session.PayURL == "" {
 				t.Errorf("begin again: %+v, %v", session, err)
 			}
 		})
 	}
 	wg.Wait()
-	session, err := h.Provider.Begin(t.Context(), order)
+	session, err := h.Provider.Begin(t.Context(), order, back)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +66,7 @@ func testPay(t *testing.T, h Harness) {
 		quantity int
 	}{{1, 1}, {699900, 1}, {699900, 3}, {99, 100}} {
 		order := n.order(i, tc.price, tc.quantity)
-		session, err := h.Provider.Begin(t.Context(), order)
+		session, err := h.Provider.Begin(t.Context(), order, back)
 		if err != nil {
 			t.Fatal(err)
 		}

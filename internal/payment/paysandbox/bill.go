@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"seckill"
@@ -20,6 +21,7 @@ type bill struct {
 	amountCents int64
 	currency    string
 	expires     time.Time // to the millisecond
+	back        string    // where the buyer returns to; "" for the order's place on the shop's page
 }
 
 // What is signed begins with its purpose, so that an address does not serve
@@ -41,7 +43,8 @@ var (
 // address. No field can hold a line break but the nonce, which is the last, so
 // no two bills read alike.
 func message(purpose string, b bill, nonce string) []byte {
-	return fmt.Appendf(nil, "%s\n%s\n%d\n%s\n%d\n%s", purpose, b.orderNo, b.amountCents, b.currency, b.expires.UnixMilli(), nonce)
+	return fmt.Appendf(nil, "%s\n%s\n%d\n%s\n%d\n%s\n%s",
+		purpose, b.orderNo, b.amountCents, b.currency, b.expires.UnixMilli(), b.back, nonce)
 }
 
 // fields are the bill as address and form carry it, with its signature.
@@ -52,6 +55,7 @@ func (s *Sandbox) fields(purpose string, b bill, nonce string) url.Values {
 		"amount_cents": {strconv.FormatInt(b.amountCents, 10)},
 		"currency":     {b.currency},
 		"expires":      {strconv.FormatInt(b.expires.UnixMilli(), 10)},
+		"back":         {b.back},
 		"sig":          {base64.RawURLEncoding.EncodeToString(sum[:])},
 	}
 }
@@ -78,6 +82,9 @@ func (s *Sandbox) readBill(purpose string, fields url.Values, nonce string) (bil
 		return bill{}, errAltered
 	}
 	if b.currency = fields.Get("currency"); checkCurrency(b.currency) != nil {
+		return bill{}, errAltered
+	}
+	if b.back = fields.Get("back"); strings.Contains(b.back, "\n") {
 		return bill{}, errAltered
 	}
 	expires, err := strconv.ParseInt(fields.Get("expires"), 10, 64)

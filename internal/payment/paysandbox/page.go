@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"time"
 
 	"seckill"
@@ -30,7 +31,7 @@ type page struct {
 	sandbox  *Sandbox
 	template *template.Template
 	style    template.CSS
-	policy   string
+	policy   string // up to where forms may lead
 }
 
 // Page is the pay page, to be served at PagePath. GET draws it; POST pays:
@@ -45,7 +46,7 @@ func (s *Sandbox) Page() http.Handler {
 		sandbox:  s,
 		template: template.Must(template.ParseFS(files, "page.html")),
 		style:    template.CSS(style),
-		policy: fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		policy: fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; frame-ancestors 'none'; form-action ",
 			base64.StdEncoding.EncodeToString(hash[:])),
 	}
 }
@@ -59,7 +60,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		text := textsOf(language(r, r.URL.Query().Get("lang")))
-		p.draw(w, http.StatusMethodNotAllowed, view{Text: text, Problem: text.Altered})
+		p.draw(w, http.StatusMethodNotAllowed, bill{}, view{Text: text, Problem: text.Altered})
 	}
 }
 
@@ -78,7 +79,7 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, lang, b, err)
 		return
 	}
-	p.draw(w, http.StatusOK, p.view(lang, b, nonce))
+	p.draw(w, http.StatusOK, b, p.view(lang, b, nonce))
 }
 
 // pay delivers the callback of a pressed page. When that fails the page comes
@@ -87,7 +88,7 @@ func (p *page) pay(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
 		text := textsOf(language(r, ""))
-		p.draw(w, http.StatusBadRequest, view{Text: text, Problem: text.Altered})
+		p.draw(w, http.StatusBadRequest, bill{}, view{Text: text, Problem: text.Altered})
 		return
 	}
 	lang, nonce := language(r, r.PostForm.Get("lang")), r.PostForm.Get("nonce")
@@ -100,10 +101,10 @@ func (p *page) pay(w http.ResponseWriter, r *http.Request) {
 		p.sandbox.log.WarnContext(r.Context(), "sandbox payment not delivered", "order_no", b.orderNo.String(), "error", err)
 		again := p.view(lang, b, nonce)
 		again.Problem = seckill.CodeOf(err).Text(lang)
-		p.draw(w, seckill.CodeOf(err).Status(), again)
+		p.draw(w, seckill.CodeOf(err).Status(), b, again)
 		return
 	}
-	p.head(w)
+	p.head(w, b)
 	w.Header().Set("Location", orderURL(b))
 	w.WriteHeader(http.StatusSeeOther)
 }
@@ -123,8 +124,23 @@ func (s *Sandbox) press(ctx context.Context, b bill, nonce string) error {
 	return nil
 }
 
-// orderURL is the order's place on the shop's page.
-func orderURL(b bill) string { return "/#/orders/" + b.orderNo.String() }
+// orderURL is where the buyer returns to.
+func orderURL(b bill) string {
+	if b.back != "" {
+		return b.back
+	}
+	return "/#/orders/" + b.orderNo.String()
+}
+
+// formTargets are where a pressed page may lead, as the policy says it: here,
+// and where the order is shown, which may be a page elsewhere. A browser holds
+// the way back to it too.
+func formTargets(b bill) string {
+	if u, err := url.Parse(b.back); err == nil && u.Host != "" {
+		return "'self' " + u.Scheme + "://" + u.Host
+	}
+	return "'self'"
+}
 
 // refuse explains why there is nothing to pay here.
 func (p *page) refuse(w http.ResponseWriter, lang seckill.Lang, b bill, err error) {
@@ -137,7 +153,7 @@ func (p *page) refuse(w http.ResponseWriter, lang seckill.Lang, b bill, err erro
 	case errors.Is(err, errExpired):
 		status, v.Problem, v.Back = http.StatusGone, text.Expired, orderURL(b)
 	}
-	p.draw(w, status, v)
+	p.draw(w, status, b, v)
 }
 
 // view is what the template draws; without Form there is nothing to press.
@@ -160,16 +176,16 @@ func (p *page) view(lang seckill.Lang, b bill, nonce string) view {
 		Minutes: text.minutes(b.expires.Sub(p.sandbox.now())),
 		Back:    orderURL(b), Action: PagePath, OtherURL: p.sandbox.pageURL(b, text.OtherTag),
 	}
-	for _, name := range []string{"order_no", "amount_cents", "currency", "expires", "sig"} {
+	for _, name := range []string{"order_no", "amount_cents", "currency", "expires", "back", "sig"} {
 		v.Form = append(v.Form, field{name, fields.Get(name)})
 	}
 	v.Form = append(v.Form, field{"nonce", nonce}, field{"lang", text.Tag})
 	return v
 }
 
-func (p *page) draw(w http.ResponseWriter, status int, v view) {
+func (p *page) draw(w http.ResponseWriter, status int, b bill, v view) {
 	v.Style = p.style
-	p.head(w)
+	p.head(w, b)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Language", v.Text.Tag)
 	w.WriteHeader(status)
@@ -179,9 +195,9 @@ func (p *page) draw(w http.ResponseWriter, status int, v view) {
 
 // head sets what every answer has: an address is a bearer of money, so it is
 // neither kept nor told to others.
-func (p *page) head(w http.ResponseWriter) {
+func (p *page) head(w http.ResponseWriter, b bill) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", p.policy)
+	h.Set("Content-Security-Policy", p.policy+formTargets(b))
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")

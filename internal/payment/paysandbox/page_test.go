@@ -80,7 +80,7 @@ func (s *shop) begin(t testing.TB) (*seckill.Order, string) {
 		OrderNo: seckill.NewOrderNo(s.now, 7, 42), PriceCents: 699900, Quantity: 2, Currency: "CNY",
 		PayBefore: s.now.Add(30 * time.Minute),
 	}
-	session, err := s.Begin(t.Context(), order)
+	session, err := s.Begin(t.Context(), order, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +100,29 @@ func TestPressingPaysAndLeadsBackToTheOrder(t *testing.T) {
 	notice, err := s.Notice(t.Context(), s.inbox[0].Header, s.inbox[0].Body)
 	if err != nil || notice.OrderNo != order.OrderNo.String() || notice.AmountCents != order.AmountCents() {
 		t.Errorf("the callback reads %+v, %v", notice, err)
+	}
+}
+
+// TestAPaymentReturnsWhereItWasToldTo, to a page elsewhere too: the address is
+// signed with the rest, and the policy lets the form lead there.
+func TestAPaymentReturnsWhereItWasToldTo(t *testing.T) {
+	s := open(t)
+	const back = "https://sale.example/#/orders/SK1?link=abc"
+	session, err := s.Begin(t.Context(), &seckill.Order{
+		OrderNo: seckill.NewOrderNo(s.now, 7, 42), PriceCents: 1, Quantity: 1, Currency: "CNY", PayBefore: s.now.Add(time.Minute),
+	}, back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := get(t, session.PayURL, "")
+	if !strings.Contains(page.body, `href="`+html.EscapeString(back)+`"`) {
+		t.Errorf("no way back on the page: %s", page.body)
+	}
+	if policy := page.Header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "form-action 'self' https://sale.example") {
+		t.Errorf("policy %q", policy)
+	}
+	if paid := s.press(t, s.form(t, session.PayURL)); paid.StatusCode != http.StatusSeeOther || paid.Header.Get("Location") != back {
+		t.Errorf("answered %d to %q", paid.StatusCode, paid.Header.Get("Location"))
 	}
 }
 
@@ -132,9 +155,12 @@ func TestNoFieldCanBeAltered(t *testing.T) {
 	other := s.form(t, address)
 	for name, value := range map[string]string{
 		"order_no": seckill.NewOrderNo(s.now, 7, 43).String(), "amount_cents": "1", "currency": "USD",
-		"expires": "99999999999999", "sig": strings.Repeat("A", 43), "nonce": other.Get("nonce"),
+		"expires": "99999999999999", "back": "https://eve.example/", "sig": strings.Repeat("A", 43), "nonce": other.Get("nonce"),
 	} {
 		for what, value := range map[string]string{"altered": value, "empty": "", "nonsense": "\n<script>"} {
+			if form.Get(name) == value {
+				continue // as it was
+			}
 			if name != "nonce" {
 				query := parsed.Query()
 				query.Set(name, value)

@@ -91,14 +91,14 @@ func (s *Sandbox) Name() string { return Name }
 
 // Begin makes a signed address of the pay page. It serves until the order
 // expires; nothing is remembered.
-func (s *Sandbox) Begin(_ context.Context, order *seckill.Order) (payment.Session, error) {
+func (s *Sandbox) Begin(_ context.Context, order *seckill.Order, back string) (payment.Session, error) {
 	expires := order.PayBefore
 	if expires.IsZero() {
 		expires = s.now().Add(openEnded)
 	}
 	bill := bill{
 		orderNo: order.OrderNo, amountCents: order.AmountCents(), currency: order.Currency,
-		expires: expires.UTC().Truncate(time.Millisecond),
+		expires: expires.UTC().Truncate(time.Millisecond), back: back,
 	}
 	return payment.Session{PayURL: s.baseURL() + s.pageURL(bill, ""), ExpiresAt: bill.expires}, nil
 }

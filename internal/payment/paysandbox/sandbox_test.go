@@ -230,7 +230,7 @@ func TestNewDemandsWhatItNeeds(t *testing.T) {
 
 func TestAnOrderWithoutDeadlineCanBePaidForHalfAnHour(t *testing.T) {
 	s := open(t)
-	session, err := s.Begin(t.Context(), &seckill.Order{OrderNo: seckill.NewOrderNo(s.now, 1, 1), PriceCents: 1, Quantity: 1, Currency: "CNY"})
+	session, err := s.Begin(t.Context(), &seckill.Order{OrderNo: seckill.NewOrderNo(s.now, 1, 1), PriceCents: 1, Quantity: 1, Currency: "CNY"}, "")
 	if err != nil || !session.ExpiresAt.Equal(s.now.Add(openEnded).Truncate(time.Millisecond)) {
 		t.Errorf("%+v, %v", session, err)
 	}

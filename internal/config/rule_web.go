@@ -1,0 +1,46 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// maxOrigins bounds the pages elsewhere.
+const maxOrigins = 100
+
+// origins is a list of exact origins, each spelled as browsers send it: there is
+// nothing to be understood when a request's is compared.
+func origins() rule {
+	return rule{"https://HOST or https://HOST:PORT, some of them, or empty", func(field any) error {
+		list := *field.(*[]string)
+		if len(list) > maxOrigins {
+			return fmt.Errorf("must be at most %d origins, not %d", maxOrigins, len(list))
+		}
+		for i, origin := range list {
+			if err := checkOrigin(origin); err != nil {
+				return fmt.Errorf("entry %d: %w", i+1, err)
+			}
+		}
+		return nil
+	}}
+}
+
+func checkOrigin(origin string) error {
+	if origin == "*" {
+		return errors.New("must be an origin: every page on the web is not one of the shop's")
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return fmt.Errorf("must be an origin such as https://sale.example.com, not %q", origin)
+	}
+	spelled := u.Scheme + "://" + strings.ToLower(u.Host)
+	if u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" {
+		spelled = strings.TrimSuffix(spelled, ":"+u.Port()) // browsers leave it out
+	}
+	if origin != spelled {
+		return fmt.Errorf("must be spelled as browsers do: %s, not %q", spelled, origin)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package orderlink_test
+
+import (
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/orderlink"
+	"seckill/internal/purchasetoken"
+)
+
+var (
+	now   = time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
+	one   = []byte("one secret of the order links")
+	other = []byte("another secret of them")
+)
+
+func signer(t *testing.T, secrets ...[]byte) *orderlink.Signer {
+	t.Helper()
+	s, err := orderlink.New(secrets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestALinkShowsOneOrderForAWhile(t *testing.T) {
+	s, no := signer(t, one), seckill.NewOrderNo(now, 7, 42)
+	until := now.Add(time.Hour)
+	link := s.Sign(no, until)
+	for name, c := range map[string]struct {
+		by   *orderlink.Signer
+		link string
+		no   seckill.OrderNo
+		at   time.Time
+		want error
+	}{
+		"fresh":                {s, link, no, now, nil},
+		"at its last instant":  {s, link, no, until.Add(-time.Millisecond), nil},
+		"expired":              {s, link, no, until, orderlink.ErrExpired},
+		"another order":        {s, link, seckill.NewOrderNo(now, 7, 43), now, orderlink.ErrForeign},
+		"another secret":       {signer(t, other), link, no, now, orderlink.ErrForeign},
+		"a rotated secret":     {signer(t, other, one), link, no, now, nil},
+		"cut":                  {s, link[:len(link)-1], no, now, orderlink.ErrForeign},
+		"with more":            {s, link + "A", no, now, orderlink.ErrForeign},
+		"with a line break":    {s, link[:10] + "\n" + link[11:], no, now, orderlink.ErrForeign},
+		"nothing":              {s, "", no, now, orderlink.ErrForeign},
+		"another last bit":     {s, link[:len(link)-1] + string(link[len(link)-1]+1), no, now, orderlink.ErrForeign},
+		"a byte of its expiry": {s, link[:6] + flip(link[6]) + link[7:], no, now, orderlink.ErrForeign},
+	} {
+		if err := c.by.Check([]byte(c.link), c.no, c.at); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func flip(c byte) string {
+	if c == 'A' {
+		return "B"
+	}
+	return "A"
+}
+
+// TestALinkIsNoPurchaseToken, though both come from one secret.
+func TestALinkIsNoPurchaseToken(t *testing.T) {
+	mint, err := purchasetoken.New(purchasetoken.Options{Secrets: [][]byte{one}, Random: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	no := seckill.NewOrderNo(now, 7, 42)
+	link := signer(t, one).Sign(no, now.Add(time.Hour))
+	if _, err := mint.Verify(link, "ann", 7, now); err == nil {
+		t.Error("a link passes for a purchase token")
+	}
+}
+
+func TestASignerNeedsSecrets(t *testing.T) {
+	for name, secrets := range map[string][][]byte{"none": nil, "an empty one": {one, nil}} {
+		if _, err := orderlink.New(secrets...); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

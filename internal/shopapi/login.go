@@ -1,0 +1,82 @@
+package shopapi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/identity"
+	"seckill/internal/wire"
+)
+
+// Login exchanges a one-time code of the shop for a buyer's token: the way in
+// from a shop whose own login is a cookie, which the page cannot see.
+type Login struct {
+	// Read verifies a code as the shop signed it.
+	Read func(code []byte, now time.Time) (identity.Code, error)
+	// Spend uses a code up, on every instance, until an instant. Of all calls
+	// until then exactly one is first.
+	Spend func(ctx context.Context, id string, until time.Time) (first bool, err error)
+	// Sign makes a buyer's token.
+	Sign func(buyer string, expires time.Time) (string, error)
+	// Life is that of the tokens.
+	Life time.Duration
+}
+
+// spentLogin begins the ids of used codes, among other things that can be used
+// once.
+const spentLogin = "login:"
+
+// maxCodeBytes is that of a buyer's token, which a code resembles.
+const maxCodeBytes = identity.MaxTokenBytes
+
+var errCodeUsed = seckill.Errorf(seckill.CodeUnauthenticated, "the login code was used before")
+
+// login answers a code with a token. The code is used up before the token is
+// made: whoever comes second gets nothing, and a shopper whose answer was lost
+// signs in at the shop again.
+func (s *Server) login(ctx *fasthttp.RequestCtx) {
+	var with struct {
+		Code string `json:"code"`
+	}
+	if err := readJSON(ctx, &with); err != nil {
+		s.refuse(ctx, "login", err)
+		return
+	}
+	if with.Code == "" || len(with.Code) > maxCodeBytes {
+		s.refuse(ctx, "login", seckill.Errorf(seckill.CodeBadRequest, "code must have 1 to %d bytes", maxCodeBytes))
+		return
+	}
+	deadline, cancel := bounded()
+	defer cancel()
+	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(with.Code), s.opt.Clock.Now())
+	if err != nil {
+		s.refuse(ctx, "login", err)
+		return
+	}
+	s.json(ctx, "login", fasthttp.StatusOK, struct {
+		Token     string    `json:"token"`
+		Buyer     string    `json:"buyer"`
+		ExpiresAt wire.Time `json:"expires_at"`
+	}{token, buyer, wire.Time(expires)})
+}
+
+func (l *Login) exchange(ctx context.Context, text []byte, now time.Time) (token, buyer string, expires time.Time, err error) {
+	code, err := l.Read(text, now)
+	if err != nil {
+		return "", "", time.Time{}, err
+	}
+	first, err := l.Spend(ctx, spentLogin+code.ID, code.Expires.Add(identity.Leeway))
+	switch {
+	case err != nil:
+		return "", "", time.Time{}, fmt.Errorf("use the login code up: %w", err)
+	case !first:
+		return "", "", time.Time{}, errCodeUsed
+	}
+	expires = now.Add(l.Life).Truncate(time.Second) // as a token says it
+	token, err = l.Sign(code.Buyer, expires)
+	return token, code.Buyer, expires, err
+}
