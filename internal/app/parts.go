@@ -35,6 +35,7 @@ import (
 	"seckill/internal/reconcile"
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
+	"seckill/internal/site"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 	"seckill/internal/transfer"
@@ -338,7 +339,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Tokens: p.tokens,
 		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: p.payPages},
-		Page:  web.Shop(), PagePolicy: web.ShopPolicy, Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
+		Page:  web.Shop(), PagePolicy: site.Policy(site.Sources{ImageHosts: p.cfg.Page.ImageHosts}), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
 		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
 		Links: p.links, Login: p.login(), LoginURL: p.cfg.Page.LoginURL, CORSOrigins: p.cfg.Shop.CORSOrigins,
 	}

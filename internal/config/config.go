@@ -51,9 +51,10 @@ type Shop struct {
 // Page is the shopper's page and what it needs of the shop around it. Read URL
 // through Address.
 type Page struct {
-	URL      string
-	LoginURL string
-	LoginTTL time.Duration
+	URL        string
+	LoginURL   string
+	LoginTTL   time.Duration
+	ImageHosts []string
 }
 
 // Admin is the operator's side.

@@ -46,6 +46,7 @@ func (c *Config) keys() []key {
 		{"page.url", &c.Page.URL, optionalURL(), "Address of the shopper's page, where payments return to. Empty: shop.public_url."},
 		{"page.login_url", &c.Page.LoginURL, optionalURL(), "The shop's own login, which sends the shopper back to the page with a one-time code. Empty: none."},
 		{"page.login_ttl", &c.Page.LoginTTL, lasting(time.Minute, 30*day), "Life of the buyer's token that a login code is exchanged for."},
+		{"page.image_hosts", &c.Page.ImageHosts, hosts(), "Hosts of product pictures, beside the page's own: the only ones that the page may load."},
 		{"admin.listen", &c.Admin.Listen, listenAddress(), "Address of the operator API, metrics and health. Keep it off the public network."},
 		{"admin.token", &c.Admin.Token, bearerSecret(), "Bearer token of the operator API."},
 		{"admin.pprof", &c.Admin.Pprof, anything(), "Serve Go profiles under /debug/pprof on the operator address."},

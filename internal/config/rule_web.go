@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
-// maxOrigins bounds the pages elsewhere.
-const maxOrigins = 100
+// Bounds of what pages need.
+const (
+	maxOrigins    = 100
+	maxImageHosts = 100
+)
 
 // origins is a list of exact origins, each spelled as browsers send it: there is
 // nothing to be understood when a request's is compared.
@@ -43,4 +47,23 @@ func checkOrigin(origin string) error {
 		return fmt.Errorf("must be spelled as browsers do: %s, not %q", spelled, origin)
 	}
 	return nil
+}
+
+// hostPattern is a host of a Content-Security-Policy: a name, perhaps with a
+// scheme, all names below a domain, or a port.
+var hostPattern = regexp.MustCompile(`^(?:https?://)?(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::\d{1,5})?$`)
+
+func hosts() rule {
+	return rule{"HOST, *.DOMAIN or https://HOST, some of them, or empty", func(field any) error {
+		list := *field.(*[]string)
+		if len(list) > maxImageHosts {
+			return fmt.Errorf("must be at most %d hosts, not %d", maxImageHosts, len(list))
+		}
+		for i, host := range list {
+			if !hostPattern.MatchString(host) {
+				return fmt.Errorf("entry %d must be a host such as img.example.com, *.example.com or https://img.example.com, not %q", i+1, host)
+			}
+		}
+		return nil
+	}}
 }

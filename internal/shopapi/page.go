@@ -11,6 +11,8 @@ import (
 	"path"
 
 	"github.com/valyala/fasthttp"
+
+	"seckill/internal/site"
 )
 
 // pages are the embedded files, read once.
@@ -21,6 +23,8 @@ type page struct {
 	packed      []byte // gzip, or nil where it does not help
 	contentType string
 	etag        string
+	// cacheControl is what caches are told.
+	cacheControl string
 }
 
 // pack compresses once, at the best level.
@@ -42,33 +46,26 @@ func pack(body []byte) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
+// loadPages makes the page ready: its files are named by their content, so that
+// all but the way in are kept by browsers for good.
 func loadPages(from fs.FS) (*pages, error) {
-	p := &pages{files: make(map[string]*page)}
-	err := fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		body, err := fs.ReadFile(from, name)
-		if err != nil {
-			return err
-		}
-		packed, err := pack(body)
-		if err != nil {
-			return err
-		}
-		sum := sha256.Sum256(body)
-		p.files["/"+name] = &page{
-			body: body, packed: packed, contentType: contentType(name), etag: `W/"` + hex.EncodeToString(sum[:8]) + `"`,
-		}
-		return nil
-	})
+	files, err := site.Build(from, site.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("read the page: %w", err)
+		return nil, err
 	}
-	p.files["/"] = p.files["/index.html"]
-	if p.files["/"] == nil {
-		return nil, fmt.Errorf("read the page: index.html is missing")
+	p := &pages{files: make(map[string]*page)}
+	for _, f := range files {
+		packed, err := pack(f.Body)
+		if err != nil {
+			return nil, fmt.Errorf("pack %s: %w", f.Name, err)
+		}
+		sum := sha256.Sum256(f.Body)
+		p.files["/"+f.Name] = &page{
+			body: f.Body, packed: packed, contentType: contentType(f.Name), etag: `W/"` + hex.EncodeToString(sum[:8]) + `"`,
+			cacheControl: f.CacheControl,
+		}
 	}
+	p.files["/"] = p.files["/"+site.Index]
 	return p, nil
 }
 
@@ -104,11 +101,12 @@ func (s *Server) static(ctx *fasthttp.RequestCtx, name string) {
 	}
 	h := &ctx.Response.Header
 	h.Set("ETag", file.etag)
-	h.Set("Cache-Control", "no-cache") // revalidate: names carry no hash yet
+	h.Set("Cache-Control", file.cacheControl)
 	h.Set("Content-Security-Policy", s.opt.PagePolicy)
 	h.Set("Vary", "Accept-Encoding")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	for name, value := range site.Headers() {
+		h.Set(name, value)
+	}
 	if string(ctx.Request.Header.Peek("If-None-Match")) == file.etag {
 		ctx.SetStatusCode(fasthttp.StatusNotModified)
 		s.count("page", fasthttp.StatusNotModified)

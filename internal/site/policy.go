@@ -1,0 +1,56 @@
+package site
+
+import (
+	"iter"
+	"strings"
+)
+
+// Sources are where a page may get something from, beside its own origin.
+type Sources struct {
+	API        string   // origin of the engine, if the page is elsewhere
+	ImageHosts []string // of product pictures
+	Frames     []string // origins that the page shows in a frame, such as a shop's own challenge
+}
+
+// Policy is the Content-Security-Policy under which the shopper's page works and
+// is tested: nothing inline, nothing from anywhere that is not named, and no
+// other page may frame it. A challenge's picture comes as a data: address.
+func Policy(s Sources) string {
+	directive := func(name string, more ...string) string {
+		return strings.Join(append([]string{name, "'self'"}, more...), " ")
+	}
+	var api []string
+	if s.API != "" {
+		api = []string{s.API}
+	}
+	policy := []string{
+		"default-src 'none'",
+		directive("script-src"),
+		directive("worker-src"),
+		directive("style-src"),
+		directive("img-src", append([]string{"data:"}, s.ImageHosts...)...),
+		directive("connect-src", api...),
+	}
+	if len(s.Frames) > 0 {
+		policy = append(policy, "frame-src "+strings.Join(s.Frames, " "))
+	}
+	return strings.Join(append(policy, "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"), "; ")
+}
+
+// Headers are what every file of the page is sent with, beside the policy: it is
+// what its type says, it tells nobody where its reader comes from (addresses
+// carry links to orders), and no other page reaches into it.
+func Headers() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for _, header := range [...][2]string{
+			{"X-Content-Type-Options", "nosniff"},
+			{"Referrer-Policy", "no-referrer"},
+			{"Cross-Origin-Opener-Policy", "same-origin"},
+			{"X-Frame-Options", "DENY"}, // for browsers that do not know frame-ancestors
+		} {
+			if !yield(header[0], header[1]) {
+				return
+			}
+		}
+	}
+}
