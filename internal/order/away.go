@@ -51,13 +51,15 @@ func isAway(err error) bool {
 }
 
 var (
-	errAway = seckill.Errorf(seckill.CodeBusy, "the store is away; orders that it has can be read when it is back")
-	errDeaf = seckill.Errorf(seckill.CodeBusy, "the ledger is away; orders that still wait there can be read when it is back")
+	errAway  = seckill.Errorf(seckill.CodeBusy, "the store is away; orders that it has can be read when it is back")
+	errDoubt = seckill.Errorf(seckill.CodeBusy, "the store is away, and the ledger may have forgotten something; orders can be read when the store is back")
+	errDeaf  = seckill.Errorf(seckill.CodeBusy, "the ledger is away; orders that still wait there can be read when it is back")
 )
 
 // waitingOnly finds an order that the ledger still has to hand on. Its entry
 // is not acknowledged, so no more than its confirmation can have happened to
-// it: queued is true, or was a moment ago.
+// it: queued is true, or was a moment ago. (Between the instant at which a
+// ledger is set back and the next call of a lane, which notices it, it is not.)
 func (d *Desk) waitingOnly(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
 	s := d.Catalog.Find(no.ProductID())
 	if s == nil {

@@ -135,3 +135,22 @@ func TestWithTheStoreAwayWhatWaitsIsShownAndTheRestIsBusy(t *testing.T) {
 		t.Errorf("after the outage: %+v, %v", o, err)
 	}
 }
+
+// A ledger that was set back has entries again that the store has had for long.
+// Nobody notices it until a lane calls; from then on it is closed, and with the
+// store away nobody can tell what became of such an order.
+func TestWithTheStoreAwayALedgerInDoubtIsNotBelieved(t *testing.T) {
+	d := newDesk(t)
+	waiting := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
+	rig.Must(t, d.Rig.Ledger.Close(t.Context(), d.Rig.Catalog.Find(1).Shard(0)))
+	if o, err := d.Find(t.Context(), "bob", waiting); err != nil || o.Status != seckill.OrderQueued {
+		t.Errorf("with the store: %+v, %v", o, err)
+	}
+	for _, method := range []string{"Order", "LetterByOrder", "Letters", "SearchOrders", "OrdersByNo"} {
+		d.Rig.Store.FailBefore(method, 100)
+	}
+	_, err := d.Find(t.Context(), "bob", waiting)
+	rig.Refused(t, err, seckill.CodeBusy)
+	_, err = d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
+	rig.Refused(t, err, seckill.CodeBusy)
+}

@@ -188,9 +188,23 @@ func (d *Desk) held(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.
 	return d.heldIf(ctx, s, buyer, func(*ledger.Holding) bool { return true })
 }
 
-// heldWaiting lists those of which the entry is not acknowledged.
+// heldWaiting lists those of which the entry is not acknowledged. A ledger that
+// was set back has entries again that the store has long had, paid ones among
+// them: one that is closed, or not of the present epoch, is not believed.
 func (d *Desk) heldWaiting(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
-	return d.heldIf(ctx, s, buyer, func(h *ledger.Holding) bool { return h.Entry.ProductID != 0 })
+	waiting, err := d.heldIf(ctx, s, buyer, func(h *ledger.Holding) bool { return h.Entry.ProductID != 0 })
+	if err != nil || len(waiting) == 0 {
+		return nil, err
+	}
+	p := s.Terms()
+	figures, err := d.Ledger.Read(ctx, s.Shard(seckill.HomeShard(buyer, p.Shards)))
+	if err != nil {
+		return nil, seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", deaf{err})
+	}
+	if !figures.Open || figures.Epoch != p.Epoch || p.Rebuilding {
+		return nil, errDoubt
+	}
+	return waiting, nil
 }
 
 func (d *Desk) heldIf(ctx context.Context, s *sale.Sale, buyer string, wanted func(*ledger.Holding) bool) ([]seckill.Order, error) {
