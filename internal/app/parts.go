@@ -184,8 +184,14 @@ func (p *parts) buildSale(ctx context.Context) error {
 	return nil
 }
 
-// now is the ledger's time, for parts that are opened before its clock.
-func (p *parts) now() time.Time { return p.clock.Now() }
+// now is the ledger's time, for parts that are opened before its clock. What
+// they do while they open is by the machine's.
+func (p *parts) now() time.Time {
+	if p.clock == nil {
+		return time.Now()
+	}
+	return p.clock.Now()
+}
 
 // countTooHot counts refusals of the line before the ledger, of which a crowd
 // brings many: each counter is looked up once.
