@@ -1,0 +1,125 @@
+// Package front holds the front of the real binary to what it promises a
+// crowd: under overload it sells as much as it can and refuses the rest at
+// once, and when all is sold it says so without asking anybody.
+package front
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/test/engine"
+)
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	defer func() {
+		if built.dir != "" {
+			os.RemoveAll(built.dir)
+		}
+	}()
+	return engine.Main(m)
+}
+
+// built is the generator, bench/fire, made at its first use in a test run: a
+// process of its own with one thread, which leaves the machine to the server.
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func generator(t *testing.T) string {
+	t.Helper()
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "seckill-fire-"); built.err != nil {
+			return
+		}
+		if out, err := exec.Command("go", "build", "-o", built.dir, "seckill/bench/fire").CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("build the generator: %w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, "fire")
+}
+
+// flow is a crowd that does not wait for its answers.
+type flow struct {
+	product   uint32
+	perSecond float64
+	lasts     time.Duration
+	first     int // number of its first buyer
+	buyers    int // distinct; 0 is one per request
+}
+
+func (f flow) requests() int { return int(f.perSecond * f.lasts.Seconds()) }
+
+// kind is one kind of answer, as bench/fire prints it.
+type kind struct {
+	Count     int     `json:"count"`
+	PerSecond float64 `json:"per_second"`
+	P50       float64 `json:"p50_ms"`
+	P99       float64 `json:"p99_ms"`
+	Max       float64 `json:"max_ms"`
+}
+
+// seen is how a crowd was answered, by "accepted" or the code of a refusal.
+type seen struct {
+	Answers map[string]kind `json:"answers"`
+	Failed  int             `json:"failed"`
+}
+
+// connections bounds a crowd: those that wait for the ledger, and some.
+const connections = 500
+
+// fire sends a crowd and returns when all of it is answered.
+func fire(t *testing.T, e *engine.Engine, f flow) (s seen) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), generator(t), "-json", "-secret", engine.JWTSecret,
+		"-url", fmt.Sprintf("%s/api/v1/products/%d/orders", e.ShopURL, f.product),
+		"-rate", fmt.Sprint(f.perSecond), "-n", fmt.Sprint(f.requests()), "-c", fmt.Sprint(connections),
+		"-first", fmt.Sprint(f.first), "-buyers", fmt.Sprint(f.buyers))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("fire: %v", err)
+	}
+	if err := json.Unmarshal(out, &s); err != nil {
+		t.Fatalf("read %q: %v", out, err)
+	}
+	return s
+}
+
+// metric is one figure of an engine; 0 if it is not there.
+func metric(t *testing.T, e *engine.Engine, name string) float64 {
+	t.Helper()
+	res, err := e.HTTP().Get(e.AdminURL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindSubmatch(body)
+	if found == nil {
+		return 0
+	}
+	value, err := strconv.ParseFloat(string(found[1]), 64)
+	if err != nil {
+		t.Fatalf("read %s: %v", name, err)
+	}
+	return value
+}
