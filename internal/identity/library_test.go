@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,10 +9,10 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// library reads a token with a full JWT library under the same rules.
-func library(token string) (string, error) {
+// library reads a token with a full JWT library under the same rules and keys.
+func library(token string, keys map[string]pair) (string, error) {
 	parser := jwt.NewParser(
-		jwt.WithValidMethods([]string{"HS256"}),
+		jwt.WithValidMethods([]string{"HS256", "RS256", "ES256", "EdDSA"}),
 		jwt.WithExpirationRequired(),
 		jwt.WithIssuedAt(),
 		jwt.WithLeeway(Leeway),
@@ -19,28 +20,53 @@ func library(token string) (string, error) {
 		jwt.WithTimeFunc(func() time.Time { return now }),
 	)
 	claims := jwt.MapClaims{}
-	if _, err := parser.ParseWithClaims(token, claims, func(*jwt.Token) (any, error) { return secret, nil }); err != nil {
+	_, err := parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
+		if t.Method.Alg() == "HS256" {
+			return secret, nil
+		}
+		p, known := keys[t.Method.Alg()]
+		if kid, named := t.Header["kid"]; !known || named && kid != "" && kid != p.kid {
+			return nil, errors.New("no such key")
+		}
+		return p.private.Public(), nil
+	})
+	if err != nil {
 		return "", err
 	}
 	return claims.GetSubject()
 }
 
+// sameKeys are what we and the library verify with.
+var sameKeys = map[string]pair{"RS256": key("RS256", "r"), "ES256": key("ES256", "e"), "EdDSA": key("EdDSA", "d")}
+
 // notWider fails if we accept a token that the library refuses, or read
 // another buyer from it.
-func notWider(t *testing.T, token string) {
+func notWider(t *testing.T, v *Verifier, token string) {
 	t.Helper()
-	ours, err := open(t, secret).AppendBuyer(nil, []byte(token), now)
+	ours, err := v.AppendBuyer(nil, []byte(token), now)
 	if err != nil {
 		return
 	}
-	theirs, err := library(token)
+	theirs, err := library(token, sameKeys)
 	if err != nil || theirs != string(ours) {
 		t.Fatalf("we read buyer %q, the library %q with error %v, from %s", ours, theirs, err, token)
 	}
+	if again, err := v.AppendBuyer(nil, []byte(token), now); err != nil || string(again) != string(ours) {
+		t.Fatalf("we read buyer %q, and then %q with error %v, from %s", ours, again, err, token)
+	}
+}
+
+// bothWays are the library's signers with their keys.
+func bothWays() map[string]any {
+	ways := map[string]any{"HS256": secret}
+	for alg, p := range sameKeys {
+		ways[alg] = p.private
+	}
+	return ways
 }
 
 func TestTokensOfTheLibraryAreAccepted(t *testing.T) {
-	v := open(t, secret)
+	e := with(t, setOf(sameKeys["RS256"], sameKeys["ES256"], sameKeys["EdDSA"]))
 	for _, claims := range []jwt.Claims{
 		jwt.MapClaims{"sub": "bob", "exp": now.Add(time.Hour).Unix()},
 		jwt.MapClaims{"sub": "bob", "exp": float64(now.Add(time.Hour).Unix()) + 0.5, "roles": []string{"a", "b"}, "https://x/y": nil},
@@ -49,12 +75,37 @@ func TestTokensOfTheLibraryAreAccepted(t *testing.T) {
 			ExpiresAt: jwt.NewNumericDate(now.Add(time.Hour)), IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now),
 		},
 	} {
-		token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(secret)
-		if err != nil {
-			t.Fatal(err)
+		for alg, private := range bothWays() {
+			for _, kid := range []string{"", sameKeys[alg].kid} {
+				made := jwt.NewWithClaims(jwt.GetSigningMethod(alg), claims)
+				if kid != "" {
+					made.Header["kid"] = kid
+				}
+				token, err := made.SignedString(private)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e.expect(t, alg+" "+kid, []byte(token), nil)
+				notWider(t, e.Verifier, token)
+			}
 		}
-		if buyer, err := v.AppendBuyer(nil, []byte(token), now); err != nil || string(buyer) != "bob" {
-			t.Errorf("buyer %q, error %v", buyer, err)
+	}
+}
+
+// The library's own refusals are ours: what differs between the two would be
+// seen here before it is fuzzed.
+func TestWhatTheLibraryRefusesIsRefused(t *testing.T) {
+	e := with(t, setOf(sameKeys["RS256"], sameKeys["ES256"], sameKeys["EdDSA"]))
+	for name, claims := range map[string]string{
+		"expired": `{"sub":"bob","exp":` + at(-Leeway) + `}`, "not yet": `{"sub":"bob","exp":` + at(time.Hour) + `,"nbf":` + at(2*Leeway) + `}`,
+		"no expiry": `{"sub":"bob"}`, "no JSON": `{`,
+	} {
+		for alg, p := range sameKeys {
+			token := p.seal(p.header(), claims)
+			_, err := e.AppendBuyer(nil, []byte(token), now)
+			if _, theirs := library(token, sameKeys); err == nil || theirs == nil {
+				t.Errorf("%s %s: we say %v, the library %v", alg, name, err, theirs)
+			}
 		}
 	}
 }
@@ -64,7 +115,7 @@ func TestOurTokensAreAcceptedByTheLibrary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if buyer, err := library(token); err != nil || buyer != "用户一" {
+	if buyer, err := library(token, nil); err != nil || buyer != "用户一" {
 		t.Errorf("buyer %q, error %v", buyer, err)
 	}
 }
@@ -85,8 +136,17 @@ func FuzzClaims(f *testing.F) {
 		f.Add(hs256, payload)
 	}
 	f.Add(`{"alg":"HS256","kid":"a","alg":"none"}`, `{}`)
+	for _, p := range sameKeys {
+		f.Add(p.header(), `{"sub":"bob","aud":["a","seckill-login"],"iss":"shop","exp":`+exp+`}`)
+	}
+	f.Add(`{"alg":"EdDSA","kid":"\u0064"}`, `{"sub":"bob","aud":["a" , "b"],"iss":"shop","jti":"1","exp":`+exp+`}`)
+	f.Add(`{"alg":"ES256"}`, `{"sub":"bob","aud":"a","exp":`+exp+`}`)
+	e := with(f, setOf(sameKeys["RS256"], sameKeys["ES256"], sameKeys["EdDSA"]))
 	f.Fuzz(func(t *testing.T, header, payload string) {
-		notWider(t, seal(t, secret, header, payload))
+		notWider(t, e.Verifier, seal(t, secret, header, payload))
+		for _, alg := range []string{"ES256", "EdDSA"} { // RSA takes a millisecond to sign, and differs in nothing else
+			notWider(t, e.Verifier, sameKeys[alg].seal(header, payload))
+		}
 	})
 }
 
@@ -97,15 +157,27 @@ func FuzzToken(f *testing.F) {
 	f.Add(good + "\n")
 	f.Add(strings.ReplaceAll(good, ".", ".."))
 	f.Add("..")
-	f.Fuzz(notWider)
+	for _, p := range sameKeys {
+		f.Add(string(p.token()))
+	}
+	e := with(f, setOf(sameKeys["RS256"], sameKeys["ES256"], sameKeys["EdDSA"]))
+	f.Fuzz(func(t *testing.T, token string) { notWider(t, e.Verifier, token) })
 }
 
 func BenchmarkLibrary(b *testing.B) {
-	token := seal(b, secret, hs256, `{"iss":"shop","sub":"buyer-0000042","iat":`+at(0)+`,"exp":`+at(time.Hour)+`}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := library(token); err != nil {
+	for alg, private := range bothWays() {
+		made := jwt.NewWithClaims(jwt.GetSigningMethod(alg), jwt.MapClaims{"iss": "shop", "sub": "buyer-0000042", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()})
+		token, err := made.SignedString(private)
+		if err != nil {
 			b.Fatal(err)
 		}
+		b.Run(alg, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := library(token, sameKeys); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

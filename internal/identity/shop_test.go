@@ -182,7 +182,7 @@ func openEngine(t testing.TB, url string, opt Options) *engine {
 	if e.Verifier, err = Open(opt); err != nil {
 		t.Fatal(err)
 	}
-	e.keys = keys
+	e.keys, e.seen = keys, newVerified(64) // the full size takes the race detector long
 	return e
 }
 

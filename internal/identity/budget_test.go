@@ -1,0 +1,127 @@
+package identity
+
+import (
+	"testing"
+	"time"
+
+	"seckill"
+)
+
+// budgets are the allocations of a token's first sight: those of the standard
+// library's verifiers, and the room of the signature. Afterwards there are none.
+var budgets = map[string]float64{"RS256": 12, "ES256": 24, "EdDSA": 2}
+
+func TestVerifyingAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Log("the race detector allocates itself; budgets are measured without it")
+		return
+	}
+	v := open(t, secret, []byte("older"))
+	for name, token := range map[string]string{
+		"good":      seal(t, secret, hs256, `{"sub":"buyer-0000042","iat":`+at(0)+`,"exp":`+at(time.Hour)+`}`),
+		"audiences": seal(t, secret, hs256, `{"sub":"buyer-0000042","iss":"shop","aud":["a","b"],"jti":"x","exp":`+at(time.Hour)+`}`),
+		"escapes":   seal(t, secret, hs256, `{"sub":"\u7528\u6237","exp":`+at(time.Hour)+`}`),
+		"expired":   seal(t, secret, hs256, `{"sub":"bob","exp":1}`),
+		"forged":    seal(t, []byte("eve"), hs256, `{"sub":"bob","exp":1}`),
+		"malformed": "nonsense",
+	} {
+		budget(t, name, v, token, 0)
+	}
+}
+
+func TestWhatAKeySignedAllocatesOnFirstSightAlone(t *testing.T) {
+	if raceEnabled {
+		t.Log("the race detector allocates itself; budgets are measured without it")
+		return
+	}
+	for _, alg := range publicAlgorithms {
+		p := key(alg, "k")
+		e := with(t, setOf(p))
+		good := string(p.token())
+		budget(t, alg+" again", e.Verifier, good, 0)
+		budget(t, alg+" expired", e.Verifier, p.seal(p.header(), `{"sub":"bob","exp":1}`), 0)
+		budget(t, alg+" unknown key", e.Verifier, string(key(alg, "x").token()), 0)
+		budget(t, alg+" forged", e.Verifier, string(otherKey(alg, "k").token()), budgets[alg])
+		e.pass(KeysSpacing)
+		budget(t, alg+" unknown key, a fetch is due", e.Verifier, string(key(alg, "x").token()), 0)
+
+		buffer, token := make([]byte, 0, seckill.MaxBuyerBytes), []byte(good)
+		allocs := testing.AllocsPerRun(100, func() {
+			clear(e.seen.buckets)
+			if _, err := e.AppendBuyer(buffer, token, now); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocs > budgets[alg] {
+			t.Errorf("%s at first sight: %v allocations, budget %v", alg, allocs, budgets[alg])
+		}
+	}
+}
+
+// budget holds a token's allocations, whatever becomes of it.
+func budget(t *testing.T, name string, v *Verifier, token string, most float64) {
+	t.Helper()
+	header := []byte("Bearer " + token)
+	buffer := make([]byte, 0, seckill.MaxBuyerBytes)
+	if allocs := testing.AllocsPerRun(200, func() {
+		_, _ = v.FromHeader(buffer, header, now)
+	}); allocs > most {
+		t.Errorf("%s: %v allocations, budget %v", name, allocs, most)
+	}
+}
+
+const usual = `{"iss":"https://login.example.com","aud":"shop","sub":"buyer-0000042","iat":1794398400,"exp":1794484800}`
+
+func BenchmarkFromHeader(b *testing.B) {
+	bench(b, open(b, secret), seal(b, secret, hs256, usual))
+}
+
+// BenchmarkByKey is a token of each algorithm seen again, at first sight, and
+// under a key that is not in the set.
+func BenchmarkByKey(b *testing.B) {
+	for _, alg := range publicAlgorithms {
+		p := key(alg, "2026-11")
+		token := p.seal(p.header(), usual)
+		b.Run(alg+"/again", func(b *testing.B) {
+			e := with(b, setOf(p))
+			e.seen = newVerified(verifiedBuckets)
+			bench(b, e.Verifier, token)
+		})
+		b.Run(alg+"/first", func(b *testing.B) {
+			e := with(b, setOf(p))
+			e.seen = newVerified(1) // soon forgotten
+			bytes := []byte(token)
+			buffer := make([]byte, 0, seckill.MaxBuyerBytes)
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(e.seen.buckets)
+				if _, err := e.AppendBuyer(buffer, bytes, now); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("unknown", func(b *testing.B) {
+		e := with(b, setOf(key("RS256", "2026-11")))
+		header := []byte("Bearer " + string(key("RS256", "other").token()))
+		buffer := make([]byte, 0, seckill.MaxBuyerBytes)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := e.FromHeader(buffer, header, now); err != ErrKey {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func bench(b *testing.B, v *Verifier, token string) {
+	b.Helper()
+	header := []byte("Bearer " + token)
+	buffer := make([]byte, 0, seckill.MaxBuyerBytes)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := v.FromHeader(buffer, header, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

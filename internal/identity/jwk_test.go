@@ -1,0 +1,206 @@
+package identity
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+)
+
+// The vectors are the examples of RFC 7515 (A.2, A.3) and RFC 8037 (A.4).
+var vectors = []struct {
+	name, key, signed, signature string
+}{
+	{"RFC 7515 A.2",
+		`{"kty":"RSA","e":"AQAB","n":"ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ"}`,
+		"eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ",
+		"cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw"},
+	{"RFC 7515 A.3",
+		`{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}`,
+		"eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ",
+		"DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q"},
+	{"RFC 8037 A.4",
+		`{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`,
+		"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc",
+		"hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg"},
+}
+
+func TestKeysVerifyTheExamplesOfTheStandards(t *testing.T) {
+	for _, v := range vectors {
+		keys, unused, err := parseSet([]byte(set(v.key)))
+		if err != nil || len(keys) != 1 {
+			t.Errorf("%s: %d keys, %v, error %v", v.name, len(keys), unused, err)
+			continue
+		}
+		signature, ok := decode(make([]byte, maxDecoded), []byte(v.signature))
+		if !ok || !keys[0].verify([]byte(v.signed), signature) {
+			t.Errorf("%s: does not verify", v.name)
+		}
+		if keys[0].verify([]byte(v.signed+"x"), signature) || keys[0].verify([]byte(v.signed), signature[1:]) || keys[0].verify([]byte(v.signed), nil) {
+			t.Errorf("%s: verifies something else", v.name)
+		}
+	}
+}
+
+func mustPair(t *testing.T, alg string, make func() (crypto.Signer, error)) pair {
+	t.Helper()
+	private, err := make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair{alg, "weak", private}
+}
+
+func ec(curve elliptic.Curve) func() (crypto.Signer, error) {
+	return func() (crypto.Signer, error) { return ecdsa.GenerateKey(curve, rand.Reader) }
+}
+
+// smallRSA is a public key of few bits, which nobody needs to be able to sign
+// with: the library refuses to make weak ones.
+func smallRSA(bits uint) string {
+	n := new(big.Int).SetBit(big.NewInt(1), int(bits-1), 1)
+	return fmt.Sprintf(`{"kty":"RSA","kid":"weak","e":"AQAB","n":%q}`, base64url(n.Bytes()))
+}
+
+func TestKeysThatMustNotBeTrustedAreIgnoredWithALogLine(t *testing.T) {
+	good, rs, es, ed := key("EdDSA", "good"), key("RS256", "weak"), key("ES256", "weak"), key("EdDSA", "weak")
+	point := es.private.Public().(*ecdsa.PublicKey)
+	x := base64url(point.X.FillBytes(make([]byte, half)))
+	modulus := base64url(rs.private.Public().(*rsa.PublicKey).N.Bytes())
+	for name, entry := range map[string]string{
+		"1024 bits":                   smallRSA(1024),
+		"2047 bits":                   smallRSA(2047),
+		"8200 bits":                   smallRSA(8200),
+		"an even exponent":            rs.jwk("e", "Ag"),
+		"an exponent of one":          rs.jwk("e", "AQ"),
+		"an exponent beyond 31 bits":  rs.jwk("e", "gAAAAQ"),
+		"an exponent beyond 64 bits":  rs.jwk("e", "AQAAAAAAAAABAAE"),
+		"no exponent":                 rs.jwk("e", ""),
+		"no modulus":                  rs.jwk("n", ""),
+		"a modulus that is no base64": rs.jwk("n", "!!!!"),
+		"P-384":                       mustPair(t, "", ec(elliptic.P384())).jwk(),
+		"P-521":                       mustPair(t, "", ec(elliptic.P521())).jwk(),
+		"secp256k1":                   es.jwk("crv", "secp256k1"),
+		"a point off the curve":       es.jwk("y", x),
+		"half a point":                es.jwk("y", ""),
+		"a long coordinate":           es.jwk("x", base64url(make([]byte, half+1))),
+		"Ed448":                       ed.jwk("crv", "Ed448"),
+		"X25519":                      ed.jwk("crv", "X25519"),
+		"half an Ed25519 key":         ed.jwk("x", base64url(make([]byte, 16))),
+		"RSA for PSS":                 rs.jwk("alg", "PS256"),
+		"RSA for SHA-512":             rs.jwk("alg", "RS512"),
+		"RSA that says ES256":         rs.jwk("alg", "ES256"),
+		"RSA that says HS256":         rs.jwk("alg", "HS256"),
+		"EC that says EdDSA":          es.jwk("alg", "EdDSA"),
+		"a secret":                    `{"kty":"oct","kid":"weak","k":"AAAAAAAAAAAAAAAAAAAAAA"}`,
+		"no kty":                      rs.jwk("kty", ""),
+		"RSA that says EC":            rs.jwk("kty", "EC"),
+		"a published private half":    fmt.Sprintf(`{"kty":"RSA","kid":"weak","e":"AQAB","n":%q,"d":"AQAB"}`, modulus),
+		"a key for encryption":        rs.jwk("use", "enc"),
+		"a key for signing alone":     fmt.Sprintf(`{"kty":"RSA","kid":"weak","e":"AQAB","n":%q,"key_ops":["sign"]}`, modulus),
+		"operations of a wrong type":  rs.jwk("key_ops", "verify"),
+		"a name of a wrong type":      `{"kty":"RSA","kid":7}`,
+		"an array":                    `[]`,
+		"nothing":                     `null`,
+	} {
+		e := with(t, set(entry, good.jwk()))
+		if stats := e.keys.Stats(); stats.Keys != 1 {
+			t.Errorf("%s: %d keys", name, stats.Keys)
+		}
+		e.expect(t, name+": the other key", good.token(), nil)
+		for _, p := range []pair{rs, es, ed} {
+			e.expect(t, name+": "+p.alg, p.token(), ErrKey)
+		}
+		otherUse := name == "a key for encryption" || name == "a key for signing alone"
+		if said := strings.Contains(e.log.String(), "ignored"); said == otherUse {
+			t.Errorf("%s: the log says %q", name, e.log.String())
+		}
+	}
+}
+
+func TestKeysAreReadAsIssuersWriteThem(t *testing.T) {
+	rs, es, ed := key("RS256", "k"), key("ES256", "k"), key("EdDSA", "k")
+	for name, c := range map[string]struct {
+		entry string
+		key   pair
+	}{
+		"RSA without alg and use": {rs.jwk("alg", "", "use", ""), rs},
+		"EC without alg and use":  {es.jwk("alg", "", "use", ""), es},
+		"Ed25519 without alg":     {ed.jwk("alg", ""), ed},
+		"operations":              {strings.Replace(rs.jwk("use", ""), `{`, `{"key_ops":["verify","sign"],`, 1), rs},
+		"certificates":            {strings.Replace(rs.jwk(), `{`, `{"x5c":["AAAA"],"x5t":"AA","x5u":"http://127.0.0.1:1/","iat":1,`, 1), rs},
+		"padding":                 {ed.jwk("x", base64url(ed.private.Public().(ed25519.PublicKey))+"="), ed},
+	} {
+		e := with(t, set(c.entry))
+		e.expect(t, name, c.key.token(), nil)
+	}
+	// One name for an RSA and an EC key: the token's algorithm tells which.
+	e := with(t, setOf(rs, es, ed))
+	for _, p := range []pair{rs, es, ed} {
+		e.expect(t, "a shared name: "+p.alg, p.token(), nil)
+	}
+	// One name for two keys of a type: the first counts, the log names the other.
+	e = with(t, setOf(rs, otherKey("RS256", "k")))
+	e.expect(t, "the first", rs.token(), nil)
+	e.expect(t, "the second", otherKey("RS256", "k").token(), ErrSignature)
+	if !strings.Contains(e.log.String(), "has the name of another key") {
+		t.Errorf("the log says %q", e.log.String())
+	}
+}
+
+// A coordinate with leading zeros is 32 bytes all the same; some issuers write
+// fewer.
+func TestACoordinateMayLackItsLeadingZeros(t *testing.T) {
+	for {
+		p := mustPair(t, "ES256", ec(elliptic.P256()))
+		point := p.private.Public().(*ecdsa.PublicKey)
+		if len(point.X.Bytes()) == half && len(point.Y.Bytes()) == half {
+			continue
+		}
+		e := with(t, set(p.jwk("x", base64url(point.X.Bytes()), "y", base64url(point.Y.Bytes()))))
+		e.expect(t, "short", p.token(), nil)
+		e = with(t, setOf(p))
+		e.expect(t, "full", p.token(), nil)
+		return
+	}
+}
+
+func TestAnUnchangedSetIsLoggedOnce(t *testing.T) {
+	e := with(t, set(key("RS256", "r").jwk(), smallRSA(1024)))
+	for range 3 {
+		if err := e.fetch(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(e.log.String(), "\n"); n != 2 {
+		t.Errorf("%d lines:\n%s", n, e.log.String())
+	}
+}
+
+// FuzzSet looks for sets that break the reader, and for keys that accept what
+// nobody signed.
+func FuzzSet(f *testing.F) {
+	f.Add([]byte(setOf(key("RS256", "r"), key("ES256", "e"), key("EdDSA", "d"))))
+	for _, v := range vectors {
+		f.Add([]byte(set(v.key)))
+	}
+	f.Add([]byte(`{"keys":[{"kty":"RSA","n":"","e":""},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"},null,7]}`))
+	signature := make([]byte, 2*half)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		keys, _, err := parseSet(body)
+		if err != nil && len(keys) > 0 || len(keys) > maxKeys {
+			t.Fatalf("%d keys, error %v", len(keys), err)
+		}
+		for _, k := range keys {
+			if k.alg <= algHS256 || k.alg >= algorithms || k.public == nil || k.verify([]byte("message"), signature) && k.alg != algEdDSA {
+				t.Fatalf("key %+v", k)
+			}
+		}
+	})
+}
