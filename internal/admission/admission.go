@@ -170,8 +170,13 @@ func (d *Doorkeeper) identify(req *Request, now time.Time) error {
 // remembered reports whether the buyer has proven who they are and the ledger
 // may remember them, or the store that sells without one.
 func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.Time) bool {
-	if len(req.Authorization) == 0 || d.identify(req, now) != nil {
+	if len(req.Authorization) == 0 {
 		return false
+	}
+	if err := d.identify(req, now); err != nil {
+		// Who cannot be told yet may be one of them: the buyer's gate says so.
+		e, ok := err.(*seckill.Error)
+		return ok && e.Code == seckill.CodeBusy
 	}
 	if d.Shared && !terms.HasLedger() {
 		return true // the store knows, and turns away a batch in a few reads

@@ -202,6 +202,31 @@ func TestASoldOutFlagLetsThoseThroughWhomTheLedgerMayRemember(t *testing.T) {
 	}
 }
 
+// unsure cannot tell yet who anybody is.
+type unsure struct{}
+
+func (unsure) FromHeader(dst, _ []byte, _ time.Time) ([]byte, error) {
+	return dst, identity.ErrKeysDue
+}
+
+func TestWhoCannotBeToldYetIsAskedToComeAgainNotToldSoldOut(t *testing.T) {
+	d := newDoor(t)
+	d.Buyers = unsure{}
+	on := d.on(t)
+	for _, soldOut := range []bool{false, true} {
+		if soldOut {
+			on.MarkSoldOut(time.Now().Add(time.Hour))
+		}
+		got := d.Admit(on, &Request{Authorization: []byte("Bearer x"), Addr: addr, Body: []byte(`{}`)}, &Pass{})
+		if got.Code != seckill.CodeBusy || got.Gate != GateBuyer || got.RetryAfter != time.Duration(identity.ErrKeysDue.RetryAfter)*time.Second {
+			t.Errorf("sold out %t: %+v", soldOut, got)
+		}
+	}
+	if got := d.Admit(on, &Request{Addr: addr}, &Pass{}); got.Code != seckill.CodeSoldOut {
+		t.Errorf("nobody: %+v", got)
+	}
+}
+
 func TestTheKeyIsTheTokensIDElseTheHeaders(t *testing.T) {
 	for name, c := range map[string]struct {
 		required bool
