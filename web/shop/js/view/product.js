@@ -210,12 +210,13 @@ class ProductView {
     this.warning = h('div', { class: 'warning', id: 'login-ends', role: 'status', hidden: true });
     this.root.replaceChildren(
       h('a', { class: 'back', href: '#/' }, icon('M15 5l-7 7 7 7'), say('back')),
+      this.warning,
       h('div', { class: 'sheet' },
         picture(app, product, 'art-large'),
         h('div', { class: 'about' },
           h('h1', { tabindex: -1 }, product.name),
           h('p', { class: 'price-large' }, price(product.price_cents, product.currency, locale)),
-          this.timer.root, this.warning,
+          this.timer.root,
           h('dl', { class: 'facts' },
             fact(say('limit'), say('limit_n', { n: product.per_user_limit })),
             fact(say('starts_at'), this.starts), fact(say('ends_at'), this.ends)),
