@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/site"
 	"seckill/web"
 )
 
@@ -90,6 +91,9 @@ func newStub(t *testing.T) *stub {
 		s.calls[r.Method+" "+r.URL.Path]++
 		s.mu.Unlock()
 		w.Header().Set("Content-Security-Policy", web.ShopPolicy)
+		for name, value := range site.Headers() {
+			w.Header().Set(name, value)
+		}
 		mux.ServeHTTP(w, r)
 	}))
 	t.Cleanup(func() {

@@ -45,7 +45,7 @@ func Headers() iter.Seq2[string, string] {
 		for _, header := range [...][2]string{
 			{"X-Content-Type-Options", "nosniff"},
 			{"Referrer-Policy", "no-referrer"},
-			{"Cross-Origin-Opener-Policy", "same-origin"},
+			{"Cross-Origin-Opener-Policy", "same-origin-allow-popups"}, // a shop's own challenge answers from its window
 			{"X-Frame-Options", "DENY"}, // for browsers that do not know frame-ancestors
 		} {
 			if !yield(header[0], header[1]) {

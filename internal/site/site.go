@@ -30,6 +30,10 @@ const (
 	AskFirst = "no-cache"
 )
 
+// artFolder holds pictures that products name by their address, not files of
+// the page: they keep their names.
+const artFolder = "art/"
+
 // hashChars of a content's hash, in hex, make a name: 48 bits tell apart more
 // versions than a page will ever have.
 const hashChars = 12
@@ -102,6 +106,11 @@ func (b *build) name(old string) (string, error) {
 	}
 	if err != nil {
 		return "", err
+	}
+	if strings.HasPrefix(old, artFolder) {
+		b.names[old] = old
+		b.files = append(b.files, File{Name: old, Body: body, CacheControl: AskFirst})
+		return old, nil
 	}
 	sum := sha256.Sum256(body)
 	ext := path.Ext(old)

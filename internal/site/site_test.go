@@ -5,8 +5,10 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/hex"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -51,6 +53,13 @@ func buildOf(t *testing.T, change map[string]string, opt site.Options) map[strin
 		all[f.Name] = string(f.Body)
 	}
 	return all
+}
+
+func TestPicturesOfProductsKeepTheirNames(t *testing.T) {
+	files := buildOf(t, map[string]string{"art/phone.svg": "<svg/>"}, site.Options{})
+	if files["art/phone.svg"] != "<svg/>" {
+		t.Errorf("the picture is not where products name it: %v", slices.Sorted(maps.Keys(files)))
+	}
 }
 
 // named is the one file that came of an old name.

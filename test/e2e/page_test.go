@@ -20,7 +20,7 @@ func TestThePageIsKeptByCachesForGood(t *testing.T) {
 	index := get("/", nil)
 	for name, want := range map[string]string{
 		"Cache-Control": "no-cache", "Content-Type": "text/html; charset=utf-8", "X-Content-Type-Options": "nosniff",
-		"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY", "Set-Cookie": "",
+		"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin-allow-popups", "X-Frame-Options": "DENY", "Set-Cookie": "",
 	} {
 		if got := index.Header.Get(name); got != want {
 			t.Errorf("the index has %s %q, want %q", name, got, want)

@@ -74,11 +74,7 @@ export class API {
   cancel(no, signal) { return this.ask('POST', `api/v1/orders/${no}/cancel`, { body: {}, signal }); }
 
   // What is about signing in goes without the login that it replaces.
-  page() {
-    const asked = this.ask('GET', 'api/v1/page', { bearer: '' });
-    return asked.catch((err) => (err.code === 'not_found' ? this.ask('GET', 'demo/info', { bearer: '' }) : Promise.reject(err)));
-  }
-
+  page() { return this.ask('GET', 'api/v1/page', { bearer: '' }); }
   login(code) { return this.ask('POST', 'api/v1/login', { body: { code }, bearer: '' }); }
   demoLogin(user) { return this.ask('GET', `demo/login?user=${encodeURIComponent(user)}`, { bearer: '' }); }
 
