@@ -90,13 +90,16 @@ func (c *Config) checkShared() error {
 	return errors.Join(errs...)
 }
 
-// Warnings are combinations that work, for one instance only.
-func (c *Config) Warnings() []string {
+// Warnings are combinations that work, in a way that may not be meant.
+func (c *Config) Warnings() (all []string) {
 	switch {
 	case c.SharedLedger() && !c.SharedStore():
-		return []string{"ledger.kind redis with a SQLite store serves one instance: a second one would not see its orders; set store.dsn to mysql:… for more"}
+		all = append(all, "ledger.kind redis with a SQLite store serves one instance: a second one would not see its orders; set store.dsn to mysql:… for more")
 	case !c.SharedLedger() && c.SharedStore():
-		return []string{"ledger.kind memory with a MySQL store serves one instance: a second one would sell the stock again; set ledger.kind to redis for more"}
+		all = append(all, "ledger.kind memory with a MySQL store serves one instance: a second one would sell the stock again; set ledger.kind to redis for more")
 	}
-	return nil
+	if c.Auth.JWKSURL != "" && c.Auth.Audience == "" {
+		all = append(all, "auth.jwks_url without auth.audience takes every token of that login for a buyer's, also those it signs for other applications; set auth.audience unless it serves this shop alone")
+	}
+	return all
 }

@@ -115,7 +115,7 @@ func TestTimeoutsFollowTheLedgerUnlessTheyAreSet(t *testing.T) {
 	}
 }
 
-func TestPartsForOneInstanceAreWarnedOf(t *testing.T) {
+func TestPartsForOneInstanceAndKeysForEverybodyAreWarnedOf(t *testing.T) {
 	for name, want := range map[string]int{"redis": 1, "mysql": 1, "both": 0} {
 		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), sharing[name]...)})
 		if err != nil {
@@ -125,8 +125,17 @@ func TestPartsForOneInstanceAreWarnedOf(t *testing.T) {
 			t.Errorf("%s: warnings %q", name, got)
 		}
 	}
-	if got := config.Default().Warnings(); len(got) != 0 {
+	cfg := config.Default()
+	if got := cfg.Warnings(); len(got) != 0 {
 		t.Errorf("embedded: warnings %q", got)
+	}
+	cfg.Auth.JWKSURL = "https://login.example/keys"
+	if got := cfg.Warnings(); len(got) != 1 {
+		t.Errorf("keys of a login that may serve others: warnings %q", got)
+	}
+	cfg.Auth.Audience = "shop"
+	if got := cfg.Warnings(); len(got) != 0 {
+		t.Errorf("keys and an audience: warnings %q", got)
 	}
 }
 
