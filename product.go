@@ -3,8 +3,10 @@ package seckill
 import (
 	"math"
 	"math/big"
+	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -60,6 +62,7 @@ const (
 	MaxShards       = 256
 	MaxNameBytes    = 200
 	MaxProductRef   = 64
+	MaxImageURL     = 500
 )
 
 // Product is one thing on sale, as the store knows it.
@@ -69,6 +72,8 @@ type Product struct {
 	Name       string
 	PriceCents int64
 	Currency   string
+	// ImageURL is where the product's picture is, or "".
+	ImageURL string
 	// Stock is what the store still has unsold; Offered is the initial stock
 	// plus operator changes (I1).
 	Stock, Offered int64
@@ -175,6 +180,23 @@ func HomeShard[T string | []byte](buyer T, shards int) int {
 	return int(HashBuyer(buyer) % uint64(shards))
 }
 
+// checkImageURL accepts what a page may load a picture from: an absolute http or
+// https address, or a path of the page's own host. The text goes into pages and
+// policies as it is.
+func checkImageURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	isPath := err == nil && u.Scheme == "" && u.Host == "" && strings.HasPrefix(text, "/")
+	isWeb := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"'<>\^`+"`"+`{|}`, r) }
+	if len(text) > MaxImageURL || !isPath && !isWeb || strings.ContainsFunc(text, odd) {
+		return Errorf(CodeBadRequest, "image_url must be an http or https address or a path from /, at most %d bytes, in URL encoding", MaxImageURL)
+	}
+	return nil
+}
+
 var currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)
 
 // Check reports the first field of a product to create that is out of range.
@@ -184,6 +206,9 @@ func (p *Product) Check() error {
 		return err
 	}
 	if err := checkText("ref", p.Ref, 0, MaxProductRef); err != nil {
+		return err
+	}
+	if err := checkImageURL(p.ImageURL); err != nil {
 		return err
 	}
 	switch {

@@ -29,6 +29,7 @@ func (a *api) createProduct(in *input) action {
 	product := seckill.Product{
 		ID:            id,
 		Ref:           or(in.text("ref", 0, seckill.MaxProductRef), ""),
+		ImageURL:      or(in.text("image_url", 0, seckill.MaxImageURL), ""),
 		Name:          required(in, "name", in.text("name", 1, seckill.MaxNameBytes)),
 		PriceCents:    required(in, "price_cents", in.whole("price_cents", 0, seckill.MaxPriceCents)),
 		Currency:      or(in.currency(), "CNY"),
@@ -67,6 +68,7 @@ func (a *api) patchProduct(in *input) action {
 	patch := store.ProductPatch{
 		Name:       in.text("name", 1, seckill.MaxNameBytes),
 		Ref:        in.text("ref", 0, seckill.MaxProductRef),
+		ImageURL:   in.text("image_url", 0, seckill.MaxImageURL),
 		PriceCents: in.whole("price_cents", 0, seckill.MaxPriceCents),
 		Currency:   in.currency(),
 		StartsAt:   in.time("starts_at"),

@@ -53,6 +53,7 @@ func (a *App) startLoops(ctx context.Context) {
 	a.goLoop(func() { p.signals.troubles.watch(ctx, p.seeTo) })
 	if a.has(RoleShop) {
 		a.goLoop(func() { p.watch.Run(ctx) })
+		a.goLoop(func() { p.returns.Run(ctx) })
 	}
 	p.runBoard(ctx, a.goLoop)
 	loops := []*duty.Loop{

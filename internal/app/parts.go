@@ -84,6 +84,7 @@ type parts struct {
 	reconciler  *reconcile.Reconciler
 	worker      *worker.Worker
 	watch       *shopapi.Watch
+	returns     *shopapi.Returns
 	shop        *shopapi.Server
 	admin       http.Handler
 	buyers      *identity.Verifier
@@ -307,6 +308,7 @@ func (p *parts) buildOrders() error {
 		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
 	})
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.log)
+	p.returns = shopapi.NewReturns(p.store.PendingUntil, time.Now, p.log)
 	return nil
 }
 
@@ -345,7 +347,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Tokens: p.tokens,
 		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: p.payPages},
-		Page:  web.Shop(), PagePolicy: site.Policy(site.Sources{ImageHosts: p.cfg.Page.ImageHosts}), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Ready: p.ready,
+		Page:  web.Shop(), PagePolicy: site.Policy(site.Sources{ImageHosts: p.cfg.Page.ImageHosts}), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Returns: p.returns, Ready: p.ready,
 		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
 		Links: p.links, Login: p.login(), LoginURL: p.cfg.Page.LoginURL, CORSOrigins: p.cfg.Shop.CORSOrigins,
 	}

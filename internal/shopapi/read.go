@@ -46,7 +46,13 @@ func (s *Server) readProduct(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 func (s *Server) product(on *sale.Sale, now time.Time) wire.Product {
 	terms := on.Terms()
 	soldOut := on.SoldOut() || terms.Epoch > 0 && terms.Stock == 0
-	return wire.ProductOf(terms, now, soldOut, s.opt.Terms)
+	shown := wire.ProductOf(terms, now, soldOut, s.opt.Terms)
+	if shown.Status == seckill.StatusSoldOut && s.opt.Returns != nil {
+		if until := s.opt.Returns.Until(on.ID); !until.IsZero() {
+			shown.MayReturnUntil = (*wire.Time)(&until)
+		}
+	}
+	return shown
 }
 
 func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {

@@ -73,6 +73,9 @@ type Options struct {
 	DemoLogin func(buyer string) (string, error)
 	// Watch follows orders for event streams.
 	Watch *Watch
+	// Returns knows until when a sold-out product's units may come back; nil for
+	// nobody who does.
+	Returns *Returns
 	// Ready reports why purchases cannot be served, or nil.
 	Ready func(ctx context.Context) error
 }

@@ -81,7 +81,7 @@ type Products interface {
 	CreateProduct(ctx context.Context, p seckill.Product, actor Actor) (seckill.Product, error)
 
 	// PatchProduct changes the fields that are set. After the first preheat
-	// only name, ref, price, starts_at and ends_at may change (wrong_state), and
+	// only name, ref, image_url, price, starts_at and ends_at may change (wrong_state), and
 	// the two times no longer once sale.ended was written: a sale ends once. The
 	// result must pass Check.
 	PatchProduct(ctx context.Context, id uint32, patch ProductPatch, actor Actor) (seckill.Product, error)
@@ -119,6 +119,7 @@ type ProductPatch struct {
 	PerUserLimit *int
 	StartsAt     *time.Time
 	EndsAt       *time.Time
+	ImageURL     *string
 }
 
 // Orders keeps what was bought.
@@ -153,6 +154,10 @@ type Orders interface {
 	Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error)
 	// OrdersByNo reads many at once; missing ones are absent.
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
+	// PendingUntil is the latest pay_before of the pending orders of each product;
+	// a product without any is absent. It may have to read all of them: not to be
+	// asked for each request.
+	PendingUntil(ctx context.Context, products []uint32) (map[uint32]time.Time, error)
 	// SearchOrders lists newest first.
 	SearchOrders(ctx context.Context, filter OrderFilter) ([]seckill.Order, error)
 	// Story is all that happened to an order, oldest first: events, payments,

@@ -11,6 +11,7 @@ type Product struct {
 	ID           uint32         `json:"id"`
 	Ref          string         `json:"ref"`
 	Name         string         `json:"name"`
+	ImageURL     string         `json:"image_url,omitempty"`
 	PriceCents   int64          `json:"price_cents"`
 	Currency     string         `json:"currency"`
 	PerUserLimit int            `json:"per_user_limit"`
@@ -20,6 +21,9 @@ type Product struct {
 	NowMS        int64          `json:"now_ms"`
 	// TokenRequired says that a purchase needs a token from the challenge.
 	TokenRequired bool `json:"token_required"`
+	// MayReturnUntil is, while the product is sold out, when the last unit that
+	// may still come back has come back or is paid.
+	MayReturnUntil *Time `json:"may_return_until,omitempty"`
 	// PaymentProviders are the names that an order's payment accepts.
 	PaymentProviders []string `json:"payment_providers"`
 }
@@ -34,7 +38,7 @@ type ShopTerms struct {
 // sold-out flag's.
 func ProductOf(p *seckill.Product, now time.Time, soldOut bool, terms ShopTerms) Product {
 	return Product{
-		ID: p.ID, Ref: p.Ref, Name: p.Name, PriceCents: p.PriceCents, Currency: p.Currency,
+		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, PriceCents: p.PriceCents, Currency: p.Currency,
 		PerUserLimit: p.PerUserLimit, StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt),
 		Status: p.Status(now, soldOut), NowMS: now.UnixMilli(),
 		TokenRequired: terms.TokenRequired, PaymentProviders: notNil(terms.PaymentProviders),
@@ -46,6 +50,7 @@ type AdminProduct struct {
 	ID            uint32           `json:"id"`
 	Ref           string           `json:"ref"`
 	Name          string           `json:"name"`
+	ImageURL      string           `json:"image_url"`
 	PriceCents    int64            `json:"price_cents"`
 	Currency      string           `json:"currency"`
 	Stock         int64            `json:"stock"`   // what the store has unsold
@@ -67,7 +72,7 @@ type AdminProduct struct {
 // AdminProductOf is the product for the operator.
 func AdminProductOf(p *seckill.Product) AdminProduct {
 	return AdminProduct{
-		ID: p.ID, Ref: p.Ref, Name: p.Name, PriceCents: p.PriceCents, Currency: p.Currency,
+		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, PriceCents: p.PriceCents, Currency: p.Currency,
 		Stock: p.Stock, Offered: p.Offered, PerUserLimit: p.PerUserLimit, LimitGroup: p.Group,
 		StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt), Shards: p.Shards,
 		Strategy: p.Strategy, FallbackShare: p.FallbackShare, State: p.State.String(),

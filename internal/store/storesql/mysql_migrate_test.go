@@ -71,6 +71,7 @@ func TestAMigrationThatWasBrokenOffIsCompleted(t *testing.T) {
 		`ALTER TABLE tb_stock_change DROP COLUMN from_share`,
 		`ALTER TABLE tb_seckill_order DROP COLUMN origin`,
 		`DROP TABLE tb_lease`,
+		`ALTER TABLE tb_seckill_product DROP COLUMN image_url`,
 	} {
 		damage(t, s, undo)
 		damage(t, s, `DELETE FROM goose_db_version WHERE version_id > 0`)

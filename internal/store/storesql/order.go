@@ -3,6 +3,7 @@ package storesql
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"seckill"
 	"seckill/internal/store"
@@ -25,6 +26,10 @@ const (
 var (
 	sqlOrdersByNo = list{
 		head: `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE order_no IN (`, tail: `)`, columns: 1,
+	}
+	sqlPendingUntil = list{
+		head: `SELECT product_id, MAX(pay_before) FROM tb_seckill_order WHERE status = 0 AND product_id IN (`,
+		tail: `) GROUP BY product_id`, columns: 1,
 	}
 	sqlInsertOrders = list{
 		head: `INSERT INTO tb_seckill_order (order_no, user_id, product_id, limit_group, product_name, price_cents, currency,
@@ -100,6 +105,27 @@ func (s *Store) Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, e
 		return err
 	})
 	return o, err
+}
+
+// PendingUntil is the latest pay_before of the pending orders of products.
+func (s *Store) PendingUntil(ctx context.Context, products []uint32) (map[uint32]time.Time, error) {
+	args := make([]any, len(products))
+	for i, id := range products {
+		args[i] = id
+	}
+	until := make(map[uint32]time.Time)
+	err := s.read(ctx, "read until when orders are pending", func(ctx context.Context, r *session) error {
+		return r.queryRows(ctx, sqlPendingUntil, nil, args, func(row scanner) error {
+			var id uint32
+			var at time.Time
+			if err := row.Scan(&id, millisTime{&at}); err != nil {
+				return fmt.Errorf("read until when orders are pending: %w", err)
+			}
+			until[id] = at
+			return nil
+		})
+	})
+	return until, err
 }
 
 // OrdersByNo reads many orders.

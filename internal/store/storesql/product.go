@@ -12,7 +12,7 @@ import (
 
 const productColumns = `id, ref, product_name, price_cents, currency, stock, offered, per_user_limit, limit_group,
 	starts_at, ends_at, shards, strategy, fallback_share, share_left, state, epoch, version, log_seq, rebuilding,
-	started_time IS NOT NULL, ended_time IS NOT NULL, create_time`
+	started_time IS NOT NULL, ended_time IS NOT NULL, create_time, image_url`
 
 const (
 	sqlProduct  = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ?`
@@ -20,10 +20,10 @@ const (
 
 	sqlInsertProduct = `INSERT INTO tb_seckill_product (id, ref, product_name, price_cents, currency, stock, offered,
 		per_user_limit, limit_group, starts_at, ends_at, shards, strategy, fallback_share, state, epoch, version, log_seq,
-		rebuilding, create_time) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,1,0,0,?)`
+		rebuilding, create_time, image_url) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,1,0,0,?,?)`
 
 	sqlPatchProduct = `UPDATE tb_seckill_product SET ref = ?, product_name = ?, price_cents = ?, currency = ?,
-		per_user_limit = ?, starts_at = ?, ends_at = ? WHERE id = ?`
+		per_user_limit = ?, starts_at = ?, ends_at = ?, image_url = ? WHERE id = ?`
 
 	sqlGroupShared = `SELECT 1 FROM tb_seckill_product WHERE limit_group = ? AND id <> ? LIMIT 1`
 
@@ -50,7 +50,8 @@ type productRow struct {
 func scanProduct(row scanner, p *productRow) error {
 	err := row.Scan(&p.ID, &p.Ref, &p.Name, &p.PriceCents, &p.Currency, &p.Stock, &p.Offered, &p.PerUserLimit, &p.Group,
 		millisTime{&p.StartsAt}, millisTime{&p.EndsAt}, &p.Shards, &p.Strategy, &p.FallbackShare, &p.ShareLeft, &p.State,
-		&p.Epoch, &p.Version, &p.logSeq, &p.Rebuilding, &p.started, &p.ended, millisTime{&p.CreatedAt})
+		&p.Epoch, &p.Version, &p.logSeq, &p.Rebuilding, &p.started, &p.ended, millisTime{&p.CreatedAt},
+		&p.ImageURL)
 	if err != nil {
 		return fmt.Errorf("read product: %w", err)
 	}
@@ -130,7 +131,7 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 			return err
 		}
 		_, err := tx.exec(ctx, sqlInsertProduct, p.ID, p.Ref, p.Name, p.PriceCents, p.Currency, 0, 0, p.PerUserLimit, p.Group,
-			millis(p.StartsAt), millis(p.EndsAt), p.Shards, string(p.Strategy), p.FallbackShare, seckill.SaleOpen, millis(now))
+			millis(p.StartsAt), millis(p.EndsAt), p.Shards, string(p.Strategy), p.FallbackShare, seckill.SaleOpen, millis(now), p.ImageURL)
 		if err != nil {
 			return err
 		}
@@ -213,7 +214,7 @@ func (s *Store) PatchProduct(ctx context.Context, id uint32, patch store.Product
 			}
 		}
 		_, err = tx.exec(ctx, sqlPatchProduct, p.Ref, p.Name, p.PriceCents, p.Currency, p.PerUserLimit,
-			millis(p.StartsAt), millis(p.EndsAt), id)
+			millis(p.StartsAt), millis(p.EndsAt), p.ImageURL, id)
 		if err != nil {
 			return err
 		}
@@ -237,6 +238,10 @@ func applyPatch(p *seckill.Product, patch store.ProductPatch) (changed []string)
 	if patch.Ref != nil {
 		note("ref", p.Ref, *patch.Ref)
 		p.Ref = *patch.Ref
+	}
+	if patch.ImageURL != nil {
+		note("image_url", p.ImageURL, *patch.ImageURL)
+		p.ImageURL = *patch.ImageURL
 	}
 	if patch.PriceCents != nil {
 		note("price_cents", p.PriceCents, *patch.PriceCents)

@@ -89,6 +89,10 @@ func (f *Faulty) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]secki
 	return ask(f, ctx, "OrdersByNo", func() ([]seckill.Order, error) { return f.inner.OrdersByNo(ctx, nos) })
 }
 
+func (f *Faulty) PendingUntil(ctx context.Context, products []uint32) (map[uint32]time.Time, error) {
+	return ask(f, ctx, "PendingUntil", func() (map[uint32]time.Time, error) { return f.inner.PendingUntil(ctx, products) })
+}
+
 func (f *Faulty) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	return ask(f, ctx, "SearchOrders", func() ([]seckill.Order, error) { return f.inner.SearchOrders(ctx, filter) })
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"seckill"
 	"seckill/internal/store"
@@ -41,6 +42,7 @@ var orderTests = []test{
 	}},
 	{"an unknown order is not_found", unknownOrder},
 	{"orders are read many at once, missing ones are absent", ordersByNo},
+	{"the end of the last pending order of each product is known", pendingUntil},
 	{"a search lists newest first and narrows by every field", searched},
 	{"a search pages by order number", paged},
 	{"a story tells everything, oldest first", story},
@@ -98,6 +100,29 @@ func ordersByNo(t *testing.T, s *suite) {
 	orders, err = s.Store.OrdersByNo(t.Context(), nil)
 	must(t, err)
 	equal(t, "orders of none", len(orders), 0)
+}
+
+func pendingUntil(t *testing.T, s *suite) {
+	p, paid, empty := s.preheated(t, perUser(3)), s.preheated(t), s.preheated(t)
+	first := s.buy(t, p, "a")
+	s.advance(t, tick)
+	last := s.buy(t, p, "b")
+	s.pay(t, s.buy(t, paid, "a"))
+	ids := []uint32{empty.ID, paid.ID, p.ID}
+	check := func(want map[uint32]time.Time) {
+		t.Helper()
+		got, err := s.Store.PendingUntil(t.Context(), ids)
+		must(t, err)
+		equal(t, "until", got, want)
+	}
+	check(map[uint32]time.Time{p.ID: last.PayBefore})
+	s.pay(t, last)
+	check(map[uint32]time.Time{p.ID: first.PayBefore})
+	s.cancel(t, first)
+	check(map[uint32]time.Time{})
+	got, err := s.Store.PendingUntil(t.Context(), nil)
+	must(t, err)
+	equal(t, "of no product", len(got), 0)
 }
 
 func searched(t *testing.T, s *suite) {

@@ -134,6 +134,7 @@ func longProduct(t *testing.T, s *suite) {
 	draft.Name = strings.Repeat("秒", 66) + "!!"
 	draft.Ref = strings.Repeat("é", 32)
 	draft.PriceCents, draft.Currency = seckill.MaxPriceCents, "JPY"
+	draft.ImageURL = "https://img.example/" + strings.Repeat("a", seckill.MaxImageURL-20)
 	draft.Stock, draft.PerUserLimit = seckill.MaxStock, seckill.MaxPerUserLimit
 	draft.Shards, draft.Strategy = seckill.MaxShards, seckill.StrategySharded
 	draft.FallbackShare, draft.ShareLeft = 0.125, seckill.MaxStock/8
@@ -199,7 +200,7 @@ func unknownProduct(t *testing.T, s *suite) {
 func patchBefore(t *testing.T, s *suite) {
 	p := s.create(t)
 	patch := store.ProductPatch{
-		Name: ptr("Teapot 茶壶"), Ref: ptr("shop-2"), PriceCents: ptr(int64(0)), Currency: ptr("EUR"), PerUserLimit: ptr(4),
+		Name: ptr("Teapot 茶壶"), Ref: ptr("shop-2"), ImageURL: ptr("/teapot.jpg"), PriceCents: ptr(int64(0)), Currency: ptr("EUR"), PerUserLimit: ptr(4),
 		StartsAt: ptr(p.StartsAt.Add(time.Minute)), EndsAt: ptr(p.EndsAt.Add(time.Minute)),
 	}
 	var got seckill.Product
@@ -209,7 +210,7 @@ func patchBefore(t *testing.T, s *suite) {
 		must(t, err)
 	})
 	want := p
-	want.Name, want.Ref, want.PriceCents, want.Currency = *patch.Name, *patch.Ref, 0, "EUR"
+	want.Name, want.Ref, want.ImageURL, want.PriceCents, want.Currency = *patch.Name, *patch.Ref, *patch.ImageURL, 0, "EUR"
 	want.PerUserLimit, want.StartsAt, want.EndsAt = 4, *patch.StartsAt, *patch.EndsAt
 	want.Version = got.Version // stock and epoch did not change; whether the lock moves is the adapter's choice
 	equal(t, "returned", got, want)
@@ -230,7 +231,7 @@ func patchAfter(t *testing.T, s *suite) {
 		})
 	}
 	patch := store.ProductPatch{
-		Name: ptr("later"), Ref: ptr("r2"), PriceCents: ptr(int64(1)),
+		Name: ptr("later"), Ref: ptr("r2"), ImageURL: ptr("https://img.example/later"), PriceCents: ptr(int64(1)),
 		StartsAt: ptr(p.StartsAt.Add(time.Second)), EndsAt: ptr(p.EndsAt.Add(time.Second)),
 	}
 	_, err := s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
@@ -238,6 +239,7 @@ func patchAfter(t *testing.T, s *suite) {
 	got := s.product(t, p.ID)
 	equal(t, "name", got.Name, "later")
 	equal(t, "ref", got.Ref, "r2")
+	equal(t, "image_url", got.ImageURL, "https://img.example/later")
 	equal(t, "price", got.PriceCents, 1)
 	equal(t, "starts_at", got.StartsAt, *patch.StartsAt)
 	equal(t, "ends_at", got.EndsAt, *patch.EndsAt)
