@@ -20,7 +20,6 @@ func (p *parts) buildIdentity() (err error) {
 		if err != nil {
 			return err
 		}
-		p.metrics.Keys(p.keys.Stats)
 	}
 	if auth.JWTSecret.IsSet() {
 		if p.signer, err = identity.NewSigner(auth.JWTSecret.Bytes(), auth.Issuer, auth.Audience); err != nil {
@@ -47,5 +46,6 @@ func (p *parts) keysDuty() *duty.Loop {
 		Name: "jwks", Every: p.cfg.Auth.JWKSRefresh, Next: p.keys.Next, Timeout: keysTimeout, Round: p.keys.Round,
 	}
 	p.keys.Wake = loop.Wake
+	p.metrics.Keys(p.keys.Stats) // here: an instance that is no shop fetches none
 	return loop
 }
