@@ -30,7 +30,7 @@ func (s *Server) withinRate(ctx *fasthttp.RequestCtx, route string) bool {
 		return true
 	case "healthz", "readyz": // ask for the engine, not for a shopper
 		return true
-	case "time", "page", "openapi": // cost no more than the refusal
+	case "time", "page", "pageinfo", "openapi": // cost no more than the refusal
 		return true
 	}
 	ok, wait := s.opt.Rates.ByAddr.AllowAddr(s.client(ctx), s.opt.Clock.Now())

@@ -98,7 +98,7 @@ func TestASoldOutRefusalCarriesNoLimit(t *testing.T) {
 // Every route but a few that are named with a reason is limited by address:
 // those that come later are, too.
 func TestEveryRouteIsLimitedByAddressButAFew(t *testing.T) {
-	free := []string{"buy", "notify", "healthz", "readyz", "time", "page", "openapi"}
+	free := []string{"buy", "notify", "healthz", "readyz", "time", "page", "pageinfo", "openapi"}
 	s, _ := hotServer(t)
 	for _, route := range append(slices.Clone(routeNames), "one that comes later") {
 		s.opt.Rates.ByAddr = thin(t, "other-address")

@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/stats"
+	"seckill/test/engine"
+)
+
+// forwarded is a buyer's header, as it comes through a proxy, or from somebody
+// who would like to seem to be behind one.
+func forwarded(t *testing.T, buyer, clients string) http.Header {
+	t.Helper()
+	header := signedIn(t, buyer)
+	header.Set("X-Forwarded-For", clients)
+	return header
+}
+
+// rush sends the purchases of many accounts over a few connections, and counts
+// the answers by their status.
+func rush(t *testing.T, e *engine.Engine, accounts, connections int) (answers map[int]int, took time.Duration) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}} // the spec's is slower than a robot
+	defer client.CloseIdleConnections()
+	answers = make(map[int]int)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	began := time.Now()
+	for c := range connections {
+		all.Go(func() {
+			for i := c; i < accounts; i += connections {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.ShopURL+"/api/v1/products/1/orders", strings.NewReader(`{"quantity":1}`))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				// Each account claims an address of its own, which nobody asked for.
+				req.Header = forwarded(t, fmt.Sprintf("account-%d", i), fmt.Sprintf("203.0.%d.%d", i>>8&255, i&255))
+				req.Header.Set("Content-Type", "application/json")
+				res, err := client.Do(req)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, res.Body) // so that the connection is used again
+				res.Body.Close()
+				mu.Lock()
+				answers[res.StatusCode]++
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return answers, time.Since(began)
+}
+
+func TestTenThousandAccountsFromOneAddressGetWhatOneAddressMayHave(t *testing.T) {
+	t.Parallel()
+	const accounts, rate = 10_000, 50
+	e := start(t, map[string]string{"limit.ip_per_second": strconv.Itoa(rate)})
+	openSale(t, e, engine.Product{ID: 1, Stock: accounts})
+	answers, took := rush(t, e, accounts, 16)
+	may := rate + int(took.Seconds()*rate) + 1
+	bought := answers[http.StatusAccepted]
+	t.Logf("%d accounts bought %d in %s, and may buy %d", accounts, bought, took.Round(time.Millisecond), may)
+	if bought > may || bought < may/2 {
+		t.Errorf("%d were sold in %s, want at most and about %d", bought, took, may)
+	}
+	if bought+answers[http.StatusTooManyRequests] != accounts {
+		t.Errorf("answers: %v", answers)
+	}
+	settled(t, e, 1, "what was sold is written", func(f stats.Stats) bool { return f.Store.Pending == int64(bought) })
+	if got := gateCount(t, e, "address_rate"); got != answers[http.StatusTooManyRequests] {
+		t.Errorf("the gate counts %d refusals of %d", got, answers[http.StatusTooManyRequests])
+	}
+}
+
+// gateCount is how many claims a gate has refused.
+func gateCount(t *testing.T, e *engine.Engine, gate string) int {
+	t.Helper()
+	got := send(t, e, http.MethodGet, e.AdminURL+"/metrics", nil, "")
+	found := regexp.MustCompile(`(?m)^seckill_gate_refused_total\{gate="` + gate + `"\} (\d+)$`).FindStringSubmatch(got.Text)
+	if found == nil {
+		t.Fatalf("no counter of gate %s", gate)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestBehindATrustedProxyEveryClientHasALimitAndNobodyCanForgeAnother(t *testing.T) {
+	t.Parallel()
+	e := start(t, map[string]string{"limit.ip_per_second": "1", "shop.trusted_proxies": "127.0.0.1,10.0.0.0/8"})
+	openSale(t, e, engine.Product{ID: 1, Stock: 100})
+	press := func(buyer, clients string) reply {
+		return send(t, e, http.MethodPost, e.ShopURL+"/api/v1/products/1/orders", forwarded(t, buyer, clients), `{"quantity":1}`)
+	}
+	// Fresh clients on a slow machine: whether one's second press comes within its
+	// second is known by the clock, so several may try.
+	for try := range 20 {
+		began := time.Now()
+		client, other := fmt.Sprintf("203.0.113.%d", try), fmt.Sprintf("198.51.100.%d", try)
+		first, spoofed, through := press("a", client), press("b", "192.0.2.1, "+client), press("c", client+", 10.0.0.9")
+		second := press("d", "192.0.2.1, "+other)
+		if time.Since(began) > 900*time.Millisecond {
+			continue
+		}
+		for name, c := range map[string]struct {
+			got  reply
+			want seckill.Code
+		}{
+			"a client":                   {first, ""},
+			"spoofing another":           {spoofed, seckill.CodeRateLimited},
+			"through a second proxy":     {through, seckill.CodeRateLimited},
+			"another client, who spoofs": {second, ""},
+		} {
+			if limited := c.got.Code == seckill.CodeRateLimited; limited != (c.want != "") {
+				t.Errorf("%s: %d %s", name, c.got.Status, c.got.Text)
+			}
+		}
+		return
+	}
+	t.Error("the machine was too slow each time")
+}
+
+// askFor is a request that is no purchase.
+type askFor struct {
+	method, path, body string
+}
+
+func TestOtherRequestsAreLimitedByAddressAndByBuyerAndSaySo(t *testing.T) {
+	t.Parallel()
+	e := start(t, map[string]string{"limit.other_ip_per_second": "1", "limit.other_buyer_per_second": "1", "shop.trusted_proxies": "127.0.0.1"})
+	openSale(t, e, engine.Product{ID: 1, Stock: 5})
+	no, err := e.Buyer("ann").Buy(t.Context(), 1, engine.Purchase{Quantity: 1}) // purchases are not limited here
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := 0
+	newClient := func() string { client++; return fmt.Sprintf("2001:db8:%x::1", client) }
+	ask := func(c askFor, buyer, from string) reply {
+		return send(t, e, c.method, e.ShopURL+c.path, forwarded(t, buyer, from), c.body)
+	}
+	for _, c := range []askFor{
+		{http.MethodPost, "/api/v1/login", `{"code":"x"}`},
+		{http.MethodGet, "/api/v1/products", ""},
+		{http.MethodGet, "/api/v1/products/1", ""},
+		{http.MethodPost, "/api/v1/products/1/challenge", ""},
+		{http.MethodPost, "/api/v1/products/1/token", `{"challenge_id":"x"}`},
+		{http.MethodGet, "/api/v1/orders", ""},
+		{http.MethodGet, "/api/v1/orders/" + no, ""},
+		{http.MethodGet, "/api/v1/orders/" + no + "/events", ""},
+		{http.MethodPost, "/api/v1/orders/" + no + "/payment", `{"provider":"none"}`},
+		{http.MethodPost, "/api/v1/orders/" + no + "/cancel", ""},
+	} {
+		eventually(t, c.method+" "+c.path+" is limited by address", func() bool {
+			from := newClient()
+			ask(askFor{http.MethodGet, "/api/v1/products", ""}, "nobody", from)
+			return isLimited(t, ask(c, fmt.Sprintf("buyer-%d", client), from), "other-address")
+		})
+		if c.path == "/api/v1/login" || strings.HasPrefix(c.path, "/api/v1/products") && c.method == http.MethodGet {
+			continue // these know no buyer
+		}
+		eventually(t, c.method+" "+c.path+" is limited by buyer", func() bool {
+			buyer := fmt.Sprintf("buyer-%d", client)
+			ask(askFor{http.MethodGet, "/api/v1/orders", ""}, buyer, newClient())
+			return isLimited(t, ask(c, buyer, newClient()), "other-buyer")
+		})
+	}
+	for _, c := range []askFor{
+		{http.MethodGet, "/healthz", ""}, {http.MethodGet, "/readyz", ""}, {http.MethodGet, "/api/v1/time", ""}, {http.MethodGet, "/api/v1/page", ""},
+		{http.MethodPost, "/api/v1/payments/sandbox/notify", `{}`},
+	} {
+		for range 20 {
+			if got := ask(c, "ann", "192.0.2.1"); got.Status == http.StatusTooManyRequests {
+				t.Fatalf("%s is limited", c.path)
+			}
+		}
+	}
+}
+
+// isLimited reports whether an answer is 429 of a limit of one a second, and
+// holds such an answer to its headers.
+func isLimited(t *testing.T, got reply, name string) bool {
+	t.Helper()
+	if got.Status != http.StatusTooManyRequests {
+		return false
+	}
+	for header, want := range map[string]string{
+		"Retry-After": "1", "RateLimit-Policy": `"` + name + `";q=1;w=1`, "RateLimit": `"` + name + `";r=0;t=1`,
+	} {
+		if got := got.Header.Get(header); got != want {
+			t.Errorf("%s: %s, want %s", header, got, want)
+		}
+	}
+	if got.Code != seckill.CodeRateLimited {
+		t.Errorf("code %s", got.Code)
+	}
+	return true
+}
