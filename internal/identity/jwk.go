@@ -42,7 +42,7 @@ type jwk struct {
 	X   string   `json:"x"`
 	Y   string   `json:"y"`
 	// D is there when the private half was published by mistake.
-	D json.RawMessage `json:"d"`
+	D string `json:"d"`
 }
 
 // errOtherUse says that a key is for something else, which is nothing unusual.
@@ -97,9 +97,9 @@ func (j *jwk) key() (*publicKey, error) {
 	key := &publicKey{kid: j.Kid}
 	var err error
 	switch {
-	case j.Use != "" && j.Use != "sig", j.Ops != nil && !slices.Contains(j.Ops, "verify"):
+	case j.Use != "" && j.Use != "sig", len(j.Ops) > 0 && !slices.Contains(j.Ops, "verify"):
 		return nil, errOtherUse
-	case len(j.D) > 0:
+	case j.D != "":
 		return nil, errors.New("is published with its private half: anybody can sign with it")
 	case j.Kty == "RSA":
 		key.alg = algRS256

@@ -134,6 +134,7 @@ func TestKeysAreReadAsIssuersWriteThem(t *testing.T) {
 		"EC without alg and use":  {es.jwk("alg", "", "use", ""), es},
 		"Ed25519 without alg":     {ed.jwk("alg", ""), ed},
 		"operations":              {strings.Replace(rs.jwk("use", ""), `{`, `{"key_ops":["verify","sign"],`, 1), rs},
+		"members without a value": {strings.Replace(rs.jwk(), `{`, `{"key_ops":[],"d":null,"crv":null,"x":null,"x5c":[],"oth":[],`, 1), rs},
 		"certificates":            {strings.Replace(rs.jwk(), `{`, `{"x5c":["AAAA"],"x5t":"AA","x5u":"http://127.0.0.1:1/","iat":1,`, 1), rs},
 		"padding":                 {ed.jwk("x", base64url(ed.private.Public().(ed25519.PublicKey))+"="), ed},
 	} {
