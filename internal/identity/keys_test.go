@@ -97,6 +97,47 @@ func TestRotationTakesOldTokensAlongWithTheirKey(t *testing.T) {
 	}
 }
 
+// A crowd that reads while keys come and go sees one set or the other; once a
+// key is gone, nobody is let in by it.
+func TestKeysRotateUnderACrowd(t *testing.T) {
+	stays, goes := key("ES256", "stays"), key("EdDSA", "goes")
+	s := openShop(t, setOf(stays, goes))
+	e := openEngine(t, s.URL, Options{})
+	if err := e.fetch(t); err != nil {
+		t.Fatal(err)
+	}
+	var crowd sync.WaitGroup
+	over := make(chan struct{})
+	for range 4 {
+		crowd.Go(func() {
+			lasting, leaving := stays.token(), goes.token()
+			for {
+				select {
+				case <-over:
+					e.expect(t, "after the last fetch", leaving, ErrKey)
+					return
+				default:
+				}
+				e.expect(t, "a key that stays", lasting, nil)
+				if _, err := e.AppendBuyer(nil, leaving, now); err != nil && err != ErrKey && err != ErrKeysDue {
+					t.Errorf("a key that leaves: %v", err)
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		s.publish(setOf(stays))
+		if i%2 == 0 {
+			s.publish(setOf(goes, stays))
+		}
+		if err := e.fetch(t); err != nil {
+			t.Error(err)
+		}
+	}
+	close(over)
+	crowd.Wait()
+}
+
 func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
 	es, ed := key("ES256", "e"), key("EdDSA", "d")
 	s := openShop(t, setOf(es))
