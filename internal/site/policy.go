@@ -46,7 +46,7 @@ func Headers() iter.Seq2[string, string] {
 			{"X-Content-Type-Options", "nosniff"},
 			{"Referrer-Policy", "no-referrer"},
 			{"Cross-Origin-Opener-Policy", "same-origin-allow-popups"}, // a shop's own challenge answers from its window
-			{"X-Frame-Options", "DENY"}, // for browsers that do not know frame-ancestors
+			{"X-Frame-Options", "DENY"},                                // for browsers that do not know frame-ancestors
 		} {
 			if !yield(header[0], header[1]) {
 				return

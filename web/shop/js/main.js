@@ -52,10 +52,24 @@ function show({ focus = false } = {}) {
   main.replaceChildren(open(app, view.signal, ...(path.match(pattern)?.slice(1) ?? []), params));
   if (focus) {
     scrollTo(0, 0);
-    main.querySelector('h1')?.focus({ preventScroll: true });
+    focusHeading(main);
   }
   const heading = main.querySelector('h1')?.textContent;
   document.title = heading ? `${heading} · ${app.say('brand')}` : app.say('brand');
+}
+
+// focusHeading tells a screen reader that the view is another one: now, or
+// when the view has loaded what its heading says.
+function focusHeading(main) {
+  const { signal } = view;
+  const look = () => {
+    const heading = main.querySelector('h1');
+    heading?.focus({ preventScroll: true });
+    return Boolean(heading);
+  };
+  if (look()) return;
+  const observer = new MutationObserver(() => (signal.aborted || look()) && observer.disconnect());
+  observer.observe(main, { childList: true, subtree: true });
 }
 
 function nothingHere() {

@@ -85,7 +85,7 @@ class ProductView {
   async follow() {
     let floor = 0;
     for (let looks = 0; ; looks++) {
-      await waitSeen(Math.max(floor, this.lookIn(looks)), this.signal);
+      while (!(await this.waitToLook(Math.max(floor, this.lookIn(looks))))) looks = 0;
       const before = this.status;
       try {
         this.take(await this.app.api.product(this.id, this.signal));
@@ -96,6 +96,23 @@ class ProductView {
       }
       if (this.status !== before) looks = 0;
       this.paint();
+    }
+  }
+
+  // waitToLook reports whether it waited to its end: an answer that closes the
+  // sale makes the next look due by the new status.
+  async waitToLook(ms) {
+    this.look = new AbortController();
+    const leave = () => this.look.abort();
+    this.signal.addEventListener('abort', leave);
+    try {
+      await waitSeen(ms, this.look.signal);
+      return true;
+    } catch (err) {
+      if (this.signal.aborted) throw err;
+      return false;
+    } finally {
+      this.signal.removeEventListener('abort', leave);
     }
   }
 
@@ -175,6 +192,7 @@ class ProductView {
     // A closed sale speaks through its status, which may turn again.
     if (CLOSED.has(code)) {
       this.product = { ...this.product, status: code };
+      this.look?.abort();
       this.enter({ kind: 'idle', code });
       return;
     }
