@@ -1,43 +1,145 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"seckill/internal/site"
 	"seckill/web"
 )
 
+// headersFile is the name under which static hosts look for headers.
+const headersFile = "_headers"
+
 func (p *program) exportCommand() *cobra.Command {
-	return &cobra.Command{
+	var from settings
+	var api string
+	var yes bool
+	cmd := &cobra.Command{
 		Use:   "export DIR",
 		Short: "Write the shop's static pages to a directory, for a CDN",
 		Long: `Export writes the pages that are built into this program to DIR, which is made if
-it does not exist and must be empty if it does. Served from the shop's own
-address, they take the crowd's page loads off the engine.`,
-		Example: "  seckill export ./public",
+it does not exist. All files but index.html are named by their content: caches
+may keep them for good, while index.html is to be asked about each time. The file
+_headers says so in the form that many static hosts read; for others it says
+what to set.
+
+With --api the page, wherever it is served, talks to the engine at URL; there set
+shop.cors_origins to the page's origin, and page.url to its address. Without it
+the page talks to the host that it came from. Pictures are let in from
+page.image_hosts.
+
+Into a DIR that is not empty it writes only with --yes. Files of versions before
+stay: a page that somebody still has open may ask for them.`,
+		Example: `  seckill export ./public
+  seckill export ./public --api https://api.shop.example --set page.image_hosts=img.shop.example
+  seckill export ./public --api https://api.shop.example --yes`,
 		Args:    oneArg("the DIR to write to"),
 		GroupID: groupTool,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir := args[0]
-			// Old files among new ones would be served for ever.
-			switch entries, err := os.ReadDir(dir); {
-			case err == nil && len(entries) > 0:
-				return fmt.Errorf("export: %s is not empty", dir)
-			case err != nil && !errors.Is(err, fs.ErrNotExist):
+		RunE: func(cmd *cobra.Command, args []string) error {
+			origin, err := originOf(api)
+			if err != nil {
+				return err
+			}
+			cfg, err := from.load(p, cmd)
+			if err != nil {
+				return err
+			}
+			policy := site.Policy(site.Sources{API: origin, ImageHosts: cfg.Page.ImageHosts})
+			files, err := site.Build(web.Shop(), site.Options{API: strings.TrimRight(api, "/"), Policy: policy})
+			if err != nil {
 				return fmt.Errorf("export: %w", err)
 			}
-			if err := os.CopyFS(dir, web.Shop()); err != nil {
-				return fmt.Errorf("export: %w", err)
+			files = append(files, site.File{Name: headersFile, Body: headers(files, policy)})
+			if err := checkTarget(args[0], yes); err != nil {
+				return err
 			}
-			fmt.Fprintln(p.out, "the pages are in", dir)
-			return nil
+			return p.writeSite(args[0], files)
 		},
 	}
+	from.bind(cmd)
+	cmd.Flags().StringVar(&api, "api", "", "`URL` of the engine, if the page is served from elsewhere")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "write into a directory that is not empty")
+	return cmd
+}
+
+// originOf is the origin of the API's address; "" for none.
+func originOf(api string) (string, error) {
+	if api == "" {
+		return "", nil
+	}
+	u, err := url.Parse(api)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", usageErrorf("--api must be an address such as https://api.shop.example, not %q", api)
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// checkTarget refuses a directory with something in it: another site, most
+// likely.
+func checkTarget(dir string, yes bool) error {
+	switch entries, err := os.ReadDir(dir); {
+	case err == nil && len(entries) > 0 && !yes:
+		return fmt.Errorf("export: %s is not empty; add --yes to write into it", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("export: %w", err)
+	}
+	return nil
+}
+
+// headers is what to send with the files, in the form of static hosts.
+func headers(files []site.File, policy string) []byte {
+	var text strings.Builder
+	text.WriteString("/*\n")
+	for name, value := range site.Headers() {
+		fmt.Fprintf(&text, "  %s: %s\n", name, value)
+	}
+	for _, path := range []string{"/", "/" + site.Index} {
+		fmt.Fprintf(&text, "%s\n  Content-Security-Policy: %s\n  Cache-Control: %s\n", path, policy, site.AskFirst)
+	}
+	for _, f := range files {
+		if f.Name != site.Index {
+			fmt.Fprintf(&text, "/%s\n  Cache-Control: %s\n", f.Name, f.CacheControl)
+		}
+	}
+	return []byte(text.String())
+}
+
+// writeSite writes the index last: whoever reads DIR meanwhile finds all that an
+// index names.
+func (p *program) writeSite(dir string, files []site.File) error {
+	isIndex := func(f site.File) int {
+		if f.Name == site.Index {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(files, func(a, b site.File) int { return cmp.Compare(isIndex(a), isIndex(b)) })
+	for _, f := range files {
+		name := filepath.Join(dir, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		if err := os.WriteFile(name+".new", f.Body, 0o644); err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		if err := os.Rename(name+".new", name); err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		fmt.Fprintf(p.out, "%8d  %s\n", len(f.Body), name)
+	}
+	fmt.Fprintf(p.out, "%d files of the page are in %s\n", len(files), dir)
+	return nil
 }

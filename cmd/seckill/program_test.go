@@ -169,6 +169,48 @@ func TestExportWritesThePages(t *testing.T) {
 	execute(t, []string{"export", filepath.Join(dir, "index.html")}).want(t, exitFailure, "", "export")
 }
 
+// TestAnExportedPageKnowsItsAPI, and its headers let it reach that and no more.
+func TestAnExportedPageKnowsItsAPI(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "public")
+	args := []string{"export", dir, "--api", "https://api.example/x/", "--set", "page.image_hosts=img.example"}
+	execute(t, args).want(t, exitOK, filepath.Join(dir, "_headers"), "")
+	execute(t, append(args, "--yes")).want(t, exitOK, "", "")
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if index := read("index.html"); !strings.Contains(index, `<meta name="seckill-api" content="https://api.example/x">`) {
+		t.Errorf("the index does not name the API:\n%s", index)
+	}
+	headers := read("_headers")
+	for _, want := range []string{
+		"connect-src 'self' https://api.example;", "img-src 'self' data: img.example;", "frame-ancestors 'none'\n  Cache-Control: no-cache\n",
+		"/*\n  X-Content-Type-Options: nosniff\n", ".js\n  Cache-Control: public, max-age=31536000, immutable\n",
+	} {
+		if !strings.Contains(headers, want) {
+			t.Errorf("_headers has no %q:\n%s", want, headers)
+		}
+	}
+	// Every file has its word about caches.
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		name, _ := filepath.Rel(dir, path)
+		if err == nil && !entry.IsDir() && name != "index.html" && name != "_headers" &&
+			!strings.Contains(headers, "/"+name+"\n  Cache-Control: ") {
+			t.Errorf("_headers says nothing of %s", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, api := range []string{"api.example", "ftp://x", "https://", "https://x/?a=1", "https://u:p@x"} {
+		execute(t, []string{"export", filepath.Join(t.TempDir(), "x"), "--api", api}).want(t, exitUsage, "", "--api")
+	}
+}
+
 func TestVersionAndCompletionArePrinted(t *testing.T) {
 	execute(t, []string{"version"}).want(t, exitOK, "seckill ", "")
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {

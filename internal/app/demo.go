@@ -32,8 +32,8 @@ func (a *App) openDemo(ctx context.Context) error {
 	}
 	opens := a.parts.clock.Now().Add(demoOpensIn).Truncate(time.Second)
 	for i, p := range []seckill.Product{
-		{Name: "Aurora X1 phone · 极光 X1 手机", PriceCents: 699900, Stock: 20, PerUserLimit: 1, StartsAt: opens},
-		{Name: "Pocket headphones · 口袋耳机", PriceCents: 9900, Stock: 50, PerUserLimit: 2, StartsAt: opens.Add(30 * time.Second)},
+		{Name: "Aurora X1 phone · 极光 X1 手机", ImageURL: "/art/phone.svg", PriceCents: 699900, Stock: 20, PerUserLimit: 1, StartsAt: opens},
+		{Name: "Pocket headphones · 口袋耳机", ImageURL: "/art/headphones.svg", PriceCents: 9900, Stock: 50, PerUserLimit: 2, StartsAt: opens.Add(30 * time.Second)},
 	} {
 		p.ID = next + uint32(i)
 		p.Ref, p.Currency, p.Shards, p.Strategy, p.Group = demoRef, "CNY", 1, seckill.StrategyAsync, p.ID

@@ -9,8 +9,10 @@ import (
 type Sources struct {
 	API        string   // origin of the engine, if the page is elsewhere
 	ImageHosts []string // of product pictures
-	Frames     []string // origins that the page shows in a frame, such as a shop's own challenge
 }
+
+// frameAncestors ends every policy.
+const frameAncestors = "; frame-ancestors 'none'"
 
 // Policy is the Content-Security-Policy under which the shopper's page works and
 // is tested: nothing inline, nothing from anywhere that is not named, and no
@@ -23,18 +25,16 @@ func Policy(s Sources) string {
 	if s.API != "" {
 		api = []string{s.API}
 	}
-	policy := []string{
+	return strings.Join([]string{
 		"default-src 'none'",
 		directive("script-src"),
 		directive("worker-src"),
 		directive("style-src"),
 		directive("img-src", append([]string{"data:"}, s.ImageHosts...)...),
 		directive("connect-src", api...),
-	}
-	if len(s.Frames) > 0 {
-		policy = append(policy, "frame-src "+strings.Join(s.Frames, " "))
-	}
-	return strings.Join(append(policy, "base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"), "; ")
+		"base-uri 'none'",
+		"form-action 'self'",
+	}, "; ") + frameAncestors
 }
 
 // Headers are what every file of the page is sent with, beside the policy: it is

@@ -185,7 +185,8 @@ func (b *build) index(opt Options) ([]byte, error) {
 		body = apiMeta.ReplaceAll(body, []byte("${1}"+strings.ReplaceAll(html.EscapeString(opt.API), "$", "$$")+"${2}"))
 	}
 	if opt.Policy != "" {
-		meta := `<meta http-equiv="Content-Security-Policy" content="` + html.EscapeString(opt.Policy) + `">`
+		policy := strings.ReplaceAll(opt.Policy, frameAncestors, "") // which counts in a header only
+		meta := `<meta http-equiv="Content-Security-Policy" content="` + html.EscapeString(policy) + `">`
 		body = []byte(strings.Replace(string(body), "<head>", "<head>\n  "+meta, 1))
 	}
 	return body, nil
