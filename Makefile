@@ -49,6 +49,11 @@ model: ## explore the models of the protocols (3 minutes)
 bench: ## Go benchmarks of the hot path
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./...
 
+.PHONY: shots
+shots: ## take the pictures of docs/shots, of the real page in a real browser
+	mkdir -p docs/shots
+	SECKILL_WEB_SHOTS=$(CURDIR)/docs/shots $(GO) test -count=1 -run '^TestShots$$' ./test/browser
+
 .PHONY: docs
 docs: ## regenerate docs/configuration.md
 	$(GO) test ./internal/config -run TestDocs -update

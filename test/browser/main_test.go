@@ -102,5 +102,5 @@ func offer(t *testing.T, shop *engine.Engine, p engine.Product) {
 
 // phone is what most stories sell.
 func phone(stock int64) engine.Product {
-	return engine.Product{ID: 1, Name: "Aurora X1 phone", Stock: stock}
+	return engine.Product{ID: 1, Name: "Aurora X1 phone", ImageURL: "/art/phone.svg", Stock: stock}
 }

@@ -58,6 +58,7 @@ func TestReturnedUnitLightsTheButtonAgain(t *testing.T) {
 	s := arrive(t, shop, "alice", browser.Options{})
 	s.visit(1)
 	s.UntilText("#buy", "Sold out")
+	s.UntilText("#message", "come back, until ") // bob may still not pay
 	if _, err := winner.Cancel(ctx, no); err != nil {
 		t.Fatal(err)
 	}

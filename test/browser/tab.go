@@ -195,7 +195,9 @@ func (b *Tab) Shot(name string) {
 	if dir == "" {
 		return
 	}
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	shot, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	b.must(err)
-	b.must(os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".png"), png, 0o644))
+	small, err := shrink(shot)
+	b.must(err)
+	b.must(os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".png"), small, 0o644))
 }
