@@ -57,6 +57,7 @@ type Doorkeeper struct {
 	ByBuyer       *ratelimit.Limiter
 	ByAddr        *ratelimit.Limiter
 	ByProduct     *ratelimit.Limiter
+	ByForger      *ratelimit.Limiter // of forged tokens, by address
 	// Shared says that other instances sell the same products. What their
 	// counters sell this one hears a moment later, and never of one that died
 	// with its word unsent.
@@ -94,7 +95,7 @@ type Refusal struct {
 
 // Admit is the gates, in order, cheapest first:
 //
-//	window ► sold-out flag ► rate limits ► buyer ► body ► purchase token ► bounded queue
+//	window ► sold-out flag ► address rate ► buyer ► buyer rate ► product rate ► body ► purchase token ► bounded queue
 //
 // A claim that is refused before its body is read costs no allocation.
 //
@@ -125,7 +126,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 		return limited(GateAddressRate, d.ByAddr, wait)
 	}
 	if err := d.identify(req, now); err != nil {
-		return refuse(GateBuyer, err)
+		return d.stranger(err)
 	}
 	if ok, wait := d.ByBuyer.AllowBytes(req.buyer, now); !ok {
 		return limited(GateBuyerRate, d.ByBuyer, wait)
@@ -160,7 +161,7 @@ func (d *Doorkeeper) identify(req *Request, now time.Time) error {
 	if req.buyer != nil {
 		return nil
 	}
-	buyer, err := d.Buyers.FromHeader(req.room[:0], req.Authorization, now)
+	buyer, err := d.Prove(req.room[:0], req.Authorization, req.Addr, now)
 	if err == nil {
 		req.buyer = buyer
 	}
@@ -176,7 +177,7 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 	if err := d.identify(req, now); err != nil {
 		// Who cannot be told yet may be one of them: the buyer's gate says so.
 		e, ok := err.(*seckill.Error)
-		return ok && e.Code == seckill.CodeBusy
+		return ok && (e.Code == seckill.CodeBusy || e == ErrForger)
 	}
 	if d.Shared && !terms.HasLedger() {
 		return true // the store knows, and turns away a batch in a few reads

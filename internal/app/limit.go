@@ -34,6 +34,10 @@ func (p *parts) buildLimits(opt Options, door *admission.Doorkeeper, shop *shopa
 		}
 		all = append(all, *limit.into)
 	}
+	// It spares this machine, and is not divided.
+	if door.ByForger, err = ratelimit.New(ratelimit.Options{Name: "forged-token", PerSecond: admission.ForgedPerSecond}); err != nil {
+		return fmt.Errorf("limit forged tokens: %w", err)
+	}
 	p.census = presence.NewCensus(p.roster, func(live int) {
 		p.log.Info("shops share the rate limits", "shops", live)
 		for _, l := range all {

@@ -195,29 +195,36 @@ func (l *Limiter) AllowAddr(addr netip.Addr, now time.Time) (ok bool, retryAfter
 	if l.off() {
 		return true, 0
 	}
+	return l.decide(l.hashAddr(addr), now.UnixNano())
+}
+
+// SpentAddr reports whether AllowAddr would refuse, and counts nothing.
+func (l *Limiter) SpentAddr(addr netip.Addr, now time.Time) bool {
+	if l.off() {
+		return false
+	}
+	return l.spent(l.hashAddr(addr), now.UnixNano())
+}
+
+// hashAddr is the key of an address's network.
+func (l *Limiter) hashAddr(addr netip.Addr) uint64 {
 	if addr = addr.Unmap(); addr.Is4() {
 		key := addr.As4()
-		return l.decide(maphash.Bytes(l.seed, key[:]), now.UnixNano())
+		return maphash.Bytes(l.seed, key[:])
 	}
 	key := addr.As16()
-	return l.decide(maphash.Bytes(l.seed, key[:8]), now.UnixNano())
+	return maphash.Bytes(l.seed, key[:8])
 }
 
 func (l *Limiter) off() bool { return l == nil || l.whole == 0 }
 
 func (l *Limiter) decide(hash uint64, now int64) (bool, time.Duration) {
 	hash = max(hash, 1) // 0 marks an empty entry
-	interval := l.interval.Load()
-	// tolerance is how far ahead a TAT may lie for an event to pass; a key that
-	// has rested gets one however thin its share is.
-	tolerance := max(l.depth-interval, 0)
-	// The set comes from the high half and the entry is told by all 64 bits.
-	index := (hash >> 32) & uint64(len(l.sets)-1)
-	lock := &l.locks[index%stripes]
-	lock.Lock()
+	interval, tolerance := l.share()
+	s, lock := l.lock(hash)
 	defer lock.Unlock()
 
-	e := l.sets[index].find(hash)
+	e := s.find(hash)
 	// A TAT further ahead than any decision leaves it means that the clock was
 	// set back: the key then waits one interval instead of the whole step.
 	tat := min(max(e.tat, now), now+tolerance+interval)
@@ -227,6 +234,37 @@ func (l *Limiter) decide(hash uint64, now int64) (bool, time.Duration) {
 	}
 	e.tat = tat + interval
 	return true, 0
+}
+
+// spent reports whether a key would be refused.
+func (l *Limiter) spent(hash uint64, now int64) bool {
+	hash = max(hash, 1)
+	interval, tolerance := l.share()
+	s, lock := l.lock(hash)
+	defer lock.Unlock()
+	for i := range s {
+		if s[i].hash == hash {
+			return min(s[i].tat, now+tolerance+interval)-tolerance > now
+		}
+	}
+	return false
+}
+
+// share is the time between two events at this instance, and how far ahead a
+// TAT may lie for one to pass: a key that has rested gets one, however thin the
+// share is.
+func (l *Limiter) share() (interval, tolerance int64) {
+	interval = l.interval.Load()
+	return interval, max(l.depth-interval, 0)
+}
+
+// lock is the set of a key, locked. The set comes from the high half of the
+// hash, and an entry is told by all 64 bits.
+func (l *Limiter) lock(hash uint64) (*set, *paddedMutex) {
+	index := (hash >> 32) & uint64(len(l.sets)-1)
+	lock := &l.locks[index%stripes]
+	lock.Lock()
+	return &l.sets[index], lock
 }
 
 // find is the entry of a key; a new key takes the entry with the lowest TAT.

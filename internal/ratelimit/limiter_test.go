@@ -75,6 +75,25 @@ func TestRetryAfterIsTheInstantAtWhichOnePasses(t *testing.T) {
 	}
 }
 
+func TestWhetherAnAddressIsSpentIsToldWithoutCounting(t *testing.T) {
+	l := open(t, Options{PerSecond: 1, Burst: 2})
+	a, neighbour, b := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("192.0.2.1")
+	for i, want := range []bool{false, false, true, true} {
+		for range 10 {
+			if got := l.SpentAddr(neighbour, start); got != want {
+				t.Errorf("after %d events: %v", i, got)
+			}
+		}
+		l.AllowAddr(a, start)
+	}
+	if l.SpentAddr(b, start) || l.SpentAddr(a, start.Add(time.Second)) {
+		t.Error("another address, or one that has rested, is spent")
+	}
+	if (*Limiter)(nil).SpentAddr(a, start) || open(t, Options{}).SpentAddr(a, start) {
+		t.Error("what is off is spent")
+	}
+}
+
 func TestARefusedEventCostsNothing(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 1})
 	l.Allow("buyer", start)

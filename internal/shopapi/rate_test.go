@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill/internal/clientaddr"
+	"seckill/internal/identity"
 	"seckill/internal/ratelimit"
 )
 
@@ -146,6 +147,29 @@ func TestABuyersOtherRequestsHaveABudgetOfTheirOwn(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAForgerIsToldSoOnEveryRouteThatWantsABuyer(t *testing.T) {
+	s, _ := hotServer(t)
+	s.opt.Door.ByForger = thin(t, "forged-token")
+	for i, status := range []int{401, 429, 429} {
+		ctx := hotRequest(t, "ann")
+		ctx.Request.Header.SetMethod(fasthttp.MethodGet)
+		ctx.Request.SetRequestURI("/api/v1/orders")
+		forged, err := identity.Sign([]byte("a forger's secret, which is another"), "ann", time.Now().Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx.Request.Header.Set("Authorization", "Bearer "+forged)
+		t.Log(i)
+		perform(t, s, ctx, status)
+		if status == fasthttp.StatusTooManyRequests {
+			checkLimited(t, ctx, "forged-token")
+		}
+	}
+	ctx := hotRequest(t, "ann")
+	perform(t, s, ctx, fasthttp.StatusTooManyRequests)
+	checkLimited(t, ctx, "forged-token")
 }
 
 func TestTheLimitCountsTheClientBehindTrustedProxies(t *testing.T) {

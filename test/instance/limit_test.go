@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill/test/engine"
+	"seckill/test/server"
 )
 
 const liveShops = "seckill_shops_live"
@@ -100,6 +101,28 @@ func TestShopsDivideTheRateAndASurvivorTakesItAll(t *testing.T) {
 	if took := time.Since(stopped); took > 2*time.Second {
 		t.Errorf("a shop that has left counted for %s", took)
 	}
+}
+
+// Shops that lose sight of each other do not all take the whole rate.
+func TestAShareStaysWhatItWasWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	redis := server.Redis(t, server.RedisOptions{})
+	a, b := pair(t, engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t))))
+	both := []*engine.Engine{a, b}
+	failures := func(e *engine.Engine) float64 { return metric(t, e, `seckill_duty_failures_total{duty="presence"}`) }
+	for _, e := range both {
+		until(t, "both shops are counted", func() bool { return metric(t, e, liveShops) == 2 })
+	}
+	redis.Pause()
+	for _, e := range both {
+		until(t, "the shop has not been counted for longer than it lives", func() bool { return failures(e) > 4 })
+		if got := metric(t, e, liveShops); got != 2 {
+			t.Errorf("%v shops while Redis is frozen", got)
+		}
+	}
+	redis.Resume()
+	b.Kill()
+	until(t, "the survivor counts itself alone", func() bool { return metric(t, a, liveShops) == 1 })
 }
 
 // Workers and operators' instances are nobody whom a crowd asks.
