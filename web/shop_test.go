@@ -113,6 +113,7 @@ func TestRefusalsRetryUnderTheSameKey(t *testing.T) {
 	}{
 		{"too hot", []answer{{503, "too_hot", false}, {503, "too_hot", false}, {status: 202}}, "Very many people"},
 		{"busy", []answer{{503, "busy", false}, {status: 202}}, "The system is busy"},
+		{"rate limited", []answer{{429, "rate_limited", false}, {status: 202}}, "A little too fast"},
 		{"lost answer", []answer{{cut: true}, {status: 202}}, "No connection"},
 		{"a code of a later version", []answer{{502, "melting", false}, {status: 202}}, "The system is busy"},
 	} {
@@ -136,6 +137,41 @@ func TestRefusalsRetryUnderTheSameKey(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	s.answers = []answer{{429, "rate_limited", false}, {status: 202}}
+	b := openProduct(t, s, browser.Options{Script: `Math.random = () => 0;`}) // the shortest waits
+	b.Click("#buy")
+	b.UntilText("#order h2", "You are in the queue")
+	if waited := s.askedAt[1].Sub(s.askedAt[0]); waited < retryAfter*time.Second {
+		t.Errorf("asked again after %v", waited)
+	}
+}
+
+// coolDown is from one press to the next.
+const coolDown = 5 * time.Second
+
+func TestOnePressCools(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	s.answers = []answer{{400, "bad_request", false}}
+	b := openProduct(t, s, browser.Options{})
+	b.Until(isLit)
+	pressed := time.Now()
+	b.Click("#buy")
+	b.UntilText("#buy", "Again in ")
+	b.UntilText("#message", "did not understand")
+	b.Click("#buy")
+	b.Until(isLit)
+	if cooled := time.Since(pressed); cooled < coolDown {
+		t.Errorf("the button lit again %v after the press", cooled)
+	}
+	if n := len(s.purchases()); n != 1 {
+		t.Errorf("%d purchases sent", n)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"math/bits"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,7 @@ type stub struct {
 	stranger bool
 	changed  chan struct{} // closed and replaced when the order changes
 	asked    []purchase
+	askedAt  []time.Time
 	paid     []string
 	calls    map[string]int
 }
@@ -54,6 +56,9 @@ type answer struct {
 	code   string
 	cut    bool // the connection is dropped in the middle of the answer
 }
+
+// retryAfter is what a 429 asks for, in seconds.
+const retryAfter = 2
 
 // purchase is what the page sent.
 type purchase struct {
@@ -219,6 +224,7 @@ func (s *stub) buy(w http.ResponseWriter, r *http.Request) {
 		key: r.Header.Get("Idempotency-Key"), token: body.Token, quantity: body.Quantity,
 		bearer: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "),
 	})
+	s.askedAt = append(s.askedAt, time.Now())
 	next := s.answers[0]
 	if len(s.answers) > 1 {
 		s.answers = s.answers[1:]
@@ -293,7 +299,7 @@ func (s *stub) readOrder(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *stub) events(w http.ResponseWriter, r *http.Request) {
-	if s.noSSE || s.stranger {
+	if link := r.URL.Query().Get("link"); s.noSSE || s.stranger && link == "" || link != "" && link != "look" {
 		problem(w, 404, "not_found")
 		return
 	}
@@ -353,6 +359,9 @@ func problem(w http.ResponseWriter, status int, code string) {
 	body := map[string]any{"type": "about:blank", "title": code, "status": status, "code": code}
 	if code == "already_purchased" {
 		body["order_no"], body["order_nos"] = orderNo, []string{orderNo}
+	}
+	if status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)

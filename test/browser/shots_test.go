@@ -19,7 +19,7 @@ func TestShots(t *testing.T) {
 	}
 	shop := engine.Start(t, engine.Options{})
 	shotsOfASale(t, shop)
-	shotsOfAnEnd(t, shop)
+	shotsInChinese(t, shop)
 	shotsAcross(t, shop)
 }
 
@@ -50,10 +50,21 @@ func shotsOfASale(t *testing.T, shop *engine.Engine) {
 	s.Shot("orders")
 }
 
-// Sold out in Chinese and in the dark, while a unit may still come back; and a
-// login that will not last until a later sale.
-func shotsOfAnEnd(t *testing.T, shop *engine.Engine) {
+// The same in Chinese; and, in the dark, a sale that is sold out while a unit
+// may still come back, and a login that will not last until a later sale.
+func shotsInChinese(t *testing.T, shop *engine.Engine) {
 	offer(t, shop, engine.Product{ID: 3, Name: "极光 X1 手机", ImageURL: "/art/phone.svg", Stock: 1})
+	offer(t, shop, engine.Product{ID: 4, Name: "极光 X1 手机", ImageURL: "/art/phone.svg", Stock: 20})
+	buyer := arrive(t, shop, "王小明", browser.Options{Language: "zh-CN"})
+	buyer.visit(4)
+	buyer.shown(".art img")
+	buyer.Until(isLit)
+	buyer.Until(`!document.querySelector('.buy').getAnimations().length`)
+	buyer.Shot("open-zh")
+	buyer.Click("#buy")
+	buyer.UntilText("#order h2", "抢到了！")
+	buyer.Shot("yours-zh")
+
 	bob := shop.Buyer("bob")
 	no, err := bob.Buy(context.Background(), 3, engine.Purchase{Quantity: 1})
 	if err != nil {

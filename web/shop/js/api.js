@@ -115,11 +115,13 @@ export class API {
 
   // orderEvents calls onOrder with each state of an order until the stream
   // ends. EventSource cannot carry a bearer token, so the stream is read here.
-  async orderEvents(no, onOrder, signal) {
+  async orderEvents(no, onOrder, signal, link = '') {
     const guard = deadline(STALL_MS, signal);
     try {
-      const headers = { Accept: 'text/event-stream' };
-      const response = await this.send('GET', `api/v1/orders/${no}/events`, { headers, signal: guard.signal });
+      const path = `api/v1/orders/${no}/events${link && `?link=${encodeURIComponent(link)}`}`;
+      const response = await this.send('GET', path, {
+        headers: { Accept: 'text/event-stream' }, signal: guard.signal, ...(link && { bearer: '' }),
+      });
       if (!response.headers.get('Content-Type')?.startsWith('text/event-stream')) throw new Problem('not_found');
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       const feed = eventReader((data) => onOrder(JSON.parse(data)));

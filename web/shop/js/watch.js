@@ -12,13 +12,12 @@ export const isSettled = (order) => order.status !== 'queued' && order.status !=
 const FINAL = new Set(['not_found', 'unauthenticated', 'token_invalid', 'bad_request']);
 
 // watchOrder calls onOrder with each state until the order is settled, and
-// onTrouble when it cannot be read. read asks for the order; stream, where
-// there is one, calls back with each change. An order that is not this
-// buyer's ends it.
+// onTrouble when it cannot be read. read asks for the order; stream calls back
+// with each change. An order that is not this buyer's ends it.
 export async function watchOrder({ read, stream }, { onOrder, onTrouble, signal }) {
   let last = null;
   let quiet = 0; // rounds without news
-  let barren = stream ? 0 : STREAM_TRIES; // streams that brought nothing
+  let barren = 0; // streams that brought nothing
   const open = () => !signal.aborted && !(last && isSettled(last));
   const take = (order) => {
     if (order.status !== last?.status) quiet = 0;

@@ -49,7 +49,7 @@ class OrderView {
   follow() {
     const { app: { api }, no, link, signal } = this;
     const source = this.onlyLooks
-      ? { read: () => api.linkedOrder(no, link, signal) }
+      ? { read: () => api.linkedOrder(no, link, signal), stream: (take) => api.orderEvents(no, take, signal, link) }
       : { read: () => api.order(no, signal), stream: (take) => api.orderEvents(no, take, signal) };
     return watchOrder(source, { signal, onOrder: (o) => this.take(o), onTrouble: (err) => this.trouble(err) });
   }

@@ -1,0 +1,70 @@
+package browser_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"seckill/test/browser"
+	"seckill/test/engine"
+)
+
+// A shop whose login is a cookie of its own hands its customer over by a code
+// that works once, and the shopper is back where they were.
+func TestShopHandsItsCustomerOver(t *testing.T) {
+	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Query().Get("return")+"#code="+loginCode(t, "ann"), http.StatusSeeOther)
+	}))
+	t.Cleanup(login.Close)
+	shop := open(t, phone(3), map[string]string{"page.login_url": login.URL + "/login"})
+	s := &shopper{Tab: browser.Open(t, browser.Options{}), t: t, shop: shop}
+	s.Open(shop.ShopURL + "/#/products/1")
+	s.UntilText("#buy", "Sign in to buy")
+	s.UntilText("#sign-in", "Sign in now")
+	s.Click("#buy")
+	s.UntilText("#buyer", "ann")
+	s.Until(`location.hash === '#/products/1' && !location.href.includes('code')`)
+	s.buy()
+	onlyOrder(t, shop, "ann")
+}
+
+// loginCode is signed as the shop signs its buyers' tokens.
+func loginCode(t *testing.T, buyer string) string {
+	t.Helper()
+	claims, err := json.Marshal(map[string]any{"sub": buyer, "aud": "seckill-login", "jti": t.Name(), "exp": time.Now().Add(time.Minute).Unix()})
+	if err != nil {
+		t.Error(err)
+	}
+	encode := base64.RawURLEncoding.EncodeToString
+	signed := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode(claims)
+	mac := hmac.New(sha256.New, []byte(engine.JWTSecret))
+	mac.Write([]byte(signed))
+	return signed + "." + encode(mac.Sum(nil))
+}
+
+// A payment app that comes back in another browser shows the order there, and
+// lets nobody touch it.
+func TestPaymentReturnsIntoAnotherBrowser(t *testing.T) {
+	shop := open(t, phone(3), nil)
+	s := arrive(t, shop, "alice", browser.Options{})
+	s.visit(1)
+	s.buy()
+	s.Click("#pay-sandbox")
+	s.Until(`document.querySelector('form button') !== null`)
+	back := browser.Eval[string](s.Tab, `new URLSearchParams(location.search).get('back')`)
+
+	other := &shopper{Tab: browser.Open(t, browser.Options{}), t: t, shop: shop}
+	other.Open(back)
+	other.UntilText("#order h2", "It’s yours!")
+	other.UntilText("#only-looks", "only shows the order")
+	other.Until(`!document.querySelector('#cancel') && !document.querySelector('[id^=pay-]')`)
+	s.Click("form button")
+	other.UntilText("#order h2", "Thank you!") // live, without a login
+	other.Open(shop.ShopURL + "/?x" + `#/orders/` + other.order() + `?link=forged`)
+	other.UntilText("#main", "no longer valid")
+}
