@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"seckill/internal/config"
+	"seckill/internal/socket"
 	"seckill/internal/store/storesql"
 )
 
@@ -50,8 +51,8 @@ type App struct {
 	log   *slog.Logger
 	parts *parts
 
-	shopListener  *listener
-	adminListener *listener
+	shopListener  *socket.Listener
+	adminListener *socket.Listener
 	adminServer   *http.Server
 	adminStop     chan struct{}
 
@@ -98,12 +99,12 @@ func (a *App) has(role string) bool { return slices.Contains(a.opt.Roles, role) 
 func (a *App) open(ctx context.Context) (err error) {
 	// Listen first: an address that is taken should be said before a long load.
 	if a.has(RoleShop) {
-		if a.shopListener, err = listen(a.cfg.Shop.Listen); err != nil {
+		if a.shopListener, err = a.listenShop(); err != nil {
 			return fmt.Errorf("listen for the shop: %w", err)
 		}
 	}
 	// Without the operator's role this is where the instance is watched.
-	if a.adminListener, err = listen(a.cfg.Admin.Listen); err != nil {
+	if a.adminListener, err = socket.Listen(a.cfg.Admin.Listen, socket.Options{}); err != nil {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	if a.parts, err = build(ctx, a.cfg, a.opt, a.ShopURL, a.adminStop); err != nil {
@@ -150,6 +151,8 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	}
 	if a.shopListener != nil {
+		a.parts.metrics.Conns(a.shopListener.Open)
+		a.parts.metrics.Streams(a.parts.watch.Count)
 		go func() { a.broken <- a.parts.shop.Serve(a.shopListener) }()
 		a.log.Info("shop serves", "url", a.ShopURL(), "listen", a.shopListener.Addr().String())
 	}
@@ -178,12 +181,12 @@ func (a *App) stop() error {
 	defer cancel()
 	var errs []error
 	if a.shopListener != nil {
-		errs = append(errs, a.shopListener.hurry(), a.parts.shop.Shutdown(ctx))
+		errs = append(errs, a.shopListener.Hurry(), a.parts.shop.Shutdown(ctx))
 	}
 	a.parts.stage.Close()
 	close(a.adminStop)
 	if a.adminListener != nil {
-		errs = append(errs, a.adminListener.hurry(), a.adminServer.Shutdown(ctx))
+		errs = append(errs, a.adminListener.Hurry(), a.adminServer.Shutdown(ctx))
 	}
 	a.stopLoops()
 	a.loops.Wait()
@@ -195,7 +198,7 @@ func (a *App) stop() error {
 // close closes what open opened.
 func (a *App) close() error {
 	var errs []error
-	for _, l := range []*listener{a.shopListener, a.adminListener} {
+	for _, l := range []*socket.Listener{a.shopListener, a.adminListener} {
 		if l != nil {
 			l.Close() // a server that ran has closed it already
 		}

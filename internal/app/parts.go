@@ -307,7 +307,8 @@ func (p *parts) buildOrders() error {
 		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, OnBatch: p.metrics.Worker,
 		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
 	})
-	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.log)
+	p.watch = shopapi.NewWatch(p.store.OrdersByNo, time.Now, p.log)
+	p.watch.OnCut = p.metrics.StreamsCut.Inc
 	p.returns = shopapi.NewReturns(p.store.PendingUntil, time.Now, p.log)
 	return nil
 }
@@ -349,7 +350,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: p.payPages},
 		Page:  web.Shop(), PagePolicy: site.Policy(site.Sources{ImageHosts: p.cfg.Page.ImageHosts}), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Returns: p.returns, Ready: p.ready,
 		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
-		Links: p.links, Login: p.login(), LoginURL: p.cfg.Page.LoginURL, CORSOrigins: p.cfg.Shop.CORSOrigins,
+		Links: p.links, Login: p.login(), LoginURL: p.cfg.Page.LoginURL, CORSOrigins: p.cfg.Shop.CORSOrigins, TLS: p.cfg.Shop.TLS(),
 	}
 	if err := p.buildLimits(opt, door, &shop); err != nil {
 		return err

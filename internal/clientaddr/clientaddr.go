@@ -68,6 +68,9 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	return network.Masked(), nil
 }
 
+// Trusts reports whether an address is a proxy's.
+func (p *Proxies) Trusts(addr netip.Addr) bool { return p.trusts(addr.Unmap().WithZone("")) }
+
 // trusts reports whether an address, which is not IPv4 written as IPv6, is a
 // proxy's.
 func (p *Proxies) trusts(addr netip.Addr) bool {

@@ -46,7 +46,15 @@ type Shop struct {
 	TrustedProxies []string
 	// CORSOrigins are the origins whose pages may use the API.
 	CORSOrigins []string
+	// TLSCert and TLSKey are files; without them a proxy in front has the
+	// certificate, or nobody.
+	TLSCert, TLSKey string
+	MaxConns        int
+	MaxConnsPerAddr int // 0 is off
 }
+
+// TLS reports whether the shop speaks TLS itself.
+func (s Shop) TLS() bool { return s.TLSCert != "" }
 
 // Page is the shopper's page and what it needs of the shop around it. Read URL
 // through Address.
@@ -190,8 +198,10 @@ type Log struct {
 // Default is the embedded engine, alone on loopback.
 func Default() *Config {
 	return &Config{
-		DataDir:   "./data",
-		Shop:      Shop{Listen: "127.0.0.1:8080"},
+		DataDir: "./data",
+		// A household or an office shares an address, and a mobile network's
+		// gateway is thousands of people: robots are bounded, not stopped, here.
+		Shop:      Shop{Listen: "127.0.0.1:8080", MaxConns: 100_000, MaxConnsPerAddr: 2_000},
 		Page:      Page{LoginTTL: 12 * time.Hour},
 		Admin:     Admin{Listen: "127.0.0.1:8081"},
 		Auth:      Auth{JWKSRefresh: 5 * time.Minute},
@@ -227,6 +237,9 @@ func ladder() []time.Duration {
 func (s Shop) URL(bound string) string {
 	if s.PublicURL != "" {
 		return strings.TrimRight(s.PublicURL, "/")
+	}
+	if s.TLS() {
+		return localURL("https", bound)
 	}
 	return localURL("http", bound)
 }

@@ -72,7 +72,7 @@ func (c *Config) Check() error {
 	if c.Purchase.MaxBatch > c.Purchase.QueueSize {
 		errs = append(errs, fmt.Errorf("purchase.max_batch: must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch))
 	}
-	errs = append(errs, c.checkShared())
+	errs = append(errs, c.checkShared(), c.checkTLS())
 	return errors.Join(errs...)
 }
 

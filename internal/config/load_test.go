@@ -84,6 +84,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 		"auth.jwks_url": "https://c", "auth.jwks_refresh": "10s", "auth.issuer": "i", "auth.audience": "a",
 		"shop.cors_origins": "https://a.example, http://b:8080", "page.url": "https://c.example/sale", "page.login_url": "https://d.example/in?to={return}", "page.login_ttl": "1h",
+		"shop.tls_cert": "/c.pem", "shop.tls_key": "/k.pem", "shop.max_conns": "100",
 		"page.image_hosts": "img.example, *.cdn.example, https://i.example:8443",
 	}
 	var environ []string
@@ -172,10 +173,14 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"limit.other_ip_per_second":    {"-1", "", "10000001"},
 		"shop.cors_origins": {"*", "null", "a.example", "https://a.example/", "https://A.example", "https://a.example:443", "http://a.example:80", "https://a.example/x",
 			"https://u@a.example", "ftp://a.example", "https://a.example,", "https://*.a.example/"},
-		"page.url":         {"example.com", "http://x/#f", "ftp://x"},
-		"page.image_hosts": {"*", "https:", "img.example/path", "img.example;script-src", "'self'", "a b", "img.example,", "data:"},
-		"page.login_ttl":   {"0", "59s", "721h", "12"},
-		"page.login_url":   {"/login", "javascript:alert(1)", "https://x/#f"},
+		"shop.tls_cert":           {"/only-this.pem", "a\x00b", long},
+		"shop.tls_key":            {"/only-this.pem", "a\nb", long},
+		"shop.max_conns":          {"0", "15", "1000001", ""},
+		"shop.max_conns_per_addr": {"-1", "1000001", ""},
+		"page.url":                {"example.com", "http://x/#f", "ftp://x"},
+		"page.image_hosts":        {"*", "https:", "img.example/path", "img.example;script-src", "'self'", "a b", "img.example,", "data:"},
+		"page.login_ttl":          {"0", "59s", "721h", "12"},
+		"page.login_url":          {"/login", "javascript:alert(1)", "https://x/#f"},
 	}
 	for _, d := range config.Describe() {
 		if len(bad[d.Key]) == 0 && d.Key != "" {

@@ -14,6 +14,15 @@ const (
 	maxImageHosts = 100
 )
 
+func optionalFile() rule {
+	return rule{"a path, or empty", func(field any) error {
+		if path := *field.(*string); path != "" {
+			return checkPath(path)
+		}
+		return nil
+	}}
+}
+
 // origins is a list of exact origins, each spelled as browsers send it: there is
 // nothing to be understood when a request's is compared.
 func origins() rule {
@@ -66,4 +75,12 @@ func hosts() rule {
 		}
 		return nil
 	}}
+}
+
+// checkTLS holds that certificate and key come together.
+func (c *Config) checkTLS() error {
+	if (c.Shop.TLSCert == "") != (c.Shop.TLSKey == "") {
+		return errors.New("shop.tls_cert and shop.tls_key: must be set together")
+	}
+	return nil
 }

@@ -49,6 +49,8 @@ type Metrics struct {
 	DualWrites     *prometheus.CounterVec
 	Forgotten      prometheus.Counter
 	Reoffered      *prometheus.CounterVec
+	ConnsRefused   *prometheus.CounterVec
+	StreamsCut     prometheus.Counter
 
 	tooHot     *prometheus.CounterVec
 	reconciled *prometheus.CounterVec
@@ -83,6 +85,8 @@ func New(version string) *Metrics {
 		DualWrites:     f.counters("seckill_dualwrite_batches_total", "Immediate store attempts of dualwrite products, by result.", "result"),
 		Forgotten:      f.counter("seckill_promises_forgotten_total", "Unconfirmed answers dropped from this instance's memory for want of room."),
 		Reoffered:      f.counters("seckill_promises_reoffered_total", "Unconfirmed answers that a rebuilt ledger did not have, by what became of them.", "result"),
+		ConnsRefused:   f.counters("seckill_connections_refused_total", "Connections to the shop that were one too many, by which bound.", "bound"),
+		StreamsCut:     f.counter("seckill_event_streams_cut_total", "Event streams whose reader did not read."),
 		Panics:         f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
 
 		tooHot:     f.counters("seckill_too_hot_total", "Claims that the line before the ledger did not take, by why.", "why"),
@@ -137,6 +141,20 @@ func (m *Metrics) TooHot(why string) prometheus.Counter { return m.tooHot.WithLa
 func (m *Metrics) Reserve(claims int, took time.Duration) {
 	m.ReserveClaims.Observe(float64(claims))
 	m.ReserveSeconds.Observe(took.Seconds())
+}
+
+// Conns shows how many connections the shop has.
+func (m *Metrics) Conns(count func() int) {
+	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seckill_connections", Help: "Connections to the shop, event streams included.",
+	}, func() float64 { return float64(count()) }))
+}
+
+// Streams shows how many event streams the shop has.
+func (m *Metrics) Streams(count func() int) {
+	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seckill_event_streams", Help: "Event streams of orders that are open.",
+	}, func() float64 { return float64(count()) }))
 }
 
 // Remembered shows how many unconfirmed answers the instance remembers.

@@ -6,12 +6,14 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"seckill/internal/socket"
 )
 
 // pair is both ends of a connection of an unhurried listener.
 func pair(t *testing.T) (server *unhurriedConn, client net.Conn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := socket.Listen("127.0.0.1:0", socket.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

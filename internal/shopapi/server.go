@@ -28,6 +28,7 @@ import (
 	"seckill/internal/purchase"
 	"seckill/internal/purchasetoken"
 	"seckill/internal/sale"
+	"seckill/internal/socket"
 	"seckill/internal/wire"
 )
 
@@ -38,7 +39,7 @@ const (
 	readTimeout     = 10 * time.Second
 	writeTimeout    = 10 * time.Second
 	idleTimeout     = 75 * time.Second
-	maxConnections  = 256 * 1024
+	maxConnections  = 1 << 20         // the listener has the bound that counts
 	requestDeadline = 3 * time.Second // of everything but the purchase itself
 )
 
@@ -76,6 +77,8 @@ type Options struct {
 	// Returns knows until when a sold-out product's units may come back; nil for
 	// nobody who does.
 	Returns *Returns
+	// TLS says that this port speaks it: browsers are told to insist on it.
+	TLS bool
 	// Ready reports why purchases cannot be served, or nil.
 	Ready func(ctx context.Context) error
 }
@@ -115,6 +118,7 @@ func New(opt Options) (*Server, error) {
 		MaxRequestBodySize:    MaxBodyBytes,
 		Concurrency:           maxConnections,
 		CloseOnShutdown:       true,
+		KeepHijackedConns:     true, // by the watch, which closes them
 		SecureErrorLogMessage: true,
 		Logger:                quiet{opt.Logger},
 	}
@@ -122,7 +126,7 @@ func New(opt Options) (*Server, error) {
 }
 
 // Serve answers on a listener until Shutdown.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(unhurried{l}) }
+func (s *Server) Serve(l *socket.Listener) error { return s.http.Serve(unhurried{l}) }
 
 // Shutdown stops accepting, ends event streams, and waits for requests in
 // hand.
@@ -163,6 +167,7 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &small):
 		detail = "the request's head is larger than 8 KiB"
 	}
+	s.guard(&ctx.Response.Header)
 	s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "%s", detail))
 	ctx.SetConnectionClose()
 }
@@ -172,6 +177,7 @@ var apiPrefix = []byte("/api/v1/")
 // Handle routes by hand: the purchase is a prefix test and a number away.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.recoverPanic(ctx)
+	s.guard(&ctx.Response.Header)
 	if h := &ctx.Request.Header; h.ConnectionClose() && ambiguous(h.RawHeaders()) {
 		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "a request has Content-Length or Transfer-Encoding, not both"))
 		return
@@ -195,11 +201,26 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	s.other(ctx, string(path))
 }
 
+// guard sets what every answer has: it is what its type says, and, where this
+// port speaks TLS, browsers insist on that from now on.
+func (s *Server) guard(h *fasthttp.ResponseHeader) {
+	h.SetCanonical(nosniffName, nosniffValue)
+	if s.opt.TLS {
+		h.SetCanonical(insistName, insistValue)
+	}
+}
+
+var (
+	nosniffName, nosniffValue = []byte("X-Content-Type-Options"), []byte("nosniff")
+	insistName, insistValue   = []byte("Strict-Transport-Security"), []byte("max-age=31536000")
+)
+
 func (s *Server) recoverPanic(ctx *fasthttp.RequestCtx) {
 	if p := recover(); p != nil {
 		s.opt.Metrics.Panics.Inc()
 		s.opt.Logger.Error("request panicked", "path", string(ctx.Path()), "panic", p, "stack", string(debug.Stack()))
 		ctx.Response.Reset()
+		s.guard(&ctx.Response.Header)
 		s.refuse(ctx, "panic", seckill.Errorf(seckill.CodeBusy, "internal error"))
 	}
 }

@@ -1,24 +1,23 @@
 package shopapi
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
+	"errors"
 	"log/slog"
+	"net"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"seckill"
 	"seckill/internal/order"
-	"seckill/internal/wire"
+	"seckill/internal/socket"
 )
 
 const (
-	watchEvery    = 250 * time.Millisecond
+	// watchEvery is how often the store is asked, for all streams together.
+	watchEvery    = time.Second
 	watchDeadline = 2 * time.Second
-	watchBatch    = 500
 	// streamLife bounds one event stream; the client opens another.
 	streamLife = 5 * time.Minute
 	keepAlive  = 15 * time.Second
@@ -26,35 +25,53 @@ const (
 	// those of one buyer, or one link: a person has a few tabs, not a few thousand.
 	streamsMost       = 10_000
 	streamsPerWatcher = 16
-
-	contentEvents = "text/event-stream"
 )
 
-// Watch follows orders for all event streams of the instance with one batched
-// store query a round, however many shoppers look.
+// stillHere is what a stream says that has nothing to say: proxies and clients
+// take a silent one for dead.
+var stillHere = []byte(": still here\n\n")
+
+// Watch follows orders for all event streams of the instance with one store query
+// a second, however many shoppers look. A stream is a connection and a few words
+// of memory: no goroutine, no buffer. One goroutine writes them all, which never
+// waits for any: a reader that does not read is cut off.
 type Watch struct {
 	read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
+	now  func() time.Time
 	log  *slog.Logger
+	// OnCut sees each stream that is cut off because nobody reads it.
+	OnCut func()
 
 	mu       sync.Mutex
-	streams  map[seckill.OrderNo]map[*stream]struct{}
-	watchers map[string]int // streams by who looks
+	orders   map[seckill.OrderNo][]*stream // those that have begun
+	watchers map[string][]*stream          // by who looks, also those about to begin
 	count    int
 	closed   bool
 }
 
-// stream is one shopper looking at one order. Its channel holds the newest
-// state only: a slow reader misses steps, never the end.
+// line is the connection of a stream; nothing that is done with it waits.
+type line interface {
+	net.Conn
+	Gone() bool
+}
+
+// stream is one shopper looking at one order.
 type stream struct {
-	news    chan seckill.Order
-	last    seckill.OrderStatus
+	no      seckill.OrderNo
 	watcher string
 	byLink  bool
+	line    line // set when it begins
+	// The rest is touched by one goroutine: first by who begins it, then by Run.
+	last        seckill.OrderStatus
+	began, said time.Time
 }
 
 // NewWatch makes a watch over the store's orders.
-func NewWatch(read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error), log *slog.Logger) *Watch {
-	return &Watch{read: read, log: log, streams: make(map[seckill.OrderNo]map[*stream]struct{}), watchers: make(map[string]int)}
+func NewWatch(read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error), now func() time.Time, log *slog.Logger) *Watch {
+	return &Watch{
+		read: read, now: now, log: log, OnCut: func() {},
+		orders: make(map[seckill.OrderNo][]*stream), watchers: make(map[string][]*stream),
+	}
 }
 
 // Run looks until ctx ends.
@@ -71,178 +88,168 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
+// round tells the streams what is new, and sees to those that have nothing new.
 func (w *Watch) round(ctx context.Context) {
+	streams, nos := w.watched()
+	if len(streams) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, watchDeadline)
 	defer cancel()
-	nos := w.watched()
-	for len(nos) > 0 {
-		batch := nos[:min(watchBatch, len(nos))]
-		nos = nos[len(batch):]
-		orders, err := w.read(ctx, batch)
-		if err != nil {
-			w.log.Debug("watched orders not read", "error", err)
-			return
+	orders, err := w.read(ctx, nos)
+	if err != nil {
+		w.log.Debug("watched orders not read", "error", err)
+	}
+	present := make(map[seckill.OrderNo]*seckill.Order, len(orders))
+	for i := range orders {
+		present[orders[i].OrderNo] = &orders[i]
+	}
+	for _, s := range streams {
+		if !w.tend(s, present[s.no]) {
+			w.leave(s)
 		}
-		w.tell(orders)
 	}
 }
 
-func (w *Watch) watched() []seckill.OrderNo {
+// watched lists the streams that have begun, and their orders.
+func (w *Watch) watched() (streams []*stream, nos []seckill.OrderNo) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	nos := make([]seckill.OrderNo, 0, len(w.streams))
-	for no := range w.streams {
+	nos = make([]seckill.OrderNo, 0, len(w.orders))
+	for no, some := range w.orders {
 		nos = append(nos, no)
+		streams = append(streams, some...)
 	}
-	return nos
+	return streams, nos
 }
 
-func (w *Watch) tell(orders []seckill.Order) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, o := range orders {
-		for s := range w.streams[o.OrderNo] {
-			if s.last == o.Status {
-				continue
-			}
-			s.last = o.Status
-			shown := o
-			if s.byLink {
-				shown = order.Bare(o)
-			}
-			select {
-			case <-s.news: // replace what was not read yet
-			default:
-			}
-			s.news <- shown
-		}
+// tend tells one stream what its order has come to, or that it is still there.
+// It reports false when the stream is over.
+func (w *Watch) tend(s *stream, o *seckill.Order) bool {
+	now := w.now()
+	switch {
+	case o != nil && o.Status != s.last:
+		return w.send(s, eventText(s.shown(*o))) && !final(o.Status)
+	case now.Sub(s.began) >= streamLife:
+		return false
+	case now.Sub(s.said) >= keepAlive:
+		return !s.line.Gone() && w.send(s, stillHere)
 	}
+	return true
 }
 
-// follow adds a stream; nil when the instance or who looks has too many, or
-// the instance stops.
+// shown is the order as the stream's reader may see it, and is now told of.
+func (s *stream) shown(o seckill.Order) *seckill.Order {
+	s.last = o.Status
+	if s.byLink {
+		o = order.Bare(o)
+	}
+	return &o
+}
+
+// send writes, without waiting, and reports whether it was taken.
+func (w *Watch) send(s *stream, text []byte) bool {
+	s.said = w.now()
+	_, err := s.line.Write(text)
+	if errors.Is(err, socket.ErrSlow) {
+		w.OnCut()
+	}
+	return err == nil
+}
+
+// follow keeps a place for a stream; nil when the instance or who looks has too
+// many, or the instance stops. A tab that was closed leaves no word: before
+// somebody is refused, their streams are looked at.
 func (w *Watch) follow(by *seen) *stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || w.count >= streamsMost || w.watchers[by.watcher] >= streamsPerWatcher {
+	if len(w.watchers[by.watcher]) >= streamsPerWatcher {
+		for _, s := range slices.Clone(w.watchers[by.watcher]) {
+			if s.line != nil && s.line.Gone() {
+				w.remove(s)
+			}
+		}
+	}
+	if w.closed || w.count >= streamsMost || len(w.watchers[by.watcher]) >= streamsPerWatcher {
 		return nil
 	}
-	o := &by.order
-	s := &stream{news: make(chan seckill.Order, 1), last: o.Status, watcher: by.watcher, byLink: by.byLink}
-	w.watchers[by.watcher]++
-	if w.streams[o.OrderNo] == nil {
-		w.streams[o.OrderNo] = make(map[*stream]struct{})
-	}
-	w.streams[o.OrderNo][s] = struct{}{}
+	s := &stream{no: by.order.OrderNo, watcher: by.watcher, byLink: by.byLink, last: by.order.Status}
+	w.watchers[s.watcher] = append(w.watchers[s.watcher], s)
 	w.count++
 	return s
 }
 
-func (w *Watch) leave(no seckill.OrderNo, s *stream) {
+// begin says the first words on a stream's connection, and follows its order
+// from then on. What happened since it was read the next round finds.
+func (w *Watch) begin(s *stream, on line, first []byte) {
+	s.began = w.now()
+	w.mu.Lock()
+	s.line = on // who has too many streams may have it looked at now
+	w.mu.Unlock()
+	if !w.send(s, first) || final(s.last) || !w.add(s) {
+		w.leave(s)
+	}
+}
+
+// add has a stream followed; false when the instance stops.
+func (w *Watch) add(s *stream) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.streams[no][s]; !ok {
+	if !w.closed {
+		w.orders[s.no] = append(w.orders[s.no], s)
+	}
+	return !w.closed
+}
+
+// leave ends a stream.
+func (w *Watch) leave(s *stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.remove(s)
+}
+
+// remove ends a stream; the caller holds the lock. Twice counts once.
+func (w *Watch) remove(s *stream) {
+	if s.line != nil {
+		s.line.Close()
+	}
+	if !drop(w.watchers, s.watcher, s) {
 		return
 	}
-	delete(w.streams[no], s)
-	if w.watchers[s.watcher]--; w.watchers[s.watcher] == 0 {
-		delete(w.watchers, s.watcher)
-	}
-	if len(w.streams[no]) == 0 {
-		delete(w.streams, no)
-	}
+	drop(w.orders, s.no, s)
 	w.count--
+}
+
+// drop takes a stream out of those of a key, and reports whether it was there.
+func drop[K comparable](from map[K][]*stream, key K, s *stream) bool {
+	i := slices.Index(from[key], s)
+	if i < 0 {
+		return false
+	}
+	if from[key] = slices.Delete(from[key], i, i+1); len(from[key]) == 0 {
+		delete(from, key)
+	}
+	return true
+}
+
+// Count is how many streams there are.
+func (w *Watch) Count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count
 }
 
 // Close ends all streams.
 func (w *Watch) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed {
-		return
-	}
 	w.closed = true
-	for _, streams := range w.streams {
-		for s := range streams {
-			close(s.news)
+	for _, streams := range w.orders {
+		for _, s := range streams {
+			s.line.Close()
 		}
 	}
-	clear(w.streams)
+	clear(w.orders)
 	clear(w.watchers)
 	w.count = 0
-}
-
-// events streams an order's states, beginning with the present one.
-func (s *Server) events(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
-	seen, ok := s.see(ctx, "events", no)
-	if !ok {
-		return
-	}
-	o := seen.order
-	if ctx.IsHead() {
-		// Without the stream: fasthttp would write its end after the head, where a
-		// client reads the next answer.
-		s.body(ctx, "events", fasthttp.StatusOK, contentEvents, nil)
-		return
-	}
-	stream := s.opt.Watch.follow(&seen)
-	if stream == nil {
-		s.refuse(ctx, "events", &seckill.Error{Code: seckill.CodeTooHot})
-		return
-	}
-	ctx.SetContentType(contentEvents)
-	ctx.Response.Header.Set("Cache-Control", "no-store")
-	ctx.Response.Header.Set("X-Accel-Buffering", "no")
-	s.count("events", fasthttp.StatusOK)
-	conn := ctx.Conn()
-	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer s.opt.Watch.leave(no, stream)
-		send := func(text []byte) bool {
-			if conn.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
-				return false
-			}
-			_, err := w.Write(text)
-			return err == nil && w.Flush() == nil
-		}
-		if send(eventText(&o)) && !final(o.Status) {
-			stream.pump(send)
-		}
-	})
-}
-
-// pump sends news until the order is over, the client is gone or the stream
-// has lived long enough.
-func (s *stream) pump(send func([]byte) bool) {
-	life := time.NewTimer(streamLife)
-	defer life.Stop()
-	alive := time.NewTicker(keepAlive)
-	defer alive.Stop()
-	for {
-		select {
-		case o, open := <-s.news:
-			if !open || !send(eventText(&o)) || final(o.Status) {
-				return
-			}
-		case <-alive.C:
-			if !send([]byte(": still here\n\n")) {
-				return
-			}
-		case <-life.C:
-			return
-		}
-	}
-}
-
-// final reports whether nothing more can happen to an order by itself.
-func final(s seckill.OrderStatus) bool {
-	return s == seckill.OrderCancelled || s == seckill.OrderFailed || s == seckill.OrderRefunded
-}
-
-func eventText(o *seckill.Order) []byte {
-	body, err := json.Marshal(wire.OrderOf(o))
-	if err != nil { // strings and numbers cannot fail
-		panic(err)
-	}
-	text := append([]byte("event: order\ndata: "), body...)
-	return append(text, '\n', '\n')
 }

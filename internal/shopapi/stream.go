@@ -1,0 +1,68 @@
+package shopapi
+
+import (
+	"encoding/json"
+	"net"
+
+	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/wire"
+)
+
+const contentEvents = "text/event-stream"
+
+// events streams an order's states, beginning with the present one. The stream
+// is its connection's last answer: the server hands the connection over, and
+// keeps nothing of it.
+func (s *Server) events(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
+	seen, ok := s.see(ctx, "events", no)
+	if !ok {
+		return
+	}
+	if ctx.IsHead() {
+		s.body(ctx, "events", fasthttp.StatusOK, contentEvents, nil)
+		return
+	}
+	stream := s.opt.Watch.follow(&seen)
+	if stream == nil {
+		s.refuse(ctx, "events", &seckill.Error{Code: seckill.CodeTooHot})
+		return
+	}
+	h := &ctx.Response.Header
+	h.SetContentType(contentEvents)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	const untilItEnds = -2 // of fasthttp: no length, and Connection: close
+	h.SetContentLength(untilItEnds)
+	s.count("events", fasthttp.StatusOK)
+	first := append(h.AppendBytes(nil), eventText(&seen.order)...)
+	ctx.HijackSetNoResponse(true)
+	ctx.Hijack(func(c net.Conn) { s.stream(stream, c, first) })
+}
+
+// stream takes over a connection. fasthttp's own wrapping, with its buffers, is
+// left behind for the collector.
+func (s *Server) stream(stream *stream, c net.Conn, first []byte) {
+	conn := c.(interface{ UnsafeConn() net.Conn }).UnsafeConn().(*unhurriedConn)
+	if err := conn.Conn.NeverWait(); err != nil {
+		conn.Close()
+		s.opt.Watch.leave(stream)
+		return
+	}
+	s.opt.Watch.begin(stream, conn.Conn, first)
+}
+
+// final reports whether nothing more can happen to an order by itself.
+func final(s seckill.OrderStatus) bool {
+	return s == seckill.OrderCancelled || s == seckill.OrderFailed || s == seckill.OrderRefunded
+}
+
+func eventText(o *seckill.Order) []byte {
+	body, err := json.Marshal(wire.OrderOf(o))
+	if err != nil { // strings and numbers cannot fail
+		panic(err)
+	}
+	text := append([]byte("event: order\ndata: "), body...)
+	return append(text, '\n', '\n')
+}

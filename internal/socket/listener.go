@@ -1,0 +1,222 @@
+// Package socket accepts connections of the public, of which it expects nothing
+// good: it bounds how many there are, in all and from one address, survives a
+// want of file handles, speaks TLS, and knows which of them never said a word.
+package socket
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// lastWords is how long a stopping server waits for the first byte of a
+	// connection that has sent none: a request may be on its way.
+	lastWords = 200 * time.Millisecond
+	// breather is how long nothing is accepted when there is no handle left for
+	// it: others have to close theirs.
+	breather = 50 * time.Millisecond
+	// networkBits is the part of an IPv6 address that one customer has: the rest
+	// is theirs to choose.
+	networkBits = 64
+)
+
+// Why a connection is refused, for the metrics.
+const (
+	RefusedTotal = "total"
+	RefusedAddr  = "address"
+)
+
+// Options of a listener. The zero value bounds nothing.
+type Options struct {
+	// MaxConns bounds all connections, MaxPerAddr those from one address, or one
+	// /64 of IPv6; 0 is off.
+	MaxConns, MaxPerAddr int
+	// Exempt names addresses that MaxPerAddr is not for, such as those of
+	// proxies; nil for none.
+	Exempt func(addr netip.Addr) bool
+	// TLS, if set, is spoken on every connection.
+	TLS *tls.Config
+	// OnRefused is told of each connection that is one too many; nil for nobody.
+	OnRefused func(why string)
+}
+
+// Listener accepts connections within its bounds. It knows those on which nothing
+// was ever read: browsers, proxies and HTTP clients open some in advance, and no
+// server's graceful stop counts them as idle: each would hold it up for a whole
+// read timeout.
+type Listener struct {
+	net.Listener
+	opt    Options
+	closed chan struct{}
+	close  sync.Once
+
+	mu     sync.Mutex
+	open   int
+	from   map[netip.Addr]int // connections by address, while MaxPerAddr counts them
+	silent map[*Conn]struct{}
+	until  time.Time // set when stopping: when silent connections end
+}
+
+// Listen takes an address.
+func Listen(address string, opt Options) (*Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{
+		Listener: l, opt: opt, closed: make(chan struct{}),
+		from: make(map[netip.Addr]int), silent: make(map[*Conn]struct{}),
+	}, nil
+}
+
+// Accept accepts a connection that is within the bounds. What is beyond them is
+// closed at once: an answer would cost more than its sender spends.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if isShortage(err) && l.rest() {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		addr := l.counted(accepted.RemoteAddr())
+		if why := l.enter(addr); why != "" {
+			refuse(accepted)
+			if l.opt.OnRefused != nil {
+				l.opt.OnRefused(why)
+			}
+			continue
+		}
+		return l.welcome(accepted, addr), nil
+	}
+}
+
+// welcome makes a connection of what was accepted, which is silent so far.
+func (l *Listener) welcome(accepted net.Conn, addr netip.Addr) *Conn {
+	bare := &bare{Conn: accepted, from: l, addr: addr}
+	c := &Conn{Conn: bare, bare: bare}
+	if l.opt.TLS != nil {
+		c.Conn = tls.Server(bare, l.opt.TLS)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silent[c] = struct{}{}
+	return c
+}
+
+// refuse closes a connection without the farewell that would keep its port.
+func refuse(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // at worst the farewell is said
+	}
+	c.Close()
+}
+
+// isShortage reports an error that passes: there was no handle or no memory, or
+// the other side was gone before it was accepted.
+func isShortage(err error) bool {
+	for _, passing := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// rest waits a little; false when the listener is closed meanwhile.
+func (l *Listener) rest() bool {
+	timer := time.NewTimer(breather)
+	defer timer.Stop()
+	select {
+	case <-l.closed:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// counted is what a peer is counted as; invalid when it is not.
+func (l *Listener) counted(peer net.Addr) netip.Addr {
+	tcp, ok := peer.(*net.TCPAddr)
+	if !ok || l.opt.MaxPerAddr == 0 {
+		return netip.Addr{}
+	}
+	addr := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if l.opt.Exempt != nil && l.opt.Exempt(addr) {
+		return netip.Addr{}
+	}
+	if addr.Is6() {
+		addr = netip.PrefixFrom(addr, networkBits).Masked().Addr()
+	}
+	return addr
+}
+
+// enter counts a connection in, or says why not.
+func (l *Listener) enter(addr netip.Addr) (refused string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.opt.MaxConns > 0 && l.open >= l.opt.MaxConns:
+		return RefusedTotal
+	case addr.IsValid() && l.from[addr] >= l.opt.MaxPerAddr:
+		return RefusedAddr
+	}
+	l.open++
+	if addr.IsValid() {
+		l.from[addr]++
+	}
+	return ""
+}
+
+// leave counts a connection out.
+func (l *Listener) leave(addr netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if !addr.IsValid() {
+		return
+	}
+	if l.from[addr]--; l.from[addr] == 0 {
+		delete(l.from, addr)
+	}
+}
+
+// Open is how many connections there are.
+func (l *Listener) Open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open
+}
+
+// Close stops accepting; connections stay.
+func (l *Listener) Close() error {
+	l.close.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// Hurry gives every silent connection, and those still to come, lastWords from
+// now.
+func (l *Listener) Hurry() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = time.Now().Add(lastWords)
+	for c := range l.silent {
+		if err := c.Conn.SetReadDeadline(l.until); err != nil {
+			return fmt.Errorf("hurry a connection: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l *Listener) forget(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.silent, c)
+}
