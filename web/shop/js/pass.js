@@ -33,7 +33,7 @@ export function dueAt(product, held, chance) {
 
 // Pass is one buyer's token for one product. Its state is what a person sees:
 //   idle · fetching · working {share, canRead} · picture {image, canWork, wrong, stale}
-//   · shop {url, wrong, stale} · ready
+//   · shop {url, wrong, stale} · later · ready
 export class Pass {
   constructor(api, clock, productId, { onChange, signal, random = Math.random, work = prove }) {
     Object.assign(this, { api, clock, productId, onChange, signal, work });
@@ -62,6 +62,7 @@ export class Pass {
       try {
         await this.attempt();
         tries = 0;
+        await waitSeen(RETRY_BASE_MS, this.signal); // whatever the token says of its end
       } catch (err) {
         if (this.signal.aborted) return;
         await waitSeen(Math.max(err.retryAfterMs ?? 0, backoff(tries++, RETRY_BASE_MS, RETRY_CAP_MS)), this.signal);
@@ -104,7 +105,7 @@ export class Pass {
         else if (++wrong >= MACHINE_TRIES && !PERSONAL.has(challenge.type)) throw failed('challenge');
       }
     } catch (err) {
-      this.enter({ kind: this.ready ? 'ready' : 'idle' });
+      this.enter({ kind: this.ready ? 'ready' : LATER.has(err.code) ? 'later' : 'idle' });
       throw err;
     }
   }
@@ -192,4 +193,5 @@ export class Pass {
 
 const AGAIN = Symbol('another challenge');
 const PERSONAL = new Set(['image', 'shop']);
+const LATER = new Set(['rate_limited', 'busy', 'too_hot', 'offline']);
 const failed = (code) => Object.assign(new Error(code), { code });

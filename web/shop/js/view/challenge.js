@@ -39,6 +39,10 @@ export class ChallengePanel {
     ].filter(Boolean);
   }
 
+  draw_later() {
+    return [h('p', { role: 'status' }, this.app.say('challenge_later'))];
+  }
+
   draw_picture(pass, { image, canWork, wrong, stale }) {
     const { say } = this.app;
     const link = (id, key, onclick) => h('button', { class: 'link', id, type: 'button', onclick }, say(key));
