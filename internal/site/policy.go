@@ -2,6 +2,7 @@ package site
 
 import (
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func Policy(s Sources) string {
 		directive("script-src"),
 		directive("worker-src"),
 		directive("style-src"),
-		directive("img-src", append([]string{"data:"}, s.ImageHosts...)...),
+		directive("img-src", slices.Concat([]string{"data:"}, api, s.ImageHosts)...), // a path is a picture of the engine's host
 		directive("connect-src", api...),
 		"base-uri 'none'",
 		"form-action 'self'",

@@ -167,7 +167,7 @@ func TestThePolicyNamesWhatIsConfigured(t *testing.T) {
 	}{
 		{site.Sources{}, []string{"default-src 'none'; ", "script-src 'self'; ", "img-src 'self' data:; ", "connect-src 'self'; ", "frame-ancestors 'none'"}},
 		{site.Sources{API: "https://api.example", ImageHosts: []string{"img.example", "*.cdn.example"}},
-			[]string{"img-src 'self' data: img.example *.cdn.example; ", "connect-src 'self' https://api.example; "}},
+			[]string{"img-src 'self' data: https://api.example img.example *.cdn.example; ", "connect-src 'self' https://api.example; "}},
 	} {
 		policy := site.Policy(c.sources)
 		for _, want := range c.wants {

@@ -27,22 +27,35 @@ type shopper struct {
 	*browser.Tab
 	t    *testing.T
 	shop *engine.Engine
-	name string
 }
 
 // arrive opens the page for a shopper whom the shop has signed in, for a day.
 func arrive(t *testing.T, shop *engine.Engine, name string, o browser.Options) *shopper {
 	t.Helper()
-	return arriveUntil(t, shop, name, time.Now().Add(24*time.Hour), o)
+	return arriveAt(t, shop, shop.ShopURL, name, o)
+}
+
+// arriveAt is arrive at a page that is served elsewhere.
+func arriveAt(t *testing.T, shop *engine.Engine, page, name string, o browser.Options) *shopper {
+	t.Helper()
+	s := &shopper{Tab: browser.Open(t, o), t: t, shop: shop}
+	s.signIn(page, name, time.Now().Add(24*time.Hour))
+	return s
 }
 
 // arriveUntil is arrive with a login that ends then.
 func arriveUntil(t *testing.T, shop *engine.Engine, name string, end time.Time, o browser.Options) *shopper {
 	t.Helper()
-	s := &shopper{Tab: browser.Open(t, o), t: t, shop: shop, name: name}
-	s.Open(shop.ShopURL + "/#token=" + bearer(t, name, end))
-	s.Until(`location.hash === '' && localStorage.seckill_token`)
+	s := &shopper{Tab: browser.Open(t, o), t: t, shop: shop}
+	s.signIn(shop.ShopURL, name, end)
 	return s
+}
+
+// signIn comes from the shop with a token.
+func (s *shopper) signIn(page, name string, end time.Time) {
+	s.t.Helper()
+	s.Open(page + "/#token=" + bearer(s.t, name, end))
+	s.Until(`location.hash === '' && localStorage.seckill_token`)
 }
 
 func bearer(t *testing.T, name string, end time.Time) string {
