@@ -187,7 +187,7 @@ func TestAnExportedPageKnowsItsAPI(t *testing.T) {
 	}
 	headers := read("_headers")
 	for _, want := range []string{
-		"connect-src 'self' https://api.example;", "img-src 'self' data: img.example;", "frame-ancestors 'none'\n  Cache-Control: no-cache\n",
+		"connect-src 'self' https://api.example;", "img-src 'self' data: https://api.example img.example;", "frame-ancestors 'none'\n  Cache-Control: no-cache\n",
 		"/*\n  X-Content-Type-Options: nosniff\n", ".js\n  Cache-Control: public, max-age=31536000, immutable\n",
 	} {
 		if !strings.Contains(headers, want) {
