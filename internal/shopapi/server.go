@@ -179,7 +179,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.recoverPanic(ctx)
 	s.guard(&ctx.Response.Header)
 	if h := &ctx.Request.Header; h.ConnectionClose() && ambiguous(h.RawHeaders()) {
-		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "a request has Content-Length or Transfer-Encoding, not both"))
+		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "the header can be read in two ways: lines end in CRLF, none goes on in the next, and Content-Length and Transfer-Encoding exclude each other"))
 		return
 	}
 	path := ctx.Path()
@@ -374,8 +374,6 @@ func (s *Server) other(ctx *fasthttp.RequestCtx, path string) {
 		if s.method(ctx, "openapi", fasthttp.MethodGet) {
 			s.body(ctx, "openapi", 200, "application/yaml", seckill.OpenAPI)
 		}
-	case s.opt.DemoLogin != nil && path == "/demo/info":
-		s.json(ctx, "demo", 200, map[string]bool{"demo": true})
 	case s.opt.DemoLogin != nil && path == "/demo/login":
 		s.demoLogin(ctx)
 	case s.pay != nil && path == s.opt.SandboxPath:

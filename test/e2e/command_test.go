@@ -247,7 +247,7 @@ func TestADemoHasASaleAndALoginOfItsOwn(t *testing.T) {
 		return sendBy(t, http.DefaultClient, http.MethodGet, a.shop+path, header, "")
 	}
 	eventually(t, "the demo says where to click", func() bool { return strings.Contains(a.out.String(), a.shop+"/") })
-	if got := get("/demo/info", nil); got.Status != http.StatusOK {
+	if got := get("/api/v1/page", nil); member(t, got.Text, "demo") != "true" {
 		t.Errorf("demo: %d %s", got.Status, got.Text)
 	}
 	for _, query := range []string{"", "?user=", "?user=%00", "?user=" + strings.Repeat("x", 65)} {

@@ -38,7 +38,7 @@ func linkOf(t *testing.T, e *engine.Engine, b *engine.Buyer, no string) string {
 // which nobody is signed in.
 func TestALinkShowsAnOrderAndDoesNothing(t *testing.T) {
 	t.Parallel()
-	e := start(t, map[string]string{"page.url": "https://sale.example/x/"})
+	e := start(t, map[string]string{"page.url": "https://sale.example/x/", "log.level": "debug"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 5, PerUserLimit: 5})
 	ann := e.Buyer("ann-private")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1, Ref: "cart of ann-private"})

@@ -260,7 +260,6 @@ func TestUndescribedRoutesAreTheKnownOnes(t *testing.T) {
 		{"out of the page", plain.ShopURL + "/%2e%2e/main.go", nil, 404},
 		{"pay page without a bill", plain.ShopURL + "/sandbox/pay", nil, 403},
 		{"demo's login outside a demo", plain.ShopURL + "/demo/login?user=ann", nil, 404},
-		{"demo's sign outside a demo", plain.ShopURL + "/demo/info", nil, 404},
 		{"profiles on the public port", open.ShopURL + "/debug/pprof/", token, 404},
 		{"profiles when off", plain.AdminURL + "/debug/pprof/", token, 404},
 		{"profiles without the token", open.AdminURL + "/debug/pprof/", nil, 401},
