@@ -34,8 +34,9 @@ func TestACrowdThatIsTooLateCostsRedisNothing(t *testing.T) {
 		cost := commands(t, redis) - before
 		sold := got.Answers[string(seckill.CodeSoldOut)]
 		t.Logf("%d refused as sold out, p99 %.1f ms: %d commands", sold.Count, sold.P99, cost)
-		// Those of the blink in which a fallen flag is raised again may be too hot.
-		if hot := got.Answers[string(seckill.CodeTooHot)]; sold.Count+hot.Count != f.requests() || hot.Count > f.requests()/10 {
+		// Those of the blink in which a fallen flag is raised again may be told
+		// something else.
+		if sold.Count < f.requests()*9/10 || got.Failed > 0 {
 			t.Errorf("of %d requests: %+v", f.requests(), got)
 		}
 		return cost
