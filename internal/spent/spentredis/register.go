@@ -36,7 +36,7 @@ type Options struct {
 	redislink.Place
 	// Prefix begins every key.
 	Prefix string
-	// Now is the clock of the instants that uses end at.
+	// Now is the clock of the instants that uses end at. Open does not read it.
 	Now func() time.Time
 }
 
@@ -76,7 +76,7 @@ var ErrRefused = errors.New("Redis refuses this user")
 // server that refuses for another reason may do so for the moment.
 func (r *Register) tryRights(ctx context.Context) error {
 	for range 2 {
-		_, err := r.Settle(ctx, "trial", 0, r.opt.Now())
+		_, err := r.settle(ctx, "trial", 0, spent.MinLife)
 		var reply *rueidis.RedisError
 		if errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "NOPERM") {
 			return fmt.Errorf("%w: %w", ErrRefused, err)
@@ -98,16 +98,23 @@ func (r *Register) Close(ctx context.Context) error {
 func (r *Register) Spend(ctx context.Context, id string, until time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return r.claim(ctx, r.key(id), 0, until)
+	return r.claim(ctx, r.key(id), 0, r.life(until))
 }
 
-// Settle is spent.Register's. Between its two calls the key may expire: then
-// the use is at its end, and is made again.
+// Settle is spent.Register's.
 func (r *Register) Settle(ctx context.Context, id string, outcome spent.Outcome, until time.Time) (spent.Outcome, error) {
+	return r.settle(ctx, id, outcome, r.life(until))
+}
+
+func (r *Register) life(until time.Time) time.Duration { return max(until.Sub(r.opt.Now()), spent.MinLife) }
+
+// settle makes a use or reads it. Between its two calls the key may expire:
+// then the use is at its end, and is made again.
+func (r *Register) settle(ctx context.Context, id string, outcome spent.Outcome, life time.Duration) (spent.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for key := r.key(id); ; {
-		if first, err := r.claim(ctx, key, outcome, until); err != nil || first {
+		if first, err := r.claim(ctx, key, outcome, life); err != nil || first {
 			return outcome, err
 		}
 		value, err := r.do(ctx, r.client.B().Get().Key(key).Build()).ToString()
@@ -124,8 +131,7 @@ func (r *Register) Settle(ctx context.Context, id string, outcome spent.Outcome,
 }
 
 // claim sets the key if there is none.
-func (r *Register) claim(ctx context.Context, key string, outcome spent.Outcome, until time.Time) (first bool, err error) {
-	life := max(until.Sub(r.opt.Now()), spent.MinLife)
+func (r *Register) claim(ctx context.Context, key string, outcome spent.Outcome, life time.Duration) (first bool, err error) {
 	err = r.do(ctx, r.client.B().Set().Key(key).Value(string([]byte{byte(outcome)})).Nx().Px(life).Build()).Error()
 	if rueidis.IsRedisNil(err) {
 		return false, nil
