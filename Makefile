@@ -56,7 +56,7 @@ shots: ## take the pictures of docs/shots, of the real page in a real browser
 
 .PHONY: docs
 docs: ## regenerate docs/configuration.md
-	$(GO) test ./internal/config -run TestDocs -update
+	$(GO) test ./internal/config -run TestDocumentation -update
 
 .PHONY: clean
 clean: ## remove what was built

@@ -57,7 +57,7 @@ func newDoor(t testing.TB) *door {
 	d.catalog = sale.NewCatalog(d.shelf, log)
 	buyers, err := identity.New(secret)
 	must(t, err)
-	tokens, err := purchasetoken.New(purchasetoken.Options{Secrets: [][]byte{secret}, Random: rand.Reader})
+	tokens, err := purchasetoken.New(secret)
 	must(t, err)
 	d.Doorkeeper = &Doorkeeper{
 		Clock:  sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log),
@@ -83,10 +83,10 @@ func bearer(t testing.TB, buyer string) []byte {
 // token is a purchase token of bob for the product.
 func (d *door) token(t testing.TB, buyer string, product uint32) string {
 	t.Helper()
-	now := d.Clock.Now()
-	challenge, err := d.Tokens.Challenge(buyer, product, now)
+	var id purchasetoken.ID
+	_, err := rand.Read(id[:])
 	must(t, err)
-	token, _, err := d.Tokens.Redeem(challenge.ID, buyer, product, now)
+	token, err := d.Tokens.Issue(id, buyer, product, d.Clock.Now().Add(time.Minute))
 	must(t, err)
 	return token
 }

@@ -338,7 +338,8 @@ func (p *parts) buildShop(opt Options) (err error) {
 	if err := p.buildIdentity(); err != nil {
 		return err
 	}
-	if p.tokens, err = purchasetoken.New(purchasetoken.Options{Secrets: [][]byte{p.cfg.Token.Secret.Bytes()}, Random: rand.Reader}); err != nil {
+	challenges, err := p.buildChallenge()
+	if err != nil {
 		return err
 	}
 	door := &admission.Doorkeeper{
@@ -346,8 +347,8 @@ func (p *parts) buildShop(opt Options) (err error) {
 		Shared: !p.alone(),
 	}
 	shop := shopapi.Options{
-		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Tokens: p.tokens,
-		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, PaymentProviders: p.payPages},
+		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Challenges: challenges,
+		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, TokenLead: p.cfg.Token.Lead, PaymentProviders: p.payPages},
 		Page:  web.Shop(), PagePolicy: site.Policy(site.Sources{ImageHosts: p.cfg.Page.ImageHosts}), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Returns: p.returns, Ready: p.ready,
 		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
 		Links: p.links, Login: p.login(), LoginURL: p.cfg.Page.LoginURL, CORSOrigins: p.cfg.Shop.CORSOrigins, TLS: p.cfg.Shop.TLS(),

@@ -11,6 +11,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"seckill/internal/challenge"
 )
 
 // Config is everything that can be set. Each field is one row of the table in
@@ -99,13 +101,30 @@ func (a Auth) HMACSecrets() [][]byte {
 
 // Token is the purchase token.
 type Token struct {
-	Secret   Secret
-	Required bool
+	Secret          Secret
+	PreviousSecrets []Secret
+	Required        bool
+	Lead            time.Duration
+}
+
+// Secrets are those that tokens may be signed with; the first one signs.
+func (t Token) Secrets() [][]byte {
+	secrets := [][]byte{t.Secret.Bytes()}
+	for _, previous := range t.PreviousSecrets {
+		secrets = append(secrets, previous.Bytes())
+	}
+	return secrets
 }
 
 // Challenge is what a buyer solves for a purchase token.
 type Challenge struct {
-	Kind string
+	Kind              string
+	PowBits           int
+	PowCalmPerSecond  int
+	PerBuyerPerMinute int
+	VerifyURL         string
+	VerifySecret      Secret
+	WidgetURL         string
 }
 
 // Limit is requests per second at all instances together; 0 is off. Other
@@ -201,11 +220,15 @@ func Default() *Config {
 		DataDir: "./data",
 		// A household or an office shares an address, and a mobile network's
 		// gateway is thousands of people: robots are bounded, not stopped, here.
-		Shop:      Shop{Listen: "127.0.0.1:8080", MaxConns: 100_000, MaxConnsPerAddr: 2_000},
-		Page:      Page{LoginTTL: 12 * time.Hour},
-		Admin:     Admin{Listen: "127.0.0.1:8081"},
-		Auth:      Auth{JWKSRefresh: 5 * time.Minute},
-		Challenge: Challenge{Kind: "none"},
+		Shop:  Shop{Listen: "127.0.0.1:8080", MaxConns: 100_000, MaxConnsPerAddr: 2_000},
+		Page:  Page{LoginTTL: 12 * time.Hour},
+		Admin: Admin{Listen: "127.0.0.1:8081"},
+		Auth:  Auth{JWKSRefresh: 5 * time.Minute},
+		Token: Token{Lead: time.Minute},
+		Challenge: Challenge{
+			Kind: string(challenge.None), PowBits: challenge.DefaultPowBits, PowCalmPerSecond: 500,
+			PerBuyerPerMinute: challenge.DefaultPerBuyerPerMinute,
+		},
 		// A batch leaves when the one before it is committed, so the queue is a
 		// few commits deep: beyond that a claim waits longer than its shopper.
 		Purchase:  Purchase{QueueSize: 8192, MaxBatch: 512},

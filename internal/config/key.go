@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"seckill/internal/challenge"
 	"seckill/internal/identity"
 	"seckill/internal/keyring"
 	"seckill/internal/ledger"
@@ -25,6 +26,7 @@ type key struct {
 const (
 	day          = 24 * time.Hour
 	maxPerSecond = 10_000_000
+	maxPerMinute = 10_000
 	// maxCutWait leaves a reconciliation on demand time to answer "cannot tell"
 	// before the operator API's own deadline of two minutes cuts it off.
 	maxCutWait   = time.Minute
@@ -61,9 +63,17 @@ func (c *Config) keys() []key {
 		{"auth.jwks_refresh", &c.Auth.JWKSRefresh, lasting(identity.KeysSpacing, day), "How often they are fetched. A key that is not among them asks for it at once, at most every 10s."},
 		{"auth.issuer", &c.Auth.Issuer, line(maxClaimBytes), "`iss` that every token must have. Empty: not asked for."},
 		{"auth.audience", &c.Auth.Audience, audience(), "`aud` that every buyer's token must have, alone or among others. Empty: not asked for."},
-		{"token.secret", &c.Token.Secret, secret(), "Key that signs purchase tokens."},
+		{"token.secret", &c.Token.Secret, secret(), "Key that signs purchase tokens and challenges."},
+		{"token.previous_secrets", &c.Token.PreviousSecrets, secrets(keyring.MaxSecrets - 1), "Keys that are accepted and do not sign, so that token.secret can be changed while tokens are in flight: first add the new one here on every instance, then swap the two, then drop the old."},
 		{"token.required", &c.Token.Required, anything(), "Refuse an order that brings no purchase token."},
-		{"challenge.kind", &c.Challenge.Kind, supported("none"), "What a buyer solves to get a purchase token."},
+		{"token.lead", &c.Token.Lead, lasting(0, time.Hour), "How long before the start challenges are asked and tokens made; earlier the answer is `not_started`."},
+		{"challenge.kind", &c.Challenge.Kind, oneOf(challengeKinds()...), "What a buyer solves to get a purchase token: nothing, a proof of work, a picture (or, for those who cannot see it, a harder proof of work), or what the shop's own verifier asks."},
+		{"challenge.pow_bits", &c.Challenge.PowBits, between(1, challenge.MaxPowBits), "Zero bits that a proof of work begins with while challenges are asked calmly; each more doubles the work."},
+		{"challenge.pow_calm_per_second", &c.Challenge.PowCalmPerSecond, between(1, maxPerSecond), fmt.Sprintf("Challenges a second on one instance up to which pow_bits hold; each doubling adds a bit, at most %d.", challenge.MaxRise)},
+		{"challenge.per_buyer_per_minute", &c.Challenge.PerBuyerPerMinute, between(1, maxPerMinute), "Challenges that a buyer may ask for in a minute, on each instance."},
+		{"challenge.verify_url", &c.Challenge.VerifyURL, optionalURL(), "Where the shop's own verifier is asked, with challenge.kind `shop`."},
+		{"challenge.verify_secret", &c.Challenge.VerifySecret, sharedSecret(), "HMAC key of what the verifier is asked (`X-Signature`)."},
+		{"challenge.widget_url", &c.Challenge.WidgetURL, optionalURL(), "Where the page finds the shop's own widget, with challenge.kind `shop`."},
 
 		{"limit.buyer_per_second", &c.Limit.BuyerPerSecond, between(0, maxPerSecond), "Purchase requests a second per buyer, at all instances together; 0 is off."},
 		{"limit.ip_per_second", &c.Limit.IPPerSecond, between(0, maxPerSecond), "Purchase requests a second per client address, IPv6 by its /64; 0 is off."},
@@ -110,6 +120,13 @@ func (c *Config) keys() []key {
 		{"log.format", &c.Log.Format, oneOf("text", "json"), "Form of the log."},
 		{"log.level", &c.Log.Level, oneOf("debug", "info", "warn", "error"), "Least severity that is logged."},
 	}
+}
+
+func challengeKinds() (names []string) {
+	for _, kind := range challenge.Kinds {
+		names = append(names, string(kind))
+	}
+	return names
 }
 
 // envPrefix begins every variable that belongs to the engine.

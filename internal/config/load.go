@@ -13,6 +13,7 @@ import (
 	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
 
+	"seckill/internal/challenge"
 	"seckill/internal/fault"
 )
 
@@ -72,7 +73,22 @@ func (c *Config) Check() error {
 	if c.Purchase.MaxBatch > c.Purchase.QueueSize {
 		errs = append(errs, fmt.Errorf("purchase.max_batch: must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch))
 	}
-	errs = append(errs, c.checkShared(), c.checkTLS())
+	errs = append(errs, c.checkShared(), c.checkTLS(), c.checkChallenge())
+	return errors.Join(errs...)
+}
+
+// checkChallenge holds what the shop's own verifier needs.
+func (c *Config) checkChallenge() error {
+	if c.Challenge.Kind != string(challenge.Shop) {
+		return nil
+	}
+	var errs []error
+	if c.Challenge.VerifyURL == "" {
+		errs = append(errs, errors.New("challenge.verify_url: must be set with challenge.kind shop"))
+	}
+	if !c.Challenge.VerifySecret.IsSet() {
+		errs = append(errs, errors.New("challenge.verify_secret: must be set with challenge.kind shop"))
+	}
 	return errors.Join(errs...)
 }
 

@@ -79,7 +79,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	}
 	texts := map[string]string{
 		"data_dir": "/d", "shop.listen": ":9", "admin.listen": ":8", "shop.public_url": "http://a", "shop.trusted_proxies": "10.0.0.0/8, ::1", "alert.webhook_url": "http://b",
-		"challenge.kind": "none", "ledger.kind": "redis", "queue.kind": "outbox", "store.dsn": "sqlite:/s",
+		"challenge.kind": "shop", "challenge.verify_url": "http://c", "challenge.widget_url": "http://d", "ledger.kind": "redis", "queue.kind": "outbox", "store.dsn": "sqlite:/s",
 		"redis.username": "u", "redis.sentinel_master": "m", "redis.sentinel_username": "su", "redis.prefix": "p:",
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 		"auth.jwks_url": "https://c", "auth.jwks_refresh": "10s", "auth.issuer": "i", "auth.audience": "a",
@@ -107,6 +107,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	if cfg.Limit.BuyerPerSecond != 9 || cfg.Auth.JWTSecret.Reveal() != "0123456789abcdef" || cfg.Store.DSN != "sqlite:/s" ||
 		cfg.Reconcile.Repair != config.RepairSafe || len(cfg.Worker.RetryDelays) != 2 || cfg.Purchase.Timeout != time.Second ||
 		!slices.Equal(cfg.Redis.Addrs, []string{"a:1", "b:2"}) || cfg.Redis.Password.Reveal() != "0123456789abcdef" || !cfg.Redis.TLS ||
+		len(cfg.Token.Secrets()) != 3 || string(cfg.Token.Secrets()[1]) != "fedcba9876543210" ||
 		len(cfg.Auth.JWTPreviousSecrets) != 2 || cfg.Auth.JWTPreviousSecrets[1].Reveal() != "0123456789abcdef" {
 		t.Errorf("variables did not reach their fields: %+v", cfg)
 	}
@@ -115,40 +116,48 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 func TestEachBadValueIsRefusedByName(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	bad := map[string][]string{
-		"data_dir":                  {"", "a\x00b", long},
-		"shop.listen":               {"", "8080", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http", "a b:80", "http://x:80"},
-		"shop.public_url":           {"example.com", "ftp://x", "http://", "http://x/#f", ":"},
-		"admin.listen":              {"", "8081", "127.0.0.1:99999", "127.0.0.1:8080"},
-		"admin.token":               {"short", "0123456789 abcdef", "0123456789abcdé0123", strings.Repeat("x", 1025)},
-		"admin.pprof":               {"", "maybe", "2"},
-		"auth.jwt_secret":           {"fifteen bytes..", long},
-		"auth.jwt_previous_secrets": {"hunter2", "0123456789abcdef,", "0123456789abcdef,hunter2", strings.Repeat("0123456789abcdef,", 7) + "0123456789abcdef", long},
-		"auth.jwks_url":             {"login.example/hunter2", "http://login.example/keys", "https://u:hunter2@login.example/keys", "https://"},
-		"auth.jwks_refresh":         {"0", "9s", "25h", "300"},
-		"auth.issuer":               {"a\nb", long},
-		"auth.audience":             {"seckill-login", "a\nb", long},
-		"token.secret":              {"fifteen bytes..", long},
-		"token.required":            {"yes please", ""},
-		"payment.sandbox_page":      {"yes please", ""},
-		"challenge.kind":            {"", "pow", "image"},
-		"limit.buyer_per_second":    {"-1", "", "x", "1.5", "10000001", "99999999999999999999"},
-		"limit.ip_per_second":       {"-1", "", "10000001"},
-		"limit.product_per_second":  {"-1", "", "10000001"},
-		"purchase.queue_size":       {"0", "1000001", "511"},
-		"purchase.max_batch":        {"0", "10001", "8193"},
-		"purchase.timeout":          {"-1s", "9ms", "61s", "2", ""},
-		"ledger.kind":               {"", "Redis", "etcd"},
-		"redis.addrs":               {"127.0.0.1:6379", "x", "x:", ":6379", "x:70000", "x:0", "a:1,", "redis://:hunter2@x:1", strings.Repeat("a:1,", 100) + "a:1"},
-		"redis.username":            {"a\nb", long},
-		"redis.password":            {long},
-		"redis.sentinel_master":     {"a\nb", long},
-		"redis.sentinel_username":   {"sue", "a\nb", long},
-		"redis.sentinel_password":   {"hunter2", long},
-		"redis.tls":                 {"", "maybe"},
-		"redis.prefix":              {"", "{x}:", "a}", "a\nb", strings.Repeat("x", 65)},
-		"redis.wait_replicas":       {"-1", "17", "", "all"},
-		"redis.wait_timeout":        {"0", "6s", "5"},
-		"queue.kind":                {"", "kafka", "rocketmq", "pulsar"},
+		"data_dir":                       {"", "a\x00b", long},
+		"shop.listen":                    {"", "8080", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http", "a b:80", "http://x:80"},
+		"shop.public_url":                {"example.com", "ftp://x", "http://", "http://x/#f", ":"},
+		"admin.listen":                   {"", "8081", "127.0.0.1:99999", "127.0.0.1:8080"},
+		"admin.token":                    {"short", "0123456789 abcdef", "0123456789abcdé0123", strings.Repeat("x", 1025)},
+		"admin.pprof":                    {"", "maybe", "2"},
+		"auth.jwt_secret":                {"fifteen bytes..", long},
+		"auth.jwt_previous_secrets":      {"hunter2", "0123456789abcdef,", "0123456789abcdef,hunter2", strings.Repeat("0123456789abcdef,", 7) + "0123456789abcdef", long},
+		"auth.jwks_url":                  {"login.example/hunter2", "http://login.example/keys", "https://u:hunter2@login.example/keys", "https://"},
+		"auth.jwks_refresh":              {"0", "9s", "25h", "300"},
+		"auth.issuer":                    {"a\nb", long},
+		"auth.audience":                  {"seckill-login", "a\nb", long},
+		"token.secret":                   {"fifteen bytes..", long},
+		"token.required":                 {"yes please", ""},
+		"payment.sandbox_page":           {"yes please", ""},
+		"token.previous_secrets":         {"fifteen bytes..", "0123456789abcdef,hunter2", "0123456789abcdef,", strings.Repeat("0123456789abcdef,", 7) + "0123456789abcdef"},
+		"token.lead":                     {"-1s", "61m", "60", ""},
+		"challenge.kind":                 {"", "POW", "captcha"},
+		"challenge.pow_bits":             {"0", "21", "", "many"},
+		"challenge.pow_calm_per_second":  {"0", "10000001", ""},
+		"challenge.per_buyer_per_minute": {"0", "10001", ""},
+		"challenge.verify_url":           {"captcha.example/hunter2", "ftp://x", "http://"},
+		"challenge.verify_secret":        {"hunter2", long},
+		"challenge.widget_url":           {"captcha.example", "javascript:hunter2"},
+		"limit.buyer_per_second":         {"-1", "", "x", "1.5", "10000001", "99999999999999999999"},
+		"limit.ip_per_second":            {"-1", "", "10000001"},
+		"limit.product_per_second":       {"-1", "", "10000001"},
+		"purchase.queue_size":            {"0", "1000001", "511"},
+		"purchase.max_batch":             {"0", "10001", "8193"},
+		"purchase.timeout":               {"-1s", "9ms", "61s", "2", ""},
+		"ledger.kind":                    {"", "Redis", "etcd"},
+		"redis.addrs":                    {"127.0.0.1:6379", "x", "x:", ":6379", "x:70000", "x:0", "a:1,", "redis://:hunter2@x:1", strings.Repeat("a:1,", 100) + "a:1"},
+		"redis.username":                 {"a\nb", long},
+		"redis.password":                 {long},
+		"redis.sentinel_master":          {"a\nb", long},
+		"redis.sentinel_username":        {"sue", "a\nb", long},
+		"redis.sentinel_password":        {"hunter2", long},
+		"redis.tls":                      {"", "maybe"},
+		"redis.prefix":                   {"", "{x}:", "a}", "a\nb", strings.Repeat("x", 65)},
+		"redis.wait_replicas":            {"-1", "17", "", "all"},
+		"redis.wait_timeout":             {"0", "6s", "5"},
+		"queue.kind":                     {"", "kafka", "rocketmq", "pulsar"},
 		"store.dsn": {"mysql:", "mysql:u:hunter2@tcp(h:1)", "mysql:u:hunter2@h:1/d", "mysql:u:hunter2@tcp(h)/d", "mysql::hunter2@tcp(h:1)/d", "mysql:u:hunter2@tcp(h:1)/",
 			"mysql:u:hunter2@udp(h:1)/d", "mysql:u:hunter2@unix()/d", "mysql:tcp(h:1)/d", "postgres:u:hunter2@h/d", "sqlite:", "sqlite::memory:", "sqlite:x?mode=ro", "seckill.db"},
 		"store.migrate":          {"", "never"},
@@ -246,6 +255,20 @@ worker: {retry_delays: 5s, batch_size: {a: 1}}
 	}
 	if t.Failed() {
 		t.Log(err)
+	}
+}
+
+func TestTheShopsOwnVerifierNeedsAnAddressAndASecret(t *testing.T) {
+	_, err := config.Load(config.Sources{Flags: []config.Setting{set("challenge.kind", "shop")}})
+	for _, key := range []string{"challenge.verify_url", "challenge.verify_secret"} {
+		if err == nil || !strings.Contains(err.Error(), key+": must be set") {
+			t.Errorf("error %v does not name %s", err, key)
+		}
+	}
+	if _, err := config.Load(config.Sources{Flags: []config.Setting{
+		set("challenge.kind", "shop"), set("challenge.verify_url", "https://shop.example/verify"), set("challenge.verify_secret", "0123456789abcdef"),
+	}}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -229,6 +229,11 @@ func secret() rule {
 	}}
 }
 
+// sharedSecret is a secret that another server knows too: nobody makes it up.
+func sharedSecret() rule {
+	return rule{fmt.Sprintf("%d to %d bytes, or empty", minSecretBytes, maxSecretBytes), secret().check}
+}
+
 // secrets are those that come after the first one, which has a key of its own.
 func secrets(most int) rule {
 	words := fmt.Sprintf("at most %d of %d to %d bytes", most, minSecretBytes, maxSecretBytes)

@@ -21,6 +21,7 @@ const hidden = "zeal-correct-horse-battery"
 func TestSecretNeverPrintsItself(t *testing.T) {
 	cfg := config.Default()
 	cfg.Admin.Token = config.NewSecret(hidden)
+	cfg.Token.PreviousSecrets = []config.Secret{config.NewSecret(hidden)}
 	cfg.Auth.JWTPreviousSecrets = []config.Secret{config.NewSecret(hidden), config.NewSecret(hidden + "2")}
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%10.3s"} {

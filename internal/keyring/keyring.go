@@ -47,16 +47,30 @@ func New(secrets ...[]byte) (*Ring, error) {
 // Sign is the signature of message under the first secret.
 func (r *Ring) Sign(message []byte) [Size]byte { return r.keys[0].sign(message) }
 
-// Verify reports whether any of the secrets signed message. The comparison
-// takes the same time wherever the first wrong byte stands.
-func (r *Ring) Verify(message, signature []byte) bool {
-	for _, k := range r.keys {
+// SignBy is the signature of message under the secret that Find has named.
+func (r *Ring) SignBy(secret int, message []byte) [Size]byte { return r.keys[secret].sign(message) }
+
+// Verify reports whether any of the secrets signed message.
+func (r *Ring) Verify(message, signature []byte) bool { return r.Find(message, signature) >= 0 }
+
+// Find names the secret that signed message, for SignBy; -1 when none did. The
+// comparison takes the same time wherever the first wrong byte stands.
+func (r *Ring) Find(message, signature []byte) (secret int) {
+	for i, k := range r.keys {
 		sum := k.sign(message)
 		if hmac.Equal(sum[:], signature) {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
+}
+
+// Derive makes of a secret one for another use, so that what is signed for one
+// use never passes for the other. The secret cannot be told from it.
+func Derive(secret []byte, use string) []byte {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(use)) // a hash never returns an error
+	return mac.Sum(nil)
 }
 
 // key keeps HMAC states whose padded key has been hashed already, which saves

@@ -49,6 +49,35 @@ func TestARotatedSecretIsStillAcceptedAndARemovedOneIsNot(t *testing.T) {
 	}
 }
 
+// Two rings with the same secrets in another order agree on what the secret that
+// signed a message signs besides.
+func TestFindNamesTheSecretOnEveryRing(t *testing.T) {
+	one, _ := New([]byte("new"), []byte("old"))
+	other, _ := New([]byte("old"), []byte("new"))
+	message := []byte("message")
+	for name, ring := range map[string]*Ring{"one": one, "other": other} {
+		sum := ring.Sign(message)
+		a, b := one.Find(message, sum[:]), other.Find(message, sum[:])
+		if a < 0 || b < 0 || a == b {
+			t.Fatalf("%s signed: found as %d and %d", name, a, b)
+		}
+		if one.SignBy(a, []byte("more")) != other.SignBy(b, []byte("more")) {
+			t.Errorf("%s signed: the rings do not agree", name)
+		}
+	}
+	if stranger, _ := New([]byte("third")); stranger.Find(message, make([]byte, Size)) != -1 {
+		t.Error("a stranger's signature was found")
+	}
+}
+
+func TestADerivedSecretIsOneOfItsOwn(t *testing.T) {
+	secret := []byte("secret")
+	a, b := Derive(secret, "a"), Derive(secret, "b")
+	if bytes.Equal(a, b) || bytes.Equal(a, secret) || !bytes.Equal(a, Derive(secret, "a")) || len(a) != Size {
+		t.Errorf("derived %x and %x", a, b)
+	}
+}
+
 func TestVerifyRefusesEveryChange(t *testing.T) {
 	ring, _ := New([]byte("secret"))
 	message := []byte("message")

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/challenge"
 	"seckill/internal/wire"
 )
 
@@ -136,25 +137,31 @@ func (s *shop) buy(path string, body []byte, authorization, key string) (answer,
 	return s.as(authorization).send(fasthttp.MethodPost, path, body)
 }
 
-// token gets a purchase token as the shop's page does. Only a challenge that
-// asks nothing can be answered.
+// token gets a purchase token as the shop's page does. A picture, and what a
+// shop's own verifier asks, has no answer that a program could give.
 func (s *shop) token(product uint32, authorization string) (string, error) {
-	var challenge struct {
-		ID   string `json:"challenge_id"`
-		Type string `json:"type"`
+	var posed struct {
+		ID         string         `json:"challenge_id"`
+		Type       challenge.Kind `json:"type"`
+		Difficulty int            `json:"difficulty"`
 	}
 	path := fmt.Sprintf("/api/v1/products/%d/", product)
 	a, err := s.as(authorization).send(fasthttp.MethodPost, path+"challenge", []byte("{}"))
 	if err != nil {
 		return "", err
 	}
-	if err := a.into(&challenge); err != nil {
+	if err := a.into(&posed); err != nil {
 		return "", err
 	}
-	if challenge.Type != "none" {
-		return "", fmt.Errorf("a challenge of type %q has no answer that a load test could give", challenge.Type)
+	solution := ""
+	switch posed.Type {
+	case challenge.None:
+	case challenge.Pow:
+		solution = challenge.Solve(posed.ID, posed.Difficulty)
+	default:
+		return "", fmt.Errorf("a challenge of type %q has no answer that a load test could give", posed.Type)
 	}
-	a, err = s.as(authorization).send(fasthttp.MethodPost, path+"token", fmt.Appendf(nil, `{"challenge_id":%q}`, challenge.ID))
+	a, err = s.as(authorization).send(fasthttp.MethodPost, path+"token", fmt.Appendf(nil, `{"challenge_id":%q,"answer":%q}`, posed.ID, solution))
 	if err != nil {
 		return "", err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
+	"seckill/internal/challenge"
 	"seckill/internal/identity"
 	"seckill/internal/stats"
 )
@@ -53,6 +54,10 @@ type Metrics struct {
 	StreamsCut     prometheus.Counter
 
 	tooHot     *prometheus.CounterVec
+	challenges *prometheus.CounterVec
+	answers    *prometheus.CounterVec
+	difficulty prometheus.Gauge
+
 	reconciled *prometheus.CounterVec
 	balanced   *prometheus.GaugeVec
 	durable    *prometheus.GaugeVec
@@ -90,6 +95,10 @@ func New(version string) *Metrics {
 		Panics:         f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
 
 		tooHot:     f.counters("seckill_too_hot_total", "Claims that the line before the ledger did not take, by why.", "why"),
+		challenges: f.counters("seckill_challenges_total", "Challenges asked, by kind.", "kind"),
+		answers:    f.counters("seckill_challenge_answers_total", "Challenges answered, by kind and result.", "kind", "result"),
+		difficulty: f.gauge("seckill_challenge_pow_bits", "Difficulty of the last proof of work that was asked."),
+
 		reconciled: f.counters("seckill_reconciliations_total", "Reconciliations, by result.", "result"),
 		balanced:   f.gauges("seckill_reconcile_balanced", "Last reconciliation: 1 balanced, 0 not, -1 could not tell.", "product"),
 		durable:    f.gauges("seckill_ledger_durable", "Whether what Redis has answered outlives a fault, by its settings: 1 or 0.", "fault"),
@@ -104,6 +113,23 @@ func New(version string) *Metrics {
 	}
 	f.gauges("seckill_build_info", "The running version.", "version").WithLabelValues(version).Set(1)
 	return m
+}
+
+// Posed counts a challenge that was asked.
+func (m *Metrics) Posed(kind challenge.Kind, difficulty int) {
+	m.challenges.WithLabelValues(string(kind)).Inc()
+	if kind == challenge.Pow {
+		m.difficulty.Set(float64(difficulty))
+	}
+}
+
+// Answered counts an answer that was judged.
+func (m *Metrics) Answered(kind challenge.Kind, right bool) {
+	result := "wrong"
+	if right {
+		result = "right"
+	}
+	m.answers.WithLabelValues(string(kind), result).Inc()
 }
 
 // Handler serves the figures.

@@ -1,13 +1,10 @@
 package purchasetoken
 
 import (
-	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"seckill"
@@ -20,71 +17,52 @@ const (
 	product = uint32(7)
 )
 
+const life = 2 * time.Minute
+
 func open(t testing.TB, secrets ...string) *Mint {
 	t.Helper()
-	o := Options{Random: rand.Reader}
+	var raw [][]byte
 	for _, secret := range secrets {
-		o.Secrets = append(o.Secrets, []byte(secret))
+		raw = append(raw, []byte(secret))
 	}
-	m, err := New(o)
+	m, err := New(raw...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-// issue goes the way of a buyer: a challenge, then a token.
+// issue makes a token under the id that all tests share.
 func issue(t testing.TB, m *Mint, buyer string) string {
 	t.Helper()
-	challenge, err := m.Challenge(buyer, product, now)
+	token, err := m.Issue(id, buyer, product, now.Add(life))
 	if err != nil {
 		t.Fatal(err)
-	}
-	token, expires, err := m.Redeem(challenge.ID, buyer, product, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := now.Add(DefaultTTL); !expires.Equal(want) {
-		t.Fatalf("expires %v, want %v", expires, want)
 	}
 	return token
 }
 
-func TestATokenIsReadWithTheSameIDEveryTime(t *testing.T) {
+var id = ID{1, 2, 3, 15: 16}
+
+func TestATokenIsReadWithItsIDEveryTime(t *testing.T) {
 	m := open(t, "secret")
 	token := issue(t, m, buyer)
 	first, err := m.Verify(token, buyer, product, now)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || first != id {
+		t.Fatalf("read %v, %v, want %v", first, err, id)
 	}
 	again, err := m.VerifyBytes([]byte(token), buyer, product, now.Add(time.Minute))
-	if err != nil || again != first {
-		t.Fatalf("read again: %v, %v, want %v", again, err, first)
+	if err != nil || again != id {
+		t.Fatalf("read again: %v, %v, want %v", again, err, id)
 	}
 	if key := first.String(); len(key) != KeyLen || seckill.CheckKey(key) != nil {
 		t.Errorf("%q is no idempotency key", key)
-	}
-	other, err := m.Verify(issue(t, m, buyer), buyer, product, now)
-	if err != nil || other == first {
-		t.Errorf("a second token has id %v, %v; ids must differ", other, err)
-	}
-}
-
-func TestAChallengeOfKindNoneSaysSoOnTheWire(t *testing.T) {
-	challenge, err := open(t, "secret").Challenge(buyer, product, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _ := json.Marshal(challenge)
-	if want := `{"challenge_id":"` + challenge.ID + `","type":"none"}`; string(text) != want {
-		t.Errorf("%s, want %s", text, want)
 	}
 }
 
 func TestATokenServesItsBuyerAndProductUntilItExpires(t *testing.T) {
 	m := open(t, "secret")
 	token := issue(t, m, buyer)
-	challenge, _ := m.Challenge(buyer, product, now)
 	for _, tc := range []struct {
 		name, token, buyer string
 		product            uint32
@@ -92,13 +70,12 @@ func TestATokenServesItsBuyerAndProductUntilItExpires(t *testing.T) {
 		want               error
 	}{
 		{"good", token, buyer, product, now, nil},
-		{"last instant", token, buyer, product, now.Add(DefaultTTL - time.Millisecond), nil},
-		{"expired", token, buyer, product, now.Add(DefaultTTL), ErrExpired},
+		{"last instant", token, buyer, product, now.Add(life - time.Millisecond), nil},
+		{"expired", token, buyer, product, now.Add(life), ErrExpired},
 		{"another buyer", token, "buyer-0000043", product, now, ErrForeign},
 		{"no buyer", token, "", product, now, ErrForeign},
 		{"a buyer too long", token, strings.Repeat("b", seckill.MaxBuyerBytes+1), product, now, ErrMalformed},
 		{"another product", token, buyer, product + 1, now, ErrForeign},
-		{"a challenge is no token", challenge.ID, buyer, product, now, ErrMalformed},
 		{"empty", "", buyer, product, now, ErrMalformed},
 		{"cut", token[:len(token)-1], buyer, product, now, ErrMalformed},
 		{"longer", token + "A", buyer, product, now, ErrMalformed},
@@ -113,31 +90,6 @@ func TestATokenServesItsBuyerAndProductUntilItExpires(t *testing.T) {
 			}
 			if err != nil && seckill.CodeOf(err) != seckill.CodeTokenInvalid {
 				t.Errorf("code %s", seckill.CodeOf(err))
-			}
-		})
-	}
-}
-
-func TestAChallengeServesItsBuyerAndProductUntilItExpires(t *testing.T) {
-	m := open(t, "secret")
-	challenge, _ := m.Challenge(buyer, product, now)
-	for _, tc := range []struct {
-		name, id, buyer string
-		product         uint32
-		at              time.Time
-		want            error
-	}{
-		{"good", challenge.ID, buyer, product, now, nil},
-		{"again", challenge.ID, buyer, product, now.Add(time.Minute), nil},
-		{"expired", challenge.ID, buyer, product, now.Add(DefaultChallengeTTL), ErrExpired},
-		{"another buyer", challenge.ID, "eve", product, now, ErrForeign},
-		{"another product", challenge.ID, buyer, 8, now, ErrForeign},
-		{"a token is no challenge", issue(t, m, buyer), buyer, product, now, ErrMalformed},
-		{"nonsense", "nonsense", buyer, product, now, ErrMalformed},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if _, _, err := m.Redeem(tc.id, tc.buyer, tc.product, tc.at); !errors.Is(err, tc.want) {
-				t.Errorf("error %v, want %v", err, tc.want)
 			}
 		})
 	}
@@ -178,31 +130,25 @@ func TestASecretCanBeRotated(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeWithoutRandomnessOrABuyer(t *testing.T) {
-	m, err := New(Options{Secrets: [][]byte{[]byte("s")}, Random: iotest.ErrReader(errors.New("dry"))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.Challenge(buyer, product, now); err == nil || seckill.CodeOf(err) != seckill.CodeBusy {
-		t.Errorf("without randomness: %v", err)
-	}
-	if _, err := open(t, "s").Challenge("", product, now); seckill.CodeOf(err) != seckill.CodeBadRequest {
-		t.Errorf("without a buyer: %v", err)
+// Instances change their secrets one after the other: while one signs with the
+// new and the other still with the old, each reads the other's tokens.
+func TestInstancesInTheMiddleOfARotationReadEachOther(t *testing.T) {
+	a, b := open(t, "new", "old"), open(t, "old", "new")
+	for name, token := range map[string]string{"the one ahead": issue(t, a, buyer), "the one behind": issue(t, b, buyer)} {
+		for _, reader := range []*Mint{a, b} {
+			if got, err := reader.Verify(token, buyer, product, now); err != nil || got != id {
+				t.Errorf("signed by %s: %v, %v", name, got, err)
+			}
+		}
 	}
 }
 
-func TestNewRefusesWhatMakesNoSense(t *testing.T) {
-	good := [][]byte{[]byte("secret")}
-	for name, o := range map[string]Options{
-		"no secret":          {Random: rand.Reader},
-		"no randomness":      {Secrets: good},
-		"a life too short":   {Secrets: good, Random: rand.Reader, TTL: time.Millisecond},
-		"a life too long":    {Secrets: good, Random: rand.Reader, TTL: MaxTTL + 1},
-		"challenge too long": {Secrets: good, Random: rand.Reader, ChallengeTTL: MaxTTL + 1},
-	} {
-		if _, err := New(o); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+func TestNothingIsMadeWithoutASecretOrABuyer(t *testing.T) {
+	if _, err := New(); err == nil {
+		t.Error("made a mint without a secret")
+	}
+	if _, err := open(t, "s").Issue(id, "", product, now); seckill.CodeOf(err) != seckill.CodeBadRequest {
+		t.Errorf("without a buyer: %v", err)
 	}
 }
 
@@ -225,8 +171,8 @@ func TestVerifyAllocatesNothingButTheKey(t *testing.T) {
 		{"refuse a forgery", 0, func() { _, _ = m.Verify(foreign, buyer, product, now) }},
 		{"refuse nonsense", 0, func() { _, _ = m.Verify("nonsense", buyer, product, now) }},
 		{"verify and make the key", 1, func() {
-			id, _ := m.Verify(token, buyer, product, now)
-			sink = id.String()
+			read, _ := m.Verify(token, buyer, product, now)
+			sink = read.String()
 		}},
 	} {
 		if allocs := testing.AllocsPerRun(1000, tc.run); allocs > tc.budget {
@@ -238,23 +184,19 @@ func TestVerifyAllocatesNothingButTheKey(t *testing.T) {
 var sink string
 
 func FuzzVerify(f *testing.F) {
-	// Fuzzing runs in several processes, which must agree on the one good token.
-	m, err := New(Options{Secrets: [][]byte{[]byte("secret")}, Random: strings.NewReader(strings.Repeat("r", 2*len(ID{})))})
-	if err != nil {
-		f.Fatal(err)
-	}
+	m := open(f, "secret")
 	token := issue(f, m, buyer)
 	f.Add(token, buyer, product)
 	f.Add(token, "eve", product)
 	f.Add(strings.Repeat("A", textLen), buyer, product)
 	f.Add("", "", uint32(0))
 	f.Fuzz(func(t *testing.T, text, who string, what uint32) {
-		id, err := m.Verify(text, who, what, now)
+		read, err := m.Verify(text, who, what, now)
 		if err == nil && (text != token || who != buyer || what != product) {
 			t.Fatalf("accepted %q for %q and %d", text, who, what)
 		}
-		if err != nil && (id != ID{} || seckill.CodeOf(err) != seckill.CodeTokenInvalid) {
-			t.Fatalf("refused with id %v and code %s", id, seckill.CodeOf(err))
+		if err != nil && (read != ID{} || seckill.CodeOf(err) != seckill.CodeTokenInvalid) {
+			t.Fatalf("refused with id %v and code %s", read, seckill.CodeOf(err))
 		}
 	})
 }
@@ -270,12 +212,11 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-func BenchmarkRedeem(b *testing.B) {
+func BenchmarkIssue(b *testing.B) {
 	m := open(b, "secret")
-	challenge, _ := m.Challenge(buyer, product, now)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := m.Redeem(challenge.ID, buyer, product, now); err != nil {
+		if _, err := m.Issue(id, buyer, product, now); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -9,18 +9,13 @@ import (
 	"seckill/internal/keyring"
 )
 
-// purpose is the first byte of what is sealed. It keeps a challenge from
-// being a token, and is the version: another layout takes other numbers.
-type purpose byte
-
-const (
-	purposeToken     purpose = 1
-	purposeChallenge purpose = 2
-)
+// version is the first byte of what is sealed: another layout takes another
+// number.
+const version = 1
 
 // Sealed bytes, before base64url without padding:
 //
-//	purpose (1) · id (16) · expiry in Unix milliseconds (8) · signature (32)
+//	version (1) · id (16) · expiry in Unix milliseconds (8) · signature (32)
 //
 // What is signed is the first 25 bytes, the product id (4) and the buyer. The
 // last two are not sent: whoever presents a token says them anyway, and all
@@ -38,8 +33,8 @@ func appendMessage(dst, body []byte, buyer string, productID uint32) []byte {
 	return append(dst, buyer...)
 }
 
-// read opens what make sealed.
-func read[T string | []byte](m *Mint, p purpose, text T, buyer string, productID uint32, now time.Time) (ID, error) {
+// read opens what Issue sealed.
+func read[T string | []byte](m *Mint, text T, buyer string, productID uint32, now time.Time) (ID, error) {
 	if len(text) != textLen || len(buyer) > seckill.MaxBuyerBytes {
 		return ID{}, ErrMalformed
 	}
@@ -47,7 +42,7 @@ func read[T string | []byte](m *Mint, p purpose, text T, buyer string, productID
 	copy(encoded[:], text)
 	var sealed [sealedLen]byte
 	// The decoder skips line breaks; a text with one comes out short.
-	if n, err := base64.RawURLEncoding.Decode(sealed[:], encoded[:]); err != nil || n != sealedLen || sealed[0] != byte(p) {
+	if n, err := base64.RawURLEncoding.Decode(sealed[:], encoded[:]); err != nil || n != sealedLen || sealed[0] != version {
 		return ID{}, ErrMalformed
 	}
 	var room [messageMax]byte

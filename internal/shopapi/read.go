@@ -56,47 +56,6 @@ func (s *Server) product(on *sale.Sale, now time.Time) wire.Product {
 	return shown
 }
 
-func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
-	buyer, ok := s.buyerOf(ctx, "challenge", on)
-	if !ok {
-		return
-	}
-	challenge, err := s.opt.Tokens.Challenge(buyer, on.ID, s.opt.Clock.Now())
-	if err != nil {
-		s.refuse(ctx, "challenge", err)
-		return
-	}
-	s.json(ctx, "challenge", fasthttp.StatusOK, challenge)
-}
-
-func (s *Server) token(ctx *fasthttp.RequestCtx, on *sale.Sale) {
-	buyer, ok := s.buyerOf(ctx, "token", on)
-	if !ok {
-		return
-	}
-	var answer struct {
-		ChallengeID string `json:"challenge_id"`
-		Answer      string `json:"answer"`
-	}
-	if err := readJSON(ctx, &answer); err != nil {
-		s.refuse(ctx, "token", err)
-		return
-	}
-	if answer.ChallengeID == "" {
-		s.refuse(ctx, "token", seckill.Errorf(seckill.CodeBadRequest, "challenge_id must be set"))
-		return
-	}
-	token, expires, err := s.opt.Tokens.Redeem(answer.ChallengeID, buyer, on.ID, s.opt.Clock.Now())
-	if err != nil {
-		s.refuse(ctx, "token", err)
-		return
-	}
-	s.json(ctx, "token", fasthttp.StatusOK, struct {
-		Token     string    `json:"token"`
-		ExpiresAt wire.Time `json:"expires_at"`
-	}{token, wire.Time(expires)})
-}
-
 // buyerOf answers 404 for an unknown product and 401 for an unknown buyer.
 func (s *Server) buyerOf(ctx *fasthttp.RequestCtx, route string, on *sale.Sale) (string, bool) {
 	if on == nil {

@@ -20,13 +20,13 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
+	"seckill/internal/challenge"
 	"seckill/internal/clientaddr"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
 	"seckill/internal/orderlink"
 	"seckill/internal/problem"
 	"seckill/internal/purchase"
-	"seckill/internal/purchasetoken"
 	"seckill/internal/sale"
 	"seckill/internal/socket"
 	"seckill/internal/wire"
@@ -52,9 +52,10 @@ type Options struct {
 	Proxies *clientaddr.Proxies // whose X-Forwarded-For is believed
 	Stage   *purchase.Stage
 	Orders  *order.Desk
-	Tokens  *purchasetoken.Mint
-	Terms   wire.ShopTerms
-	Page    fs.FS
+	// Challenges stand before purchase tokens.
+	Challenges *challenge.Desk
+	Terms      wire.ShopTerms
+	Page       fs.FS
 	// PagePolicy is the page's Content-Security-Policy.
 	PagePolicy string
 	Metrics    *metrics.Metrics

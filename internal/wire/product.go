@@ -21,6 +21,8 @@ type Product struct {
 	NowMS        int64          `json:"now_ms"`
 	// TokenRequired says that a purchase needs a token from the challenge.
 	TokenRequired bool `json:"token_required"`
+	// TokenOpensAt is from when such a token can be had.
+	TokenOpensAt *Time `json:"token_opens_at,omitempty"`
 	// MayReturnUntil is, while the product is sold out, when the last unit that
 	// may still come back has come back or is paid.
 	MayReturnUntil *Time `json:"may_return_until,omitempty"`
@@ -30,19 +32,26 @@ type Product struct {
 
 // ShopTerms is what every product of one server has in common on the wire.
 type ShopTerms struct {
-	TokenRequired    bool
+	TokenRequired bool
+	// TokenLead is how long before the start a purchase token can be had.
+	TokenLead        time.Duration
 	PaymentProviders []string
 }
 
 // ProductOf is the product at an instant. soldOut is the ledger's word, or the
 // sold-out flag's.
 func ProductOf(p *seckill.Product, now time.Time, soldOut bool, terms ShopTerms) Product {
-	return Product{
+	product := Product{
 		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, PriceCents: p.PriceCents, Currency: p.Currency,
 		PerUserLimit: p.PerUserLimit, StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt),
 		Status: p.Status(now, soldOut), NowMS: now.UnixMilli(),
 		TokenRequired: terms.TokenRequired, PaymentProviders: notNil(terms.PaymentProviders),
 	}
+	if terms.TokenRequired {
+		opens := Time(p.StartsAt.Add(-terms.TokenLead))
+		product.TokenOpensAt = &opens
+	}
+	return product
 }
 
 // AdminProduct is a product as the operator sees it.

@@ -106,7 +106,9 @@ func (r *Register) Settle(ctx context.Context, id string, outcome spent.Outcome,
 	return r.settle(ctx, id, outcome, r.life(until))
 }
 
-func (r *Register) life(until time.Time) time.Duration { return max(until.Sub(r.opt.Now()), spent.MinLife) }
+func (r *Register) life(until time.Time) time.Duration {
+	return max(until.Sub(r.opt.Now()), spent.MinLife)
+}
 
 // settle makes a use or reads it. Between its two calls the key may expire:
 // then the use is at its end, and is made again.

@@ -1,0 +1,31 @@
+package app
+
+import (
+	"crypto/rand"
+
+	"seckill/internal/challenge"
+	"seckill/internal/challenge/picture"
+	"seckill/internal/challenge/verifier"
+	"seckill/internal/purchasetoken"
+)
+
+// buildChallenge wires purchase tokens and what stands before them.
+func (p *parts) buildChallenge() (_ *challenge.Desk, err error) {
+	if p.tokens, err = purchasetoken.New(p.cfg.Token.Secrets()...); err != nil {
+		return nil, err
+	}
+	cfg := &p.cfg.Challenge
+	opt := challenge.Options{
+		Kind: challenge.Kind(cfg.Kind), Secrets: p.cfg.Token.Secrets(), Tokens: p.tokens, Spent: p.book.spent, Lead: p.cfg.Token.Lead,
+		PowBits: cfg.PowBits, CalmPerSecond: cfg.PowCalmPerSecond, PerBuyerPerMinute: cfg.PerBuyerPerMinute,
+		WidgetURL: cfg.WidgetURL, Random: rand.Reader,
+		OnPosed: p.metrics.Posed, OnAnswered: p.metrics.Answered,
+	}
+	switch opt.Kind {
+	case challenge.Image:
+		opt.Draw = picture.New().Draw
+	case challenge.Shop:
+		opt.Verify = verifier.New(cfg.VerifyURL, cfg.VerifySecret.Bytes()).Verify
+	}
+	return challenge.New(opt)
+}

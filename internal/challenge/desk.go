@@ -1,0 +1,311 @@
+package challenge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"runtime"
+	"slices"
+	"time"
+
+	"seckill"
+	"seckill/internal/purchasetoken"
+	"seckill/internal/ratelimit"
+	"seckill/internal/spent"
+)
+
+// Bounds of the work that a challenge makes. A picture costs about 3 ms of a
+// core: at most half of the cores draw, and who waits for more than a moment
+// waits in vain.
+const (
+	drawsWaiting = 256
+	drawPatience = 300 * time.Millisecond
+
+	verifiesAtOnce  = 64
+	verifiesWaiting = 256
+	verifyPatience  = 300 * time.Millisecond
+
+	// answersPerAsk leaves room to repeat an answer that got lost.
+	answersPerAsk = 3
+	// settleGrace is how much longer an outcome is kept than its challenge lives:
+	// clocks of instances differ.
+	settleGrace = 10 * time.Second
+)
+
+// How the first answer to a challenge was.
+const (
+	outcomeRight spent.Outcome = 1
+	outcomeWrong spent.Outcome = 2
+)
+
+// Question is what the shop's own verifier is asked.
+type Question struct {
+	ChallengeID string
+	Answer      string
+	Buyer       string
+	ProductID   uint32
+	Addr        netip.Addr
+}
+
+// Options are a desk's parts.
+type Options struct {
+	Kind Kind
+	// Secrets are those of purchase tokens: the first signs, all are accepted.
+	Secrets [][]byte
+	Tokens  *purchasetoken.Mint
+	Spent   spent.Register
+	// Lead is how long before the start challenges are asked and tokens made.
+	Lead time.Duration
+	// PowBits is the difficulty of a proof of work up to CalmPerSecond challenges
+	// a second on this instance.
+	PowBits, CalmPerSecond int
+	PerBuyerPerMinute      int
+	// Draw makes a PNG file of symbols; needed by Image.
+	Draw func(symbols string) ([]byte, error)
+	// Verify asks the shop's own verifier; needed by Shop. An error means that it
+	// has not said.
+	Verify    func(ctx context.Context, q Question) (bool, error)
+	WidgetURL string
+	// Random makes ids and symbols, such as crypto/rand.Reader.
+	Random io.Reader
+	// OnPosed and OnAnswered count, if they are set.
+	OnPosed    func(kind Kind, difficulty int)
+	OnAnswered func(kind Kind, right bool)
+}
+
+// Desk asks challenges and makes purchase tokens of answers. It is safe for
+// concurrent use if its Random is.
+type Desk struct {
+	opt     Options
+	seals   *sealer
+	asked   meter
+	asks    *ratelimit.Limiter
+	answers *ratelimit.Limiter
+	draws   *gate
+	checks  *gate
+}
+
+// New makes a desk.
+func New(opt Options) (*Desk, error) {
+	switch {
+	case !slices.Contains(Kinds, opt.Kind):
+		return nil, fmt.Errorf("challenge: unknown kind %q", opt.Kind)
+	case opt.Random == nil || opt.Tokens == nil || opt.Spent == nil:
+		return nil, errors.New("challenge: randomness, tokens and a register are needed")
+	case opt.Kind == Image && opt.Draw == nil, opt.Kind == Shop && opt.Verify == nil:
+		return nil, fmt.Errorf("challenge: kind %s lacks its part", opt.Kind)
+	}
+	d := &Desk{
+		opt:    opt,
+		draws:  newGate(max(1, runtime.GOMAXPROCS(0)/2), drawsWaiting, drawPatience),
+		checks: newGate(verifiesAtOnce, verifiesWaiting, verifyPatience),
+	}
+	var err error
+	if d.seals, err = newSealer(opt.Secrets); err != nil {
+		return nil, err
+	}
+	if d.asks, err = perMinute(opt.PerBuyerPerMinute); err != nil {
+		return nil, err
+	}
+	d.answers, err = perMinute(opt.PerBuyerPerMinute * answersPerAsk)
+	return d, err
+}
+
+// perMinute lets a minute's worth come at once, as people do not spread theirs.
+func perMinute(n int) (*ratelimit.Limiter, error) {
+	return ratelimit.New(ratelimit.Options{PerSecond: float64(n) / 60, Burst: n})
+}
+
+// Ask is a buyer's request for a challenge.
+type Ask struct {
+	Product *seckill.Product
+	Buyer   string
+	// Kind is the one that the buyer wants; "" for what is usual.
+	Kind Kind
+}
+
+// Pose makes a challenge.
+func (d *Desk) Pose(ctx context.Context, ask Ask, now time.Time) (Challenge, error) {
+	if err := d.window(ask.Product, now); err != nil {
+		return Challenge{}, err
+	}
+	if err := seckill.CheckBuyer(ask.Buyer); err != nil {
+		return Challenge{}, err
+	}
+	kind := ask.Kind
+	if kind == "" {
+		kind = d.opt.Kind
+	}
+	if kind != d.opt.Kind && !slices.Contains(d.alternatives(), kind) {
+		return Challenge{}, seckill.Errorf(seckill.CodeBadRequest, "type must be one of those that the challenge offers")
+	}
+	if err := allow(d.asks, ask.Buyer, now); err != nil {
+		return Challenge{}, err
+	}
+	c := &sealed{kind: kind, expires: now.Add(TTL).Truncate(time.Millisecond).UTC()}
+	if _, err := io.ReadFull(d.opt.Random, c.id[:]); err != nil {
+		return Challenge{}, fmt.Errorf("draw a challenge's id: %w", err)
+	}
+	return d.pose(ctx, c, ask, d.asked.count(now))
+}
+
+// pose fills in what the kind has, and seals.
+func (d *Desk) pose(ctx context.Context, c *sealed, ask Ask, perSecond float64) (Challenge, error) {
+	posed := Challenge{Kind: c.kind, ExpiresAt: c.expires}
+	switch c.kind {
+	case Pow:
+		c.bits = difficulty(d.opt.PowBits, d.opt.Kind == Image, perSecond, float64(d.opt.CalmPerSecond))
+		posed.Difficulty = c.bits
+	case Image:
+		answer, err := drawSymbols(d.opt.Random)
+		if err != nil {
+			return Challenge{}, err
+		}
+		if posed.Picture, err = d.draw(ctx, answer); err != nil {
+			return Challenge{}, err
+		}
+		c.tag = d.seals.answerTag(c, answer)
+		posed.Alternatives = d.alternatives()
+	case Shop:
+		posed.WidgetURL = d.opt.WidgetURL
+	}
+	posed.ID = d.seals.seal(c, ask.Buyer, ask.Product.ID)
+	if d.opt.OnPosed != nil {
+		d.opt.OnPosed(c.kind, c.bits)
+	}
+	return posed, nil
+}
+
+// alternatives are the kinds that may stand in for the usual one.
+func (d *Desk) alternatives() []Kind {
+	if d.opt.Kind == Image {
+		return []Kind{Pow}
+	}
+	return nil
+}
+
+func (d *Desk) draw(ctx context.Context, answer string) ([]byte, error) {
+	if err := d.draws.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer d.draws.leave()
+	picture, err := d.opt.Draw(answer)
+	if err != nil {
+		return nil, fmt.Errorf("draw a picture: %w", err)
+	}
+	return picture, nil
+}
+
+// Answer is a buyer's answer to a challenge.
+type Answer struct {
+	Product     *seckill.Product
+	Buyer       string
+	Addr        netip.Addr
+	ChallengeID string
+	Text        string
+}
+
+// Redeem makes the purchase token of an answered challenge. The first answer
+// decides: after a wrong one no other counts, after a right one each gives the
+// same token again. (Also one that is found wrong by then: a verifier may take
+// an answer once only, and a buyer whose token got lost has no other.)
+func (d *Desk) Redeem(ctx context.Context, a Answer, now time.Time) (token string, expires time.Time, err error) {
+	if err := d.window(a.Product, now); err != nil {
+		return "", time.Time{}, err
+	}
+	if len(a.Text) > MaxAnswerBytes {
+		return "", time.Time{}, seckill.Errorf(seckill.CodeBadRequest, "answer must be at most %d bytes", MaxAnswerBytes)
+	}
+	if err := allow(d.answers, a.Buyer, now); err != nil {
+		return "", time.Time{}, err
+	}
+	c, err := d.seals.open(a.ChallengeID, a.Buyer, a.Product.ID, now)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	if err := d.settle(ctx, c, a); err != nil {
+		return "", time.Time{}, err
+	}
+	expires = now
+	if a.Product.StartsAt.After(now) {
+		expires = a.Product.StartsAt
+	}
+	expires = expires.Add(TokenTTL).Truncate(time.Millisecond).UTC()
+	if token, err = d.opt.Tokens.Issue(d.seals.tokenID(c), a.Buyer, a.Product.ID, expires); err != nil {
+		return "", time.Time{}, fmt.Errorf("make purchase token: %w", err)
+	}
+	return token, expires, nil
+}
+
+// settle judges the answer and returns nil if the challenge is answered.
+func (d *Desk) settle(ctx context.Context, c *sealed, a Answer) error {
+	if c.kind == None {
+		return nil // there is nothing to guess
+	}
+	right, err := d.judge(ctx, c, a)
+	if err != nil {
+		return err
+	}
+	outcome := outcomeWrong
+	if right {
+		outcome = outcomeRight
+	}
+	standing, err := d.opt.Spent.Settle(ctx, "challenge:"+string(c.id[:]), outcome, c.expires.Add(settleGrace))
+	if err != nil {
+		return fmt.Errorf("settle a challenge: %w", err)
+	}
+	if d.opt.OnAnswered != nil {
+		d.opt.OnAnswered(c.kind, standing == outcomeRight)
+	}
+	if standing != outcomeRight {
+		return ErrWrong
+	}
+	return nil
+}
+
+// judge says whether an answer is right, by itself.
+func (d *Desk) judge(ctx context.Context, c *sealed, a Answer) (bool, error) {
+	switch c.kind {
+	case Pow:
+		return Solved(a.ChallengeID, a.Text, c.bits), nil
+	case Image:
+		return d.seals.matches(c, typed(a.Text)), nil
+	case Shop:
+		return d.verify(ctx, a)
+	}
+	return false, ErrMalformed
+}
+
+func (d *Desk) verify(ctx context.Context, a Answer) (bool, error) {
+	if d.opt.Verify == nil { // an instance that is configured otherwise asked it
+		return false, ErrMalformed
+	}
+	if err := d.checks.enter(ctx); err != nil {
+		return false, err
+	}
+	defer d.checks.leave()
+	return d.opt.Verify(ctx, Question{
+		ChallengeID: a.ChallengeID, Answer: a.Text, Buyer: a.Buyer, ProductID: a.Product.ID, Addr: a.Addr,
+	})
+}
+
+// window refuses before the lead, so that nothing can be prepared long ago, and
+// after the end.
+func (d *Desk) window(p *seckill.Product, now time.Time) error {
+	switch {
+	case p.State == seckill.SaleEnded || !now.Before(p.EndsAt):
+		return &seckill.Error{Code: seckill.CodeEnded}
+	case now.Before(p.StartsAt.Add(-d.opt.Lead)):
+		return &seckill.Error{Code: seckill.CodeNotStarted}
+	}
+	return nil
+}
+
+func allow(limit *ratelimit.Limiter, buyer string, now time.Time) error {
+	if ok, wait := limit.Allow(buyer, now); !ok {
+		return &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: int((wait + time.Second - 1) / time.Second)}
+	}
+	return nil
+}

@@ -1,0 +1,522 @@
+package challenge
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"seckill"
+	"seckill/internal/purchasetoken"
+	"seckill/internal/spent"
+	"seckill/internal/spent/spentmem"
+)
+
+var now = time.Date(2026, 11, 11, 11, 59, 30, 0, time.UTC) // half a minute before the start
+
+func product(id uint32) *seckill.Product {
+	return &seckill.Product{ID: id, StartsAt: now.Add(30 * time.Second), EndsAt: now.Add(time.Hour)}
+}
+
+// drawer remembers what it was told to draw.
+type drawer struct {
+	mu   sync.Mutex
+	last string
+}
+
+func (d *drawer) draw(symbols string) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = symbols
+	return []byte("PNG"), nil
+}
+
+// desk is a desk under test with what it stands on.
+type desk struct {
+	*Desk
+	tokens *purchasetoken.Mint
+	drawer *drawer
+}
+
+// shared is the register of desks that are instances of one shop.
+func shared() spent.Register { return spentmem.New(0, func() time.Time { return now }) }
+
+func open(t testing.TB, kind Kind, change ...func(*Options)) *desk {
+	t.Helper()
+	d := &desk{drawer: &drawer{}}
+	opt := Options{
+		Kind: kind, Secrets: [][]byte{[]byte("secret")}, Spent: shared(), Lead: time.Minute,
+		PowBits: 8, CalmPerSecond: 1000, PerBuyerPerMinute: 1000, Random: rand.Reader,
+		Draw:   d.drawer.draw,
+		Verify: func(_ context.Context, q Question) (bool, error) { return q.Answer == "right", nil },
+	}
+	for _, c := range change {
+		c(&opt)
+	}
+	var err error
+	if d.tokens, err = purchasetoken.New(opt.Secrets...); err != nil {
+		t.Fatal(err)
+	}
+	opt.Tokens = d.tokens
+	if d.Desk, err = New(opt); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (d *desk) pose(t testing.TB, buyer string, p *seckill.Product) Challenge {
+	t.Helper()
+	c, err := d.Pose(t.Context(), Ask{Product: p, Buyer: buyer}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// solve is the right answer to the challenge that was posed last.
+func (d *desk) solve(c Challenge) string {
+	switch c.Kind {
+	case Pow:
+		return Solve(c.ID, c.Difficulty)
+	case Image:
+		return d.drawer.last
+	case Shop:
+		return "right"
+	}
+	return ""
+}
+
+func (d *desk) redeem(t testing.TB, c Challenge, answer string) (string, error) {
+	t.Helper()
+	token, _, err := d.Redeem(t.Context(), Answer{Product: product(1), Buyer: "ann", ChallengeID: c.ID, Text: answer}, now)
+	return token, err
+}
+
+// id is the id of a good token of ann's.
+func (d *desk) id(t testing.TB, token string) purchasetoken.ID {
+	t.Helper()
+	id, err := d.tokens.Verify(token, "ann", 1, now)
+	if err != nil {
+		t.Fatalf("the token is not good: %v", err)
+	}
+	return id
+}
+
+// asking are the kinds that have an answer.
+var asking = []Kind{Pow, Image, Shop}
+
+func TestARightAnswerGivesTheSameTokenHoweverOften(t *testing.T) {
+	for _, kind := range Kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			d := open(t, kind)
+			c := d.pose(t, "ann", product(1))
+			answer := d.solve(c)
+			first, err := d.redeem(t, c, answer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				again, err := d.redeem(t, c, answer)
+				if err != nil || d.id(t, again) != d.id(t, first) {
+					t.Fatalf("again: %v, or another id", err)
+				}
+			}
+			other := d.pose(t, "ann", product(1))
+			second, err := d.redeem(t, other, d.solve(other))
+			if err != nil || d.id(t, second) == d.id(t, first) {
+				t.Errorf("another challenge: %v, or the same id", err)
+			}
+		})
+	}
+}
+
+func TestAWrongAnswerEndsAChallengeForGood(t *testing.T) {
+	for _, kind := range asking {
+		t.Run(string(kind), func(t *testing.T) {
+			d := open(t, kind)
+			for _, wrong := range []string{"", "x", "wrong", "00000000000000000000000"} {
+				c := d.pose(t, "ann", product(1))
+				answer := d.solve(c)
+				if _, err := d.redeem(t, c, wrong); !errors.Is(err, ErrWrong) {
+					t.Fatalf("%q: %v", wrong, err)
+				}
+				if _, err := d.redeem(t, c, answer); !errors.Is(err, ErrWrong) {
+					t.Fatalf("the right answer after %q: %v", wrong, err)
+				}
+			}
+		})
+	}
+}
+
+// Guesses that come at once count one after the other: one decides.
+func TestOfManyAnswersAtOnceOneDecides(t *testing.T) {
+	d := open(t, Image)
+	for range 20 {
+		c := d.pose(t, "ann", product(1))
+		right := d.solve(c)
+		answers := []string{"33333", "44444", right, "66666", right, "77777"}
+		passed := make([]bool, len(answers))
+		var group sync.WaitGroup
+		for i, answer := range answers {
+			group.Go(func() {
+				_, err := d.redeem(t, c, answer)
+				passed[i] = err == nil
+			})
+		}
+		group.Wait()
+		for i := range passed {
+			if passed[i] != passed[0] {
+				t.Fatalf("answers passed: %v", passed)
+			}
+		}
+	}
+}
+
+func TestAChallengeServesItsBuyerProductAndTime(t *testing.T) {
+	for _, kind := range Kinds {
+		d := open(t, kind)
+		c := d.pose(t, "ann", product(1))
+		answer := d.solve(c)
+		token, err := d.redeem(t, c, answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range []struct {
+			name, id, buyer string
+			product         uint32
+			at              time.Time
+			want            error
+		}{
+			{"another buyer", c.ID, "eve", 1, now, ErrForeign},
+			{"another product", c.ID, "ann", 2, now, ErrForeign},
+			{"a token", token, "ann", 1, now, ErrMalformed},
+			{"nonsense", "nonsense", "ann", 1, now, ErrMalformed},
+			{"cut", c.ID[:len(c.ID)-1], "ann", 1, now, ErrMalformed},
+			{"longer", c.ID + "A", "ann", 1, now, ErrMalformed},
+			{"line break", c.ID[:9] + "\n" + c.ID[10:], "ann", 1, now, ErrMalformed},
+			{"last instant", c.ID, "ann", 1, now.Add(TTL - time.Millisecond), nil},
+			{"expired", c.ID, "ann", 1, now.Add(TTL), ErrExpired},
+		} {
+			_, _, err := d.Redeem(t.Context(), Answer{Product: product(tc.product), Buyer: tc.buyer, ChallengeID: tc.id, Text: answer}, tc.at)
+			if !errors.Is(err, tc.want) {
+				t.Errorf("%s, %s: %v, want %v", kind, tc.name, err, tc.want)
+			}
+			if err != nil && seckill.CodeOf(err) != seckill.CodeTokenInvalid {
+				t.Errorf("%s, %s: code %s", kind, tc.name, seckill.CodeOf(err))
+			}
+		}
+	}
+}
+
+func TestTokensAreMadeFromTheLeadToTheEndAndLiveFromTheStart(t *testing.T) {
+	p := product(1)
+	opens := p.StartsAt.Add(-time.Minute)
+	ended := *p
+	ended.State = seckill.SaleEnded
+	for _, tc := range []struct {
+		name    string
+		product *seckill.Product
+		at      time.Time
+		code    seckill.Code
+		expires time.Time
+	}{
+		{"before the lead", p, opens.Add(-time.Millisecond), seckill.CodeNotStarted, time.Time{}},
+		{"at the lead", p, opens, "", p.StartsAt.Add(TokenTTL)},
+		{"at the start", p, p.StartsAt, "", p.StartsAt.Add(TokenTTL)},
+		{"later", p, p.StartsAt.Add(time.Minute), "", p.StartsAt.Add(time.Minute + TokenTTL)},
+		{"at the end", p, p.EndsAt, seckill.CodeEnded, time.Time{}},
+		{"ended by the operator", &ended, p.StartsAt, seckill.CodeEnded, time.Time{}},
+	} {
+		d, other := open(t, None), open(t, None)
+		c, err := d.Pose(t.Context(), Ask{Product: tc.product, Buyer: "ann"}, tc.at)
+		if tc.code != "" {
+			if !tc.code.In(err) {
+				t.Errorf("%s: challenge %v", tc.name, err)
+			}
+			// One that was had from an instance with another lead does not help.
+			c, err = other.Pose(t.Context(), Ask{Product: p, Buyer: "ann"}, p.StartsAt)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", tc.name, err)
+		}
+		_, expires, err := d.Redeem(t.Context(), Answer{Product: tc.product, Buyer: "ann", ChallengeID: c.ID}, tc.at)
+		if tc.code != "" && !tc.code.In(err) || tc.code == "" && err != nil || !expires.Equal(tc.expires) {
+			t.Errorf("%s: token until %v, %v", tc.name, expires, err)
+		}
+	}
+}
+
+func TestEveryChangedByteOfAChallengeIsRefused(t *testing.T) {
+	d := open(t, Pow)
+	c := d.pose(t, "ann", product(1))
+	answer := d.solve(c)
+	for i := range len(c.ID) {
+		changed := []byte(c.ID)
+		if changed[i]++; changed[i] > 'z' {
+			changed[i] = 'A'
+		}
+		if _, err := d.redeem(t, Challenge{ID: string(changed)}, answer); err == nil {
+			t.Fatalf("accepted with character %d changed", i)
+		}
+	}
+	if _, err := d.redeem(t, c, answer); err != nil {
+		t.Errorf("the forgeries spent the challenge: %v", err)
+	}
+}
+
+// Instances change their secrets one after the other. Wherever a challenge was
+// asked and wherever it is redeemed, the token has one id: its purchase is one.
+func TestInstancesInTheMiddleOfARotationMakeOneToken(t *testing.T) {
+	register := shared()
+	with := func(secrets ...string) *desk {
+		return open(t, Pow, func(o *Options) {
+			o.Spent, o.Secrets = register, nil
+			for _, s := range secrets {
+				o.Secrets = append(o.Secrets, []byte(s))
+			}
+		})
+	}
+	instances := []*desk{with("old", "new"), with("new", "old"), with("third", "new", "old")}
+	for _, asked := range instances[:2] {
+		c := asked.pose(t, "ann", product(1))
+		answer := Solve(c.ID, c.Difficulty)
+		ids := map[purchasetoken.ID]bool{}
+		for _, redeems := range instances {
+			token, err := redeems.redeem(t, c, answer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[instances[2].id(t, token)] = true
+		}
+		if len(ids) != 1 {
+			t.Errorf("%d ids of one challenge", len(ids))
+		}
+		if _, err := with("third").redeem(t, c, answer); !errors.Is(err, ErrForeign) {
+			t.Errorf("after the rotation: %v", err)
+		}
+	}
+}
+
+func TestAWrongAnswerCountsOnEveryInstance(t *testing.T) {
+	register := shared()
+	same := func(o *Options) { o.Spent = register }
+	a, b := open(t, Image, same), open(t, Image, same)
+	c := a.pose(t, "ann", product(1))
+	if _, err := a.redeem(t, c, "33333"); !errors.Is(err, ErrWrong) {
+		t.Fatal(err)
+	}
+	if _, err := b.redeem(t, c, a.drawer.last); !errors.Is(err, ErrWrong) {
+		t.Errorf("the right answer at another instance: %v", err)
+	}
+}
+
+func TestABuyerAsksAndAnswersAtABoundedRate(t *testing.T) {
+	d := open(t, Image, func(o *Options) { o.PerBuyerPerMinute = 10 })
+	var c Challenge
+	for range 10 {
+		c = d.pose(t, "ann", product(1))
+	}
+	_, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: "ann"}, now)
+	var refusal *seckill.Error
+	if !errors.As(err, &refusal) || refusal.Code != seckill.CodeRateLimited || refusal.RetryAfter != 6 {
+		t.Errorf("the eleventh: %+v", err)
+	}
+	d.pose(t, "bob", product(1))
+	for range 10 * answersPerAsk {
+		if _, err := d.redeem(t, c, "33333"); !errors.Is(err, ErrWrong) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.redeem(t, c, "33333"); !seckill.CodeRateLimited.In(err) {
+		t.Errorf("too many answers: %v", err)
+	}
+}
+
+func TestThePictureHasAnAlternativeThatCostsMore(t *testing.T) {
+	d := open(t, Image)
+	c := d.pose(t, "ann", product(1))
+	if c.Kind != Image || string(c.Picture) != "PNG" || len(c.Alternatives) != 1 || c.Alternatives[0] != Pow || c.Difficulty != 0 {
+		t.Errorf("posed %+v", c)
+	}
+	other, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: "ann", Kind: Pow}, now)
+	if err != nil || other.Kind != Pow || other.Difficulty != 8+AlternativeBits || other.Picture != nil {
+		t.Fatalf("the alternative: %+v, %v", other, err)
+	}
+	if _, err := d.redeem(t, other, Solve(other.ID, other.Difficulty)); err != nil {
+		t.Error(err)
+	}
+	for _, kind := range []Kind{None, Shop, "audio"} {
+		if _, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: "ann", Kind: kind}, now); !seckill.CodeBadRequest.In(err) {
+			t.Errorf("asked for %s: %v", kind, err)
+		}
+	}
+	if _, err := open(t, Pow).Pose(t.Context(), Ask{Product: product(1), Buyer: "ann", Kind: None}, now); !seckill.CodeBadRequest.In(err) {
+		t.Errorf("nothing instead of a proof of work: %v", err)
+	}
+}
+
+func TestAPictureIsReadAsItIsTyped(t *testing.T) {
+	for _, tc := range []struct{ drawn, typed string }{
+		{"34ACX", "34ACX"}, {"34ACX", "34acx"}, {"34ACX", " 34 aCx "}, {"34ACX", "３４ａｃＸ"}, {"34ACX", "3 4　A C X\n"},
+	} {
+		if got := typed(tc.typed); got != tc.drawn {
+			t.Errorf("%q is read as %q", tc.typed, got)
+		}
+	}
+	d := open(t, Image)
+	c := d.pose(t, "ann", product(1))
+	if _, err := d.redeem(t, c, fmt.Sprintf(" %s ", d.drawer.last)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatCannotBeJudgedIsBusyAndSpendsNothing(t *testing.T) {
+	silent := errors.New("no answer")
+	fails := true
+	d := open(t, Shop, func(o *Options) {
+		o.Verify = func(context.Context, Question) (bool, error) {
+			if fails {
+				return true, silent
+			}
+			return true, nil
+		}
+	})
+	c := d.pose(t, "ann", product(1))
+	if _, err := d.redeem(t, c, "x"); !errors.Is(err, silent) || seckill.CodeOf(err) != seckill.CodeBusy {
+		t.Errorf("while the verifier is away: %v", err)
+	}
+	fails = false
+	if _, err := d.redeem(t, c, "x"); err != nil {
+		t.Errorf("when it is back: %v", err)
+	}
+}
+
+// A verifier that takes an answer once refuses it when it is repeated; the
+// buyer, whose token got lost, gets it all the same.
+func TestARepeatedAnswerOutlivesAVerifierThatTakesItOnce(t *testing.T) {
+	taken := false
+	d := open(t, Shop, func(o *Options) {
+		o.Verify = func(context.Context, Question) (bool, error) { first := !taken; taken = true; return first, nil }
+	})
+	c := d.pose(t, "ann", product(1))
+	first, err := d.redeem(t, c, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := d.redeem(t, c, "x"); err != nil || d.id(t, again) != d.id(t, first) {
+		t.Errorf("repeated: %v", err)
+	}
+}
+
+// full is a register that has no room, or cannot be reached.
+type full struct{ err error }
+
+func (f full) Spend(context.Context, string, time.Time) (bool, error) { return false, f.err }
+func (f full) Settle(_ context.Context, _ string, o spent.Outcome, _ time.Time) (spent.Outcome, error) {
+	return o, f.err
+}
+
+func TestARegisterThatCannotRememberGivesNoToken(t *testing.T) {
+	for want, err := range map[seckill.Code]error{
+		seckill.CodeBusy: errors.New("Redis is away"), seckill.CodeTooHot: &seckill.Error{Code: seckill.CodeTooHot},
+	} {
+		d := open(t, Pow, func(o *Options) { o.Spent = full{err} })
+		c := d.pose(t, "ann", product(1))
+		if token, err := d.redeem(t, c, d.solve(c)); token != "" || seckill.CodeOf(err) != want {
+			t.Errorf("%q, %v, want %s", token, err, want)
+		}
+	}
+}
+
+func TestDrawingIsBoundedAndTheRestIsTooHot(t *testing.T) {
+	drawing, done := make(chan struct{}), make(chan struct{})
+	d := open(t, Image, func(o *Options) {
+		o.Draw = func(string) ([]byte, error) { drawing <- struct{}{}; <-done; return []byte("PNG"), nil }
+	})
+	d.draws = newGate(1, 1, time.Hour)
+	results := make(chan error, 2)
+	ask := func() {
+		_, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: "ann"}, now)
+		results <- err
+	}
+	go ask()
+	<-drawing // one draws
+	d.draws.line <- struct{}{}
+	// and one waits
+	if _, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: "ann"}, now); !seckill.CodeTooHot.In(err) {
+		t.Errorf("the third: %v", err)
+	}
+	<-d.draws.line
+	d.draws.patience = time.Millisecond
+	if _, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: "ann"}, now); !seckill.CodeTooHot.In(err) {
+		t.Errorf("one that waited in vain: %v", err)
+	}
+	close(done)
+	if err := <-results; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNothingIsPosedWithoutRandomnessOrABuyer(t *testing.T) {
+	for _, kind := range Kinds {
+		d := open(t, kind, func(o *Options) { o.Random = iotest.ErrReader(errors.New("dry")) })
+		if _, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: "ann"}, now); err == nil || seckill.CodeOf(err) != seckill.CodeBusy {
+			t.Errorf("%s without randomness: %v", kind, err)
+		}
+		if _, err := open(t, kind).Pose(t.Context(), Ask{Product: product(1)}, now); !seckill.CodeBadRequest.In(err) {
+			t.Errorf("%s without a buyer: %v", kind, err)
+		}
+	}
+}
+
+func TestNewRefusesWhatMakesNoSense(t *testing.T) {
+	tokens, _ := purchasetoken.New([]byte("secret"))
+	good := Options{Kind: None, Secrets: [][]byte{[]byte("secret")}, Tokens: tokens, Spent: shared(), Random: rand.Reader, PerBuyerPerMinute: 1}
+	for name, change := range map[string]func(*Options){
+		"no secret":             func(o *Options) { o.Secrets = nil },
+		"no randomness":         func(o *Options) { o.Random = nil },
+		"no register":           func(o *Options) { o.Spent = nil },
+		"no tokens":             func(o *Options) { o.Tokens = nil },
+		"an unknown kind":       func(o *Options) { o.Kind = "audio" },
+		"pictures without pen":  func(o *Options) { o.Kind = Image },
+		"a shop that is silent": func(o *Options) { o.Kind = Shop },
+	} {
+		opt := good
+		change(&opt)
+		if _, err := New(opt); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := New(good); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzRedeem(f *testing.F) {
+	d := open(f, Image, func(o *Options) { o.PerBuyerPerMinute = 1 << 18 })
+	f.Add("", "", "")
+	f.Add(d.pose(f, "ann", product(1)).ID, "eve", "34ACX")
+	f.Fuzz(func(t *testing.T, id, buyer, answer string) {
+		token, _, err := d.Redeem(t.Context(), Answer{Product: product(1), Buyer: buyer, ChallengeID: id, Text: answer}, now)
+		if err == nil || token != "" {
+			t.Fatalf("a token for %q of %q", id, buyer)
+		}
+	})
+}
+
+func BenchmarkRedeem(b *testing.B) {
+	d := open(b, Pow, func(o *Options) { o.PerBuyerPerMinute = 1 << 18 })
+	c := d.pose(b, "ann", product(1))
+	answer := d.solve(c)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		at := now.Add(time.Duration(i) * time.Microsecond)
+		if _, _, err := d.Redeem(b.Context(), Answer{Product: product(1), Buyer: "ann", ChallengeID: c.ID, Text: answer}, at); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

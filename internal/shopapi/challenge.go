@@ -1,0 +1,93 @@
+package shopapi
+
+import (
+	"context"
+	"encoding/base64"
+
+	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/challenge"
+	"seckill/internal/sale"
+	"seckill/internal/wire"
+)
+
+const picturePrefix = "data:image/png;base64,"
+
+// challenge asks a buyer for something before a purchase token is made.
+func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
+	buyer, ok := s.buyerOf(ctx, "challenge", on)
+	if !ok {
+		return
+	}
+	var ask struct {
+		Type challenge.Kind `json:"type"`
+	}
+	if err := readJSON(ctx, &ask); err != nil {
+		s.refuse(ctx, "challenge", err)
+		return
+	}
+	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
+	defer cancel()
+	posed, err := s.opt.Challenges.Pose(bounded, challenge.Ask{Product: on.Terms(), Buyer: buyer, Kind: ask.Type}, s.opt.Clock.Now())
+	if err != nil {
+		s.refuse(ctx, "challenge", err)
+		return
+	}
+	s.json(ctx, "challenge", fasthttp.StatusOK, challengeBody(&posed))
+}
+
+// posedChallenge is a challenge on the wire.
+type posedChallenge struct {
+	ID           string           `json:"challenge_id"`
+	Type         challenge.Kind   `json:"type"`
+	ExpiresAt    wire.Time        `json:"expires_at"`
+	Difficulty   int              `json:"difficulty,omitempty"`
+	Image        string           `json:"image,omitempty"`
+	Alternatives []challenge.Kind `json:"alternatives,omitempty"`
+	WidgetURL    string           `json:"widget_url,omitempty"`
+}
+
+func challengeBody(c *challenge.Challenge) posedChallenge {
+	body := posedChallenge{
+		ID: c.ID, Type: c.Kind, ExpiresAt: wire.Time(c.ExpiresAt), Difficulty: c.Difficulty,
+		Alternatives: c.Alternatives, WidgetURL: c.WidgetURL,
+	}
+	if len(c.Picture) > 0 {
+		body.Image = picturePrefix + base64.StdEncoding.EncodeToString(c.Picture)
+	}
+	return body
+}
+
+// token makes the purchase token of an answered challenge.
+func (s *Server) token(ctx *fasthttp.RequestCtx, on *sale.Sale) {
+	buyer, ok := s.buyerOf(ctx, "token", on)
+	if !ok {
+		return
+	}
+	var answer struct {
+		ChallengeID string `json:"challenge_id"`
+		Answer      string `json:"answer"`
+	}
+	if err := readJSON(ctx, &answer); err != nil {
+		s.refuse(ctx, "token", err)
+		return
+	}
+	if answer.ChallengeID == "" {
+		s.refuse(ctx, "token", seckill.Errorf(seckill.CodeBadRequest, "challenge_id must be set"))
+		return
+	}
+	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
+	defer cancel()
+	token, expires, err := s.opt.Challenges.Redeem(bounded, challenge.Answer{
+		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), ChallengeID: answer.ChallengeID, Text: answer.Answer,
+	}, s.opt.Clock.Now())
+	if err != nil {
+		s.refuse(ctx, "token", err)
+		return
+	}
+	s.json(ctx, "token", fasthttp.StatusOK, struct {
+		Token     string    `json:"token"`
+		ExpiresAt wire.Time `json:"expires_at"`
+	}{token, wire.Time(expires)})
+}
