@@ -1,7 +1,6 @@
 package orderlink_test
 
 import (
-	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
@@ -65,7 +64,7 @@ func flip(c byte) string {
 
 // TestALinkIsNoPurchaseToken, though both come from one secret.
 func TestALinkIsNoPurchaseToken(t *testing.T) {
-	mint, err := purchasetoken.New(purchasetoken.Options{Secrets: [][]byte{one}, Random: rand.Reader})
+	mint, err := purchasetoken.New(one)
 	if err != nil {
 		t.Fatal(err)
 	}
