@@ -11,7 +11,7 @@ import (
 )
 
 // Documents name tests as `package:Test`, or `package:Test/part`; those of
-// docs/durability.md are what its sentences rest on.
+// docs/durability.md and docs/security.md are what their sentences rest on.
 
 var caseFinder = regexp.MustCompile(`^(\w+):(Test\w+)(?:/(.+))?$`)
 
@@ -65,9 +65,16 @@ func TestDocsNameCases(t *testing.T) {
 
 // TestDurabilityNamesItsTests holds the rows of docs/durability.md to name a
 // test each, or to say that there is none.
-func TestDurabilityNamesItsTests(t *testing.T) {
+func TestDurabilityNamesItsTests(t *testing.T) { rowsNameTests(t, "docs/durability.md", 30) }
+
+// TestSecurityNamesItsTests holds those of docs/security.md.
+func TestSecurityNamesItsTests(t *testing.T) { rowsNameTests(t, "docs/security.md", 40) }
+
+// rowsNameTests holds the rows of a page's tables that have a column for it.
+func rowsNameTests(t *testing.T, page string, fewest int) {
+	t.Helper()
 	rows, shown, isTable := 0, 0, false
-	for line := range strings.Lines(readText(t, "docs/durability.md")) {
+	for line := range strings.Lines(readText(t, page)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		last := strings.TrimSpace(cells[len(cells)-1])
 		switch {
@@ -84,7 +91,7 @@ func TestDurabilityNamesItsTests(t *testing.T) {
 			}
 		}
 	}
-	if rows < 30 || shown*4 < rows*3 {
+	if rows < fewest || shown*4 < rows*3 {
 		t.Errorf("%d of %d rows are shown by a test", shown, rows)
 	}
 }
