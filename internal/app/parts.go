@@ -279,7 +279,7 @@ func (p *parts) buildPayment(shopURL func() string) error {
 		return err
 	}
 	p.providers = map[string]payment.Provider{sandbox.Name(): sandbox}
-	if p.links, err = orderlink.New(p.cfg.Token.Secret.Bytes()); err != nil {
+	if p.links, err = orderlink.New(p.cfg.Token.Secrets()...); err != nil {
 		return err
 	}
 	p.backURL = func(o *seckill.Order) string {

@@ -63,7 +63,7 @@ func (c *Config) keys() []key {
 		{"auth.jwks_refresh", &c.Auth.JWKSRefresh, lasting(identity.KeysSpacing, day), "How often they are fetched. A key that is not among them asks for it at once, at most every 10s."},
 		{"auth.issuer", &c.Auth.Issuer, line(maxClaimBytes), "`iss` that every token must have. Empty: not asked for."},
 		{"auth.audience", &c.Auth.Audience, audience(), "`aud` that every buyer's token must have, alone or among others. Empty: not asked for."},
-		{"token.secret", &c.Token.Secret, secret(), "Key that signs purchase tokens and challenges."},
+		{"token.secret", &c.Token.Secret, secret(), "Key that signs purchase tokens and challenges, and from which that of order links is derived."},
 		{"token.previous_secrets", &c.Token.PreviousSecrets, secrets(keyring.MaxSecrets - 1), "Keys that are accepted and do not sign, so that token.secret can be changed while tokens are in flight: first add the new one here on every instance, then swap the two, then drop the old."},
 		{"token.required", &c.Token.Required, anything(), "Refuse an order that brings no purchase token."},
 		{"token.lead", &c.Token.Lead, lasting(0, time.Hour), "How long before the start challenges are asked and tokens made; earlier the answer is `not_started`."},
