@@ -97,7 +97,7 @@ func New(version string) *Metrics {
 		tooHot:     f.counters("seckill_too_hot_total", "Claims that the line before the ledger did not take, by why.", "why"),
 		challenges: f.counters("seckill_challenges_total", "Challenges asked, by kind.", "kind"),
 		answers:    f.counters("seckill_challenge_answers_total", "Challenges answered, by kind and result.", "kind", "result"),
-		difficulty: f.gauge("seckill_challenge_pow_bits", "Difficulty of the last proof of work that was asked."),
+		difficulty: f.gauge("seckill_challenge_pow_difficulty", "Difficulty of the last proof of work that was asked."),
 
 		reconciled: f.counters("seckill_reconciliations_total", "Reconciliations, by result.", "result"),
 		balanced:   f.gauges("seckill_reconcile_balanced", "Last reconciliation: 1 balanced, 0 not, -1 could not tell.", "product"),

@@ -59,6 +59,33 @@ func (b *Buyer) Buy(ctx context.Context, product uint32, p Purchase) (orderNo st
 	return accepted.OrderNo, err
 }
 
+// Challenge is what the engine asks before it makes a purchase token.
+type Challenge struct {
+	ID           string    `json:"challenge_id"`
+	Type         string    `json:"type"`
+	ExpiresAt    time.Time `json:"expires_at"`
+	Difficulty   int       `json:"difficulty"`
+	Image        string    `json:"image"`
+	Alternatives []string  `json:"alternatives"`
+	WidgetURL    string    `json:"widget_url"`
+}
+
+// Challenge asks for a challenge; kind is "" for the usual one.
+func (b *Buyer) Challenge(ctx context.Context, product uint32, kind string) (c Challenge, err error) {
+	err = b.call(ctx, http.MethodPost, fmt.Sprintf("/api/v1/products/%d/challenge", product), map[string]string{"type": kind}, &c)
+	return c, err
+}
+
+// Token answers a challenge and returns the purchase token.
+func (b *Buyer) Token(ctx context.Context, product uint32, challengeID, answer string) (token string, err error) {
+	var granted struct {
+		Token string `json:"token"`
+	}
+	body := map[string]string{"challenge_id": challengeID, "answer": answer}
+	err = b.call(ctx, http.MethodPost, fmt.Sprintf("/api/v1/products/%d/token", product), body, &granted)
+	return granted.Token, err
+}
+
 // Order reads one of the buyer's orders.
 func (b *Buyer) Order(ctx context.Context, orderNo string) (order wire.Order, err error) {
 	err = b.call(ctx, http.MethodGet, "/api/v1/orders/"+orderNo, nil, &order)

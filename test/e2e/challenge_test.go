@@ -1,0 +1,270 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"image/png"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/challenge"
+	"seckill/internal/challenge/verifier"
+	"seckill/internal/purchasetoken"
+	"seckill/internal/spent/spentmem"
+	"seckill/test/engine"
+)
+
+// ask asks for a challenge and fails the test when there is none.
+func ask(t *testing.T, b *engine.Buyer, product uint32, kind string) engine.Challenge {
+	t.Helper()
+	c, err := b.Challenge(t.Context(), product, kind)
+	if err != nil {
+		t.Fatalf("%s asks for a challenge: %v", b.Name, err)
+	}
+	return c
+}
+
+// redeems answers a challenge and fails the test when there is no token.
+func redeems(t *testing.T, b *engine.Buyer, product uint32, c engine.Challenge, answer string) string {
+	t.Helper()
+	token, err := b.Token(t.Context(), product, c.ID, answer)
+	if err != nil {
+		t.Fatalf("%s answers a challenge: %v", b.Name, err)
+	}
+	return token
+}
+
+// A robot with an account tries what it can with proofs of work: it gets one
+// purchase for one proof of its own, and nothing else.
+func TestAProofOfWorkServesOneBuyerOneProductAndOnePurchase(t *testing.T) {
+	t.Parallel()
+	e := start(t, map[string]string{"token.required": "true", "challenge.kind": "pow", "challenge.pow_bits": "12", "challenge.per_buyer_per_minute": "100"})
+	openSale(t, e, engine.Product{ID: 1, Stock: 9, PerUserLimit: 5})
+	openSale(t, e, engine.Product{ID: 2, Stock: 9, PerUserLimit: 5})
+	ann, eve := e.Buyer("ann"), e.Buyer("eve")
+
+	c := ask(t, ann, 1, "")
+	if c.Type != "pow" || c.Difficulty != 12 || time.Until(c.ExpiresAt) <= 0 {
+		t.Fatalf("asked %+v", c)
+	}
+	answer := challenge.Solve(c.ID, c.Difficulty)
+	_, err := eve.Token(t.Context(), 1, c.ID, answer)
+	refused(t, "another buyer's challenge", err, seckill.CodeTokenInvalid)
+	_, err = ann.Token(t.Context(), 2, c.ID, answer)
+	refused(t, "another product's challenge", err, seckill.CodeTokenInvalid)
+
+	token := redeems(t, ann, 1, c, answer)
+	no := buy(t, ann, 1, engine.Purchase{Quantity: 1, Token: token})
+	for range 3 { // replayed, it finds its purchase and brings no other
+		again := redeems(t, ann, 1, c, answer)
+		if found, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Token: again}); err != nil || found != no {
+			t.Errorf("a replayed answer bought %q (%v), not %q", found, err, no)
+		}
+	}
+	_, err = eve.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Token: token})
+	refused(t, "a shared token", err, seckill.CodeTokenInvalid)
+
+	lowered := ask(t, eve, 1, "")
+	_, err = eve.Token(t.Context(), 1, lowered.ID, cheap(lowered))
+	refused(t, "less work than asked", err, seckill.CodeTokenInvalid)
+	_, err = eve.Token(t.Context(), 1, lowered.ID, challenge.Solve(lowered.ID, lowered.Difficulty))
+	refused(t, "the work after a guess", err, seckill.CodeTokenInvalid)
+
+	for _, kind := range []string{"none", "image", "shop"} {
+		_, err = eve.Challenge(t.Context(), 1, kind)
+		refused(t, "a challenge of kind "+kind, err, seckill.CodeBadRequest)
+	}
+	other := buy(t, eve, 1, engine.Purchase{Quantity: 1, Token: redeems(t, eve, 1, solvedBy(t, eve), "")})
+	if other == no {
+		t.Error("eve found ann's order")
+	}
+	checkLog(t, e, token, c.ID)
+}
+
+// cheap is an answer that would do for less.
+func cheap(c engine.Challenge) string {
+	for zeros := c.Difficulty / 2; ; zeros-- {
+		if answer := challenge.Solve(c.ID, zeros); !challenge.Solved(c.ID, answer, c.Difficulty) {
+			return answer
+		}
+	}
+}
+
+// solvedBy is what a colleague would ask: a challenge of kind none, which any
+// instance with the same secret can seal, and the engine takes.
+func solvedBy(t *testing.T, b *engine.Buyer) engine.Challenge {
+	t.Helper()
+	return engine.Challenge{ID: sealedAt(t, time.Now(), b.Name, 1)}
+}
+
+// sealedAt is a challenge of kind none that was made at an instant.
+func sealedAt(t *testing.T, at time.Time, buyer string, product uint32) string {
+	t.Helper()
+	secret := []byte(engine.TokenSecret)
+	tokens, err := purchasetoken.New(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	desk, err := challenge.New(challenge.Options{
+		Kind: challenge.None, Secrets: [][]byte{secret}, Tokens: tokens, Spent: spentmem.New(0, time.Now), PerBuyerPerMinute: 1, Random: rand.Reader,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := desk.Pose(t.Context(), challenge.Ask{Product: &seckill.Product{ID: product, EndsAt: at.Add(time.Hour)}, Buyer: buyer}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.ID
+}
+
+func TestChallengesAndTokensAreHadFromTheLeadOnAndNoLongerThanTheyLive(t *testing.T) {
+	t.Parallel()
+	e := start(t, map[string]string{"token.required": "true", "token.lead": "2s"})
+	starts := time.Now().Add(4 * time.Second).Truncate(time.Millisecond)
+	openSale(t, e, engine.Product{ID: 1, Stock: 5, StartsAt: starts, EndsAt: starts.Add(time.Hour)})
+	ann := e.Buyer("ann")
+	early := sealedAt(t, time.Now(), "ann", 1) // as from an instance with another lead
+
+	got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products/1", nil, "")
+	opens, err := time.Parse(time.RFC3339, member(t, got.Text, "token_opens_at"))
+	if err != nil || !opens.Equal(starts.Add(-2*time.Second)) {
+		t.Errorf("opens at %v (%v), want two seconds before %v", opens, err, starts)
+	}
+	_, err = ann.Challenge(t.Context(), 1, "")
+	refused(t, "a challenge before the lead", err, seckill.CodeNotStarted)
+	_, err = ann.Token(t.Context(), 1, early, "")
+	refused(t, "a token before the lead", err, seckill.CodeNotStarted)
+	var c engine.Challenge
+	eventually(t, "challenges are asked", func() bool {
+		c, err = ann.Challenge(t.Context(), 1, "")
+		if err != nil {
+			refused(t, "before the lead", err, seckill.CodeNotStarted)
+		} else if time.Now().Before(opens) {
+			t.Error("asked before the lead")
+		}
+		return err == nil
+	})
+	token := redeems(t, ann, 1, c, "")
+	_, err = ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Token: token})
+	if time.Now().Before(starts) {
+		refused(t, "a purchase before the start", err, seckill.CodeNotStarted)
+	}
+	_, err = ann.Token(t.Context(), 1, sealedAt(t, time.Now().Add(-challenge.TTL), "ann", 1), "")
+	refused(t, "an expired challenge", err, seckill.CodeTokenInvalid)
+	eventually(t, "the token buys at the start", func() bool {
+		_, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Token: token})
+		return err == nil
+	})
+	openSale(t, e, engine.Product{ID: 2, Stock: 1})
+	if _, err := e.Operator().End(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	_, err = ann.Challenge(t.Context(), 2, "")
+	refused(t, "a challenge after the end", err, seckill.CodeEnded)
+}
+
+func TestAPictureIsGuessedAtOnceAndHasAnAlternative(t *testing.T) {
+	t.Parallel()
+	e := start(t, map[string]string{
+		"token.required": "true", "challenge.kind": "image", "challenge.pow_bits": "8", "challenge.per_buyer_per_minute": "5",
+	})
+	openSale(t, e, engine.Product{ID: 1, Stock: 5})
+	ann, eve := e.Buyer("ann"), e.Buyer("eve")
+	c := ask(t, ann, 1, "")
+	file, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(c.Image, "data:image/png;base64,"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := png.Decode(bytes.NewReader(file)); err != nil || c.Type != "image" || !slices.Equal(c.Alternatives, []string{"pow"}) {
+		t.Errorf("asked %s with %v, %v", c.Type, c.Alternatives, err)
+	}
+	other := ask(t, ann, 1, "pow")
+	if other.Type != "pow" || other.Difficulty != 8+challenge.AlternativeBits || other.Image != "" {
+		t.Errorf("the alternative is %+v", other)
+	}
+	buy(t, ann, 1, engine.Purchase{Quantity: 1, Token: redeems(t, ann, 1, other, challenge.Solve(other.ID, other.Difficulty))})
+
+	for range 5 { // as many as a minute has
+		c = ask(t, eve, 1, "")
+		for range 3 {
+			_, err := eve.Token(t.Context(), 1, c.ID, "AAAAA")
+			refused(t, "a guess", err, seckill.CodeTokenInvalid)
+		}
+	}
+	_, err = eve.Challenge(t.Context(), 1, "")
+	if refusal := refused(t, "one more", err, seckill.CodeRateLimited); refusal == nil {
+		t.Error("not limited")
+	}
+	_, err = eve.Challenge(t.Context(), 1, "pow")
+	refused(t, "the alternative has no budget of its own", err, seckill.CodeRateLimited)
+}
+
+func TestTheShopsOwnVerifierDecidesAndItsSilenceIsBusy(t *testing.T) {
+	t.Parallel()
+	const secret = "verify-secret-0123456789"
+	var mode atomic.Value
+	mode.Store("answer")
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Header.Get("X-Signature") != verifier.Signature([]byte(secret), body) {
+			t.Errorf("not signed: %v", err)
+		}
+		switch mode.Load() {
+		case "slow":
+			<-r.Context().Done()
+			return
+		case "broken":
+			w.WriteHeader(http.StatusInternalServerError)
+		case "huge":
+			_, _ = io.WriteString(w, `{"ok":true,"x":"`+strings.Repeat("x", 1<<20)+`"}`)
+			return
+		}
+		var q struct {
+			Answer string `json:"answer"`
+			Buyer  string `json:"buyer"`
+			Addr   string `json:"addr"`
+		}
+		if err := json.Unmarshal(body, &q); err != nil || q.Buyer != "ann" || q.Addr != "127.0.0.1" {
+			t.Errorf("asked %s, %v", body, err)
+		}
+		_ = json.NewEncoder(w).Encode(map[string]bool{"ok": q.Answer == "right"})
+	}))
+	t.Cleanup(shop.Close)
+	e := start(t, map[string]string{
+		"token.required": "true", "challenge.kind": "shop", "challenge.verify_url": shop.URL + "/verify", "challenge.verify_secret": secret,
+		"challenge.widget_url": "https://captcha.example/widget", "challenge.per_buyer_per_minute": "100",
+	})
+	openSale(t, e, engine.Product{ID: 1, Stock: 5})
+	ann := e.Buyer("ann")
+	c := ask(t, ann, 1, "")
+	if c.Type != "shop" || c.WidgetURL != "https://captcha.example/widget" {
+		t.Errorf("asked %+v", c)
+	}
+	for _, silence := range []string{"slow", "broken", "huge"} {
+		mode.Store(silence)
+		began := time.Now()
+		_, err := ann.Token(t.Context(), 1, c.ID, "right")
+		refused(t, silence, err, seckill.CodeBusy)
+		if took := time.Since(began); took > 2*verifier.Deadline {
+			t.Errorf("%s: answered after %s", silence, took)
+		}
+	}
+	mode.Store("answer")
+	buy(t, ann, 1, engine.Purchase{Quantity: 1, Token: redeems(t, ann, 1, c, "right")})
+	c = ask(t, ann, 1, "")
+	_, err := ann.Token(t.Context(), 1, c.ID, "wrong")
+	refused(t, "a wrong answer", err, seckill.CodeTokenInvalid)
+	_, err = ann.Token(t.Context(), 1, c.ID, "right")
+	refused(t, "a right one after it", err, seckill.CodeTokenInvalid)
+	checkLog(t, e, secret, shop.URL)
+}
