@@ -29,17 +29,16 @@ func TestCountsUnderTrafficRaiseNoFalseAlarm(t *testing.T) {
 		}
 	}
 	s := open(t, plan{})
-	var balanced, undecided, failed int
+	var balanced, undecided int
 	s.during(func(ctx context.Context) {
 		for began := time.Now(); time.Since(began) < duration && !t.Failed(); {
 			for id := range s.Products {
 				report, err := s.Operator().Reconcile(ctx, id, false)
 				switch {
-				case err != nil:
-					failed++
+				case err != nil && !market.Temporary(err):
 					t.Errorf("count product %d: %v", id, err)
-				case report.Balanced == nil:
-					undecided++
+				case err != nil || report.Balanced == nil:
+					undecided++ // busy is no alarm
 				case *report.Balanced:
 					balanced++
 				default:
@@ -49,7 +48,7 @@ func TestCountsUnderTrafficRaiseNoFalseAlarm(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d counts balanced, %d undecided, %d failed, over %v", balanced, undecided, failed, duration)
+	t.Logf("%d counts balanced, %d undecided, over %v", balanced, undecided, duration)
 	if float64(undecided) > undecidedMost*float64(balanced)+1 {
 		t.Errorf("%d of %d counts could not tell", undecided, balanced+undecided)
 	}
