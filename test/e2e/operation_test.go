@@ -68,6 +68,9 @@ func (r *tour) machines() {
 	}
 	r.admin("GET", "/metrics", "", 200)
 	r.shop("GET", "/api/v1/time", "", 200)
+	r.shop("GET", "/api/v1/page", "", 200)
+	code := signToken(r.t, map[string]any{"sub": "ann", "aud": "seckill-login", "jti": "tour", "exp": time.Now().Add(time.Minute).Unix()})
+	r.shop("POST", "/api/v1/login", fmt.Sprintf(`{"code":%q}`, code), 200)
 }
 
 // sale creates product 1 and leads it through what an operator does.
