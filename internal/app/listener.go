@@ -17,7 +17,7 @@ func (a *App) listenShop() (*socket.Listener, error) {
 		return nil, err
 	}
 	opt := socket.Options{
-		MaxConns: shop.MaxConns, MaxPerAddr: shop.MaxConnsPerAddr,
+		MaxConns: a.maxConns(socket.Handles()), MaxPerAddr: shop.MaxConnsPerAddr,
 		Exempt:    func(addr netip.Addr) bool { return addr.IsLoopback() || proxies.Trusts(addr) },
 		OnRefused: func(why string) { a.parts.metrics.ConnsRefused.WithLabelValues(why).Inc() },
 	}
@@ -29,4 +29,18 @@ func (a *App) listenShop() (*socket.Listener, error) {
 		opt.TLS = certificate.Config()
 	}
 	return socket.Listen(shop.Listen, opt)
+}
+
+// keptHandles is the part of the process's file handles that shoppers cannot
+// take: the ledger, the store and the operator need some, a flood or not.
+const keptHandles = 10
+
+// maxConns is how many connections the shop takes with so many handles.
+func (a *App) maxConns(handles int) int {
+	wanted, room := a.cfg.Shop.MaxConns, handles-handles/keptHandles
+	if handles == 0 || wanted <= room {
+		return wanted
+	}
+	a.log.Info("fewer connections than shop.max_conns: raise the limit of open files", "max_conns", wanted, "open_files", handles, "connections", room)
+	return room
 }

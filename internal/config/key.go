@@ -46,7 +46,7 @@ func (c *Config) keys() []key {
 		{"shop.trusted_proxies", &c.Shop.TrustedProxies, networks(), "Networks of your proxies, such as 10.0.0.0/8: only from them X-Forwarded-For is believed, from its right end up to the first address that is none of them. Empty: from nobody."},
 		{"shop.tls_cert", &c.Shop.TLSCert, optionalFile(), "File with the shop's certificate chain (PEM), read again when it changes. Empty: HTTP, for a proxy in front that has the certificate."},
 		{"shop.tls_key", &c.Shop.TLSKey, optionalFile(), "File with the certificate's key (PEM)."},
-		{"shop.max_conns", &c.Shop.MaxConns, between(16, 1_000_000), "Most connections to the shop at once; each needs a file handle."},
+		{"shop.max_conns", &c.Shop.MaxConns, between(16, 1_000_000), "Most connections to the shop at once, and at most nine tenths of the file handles that the process may have."},
 		{"shop.max_conns_per_addr", &c.Shop.MaxConnsPerAddr, between(0, 1_000_000), "Most connections from one address (IPv6: one /64), this machine and shop.trusted_proxies aside; 0 is off."},
 		{"shop.cors_origins", &c.Shop.CORSOrigins, origins(), "Origins of pages elsewhere that may use the API, such as that of an exported page on a CDN."},
 		{"page.url", &c.Page.URL, optionalURL(), "Address of the shopper's page, where payments return to. Empty: shop.public_url."},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -242,6 +243,30 @@ func TestAListHasPagesOverStoreAndLedger(t *testing.T) {
 			t.Errorf("order %d of the list is %s, want %s", i, got[i], nos[4-i])
 		}
 	}
+}
+
+// TestAnOrderIsShownWithoutItsBuyer to whoever has a link, which the way back
+// from a payment is.
+func TestAnOrderIsShownWithoutItsBuyer(t *testing.T) {
+	d := newDesk(t)
+	d.BackURL = func(o *seckill.Order) string { return " and back to " + o.Buyer + "'s" }
+	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
+	_, err := d.Shown(t.Context(), no)
+	rig.Refused(t, err, seckill.CodeNotFound) // no link is made before it is in the store
+	d.ConfirmAll(t)
+	shown, err := d.Shown(t.Context(), no)
+	rig.Must(t, err)
+	if shown.OrderNo != no || shown.Status != seckill.OrderPending || shown.Buyer != "" || shown.Ref != "" || shown.Key != "" {
+		t.Errorf("shown %+v", shown)
+	}
+	session, err := d.BeginPayment(t.Context(), "bob", no, "purse")
+	rig.Must(t, err)
+	if !strings.HasSuffix(session.PayURL, " and back to bob's") {
+		t.Errorf("the session is %+v", session)
+	}
+	d.Rig.Store.FailBefore("Order", 1)
+	_, err = d.Shown(t.Context(), no)
+	rig.Refused(t, err, seckill.CodeBusy)
 }
 
 func TestOnlyAPendingOrderCanBePaid(t *testing.T) {

@@ -250,6 +250,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlOrdersToWarn, "ix_order_due"},
 		{sqlReleasesDue + "product_id <> ?" + sqlReleasesOrder, "ix_order_release"},
 		{sqlUnits, "COVERING INDEX ix_order_figures"},
+		{sqlPendingUntil.head + "?, ?" + sqlPendingUntil.tail, "ix_order_figures (product_id=? AND status=?)"},
 		{sqlMarkedOrders, "ix_order_figures"},
 		{sqlCounterBuyers, "ix_order_figures"},
 		{sqlLiveNos.head + "?)", "uk_order_key (user_id=? AND limit_group=?)"},
