@@ -122,7 +122,8 @@ func perMinute(n int) (*ratelimit.Limiter, error) {
 type Ask struct {
 	Product *seckill.Product
 	Buyer   string
-	// Kind is the one that the buyer wants; "" for what is usual.
+	// Kind is the one that the buyer would rather have, if it is offered: a page
+	// remembers what a person chose, and the shop may ask otherwise by now.
 	Kind Kind
 }
 
@@ -134,12 +135,12 @@ func (d *Desk) Pose(ctx context.Context, ask Ask, now time.Time) (Challenge, err
 	if err := seckill.CheckBuyer(ask.Buyer); err != nil {
 		return Challenge{}, err
 	}
-	kind := ask.Kind
-	if kind == "" {
-		kind = d.opt.Kind
-	}
-	if kind != d.opt.Kind && !slices.Contains(d.alternatives(), kind) {
+	if ask.Kind != "" && !slices.Contains(Kinds, ask.Kind) {
 		return Challenge{}, seckill.Errorf(seckill.CodeBadRequest, "type must be one of those that the challenge offers")
+	}
+	kind := d.opt.Kind
+	if slices.Contains(d.alternatives(), ask.Kind) {
+		kind = ask.Kind
 	}
 	if err := allow(d.asks, ask.Buyer, now); err != nil {
 		return Challenge{}, err
