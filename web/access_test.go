@@ -54,6 +54,7 @@ func lookThrough(t *testing.T, o browser.Options) {
 	b.Until(`document.activeElement?.id === 'challenge-answer'`)
 	b.Press("abcd\r")
 	b.Until(`!document.querySelector('#stop').hidden && document.querySelector('#challenge').hidden`)
+	b.Until(`document.activeElement?.id === 'buy'`)
 	b.Accessible("too hot, trying again")
 	b.Do(`document.querySelector('#stop').click()`)
 

@@ -25,9 +25,12 @@ export class ChallengePanel {
     if (focused) this.focus();
   }
 
+  // focus goes to what can be answered; from a panel that has nothing left to
+  // ask it goes back to the button.
   focus() {
-    this.root.scrollIntoView({ block: 'center' });
-    this.root.querySelector('input, button')?.focus({ preventScroll: true });
+    const field = this.root.querySelector('input, button');
+    if (field) this.root.scrollIntoView({ block: 'center' });
+    (field ?? document.getElementById('buy')).focus({ preventScroll: true });
   }
 
   draw_working(pass, { share, canRead }) {
