@@ -21,6 +21,7 @@ func TestShots(t *testing.T) {
 	shotsOfASale(t, shop)
 	shotsInChinese(t, shop)
 	shotsAcross(t, shop)
+	shotOfAChallenge(t)
 }
 
 // A shopper on a phone: the list, the countdown, the light, the order.
@@ -96,6 +97,18 @@ func shotsAcross(t *testing.T, shop *engine.Engine) {
 	small.Click("#buy")
 	small.UntilText("#message", "No connection")
 	small.Shot("no-connection")
+}
+
+// A picture to read, with the way out for whoever cannot.
+func shotOfAChallenge(t *testing.T) {
+	shop := open(t, phone(5), guarded("image"))
+	s := arrive(t, shop, "alice", browser.Options{})
+	s.visit(1)
+	s.shown(".art img")
+	s.Click("#buy")
+	s.shown(".challenge-picture")
+	s.Until(`document.activeElement?.id === 'challenge-answer'`)
+	s.Shot("challenge")
 }
 
 // shown waits until pictures are there.
