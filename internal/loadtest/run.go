@@ -52,7 +52,9 @@ type run struct {
 	product wire.AdminProduct
 	report  *Report
 	tokens  bool // buyers need purchase tokens
-	seen    Evidence
+	// tokensOpen is from when they can have them; nil for always.
+	tokensOpen *wire.Time
+	seen       Evidence
 }
 
 // Run does the whole test. It returns an error when it could not even begin;
@@ -104,7 +106,7 @@ func (r *run) prepare(ctx context.Context) (*crowd, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.tokens = shown.TokenRequired
+	r.tokens, r.tokensOpen = shown.TokenRequired, shown.TokenOpensAt
 	before, err := r.admin.Stats(ctx, r.product.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the figures: %w", err)
@@ -235,7 +237,13 @@ func (r *run) rush(ctx context.Context, c *crowd) error {
 	if r.tokens {
 		lead += time.Duration(len(c.buyers)) * time.Second / tokensPerSecond
 	}
-	if err := c.clock.wait(ctx, start.Add(-lead)); err != nil {
+	begin := start.Add(-lead)
+	if opens := r.tokensOpen; opens != nil {
+		if at := c.clock.local(opens.Time()).Add(clockGrain); begin.Before(at) {
+			begin = at // none is to be had before
+		}
+	}
+	if err := c.clock.wait(ctx, begin); err != nil {
 		return fmt.Errorf("wait for the start: %w", err)
 	}
 	if r.tokens {

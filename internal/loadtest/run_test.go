@@ -228,15 +228,19 @@ func TestAProductThatExistsIsTakenWithItsOwnTerms(t *testing.T) {
 }
 
 func TestPurchaseTokensAreFetchedWhereTheyAreRequired(t *testing.T) {
-	e := engine.Start(t, engine.Options{Settings: map[string]string{"token.required": "true"}})
-	opt := options(e, "tokens")
-	opt.Repeat = 1 // of five winners, any smaller share may be nobody
-	report, err := loadtest.Run(t.Context(), newOperator(t, e), opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if report.Verdict != loadtest.Holds || report.Won != 5 || report.Repeated != 5 {
-		t.Errorf("report %+v", report)
+	for _, kind := range []string{"none", "pow"} {
+		t.Run(kind, func(t *testing.T) {
+			e := engine.Start(t, engine.Options{Settings: map[string]string{"token.required": "true", "challenge.kind": kind, "challenge.pow_bits": "8"}})
+			opt := options(e, "tokens")
+			opt.Repeat = 1 // of five winners, any smaller share may be nobody
+			report, err := loadtest.Run(t.Context(), newOperator(t, e), opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Verdict != loadtest.Holds || report.Won != 5 || report.Repeated != 5 {
+				t.Errorf("report %+v", report)
+			}
+		})
 	}
 }
 

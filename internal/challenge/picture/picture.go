@@ -11,7 +11,7 @@ import (
 
 // A picture is twice as large as it is shown on a phone, and sharp there.
 const (
-	width  = 280
+	width  = 320
 	height = 96
 	// noise is how many pale symbols lie beneath.
 	noise = 6
