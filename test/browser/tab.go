@@ -17,7 +17,7 @@ import (
 )
 
 // StepDeadline bounds each wait for the page; the machine may be busy.
-const StepDeadline = 20 * time.Second
+const StepDeadline = 40 * time.Second
 
 // lookEvery is how often Until looks.
 const lookEvery = 20 * time.Millisecond
