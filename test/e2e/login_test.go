@@ -32,24 +32,24 @@ func TestALoginCodeIsExchangedOnce(t *testing.T) {
 		return c
 	}
 	code := signToken(t, claims())
-	var exchanged struct {
-		Token, Buyer string
-		ExpiresAt    time.Time `json:"expires_at"`
-	}
 	got := login(code)
 	if got.Status != http.StatusOK {
 		t.Fatalf("%d %s", got.Status, got.Text)
 	}
-	exchanged = decode[struct {
+	exchanged := decode[struct {
 		Token, Buyer string
 		ExpiresAt    time.Time `json:"expires_at"`
 	}](t, got.Text)
 	if life := time.Until(exchanged.ExpiresAt); exchanged.Buyer != "ann" || life < 59*time.Minute || life > time.Hour {
 		t.Errorf("exchanged for %s until %s", exchanged.Buyer, exchanged.ExpiresAt)
 	}
-	if got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/orders", bearer(exchanged.Token), ""); got.Status != http.StatusOK {
-		t.Errorf("the token is not taken: %d %s", got.Status, got.Text)
-	}
+	eventually(t, "the token is taken", func() bool { // through busy answers, on a loaded machine
+		got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/orders", bearer(exchanged.Token), "")
+		if got.Code == seckill.CodeUnauthenticated {
+			t.Fatalf("the token is not taken: %s", got.Text)
+		}
+		return got.Status == http.StatusOK
+	})
 	late, long := claims("jti", "late"), claims("jti", "long")
 	late["exp"], long["exp"] = time.Now().Add(-2*time.Minute).Unix(), time.Now().Add(time.Hour).Unix()
 	for name, code := range map[string]string{
