@@ -113,6 +113,22 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	}
 }
 
+func TestALoginPageNeedsASecretToSignWith(t *testing.T) {
+	keys, page := set("auth.jwks_url", "https://login.example/keys"), set("page.login_url", "https://shop.example/login")
+	shared := []config.Setting{set("ledger.kind", "redis"), set("redis.addrs", "a:1"), keys, page}
+	for _, key := range []string{"admin.token", "token.secret", "payment.sandbox_secret"} {
+		shared = append(shared, set(key, "0123456789abcdef"))
+	}
+	if _, err := config.Load(config.Sources{Flags: shared}); err == nil || !strings.Contains(err.Error(), "auth.jwt_secret") {
+		t.Errorf("the login's keys alone: %v", err)
+	}
+	for _, more := range [][]config.Setting{{page}, {keys, page}, append(shared, set("auth.jwt_secret", "0123456789abcdef"))} {
+		if _, err := config.Load(config.Sources{Flags: more}); err != nil {
+			t.Errorf("%v: %v", more, err)
+		}
+	}
+}
+
 func TestEachBadValueIsRefusedByName(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	bad := map[string][]string{

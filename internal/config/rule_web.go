@@ -84,3 +84,12 @@ func (c *Config) checkTLS() error {
 	}
 	return nil
 }
+
+// checkLogin holds that login codes can be exchanged: where the login's public
+// keys are all that counts, nobody here has a key to sign with.
+func (c *Config) checkLogin() error {
+	if c.Page.LoginURL != "" && c.keysAlone() && !c.Auth.JWTSecret.IsSet() {
+		return errors.New("page.login_url: needs auth.jwt_secret, which signs the tokens that login codes are exchanged for")
+	}
+	return nil
+}
