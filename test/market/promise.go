@@ -118,14 +118,19 @@ func (b *Book) mayFail(product uint32, reason string) bool {
 	return b.rebuilt[product]
 }
 
-// CheckKeys repeats every claim that has a key: it must find its order.
+// CheckKeys repeats every claim that has a key: it must find its order. Busy
+// says neither yes nor no.
 func (b *Book) CheckKeys() {
 	b.T.Helper()
 	b.Each(func(ctx context.Context, c *Claim) {
 		if c.Purchase.Key == "" || b.forgets(c.Product) {
 			return
 		}
-		if err := b.Send(ctx, c); err != nil {
+		err := b.Send(ctx, c)
+		for (!engine.Answered(err) || Temporary(err)) && Pause(ctx, 20*time.Millisecond) {
+			err = b.Send(ctx, c)
+		}
+		if err != nil {
 			b.T.Errorf("I4: key %s of %s, promised %s, repeated: %v", c.Purchase.Key, c.Buyer.Name, c.No, err)
 		}
 	})
