@@ -23,7 +23,11 @@ func (p *parts) buildChallenge() (_ *challenge.Desk, err error) {
 	}
 	switch opt.Kind {
 	case challenge.Image:
-		opt.Draw = picture.New().Draw
+		pen, err := picture.New(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		opt.Draw = pen.Draw
 	case challenge.Shop:
 		opt.Verify = verifier.New(cfg.VerifyURL, cfg.VerifySecret.Bytes()).Verify
 	}

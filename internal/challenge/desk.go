@@ -16,9 +16,9 @@ import (
 	"seckill/internal/spent"
 )
 
-// Bounds of the work that a challenge makes. A picture costs about 3 ms of a
-// core: at most half of the cores draw, and who waits for more than a moment
-// waits in vain.
+// Bounds of the work that a challenge makes. A picture costs about half a
+// millisecond of a core: at most half of the cores draw, and who waits for more
+// than a moment waits in vain.
 const (
 	drawsWaiting = 256
 	drawPatience = 300 * time.Millisecond

@@ -1,0 +1,71 @@
+package picture
+
+import "math"
+
+type point struct{ x, y float64 }
+
+// contour is a closed line.
+type contour []point
+
+func move(contours []contour, to func(point) point) {
+	for _, c := range contours {
+		for i, p := range c {
+			c[i] = to(p)
+		}
+	}
+}
+
+type bounds struct{ left, top, right, bottom float64 }
+
+func boundsOf(contours []contour) bounds {
+	box := bounds{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)}
+	for _, c := range contours {
+		for _, p := range c {
+			box = bounds{min(box.left, p.x), min(box.top, p.y), max(box.right, p.x), max(box.bottom, p.y)}
+		}
+	}
+	return box
+}
+
+// join pushes shape to the right of the one before, so far that it reaches into
+// it by lap pixels in the row where they meet first. Where an arm hangs over, as
+// that of a 7 over a 4, it goes beneath by nest pixels and no further, though
+// they may not meet then.
+func join(before, shape []contour, lap, nest float64) {
+	if before == nil {
+		return
+	}
+	ends, begins := edgesOf(before), edgesOf(shape)
+	shift := boundsOf(before).right - nest - boundsOf(shape).left
+	for row := range ends {
+		shift = max(shift, ends[row].right-begins[row].left-lap)
+	}
+	move(shape, func(p point) point { return point{p.x + shift, p.y} })
+}
+
+// edges are where a shape begins and ends in a row. A row without ink begins at
+// +∞ and ends at −∞, and meets nothing.
+type edges struct{ left, right float64 }
+
+// edgesOf takes rows a pixel apart, about a line through the shapes' middle.
+func edgesOf(shape []contour) (rows [2 * height]edges) {
+	for row := range rows {
+		rows[row] = edges{math.Inf(1), math.Inf(-1)}
+	}
+	for _, c := range shape {
+		from := c[len(c)-1]
+		for _, to := range c {
+			top, bottom := from, to
+			if top.y > bottom.y {
+				top, bottom = bottom, top
+			}
+			for y := math.Ceil(top.y); y < bottom.y; y++ {
+				x := top.x + (bottom.x-top.x)*(y-top.y)/(bottom.y-top.y)
+				row := &rows[int(y)+height]
+				*row = edges{min(row.left, x), max(row.right, x)}
+			}
+			from = to
+		}
+	}
+	return rows
+}
