@@ -65,7 +65,7 @@ type Listener struct {
 
 // Listen takes an address.
 func Listen(address string, opt Options) (*Listener, error) {
-	l, err := net.Listen("tcp", address)
+	l, err := net.Listen(network(address), address)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +73,16 @@ func Listen(address string, opt Options) (*Listener, error) {
 		Listener: l, opt: opt, closed: make(chan struct{}),
 		from: make(map[netip.Addr]int), silent: make(map[*Conn]struct{}),
 	}, nil
+}
+
+// network keeps an IPv4 address to IPv4. By itself 0.0.0.0 would take all of
+// IPv6 too, past a firewall that knows nothing of it.
+func network(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if ip, bad := netip.ParseAddr(host); err == nil && bad == nil && ip.Is4() {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 // Accept accepts a connection that is within the bounds. What is beyond them is

@@ -241,3 +241,14 @@ func TestAClosedConnectionIsSeenToBeGone(t *testing.T) {
 		}
 	}
 }
+
+// 0.0.0.0 is every address of IPv4, and none of IPv6.
+func TestAnIPv4AddressTakesNothingOfIPv6(t *testing.T) {
+	for address, want := range map[string]string{
+		"0.0.0.0:8081": "tcp4", "127.0.0.1:0": "tcp4", "[::]:8080": "tcp", ":8080": "tcp", "localhost:8080": "tcp", "nonsense": "tcp",
+	} {
+		if got := network(address); got != want {
+			t.Errorf("%s listens on %s, want %s", address, got, want)
+		}
+	}
+}
