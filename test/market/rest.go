@@ -2,6 +2,8 @@ package market
 
 import (
 	"context"
+	"fmt"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -102,16 +104,41 @@ func (b *Book) settleStock() {
 // left that cannot be sold.
 func (b *Book) SellOut() {
 	b.T.Helper()
-	b.Each(b.payWhenPending)
 	var sales sync.WaitGroup
 	for id := range b.Products {
 		sales.Go(func() {
+			b.payAllPending(id)
 			for !b.soldOut(id) && !b.T.Failed() {
 				b.sellSome(id)
 			}
 		})
 	}
 	sales.Wait()
+}
+
+// payAllPending waits until the queue is empty and pays every order of the
+// product that can be paid. It asks the operator for them: of what a long
+// campaign was promised, most is over.
+func (b *Book) payAllPending(product uint32) {
+	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin+time.Duration(len(b.promised()))*perClaim)
+	defer cancel()
+	filter := url.Values{"product_id": {fmt.Sprint(product)}, "status": {"pending"}}
+	for {
+		pending, err := b.Operator().Orders(ctx, filter)
+		figures, failed := b.Operator().Stats(ctx, product)
+		if err == nil && failed == nil && len(pending) == 0 && figures.Queue.Depth == 0 && figures.Store.Pending == 0 {
+			return
+		}
+		for _, o := range pending {
+			n := b.NewMoney(o.OrderNo, o.AmountCents)
+			for b.Tell(ctx, n) != nil && Pause(ctx, 20*time.Millisecond) {
+			}
+		}
+		if len(pending) == 0 && !Pause(ctx, 50*time.Millisecond) {
+			b.T.Errorf("I4: orders of product %d are still queued or pending: %+v (%v, %v)", product, figures, err, failed)
+			return
+		}
+	}
 }
 
 // sellSome lets a few buyers try once each, and those who got an order pay.
