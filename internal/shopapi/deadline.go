@@ -32,6 +32,22 @@ func (l unhurried) Accept() (net.Conn, error) {
 type unhurriedConn struct {
 	*socket.Conn
 	read, write deadline
+	closed      atomic.Bool
+}
+
+// Close closes the connection. From then on no deadline can be set: a stopping
+// server closes what it takes for idle, and reads from that refusal that it must
+// not begin with a request that came at the same instant.
+func (c *unhurriedConn) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+func (c *unhurriedConn) stillOpen() error {
+	if c.closed.Load() {
+		return net.ErrClosed
+	}
+	return nil
 }
 
 // deadline is in nanoseconds since 1970, or 0 for none.
@@ -64,20 +80,20 @@ func (d *deadline) settle(set func(time.Time) error) error {
 // SetReadDeadline sets the deadline of the reads to come.
 func (c *unhurriedConn) SetReadDeadline(at time.Time) error {
 	c.read.want(at)
-	return nil
+	return c.stillOpen()
 }
 
 // SetWriteDeadline sets the deadline of the writes to come.
 func (c *unhurriedConn) SetWriteDeadline(at time.Time) error {
 	c.write.want(at)
-	return nil
+	return c.stillOpen()
 }
 
 // SetDeadline sets both.
 func (c *unhurriedConn) SetDeadline(at time.Time) error {
 	c.read.want(at)
 	c.write.want(at)
-	return nil
+	return c.stillOpen()
 }
 
 // Read reads under the deadline for reads.

@@ -82,3 +82,20 @@ func TestDeadlinesThatHardlyMoveCostNothing(t *testing.T) {
 		t.Errorf("%d deadlines were set after one that moved, want 2", calls)
 	}
 }
+
+// A stopping server learns from it that a connection was closed under a request
+// that has just come.
+func TestAClosedConnectionTakesNoDeadline(t *testing.T) {
+	server, _ := pair(t)
+	if err := server.SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	for name, set := range map[string]func(time.Time) error{
+		"read": server.SetReadDeadline, "write": server.SetWriteDeadline, "both": server.SetDeadline,
+	} {
+		if err := set(time.Now().Add(time.Hour)); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
