@@ -123,7 +123,9 @@ func (out *sorted) sortClaim(p *seckill.Product, item *store.Item, expireAfter t
 		order.Key = "" // the key is the other order's
 		return out.fail(order, seckill.ReasonDuplicate, known)
 	}
-	if known.units[claim.Buyer]+int64(claim.Quantity) > int64(item.Limit) {
+	// The entry's limit is the ledger's, which somebody may have edited; the
+	// product's has not changed since it was first preheated.
+	if known.units[claim.Buyer]+int64(claim.Quantity) > int64(min(item.Limit, p.PerUserLimit)) {
 		return out.fail(order, seckill.ReasonLimit, known)
 	}
 	if err := order.Confirm(out.now, expireAfter); err != nil {

@@ -121,7 +121,7 @@ func TestBuyerRecordNamesTheNewestLiveOrder(t *testing.T) {
 }
 
 func buyerRecordNamesTheNewestLiveOrder(t *testing.T, s *Store) {
-	p := sale(t, s, 10)
+	p := sale(t, s, 10, func(p *seckill.Product) { p.PerUserLimit = 3 })
 	items := claims(&p, 3)
 	for i := range items {
 		items[i].Claim.Buyer, items[i].Limit = "buyer", 3
