@@ -93,6 +93,9 @@ func (s *scene) poisoned(enough func(wire.Letter) bool) {
 		letters, err := s.Operator().Letters(ctx)
 		return err == nil && len(letters) == 1 && enough(letters[0])
 	})
+	// A stop acknowledges the entry. Killed just before that, the engine would be
+	// given it again at its next start, and confirm it, which is no letter then.
+	s.engine.MustStop()
 	s.touch(antidote)
 }
 
