@@ -1,0 +1,214 @@
+package shopapi
+
+import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/problem"
+)
+
+var apiPrefix = []byte("/api/v1/")
+
+// Handle routes by hand: the purchase is a prefix test and a number away.
+func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
+	defer s.recoverPanic(ctx)
+	s.guard(&ctx.Response.Header)
+	if h := &ctx.Request.Header; h.ConnectionClose() && ambiguous(h.RawHeaders()) {
+		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "the header can be read in two ways: lines end in CRLF, none goes on in the next, and Content-Length and Transfer-Encoding exclude each other"))
+		return
+	}
+	path := ctx.Path()
+	// An operation has one spelling. fasthttp's path is decoded and cleaned: what
+	// came as //api or as %2e%2e would pass for ours here and, before us, for
+	// something else.
+	if !bytes.Equal(path, ctx.URI().PathOriginal()) {
+		s.notFound(ctx)
+		return
+	}
+	if encoding := ctx.Request.Header.ContentEncoding(); len(encoding) > 0 {
+		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "Content-Encoding is not supported: send the body as it is"))
+		return
+	}
+	if rest, ok := bytes.CutPrefix(path, apiPrefix); ok {
+		s.api(ctx, rest)
+		return
+	}
+	s.other(ctx, string(path))
+}
+
+// api routes below /api/v1/.
+func (s *Server) api(ctx *fasthttp.RequestCtx, rest []byte) {
+	s.cors.allow(ctx)
+	if s.preflight(ctx) {
+		return
+	}
+	if len(rest) > 0 && rest[len(rest)-1] == '/' {
+		s.notFound(ctx)
+		return
+	}
+	first, rest, _ := bytes.Cut(rest, []byte{'/'})
+	switch string(first) {
+	case "products":
+		s.products(ctx, rest)
+	case "orders":
+		s.orders(ctx, rest)
+	case "time":
+		if len(rest) > 0 {
+			s.notFound(ctx)
+		} else if s.method(ctx, "time", fasthttp.MethodGet) {
+			s.time(ctx)
+		}
+	case "page":
+		if len(rest) > 0 {
+			s.notFound(ctx)
+		} else if s.method(ctx, "pageinfo", fasthttp.MethodGet) {
+			s.pageInfo(ctx)
+		}
+	case "login":
+		if len(rest) > 0 || s.opt.Login == nil {
+			s.notFound(ctx)
+		} else if s.method(ctx, "login", fasthttp.MethodPost) {
+			s.login(ctx)
+		}
+	case "payments":
+		provider, action, _ := bytes.Cut(rest, []byte{'/'})
+		if string(action) == "notify" {
+			if s.method(ctx, "notify", fasthttp.MethodPost) {
+				s.notify(ctx, string(provider))
+			}
+			return
+		}
+		s.notFound(ctx)
+	default:
+		s.notFound(ctx)
+	}
+}
+
+// products routes below /api/v1/products.
+func (s *Server) products(ctx *fasthttp.RequestCtx, rest []byte) {
+	if len(rest) == 0 {
+		if s.method(ctx, "products", fasthttp.MethodGet) {
+			s.listProducts(ctx)
+		}
+		return
+	}
+	idText, action, _ := bytes.Cut(rest, []byte{'/'})
+	on := s.opt.Catalog.Find(productID(idText))
+	switch string(action) {
+	case "orders":
+		if s.method(ctx, "buy", fasthttp.MethodPost) {
+			s.buy(ctx, on)
+		}
+	case "":
+		if s.method(ctx, "product", fasthttp.MethodGet) {
+			s.readProduct(ctx, on)
+		}
+	case "challenge":
+		if s.method(ctx, "challenge", fasthttp.MethodPost) {
+			s.challenge(ctx, on)
+		}
+	case "token":
+		if s.method(ctx, "token", fasthttp.MethodPost) {
+			s.token(ctx, on)
+		}
+	default:
+		s.notFound(ctx)
+	}
+}
+
+// productID reads a product id; 0, which no product has, for anything else.
+func productID(text []byte) uint32 {
+	if len(text) == 0 || len(text) > 10 || text[0] == '0' {
+		return 0
+	}
+	var id uint64
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		id = id*10 + uint64(c-'0')
+	}
+	if id > 1<<32-1 {
+		return 0
+	}
+	return uint32(id)
+}
+
+// orders routes below /api/v1/orders.
+func (s *Server) orders(ctx *fasthttp.RequestCtx, rest []byte) {
+	if len(rest) == 0 {
+		if s.method(ctx, "orders", fasthttp.MethodGet) {
+			s.listOrders(ctx)
+		}
+		return
+	}
+	noText, action, _ := bytes.Cut(rest, []byte{'/'})
+	no, err := seckill.ParseOrderNo(noText)
+	if err != nil {
+		s.notFound(ctx)
+		return
+	}
+	switch string(action) {
+	case "":
+		if s.method(ctx, "order", fasthttp.MethodGet) {
+			s.readOrder(ctx, no)
+		}
+	case "events":
+		if s.method(ctx, "events", fasthttp.MethodGet) {
+			s.events(ctx, no)
+		}
+	case "payment":
+		if s.method(ctx, "payment", fasthttp.MethodPost) {
+			s.payment(ctx, no)
+		}
+	case "cancel":
+		if s.method(ctx, "cancel", fasthttp.MethodPost) {
+			s.cancel(ctx, no)
+		}
+	default:
+		s.notFound(ctx)
+	}
+}
+
+// other routes what is not the API: page, spec, health, demo, sandbox.
+func (s *Server) other(ctx *fasthttp.RequestCtx, path string) {
+	switch {
+	case path == "/healthz":
+		if s.method(ctx, "healthz", fasthttp.MethodGet) {
+			s.json(ctx, "healthz", 200, map[string]string{"status": "ok"})
+		}
+	case path == "/readyz":
+		if s.method(ctx, "readyz", fasthttp.MethodGet) {
+			s.ready(ctx)
+		}
+	case path == "/openapi.yaml":
+		if s.method(ctx, "openapi", fasthttp.MethodGet) {
+			s.body(ctx, "openapi", 200, "application/yaml", seckill.OpenAPI)
+		}
+	case s.opt.DemoLogin != nil && path == "/demo/login":
+		s.demoLogin(ctx)
+	case s.pay != nil && path == s.opt.SandboxPath:
+		s.pay(ctx)
+	default:
+		s.static(ctx, path)
+	}
+}
+
+func (s *Server) notFound(ctx *fasthttp.RequestCtx) {
+	s.refuse(ctx, "unknown", &seckill.Error{Code: seckill.CodeNotFound})
+}
+
+// method answers 405 unless the request has the method, where HEAD is a GET,
+// and 429 if the address asks for too much.
+func (s *Server) method(ctx *fasthttp.RequestCtx, route, want string) bool {
+	if got := ctx.Method(); string(got) == want || want == fasthttp.MethodGet && ctx.IsHead() {
+		return s.withinRate(ctx, route)
+	}
+	ctx.Response.Header.Set("Allow", want)
+	err := seckill.Errorf(seckill.CodeBadRequest, "the method must be %s", want)
+	lang := s.lang(ctx)
+	s.document(ctx, route, fasthttp.StatusMethodNotAllowed, problem.WithStatus(fasthttp.StatusMethodNotAllowed, err, lang), lang)
+	return false
+}
