@@ -202,6 +202,27 @@ func TestASoldOutFlagLetsThoseThroughWhomTheLedgerMayRemember(t *testing.T) {
 	}
 }
 
+// Whoever it is, there is nothing left: a crowd with tokens that were never seen
+// costs no signature, and neither does a crowd of forgers.
+func TestASoldOutFlagAsksNobodyForProofWhomTheLedgerDoesNotRemember(t *testing.T) {
+	d := newDoor(t)
+	looked := &counting{Buyers: d.Buyers}
+	d.Buyers, d.Memory = looked, memory{"bob": true}
+	on := d.on(t)
+	on.MarkSoldOut(time.Now().Add(time.Hour))
+	ask := func(auth []byte) Refusal {
+		return d.Admit(on, &Request{Authorization: auth, Addr: addr, Body: []byte(`{}`)}, &Pass{})
+	}
+	for _, auth := range [][]byte{bearer(t, "eve"), append(bearer(t, "eve"), 'x'), []byte("Bearer a.b.c"), []byte("Basic eve")} {
+		if got := ask(auth); got.Code != seckill.CodeSoldOut || looked.looks != 0 {
+			t.Errorf("%q: %+v, %d proofs", auth, got, looked.looks)
+		}
+	}
+	if got := ask(bearer(t, "bob")); got.Code != "" || looked.looks != 1 {
+		t.Errorf("who is remembered: %+v, %d proofs", got, looked.looks)
+	}
+}
+
 // unsure cannot tell yet who anybody is.
 type unsure struct{}
 
@@ -209,9 +230,11 @@ func (unsure) FromHeader(dst, _ []byte, _ time.Time) ([]byte, error) {
 	return dst, identity.ErrKeysDue
 }
 
+func (unsure) Claimed(dst, _ []byte) ([]byte, bool) { return append(dst, "bob"...), true }
+
 func TestWhoCannotBeToldYetIsAskedToComeAgainNotToldSoldOut(t *testing.T) {
 	d := newDoor(t)
-	d.Buyers = unsure{}
+	d.Buyers, d.Memory = unsure{}, memory{"bob": true}
 	on := d.on(t)
 	for _, soldOut := range []bool{false, true} {
 		if soldOut {

@@ -65,6 +65,7 @@ func budget(t *testing.T, name string, v *Verifier, token string, most float64) 
 	buffer := make([]byte, 0, seckill.MaxBuyerBytes)
 	if allocs := testing.AllocsPerRun(200, func() {
 		_, _ = v.FromHeader(buffer, header, now)
+		_, _ = v.Claimed(buffer, header)
 	}); allocs > most {
 		t.Errorf("%s: %v allocations, budget %v", name, allocs, most)
 	}
@@ -74,6 +75,17 @@ const usual = `{"iss":"https://login.example.com","aud":"shop","sub":"buyer-0000
 
 func BenchmarkFromHeader(b *testing.B) {
 	bench(b, open(b, secret), seal(b, secret, hs256, usual))
+}
+
+func BenchmarkClaimed(b *testing.B) {
+	v, header := open(b, secret), []byte("Bearer "+seal(b, secret, hs256, usual))
+	buffer := make([]byte, 0, seckill.MaxBuyerBytes)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := v.Claimed(buffer, header); !ok {
+			b.Fatal("nobody is claimed")
+		}
+	}
 }
 
 // BenchmarkByKey is a token of each algorithm seen again, at first sight, and

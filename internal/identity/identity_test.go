@@ -311,6 +311,27 @@ func TestAuthorizationHeader(t *testing.T) {
 	}
 }
 
+// A proof may come later, or never; it must then be of the same buyer.
+func TestWhoIsClaimedIsWhoIsProven(t *testing.T) {
+	v := open(t, secret)
+	long := `{"sub":"bob","exp":` + at(time.Hour) + `,"roles":"` + strings.Repeat("r", 2*claimedRoom) + `"}`
+	for name, tc := range map[string]struct{ header, buyer string }{
+		"proven":           {"Bearer " + seal(t, secret, hs256, `{"sub":"bob","exp":`+at(time.Hour)+`}`), "bob"},
+		"with much beside": {"Bearer " + seal(t, secret, hs256, long), "bob"},
+		"forged":           {"Bearer " + seal(t, []byte("other"), hs256, `{"sub":"bob","exp":`+at(time.Hour)+`}`), "bob"},
+		"no buyer":         {"Bearer " + seal(t, secret, hs256, `{"exp":`+at(time.Hour)+`}`), ""},
+		"two of them":      {"Bearer " + seal(t, secret, hs256, `{"sub":"bob","sub":"eve"}`), ""},
+		"no token":         {"Bearer a.b", ""},
+		"too long":         {"Bearer " + strings.Repeat("a", MaxTokenBytes) + ".b.c", ""},
+		"no bearer":        {"Basic Ym9iOmJvYg==", ""},
+	} {
+		got, ok := v.Claimed(nil, []byte(tc.header))
+		if string(got) != tc.buyer || ok != (tc.buyer != "") {
+			t.Errorf("%s: %q, %t", name, got, ok)
+		}
+	}
+}
+
 func TestASecretCanBeRotated(t *testing.T) {
 	token, err := Sign([]byte("old"), "bob", now.Add(time.Hour))
 	if err != nil {

@@ -51,6 +51,9 @@ func notWider(t *testing.T, v *Verifier, token string) {
 	if err != nil || theirs != string(ours) {
 		t.Fatalf("we read buyer %q, the library %q with error %v, from %s", ours, theirs, err, token)
 	}
+	if claimed, ok := v.Claimed(nil, []byte("Bearer "+token)); !ok || string(claimed) != string(ours) {
+		t.Fatalf("we read buyer %q, and %q (%t) without a proof, from %s", ours, claimed, ok, token)
+	}
 	if again, err := v.AppendBuyer(nil, []byte(token), now); err != nil || string(again) != string(ours) {
 		t.Fatalf("we read buyer %q, and then %q with error %v, from %s", ours, again, err, token)
 	}
