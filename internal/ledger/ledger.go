@@ -122,6 +122,19 @@ type Audit struct {
 	Marked, Live  int64 // units and orders as the figures have them
 }
 
+// Inspecting is a ledger in whose place outsiders can put something else, and
+// that can tell.
+type Inspecting interface {
+	// Sound reports whether what a shard is kept in, beside the figures that Read
+	// reads, can be used. One that is not sound is to be recovered, which mends
+	// it. Shard.Epoch is ignored.
+	Sound(ctx context.Context, shard Shard) (bool, error)
+}
+
+// ErrDamaged says that something is in the ledger's place that no ledger wrote.
+// The products concerned are to be recovered.
+var ErrDamaged = errors.New("the ledger is damaged")
+
 // ErrNotExecuted says that the ledger refused or failed the call before it
 // changed anything.
 var ErrNotExecuted = errors.New("ledger did not execute the call")

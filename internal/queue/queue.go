@@ -5,6 +5,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"seckill"
@@ -57,8 +58,9 @@ type Listing interface {
 type Examining interface {
 	// Examine finds entries of the product that wait to be acknowledged and that
 	// nobody will ever get, the oldest first and not necessarily all. With mend,
-	// those that are alone are delivered again, and those that are gone are no
-	// longer waited for.
+	// those that are alone are delivered again, those that are gone are no longer
+	// waited for, and whatever is in the queue's place that no queue wrote makes
+	// room; for product 0, which has no entries, no more than that.
 	Examine(ctx context.Context, product uint32, mend bool) (Strays, error)
 }
 
@@ -73,7 +75,8 @@ type Strays struct {
 type Consumer interface {
 	// Receive waits until at least one entry can be delivered, and returns
 	// entries of at most max claims together (one entry, if that alone has
-	// more). It returns the context's error when there was none.
+	// more). It returns the context's error when there was none. A *LostError
+	// says that a stream is lost whole, and cannot be used until it is mended.
 	Receive(ctx context.Context, max int) ([]Delivery, error)
 
 	// Ack acknowledges deliveries; Nack hands them back at once, for delivery
@@ -87,6 +90,25 @@ type Consumer interface {
 
 // ErrLost says that the queue misses an entry that the store has confirmed.
 var ErrLost = errors.New("queue lost an entry that the store has confirmed")
+
+// LostError is ErrLost of one stream.
+type LostError struct {
+	Stream string
+	Cause  error // or nil
+}
+
+func (e *LostError) Error() string {
+	if e.Cause == nil {
+		return fmt.Sprintf("%s: %v", e.Stream, ErrLost)
+	}
+	return fmt.Sprintf("%s: %v: %v", e.Stream, ErrLost, e.Cause)
+}
+
+// Is makes it ErrLost.
+func (e *LostError) Is(target error) bool { return target == ErrLost }
+
+// Unwrap is the cause.
+func (e *LostError) Unwrap() error { return e.Cause }
 
 // ID names an entry. IDs of one stream are ordered by Seq; Tag tells an entry
 // from another that took its number after a loss.

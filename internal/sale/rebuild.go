@@ -91,8 +91,28 @@ func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
 		if f.Epoch != p.Epoch || !f.Open {
 			return false, nil
 		}
+		if sound, err := d.sound(ctx, ledger.ShardOf(p, i)); err != nil || !sound {
+			return false, err
+		}
 	}
 	return true, nil
+}
+
+// sound reports whether a shard is kept in what the ledger wrote, as far as that
+// can be told.
+func (d *Desk) sound(ctx context.Context, shard ledger.Shard) (bool, error) {
+	inspecting, ok := d.ledger.(ledger.Inspecting)
+	if !ok {
+		return true, nil
+	}
+	sound, err := inspecting.Sound(ctx, shard)
+	if err != nil {
+		return false, seckill.Errorf(seckill.CodeBusy, "look at the ledger: %w", err)
+	}
+	if !sound {
+		d.log.Warn("the ledger is damaged: something else is in its place", "product", shard.Product, "shard", shard.Index)
+	}
+	return sound, nil
 }
 
 // rebuild is protocol 3: close and drain (best effort), bump the store's epoch

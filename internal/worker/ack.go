@@ -59,10 +59,10 @@ func (w *Worker) checkWitness(ctx context.Context) {
 }
 
 // queueLost sees to it that a queue which lost entries is noticed once: every
-// product is marked for recovery in the store, and then the witness that is
-// gone is forgotten, since the stream may count from below again, and with it
-// those of all streams that lost theirs as well. If another worker did so
-// already, its word is taken.
+// product is marked for recovery in the store, and only then the queue is mended
+// and the witness that is gone forgotten, since the stream may count from below
+// again, and with it those of all streams that lost theirs as well. If another
+// worker did so already, its word is taken.
 func (w *Worker) queueLost(ctx context.Context, stream string) error {
 	mine := w.witness[stream]
 	known, err := w.store.Witness(ctx)
@@ -79,10 +79,18 @@ func (w *Worker) queueLost(ctx context.Context, stream string) error {
 		return nil
 	}
 	// Before the mark: what is lost later wants another.
-	lost := append(w.alsoLost(ctx, known, stream), mine)
+	lost := w.alsoLost(ctx, known, stream)
+	if !mine.IsZero() {
+		lost = append(lost, mine)
+	}
 	products, err := w.markAll(ctx)
 	if err != nil {
 		return err
+	}
+	if examining, ok := w.queue.(queue.Examining); ok {
+		if _, err := examining.Examine(ctx, 0, true); err != nil {
+			return fmt.Errorf("mend queue: %w", err)
+		}
 	}
 	for _, id := range lost {
 		if err := w.store.ForgetWitness(ctx, id); err != nil {
@@ -95,6 +103,13 @@ func (w *Worker) queueLost(ctx context.Context, stream string) error {
 	err = w.takeOver(ctx, products)
 	w.opt.OnTrouble(0, queue.ErrLost)
 	return err
+}
+
+// streamLost is queueLost of a stream that cannot even be read.
+func (w *Worker) streamLost(ctx context.Context, stream string) error {
+	ctx, cancel := context.WithTimeout(ctx, ackDeadline)
+	defer cancel()
+	return w.queueLost(ctx, stream)
 }
 
 // alsoLost are the witnesses of other streams that are gone too. One loss takes

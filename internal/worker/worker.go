@@ -100,6 +100,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	}()
 	for ctx.Err() == nil {
 		batch, err := w.gather(ctx)
+		if lost := (*queue.LostError)(nil); errors.As(err, &lost) {
+			err = errors.Join(err, w.streamLost(ctx, lost.Stream))
+		}
 		if err != nil {
 			w.opt.Logger.Warn("queue not read", "error", err)
 			pause(ctx, backoffMost/10)

@@ -2,6 +2,7 @@ package ledgerredis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -20,16 +21,39 @@ type Group struct {
 // EachBuyer names every buyer whom the groups remember, by a live order or by
 // a key; one that is remembered all the while at least once, perhaps more
 // often. Others are served between its steps.
-func (l *Ledger) EachBuyer(ctx context.Context, groups []Group, see func(group uint32, buyer string)) error {
+//
+// A group whose marks are damaged (ledger.ErrDamaged) keeps nobody from the
+// buyers of the others: it is told as damaged.
+func (l *Ledger) EachBuyer(
+	ctx context.Context, groups []Group, see func(group uint32, buyer string), damaged func(group uint32, err error),
+) error {
 	for _, g := range groups {
-		for index := range g.Shards {
-			key := l.keys.mark(ledger.Shard{Group: g.ID, Index: index})
-			if err := l.eachBuyer(ctx, key, func(buyer string) { see(g.ID, buyer) }); err != nil {
-				return fmt.Errorf("scan the buyers of group %d, shard %d: %w", g.ID, index, err)
-			}
+		err := l.eachBuyerOf(ctx, g, func(buyer string) { see(g.ID, buyer) })
+		switch {
+		case errors.Is(err, ledger.ErrDamaged):
+			damaged(g.ID, err)
+		case err != nil:
+			return err
 		}
 	}
 	return nil
+}
+
+// eachBuyerOf goes on past a shard whose marks are damaged.
+func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, see func(buyer string)) (damage error) {
+	for index := range g.Shards {
+		key := l.keys.mark(ledger.Shard{Group: g.ID, Index: index})
+		err := asDamage(l.eachBuyer(ctx, key, see))
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("scan the buyers of group %d, shard %d: %w", g.ID, index, err)
+		if !errors.Is(err, ledger.ErrDamaged) {
+			return err
+		}
+		damage = err
+	}
+	return damage
 }
 
 func (l *Ledger) eachBuyer(ctx context.Context, key string, see func(buyer string)) error {

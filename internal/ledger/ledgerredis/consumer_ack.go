@@ -141,7 +141,7 @@ func (q *outboxQueue) settle(ctx context.Context, bucket int, entries []tallied,
 		return false, fmt.Errorf("settle %s: %w", streamName(bucket), err)
 	}
 	if verdict < 0 {
-		return false, queue.ErrLost
+		return false, &queue.LostError{Stream: streamName(bucket)}
 	}
 	return verdict > 0, nil
 }

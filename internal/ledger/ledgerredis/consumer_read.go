@@ -160,6 +160,9 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 	rows, err := result.ToArray()
 	if err != nil {
 		c.schedule.failed(r.bucket, now)
+		if isWrongType(err) {
+			return &queue.LostError{Stream: streamName(r.bucket), Cause: err}
+		}
 		if meaningOf(err) == unknown {
 			c.tendAt = now
 		}

@@ -28,9 +28,9 @@
 // # Calls
 //
 // A numbered call is one script (script/do_*.lua, after preludes that calls
-// share). The script checks before it writes, and the only write of it that can
-// be refused for what a key holds comes first, so that it happens whole or not
-// at all; the user's right to every command is tried by Open. It never
+// share). The script checks before it writes, and the writes that can be refused
+// for what a key holds come first and are taken back, so that it happens whole
+// or not at all; the user's right to every command is tried by Open. It never
 // reads the clock. A refusal that precedes the script, or a connection that
 // could not be made, means that the call was not executed: the same number goes
 // again, with short pauses, until the context ends. After anything else the
@@ -72,6 +72,23 @@
 // units. Its acknowledgement, likewise in one step, takes it from the set and
 // its claims and units from the sums; who finds it in the set finds it in the
 // stream.
+//
+// # Damage
+//
+// An outsider may put something else in the place of a key, or of a field. No
+// step is done by halves for it, and no other product is held up:
+//
+//   - a shard reads as never installed, or as closed when a figure is no number;
+//     Sound tells of what is wrong with its lane, group, marks, queue hash and
+//     open set. Who looks after the product recovers it.
+//   - Install deletes what is in the place of shard, lane, group and marks, and
+//     makes them anew. Where all marks of a group are gone, the group forgets its
+//     other products too: their next Reserve finds them lost.
+//   - a mark that is none closes the shard, is deleted, and comes back with the
+//     recovery.
+//   - a stream is lost, to be told by Receive and Ack as queue.ErrLost. It is
+//     deleted by Examine, as are a queue hash and an open set, after those who
+//     have to know do.
 //
 // # Queue
 //

@@ -86,7 +86,7 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 // begin takes a generation, or learns of the epoch that stands in the way.
 func (in *installer) begin(ctx context.Context) (there uint64, err error) {
 	l, shard := in.ledger, in.allotment.Shard
-	reply, err := l.call.insist(ctx, beginScript, []string{l.keys.shard(shard), l.keys.group(shard)},
+	reply, err := l.call.insist(ctx, beginScript, []string{l.keys.shard(shard), l.keys.group(shard), l.keys.mark(shard)},
 		[]string{in.product, decimal(shard.Epoch), in.token})
 	if err != nil {
 		return 0, err

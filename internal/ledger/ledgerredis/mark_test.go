@@ -38,7 +38,7 @@ func TestEachBuyerNamesWhomTheLedgerRemembers(t *testing.T) {
 			t.Errorf("buyer of group %d", group)
 		}
 		got[buyer] = 1
-	})
+	}, func(group uint32, err error) { t.Errorf("group %d: %v", group, err) })
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("%d buyers, want %d: %v", len(got), len(want), err)
 	}

@@ -13,7 +13,8 @@ const examineMost = 256
 
 var _ queue.Examining = (*outboxQueue)(nil)
 
-// Examine looks for entries that will never be delivered, in every bucket.
+// Examine looks for entries that will never be delivered, in every bucket, and
+// mends keys in whose place is something else: what they held is lost.
 // What a step mends the next does not see, so that mending comes to an end.
 func (q *outboxQueue) Examine(ctx context.Context, product uint32, mend bool) (queue.Strays, error) {
 	var all queue.Strays

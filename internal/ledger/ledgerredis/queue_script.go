@@ -15,14 +15,14 @@ import (
 var (
 	receiveScript = newScript("queue_receive")
 	tendScript    = newScript("queue_tend")
-	ackScript     = newScript("queue_ack")
+	ackScript     = newScript("queue_ack", "damage")
 	nackScript    = newScript("queue_nack")
 	leaveScript   = newScript("queue_leave")
 	witnessScript = newScript("queue_witness")
 	statsScript   = newScript("queue_stats")
 	lengthScript  = newScript("queue_length")
 	placesScript  = newScript("queue_places")
-	examineScript = newScript("queue_examine")
+	examineScript = newScript("queue_examine", "damage")
 )
 
 // queueCall is one run of a script, on keys of one bucket.

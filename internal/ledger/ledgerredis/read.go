@@ -3,6 +3,7 @@ package ledgerredis
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,7 +13,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Read reads one shard: its figures are one hash.
+// Read reads one shard: its figures are one hash. One with a figure that is no
+// number reads as closed, so that whoever looks after it recovers it.
 func (l *Ledger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
 	reply, err := l.call.told(ctx, readScript, []string{l.keys.shard(shard)}, nil)
 	if err != nil {
@@ -24,14 +26,17 @@ func (l *Ledger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, 
 	}
 	figures, err := decodeFigures(fields)
 	if err != nil {
-		return ledger.Figures{}, fmt.Errorf("read: %w: %w", errReply, err)
+		l.opt.Logger.Warn("a shard cannot be read, and counts as closed", "product", shard.Product, "shard", shard.Index, "error", err)
+		return ledger.Figures{Epoch: figures.Epoch}, nil
 	}
 	return figures, nil
 }
 
-// decodeFigures reads the fields and values of a shard's hash.
+// decodeFigures reads the fields and values of a shard's hash. With an error
+// the epoch is right all the same, or 0.
 func decodeFigures(fields []string) (ledger.Figures, error) {
 	var f ledger.Figures
+	var damage error
 	for i := 0; i+1 < len(fields); i += 2 {
 		name, value := fields[i], fields[i+1]
 		kind, of, related := strings.Cut(name, ":")
@@ -42,8 +47,11 @@ func decodeFigures(fields []string) (ledger.Figures, error) {
 			err = setFigure(&f, name, value)
 		}
 		if err != nil {
-			return ledger.Figures{}, fmt.Errorf("figure %s: %w", name, err)
+			damage = errors.Join(damage, fmt.Errorf("figure %s: %w", name, err))
 		}
+	}
+	if damage != nil {
+		return ledger.Figures{Epoch: f.Epoch}, damage
 	}
 	for _, list := range [][]ledger.Transfer{f.Out, f.In, f.LastOut} {
 		slices.SortFunc(list, func(a, b ledger.Transfer) int { return cmp.Compare(a.Peer, b.Peer) })
@@ -58,7 +66,7 @@ func setFigure(f *ledger.Figures, name, value string) error {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch name {
 	case "epoch":
-		f.Epoch = uint64(n)
+		f.Epoch = uint64(max(n, 0))
 	case "open":
 		f.Open = n == 1
 	case "state":

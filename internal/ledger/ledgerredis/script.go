@@ -48,7 +48,7 @@ func scriptFile(name string) string {
 func scripts() []*script {
 	return []*script{
 		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
-		beatScript, openScript, closeScript, stateScript, readScript, heldScript, nowScript, pingScript, bindScript, boundScript,
+		beatScript, openScript, closeScript, stateScript, readScript, soundScript, heldScript, nowScript, pingScript, bindScript, boundScript,
 		beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
 		witnessScript, statsScript, lengthScript, placesScript, examineScript,
@@ -83,19 +83,20 @@ var (
 	creditScript  = newScript("do_credit", "numbered", "write", "transfer")
 	clearScript   = newScript("do_clear", "numbered", "write", "transfer")
 
-	beatScript  = newScript("beat")
+	beatScript  = newScript("beat", "damage")
 	openScript  = newScript("open")
 	closeScript = newScript("close")
 	stateScript = newScript("state")
-	readScript  = newScript("read")
+	readScript  = newScript("read", "damage")
+	soundScript = newScript("sound", "damage")
 	heldScript  = newScript("held")
 	nowScript   = newScript("now")
 	pingScript  = newScript("ping")
 	trialScript = newScript("trial")
-	bindScript  = newScript("bind")
-	boundScript = newScript("bound")
+	bindScript  = newScript("bind", "damage")
+	boundScript = newScript("bound", "damage")
 
-	beginScript = newScript("install_begin")
+	beginScript = newScript("install_begin", "damage")
 	stageScript = newScript("install_stage", "mark")
 	flipScript  = newScript("install_flip")
 	dropScript  = newScript("install_drop")

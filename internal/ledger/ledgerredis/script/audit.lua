@@ -28,13 +28,19 @@ local byte, sub = string.byte, string.sub
 local step = redis.call('HSCAN', KEYS[3], ARGV[2], 'COUNT', ARGV[3])
 local found, units, orders = step[2], 0, 0
 for i = 2, #found, 2 do
-  local mark, p = found[i], 1
+  local mark, p, held, live = found[i], 1, 0, 0
   while p <= #mark do
     local high, low, length = byte(mark, p + 26, p + 28)
+    if not length then
+      break
+    end
     if high + low > 0 and sub(mark, p, p + 3) == generation then
-      units, orders = units + high * 256 + low, orders + 1
+      held, live = held + high * 256 + low, live + 1
     end
     p = p + 29 + length
+  end
+  if p == #mark + 1 then -- else it is no mark, and holds nothing
+    units, orders = units + held, orders + live
   end
 end
 reply[1], reply[2], reply[3] = step[1], units, orders

@@ -5,7 +5,7 @@
 -- ARGV[1] epoch
 
 local epoch = redis.call('HGET', KEYS[1], 'epoch')
-if epoch and tonumber(epoch) <= tonumber(ARGV[1]) then
+if epoch and (tonumber(epoch) or 0) <= tonumber(ARGV[1]) then
   redis.call('HSET', KEYS[1], 'open', '0')
 end
 return 1

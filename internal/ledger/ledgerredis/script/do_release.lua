@@ -19,24 +19,31 @@ end
 
 -- read takes a mark apart: its orders, and where each live one of the product
 -- stands. A mark may be long, so it is read once, however many of its orders
--- are released.
+-- are released. What is no mark is nothing.
 local function read(mark)
   local it, p = {}, 1
   while p <= #mark do
     local high, low, length = byte(mark, p + 26, p + 28)
+    if not length then
+      return nil
+    end
     it[#it + 1] = sub(mark, p, p + 28 + length)
     if high + low > 0 and sub(mark, p, p + 3) == shard[9] then
       it[sub(mark, p + 10, p + 25)] = #it
     end
     p = p + 29 + length
   end
-  return it
+  return p == #mark + 1 and it or nil
 end
 
 local known, changed, codes, units, released = {}, {}, {}, 0, 0
 for i = 1, #buyers do
   local buyer, no = buyers[i], numbers[i]
   local it = known[buyer] or read(redis.call('HGET', KEYS[3], buyer) or '')
+  if not it then
+    redis.call('HDEL', KEYS[3], buyer) -- the recovery brings back what it was
+    return lost()
+  end
   known[buyer] = it
   local at = it[no]
   codes[i] = NOT_HELD
@@ -50,7 +57,9 @@ for i = 1, #buyers do
   end
 end
 
-local free = tonumber(shard[5]) + units
+-- Before the first write: figures that are none end the script here.
+local free, marked = tonumber(shard[5]) + units, tonumber(shard[6]) - units
+local left, releases = tonumber(shard[7]) - released, tonumber(shard[8]) + released
 if released > 0 then
   for buyer, it in pairs(changed) do
     local mark = table.concat(it)
@@ -60,7 +69,6 @@ if released > 0 then
       redis.call('HSET', KEYS[3], buyer, mark)
     end
   end
-  redis.call('HSET', KEYS[1], 'available', free, 'marked', tonumber(shard[6]) - units,
-    'orders', tonumber(shard[7]) - released, 'releases', tonumber(shard[8]) + released)
+  redis.call('HSET', KEYS[1], 'available', free, 'marked', marked, 'orders', left, 'releases', releases)
 end
 return applied(pack('>I8I4', free, #codes) .. table.concat(codes) .. '\0')

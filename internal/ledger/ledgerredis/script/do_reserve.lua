@@ -49,8 +49,25 @@ if count > 0 then
 end
 
 local live, staged = generations(KEYS[3])
+if not live[shard[9]] then
+  return lost() -- the group has forgotten the product: its marks would count for nobody
+end
 local figures = redis.call('HMGET', KEYS[6], 'seq', 'n:' .. ARGV[10], 'u:' .. ARGV[10])
-local seq = tonumber(figures[1] or '0') + 1
+
+-- youngest is the SEQ of the last entry that the stream ever had.
+local MOST_SEQ = 2 ^ 48 - 1 -- as a mark has room for
+local function youngest()
+  local stream = redis.pcall('XINFO', 'STREAM', KEYS[5])
+  for i = 1, #stream, 2 do
+    if stream[i] == 'last-generated-id' then
+      local found = tonumber(string.match(stream[i + 1], '^%d+'))
+      return found < MOST_SEQ and found
+    end
+  end
+end
+
+-- A counter that is gone, or none, goes on where the stream is.
+local seq = (tonumber(figures[1] or '') or youngest() or 0) + 1
 local stamp = shard[9] .. pack('>I6', seq)
 
 -- wanted is the numbers and keys of the batch's claims: what a mark is read for.
@@ -70,7 +87,8 @@ end
 -- known is what decides a buyer's claims: live units, how many orders and keys
 -- are remembered, and of those wanted the order of each key (with its length in
 -- front, as no number is) and the numbers held. A mark may be long, so it is
--- read once, however many claims its buyer has in the batch.
+-- read once, however many claims its buyer has in the batch. Of what is no mark
+-- nothing is known.
 local buyersKnown = {}
 local function known(buyer, mark)
   if not wanted then
@@ -79,6 +97,9 @@ local function known(buyer, mark)
   local it, units, orders, dead, p = {mark = mark}, 0, 0, false, 1
   while p <= #mark do
     local high, low, length = byte(mark, p + 26, p + 28)
+    if not length then
+      return nil
+    end
     if live[sub(mark, p, p + 3)] then
       local no = sub(mark, p + 10, p + 25)
       orders = orders + 1
@@ -96,6 +117,9 @@ local function known(buyer, mark)
       dead = true
     end
     p = p + 29 + length
+  end
+  if p ~= #mark + 1 then
+    return nil
   end
   if dead then
     it.mark = compacted(mark, live, staged)
@@ -132,6 +156,11 @@ for i = 1, count do
   if not it then
     local mark = changed[buyer] or marks[buyer]
     it = mark and known(buyer, mark)
+    if mark and not it then
+      -- Nobody can tell what the buyer has. The recovery brings it back.
+      redis.call('HDEL', KEYS[4], buyer)
+      return lost()
+    end
   end
   local taken, orders, repeated = 0, 0, nil
   if it then
@@ -173,22 +202,16 @@ for i = 1, count do
 end
 
 -- overtaken answers an entry that the stream refused. Where the stream is ahead
--- of the counter, because somebody deleted the counter or added to the stream,
+-- of the counter, because somebody set the counter back or added to the stream,
 -- the counter catches up, and the call is to come again: it would be refused
 -- for good otherwise, and with it the whole bucket.
-local MOST_SEQ = 2 ^ 48 - 1 -- as a mark has room for
 local function overtaken(refusal)
-  local stream = redis.pcall('XINFO', 'STREAM', KEYS[5])
-  for i = 1, #stream, 2 do
-    if stream[i] == 'last-generated-id' then
-      local last = tonumber(string.match(stream[i + 1], '^%d+'))
-      if last >= seq and last < MOST_SEQ then
-        redis.call('HSET', KEYS[6], 'seq', last)
-        return {err = 'TRYAGAIN the outbox was ahead of its counter'}
-      end
-    end
+  local ahead = youngest()
+  if not ahead or ahead < seq then
+    return refusal
   end
-  return refusal
+  redis.call('HSET', KEYS[6], 'seq', ahead)
+  return {err = 'TRYAGAIN the outbox was ahead of its counter'}
 end
 
 local accepted = #picked
@@ -202,25 +225,29 @@ if accepted > 0 then
     end
     entry, notes = table.concat(picked), table.concat(noted)
   end
-  -- The stream first: it is the only write that can be refused by what a key
-  -- holds, and then nothing has changed. (The rights to all are tried when a
-  -- ledger is opened: script/trial.lua.)
+  -- Nothing may stay half-done. Figures that are none end the script before its
+  -- first write. Shard, lane, group, mark and queue were read, so that they are
+  -- what they should be; left are the open set and the stream, which come first:
+  -- a set that refuses has changed nothing, and a stream that refuses has it
+  -- taken back. (The rights to all are tried when a ledger is opened:
+  -- script/trial.lua.)
+  local marked, orders = tonumber(shard[6]) + units, tonumber(shard[7]) + accepted
   local id = string.format('%.0f-%s', seq, ARGV[8])
+  redis.call('ZADD', KEYS[7], seq, id)
   local added = redis.pcall('XADD', KEYS[5], id, 'h', ARGV[5], 'l', shard[4], 'n', accepted, 'u', units, 'c', entry)
   if type(added) == 'table' and added.err then
+    redis.call('ZREM', KEYS[7], id)
     return overtaken(added)
   end
-  redis.call('ZADD', KEYS[7], seq, id)
-  redis.call('HSET', KEYS[6], 'seq', seq, 'n:' .. ARGV[10], tonumber(figures[2] or '0') + accepted,
-    'u:' .. ARGV[10], tonumber(figures[3] or '0') + units)
+  redis.call('HSET', KEYS[6], 'seq', seq, 'n:' .. ARGV[10], (tonumber(figures[2] or '0') or 0) + accepted,
+    'u:' .. ARGV[10], (tonumber(figures[3] or '0') or 0) + units)
   local fields = {}
   for buyer, mark in pairs(changed) do
     fields[#fields + 1] = buyer
     fields[#fields + 1] = type(mark) == 'table' and table.concat(mark.parts) or mark
   end
   redis.call('HSET', KEYS[4], unpack(fields))
-  redis.call('HSET', KEYS[1], 'available', free, 'marked', tonumber(shard[6]) + units,
-    'orders', tonumber(shard[7]) + accepted)
+  redis.call('HSET', KEYS[1], 'available', free, 'marked', marked, 'orders', orders)
   -- In the same step: an instance that dies cannot keep its buyers to itself.
   -- Whoever may not publish is not heard, and that must not undo the step.
   if ARGV[12] ~= '' then

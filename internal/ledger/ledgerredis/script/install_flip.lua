@@ -16,7 +16,7 @@
 -- and 1 if other generations are dead now; or 0, 0 if the staging is not there.
 
 local there = redis.call('HMGET', KEYS[1], 'epoch', 'generation')
-if tonumber(there[1] or '0') >= tonumber(ARGV[2]) then
+if (tonumber(there[1] or '0') or 0) >= tonumber(ARGV[2]) then
   return {there[1], 0}
 end
 if redis.call('HGET', KEYS[3], ARGV[3]) ~= ARGV[4] then
@@ -38,14 +38,16 @@ for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
     redis.call('HDEL', KEYS[1], field)
   end
 end
+local before = there[2] or redis.call('HGET', KEYS[3], ARGV[1])
 redis.call('HSET', KEYS[3], ARGV[1], generation)
 redis.call('UNLINK', KEYS[2])
 
 -- Stagings of this product that came too late, or were left behind, are waste.
-local waste, mine = there[2] and 1 or 0, 'stage:' .. ARGV[1] .. ':'
+local waste, mine = before and 1 or 0, 'stage:' .. ARGV[1] .. ':'
 local group = redis.call('HGETALL', KEYS[3])
 for i = 1, #group, 2 do
-  if string.sub(group[i], 1, #mine) == mine and struct.unpack('>I8', group[i + 1], 13) <= tonumber(ARGV[2]) then
+  local staging = group[i + 1]
+  if string.sub(group[i], 1, #mine) == mine and (#staging ~= 20 or struct.unpack('>I8', staging, 13) <= tonumber(ARGV[2])) then
     redis.call('HDEL', KEYS[3], group[i])
     if group[i] ~= ARGV[3] then
       waste = 1

@@ -19,16 +19,20 @@ local function generations(group)
   return live, staged
 end
 
--- compacted is the mark without the orders of dead generations.
+-- compacted is the mark without the orders of dead generations. What is no mark
+-- is as good as none.
 local function compacted(mark, live, staged)
   local parts, p = {}, 1
   while p <= #mark do
-    local generation = string.sub(mark, p, p + 3)
-    local after = p + 29 + string.byte(mark, p + 28)
+    local generation, length = string.sub(mark, p, p + 3), string.byte(mark, p + 28)
+    if not length then
+      return ''
+    end
+    local after = p + 29 + length
     if live[generation] or staged[generation] then
       parts[#parts + 1] = string.sub(mark, p, after - 1)
     end
     p = after
   end
-  return table.concat(parts)
+  return p == #mark + 1 and table.concat(parts) or ''
 end

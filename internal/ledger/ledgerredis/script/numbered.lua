@@ -19,7 +19,7 @@ local shard = redis.call('HMGET', KEYS[1], 'epoch', 'open', 'state', 'limit', 'a
   'releases', 'generation', 'allotted', 'sent', 'received')
 
 local function answer(outcome, rest)
-  return pack('>BI8', outcome, tonumber(shard[1] or '0')) .. (rest or '')
+  return pack('>BI8', outcome, tonumber(shard[1] or '0') or 0) .. (rest or '')
 end
 
 if shard[1] ~= ARGV[1] then
@@ -29,18 +29,30 @@ if shard[2] ~= '1' then
   return answer(CLOSED)
 end
 
-local number, seen, last, kept = tonumber(ARGV[3]), tonumber(ARGV[4]), 0, ''
-local record = redis.call('HGET', KEYS[2], ARGV[2])
-if record then
-  last, kept = unpacked('>I8', record), sub(record, 9)
-end
-if seen > last then
+-- lost closes the shard: a step met what cannot be unless writes were lost, or
+-- somebody wrote over them.
+local function lost()
   redis.call('HSET', KEYS[1], 'open', '0')
   return answer(LOST)
 end
 
+local number, seen, last, kept = tonumber(ARGV[3]), tonumber(ARGV[4]), 0, ''
+local record = redis.call('HGET', KEYS[2], ARGV[2])
+if record then
+  if #record < 8 then
+    return lost()
+  end
+  last, kept = unpacked('>I8', record), sub(record, 9)
+end
+if seen > last then
+  return lost()
+end
+
 local heard = 1
 while heard <= #kept do
+  if #kept - heard < 11 then
+    return lost()
+  end
   local n, length = unpacked('>I8I4', kept, heard)
   if n > seen then
     break

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
--- Acknowledges entries of one bucket after the witness was found, and trims
--- the stream behind what is acknowledged. Without entries it only looks for
--- the witness and trims.
+-- After damage.lua: acknowledges entries of one bucket after the witness was
+-- found, and trims the stream behind what is acknowledged. Without entries it
+-- only looks for the witness and trims. A stream in whose place is something
+-- else has lost whatever the witness is.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue  3... {bN}:open:PRODUCT, a key per product
 -- ARGV 1 group  2 witness ("SEQ-TAG", empty for none)
@@ -26,13 +27,24 @@ local function known(highest)
   return seq(witness) < seq(first[1][1])
 end
 
-local highest = redis.call('HGET', hash, 'witness')
+local length = redis.pcall('XLEN', out)
+if wrongType(length) then return -1 end
+if failed(length) then return length end
+
+local highest = string.match(redis.call('HGET', hash, 'witness') or '', '^%d+%-%d+$')
 if witness ~= '' then
   if not known(highest) then return -1 end
   if not highest or seq(witness) > seq(highest) then
     redis.call('HSET', hash, 'witness', witness)
     highest = witness
   end
+end
+
+-- lower takes from a sum. One that is no number is none: it must not stop the
+-- acknowledgement in the middle.
+local function lower(sum, by)
+  local left = redis.pcall('HINCRBY', hash, sum, string.format('%.0f', -by))
+  if type(left) == 'table' and left.err then redis.call('HDEL', hash, sum) end
 end
 
 -- settle takes one product's entries out of the open set and the sums. An
@@ -51,8 +63,8 @@ local function settle(open, product, first, last)
   if left == 0 then
     redis.call('HDEL', hash, 'n:' .. product, 'u:' .. product)
   elseif claims > 0 then
-    redis.call('HINCRBY', hash, 'n:' .. product, string.format('%.0f', -claims))
-    redis.call('HINCRBY', hash, 'u:' .. product, string.format('%.0f', -units))
+    lower('n:' .. product, claims)
+    lower('u:' .. product, units)
   end
 end
 
@@ -78,7 +90,7 @@ local function floor()
   return below and math.min(below, seq(highest))
 end
 
-if not highest or redis.call('XLEN', out) <= slack then return 0 end
+if not highest or length <= slack then return 0 end
 local below = floor()
 if not below then return 0 end
 local trimmed = redis.call('XTRIM', out, 'MINID', '~', string.format('%.0f', below), 'LIMIT', most)

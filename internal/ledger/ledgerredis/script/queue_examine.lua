@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Finds entries of one product in one bucket that wait to be acknowledged and
+-- After damage.lua: finds entries of one product in one bucket that wait to be acknowledged and
 -- that nobody will ever get: gone from the stream, or in it, delivered, and
 -- with no consumer. Neither can come of what the other scripts do; somebody
 -- has tampered with the stream. With ARGV 5 it mends: those without a consumer
--- are handed back, to be delivered again, and those that are gone are no longer
--- waited for.
+-- are handed back, to be delivered again, those that are gone are no longer
+-- waited for, and a key in whose place is something else is deleted.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue  3 {bN}:open:PRODUCT
 -- ARGV 1 group  2 the consumer that stands for "handed back"  3 product
@@ -13,8 +13,18 @@
 local out, hash, open = KEYS[1], KEYS[2], KEYS[3]
 local group, returned, product, mend = ARGV[1], ARGV[2], ARGV[3], ARGV[5] == '1'
 
-local waiting = redis.call('ZCARD', open)
+local saw = {}
+for key, look in pairs({[out] = 'XLEN', [hash] = 'HLEN', [open] = 'ZCARD'}) do
+  saw[key] = redis.pcall(look, key)
+  if failed(saw[key]) then return saw[key] end
+  if wrongType(saw[key]) then
+    saw[key] = false
+    if mend then redis.call('UNLINK', key) end
+  end
+end
+local waiting = saw[open] or 0
 if waiting == 0 then return {0, 0} end
+if not mend and not saw[out] then return {waiting, 0} end
 
 local function seq(id) return tonumber(string.match(id, '^%d+')) end
 

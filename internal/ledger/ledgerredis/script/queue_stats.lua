@@ -18,5 +18,5 @@ if entry then
 end
 -- An entry has one claim and one unit at least: sums that were tampered with
 -- must not say that nothing waits.
-local function sum(text) return string.format('%.0f', math.max(tonumber(text or '0'), entries)) end
+local function sum(text) return string.format('%.0f', math.max(tonumber(text or '0') or 0, entries)) end
 return {entries, sum(sums[1]), sum(sums[2]), head}

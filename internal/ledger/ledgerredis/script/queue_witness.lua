@@ -5,5 +5,5 @@
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue
 -- Reply: the witness, or false
-local highest = redis.call('HGET', KEYS[2], 'witness')
+local highest = string.match(redis.call('HGET', KEYS[2], 'witness') or '', '^%d+%-%d+$')
 return highest and #redis.call('XRANGE', KEYS[1], highest, highest) > 0 and highest

@@ -11,7 +11,7 @@ local there = redis.call('HMGET', KEYS[1], 'epoch', 'stated')
 if there[1] ~= ARGV[1] then
   return 0
 end
-if tonumber(ARGV[3]) >= tonumber(there[2] or '0') then
+if tonumber(ARGV[3]) >= (tonumber(there[2] or '0') or 0) then
   redis.call('HSET', KEYS[1], 'state', ARGV[2], 'stated', ARGV[3])
 end
 return 1

@@ -17,9 +17,3 @@ local function applied(result, beyond)
   redis.call('HSET', KEYS[2], ARGV[2], pack('>I8', number) .. kept .. pack('>I8I4', number, #verdict) .. verdict)
   return answer(APPLIED, result)
 end
-
--- lost closes the shard: a step met what cannot be unless writes were lost.
-local function lost()
-  redis.call('HSET', KEYS[1], 'open', '0')
-  return answer(LOST)
-end

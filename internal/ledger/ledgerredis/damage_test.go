@@ -1,0 +1,277 @@
+package ledgerredis
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+	"seckill/internal/redislink"
+	"seckill/test/server"
+)
+
+// keysOf are all that a reservation touches, by their kinds.
+func keysOf(l *Ledger, shard ledger.Shard) map[string]string {
+	bucket := bucketOf(shard.Group, shard.Index)
+	return map[string]string{
+		"shard": l.keys.shard(shard), "lane": l.keys.lane(shard), "group": l.keys.group(shard), "mark": l.keys.mark(shard),
+		"out": l.keys.out(bucket), "queue": l.keys.queue(bucket), "open": l.keys.open(bucket, shard.Product),
+	}
+}
+
+// seen reports whether who looks after a product sees that it is to be recovered.
+func (r *rig) seen() bool {
+	r.Helper()
+	f := r.figures()
+	sound, err := r.ledger.Sound(r.ctx(), r.shard)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return f.Epoch != r.shard.Epoch || !f.Open || !sound
+}
+
+// recover installs a new epoch with the units of one order of ann's, and opens it.
+func (r *rig) recover(units int) {
+	r.Helper()
+	if _, err := r.ledger.outbox().Examine(r.ctx(), r.shard.Product, true); err != nil {
+		r.Fatal(err)
+	}
+	r.shard.Epoch++
+	order := r.claim("ann", "")
+	marks := func(yield func(ledger.Mark, error) bool) {
+		yield(ledger.Mark{Buyer: "ann", OrderNo: order.OrderNo, Quantity: units}, nil)
+	}
+	a := ledger.Allotment{Shard: r.shard, Available: 10 - int64(units), Limit: 5}
+	if epoch, err := r.ledger.Install(r.ctx(), a, marks); err != nil || epoch != r.shard.Epoch {
+		r.Fatal(epoch, err)
+	}
+	if ok, err := r.ledger.Open(r.ctx(), r.shard); err != nil || !ok {
+		r.Fatal(ok, err)
+	}
+}
+
+// sellsAgain wants ann at her limit of 5, and everybody else served.
+func (r *rig) sellsAgain() {
+	r.Helper()
+	verdicts := r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""), r.claim("bob", ""))).Result.Verdicts
+	if verdicts[0].Code != ledger.VerdictOverLimit || verdicts[1].Code != ledger.VerdictAccepted {
+		r.Errorf("%+v", verdicts)
+	}
+	r.sold(6)
+	if r.seen() {
+		r.Error("it is not mended")
+	}
+}
+
+// Whatever key is overwritten: the reservation that meets it changes nothing,
+// who looks after the product sees it, and a recovery mends it.
+func TestAnOverwrittenKeyIsSeenAndMendedAndNothingIsHalfDone(t *testing.T) {
+	for _, kind := range []string{"shard", "lane", "group", "mark", "out", "queue", "open"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r, s, _ := standalone(t, server.RedisOptions{})
+			r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""), r.claim("ann", "")))
+			s.Must("SET", keysOf(r.ledger, r.shard)[kind], "something else")
+			before := record(r).dumps
+			if reply, err := r.ledger.Do(r.ctx(), r.request(2, 1, reserve(r.claim("bob", "")))); err == nil || errors.Is(err, ledger.ErrNotExecuted) {
+				t.Errorf("outcome %d, %v", reply.Outcome, err)
+			}
+			if after := record(r).dumps; !maps.Equal(before, after) {
+				t.Errorf("keys before %q, after %q", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
+			}
+			// The stream is seen by those who read it: see the test below.
+			if r.seen() != (kind != "out") {
+				t.Error("who looks after the product does not see it")
+			}
+			r.recover(5)
+			r.sellsAgain()
+		})
+	}
+}
+
+// The same for a field that holds something else.
+func TestAFieldThatHoldsSomethingElseIsMended(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind, field string
+		heals       bool // by the reservation that meets it
+	}{
+		"epoch":            {"shard", "epoch", false},
+		"open":             {"shard", "open", false},
+		"limit":            {"shard", "limit", false},
+		"free units":       {"shard", "available", false},
+		"marked units":     {"shard", "marked", false},
+		"orders":           {"shard", "orders", false},
+		"a transfer":       {"shard", "out:1", false},
+		"the generation":   {"group", "1", false},
+		"the counter":      {"queue", "seq", true},
+		"the sum":          {"queue", "n:1", true},
+		"the witness":      {"queue", "witness", true},
+		"the next of them": {"group", "next", true},
+		"a staging":        {"group", "stage:1:1", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, s, _ := standalone(t, server.RedisOptions{})
+			r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""), r.claim("ann", "")))
+			s.Must("HSET", keysOf(r.ledger, r.shard)[c.kind], c.field, "x")
+			reply, err := r.ledger.Do(r.ctx(), r.request(2, 1, reserve(r.claim("bob", ""))))
+			if heals := err == nil && reply.Outcome == ledger.OutcomeApplied; heals != c.heals && c.field != "out:1" {
+				t.Errorf("outcome %d, %v", reply.Outcome, err)
+			}
+			if r.seen() == c.heals {
+				t.Error("who looks after the product does not see it")
+			}
+			r.recover(5)
+			r.sellsAgain()
+		})
+	}
+}
+
+// A mark that is none may have been at the limit: nothing is sold upon it, and
+// the recovery brings back what it was.
+func TestAMarkThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
+	for name, mark := range map[string]string{
+		"short": "x", "as long as an order": strings.Repeat("x", 29), "longer": strings.Repeat("x", 60),
+	} {
+		for how, write := range map[string]func(r *rig, no ledger.ReleaseOrder) ledger.Write{
+			"reserve": func(r *rig, _ ledger.ReleaseOrder) ledger.Write {
+				return reserve(r.claim("bob", ""), r.claim("ann", ""))
+			},
+			"release": func(_ *rig, no ledger.ReleaseOrder) ledger.Write {
+				return ledger.Release{Orders: []ledger.ReleaseOrder{no}}
+			},
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				r, s, _ := standalone(t, server.RedisOptions{})
+				claim := r.claim("ann", "")
+				r.expect(ledger.OutcomeApplied, 1, 0, reserve(claim))
+				marks := r.ledger.keys.mark(r.shard)
+				s.Must("HSET", marks, "ann", mark, "zed", mark)
+				if a, err := r.ledger.Audit(r.ctx(), r.shard); err != nil || a.Orders != 0 || a.Live != 1 {
+					t.Errorf("an audit: %+v, %v", a, err)
+				}
+				r.expect(ledger.OutcomeLost, 2, 1, write(r, ledger.ReleaseOrder{OrderNo: claim.OrderNo, Buyer: "ann"}))
+				if f := r.figures(); f.Open || f.Marked != 1 || f.Available != 9 {
+					t.Errorf("%+v", f)
+				}
+				r.recover(5)
+				r.sellsAgain()
+				r.eventually("what nobody asked for is swept", func() bool { return s.Must("HEXISTS", marks, "zed") == "0" })
+				r.sold(6)
+			})
+		}
+	}
+}
+
+// Marks that are gone are gone for every product of the group: whoever is
+// recovered first, the others are seen to be lost, and sell nothing before.
+func TestMarksThatAreGoneAreSeenByEveryProductOfTheGroup(t *testing.T) {
+	for _, kind := range []string{"group", "mark"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r, s, _ := standalone(t, server.RedisOptions{})
+			sibling := *r
+			sibling.shard.Product = 2
+			sibling.recover(5)
+			sibling.sellsAgain()
+			s.Must("SET", keysOf(r.ledger, r.shard)[kind], "something else")
+			r.recover(5)
+			if !sibling.seen() {
+				t.Error("who looks after the sibling does not see it")
+			}
+			sibling.expect(ledger.OutcomeLost, 2, 1, reserve(sibling.claim("cat", "")))
+			sibling.recover(5)
+			if sibling.seen() || r.seen() {
+				t.Error("they are not mended")
+			}
+		})
+	}
+}
+
+// A damaged product keeps no other of its bucket from being heard.
+func TestADamagedProductKeepsNoOthersBeatFromBeingTold(t *testing.T) {
+	for kind, want := range map[string]ledger.Outcome{"shard": ledger.OutcomeEpoch, "lane": ledger.OutcomeLost} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r, s, _ := standalone(t, server.RedisOptions{})
+			sibling := *r
+			sibling.shard.Product = 2
+			sibling.recover(5)
+			s.Must("SET", keysOf(r.ledger, r.shard)[kind], "something else")
+			got, err := r.ledger.Heartbeat(r.ctx(), []ledger.Beat{{Shard: r.shard, Process: r.process}, {Shard: sibling.shard, Process: r.process}})
+			if err != nil || !slices.Equal(got, []ledger.Outcome{want, ledger.OutcomeApplied}) {
+				t.Errorf("%v, %v", got, err)
+			}
+			if !r.seen() || sibling.seen() {
+				t.Errorf("the damaged is seen: %v, the other: %v", r.seen(), sibling.seen())
+			}
+		})
+	}
+}
+
+func TestADamagedGroupHidesNoOthersBuyers(t *testing.T) {
+	r, s, _ := standalone(t, server.RedisOptions{})
+	other := *r
+	other.shard.Group, other.shard.Product = 7, 7
+	other.recover(5)
+	s.Must("SET", r.ledger.keys.mark(r.shard), "something else")
+	var buyers []string
+	damaged := map[uint32]error{}
+	err := r.ledger.EachBuyer(r.ctx(), []Group{{ID: 1, Shards: 1}, {ID: 7, Shards: 1}},
+		func(_ uint32, buyer string) { buyers = append(buyers, buyer) }, func(group uint32, err error) { damaged[group] = err })
+	if err != nil || !slices.Equal(buyers, []string{"ann"}) || len(damaged) != 1 || !errors.Is(damaged[1], ledger.ErrDamaged) {
+		t.Errorf("buyers %q, damaged %v: %v", buyers, damaged, err)
+	}
+}
+
+func TestALedgerWhoseOwnerWasOverwrittenIsBoundAgain(t *testing.T) {
+	s := server.Redis(t, server.RedisOptions{})
+	l := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
+	s.Must("SET", l.keys.store(), "something else")
+	if err := l.Bind(t.Context(), "mine"); err != nil || s.Must("HGET", l.keys.store(), "identity") != "mine" {
+		t.Errorf("%v", err)
+	}
+}
+
+// A stream in whose place is something else is lost: those who read and those
+// who acknowledge are told, the other streams go on, and mended it begins anew.
+func TestAnOverwrittenStreamIsLostAndMended(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	c := r.join()
+	lost := r.fill(1, 2)
+	r.ack(c, r.receive(c, 2)[:1])
+	bucket := bucketOf(1, 0)
+	r.server.Must("SET", r.queue.keys.out(bucket), "something else")
+	r.server.Must("SET", r.queue.keys.queue(bucket), "something else")
+	r.eventually("the reader is told", func() bool {
+		_, err := c.Receive(r.ctx(), 1)
+		told := (*queue.LostError)(nil)
+		return errors.As(err, &told) && errors.Is(err, queue.ErrLost) && told.Stream == streamName(bucket)
+	})
+	if err := c.Ack(r.ctx(), nil, lost[0]); !errors.Is(err, queue.ErrLost) {
+		t.Errorf("a witness: %v", err)
+	}
+	if strays, err := r.queue.Examine(r.ctx(), 1, false); err != nil || strays != (queue.Strays{Gone: 1}) {
+		t.Errorf("a look: %+v, %v", strays, err)
+	}
+	others := r.fill(2, 3)
+	r.eventually("others are read", func() bool {
+		batch, _ := c.Receive(r.ctx(), 3)
+		others = slices.DeleteFunc(others, func(id queue.ID) bool { return slices.Contains(ids(batch), id) })
+		return len(others) == 0
+	})
+	if _, err := r.queue.Examine(r.ctx(), 1, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.stats(1); got != (queue.Stats{}) {
+		t.Errorf("it still waits for %+v", got)
+	}
+	fresh := r.fill(1, 1)
+	r.same(r.receive(c, 1), fresh)
+	r.ack(c, fresh)
+}
