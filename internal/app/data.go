@@ -37,8 +37,9 @@ type book struct {
 	close  func(ctx context.Context) error
 	// spent is where the ledger is, so that instances which share one share it.
 	spent spent.Register
-	// eachBuyer visits whom the ledger remembers of the groups.
-	eachBuyer func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string)) error
+	// eachBuyer visits whom the ledger remembers of the groups. One that cannot
+	// be read because the ledger is damaged is told, and the others are visited.
+	eachBuyer func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), damaged func(group uint32, err error)) error
 	// journal is the size of the embedded journal; nil where there is none.
 	journal func() (rows, bytes int64)
 	// outbox is the state of the streams; nil where there are none.
@@ -170,7 +171,7 @@ func (p *parts) openMemory(ctx context.Context) (book, error) {
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
 		spent: spentmem.New(0, p.now),
-		eachBuyer: func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string)) error {
+		eachBuyer: func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), _ func(uint32, error)) error {
 			wanted := make(map[uint32]bool, len(groups))
 			for _, g := range groups {
 				wanted[g.id] = true

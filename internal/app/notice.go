@@ -2,10 +2,12 @@ package app
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"seckill/internal/bulletin"
+	"seckill/internal/ledger"
 )
 
 // Bounds of what a notice of another instance sets off.
@@ -122,10 +124,11 @@ func (p *parts) runBoard(ctx context.Context, start func(func())) {
 		follow(ctx, p.hearing.rescan, rescanPause, func() error {
 			doubts, listening := p.memory.Doubts(), p.hearing.listening.Load()
 			err := p.remember(ctx)
-			if err == nil && listening {
+			damaged := errors.Is(err, ledger.ErrDamaged) // told, and doubted group by group
+			if listening && (err == nil || damaged) {
 				p.memory.Trust(doubts)
 			}
-			if err != nil && ctx.Err() == nil {
+			if err != nil && !damaged && ctx.Err() == nil {
 				p.log.Warn("buyers not read; a repeated request may be told sold_out until they are", "error", err)
 			}
 			return err

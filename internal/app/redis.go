@@ -57,12 +57,14 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 			said, err = p.sayDurability(ctx, opened, said)
 			return errors.Join(err, opened.CheckEviction(ctx))
 		},
-		eachBuyer: func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string)) error {
+		eachBuyer: func(
+			ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), damaged func(group uint32, err error),
+		) error {
 			of := make([]ledgerredis.Group, len(groups))
 			for i, g := range groups {
 				of[i] = ledgerredis.Group{ID: g.id, Shards: g.shards}
 			}
-			return opened.EachBuyer(ctx, of, visit)
+			return opened.EachBuyer(ctx, of, visit, damaged)
 		},
 		outbox: func(ctx context.Context) (metrics.Outbox, error) {
 			stats, err := opened.OutboxStats(ctx)

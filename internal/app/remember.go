@@ -5,10 +5,13 @@ import (
 	"fmt"
 
 	"seckill"
+	"seckill/internal/ledger"
 )
 
 // remember fills the memory with the buyers of sales that are not over: those
-// whom the ledger remembers, and those to whom the store has sold.
+// whom the ledger remembers, and those to whom the store has sold. Groups that
+// cannot be read because the ledger is damaged are doubted, and the error is
+// then ledger.ErrDamaged: all the others were read.
 func (p *parts) remember(ctx context.Context) error {
 	shards := make(map[uint32]int) // by group
 	for _, s := range p.catalog.All() {
@@ -20,10 +23,31 @@ func (p *parts) remember(ctx context.Context) error {
 	for id, n := range shards {
 		groups = append(groups, saleGroup{id, n})
 	}
-	if err := p.book.eachBuyer(ctx, groups, p.memory.Learn); err != nil {
+	damage := make(map[uint32]error)
+	err := p.book.eachBuyer(ctx, groups, p.memory.Learn, func(group uint32, err error) { damage[group] = err })
+	if err != nil {
 		return fmt.Errorf("read the ledger's buyers: %w", err)
 	}
-	return p.rememberSold(ctx, shards)
+	for id := range shards {
+		if damage[id] == nil {
+			p.memory.TrustGroup(id)
+		} else if p.memory.DoubtGroup(id) {
+			p.tellDamage(id, damage[id])
+		}
+	}
+	if err := p.rememberSold(ctx, shards); err != nil || len(damage) == 0 {
+		return err
+	}
+	return fmt.Errorf("read the ledger's buyers of %d groups: %w", len(damage), ledger.ErrDamaged)
+}
+
+// tellDamage has the products of a group looked at.
+func (p *parts) tellDamage(group uint32, err error) {
+	for _, s := range p.catalog.All() {
+		if t := s.Terms(); t.Group == group && t.HasLedger() {
+			p.signals.raise(t.ID, err)
+		}
+	}
 }
 
 // rememberSold adds the buyers to whom the store has sold: it finds them again

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
 )
@@ -30,7 +31,7 @@ type trouble struct {
 
 // grave reports whether an operator should hear of it.
 func (t trouble) grave() bool {
-	return errors.Is(t.err, store.ErrShort) || errors.Is(t.err, queue.ErrLost)
+	return errors.Is(t.err, store.ErrShort) || errors.Is(t.err, queue.ErrLost) || errors.Is(t.err, ledger.ErrDamaged)
 }
 
 // troubles are products that need a look, each once however many meet it.

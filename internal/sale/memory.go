@@ -38,7 +38,10 @@ type Memory struct {
 	doubts, trusted atomic.Int64
 }
 
-type groupMemory struct{ stripes [memoryStripes]memoryStripe }
+type groupMemory struct {
+	doubted atomic.Bool // whether there may be buyers who could not be read
+	stripes [memoryStripes]memoryStripe
+}
 
 type memoryStripe struct {
 	mu     sync.RWMutex
@@ -99,6 +102,17 @@ func (m *Memory) Doubts() int64 { return m.doubts.Load() }
 // Trust says that all buyers were read since that many doubts.
 func (m *Memory) Trust(doubts int64) { m.trusted.Store(doubts) }
 
+// DoubtGroup says that whom the ledger remembers of a group could not be read,
+// and reports whether that is news.
+func (m *Memory) DoubtGroup(group uint32) bool { return !m.group(group).doubted.Swap(true) }
+
+// TrustGroup says that all of a group were read.
+func (m *Memory) TrustGroup(group uint32) {
+	if g := (*m.groups.Load())[group]; g != nil {
+		g.doubted.Store(false)
+	}
+}
+
 // MayHold reports whether the ledger, or the counter, may remember the buyer.
 func (m *Memory) MayHold(shard ledger.Shard, buyer []byte) bool {
 	if m.inDoubt() {
@@ -137,7 +151,7 @@ func (m *Memory) find(id uint32, hash uint64) (known, sold bool) {
 	s.mu.RLock()
 	sold, known = s.buyers[hash]
 	s.mu.RUnlock()
-	return known, sold
+	return known || group.doubted.Load(), sold
 }
 
 // Forget drops a group: nobody asks about sales that are over.
