@@ -32,6 +32,7 @@ func (l unhurried) Accept() (net.Conn, error) {
 type unhurriedConn struct {
 	*socket.Conn
 	read, write deadline
+	lines       lineWatch
 	closed      atomic.Bool
 }
 
@@ -101,7 +102,11 @@ func (c *unhurriedConn) Read(b []byte) (int, error) {
 	if err := c.read.settle(c.Conn.SetReadDeadline); err != nil {
 		return 0, err
 	}
-	return c.Conn.Read(b)
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.lines.see(b[:n])
+	}
+	return n, err
 }
 
 // Write writes under the deadline for writes.

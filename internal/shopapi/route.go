@@ -15,7 +15,8 @@ var apiPrefix = []byte("/api/v1/")
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.recoverPanic(ctx)
 	s.guard(&ctx.Response.Header)
-	if h := &ctx.Request.Header; h.ConnectionClose() && ambiguous(h.RawHeaders()) {
+	if h := &ctx.Request.Header; h.ConnectionClose() && ambiguous(h.RawHeaders()) || ambiguousLine(ctx) {
+		ctx.SetConnectionClose()
 		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "the header can be read in two ways: lines end in CRLF, none goes on in the next, and Content-Length and Transfer-Encoding exclude each other"))
 		return
 	}

@@ -118,6 +118,8 @@ func TestARequestOfTwoReadingsIsRefused(t *testing.T) {
 		"a space before the first name":  "GET /api/v1/time HTTP/1.1\r\n Host: shop\r\n\r\n",
 		"lines that end in LF alone":     strings.ReplaceAll(purchaseText(t, "eve", "Content-Length: 2\r\n", "{}"), "\r\n", "\n"),
 		"one line that ends in LF":       purchaseText(t, "eve", "X-A: a\nContent-Length: 2\r\n", "{}"),
+		"a request line of LF alone":     strings.Replace(purchaseText(t, "eve", "Content-Length: 2\r\n", "{}"), "\r\n", "\n", 1),
+		"a second line of LF alone":      strings.Replace(hidden, "/api/v1/time", "/nowhere", 1) + strings.Replace(purchaseText(t, "eve", "Content-Length: 2\r\n", "{}"), "\r\n", "\n", 1),
 		"an empty line of LF alone":      "GET /api/v1/time HTTP/1.1\r\nHost: shop\r\n\n",
 		"an encoding with a tab":         purchaseText(t, "eve", "Transfer-Encoding:\tchunked\r\nContent-Length: 2\r\n", "0\r\n\r\n"+hidden),
 		"an encoding in quotes":          purchaseText(t, "eve", "Transfer-Encoding: \"chunked\"\r\n", "2\r\n{}\r\n0\r\n\r\n"),
