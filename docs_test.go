@@ -26,7 +26,7 @@ func documents(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(pages, "README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md")
+	return append(pages, "README.md", "README.zh.md", "CONTRIBUTING.md", "CHANGELOG.md", "THIRD_PARTY.md")
 }
 
 var (
