@@ -61,14 +61,25 @@ func TestPureModules(t *testing.T) {
 			`["https://api.example/art/1.svg","https://img.example/1.jpg","","","",""]`},
 		{"the login's address carries the way back, without the route", "login.js", `(() => {
 			const at = { origin: 'https://sale.example', pathname: '/s/', search: '?a=1', href: 'https://sale.example/s/?a=1#/products/1' };
-			return [m.loginAddress('https://shop.example/login?x=1', at), m.loginAddress('https://shop.example/in/{return}', at)];
-		})()`, `["https://shop.example/login?x=1&return=https%3A%2F%2Fsale.example%2Fs%2F%3Fa%3D1","https://shop.example/in/https%3A%2F%2Fsale.example%2Fs%2F%3Fa%3D1"]`},
-		{"a code leaves the address at once and signs nobody in", "session.js", `(() => {
+			return ['login?x=1', 'in/{return}', 'in/{state}/{return}?s={state}'].map((u) => m.loginAddress('https://shop.example/' + u, at, 'st'));
+		})()`, `["https://shop.example/login?x=1&return=https%3A%2F%2Fsale.example%2Fs%2F%3Fa%3D1&state=st",` +
+			`"https://shop.example/in/https%3A%2F%2Fsale.example%2Fs%2F%3Fa%3D1?state=st","https://shop.example/in/st/https%3A%2F%2Fsale.example%2Fs%2F%3Fa%3D1?s=st"]`},
+		{"a tab knows the state that it left with, once, and no other", "login.js", `(() => {
+			let to;
+			m.leaveForLogin('https://shop.example/login', { hash: '#/', origin: 'https://sale.example', pathname: '/', search: '', href: 'https://sale.example/', assign: (url) => { to = new URL(url); } });
+			const state = to.searchParams.get('state');
+			localStorage.removeItem('seckill_place');
+			return [state.length, ['', undefined, 'x', state.slice(1), state, state].map((s) => m.isOwnState(s))];
+		})()`, `[32,[false,false,false,false,true,false]]`},
+		{"a hand-over leaves the address at once and signs nobody in", "session.js", `(() => {
 			const was = localStorage.getItem('seckill_token');
-			const seen = [], at = { hash: '#/products/1?code=a%2Fb&x=1', pathname: '/', search: '' };
-			const code = new m.Session().adoptFragment(at, { replaceState: (a, b, url) => seen.push(url) });
-			return [code, seen, localStorage.getItem('seckill_token') === was];
-		})()`, `["a/b",["/#/products/1&x=1"],true]`},
+			const seen = [], history = { replaceState: (a, b, url) => seen.push(url) };
+			const got = ['#/products/1?code=a%2Fb&x=1', '#code=c&state=s%2B', '#state=s&token=t', '#/orders?code=%&state=', '#code=c&x=1', '#/products/1'].map((hash) => {
+				const handed = m.takeHandOver({ hash, pathname: '/', search: '' }, history);
+				return handed && [handed.kind, handed.value, handed.state].join();
+			});
+			return [got, seen, localStorage.getItem('seckill_token') === was];
+		})()`, `[["code,a/b,","code,c,s+","token,t,s","code,%,","code,c,",null],["/#/products/1&x=1","/","/","/#/orders","/#x=1"],true]`},
 		{"a login must outlast the start by five minutes", "session.js", `
 			[[0, 1e6, 0], [1e6, 1e6, 0], [1e6 + 299999, 1e6, 0], [1e6 + 300000, 1e6, 0], [3e6, 1e6, 2.9e6]].map((a) => m.endsEarly(...a))`,
 			`[false,true,true,false,true]`},

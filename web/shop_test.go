@@ -216,6 +216,7 @@ func TestOutsideTheDemoTheShopSignsIn(t *testing.T) {
 	b.UntilText("#buy", "Sign in to buy")
 	b.Shot("signed out")
 	b.Open(s.URL + "/?from=shop#token=" + bearerOf("王小明"))
+	b.Click("#answer-yes")
 	b.Until(`document.querySelector('#sign-in').hidden && location.hash === ''`)
 	b.Open(s.URL + "/?from=shop#/products/1")
 	b.Click("#buy")

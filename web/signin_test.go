@@ -10,11 +10,12 @@ import (
 	"seckill/test/browser"
 )
 
-// loginPage is the shop's own login, which leads back with a code at once.
+// loginPage is the shop's own login, which leads back with a code at once, and
+// with the state that the page came with.
 func loginPage(t *testing.T, code string) string {
 	t.Helper()
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, r.URL.Query().Get("return")+"#code="+code, http.StatusSeeOther)
+		http.Redirect(w, r, r.URL.Query().Get("return")+"#code="+code+"&state="+r.URL.Query().Get("state"), http.StatusSeeOther)
 	}))
 	t.Cleanup(shop.Close)
 	return shop.URL + "/login"
@@ -32,7 +33,7 @@ func TestShopsLoginLeadsBackToTheSamePlace(t *testing.T) {
 	b.UntilText("#buyer", "王小明")
 	b.Until(`location.hash === '#/products/1'`)
 	b.Until(isLit)
-	b.Until(`!location.href.includes('code')`)
+	b.Until(`!location.href.includes('code') && !location.href.includes('state')`)
 	b.Click("#buy")
 	b.UntilText("#order h2", "You are in the queue")
 	if asked := s.purchases(); asked[0].bearer != bearerOf("王小明") {
@@ -49,6 +50,35 @@ func TestCodeThatIsNotTakenIsSaid(t *testing.T) {
 	b.Until(`!location.href.includes('code')`)
 }
 
+// TestLinkOfSomebodyElseAsksFirst: who follows a link with a sign-in that this
+// page did not ask for is not somebody else without knowing.
+func TestLinkOfSomebodyElseAsksFirst(t *testing.T) {
+	s := newStub(t)
+	s.demo, s.code, s.loginURL = false, bearerOf("王小明"), loginPage(t, "good")
+	b := openTab(t, browser.Options{})
+	for i, link := range []string{"#code=" + s.code, "#code=" + s.code + "&state=guessed", "#token=" + bearerOf("王小明"), "#/orders?token=" + bearerOf("王小明") + "&state="} {
+		b.Open(fmt.Sprintf("%s/?link=%d%s", s.URL, i, link))
+		b.UntilText("dialog", "Sign in as 王小明?")
+		b.Until(`!location.href.includes('token') && !location.href.includes('code') && !location.href.includes('state')`)
+		b.Click("#answer-no")
+		b.Until(`!document.querySelector('dialog') && !localStorage.seckill_token`)
+	}
+	if asked := s.count("POST /api/v1/login"); asked != 0 {
+		t.Errorf("%d codes were exchanged for somebody who said no", asked)
+	}
+	b.Open(s.URL + "/?link=wanted#code=" + s.code)
+	b.UntilText("dialog", "Sign in as 王小明?")
+	b.Shot("link of somebody else")
+	b.Click("#answer-yes")
+	b.UntilText("#buyer", "王小明")
+	// Who is signed in is not made somebody else either.
+	b.Open(s.URL + "/?link=other#token=" + bearerOf("eve"))
+	b.UntilText("dialog", "Sign in as eve?")
+	b.Press("\x1b")
+	b.Until(`!document.querySelector('dialog')`)
+	b.UntilText("#buyer", "王小明")
+}
+
 func TestLoginThatWillNotLastIsSaidInTime(t *testing.T) {
 	s := newStub(t)
 	s.demo, s.loginURL = false, loginPage(t, "good")
@@ -57,6 +87,7 @@ func TestLoginThatWillNotLastIsSaidInTime(t *testing.T) {
 	s.products = []map[string]any{p}
 	b := openTab(t, browser.Options{})
 	b.Open(s.URL + "/#token=" + bearerUntil("王小明", time.Now().Add(40*time.Minute)))
+	b.Click("#answer-yes")
 	b.Until(`location.hash === ''`)
 	b.Open(s.URL + "/?sale#/products/1")
 	b.UntilText("#login-ends", "too early for this sale")

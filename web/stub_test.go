@@ -31,6 +31,7 @@ type stub struct {
 	mu       sync.Mutex
 	demo     bool
 	loginURL string
+	code     string // that the login takes, once
 	products []map[string]any
 	// challenge is what the page must answer; the token's road checks it.
 	challenge  map[string]any
@@ -69,7 +70,7 @@ type purchase struct {
 func newStub(t *testing.T) *stub {
 	t.Helper()
 	s := &stub{
-		t: t, demo: true, changed: make(chan struct{}), calls: map[string]int{}, answers: []answer{{status: 202}},
+		t: t, demo: true, code: "good", changed: make(chan struct{}), calls: map[string]int{}, answers: []answer{{status: 202}},
 		challenge: map[string]any{"type": "none"}, tokenLife: 10 * time.Minute,
 	}
 	mux := http.NewServeMux()
@@ -121,13 +122,13 @@ func (s *stub) pageInfo(w http.ResponseWriter, _ *http.Request) {
 	reply(w, 200, map[string]any{"demo": s.demo, "login_url": s.loginURL})
 }
 
-// login takes the code "good" once.
+// login takes the one code once.
 func (s *stub) login(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Code string }
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if body.Code != "good" || s.calls["POST /api/v1/login"] > 1 {
+	if body.Code != s.code || s.calls["POST /api/v1/login"] > 1 {
 		problem(w, 401, "unauthenticated")
 		return
 	}

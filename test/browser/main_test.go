@@ -51,10 +51,11 @@ func arriveUntil(t *testing.T, shop *engine.Engine, name string, end time.Time, 
 	return s
 }
 
-// signIn comes from the shop with a token.
+// signIn comes from the shop with a token, and says yes to it.
 func (s *shopper) signIn(page, name string, end time.Time) {
 	s.t.Helper()
 	s.Open(page + "/#token=" + bearer(s.t, name, end))
+	s.Click("#answer-yes")
 	s.Until(`location.hash === '' && localStorage.seckill_token`)
 }
 

@@ -18,7 +18,8 @@ import (
 // that works once, and the shopper is back where they were.
 func TestShopHandsItsCustomerOver(t *testing.T) {
 	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, r.URL.Query().Get("return")+"#code="+loginCode(t, "ann"), http.StatusSeeOther)
+		ask := r.URL.Query()
+		http.Redirect(w, r, ask.Get("return")+"#code="+loginCode(t, "ann")+"&state="+ask.Get("state"), http.StatusSeeOther)
 	}))
 	t.Cleanup(login.Close)
 	shop := open(t, phone(3), map[string]string{"page.login_url": login.URL + "/login"})
@@ -31,6 +32,22 @@ func TestShopHandsItsCustomerOver(t *testing.T) {
 	s.Until(`location.hash === '#/products/1' && !location.href.includes('code')`)
 	s.buy()
 	onlyOrder(t, shop, "ann")
+}
+
+// Somebody sends a link with a login of their own, or the shop leads here from
+// its own page: the page cannot tell, and asks.
+func TestALinkThatSignsInIsAskedAbout(t *testing.T) {
+	shop := open(t, phone(3), map[string]string{"page.login_url": "https://shop.example/login"})
+	s := &shopper{Tab: browser.Open(t, browser.Options{}), t: t, shop: shop}
+	link := shop.ShopURL + "/?sent#code=" + loginCode(t, "mallory") + "&state=0123456789abcdef0123456789abcdef"
+	s.Open(link)
+	s.UntilText("dialog", "Sign in as mallory?")
+	s.Click("#answer-no")
+	s.Until(`!document.querySelector('dialog') && !localStorage.seckill_token`)
+	s.Open(shop.ShopURL + "/?again" + link[len(shop.ShopURL+"/?sent"):]) // the code is not used up yet
+	s.UntilText("dialog", "Sign in as mallory?")
+	s.Click("#answer-yes")
+	s.UntilText("#buyer", "mallory")
 }
 
 // loginCode is signed as the shop signs its buyers' tokens.

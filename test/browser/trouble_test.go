@@ -57,6 +57,7 @@ func TestLoginThatWillNotLastIsSaidInTime(t *testing.T) {
 	s.Click("#login-again")
 	s.UntilText("#sign-in", "sign in at the shop") // this shop has no login page to go to
 	s.Open(shop.ShopURL + "/?again#token=" + bearer(t, "alice", time.Now().Add(24*time.Hour)))
+	s.Click("#answer-yes")
 	s.Until(`localStorage.seckill_token`)
 	s.visit(1)
 	s.Until(`document.querySelector('#login-ends').hidden`)

@@ -3,9 +3,9 @@
 import { API, baseOf } from './api.js';
 import { ROUND_MS, ServerClock, stepped } from './clock.js';
 import { h, setText } from './dom.js';
-import { comeBack, leaveForLogin } from './login.js';
+import { comeBack, isWanted, leaveForLogin } from './login.js';
 import { Network } from './network.js';
-import { Session } from './session.js';
+import { Session, takeHandOver } from './session.js';
 import { signInBox } from './view/signin.js';
 import { Speech } from './i18n.js';
 import { ordersView } from './view/orders.js';
@@ -33,6 +33,7 @@ const clock = new ServerClock(() => api.time());
 const page = { demo: false, loginURL: '', asked: null, failed: false };
 const app = { api, clock, network, session, speech, page, announce, signIn, say: (key, values) => speech.say(key, values) };
 let view = null; // the AbortController that ends the present view
+let arrival = null; // and the one that ends the question about a link
 
 function announce(text) {
   setText(document.getElementById('announce'), text);
@@ -156,12 +157,15 @@ async function signIn() {
   announce(box.textContent);
 }
 
-// arrive takes what the shop handed over in the address.
+// arrive takes what the shop handed over in the address, or somebody else.
 async function arrive() {
-  const code = session.adoptFragment(location, history);
-  if (!code) return;
+  const handed = takeHandOver(location, history);
+  if (!handed) return;
+  arrival?.abort();
+  arrival = new AbortController();
   try {
-    await comeBack(app, code, location);
+    if (!(await isWanted(app, handed, arrival.signal))) return;
+    await comeBack(app, handed, location);
     page.failed = false;
   } catch {
     page.failed = true;

@@ -1,6 +1,7 @@
 // Who is shopping. The shop's own site puts a bearer token into
 // localStorage.seckill_token, or links here with #token=…, or with #code=…, a
-// one-time code that is exchanged for one.
+// one-time code that is exchanged for one. Who comes by a link that this page did
+// not ask for is asked first.
 
 import { forget, recall, remember } from './memory.js';
 
@@ -53,20 +54,6 @@ export class Session extends EventTarget {
     else this.signOut();
   }
 
-  // adoptFragment takes a token or a one-time code out of the address bar at
-  // once, so that it is neither shared with the link nor kept in the history.
-  // It signs in with the token, and returns the code, or ''.
-  adoptFragment(location, history) {
-    const found = location.hash.match(/[#?&](token|code)=([^&]+)/);
-    if (!found) return '';
-    const [whole, kind, value] = found;
-    const rest = location.hash.replace(whole, '');
-    history.replaceState(null, '', location.pathname + location.search + rest);
-    if (kind === 'code') return decodeURIComponent(value);
-    this.signIn(decodeURIComponent(value));
-    return '';
-  }
-
   // follow notices a sign-in or sign-out in another tab.
   follow(window) {
     window.addEventListener('storage', ({ key }) => {
@@ -78,6 +65,27 @@ export class Session extends EventTarget {
     if (token === this.token) return;
     this.token = token;
     this.dispatchEvent(new Event('change'));
+  }
+}
+
+// takeHandOver takes a token or a one-time code, with its state, out of the
+// address bar at once, so that it is neither shared with the link nor kept in
+// the history; null where there is none. It signs nobody in.
+export function takeHandOver(location, history) {
+  const found = location.hash.match(/[#?&](token|code)=([^&]+)/);
+  if (!found) return null;
+  const [whole, kind, value] = found;
+  const [stated, state] = location.hash.match(/[#?&]state=([^&]*)/) ?? ['', ''];
+  const rest = location.hash.replace(whole, '').replace(stated, '').replace(/^[?&]/, '#');
+  history.replaceState(null, '', location.pathname + location.search + rest);
+  return { kind, value: decoded(value), state: decoded(state) };
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // not ours, and not taken
   }
 }
 
