@@ -1,0 +1,50 @@
+package robot
+
+import (
+	"fmt"
+	"testing"
+
+	"seckill/test/engine"
+)
+
+// accounts are the robot's, at each of its two addresses.
+const accounts = 10_000
+
+// tenThousandAccounts: all from one IPv4 address, and as many from one /64 of
+// IPv6, each with an address of its own there. They get what one address may
+// have, and people at other addresses do not notice.
+func tenThousandAccounts(t *testing.T) {
+	e := engine.Start(t, engine.Options{Settings: map[string]string{"limit.ip_per_second": fmt.Sprint(rate), "shop.trusted_proxies": proxyAddr}})
+	people, robot := New(t), New(t)
+	four := open(t, e, engine.Product{ID: 1, Stock: 2 * accounts})
+	honest := four.crowd(1, false, func(i int, name string) Account { return people.Account(e, name).From(fmt.Sprintf("127.0.1.%d", i+1)) })
+	oneBudget(four, robot, "127.0.0.66", accounts, func(_ int, a Account) Account { return a })
+	honest()
+	four.close()
+
+	six := open(t, e, engine.Product{ID: 2, Stock: 2 * accounts})
+	honest = six.crowd(2, false, func(i int, name string) Account { // neighbours, in networks of their own
+		return people.Account(e, name).From(proxyAddr).Saying("X-Forwarded-For", fmt.Sprintf("2001:db8:0:%x::1", i+1))
+	})
+	oneBudget(six, robot, proxyAddr, accounts, func(i int, a Account) Account {
+		return a.Saying("X-Forwarded-For", fmt.Sprintf("2001:db8:0:66:%x:%x:%x:1", i*7919&0xffff, i*104729&0xffff, i))
+	})
+	honest()
+	six.close()
+}
+
+// TestAtOneInstanceTheRobotGetsWhatTheRulesGive, alone on an embedded engine.
+func TestAtOneInstanceTheRobotGetsWhatTheRulesGive(t *testing.T) {
+	t.Parallel()
+	for name, scene := range map[string]func(*testing.T){
+		"guesses":               guesses,
+		"clock games":           clockGames,
+		"header spoofing":       headerSpoofing,
+		"ten thousand accounts": tenThousandAccounts,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scene(t)
+		})
+	}
+}

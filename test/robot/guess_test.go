@@ -1,0 +1,187 @@
+package robot
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/challenge"
+	"seckill/internal/purchasetoken"
+	"seckill/internal/spent/spentmem"
+	"seckill/test/engine"
+)
+
+// parallelGuesses: of many answers to one challenge at both instances at once
+// the first decides. Was it right, all of them share one token; was it wrong,
+// there is none, ever.
+func parallelGuesses(t *testing.T, p *pair) {
+	const accounts, guesses = 8, 8
+	b := p.open(t, engine.Product{ID: 21, Stock: 50, PerUserLimit: 5})
+	honest := p.crowd(t, b, 21)
+	robot := New(t)
+	for i := range accounts {
+		eve := robot.Account(p.either(i), fmt.Sprintf("robot-guesser-%d", i))
+		posed, _ := eve.Ask(21, "")
+		right := challenge.Solve(posed.ID, posed.Difficulty)
+		var nos [guesses]string
+		Together(guesses, func(i int) {
+			answer := right
+			if i > 0 {
+				answer = fmt.Sprint("9", i, right) // as good a guess as any
+			}
+			if got := eve.At(p.either(i)).Redeem(21, posed.ID, answer); got.Token != "" {
+				nos[i] = eve.At(p.either(i+1)).Press(21, got.Token).OrderNo
+			} else {
+				b.refused("a guess", seckill.CodeTokenInvalid, got)
+			}
+		})
+		after := eve.At(p.either(i+1)).Redeem(21, posed.ID, right)
+		if strings.Join(nos[:], "") == "" {
+			b.refused("the right answer after a guess", seckill.CodeTokenInvalid, after)
+			continue
+		}
+		b.gives(eve.Name, 1)
+		if no := one(t, "orders of one challenge", nos[:]); eve.Press(21, after.Token).OrderNo != no {
+			t.Errorf("the same challenge bought another order than %s", no)
+		}
+	}
+	honest()
+	b.close()
+}
+
+// guesses: pictures by brute force, work that was not done, challenges that
+// were never asked, and ones that were altered. No guess gives a token.
+//
+// A picture has 21⁵ answers and an account five guesses: what the robot tries
+// here comes true once in 200,000 runs.
+func guesses(t *testing.T) {
+	const perMinute, painters = 5, 4
+	e := engine.Start(t, engine.Options{Settings: map[string]string{
+		"token.required": "true", "challenge.kind": "image", "challenge.pow_bits": "8", "challenge.per_buyer_per_minute": fmt.Sprint(perMinute),
+	}})
+	b := open(t, e, engine.Product{ID: 1, Stock: 50, PerUserLimit: 5})
+	people := New(t)
+	honest := b.crowd(1, true, func(_ int, name string) Account { return people.Account(e, name) })
+	robot := New(t)
+	Together(painters, func(i int) { guessedPictures(b, robot.Account(e, fmt.Sprintf("robot-painter-%d", i)), perMinute) })
+	tooLittleWork(b, robot.Account(e, "robot-lazy"))
+	alteredChallenges(b, robot.Account(e, "robot-editor"))
+	inventedChallenges(b, robot.Account(e, "robot-inventor"))
+	honest()
+	b.close()
+}
+
+// guessedPictures asks for as many pictures as an account gets, and for others
+// instead, and guesses at each.
+func guessedPictures(b *book, eve Account, perMinute int) {
+	clock, asked := clock{eve}, 0
+	began := clock.now()
+	for i := range 4 * perMinute {
+		posed, got := eve.Ask(1, []string{"", "image", "pow", "none"}[i%4])
+		if got.Code != "" {
+			b.refused("more challenges than a minute has", seckill.CodeRateLimited, got)
+			continue
+		}
+		asked++
+		for _, guess := range []string{"ACDEF", "34679", ""} { // the first one decides, and does for no proof of work
+			if got := eve.Redeem(1, posed.ID, guess); got.Code != seckill.CodeRateLimited {
+				b.refused("a guess", seckill.CodeTokenInvalid, got)
+			}
+		}
+	}
+	if may := perMinute + int(clock.since(began).Minutes()*float64(perMinute)); asked > may {
+		b.t.Errorf("%s was asked %d challenges, and may be asked %d", eve.Name, asked, may)
+	}
+}
+
+// tooLittleWork answers with a proof that is one bit short, then does the work.
+func tooLittleWork(b *book, eve Account) {
+	posed, _ := eve.Ask(1, "pow")
+	short := challenge.Solve(posed.ID, posed.Difficulty/2)
+	if challenge.Solved(posed.ID, short, posed.Difficulty) {
+		short = "x" // chance has done the work
+	}
+	b.refused("too little work", seckill.CodeTokenInvalid, eve.Redeem(1, posed.ID, short))
+	b.refused("the work after a guess", seckill.CodeTokenInvalid, eve.Redeem(1, posed.ID, challenge.Solve(posed.ID, posed.Difficulty)))
+	b.refused("a purchase without a token", seckill.CodeTokenInvalid, eve.Press(1, ""))
+	b.refused("a challenge as a token", seckill.CodeTokenInvalid, eve.Press(1, posed.ID))
+}
+
+// alteredChallenges changes what a challenge says of itself: its kind to none,
+// its difficulty to nothing, its end to never. Each has the work done for it
+// that it asks for by then.
+func alteredChallenges(b *book, eve Account) {
+	posed, _ := eve.Ask(1, "pow")
+	raw, err := base64.RawURLEncoding.DecodeString(posed.ID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	// version (1) · kind (1) · id (16) · end (8) · difficulty (1) · tag (16) · signature (32)
+	for what, edit := range map[string]func(raw []byte){
+		"of kind none":      func(raw []byte) { raw[1] = 'n' },
+		"of the shop":       func(raw []byte) { raw[1] = 's' },
+		"with another id":   func(raw []byte) { raw[2] ^= 1 },
+		"that never ends":   func(raw []byte) { raw[18] = 0x7f },
+		"without work":      func(raw []byte) { raw[26] = 0 },
+		"with another tag":  func(raw []byte) { raw[27] ^= 1 },
+		"with another seal": func(raw []byte) { raw[len(raw)-1] ^= 1 },
+	} {
+		altered := append([]byte(nil), raw...)
+		edit(altered)
+		id := base64.RawURLEncoding.EncodeToString(altered)
+		b.refused("a challenge "+what, seckill.CodeTokenInvalid, eve.Redeem(1, id, challenge.Solve(id, int(altered[26]))))
+	}
+}
+
+// inventedChallenges answers what nobody asked: made up, sealed under a secret
+// of its own, or asked by the engine long ago.
+func inventedChallenges(b *book, eve Account) {
+	for what, id := range map[string]string{
+		"of nothing":          strings.Repeat("A", 100),
+		"of another length":   "AQ",
+		"of its own sealing":  posedBy(b.t, "a secret of the robot's own, as long as any", eve.Name, time.Now()),
+		"that has ended":      posedBy(b.t, engine.TokenSecret, eve.Name, time.Now().Add(-challenge.TTL-time.Second)),
+		"of a purchase token": issued(b.t, eve.Name, 1, time.Now().Add(time.Hour)),
+	} {
+		b.refused("a challenge "+what, seckill.CodeTokenInvalid, eve.Redeem(1, id, challenge.Solve(id, 12)))
+	}
+}
+
+// posedBy is a proof of work of product 1 as an instance with this secret asked
+// it at an instant.
+func posedBy(t *testing.T, secret, buyer string, at time.Time) string {
+	t.Helper()
+	tokens, err := purchasetoken.New([]byte(secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	desk, err := challenge.New(challenge.Options{
+		Kind: challenge.Pow, PowBits: 12, Secrets: [][]byte{[]byte(secret)}, Tokens: tokens, Spent: spentmem.New(0, time.Now), PerBuyerPerMinute: 1, Random: rand.Reader,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	posed, err := desk.Pose(t.Context(), challenge.Ask{Product: &seckill.Product{ID: 1, EndsAt: at.Add(time.Hour)}, Buyer: buyer}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return posed.ID
+}
+
+// issued is a purchase token as the engine makes it, with an end.
+func issued(t *testing.T, buyer string, product uint32, end time.Time) string {
+	t.Helper()
+	mint, err := purchasetoken.New([]byte(engine.TokenSecret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := mint.Issue(purchasetoken.ID{1}, buyer, product, end)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}

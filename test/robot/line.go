@@ -1,0 +1,38 @@
+package robot
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"seckill/test/engine"
+)
+
+// Speak writes bytes that no HTTP client would, on a connection of their own
+// from a loopback address, and returns all answers until the engine closes it.
+func (r *Robot) Speak(at *engine.Engine, from, text string) (answers []Answer) {
+	conn, err := dialer(from).DialContext(r.t.Context(), "tcp", strings.TrimPrefix(at.ShopURL, "http://"))
+	if err != nil {
+		r.t.Errorf("connect: %v", err)
+		return nil
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		r.t.Errorf("connect: %v", err)
+		return nil
+	}
+	// It may be refused, and closed, before all of it was sent.
+	if _, err := io.WriteString(conn, text); err == nil {
+		_ = conn.(*net.TCPConn).CloseWrite()
+	}
+	for in := bufio.NewReader(conn); ; {
+		res, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return answers
+		}
+		answers = append(answers, read(res))
+	}
+}
