@@ -181,6 +181,26 @@ func (m *MariaServer) Exec(query string) error {
 }
 
 func mariaExec(dsn, query string) error {
+	return mariaDo(dsn, func(db *sql.DB) error {
+		if _, err := db.Exec(query); err != nil {
+			return fmt.Errorf("%s: %w", query, err)
+		}
+		return nil
+	})
+}
+
+// query reads one value.
+func (m *MariaServer) query(query string, value any) error {
+	return mariaDo(m.DSN(""), func(db *sql.DB) error {
+		if err := db.QueryRow(query).Scan(value); err != nil {
+			return fmt.Errorf("%s: %w", query, err)
+		}
+		return nil
+	})
+}
+
+// mariaDo does something on connections of its own.
+func mariaDo(dsn string, do func(*sql.DB) error) error {
 	config, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return err
@@ -194,10 +214,7 @@ func mariaExec(dsn, query string) error {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	if _, err := db.Exec(query); err != nil {
-		return fmt.Errorf("%s: %w", query, err)
-	}
-	return nil
+	return do(db)
 }
 
 // mariaTimeout bounds one statement of a test.

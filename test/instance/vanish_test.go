@@ -1,0 +1,90 @@
+package instance
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"seckill/test/engine"
+	"seckill/test/server"
+)
+
+// rowsFreeWithin is the engine's 20 s after which MariaDB ends a session that
+// says nothing, with room for a loaded machine.
+const rowsFreeWithin = 27 * time.Second
+
+// A worker vanishes behind its networks while it holds a product's row, and
+// nobody tells the servers. The product's orders wait until MariaDB ends the
+// silent session; then another worker confirms them, those that the vanished
+// one held too.
+func TestAWorkerThatVanishesInMidTransactionHoldsUpItsProductForAWhileOnly(t *testing.T) {
+	t.Parallel()
+	redis, maria := server.Redis(t, server.RedisOptions{}), server.SharedMariaDB(t)
+	dsn := maria.NewDatabase(t)
+	settings := engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(dsn))
+	shop := engine.Start(t, engine.Options{Settings: settings, Roles: []string{engine.RoleShop, engine.RoleAdmin}})
+	openSale(t, shop, engine.Product{ID: 1, Stock: 10})
+
+	networks := []*server.NetProxy{server.Proxy(t, redis.Addr()), server.Proxy(t, maria.Addr())}
+	vanishing := engine.New(t, engine.Options{Roles: []string{engine.RoleWorker}, Settings: engine.Join(settings, map[string]string{
+		"redis.addrs": networks[0].Addr(), "store.dsn": strings.Replace(dsn, maria.Addr(), networks[1].Addr(), 1),
+	})})
+	vanishing.StartArmed("store.confirm.before_commit~5m") // and never commits
+	must(t, "start a worker", vanishing.WaitReady())
+	first := buys(t, shop, 1, "first")
+	row := watchRow(t, dsn)
+	until(t, "the worker holds the product's row", row.held)
+	for _, network := range networks {
+		network.Freeze()
+	}
+	vanished := time.Now()
+
+	engine.Start(t, engine.Options{Settings: settings, Roles: []string{engine.RoleWorker}})
+	second := buys(t, shop, 1, "second")
+	until(t, "the server frees the row", func() bool {
+		o, err := shop.Buyer("second").Order(t.Context(), second)
+		held := row.held()
+		if held && (err != nil || o.Status != "queued") {
+			t.Fatalf("while its product's row is held, an order reads %q, %v", o.Status, err)
+		}
+		return !held
+	})
+	if took := time.Since(vanished); took > rowsFreeWithin {
+		t.Errorf("the row was held for %s", took)
+	}
+	await(t, shop, "second", second, "pending")
+	await(t, shop, "first", first, "pending")
+	report, err := shop.Operator().Reconcile(t.Context(), 1, false)
+	if err != nil || report.Balanced == nil || !*report.Balanced {
+		t.Errorf("reconciled: %+v, %v", report, err)
+	}
+}
+
+// row is a product's, and who holds it.
+type row struct {
+	t  *testing.T
+	db *sql.DB
+}
+
+func watchRow(t *testing.T, dsn string) row {
+	t.Helper()
+	db, err := sql.Open("mysql", strings.TrimPrefix(dsn, "mysql:"))
+	must(t, "reach the store", err)
+	t.Cleanup(func() { db.Close() })
+	return row{t, db}
+}
+
+// held reports whether a session of this database that has changed rows has
+// been silent in mid-transaction for a second.
+func (r row) held() bool {
+	r.t.Helper()
+	var sessions int
+	err := r.db.QueryRow(`SELECT COUNT(*) FROM information_schema.INNODB_TRX x
+		JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id
+		WHERE p.DB = DATABASE() AND p.COMMAND = 'Sleep' AND p.TIME >= 1 AND x.trx_rows_modified > 0`).Scan(&sessions)
+	must(r.t, "look for who holds the row", err)
+	return sessions > 0
+}
