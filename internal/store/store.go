@@ -148,7 +148,9 @@ type Orders interface {
 
 	// Fail writes failed order rows for claims that were refused adoption; the
 	// ledger holds nothing of them, so no release is owed. A claim that has a
-	// row already is left alone. Letters that they came from are closed.
+	// row already is left alone. Letters that they came from are closed. What
+	// fails as a duplicate leaves its key to the other order, which may come to
+	// Confirm later.
 	Fail(ctx context.Context, items []Item, reason string) error
 
 	Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error)

@@ -203,7 +203,9 @@ func failItems(ctx context.Context, tx *session, product uint32, items []store.I
 			continue
 		}
 		order := orderFromItem(&items[i])
-		if known.keyTaken(&items[i].Claim) {
+		// A duplicate leaves the key to the other order, also before that has its
+		// row: it would fail as a duplicate of this one.
+		if reason == seckill.ReasonDuplicate || known.keyTaken(&items[i].Claim) {
 			order.Key = ""
 		}
 		if _, err := out.fail(order, reason, known); err != nil {

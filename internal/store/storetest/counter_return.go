@@ -35,6 +35,7 @@ var counterReturnTests = []test{
 	}},
 	{"figures keep the counter's orders apart", figuresApart},
 	{"a claim that the ledger sold under the same number is released", doubleSold},
+	{"a ledger's claim whose key the share has sold fails as a duplicate and owes its release", duplicateOfShare},
 }
 
 func returnedOver(t *testing.T, s *suite) {
@@ -136,5 +137,36 @@ func doubleSold(t *testing.T, s *suite) {
 		shard = s.shard(t, p.ID, 0)
 		equal(t, "units that the ledger may hold when it heard", shard.Rows-shard.HeardDead, 0)
 		equal(t, "share", s.product(t, p.ID).ShareLeft, p.ShareLeft)
+	}
+}
+
+// duplicateOfShare: the ledger promised a key, and the share sold it at an
+// instance that could not know. The buyer may have more, so that the key alone
+// makes the difference; and whatever became of the share's order, it stays its
+// own.
+func duplicateOfShare(t *testing.T, s *suite) {
+	for name, then := range map[string]func(*testing.T, seckill.Order){
+		"pending":   func(*testing.T, seckill.Order) {},
+		"paid":      func(t *testing.T, order seckill.Order) { s.pay(t, order) },
+		"cancelled": func(t *testing.T, order seckill.Order) { s.cancel(t, order) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := s.preheated(t, share(0.5), perUser(3))
+			promised := s.item(t, p, "buyer", key("k"))
+			order := s.buyOver(t, p, "buyer", key("k"))
+			then(t, order)
+			stock := s.product(t, p.ID).Stock
+			s.confirm(t, []store.Item{s.item(t, p, "other", key("k")), promised}, store.ConfirmNew, store.ConfirmFailed)
+			failed := s.order(t, promised.Claim.OrderNo)
+			equal(t, "status", failed.Status, seckill.OrderFailed)
+			equal(t, "reason", failed.Reason, seckill.ReasonDuplicate)
+			equal(t, "stock", s.product(t, p.ID).Stock, stock-1) // the other's
+			owed := s.owed(t, p.ID)
+			equal(t, "owed", len(owed), 1)
+			equal(t, "owed release", owed[0].OrderNo, promised.Claim.OrderNo)
+			found := sold(ledger.VerdictRepeated, order.OrderNo, s.order(t, order.OrderNo).Status)
+			s.knows(t, p, []seckill.Claim{s.claim(t, p, "buyer", key("k"))}, found)
+			equal(t, "asked once more", s.sell(t, p, s.claim(t, p, "buyer", key("k"))).Verdicts[0], found)
+		})
 	}
 }

@@ -31,6 +31,13 @@ var orderTests = []test{
 		must(t, s.Store.Fail(t.Context(), []store.Item{item, item}, seckill.ReasonDuplicate))
 		equal(t, "reason", s.order(t, item.Claim.OrderNo).Reason, seckill.ReasonDuplicate)
 	}},
+	{"what fails as a duplicate leaves the key to the order that comes later", func(t *testing.T, s *suite) {
+		p := s.preheated(t, perUser(2))
+		duplicate, order := s.item(t, p, "buyer", key("k")), s.item(t, p, "buyer", key("k"))
+		must(t, s.Store.Fail(t.Context(), []store.Item{duplicate}, seckill.ReasonDuplicate))
+		s.confirm(t, []store.Item{order}, store.ConfirmNew)
+		equal(t, "the key's order", s.order(t, order.Claim.OrderNo).Key, "k")
+	}},
 	{"fail closes the letters of its claims", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.parked(t, p, "buyer")
