@@ -169,7 +169,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		OnSellFailed: func(product uint32, err error) {
 			p.log.Warn("the store has not decided claims; their buyers were told busy", "product", product, "error", err)
 		},
-		Store: p.store, Remember: p.promises.Remember,
+		Store: p.store, Remember: p.promises.Remember, Promised: p.promises.Find,
 		OnDualWrite: func(result purchase.DualWriteResult) { p.metrics.DualWrites.WithLabelValues(string(result)).Inc() },
 	})
 	p.reconciler = &reconcile.Reconciler{

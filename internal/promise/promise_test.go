@@ -72,23 +72,29 @@ func (m *memory) Do(ctx context.Context, shard ledger.Shard, write ledger.Write)
 // stage does.
 func (m *memory) promised(t *testing.T, p seckill.Product, buyers ...string) []seckill.OrderNo {
 	t.Helper()
-	entry := seckill.Entry{
-		ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, At: m.Time.Now(),
-		PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: p.PerUserLimit,
-	}
+	var claims []seckill.Claim
 	var nos []seckill.OrderNo
 	for _, buyer := range buyers {
 		claim := m.Claim(p.ID, buyer)
-		entry.Claims = append(entry.Claims, claim)
+		claims = append(claims, claim)
 		nos = append(nos, claim.OrderNo)
 	}
-	for _, verdict := range m.Reserve(t, p, entry.Claims...) {
+	m.promise(t, p, claims...)
+	return nos
+}
+
+// promise is promised of given claims, in one step.
+func (m *memory) promise(t *testing.T, p seckill.Product, claims ...seckill.Claim) {
+	t.Helper()
+	for _, verdict := range m.Reserve(t, p, claims...) {
 		if verdict.Code != ledger.VerdictAccepted {
 			t.Fatalf("answered %d", verdict.Code)
 		}
 	}
-	m.Remember(entry)
-	return nos
+	m.Remember(seckill.Entry{
+		ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, At: m.Time.Now(),
+		PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: p.PerUserLimit, Claims: claims,
+	})
 }
 
 // settle moves the clock past every pause, and has the book look.

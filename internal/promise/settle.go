@@ -41,6 +41,7 @@ type Options struct {
 	Store   Store
 	Adopter Adopter
 	// Terms are a product's present terms as this instance knows them, or nil.
+	// Nothing is known of any product where it is not set.
 	Terms       func(product uint32) *seckill.Product
 	ExpireAfter time.Duration    // time to pay of what is confirmed here
 	Most        int              // promises to remember; 0 means DefaultMost
@@ -161,7 +162,7 @@ func (b *Book) dropConfirmed(ctx context.Context, records []*record) error {
 		}
 	}
 	for _, r := range records {
-		r.drop(func(no seckill.OrderNo) bool { return there[no] })
+		b.drop(r, func(no seckill.OrderNo) bool { return there[no] })
 	}
 	return nil
 }
@@ -181,7 +182,7 @@ func (b *Book) adopt(ctx context.Context, product uint32, records []*record) (ca
 		failed[outcome.Failed[i].Claim.OrderNo] = true
 	}
 	for _, r := range records {
-		r.drop(func(no seckill.OrderNo) bool { return failed[no] })
+		b.drop(r, func(no seckill.OrderNo) bool { return failed[no] })
 		if part := r.split(func(no seckill.OrderNo) bool { return adopted[no] }); part != nil {
 			part.entry.Epoch = outcome.Epoch
 			carried = append(carried, part)
@@ -243,7 +244,7 @@ func (b *Book) confirmAll(ctx context.Context, records []*record) error {
 		}
 	}
 	for _, r := range records {
-		r.drop(func(no seckill.OrderNo) bool { return confirmed[no] })
+		b.drop(r, func(no seckill.OrderNo) bool { return confirmed[no] })
 	}
 	if len(confirmed) > 0 {
 		b.opt.OnReoffered("confirmed", len(confirmed))

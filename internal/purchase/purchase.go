@@ -66,6 +66,9 @@ type Options struct {
 	// Remember keeps what the ledger has promised until the store has it; nil
 	// for none. The entry is given away.
 	Remember func(seckill.Entry)
+	// Promised finds what is so kept of a product with a fallback share, by the
+	// buyer's key; nil finds nothing.
+	Promised func(group uint32, buyer, key string) (no seckill.OrderNo, found bool)
 	// ShareGone reports whether nothing of a product's fallback share is left,
 	// and hands the rest to its ledger; nil when no product has a share.
 	ShareGone func(ctx context.Context, product uint32) (gone bool, err error)
@@ -104,6 +107,9 @@ func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
 	}
 	if s.opt.MayHold == nil {
 		s.opt.MayHold = func(uint32, string) bool { return false }
+	}
+	if s.opt.Promised == nil {
+		s.opt.Promised = func(uint32, string, string) (no seckill.OrderNo, found bool) { return no, false }
 	}
 	if s.opt.OnTooHot == nil {
 		s.opt.OnTooHot = func(TooHot) {}
@@ -180,8 +186,14 @@ func (s *Stage) Buy(on *sale.Sale, claim Claim) (Bought, error) {
 	deadline := time.Now().Add(s.opt.Timeout)
 	if on.Terms().HasLedger() {
 		bought, err := s.reserve(on, &asked, deadline)
-		if err != errDown || on.Terms().ShareLeft == 0 {
+		if err != errDown {
 			return bought, err
+		}
+		if bought, found := s.remembered(on, &asked, deadline); found {
+			return bought, nil
+		}
+		if on.Terms().ShareLeft == 0 {
+			return Bought{}, err
 		}
 	}
 	return s.sell(on, &asked, deadline)
@@ -195,16 +207,23 @@ func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time)
 	}
 	b := group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))]
 	// While the ledger is down the share is sold, by who knows all that it has sold.
-	if group.terms.FallbackShare > 0 && !b.deaf() && s.opt.MayHaveSold(b.shard.Group, claim.Buyer) {
+	shown := group.terms.FallbackShare > 0 && !b.deaf() && s.opt.MayHaveSold(b.shard.Group, claim.Buyer)
+	if shown {
 		if bought, known, err := s.recognise(on, claim, deadline); known {
 			return bought, err
 		}
 	}
 	bought, err := s.wait(b, claim, deadline)
-	if err == nil && bought.OrderNo != claim.OrderNo { // the order of an earlier claim with this key
-		err = s.recall(b.shard, claim.Buyer, bought.OrderNo, deadline)
+	if err != nil || bought.OrderNo == claim.OrderNo {
+		return bought, err
 	}
-	return bought, err
+	// The order of an earlier claim with this key.
+	if group.terms.FallbackShare > 0 && !shown {
+		if row, found := s.stored(on, claim, deadline); found {
+			return row, nil
+		}
+	}
+	return bought, s.recall(b.shard, claim.Buyer, bought.OrderNo, deadline)
 }
 
 // wait hands a claim to who gathers for its seller, and waits for the answer.

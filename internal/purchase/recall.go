@@ -7,6 +7,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/sale"
 )
 
 const (
@@ -45,6 +46,33 @@ func (s *Stage) recall(shard ledger.Shard, buyer string, no seckill.OrderNo, dea
 	}
 	s.recalled.add(no)
 	return nil
+}
+
+// remembered answers a repeated key while the ledger cannot: with what this
+// instance was the one to promise. The share, asked for it, would sell a second
+// order for one key, and the first would have to fail (protocol 5).
+//
+// Another instance, which cannot know of the promise, may have sold that second
+// order meanwhile, or a worker may have written the first; so the store's word
+// comes before the memory's. If it has none, the promise stands as it was made.
+func (s *Stage) remembered(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (bought Bought, found bool) {
+	no, found := s.opt.Promised(on.Terms().Group, claim.Buyer, claim.Key)
+	if !found {
+		return Bought{}, false
+	}
+	if row, found := s.stored(on, claim, deadline); found {
+		return row, true
+	}
+	return Bought{no, seckill.OrderQueued}, true
+}
+
+// stored is the order that the store has under a repeated key, of a product
+// with a fallback share. It may be another than the one that the ledger
+// promised under it: then that one fails as a duplicate. That a buyer is over
+// the limit is no answer here, for a repeated key buys nothing.
+func (s *Stage) stored(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (row Bought, found bool) {
+	row, known, err := s.recognise(on, claim, deadline)
+	return row, known && err == nil
 }
 
 // recalled is the last promises that were recalled.
