@@ -23,17 +23,17 @@ func TestACrowdGetsExactlyTheStock(t *testing.T) {
 	overEach(t, aCrowdGetsExactlyTheStock)
 }
 
-func aCrowdGetsExactlyTheStock(t *testing.T, by seckill.Strategy) {
-	e := start(t, nil)
+func aCrowdGetsExactlyTheStock(t *testing.T, w way) {
+	e := w.start(t, nil)
 	const units, buyers, atOnce = 100, 400, 16
-	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: units}))
+	openSale(t, e, w.product(engine.Product{ID: 1, Stock: units}))
 	var mu sync.Mutex
 	answers := map[seckill.Code]int{}
 	var crowd sync.WaitGroup
 	for first := range atOnce {
 		crowd.Go(func() {
 			for i := first; i < buyers; i += atOnce {
-				err := askUntilDecided(t, e.Buyer(fmt.Sprintf("b-%d", i)), 1)
+				_, err := claim(t, e.Buyer(fmt.Sprintf("b-%d", i)), 1, engine.Purchase{Quantity: 1})
 				if !engine.Answered(err) {
 					t.Errorf("no answer: %v", err)
 				}
@@ -51,17 +51,6 @@ func aCrowdGetsExactlyTheStock(t *testing.T, by seckill.Strategy) {
 		return f.Store.Pending == units && f.Store.Stock == 0 && reserved(f) == units && free(f) == 0
 	})
 	balanced(t, e, 1)
-}
-
-// askUntilDecided buys as the page does: "too hot" is asked again.
-func askUntilDecided(t *testing.T, b *engine.Buyer, product uint32) error {
-	t.Helper()
-	var err error
-	eventually(t, b.Name+" is answered", func() bool {
-		_, err = b.Buy(t.Context(), product, engine.Purchase{Quantity: 1})
-		return engine.CodeOf(err) != seckill.CodeTooHot
-	})
-	return err
 }
 
 func TestBuyersAreComparedByteByByte(t *testing.T) {

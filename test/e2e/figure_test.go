@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	"seckill/internal/stats"
@@ -11,10 +12,14 @@ import (
 // refusals move too.
 func figures(t *testing.T, e *engine.Engine, product uint32) stats.Stats {
 	t.Helper()
-	f, err := e.Operator().Stats(t.Context(), product)
-	if err != nil {
-		t.Fatalf("stats of product %d: %v", product, err)
-	}
+	var f stats.Stats
+	eventually(t, fmt.Sprintf("product %d has figures", product), func() bool {
+		var err error
+		if f, err = e.Operator().Stats(t.Context(), product); err != nil && !undecided(err) {
+			t.Fatalf("stats of product %d: %v", product, err)
+		}
+		return err == nil
+	})
 	f.Requests = nil
 	return f
 }

@@ -17,14 +17,14 @@ func TestAKeyAlwaysFindsItsOrder(t *testing.T) {
 	overEach(t, aKeyAlwaysFindsItsOrder)
 }
 
-func aKeyAlwaysFindsItsOrder(t *testing.T, by seckill.Strategy) {
-	e := start(t, nil)
-	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 2}))
+func aKeyAlwaysFindsItsOrder(t *testing.T, w way) {
+	e := w.start(t, nil)
+	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 2}))
 	ann, bob := e.Buyer("ann"), e.Buyer("bob")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1, Key: "press-1"})
 	again := func(when string) {
 		t.Helper()
-		if got, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Key: "press-1"}); err != nil || got != no {
+		if got, err := claim(t, ann, 1, engine.Purchase{Quantity: 1, Key: "press-1"}); err != nil || got != no {
 			t.Errorf("%s the key gave %q (%v), not %q", when, got, err, no)
 		}
 	}
@@ -33,7 +33,7 @@ func aKeyAlwaysFindsItsOrder(t *testing.T, by seckill.Strategy) {
 	if other == no {
 		t.Error("two buyers' keys met")
 	}
-	_, err := e.Buyer("cat").Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Key: "press-1"})
+	_, err := claim(t, e.Buyer("cat"), 1, engine.Purchase{Quantity: 1, Key: "press-1"})
 	refused(t, "buy what is sold", err, seckill.CodeSoldOut)
 	again("when sold out")
 	if _, err := ann.Cancel(t.Context(), no); err != nil {
@@ -60,16 +60,16 @@ func TestOneKeyPressedByACrowdIsOneOrder(t *testing.T) {
 	overEach(t, oneKeyPressedByACrowdIsOneOrder)
 }
 
-func oneKeyPressedByACrowdIsOneOrder(t *testing.T, by seckill.Strategy) {
-	e := start(t, nil)
-	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 100, PerUserLimit: 50}))
+func oneKeyPressedByACrowdIsOneOrder(t *testing.T, w way) {
+	e := w.start(t, nil)
+	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 100, PerUserLimit: 50}))
 	ann := e.Buyer("ann")
 	var mu sync.Mutex
 	numbers := map[string]bool{}
 	var crowd sync.WaitGroup
 	for range 32 {
 		crowd.Go(func() {
-			no, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Key: "click"})
+			no, err := claim(t, ann, 1, engine.Purchase{Quantity: 1, Key: "click"})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -90,18 +90,18 @@ func TestAtTheLimitTheBuyerIsToldAllOrders(t *testing.T) {
 	overEach(t, atTheLimitTheBuyerIsToldAllOrders)
 }
 
-func atTheLimitTheBuyerIsToldAllOrders(t *testing.T, by seckill.Strategy) {
-	e := start(t, nil)
-	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 10, PerUserLimit: 3}))
+func atTheLimitTheBuyerIsToldAllOrders(t *testing.T, w way) {
+	e := w.start(t, nil)
+	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 10, PerUserLimit: 3}))
 	ann := e.Buyer("ann")
 	first := buy(t, ann, 1, engine.Purchase{Quantity: 2})
-	_, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 2})
+	_, err := claim(t, ann, 1, engine.Purchase{Quantity: 2})
 	refusal := refused(t, "buy above the limit", err, seckill.CodeAlreadyPurchased)
 	if refusal.OrderNo != first || !slices.Equal(refusal.OrderNos, []string{first}) {
 		t.Errorf("told %+v", refusal.Document)
 	}
 	second := buy(t, ann, 1, engine.Purchase{Quantity: 1})
-	_, err = ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
+	_, err = claim(t, ann, 1, engine.Purchase{Quantity: 1})
 	refusal = refused(t, "buy above the limit", err, seckill.CodeAlreadyPurchased)
 	if refusal.OrderNo != second || !slices.Equal(refusal.OrderNos, []string{second, first}) {
 		t.Errorf("told %+v, want %s and %s", refusal.Document, second, first)
@@ -111,7 +111,7 @@ func atTheLimitTheBuyerIsToldAllOrders(t *testing.T, by seckill.Strategy) {
 		t.Errorf("the buyer's list: %+v (%v)", orders, err)
 	}
 	for _, quantity := range []int{-1, 0, 4, 1000, 1001, 1 << 40} {
-		_, err = e.Buyer("bob").Buy(t.Context(), 1, engine.Purchase{Quantity: quantity})
+		_, err = claim(t, e.Buyer("bob"), 1, engine.Purchase{Quantity: quantity})
 		refused(t, "a quantity out of bounds", err, seckill.CodeBadRequest)
 	}
 	if _, err := ann.Cancel(t.Context(), first); err != nil {

@@ -20,9 +20,9 @@ func TestMoneyBeyondOneExactPaymentGoesBackOnce(t *testing.T) {
 	overEach(t, moneyBeyondOneExactPaymentGoesBackOnce)
 }
 
-func moneyBeyondOneExactPaymentGoesBackOnce(t *testing.T, by seckill.Strategy) {
-	e := start(t, nil)
-	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 100, PerUserLimit: 2}))
+func moneyBeyondOneExactPaymentGoesBackOnce(t *testing.T, w way) {
+	e := w.start(t, nil)
+	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 100, PerUserLimit: 2}))
 	const amount = 2 * price
 	unknown := numberOfNobody(t, e)
 	for _, c := range []struct {
@@ -149,10 +149,10 @@ func TestPayingAndCancellingAtOnceHasOneOutcome(t *testing.T) {
 	overEach(t, payingAndCancellingAtOnceHasOneOutcome)
 }
 
-func payingAndCancellingAtOnceHasOneOutcome(t *testing.T, by seckill.Strategy) {
-	e := start(t, nil)
+func payingAndCancellingAtOnceHasOneOutcome(t *testing.T, w way) {
+	e := w.start(t, nil)
 	const orders = 30
-	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: orders}))
+	openSale(t, e, w.product(engine.Product{ID: 1, Stock: orders}))
 	ended := map[string]int{}
 	for i := range orders {
 		b := e.Buyer(fmt.Sprintf("b-%d", i))

@@ -21,16 +21,16 @@ func TestAPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
 	overEach(t, aPurchaseIsPaidOnThePayPageAndRefundedOnce)
 }
 
-func aPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, by seckill.Strategy) {
-	e := start(t, map[string]string{"worker.batch_wait": "1s"})
-	openSale(t, e, soldBy(by, engine.Product{ID: 1, Name: "Phone", Stock: 1}))
+func aPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, w way) {
+	e := w.start(t, map[string]string{"worker.batch_wait": "1s"})
+	openSale(t, e, w.product(engine.Product{ID: 1, Name: "Phone", Stock: 1}))
 	ann, bob, operator := e.Buyer("ann"), e.Buyer("bob"), e.Operator()
 
-	no, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Ref: "cart-7"})
+	no, err := claim(t, ann, 1, engine.Purchase{Quantity: 1, Ref: "cart-7"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if by == seckill.StrategyAsync || by == seckill.StrategySharded {
+	if w.leavesToTheWorker() {
 		canOnlyBeRead(t, ann, no) // the worker waits for company
 	}
 	order := await(t, ann, no, "pending")
@@ -46,7 +46,7 @@ func aPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, by seckill.Strateg
 	refused(t, "cancel a paid order", err, seckill.CodeWrongState)
 	_, err = ann.BeginPayment(t.Context(), no)
 	refused(t, "pay a paid order", err, seckill.CodeWrongState)
-	_, err = bob.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
+	_, err = claim(t, bob, 1, engine.Purchase{Quantity: 1})
 	refused(t, "buy what is sold", err, seckill.CodeSoldOut)
 
 	if _, err := operator.Refund(t.Context(), no); err != nil {
@@ -138,9 +138,9 @@ func TestAnOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T) {
 	overEach(t, anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn)
 }
 
-func anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T, by seckill.Strategy) {
-	e := start(t, map[string]string{"order.expire_after": "1s"})
-	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 1}))
+func anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T, w way) {
+	e := w.start(t, map[string]string{"order.expire_after": "1s"})
+	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 1}))
 	ann := e.Buyer("ann")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1})
 	order := await(t, ann, no, "cancelled")
@@ -169,9 +169,9 @@ func TestACancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T) {
 	overEach(t, aCancelledOrderReturnsItsUnitsAndMarkOnce)
 }
 
-func aCancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T, by seckill.Strategy) {
-	e := start(t, nil)
-	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 3, PerUserLimit: 3}))
+func aCancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T, w way) {
+	e := w.start(t, nil)
+	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 3, PerUserLimit: 3}))
 	ann := e.Buyer("ann")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 3})
 	order, err := ann.Cancel(t.Context(), no)
@@ -192,12 +192,12 @@ func TestAReturnedUnitCanBeBoughtWithinASecondOfSoldOut(t *testing.T) {
 	overEach(t, aReturnedUnitCanBeBoughtWithinASecondOfSoldOut)
 }
 
-func aReturnedUnitCanBeBoughtWithinASecondOfSoldOut(t *testing.T, by seckill.Strategy) {
-	e := start(t, nil)
-	openSale(t, e, soldBy(by, engine.Product{ID: 1, Stock: 1}))
+func aReturnedUnitCanBeBoughtWithinASecondOfSoldOut(t *testing.T, w way) {
+	e := w.start(t, nil)
+	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 1}))
 	ann, bob := e.Buyer("ann"), e.Buyer("bob")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1})
-	_, err := bob.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
+	_, err := claim(t, bob, 1, engine.Purchase{Quantity: 1})
 	refused(t, "buy what is sold", err, seckill.CodeSoldOut)
 	if got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products/1", nil, ""); member(t, got.Text, "status") != "sold_out" {
 		t.Errorf("the product says %s", got.Text)

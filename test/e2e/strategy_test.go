@@ -8,32 +8,101 @@ import (
 	"seckill"
 	"seckill/internal/stats"
 	"seckill/test/engine"
+	"seckill/test/server"
 )
 
-// shardsOfAStory spread a sharded story's few units thin: most claims find
-// their home shard empty.
-const shardsOfAStory = 3
+const (
+	// shardsOfAStory spread a sharded story's few units thin: most claims find
+	// their home shard empty.
+	shardsOfAStory = 3
+	// shareOfAStory leaves ledger and store enough that claims meet both.
+	shareOfAStory = 0.5
+)
+
+// way is one way to sell: a strategy, and the parts that it sells with.
+type way struct {
+	by      seckill.Strategy
+	share   bool // a part of the stock is the store's to sell while Redis is away
+	servers bool // Redis and MariaDB instead of embedded parts
+}
+
+// ways are all there are. An embedded ledger has no share.
+func ways() []way {
+	var all []way
+	for _, servers := range []bool{false, true} {
+		for _, by := range []seckill.Strategy{
+			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategyDualWrite, seckill.StrategySharded,
+		} {
+			all = append(all, way{by: by, servers: servers})
+		}
+	}
+	return append(all, way{by: seckill.StrategyAsync, share: true, servers: true})
+}
+
+func (w way) String() string {
+	name := string(w.by)
+	if w.share {
+		name += " with a share"
+	}
+	if w.servers {
+		name += " on Redis and MariaDB"
+	}
+	return name
+}
 
 // overEach tells one story of every way to sell: the API is the same, and so
 // are the promises.
-func overEach(t *testing.T, story func(t *testing.T, by seckill.Strategy)) {
+func overEach(t *testing.T, story func(t *testing.T, w way)) {
 	t.Helper()
-	for _, by := range []seckill.Strategy{
-		seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategyDualWrite, seckill.StrategySharded,
-	} {
-		t.Run(string(by), func(t *testing.T) {
+	for _, w := range ways() {
+		t.Run(w.String(), func(t *testing.T) {
 			t.Parallel()
-			story(t, by)
+			story(t, w)
 		})
 	}
 }
 
-// soldBy is the product with a strategy.
-func soldBy(by seckill.Strategy, p engine.Product) engine.Product {
-	if p.Strategy = string(by); by == seckill.StrategySharded {
+// start runs an engine of the story's own, on parts of its own: the servers
+// are those of all tests, the prefix in Redis and the database are not.
+func (w way) start(t *testing.T, settings map[string]string) *engine.Engine {
+	t.Helper()
+	if w.servers {
+		settings = engine.Join(onServers(t), settings)
+	}
+	return start(t, settings)
+}
+
+// onServers are the settings of an engine that shares nothing but servers. It
+// may take its time: the stories are of what is answered, on a machine that
+// tells many of them at once. How soon it is answered, others tell.
+func onServers(t *testing.T) map[string]string {
+	t.Helper()
+	return engine.Join(
+		engine.OnRedis(server.SharedRedis(t).Addr()),
+		engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)),
+		map[string]string{"purchase.timeout": "10s"},
+	)
+}
+
+// product is a product that is sold this way.
+func (w way) product(p engine.Product) engine.Product {
+	p.Strategy = string(w.by)
+	if w.by == seckill.StrategySharded {
 		p.Shards = shardsOfAStory
 	}
+	if w.share {
+		p.FallbackShare = shareOfAStory
+		if p.Stock == 1 { // half of it is none
+			p.FallbackShare = 1
+		}
+	}
 	return p
+}
+
+// leavesToTheWorker reports whether a promise is an order no sooner than a
+// worker makes it one.
+func (w way) leavesToTheWorker() bool {
+	return w.by == seckill.StrategyAsync || w.by == seckill.StrategySharded
 }
 
 // free and reserved are units, whoever sells them.
@@ -44,7 +113,16 @@ func reserved(f stats.Stats) int64 { return f.Ledger.Reserved + f.Fallback.Reser
 // store is pending at once.
 func TestTheAnswerTellsWhoSold(t *testing.T) {
 	t.Parallel()
-	e := start(t, nil)
+	for name, servers := range map[string]bool{"embedded": false, "on Redis and MariaDB": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			theAnswerTellsWhoSold(t, servers)
+		})
+	}
+}
+
+func theAnswerTellsWhoSold(t *testing.T, servers bool) {
+	e := way{servers: servers}.start(t, nil)
 	for i, want := range map[uint32]struct {
 		by     seckill.Strategy
 		status string
@@ -52,7 +130,7 @@ func TestTheAnswerTellsWhoSold(t *testing.T) {
 		1: {seckill.StrategyAsync, "queued"}, 2: {seckill.StrategyDirect, "pending"},
 		3: {seckill.StrategyDualWrite, "queued"}, 4: {seckill.StrategySharded, "queued"},
 	} {
-		openSale(t, e, soldBy(want.by, engine.Product{ID: i, Stock: 10}))
+		openSale(t, e, way{by: want.by}.product(engine.Product{ID: i, Stock: 10}))
 		got := send(t, e, "POST", fmt.Sprintf("%s/api/v1/products/%d/orders", e.ShopURL, i), signedIn(t, "ann"), `{"quantity":1}`)
 		if got.Status != http.StatusAccepted || member(t, got.Text, "status") != want.status {
 			t.Errorf("%s: answered %d %s", want.by, got.Status, got.Text)
