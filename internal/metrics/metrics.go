@@ -101,7 +101,7 @@ func New(version string) *Metrics {
 
 		reconciled: f.counters("seckill_reconciliations_total", "Reconciliations, by result.", "result"),
 		balanced:   f.gauges("seckill_reconcile_balanced", "Last reconciliation: 1 balanced, 0 not, -1 could not tell.", "product"),
-		durable:    f.gauges("seckill_ledger_durable", "Whether what Redis has answered outlives a fault, by its settings: 1 or 0.", "fault"),
+		durable:    f.gauges("seckill_ledger_durable", "Whether what Redis has answered outlives a fault of one machine, by its settings: 1 or 0.", "fault"),
 	}
 	refused := f.counters("seckill_claims_refused_total", "Claims refused, by code.", "code")
 	for _, code := range seckill.Codes() {

@@ -279,6 +279,24 @@ func (s *SentinelSet) Attach(master *RedisServer) {
 	master.Must("ACL", "SETUSER", replicaUser, "on")
 }
 
+// Part makes one replica lose its master, which goes on with the others: what is
+// written from now on this one does not have. Sentinels see it well, and for a
+// while may choose it.
+func (s *SentinelSet) Part(replica *RedisServer) {
+	s.t.Helper()
+	replica.Must("CONFIG", "SET", "masterauth", "parted")
+	replica.Must("CLIENT", "KILL", "TYPE", "master")
+	poll(s.t, "part the replica from its master", func() error {
+		return wantField(replica, "master_link_status", "down", "INFO", "replication")
+	})
+}
+
+// Rejoin takes Part back.
+func (s *SentinelSet) Rejoin(replica *RedisServer) {
+	s.t.Helper()
+	replica.Must("CONFIG", "SET", "masterauth", setPassword)
+}
+
 // Hide makes a master refuse the sentinels, so that they take it for dead and
 // replace it, while it goes on serving the clients that know it: there are two
 // masters then, until Show.

@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,14 +41,19 @@ func TestConformanceCluster(t *testing.T) {
 	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
 }
 
-// streaming waits until the replica acknowledges: a second or so after its
+// streaming waits until the replicas acknowledge: a second or so after their
 // first copy.
 func streaming(t testing.TB, set *server.SentinelSet) {
 	t.Helper()
 	master := set.Master()
 	master.Must("SET", "streaming", "1")
-	poll(t, "the replica acknowledges", func() bool {
+	poll(t, "the replicas acknowledge", func() bool {
 		info := parseInfo(master.Must("INFO", "replication"))
-		return strings.Contains(info["slave0"], ",offset="+info["master_repl_offset"]+",")
+		for i := range len(set.Servers()) - 1 {
+			if !strings.Contains(info[fmt.Sprintf("slave%d", i)], ",offset="+info["master_repl_offset"]+",") {
+				return false
+			}
+		}
+		return true
 	})
 }

@@ -51,8 +51,12 @@ func (d Durability) CanLose() string {
 		failover = "a failover can lose what the replica did not have yet, and all that a master which was cut off takes meanwhile"
 	case d.Waits == 0:
 		failover = "a failover can lose what the replica did not have yet"
-	default:
+	case d.Waits >= d.Replicas:
 		failover = fmt.Sprintf("answers wait for %s, and a failover to one that they waited for loses none of them", count(d.Waits, "replica"))
+	case d.Managed:
+		failover = fmt.Sprintf("answers wait for %d of %d replicas, and a failover, which prefers the one that has most, loses none of them unless those die together with their master", d.Waits, d.Replicas)
+	default:
+		failover = fmt.Sprintf("answers wait for %d of %d replicas, and a failover loses some of them unless you choose the one that has most", d.Waits, d.Replicas)
 	}
 	return crash + "; " + failover
 }
@@ -61,14 +65,17 @@ func (d Durability) CanLose() string {
 // nothing that was answered.
 func (d Durability) OutlivesCrash() bool { return d.AppendOnly && d.Fsync == "always" }
 
-// OutlivesFailover reports whether a failover loses nothing that was answered:
-// answers wait for every replica that could take over, or none ever will. That
-// no replica is connected just now says nothing about later.
+// OutlivesFailover reports whether a failover after the death of one machine
+// loses nothing that was answered: answers wait for every replica that could
+// take over, or for some of them and the failover prefers those that have most,
+// as Sentinels and a Cluster do among replicas of one replica-priority, or none
+// will ever take over. That no replica is connected just now says nothing about
+// later.
 func (d Durability) OutlivesFailover() bool {
 	if d.Waits == 0 {
 		return d.Replicas == 0 && !d.Managed
 	}
-	return d.Waits >= d.Replicas
+	return d.Managed || d.Waits >= d.Replicas
 }
 
 func count(n int, what string) string {
