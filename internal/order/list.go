@@ -14,11 +14,19 @@ import (
 // With more of them every ledger is asked.
 const lettersLooked = 100
 
+// Listing is a part of a buyer's orders.
+type Listing struct {
+	Orders []seckill.Order
+	// Partial says that orders may be missing, between these or beyond: the store
+	// or the ledger could not be asked.
+	Partial bool
+}
+
 // List is a buyer's orders, newest first: confirmed ones, and those that still
 // wait. It reads the ledger of every sale that could hold one. With the store
 // away it lists those that still wait, with the ledger away those that the
-// store has, and it is busy if there are none.
-func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
+// store has, as a partial listing, and it is busy if there are none.
+func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) (Listing, error) {
 	ctx, cancel := brief(ctx)
 	defer cancel()
 	bounded, cancelFirst := patient(ctx)
@@ -26,11 +34,13 @@ func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, l
 	orders, err := d.list(bounded, buyer, before, limit)
 	switch {
 	case isDeaf(err):
-		return d.listStored(ctx, buyer, before, limit)
+		orders, err = d.listStored(ctx, buyer, before, limit)
+		return Listing{orders, true}, err
 	case isAway(err):
-		return d.listWaiting(ctx, buyer, before, limit)
+		orders, err = d.listWaiting(ctx, buyer, before, limit)
+		return Listing{orders, true}, err
 	}
-	return orders, err
+	return Listing{Orders: orders}, err
 }
 
 func newestFirst(a, b seckill.Order) int { return seckill.NewestFirst(a.OrderNo, b.OrderNo) }

@@ -31,11 +31,11 @@ func TestAListAsksOnlyTheLedgersInWhichSomethingWaits(t *testing.T) {
 	if asked := d.Rig.Ledger.Calls("Held") - before; asked != 2 {
 		t.Errorf("%d ledgers were asked, want those of the letter and of the claim that waits", asked)
 	}
-	status := make(map[seckill.OrderNo]seckill.OrderStatus, len(listed))
-	for _, o := range listed {
+	status := make(map[seckill.OrderNo]seckill.OrderStatus, len(listed.Orders))
+	for _, o := range listed.Orders {
 		status[o.OrderNo] = o.Status
 	}
-	if len(listed) != 10 || status[parked] != seckill.OrderQueued || status[waiting] != seckill.OrderQueued {
+	if len(status) != 10 || listed.Partial || status[parked] != seckill.OrderQueued || status[waiting] != seckill.OrderQueued {
 		t.Errorf("listed %v", status)
 	}
 	for _, no := range stored {
@@ -46,8 +46,9 @@ func TestAListAsksOnlyTheLedgersInWhichSomethingWaits(t *testing.T) {
 
 }
 
-// While the ledger is away, an order is shown as long as the store has it; a
-// buyer of whom it has none is not told that there is none.
+// While the ledger is away, an order is shown as long as the store has it, in a
+// list that says that it is partial; a buyer of whom it has none is not told
+// that there is none.
 func TestWithTheLedgerAwayWhatIsStoredIsShownAndTheRestIsBusy(t *testing.T) {
 	d := newDesk(t)
 	p := d.Open(t, 1, 5)
@@ -64,7 +65,7 @@ func TestWithTheLedgerAwayWhatIsStoredIsShownAndTheRestIsBusy(t *testing.T) {
 			began := time.Now()
 			listed, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 20)
 			rig.Must(t, err)
-			if took := time.Since(began); len(listed) != 1 || listed[0].OrderNo != stored || took > time.Second {
+			if took := time.Since(began); len(listed.Orders) != 1 || listed.Orders[0].OrderNo != stored || !listed.Partial || took > time.Second {
 				t.Errorf("after %s listed %+v", took, listed)
 			}
 			for what, read := range map[string]func() error{
@@ -87,7 +88,8 @@ func TestWithTheLedgerAwayWhatIsStoredIsShownAndTheRestIsBusy(t *testing.T) {
 }
 
 // While the store is away, an order is shown as long as the ledger can tell
-// that it waits; of any other only the store knows what became of it.
+// that it waits, in a list that says that it is partial; of any other only the
+// store knows what became of it.
 func TestWithTheStoreAwayWhatWaitsIsShownAndTheRestIsBusy(t *testing.T) {
 	d := newDesk(t)
 	p := d.Open(t, 1, 5)
@@ -116,7 +118,7 @@ func TestWithTheStoreAwayWhatWaitsIsShownAndTheRestIsBusy(t *testing.T) {
 			defer cancel()
 			listed, err := d.List(ctx, "bob", seckill.OrderNo{}, 10)
 			rig.Must(t, err)
-			if len(listed) != 1 || listed[0].OrderNo != waiting {
+			if len(listed.Orders) != 1 || listed.Orders[0].OrderNo != waiting || !listed.Partial {
 				t.Errorf("listed %+v", listed)
 			}
 			for buyer, no := range map[string]seckill.OrderNo{"bob": confirmed[0], "eve": waiting} {

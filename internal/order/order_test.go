@@ -117,7 +117,7 @@ func TestAnOrderIsFoundWhereverItIs(t *testing.T) {
 			}
 			listed, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
 			rig.Must(t, err)
-			if len(listed) != 1 || listed[0].OrderNo != claim.OrderNo || listed[0].Status != story.status || listed[0].Reason != story.reason {
+			if got := listed.Orders; len(got) != 1 || listed.Partial || got[0].OrderNo != claim.OrderNo || got[0].Status != story.status || got[0].Reason != story.reason {
 				t.Errorf("listed %+v", listed)
 			}
 			_, err = d.Find(t.Context(), "Bob", claim.OrderNo) // another buyer
@@ -193,11 +193,11 @@ func TestAnOrderThatMovesWhileItIsLookedForIsFound(t *testing.T) {
 	for name, find := range map[string]func(d *desk, no seckill.OrderNo) (seckill.Order, error){
 		"find": func(d *desk, no seckill.OrderNo) (seckill.Order, error) { return d.Find(t.Context(), "bob", no) },
 		"list": func(d *desk, no seckill.OrderNo) (seckill.Order, error) {
-			orders, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
-			if err != nil || len(orders) != 1 {
-				return seckill.Order{}, fmt.Errorf("%d orders listed, %w", len(orders), err)
+			listed, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
+			if err != nil || len(listed.Orders) != 1 {
+				return seckill.Order{}, fmt.Errorf("%d orders listed, %w", len(listed.Orders), err)
 			}
-			return orders[0], nil
+			return listed.Orders[0], nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -228,10 +228,10 @@ func TestAListHasPagesOverStoreAndLedger(t *testing.T) {
 	for before := (seckill.OrderNo{}); ; before = got[len(got)-1] {
 		page, err := d.List(t.Context(), "bob", before, 2)
 		rig.Must(t, err)
-		if len(page) == 0 {
+		if len(page.Orders) == 0 {
 			break
 		}
-		for _, o := range page {
+		for _, o := range page.Orders {
 			got = append(got, o.OrderNo)
 		}
 	}

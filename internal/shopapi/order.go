@@ -35,14 +35,15 @@ func (s *Server) listOrders(ctx *fasthttp.RequestCtx) {
 	}
 	deadline, cancel := bounded()
 	defer cancel()
-	orders, err := s.opt.Orders.List(deadline, buyer, before, limit)
+	listed, err := s.opt.Orders.List(deadline, buyer, before, limit)
 	if err != nil {
 		s.refuse(ctx, "orders", err)
 		return
 	}
 	s.json(ctx, "orders", fasthttp.StatusOK, struct {
-		Orders []wire.Order `json:"orders"`
-	}{wire.List(orders, wire.OrderOf)})
+		Orders  []wire.Order `json:"orders"`
+		Partial bool         `json:"partial"`
+	}{wire.List(listed.Orders, wire.OrderOf), listed.Partial})
 }
 
 func (s *Server) readOrder(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {

@@ -236,7 +236,7 @@ func TestAnotherBuyersOrderIsNotFound(t *testing.T) {
 		} {
 			s.refuses(stranger, request.method, "/api/v1/orders/"+s.no+request.action, header, request.body, seckill.CodeNotFound)
 		}
-		if got := send(t, s.e, http.MethodGet, s.e.ShopURL+"/api/v1/orders", header, ""); got.Text != `{"orders":[]}` {
+		if got := send(t, s.e, http.MethodGet, s.e.ShopURL+"/api/v1/orders", header, ""); got.Text != `{"orders":[],"partial":false}` {
 			t.Errorf("%s sees %s", stranger, got.Text)
 		}
 	}

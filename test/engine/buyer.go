@@ -92,12 +92,21 @@ func (b *Buyer) Order(ctx context.Context, orderNo string) (order wire.Order, er
 	return order, err
 }
 
-// Orders lists the buyer's newest orders, 100 at most.
+// Listing is a list of orders as it was answered.
+type Listing struct {
+	Orders  []wire.Order `json:"orders"`
+	Partial bool         `json:"partial"` // orders may be missing
+}
+
+// List lists the buyer's newest orders, 100 at most.
+func (b *Buyer) List(ctx context.Context) (list Listing, err error) {
+	err = b.call(ctx, http.MethodGet, "/api/v1/orders?limit=100", nil, &list)
+	return list, err
+}
+
+// Orders are those of List.
 func (b *Buyer) Orders(ctx context.Context) ([]wire.Order, error) {
-	var list struct {
-		Orders []wire.Order `json:"orders"`
-	}
-	err := b.call(ctx, http.MethodGet, "/api/v1/orders?limit=100", nil, &list)
+	list, err := b.List(ctx)
 	return list.Orders, err
 }
 

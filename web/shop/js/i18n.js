@@ -118,6 +118,7 @@ export const WORDS = {
 
     orders: 'My orders',
     no_orders: 'No orders yet.',
+    orders_partial: 'Not all of your orders can be shown just now. This page looks again by itself.',
     see_sale: 'See the sale',
     order: 'Order',
     product: 'Product',
@@ -292,6 +293,7 @@ export const WORDS = {
 
     orders: '我的订单',
     no_orders: '还没有订单。',
+    orders_partial: '暂时无法显示全部订单，页面会自动刷新。',
     see_sale: '去抢购',
     order: '订单',
     product: '商品',

@@ -18,10 +18,12 @@ export function ordersView(app, signal) {
 
 async function follow(app, list, signal) {
   for (;;) {
-    const { orders } = await load(app, list, signal, () => app.api.orders(signal));
+    const { orders, partial } = await load(app, list, signal, () => app.api.orders(signal));
     const drawn = new AbortController();
     const focused = document.activeElement?.getAttribute('href');
-    list.replaceChildren(orders.length === 0 ? none(app) : h('ul', { class: 'cards' }, orders.map((o) => card(app, o, drawn.signal))));
+    list.replaceChildren(
+      partial ? h('p', { class: 'note', role: 'status' }, app.say('orders_partial')) : '',
+      orders.length === 0 ? none(app) : h('ul', { class: 'cards' }, orders.map((o) => card(app, o, drawn.signal))));
     if (focused) list.querySelector(`a[href="${focused}"]`)?.focus();
     try {
       await waitSeen(about(REFRESH_MS), signal);
