@@ -74,6 +74,9 @@ type Options struct {
 	Reconciler Reconciler
 	Records    Records
 
+	// Roles are those of this instance. They stand in /readyz, and where an
+	// operator asks for something that runs elsewhere.
+	Roles []string
 	// HealthOnly leaves out everything under /admin/v1: an instance without the
 	// operator's role can still be watched.
 	HealthOnly bool
@@ -100,10 +103,11 @@ type Options struct {
 	OnPanic   func()
 }
 
-// Deadlines of a request. Preheat, recover and reconcile walk over every order
-// of a product.
+// Deadlines of a request: an operator in mid-sale must not wait long to hear
+// that a part is away. Preheat, recover and reconcile walk over every order of a
+// product.
 const (
-	requestTimeout = 10 * time.Second
+	requestTimeout = 4 * time.Second
 	longTimeout    = 2 * time.Minute
 )
 

@@ -147,7 +147,7 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			_, _ = io.WriteString(w, "up 1\n")
 		})
-		o.Checks = []Check{{"store", func(context.Context) error { return nil }}}
+		o.Checks = []Check{{Name: "store", Run: func(context.Context) error { return nil }}}
 		o.Stop = closedChannel()
 	})
 	d.client = spec.Client(t, nil)
@@ -334,6 +334,8 @@ func TestAPanicIsUnknownNotNo(t *testing.T) {
 }
 
 func TestReadinessTellsTheTruth(t *testing.T) {
+	well := func(context.Context) error { return nil }
+	closed := func(context.Context) error { return fmt.Errorf("closed") }
 	hung := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for _, c := range []struct {
 		name   string
@@ -341,17 +343,16 @@ func TestReadinessTellsTheTruth(t *testing.T) {
 		status int
 		holds  string
 	}{
-		{"all good", []Check{{"store", func(context.Context) error { return nil }}}, 200, `"name":"store","ok":true`},
-		{"one bad", []Check{
-			{"store", func(context.Context) error { return nil }},
-			{"ledger", func(context.Context) error { return fmt.Errorf("closed") }},
-		}, 503, `"name":"ledger","ok":false,"error":"closed"`},
-		{"one hangs", []Check{{"queue", hung}}, 503, `"name":"queue","ok":false`},
-		{"none", nil, 200, `"status":"ok"`},
+		{"all good", []Check{{Name: "store", Run: well}}, 200, `"name":"store","ok":true`},
+		{"one bad", []Check{{Name: "store", Run: well}, {Name: "ledger", Run: closed}}, 503, `"name":"ledger","ok":false,"error":"closed"`},
+		{"one bad that is spared", []Check{{Name: "store", Run: closed, Spared: true}, {Name: "shop", Run: well}}, 200,
+			`"name":"store","ok":false,"spared":true,"error":"closed"`},
+		{"one hangs", []Check{{Name: "queue", Run: hung}}, 503, `"name":"queue","ok":false`},
+		{"none", nil, 200, `"status":"ok","roles":["shop","worker"]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t, func(o *Options) { o.Checks = c.checks })
+			d := newDesk(t, func(o *Options) { o.Checks, o.Roles = c.checks, []string{"shop", "worker"} })
 			got := d.do("GET", "/readyz", "", "Authorization: none")
 			if got.status != c.status || !bytes.Contains(got.body, []byte(c.holds)) {
 				t.Errorf("got %d %s", got.status, got.body)

@@ -13,6 +13,9 @@ import (
 type Check struct {
 	Name string
 	Run  func(ctx context.Context) error
+	// Spared says that the instance may be used without it: how it is, is told,
+	// and decides nothing.
+	Spared bool
 }
 
 const (
@@ -25,12 +28,14 @@ const (
 // health is the answer of /healthz and /readyz.
 type health struct {
 	Status string        `json:"status"` // ok or failing
+	Roles  []string      `json:"roles,omitempty"`
 	Checks []checkResult `json:"checks,omitempty"`
 }
 
 type checkResult struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
+	Spared bool   `json:"spared,omitempty"` // it decides nothing
 	Error  string `json:"error,omitempty"`
 	TookMS int64  `json:"took_ms"`
 }
@@ -53,14 +58,15 @@ func (a *api) serveReady(w http.ResponseWriter, r *http.Request) {
 		results[i] = make(chan checkResult, 1)
 		go func() { results[i] <- a.Checks[i].result(ctx) }()
 	}
-	status, report := http.StatusOK, health{Status: "ok"}
+	status, report := http.StatusOK, health{Status: "ok", Roles: a.Roles}
 	for i, check := range a.Checks {
 		result := checkResult{Name: check.Name, Error: "no answer in time", TookMS: answerTimeout.Milliseconds()}
 		select {
 		case result = <-results[i]:
 		case <-answering.Done():
 		}
-		if !result.OK {
+		result.Spared = check.Spared
+		if !result.OK && !check.Spared {
 			status, report.Status = http.StatusServiceUnavailable, "failing"
 		}
 		report.Checks = append(report.Checks, result)

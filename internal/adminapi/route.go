@@ -63,7 +63,9 @@ func (a *api) routed() http.Handler {
 		mux.Handle(method+" "+path, handler)
 		allowed[path] = append(allowed[path], method)
 	}
-	if !a.HealthOnly {
+	if a.HealthOnly {
+		mux.HandleFunc(base+"/", a.refuseRole)
+	} else {
 		for _, r := range a.routes() {
 			handle(r.method, base+r.path, a.served(r))
 		}
@@ -133,6 +135,12 @@ func (a *api) knows(authorization string) bool {
 
 func refusePath(w http.ResponseWriter, r *http.Request) {
 	problem.Write(w, seckill.Errorf(seckill.CodeNotFound, "no such path"), language(r))
+}
+
+// refuseRole tells an operator who asks the wrong instance where to ask.
+func (a *api) refuseRole(w http.ResponseWriter, r *http.Request) {
+	problem.Write(w, seckill.Errorf(seckill.CodeNotFound,
+		"this instance runs with --roles=%s and has no operator API: ask one with role admin", strings.Join(a.Roles, ",")), language(r))
 }
 
 func refuseMethod(methods []string) http.Handler {

@@ -3,6 +3,7 @@ package adminapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"seckill"
 	"seckill/internal/problem"
+	"seckill/internal/store"
 )
 
 // operation reads a request and says what to do. The action runs only after
@@ -41,11 +43,22 @@ func (a *api) served(route route) http.Handler {
 		}
 		result, err := act(ctx)
 		if err != nil {
-			refuse(w, r, err)
+			refuse(w, r, outage(err))
 			return
 		}
 		writeJSON(w, r, result)
 	})
+}
+
+// outage gives an outage its words. To a shopper it is busy and no more; who runs
+// the engine is told which part is away. Other errors without a code are ours to
+// read, in the log.
+func outage(err error) error {
+	_, coded := errors.AsType[*seckill.Error](err)
+	if !coded && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) {
+		return seckill.Errorf(seckill.CodeBusy, "%w", err)
+	}
+	return err
 }
 
 func writeJSON(w http.ResponseWriter, r *http.Request, result answer) {

@@ -373,7 +373,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error) {
 	p.admin, err = adminapi.New(adminapi.Options{
 		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store,
-		HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
+		Roles: opt.Roles, HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
 		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams, Now: fault.Now,
 		OnRequest: func(route string, status int, took time.Duration) {
 			p.metrics.Route("admin "+route, strconv.Itoa(status)).Inc()

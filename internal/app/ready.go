@@ -16,15 +16,18 @@ import (
 const pingTimeout = 700 * time.Millisecond
 
 // checks decide whether an instance may be used, by what its roles need. They
-// are those of its operator address.
+// are those of its operator address. An instance that only sells may do so
+// without one of its parts; whoever watches it is told which all the same.
 func (p *parts) checks(roles []string) []adminapi.Check {
-	if slices.Equal(roles, []string{RoleShop}) {
-		return []adminapi.Check{{Name: "shop", Run: p.ready}}
+	onlySells := slices.Equal(roles, []string{RoleShop})
+	checks := []adminapi.Check{
+		{Name: "store", Run: p.store.Ping, Spared: onlySells},
+		{Name: "ledger", Run: p.book.ping, Spared: onlySells},
 	}
-	return []adminapi.Check{
-		{Name: "store", Run: p.store.Ping},
-		{Name: "ledger", Run: p.book.ping},
+	if onlySells {
+		checks = append(checks, adminapi.Check{Name: "shop", Run: p.ready})
 	}
+	return checks
 }
 
 // ready reports why the instance cannot sell now, or nil. With embedded parts

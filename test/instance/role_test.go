@@ -44,8 +44,11 @@ func TestInstancesOfDifferentRolesSellAndConfirm(t *testing.T) {
 				t.Errorf("%s answers %d, want %d", path, status, want)
 			}
 		}
-		if _, err := e.Operator().Product(t.Context(), 1); engine.CodeOf(err) != seckill.CodeNotFound {
+		if _, err := e.Operator().Preheat(t.Context(), 1); engine.CodeOf(err) != seckill.CodeNotFound || !strings.Contains(err.Error(), "role admin") {
 			t.Errorf("an instance without the role answered an operator %v", err)
+		}
+		if body, _ := get(t, e.AdminURL+"/readyz"); !strings.Contains(body, `"roles":["`) || !strings.Contains(body, `"name":"store","ok":true`) || !strings.Contains(body, `"name":"ledger","ok":true`) {
+			t.Errorf("/readyz does not tell roles and parts: %s", body)
 		}
 		if strings.Contains(e.Log(), "serve one process") {
 			t.Error("an instance warns of roles that others have")
