@@ -1,6 +1,7 @@
 package sale_test
 
 import (
+	"strings"
 	"testing"
 
 	"seckill"
@@ -97,6 +98,30 @@ func TestAShareMovesOnceTheLedgerIsSoldOut(t *testing.T) {
 	if p := r.Stored(t, 1); p.Stock != 0 || p.Offered != 4 {
 		t.Errorf("the product is %+v", p)
 	}
+}
+
+// The share is not taken away from under the store, and the operator is told so.
+func TestAStockDecreaseLeavesTheShareAndSaysSo(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 10, rig.Share(0.5))
+	decrease := func(units int64, change string, code seckill.Code, says string) {
+		t.Helper()
+		_, err := r.Desk.ChangeStock(t.Context(), 1, -units, change, rig.Operator)
+		rig.Refused(t, err, code)
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%d fewer: %v", units, err)
+		}
+	}
+	decrease(6, "more than the ledger has", seckill.CodeBadRequest,
+		"the stock is 10, of which 5 are the fallback share: no more than 5 can be taken away, not 6")
+	r.Buy(t, p, "a", "b", "c")
+	decrease(3, "more than is free there", seckill.CodeWrongState,
+		"fewer than 3 units are free in the ledger; the 5 of the fallback share, which the store keeps, cannot be taken away")
+	_, err := r.Desk.ChangeStock(t.Context(), 1, -2, "what is free there", rig.Operator)
+	rig.Must(t, err)
+	r.ConfirmAll(t)
+	shareLeft(t, r, 5)
+	shareBalance(t, r)
 }
 
 // A share that dies on its way reaches the ledger once.

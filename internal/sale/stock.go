@@ -40,12 +40,21 @@ func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID
 		return change, nil
 	}
 	if change = finished; change.Status == store.ChangeRefused {
-		return change, seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
+		return change, d.tooFewFree(id, delta)
 	}
 	if s := d.catalog.Find(id); s != nil && delta > 0 {
 		s.ClearSoldOut() // also where the store alone had to know
 	}
 	return change, d.refreshed(ctx, id)
+}
+
+// tooFewFree says why the ledger gave up nothing.
+func (d *Desk) tooFewFree(id uint32, delta int64) error {
+	if s := d.catalog.Find(id); s != nil && s.Terms().ShareLeft > 0 {
+		return seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free in the ledger; the %d of the fallback share, which the store keeps, cannot be taken away",
+			-delta, s.Terms().ShareLeft)
+	}
+	return seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
 }
 
 // FinishStockChanges finishes what a crash or an outage left open.

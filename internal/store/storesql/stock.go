@@ -120,6 +120,9 @@ func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store
 		free -= p.ShareLeft // the ledger gives up only what it has
 	}
 	switch {
+	case -change.Delta > free && free < p.Stock:
+		return seckill.Errorf(seckill.CodeBadRequest, "the stock is %d, of which %d are the fallback share: no more than %d can be taken away, not %d. "+
+			"What is left of the share moves to the ledger when that is sold out", p.Stock, p.ShareLeft, free, -change.Delta)
 	case -change.Delta > free:
 		return seckill.Errorf(seckill.CodeBadRequest, "the stock is %d, it cannot change by %d", free, change.Delta)
 	case change.Delta > seckill.MaxStock-p.Offered:
