@@ -11,65 +11,85 @@ import (
 	"seckill/test/market"
 )
 
-// something is put in the place of a key, or of a field of it.
-const something = "something else"
+// damage is something that is put in the place of keys of a product.
+type damage struct {
+	name string
+	do   func(b *books, product uint32)
+}
 
-// Whatever somebody writes over in Redis, in the middle of a sale: instances
-// start, the engine finds it and recovers by itself, no promise is lost, and no
-// unit is sold twice.
+// damages are one of every kind of key, and some of their likes.
+func damages() []damage {
+	over := func(kinds ...string) damage {
+		return damage{strings.Join(kinds, " and "), func(b *books, product uint32) {
+			for _, kind := range kinds {
+				b.redis.Must("SET", b.damaged(kind, product), "something else")
+			}
+		}}
+	}
+	return []damage{
+		over("shard"), over("lane"), over("group"), over("mark"), over("open"), over("queue"), over("out"), over("out", "queue"),
+		{"group gone", func(b *books, product uint32) { b.redis.Must("DEL", b.damaged("group", product)) }},
+		{"a figure", func(b *books, product uint32) {
+			b.redis.Must("HSET", b.damaged("shard", product), "marked", "something else")
+		}},
+	}
+}
+
+// damaged is the key of a kind that a product has, or shares with its bucket.
+func (b *books) damaged(kind string, product uint32) string {
+	b.t.Helper()
+	shard := strings.Fields(b.redis.Must("KEYS", fmt.Sprintf("%s{b*}:shard:%d:0", b.prefix, product)))[0]
+	tag := shard[:strings.Index(shard, "}")+1]
+	switch kind {
+	case "out", "queue":
+		return tag + ":" + kind
+	case "open":
+		return fmt.Sprintf("%s:open:%d", tag, product)
+	}
+	return fmt.Sprintf("%s:%s:%d:0", tag, kind, product)
+}
+
+// mended waits until the product's books are in order, with so many units sold.
+func (b *books) mended(product uint32, sold int64) {
+	b.t.Helper()
+	market.Eventually(b.t, "nothing is lost, and nothing sold twice", func(ctx context.Context) bool {
+		f, err := b.Operator().Stats(ctx, product)
+		return err == nil && f.Ledger.Available == 20-sold && f.Ledger.Reserved == sold && f.Queue.Depth == 0
+	})
+	market.Eventually(b.t, "the books are balanced", func(ctx context.Context) bool {
+		report, err := b.Operator().Reconcile(ctx, product, false)
+		return err == nil && isBalanced(report)
+	})
+}
+
+// written waits until a promise has become an order.
+func (b *books) written(claim *market.Claim) {
+	b.t.Helper()
+	market.Eventually(b.t, "the order is written", func(ctx context.Context) bool {
+		order, err := b.Read(ctx, claim)
+		return err == nil && order.Status == "pending"
+	})
+}
+
+// Whatever somebody writes over in Redis while orders wait in the queue:
+// instances start, the engine finds it and recovers by itself, no promise is
+// lost, and nothing is sold beyond stock and limit.
 func TestAKeyThatIsOverwrittenIsFoundAndMended(t *testing.T) {
 	b := openBooks(t)
 	product := uint32(0)
-	for _, c := range []struct {
-		name   string
-		damage func(key func(kind string) string)
-	}{
-		{"shard", func(key func(string) string) { b.redis.Must("SET", key("shard"), something) }},
-		{"lane", func(key func(string) string) { b.redis.Must("SET", key("lane"), something) }},
-		{"group", func(key func(string) string) { b.redis.Must("SET", key("group"), something) }},
-		{"group gone", func(key func(string) string) { b.redis.Must("DEL", key("group")) }},
-		{"mark", func(key func(string) string) { b.redis.Must("SET", key("mark"), something) }},
-		{"open", func(key func(string) string) { b.redis.Must("SET", key("open"), something) }},
-		{"queue", func(key func(string) string) { b.redis.Must("SET", key("queue"), something) }},
-		{"out", func(key func(string) string) { b.redis.Must("SET", key("out"), something) }},
-		{"out and queue", func(key func(string) string) {
-			b.redis.Must("SET", key("out"), something)
-			b.redis.Must("SET", key("queue"), something)
-		}},
-		{"a figure", func(key func(string) string) { b.redis.Must("HSET", key("shard"), "marked", something) }},
-	} {
+	for _, d := range damages() {
 		product++
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(d.name, func(t *testing.T) {
 			b.T, b.t = t, t
 			b.sale(product)
 			b.worker.MustStop()
-			claim := b.Buy(product, 2) // it waits in the queue
+			claim := b.Buy(product, 2)
 			b.Lose(product)
-			shard := b.key("shard", product)
-			tag := shard[:strings.Index(shard, "}")+1]
-			c.damage(func(kind string) string {
-				switch kind {
-				case "out", "queue":
-					return tag + ":" + kind
-				case "open":
-					return fmt.Sprintf("%s:open:%d", tag, product)
-				}
-				return b.key(kind, product)
-			})
+			d.do(b, product)
 			engine.Start(t, engine.Options{Settings: b.settings, Roles: []string{engine.RoleShop}})
 			b.worker.Start()
-			market.Eventually(t, "the order is written", func(ctx context.Context) bool {
-				order, err := b.Read(ctx, claim)
-				return err == nil && order.Status == "pending"
-			})
-			market.Eventually(t, "nothing is lost, and nothing sold twice", func(ctx context.Context) bool {
-				f, err := b.Operator().Stats(ctx, product)
-				return err == nil && f.Ledger.Available == 15 && f.Ledger.Reserved == 5 && f.Queue.Depth == 0
-			})
-			market.Eventually(t, "the books are balanced", func(ctx context.Context) bool {
-				report, err := b.Operator().Reconcile(ctx, product, false)
-				return err == nil && isBalanced(report)
-			})
+			b.written(claim)
+			b.mended(product, 5)
 			again := b.NewClaim(claim.Buyer, product, engine.Purchase{Quantity: 1, Key: "another"})
 			err := market.UntilAnswered(t, "buy beyond the limit", func(ctx context.Context) error { return b.Send(ctx, again) })
 			if code := engine.CodeOf(err); code != seckill.CodeAlreadyPurchased {
@@ -78,4 +98,45 @@ func TestAKeyThatIsOverwrittenIsFoundAndMended(t *testing.T) {
 			b.Confirmed(b.Buy(product, 1))
 		})
 	}
+}
+
+// The same one after the other while everything runs and nothing waits: the
+// product sells on.
+func TestASaleOutlivesEveryOverwrittenKey(t *testing.T) {
+	b := openBooks(t)
+	const product = 1
+	b.sale(product)
+	b.Lose(product)
+	sold := int64(3)
+	for _, d := range damages() {
+		d.do(b, product)
+		b.written(b.Buy(product, 1))
+		sold++
+		b.mended(product, sold)
+	}
+}
+
+// An operator's recovery needs no worker to mend all of it at once.
+func TestARecoveryMendsEveryKeyWithoutAWorker(t *testing.T) {
+	b := openBooks(t)
+	const product = 1
+	b.sale(product)
+	b.worker.MustStop()
+	claim := b.Buy(product, 2)
+	b.Lose(product)
+	for _, kind := range []string{"shard", "lane", "group", "mark", "open", "queue", "out"} {
+		b.redis.Must("SET", b.damaged(kind, product), "something else")
+	}
+	err := market.UntilAnswered(t, "recover", func(ctx context.Context) error {
+		_, err := b.Operator().Recover(ctx, product)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := b.Buy(product, 1)
+	b.worker.Start()
+	b.written(claim)
+	b.written(late)
+	b.mended(product, 6)
 }

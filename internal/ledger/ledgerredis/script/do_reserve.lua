@@ -155,11 +155,13 @@ for i = 1, count do
   local it = buyersKnown[buyer]
   if not it then
     local mark = changed[buyer] or marks[buyer]
-    it = mark and known(buyer, mark)
-    if mark and not it then
-      -- Nobody can tell what the buyer has. The recovery brings it back.
-      redis.call('HDEL', KEYS[4], buyer)
-      return lost()
+    if mark then
+      it = known(buyer, mark)
+      if not it then
+        -- Nobody can tell what the buyer has. The recovery brings it back.
+        redis.call('HDEL', KEYS[4], buyer)
+        return lost()
+      end
     end
   end
   local taken, orders, repeated = 0, 0, nil
