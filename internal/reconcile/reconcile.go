@@ -44,6 +44,9 @@ type Ledger interface {
 // Recoverer rebuilds a drifted ledger from the store's truth.
 type Recoverer interface {
 	Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
+	// RecoverIfLost does so if the ledger is lost, closed, damaged or behind the
+	// store, and reports whether it was.
+	RecoverIfLost(ctx context.Context, id uint32) (bool, error)
 }
 
 // Reconciler makes reports.
@@ -61,10 +64,23 @@ type Reconciler struct {
 // Run makes one cut and reports. With repair it then mends what has one safe
 // direction, and reports the cut after the mending. What was found is kept and
 // told before anything is mended: a repair leaves no trace of its cause.
+//
+// A ledger that cannot be read or counted is recovered first: over it, no cut
+// could tell anything.
 func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor string) (stats.Report, error) {
+	var lost bool
+	if repair {
+		var err error
+		if lost, err = r.Recoverer.RecoverIfLost(ctx, product); err != nil {
+			return stats.Report{ProductID: product}, fmt.Errorf("repair: %w", err)
+		}
+	}
 	found, err := r.report(ctx, product)
 	if err != nil {
 		return found, err
+	}
+	if lost {
+		found.Repaired = append(found.Repaired, "the ledger was lost or damaged, and recovered from the store")
 	}
 	if found, err = r.keep(ctx, found); err != nil || !repair || found.Balanced == nil || *found.Balanced {
 		return found, err
@@ -80,7 +96,7 @@ func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor
 	if err != nil {
 		return mended, err
 	}
-	mended.Repaired = repaired
+	mended.Repaired = append(found.Repaired, repaired...)
 	return r.keep(ctx, mended)
 }
 

@@ -179,7 +179,8 @@ func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
 }
 
 // RecoverIfLost recovers unless the ledger turns out to be live, and reports
-// whether the product has a new epoch.
+// whether the product has a new epoch. One that was never preheated has nothing
+// to lose.
 func (d *Desk) RecoverIfLost(ctx context.Context, id uint32) (bool, error) {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
@@ -189,6 +190,9 @@ func (d *Desk) RecoverIfLost(ctx context.Context, id uint32) (bool, error) {
 	p, err := d.store.Product(ctx, id)
 	if err != nil {
 		return false, err
+	}
+	if p.Epoch == 0 {
+		return false, nil
 	}
 	before := p.Epoch
 	after, err := d.rebuildUnless(ctx, p, store.Actor{Name: "system", Reason: "ledger lost, closed or behind the store"},

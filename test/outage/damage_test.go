@@ -140,3 +140,22 @@ func TestARecoveryMendsEveryKeyWithoutAWorker(t *testing.T) {
 	b.written(late)
 	b.mended(product, 6)
 }
+
+// Nor does a repair, which mends what a count could not even read.
+func TestARepairMendsAKeyThatIsOverwritten(t *testing.T) {
+	b := openBooks(t)
+	const product = 1
+	b.sale(product)
+	b.worker.MustStop()
+	for _, d := range damages() {
+		if strings.HasPrefix(d.name, "out") {
+			continue // the worker's to see: nothing waits in it here
+		}
+		d.do(b, product)
+		report := b.count(product, true)
+		if !isBalanced(report) || len(report.Repaired) != 1 {
+			t.Errorf("%s: %+v", d.name, report)
+		}
+		b.mended(product, 3)
+	}
+}
