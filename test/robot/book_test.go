@@ -120,6 +120,16 @@ func (b *book) settled(product uint32) (orders []wire.AdminOrder) {
 	return orders
 }
 
+// buyers are those who have an order of a product.
+func (b *book) buyers(product uint32) map[string]bool {
+	b.t.Helper()
+	all := make(map[string]bool)
+	for _, o := range b.settled(product) {
+		all[o.Buyer] = true
+	}
+	return all
+}
+
 func (b *book) eventually(what string, holds func() bool) {
 	b.t.Helper()
 	Account{Name: "the scene", robot: New(b.t)}.until(what, holds)
