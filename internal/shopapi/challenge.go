@@ -21,7 +21,7 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 		return
 	}
 	var ask struct {
-		Type challenge.Kind `json:"type"`
+		Type text `json:"type"`
 	}
 	if err := readJSON(ctx, &ask); err != nil {
 		s.refuse(ctx, "challenge", err)
@@ -29,7 +29,7 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	}
 	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
 	defer cancel()
-	posed, err := s.opt.Challenges.Pose(bounded, challenge.Ask{Product: on.Terms(), Buyer: buyer, Kind: ask.Type}, s.opt.Clock.Now())
+	posed, err := s.opt.Challenges.Pose(bounded, challenge.Ask{Product: on.Terms(), Buyer: buyer, Kind: challenge.Kind(ask.Type)}, s.opt.Clock.Now())
 	if err != nil {
 		s.refuse(ctx, "challenge", err)
 		return
@@ -66,8 +66,8 @@ func (s *Server) token(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 		return
 	}
 	var answer struct {
-		ChallengeID string `json:"challenge_id"`
-		Answer      string `json:"answer"`
+		ChallengeID text `json:"challenge_id"`
+		Answer      text `json:"answer"`
 	}
 	if err := readJSON(ctx, &answer); err != nil {
 		s.refuse(ctx, "token", err)
@@ -80,7 +80,7 @@ func (s *Server) token(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
 	defer cancel()
 	token, expires, err := s.opt.Challenges.Redeem(bounded, challenge.Answer{
-		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), ChallengeID: answer.ChallengeID, Text: answer.Answer,
+		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), ChallengeID: string(answer.ChallengeID), Text: string(answer.Answer),
 	}, s.opt.Clock.Now())
 	if err != nil {
 		s.refuse(ctx, "token", err)

@@ -40,7 +40,7 @@ var errCodeUsed = seckill.Errorf(seckill.CodeUnauthenticated, "the login code wa
 // signs in at the shop again.
 func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	var with struct {
-		Code string `json:"code"`
+		Code text `json:"code"`
 	}
 	if err := readJSON(ctx, &with); err != nil {
 		s.refuse(ctx, "login", err)

@@ -27,8 +27,8 @@ func (s *Server) listOrders(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	var before seckill.OrderNo
-	if text := ctx.QueryArgs().Peek("before"); len(text) > 0 {
-		if before, err = seckill.ParseOrderNo(text); err != nil {
+	if args := ctx.QueryArgs(); args.Has("before") {
+		if before, err = seckill.ParseOrderNo(args.Peek("before")); err != nil {
 			s.refuse(ctx, "orders", seckill.Errorf(seckill.CodeBadRequest, "before: %w", err))
 			return
 		}
@@ -81,7 +81,7 @@ func (s *Server) payment(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 		return
 	}
 	var with struct {
-		Provider string `json:"provider"`
+		Provider text `json:"provider"`
 	}
 	if err := readJSON(ctx, &with); err != nil {
 		s.refuse(ctx, "payment", err)
@@ -93,7 +93,7 @@ func (s *Server) payment(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	}
 	deadline, cancel := bounded()
 	defer cancel()
-	session, err := s.opt.Orders.BeginPayment(deadline, buyer, no, with.Provider)
+	session, err := s.opt.Orders.BeginPayment(deadline, buyer, no, string(with.Provider))
 	if err != nil {
 		s.refuse(ctx, "payment", err)
 		return

@@ -3,6 +3,7 @@ package shopapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -99,4 +100,17 @@ func readJSON(ctx *fasthttp.RequestCtx, into any) error {
 		return seckill.Errorf(seckill.CodeBadRequest, "the body is not valid: %w", err)
 	}
 	return nil
+}
+
+// text is a member that is a string. null, which leaves a Go string alone as if
+// it were absent, is none.
+type text string
+
+var errNoText = errors.New("a member that is a string has another type")
+
+func (t *text) UnmarshalJSON(raw []byte) error {
+	if raw[0] != '"' {
+		return errNoText
+	}
+	return json.Unmarshal(raw, (*string)(t))
 }

@@ -221,10 +221,10 @@ func (s *Server) demoLogin(ctx *fasthttp.RequestCtx) {
 
 // pageLimit reads ?limit=, between 1 and 100, default 20.
 func pageLimit(args *fasthttp.Args) (int, error) {
-	text := args.Peek("limit")
-	if len(text) == 0 {
+	if !args.Has("limit") {
 		return 20, nil
 	}
+	text := args.Peek("limit")
 	n, err := strconv.Atoi(string(text))
 	if err != nil || n < 1 || n > 100 || strconv.Itoa(n) != string(text) {
 		return 0, seckill.Errorf(seckill.CodeBadRequest, "limit must be 1 to 100")

@@ -58,7 +58,7 @@ func (s *shopfront) refuses(name, method, path string, header http.Header, body 
 func TestABadBodyIsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
-	const buyPath, tokenPath = "/api/v1/products/1/orders", "/api/v1/products/1/token"
+	const buyPath, challengePath, tokenPath = "/api/v1/products/1/orders", "/api/v1/products/1/challenge", "/api/v1/products/1/token"
 	payPath, cancelPath := "/api/v1/orders/"+s.no+"/payment", "/api/v1/orders/"+s.no+"/cancel"
 	huge := strings.Repeat("x", 15<<10)
 	deep := strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000)
@@ -79,8 +79,10 @@ func TestABadBodyIsRefusedAndChangesNothing(t *testing.T) {
 			`{"ref":1}`, `{"ref":null}`, `{"ref":"` + strings.Repeat("x", 129) + `"}`, `{"ref":"` + strings.Repeat("é", 65) + `"}`,
 			`{"ref":"a\u0000b"}`, `{"ref":"a\nb"}`, `{"ref":"\u007f"}`, `{"ref":"` + huge + `"}`, deep[:len(deep)-1],
 		},
-		tokenPath: {`{}`, `{"challenge_id":null}`, `{"challenge_id":1}`, `{"challenge_id":""}`, `{"challenge_id":["x"]}`, `{"challenge_id":"x","answer":1}`},
-		payPath:   {`{}`, `{"provider":""}`, `{"provider":null}`, `{"provider":1}`, `{"provider":"Sandbox"}`, `{"provider":"paypal"}`, `{"provider":"` + huge + `"}`},
+		tokenPath:       {`{}`, `{"challenge_id":null}`, `{"challenge_id":1}`, `{"challenge_id":""}`, `{"challenge_id":["x"]}`, `{"challenge_id":"x","answer":1}`, `{"challenge_id":"x","answer":null}`},
+		challengePath:   {`{"type":null}`, `{"type":1}`, `{"type":"riddle"}`},
+		"/api/v1/login": {`{}`, `{"code":null}`, `{"code":""}`, `{"code":1}`},
+		payPath:         {`{}`, `{"provider":""}`, `{"provider":null}`, `{"provider":1}`, `{"provider":"Sandbox"}`, `{"provider":"paypal"}`, `{"provider":"` + huge + `"}`},
 	} {
 		for _, body := range bodies {
 			s.refuses("field", http.MethodPost, path, signedIn(t, "ann"), body, seckill.CodeBadRequest)
@@ -258,8 +260,8 @@ func TestABadQueryIsRefused(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	for _, query := range []string{
-		"limit=0", "limit=-1", "limit=101", "limit=x", "limit=1.5", "limit=99999999999999999999", "limit=%00", "limit=0x10", "limit=%2B5", "limit=05",
-		"before=x", "before=" + strings.ToLower(s.no), "before=" + s.no + "0", "before=SK",
+		"limit=0", "limit=-1", "limit=101", "limit=x", "limit=1.5", "limit=99999999999999999999", "limit=%00", "limit=0x10", "limit=%2B5", "limit=05", "limit=",
+		"before=x", "before=" + strings.ToLower(s.no), "before=" + s.no + "0", "before=SK", "before=",
 	} {
 		s.refuses("query", http.MethodGet, "/api/v1/orders?"+query, signedIn(t, "ann"), "", seckill.CodeBadRequest)
 	}
