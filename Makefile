@@ -41,6 +41,10 @@ soak: ## count every product under load again and again: no false alarm (DURATIO
 fuzz: ## run every fuzz target for a while (FUZZTIME=30s)
 	GO='$(GO)' FUZZTIME=$${FUZZTIME:-30s} ./test/fuzz
 
+.PHONY: contract
+contract: ## have schemathesis try openapi.yaml at the real binary, for longer (EXAMPLES=200 SEED=…)
+	SECKILL_CONTRACT_EXAMPLES=$${EXAMPLES:-200} SECKILL_CONTRACT_SEED=$${SEED:-$$(date +%s)} $(GO) test -count=1 -timeout 0 -v ./test/contract
+
 .PHONY: model
 model: ## explore the models of the protocols (3 minutes)
 	./test/model/run

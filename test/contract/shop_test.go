@@ -1,0 +1,83 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"seckill/test/engine"
+)
+
+const (
+	// ofTheShop are the operations that the shop's port has.
+	ofTheShop = `^/(api/v1/.*|healthz|readyz|openapi\.yaml)$`
+	// ofSales are those that a purchase needs, and the products'.
+	ofSales = `^/api/v1/products(/.*)?$`
+	// nobodys is the number of an order that there is not.
+	nobodys = "SK01M757NBG70000008J6JNWTNKR"
+)
+
+// A buyer, and another who must not see the first one's orders, try everything
+// at sales in every state.
+func TestTheShopKeepsItsWordToBuyers(t *testing.T) {
+	theTool(t)
+	e := engine.Start(t, engine.Options{})
+	openSales(t, e)
+	orders := append(placeOrders(t, e, "ann"), placeOrders(t, e, "bob")...)
+	hold(t, run{url: e.ShopURL, paths: ofTheShop, auth: signedIn(t, "ann", "bob"), orders: orders})
+}
+
+// A purchase needs a token, and the token a challenge: one that anybody answers,
+// so that every step is reached, and one that a program does not.
+func TestTheShopKeepsItsWordAboutTokens(t *testing.T) {
+	theTool(t)
+	for _, kind := range []string{"none", "image"} {
+		t.Run(kind, func(t *testing.T) {
+			e := engine.Start(t, engine.Options{Settings: map[string]string{
+				"token.required": "true", "challenge.kind": kind, "challenge.per_buyer_per_minute": "10000",
+			}})
+			openSales(t, e)
+			hold(t, run{url: e.ShopURL, paths: ofSales, auth: signedIn(t, "ann", "bob"), orders: []string{nobodys}})
+		})
+	}
+}
+
+// Strangers are told to sign in, or that they ask too often.
+func TestTheShopKeepsItsWordToStrangers(t *testing.T) {
+	theTool(t)
+	e := engine.Start(t, engine.Options{Settings: map[string]string{"limit.ip_per_second": "5", "limit.other_ip_per_second": "5"}})
+	openSales(t, e)
+	hold(t, run{url: e.ShopURL, paths: ofTheShop, orders: []string{nobodys}})
+}
+
+// signedIn has two buyers ask, the first by preference. The check
+// object_level_authorization has the other one ask for what the first one read.
+func signedIn(t *testing.T, first, other string) string {
+	t.Helper()
+	type header struct {
+		Name  string `json:"name"`
+		Value string `json:"value"`
+	}
+	type buyer struct {
+		Name         string   `json:"name"`
+		FixedHeaders []header `json:"fixedHeaders"`
+	}
+	// The form is that of Web Fuzzing Commons.
+	var file struct {
+		Auth []buyer `json:"auth"`
+	}
+	for _, name := range []string{first, other} {
+		file.Auth = append(file.Auth, buyer{name, []header{{"Authorization", "Bearer " + bearer(t, name)}}})
+	}
+	text, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "buyers.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("\n[auth.wfc]\npath = %q\npeers = [%q, %q]\n", path, first, other)
+}
