@@ -13,7 +13,6 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
-	"seckill/internal/transfer"
 )
 
 // lanesPerShard is how many batches of a shard are in flight: a second hides
@@ -24,59 +23,6 @@ const lanesPerShard = 2
 // busy before its batchers are started again under the same epoch: a crowd
 // must not make and break them with every claim.
 const restartPause = 100 * time.Millisecond
-
-// Options are the bounds of the stage.
-type Options struct {
-	QueueSize int           // claims that may wait per shard
-	MaxBatch  int           // claims in one ledger step
-	Timeout   time.Duration // from a claim's arrival to its answer
-	Lane      ledger.LaneOptions
-	// Mover brings units to a shard that has none, for products of several.
-	Mover  *transfer.Mover
-	Random func() uint64 // for order numbers
-	// OnBatch sees every ledger step: its size and how long it took.
-	OnBatch func(claims int, took time.Duration)
-	// Note remembers a buyer to whom the counter may have sold, and Learn one
-	// whom the ledger may remember: of those a shared ledger tells the other
-	// instances itself. Learn is Note if it is not set.
-	Note, Learn func(group uint32, buyer string)
-	// MayHaveSold reports whether the counter may have sold to a buyer: the store
-	// is then asked before the ledger, which has no mark of that. nil is never.
-	MayHaveSold func(group uint32, buyer string) bool
-	// MayHold reports whether the ledger, or the counter, may remember a buyer:
-	// such a claim may need no unit. nil is never.
-	MayHold func(group uint32, buyer string) bool
-	// OnTooHot is told of every claim that was refused as too hot, and why.
-	OnTooHot func(TooHot)
-	// SharedCounter says that other instances sell direct products too. Their
-	// sold-out flag then holds back nobody who is known, so nobody is noted.
-	SharedCounter bool
-	// OnTrouble is told when a product's ledger is lost, closed or of another
-	// epoch. It must not block.
-	OnTrouble func(product uint32, err error)
-
-	// Counter sells what needs no ledger; nil without one. ExpireAfter is the
-	// time to pay of what it sells.
-	Counter     Counter
-	ExpireAfter time.Duration
-	// Store takes the immediate attempts of dualwrite products, with the same
-	// time to pay; nil for none. OnDualWrite counts their batches.
-	Store       Confirmer
-	OnDualWrite func(DualWriteResult)
-	// Remember keeps what the ledger has promised until the store has it; nil
-	// for none. The entry is given away.
-	Remember func(seckill.Entry)
-	// Promised finds what is so kept of a product with a fallback share, by the
-	// buyer's key; nil finds nothing.
-	Promised func(group uint32, buyer, key string) (no seckill.OrderNo, found bool)
-	// ShareGone reports whether nothing of a product's fallback share is left,
-	// and hands the rest to its ledger; nil when no product has a share.
-	ShareGone func(ctx context.Context, product uint32) (gone bool, err error)
-	// OnSell sees every transaction of the counter: its claims and how long it
-	// took. OnSellFailed is told why one could not be decided.
-	OnSell       func(claims int, took time.Duration)
-	OnSellFailed func(product uint32, err error)
-}
 
 // Stage takes claims and answers them.
 type Stage struct {
@@ -98,31 +44,7 @@ type Stage struct {
 
 // New makes a stage.
 func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
-	s := &Stage{ledger: l, clock: clock, opt: opt, live: make(map[*group]struct{}), tills: make(map[*till]struct{}), stop: make(chan struct{})}
-	if s.opt.Learn == nil {
-		s.opt.Learn = s.opt.Note
-	}
-	if s.opt.MayHaveSold == nil {
-		s.opt.MayHaveSold = func(uint32, string) bool { return false }
-	}
-	if s.opt.MayHold == nil {
-		s.opt.MayHold = func(uint32, string) bool { return false }
-	}
-	if s.opt.Promised == nil {
-		s.opt.Promised = func(uint32, string, string) (no seckill.OrderNo, found bool) { return no, false }
-	}
-	if s.opt.OnTooHot == nil {
-		s.opt.OnTooHot = func(TooHot) {}
-	}
-	if s.opt.OnSell == nil {
-		s.opt.OnSell = func(int, time.Duration) {}
-	}
-	if s.opt.OnDualWrite == nil {
-		s.opt.OnDualWrite = func(DualWriteResult) {}
-	}
-	if s.opt.OnSellFailed == nil {
-		s.opt.OnSellFailed = func(uint32, error) {}
-	}
+	s := &Stage{ledger: l, clock: clock, opt: opt.filled(), live: make(map[*group]struct{}), tills: make(map[*till]struct{}), stop: make(chan struct{})}
 	s.waiters.New = func() any { return &waiter{done: make(chan struct{}, 1), timer: stoppedTimer()} }
 	return s
 }
