@@ -208,6 +208,12 @@ func (c *cut) checkLedger(add func(promise string, expected, got any, format str
 		if want, got := f.Allotted+f.Received-f.Sent, f.Available+f.Marked; want != got {
 			add("I5", want, got, "shard %d: available + marked = allotted + received - sent", i)
 		}
+		// The limit is fixed by the first preheat, so that of every epoch is the
+		// product's; a raised one would have the ledger promise what the store then
+		// refuses.
+		if limit := c.after.Product.PerUserLimit; f.Limit != limit {
+			add("I3", limit, f.Limit, "shard %d: the limit per buyer is the product's", i)
+		}
 		low := shardOf(c.before, i).Rows - shardOf(c.after, i).Dead
 		high := shardOf(c.after, i).Rows - shardOf(c.before, i).HeardDead
 		if f.Marked < low || f.Marked > high {

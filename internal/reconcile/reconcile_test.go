@@ -148,6 +148,9 @@ func TestDriftIsFoundWhereItIs(t *testing.T) {
 		"units sent that nobody received": {func(_ *testing.T, o *office) {
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Sent++; f.Available-- })
 		}, "I5"},
+		"a limit that is not the product's": {func(_ *testing.T, o *office) {
+			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Limit = 1 })
+		}, "I3"},
 		"stock that is gone": {func(t *testing.T, o *office) {
 			o.Exec(t, `UPDATE tb_seckill_product SET stock = stock - 1 WHERE id = 1`)
 		}, "I1 I6"},
@@ -203,6 +206,13 @@ func TestRepairMendsWhatHasOneSafeDirection(t *testing.T) {
 				Orders: []ledger.ReleaseOrder{{OrderNo: held[0].OrderNo, Buyer: "d"}},
 			})
 			rig.Must(t, err)
+		}, 2},
+		"a ledger with a limit of its own": {func(_ *testing.T, o *office, p seckill.Product) {
+			o.Rig.Ledger.Lie(func(f *ledger.Figures) {
+				if f.Epoch == p.Epoch {
+					f.Limit = 9
+				}
+			})
 		}, 2},
 		"a ledger with units of nowhere": {func(t *testing.T, o *office, p seckill.Product) {
 			_, err := o.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.StockChange{ID: "stray", Delta: 7})

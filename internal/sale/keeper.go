@@ -153,8 +153,8 @@ func (k *Keeper) announce(ctx context.Context, product uint32, kind seckill.Even
 	return true, nil
 }
 
-// mend recovers a ledger that is lost, closed or behind the store, and tells
-// it the sale's state again if it missed it.
+// mend recovers a ledger that is lost, closed, behind the store or under another
+// limit than the product's, and tells it the sale's state again if it missed it.
 func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
 	live, err := k.desk.live(ctx, p)
 	if err != nil {
@@ -195,7 +195,7 @@ func (d *Desk) RecoverIfLost(ctx context.Context, id uint32) (bool, error) {
 		return false, nil
 	}
 	before := p.Epoch
-	after, err := d.rebuildUnless(ctx, p, store.Actor{Name: "system", Reason: "ledger lost, closed or behind the store"},
+	after, err := d.rebuildUnless(ctx, p, store.Actor{Name: "system", Reason: "ledger lost, closed, behind the store or under another limit"},
 		func(now *seckill.Product) (bool, error) { return d.live(ctx, now) })
 	return err == nil && after.Epoch > before, err
 }

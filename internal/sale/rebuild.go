@@ -77,8 +77,9 @@ func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (secki
 	})
 }
 
-// live reports whether every shard is open at the store's epoch. A direct
-// product has none that could be lost.
+// live reports whether every shard is open at the store's epoch and under the
+// product's limit, which the first preheat has fixed: another one was written
+// by hand. A direct product has none that could be lost.
 func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
 	if p.Rebuilding {
 		return false, nil
@@ -88,7 +89,7 @@ func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
 		if err != nil {
 			return false, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
 		}
-		if f.Epoch != p.Epoch || !f.Open {
+		if f.Epoch != p.Epoch || !f.Open || f.Limit != p.PerUserLimit {
 			return false, nil
 		}
 		if sound, err := d.sound(ctx, ledger.ShardOf(p, i)); err != nil || !sound {

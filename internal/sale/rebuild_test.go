@@ -185,6 +185,27 @@ func TestALostJournalIsRecoveredByTheKeeperAndNothingIsOversold(t *testing.T) {
 	}
 }
 
+// Whoever raised it by hand, the ledger promises what the store then refuses.
+func TestALimitThatIsNotTheProductsIsMendedByTheKeeper(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5, rig.Limit(2))
+	r.Buy(t, p, "a")
+	r.ConfirmAll(t)
+	k := keeper(r)
+	r.Ledger.Lie(func(f *ledger.Figures) {
+		if f.Epoch == p.Epoch {
+			f.Limit = 5
+		}
+	})
+	for range 2 {
+		rig.Must(t, round(t, r, k))
+	}
+	mended := live(t, r, 1)
+	if f := r.Figures(t, mended); mended.Epoch != p.Epoch+1 || f.Limit != 2 || f.Marked != 1 {
+		t.Errorf("epoch %d, figures %+v", mended.Epoch, f)
+	}
+}
+
 // A store that was set back knows a lower epoch than the ledger, which must
 // not sell from what another past has left there.
 func TestAStoreBehindItsLedgerGoesAboveIt(t *testing.T) {

@@ -118,6 +118,10 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 		mended bool
 	}{
 		{"a free unit too many in Redis", func(p uint32) { b.redis.Must("HINCRBY", b.key("shard", p), "available", "1") }, "I5", true},
+		{"a limit that was raised in Redis", func(p uint32) {
+			b.worker.MustStop() // its keeper would mend it first: see below
+			b.redis.Must("HSET", b.key("shard", p), "limit", "5")
+		}, "I3", true},
 		{"a sold unit too few in Redis", func(p uint32) { b.redis.Must("HINCRBY", b.key("shard", p), "marked", "-1") }, "I3 I5", true},
 		{"a sold unit that is free again in Redis", func(p uint32) {
 			b.redis.Must("HINCRBY", b.key("shard", p), "marked", "-1")
@@ -157,8 +161,25 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 			if c.mended && !isBalanced(b.count(product, false)) {
 				t.Error("the repair does not last")
 			}
+			if !b.worker.Running() {
+				b.worker.Start()
+			}
 		})
 	}
+}
+
+// A limit that somebody raised in Redis is put right without anybody asking, by
+// the keeper's regular look.
+func TestALimitRaisedByHandIsMendedByItself(t *testing.T) {
+	b := openBooks(t)
+	b.sale(1)
+	shard := b.key("shard", 1)
+	epoch := b.redis.Must("HGET", shard, "epoch")
+	b.redis.Must("HSET", shard, "limit", "5")
+	market.Eventually(t, "the limit is the product's, under a new epoch", func(context.Context) bool {
+		return b.redis.Must("HGET", shard, "limit") == "2" && b.redis.Must("HGET", shard, "epoch") != epoch
+	})
+	market.Eventually(t, "the books are balanced", func(context.Context) bool { return isBalanced(b.count(1, false)) })
 }
 
 // An entry that is taken out of the stream by hand is an order that nobody
