@@ -35,6 +35,7 @@ const (
 	tidyEvery      = time.Second
 	promiseEvery   = time.Second
 	settingsEvery  = 10 * time.Second
+	tenureEvery    = time.Second
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
 	roundTimeout   = 30 * time.Second
@@ -67,16 +68,15 @@ func (a *App) startLoops(ctx context.Context) {
 	if p.book.settings != nil {
 		loops = append(loops, &duty.Loop{Name: "settings", Every: settingsEvery, Timeout: 5 * time.Second, Round: p.checkSettings})
 	}
+	if _, ok := p.ledger.(ledger.Bound); ok {
+		loops = append(loops, &duty.Loop{Name: "tenure", Every: tenureEvery, Timeout: 5 * time.Second, Round: p.checkTenure})
+	}
 	if p.keys != nil && a.has(RoleShop) {
 		loops = append(loops, p.keysDuty())
 	}
 	if a.has(RoleWorker) {
 		loops = append(loops, p.once(p.duties())...)
-		a.goLoop(func() {
-			if err := p.worker.Run(ctx); err != nil && ctx.Err() == nil {
-				p.alerter.Raise("worker stopped", 0, err)
-			}
-		})
+		a.goLoop(func() { p.work(ctx) })
 	}
 	for _, loop := range loops {
 		loop.Logger, loop.OnRound = p.log, p.metrics.Duty

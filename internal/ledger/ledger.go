@@ -112,6 +112,31 @@ type Auditing interface {
 	Audit(ctx context.Context, shard Shard) (Audit, error)
 }
 
+// Bound is a ledger that belongs to one store and that outsiders can give to
+// another while it is used: they empty it, and who comes first has it.
+//
+// Once another store has it, no method of the ledger, nor of its queue, reads
+// or changes a sale of that store; it fails with ErrOtherStore instead.
+type Bound interface {
+	// CheckStore fails with ErrOtherStore if the ledger is another store's. One
+	// that is nobody's is no error: the next Install makes it this store's.
+	CheckStore(ctx context.Context) error
+}
+
+// ErrOtherStore says that the ledger belongs to another store. Two stores on
+// one ledger would confirm each other's orders and rebuild each other's
+// products.
+var ErrOtherStore = errors.New("the ledger belongs to another store")
+
+// CheckStore asks a ledger whether it still is its store's; nil for one that
+// nobody could take away.
+func CheckStore(ctx context.Context, l Ledger) error {
+	if bound, ok := l.(Bound); ok {
+		return bound.CheckStore(ctx)
+	}
+	return nil
+}
+
 // Audit is what the marks of a shard hold of a product, and what the shard's
 // figures say that they hold.
 type Audit struct {

@@ -45,18 +45,25 @@ func NewKeeper(d *Desk, lead time.Duration, onEnded func(product uint32)) *Keepe
 
 // Round looks after every sale once, first after those that are due to be
 // preheated: their start does not wait. It goes on past a sale in trouble and
-// returns all errors.
+// returns all errors. Of a ledger that is another store's it keeps away.
 func (k *Keeper) Round(ctx context.Context) error {
+	foreign := ledger.CheckStore(ctx, k.desk.ledger)
+	if foreign != nil && !errors.Is(foreign, ledger.ErrOtherStore) {
+		foreign = nil // one that is away shows with the first sale that needs it
+	}
 	var due, others []*Sale
 	now := k.desk.clock.Now()
 	for _, s := range k.desk.catalog.All() {
+		if foreign != nil && s.Terms().HasLedger() {
+			continue
+		}
 		if k.due(s.Terms(), now) {
 			due = append(due, s)
 		} else {
 			others = append(others, s)
 		}
 	}
-	return errors.Join(k.each(ctx, due), k.each(ctx, others))
+	return errors.Join(foreign, k.each(ctx, due), k.each(ctx, others))
 }
 
 // each keeps sales, some at once.

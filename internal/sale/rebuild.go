@@ -122,6 +122,11 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 	if !p.HasLedger() {
 		return d.openCounter(ctx, p, actor)
 	}
+	// Before anything is closed, and before an epoch is spent on what Install
+	// would refuse.
+	if err := ledger.CheckStore(ctx, d.ledger); err != nil {
+		return p, seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
+	}
 	started := time.Now()
 	seen := p.Epoch
 	if seen > 0 {

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"seckill"
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -35,6 +36,9 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 		}
 		if err != nil {
 			w.opt.Logger.Warn("entries not acknowledged", "stream", stream, "entries", len(ids), "error", err)
+		}
+		// Of a queue that is another store's they are gone, and the store has them.
+		if err != nil && !errors.Is(err, ledger.ErrOtherStore) {
 			w.hold(deliveries)
 		}
 	}

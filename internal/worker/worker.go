@@ -86,7 +86,8 @@ func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 }
 
 // Run works until ctx ends, and then finishes the transaction in hand and
-// hands back the rest.
+// hands back the rest. It ends early, with ledger.ErrOtherStore, when the queue
+// has become another store's, and may be called again when that is over.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.start(ctx); err != nil {
 		return err
@@ -100,6 +101,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	}()
 	for ctx.Err() == nil {
 		batch, err := w.gather(ctx)
+		if errors.Is(err, ledger.ErrOtherStore) {
+			return fmt.Errorf("read the queue: %w", err)
+		}
 		if lost := (*queue.LostError)(nil); errors.As(err, &lost) {
 			err = errors.Join(err, w.streamLost(ctx, lost.Stream))
 		}

@@ -5,57 +5,67 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill/internal/ledger"
 )
 
 // bindTimeout bounds the binding at a start, which must not wait for a server
 // that takes no writes for now.
 const bindTimeout = time.Second
 
-// ErrOtherStore says that the keys under the prefix are the ledger of another
-// store. Two stores on one ledger would confirm each other's orders and rebuild
-// each other's products.
-var ErrOtherStore = errors.New("the ledger belongs to another store")
+var _ ledger.Bound = (*Ledger)(nil)
 
 // Bind makes this the ledger of the store with that identity, if it is nobody's
 // yet, and fails with ErrOtherStore if it is another's. A server that loses its
 // data forgets whose it was, and one that takes no writes cannot note it: every
 // Install binds again, before it writes.
 //
-// Call it before the ledger is used.
+// Call it before the ledger is used. From then on no call touches what another
+// store has installed meanwhile: buckets are marked (script/owner.lua).
 func (l *Ledger) Bind(ctx context.Context, store string) error {
-	l.store = store
+	l.call.store = store
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
-	err := l.bind(ctx)
-	if err != nil && !errors.Is(err, ErrOtherStore) {
+	err := l.call.bind(ctx)
+	if err != nil && !errors.Is(err, ledger.ErrOtherStore) {
 		l.opt.Logger.Warn("it was not noted whose ledger this is; the next rebuild does", "error", err)
 		return nil
 	}
 	return err
 }
 
-func (l *Ledger) bind(ctx context.Context) error {
-	if l.store == "" {
+// CheckStore fails with ErrOtherStore if another store has the ledger now. One
+// that is nobody's, because it lost everything, will be this store's.
+func (l *Ledger) CheckStore(ctx context.Context) error {
+	if l.call.store == "" {
 		return nil
 	}
-	bound, err := l.bound(ctx, boundScript)
+	bound, err := l.call.bound(ctx, boundScript)
+	if err != nil {
+		return fmt.Errorf("read whose ledger this is: %w", err)
+	}
+	return l.call.judge(bound)
+}
+
+func (c *caller) bind(ctx context.Context) error {
+	if c.store == "" {
+		return nil
+	}
+	bound, err := c.bound(ctx, boundScript)
 	if err == nil && bound == "" {
-		bound, err = l.bound(ctx, bindScript, l.store)
+		bound, err = c.bound(ctx, bindScript, c.store)
 	}
 	if err != nil {
 		return fmt.Errorf("bind the ledger to its store: %w", err)
 	}
-	if bound != l.store {
-		return fmt.Errorf("%w: keys that begin with %q are of store %s, this is %s; set another redis.prefix, or, "+
-			"if this database replaces that one for good, stop every instance and run `redis-cli DEL '%s'`",
-			ErrOtherStore, l.keys.prefix, bound, l.store, l.keys.store())
-	}
-	return nil
+	return c.judge(bound)
 }
 
 // bound is what a script says of whose ledger this is.
-func (l *Ledger) bound(ctx context.Context, by *script, args ...string) (string, error) {
-	reply, err := l.call.told(ctx, by, []string{l.keys.store()}, args)
+func (c *caller) bound(ctx context.Context, by *script, args ...string) (string, error) {
+	reply, err := c.told(ctx, by, []string{c.keys.store(0)}, args)
 	if err != nil {
 		return "", err
 	}
@@ -64,4 +74,78 @@ func (l *Ledger) bound(ctx context.Context, by *script, args ...string) (string,
 		return "", fmt.Errorf("%w: %w", errReply, err)
 	}
 	return bound, nil
+}
+
+// judge refuses a ledger that is bound to another store.
+func (c *caller) judge(bound string) error {
+	if bound == "" || bound == c.store {
+		return nil
+	}
+	return fmt.Errorf("%w: keys that begin with %q are of store %s, this is %s; set another redis.prefix, or, "+
+		"if this database replaces that one for good, stop every instance and run `redis-cli DEL '%s'`",
+		ledger.ErrOtherStore, c.keys.prefix, bound, c.store, c.keys.store(0))
+}
+
+// signed is a call of a script with what owner.lua wants, where it has that. It
+// appends to what it is given. A ledger that is anybody's has no marks, and
+// names another of its keys instead: while a slot moves, a call that names a key
+// that is nowhere has to wait.
+func (c *caller) signed(s *script, keys, args []string) (with, and []string) {
+	if !s.owned {
+		return keys, args
+	}
+	mark := keys[0]
+	if c.store != "" {
+		mark = c.keys.storeOf(mark)
+	}
+	return append(keys, mark), append(args, c.store)
+}
+
+// retake makes buckets this store's that bear another's mark, given their store
+// keys: the ledger was bound to that one before an operator gave it to this. If
+// it is not this store's, the error is ErrOtherStore.
+//
+// The binding decides, in a step of its own, as it lies in another slot: between
+// it and the mark somebody may empty the server and bind it anew. Such a one
+// finds the mark, and takes the bucket back in the same way.
+func (c *caller) retake(ctx context.Context, stores ...string) error {
+	bound, err := c.bound(ctx, boundScript)
+	if err != nil {
+		return fmt.Errorf("read whose ledger this is: %w", err)
+	}
+	if bound == "" {
+		return fmt.Errorf("%w: its binding is gone, and what is there bears the mark of another", ledger.ErrOtherStore)
+	}
+	if err := c.judge(bound); err != nil {
+		return err
+	}
+	for _, store := range stores {
+		if _, err := c.told(ctx, takeScript, []string{store}, []string{c.store}); err != nil {
+			return fmt.Errorf("take a bucket over: %w", err)
+		}
+	}
+	return nil
+}
+
+// retake is the caller's for every bucket in which another store's mark refused
+// a run, whose result is then that of another try, or why there was none.
+func (q *outboxQueue) retake(ctx context.Context, results []rueidis.RedisResult, calls []queueCall, whole func(int) rueidis.Completed) {
+	var refused []int
+	var stores []string
+	for i, result := range results {
+		if err := result.Error(); err != nil && meaningOf(err) == othersBucket {
+			refused = append(refused, i)
+			stores = append(stores, q.keys.storeOf(calls[i].keys[0]))
+		}
+	}
+	if len(refused) == 0 {
+		return
+	}
+	if err := q.call.retake(ctx, stores...); err != nil {
+		for _, i := range refused {
+			results[i] = rueidis.NewErrorResult(err)
+		}
+		return
+	}
+	q.again(ctx, results, othersBucket, whole)
 }

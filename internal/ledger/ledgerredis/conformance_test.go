@@ -14,7 +14,7 @@ import (
 // is lost.
 func TestConformanceStandalone(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
-	l := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}, Prefix: "seckill:"})
+	l := bound(t, opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}, Prefix: "seckill:"}), "store")
 	h := ledgertest.Harness{Ledger: l, Queue: l.Queue()}
 	h.Reopen = func(t *testing.T) ledgertest.Harness {
 		s.Kill()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -211,6 +212,8 @@ func (c *consumer) bear(err error) error {
 	switch {
 	case errors.Is(err, queue.ErrLost):
 		return err
+	case errors.Is(err, ledger.ErrOtherStore):
+		return err // it does not pass by itself
 	case err == nil:
 		if !c.schedule.anyAway() {
 			c.failing = time.Time{}

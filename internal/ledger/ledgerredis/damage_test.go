@@ -231,8 +231,8 @@ func TestADamagedGroupHidesNoOthersBuyers(t *testing.T) {
 func TestALedgerWhoseOwnerWasOverwrittenIsBoundAgain(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	l := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
-	s.Must("SET", l.keys.store(), "something else")
-	if err := l.Bind(t.Context(), "mine"); err != nil || s.Must("HGET", l.keys.store(), "identity") != "mine" {
+	s.Must("SET", l.keys.store(0), "something else")
+	if err := l.Bind(t.Context(), "mine"); err != nil || s.Must("HGET", l.keys.store(0), "identity") != "mine" {
 		t.Errorf("%v", err)
 	}
 }

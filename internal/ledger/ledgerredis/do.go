@@ -50,8 +50,8 @@ func (l *Ledger) prepare(req *ledger.Request) (s *script, keys, args []string, e
 	if req.Call.Number > maxNumber || req.Call.Seen > maxNumber {
 		return nil, nil, nil, fmt.Errorf("%w: number %d, seen %d", ledger.ErrBadCall, req.Call.Number, req.Call.Seen)
 	}
-	keys = append(make([]string, 0, 7), l.keys.shard(req.Shard), l.keys.lane(req.Shard))
-	args = append(make([]string, 0, 11), decimal(req.Shard.Epoch), string(req.Call.Process[:]),
+	keys = append(make([]string, 0, 8), l.keys.shard(req.Shard), l.keys.lane(req.Shard))
+	args = append(make([]string, 0, 14), decimal(req.Shard.Epoch), string(req.Call.Process[:]),
 		decimal(req.Call.Number), decimal(req.Call.Seen))
 	switch w := req.Write.(type) {
 	case nil:

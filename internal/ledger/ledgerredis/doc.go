@@ -18,6 +18,7 @@
 //	{bN}:queue                 hash: the outbox's counter, witness and figures
 //	{bN}:open:PRODUCT          sorted set: entries of a product that are not acknowledged
 //	{b0}:store                 hash: the identity of the store whose ledger this is
+//	{bN}:store                 hash: the same, of who has installed in the bucket
 //	{bN}:trial:KIND            within one step of Open, which tries the user's rights
 //
 // Beside the figures by their names (epoch, open, state, limit, available,

@@ -2,6 +2,7 @@ package ledgerredis
 
 import (
 	"strconv"
+	"strings"
 
 	"seckill/internal/ledger"
 )
@@ -53,8 +54,15 @@ func (k keyspace) mark(s ledger.Shard) string {
 	return k.at(bucketOf(s.Group, s.Index), "mark:", s.Group, s.Index)
 }
 
-// store names whose ledger this is. There is one, in bucket 0.
-func (k keyspace) store() string { return string(k.bucket(0, "store")) }
+// store names whose ledger this is: the binding itself in bucket 0, and in the
+// others the mark of who has installed there.
+func (k keyspace) store(bucket int) string { return string(k.bucket(bucket, "store")) }
+
+// storeOf is the store key of the bucket that a key is in.
+func (k keyspace) storeOf(key string) string {
+	tag := strings.IndexByte(key[len(k.prefix):], '}')
+	return key[:len(k.prefix)+tag+1] + ":store"
+}
 
 func (k keyspace) out(bucket int) string { return string(k.bucket(bucket, "out")) }
 

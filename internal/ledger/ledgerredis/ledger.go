@@ -73,8 +73,6 @@ type Ledger struct {
 	keys keyspace
 	opt  Options
 
-	store string // whose ledger it is; "" for anybody's
-
 	randomMu sync.Mutex
 
 	stop    context.Context // ends with Close
@@ -102,7 +100,7 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 		return nil, fmt.Errorf("reach Redis at %v: %w", opt.Addrs, asRefusal(err))
 	}
 	l := &Ledger{
-		call: caller{client: client, replicas: opt.WaitReplicas, waitTimeout: opt.WaitTimeout},
+		call: caller{client: client, keys: keyspace{prefix: opt.Prefix}, replicas: opt.WaitReplicas, waitTimeout: opt.WaitTimeout},
 		keys: keyspace{prefix: opt.Prefix},
 		opt:  opt,
 	}
@@ -164,12 +162,12 @@ func (l *Ledger) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Ping reports whether the ledger can be written.
+// Ping reports whether the ledger can be written, and is this store's.
 func (l *Ledger) Ping(ctx context.Context) error {
 	if _, err := l.call.told(ctx, pingScript, []string{l.keys.queue(0)}, nil); err != nil {
 		return fmt.Errorf("reach the ledger: %w", err)
 	}
-	return nil
+	return l.CheckStore(ctx)
 }
 
 // Now is the server's clock.

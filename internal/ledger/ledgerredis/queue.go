@@ -41,6 +41,7 @@ const (
 // with one consumer group.
 type outboxQueue struct {
 	client  rueidis.Client
+	call    *caller
 	keys    keyspace
 	silence time.Duration
 	random  func() (uint64, error)
@@ -68,7 +69,7 @@ func (l *Ledger) outbox() *outboxQueue {
 		silence = DefaultSilence
 	}
 	return &outboxQueue{
-		client: l.call.client, keys: l.keys, silence: silence, random: l.random, stop: l.stop, running: &l.running,
+		client: l.call.client, call: &l.call, keys: l.keys, silence: silence, random: l.random, stop: l.stop, running: &l.running,
 	}
 }
 

@@ -3,6 +3,7 @@ package ledgerredis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -13,16 +14,16 @@ import (
 // The scripts of the queue. None is harmed by running twice, or unheard: what
 // a reading script has given to nobody, tending finds.
 var (
-	receiveScript = newScript("queue_receive")
-	tendScript    = newScript("queue_tend")
-	ackScript     = newScript("queue_ack", "damage")
-	nackScript    = newScript("queue_nack")
-	leaveScript   = newScript("queue_leave")
+	receiveScript = newScript("queue_receive", "owner")
+	tendScript    = newScript("queue_tend", "owner")
+	ackScript     = newScript("queue_ack", "owner", "damage")
+	nackScript    = newScript("queue_nack", "owner")
+	leaveScript   = newScript("queue_leave", "owner")
 	witnessScript = newScript("queue_witness")
 	statsScript   = newScript("queue_stats")
 	lengthScript  = newScript("queue_length")
 	placesScript  = newScript("queue_places")
-	examineScript = newScript("queue_examine", "damage")
+	examineScript = newScript("queue_examine", "owner", "damage")
 )
 
 // queueCall is one run of a script, on keys of one bucket.
@@ -60,12 +61,15 @@ func (q *outboxQueue) runOnce(ctx context.Context, s *script, calls ...queueCall
 		commands[i] = q.command(s, call, false)
 	}
 	results := q.sendOnce(ctx, commands)
-	q.again(ctx, results, scriptMissing, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
+	whole := func(i int) rueidis.Completed { return q.command(s, calls[i], true) }
+	q.again(ctx, results, scriptMissing, whole)
+	q.retake(ctx, results, calls, whole)
 	return results
 }
 
 func (q *outboxQueue) command(s *script, call queueCall, whole bool) rueidis.Completed {
-	return command(q.client.B(), s, call.keys, call.args, whole)
+	keys, args := q.call.signed(s, slices.Clip(call.keys), slices.Clip(call.args)) // a try before this may still be under way
+	return command(q.client.B(), s, keys, args, whole)
 }
 
 // send sends commands together, and insists.

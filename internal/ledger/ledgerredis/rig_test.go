@@ -48,9 +48,21 @@ type rig struct {
 	made    uint64
 }
 
+// bound has a ledger be a store's, as a shop's is.
+func bound(t testing.TB, l *Ledger, store string) *Ledger {
+	t.Helper()
+	if err := l.Bind(t.Context(), store); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // newRig opens a sale of 10 units, 5 a buyer.
 func newRig(t testing.TB, l *Ledger) *rig {
 	t.Helper()
+	if l.call.store == "" {
+		bound(t, l, "store")
+	}
 	r := &rig{TB: t, ledger: l, shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}}
 	_, _ = rand.Read(r.process[:])
 	if _, err := l.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 10, Limit: 5}, nil); err != nil {

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -18,6 +19,8 @@ var scriptFiles embed.FS
 type script struct {
 	body string
 	sha  string
+	// owned scripts begin with owner.lua, whose key and argument the caller adds.
+	owned bool
 }
 
 // newScript reads a script that begins with preludes, files of their own that
@@ -33,7 +36,7 @@ func newScript(name string, preludes ...string) *script {
 	}
 	text.WriteString(body)
 	sum := sha1.Sum([]byte(text.String())) //nolint:gosec // see above
-	return &script{body: text.String(), sha: hex.EncodeToString(sum[:])}
+	return &script{body: text.String(), sha: hex.EncodeToString(sum[:]), owned: slices.Contains(preludes, "owner")}
 }
 
 func scriptFile(name string) string {
@@ -48,7 +51,7 @@ func scriptFile(name string) string {
 func scripts() []*script {
 	return []*script{
 		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
-		beatScript, openScript, closeScript, stateScript, readScript, soundScript, heldScript, nowScript, pingScript, bindScript, boundScript,
+		beatScript, openScript, closeScript, stateScript, readScript, soundScript, heldScript, nowScript, pingScript, bindScript, boundScript, takeScript,
 		beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
 		witnessScript, statsScript, lengthScript, placesScript, examineScript,
@@ -75,32 +78,33 @@ func (l *Ledger) loadScripts(ctx context.Context) error {
 
 // The scripts of the ledger. They never change.
 var (
-	askScript     = newScript("do_ask", "numbered")
-	reserveScript = newScript("do_reserve", "numbered", "write", "mark")
-	releaseScript = newScript("do_release", "numbered", "write")
-	stockScript   = newScript("do_stock", "numbered", "write")
-	debitScript   = newScript("do_debit", "numbered", "write", "transfer")
-	creditScript  = newScript("do_credit", "numbered", "write", "transfer")
-	clearScript   = newScript("do_clear", "numbered", "write", "transfer")
+	askScript     = newScript("do_ask", "owner", "numbered")
+	reserveScript = newScript("do_reserve", "owner", "numbered", "write", "mark")
+	releaseScript = newScript("do_release", "owner", "numbered", "write")
+	stockScript   = newScript("do_stock", "owner", "numbered", "write")
+	debitScript   = newScript("do_debit", "owner", "numbered", "write", "transfer")
+	creditScript  = newScript("do_credit", "owner", "numbered", "write", "transfer")
+	clearScript   = newScript("do_clear", "owner", "numbered", "write", "transfer")
 
-	beatScript  = newScript("beat", "damage")
-	openScript  = newScript("open")
-	closeScript = newScript("close")
-	stateScript = newScript("state")
-	readScript  = newScript("read", "damage")
+	beatScript  = newScript("beat", "owner", "damage")
+	openScript  = newScript("open", "owner")
+	closeScript = newScript("close", "owner")
+	stateScript = newScript("state", "owner")
+	readScript  = newScript("read", "owner", "damage")
 	soundScript = newScript("sound", "damage")
-	heldScript  = newScript("held")
+	heldScript  = newScript("held", "owner")
 	nowScript   = newScript("now")
 	pingScript  = newScript("ping")
 	trialScript = newScript("trial")
 	bindScript  = newScript("bind", "damage")
 	boundScript = newScript("bound", "damage")
+	takeScript  = newScript("take")
 
-	beginScript = newScript("install_begin", "damage")
+	beginScript = newScript("install_begin", "owner", "damage")
 	stageScript = newScript("install_stage", "mark")
 	flipScript  = newScript("install_flip")
 	dropScript  = newScript("install_drop")
 	sweepScript = newScript("sweep", "mark")
 	scanScript  = newScript("scan")
-	auditScript = newScript("audit")
+	auditScript = newScript("audit", "owner")
 )

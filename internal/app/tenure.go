@@ -1,0 +1,44 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"seckill/internal/ledger"
+)
+
+// checkTenure tells when the ledger has become another store's: Redis was
+// emptied, and another deployment under the same prefix came first. Nothing of
+// the other is touched, whoever tries (ledger.Bound); ledger products are busy
+// and the instance is not ready until an operator parts the two.
+func (p *parts) checkTenure(ctx context.Context) error {
+	err := ledger.CheckStore(ctx, p.ledger)
+	if errors.Is(err, ledger.ErrOtherStore) {
+		p.alerter.Raise("the ledger belongs to another store", 0, err)
+	}
+	return err
+}
+
+// work runs the worker. While the ledger is another store's it rests, and it
+// joins the queue again when that is over: its orders are then rebuilt.
+func (p *parts) work(ctx context.Context) {
+	for {
+		err := p.worker.Run(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !errors.Is(err, ledger.ErrOtherStore) {
+			p.alerter.Raise("worker stopped", 0, err)
+			return
+		}
+		p.log.Error("the worker rests: the queue is another store's", "error", err)
+		for errors.Is(err, ledger.ErrOtherStore) && ctx.Err() == nil {
+			rest(ctx, tenureEvery)
+			err = ledger.CheckStore(ctx, p.ledger)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		p.log.Info("the worker joins the queue again")
+	}
+}
