@@ -105,6 +105,22 @@ func TestBuyIsQueuedThenYoursThenPaid(t *testing.T) {
 	}
 }
 
+func TestAListThatMayMissOrdersSaysSo(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	s.move("pending", "")
+	s.partial = true
+	b := openProduct(t, s, browser.Options{})
+	b.Open(s.URL + "/#/orders")
+	b.UntilText("#orders-partial", "Not all of your orders can be shown")
+	b.Until(`document.querySelector('.order-card') !== null`)
+	s.mu.Lock()
+	s.partial = false
+	s.mu.Unlock()
+	b.Open(s.URL + "/?again#/orders")
+	b.Until(`document.querySelector('.order-card') !== null && document.querySelector('#orders-partial') === null`)
+}
+
 func TestReturnedUnitsLightTheButtonAgain(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}

@@ -42,6 +42,7 @@ type stub struct {
 	answers []answer
 	order   map[string]any
 	noSSE   bool
+	partial bool // the list of orders may miss some
 	// stranger: whoever is signed in is not the order's buyer.
 	stranger bool
 	changed  chan struct{} // closed and replaced when the order changes
@@ -279,7 +280,9 @@ func (s *stub) orders(w http.ResponseWriter, _ *http.Request) {
 	if order != nil {
 		orders = append(orders, order)
 	}
-	reply(w, 200, map[string]any{"orders": orders})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply(w, 200, map[string]any{"orders": orders, "partial": s.partial})
 }
 
 func (s *stub) readOrder(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ async function follow(app, list, signal) {
     const drawn = new AbortController();
     const focused = document.activeElement?.getAttribute('href');
     list.replaceChildren(
-      partial ? h('p', { class: 'note', role: 'status' }, app.say('orders_partial')) : '',
+      partial ? h('p', { class: 'note', id: 'orders-partial', role: 'status' }, app.say('orders_partial')) : '',
       orders.length === 0 ? none(app) : h('ul', { class: 'cards' }, orders.map((o) => card(app, o, drawn.signal))));
     if (focused) list.querySelector(`a[href="${focused}"]`)?.focus();
     try {
