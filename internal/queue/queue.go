@@ -46,6 +46,14 @@ type Remembering interface {
 	HighestWitness(ctx context.Context) ([]ID, error)
 }
 
+// Witnessing is a queue that can be asked for a witness by who does not consume
+// it.
+type Witnessing interface {
+	// Lost are those of the witnesses that an acknowledgement would find lost.
+	// With an error, some may be missing.
+	Lost(ctx context.Context, witnesses []ID) ([]ID, error)
+}
+
 // Listing is a queue that can name the products of which something waits at
 // less than the price of asking for each.
 type Listing interface {

@@ -32,6 +32,7 @@ type Desk struct {
 	changed func(product uint32)
 	holder  string
 	reoffer func(ctx context.Context, product uint32) error
+	witness func(ctx context.Context) error
 	share   bool
 
 	mu    sync.Mutex
@@ -65,6 +66,10 @@ type DeskOptions struct {
 	// Reoffer writes unconfirmed answers that this instance remembers into the
 	// store; it is called before a rebuild, which does not depend on it.
 	Reoffer func(ctx context.Context, product uint32) error
+	// CheckWitness asks the queue for what the store has confirmed, and has a
+	// loss noticed; it is called before a rebuild opens an epoch, which does not
+	// depend on it.
+	CheckWitness func(ctx context.Context) error
 	// FallbackShare says that the ledger can fail apart from the store, so that
 	// setting a share aside makes sense.
 	FallbackShare bool
@@ -76,7 +81,7 @@ func NewDesk(opt DeskOptions) *Desk {
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
 		changed: opt.OnChanged, holder: opt.Holder,
-		reoffer: opt.Reoffer, share: opt.FallbackShare,
+		reoffer: opt.Reoffer, witness: opt.CheckWitness, share: opt.FallbackShare,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
 	if d.created == nil {
@@ -84,6 +89,9 @@ func NewDesk(opt DeskOptions) *Desk {
 	}
 	if d.reoffer == nil {
 		d.reoffer = func(context.Context, uint32) error { return nil }
+	}
+	if d.witness == nil {
+		d.witness = func(context.Context) error { return nil }
 	}
 	if d.note == nil {
 		d.note = func(uint32, string) {}

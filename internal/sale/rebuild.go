@@ -73,7 +73,10 @@ func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (secki
 	}
 	return d.rebuildUnless(ctx, p, actor, func(now *seckill.Product) (bool, error) {
 		// Another instance has just done what was asked for.
-		return now.Epoch > p.Epoch && !now.Rebuilding, nil
+		if now.Epoch == p.Epoch {
+			return false, nil
+		}
+		return d.live(ctx, now)
 	})
 }
 
@@ -136,6 +139,7 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 		d.changed(p.ID) // the others answer busy meanwhile
 		d.drain(ctx, &p)
 		d.reofferAll(ctx, p.ID)
+		d.checkWitness(ctx)
 	}
 	above, err := d.highestEpoch(ctx, &p)
 	if err != nil {
@@ -154,11 +158,15 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 	if err := d.install(ctx, &opened, marks); err != nil {
 		return opened, err
 	}
-	fault.Point("rebuild.after_open")
+	// Before anything is sold that could be lost again: a mark for that must stay.
 	if err := d.store.SetRebuilding(ctx, p.ID, opened.Epoch, false); err != nil {
 		return opened, err
 	}
 	opened.Rebuilding = false
+	if err := d.open(ctx, &opened); err != nil {
+		return opened, err
+	}
+	fault.Point("rebuild.after_open")
 	d.log.Info("ledger built", "product", p.ID, "epoch", opened.Epoch, "allotted", opened.Allottable(), "took", time.Since(started).String())
 	return opened, d.refreshed(ctx, p.ID)
 }
@@ -271,7 +279,15 @@ func (d *Desk) reofferAll(ctx context.Context, id uint32) {
 	}
 }
 
-// install hands each shard its part of the stock and its marks, and opens it.
+// checkWitness has the queue's own loss noticed now, if it has one: noticed
+// later, by a worker, it would have every product rebuilt once more.
+func (d *Desk) checkWitness(ctx context.Context) {
+	if err := d.witness(ctx); err != nil {
+		d.log.Warn("witness not checked before recovery; the next acknowledgement will", "error", err)
+	}
+}
+
+// install hands each shard its part of the stock and its marks.
 func (d *Desk) install(ctx context.Context, p *seckill.Product, marks [][]ledger.Mark) error {
 	for i := range p.LedgerShards() {
 		shard := ledger.ShardOf(p, i)
@@ -283,7 +299,7 @@ func (d *Desk) install(ctx context.Context, p *seckill.Product, marks [][]ledger
 		}
 	}
 	fault.Point("rebuild.after_install")
-	return d.open(ctx, p)
+	return nil
 }
 
 // open opens what was installed. The sale may have been paused or ended since

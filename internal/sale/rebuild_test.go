@@ -227,6 +227,31 @@ func TestAStoreBehindItsLedgerGoesAboveIt(t *testing.T) {
 	}
 }
 
+// From the opening on units are sold, confirmed and perhaps lost again. A mark
+// for that, made while the rebuild ends, is not the rebuild's to take back.
+func TestAMarkForALossAfterTheRebuildStays(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	open, opened := r.Ledger.Block("Open"), r.Ledger.Calls("Open")
+	defer open()
+	rebuilt := make(chan error, 1)
+	go func() {
+		_, err := r.Desk.Recover(context.Background(), 1, rig.Operator)
+		rebuilt <- err
+	}()
+	rig.Until(t, "the ledger is about to open", func() bool { return r.Ledger.Calls("Open") > opened })
+	rig.Must(t, r.Store.SetRebuilding(t.Context(), 1, p.Epoch+1, true))
+	open()
+	rig.Must(t, <-rebuilt)
+	if now := r.Stored(t, 1); now.Epoch != p.Epoch+1 || !now.Rebuilding {
+		t.Errorf("the product has epoch %d, marked %v", now.Epoch, now.Rebuilding)
+	}
+	rig.Must(t, round(t, r, keeper(r)))
+	if now := live(t, r, 1); now.Epoch != p.Epoch+2 {
+		t.Errorf("the marked product was rebuilt to epoch %d", now.Epoch)
+	}
+}
+
 // A rebuild that dies between any two of its steps is healed by the next round
 // of a keeper, under a new epoch.
 func TestARebuildThatDiesIsHealedByTheNextRound(t *testing.T) {

@@ -265,10 +265,12 @@ type Releases interface {
 	ReleasesHeard(ctx context.Context, done []Release) error
 	// Witness is the highest confirmed id of each stream.
 	Witness(ctx context.Context) ([]queue.ID, error)
-	// ForgetWitness drops a stream's witness if it is still exactly this one:
-	// the queue has lost it, and every product is marked for recovery. A stream
-	// that begins anew counts from below, and would be called lost for ever.
-	ForgetWitness(ctx context.Context, witness queue.ID) error
+	// WitnessLost forgets witnesses that the queue has lost, each if it is still
+	// exactly that one: a stream that begins anew counts from below, and would be
+	// called lost for ever. If there was one, every preheated product is marked
+	// for recovery in the same transaction. It reports whether there was: of
+	// those who meet a loss, one notices it.
+	WitnessLost(ctx context.Context, lost []queue.ID) (bool, error)
 }
 
 // Release is an owed release, stamped with the store's epoch at the change.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 
-	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
@@ -62,11 +61,11 @@ func (w *Worker) checkWitness(ctx context.Context) {
 	}
 }
 
-// queueLost sees to it that a queue which lost entries is noticed once: every
-// product is marked for recovery in the store, and only then the queue is mended
-// and the witness that is gone forgotten, since the stream may count from below
-// again, and with it those of all streams that lost theirs as well. If another
-// worker did so already, its word is taken.
+// queueLost sees to it that a queue which lost entries is noticed once, and
+// with the witness that is gone those of all streams that lost theirs as well:
+// one loss takes the end of many streams, and noticed one by one, each would
+// have every product rebuilt again. If another noticed already, its word is
+// taken.
 func (w *Worker) queueLost(ctx context.Context, stream string) error {
 	mine := w.witness[stream]
 	known, err := w.store.Witness(ctx)
@@ -82,31 +81,23 @@ func (w *Worker) queueLost(ctx context.Context, stream string) error {
 	if w.witness[stream] != mine {
 		return nil
 	}
-	// Before the mark: what is lost later wants another.
 	lost := w.alsoLost(ctx, known, stream)
-	if !mine.IsZero() {
+	if mine.IsZero() { // nobody could tell that another noticed
+		if _, err := w.markAll(ctx); err != nil {
+			return err
+		}
+	} else {
 		lost = append(lost, mine)
 	}
-	products, err := w.markAll(ctx)
+	taken, err := w.guard.lost(ctx, lost, mine.IsZero())
 	if err != nil {
 		return err
 	}
-	if examining, ok := w.queue.(queue.Examining); ok {
-		if _, err := examining.Examine(ctx, 0, true); err != nil {
-			return fmt.Errorf("mend queue: %w", err)
-		}
-	}
 	for _, id := range lost {
-		if err := w.store.ForgetWitness(ctx, id); err != nil {
-			return fmt.Errorf("forget witness: %w", err)
-		}
 		delete(w.witness, id.Stream)
 	}
-	// What the queue still remembers is of before its loss, and now above the
-	// store's nothing: it must not pass for a loss of the store's.
-	err = w.takeOver(ctx, products)
-	w.opt.OnTrouble(0, queue.ErrLost)
-	return err
+	w.raise(taken)
+	return nil
 }
 
 // streamLost is queueLost of a stream that cannot even be read.
@@ -116,9 +107,7 @@ func (w *Worker) streamLost(ctx context.Context, stream string) error {
 	return w.queueLost(ctx, stream)
 }
 
-// alsoLost are the witnesses of other streams that are gone too. One loss takes
-// the end of many streams; noticed one by one, each would have every product
-// rebuilt again.
+// alsoLost are the witnesses of other streams that are gone too.
 func (w *Worker) alsoLost(ctx context.Context, known []queue.ID, but string) (lost []queue.ID) {
 	for _, id := range known {
 		if id.Stream != but && errors.Is(w.consumer.Ack(ctx, nil, id), queue.ErrLost) {
@@ -126,21 +115,4 @@ func (w *Worker) alsoLost(ctx context.Context, known []queue.ID, but string) (lo
 		}
 	}
 	return lost
-}
-
-// markAll marks every preheated product for recovery in the store, and returns
-// all products.
-func (w *Worker) markAll(ctx context.Context) ([]seckill.Product, error) {
-	products, err := w.store.Products(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list products: %w", err)
-	}
-	for i := range products {
-		if p := &products[i]; p.Epoch > 0 {
-			if err := w.store.SetRebuilding(ctx, p.ID, p.Epoch, true); err != nil {
-				return nil, fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
-			}
-		}
-	}
-	return products, nil
 }

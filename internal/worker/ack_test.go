@@ -66,14 +66,12 @@ type storeOfLosses struct {
 
 func (s *storeOfLosses) Witness(context.Context) ([]queue.ID, error) { return s.known, nil }
 
-func (s *storeOfLosses) Products(context.Context) ([]seckill.Product, error) {
-	s.marks++
-	return nil, nil
-}
+func (s *storeOfLosses) Products(context.Context) ([]seckill.Product, error) { return nil, nil }
 
-func (s *storeOfLosses) ForgetWitness(_ context.Context, id queue.ID) error {
-	s.known = slices.DeleteFunc(slices.Clone(s.known), func(known queue.ID) bool { return known == id })
-	return nil
+func (s *storeOfLosses) WitnessLost(_ context.Context, lost []queue.ID) (bool, error) {
+	s.marks++
+	s.known = slices.DeleteFunc(slices.Clone(s.known), func(known queue.ID) bool { return slices.Contains(lost, known) })
+	return true, nil
 }
 
 // A server that is set back loses the end of every stream at once.

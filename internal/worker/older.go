@@ -7,7 +7,6 @@ import (
 
 	"seckill"
 	"seckill/internal/queue"
-	"seckill/internal/store"
 )
 
 // ErrStoreOlder says that the store misses orders that it had confirmed.
@@ -55,29 +54,25 @@ func (w *Worker) storeLost(ctx context.Context, carried queue.ID, has uint64) er
 	if err != nil {
 		return err
 	}
-	err = w.takeOver(ctx, products)
+	taken, err := w.guard.takeOver(ctx, products)
+	w.raise(taken)
 	w.opt.OnTrouble(0, cause)
 	return err
 }
 
-// takeOver raises the store's witness to what the queue remembers, by a
-// confirmation of nothing. A store without products has nothing to confirm it
-// with, and nothing to recover.
-func (w *Worker) takeOver(ctx context.Context, products []seckill.Product) error {
-	memory, ok := w.queue.(queue.Remembering)
-	if !ok || len(products) == 0 {
-		return nil
-	}
-	carried, err := memory.HighestWitness(ctx)
+// markAll marks every preheated product for recovery in the store, and returns
+// all products.
+func (w *Worker) markAll(ctx context.Context) ([]seckill.Product, error) {
+	products, err := w.store.Products(ctx)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("list products: %w", err)
 	}
-	_, err = w.store.Confirm(ctx, store.ConfirmRequest{
-		ProductID: products[0].ID, Witness: carried, ExpireAfter: w.opt.ExpireAfter,
-	})
-	if err != nil {
-		return fmt.Errorf("take over the queue's witness: %w", err)
+	for i := range products {
+		if p := &products[i]; p.Epoch > 0 {
+			if err := w.store.SetRebuilding(ctx, p.ID, p.Epoch, true); err != nil {
+				return nil, fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
+			}
+		}
 	}
-	w.raise(carried)
-	return nil
+	return products, nil
 }

@@ -34,7 +34,7 @@ type Store interface {
 	Products(ctx context.Context) ([]seckill.Product, error)
 	SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error
 	Witness(ctx context.Context) ([]queue.ID, error)
-	ForgetWitness(ctx context.Context, witness queue.ID) error
+	WitnessLost(ctx context.Context, lost []queue.ID) (bool, error)
 	LettersDue(ctx context.Context, limit int) ([]store.Letter, error)
 	LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error
 	CloseLetter(ctx context.Context, id int64) error
@@ -69,6 +69,7 @@ type Worker struct {
 	queue   queue.Queue
 	store   Store
 	adopter *adoption.Adopter
+	guard   Guard
 	opt     Options
 
 	consumer queue.Consumer
@@ -81,6 +82,7 @@ type Worker struct {
 func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 	return &Worker{
 		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now},
+		guard:   Guard{Queue: q, Store: s, OnTrouble: opt.OnTrouble},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
 	}
 }

@@ -296,7 +296,7 @@ func TestALostWitnessIsToldOnceAndEndsInRecovery(t *testing.T) {
 	p, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	nos := c.Buy(t, p, "d")
-	c.Store.FailBefore("SetRebuilding", 1) // the mark must not be skipped
+	c.Store.FailBefore("WitnessLost", 1) // the mark must not be skipped
 	c.enlist()
 	c.start(t)
 	c.drained(t)

@@ -7,7 +7,32 @@ import (
 	"seckill/internal/queue"
 )
 
-var _ queue.Remembering = (*outboxQueue)(nil)
+var (
+	_ queue.Remembering = (*outboxQueue)(nil)
+	_ queue.Witnessing  = (*outboxQueue)(nil)
+)
+
+// Lost are witnesses that the journal has not, and had not.
+func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queue.ID, error) {
+	l := (*Ledger)(q)
+	var lost []queue.ID
+	err := l.submit(ctx, func(*round) error {
+		for _, id := range witnesses {
+			known, err := l.knows(id)
+			if err != nil {
+				return notExecuted(err)
+			}
+			if !known {
+				lost = append(lost, id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask for witnesses: %w", err)
+	}
+	return lost, nil
+}
 
 // HighestWitness is the highest id that an acknowledgement has carried.
 func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {

@@ -116,13 +116,7 @@ func (c *consumer) tallies(ctx context.Context, bucket int, ids []queue.ID) ([]t
 // settle runs the acknowledgement of one bucket, and reports whether there may
 // be more to trim.
 func (q *outboxQueue) settle(ctx context.Context, bucket int, entries []tallied, witness queue.ID) (more bool, err error) {
-	call := queueCall{
-		keys: []string{q.keys.out(bucket), q.keys.queue(bucket)},
-		args: []string{workerGroup, "", strconv.Itoa(trimSlack), strconv.Itoa(trimMost)},
-	}
-	if !witness.IsZero() {
-		call.args[1] = entryID(witness)
-	}
+	call := q.settlement(bucket, witness)
 	slices.SortStableFunc(entries, func(a, b tallied) int { return cmp.Compare(a.product, b.product) })
 	for len(entries) > 0 {
 		product, n := entries[0].product, 1
@@ -140,10 +134,49 @@ func (q *outboxQueue) settle(ctx context.Context, bucket int, entries []tallied,
 	if err != nil {
 		return false, fmt.Errorf("settle %s: %w", streamName(bucket), err)
 	}
-	if verdict < 0 {
+	if verdict == witnessLost {
 		return false, &queue.LostError{Stream: streamName(bucket)}
 	}
 	return verdict > 0, nil
+}
+
+// witnessLost is the script's reply to a witness that it does not find.
+const witnessLost = -1
+
+// settlement is an acknowledgement of nothing.
+func (q *outboxQueue) settlement(bucket int, witness queue.ID) queueCall {
+	call := queueCall{
+		keys: []string{q.keys.out(bucket), q.keys.queue(bucket)},
+		args: []string{workerGroup, "", strconv.Itoa(trimSlack), strconv.Itoa(trimMost)},
+	}
+	if !witness.IsZero() {
+		call.args[1] = entryID(witness)
+	}
+	return call
+}
+
+// Lost asks for witnesses by acknowledgements of nothing, all at once. One of
+// another queue is lost here.
+func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) (lost []queue.ID, err error) {
+	var calls []queueCall
+	var asked []queue.ID
+	for _, id := range witnesses {
+		if bucket, ok := bucketNamed(id.Stream); ok {
+			calls, asked = append(calls, q.settlement(bucket, id)), append(asked, id)
+		} else {
+			lost = append(lost, id)
+		}
+	}
+	var failures []error
+	for i, result := range q.glance(ctx, ackScript, calls...) {
+		verdict, err := result.AsInt64()
+		if err != nil {
+			failures = append(failures, fmt.Errorf("ask for the witness of %s: %w", asked[i].Stream, err))
+		} else if verdict == witnessLost {
+			lost = append(lost, asked[i])
+		}
+	}
+	return lost, several(failures)
 }
 
 // trim shortens a stream by some steps, and reports whether there is more.

@@ -53,6 +53,7 @@ var (
 	_ queue.Queue       = (*outboxQueue)(nil)
 	_ queue.Remembering = (*outboxQueue)(nil)
 	_ queue.Listing     = (*outboxQueue)(nil)
+	_ queue.Witnessing  = (*outboxQueue)(nil)
 )
 
 // Queue is the ledger's outbox as a queue.

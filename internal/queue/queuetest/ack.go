@@ -2,6 +2,7 @@ package queuetest
 
 import (
 	"errors"
+	"slices"
 
 	"seckill/internal/queue"
 )
@@ -106,6 +107,13 @@ func witnessStories() []story {
 			for _, witness := range []queue.ID{ahead, impostor} {
 				if err := c.Ack(f.ctx(), ids(got), witness); !errors.Is(err, queue.ErrLost) {
 					f.Errorf("witness %+v: %v, want lost", witness, err)
+				}
+			}
+			if q, ok := f.Queue.(queue.Witnessing); ok { // who does not consume is told the same
+				lost, err := q.Lost(f.ctx(), []queue.ID{got[0].ID, ahead, got[1].ID, impostor})
+				f.check(err, "ask for witnesses")
+				if !slices.Equal(lost, []queue.ID{ahead, impostor}) {
+					f.Errorf("lost are %+v, not %+v and %+v", lost, ahead, impostor)
 				}
 			}
 			f.wantStats(product, queue.Stats{Entries: 2, Reservations: 2, Units: 2, Oldest: entries[0].At})

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/queue"
 	"seckill/internal/store"
 )
 
@@ -71,20 +72,7 @@ var releaseTests = []test{
 		equal(t, "of the excepted product", seen[p.ID], 0)
 		equal(t, "of the other", seen[other.ID], 1)
 	}},
-	{"a witness is forgotten only while it is the one named", func(t *testing.T, s *suite) {
-		p := s.preheated(t)
-		stream := numbered("forgotten", int(p.ID))
-		s.witness(t, p, stream, 7)
-		old := s.witnessOf(t, stream)
-		s.witness(t, p, stream, 8)
-		must(t, s.Store.ForgetWitness(t.Context(), old))
-		equal(t, "witness", s.witnessOf(t, stream).Seq, 8)
-
-		must(t, s.Store.ForgetWitness(t.Context(), s.witnessOf(t, stream)))
-		must(t, s.Store.ForgetWitness(t.Context(), old))
-		s.witness(t, p, stream, 3)
-		equal(t, "witness of the stream that began anew", s.witnessOf(t, stream).Seq, 3)
-	}},
+	{"a lost witness is forgotten, and all products marked, by one who still finds it", witnessLost},
 	{"many releases are heard at once", func(t *testing.T, s *suite) {
 		const many = 300
 		p := s.preheated(t, stock(many))
@@ -101,6 +89,37 @@ var releaseTests = []test{
 		equal(t, "owed", len(s.owed(t, p.ID)), many)
 		s.hear(t, p.ID)
 	}},
+}
+
+// witnessLost: of those who meet one loss, the first has every product
+// recovered; to the others it is no news, nor is what they say of a witness
+// that moved on.
+func witnessLost(t *testing.T, s *suite) {
+	p, other, fresh := s.preheated(t), s.preheated(t), s.create(t)
+	stream, beside := numbered("forgotten", int(p.ID)), numbered("forgotten", int(other.ID))
+	s.witness(t, p, stream, 7)
+	old := s.witnessOf(t, stream)
+	s.witness(t, p, stream, 8)
+	s.witness(t, p, beside, 5)
+	lost := func(want bool, ids ...queue.ID) {
+		t.Helper()
+		noticed, err := s.Store.WitnessLost(t.Context(), ids)
+		must(t, err)
+		equal(t, "noticed", noticed, want)
+		for _, of := range []seckill.Product{p, other} {
+			equal(t, "marked", s.product(t, of.ID).Rebuilding, want)
+			must(t, s.Store.SetRebuilding(t.Context(), of.ID, of.Epoch, false))
+		}
+	}
+	lost(false, old)
+	equal(t, "witness", s.witnessOf(t, stream).Seq, 8)
+	gone := []queue.ID{s.witnessOf(t, stream), old, s.witnessOf(t, beside)}
+	lost(true, gone...)
+	lost(false, gone...)
+	equal(t, "marked before its first preheat", s.product(t, fresh.ID).Rebuilding, false)
+	equal(t, "witness", s.witnessOf(t, beside), queue.ID{})
+	s.witness(t, p, stream, 3)
+	equal(t, "witness of the stream that began anew", s.witnessOf(t, stream).Seq, 3)
 }
 
 // heardLate: a reply that was asked for under an older epoch comes after a

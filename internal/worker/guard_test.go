@@ -1,0 +1,89 @@
+package worker_test
+
+import (
+	"errors"
+	"testing"
+
+	"seckill"
+	"seckill/internal/queue"
+	"seckill/internal/store/storetest"
+	"seckill/internal/worker"
+	"seckill/test/rig"
+)
+
+// A journal is lost, and whoever rebuilds the first product asks for the
+// witness before. All products are marked then, once, and workers find nothing
+// to say when they acknowledge again: one loss, one epoch.
+func TestALossThatARebuildNoticesIsOneRecoveryOfEveryProduct(t *testing.T) {
+	c := newCrew(t)
+	nos := c.Buy(t, c.Open(t, 1, 9), "a")
+	nos = append(nos, c.Buy(t, c.Open(t, 2, 9), "a")...)
+	c.Product(t, 3, 9) // never preheated
+	c.start(t)
+	c.drained(t)
+	c.stop()
+	c.LoseJournal(t)
+
+	guard := worker.Guard{Queue: c.Queue, Store: c.Store, OnTrouble: func(product uint32, _ error) {
+		if product != 0 {
+			t.Errorf("told of product %d", product)
+		}
+	}}
+	c.Store.FailAfter("WitnessLost", 1) // told or not, it is done
+	if err := guard.Check(t.Context()); err == nil {
+		t.Fatal("the lost reply was not told")
+	}
+	for range 2 {
+		rig.Must(t, guard.Check(t.Context()))
+	}
+	for id, want := range map[uint32]bool{1: true, 2: true, 3: false} {
+		if got := c.Stored(t, id).Rebuilding; got != want {
+			t.Errorf("product %d is marked: %v", id, got)
+		}
+	}
+	for id := uint32(1); id <= 2; id++ {
+		recovered, err := c.Desk.RecoverIfLost(t.Context(), id)
+		rig.Must(t, err)
+		if !recovered {
+			t.Errorf("product %d was not rebuilt", id)
+		}
+		rig.Must(t, guard.Check(t.Context()))
+		nos = append(nos, c.Buy(t, c.Stored(t, id), "b")...)
+	}
+	c.enlist()
+	c.start(t)
+	c.drained(t)
+	c.stop()
+	c.statuses(t, seckill.OrderPending, nos...)
+	if got := c.troubled(); len(got) != 0 {
+		t.Errorf("a worker noticed the loss again: %+v", got)
+	}
+	for id := uint32(1); id <= 2; id++ {
+		if p := c.Stored(t, id); p.Epoch != 2 || p.Rebuilding {
+			t.Errorf("product %d has epoch %d, marked %v", id, p.Epoch, p.Rebuilding)
+		}
+		storetest.CheckPromises(t, c.Store, id)
+	}
+}
+
+// The operator is told of a loss once.
+func TestALossThatARebuildNoticesIsToldOnce(t *testing.T) {
+	c := newCrew(t)
+	c.Buy(t, c.Open(t, 1, 9), "a")
+	c.start(t)
+	c.drained(t)
+	c.stop()
+	c.LoseJournal(t)
+	var told []error
+	guard := worker.Guard{Queue: c.Queue, Store: c.Store, OnTrouble: func(_ uint32, err error) { told = append(told, err) }}
+	c.Store.FailBefore("WitnessLost", 1)
+	if err := guard.Check(t.Context()); err == nil || c.Stored(t, 1).Rebuilding {
+		t.Fatalf("without the store it said %v", err)
+	}
+	for range 2 {
+		rig.Must(t, guard.Check(t.Context()))
+	}
+	if len(told) != 1 || !errors.Is(told[0], queue.ErrLost) || !c.Stored(t, 1).Rebuilding {
+		t.Errorf("told %v, marked %v", told, c.Stored(t, 1).Rebuilding)
+	}
+}
