@@ -20,7 +20,9 @@ import (
 // could have given, in some order that agrees with time: a key gets one order
 // number and keeps it, and live units never exceed the limit. What had no
 // certain answer may or may not have happened. When an order ended, only the
-// store knows; the ledger may have heard of it at any time after.
+// store knows; the ledger may have heard of it at any time after. A promise that
+// its ledger lost binds the shop all the same: it is adopted later, if the buyer
+// may have it then, or fails; until then it may count, or not.
 
 const (
 	// clockGap is by how much the store's clock, in which ends are told, may be
@@ -72,8 +74,9 @@ type ask struct {
 	limit    int
 	// forgets says that a key may be forgotten with its order, when that is dead.
 	forgets bool
-	// failed says that the order of the answer failed in the end.
-	failed bool
+	// doubtful are units of the answer's order that count for the buyer or not: of
+	// one that failed in the end, or was adopted later. They are not in quantity.
+	doubtful int
 	// has is the order that the store has for the key, if the answer is unknown.
 	has string
 }
@@ -92,6 +95,7 @@ const (
 	refused  kind = "sold_out"
 	unknown  kind = "unknown"
 	appeared kind = "appeared" // an order without a certain answer and without a key
+	adopted  kind = "adopted"  // an order whose promise was lost entered the store
 	ended    kind = "ended"    // an order that died
 )
 
@@ -99,6 +103,7 @@ const (
 type holding struct {
 	key, no  string
 	quantity int
+	doubtful int
 	dead     bool
 }
 
@@ -115,9 +120,20 @@ func (s state) live() (units int) {
 	return units
 }
 
+// perhaps are units that may count, beside those that do.
+func (s state) perhaps() (units int) {
+	for _, h := range s {
+		if !h.dead {
+			units += h.doubtful
+		}
+	}
+	return units
+}
+
+// ofKey is the order that the shop must find under a key.
 func (s state) ofKey(key string, forgets bool) *holding {
 	for i := range s {
-		if key != "" && s[i].key == key && !(forgets && s[i].dead) {
+		if key != "" && s[i].key == key && !(forgets && (s[i].dead || s[i].doubtful > 0)) {
 			return &s[i]
 		}
 	}
@@ -143,8 +159,8 @@ func (s state) steps(in ask, out answer) []state {
 		if s.has(in.key, out.no) {
 			return []state{s} // remembered
 		}
-		if in.failed && in.forgets {
-			return s.failing(out.no)
+		if in.doubtful > 0 && in.forgets {
+			return s.doubting(in, out.no)
 		}
 		if known != nil {
 			return nil
@@ -154,19 +170,27 @@ func (s state) steps(in ask, out answer) []state {
 		if !fits {
 			return nil
 		}
-		return []state{s.with(holding{key: in.key, no: out.no, quantity: in.quantity})}
+		return []state{s.with(holding{key: in.key, no: out.no, quantity: in.quantity, doubtful: in.doubtful})}
 	case limited:
-		return s.iff(known == nil && !fits)
+		return s.iff(known == nil && s.live()+s.perhaps()+in.quantity > in.limit)
 	case refused:
 		return s.iff(known == nil)
 	case unknown:
-		if known == nil && fits && in.has != "" && !slices.ContainsFunc(s, func(h holding) bool { return h.no == in.has }) {
-			return []state{s, s.with(holding{key: in.key, no: in.has, quantity: in.quantity})}
+		if known == nil && fits && in.has != "" && s.find(in.has) < 0 {
+			return []state{s, s.with(holding{key: in.key, no: in.has, quantity: in.quantity, doubtful: in.doubtful})}
 		}
 		return []state{s}
+	case adopted:
+		i := s.find(out.no)
+		if i < 0 || !fits {
+			return nil
+		}
+		next := slices.Clone(s)
+		next[i].quantity, next[i].doubtful = in.quantity, 0
+		return []state{next}
 	case ended:
-		i := slices.IndexFunc(s, func(h holding) bool { return h.no == out.no })
-		if i < 0 {
+		i := s.find(out.no)
+		if i < 0 || s[i].doubtful != in.doubtful {
 			return nil
 		}
 		next := slices.Clone(s)
@@ -176,13 +200,19 @@ func (s state) steps(in ask, out answer) []state {
 	panic("an answer of no kind: " + out.kind)
 }
 
-// failing is a ledger that forgot a key, and a live order with it, promising
-// another which the store then refused: the key is the first one's.
-func (s state) failing(no string) []state {
-	if slices.ContainsFunc(s, func(h holding) bool { return h.no == no }) {
+// doubting is a ledger that will lose what it promises, or that lost a live order
+// with its key and promises another, which the store then refuses: the key is
+// the first one's.
+func (s state) doubting(in ask, no string) []state {
+	if s.find(no) >= 0 {
 		return []state{s}
 	}
-	return []state{s.with(holding{no: no})}
+	return []state{s.with(holding{key: in.key, no: no, doubtful: in.doubtful})}
+}
+
+// find is where an order is, or -1.
+func (s state) find(no string) int {
+	return slices.IndexFunc(s, func(h holding) bool { return h.no == no })
 }
 
 func (s state) iff(holds bool) []state {
@@ -229,10 +259,10 @@ func checkHistory(products map[uint32]engine.Product, forgets func(product uint3
 		case "":
 			continue // it says nothing about orders
 		case promised:
-			in.quantity, in.failed = accounts.counted(a.No, in.quantity), accounts.failed[a.No]
+			in.quantity, in.doubtful = accounts.counted(a.No, in.quantity)
 		case unknown:
 			in.has, op.Return = accounts.byKey[buyerKey{a.Buyer, a.Purchase.Key}], forever
-			in.quantity = accounts.counted(in.has, in.quantity)
+			in.quantity, in.doubtful = accounts.counted(in.has, in.quantity)
 		case refused:
 			if since, bought := accounts.since[buyerKey{a.Buyer, a.Purchase.Key}]; bought && a.Called.Sub(since) < hearWithin {
 				continue
@@ -242,9 +272,14 @@ func checkHistory(products map[uint32]engine.Product, forgets func(product uint3
 		add(a.Product, a.Buyer, op)
 	}
 	for _, r := range rows {
-		in := ask{key: r.key, quantity: accounts.counted(r.no, r.quantity), limit: products[r.product].PerUserLimit}
-		if !accounts.told[r.no] && !accounts.unsure[buyerKey{r.buyer, r.key}] {
+		in := ask{key: r.key, limit: products[r.product].PerUserLimit}
+		in.quantity, in.doubtful = accounts.counted(r.no, r.quantity)
+		if !accounts.told(r.no) && !accounts.unsure[buyerKey{r.buyer, r.key}] {
 			add(r.product, r.buyer, porcupine.Operation{Input: in, Output: answer{appeared, r.no}, Call: 0, Return: forever})
+		}
+		if accounts.adopted[r.no] {
+			in.quantity, in.doubtful = r.quantity, 0
+			add(r.product, r.buyer, porcupine.Operation{Input: in, Output: answer{adopted, r.no}, Call: r.created.Add(-clockGap).UnixNano(), Return: forever})
 		}
 		if r.status == seckill.OrderPending || r.status == seckill.OrderPaid {
 			continue
@@ -300,42 +335,56 @@ type buyerKey struct{ buyer, key string }
 
 // accounts tell which orders the history itself explains.
 type accounts struct {
-	byKey  map[buyerKey]string // the store's order of a key
-	told   map[string]bool     // numbers that a buyer heard
-	unsure map[buyerKey]bool   // keys that were asked for without a certain answer
-	since  map[buyerKey]time.Time
-	failed map[string]bool
+	byKey   map[buyerKey]string  // the store's order of a key
+	heard   map[string]time.Time // when a buyer first heard of a number
+	unsure  map[buyerKey]bool    // keys that were asked for without a certain answer
+	since   map[buyerKey]time.Time
+	failed  map[string]bool
+	adopted map[string]bool
 }
 
-// counted is how many units of an order count for its buyer: none of one that
-// failed. It may have been promised by a ledger that did not know the others.
-func (a *accounts) counted(no string, quantity int) int {
-	if a.failed[no] {
-		return 0
+func (a *accounts) told(no string) bool {
+	_, told := a.heard[no]
+	return told
+}
+
+// counted is how many units of an order count for its buyer, and how many may:
+// of one that failed, or was adopted later, none does from the beginning. It was
+// promised by a ledger that did not know the others, or was lost.
+func (a *accounts) counted(no string, quantity int) (certain, doubtful int) {
+	if a.failed[no] || a.adopted[no] {
+		return 0, quantity
 	}
-	return quantity
+	return quantity, 0
 }
 
 func newAccounts(acts []market.Act, rows []row) accounts {
 	a := accounts{
-		make(map[buyerKey]string), make(map[string]bool), make(map[buyerKey]bool), make(map[buyerKey]time.Time), make(map[string]bool),
-	}
-	for _, r := range rows {
-		a.failed[r.no] = r.status == seckill.OrderFailed
-		if r.key != "" {
-			a.byKey[buyerKey{r.buyer, r.key}] = r.no
-		}
+		make(map[buyerKey]string), make(map[string]time.Time), make(map[buyerKey]bool), make(map[buyerKey]time.Time),
+		make(map[string]bool), make(map[string]bool),
 	}
 	for _, act := range acts {
 		key := buyerKey{act.Buyer, act.Purchase.Key}
 		switch kindOf(act) {
 		case promised:
-			a.told[act.No] = true
+			if before, told := a.heard[act.No]; !told || act.Done.Before(before) {
+				a.heard[act.No] = act.Done
+			}
 			if since, before := a.since[key]; !before || act.Done.Before(since) {
 				a.since[key] = act.Done
 			}
 		case unknown:
 			a.unsure[key] = act.Purchase.Key != ""
+		}
+	}
+	for _, r := range rows {
+		a.failed[r.no] = r.status == seckill.OrderFailed
+		// The store dates an order that it adopts by its own clock, and any other
+		// by when it was sold, which is before the answer.
+		heard, told := a.heard[r.no]
+		a.adopted[r.no] = told && !a.failed[r.no] && r.created.Sub(heard) > clockGap
+		if r.key != "" {
+			a.byKey[buyerKey{r.buyer, r.key}] = r.no
 		}
 	}
 	return a

@@ -26,6 +26,11 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 	order := func(no, key string, status seckill.OrderStatus, closed int) row {
 		return row{no: no, buyer: "bob", key: key, product: 1, quantity: 1, status: status, created: start, closed: at(closed)}
 	}
+	late := func(no, key string, status seckill.OrderStatus, created, closed int) row {
+		r := order(no, key, status, closed)
+		r.created = at(created)
+		return r
+	}
 	lost := buy(0, 10, "k", "", "")
 	lost.Err = errors.New("connection reset")
 	for name, c := range map[string]struct {
@@ -69,6 +74,26 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 		"two orders, of which one failed": {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(2, 3, "m", "B", "")},
 			rows: []row{order("A", "k", seckill.OrderFailed, 1000), order("B", "m", seckill.OrderPaid, 0)}, honest: true,
+		},
+		"told to have bought what failed later": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(2, 3, "m", "", seckill.CodeAlreadyPurchased)},
+			rows: []row{order("A", "k", seckill.OrderFailed, 1000)}, forgets: true, honest: true,
+		},
+		"a promise that was lost, and adopted when the next one was dead": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(1000, 1001, "m", "B", "")},
+			rows: []row{late("A", "k", seckill.OrderCancelled, 4000, 9000), order("B", "m", seckill.OrderCancelled, 2000)}, forgets: true, honest: true,
+		},
+		"a promise that was lost, and adopted beside the next one": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(1000, 1001, "m", "B", "")},
+			rows: []row{late("A", "k", seckill.OrderPaid, 4000, 0), order("B", "m", seckill.OrderPaid, 0)}, forgets: true,
+		},
+		"a promise that was lost, and adopted before the next one": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(9000, 9001, "m", "B", "")},
+			rows: []row{late("A", "k", seckill.OrderPaid, 4000, 0), order("B", "m", seckill.OrderPaid, 0)}, forgets: true,
+		},
+		"a promise that counts although it will be lost": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(2, 3, "m", "", seckill.CodeAlreadyPurchased), buy(5, 6, "k", "A", "")},
+			rows: []row{late("A", "k", seckill.OrderPaid, 4000, 0)}, forgets: true, honest: true,
 		},
 		"told to have bought before anything was": {
 			acts: []market.Act{buy(0, 1, "k", "", seckill.CodeAlreadyPurchased), buy(2, 3, "m", "A", "")},

@@ -17,6 +17,7 @@ type report struct {
 	seed         uint64
 	lasted       time.Duration
 	faults       map[string]int
+	spared       int // faults that did not happen, because the store did not follow
 	answers      map[string]int
 	acts, orders int
 	recoveries   int
@@ -72,6 +73,7 @@ func (r *report) markdown(failed bool) string {
 	for _, name := range slices.Sorted(maps.Keys(r.answers)) {
 		line("answered "+name, r.answers[name])
 	}
+	line("faults spared", r.spared)
 	line("orders in the store", r.orders)
 	line("ledgers rebuilt", r.recoveries)
 	line("answer: median, 99%, slowest", fmt.Sprintf("%v, %v, %v", r.median.Round(time.Microsecond), r.p99.Round(time.Millisecond), r.slowest.Round(time.Millisecond)))

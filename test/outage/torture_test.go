@@ -2,10 +2,12 @@ package outage
 
 import (
 	"context"
+	"database/sql"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,9 +26,12 @@ const (
 	shortest = 300 * time.Millisecond // fault
 	longest  = 4 * time.Second
 	restMost = 5 * time.Second // between two
-	// drainMost bounds the wait for the queue before a ledger loses something
-	// while the memory of an instance is gone: both together may lose an order.
-	drainMost = 20 * time.Second
+	// keepMost bounds the wait for the store before the second of two losses.
+	keepMost = 30 * time.Second
+	// keepPoll is how often it is asked meanwhile.
+	keepPoll = 200 * time.Millisecond
+	// answerMost is what a request may take to be answered, and heard.
+	answerMost = 2 * time.Second
 )
 
 // campaign is a site and what is done to it.
@@ -34,44 +39,59 @@ type campaign struct {
 	*site
 	rng    *rand.Rand
 	struck map[string]int
-	// forgot is set when an instance died with what it remembered of its answers.
-	forgot bool
+	// lost is what lost promises since every one of them was last in the store: a
+	// ledger that was set back, or an instance that died with its memory. The
+	// other of the two may lose them for good.
+	lost memory
+	// kept is the instant up to which every promise is known to be in the store.
+	kept time.Time
+	// spared counts faults that did not happen because the store did not follow.
+	spared int
 }
 
+// memory is one of the two places where a promise is until the store has it.
+type memory string
+
+const (
+	ofNothing  memory = ""
+	ofLedger   memory = "ledger"
+	ofInstance memory = "instance"
+)
+
 // fault is something that happens, and is over when it returns.
-type fault func(c *campaign, ctx context.Context)
+type fault struct {
+	forgets memory
+	strike  func(c *campaign, ctx context.Context)
+}
 
 // faultsOfAlone are what can happen to a Redis that is alone, by name.
 var faultsOfAlone = map[string]fault{
-	"Redis killed": func(c *campaign, ctx context.Context) {
+	"Redis killed": {ofNothing, func(c *campaign, ctx context.Context) {
 		c.redis.Kill()
 		c.pause(ctx)
 		c.redis.Start()
-	},
-	"Redis frozen": func(c *campaign, ctx context.Context) {
+	}},
+	"Redis frozen": {ofNothing, func(c *campaign, ctx context.Context) {
 		c.redis.Pause()
 		c.pause(ctx)
 		c.redis.Resume()
-	},
-	"Redis flushed": func(c *campaign, ctx context.Context) {
-		c.drain(ctx)
+	}},
+	"Redis flushed": {ofLedger, func(c *campaign, ctx context.Context) {
 		c.redis.FlushAll()
 		c.pause(ctx)
-	},
-	"Redis restored from a backup": func(c *campaign, ctx context.Context) {
-		c.drain(ctx)
+	}},
+	"Redis restored from a backup": {ofLedger, func(c *campaign, ctx context.Context) {
 		backup := c.redis.Snapshot()
 		c.pause(ctx)
 		c.redis.Kill()
 		c.redis.Restore(backup)
 		c.redis.Start()
-	},
+	}},
 }
 
 // faultsOfSentinel are what can happen to a master with a replica.
 var faultsOfSentinel = map[string]fault{
-	"master lost with writes": func(c *campaign, ctx context.Context) {
-		c.drain(ctx)
+	"master lost with writes": {ofLedger, func(c *campaign, ctx context.Context) {
 		master := c.sentinel.Master()
 		c.sentinel.WaitSynced()
 		c.sentinel.Detach(master)
@@ -82,61 +102,57 @@ var faultsOfSentinel = map[string]fault{
 		c.sentinel.Attach(master)
 		c.sentinel.WaitDemoted(master)
 		c.sentinel.WaitSynced()
-	},
-	"master replaced": func(c *campaign, ctx context.Context) {
-		c.drain(ctx)
+	}},
+	"master replaced": {ofLedger, func(c *campaign, ctx context.Context) {
 		old := c.sentinel.Master()
 		c.sentinel.WaitSynced()
 		c.sentinel.Failover()
 		c.sentinel.WaitDemoted(old)
-	},
-	"master frozen": func(c *campaign, ctx context.Context) {
-		c.drain(ctx)
+	}},
+	"master frozen": {ofLedger, func(c *campaign, ctx context.Context) {
 		old := c.sentinel.Master()
 		old.Pause()
 		c.sentinel.WaitFailover(old)
 		old.Resume()
 		c.sentinel.WaitDemoted(old)
 		c.sentinel.WaitSynced()
-	},
-	"everything flushed": func(c *campaign, ctx context.Context) {
-		c.drain(ctx)
+	}},
+	"everything flushed": {ofLedger, func(c *campaign, ctx context.Context) {
 		c.sentinel.Master().FlushAll()
 		c.pause(ctx)
-	},
+	}},
 }
 
 // faultsOfAll are what can happen to any site.
 var faultsOfAll = map[string]fault{
-	"store killed": func(c *campaign, ctx context.Context) {
+	"store killed": {ofNothing, func(c *campaign, ctx context.Context) {
 		c.maria.Kill()
 		c.pause(ctx)
 		c.maria.Start()
-	},
-	"store frozen": func(c *campaign, ctx context.Context) {
+	}},
+	"store frozen": {ofNothing, func(c *campaign, ctx context.Context) {
 		c.maria.Pause()
 		c.pause(ctx)
 		c.maria.Resume()
-	},
-	"instance killed": func(c *campaign, ctx context.Context) {
+	}},
+	"instance killed": {ofInstance, func(c *campaign, ctx context.Context) {
 		i := c.rng.IntN(len(c.engines))
 		c.engines[i].Kill()
-		c.forgot = true
 		c.pause(ctx)
 		c.engines[i].Start()
-	},
-	"network to Redis bad": func(c *campaign, ctx context.Context) {
+	}},
+	"network to Redis bad": {ofNothing, func(c *campaign, ctx context.Context) {
 		way := c.toRedis[c.rng.IntN(len(c.toRedis))]
 		ills[c.rng.IntN(len(ills))].strike(way)
 		c.pause(ctx)
 		way.Heal()
-	},
-	"network to the store bad": func(c *campaign, ctx context.Context) {
+	}},
+	"network to the store bad": {ofNothing, func(c *campaign, ctx context.Context) {
 		way := c.toStore[c.rng.IntN(len(c.toStore))]
 		ills[c.rng.IntN(len(ills))].strike(way)
 		c.pause(ctx)
 		way.Heal()
-	},
+	}},
 }
 
 // pause lets a fault last for a while.
@@ -144,36 +160,68 @@ func (c *campaign) pause(ctx context.Context) {
 	market.Pause(ctx, shortest+time.Duration(c.rng.Int64N(int64(longest-shortest))))
 }
 
-// drain waits until every order of before is in the store, if an instance has
-// died since that was last so. An entry that is lost with its ledger, when the
+// befall has a fault happen. An entry that is lost with its ledger, when the
 // instance that answered it is dead too, nobody can save; everything else must
-// be.
-func (c *campaign) drain(ctx context.Context) {
-	if !c.forgot {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, drainMost)
-	defer cancel()
-	mark := time.Now()
-	for ; c.oldest(ctx) > time.Since(mark); market.Pause(ctx, 50*time.Millisecond) {
-		if ctx.Err() != nil {
-			c.t.Log("the queue did not drain")
+// be. So between the two, whichever comes first, the campaign waits until the
+// store has every promise; if that takes too long the second does not happen.
+func (c *campaign) befall(ctx context.Context, name string, f fault) {
+	if f.forgets != ofNothing {
+		if c.lost != ofNothing && c.lost != f.forgets && !c.keep(ctx) {
+			c.t.Logf("%s: spared, the store did not have every promise within %s", name, keepMost)
+			c.spared++
 			return
 		}
+		c.lost = f.forgets
 	}
-	c.forgot = false
+	f.strike(c, ctx)
+	c.struck[name]++
 }
 
-// oldest is the age of the oldest order that waits for the store.
-func (c *campaign) oldest(ctx context.Context) (age time.Duration) {
-	for id := range c.Products {
-		figures, err := c.Operator().Stats(ctx, id)
-		if err != nil {
-			return time.Hour
-		}
-		age = max(age, time.Duration(figures.Queue.OldestMS)*time.Millisecond)
+// keep waits until every promise so far has its row in the store, and reports
+// whether it has.
+func (c *campaign) keep(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, keepMost)
+	defer cancel()
+	mark := time.Now()
+	market.Pause(ctx, answerMost) // what was asked for by then is answered
+	var waiting []string
+	for _, a := range c.trace.accepted(c.kept, mark, slices.Collect(maps.Keys(c.Products))...) {
+		waiting = append(waiting, a.No)
 	}
-	return age
+	db := c.tables(c.t)
+	defer db.Close()
+	for ; ctx.Err() == nil; market.Pause(ctx, keepPoll) {
+		if waiting = missing(ctx, db, waiting); len(waiting) == 0 {
+			c.kept, c.lost = mark, ofNothing
+			return true
+		}
+	}
+	return false
+}
+
+// missing are those of the numbers that the store has no order of, or all of
+// them while it is away.
+func missing(ctx context.Context, db *sql.DB, numbers []string) []string {
+	const most = 500 // in one statement
+	stored := make(map[string]bool)
+	for part := range slices.Chunk(numbers, most) {
+		args := make([]any, len(part))
+		for i, no := range part {
+			args[i] = no
+		}
+		found, err := db.QueryContext(ctx, `SELECT order_no FROM tb_seckill_order WHERE order_no IN (?`+strings.Repeat(",?", len(part)-1)+`)`, args...)
+		if err != nil {
+			continue
+		}
+		for found.Next() {
+			var no string
+			if found.Scan(&no) == nil {
+				stored[no] = true
+			}
+		}
+		found.Close()
+	}
+	return slices.DeleteFunc(numbers, func(no string) bool { return stored[no] })
 }
 
 // TestTorture plays traffic and random faults from a seed for as long as the
@@ -208,8 +256,7 @@ func TestTorture(t *testing.T) {
 			market.Pause(ctx, time.Duration(c.rng.Int64N(int64(restMost))))
 			name := names[c.rng.IntN(len(names))]
 			t.Logf("%s of %s: %s", time.Since(began).Round(time.Second), duration, name)
-			faults[name](c, ctx)
-			c.struck[name]++
+			c.befall(ctx, name, faults[name])
 		}
 	})
 	lasted := time.Since(began)
@@ -249,7 +296,7 @@ func (c *campaign) look(before map[uint32]uint64, lasted time.Duration) *report 
 	defer db.Close()
 	acts, rows := c.trace.all(), readRows(c.t, db)
 	r := &report{
-		seed: c.seed, lasted: lasted, faults: c.struck, answers: c.trace.counts(), acts: len(acts), orders: len(rows),
+		seed: c.seed, lasted: lasted, faults: c.struck, spared: c.spared, answers: c.trace.counts(), acts: len(acts), orders: len(rows),
 	}
 	forgets := func(product uint32) bool { return product != direct }
 	var found []string
