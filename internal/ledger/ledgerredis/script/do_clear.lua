@@ -6,7 +6,7 @@
 local field = 'out:' .. ARGV[5]
 local lastN, lastID, open = transfer(field)
 if n > lastN or n == lastN and id ~= lastID then
-  return lost()
+  return lost(refused)
 end
 if n == lastN and open > 0 then
   open = 0

@@ -6,7 +6,7 @@
 local field = 'in:' .. ARGV[5]
 local lastN, lastID = transfer(field)
 if n > lastN + 1 then
-  return lost()
+  return lost(refused)
 end
 if n == lastN + 1 then
   free, lastN, lastID = free + units, n, id

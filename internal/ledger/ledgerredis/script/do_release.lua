@@ -42,7 +42,7 @@ for i = 1, #buyers do
   local it = known[buyer] or read(redis.call('HGET', KEYS[3], buyer) or '')
   if not it then
     redis.call('HDEL', KEYS[3], buyer) -- the recovery brings back what it was
-    return lost()
+    return lost(refused)
   end
   known[buyer] = it
   local at = it[no]

@@ -50,7 +50,7 @@ end
 
 local live, staged = generations(KEYS[3])
 if not live[shard[9]] then
-  return lost() -- the group has forgotten the product: its marks would count for nobody
+  return lost(refused) -- the group has forgotten the product: its marks would count for nobody
 end
 local figures = redis.call('HMGET', KEYS[6], 'seq', 'n:' .. ARGV[10], 'u:' .. ARGV[10])
 
@@ -160,7 +160,7 @@ for i = 1, count do
       if not it then
         -- Nobody can tell what the buyer has. The recovery brings it back.
         redis.call('HDEL', KEYS[4], buyer)
-        return lost()
+        return lost(refused)
       end
     end
   end

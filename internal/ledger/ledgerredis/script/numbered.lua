@@ -31,27 +31,27 @@ end
 
 -- lost closes the shard: a step met what cannot be unless writes were lost, or
 -- somebody wrote over them.
-local function lost()
+local function lost(told)
   redis.call('HSET', KEYS[1], 'open', '0')
-  return answer(LOST)
+  return told(LOST)
 end
 
 local number, seen, last, kept = tonumber(ARGV[3]), tonumber(ARGV[4]), 0, ''
 local record = redis.call('HGET', KEYS[2], ARGV[2])
 if record then
   if #record < 8 then
-    return lost()
+    return lost(answer)
   end
   last, kept = unpacked('>I8', record), sub(record, 9)
 end
 if seen > last then
-  return lost()
+  return lost(answer)
 end
 
 local heard = 1
 while heard <= #kept do
   if #kept - heard < 11 then
-    return lost()
+    return lost(answer)
   end
   local n, length = unpacked('>I8I4', kept, heard)
   if n > seen then
