@@ -311,10 +311,20 @@ func TestAuthorizationHeader(t *testing.T) {
 	}
 }
 
+func TestTheUsualHeaderIsWhatItIsTakenFor(t *testing.T) {
+	text, err := base64.RawURLEncoding.DecodeString(usualHeader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alg, kid, err := readHeader(text); alg != algHS256 || len(kid) != 0 || err != nil {
+		t.Errorf("%s: %v, %q, %v", text, alg, kid, err)
+	}
+}
+
 // A proof may come later, or never; it must then be of the same buyer.
 func TestWhoIsClaimedIsWhoIsProven(t *testing.T) {
 	v := open(t, secret)
-	long := `{"sub":"bob","exp":` + at(time.Hour) + `,"roles":"` + strings.Repeat("r", 2*claimedRoom) + `"}`
+	long := `{"sub":"bob","exp":` + at(time.Hour) + `,"roles":"` + strings.Repeat("r", 2*usualTokenBytes) + `"}`
 	for name, tc := range map[string]struct{ header, buyer string }{
 		"proven":           {"Bearer " + seal(t, secret, hs256, `{"sub":"bob","exp":`+at(time.Hour)+`}`), "bob"},
 		"with much beside": {"Bearer " + seal(t, secret, hs256, long), "bob"},
