@@ -4,6 +4,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -65,22 +66,23 @@ type Reconciler struct {
 // direction, and reports the cut after the mending. What was found is kept and
 // told before anything is mended: a repair leaves no trace of its cause.
 //
-// A ledger that cannot be read or counted is recovered first: over it, no cut
-// could tell anything.
+// A ledger over which no cut can tell anything is recovered first, if it is lost
+// or damaged.
 func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor string) (stats.Report, error) {
-	var lost bool
-	if repair {
-		var err error
-		if lost, err = r.Recoverer.RecoverIfLost(ctx, product); err != nil {
-			return stats.Report{ProductID: product}, fmt.Errorf("repair: %w", err)
+	found, err := r.report(ctx, product)
+	if repair && (err != nil || found.Balanced == nil) {
+		lost, failed := r.Recoverer.RecoverIfLost(ctx, product)
+		if failed != nil {
+			return found, fmt.Errorf("repair: %w", errors.Join(err, failed))
+		}
+		if lost {
+			if found, err = r.report(ctx, product); err == nil {
+				found.Repaired = append(found.Repaired, "the ledger was lost or damaged, and recovered from the store")
+			}
 		}
 	}
-	found, err := r.report(ctx, product)
 	if err != nil {
 		return found, err
-	}
-	if lost {
-		found.Repaired = append(found.Repaired, "the ledger was lost or damaged, and recovered from the store")
 	}
 	if found, err = r.keep(ctx, found); err != nil || !repair || found.Balanced == nil || *found.Balanced {
 		return found, err

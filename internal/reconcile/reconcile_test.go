@@ -292,11 +292,26 @@ func TestPastTheDeadlineOneCannotTell(t *testing.T) {
 			o := newOffice(t)
 			o.Deadline = 100 * time.Millisecond
 			hinder(t, o, o.busy(t))
-			report := o.run(t, true)
+			report := o.run(t, false)
 			if report.Balanced != nil || len(report.Violations) != 0 || len(report.Repaired) != 0 {
 				t.Errorf("balanced %v, violations %v, repaired %v", report.Balanced, report.Violations, report.Repaired)
 			}
 		})
+	}
+}
+
+// Of a ledger that is lost no count can tell anything: a repair recovers it, and
+// counts then.
+func TestALostLedgerIsRecoveredByARepairAndCounted(t *testing.T) {
+	o := newOffice(t)
+	o.Deadline = 100 * time.Millisecond
+	o.busy(t)
+	o.LoseJournal(t)
+	o.Reconciler.Queue = o.Rig.Queue
+	report := o.run(t, true)
+	balanced(t, report)
+	if len(report.Repaired) != 1 || o.Stored(t, 1).Epoch != 2 {
+		t.Errorf("repaired %v, at epoch %d", report.Repaired, o.Stored(t, 1).Epoch)
 	}
 }
 
