@@ -22,13 +22,14 @@ func (p *program) configCommand() *cobra.Command {
 }
 
 func (p *program) configCheckCommand() *cobra.Command {
-	var from settings
+	from := settings{files: true}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Report everything that is wrong with the configuration",
 		Long: `Check reads file, environment and flags as serve does, and reports all that is
-wrong at once: unknown keys, values of the wrong type or out of range, and what
-this build does not support. It starts nothing, writes nothing and connects to
+wrong at once: unknown keys, values of the wrong type or out of range, what this
+build does not support, and a certificate or key that cannot be read: run it as
+the user who runs serve. It starts nothing, writes nothing and connects to
 nothing: whether servers let you in is seen by serve.
 
 Exit code: 0 valid, 1 not valid.`,

@@ -97,11 +97,14 @@ func TestWrongUsageExitsWithTwo(t *testing.T) {
 
 func TestConfigCheckReportsEverything(t *testing.T) {
 	execute(t, []string{"config", "check"}).want(t, exitOK, "valid", "")
-	got := execute(t, []string{"config", "check", "--set", "worker.bacth_size=1", "--data-dir="}, environ("SECKILL_LEDGER_KIND=redis"))
+	got := execute(t, []string{"config", "check", "--set", "worker.bacth_size=1", "--data-dir=",
+		"--set", "shop.tls_cert=/none/cert.pem", "--set", "shop.tls_key=/none/key.pem"}, environ("SECKILL_LEDGER_KIND=redis"))
 	got.want(t, exitFailure, "", "did you mean worker.batch_size?")
 	got.want(t, exitFailure, "", "redis.addrs: must be set with ledger.kind redis")
 	got.want(t, exitFailure, "", "auth.jwt_secret: must be set with Redis or MySQL")
 	got.want(t, exitFailure, "", "data_dir: must not be empty")
+	got.want(t, exitFailure, "", "shop.tls_cert: open /none/cert.pem")
+	got.want(t, exitFailure, "", "shop.tls_key: open /none/key.pem")
 }
 
 func TestConfigCheckWarnsOfPartsForOneInstance(t *testing.T) {

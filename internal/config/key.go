@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -67,7 +68,7 @@ func (c *Config) keys() []key {
 		{"token.previous_secrets", &c.Token.PreviousSecrets, secrets(keyring.MaxSecrets - 1), "Keys that are accepted and do not sign, so that token.secret can be changed while tokens are in flight: first add the new one here on every instance, then swap the two, then drop the old."},
 		{"token.required", &c.Token.Required, anything(), "Refuse an order that brings no purchase token."},
 		{"token.lead", &c.Token.Lead, lasting(0, time.Hour), "How long before the start challenges are asked and tokens made; earlier the answer is `not_started`."},
-		{"challenge.kind", &c.Challenge.Kind, oneOf(challengeKinds()...), "What a buyer solves to get a purchase token: nothing, a proof of work, a picture (or, for those who cannot see it, a harder proof of work), or what the shop's own verifier asks."},
+		{"challenge.kind", &c.Challenge.Kind, oneOf(challengeKinds()...), "What a buyer solves to get a purchase token: nothing, a proof of work, a picture (or, for those who cannot see it, a harder proof of work), or what the shop's own verifier asks. All but none need token.required."},
 		{"challenge.pow_bits", &c.Challenge.PowBits, between(1, challenge.MaxPowBits), "Zero bits that a proof of work begins with while challenges are asked calmly; each more doubles the work."},
 		{"challenge.pow_calm_per_second", &c.Challenge.PowCalmPerSecond, between(1, maxPerSecond), fmt.Sprintf("Challenges a second on one instance up to which pow_bits hold; each doubling adds a bit, at most %d.", challenge.MaxRise)},
 		{"challenge.per_buyer_per_minute", &c.Challenge.PerBuyerPerMinute, between(1, maxPerMinute), "Challenges that a buyer may ask for in a minute, on each instance."},
@@ -218,15 +219,7 @@ func parseDurations(value any) ([]time.Duration, error) {
 	if !ok {
 		return nil, fmt.Errorf("must be a list of durations, such as 10s,30s,1m")
 	}
-	list := make([]time.Duration, len(items))
-	for i, item := range items {
-		d, err := parseDuration(item)
-		if err != nil {
-			return nil, fmt.Errorf("entry %d: %w", i+1, err)
-		}
-		list[i] = d
-	}
-	return list, nil
+	return mapEach(items, parseDuration)
 }
 
 // parseTexts reads a list of texts; empty text is an empty list.
@@ -238,15 +231,13 @@ func parseTexts(value any) ([]string, error) {
 	if !ok {
 		return nil, fmt.Errorf("must be a list, such as a,b,c")
 	}
-	list := make([]string, len(items))
-	for i, item := range items {
+	return mapEach(items, func(item any) (string, error) {
 		text, isText := item.(string)
 		if !isText {
-			return nil, fmt.Errorf("entry %d: must be text: put quotes around it", i+1)
+			return "", errors.New("must be text: put quotes around it")
 		}
-		list[i] = text
-	}
-	return list, nil
+		return text, nil
+	})
 }
 
 // items are the entries of a YAML list, or of text with commas.

@@ -22,6 +22,9 @@ type Sources struct {
 	File    string    // path of a YAML file; "" for the one that FileVar names, or none
 	Environ []string  // as os.Environ gives it; other programs' variables are ignored
 	Flags   []Setting // the last one of a key wins
+	// Files also looks at the files that the configuration names and a shop
+	// reads: not every command is run by a user who may.
+	Files bool
 }
 
 // FileVar names the file for all commands of a shell.
@@ -43,7 +46,11 @@ func Load(from Sources) (*Config, error) {
 	}
 	loading.environ(from.Environ)
 	loading.flags(from.Flags)
-	if err := errors.Join(errors.Join(loading.errs...), cfg.Check()); err != nil {
+	err := errors.Join(errors.Join(loading.errs...), cfg.Check())
+	if from.Files {
+		err = errors.Join(err, cfg.checkFiles())
+	}
+	if err != nil {
 		return nil, err
 	}
 	return cfg, nil
@@ -63,7 +70,7 @@ func (s *Sources) file() string {
 func (c *Config) Check() error {
 	var errs []error
 	for _, k := range c.keys() {
-		if err := k.rule.check(k.field); err != nil {
+		for _, err := range lines(k.rule.check(k.field)) {
 			errs = append(errs, fmt.Errorf("%s: %w", k.name, err))
 		}
 	}
@@ -77,12 +84,16 @@ func (c *Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// checkChallenge holds what the shop's own verifier needs.
+// checkChallenge holds that a challenge protects something, and what the shop's
+// own verifier needs.
 func (c *Config) checkChallenge() error {
-	if c.Challenge.Kind != string(challenge.Shop) {
-		return nil
-	}
 	var errs []error
+	if c.Challenge.Kind != string(challenge.None) && !c.Token.Required {
+		errs = append(errs, fmt.Errorf("challenge.kind: %s protects nothing while token.required is false: purchases need no token, and so no answer; set token.required to true, or challenge.kind to none", c.Challenge.Kind))
+	}
+	if c.Challenge.Kind != string(challenge.Shop) {
+		return errors.Join(errs...)
+	}
 	if c.Challenge.VerifyURL == "" {
 		errs = append(errs, errors.New("challenge.verify_url: must be set with challenge.kind shop"))
 	}
@@ -190,7 +201,7 @@ func (l *loading) apply(values map[string]any, where func(name string) string) {
 	for i, k := range l.keys {
 		names[i] = k.name
 		if value, found := values[k.name]; found {
-			if err := k.set(value); err != nil {
+			for _, err := range lines(k.set(value)) {
 				l.errorf("%s: %w", where(k.name), err)
 			}
 		}

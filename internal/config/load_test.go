@@ -274,15 +274,87 @@ worker: {retry_delays: 5s, batch_size: {a: 1}}
 	}
 }
 
+func TestOfAListEveryBadEntryIsReported(t *testing.T) {
+	for key, list := range map[string]string{
+		"shop.cors_origins":         "*, https://a.example, nowhere",
+		"shop.trusted_proxies":      "0.0.0.0/0, 10.0.0.0/8, nowhere",
+		"redis.addrs":               "6379, a:1, b",
+		"page.image_hosts":          "a b, img.example, c d",
+		"worker.retry_delays":       "1ms, 1s, 999h",
+		"auth.jwt_previous_secrets": "short, 0123456789abcdef, brief",
+	} {
+		_, err := config.Load(config.Sources{Flags: []config.Setting{set(key, list)}})
+		if err == nil {
+			t.Errorf("%s: accepted", key)
+			continue
+		}
+		for entry, want := range map[string]bool{"1": true, "2": false, "3": true} {
+			if strings.Contains(err.Error(), key+": entry "+entry+": ") != want {
+				t.Errorf("entry %s of %s: %v", entry, key, err)
+			}
+		}
+	}
+	for key, list := range map[string]string{"redis.addrs": "[1, a:1, 2]", "worker.retry_delays": "[1, 1s, soon]"} {
+		section, name, _ := strings.Cut(key, ".")
+		file := writeFile(t, section+": {"+name+": "+list+"}\n")
+		_, err := config.Load(config.Sources{File: file})
+		if err == nil || !strings.Contains(err.Error(), key+": entry 1: ") || !strings.Contains(err.Error(), key+": entry 3: ") {
+			t.Errorf("%s of the wrong type: %v", key, err)
+		}
+	}
+}
+
+func TestAChallengeThatProtectsNothingIsAnError(t *testing.T) {
+	for _, kind := range []string{"pow", "image", "shop"} {
+		_, err := config.Load(config.Sources{Flags: []config.Setting{set("challenge.kind", kind)}})
+		if err == nil || !strings.Contains(err.Error(), "token.required") {
+			t.Errorf("%s without tokens: %v", kind, err)
+		}
+	}
+	for _, valid := range [][]config.Setting{
+		{set("challenge.kind", "none")}, {set("token.required", "true")}, {set("challenge.kind", "pow"), set("token.required", "true")},
+	} {
+		if _, err := config.Load(config.Sources{Flags: valid}); err != nil {
+			t.Errorf("%v: %v", valid, err)
+		}
+	}
+}
+
+func TestFilesOfTheCertificateAreReadWhereThatIsAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	load := func(files bool) error {
+		_, err := config.Load(config.Sources{Files: files, Flags: []config.Setting{set("shop.tls_cert", cert), set("shop.tls_key", key)}})
+		return err
+	}
+	if err := load(false); err != nil {
+		t.Errorf("not asked for: %v", err)
+	}
+	err := load(true)
+	for _, want := range []string{"shop.tls_cert: open " + cert, "shop.tls_key: open " + key} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("missing files: %v, want %q", err, want)
+		}
+	}
+	for _, path := range []string{cert, key} {
+		if err := os.WriteFile(path, []byte("no PEM"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := load(true); err == nil || !strings.Contains(err.Error(), "shop.tls_cert and shop.tls_key: ") {
+		t.Errorf("files that are no certificate: %v", err)
+	}
+}
+
 func TestTheShopsOwnVerifierNeedsAnAddressAndASecret(t *testing.T) {
-	_, err := config.Load(config.Sources{Flags: []config.Setting{set("challenge.kind", "shop")}})
+	_, err := config.Load(config.Sources{Flags: []config.Setting{set("challenge.kind", "shop"), set("token.required", "true")}})
 	for _, key := range []string{"challenge.verify_url", "challenge.verify_secret"} {
 		if err == nil || !strings.Contains(err.Error(), key+": must be set") {
 			t.Errorf("error %v does not name %s", err, key)
 		}
 	}
 	if _, err := config.Load(config.Sources{Flags: []config.Setting{
-		set("challenge.kind", "shop"), set("challenge.verify_url", "https://shop.example/verify"), set("challenge.verify_secret", "0123456789abcdef"),
+		set("token.required", "true"), set("challenge.kind", "shop"), set("challenge.verify_url", "https://shop.example/verify"), set("challenge.verify_secret", "0123456789abcdef"),
 	}}); err != nil {
 		t.Error(err)
 	}

@@ -71,12 +71,8 @@ func ladderOf(fewest, most int, low, high time.Duration) rule {
 		if len(list) < fewest || len(list) > most {
 			return fmt.Errorf("must have %s, not %d entries", words, len(list))
 		}
-		for i, d := range list {
-			if d < low || d > high {
-				return fmt.Errorf("entry %d must be %s to %s, not %s", i+1, shortDuration(low), shortDuration(high), shortDuration(d))
-			}
-		}
-		return nil
+		entry := lasting(low, high)
+		return each(list, func(d time.Duration) error { return entry.check(&d) })
 	}}
 }
 
@@ -171,16 +167,18 @@ func addresses() rule {
 		if len(list) > maxAddresses {
 			return fmt.Errorf("must be at most %d addresses, not %d", maxAddresses, len(list))
 		}
-		for i, address := range list {
-			host, port, err := net.SplitHostPort(address)
-			n, portErr := strconv.ParseUint(port, 10, 16)
-			// The text is not echoed: a URL with a password is a common mistake.
-			if err != nil || portErr != nil || n == 0 || host == "" || strings.ContainsAny(host, "/@ ") {
-				return fmt.Errorf("entry %d must be HOST:PORT, such as 127.0.0.1:6379", i+1)
-			}
-		}
-		return nil
+		return each(list, checkAddress)
 	}}
+}
+
+func checkAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	// The text is not echoed: a URL with a password is a common mistake.
+	if err != nil || portErr != nil || n == 0 || host == "" || strings.ContainsAny(host, "/@ ") {
+		return errors.New("must be HOST:PORT, such as 127.0.0.1:6379")
+	}
+	return nil
 }
 
 // networks is a list of networks, or of addresses.
@@ -242,12 +240,7 @@ func secrets(most int) rule {
 		if len(list) > most {
 			return fmt.Errorf("must be %s, not %d entries", words, len(list))
 		}
-		for i, s := range list {
-			if err := checkSecret(s); err != nil {
-				return fmt.Errorf("entry %d %w", i+1, err)
-			}
-		}
-		return nil
+		return each(list, checkSecret)
 	}}
 }
 

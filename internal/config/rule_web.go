@@ -1,9 +1,11 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 )
@@ -31,12 +33,7 @@ func origins() rule {
 		if len(list) > maxOrigins {
 			return fmt.Errorf("must be at most %d origins, not %d", maxOrigins, len(list))
 		}
-		for i, origin := range list {
-			if err := checkOrigin(origin); err != nil {
-				return fmt.Errorf("entry %d: %w", i+1, err)
-			}
-		}
-		return nil
+		return each(list, checkOrigin)
 	}}
 }
 
@@ -68,12 +65,12 @@ func hosts() rule {
 		if len(list) > maxImageHosts {
 			return fmt.Errorf("must be at most %d hosts, not %d", maxImageHosts, len(list))
 		}
-		for i, host := range list {
+		return each(list, func(host string) error {
 			if !hostPattern.MatchString(host) {
-				return fmt.Errorf("entry %d must be a host such as img.example.com, *.example.com or https://img.example.com, not %q", i+1, host)
+				return fmt.Errorf("must be a host such as img.example.com, *.example.com or https://img.example.com, not %q", host)
 			}
-		}
-		return nil
+			return nil
+		})
 	}}
 }
 
@@ -83,6 +80,30 @@ func (c *Config) checkTLS() error {
 		return errors.New("shop.tls_cert and shop.tls_key: must be set together")
 	}
 	return nil
+}
+
+// checkFiles holds that certificate and key can be read, and belong together.
+func (c *Config) checkFiles() error {
+	if c.Shop.TLSCert == "" || c.Shop.TLSKey == "" {
+		return nil
+	}
+	cert, certErr := readFile("shop.tls_cert", c.Shop.TLSCert)
+	key, keyErr := readFile("shop.tls_key", c.Shop.TLSKey)
+	if certErr != nil || keyErr != nil {
+		return errors.Join(certErr, keyErr)
+	}
+	if _, err := tls.X509KeyPair(cert, key); err != nil {
+		return fmt.Errorf("shop.tls_cert and shop.tls_key: %w", err)
+	}
+	return nil
+}
+
+func readFile(key, path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return text, nil
 }
 
 // checkLogin holds that login codes can be exchanged: where the login's public

@@ -101,5 +101,8 @@ func (c *Config) Warnings() (all []string) {
 	if c.Auth.JWKSURL != "" && c.Auth.Audience == "" {
 		all = append(all, "auth.jwks_url without auth.audience takes every token of that login for a buyer's, also those it signs for other applications; set auth.audience unless it serves this shop alone")
 	}
+	if c.shared() && c.Payment.SandboxPage {
+		all = append(all, "payment.sandbox_page is true: on that page anybody can pay imaginary money, and the order counts as paid; set it to false before real buyers come")
+	}
 	return all
 }

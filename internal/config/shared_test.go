@@ -117,7 +117,7 @@ func TestTimeoutsFollowTheLedgerUnlessTheyAreSet(t *testing.T) {
 
 func TestPartsForOneInstanceAndKeysForEverybodyAreWarnedOf(t *testing.T) {
 	for name, want := range map[string]int{"redis": 1, "mysql": 1, "both": 0} {
-		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), sharing[name]...)})
+		cfg, err := config.Load(config.Sources{Flags: append(append(secretsSet(), set("payment.sandbox_page", "false")), sharing[name]...)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,6 +136,18 @@ func TestPartsForOneInstanceAndKeysForEverybodyAreWarnedOf(t *testing.T) {
 	cfg.Auth.Audience = "shop"
 	if got := cfg.Warnings(); len(got) != 0 {
 		t.Errorf("keys and an audience: warnings %q", got)
+	}
+}
+
+func TestAPayPageForAnybodyIsWarnedOfWhereRealOrdersAre(t *testing.T) {
+	for name := range sharing {
+		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), sharing[name]...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(cfg.Warnings(), "\n"); !strings.Contains(got, "payment.sandbox_page") {
+			t.Errorf("%s: warnings %q", name, got)
+		}
 	}
 }
 
