@@ -18,6 +18,7 @@ import (
 	"seckill/internal/admission"
 	"seckill/internal/alert"
 	"seckill/internal/bulletin"
+	"seckill/internal/complaint"
 	"seckill/internal/config"
 	"seckill/internal/fault"
 	"seckill/internal/identity"
@@ -160,6 +161,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		CheckWitness: (&worker.Guard{Queue: p.queue, Store: p.store, OnTrouble: p.signals.raise}).Check,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
+	complaints := complaint.New(p.log, time.Now)
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
 		Lane: p.laneOptions(), Mover: p.mover, ShareGone: p.desk.ShareGone, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve,
@@ -168,7 +170,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		OnTrouble: p.signals.raise,
 		Counter:   p.store, ExpireAfter: p.cfg.Order.ExpireAfter, OnSell: p.metrics.Sell,
 		OnSellFailed: func(product uint32, err error) {
-			p.log.Warn("the store has not decided claims; their buyers were told busy", "product", product, "error", err)
+			complaints.Say(slog.LevelWarn, "sell", "the store has not decided claims; their buyers were told busy", "product", product, "error", err)
 		},
 		Store: p.store, Remember: p.promises.Remember, Promised: p.promises.Find,
 		OnDualWrite: func(result purchase.DualWriteResult) { p.metrics.DualWrites.WithLabelValues(string(result)).Inc() },

@@ -268,6 +268,9 @@ func (d *Desk) BeginPayment(ctx context.Context, buyer string, no seckill.OrderN
 	return session, nil
 }
 
+// Takes reports whether a provider is configured, and with it its callbacks.
+func (d *Desk) Takes(provider string) bool { return d.Providers[provider] != nil }
+
 // Notify takes a provider's callback: money that is authentic is recorded
 // once, and pays its order or is refunded.
 func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, body []byte) (store.PaymentResult, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"seckill"
+	"seckill/internal/complaint"
 	"seckill/internal/metrics"
 	"seckill/internal/problem"
 )
@@ -87,12 +89,18 @@ func (s *Server) lang(ctx *fasthttp.RequestCtx) seckill.Lang {
 }
 
 // refuse answers with the error's problem document. What carries no code is
-// our own failure: it is logged, and the shopper sees busy.
+// our own failure: it is logged, and the shopper sees busy. Whoever asks decides
+// how often, so of each route's failures one a second is written.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, route string, err error) {
 	var refusal *seckill.Error
 	if !errors.As(err, &refusal) || refusal.Code == seckill.CodeBusy {
-		s.opt.Logger.Warn("request failed", "route", route, "error", err)
+		s.complaints.Say(slog.LevelWarn, route, "request failed", "route", route, "error", complaint.Clip(err.Error()))
 	}
+	s.answer(ctx, route, err)
+}
+
+// answer is refuse for what is no failure of ours.
+func (s *Server) answer(ctx *fasthttp.RequestCtx, route string, err error) {
 	lang := s.lang(ctx)
 	status, body := problem.Of(err, lang)
 	if after := problem.RetryAfter(err); after != "" {

@@ -73,8 +73,8 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	s.count("buy", fasthttp.StatusAccepted)
 }
 
-// turnAway answers a claim that a gate refused. Without a detail of its own it
-// is shared bytes and costs no allocation.
+// turnAway answers a claim that a gate refused, which is never a failure of ours.
+// Without a detail of its own it is shared bytes and costs no allocation.
 func (s *Server) turnAway(ctx *fasthttp.RequestCtx, on *sale.Sale, r admission.Refusal) {
 	on.Count(r.Code)
 	s.opt.Metrics.Claim(r.Code, r.Gate)
@@ -82,7 +82,7 @@ func (s *Server) turnAway(ctx *fasthttp.RequestCtx, on *sale.Sale, r admission.R
 	case r.Limit != nil:
 		s.limited(ctx, "buy", r.Limit, r.RetryAfter)
 	case r.Detail != "" || r.RetryAfter > 0:
-		s.refuse(ctx, "buy", &seckill.Error{Code: r.Code, Detail: r.Detail, RetryAfter: int(r.RetryAfter / time.Second)})
+		s.answer(ctx, "buy", &seckill.Error{Code: r.Code, Detail: r.Detail, RetryAfter: int(r.RetryAfter / time.Second)})
 	default:
 		s.plain(ctx, r.Code)
 	}

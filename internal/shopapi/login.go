@@ -53,6 +53,10 @@ func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	deadline, cancel := bounded()
 	defer cancel()
 	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(with.Code), s.opt.Clock.Now())
+	if err == error(identity.ErrKeysDue) { // the duty's to complain about
+		s.answer(ctx, "login", err)
+		return
+	}
 	if err != nil {
 		s.refuse(ctx, "login", err)
 		return

@@ -2,12 +2,12 @@ package shopapi
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/complaint"
 	"seckill/internal/wire"
 )
 
@@ -104,6 +104,9 @@ func (s *Server) payment(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	}{session.PayURL, wire.Time(session.ExpiresAt)})
 }
 
+// notify takes a callback of a provider that is configured. Of those refused an
+// operator is told who sent them, each one: it is about money. Nobody else can
+// send them, and what a stranger sends is worth no line.
 func (s *Server) notify(ctx *fasthttp.RequestCtx, provider string) {
 	header := make(http.Header)
 	for name, value := range ctx.Request.Header.All() {
@@ -113,11 +116,12 @@ func (s *Server) notify(ctx *fasthttp.RequestCtx, provider string) {
 	defer cancel()
 	body := append([]byte(nil), ctx.Request.Body()...)
 	if _, err := s.opt.Orders.Notify(deadline, provider, header, body); err != nil {
-		level := slog.LevelWarn
-		if seckill.CodeOf(err) == seckill.CodeTokenInvalid {
-			level = slog.LevelDebug // not the provider's: anybody can send those
+		switch seckill.CodeOf(err) {
+		case seckill.CodeTokenInvalid: // not the provider's
+		case seckill.CodeBusy: // ours, and said by refuse; the provider comes again
+		default:
+			s.opt.Logger.Warn("payment notice refused", "provider", provider, "error", complaint.Clip(err.Error()))
 		}
-		s.opt.Logger.Log(deadline, level, "payment notice refused", "provider", provider, "error", err)
 		s.refuse(ctx, "notify", err)
 		return
 	}

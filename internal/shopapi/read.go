@@ -75,7 +75,7 @@ func (s *Server) buyer(ctx *fasthttp.RequestCtx, route string) (string, bool) {
 		return "", false
 	}
 	if err != nil {
-		s.refuse(ctx, route, err)
+		s.answer(ctx, route, err) // keys that are due are the duty's to complain about
 		return "", false
 	}
 	if !s.buyerWithinRate(ctx, route, buyer) {

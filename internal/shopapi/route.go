@@ -75,7 +75,7 @@ func (s *Server) api(ctx *fasthttp.RequestCtx, rest []byte) {
 		}
 	case "payments":
 		provider, action, _ := bytes.Cut(rest, []byte{'/'})
-		if string(action) == "notify" {
+		if string(action) == "notify" && s.opt.Orders.Takes(string(provider)) {
 			if s.method(ctx, "notify", fasthttp.MethodPost) {
 				s.notify(ctx, string(provider))
 			}

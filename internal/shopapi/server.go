@@ -21,6 +21,7 @@ import (
 	"seckill/internal/admission"
 	"seckill/internal/challenge"
 	"seckill/internal/clientaddr"
+	"seckill/internal/complaint"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
 	"seckill/internal/orderlink"
@@ -84,12 +85,13 @@ type Options struct {
 
 // Server answers the public port.
 type Server struct {
-	opt    Options
-	http   *fasthttp.Server
-	page   *pages
-	routes map[string]*routeCounters
-	pay    fasthttp.RequestHandler
-	cors   cors
+	opt        Options
+	http       *fasthttp.Server
+	page       *pages
+	routes     map[string]*routeCounters
+	pay        fasthttp.RequestHandler
+	cors       cors
+	complaints *complaint.Log // of what requests cause
 }
 
 // New makes a server; Serve starts it.
@@ -98,7 +100,10 @@ func New(opt Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opt: opt, page: page, cors: opt.CORSOrigins, routes: make(map[string]*routeCounters)}
+	s := &Server{
+		opt: opt, page: page, cors: opt.CORSOrigins, routes: make(map[string]*routeCounters),
+		complaints: complaint.New(opt.Logger, time.Now),
+	}
 	for _, route := range routeNames {
 		s.routes[route] = newRouteCounters(opt.Metrics, route)
 	}
@@ -188,10 +193,11 @@ var (
 func (s *Server) recoverPanic(ctx *fasthttp.RequestCtx) {
 	if p := recover(); p != nil {
 		s.opt.Metrics.Panics.Inc()
-		s.opt.Logger.Error("request panicked", "path", string(ctx.Path()), "panic", p, "stack", string(debug.Stack()))
+		s.complaints.Say(slog.LevelError, "panic", "request panicked",
+			"path", complaint.Clip(string(ctx.Path())), "panic", complaint.Clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
 		ctx.Response.Reset()
 		s.guard(&ctx.Response.Header)
-		s.refuse(ctx, "panic", seckill.Errorf(seckill.CodeBusy, "internal error"))
+		s.answer(ctx, "panic", seckill.Errorf(seckill.CodeBusy, "internal error"))
 	}
 }
 

@@ -56,3 +56,37 @@ func TestTheLogHasNoSecretEvenWhenItSaysEverything(t *testing.T) {
 		})
 	}
 }
+
+// Whoever can reach the port can send any number of requests: none of them is
+// worth a line, and least of all one with a text of the sender's.
+func TestStrangersDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	l, keys := openLogin(t), newSignings(t) // away: nothing is published
+	e := start(t, map[string]string{"auth.jwks_url": l.URL, "log.level": "info"})
+	openSale(t, e, engine.Product{ID: 1, Stock: 5})
+	eventually(t, "the keys were missed", func() bool { return strings.Contains(e.Log(), "duty=jwks") })
+	before := len(e.Log())
+	name := strings.Repeat("stranger", 500)
+	unknown := keys[2].token(t, "ann")
+	code := strings.TrimPrefix(unknown.Get("Authorization"), "Bearer ")
+	for range 50 {
+		for _, c := range []struct {
+			method, path, body string
+			status             int
+		}{
+			{http.MethodPost, "/api/v1/payments/" + name + "/notify", `{}`, http.StatusNotFound},
+			{http.MethodGet, "/api/v1/payments/" + name + "/notify", ``, http.StatusNotFound},
+			{http.MethodPost, "/api/v1/payments/sandbox/notify", `{"order_no":"` + name + `"}`, http.StatusForbidden},
+			{http.MethodGet, "/api/v1/orders", ``, http.StatusServiceUnavailable},
+			{http.MethodPost, "/api/v1/products/1/orders", `{}`, http.StatusServiceUnavailable},
+			{http.MethodPost, "/api/v1/login", `{"code":"` + code + `"}`, http.StatusServiceUnavailable},
+		} {
+			if got := send(t, e, c.method, e.ShopURL+c.path, unknown.Clone(), c.body); got.Status != c.status {
+				t.Fatalf("%s %.60s: %d %s", c.method, c.path, got.Status, got.Text)
+			}
+		}
+	}
+	if grown := e.Log()[before:]; len(grown) > 1000 || strings.Contains(grown, "stranger") {
+		t.Errorf("the log grew by %d bytes: %.2000s", len(grown), grown)
+	}
+}

@@ -1,0 +1,85 @@
+// Package complaint keeps a log readable, and its disk from filling, when what
+// goes wrong is caused from outside: of each kind one line a second is written,
+// and the next one says how many were left out.
+package complaint
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// Every is the least time between two lines of one kind.
+	Every = time.Second
+	// MaxText is how much is written of a text that a stranger may have chosen.
+	MaxText = 512
+	// maxKinds bounds the memory. Callers name kinds, strangers never do; what is
+	// beyond it shares one turn.
+	maxKinds = 256
+)
+
+// Log writes complaints. It is safe for concurrent use.
+type Log struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu    sync.Mutex
+	kinds map[string]*turn
+}
+
+// turn is when a kind was heard last, and how often it was not since.
+type turn struct {
+	at   time.Time
+	left int
+}
+
+// New makes one.
+func New(log *slog.Logger, now func() time.Time) *Log {
+	return &Log{log: log, now: now, kinds: make(map[string]*turn)}
+}
+
+// Say writes a line, unless one of its kind was written less than Every ago.
+func (l *Log) Say(level slog.Level, kind, message string, args ...any) {
+	left, ok := l.take(kind)
+	if !ok {
+		return
+	}
+	if left > 0 {
+		args = append(args, "left_out", left)
+	}
+	l.log.Log(context.Background(), level, message, args...)
+}
+
+// take is the kind's turn to speak, and how many lines were left out before.
+func (l *Log) take(kind string) (left int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.kinds[kind]
+	if t == nil && len(l.kinds) >= maxKinds {
+		kind = ""
+		t = l.kinds[kind]
+	}
+	now := l.now()
+	if t == nil {
+		l.kinds[kind] = &turn{at: now}
+		return 0, true
+	}
+	// A clock that was set back does not silence anybody.
+	if since := now.Sub(t.at); since >= 0 && since < Every {
+		t.left++
+		return 0, false
+	}
+	left, t.at, t.left = t.left, now, 0
+	return left, true
+}
+
+// Clip is the beginning of a text.
+func Clip(text string) string {
+	if len(text) <= MaxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:MaxText], "") + "…"
+}
