@@ -151,8 +151,8 @@ type Audit struct {
 // that can tell.
 type Inspecting interface {
 	// Sound reports whether what a shard is kept in, beside the figures that Read
-	// reads, can be used. One that is not sound is to be recovered, which mends
-	// it. Shard.Epoch is ignored.
+	// reads, can be used, and whether those balance. One that is not sound is to
+	// be recovered, which mends it. Shard.Epoch is ignored.
 	Sound(ctx context.Context, shard Shard) (bool, error)
 }
 

@@ -117,15 +117,21 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 		want   string
 		mended bool
 	}{
-		{"a free unit too many in Redis", func(p uint32) { b.redis.Must("HINCRBY", b.key("shard", p), "available", "1") }, "I5", true},
-		{"a limit that was raised in Redis", func(p uint32) {
+		{"a free unit too many in Redis", func(p uint32) {
 			b.worker.MustStop() // its keeper would mend it first: see below
+			b.redis.Must("HINCRBY", b.key("shard", p), "available", "1")
+		}, "I5", true},
+		{"a limit that was raised in Redis", func(p uint32) {
+			b.worker.MustStop()
 			b.redis.Must("HSET", b.key("shard", p), "limit", "5")
 		}, "I3", true},
-		{"a sold unit too few in Redis", func(p uint32) { b.redis.Must("HINCRBY", b.key("shard", p), "marked", "-1") }, "I3 I5", true},
-		{"a sold unit that is free again in Redis", func(p uint32) {
+		{"a sold unit too few in Redis", func(p uint32) {
+			b.worker.MustStop()
 			b.redis.Must("HINCRBY", b.key("shard", p), "marked", "-1")
-			b.redis.Must("HINCRBY", b.key("shard", p), "available", "1")
+		}, "I3 I5", true},
+		{"a sold unit that is free again in Redis", func(p uint32) {
+			// At once: the keeper would see a shard that does not balance.
+			b.redis.Must("EVAL", `redis.call('HINCRBY', KEYS[1], 'marked', -1) redis.call('HINCRBY', KEYS[1], 'available', 1)`, "1", b.key("shard", p))
 		}, "I3", true},
 		{"a mark that is gone", func(p uint32) {
 			mark := b.key("mark", p)
@@ -168,8 +174,22 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 	}
 }
 
-// A limit that somebody raised in Redis is put right without anybody asking, by
-// the keeper's regular look.
+// A shard that does not balance is put right without anybody asking, by the
+// keeper's regular look.
+func TestAShardThatDoesNotBalanceIsMendedByItself(t *testing.T) {
+	b := openBooks(t)
+	b.sale(1)
+	shard := b.key("shard", 1)
+	for _, available := range []string{"-1", "3", "1000"} {
+		epoch := b.redis.Must("HGET", shard, "epoch")
+		b.redis.Must("HSET", shard, "available", available)
+		market.Eventually(t, "the books are balanced, under a new epoch", func(context.Context) bool {
+			return b.redis.Must("HGET", shard, "epoch") != epoch && isBalanced(b.count(1, false))
+		})
+	}
+}
+
+// So is a limit that somebody raised in Redis.
 func TestALimitRaisedByHandIsMendedByItself(t *testing.T) {
 	b := openBooks(t)
 	b.sale(1)

@@ -161,23 +161,38 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 	if err != nil {
 		c.schedule.failed(r.bucket, now)
 		if isWrongType(err) {
-			return &queue.LostError{Stream: streamName(r.bucket), Cause: err}
+			return asLost(r.bucket, err)
 		}
 		if meaningOf(err) == unknown {
 			c.tendAt = now
 		}
 		return err
 	}
-	before := len(c.buffer)
+	before, strange := len(c.buffer), 0
 	for i := range rows {
 		id, times, fields, err := readRow(r.bucket, &rows[i])
 		if err != nil {
 			return err
 		}
+		if len(fields) == 0 { // the script has acknowledged it
+			strange++
+			continue
+		}
 		c.keep(arrival{Delivery: queue.Delivery{ID: id, Redelivered: times > 0}, bucket: r.bucket, at: asked}, fields)
 	}
 	c.schedule.found(r, now, c.buffer[before:])
+	if strange > 0 {
+		c.queue.logger.Error("entries that no ledger wrote were acknowledged unread", "stream", streamName(r.bucket), "entries", strange)
+	}
 	return nil
+}
+
+// asLost says of a stream in whose place is something else that it is lost.
+func asLost(bucket int, err error) error {
+	if isWrongType(err) {
+		return &queue.LostError{Stream: streamName(bucket), Cause: err}
+	}
+	return err
 }
 
 func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, times int64, fields map[string]string, err error) {

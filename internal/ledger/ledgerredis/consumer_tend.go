@@ -100,7 +100,7 @@ func (c *consumer) sign(ctx context.Context) ([]tended, error) {
 			err = fmt.Errorf("%d figures", len(says))
 		}
 		if err != nil {
-			failures = append(failures, fmt.Errorf("tend %s: %w", streamName(bucket), err))
+			failures = append(failures, fmt.Errorf("tend %s: %w", streamName(bucket), asLost(bucket, err)))
 			continue
 		}
 		all = append(all, tended{bucket: bucket, mine: says[0], returned: says[1], spare: says[2], beyond: says[3]})

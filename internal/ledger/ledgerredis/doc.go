@@ -80,16 +80,20 @@
 // step is done by halves for it, and no other product is held up:
 //
 //   - a shard reads as never installed, or as closed when a figure is no number;
-//     Sound tells of what is wrong with its lane, group, marks, queue hash and
-//     open set. Who looks after the product recovers it.
+//     Sound tells of figures that do not balance, and of what is wrong with its
+//     lane, group, marks, queue hash and open set. Who looks after the product
+//     recovers it. Go and Lua take the same texts for numbers.
 //   - Install deletes what is in the place of shard, lane, group and marks, and
 //     makes them anew. Where all marks of a group are gone, the group forgets its
 //     other products too: their next Reserve finds them lost.
 //   - a mark that is none closes the shard, is deleted, and comes back with the
-//     recovery.
+//     recovery. So does a lane's record that is none, which ends with its epoch.
 //   - a stream is lost, to be told by Receive and Ack as queue.ErrLost. It is
 //     deleted by Examine, as are a queue hash and an open set, after those who
-//     have to know do.
+//     have to know do. One to which an entry was added so high that no id is left
+//     for the next is read to its end first.
+//   - an entry of the stream that no ledger wrote is acknowledged unread; what an
+//     open set has that is no entry's id counts as gone.
 //
 // # Queue
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +45,7 @@ type outboxQueue struct {
 	call    *caller
 	keys    keyspace
 	silence time.Duration
+	logger  *slog.Logger
 	random  func() (uint64, error)
 	stop    context.Context // ends with the ledger, and with it its consumers' signs of life
 	running *sync.WaitGroup // what gives them
@@ -70,7 +72,7 @@ func (l *Ledger) outbox() *outboxQueue {
 		silence = DefaultSilence
 	}
 	return &outboxQueue{
-		client: l.call.client, call: &l.call, keys: l.keys, silence: silence, random: l.random, stop: l.stop, running: &l.running,
+		client: l.call.client, call: &l.call, keys: l.keys, silence: silence, logger: l.opt.Logger, random: l.random, stop: l.stop, running: &l.running,
 	}
 }
 

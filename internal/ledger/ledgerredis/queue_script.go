@@ -15,15 +15,15 @@ import (
 // a reading script has given to nobody, tending finds.
 var (
 	receiveScript = newScript("queue_receive", "owner")
-	tendScript    = newScript("queue_tend", "owner")
-	ackScript     = newScript("queue_ack", "owner", "damage")
+	tendScript    = newScript("queue_tend", "owner", "stream")
+	ackScript     = newScript("queue_ack", "owner", "damage", "stream")
 	nackScript    = newScript("queue_nack", "owner")
 	leaveScript   = newScript("queue_leave", "owner")
-	witnessScript = newScript("queue_witness")
-	statsScript   = newScript("queue_stats")
+	witnessScript = newScript("queue_witness", "stream")
+	statsScript   = newScript("queue_stats", "stream")
 	lengthScript  = newScript("queue_length")
 	placesScript  = newScript("queue_places")
-	examineScript = newScript("queue_examine", "owner", "damage")
+	examineScript = newScript("queue_examine", "owner", "damage", "stream")
 )
 
 // queueCall is one run of a script, on keys of one bucket.

@@ -59,14 +59,36 @@ func decodeFigures(fields []string) (ledger.Figures, error) {
 	return f, nil
 }
 
+var (
+	errFigure   = errors.New("it is no figure")
+	errNegative = errors.New("it is below 0")
+)
+
+// parseFigure reads a number as the scripts write them, and no others
+// (script/whole.lua): what one side takes for a number and the other does not
+// would never be mended. With an error it is 0.
+func parseFigure(value string) (int64, error) {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err == nil && (n > maxNumber || n < -maxNumber || strconv.FormatInt(n, 10) != value) {
+		err = errFigure
+	}
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
 func setFigure(f *ledger.Figures, name, value string) error {
 	if name == "generation" {
 		return nil
 	}
-	n, err := strconv.ParseInt(value, 10, 64)
+	n, err := parseFigure(value)
+	if n < 0 && name != "allotted" { // which units from other shards may be taken out of
+		n, err = 0, errNegative
+	}
 	switch name {
 	case "epoch":
-		f.Epoch = uint64(max(n, 0))
+		f.Epoch = uint64(n)
 	case "open":
 		f.Open = n == 1
 	case "state":

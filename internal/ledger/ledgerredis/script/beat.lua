@@ -13,7 +13,8 @@ local function heard(record)
   if not record then
     return 0
   end
-  return type(record) == 'string' and #record >= 8 and struct.unpack('>I8', record)
+  local last = type(record) == 'string' and #record >= 8 and struct.unpack('>I8', record)
+  return last and last < 2 ^ 53 and last
 end
 
 local outcomes = {}

@@ -1,5 +1,5 @@
 #!lua
--- do_reserve.lua, after numbered.lua, write.lua and mark.lua: decides a batch
+-- do_reserve.lua, after numbered.lua, write.lua, mark.lua and stream.lua: decides a batch
 -- of claims in order, each upon those before it. Those accepted make one entry.
 --
 -- KEYS[3] group   hash: product -> live generation (4 bytes)
@@ -54,20 +54,12 @@ if not live[shard[9]] then
 end
 local figures = redis.call('HMGET', KEYS[6], 'seq', 'n:' .. ARGV[10], 'u:' .. ARGV[10])
 
--- youngest is the SEQ of the last entry that the stream ever had.
-local MOST_SEQ = 2 ^ 48 - 1 -- as a mark has room for
-local function youngest()
-  local stream = redis.pcall('XINFO', 'STREAM', KEYS[5])
-  for i = 1, #stream, 2 do
-    if stream[i] == 'last-generated-id' then
-      local found = tonumber(string.match(stream[i + 1], '^%d+'))
-      return found < MOST_SEQ and found
-    end
-  end
+-- A counter that is gone, or none, goes on where the stream is. One that is full
+-- refuses the first number like any other, until it is mended (queue_tend.lua).
+local function countable(seq)
+  return seq and seq >= 0 and seq < MOST_SEQ and seq % 1 == 0 and seq
 end
-
--- A counter that is gone, or none, goes on where the stream is.
-local seq = (tonumber(figures[1] or '') or youngest() or 0) + 1
+local seq = (countable(tonumber(figures[1] or '')) or countable(youngest(KEYS[5])) or 0) + 1
 local stamp = shard[9] .. pack('>I6', seq)
 
 -- wanted is the numbers and keys of the batch's claims: what a mark is read for.
@@ -208,8 +200,8 @@ end
 -- the counter catches up, and the call is to come again: it would be refused
 -- for good otherwise, and with it the whole bucket.
 local function overtaken(refusal)
-  local ahead = youngest()
-  if not ahead or ahead < seq then
+  local ahead = youngest(KEYS[5])
+  if not countable(ahead) or ahead < seq then
     return refusal
   end
   redis.call('HSET', KEYS[6], 'seq', ahead)

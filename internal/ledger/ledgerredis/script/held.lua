@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- held.lua reads a buyer's mark, and the outbox entries of its live orders of
+-- held.lua, after stream.lua, reads a buyer's mark, and the outbox entries of its live orders of
 -- the product that are not acknowledged, the newest first, a few at a time.
 --
 -- KEYS[1] shard   hash: the shard's figures
@@ -37,7 +37,10 @@ for i = 1, #seqs do
       break
     end
     last, looked = seqs[i], looked + 1
-    local id = redis.call('ZRANGEBYSCORE', KEYS[4], last, last)[1]
+    local id
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], last, last)) do
+      id = id or isID(member) and member
+    end
     local entry = id and redis.call('XRANGE', KEYS[3], id, id)[1]
     if entry then
       local fields = entry[2]

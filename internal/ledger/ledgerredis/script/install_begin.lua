@@ -1,5 +1,5 @@
 #!lua
--- install_begin.lua, after damage.lua: begins an install over a lower epoch: it
+-- install_begin.lua, after damage.lua and whole.lua: begins an install over a lower epoch: it
 -- takes the next generation of the group, under which marks are then staged.
 -- Several installs of one product may be under way; the highest epoch stays.
 -- What is installed makes the bucket the store's.
@@ -30,7 +30,7 @@ if wrongType(epoch) then
   redis.call('UNLINK', KEYS[1])
   epoch = false
 end
-local there = tonumber(epoch or '0') or 0
+local there = whole(epoch) or 0 -- what is no epoch was never installed
 if there >= tonumber(ARGV[2]) then
   return there
 end

@@ -1,5 +1,5 @@
--- numbered.lua stands before the body of every numbered call: protocol 1, rules
--- 1 to 4. The body goes on with number, last and kept.
+-- numbered.lua, after whole.lua, stands before the body of every numbered call:
+-- protocol 1, rules 1 to 4. The body goes on with number, last and kept.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- KEYS[2] lane    hash: process -> record
@@ -19,7 +19,7 @@ local shard = redis.call('HMGET', KEYS[1], 'epoch', 'open', 'state', 'limit', 'a
   'releases', 'generation', 'allotted', 'sent', 'received')
 
 local function answer(outcome, rest)
-  return pack('>BI8', outcome, tonumber(shard[1] or '0') or 0) .. (rest or '')
+  return pack('>BI8', outcome, whole(shard[1]) or 0) .. (rest or '')
 end
 
 if shard[1] ~= ARGV[1] then
@@ -44,20 +44,36 @@ if record then
   end
   last, kept = unpacked('>I8', record), sub(record, 9)
 end
-if seen > last then
+-- A number that no lane can reach is not this lane's, and every call would be
+-- stale for ever.
+if seen > last or last >= 2 ^ 53 then
   return lost(answer)
+end
+
+-- after is where the kept verdict ends that begins at a place, and its number;
+-- nothing, if none begins there.
+local function after(at)
+  if #kept - at < 11 then
+    return nil
+  end
+  local n, length = unpacked('>I8I4', kept, at)
+  local beyond = at + 12 + length
+  if n > last or beyond > #kept + 1 then
+    return nil
+  end
+  return beyond, n
 end
 
 local heard = 1
 while heard <= #kept do
-  if #kept - heard < 11 then
+  local beyond, n = after(heard)
+  if not beyond then
     return lost(answer)
   end
-  local n, length = unpacked('>I8I4', kept, heard)
   if n > seen then
     break
   end
-  heard = heard + 12 + length
+  heard = beyond
 end
 kept = sub(kept, heard)
 

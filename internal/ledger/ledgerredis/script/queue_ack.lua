@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- After damage.lua: acknowledges entries of one bucket after the witness was
+-- After damage.lua and stream.lua: acknowledges entries of one bucket after the witness was
 -- found, and trims the stream behind what is acknowledged. Without entries it
 -- only looks for the witness and trims. A stream in whose place is something
 -- else has lost whatever the witness is.
@@ -31,10 +31,13 @@ local length = redis.pcall('XLEN', out)
 if wrongType(length) then return -1 end
 if failed(length) then return length end
 
-local highest = string.match(redis.call('HGET', hash, 'witness') or '', '^%d+%-%d+$')
+local highest = redis.call('HGET', hash, 'witness') or nil
+if highest and not isID(highest) then highest = nil end
 if witness ~= '' then
   if not known(highest) then return -1 end
-  if not highest or seq(witness) > seq(highest) then
+  -- A higher one that is not here was never carried: it would keep this one
+  -- from being spared.
+  if not highest or seq(witness) > seq(highest) or witness ~= highest and not has(highest) then
     redis.call('HSET', hash, 'witness', witness)
     highest = witness
   end

@@ -1,10 +1,12 @@
 #!lua flags=allow-oom
--- After damage.lua: finds entries of one product in one bucket that wait to be acknowledged and
--- that nobody will ever get: gone from the stream, or in it, delivered, and
--- with no consumer. Neither can come of what the other scripts do; somebody
+-- After damage.lua and stream.lua: finds entries of one product in one bucket
+-- that wait to be acknowledged and that nobody will ever get: gone from the
+-- stream (or never in it: what waits is no id), or in it, delivered, and with no
+-- consumer. Neither can come of what the other scripts do; somebody
 -- has tampered with the stream. With ARGV 5 it mends: those without a consumer
 -- are handed back, to be delivered again, those that are gone are no longer
--- waited for, and a key in whose place is something else is deleted.
+-- waited for, and a key in whose place is something else is deleted, as is a
+-- stream that takes no entry any more.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue  3 {bN}:open:PRODUCT
 -- ARGV 1 group  2 the consumer that stands for "handed back"  3 product
@@ -22,6 +24,7 @@ for key, look in pairs({[out] = 'XLEN', [hash] = 'HLEN', [open] = 'ZCARD'}) do
     if mend then redis.call('UNLINK', key) end
   end
 end
+if mend and saw[out] and full(out) then redis.call('UNLINK', out) end
 local waiting = saw[open] or 0
 if waiting == 0 then return {0, 0} end
 if not mend and not saw[out] then return {waiting, 0} end
@@ -43,11 +46,12 @@ end
 
 local gone, alone, claims, units = {}, {}, 0, 0
 for _, id in ipairs(redis.call('ZRANGE', open, 0, ARGV[4] - 1)) do
-  local entry = redis.call('XRANGE', out, id, id)[1]
+  local entry = isID(id) and redis.call('XRANGE', out, id, id)[1]
   if not entry then
     gone[#gone + 1] = id
   else
-    claims, units = claims + field(entry[2], 'n'), units + field(entry[2], 'u')
+    claims = claims + (tonumber(field(entry[2], 'n')) or 0)
+    units = units + (tonumber(field(entry[2], 'u')) or 0)
     if delivered and seq(id) <= delivered and #redis.call('XPENDING', out, group, id, id, 1) == 0 then
       alone[#alone + 1] = id
     end

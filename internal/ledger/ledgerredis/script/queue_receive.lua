@@ -4,10 +4,15 @@
 -- from the beginning of the stream: entries that were acknowledged and not yet
 -- trimmed may then come once more.
 --
+-- An entry whose first field is not "h", the head that every entry of the ledger
+-- begins with whatever its version, is somebody else's: it is acknowledged at
+-- once, or it would be pending for good, and nothing behind it trimmed.
+--
 -- KEYS 1 {bN}:out
 -- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
 --      4 most entries
--- Reply: per entry {id, how often it was delivered before, fields}
+-- Reply: per entry {id, how often it was delivered before, fields}; of one that
+--        is somebody else's without fields
 local out, group, me, returned, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 if redis.call('EXISTS', out) == 0 then return {} end
@@ -19,7 +24,15 @@ if waiting.err then
   waiting = {}
 end
 
-local reply = {}
+local reply, strange = {}, {}
+local function deliver(entry, times)
+  local fields = entry[2]
+  if fields[1] ~= 'h' then
+    strange[#strange + 1], fields = entry[1], {}
+  end
+  reply[#reply + 1] = {entry[1], times, fields}
+end
+
 if #waiting > 0 then
   local ids, times = {}, {}
   for i, row in ipairs(waiting) do
@@ -27,15 +40,16 @@ if #waiting > 0 then
   end
   -- An id that is no longer in the stream is dropped by XCLAIM itself.
   for _, entry in ipairs(redis.call('XCLAIM', out, group, me, 0, unpack(ids))) do
-    reply[#reply + 1] = {entry[1], times[entry[1]], entry[2]}
+    deliver(entry, times[entry[1]])
   end
 end
 if #reply < most then
   local read = redis.call('XREADGROUP', 'GROUP', group, me, 'COUNT', most - #reply, 'STREAMS', out, '>')
   if read then
     for _, entry in ipairs(read[1][2]) do
-      reply[#reply + 1] = {entry[1], 0, entry[2]}
+      deliver(entry, 0)
     end
   end
 end
+if #strange > 0 then redis.call('XACK', out, group, unpack(strange)) end
 return reply
