@@ -94,7 +94,7 @@ func (b *batcher) run(lane *ledger.Lane) {
 // claims' slice may be reused.
 func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, claims []seckill.Claim) bool {
 	terms := b.sale.Terms()
-	asked := time.Now()
+	asked, soldOut := time.Now(), b.sale.SoldOut()
 	step := ledger.Reserve{
 		At: b.stage.clock.Now(), PriceCents: terms.PriceCents, Currency: terms.Currency, Name: terms.Name, Claims: claims,
 	}
@@ -115,14 +115,17 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	}
 	b.expect(took, result.Free, terms)
 	b.promised(&step, result.Verdicts, terms)
+	for i, w := range batch { // before the flag is raised, which spares whom we know
+		if result.Verdicts[i].Code != ledger.VerdictSoldOut {
+			b.stage.opt.Learn(b.shard.Group, w.claim.Buyer)
+		}
+	}
 	if result.Free == 0 && b.supply == nil {
 		b.sale.MarkSoldOut(asked)
 	}
 	for i, w := range batch {
 		verdict := &result.Verdicts[i]
-		if verdict.Code != ledger.VerdictSoldOut {
-			b.stage.opt.Learn(b.shard.Group, w.claim.Buyer)
-		} else if b.supply != nil && !b.sale.SoldOut() {
+		if verdict.Code == ledger.VerdictSoldOut && b.supply != nil && !b.provenFor(w, soldOut) {
 			b.supply.want(w) // other shards or the share may have units
 			continue
 		}
@@ -131,6 +134,15 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	// A call that the lane gave up on may still hang and read the claims, even
 	// where asking told its result.
 	return took < b.stage.callTimeout()
+}
+
+// provenFor reports whether a claim that its shard could not serve is sold out:
+// by a proof that is young enough still, and that was there before the shard was
+// asked, as soldOut says of the flag's. A proof that came later says nothing of
+// the claim's key: the last unit may have been sold under it in between, to the
+// same claim sent before.
+func (b *batcher) provenFor(w *waiter, soldOut bool) bool {
+	return soldOut && b.sale.SoldOut() || time.Since(w.proven) < proofLife
 }
 
 // expect learns from an answered step what the next claims can expect.

@@ -35,6 +35,7 @@ type remote struct {
 	reads      int
 	slow       time.Duration // of a read
 	pace       time.Duration // of a call
+	lag        time.Duration // of a reply
 	loses      bool          // credits never reach the server
 	unreadable func(shard int) bool
 }
@@ -55,7 +56,7 @@ func (r *remote) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	r.mu.Lock()
 	r.waiting++
 	r.most = max(r.most, r.waiting)
-	refused, frozen, pace := r.refused, r.frozen, r.pace
+	refused, frozen, pace, lag := r.refused, r.frozen, r.pace, r.lag
 	_, credit := req.Write.(ledger.Credit)
 	lost := credit && r.loses
 	type answer struct {
@@ -86,6 +87,7 @@ func (r *remote) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	if !frozen && !lost {
 		execute()
 	}
+	time.Sleep(lag)
 	select {
 	case a := <-heard:
 		return a.reply, a.err
@@ -125,6 +127,12 @@ func (r *remote) setPace(pace time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pace = pace
+}
+
+func (r *remote) setLag(lag time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lag = lag
 }
 
 func (r *remote) fail(err error) {
@@ -169,6 +177,20 @@ func newOutletWith(t *testing.T, change func(*purchase.Options), stock ...int64)
 		rig.Must(t, err)
 		o.product.Stock += units
 	}
+	o.open(t, change)
+	return o
+}
+
+// another is another instance that sells the same.
+func (o *outlet) another(t *testing.T) *outlet {
+	t.Helper()
+	other := &outlet{remote: o.remote, product: o.product}
+	other.open(t, nil)
+	return other
+}
+
+func (o *outlet) open(t *testing.T, change func(*purchase.Options)) {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	catalog := sale.NewCatalog(products{o.product}, log)
 	rig.Must(t, catalog.Refresh(context.Background()))
@@ -185,7 +207,6 @@ func newOutletWith(t *testing.T, change func(*purchase.Options), stock ...int64)
 	}
 	o.Stage = purchase.New(o.remote, sale.NewClock(o.remote.Now, log), opt)
 	t.Cleanup(o.Stage.Close)
-	return o
 }
 
 // answer buys and reports the answer's code and how long it took.

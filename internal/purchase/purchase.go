@@ -62,6 +62,7 @@ type Claim struct {
 type waiter struct {
 	claim    seckill.Claim
 	deadline time.Time
+	proven   time.Time // since when it was proven that less was free; zero before
 	done     chan struct{}
 	timer    *time.Timer
 	bought   Bought
@@ -151,7 +152,7 @@ func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time)
 // wait hands a claim to who gathers for its seller, and waits for the answer.
 func (s *Stage) wait(at interface{ offer(*waiter) error }, claim *seckill.Claim, deadline time.Time) (Bought, error) {
 	w := s.waiters.Get().(*waiter)
-	w.claim, w.deadline = *claim, deadline
+	w.claim, w.deadline, w.proven = *claim, deadline, time.Time{}
 	if err := at.offer(w); err != nil {
 		w.claim = seckill.Claim{}
 		s.waiters.Put(w)

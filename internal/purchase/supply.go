@@ -27,7 +27,7 @@ const (
 // supply is for one shard of several, and for a product with a fallback share:
 // claims that found the shard empty wait here while units are brought from the
 // other shards and from the share, and are then decided again. Only a proof
-// over all of them is an answer of no.
+// over all of them, and the shard's word after it, is an answer of no.
 type supply struct {
 	batcher *batcher
 
@@ -113,7 +113,7 @@ func (s *supply) answer(decide func(*waiter) (bool, error)) {
 	s.hungry = kept
 }
 
-// round looks once at all shards, answers whom it proves sold out, and brings
+// round looks once at all shards, sends on whom it proves sold out, and brings
 // units for the first of the others. It reports whether anybody was helped; the
 // error is why the shards could not all be seen.
 func (s *supply) round() (progress bool, err error) {
@@ -188,23 +188,46 @@ func (s *supply) first(free int64) int64 {
 	return 0
 }
 
-// refuse answers the claims that want more than was free at some instant since.
+// refuse has the claims decided for the last time that want more than was free
+// at some instant since. The shard is asked once more because it knows their
+// keys: what a claim waited for may have gone to the same claim, sent before or
+// at another instance, and then it finds that order. The answer of no is the
+// batcher's. A claim that is not decided before the proof is too old for that
+// comes back here, for as long as claims wait.
 func (s *supply) refuse(free int64, since time.Time) {
 	if free == 0 {
 		s.batcher.sale.MarkSoldOut(since)
 	}
-	s.answer(func(w *waiter) (bool, error) { return int64(w.claim.Quantity) > free, errSoldOut })
+	s.again(func(w *waiter) bool {
+		if int64(w.claim.Quantity) <= free {
+			return false
+		}
+		w.proven = since
+		return true
+	})
 }
 
 // serve has as many claims decided again as the shard has units for.
 func (s *supply) serve(have int64) (served bool) {
-	var ready []*waiter
+	return s.again(func(w *waiter) bool {
+		quantity := int64(w.claim.Quantity)
+		if quantity > have {
+			return false
+		}
+		have -= quantity
+		return true
+	})
+}
+
+// again has those of the waiting claims decided again that ready says, in their
+// order, and reports whether there are any.
+func (s *supply) again(ready func(*waiter) bool) bool {
+	var chosen []*waiter
 	s.mu.Lock()
 	kept := s.hungry[:0]
 	for _, w := range s.hungry {
-		if quantity := int64(w.claim.Quantity); quantity <= have {
-			have -= quantity
-			ready = append(ready, w)
+		if ready(w) {
+			chosen = append(chosen, w)
 		} else {
 			kept = append(kept, w)
 		}
@@ -212,12 +235,12 @@ func (s *supply) serve(have int64) (served bool) {
 	clear(s.hungry[len(kept):])
 	s.hungry = kept
 	s.mu.Unlock()
-	for _, w := range ready {
-		if err := s.batcher.join(w); err != nil { // the units are there
+	for _, w := range chosen {
+		if err := s.batcher.join(w); err != nil {
 			w.refuse(err)
 		}
 	}
-	return len(ready) > 0
+	return len(chosen) > 0
 }
 
 // outlook is what the shards of one product share: a look at all of them serves

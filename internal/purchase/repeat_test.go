@@ -1,0 +1,122 @@
+package purchase_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill"
+	"seckill/internal/purchase"
+	"seckill/test/rig"
+)
+
+// answers are those of one claim, sent again and again under one key.
+type answers struct {
+	buyer string
+	all   sync.WaitGroup
+
+	mu    sync.Mutex
+	found map[seckill.OrderNo]int
+	codes map[seckill.Code]int
+}
+
+func repeated(buyer string) *answers {
+	return &answers{buyer: buyer, found: map[seckill.OrderNo]int{}, codes: map[seckill.Code]int{}}
+}
+
+// send sends the claim, and does not wait for the answer.
+func (a *answers) send(at *outlet) {
+	a.all.Go(func() {
+		bought, err := at.Buy(at.on, purchase.Claim{Buyer: a.buyer, Quantity: 1, Key: "k"})
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.codes[code(err)]++; err == nil {
+			a.found[bought.OrderNo]++
+		}
+	})
+}
+
+// agree holds that every answer was the same order.
+func (a *answers) agree(t *testing.T) {
+	t.Helper()
+	a.all.Wait()
+	if len(a.codes) != 1 || len(a.found) != 1 {
+		t.Errorf("one claim was answered %v, with the orders %v", a.codes, a.found)
+	}
+}
+
+// The last unit is on another shard, and a claim is sent again while it waits
+// for it: there was one unit, and the second finds the order of the first.
+func TestAClaimRepeatedWhileItWaitsForUnitsFindsItsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 0, 1)
+		o.remote.slow = 5 * time.Millisecond
+		claim := repeated(o.homed(0, 1))
+		for range 10 {
+			claim.send(o)
+			time.Sleep(time.Millisecond)
+		}
+		claim.agree(t)
+		o.want(t, o.homed(0, 2), 1, seckill.CodeSoldOut)
+		o.exactlyOnce(t)
+	})
+}
+
+func TestAClaimRepeatedAtAnotherInstanceFindsItsOrder(t *testing.T) {
+	for _, slow := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newOutlet(t, 0, 1, 0)
+			b := a.another(t)
+			a.remote.slow = slow
+			claim := repeated(a.homed(0, 1))
+			for range 5 {
+				claim.send(a)
+				claim.send(b)
+				time.Sleep(slow / 3)
+			}
+			claim.agree(t)
+			b.want(t, a.homed(1, 2), 1, seckill.CodeSoldOut)
+			a.exactlyOnce(t)
+		})
+	}
+}
+
+// The shard's no was on its way while the last unit was brought and sold to the
+// same claim, and the flag raised upon that: it is older than the proof.
+func TestAFlagRaisedSinceTheShardWasAskedIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutlet(t, 0, 1)
+		o.remote.slow = 50 * time.Millisecond
+		claim := repeated(o.homed(0, 1))
+		claim.send(o) // waits for the unit until 50 ms
+		time.Sleep(time.Millisecond)
+		claim.send(o) // waits for the proof
+		time.Sleep(40 * time.Millisecond)
+		o.remote.setLag(300 * time.Millisecond)
+		claim.send(o)
+		synctest.Wait()
+		o.remote.setLag(0)
+		time.Sleep(250 * time.Millisecond)
+		if !o.on.SoldOut() {
+			t.Error("the flag is not raised while the reply is on its way: the test shows nothing")
+		}
+		claim.agree(t)
+	})
+}
+
+// A claim that the shard does not decide in time after the proof is not told
+// what was true too long ago.
+func TestAProofThatGrewOldIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutletWith(t, func(opt *purchase.Options) { opt.Lane.CallTimeout = 2 * time.Second }, 0, 0)
+		o.remote.slow = 10 * time.Millisecond
+		time.AfterFunc(5*time.Millisecond, func() { o.remote.setPace(1200 * time.Millisecond) })
+		asked := time.Now()
+		_, err := o.Buy(o.on, purchase.Claim{Buyer: "a", Quantity: 1})
+		rig.Refused(t, err, seckill.CodeTooHot)
+		if took := time.Since(asked); took < time.Second || took > 2*time.Second {
+			t.Errorf("answered after %v", took)
+		}
+	})
+}
