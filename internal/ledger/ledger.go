@@ -75,7 +75,9 @@ type Ledger interface {
 	// a new epoch, closed. It does so only over a lower epoch: over the same or
 	// a higher one it changes nothing and returns the epoch that is there. It
 	// never touches the outbox, nor marks of other products of the group. It is
-	// atomic: a call that fails leaves the shard as it was, or closed.
+	// atomic: a call that fails leaves the shard as it was, or closed. In a
+	// ledger that is Inspecting, an epoch more than MaxEpochLead above the new
+	// one is damage, and is replaced.
 	Install(ctx context.Context, a Allotment, marks iter.Seq2[Mark, error]) (epoch uint64, err error)
 
 	// Open opens the shard if it is of exactly this epoch, and reports whether
@@ -172,6 +174,13 @@ var ErrBadCall = errors.New("bad call")
 // Release: a step holds up everybody else on its shard, and one of so many is
 // still a matter of milliseconds.
 const MaxClaims = 2048
+
+// MaxEpochLead is how far a shard's epoch may be above its store's and still be
+// taken for one that a ledger wrote: a store that was set back is behind by as
+// many rebuilds as it has lost. What is further above was written by hand.
+// Even one that goes up by so much at a time needs 8,192 steps to where float64,
+// in which scripts count, tells no epoch from the next.
+const MaxEpochLead = 1 << 40
 
 // CheckClaims refuses a step of so many claims or orders if it is too large.
 func CheckClaims(n int) error {

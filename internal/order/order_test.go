@@ -160,7 +160,7 @@ func TestAPromiseThatWaitsToBeAdoptedIsBusy(t *testing.T) {
 	d := newDesk(t)
 	p := d.Open(t, 1, 5)
 	no := d.Rig.Buy(t, p, "bob")[0]
-	_, err := d.Rig.Store.OpenEpoch(t.Context(), 1, p.Epoch, rig.Operator, func(seckill.Order) error { return nil })
+	_, err := d.Rig.Store.OpenEpoch(t.Context(), 1, p.Epoch, 0, rig.Operator, func(seckill.Order) error { return nil })
 	rig.Must(t, err)
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: p.Epoch + 1}
 	_, err = d.Embedded.Install(t.Context(), ledger.Allotment{Shard: shard, Available: 5, Limit: 1}, func(func(ledger.Mark, error) bool) {})

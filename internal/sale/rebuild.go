@@ -141,16 +141,13 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 		d.reofferAll(ctx, p.ID)
 		d.checkWitness(ctx)
 	}
+	// A store that was set back is behind its ledger. Over the same or a higher
+	// epoch nothing is installed, and what is there is not this store's.
 	above, err := d.highestEpoch(ctx, &p)
 	if err != nil {
 		return p, err
 	}
-	opened, marks, err := d.snapshot(ctx, &p, seen, actor)
-	for err == nil && opened.Epoch <= above {
-		// The store was set back behind its ledger. Over the same or a higher
-		// epoch nothing is installed, and what is there is not this store's.
-		opened, marks, err = d.snapshot(ctx, &p, opened.Epoch, actor)
-	}
+	opened, marks, err := d.snapshot(ctx, &p, above, actor)
 	if err != nil {
 		return opened, err
 	}
@@ -189,10 +186,11 @@ func (d *Desk) openCounter(ctx context.Context, p seckill.Product, actor store.A
 	return p, d.refreshed(ctx, p.ID)
 }
 
-// snapshot opens the store's next epoch, with its stock and marks by shard.
-func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, seen uint64, actor store.Actor) (seckill.Product, [][]ledger.Mark, error) {
+// snapshot opens the store's next epoch, above the ledger's, with its stock and
+// marks by shard.
+func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, above uint64, actor store.Actor) (seckill.Product, [][]ledger.Mark, error) {
 	marks := make([][]ledger.Mark, p.Shards)
-	opened, err := d.store.OpenEpoch(ctx, p.ID, seen, actor, func(o seckill.Order) error {
+	opened, err := d.store.OpenEpoch(ctx, p.ID, p.Epoch, above, actor, func(o seckill.Order) error {
 		d.note(o.Group, o.Buyer)
 		home := seckill.HomeShard(o.Buyer, p.Shards)
 		marks[home] = append(marks[home], ledger.Mark{Buyer: o.Buyer, OrderNo: o.OrderNo, Quantity: o.Quantity, Key: o.Key})
@@ -207,15 +205,18 @@ func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, seen uint64, ac
 	return opened, marks, nil
 }
 
-// highestEpoch is the highest that a shard of the product has.
+// highestEpoch is the highest that a shard of the product has. What no ledger
+// wrote is left to Install, which goes over it.
 func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, error) {
-	var highest uint64
+	highest, most := uint64(0), p.Epoch+1+ledger.MaxEpochLead
 	for i := range p.LedgerShards() {
 		f, err := d.ledger.Read(ctx, ledger.ShardOf(p, i))
 		if err != nil {
 			return 0, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
 		}
-		highest = max(highest, f.Epoch)
+		if f.Epoch <= most {
+			highest = max(highest, f.Epoch)
+		}
 	}
 	return highest, nil
 }
@@ -294,8 +295,12 @@ func (d *Desk) install(ctx context.Context, p *seckill.Product, marks [][]ledger
 		allotment := ledger.Allotment{
 			Shard: shard, Available: Part(p.Allottable(), i, p.Shards), Limit: p.PerUserLimit, State: p.State,
 		}
-		if _, err := d.ledger.Install(ctx, allotment, each(marks[i])); err != nil {
+		epoch, err := d.ledger.Install(ctx, allotment, each(marks[i]))
+		if err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "install shard %d: %w", i, err)
+		}
+		if epoch != p.Epoch { // since it was read, somebody went above
+			return seckill.Errorf(seckill.CodeBusy, "install shard %d: it has epoch %d, above %d", i, epoch, p.Epoch)
 		}
 	}
 	fault.Point("rebuild.after_install")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -224,6 +226,61 @@ func TestAStoreBehindItsLedgerGoesAboveIt(t *testing.T) {
 	rig.Must(t, round(t, r, keeper(r)))
 	if p := live(t, r, 1); p.Epoch != 4 || r.Figures(t, p).Marked != 0 {
 		t.Errorf("epoch %d, figures %+v", p.Epoch, r.Figures(t, p))
+	}
+}
+
+// An epoch that somebody wrote into the ledger is gone above in one step; one
+// that no ledger ever came to is not followed.
+func TestAnEpochWrittenByHandCostsOneEpoch(t *testing.T) {
+	for name, c := range map[string]struct{ written, want uint64 }{
+		"high":                   {4_000_000, 4_000_001},
+		"as high as is followed": {2 + ledger.MaxEpochLead, 3 + ledger.MaxEpochLead},
+		"higher":                 {3 + ledger.MaxEpochLead, 2},
+		"beyond every epoch":     {math.MaxInt64, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := rig.New(t)
+			p := r.Open(t, 1, 5)
+			r.Buy(t, p, "a")
+			r.ConfirmAll(t)
+			opened := r.Store.Calls("OpenEpoch")
+			r.Ledger.Lie(func(f *ledger.Figures) {
+				if f.Epoch == p.Epoch {
+					f.Epoch = c.written
+				}
+			})
+			rig.Must(t, round(t, r, keeper(r)))
+			if n := r.Store.Calls("OpenEpoch") - opened; n != 1 {
+				t.Errorf("%d epochs were opened", n)
+			}
+			if p := live(t, r, 1); p.Epoch != c.want || r.Figures(t, p).Marked != 1 {
+				t.Errorf("epoch %d, figures %+v", p.Epoch, r.Figures(t, p))
+			}
+		})
+	}
+}
+
+// overtakenLedger has a higher epoch than the one that is installed.
+type overtakenLedger struct{ *rig.Ledger }
+
+func (l overtakenLedger) Install(_ context.Context, a ledger.Allotment, _ iter.Seq2[ledger.Mark, error]) (uint64, error) {
+	return a.Shard.Epoch + 7, nil
+}
+
+func TestARebuildThatWasOvertakenSaysSo(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	desk := sale.NewDesk(sale.DeskOptions{
+		Store: r.Store, Ledger: overtakenLedger{r.Ledger}, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	_, err := desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Refused(t, err, seckill.CodeBusy)
+	if want := fmt.Sprintf("it has epoch %d", p.Epoch+8); !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, without %q", err, want)
+	}
+	if now := r.Stored(t, 1); !now.Rebuilding {
+		t.Error("the product is not marked for the next try")
 	}
 }
 

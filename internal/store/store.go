@@ -63,6 +63,10 @@ var (
 	ErrEpoch = errors.New("store: epoch has moved on")
 )
 
+// MaxEpoch is the highest epoch. Ledgers count in float64, which tells every
+// number up to it from the next; it fits the store's columns.
+const MaxEpoch = 1<<53 - 1
+
 // Actor is who made an operator change, and why; it goes to the audit.
 type Actor struct {
 	Name   string // such as "operator", "system", "cli"
@@ -99,7 +103,11 @@ type Products interface {
 	// new epoch, sets Rebuilding, and hands each of them to mark, never one
 	// twice: a snapshot of stock and marks, of which Product.Allottable is the
 	// ledger's. An error of mark undoes all.
-	OpenEpoch(ctx context.Context, id uint32, seen uint64, actor Actor, mark func(seckill.Order) error) (seckill.Product, error)
+	//
+	// The new epoch is the one after the higher of seen and floor, which is the
+	// epoch that a ledger has and that must be gone above, or 0. Beyond MaxEpoch
+	// there is none: wrong_state.
+	OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, actor Actor, mark func(seckill.Order) error) (seckill.Product, error)
 
 	// SetRebuilding marks the product as being recovered, or no longer, if its
 	// epoch is still the given one; else it changes nothing.

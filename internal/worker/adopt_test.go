@@ -17,7 +17,7 @@ import (
 func (c *crew) rebuilt(t *testing.T, id uint32) seckill.Product {
 	t.Helper()
 	p := c.Stored(t, id)
-	opened, err := c.Store.OpenEpoch(t.Context(), id, p.Epoch, rig.Operator, func(seckill.Order) error { return nil })
+	opened, err := c.Store.OpenEpoch(t.Context(), id, p.Epoch, 0, rig.Operator, func(seckill.Order) error { return nil })
 	rig.Must(t, err)
 	for i := range opened.Shards {
 		shard := ledger.ShardOf(&opened, i)

@@ -168,3 +168,40 @@ func TestAnInstallOutlastsABadNetwork(t *testing.T) {
 		}
 	}
 }
+
+// An epoch that somebody wrote stands in the way, unless no ledger can have
+// come to it: then it is replaced, and nothing else of the product is.
+func TestAnEpochBeyondAllIsReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		written  uint64
+		replaced bool
+	}{
+		"a high one":           {4_000_000, false},
+		"the highest":          {2 + ledger.MaxEpochLead, false},
+		"one beyond":           {3 + ledger.MaxEpochLead, true},
+		"as high as it counts": {maxNumber, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, s, _ := standalone(t, server.RedisOptions{})
+			r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""), r.claim("ann", "")))
+			s.Must("HSET", r.ledger.keys.shard(r.shard), "epoch", decimal(c.written))
+			if !r.seen() {
+				t.Error("who looks after the product does not see it")
+			}
+			if c.replaced {
+				r.recover(5)
+				r.sellsAgain()
+				return
+			}
+			next := r.shard
+			next.Epoch++
+			if epoch, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: next, Available: 1, Limit: 1}, nil); err != nil || epoch != c.written {
+				t.Errorf("epoch %d, %v", epoch, err)
+			}
+			r.shard.Epoch = c.written // and recover goes above it
+			r.recover(5)
+			r.sellsAgain()
+		})
+	}
+}

@@ -102,7 +102,7 @@ func BenchmarkLargeSale(b *testing.B) {
 		{"CheckBuyers", func(ctx context.Context) error { _, err := s.CheckBuyers(ctx, p.Group, 10); return err }},
 		{"CheckMoney", func(ctx context.Context) error { _, err := s.CheckMoney(ctx, p.ID, 10); return err }},
 		{"OpenEpoch", func(ctx context.Context) error {
-			_, err := s.OpenEpoch(ctx, p.ID, epoch, operator, func(seckill.Order) error { return nil })
+			_, err := s.OpenEpoch(ctx, p.ID, epoch, 0, operator, func(seckill.Order) error { return nil })
 			epoch++
 			return err
 		}},

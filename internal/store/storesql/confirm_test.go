@@ -76,7 +76,7 @@ func aLostVersionIsReadAgainThreeTimes(t *testing.T, s *Store) {
 			if err != nil {
 				return err
 			}
-			_, err = s.OpenEpoch(t.Context(), p.ID, seen.Epoch, operator, func(seckill.Order) error { return nil })
+			_, err = s.OpenEpoch(t.Context(), p.ID, seen.Epoch, 0, operator, func(seckill.Order) error { return nil })
 			return err
 		},
 		"sell": func() error {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	sqlBumpEpoch = `UPDATE tb_seckill_product SET epoch = epoch + 1, version = version + 1, rebuilding = 1
+	sqlBumpEpoch = `UPDATE tb_seckill_product SET epoch = ?, version = version + 1, rebuilding = 1
 		WHERE id = ? AND version = ?`
 	sqlMarkedOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (0, 1) AND origin = 0`
 )
@@ -18,7 +18,7 @@ const (
 // that the ledger sold (orderColumns says how). They are streamed to mark
 // inside the transaction: that is what makes them and the stock one snapshot,
 // and it holds up other writers for as long as mark takes.
-func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
+func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
 	var p productRow
 	marked := false
 	err := s.change(ctx, "epoch", func(ctx context.Context, tx *session) (err error) {
@@ -32,14 +32,19 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen uint64, actor sto
 		if p.Epoch != seen {
 			return fmt.Errorf("%w: it is %d, not %d", store.ErrEpoch, p.Epoch, seen)
 		}
-		n, err := tx.exec(ctx, sqlBumpEpoch, id, p.Version)
+		below := max(seen, floor)
+		if below >= store.MaxEpoch {
+			return seckill.Errorf(seckill.CodeWrongState, "there is no epoch above %d", below)
+		}
+		next := below + 1
+		n, err := tx.exec(ctx, sqlBumpEpoch, next, id, p.Version)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return errVersion
 		}
-		p.Epoch, p.Version, p.Rebuilding = p.Epoch+1, p.Version+1, true
+		p.Epoch, p.Version, p.Rebuilding = next, p.Version+1, true
 		if err := writeAudit(ctx, tx, s.now(), actor, "product.epoch", id, "", fmt.Sprintf("epoch %d -> %d", seen, p.Epoch)); err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ func TestALimitGroupHoldsWhenItsProductsAreSoldAtOnce(t *testing.T) {
 	if _, err := s.CreateProduct(t.Context(), member, operator); err != nil {
 		t.Fatal(err)
 	}
-	member, err := s.OpenEpoch(t.Context(), member.ID, 0, operator, func(seckill.Order) error { return nil })
+	member, err := s.OpenEpoch(t.Context(), member.ID, 0, 0, operator, func(seckill.Order) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

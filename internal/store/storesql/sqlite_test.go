@@ -202,7 +202,7 @@ func panicInAChangeLeavesTheStoreUsable(t *testing.T, s *Store) {
 	}
 	func() {
 		defer func() { _ = recover() }()
-		s.OpenEpoch(t.Context(), p.ID, p.Epoch, operator, func(seckill.Order) error { panic("the ledger's client is broken") })
+		s.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(seckill.Order) error { panic("the ledger's client is broken") })
 	}()
 	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); err != nil {
 		t.Fatal(err)

@@ -73,7 +73,7 @@ func sale(tb testing.TB, s *Store, stock int64, edits ...func(*seckill.Product))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p, err = s.OpenEpoch(tb.Context(), p.ID, 0, operator, func(seckill.Order) error { return nil })
+	p, err = s.OpenEpoch(tb.Context(), p.ID, 0, 0, operator, func(seckill.Order) error { return nil })
 	if err != nil {
 		tb.Fatal(err)
 	}

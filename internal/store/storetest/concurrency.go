@@ -220,7 +220,7 @@ func epochAndClaims(t *testing.T, s *suite) {
 	}
 	var snapshot []seckill.OrderNo
 	group.Go(func() error {
-		_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, operator, func(order seckill.Order) error {
+		_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(order seckill.Order) error {
 			snapshot = append(snapshot, order.OrderNo)
 			return nil
 		})

@@ -22,7 +22,7 @@ var counterReturnTests = []test{
 		marked := s.buy(t, p, "a")
 		counted := s.buyOver(t, p, "b")
 		var handed []seckill.OrderNo
-		next, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, operator, func(order seckill.Order) error {
+		next, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(order seckill.Order) error {
 			handed = append(handed, order.OrderNo)
 			return nil
 		})

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"seckill"
@@ -11,6 +12,7 @@ import (
 var epochTests = []test{
 	{"opening an epoch bumps epoch and version and sets rebuilding", openedEpoch},
 	{"an epoch that has moved on is ErrEpoch", movedEpoch},
+	{"a floor is gone above in one step, up to the highest epoch", flooredEpoch},
 	{"live orders are handed over and restamped, dead ones are not", restamped},
 	{"an error of mark undoes all", undoneEpoch},
 	{"only one of two openings of the same epoch succeeds", func(t *testing.T, s *suite) {
@@ -18,7 +20,7 @@ var epochTests = []test{
 		errs := make(chan error, rivals)
 		for range rivals {
 			go func() {
-				_, err := s.Store.OpenEpoch(t.Context(), p.ID, 0, operator, func(seckill.Order) error { return nil })
+				_, err := s.Store.OpenEpoch(t.Context(), p.ID, 0, 0, operator, func(seckill.Order) error { return nil })
 				errs <- err
 			}()
 		}
@@ -41,7 +43,7 @@ func openedEpoch(t *testing.T, s *suite) {
 	var p seckill.Product
 	s.audited(t, before.ID, func() {
 		var err error
-		p, err = s.Store.OpenEpoch(t.Context(), before.ID, 0, operator, func(seckill.Order) error { return nil })
+		p, err = s.Store.OpenEpoch(t.Context(), before.ID, 0, 0, operator, func(seckill.Order) error { return nil })
 		must(t, err)
 	})
 	equal(t, "epoch", p.Epoch, 1)
@@ -58,11 +60,41 @@ func movedEpoch(t *testing.T, s *suite) {
 	s.buy(t, p, "buyer")
 	for _, seen := range []uint64{0, 2} {
 		s.unchanged(t, p.ID, func() {
-			_, err := s.Store.OpenEpoch(t.Context(), p.ID, seen, operator, func(seckill.Order) error {
+			_, err := s.Store.OpenEpoch(t.Context(), p.ID, seen, 9, operator, func(seckill.Order) error {
 				t.Error("an order was handed over")
 				return nil
 			})
 			fails(t, err, store.ErrEpoch)
+		})
+	}
+}
+
+func flooredEpoch(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	order := s.buy(t, p, "buyer")
+	p = s.product(t, p.ID)
+	for _, step := range []struct{ floor, want uint64 }{
+		{0, 2}, {1, 3}, {3, 4}, {4_000_000, 4_000_001}, {7, 4_000_002}, {store.MaxEpoch - 1, store.MaxEpoch},
+	} {
+		handed := 0
+		s.audited(t, p.ID, func() {
+			opened, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, step.floor, operator, func(seckill.Order) error {
+				handed++
+				return nil
+			})
+			must(t, err)
+			equal(t, "epoch above the floor", opened.Epoch, step.want)
+			equal(t, "version", opened.Version, p.Version+1)
+			p = opened
+		})
+		equal(t, "orders handed over", handed, 1)
+		equal(t, "what is read", s.product(t, p.ID), p)
+		equal(t, "epoch of a live order", s.order(t, order.OrderNo).Epoch, step.want)
+	}
+	for _, floor := range []uint64{0, store.MaxEpoch, math.MaxUint64} {
+		s.unchanged(t, p.ID, func() {
+			_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, floor, operator, func(seckill.Order) error { return nil })
+			refused(t, err, seckill.CodeWrongState)
 		})
 	}
 }
@@ -79,7 +111,7 @@ func restamped(t *testing.T, s *suite) {
 	must(t, s.Store.Fail(t.Context(), []store.Item{failed}, seckill.ReasonLost))
 
 	handed := map[seckill.OrderNo]seckill.Order{}
-	next, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, operator, func(order seckill.Order) error {
+	next, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(order seckill.Order) error {
 		handed[order.OrderNo] = order
 		return nil
 	})
@@ -106,7 +138,7 @@ func undoneEpoch(t *testing.T, s *suite) {
 	refusal := errors.New("the ledger refused the mark")
 	s.unchanged(t, p.ID, func() {
 		marks := 0
-		_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, operator, func(seckill.Order) error {
+		_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(seckill.Order) error {
 			if marks++; marks == 2 {
 				return refusal
 			}

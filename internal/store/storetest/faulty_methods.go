@@ -65,8 +65,8 @@ func (f *Faulty) SetState(ctx context.Context, id uint32, state seckill.SaleStat
 	return ask(f, ctx, "SetState", func() (seckill.Product, error) { return f.inner.SetState(ctx, id, state, actor) })
 }
 
-func (f *Faulty) OpenEpoch(ctx context.Context, id uint32, seen uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
-	return ask(f, ctx, "OpenEpoch", func() (seckill.Product, error) { return f.inner.OpenEpoch(ctx, id, seen, actor, mark) })
+func (f *Faulty) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
+	return ask(f, ctx, "OpenEpoch", func() (seckill.Product, error) { return f.inner.OpenEpoch(ctx, id, seen, floor, actor, mark) })
 }
 
 func (f *Faulty) SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error {

@@ -229,7 +229,7 @@ func (m *model) change(rt *rapid.T) {
 
 func (m *model) epoch(rt *rapid.T) {
 	var marks int64
-	p, err := m.s.Store.OpenEpoch(rt.Context(), m.product.ID, m.product.Epoch, operator, func(order seckill.Order) error {
+	p, err := m.s.Store.OpenEpoch(rt.Context(), m.product.ID, m.product.Epoch, 0, operator, func(order seckill.Order) error {
 		if !order.Status.Live() {
 			return errors.New("a dead order was handed over")
 		}

@@ -180,7 +180,7 @@ func unknownProduct(t *testing.T, s *suite) {
 		"SetState":     func() error { _, err := s.Store.SetState(ctx, id, seckill.SalePaused, operator); return err },
 		"Figures":      func() error { _, err := s.Store.Figures(ctx, id); return err },
 		"OpenEpoch": func() error {
-			_, err := s.Store.OpenEpoch(ctx, id, 0, operator, func(seckill.Order) error { return nil })
+			_, err := s.Store.OpenEpoch(ctx, id, 0, 0, operator, func(seckill.Order) error { return nil })
 			return err
 		},
 		"Confirm": func() error {

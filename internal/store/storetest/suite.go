@@ -121,7 +121,7 @@ func sharded(n int) func(*seckill.Product) {
 func (s *suite) openEpoch(t TB, id uint32) seckill.Product {
 	t.Helper()
 	seen := s.product(t, id).Epoch
-	p, err := s.Store.OpenEpoch(t.Context(), id, seen, operator, func(seckill.Order) error { return nil })
+	p, err := s.Store.OpenEpoch(t.Context(), id, seen, 0, operator, func(seckill.Order) error { return nil })
 	must(t, err)
 	must(t, s.Store.SetRebuilding(t.Context(), id, p.Epoch, false))
 	return s.product(t, id)
