@@ -36,11 +36,7 @@ func shotsOfASale(t *testing.T, shop *engine.Engine) {
 	s.visit(1)
 	s.shown(".art img")
 	s.Shot("countdown")
-	// The operator opens early, and the page looks again.
-	if _, err := shop.Operator().Patch(context.Background(), 1, map[string]any{"starts_at": time.Now()}); err != nil {
-		t.Fatal(err)
-	}
-	s.Do(`document.dispatchEvent(new Event('visibilitychange'))`)
+	s.startsNow(1)
 	s.Until(isLit)
 	s.Until(`!document.querySelector('.buy').getAnimations().length`)
 	s.Shot("open")

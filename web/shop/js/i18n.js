@@ -64,6 +64,7 @@ export const WORDS = {
     stop_trying: 'Stop trying',
 
     say_ready: 'Have a look around. The button lights up when the sale opens.',
+    say_check: 'Answer now, and you are ready when the sale opens.',
     say_minute: 'One minute to go.',
     say_ten: 'Ten seconds to go.',
     say_open: 'The sale is open.',
@@ -90,7 +91,7 @@ export const WORDS = {
     challenge_another: 'Another picture',
     challenge_again: 'Try again',
     challenge_later: 'The check cannot be had this moment. It comes by itself.',
-    challenge_work: 'I cannot see it: let my device work instead',
+    challenge_work: 'Cannot see it? Let my device work',
     challenge_working: 'Your device is proving that it is not a robot. You need not do anything.',
     challenge_read: 'Show me a picture instead',
     challenge_shop: 'The shop asks for a check before you can buy.',
@@ -239,6 +240,7 @@ export const WORDS = {
     stop_trying: '不再重试',
 
     say_ready: '先看看商品，开抢时按钮会自动亮起。',
+    say_check: '现在完成验证，开抢时就能直接下单。',
     say_minute: '还有一分钟。',
     say_ten: '还有十秒。',
     say_open: '抢购开始了。',
@@ -265,7 +267,7 @@ export const WORDS = {
     challenge_another: '换一张',
     challenge_again: '重试',
     challenge_later: '暂时无法取得验证，稍后会自动出现。',
-    challenge_work: '看不清：让我的设备代为验证',
+    challenge_work: '看不清？让设备代为验证',
     challenge_working: '您的设备正在自动验证，无需任何操作。',
     challenge_read: '改用图片验证',
     challenge_shop: '购买前请先完成商城的验证。',

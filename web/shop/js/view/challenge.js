@@ -1,7 +1,10 @@
 // What the shop asks before a purchase, as a person sees it. Mostly nothing:
 // the device answers by itself.
 
-import { h } from '../dom.js';
+import { h, icon } from '../dom.js';
+
+// These states of the token wait for a person.
+export const PERSONAL = new Set(['picture', 'shop']);
 
 export class ChallengePanel {
   constructor(app, signal) {
@@ -21,6 +24,7 @@ export class ChallengePanel {
     this.drawn = state;
     const content = this[`draw_${state.kind}`]?.(pass, state) ?? [];
     this.root.hidden = content.length === 0;
+    this.root.classList.toggle('personal', PERSONAL.has(state.kind));
     this.root.replaceChildren(...content);
     if (focused) this.focus();
   }
@@ -28,9 +32,9 @@ export class ChallengePanel {
   // focus goes to what can be answered; from a panel that has nothing left to
   // ask it goes back to the button.
   focus() {
-    const field = this.root.querySelector('input, button');
-    if (field) this.root.scrollIntoView({ block: 'center' });
-    (field ?? document.getElementById('buy')).focus({ preventScroll: true });
+    const find = (what) => this.root.querySelector(what);
+    const first = find('#challenge-open') ?? find('input') ?? find('button') ?? document.getElementById('buy');
+    first.focus({ preventScroll: true }); // the bar with all of them is in sight
   }
 
   draw_working(pass, { share, canRead }) {
@@ -48,14 +52,15 @@ export class ChallengePanel {
 
   draw_picture(pass, { image, canWork, wrong, stale }) {
     const { say } = this.app;
-    const link = (id, key, onclick) => h('button', { class: 'link', id, type: 'button', onclick }, say(key));
     return [
       h('p', { role: 'status' }, say(stale ? 'challenge_stale' : wrong ? 'challenge_wrong' : 'challenge_picture')),
-      h('img', { src: image, alt: say('challenge_alt'), class: 'challenge-picture' }),
+      h('div', { class: 'row' },
+        h('img', { src: image, alt: say('challenge_alt'), class: 'challenge-picture' }),
+        h('button', {
+          class: 'button plain', id: 'challenge-another', type: 'button', title: say('challenge_another'), 'aria-label': say('challenge_another'), onclick: () => pass.another(),
+        }, icon('M19 5v5h-5 M19 10a8 8 0 1 0 1 5'))),
       stale ? '' : this.field(pass, say('challenge_letters')),
-      h('p', { class: 'asides' },
-        link('challenge-another', 'challenge_another', () => pass.another()),
-        canWork && link('challenge-work', 'challenge_work', () => pass.letWork())),
+      canWork ? h('button', { class: 'link', id: 'challenge-work', type: 'button', onclick: () => pass.letWork() }, say('challenge_work')) : '',
     ];
   }
 

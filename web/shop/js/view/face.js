@@ -7,8 +7,9 @@ export const CLOSED = new Set(['sold_out', 'paused', 'ended']);
 // known of the buyer; it returns
 //   {label, values, enabled, lit, busy, to, message, tone}
 // where to is an order number that the button leads to instead of buying, and
-// phase.left is the ms until the phase's next step.
-export function faceOf({ status, phase, signedIn, mine, limit, returns }) {
+// phase.left is the ms until the phase's next step. checks: a person is asked for
+// an answer before the purchase.
+export function faceOf({ status, phase, signedIn, mine, limit, checks, returns }) {
   const values = { n: Math.max(1, Math.ceil(phase.left / 1000)) };
   if (phase.kind === 'asking') {
     return { label: 'buy_asking', enabled: false, busy: true, message: phase.message, tone: 'calm' };
@@ -20,7 +21,7 @@ export function faceOf({ status, phase, signedIn, mine, limit, returns }) {
     const message = phase.code === 'already_purchased' ? 'e_already_purchased' : 'say_mine';
     return { label: 'buy_view', enabled: true, to: mine, message, tone: 'good' };
   }
-  if (status === 'upcoming') return { label: 'buy_soon', enabled: false, message: 'say_ready', tone: 'calm' };
+  if (status === 'upcoming') return { label: 'buy_soon', enabled: false, message: checks ? 'say_check' : 'say_ready', tone: 'calm' };
   if (status === 'sold_out') return { label: status, enabled: false, message: soldOut(returns), tone: 'calm' };
   if (CLOSED.has(status)) return { label: status, enabled: false, message: `say_${status}`, tone: 'calm' };
   if (!signedIn) return { label: 'buy_sign_in', enabled: true, message: '', tone: 'calm' };

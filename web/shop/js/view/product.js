@@ -5,7 +5,7 @@ import { h, icon, setText } from '../dom.js';
 import { dateTime, soonTime } from '../format.js';
 import { endsEarly } from '../session.js';
 import { everySecond, fact, load, picture, price, statusAt } from './parts.js';
-import { ChallengePanel, sayPass } from './challenge.js';
+import { ChallengePanel, PERSONAL, sayPass } from './challenge.js';
 import { CLOSED, faceOf } from './face.js';
 import { Pass } from '../pass.js';
 import { Stepper } from './stepper.js';
@@ -21,9 +21,6 @@ const LOOK_MS = { upcoming: 60_000, on_sale: 20_000, sold_out: 8_000, paused: 8_
 const LOOK_GROWTH = 1.5;
 const LOOK_CAP_MS = 60_000;
 const HUSH_MS = 15_000;
-
-// These states of the token wait for a person.
-const PERSONAL = new Set(['picture', 'shop']);
 
 // After these a run has given up trying, and its press can be gone on with.
 const GAVE_UP = { too_hot: 'e_gave_up', busy: 'e_gave_up', rate_limited: 'e_gave_up', offline: 'e_gave_up_offline' };
@@ -238,9 +235,8 @@ class ProductView {
           h('dl', { class: 'facts' },
             fact(say('limit'), say('limit_n', { n: product.per_user_limit })),
             fact(say('starts_at'), this.starts), fact(say('ends_at'), this.ends)),
-          this.panel.root,
           h('div', { class: 'buybar' },
-            this.stepper.root, this.button, this.message,
+            this.panel.root, this.stepper.root, this.button, this.message,
             h('p', { class: 'asides' }, this.stop, this.mineLink)))));
     document.title = `${product.name} · ${say('brand')}`;
   }
@@ -252,6 +248,7 @@ class ProductView {
       status: this.status,
       phase: { ...phase, left: phase.until ? phase.until - now : 0, message: phase.kind === 'asking' ? sayPass(this.pass.state) : phase.message },
       signedIn: app.session.signedIn, mine: this.mine, limit: product.per_user_limit,
+      checks: PERSONAL.has(this.pass.state.kind),
       returns: Date.parse(product.may_return_until ?? '') - now,
     });
   }
