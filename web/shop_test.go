@@ -1,7 +1,10 @@
 package web_test
 
 import (
+	"cmp"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -303,4 +306,41 @@ func TestWithoutAPayPageThePageSaysWhereToPay(t *testing.T) {
 	s.move("pending", "")
 	b.UntilText("#pay-elsewhere", "pay at the shop")
 	b.Until(`!document.querySelector("[id^=pay-sandbox]")`)
+}
+
+// Whoever has something to pay is led to the shop's own cashier, with the
+// number of the order, and from there back to it.
+func TestShopsCashierKnowsTheOrderAndTheWayBack(t *testing.T) {
+	for _, c := range []struct{ name, template, order string }{
+		{"by placeholders", "/pay/{order_no}?to={return}", "path"},
+		{"by parameters", "/pay?shop=7", "query"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStub(t)
+			cashier := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				query := r.URL.Query()
+				named := c.order == "path" && r.URL.Path == "/pay/"+orderNo || c.order == "query" && query.Get("order_no") == orderNo && query.Get("shop") == "7"
+				if !named {
+					t.Errorf("the cashier is asked for %s", r.URL)
+				}
+				s.move("paid", "")
+				http.Redirect(w, r, cmp.Or(query.Get("to"), query.Get("return")), http.StatusSeeOther)
+			}))
+			t.Cleanup(cashier.Close)
+			s.payURL = cashier.URL + c.template
+			p := product(1, "Phone 17 Pro", -time.Minute)
+			p["payment_providers"] = []string{}
+			s.products = []map[string]any{p}
+			b := openProduct(t, s, browser.Options{})
+			b.Click("#buy")
+			b.UntilText("#order h2", "You are in the queue")
+			s.move("pending", "")
+			b.UntilText("#pay-shop", "Pay CN¥6,999.00")
+			b.Until(`!document.querySelector("#pay-elsewhere, [id^=pay-sandbox]")`)
+			b.Accessible("to be paid at the shop's cashier")
+			b.Click("#pay-shop")
+			b.UntilText("#order h2", "Thank you!")
+			b.Until(fmt.Sprintf(`location.hash === '#/orders/%s'`, orderNo))
+		})
+	}
 }

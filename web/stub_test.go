@@ -31,6 +31,7 @@ type stub struct {
 	mu       sync.Mutex
 	demo     bool
 	loginURL string
+	payURL   string
 	code     string // that the login takes, once
 	products []map[string]any
 	// challenge is what the page must answer; the token's road checks it.
@@ -120,7 +121,7 @@ func product(id int, name string, startsIn time.Duration) map[string]any {
 }
 
 func (s *stub) pageInfo(w http.ResponseWriter, _ *http.Request) {
-	reply(w, 200, map[string]any{"demo": s.demo, "login_url": s.loginURL})
+	reply(w, 200, map[string]any{"demo": s.demo, "login_url": s.loginURL, "pay_url": s.payURL})
 }
 
 // login takes the one code once.

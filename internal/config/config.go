@@ -63,6 +63,7 @@ func (s Shop) TLS() bool { return s.TLSCert != "" }
 type Page struct {
 	URL        string
 	LoginURL   string
+	PayURL     string
 	LoginTTL   time.Duration
 	ImageHosts []string
 }

@@ -52,6 +52,7 @@ func (c *Config) keys() []key {
 		{"shop.cors_origins", &c.Shop.CORSOrigins, origins(), "Origins of pages elsewhere that may use the API, such as that of an exported page on a CDN."},
 		{"page.url", &c.Page.URL, optionalURL(), "Address of the shopper's page, where payments return to. Empty: shop.public_url."},
 		{"page.login_url", &c.Page.LoginURL, optionalURL(), "The shop's own login, which sends the shopper back to the page with a one-time code. Empty: none."},
+		{"page.pay_url", &c.Page.PayURL, optionalURL(), "The shop's own cashier, to which the page leads whoever has an order to pay: `{order_no}` and `{return}`, the order's page, are filled in, or added as parameters of these names. Empty: none."},
 		{"page.login_ttl", &c.Page.LoginTTL, lasting(time.Minute, 30*day), "Life of the buyer's token that a login code is exchanged for."},
 		{"page.image_hosts", &c.Page.ImageHosts, hosts(), "Hosts of product pictures, beside the page's own: the only ones that the page may load."},
 		{"admin.listen", &c.Admin.Listen, listenAddress(), "Address of the operator API, metrics and health. Keep it off the public network."},

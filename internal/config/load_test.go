@@ -83,7 +83,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 		"redis.username": "u", "redis.sentinel_master": "m", "redis.sentinel_username": "su", "redis.prefix": "p:",
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 		"auth.jwks_url": "https://c", "auth.jwks_refresh": "10s", "auth.issuer": "i", "auth.audience": "a",
-		"shop.cors_origins": "https://a.example, http://b:8080", "page.url": "https://c.example/sale", "page.login_url": "https://d.example/in?to={return}", "page.login_ttl": "1h",
+		"shop.cors_origins": "https://a.example, http://b:8080", "page.url": "https://c.example/sale", "page.login_url": "https://d.example/in?to={return}", "page.login_ttl": "1h", "page.pay_url": "https://d.example/pay/{order_no}?back={return}",
 		"shop.tls_cert": "/c.pem", "shop.tls_key": "/k.pem", "shop.max_conns": "100",
 		"page.image_hosts": "img.example, *.cdn.example, https://i.example:8443",
 	}
@@ -206,6 +206,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"page.image_hosts":        {"*", "https:", "img.example/path", "img.example;script-src", "'self'", "a b", "img.example,", "data:"},
 		"page.login_ttl":          {"0", "59s", "721h", "12"},
 		"page.login_url":          {"/login", "javascript:alert(1)", "https://x/#f"},
+		"page.pay_url":            {"/pay", "javascript:alert(1)", "https://x/#f", "https://{order_no}.x/"},
 	}
 	for _, d := range config.Describe() {
 		if len(bad[d.Key]) == 0 && d.Key != "" {

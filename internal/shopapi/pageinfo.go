@@ -7,5 +7,6 @@ func (s *Server) pageInfo(ctx *fasthttp.RequestCtx) {
 	s.json(ctx, "pageinfo", fasthttp.StatusOK, struct {
 		Demo     bool   `json:"demo"`
 		LoginURL string `json:"login_url"`
-	}{s.opt.DemoLogin != nil, s.opt.LoginURL})
+		PayURL   string `json:"pay_url"`
+	}{s.opt.DemoLogin != nil, s.opt.LoginURL, s.opt.PayURL})
 }

@@ -68,6 +68,8 @@ type Options struct {
 	// and "" for none.
 	Login    *Login
 	LoginURL string
+	// PayURL is the shop's own cashier, "" for none.
+	PayURL string
 	// CORSOrigins are the origins whose pages may use the API.
 	CORSOrigins []string
 	// DemoLogin signs a demo buyer's token; nil outside a demo.

@@ -2,6 +2,7 @@
 // it leads back here with #code=…&state=…: the code is exchanged for a buyer's
 // token, and the state is the one that this tab has left with.
 
+import { fill, pageAddress } from './address.js';
 import { forget, recall, remember } from './memory.js';
 import { claimsOf } from './session.js';
 import { confirmBox } from './view/confirm.js';
@@ -11,17 +12,10 @@ const STATE = 'seckill_state';
 const STATE_BYTES = 16;
 
 // loginAddress is the shop's login page with the address to come back to and
-// the state to bring along: in place of {return} and {state} where the address
-// has them, else as parameters of these names. The route stays behind, because
-// the code comes in the fragment.
+// the state to bring along. The route stays behind, because the code comes in
+// the fragment.
 export function loginAddress(loginURL, location, state) {
-  const values = { return: location.origin + location.pathname + location.search, state };
-  const filled = loginURL.replace(/\{(return|state)\}/g, (_, name) => encodeURIComponent(values[name]));
-  const url = new URL(filled, location.href);
-  for (const [name, value] of Object.entries(values)) {
-    if (!loginURL.includes(`{${name}}`)) url.searchParams.set(name, value);
-  }
-  return url.href;
+  return fill(loginURL, { return: pageAddress(location), state }, location.href);
 }
 
 export function leaveForLogin(loginURL, location) {

@@ -29,9 +29,9 @@ const speech = new Speech(navigator.language);
 const api = new API(baseOf(document), session, () => speech.locale);
 const network = api.network = new Network(() => api.time());
 const clock = new ServerClock(() => api.time());
-// page is what the server says about signing in here; failed: a code was not taken.
-const page = { demo: false, loginURL: '', asked: null, failed: false };
-const app = { api, clock, network, session, speech, page, announce, signIn, say: (key, values) => speech.say(key, values) };
+// page is what the server says about the shop around it; failed: a code was not taken.
+const page = { demo: false, loginURL: '', payURL: '', asked: null, failed: false };
+const app = { api, clock, network, session, speech, page, announce, learnPage, signIn, say: (key, values) => speech.say(key, values) };
 let view = null; // the AbortController that ends the present view
 let arrival = null; // and the one that ends the question about a link
 
@@ -118,8 +118,9 @@ function drawSignIn(wanted) {
   if (!session.signedIn) learnPage();
 }
 
-// learnPage asks how one signs in here, until it is told. Shoppers who are
-// signed in do not ask: at the start of a sale each spared request counts.
+// learnPage asks how one signs in and pays here, until it is told. Shoppers who
+// are signed in ask when they have something to pay: at the start of a sale each
+// spared request counts.
 function learnPage() {
   page.asked ??= askPage();
   return page.asked;
@@ -128,8 +129,8 @@ function learnPage() {
 async function askPage() {
   for (let tries = 0; ; tries++) {
     try {
-      const { demo, login_url: loginURL } = await api.page();
-      Object.assign(page, { demo: demo === true, loginURL: loginURL || '' });
+      const { demo, login_url: loginURL, pay_url: payURL } = await api.page();
+      Object.assign(page, { demo: demo === true, loginURL: loginURL || '', payURL: payURL || '' });
       break;
     } catch (err) {
       await waitSeen(Math.max(err.retryAfterMs ?? 0, backoff(tries, PAGE_BASE_MS, PAGE_CAP_MS)));

@@ -1,5 +1,6 @@
 // One order, as it changes: queued, to be paid, paid, or let go.
 
+import { fill, pageAddress } from '../address.js';
 import { dropOrder, keepOrder } from '../purchase.js';
 import { h, icon, setText } from '../dom.js';
 import { dateTime, money, shortCountdown } from '../format.js';
@@ -60,7 +61,10 @@ class OrderView {
     const changed = JSON.stringify(order) !== JSON.stringify(this.order);
     if (order.status !== this.order?.status) this.app.announce(this.words(order.status).join(' '));
     this.order = order;
-    if (order.status === 'pending' && !this.onlyLooks) this.learnProviders();
+    if (order.status === 'pending' && !this.onlyLooks) {
+      this.learnProviders();
+      this.learnCashier();
+    }
     if (changed) this.draw();
   }
 
@@ -100,6 +104,18 @@ class OrderView {
     } catch {
       // The default stands; a wrong one is answered by the payment itself.
     }
+  }
+
+  // learnCashier asks whether the shop takes the money itself.
+  async learnCashier() {
+    if (this.cashier !== undefined) return;
+    this.cashier = '';
+    await this.app.learnPage();
+    const { payURL } = this.app.page;
+    if (!payURL || this.signal.aborted) return;
+    const back = `${pageAddress(location)}#/orders/${this.no}`;
+    this.cashier = fill(payURL, { order_no: this.no, return: back }, location.href);
+    this.draw();
   }
 
   get overdue() {
@@ -170,12 +186,14 @@ class OrderView {
     if (order.status !== 'pending' || this.overdue) return '';
     const amount = money(order.amount_cents, order.currency, app.speech.locale);
     const providers = this.providers ?? ['sandbox'];
-    const several = providers.length > 1;
+    const several = providers.length + (this.cashier ? 1 : 0) > 1;
+    const label = (provider) => (several ? app.say('pay_with', { provider: this.providerName(provider) }) : app.say('pay', { amount }));
     return h('div', { class: 'actions' },
-      providers.length === 0 ? h('p', { class: 'note', id: 'pay-elsewhere' }, app.say('pay_elsewhere')) : '',
+      this.cashier ? h('a', { class: 'button lit', id: 'pay-shop', href: this.cashier }, label('shop')) : '',
+      providers.length === 0 && !this.cashier ? h('p', { class: 'note', id: 'pay-elsewhere' }, app.say('pay_elsewhere')) : '',
       providers.map((provider) => h('button', {
         class: 'button lit', id: `pay-${provider}`, type: 'button', onclick: () => this.pay(provider),
-      }, several ? app.say('pay_with', { provider: this.providerName(provider) }) : app.say('pay', { amount }))),
+      }, label(provider))),
       h('button', { class: 'link', id: 'cancel', type: 'button', onclick: () => this.cancel() }, app.say('cancel')));
   }
 
