@@ -3,9 +3,12 @@ package web_test
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,12 +153,17 @@ func TestWorkCanBeLeftForThePicture(t *testing.T) {
 }
 
 func TestShopsOwnCheckAnswersFromItsOriginOnly(t *testing.T) {
-	widget := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `<script>opener.postMessage({ answer: 'abcd' }, '*');</script>`)
+	told := make(chan url.Values, 1)
+	widget := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/check" {
+			told <- r.URL.Query()
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, `<script>opener.postMessage({ answer: 'abcd' }, new URLSearchParams(location.search).get('origin'));</script>`)
 	}))
 	t.Cleanup(widget.Close)
 	s := newStub(t)
-	s.challenge = map[string]any{"type": "shop", "widget_url": widget.URL + "/check"}
+	s.challenge = map[string]any{"type": "shop", "widget_url": widget.URL + "/check?theme=red"}
 	s.products = []map[string]any{guarded(-time.Minute)}
 	b := openProduct(t, s, browser.Options{})
 	b.Click("#buy")
@@ -165,6 +173,10 @@ func TestShopsOwnCheckAnswersFromItsOriginOnly(t *testing.T) {
 	b.UntilText("#order h2", "You are in the queue")
 	if _, answers := s.solved(); !slices.Equal(answers, []string{"abcd"}) {
 		t.Errorf("answers %q", answers)
+	}
+	want := url.Values{"theme": {"red"}, "origin": {s.URL}, "product_id": {"1"}, "challenge_id": {"shop-1-" + strings.Repeat("x", 40)}, "lang": {"en"}}
+	if got := <-told; !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("the widget is told %v, not %v", got, want)
 	}
 }
 

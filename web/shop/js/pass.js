@@ -33,7 +33,7 @@ export function dueAt(product, held, chance) {
 
 // Pass is one buyer's token for one product. Its state is what a person sees:
 //   idle · fetching · working {share, canRead} · picture {image, canWork, wrong, stale}
-//   · shop {url, wrong, stale} · later · ready
+//   · shop {url, id, wrong, stale} · later · ready
 export class Pass {
   constructor(api, clock, productId, { onChange, signal, random = Math.random, work = prove }) {
     Object.assign(this, { api, clock, productId, onChange, signal, work });
@@ -131,7 +131,7 @@ export class Pass {
       case 'image': return this.askPerson(challenge, {
         kind: 'picture', image: challenge.image, canWork: Boolean(challenge.alternatives?.includes('pow')), wrong,
       });
-      case 'shop': return this.askPerson(challenge, { kind: 'shop', url: challenge.widget_url ?? '', wrong });
+      case 'shop': return this.askPerson(challenge, { kind: 'shop', url: challenge.widget_url ?? '', id: challenge.challenge_id, wrong });
       default: throw failed('unknown_challenge');
     }
   }

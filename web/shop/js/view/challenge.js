@@ -1,6 +1,7 @@
 // What the shop asks before a purchase, as a person sees it. Mostly nothing:
 // the device answers by itself.
 
+import { fill } from '../address.js';
 import { h, icon } from '../dom.js';
 
 // These states of the token wait for a person.
@@ -64,11 +65,11 @@ export class ChallengePanel {
     ];
   }
 
-  draw_shop(pass, { url, wrong, stale }) {
+  draw_shop(pass, { url, id, wrong, stale }) {
     const { say } = this.app;
     return [
       h('p', { role: 'status' }, say(stale ? 'challenge_stale' : wrong ? 'challenge_wrong' : 'challenge_shop')),
-      url && !stale ? h('button', { class: 'button plain', id: 'challenge-open', type: 'button', onclick: () => this.openShop(pass, url) }, say('challenge_open')) : '',
+      url && !stale ? h('button', { class: 'button plain', id: 'challenge-open', type: 'button', onclick: () => this.openShop(pass, url, id) }, say('challenge_open')) : '',
       stale ? h('button', { class: 'link', id: 'challenge-another', type: 'button', onclick: () => pass.another() }, say('challenge_again'))
         : this.field(pass, say('challenge_code')),
     ];
@@ -87,12 +88,14 @@ export class ChallengePanel {
       h('button', { class: 'button', type: 'submit' }, this.app.say('challenge_send')));
   }
 
-  // openShop opens the shop's own check in a window, which answers with
-  // opener.postMessage({ answer }, …). Only that window at exactly that origin
-  // is listened to.
-  openShop(pass, url) {
-    const { origin } = new URL(url, location.href);
-    const opened = window.open(url, 'seckill-check', 'popup,width=480,height=640');
+  // openShop opens the shop's own check in a window, told what it is for and
+  // whom to answer: opener.postMessage({ answer }, origin). Only that window at
+  // exactly that origin is listened to.
+  openShop(pass, url, id) {
+    const told = { origin: location.origin, product_id: pass.productId, challenge_id: id, lang: this.app.speech.locale };
+    const address = fill(url, told, location.href);
+    const { origin } = new URL(address);
+    const opened = window.open(address, 'seckill-check', 'popup,width=480,height=640');
     addEventListener('message', (event) => {
       if (event.origin !== origin || event.source !== opened || typeof event.data?.answer !== 'string') return;
       opened.close();
