@@ -120,6 +120,22 @@ func TestEveryRouteIsLimitedByAddressButAFew(t *testing.T) {
 	}
 }
 
+// What stands beside the API is limited as well.
+func TestTheSandboxAndTheDemoAreLimitedByAddress(t *testing.T) {
+	for _, path := range []string{"/demo/login?user=ann", "/sandbox/pay"} {
+		s, _ := hotServer(t)
+		s.opt.Rates.ByAddr = thin(t, "other-address")
+		s.opt.DemoLogin = func(buyer string) (string, error) { return "token of " + buyer, nil }
+		s.opt.SandboxPath, s.pay = "/sandbox/pay", func(*fasthttp.RequestCtx) {}
+		var ctx fasthttp.RequestCtx
+		from(&ctx, "192.0.2.1", "")
+		ctx.Request.SetRequestURI(path)
+		perform(t, s, &ctx, fasthttp.StatusOK)
+		perform(t, s, &ctx, fasthttp.StatusTooManyRequests)
+		checkLimited(t, &ctx, "other-address")
+	}
+}
+
 func TestABuyersOtherRequestsHaveABudgetOfTheirOwn(t *testing.T) {
 	const no = "SK01M757NBG70000008J6JNWTNKR"
 	for _, c := range []struct{ method, path string }{

@@ -189,9 +189,13 @@ func (s *Server) other(ctx *fasthttp.RequestCtx, path string) {
 			s.body(ctx, "openapi", 200, "application/yaml", seckill.OpenAPI)
 		}
 	case s.opt.DemoLogin != nil && path == "/demo/login":
-		s.demoLogin(ctx)
+		if s.method(ctx, "demo", fasthttp.MethodGet) {
+			s.demoLogin(ctx)
+		}
 	case s.pay != nil && path == s.opt.SandboxPath:
-		s.pay(ctx)
+		if s.withinRate(ctx, "sandbox") {
+			s.pay(ctx)
+		}
 	default:
 		s.static(ctx, path)
 	}
