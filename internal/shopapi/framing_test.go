@@ -11,6 +11,8 @@ func TestALineOfLFAloneIsSeenHoweverItComes(t *testing.T) {
 		"GET / HTTP/1.1\r\n" + head:                                false,
 		"GET /HTTP/HTTP/1.1x HTTP/1.1\r\n" + head:                  false,
 		"POST / HTTP/1.1\r\n" + head + `{"ref":"HTTP/1.1"}` + "\n": false,
+		"POST / HTTP/1.1\r\n" + head + "{\"ref\":\"HTTP/12\"\n}":   false,
+		"POST / HTTP/1.1\r\n" + head + "HTTP/1,1\nHTTP/x.1\n":      false,
 		"GET / HTTP/1.1\n" + head:                                  true,
 		"GET / HTTP/1.0\n\n":                                       true,
 		"GET /HTTP/ HTTP/1.1\n" + head:                             true,

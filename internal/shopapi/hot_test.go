@@ -165,7 +165,7 @@ func TestAcceptKeepsItsAllocBudget(t *testing.T) {
 func TestFramingCheckKeepsItsAllocBudget(t *testing.T) {
 	lines := []byte("Host: shop\r\nAuthorization: Bearer x\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n")
 	if got := testing.AllocsPerRun(1000, func() {
-		if ambiguous(lines) {
+		if ambiguous(lines) != "" {
 			t.Error("an ordinary request is called ambiguous")
 		}
 	}); got > 0 {

@@ -15,9 +15,9 @@ var apiPrefix = []byte("/api/v1/")
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.recoverPanic(ctx)
 	s.guard(&ctx.Response.Header)
-	if h := &ctx.Request.Header; h.ConnectionClose() && ambiguous(h.RawHeaders()) || ambiguousLine(ctx) {
+	if detail := refusedFraming(ctx); detail != "" {
 		ctx.SetConnectionClose()
-		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "the header can be read in two ways: lines end in CRLF, none goes on in the next, and Content-Length and Transfer-Encoding exclude each other"))
+		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "%s", detail))
 		return
 	}
 	path := ctx.Path()

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -134,6 +133,17 @@ func TestARequestOfTwoReadingsIsRefused(t *testing.T) {
 		"a chunk's size of 64 bits":      purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "10000000000000002\r\n{}\r\n0\r\n\r\n"),
 		"a chunk's size before LF":       purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "2\n{}\r\n0\r\n\r\n"),
 		"a chunk's end of LF":            purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "2\r\n{}\n0\r\n\r\n"),
+		"chunks":                         purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n"),
+		"chunks in capitals":             purchaseText(t, "eve", "TRANSFER-ENCODING: Chunked\r\n", "2\r\n{}\r\n0\r\n\r\n"),
+		"a chunk with an extension":      purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "2;a=b\r\n{}\r\n0\r\n\r\n"),
+		"an extension with LF":           purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "2;a\nXX\r\n{}\r\n0\r\n\r\n"+hidden),
+		"a trailer":                      purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\nA: b\r\n\r\n"),
+		"a trailer that ends in LF":      purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\nA: b\n\n"+hidden),
+		"a folded trailer":               purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\nA: b\r\n c\r\n\r\n"+hidden),
+		"chunks that end in LF":          purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\n"+hidden),
+		"chunks and an expectation":      purchaseText(t, "eve", "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n"+hidden),
+		"identity without a length":      purchaseText(t, "eve", "Transfer-Encoding: identity\r\n", "{}"+hidden),
+		"chunks of a GET":                strings.Replace(purchaseText(t, "eve", "Transfer-Encoding: chunked\r\n", "0\r\n\r\n"+hidden), "POST", "GET", 1),
 		"two hosts":                      "GET /api/v1/time HTTP/1.1\r\nHost: shop\r\nHost: other\r\n\r\n",
 		"no host":                        "GET /api/v1/time HTTP/1.1\r\n\r\n",
 		"a body that is announced twice": purchaseText(t, "eve", "Content-Length: 2\r\ncontent-length: 2\r\n", "{}"),
@@ -198,17 +208,8 @@ func TestARequestIsBounded(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	body := `{"ref":"` + strings.Repeat("x", 17<<10) + `"}`
-	chunks := func(text string, size int) string {
-		var all bytes.Buffer
-		for ; len(text) > size; text = text[size:] {
-			fmt.Fprintf(&all, "%x\r\n%s\r\n", size, text[:size])
-		}
-		fmt.Fprintf(&all, "%x\r\n%s\r\n0\r\n\r\n", len(text), text)
-		return all.String()
-	}
 	for name, text := range map[string]string{
 		"a body of 17 KiB":           purchaseText(t, "ann", fmt.Sprintf("Content-Length: %d\r\n", len(body)), body),
-		"the same in chunks":         purchaseText(t, "ann", "Transfer-Encoding: chunked\r\n", chunks(body, 1000)),
 		"a body of 1 GiB, announced": purchaseText(t, "ann", "Content-Length: 1073741824\r\n", "{}"),
 		"a header of 9 KiB":          purchaseText(t, "ann", "X-Long: "+strings.Repeat("x", 9<<10)+"\r\nContent-Length: 2\r\n", "{}"),
 		"a thousand headers":         purchaseText(t, "ann", strings.Repeat("X-Many: 123456789\r\n", 1000)+"Content-Length: 2\r\n", "{}"),
@@ -226,16 +227,56 @@ func TestARequestIsBounded(t *testing.T) {
 	}
 	// At the bound all is well.
 	fits := `{"x":"` + strings.Repeat("x", 16<<10-8) + `"}`
-	for name, text := range map[string]string{
-		"a body of 16 KiB":   purchaseText(t, "fits", fmt.Sprintf("Content-Length: %d\r\nIdempotency-Key: k\r\n", len(fits)), fits),
-		"the same in chunks": purchaseText(t, "fits", "Transfer-Encoding: chunked\r\nIdempotency-Key: k\r\n", chunks(fits, 700)),
+	l := dial(t, s.e)
+	if err := l.write(purchaseText(t, "fits", fmt.Sprintf("Content-Length: %d\r\n", len(fits)), fits)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := l.answer(); got.Status != http.StatusAccepted {
+		t.Errorf("a body of 16 KiB: %d %s", got.Status, got.Text)
+	}
+}
+
+// TestChunksAreRefusedUnread: who sends a body in chunks is told what to send
+// instead, and none of it is read, however long it goes on.
+func TestChunksAreRefusedUnread(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	for name, body := range map[string]string{
+		"a body":                        "2\r\n{}\r\n0\r\n\r\n",
+		"a body that is yet to come":    "",
+		"an extension that never ends":  "2;" + strings.Repeat("x", 4<<10),
+		"a size that never ends":        strings.Repeat("0", 4<<10),
+		"a trailer that never ends":     "2\r\n{}\r\n0\r\nA: " + strings.Repeat("x", 4<<10),
+		"chunks of a byte without end":  strings.Repeat("1\r\n \r\n", 500),
+		"trailers of a line, many more": "0\r\n" + strings.Repeat("A: b\r\n", 500),
 	} {
 		l := dial(t, s.e)
-		if err := l.write(text); err != nil {
+		if err := l.write(purchaseText(t, "ann", "Transfer-Encoding: chunked\r\n", body)); err != nil {
+			t.Fatal(err)
+		}
+		got, answered := l.answer()
+		if !answered || got.Status != http.StatusBadRequest || !strings.Contains(got.Detail, "send a Content-Length") {
+			t.Errorf("%s: %v %d %s", name, answered, got.Status, got.Text)
+		}
+		if !l.closed() {
+			t.Errorf("%s: the connection stays open", name)
+		}
+	}
+}
+
+// TestABodyMayNameAVersion: what looks like the end of a request line is looked
+// for in bodies too, where a line may end in LF.
+func TestABodyMayNameAVersion(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 10, PerUserLimit: 10})
+	for _, body := range []string{"{\"ref\":\"HTTP/12\"\n}", "{\"ref\":\"HTTP/1.1\"\n}", "{\"ref\":\"HTTP/1.1\"}\n"} {
+		l := dial(t, e)
+		if err := l.write(purchaseText(t, "ann", fmt.Sprintf("Content-Length: %d\r\n", len(body)), body)); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := l.answer(); got.Status != http.StatusAccepted {
-			t.Errorf("%s: %d %s", name, got.Status, got.Text)
+			t.Errorf("%q: %d %s", body, got.Status, got.Text)
 		}
 	}
 }

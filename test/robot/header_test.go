@@ -154,6 +154,9 @@ func smuggled(b *book, e *engine.Engine, robot *Robot) {
 		"a body beyond its bound":         line + head + "Content-Length: 99999\r\n\r\n" + body,
 		"a chunk's size that overflows":   line + head + "Transfer-Encoding: chunked\r\n\r\n1000000000000000e\r\n" + body + "\r\n0\r\n\r\n",
 		"a chunk that is longer":          line + head + "Transfer-Encoding: chunked\r\n\r\n1\r\n" + body + "\r\n0\r\n\r\n" + hidden,
+		"chunks that end in a line feed":  line + head + "Transfer-Encoding: chunked\r\n\r\n0\r\n\n" + hidden,
+		"a trailer that ends in one":      line + head + "Transfer-Encoding: chunked\r\n\r\n0\r\nA: b\n\n" + hidden,
+		"no encoding and no length":       line + head + "Transfer-Encoding: identity\r\n\r\n" + hidden,
 		"the operator's path, absolutely": "GET " + e.AdminURL + "/admin/v1/products HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer " + engine.AdminToken + "\r\n\r\n",
 		"HTTP/2 without being asked":      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + hidden,
 	} {
