@@ -34,7 +34,7 @@ var (
 	descLength    = prometheus.NewDesc("seckill_outbox_length", "Entries in the outbox streams, those included that wait to be trimmed.", nil, nil)
 	descWaiting   = prometheus.NewDesc("seckill_outbox_waiting", "Outbox entries that are not acknowledged.", nil, nil)
 	descOldest    = prometheus.NewDesc("seckill_outbox_oldest_seconds", "Age of the oldest outbox entry that is not acknowledged.", nil, nil)
-	descConsumers = prometheus.NewDesc("seckill_outbox_consumers", "Workers that hold outbox entries or have read lately.", nil, nil)
+	descConsumers = prometheus.NewDesc("seckill_outbox_consumers", "Workers that are alive, of all instances.", nil, nil)
 	descSilent    = prometheus.NewDesc("seckill_ledger_silent_shards", "Shards that do not answer: their breaker is open and claims are refused at once.", nil, nil)
 	descNotices   = prometheus.NewDesc("seckill_bulletin_notices_total", "Notices between instances, by what became of them here.", []string{"result"}, nil)
 )

@@ -130,6 +130,9 @@ func (b *Board) read(message string, hear func(bulletin.Notice)) {
 // the very step that accepted them.
 func (b *Board) readNotes(message string, hear func(bulletin.Notice)) {
 	raw := []byte(message)
+	if len(raw) == 0 {
+		return // an instance that starts has tried whether it may tell
+	}
 	if len(raw) < 4 || len(raw)%8 != 4 {
 		b.opt.Logger.Debug("note not understood", "bytes", len(raw))
 		return

@@ -261,6 +261,7 @@ func (c *consumer) Close(ctx context.Context) error {
 		}
 		left = more
 	}
+	c.absent(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.buffer, c.held = nil, held{}

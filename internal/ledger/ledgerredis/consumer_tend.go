@@ -77,6 +77,7 @@ func (c *consumer) tend(ctx context.Context) error {
 			next = time.Now().Add(tendAgain)
 		}
 	}
+	err = errors.Join(err, c.present(ctx))
 	if err != nil {
 		next = time.Now().Add(tendRetry)
 	}

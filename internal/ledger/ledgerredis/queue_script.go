@@ -24,6 +24,8 @@ var (
 	lengthScript  = newScript("queue_length")
 	placesScript  = newScript("queue_places")
 	examineScript = newScript("queue_examine", "owner", "damage", "stream")
+	presentScript = newScript("queue_present", "owner")
+	workersScript = newScript("queue_workers")
 )
 
 // queueCall is one run of a script, on keys of one bucket.

@@ -2,7 +2,6 @@ package ledgerredis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -137,7 +136,7 @@ type OutboxStats struct {
 	Length    int64     // entries in the streams, acknowledged ones that are not trimmed included
 	Entries   int64     // not acknowledged
 	Oldest    time.Time // of the oldest entry that is not acknowledged; zero when there is none
-	Consumers int       // that hold entries or have read lately
+	Consumers int       // that are alive
 }
 
 func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {
@@ -148,28 +147,15 @@ func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {
 	figures := OutboxStats{Entries: stats.Entries, Oldest: stats.Oldest}
 	calls := make([]queueCall, buckets)
 	for bucket := range calls {
-		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}, args: []string{workerGroup}}
+		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}}
 	}
-	names := make(map[string]bool)
 	for bucket, result := range q.glance(ctx, lengthScript, calls...) {
-		parts, err := result.ToArray()
-		if err == nil && len(parts) == 0 {
-			err = errors.New("an empty reply")
-		}
-		if err != nil {
-			return OutboxStats{}, fmt.Errorf("read the length of %s: %w", streamName(bucket), err)
-		}
-		length, err := parts[0].AsInt64()
+		length, err := result.AsInt64()
 		if err != nil {
 			return OutboxStats{}, fmt.Errorf("read the length of %s: %w", streamName(bucket), err)
 		}
 		figures.Length += length
-		for _, part := range parts[1:] {
-			if name, err := part.ToString(); err == nil && name != returnedName {
-				names[name] = true
-			}
-		}
 	}
-	figures.Consumers = len(names)
-	return figures, nil
+	figures.Consumers, err = q.workers(ctx)
+	return figures, err
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"seckill/internal/redislink"
 )
 
 // trialTimeout bounds the trial of rights. A server that refuses all writes for
@@ -27,7 +30,7 @@ func (l *Ledger) tryRights(ctx context.Context) error {
 	}
 	for bucket := range tried {
 		keys := []string{l.keys.trial(bucket, "hash"), l.keys.trial(bucket, "stream"), l.keys.trial(bucket, "set")}
-		reply, err := l.call.told(ctx, trialScript, keys, nil)
+		reply, err := l.call.told(ctx, trialScript, keys, []string{l.opt.Notes})
 		if err != nil {
 			if errors.Is(asRefusal(err), ErrRefused) {
 				return err
@@ -43,5 +46,37 @@ func (l *Ledger) tryRights(ctx context.Context) error {
 			return fmt.Errorf("%w commands: %s", ErrRefused, strings.Join(refused, "; "))
 		}
 	}
+	return l.tryHearing(ctx)
+}
+
+// tryHearing subscribes to the notes once, on a connection of its own, with
+// which the subscription ends. Who may neither tell nor hear would sell all the
+// same, and learn of the others' changes a second late, by looking: that is for
+// a right that is taken away later, not for one that nobody gave.
+func (l *Ledger) tryHearing(ctx context.Context) error {
+	if l.opt.Notes == "" {
+		return nil
+	}
+	client, err := redislink.Connect(ctx, clientOption(l.opt.Place))
+	if err != nil {
+		l.opt.Logger.Warn("the rights of the user of Redis could not be tried", "error", err)
+		return nil
+	}
+	defer func() { go client.Close() }() // it says goodbye, for which a frozen Redis lets it wait
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var heard atomic.Bool
+	ctx = rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) {
+		heard.Store(true)
+		cancel()
+	})
+	err = client.Receive(ctx, client.B().Subscribe().Channel(l.opt.Notes).Build(), func(rueidis.PubSubMessage) {})
+	switch {
+	case heard.Load():
+		return nil
+	case errors.Is(asRefusal(err), ErrRefused):
+		return fmt.Errorf("%w commands: SUBSCRIBE: %w", ErrRefused, err)
+	}
+	l.opt.Logger.Warn("the rights of the user of Redis could not be tried", "error", err)
 	return nil
 }

@@ -4,6 +4,7 @@
 -- writes are done and others are not.
 --
 -- KEYS[1] a hash, KEYS[2] a stream, KEYS[3] a sorted set; all gone in the end
+-- ARGV[1] the channel of notes, on which nothing is said; '' for none
 --
 -- Returns what was refused: a text per command, with its name in front.
 
@@ -37,6 +38,7 @@ try('HDEL', hash, 'a', 'b')
 
 try('ZADD', set, 1, 'a')
 try('ZCARD', set)
+try('ZCOUNT', set, 1, 1)
 try('ZRANGE', set, 0, 0)
 try('ZRANGEBYSCORE', set, 1, 1)
 try('ZREM', set, 'a')
@@ -54,6 +56,8 @@ try('XACK', stream, 'g', '1-1')
 try('XLEN', stream)
 try('XRANGE', stream, '-', '+', 'COUNT', 1)
 try('XTRIM', stream, 'MINID', '~', '2', 'LIMIT', 1)
+
+if ARGV[1] ~= '' then try('PUBLISH', ARGV[1], '') end
 
 try('UNLINK', hash, stream, set)
 return refused
