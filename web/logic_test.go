@@ -64,6 +64,9 @@ func TestPureModules(t *testing.T) {
 			return ['login?x=1', 'in/{return}', 'in/{state}/{return}?s={state}'].map((u) => m.loginAddress('https://shop.example/' + u, at, 'st'));
 		})()`, `["https://shop.example/login?x=1&return=https%3A%2F%2Fsale.example%2Fs%2F%3Fa%3D1&state=st",` +
 			`"https://shop.example/in/https%3A%2F%2Fsale.example%2Fs%2F%3Fa%3D1?state=st","https://shop.example/in/st/https%3A%2F%2Fsale.example%2Fs%2F%3Fa%3D1?s=st"]`},
+		{"an address takes what it names where it names it, and the rest as parameters", "address.js", `
+			['pay/{no}?to={back}', 'pay?no=1', '{other}'].map((u) => m.fill('https://shop.example/' + u, { no: 'SK&1', back: 'https://a.example/#/x' }, 'https://a.example/'))`,
+			`["https://shop.example/pay/SK%261?to=https%3A%2F%2Fa.example%2F%23%2Fx","https://shop.example/pay?no=SK%261&back=https%3A%2F%2Fa.example%2F%23%2Fx","https://shop.example/%7Bother%7D?no=SK%261&back=https%3A%2F%2Fa.example%2F%23%2Fx"]`},
 		{"a tab knows the state that it left with, once, and no other", "login.js", `(() => {
 			let to;
 			m.leaveForLogin('https://shop.example/login', { hash: '#/', origin: 'https://sale.example', pathname: '/', search: '', href: 'https://sale.example/', assign: (url) => { to = new URL(url); } });
