@@ -10,9 +10,10 @@ import (
 // checkTenure tells when the ledger has become another store's: Redis was
 // emptied, and another deployment under the same prefix came first. Nothing of
 // the other is touched, whoever tries (ledger.Bound); ledger products are busy
-// and the instance is not ready until an operator parts the two.
+// and the instance is not ready until an operator parts the two. A ledger that
+// is then nobody's is bound again, whatever the other has left in it.
 func (p *parts) checkTenure(ctx context.Context) error {
-	err := ledger.CheckStore(ctx, p.ledger)
+	err := ledger.Rebind(ctx, p.ledger)
 	if errors.Is(err, ledger.ErrOtherStore) {
 		p.alerter.Raise("the ledger belongs to another store", 0, err)
 	}

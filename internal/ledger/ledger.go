@@ -121,8 +121,11 @@ type Auditing interface {
 // or changes a sale of that store; it fails with ErrOtherStore instead.
 type Bound interface {
 	// CheckStore fails with ErrOtherStore if the ledger is another store's. One
-	// that is nobody's is no error: the next Install makes it this store's.
+	// that is nobody's is no error: it will be this store's.
 	CheckStore(ctx context.Context) error
+	// Rebind makes a ledger that is nobody's this store's, with whatever a former
+	// owner has left in it, and fails with ErrOtherStore if it is another's.
+	Rebind(ctx context.Context) error
 }
 
 // ErrOtherStore says that the ledger belongs to another store. Two stores on
@@ -135,6 +138,15 @@ var ErrOtherStore = errors.New("the ledger belongs to another store")
 func CheckStore(ctx context.Context, l Ledger) error {
 	if bound, ok := l.(Bound); ok {
 		return bound.CheckStore(ctx)
+	}
+	return nil
+}
+
+// Rebind makes a ledger this store's that has lost its owner; nil for one that
+// nobody could take away.
+func Rebind(ctx context.Context, l Ledger) error {
+	if bound, ok := l.(Bound); ok {
+		return bound.Rebind(ctx)
 	}
 	return nil
 }

@@ -69,6 +69,10 @@ type Examining interface {
 	// those that are alone are delivered again, those that are gone are no longer
 	// waited for, and whatever is in the queue's place that no queue wrote makes
 	// room; for product 0, which has no entries, no more than that.
+	//
+	// A *LostError beside what it found says that a stream is lost whole. That
+	// makes room with mend for product 0 only, which says that all who may have
+	// entries in it know; for another its entries there are left as they are.
 	Examine(ctx context.Context, product uint32, mend bool) (Strays, error)
 }
 

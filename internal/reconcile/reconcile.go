@@ -4,8 +4,8 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -140,7 +140,7 @@ func (r *Reconciler) checkQueue(ctx context.Context, c *cut, report *stats.Repor
 		return nil
 	}
 	strays, err := examining.Examine(ctx, report.ProductID, false)
-	if err != nil {
+	if err != nil && !errors.Is(err, queue.ErrLost) { // what is lost of this product is counted
 		return seckill.Errorf(seckill.CodeBusy, "examine queue: %w", err)
 	}
 	if strays != (queue.Strays{}) {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"seckill"
@@ -40,7 +41,7 @@ func (r *Reconciler) repair(ctx context.Context, product uint32, report stats.Re
 		}
 	}
 	if broken(report, "I4") {
-		mended, err := r.repairQueue(ctx, product)
+		mended, err := r.repairQueue(ctx, product, who)
 		if err != nil {
 			return done, err
 		}
@@ -60,12 +61,19 @@ func (r *Reconciler) repair(ctx context.Context, product uint32, report stats.Re
 // repairQueue has entries that were with nobody delivered again, and no longer
 // waits for those that are gone: the ledger then holds what no entry will
 // confirm, and its recovery offers again what instances remember of it.
-func (r *Reconciler) repairQueue(ctx context.Context, product uint32) (done []string, err error) {
+func (r *Reconciler) repairQueue(ctx context.Context, product uint32, who store.Actor) (done []string, err error) {
 	examining, ok := r.Queue.(queue.Examining)
 	if !ok {
 		return nil, nil
 	}
 	strays, err := examining.Examine(ctx, product, true)
+	if errors.Is(err, queue.ErrLost) { // which a recovery mends: others have to be told
+		p, err := r.Recoverer.Recover(ctx, product, who)
+		if err != nil {
+			return nil, err
+		}
+		return []string{fmt.Sprintf("a stream of the queue was lost, and every product is recovered, this one under epoch %d", p.Epoch)}, nil
+	}
 	if err != nil {
 		return nil, seckill.Errorf(seckill.CodeBusy, "mend queue: %w", err)
 	}

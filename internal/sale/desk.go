@@ -67,8 +67,8 @@ type DeskOptions struct {
 	// store; it is called before a rebuild, which does not depend on it.
 	Reoffer func(ctx context.Context, product uint32) error
 	// CheckWitness asks the queue for what the store has confirmed, and has a
-	// loss noticed; it is called before a rebuild opens an epoch, which does not
-	// depend on it.
+	// loss noticed and mended; it is called before a rebuild opens an epoch, which
+	// depends on it only where a stream of the queue is lost whole.
 	CheckWitness func(ctx context.Context) error
 	// FallbackShare says that the ledger can fail apart from the store, so that
 	// setting a share aside makes sense.

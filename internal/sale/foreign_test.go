@@ -27,6 +27,8 @@ func (l *foreignLedger) CheckStore(context.Context) error {
 	return nil
 }
 
+func (l *foreignLedger) Rebind(ctx context.Context) error { return l.CheckStore(ctx) }
+
 func TestOfALedgerOfAnotherStoreNothingIsRebuilt(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)

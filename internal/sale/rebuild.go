@@ -126,8 +126,8 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 		return d.openCounter(ctx, p, actor)
 	}
 	// Before anything is closed, and before an epoch is spent on what Install
-	// would refuse.
-	if err := ledger.CheckStore(ctx, d.ledger); err != nil {
+	// would refuse. What a former owner has left is not read before it is ours.
+	if err := ledger.Rebind(ctx, d.ledger); err != nil {
 		return p, seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
 	}
 	started := time.Now()
@@ -137,7 +137,9 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 			return p, err
 		}
 		d.changed(p.ID) // the others answer busy meanwhile
-		d.drain(ctx, &p)
+		if err := d.drain(ctx, &p); err != nil {
+			return p, seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
+		}
 		d.reofferAll(ctx, p.ID)
 		d.checkWitness(ctx)
 	}
@@ -221,8 +223,9 @@ func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, er
 	return highest, nil
 }
 
-// drain closes the shards and lets the workers consume what is queued.
-func (d *Desk) drain(ctx context.Context, p *seckill.Product) {
+// drain closes the shards and lets the workers consume what is queued. It fails
+// where a stream of the queue is lost and makes no room: nothing could be sold.
+func (d *Desk) drain(ctx context.Context, p *seckill.Product) error {
 	for i := range p.LedgerShards() {
 		if err := d.ledger.Close(ctx, ledger.ShardOf(p, i)); err != nil {
 			d.log.Warn("shard not closed before recovery", "product", p.ID, "shard", i, "error", err)
@@ -230,43 +233,55 @@ func (d *Desk) drain(ctx context.Context, p *seckill.Product) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, drainDeadline)
 	defer cancel()
-	d.mendQueue(ctx, p.ID)
+	if err := d.mendQueue(ctx, p.ID); err != nil {
+		return err
+	}
 	ticker := time.NewTicker(drainPoll)
 	defer ticker.Stop()
 	left, moved := int64(math.MaxInt64), time.Now()
 	for {
 		stats, err := d.queue.Stats(ctx, p.ID)
 		if err != nil || stats.Reservations == 0 {
-			return
+			return nil
 		}
 		if stats.Reservations < left {
 			left, moved = stats.Reservations, time.Now()
 		}
 		if time.Since(moved) > drainStall {
-			return
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-ticker.C:
 		}
 	}
 }
 
 // mendQueue has entries delivered that nobody would get, and waits no longer for
-// those that are gone: somebody tampered with the queue.
-func (d *Desk) mendQueue(ctx context.Context, id uint32) {
+// those that are gone: somebody tampered with the queue. A stream that is lost
+// whole held entries of other products, too: all of them are marked for recovery
+// before it makes room, or nobody would offer theirs again.
+func (d *Desk) mendQueue(ctx context.Context, id uint32) error {
 	examining, ok := d.queue.(queue.Examining)
 	if !ok {
-		return
+		return nil
 	}
 	strays, err := examining.Examine(ctx, id, true)
+	if errors.Is(err, queue.ErrLost) {
+		d.log.Warn("a stream of the queue is lost; every product is recovered", "product", id, "error", err)
+		unmarked := d.witness(ctx)
+		if strays, err = examining.Examine(ctx, id, true); errors.Is(err, queue.ErrLost) {
+			return errors.Join(err, unmarked)
+		}
+	}
 	if err != nil {
 		d.log.Warn("queue not examined before recovery", "product", id, "error", err)
 	}
 	if strays != (queue.Strays{}) {
 		d.log.Warn("queue mended before recovery", "product", id, "gone", strays.Gone, "delivered_again", strays.Alone)
 	}
+	return nil
 }
 
 // reofferAll writes what this instance remembers of the product's unconfirmed

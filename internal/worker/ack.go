@@ -83,7 +83,7 @@ func (w *Worker) queueLost(ctx context.Context, stream string) error {
 	}
 	lost := w.alsoLost(ctx, known, stream)
 	if mine.IsZero() { // nobody could tell that another noticed
-		if _, err := w.markAll(ctx); err != nil {
+		if _, err := w.guard.markAll(ctx); err != nil {
 			return err
 		}
 	} else {

@@ -11,8 +11,13 @@ import (
 	"seckill/internal/store"
 )
 
-// checkDeadline bounds one look at the queue.
-const checkDeadline = 5 * time.Second
+const (
+	// checkDeadline bounds one look at the queue.
+	checkDeadline = 5 * time.Second
+	// lookDeadline bounds the look for streams that are lost: a part of the queue
+	// that is away must not hold up a rebuild.
+	lookDeadline = 500 * time.Millisecond
+)
 
 // Guard compares what the store has confirmed with what the queue has. Each
 // worker has its own; whoever rebuilds ledgers has one to ask first.
@@ -38,10 +43,45 @@ func (g *Guard) Check(ctx context.Context) error {
 		return fmt.Errorf("read witness: %w", err)
 	}
 	lost, unheard := asked.Lost(ctx, known)
-	if len(lost) > 0 {
-		_, err = g.lost(ctx, lost, false)
+	marked, unseen := g.checkStreams(ctx)
+	if len(lost) > 0 || marked {
+		_, err = g.lost(ctx, lost, marked)
 	}
-	return errors.Join(err, unheard)
+	return errors.Join(err, unheard, unseen)
+}
+
+// checkStreams reports whether a stream is lost whole, for which it has marked
+// every product: the store may have confirmed nothing of it yet, so that no
+// witness tells.
+func (g *Guard) checkStreams(ctx context.Context) (marked bool, err error) {
+	examining, ok := g.Queue.(queue.Examining)
+	if !ok {
+		return false, nil
+	}
+	brief, cancel := context.WithTimeout(ctx, lookDeadline)
+	defer cancel()
+	if _, err = examining.Examine(brief, 0, false); !errors.Is(err, queue.ErrLost) {
+		return false, err
+	}
+	_, err = g.markAll(ctx)
+	return err == nil, err
+}
+
+// markAll marks every preheated product for recovery in the store, and returns
+// all products.
+func (g *Guard) markAll(ctx context.Context) ([]seckill.Product, error) {
+	products, err := g.Store.Products(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list products: %w", err)
+	}
+	for i := range products {
+		if p := &products[i]; p.Epoch > 0 {
+			if err := g.Store.SetRebuilding(ctx, p.ID, p.Epoch, true); err != nil {
+				return nil, fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
+			}
+		}
+	}
+	return products, nil
 }
 
 // lost has a loss noticed once: every product is marked for recovery in the

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"seckill"
 	"seckill/internal/queue"
 )
 
@@ -50,7 +49,7 @@ func (w *Worker) storeLost(ctx context.Context, carried queue.ID, has uint64) er
 		"stop and restore a newer store, or accept that the orders in between are lost",
 		ErrStoreOlder, carried.Stream, carried.Seq, has)
 	w.opt.OnAlert(ErrStoreOlder.Error(), 0, cause)
-	products, err := w.markAll(ctx)
+	products, err := w.guard.markAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,21 +57,4 @@ func (w *Worker) storeLost(ctx context.Context, carried queue.ID, has uint64) er
 	w.raise(taken)
 	w.opt.OnTrouble(0, cause)
 	return err
-}
-
-// markAll marks every preheated product for recovery in the store, and returns
-// all products.
-func (w *Worker) markAll(ctx context.Context) ([]seckill.Product, error) {
-	products, err := w.store.Products(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list products: %w", err)
-	}
-	for i := range products {
-		if p := &products[i]; p.Epoch > 0 {
-			if err := w.store.SetRebuilding(ctx, p.ID, p.Epoch, true); err != nil {
-				return nil, fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
-			}
-		}
-	}
-	return products, nil
 }

@@ -147,6 +147,34 @@ func TestARecoveryMendsEveryKeyWithoutAWorker(t *testing.T) {
 	b.mended(product, 6)
 }
 
+// The stream is the whole bucket's. Recovered by hand, one product has the others
+// marked before the stream makes room: what instances remember of theirs is
+// offered again, also where nothing was confirmed yet.
+func TestARecoveryOfOneProductLosesNoOthersEntries(t *testing.T) {
+	b := openBooks(t)
+	b.worker.MustStop()
+	for product := uint32(31); product <= 32; product++ {
+		b.Open(engine.Product{ID: product, Stock: 20, PerUserLimit: 2, LimitGroup: 31})
+	}
+	one, two, more := b.Buy(31, 1), b.Buy(32, 1), b.Buy(32, 1)
+	b.redis.Must("SET", b.damaged("out", 31), "something else")
+	b.Lose(31)
+	b.Lose(32)
+	err := market.UntilAnswered(t, "recover", func(ctx context.Context) error {
+		_, err := b.Operator().Recover(ctx, 31)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.worker.Start()
+	for _, claim := range []*market.Claim{one, two, more} {
+		b.written(claim)
+	}
+	b.mended(31, 1)
+	b.mended(32, 2)
+}
+
 // Nor does a repair, which mends what a count could not even read.
 func TestARepairMendsAKeyThatIsOverwritten(t *testing.T) {
 	b := openBooks(t)

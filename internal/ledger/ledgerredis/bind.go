@@ -19,8 +19,8 @@ var _ ledger.Bound = (*Ledger)(nil)
 
 // Bind makes this the ledger of the store with that identity, if it is nobody's
 // yet, and fails with ErrOtherStore if it is another's. A server that loses its
-// data forgets whose it was, and one that takes no writes cannot note it: every
-// Install binds again, before it writes.
+// data forgets whose it was, and one that takes no writes cannot note it: Rebind
+// binds again, and so does every Install before it writes.
 //
 // Call it before the ledger is used. From then on no call touches what another
 // store has installed meanwhile: buckets are marked (script/owner.lua).
@@ -47,6 +47,15 @@ func (l *Ledger) CheckStore(ctx context.Context) error {
 		return fmt.Errorf("read whose ledger this is: %w", err)
 	}
 	return l.call.judge(bound)
+}
+
+// Rebind is Bind of a ledger that has lost its binding: the server lost all, or
+// an operator gave it to whoever comes. Buckets that bear a former owner's mark
+// are then taken by the calls that meet it (caller.retake).
+func (l *Ledger) Rebind(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	return l.call.bind(ctx)
 }
 
 func (c *caller) bind(ctx context.Context) error {

@@ -101,6 +101,7 @@ func TestNothingOfAnotherStoreIsTouched(t *testing.T) {
 	later.Epoch = 2
 	for name, call := range map[string]func() error{
 		"check":   func() error { return l.CheckStore(ctx) },
+		"rebind":  func() error { return l.Rebind(ctx) },
 		"ping":    func() error { return l.Ping(ctx) },
 		"reserve": func() error { _, err := l.Do(ctx, ours.request(2, 1, reserve(ours.claim("eve", "")))); return err },
 		"first":   func() error { _, err := l.Do(ctx, ours.request(1, 0, reserve(ours.claim("eve", "")))); return err },
@@ -155,5 +156,39 @@ func TestAStoreThatWasGivenTheLedgerTakesItsBuckets(t *testing.T) {
 	}
 	if _, err := first.ledger.Read(first.ctx(), first.shard); !errors.Is(err, ledger.ErrOtherStore) {
 		t.Errorf("the first was answered %v", err)
+	}
+}
+
+// The same without a start: the binding is deleted under a store that runs, and
+// that another one had shut out. It binds the ledger again, and only then
+// touches what the other has left; the other is shut out from then on.
+func TestAStoreThatFindsTheLedgerFreeTakesItsBuckets(t *testing.T) {
+	s := server.Redis(t, server.RedisOptions{})
+	ours := newRig(t, shopOf(t, s, "ours"))
+	s.FlushAll()
+	theirs := newRig(t, shopOf(t, s, "theirs"))
+	theirs.expect(ledger.OutcomeApplied, 1, 0, reserve(theirs.claim("bob", "")))
+	if err := ours.ledger.Rebind(ours.ctx()); !errors.Is(err, ledger.ErrOtherStore) {
+		t.Fatalf("bound to another, it said %v", err)
+	}
+	s.Must("DEL", ours.ledger.keys.store(0))
+	if _, err := ours.ledger.Read(ours.ctx(), ours.shard); !errors.Is(err, ledger.ErrOtherStore) {
+		t.Errorf("before it is bound: %v", err)
+	}
+	for range 2 {
+		if err := ours.ledger.Rebind(ours.ctx()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := ours.figures(); f.Marked != 1 {
+		t.Errorf("figures are %+v", f)
+	}
+	for name, call := range map[string]func() error{
+		"read":   func() error { _, err := theirs.ledger.Read(theirs.ctx(), theirs.shard); return err },
+		"rebind": func() error { return theirs.ledger.Rebind(theirs.ctx()) },
+	} {
+		if err := call(); !errors.Is(err, ledger.ErrOtherStore) {
+			t.Errorf("the other's %s was answered %v", name, err)
+		}
 	}
 }

@@ -37,7 +37,13 @@ func (r *rig) seen() bool {
 // recover installs a new epoch with the units of one order of ann's, and opens it.
 func (r *rig) recover(units int) {
 	r.Helper()
-	if _, err := r.ledger.outbox().Examine(r.ctx(), r.shard.Product, true); err != nil {
+	_, err := r.ledger.outbox().Examine(r.ctx(), r.shard.Product, true)
+	if errors.Is(err, queue.ErrLost) { // now everybody is told, and then:
+		if _, err = r.ledger.outbox().Examine(r.ctx(), 0, true); err == nil {
+			_, err = r.ledger.outbox().Examine(r.ctx(), r.shard.Product, true)
+		}
+	}
+	if err != nil {
 		r.Fatal(err)
 	}
 	r.shard.Epoch++
@@ -320,8 +326,13 @@ func TestAnOverwrittenStreamIsLostAndMended(t *testing.T) {
 	if err := c.Ack(r.ctx(), nil, lost[0]); !errors.Is(err, queue.ErrLost) {
 		t.Errorf("a witness: %v", err)
 	}
-	if strays, err := r.queue.Examine(r.ctx(), 1, false); err != nil || strays != (queue.Strays{Gone: 1}) {
-		t.Errorf("a look: %+v, %v", strays, err)
+	for _, mend := range []bool{false, true} { // the stream is not this product's alone
+		if strays, err := r.queue.Examine(r.ctx(), 1, mend); !errors.Is(err, queue.ErrLost) || strays != (queue.Strays{Gone: 1}) {
+			t.Errorf("a look: %+v, %v", strays, err)
+		}
+	}
+	if _, err := r.queue.Examine(r.ctx(), 0, false); !errors.Is(err, queue.ErrLost) || r.server.Must("TYPE", r.queue.keys.out(bucket)) != "string" {
+		t.Errorf("a look at all: %v", err)
 	}
 	others := r.fill(2, 3)
 	r.eventually("others are read", func() bool {
@@ -329,8 +340,10 @@ func TestAnOverwrittenStreamIsLostAndMended(t *testing.T) {
 		others = slices.DeleteFunc(others, func(id queue.ID) bool { return slices.Contains(ids(batch), id) })
 		return len(others) == 0
 	})
-	if _, err := r.queue.Examine(r.ctx(), 1, true); err != nil {
-		t.Fatal(err)
+	for _, product := range []uint32{0, 1} {
+		if _, err := r.queue.Examine(r.ctx(), product, true); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if got := r.stats(1); got != (queue.Stats{}) {
 		t.Errorf("it still waits for %+v", got)

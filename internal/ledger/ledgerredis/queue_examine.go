@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -15,7 +16,8 @@ var _ queue.Examining = (*outboxQueue)(nil)
 
 // Examine looks for entries that will never be delivered, in every bucket, and
 // mends keys in whose place is something else: what they held is lost.
-// What a step mends the next does not see, so that mending comes to an end.
+// What a step mends the next does not see, so that mending comes to an end; of a
+// stream that is lost whole, and not to be mended, it does not come to one.
 func (q *outboxQueue) Examine(ctx context.Context, product uint32, mend bool) (queue.Strays, error) {
 	var all queue.Strays
 	for {
@@ -41,9 +43,10 @@ func (q *outboxQueue) examine(ctx context.Context, product uint32, mend bool) (q
 		}
 	}
 	var found queue.Strays
+	var lost error
 	for bucket, result := range q.run(ctx, examineScript, calls...) {
 		says, err := result.AsIntSlice()
-		if err == nil && len(says) != 2 {
+		if err == nil && len(says) != 3 {
 			err = fmt.Errorf("%d figures", len(says))
 		}
 		if err != nil {
@@ -51,6 +54,9 @@ func (q *outboxQueue) examine(ctx context.Context, product uint32, mend bool) (q
 		}
 		found.Gone += says[0]
 		found.Alone += says[1]
+		if says[2] == 1 {
+			lost = &queue.LostError{Stream: streamName(bucket), Cause: ledger.ErrDamaged}
+		}
 	}
-	return found, nil
+	return found, lost
 }

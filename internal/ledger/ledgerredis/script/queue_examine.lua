@@ -6,12 +6,14 @@
 -- has tampered with the stream. With ARGV 5 it mends: those without a consumer
 -- are handed back, to be delivered again, those that are gone are no longer
 -- waited for, and a key in whose place is something else is deleted, as is a
--- stream that takes no entry any more.
+-- stream that takes no entry any more. The stream is every product's: it is
+-- deleted for product 0 only, which says that all of them know of the loss.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue  3 {bN}:open:PRODUCT
 -- ARGV 1 group  2 the consumer that stands for "handed back"  3 product
 --      4 most entries to look at, the oldest first  5 1 to mend, 0 to look only
--- Reply: {entries that are gone, entries without a consumer}
+-- Reply: {entries that are gone, entries without a consumer, 1 if the stream is
+--         lost whole and is still there}
 local out, hash, open = KEYS[1], KEYS[2], KEYS[3]
 local group, returned, product, mend = ARGV[1], ARGV[2], ARGV[3], ARGV[5] == '1'
 
@@ -21,13 +23,15 @@ for key, look in pairs({[out] = 'XLEN', [hash] = 'HLEN', [open] = 'ZCARD'}) do
   if failed(saw[key]) then return saw[key] end
   if wrongType(saw[key]) then
     saw[key] = false
-    if mend then redis.call('UNLINK', key) end
+    if mend and key ~= out then redis.call('UNLINK', key) end
   end
 end
-if mend and saw[out] and full(out) then redis.call('UNLINK', out) end
 local waiting = saw[open] or 0
-if waiting == 0 then return {0, 0} end
-if not mend and not saw[out] then return {waiting, 0} end
+if not saw[out] or full(out) then
+  if not mend or product ~= '0' then return {saw[out] and 0 or waiting, 0, 1} end
+  redis.call('UNLINK', out)
+end
+if waiting == 0 then return {0, 0, 0} end
 
 local function seq(id) return tonumber(string.match(id, '^%d+')) end
 
@@ -72,4 +76,4 @@ if mend and #gone > 0 then
     redis.call('HSET', hash, 'n:' .. product, string.format('%.0f', claims), 'u:' .. product, string.format('%.0f', units))
   end
 end
-return {#gone, #alone}
+return {#gone, #alone, 0}
