@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/identity"
 	"seckill/internal/ledger"
 	"seckill/internal/purchasetoken"
 	"seckill/internal/ratelimit"
@@ -38,10 +39,13 @@ var Gates = []Gate{
 // Buyers reads who asks.
 type Buyers interface {
 	// FromHeader verifies an Authorization header and appends its buyer to dst.
-	FromHeader(dst, authorization []byte, now time.Time) ([]byte, error)
-	// Claimed appends the buyer whom the header names, proven or not; false
-	// means none. What FromHeader accepts it reads alike, for much less.
-	Claimed(dst, authorization []byte) ([]byte, bool)
+	FromHeader(dst, authorization []byte, look identity.Look) ([]byte, error)
+	// Claimed appends the buyer whom the header names, proven or not, and says
+	// what a proof would take. What FromHeader accepts it reads alike, for much
+	// less.
+	Claimed(dst, authorization []byte) ([]byte, identity.Proof)
+	// LoginCode verifies a login code.
+	LoginCode(code []byte, look identity.Look) (identity.Code, error)
 }
 
 // Memory knows cheaply and locally whom the ledger may remember: anyone with a
@@ -73,9 +77,10 @@ type Request struct {
 	Addr          netip.Addr
 	Key           []byte // the Idempotency-Key header
 	Body          []byte
-	// buyer is read at most once, into room.
-	buyer []byte
-	room  [seckill.MaxBuyerBytes]byte
+	// buyer is read at most once, into room, or not for a reason.
+	buyer  []byte
+	reason error
+	room   [seckill.MaxBuyerBytes]byte
 }
 
 // Pass is an admitted claim.
@@ -128,7 +133,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	if ok, wait := d.ByAddr.AllowAddr(req.Addr, now); !ok {
 		return limited(GateAddressRate, d.ByAddr, wait)
 	}
-	if err := d.identify(req, now); err != nil {
+	if err := d.identify(req, identity.Look{Now: now}); err != nil {
 		return d.stranger(err)
 	}
 	if ok, wait := d.ByBuyer.AllowBytes(req.buyer, now); !ok {
@@ -160,14 +165,15 @@ func refuse(gate Gate, err error) Refusal {
 }
 
 // identify reads the buyer, once.
-func (d *Doorkeeper) identify(req *Request, now time.Time) error {
-	if req.buyer != nil {
-		return nil
+func (d *Doorkeeper) identify(req *Request, look identity.Look) error {
+	if req.buyer != nil || req.reason != nil {
+		return req.reason
 	}
-	buyer, err := d.Prove(req.room[:0], req.Authorization, req.Addr, now)
+	buyer, err := d.prove(req.room[:0], req.Authorization, req.Addr, look)
 	if err == nil {
 		req.buyer = buyer
 	}
+	req.reason = err
 	return err
 }
 
@@ -175,24 +181,51 @@ func (d *Doorkeeper) identify(req *Request, now time.Time) error {
 // may remember them, or the store that sells without one. Whom it cannot
 // remember need not prove anything: the answer is the same for a forger. A crowd
 // whose tokens are new here therefore costs no signature.
+//
+// Whoever can be told only later, because a key is being fetched or the address
+// is not looked at, may be one of them: the buyer's gate says so. It says so of
+// everybody whose token is like it, since a forger could otherwise learn by the
+// answer whether the buyer whom they name has bought. (By its time they might:
+// a signature is checked for some and not for others. To take as long for all
+// would cost the whole crowd a signature.)
 func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.Time) bool {
 	if len(req.Authorization) == 0 {
 		return false
 	}
+	look := identity.Look{Now: now, DatesLast: true}
 	// What another instance sold without a ledger only the store knows; it turns
 	// away a batch in a few reads.
-	if unknown := d.Shared && !terms.HasLedger(); !unknown {
-		buyer, ok := d.Buyers.Claimed(req.room[:0], req.Authorization)
-		if !ok || !d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(buyer, terms.Shards)), buyer) {
-			return false
+	if d.Shared && !terms.HasLedger() {
+		return d.worthAGate(d.identify(req, look))
+	}
+	buyer, proof := d.Buyers.Claimed(req.room[:0], req.Authorization) // a proof writes the same there
+	switch proof {
+	case identity.ProofNone:
+		return false
+	case identity.ProofDue:
+		return true
+	case identity.ProofKey:
+		// Before the memory is asked, and only then: who was verified before goes on.
+		if d.ByForger.SpentAddr(req.Addr, now) && d.identify(req, look) == error(ErrForger) {
+			return true
 		}
 	}
-	if err := d.identify(req, now); err != nil {
-		// Who cannot be told yet may be one of them: the buyer's gate says so.
-		e, ok := err.(*seckill.Error)
-		return ok && (e.Code == seckill.CodeBusy || e == ErrForger)
+	if !d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(buyer, terms.Shards)), buyer) {
+		return false
 	}
-	return true
+	return d.worthAGate(d.identify(req, look))
+}
+
+// worthAGate reports whether the gates behind the flag have something else to
+// say than "sold out": to a proven buyer, to one who would be but for the dates
+// of the login, who has to sign in again to find the order, and to who cannot be
+// told yet.
+func (d *Doorkeeper) worthAGate(err error) bool {
+	switch err {
+	case nil, error(identity.ErrExpired), error(identity.ErrNotYetValid), error(identity.ErrKeysDue), error(ErrForger):
+		return true
+	}
+	return false
 }
 
 // key finds the claim's idempotency key: the purchase token's id, which a

@@ -224,13 +224,15 @@ func TestASoldOutFlagAsksNobodyForProofWhomTheLedgerDoesNotRemember(t *testing.T
 }
 
 // unsure cannot tell yet who anybody is.
-type unsure struct{}
+type unsure struct{ Buyers }
 
-func (unsure) FromHeader(dst, _ []byte, _ time.Time) ([]byte, error) {
+func (unsure) FromHeader(dst, _ []byte, _ identity.Look) ([]byte, error) {
 	return dst, identity.ErrKeysDue
 }
 
-func (unsure) Claimed(dst, _ []byte) ([]byte, bool) { return append(dst, "bob"...), true }
+func (unsure) Claimed(dst, _ []byte) ([]byte, identity.Proof) {
+	return append(dst, "bob"...), identity.ProofDue
+}
 
 func TestWhoCannotBeToldYetIsAskedToComeAgainNotToldSoldOut(t *testing.T) {
 	d := newDoor(t)

@@ -24,6 +24,11 @@ func tolls() []toll {
 	return []toll{
 		{GateWindow, 0, func(_ testing.TB, d *door, _ *Request) { d.shelf.State = seckill.SaleEnded }},
 		{GateSoldOut, 0, func(tb testing.TB, d *door, _ *Request) { d.on(tb).MarkSoldOut(time.Now().Add(time.Hour)) }},
+		{GateSoldOut, 0, func(tb testing.TB, d *door, req *Request) { // of a token by a key, never seen
+			l := keyed(tb, d)
+			req.Authorization = l.bearer(l.shop, "k", "bob", time.Hour)
+			d.on(tb).MarkSoldOut(time.Now().Add(time.Hour))
+		}},
 		{GateAddressRate, 0, func(tb testing.TB, d *door, _ *Request) {
 			d.ByAddr = spent(tb, func(l *ratelimit.Limiter, now time.Time) { l.AllowAddr(addr, now) })
 		}},
@@ -32,7 +37,9 @@ func tolls() []toll {
 			must(tb, err)
 			req.Authorization = []byte("Bearer " + token)
 		}},
-		{GateBuyer, 0, func(tb testing.TB, d *door, _ *Request) { // of a forger
+		{GateBuyer, 0, func(tb testing.TB, d *door, req *Request) { // of a forger
+			l := keyed(tb, d)
+			req.Authorization = l.bearer(l.thief, "k", "bob", time.Hour)
 			d.ByForger = spent(tb, func(l *ratelimit.Limiter, now time.Time) { l.AllowAddr(addr, now) })
 		}},
 		{GateBuyerRate, 0, func(tb testing.TB, d *door, _ *Request) {
@@ -65,7 +72,7 @@ func (g toll) stand(tb testing.TB) (admit func() Refusal) {
 	g.close(tb, d, req)
 	on := d.on(tb)
 	return func() Refusal {
-		req.buyer = nil
+		req.buyer, req.reason = nil, nil
 		var pass Pass
 		return d.Admit(on, req, &pass)
 	}

@@ -4,34 +4,50 @@ import (
 	"net/netip"
 	"time"
 
-	"seckill"
 	"seckill/internal/identity"
 )
 
-// ForgedPerSecond is how many tokens with a wrong signature an address may send
-// a second before its tokens are not looked at for a moment. To refute one by a
-// public key takes up to 100 µs, several times the rest of a request, and a
-// raised sold-out flag asks for it before any rate limit: so many take a
-// hundredth of a core. People never send one, but all of an office may, when the
-// shop has changed its keys and everybody has to sign in again.
+// ForgedPerSecond is how many tokens that a public key has refuted an address may
+// send a second before it is spared further such checks for a moment. One takes
+// up to 100 µs, several times the rest of a request, and a raised sold-out flag
+// asks for it before any rate limit: so many take a hundredth of a core. People
+// never send one, but all of an office may, when the shop has changed its keys
+// and everybody has to sign in again.
+//
+// Many people share an address. Whose token was verified here before, or is
+// signed with the secret, which is refuted in a microsecond, is let in whatever
+// their neighbours send; only a token that is new here has to wait.
 const ForgedPerSecond = 100
 
-// ErrForger refuses to look at a token.
-var ErrForger = &seckill.Error{
-	Code: seckill.CodeRateLimited, Detail: "too many tokens with a wrong signature come from this address", RetryAfter: 1,
+// ErrForger refuses to check a token's signature.
+var ErrForger = identity.ErrSpared
+
+// Prove reads who asks and appends the buyer to dst, unless that takes the check
+// of a public key's signature and the address has sent too many forged ones. All
+// routes find out who asks by it.
+func (d *Doorkeeper) Prove(dst, authorization []byte, addr netip.Addr, now time.Time) ([]byte, error) {
+	return d.prove(dst, authorization, addr, identity.Look{Now: now})
 }
 
-// Prove reads who asks and appends the buyer to dst, unless the address has
-// sent too many forged tokens. All routes find out who asks by it.
-func (d *Doorkeeper) Prove(dst, authorization []byte, addr netip.Addr, now time.Time) ([]byte, error) {
-	if len(authorization) > 0 && d.ByForger.SpentAddr(addr, now) {
-		return dst, ErrForger
-	}
-	buyer, err := d.Buyers.FromHeader(dst, authorization, now)
-	if err == error(identity.ErrSignature) {
+func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, look identity.Look) ([]byte, error) {
+	look.Spare = len(authorization) > 0 && d.ByForger.SpentAddr(addr, look.Now)
+	buyer, err := d.Buyers.FromHeader(dst, authorization, look)
+	d.blame(addr, err, look.Now)
+	return buyer, err
+}
+
+// ReadCode reads a login code under the same limit: it is signed like a token.
+func (d *Doorkeeper) ReadCode(code []byte, addr netip.Addr, now time.Time) (identity.Code, error) {
+	read, err := d.Buyers.LoginCode(code, identity.Look{Now: now, Spare: d.ByForger.SpentAddr(addr, now)})
+	d.blame(addr, err, now)
+	return read, err
+}
+
+// blame counts a forgery that was costly to find out.
+func (d *Doorkeeper) blame(addr netip.Addr, err error, now time.Time) {
+	if err == error(identity.ErrForged) {
 		d.ByForger.AllowAddr(addr, now)
 	}
-	return buyer, err
 }
 
 // stranger refuses who could not be told.

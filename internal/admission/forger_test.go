@@ -1,6 +1,13 @@
 package admission
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"testing"
 	"time"
@@ -16,55 +23,190 @@ type counting struct {
 	looks int
 }
 
-func (c *counting) FromHeader(dst, authorization []byte, now time.Time) ([]byte, error) {
+func (c *counting) FromHeader(dst, authorization []byte, look identity.Look) ([]byte, error) {
 	c.looks++
-	return c.Buyers.FromHeader(dst, authorization, now)
+	return c.Buyers.FromHeader(dst, authorization, look)
+}
+
+// login is a shop's login with a public key, and a thief with another.
+type login struct {
+	keys        *identity.Keys
+	shop, thief ed25519.PrivateKey
+}
+
+// keyed has the door know buyers by the login's key, and by the secret.
+func keyed(tb testing.TB, d *door) *login {
+	tb.Helper()
+	public, shop, err := ed25519.GenerateKey(rand.Reader)
+	must(tb, err)
+	_, thief, err := ed25519.GenerateKey(rand.Reader)
+	must(tb, err)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":%q}]}`, base64.RawURLEncoding.EncodeToString(public))
+	}))
+	tb.Cleanup(server.Close)
+	keys, err := identity.NewKeys(identity.KeysOptions{URL: server.URL, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	must(tb, err)
+	must(tb, keys.Round(tb.Context()))
+	d.Buyers, err = identity.Open(identity.Options{Secrets: [][]byte{secret}, Keys: keys})
+	must(tb, err)
+	return &login{keys, shop, thief}
+}
+
+// bearer is a token of a buyer that ends some time from now.
+func (l *login) bearer(by ed25519.PrivateKey, kid, buyer string, life time.Duration) []byte {
+	text := base64.RawURLEncoding.EncodeToString
+	signed := text(fmt.Appendf(nil, `{"alg":"EdDSA","kid":%q}`, kid)) + "." + text(fmt.Appendf(nil, `{"sub":%q,"exp":%d}`, buyer, time.Now().Add(life).Unix()))
+	return []byte("Bearer " + signed + "." + text(ed25519.Sign(by, []byte(signed))))
 }
 
 // Signatures are costly to refute: after some forged ones an address is not
 // worth more of them, whether or not the flag is up, which asks before any rate
-// limit. Others, and tokens that are merely no longer good, are not concerned.
+// limit. It is not its neighbours' fault: who was known before, and whom a
+// secret proves, goes on, and so do others.
 func TestAForgersTokensAreNotLookedAtForAMoment(t *testing.T) {
 	const may = 5
-	forged, err := identity.Sign([]byte("a forger's secret, which is another"), "bob", time.Now().Add(time.Hour))
-	must(t, err)
-	expired, err := identity.Sign(secret, "bob", time.Now().Add(-time.Hour))
-	must(t, err)
 	for name, soldOut := range map[string]bool{"on sale": false, "sold out": true} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoor(t)
-			looked := &counting{Buyers: d.Buyers}
-			d.Buyers, d.Memory = looked, memory{"bob": true}
+			l := keyed(t, d)
+			d.Memory = memory{"bob": true, "ann": true}
+			var err error
 			d.ByForger, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: may})
 			must(t, err)
 			on := d.on(t)
 			if soldOut {
 				on.MarkSoldOut(time.Now().Add(time.Hour))
 			}
-			ask := func(token string, from netip.Addr) Refusal {
-				return d.Admit(on, &Request{Authorization: []byte("Bearer " + token), Addr: from, Body: []byte(`{}`)}, &Pass{})
+			ask := func(auth []byte, from netip.Addr) Refusal {
+				return d.Admit(on, &Request{Authorization: auth, Addr: from, Body: []byte(`{}`)}, &Pass{})
 			}
+			known, fresh := l.bearer(l.shop, "k", "bob", time.Hour), l.bearer(l.shop, "k", "bob", 2*time.Hour)
+			if got := ask(known, addr); got != (Refusal{}) {
+				t.Fatalf("bob: %+v", got)
+			}
+			for range 100 { // cheap to refute, or genuine
+				ask(append(bearer(t, "bob"), 'x'), addr)
+				ask(l.bearer(l.shop, "k", "bob", -time.Hour), addr)
+			}
+			if d.ByForger.SpentAddr(addr, time.Now()) {
+				t.Fatal("they count")
+			}
+			before := l.keys.Stats().Signatures
 			for range 100 {
-				ask(expired, addr)
+				ask(l.bearer(l.thief, "k", "bob", time.Hour), addr)
 			}
-			looked.looks = 0
-			for range 100 {
-				ask(forged, addr)
+			if n := l.keys.Stats().Signatures - before; n != may {
+				t.Errorf("%d forged signatures were checked, want %d", n, may)
 			}
-			// Of a refused claim the flag and the buyer's gate may look one time each.
-			if looked.looks > 2*may {
-				t.Errorf("%d forged tokens were looked at, want %d", looked.looks, may)
+			stranger := seckill.CodeUnauthenticated
+			if soldOut {
+				stranger = seckill.CodeSoldOut
 			}
-			if got := ask(forged, addr); got.Code != seckill.CodeRateLimited || got.Gate != GateBuyer || got.Limit != d.ByForger {
-				t.Errorf("a forger: %+v", got)
+			for what, c := range map[string]struct {
+				auth []byte
+				from netip.Addr
+				want seckill.Code
+			}{
+				"the forger":                       {l.bearer(l.thief, "k", "bob", time.Hour), addr, seckill.CodeRateLimited},
+				"a token that is new":              {fresh, addr, seckill.CodeRateLimited},
+				"a token that was verified":        {known, addr, ""},
+				"a token of the secret":            {bearer(t, "ann"), addr, ""},
+				"a new token from another address": {l.bearer(l.shop, "k", "ann", time.Hour), netip.MustParseAddr("192.0.2.8"), ""},
+				"a forged token of the secret":     {append(bearer(t, "ann"), 'x'), addr, stranger},
+				"nobody":                           {nil, addr, stranger},
+			} {
+				got := ask(c.auth, c.from)
+				if got.Code != c.want || (got.Code == seckill.CodeRateLimited) != (got.Limit == d.ByForger && got.Gate == GateBuyer) {
+					t.Errorf("%s: %+v, want %q", what, got, c.want)
+				}
 			}
-			bob := string(bearer(t, "bob")[len("Bearer "):])
-			if got := ask(bob, netip.MustParseAddr("192.0.2.8")); got != (Refusal{}) {
-				t.Errorf("bob at another address: %+v", got)
-			}
-			if got := d.Admit(on, &Request{Addr: addr}, &Pass{}); soldOut != (got.Code == seckill.CodeSoldOut) || !soldOut && got.Code != seckill.CodeUnauthenticated {
-				t.Errorf("one without a token at the forger's address: %+v", got)
+			if _, err := d.ReadCode(fresh[len("Bearer "):], addr, time.Now()); err != error(ErrForger) {
+				t.Errorf("a login code: %v", err)
 			}
 		})
+	}
+}
+
+func TestForgedLoginCodesCountAsForgedTokens(t *testing.T) {
+	d := newDoor(t)
+	l := keyed(t, d)
+	d.ByForger = spent(t, func(*ratelimit.Limiter, time.Time) {})
+	for i, want := range []error{identity.ErrForged, ErrForger, ErrForger} {
+		if _, err := d.ReadCode(l.bearer(l.thief, "k", "bob", time.Minute)[len("Bearer "):], addr, time.Now()); err != want {
+			t.Errorf("code %d: %v, want %v", i, err, want)
+		}
+	}
+	if n := l.keys.Stats().Signatures; n != 1 {
+		t.Errorf("%d signatures were checked", n)
+	}
+}
+
+// With the flag up a forged token may name anybody: what is answered must not
+// tell who has bought.
+func TestNobodyLearnsByAForgedTokenWhoHasBought(t *testing.T) {
+	for name, c := range map[string]struct {
+		kid   string
+		life  time.Duration
+		spent bool
+		want  seckill.Code
+	}{
+		"a wrong signature": {"k", time.Hour, false, seckill.CodeSoldOut},
+		"an unknown key":    {"x", time.Hour, false, seckill.CodeBusy},
+		"expired":           {"k", -time.Hour, false, seckill.CodeSoldOut},
+		"a wrong signature from a forger's address": {"k", time.Hour, true, seckill.CodeRateLimited},
+		"an unknown key from a forger's address":    {"x", time.Hour, true, seckill.CodeBusy},
+		"expired from a forger's address":           {"k", -time.Hour, true, seckill.CodeRateLimited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoor(t)
+			l := keyed(t, d)
+			d.Memory = memory{"holder": true}
+			if c.spent {
+				d.ByForger = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowAddr(addr, now) })
+			}
+			on := d.on(t)
+			on.MarkSoldOut(time.Now().Add(time.Hour))
+			var answers []Refusal
+			for _, buyer := range []string{"holder", "nobody"} {
+				auth := l.bearer(l.thief, c.kid, buyer, c.life)
+				answers = append(answers, d.Admit(on, &Request{Authorization: auth, Addr: addr, Body: []byte(`{}`)}, &Pass{}))
+			}
+			if answers[0] != answers[1] || answers[0].Code != c.want {
+				t.Errorf("a holder %+v, another %+v, want %q", answers[0], answers[1], c.want)
+			}
+		})
+	}
+}
+
+// A winner whose login has ended is told so: "sold out" would be a lie.
+func TestAHolderWhoseLoginHasEndedIsAskedToSignInAgain(t *testing.T) {
+	d := newDoor(t)
+	l := keyed(t, d)
+	d.Memory = memory{"bob": true}
+	on := d.on(t)
+	on.MarkSoldOut(time.Now().Add(time.Hour))
+	bySecret := func(buyer string) []byte {
+		token, err := identity.Sign(secret, buyer, time.Now().Add(-time.Hour))
+		must(t, err)
+		return []byte("Bearer " + token)
+	}
+	for name, c := range map[string]struct {
+		auth []byte
+		want seckill.Code
+	}{
+		"by the secret":                {bySecret("bob"), seckill.CodeUnauthenticated},
+		"by a key":                     {l.bearer(l.shop, "k", "bob", -time.Hour), seckill.CodeUnauthenticated},
+		"who has not bought":           {bySecret("eve"), seckill.CodeSoldOut},
+		"who has not bought, by a key": {l.bearer(l.shop, "k", "eve", -time.Hour), seckill.CodeSoldOut},
+		"forged with another secret":   {append(bySecret("bob"), 'x'), seckill.CodeSoldOut},
+		"forged with somebody else's":  {l.bearer(l.thief, "k", "bob", -time.Hour), seckill.CodeSoldOut},
+	} {
+		for range 2 { // checked, then remembered
+			got := d.Admit(on, &Request{Authorization: c.auth, Addr: addr, Body: []byte(`{}`)}, &Pass{})
+			if got.Code != c.want {
+				t.Errorf("%s: %+v, want %q", name, got, c.want)
+			}
+		}
 	}
 }

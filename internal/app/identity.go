@@ -3,6 +3,7 @@ package app
 import (
 	"time"
 
+	"seckill/internal/admission"
 	"seckill/internal/duty"
 	"seckill/internal/identity"
 	"seckill/internal/shopapi"
@@ -33,11 +34,11 @@ func (p *parts) buildIdentity() (err error) {
 }
 
 // login is the exchange of login codes; nil without a secret to sign with.
-func (p *parts) login() *shopapi.Login {
+func (p *parts) login(door *admission.Doorkeeper) *shopapi.Login {
 	if p.signer == nil {
 		return nil
 	}
-	return &shopapi.Login{Read: p.buyers.LoginCode, Spend: p.book.spent.Spend, Sign: p.signer.Sign, Life: p.cfg.Page.LoginTTL}
+	return &shopapi.Login{Read: door.ReadCode, Spend: p.book.spent.Spend, Sign: p.signer.Sign, Life: p.cfg.Page.LoginTTL}
 }
 
 // keysDuty fetches the shop's keys, regularly and when a token names another.

@@ -6,12 +6,13 @@ import "crypto/sha256"
 // a signature takes longer than all the rest of a request, so a token that was
 // verified is remembered, and with it by which key: the key is looked up each
 // time, and a token does not outlive it.
-func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, now int64) ([]byte, error) {
+func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, look Look) ([]byte, error) {
 	key, err := v.findKey(t)
 	if err != nil {
 		return dst, err
 	}
 	var found entry
+	now := look.Now.Unix()
 	sum := sha256.Sum256(token)
 	if v.seen.find(&sum, key.generation, &found) {
 		if err := checkDates(found.exp, found.notBefore, now); err != nil {
@@ -19,16 +20,26 @@ func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, now int64) ([]
 		}
 		return append(dst, found.buyer[:found.length]...), nil
 	}
-	// The claims come before the signature: an expired token, of which pages
-	// left open send many, is refused without the costly step.
-	c, err := v.readBuyer(room, t.payload, now)
+	c, err := v.readBuyer(room, t.payload)
 	if err != nil {
 		return dst, err
+	}
+	// The dates come before the signature: an expired token, of which pages left
+	// open send many, is refused without the costly step.
+	dates := checkDates(c.exp, c.notBefore(), now)
+	switch {
+	case dates != nil && !look.DatesLast:
+		return dst, dates
+	case look.Spare:
+		return dst, ErrSpared
 	}
 	if err := v.checkKey(key, t); err != nil {
 		return dst, err
 	}
 	v.seen.keep(&sum, key.generation, &c, now)
+	if dates != nil {
+		return dst, dates
+	}
 	return append(dst, c.subject...), nil
 }
 
@@ -49,7 +60,7 @@ func (v *Verifier) checkKey(key *publicKey, t *parts) error {
 		return ErrMalformed
 	}
 	if !key.verify(t.signed, signature) {
-		return ErrSignature
+		return ErrForged
 	}
 	return nil
 }

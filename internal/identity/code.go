@@ -24,20 +24,21 @@ type Code struct {
 // LoginCode verifies a login code: a token signed like a buyer's, with `aud`
 // LoginAudience, a `jti`, and an end within MaxCodeLife. The configured issuer
 // must have signed it; the configured audience is that of buyers' tokens.
-func (v *Verifier) LoginCode(token []byte, now time.Time) (Code, error) {
+func (v *Verifier) LoginCode(token []byte, look Look) (Code, error) {
 	var room [maxDecoded]byte
 	t, err := take(room[:], token)
 	if err != nil {
 		return Code{}, err
 	}
-	if err := v.checkSignature(room[:], &t); err != nil {
+	if err := v.checkSignature(room[:], &t, look.Spare); err != nil {
 		return Code{}, err
 	}
 	c, err := v.readPayload(room[:], t.payload)
 	if err != nil {
 		return Code{}, err
 	}
-	if err := checkDates(c.exp, c.notBefore(), now.Unix()); err != nil {
+	now := look.Now.Unix()
+	if err := checkDates(c.exp, c.notBefore(), now); err != nil {
 		return Code{}, err
 	}
 	switch {
@@ -45,7 +46,7 @@ func (v *Verifier) LoginCode(token []byte, now time.Time) (Code, error) {
 		return Code{}, ErrNotLoginCode
 	case len(c.id) == 0 || len(c.id) > maxCodeID:
 		return Code{}, ErrCodeID
-	case c.exp-now.Unix() > int64((MaxCodeLife+Leeway)/time.Second):
+	case c.exp-now > int64((MaxCodeLife+Leeway)/time.Second):
 		return Code{}, ErrCodeLife
 	}
 	if err := checkBuyer(c.subject); err != nil {

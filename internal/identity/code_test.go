@@ -36,7 +36,7 @@ func TestLoginCode(t *testing.T) {
 			rs := key("RS256", "r")
 			e := with(t, setOf(rs))
 			for alg, token := range map[string]string{"HS256": seal(t, secret, hs256, tc.payload), "RS256": rs.seal(rs.header(), tc.payload)} {
-				code, err := e.LoginCode([]byte(token), now)
+				code, err := e.LoginCode([]byte(token), Look{Now: now})
 				if err != tc.want || err != nil && code != (Code{}) {
 					t.Fatalf("%s: code %+v, error %v, want %v", alg, code, err, tc.want)
 				}
@@ -62,7 +62,7 @@ func TestALoginCodeIsNeverABuyersToken(t *testing.T) {
 		for _, aud := range []string{`"seckill-login"`, `["seckill-login"]`, `["shop","seckill-login"]`, `["seckill-login","shop"]`, `"seckill\u002dlogin"`} {
 			payload := fmt.Sprintf(`{"sub":"bob","jti":"once","aud":%s,"exp":%s}`, aud, at(time.Minute))
 			for _, token := range []string{seal(t, secret, hs256, payload), ed.seal(ed.header(), payload)} {
-				if _, err := e.LoginCode([]byte(token), now); err != nil {
+				if _, err := e.LoginCode([]byte(token), Look{Now: now}); err != nil {
 					t.Errorf("aud %s is no code: %v", aud, err)
 				}
 				e.expect(t, "aud "+aud, []byte(token), ErrLoginCode)
@@ -91,7 +91,7 @@ func TestALoginCodeIsOfTheTrustedIssuerAndSignature(t *testing.T) {
 		{"nonsense", ErrMalformed},
 		{strings.Repeat("x", MaxTokenBytes+1), ErrTooLong},
 	} {
-		if _, err := v.LoginCode([]byte(tc.token), now); err != tc.want {
+		if _, err := v.LoginCode([]byte(tc.token), Look{Now: now}); err != tc.want {
 			t.Errorf("error %v, want %v", err, tc.want)
 		}
 	}

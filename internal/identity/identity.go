@@ -34,11 +34,14 @@ const (
 // The refusals. Each says something else in the log; on the wire they are all
 // unauthenticated, except the one that says "not known yet".
 var (
-	ErrMissing     = seckill.Errorf(seckill.CodeUnauthenticated, "no bearer token")
-	ErrMalformed   = seckill.Errorf(seckill.CodeUnauthenticated, "token is malformed")
-	ErrTooLong     = seckill.Errorf(seckill.CodeUnauthenticated, "token is longer than 4096 bytes")
-	ErrAlgorithm   = seckill.Errorf(seckill.CodeUnauthenticated, "token is signed in a way that is not accepted")
-	ErrSignature   = seckill.Errorf(seckill.CodeUnauthenticated, "token signature does not match")
+	ErrMissing   = seckill.Errorf(seckill.CodeUnauthenticated, "no bearer token")
+	ErrMalformed = seckill.Errorf(seckill.CodeUnauthenticated, "token is malformed")
+	ErrTooLong   = seckill.Errorf(seckill.CodeUnauthenticated, "token is longer than 4096 bytes")
+	ErrAlgorithm = seckill.Errorf(seckill.CodeUnauthenticated, "token is signed in a way that is not accepted")
+	ErrSignature = seckill.Errorf(seckill.CodeUnauthenticated, "token signature does not match")
+	// ErrForged is ErrSignature where a public key had to find out, which takes
+	// many times as long.
+	ErrForged      = seckill.Errorf(seckill.CodeUnauthenticated, "token signature does not match the key that it names")
 	ErrClaims      = seckill.Errorf(seckill.CodeUnauthenticated, "token claims have a wrong type or a duplicate")
 	ErrNoExpiry    = seckill.Errorf(seckill.CodeUnauthenticated, "token has no exp")
 	ErrExpired     = seckill.Errorf(seckill.CodeUnauthenticated, "token has expired")
@@ -58,6 +61,20 @@ var (
 	// that cannot be fetched at present: the buyer is not told "no".
 	ErrKeysDue = &seckill.Error{Code: seckill.CodeBusy, Detail: "the keys of buyers' tokens are being fetched", RetryAfter: 2}
 )
+
+// ErrSpared says that a token was not looked at, as Look.Spare asked.
+var ErrSpared = &seckill.Error{Code: seckill.CodeRateLimited, Detail: "the token's signature was not checked", RetryAfter: 1}
+
+// Look says how far to go for a token.
+type Look struct {
+	Now time.Time
+	// Spare has no signature checked with a public key. What was verified before,
+	// and what a secret has signed, is read as ever; the rest is ErrSpared.
+	Spare bool
+	// DatesLast has the signature checked before the dates, which otherwise save
+	// it: ErrExpired and ErrNotYetValid are then proofs of who asks.
+	DatesLast bool
+}
 
 // Options are what a Verifier trusts. It needs secrets, keys, or both.
 type Options struct {
@@ -105,76 +122,46 @@ func Open(opt Options) (*Verifier, error) {
 
 // FromHeader appends to dst the buyer that the value of an Authorization
 // header names.
-func (v *Verifier) FromHeader(dst, authorization []byte, now time.Time) ([]byte, error) {
+func (v *Verifier) FromHeader(dst, authorization []byte, look Look) ([]byte, error) {
 	token, ok := bearer(authorization)
 	if !ok {
 		return dst, ErrMissing
 	}
-	return v.AppendBuyer(dst, token, now)
+	return v.AppendBuyer(dst, token, look)
 }
 
 // AppendBuyer verifies a token and appends its buyer to dst, which is returned
 // as it was when the token is refused. With seckill.MaxBuyerBytes of room in
 // dst nothing is allocated, save for the first sight of a token that a public
 // key has signed.
-func (v *Verifier) AppendBuyer(dst, token []byte, now time.Time) ([]byte, error) {
+func (v *Verifier) AppendBuyer(dst, token []byte, look Look) ([]byte, error) {
 	if len(token) <= usualTokenBytes {
 		var room [usualDecoded]byte
-		return v.appendBuyer(dst, room[:], token, now)
+		return v.appendBuyer(dst, room[:], token, look)
 	}
 	var room [maxDecoded]byte
-	return v.appendBuyer(dst, room[:], token, now)
+	return v.appendBuyer(dst, room[:], token, look)
 }
 
-func (v *Verifier) appendBuyer(dst, room, token []byte, now time.Time) ([]byte, error) {
+func (v *Verifier) appendBuyer(dst, room, token []byte, look Look) ([]byte, error) {
 	t, err := take(room, token)
 	if err != nil {
 		return dst, err
 	}
 	if t.alg != algHS256 {
-		return v.appendByKey(dst, room, token, &t, now.Unix())
+		return v.appendByKey(dst, room, token, &t, look)
 	}
 	if err := v.checkSecret(room, &t); err != nil {
 		return dst, err
 	}
-	c, err := v.readBuyer(room, t.payload, now.Unix())
+	c, err := v.readBuyer(room, t.payload)
+	if err == nil {
+		err = checkDates(c.exp, c.notBefore(), look.Now.Unix())
+	}
 	if err != nil {
 		return dst, err
 	}
 	return append(dst, c.subject...), nil
-}
-
-// Claimed appends to dst the buyer whom the value of an Authorization header
-// names, without a look at the signature; false means that it names none. Where
-// the answer is no for whoever it may be, that saves the proof, which is most of
-// the work. Whatever AppendBuyer would accept is read here as it is there.
-func (v *Verifier) Claimed(dst, authorization []byte) ([]byte, bool) {
-	token, ok := bearer(authorization)
-	if !ok || len(token) > MaxTokenBytes {
-		return dst, false
-	}
-	if len(token) <= usualTokenBytes {
-		var room [usualDecoded]byte
-		return v.claimed(dst, room[:], token)
-	}
-	var room [maxDecoded]byte
-	return v.claimed(dst, room[:], token)
-}
-
-func (v *Verifier) claimed(dst, room, token []byte) ([]byte, bool) {
-	_, payload, _, ok := split(token)
-	if !ok {
-		return dst, false
-	}
-	decoded, ok := decode(room, payload)
-	if !ok {
-		return dst, false
-	}
-	c, err := readClaims(decoded, v.audience)
-	if err != nil || checkBuyer(c.subject) != nil {
-		return dst, false
-	}
-	return append(dst, c.subject...), true
 }
 
 // parts are a token cut at its dots, and what its header says.
@@ -210,13 +197,16 @@ func take(room, token []byte) (parts, error) {
 }
 
 // checkSignature verifies in the way that the token asks for.
-func (v *Verifier) checkSignature(room []byte, t *parts) error {
+func (v *Verifier) checkSignature(room []byte, t *parts, spare bool) error {
 	if t.alg == algHS256 {
 		return v.checkSecret(room, t)
 	}
 	key, err := v.findKey(t)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case spare:
+		return ErrSpared
 	}
 	return v.checkKey(key, t)
 }
@@ -249,13 +239,10 @@ func (v *Verifier) readPayload(room, payload []byte) (claims, error) {
 	return c, err
 }
 
-// readBuyer reads claims that make their bearer a buyer.
-func (v *Verifier) readBuyer(room, payload []byte, now int64) (claims, error) {
+// readBuyer reads claims that make their bearer a buyer, while their dates last.
+func (v *Verifier) readBuyer(room, payload []byte) (claims, error) {
 	c, err := v.readPayload(room, payload)
 	if err != nil {
-		return c, err
-	}
-	if err := checkDates(c.exp, c.notBefore(), now); err != nil {
 		return c, err
 	}
 	switch {

@@ -142,7 +142,7 @@ func TestIssuerAndAudienceAreThoseThatAreTrusted(t *testing.T) {
 			t.Fatal(err)
 		}
 		token := seal(t, secret, hs256, `{`+tc.claims+`"sub":"bob","exp":`+at(time.Hour)+`}`)
-		if _, err := v.AppendBuyer(nil, []byte(token), now); err != tc.want {
+		if _, err := v.AppendBuyer(nil, []byte(token), Look{Now: now}); err != tc.want {
 			t.Errorf("issuer %q, audience %q, claims %s: error %v, want %v", tc.issuer, tc.audience, tc.claims, err, tc.want)
 		}
 	}
@@ -163,7 +163,7 @@ func TestASignersTokensAreForTheSameIssuerAndAudience(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if buyer, err := v.AppendBuyer(nil, []byte(token), now); err != nil || string(buyer) != "bob" {
+		if buyer, err := v.AppendBuyer(nil, []byte(token), Look{Now: now}); err != nil || string(buyer) != "bob" {
 			t.Errorf("buyer %q, error %v", buyer, err)
 		}
 	}
@@ -253,7 +253,7 @@ func next(c byte) byte {
 func check(t *testing.T, token, buyer string, want error) {
 	t.Helper()
 	raw := []byte(token)
-	got, err := open(t, secret).AppendBuyer([]byte("kept:"), raw, now)
+	got, err := open(t, secret).AppendBuyer([]byte("kept:"), raw, Look{Now: now})
 	if !errors.Is(err, want) || string(got) != "kept:"+buyer {
 		t.Fatalf("buyer %q, error %v; want %q, %v", got, err, "kept:"+buyer, want)
 	}
@@ -275,7 +275,7 @@ func TestEveryChangedCharacterIsRefused(t *testing.T) {
 			}
 			kept := token[i]
 			token[i] = c
-			if _, err := v.AppendBuyer(nil, token, now); err == nil {
+			if _, err := v.AppendBuyer(nil, token, Look{Now: now}); err == nil {
 				t.Fatalf("accepted with character %d changed to %q", i, c)
 			}
 			token[i] = kept
@@ -305,7 +305,7 @@ func TestAuthorizationHeader(t *testing.T) {
 		{"Bearer " + token + " ", ErrMalformed},
 		{"Bearer x", ErrMalformed},
 	} {
-		if _, err := v.FromHeader(nil, []byte(tc.header), now); !errors.Is(err, tc.want) {
+		if _, err := v.FromHeader(nil, []byte(tc.header), Look{Now: now}); !errors.Is(err, tc.want) {
 			t.Errorf("%.12q: error %v, want %v", tc.header, err, tc.want)
 		}
 	}
@@ -335,9 +335,9 @@ func TestWhoIsClaimedIsWhoIsProven(t *testing.T) {
 		"too long":         {"Bearer " + strings.Repeat("a", MaxTokenBytes) + ".b.c", ""},
 		"no bearer":        {"Basic Ym9iOmJvYg==", ""},
 	} {
-		got, ok := v.Claimed(nil, []byte(tc.header))
-		if string(got) != tc.buyer || ok != (tc.buyer != "") {
-			t.Errorf("%s: %q, %t", name, got, ok)
+		got, proof := v.Claimed(nil, []byte(tc.header))
+		if string(got) != tc.buyer || (proof == ProofSecret) != (tc.buyer != "") {
+			t.Errorf("%s: %q, %d", name, got, proof)
 		}
 	}
 }
@@ -347,10 +347,10 @@ func TestASecretCanBeRotated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, []byte("new"), []byte("old")).AppendBuyer(nil, []byte(token), now); err != nil {
+	if _, err := open(t, []byte("new"), []byte("old")).AppendBuyer(nil, []byte(token), Look{Now: now}); err != nil {
 		t.Errorf("during the rotation: %v", err)
 	}
-	if _, err := open(t, []byte("new")).AppendBuyer(nil, []byte(token), now); !errors.Is(err, ErrSignature) {
+	if _, err := open(t, []byte("new")).AppendBuyer(nil, []byte(token), Look{Now: now}); !errors.Is(err, ErrSignature) {
 		t.Errorf("after the rotation: %v", err)
 	}
 }
@@ -362,7 +362,7 @@ func TestSignedBuyersAreReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := v.AppendBuyer(nil, []byte(token), now); err != nil || string(got) != buyer {
+		if got, err := v.AppendBuyer(nil, []byte(token), Look{Now: now}); err != nil || string(got) != buyer {
 			t.Errorf("%q came back as %q, %v", buyer, got, err)
 		}
 	}

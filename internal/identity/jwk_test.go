@@ -149,7 +149,7 @@ func TestKeysAreReadAsIssuersWriteThem(t *testing.T) {
 	// One name for two keys of a type: the first counts, the log names the other.
 	e = with(t, setOf(rs, otherKey("RS256", "k")))
 	e.expect(t, "the first", rs.token(), nil)
-	e.expect(t, "the second", otherKey("RS256", "k").token(), ErrSignature)
+	e.expect(t, "the second", otherKey("RS256", "k").token(), ErrForged)
 	if !strings.Contains(e.log.String(), "has the name of another key") {
 		t.Errorf("the log says %q", e.log.String())
 	}

@@ -18,14 +18,14 @@ func TestAKeyServesItsOwnAlgorithmAlone(t *testing.T) {
 	claims := `{"sub":"bob","exp":` + at(time.Hour) + `}`
 	for _, p := range []pair{rs, es, ed} {
 		e.expect(t, p.alg, p.token(), nil)
-		e.expect(t, p.alg+" by another key", otherKey(p.alg, p.kid).token(), ErrSignature)
-		e.expect(t, p.alg+" by nobody", []byte(strings.Join(strings.Split(string(p.token()), ".")[:2], ".")+"."), ErrSignature)
+		e.expect(t, p.alg+" by another key", otherKey(p.alg, p.kid).token(), ErrForged)
+		e.expect(t, p.alg+" by nobody", []byte(strings.Join(strings.Split(string(p.token()), ".")[:2], ".")+"."), ErrForged)
 		for _, asked := range []pair{rs, es, ed} {
 			if asked.alg != p.alg {
 				header := fmt.Sprintf(`{"alg":%q,"kid":%q}`, asked.alg, p.kid)
 				e.expect(t, p.alg+" key named by "+asked.alg, []byte(p.seal(header, claims)), ErrKey)
 				header = fmt.Sprintf(`{"alg":%q,"kid":%q}`, asked.alg, asked.kid)
-				e.expect(t, p.alg+" signature as "+asked.alg, []byte(p.seal(header, claims)), ErrSignature)
+				e.expect(t, p.alg+" signature as "+asked.alg, []byte(p.seal(header, claims)), ErrForged)
 			}
 		}
 		// The classic: a public key, which everybody has, as the HMAC secret.
@@ -81,7 +81,7 @@ func TestRotationTakesOldTokensAlongWithTheirKey(t *testing.T) {
 			{setOf(fresh), ErrKey, nil},
 			{set(), ErrKey, ErrKey},
 			{setOf(fresh, old), nil, nil},
-			{setOf(otherKey(alg, "2025")), ErrSignature, ErrKey}, // an old name on a new key
+			{setOf(otherKey(alg, "2025")), ErrForged, ErrKey}, // an old name on a new key
 		}
 		oldToken, freshToken := old.token(), fresh.token()
 		for i, step := range steps {
@@ -119,7 +119,7 @@ func TestKeysRotateUnderACrowd(t *testing.T) {
 				default:
 				}
 				e.expect(t, "a key that stays", lasting, nil)
-				if _, err := e.AppendBuyer(nil, leaving, now); err != nil && err != ErrKey && err != ErrKeysDue {
+				if _, err := e.AppendBuyer(nil, leaving, Look{Now: now}); err != nil && err != ErrKey && err != ErrKeysDue {
 					t.Errorf("a key that leaves: %v", err)
 				}
 			}
@@ -157,12 +157,12 @@ func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
 	}
 	// Remembered or not, its time ends.
 	late := now.Add(time.Hour + Leeway)
-	if _, err := e.AppendBuyer(nil, token, late); err != ErrExpired {
+	if _, err := e.AppendBuyer(nil, token, Look{Now: late}); err != ErrExpired {
 		t.Errorf("at its end: %v", err)
 	}
 	early := es.seal(es.header(), `{"sub":"bob","exp":`+at(time.Hour)+`,"nbf":`+at(0)+`}`)
 	e.expect(t, "from now on", []byte(early), nil)
-	if _, err := e.AppendBuyer(nil, []byte(early), now.Add(-Leeway-time.Second)); err != ErrNotYetValid {
+	if _, err := e.AppendBuyer(nil, []byte(early), Look{Now: now.Add(-Leeway - time.Second)}); err != ErrNotYetValid {
 		t.Errorf("before its time: %v", err)
 	}
 }
@@ -175,9 +175,9 @@ func TestAnUnknownKeyIsFetchedOnceAndNeverLiedAbout(t *testing.T) {
 	if err := e.fetch(t); err != nil {
 		t.Fatal(err)
 	}
-	e.expect(t, "a set just fetched says no", added.token(), ErrKey)
+	e.expect(t, "a set that was fetched before anybody asked cannot tell", added.token(), ErrKeysDue)
 	if n := e.wakes.Load(); n != 0 {
-		t.Fatalf("%d fetches were asked for", n)
+		t.Fatalf("%d fetches were asked for, a moment after the last", n)
 	}
 	s.publish(setOf(known, added))
 	e.pass(KeysSpacing)
@@ -210,9 +210,41 @@ func TestAnUnknownKeyIsFetchedOnceAndNeverLiedAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.expect(t, "fetched", added.token(), nil)
-	e.expect(t, "fetched, of nobody", nobodys.token(), ErrKey)
+	e.expect(t, "fetched, of nobody, who asked when the fetch had begun", nobodys.token(), ErrKeysDue)
+	s.publish(setOf(known, added))
+	e.expect(t, "fetched once more, of nobody", nobodys.token(), ErrKey)
 	if n := e.wakes.Load(); n != 1 {
 		t.Errorf("%d fetches were asked for, want 1", n)
+	}
+}
+
+// Strangers who invent names have the set fetched all the time, so that it is
+// always fresh. A key that the shop has published a moment ago is not in it, and
+// its buyers are not told "no"; nor are they when the names are too many.
+func TestNoStrangerMakesAFreshKeyRefused(t *testing.T) {
+	known, added := key("EdDSA", "known"), otherKey("EdDSA", "added")
+	for name, invented := range map[string]int{"one name": 1, "too many": maxAbsent + 10} {
+		s := openShop(t, setOf(known))
+		e := openEngine(t, s.URL, Options{})
+		if err := e.fetch(t); err != nil {
+			t.Fatal(err)
+		}
+		for i := range invented {
+			header := fmt.Sprintf(`{"alg":"EdDSA","kid":"invented %d"}`, i)
+			e.expect(t, name, []byte(base64url([]byte(header))+".x.x"), ErrKeysDue)
+		}
+		s.publish(setOf(known, added))
+		e.pass(KeysSpacing - 1)
+		e.expect(t, name+", published after the fetch", added.token(), ErrKeysDue)
+		if len(e.keys.absent.seen) > maxAbsent {
+			t.Errorf("%s: %d names are remembered", name, len(e.keys.absent.seen))
+		}
+		if err := e.fetch(t); err != nil {
+			t.Fatal(err)
+		}
+		e.expect(t, name+", fetched", added.token(), nil)
+		e.pass(absentFor)
+		e.expect(t, name+", long after", key("EdDSA", "nobody's").token(), ErrKey)
 	}
 }
 
@@ -225,7 +257,7 @@ func TestAFloodOfUnknownKeysFetchesEveryTenSecondsAtMost(t *testing.T) {
 		for i := range each {
 			flood.Go(func() {
 				header := fmt.Sprintf(`{"alg":"EdDSA","kid":"random %d %d"}`, second, i)
-				if _, err := e.AppendBuyer(nil, []byte(base64url([]byte(header))+".x.x"), now); err != ErrKey && err != ErrKeysDue {
+				if _, err := e.AppendBuyer(nil, []byte(base64url([]byte(header))+".x.x"), Look{Now: now}); err != ErrKey && err != ErrKeysDue {
 					t.Errorf("error %v", err)
 				}
 			})

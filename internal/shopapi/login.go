@@ -3,11 +3,13 @@ package shopapi
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/admission"
 	"seckill/internal/identity"
 	"seckill/internal/wire"
 )
@@ -15,8 +17,8 @@ import (
 // Login exchanges a one-time code of the shop for a buyer's token: the way in
 // from a shop whose own login is a cookie, which the page cannot see.
 type Login struct {
-	// Read verifies a code as the shop signed it.
-	Read func(code []byte, now time.Time) (identity.Code, error)
+	// Read verifies a code as the shop signed it, from an address.
+	Read func(code []byte, from netip.Addr, now time.Time) (identity.Code, error)
 	// Spend uses a code up, on every instance, until an instant. Of all calls
 	// until then exactly one is first.
 	Spend func(ctx context.Context, id string, until time.Time) (first bool, err error)
@@ -52,12 +54,15 @@ func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	}
 	deadline, cancel := bounded()
 	defer cancel()
-	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(with.Code), s.opt.Clock.Now())
-	if err == error(identity.ErrKeysDue) { // the duty's to complain about
+	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(with.Code), s.client(ctx), s.opt.Clock.Now())
+	switch {
+	case err == error(admission.ErrForger):
+		s.limited(ctx, "login", s.opt.Door.ByForger, time.Second)
+		return
+	case err == error(identity.ErrKeysDue): // the duty's to complain about
 		s.answer(ctx, "login", err)
 		return
-	}
-	if err != nil {
+	case err != nil:
 		s.refuse(ctx, "login", err)
 		return
 	}
@@ -68,8 +73,8 @@ func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	}{token, buyer, wire.Time(expires)})
 }
 
-func (l *Login) exchange(ctx context.Context, text []byte, now time.Time) (token, buyer string, expires time.Time, err error) {
-	code, err := l.Read(text, now)
+func (l *Login) exchange(ctx context.Context, text []byte, from netip.Addr, now time.Time) (token, buyer string, expires time.Time, err error) {
+	code, err := l.Read(text, from, now)
 	if err != nil {
 		return "", "", time.Time{}, err
 	}
