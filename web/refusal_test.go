@@ -129,6 +129,29 @@ func TestSoldOutAfterALostAnswerStillFindsTheOrder(t *testing.T) {
 	b.UntilText("#order h2", "It’s yours!")
 }
 
+// "Sold out" is believed only when all orders could be looked through: until
+// then the press keeps its key.
+func TestSoldOutIsNotBelievedWhileOrdersCannotAllBeRead(t *testing.T) {
+	s := newStub(t)
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
+	s.answers = []answer{{cut: true}, {409, "sold_out", false}}
+	s.partial = true
+	b := openProduct(t, s, browser.Options{})
+	b.Click("#buy")
+	b.UntilText("#message", "it continues the same request")
+	s.mu.Lock()
+	s.partial = false
+	s.mu.Unlock()
+	s.move("pending", "")
+	b.Until(isLit)
+	b.Click("#buy")
+	b.UntilText("#order h2", "It’s yours!")
+	asked := s.purchases()
+	if first, last := asked[0], asked[len(asked)-1]; first != last {
+		t.Errorf("the second press asked with %+v, the first with %+v", last, first)
+	}
+}
+
 func TestClosedSalesSayWhy(t *testing.T) {
 	for _, c := range []struct {
 		code         string

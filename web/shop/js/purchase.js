@@ -158,27 +158,35 @@ export class Purchase {
 
   // refused ends a run without an order number. When an earlier try may have
   // reached the ledger, the buyer's orders are looked through first: "sold
-  // out" can be true for everyone else and wrong for this buyer.
+  // out" can be true for everyone else and wrong for this buyer. While they
+  // cannot all be read the intent stays, and the next press asks under its key.
   async refused(err, intent, signal) {
     const { code } = err;
     if (RETRY.has(code)) {
       this.hold(intent);
       return { code };
     }
-    const orderNo = err.orderNo || (intent.unsure && (await this.find(intent, signal)));
+    const known = err.orderNo || !intent.unsure;
+    const { orderNo, sure } = known ? { orderNo: err.orderNo, sure: true } : await this.find(intent, signal);
+    if (!sure) {
+      this.hold(intent);
+      return { code: code === 'unauthenticated' ? code : 'busy' };
+    }
     if (orderNo) keepOrder(this.buyer, intent.productId, orderNo);
     this.settle(intent, intent.unsure || code === 'token_invalid');
     if (orderNo && code !== 'already_purchased') return { orderNo };
     return { code, orderNo };
   }
 
+  // find looks for the intent's order. It is sure of one that it finds; that
+  // there is none only a whole list says.
   async find(intent, signal) {
     try {
-      const { orders } = await this.api.orders(signal);
+      const { orders, partial } = await this.api.orders(signal);
       const mine = orders.find((o) => o.product_id === intent.productId && Date.parse(o.created_at) >= intent.at - EARLY_MS);
-      return mine?.order_no;
+      return { orderNo: mine?.order_no, sure: Boolean(mine) || !partial };
     } catch {
-      return '';
+      return { sure: false };
     }
   }
 }
