@@ -41,7 +41,7 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 			return p, err
 		}
 	}
-	if p.Epoch > 0 {
+	if p.Epoch > 0 && p.HasLedger() { // a direct product is only opened again
 		d.log.Warn("rebuilding a product's ledger", "product", p.ID, "epoch", p.Epoch, "reason", actor.Reason)
 	}
 	return d.rebuild(ctx, p, actor)

@@ -275,9 +275,9 @@ type Releases interface {
 	Witness(ctx context.Context) ([]queue.ID, error)
 	// WitnessLost forgets witnesses that the queue has lost, each if it is still
 	// exactly that one: a stream that begins anew counts from below, and would be
-	// called lost for ever. If there was one, every preheated product is marked
-	// for recovery in the same transaction. It reports whether there was: of
-	// those who meet a loss, one notices it.
+	// called lost for ever. If there was one, every preheated product that has a
+	// ledger is marked for recovery in the same transaction. It reports whether
+	// there was: of those who meet a loss, one notices it.
 	WitnessLost(ctx context.Context, lost []queue.ID) (bool, error)
 }
 

@@ -95,7 +95,7 @@ var releaseTests = []test{
 // recovered; to the others it is no news, nor is what they say of a witness
 // that moved on.
 func witnessLost(t *testing.T, s *suite) {
-	p, other, fresh := s.preheated(t), s.preheated(t), s.create(t)
+	p, other, fresh, counter := s.preheated(t), s.preheated(t), s.create(t), s.preheated(t, direct)
 	stream, beside := numbered("forgotten", int(p.ID)), numbered("forgotten", int(other.ID))
 	s.witness(t, p, stream, 7)
 	old := s.witnessOf(t, stream)
@@ -117,6 +117,7 @@ func witnessLost(t *testing.T, s *suite) {
 	lost(true, gone...)
 	lost(false, gone...)
 	equal(t, "marked before its first preheat", s.product(t, fresh.ID).Rebuilding, false)
+	equal(t, "marked without a ledger", s.product(t, counter.ID).Rebuilding, false)
 	equal(t, "witness", s.witnessOf(t, beside), queue.ID{})
 	s.witness(t, p, stream, 3)
 	equal(t, "witness of the stream that began anew", s.witnessOf(t, stream).Seq, 3)
