@@ -84,15 +84,15 @@
 //     lane, group, marks, queue hash and open set. Who looks after the product
 //     recovers it. Go and Lua take the same texts for numbers.
 //   - Install deletes what is in the place of shard, lane, group and marks, and
-//     makes them anew, as is an epoch that no ledger can have come to
-//     (ledger.MaxEpochLead). Where all marks of a group are gone, the group forgets its
-//     other products too: their next Reserve finds them lost.
+//     makes them anew; so it does with an epoch that no ledger can have come to
+//     (ledger.MaxEpochLead). Where all marks of a group are gone, the group
+//     forgets its other products too: their next Reserve finds them lost.
 //   - a mark that is none closes the shard, is deleted, and comes back with the
 //     recovery. So does a lane's record that is none, which ends with its epoch.
 //   - a stream is lost, to be told by Receive, Ack and Examine as queue.ErrLost.
 //     Examine deletes it for product 0 only, after all products know; a queue
-//     hash and an open set it deletes at once. One to which an entry was added so high that no id is left
-//     for the next is read to its end first.
+//     hash and an open set it deletes at once. A stream to which an entry was
+//     added so high that no id is left for the next is read to its end first.
 //   - an entry of the stream that no ledger wrote is acknowledged unread; what an
 //     open set has that is no entry's id counts as gone.
 //
