@@ -6,11 +6,17 @@
 
 local at, before = 1, 0
 while at <= #kept do
-  local beyond, n = after(at)
-  if not beyond or n <= before then
+  if #kept - at < 11 then
     return lost(answer)
   end
-  at, before = beyond, n
+  local n, length = unpacked('>I8I4', kept, at)
+  if n <= before or n > last then
+    return lost(answer)
+  end
+  at, before = at + 12 + length, n
+end
+if at > #kept + 1 then
+  return lost(answer)
 end
 redis.call('HSET', KEYS[2], ARGV[2], pack('>I8', number) .. kept)
 return answer(APPLIED, kept)

@@ -56,10 +56,11 @@ local figures = redis.call('HMGET', KEYS[6], 'seq', 'n:' .. ARGV[10], 'u:' .. AR
 
 -- A counter that is gone, or none, goes on where the stream is. One that is full
 -- refuses the first number like any other, until it is mended (queue_tend.lua).
-local function countable(seq)
-  return seq and seq >= 0 and seq < MOST_SEQ and seq % 1 == 0 and seq
+local seq = tonumber(figures[1] or '')
+if not seq or not (seq >= 0 and seq < MOST_SEQ) or seq % 1 > 0 then
+  seq = youngest(KEYS[5]) or 0
 end
-local seq = (countable(tonumber(figures[1] or '')) or countable(youngest(KEYS[5])) or 0) + 1
+seq = seq < MOST_SEQ and seq + 1 or 1
 local stamp = shard[9] .. pack('>I6', seq)
 
 -- wanted is the numbers and keys of the batch's claims: what a mark is read for.
@@ -201,7 +202,7 @@ end
 -- for good otherwise, and with it the whole bucket.
 local function overtaken(refusal)
   local ahead = youngest(KEYS[5])
-  if not countable(ahead) or ahead < seq then
+  if not ahead or ahead < seq or ahead >= MOST_SEQ then
     return refusal
   end
   redis.call('HSET', KEYS[6], 'seq', ahead)

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- held.lua, after stream.lua, reads a buyer's mark, and the outbox entries of its live orders of
+-- held.lua, after id.lua, reads a buyer's mark, and the outbox entries of its live orders of
 -- the product that are not acknowledged, the newest first, a few at a time.
 --
 -- KEYS[1] shard   hash: the shard's figures

@@ -18,11 +18,13 @@ local pack, unpacked, sub, byte = struct.pack, struct.unpack, string.sub, string
 local shard = redis.call('HMGET', KEYS[1], 'epoch', 'open', 'state', 'limit', 'available', 'marked', 'orders',
   'releases', 'generation', 'allotted', 'sent', 'received')
 
+local epoch = tonumber(ARGV[1])
 local function answer(outcome, rest)
-  return pack('>BI8', outcome, whole(shard[1]) or 0) .. (rest or '')
+  return pack('>BI8', outcome, epoch) .. (rest or '')
 end
 
 if shard[1] ~= ARGV[1] then
+  epoch = whole(shard[1]) or 0
   return answer(EPOCH)
 end
 if shard[2] ~= '1' then
@@ -50,30 +52,22 @@ if seen > last or last >= 2 ^ 53 then
   return lost(answer)
 end
 
--- after is where the kept verdict ends that begins at a place, and its number;
--- nothing, if none begins there.
-local function after(at)
-  if #kept - at < 11 then
-    return nil
-  end
-  local n, length = unpacked('>I8I4', kept, at)
-  local beyond = at + 12 + length
-  if n > last or beyond > #kept + 1 then
-    return nil
-  end
-  return beyond, n
-end
-
-local heard = 1
-while heard <= #kept do
-  local beyond, n = after(heard)
-  if not beyond then
+local heard, size = 1, #kept
+while heard <= size do
+  if size - heard < 11 then
     return lost(answer)
   end
+  local n, length = unpacked('>I8I4', kept, heard)
   if n > seen then
+    if n > last then
+      return lost(answer)
+    end
     break
   end
-  heard = beyond
+  heard = heard + 12 + length
+end
+if heard > size + 1 then
+  return lost(answer)
 end
 kept = sub(kept, heard)
 

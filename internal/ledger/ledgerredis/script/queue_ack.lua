@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- After damage.lua and stream.lua: acknowledges entries of one bucket after the witness was
+-- After damage.lua and id.lua: acknowledges entries of one bucket after the witness was
 -- found, and trims the stream behind what is acknowledged. Without entries it
 -- only looks for the witness and trims. A stream in whose place is something
 -- else has lost whatever the witness is.

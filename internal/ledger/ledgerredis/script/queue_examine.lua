@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- After damage.lua and stream.lua: finds entries of one product in one bucket
--- that wait to be acknowledged and that nobody will ever get: gone from the
+-- After damage.lua, stream.lua and id.lua: finds entries of one product in one
+-- bucket that wait to be acknowledged and that nobody will ever get: gone from the
 -- stream (or never in it: what waits is no id), or in it, delivered, and with no
 -- consumer. Neither can come of what the other scripts do; somebody
 -- has tampered with the stream. With ARGV 5 it mends: those without a consumer
@@ -27,7 +27,7 @@ for key, look in pairs({[out] = 'XLEN', [hash] = 'HLEN', [open] = 'ZCARD'}) do
   end
 end
 local waiting = saw[open] or 0
-if not saw[out] or full(out) then
+if not saw[out] or (youngest(out) or 0) >= MOST_SEQ then
   if not mend or product ~= '0' then return {saw[out] and 0 or waiting, 0, 1} end
   redis.call('UNLINK', out)
 end

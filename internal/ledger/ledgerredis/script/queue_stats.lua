@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- After stream.lua: reads what one product has in one bucket that is not acknowledged.
+-- After id.lua: reads what one product has in one bucket that is not acknowledged.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue  3 {bN}:open:PRODUCT
 -- ARGV 1 product

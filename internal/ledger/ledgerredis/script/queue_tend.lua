@@ -75,7 +75,7 @@ for _, row in ipairs(redis.call('XINFO', 'GROUPS', out)) do
   local is = fields(row)
   if is.name == group and is.lag then spare = redis.call('XLEN', out) - is.pending - is.lag end
 end
-if full(out) and waiting == 0 and more == 0 then
+if (youngest(out) or 0) >= MOST_SEQ and waiting == 0 and more == 0 then
   local delivered
   for _, row in ipairs(redis.call('XINFO', 'GROUPS', out)) do
     local is = fields(row)

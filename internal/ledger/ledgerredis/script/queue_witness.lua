@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- After stream.lua: reads the highest witness that an acknowledgement of one bucket has carried.
+-- After id.lua: reads the highest witness that an acknowledgement of one bucket has carried.
 -- One that is itself gone from the stream is not told: the stream has lost it,
 -- which says nothing about the store.
 --

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- sound.lua, after damage.lua, whole.lua and stream.lua: looks whether what a
+-- sound.lua, after damage.lua, whole.lua and id.lua: looks whether what a
 -- shard is kept in can be used.
 --
 -- KEYS[1] shard   hash: the shard's figures
