@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 	} {
 		t.Run(c.name, func(t *testing.T) { newMarket(t, open(t), c.plan).sell(t) })
 	}
+	t.Run("a claim sent twice has one answer", func(t *testing.T) { runRepeated(t, open(t)) })
 }
 
 // plan is what one sale is like.
