@@ -21,8 +21,8 @@ import (
 // number and keeps it, and live units never exceed the limit. What had no
 // certain answer may or may not have happened. When an order ended, only the
 // store knows; the ledger may have heard of it at any time after. A promise that
-// its ledger lost binds the shop all the same: it is adopted later, if the buyer
-// may have it then, or fails; until then it may count, or not.
+// its ledger lost binds the shop all the same: the store takes it later, if the
+// buyer may have it then, or it fails; until then it may count, or not.
 
 const (
 	// clockGap is by how much the store's clock, in which ends are told, may be
@@ -42,23 +42,26 @@ type row struct {
 	quantity        int
 	status          seckill.OrderStatus
 	created, closed time.Time
+	// entered is when the store took the order. Its created is when it was sold.
+	entered time.Time
 }
 
 // readRows reads all orders.
 func readRows(t *testing.T, db *sql.DB) (rows []row) {
 	t.Helper()
-	found, err := db.Query(`SELECT order_no, user_id, COALESCE(idem_key, ''), product_id, quantity, status, create_time, COALESCE(cancel_time, 0) FROM tb_seckill_order`)
+	found, err := db.Query(`SELECT o.order_no, o.user_id, COALESCE(o.idem_key, ''), o.product_id, o.quantity, o.status, o.create_time, COALESCE(o.cancel_time, 0), COALESCE(l.create_time, 0)
+		FROM tb_seckill_order o LEFT JOIN tb_stock_log l ON l.order_no = o.order_no AND l.type = 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer found.Close()
 	for found.Next() {
 		var r row
-		var created, closed int64
-		if err := found.Scan(&r.no, &r.buyer, &r.key, &r.product, &r.quantity, &r.status, &created, &closed); err != nil {
+		var created, closed, entered int64
+		if err := found.Scan(&r.no, &r.buyer, &r.key, &r.product, &r.quantity, &r.status, &created, &closed, &entered); err != nil {
 			t.Fatal(err)
 		}
-		r.created, r.closed = time.UnixMilli(created), time.UnixMilli(closed)
+		r.created, r.closed, r.entered = time.UnixMilli(created), time.UnixMilli(closed), time.UnixMilli(max(created, entered))
 		rows = append(rows, r)
 	}
 	if err := found.Err(); err != nil {
@@ -95,7 +98,7 @@ const (
 	refused  kind = "sold_out"
 	unknown  kind = "unknown"
 	appeared kind = "appeared" // an order without a certain answer and without a key
-	adopted  kind = "adopted"  // an order whose promise was lost entered the store
+	adopted  kind = "adopted"  // an order entered the store late
 	ended    kind = "ended"    // an order that died
 )
 
@@ -279,7 +282,7 @@ func checkHistory(products map[uint32]engine.Product, forgets func(product uint3
 		}
 		if accounts.adopted[r.no] {
 			in.quantity, in.doubtful = r.quantity, 0
-			add(r.product, r.buyer, porcupine.Operation{Input: in, Output: answer{adopted, r.no}, Call: r.created.Add(-clockGap).UnixNano(), Return: forever})
+			add(r.product, r.buyer, porcupine.Operation{Input: in, Output: answer{adopted, r.no}, Call: r.entered.Add(-clockGap).UnixNano(), Return: r.entered.Add(clockGap).UnixNano()})
 		}
 		if r.status == seckill.OrderPending || r.status == seckill.OrderPaid {
 			continue
@@ -379,10 +382,10 @@ func newAccounts(acts []market.Act, rows []row) accounts {
 	}
 	for _, r := range rows {
 		a.failed[r.no] = r.status == seckill.OrderFailed
-		// The store dates an order that it adopts by its own clock, and any other
-		// by when it was sold, which is before the answer.
+		// Where the store takes an order long after it was promised, the ledger may
+		// have lost it in between.
 		heard, told := a.heard[r.no]
-		a.adopted[r.no] = told && !a.failed[r.no] && r.created.Sub(heard) > clockGap
+		a.adopted[r.no] = told && !a.failed[r.no] && r.entered.Sub(heard) > clockGap
 		if r.key != "" {
 			a.byKey[buyerKey{r.buyer, r.key}] = r.no
 		}

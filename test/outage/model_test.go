@@ -28,7 +28,12 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 	}
 	late := func(no, key string, status seckill.OrderStatus, created, closed int) row {
 		r := order(no, key, status, closed)
-		r.created = at(created)
+		r.created, r.entered = at(created), at(created)
+		return r
+	}
+	taken := func(no, key string, status seckill.OrderStatus, entered int) row {
+		r := order(no, key, status, 9000)
+		r.entered = at(entered)
 		return r
 	}
 	lost := buy(0, 10, "k", "", "")
@@ -82,6 +87,14 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 		"a promise that was lost, and adopted when the next one was dead": {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(1000, 1001, "m", "B", "")},
 			rows: []row{late("A", "k", seckill.OrderCancelled, 4000, 9000), order("B", "m", seckill.OrderCancelled, 2000)}, forgets: true, honest: true,
+		},
+		"a promise of a ledger that had lost another, taken when that was dead": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(1000, 1001, "m", "B", "")},
+			rows: []row{order("A", "k", seckill.OrderCancelled, 2000), taken("B", "m", seckill.OrderPaid, 3000)}, forgets: true, honest: true,
+		},
+		"a promise of a ledger that had lost another, taken while that was alive": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(1000, 1001, "m", "B", "")},
+			rows: []row{order("A", "k", seckill.OrderCancelled, 4000), taken("B", "m", seckill.OrderCancelled, 3000)}, forgets: true,
 		},
 		"a promise that was lost, and adopted beside the next one": {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(1000, 1001, "m", "B", "")},
