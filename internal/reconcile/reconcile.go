@@ -66,11 +66,12 @@ type Reconciler struct {
 // direction, and reports the cut after the mending. What was found is kept and
 // told before anything is mended: a repair leaves no trace of its cause.
 //
-// A ledger over which no cut can tell anything is recovered first, if it is lost
-// or damaged.
+// A ledger that is lost or damaged without a violation to show for it, because no
+// cut can tell anything over it or none looks there, is recovered, and counted
+// again.
 func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor string) (stats.Report, error) {
 	found, err := r.report(ctx, product)
-	if repair && (err != nil || found.Balanced == nil) {
+	if repair && (err != nil || found.Balanced == nil || *found.Balanced) {
 		lost, failed := r.Recoverer.RecoverIfLost(ctx, product)
 		if failed != nil {
 			return found, fmt.Errorf("repair: %w", errors.Join(err, failed))
