@@ -123,10 +123,15 @@ func (b *Book) payAllPending(product uint32) {
 	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin+time.Duration(len(b.promised()))*perClaim)
 	defer cancel()
 	filter := url.Values{"product_id": {fmt.Sprint(product)}, "status": {"pending"}}
-	for {
+	for calm := 0; ; {
 		pending, err := b.Operator().Orders(ctx, filter)
 		figures, failed := b.Operator().Stats(ctx, product)
-		if err == nil && failed == nil && len(pending) == 0 && figures.Queue.Depth == 0 && figures.Store.Pending == 0 {
+		// An order on its way can escape one look, in which the store is read before
+		// it and the queue after; the next one finds it.
+		if calm++; err != nil || failed != nil || len(pending) > 0 || figures.Queue.Depth > 0 || figures.Store.Pending > 0 {
+			calm = 0
+		}
+		if calm == 2 {
 			return
 		}
 		for _, o := range pending {
