@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 
 	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/ledger/ledgerredis"
@@ -27,7 +28,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	}
 	opt := ledgerredis.Options{
 		Place: place, Prefix: r.Prefix, WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
-		Notes: bulletinredis.NotesChannel(r.Prefix),
+		Notes: bulletinredis.NotesChannel(r.Prefix), Tag: mathrand.Uint64(),
 	}
 	var opened *ledgerredis.Ledger
 	err := p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
@@ -49,7 +50,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 		return book{close: opened.Shutdown}, err
 	}
 	p.roster = presenceredis.New(presenceredis.Options{Place: place, Prefix: r.Prefix, Name: p.name})
-	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Logger: p.log})
+	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Tag: opt.Tag, Logger: p.log})
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses,
 		close: func(ctx context.Context) error { return errors.Join(uses.Close(ctx), opened.Shutdown(ctx)) },

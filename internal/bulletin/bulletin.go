@@ -52,7 +52,8 @@ type Board interface {
 	// Run carries notices until ctx ends; it mends its connection by itself. It
 	// calls hear for each notice of the others, one at a time, joined whenever it
 	// begins to listen (notices of before that were missed), and parted whenever
-	// it finds that it no longer can. None may block.
+	// it finds that it no longer can. None may block, and hear may not keep the
+	// notice's buyers, which are read to the same place again.
 	Run(ctx context.Context, hear func(Notice), joined, parted func())
 	// Stats counts what became of notices.
 	Stats() Stats

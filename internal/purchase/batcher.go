@@ -103,7 +103,7 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	b.stage.opt.OnBatch(len(batch), took)
 	if err != nil || len(result.Verdicts) != len(batch) {
 		for _, w := range batch {
-			if sale.Unsettled(err) {
+			if err == nil || sale.Unsettled(err) {
 				b.stage.opt.Learn(b.shard.Group, w.claim.Buyer)
 			}
 			w.refuse(b.refusal())

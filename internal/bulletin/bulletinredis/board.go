@@ -34,7 +34,10 @@ type Options struct {
 	// Prefix begins the channel's name; instances of one engine share it.
 	Prefix string
 	// Name tells this instance from the others: its own notices come back too.
-	Name   string
+	Name string
+	// Tag is what ends this instance's own notes; 0 for none that it should pass
+	// over.
+	Tag    uint64
 	Logger *slog.Logger
 }
 
@@ -43,6 +46,9 @@ type Options struct {
 type Board struct {
 	*bulletin.Draft
 	opt Options
+
+	// noted is where the buyers of a note are read to, one note after the other.
+	noted []uint64
 
 	mu     sync.Mutex
 	client rueidis.Client // nil while there is none
@@ -126,10 +132,14 @@ func (b *Board) read(message string, hear func(bulletin.Notice)) {
 	}
 }
 
-// readNotes hears the buyers whom the ledger has just accepted for anybody, in
-// the very step that accepted them.
+// readNotes hears the buyers whom the ledger has just accepted for others, in
+// the very step that accepted them. A note ends with the tag of who asked for
+// it, and our own is passed over: the ledger's answer tells the same. Of another
+// the tag is heard as if it were one more buyer, who will never ask. It is not
+// cut off because a note of a version that knows no tags ends with a buyer; and
+// to that version, too, a tag is a buyer who never asks.
 func (b *Board) readNotes(message string, hear func(bulletin.Notice)) {
-	raw := []byte(message)
+	raw := []byte(message) // not copied: it is only read
 	if len(raw) == 0 {
 		return // an instance that starts has tried whether it may tell
 	}
@@ -137,11 +147,14 @@ func (b *Board) readNotes(message string, hear func(bulletin.Notice)) {
 		b.opt.Logger.Debug("note not understood", "bytes", len(raw))
 		return
 	}
-	n := bulletin.Notice{Kind: bulletin.BuyersAccepted, Group: binary.BigEndian.Uint32(raw)}
-	for at := 4; at < len(raw); at += 8 {
-		n.Buyers = append(n.Buyers, binary.BigEndian.Uint64(raw[at:]))
+	if b.opt.Tag != 0 && len(raw) >= 12 && binary.BigEndian.Uint64(raw[len(raw)-8:]) == b.opt.Tag {
+		return
 	}
-	hear(n)
+	b.noted = b.noted[:0]
+	for at := 4; at < len(raw); at += 8 {
+		b.noted = append(b.noted, binary.BigEndian.Uint64(raw[at:]))
+	}
+	hear(bulletin.Notice{Kind: bulletin.BuyersAccepted, Group: binary.BigEndian.Uint32(raw), Buyers: b.noted})
 }
 
 func (b *Board) publish(ctx context.Context, notices []bulletin.Notice) error {

@@ -85,7 +85,7 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	size := headBytes + noteBytes + len(w.Currency) + len(w.Name)
+	size := headBytes + 2*noteBytes + len(w.Currency) + len(w.Name)
 	for i := range w.Claims {
 		c := &w.Claims[i]
 		size += claimBytes + orderBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
@@ -101,7 +101,7 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 		b = append(b, w.Claims[i].OrderNo[:]...)
 	}
 	orders := len(b)
-	b = l.appendNotes(b, shard.Group, w.Claims)
+	b = l.appendNotes(b, shard.Group, w.Claims, adopt)
 	bucket := bucketOf(shard.Group, shard.Index)
 	keys = append(keys, l.keys.group(shard), l.keys.mark(shard),
 		l.keys.out(bucket), l.keys.queue(bucket), l.keys.open(bucket, shard.Product))
@@ -112,8 +112,9 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 }
 
 // appendNotes is what other instances hear of a batch, for the claims of it
-// that are accepted.
-func (l *Ledger) appendNotes(b []byte, group uint32, claims []seckill.Claim) []byte {
+// that are accepted. Whoever reserves learns of the buyers by the answer; who
+// adopts does not, and is told like the others.
+func (l *Ledger) appendNotes(b []byte, group uint32, claims []seckill.Claim, adopt bool) []byte {
 	if l.opt.Notes == "" {
 		return b
 	}
@@ -121,7 +122,10 @@ func (l *Ledger) appendNotes(b []byte, group uint32, claims []seckill.Claim) []b
 	for i := range claims {
 		b = binary.BigEndian.AppendUint64(b, seckill.HashBuyer(claims[i].Buyer))
 	}
-	return b
+	if adopt {
+		return binary.BigEndian.AppendUint64(b, 0)
+	}
+	return binary.BigEndian.AppendUint64(b, l.opt.Tag)
 }
 
 func (l *Ledger) prepareRelease(shard ledger.Shard, w ledger.Release, keys, args []string) (*script, []string, []string, error) {

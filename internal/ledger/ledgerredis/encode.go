@@ -28,7 +28,7 @@ const (
 	headBytes  = 1 + 4 + 4 + 4 + 8 + 8 + 4 + 8 + 1 + 2 // without the texts
 	claimBytes = 16 + 2 + 1 + 1 + 1                    // without the texts
 	orderBytes = 16
-	noteBytes  = 8 // of one claim; a group's 4 stand in front of all
+	noteBytes  = 8 // of one claim, and of the tag; a group's 4 stand in front of all
 )
 
 var (

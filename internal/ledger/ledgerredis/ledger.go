@@ -49,9 +49,13 @@ type Options struct {
 	// Prefix begins every key.
 	Prefix string
 	// Notes is the channel on which accepted buyers are told, in the step that
-	// accepts them: a group (4 bytes) and seckill.HashBuyer of each (8 bytes).
-	// Empty for none.
+	// accepts them: a group (4 bytes), seckill.HashBuyer of each (8 bytes), and a
+	// tag (8 bytes). Empty for none.
 	Notes string
+	// Tag is by whom a reservation was asked for: who has the same need not hear
+	// its note. Adopted orders are asked for by nobody, whose tag is 0: they are
+	// told to all.
+	Tag uint64
 
 	// WaitReplicas is how many replicas must have a write before its reply
 	// counts; WaitTimeout, how long they may take.

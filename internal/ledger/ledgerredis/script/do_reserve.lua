@@ -17,8 +17,8 @@
 -- ARGV[10] product, decimal
 -- ARGV[11] most   orders and keys that a buyer may have remembered
 -- ARGV[12] channel  on which instances hear whose claims were accepted, or ''
--- ARGV[13] notes  the group (4 bytes), and the hashes of the claims' buyers, 8
---                 bytes each
+-- ARGV[13] notes  the group (4 bytes), the hashes of the claims' buyers, 8 bytes
+--                 each, and a tag (8 bytes)
 
 local ACCEPTED, REPEATED, SOLD_OUT, OVER_LIMIT, PAUSED, ENDED, REFUSED = '\1', '\2', '\3', '\4', '\5', '\6', '\10'
 
@@ -218,6 +218,7 @@ if accepted > 0 then
       noted[i + 1] = sub(notes, 8 * picked[i] - 3, 8 * picked[i] + 4)
       picked[i] = sub(claims, starts[picked[i]], ends[picked[i]])
     end
+    noted[accepted + 2] = sub(notes, -8)
     entry, notes = table.concat(picked), table.concat(noted)
   end
   -- Nothing may stay half-done. Figures that are none end the script before its
