@@ -146,8 +146,8 @@ func (s *shot) cpu() (used cpuTime, err error) {
 // is replaced.
 func (s *shot) shoot(c *crowd, asking []buyer, t *tally, until time.Time) (*tally, error) {
 	sent, waiting := 0, 0
-	next := func(conn *client) {
-		for sent < s.requests && time.Now().Before(until) {
+	next := func(conn *client, now time.Time) {
+		for sent < s.requests && now.Before(until) {
 			var err error
 			if conn == nil {
 				if conn, err = c.connect(); err != nil {
@@ -156,7 +156,7 @@ func (s *shot) shoot(c *crowd, asking []buyer, t *tally, until time.Time) (*tall
 				}
 			}
 			sent++
-			if err = c.send(conn, &asking[(sent-1)%len(asking)], time.Now()); err == nil {
+			if err = c.send(conn, &asking[(sent-1)%len(asking)], now); err == nil {
 				waiting++
 				return
 			}
@@ -166,7 +166,7 @@ func (s *shot) shoot(c *crowd, asking []buyer, t *tally, until time.Time) (*tall
 		}
 	}
 	for range s.connections {
-		next(nil)
+		next(nil, time.Now())
 	}
 	events := make([]syscall.EpollEvent, s.connections)
 	for waiting > 0 {
@@ -182,7 +182,7 @@ func (s *shot) shoot(c *crowd, asking []buyer, t *tally, until time.Time) (*tall
 			return t, nil
 		}
 		for _, event := range events[:n] {
-			conn := c.conns[event.Fd]
+			conn, now := c.conns[event.Fd], time.Now()
 			a, err := conn.receive()
 			if err == nil && a.status == 0 {
 				continue
@@ -193,16 +193,16 @@ func (s *shot) shoot(c *crowd, asking []buyer, t *tally, until time.Time) (*tall
 				c.drop(conn)
 				conn = nil
 			} else {
-				t.count(a, conn.begun)
+				t.count(a, conn.begun, now)
 			}
-			next(conn)
+			next(conn, now)
 		}
 	}
 	return t, nil
 }
 
 func (s *shot) print(t *tally, took time.Duration, cpu cpuTime) {
-	all := t.latencies
+	all := t.latencies()
 	done := all.TotalCount()
 	perRequest := func(used time.Duration) float64 { return float64(used.Microseconds()) / float64(max(done, 1)) }
 	server := fmt.Sprintf("%6.1f µs server CPU/req", perRequest(cpu.server))

@@ -28,7 +28,7 @@ func (f *flow) due(i int) time.Time {
 func (f *flow) run(until time.Time) (*tally, error) {
 	events := make([]syscall.EpollEvent, f.connections)
 	heard := time.Now()
-	for f.sent < f.requests && time.Now().Before(until) || len(f.crowd.conns) > len(f.idle) {
+	for f.sent < f.requests && time.Now().Before(until) || f.crowd.open > len(f.idle) {
 		pause := f.launch(until)
 		n, err := syscall.EpollWait(f.crowd.poll, events, int(pause.Milliseconds()))
 		if err != nil && !errors.Is(err, syscall.EINTR) {
@@ -37,11 +37,11 @@ func (f *flow) run(until time.Time) (*tally, error) {
 		if n > 0 {
 			heard = time.Now()
 		} else if time.Since(heard) > answerWithin {
-			f.tally.failed += len(f.crowd.conns) - len(f.idle) // none of them is answered
+			f.tally.failed += f.crowd.open - len(f.idle) // none of them is answered
 			return f.tally, nil
 		}
 		for _, event := range events[:max(n, 0)] {
-			f.take(f.crowd.conns[event.Fd])
+			f.take(f.crowd.conns[event.Fd], time.Now())
 		}
 	}
 	return f.tally, nil
@@ -73,7 +73,7 @@ func (f *flow) spare() *client {
 		f.idle = f.idle[:n-1]
 		return conn
 	}
-	if len(f.crowd.conns) >= f.connections {
+	if f.crowd.open >= f.connections {
 		return nil
 	}
 	conn, err := f.crowd.connect()
@@ -84,14 +84,14 @@ func (f *flow) spare() *client {
 }
 
 // take takes what came on a connection.
-func (f *flow) take(conn *client) {
+func (f *flow) take(conn *client, now time.Time) {
 	a, err := conn.receive()
 	switch {
 	case err != nil:
 		f.tally.failed++
 		f.crowd.drop(conn)
 	case a.status != 0:
-		f.tally.count(a, conn.begun)
+		f.tally.count(a, conn.begun, now)
 		f.idle = append(f.idle, conn)
 	}
 }

@@ -12,10 +12,9 @@ import (
 // tally is what the crowd saw: latencies by answer, which is "accepted" or the
 // code of a refusal, else the status.
 type tally struct {
-	started   time.Time
-	answers   map[string]*kind
-	failed    int
-	latencies *hdrhistogram.Histogram // of all
+	started time.Time
+	answers map[string]*kind
+	failed  int
 }
 
 var accepted = []byte("accepted")
@@ -30,10 +29,11 @@ type kind struct {
 func newLatencies() *hdrhistogram.Histogram { return hdrhistogram.New(1, 60_000_000, 3) }
 
 func newTally() *tally {
-	return &tally{started: time.Now(), answers: make(map[string]*kind), latencies: newLatencies()}
+	return &tally{started: time.Now(), answers: make(map[string]*kind)}
 }
 
-func (t *tally) count(a answer, begun time.Time) {
+// count counts an answer that came at some instant to who waited since begun.
+func (t *tally) count(a answer, begun, came time.Time) {
 	name := a.code
 	switch {
 	case a.status/100 == 2:
@@ -46,10 +46,17 @@ func (t *tally) count(a answer, begun time.Time) {
 		k = &kind{latencies: newLatencies()}
 		t.answers[string(name)] = k
 	}
-	k.last = time.Now()
-	took := k.last.Sub(begun).Microseconds()
-	k.latencies.RecordValue(took)
-	t.latencies.RecordValue(took)
+	k.last = came
+	k.latencies.RecordValue(came.Sub(begun).Microseconds())
+}
+
+// latencies are those of all answers.
+func (t *tally) latencies() *hdrhistogram.Histogram {
+	all := newLatencies()
+	for _, k := range t.answers {
+		all.Merge(k.latencies)
+	}
+	return all
 }
 
 func (t *tally) counts() map[string]int64 {
