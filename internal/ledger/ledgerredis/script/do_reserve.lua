@@ -26,8 +26,9 @@ local claims, count, adopt = ARGV[6], #ARGV[7] / 16, ARGV[9] == '1'
 local limit, free, most = tonumber(shard[4]), tonumber(shard[5]), tonumber(ARGV[11])
 local closed = not adopt and (shard[3] == '1' and PAUSED or shard[3] == '2' and ENDED)
 
-local starts, ends, buyers = {}, {}, {}
-local asked, marks = {}, {} -- each buyer once; buyer -> mark
+-- Tables are filled by counters: to ask a table for its length is a search.
+local starts, buyers = {}, {}
+local asked, place, distinct = {}, {}, 0 -- each buyer once; buyer -> place in asked
 local p = 1
 for i = 1, count do
   local key = byte(claims, p + 18)
@@ -35,18 +36,14 @@ for i = 1, count do
   local from = p + 20 + key
   local buyer = sub(claims, from, from + length - 1)
   starts[i], buyers[i] = p, buyer
-  if not marks[buyer] then
-    asked[#asked + 1], marks[buyer] = buyer, true
+  if not place[buyer] then
+    distinct = distinct + 1
+    asked[distinct], place[buyer] = buyer, distinct
   end
   p = from + length + 1 + byte(claims, from + length)
-  ends[i] = p - 1
 end
-if count > 0 then
-  local found = redis.call('HMGET', KEYS[4], unpack(asked))
-  for i = 1, #asked do
-    marks[asked[i]] = found[i]
-  end
-end
+starts[count + 1] = p
+local marks = count > 0 and redis.call('HMGET', KEYS[4], unpack(asked)) -- by place
 
 local live, staged = generations(KEYS[3])
 if not live[shard[9]] then
@@ -138,16 +135,19 @@ local function holds(it)
   return it.list
 end
 
-local codes, extras, picked = {}, {}, {}
-local changed, units = {}, 0 -- buyer -> mark, or what is known with its parts
+-- Who had no mark and orders once, as nearly all do, has the order alone for a
+-- mark. fields is what is to be written, in pairs; written is where in it a
+-- buyer's mark is, which of who is known is put together in the end.
+local codes, extras, picked, accepted = {}, {}, {}, 0
+local fields, written, size, units = {}, {}, 0, 0
 for i = 1, count do
   local from, buyer = starts[i], buyers[i]
   local high, low, length = byte(claims, from + 16, from + 18)
   local quantity = high * 256 + low
   local no, key = nil, nil
-  local it = buyersKnown[buyer]
+  local it, at = buyersKnown[buyer], written[buyer]
   if not it then
-    local mark = changed[buyer] or marks[buyer]
+    local mark = at and fields[at] or marks[place[buyer]]
     if mark then
       it = known(buyer, mark)
       if not it then
@@ -179,19 +179,23 @@ for i = 1, count do
     code = SOLD_OUT
   else
     local order = stamp .. sub(claims, from, from + 18 + length)
+    if not at then
+      at, size = size + 2, size + 2
+      fields[at - 1], written[buyer] = buyer, at
+    end
     if it then
       it.parts = it.parts or {it.mark}
-      it.parts[#it.parts + 1], changed[buyer] = order, it
+      it.parts[#it.parts + 1], fields[at] = order, it
       it.units, it.orders, it.list = taken + quantity, orders + 1, nil
       it[no] = no
       if key then
         it[key] = no
       end
     else
-      changed[buyer] = order
+      fields[at] = order
     end
-    free, units = free - quantity, units + quantity
-    picked[#picked + 1] = i
+    free, units, accepted = free - quantity, units + quantity, accepted + 1
+    picked[accepted] = i
   end
   codes[i] = code
 end
@@ -209,14 +213,13 @@ local function overtaken(refusal)
   return {err = 'TRYAGAIN the outbox was ahead of its counter'}
 end
 
-local accepted = #picked
 if accepted > 0 then
   local entry, notes = claims, ARGV[13]
   if accepted < count then
     local noted = {sub(notes, 1, 4)}
     for i = 1, accepted do
       noted[i + 1] = sub(notes, 8 * picked[i] - 3, 8 * picked[i] + 4)
-      picked[i] = sub(claims, starts[picked[i]], ends[picked[i]])
+      picked[i] = sub(claims, starts[picked[i]], starts[picked[i] + 1] - 1)
     end
     noted[accepted + 2] = sub(notes, -8)
     entry, notes = table.concat(picked), table.concat(noted)
@@ -237,10 +240,10 @@ if accepted > 0 then
   end
   redis.call('HSET', KEYS[6], 'seq', seq, 'n:' .. ARGV[10], (tonumber(figures[2] or '0') or 0) + accepted,
     'u:' .. ARGV[10], (tonumber(figures[3] or '0') or 0) + units)
-  local fields = {}
-  for buyer, mark in pairs(changed) do
-    fields[#fields + 1] = buyer
-    fields[#fields + 1] = type(mark) == 'table' and table.concat(mark.parts) or mark
+  for buyer, it in pairs(buyersKnown) do
+    if it.parts then
+      fields[written[buyer]] = table.concat(it.parts)
+    end
   end
   redis.call('HSET', KEYS[4], unpack(fields))
   redis.call('HSET', KEYS[1], 'available', free, 'marked', marked, 'orders', orders)
