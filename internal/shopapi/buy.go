@@ -64,7 +64,7 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	s.opt.Metrics.Claim("", "")
 	ctx.SetStatusCode(fasthttp.StatusAccepted)
 	ctx.Response.Header.SetContentType(contentJSON)
-	ctx.Response.Header.Set("Cache-Control", "no-store")
+	ctx.Response.Header.SetCanonical(cacheControl, noStore)
 	ctx.Response.AppendBody(acceptedHead)
 	var text [seckill.OrderNoLen]byte
 	number, _ := bought.OrderNo.AppendText(text[:0])
