@@ -2,6 +2,7 @@ package purchase
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"seckill"
@@ -98,14 +99,10 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	step := ledger.Reserve{
 		At: b.stage.clock.Now(), PriceCents: terms.PriceCents, Currency: terms.Currency, Name: terms.Name, Claims: claims,
 	}
-	result, err := lane.Do(ctx, step)
-	took := time.Since(asked)
+	result, took, err := b.ask(ctx, lane, step, batch)
 	b.stage.opt.OnBatch(len(batch), took)
-	if err != nil || len(result.Verdicts) != len(batch) {
+	if err != nil {
 		for _, w := range batch {
-			if err == nil || sale.Unsettled(err) {
-				b.stage.opt.Learn(b.shard.Group, w.claim.Buyer)
-			}
 			w.refuse(b.refusal())
 		}
 		if sale.LaneFinished(err) {
@@ -115,11 +112,6 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	}
 	b.expect(took, result.Free, terms)
 	b.promised(&step, result.Verdicts, terms)
-	for i, w := range batch { // before the flag is raised, which spares whom we know
-		if result.Verdicts[i].Code != ledger.VerdictSoldOut {
-			b.stage.opt.Learn(b.shard.Group, w.claim.Buyer)
-		}
-	}
 	if result.Free == 0 && b.supply == nil {
 		b.sale.MarkSoldOut(asked)
 	}
@@ -135,6 +127,27 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	// where asking told its result.
 	return took < b.stage.callTimeout()
 }
+
+// ask performs the step. Whom the ledger may remember of it is known here when
+// it ends, before anybody makes of its answer that all is sold: a raised flag
+// spares whom we know.
+func (b *batcher) ask(ctx context.Context, lane *ledger.Lane, step ledger.Reserve, batch []*waiter) (ledger.Result, time.Duration, error) {
+	defer b.sale.End(b.sale.Begin())
+	began := time.Now()
+	result, err := lane.Do(ctx, step)
+	took := time.Since(began)
+	if err == nil && len(result.Verdicts) != len(batch) {
+		err = errVerdicts
+	}
+	for i, w := range batch {
+		if sale.Unsettled(err) || err == nil && result.Verdicts[i].Code != ledger.VerdictSoldOut {
+			b.stage.opt.Learn(b.shard.Group, w.claim.Buyer)
+		}
+	}
+	return result, took, err
+}
+
+var errVerdicts = errors.New("the ledger did not decide every claim")
 
 // provenFor reports whether a claim that its shard could not serve is sold out:
 // by a proof that is young enough still, and that was there before the shard was

@@ -82,9 +82,10 @@ func TestAClaimRepeatedAtAnotherInstanceFindsItsOrder(t *testing.T) {
 	}
 }
 
-// The shard's no was on its way while the last unit was brought and sold to the
-// same claim, and the flag raised upon that: it is older than the proof.
-func TestAFlagRaisedSinceTheShardWasAskedIsNoAnswer(t *testing.T) {
+// The shard's no is on its way while the last unit is brought and sold to the
+// same claim, and that nothing is left is proven. The flag waits for it: whom a
+// call of before sold to is not known yet, and its no is older than the proof.
+func TestTheFlagWaitsForCallsThatWereUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 1)
 		o.remote.slow = 50 * time.Millisecond
@@ -98,10 +99,13 @@ func TestAFlagRaisedSinceTheShardWasAskedIsNoAnswer(t *testing.T) {
 		synctest.Wait()
 		o.remote.setLag(0)
 		time.Sleep(250 * time.Millisecond)
-		if !o.on.SoldOut() {
-			t.Error("the flag is not raised while the reply is on its way: the test shows nothing")
+		if o.on.SoldOut() {
+			t.Error("the flag is raised while the reply is on its way")
 		}
 		claim.agree(t)
+		if !o.on.SoldOut() {
+			t.Error("the flag is not raised: the test shows nothing")
+		}
 	})
 }
 

@@ -164,20 +164,24 @@ func (t *till) settle(batch []*waiter) {
 // sell decides claims in one transaction. A batch that fails on its data is
 // split until the bad claim stands alone: nobody is refused for a neighbour.
 func (t *till) sell(ctx context.Context, batch []*waiter) {
-	asked := time.Now()
+	asked, call := time.Now(), t.sale.Begin()
 	result, err := t.transact(ctx, batch)
+	split := len(batch) > 1 && ofData(err) && ctx.Err() == nil
+	if !split {
+		t.noteAll(batch, &result, err)
+	}
+	t.sale.End(call)
 	switch {
 	case err == nil:
 		t.prospect.served(time.Since(asked))
 		t.prospect.supplied(result.Free)
 		t.answer(asked, batch, &result)
-	case len(batch) > 1 && ofData(err) && ctx.Err() == nil:
+	case split:
 		t.sell(ctx, batch[:len(batch)/2])
 		t.sell(ctx, batch[len(batch)/2:])
 	default:
 		t.stage.opt.OnSellFailed(t.sale.ID, err)
 		for _, w := range batch {
-			t.note(w)
 			w.refuse(errBusy)
 		}
 	}
@@ -188,7 +192,7 @@ func (t *till) sell(ctx context.Context, batch []*waiter) {
 // does not sell.
 func ofData(err error) bool {
 	var refusal *seckill.Error
-	return !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrConflict) && !errors.As(err, &refusal)
+	return err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrConflict) && !errors.As(err, &refusal)
 }
 
 // transact performs the transaction, again when others changed the product.
@@ -223,9 +227,7 @@ func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult
 	}
 	for i, w := range batch {
 		verdict := &result.Verdicts[i]
-		if verdict.Code != ledger.VerdictSoldOut {
-			t.note(w)
-		} else if !alone {
+		if verdict.Code == ledger.VerdictSoldOut && !alone {
 			w.refuse(errBusy)
 			continue
 		}
@@ -233,10 +235,16 @@ func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult
 	}
 }
 
-// note remembers who may have an order, for the sold-out gate.
-func (t *till) note(w *waiter) {
+// noteAll remembers who may have an order, for the sold-out gate: before the
+// flag is raised, which spares whom we know.
+func (t *till) noteAll(batch []*waiter, result *store.SellResult, err error) {
 	if t.origin == seckill.OriginDirect && t.stage.opt.SharedCounter {
 		return
 	}
-	t.stage.opt.Note(t.sale.Terms().Group, w.claim.Buyer)
+	group := t.sale.Terms().Group
+	for i, w := range batch {
+		if err != nil || result.Verdicts[i].Code != ledger.VerdictSoldOut {
+			t.stage.opt.Note(group, w.claim.Buyer)
+		}
+	}
 }

@@ -28,6 +28,7 @@ type Sale struct {
 	catalog  *Catalog
 	terms    atomic.Pointer[seckill.Product]
 	flag     flag
+	calls    underway
 	accepted atomic.Int64
 	refused  [16]atomic.Int64 // by seckill.Code.Index
 	// Batchers and Till are owned by the purchase stage.
@@ -70,6 +71,10 @@ type Catalog struct {
 	// this instance has learned of a product's free units. They must not block.
 	OnSoldOut   func(product uint32, asked time.Time)
 	OnUnitsBack func(product uint32)
+	// CatchUp, set as they are, has a flag raised when this instance has heard of
+	// everybody who had bought elsewhere before, or never if it cannot tell. First
+	// says that the flag was not up since units last came back. It must not block.
+	CatchUp func(s *Sale, first bool, raise func())
 
 	source ProductReader
 	log    *slog.Logger
@@ -81,6 +86,7 @@ type Catalog struct {
 func NewCatalog(source ProductReader, log *slog.Logger) *Catalog {
 	c := &Catalog{
 		source: source, log: log, OnSoldOut: func(uint32, time.Time) {}, OnUnitsBack: func(uint32) {},
+		CatchUp: func(_ *Sale, _ bool, raise func()) { raise() }, // nobody sells elsewhere
 	}
 	c.sales.Store(&map[uint32]*Sale{})
 	return c
@@ -124,6 +130,13 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 	}
 	c.sales.Store(&next)
 	return nil
+}
+
+// LowerFlags lowers all flags, and those that are about to be raised.
+func (c *Catalog) LowerFlags() {
+	for _, s := range *c.sales.Load() {
+		s.flag.lower()
+	}
 }
 
 // Run refreshes until ctx ends.

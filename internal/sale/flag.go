@@ -1,6 +1,7 @@
 package sale
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,6 +19,9 @@ const (
 	// tellEvery is how often a flag that is raised again and again is told to
 	// others: often enough that theirs does not fall in between.
 	tellEvery = heardLife / 4
+	// raiseStep is by how much longer a flag has to stand to be raised again:
+	// each raising has this instance catch up with the others.
+	raiseStep = tellEvery
 )
 
 // flag is the sold-out flag of one sale. It is raised only when no unit was
@@ -25,21 +29,55 @@ const (
 type flag struct {
 	until atomic.Int64 // nanoseconds since flagStart until which it stands
 	told  atomic.Int64 // when others were last told
+
+	mu      sync.Mutex // of who raises or lowers it
+	lowered time.Time  // when it last was
+	raised  bool       // since then
 }
 
 // flagStart anchors the monotonic readings of flags.
 var flagStart = time.Now()
 
-func (f *flag) raise(until time.Time) { f.until.Store(int64(until.Sub(flagStart))) }
+// raise raises the flag, by a proof that was asked for at an instant, unless it
+// was lowered since: the units that came back were not there yet.
+func (f *flag) raise(asked, until time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if asked.Before(f.lowered) {
+		return
+	}
+	f.raised = true
+	if f.outlasts(until, 0) {
+		f.until.Store(int64(until.Sub(flagStart)))
+	}
+}
 
-func (f *flag) lower() { f.until.Store(0) }
+func (f *flag) lower() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.until.Store(0)
+	f.lowered, f.raised = time.Now(), false
+}
 
 func (f *flag) up() bool {
 	until := f.until.Load()
 	return until != 0 && int64(time.Since(flagStart)) < until
 }
 
-// news reports whether others should be told now that it was raised.
+// outlasts reports whether an instant is later, by more than step, than the one
+// until which the flag stands.
+func (f *flag) outlasts(until time.Time, step time.Duration) bool {
+	return !f.up() || int64(until.Sub(flagStart)) > f.until.Load()+int64(step)
+}
+
+// first reports whether the flag was not raised since it was last lowered.
+func (f *flag) first() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.raised
+}
+
+// news reports whether others should be told now that nothing is free.
 func (f *flag) news() bool {
 	now, told := int64(time.Since(flagStart)), f.told.Load()
 	return (told == 0 || now-told >= int64(tellEvery)) && f.told.CompareAndSwap(told, now)
@@ -48,10 +86,10 @@ func (f *flag) news() bool {
 // MarkSoldOut raises the sold-out flag for the second that follows asked, the
 // instant before the ledger was asked and said that no unit is free.
 func (s *Sale) MarkSoldOut(asked time.Time) {
-	s.flag.raise(asked.Add(soldOutLife))
 	if s.flag.news() {
 		s.catalog.OnSoldOut(s.ID, asked)
 	}
+	s.raise(asked, soldOutLife)
 }
 
 // HearSoldOut raises the flag on another instance's word: age is how long ago,
@@ -60,10 +98,23 @@ func (s *Sale) HearSoldOut(age time.Duration) {
 	if age < -heardAhead || age >= heardLife {
 		return
 	}
-	until := time.Now().Add(heardLife - max(0, age))
-	if !s.flag.up() || int64(until.Sub(flagStart)) > s.flag.until.Load() {
-		s.flag.raise(until)
+	s.raise(time.Now().Add(-max(0, age)), heardLife)
+}
+
+// raise raises the flag when this instance knows everybody who had bought by
+// then, at any instance: the flag turns away whom it does not know, and who
+// bought the last unit and asks again must find the order. Others' buyers are
+// caught up with, and its own are those of the calls that are under way. Until
+// then claims are the ledger's to answer, and if it comes to nothing, the next
+// answer tries again.
+func (s *Sale) raise(asked time.Time, life time.Duration) {
+	until := asked.Add(life)
+	if !s.flag.outlasts(until, raiseStep) {
+		return
 	}
+	s.catalog.CatchUp(s, s.flag.first(), func() {
+		s.calls.after(func() { s.flag.raise(asked, until) })
+	})
 }
 
 // ClearSoldOut lowers the flag: units have come back.

@@ -1,0 +1,160 @@
+package sale_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill"
+	"seckill/internal/sale"
+	"seckill/test/rig"
+)
+
+// behind is a sale whose instance has others to catch up with.
+type behind struct {
+	*sale.Sale
+	catalog *sale.Catalog
+	raises  []func() // that wait until it has
+	first   bool     // of the last
+}
+
+func newBehind(t *testing.T) *behind {
+	t.Helper()
+	b := &behind{catalog: sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)}
+	b.catalog.CatchUp = func(_ *sale.Sale, first bool, raise func()) { b.raises, b.first = append(b.raises, raise), first }
+	rig.Must(t, b.catalog.Refresh(t.Context()))
+	b.Sale = b.catalog.Find(1)
+	return b
+}
+
+// catchesUp has everything raised that waits.
+func (b *behind) catchesUp() {
+	for _, raise := range b.raises {
+		raise()
+	}
+	b.raises = nil
+}
+
+func TestTheFlagIsRaisedWhenTheOthersWereHeard(t *testing.T) {
+	for name, mark := range map[string]func(*behind){
+		"on the ledger's word":  func(b *behind) { b.MarkSoldOut(time.Now()) },
+		"on another instance's": func(b *behind) { b.HearSoldOut(0) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBehind(t)
+			mark(b)
+			if b.SoldOut() {
+				t.Errorf("%s: raised at once", name)
+			}
+			b.catchesUp()
+			if !b.SoldOut() {
+				t.Errorf("%s: not raised", name)
+			}
+		})
+	}
+}
+
+// To catch up costs every instance a message: a flag that stands for nearly as
+// long is left alone.
+func TestACrowdDoesNotHaveTheFlagRaisedAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, caught := newBehind(t), 0
+		for range 1000 { // milliseconds
+			b.MarkSoldOut(time.Now())
+			caught += len(b.raises)
+			b.catchesUp()
+			if !b.SoldOut() {
+				t.Fatal("the flag fell")
+			}
+			wait(time.Millisecond)
+		}
+		if caught < 5 || caught > 10 {
+			t.Errorf("caught up %d times in a second", caught)
+		}
+	})
+}
+
+// The units came back after the ledger was asked: what it said is over. It may
+// take a while until it would be acted upon.
+func TestAProofFromBeforeUnitsCameBackRaisesNothing(t *testing.T) {
+	for name, back := range map[string]func(*behind){
+		"here":                  func(b *behind) { b.ClearSoldOut() },
+		"elsewhere":             func(b *behind) { b.HearUnitsBack() },
+		"all flags are doubted": func(b *behind) { b.catalog.LowerFlags() },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBehind(t)
+			b.MarkSoldOut(time.Now())
+			wait(100 * time.Millisecond)
+			back(b)
+			b.catchesUp()
+			if b.SoldOut() {
+				t.Errorf("%s: raised by the proof of before", name)
+			}
+			wait(time.Millisecond)
+			b.HearSoldOut(50 * time.Millisecond)
+			b.catchesUp()
+			if b.SoldOut() {
+				t.Errorf("%s: raised by another's proof of before", name)
+			}
+			b.MarkSoldOut(time.Now())
+			b.catchesUp()
+			if !b.SoldOut() {
+				t.Errorf("%s: not raised by a proof since", name)
+			}
+		})
+	}
+}
+
+func TestAFlagIsTheFirstUntilItWasRaised(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBehind(t)
+		mark := func(want bool) {
+			t.Helper()
+			if b.MarkSoldOut(time.Now()); b.first != want {
+				t.Errorf("first: %t, want %t", b.first, want)
+			}
+		}
+		mark(true)
+		mark(true)
+		b.catchesUp()
+		wait(2 * time.Second) // it has fallen by itself
+		mark(false)
+		b.HearUnitsBack()
+		mark(true)
+		b.catchesUp() // also what is from before
+		wait(2 * time.Second)
+		mark(false)
+	})
+}
+
+// A call that may have sold the last unit is under way, and its buyers are not
+// known: the flag waits for it, and for none that began later.
+func TestTheFlagWaitsForCallsOfBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)
+		rig.Must(t, c.Refresh(t.Context()))
+		on := c.Find(1)
+		first, second := on.Begin(), on.Begin()
+		on.MarkSoldOut(time.Now())
+		later := on.Begin()
+		on.End(second)
+		if on.SoldOut() {
+			t.Error("raised while a call of before is under way")
+		}
+		on.MarkSoldOut(time.Now()) // must not begin to wait for the later one
+		on.End(first)
+		if !on.SoldOut() {
+			t.Error("not raised when the calls of before had ended")
+		}
+		on.ClearSoldOut()
+		on.End(later)
+		if on.SoldOut() {
+			t.Error("raised once more by an old proof")
+		}
+		on.MarkSoldOut(time.Now())
+		if !on.SoldOut() {
+			t.Error("not raised at once with no call under way")
+		}
+	})
+}
