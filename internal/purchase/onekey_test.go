@@ -9,6 +9,7 @@ import (
 	"seckill/internal/promise"
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
+	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
 )
@@ -123,6 +124,32 @@ func TestAPromisedKeyThatTheShareSoldElsewhereIsOneOrder(t *testing.T) {
 		t.Errorf("releases due are %v, want that of %s", due, first.OrderNo)
 	}
 	storetest.CheckPromises(t, i.Store, 1)
+}
+
+// The last unit of the share was sold elsewhere, to the very claim that is
+// repeated here. Nothing of it was heard here, and the ledger, which has nothing
+// left, knows nothing of it.
+func TestAClaimThatTheShareSoldElsewhereIsNotToldSoldOut(t *testing.T) {
+	c := newCounterOf(t, 2, []func(*seckill.Product){rig.Share(0.5)})
+	_, err := c.buy("first")
+	rig.Must(t, err)
+	no := seckill.NewOrderNo(time.Now(), 1, 7)
+	_, err = c.Store.Sell(t.Context(), store.SellRequest{
+		ProductID: 1, Origin: seckill.OriginFallback, ExpireAfter: time.Hour,
+		Claims: []seckill.Claim{{OrderNo: no, Buyer: "last", Quantity: 1, Key: "k"}},
+	})
+	rig.Must(t, err)
+
+	c.asks(t, purchase.Claim{Buyer: "last", Quantity: 1, Key: "k"}, purchase.Bought{OrderNo: no, Status: seckill.OrderPending})
+	if c.memory.MayHaveSold(1, "last") {
+		t.Error("the sale was heard of: the test shows nothing")
+	}
+	late := purchase.Claim{Buyer: "late", Quantity: 1, Key: "k"}
+	_, err = c.Buy(c.on, late)
+	rig.Refused(t, err, seckill.CodeSoldOut)
+	c.Store.FailBefore("Known", 1) // without the store nobody can tell
+	_, err = c.Buy(c.on, late)
+	rig.Refused(t, err, seckill.CodeBusy)
 }
 
 func (c *counter) order(t *testing.T, no seckill.OrderNo) seckill.Order {

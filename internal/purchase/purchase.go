@@ -137,6 +137,9 @@ func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time)
 		}
 	}
 	bought, err := s.wait(b, claim, deadline)
+	if err == error(errSoldOut) && group.terms.FallbackShare > 0 {
+		return s.unlessSold(on, claim, deadline)
+	}
 	if err != nil || bought.OrderNo == claim.OrderNo {
 		return bought, err
 	}

@@ -32,6 +32,21 @@ func (s *Stage) recognise(on *sale.Sale, claim *seckill.Claim, deadline time.Tim
 	return bought, err == nil || seckill.CodeOf(err) == seckill.CodeAlreadyPurchased, err
 }
 
+// unlessSold is the last word on a claim for which nothing is left, with the
+// ledger or in the share. The shard has looked for its key, and what the counter
+// of another instance sold it does not know: the last unit of the share may have
+// gone to the same claim. Who cannot be told is told busy.
+func (s *Stage) unlessSold(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (Bought, error) {
+	bought, known, err := s.recognise(on, claim, deadline)
+	switch {
+	case known:
+		return bought, err
+	case err == error(errUnrecognised):
+		return Bought{}, errSoldOut
+	}
+	return Bought{}, errBusy
+}
+
 // window is where the till of a product with a fallback share is asked what
 // was sold already. Claims gather as before the till itself, whose line they do
 // not join: nobody waits behind a sale to be told of an earlier one.
@@ -49,7 +64,7 @@ func (n *window) offer(w *waiter) error {
 		return errTooHot
 	}
 	if n.till.stopped.Load() {
-		refuseAll(n.queue, errUnrecognised) // it may have looked for the last time
+		refuseAll(n.queue, errBusy) // it may have looked for the last time
 	}
 	return nil
 }
@@ -63,7 +78,7 @@ func (n *window) run() {
 		case w := <-n.queue:
 			batch = gather(n.queue, batch[:0], w, 0, nil)
 		case <-n.till.stop:
-			refuseAll(n.queue, errUnrecognised)
+			refuseAll(n.queue, errBusy)
 			return
 		}
 		if len(batch) > 0 {
@@ -83,10 +98,13 @@ func (n *window) answer(batch []*waiter) {
 	defer cancel()
 	verdicts, err := n.till.stage.opt.Counter.Known(ctx, n.till.sale.ID, claims)
 	for i, w := range batch {
-		if err != nil || i >= len(verdicts) || verdicts[i].Code == 0 {
+		switch {
+		case err != nil || i >= len(verdicts):
+			w.refuse(errBusy)
+		case verdicts[i].Code == 0:
 			w.refuse(errUnrecognised)
-			continue
+		default:
+			w.answer(&verdicts[i].Verdict, verdicts[i].Status)
 		}
-		w.answer(&verdicts[i].Verdict, verdicts[i].Status)
 	}
 }
