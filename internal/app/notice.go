@@ -3,11 +3,15 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
+	mathrand "math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"seckill/internal/bulletin"
+	"seckill/internal/complaint"
 	"seckill/internal/ledger"
+	"seckill/internal/sale"
 )
 
 // Bounds of what a notice of another instance sets off.
@@ -17,6 +21,9 @@ const (
 	hearPause = 50 * time.Millisecond
 	// rescanPause is the same for reading the ledger's buyers.
 	rescanPause = 2 * time.Second
+	// counterLag is how long after the counter's sale the others have been told of
+	// it, on machines that are well: a page of notices and its way.
+	counterLag = 100 * time.Millisecond
 )
 
 // hearing is what notices ask for, to be done apart from the board: it must
@@ -24,6 +31,7 @@ const (
 type hearing struct {
 	refresh, rescan chan struct{}
 	listening       atomic.Bool // to the board
+	fence           *bulletin.Fence
 }
 
 func newHearing() *hearing {
@@ -46,6 +54,8 @@ func (p *parts) tellOthers() {
 		return
 	}
 	p.memory.Doubt() // whom the others note is not heard yet
+	p.hearing.fence = p.newFence()
+	p.catalog.CatchUp = p.catchUp
 	p.catalog.OnSoldOut = func(product uint32, asked time.Time) {
 		p.board.Post(bulletin.Notice{Kind: bulletin.SoldOut, Product: product, At: p.clock.Now().Add(-time.Since(asked))})
 	}
@@ -58,6 +68,38 @@ func (p *parts) tellOthers() {
 	p.signals.tell = func(duty string) {
 		p.board.Post(bulletin.Notice{Kind: bulletin.DutyDue, Duty: duty})
 	}
+}
+
+// newFence tells when the notes of the ledger have been heard.
+func (p *parts) newFence() *bulletin.Fence {
+	complaints := complaint.New(p.log, time.Now)
+	return bulletin.NewFence(bulletin.FenceOptions{
+		Publish: p.book.fence, Random: mathrand.Uint64,
+		OnFailed: func(err error) {
+			complaints.Say(slog.LevelWarn, "fence", "sold-out flags not raised: the ledger is asked instead", "error", err)
+		},
+	})
+}
+
+// catchUp raises a sold-out flag when all buyers of other instances are known.
+// Whom the ledger sold to is heard before a fence behind the sale. Of the
+// counter's buyers the instance that sold tells by itself, a moment later; once
+// the flag was raised there is nothing left that the counter could sell, until
+// units come back. What is sold without a ledger the gate asks the store for.
+//
+// While nothing is heard, everybody counts as known, and the flag, which then
+// turns away nobody, falls before that ends (joined).
+func (p *parts) catchUp(s *sale.Sale, first bool, raise func()) {
+	terms := s.Terms()
+	if !p.hearing.listening.Load() || !terms.HasLedger() {
+		raise()
+		return
+	}
+	delay := time.Duration(0)
+	if first && terms.FallbackShare > 0 {
+		delay = counterLag
+	}
+	p.hearing.fence.Behind(s.ID, delay, raise)
 }
 
 // changed tells the others that a product is to be read again.
@@ -87,6 +129,8 @@ func (p *parts) hear(n bulletin.Notice) {
 		for _, buyer := range n.Buyers {
 			p.memory.HearNoted(n.Group, buyer)
 		}
+	case bulletin.Marked:
+		p.hearing.fence.Heard(n.Mark)
 	case bulletin.BuyersMissed:
 		p.memory.Doubt()
 		ask(p.hearing.rescan)
@@ -95,9 +139,11 @@ func (p *parts) hear(n bulletin.Notice) {
 	}
 }
 
-// joined makes up for notices that were missed.
+// joined makes up for notices that were missed. Flags that were raised without
+// them fall, before anybody is held to be unknown.
 func (p *parts) joined() {
 	p.hearing.listening.Store(true)
+	p.catalog.LowerFlags()
 	ask(p.hearing.refresh)
 	ask(p.hearing.rescan)
 }
@@ -112,6 +158,9 @@ func (p *parts) parted() {
 // runBoard carries notices, and does what they ask for, until ctx ends.
 func (p *parts) runBoard(ctx context.Context, start func(func())) {
 	start(func() { p.board.Run(ctx, p.hear, p.joined, p.parted) })
+	if !p.alone() {
+		start(func() { p.hearing.fence.Run(ctx) })
+	}
 	start(func() {
 		follow(ctx, p.hearing.refresh, hearPause, func() error {
 			if err := p.catalog.Refresh(ctx); err == nil {

@@ -27,6 +27,9 @@ const (
 	// BuyersAccepted: the ledger has accepted these buyers of the group. It says
 	// so itself: nobody posts it.
 	BuyersAccepted Kind = "accepted"
+	// Marked: what was published before the mark was heard before it, from one of
+	// the places where the ledger is. Nobody posts it; see Fence.
+	Marked Kind = "mark"
 	// BuyersMissed: somebody could not tell all buyers; they have to be read
 	// from the ledger again.
 	BuyersMissed Kind = "missed"
@@ -42,6 +45,7 @@ type Notice struct {
 	Duty    string
 	At      time.Time // by the ledger's clock, which all instances follow
 	Buyers  []uint64  // hashes
+	Mark    uint64    // of a fence
 }
 
 // Board carries notices between instances.

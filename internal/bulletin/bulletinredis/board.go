@@ -26,6 +26,8 @@ const (
 	deafAfter      = 2 * time.Second
 	publishTimeout = time.Second
 	rejoinPause    = 200 * time.Millisecond
+	// markBytes is the length of a fence's mark.
+	markBytes = 8
 )
 
 // Options say where Redis is.
@@ -142,6 +144,10 @@ func (b *Board) readNotes(message string, hear func(bulletin.Notice)) {
 	raw := []byte(message) // not copied: it is only read
 	if len(raw) == 0 {
 		return // an instance that starts has tried whether it may tell
+	}
+	if len(raw) == markBytes { // which no note has, so that versions without fences pass it over
+		hear(bulletin.Notice{Kind: bulletin.Marked, Mark: binary.BigEndian.Uint64(raw)})
+		return
 	}
 	if len(raw) < 4 || len(raw)%8 != 4 {
 		b.opt.Logger.Debug("note not understood", "bytes", len(raw))

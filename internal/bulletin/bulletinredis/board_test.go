@@ -15,6 +15,8 @@ import (
 	"seckill/test/server"
 )
 
+var quiet = slog.New(slog.DiscardHandler)
+
 // listener is a board that runs, and what it heard.
 type listener struct {
 	*bulletinredis.Board
@@ -29,7 +31,7 @@ func join(t *testing.T, address, name, prefix string) *listener {
 
 func joinBy(t *testing.T, opt bulletinredis.Options) *listener {
 	t.Helper()
-	opt.Logger = slog.New(slog.DiscardHandler)
+	opt.Logger = quiet
 	l := &listener{heard: make(chan bulletin.Notice, 1000), Board: bulletinredis.New(opt)}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -145,7 +147,7 @@ func TestNoticesSurviveAFailover(t *testing.T) {
 }
 
 func TestPostNeverWaitsForRedis(t *testing.T) {
-	nobody := bulletinredis.New(bulletinredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: slog.New(slog.DiscardHandler)})
+	nobody := bulletinredis.New(bulletinredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: quiet})
 	began := time.Now()
 	for i := range 100_000 {
 		nobody.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: 1, Buyers: []uint64{uint64(i)}})
@@ -165,7 +167,7 @@ func TestAFrozenRedisHoldsNobodyUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			redis := server.Redis(t, server.RedisOptions{})
 			board := bulletinredis.New(bulletinredis.Options{
-				Place: redislink.Place{Addrs: []string{redis.Addr()}}, Name: "a", Logger: slog.New(slog.DiscardHandler),
+				Place: redislink.Place{Addrs: []string{redis.Addr()}}, Name: "a", Logger: quiet,
 			})
 			ctx, stop := context.WithCancel(t.Context())
 			joined, ended := make(chan struct{}, 1), make(chan struct{})

@@ -18,23 +18,35 @@ import (
 
 var soldShard = ledger.Shard{Product: 7, Group: 5, Epoch: 1}
 
-// selling is the ledger of an instance with this tag, in which some units of
-// soldShard are on sale.
-func selling(t *testing.T, place redislink.Place, prefix, notesPrefix string, tag uint64, units int64) *ledgerredis.Ledger {
+// openLedger is a ledger that leaves with the test.
+func openLedger(t *testing.T, opt ledgerredis.Options) *ledgerredis.Ledger {
 	t.Helper()
-	book, err := ledgerredis.Open(t.Context(), ledgerredis.Options{
-		Place: place, Prefix: prefix, Notes: bulletinredis.NotesChannel(notesPrefix), Tag: tag,
-	})
+	book, err := ledgerredis.Open(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = book.Shutdown(context.Background()) })
-	if _, err := book.Install(t.Context(), ledger.Allotment{Shard: soldShard, Available: units, Limit: 1}, func(func(ledger.Mark, error) bool) {}); err != nil {
+	return book
+}
+
+// stock puts units on sale.
+func stock(t *testing.T, book *ledgerredis.Ledger, shard ledger.Shard, units int64) {
+	t.Helper()
+	if _, err := book.Install(t.Context(), ledger.Allotment{Shard: shard, Available: units, Limit: 1}, func(func(ledger.Mark, error) bool) {}); err != nil {
 		t.Fatal(err)
 	}
-	if opened, err := book.Open(t.Context(), soldShard); err != nil || !opened {
+	if opened, err := book.Open(t.Context(), shard); err != nil || !opened {
 		t.Fatalf("open: %t, %v", opened, err)
 	}
+}
+
+// selling is the ledger of an instance with this tag, with units of soldShard.
+func selling(t *testing.T, place redislink.Place, prefix, notesPrefix string, tag uint64, units int64) *ledgerredis.Ledger {
+	t.Helper()
+	book := openLedger(t, ledgerredis.Options{
+		Place: place, Prefix: prefix, Notes: bulletinredis.NotesChannel(notesPrefix), Tag: tag,
+	})
+	stock(t, book, soldShard, units)
 	return book
 }
 

@@ -1,0 +1,207 @@
+package bulletinredis_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/bulletin"
+	"seckill/internal/bulletin/bulletinredis"
+	"seckill/internal/ledger"
+	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/redislink"
+	"seckill/test/rig"
+	"seckill/test/server"
+)
+
+// hearing is a board with a fence in its way, as an instance has.
+type hearing struct {
+	*bulletin.Fence
+	known  chan uint64 // buyers, in the order in which they were heard
+	joined chan struct{}
+}
+
+// hears listens at one place, and has its marks published by a ledger.
+func hears(t *testing.T, at redislink.Place, prefix string, by *ledgerredis.Ledger) *hearing {
+	t.Helper()
+	board := bulletinredis.New(bulletinredis.Options{Place: at, Name: "b", Prefix: prefix, Tag: 2, Logger: quiet})
+	h := &hearing{known: make(chan uint64, 1000), joined: make(chan struct{}, 10)}
+	h.Fence = bulletin.NewFence(bulletin.FenceOptions{
+		Publish: by.Fence, Random: rand.Uint64, OnFailed: func(err error) { t.Log(err) },
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{}, 2)
+	go func() {
+		board.Run(ctx, func(n bulletin.Notice) {
+			for _, buyer := range n.Buyers {
+				h.known <- buyer
+			}
+			if n.Kind == bulletin.Marked {
+				h.Heard(n.Mark)
+			}
+		}, func() { h.joined <- struct{}{} }, func() {})
+		ended <- struct{}{}
+	}()
+	go func() {
+		h.Run(ctx)
+		ended <- struct{}{}
+	}()
+	t.Cleanup(func() { stop(); <-ended; <-ended })
+	select {
+	case <-h.joined:
+	case <-time.After(rig.Patience):
+		t.Fatal("the board does not listen")
+	}
+	return h
+}
+
+// caughtUp waits for a fence.
+func (h *hearing) caughtUp(t *testing.T) {
+	t.Helper()
+	rig.Until(t, "a fence has passed", func() bool {
+		passed := make(chan struct{})
+		h.Behind(1, 0, func() { close(passed) })
+		select {
+		case <-passed:
+			return true
+		case <-time.After(2 * time.Second):
+			return false // it was given up
+		}
+	})
+}
+
+func (h *hearing) buyers() (known []uint64) {
+	for len(h.known) > 0 {
+		known = append(known, <-h.known)
+	}
+	return known
+}
+
+// sellTo has the ledger of another instance sell units of a shard, each in a
+// step of its own, and returns when it has answered all.
+func sellTo(t *testing.T, book *ledgerredis.Ledger, shard ledger.Shard, buyers ...string) {
+	t.Helper()
+	lane := ledger.NewLane(book, shard, ledger.LaneOptions{})
+	for i, buyer := range buyers {
+		result, err := lane.Do(t.Context(), ledger.Reserve{At: time.Now(), Claims: []seckill.Claim{
+			{OrderNo: seckill.NewOrderNo(time.Now(), shard.Product, uint64(i)), Buyer: buyer, Quantity: 1},
+		}})
+		if err != nil || result.Verdicts[0].Code != ledger.VerdictAccepted {
+			t.Fatalf("%v, %+v", err, result)
+		}
+	}
+}
+
+// Whoever bought before a fence is known behind it, on whichever node of a
+// Cluster the shard is, and through whichever of them is listened.
+func TestBuyersFromBeforeAFenceAreKnownBehindIt(t *testing.T) {
+	cluster := server.Cluster(t, server.ClusterOptions{})
+	for name, places := range map[string][]redislink.Place{
+		"alone":   {{Addrs: []string{server.SharedRedis(t).Addr()}}},
+		"Cluster": eachOf(cluster.Addrs()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			prefix := t.Name() + ":"
+			opt := ledgerredis.Options{Place: places[0], Prefix: prefix, Notes: bulletinredis.NotesChannel(prefix), Tag: 1}
+			seller, other := openLedger(t, opt), openLedger(t, opt)
+			var listeners []*hearing
+			for _, place := range places {
+				listeners = append(listeners, hears(t, place, prefix, other))
+			}
+			for product := range uint32(20) { // all over the masters
+				shard := ledger.Shard{Product: product + 1, Group: product + 1, Epoch: 1}
+				stock(t, seller, shard, 3)
+				var want []uint64
+				var buyers []string
+				for i := range 3 {
+					buyers = append(buyers, fmt.Sprintf("%s-%d-%d", name, product, i))
+					want = append(want, seckill.HashBuyer(buyers[i]))
+				}
+				sellTo(t, seller, shard, buyers...)
+				for _, h := range listeners {
+					h.caughtUp(t)
+					known := h.buyers()
+					for _, hash := range want {
+						if !slices.Contains(known, hash) {
+							t.Errorf("a buyer of product %d is not known behind the fence", product+1)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+func eachOf(addrs []string) (places []redislink.Place) {
+	for _, address := range addrs {
+		places = append(places, redislink.Place{Addrs: []string{address}})
+	}
+	return places
+}
+
+// However late the notes come, the fence comes later.
+func TestAFenceWaitsForNotesThatAreLate(t *testing.T) {
+	redis := server.SharedRedis(t)
+	proxy := server.Proxy(t, redis.Addr())
+	prefix, place := t.Name()+":", redislink.Place{Addrs: []string{redis.Addr()}}
+	book := openLedger(t, ledgerredis.Options{Place: place, Prefix: prefix, Notes: bulletinredis.NotesChannel(prefix), Tag: 1})
+	stock(t, book, soldShard, 1)
+	h := hears(t, redislink.Place{Addrs: []string{proxy.Addr()}}, prefix, book)
+	h.caughtUp(t)
+	proxy.FreezeReplies()
+	sellTo(t, book, soldShard, "last")
+	passed := make(chan struct{})
+	h.Behind(1, 0, func() { close(passed) })
+	select {
+	case <-passed:
+		t.Fatal("a fence has passed that was not heard")
+	case <-time.After(200 * time.Millisecond):
+	}
+	if known := h.buyers(); len(known) != 0 {
+		t.Fatalf("%d buyers are known: the test shows nothing", len(known))
+	}
+	proxy.Heal()
+	h.caughtUp(t)
+	if known := h.buyers(); !slices.Contains(known, seckill.HashBuyer("last")) {
+		t.Error("the last buyer is not known behind the fence")
+	}
+}
+
+// Whoever listens to a server that is no longer the master must not believe to
+// have heard everything.
+func TestAFenceIsNotHeardFromAnotherServer(t *testing.T) {
+	here, there := server.SharedRedis(t), server.Redis(t, server.RedisOptions{})
+	prefix := t.Name() + ":"
+	book := openLedger(t, ledgerredis.Options{
+		Place: redislink.Place{Addrs: []string{here.Addr()}}, Prefix: prefix, Notes: bulletinredis.NotesChannel(prefix),
+	})
+	h := hears(t, redislink.Place{Addrs: []string{there.Addr()}}, prefix, book)
+	passed := make(chan struct{})
+	h.Behind(1, 0, func() { close(passed) })
+	select {
+	case <-passed:
+		t.Error("the fence has passed")
+	case <-time.After(300 * time.Millisecond):
+	}
+}
+
+// A frozen Redis holds a fence up no longer than its context.
+func TestAFenceEndsWithItsContext(t *testing.T) {
+	redis := server.Redis(t, server.RedisOptions{})
+	book := openLedger(t, ledgerredis.Options{Place: redislink.Place{Addrs: []string{redis.Addr()}}, Notes: "x:noted"})
+	redis.Pause()
+	defer redis.Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if places, err := book.Fence(ctx, 1); err == nil {
+		t.Errorf("published in %d places", places)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("returned after %s", took)
+	}
+}

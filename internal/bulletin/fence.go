@@ -1,0 +1,186 @@
+package bulletin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// fenceTimeout bounds one fence: what it is waited for with is of no use later.
+	fenceTimeout = time.Second
+	// fencePause is the least time between two fences: each is heard by all
+	// instances. What waits meanwhile is served together.
+	fencePause = 5 * time.Millisecond
+	// fenceRetry is the same after one that failed.
+	fenceRetry = 100 * time.Millisecond
+)
+
+// FenceOptions are a fence's surroundings.
+type FenceOptions struct {
+	// Publish puts a mark behind all notices, and says in how many places. It
+	// returns when ctx ends.
+	Publish func(ctx context.Context, mark uint64) (places int, err error)
+	// Random makes the marks.
+	Random func() uint64
+	// OnFailed is told of a mark that did not come back in time. Those who waited
+	// for it wait no more.
+	OnFailed func(err error)
+}
+
+// Fence tells when this instance has heard what others told before. It has a
+// mark published behind their notices, in every place where these are, and what
+// waits is done when the marks have come back: each place tells in order. One
+// mark is under way at a time; whoever comes meanwhile waits for the next, which
+// alone is certainly behind what they mean.
+type Fence struct {
+	opt    FenceOptions
+	filled chan struct{}
+	came   chan struct{}
+
+	mu      sync.Mutex
+	waiting map[uint32]wait // by product, so that it is bounded
+	mark    uint64          // the one under way
+	heard   int             // in so many places
+}
+
+// wait is what is to be done behind the first fence that begins when it is due.
+type wait struct {
+	due time.Time
+	do  func()
+}
+
+// NewFence makes a fence; Run has it work.
+func NewFence(opt FenceOptions) *Fence {
+	return &Fence{
+		opt: opt, filled: make(chan struct{}, 1), came: make(chan struct{}, 1), waiting: make(map[uint32]wait),
+	}
+}
+
+// Behind does something for a product when all has been heard that is told
+// within the delay from now. It returns at once. What waits for the product
+// already stands for what comes meanwhile, which is dropped.
+func (f *Fence) Behind(product uint32, delay time.Duration, do func()) {
+	f.mu.Lock()
+	_, there := f.waiting[product]
+	if !there {
+		f.waiting[product] = wait{time.Now().Add(delay), do}
+	}
+	f.mu.Unlock()
+	if !there {
+		ring(f.filled)
+	}
+}
+
+// Heard takes a mark that was heard, whosever it is.
+func (f *Fence) Heard(mark uint64) {
+	f.mu.Lock()
+	ours := f.mark == mark
+	if ours {
+		f.heard++
+	}
+	f.mu.Unlock()
+	if ours {
+		ring(f.came)
+	}
+}
+
+func ring(bell chan struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default: // it rings already
+	}
+}
+
+// Run has fences made until ctx ends; what waits then is not done.
+func (f *Fence) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.filled:
+		case <-timer.C:
+		}
+		due, next := f.take()
+		if len(due) > 0 {
+			rest(ctx, f.serve(ctx, due))
+		}
+		if !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// serve does what is due behind a fence, and says how long to rest after it.
+func (f *Fence) serve(ctx context.Context, due []func()) (pause time.Duration) {
+	if err := f.pass(ctx); err != nil {
+		if ctx.Err() == nil {
+			f.opt.OnFailed(err)
+		}
+		return fenceRetry
+	}
+	for _, do := range due {
+		do()
+	}
+	return fencePause
+}
+
+func rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// take takes what is due, and says when the next will be; zero for none.
+func (f *Fence) take() (due []func(), next time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	for product, w := range f.waiting {
+		switch {
+		case !w.due.After(now):
+			due = append(due, w.do)
+			delete(f.waiting, product)
+		case next.IsZero() || w.due.Before(next):
+			next = w.due
+		}
+	}
+	return due, next
+}
+
+// pass publishes a mark and waits until it was heard in every place.
+func (f *Fence) pass(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
+	defer cancel()
+	mark := f.opt.Random()
+	f.mu.Lock()
+	f.mark, f.heard = mark, 0
+	f.mu.Unlock()
+	places, err := f.opt.Publish(ctx, mark)
+	if err != nil {
+		return fmt.Errorf("publish a mark: %w", err)
+	}
+	if places == 0 {
+		return errors.New("publish a mark: there is no place for it")
+	}
+	for {
+		f.mu.Lock()
+		heard := f.heard
+		f.mu.Unlock()
+		if heard >= places {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("a mark was heard in %d of %d places: %w", heard, places, ctx.Err())
+		case <-f.came:
+		}
+	}
+}
