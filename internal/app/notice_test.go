@@ -4,15 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"seckill"
+	"seckill/internal/bulletin"
 	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/config"
 	"seckill/internal/redislink"
+	"seckill/internal/sale"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -109,4 +113,98 @@ func TestTheBuyerOfTheLastUnitIsNotToldSoldOutElsewhere(t *testing.T) {
 	if got := second.claims(t, "last", "cart"); got != order {
 		t.Errorf("past the flag the buyer was answered %s, want %s", got, order)
 	}
+}
+
+// catalogue is a source of products.
+type catalogue []seckill.Product
+
+func (c catalogue) Products(context.Context) ([]seckill.Product, error) { return c, nil }
+
+// listeners is an instance that has others beside it, with three products: one
+// that the ledger sells, one with a fallback share too, and one of the store's.
+func listeners(t *testing.T, publish func(mark uint64)) (p *parts, async, share, direct *sale.Sale) {
+	t.Helper()
+	p = &parts{log: slog.New(slog.DiscardHandler), hearing: newHearing(), memory: sale.NewMemory()}
+	p.book.fence = func(_ context.Context, mark uint64) (int, error) { publish(mark); return 1, nil }
+	p.catalog = sale.NewCatalog(catalogue{
+		{ID: 1, Strategy: seckill.StrategyAsync}, {ID: 2, Strategy: seckill.StrategyAsync, FallbackShare: 0.5}, {ID: 3, Strategy: seckill.StrategyDirect},
+	}, p.log)
+	p.hearing.fence = p.newFence()
+	p.catalog.CatchUp = p.catchUp
+	rig.Must(t, p.catalog.Refresh(t.Context()))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.hearing.fence.Run(ctx)
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	return p, p.catalog.Find(1), p.catalog.Find(2), p.catalog.Find(3)
+}
+
+// What the counter sells is told a moment after it, so that the flag of a
+// product with a share waits that long, once: what is then left it cannot sell.
+func TestWhatAFlagWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *parts
+		p, async, share, direct := listeners(t, func(mark uint64) { p.hear(bulletin.Notice{Kind: bulletin.Marked, Mark: mark}) })
+		p.joined()
+		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
+		flags := func(want ...bool) {
+			t.Helper()
+			for i, s := range []*sale.Sale{async, share, direct} {
+				if s.SoldOut() != want[i] {
+					t.Errorf("product %d is sold out: %t", s.ID, !want[i])
+				}
+			}
+		}
+		mark := func() {
+			for _, s := range []*sale.Sale{async, share, direct} {
+				s.MarkSoldOut(time.Now())
+			}
+		}
+		mark()
+		flags(false, false, true)
+		wait(0)
+		flags(true, false, true)
+		wait(counterLag - time.Millisecond)
+		flags(true, false, true)
+		wait(2 * time.Millisecond)
+		flags(true, true, true)
+		wait(2 * time.Second)
+		flags(false, false, false)
+		mark()
+		wait(0)
+		flags(true, true, true)
+	})
+}
+
+// While nothing is heard everybody counts as known, and a flag turns away
+// nobody. It must not stand when they no longer do.
+func TestAFlagThatWasRaisedUnheardFallsWhenTheBoardIsJoined(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, on, _, _ := listeners(t, func(uint64) {}) // no mark comes back
+		asked := time.Now()
+		on.MarkSoldOut(asked)
+		if !on.SoldOut() {
+			t.Error("not raised at once while nothing is heard")
+		}
+		<-time.After(time.Millisecond)
+		p.joined()
+		if on.SoldOut() {
+			t.Error("the flag stands past the joining")
+		}
+		p.parted()
+		on.MarkSoldOut(asked)
+		if on.SoldOut() {
+			t.Error("raised by a proof from before the joining")
+		}
+		p.joined()
+		on.MarkSoldOut(time.Now())
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		if on.SoldOut() {
+			t.Error("raised though no mark was heard")
+		}
+	})
 }
