@@ -95,7 +95,7 @@ func (b *batcher) run(lane *ledger.Lane) {
 // claims' slice may be reused.
 func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, claims []seckill.Claim) bool {
 	terms := b.sale.Terms()
-	asked, soldOut := time.Now(), b.sale.SoldOut()
+	asked, empty := time.Now(), b.sale.Empty()
 	step := ledger.Reserve{
 		At: b.stage.clock.Now(), PriceCents: terms.PriceCents, Currency: terms.Currency, Name: terms.Name, Claims: claims,
 	}
@@ -117,7 +117,7 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	}
 	for i, w := range batch {
 		verdict := &result.Verdicts[i]
-		if verdict.Code == ledger.VerdictSoldOut && b.supply != nil && !b.provenFor(w, soldOut) {
+		if verdict.Code == ledger.VerdictSoldOut && b.supply != nil && !b.provenFor(w, empty) {
 			b.supply.want(w) // other shards or the share may have units
 			continue
 		}
@@ -151,11 +151,11 @@ var errVerdicts = errors.New("the ledger did not decide every claim")
 
 // provenFor reports whether a claim that its shard could not serve is sold out:
 // by a proof that is young enough still, and that was there before the shard was
-// asked, as soldOut says of the flag's. A proof that came later says nothing of
+// asked, as empty says of the sale's. A proof that came later says nothing of
 // the claim's key: the last unit may have been sold under it in between, to the
 // same claim sent before.
-func (b *batcher) provenFor(w *waiter, soldOut bool) bool {
-	return soldOut && b.sale.SoldOut() || time.Since(w.proven) < proofLife
+func (b *batcher) provenFor(w *waiter, empty bool) bool {
+	return empty && b.sale.Empty() || time.Since(w.proven) < proofLife
 }
 
 // expect learns from an answered step what the next claims can expect.

@@ -27,7 +27,8 @@ type Sale struct {
 	ID       uint32
 	catalog  *Catalog
 	terms    atomic.Pointer[seckill.Product]
-	flag     flag
+	empty    flag // of which everybody may be told
+	flag     flag // by which people are turned away
 	calls    underway
 	accepted atomic.Int64
 	refused  [16]atomic.Int64 // by seckill.Code.Index
@@ -124,7 +125,7 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 			s = &Sale{ID: p.ID, catalog: c}
 		}
 		if before := s.terms.Swap(p); before != nil && (p.Offered > before.Offered || p.Epoch != before.Epoch) {
-			s.flag.lower() // a rebuilt ledger may have units that were lost
+			s.lower() // a rebuilt ledger may have units that were lost
 		}
 		next[p.ID] = s
 	}
@@ -135,7 +136,7 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 // LowerFlags lowers all flags, and those that are about to be raised.
 func (c *Catalog) LowerFlags() {
 	for _, s := range *c.sales.Load() {
-		s.flag.lower()
+		s.lower()
 	}
 }
 

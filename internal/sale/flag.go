@@ -24,8 +24,8 @@ const (
 	raiseStep = tellEvery
 )
 
-// flag is the sold-out flag of one sale. It is raised only when no unit was
-// free, and falls by itself.
+// flag says that all of a sale is sold. It is raised only when no unit was free,
+// and falls by itself.
 type flag struct {
 	until atomic.Int64 // nanoseconds since flagStart until which it stands
 	told  atomic.Int64 // when others were last told
@@ -109,6 +109,7 @@ func (s *Sale) HearSoldOut(age time.Duration) {
 // answer tries again.
 func (s *Sale) raise(asked time.Time, life time.Duration) {
 	until := asked.Add(life)
+	s.empty.raise(asked, until)
 	if !s.flag.outlasts(until, raiseStep) {
 		return
 	}
@@ -119,13 +120,23 @@ func (s *Sale) raise(asked time.Time, life time.Duration) {
 
 // ClearSoldOut lowers the flag: units have come back.
 func (s *Sale) ClearSoldOut() {
-	s.flag.lower()
+	s.lower()
 	s.flag.told.Store(0) // the next time it is raised is news
 	s.catalog.OnUnitsBack(s.ID)
 }
 
 // HearUnitsBack lowers the flag on another instance's word.
-func (s *Sale) HearUnitsBack() { s.flag.lower() }
+func (s *Sale) HearUnitsBack() { s.lower() }
 
-// SoldOut reports whether the flag stands.
+func (s *Sale) lower() {
+	s.empty.lower()
+	s.flag.lower()
+}
+
+// SoldOut reports whether the flag stands: whom this instance does not know has
+// nothing to find, and may be turned away.
 func (s *Sale) SoldOut() bool { return s.flag.up() }
+
+// Empty reports whether no unit was free a moment ago. It is so at once where
+// the flag still waits, and says nothing about who has bought.
+func (s *Sale) Empty() bool { return s.empty.up() }

@@ -47,7 +47,7 @@ func (s *Server) readProduct(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 // sold-out sale that nobody asks for; the store's stock remembers it.
 func (s *Server) product(on *sale.Sale, now time.Time) wire.Product {
 	terms := on.Terms()
-	soldOut := on.SoldOut() || terms.Epoch > 0 && terms.Stock == 0
+	soldOut := on.Empty() || terms.Epoch > 0 && terms.Stock == 0
 	shown := wire.ProductOf(terms, now, soldOut, s.opt.Terms)
 	if shown.Status == seckill.StatusSoldOut && s.opt.Returns != nil {
 		if until := s.opt.Returns.Until(on.ID); !until.IsZero() {
