@@ -84,6 +84,7 @@ func (p *parts) openData(ctx context.Context, opt Options) (err error) {
 		return fmt.Errorf("open the ledger: %w", err)
 	}
 	p.ledger, p.queue = p.book.ledger, p.book.queue
+	p.storeProbe, p.ledgerProbe = newProbe(p.store.Ping), newProbe(p.book.ping)
 	return nil
 }
 

@@ -11,9 +11,9 @@ import (
 	"seckill/internal/sale"
 )
 
-// pingTimeout bounds what /readyz asks of a part, so that it answers within a
-// second, and with the part's own error.
-const pingTimeout = 700 * time.Millisecond
+// readyTimeout is how long /readyz waits for the parts, so that it answers
+// within a second.
+const readyTimeout = 700 * time.Millisecond
 
 // checks decide whether an instance may be used, by what its roles need. They
 // are those of its operator address. An instance that only sells may do so
@@ -21,8 +21,8 @@ const pingTimeout = 700 * time.Millisecond
 func (p *parts) checks(roles []string) []adminapi.Check {
 	onlySells := slices.Equal(roles, []string{RoleShop})
 	checks := []adminapi.Check{
-		{Name: "store", Run: p.store.Ping, Spared: onlySells},
-		{Name: "ledger", Run: p.book.ping, Spared: onlySells},
+		{Name: "store", Run: p.storeProbe.Ask, Spared: onlySells},
+		{Name: "ledger", Run: p.ledgerProbe.Ask, Spared: onlySells},
 	}
 	if onlySells {
 		checks = append(checks, adminapi.Check{Name: "shop", Run: p.ready})
@@ -36,11 +36,11 @@ func (p *parts) checks(roles []string) []adminapi.Check {
 // would end the sale. A ledger that is away is missed, unless something is
 // sold straight from the store.
 func (p *parts) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	store := make(chan error, 1)
-	go func() { store <- p.store.Ping(ctx) }() // at once: one that is away may take all the time there is
-	ledgerErr := p.book.ping(ctx)
+	go func() { store <- p.storeProbe.Ask(ctx) }() // at once: one that is away may take all the time there is
+	ledgerErr := p.ledgerProbe.Ask(ctx)
 	if ledgerErr == nil && p.cfg.SharedStore() {
 		return nil
 	}

@@ -55,7 +55,7 @@ func TestAShopIsReadyWhileItCanSell(t *testing.T) {
 		cfg.Ledger.Kind, cfg.Store.DSN = c.kind, c.dsn
 		shelf := &shelf{products: c.products, down: c.store}
 		p := &parts{
-			cfg: cfg, store: shelf, book: book{ping: func(context.Context) error { return c.ledger }},
+			cfg: cfg, store: shelf, storeProbe: newProbe(shelf.Ping), ledgerProbe: newProbe(func(context.Context) error { return c.ledger }),
 			clock: sale.NewClock(nil, nil), catalog: sale.NewCatalog(shelf, nil),
 		}
 		rig.Must(t, p.catalog.Refresh(t.Context()))
