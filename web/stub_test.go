@@ -257,7 +257,7 @@ func (s *stub) set(status, reason string, quantity int) {
 		"created_at": time.Now(), "pay_before": nil,
 	}
 	if status == "pending" {
-		s.order["pay_before"] = time.Now().Add(30 * time.Minute)
+		s.order["pay_before"], s.order["link"] = time.Now().Add(30*time.Minute), "look"
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})

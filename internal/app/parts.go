@@ -289,8 +289,7 @@ func (p *parts) buildPayment(shopURL func() string) error {
 		return err
 	}
 	p.backURL = func(o *seckill.Order) string {
-		link := p.links.Sign(o.OrderNo, o.PayBefore.Add(orderlink.AfterPay))
-		return p.cfg.Page.Address(shopURL()) + "/#/orders/" + o.OrderNo.String() + "?link=" + link
+		return p.cfg.Page.Address(shopURL()) + "/#/orders/" + o.OrderNo.String() + "?link=" + p.links.Of(o, fault.Now())
 	}
 	if p.cfg.Payment.SandboxPage {
 		p.sandboxPage, p.payPages = sandbox.Page(), []string{sandbox.Name()}
@@ -313,7 +312,7 @@ func (p *parts) buildOrders() error {
 		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, OnBatch: p.metrics.Worker,
 		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
 	})
-	p.watch = shopapi.NewWatch(p.store.OrdersByNo, time.Now, p.log)
+	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.links, time.Now, p.log)
 	p.watch.OnCut = p.metrics.StreamsCut.Inc
 	p.returns = shopapi.NewReturns(p.store.PendingUntil, time.Now, p.log)
 	return nil

@@ -83,6 +83,16 @@ func (s *Signer) Sign(no seckill.OrderNo, until time.Time) string {
 	return strict.EncodeToString(append(sealed, sum[:]...))
 }
 
+// Of makes the link to an order, which ends AfterPay after its time to pay: "" for
+// an order that has no such time yet, and for one whose link would be over.
+func (s *Signer) Of(o *seckill.Order, now time.Time) string {
+	until := o.PayBefore.Add(AfterPay)
+	if o.PayBefore.IsZero() || !now.Before(until) {
+		return ""
+	}
+	return s.Sign(o.OrderNo, until)
+}
+
 // Check reads a link to an order.
 func (s *Signer) Check(link []byte, no seckill.OrderNo, now time.Time) error {
 	if len(link) != TextLen {

@@ -82,3 +82,23 @@ func TestASignerNeedsSecrets(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOrdersLinkEndsADayAfterItsTimeToPay(t *testing.T) {
+	s := signer(t, one)
+	o := &seckill.Order{OrderNo: seckill.NewOrderNo(now, 7, 42)}
+	if link := s.Of(o, now); link != "" {
+		t.Errorf("an order without a time to pay has the link %q", link)
+	}
+	o.PayBefore = now.Add(time.Hour)
+	until := o.PayBefore.Add(orderlink.AfterPay)
+	last := until.Add(-time.Millisecond)
+	if err := s.Check([]byte(s.Of(o, last)), o.OrderNo, last); err != nil {
+		t.Errorf("at its last instant: %v", err)
+	}
+	if err := s.Check([]byte(s.Of(o, now)), o.OrderNo, until); !errors.Is(err, orderlink.ErrExpired) {
+		t.Errorf("at its end: %v", err)
+	}
+	if link := s.Of(o, until); link != "" {
+		t.Errorf("after its end an order has the link %q", link)
+	}
+}

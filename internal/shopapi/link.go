@@ -2,10 +2,14 @@ package shopapi
 
 import (
 	"context"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/order"
+	"seckill/internal/orderlink"
+	"seckill/internal/wire"
 )
 
 // seen is an order as somebody may see it.
@@ -51,4 +55,17 @@ func (s *Server) found(ctx *fasthttp.RequestCtx, route string, as seen, read fun
 		return seen{}, false
 	}
 	return as, true
+}
+
+// shown is an order as who looks may see it. Its buyer gets the link to it, for a
+// cashier to lead back with; who came by a link gets neither that nor what could
+// name the buyer.
+func shown(o *seckill.Order, byLink bool, links *orderlink.Signer, now time.Time) wire.Order {
+	if byLink {
+		bare := order.Bare(*o)
+		return wire.OrderOf(&bare)
+	}
+	as := wire.OrderOf(o)
+	as.Link = links.Of(o, now)
+	return as
 }

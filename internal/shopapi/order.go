@@ -48,7 +48,7 @@ func (s *Server) listOrders(ctx *fasthttp.RequestCtx) {
 
 func (s *Server) readOrder(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	if seen, ok := s.see(ctx, "order", no); ok {
-		s.answerOrder(ctx, "order", seen.order, nil)
+		s.json(ctx, "order", fasthttp.StatusOK, shown(&seen.order, seen.byLink, s.opt.Links, s.opt.Clock.Now()))
 	}
 }
 

@@ -62,7 +62,8 @@ type Options struct {
 	// Sandbox serves the sandbox provider's pay page at SandboxPath; nil for none.
 	SandboxPath string
 	Sandbox     http.Handler
-	// Links reads the links under which an order is shown without its buyer.
+	// Links makes and reads the links under which an order is shown without its
+	// buyer.
 	Links *orderlink.Signer
 	// Login exchanges the codes of the shop's own login, which is at LoginURL; nil
 	// and "" for none.

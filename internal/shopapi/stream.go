@@ -36,7 +36,7 @@ func (s *Server) events(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	const untilItEnds = -2 // of fasthttp: no length, and Connection: close
 	h.SetContentLength(untilItEnds)
 	s.count("events", fasthttp.StatusOK)
-	first := append(h.AppendBytes(nil), eventText(&seen.order)...)
+	first := append(h.AppendBytes(nil), eventText(shown(&seen.order, seen.byLink, s.opt.Links, s.opt.Clock.Now()))...)
 	ctx.HijackSetNoResponse(true)
 	ctx.Hijack(func(c net.Conn) { s.stream(stream, c, first) })
 }
@@ -58,8 +58,8 @@ func final(s seckill.OrderStatus) bool {
 	return s == seckill.OrderCancelled || s == seckill.OrderFailed || s == seckill.OrderRefunded
 }
 
-func eventText(o *seckill.Order) []byte {
-	body, err := json.Marshal(wire.OrderOf(o))
+func eventText(o wire.Order) []byte {
+	body, err := json.Marshal(o)
 	if err != nil { // strings and numbers cannot fail
 		panic(err)
 	}

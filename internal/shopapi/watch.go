@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/order"
+	"seckill/internal/orderlink"
 	"seckill/internal/socket"
 )
 
@@ -36,9 +36,10 @@ var stillHere = []byte(": still here\n\n")
 // of memory: no goroutine, no buffer. One goroutine writes them all, which never
 // waits for any: a reader that does not read is cut off.
 type Watch struct {
-	read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
-	now  func() time.Time
-	log  *slog.Logger
+	read  func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
+	links *orderlink.Signer
+	now   func() time.Time
+	log   *slog.Logger
 	// OnCut sees each stream that is cut off because nobody reads it.
 	OnCut func()
 
@@ -66,10 +67,13 @@ type stream struct {
 	began, said time.Time
 }
 
-// NewWatch makes a watch over the store's orders.
-func NewWatch(read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error), now func() time.Time, log *slog.Logger) *Watch {
+// NewWatch makes a watch over the store's orders, which tells their buyers the
+// links to them.
+func NewWatch(
+	read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error), links *orderlink.Signer, now func() time.Time, log *slog.Logger,
+) *Watch {
 	return &Watch{
-		read: read, now: now, log: log, OnCut: func() {},
+		read: read, links: links, now: now, log: log, OnCut: func() {},
 		orders: make(map[seckill.OrderNo][]*stream), watchers: make(map[string][]*stream),
 	}
 }
@@ -129,22 +133,14 @@ func (w *Watch) tend(s *stream, o *seckill.Order) bool {
 	now := w.now()
 	switch {
 	case o != nil && o.Status != s.last:
-		return w.send(s, eventText(s.shown(*o))) && !final(o.Status)
+		s.last = o.Status
+		return w.send(s, eventText(shown(o, s.byLink, w.links, now))) && !final(o.Status)
 	case now.Sub(s.began) >= streamLife:
 		return false
 	case now.Sub(s.said) >= keepAlive:
 		return !s.line.Gone() && w.send(s, stillHere)
 	}
 	return true
-}
-
-// shown is the order as the stream's reader may see it, and is now told of.
-func (s *stream) shown(o seckill.Order) *seckill.Order {
-	s.last = o.Status
-	if s.byLink {
-		o = order.Bare(o)
-	}
-	return &o
 }
 
 // send writes, without waiting, and reports whether it was taken.

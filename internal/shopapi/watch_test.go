@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/orderlink"
 	"seckill/internal/socket"
 )
 
@@ -49,7 +50,11 @@ func watchOf(t *testing.T) (*Watch, *shelf, *time.Time) {
 	t.Helper()
 	now := time.Now()
 	s := &shelf{orders: make(map[seckill.OrderNo]seckill.Order)}
-	w := NewWatch(s.read, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	links, err := orderlink.New([]byte("a secret of the links"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatch(s.read, links, func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	t.Cleanup(w.Close)
 	return w, s, &now
 }
@@ -113,19 +118,22 @@ func TestAStreamIsToldTheNewestStateOnce(t *testing.T) {
 	}
 }
 
+// A link shows the order without its buyer, and no link: what ends must not give
+// birth to what ends later.
 func TestALinksStreamNamesNobody(t *testing.T) {
-	w, store, _ := watchOf(t)
+	w, store, now := watchOf(t)
 	o, line, own := orderOf("ann", 1), &pipe{}, &pipe{}
+	o.order.PayBefore = now.Add(time.Hour)
 	w.begin(w.follow(o), own, nil)
 	linked := *o
 	linked.byLink, linked.watcher = true, "\x00link"
 	w.begin(w.follow(&linked), line, nil)
 	store.put(o.order, seckill.OrderPaid)
 	w.round(t.Context())
-	if said := line.said.String(); !strings.Contains(said, `"paid"`) || strings.Contains(said, "ann") {
+	if said := line.said.String(); !strings.Contains(said, `"paid"`) || strings.Contains(said, "ann") || strings.Contains(said, `"link"`) {
 		t.Errorf("the link is told %s", said)
 	}
-	if said := own.said.String(); !strings.Contains(said, "for ann") {
+	if said := own.said.String(); !strings.Contains(said, "for ann") || !strings.Contains(said, `"link":"`+w.links.Of(&o.order, *now)+`"`) {
 		t.Errorf("the buyer is told %s", said)
 	}
 }

@@ -18,6 +18,9 @@ type Order struct {
 	Reason      string `json:"reason"`
 	CreatedAt   Time   `json:"created_at"`
 	PayBefore   Time   `json:"pay_before"` // null until it is confirmed
+	// Link shows the order to whoever has it; only the buyer who reads this one
+	// order is given it.
+	Link string `json:"link,omitempty"`
 }
 
 // OrderOf is the order for its buyer.

@@ -48,8 +48,14 @@ func TestALinkShowsAnOrderAndDoesNothing(t *testing.T) {
 	if order := decode[wire.Order](t, seen.Text); seen.Status != http.StatusOK || order.OrderNo != no || order.Status != "pending" {
 		t.Fatalf("%d %s", seen.Status, seen.Text)
 	}
-	if strings.Contains(seen.Text, "ann-private") {
-		t.Errorf("the buyer is named: %s", seen.Text)
+	if strings.Contains(seen.Text, "ann-private") || strings.Contains(seen.Text, `"link"`) {
+		t.Errorf("the buyer is named, or another link given: %s", seen.Text)
+	}
+	if own, err := ann.Order(t.Context(), no); err != nil || own.Link != link {
+		t.Errorf("the buyer is given the link %q, %v, not %q", own.Link, err, link)
+	}
+	if list, err := ann.Orders(t.Context()); err != nil || len(list) == 0 || list[0].Link != "" {
+		t.Errorf("the list is %+v, %v", list, err)
 	}
 	for name, c := range map[string]struct {
 		method, url string
@@ -73,8 +79,8 @@ func TestALinkShowsAnOrderAndDoesNothing(t *testing.T) {
 	}
 	s := follow(t, e, at+"/events?link="+link, nil)
 	defer s.close()
-	if _, data := s.next(); strings.Contains(data, "ann-private") {
-		t.Errorf("the buyer is named in the stream: %s", data)
+	if _, data := s.next(); strings.Contains(data, "ann-private") || strings.Contains(data, `"link"`) {
+		t.Errorf("the buyer is named in the stream, or another link given: %s", data)
 	}
 	pay(t, e, await(t, ann, no, "pending"))
 	if name, data := s.next(); name != "order" || !strings.Contains(data, `"paid"`) || strings.Contains(data, "ann-private") {

@@ -113,7 +113,9 @@ class OrderView {
     await this.app.learnPage();
     const { payURL } = this.app.page;
     if (!payURL || this.signal.aborted) return;
-    const back = `${pageAddress(location)}#/orders/${this.no}`;
+    // The cashier may lead back into another browser: the link shows the order there.
+    const { link = '' } = this.order;
+    const back = `${pageAddress(location)}#/orders/${this.no}${link && `?link=${link}`}`;
     this.cashier = fill(payURL, { order_no: this.no, return: back }, location.href);
     this.draw();
   }
