@@ -2,6 +2,7 @@ package purchase_test
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,34 @@ func TestAPromisedKeyIsNotSoldAgainFromTheShare(t *testing.T) {
 	rig.Must(t, i.book.Round(t.Context()))
 	if _, found := i.book.Find(1, "a", "k"); found {
 		t.Error("a promise that has its row is still remembered")
+	}
+}
+
+// Of another product of the group nothing is told under the key either: by the
+// ledger, by what was remembered of it, and by the store, whose row it is then.
+func TestAKeyThatBoughtAnotherProductIsRefusedWhoeverKnowsIt(t *testing.T) {
+	i := newInstances(t)
+	i.Open(t, 2, 100, rig.Share(0.5), rig.Limit(3), func(p *seckill.Product) { p.Group = 1 })
+	claim := purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"}
+	first, err := i.Stage.Buy(i.on, claim)
+	rig.Must(t, err)
+	other := func(who string) {
+		t.Helper()
+		bought, err := i.Stage.Buy(i.Catalog.Find(2), claim)
+		if code(err) != seckill.CodeBadRequest || !strings.Contains(err.Error(), first.OrderNo.String()) {
+			t.Errorf("known to %s, the key was answered %v, %v", who, bought, err)
+		}
+	}
+	other("the ledger")
+	i.down(t)
+	other("the memory")
+	i.ConfirmAll(t)
+	i.Time.Advance(time.Minute)
+	rig.Must(t, i.book.Round(t.Context()))
+	other("the store")
+	i.asks(t, claim, purchase.Bought{OrderNo: first.OrderNo, Status: seckill.OrderPending})
+	if left := i.Stored(t, 2); left.ShareLeft != 50 || left.Stock != 100 {
+		t.Errorf("of the other product %d and %d are left", left.ShareLeft, left.Stock)
 	}
 }
 

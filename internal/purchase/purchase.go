@@ -101,7 +101,20 @@ type Bought struct {
 // Buy asks who sells the product, the ledger or the store, and waits for the
 // word, at most Options.Timeout. A busy answer means unknown, not no: the same
 // claim repeated finds its order.
+//
+// Keys belong to the limit group, like marks. One that has bought another
+// product of it is refused: told that product's order, who asked for two things
+// under one key would take both for bought.
 func (s *Stage) Buy(on *sale.Sale, claim Claim) (Bought, error) {
+	bought, err := s.buy(on, claim)
+	if err == nil && bought.OrderNo.ProductID() != on.ID {
+		return Bought{}, seckill.Errorf(seckill.CodeBadRequest,
+			"this Idempotency-Key has bought product %d, order %s: use another key for another product", bought.OrderNo.ProductID(), bought.OrderNo)
+	}
+	return bought, err
+}
+
+func (s *Stage) buy(on *sale.Sale, claim Claim) (Bought, error) {
 	asked := seckill.Claim{
 		OrderNo: seckill.NewOrderNo(s.clock.Now(), on.ID, s.opt.Random()),
 		Buyer:   claim.Buyer, Quantity: claim.Quantity, Key: claim.Key, Ref: claim.Ref,

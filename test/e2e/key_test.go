@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -52,6 +53,39 @@ func aKeyAlwaysFindsItsOrder(t *testing.T, w way) {
 	}
 	again("after a second purchase")
 	balanced(t, e, 1)
+}
+
+// TestAKeyIsForOneProductOfItsGroup: keys belong to the limit group. A shop that
+// has one key for a whole basket is not told that the second thing is bought,
+// also not when the first is no longer sold.
+func TestAKeyIsForOneProductOfItsGroup(t *testing.T) {
+	t.Parallel()
+	overEach(t, aKeyIsForOneProductOfItsGroup)
+}
+
+func aKeyIsForOneProductOfItsGroup(t *testing.T, w way) {
+	e := w.start(t, nil)
+	openSale(t, e, w.product(engine.Product{ID: 30, Stock: 10, PerUserLimit: 3}))
+	openSale(t, e, w.product(engine.Product{ID: 31, Stock: 10, PerUserLimit: 3, LimitGroup: 30}))
+	ann, basket := e.Buyer("ann"), engine.Purchase{Quantity: 1, Key: "basket"}
+	no := buy(t, ann, 30, basket)
+	second := func() {
+		t.Helper()
+		_, err := claim(t, ann, 31, basket)
+		refusal := refused(t, "another product under the key of the first", err, seckill.CodeBadRequest)
+		if !strings.Contains(refusal.Detail, no) || !strings.Contains(refusal.Detail, "product 30") {
+			t.Errorf("told %+v", refusal.Document)
+		}
+	}
+	second()
+	if _, err := e.Operator().End(t.Context(), 30); err != nil {
+		t.Fatal(err)
+	}
+	second()
+	settled(t, e, 31, "nothing is sold", func(f stats.Stats) bool { return reserved(f) == 0 && free(f) == 10 })
+	buy(t, ann, 31, engine.Purchase{Quantity: 1, Key: "basket-2"})
+	balanced(t, e, 30)
+	balanced(t, e, 31)
 }
 
 // TestOneKeyPressedByACrowdIsOneOrder: a double click is one purchase.
