@@ -27,7 +27,7 @@ func TestShopsLoginLeadsBackToTheSamePlace(t *testing.T) {
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	b := openTab(t, browser.Options{})
 	b.Open(s.URL + "/#/products/1")
-	b.UntilText("#sign-in", "Sign in now")
+	b.UntilText("#sign-in", "Sign in to buy.")
 	b.Shot("sign in at the shop")
 	b.Click("#login")
 	b.UntilText("#buyer", "王小明")
@@ -38,6 +38,38 @@ func TestShopsLoginLeadsBackToTheSamePlace(t *testing.T) {
 	b.UntilText("#order h2", "You are in the queue")
 	if asked := s.purchases(); asked[0].bearer != bearerOf("王小明") {
 		t.Errorf("the bearer is %q", asked[0].bearer)
+	}
+}
+
+// What signing in is for is said as it is at each place, and nothing where it
+// would be for nothing; nowhere is the place itself blank.
+func TestEachPlaceSaysWhatSigningInIsFor(t *testing.T) {
+	s := newStub(t)
+	s.demo, s.loginURL = false, loginPage(t, "good")
+	soon, gone, over := product(2, "Earbuds", time.Hour), product(3, "Socks", -time.Minute), product(4, "Tea", -time.Minute)
+	soon["status"], gone["status"], over["status"] = "upcoming", "sold_out", "ended"
+	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute), soon, gone, over}
+	b := openTab(t, browser.Options{})
+	b.Open(s.URL)
+	for _, at := range []struct{ place, asked, shown string }{
+		{"", "Sign in to buy and to see your orders.", "Phone 17 Pro"},
+		{"products/1", "Sign in to buy.", "Phone 17 Pro"},
+		{"products/2", "Sign in now, so that you are ready when the sale starts.", "Earbuds"},
+		{"products/3", "Sign in now, so that you are ready if a unit comes back.", "Socks"},
+		{"products/4", "", "Tea"},
+		{"products/5", "", "This is not on sale."},
+		{"orders", "Sign in to see your orders.", "Your orders appear here when you are signed in."},
+		{"orders/" + orderNo, "Sign in to see this order.", "Only its buyer can see this order."},
+		{"nowhere", "", "There is nothing at this address."},
+	} {
+		b.Do(fmt.Sprintf(`location.hash = '#/%s'`, at.place))
+		b.UntilText("#main", at.shown)
+		if at.asked == "" {
+			b.Until(`document.querySelector('#sign-in').hidden`)
+			continue
+		}
+		b.Until(fmt.Sprintf(`document.querySelector('#sign-in-why')?.textContent === %q`, at.asked))
+		b.Accessible("signed out at " + at.place)
 	}
 }
 
@@ -108,7 +140,7 @@ func TestLoginThatHasEndedIsNotTried(t *testing.T) {
 
 func TestOrderLinkOnlyLooks(t *testing.T) {
 	s := newStub(t)
-	s.demo = false
+	s.demo, s.loginURL = false, loginPage(t, "good")
 	s.move("pending", "")
 	b := openTab(t, browser.Options{})
 	b.Open(s.URL + "/#/orders/" + orderNo + "?link=look")
@@ -120,6 +152,9 @@ func TestOrderLinkOnlyLooks(t *testing.T) {
 	b.UntilText("#order h2", "Thank you!")
 	b.Open(s.URL + "/?old#/orders/" + orderNo + "?link=old")
 	b.UntilText("#main", "no longer valid")
+	b.Click("#login") // and who signs in is shown the order
+	b.UntilText("#order h2", "Thank you!")
+	b.UntilText("#buyer", "王小明")
 }
 
 func TestOrderLinkWorksBesideAnothersLogin(t *testing.T) {
@@ -129,4 +164,6 @@ func TestOrderLinkWorksBesideAnothersLogin(t *testing.T) {
 	b := openTab(t, browser.Options{Script: fmt.Sprintf(`localStorage.setItem('seckill_token', %q);`, bearerOf("somebody else"))})
 	b.Open(s.URL + "/#/orders/" + orderNo + "?link=look")
 	b.UntilText("#only-looks", "only shows the order")
+	b.Open(s.URL + "/?old#/orders/" + orderNo + "?link=old")
+	b.UntilText("#main", "belongs to somebody else")
 }

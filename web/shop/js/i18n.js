@@ -23,7 +23,12 @@ export const WORDS = {
 
     sign_in: 'Sign in',
     sign_in_shop: 'Please sign in at the shop to buy and to see your orders.',
-    sign_in_ask: 'Sign in now, so that you are ready when the sale starts.',
+    sign_in_any: 'Sign in to buy and to see your orders.',
+    sign_in_ready: 'Sign in now, so that you are ready when the sale starts.',
+    sign_in_buy: 'Sign in to buy.',
+    sign_in_return: 'Sign in now, so that you are ready if a unit comes back.',
+    sign_in_orders: 'Sign in to see your orders.',
+    sign_in_order: 'Sign in to see this order.',
     sign_in_failed: 'Signing in did not work. Please try again.',
     hand_over_ask: 'Sign in as {buyer}?',
     hand_over_warn: 'The link that you followed signs you in as {buyer}. Go on only if that is you: what you buy then is bought by {buyer}.',
@@ -119,6 +124,7 @@ export const WORDS = {
 
     orders: 'My orders',
     no_orders: 'No orders yet.',
+    orders_signed_out: 'Your orders appear here when you are signed in.',
     orders_partial: 'Not all of your orders can be shown just now. This page looks again by itself.',
     see_sale: 'See the sale',
     order: 'Order',
@@ -129,6 +135,7 @@ export const WORDS = {
     pay_before: 'Pay before',
     pay_left: 'Pay within {time}',
     order_not_found: 'This order does not exist, or it belongs to somebody else.',
+    order_signed_out: 'Only its buyer can see this order.',
     only_looks: 'This link only shows the order. To pay or cancel, go back to where you bought it.',
     link_over: 'This link is no longer valid. Please sign in to see the order.',
 
@@ -200,7 +207,12 @@ export const WORDS = {
 
     sign_in: '登录',
     sign_in_shop: '请先在商城登录，再抢购和查看订单。',
-    sign_in_ask: '请先登录，开抢时才能立即下单。',
+    sign_in_any: '登录后即可抢购和查看订单。',
+    sign_in_ready: '请先登录，开抢时才能立即下单。',
+    sign_in_buy: '登录后即可抢购。',
+    sign_in_return: '请先登录，有商品退回时才能立即下单。',
+    sign_in_orders: '登录后即可查看您的订单。',
+    sign_in_order: '登录后即可查看此订单。',
     sign_in_failed: '登录没有成功，请重试。',
     hand_over_ask: '要以 {buyer} 的身份登录吗？',
     hand_over_warn: '您打开的链接会以 {buyer} 的身份登录。确认是您本人再继续：登录后购买的商品都归 {buyer}。',
@@ -296,6 +308,7 @@ export const WORDS = {
 
     orders: '我的订单',
     no_orders: '还没有订单。',
+    orders_signed_out: '登录后，您的订单会显示在这里。',
     orders_partial: '暂时无法显示全部订单，页面会自动刷新。',
     see_sale: '去抢购',
     order: '订单',
@@ -306,6 +319,7 @@ export const WORDS = {
     pay_before: '付款截止',
     pay_left: '剩余付款时间 {time}',
     order_not_found: '订单不存在，或不属于您。',
+    order_signed_out: '此订单仅买家本人可见。',
     only_looks: '此链接仅供查看订单。如需付款或取消，请回到下单的浏览器。',
     link_over: '链接已失效，请登录后查看订单。',
 

@@ -14,11 +14,13 @@ import { productsView } from './view/products.js';
 import { productView } from './view/product.js';
 import { about, backoff, wait, waitSeen, wake } from './wait.js';
 
+// Each place with its view, its entry of the navigation, and what signing in is
+// for there; a view that knows better says so (askSignIn).
 const ROUTES = [
-  [/^$/, productsView, 'nav_sale'],
-  [/^products\/(\d+)$/, productView, 'nav_sale'],
-  [/^orders$/, ordersView, 'nav_orders'],
-  [/^orders\/(SK[0-9A-Z]{26})$/, orderView, 'nav_orders'],
+  [/^$/, productsView, 'nav_sale', 'sign_in_any'],
+  [/^products\/(\d+)$/, productView, 'nav_sale', 'sign_in_buy'],
+  [/^orders$/, ordersView, 'nav_orders', 'sign_in_orders'],
+  [/^orders\/(SK[0-9A-Z]{26})$/, orderView, 'nav_orders', 'sign_in_order'],
 ];
 const PAGE_BASE_MS = 1_000;
 const PAGE_CAP_MS = 15_000;
@@ -31,9 +33,10 @@ const network = api.network = new Network(() => api.time());
 const clock = new ServerClock(() => api.time());
 // page is what the server says about the shop around it; failed: a code was not taken.
 const page = { demo: false, loginURL: '', payURL: '', asked: null, failed: false };
-const app = { api, clock, network, session, speech, page, announce, learnPage, signIn, say: (key, values) => speech.say(key, values) };
+const app = { api, clock, network, session, speech, page, announce, learnPage, signIn, askSignIn, say: (key, values) => speech.say(key, values) };
 let view = null; // the AbortController that ends the present view
 let arrival = null; // and the one that ends the question about a link
+let reason = ''; // what signing in is for, as the page says it now
 
 function announce(text) {
   setText(document.getElementById('announce'), text);
@@ -43,11 +46,11 @@ function show({ focus = false } = {}) {
   view?.abort();
   view = new AbortController();
   const [path, query = ''] = location.hash.replace(/^#?\/?/, '').split(/[?&](.*)/s);
-  const [pattern, open, nav] = ROUTES.find(([route]) => route.test(path)) ?? [/^/, nothingHere, ''];
+  const [pattern, open, nav, why] = ROUTES.find(([route]) => route.test(path)) ?? [/^/, nothingHere, '', ''];
   const params = new URLSearchParams(query);
   document.documentElement.lang = speech.locale;
   drawTop(nav);
-  drawSignIn(!params.has('link'));
+  drawSignIn(params.has('link') ? '' : why); // who has a link need not sign in
   announce('');
   const main = document.getElementById('main');
   main.replaceChildren(open(app, view.signal, ...(path.match(pattern)?.slice(1) ?? []), params));
@@ -111,11 +114,23 @@ function switchLanguage() {
   document.getElementById('language').focus();
 }
 
-function drawSignIn(wanted) {
+// drawSignIn asks to sign in, and says what for; where it is for nothing, why is ''.
+function drawSignIn(why) {
   const box = document.getElementById('sign-in');
-  box.hidden = session.signedIn || !wanted;
-  box.replaceChildren(box.hidden ? '' : signInBox(app));
+  reason = why;
+  box.hidden = session.signedIn || !why;
+  box.replaceChildren(box.hidden ? '' : signInBox(app, why));
   if (!session.signedIn) learnPage();
+}
+
+// askSignIn is what a view found out. A box that stands is only worded anew, so
+// that nobody's typing is lost.
+function askSignIn(why) {
+  if (why === reason) return;
+  if (!why || !reason) return drawSignIn(why);
+  reason = why;
+  const line = document.getElementById('sign-in-why');
+  if (line) setText(line, app.say(why));
 }
 
 // learnPage asks how one signs in and pays here, until it is told. Shoppers who

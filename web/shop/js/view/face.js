@@ -3,6 +3,9 @@
 
 export const CLOSED = new Set(['sold_out', 'paused', 'ended']);
 
+// What signing in is for, by the product's status.
+export const SIGN_IN = { upcoming: 'sign_in_ready', on_sale: 'sign_in_buy', paused: 'sign_in_buy', sold_out: 'sign_in_return', ended: '' };
+
 // faceOf takes the product's status now, the phase of the press, and what is
 // known of the buyer; it returns
 //   {label, values, enabled, lit, busy, to, message, tone}

@@ -38,6 +38,12 @@ class OrderView {
       this.onlyLooks ? '' : h('a', { class: 'back', href: '#/orders' }, icon('M15 5l-7 7 7 7'), app.say('orders')),
       h('h1', { class: 'unseen', tabindex: -1 }, app.say('order')), this.body);
     if (app.session.signedIn || link) this.start();
+    else this.instead('order_signed_out');
+  }
+
+  // instead says why there is no order to see.
+  instead(words) {
+    this.body.replaceChildren(h('p', { class: 'empty' }, this.app.say(words)));
   }
 
   start() {
@@ -80,10 +86,9 @@ class OrderView {
     if (gone && !this.onlyLooks && this.link) { // another's login: the link still shows it
       this.onlyLooks = true;
       this.follow();
-    } else if (this.onlyLooks && (gone || LINK_OVER.has(err.code))) {
-      this.body.replaceChildren(h('p', { class: 'empty' }, this.app.say('link_over')));
-    } else if (gone) {
-      this.body.replaceChildren(h('p', { class: 'empty' }, this.app.say('order_not_found')));
+    } else if (gone || this.onlyLooks && LINK_OVER.has(err.code)) {
+      this.instead(this.app.session.signedIn ? 'order_not_found' : 'link_over');
+      this.app.askSignIn('sign_in_order');
     } else if (this.order) {
       this.tell(this.app.say('load_failed'));
     } else {

@@ -12,6 +12,8 @@ export function ordersView(app, signal) {
   if (app.session.signedIn) {
     list.append(h('p', { class: 'note' }, app.say('loading')));
     follow(app, list, signal).catch(() => {});
+  } else {
+    list.append(h('p', { class: 'empty' }, app.say('orders_signed_out')));
   }
   return h('section', {}, h('h1', { tabindex: -1 }, app.say('orders')), list);
 }

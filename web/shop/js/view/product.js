@@ -6,7 +6,7 @@ import { dateTime, soonTime } from '../format.js';
 import { endsEarly } from '../session.js';
 import { everySecond, fact, load, picture, price, statusAt } from './parts.js';
 import { ChallengePanel, PERSONAL, sayPass } from './challenge.js';
-import { CLOSED, faceOf } from './face.js';
+import { CLOSED, faceOf, SIGN_IN } from './face.js';
 import { Pass } from '../pass.js';
 import { Stepper } from './stepper.js';
 import { Timer } from './timer.js';
@@ -55,6 +55,7 @@ class ProductView {
 
   missing(err) {
     if (this.signal.aborted) return;
+    this.app.askSignIn('');
     this.root.replaceChildren(h('div', { class: 'empty' },
       h('h1', { tabindex: -1 }, this.app.say(err.code === 'not_found' ? 'e_not_found' : 'load_failed')),
       h('a', { class: 'button', href: '#/' }, this.app.say('see_sale'))));
@@ -278,6 +279,7 @@ class ProductView {
     this.stepper.paint(product, face.busy);
     this.panel.paint(this.pass);
     this.timer.paint(this.status, this.edge());
+    app.askSignIn(SIGN_IN[this.status]);
     this.paintWarning(now);
   }
 

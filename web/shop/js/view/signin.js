@@ -2,11 +2,12 @@
 
 import { h, setText } from '../dom.js';
 
-export function signInBox(app) {
+// signInBox says what signing in is for, where it does not say how.
+export function signInBox(app, why) {
   if (app.page.demo) return demoForm(app);
   if (!app.page.loginURL) return h('p', {}, app.say('sign_in_shop'));
   return h('div', { class: 'warning' },
-    h('p', {}, app.say(app.page.failed ? 'sign_in_failed' : 'sign_in_ask')),
+    app.page.failed ? h('p', {}, app.say('sign_in_failed')) : h('p', { id: 'sign-in-why' }, app.say(why)),
     h('button', { class: 'button', id: 'login', type: 'button', onclick: () => app.signIn() }, app.say('sign_in')));
 }
 
