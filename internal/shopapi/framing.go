@@ -8,9 +8,10 @@ import (
 
 // A request that can be read in two ways ends in two places: a proxy in front
 // that reads it the other way would take the rest for the next request, of
-// another shopper. fasthttp refuses most of them. Three it reads in its own way:
-// a body in chunks, a header that goes on in the next line, and lines that end in
-// LF alone. The refusal has two halves: the header is looked at while it is
+// another shopper, or would have let somebody else pass. fasthttp refuses most
+// of them. Four it reads in its own way: a body in chunks, a header that goes on
+// in the next line, lines that end in LF alone, and a header that is given twice.
+// The refusal has two halves: the header is looked at while it is
 // whole, and marks the connection; the request is refused when it is routed. How
 // the request line ended is nowhere in the header: the connection looks for that.
 //
@@ -33,26 +34,73 @@ func closeAmbiguous(h *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig
 // What is told to who sends an ambiguous request.
 const (
 	refuseLines  = "the request can be read in two ways: lines end in CRLF, and none goes on in the next"
+	refuseTwice  = "the request can be read in two ways: Authorization, Idempotency-Key and Content-Type are given once"
 	refuseChunks = "Transfer-Encoding is not supported: send a Content-Length"
 )
 
-var transferEncoding = []byte("Transfer-Encoding")
+var (
+	transferEncoding = []byte("Transfer-Encoding")
+	// single are headers that decide who asks, for what, and how the body is
+	// read. fasthttp takes the first of some and the last of others; a proxy that
+	// counts or logs by the other one has seen another request.
+	single = [...][]byte{[]byte("Authorization"), []byte("Idempotency-Key"), []byte("Content-Type")}
+)
 
 // ambiguous is why header lines can be read in two ways, or "". It looks at
-// every request; names with a space, and a second length, fasthttp has refused
-// already.
+// every request; names with a space, and a second length or host, fasthttp has
+// refused already.
 func ambiguous(lines []byte) string {
-	for len(lines) > 0 {
-		end := bytes.IndexByte(lines, '\n')
-		if end < 1 || lines[end-1] != '\r' || lines[0] == ' ' || lines[0] == '\t' {
+	// Lines that may be those of the single names, by first letter and length:
+	// nearly nobody sends two, so that names are compared for nearly nobody.
+	var logins, keys, types int
+	for rest := lines; len(rest) > 0; {
+		end := bytes.IndexByte(rest, '\n')
+		if end < 1 || rest[end-1] != '\r' || rest[0] == ' ' || rest[0] == '\t' {
 			return refuseLines
 		}
-		if lines[0]|0x20 == 't' && hasName(lines[:end], transferEncoding) {
-			return refuseChunks
+		switch rest[0] | 0x20 {
+		case 't':
+			if hasName(rest[:end], transferEncoding) {
+				return refuseChunks
+			}
+		case 'a':
+			logins += colonAt(rest[:end], len("Authorization"))
+		case 'i':
+			keys += colonAt(rest[:end], len("Idempotency-Key"))
+		case 'c':
+			types += colonAt(rest[:end], len("Content-Type"))
 		}
-		lines = lines[end+1:]
+		rest = rest[end+1:]
+	}
+	if (logins > 1 || keys > 1 || types > 1) && repeated(lines) {
+		return refuseTwice
 	}
 	return ""
+}
+
+// colonAt is 1 if the line has a colon at i, else 0.
+func colonAt(line []byte, i int) int {
+	if i < len(line) && line[i] == ':' {
+		return 1
+	}
+	return 0
+}
+
+// repeated reports whether a single header stands there twice.
+func repeated(lines []byte) bool {
+	var seen [len(single)]bool
+	for line := range bytes.Lines(lines) {
+		for i, name := range single {
+			if !hasName(line, name) {
+				continue
+			}
+			if seen[i] {
+				return true
+			}
+			seen[i] = true
+		}
+	}
+	return false
 }
 
 // refusedFraming is why the request that is being routed is ambiguous, or "".
