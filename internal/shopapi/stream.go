@@ -20,6 +20,8 @@ func (s *Server) events(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	if !ok {
 		return
 	}
+	h := &ctx.Response.Header
+	h.SetCanonical(cacheControl, noStore)
 	if ctx.IsHead() {
 		s.body(ctx, "events", fasthttp.StatusOK, contentEvents, nil)
 		return
@@ -29,9 +31,7 @@ func (s *Server) events(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 		s.refuse(ctx, "events", &seckill.Error{Code: seckill.CodeTooHot})
 		return
 	}
-	h := &ctx.Response.Header
 	h.SetContentType(contentEvents)
-	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	const untilItEnds = -2 // of fasthttp: no length, and Connection: close
 	h.SetContentLength(untilItEnds)

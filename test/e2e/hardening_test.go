@@ -59,6 +59,8 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 		{"GET", "/", nil, ""}, {"GET", "/nowhere", nil, ""}, {"GET", "/api/v1/time", nil, ""}, {"GET", "/api/v1/products", nil, ""}, {"GET", "/api/v1/orders", ann, ""},
 		{"GET", "/api/v1/orders/" + s.no, ann, ""}, {"GET", "/api/v1/orders", nil, ""}, {"POST", "/api/v1/products/1/orders", nil, "{}"}, {"POST", "/api/v1/products/1/orders", ann, "{}"},
 		{"POST", "/api/v1/login", nil, `{"code":"x"}`}, {"GET", "/api/v1/page", nil, ""}, {"GET", "/sandbox/pay", nil, ""}, {"GET", "/healthz", nil, ""}, {"DELETE", "/api/v1/time", nil, ""},
+		{"HEAD", "/api/v1/time", nil, ""}, {"HEAD", "/api/v1/products/1", nil, ""}, {"HEAD", "/api/v1/orders", ann, ""}, {"HEAD", "/api/v1/orders/" + s.no, ann, ""},
+		{"HEAD", "/api/v1/orders/" + s.no + "/events", ann, ""}, {"HEAD", "/api/v1/orders/" + s.no + "/events", nil, ""}, {"HEAD", "/api/v1/page", nil, ""},
 	} {
 		got := sendBy(t, http.DefaultClient, c.method, s.e.ShopURL+c.path, c.header, c.body)
 		h := got.Header
