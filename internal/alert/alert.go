@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 )
@@ -131,6 +133,10 @@ func (a *Alerter) post(ctx context.Context, body []byte) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := a.client.Do(req)
+	var sent *url.Error
+	if errors.As(err, &sent) {
+		err = sent.Err // without the address, which often is a secret itself
+	}
 	if err != nil {
 		return err
 	}

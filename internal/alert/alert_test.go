@@ -18,6 +18,7 @@ import (
 // wires is a transport that a test answers itself.
 type wires struct {
 	statuses []int // the rest is 200
+	cut      error // instead of an answer
 	bodies   []string
 }
 
@@ -25,6 +26,9 @@ func (w *wires) RoundTrip(req *http.Request) (*http.Response, error) {
 	var body bytes.Buffer
 	body.ReadFrom(req.Body)
 	w.bodies = append(w.bodies, body.String())
+	if w.cut != nil {
+		return nil, w.cut
+	}
 	answer := httptest.NewRecorder()
 	if n := len(w.bodies) - 1; n < len(w.statuses) {
 		answer.WriteHeader(w.statuses[n])
@@ -42,7 +46,7 @@ type post struct {
 
 func newPost(t *testing.T, statuses ...int) *post {
 	p := &post{wires: &wires{statuses: statuses}, counts: map[string]int{}}
-	p.Alerter = New("http://hook.example/", slog.New(slog.NewTextHandler(&p.log, nil)), func(kind string) { p.counts[kind]++ })
+	p.Alerter = New("http://hook.example/services/T0/whisper", slog.New(slog.NewTextHandler(&p.log, nil)), func(kind string) { p.counts[kind]++ })
 	p.client.Transport = p.wires
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -110,6 +114,19 @@ func TestAWebhookIsTriedThreeTimes(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheLogDoesNotHaveTheWebhooksAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		p.wires.cut = errors.New("connection refused")
+		p.Raise("dead", 1, nil)
+		wait(time.Minute)
+		p.stop()
+		if log := p.log.String(); !strings.Contains(log, "connection refused") || strings.Contains(log, "whisper") {
+			t.Errorf("the log says %s", log)
+		}
+	})
 }
 
 func TestRaisingNeverBlocksAndRemembersWithinBounds(t *testing.T) {

@@ -29,7 +29,7 @@ func (p *parts) buildChallenge() (_ *challenge.Desk, err error) {
 		}
 		opt.Draw = pen.Draw
 	case challenge.Shop:
-		opt.Verify = verifier.New(cfg.VerifyURL, cfg.VerifySecret.Bytes()).Verify
+		opt.Verify = verifier.New(string(cfg.VerifyURL), cfg.VerifySecret.Bytes()).Verify
 	}
 	return challenge.New(opt)
 }

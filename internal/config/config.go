@@ -123,7 +123,7 @@ type Challenge struct {
 	PowBits           int
 	PowCalmPerSecond  int
 	PerBuyerPerMinute int
-	VerifyURL         string
+	VerifyURL         PrivateURL
 	VerifySecret      Secret
 	WidgetURL         string
 }
@@ -206,7 +206,7 @@ const RepairSafe = "safe"
 
 // Alert is whom to tell.
 type Alert struct {
-	WebhookURL string
+	WebhookURL PrivateURL
 }
 
 // Log is how the log looks.

@@ -18,7 +18,7 @@ import (
 // and the documentation all walk the same table.
 type key struct {
 	name  string
-	field any // *string, *int, *bool, *time.Duration, *[]time.Duration, *[]string, *Secret, *[]Secret or *DSN
+	field any // *string, *int, *bool, *time.Duration, *[]time.Duration, *[]string, *Secret, *[]Secret, *DSN or *PrivateURL
 	rule  rule
 	doc   string
 }
@@ -73,7 +73,7 @@ func (c *Config) keys() []key {
 		{"challenge.pow_bits", &c.Challenge.PowBits, between(1, challenge.MaxPowBits), "Zero bits that a proof of work begins with while challenges are asked calmly; each more doubles the work."},
 		{"challenge.pow_calm_per_second", &c.Challenge.PowCalmPerSecond, between(1, maxPerSecond), fmt.Sprintf("Challenges a second on one instance up to which pow_bits hold; each doubling adds a bit, at most %d.", challenge.MaxRise)},
 		{"challenge.per_buyer_per_minute", &c.Challenge.PerBuyerPerMinute, between(1, maxPerMinute), "Challenges that a buyer may ask for in a minute, on each instance."},
-		{"challenge.verify_url", &c.Challenge.VerifyURL, optionalURL(), "Where the shop's own verifier is asked, with challenge.kind `shop`."},
+		{"challenge.verify_url", &c.Challenge.VerifyURL, privateURL(), "Where the shop's own verifier is asked, with challenge.kind `shop`. Printed without what follows the host."},
 		{"challenge.verify_secret", &c.Challenge.VerifySecret, sharedSecret(), "HMAC key of what the verifier is asked (`X-Signature`)."},
 		{"challenge.widget_url", &c.Challenge.WidgetURL, optionalURL(), "Where the page finds the shop's own widget, with challenge.kind `shop`."},
 
@@ -118,7 +118,7 @@ func (c *Config) keys() []key {
 		{"reconcile.repair", &c.Reconcile.Repair, oneOf("off", RepairSafe), "Whether the regular reconciliation mends what has one safe direction."},
 		{"reconcile.deadline", &c.Reconcile.Deadline, lasting(100*time.Millisecond, maxCutWait), "Longest that a reconciliation waits for the queue; then it cannot tell."},
 
-		{"alert.webhook_url", &c.Alert.WebhookURL, optionalURL(), "Where alerts are posted. Empty: only the log."},
+		{"alert.webhook_url", &c.Alert.WebhookURL, privateURL(), "Where alerts are posted. Empty: only the log. Printed without what follows the host."},
 		{"log.format", &c.Log.Format, oneOf("text", "json"), "Form of the log."},
 		{"log.level", &c.Log.Level, oneOf("debug", "info", "warn", "error"), "Least severity that is logged."},
 	}
@@ -188,6 +188,11 @@ func (k key) set(value any) error {
 			return fmt.Errorf("must be text: put quotes around it")
 		}
 		*field = DSN(text)
+	case *PrivateURL:
+		if !isText {
+			return fmt.Errorf("must be text: put quotes around it")
+		}
+		*field = PrivateURL(text)
 	case *[]string:
 		list, err := parseTexts(value)
 		if err != nil {
@@ -273,6 +278,8 @@ func (k key) value() any {
 		}
 		return masks
 	case *DSN:
+		return field.String()
+	case *PrivateURL:
 		return field.String()
 	case *[]string:
 		return *field

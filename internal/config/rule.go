@@ -146,18 +146,19 @@ func listenAddress() rule {
 }
 
 func optionalURL() rule {
-	return rule{"an http or https address, or empty", func(field any) error {
-		text := *field.(*string)
-		if text == "" {
-			return nil
-		}
-		u, err := url.Parse(text)
-		// The text is not echoed: a webhook's address often is its secret.
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
-			return errors.New("must be an http:// or https:// address with a host")
-		}
+	return rule{"an http or https address, or empty", func(field any) error { return checkURL(*field.(*string)) }}
+}
+
+func checkURL(text string) error {
+	if text == "" {
 		return nil
-	}}
+	}
+	u, err := url.Parse(text)
+	// The text is not echoed: a webhook's address often is its secret.
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
+		return errors.New("must be an http:// or https:// address with a host")
+	}
+	return nil
 }
 
 // addresses is a list of servers.

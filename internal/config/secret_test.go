@@ -23,6 +23,8 @@ func TestSecretNeverPrintsItself(t *testing.T) {
 	cfg.Admin.Token = config.NewSecret(hidden)
 	cfg.Token.PreviousSecrets = []config.Secret{config.NewSecret(hidden)}
 	cfg.Auth.JWTPreviousSecrets = []config.Secret{config.NewSecret(hidden), config.NewSecret(hidden + "2")}
+	cfg.Alert.WebhookURL = "https://hooks.example/services/" + hidden
+	cfg.Challenge.VerifyURL = "https://user:" + hidden + "@verify.example:8443?key=" + hidden
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%10.3s"} {
 		fmt.Fprintf(&out, verb, cfg.Admin.Token)
@@ -30,7 +32,7 @@ func TestSecretNeverPrintsItself(t *testing.T) {
 		fmt.Fprintf(&out, verb, &cfg.Admin)
 	}
 	for _, logger := range []*slog.Logger{slog.New(slog.NewTextHandler(&out, nil)), slog.New(slog.NewJSONHandler(&out, nil))} {
-		logger.Info("start", "config", cfg, "token", cfg.Admin.Token, "admin", cfg.Admin)
+		logger.Info("start", "config", cfg, "token", cfg.Admin.Token, "admin", cfg.Admin, "webhook", cfg.Alert.WebhookURL)
 	}
 	if err := json.NewEncoder(&out).Encode(cfg); err != nil {
 		t.Fatal(err)
@@ -46,8 +48,21 @@ func TestSecretNeverPrintsItself(t *testing.T) {
 			t.Errorf("the secret shows as %q", form)
 		}
 	}
+	for _, shown := range []string{"webhook_url: https://hooks.example/********", "verify_url: https://verify.example:8443/********"} {
+		if !strings.Contains(out.String(), shown) {
+			t.Errorf("%q is not shown", shown)
+		}
+	}
 	if cfg.Admin.Token.Reveal() != hidden || string(cfg.Admin.Token.Bytes()) != hidden {
 		t.Error("Reveal does not give the secret")
+	}
+}
+
+// What was printed is no configuration to start with: alerts would go nowhere.
+func TestAMaskedAddressIsNotTaken(t *testing.T) {
+	_, err := config.Load(config.Sources{Flags: []config.Setting{set("alert.webhook_url", "https://hooks.example/********")}})
+	if err == nil || !strings.Contains(err.Error(), "alert.webhook_url: is masked") {
+		t.Errorf("loaded with %v", err)
 	}
 }
 

@@ -1,0 +1,50 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"strings"
+)
+
+// PrivateURL is an address that often is a secret itself, as those of chat
+// webhooks are, or holds a key. It prints its scheme and host alone;
+// string(address) is the whole.
+type PrivateURL string
+
+// String is the address, masked behind its host.
+func (p PrivateURL) String() string {
+	if p == "" {
+		return ""
+	}
+	u, err := url.Parse(string(p))
+	if err != nil || u.Host == "" {
+		return secretMask
+	}
+	origin := u.Scheme + "://" + u.Host
+	if string(p) == origin || string(p) == origin+"/" {
+		return string(p)
+	}
+	return origin + "/" + secretMask
+}
+
+// Format answers every verb with the masked text.
+func (p PrivateURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.String()) }
+
+// MarshalText masks JSON, YAML and everything else that marshals text.
+func (p PrivateURL) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// LogValue masks slog.
+func (p PrivateURL) LogValue() slog.Value { return slog.StringValue(p.String()) }
+
+func privateURL() rule {
+	return rule{"an http or https address, or empty", func(field any) error {
+		text := string(*field.(*PrivateURL))
+		if strings.Contains(text, secretMask) {
+			return errors.New("is masked, as config print shows it: set the address itself")
+		}
+		return checkURL(text)
+	}}
+}
