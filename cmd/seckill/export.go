@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -75,16 +75,20 @@ stay: a page that somebody still has open may ask for them.`,
 	return cmd
 }
 
+// apiPattern is the API's address. Its origin stands in the page's policy, where
+// a comma or a semicolon would begin something else.
+var apiPattern = regexp.MustCompile(`^(https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?)(?:/[A-Za-z0-9._~/-]*)?$`)
+
 // originOf is the origin of the API's address; "" for none.
 func originOf(api string) (string, error) {
 	if api == "" {
 		return "", nil
 	}
-	u, err := url.Parse(api)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", usageErrorf("--api must be an address such as https://api.shop.example, not %q", api)
+	parts := apiPattern.FindStringSubmatch(api)
+	if parts == nil {
+		return "", usageErrorf("--api must be an address such as https://api.shop.example or https://api.shop.example:8443/shop, not %q", api)
 	}
-	return u.Scheme + "://" + u.Host, nil
+	return parts[1], nil
 }
 
 // checkTarget refuses a directory with something in it: another site, most
@@ -127,19 +131,42 @@ func (p *program) writeSite(dir string, files []site.File) error {
 		return 0
 	}
 	slices.SortStableFunc(files, func(a, b site.File) int { return cmp.Compare(isIndex(a), isIndex(b)) })
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	root, err := os.OpenRoot(dir) // nothing is written outside, whatever links are in there
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	defer root.Close()
 	for _, f := range files {
-		name := filepath.Join(dir, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		if err := writeWhole(root, filepath.FromSlash(f.Name), f.Body); err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
-		if err := os.WriteFile(name+".new", f.Body, 0o644); err != nil {
-			return fmt.Errorf("export: %w", err)
-		}
-		if err := os.Rename(name+".new", name); err != nil {
-			return fmt.Errorf("export: %w", err)
-		}
-		fmt.Fprintf(p.out, "%8d  %s\n", len(f.Body), name)
+		fmt.Fprintf(p.out, "%8d  %s\n", len(f.Body), filepath.Join(dir, filepath.FromSlash(f.Name)))
 	}
 	fmt.Fprintf(p.out, "%d files of the page are in %s\n", len(files), dir)
 	return nil
+}
+
+// writeWhole writes a file that readers see whole or not at all. What an export
+// that was cut off has left, or somebody has planted, is replaced, not written
+// through.
+func writeWhole(root *os.Root, name string, body []byte) error {
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	fresh := name + ".new"
+	if err := root.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := root.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(body)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return root.Rename(fresh, name)
 }

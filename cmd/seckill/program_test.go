@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -172,6 +173,35 @@ func TestExportWritesThePages(t *testing.T) {
 	execute(t, []string{"export", filepath.Join(dir, "index.html")}).want(t, exitFailure, "", "export")
 }
 
+// TestAnExportStaysInItsDirectory: whoever may write there plants links to files
+// and directories elsewhere.
+func TestAnExportStaysInItsDirectory(t *testing.T) {
+	outside := t.TempDir()
+	treasure := filepath.Join(outside, "treasure")
+	plant := func(dir, target, name string) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(treasure, []byte("gold"), 0o600), os.Symlink(target, filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"index.html.new": treasure, "index.html": treasure, "_headers.new": filepath.Join(outside, "new"), "js": outside} {
+		dir := t.TempDir()
+		plant(dir, target, name)
+		got := execute(t, []string{"export", dir, "--yes"})
+		if page, err := os.Lstat(filepath.Join(dir, "index.html")); got.code == exitOK && (err != nil || !page.Mode().IsRegular()) {
+			t.Errorf("%s: index.html is %v (%v)", name, page, err)
+		}
+		if wantFails := name == "js"; (got.code != exitOK) != wantFails {
+			t.Errorf("%s: exit %d", name, got.code)
+		}
+		text, err := os.ReadFile(treasure)
+		entries, _ := os.ReadDir(outside)
+		if string(text) != "gold" || len(entries) != 1 {
+			t.Errorf("%s: outside there is %q and %d files (%v)", name, text, len(entries), err)
+		}
+	}
+}
+
 // TestAnExportedPageKnowsItsAPI, and its headers let it reach that and no more.
 func TestAnExportedPageKnowsItsAPI(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "public")
@@ -209,7 +239,7 @@ func TestAnExportedPageKnowsItsAPI(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, api := range []string{"api.example", "ftp://x", "https://", "https://x/?a=1", "https://u:p@x"} {
+	for _, api := range []string{"api.example", "ftp://x", "https://", "https://x/?a=1", "https://u:p@x", "https://h,x;y", "https://h;script-src", "https://h x", "https://h/x;y", "https://h:", "https://h:port", "https://h/#a", "https://*.h", "https://h\"", "https://[::1", " https://h"} {
 		execute(t, []string{"export", filepath.Join(t.TempDir(), "x"), "--api", api}).want(t, exitUsage, "", "--api")
 	}
 }

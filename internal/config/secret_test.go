@@ -210,3 +210,25 @@ func TestDamagedSecretFilesAreErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestADirectoryOfSecretsThatEverybodyMayWriteToIsNotUsed(t *testing.T) {
+	for mode, taken := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o777: false, 0o703: false, 0o777 | os.ModeSticky: true} {
+		for _, kept := range []bool{true, false} {
+			cfg := config.Default()
+			cfg.DataDir = t.TempDir()
+			dir := filepath.Join(cfg.DataDir, "secrets")
+			if kept {
+				filled(t, cfg.DataDir)
+			} else if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(dir, mode); err != nil {
+				t.Fatal(err)
+			}
+			err := cfg.FillSecrets()
+			if (err == nil) != taken || cfg.Admin.Token.IsSet() != taken || err != nil && !strings.Contains(err.Error(), "chmod 700") {
+				t.Errorf("mode %v, kept before %v: %v", mode, kept, err)
+			}
+		}
+	}
+}

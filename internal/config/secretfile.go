@@ -42,8 +42,15 @@ func (c *Config) FillSecrets() error {
 // what is not stays unset. Commands beside a server use it: they must not
 // make a secret that the server does not have.
 func (c *Config) ReadSecrets() error {
+	unset := c.unsetSecrets()
+	if len(unset) == 0 {
+		return nil
+	}
+	if err := checkSecretDir(c.secretDir()); err != nil {
+		return err
+	}
 	var errs []error
-	for _, k := range c.unsetSecrets() {
+	for _, k := range unset {
 		kept, err := readSecret(c.secretPath(k.name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -75,8 +82,25 @@ func (c *Config) unsetSecrets() []key {
 // shop's public keys are the same for all instances.
 func (c *Config) keysAlone() bool { return c.shared() && c.Auth.JWKSURL != "" }
 
-func (c *Config) secretPath(name string) string {
-	return filepath.Join(c.DataDir, "secrets", name)
+func (c *Config) secretDir() string { return filepath.Join(c.DataDir, "secrets") }
+
+func (c *Config) secretPath(name string) string { return filepath.Join(c.secretDir(), name) }
+
+// checkSecretDir refuses a directory in which everybody may put secrets of their
+// own in the place of ours. Where only owners may replace their files, as in
+// volumes that a cluster mounts, ours stay.
+func checkSecretDir(dir string) error {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read secrets: %w", err)
+	}
+	if mode := info.Mode(); mode.Perm()&0o002 != 0 && mode&fs.ModeSticky == 0 {
+		return fmt.Errorf("read secrets: everybody may write to %s (mode %04o): chmod 700 it, and see that its files are yours", dir, mode.Perm())
+	}
+	return nil
 }
 
 func readSecret(path string) (Secret, error) {
