@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,45 @@ func TestShopsLoginLeadsBackToTheSamePlace(t *testing.T) {
 	b.UntilText("#order h2", "You are in the queue")
 	if asked := s.purchases(); asked[0].bearer != bearerOf("王小明") {
 		t.Errorf("the bearer is %q", asked[0].bearer)
+	}
+}
+
+// Whoever is signed in can leave, by hand or led here by the shop's own logout,
+// and nothing of the login stays behind.
+func TestWhoSignsOutIsForgotten(t *testing.T) {
+	for _, leave := range []struct{ name, language, words, statement string }{
+		{"by the button", "en-US", "You are signed out", `document.querySelector('#sign-out').focus()`},
+		{"by the shop's logout", "zh-CN", "退出登录", `location.hash = '#/signout'`},
+	} {
+		t.Run(leave.name, func(t *testing.T) {
+			s := newStub(t)
+			s.demo, s.loginURL = false, loginPage(t, "good")
+			s.move("paid", "")
+			b := openTab(t, browser.Options{Language: leave.language, Width: 320, Height: 568})
+			b.Open(s.URL + "/#/orders")
+			b.Click("#login")
+			b.Until(`document.querySelector('.order-card') !== null`)
+			b.Until(noScroll)
+			b.Accessible("signed in")
+			b.Shot("signed in " + leave.language)
+			b.Do(leave.statement)
+			b.Press("\r")
+			b.UntilText("#signed-out", leave.words)
+			b.UntilText("#announce", leave.words)
+			b.Until(`document.querySelector('#login') && !document.querySelector('.order-card, #buyer, #sign-out')`)
+			b.Until(`document.activeElement?.tagName === 'H1'`)
+			b.Accessible("signed out")
+			b.Shot("signed out " + leave.language)
+			if kept := eval[string](b, `JSON.stringify(localStorage)`); strings.Contains(kept, bearerOf("王小明")) {
+				t.Errorf("kept: %s", kept)
+			}
+			s.mu.Lock()
+			s.calls["POST /api/v1/login"] = 0 // another code
+			s.mu.Unlock()
+			b.Click("#login") // the address that signs out has gone: signing in lasts
+			b.UntilText("#buyer", "王小明")
+			b.Until(`!document.querySelector('#signed-out')`)
+		})
 	}
 }
 

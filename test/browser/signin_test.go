@@ -101,4 +101,6 @@ func TestPaymentReturnsIntoAnotherBrowser(t *testing.T) {
 	other.Click("#login")
 	other.UntilText("#buyer", "alice")
 	other.UntilText("#order h2", "Thank you!")
+	other.Click("#sign-out")
+	other.Until(`!localStorage.seckill_token && !document.querySelector('#order')`)
 }

@@ -39,7 +39,8 @@ export const WORDS = {
     demo_title: 'Demo: choose a name and shop',
     demo_name: 'Your name',
     demo_failed: 'The demo login did not answer. Please try again.',
-    sign_out: 'Sign out {buyer}',
+    sign_out: 'Sign out',
+    signed_out: 'You are signed out on this device.',
 
     upcoming: 'Coming soon',
     on_sale: 'On sale',
@@ -223,7 +224,8 @@ export const WORDS = {
     demo_title: '演示：取个名字，开始抢购',
     demo_name: '您的名字',
     demo_failed: '演示登录没有响应，请重试。',
-    sign_out: '退出登录 {buyer}',
+    sign_out: '退出登录',
+    signed_out: '您已在此设备上退出登录。',
 
     upcoming: '即将开始',
     on_sale: '抢购中',

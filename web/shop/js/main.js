@@ -31,8 +31,9 @@ const speech = new Speech(navigator.language);
 const api = new API(baseOf(document), session, () => speech.locale);
 const network = api.network = new Network(() => api.time());
 const clock = new ServerClock(() => api.time());
-// page is what the server says about the shop around it; failed: a code was not taken.
-const page = { demo: false, loginURL: '', payURL: '', asked: null, failed: false };
+// page is what the server says about the shop around it; failed: a code was not
+// taken; left: the shopper has just signed out.
+const page = { demo: false, loginURL: '', payURL: '', asked: null, failed: false, left: false };
 const app = { api, clock, network, session, speech, page, announce, learnPage, signIn, askSignIn, say: (key, values) => speech.say(key, values) };
 let view = null; // the AbortController that ends the present view
 let arrival = null; // and the one that ends the question about a link
@@ -87,19 +88,39 @@ function drawTop(current) {
   document.getElementById('top').replaceChildren(
     h('a', { class: 'brand', href: '#/' }, h('img', { src: 'icon.svg', alt: '', width: 28, height: 28 }), h('span', {}, app.say('brand'))),
     h('nav', { 'aria-label': app.say('nav') }, link('nav_sale', '#/'), link('nav_orders', '#/orders')),
-    drawBuyer(),
+    ...drawBuyer(),
     h('button', { class: 'chip', id: 'language', lang: speech.lang === 'zh' ? 'en' : 'zh-CN', onclick: switchLanguage }, app.say('other_language')));
   drawNetwork();
 }
 
-// drawBuyer shows who is signed in: who was sent here under another's name
-// should see it before buying.
+// drawBuyer shows who is signed in, and the way out: who was sent here under
+// another's name should see it before buying.
 function drawBuyer() {
-  const { buyer, signedIn, fromDemo } = session;
-  if (!signedIn || !buyer) return '';
-  if (!fromDemo) return h('span', { class: 'chip', id: 'buyer' }, buyer);
-  const leave = app.say('sign_out', { buyer });
-  return h('button', { class: 'chip', id: 'sign-out', title: leave, 'aria-label': leave, onclick: () => session.signOut() }, buyer);
+  const { buyer, signedIn } = session;
+  if (!signedIn) return [];
+  return [
+    buyer && h('span', { class: 'chip', id: 'buyer', title: buyer }, buyer),
+    h('button', { class: 'link', id: 'sign-out', type: 'button', onclick: signOut }, app.say('sign_out')),
+  ];
+}
+
+// signOut forgets who is signed in, in all tabs of this device.
+function signOut() {
+  page.left = true;
+  if (session.signedIn) session.signOut(); // draws everything anew
+  else show();
+  focusHeading(document.getElementById('main'));
+  announce(app.say('signed_out'));
+}
+
+// takeSignOut is the address by which the shop's own logout ends the sign-in here
+// too; it reports whether the page is there. The address leaves the history:
+// whoever goes back must not be signed out again.
+function takeSignOut() {
+  if (location.hash !== '#/signout') return false;
+  history.replaceState(null, '', `${location.pathname}${location.search}#/`);
+  signOut();
+  return true;
 }
 
 function drawNetwork() {
@@ -119,7 +140,7 @@ function drawSignIn(why) {
   const box = document.getElementById('sign-in');
   reason = why;
   box.hidden = session.signedIn || !why;
-  box.replaceChildren(box.hidden ? '' : signInBox(app, why));
+  box.replaceChildren(...(box.hidden ? [] : [page.left ? h('p', { id: 'signed-out' }, app.say('signed_out')) : '', signInBox(app, why)]));
   if (!session.signedIn) learnPage();
 }
 
@@ -163,7 +184,7 @@ async function signIn() {
   }
   if (page.demo && session.signedIn) {
     const { token } = await api.demoLogin(session.buyer);
-    session.signIn(token, { demo: true });
+    session.signIn(token);
     return;
   }
   const box = document.getElementById('sign-in');
@@ -221,11 +242,15 @@ network.addEventListener('change', () => {
 });
 network.addEventListener('healed', wake);
 session.follow(window);
-session.addEventListener('change', () => show());
+session.addEventListener('change', () => {
+  if (session.signedIn) page.left = false;
+  show();
+});
 addEventListener('hashchange', () => {
+  page.left = false;
   arrive();
-  show({ focus: true });
+  if (!takeSignOut()) show({ focus: true });
 });
 keepTime();
 arrive();
-show();
+if (!takeSignOut()) show();

@@ -6,7 +6,6 @@
 import { forget, recall, remember } from './memory.js';
 
 const TOKEN = 'seckill_token';
-const DEMO = 'seckill_demo'; // set while the token came from the demo login
 
 // A login must last over the start, the queue behind it and the way to the
 // cashier, or the shopper is thrown out in the one minute that counts.
@@ -31,12 +30,9 @@ export class Session extends EventTarget {
     return Number.isFinite(exp) ? exp * 1000 : 0;
   }
   get signedIn() { return this.token !== ''; }
-  get fromDemo() { return recall(DEMO) !== null; }
 
-  signIn(token, { demo = false } = {}) {
+  signIn(token) {
     remember(TOKEN, token);
-    if (demo) remember(DEMO, '1');
-    else forget(DEMO);
     this.set(token);
   }
 

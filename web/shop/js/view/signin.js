@@ -23,7 +23,7 @@ function demoForm(app) {
     submit.disabled = true;
     try {
       const { token } = await app.api.demoLogin(name.value.trim());
-      app.session.signIn(token, { demo: true });
+      app.session.signIn(token);
     } catch {
       setText(trouble, app.say('demo_failed'));
       submit.disabled = false;
