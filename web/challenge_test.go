@@ -108,6 +108,7 @@ func TestPictureIsAnsweredAndThePressGoesOn(t *testing.T) {
 	b := openProduct(t, s, browser.Options{})
 	b.Click("#buy")
 	b.UntilText("#message", "One small check first")
+	b.Until(`document.querySelector('#buy').textContent === 'Answer the check first' && document.querySelector('#buy').getAttribute('aria-busy') === 'false'`)
 	b.Until(`document.activeElement?.id === 'challenge-answer'`)
 	b.Shot("challenge picture")
 	b.Press("wrong\r")

@@ -101,6 +101,10 @@ func TestPureModules(t *testing.T) {
 		{"sold out says whether waiting makes sense", "view/face.js", `
 			[NaN, 60000, -1].map((returns) => m.faceOf({ status: 'sold_out', phase: { kind: 'idle', left: 0 }, signedIn: true, mine: null, limit: 1, returns }).message)`,
 			`["say_sold_out","say_sold_out_until","say_sold_out_all"]`},
+		{"a press that waits for a person's answer does not say that it queues", "view/face.js", `
+			[true, false].map((unanswered) => m.faceOf({ status: 'on_sale', phase: { kind: 'asking', left: 0, unanswered }, signedIn: true, mine: null, limit: 1, checks: true, returns: NaN }))
+				.map(({ label, busy, enabled }) => [label, Boolean(busy), enabled].join())`,
+			`["buy_answer,false,false","buy_asking,true,false"]`},
 		{"every state of the button is disabled but those that lead on", "view/face.js", `
 			[['upcoming', 'idle'], ['on_sale', 'asking'], ['on_sale', 'waiting'], ['on_sale', 'refused', 4000], ['on_sale', 'refused', 0], ['paused', 'idle'], ['ended', 'idle'], ['sold_out', 'idle'], ['on_sale', 'idle']]
 				.filter(([status, kind, left = 0]) => m.faceOf({ status, phase: { kind, left, code: 'busy', message: 'x' }, signedIn: true, mine: null, limit: 1, returns: NaN }).enabled).map(String)`,

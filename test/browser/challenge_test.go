@@ -49,6 +49,7 @@ func TestPictureHasAnAccessibleAlternative(t *testing.T) {
 	s.Until(`document.querySelector('.challenge-picture')?.naturalWidth > 0`)
 	s.Until(`document.activeElement?.id === 'challenge-answer'`)
 	s.UntilText("#message", "One small check first")
+	s.UntilText("#buy", "Answer the check first")
 	s.Accessible("a picture to read")
 	s.Press("nonsense\r")
 	s.UntilText("#challenge", "That was not it")

@@ -11,9 +11,12 @@ export const SIGN_IN = { upcoming: 'sign_in_ready', on_sale: 'sign_in_buy', paus
 //   {label, values, enabled, lit, busy, to, message, tone}
 // where to is an order number that the button leads to instead of buying, and
 // phase.left is the ms until the phase's next step. checks: a person is asked for
-// an answer before the purchase.
+// an answer before the purchase; a press that waits for it is in no queue yet.
 export function faceOf({ status, phase, signedIn, mine, limit, checks, returns }) {
   const values = { n: Math.max(1, Math.ceil(phase.left / 1000)) };
+  if (phase.kind === 'asking' && phase.unanswered) {
+    return { label: 'buy_answer', enabled: false, message: phase.message, tone: 'calm' };
+  }
   if (phase.kind === 'asking') {
     return { label: 'buy_asking', enabled: false, busy: true, message: phase.message, tone: 'calm' };
   }

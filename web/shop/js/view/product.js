@@ -34,7 +34,7 @@ class ProductView {
     Object.assign(this, { app, signal, id });
     const { session, api, clock } = app;
     this.root = h('section', { class: 'product' }, h('p', { class: 'note' }, app.say('loading')));
-    this.pass = new Pass(api, clock, id, { signal, onChange: (state) => this.passed(state) });
+    this.pass = new Pass(api, clock, id, { signal, onChange: () => this.passed() });
     this.purchase = new Purchase(api, clock, session.buyer, this.pass);
     this.phase = { kind: 'idle' };
     this.mine = session.signedIn ? lastOrder(session.buyer, id) : null;
@@ -171,14 +171,19 @@ class ProductView {
   // A press that cannot go on without the challenge points to it: when it is
   // pressed, and when the challenge arrives after the press.
   ask(intent) {
-    this.enter({ kind: 'asking' });
-    if (!intent.token && PERSONAL.has(this.pass.state.kind)) this.panel.focus();
+    this.enter({ kind: 'asking', intent });
+    if (this.unanswered) this.panel.focus();
   }
 
-  passed({ kind }) {
+  // unanswered: the press waits for a person.
+  get unanswered() {
+    return this.phase.kind === 'asking' && !this.phase.intent.token && PERSONAL.has(this.pass.state.kind);
+  }
+
+  passed() {
     if (!this.product) return;
     this.paint();
-    if (this.phase.kind === 'asking' && PERSONAL.has(kind)) this.panel.focus();
+    if (this.unanswered) this.panel.focus();
   }
 
   conclude({ orderNo, code }) {
@@ -243,11 +248,12 @@ class ProductView {
   }
 
   face() {
-    const { app, product, phase } = this;
+    const { app, product, phase, unanswered } = this;
     const now = app.clock.now();
+    const message = phase.kind === 'asking' ? sayPass(phase.intent.token ? {} : this.pass.state) : phase.message;
     return faceOf({
       status: this.status,
-      phase: { ...phase, left: phase.until ? phase.until - now : 0, message: phase.kind === 'asking' ? sayPass(this.pass.state) : phase.message },
+      phase: { ...phase, unanswered, message, left: phase.until ? phase.until - now : 0 },
       signedIn: app.session.signedIn, mine: this.mine, limit: product.per_user_limit,
       checks: PERSONAL.has(this.pass.state.kind),
       returns: Date.parse(product.may_return_until ?? '') - now,
@@ -271,12 +277,12 @@ class ProductView {
     button.classList.toggle('good', Boolean(face.to));
     setText(this.message, face.message ? say(face.message, words) : '');
     this.message.dataset.tone = face.tone;
-    this.stop.hidden = this.phase.kind !== 'waiting' && !(this.phase.kind === 'asking' && PERSONAL.has(this.pass.state.kind));
+    this.stop.hidden = this.phase.kind !== 'waiting' && !this.unanswered;
     this.mineLink.hidden = !this.mine || Boolean(face.to);
     if (this.mine) this.mineLink.href = `#/orders/${this.mine}`;
     setText(this.starts, dateTime(product.starts_at, locale));
     setText(this.ends, dateTime(product.ends_at, locale));
-    this.stepper.paint(product, face.busy);
+    this.stepper.paint(product, this.phase.kind === 'asking' || this.phase.kind === 'waiting');
     this.panel.paint(this.pass);
     this.timer.paint(this.status, this.edge());
     app.askSignIn(SIGN_IN[this.status]);
