@@ -162,6 +162,7 @@ func TestClosedSalesSayWhy(t *testing.T) {
 		{"paused", 503, "Paused", "The sale is paused"},
 		{"ended", 410, "Ended", "This sale is over"},
 		{"already_purchased", 409, "View my order", "more than one person may buy"},
+		{"wrong_state", 409, "Buy", "sells you nothing more"},
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			s := newStub(t)

@@ -66,12 +66,15 @@ func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error
 	}
 	out := Outcome{Epoch: product.Epoch}
 	for _, s := range steps(&product, items) {
-		short, err := a.adopt(ctx, s, &out)
-		if err == nil {
-			err = a.adoptShort(ctx, &product, s.shard, short, &out)
-		}
-		if err != nil {
-			return out, err
+		for len(s.items) > 0 { // every step decides its first
+			short, undecided, err := a.adopt(ctx, s, &out)
+			if err == nil {
+				err = a.adoptShort(ctx, &product, s.shard, short, &out)
+			}
+			if err != nil {
+				return out, err
+			}
+			s.items = undecided
 		}
 	}
 	return out, nil
@@ -113,8 +116,8 @@ func steps(p *seckill.Product, items []store.Item) []step {
 }
 
 // adopt makes one ledger step and writes down what came of it. It returns the
-// claims for which the shard had no units.
-func (a *Adopter) adopt(ctx context.Context, s step, out *Outcome) (short []store.Item, err error) {
+// claims for which the shard had no units, and those that it left undecided.
+func (a *Adopter) adopt(ctx context.Context, s step, out *Outcome) (short, undecided []store.Item, err error) {
 	first := &s.items[0]
 	claims := make([]seckill.Claim, len(s.items))
 	for i := range s.items {
@@ -124,19 +127,26 @@ func (a *Adopter) adopt(ctx context.Context, s step, out *Outcome) (short []stor
 		At: a.Now(), PriceCents: first.PriceCents, Currency: first.Currency, Name: first.Name, Claims: claims,
 	})
 	if err != nil {
-		return nil, err // closed, lost or moved on: again later, under the epoch of then
+		return nil, nil, err // closed, lost or moved on: again later, under the epoch of then
 	}
 	if len(result.Verdicts) != len(claims) {
-		return nil, fmt.Errorf("ledger gave %d verdicts on %d claims to adopt", len(result.Verdicts), len(claims))
+		return nil, nil, fmt.Errorf("ledger gave %d verdicts on %d claims to adopt", len(result.Verdicts), len(claims))
+	}
+	if result.Verdicts[0].Code == ledger.VerdictUndecided {
+		return nil, nil, fmt.Errorf("ledger decided nothing of %d claims to adopt", len(claims))
 	}
 	fault.Point("worker.after_adopt")
 	refused := make(map[string][]store.Item)
 	for i, item := range s.items {
+		if result.Verdicts[i].Code == ledger.VerdictUndecided {
+			undecided = append(undecided, item)
+			continue
+		}
 		switch reason := refusal(&result.Verdicts[i], item.Claim.OrderNo); reason {
 		case "":
 			if item.LetterID != 0 {
 				if err := a.Store.CloseLetter(ctx, item.LetterID); err != nil {
-					return nil, err
+					return nil, nil, err
 				}
 			}
 			out.Adopted = append(out.Adopted, item)
@@ -148,10 +158,10 @@ func (a *Adopter) adopt(ctx context.Context, s step, out *Outcome) (short []stor
 	}
 	for reason, items := range refused {
 		if err := a.fail(ctx, items, reason, out); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return short, nil
+	return short, undecided, nil
 }
 
 func (a *Adopter) fail(ctx context.Context, items []store.Item, reason string, out *Outcome) error {
@@ -186,7 +196,7 @@ func (a *Adopter) adoptShort(ctx context.Context, p *seckill.Product, shard ledg
 			}
 			continue
 		}
-		left, err := a.adopt(ctx, step{shard: shard, items: one}, out)
+		left, _, err := a.adopt(ctx, step{shard: shard, items: one}, out)
 		if err != nil {
 			return err
 		}

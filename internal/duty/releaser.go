@@ -3,6 +3,7 @@ package duty
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"seckill/internal/fault"
@@ -61,10 +62,26 @@ func (r *Releaser) Round(ctx context.Context) error {
 	}
 }
 
-// release tells one shard. Ledger epoch equal: applied if the mark still holds
+// release tells one shard, in as many steps as it takes: what the ledger leaves
+// undecided stays owed, and comes again.
+func (r *Releaser) release(ctx context.Context, shard ledger.Shard, releases []store.Release) error {
+	for len(releases) > 0 {
+		undecided, err := r.step(ctx, shard, releases)
+		if err != nil {
+			return err
+		}
+		if len(undecided) == len(releases) {
+			return fmt.Errorf("ledger decided nothing of %d releases", len(releases))
+		}
+		releases = undecided
+	}
+	return nil
+}
+
+// step is one ledger step. Ledger epoch equal: applied if the mark still holds
 // the order, done either way. Higher: done, the snapshot counted it. Lower:
 // refused, again later.
-func (r *Releaser) release(ctx context.Context, shard ledger.Shard, releases []store.Release) error {
+func (r *Releaser) step(ctx context.Context, shard ledger.Shard, releases []store.Release) (undecided []store.Release, err error) {
 	orders := make([]ledger.ReleaseOrder, len(releases))
 	for i, release := range releases {
 		orders[i] = ledger.ReleaseOrder{OrderNo: release.OrderNo, Buyer: release.Buyer}
@@ -72,16 +89,30 @@ func (r *Releaser) release(ctx context.Context, shard ledger.Shard, releases []s
 	result, err := r.Lanes.Do(ctx, shard, ledger.Release{Orders: orders})
 	var other *ledger.EpochError
 	if err != nil && !(errors.As(err, &other) && other.Epoch > shard.Epoch) {
-		return err
+		return nil, err
 	}
 	fault.Point("release.after_ledger")
-	for _, verdict := range result.Verdicts {
-		if verdict.Code == ledger.VerdictReleased {
-			r.OnReleased(shard.Product)
-			break
-		}
+	if err != nil {
+		return nil, r.Store.ReleasesHeard(ctx, releases)
 	}
-	return r.Store.ReleasesHeard(ctx, releases)
+	if len(result.Verdicts) != len(releases) {
+		return nil, fmt.Errorf("ledger gave %d verdicts on %d releases", len(result.Verdicts), len(releases))
+	}
+	var done []store.Release
+	returned := false
+	for i, release := range releases {
+		code := result.Verdicts[i].Code
+		if code == ledger.VerdictUndecided {
+			undecided = append(undecided, release)
+			continue
+		}
+		done = append(done, release)
+		returned = returned || code == ledger.VerdictReleased
+	}
+	if returned {
+		r.OnReleased(shard.Product)
+	}
+	return undecided, r.Store.ReleasesHeard(ctx, done)
 }
 
 func byShard(due []store.Release) map[ledger.Shard][]store.Release {

@@ -320,3 +320,33 @@ func TestAProviderThatHangsCountsAsATryAndHoldsNobodyUp(t *testing.T) {
 		}
 	})
 }
+
+// hesitant is a ledger that decides the first order of every release, and
+// leaves the others undecided.
+type hesitant struct{ ledger.Writer }
+
+func (h hesitant) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
+	orders := write.(ledger.Release).Orders
+	result, err := h.Writer.Do(ctx, shard, ledger.Release{Orders: orders[:1]})
+	for len(result.Verdicts) > 0 && len(result.Verdicts) < len(orders) {
+		result.Verdicts = append(result.Verdicts, ledger.Verdict{Code: ledger.VerdictUndecided})
+	}
+	return result, err
+}
+
+// A release is heard when the ledger has decided it, and not before.
+func TestAReleaseThatIsLeftUndecidedStaysOwedAndComesAgain(t *testing.T) {
+	r := rig.New(t)
+	p, nos := sold(t, r, 1, 4)
+	cancel(t, r, nos[:3]...)
+	duty, _ := releaser(r)
+	duty.Lanes = hesitant{r.Lanes}
+	r.Store.FailBefore("ReleasesHeard", 1)
+	if duty.Round(t.Context()) == nil || owed(t, r) != 3 {
+		t.Fatalf("%d owed after the first step, of which the store did not hear", owed(t, r))
+	}
+	rig.Must(t, duty.Round(t.Context()))
+	if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {
+		t.Errorf("%d free, %d marked, %d owed", f.Available, f.Marked, owed(t, r))
+	}
+}

@@ -33,15 +33,21 @@ type Write interface{ write() }
 //     with the order number of the key; nothing changes. A key is known from
 //     its acceptance until the epoch ends, also after its order was released.
 //   - the sale is paused or ended ► VerdictPaused, VerdictEnded
-//   - a ledger may bound the orders and keys that it remembers of one buyer, to
-//     2,048 or more: a new claim beyond it ► VerdictRefused
 //   - the buyer's live units in the group + quantity > Limit ►
 //     VerdictOverLimit with the buyer's live orders in the group, newest first
+//   - MaxReturned dead orders of the buyer are remembered in the group, by their
+//     keys ► VerdictRefused
 //   - fewer units free on this shard than asked ► VerdictSoldOut (over many
 //     shards the caller still has to look at the others and at transfers)
 //   - else ► VerdictAccepted: the units are deducted and the mark is written.
 //
 // The accepted claims make one outbox entry.
+//
+// Of Reserve, Adopt and Release a ledger may leave items undecided that come
+// behind others, where deciding all would hold up everybody else: those are
+// VerdictUndecided, as if they had not been in the call, and may be sent again.
+// The first item is always decided, and so is that of a buyer of whom no more
+// than one order is remembered.
 type Reserve struct {
 	At         time.Time
 	PriceCents int64
@@ -53,9 +59,8 @@ type Reserve struct {
 // Adopt reserves claims of an older epoch under their old order numbers, each
 // on its own: held already ► VerdictRepeated; key of another order ►
 // VerdictRepeated with that order's number; else like Reserve, except that a
-// paused or ended sale does not refuse, nor a bound of what is remembered.
-// Accepted claims make one new outbox
-// entry of the shard's epoch.
+// paused or ended sale does not refuse, nor MaxReturned. Accepted claims make
+// one new outbox entry of the shard's epoch.
 type Adopt struct {
 	At         time.Time
 	PriceCents int64
@@ -192,6 +197,7 @@ const (
 	VerdictNotHeld
 	VerdictApplied
 	VerdictRefused
+	VerdictUndecided
 )
 
 // Verdict is the decision on one item.

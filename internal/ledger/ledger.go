@@ -119,6 +119,12 @@ var ErrBadCall = errors.New("bad call")
 // still a matter of milliseconds.
 const MaxClaims = 2048
 
+// MaxReturned is how many dead orders of a buyer, in one limit group and epoch,
+// a ledger remembers by their keys before it sells nothing more to that buyer:
+// what it remembers is searched for every claim, and the limit bounds only what
+// is live. So much cancelling is no shopper's.
+const MaxReturned = 128
+
 // MaxEpochLead is how far a shard's epoch may be above its store's and still be
 // taken for one that a ledger wrote: a store that was set back is behind by as
 // many rebuilds as it has lost. What is further above was written by hand.

@@ -117,11 +117,14 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	}
 	for i, w := range batch {
 		verdict := &result.Verdicts[i]
-		if verdict.Code == ledger.VerdictSoldOut && b.supply != nil && !b.provenFor(w, empty) {
+		switch {
+		case verdict.Code == ledger.VerdictSoldOut && b.supply != nil && !b.provenFor(w, empty):
 			b.supply.want(w) // other shards or the share may have units
-			continue
+		case verdict.Code == ledger.VerdictUndecided:
+			w.refuse(b.stage.tooHot(TooHotMarks))
+		default:
+			w.answer(verdict, seckill.OrderQueued)
 		}
-		w.answer(verdict, seckill.OrderQueued)
 	}
 	// A call that the lane gave up on may still hang and read the claims, even
 	// where asking told its result.

@@ -145,10 +145,11 @@ const (
 	TooHotLate  TooHot = "late"  // it would not be answered in time
 	TooHotStock TooHot = "stock" // those ahead are more than what is left can serve
 	TooHotUnits TooHot = "units" // units that should come from elsewhere did not
+	TooHotMarks TooHot = "marks" // a step could not read all that is remembered of its buyers
 )
 
 // TooHots lists all of them.
-var TooHots = []TooHot{TooHotFull, TooHotLate, TooHotStock, TooHotUnits}
+var TooHots = []TooHot{TooHotFull, TooHotLate, TooHotStock, TooHotUnits, TooHotMarks}
 
 // tooHot refuses a claim.
 func (s *Stage) tooHot(why TooHot) error {

@@ -87,7 +87,7 @@ var (
 	// does not answer: who has a fallback share sells from there.
 	errDown = &seckill.Error{Code: seckill.CodeBusy}
 
-	errRateLimited = &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: 60}
+	errReturned = &seckill.Error{Code: seckill.CodeWrongState, Detail: "too many orders of this buyer were cancelled, expired or refunded in this sale"}
 )
 
 // Bought is an accepted claim: its order, and how far that is. Queued is the
@@ -376,8 +376,8 @@ func answerOf(v *ledger.Verdict) (seckill.OrderNo, error) {
 		return seckill.OrderNo{}, errPaused
 	case ledger.VerdictEnded:
 		return seckill.OrderNo{}, errEnded
-	case ledger.VerdictRefused: // the buyer has made the ledger remember too much
-		return seckill.OrderNo{}, errRateLimited
+	case ledger.VerdictRefused:
+		return seckill.OrderNo{}, errReturned
 	}
 	return seckill.OrderNo{}, errors.New("ledger gave an unknown verdict")
 }

@@ -61,6 +61,16 @@ func (m *mark) liveUnits() (units int64) {
 	return units
 }
 
+// returned is how many orders are dead.
+func (m *mark) returned() (orders int) {
+	for i := range m.size() {
+		if !m.at(i).live() {
+			orders++
+		}
+	}
+	return orders
+}
+
 // byKey is the order that the key asked for, live or not.
 func (m *mark) byKey(key string) *order {
 	if key == "" {

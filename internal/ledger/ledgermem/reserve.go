@@ -8,12 +8,6 @@ import (
 	"seckill/internal/ledger"
 )
 
-// maxRemembered bounds the orders and keys that a buyer's marks in one group
-// hold. A mark is searched from end to end, and copied by a release: without a
-// bound, one buyer who buys and cancels under ever new keys would slow the
-// scribe for everybody.
-const maxRemembered = 2048
-
 // reserve decides a batch of claims in order, and writes what it accepts as
 // one journal row: the outbox entry.
 func (r *round) reserve(sh *shard, s sale, claims []seckill.Claim, adopt bool) []ledger.Verdict {
@@ -54,7 +48,7 @@ func (r *round) reserve(sh *shard, s sale, claims []seckill.Claim, adopt bool) [
 // of keys is by group.
 func (r *round) decideClaim(sh *shard, c *seckill.Claim, adopt bool) ledger.Verdict {
 	var live int64
-	remembered := 0
+	returned := 0
 	var byKey, byNumber seckill.OrderNo
 	for _, peer := range sh.group.shards {
 		m := peer.mark(c.Buyer)
@@ -62,7 +56,7 @@ func (r *round) decideClaim(sh *shard, c *seckill.Claim, adopt bool) ledger.Verd
 			continue
 		}
 		live += m.liveUnits()
-		remembered += m.size()
+		returned += m.returned()
 		if o := m.byKey(c.Key); o != nil {
 			byKey = o.no
 		}
@@ -83,10 +77,10 @@ func (r *round) decideClaim(sh *shard, c *seckill.Claim, adopt bool) ledger.Verd
 		return ledger.Verdict{Code: ledger.VerdictPaused}
 	case !adopt && sh.state == seckill.SaleEnded:
 		return ledger.Verdict{Code: ledger.VerdictEnded}
-	case !adopt && remembered >= maxRemembered:
-		return ledger.Verdict{Code: ledger.VerdictRefused}
 	case live+quantity > int64(sh.limit):
 		return ledger.Verdict{Code: ledger.VerdictOverLimit, Held: heldInGroup(sh.group, c.Buyer)}
+	case !adopt && returned >= ledger.MaxReturned:
+		return ledger.Verdict{Code: ledger.VerdictRefused}
 	case quantity > sh.available:
 		return ledger.Verdict{Code: ledger.VerdictSoldOut}
 	}

@@ -21,10 +21,6 @@ const (
 	maxIndex  = math.MaxInt32
 )
 
-// maxRemembered bounds the orders and keys that a buyer's mark holds: it is
-// searched from end to end, and written as a whole.
-const maxRemembered = 2048
-
 // Do performs one numbered call: one script.
 func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
 	s, keys, args, err := l.prepare(&req)
@@ -106,7 +102,7 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 	keys = append(keys, l.keys.group(shard), l.keys.mark(shard),
 		l.keys.out(bucket), l.keys.queue(bucket), l.keys.open(bucket, shard.Product))
 	args = append(args, rueidis.BinaryString(b[:head]), rueidis.BinaryString(b[head:claims]), rueidis.BinaryString(b[claims:orders]),
-		decimal(tag), flag(adopt), decimal(uint64(shard.Product)), strconv.Itoa(maxRemembered),
+		decimal(tag), flag(adopt), decimal(uint64(shard.Product)), strconv.Itoa(ledger.MaxReturned),
 		l.opt.Notes, rueidis.BinaryString(b[orders:]))
 	return reserveScript, keys, args, nil
 }

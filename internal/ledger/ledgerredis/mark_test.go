@@ -50,10 +50,10 @@ func TestWhatIsRememberedOfABuyerIsBounded(t *testing.T) {
 	r, _, _ := standalone(t, server.RedisOptions{})
 	const chunk = 5 // the limit
 	number := uint64(0)
-	for i := 0; i < maxRemembered; i += chunk {
+	for i := 0; i < ledger.MaxReturned; i += chunk {
 		var claims []seckill.Claim
 		var orders []ledger.ReleaseOrder
-		for j := range min(chunk, maxRemembered-i) {
+		for j := range min(chunk, ledger.MaxReturned-i) {
 			c := r.claim("ann", "key-"+strconv.Itoa(i+j))
 			claims, orders = append(claims, c), append(orders, ledger.ReleaseOrder{OrderNo: c.OrderNo, Buyer: "ann"})
 		}
@@ -111,7 +111,7 @@ func BenchmarkReserveOfARememberedBuyer(b *testing.B) {
 	r := newRig(b, opened(b, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}}))
 	r.shard.Epoch = 2
 	marks := func(yield func(ledger.Mark, error) bool) {
-		for i := range maxRemembered {
+		for i := range seckill.MaxPerUserLimit + ledger.MaxReturned {
 			c := r.claim("ann", "a key of some length "+strconv.Itoa(i))
 			if !yield(ledger.Mark{Buyer: c.Buyer, OrderNo: c.OrderNo, Quantity: 1, Key: c.Key}, nil) {
 				return

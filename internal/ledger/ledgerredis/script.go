@@ -80,7 +80,7 @@ func (l *Ledger) loadScripts(ctx context.Context) error {
 var (
 	askScript     = newScript("do_ask", "owner", "whole", "numbered")
 	reserveScript = newScript("do_reserve", "owner", "whole", "numbered", "write", "mark", "stream")
-	releaseScript = newScript("do_release", "owner", "whole", "numbered", "write")
+	releaseScript = newScript("do_release", "owner", "whole", "numbered", "write", "mark")
 	stockScript   = newScript("do_stock", "owner", "whole", "numbered", "write")
 	debitScript   = newScript("do_debit", "owner", "whole", "numbered", "write", "transfer")
 	creditScript  = newScript("do_credit", "owner", "whole", "numbered", "write", "transfer")

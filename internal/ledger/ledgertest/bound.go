@@ -46,6 +46,29 @@ func boundStories() []story {
 			}
 			p.codes(reserve(many[0]), ledger.VerdictAccepted) // under the same number
 		}},
+		{"a buyer of whose orders many came back is sold nothing more, known keys are answered, and nobody else is concerned", func(f *fixture) {
+			p := f.process(f.sale(10, 2))
+			var first seckill.Claim
+			for i := range ledger.MaxReturned {
+				claim := f.claim(p.shard, "ann", 1, fmt.Sprint("key-", i))
+				if i == 0 {
+					first = claim
+				}
+				p.codes(reserve(claim), ledger.VerdictAccepted)
+				p.codes(release(claim), ledger.VerdictReleased)
+			}
+			last := f.claim(p.shard, "ann", 1, "adopted")
+			result := p.codes(reserve(f.claim(p.shard, "ann", 1, "new"), f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "ann", 1, first.Key), f.claim(p.shard, "bob", 1, "new")),
+				ledger.VerdictRefused, ledger.VerdictRefused, ledger.VerdictRepeated, ledger.VerdictAccepted)
+			if result.Verdicts[2].OrderNo != first.OrderNo {
+				f.Errorf("the first key finds %s, want %s", result.Verdicts[2].OrderNo, first.OrderNo)
+			}
+			p.codes(adopt(last), ledger.VerdictAccepted)
+			result = p.codes(reserve(f.claim(p.shard, "ann", 2, "two")), ledger.VerdictOverLimit) // which says more
+			if !slices.Equal(result.Verdicts[0].Held, []seckill.OrderNo{last.OrderNo}) {
+				f.Errorf("held: %v", result.Verdicts[0].Held)
+			}
+		}},
 	}
 }
 

@@ -60,6 +60,7 @@ func (m *Model) take(at ledger.Shard, shard *modelShard, w ledger.Reserve, adopt
 
 func (m *Model) decide(at ledger.Shard, shard *modelShard, claim seckill.Claim, adopt bool) ledger.Verdict {
 	var held []modelOrder // by the buyer, in the group
+	returned := 0
 	for _, member := range m.group(at) {
 		if no, known := member.keys[buyerKey{claim.Buyer, claim.Key}]; known && claim.Key != "" {
 			return ledger.Verdict{Code: ledger.VerdictRepeated, OrderNo: no}
@@ -69,6 +70,7 @@ func (m *Model) decide(at ledger.Shard, shard *modelShard, claim seckill.Claim, 
 				held = append(held, order)
 			}
 		}
+		returned += member.returned(claim.Buyer)
 	}
 	slices.SortFunc(held, func(a, b modelOrder) int { return cmp.Compare(b.no.String(), a.no.String()) })
 	units, numbers := 0, []seckill.OrderNo(nil)
@@ -86,6 +88,8 @@ func (m *Model) decide(at ledger.Shard, shard *modelShard, claim seckill.Claim, 
 		return ledger.Verdict{Code: ledger.VerdictEnded}
 	case units+claim.Quantity > shard.figures.Limit:
 		return ledger.Verdict{Code: ledger.VerdictOverLimit, Held: numbers}
+	case returned >= ledger.MaxReturned && !adopt:
+		return ledger.Verdict{Code: ledger.VerdictRefused}
 	case int64(claim.Quantity) > shard.figures.Available:
 		return ledger.Verdict{Code: ledger.VerdictSoldOut}
 	}
@@ -99,6 +103,17 @@ func (s *modelShard) mark(order modelOrder) {
 	if order.key != "" {
 		s.keys[buyerKey{order.buyer, order.key}] = order.no
 	}
+}
+
+// returned is how many dead orders of a buyer are known by their keys.
+func (s *modelShard) returned(buyer string) (orders int) {
+	for of, no := range s.keys {
+		live := func(o modelOrder) bool { return o.no == no }
+		if of.buyer == buyer && !slices.ContainsFunc(s.orders, live) {
+			orders++
+		}
+	}
+	return orders
 }
 
 func (s *modelShard) release(r ledger.ReleaseOrder) ledger.VerdictCode {

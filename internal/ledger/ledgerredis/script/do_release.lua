@@ -1,12 +1,12 @@
 #!lua
--- do_release.lua, after numbered.lua and write.lua: returns the units of those
+-- do_release.lua, after numbered.lua, write.lua and mark.lua: returns the units of those
 -- orders that their marks still hold. Only by number: the buyer tells where to
 -- look. An order that had a key stays, with quantity 0.
 --
 -- KEYS[3] mark    hash: buyer -> mark (see mark.lua)
 -- ARGV[5] orders  one after the other: number (16), length of the buyer (1), buyer
 
-local RELEASED, NOT_HELD = '\7', '\8'
+local RELEASED, NOT_HELD, UNDECIDED = '\7', '\8', '\11'
 
 local orders, numbers, buyers = ARGV[5], {}, {}
 local p = 1
@@ -36,17 +36,32 @@ local function read(mark)
   return p == #mark + 1 and it or nil
 end
 
+-- orders of long marks that were looked at. Once they are as many as may be,
+-- a long mark is nothing that is known.
+local looked = 0
+local function look(buyer)
+  if looked >= MOST_LOOKED and redis.call('HSTRLEN', KEYS[3], buyer) > SHORT then
+    return UNDECIDED
+  end
+  local mark = redis.call('HGET', KEYS[3], buyer) or ''
+  local it = read(mark)
+  if it and #mark > SHORT then
+    looked = looked + #it
+  end
+  return it
+end
+
 local known, changed, codes, units, released = {}, {}, {}, 0, 0
 for i = 1, #buyers do
   local buyer, no = buyers[i], numbers[i]
-  local it = known[buyer] or read(redis.call('HGET', KEYS[3], buyer) or '')
+  local it = known[buyer] or look(buyer)
   if not it then
     redis.call('HDEL', KEYS[3], buyer) -- the recovery brings back what it was
     return lost(refused)
   end
   known[buyer] = it
-  local at = it[no]
-  codes[i] = NOT_HELD
+  local at = it ~= UNDECIDED and it[no]
+  codes[i] = it == UNDECIDED and UNDECIDED or NOT_HELD
   if at then
     local order = it[at]
     local high, low, length = byte(order, 27, 29)

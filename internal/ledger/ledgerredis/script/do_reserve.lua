@@ -15,12 +15,18 @@
 -- ARGV[8] tag     of the entry, decimal
 -- ARGV[9] adopt   '1' or '0'
 -- ARGV[10] product, decimal
--- ARGV[11] most   orders and keys that a buyer may have remembered
+-- ARGV[11] most   dead orders that a buyer may have remembered
 -- ARGV[12] channel  on which instances hear whose claims were accepted, or ''
 -- ARGV[13] notes  the group (4 bytes), the hashes of the claims' buyers, 8 bytes
 --                 each, and a tag (8 bytes)
 
 local ACCEPTED, REPEATED, SOLD_OUT, OVER_LIMIT, PAUSED, ENDED, REFUSED = '\1', '\2', '\3', '\4', '\5', '\6', '\10'
+local UNDECIDED = '\11'
+
+-- Bounds of a step, in bytes: of an order in a mark, of marks that are read in
+-- one portion and after which no more are read (0.8 MB take a millisecond), and
+-- of long lists of orders that are told to who is over the limit.
+local LONGEST, MOST_READ, MOST_TOLD = 29 + 64, 3 * 2 ^ 18, 2 ^ 18
 
 local claims, count, adopt = ARGV[6], #ARGV[7] / 16, ARGV[9] == '1'
 local limit, free, most = tonumber(shard[4]), tonumber(shard[5]), tonumber(ARGV[11])
@@ -43,7 +49,37 @@ for i = 1, count do
   p = from + length + 1 + byte(claims, from + length)
 end
 starts[count + 1] = p
-local marks = count > 0 and redis.call('HMGET', KEYS[4], unpack(asked)) -- by place
+
+-- portions reads the marks of more buyers than are sure to be read quickly, by
+-- place. Beyond what may be read, a long mark is true.
+local function portions(size)
+  local marks, total, from = {}, 0, 1
+  while from <= distinct and total < MOST_READ do
+    local upto = math.min(from + size - 1, distinct)
+    local some = redis.call('HMGET', KEYS[4], unpack(asked, from, upto))
+    for i = from, upto do
+      local mark = some[i - from + 1]
+      if mark then
+        marks[i], total = mark, total + #mark
+      end
+    end
+    from = upto + 1
+  end
+  for i = from, distinct do
+    local length = redis.call('HSTRLEN', KEYS[4], asked[i])
+    if length > 0 then
+      marks[i] = length > SHORT or redis.call('HGET', KEYS[4], asked[i])
+    end
+  end
+  return marks
+end
+
+local portion, marks = math.max(1, math.floor(MOST_READ / ((limit + most) * LONGEST)))
+if distinct > portion then
+  marks = portions(portion)
+else
+  marks = count > 0 and redis.call('HMGET', KEYS[4], unpack(asked)) -- by place
+end
 
 local live, staged = generations(KEYS[3])
 if not live[shard[9]] then
@@ -74,28 +110,30 @@ local function want()
   end
 end
 
--- known is what decides a buyer's claims: live units, how many orders and keys
--- are remembered, and of those wanted the order of each key (with its length in
--- front, as no number is) and the numbers held. A mark may be long, so it is
--- read once, however many claims its buyer has in the batch. Of what is no mark
--- nothing is known.
-local buyersKnown = {}
+-- known is what decides a buyer's claims: live units, how many dead orders are
+-- remembered, and of the keys and numbers wanted the order of each key (with its
+-- length in front, as no number is) and the numbers held. A mark may be long, so
+-- it is read once, however many claims its buyer has in the batch. Of what is no
+-- mark nothing is known.
+local buyersKnown, looked = {}, 0 -- looked: orders of long marks
 local function known(buyer, mark)
   if not wanted then
     want()
   end
-  local it, units, orders, dead, p = {mark = mark}, 0, 0, false, 1
+  local it, units, orders, returned, stale, p = {mark = mark}, 0, 0, 0, false, 1
   while p <= #mark do
     local high, low, length = byte(mark, p + 26, p + 28)
     if not length then
       return nil
     end
+    orders = orders + 1
     if live[sub(mark, p, p + 3)] then
       local no = sub(mark, p + 10, p + 25)
-      orders = orders + 1
       if high + low > 0 then
         units = units + high * 256 + low
         it[no] = wanted[no] and no
+      else
+        returned = returned + 1
       end
       if length > 0 then
         local key = sub(mark, p + 28, p + 28 + length)
@@ -104,26 +142,36 @@ local function known(buyer, mark)
         end
       end
     else
-      dead = true
+      stale = true
     end
     p = p + 29 + length
   end
   if p ~= #mark + 1 then
     return nil
   end
-  if dead then
+  if stale then
     it.mark = compacted(mark, live, staged)
   end
-  it.units, it.orders = units, orders
+  if #mark > SHORT then
+    looked = looked + (stale and 2 or 1) * orders
+  end
+  it.units, it.returned = units, returned
   buyersKnown[buyer] = it
   return it
 end
 
--- holds lists the live orders of who is over the limit.
+-- holds lists the live orders of who is over the limit; nothing if too much was
+-- looked at, or told, to list as many as there are.
+local told = 0 -- bytes of long lists
 local function holds(it)
+  local spent = told > 0 and (looked >= MOST_LOOKED or told >= MOST_TOLD)
   if not it.list then
     local mark, numbers, p = it.parts and table.concat(it.parts) or it.mark, {}, 1
+    if spent and #mark > SHORT then
+      return nil
+    end
     while p <= #mark do
+      looked = looked + 1
       local high, low, length = byte(mark, p + 26, p + 28)
       if high + low > 0 and live[sub(mark, p, p + 3)] then
         numbers[#numbers + 1] = sub(mark, p + 10, p + 25)
@@ -131,6 +179,12 @@ local function holds(it)
       p = p + 29 + length
     end
     it.list = pack('>I2', #numbers) .. table.concat(numbers)
+  end
+  if #it.list > SHORT then
+    if spent then
+      return nil
+    end
+    told = told + #it.list
   end
   return it.list
 end
@@ -144,37 +198,48 @@ for i = 1, count do
   local from, buyer = starts[i], buyers[i]
   local high, low, length = byte(claims, from + 16, from + 18)
   local quantity = high * 256 + low
-  local no, key = nil, nil
+  local no, key, repeated = nil, nil, nil
   local it, at = buyersKnown[buyer], written[buyer]
   if not it then
     local mark = at and fields[at] or marks[place[buyer]]
     if mark then
-      it = known(buyer, mark)
-      if not it then
-        -- Nobody can tell what the buyer has. The recovery brings it back.
-        redis.call('HDEL', KEYS[4], buyer)
-        return lost(refused)
+      if mark == true or looked >= MOST_LOOKED and #mark > SHORT then
+        repeated = UNDECIDED
+      else
+        it = known(buyer, mark)
+        if not it then
+          -- Nobody can tell what the buyer has. The recovery brings it back.
+          redis.call('HDEL', KEYS[4], buyer)
+          return lost(refused)
+        end
       end
     end
   end
-  local taken, orders, repeated = 0, 0, nil
+  local taken, returned = 0, 0
   if it then
     no, key = sub(claims, from, from + 15), length > 0 and sub(claims, from + 18, from + 18 + length)
-    taken, orders = it.units, it.orders
+    taken, returned = it.units, it.returned
     local ofKey, held = key and it[key], it[no]
     repeated = adopt and (held or ofKey) or ofKey or held
   end
   local code = ACCEPTED
   if repeated then
-    code = REPEATED
-    extras[#extras + 1] = repeated
+    code = repeated
+    if repeated ~= UNDECIDED then
+      code = REPEATED
+      extras[#extras + 1] = repeated
+    end
   elseif closed then
     code = closed
-  elseif orders >= most and not adopt then
-    code = REFUSED
   elseif taken + quantity > limit then
-    code = OVER_LIMIT
-    extras[#extras + 1] = it and holds(it) or '\0\0'
+    local list = '\0\0'
+    if it then
+      list = holds(it)
+    end
+    code = list and OVER_LIMIT or UNDECIDED
+    extras[#extras + 1] = list
+  elseif returned >= most and not adopt then
+    code = REFUSED
   elseif quantity > free then
     code = SOLD_OUT
   else
@@ -186,7 +251,7 @@ for i = 1, count do
     if it then
       it.parts = it.parts or {it.mark}
       it.parts[#it.parts + 1], fields[at] = order, it
-      it.units, it.orders, it.list = taken + quantity, orders + 1, nil
+      it.units, it.list = taken + quantity, nil
       it[no] = no
       if key then
         it[key] = no

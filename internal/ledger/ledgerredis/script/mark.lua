@@ -3,6 +3,14 @@
 -- A mark is its orders one after the other, oldest first, each as generation
 -- (4 bytes), SEQ of its outbox entry (6), number (16), quantity (2), length of
 -- the key (1), key.
+--
+-- A buyer may have many orders, dead ones among them whose keys stay known, and
+-- a batch many such buyers. A step looks at so many orders of long marks and no
+-- more, so that it ends within milliseconds; what is beyond it is left undecided,
+-- and comes again. The first item is always decided, and so is everybody whose
+-- mark is short, as that of two orders is: nobody waits for those who have much.
+
+local SHORT, MOST_LOOKED = 192, 2048 -- bytes, orders
 
 -- generations reads a group's hash: the set of those that count, and of those
 -- that must not be dropped because an install is under way.

@@ -33,6 +33,7 @@ try('HMGET', hash, 'a', 'b')
 try('HGETALL', hash)
 try('HKEYS', hash)
 try('HLEN', hash)
+try('HSTRLEN', hash, 'a')
 try('HSCAN', hash, '0', 'COUNT', 10)
 try('HDEL', hash, 'a', 'b')
 

@@ -25,6 +25,9 @@ const HUSH_MS = 15_000;
 // After these a run has given up trying, and its press can be gone on with.
 const GAVE_UP = { too_hot: 'e_gave_up', busy: 'e_gave_up', rate_limited: 'e_gave_up', offline: 'e_gave_up_offline' };
 
+// What is told otherwise of a purchase than of an order.
+const NO_MORE = { wrong_state: 'e_returned' };
+
 export function productView(app, signal, id) {
   return new ProductView(app, signal, Number(id)).root;
 }
@@ -199,7 +202,7 @@ class ProductView {
       this.enter({ kind: 'idle', code });
       return;
     }
-    const say = GAVE_UP[code] ?? `e_${code}`;
+    const say = GAVE_UP[code] ?? NO_MORE[code] ?? `e_${code}`;
     this.refuse(code, this.app.speech.has(say) ? say : 'e_bad_request');
   }
 

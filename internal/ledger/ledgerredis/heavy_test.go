@@ -1,0 +1,237 @@
+package ledgerredis
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/redislink"
+	"seckill/test/server"
+)
+
+const (
+	heavyBatch = 512 // claims of a batch, as purchase.max_batch is unless it is set
+	// longest is what no step may take. The shortest of heavyTries is held to it:
+	// on a machine that is busy with other things some are long however little
+	// they do.
+	longest    = 10 * time.Millisecond
+	heavyTries = 8
+)
+
+// heavy is a shard with buyers of whom as much is remembered as may be: all the
+// dead orders before the bound, under keys as long as they may be, and live ones.
+type heavy struct {
+	*rig
+	server *server.RedisServer
+	buyers []string
+	live   []ledger.ReleaseOrder // the oldest of each buyer
+	number uint64
+}
+
+// newHeavy has so many such buyers. Their marks are written by hand: to buy and
+// cancel as much would take minutes.
+func newHeavy(t testing.TB, buyers, limit, live int) *heavy {
+	t.Helper()
+	s := server.Redis(t, server.RedisOptions{})
+	h := &heavy{rig: newRig(t, opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})), server: s}
+	h.shard.Epoch = 2
+	if _, err := h.ledger.Install(h.ctx(), ledger.Allotment{Shard: h.shard, Available: 1 << 20, Limit: limit}, nil); err != nil {
+		t.Fatal(err)
+	}
+	figures := h.ledger.keys.shard(h.shard)
+	generation := s.Must("HGET", figures, "generation")
+	for i := range buyers {
+		buyer := fmt.Sprint("heavy-", i)
+		mark := make([]byte, 0, 100*(live+ledger.MaxReturned))
+		for j := range live + ledger.MaxReturned - 1 {
+			c := h.claim(buyer, heavyKey(j))
+			quantity := min(1, max(0, j-ledger.MaxReturned+2)) // the dead are the oldest
+			if quantity > 0 && len(h.live) == i {
+				h.live = append(h.live, ledger.ReleaseOrder{OrderNo: c.OrderNo, Buyer: buyer})
+			}
+			mark = append(append(mark, generation...), 0, 0, 0, 0, 0, 0)
+			mark = append(mark, c.OrderNo[:]...)
+			mark = binary.BigEndian.AppendUint16(mark, uint16(quantity))
+			mark = append(append(mark, byte(len(c.Key))), c.Key...)
+		}
+		h.buyers = append(h.buyers, buyer)
+		s.Must("HSET", h.ledger.keys.mark(h.shard), buyer, string(mark))
+	}
+	for _, figure := range []string{"marked", "orders", "allotted"} {
+		s.Must("HINCRBY", figures, figure, strconv.Itoa(buyers*live))
+	}
+	if ok, err := h.ledger.Open(h.ctx(), h.shard); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	return h
+}
+
+func heavyKey(i int) string { return fmt.Sprintf("%0*d", seckill.MaxKeyBytes, i) }
+
+// do is the verdicts of a step, and how long it took the server.
+func (h *heavy) do(w ledger.Write) ([]ledger.Verdict, time.Duration) {
+	h.Helper()
+	h.server.Must("CONFIG", "RESETSTAT")
+	result := h.expect(ledger.OutcomeApplied, h.number+1, h.number, w).Result
+	h.number++
+	_, stat, found := strings.Cut(h.server.Must("INFO", "commandstats"), "cmdstat_evalsha:calls=1,usec=")
+	if !found {
+		h.Fatal("the server does not tell how long the script took")
+	}
+	stat, _, _ = strings.Cut(stat, ",")
+	micros, err := strconv.Atoi(stat)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return result.Verdicts, time.Duration(micros) * time.Microsecond
+}
+
+func byCode(verdicts []ledger.Verdict) map[ledger.VerdictCode]int {
+	counted := make(map[ledger.VerdictCode]int)
+	for _, v := range verdicts {
+		counted[v.Code]++
+	}
+	return counted
+}
+
+// Whatever the buyers of a batch have made the ledger remember, its step is
+// short. What it leaves undecided is decided when it comes again.
+func TestNoMarksMakeAStepLong(t *testing.T) {
+	cases := map[string]struct {
+		limit, live int
+		claims      func(h *heavy, try int) []seckill.Claim
+		want        ledger.VerdictCode
+	}{
+		"each may buy once more": {1, 0, func(h *heavy, try int) []seckill.Claim {
+			return h.each(func(int) string { return fmt.Sprint("new-", try) }, 1)
+		}, ledger.VerdictAccepted},
+		"each asks again under an old key": {1, 0, func(h *heavy, _ int) []seckill.Claim {
+			return h.each(func(i int) string { return heavyKey(i % ledger.MaxReturned / 2) }, 1)
+		}, ledger.VerdictRepeated},
+		"each has as many live orders as may be": {seckill.MaxPerUserLimit, seckill.MaxPerUserLimit, func(h *heavy, _ int) []seckill.Claim {
+			return h.each(func(int) string { return "" }, 1)
+		}, ledger.VerdictOverLimit},
+		"each has nearly as many live orders as may be": {seckill.MaxPerUserLimit, seckill.MaxPerUserLimit - heavyTries, func(h *heavy, _ int) []seckill.Claim {
+			return h.each(func(int) string { return "" }, 1)
+		}, ledger.VerdictAccepted},
+		"one asks for what fits and what does not, by turns": {seckill.MaxPerUserLimit, 1, func(h *heavy, _ int) []seckill.Claim {
+			var claims []seckill.Claim
+			for i := range heavyBatch {
+				claims = append(claims, h.claim(h.buyers[0], ""))
+				claims[i].Quantity = 1 + i%2*(seckill.MaxPerUserLimit-1)
+			}
+			return claims
+		}, ledger.VerdictOverLimit},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHeavy(t, heavyBatch, c.limit, c.live)
+			var shortest time.Duration
+			for try := range heavyTries {
+				claims := c.claims(h, try)
+				claims = append(claims, h.claim(fmt.Sprint("calm-", try), "once"), h.claim(fmt.Sprint("calm-", max(try-1, 0)), "once"))
+				verdicts, took := h.do(reserve(claims...))
+				if shortest == 0 || took < shortest {
+					shortest = took
+				}
+				n := len(verdicts)
+				if verdicts[0].Code == ledger.VerdictUndecided || verdicts[n-2].Code != ledger.VerdictAccepted || verdicts[n-1].Code != ledger.VerdictRepeated {
+					t.Fatalf("the first, a newcomer and who repeats are told %d, %d and %d", verdicts[0].Code, verdicts[n-2].Code, verdicts[n-1].Code)
+				}
+				if got := byCode(verdicts); got[c.want] == 0 || got[ledger.VerdictUndecided] == 0 {
+					t.Fatalf("verdicts %v", got)
+				}
+			}
+			t.Logf("%v", shortest)
+			if shortest > longest {
+				t.Errorf("no step of %d took less than %v", heavyTries, shortest)
+			}
+		})
+	}
+}
+
+// each is a claim of every heavy buyer.
+func (h *heavy) each(key func(i int) string, quantity int) []seckill.Claim {
+	claims := make([]seckill.Claim, len(h.buyers))
+	for i, buyer := range h.buyers {
+		claims[i] = h.claim(buyer, key(i))
+		claims[i].Quantity = quantity
+	}
+	return claims
+}
+
+// Who sends again what was left undecided gets all of it done.
+func TestWhatIsLeftUndecidedIsDecidedWhenItComesAgain(t *testing.T) {
+	h := newHeavy(t, heavyBatch, 2, 1)
+	claims := h.each(func(int) string { return "one more" }, 1)
+	steps := 0
+	for left := claims; len(left) > 0; steps++ {
+		verdicts, _ := h.do(reserve(left...))
+		var again []seckill.Claim
+		for i, v := range verdicts {
+			switch v.Code {
+			case ledger.VerdictUndecided:
+				again = append(again, left[i])
+			case ledger.VerdictAccepted:
+			default:
+				t.Fatalf("verdict %d", v.Code)
+			}
+		}
+		if len(again) == len(left) {
+			t.Fatal("a step decided nothing")
+		}
+		left = again
+	}
+	if f := h.figures(); f.Orders != 2*heavyBatch || f.Available+f.Marked != f.Allotted {
+		t.Errorf("%+v", f)
+	}
+	verdicts, _ := h.do(reserve(h.claim(h.buyers[0], "one more"), claims[heavyBatch-1]))
+	for i, want := range []seckill.OrderNo{claims[0].OrderNo, claims[heavyBatch-1].OrderNo} {
+		if verdicts[i].Code != ledger.VerdictRepeated || verdicts[i].OrderNo != want {
+			t.Errorf("repeated: %+v", verdicts[i])
+		}
+	}
+	t.Logf("%d steps", steps)
+}
+
+// Releases of such buyers are short as well, and none is lost.
+func TestNoMarksMakeAReleaseLong(t *testing.T) {
+	for _, limit := range []int{1, seckill.MaxPerUserLimit} {
+		t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
+			h := newHeavy(t, heavyBatch, limit, limit)
+			var took []time.Duration
+			released := 0
+			for left := h.live; len(left) > 0; {
+				verdicts, long := h.do(ledger.Release{Orders: left})
+				took = append(took, long)
+				var again []ledger.ReleaseOrder
+				for i, v := range verdicts {
+					switch v.Code {
+					case ledger.VerdictUndecided:
+						again = append(again, left[i])
+					case ledger.VerdictReleased:
+						released++
+					}
+				}
+				if verdicts[0].Code != ledger.VerdictReleased {
+					t.Fatalf("the first is told %d", verdicts[0].Code)
+				}
+				left = again
+			}
+			if f := h.figures(); released != heavyBatch || f.Releases != heavyBatch || f.Orders != int64(heavyBatch*(limit-1)) {
+				t.Errorf("%d released: %+v", released, f)
+			}
+			slices.Sort(took)
+			t.Logf("%d steps, from %v to %v", len(took), took[0], took[len(took)-1])
+			if median := took[len(took)/2]; median > longest {
+				t.Errorf("half of %d steps took %v or more", len(took), median)
+			}
+		})
+	}
+}

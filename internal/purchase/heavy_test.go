@@ -1,0 +1,57 @@
+package purchase_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/purchase"
+	"seckill/test/rig"
+)
+
+// saying is a ledger that says one thing to every claim.
+type saying struct {
+	ledger.Ledger
+	code ledger.VerdictCode
+}
+
+func (s saying) Do(_ context.Context, req ledger.Request) (ledger.Reply, error) {
+	verdicts := make([]ledger.Verdict, len(req.Write.(ledger.Reserve).Claims))
+	for i := range verdicts {
+		verdicts[i].Code = s.code
+	}
+	return ledger.Reply{Outcome: ledger.OutcomeApplied, Epoch: req.Shard.Epoch, Result: ledger.Result{Verdicts: verdicts, Free: 1}}, nil
+}
+
+// Who bought and cancelled so much that the ledger does not decide everything
+// at once may ask again; who did so too often is told that it is over, and to
+// wait for nothing.
+func TestWhatIsToldToWhoReturnsMuch(t *testing.T) {
+	for code, want := range map[ledger.VerdictCode]seckill.Code{
+		ledger.VerdictUndecided: seckill.CodeTooHot,
+		ledger.VerdictRefused:   seckill.CodeWrongState,
+	} {
+		hot := make(chan purchase.TooHot, 1)
+		c := newCounter(t, 1)
+		stage := purchase.New(saying{c.Ledger, code}, c.Clock, purchase.Options{
+			QueueSize: 10, MaxBatch: 10, Timeout: 5 * time.Second, Random: func() uint64 { return 1 },
+			Note: c.memory.Note, OnBatch: func(int, time.Duration) {}, OnTrouble: func(uint32, error) {},
+			OnTooHot: func(why purchase.TooHot) { hot <- why },
+		})
+		t.Cleanup(stage.Close)
+		_, err := stage.Buy(c.on, purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"})
+		rig.Refused(t, err, want)
+		var refusal *seckill.Error
+		if !errors.As(err, &refusal) || refusal.RetryAfter != 0 || (refusal.Detail != "") != (code == ledger.VerdictRefused) {
+			t.Errorf("%+v", refusal)
+		}
+		if code == ledger.VerdictUndecided {
+			if why := <-hot; why != purchase.TooHotMarks {
+				t.Errorf("too hot because of %s", why)
+			}
+		}
+	}
+}
