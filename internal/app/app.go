@@ -100,12 +100,12 @@ func (a *App) open(ctx context.Context) (err error) {
 	// Listen first: an address that is taken should be said before a long load.
 	if a.has(RoleShop) {
 		if a.shopListener, err = a.listenShop(); err != nil {
-			return fmt.Errorf("listen for the shop: %w", err)
+			return fmt.Errorf("listen for the shop (shop.listen): %w", err)
 		}
 	}
 	// Without the operator's role this is where the instance is watched.
 	if a.adminListener, err = socket.Listen(a.cfg.Admin.Listen, socket.Options{}); err != nil {
-		return fmt.Errorf("listen for operators: %w", err)
+		return fmt.Errorf("listen for operators (admin.listen): %w", err)
 	}
 	if a.parts, err = build(ctx, a.cfg, a.opt, a.ShopURL, a.adminStop); err != nil {
 		return err

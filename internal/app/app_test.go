@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,7 @@ func settings(t *testing.T) *config.Config {
 func TestAStoreThatCannotBeOpenedIsSaid(t *testing.T) {
 	cfg := settings(t)
 	cfg.Store.DSN = config.DSN("sqlite:" + filepath.Join(cfg.DataDir, "no", "such", "folder", "x.db"))
-	if _, err := app.New(cfg, app.Options{}); err == nil || !strings.Contains(err.Error(), "open the store") {
+	if _, err := app.New(cfg, app.Options{}); err == nil || !strings.Contains(err.Error(), "open store") {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -57,6 +58,24 @@ func TestAnInstanceServesUntilItIsStoppedAndLeavesItsDataToTheNext(t *testing.T)
 		stop()
 		if err := <-ended; err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+func TestAnAddressThatIsTakenIsNamedByItsKey(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for key, set := range map[string]func(*config.Config){
+		"shop.listen":  func(c *config.Config) { c.Shop.Listen = taken.Addr().String() },
+		"admin.listen": func(c *config.Config) { c.Admin.Listen = taken.Addr().String() },
+	} {
+		cfg := settings(t)
+		set(cfg)
+		if _, err := app.New(cfg, app.Options{}); err == nil || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("%s: %v", key, err)
 		}
 	}
 }

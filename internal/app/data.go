@@ -96,7 +96,7 @@ func (p *parts) openStore(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("open the store: %w", err)
+		return err // it says "open store"
 	}
 	p.store = opened // not before: a nil *Store in the interface would look open
 	if p.cfg.Store.Migrate {

@@ -11,6 +11,7 @@ import (
 
 	"seckill/internal/config"
 	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/test/rig"
 	"seckill/test/server"
@@ -39,31 +40,38 @@ func sharedSettings(t *testing.T, redis, dsn string, more map[string]string) *co
 func TestAWrongPasswordEndsAStartAtOnce(t *testing.T) {
 	redis, maria := server.Redis(t, server.RedisOptions{}), server.SharedMariaDB(t)
 	redis.Must("ACL", "SETUSER", "shop", "on", ">right", "~*", "&*", "+@all", "-@scripting")
+	redis.Must("ACL", "SETUSER", "other", "on", ">right", "~other:*", "&*", "+@all")
 	dsn := maria.NewDatabase(t)
 	user, at, found := strings.Cut(strings.TrimPrefix(dsn, "mysql:"), "@")
 	name, _, named := strings.Cut(user, ":")
 	if !found || !named {
 		t.Fatalf("an address of another form: %s", dsn)
 	}
-	as := func(password string) map[string]string {
-		return map[string]string{"REDIS_USERNAME": "shop", "REDIS_PASSWORD": password}
+	as := func(user, password string) map[string]string {
+		return map[string]string{"REDIS_USERNAME": user, "REDIS_PASSWORD": password, "REDIS_PREFIX": "sale:"}
 	}
 	for what, c := range map[string]struct {
 		dsn   string
 		redis map[string]string
 		want  error
-		says  string
+		says  []string
 	}{
-		"the store's password":       {"mysql:" + name + ":hunter2@" + at, nil, storesql.ErrRefused, "1045"},
-		"the store's database":       {dsn + "_missing", nil, storesql.ErrRefused, "1049"},
-		"the password of Redis":      {dsn, as("hunter2"), ledgerredis.ErrRefused, "WRONGPASS"},
-		"the rights of a Redis user": {dsn, as("right"), ledgerredis.ErrRefused, "NOPERM"},
+		"the store's password":       {"mysql:" + name + ":hunter2@" + at, nil, storesql.ErrRefused, []string{"1045", "store.dsn", "check user and password"}},
+		"the store's database":       {dsn + "_missing", nil, storesql.ErrRefused, []string{"1049", "store.dsn", "create that database"}},
+		"the password of Redis":      {dsn, as("shop", "hunter2"), ledgerredis.ErrRefused, []string{"WRONGPASS", "check redis.username and redis.password"}},
+		"the rights of a Redis user": {dsn, as("shop", "right"), ledgerredis.ErrRefused, []string{"NOPERM", "ACL SETUSER", `"shop"`}},
+		"the keys of a Redis user":   {dsn, as("other", "right"), ledgerredis.ErrRefused, []string{"NOPERM", `"other"`, "~sale:*", "redis.prefix"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			began := time.Now()
 			_, err := New(sharedSettings(t, redis.Addr(), c.dsn, c.redis), Options{})
-			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {
+			if !errors.Is(err, c.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), store.ErrUnavailable.Error()) {
 				t.Errorf("got %v, want %v", err, c.want)
+			}
+			for _, says := range c.says {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("%v does not say %s", err, says)
+				}
 			}
 			if took := time.Since(began); took > reachDeadline/2 {
 				t.Errorf("it took %s", took)

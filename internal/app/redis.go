@@ -1,11 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"strings"
 
 	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/ledger/ledgerredis"
@@ -36,7 +38,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 		return err
 	})
 	if err != nil {
-		return book{}, err
+		return book{}, p.adviseRedis(err)
 	}
 	if err := opened.Bind(ctx, p.storeID); err != nil {
 		return book{close: opened.Shutdown}, err
@@ -47,7 +49,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	}
 	uses, err := p.openSpent(ctx, place)
 	if err != nil {
-		return book{close: opened.Shutdown}, err
+		return book{close: opened.Shutdown}, p.adviseRedis(err)
 	}
 	p.roster = presenceredis.New(presenceredis.Options{Place: place, Prefix: r.Prefix, Name: p.name})
 	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Tag: opt.Tag, Logger: p.log})
@@ -79,6 +81,21 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 			return outbox, nil
 		},
 	}, nil
+}
+
+// adviseRedis adds what to do to a refusal by Redis, whose own words name neither
+// the user nor the keys.
+func (p *parts) adviseRedis(err error) error {
+	text := err.Error()
+	switch r := &p.cfg.Redis; {
+	case !errors.Is(err, ledgerredis.ErrRefused) && !errors.Is(err, spentredis.ErrRefused):
+		return err
+	case strings.Contains(text, "WRONGPASS") || strings.Contains(text, "NOAUTH"):
+		return fmt.Errorf("%w: check redis.username and redis.password", err)
+	default:
+		return fmt.Errorf("%w: redis.username %q needs the keys ~%s* and the channels &%s* (redis.prefix), and the commands that docs/operations.md grants: ACL SETUSER",
+			err, cmp.Or(r.Username, "default"), r.Prefix, r.Prefix)
+	}
 }
 
 // openSpent opens the register of what may be used once.

@@ -130,9 +130,8 @@ func storeDSN() rule {
 		}
 		rest, found := strings.CutPrefix(dsn, mysqlScheme)
 		if !found {
-			// Only the scheme is echoed: what follows may hold a password.
-			scheme, _, _ := strings.Cut(dsn, ":")
-			return fmt.Errorf("%q is not in this build, which supports: sqlite:PATH, mysql:USER:PASS@tcp(HOST:PORT)/DB", scheme)
+			// Nothing of it is echoed: without a scheme all of it may be a password.
+			return errors.New("must begin with mysql: or sqlite:, as in mysql:USER:PASS@tcp(HOST:PORT)/DB or sqlite:PATH")
 		}
 		parts, err := splitMySQL(rest)
 		if err == nil {

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
+	"os"
 	"slices"
 	"strings"
 
@@ -122,12 +124,33 @@ func (l *loading) errorf(format string, args ...any) {
 func (l *loading) file(path string) {
 	k := koanf.New(".")
 	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
-		l.errorf("read %s: %w", path, err)
+		l.errorf("read %s: %s%w", path, lineOf(path, err), err)
 		return
 	}
 	values := map[string]any{}
 	l.flatten(path, "", k.Raw(), values)
 	l.apply(values, func(name string) string { return path + ": " + name })
+}
+
+// lineOf is where a file's syntax is wrong, if the library's own error does not
+// say so, as of the first line: it is the first line with which, and with those
+// before it, the error is the same.
+func lineOf(path string, err error) string {
+	text, readErr := os.ReadFile(path)
+	if readErr != nil || strings.Contains(err.Error(), "line ") {
+		return ""
+	}
+	for end, n := 0, 1; end < len(text); n++ {
+		if next := bytes.IndexByte(text[end:], '\n'); next >= 0 {
+			end += next + 1
+		} else {
+			end = len(text)
+		}
+		if _, same := yaml.Parser().Unmarshal(text[:end]); same != nil && same.Error() == err.Error() {
+			return fmt.Sprintf("line %d: ", n)
+		}
+	}
+	return ""
 }
 
 // flatten turns nested sections into dotted keys. A key that is written with a

@@ -378,6 +378,25 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 	}
 }
 
+func TestASyntaxErrorNamesItsLine(t *testing.T) {
+	for text, line := range map[string]string{
+		"shop: listen: x\n":                    "line 1:",
+		"\"shop: x":                            "line 1:",
+		"\tshop: x\n":                          "line 1:",
+		"shop:\n\tlisten: x\n":                 "line 2:",
+		"shop:\n  listen: \xff\n":              "line 2:",
+		"data_dir: a\nshop:\n  listen: *b\n":   "line 3:",
+		"data_dir: \"a\n  b\"\nshop:\n  c: *d": "line 4:",
+		"data_dir: a\ndata_dir: b\n":           "line 2:",
+		"hello\n":                              "line 1:",
+	} {
+		_, err := config.Load(config.Sources{File: writeFile(t, text)})
+		if err == nil || strings.Count(err.Error(), line) != 1 {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestLinksCanBeFollowed(t *testing.T) {
 	for _, c := range []struct{ public, bound, want string }{
 		{"", "127.0.0.1:8080", "http://127.0.0.1:8080"},

@@ -203,3 +203,12 @@ func TestListsOfServersAreReadFromFileAndText(t *testing.T) {
 		}
 	}
 }
+
+func TestAStoreAddressWithoutItsSchemeIsToldToHaveOne(t *testing.T) {
+	for _, dsn := range []string{"hunter2:hunter2@tcp(h:1)/d", "postgres:u:hunter2@h/d", "hunter2"} {
+		_, err := config.Load(config.Sources{Flags: []config.Setting{set("store.dsn", dsn)}})
+		if err == nil || !strings.Contains(err.Error(), "must begin with mysql: or sqlite:") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", dsn, err)
+		}
+	}
+}

@@ -42,8 +42,8 @@ func openMySQL(ctx context.Context, address string, opt Options) (*mysqlDB, erro
 	db.writePool = newPool(connector, writers)
 	db.readPool = newPool(connector, max(1, opt.MaxConns-writers))
 	if err := db.ping(ctx); err != nil {
-		if mysqlRefusals[mysqlCode(err)] {
-			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		if refused := refusal(err); refused != nil {
+			err = refused
 		}
 		return nil, errors.Join(err, db.close())
 	}

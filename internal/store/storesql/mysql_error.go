@@ -73,14 +73,27 @@ var mysqlAway = map[uint16]bool{
 
 // ErrRefused says that the address, the user, the password or the database is
 // wrong: waiting for the server does not help.
-var ErrRefused = errors.New("the server refuses this address")
+var ErrRefused = errors.New("the database refuses this user or database (store.dsn)")
 
-// mysqlRefusals are errors of a server that is well, and refuses the address.
-var mysqlRefusals = map[uint16]bool{
-	1044: true, // access denied to the database
-	1045: true, // access denied
-	1049: true, // unknown database
-	1698: true, // MariaDB: access denied by another way than a password
+// mysqlRefusals are errors of a server that is well, and refuses the address,
+// with what to do.
+var mysqlRefusals = map[uint16]string{
+	1044: "grant the user its rights on that database, or name another",
+	1045: "check user and password, and whether the user may come from this host",
+	1049: "create that database, or name another",
+	1698: "the server asks this user for something else than a password: use another user, or give it one",
+}
+
+// refusal is the error of a server that refuses the address, and what to do;
+// nil for another error.
+func refusal(err error) error {
+	advice, refuses := mysqlRefusals[mysqlCode(err)]
+	if !refuses {
+		return nil
+	}
+	var said *mysql.MySQLError
+	errors.As(err, &said) // alone: that the store is unavailable is no news then
+	return fmt.Errorf("%w: %w: %s", ErrRefused, said, advice)
 }
 
 func mysqlCode(err error) uint16 {
