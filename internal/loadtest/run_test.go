@@ -244,6 +244,19 @@ func TestPurchaseTokensAreFetchedWhereTheyAreRequired(t *testing.T) {
 	}
 }
 
+func TestWhatKeepsATestFromItsTokensIsSaidWithWhatToDo(t *testing.T) {
+	for advice, settings := range map[string]map[string]string{
+		"SECKILL_CHALLENGE_KIND=pow":          {"challenge.kind": "image"},
+		"SECKILL_LIMIT_OTHER_IP_PER_SECOND=0": {"limit.other_ip_per_second": "1"},
+	} {
+		settings["token.required"] = "true"
+		e := engine.Start(t, engine.Options{Settings: settings})
+		if _, err := loadtest.Run(t.Context(), newOperator(t, e), options(e, "kept")); err == nil || !strings.Contains(err.Error(), advice) {
+			t.Errorf("%v does not say %s", err, advice)
+		}
+	}
+}
+
 func TestALimitedCrowdRetriesUntilAllIsSold(t *testing.T) {
 	e := engine.Start(t, engine.Options{Settings: map[string]string{"limit.product_per_second": "20"}})
 	opt := options(e, "limited")

@@ -119,7 +119,13 @@ type refusal struct {
 	code   seckill.Code
 }
 
-func (r *refusal) Error() string { return fmt.Sprintf("status %d %s", r.status, r.code) }
+func (r *refusal) Error() string {
+	text := fmt.Sprintf("status %d %s", r.status, r.code)
+	if r.code == seckill.CodeRateLimited {
+		text += ": all buyers of a load test come from one address; start the instances with SECKILL_LIMIT_IP_PER_SECOND=0 and SECKILL_LIMIT_OTHER_IP_PER_SECOND=0 for as long as it runs"
+	}
+	return text
+}
 
 func (a *answer) into(value any) error {
 	if a.status/100 != 2 {
@@ -159,7 +165,7 @@ func (s *shop) token(product uint32, authorization string) (string, error) {
 	case challenge.Pow:
 		solution = challenge.Solve(posed.ID, posed.Difficulty)
 	default:
-		return "", fmt.Errorf("a challenge of type %q has no answer that a load test could give", posed.Type)
+		return "", fmt.Errorf("a challenge of type %q has no answer that a load test could give: start the instances with SECKILL_CHALLENGE_KIND=pow for as long as it runs", posed.Type)
 	}
 	a, err = s.as(authorization).send(fasthttp.MethodPost, path+"token", fmt.Appendf(nil, `{"challenge_id":%q,"answer":%q}`, posed.ID, solution))
 	if err != nil {
