@@ -109,6 +109,12 @@ func TestPureModules(t *testing.T) {
 			[['upcoming', 'idle'], ['on_sale', 'asking'], ['on_sale', 'waiting'], ['on_sale', 'refused', 4000], ['on_sale', 'refused', 0], ['paused', 'idle'], ['ended', 'idle'], ['sold_out', 'idle'], ['on_sale', 'idle']]
 				.filter(([status, kind, left = 0]) => m.faceOf({ status, phase: { kind, left, code: 'busy', message: 'x' }, signedIn: true, mine: null, limit: 1, returns: NaN }).enabled).map(String)`,
 			`["on_sale,refused,0","on_sale,idle"]`},
+		{"an open page looks every few seconds, ever more seldom, and never just before the start", "view/look.js", `
+			[['on_sale', 0], ['on_sale', 35], ['on_sale', 37], ['on_sale', 99], ['paused', 0], ['sold_out', 0], ['sold_out', 99], ['sold_out', 0, 60000], ['sold_out', 99, 60000], ['sold_out', 2, -1], ['ended', 0], ['upcoming', 9]]
+				.map(([status, looks, returns = NaN]) => m.lookIn({ status, looks, returns, left: 3600000 }, 0.5))
+				.concat([m.lookIn({ status: 'on_sale', looks: 0, returns: NaN, left: 0 }, 0), m.lookIn({ status: 'on_sale', looks: 0, returns: NaN, left: 0 }, 1)],
+					[70000, 30000].flatMap((left) => [0, 1].map((chance) => m.lookIn({ status: 'upcoming', looks: 0, returns: NaN, left }, chance) - left))).map(Math.round)`,
+			`[5000,5000,7500,15000,5000,4000,60000,4000,8000,9000,60000,60000,4000,6000,-22000,5000,0,5000]`},
 		{"a lost network is told once, probed, and told when it is back", "network.js", `new Promise((resolve) => {
 			let probes = 0;
 			const told = [], net = new m.Network(async () => { if (++probes === 2) net.answered(); }, () => 0);

@@ -124,18 +124,25 @@ func TestAListThatMayMissOrdersSaysSo(t *testing.T) {
 	b.Until(`document.querySelector('.order-card') !== null && document.querySelector('#orders-partial') === null`)
 }
 
+// The page notices by itself that all is sold, and that a unit has come back; and
+// at once when the shopper returns to it.
 func TestReturnedUnitsLightTheButtonAgain(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
-	s.products[0]["status"] = "sold_out"
+	become := func(status string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.products[0]["status"], s.products[0]["may_return_until"] = status, time.Now().Add(20*time.Minute)
+	}
 	b := openProduct(t, s, browser.Options{Script: `Math.random = () => 0;`})
-	b.UntilText("#buy", "Sold out")
-	s.mu.Lock()
-	s.products[0]["status"] = "on_sale"
-	s.mu.Unlock()
-	// The next look comes by itself, and at once when the shopper returns.
-	b.Do(`document.dispatchEvent(new Event('visibilitychange'))`)
 	b.Until(isLit)
+	become("sold_out")
+	b.UntilText("#buy", "Sold out")
+	become("on_sale")
+	b.Until(isLit)
+	become("sold_out")
+	b.Do(`document.dispatchEvent(new Event('visibilitychange'))`)
+	b.UntilText("#buy", "Sold out")
 }
 
 func TestQuantityAndPurchaseToken(t *testing.T) {

@@ -202,3 +202,14 @@ func BenchmarkAccept(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkProductRead is what each open page asks for every few seconds.
+func BenchmarkProductRead(b *testing.B) {
+	s, _ := hotServer(b)
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Request.SetRequestURI("/api/v1/products/7")
+	b.ReportAllocs()
+	for b.Loop() {
+		perform(b, s, ctx, fasthttp.StatusOK)
+	}
+}

@@ -7,20 +7,14 @@ import { endsEarly } from '../session.js';
 import { everySecond, fact, load, picture, price, statusAt } from './parts.js';
 import { ChallengePanel, PERSONAL, sayPass } from './challenge.js';
 import { CLOSED, faceOf, SIGN_IN } from './face.js';
+import { lookIn } from './look.js';
 import { Pass } from '../pass.js';
 import { Stepper } from './stepper.js';
 import { Timer } from './timer.js';
 import { isSettled } from '../watch.js';
-import { about, wait, waitSeen } from '../wait.js';
+import { wait, waitSeen } from '../wait.js';
 
 const COOL_MS = 5_000; // from one press to the next
-// How soon the product is looked at again, by its status; looks without news
-// grow rarer, because the whole crowd looks. In the last seconds before the
-// start nobody asks anything: the clock alone lights the button.
-const LOOK_MS = { upcoming: 60_000, on_sale: 20_000, sold_out: 8_000, paused: 8_000, ended: 60_000 };
-const LOOK_GROWTH = 1.5;
-const LOOK_CAP_MS = 60_000;
-const HUSH_MS = 15_000;
 
 // After these a run has given up trying, and its press can be gone on with.
 const GAVE_UP = { too_hot: 'e_gave_up', busy: 'e_gave_up', rate_limited: 'e_gave_up', offline: 'e_gave_up_offline' };
@@ -72,6 +66,8 @@ class ProductView {
   }
 
   get status() { return statusAt(this.product, this.app.clock.now()); }
+  // returns is the ms for which units may still come back.
+  get returns() { return Date.parse(this.product.may_return_until ?? '') - this.app.clock.now(); }
   // edge is the next end of the window.
   edge() { return Date.parse(this.status === 'upcoming' ? this.product.starts_at : this.product.ends_at); }
 
@@ -100,8 +96,8 @@ class ProductView {
     }
   }
 
-  // waitToLook reports whether it waited to its end: an answer that closes the
-  // sale makes the next look due by the new status.
+  // waitToLook reports whether it waited to its end: after the answer to a press
+  // the next look is due as if nothing had been looked at before.
   async waitToLook(ms) {
     this.look = new AbortController();
     const leave = () => this.look.abort();
@@ -118,10 +114,7 @@ class ProductView {
   }
 
   lookIn(looks) {
-    const ms = about(Math.min(LOOK_CAP_MS, LOOK_MS[this.status] * LOOK_GROWTH ** looks));
-    if (this.status !== 'upcoming') return ms;
-    const left = this.edge() - this.app.clock.now();
-    return left - ms < HUSH_MS ? left + LOOK_MS.on_sale * Math.random() : ms;
+    return lookIn({ status: this.status, left: this.edge() - this.app.clock.now(), returns: this.returns, looks }, Math.random());
   }
 
   // resume goes on with a press that a reload interrupted.
@@ -195,10 +188,10 @@ class ProductView {
       return;
     }
     if (orderNo) this.mine = orderNo;
+    this.look?.abort();
     // A closed sale speaks through its status, which may turn again.
     if (CLOSED.has(code)) {
       this.product = { ...this.product, status: code };
-      this.look?.abort();
       this.enter({ kind: 'idle', code });
       return;
     }
@@ -259,7 +252,7 @@ class ProductView {
       phase: { ...phase, unanswered, message, left: phase.until ? phase.until - now : 0 },
       signedIn: app.session.signedIn, mine: this.mine, limit: product.per_user_limit,
       checks: PERSONAL.has(this.pass.state.kind),
-      returns: Date.parse(product.may_return_until ?? '') - now,
+      returns: this.returns,
     });
   }
 
