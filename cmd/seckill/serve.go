@@ -79,11 +79,21 @@ func checkRoles(play []string) error {
 	return nil
 }
 
+// withUnits writes durations as text has them: as numbers they would be
+// nanoseconds, of which nothing says so.
+func withUnits(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}
+
 func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
 	var level slog.Level
 	must(level.UnmarshalText([]byte(cfg.Level))) // checked with the configuration
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
+		options.ReplaceAttr = withUnits
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))

@@ -65,4 +65,11 @@ func TestTheLogHasTheConfiguredFormAndLevel(t *testing.T) {
 	if !json.Valid(log.Bytes()) || strings.Contains(log.String(), "quiet") || !strings.Contains(log.String(), "loud") {
 		t.Errorf("log %q", log.String())
 	}
+	for _, format := range []string{"json", "text"} {
+		log.Reset()
+		newLogger(config.Log{Format: format, Level: "info"}, &log).Info("done", "took", 191*time.Millisecond)
+		if !strings.Contains(log.String(), "191ms") {
+			t.Errorf("a duration in %s without its unit: %s", format, log.String())
+		}
+	}
 }

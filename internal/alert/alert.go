@@ -55,14 +55,18 @@ func New(url string, log *slog.Logger, count func(kind string)) *Alerter {
 	}
 }
 
-// Raise tells of something.
+// Raise tells of something; product is 0 where it is not one product's.
 func (a *Alerter) Raise(kind string, product uint32, err error) {
 	a.count(kind)
 	now := time.Now()
 	if a.repeated(fmt.Sprint(kind, product), now) {
 		return
 	}
-	a.log.Error("alert: "+kind, "product", product, "error", err)
+	about := []any{"error", err}
+	if product != 0 {
+		about = append([]any{"product", product}, about...)
+	}
+	a.log.Error("alert: "+kind, about...)
 	if a.url == "" {
 		return
 	}

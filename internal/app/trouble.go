@@ -3,7 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,11 +133,36 @@ func rest(ctx context.Context, d time.Duration) {
 // for the epoch that it saw: a trouble that is older than the recovery finds a
 // live ledger here, and costs nothing.
 func (p *parts) seeTo(ctx context.Context, t trouble) {
-	p.log.Warn("trouble with a product's ledger", "product", t.product, "error", t.err)
+	if t.product == 0 {
+		p.log.Warn("trouble with the ledger of all products", "error", t.err)
+	} else {
+		p.log.Warn("trouble with a product's ledger", "product", t.product, "error", t.err)
+	}
 	if t.grave() {
-		p.alerter.Raise("ledger must be recovered", t.product, t.err)
+		p.alerter.Raise("ledger must be recovered", t.product, fmt.Errorf("%w; %s recovered by itself", t.err, p.concerned(t.product)))
 	}
 	p.look(ctx, t.product)
+}
+
+// namedMost is how many products an alert of all of them names.
+const namedMost = 10
+
+// concerned is whose ledger a trouble is, for people. What the queue lost is
+// known by the stream, which many products share.
+func (p *parts) concerned(product uint32) string {
+	if product != 0 {
+		return "the product is being"
+	}
+	var ids []string
+	for _, s := range p.catalog.All() {
+		if terms := s.Terms(); terms.HasLedger() && terms.Epoch > 0 {
+			ids = append(ids, strconv.FormatUint(uint64(s.ID), 10))
+		}
+	}
+	if len(ids) > namedMost {
+		ids = append(ids[:namedMost], fmt.Sprintf("%d more", len(ids)-namedMost))
+	}
+	return "every product with a ledger (" + strings.Join(ids, ", ") + ") is being"
 }
 
 // look has a product recovered if it needs to be, however long its sale is

@@ -1,13 +1,20 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
+	"seckill/internal/sale"
+	"seckill/test/rig"
 )
 
 func TestACrowdInFrontOfOneProductTakesOnePlace(t *testing.T) {
@@ -25,6 +32,28 @@ func TestACrowdInFrontOfOneProductTakesOnePlace(t *testing.T) {
 	}
 	if got, ok := troubles.take(); ok {
 		t.Errorf("took %v, want nothing", got)
+	}
+}
+
+// What the queue lost is many products': the alert names them instead of none.
+func TestAnAlertNamesTheProductsThatAreRecovered(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	shelf := &shelf{products: []seckill.Product{{ID: 3}, {ID: 5, Epoch: 1, Strategy: seckill.StrategyDirect}}} // not preheated; without a ledger
+	for id := range uint32(12) {
+		shelf.products = append(shelf.products, seckill.Product{ID: 7001 + id, Epoch: 2, Strategy: seckill.StrategyAsync})
+	}
+	p := &parts{log: logger, alerter: alert.New("", logger, func(string) {}), catalog: sale.NewCatalog(shelf, logger), signals: newSignals()}
+	rig.Must(t, p.catalog.Refresh(t.Context()))
+	p.seeTo(t.Context(), trouble{0, queue.ErrLost})
+	text := log.String()
+	for _, says := range []string{"every product with a ledger (7001, 7002,", "7010, 2 more) is being recovered by itself", queue.ErrLost.Error()} {
+		if !strings.Contains(text, says) {
+			t.Errorf("the log does not say %q: %s", says, text)
+		}
+	}
+	if strings.Contains(text, "product=0") {
+		t.Errorf("the log names product 0: %s", text)
 	}
 }
 

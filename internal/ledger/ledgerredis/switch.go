@@ -2,7 +2,6 @@ package ledgerredis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -40,7 +39,7 @@ func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.O
 		asked.Go(func() { failures[bucket] = l.beatBucket(ctx, beats, which, outcomes) })
 	}
 	asked.Wait()
-	if err := errors.Join(failures[:]...); err != nil {
+	if err := several(failures[:]); err != nil {
 		return outcomes, fmt.Errorf("heartbeat: %w", err)
 	}
 	return outcomes, nil
