@@ -172,7 +172,7 @@ func (p *page) view(lang seckill.Lang, b bill, nonce string) view {
 	text := textsOf(lang)
 	fields := p.sandbox.fields(purposeForm, b, nonce)
 	v := view{
-		Text: text, OrderNo: b.orderNo.String(), Amount: amount(b.amountCents, b.currency),
+		Text: text, OrderNo: b.orderNo.String(), Amount: text.amount(b.amountCents, b.currency),
 		Minutes: text.minutes(b.expires.Sub(p.sandbox.now())),
 		Back:    orderURL(b), Action: PagePath, OtherURL: p.sandbox.pageURL(b, text.OtherTag),
 	}

@@ -252,8 +252,8 @@ func TestThePageSpeaksTheLanguageOfItsReader(t *testing.T) {
 		}
 	}
 	for lang, texts := range map[string][]string{
-		"zh": {"立即支付", "¥13,998.00", "30 分钟", "English"},
-		"en": {"Pay now", "¥13,998.00", "30 min", "中文"},
+		"zh": {"立即支付", ">¥13,998.00", "30 分钟", "English"},
+		"en": {"Pay now", "CN¥13,998.00", "30 min", "中文"},
 	} {
 		page := get(t, address, lang)
 		for _, text := range texts {
@@ -308,14 +308,15 @@ func TestBadRequestsToThePageChangeNothing(t *testing.T) {
 
 func TestAmountsAreWrittenAsPeopleDo(t *testing.T) {
 	for _, tc := range []struct {
+		lang     seckill.Lang
 		cents    int64
 		currency string
 		want     string
 	}{
-		{0, "CNY", "¥0.00"}, {1, "CNY", "¥0.01"}, {99999, "CNY", "¥999.99"}, {100000, "CNY", "¥1,000.00"},
-		{123456789, "USD", "USD 1,234,567.89"},
+		{seckill.Chinese, 0, "CNY", "¥0.00"}, {seckill.Chinese, 1, "CNY", "¥0.01"}, {seckill.Chinese, 99999, "CNY", "¥999.99"},
+		{seckill.English, 100000, "CNY", "CN¥1,000.00"}, {seckill.English, 123456789, "USD", "USD 1,234,567.89"},
 	} {
-		if got := amount(tc.cents, tc.currency); got != tc.want {
+		if got := textsOf(tc.lang).amount(tc.cents, tc.currency); got != tc.want {
 			t.Errorf("%d %s is written %q, want %q", tc.cents, tc.currency, got, tc.want)
 		}
 	}

@@ -19,6 +19,7 @@ type texts struct {
 	Pay, Back                 string
 	Altered, Expired          string
 	minutesOne, minutesFormat string
+	yuan                      string
 }
 
 func textsOf(lang seckill.Lang) texts {
@@ -31,7 +32,7 @@ func textsOf(lang seckill.Lang) texts {
 			Altered: "支付链接无效，请从订单页面重新发起支付",
 			Expired: "支付链接已过期，请返回订单查看状态",
 
-			minutesOne: "不足 1 分钟", minutesFormat: "%d 分钟",
+			minutesOne: "不足 1 分钟", minutesFormat: "%d 分钟", yuan: "¥",
 		}
 	}
 	return texts{
@@ -42,7 +43,7 @@ func textsOf(lang seckill.Lang) texts {
 		Altered: "This payment link is not valid. Please start again from your order.",
 		Expired: "This payment link has expired. Please look at your order.",
 
-		minutesOne: "less than a minute", minutesFormat: "%d min",
+		minutesOne: "less than a minute", minutesFormat: "%d min", yuan: "CN¥",
 	}
 }
 
@@ -53,12 +54,13 @@ func (t texts) minutes(left time.Duration) string {
 	return fmt.Sprintf(t.minutesFormat, int(left/time.Minute))
 }
 
-// amount writes cents as people do: ¥6,999.00, or USD 12.50.
-func amount(cents int64, currency string) string {
+// amount writes cents as people do, and as the shopper's page does: ¥6,999.00,
+// which is CN¥6,999.00 in English, or USD 12.50.
+func (t texts) amount(cents int64, currency string) string {
 	digits := strconv.FormatInt(cents/100, 10)
 	var b strings.Builder
 	if currency == "CNY" {
-		b.WriteString("¥")
+		b.WriteString(t.yuan)
 	} else {
 		b.WriteString(currency + " ")
 	}
