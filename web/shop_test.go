@@ -273,6 +273,9 @@ func TestPagesFitEveryScreen(t *testing.T) {
 			s.products[0]["price_cents"] = 1234567890
 			b := openTab(t, browser.Options{Width: size.width, Height: size.height})
 			b.Open(s.URL)
+			b.Until(`document.querySelector('.demo button')?.getBoundingClientRect().right <= innerWidth - 16`)
+			b.Until(noScroll)
+			b.Shot(fmt.Sprint("signed out ", size.width))
 			b.signIn()
 			b.Until(`document.querySelectorAll('.card').length === 3`)
 			b.Until(noScroll)
