@@ -16,8 +16,10 @@ func TestWinnerPays(t *testing.T) {
 	s.buy()
 	s.Until(`/^(30:00|29:5\d)$/.test(document.querySelector('.left').textContent)`)
 	no := s.order()
+	amount := browser.Eval[string](s.Tab, `document.querySelector('#pay-sandbox').textContent.replace('Pay ', '')`)
 	s.Click("#pay-sandbox")
 	s.Until(`location.pathname.includes('sandbox') && document.querySelector('form button') !== null`)
+	s.UntilText("main", amount) // written as on the page
 	s.Click("form button")
 	s.UntilText("#order h2", "Thank you!")
 	s.route("/orders")
@@ -123,4 +125,5 @@ func TestOperatorsPauseAndEndAreSaid(t *testing.T) {
 	}
 	s.Click("#buy")
 	s.UntilText("#buy", "Ended")
+	s.Until(`[...document.querySelectorAll('.facts div')].at(-1).textContent === 'EndedEarly'`)
 }

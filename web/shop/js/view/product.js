@@ -224,6 +224,7 @@ class ProductView {
     this.stop = h('button', { class: 'link', id: 'stop', type: 'button', onclick: () => this.run.abort() }, say('stop_trying'));
     this.starts = h('span', {});
     this.ends = h('span', {});
+    this.endsName = h('span', {});
     this.warning = h('div', { class: 'warning', id: 'login-ends', role: 'status', hidden: true });
     this.root.replaceChildren(
       h('a', { class: 'back', href: '#/' }, icon('M15 5l-7 7 7 7'), say('back')),
@@ -236,7 +237,7 @@ class ProductView {
           this.timer.root,
           h('dl', { class: 'facts' },
             fact(say('limit'), say('limit_n', { n: product.per_user_limit })),
-            fact(say('starts_at'), this.starts), fact(say('ends_at'), this.ends)),
+            fact(say('starts_at'), this.starts), fact(this.endsName, this.ends)),
           h('div', { class: 'buybar' },
             this.panel.root, this.stepper.root, this.button, this.message,
             h('p', { class: 'asides' }, this.stop, this.mineLink)))));
@@ -277,7 +278,9 @@ class ProductView {
     this.mineLink.hidden = !this.mine || Boolean(face.to);
     if (this.mine) this.mineLink.href = `#/orders/${this.mine}`;
     setText(this.starts, dateTime(product.starts_at, locale));
-    setText(this.ends, dateTime(product.ends_at, locale));
+    const over = this.status === 'ended';
+    setText(this.endsName, say(over ? 'ended_at' : 'ends_at'));
+    setText(this.ends, over && now < Date.parse(product.ends_at) ? say('ended_early') : dateTime(product.ends_at, locale));
     this.stepper.paint(product, this.phase.kind === 'asking' || this.phase.kind === 'waiting');
     this.panel.paint(this.pass);
     this.timer.paint(this.status, this.edge());
