@@ -86,6 +86,9 @@ type Options struct {
 	Metrics http.Handler
 	// Pprof opens /debug/pprof/, behind the token.
 	Pprof bool
+	// ShowsPicture reports whether the shop's page may load a product's picture;
+	// nil for any.
+	ShowsPicture func(address string) bool
 
 	Log *slog.Logger
 	// Now is the clock; nil for the system's.

@@ -48,6 +48,7 @@ func (a *api) createProduct(in *input) action {
 		if err != nil {
 			return answer{}, fmt.Errorf("create product %d: %w", id, err)
 		}
+		a.warnOfPicture(&created)
 		return answer{
 			status: http.StatusCreated, location: fmt.Sprintf("%s/products/%d", base, id),
 			body: wire.AdminProductOf(&created),
@@ -83,7 +84,18 @@ func (a *api) patchProduct(in *input) action {
 			return answer{}, seckill.Errorf(seckill.CodeBadRequest, "at least one field must change")
 		}
 		product, err := a.Desk.Patch(ctx, id, patch, actor)
+		if err == nil && patch.ImageURL != nil {
+			a.warnOfPicture(&product)
+		}
 		return productAnswer("patch", id, product, err)
+	}
+}
+
+// warnOfPicture tells that the page's policy keeps a product's picture out. It
+// is no reason to refuse: a page of the shop's own may show it.
+func (a *api) warnOfPicture(p *seckill.Product) {
+	if p.ImageURL != "" && a.ShowsPicture != nil && !a.ShowsPicture(p.ImageURL) {
+		a.Log.Warn("the page will not show this picture: its host is not in page.image_hosts", "product", p.ID, "image_url", p.ImageURL)
 	}
 }
 

@@ -379,6 +379,7 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store,
 		Roles: opt.Roles, HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
 		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams, Now: fault.Now,
+		ShowsPicture: func(address string) bool { return site.ShowsPicture(p.pictureHosts(), address) },
 		OnRequest: func(route string, status int, took time.Duration) {
 			p.metrics.Route("admin "+route, strconv.Itoa(status)).Inc()
 		},

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,10 @@ import (
 
 func TestAProductHasAPicture(t *testing.T) {
 	t.Parallel()
-	e := start(t, nil)
+	e := start(t, map[string]string{"page.image_hosts": "img.example"})
+	warned := func(id int) bool {
+		return regexp.MustCompile(fmt.Sprintf("will not show this picture.* product=%d ", id)).MatchString(e.Log())
+	}
 	products := e.AdminURL + "/admin/v1/products"
 	create := func(id int, image string) reply {
 		body := fmt.Sprintf(`{"id":%d,"name":"Phone","price_cents":1,"stock":1,"starts_at":"2026-01-01T00:00:00Z","ends_at":"2099-01-01T00:00:00Z","image_url":%q}`, id, image)
@@ -40,6 +44,11 @@ func TestAProductHasAPicture(t *testing.T) {
 	patched := send(t, e, http.MethodPatch, products+"/1", operating("ann"), `{"image_url":"/new.webp"}`)
 	if decode[wire.AdminProduct](t, patched.Text).ImageURL != "/new.webp" {
 		t.Errorf("patched: %d %s", patched.Status, patched.Text)
+	}
+	send(t, e, http.MethodPatch, products+"/1", operating("ann"), `{"image_url":"https://elsewhere.example/new.webp"}`)
+	eventually(t, "the log warns of what the page's policy keeps out", func() bool { return warned(4) && warned(1) })
+	if warned(2) || warned(3) {
+		t.Error("a picture that is shown is warned of")
 	}
 }
 
