@@ -2,6 +2,7 @@ package adminapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -224,6 +225,32 @@ func TestOnlyTheTokenOpens(t *testing.T) {
 	}
 	if log := d.log.String(); strings.Contains(log, token) {
 		t.Errorf("the token stands in the log: %s", log)
+	}
+}
+
+func TestAHeaderThatDecidesIsGivenOnce(t *testing.T) {
+	d := newDesk(t, nil)
+	for _, name := range []string{"Authorization", "Idempotency-Key", "Content-Type", "X-Operator"} {
+		request, err := http.NewRequest("POST", d.url+"/admin/v1/products/1/stock", strings.NewReader(`{"delta":5}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		request.Header.Set("Content-Type", "application/json")
+		value := cmp.Or(request.Header.Get(name), "a")
+		request.Header[name] = []string{value, value}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), name+" must be given once") {
+			t.Errorf("two of %s: %d %s", name, response.StatusCode, text)
+		}
+	}
+	if calls := d.engine.calls; len(calls) > 0 {
+		t.Errorf("something was done: %v", calls)
 	}
 }
 

@@ -97,10 +97,21 @@ func handlePprof(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+pprofBase+"trace", pprof.Trace)
 }
 
+// single are headers that decide who acts and what is done: of two, a proxy in
+// front may have believed the other.
+var single = []string{"Authorization", "Idempotency-Key", "Content-Type", "X-Operator"}
+
 // canonical refuses paths that the router would redirect: an operation has one
-// spelling, and a redirected POST would lose its body.
+// spelling, and a redirected POST would lose its body. And it refuses headers of
+// which there may be one.
 func canonical(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range single {
+			if len(r.Header.Values(name)) > 1 {
+				problem.Write(w, seckill.Errorf(seckill.CodeBadRequest, "%s must be given once", name), language(r))
+				return
+			}
+		}
 		if r.URL.Path != path.Clean(r.URL.Path) && !strings.HasPrefix(r.URL.Path, pprofBase) {
 			refusePath(w, r)
 			return
