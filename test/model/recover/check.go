@@ -9,6 +9,9 @@ func inv(s S) string {
 	if s.stock < 0 || s.stock+pop(live(&s)) != int8(*N) {
 		return "I1/I2"
 	}
+	if s.again {
+		return "a key whose order the snapshot had is sold again"
+	}
 	for b := 0; b < 2; b++ {
 		if held(live(&s), b) > 1 {
 			return "I3 in the store"
@@ -27,6 +30,9 @@ func final(s S) string {
 			}
 			return fmt.Sprintf("I4: o%d promised, nothing in the store", o)
 		}
+	}
+	if s.row[0] == duplicate && s.row[2] == duplicate {
+		return "one key, two numbers, each failed as the other's duplicate"
 	}
 	if s.L.ep != s.sEp || !s.L.open {
 		return "ledger not open at the store's epoch"

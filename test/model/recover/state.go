@@ -25,6 +25,33 @@ func pop(m uint8) int8 {
 	}
 	return c
 }
+
+// twin is the order that was asked for under the same key, or none.
+func twin(o uint8) (uint8, bool) { return 2 - o, *key && o != 1 }
+
+// keyed are the orders whose rows have the key, dead ones included.
+func keyed(s *S) (m uint8) {
+	for o := uint8(0); o < NO; o++ {
+		if _, shared := twin(o); shared && s.row[o] != none && s.row[o] != duplicate {
+			m |= 1 << o
+		}
+	}
+	return
+}
+
+// snapshotKeys are those that a new epoch begins with.
+func snapshotKeys(s *S) uint8 {
+	if !F["deadkey"] {
+		return keyed(s) & live(s)
+	}
+	return keyed(s)
+}
+
+// taken says that the key of o is another order's in this set.
+func taken(keys uint8, o uint8) bool {
+	t, shared := twin(o)
+	return shared && keys>>t&1 == 1
+}
 func less(a, b Wk) bool {
 	x := [5]uint8{a.pc, a.o, a.ep, a.src, a.rep}
 	y := [5]uint8{b.pc, b.o, b.ep, b.src, b.rep}

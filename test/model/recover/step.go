@@ -6,6 +6,9 @@ import (
 	"model/mc"
 )
 
+// byKey says, in the place of an epoch, why an adoption was refused.
+const byKey = 7
+
 func next(s S) (r []mc.Step[S]) {
 	if s.capped {
 		return
@@ -33,11 +36,16 @@ func next(s S) (r []mc.Step[S]) {
 			add(false, n, "instance %d: %s knows fewer numbers: lost, closes itself", i, ledNames[v])
 		}
 		for o := uint8(0); o < NO; o++ {
-			if *only>>o&1 == 1 && s.by[o] == 0 && (o != 2 || s.by[0] != 0) && l.open && l.ep == s.iep[i] && l.hi[i] >= s.sent[i] && l.avail > 0 && held(l.mark, buyer[o]) == 0 {
+			if *only>>o&1 == 1 && s.by[o] == 0 && (o != 2 || s.by[0] != 0) && l.open && l.ep == s.iep[i] && l.hi[i] >= s.sent[i] && l.avail > 0 && held(l.mark, buyer[o]) == 0 &&
+				!taken(l.keys, o) {
 				n := s
 				nl := led(&n, v)
 				nl.avail--
 				nl.mark |= 1 << o
+				if _, shared := twin(o); shared {
+					nl.keys |= 1 << o
+				}
+				n.again = nl.ep == s.sEp && taken(s.had, o)
 				nl.out[o] |= 1 << nl.ep
 				nl.hi[i]++
 				n.sent[i] = nl.hi[i]
@@ -216,7 +224,7 @@ func next(s S) (r []mc.Step[S]) {
 						nw := &n.W[k]
 						*nw = Wk{o: o, ep: e, src: src}
 						from := [4]string{"L outbox", "OLD outbox", "broker", "instance memory"}[src]
-						if !F["short"] && e == s.sEp && s.row[o] == none && (s.stock == 0 || held(live(&s), buyer[o]) > 0) {
+						if !F["short"] && e == s.sEp && s.row[o] == none && !taken(keyed(&s), o) && (s.stock == 0 || held(live(&s), buyer[o]) > 0) {
 							continue // alert only: waits for ever
 						}
 						if s.row[o] != none {
@@ -266,6 +274,10 @@ func next(s S) (r []mc.Step[S]) {
 			}
 			lim := held(live(&s), buyer[w.o]) > 0
 			switch {
+			case taken(keyed(&s), w.o):
+				n.row[w.o] = duplicate
+				n.rel[w.o] = s.sEp
+				fin("worker: the key of o%d is another order's: failed, release pending", w.o)
 			case s.stock > 0 && !lim:
 				n.row[w.o] = pending
 				n.stock--
@@ -292,7 +304,7 @@ func next(s S) (r []mc.Step[S]) {
 				if l.ep == 0 || !s.alive[i] || l.ep == s.iep[i] && l.hi[i] < s.sent[i] {
 					continue
 				}
-				if F["adoptnum"] && l.open && l.ep == w.rep && s.iep[i] == l.ep && l.mark>>w.o&1 == 0 && l.avail > 0 && held(l.mark, buyer[w.o]) == 0 {
+				if F["adoptnum"] && l.open && l.ep == w.rep && s.iep[i] == l.ep && l.mark>>w.o&1 == 0 && l.avail > 0 && held(l.mark, buyer[w.o]) == 0 && l.keys>>w.o&1 == 0 && !taken(l.keys, w.o) {
 					l.hi[i]++
 					n.sent[i] = l.hi[i]
 				}
@@ -302,13 +314,21 @@ func next(s S) (r []mc.Step[S]) {
 					add(false, n, "worker: adopt o%d: %s closed or of another epoch; again later", w.o, ledNames[v])
 				case l.mark>>w.o&1 == 1:
 					fin("worker: adopt o%d: %s holds it already", w.o, ledNames[v])
+				case l.keys>>w.o&1 == 1:
+					fin("worker: adopt o%d: %s has its key, and it is dead", w.o, ledNames[v])
+				case taken(l.keys, w.o):
+					nw.pc, nw.rep = 3, byKey
+					add(false, n, "worker: adopt o%d: %s has its key for another order", w.o, ledNames[v])
 				case l.avail > 0 && held(l.mark, buyer[w.o]) == 0:
 					l.avail--
 					l.mark |= 1 << w.o
+					if _, shared := twin(w.o); shared {
+						l.keys |= 1 << w.o
+					}
 					l.out[w.o] |= 1 << l.ep
 					fin("worker: adopt o%d: reserved on %s epoch %d", w.o, ledNames[v], l.ep)
 				default:
-					nw.pc = 3
+					nw.pc, nw.rep = 3, 0
 					add(false, n, "worker: adopt o%d: refused by %s", w.o, ledNames[v])
 				}
 			}
@@ -320,6 +340,9 @@ func next(s S) (r []mc.Step[S]) {
 		case 3:
 			if s.row[w.o] == none {
 				n.row[w.o] = failed
+				if w.rep == byKey || taken(keyed(&s), w.o) {
+					n.row[w.o] = duplicate
+				}
 				fin("worker writes o%d failed", w.o)
 			} else {
 				fin("worker: o%d has a row meanwhile", w.o)
@@ -390,7 +413,8 @@ func next(s S) (r []mc.Step[S]) {
 			if F["verbump"] {
 				touched(&n)
 			}
-			*nr = Rec{pc: 3, seen: R.seen, ep: n.sEp, stock: s.stock, marks: live(&s)}
+			*nr = Rec{pc: 3, seen: R.seen, ep: n.sEp, stock: s.stock, marks: live(&s), keys: snapshotKeys(&s)}
+			n.had = keyed(&s)
 			add(false, n, "recoverer %d: store epoch %d, snapshot stock %d marks %03b", k, n.sEp, s.stock, nr.marks)
 		case 3:
 			if s.L.ep >= R.ep && F["install"] {
@@ -398,7 +422,7 @@ func next(s S) (r []mc.Step[S]) {
 				add(false, n, "recoverer %d: L has epoch %d already, stops", k, s.L.ep)
 				break
 			}
-			nl := Led{ep: R.ep, avail: R.stock, mark: R.marks}
+			nl := Led{ep: R.ep, avail: R.stock, mark: R.marks, keys: R.keys}
 			if F["keepout"] {
 				nl.out = s.L.out
 			} // else: the installer's own wipe is no excuse for a lost promise
