@@ -31,7 +31,8 @@ type Write interface{ write() }
 //
 //   - the claim's key is known, or its order number held ► VerdictRepeated
 //     with the order number of the key; nothing changes. A key is known from
-//     its acceptance until the epoch ends, also after its order was released.
+//     its acceptance, or its install, until the epoch ends, also after its order
+//     was released.
 //   - the sale is paused or ended ► VerdictPaused, VerdictEnded
 //   - the buyer's live units in the group + quantity > Limit ►
 //     VerdictOverLimit with the buyer's live orders in the group, newest first

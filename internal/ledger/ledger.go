@@ -72,7 +72,8 @@ type Ledger interface {
 	Heartbeat(ctx context.Context, beats []Beat) ([]Outcome, error)
 
 	// Install replaces the product's figures and marks on one shard by those of
-	// a new epoch, closed. It does so only over a lower epoch: over the same or
+	// a new epoch, closed. Of the orders and keys before it nothing is known but
+	// what the marks say. It does so only over a lower epoch: over the same or
 	// a higher one it changes nothing and returns the epoch that is there. It
 	// never touches the outbox, nor marks of other products of the group. It is
 	// atomic: a call that fails leaves the shard as it was, or closed. In a
@@ -119,10 +120,10 @@ var ErrBadCall = errors.New("bad call")
 // still a matter of milliseconds.
 const MaxClaims = 2048
 
-// MaxReturned is how many dead orders of a buyer, in one limit group and epoch,
-// a ledger remembers by their keys before it sells nothing more to that buyer:
-// what it remembers is searched for every claim, and the limit bounds only what
-// is live. So much cancelling is no shopper's.
+// MaxReturned is how many dead orders of a buyer, in one limit group, a ledger
+// remembers by their keys before it sells nothing more to that buyer: what it
+// remembers is searched for every claim, and the limit bounds only what is
+// live. So much cancelling is no shopper's.
 const MaxReturned = 128
 
 // MaxEpochLead is how far a shard's epoch may be above its store's and still be
@@ -170,8 +171,10 @@ type Allotment struct {
 	State     seckill.SaleState
 }
 
-// Mark is one live order that Install carries into the new epoch. A mark
-// whose buyer's home is another shard is the caller's mistake.
+// Mark is one order that Install carries into the new epoch: a live one, or one
+// of quantity 0, which is dead, counts as nothing, and is remembered for its
+// key, as if it had been released in this epoch. A mark whose buyer's home is
+// another shard, or of quantity 0 without a key, is the caller's mistake.
 type Mark struct {
 	Buyer    string
 	OrderNo  seckill.OrderNo

@@ -86,7 +86,7 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 }
 
 func checkMark(m ledger.Mark) error {
-	if m.OrderNo.IsZero() || m.Quantity < 1 || m.Quantity > maxQuantity || len(m.Key) > maxTextBytes {
+	if m.OrderNo.IsZero() || m.Quantity < 0 || m.Quantity > maxQuantity || m.Quantity == 0 && m.Key == "" || len(m.Key) > maxTextBytes {
 		return fmt.Errorf("%w: mark of order %s, quantity %d", ledger.ErrBadCall, m.OrderNo, m.Quantity)
 	}
 	return checkBuyer(m.Buyer)

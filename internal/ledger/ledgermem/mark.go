@@ -10,8 +10,8 @@ import (
 )
 
 // order is one order in a buyer's mark. A released order with a key stays with
-// quantity 0, because its key is known until the epoch ends; one without a
-// key is dropped.
+// quantity 0, because its key is known until the epoch ends, and one that was
+// dead at the install came so; one without a key is dropped.
 type order struct {
 	no       seckill.OrderNo
 	key      string
@@ -92,6 +92,16 @@ func (m *mark) find(no seckill.OrderNo) int {
 		}
 	}
 	return -1
+}
+
+// has reports whether the mark remembers the order, live or not.
+func (m *mark) has(no seckill.OrderNo) bool {
+	for i := range m.size() {
+		if m.at(i).no == no {
+			return true
+		}
+	}
+	return false
 }
 
 // with is the mark and one more order, the newest.

@@ -263,7 +263,8 @@ func (d *decoder) stage(h rowHead) (stageHead, int) {
 	return s, d.count(minMarkBytes)
 }
 
-// rawMark is a mark whose texts still lie in the payload.
+// rawMark is a mark whose texts still lie in the payload. One of quantity 0 is
+// there for its key.
 type rawMark struct {
 	no         seckill.OrderNo
 	quantity   uint32
@@ -271,5 +272,9 @@ type rawMark struct {
 }
 
 func (d *decoder) mark() rawMark {
-	return rawMark{no: d.orderNo(), quantity: d.quantity(), buyer: d.text(), key: d.text()}
+	m := rawMark{no: d.orderNo(), quantity: uint32(d.below(maxQuantity)), buyer: d.text(), key: d.text()}
+	if m.quantity == 0 && len(m.key) == 0 {
+		d.fail(errRange)
+	}
+	return m
 }

@@ -290,7 +290,7 @@ func (s *state) join(u *undoLog, sh *shard, id uint32) {
 func (s *state) stage(st *staging, m rawMark, row uint64) error {
 	part := &st.stripes[stripeOf(m.buyer, len(st.stripes))]
 	old := part.marks[string(m.buyer)]
-	if old.find(m.no) >= 0 {
+	if old.has(m.no) {
 		return fmt.Errorf("order %s is there twice", m.no)
 	}
 	buyer := s.texts.keepBytes(m.buyer)
@@ -301,7 +301,9 @@ func (s *state) stage(st *staging, m rawMark, row uint64) error {
 	part.put(buyer, next)
 	part.changed = row
 	st.units += int64(m.quantity)
-	st.orders++
+	if m.quantity > 0 {
+		st.orders++
+	}
 	return nil
 }
 

@@ -56,7 +56,7 @@
 // bytes), SEQ of its entry (6 bytes, 0 when it was installed), and then as in
 // a claim: number (16 bytes), quantity (2), length of the key (1), key. A
 // released order that had a key stays with quantity 0, because its key is
-// known until the epoch ends.
+// known until the epoch ends; one that was dead at the install came so.
 //
 // # Outbox entries
 //

@@ -66,7 +66,8 @@ type installer struct {
 	token      string // tells this install from others
 	generation string // of its marks, once it has begun
 
-	marks, units int64 // staged
+	marks       int64 // staged
+	live, units int64 // of these
 }
 
 func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error]) (uint64, error) {
@@ -113,13 +114,13 @@ func (in *installer) field() string { return "stage:" + in.product + ":" + in.to
 
 func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, error]) error {
 	var chunk []byte
-	var count, units int64
+	var count, live, units int64
 	send := func() error {
 		if err := in.stage(ctx, chunk); err != nil {
 			return err
 		}
-		in.marks, in.units = in.marks+count, in.units+units
-		chunk, count, units = nil, 0, 0 // a call that hangs may still read the chunk
+		in.marks, in.live, in.units = in.marks+count, in.live+live, in.units+units
+		chunk, count, live, units = nil, 0, 0, 0 // a call that hangs may still read the chunk
 		return nil
 	}
 	for m, err := range marks {
@@ -131,6 +132,9 @@ func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, 
 		}
 		chunk = appendMark(chunk, &m)
 		count, units = count+1, units+int64(m.Quantity)
+		if m.Quantity > 0 {
+			live++
+		}
 		if count == installChunk {
 			if err := send(); err != nil {
 				return err
@@ -144,7 +148,7 @@ func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, 
 }
 
 func checkMark(m *ledger.Mark) error {
-	if m.OrderNo.IsZero() || m.Quantity < 1 || m.Quantity > maxQuantity || m.Buyer == "" ||
+	if m.OrderNo.IsZero() || m.Quantity < 0 || m.Quantity > maxQuantity || m.Quantity == 0 && m.Key == "" || m.Buyer == "" ||
 		len(m.Buyer) > maxShortText || len(m.Key) > maxShortText {
 		return fmt.Errorf("%w: mark of order %s, quantity %d", ledger.ErrBadCall, m.OrderNo, m.Quantity)
 	}
@@ -180,7 +184,7 @@ func (in *installer) flip(ctx context.Context) (uint64, error) {
 		[]string{l.keys.shard(a.Shard), l.keys.lane(a.Shard), l.keys.group(a.Shard)},
 		[]string{
 			in.product, decimal(a.Shard.Epoch), in.field(), in.staging(),
-			strconv.FormatInt(a.Available, 10), strconv.FormatInt(in.units, 10), strconv.FormatInt(in.marks, 10),
+			strconv.FormatInt(a.Available, 10), strconv.FormatInt(in.units, 10), strconv.FormatInt(in.live, 10),
 			strconv.Itoa(a.Limit), strconv.Itoa(int(a.State)),
 		})
 	if err != nil {

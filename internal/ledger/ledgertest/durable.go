@@ -39,6 +39,19 @@ func durableStories() []story {
 				}
 			}
 		}},
+		{"keys of dead orders that were installed survive a restart", func(f *fixture) {
+			shard := f.product()
+			gone := f.claim(shard, "ann", 1, "k")
+			f.installed(shard, 3, 1, dead(gone), mark(f.claim(shard, "bob", 1, "")))
+			f.reopen()
+			if got := f.read(shard); got.Available != 3 || got.Marked != 1 || got.Orders != 1 || !got.Open {
+				f.Errorf("%+v", got)
+			}
+			p := f.process(shard)
+			if result := p.codes(reserve(f.claim(shard, "ann", 1, "k")), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo {
+				f.Errorf("%+v", result)
+			}
+		}},
 		{"a restart between write and ask: the record and its verdicts survive", func(f *fixture) {
 			f.needCallersThatLive()
 			p := f.process(f.sale(10, 3))

@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"reflect"
 
@@ -54,6 +55,29 @@ func installStories() []story {
 			p.codes(release(ann), ledger.VerdictReleased)
 			if got := f.read(shard); got.Available != 5 || got.Marked != 2 {
 				f.Errorf("after release: %+v", got)
+			}
+		}},
+		{"a dead order's key is carried in, and counts as nothing", carriedKeys},
+		{"a mark of nothing, not even a key, is the caller's mistake", func(f *fixture) {
+			shard := f.product()
+			_, err := f.Ledger.Install(f.ctx(), ledger.Allotment{Shard: shard, Available: 5, Limit: 1}, seq([]ledger.Mark{dead(f.claim(shard, "ann", 1, ""))}))
+			if !errors.Is(err, ledger.ErrBadCall) || !errors.Is(err, ledger.ErrNotExecuted) {
+				f.Errorf("%v", err)
+			}
+		}},
+		{"who has many dead orders at an install is sold nothing more, known keys are answered, and nobody else is concerned", func(f *fixture) {
+			shard := f.product()
+			var marks []ledger.Mark
+			for i := range 3 * ledger.MaxReturned {
+				marks = append(marks, dead(f.claim(shard, "ann", 1, fmt.Sprint("k", i))))
+			}
+			f.installed(shard, 10, 2, marks...)
+			p := f.process(shard)
+			last := marks[len(marks)-1]
+			result := p.codes(reserve(f.claim(shard, "ann", 1, "k0"), f.claim(shard, "ann", 1, last.Key), f.claim(shard, "ann", 1, ""), f.claim(shard, "bob", 1, "")),
+				ledger.VerdictRepeated, ledger.VerdictRepeated, ledger.VerdictRefused, ledger.VerdictAccepted)
+			if result.Verdicts[0].OrderNo != marks[0].OrderNo || result.Verdicts[1].OrderNo != last.OrderNo {
+				f.Errorf("known keys: %+v", result.Verdicts[:2])
 			}
 		}},
 		{"the same or a lower epoch changes nothing and is told what is there", func(f *fixture) {
@@ -173,6 +197,48 @@ func installStories() []story {
 			}
 		}},
 	}
+}
+
+// carriedKeys: cancelled, rebuilt, and the key of the cancelled order comes
+// again. It must not be sold a second time, and what it was once is not counted.
+func carriedKeys(f *fixture) {
+	shard := f.product()
+	gone, live := f.claim(shard, "ann", 2, "k1"), f.claim(shard, "ann", 1, "k2")
+	f.installed(shard, 4, 2, mark(live), dead(gone))
+	want := ledger.Figures{Epoch: 1, Open: true, Limit: 2, Allotted: 5, Available: 4, Marked: 1, Orders: 1}
+	if got := f.read(shard); !sameFigures(got, want) {
+		f.Errorf("%+v", got)
+	}
+	if held, err := f.Ledger.Held(f.ctx(), shard, "ann"); err != nil || len(held) != 1 || held[0].OrderNo != live.OrderNo {
+		f.Errorf("ann holds %+v, %v", held, err)
+	}
+	p := f.process(shard)
+	again := f.claim(shard, "ann", 1, "k1")
+	if result := p.codes(reserve(again), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo || result.Free != 4 {
+		f.Errorf("the key of a dead order: %+v", result)
+	}
+	if result := p.codes(ledger.Adopt(reserve(again)), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo {
+		f.Errorf("adopted under the key of a dead order: %+v", result)
+	}
+	p.codes(release(gone), ledger.VerdictNotHeld)
+	// It takes nothing of the limit, and is another buyer's to use.
+	p.codes(reserve(f.claim(shard, "ann", 1, "k3"), f.claim(shard, "bob", 1, "k1")), ledger.VerdictAccepted, ledger.VerdictAccepted)
+	p.codes(release(live), ledger.VerdictReleased)
+	want = ledger.Figures{Epoch: 1, Open: true, Limit: 2, Allotted: 5, Available: 3, Marked: 2, Orders: 2, Releases: 1}
+	if got := f.read(shard); !sameFigures(got, want) {
+		f.Errorf("after more orders: %+v", got)
+	}
+	// Another product of the group finds it as well.
+	other := f.product()
+	other.Group = shard.Group
+	f.installed(other, 10, 2)
+	if result := f.process(other).codes(reserve(f.claim(other, "ann", 1, "k1")), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo {
+		f.Errorf("at another product of the group: %+v", result)
+	}
+	// And the next epoch knows what it is told, no more.
+	shard.Epoch++
+	f.installed(shard, 5, 2)
+	f.process(shard).codes(reserve(f.claim(shard, "ann", 1, "k1")), ledger.VerdictAccepted)
 }
 
 func openCloseStories() []story {

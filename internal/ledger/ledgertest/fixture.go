@@ -167,6 +167,13 @@ func mark(c seckill.Claim) ledger.Mark {
 	return ledger.Mark{Buyer: c.Buyer, OrderNo: c.OrderNo, Quantity: c.Quantity, Key: c.Key}
 }
 
+// dead is the mark of an order that is remembered for its key alone.
+func dead(c seckill.Claim) ledger.Mark {
+	m := mark(c)
+	m.Quantity = 0
+	return m
+}
+
 // process is one numbered caller whose numbers the plot may spoil.
 type process struct {
 	*fixture

@@ -96,10 +96,13 @@ func (m *Model) decide(at ledger.Shard, shard *modelShard, claim seckill.Claim, 
 	return ledger.Verdict{Code: ledger.VerdictAccepted, OrderNo: claim.OrderNo}
 }
 
+// mark remembers an order: a dead one, of quantity 0, by its key alone.
 func (s *modelShard) mark(order modelOrder) {
-	s.orders = append(s.orders, order)
-	s.figures.Marked += int64(order.quantity)
-	s.figures.Orders++
+	if order.quantity > 0 {
+		s.orders = append(s.orders, order)
+		s.figures.Marked += int64(order.quantity)
+		s.figures.Orders++
+	}
 	if order.key != "" {
 		s.keys[buyerKey{order.buyer, order.key}] = order.no
 	}

@@ -138,7 +138,12 @@ func (w *modelWorld) install(at int, epoch uint64) {
 	}
 	var marks []ledger.Mark
 	for range w.draw("marks", 0, 2) {
-		marks = append(marks, mark(w.newClaim(shard)))
+		claim := w.newClaim(shard)
+		if claim.Key != "" && w.choose("dead", 2) == 1 {
+			marks = append(marks, dead(claim))
+			continue
+		}
+		marks = append(marks, mark(claim))
 	}
 	got, err := w.Ledger.Install(w.ctx(), allotment, seq(marks))
 	w.check(err, "install")

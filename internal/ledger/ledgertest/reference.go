@@ -77,6 +77,9 @@ func (r *Reference) Install(ctx context.Context, a ledger.Allotment, marks iter.
 			if err != nil {
 				return 0, err
 			}
+			if mark.Quantity < 0 || mark.Quantity == 0 && mark.Key == "" {
+				return 0, fmt.Errorf("%w: %w: mark of order %s, quantity %d", ledger.ErrNotExecuted, ledger.ErrBadCall, mark.OrderNo, mark.Quantity)
+			}
 			all = append(all, mark)
 		}
 	}

@@ -9,7 +9,7 @@
 -- ARGV[1] product
 -- ARGV[2] epoch
 -- ARGV[3] field, ARGV[4] staging: what the group must say (see install_stage.lua)
--- ARGV[5] available, ARGV[6] units of the marks, ARGV[7] how many marks
+-- ARGV[5] available, ARGV[6] units of the marks, ARGV[7] how many are live
 -- ARGV[8] limit, ARGV[9] state
 --
 -- Returns the epoch that is there, which is the new one if it was installed,

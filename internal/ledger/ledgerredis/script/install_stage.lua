@@ -9,7 +9,8 @@
 --                 what the group must say, or a chunk was lost, or an install
 --                 of this or a higher epoch came first
 -- ARGV[3] marks   one after the other: number (16), quantity (2), length of
---                 the key (1), key, length of the buyer (1), buyer
+--                 the key (1), key, length of the buyer (1), buyer. One of
+--                 quantity 0 is dead, and is there for its key
 --
 -- Returns 1 when the chunk is written, now or before, else 0.
 
