@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"time"
 
@@ -190,12 +189,11 @@ func (d *Desk) openCounter(ctx context.Context, p seckill.Product, actor store.A
 
 // snapshot opens the store's next epoch, above the ledger's, with its stock and
 // marks by shard.
-func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, above uint64, actor store.Actor) (seckill.Product, [][]ledger.Mark, error) {
-	marks := make([][]ledger.Mark, p.Shards)
+func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, above uint64, actor store.Actor) (seckill.Product, []shardMarks, error) {
+	marks := make([]shardMarks, p.Shards)
 	opened, err := d.store.OpenEpoch(ctx, p.ID, p.Epoch, above, actor, func(o seckill.Order) error {
 		d.note(o.Group, o.Buyer)
-		home := seckill.HomeShard(o.Buyer, p.Shards)
-		marks[home] = append(marks[home], ledger.Mark{Buyer: o.Buyer, OrderNo: o.OrderNo, Quantity: o.Quantity, Key: o.Key})
+		marks[seckill.HomeShard(o.Buyer, p.Shards)].add(&o)
 		return nil
 	})
 	if errors.Is(err, store.ErrEpoch) {
@@ -304,13 +302,13 @@ func (d *Desk) checkWitness(ctx context.Context) {
 }
 
 // install hands each shard its part of the stock and its marks.
-func (d *Desk) install(ctx context.Context, p *seckill.Product, marks [][]ledger.Mark) error {
+func (d *Desk) install(ctx context.Context, p *seckill.Product, marks []shardMarks) error {
 	for i := range p.LedgerShards() {
 		shard := ledger.ShardOf(p, i)
 		allotment := ledger.Allotment{
 			Shard: shard, Available: Part(p.Allottable(), i, p.Shards), Limit: p.PerUserLimit, State: p.State,
 		}
-		epoch, err := d.ledger.Install(ctx, allotment, each(marks[i]))
+		epoch, err := d.ledger.Install(ctx, allotment, marks[i].all())
 		if err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "install shard %d: %w", i, err)
 		}
@@ -356,14 +354,4 @@ func Part(units int64, i, n int) int64 {
 		part++
 	}
 	return part
-}
-
-func each(marks []ledger.Mark) iter.Seq2[ledger.Mark, error] {
-	return func(yield func(ledger.Mark, error) bool) {
-		for _, m := range marks {
-			if !yield(m, nil) {
-				return
-			}
-		}
-	}
 }

@@ -12,12 +12,14 @@ const (
 	sqlBumpEpoch = `UPDATE tb_seckill_product SET epoch = ?, version = version + 1, rebuilding = 1
 		WHERE id = ? AND version = ?`
 	sqlMarkedOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (0, 1) AND origin = 0`
+	sqlDeadKeys     = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (2, 3, 4) AND idem_key IS NOT NULL`
 )
 
 // OpenEpoch opens the product's next epoch, which restamps the live orders
-// that the ledger sold (orderColumns says how). They are streamed to mark
-// inside the transaction: that is what makes them and the stock one snapshot,
-// and it holds up other writers for as long as mark takes.
+// that the ledger sold (orderColumns says how). They, and the dead whose keys
+// are kept, are streamed to mark inside the transaction: that is what makes
+// them and the stock one snapshot, and it holds up other writers for as long as
+// mark takes.
 func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
 	var p productRow
 	marked := false
@@ -48,14 +50,18 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 		if err := writeAudit(ctx, tx, s.now(), actor, "product.epoch", id, "", fmt.Sprintf("epoch %d -> %d", seen, p.Epoch)); err != nil {
 			return err
 		}
-		return tx.query(ctx, sqlMarkedOrders, []any{id}, func(row scanner) error {
+		hand := func(row scanner) error {
 			var order seckill.Order
 			if err := scanOrder(row, &order); err != nil {
 				return err
 			}
 			marked = true
 			return mark(order)
-		})
+		}
+		if err := tx.query(ctx, sqlMarkedOrders, []any{id}, hand); err != nil {
+			return err
+		}
+		return tx.query(ctx, sqlDeadKeys, []any{id}, hand)
 	})
 	if err != nil {
 		return seckill.Product{}, err

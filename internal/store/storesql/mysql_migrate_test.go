@@ -192,6 +192,7 @@ func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
 		{sqlReleasesDue + "product_id <> ?" + sqlReleasesOrder, []any{8, 10}, "ix_order_release"},
 		{sqlOwedCount, []any{7}, "ix_order_release"},
 		{sqlUnits, []any{7}, "ix_order_figures"},
+		{sqlDeadKeys, []any{8}, "ix_order_figures"},
 		{statement{sqlPendingUntil, 2}.text(), []any{8, 9}, "ix_order_figures"},
 		{sqlSearchOrders + "product_id + 0 = ? ORDER BY order_no DESC LIMIT ?", []any{7, 10}, "PRIMARY"},
 		{sqlSearchOrders + "user_id = ? ORDER BY order_no DESC LIMIT ?", []any{"b", 10}, "uk_order_key"},

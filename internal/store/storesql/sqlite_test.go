@@ -252,6 +252,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlUnits, "COVERING INDEX ix_order_figures"},
 		{sqlPendingUntil.head + "?, ?" + sqlPendingUntil.tail, "ix_order_figures (product_id=? AND status=?)"},
 		{sqlMarkedOrders, "ix_order_figures"},
+		{sqlDeadKeys, "ix_order_figures (product_id=? AND status=?)"},
 		{sqlCounterBuyers, "ix_order_figures"},
 		{sqlLiveNos.head + "?)", "uk_order_key (user_id=? AND limit_group=?)"},
 		{sqlSearchOrders + "product_id + 0 = ? ORDER BY order_no DESC LIMIT ?", "uk_order_no"},

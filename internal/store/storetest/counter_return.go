@@ -17,7 +17,7 @@ var counterReturnTests = []test{
 		s.cancel(t, s.buyOver(t, p, "buyer", key("k1")))
 		s.buyOver(t, p, "buyer", key("k2"))
 	}},
-	{"the snapshot of an epoch has the ledger's orders only", func(t *testing.T, s *suite) {
+	{"of live orders the snapshot of an epoch has the ledger's only", func(t *testing.T, s *suite) {
 		p := s.preheated(t, share(0.5))
 		marked := s.buy(t, p, "a")
 		counted := s.buyOver(t, p, "b")

@@ -14,6 +14,7 @@ var epochTests = []test{
 	{"an epoch that has moved on is ErrEpoch", movedEpoch},
 	{"a floor is gone above in one step, up to the highest epoch", flooredEpoch},
 	{"live orders are handed over and restamped, dead ones are not", restamped},
+	{"dead orders that have a key are handed over as they are, whoever sold them", handedKeys},
 	{"an error of mark undoes all", undoneEpoch},
 	{"only one of two openings of the same epoch succeeds", func(t *testing.T, s *suite) {
 		p := s.create(t)
@@ -129,6 +130,51 @@ func restamped(t *testing.T, s *suite) {
 	}
 	for _, no := range []seckill.OrderNo{cancelled.OrderNo, refunded.OrderNo, failed.Claim.OrderNo} {
 		equal(t, "epoch of a dead order", s.order(t, no).Epoch, p.Epoch)
+	}
+}
+
+func handedKeys(t *testing.T, s *suite) {
+	p := s.preheated(t, perUser(3), sharded(4), share(0.5))
+	live := s.buy(t, p, "live", key("k1"), quantity(3))
+	cancelled := s.cancel(t, s.buy(t, p, "cancelled", key("k1"), quantity(2)))
+	paid := s.pay(t, s.buy(t, p, "refunded", key("k1")))
+	refunded, err := s.Store.Refund(t.Context(), paid.OrderNo, operator)
+	must(t, err)
+	s.cancel(t, s.buy(t, p, "cancelled")) // without a key: nothing to remember
+	s.buyOver(t, p, "counter", key("live"))
+	counted := s.cancel(t, s.buyOver(t, p, "counter", key("k1")))
+	over, again := s.item(t, p, "live", key("k2")), s.item(t, p, "live", key("k1"))
+	outcomes, err := s.Store.Confirm(t.Context(), request(over, again)) // over the limit, and a duplicate
+	must(t, err)
+	equal(t, "outcomes", outcomes, []store.ConfirmOutcome{store.ConfirmFailed, store.ConfirmFailed})
+	lost := s.item(t, p, "lost", key("k1"))
+	must(t, s.Store.Fail(t.Context(), []store.Item{lost}, seckill.ReasonLost))
+	s.cancel(t, s.buy(t, s.preheated(t), "cancelled", key("k1"))) // of another product
+
+	dead := map[seckill.OrderNo]seckill.Order{}
+	for _, no := range []seckill.OrderNo{cancelled.OrderNo, refunded.OrderNo, counted.OrderNo, over.Claim.OrderNo, lost.Claim.OrderNo} {
+		dead[no] = s.order(t, no)
+	}
+	for range 2 { // and in the next epoch again
+		handed, others := map[seckill.OrderNo]seckill.Order{}, 0
+		p = s.product(t, p.ID)
+		_, err = s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(order seckill.Order) error {
+			if _, twice := handed[order.OrderNo]; twice {
+				t.Errorf("%s was handed over twice", order.OrderNo)
+			}
+			if order.OrderNo == live.OrderNo {
+				others++
+				return nil
+			}
+			handed[order.OrderNo] = order
+			return nil
+		})
+		must(t, err)
+		equal(t, "live orders handed over", others, 1)
+		equal(t, "dead orders handed over", handed, dead)
+		for no, order := range dead {
+			equal(t, "a dead order", s.order(t, no), order)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -229,20 +228,28 @@ func (m *model) change(rt *rapid.T) {
 
 func (m *model) epoch(rt *rapid.T) {
 	var marks int64
+	dead := map[seckill.OrderNo]bool{}
 	p, err := m.s.Store.OpenEpoch(rt.Context(), m.product.ID, m.product.Epoch, 0, operator, func(order seckill.Order) error {
 		if !order.Status.Live() {
-			return errors.New("a dead order was handed over")
+			dead[order.OrderNo] = true
+			return nil
 		}
 		marks += int64(order.Quantity)
 		return nil
 	})
 	must(rt, err)
 	aside := m.share
+	keyed := map[seckill.OrderNo]bool{}
 	for _, order := range m.orders {
+		claim := order.item.Claim
+		if claim.Key != "" && !order.status.Live() && m.keys[[2]string{claim.Buyer, claim.Key}] == claim.OrderNo {
+			keyed[claim.OrderNo] = true
+		}
 		if order.counter && order.status.Live() {
 			aside += int64(order.item.Claim.Quantity)
 		}
 	}
+	equal(rt, "dead orders of the snapshot", dead, keyed)
 	equal(rt, "units of the snapshot", marks+p.Allottable(), m.offered-aside)
 	m.product.Epoch = p.Epoch
 }
