@@ -120,6 +120,11 @@ func TestCodeThatIsNotTakenIsSaid(t *testing.T) {
 	b.Open(s.URL + "/#code=used")
 	b.UntilText("#sign-in", "Signing in did not work")
 	b.Until(`!location.href.includes('code')`)
+	b.Open(s.URL + "/?again#/orders")
+	b.UntilText("#sign-in", "Sign in to see your orders.")
+	b.Click("#login")
+	b.UntilText("#sign-in", "Signing in did not work")
+	b.Until(`location.hash === '#/orders'`)
 }
 
 // TestLinkOfSomebodyElseAsksFirst: who follows a link with a sign-in that this

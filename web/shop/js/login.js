@@ -60,12 +60,12 @@ export async function isWanted(app, handed, signal) {
   return confirmBox(app, 'hand_over', signal, { buyer });
 }
 
-// comeBack signs in with what was handed over, and returns to where the shopper
-// had left.
+// comeBack returns to where the shopper had left, and signs in with what was
+// handed over. Who cannot be signed in is back there as well.
 export async function comeBack(app, handed, location) {
   const place = recall(PLACE);
   forget(PLACE);
-  const { token } = handed.kind === 'code' ? await app.api.login(handed.value) : { token: handed.value };
   if (place && location.hash === '') location.hash = place;
+  const { token } = handed.kind === 'code' ? await app.api.login(handed.value) : { token: handed.value };
   app.session.signIn(token);
 }
