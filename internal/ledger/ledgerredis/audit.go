@@ -10,7 +10,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-// An audit looks at so many marks a step, which takes the server about half a
+// An audit looks at so many marks a step at most, which takes the server about half a
 // millisecond (2 µs a mark: BenchmarkAudit), and rests between the steps twice
 // as long as a step took: some 150,000 marks a second. More than auditMost
 // would take it minutes, and are not counted; that all are gone is seen at any
@@ -34,9 +34,10 @@ func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, e
 	product := decimal(uint64(shard.Product))
 	var counted ledger.Audit
 	var before [4]int64
+	pace := newPace(auditCount)
 	for cursor := "0"; ; {
 		start := time.Now()
-		next, units, orders, now, err := l.auditStep(ctx, keys, product, cursor)
+		next, units, orders, now, err := l.auditStep(ctx, keys, product, cursor, pace)
 		if errors.Is(err, errManyMarks) {
 			return ledger.Audit{}, nil
 		}
@@ -62,8 +63,8 @@ func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, e
 
 // auditStep takes one step. What it says of the shard is epoch, releases,
 // marked and orders: one of them changes with every order that comes or goes.
-func (l *Ledger) auditStep(ctx context.Context, keys []string, product, cursor string) (next string, units, orders int64, figures [4]int64, err error) {
-	reply, err := l.call.told(ctx, auditScript, keys, []string{product, cursor, strconv.Itoa(auditCount), strconv.Itoa(auditMost)})
+func (l *Ledger) auditStep(ctx context.Context, keys []string, product, cursor string, pace *pace) (next string, units, orders int64, figures [4]int64, err error) {
+	reply, err := l.call.told(ctx, auditScript, keys, []string{product, cursor, pace.count(), strconv.Itoa(auditMost)})
 	if err != nil {
 		return "", 0, 0, figures, err
 	}
@@ -71,17 +72,18 @@ func (l *Ledger) auditStep(ctx context.Context, keys []string, product, cursor s
 	if err == nil && len(parts) == 0 {
 		return "", 0, 0, figures, errManyMarks
 	}
-	if err != nil || len(parts) != 7 {
+	if err != nil || len(parts) != 8 {
 		return "", 0, 0, figures, fmt.Errorf("%w: %d parts, %w", errReply, len(parts), err)
 	}
 	if next, err = parts[0].ToString(); err != nil {
 		return "", 0, 0, figures, fmt.Errorf("%w: %w", errReply, err)
 	}
-	var numbers [6]int64
+	var numbers [7]int64
 	for i := range numbers {
 		if numbers[i], err = parts[i+1].AsInt64(); err != nil {
 			return "", 0, 0, figures, fmt.Errorf("%w: %w", errReply, err)
 		}
 	}
-	return next, numbers[0], numbers[1], [4]int64(numbers[2:]), nil
+	pace.saw(numbers[6])
+	return next, numbers[0], numbers[1], [4]int64(numbers[2:6]), nil
 }

@@ -9,7 +9,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-// scanCount is about how many marks one step of EachBuyer reads.
+// scanCount is about how many marks one step of EachBuyer reads at most.
 const scanCount = 512
 
 // Group is a limit group and over how many shards it is spread.
@@ -57,16 +57,22 @@ func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, see func(buyer string
 }
 
 func (l *Ledger) eachBuyer(ctx context.Context, key string, see func(buyer string)) error {
+	pace := newPace(scanCount)
 	for cursor := "0"; ; {
-		reply, err := l.call.told(ctx, scanScript, []string{key}, []string{cursor, strconv.Itoa(scanCount)})
+		reply, err := l.call.told(ctx, scanScript, []string{key}, []string{cursor, pace.count()})
 		if err != nil {
 			return err
 		}
 		found, err := reply.AsStrSlice()
-		if err != nil || len(found) == 0 {
+		if err != nil || len(found) < 2 {
+			return fmt.Errorf("%w: %d parts, %w", errReply, len(found), err)
+		}
+		bytes, err := strconv.ParseInt(found[1], 10, 64)
+		if err != nil {
 			return fmt.Errorf("%w: %w", errReply, err)
 		}
-		for _, buyer := range found[1:] {
+		pace.saw(bytes)
+		for _, buyer := range found[2:] {
 			see(buyer)
 		}
 		if cursor = found[0]; cursor == "0" {

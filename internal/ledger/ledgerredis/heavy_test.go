@@ -235,3 +235,40 @@ func TestNoMarksMakeAReleaseLong(t *testing.T) {
 		})
 	}
 }
+
+// Nor is a step of those who walk over all marks: who looks for buyers, who
+// counts, and who sweeps.
+func TestNoMarksMakeAWalkStop(t *testing.T) {
+	const walked = 64
+	h := newHeavy(t, walked, seckill.MaxPerUserLimit, seckill.MaxPerUserLimit)
+	walks := map[string]func(){
+		"the buyers": func() {
+			seen := make(map[string]bool)
+			err := h.ledger.EachBuyer(h.ctx(), []Group{{ID: 1, Shards: 1}}, func(_ uint32, buyer string) { seen[buyer] = true }, nil)
+			if err != nil || len(seen) != walked {
+				t.Errorf("%d buyers: %v", len(seen), err)
+			}
+		},
+		"the count": func() {
+			if got, err := h.ledger.Audit(h.ctx(), h.shard); err != nil || got.Orders != walked*seckill.MaxPerUserLimit {
+				t.Errorf("%+v: %v", got, err)
+			}
+		},
+		"the sweep": func() {
+			h.ledger.sweepLater(h.shard)
+			h.ledger.running.Wait()
+		},
+	}
+	for name, walk := range walks {
+		h.server.Must("CONFIG", "RESETSTAT")
+		walk()
+		_, stat, _ := strings.Cut(h.server.Must("INFO", "commandstats"), "cmdstat_evalsha:")
+		_, stat, _ = strings.Cut(stat, "usec_per_call=")
+		stat, _, _ = strings.Cut(stat, ",")
+		if micros, err := strconv.ParseFloat(stat, 64); err != nil || micros > float64(longest.Microseconds()) {
+			t.Errorf("%s: a step takes %s µs (%v)", name, stat, err)
+		} else {
+			t.Logf("%s: a step takes %s µs", name, stat)
+		}
+	}
+}

@@ -2,13 +2,13 @@ package ledgerredis
 
 import (
 	"context"
-	"strconv"
+	"fmt"
 	"time"
 
 	"seckill/internal/ledger"
 )
 
-// A sweep looks at so many marks a step, and rests between the steps ten times
+// A sweep looks at so many marks a step at most, and rests between the steps ten times
 // as long as a step took: it may take minutes for ten million marks, and nobody
 // notices, least of all when the server is busy.
 const (
@@ -25,9 +25,10 @@ func (l *Ledger) sweepLater(shard ledger.Shard) {
 		return
 	}
 	l.running.Go(func() {
+		pace := newPace(sweepCount)
 		for cursor := "0"; ; {
 			start := time.Now()
-			next, err := l.sweepStep(shard, cursor)
+			next, err := l.sweepStep(shard, cursor, pace)
 			if err != nil {
 				l.opt.Logger.Warn("sweep of old marks ended early", "group", shard.Group, "shard", shard.Index, "error", err)
 				return
@@ -41,13 +42,22 @@ func (l *Ledger) sweepLater(shard ledger.Shard) {
 	})
 }
 
-func (l *Ledger) sweepStep(shard ledger.Shard, cursor string) (next string, err error) {
+func (l *Ledger) sweepStep(shard ledger.Shard, cursor string, pace *pace) (next string, err error) {
 	ctx, cancel := context.WithTimeout(l.stop, sweepTimeout)
 	defer cancel()
 	reply, err := l.call.told(ctx, sweepScript, []string{l.keys.group(shard), l.keys.mark(shard)},
-		[]string{cursor, strconv.Itoa(sweepCount)})
+		[]string{cursor, pace.count()})
 	if err != nil {
 		return "", err
 	}
-	return reply.ToString()
+	parts, err := reply.ToArray()
+	if err != nil || len(parts) != 2 {
+		return "", fmt.Errorf("%w: %d parts, %w", errReply, len(parts), err)
+	}
+	bytes, err := parts[1].AsInt64()
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errReply, err)
+	}
+	pace.saw(bytes)
+	return parts[0].ToString()
 }

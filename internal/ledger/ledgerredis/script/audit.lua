@@ -10,11 +10,11 @@
 -- ARGV[4] most    marks that are counted at all
 --
 -- Returns the next cursor, 0 at the end; units and orders of the live orders
--- that the step found; and the shard's epoch, releases, marked and orders. With
--- more marks than are counted: nothing.
+-- that the step found; the shard's epoch, releases, marked and orders; and how
+-- many bytes the marks had. With more marks than are counted: nothing.
 
 local shard = redis.call('HMGET', KEYS[1], 'generation', 'epoch', 'releases', 'marked', 'orders')
-local reply = {'0', 0, 0, shard[2] or '0', shard[3] or '0', shard[4] or '0', shard[5] or '0'}
+local reply = {'0', 0, 0, shard[2] or '0', shard[3] or '0', shard[4] or '0', shard[5] or '0', 0}
 -- A generation that the group does not call live counts for nobody.
 local generation = redis.call('HGET', KEYS[2], ARGV[1])
 if not generation or generation ~= shard[1] then
@@ -26,7 +26,7 @@ if redis.call('HLEN', KEYS[3]) > tonumber(ARGV[4]) then
 end
 local byte, sub = string.byte, string.sub
 local step = redis.call('HSCAN', KEYS[3], ARGV[2], 'COUNT', ARGV[3])
-local found, units, orders = step[2], 0, 0
+local found, units, orders, bytes = step[2], 0, 0, 0
 for i = 2, #found, 2 do
   local mark, p, held, live = found[i], 1, 0, 0
   while p <= #mark do
@@ -39,9 +39,10 @@ for i = 2, #found, 2 do
     end
     p = p + 29 + length
   end
+  bytes = bytes + #mark
   if p == #mark + 1 then -- else it is no mark, and holds nothing
     units, orders = units + held, orders + live
   end
 end
-reply[1], reply[2], reply[3] = step[1], units, orders
+reply[1], reply[2], reply[3], reply[8] = step[1], units, orders, bytes
 return reply

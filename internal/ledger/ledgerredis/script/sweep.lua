@@ -6,12 +6,13 @@
 -- ARGV[1] cursor
 -- ARGV[2] count   of marks that a step looks at, about
 --
--- Returns the next cursor, 0 at the end.
+-- Returns the next cursor, 0 at the end, and how many bytes the marks had.
 
 local live, staged = generations(KEYS[1])
 local step = redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2])
-local found = step[2]
+local found, bytes = step[2], 0
 for i = 1, #found, 2 do
+  bytes = bytes + #found[i + 1]
   local mark = compacted(found[i + 1], live, staged)
   if mark == '' then
     redis.call('HDEL', KEYS[2], found[i])
@@ -19,4 +20,4 @@ for i = 1, #found, 2 do
     redis.call('HSET', KEYS[2], found[i], mark)
   end
 end
-return step[1]
+return {step[1], bytes}
