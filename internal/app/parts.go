@@ -65,7 +65,8 @@ type parts struct {
 	// between.
 	ledger ledger.Ledger
 	queue  queue.Queue
-	// storeProbe and ledgerProbe are how they are, for all who ask /readyz.
+	// storeProbe and ledgerProbe are how they are, for all who ask the shop's
+	// /readyz.
 	storeProbe, ledgerProbe *probe
 
 	metrics     *metrics.Metrics

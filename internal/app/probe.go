@@ -12,7 +12,7 @@ const (
 	pingTimeout = 600 * time.Millisecond
 	// pingGoodFor is how long an answer is given to others too: short enough that
 	// a part's end shows at the next look of whoever routes, long enough that
-	// nobody who may ask /readyz, which is anybody, makes work of it.
+	// nobody who may ask the shop's /readyz, which is anybody, makes work of it.
 	pingGoodFor = 200 * time.Millisecond
 )
 

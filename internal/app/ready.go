@@ -17,12 +17,13 @@ const readyTimeout = 700 * time.Millisecond
 
 // checks decide whether an instance may be used, by what its roles need. They
 // are those of its operator address. An instance that only sells may do so
-// without one of its parts; whoever watches it is told which all the same.
+// without one of its parts; whoever watches it is told which all the same. Its
+// operators are few, and are told how it is now: parts are asked each time.
 func (p *parts) checks(roles []string) []adminapi.Check {
 	onlySells := slices.Equal(roles, []string{RoleShop})
 	checks := []adminapi.Check{
-		{Name: "store", Run: p.storeProbe.Ask, Spared: onlySells},
-		{Name: "ledger", Run: p.ledgerProbe.Ask, Spared: onlySells},
+		{Name: "store", Run: p.store.Ping, Spared: onlySells},
+		{Name: "ledger", Run: p.book.ping, Spared: onlySells},
 	}
 	if onlySells {
 		checks = append(checks, adminapi.Check{Name: "shop", Run: p.ready})

@@ -166,6 +166,7 @@ func TestWithoutRedisEveryAnswerIsBusyAndInTime(t *testing.T) {
 			})
 		}
 		crowd.Wait()
+		until(t, "the shop's last answer of before is old", func() bool { _, status := get(t, e.ShopURL+"/readyz"); return status != http.StatusOK })
 		for url, why := range map[string]string{e.ShopURL: "", e.AdminURL: says[name]} { // shoppers are not told why
 			began := time.Now()
 			if body, status := get(t, url+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, why) {
