@@ -67,7 +67,7 @@ func TestCheckFindsWhatIsNotDescribed(t *testing.T) {
 		"missing member":    {"POST", buy, `{}`, 202, plain, `{"status":"queued"}`, "not described"},
 		"other status":      {"POST", buy, `{}`, 418, plain, accepted, "not described"},
 		"other media type":  {"POST", buy, `{}`, 202, "text/html", accepted, "media type"},
-		"other code":        {"POST", buy, `{}`, 409, problemType, strings.ReplaceAll(soldOut, "sold_out", "wrong_state"), "not described"},
+		"other code":        {"POST", buy, `{}`, 409, problemType, strings.ReplaceAll(soldOut, "sold_out", "not_found"), "not described"},
 		"status in body":    {"POST", buy, `{}`, 409, problemType, strings.Replace(soldOut, "409", "410", 1), "does not fit"},
 		"success nowhere":   {"GET", "/nowhere", "", 200, plain, accepted, "not described"},
 		"html nowhere":      {"GET", "/nowhere", "", 404, "text/html", "<html>", "text/html"},
