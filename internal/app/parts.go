@@ -313,6 +313,7 @@ func (p *parts) buildOrders() error {
 		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, OnBatch: p.metrics.Worker,
 		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
 	})
+	p.orders.MayBeStored = p.worker.MayBeStored
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.links, time.Now, p.log)
 	p.watch.OnCut = p.metrics.StreamsCut.Inc
 	p.returns = shopapi.NewReturns(p.store.PendingUntil, time.Now, p.log)

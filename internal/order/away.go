@@ -57,12 +57,20 @@ var (
 )
 
 // waitingOnly finds an order that the ledger still has to hand on. Its entry
-// is not acknowledged, so no more than its confirmation can have happened to
-// it: queued is true, or was a moment ago. (Between the instant at which a
-// ledger is set back and the next call of a lane, which notices it, it is not.)
+// is not acknowledged, so that nothing has happened to it, or a worker has it
+// in hand and the store may have it: then others may move it there while this
+// process cannot see it, and it is busy if the worker is this process's.
+//
+// Left is what this process cannot know, and queued is then no longer true: a
+// worker elsewhere, or a dual write, has committed the order, and no worker has
+// acknowledged it yet; or a ledger was set back, and no call of a lane has
+// noticed it yet. Both are a moment, unless the one who has to acknowledge
+// cannot reach the store either. With the store away for all, nobody can have
+// moved the order since it went.
 func (d *Desk) waitingOnly(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
 	s := d.Catalog.Find(no.ProductID())
-	if s == nil {
+	// Asked before the ledger too: the entry may be acknowledged in between.
+	if s == nil || d.mayBeStored(no) {
 		return seckill.Order{}, errAway
 	}
 	waiting, err := d.heldWaiting(ctx, s, buyer)
@@ -70,10 +78,16 @@ func (d *Desk) waitingOnly(ctx context.Context, buyer string, no seckill.OrderNo
 		return seckill.Order{}, err
 	}
 	i := slices.IndexFunc(waiting, func(o seckill.Order) bool { return o.OrderNo == no })
-	if i < 0 {
+	if i < 0 || d.mayBeStored(no) {
 		return seckill.Order{}, errAway
 	}
 	return waiting[i], nil
+}
+
+// mayBeStored reports whether this process's worker has the order in hand and
+// cannot say that the store has nothing of it.
+func (d *Desk) mayBeStored(no seckill.OrderNo) bool {
+	return d.MayBeStored != nil && d.MayBeStored(no)
 }
 
 // listStored lists the buyer's orders that the store has. Where there is none,
@@ -88,7 +102,8 @@ func (d *Desk) listStored(ctx context.Context, buyer string, before seckill.Orde
 
 // listWaiting lists the buyer's orders that the ledgers still have to hand on.
 // Where there is none, the buyer may have orders of which only the store knows,
-// and an empty list would be a lie.
+// and an empty list would be a lie. So would be one that leaves an order out
+// because it may be stored: then the whole list is busy.
 func (d *Desk) listWaiting(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
 	all, may := d.Catalog.All(), make(map[uint32]bool)
 	if err := d.waiting(ctx, all, may); err != nil {
@@ -108,9 +123,11 @@ func (d *Desk) listWaiting(ctx context.Context, buyer string, before seckill.Ord
 	waiting = slices.DeleteFunc(waiting, func(o seckill.Order) bool {
 		return !before.IsZero() && o.OrderNo.String() >= before.String()
 	})
-	if len(waiting) == 0 {
+	slices.SortFunc(waiting, newestFirst)
+	waiting = waiting[:min(limit, len(waiting))]
+	undecided := func(o seckill.Order) bool { return d.mayBeStored(o.OrderNo) }
+	if len(waiting) == 0 || slices.ContainsFunc(waiting, undecided) {
 		return nil, errAway
 	}
-	slices.SortFunc(waiting, newestFirst)
-	return waiting[:min(limit, len(waiting))], nil
+	return waiting, nil
 }

@@ -156,3 +156,48 @@ func TestWithTheStoreAwayALedgerInDoubtIsNotBelieved(t *testing.T) {
 	_, err = d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
 	rig.Refused(t, err, seckill.CodeBusy)
 }
+
+// What a worker here has in hand the store may have, and others may have paid
+// it: with the store away nobody here can tell.
+func TestWithTheStoreAwayWhatMayBeStoredIsBusy(t *testing.T) {
+	d := newDesk(t)
+	nos := d.Rig.Buy(t, d.Open(t, 1, 5), "bob", "eve")
+	var undecided seckill.OrderNo
+	asked := 0
+	d.MayBeStored = func(no seckill.OrderNo) bool { asked++; return no == undecided }
+	status := func(buyer string, no seckill.OrderNo) error {
+		o, err := d.Find(t.Context(), buyer, no)
+		if err == nil && o.Status != seckill.OrderQueued {
+			t.Errorf("found %+v", o)
+		}
+		listed, listErr := d.List(t.Context(), buyer, seckill.OrderNo{}, 10)
+		if seckill.CodeBusy.In(err) != seckill.CodeBusy.In(listErr) || listErr == nil && len(listed.Orders) != 1 {
+			t.Errorf("found with %v, listed %+v with %v", err, listed, listErr)
+		}
+		return err
+	}
+	undecided = nos[0]
+	rig.Must(t, status("bob", nos[0]))
+	if asked != 0 {
+		t.Errorf("the worker was asked %d times with the store there", asked)
+	}
+	for _, method := range []string{"Order", "LetterByOrder", "Letters", "SearchOrders", "OrdersByNo"} {
+		d.Rig.Store.FailBefore(method, 100)
+	}
+	rig.Refused(t, status("bob", nos[0]), seckill.CodeBusy)
+	rig.Must(t, status("eve", nos[1]))
+	undecided = seckill.OrderNo{}
+	rig.Must(t, status("bob", nos[0]))
+}
+
+// The answer of the ledger may be older than the acknowledgement, and so older
+// than the end of the doubt.
+func TestADoubtThatEndsWhileTheLedgerIsAskedCounts(t *testing.T) {
+	d := newDesk(t)
+	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
+	asked := 0
+	d.MayBeStored = func(seckill.OrderNo) bool { asked++; return asked == 1 }
+	d.Rig.Store.FailBefore("Order", 100)
+	_, err := d.Find(t.Context(), "bob", no)
+	rig.Refused(t, err, seckill.CodeBusy)
+}

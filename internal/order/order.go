@@ -41,6 +41,9 @@ type Desk struct {
 	// BackURL is where a buyer who has paid an order returns to; nil leaves it to
 	// the provider.
 	BackURL func(o *seckill.Order) string
+	// MayBeStored reports whether the store may have an order whose entry still
+	// waits, as far as this process knows; nil knows of none.
+	MayBeStored func(no seckill.OrderNo) bool
 	// OnReturn is told whose units have come back: to the ledger they are owed,
 	// unless the store had sold them.
 	OnReturn func(o *seckill.Order)

@@ -200,6 +200,11 @@ type ConfirmRequest struct {
 	Park        []Parked
 	Witness     []queue.ID // of the deliveries that this transaction settles
 	ExpireAfter time.Duration
+	// Committing, unless nil, is called when all is written and nothing
+	// committed: until then it is sure that nothing was, whatever error follows,
+	// and from then on it is not. It is called again if the transaction is run
+	// again, and must be brief: the product is locked.
+	Committing func()
 }
 
 // Item is a claim to confirm, with what its entry said of it. LetterID is not

@@ -39,7 +39,9 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 		// Of a queue that is another store's they are gone, and the store has them.
 		if err != nil && !errors.Is(err, ledger.ErrOtherStore) {
 			w.hold(deliveries)
+			continue
 		}
+		w.doubts.end(deliveries)
 	}
 }
 

@@ -55,6 +55,7 @@ func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 	err := b.worker.untilAvailable(ctx, func(ctx context.Context) (err error) {
 		outcomes, err = b.worker.store.Confirm(ctx, store.ConfirmRequest{
 			ProductID: b.product, Items: items, Park: b.park, Witness: b.witness, ExpireAfter: b.worker.opt.ExpireAfter,
+			Committing: func() { b.worker.doubts.begin(items, b.park) },
 		})
 		return err
 	})

@@ -75,6 +75,7 @@ type Worker struct {
 	consumer queue.Consumer
 	witness  map[string]queue.ID
 	held     holds
+	doubts   doubts
 	paceAt   time.Time // with a rate: when the next batch may begin
 }
 
@@ -84,6 +85,7 @@ func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now},
 		guard:   Guard{Queue: q, Store: s, OnTrouble: opt.OnTrouble},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
+		doubts: doubts{orders: make(map[seckill.OrderNo]struct{})},
 	}
 }
 
@@ -91,6 +93,7 @@ func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 // hands back the rest. It ends early, with ledger.ErrOtherStore, when the queue
 // has become another store's, and may be called again when that is over.
 func (w *Worker) Run(ctx context.Context) error {
+	w.doubts.clear()
 	if err := w.start(ctx); err != nil {
 		return err
 	}

@@ -36,7 +36,13 @@ func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.
 			return err
 		}
 		outcomes = out.outcomes
-		return finishConfirm(ctx, tx, &p, &req, out)
+		if err := finishConfirm(ctx, tx, &p, &req, out); err != nil {
+			return err
+		}
+		if req.Committing != nil {
+			req.Committing()
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err

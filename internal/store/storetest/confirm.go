@@ -52,6 +52,7 @@ var confirmTests = []test{
 		s.openEpoch(t, p.ID)
 		s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmReplay) })
 	}},
+	{"Committing is called before anything is committed, and not for what is refused", committing},
 	{"a claim of an older epoch is left to be adopted", oldEpoch},
 	{"a claim of a later epoch is ErrEpoch and nothing happens", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
@@ -190,6 +191,29 @@ func soldOut(t *testing.T, s *suite) {
 	s.cancel(t, last)
 	s.buy(t, p, "c")
 	equal(t, "sale.sold_out after a return", s.count(t, p.ID, seckill.EventSaleSoldOut), 2)
+}
+
+func committing(t *testing.T, s *suite) {
+	p := s.preheated(t, stock(1))
+	first, second := s.item(t, p, "first"), s.item(t, p, "second")
+	calls := 0
+	confirm := func(item store.Item) error {
+		req := request(item)
+		req.Committing = func() {
+			calls++
+			_, err := s.Store.Order(t.Context(), item.Claim.OrderNo)
+			refused(t, err, seckill.CodeNotFound)
+		}
+		_, err := s.Store.Confirm(t.Context(), req)
+		return err
+	}
+	must(t, confirm(first))
+	if calls == 0 {
+		t.Error("nobody was told of a commit")
+	}
+	calls = 0
+	fails(t, confirm(second), store.ErrShort)
+	equal(t, "calls for what was refused", calls, 0)
 }
 
 // witness confirms nothing but a witness.
