@@ -231,6 +231,9 @@ func (b *Book) sawStatus(o wire.Order) {
 	switch {
 	case o.Status == "paid":
 		b.paid[o.OrderNo] = true
+	case o.Status == "queued" && b.Products[o.ProductID].Strategy == string(seckill.StrategyDualWrite):
+		// Its row is written beside the worker, who may have the entry in hand and
+		// not reach the store; at an instance that cannot either, it is as old.
 	case b.paid[o.OrderNo] && o.Status != "refunded":
 		b.T.Errorf("I8: order %s was paid, and now it is %s", o.OrderNo, o.Status)
 	}
