@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill/internal/config"
+	"seckill/test/virtual"
 )
 
 // patient is a part that takes its time, and counts what it is asked.
@@ -44,7 +45,7 @@ func TestAFloodOfLooksAsksAPartOnceInAWhile(t *testing.T) {
 					if err := probe.Ask(t.Context()); err != nil {
 						t.Error(err)
 					}
-					time.Sleep(10 * time.Millisecond)
+					virtual.Sleep(10 * time.Millisecond)
 				}
 			})
 		}
@@ -65,7 +66,7 @@ func TestAPartsEndShowsAtOnce(t *testing.T) {
 		}
 		for _, fate := range []error{errors.New("away"), nil} {
 			part.fate = fate
-			time.Sleep(pingGoodFor + time.Millisecond)
+			virtual.Sleep(pingGoodFor + time.Millisecond)
 			if err := probe.Ask(t.Context()); err != fate {
 				t.Errorf("answered %v, the part is %v", err, fate)
 			}
@@ -107,9 +108,9 @@ func TestWhoIsToldReadyDoesNotGiveUpTheQuestionToTheStore(t *testing.T) {
 			if err := p.ready(t.Context()); err != nil || time.Since(began) > 0 {
 				t.Fatalf("answered %v after %s", err, time.Since(began))
 			}
-			time.Sleep(time.Millisecond)
+			virtual.Sleep(time.Millisecond)
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		if slow.asked.Load() != 1 || slow.givenUp.Load() != 0 {
 			t.Errorf("the store was asked %d times, %d were given up", slow.asked.Load(), slow.givenUp.Load())
 		}

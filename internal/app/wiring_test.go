@@ -69,21 +69,13 @@ func run(t *testing.T, stock int64) *running {
 	cfg := config.Default()
 	cfg.DataDir = t.TempDir()
 	cfg.Shop.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
-	a, err := New(cfg, Options{})
-	rig.Must(t, err)
-	r := &running{parts: a.parts, heard: &listening{Ledger: a.parts.ledger, beats: make(map[ledger.ProcessID]int)}}
-	a.parts.ledger = r.heard
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	r := &running{}
+	started(t, cfg, func(p *parts) {
+		r.parts, r.heard = p, &listening{Ledger: p.ledger, beats: make(map[ledger.ProcessID]int)}
+		p.ledger = r.heard
 	})
 	now := time.Now()
-	_, err = r.desk.Create(t.Context(), seckill.Product{
+	_, err := r.desk.Create(t.Context(), seckill.Product{
 		ID: 1, Group: 1, Name: "product", PriceCents: 999, Currency: "CNY", Stock: stock, PerUserLimit: 1, Shards: 1,
 		Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}, rig.Operator)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"seckill/internal/ledger"
+	"seckill/test/virtual"
 )
 
 // faultSteps are what can happen to a call; passing is the likeliest.
@@ -76,7 +77,7 @@ func TestLaneIsExactlyOnceUnderAnyFaults(t *testing.T) {
 			if err != nil {
 				rt.Fatalf("the lane did not recover: %v", err)
 			}
-			time.Sleep(time.Minute) // let what is late arrive
+			virtual.Sleep(time.Minute) // let what is late arrive
 
 			for i, a := range attempts {
 				count := applied(t, r, a.write)

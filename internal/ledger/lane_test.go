@@ -13,6 +13,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgertest"
+	"seckill/test/virtual"
 )
 
 var testShard = ledger.Shard{Product: 7, Group: 7, Epoch: 1}
@@ -67,7 +68,7 @@ func say(outcome ledger.Outcome, epoch uint64) step {
 func slowReply(d time.Duration) step {
 	return func(_ context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
 		reply, err := l.Do(context.Background(), req)
-		time.Sleep(d)
+		virtual.Sleep(d)
 		return reply, err
 	}
 }
@@ -75,7 +76,7 @@ func slowReply(d time.Duration) step {
 // slowRequest executes after d, whatever the context says.
 func slowRequest(d time.Duration) step {
 	return func(_ context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
-		time.Sleep(d)
+		virtual.Sleep(d)
 		return l.Do(context.Background(), req)
 	}
 }
@@ -175,7 +176,7 @@ func TestLaneSettlesEveryKindOfFault(t *testing.T) {
 			[]step{slowReply(500 * time.Millisecond)}, 100 * time.Millisecond, ledger.ErrUnknown, 1, []uint64{1, 2}},
 		"caller left, not executed in the end": {
 			[]step{func(ctx context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
-				time.Sleep(500 * time.Millisecond)
+				virtual.Sleep(500 * time.Millisecond)
 				return ledger.Reply{}, ledger.ErrNotExecuted
 			}}, 100 * time.Millisecond, ledger.ErrUnknown, 0, []uint64{1, 1}},
 		"caller left, no reply at all": {
@@ -210,7 +211,7 @@ func TestLaneSettlesEveryKindOfFault(t *testing.T) {
 				if err != nil || !accepted(result, second) {
 					t.Errorf("the next call: %+v, %v", result, err)
 				}
-				time.Sleep(2 * time.Minute) // let what is late arrive
+				virtual.Sleep(2 * time.Minute) // let what is late arrive
 				if got := applied(t, r, first); got != test.applied {
 					t.Errorf("applied %d times, want %d", got, test.applied)
 				}
@@ -372,7 +373,7 @@ func TestLaneTellsWhetherTheLedgerAnswers(t *testing.T) {
 					CallTimeout: time.Second, OnReply: func(answered bool) { told = append(told, answered) },
 				})
 				_, _ = lane.Do(context.Background(), reserveOne(1))
-				time.Sleep(time.Minute) // let what is late arrive
+				virtual.Sleep(time.Minute) // let what is late arrive
 				if !slices.Equal(told, tt.want) {
 					t.Errorf("told %v, want %v", told, tt.want)
 				}

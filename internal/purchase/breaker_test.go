@@ -18,6 +18,7 @@ import (
 	"seckill/internal/sale"
 	"seckill/internal/transfer"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 // remote is a ledger behind a network that can fail. What reached the server
@@ -45,7 +46,7 @@ func (r *remote) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, 
 	r.reads++
 	slow, unreadable := r.slow, r.unreadable
 	r.mu.Unlock()
-	time.Sleep(slow)
+	virtual.Sleep(slow)
 	if unreadable != nil && unreadable(shard.Index) {
 		return ledger.Figures{}, errors.New("no route to this shard")
 	}
@@ -83,11 +84,11 @@ func (r *remote) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	if refused != nil {
 		return ledger.Reply{}, refused
 	}
-	time.Sleep(pace)
+	virtual.Sleep(pace)
 	if !frozen && !lost {
 		execute()
 	}
-	time.Sleep(lag)
+	virtual.Sleep(lag)
 	select {
 	case a := <-heard:
 		return a.reply, a.err
@@ -231,7 +232,7 @@ func (o *outlet) crowd(t *testing.T, name string, lasts time.Duration, allowed .
 			}
 			t.Errorf("claim %d was answered %q after %v", i, got, took)
 		})
-		time.Sleep(time.Millisecond)
+		virtual.Sleep(time.Millisecond)
 	}
 	all.Wait()
 }
@@ -239,7 +240,7 @@ func (o *outlet) crowd(t *testing.T, name string, lasts time.Duration, allowed .
 // recovers wants a claim to be accepted within two seconds.
 func (o *outlet) recovers(t *testing.T, buyer string) {
 	t.Helper()
-	for since := time.Now(); ; time.Sleep(time.Millisecond) {
+	for since := time.Now(); ; virtual.Sleep(time.Millisecond) {
 		if got, _ := o.answer(buyer); got == "" {
 			break
 		}
@@ -270,7 +271,7 @@ func TestALedgerThatStandsStillIsBusyWithinASecond(t *testing.T) {
 				if most := o.remote.waitedAtOnce(); most > 2*8 {
 					t.Errorf("%d calls waited at once", most)
 				}
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				o.remote.resume()
 				o.recovers(t, "after")
 				o.crowd(t, "after", 100*time.Millisecond, "")

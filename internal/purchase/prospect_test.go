@@ -11,6 +11,7 @@ import (
 	"seckill"
 	"seckill/internal/purchase"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 // The outlet of these tests serves batches of ten on two lanes, each step a
@@ -71,7 +72,7 @@ func (o *outlet) stream(name string, rate int, lasts time.Duration) *seen {
 	var all sync.WaitGroup
 	for i := range int(lasts * time.Duration(rate) / time.Second) {
 		all.Go(func() { s.add(o.answer(fmt.Sprintf("%s-%d", name, i))) })
-		time.Sleep(time.Second / time.Duration(rate))
+		virtual.Sleep(time.Second / time.Duration(rate))
 	}
 	all.Wait()
 	return s
@@ -186,7 +187,7 @@ func TestWhoMayHaveAnOrderIsSparedForWantOfUnits(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() { o.answer(fmt.Sprint("b", i)) })
-			time.Sleep(time.Microsecond) // the first two are in flight, the others in line or refused
+			virtual.Sleep(time.Microsecond) // the first two are in flight, the others in line or refused
 		}
 		if got, took := o.answer("stranger"); got != seckill.CodeTooHot || took != 0 {
 			t.Errorf("a stranger was answered %q after %s", got, took)

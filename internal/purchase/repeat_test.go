@@ -9,6 +9,7 @@ import (
 	"seckill"
 	"seckill/internal/purchase"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 // answers are those of one claim, sent again and again under one key.
@@ -55,7 +56,7 @@ func TestAClaimRepeatedWhileItWaitsForUnitsFindsItsOrder(t *testing.T) {
 		claim := repeated(o.homed(0, 1))
 		for range 10 {
 			claim.send(o)
-			time.Sleep(time.Millisecond)
+			virtual.Sleep(time.Millisecond)
 		}
 		claim.agree(t)
 		o.want(t, o.homed(0, 2), 1, seckill.CodeSoldOut)
@@ -73,7 +74,7 @@ func TestAClaimRepeatedAtAnotherInstanceFindsItsOrder(t *testing.T) {
 			for range 5 {
 				claim.send(a)
 				claim.send(b)
-				time.Sleep(slow / 3)
+				virtual.Sleep(slow / 3)
 			}
 			claim.agree(t)
 			b.want(t, a.homed(1, 2), 1, seckill.CodeSoldOut)
@@ -91,14 +92,14 @@ func TestTheFlagWaitsForCallsThatWereUnderWay(t *testing.T) {
 		o.remote.slow = 50 * time.Millisecond
 		claim := repeated(o.homed(0, 1))
 		claim.send(o) // waits for the unit until 50 ms
-		time.Sleep(time.Millisecond)
+		virtual.Sleep(time.Millisecond)
 		claim.send(o) // waits for the proof
-		time.Sleep(40 * time.Millisecond)
+		virtual.Sleep(40 * time.Millisecond)
 		o.remote.setLag(300 * time.Millisecond)
 		claim.send(o)
 		synctest.Wait()
 		o.remote.setLag(0)
-		time.Sleep(250 * time.Millisecond)
+		virtual.Sleep(250 * time.Millisecond)
 		if o.on.SoldOut() {
 			t.Error("the flag is raised while the reply is on its way")
 		}

@@ -16,6 +16,7 @@ import (
 	"seckill/internal/sale"
 	"seckill/internal/transfer"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 // homed is a buyer whose home the shard is.
@@ -60,11 +61,11 @@ func TestAProofIsNoYoungerThanItsFirstLook(t *testing.T) {
 		o.remote.slow = 100 * time.Millisecond
 		asked := time.Now()
 		o.want(t, "a", 1, seckill.CodeSoldOut)
-		time.Sleep(time.Second - time.Since(asked) - time.Millisecond)
+		virtual.Sleep(time.Second - time.Since(asked) - time.Millisecond)
 		if !o.on.SoldOut() {
 			t.Error("the flag fell too early")
 		}
-		time.Sleep(2 * time.Millisecond)
+		virtual.Sleep(2 * time.Millisecond)
 		if o.on.SoldOut() {
 			t.Error("the flag stands for more than a second after the look")
 		}
@@ -148,7 +149,7 @@ func TestClaimsThatWaitForUnitsAreAnsweredWhenTheStageStops(t *testing.T) {
 		for i := range 10 {
 			all.Go(func() { o.want(t, o.homed(0, i), 1, seckill.CodeBusy) })
 		}
-		time.Sleep(100 * time.Millisecond)
+		virtual.Sleep(100 * time.Millisecond)
 		o.Stage.Close()
 		all.Wait()
 	})
@@ -174,6 +175,6 @@ func TestUnitsThatADeadProcessLeftAreSold(t *testing.T) {
 		}
 		o.want(t, o.homed(0, 6), 1, seckill.CodeSoldOut)
 		o.exactlyOnce(t)
-		time.Sleep(time.Minute) // let the dead one's call end
+		virtual.Sleep(time.Minute) // let the dead one's call end
 	})
 }

@@ -1,0 +1,24 @@
+package virtual
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestTimePassesInABubbleAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		Sleep(time.Hour)
+		if passed := time.Since(began); passed != time.Hour {
+			t.Errorf("%s passed", passed)
+		}
+	})
+	Sleep(0) // no time at all is no sleep
+	defer func() {
+		if recover() == nil {
+			t.Error("slept on the real clock")
+		}
+	}()
+	Sleep(time.Nanosecond)
+}
