@@ -170,31 +170,32 @@ func TestAFullTillIsTooHotAtOnceAndAShutOneAnswersEverybody(t *testing.T) {
 	t.Cleanup(open)
 	var refused, busy, bought atomic.Int64
 	var all sync.WaitGroup
-	for i := range crowd {
-		all.Go(func() {
-			switch _, err := c.buy(fmt.Sprintf("b-%d", i)); code(err) {
-			case seckill.CodeTooHot:
-				refused.Add(1)
-			case seckill.CodeBusy:
-				busy.Add(1)
-			case "":
-				bought.Add(1)
-			}
-		})
+	buy := func(buyer string) {
+		switch _, err := c.buy(buyer); code(err) {
+		case seckill.CodeTooHot:
+			refused.Add(1)
+		case seckill.CodeBusy:
+			busy.Add(1)
+		case "":
+			bought.Add(1)
+		}
 	}
-	rig.Until(t, "the rest is refused", func() bool { return refused.Load() >= crowd-queued-1 })
+	all.Go(func() { buy("first") })
+	rig.Until(t, "the till is at work", func() bool { return slow.called.Load() == 1 })
+	for i := range crowd {
+		all.Go(func() { buy(fmt.Sprintf("b-%d", i)) })
+	}
+	rig.Until(t, "the rest is refused", func() bool { return refused.Load() == crowd-queued })
 	shut := make(chan struct{})
 	go func() { c.Stage.Close(); close(shut) }()
 	rig.Until(t, "the stage takes no more", func() bool { _, err := c.buy("late"); return code(err) == seckill.CodeBusy })
 	open()
 	<-shut
 	all.Wait()
-	if bought.Load() < 1 || bought.Load()+busy.Load()+refused.Load() != crowd {
+	if bought.Load() < 1 || bought.Load()+busy.Load() != 1+queued || refused.Load() != crowd-queued {
 		t.Errorf("%d bought, %d busy, %d refused", bought.Load(), busy.Load(), refused.Load())
 	}
-	if strings.Contains(stacks(), "purchase.(*till)") {
-		t.Error("the till goes on")
-	}
+	rig.Until(t, "the till is gone", func() bool { return !strings.Contains(stacks(), "purchase.(*till)") })
 }
 
 // A sale's flag falls when its units come back, whoever brings them.
@@ -240,10 +241,12 @@ func (p *pickyCounter) Sell(ctx context.Context, req store.SellRequest) (store.S
 // slowCounter decides nothing until its gate is open.
 type slowCounter struct {
 	purchase.Counter
-	gate chan struct{}
+	gate   chan struct{}
+	called atomic.Int64
 }
 
 func (s *slowCounter) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
+	s.called.Add(1)
 	<-s.gate
 	return s.Counter.Sell(ctx, req)
 }
