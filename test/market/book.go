@@ -45,8 +45,8 @@ type Book struct {
 	changes  []*Change
 	refunded map[string]bool // orders that the operator was asked to refund
 	paid     map[string]bool // orders that were seen paid
-	// rebuilt are products whose epoch has changed: their ledger has forgotten
-	// the keys of dead orders, and promises of the old epoch may have failed.
+	// rebuilt are products whose epoch has changed: promises that the store did
+	// not have by then may have been refused, and their keys with them.
 	rebuilt map[uint32]bool
 	// lost are products whose ledger has lost something, noticed or not yet.
 	lost  map[uint32]bool
@@ -61,6 +61,7 @@ type Claim struct {
 	Purchase engine.Purchase
 	No       string    // once promised; under the book's lock
 	since    time.Time // when it was first promised
+	kept     bool      // its order was seen in the store, not refused; under the book's lock
 }
 
 // Act is one request to buy, sent once.
@@ -164,14 +165,14 @@ func (b *Book) NewClaim(buyer *engine.Buyer, product uint32, p engine.Purchase) 
 // Send sends a claim once and takes the answer into the book. A key that was
 // promised an order must be answered with that order ever after.
 func (b *Book) Send(ctx context.Context, c *Claim) error {
-	called := time.Now()
+	called, kept := time.Now(), b.isKept(c)
 	no, err := c.Buyer.At(b.shop()).Buy(ctx, c.Product, c.Purchase)
 	if b.Trace != nil {
 		b.Trace(Act{Buyer: c.Buyer.Name, Product: c.Product, Purchase: c.Purchase, Called: called, Done: time.Now(), No: no, Err: err})
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	promised := c.No != "" && c.Purchase.Key != "" && !b.forgets(c.Product)
+	promised := c.No != "" && c.Purchase.Key != "" && b.knows(c.Product, kept)
 	switch code := engine.CodeOf(err); {
 	case err == nil && promised && no != c.No:
 		b.T.Errorf("I4: key %s of %s was promised %s, and now %s", c.Purchase.Key, c.Buyer.Name, c.No, no)
@@ -186,23 +187,36 @@ func (b *Book) Send(ctx context.Context, c *Claim) error {
 	return err
 }
 
-// forgets reports whether a key may get another order than the one that it was
-// promised: the ledger was rebuilt without its dead orders, or the store sold
-// the share while it could not ask the ledger, which never hears of it.
-func (b *Book) forgets(product uint32) bool {
-	return b.rebuilt[product] || b.Products[product].FallbackShare > 0
+// knows reports whether a promised key must find its order, which is kept or
+// not. It may not in three cases. The store sold the share while it could not
+// ask the ledger, which never hears of it. The ledger has just lost what it
+// said. Or it was rebuilt before the store had the order, and the key, asked
+// again, got another one, or nothing, until the first came to be adopted and
+// was refused. A rebuilt ledger has the keys of all orders of the store, dead
+// ones too, as long as a buyer has no more than ledger.MaxReturned of these: no
+// customer of a crowd stays for so many.
+func (b *Book) knows(product uint32, kept bool) bool {
+	if b.Products[product].FallbackShare > 0 {
+		return false
+	}
+	return !b.rebuilt[product] || kept && !b.lost[product]
 }
 
-// also notes a further order that a claim was promised, without its key: that
-// belongs to the first.
+// isKept reports whether the claim's order was seen in the store.
+func (b *Book) isKept(c *Claim) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return c.kept
+}
+
+// also notes a further order that a claim was promised. Of those of one key, one
+// at most is kept: at rest, the key can find only one.
 func (b *Book) also(c *Claim, no string) {
 	if b.extra[no] {
 		return
 	}
 	b.extra[no] = true
-	further := *c
-	further.No, further.Purchase.Key = no, ""
-	b.Claims = append(b.Claims, &further)
+	b.Claims = append(b.Claims, &Claim{Buyer: c.Buyer, Product: c.Product, Purchase: c.Purchase, No: no, since: time.Now()})
 }
 
 // OrderNo is the number that a claim was promised, or "".
@@ -220,14 +234,15 @@ func (b *Book) Read(ctx context.Context, c *Claim) (wire.Order, error) {
 		b.T.Errorf("I4: order %s of %s was promised, and now it is %v", no, c.Buyer.Name, err)
 	}
 	if err == nil {
-		b.sawStatus(order)
+		b.sawStatus(c, order)
 	}
 	return order, err
 }
 
-func (b *Book) sawStatus(o wire.Order) {
+func (b *Book) sawStatus(c *Claim, o wire.Order) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	c.kept = c.kept || o.Status != "queued" && !refused(o)
 	switch {
 	case o.Status == "paid":
 		b.paid[o.OrderNo] = true
@@ -237,6 +252,16 @@ func (b *Book) sawStatus(o wire.Order) {
 	case b.paid[o.OrderNo] && o.Status != "refunded":
 		b.T.Errorf("I8: order %s was paid, and now it is %s", o.OrderNo, o.Status)
 	}
+}
+
+// refused reports whether an order failed because it came to the store too late:
+// its units or the buyer's limit were used up, or its key belonged to another.
+func refused(o wire.Order) bool {
+	switch o.Reason {
+	case seckill.ReasonLimit, seckill.ReasonDuplicate, seckill.ReasonLost:
+		return o.Status == "failed"
+	}
+	return false
 }
 
 // NewMoney notes money that is about to be told of.

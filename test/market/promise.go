@@ -21,6 +21,7 @@ const perClaim = 10 * time.Millisecond
 // gracefully and shows them again in its files.
 func (b *Book) Check() {
 	b.T.Helper()
+	clear(b.lost) // at rest all of it is mended
 	b.checkOrders()
 	b.CheckKeys()
 	b.checkMoney()
@@ -113,17 +114,17 @@ func (b *Book) mayFail(product uint32, reason string) bool {
 	case "":
 		return false
 	case seckill.ReasonLimit, seckill.ReasonDuplicate:
-		return b.forgets(product)
+		return b.rebuilt[product] || b.Products[product].FallbackShare > 0
 	}
 	return b.rebuilt[product]
 }
 
-// CheckKeys repeats every claim that has a key: it must find its order. Busy
-// says neither yes nor no.
+// CheckKeys repeats every claim that has a key: it must find its order, also a
+// dead one. Busy says neither yes nor no.
 func (b *Book) CheckKeys() {
 	b.T.Helper()
 	b.Each(func(ctx context.Context, c *Claim) {
-		if c.Purchase.Key == "" || b.forgets(c.Product) {
+		if c.Purchase.Key == "" || !b.knows(c.Product, b.isKept(c)) {
 			return
 		}
 		err := b.Send(ctx, c)
