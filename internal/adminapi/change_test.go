@@ -140,6 +140,7 @@ func TestFiltersReachTheStore(t *testing.T) {
 		"/dead-letters?state=any&after=9":  store.LetterFilter{After: 9, Limit: defaultPage},
 		"/dead-letters?product_id=1":       store.LetterFilter{ProductID: 1, DeadOnly: true, Limit: defaultPage},
 		"/payments?order_no=X&type=refund": store.PaymentFilter{OrderNo: "X", Type: "refund", Limit: defaultPage},
+		"/payments?product_id=1&limit=7":   store.PaymentFilter{ProductID: 1, Limit: 7},
 		"/events?limit=3":                  3,
 		"/audit?product_id=4294967295&before=3&limit=500&order_no=" + orderNo.String(): store.AuditFilter{
 			ProductID: 4294967295, OrderNo: orderNo.String(), Before: 3, Limit: 500,

@@ -209,7 +209,7 @@ func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
 		bad("GET", path+"?limit=%zz", "query")
 		bad("GET", path+"?a;b", "query")
 	}
-	for _, path := range []string{"/orders", "/dead-letters", "/reconciliations", "/audit"} {
+	for _, path := range []string{"/orders", "/dead-letters", "/reconciliations", "/audit", "/payments"} {
 		for _, id := range []string{"0", "4294967296", "x", ""} {
 			bad("GET", path+"?product_id="+id, "product_id")
 		}

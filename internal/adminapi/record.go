@@ -70,9 +70,10 @@ func reportOf(kept *store.Reconciliation) (report stats.Report, err error) {
 
 func (a *api) listPayments(in *input) action {
 	filter := store.PaymentFilter{
-		OrderNo: in.paramText("order_no", maxOrderNoBytes),
-		Type:    in.paramOneOf("type", "payment", "refund"),
-		Limit:   in.limit(),
+		OrderNo:   in.paramText("order_no", maxOrderNoBytes),
+		ProductID: in.paramProduct(),
+		Type:      in.paramOneOf("type", "payment", "refund"),
+		Limit:     in.limit(),
 	}
 	return func(ctx context.Context) (answer, error) {
 		payments, err := a.Records.Payments(ctx, filter)

@@ -70,9 +70,10 @@ type Payment struct {
 
 // PaymentFilter narrows Payments; zero fields do not narrow.
 type PaymentFilter struct {
-	OrderNo string
-	Type    string
-	Limit   int
+	OrderNo   string
+	ProductID uint32 // money whose order number names no product is of none
+	Type      string
+	Limit     int
 }
 
 // StockChanges keeps operator changes of stock until store and ledger agree.

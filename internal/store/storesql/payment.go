@@ -214,6 +214,9 @@ func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]sto
 	if filter.OrderNo != "" {
 		where.add("order_no = ?", filter.OrderNo)
 	}
+	if filter.ProductID != 0 {
+		where.add("product_id = ?", filter.ProductID)
+	}
 	if filter.Type != "" {
 		where.add("type = ?", filter.Type)
 	}

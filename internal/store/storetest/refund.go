@@ -87,6 +87,21 @@ var refundTests = []test{
 			t.Errorf("without a filter %d are listed, want at least 8", len(everything))
 		}
 	}},
+	{"payments are listed by product; what names none is of none", func(t *testing.T, s *suite) {
+		p, other := s.preheated(t), s.preheated(t)
+		refund, _ := s.owedRefund(t, p, "buyer"), s.owedRefund(t, other, "buyer")
+		stray := notice(s.buy(t, p, "stray"), "-stray")
+		stray.OrderNo = "the shop's own number"
+		s.record(t, stray, store.PaymentExcess)
+		of := func(filter store.PaymentFilter) []store.Payment {
+			list, err := s.Store.Payments(t.Context(), filter)
+			must(t, err)
+			return list
+		}
+		equal(t, "of the product", len(of(store.PaymentFilter{ProductID: p.ID, Limit: all})), 2)
+		equal(t, "its refunds", of(store.PaymentFilter{ProductID: p.ID, Type: "refund", Limit: all}), []store.Payment{refund})
+		equal(t, "with another product's order", len(of(store.PaymentFilter{ProductID: other.ID, OrderNo: refund.OrderNo, Limit: all})), 0)
+	}},
 }
 
 // owedRefund is money that came too late, and is to go back.
