@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"slices"
 	"strings"
 
@@ -122,22 +121,33 @@ func (l *loading) errorf(format string, args ...any) {
 }
 
 func (l *loading) file(path string) {
-	k := koanf.New(".")
-	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
-		l.errorf("read %s: %s%w", path, lineOf(path, err), err)
+	text, err := file.Provider(path).ReadBytes()
+	if err != nil {
+		l.errorf("read %s: %w", path, err)
 		return
 	}
-	values := map[string]any{}
-	l.flatten(path, "", k.Raw(), values)
-	l.apply(values, func(name string) string { return path + ": " + name })
+	k := koanf.New(".")
+	if err := k.Load(content(text), yaml.Parser()); err != nil {
+		l.errorf("read %s: %s%w", path, lineOf(text, err), err)
+		return
+	}
+	values, at := map[string]any{}, placesOf(path, text)
+	l.flatten(at, "", k.Raw(), values)
+	l.apply(values, at.ofKey)
 }
+
+// content is a file that was read, once: it may be a pipe.
+type content []byte
+
+func (c content) ReadBytes() ([]byte, error) { return c, nil }
+
+func (c content) Read() (map[string]any, error) { return nil, errors.ErrUnsupported }
 
 // lineOf is where a file's syntax is wrong, if the library's own error does not
 // say so, as of the first line: it is the first line with which, and with those
 // before it, the error is the same.
-func lineOf(path string, err error) string {
-	text, readErr := os.ReadFile(path)
-	if readErr != nil || strings.Contains(err.Error(), "line ") {
+func lineOf(text []byte, err error) string {
+	if strings.Contains(err.Error(), "line ") {
 		return ""
 	}
 	for end, n := 0, 1; end < len(text); n++ {
@@ -155,20 +165,20 @@ func lineOf(path string, err error) string {
 
 // flatten turns nested sections into dotted keys. A key that is written with a
 // dot is refused: beside its section it would leave open which one counts.
-func (l *loading) flatten(path, section string, nested map[string]any, flat map[string]any) {
+func (l *loading) flatten(at *places, section string, nested map[string]any, flat map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(nested)) {
 		value, full := nested[name], section+name
 		inner, isSection := value.(map[string]any)
 		switch {
 		case strings.Contains(name, "."):
-			l.errorf("%s: %s: write sections as nested keys, without dots", path, full)
+			l.errorf("%s: write sections as nested keys, without dots", at.of(section, name))
 		case isSection && !l.isKey(full):
-			l.flatten(path, full+".", inner, flat)
+			l.flatten(at, full+".", inner, flat)
 		case value == nil && l.isSection(full): // a section whose lines are all comments
 		case value == nil && l.isKey(full):
-			l.errorf("%s: %s: has no value", path, full)
+			l.errorf("%s: has no value", at.of(section, name))
 		case l.isSection(full):
-			l.errorf("%s: %s: is a section: its keys go below it", path, full)
+			l.errorf("%s: is a section: its keys go below it", at.of(section, name))
 		default:
 			flat[full] = value
 		}

@@ -247,16 +247,16 @@ worker: {retry_delays: 5s, batch_size: {a: 1}}
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
-		file + ": shop.listen: must be text",
-		file + ": shop.lisen: unknown key, did you mean shop.listen?",
-		file + ": worker.batch_size: write sections as nested keys",
-		file + ": log: is a section",
-		file + ": order.expire_after: must be a duration",
-		file + ": admin.token: must be text",
-		file + ": purchase.timeout: has no value",
-		file + ": kafka.brokers: unknown key\n",
-		file + ": redis.addrs: entry 1: must be text",
-		file + ": worker.batch_size: must be a whole number",
+		file + ":3: shop.listen: must be text",
+		file + ":4: shop.lisen: unknown key, did you mean shop.listen?",
+		file + ":5: worker.batch_size: write sections as nested keys",
+		file + ":6: log: is a section",
+		file + ":7: order.expire_after: must be a duration",
+		file + ":8: admin.token: must be text",
+		file + ":9: purchase.timeout: has no value",
+		file + ":10: kafka.brokers: unknown key\n",
+		file + ":11: redis.addrs: entry 1: must be text",
+		file + ":12: worker.batch_size: must be a whole number",
 		"SECKILL_WORKER_BACTH_SIZE: unknown variable, did you mean SECKILL_WORKER_BATCH_SIZE?",
 		"SECKILL_KAFKA_BROKERS: unknown variable",
 		"SECKILL_PREHEAT_LEAD: must be a duration",
@@ -272,6 +272,24 @@ worker: {retry_delays: 5s, batch_size: {a: 1}}
 	}
 	if t.Failed() {
 		t.Log(err)
+	}
+}
+
+func TestAKeyOfTheFileIsReportedWithItsLine(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"on the first line":            {"colour: red\n", ":1: colour: unknown key"},
+		"below a comment":              {"# a shop\n\nshop: # public\n  # where\n  colour: red\n", ":5: shop.colour: unknown key"},
+		"of a section nobody knows":    {"shop: {listen: '127.0.0.1:1'}\ncolour:\n  of:\n    door: red\n", ":4: colour.of.door: unknown key"},
+		"in braces over some lines":    {"shop: {\n  listen: '127.0.0.1:1',\n  colour: red}\n", ":3: shop.colour: unknown key"},
+		"with lines that Windows ends": {"shop:\r\n  colour: red\r\n", ":2: shop.colour: unknown key"},
+		"that is a number":             {"shop:\n  7: red\n", ":2: shop.7: unknown key"},
+		"that an alias brings in":      {"a: &a\n  colour: red\nshop: *a\n", ": shop.colour: unknown key"},
+	} {
+		file := writeFile(t, c.text)
+		_, err := config.Load(config.Sources{File: file})
+		if err == nil || !strings.Contains(err.Error(), file+c.want) {
+			t.Errorf("a key %s: %v, want %q", name, err, c.want)
+		}
 	}
 }
 
