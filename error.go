@@ -37,7 +37,7 @@ type codeInfo struct {
 var codeTable = [...]codeInfo{
 	{CodeBadRequest, 400, "The request is not valid.", "请求无效"},
 	{CodeUnauthenticated, 401, "Please sign in first.", "请先登录"},
-	{CodeTokenInvalid, 403, "The purchase token or signature is not valid.", "购买凭证或签名无效"},
+	{CodeTokenInvalid, 403, "The purchase token is not valid or has run out.", "购买凭证无效或已过期"},
 	{CodeNotFound, 404, "Not found.", "未找到"},
 	{CodeNotStarted, 409, "The sale has not started yet.", "活动尚未开始"},
 	{CodeSoldOut, 409, "Sold out.", "已售罄"},
@@ -126,13 +126,34 @@ type Error struct {
 	// RetryAfter is in seconds; always with CodeRateLimited, with others where
 	// it is known, else 0.
 	RetryAfter int
-	cause      error
+	// The sentence of this refusal, where the code's own would speak of
+	// something else; see Titled.
+	en, zh string
+	cause  error
 }
 
 // Errorf makes an Error; a %w verb in format keeps its cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
 	return &Error{Code: code, Detail: wrapped.Error(), cause: errors.Unwrap(wrapped)}
+}
+
+// Titled gives a refusal that is being made a sentence of its own, in English
+// and in Chinese, and returns it.
+func (e *Error) Titled(en, zh string) *Error {
+	e.en, e.zh = en, zh
+	return e
+}
+
+// Text is the sentence shown to a person, in the given language.
+func (e *Error) Text(lang Lang) string {
+	switch {
+	case e.en == "":
+		return e.Code.Text(lang)
+	case lang == Chinese:
+		return e.zh
+	}
+	return e.en
 }
 
 func (e *Error) Error() string {

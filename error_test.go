@@ -34,6 +34,7 @@ func TestEveryCodeHasStatusAndTexts(t *testing.T) {
 		t.Errorf("there are %d codes, the wire has %d", len(codes), len(wireStatus))
 	}
 	name := regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+	said := make(map[string]seckill.Code)
 	for i, code := range codes {
 		if got, want := code.Status(), wireStatus[code]; got != want {
 			t.Errorf("%s has status %d, want %d", code, got, want)
@@ -50,6 +51,12 @@ func TestEveryCodeHasStatusAndTexts(t *testing.T) {
 		}
 		if !hasHan(zh) {
 			t.Errorf("%s has the Chinese text %q", code, zh)
+		}
+		for _, text := range []string{en, zh} {
+			if said[text] != "" {
+				t.Errorf("%s and %s both say %q", said[text], code, text)
+			}
+			said[text] = code
 		}
 	}
 }

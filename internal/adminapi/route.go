@@ -120,6 +120,9 @@ func canonical(next http.Handler) http.Handler {
 	})
 }
 
+var errNoOperator = seckill.Errorf(seckill.CodeUnauthenticated, "the operator's bearer token is missing or wrong").
+	Titled("The operator's token is missing or wrong.", "运营令牌缺失或错误")
+
 // authenticated asks for the token. Hashes are compared, so that neither the
 // time taken nor the length tells anything about it.
 func (a *api) authenticated(next http.Handler) http.Handler {
@@ -128,7 +131,7 @@ func (a *api) authenticated(next http.Handler) http.Handler {
 			strings.HasPrefix(r.URL.Path, pprofBase)
 		if private && !a.knows(r.Header.Get("Authorization")) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="seckill operator"`)
-			problem.Write(w, seckill.Errorf(seckill.CodeUnauthenticated, "the operator's bearer token is missing or wrong"), language(r))
+			problem.Write(w, errNoOperator, language(r))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -78,7 +78,8 @@ func (a *api) streamStats(w http.ResponseWriter, r *http.Request) {
 	case a.streams <- struct{}{}:
 		defer func() { <-a.streams }()
 	default:
-		refuse(w, r, seckill.Errorf(seckill.CodeTooHot, "%d streams are open already", maxStreams))
+		refuse(w, r, seckill.Errorf(seckill.CodeTooHot, "%d streams are open already", maxStreams).
+			Titled("Too many streams are open.", "打开的数据流过多"))
 		return
 	}
 	frame, err := a.boardFrame(r.Context())

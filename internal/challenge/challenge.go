@@ -68,8 +68,14 @@ type Challenge struct {
 // The refusals. Each says something else in the log; on the wire they are all
 // token_invalid.
 var (
-	ErrMalformed = seckill.Errorf(seckill.CodeTokenInvalid, "not a challenge of ours")
-	ErrForeign   = seckill.Errorf(seckill.CodeTokenInvalid, "the challenge is not of this buyer and product")
-	ErrExpired   = seckill.Errorf(seckill.CodeTokenInvalid, "the challenge has expired")
-	ErrWrong     = seckill.Errorf(seckill.CodeTokenInvalid, "the answer is wrong, or another one was before it: ask for a new challenge")
+	ErrMalformed = unusable("not a challenge of ours")
+	ErrForeign   = unusable("the challenge is not of this buyer and product")
+	ErrExpired   = unusable("the challenge has expired")
+	ErrWrong     = seckill.Errorf(seckill.CodeTokenInvalid, "the answer is wrong, or another one was before it: ask for a new challenge").
+			Titled("The answer is wrong, please take a new challenge.", "答案不正确，请重新验证")
 )
+
+func unusable(detail string) *seckill.Error {
+	return seckill.Errorf(seckill.CodeTokenInvalid, "%s", detail).
+		Titled("The challenge is not valid or has run out, please take a new one.", "验证无效或已过期，请重新验证")
+}

@@ -257,6 +257,9 @@ func (d *Desk) BeginPayment(ctx context.Context, buyer string, no seckill.OrderN
 	if err != nil {
 		return payment.Session{}, err
 	}
+	if o.Status == seckill.OrderQueued {
+		return payment.Session{}, tooEarly("pay")
+	}
 	if o.Status != seckill.OrderPending {
 		return payment.Session{}, seckill.Errorf(seckill.CodeWrongState, "cannot pay an order that is %s", o.Status)
 	}
@@ -269,6 +272,12 @@ func (d *Desk) BeginPayment(ctx context.Context, buyer string, no seckill.OrderN
 		return session, seckill.Errorf(seckill.CodeBusy, "begin payment: %w", err)
 	}
 	return session, nil
+}
+
+// tooEarly refuses what an order allows as soon as it has left the queue.
+func tooEarly(move string) error {
+	return seckill.Errorf(seckill.CodeWrongState, "cannot %s an order that is queued; ask again in a moment", move).
+		Titled("The order is still being made, please try again in a moment.", "订单正在生成，请稍后再试")
 }
 
 // Takes reports whether a provider is configured, and with it its callbacks.
@@ -284,7 +293,8 @@ func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, 
 	notice, err := from.Notice(ctx, header, body)
 	switch {
 	case errors.Is(err, payment.ErrNotAuthentic):
-		return 0, seckill.Errorf(seckill.CodeTokenInvalid, "the callback's signature is wrong")
+		return 0, seckill.Errorf(seckill.CodeTokenInvalid, "the callback's signature is wrong").
+			Titled("The signature is not valid.", "签名无效")
 	case errors.Is(err, payment.ErrMalformed):
 		return 0, seckill.Errorf(seckill.CodeBadRequest, "%w", err)
 	case err != nil:
@@ -311,7 +321,7 @@ func (d *Desk) CancelOwn(ctx context.Context, buyer string, no seckill.OrderNo) 
 		return o, err
 	}
 	if o.Status == seckill.OrderQueued {
-		return o, seckill.Errorf(seckill.CodeWrongState, "cannot cancel an order that is queued; ask again in a moment")
+		return o, tooEarly("cancel")
 	}
 	return d.Cancel(ctx, no, seckill.ReasonByBuyer, store.Actor{Name: "buyer"})
 }

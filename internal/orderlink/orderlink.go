@@ -26,9 +26,14 @@ const AfterPay = 24 * time.Hour
 // The refusals. Each says something else in the log; on the wire they are both
 // token_invalid.
 var (
-	ErrForeign = seckill.Errorf(seckill.CodeTokenInvalid, "not a link of ours to this order")
-	ErrExpired = seckill.Errorf(seckill.CodeTokenInvalid, "the link to the order has expired")
+	ErrForeign = refusal("not a link of ours to this order")
+	ErrExpired = refusal("the link to the order has expired")
 )
+
+func refusal(detail string) *seckill.Error {
+	return seckill.Errorf(seckill.CodeTokenInvalid, "%s", detail).
+		Titled("The link to this order is not valid or has run out.", "订单链接无效或已过期")
+}
 
 // purpose is the first byte of what is sealed, and its version.
 const purpose = 3

@@ -43,7 +43,7 @@ func of(err error, lang seckill.Lang, detail func(*seckill.Error) string) (statu
 		return Plain(seckill.CodeBusy, lang)
 	}
 	said := detail(refusal)
-	if said == "" && len(refusal.OrderNos) == 0 {
+	if said == "" && len(refusal.OrderNos) == 0 && refusal.Text(lang) == refusal.Code.Text(lang) {
 		return Plain(refusal.Code, lang)
 	}
 	status = refusal.Code.Status()
@@ -131,7 +131,7 @@ var plain = func() (table [][2][]byte) {
 func encode(refusal *seckill.Error, status int, detail string, lang seckill.Lang) []byte {
 	doc := Document{
 		Type:   typePrefix + string(refusal.Code),
-		Title:  refusal.Code.Text(lang),
+		Title:  refusal.Text(lang),
 		Status: status,
 		Detail: detail,
 		Code:   refusal.Code,

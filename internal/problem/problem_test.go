@@ -44,6 +44,18 @@ func TestDetailReachesTheDeveloperThroughWrapping(t *testing.T) {
 	}
 }
 
+func TestARefusalMayHaveASentenceOfItsOwn(t *testing.T) {
+	for _, detail := range []string{"", "the link has expired"} {
+		err := fmt.Errorf("read order: %w", seckill.Errorf(seckill.CodeTokenInvalid, "%s", detail).Titled("The link has run out.", "链接已过期"))
+		for lang, want := range map[seckill.Lang]string{seckill.English: "The link has run out.", seckill.Chinese: "链接已过期"} {
+			status, body := Of(err, lang)
+			if doc := decode(t, body); status != 403 || doc.Title != want || doc.Code != seckill.CodeTokenInvalid || doc.Detail != detail {
+				t.Errorf("in %s with the detail %q: %d %+v", lang, detail, status, doc)
+			}
+		}
+	}
+}
+
 func TestAnOutageIsBusyAndSaysNothingOfOurParts(t *testing.T) {
 	for _, err := range []error{
 		errors.New("dial tcp 10.0.0.7:3306: refused"),

@@ -87,7 +87,8 @@ var (
 	// does not answer: who has a fallback share sells from there.
 	errDown = &seckill.Error{Code: seckill.CodeBusy}
 
-	errReturned = &seckill.Error{Code: seckill.CodeWrongState, Detail: "too many orders of this buyer were cancelled, expired or refunded in this sale"}
+	errReturned = seckill.Errorf(seckill.CodeWrongState, "too many orders of this buyer were cancelled, expired or refunded in this sale").
+			Titled("Too many of your orders in this sale were cancelled, expired or refunded.", "您在本次活动中取消、超时未付或退款的订单过多")
 )
 
 // Bought is an accepted claim: its order, and how far that is. Queued is the

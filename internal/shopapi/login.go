@@ -35,7 +35,8 @@ const spentLogin = "login:"
 // maxCodeBytes is that of a buyer's token, which a code resembles.
 const maxCodeBytes = identity.MaxTokenBytes
 
-var errCodeUsed = seckill.Errorf(seckill.CodeUnauthenticated, "the login code was used before")
+var errCodeUsed = seckill.Errorf(seckill.CodeUnauthenticated, "the login code was used before").
+	Titled("This sign-in was used before, please sign in again.", "该登录已被使用，请重新登录")
 
 // login answers a code with a token. The code is used up before the token is
 // made: whoever comes second gets nothing, and a shopper whose answer was lost
