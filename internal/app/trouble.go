@@ -109,6 +109,9 @@ func (t *troubles) watch(ctx context.Context, see func(context.Context, trouble)
 			}
 			one, ok = t.take()
 		}
+		if ctx.Err() != nil {
+			return // a rest that is cut short must not make room for another look
+		}
 		watchers.Go(func() {
 			see(ctx, one)
 			rest(ctx, troublePause)
