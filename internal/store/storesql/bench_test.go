@@ -80,8 +80,13 @@ func benchmarkSell(b *testing.B, open func(testing.TB) *Store) {
 
 // BenchmarkLargeSale is what is asked of a product with many orders.
 func BenchmarkLargeSale(b *testing.B) {
+	b.Run("SQLite", func(b *testing.B) { benchmarkLargeSale(b, openNew) })
+	b.Run("MariaDB", func(b *testing.B) { benchmarkLargeSale(b, openMaria) })
+}
+
+func benchmarkLargeSale(b *testing.B, open func(testing.TB) *Store) {
 	const orders, batch = 100_000, 1000
-	s := openNew(b)
+	s := open(b)
 	p := sale(b, s, orders)
 	for range orders / batch {
 		if _, err := s.Confirm(b.Context(), request(&p, claims(&p, batch))); err != nil {

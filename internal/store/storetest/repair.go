@@ -20,14 +20,6 @@ var repairTests = []test{
 			equal(t, "money repaired", n, 0)
 		})
 	}},
-	{"a damaged stock log is found", damagedStockLog},
-	{"findings of a stock log are at most limit", func(t *testing.T, s *suite) {
-		p := s.damaged(t)
-		s.Exec(t, "UPDATE tb_stock_log SET before_stock = before_stock + 7 WHERE product_id = ?", p.ID)
-		findings, err := s.Store.CheckStockLog(t.Context(), p.ID, 2)
-		must(t, err)
-		equal(t, "findings", len(findings), 2)
-	}},
 	{"damaged buyer records are found and set to what live orders say", damagedBuyers},
 	{"repair of buyers is bounded and writes the audit", boundedBuyers},
 	{"money that nobody owes is found and owed", lostRefunds},
@@ -85,31 +77,6 @@ func (s *suite) damaged(t *testing.T) seckill.Product {
 	p := s.openEpoch(t, draft.ID)
 	s.play(t, p)
 	return s.product(t, p.ID)
-}
-
-func damagedStockLog(t *testing.T, s *suite) {
-	for name, damage := range map[string]string{
-		"a row is missing":             "DELETE FROM tb_stock_log WHERE product_id = ? AND seq = 2",
-		"the last row is missing":      "DELETE FROM tb_stock_log WHERE product_id = ? AND after_stock = 12 AND type = 3",
-		"a row's after is wrong":       "UPDATE tb_stock_log SET after_stock = after_stock + 1 WHERE product_id = ? AND seq = 2",
-		"a row's before is wrong":      "UPDATE tb_stock_log SET before_stock = before_stock + 1 WHERE product_id = ? AND seq = 3",
-		"a row's quantity is wrong":    "UPDATE tb_stock_log SET quantity = quantity + 1 WHERE product_id = ? AND seq = 3",
-		"the product's stock is wrong": "UPDATE tb_seckill_product SET stock = stock + 1 WHERE id = ?",
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := s.damaged(t)
-			equal(t, "stock", p.Stock, 12)
-			s.Exec(t, damage, p.ID)
-			findings, err := s.Store.CheckStockLog(t.Context(), p.ID, all)
-			must(t, err)
-			if len(findings) == 0 {
-				t.Fatal("nothing was found")
-			}
-			if findings[0].Expected == "" || findings[0].Found == "" {
-				t.Errorf("a finding says neither expected nor found: %+v", findings[0])
-			}
-		})
-	}
 }
 
 func (s *suite) buyerFindings(t *testing.T, group uint32, limit int) int {

@@ -59,6 +59,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"refunds", refundTests},
 		{"stock changes", stockTests},
 		{"figures", figureTests},
+		{"stock log", stockLogTests},
 		{"repairs", repairTests},
 		{"feed", feedTests},
 		{"leases", leaseTests},
