@@ -433,9 +433,16 @@ func TestRecoverGivesUpDrainingWhenItsCallerDoes(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
 	r.Buy(t, p, "a") // no worker: it stays queued
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := r.Desk.Recover(ctx, 1, rig.Operator); err == nil {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Desk.Recover(ctx, 1, rig.Operator)
+		ended <- err
+	}()
+	rig.Until(t, "the recovery drains", func() bool { return r.Stored(t, 1).Rebuilding })
+	cancel()
+	if err := <-ended; err == nil {
 		t.Fatal("recovered within a context that had ended")
 	}
 	if p := r.Stored(t, 1); p.Epoch != 1 || !p.Rebuilding {
