@@ -108,12 +108,8 @@ func TestAnEndlessBodyIsNotReadToItsEnd(t *testing.T) {
 			}
 		}
 	})
-	began := time.Now()
-	if ok, err := c.Verify(t.Context(), challenge.Question{}); ok || err == nil {
+	if ok, err := c.Verify(t.Context(), challenge.Question{}); ok || err == nil || !strings.Contains(err.Error(), "a reply of more than") {
 		t.Errorf("%v, %v", ok, err)
-	}
-	if took := time.Since(began); took > verifier.Deadline {
-		t.Errorf("took %s", took)
 	}
 }
 
