@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"seckill/internal/config"
@@ -83,20 +84,22 @@ func TestAWrongPasswordEndsAStartAtOnce(t *testing.T) {
 // The try that the deadline cuts short says nothing of the server; the one
 // before it does.
 func TestAServerThatIsNotReachedIsNamedWithItsError(t *testing.T) {
-	p := &parts{log: slog.New(slog.DiscardHandler)}
-	ctx, cancel := context.WithTimeout(t.Context(), reachPause*3/2)
-	defer cancel()
-	refused, tries := errors.New("connection refused"), 0
-	err := p.reach(ctx, "Redis", true, func(ctx context.Context) error {
-		if tries++; tries == 1 {
-			return refused
+	synctest.Test(t, func(t *testing.T) {
+		p := &parts{log: slog.New(slog.DiscardHandler)}
+		ctx, cancel := context.WithTimeout(t.Context(), reachPause*3/2)
+		defer cancel()
+		refused, tries := errors.New("connection refused"), 0
+		err := p.reach(ctx, "Redis", true, func(ctx context.Context) error {
+			if tries++; tries == 1 {
+				return refused
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if tries != 2 || !errors.Is(err, refused) {
+			t.Errorf("after %d tries: %v", tries, err)
 		}
-		<-ctx.Done()
-		return ctx.Err()
 	})
-	if tries < 2 || !errors.Is(err, refused) {
-		t.Errorf("after %d tries: %v", tries, err)
-	}
 }
 
 // The rights are those that the operations page gives the engine's user.
