@@ -21,7 +21,7 @@ import (
 type Store interface {
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	Fail(ctx context.Context, items []store.Item, reason string) error
-	CloseLetter(ctx context.Context, id int64) error
+	CloseLetter(ctx context.Context, id int64, epoch uint64) error
 }
 
 // Gatherer brings units of a product to one of its shards. It returns how many
@@ -145,7 +145,7 @@ func (a *Adopter) adopt(ctx context.Context, s step, out *Outcome) (short, undec
 		switch reason := refusal(&result.Verdicts[i], item.Claim.OrderNo); reason {
 		case "":
 			if item.LetterID != 0 {
-				if err := a.Store.CloseLetter(ctx, item.LetterID); err != nil {
+				if err := a.Store.CloseLetter(ctx, item.LetterID, item.Epoch); err != nil {
 					return nil, nil, err
 				}
 			}

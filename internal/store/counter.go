@@ -32,8 +32,8 @@ type Counter interface {
 	// The ledger is owed nothing for such an order, whatever becomes of it. When
 	// it dies its units return to the stock, and a fallback order's to the share
 	// too, also after TakeShare, in the transaction that ends it. Only if the
-	// ledger was asked for the same order number and its claim comes to Confirm
-	// after all, that one's release is owed.
+	// ledger was asked for the same order number and its claim is settled after
+	// all, by Confirm, Fail or a discard, that one's release is owed.
 	//
 	// A product that was never preheated, a direct sale of a product that has a
 	// ledger, or a fallback sale of one without a share is wrong_state.

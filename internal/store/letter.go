@@ -15,16 +15,20 @@ type Letters interface {
 	// LetterFailed counts one more attempt: parked again for delay, or dead if
 	// delay is negative. Nothing happens if the letter is no longer parked.
 	LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error
-	// CloseLetter removes a letter whose claim was adopted.
-	CloseLetter(ctx context.Context, id int64) error
+	// CloseLetter removes a letter whose claim, of that epoch, was adopted.
+	// Nothing happens if the letter is of another by now: the claim was parked
+	// again since, and the letter is all that is left of it.
+	CloseLetter(ctx context.Context, id int64, epoch uint64) error
 	Letters(ctx context.Context, filter LetterFilter) ([]Letter, error)
 	// LetterByOrder finds the letter of an order (not_found).
 	LetterByOrder(ctx context.Context, no seckill.OrderNo) (Letter, error)
 	// RetryLetter makes a letter due now with a fresh ladder; DiscardLetter makes
-	// the order failed ("discarded"), owes the release, and closes the letter.
+	// the order failed ("discarded"), owes the release, and closes the letter. An
+	// order that exists stays as it is.
 	RetryLetter(ctx context.Context, id int64, actor Actor) (Letter, error)
 	DiscardLetter(ctx context.Context, id int64, actor Actor) (seckill.Order, error)
-	// DiscardDead discards at most limit dead letters older than age.
+	// DiscardDead discards at most limit dead letters older than age. One whose
+	// order was sold over the counter it closes, and owes the release.
 	DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error)
 }
 

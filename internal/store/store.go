@@ -141,6 +141,11 @@ type Orders interface {
 	// parked, closes the letters that the claims came from, and raises the
 	// witness of each stream to the highest id given.
 	//
+	// A claim has one letter. One to be parked whose letter waits leaves it as it
+	// is, unless that is of a lower epoch: then the claim was adopted from it, and
+	// it begins anew. One whose order exists gets none; if that order is dead, or
+	// was sold over the counter, its release is owed again.
+	//
 	//   - the order exists ► ConfirmReplay; if it is dead, or was sold over the
 	//     counter, its release is owed again, under the store's epoch
 	//   - the claim's epoch is below the product's ► ConfirmOldEpoch, nothing
@@ -156,11 +161,13 @@ type Orders interface {
 	// last unit of the whole stock writes sale.sold_out.
 	Confirm(ctx context.Context, req ConfirmRequest) ([]ConfirmOutcome, error)
 
-	// Fail writes failed order rows for claims that were refused adoption; the
-	// ledger holds nothing of them, so no release is owed. A claim that has a
-	// row already is left alone. Letters that they came from are closed. What
-	// fails as a duplicate leaves its key to the other order, which may come to
-	// Confirm later.
+	// Fail writes failed order rows for claims that were refused adoption. A
+	// claim that has a row already is left alone. The ledger holds nothing of
+	// them, so no release is owed, unless a letter waits: somebody else may have
+	// had the claim adopted since, and the letter be of that. Letters are closed,
+	// and the releases of their orders owed under the store's epoch; not of
+	// orders that are live and the ledger's. What fails as a duplicate leaves its
+	// key to the other order, which may come to Confirm later.
 	Fail(ctx context.Context, items []Item, reason string) error
 
 	Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error)

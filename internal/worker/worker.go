@@ -37,7 +37,7 @@ type Store interface {
 	WitnessLost(ctx context.Context, lost []queue.ID) (bool, error)
 	LettersDue(ctx context.Context, limit int) ([]store.Letter, error)
 	LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error
-	CloseLetter(ctx context.Context, id int64) error
+	CloseLetter(ctx context.Context, id int64, epoch uint64) error
 	DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error)
 }
 

@@ -9,16 +9,6 @@ import (
 	"seckill/internal/store"
 )
 
-// sqlOweAgain owes the release of dead orders under the store's epoch, and
-// moves them to it: the entry that came again may have been adopted, and then
-// the ledger of this epoch holds their mark. So it may of an order that was
-// sold over the counter under the number that the ledger had been asked for.
-var sqlOweAgain = list{
-	head: `UPDATE tb_seckill_order SET release_epoch = ?, release_time = ?, epoch = ?
-		WHERE (status IN (2, 3, 4) OR origin <> 0) AND order_no IN (`,
-	tail: `)`, columns: 1,
-}
-
 // Confirm makes orders of claims of one product.
 func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
 	var outcomes []store.ConfirmOutcome
@@ -154,7 +144,11 @@ func (out *sorted) fail(order seckill.Order, reason string, known *facts) (store
 
 // finishConfirm writes what goes with the orders.
 func finishConfirm(ctx context.Context, tx *session, p *productRow, req *store.ConfirmRequest, out *sorted) error {
-	if _, err := tx.execRows(ctx, sqlOweAgain, []any{p.Epoch, millis(out.now), p.Epoch}, out.dead); err != nil {
+	dead := out.dead
+	for i := range req.Park { // one that has its row by now gets no letter
+		dead = append(dead, req.Park[i].Item.Claim.OrderNo.String())
+	}
+	if err := owe(ctx, tx, sqlOweAgain, p.Epoch, dead, out.now); err != nil {
 		return err
 	}
 	if err := closeLetters(ctx, tx, p.ID, out.closed, out.now); err != nil {
@@ -178,7 +172,8 @@ func writeFailed(ctx context.Context, tx *session, failed []seckill.Order, owes 
 	return writeOrderEvents(ctx, tx, seckill.EventOrderFailed, failed, now)
 }
 
-// Fail writes failed orders for claims that were refused adoption.
+// Fail writes failed orders for claims that were refused adoption. If one was
+// adopted since, its new entry finds the row, or its new letter is closed here.
 func (s *Store) Fail(ctx context.Context, items []store.Item, reason string) error {
 	byProduct, groups := make(map[uint32][]store.Item), make(map[uint32]uint32)
 	for _, item := range items {
@@ -199,6 +194,10 @@ func (s *Store) Fail(ctx context.Context, items []store.Item, reason string) err
 }
 
 func failItems(ctx context.Context, tx *session, product uint32, items []store.Item, reason string, now time.Time) error {
+	p, err := lockProduct(ctx, tx, product)
+	if err != nil {
+		return err
+	}
 	known, err := readFacts(ctx, tx, items[0].Group, claimsOf(items))
 	if err != nil {
 		return err
@@ -219,6 +218,9 @@ func failItems(ctx context.Context, tx *session, product uint32, items []store.I
 		}
 	}
 	if err := writeFailed(ctx, tx, out.failed, owing{}, now); err != nil {
+		return err
+	}
+	if err := owe(ctx, tx, sqlOweLettered, p.Epoch, known.text, now); err != nil {
 		return err
 	}
 	return closeLetters(ctx, tx, product, known.text, now)

@@ -23,8 +23,9 @@ type dialect struct {
 	// units.
 	setBuyer string
 	// park leaves a letter that waits already, and a claim that has its order:
-	// an entry that is delivered again parks nothing twice. A letter that was
-	// closed, by adoption, begins anew. It ends with the order number again.
+	// an entry that is delivered again parks nothing twice. A letter whose claim
+	// was adopted, of a lower epoch therefore, or closed, begins anew. It ends
+	// with the order number again.
 	park string
 	// raiseWitness sets stream, seq and tag, if seq is above the one there.
 	raiseWitness string
@@ -48,15 +49,19 @@ var mysqlDialect = dialect{
 	},
 	setBuyer: `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES (?, ?, ?, ?)
 		ON DUPLICATE KEY UPDATE order_no = VALUES(order_no), quantity = VALUES(quantity)`,
-	// Assignments are made from left to right: closed_time, which decides, is last.
+	// Assignments are made from left to right: epoch and closed_time, which
+	// decide, are last.
 	park: `INSERT INTO tb_dead_letter (order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity,
 		idem_key, ref, product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time)
 		SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,? FROM (SELECT 1) AS once
 		WHERE NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)
-		ON DUPLICATE KEY UPDATE shard = IF(closed_time IS NULL, shard, VALUES(shard)), epoch = IF(closed_time IS NULL, epoch, VALUES(epoch)),
-		claim_time = IF(closed_time IS NULL, claim_time, VALUES(claim_time)), attempts = IF(closed_time IS NULL, attempts, 1),
-		reason = IF(closed_time IS NULL, reason, VALUES(reason)), next_time = IF(closed_time IS NULL, next_time, VALUES(next_time)),
-		dead_time = IF(closed_time IS NULL, dead_time, NULL), closed_time = NULL`,
+		ON DUPLICATE KEY UPDATE shard = IF(closed_time IS NULL AND epoch >= VALUES(epoch), shard, VALUES(shard)),
+		claim_time = IF(closed_time IS NULL AND epoch >= VALUES(epoch), claim_time, VALUES(claim_time)),
+		attempts = IF(closed_time IS NULL AND epoch >= VALUES(epoch), attempts, 1),
+		reason = IF(closed_time IS NULL AND epoch >= VALUES(epoch), reason, VALUES(reason)),
+		next_time = IF(closed_time IS NULL AND epoch >= VALUES(epoch), next_time, VALUES(next_time)),
+		dead_time = IF(closed_time IS NULL AND epoch >= VALUES(epoch), dead_time, NULL),
+		epoch = IF(closed_time IS NULL, GREATEST(epoch, VALUES(epoch)), VALUES(epoch)), closed_time = NULL`,
 	raiseWitness: `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
 		ON DUPLICATE KEY UPDATE tag = IF(VALUES(seq) > seq, VALUES(tag), tag), seq = GREATEST(seq, VALUES(seq))`,
 }
@@ -85,7 +90,7 @@ var sqliteDialect = dialect{
 		SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,? WHERE NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)
 		ON CONFLICT (order_no) DO UPDATE SET shard = excluded.shard, epoch = excluded.epoch, claim_time = excluded.claim_time,
 		attempts = 1, reason = excluded.reason, next_time = excluded.next_time, dead_time = NULL, closed_time = NULL
-		WHERE tb_dead_letter.closed_time IS NOT NULL`,
+		WHERE tb_dead_letter.closed_time IS NOT NULL OR tb_dead_letter.epoch < excluded.epoch`,
 	raiseWitness: `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
 		ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, tag = excluded.tag WHERE excluded.seq > tb_witness.seq`,
 }

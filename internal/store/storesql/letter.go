@@ -26,6 +26,8 @@ const (
 		WHERE id = ? AND closed_time IS NULL AND dead_time IS NULL`
 	sqlRetryLetter = `UPDATE tb_dead_letter SET attempts = 0, next_time = ?, dead_time = NULL WHERE id = ? AND closed_time IS NULL`
 	sqlCloseLetter = `UPDATE tb_dead_letter SET closed_time = ? WHERE id = ? AND closed_time IS NULL`
+
+	sqlCloseAdopted = sqlCloseLetter + ` AND epoch = ?`
 )
 
 var sqlCloseLetters = list{
@@ -145,9 +147,9 @@ func (s *Store) LetterFailed(ctx context.Context, id int64, reason string, delay
 }
 
 // CloseLetter removes a letter whose claim was adopted.
-func (s *Store) CloseLetter(ctx context.Context, id int64) error {
+func (s *Store) CloseLetter(ctx context.Context, id int64, epoch uint64) error {
 	return s.change(ctx, "letter", func(ctx context.Context, tx *session) error {
-		_, err := tx.exec(ctx, sqlCloseLetter, millis(s.now()), id)
+		_, err := tx.exec(ctx, sqlCloseAdopted, millis(s.now()), id, epoch)
 		return err
 	})
 }
@@ -237,7 +239,8 @@ func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (
 // discard writes a failed order in place of a letter, with its release owed.
 // The ledger may hold its mark only at the letter's epoch, or at the present
 // one if it was adopted meanwhile; the release at the present one settles both.
-// A letter whose order exists is only closed.
+// A letter whose order exists is only closed, but may be all that held a mark
+// which that order is not to have.
 func discard(ctx context.Context, tx *session, l *store.Letter, now time.Time) (order seckill.Order, discarded bool, err error) {
 	p, err := lockProduct(ctx, tx, l.Item.ProductID)
 	if err != nil {
@@ -255,7 +258,7 @@ func discard(ctx context.Context, tx *session, l *store.Letter, now time.Time) (
 		return order, false, errVersion // closed since it was read
 	}
 	if _, exists := known.orders[l.Item.Claim.OrderNo]; exists {
-		return order, false, nil
+		return order, false, owe(ctx, tx, sqlOweAgain, p.Epoch, known.text, now)
 	}
 	order = orderFromItem(&l.Item)
 	if known.keyTaken(&l.Item.Claim) {

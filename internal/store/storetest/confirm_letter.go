@@ -29,7 +29,7 @@ var confirmLetterTests = []test{
 	{"a claim whose letter was closed can be parked again", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.parked(t, p, "buyer")
-		must(t, s.Store.CloseLetter(t.Context(), item.LetterID)) // it was adopted
+		must(t, s.Store.CloseLetter(t.Context(), item.LetterID, item.Epoch)) // it was adopted
 		p = s.openEpoch(t, p.ID)
 		item.LetterID, item.Epoch = 0, p.Epoch
 		must(t, s.park(t, p, item, far))
@@ -67,7 +67,7 @@ var confirmLetterTests = []test{
 		s.openEpoch(t, p.ID)
 		s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmOldEpoch) })
 		s.letterOf(t, item)
-		must(t, s.Store.CloseLetter(t.Context(), item.LetterID))
+		must(t, s.Store.CloseLetter(t.Context(), item.LetterID, item.Epoch))
 		s.noLetter(t, item)
 	}},
 	{"a letter takes nothing of stock or limit before it is confirmed", func(t *testing.T, s *suite) {

@@ -141,8 +141,8 @@ func (f *Faulty) LetterFailed(ctx context.Context, id int64, reason string, dela
 	return tell(f, ctx, "LetterFailed", func() error { return f.inner.LetterFailed(ctx, id, reason, delay) })
 }
 
-func (f *Faulty) CloseLetter(ctx context.Context, id int64) error {
-	return tell(f, ctx, "CloseLetter", func() error { return f.inner.CloseLetter(ctx, id) })
+func (f *Faulty) CloseLetter(ctx context.Context, id int64, epoch uint64) error {
+	return tell(f, ctx, "CloseLetter", func() error { return f.inner.CloseLetter(ctx, id, epoch) })
 }
 
 func (f *Faulty) Letters(ctx context.Context, filter store.LetterFilter) ([]store.Letter, error) {

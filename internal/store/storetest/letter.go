@@ -18,7 +18,7 @@ var letterTests = []test{
 		before := s.letterOf(t, item)
 		must(t, s.Store.LetterFailed(t.Context(), item.LetterID, "again", far))
 		equal(t, "letter", s.letterOf(t, item), before)
-		must(t, s.Store.CloseLetter(t.Context(), item.LetterID))
+		must(t, s.Store.CloseLetter(t.Context(), item.LetterID, item.Epoch))
 		must(t, s.Store.LetterFailed(t.Context(), item.LetterID, "again", far))
 		s.noLetter(t, item)
 	}},
@@ -26,7 +26,7 @@ var letterTests = []test{
 		p := s.preheated(t)
 		item := s.parked(t, p, "buyer")
 		for range 2 {
-			must(t, s.Store.CloseLetter(t.Context(), item.LetterID))
+			must(t, s.Store.CloseLetter(t.Context(), item.LetterID, item.Epoch))
 			s.noLetter(t, item)
 		}
 	}},
@@ -47,7 +47,7 @@ var letterTests = []test{
 	{"an unknown letter is not_found", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.parked(t, p, "buyer")
-		must(t, s.Store.CloseLetter(t.Context(), item.LetterID))
+		must(t, s.Store.CloseLetter(t.Context(), item.LetterID, item.Epoch))
 		_, err := s.Store.RetryLetter(t.Context(), item.LetterID, operator)
 		refused(t, err, seckill.CodeNotFound)
 		_, err = s.Store.DiscardLetter(t.Context(), item.LetterID, operator)

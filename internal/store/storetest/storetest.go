@@ -55,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"returns", returnTests},
 		{"releases", releaseTests},
 		{"letters", letterTests},
+		{"doubles", doubleTests},
 		{"payments", paymentTests},
 		{"refunds", refundTests},
 		{"stock changes", stockTests},

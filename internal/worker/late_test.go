@@ -1,0 +1,193 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/adoption"
+	"seckill/internal/duty"
+	"seckill/internal/store"
+	"seckill/internal/store/storetest"
+	"seckill/internal/worker"
+	"seckill/test/rig"
+)
+
+// late is a claim that two have in hand: it was parked, its ledger was rebuilt,
+// and somebody was refused its adoption for want of units and has not written
+// that yet. Then a unit came free.
+type late struct {
+	*crew
+	product seckill.Product
+	claim   seckill.Claim
+	gate    *storetest.Gate // before which the failure waits
+	written chan error
+}
+
+func newLate(t *testing.T) *late {
+	t.Helper()
+	l := &late{crew: newCrew(t), written: make(chan error, 1)}
+	p := l.Open(t, 1, 2, rig.Share(0.5)) // the ledger has one unit, the counter the other
+	l.claim = l.Claim(1, "slow")
+	l.Store.Poison(l.claim.Buyer)
+	l.Reserve(t, p, l.claim)
+	l.work(t)
+	item := l.letters(t)[0].Item
+	item.LetterID = 0 // as an entry that is delivered again has it
+	p, err := l.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	l.product = p
+
+	quick := l.Buy(t, p, "quick")[0]
+	l.work(t)
+	l.gate = l.Store.Block("Fail")
+	adopter := &adoption.Adopter{Store: l.Store, Lanes: l.Lanes, Now: l.Time.Now}
+	go func() {
+		_, err := adopter.Adopt(t.Context(), []store.Item{item})
+		l.written <- err
+	}()
+	rig.Until(t, "the adoption is refused", func() bool { return len(l.gate.Arrived()) == 1 })
+	_, err = l.Store.Cancel(t.Context(), quick, "test", rig.Operator)
+	rig.Must(t, err)
+	l.release(t)
+	return l
+}
+
+// work consumes all that is queued.
+func (c *crew) work(t *testing.T) {
+	t.Helper()
+	c.enlist()
+	c.start(t)
+	c.drained(t)
+	c.stop()
+}
+
+func (c *crew) release(t *testing.T) {
+	t.Helper()
+	releaser := &duty.Releaser{Store: c.Store, Lanes: c.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
+	rig.Must(t, releaser.Round(t.Context()))
+}
+
+// adopt has the claim adopted from its letter, which leaves a mark and an entry
+// of the present epoch.
+func (l *late) adopt(t *testing.T) {
+	t.Helper()
+	l.Store.Cure(l.claim.Buyer)
+	l.Time.Advance(ladder[0])
+	l.climb(t)
+	if f := l.Figures(t, l.product); f.Marked != 1 {
+		t.Fatalf("the claim was not adopted: %+v", f)
+	}
+	l.Store.Poison(l.claim.Buyer)
+}
+
+// fail lets the failure be written.
+func (l *late) fail(t *testing.T) {
+	t.Helper()
+	l.gate.Open()
+	select {
+	case err := <-l.written:
+		rig.Must(t, err)
+	case <-time.After(rig.Patience):
+		t.Fatal("the failure is not written")
+	}
+}
+
+// free wants the unit of the claim to be free in the end.
+func (l *late) free(t *testing.T) {
+	t.Helper()
+	if letters := l.letters(t); len(letters) != 0 {
+		t.Errorf("letters are left: %+v", letters)
+	}
+	if depth := l.Depth(t, 0); depth != 0 {
+		t.Errorf("%d claims are queued", depth)
+	}
+	l.release(t)
+	if f := l.Figures(t, l.product); f.Marked != 0 || f.Available != 1 {
+		t.Errorf("the ledger has %d free and %d marked units for an order that is %s", f.Available, f.Marked, l.Status(t, l.claim.OrderNo))
+	}
+	storetest.CheckPromises(t, l.Store, 1)
+}
+
+// The late failure closes a letter of the present epoch, which was all that
+// held the mark.
+func TestALateFailureReturnsTheUnitOfAClaimThatWasAdoptedAndParkedAgain(t *testing.T) {
+	l := newLate(t)
+	l.adopt(t)
+	l.work(t)
+	l.fail(t)
+	l.statuses(t, seckill.OrderFailed, l.claim.OrderNo)
+	l.free(t)
+}
+
+func TestALateFailureReturnsTheUnitOfAParkedClaimThatTheCounterSold(t *testing.T) {
+	l := newLate(t)
+	l.adopt(t)
+	l.work(t)
+	l.SellClaims(t, l.product, l.claim)
+	l.fail(t)
+	l.statuses(t, seckill.OrderPending, l.claim.OrderNo)
+	l.free(t)
+}
+
+func TestADiscardReturnsTheUnitOfAParkedClaimThatTheCounterSold(t *testing.T) {
+	l := newLate(t)
+	l.adopt(t)
+	l.work(t)
+	l.SellClaims(t, l.product, l.claim)
+	rig.Must(t, l.Store.LetterFailed(t.Context(), l.letters(t)[0].ID, "no hope", -1))
+	l.Time.Advance(25 * time.Hour)
+	l.climb(t)
+	l.statuses(t, seckill.OrderPending, l.claim.OrderNo)
+	l.free(t)
+	l.fail(t)
+}
+
+// failing has somebody write a failure between a claim's try and its parking.
+type failing struct {
+	*storetest.Faulty
+	fail func()
+}
+
+func (s *failing) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
+	if len(req.Park) > 0 {
+		s.fail()
+	}
+	return s.Faulty.Confirm(ctx, req)
+}
+
+func TestAClaimThatFailsBeforeItIsParkedReturnsItsUnit(t *testing.T) {
+	l := newLate(t)
+	l.adopt(t)
+	l.store = &failing{Faulty: l.Store, fail: func() { l.fail(t) }}
+	l.work(t)
+	l.statuses(t, seckill.OrderFailed, l.claim.OrderNo)
+	l.free(t)
+}
+
+// The claim is adopted from its letter, and parked again before that letter is
+// closed: it is the same letter, and now all that is left of the promise (I4).
+func TestALetterThatWasParkedAgainIsNotClosedForItsAdoption(t *testing.T) {
+	c := newCrew(t)
+	bad, good := poisoned(t, c)
+	_, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	c.Store.Cure("b-5")
+	c.Time.Advance(ladder[0])
+	c.Store.FailBefore("CloseLetter", 1)
+	if worker.NewClimber(c.worker).Round(t.Context()) == nil {
+		t.Error("the round hides the outage")
+	}
+	c.Store.Poison("b-5")
+	c.work(t)
+	c.Store.Cure("b-5")
+	c.Time.Advance(ladder[0])
+	c.climb(t)
+	c.work(t)
+	c.statuses(t, seckill.OrderPending, append(good, bad)...)
+	if f := c.Figures(t, c.Stored(t, 1)); f.Marked != 9 {
+		t.Errorf("the ledger holds %d units, want 9", f.Marked)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
