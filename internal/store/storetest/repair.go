@@ -63,9 +63,17 @@ func (s *suite) play(t *testing.T, p seckill.Product) {
 	s.change(t, p, 5)
 }
 
-// damaged is a product with a history that the test may damage: its promises
-// are not checked at the end.
+// damaged is a product with a history that the test may damage.
 func (s *suite) damaged(t *testing.T) seckill.Product {
+	t.Helper()
+	p := s.exposed(t)
+	s.play(t, p)
+	return s.product(t, p.ID)
+}
+
+// exposed is a new product that the test may damage: its promises are not
+// checked at the end.
+func (s *suite) exposed(t *testing.T) seckill.Product {
 	t.Helper()
 	if s.Exec == nil {
 		t.Skip("the harness cannot damage the store")
@@ -74,9 +82,7 @@ func (s *suite) damaged(t *testing.T) seckill.Product {
 	draft.PerUserLimit = 3
 	_, err := s.Store.CreateProduct(t.Context(), draft, operator)
 	must(t, err)
-	p := s.openEpoch(t, draft.ID)
-	s.play(t, p)
-	return s.product(t, p.ID)
+	return s.openEpoch(t, draft.ID)
 }
 
 func (s *suite) buyerFindings(t *testing.T, group uint32, limit int) int {
