@@ -74,6 +74,9 @@ type Product struct {
 	Currency   string
 	// ImageURL is where the product's picture is, or "".
 	ImageURL string
+	// Unlisted keeps the product out of the public list. Whoever knows its id can
+	// read and buy it all the same.
+	Unlisted bool
 	// Stock is what the store still has unsold; Offered is the initial stock
 	// plus operator changes (I1).
 	Stock, Offered int64

@@ -37,9 +37,9 @@ func TestANewProductHasItsDefaults(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got.what, want)
 	}
 	want.Ref, want.Currency, want.PerUserLimit, want.Group = "sku-9", "EUR", 3, 7
-	want.Shards, want.Strategy, want.FallbackShare = 4, seckill.StrategySharded, 0.25
+	want.Shards, want.Strategy, want.FallbackShare, want.Unlisted = 4, seckill.StrategySharded, 0.25, true
 	full := strings.TrimSuffix(newProduct, "}") + `,"ref":"sku-9","currency":"EUR","per_user_limit":3,` +
-		`"limit_group":7,"shards":4,"strategy":"sharded","fallback_share":0.25}`
+		`"limit_group":7,"shards":4,"strategy":"sharded","fallback_share":0.25,"unlisted":true}`
 	if got := d.did("POST", "/admin/v1/products", full); !reflect.DeepEqual(got.what, want) {
 		t.Errorf("got  %+v\nwant %+v", got.what, want)
 	}
@@ -50,9 +50,9 @@ func TestANewProductHasItsDefaults(t *testing.T) {
 
 func TestAPatchChangesWhatItNames(t *testing.T) {
 	d := newDesk(t, nil)
-	got := d.did("PATCH", "/admin/v1/products/1", `{"ref":"","price_cents":0,"per_user_limit":2,"reason":"gift"}`)
-	ref, price, limit := "", int64(0), 2
-	want := store.ProductPatch{Ref: &ref, PriceCents: &price, PerUserLimit: &limit}
+	got := d.did("PATCH", "/admin/v1/products/1", `{"ref":"","price_cents":0,"per_user_limit":2,"unlisted":false,"reason":"gift"}`)
+	ref, price, limit, unlisted := "", int64(0), 2, false
+	want := store.ProductPatch{Ref: &ref, PriceCents: &price, PerUserLimit: &limit, Unlisted: &unlisted}
 	if !reflect.DeepEqual(got.what, want) || got.actor.Reason != "gift" {
 		t.Errorf("got %+v", got)
 	}

@@ -54,6 +54,7 @@ func TestEveryFieldOfANewProductIsChecked(t *testing.T) {
 		"shards":         append([]string{"0", "-1", "257", "2"}, notWhole...),
 		"strategy":       append([]string{`""`, `"Async"`, `"fast"`, long(17)}, notText...),
 		"fallback_share": notNumber,
+		"unlisted":       {"null", "1", `"true"`, "[]"},
 		"reason":         append([]string{long(201)}, notText...),
 	} {
 		for _, value := range values {
@@ -84,6 +85,7 @@ func TestEveryFieldOfAPatchIsChecked(t *testing.T) {
 		"strategy":       {`"async"`},
 		"limit_group":    {"1"},
 		"fallback_share": {"0"},
+		"unlisted":       {"null", "0", `"false"`},
 	} {
 		for _, value := range values {
 			d.refused(seckill.CodeBadRequest, name, "PATCH", path, `{"`+name+`":`+value+`}`)

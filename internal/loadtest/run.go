@@ -155,7 +155,7 @@ func (r *run) putOnSale(ctx context.Context, clock *clock) (err error) {
 	return nil
 }
 
-// takeDown ends the sale that the test made, so that no shopper finds it. Its
+// takeDown ends the sale that the test made, so that nobody buys of it. Its
 // orders stay; the sale's end counts them once more.
 func (r *run) takeDown() {
 	if !r.report.Fresh {
@@ -185,6 +185,7 @@ func (r *run) create(ctx context.Context, clock *clock) (created wire.AdminProdu
 		created, err = r.admin.CreateProduct(ctx, adminclient.NewProduct{
 			ID: id, Name: fmt.Sprintf("Load test %s", r.opt.Run), PriceCents: priceCents, Stock: r.opt.Units, PerUserLimit: r.opt.PerUserLimit,
 			StartsAt: starts, EndsAt: starts.Add(r.opt.Duration + saleLasts),
+			Unlisted: true, // it is no shopper's: not while the crowd buys it, nor for ever after
 		})
 		var taken *adminclient.Refusal
 		if !errors.As(err, &taken) || taken.Document.Code != seckill.CodeWrongState {

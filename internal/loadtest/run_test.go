@@ -76,6 +76,9 @@ func TestEveryPromiseHoldsAgainstTheRealEngine(t *testing.T) {
 	if report.Accepted.Count != 50+report.Repeated || report.TurnedAway.Count != 450 || report.Accepted.P50 <= 0 || report.Accepted.P50 > report.Accepted.Max {
 		t.Errorf("latencies %+v, %+v", report.Accepted, report.TurnedAway)
 	}
+	if made, err := e.Operator().Product(t.Context(), report.ProductID); err != nil || !made.Unlisted || made.State != "ended" {
+		t.Errorf("the product of the test is left as %+v (%v)", made, err)
+	}
 }
 
 func TestAnInterruptLeavesAPartialReport(t *testing.T) {

@@ -30,7 +30,9 @@ func (s *Server) listProducts(ctx *fasthttp.RequestCtx) {
 		NowMS    int64          `json:"now_ms"`
 	}{Products: []wire.Product{}, NowMS: now.UnixMilli()}
 	for _, on := range s.opt.Catalog.All() {
-		list.Products = append(list.Products, s.product(on, now))
+		if !on.Terms().Unlisted {
+			list.Products = append(list.Products, s.product(on, now))
+		}
 	}
 	s.json(ctx, "products", fasthttp.StatusOK, list)
 }

@@ -85,9 +85,9 @@ type Products interface {
 	CreateProduct(ctx context.Context, p seckill.Product, actor Actor) (seckill.Product, error)
 
 	// PatchProduct changes the fields that are set. After the first preheat
-	// only name, ref, image_url, price, starts_at and ends_at may change (wrong_state), and
-	// the two times no longer once sale.ended was written: a sale ends once. The
-	// result must pass Check.
+	// only name, ref, image_url, unlisted, price, starts_at and ends_at may change
+	// (wrong_state), and the two times no longer once sale.ended was written: a
+	// sale ends once. The result must pass Check.
 	PatchProduct(ctx context.Context, id uint32, patch ProductPatch, actor Actor) (seckill.Product, error)
 
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
@@ -130,6 +130,7 @@ type ProductPatch struct {
 	StartsAt     *time.Time
 	EndsAt       *time.Time
 	ImageURL     *string
+	Unlisted     *bool
 }
 
 // Orders keeps what was bought.

@@ -60,6 +60,7 @@ type AdminProduct struct {
 	Ref           string           `json:"ref"`
 	Name          string           `json:"name"`
 	ImageURL      string           `json:"image_url"`
+	Unlisted      bool             `json:"unlisted"`
 	PriceCents    int64            `json:"price_cents"`
 	Currency      string           `json:"currency"`
 	Stock         int64            `json:"stock"`   // what the store has unsold
@@ -81,7 +82,7 @@ type AdminProduct struct {
 // AdminProductOf is the product for the operator.
 func AdminProductOf(p *seckill.Product) AdminProduct {
 	return AdminProduct{
-		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, PriceCents: p.PriceCents, Currency: p.Currency,
+		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, Unlisted: p.Unlisted, PriceCents: p.PriceCents, Currency: p.Currency,
 		Stock: p.Stock, Offered: p.Offered, PerUserLimit: p.PerUserLimit, LimitGroup: p.Group,
 		StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt), Shards: p.Shards,
 		Strategy: p.Strategy, FallbackShare: p.FallbackShare, State: p.State.String(),

@@ -23,6 +23,7 @@ type Product struct {
 	ID           uint32    `json:"id"`
 	Name         string    `json:"name"`
 	ImageURL     string    `json:"image_url,omitempty"`
+	Unlisted     bool      `json:"unlisted,omitempty"`
 	PriceCents   int64     `json:"price_cents"`
 	Stock        int64     `json:"stock"`
 	PerUserLimit int       `json:"per_user_limit,omitempty"`

@@ -72,6 +72,7 @@ func TestAMigrationThatWasBrokenOffIsCompleted(t *testing.T) {
 		`ALTER TABLE tb_seckill_order DROP COLUMN origin`,
 		`DROP TABLE tb_lease`,
 		`ALTER TABLE tb_seckill_product DROP COLUMN image_url`,
+		`ALTER TABLE tb_seckill_product DROP COLUMN unlisted`,
 	} {
 		damage(t, s, undo)
 		damage(t, s, `DELETE FROM goose_db_version WHERE version_id > 0`)

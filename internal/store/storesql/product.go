@@ -12,7 +12,7 @@ import (
 
 const productColumns = `id, ref, product_name, price_cents, currency, stock, offered, per_user_limit, limit_group,
 	starts_at, ends_at, shards, strategy, fallback_share, share_left, state, epoch, version, log_seq, rebuilding,
-	started_time IS NOT NULL, ended_time IS NOT NULL, create_time, image_url`
+	started_time IS NOT NULL, ended_time IS NOT NULL, create_time, image_url, unlisted`
 
 const (
 	sqlProduct  = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ?`
@@ -20,10 +20,10 @@ const (
 
 	sqlInsertProduct = `INSERT INTO tb_seckill_product (id, ref, product_name, price_cents, currency, stock, offered,
 		per_user_limit, limit_group, starts_at, ends_at, shards, strategy, fallback_share, state, epoch, version, log_seq,
-		rebuilding, create_time, image_url) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,1,0,0,?,?)`
+		rebuilding, create_time, image_url, unlisted) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,1,0,0,?,?,?)`
 
 	sqlPatchProduct = `UPDATE tb_seckill_product SET ref = ?, product_name = ?, price_cents = ?, currency = ?,
-		per_user_limit = ?, starts_at = ?, ends_at = ?, image_url = ? WHERE id = ?`
+		per_user_limit = ?, starts_at = ?, ends_at = ?, image_url = ?, unlisted = ? WHERE id = ?`
 
 	sqlGroupShared = `SELECT 1 FROM tb_seckill_product WHERE limit_group = ? AND id <> ? LIMIT 1`
 
@@ -51,7 +51,7 @@ func scanProduct(row scanner, p *productRow) error {
 	err := row.Scan(&p.ID, &p.Ref, &p.Name, &p.PriceCents, &p.Currency, &p.Stock, &p.Offered, &p.PerUserLimit, &p.Group,
 		millisTime{&p.StartsAt}, millisTime{&p.EndsAt}, &p.Shards, &p.Strategy, &p.FallbackShare, &p.ShareLeft, &p.State,
 		&p.Epoch, &p.Version, &p.logSeq, &p.Rebuilding, &p.started, &p.ended, millisTime{&p.CreatedAt},
-		&p.ImageURL)
+		&p.ImageURL, &p.Unlisted)
 	if err != nil {
 		return fmt.Errorf("read product: %w", err)
 	}
@@ -131,7 +131,8 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 			return err
 		}
 		_, err := tx.exec(ctx, sqlInsertProduct, p.ID, p.Ref, p.Name, p.PriceCents, p.Currency, 0, 0, p.PerUserLimit, p.Group,
-			millis(p.StartsAt), millis(p.EndsAt), p.Shards, string(p.Strategy), p.FallbackShare, seckill.SaleOpen, millis(now), p.ImageURL)
+			millis(p.StartsAt), millis(p.EndsAt), p.Shards, string(p.Strategy), p.FallbackShare, seckill.SaleOpen, millis(now), p.ImageURL,
+			p.Unlisted)
 		if err != nil {
 			return err
 		}
@@ -214,7 +215,7 @@ func (s *Store) PatchProduct(ctx context.Context, id uint32, patch store.Product
 			}
 		}
 		_, err = tx.exec(ctx, sqlPatchProduct, p.Ref, p.Name, p.PriceCents, p.Currency, p.PerUserLimit,
-			millis(p.StartsAt), millis(p.EndsAt), p.ImageURL, id)
+			millis(p.StartsAt), millis(p.EndsAt), p.ImageURL, p.Unlisted, id)
 		if err != nil {
 			return err
 		}
@@ -242,6 +243,10 @@ func applyPatch(p *seckill.Product, patch store.ProductPatch) (changed []string)
 	if patch.ImageURL != nil {
 		note("image_url", p.ImageURL, *patch.ImageURL)
 		p.ImageURL = *patch.ImageURL
+	}
+	if patch.Unlisted != nil {
+		note("unlisted", p.Unlisted, *patch.Unlisted)
+		p.Unlisted = *patch.Unlisted
 	}
 	if patch.PriceCents != nil {
 		note("price_cents", p.PriceCents, *patch.PriceCents)

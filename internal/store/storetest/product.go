@@ -135,6 +135,7 @@ func longProduct(t *testing.T, s *suite) {
 	draft.Ref = strings.Repeat("é", 32)
 	draft.PriceCents, draft.Currency = seckill.MaxPriceCents, "JPY"
 	draft.ImageURL = "https://img.example/" + strings.Repeat("a", seckill.MaxImageURL-20)
+	draft.Unlisted = true
 	draft.Stock, draft.PerUserLimit = seckill.MaxStock, seckill.MaxPerUserLimit
 	draft.Shards, draft.Strategy = seckill.MaxShards, seckill.StrategySharded
 	draft.FallbackShare, draft.ShareLeft = 0.125, seckill.MaxStock/8
@@ -200,8 +201,8 @@ func unknownProduct(t *testing.T, s *suite) {
 func patchBefore(t *testing.T, s *suite) {
 	p := s.create(t)
 	patch := store.ProductPatch{
-		Name: ptr("Teapot 茶壶"), Ref: ptr("shop-2"), ImageURL: ptr("/teapot.jpg"), PriceCents: ptr(int64(0)), Currency: ptr("EUR"), PerUserLimit: ptr(4),
-		StartsAt: ptr(p.StartsAt.Add(time.Minute)), EndsAt: ptr(p.EndsAt.Add(time.Minute)),
+		Name: ptr("Teapot 茶壶"), Ref: ptr("shop-2"), ImageURL: ptr("/teapot.jpg"), Unlisted: ptr(true), PriceCents: ptr(int64(0)), Currency: ptr("EUR"),
+		PerUserLimit: ptr(4), StartsAt: ptr(p.StartsAt.Add(time.Minute)), EndsAt: ptr(p.EndsAt.Add(time.Minute)),
 	}
 	var got seckill.Product
 	s.audited(t, p.ID, func() {
@@ -211,6 +212,7 @@ func patchBefore(t *testing.T, s *suite) {
 	})
 	want := p
 	want.Name, want.Ref, want.ImageURL, want.PriceCents, want.Currency = *patch.Name, *patch.Ref, *patch.ImageURL, 0, "EUR"
+	want.Unlisted = true
 	want.PerUserLimit, want.StartsAt, want.EndsAt = 4, *patch.StartsAt, *patch.EndsAt
 	want.Version = got.Version // stock and epoch did not change; whether the lock moves is the adapter's choice
 	equal(t, "returned", got, want)
@@ -231,7 +233,7 @@ func patchAfter(t *testing.T, s *suite) {
 		})
 	}
 	patch := store.ProductPatch{
-		Name: ptr("later"), Ref: ptr("r2"), ImageURL: ptr("https://img.example/later"), PriceCents: ptr(int64(1)),
+		Name: ptr("later"), Ref: ptr("r2"), ImageURL: ptr("https://img.example/later"), Unlisted: ptr(true), PriceCents: ptr(int64(1)),
 		StartsAt: ptr(p.StartsAt.Add(time.Second)), EndsAt: ptr(p.EndsAt.Add(time.Second)),
 	}
 	_, err := s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
@@ -240,6 +242,7 @@ func patchAfter(t *testing.T, s *suite) {
 	equal(t, "name", got.Name, "later")
 	equal(t, "ref", got.Ref, "r2")
 	equal(t, "image_url", got.ImageURL, "https://img.example/later")
+	equal(t, "unlisted", got.Unlisted, true)
 	equal(t, "price", got.PriceCents, 1)
 	equal(t, "starts_at", got.StartsAt, *patch.StartsAt)
 	equal(t, "ends_at", got.EndsAt, *patch.EndsAt)
