@@ -5,12 +5,14 @@ import (
 	"errors"
 )
 
-// Auditing is a ledger whose marks outsiders can tamper with, and that can count
-// them.
+// Auditing is a ledger whose marks can be compared with the store's orders.
 type Auditing interface {
-	// Audit counts the product's live orders in the marks of a shard, while
-	// others are served. Shard.Epoch is ignored.
-	Audit(ctx context.Context, shard Shard) (Audit, error)
+	// Audit hands every order of the product that a shard's marks hold to each,
+	// those of quantity 0 too, which are dead and remembered for their keys, and
+	// counts the live ones, while others are served. An order that is held from
+	// the beginning to the end is handed over; one that comes or goes meanwhile
+	// may be, and any may be twice. Shard.Epoch is ignored.
+	Audit(ctx context.Context, shard Shard, each func(Mark)) (Audit, error)
 }
 
 // Bound is a ledger that belongs to one store and that outsiders can give to
@@ -53,8 +55,12 @@ func Rebind(ctx context.Context, l Ledger) error {
 // Audit is what the marks of a shard hold of a product, and what the shard's
 // figures say that they hold.
 type Audit struct {
-	// Steady is false, and the rest without meaning, when orders came or went
-	// meanwhile, or there are more marks than the ledger counts.
+	// Epoch is the shard's from the beginning to the end; 0 when it changed
+	// meanwhile, or there are more marks than the ledger walks: then not all were
+	// handed over, and the rest is without meaning.
+	Epoch uint64
+	// Steady is false, and the counts without meaning, when orders came or went
+	// meanwhile.
 	Steady        bool
 	Units, Orders int64 // counted in the marks
 	Marked, Live  int64 // units and orders as the figures have them

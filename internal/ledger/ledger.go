@@ -100,7 +100,8 @@ type Ledger interface {
 	Read(ctx context.Context, shard Shard) (Figures, error)
 
 	// Held lists what the buyer's mark holds for the product on the shard, live
-	// orders only, newest first. Shard.Epoch is ignored.
+	// orders only, newest first. Shard.Epoch is ignored. Of what is no mark the
+	// error wraps ErrDamaged.
 	Held(ctx context.Context, shard Shard, buyer string) ([]Holding, error)
 
 	// Now is the ledger's clock, which sale windows follow.

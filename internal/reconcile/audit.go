@@ -8,25 +8,56 @@ import (
 	"seckill/internal/ledger"
 )
 
-// audit has the ledger count its marks. Figures that agree with the store say
-// nothing about a mark that somebody deleted, whose buyer may buy again. Where
-// orders come and go all the while, or there are too many marks to count in
-// auditBudget, there is no verdict: the count shows it when the crowd is gone.
+// audit has the ledger read out its marks, counts them, and compares them with
+// the store's orders. Figures that agree say nothing about a mark that somebody
+// deleted, or gave to another buyer. Where there are too many marks or orders to
+// read in auditBudget there is no verdict on them; the report's orders_compared
+// says so.
 func (r *Reconciler) audit(ctx context.Context, c *cut) error {
 	auditing, ok := r.Ledger.(ledger.Auditing)
 	p := &c.after.Product
-	if !ok || !p.HasLedger() {
+	if !ok || !p.HasLedger() || p.Epoch == 0 {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, auditBudget)
 	defer cancel()
+	compared := newComparison(r, p)
+	err := r.auditMarks(within, auditing, c, compared)
+	if err == nil {
+		err = compared.judge(within)
+	}
+	if errors.Is(within.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// A rebuild in the middle of it would explain any difference.
+	now, err := r.Store.Product(ctx, p.ID)
+	if err != nil || now.Epoch != p.Epoch || now.Rebuilding {
+		return err
+	}
+	c.compared, c.differences = compared.compared, compared.differences
+	return nil
+}
+
+// auditMarks reads the orders, then the marks of every shard.
+func (r *Reconciler) auditMarks(ctx context.Context, auditing ledger.Auditing, c *cut, compared *comparison) error {
+	p := &c.after.Product
+	if err := compared.readRows(ctx, rowsOf(&c.after)); err != nil {
+		return err
+	}
 	for i := range p.Shards {
-		counted, err := auditShard(within, auditing, ledger.Shard{Product: p.ID, Group: p.Group, Index: i})
-		if errors.Is(within.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
-			return nil
-		}
+		shard := ledger.Shard{Product: p.ID, Group: p.Group, Index: i}
+		counted, err := auditing.Audit(ctx, shard, func(m ledger.Mark) { compared.meet(i, m) })
 		if err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "audit ledger: %w", err)
+		}
+		compared.whole = compared.whole && counted.Epoch == p.Epoch
+		if differs(counted) {
+			if counted, err = recount(ctx, auditing, shard, counted); err != nil {
+				return seckill.Errorf(seckill.CodeBusy, "audit ledger: %w", err)
+			}
 		}
 		if differs(counted) {
 			if c.audits == nil {
@@ -38,11 +69,11 @@ func (r *Reconciler) audit(ctx context.Context, c *cut) error {
 	return nil
 }
 
-// auditShard counts until it is certain, a few times: a difference is one that
-// two counts in a row agree upon.
-func auditShard(ctx context.Context, auditing ledger.Auditing, shard ledger.Shard) (last ledger.Audit, err error) {
-	for range auditTries {
-		counted, err := auditing.Audit(ctx, shard)
+// recount counts until two counts in a row agree upon a difference: a mark may
+// be read twice.
+func recount(ctx context.Context, auditing ledger.Auditing, shard ledger.Shard, last ledger.Audit) (ledger.Audit, error) {
+	for range auditTries - 1 {
+		counted, err := auditing.Audit(ctx, shard, func(ledger.Mark) {})
 		if err != nil {
 			return ledger.Audit{}, err
 		}
@@ -55,5 +86,5 @@ func auditShard(ctx context.Context, auditing ledger.Auditing, shard ledger.Shar
 }
 
 func differs(a ledger.Audit) bool {
-	return a.Steady && (a.Units != a.Marked || a.Orders != a.Live)
+	return a.Epoch != 0 && a.Steady && (a.Units != a.Marked || a.Orders != a.Live)
 }

@@ -28,6 +28,10 @@ type cut struct {
 	// audits are what the ledger's own marks say, of those shards that differ
 	// from their figures.
 	audits map[int]ledger.Audit
+	// compared is how many orders of the marks were compared with the store's, and
+	// differences those that are not the same.
+	compared    int64
+	differences []difference
 }
 
 // cut reads until it settles or the deadline passes.
@@ -227,6 +231,9 @@ func (c *cut) checkLedger(add func(promise string, expected, got any, format str
 		sent += f.Sent
 		received += f.Received
 	}
+	for _, d := range c.differences {
+		add("I3", d.expected, d.found, "shard %d: order %s in the mark of buyer %q", d.shard, d.no, d.buyer)
+	}
 	if c.stray {
 		add("I5", sent, received, "units sent = units received when no transfer is open")
 	}
@@ -248,6 +255,7 @@ func (c *cut) figures() map[string]int64 {
 		"failed": c.after.Failed, "refunded": c.after.Refunded,
 		"queued": c.queued, "letters": c.after.Letters, "releases_due": c.after.ReleasesDue,
 		"open_stock_changes": c.after.OpenChanges, "fallback_available": p.ShareLeft, "fallback_reserved": c.after.Fallback,
+		"orders_compared": c.compared,
 	}
 	for i := range c.shards {
 		m["ledger_available"] += c.shards[i].Available

@@ -19,11 +19,12 @@ import (
 
 const (
 	cutPoll = 20 * time.Millisecond
-	// checkDeadline bounds the walks over rows that follow the cut.
-	checkDeadline = 30 * time.Second
-	// auditBudget is the time in which the marks of a product are counted, and
-	// auditTries how often those of a shard while orders come and go.
-	auditBudget = 20 * time.Second
+	// checkDeadline bounds the walks over marks and rows that follow the cut.
+	checkDeadline = 60 * time.Second
+	// auditBudget is the time in which the marks of a product are read and
+	// compared with its orders, and auditTries how often those of a shard are
+	// counted before there is no verdict on the count.
+	auditBudget = 40 * time.Second
 	auditTries  = 4
 	// findingsMost bounds the findings of one kind in a report.
 	findingsMost = 20
@@ -34,12 +35,17 @@ const (
 // Store is what a cut reads, and where reports are kept.
 type Store interface {
 	store.Reconciliations
+	Product(ctx context.Context, id uint32) (seckill.Product, error)
+	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
+	LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error)
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// Ledger is what a cut reads.
+// Ledger is what a cut reads, and what its orders are compared with if it is
+// ledger.Auditing.
 type Ledger interface {
 	Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error)
+	Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error)
 }
 
 // Recoverer rebuilds a drifted ledger from the store's truth.

@@ -186,6 +186,13 @@ func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 	return call(l, ctx, "Held", func(in ledger.Ledger) ([]ledger.Holding, error) { return in.Held(ctx, shard, buyer) })
 }
 
+// Audit reads the marks.
+func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error) {
+	return call(l, ctx, "Audit", func(in ledger.Ledger) (ledger.Audit, error) {
+		return in.(ledger.Auditing).Audit(ctx, shard, each)
+	})
+}
+
 // Now is the ledger's clock.
 func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 	return call(l, ctx, "Now", func(in ledger.Ledger) (time.Time, error) { return in.Now(ctx) })

@@ -7,37 +7,39 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"seckill/internal/ledger"
 )
 
-// An audit looks at so many marks a step at most, which takes the server about half a
-// millisecond (2 µs a mark: BenchmarkAudit), and rests between the steps twice
-// as long as a step took: some 150,000 marks a second. More than auditMost
-// would take it minutes, and are not counted; that all are gone is seen at any
-// size.
+// An audit looks at so many marks a step at most, which takes the server about
+// a quarter of a millisecond (BenchmarkAudit), and rests between the steps twice
+// as long as a step took. More than auditMost would take it minutes, and are not
+// read; that all are gone is seen at any size.
 const (
 	auditCount = 256
 	auditShare = 2
 	auditMost  = 2_000_000
 )
 
-// errManyMarks says that there are more marks than are counted.
-var errManyMarks = errors.New("too many marks to count")
+// errManyMarks says that there are more marks than are read.
+var errManyMarks = errors.New("too many marks to read")
 
 var _ ledger.Auditing = (*Ledger)(nil)
 
-// Audit counts what the marks hold of a product. A scan shows a mark twice only
+// Audit reads what the marks hold of a product. A scan shows a mark twice only
 // while the hash shrinks, which takes releases or a sweep in the middle of it;
 // who finds a difference counts again.
-func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
+func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error) {
 	keys := []string{l.keys.shard(shard), l.keys.group(shard), l.keys.mark(shard)}
 	product := decimal(uint64(shard.Product))
 	var counted ledger.Audit
-	var before [4]int64
+	var first auditFigures
 	pace := newPace(auditCount)
+	counted.Steady = true
 	for cursor := "0"; ; {
 		start := time.Now()
-		next, units, orders, now, err := l.auditStep(ctx, keys, product, cursor, pace)
+		step, err := l.auditStep(ctx, keys, product, cursor, pace)
 		if errors.Is(err, errManyMarks) {
 			return ledger.Audit{}, nil
 		}
@@ -45,45 +47,88 @@ func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, e
 			return ledger.Audit{}, fmt.Errorf("audit: %w", err)
 		}
 		if cursor == "0" {
-			before = now
+			first = step.figures
 		}
-		if now != before {
+		if step.figures.epoch != first.epoch {
 			return ledger.Audit{}, nil
 		}
-		counted.Units += units
-		counted.Orders += orders
-		if next == "0" {
-			counted.Steady, counted.Marked, counted.Live = true, now[2], now[3]
+		counted.Steady = counted.Steady && step.figures == first
+		step.read(&counted, each)
+		if step.next == "0" {
+			counted.Epoch, counted.Marked, counted.Live = uint64(first.epoch), first.marked, first.orders
 			return counted, nil
 		}
-		cursor = next
+		cursor = step.next
 		rest(ctx, auditShare*time.Since(start))
 	}
 }
 
-// auditStep takes one step. What it says of the shard is epoch, releases,
-// marked and orders: one of them changes with every order that comes or goes.
-func (l *Ledger) auditStep(ctx context.Context, keys []string, product, cursor string, pace *pace) (next string, units, orders int64, figures [4]int64, err error) {
+// auditFigures are of the shard: one of them changes with every order that
+// comes or goes.
+type auditFigures struct{ epoch, releases, marked, orders int64 }
+
+// auditStep is one step's reply of script/audit.lua.
+type auditStep struct {
+	next       string
+	figures    auditFigures
+	generation string
+	found      []rueidis.RedisMessage // buyer, mark, buyer, mark …
+}
+
+func (l *Ledger) auditStep(ctx context.Context, keys []string, product, cursor string, pace *pace) (step auditStep, err error) {
 	reply, err := l.call.told(ctx, auditScript, keys, []string{product, cursor, pace.count(), strconv.Itoa(auditMost)})
 	if err != nil {
-		return "", 0, 0, figures, err
+		return step, err
 	}
 	parts, err := reply.ToArray()
 	if err == nil && len(parts) == 0 {
-		return "", 0, 0, figures, errManyMarks
+		return step, errManyMarks
 	}
-	if err != nil || len(parts) != 8 {
-		return "", 0, 0, figures, fmt.Errorf("%w: %d parts, %w", errReply, len(parts), err)
+	if err != nil || len(parts) != 7 {
+		return step, fmt.Errorf("%w: %d parts, %w", errReply, len(parts), err)
 	}
-	if next, err = parts[0].ToString(); err != nil {
-		return "", 0, 0, figures, fmt.Errorf("%w: %w", errReply, err)
-	}
-	var numbers [7]int64
-	for i := range numbers {
-		if numbers[i], err = parts[i+1].AsInt64(); err != nil {
-			return "", 0, 0, figures, fmt.Errorf("%w: %w", errReply, err)
+	f := &step.figures
+	for i, figure := range []*int64{&f.epoch, &f.releases, &f.marked, &f.orders} {
+		if *figure, err = parts[i+1].AsInt64(); err != nil {
+			return step, fmt.Errorf("%w: %w", errReply, err)
 		}
 	}
-	pace.saw(numbers[6])
-	return next, numbers[0], numbers[1], [4]int64(numbers[2:6]), nil
+	for i, text := range map[int]*string{0: &step.next, 5: &step.generation} {
+		if *text, err = parts[i].ToString(); err != nil {
+			return step, fmt.Errorf("%w: %w", errReply, err)
+		}
+	}
+	if step.found, err = parts[6].ToArray(); err != nil || len(step.found)%2 != 0 {
+		return step, fmt.Errorf("%w: %d parts of marks, %w", errReply, len(step.found), err)
+	}
+	var bytes int64
+	for i := 1; i < len(step.found); i += 2 {
+		mark, _ := step.found[i].ToString() // what is none has no bytes
+		bytes += int64(len(mark))
+	}
+	pace.saw(bytes)
+	return step, nil
+}
+
+// read hands over what the step found, and counts it. What is no mark holds
+// nothing.
+func (s *auditStep) read(counted *ledger.Audit, each func(ledger.Mark)) {
+	for i := 0; i < len(s.found); i += 2 {
+		buyer, _ := s.found[i].ToString()
+		text, _ := s.found[i+1].ToString()
+		orders, err := decodeMark(text)
+		if err != nil {
+			continue
+		}
+		for _, o := range orders {
+			if o.generation != s.generation {
+				continue
+			}
+			if o.quantity > 0 {
+				counted.Units += int64(o.quantity)
+				counted.Orders++
+			}
+			each(ledger.Mark{Buyer: buyer, OrderNo: o.no, Quantity: o.quantity, Key: o.key})
+		}
+	}
 }

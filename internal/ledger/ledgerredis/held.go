@@ -85,7 +85,7 @@ func (l *Ledger) heldPage(ctx context.Context, keys []string, buyer string, belo
 	}
 	page := heldPage{generation: parts[0], entries: make(map[uint64]seckill.Entry)}
 	if page.orders, err = decodeMark(parts[1]); err != nil {
-		return heldPage{}, fmt.Errorf("read a mark: %w", err)
+		return heldPage{}, fmt.Errorf("read a mark: %w: %w", ledger.ErrDamaged, err)
 	}
 	if page.below, err = strconv.ParseUint(parts[2], 10, 64); err != nil {
 		return heldPage{}, fmt.Errorf("%w: %w", errReply, err)

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- audit.lua, one step of counting what the marks hold of one product.
+-- audit.lua, one step of reading the marks of a shard for one product.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- KEYS[2] group   hash: product -> live generation
@@ -7,42 +7,22 @@
 -- ARGV[1] product, decimal
 -- ARGV[2] cursor
 -- ARGV[3] count   of marks that a step looks at, about
--- ARGV[4] most    marks that are counted at all
+-- ARGV[4] most    marks that are read at all
 --
--- Returns the next cursor, 0 at the end; units and orders of the live orders
--- that the step found; the shard's epoch, releases, marked and orders; and how
--- many bytes the marks had. With more marks than are counted: nothing.
+-- Returns the next cursor, 0 at the end; the shard's epoch, releases, marked and
+-- orders; the product's generation; and the marks that the step found, each
+-- after its buyer. With more marks than are read: nothing.
 
 local shard = redis.call('HMGET', KEYS[1], 'generation', 'epoch', 'releases', 'marked', 'orders')
-local reply = {'0', 0, 0, shard[2] or '0', shard[3] or '0', shard[4] or '0', shard[5] or '0', 0}
+local reply = {'0', shard[2] or '0', shard[3] or '0', shard[4] or '0', shard[5] or '0', '', {}}
 -- A generation that the group does not call live counts for nobody.
 local generation = redis.call('HGET', KEYS[2], ARGV[1])
 if not generation or generation ~= shard[1] then
   return reply
 end
-
 if redis.call('HLEN', KEYS[3]) > tonumber(ARGV[4]) then
   return {}
 end
-local byte, sub = string.byte, string.sub
 local step = redis.call('HSCAN', KEYS[3], ARGV[2], 'COUNT', ARGV[3])
-local found, units, orders, bytes = step[2], 0, 0, 0
-for i = 2, #found, 2 do
-  local mark, p, held, live = found[i], 1, 0, 0
-  while p <= #mark do
-    local high, low, length = byte(mark, p + 26, p + 28)
-    if not length then
-      break
-    end
-    if high + low > 0 and sub(mark, p, p + 3) == generation then
-      held, live = held + high * 256 + low, live + 1
-    end
-    p = p + 29 + length
-  end
-  bytes = bytes + #mark
-  if p == #mark + 1 then -- else it is no mark, and holds nothing
-    units, orders = units + held, orders + live
-  end
-end
-reply[1], reply[2], reply[3], reply[8] = step[1], units, orders, bytes
+reply[1], reply[6], reply[7] = step[1], generation, step[2]
 return reply

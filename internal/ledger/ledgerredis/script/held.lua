@@ -11,7 +11,8 @@
 -- ARGV[3] most    entries that are looked at
 --
 -- Returns the product's generation, the mark, the lowest SEQ that was looked
--- at (0 when there are no more), and per entry: SEQ, head, limit, claims.
+-- at (0 when there are no more), and per entry: SEQ, head, limit, claims. Of what
+-- is no mark there is none.
 
 local generation = redis.call('HGET', KEYS[1], 'generation')
 local mark = generation and redis.call('HGET', KEYS[2], ARGV[1])
@@ -21,6 +22,9 @@ end
 local below, most, seqs, p = tonumber(ARGV[2]), tonumber(ARGV[3]), {}, 1
 while p <= #mark do
   local high, low, length = string.byte(mark, p + 26, p + 28)
+  if not length then
+    break
+  end
   local seq = struct.unpack('>I6', mark, p + 4)
   if high + low > 0 and seq > 0 and seq < below and string.sub(mark, p, p + 3) == generation then
     seqs[#seqs + 1] = seq
