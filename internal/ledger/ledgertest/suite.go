@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Stock", stockStories()},
 		{"Transfer", transferStories()},
 		{"Held", heldStories()},
+		{"Audit", auditStories()},
 		{"Durable", durableStories()},
 		{"Concurrent", concurrentStories()},
 	} {

@@ -61,6 +61,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"stock changes", stockTests},
 		{"figures", figureTests},
 		{"stock log", stockLogTests},
+		{"traces", traceTests},
 		{"repairs", repairTests},
 		{"feed", feedTests},
 		{"leases", leaseTests},
