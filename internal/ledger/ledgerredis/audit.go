@@ -12,8 +12,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// An audit looks at so many marks a step at most, which takes the server about
-// a quarter of a millisecond (BenchmarkAudit), and rests between the steps twice
+// An audit looks at so many marks a step at most, which takes the server half a
+// millisecond (2 µs a mark: BenchmarkAudit), and rests between the steps twice
 // as long as a step took. More than auditMost would take it minutes, and are not
 // read; that all are gone is seen at any size.
 const (
