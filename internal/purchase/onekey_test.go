@@ -28,7 +28,7 @@ func newInstances(t *testing.T) *instances {
 	i := &instances{other: &counter{memory: sale.NewMemory()}}
 	var opt purchase.Options
 	i.counter = newCounterOf(t, 100, []func(*seckill.Product){rig.Share(0.5), rig.Limit(3)}, func(o *purchase.Options) {
-		o.Timeout, o.Lane.CallTimeout = 500*time.Millisecond, 100*time.Millisecond
+		o.Timeout, o.Lane.CallTimeout = 5*time.Second, time.Second
 		opt = *o
 		o.Remember = func(e seckill.Entry) { i.book.Remember(e) }
 		o.Promised = func(group uint32, buyer, key string) (seckill.OrderNo, bool) { return i.book.Find(group, buyer, key) }
