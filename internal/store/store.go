@@ -284,7 +284,9 @@ type Releases interface {
 	// of the excepted products: one whose ledger cannot take its own must not
 	// hold up the others.
 	ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]Release, error)
-	// ReleasesHeard settles them: each only if it is still owed under that epoch.
+	// ReleasesHeard settles them as they were listed: each only if it is still
+	// owed under that epoch, and was not owed again since. The ledger may have
+	// been told before the mark was made that is to be released now.
 	ReleasesHeard(ctx context.Context, done []Release) error
 	// Witness is the highest confirmed id of each stream.
 	Witness(ctx context.Context) ([]queue.ID, error)
@@ -304,4 +306,7 @@ type Release struct {
 	Group     uint32
 	Shard     int
 	Epoch     uint64
+	// Since is when it was owed, by the store's clock. Owed again before it was
+	// heard, it is owed since later, under the same epoch too.
+	Since time.Time
 }

@@ -21,6 +21,8 @@ type late struct {
 	*crew
 	product seckill.Product
 	claim   seckill.Claim
+	item    store.Item // the claim in its old entry
+	adopter *adoption.Adopter
 	gate    *storetest.Gate // before which the failure waits
 	written chan error
 }
@@ -33,8 +35,8 @@ func newLate(t *testing.T) *late {
 	l.Store.Poison(l.claim.Buyer)
 	l.Reserve(t, p, l.claim)
 	l.work(t)
-	item := l.letters(t)[0].Item
-	item.LetterID = 0 // as an entry that is delivered again has it
+	l.item = l.letters(t)[0].Item
+	l.item.LetterID = 0
 	p, err := l.Desk.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	l.product = p
@@ -42,9 +44,9 @@ func newLate(t *testing.T) *late {
 	quick := l.Buy(t, p, "quick")[0]
 	l.work(t)
 	l.gate = l.Store.Block("Fail")
-	adopter := &adoption.Adopter{Store: l.Store, Lanes: l.Lanes, Now: l.Time.Now}
+	l.adopter = &adoption.Adopter{Store: l.Store, Lanes: l.Lanes, Now: l.Time.Now}
 	go func() {
-		_, err := adopter.Adopt(t.Context(), []store.Item{item})
+		_, err := l.adopter.Adopt(t.Context(), []store.Item{l.item})
 		l.written <- err
 	}()
 	rig.Until(t, "the adoption is refused", func() bool { return len(l.gate.Arrived()) == 1 })
@@ -65,8 +67,11 @@ func (c *crew) work(t *testing.T) {
 
 func (c *crew) release(t *testing.T) {
 	t.Helper()
-	releaser := &duty.Releaser{Store: c.Store, Lanes: c.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
-	rig.Must(t, releaser.Round(t.Context()))
+	rig.Must(t, c.releaser().Round(t.Context()))
+}
+
+func (c *crew) releaser() *duty.Releaser {
+	return &duty.Releaser{Store: c.Store, Lanes: c.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
 }
 
 // adopt has the claim adopted from its letter, which leaves a mark and an entry
@@ -86,11 +91,17 @@ func (l *late) adopt(t *testing.T) {
 func (l *late) fail(t *testing.T) {
 	t.Helper()
 	l.gate.Open()
+	done(t, l.written)
+}
+
+// done waits for what was begun.
+func done(t *testing.T, begun <-chan error) {
+	t.Helper()
 	select {
-	case err := <-l.written:
+	case err := <-begun:
 		rig.Must(t, err)
 	case <-time.After(rig.Patience):
-		t.Fatal("the failure is not written")
+		t.Fatal("it does not end")
 	}
 }
 
@@ -164,6 +175,30 @@ func TestAClaimThatFailsBeforeItIsParkedReturnsItsUnit(t *testing.T) {
 	l.work(t)
 	l.statuses(t, seckill.OrderFailed, l.claim.OrderNo)
 	l.free(t)
+}
+
+// The ledger is told of a discarded claim before somebody has that adopted. The
+// new entry owes the release again, under the same epoch, before the store hears
+// of the first: that settles the first alone.
+func TestAReleaseThatIsHeardLateLeavesTheOneThatIsOwedSince(t *testing.T) {
+	l := newLate(t)
+	l.Store.Cure(l.claim.Buyer)
+	_, err := l.Store.DiscardLetter(t.Context(), l.letters(t)[0].ID, rig.Operator)
+	rig.Must(t, err)
+	hearing := l.Store.Block("ReleasesHeard")
+	heard := make(chan error, 1)
+	go func() { heard <- l.releaser().Round(t.Context()) }()
+	rig.Until(t, "the ledger was told", func() bool { return len(hearing.Arrived()) == 1 })
+	_, err = l.adopter.Adopt(t.Context(), []store.Item{l.item})
+	rig.Must(t, err)
+	if f := l.Figures(t, l.product); f.Marked != 1 {
+		t.Fatalf("the claim was not adopted: %+v", f)
+	}
+	l.work(t)
+	hearing.Open()
+	done(t, heard)
+	l.free(t)
+	l.fail(t)
 }
 
 // The claim is adopted from its letter, and parked again before that letter is

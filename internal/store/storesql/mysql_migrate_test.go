@@ -191,6 +191,9 @@ func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
 		{sqlDueOrders, []any{1, 10}, "ix_order_due"},
 		{sqlOrdersToWarn, []any{1, 2, 10}, "ix_order_due"},
 		{sqlReleasesDue + "product_id <> ?" + sqlReleasesOrder, []any{8, 10}, "ix_order_release"},
+		{statement{sqlReleasesHeard, 20}.text(), append([]any{1}, debts(20)...), "PRIMARY"},
+		{statement{sqlOweAgain, 20}.text(), append([]any{1, 1, 2, 2}, numbers(20)...), "PRIMARY"},
+		{statement{sqlOweLettered, 20}.text(), append([]any{1, 1, 2, 2}, numbers(20)...), "PRIMARY"},
 		{sqlOwedCount, []any{7}, "ix_order_release"},
 		{sqlUnits, []any{7}, "ix_order_figures"},
 		{sqlDeadKeys, []any{8}, "ix_order_figures"},
@@ -245,6 +248,15 @@ func numbers(n int) []any {
 	args := make([]any, n)
 	for i := range args {
 		args[i] = []byte{'b', byte(i)}
+	}
+	return args
+}
+
+// debts are the arguments of n releases, all owed at once.
+func debts(n int) []any {
+	var args []any
+	for _, no := range numbers(n) {
+		args = append(args, no, 1)
 	}
 	return args
 }

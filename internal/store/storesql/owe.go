@@ -24,11 +24,14 @@ var sqlOweLettered = list{
 	tail: `)`, columns: 1,
 }
 
-const sqlOwe = `UPDATE tb_seckill_order SET release_epoch = ?, release_time = ?, epoch = ?
+// sqlOwe makes of a debt that is not heard yet a later one, also within its
+// millisecond: what is heard of the first must not settle it.
+const sqlOwe = `UPDATE tb_seckill_order SET release_epoch = ?, epoch = ?,
+	release_time = CASE WHEN release_time >= ? THEN release_time + 1 ELSE ? END
 	WHERE (status IN (2, 3, 4) OR origin <> 0) AND `
 
 // owe runs one of them on orders of one product.
 func owe(ctx context.Context, tx *session, by list, epoch uint64, nos []any, now time.Time) error {
-	_, err := tx.execRows(ctx, by, []any{epoch, millis(now), epoch}, nos)
+	_, err := tx.execRows(ctx, by, []any{epoch, epoch, millis(now), millis(now)}, nos)
 	return err
 }

@@ -10,17 +10,19 @@ import (
 )
 
 const (
-	sqlReleasesDue = `SELECT order_no, user_id, product_id, limit_group, shard, release_epoch FROM tb_seckill_order
+	sqlReleasesDue = `SELECT order_no, user_id, product_id, limit_group, shard, release_epoch, release_time FROM tb_seckill_order
 		WHERE release_epoch IS NOT NULL AND release_time IS NOT NULL AND `
 	sqlReleasesOrder = ` ORDER BY release_time, order_no LIMIT ?`
 
 	sqlWitness = `SELECT stream, seq, tag FROM tb_witness ORDER BY stream`
 )
 
+// sqlReleasesHeard has alternatives, and not (order_no, release_time) IN (…), as
+// knownKeys has. The sum keeps the database from looking for all that was owed
+// at the same time, such as orders that expired together.
 var sqlReleasesHeard = list{
-	head:    `UPDATE tb_seckill_order SET release_epoch = NULL, release_time = NULL WHERE release_epoch = ? AND order_no IN (`,
-	tail:    `)`,
-	columns: 1,
+	head: `UPDATE tb_seckill_order SET release_epoch = NULL, release_time = NULL WHERE release_epoch = ? AND (`,
+	tail: `)`, columns: 2, row: `order_no = ? AND release_time + 0 = ?`, join: ` OR `,
 }
 
 // ReleasesDue lists owed releases, oldest first.
@@ -34,7 +36,7 @@ func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...uint32) ([
 	err := s.read(ctx, "list releases", func(ctx context.Context, r *session) error {
 		return r.query(ctx, query, where.with(limit), func(row scanner) error {
 			var d store.Release
-			err := row.Scan(orderNo{&d.OrderNo}, &d.Buyer, &d.ProductID, &d.Group, &d.Shard, &d.Epoch)
+			err := row.Scan(orderNo{&d.OrderNo}, &d.Buyer, &d.ProductID, &d.Group, &d.Shard, &d.Epoch, millisTime{&d.Since})
 			due = append(due, d)
 			return err
 		})
@@ -42,18 +44,18 @@ func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...uint32) ([
 	return due, err
 }
 
-// ReleasesHeard settles releases that are still owed under their epoch.
+// ReleasesHeard settles releases that are still owed as they were listed.
 func (s *Store) ReleasesHeard(ctx context.Context, done []store.Release) error {
 	if len(done) == 0 {
 		return nil
 	}
 	byEpoch := make(map[uint64][]any)
 	for _, d := range done {
-		byEpoch[d.Epoch] = append(byEpoch[d.Epoch], d.OrderNo.String())
+		byEpoch[d.Epoch] = append(byEpoch[d.Epoch], d.OrderNo.String(), millis(d.Since))
 	}
 	return s.change(ctx, "release", func(ctx context.Context, tx *session) error {
-		for epoch, nos := range byEpoch {
-			if _, err := tx.execRows(ctx, sqlReleasesHeard, []any{epoch}, nos); err != nil {
+		for epoch, heard := range byEpoch {
+			if _, err := tx.execRows(ctx, sqlReleasesHeard, []any{epoch}, heard); err != nil {
 				return err
 			}
 		}

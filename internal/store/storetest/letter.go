@@ -213,6 +213,7 @@ func discardedLetter(t *testing.T, s *suite) {
 			s.noLetter(t, item)
 			equal(t, "owed", s.owed(t, p.ID), []store.Release{{
 				OrderNo: order.OrderNo, Buyer: order.Buyer, ProductID: p.ID, Group: p.Group, Shard: item.Shard, Epoch: p.Epoch,
+				Since: order.ClosedAt,
 			}})
 			events := s.events(t, p.ID)
 			equal(t, "event", events[len(events)-1].Kind, seckill.EventOrderFailed)

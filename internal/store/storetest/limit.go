@@ -93,6 +93,7 @@ func overLimit(t *testing.T, s *suite) {
 	equal(t, "stock", s.product(t, p.ID).Stock, before.Stock)
 	equal(t, "owed", s.owed(t, p.ID), []store.Release{{
 		OrderNo: over.Claim.OrderNo, Buyer: "buyer", ProductID: p.ID, Group: p.Group, Shard: over.Shard, Epoch: p.Epoch,
+		Since: order.ClosedAt,
 	}})
 	events := s.events(t, p.ID)
 	event := events[len(events)-1]

@@ -50,6 +50,22 @@ var releaseTests = []test{
 		must(t, s.Store.ReleasesHeard(t.Context(), nil))
 	}},
 	{"a release is settled only under the epoch it is owed under", heardLate},
+	{"a release that is owed again is not settled by what was heard of the first", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		item := s.item(t, p, "buyer")
+		s.confirm(t, []store.Item{item}, store.ConfirmNew)
+		s.cancel(t, s.order(t, item.Claim.OrderNo))
+		first := s.owed(t, p.ID)
+		for range 3 { // within one millisecond too
+			s.confirm(t, []store.Item{item}, store.ConfirmReplay)
+			must(t, s.Store.ReleasesHeard(t.Context(), first))
+			again := s.owed(t, p.ID)
+			equal(t, "owed", len(again), 1)
+			equal(t, "owed since later", again[0].Since.After(first[0].Since), true)
+			first = again
+		}
+		s.hear(t, p.ID)
+	}},
 	{"a live order owes nothing, whatever is heard", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.buy(t, p, "buyer")

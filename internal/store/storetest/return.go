@@ -102,6 +102,7 @@ func cancelled(t *testing.T, s *suite) {
 	equal(t, "stock", s.product(t, p.ID).Stock, p.Stock)
 	equal(t, "owed", s.owed(t, p.ID), []store.Release{{
 		OrderNo: order.OrderNo, Buyer: "buyer", ProductID: p.ID, Group: p.Group, Shard: order.Shard, Epoch: p.Epoch,
+		Since: order.ClosedAt,
 	}})
 	events := s.events(t, p.ID)
 	event := events[len(events)-1]
