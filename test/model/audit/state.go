@@ -1,20 +1,25 @@
+// What ledger, queue and store know, and small questions about it.
 package main
+
+import "fmt"
 
 const (
 	orders  = 2
-	buyers  = 2
 	epochs  = 4      // 1 to 3 are used
 	unknown = orders // a number that nobody was given, put into a mark by hand
 	forged  = 9      // a key that nobody gave
 )
 
-// what became of an entry
+// what became of a claim in somebody's hands: of an entry, or of a copy
 const (
 	gone    uint8 = iota // acknowledged, or never there
-	waiting              // not settled by any worker
+	waiting              // not settled by anybody
+	bad                  // the store cannot write it: to be parked
+	old                  // of an older epoch, and without a row: to be adopted
 	refused              // refused adoption: to be written as failed
 	copied               // the same, as the duplicate of another order
-	settled              // row, letter or adoption is there, the acknowledgement is not
+	adopted              // the ledger has an entry of its epoch for it: its letter is to be closed
+	settled              // row, letter or adoption is there: to be acknowledged
 )
 
 // what became of an order in the store
@@ -25,17 +30,6 @@ const (
 	failed
 )
 
-// order is what queue and store know of a number.
-type order struct {
-	asked   bool
-	entry   [epochs]uint8
-	letter  uint8 // epoch of the letter's claim, 0 without one
-	carried bool  // the letter's claim was adopted: it is to be closed
-	row     row
-	owed    uint8 // epoch under which the release is owed, 0 if it is not
-	told    uint8 // epoch under which the ledger was told, and the store has not heard
-}
-
 type row struct {
 	state, buyer, key uint8
 	counter           bool // sold by the store itself
@@ -44,47 +38,109 @@ type row struct {
 // ours tells whether the ledger's mark of the order is rightly there.
 func (r row) ours() bool { return r.state == live && !r.counter }
 
-// mark is the order that a buyer's mark holds. Its place is that of the order
-// for which it was written, and so is the entry that it points to; by hand
-// everything else may be changed.
-type mark struct {
-	held              bool
-	buyer, number     uint8
-	key               uint8
-	entered, returned bool // points to an entry; released, and the key is known still
+func (r row) String() string {
+	if r.state == none {
+		return "not there"
+	}
+	text := []string{live: "live", cancelled: "cancelled", failed: "failed"}[r.state]
+	if r.counter {
+		text += ", the counter's"
+	}
+	return fmt.Sprintf("%s, buyer %s, key %d", text, name(r.buyer), r.key)
 }
 
-// rebuilding
+// order is what queue and store know of a number.
+type order struct {
+	asked   bool
+	entry   [epochs]uint8
+	letter  uint8 // epoch of the letter's claim, 0 without one
+	closing uint8 // epoch of the letter that was adopted and is to be closed, 0 without one
+	row     row
+	owed    uint8 // epoch under which the release is owed, 0 if it is not
+	told    uint8 // epoch under which the ledger was told, and the store has not heard
+	again   bool  // the release came to be owed again since
+}
+
+// mark is an order in a buyer's mark. Its place is that of the order for which it was written, whose entry it points to
+// as well; everything else may be changed by hand.
+type mark struct {
+	held, returned     bool // returned: released, and the key is known still
+	buyer, number, key uint8
+	entered            bool
+}
+
+// agrees tells whether a row says the same. One that failed as a duplicate left its key to the other order.
+func (m mark) agrees(r row) bool {
+	if r.state == none || r.buyer != m.buyer {
+		return false
+	}
+	return r.key == m.key || r.state == failed && r.key == 0
+}
+
+// steps of a rebuild
 const (
 	quiet    uint8 = iota
-	flagged        // the product is marked, the ledger closed
-	bumped         // the store has the next epoch, and a snapshot was taken
-	laid           // the snapshot is installed
+	flagged        // the product is marked
+	bumped         // the store has the next epoch, and the snapshot was taken
+	laid           // the snapshot is installed, the ledger closed
 	unmarked       // the product is no longer marked, the ledger is still closed
 )
 
-// copy is a delivery that a slow worker has, or a promise that an instance
-// remembers: whatever became of it, it may be carried out once more.
-type copy struct{ order, epoch, at uint8 }
+// copy is a claim in a second hand: a delivery that a slow worker has, a promise that an instance remembers, a letter
+// that was read. Whatever became of it, it may be carried out once more.
+type copy struct {
+	order, epoch, at uint8
+	letter           bool
+}
 
 type S struct {
 	epoch, ledger uint8 // of the store and of the ledger
 	rebuild       uint8
 	snapshot      [orders]row
-	rebuilds      uint8
 
 	orders [orders]order
 	marks  [orders]mark
 	late   copy
-	lates  uint8
-	drift  uint8
 	audit  audit
+
+	rebuilds, lates, drift uint8
 }
 
 func (s *S) marked() bool { return s.rebuild == flagged || s.rebuild == bumped || s.rebuild == laid }
-func (s *S) open() bool   { return s.rebuild == quiet && s.ledger == s.epoch }
 
-// find looks for a number in a buyer's mark.
+// selling tells whether the ledger takes calls of its own epoch: that it is closed before it is rebuilt is best effort.
+func (s *S) selling() bool { return s.rebuild <= bumped }
+
+// open tells whether it takes those of the store's.
+func (s *S) open() bool { return s.selling() && s.ledger == s.epoch }
+
+func name(buyer uint8) string { return string('A' + rune(buyer)) }
+
+func buyerOf(o int) uint8 {
+	if *oneBuyer || *keys == "one" {
+		return 0
+	}
+	return uint8(o)
+}
+
+func keyOf(o int) uint8 {
+	switch *keys {
+	case "none":
+		return 0
+	case "one":
+		return 1
+	}
+	return uint8(o) + 1
+}
+
+func (s *S) rowOf(number uint8) row {
+	if number == unknown {
+		return row{}
+	}
+	return s.orders[number].row
+}
+
+// find looks for a number that a buyer's mark holds.
 func (s *S) find(buyer, number uint8) (place int, found bool) {
 	for i := range s.marks {
 		if m := &s.marks[i]; m.held && m.buyer == buyer && m.number == number {
@@ -94,22 +150,9 @@ func (s *S) find(buyer, number uint8) (place int, found bool) {
 	return 0, false
 }
 
-// holds looks for an order in a buyer's mark as it was seen there: by hand a
-// number may be in it twice.
-func (s *S) holds(buyer, number, key uint8) (place int, found bool) {
-	for i := range s.marks {
-		if m := &s.marks[i]; m.held && m.buyer == buyer && m.number == number && m.key == key {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// queued tells whether the entry of a held order waits and carries that order.
-func (s *S) queued(place int) bool {
-	m := &s.marks[place]
-	return m.entered && s.orders[place].entry[s.ledger] != gone &&
-		*m == mark{held: true, buyer: buyerOf(place), number: uint8(place), key: keyOf(place), entered: true, returned: m.returned}
+// written is the mark of an order as the ledger writes it.
+func written(o int) mark {
+	return mark{held: true, buyer: buyerOf(o), number: uint8(o), key: keyOf(o), entered: true}
 }
 
 // keyKnown finds another order of o's key in the ledger.
