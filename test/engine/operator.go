@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"seckill"
 	"seckill/internal/stats"
 	"seckill/internal/wire"
 )
@@ -54,7 +55,26 @@ func (o *Operator) OpenSale(ctx context.Context, p Product) (wire.AdminProduct, 
 	if created, err := o.Create(ctx, p); err != nil {
 		return created, err
 	}
-	return o.Preheat(ctx, p.ID)
+	return o.preheated(ctx, p.ID)
+}
+
+// preheated preheats a product, and again while the answer is no decision, as
+// it may be where a server gets too little of a loaded machine: it is safe to
+// repeat.
+func (o *Operator) preheated(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+	deadline := time.NewTimer(ReadyWithin)
+	defer deadline.Stop()
+	for {
+		p, err := o.Preheat(ctx, id)
+		if CodeOf(err) != seckill.CodeBusy {
+			return p, err
+		}
+		select {
+		case <-deadline.C:
+			return p, err
+		case <-time.After(pollEvery):
+		}
+	}
 }
 
 // Create creates a product.
