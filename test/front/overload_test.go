@@ -26,7 +26,7 @@ const (
 	longEnv  = "SECKILL_OVERLOAD"
 	// tries may be spoilt by what else runs on the machine: one must succeed,
 	// unless in none of them the machine gave the slow shop enoughOf its capacity
-	// when just enough or twice as many came.
+	// when just enough or twice as many came, before the crowd and after it.
 	tries    = 4
 	enoughOf = 0.85
 	// refusedWithin is "at once", on a machine that does other things too.
@@ -116,25 +116,11 @@ func (s *slowShop) overload(t *testing.T, try int, steps []float64, lasts time.D
 	t.Helper()
 	var peak float64
 	for i, times := range steps {
-		f := flow{product: uint32(100*try + i), perSecond: times * s.capacity, lasts: lasts}
-		_, err := s.Operator().OpenSale(t.Context(), engine.Product{ID: f.product, Stock: 100_000, Strategy: string(s.strategy)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		fire(t, s.Engine, flow{product: f.product, perSecond: s.capacity / 2, lasts: 200 * time.Millisecond, first: 1 << 20}) // its line exists
-		got := fire(t, s.Engine, f)
-		sold, hot, busy := got.Answers["accepted"], got.Answers[string(seckill.CodeTooHot)], got.Answers[string(seckill.CodeBusy)]
-		t.Logf("offered %5.0f/s (× %2.0f): sold %3.0f/s, p50 %3.0f ms, p99 %3.0f ms; too hot %5d, p99 %4.1f ms; busy %d",
-			f.perSecond, times, sold.PerSecond, sold.P50, sold.P99, hot.Count, hot.P99, busy.Count)
-		if got.Failed > 0 || sold.Count+hot.Count+busy.Count != f.requests() {
-			t.Errorf("of %d requests: %+v", f.requests(), got)
-		}
+		product := uint32(100*try + i)
+		sold, hot, busy := s.crowd(t, product, times, lasts)
 		if times <= 2 {
-			if peak = max(peak, sold.PerSecond); peak < enoughOf*s.capacity {
-				machine = fmt.Errorf("the machine is busy: of %.0f orders a second %.0f were possible", s.capacity, peak)
-			} else {
-				machine = nil
-			}
+			peak = max(peak, sold.PerSecond)
+			machine = s.enough(peak)
 			continue
 		}
 		switch {
@@ -147,13 +133,44 @@ func (s *slowShop) overload(t *testing.T, try int, steps []float64, lasts time.D
 		case busy.Count*20 > sold.Count: // a twentieth
 			promise = fmt.Errorf("× %.0f: %d waited for nothing", times, busy.Count)
 		default:
-			promise = s.soldToWhoWaited(t, f.product, sold.Count)
+			promise = s.soldToWhoWaited(t, product, sold.Count)
+		}
+		if promise != nil && machine == nil { // others may have come with the crowd
+			after, _, _ := s.crowd(t, uint32(100*try+len(steps)), 1, lasts)
+			machine = s.enough(after.PerSecond)
 		}
 		if promise != nil {
 			return promise, machine
 		}
 	}
 	return nil, nil
+}
+
+// crowd sends so many times as can be served to a product of their own.
+func (s *slowShop) crowd(t *testing.T, product uint32, times float64, lasts time.Duration) (sold, hot, busy kind) {
+	t.Helper()
+	f := flow{product: product, perSecond: times * s.capacity, lasts: lasts}
+	_, err := s.Operator().OpenSale(t.Context(), engine.Product{ID: product, Stock: 100_000, Strategy: string(s.strategy)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fire(t, s.Engine, flow{product: product, perSecond: s.capacity / 2, lasts: 200 * time.Millisecond, first: 1 << 20}) // its line exists
+	got := fire(t, s.Engine, f)
+	sold, hot, busy = got.Answers["accepted"], got.Answers[string(seckill.CodeTooHot)], got.Answers[string(seckill.CodeBusy)]
+	t.Logf("offered %5.0f/s (× %2.0f): sold %3.0f/s, p50 %3.0f ms, p99 %3.0f ms; too hot %5d, p99 %4.1f ms; busy %d",
+		f.perSecond, times, sold.PerSecond, sold.P50, sold.P99, hot.Count, hot.P99, busy.Count)
+	if got.Failed > 0 || sold.Count+hot.Count+busy.Count != f.requests() {
+		t.Errorf("of %d requests: %+v", f.requests(), got)
+	}
+	return sold, hot, busy
+}
+
+// enough says if a crowd that can be served was not.
+func (s *slowShop) enough(perSecond float64) error {
+	if perSecond < enoughOf*s.capacity {
+		return fmt.Errorf("the machine is busy: of %.0f orders a second %.0f were possible", s.capacity, perSecond)
+	}
+	return nil
 }
 
 // soldToWhoWaited holds that the line wasted little: hardly an order was made
