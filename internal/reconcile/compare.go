@@ -44,8 +44,8 @@ type comparison struct {
 }
 
 // row is an order as the store has it: its number, and in one word a hash of
-// buyer and key, the units, whether the ledger has to hold it, and whether it
-// was seen there.
+// buyer and key, the units, whether the ledger has to hold it or to know its key,
+// and whether it was seen there.
 type row struct {
 	no   seckill.OrderNo
 	word uint64
@@ -54,7 +54,8 @@ type row struct {
 const (
 	rowSeen   = 1 << 0
 	rowMarked = 1 << 1
-	unitShift = 2
+	rowKnown  = 1 << 2
+	unitShift = 3
 	unitBits  = 17 // units of one order, of which a mark has two bytes
 	hashShift = unitShift + unitBits
 )
@@ -96,6 +97,9 @@ func (c *comparison) readRows(ctx context.Context, about int64) error {
 		if t.Marked {
 			word |= rowMarked
 		}
+		if t.Known {
+			word |= rowKnown
+		}
 		c.rows = append(c.rows, row{t.OrderNo, word})
 		return nil
 	})
@@ -114,12 +118,11 @@ func (c *comparison) meet(shard int, m ledger.Mark) {
 	at, found := slices.BinarySearchFunc(c.rows, m.OrderNo, func(r row, no seckill.OrderNo) int { return bytes.Compare(r.no[:], no[:]) })
 	if found && seckill.HomeShard(m.Buyer, c.product.Shards) == shard {
 		r := &c.rows[at]
-		same := c.word(m.Buyer, m.Key, m.Quantity) ^ r.word
-		if m.Quantity == 0 && same>>hashShift == 0 {
-			return
-		}
-		if m.Quantity > 0 && same>>unitShift == 0 {
-			r.word |= rowSeen
+		differs := c.word(m.Buyer, m.Key, m.Quantity) ^ r.word
+		if m.Quantity == 0 && differs>>hashShift == 0 || m.Quantity > 0 && differs>>unitShift == 0 {
+			if m.Quantity > 0 || r.word&rowMarked == 0 { // else its key is known, but it is not held
+				r.word |= rowSeen
+			}
 			return
 		}
 	}
@@ -130,15 +133,15 @@ func (c *comparison) meet(shard int, m ledger.Mark) {
 	c.compared--
 }
 
-// unseen is the numbers of the orders that the ledger has to hold and was not
-// seen to.
-func (c *comparison) unseen() []seckill.OrderNo {
+// unseen is the numbers of the orders that the ledger has to hold, or whose keys
+// it has to know, and that it was not seen to.
+func (c *comparison) unseen(has uint64) []seckill.OrderNo {
 	if !c.whole {
 		return nil
 	}
 	var nos []seckill.OrderNo
 	for i := range c.rows {
-		if c.rows[i].word&(rowMarked|rowSeen) == rowMarked && len(nos) < suspectsMost {
+		if c.rows[i].word&(has|rowSeen) == has && len(nos) < suspectsMost {
 			nos = append(nos, c.rows[i].no)
 		}
 	}

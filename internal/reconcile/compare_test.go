@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,9 @@ func (o *office) keyed(t *testing.T, changes ...func(*seckill.Product)) (seckill
 	rig.Must(t, o.releaser().Round(t.Context()))
 	return p, nos
 }
+
+// nowhere is the shard of what somebody has taken out of the marks.
+const nowhere = -1
 
 // forged is a ledger in whose marks somebody has written.
 type forged struct {
@@ -88,10 +92,12 @@ func TestAForgedMarkIsFoundThoughAllSumsAreKept(t *testing.T) {
 		"no key":         func(m *ledger.Mark, _ *int) { m.Key = "" },
 		"more units":     func(m *ledger.Mark, _ *int) { m.Quantity++ },
 		"another shard":  func(_ *ledger.Mark, shard *int) { *shard = 1 - *shard },
+		"taken out":      func(_ *ledger.Mark, shard *int) { *shard = nowhere },
+		"released":       func(m *ledger.Mark, _ *int) { m.Quantity = 0 },
 	} {
 		for _, of := range []string{"a", "second", "dead"} {
-			if of == "dead" && name == "more units" {
-				continue // a live order of nobody's: the count sees it
+			if of == "dead" && (name == "more units" || name == "released") {
+				continue // a live order of nobody's, which the count sees; or nothing
 			}
 			t.Run(name+", "+of, func(t *testing.T) {
 				o := newOffice(t)
@@ -122,6 +128,40 @@ func TestAForgedMarkIsFoundThoughAllSumsAreKept(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Of who has more dead orders than are remembered, the oldest are forgotten at a
+// rebuild, and that is no finding.
+func TestKeysThatARebuildForgetsAreNoFinding(t *testing.T) {
+	o := newOffice(t)
+	const atOnce = 3
+	p := o.Open(t, 1, 10, rig.Limit(atOnce))
+	dead := 0
+	for ; dead <= ledger.MaxReturned; dead += atOnce {
+		var claims []seckill.Claim
+		for i := range atOnce {
+			claim := o.Claim(1, "a")
+			claim.Key = fmt.Sprint("key-", dead+i)
+			claims = append(claims, claim)
+		}
+		o.Reserve(t, p, claims...)
+		o.ConfirmAll(t)
+		for _, claim := range claims {
+			_, err := o.Rig.Store.Cancel(t.Context(), claim.OrderNo, "test", rig.Operator)
+			rig.Must(t, err)
+		}
+		rig.Must(t, o.releaser().Round(t.Context()))
+	}
+	if got := o.run(t, false).Figures["orders_compared"]; got != int64(dead) {
+		t.Fatalf("%d keys are known of %d", got, dead)
+	}
+	_, err := o.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	report := o.run(t, false)
+	balanced(t, report)
+	if got := report.Figures["orders_compared"]; got != ledger.MaxReturned {
+		t.Errorf("%d keys are known", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/store"
 )
 
 // judge looks at every suspect again. The order of the readings is what keeps
@@ -17,14 +18,22 @@ import (
 //     first, then the letter, then the row: an order with none of them has none.
 //   - A row that the ledger sold dies before the ledger releases it. So its mark is
 //     read first, then the row: one that still lives must have been held.
+//   - The key of an order is known from its sale, or its install, until the epoch
+//     ends. So one that was dead when the rows were read, and was not met, is
+//     forgotten; but for buyers who have more dead orders than are remembered.
 func (c *comparison) judge(ctx context.Context) error {
 	for some := range slices.Chunk(c.suspects, judgeBatch) {
 		if err := c.judgeMarks(ctx, some); err != nil {
 			return err
 		}
 	}
-	for some := range slices.Chunk(c.unseen(), judgeBatch) {
+	for some := range slices.Chunk(c.unseen(rowMarked), judgeBatch) {
 		if err := c.judgeRows(ctx, some); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(c.unseen(rowKnown), judgeBatch) {
+		if err := c.judgeKeys(ctx, some); err != nil {
 			return err
 		}
 	}
@@ -134,6 +143,32 @@ func (c *comparison) judgeRows(ctx context.Context, nos []seckill.OrderNo) error
 		}
 		if now, ok := again[no]; ok && c.mustBeHeld(&now) {
 			c.differ(shard, no, row.Buyer, describe(row.Buyer, row.Quantity, ""), describe(row.Buyer, held.Quantity, ""))
+		}
+	}
+	return nil
+}
+
+// judgeKeys is about dead orders whose keys the ledger has to know and was not
+// seen to.
+func (c *comparison) judgeKeys(ctx context.Context, nos []seckill.OrderNo) error {
+	rows, err := c.orders(ctx, nos)
+	if err != nil {
+		return err
+	}
+	for _, no := range nos {
+		row, ok := rows[no]
+		if !ok {
+			continue
+		}
+		if c.enough() {
+			return nil
+		}
+		all, err := c.r.Store.SearchOrders(ctx, store.OrderFilter{ProductID: c.product.ID, Buyer: row.Buyer, Limit: ledger.MaxReturned})
+		if err != nil {
+			return err
+		}
+		if len(all) < ledger.MaxReturned {
+			c.differ(seckill.HomeShard(row.Buyer, c.product.Shards), no, row.Buyer, "the key of a dead order", "none")
 		}
 	}
 	return nil

@@ -37,6 +37,7 @@ type Store interface {
 	store.Reconciliations
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
+	SearchOrders(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error)
 	LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error)
 	Now(ctx context.Context) (time.Time, error)
 }

@@ -48,6 +48,9 @@ type Trace struct {
 	Key      string
 	// Marked says that the ledger has to hold it: it sold it, and it is live.
 	Marked bool
+	// Known says that the ledger, which sold it, has to know its key: it is dead,
+	// and not by failing.
+	Known bool
 }
 
 // Figures are a product's numbers in the store at one instant. Units unless

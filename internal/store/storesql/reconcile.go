@@ -141,6 +141,8 @@ func (s *Store) WalkOrders(ctx context.Context, id uint32, each func(store.Trace
 				trace.OrderNo = parsed
 			}
 			trace.Marked = order.marked()
+			trace.Known = order.origin == seckill.OriginLedger && trace.Key != "" &&
+				(order.status == seckill.OrderCancelled || order.status == seckill.OrderRefunded)
 			return each(trace)
 		})
 	})

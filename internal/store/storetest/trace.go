@@ -47,11 +47,16 @@ func walkedOrders(t *testing.T, s *suite) {
 	of := func(o seckill.Order, marked bool) store.Trace {
 		return store.Trace{OrderNo: o.OrderNo, Buyer: o.Buyer, Quantity: o.Quantity, Key: o.Key, Marked: marked}
 	}
+	known := func(trace store.Trace) store.Trace {
+		trace.Known = true
+		return trace
+	}
 	want := []store.Trace{
 		of(s.buy(t, p, "pending", func(i *store.Item) { i.Claim.Quantity = 2 }), true),
 		of(s.pay(t, s.buy(t, p, "paid", keyed)), true),
-		of(s.cancel(t, s.buy(t, p, "dead, with a key", keyed)), false),
+		known(of(s.cancel(t, s.buy(t, p, "dead, with a key", keyed)), false)),
 		of(s.buyOver(t, p, "over the counter"), false),
+		of(s.cancel(t, s.buyOver(t, p, "dead, over the counter", keyed)), false),
 	}
 	s.cancel(t, s.buy(t, p, "dead and heard"))
 	s.hear(t, p.ID)
