@@ -41,9 +41,11 @@ func (s *stub) solved() (types, answers []string) {
 func TestTokenIsReadyBeforeTheStart(t *testing.T) {
 	s := newStub(t)
 	s.challenge = map[string]any{"type": "pow"}
-	s.products = []map[string]any{guarded(3 * time.Second)}
+	s.products = []map[string]any{guarded(time.Minute)}
 	b := openProduct(t, s, browser.Options{Script: `Math.random = () => 0;`})
 	b.Until(isDark)
+	s.until("a token", func() bool { return len(s.answered) == 1 })
+	b.startSoon(s)
 	b.Until(isLit)
 	types, answers := s.solved()
 	if len(types) != 1 || len(answers) != 1 {
