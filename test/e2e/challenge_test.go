@@ -128,21 +128,25 @@ func sealedAt(t *testing.T, at time.Time, buyer string, product uint32) string {
 
 func TestChallengesAndTokensAreHadFromTheLeadOnAndNoLongerThanTheyLive(t *testing.T) {
 	t.Parallel()
-	e := start(t, map[string]string{"token.required": "true", "token.lead": "2s"})
-	starts := time.Now().Add(4 * time.Second).Truncate(time.Millisecond)
+	const lead = 2 * time.Second
+	e := start(t, map[string]string{"token.required": "true", "token.lead": lead.String()})
+	starts := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	openSale(t, e, engine.Product{ID: 1, Stock: 5, StartsAt: starts, EndsAt: starts.Add(time.Hour)})
 	ann := e.Buyer("ann")
 	early := sealedAt(t, time.Now(), "ann", 1) // as from an instance with another lead
 
 	got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products/1", nil, "")
 	opens, err := time.Parse(time.RFC3339, member(t, got.Text, "token_opens_at"))
-	if err != nil || !opens.Equal(starts.Add(-2*time.Second)) {
-		t.Errorf("opens at %v (%v), want two seconds before %v", opens, err, starts)
+	if err != nil || !opens.Equal(starts.Add(-lead)) {
+		t.Errorf("opens at %v (%v), want %v before %v", opens, err, lead, starts)
 	}
 	_, err = ann.Challenge(t.Context(), 1, "")
 	refused(t, "a challenge before the lead", err, seckill.CodeNotStarted)
 	_, err = ann.Token(t.Context(), 1, early, "")
 	refused(t, "a token before the lead", err, seckill.CodeNotStarted)
+	opens = time.Now().Add(time.Second).Truncate(time.Millisecond)
+	starts = opens.Add(lead)
+	patch(t, e, 1, "starts_at", starts)
 	var c engine.Challenge
 	eventually(t, "challenges are asked", func() bool {
 		c, err = ann.Challenge(t.Context(), 1, "")

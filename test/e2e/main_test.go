@@ -109,6 +109,15 @@ func openSale(t *testing.T, e *engine.Engine, p engine.Product) {
 	}
 }
 
+// patch has the operator change a product. Tests move a sale's start and end
+// with it when they have come to them, however long that took.
+func patch(t *testing.T, e *engine.Engine, id uint32, member string, to any) {
+	t.Helper()
+	if _, err := e.Operator().Patch(t.Context(), id, map[string]any{member: to}); err != nil {
+		t.Fatalf("change %s: %v", member, err)
+	}
+}
+
 // claim buys as the page does: under one key, and again while the answer is no
 // decision, as it may be where a server gets too little of a loaded machine.
 func claim(t *testing.T, b *engine.Buyer, product uint32, p engine.Purchase) (no string, err error) {
