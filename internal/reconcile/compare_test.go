@@ -198,6 +198,24 @@ func TestAnAlteredOrderIsFoundThoughAllSumsAreKept(t *testing.T) {
 	}
 }
 
+// A claim that failed as a duplicate leaves its key to the other order: until
+// the ledger has released it, its mark has a key that its row does not.
+func TestAFailedDuplicateIsNoFinding(t *testing.T) {
+	o := newOffice(t)
+	p := o.Open(t, 1, 20, rig.Limit(3), rig.Share(0.5))
+	first, second := o.Claim(1, "a"), o.Claim(1, "a")
+	first.Key, second.Key = "k", "k"
+	o.Reserve(t, p, first)
+	o.SellClaims(t, p, second)
+	o.ConfirmAll(t)
+	if got := o.Status(t, first.OrderNo); got != seckill.OrderFailed {
+		t.Fatalf("the first is %s", got)
+	}
+	balanced(t, o.run(t, false))
+	rig.Must(t, o.releaser().Round(t.Context()))
+	balanced(t, o.run(t, false))
+}
+
 // interleaved is a ledger and a store around which things happen: after the
 // rows were read, before a mark is read again, and after.
 type interleaved struct {
