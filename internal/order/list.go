@@ -27,7 +27,7 @@ type Listing struct {
 // away it lists those that still wait, with the ledger away those that the
 // store has, as a partial listing, and it is busy if there are none.
 func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) (Listing, error) {
-	ctx, cancel := brief(ctx)
+	ctx, cancel := d.brief(ctx)
 	defer cancel()
 	bounded, cancelFirst := patient(ctx)
 	defer cancelFirst()

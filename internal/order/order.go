@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"seckill"
 	"seckill/internal/ledger"
@@ -44,6 +45,8 @@ type Desk struct {
 	// MayBeStored reports whether the store may have an order whose entry still
 	// waits, as far as this process knows; nil knows of none.
 	MayBeStored func(no seckill.OrderNo) bool
+	// ReadWithin bounds a read; 0 is readWithin, which a shopper's patience sets.
+	ReadWithin time.Duration
 	// OnReturn is told whose units have come back: to the ledger they are owed,
 	// unless the store had sold them.
 	OnReturn func(o *seckill.Order)
@@ -61,7 +64,7 @@ var errNotFound = &seckill.Error{Code: seckill.CodeNotFound}
 // order that still waits in the ledger is found all the same; of any other
 // only the store could say what became of it, and the answer is busy.
 func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
-	ctx, cancel := brief(ctx)
+	ctx, cancel := d.brief(ctx)
 	defer cancel()
 	found, err := d.inStore(ctx, buyer, no)
 	if isAway(err) {
@@ -94,7 +97,7 @@ func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seck
 // that the store has, so that nobody else is asked; what could name the buyer
 // is left out.
 func (d *Desk) Shown(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
-	ctx, cancel := brief(ctx)
+	ctx, cancel := d.brief(ctx)
 	defer cancel()
 	o, err := d.Store.Order(ctx, no)
 	if isAway(err) {
