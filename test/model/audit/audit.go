@@ -35,6 +35,17 @@ func (a *audit) aboutMark() bool { return a.mark != mark{} }
 
 func (a *audit) agrees(r row) bool { return a.mark.agrees(r) && (r.key == a.mark.key || on("bare")) }
 
+// needsKey tells whether its order was dead when the rows were read, and of those whose keys the ledger has to know.
+// It knows a key from the sale, or the install, until the epoch ends: one that is then not met needs no second look.
+func (a *audit) needsKey() bool {
+	r := a.row
+	if r.state == failed && !on("failed") {
+		r.state = cancelled
+	}
+	r.counter = r.counter && on("share")
+	return r.known() && on("key")
+}
+
 // walk is the next step of an audit.
 func walk(s S, add finder) {
 	n := s
@@ -50,6 +61,8 @@ func walk(s S, add finder) {
 		}
 		n.audit = audit{at: begun, epoch: s.epoch}
 		add(n, "begins in epoch %d", s.epoch)
+	case a.at <= read && !on("first"):
+		hasten(s, add, drop)
 	case a.at == begun:
 		concern(s, add)
 	case a.at == read:
@@ -89,6 +102,11 @@ func meet(s S, add finder) {
 			add(n, "walks the marks: that of buyer %s does not hold o%d", name(a.buyer), a.number)
 		}
 	}
+	if a.needsKey() && !s.remembers(a.number, a.row) {
+		n.audit = audit{at: judged, epoch: a.epoch}
+		add(n, "walks the marks: that of buyer %s does not know the key of o%d", name(s.audit.row.buyer), s.audit.number)
+		n = s
+	}
 	for _, m := range s.marks {
 		n, a = s, &n.audit
 		a.mark = m
@@ -99,6 +117,27 @@ func meet(s S, add finder) {
 	}
 	n.audit = audit{}
 	add(n, "walks the marks: nothing")
+}
+
+// hasten walks the marks before it reads the rows, to see which keys are known.
+func hasten(s S, add finder, drop func(string)) {
+	n := s
+	a := &n.audit
+	if a.at == begun {
+		for o, m := range s.marks {
+			if m == (mark{}) {
+				a.at, a.number = read, uint8(o)
+				add(n, "walks the marks: none has o%d", o)
+			}
+		}
+		return
+	}
+	if a.row = s.rowOf(a.number); !a.needsKey() {
+		drop("its key need not be known")
+		return
+	}
+	n.audit = audit{at: judged, epoch: a.epoch}
+	add(n, "reads the rows: o%d is %s", s.audit.number, s.rowOf(s.audit.number))
 }
 
 // judgeMark is about an order in a mark: its mark is read again, then its entry, its letter, its row. Until it has a row

@@ -15,10 +15,8 @@ func byHand(s S, add adder) {
 		if m == (mark{}) {
 			continue
 		}
-		if m.held { // deleted once it is returned it is not missed, until its key comes again
-			n.marks[i] = mark{}
-			hand("o%d deleted from its mark", i)
-		}
+		n.marks[i] = mark{}
+		hand("o%d deleted from its mark", i)
 		n.marks[i].buyer = 1 - m.buyer
 		hand("o%d moved into the mark of buyer %s", i, name(1-m.buyer))
 		n.marks[i].key = forged

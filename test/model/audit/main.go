@@ -30,13 +30,20 @@ row     the row of an order in a mark is read last
 bare    a failed order without a key left it to another order
 origin  orders of the counter need no mark
 live    the row of an order without a mark is read last
-and of those who settle claims:
+key     the key of a dead order has to be known
+failed  but that of one that failed
+share   and that of one of the counter
+first   all rows are read before the marks
+of those who settle claims:
 fail    who fails a claim that was refused adoption owes the release, if that closes a letter
 park    so does who parks a claim, if it has a row
 discard and who discards a letter, if it has a row
 raise   a claim of a newer epoch is parked over the letter of an older one
 own     an adoption closes the letter that was adopted, not one that was written since
 debt    a release that was heard settles what was owed when it was told, not what is owed since
+and of the ledger:
+keep    a release leaves the order's key
+install a rebuild installs the keys of dead orders
 `)
 	claims   = flag.Int("claims", 1, "order numbers, 1 or 2")
 	keys     = flag.String("keys", "own", "own, none, or one for both orders, which are then one buyer's")
@@ -78,7 +85,7 @@ func truth(s S) string {
 		if it.row.ours() {
 			owned++
 		}
-		same = same && m.held == it.row.ours() && (m == mark{} || m.number == uint8(i) && m.agrees(it.row))
+		same = same && m.held == it.row.ours() && s.right(i) && (!it.row.known() || s.remembers(uint8(i), it.row))
 	}
 	found := alarms(s)
 	switch {
@@ -90,6 +97,13 @@ func truth(s S) string {
 		return "a change by hand is not found"
 	}
 	return ""
+}
+
+// right tells whether what is in an order's place in a mark is true. A key may lead to any order that has it, or has left
+// it to another.
+func (s *S) right(place int) bool {
+	m := s.marks[place]
+	return m == mark{} || m.agrees(s.rowOf(m.number)) && (m.returned || m.number == uint8(place))
 }
 
 func main() {

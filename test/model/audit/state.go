@@ -38,6 +38,9 @@ type row struct {
 // ours tells whether the ledger's mark of the order is rightly there.
 func (r row) ours() bool { return r.state == live && !r.counter }
 
+// known tells whether the ledger has to know the order's key: it sold it, and it died, but not by failing.
+func (r row) known() bool { return r.state == cancelled && !r.counter && r.key != 0 }
+
 func (r row) String() string {
 	if r.state == none {
 		return "not there"
@@ -148,6 +151,16 @@ func (s *S) find(buyer, number uint8) (place int, found bool) {
 		}
 	}
 	return 0, false
+}
+
+// remembers tells whether a buyer's mark has an order under its key, live or dead.
+func (s *S) remembers(number uint8, r row) bool {
+	for _, m := range s.marks {
+		if (m.held || m.returned) && m.buyer == r.buyer && m.number == number && m.key == r.key {
+			return true
+		}
+	}
+	return false
 }
 
 // written is the mark of an order as the ledger writes it.

@@ -99,7 +99,7 @@ func release(s S, o int, add adder) {
 
 // returned is what a release leaves of an order in a mark: its key.
 func returned(m mark) mark {
-	if m.key == 0 {
+	if m.key == 0 || !on("keep") {
 		return mark{}
 	}
 	return mark{returned: true, buyer: m.buyer, number: m.number, key: m.key}
@@ -128,7 +128,7 @@ func rebuild(s S, add adder) {
 			switch {
 			case r.ours():
 				n.marks[o] = m
-			case r.state == none || r.state == live:
+			case r.state == none || r.state == live || !on("install"):
 				n.marks[o] = mark{}
 			default:
 				n.marks[o] = returned(m)
