@@ -14,7 +14,7 @@ import (
 // is lost.
 func TestConformanceStandalone(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
-	l := bound(t, opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}, Prefix: "seckill:"}), "store")
+	l := bound(t, opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}, Prefix: "seckill:", reply: callTimeout}), "store")
 	h := ledgertest.Harness{Ledger: l, Queue: l.Queue()}
 	h.Reopen = func(t *testing.T) ledgertest.Harness {
 		s.Kill()
@@ -29,7 +29,7 @@ func TestConformanceSentinel(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	set := server.Sentinel(t, server.SentinelOptions{})
 	streaming(t, set)
-	l := opened(t, Options{Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Prefix: "seckill:", WaitReplicas: 1})
+	l := opened(t, Options{Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Prefix: "seckill:", WaitReplicas: 1, reply: callTimeout})
 	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
 }
 
@@ -37,7 +37,7 @@ func TestConformanceSentinel(t *testing.T) {
 func TestConformanceCluster(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
-	l := opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()[:1]}, Prefix: "seckill:"})
+	l := opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()[:1]}, Prefix: "seckill:", reply: callTimeout})
 	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
 }
 

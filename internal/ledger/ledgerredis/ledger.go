@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -69,6 +70,10 @@ type Options struct {
 	// Random makes the tags of entries; crypto/rand when nil.
 	Random io.Reader
 	Logger *slog.Logger
+
+	// reply is how long a server may say nothing; replyTimeout when 0. Tests of
+	// what has nothing to do with time give it more, on a loaded machine.
+	reply time.Duration
 }
 
 // Ledger keeps the ledger in Redis.
@@ -99,7 +104,7 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 	if opt.WaitTimeout <= 0 {
 		opt.WaitTimeout = DefaultWaitTimeout
 	}
-	client, err := redislink.Connect(ctx, clientOption(opt.Place))
+	client, err := redislink.Connect(ctx, clientOption(&opt))
 	if err != nil {
 		return nil, fmt.Errorf("reach Redis at %v: %w", opt.Addrs, asRefusal(err))
 	}
@@ -131,13 +136,13 @@ func asRefusal(err error) error {
 	return err
 }
 
-func clientOption(place redislink.Place) rueidis.ClientOption {
+func clientOption(opt *Options) rueidis.ClientOption {
 	// A lost reply must not become a second call. The client then follows MOVED
 	// and ASK, which say "not executed", and no more.
-	option := place.Option("seckill", net.Dialer{Timeout: dialTimeout, KeepAlive: pingEvery})
+	option := opt.Place.Option("seckill", net.Dialer{Timeout: dialTimeout, KeepAlive: pingEvery})
 	option.Sentinel.TopologyRefreshInterval = topologyEvery
 	option.ClusterOption.ShardsRefreshInterval = topologyEvery
-	option.ConnWriteTimeout = replyTimeout // also the time that a sign of life may take
+	option.ConnWriteTimeout = cmp.Or(opt.reply, replyTimeout) // also the time that a sign of life may take
 	option.RingScaleEachConn = ringScale
 	// One connection to each server: calls that come together leave and arrive
 	// together, which is what makes a pipeline cheap.

@@ -57,7 +57,7 @@ func (l *Ledger) tryHearing(ctx context.Context) error {
 	if l.opt.Notes == "" {
 		return nil
 	}
-	client, err := redislink.Connect(ctx, clientOption(l.opt.Place))
+	client, err := redislink.Connect(ctx, clientOption(&l.opt))
 	if err != nil {
 		l.opt.Logger.Warn("the rights of the user of Redis could not be tried", "error", err)
 		return nil
