@@ -17,10 +17,10 @@ import (
 
 func TestAnOrderIsFollowedFromQueuedToRefunded(t *testing.T) {
 	t.Parallel()
-	e := start(t, map[string]string{"worker.batch_wait": "1s"})
+	e := start(t, map[string]string{"worker.batch_wait": "4s"}) // long enough to see it queued, on a loaded machine
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
 	ann := e.Buyer("ann")
-	no, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1})
+	no, err := claim(t, ann, 1, engine.Purchase{Quantity: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

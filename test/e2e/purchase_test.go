@@ -22,7 +22,7 @@ func TestAPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
 }
 
 func aPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, w way) {
-	e := w.start(t, map[string]string{"worker.batch_wait": "1s"})
+	e := w.start(t, map[string]string{"worker.batch_wait": "4s"}) // long enough to look at the order, on a loaded machine
 	openSale(t, e, w.product(engine.Product{ID: 1, Name: "Phone", Stock: 1}))
 	ann, bob, operator := e.Buyer("ann"), e.Buyer("bob"), e.Operator()
 
