@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // RedisOptions are what a test wants to be different.
@@ -160,9 +161,31 @@ func (r *RedisServer) FlushAll() {
 // aofDir is where Redis keeps its append-only file, which is several files.
 const aofDir = "appendonlydir"
 
-// Snapshot copies the append-only file as it is on disk now, for Restore.
+// A rewrite of the append-only file ends within rewritePatience; it is looked at
+// every rewritePoll.
+const (
+	rewritePatience = time.Minute
+	rewritePoll     = 10 * time.Millisecond
+)
+
+// Snapshot copies the append-only file as it is on disk now, for Restore. A
+// rewrite replaces the files that are being copied, so that none may run
+// meanwhile, as for any backup of them.
 func (r *RedisServer) Snapshot() string {
 	r.t.Helper()
+	const setting = "auto-aof-rewrite-percentage"
+	before := strings.Fields(r.Must("CONFIG", "GET", setting))
+	r.Must("CONFIG", "SET", setting, "0")
+	defer r.Must("CONFIG", "SET", setting, before[1])
+	for deadline := time.Now().Add(rewritePatience); ; <-time.After(rewritePoll) {
+		state := r.Must("INFO", "persistence")
+		if strings.Contains(state, "aof_rewrite_in_progress:0") && strings.Contains(state, "aof_rewrite_scheduled:0") {
+			break
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("a rewrite of the append-only file does not end: %s", state)
+		}
+	}
 	copied := filepath.Join(r.t.TempDir(), aofDir)
 	if err := os.CopyFS(copied, os.DirFS(filepath.Join(r.Dir(), aofDir))); err != nil {
 		r.t.Fatalf("copy the append-only file: %v", err)
