@@ -101,6 +101,9 @@ func (c *comparison) readRows(ctx context.Context, about int64) error {
 			word |= rowKnown
 		}
 		c.rows = append(c.rows, row{t.OrderNo, word})
+		if t.Wrong != "" && !c.enough() {
+			c.contradicts(seckill.HomeShard(t.Buyer, c.product.Shards), t.OrderNo, t.Buyer, "a row that the engine wrote", t.Wrong)
+		}
 		return nil
 	})
 	slices.SortFunc(c.rows, func(a, b row) int { return bytes.Compare(a.no[:], b.no[:]) })
@@ -154,10 +157,17 @@ type difference struct {
 	no              seckill.OrderNo
 	buyer           string // whose mark it is in, or should be
 	expected, found string
+	// ofStore says that it is the store that contradicts itself, so that it is no
+	// truth to recover from.
+	ofStore bool
 }
 
 func (c *comparison) differ(shard int, no seckill.OrderNo, buyer, expected, found string) {
-	c.differences = append(c.differences, difference{shard, no, buyer, expected, found})
+	c.differences = append(c.differences, difference{shard: shard, no: no, buyer: buyer, expected: expected, found: found})
+}
+
+func (c *comparison) contradicts(shard int, no seckill.OrderNo, buyer, expected, found string) {
+	c.differences = append(c.differences, difference{shard: shard, no: no, buyer: buyer, expected: expected, found: found, ofStore: true})
 }
 
 func (c *comparison) enough() bool { return len(c.differences) >= findingsMost }

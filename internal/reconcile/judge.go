@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"seckill"
@@ -77,7 +78,7 @@ func (c *comparison) judgeMark(ctx context.Context, s *suspect, stored bool) err
 			return nil
 		}
 		if !stored {
-			parked, err := c.parked(ctx, s.mark.OrderNo)
+			parked, err := c.judgeLetter(ctx, s)
 			if err != nil || parked {
 				return err
 			}
@@ -205,13 +206,23 @@ func (c *comparison) held(ctx context.Context, shard int, buyer string, no secki
 	return m, false, nil
 }
 
-// parked reports whether the order has a letter.
-func (c *comparison) parked(ctx context.Context, no seckill.OrderNo) (bool, error) {
-	_, err := c.r.Store.LetterByOrder(ctx, no)
+// judgeLetter reports whether the order has a letter, which must say what the
+// mark says. It is the only other word on it, and nobody can tell which is true.
+func (c *comparison) judgeLetter(ctx context.Context, s *suspect) (parked bool, err error) {
+	letter, err := c.r.Store.LetterByOrder(ctx, s.mark.OrderNo)
 	if seckill.CodeOf(err) == seckill.CodeNotFound {
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	item, claim := &letter.Item, &letter.Item.Claim
+	if claim.Buyer != s.mark.Buyer || claim.Quantity != s.mark.Quantity || claim.Key != s.mark.Key ||
+		item.ProductID != c.product.ID || item.Group != c.product.Group || item.Shard != s.shard {
+		c.contradicts(s.shard, s.mark.OrderNo, s.mark.Buyer, describe(s.mark.Buyer, s.mark.Quantity, ""),
+			describe(claim.Buyer, claim.Quantity, fmt.Sprintf(", product %d, group %d, shard %d, in its letter", item.ProductID, item.Group, item.Shard)))
+	}
+	return true, nil
 }
 
 // orders reads rows, by number.

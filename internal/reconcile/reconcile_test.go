@@ -257,21 +257,57 @@ func firstPaid(t *testing.T, o *office) seckill.OrderNo {
 	return orders[0].OrderNo
 }
 
-// What needs a person's judgement is left alone, and so is a ledger over a
-// store that does not add up itself.
+// What needs a person's judgement is left alone, and so is everything else over
+// a store that contradicts itself: a unit written into the stock would be sold,
+// and money be given back for an order whose status somebody altered.
 func TestRepairLeavesTheRestToAPerson(t *testing.T) {
-	for name, damage := range map[string]string{
-		"stock that is gone":     `UPDATE tb_seckill_product SET stock = stock - 1 WHERE id = 1`,
-		"a stock log with a gap": `DELETE FROM tb_stock_log WHERE product_id = 1 AND seq = 2`,
-		"an order that is gone":  `DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB) AND quantity > 0`,
+	for name, c := range map[string]struct {
+		damage []string
+		found  string
+	}{
+		"stock that is gone":     {[]string{`UPDATE tb_seckill_product SET stock = stock - 1 WHERE id = 1`}, "I1 I6"},
+		"a stock log with a gap": {[]string{`DELETE FROM tb_stock_log WHERE product_id = 1 AND seq = 2`}, "I6"},
+		"an order that is gone":  {[]string{`DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB) AND quantity > 0`}, "I1 I3 I6"},
+		"an order that is gone, with its record and its unit back": {[]string{
+			`DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB)`,
+			`DELETE FROM tb_user_seckill WHERE user_id = CAST('d' AS BLOB)`,
+			`UPDATE tb_seckill_product SET stock = stock + 1 WHERE id = 1`,
+		}, "I3 I6"},
+		"an order that is said to be refunded": {[]string{
+			`UPDATE tb_seckill_order SET status = 4 WHERE status = 1`,
+			`UPDATE tb_seckill_product SET stock = stock + 1 WHERE id = 1`,
+		}, "I3 I6 I8"},
+		"an order of another group": {[]string{`UPDATE tb_seckill_order SET limit_group = 7 WHERE user_id = CAST('d' AS BLOB)`}, "I3"},
+		"an order that never expires": {[]string{
+			`UPDATE tb_seckill_order SET pay_before = NULL WHERE user_id = CAST('d' AS BLOB)`,
+		}, "I3"},
+		"a release that nobody makes": {[]string{
+			`UPDATE tb_seckill_order SET release_time = NULL, release_epoch = 1 WHERE user_id = CAST('a' AS BLOB)`,
+		}, "I3"},
+		"a letter of another buyer's": {[]string{`UPDATE tb_dead_letter SET user_id = CAST('thief' AS BLOB)`}, "I3"},
+		"a letter of another key's":   {[]string{`UPDATE tb_dead_letter SET idem_key = CAST('stolen' AS BLOB)`}, "I3"},
+		"a letter of another group's": {[]string{`UPDATE tb_dead_letter SET limit_group = 7`}, "I3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
-			o.busy(t)
-			o.Exec(t, damage)
+			p := o.busy(t)
+			o.Buy(t, p, "parked")
+			o.park(t)
+			rig.Must(t, o.releaser().Round(t.Context()))
+			balanced(t, o.run(t, false))
+			for _, damage := range c.damage {
+				o.Exec(t, damage)
+			}
+			before, err := o.Rig.Store.Audit(t.Context(), store.AuditFilter{Limit: 1})
+			rig.Must(t, err)
 			report := o.run(t, true)
-			if report.Balanced == nil || *report.Balanced || o.Stored(t, 1).Epoch != 1 {
-				t.Errorf("balanced %v at epoch %d", report.Balanced, o.Stored(t, 1).Epoch)
+			if got := strings.Join(promises(report), " "); report.Balanced == nil || *report.Balanced || got != c.found {
+				t.Errorf("found %q, want %q: %+v", got, c.found, report)
+			}
+			after, err := o.Rig.Store.Audit(t.Context(), store.AuditFilter{Limit: 1})
+			rig.Must(t, err)
+			if len(report.Repaired) != 0 || o.Stored(t, 1).Epoch != 1 || !slices.Equal(before, after) {
+				t.Errorf("repaired %v at epoch %d, audit %+v", report.Repaired, o.Stored(t, 1).Epoch, after)
 			}
 		})
 	}

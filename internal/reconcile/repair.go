@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"seckill"
 	"seckill/internal/queue"
@@ -13,9 +14,18 @@ import (
 
 // repair mends what has one safe direction, in a bounded way: buyer records
 // follow the live orders; recorded money that nobody owes back is owed; entries
-// that the queue has and nobody gets are delivered; a ledger that contradicts the store is recovered from it. Everything else (a
-// broken stock log, stock that does not add up) is for a person to judge.
+// that the queue has and nobody gets are delivered; a ledger that contradicts the
+// store is recovered from it.
+//
+// Each of them takes the store's word. Of a store that contradicts itself, in its
+// stock, its orders or its stock log, nobody can say which word is true: a unit
+// that somebody wrote into the stock would be sold, and an order whose status
+// somebody altered be refunded. There nothing is mended, and a person judges.
 func (r *Reconciler) repair(ctx context.Context, product uint32, report stats.Report, actor string) ([]string, error) {
+	if broken(report, "I1") || broken(report, "I2") || broken(report, "I6") {
+		r.Logger.Error("nothing is repaired: the store contradicts itself", "product", product)
+		return nil, nil
+	}
 	who := store.Actor{Name: actor, Reason: "reconcile repair"}
 	var done []string
 	if broken(report, "I3") {
@@ -92,6 +102,9 @@ func (r *Reconciler) ledgerDrifted(ctx context.Context, product uint32) (bool, e
 	c, err := r.cut(ctx, product)
 	if err != nil || !c.settled {
 		return false, err
+	}
+	if slices.ContainsFunc(c.differences, func(d difference) bool { return d.ofStore }) {
+		return false, nil
 	}
 	drifted := false
 	for _, v := range c.violations() {

@@ -51,6 +51,8 @@ type Trace struct {
 	// Known says that the ledger, which sold it, has to know its key: it is dead,
 	// and not by failing.
 	Known bool
+	// Wrong says what no engine wrote in the row, or is empty.
+	Wrong string
 }
 
 // Figures are a product's numbers in the store at one instant. Units unless

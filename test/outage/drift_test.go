@@ -166,6 +166,13 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 			b.exec(`UPDATE {db}.tb_seckill_order SET user_id = 'mallory' WHERE product_id = {product} AND`+victim, p)
 			b.exec(`UPDATE {db}.tb_user_seckill SET user_id = 'mallory' WHERE product_id = {product} AND`+victim, p)
 		}, "I3", true},
+		{"an order given to another limit group", func(p uint32) {
+			b.exec(`UPDATE {db}.tb_seckill_order SET limit_group = limit_group + 1000 WHERE product_id = {product} AND status = 0 LIMIT 1`, p)
+		}, "I3", false},
+		{"an order said to be refunded, and its unit in the stock", func(p uint32) {
+			b.exec(`UPDATE {db}.tb_seckill_order SET status = 4 WHERE product_id = {product} AND status = 1`, p)
+			b.exec(`UPDATE {db}.tb_seckill_product SET stock = stock + 1 WHERE id = {product}`, p)
+		}, "I3 I6 I8", false},
 		{"an order that lost its key", func(p uint32) {
 			b.exec(`UPDATE {db}.tb_seckill_order SET idem_key = NULL WHERE product_id = {product} AND status = 0 LIMIT 1`, p)
 		}, "I3", true},

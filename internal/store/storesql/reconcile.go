@@ -19,9 +19,6 @@ const (
 	sqlChanges     = `SELECT COUNT(*) FROM tb_stock_change WHERE product_id = ?`
 	sqlOwedCount   = `SELECT COUNT(*) FROM tb_seckill_order WHERE release_epoch IS NOT NULL AND release_time IS NOT NULL AND product_id = ?`
 
-	sqlTraces = `SELECT order_no, user_id, quantity, idem_key, status, origin FROM tb_seckill_order
-		WHERE product_id = ? AND (status IN (0, 1) OR idem_key IS NOT NULL OR release_epoch IS NOT NULL)`
-
 	sqlSaveReconciliation = `INSERT INTO tb_reconciliation (product_id, create_time, balanced, body) VALUES (?, ?, ?, ?)`
 	sqlReconciliations    = `SELECT id, product_id, create_time, balanced, body FROM tb_reconciliation WHERE `
 	// A report of the end's own millisecond may have begun before the end.
@@ -124,27 +121,6 @@ func countLetters(ctx context.Context, r *session, f *store.Figures) error {
 			f.Shards[shard].Rows += units
 		}
 		return nil
-	})
-}
-
-// WalkOrders hands over what a ledger can know of the product's orders.
-func (s *Store) WalkOrders(ctx context.Context, id uint32, each func(store.Trace) error) error {
-	return s.snapshot(ctx, "walk orders", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlTraces, []any{id}, func(row scanner) error {
-			var trace store.Trace
-			var order knownOrder
-			var no string
-			if err := row.Scan(&no, &trace.Buyer, &trace.Quantity, text{&trace.Key}, &order.status, &order.origin); err != nil {
-				return err
-			}
-			if parsed, err := seckill.ParseOrderNo(no); err == nil { // else it was altered by hand
-				trace.OrderNo = parsed
-			}
-			trace.Marked = order.marked()
-			trace.Known = order.origin == seckill.OriginLedger && trace.Key != "" &&
-				(order.status == seckill.OrderCancelled || order.status == seckill.OrderRefunded)
-			return each(trace)
-		})
 	})
 }
 

@@ -31,6 +31,7 @@ var traceTests = []test{
 		}))
 		equal(t, "found", found, true)
 	}},
+	{"a walk says what no engine wrote", wrongRows},
 	{"a walk over nothing", func(t *testing.T, s *suite) {
 		must(t, s.Store.WalkOrders(t.Context(), s.create(t).ID, func(trace store.Trace) error {
 			t.Errorf("met %+v", trace)
@@ -57,6 +58,7 @@ func walkedOrders(t *testing.T, s *suite) {
 		known(of(s.cancel(t, s.buy(t, p, "dead, with a key", keyed)), false)),
 		of(s.buyOver(t, p, "over the counter"), false),
 		of(s.cancel(t, s.buyOver(t, p, "dead, over the counter", keyed)), false),
+		of(s.failed(t, p, "failed, with a key", keyed), false),
 	}
 	s.cancel(t, s.buy(t, p, "dead and heard"))
 	s.hear(t, p.ID)
@@ -71,5 +73,38 @@ func walkedOrders(t *testing.T, s *suite) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("met %+v\nwant %+v", got, want)
+	}
+}
+
+// failed is an order that was refused adoption.
+func (s *suite) failed(t *testing.T, p seckill.Product, buyer string, edits ...func(*store.Item)) seckill.Order {
+	t.Helper()
+	item := s.item(t, p, buyer, edits...)
+	must(t, s.Store.Fail(t.Context(), []store.Item{item}, seckill.ReasonLost))
+	return s.order(t, item.Claim.OrderNo)
+}
+
+func wrongRows(t *testing.T, s *suite) {
+	p := s.damaged(t)
+	for name, c := range map[string]struct{ set, wrong string }{
+		"group":            {"limit_group = limit_group + 1", "a limit group that is not the product's"},
+		"shard":            {"shard = shard + 1", "a shard that is not its buyer's"},
+		"owed for ever":    {"release_epoch = 1, release_time = NULL", "a release that is owed and not due, or due and not owed"},
+		"due, not owed":    {"status = 2, release_epoch = NULL, release_time = 1", "a release that is owed and not due, or due and not owed"},
+		"pending for ever": {"pay_before = NULL", "no end of its time to pay"},
+		"status":           {"status = 9", "an unknown status"},
+		"sound":            {"reason = 'a word'", ""},
+	} {
+		order := s.buy(t, p, name)
+		s.Exec(t, "UPDATE tb_seckill_order SET "+c.set+" WHERE order_no = ?", order.OrderNo.String())
+		wrong := "nothing, it was not met"
+		must(t, s.Store.WalkOrders(t.Context(), p.ID, func(trace store.Trace) error {
+			if trace.OrderNo == order.OrderNo {
+				wrong = trace.Wrong
+			}
+			return nil
+		}))
+		equal(t, name, wrong, c.wrong)
+		s.Exec(t, "DELETE FROM tb_seckill_order WHERE order_no = ?", order.OrderNo.String()) // others list them all
 	}
 }
