@@ -14,17 +14,18 @@ import (
 // read in auditBudget there is no verdict on them; the report's orders_compared
 // says so.
 func (r *Reconciler) audit(ctx context.Context, c *cut) error {
-	auditing, ok := r.Ledger.(ledger.Auditing)
 	p := &c.after.Product
-	if !ok || !p.HasLedger() || p.Epoch == 0 {
+	if p.Epoch == 0 {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, auditBudget)
 	defer cancel()
 	compared := newComparison(r, p)
-	err := r.auditMarks(within, auditing, c, compared)
-	if err == nil {
-		err = compared.judge(within)
+	err := compared.readRows(within, rowsOf(&c.after))
+	if auditing, ok := r.Ledger.(ledger.Auditing); ok && err == nil && p.HasLedger() {
+		if err = r.auditMarks(within, auditing, c, compared); err == nil {
+			err = compared.judge(within)
+		}
 	}
 	if errors.Is(within.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil
@@ -41,12 +42,9 @@ func (r *Reconciler) audit(ctx context.Context, c *cut) error {
 	return nil
 }
 
-// auditMarks reads the orders, then the marks of every shard.
+// auditMarks reads the marks of every shard, after the rows.
 func (r *Reconciler) auditMarks(ctx context.Context, auditing ledger.Auditing, c *cut, compared *comparison) error {
 	p := &c.after.Product
-	if err := compared.readRows(ctx, rowsOf(&c.after)); err != nil {
-		return err
-	}
 	for i := range p.Shards {
 		shard := ledger.Shard{Product: p.ID, Group: p.Group, Index: i}
 		counted, err := auditing.Audit(ctx, shard, func(m ledger.Mark) { compared.meet(i, m) })

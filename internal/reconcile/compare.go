@@ -117,23 +117,38 @@ func rowsOf(f *store.Figures) int64 {
 
 // meet takes an order of a mark.
 func (c *comparison) meet(shard int, m ledger.Mark) {
-	c.compared++
-	at, found := slices.BinarySearchFunc(c.rows, m.OrderNo, func(r row, no seckill.OrderNo) int { return bytes.Compare(r.no[:], no[:]) })
-	if found && seckill.HomeShard(m.Buyer, c.product.Shards) == shard {
-		r := &c.rows[at]
-		differs := c.word(m.Buyer, m.Key, m.Quantity) ^ r.word
-		if m.Quantity == 0 && differs>>hashShift == 0 || m.Quantity > 0 && differs>>unitShift == 0 {
-			if m.Quantity > 0 || r.word&rowMarked == 0 { // else its key is known, but it is not held
-				r.word |= rowSeen
-			}
+	if !c.matches(shard, m) {
+		if len(c.suspects) == suspectsMost {
 			return
 		}
-	}
-	if len(c.suspects) < suspectsMost {
 		c.suspects = append(c.suspects, suspect{shard, m})
-		return
 	}
-	c.compared--
+	c.compared++
+}
+
+// matches reports whether an order in a mark is what its row says, and notes
+// that it was seen.
+func (c *comparison) matches(shard int, m ledger.Mark) bool {
+	at, found := slices.BinarySearchFunc(c.rows, m.OrderNo, func(r row, no seckill.OrderNo) int { return bytes.Compare(r.no[:], no[:]) })
+	if !found || seckill.HomeShard(m.Buyer, c.product.Shards) != shard {
+		return false
+	}
+	r := &c.rows[at]
+	differs := c.word(m.Buyer, m.Key, m.Quantity) ^ r.word
+	if m.Quantity == 0 {
+		if differs>>hashShift != 0 {
+			return false
+		}
+		if r.word&rowMarked == 0 { // else its key is known, but it is not held
+			r.word |= rowSeen
+		}
+		return true
+	}
+	if differs>>unitShift != 0 {
+		return false
+	}
+	r.word |= rowSeen
+	return true
 }
 
 // unseen is the numbers of the orders that the ledger has to hold, or whose keys
@@ -160,6 +175,14 @@ type difference struct {
 	// ofStore says that it is the store that contradicts itself, so that it is no
 	// truth to recover from.
 	ofStore bool
+}
+
+// detail is the form of a finding's text, for shard, number and buyer.
+func (d *difference) detail() string {
+	if d.ofStore {
+		return "shard %d: order %s of buyer %q in the store"
+	}
+	return "shard %d: order %s in the mark of buyer %q"
 }
 
 func (c *comparison) differ(shard int, no seckill.OrderNo, buyer, expected, found string) {

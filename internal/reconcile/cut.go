@@ -202,6 +202,9 @@ func (c *cut) violations() []stats.Violation {
 	if c.settled && p.Epoch > 0 && p.HasLedger() {
 		c.checkLedger(add)
 	}
+	for _, d := range c.differences {
+		add("I3", d.expected, d.found, d.detail(), d.shard, d.no, d.buyer)
+	}
 	return found
 }
 
@@ -230,9 +233,6 @@ func (c *cut) checkLedger(add func(promise string, expected, got any, format str
 		total += f.Unsold() + f.Marked
 		sent += f.Sent
 		received += f.Received
-	}
-	for _, d := range c.differences {
-		add("I3", d.expected, d.found, "shard %d: order %s in the mark of buyer %q", d.shard, d.no, d.buyer)
 	}
 	if c.stray {
 		add("I5", sent, received, "units sent = units received when no transfer is open")

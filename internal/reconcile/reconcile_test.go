@@ -313,6 +313,18 @@ func TestRepairLeavesTheRestToAPerson(t *testing.T) {
 	}
 }
 
+// A product that has no ledger has rows that can be wrong all the same.
+func TestAWrongRowOfADirectProductIsFound(t *testing.T) {
+	o := newOffice(t)
+	p := o.Open(t, 1, 20, rig.Strategy(seckill.StrategyDirect))
+	o.Sell(t, p, "a", "b")
+	balanced(t, o.run(t, false))
+	o.Exec(t, `UPDATE tb_seckill_order SET pay_before = NULL WHERE user_id = CAST('b' AS BLOB)`)
+	if found := o.run(t, true); strings.Join(promises(found), " ") != "I3" || len(found.Repaired) != 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
 func TestPastTheDeadlineOneCannotTell(t *testing.T) {
 	for name, hinder := range map[string]func(t *testing.T, o *office, p seckill.Product){
 		"nobody confirms": func(t *testing.T, o *office, p seckill.Product) { o.Buy(t, p, "x", "y") },
