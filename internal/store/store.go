@@ -24,7 +24,9 @@ import (
 // wrong_state, bad_request); ErrUnavailable when the store cannot be reached
 // or written, after which the outcome is unknown; ErrConflict when an
 // optimistic lock was lost three times; ErrShort from Confirm. Anything else
-// is an error of the data. Reads page by a limit that the caller names.
+// is an error of the data. Reads page by a limit that the caller names; a row
+// whose order number somebody altered into none is left out and logged, and
+// takes no place of the limit, so that it holds up no other.
 //
 // Methods are safe for concurrent use and return within their context's
 // deadline.

@@ -120,27 +120,35 @@ func (s *Store) numberSome(ctx context.Context) (events int, more bool, err erro
 	return events, more, err
 }
 
-// batchedEvents lists the events with ids above after.
+// batchedEvents lists the events with ids above after. Batches of which no
+// event can be read are passed by: the feed would stand still before them.
 func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]seckill.Event, error) {
 	if err := s.numberBatches(ctx, limit); err != nil {
 		return nil, err
 	}
 	var events []seckill.Event
 	err := s.snapshot(ctx, "list events", func(ctx context.Context, r *session) error {
-		ids, before, err := batchesAfter(ctx, r, after, limit)
-		if err != nil {
-			return err
-		}
-		return r.queryRows(ctx, sqlBatchEvents, nil, ids, func(row scanner) error {
-			var e seckill.Event
-			var batch, place int64
-			err := row.Scan(&batch, &place, millisTime{&e.At}, &e.Kind, &e.ProductID, orderNo{&e.OrderNo}, &e.Reason,
-				text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref})
-			if e.ID = before[batch] + 1 + place; e.ID > after {
-				events = append(events, e)
+		for len(events) == 0 {
+			found, err := batchesAfter(ctx, r, after, limit)
+			if err != nil || len(found.ids) == 0 {
+				return err
 			}
-			return err
-		})
+			err = r.queryRows(ctx, sqlBatchEvents, nil, found.ids, s.skipping(tableEvent, func(row scanner) error {
+				var e seckill.Event
+				var batch, place int64
+				err := row.Scan(&batch, &place, millisTime{&e.At}, &e.Kind, &e.ProductID, nullOrderNo{&e.OrderNo}, &e.Reason,
+					text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref})
+				if e.ID = found.before[batch] + 1 + place; err == nil && e.ID > after {
+					events = append(events, e)
+				}
+				return err
+			}))
+			if err != nil {
+				return err
+			}
+			after = found.last
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -149,21 +157,27 @@ func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]se
 	return events[:min(len(events), max(limit, 0))], nil
 }
 
-// batchesAfter finds the batches of the next limit events, and the number
-// before the first event of each.
-func batchesAfter(ctx context.Context, r *session, after int64, limit int) (ids []any, before map[int64]int64, err error) {
-	before = make(map[int64]int64)
+// stretch is some batches of the feed, one after the other.
+type stretch struct {
+	ids    []any
+	before map[int64]int64 // the number before the first event of each
+	last   int64           // the number of the last event
+}
+
+// batchesAfter finds the batches of the next limit events.
+func batchesAfter(ctx context.Context, r *session, after int64, limit int) (stretch, error) {
+	s := stretch{before: make(map[int64]int64)}
 	var found int64
-	err = r.query(ctx, sqlBatches, []any{after, limit}, func(row scanner) error {
+	err := r.query(ctx, sqlBatches, []any{after, limit}, func(row scanner) error {
 		var id, events, last int64
 		if err := row.Scan(&id, &events, &last); err != nil {
 			return err
 		}
 		if found < int64(limit) {
-			ids, before[id] = append(ids, id), last-events
+			s.ids, s.before[id], s.last = append(s.ids, id), last-events, last
 			found += last - max(after, last-events)
 		}
 		return nil
 	})
-	return ids, before, err
+	return s, err
 }

@@ -58,16 +58,16 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) ([]seckill.E
 		return s.batchedEvents(ctx, after, limit)
 	}
 	var events []seckill.Event
-	err := s.read(ctx, "list events", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlEvents, []any{after, limit}, func(row scanner) error {
-			var e seckill.Event
-			err := row.Scan(&e.ID, millisTime{&e.At}, &e.Kind, &e.ProductID, orderNo{&e.OrderNo}, &e.Reason,
-				text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref})
-			events = append(events, e)
-			return err
-		})
+	err := s.read(ctx, "list events", func(ctx context.Context, r *session) (err error) {
+		events, err = collect(ctx, s, r, tableEvent, sqlEvents, []any{after}, limit, scanEvent)
+		return err
 	})
 	return events, err
+}
+
+func scanEvent(row scanner, e *seckill.Event) error {
+	return row.Scan(&e.ID, millisTime{&e.At}, &e.Kind, &e.ProductID, nullOrderNo{&e.OrderNo}, &e.Reason,
+		text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref})
 }
 
 // writeAudit writes who made an operator change, and why. A change that names

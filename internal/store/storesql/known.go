@@ -22,7 +22,7 @@ func (s *Store) Known(ctx context.Context, product uint32, claims []seckill.Clai
 		}
 		c.recognise(claims)
 		verdicts = c.verdicts
-		return c.tellHeld(ctx, r)
+		return s.tellHeld(ctx, r, c)
 	})
 	if err != nil {
 		return nil, err

@@ -46,40 +46,30 @@ func scanLetter(row scanner, l *store.Letter) error {
 	return nil
 }
 
-func queryLetters(ctx context.Context, r *session, query string, args ...any) (letters []store.Letter, err error) {
-	err = r.query(ctx, query, args, func(row scanner) error {
-		var l store.Letter
-		if err := scanLetter(row, &l); err != nil {
-			return err
-		}
-		letters = append(letters, l)
-		return nil
-	})
-	return letters, err
-}
-
-func (s *Store) listLetters(ctx context.Context, query string, args ...any) (letters []store.Letter, err error) {
+func (s *Store) listLetters(ctx context.Context, query string, args []any, limit int) (letters []store.Letter, err error) {
 	err = s.read(ctx, "list letters", func(ctx context.Context, r *session) error {
-		letters, err = queryLetters(ctx, r, query, args...)
+		letters, err = collect(ctx, s, r, tableLetter, query, args, limit, scanLetter)
 		return err
 	})
 	return letters, err
 }
 
-func readLetter(ctx context.Context, r *session, id int64) (store.Letter, error) {
-	found, err := queryLetters(ctx, r, sqlLetter, id)
-	if err != nil {
-		return store.Letter{}, err
+// oneLetter reads the letter that a query finds by what is said of it.
+func oneLetter(ctx context.Context, r *session, query string, by any) (l store.Letter, err error) {
+	found := false
+	err = r.query(ctx, query, []any{by}, func(row scanner) error {
+		found = true
+		return scanLetter(row, &l)
+	})
+	if err == nil && !found {
+		err = seckill.Errorf(seckill.CodeNotFound, "no letter %v", by)
 	}
-	if len(found) == 0 {
-		return store.Letter{}, seckill.Errorf(seckill.CodeNotFound, "no letter %d", id)
-	}
-	return found[0], nil
+	return l, err
 }
 
 // LettersDue lists parked letters whose time has come.
 func (s *Store) LettersDue(ctx context.Context, limit int) ([]store.Letter, error) {
-	return s.listLetters(ctx, sqlLettersDue, millis(s.now()), limit)
+	return s.listLetters(ctx, sqlLettersDue, []any{millis(s.now())}, limit)
 }
 
 // Letters lists letters by id.
@@ -92,19 +82,17 @@ func (s *Store) Letters(ctx context.Context, filter store.LetterFilter) ([]store
 	if filter.DeadOnly {
 		where.add("dead_time IS NOT NULL")
 	}
-	return s.listLetters(ctx, sqlLetters+where.text()+" ORDER BY id LIMIT ?", where.with(filter.Limit)...)
+	return s.listLetters(ctx, sqlLetters+where.text()+" ORDER BY id LIMIT ?", where.args, filter.Limit)
 }
 
 // LetterByOrder finds the letter of an order.
 func (s *Store) LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
-	found, err := s.listLetters(ctx, sqlLetterByOrder, no.String())
-	if err != nil {
-		return store.Letter{}, err
-	}
-	if len(found) == 0 {
-		return store.Letter{}, seckill.Errorf(seckill.CodeNotFound, "no letter of order %s", no)
-	}
-	return found[0], nil
+	var l store.Letter
+	err := s.read(ctx, "read letter", func(ctx context.Context, r *session) (err error) {
+		l, err = oneLetter(ctx, r, sqlLetterByOrder, no.String())
+		return err
+	})
+	return l, err
 }
 
 // park sets claims aside on the ladder. They are few, so one by one.
@@ -158,7 +146,7 @@ func (s *Store) CloseLetter(ctx context.Context, id int64, epoch uint64) error {
 func (s *Store) RetryLetter(ctx context.Context, id int64, actor store.Actor) (store.Letter, error) {
 	var l store.Letter
 	err := s.change(ctx, "letter", func(ctx context.Context, tx *session) (err error) {
-		if l, err = readLetter(ctx, tx, id); err != nil {
+		if l, err = oneLetter(ctx, tx, sqlLetter, id); err != nil {
 			return err
 		}
 		now := s.now()
@@ -182,7 +170,7 @@ func (s *Store) RetryLetter(ctx context.Context, id int64, actor store.Actor) (s
 func (s *Store) DiscardLetter(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
 	var order seckill.Order
 	err := s.change(ctx, "discard", func(ctx context.Context, tx *session) error {
-		l, err := readLetter(ctx, tx, id)
+		l, err := oneLetter(ctx, tx, sqlLetter, id)
 		if err != nil {
 			return err
 		}
@@ -208,7 +196,7 @@ func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (
 	err := s.change(ctx, "discard", func(ctx context.Context, tx *session) error {
 		now := s.now()
 		count = 0
-		letters, err := queryLetters(ctx, tx, sqlDeadLetters, millis(now.Add(-age)), limit)
+		letters, err := collect(ctx, s, tx, tableLetter, sqlDeadLetters, []any{millis(now.Add(-age))}, limit, scanLetter)
 		if err != nil {
 			return err
 		}

@@ -164,10 +164,9 @@ func (s *Store) Refund(ctx context.Context, no seckill.OrderNo, actor store.Acto
 // Expire cancels pending orders whose time to pay has passed.
 func (s *Store) Expire(ctx context.Context, limit int) ([]seckill.Order, error) {
 	var expired []seckill.Order
-	err := s.change(ctx, "expire", func(ctx context.Context, tx *session) error {
+	err := s.change(ctx, "expire", func(ctx context.Context, tx *session) (err error) {
 		now := s.now()
-		expired = expired[:0]
-		if err := tx.query(ctx, sqlDueOrders, []any{millis(now), limit}, collectOrders(&expired)); err != nil {
+		if expired, err = collect(ctx, s, tx, tableOrder, sqlDueOrders, []any{millis(now)}, limit, scanOrder); err != nil {
 			return err
 		}
 		byProduct, groups := make(map[uint32][]seckill.Order), make(map[uint32]uint32)
@@ -198,10 +197,9 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]seckill.Order, error) 
 // WarnExpiring writes order.expiring for orders whose time to pay ends soon.
 func (s *Store) WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error) {
 	var soon []seckill.Order
-	err := s.change(ctx, "warn", func(ctx context.Context, tx *session) error {
+	err := s.change(ctx, "warn", func(ctx context.Context, tx *session) (err error) {
 		now := s.now()
-		soon = soon[:0]
-		err := tx.query(ctx, sqlOrdersToWarn, []any{millis(now), millis(now.Add(lead)), limit}, collectOrders(&soon))
+		soon, err = collect(ctx, s, tx, tableOrder, sqlOrdersToWarn, []any{millis(now), millis(now.Add(lead))}, limit, scanOrder)
 		if err != nil {
 			return err
 		}

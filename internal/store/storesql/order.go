@@ -166,8 +166,10 @@ func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]s
 		where.add("order_no < ?", filter.Before.String())
 	}
 	var orders []seckill.Order
-	err := s.read(ctx, "search orders", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlSearchOrders+where.text()+" ORDER BY order_no DESC LIMIT ?", where.with(filter.Limit), collectOrders(&orders))
+	err := s.read(ctx, "search orders", func(ctx context.Context, r *session) (err error) {
+		query := sqlSearchOrders + where.text() + " ORDER BY order_no DESC LIMIT ?"
+		orders, err = collect(ctx, s, r, tableOrder, query, where.args, filter.Limit, scanOrder)
+		return err
 	})
 	return orders, err
 }

@@ -33,15 +33,15 @@ func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...uint32) ([
 		where.add("product_id <> ?", product)
 	}
 	query := sqlReleasesDue + where.text() + sqlReleasesOrder
-	err := s.read(ctx, "list releases", func(ctx context.Context, r *session) error {
-		return r.query(ctx, query, where.with(limit), func(row scanner) error {
-			var d store.Release
-			err := row.Scan(orderNo{&d.OrderNo}, &d.Buyer, &d.ProductID, &d.Group, &d.Shard, &d.Epoch, millisTime{&d.Since})
-			due = append(due, d)
-			return err
-		})
+	err := s.read(ctx, "list releases", func(ctx context.Context, r *session) (err error) {
+		due, err = collect(ctx, s, r, tableOrder, query, where.args, limit, scanRelease)
+		return err
 	})
 	return due, err
+}
+
+func scanRelease(row scanner, d *store.Release) error {
+	return row.Scan(orderNo{&d.OrderNo}, &d.Buyer, &d.ProductID, &d.Group, &d.Shard, &d.Epoch, millisTime{&d.Since})
 }
 
 // ReleasesHeard settles releases that are still owed as they were listed.

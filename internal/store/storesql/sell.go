@@ -10,9 +10,10 @@ import (
 	"seckill/internal/store"
 )
 
-// sqlLiveNos finds the live orders of buyers in one limit group.
+// sqlLiveNos finds the live orders of buyers in one limit group. The product
+// is for naming an order that cannot be read.
 var sqlLiveNos = list{
-	head: `SELECT user_id, order_no FROM tb_seckill_order WHERE limit_group = ? AND status IN (0, 1) AND user_id IN (`,
+	head: `SELECT user_id, order_no, product_id FROM tb_seckill_order WHERE limit_group = ? AND status IN (0, 1) AND user_id IN (`,
 	tail: `)`, columns: 1,
 }
 
@@ -36,7 +37,7 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 		if err := c.decide(req.Claims); err != nil {
 			return err
 		}
-		if err := c.tellHeld(ctx, tx); err != nil {
+		if err := s.tellHeld(ctx, tx, c); err != nil {
 			return err
 		}
 		result = store.SellResult{Verdicts: c.verdicts, Free: c.free}
@@ -198,7 +199,7 @@ func (c *counter) order(claim *seckill.Claim) seckill.Order {
 
 // tellHeld adds to each verdict over the limit, which has what this request
 // sold to its buyer so far, the orders that the buyer held before.
-func (c *counter) tellHeld(ctx context.Context, tx *session) error {
+func (s *Store) tellHeld(ctx context.Context, tx *session, c *counter) error {
 	if len(c.over) == 0 {
 		return nil
 	}
@@ -206,15 +207,17 @@ func (c *counter) tellHeld(ctx context.Context, tx *session) error {
 	for buyer := range c.over {
 		buyers = append(buyers, buyerBytes(buyer))
 	}
-	err := tx.queryRows(ctx, sqlLiveNos, []any{c.product.Group}, buyers, func(row scanner) error {
+	err := tx.queryRows(ctx, sqlLiveNos, []any{c.product.Group}, buyers, s.skipping(tableOrder, func(row scanner) error {
 		var buyer string
 		var no seckill.OrderNo
-		err := row.Scan(&buyer, orderNo{&no})
+		if err := row.Scan(&buyer, orderNo{&no}, new(uint32)); err != nil {
+			return err
+		}
 		for _, i := range c.over[buyer] {
 			c.verdicts[i].Held = append(c.verdicts[i].Held, no)
 		}
-		return err
-	})
+		return nil
+	}))
 	for _, verdicts := range c.over {
 		for _, i := range verdicts {
 			slices.SortFunc(c.verdicts[i].Held, seckill.NewestFirst)

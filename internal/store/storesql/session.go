@@ -79,7 +79,10 @@ func (s *session) run(ctx context.Context, st statement, args []any) (sql.Result
 }
 
 // scanner is a row.
-type scanner interface{ Scan(dest ...any) error }
+type scanner interface {
+	Scan(dest ...any) error
+	Columns() ([]string, error)
+}
 
 // row reads one row; found is false when there is none.
 func (s *session) row(ctx context.Context, query string, args []any, dest ...any) (found bool, err error) {

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"seckill/internal/complaint"
 	"seckill/internal/fault"
 	"seckill/internal/store"
 )
@@ -75,6 +76,8 @@ type Store struct {
 	db      database
 	dialect *dialect
 	opt     Options
+	// complaints names rows that cannot be read.
+	complaints *complaint.Log
 	// afterRead, when a test sets it, runs between a change's read of its
 	// product and the compare-and-set that rests on it.
 	afterRead func(ctx context.Context, tx *session, product uint32) error
@@ -89,7 +92,7 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 	opt = opt.withDefaults()
 	ctx, cancel := bounded(ctx, opt.Timeout)
 	defer cancel()
-	s := &Store{opt: opt}
+	s := &Store{opt: opt, complaints: complaint.New(opt.Logger, opt.Now)}
 	var err error
 	switch kind, address, found := strings.Cut(dsn, ":"); {
 	case found && kind == "sqlite":

@@ -2,6 +2,7 @@ package storesql
 
 import (
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -39,20 +40,43 @@ func nullText(text string) any {
 // buyerBytes makes the database compare buyers byte by byte.
 func buyerBytes(buyer string) any { return []byte(buyer) }
 
-// orderNo scans an order number; NULL and the empty text are the zero value.
+// orderNo scans an order number; whatever else stands there is unreadable.
 type orderNo struct{ *seckill.OrderNo }
 
-func (no orderNo) Scan(value any) error {
+func (no orderNo) Scan(value any) (err error) {
+	switch text := value.(type) {
+	case string:
+		*no.OrderNo, err = seckill.ParseOrderNo(text)
+	case []byte:
+		*no.OrderNo, err = seckill.ParseOrderNo(text)
+		value = string(text)
+	default:
+		err = errors.ErrUnsupported
+	}
+	if err != nil {
+		return &unreadable{fmt.Sprint(value)}
+	}
+	return nil
+}
+
+// nullOrderNo scans an order number; NULL and the empty text are the zero value.
+type nullOrderNo struct{ *seckill.OrderNo }
+
+func (no nullOrderNo) Scan(value any) error {
 	switch text := value.(type) {
 	case nil:
 		*no.OrderNo = seckill.OrderNo{}
 		return nil
-	case string:
-		return no.UnmarshalText([]byte(text))
 	case []byte:
-		return no.UnmarshalText(text)
+		if len(text) == 0 {
+			return no.Scan(nil)
+		}
+	case string:
+		if text == "" {
+			return no.Scan(nil)
+		}
 	}
-	return fmt.Errorf("order number is a %T", value)
+	return orderNo(no).Scan(value)
 }
 
 // millisTime scans a time; NULL is the zero time.

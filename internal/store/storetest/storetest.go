@@ -30,8 +30,8 @@ type Harness struct {
 
 	// Exec runs a statement behind the store's back, to damage what repairs
 	// must mend. It takes the tables tb_seckill_product, tb_seckill_order,
-	// tb_stock_log, tb_user_seckill and tb_payment, and ? for arguments. With
-	// nil, the tests that need it are skipped.
+	// tb_stock_log, tb_user_seckill, tb_payment, tb_dead_letter and tb_event, and
+	// ? for arguments. With nil, the tests that need it are skipped.
 	Exec func(t *testing.T, query string, args ...any)
 }
 
@@ -63,6 +63,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"stock log", stockLogTests},
 		{"traces", traceTests},
 		{"repairs", repairTests},
+		{"unreadable rows", unreadableTests},
 		{"feed", feedTests},
 		{"leases", leaseTests},
 		{"concurrency", concurrencyTests},
