@@ -27,7 +27,7 @@ const hearWithin = 4 * time.Second
 // life of every instance. It is what the promises are checked against.
 type Book struct {
 	T testing.TB
-	// Tables opens the store for the last look, when every instance has stopped.
+	// Tables opens the store for the last look, before and after the instances stop.
 	// Unset, it is the SQLite file of the first one.
 	Tables func(t testing.TB) *sql.DB
 	// Trace, if set, is told of every purchase that was sent and how it ended. It

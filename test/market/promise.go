@@ -29,6 +29,7 @@ func (b *Book) Check() {
 	if b.T.Failed() {
 		return
 	}
+	b.hearReleases()
 	for _, e := range b.engines {
 		e.MustStop()
 	}

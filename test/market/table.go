@@ -1,6 +1,7 @@
 package market
 
 import (
+	"context"
 	"database/sql"
 	"path/filepath"
 	"testing"
@@ -10,7 +11,8 @@ import (
 	"seckill/test/engine"
 )
 
-// OpenStore opens the store's file of an engine that does not run.
+// OpenStore opens the store's file of an engine: to be read, unless it does not
+// run.
 func OpenStore(t testing.TB, e *engine.Engine) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(e.DataDir, "seckill.db"))
@@ -66,15 +68,32 @@ var tableRules = []noRows{
 	{"nothing is rebuilt at rest", `SELECT id, epoch, rebuilding FROM tb_seckill_product WHERE rebuilding`},
 }
 
+func (b *Book) openTables() *sql.DB {
+	b.T.Helper()
+	if b.Tables != nil {
+		return b.Tables(b.T)
+	}
+	return OpenStore(b.T, b.engines[0])
+}
+
+// hearReleases waits until every owed release was heard. Of an order that the
+// ledger never had no figure tells that one is owed still.
+func (b *Book) hearReleases() {
+	b.T.Helper()
+	db := b.openTables()
+	defer db.Close()
+	Eventually(b.T, "every owed release is heard", func(ctx context.Context) bool {
+		var owed int
+		err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM tb_seckill_order WHERE release_epoch IS NOT NULL`).Scan(&owed)
+		return err == nil && owed == 0
+	})
+}
+
 // checkTables applies the rules to the tables of engines that have stopped, and
 // finds every promised order in it.
 func (b *Book) checkTables() {
 	b.T.Helper()
-	open := b.Tables
-	if open == nil {
-		open = func(t testing.TB) *sql.DB { return OpenStore(t, b.engines[0]) }
-	}
-	db := open(b.T)
+	db := b.openTables()
 	defer db.Close()
 	for _, rule := range tableRules {
 		broken(b.T, db, rule)
