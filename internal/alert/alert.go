@@ -29,7 +29,7 @@ const (
 // Alert is one thing that a person should look at.
 type Alert struct {
 	At        time.Time `json:"at"`
-	Kind      string    `json:"kind"` // stable, such as "store and ledger disagree"
+	Kind      Kind      `json:"kind"`
 	ProductID uint32    `json:"product_id,omitempty"`
 	Detail    string    `json:"detail"`
 }
@@ -40,7 +40,7 @@ type Alerter struct {
 	url    string
 	client *http.Client
 	log    *slog.Logger
-	count  func(kind string)
+	count  func(kind Kind)
 	queue  chan Alert
 
 	mu   sync.Mutex
@@ -48,7 +48,7 @@ type Alerter struct {
 }
 
 // New makes an alerter; an empty url only logs. count sees every alert's kind.
-func New(url string, log *slog.Logger, count func(kind string)) *Alerter {
+func New(url string, log *slog.Logger, count func(kind Kind)) *Alerter {
 	return &Alerter{
 		url: url, client: &http.Client{Timeout: sendTimeout}, log: log, count: count,
 		queue: make(chan Alert, queueMost), last: make(map[string]time.Time),
@@ -56,7 +56,7 @@ func New(url string, log *slog.Logger, count func(kind string)) *Alerter {
 }
 
 // Raise tells of something; product is 0 where it is not one product's.
-func (a *Alerter) Raise(kind string, product uint32, err error) {
+func (a *Alerter) Raise(kind Kind, product uint32, err error) {
 	a.count(kind)
 	now := time.Now()
 	if a.repeated(fmt.Sprint(kind, product), now) {
@@ -66,7 +66,7 @@ func (a *Alerter) Raise(kind string, product uint32, err error) {
 	if product != 0 {
 		about = append([]any{"product", product}, about...)
 	}
-	a.log.Error("alert: "+kind, about...)
+	a.log.Error("alert: "+string(kind), about...)
 	if a.url == "" {
 		return
 	}

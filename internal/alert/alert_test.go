@@ -40,13 +40,13 @@ type post struct {
 	*Alerter
 	wires  *wires
 	log    bytes.Buffer
-	counts map[string]int
+	counts map[Kind]int
 	stop   func()
 }
 
 func newPost(t *testing.T, statuses ...int) *post {
-	p := &post{wires: &wires{statuses: statuses}, counts: map[string]int{}}
-	p.Alerter = New("http://hook.example/services/T0/whisper", slog.New(slog.NewTextHandler(&p.log, nil)), func(kind string) { p.counts[kind]++ })
+	p := &post{wires: &wires{statuses: statuses}, counts: map[Kind]int{}}
+	p.Alerter = New("http://hook.example/services/T0/whisper", slog.New(slog.NewTextHandler(&p.log, nil)), func(kind Kind) { p.counts[kind]++ })
 	p.client.Transport = p.wires
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -130,9 +130,9 @@ func TestTheLogDoesNotHaveTheWebhooksAddress(t *testing.T) {
 }
 
 func TestRaisingNeverBlocksAndRemembersWithinBounds(t *testing.T) {
-	a := New("http://hook.example/", slog.New(slog.DiscardHandler), func(string) {})
+	a := New("http://hook.example/", slog.New(slog.DiscardHandler), func(Kind) {})
 	for i := range 3 * knownMost { // nobody sends
-		a.Raise(fmt.Sprint("kind ", i), 0, nil)
+		a.Raise(Kind(fmt.Sprint("kind ", i)), 0, nil)
 	}
 	if len(a.queue) != queueMost || len(a.last) > knownMost {
 		t.Errorf("%d wait, %d are remembered", len(a.queue), len(a.last))
@@ -141,7 +141,7 @@ func TestRaisingNeverBlocksAndRemembersWithinBounds(t *testing.T) {
 
 func TestWithoutAWebhookAlertsAreLogged(t *testing.T) {
 	var log bytes.Buffer
-	a := New("", slog.New(slog.NewTextHandler(&log, nil)), func(string) {})
+	a := New("", slog.New(slog.NewTextHandler(&log, nil)), func(Kind) {})
 	a.Raise("dead", 1, errors.New("why"))
 	if !strings.Contains(log.String(), "why") || len(a.queue) != 0 {
 		t.Errorf("log %s, %d wait", log.String(), len(a.queue))

@@ -70,7 +70,7 @@ func (p *parts) openData(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	p.metrics = metrics.New(opt.Version)
-	p.alerter = alert.New(string(p.cfg.Alert.WebhookURL), p.log, func(kind string) { p.metrics.Alerts.WithLabelValues(kind).Inc() })
+	p.alerter = alert.New(string(p.cfg.Alert.WebhookURL), p.log, func(kind alert.Kind) { p.metrics.Alerts.WithLabelValues(string(kind)).Inc() })
 	if err := p.openStore(ctx); err != nil {
 		return err
 	}

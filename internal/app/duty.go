@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/config"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
@@ -80,6 +81,7 @@ func (a *App) startLoops(ctx context.Context) {
 	}
 	for _, loop := range loops {
 		loop.Logger, loop.OnRound = p.log, p.metrics.Duty
+		p.metrics.ExpectDuty(loop.Name)
 		loop.Ready()
 		p.signals.bind(loop)
 		a.goLoop(func() { loop.Run(ctx) })
@@ -137,8 +139,8 @@ func (p *parts) duties() []*duty.Loop {
 			s.ClearSoldOut()
 		}
 	}, OnTrouble: p.signals.raise}
-	refunder := &duty.Refunder{Store: p.store, Providers: p.providers, OnAlert: func(what string, err error) {
-		p.alerter.Raise(what, 0, err)
+	refunder := &duty.Refunder{Store: p.store, Providers: p.providers, OnAlert: func(kind alert.Kind, err error) {
+		p.alerter.Raise(kind, 0, err)
 	}}
 	finisher := &transfer.Finisher{Mover: p.mover, Products: p.recentTerms}
 	climber := worker.NewClimber(p.worker)

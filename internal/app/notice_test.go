@@ -28,6 +28,22 @@ func started(t *testing.T, cfg *config.Config, change func(*parts)) *App {
 	a, err := New(cfg, Options{})
 	rig.Must(t, err)
 	change(a.parts)
+	runs(t, a)
+	return a
+}
+
+// startedAs starts an instance with one role.
+func startedAs(t *testing.T, cfg *config.Config, role string) *App {
+	t.Helper()
+	a, err := New(cfg, Options{Roles: []string{role}})
+	rig.Must(t, err)
+	runs(t, a)
+	return a
+}
+
+// runs runs an instance until the test's end.
+func runs(t *testing.T, a *App) {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -37,7 +53,6 @@ func started(t *testing.T, cfg *config.Config, change func(*parts)) *App {
 			t.Error(err)
 		}
 	})
-	return a
 }
 
 // claims sends a claim of one unit of product 1, under a key, and returns the

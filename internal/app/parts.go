@@ -245,7 +245,7 @@ func (p *parts) reported(report stats.Report) {
 	p.metrics.Reconciled(report)
 	if report.Balanced != nil && !*report.Balanced {
 		first := report.Violations[0]
-		p.alerter.Raise("reconciliation found violations", report.ProductID,
+		p.alerter.Raise(alert.Violations, report.ProductID,
 			fmt.Errorf("%s: expected %s, found %s (%s)", first.Promise, first.Expected, first.Found, first.Detail))
 	}
 }
@@ -336,7 +336,7 @@ func (p *parts) returned(o *seckill.Order) {
 func (p *parts) paid(result string) {
 	p.metrics.Payments.WithLabelValues(result).Inc()
 	if result == store.PaymentConflict.String() {
-		p.alerter.Raise("payment conflict", 0, errors.New("a provider reported one trade with different contents; see the log of the notify route"))
+		p.alerter.Raise(alert.Conflict, 0, errors.New("a provider reported one trade with different contents; see the log of the notify route"))
 	}
 }
 

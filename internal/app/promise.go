@@ -3,6 +3,7 @@ package app
 import (
 	"seckill"
 	"seckill/internal/adoption"
+	"seckill/internal/alert"
 	"seckill/internal/promise"
 )
 
@@ -18,9 +19,11 @@ func (p *parts) buildPromises() {
 		},
 		ExpireAfter: p.cfg.Order.ExpireAfter, Logger: p.log,
 		OnForgotten: func(n int) { p.metrics.Forgotten.Add(float64(n)) },
-		OnReoffered: func(result string, n int) { p.metrics.Reoffered.WithLabelValues(result).Add(float64(n)) },
+		OnReoffered: func(result promise.Result, n int) {
+			p.metrics.Reoffered.WithLabelValues(string(result)).Add(float64(n))
+		},
 		OnLost: func(product uint32, _ int, err error) {
-			p.alerter.Raise("promised orders could not be kept", product, err)
+			p.alerter.Raise(alert.NotKept, product, err)
 		},
 	})
 	p.metrics.Remembered(p.promises.Len)

@@ -9,6 +9,7 @@ import (
 	mathrand "math/rand/v2"
 	"strings"
 
+	"seckill/internal/alert"
 	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
@@ -135,7 +136,7 @@ func (p *parts) sayDurability(ctx context.Context, opened *ledgerredis.Ledger, s
 func (p *parts) checkSettings(ctx context.Context) error {
 	err := p.book.settings(ctx)
 	if errors.Is(err, ledgerredis.ErrEvicts) {
-		p.alerter.Raise("Redis may evict keys", 0, err)
+		p.alerter.Raise(alert.MayEvict, 0, err)
 		return nil
 	}
 	return err

@@ -20,15 +20,15 @@ func TestAnEvictionPolicyThatWasChangedIsAlerted(t *testing.T) {
 	opened, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redislink.Place{Addrs: []string{redis.Addr()}}})
 	rig.Must(t, err)
 	defer func() { rig.Must(t, opened.Shutdown(t.Context())) }()
-	raised := make(map[string]int)
+	raised := make(map[alert.Kind]int)
 	p := &parts{
 		book:    book{settings: opened.CheckEviction},
-		alerter: alert.New("", slog.New(slog.DiscardHandler), func(kind string) { raised[kind]++ }),
+		alerter: alert.New("", slog.New(slog.DiscardHandler), func(kind alert.Kind) { raised[kind]++ }),
 	}
 	rig.Must(t, p.checkSettings(t.Context()))
 	redis.Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	rig.Must(t, p.checkSettings(t.Context()))
-	if len(raised) != 1 || raised["Redis may evict keys"] != 1 {
+	if len(raised) != 1 || raised[alert.MayEvict] != 1 {
 		t.Errorf("raised %v", raised)
 	}
 	away := errors.New("away")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"seckill/internal/alert"
 	"seckill/internal/ledger"
 )
 
@@ -15,7 +16,7 @@ import (
 func (p *parts) checkTenure(ctx context.Context) error {
 	err := ledger.Rebind(ctx, p.ledger)
 	if errors.Is(err, ledger.ErrOtherStore) {
-		p.alerter.Raise("the ledger belongs to another store", 0, err)
+		p.alerter.Raise(alert.OtherStore, 0, err)
 	}
 	return err
 }
@@ -29,7 +30,7 @@ func (p *parts) work(ctx context.Context) {
 			return
 		}
 		if !errors.Is(err, ledger.ErrOtherStore) {
-			p.alerter.Raise("worker stopped", 0, err)
+			p.alerter.Raise(alert.WorkerEnded, 0, err)
 			return
 		}
 		p.log.Error("the worker rests: the queue is another store's", "error", err)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"seckill/internal/alert"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
@@ -142,7 +143,7 @@ func (p *parts) seeTo(ctx context.Context, t trouble) {
 		p.log.Warn("trouble with a product's ledger", "product", t.product, "error", t.err)
 	}
 	if t.grave() {
-		p.alerter.Raise("ledger must be recovered", t.product, fmt.Errorf("%w; %s recovered by itself", t.err, p.concerned(t.product)))
+		p.alerter.Raise(alert.MustRecover, t.product, fmt.Errorf("%w; %s recovered by itself", t.err, p.concerned(t.product)))
 	}
 	p.look(ctx, t.product)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"seckill/internal/alert"
 	"seckill/internal/fault"
 	"seckill/internal/payment"
 	"seckill/internal/store"
@@ -34,8 +35,8 @@ type Refunder struct {
 		RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error
 	}
 	Providers map[string]payment.Provider
-	// OnAlert is told what an operator has to look at; what is one of few texts.
-	OnAlert func(what string, err error)
+	// OnAlert is told what an operator has to look at.
+	OnAlert func(kind alert.Kind, err error)
 }
 
 // Round makes all refunds that are due now.
@@ -62,7 +63,7 @@ func (r *Refunder) refund(ctx context.Context, owed store.Payment) error {
 	if owed.Attempts < len(refundDelays) && !errors.Is(err, payment.ErrRefused) {
 		delay = refundDelays[owed.Attempts]
 	} else {
-		r.OnAlert("a refund needs care", fmt.Errorf("refund %s of order %s: %w", owed.ID, owed.OrderNo, err))
+		r.OnAlert(alert.RefundFailed, fmt.Errorf("refund %s of order %s: %w", owed.ID, owed.OrderNo, err))
 	}
 	return r.Store.RefundFailed(ctx, owed.ID, err.Error(), delay)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
 	"seckill/internal/payment"
@@ -201,7 +202,7 @@ func (p *purse) Refund(ctx context.Context, refund payment.Refund) error {
 }
 
 // owing is a rig that owes one refund.
-func owing(t *testing.T) (*rig.Rig, *purse, *duty.Refunder, *[]string) {
+func owing(t *testing.T) (*rig.Rig, *purse, *duty.Refunder, *[]alert.Kind) {
 	t.Helper()
 	r := rig.New(t)
 	_, nos := sold(t, r, 1, 1)
@@ -209,10 +210,10 @@ func owing(t *testing.T) (*rig.Rig, *purse, *duty.Refunder, *[]string) {
 	_, err := r.Store.Refund(t.Context(), nos[0], rig.Operator)
 	rig.Must(t, err)
 	p := &purse{made: map[string]int{}}
-	var alerts []string
+	var alerts []alert.Kind
 	return r, p, &duty.Refunder{
 		Store: r.Store, Providers: map[string]payment.Provider{"purse": p},
-		OnAlert: func(what string, _ error) { alerts = append(alerts, what) },
+		OnAlert: func(kind alert.Kind, _ error) { alerts = append(alerts, kind) },
 	}, &alerts
 }
 
@@ -272,7 +273,7 @@ func TestARefusedRefundNeedsCareAtOnce(t *testing.T) {
 		t.Errorf("the refund is %+v after %d calls", got, purse.made[got.ID])
 	}
 	// The text is a label of a metric: it must not carry the refund's id.
-	if !slices.Equal(*alerts, []string{"a refund needs care"}) {
+	if !slices.Equal(*alerts, []alert.Kind{alert.RefundFailed}) {
 		t.Errorf("alerts are %q", *alerts)
 	}
 }
@@ -309,7 +310,7 @@ func (l *ledgerOfRefunds) RefundFailed(ctx context.Context, id, _ string, _ time
 func TestAProviderThatHangsCountsAsATryAndHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		owed := &ledgerOfRefunds{}
-		refunder := &duty.Refunder{Store: owed, OnAlert: func(string, error) {}, Providers: map[string]payment.Provider{
+		refunder := &duty.Refunder{Store: owed, OnAlert: func(alert.Kind, error) {}, Providers: map[string]payment.Provider{
 			"slow": &purse{made: map[string]int{}, hangs: true}, "quick": &purse{made: map[string]int{}},
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a round's

@@ -18,6 +18,15 @@ func (f factory) counters(name, help string, labels ...string) *prometheus.Count
 	return add(f, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
 }
 
+// countFromZero makes the series of a label whose values are known. One that
+// began with its first event would begin at 1, which increase() and rate() do
+// not see: the first is the one that a rule must not miss.
+func countFromZero[V ~string](c *prometheus.CounterVec, values ...V) {
+	for _, value := range values {
+		c.WithLabelValues(string(value))
+	}
+}
+
 func (f factory) gauge(name, help string) prometheus.Gauge {
 	return add(f, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
 }

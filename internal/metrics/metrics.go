@@ -13,9 +13,14 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
+	"seckill/internal/alert"
 	"seckill/internal/challenge"
 	"seckill/internal/identity"
+	"seckill/internal/promise"
+	"seckill/internal/purchase"
+	"seckill/internal/socket"
 	"seckill/internal/stats"
+	"seckill/internal/store"
 )
 
 // Buckets of durations: from a memory access to a deadline.
@@ -23,6 +28,17 @@ var seconds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05,
 
 // Buckets of batch sizes.
 var sizes = prometheus.ExponentialBuckets(1, 2, 12)
+
+// Values of the label "result": how a challenge was answered, and how a
+// reconciliation ended.
+const (
+	answerRight = "right"
+	answerWrong = "wrong"
+
+	resultBalanced = "balanced"
+	resultViolated = "violated"
+	resultUnknown  = "unknown"
+)
 
 // Metrics are the instance's figures.
 type Metrics struct {
@@ -111,9 +127,32 @@ func New(version string) *Metrics {
 	for _, gate := range admission.Gates {
 		m.gates[gate] = gates.WithLabelValues(string(gate))
 	}
+	m.countFromZero()
 	f.gauges("seckill_build_info", "The running version.", "version").WithLabelValues(version).Set(1)
 	return m
 }
+
+// countFromZero makes every series that can be named beforehand.
+func (m *Metrics) countFromZero() {
+	countFromZero(m.Alerts, alert.Kinds...)
+	countFromZero(m.Reoffered, promise.Results...)
+	countFromZero(m.DualWrites, purchase.DualWriteResults...)
+	countFromZero(m.ConnsRefused, socket.Refusals...)
+	countFromZero(m.reconciled, resultUnknown, resultViolated, resultBalanced)
+	countFromZero(m.tooHot, purchase.TooHots...)
+	countFromZero(m.challenges, challenge.Kinds...)
+	for _, kind := range challenge.Kinds {
+		for _, result := range []string{answerRight, answerWrong} {
+			m.answers.WithLabelValues(string(kind), result)
+		}
+	}
+	for _, result := range store.PaymentResults {
+		countFromZero(m.Payments, result.String())
+	}
+}
+
+// ExpectDuty makes the series of a duty that the instance has.
+func (m *Metrics) ExpectDuty(name string) { countFromZero(m.DutyFailures, name) }
 
 // Posed counts a challenge that was asked.
 func (m *Metrics) Posed(kind challenge.Kind, difficulty int) {
@@ -125,9 +164,9 @@ func (m *Metrics) Posed(kind challenge.Kind, difficulty int) {
 
 // Answered counts an answer that was judged.
 func (m *Metrics) Answered(kind challenge.Kind, right bool) {
-	result := "wrong"
+	result := answerWrong
 	if right {
-		result = "right"
+		result = answerRight
 	}
 	m.answers.WithLabelValues(string(kind), result).Inc()
 }
@@ -248,10 +287,10 @@ func (m *Metrics) Durable(fault string, yes bool) {
 
 // Reconciled sees one report.
 func (m *Metrics) Reconciled(report stats.Report) {
-	result, value := "unknown", -1.0
+	result, value := resultUnknown, -1.0
 	if report.Balanced != nil {
-		if result, value = "violated", 0; *report.Balanced {
-			result, value = "balanced", 1
+		if result, value = resultViolated, 0; *report.Balanced {
+			result, value = resultBalanced, 1
 		}
 	}
 	m.reconciled.WithLabelValues(result).Inc()

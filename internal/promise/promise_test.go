@@ -31,13 +31,13 @@ type memory struct {
 	hinder func(ledger.Write) error
 
 	forgotten atomic.Int64
-	reoffered map[string]int
+	reoffered map[promise.Result]int
 	lost      []error
 }
 
 func newMemory(t *testing.T, changes ...func(*promise.Options)) *memory {
 	t.Helper()
-	m := &memory{Rig: rig.New(t), reoffered: map[string]int{}}
+	m := &memory{Rig: rig.New(t), reoffered: map[promise.Result]int{}}
 	opt := promise.Options{
 		Store: m.Store, ExpireAfter: 30 * time.Minute, Now: m.Time.Now, Logger: slog.New(slog.NewTextHandler(&m.log, nil)),
 		Adopter: &adoption.Adopter{Store: m.Store, Lanes: m, Now: m.Time.Now},
@@ -48,7 +48,7 @@ func newMemory(t *testing.T, changes ...func(*promise.Options)) *memory {
 			return nil
 		},
 		OnForgotten: func(n int) { m.forgotten.Add(int64(n)) },
-		OnReoffered: func(result string, n int) { m.reoffered[result] += n },
+		OnReoffered: func(result promise.Result, n int) { m.reoffered[result] += n },
 		OnLost:      func(_ uint32, _ int, err error) { m.lost = append(m.lost, err) },
 	}
 	for _, change := range changes {

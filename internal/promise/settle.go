@@ -49,13 +49,25 @@ type Options struct {
 	Logger      *slog.Logger
 	// OnForgotten counts promises that were dropped for want of room.
 	OnForgotten func(promises int)
-	// OnReoffered counts promises that a lost ledger did not take along, by what
-	// became of them: "confirmed", "adopted" or "failed".
-	OnReoffered func(result string, promises int)
+	// OnReoffered counts promises that a lost ledger did not take along.
+	OnReoffered func(result Result, promises int)
 	// OnLost is told that promises could not be kept; they are in the log by
 	// order number.
 	OnLost func(product uint32, promises int, err error)
 }
+
+// Result is what became of a promise that a lost ledger did not take along.
+type Result string
+
+// The results.
+const (
+	Confirmed Result = "confirmed" // it is an order
+	Adopted   Result = "adopted"   // the rebuilt ledger has it
+	Failed    Result = "failed"    // its units were gone
+)
+
+// Results lists all of them.
+var Results = []Result{Confirmed, Adopted, Failed}
 
 // Round drops the promises that the store has, and adopts those whose ledger
 // was rebuilt without them. Call it about once a second.
@@ -196,7 +208,7 @@ func (b *Book) adopt(ctx context.Context, product uint32, records []*record) (ca
 // listed by order number, whoever asks for it later.
 func (b *Book) tell(product uint32, outcome *adoption.Outcome) {
 	if n := len(outcome.Adopted); n > 0 {
-		b.opt.OnReoffered("adopted", n)
+		b.opt.OnReoffered(Adopted, n)
 		b.opt.Logger.Info("promises that the ledger lost were adopted", "product", product, "epoch", outcome.Epoch, "promises", n)
 	}
 	n := len(outcome.Failed)
@@ -210,7 +222,7 @@ func (b *Book) tell(product uint32, outcome *adoption.Outcome) {
 		}
 		b.opt.Logger.Error("promises that the ledger lost could not be kept; their orders have failed", "product", product, "orders", lines)
 	}
-	b.opt.OnReoffered("failed", n)
+	b.opt.OnReoffered(Failed, n)
 	b.opt.OnLost(product, n, fmt.Errorf("%d promised orders failed after the ledger was rebuilt, the first is %s", n, outcome.Failed[0].Claim.OrderNo))
 }
 
@@ -247,7 +259,7 @@ func (b *Book) confirmAll(ctx context.Context, records []*record) error {
 		b.drop(r, func(no seckill.OrderNo) bool { return confirmed[no] })
 	}
 	if len(confirmed) > 0 {
-		b.opt.OnReoffered("confirmed", len(confirmed))
+		b.opt.OnReoffered(Confirmed, len(confirmed))
 	}
 	return failed
 }

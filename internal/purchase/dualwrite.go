@@ -40,6 +40,9 @@ const (
 	DualWriteFull      DualWriteResult = "full"   // too many waited before it
 )
 
+// DualWriteResults lists all of them.
+var DualWriteResults = []DualWriteResult{DualWriteConfirmed, DualWriteFailed, DualWriteLate, DualWriteFull}
+
 // dualWriter tries, once and in the background, to write what the ledger has
 // accepted of dualwrite products, so that the store follows within
 // milliseconds. The batch's entry stays in the outbox and the worker comes to

@@ -32,6 +32,9 @@ const (
 	RefusedAddr  = "address"
 )
 
+// Refusals lists both.
+var Refusals = []string{RefusedTotal, RefusedAddr}
+
 // Options of a listener. The zero value bounds nothing.
 type Options struct {
 	// MaxConns bounds all connections, MaxPerAddr those from one address, or one

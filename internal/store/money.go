@@ -37,6 +37,9 @@ const (
 	PaymentConflict                          // its trade was recorded otherwise
 )
 
+// PaymentResults lists all of them.
+var PaymentResults = []PaymentResult{PaymentPaid, PaymentExcess, PaymentRepeated, PaymentConflict}
+
 func (r PaymentResult) String() string {
 	switch r {
 	case PaymentPaid:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/queue"
 	"seckill/internal/store"
 	"seckill/internal/worker"
@@ -29,7 +30,7 @@ type crew struct {
 	mu       sync.Mutex
 	batches  []int // claims
 	troubles []trouble
-	alerts   []string
+	alerts   []alert.Kind
 }
 
 type trouble struct {
@@ -65,10 +66,10 @@ func (c *crew) enlist(changes ...func(*worker.Options)) {
 			defer c.mu.Unlock()
 			c.troubles = append(c.troubles, trouble{product, err})
 		},
-		OnAlert: func(what string, _ uint32, _ error) {
+		OnAlert: func(kind alert.Kind, _ uint32, _ error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.alerts = append(c.alerts, what)
+			c.alerts = append(c.alerts, kind)
 		},
 	}
 	for _, change := range changes {
@@ -108,7 +109,7 @@ func (c *crew) troubled() []trouble {
 	return slices.Clone(c.troubles)
 }
 
-func (c *crew) alerted() []string {
+func (c *crew) alerted() []alert.Kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.alerts)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"seckill/internal/alert"
 	"seckill/internal/queue"
 )
 
@@ -94,7 +95,7 @@ func (w *Worker) full() bool {
 	if w.held.claims < heldMost {
 		return false
 	}
-	w.opt.OnAlert("too many entries wait for a recovery", 0,
+	w.opt.OnAlert(alert.TooManyWait, 0,
 		fmt.Errorf("%d claims of %d products wait; nothing more is received until some are settled", w.held.claims, len(w.held.products)))
 	return true
 }

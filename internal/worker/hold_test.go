@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
 )
@@ -27,7 +28,7 @@ func TestAProductInTroubleDoesNotStopTheOthers(t *testing.T) {
 		t.Errorf("%d transactions were tried for the product in trouble", calls)
 	}
 	rig.Until(t, "an operator is told", func() bool {
-		return slices.Contains(c.alerted(), "the store does not know a product")
+		return slices.Contains(c.alerted(), alert.NoProduct)
 	})
 	if letters := c.letters(t); len(letters) != 0 || c.Depth(t, 1) != int64(len(stuck)) {
 		t.Errorf("%d claims were parked, %d wait", len(letters), c.Depth(t, 1))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"seckill/internal/alert"
 	"seckill/internal/store"
 )
 
@@ -52,7 +53,7 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 		w.short(ctx, item.ProductID, item.Epoch, err)
 		return nil
 	case errors.Is(err, store.ErrEpoch):
-		w.opt.OnAlert("store and ledger disagree", item.ProductID, err)
+		w.opt.OnAlert(alert.Disagree, item.ProductID, err)
 		return nil
 	case err == nil && outcomes[0] == store.ConfirmOldEpoch:
 		return w.adopt(ctx, []store.Item{item})
@@ -64,7 +65,7 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 	if letter.Attempts < len(w.opt.Ladder) {
 		delay = w.opt.Ladder[letter.Attempts]
 	} else {
-		w.opt.OnAlert("a claim has no tries left", item.ProductID, err)
+		w.opt.OnAlert(alert.NoTriesLeft, item.ProductID, err)
 	}
 	return w.store.LetterFailed(ctx, letter.ID, err.Error(), delay)
 }

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"seckill/internal/alert"
 	"seckill/internal/queue"
 )
 
 // ErrStoreOlder says that the store misses orders that it had confirmed.
-var ErrStoreOlder = errors.New("the store is older than its journal")
+var ErrStoreOlder = errors.New(string(alert.StoreOlder))
 
 // checkStore finds a store that was restored from an older copy beside a newer
 // queue: an acknowledgement has carried a witness that the store does not have.
@@ -48,7 +49,7 @@ func (w *Worker) storeLost(ctx context.Context, carried queue.ID, has uint64) er
 	cause := fmt.Errorf("%w: stream %q was acknowledged up to entry %d, the store has confirmed up to %d; "+
 		"stop and restore a newer store, or accept that the orders in between are lost",
 		ErrStoreOlder, carried.Stream, carried.Seq, has)
-	w.opt.OnAlert(ErrStoreOlder.Error(), 0, cause)
+	w.opt.OnAlert(alert.StoreOlder, 0, cause)
 	products, err := w.guard.markAll(ctx)
 	if err != nil {
 		return err

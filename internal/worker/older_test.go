@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/queue"
 	"seckill/internal/store/storetest"
 	"seckill/internal/worker"
@@ -34,7 +35,7 @@ func TestAStoreOlderThanItsJournalIsNoticedOnceAndRecovered(t *testing.T) {
 	c.start(t)
 	rig.Until(t, "the loss is told", func() bool { return len(c.troubled()) == 1 })
 	c.stop()
-	if got := c.alerted(); !slices.Equal(got, []string{"the store is older than its journal"}) {
+	if got := c.alerted(); !slices.Equal(got, []alert.Kind{alert.StoreOlder}) {
 		t.Fatalf("alerts: %q", got)
 	}
 	if got := c.troubled()[0]; got.product != 0 || !errors.Is(got.err, worker.ErrStoreOlder) {

@@ -11,6 +11,7 @@ import (
 
 	"seckill"
 	"seckill/internal/adoption"
+	"seckill/internal/alert"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
@@ -60,7 +61,7 @@ type Options struct {
 	// queue. It may be told again after the recovery, and must not block.
 	OnTrouble func(product uint32, err error)
 	// OnAlert is told what an operator has to look at.
-	OnAlert func(what string, product uint32, err error)
+	OnAlert func(kind alert.Kind, product uint32, err error)
 }
 
 // Worker consumes the queue. Run it in one goroutine; several workers may run
@@ -304,10 +305,10 @@ func (w *Worker) trouble(ctx context.Context, deliveries []queue.Delivery, cause
 		w.short(ctx, product, epoch, cause)
 	}
 	if errors.Is(cause, store.ErrShort) || errors.Is(cause, store.ErrEpoch) {
-		w.opt.OnAlert("store and ledger disagree", product, cause)
+		w.opt.OnAlert(alert.Disagree, product, cause)
 	}
 	if seckill.CodeNotFound.In(cause) {
-		w.opt.OnAlert("the store does not know a product", product, cause)
+		w.opt.OnAlert(alert.NoProduct, product, cause)
 	}
 }
 

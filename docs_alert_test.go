@@ -1,0 +1,32 @@
+package seckill_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"seckill/internal/alert"
+)
+
+var alertRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+
+// An alert that nobody can look up wakes somebody for nothing.
+func TestDocsAndAlertsAgree(t *testing.T) {
+	_, section, _ := strings.Cut(readText(t, "docs/operations.md"), "\n## Alerts\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var told []alert.Kind
+	for _, row := range alertRow.FindAllStringSubmatch(section, -1) {
+		told = append(told, alert.Kind(row[1]))
+	}
+	for _, kind := range alert.Kinds {
+		if !slices.Contains(told, kind) {
+			t.Errorf("docs/operations.md says nothing of %q", kind)
+		}
+	}
+	for _, kind := range told {
+		if !slices.Contains(alert.Kinds, kind) {
+			t.Errorf("docs/operations.md tells of %q, which nobody raises", kind)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package alert
+
+// Kind is what happened, in words that stay the same: rules, dashboards and the
+// operators' guide go by them.
+type Kind string
+
+// The kinds.
+const (
+	Violations   Kind = "reconciliation found violations"
+	MustRecover  Kind = "ledger must be recovered"
+	StoreOlder   Kind = "the store is older than its journal"
+	NoProduct    Kind = "the store does not know a product"
+	TooManyWait  Kind = "too many entries wait for a recovery"
+	Disagree     Kind = "store and ledger disagree"
+	NotKept      Kind = "promised orders could not be kept"
+	NoTriesLeft  Kind = "a claim has no tries left"
+	RefundFailed Kind = "a refund needs care"
+	Conflict     Kind = "payment conflict"
+	MayEvict     Kind = "Redis may evict keys"
+	OtherStore   Kind = "the ledger belongs to another store"
+	WorkerEnded  Kind = "worker stopped"
+)
+
+// Kinds lists all of them. Each is counted from 0: a series that begins with its
+// first event shows no increase, and the first is the one to hear of.
+var Kinds = []Kind{
+	Violations, MustRecover, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
+	NoTriesLeft, RefundFailed, Conflict, MayEvict, OtherStore, WorkerEnded,
+}
