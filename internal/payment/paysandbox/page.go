@@ -101,6 +101,9 @@ func (p *page) pay(w http.ResponseWriter, r *http.Request) {
 		p.sandbox.log.WarnContext(r.Context(), "sandbox payment not delivered", "order_no", b.orderNo.String(), "error", err)
 		again := p.view(lang, b, nonce)
 		again.Problem = seckill.CodeOf(err).Text(lang)
+		if refusal := (*seckill.Error)(nil); errors.As(err, &refusal) {
+			again.Problem = refusal.Text(lang)
+		}
 		p.draw(w, seckill.CodeOf(err).Status(), b, again)
 		return
 	}

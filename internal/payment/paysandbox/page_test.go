@@ -215,7 +215,7 @@ func TestAFailureIsShownAndCanBePressedAgainForTheSameTrade(t *testing.T) {
 	}{
 		{errors.New("dial tcp: refused"), "en", 503, "The system is busy"},
 		{errors.New("dial tcp: refused"), "zh", 503, "系统繁忙"},
-		{seckill.Errorf(seckill.CodeTokenInvalid, "secret differs"), "zh", 403, "签名无效"},
+		{seckill.Errorf(seckill.CodeTokenInvalid, "secret differs").Titled("The signature is not valid.", "签名无效"), "zh", 403, "签名无效"},
 	} {
 		s.fail = tc.fail
 		fields.Set("lang", tc.lang)
