@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -126,12 +125,16 @@ func (l *loading) file(path string) {
 		l.errorf("read %s: %w", path, err)
 		return
 	}
+	at := placesOf(path, text)
 	k := koanf.New(".")
-	if err := k.Load(content(text), yaml.Parser()); err != nil {
-		l.errorf("read %s: %s%w", path, lineOf(text, err), err)
-		return
+	if err := k.Load(content(text), yaml.Parser()); err != nil && len(at.errs) == 0 {
+		at.syntax(text, err, func(text []byte) error {
+			_, err := yaml.Parser().Unmarshal(text)
+			return err
+		})
 	}
-	values, at := map[string]any{}, placesOf(path, text)
+	l.errs = append(l.errs, at.errs...)
+	values := map[string]any{}
 	l.flatten(at, "", k.Raw(), values)
 	l.apply(values, at.ofKey)
 }
@@ -142,26 +145,6 @@ type content []byte
 func (c content) ReadBytes() ([]byte, error) { return c, nil }
 
 func (c content) Read() (map[string]any, error) { return nil, errors.ErrUnsupported }
-
-// lineOf is where a file's syntax is wrong, if the library's own error does not
-// say so, as of the first line: it is the first line with which, and with those
-// before it, the error is the same.
-func lineOf(text []byte, err error) string {
-	if strings.Contains(err.Error(), "line ") {
-		return ""
-	}
-	for end, n := 0, 1; end < len(text); n++ {
-		if next := bytes.IndexByte(text[end:], '\n'); next >= 0 {
-			end += next + 1
-		} else {
-			end = len(text)
-		}
-		if _, same := yaml.Parser().Unmarshal(text[:end]); same != nil && same.Error() == err.Error() {
-			return fmt.Sprintf("line %d: ", n)
-		}
-	}
-	return ""
-}
 
 // flatten turns nested sections into dotted keys. A key that is written with a
 // dot is refused: beside its section it would leave open which one counts.

@@ -396,22 +396,61 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 	}
 }
 
-func TestASyntaxErrorNamesItsLine(t *testing.T) {
-	for text, line := range map[string]string{
-		"shop: listen: x\n":                    "line 1:",
-		"\"shop: x":                            "line 1:",
-		"\tshop: x\n":                          "line 1:",
-		"shop:\n\tlisten: x\n":                 "line 2:",
-		"shop:\n  listen: \xff\n":              "line 2:",
-		"data_dir: a\nshop:\n  listen: *b\n":   "line 3:",
-		"data_dir: \"a\n  b\"\nshop:\n  c: *d": "line 4:",
-		"data_dir: a\ndata_dir: b\n":           "line 2:",
-		"hello\n":                              "line 1:",
+func TestASyntaxErrorNamesFileAndLine(t *testing.T) {
+	const (
+		notHere = "mapping values are not allowed in this context"
+		noStart = "found character that cannot start any token"
+		noKey   = "did not find expected key"
+		cut     = "found unexpected end of stream"
+	)
+	for text, want := range map[string]string{
+		"shop: listen: x\n":                             "1: " + notHere,
+		"\"shop: x":                                     "1: " + cut,
+		"\tshop: x\n":                                   "1: " + noStart,
+		"shop:\n\tlisten: x\n":                          "2: " + noStart,
+		"shop:\n  listen: \xff\n":                       "2: invalid leading UTF-8 octet",
+		"data_dir: a\nshop:\n  listen: *b\n":            "3: unknown anchor 'b' referenced",
+		"data_dir: \"a\n  b\"\nshop:\n  c: *d":          "4: unknown anchor 'd' referenced",
+		"data_dir: a\n- b\n":                            "2: " + noKey,
+		"shop:\n  listen: a\n bad\ndata_dir: b\n":       "3: " + noKey,
+		"data_dir: a\nredis:\n  addrs: [\nshop:\n a: 1": "3: did not find expected ',' or ']'",
+		"data_dir: \"a\nshop:\n  listen: b\n":           "1: " + cut,
+		"data_dir: a\nshop: {<<: 3}\n":                  "2: map merge requires map or sequence of maps as the value",
+		"hello\n":                                       "1: must have keys, such as data_dir: data",
+		"# list\n- a\n":                                 "2: must have keys, such as data_dir: data",
+		"data_dir: a\n[b]: c\n":                         "2: a key must be a text",
 	} {
-		_, err := config.Load(config.Sources{File: writeFile(t, text)})
-		if err == nil || strings.Count(err.Error(), line) != 1 {
+		path := writeFile(t, text)
+		_, err := config.Load(config.Sources{File: path})
+		if err == nil || err.Error() != path+":"+want {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// Of two readings that a file has, none is taken.
+func TestAFileHasOneReading(t *testing.T) {
+	const another = "another document begins here, which would not be read: keep one in the file"
+	for text, want := range map[string][]string{
+		"data_dir: a\ndata_dir: b\n":                               {"2: data_dir: is written twice, on line 1 already"},
+		"shop:\n  listen: \"a:1\"\n  \"listen\": \"b:1\"\n":        {"3: shop.listen: is written twice, on line 2 already"},
+		"shop: {}\ndata_dir: a\nshop:\n  listen: c\ndata_dir: b\n": {"3: shop: is written twice, on line 1 already", "5: data_dir: is written twice, on line 2 already"},
+		"data_dir: a\n---\ndata_dir: b\nunknown: c\n":              {"2: " + another},
+		"---\ndata_dir: a\n...\n# more\n--- {}\n---\n":             {"5: " + another, "6: " + another},
+		"colour: red\n---\n":                                       {"2: " + another, "1: colour: unknown key"},
+		"data_dir: a\n---\nshop: [\n":                              {"3: did not find expected node content"},
+	} {
+		path := writeFile(t, text)
+		for i := range want {
+			want[i] = path + ":" + want[i]
+		}
+		_, err := config.Load(config.Sources{File: path})
+		if err == nil || err.Error() != strings.Join(want, "\n") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := config.Load(config.Sources{File: writeFile(t, "%YAML 1.1\n---\ndata_dir: a\n...\n# the end\n")}); err != nil {
+		t.Errorf("one document between its marks: %v", err)
 	}
 }
 
