@@ -73,6 +73,7 @@ func TestAMigrationThatWasBrokenOffIsCompleted(t *testing.T) {
 		`DROP TABLE tb_lease`,
 		`ALTER TABLE tb_seckill_product DROP COLUMN image_url`,
 		`ALTER TABLE tb_seckill_product DROP COLUMN unlisted`,
+		`DROP TABLE tb_spent`,
 	} {
 		damage(t, s, undo)
 		damage(t, s, `DELETE FROM goose_db_version WHERE version_id > 0`)
