@@ -19,7 +19,10 @@ func (p *parts) buildChallenge() (_ *challenge.Desk, err error) {
 		Kind: challenge.Kind(cfg.Kind), Secrets: p.cfg.Token.Secrets(), Tokens: p.tokens, Spent: p.book.spent, Lead: p.cfg.Token.Lead,
 		PowBits: cfg.PowBits, CalmPerSecond: cfg.PowCalmPerSecond, PerBuyerPerMinute: cfg.PerBuyerPerMinute,
 		WidgetURL: cfg.WidgetURL, Random: rand.Reader,
-		OnPosed: p.metrics.Posed, OnAnswered: p.metrics.Answered,
+		OnPosed: p.metrics.Posed, OnAnswered: p.metrics.Answered, OnSpared: p.metrics.SparedAnswers.Inc,
+	}
+	if p.spare != nil { // a nil *Register in the interface would look like one
+		opt.Spare = p.spare
 	}
 	switch opt.Kind {
 	case challenge.Image:

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/spent"
 	"seckill/internal/spent/spentmem"
 	"seckill/internal/spent/spentredis"
+	"seckill/internal/spent/spentsql"
 	"seckill/internal/store/storesql"
 )
 
@@ -99,6 +100,9 @@ func (p *parts) openStore(ctx context.Context) error {
 		return err // it says "open store"
 	}
 	p.store = opened // not before: a nil *Store in the interface would look open
+	if p.cfg.SharedLedger() && p.cfg.SharedStore() {
+		p.spare = spentsql.New(opened, p.now)
+	}
 	if p.cfg.Store.Migrate {
 		if err := opened.Migrate(ctx); err != nil {
 			return fmt.Errorf("migrate the store: %w", err)

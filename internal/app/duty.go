@@ -37,6 +37,7 @@ const (
 	promiseEvery   = time.Second
 	settingsEvery  = 10 * time.Second
 	tenureEvery    = time.Second
+	sweepEvery     = time.Minute
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
 	roundTimeout   = 30 * time.Second
@@ -152,7 +153,7 @@ func (p *parts) duties() []*duty.Loop {
 			return err
 		},
 	}
-	return []*duty.Loop{
+	loops := []*duty.Loop{
 		{Name: dutyKeep, Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
 		{Name: dutyRelease, Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
 		{Name: dutyRefund, Every: refundEvery, Timeout: roundTimeout, Round: refunder.Round},
@@ -164,6 +165,10 @@ func (p *parts) duties() []*duty.Loop {
 		{Name: "finish", Every: finishEvery, Timeout: roundTimeout, Round: finisher.Round},
 		{Name: dutyReconcile, Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: counter.round},
 	}
+	if p.spare != nil {
+		loops = append(loops, &duty.Loop{Name: "sweep", Every: sweepEvery, Timeout: roundTimeout, Round: p.spare.Sweep})
+	}
+	return loops
 }
 
 // beat tells the ledger what every lane of an open sale has heard. A lane that

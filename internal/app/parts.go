@@ -37,6 +37,7 @@ import (
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
 	"seckill/internal/site"
+	"seckill/internal/spent/spentsql"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 	"seckill/internal/transfer"
@@ -61,6 +62,10 @@ type parts struct {
 	board   bulletin.Board
 	roster  presence.Roster
 	book    book // the ledger's other sides
+	// spare remembers answers to challenges in the store that instances share,
+	// while Redis cannot be asked; nil without the two. Login codes are never
+	// spent in it: one that Redis has remembered would be good again.
+	spare *spentsql.Register
 	// ledger and queue are the book's, kept apart so that a test can stand
 	// between.
 	ledger ledger.Ledger

@@ -56,6 +56,9 @@ type Options struct {
 	Secrets [][]byte
 	Tokens  *purchasetoken.Mint
 	Spent   spent.Register
+	// Spare settles challenges while Spent cannot be asked; without it they are
+	// busy. Instances that share Spent share it too.
+	Spare spent.Register
 	// Lead is how long before the start challenges are asked and tokens made.
 	Lead time.Duration
 	// PowBits is the difficulty of a proof of work up to CalmPerSecond challenges
@@ -70,21 +73,24 @@ type Options struct {
 	WidgetURL string
 	// Random makes ids and symbols, such as crypto/rand.Reader.
 	Random io.Reader
-	// OnPosed and OnAnswered count, if they are set.
+	// OnPosed, OnAnswered and OnSpared, of an answer that the spare register has
+	// settled, count if they are set.
 	OnPosed    func(kind Kind, difficulty int)
 	OnAnswered func(kind Kind, right bool)
+	OnSpared   func()
 }
 
 // Desk asks challenges and makes purchase tokens of answers. It is safe for
 // concurrent use if its Random is.
 type Desk struct {
-	opt     Options
-	seals   *sealer
-	asked   meter
-	asks    *ratelimit.Limiter
-	answers *ratelimit.Limiter
-	draws   *gate
-	checks  *gate
+	opt      Options
+	seals    *sealer
+	asked    meter
+	asks     *ratelimit.Limiter
+	answers  *ratelimit.Limiter
+	draws    *gate
+	checks   *gate
+	register *register
 }
 
 // New makes a desk.
@@ -98,9 +104,10 @@ func New(opt Options) (*Desk, error) {
 		return nil, fmt.Errorf("challenge: kind %s lacks its part", opt.Kind)
 	}
 	d := &Desk{
-		opt:    opt,
-		draws:  newGate(max(1, runtime.GOMAXPROCS(0)/2), drawsWaiting, drawPatience),
-		checks: newGate(verifiesAtOnce, verifiesWaiting, verifyPatience),
+		opt:      opt,
+		draws:    newGate(max(1, runtime.GOMAXPROCS(0)/2), drawsWaiting, drawPatience),
+		checks:   newGate(verifiesAtOnce, verifiesWaiting, verifyPatience),
+		register: newRegister(&opt),
 	}
 	var err error
 	if d.seals, err = newSealer(opt.Secrets); err != nil {
@@ -226,7 +233,7 @@ func (d *Desk) Redeem(ctx context.Context, a Answer, now time.Time) (token strin
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	if err := d.settle(ctx, c, a); err != nil {
+	if err := d.settle(ctx, c, a, now); err != nil {
 		return "", time.Time{}, err
 	}
 	expires = now
@@ -241,7 +248,7 @@ func (d *Desk) Redeem(ctx context.Context, a Answer, now time.Time) (token strin
 }
 
 // settle judges the answer and returns nil if the challenge is answered.
-func (d *Desk) settle(ctx context.Context, c *sealed, a Answer) error {
+func (d *Desk) settle(ctx context.Context, c *sealed, a Answer, now time.Time) error {
 	if c.kind == None {
 		return nil // there is nothing to guess
 	}
@@ -253,7 +260,7 @@ func (d *Desk) settle(ctx context.Context, c *sealed, a Answer) error {
 	if right {
 		outcome = outcomeRight
 	}
-	standing, err := d.opt.Spent.Settle(ctx, "challenge:"+string(c.id[:]), outcome, c.expires.Add(settleGrace))
+	standing, err := d.register.settle(ctx, "challenge:"+string(c.id[:]), outcome, c.expires.Add(settleGrace), now)
 	if err != nil {
 		return fmt.Errorf("settle a challenge: %w", err)
 	}

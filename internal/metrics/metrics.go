@@ -63,11 +63,13 @@ type Metrics struct {
 	Alerts         *prometheus.CounterVec
 	Payments       *prometheus.CounterVec
 	Panics         prometheus.Counter
-	DualWrites     *prometheus.CounterVec
-	Forgotten      prometheus.Counter
-	Reoffered      *prometheus.CounterVec
-	ConnsRefused   *prometheus.CounterVec
-	StreamsCut     prometheus.Counter
+	// SparedAnswers counts answers to challenges that the spare register settled.
+	SparedAnswers prometheus.Counter
+	DualWrites    *prometheus.CounterVec
+	Forgotten     prometheus.Counter
+	Reoffered     *prometheus.CounterVec
+	ConnsRefused  *prometheus.CounterVec
+	StreamsCut    prometheus.Counter
 
 	tooHot     *prometheus.CounterVec
 	challenges *prometheus.CounterVec
@@ -109,6 +111,7 @@ func New(version string) *Metrics {
 		ConnsRefused:   f.counters("seckill_connections_refused_total", "Connections to the shop that were one too many, by which bound.", "bound"),
 		StreamsCut:     f.counter("seckill_event_streams_cut_total", "Event streams whose reader did not read."),
 		Panics:         f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
+		SparedAnswers:  f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that the store remembers, as Redis could not be asked."),
 
 		tooHot:     f.counters("seckill_too_hot_total", "Claims that the line before the ledger did not take, by why.", "why"),
 		challenges: f.counters("seckill_challenges_total", "Challenges asked, by kind.", "kind"),

@@ -12,6 +12,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"seckill/test/engine"
+	"seckill/test/server"
 )
 
 // TestALoginCodeIsGoodOnceAtAllInstances, however many come with it at once, and
@@ -19,28 +20,19 @@ import (
 func TestALoginCodeIsGoodOnceAtAllInstances(t *testing.T) {
 	t.Parallel()
 	a, b := pair(t, shared(t))
-	code, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
-		"sub": "ann", "aud": "seckill-login", "jti": "one", "exp": time.Now().Add(time.Minute).Unix(),
-	}).SignedString([]byte(engine.JWTSecret))
-	must(t, "sign", err)
+	code := loginCode(t, "one")
 	var granted, refused atomic.Int32
 	var crowd sync.WaitGroup
 	for i := range 40 {
 		at := []*engine.Engine{a, b}[i%2]
 		crowd.Go(func() {
-			res, err := http.Post(at.ShopURL+"/api/v1/login", "application/json", strings.NewReader(`{"code":"`+code+`"}`))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			res.Body.Close()
-			switch res.StatusCode {
-			case http.StatusOK:
+			switch status, err := exchange(at, code); {
+			case status == http.StatusOK:
 				granted.Add(1)
-			case http.StatusUnauthorized:
+			case status == http.StatusUnauthorized:
 				refused.Add(1)
 			default:
-				t.Errorf("answered %d", res.StatusCode)
+				t.Errorf("answered %d, %v", status, err)
 			}
 		})
 	}
@@ -48,6 +40,45 @@ func TestALoginCodeIsGoodOnceAtAllInstances(t *testing.T) {
 	if granted.Load() != 1 || refused.Load() != 39 {
 		t.Errorf("%d were granted, %d refused", granted.Load(), refused.Load())
 	}
+}
+
+// Without Redis nobody knows whether a code was used: none is good, while
+// challenges are settled in the store.
+func TestWithoutRedisNoLoginCodeIsExchanged(t *testing.T) {
+	t.Parallel()
+	redis := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
+	e := engine.Start(t, engine.Options{Settings: engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)))})
+	used, unused := loginCode(t, "used"), loginCode(t, "unused")
+	if status, err := exchange(e, used); status != http.StatusOK {
+		t.Fatalf("answered %d, %v", status, err)
+	}
+	redis.Kill()
+	for range 3 {
+		for _, code := range []string{used, unused} {
+			if status, err := exchange(e, code); status != http.StatusServiceUnavailable {
+				t.Errorf("answered %d, %v", status, err)
+			}
+		}
+	}
+}
+
+// loginCode is a code of ann's.
+func loginCode(t *testing.T, id string) string {
+	t.Helper()
+	code, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
+		"sub": "ann", "aud": "seckill-login", "jti": id, "exp": time.Now().Add(time.Minute).Unix(),
+	}).SignedString([]byte(engine.JWTSecret))
+	must(t, "sign", err)
+	return code
+}
+
+// exchange asks for the login of a code, and returns the status of the answer.
+func exchange(e *engine.Engine, code string) (status int, err error) {
+	res, err := http.Post(e.ShopURL+"/api/v1/login", "application/json", strings.NewReader(`{"code":"`+code+`"}`))
+	if err != nil {
+		return 0, err
+	}
+	return res.StatusCode, res.Body.Close()
 }
 
 // TestALinkOfOneInstanceIsReadAtAnother.

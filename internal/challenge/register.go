@@ -1,0 +1,133 @@
+package challenge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"seckill"
+	"seckill/internal/spent"
+)
+
+// Bounds of the detour by the spare register. An answer takes less than a second
+// in all: usualPatience, and then sparePatience.
+const (
+	usualPatience = 300 * time.Millisecond
+	sparePatience = 500 * time.Millisecond
+
+	// sparesAtOnce is how many answers are written to the spare at once. It is the
+	// store, which sells at the same time: four of its connections are few, and
+	// commits of a few milliseconds make a thousand answers a second.
+	sparesAtOnce  = 4
+	sparesWaiting = 256
+	spareLinger   = 200 * time.Millisecond // how long one of those waits
+
+	// silences is how many calls in a row go unanswered before the usual register
+	// counts as away; retryEvery, how often an answer tries it nevertheless.
+	silences   = 2
+	retryEvery = 500 * time.Millisecond
+)
+
+// register is where a desk's challenges are settled: in the usual register, and
+// in the spare one while that cannot be asked.
+//
+// Each remembers the first answer that it was told. A challenge that meets both
+// can therefore be answered twice, once in each, and never more often, however
+// often the usual one comes and goes.
+type register struct {
+	usual, spare spent.Register // spare may be nil
+	away         breaker
+	line         *gate // before the spare
+	onSpared     func()
+}
+
+func newRegister(opt *Options) *register {
+	return &register{
+		usual: opt.Spent, spare: opt.Spare, onSpared: opt.OnSpared,
+		line: newGate(sparesAtOnce, sparesWaiting, spareLinger),
+	}
+}
+
+// errAway says that the usual register did not answer others of late.
+var errAway = errors.New("the register is away")
+
+func (r *register) settle(ctx context.Context, id string, outcome spent.Outcome, until, now time.Time) (spent.Outcome, error) {
+	if r.spare == nil {
+		return r.usual.Settle(ctx, id, outcome, until)
+	}
+	cause := errAway
+	if r.away.mayAsk(now) {
+		standing, err := r.settleAsUsual(ctx, id, outcome, until, now)
+		if err == nil || refusal(err) || ctx.Err() != nil {
+			return standing, err
+		}
+		cause = err
+	}
+	standing, err := r.settleInSpare(ctx, id, outcome, until)
+	if err != nil {
+		return 0, fmt.Errorf("settle in the spare register: %w, after: %w", err, cause)
+	}
+	if r.onSpared != nil {
+		r.onSpared()
+	}
+	return standing, nil
+}
+
+// refusal reports whether a register has answered, with an error of its own.
+func refusal(err error) bool {
+	var said *seckill.Error
+	return errors.As(err, &said)
+}
+
+func (r *register) settleAsUsual(
+	ctx context.Context, id string, outcome spent.Outcome, until, now time.Time,
+) (spent.Outcome, error) {
+	bounded, cancel := context.WithTimeout(ctx, usualPatience)
+	defer cancel()
+	standing, err := r.usual.Settle(bounded, id, outcome, until)
+	if ctx.Err() == nil { // otherwise it was not given its time
+		r.away.heard(err == nil || refusal(err), now)
+	}
+	return standing, err
+}
+
+func (r *register) settleInSpare(ctx context.Context, id string, outcome spent.Outcome, until time.Time) (spent.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, sparePatience)
+	defer cancel()
+	if err := r.line.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer r.line.leave()
+	return r.spare.Settle(ctx, id, outcome, until)
+}
+
+// breaker is open while the usual register does not answer. Then it is asked by
+// one answer now and again, and the first that it hears closes the breaker.
+type breaker struct {
+	silent atomic.Int32 // calls without answer since the last answer
+	asked  atomic.Int64 // when the last of them began, in Unix nanoseconds
+}
+
+func (b *breaker) mayAsk(now time.Time) bool {
+	if b.silent.Load() < silences {
+		return true // as nearly always
+	}
+	last := b.asked.Load()
+	since := time.Duration(now.UnixNano() - last)
+	// A clock that was put back must not keep the breaker open.
+	due := since < 0 || since >= retryEvery
+	return due && b.asked.CompareAndSwap(last, now.UnixNano())
+}
+
+// heard takes whether a call that began at an instant was answered.
+func (b *breaker) heard(answered bool, began time.Time) {
+	switch {
+	case !answered:
+		b.silent.Add(1)
+		b.asked.Store(began.UnixNano())
+	case b.silent.Load() != 0:
+		b.silent.Store(0)
+	}
+}

@@ -1,0 +1,205 @@
+package challenge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill"
+	"seckill/internal/spent"
+	"seckill/internal/spent/spentmem"
+	"seckill/test/virtual"
+)
+
+var errGone = errors.New("Redis is away")
+
+// frail is a register that can be away: it refuses at once, or never answers.
+type frail struct {
+	spent.Register
+	fails, hangs atomic.Bool
+	asked        atomic.Int64
+}
+
+func newFrail() *frail { return &frail{Register: spentmem.New(0, time.Now)} }
+
+func (f *frail) Settle(ctx context.Context, id string, outcome spent.Outcome, until time.Time) (spent.Outcome, error) {
+	f.asked.Add(1)
+	if f.hangs.Load() {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	if f.fails.Load() {
+		return 0, errGone
+	}
+	return f.Register.Settle(ctx, id, outcome, until)
+}
+
+// pairOf is a register under test over two that can fail; spared counts what the
+// second has settled.
+func pairOf() (r *register, usual, spare *frail, spared *atomic.Int64) {
+	usual, spare, spared = newFrail(), newFrail(), new(atomic.Int64)
+	r = newRegister(&Options{Spent: usual, Spare: spare, OnSpared: func() { spared.Add(1) }})
+	return r, usual, spare, spared
+}
+
+func settleNow(t *testing.T, r *register, id string, outcome spent.Outcome) (spent.Outcome, error) {
+	t.Helper()
+	return r.settle(t.Context(), id, outcome, time.Now().Add(time.Minute), time.Now())
+}
+
+func TestTheSpareIsNotAskedWhileTheUsualRegisterAnswers(t *testing.T) {
+	r, usual, spare, spared := pairOf()
+	for _, outcome := range []spent.Outcome{outcomeWrong, outcomeRight} { // also not by one that comes second
+		if standing, err := settleNow(t, r, "a", outcome); standing != outcomeWrong || err != nil {
+			t.Errorf("%d, %v", standing, err)
+		}
+	}
+	usual.Register = full{&seckill.Error{Code: seckill.CodeTooHot}} // an answer too
+	for range 3 {
+		if _, err := settleNow(t, r, "b", outcomeRight); seckill.CodeOf(err) != seckill.CodeTooHot {
+			t.Errorf("a full register: %v", err)
+		}
+	}
+	if n := spare.asked.Load(); n != 0 || spared.Load() != 0 || usual.asked.Load() != 5 {
+		t.Errorf("the spare was asked %d times", n)
+	}
+}
+
+func TestWhileTheUsualRegisterIsAwayTheSpareDecidesOnce(t *testing.T) {
+	r, usual, _, spared := pairOf()
+	usual.fails.Store(true)
+	for i, outcome := range []spent.Outcome{outcomeWrong, outcomeRight, outcomeRight} {
+		if standing, err := settleNow(t, r, "a", outcome); standing != outcomeWrong || err != nil {
+			t.Errorf("answer %d: %d stands, %v", i+1, standing, err)
+		}
+	}
+	if spared.Load() != 3 {
+		t.Errorf("%d were counted", spared.Load())
+	}
+}
+
+// However often the usual register comes and goes, a challenge has one answer
+// in each.
+func TestAChallengeThatMeetsBothRegistersHasTwoAnswersAndNeverMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, usual, _, _ := pairOf()
+		var stood []spent.Outcome
+		for i := range 6 {
+			usual.fails.Store(i%2 == 1)
+			virtual.Sleep(retryEvery)
+			standing, err := settleNow(t, r, "a", spent.Outcome(10+i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stood = append(stood, standing)
+		}
+		if want := fmt.Sprint([]spent.Outcome{10, 11, 10, 11, 10, 11}); fmt.Sprint(stood) != want {
+			t.Errorf("%v stood, want %s", stood, want)
+		}
+	})
+}
+
+func TestAFrozenRegisterHoldsUpFewAndIsUsedAgainWhenItIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, usual, _, _ := pairOf()
+		usual.hangs.Store(true)
+		slow, froze := 0, time.Now()
+		const answers, pause = 1000, 10 * time.Millisecond
+		for i := range answers {
+			began := time.Now()
+			if _, err := settleNow(t, r, fmt.Sprint(i), outcomeRight); err != nil {
+				t.Fatal(err)
+			}
+			switch took := time.Since(began); {
+			case took > usualPatience:
+				t.Errorf("an answer took %s", took)
+			case took > 0:
+				slow++
+			}
+			virtual.Sleep(pause)
+		}
+		if most := silences + int(time.Since(froze)/retryEvery); slow < silences || slow > most {
+			t.Errorf("%d answers of %d waited for a register that is away", slow, answers)
+		}
+		usual.hangs.Store(false)
+		virtual.Sleep(retryEvery)
+		for i := range 3 {
+			before := usual.asked.Load()
+			if _, err := settleNow(t, r, fmt.Sprint("after-", i), outcomeRight); err != nil || usual.asked.Load() != before+1 {
+				t.Errorf("answer %d after its return was not the usual register's: %v", i+1, err)
+			}
+		}
+	})
+}
+
+func TestAClockThatIsPutBackDoesNotKeepTheUsualRegisterAway(t *testing.T) {
+	var b breaker
+	now := time.Now()
+	for range silences {
+		b.heard(false, now)
+	}
+	if b.mayAsk(now) {
+		t.Error("it may be asked at once")
+	}
+	if !b.mayAsk(now.Add(-time.Hour)) || b.mayAsk(now.Add(-time.Hour)) {
+		t.Error("an hour back it may not be asked, or twice at once")
+	}
+}
+
+func TestTheSpareTakesFewAtOnceAndTheRestIsTooHot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, usual, spare, _ := pairOf()
+		usual.fails.Store(true)
+		spare.hangs.Store(true)
+		const crowd = sparesAtOnce + sparesWaiting + 10
+		codes := make(chan seckill.Code, crowd)
+		began := time.Now()
+		for i := range crowd {
+			go func() {
+				_, err := settleNow(t, r, fmt.Sprint(i), outcomeRight)
+				codes <- seckill.CodeOf(err)
+			}()
+		}
+		synctest.Wait()
+		if len(codes) != 10 || spare.asked.Load() != sparesAtOnce {
+			t.Errorf("%d were refused at once, and %d reached the spare", len(codes), spare.asked.Load())
+		}
+		told := map[seckill.Code]int{}
+		for range crowd {
+			told[<-codes]++
+		}
+		if took := time.Since(began); took > sparePatience {
+			t.Errorf("a store that hangs held them up for %s", took)
+		}
+		if told[seckill.CodeBusy] != sparesAtOnce || told[seckill.CodeTooHot] != crowd-sparesAtOnce {
+			t.Errorf("told %v", told)
+		}
+	})
+}
+
+func TestWithoutASpareARegisterThatIsAwayIsBusy(t *testing.T) {
+	r := newRegister(&Options{Spent: full{errGone}})
+	if _, err := settleNow(t, r, "a", outcomeRight); !errors.Is(err, errGone) || seckill.CodeOf(err) != seckill.CodeBusy {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a request has used its time up for is not the register's silence.
+func TestARequestThatIsOverDoesNotOpenTheBreaker(t *testing.T) {
+	r, usual, spare, _ := pairOf()
+	usual.hangs.Store(true)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 * silences {
+		if _, err := r.settle(over, "a", outcomeRight, time.Now().Add(time.Minute), time.Now()); err == nil {
+			t.Error("settled")
+		}
+	}
+	if r.away.silent.Load() != 0 || spare.asked.Load() != 0 {
+		t.Error("the register counts as away")
+	}
+}
