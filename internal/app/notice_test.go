@@ -32,15 +32,6 @@ func started(t *testing.T, cfg *config.Config, change func(*parts)) *App {
 	return a
 }
 
-// startedAs starts an instance with one role.
-func startedAs(t *testing.T, cfg *config.Config, role string) *App {
-	t.Helper()
-	a, err := New(cfg, Options{Roles: []string{role}})
-	rig.Must(t, err)
-	runs(t, a)
-	return a
-}
-
 // runs runs an instance until the test's end.
 func runs(t *testing.T, a *App) {
 	t.Helper()

@@ -20,6 +20,40 @@ import (
 	"seckill/test/server"
 )
 
+// embedded is the configuration of an instance that needs no server.
+func embedded(t *testing.T) *config.Config {
+	t.Helper()
+	cfg := config.Default()
+	cfg.DataDir = t.TempDir()
+	cfg.Shop.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
+	return cfg
+}
+
+// onRedis is that of one with its ledger in Redis.
+func onRedis(t *testing.T, redis *server.RedisServer) *config.Config {
+	t.Helper()
+	cfg := embedded(t)
+	cfg.Ledger.Kind, cfg.Redis.Addrs = config.LedgerRedis, []string{redis.Addr()}
+	secret := config.NewSecret(strings.Repeat("0123456789abcdef", 2))
+	cfg.Admin.Token, cfg.Auth.JWTSecret, cfg.Token.Secret, cfg.Payment.SandboxSecret = secret, secret, secret, secret
+	return cfg
+}
+
+// opens opens a sale of product 1.
+func (p *parts) opens(t *testing.T) {
+	t.Helper()
+	now := time.Now()
+	_, err := p.desk.Create(t.Context(), seckill.Product{
+		ID: 1, Group: 1, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 5, PerUserLimit: 1, Shards: 1,
+		Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
+	}, rig.Operator)
+	rig.Must(t, err)
+	rig.Until(t, "the sale is preheated", func() bool { // a loaded machine may keep Redis waiting
+		_, err = p.desk.Preheat(t.Context(), 1, rig.Operator)
+		return err == nil
+	})
+}
+
 // selector is a series that a rule reads, such as seckill_up{part="store"}.
 type selector struct {
 	text   string
@@ -90,10 +124,9 @@ func TestWhatRulesSeeGrowIsThereBeforeItGrows(t *testing.T) {
 	for _, role := range Roles {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
-			cfg := config.Default()
-			cfg.DataDir = t.TempDir()
-			cfg.Shop.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
-			a := startedAs(t, cfg, role)
+			a, err := New(embedded(t), Options{Roles: []string{role}})
+			rig.Must(t, err)
+			runs(t, a)
 			rig.Until(t, "the duties are there", func() bool { return len(scrape(t, a)["seckill_duty_failures_total"]) > 0 })
 			series := scrape(t, a)
 			for _, s := range selectors {
@@ -115,25 +148,13 @@ func TestWhatRulesSeeGrowIsThereBeforeItGrows(t *testing.T) {
 // sale's with the sale.
 func TestAnInstanceShowsEverySeriesOfTheRules(t *testing.T) {
 	t.Parallel()
-	redis := server.Redis(t, server.RedisOptions{})
 	login := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(login.Close)
-	cfg := config.Default()
-	cfg.DataDir = t.TempDir()
-	cfg.Shop.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Ledger.Kind, cfg.Redis.Addrs, cfg.Auth.JWKSURL = config.LedgerRedis, []string{redis.Addr()}, login.URL
-	secret := config.NewSecret(strings.Repeat("0123456789abcdef", 2))
-	cfg.Admin.Token, cfg.Auth.JWTSecret, cfg.Token.Secret, cfg.Payment.SandboxSecret = secret, secret, secret, secret
+	cfg := onRedis(t, server.Redis(t, server.RedisOptions{}))
+	cfg.Auth.JWKSURL = login.URL
 	a := started(t, cfg, func(*parts) {})
-	now := time.Now()
-	_, err := a.parts.desk.Create(t.Context(), seckill.Product{
-		ID: 1, Group: 1, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 5, PerUserLimit: 1, Shards: 1,
-		Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
-	}, rig.Operator)
-	rig.Must(t, err)
-	_, err = a.parts.desk.Preheat(t.Context(), 1, rig.Operator)
-	rig.Must(t, err)
-	_, err = a.parts.reconciler.Run(t.Context(), 1, false, "test")
+	a.parts.opens(t)
+	_, err := a.parts.reconciler.Run(t.Context(), 1, false, "test")
 	rig.Must(t, err)
 	for _, s := range ruleSelectors(t) {
 		rig.Until(t, s.text+" is there", func() bool { return scrape(t, a).has(s) })

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"seckill/internal/alert"
-	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
 )
@@ -33,9 +32,10 @@ type trouble struct {
 	err     error
 }
 
-// grave reports whether an operator should hear of it.
+// grave reports whether an operator should hear of it. Of a damaged ledger they
+// hear from the desk that rebuilds it, once, whoever noticed.
 func (t trouble) grave() bool {
-	return errors.Is(t.err, store.ErrShort) || errors.Is(t.err, queue.ErrLost) || errors.Is(t.err, ledger.ErrDamaged)
+	return errors.Is(t.err, store.ErrShort) || errors.Is(t.err, queue.ErrLost)
 }
 
 // troubles are products that need a look, each once however many meet it.
@@ -143,9 +143,14 @@ func (p *parts) seeTo(ctx context.Context, t trouble) {
 		p.log.Warn("trouble with a product's ledger", "product", t.product, "error", t.err)
 	}
 	if t.grave() {
-		p.alerter.Raise(alert.MustRecover, t.product, fmt.Errorf("%w; %s recovered by itself", t.err, p.concerned(t.product)))
+		p.mustRecover(t.product, t.err)
 	}
 	p.look(ctx, t.product)
+}
+
+// mustRecover tells an operator why a ledger is being recovered.
+func (p *parts) mustRecover(product uint32, cause error) {
+	p.alerter.Raise(alert.MustRecover, product, fmt.Errorf("%w; %s recovered by itself", cause, p.concerned(product)))
 }
 
 // namedMost is how many products an alert of all of them names.

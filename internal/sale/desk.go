@@ -30,6 +30,7 @@ type Desk struct {
 	ended   func(product uint32)
 	note    func(group uint32, buyer string)
 	changed func(product uint32)
+	damaged func(product uint32, err error)
 	holder  string
 	reoffer func(ctx context.Context, product uint32) error
 	witness func(ctx context.Context) error
@@ -60,6 +61,9 @@ type DeskOptions struct {
 	// OnChanged is told that other instances should read a product again. It
 	// must not block.
 	OnChanged func(product uint32)
+	// OnDamaged is told what a rebuild goes over that no ledger wrote, as
+	// ledger.ErrDamaged, and may be told again when the rebuild has failed.
+	OnDamaged func(product uint32, err error)
 	// Holder is this instance's name among those that share the store; "" when
 	// there are no others.
 	Holder string
@@ -80,7 +84,7 @@ func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
-		changed: opt.OnChanged, holder: opt.Holder,
+		changed: opt.OnChanged, damaged: opt.OnDamaged, holder: opt.Holder,
 		reoffer: opt.Reoffer, witness: opt.CheckWitness, share: opt.FallbackShare,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
@@ -101,6 +105,9 @@ func NewDesk(opt DeskOptions) *Desk {
 	}
 	if d.changed == nil {
 		d.changed = func(uint32) {}
+	}
+	if d.damaged == nil {
+		d.damaged = func(uint32, error) {}
 	}
 	for _, s := range opt.Strategies {
 		d.strat[s] = true

@@ -95,7 +95,7 @@ func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
 			return false, nil
 		}
 		if sound, err := d.sound(ctx, ledger.ShardOf(p, i)); err != nil || !sound {
-			return false, err
+			return false, err // who rebuilds it tells of the damage
 		}
 	}
 	return true, nil
@@ -112,10 +112,20 @@ func (d *Desk) sound(ctx context.Context, shard ledger.Shard) (bool, error) {
 	if err != nil {
 		return false, seckill.Errorf(seckill.CodeBusy, "look at the ledger: %w", err)
 	}
-	if !sound {
-		d.log.Warn("the ledger is damaged: something else is in its place", "product", shard.Product, "shard", shard.Index)
-	}
 	return sound, nil
+}
+
+// tellDamage tells when a ledger that is about to be rebuilt holds what no
+// ledger wrote. Every rebuild asks: whoever came first may have seen no more
+// than a shard of another epoch. One that cannot be asked is not said to be
+// damaged.
+func (d *Desk) tellDamage(ctx context.Context, p *seckill.Product) {
+	for i := range p.LedgerShards() {
+		if sound, err := d.sound(ctx, ledger.ShardOf(p, i)); err == nil && !sound {
+			d.damaged(p.ID, fmt.Errorf("%w: something else is in the place of shard %d", ledger.ErrDamaged, i))
+			return
+		}
+	}
 }
 
 // rebuild is protocol 3: close and drain (best effort), bump the store's epoch

@@ -43,6 +43,7 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 	}
 	if p.Epoch > 0 && p.HasLedger() { // a direct product is only opened again
 		d.log.Warn("rebuilding a product's ledger", "product", p.ID, "epoch", p.Epoch, "reason", actor.Reason)
+		d.tellDamage(ctx, &p)
 	}
 	return d.rebuild(ctx, p, actor)
 }
