@@ -31,6 +31,7 @@ type crew struct {
 	batches  []int // claims
 	troubles []trouble
 	alerts   []alert.Kind
+	causes   []error // of the alerts
 }
 
 type trouble struct {
@@ -66,10 +67,10 @@ func (c *crew) enlist(changes ...func(*worker.Options)) {
 			defer c.mu.Unlock()
 			c.troubles = append(c.troubles, trouble{product, err})
 		},
-		OnAlert: func(kind alert.Kind, _ uint32, _ error) {
+		OnAlert: func(kind alert.Kind, _ uint32, err error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.alerts = append(c.alerts, kind)
+			c.alerts, c.causes = append(c.alerts, kind), append(c.causes, err)
 		},
 	}
 	for _, change := range changes {

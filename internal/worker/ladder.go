@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"seckill/internal/alert"
@@ -65,7 +66,7 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 	if letter.Attempts < len(w.opt.Ladder) {
 		delay = w.opt.Ladder[letter.Attempts]
 	} else {
-		w.opt.OnAlert(alert.NoTriesLeft, item.ProductID, err)
+		w.opt.OnAlert(alert.NoTriesLeft, item.ProductID, fmt.Errorf("order %s, dead letter %d: %w", item.Claim.OrderNo, letter.ID, err))
 	}
 	return w.store.LetterFailed(ctx, letter.ID, err.Error(), delay)
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/internal/worker"
@@ -100,8 +102,11 @@ func TestAnExhaustedLadderIsADeadLetterAndAnAlert(t *testing.T) {
 			t.Fatalf("after step %d the letter is %+v", i, letter)
 		}
 	}
-	if got := c.alerted(); len(got) != 1 {
-		t.Errorf("alerts are %v", got)
+	if got := c.alerted(); !slices.Equal(got, []alert.Kind{alert.NoTriesLeft}) {
+		t.Fatalf("alerts are %v", got)
+	}
+	if names := fmt.Sprintf("order %s, dead letter %d: ", bad, c.letters(t)[0].ID); !strings.HasPrefix(c.causes[0].Error(), names) {
+		t.Errorf("the alert says %q, and not %q", c.causes[0], names)
 	}
 	c.Time.Advance(12 * time.Hour)
 	c.climb(t)
