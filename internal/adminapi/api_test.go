@@ -387,6 +387,9 @@ func TestReadinessTellsTheTruth(t *testing.T) {
 			if got := d.do("GET", "/healthz", ""); got.status != 200 {
 				t.Errorf("health is not readiness: %d", got.status)
 			}
+			if log := d.log.String(); log != "" {
+				t.Errorf("probes are logged: %s", log)
+			}
 		})
 	}
 }

@@ -25,6 +25,9 @@ const (
 	answerTimeout = 900 * time.Millisecond
 )
 
+// readyPath is where probes ask whether to route here.
+const readyPath = "/readyz"
+
 // health is the answer of /healthz and /readyz.
 type health struct {
 	Status string        `json:"status"` // ok or failing

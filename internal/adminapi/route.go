@@ -72,7 +72,7 @@ func (a *api) routed() http.Handler {
 		handle(http.MethodGet, base+"/stats/stream", http.HandlerFunc(a.streamStats))
 	}
 	handle(http.MethodGet, "/healthz", http.HandlerFunc(serveHealth))
-	handle(http.MethodGet, "/readyz", http.HandlerFunc(a.serveReady))
+	handle(http.MethodGet, readyPath, http.HandlerFunc(a.serveReady))
 	handle(http.MethodGet, "/openapi.yaml", http.HandlerFunc(serveOpenAPI))
 	if a.Metrics != nil {
 		handle(http.MethodGet, "/metrics", a.Metrics)

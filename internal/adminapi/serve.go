@@ -173,7 +173,9 @@ func (a *api) answered(rec *recorder, r *http.Request, took time.Duration) {
 	if rec.err != nil {
 		attrs = append(attrs, slog.String("error", rec.err.Error()))
 	}
-	if rec.status >= http.StatusInternalServerError {
+	// "Not ready" is what a probe asks for, every few seconds: the parts that are
+	// away have their own lines.
+	if rec.status >= http.StatusInternalServerError && r.URL.Path != readyPath {
 		level = slog.LevelError
 	}
 	a.Log.LogAttrs(r.Context(), level, "operator request", attrs...)
