@@ -78,7 +78,7 @@ func (c *Config) checkShared() error {
 	switch {
 	case c.SharedLedger() && len(c.Redis.Addrs) == 0:
 		errs = append(errs, errors.New("redis.addrs: must be set with ledger.kind redis"))
-	case !c.SharedLedger() && len(c.Redis.Addrs) > 0:
+	case c.Ledger.Kind == LedgerMemory && len(c.Redis.Addrs) > 0: // an unknown kind is said by its own rule
 		errs = append(errs, errors.New("redis.addrs: is set, but ledger.kind is memory: set ledger.kind to redis, or remove it"))
 	}
 	if c.Redis.SentinelMaster == "" && c.Redis.SentinelUsername != "" {
