@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"seckill"
+	"seckill/internal/wire"
 )
 
 // claimBody is what a shopper sends to buy.
@@ -19,7 +20,7 @@ type claimBody struct {
 const maxTokenBytes = 512
 
 // readBody reads {"quantity":1,"token":"…","ref":"…"}. A missing quantity is
-// 1, an empty body is {}; unknown members are ignored.
+// 1, an empty body is {}; unknown members are ignored. No member comes twice.
 func readBody(body []byte, limit int) (claimBody, error) {
 	claim, plain := scanBody(body)
 	if !plain {
@@ -137,6 +138,9 @@ func decodeBody(body []byte) (claimBody, error) {
 	var fields struct{ Quantity, Token, Ref json.RawMessage }
 	if err := json.Unmarshal(body, &fields); err != nil {
 		return claimBody{}, seckill.Errorf(seckill.CodeBadRequest, "the body is not valid JSON: %w", err)
+	}
+	if name, twice := wire.Twice(body); twice {
+		return claimBody{}, seckill.Errorf(seckill.CodeBadRequest, "field %q must be given once", name)
 	}
 	claim := claimBody{quantity: 1}
 	var token string

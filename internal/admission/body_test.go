@@ -22,6 +22,12 @@ func TestReadBody(t *testing.T) {
 		{"unknown members are ignored", `{"quantity":1,"colour":{"a":[1,2]}}`, 1, "", ""},
 		{"escapes", `{"ref":"\u00e9\"x"}`, 1, "", `é"x`},
 		{"Chinese", `{"ref":"订单"}`, 1, "", "订单"},
+		{"given twice", `{"quantity":1,"quantity":2}`, 0, "", ""},
+		{"given twice alike", `{"quantity":1,"quantity":1}`, 0, "", ""},
+		{"given twice in two cases", `{"quantity":1,"Quantity":2}`, 0, "", ""},
+		{"given twice, once escaped", `{"quantity":1,"quantit\u0079":2}`, 0, "", ""},
+		{"a text given twice", `{"ref":"a","ref":"b"}`, 0, "", ""},
+		{"an unknown member given twice", `{"colour":1,"colour":2}`, 0, "", ""},
 		{"zero", `{"quantity":0}`, 0, "", ""},
 		{"negative", `{"quantity":-1}`, 0, "", ""},
 		{"above the limit", `{"quantity":6}`, 0, "", ""},
@@ -55,6 +61,13 @@ func TestReadBody(t *testing.T) {
 				t.Fatalf("got %+v, %v", claim, err)
 			}
 		})
+	}
+}
+
+func TestAMemberThatIsGivenTwiceIsNamed(t *testing.T) {
+	_, err := readBody([]byte(`{"quantity":1,"quantity":2}`), 5)
+	if err == nil || !strings.Contains(err.Error(), `field "quantity" must be given once`) {
+		t.Errorf("the refusal is %v", err)
 	}
 }
 

@@ -86,7 +86,8 @@ func (s *Server) buyer(ctx *fasthttp.RequestCtx, route string) (string, bool) {
 	return string(buyer), true
 }
 
-// readJSON reads a small JSON object; an empty body is {}.
+// readJSON reads a small JSON object in which no member comes twice; an empty
+// body is {}.
 func readJSON(ctx *fasthttp.RequestCtx, into any) error {
 	body := bytes.TrimLeft(ctx.Request.Body(), " \t\r\n")
 	if len(body) == 0 {
@@ -100,6 +101,9 @@ func readJSON(ctx *fasthttp.RequestCtx, into any) error {
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return seckill.Errorf(seckill.CodeBadRequest, "the body is not valid: %w", err)
+	}
+	if name, twice := wire.Twice(body); twice {
+		return seckill.Errorf(seckill.CodeBadRequest, "field %q must be given once", name)
 	}
 	return nil
 }

@@ -67,6 +67,7 @@ func TestABadBodyIsRefusedAndChangesNothing(t *testing.T) {
 			"an array": `[]`, "a number": `1`, "a string": `"x"`, "null": `null`, "true": `true`, "cut short": `{"quantity":1`, "two values": `{}{}`,
 			"no JSON": `quantity=1`, "single quotes": `{'quantity':1}`, "trailing comma": `{"quantity":1,}`, "not UTF-8": "{\"ref\":\"\xff\xfe\"}",
 			"UTF-16": "\xff\xfe{\x00}\x00", "a byte order mark": "\xef\xbb\xbf{}", "gzip": packed(t, `{"quantity":1,"provider":"sandbox"}`), "a NUL": "{\x00}",
+			"a member twice": `{"quantity":1,"quantity":2,"provider":"sandbox"}`, "a member in two cases": `{"provider":"sandbox","Provider":"sandbox"}`,
 		} {
 			s.refuses(name, http.MethodPost, path, signedIn(t, "ann"), body, seckill.CodeBadRequest)
 		}
