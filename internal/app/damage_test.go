@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"seckill/internal/alert"
+	"seckill/internal/ledger"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -41,6 +42,30 @@ func (r *raised) all() []alert.Kind {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.kinds)
+}
+
+// A backup of the store that is older than a loss of Redis: by its streams,
+// which began anew, nobody could tell who is older.
+func TestAStoreBehindItsLedgersEpochIsAlerted(t *testing.T) {
+	t.Parallel()
+	var told raised
+	a := started(t, onRedis(t, server.Redis(t, server.RedisOptions{})), func(p *parts) {
+		p.alerter = alert.New("", slog.New(slog.NewTextHandler(&told, nil)), told.count)
+	})
+	a.parts.opens(t)
+	p, err := a.parts.store.Product(t.Context(), 1)
+	rig.Must(t, err)
+	p.Epoch += 2 // as a newer store had it
+	rig.Until(t, "the ledger is above its store", func() bool {
+		epoch, err := a.parts.ledger.Install(t.Context(), ledger.Allotment{
+			Shard: ledger.ShardOf(&p, 0), Available: 5, Limit: p.PerUserLimit, State: p.State,
+		}, nil)
+		return err == nil && epoch == p.Epoch
+	})
+	rig.Until(t, "the store goes above it", func() bool { return a.parts.catalog.Find(1).Terms().Epoch == p.Epoch+1 })
+	if got := told.all(); !slices.Equal(got, []alert.Kind{alert.StoreOlder}) || !strings.Contains(told.text(), "the ledger is of epoch 3, the store has opened 1;") {
+		t.Errorf("raised %v: %s", got, told.text())
+	}
 }
 
 // Whichever key of a product somebody writes over: the product is rebuilt, and

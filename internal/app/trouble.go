@@ -13,6 +13,7 @@ import (
 	"seckill/internal/alert"
 	"seckill/internal/queue"
 	"seckill/internal/store"
+	"seckill/internal/worker"
 )
 
 const (
@@ -151,6 +152,14 @@ func (p *parts) seeTo(ctx context.Context, t trouble) {
 // mustRecover tells an operator why a ledger is being recovered.
 func (p *parts) mustRecover(product uint32, cause error) {
 	p.alerter.Raise(alert.MustRecover, product, fmt.Errorf("%w; %s recovered by itself", cause, p.concerned(product)))
+}
+
+// storeBehind tells an operator of a store that was set back. A worker compares
+// what was acknowledged, which tells nothing when the queue began anew after the
+// store's copy was made; epochs go on.
+func (p *parts) storeBehind(product uint32, ledger, store uint64) {
+	p.alerter.Raise(alert.StoreOlder, product, fmt.Errorf("%w: the ledger is of epoch %d, the store has opened %d; "+
+		"stop and restore a newer store, or accept that the orders in between are lost", worker.ErrStoreOlder, ledger, store))
 }
 
 // namedMost is how many products an alert of all of them names.

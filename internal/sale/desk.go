@@ -31,6 +31,7 @@ type Desk struct {
 	note    func(group uint32, buyer string)
 	changed func(product uint32)
 	damaged func(product uint32, err error)
+	behind  func(product uint32, ledger, store uint64)
 	holder  string
 	reoffer func(ctx context.Context, product uint32) error
 	witness func(ctx context.Context) error
@@ -64,6 +65,9 @@ type DeskOptions struct {
 	// OnDamaged is told what a rebuild goes over that no ledger wrote, as
 	// ledger.ErrDamaged, and may be told again when the rebuild has failed.
 	OnDamaged func(product uint32, err error)
+	// OnBehind is told that a product's ledger has an epoch that the store has
+	// not opened: an older copy of the store was restored.
+	OnBehind func(product uint32, ledger, store uint64)
 	// Holder is this instance's name among those that share the store; "" when
 	// there are no others.
 	Holder string
@@ -84,7 +88,7 @@ func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
-		changed: opt.OnChanged, damaged: opt.OnDamaged, holder: opt.Holder,
+		changed: opt.OnChanged, damaged: opt.OnDamaged, behind: opt.OnBehind, holder: opt.Holder,
 		reoffer: opt.Reoffer, witness: opt.CheckWitness, share: opt.FallbackShare,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
@@ -108,6 +112,9 @@ func NewDesk(opt DeskOptions) *Desk {
 	}
 	if d.damaged == nil {
 		d.damaged = func(uint32, error) {}
+	}
+	if d.behind == nil {
+		d.behind = func(uint32, uint64, uint64) {}
 	}
 	for _, s := range opt.Strategies {
 		d.strat[s] = true

@@ -158,6 +158,9 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 	if err != nil {
 		return p, err
 	}
+	if above > p.Epoch {
+		d.tellBehind(ctx, p.ID, above)
+	}
 	opened, marks, err := d.snapshot(ctx, &p, above, actor)
 	if err != nil {
 		return opened, err
@@ -229,6 +232,15 @@ func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, er
 		}
 	}
 	return highest, nil
+}
+
+// tellBehind tells that the store was set back. Epochs begin in the store, so
+// that a ledger above it had its own from a newer one. The store is asked again:
+// another instance may have opened that epoch since.
+func (d *Desk) tellBehind(ctx context.Context, id uint32, above uint64) {
+	if now, err := d.store.Product(ctx, id); err == nil && now.Epoch < above {
+		d.behind(id, above, now.Epoch)
+	}
 }
 
 // drain closes the shards and lets the workers consume what is queued. It fails
