@@ -61,7 +61,7 @@ func (r *Refunder) refund(ctx context.Context, owed store.Payment) error {
 	}
 	delay := time.Duration(-1)
 	if owed.Attempts < len(refundDelays) && !errors.Is(err, payment.ErrRefused) {
-		delay = refundDelays[owed.Attempts]
+		delay = refundDelays[max(owed.Attempts, 0)]
 	} else {
 		r.OnAlert(alert.RefundFailed, fmt.Errorf("refund %s of order %s: %w", owed.ID, owed.OrderNo, err))
 	}

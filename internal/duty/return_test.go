@@ -283,6 +283,12 @@ func TestARefundThatIsNeverTakenNeedsCareInTheEnd(t *testing.T) {
 	delete(refunder.Providers, "purse") // no longer configured
 	for range 20 {
 		rig.Must(t, refunder.Round(t.Context()))
+		// While it will be tried there is nothing to find, however long it waits.
+		findings, err := r.Store.CheckMoney(t.Context(), 1, 10)
+		rig.Must(t, err)
+		if status := refunds(t, r)[0].Status; status == "due" && len(findings) != 0 {
+			t.Errorf("a refund that waits is found: %+v", findings)
+		}
 		r.Time.Advance(7 * time.Hour)
 	}
 	if got := refunds(t, r)[0]; got.Status != "failed" || len(*alerts) != 1 || len(purse.made) != 0 {

@@ -22,6 +22,7 @@ type Store interface {
 	store.Orders
 	store.Letters
 	RecordPayment(ctx context.Context, notice payment.Notice) (store.PaymentResult, error)
+	RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error)
 }
 
 // Queue tells what waits for the worker.
@@ -346,6 +347,15 @@ func (d *Desk) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor
 		d.OnRefund()
 	}
 	return o, err
+}
+
+// RetryRefund has a refund that was given up tried again, beginning now.
+func (d *Desk) RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error) {
+	refund, err := d.Store.RetryRefund(ctx, id, actor)
+	if err == nil {
+		d.OnRefund()
+	}
+	return refund, err
 }
 
 // Retry gives a letter a fresh ladder, beginning now.

@@ -346,6 +346,14 @@ func TestANoticeCountsOnceAndExcessIsRefunded(t *testing.T) {
 	if d.refunds != 2 || d.releases != 1 || d.Status(t, no) != seckill.OrderRefunded {
 		t.Errorf("%d refunds, %d releases, order %s", d.refunds, d.releases, d.Status(t, no))
 	}
+	due, err := d.Rig.Store.RefundsDue(t.Context(), 1)
+	rig.Must(t, err)
+	rig.Must(t, d.Rig.Store.RefundFailed(t.Context(), due[0].ID, "refused", -1))
+	_, err = d.RetryRefund(t.Context(), due[0].ID, rig.Operator)
+	rig.Must(t, err)
+	if d.refunds != 3 {
+		t.Error("nobody was told that a refund is due again")
+	}
 	storetest.CheckPromises(t, d.Rig.Store, 1)
 }
 

@@ -47,7 +47,7 @@ func (r *Reconciler) repair(ctx context.Context, product uint32, report stats.Re
 			return done, err
 		}
 		if n > 0 {
-			done = append(done, fmt.Sprintf("%d refunds owed that nobody owed", n))
+			done = append(done, fmt.Sprintf("%d refunds owed that nobody owed, or tried again", n))
 		}
 	}
 	if broken(report, "I4") {

@@ -7,6 +7,10 @@ import (
 	"seckill/internal/payment"
 )
 
+// RefundDelayMost bounds the wait between two tries at a refund, so that one
+// that waits longer is known for altered.
+const RefundDelayMost = 24 * time.Hour
+
 // Payments keeps money.
 type Payments interface {
 	// RecordPayment writes authentic money, once per (provider, trade number).
@@ -19,9 +23,14 @@ type Payments interface {
 	// RefundsDue lists at most limit refunds that the provider has to make.
 	RefundsDue(ctx context.Context, limit int) ([]Payment, error)
 	// RefundDone settles a refund; RefundFailed notes an attempt and makes it
-	// due again after delay, or needing care if delay is negative.
+	// due again after delay, at most RefundDelayMost, or needing care if delay is
+	// negative.
 	RefundDone(ctx context.Context, id string) error
 	RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error
+	// RetryRefund makes a refund that needs care due now, with fresh attempts,
+	// and one that is due at no time or past RefundDelayMost: nothing would try
+	// it. Any other, and one that is not the whole of its payment, is wrong_state.
+	RetryRefund(ctx context.Context, id string, actor Actor) (Payment, error)
 	// Payments lists newest first.
 	Payments(ctx context.Context, filter PaymentFilter) ([]Payment, error)
 }
@@ -74,7 +83,8 @@ type Payment struct {
 // PaymentFilter narrows Payments; zero fields do not narrow.
 type PaymentFilter struct {
 	OrderNo   string
-	ProductID uint32 // money whose order number names no product is of none
+	ProductID uint32
+	OfNone    bool // only money whose order number names no product; ProductID is 0
 	Type      string
 	Limit     int
 }

@@ -17,7 +17,9 @@ type Reconciliations interface {
 	CheckStockLog(ctx context.Context, id uint32, limit int) ([]Finding, error)
 	// CheckBuyers compares the group's buyer records with its live orders (I3).
 	CheckBuyers(ctx context.Context, group uint32, limit int) ([]Finding, error)
-	// CheckMoney compares the product's orders with its payments (I8).
+	// CheckMoney compares the product's orders with its payments, those with
+	// their refunds, and each with what the engine can have made of it (I8). Money
+	// of the product's orders is met under whatever product it is recorded.
 	CheckMoney(ctx context.Context, id uint32, limit int) ([]Finding, error)
 	// WalkOrders hands over, from one snapshot, what a ledger can know of the
 	// product's orders: the live ones, dead ones with a key, and dead ones whose
@@ -28,8 +30,8 @@ type Reconciliations interface {
 	// the audit.
 	RepairBuyers(ctx context.Context, group uint32, limit int, actor Actor) (int, error)
 	// RepairMoney owes the refund of recorded money that nobody owes yet, and
-	// makes refunds due again that were given up, at most limit of each; it
-	// returns how many.
+	// retries refunds as RetryRefund does, at most limit of each; it returns how
+	// many, and leaves everything else to a person.
 	RepairMoney(ctx context.Context, id uint32, limit int, actor Actor) (int, error)
 
 	SaveReconciliation(ctx context.Context, report Reconciliation) (Reconciliation, error)

@@ -9,65 +9,77 @@ import (
 )
 
 const (
-	sqlOrdersUnpaid = `SELECT o.order_no, o.price_cents * o.quantity, o.currency, COUNT(p.id),
-		COALESCE(SUM(p.amount_cents = o.price_cents * o.quantity AND p.currency = o.currency), 0) AS exact
-		FROM tb_seckill_order o LEFT JOIN tb_payment p ON p.order_no = o.order_no AND p.type = 'payment' AND p.status = 'applied'
-		WHERE o.product_id = ? AND o.status IN (1, 4) GROUP BY o.order_no, o.price_cents, o.quantity, o.currency
-		HAVING COUNT(p.id) <> 1 OR exact <> 1 LIMIT ?`
+	// Counted order by order: to join and group a million orders would sort them.
+	sqlOrdersUnpaid = `SELECT o.order_no, o.price_cents * o.quantity, o.currency, (` + sqlCountApplied + `), (` + sqlCountExact + `)
+		FROM tb_seckill_order o WHERE o.product_id = ? AND o.status IN (1, 4)
+		AND ((` + sqlCountApplied + `) <> 1 OR (` + sqlCountExact + `) <> 1) LIMIT ?`
+	sqlCountApplied = `SELECT COUNT(*) FROM tb_payment p WHERE p.order_no = o.order_no AND p.type = 'payment' AND p.status = 'applied'`
+	sqlCountExact   = sqlCountApplied + ` AND p.amount_cents = o.price_cents * o.quantity AND p.currency = o.currency`
 
-	sqlAppliedWrong = `SELECT p.id, p.order_no, o.status FROM tb_payment p LEFT JOIN tb_seckill_order o ON o.order_no = p.order_no
-		WHERE p.product_id = ? AND p.type = 'payment' AND p.status = 'applied' AND (o.status IS NULL OR o.status NOT IN (1, 4)) LIMIT ?`
+	// Money is looked for under its product. What lies under another one than its
+	// order is met from the order, and a refund from its payment.
+	sqlPaymentsElsewhere = `SELECT p.id, p.order_no, o.product_id, p.product_id FROM tb_seckill_order o
+		JOIN tb_payment p ON p.order_no = o.order_no
+		WHERE o.product_id = ? AND p.product_id <> o.product_id AND p.type <> 'refund' LIMIT ?`
+
+	sqlPaymentsWrong = `SELECT p.id, p.order_no, p.product_id, o.product_id, o.status
+		FROM tb_payment p LEFT JOIN tb_seckill_order o ON o.order_no = p.order_no WHERE p.product_id = ? AND p.type = 'payment'
+		AND (o.product_id <> p.product_id OR p.status = 'applied' AND (o.status IS NULL OR o.status NOT IN (1, 4))) LIMIT ?`
 
 	// Excess money and that of a refunded order go back once; that of a paid
-	// order stays.
-	sqlRefundsWrong = `SELECT p.id, p.order_no, p.status, COUNT(r.id), (p.status = 'excess' OR o.status = 4) AS want
+	// order stays. A payment has one refund at most: the database sees to that.
+	sqlRefundsMissing = `SELECT p.id, p.order_no, p.status, p.product_id, r.id, r.product_id
 		FROM tb_payment p LEFT JOIN tb_seckill_order o ON o.order_no = p.order_no LEFT JOIN tb_payment r ON r.payment_id = p.id
-		WHERE p.product_id = ? AND p.type = 'payment' AND (p.status = 'excess' OR o.status IN (1, 4)) GROUP BY p.id, p.order_no, p.status, o.status
-		HAVING COUNT(r.id) <> want LIMIT ?`
+		WHERE p.product_id = ? AND p.type = 'payment' AND (r.id IS NULL AND (p.status = 'excess' OR o.status = 4)
+		OR r.id IS NOT NULL AND p.status = 'applied' AND o.status = 1 OR r.product_id <> p.product_id) LIMIT ?`
 
-	sqlRefundsTooMuch = `SELECT r.id, r.order_no, COALESCE(p.amount_cents, 0), COALESCE(p.currency, r.currency), r.amount_cents, r.currency
-		FROM tb_payment r LEFT JOIN tb_payment p ON p.id = r.payment_id WHERE r.product_id = ? AND r.type = 'refund'
-		AND (p.id IS NULL OR r.amount_cents > p.amount_cents OR r.currency <> p.currency) LIMIT ?`
+	// All of a payment goes back, by the trade that brought it.
+	sqlSameMoney = `r.order_no = p.order_no AND r.product_id = p.product_id AND r.provider = p.provider AND r.trade_no = p.trade_no
+		AND r.amount_cents = p.amount_cents AND r.currency = p.currency`
 
-	sqlRefundsStuck = `SELECT id, order_no, amount_cents, currency, last_error FROM tb_payment
-		WHERE product_id = ? AND type = 'refund' AND status = 'failed' LIMIT ?`
+	sqlRefundsWrong = `SELECT r.id, r.payment_id, r.order_no, r.product_id, r.provider, r.trade_no, r.amount_cents, r.currency,
+		p.order_no, p.product_id, p.provider, p.trade_no, p.amount_cents, p.currency
+		FROM tb_payment r LEFT JOIN tb_payment p ON p.id = r.payment_id AND p.type = 'payment'
+		WHERE r.product_id = ? AND r.type = 'refund' AND (p.id IS NULL OR NOT (` + sqlSameMoney + `)) LIMIT ?`
 
-	// Refunds are idempotent by id at the provider: to try again is safe.
-	sqlRetryRefunds = `UPDATE tb_payment SET status = 'due', attempts = 0, next_time = ? WHERE id IN (SELECT id FROM (
-		SELECT id FROM tb_payment WHERE product_id = ? AND type = 'refund' AND status = 'failed' LIMIT ?) AS stuck)`
-
-	// Money to give back that nobody owes: that of any order that is over, and
-	// all excess money. An order that is pending or paid could still be meant.
-	sqlMoneyToOwe = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE id IN (SELECT id FROM (
-		SELECT p.id FROM tb_payment p LEFT JOIN tb_seckill_order o ON o.order_no = p.order_no
-		WHERE p.product_id = ? AND p.type = 'payment' AND (p.status = 'excess' OR o.status IN (2, 3, 4))
-		AND NOT EXISTS (SELECT 1 FROM tb_payment r WHERE r.payment_id = p.id) LIMIT ?) AS kept)`
-
-	sqlOrderStatus = `SELECT status FROM tb_seckill_order WHERE order_no = ?`
-	sqlMakeExcess  = `UPDATE tb_payment SET status = 'excess' WHERE id = ? AND status = 'applied'`
+	// What the engine itself makes of a row's state. Anything else no duty takes
+	// up, or one took up what never happened. A refund that was given up is
+	// sound, and a finding all the same.
+	sqlStatesWrong = `SELECT id, order_no, type, status, amount_cents, currency, last_error FROM tb_payment
+		WHERE product_id = ? AND NOT (type = 'payment' AND status IN ('applied', 'excess')
+			AND payment_id IS NULL AND next_time IS NULL AND done_time IS NULL
+		OR type = 'refund' AND status = 'due' AND next_time IS NOT NULL AND next_time <= ? AND done_time IS NULL
+		OR type = 'refund' AND status = 'done' AND next_time IS NULL AND done_time IS NOT NULL) LIMIT ?`
 )
 
 // CheckMoney compares the product's orders with its payments (I8).
 func (s *Store) CheckMoney(ctx context.Context, id uint32, limit int) ([]store.Finding, error) {
 	walks := []struct {
 		query string
+		args  []any
 		each  func(scanner, *findings) error
 	}{
-		{sqlOrdersUnpaid, findUnpaid}, {sqlAppliedWrong, findMisapplied},
-		{sqlRefundsWrong, findUnrefunded}, {sqlRefundsTooMuch, findTooMuch}, {sqlRefundsStuck, findStuck},
+		{sqlOrdersUnpaid, []any{id}, findUnpaid},
+		{sqlPaymentsElsewhere, []any{id}, findElsewhere},
+		{sqlPaymentsWrong, []any{id}, findMisapplied},
+		{sqlRefundsMissing, []any{id}, findUnrefunded},
+		{sqlRefundsWrong, []any{id}, findOtherMoney},
+		{sqlStatesWrong, []any{id, s.refundHorizon()}, findUnmoved},
 	}
 	return s.check(ctx, "check money", limit, func(ctx context.Context, r *session, f *findings) error {
 		for _, walk := range walks {
 			// One row more than there is room for ends the walk.
-			left := limit - len(f.list) + 1
-			err := r.query(ctx, walk.query, []any{id, left}, func(row scanner) error { return walk.each(row, f) })
-			if err != nil {
+			args := append(walk.args, limit-len(f.list)+1)
+			if err := r.query(ctx, walk.query, args, func(row scanner) error { return walk.each(row, f) }); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 }
+
+// refundHorizon is the last instant for which a try at a refund can be noted.
+func (s *Store) refundHorizon() int64 { return millis(s.now().Add(store.RefundDelayMost)) }
 
 func findUnpaid(row scanner, f *findings) error {
 	var no, currency string
@@ -78,95 +90,97 @@ func findUnpaid(row scanner, f *findings) error {
 	return f.add(fmt.Sprintf("one payment of %d %s", amount, currency), fmt.Sprintf("%d payments, %d exact", count, exact), "order %s", no)
 }
 
-func findStuck(row scanner, f *findings) error {
-	var id, no, currency, reason string
-	var amount int64
-	if err := row.Scan(&id, &no, &amount, &currency, &reason); err != nil {
+func findElsewhere(row scanner, f *findings) error {
+	var id, no string
+	var of, under uint32
+	if err := row.Scan(&id, &no, &of, &under); err != nil {
 		return err
 	}
-	return f.add(fmt.Sprintf("%d %s returned", amount, currency), "given up", "refund %s of order %s: %s", id, no, reason)
+	return f.addElsewhere(of, under, "payment %s of order %s", id, no)
+}
+
+// addElsewhere is money of one product that is recorded under another.
+func (f *findings) addElsewhere(of, under uint32, format string, args ...any) error {
+	return f.add(fmt.Sprintf("under product %d", of), fmt.Sprintf("under product %d", under), format, args...)
 }
 
 func findMisapplied(row scanner, f *findings) error {
 	var id, no string
+	var under uint32
+	var of *uint32
 	var status *seckill.OrderStatus
-	if err := row.Scan(&id, &no, &status); err != nil {
+	if err := row.Scan(&id, &no, &under, &of, &status); err != nil {
 		return err
+	}
+	if of != nil && *of != under {
+		return f.addElsewhere(*of, under, "payment %s of order %s", id, no)
 	}
 	return f.add("a paid or refunded order", statusName(status), "payment %s is applied to order %s", id, no)
 }
 
 func findUnrefunded(row scanner, f *findings) error {
 	var id, no, status string
-	var count, want int64
-	if err := row.Scan(&id, &no, &status, &count, &want); err != nil {
+	var of uint32
+	var refund *string
+	var under *uint32
+	if err := row.Scan(&id, &no, &status, &of, &refund, &under); err != nil {
 		return err
 	}
-	return f.add(fmt.Sprintf("%d refunds", want), fmt.Sprintf("%d refunds", count), "payment %s (%s) of order %s", id, status, no)
-}
-
-func findTooMuch(row scanner, f *findings) error {
-	var id, no, paidIn, backIn string
-	var paid, back int64
-	if err := row.Scan(&id, &no, &paid, &paidIn, &back, &backIn); err != nil {
-		return err
-	}
-	return f.add(fmt.Sprintf("at most %d %s", paid, paidIn), fmt.Sprintf("%d %s", back, backIn), "refund %s of order %s", id, no)
-}
-
-// RepairMoney owes the refund of money that nobody owes yet, and has refunds
-// that were given up tried again.
-func (s *Store) RepairMoney(ctx context.Context, id uint32, limit int, actor store.Actor) (int, error) {
-	count := 0
-	err := s.change(ctx, "repair", func(ctx context.Context, tx *session) error {
-		again, err := tx.exec(ctx, sqlRetryRefunds, millis(s.now()), id, limit)
-		if err != nil {
-			return err
-		}
-		if again > 0 {
-			if err := writeAudit(ctx, tx, s.now(), actor, "repair.refunds", id, "", fmt.Sprintf("%d refunds tried again", again)); err != nil {
-				return err
-			}
-		}
-		money, err := queryPayments(ctx, tx, sqlMoneyToOwe, id, limit)
-		count = len(money) + int(again)
-		if err != nil || len(money) == 0 {
-			return err
-		}
-		for i := range money {
-			if err := s.repairPayment(ctx, tx, &money[i]); err != nil {
-				return err
-			}
-		}
-		detail := fmt.Sprintf("%d refunds, first of payment %s, %d %s", len(money), money[0].ID, money[0].AmountCents, money[0].Currency)
-		return writeAudit(ctx, tx, s.now(), actor, "repair.money", id, "", detail)
-	})
-	if err != nil {
-		return 0, err
-	}
-	return count, nil
-}
-
-func (s *Store) repairPayment(ctx context.Context, tx *session, money *paymentRow) error {
-	var status seckill.OrderStatus
-	known, err := tx.row(ctx, sqlOrderStatus, []any{money.OrderNo}, &status)
-	if err != nil {
-		return err
-	}
-	reason := refundLate
 	switch {
-	case !known:
-		reason = refundUnknown
-	case status == seckill.OrderRefunded && money.Status == moneyApplied:
-		reason = refundOperator
-	case status == seckill.OrderPaid || status == seckill.OrderRefunded:
-		reason = refundDoubled
-	case status == seckill.OrderPending:
-		reason = refundAmount
-	case money.Status == moneyApplied: // to an order that is cancelled or failed
-		if _, err := tx.exec(ctx, sqlMakeExcess, money.ID); err != nil {
-			return err
-		}
+	case refund == nil:
+		return f.add("a refund", "none", "payment %s (%s) of order %s", id, status, no)
+	case *under != of:
+		return f.addElsewhere(of, *under, "refund %s of order %s", *refund, no)
 	}
-	return s.oweRefund(ctx, tx, money, reason, s.now())
+	return f.add("no refund", "refund "+*refund, "payment %s (%s) of order %s", id, status, no)
+}
+
+// movement is what a payment and its refund have to say alike.
+type movement struct {
+	order, provider, trade, currency *string
+	product                          *uint32
+	cents                            *int64
+}
+
+func (m *movement) into() []any {
+	return []any{&m.order, &m.product, &m.provider, &m.trade, &m.cents, &m.currency}
+}
+
+func (m *movement) String() string {
+	if m.order == nil {
+		return "a payment"
+	}
+	return fmt.Sprintf("%d %s for order %s of product %d, %s trade %s", *m.cents, *m.currency, *m.order, *m.product, *m.provider, *m.trade)
+}
+
+func findOtherMoney(row scanner, f *findings) error {
+	var id, payment string
+	var back, paid movement
+	into := append([]any{&id, text{&payment}}, back.into()...)
+	if err := row.Scan(append(into, paid.into()...)...); err != nil {
+		return err
+	}
+	return f.add(&paid, &back, "refund %s of payment %q", id, payment)
+}
+
+func findUnmoved(row scanner, f *findings) error {
+	var id, no, kind, status, currency, reason string
+	var amount int64
+	if err := row.Scan(&id, &no, &kind, &status, &amount, &currency, &reason); err != nil {
+		return err
+	}
+	var expected, found string
+	switch kind + " " + status {
+	case typeRefund + " " + refundFailed:
+		return f.add(fmt.Sprintf("%d %s returned", amount, currency), "given up", "refund %s of order %s: %s", id, no, reason)
+	case typeRefund + " " + refundDue:
+		expected, found = "a time at which it is tried", "none, or one that does not come"
+	case typeRefund + " " + refundDone:
+		expected, found = "the time at which it was done", "none, or one at which it is tried"
+	case typePayment + " " + moneyApplied, typePayment + " " + moneyExcess:
+		expected, found = "a payment alone", "what only a refund has"
+	default:
+		expected, found = "what the engine makes", kind+" "+status
+	}
+	return f.add(expected, found, "%s %s of order %s", kind, id, no)
 }

@@ -37,8 +37,9 @@ const paymentColumns = `id, type, order_no, provider, trade_no, amount_cents, cu
 const (
 	sqlPaymentKnown = `SELECT order_no, amount_cents, currency FROM tb_payment
 		WHERE provider = ? AND trade_no = ? AND type = 'payment'`
-	sqlPayments   = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE `
-	sqlRefundsDue = sqlPayments + `status = 'due' AND next_time <= ? ORDER BY next_time, id LIMIT ?`
+	sqlPayments = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE `
+	// The type is asked for in case somebody altered a payment: its money stays.
+	sqlRefundsDue = sqlPayments + `status = 'due' AND next_time <= ? AND type = 'refund' ORDER BY next_time, id LIMIT ?`
 	sqlApplied    = sqlPayments + `order_no = ? AND type = 'payment' AND status = 'applied'`
 
 	sqlInsertPayment = `INSERT INTO tb_payment (id, type, order_no, product_id, provider, trade_no, amount_cents, currency,
@@ -51,6 +52,7 @@ const (
 		WHERE id = ? AND type = 'refund' AND status <> 'done'`
 	sqlRefundFailed = `UPDATE tb_payment SET status = ?, attempts = attempts + 1, last_error = ?, next_time = ?
 		WHERE id = ? AND type = 'refund' AND status = 'due'`
+	sqlRefund      = sqlPayments + `id = ? AND type = 'refund'`
 	sqlRefundKnown = `SELECT 1 FROM tb_payment WHERE id = ? AND type = 'refund'`
 )
 
@@ -214,7 +216,7 @@ func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]sto
 	if filter.OrderNo != "" {
 		where.add("order_no = ?", filter.OrderNo)
 	}
-	if filter.ProductID != 0 {
+	if filter.ProductID != 0 || filter.OfNone {
 		where.add("product_id = ?", filter.ProductID)
 	}
 	if filter.Type != "" {

@@ -181,6 +181,10 @@ func (f *Faulty) RefundFailed(ctx context.Context, id, reason string, delay time
 	return tell(f, ctx, "RefundFailed", func() error { return f.inner.RefundFailed(ctx, id, reason, delay) })
 }
 
+func (f *Faulty) RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error) {
+	return ask(f, ctx, "RetryRefund", func() (store.Payment, error) { return f.inner.RetryRefund(ctx, id, actor) })
+}
+
 func (f *Faulty) Payments(ctx context.Context, filter store.PaymentFilter) ([]store.Payment, error) {
 	return ask(f, ctx, "Payments", func() ([]store.Payment, error) { return f.inner.Payments(ctx, filter) })
 }

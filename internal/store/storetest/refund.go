@@ -60,6 +60,39 @@ var refundTests = []test{
 		equal(t, "due again", s.refundDue(t, refund.ID), true)
 		must(t, s.Store.RefundDone(t.Context(), refund.ID))
 	}},
+	{"a refund that needs care is tried again when asked for", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		refund := s.owedRefund(t, p, "buyer")
+		again := func() error {
+			_, err := s.Store.RetryRefund(t.Context(), refund.ID, operator)
+			return err
+		}
+		refused(t, again(), seckill.CodeWrongState) // it will be tried anyway
+		must(t, s.Store.RefundFailed(t.Context(), refund.ID, "refused", -1))
+		s.audited(t, p.ID, func() {
+			due, err := s.Store.RetryRefund(t.Context(), refund.ID, operator)
+			must(t, err)
+			equal(t, "answered", due, s.refund(t, refund))
+		})
+		equal(t, "due again", s.refundDue(t, refund.ID), true)
+		equal(t, "attempts", s.refund(t, refund).Attempts, 0)
+		must(t, s.Store.RefundDone(t.Context(), refund.ID))
+		refused(t, again(), seckill.CodeWrongState)
+		for _, id := range []string{"RF-nobody", refund.PaymentID} {
+			_, err := s.Store.RetryRefund(t.Context(), id, operator)
+			refused(t, err, seckill.CodeNotFound)
+		}
+	}},
+	{"so is one of an order that nobody knows", func(t *testing.T, s *suite) {
+		stray := notice(s.buy(t, s.preheated(t), "stray"), "-nobody")
+		stray.OrderNo = "an order of nobody"
+		s.record(t, stray, store.PaymentExcess)
+		refund := s.refundOf(t, stray)
+		must(t, s.Store.RefundFailed(t.Context(), refund.ID, "refused", -1))
+		_, err := s.Store.RetryRefund(t.Context(), refund.ID, operator)
+		must(t, err)
+		equal(t, "due again", s.refundDue(t, refund.ID), true)
+	}},
 	{"at most limit refunds are listed", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		for i := range 3 {
@@ -100,6 +133,12 @@ var refundTests = []test{
 		}
 		equal(t, "of the product", len(of(store.PaymentFilter{ProductID: p.ID, Limit: all})), 2)
 		equal(t, "its refunds", of(store.PaymentFilter{ProductID: p.ID, Type: "refund", Limit: all}), []store.Payment{refund})
+		for _, money := range of(store.PaymentFilter{OfNone: true, Limit: all}) {
+			if _, err := seckill.ParseOrderNo(money.OrderNo); err == nil {
+				t.Errorf("%+v is listed as of no product", money)
+			}
+		}
+		equal(t, "of none", len(of(store.PaymentFilter{OfNone: true, OrderNo: stray.OrderNo, Limit: all})), 2)
 		equal(t, "with another product's order", len(of(store.PaymentFilter{ProductID: other.ID, OrderNo: refund.OrderNo, Limit: all})), 0)
 	}},
 }

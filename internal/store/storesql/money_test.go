@@ -1,0 +1,74 @@
+package storesql
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+)
+
+// moneyWalks are what a report and a repair ask of a product's money.
+var moneyWalks = map[string][]any{
+	sqlOrdersUnpaid: {7, 10}, sqlPaymentsElsewhere: {7, 10}, sqlPaymentsWrong: {7, 10}, sqlRefundsMissing: {7, 10},
+	sqlRefundsWrong: {7, 10}, sqlStatesWrong: {7, 1, 10}, sqlRefundsIdleOf: {1, 7, 10}, sqlRefundIdle: {1, "RF"},
+}
+
+// A report reads the money of one product, in the order in which it lies: no
+// table is walked, and nothing is sorted.
+func TestMoneyIsCheckedByIndex(t *testing.T) {
+	s := openNew(t)
+	for query, args := range moneyWalks {
+		err := s.snapshot(t.Context(), "explain", func(ctx context.Context, r *session) error {
+			return r.query(ctx, "EXPLAIN QUERY PLAN "+query, args, func(row scanner) error {
+				var detail string
+				err := row.Scan(new(int), new(int), new(int), &detail)
+				if strings.HasPrefix(detail, "SCAN") || strings.Contains(detail, "TEMP B-TREE") || strings.Contains(detail, "AUTOMATIC") {
+					t.Errorf("%s\n\t%s", query, detail)
+				}
+				return err
+			})
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+}
+
+func TestMoneyIsCheckedByIndexOnMariaDB(t *testing.T) {
+	s := openMaria(t)
+	p := sale(t, s, 100_000)
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1000))); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, s, `UPDATE tb_seckill_order SET status = 1 ORDER BY order_no LIMIT 700`)
+	damage(t, s, `UPDATE tb_seckill_order SET product_id = 8 ORDER BY user_id LIMIT 500`)
+	damage(t, s, `INSERT INTO tb_payment (id, type, order_no, product_id, provider, trade_no, amount_cents, currency, status, reason,
+		attempts, last_error, create_time) SELECT order_no, 'payment', order_no, product_id, 'sandbox', order_no, 1, 'CNY', 'applied', '',
+		0, '', 1 FROM tb_seckill_order WHERE status = 1`)
+	for _, table := range []string{"tb_seckill_order", "tb_payment"} {
+		err := s.db.read(t.Context(), func(r *session) error {
+			return r.query(t.Context(), "ANALYZE TABLE "+table, nil, func(scanner) error { return nil })
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for query, args := range moneyWalks {
+		err := s.db.read(t.Context(), func(r *session) error {
+			return r.query(t.Context(), "EXPLAIN "+query, args, func(row scanner) error {
+				cells, texts := make([]any, 10), make([]sql.NullString, 10)
+				for i := range cells {
+					cells[i] = &texts[i]
+				}
+				err := row.Scan(cells...)
+				if kind, extra := texts[3].String, texts[9].String; kind == "ALL" || strings.Contains(extra, "temporary") || strings.Contains(extra, "filesort") {
+					t.Errorf("%s\n\t%s is read by %s, %s", query, texts[2].String, kind, extra)
+				}
+				return err
+			})
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+}
