@@ -36,10 +36,11 @@ type Desk interface {
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)
 }
 
-// OrderDesk changes orders and the letters that hold them up.
+// OrderDesk changes orders, the letters that hold them up, and refunds.
 type OrderDesk interface {
 	Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error)
 	Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error)
+	RetryRefund(ctx context.Context, refundID string, actor store.Actor) (store.Payment, error)
 	Retry(ctx context.Context, letterID int64, actor store.Actor) (store.Letter, error)
 	Discard(ctx context.Context, letterID int64, actor store.Actor) (seckill.Order, error)
 }

@@ -182,6 +182,8 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 		{"GET", "/admin/v1/reconciliations?product_id=1", "", 200},
 		{"POST", "/admin/v1/reconciliations", `{"product_id":1,"repair":true,"reason":"drill"}`, 200},
 		{"GET", "/admin/v1/payments?type=refund", "", 200},
+		{"GET", "/admin/v1/payments?product_id=0", "", 200},
+		{"POST", "/admin/v1/payments/RF5/retry", "", 200},
 		{"GET", "/admin/v1/events?after=3&limit=1000", "", 200},
 		{"GET", "/admin/v1/audit", "", 200},
 		{"GET", "/healthz", "", 200},
@@ -327,7 +329,7 @@ func TestAnOutageIsBusyAndOnlyTheLogKnowsWhy(t *testing.T) {
 		{"POST", "/admin/v1/orders/" + no + "/cancel"}, {"GET", "/admin/v1/dead-letters"},
 		{"POST", "/admin/v1/dead-letters/5/retry"}, {"POST", "/admin/v1/dead-letters/5/discard"},
 		{"GET", "/admin/v1/reconciliations"}, {"POST", "/admin/v1/reconciliations", `{"product_id":1,"repair":true}`},
-		{"GET", "/admin/v1/payments"}, {"GET", "/admin/v1/events"}, {"GET", "/admin/v1/audit"},
+		{"GET", "/admin/v1/payments"}, {"POST", "/admin/v1/payments/RF5/retry"}, {"GET", "/admin/v1/events"}, {"GET", "/admin/v1/audit"},
 	} {
 		d.refused(seckill.CodeBusy, "", c[0], c[1], c[2])
 		if got := d.do(c[0], c[1], c[2]); bytes.Contains(got.body, []byte("10.0.0.7")) {

@@ -65,6 +65,7 @@ func TestEveryChangeSaysWhoAndWhy(t *testing.T) {
 		"/products/1/preheat": "preheat", "/products/1/pause": "state", "/products/1/resume": "state",
 		"/products/1/end": "state", "/products/1/recover": "recover", "/orders/" + no + "/cancel": "cancel",
 		"/orders/" + no + "/refund": "refund", "/dead-letters/5/retry": "retry", "/dead-letters/5/discard": "discard",
+		"/payments/RF5/retry": "retry refund",
 	} {
 		got := d.did("POST", "/admin/v1"+path, `{"reason":"因为"}`, "X-Operator: li.na")
 		if want := (store.Actor{Name: "li.na", Reason: "因为"}); got.did != did || got.actor != want {
@@ -141,6 +142,7 @@ func TestFiltersReachTheStore(t *testing.T) {
 		"/dead-letters?product_id=1":       store.LetterFilter{ProductID: 1, DeadOnly: true, Limit: defaultPage},
 		"/payments?order_no=X&type=refund": store.PaymentFilter{OrderNo: "X", Type: "refund", Limit: defaultPage},
 		"/payments?product_id=1&limit=7":   store.PaymentFilter{ProductID: 1, Limit: 7},
+		"/payments?product_id=0":           store.PaymentFilter{OfNone: true, Limit: defaultPage},
 		"/events?limit=3":                  3,
 		"/audit?product_id=4294967295&before=3&limit=500&order_no=" + orderNo.String(): store.AuditFilter{
 			ProductID: 4294967295, OrderNo: orderNo.String(), Before: 3, Limit: 500,

@@ -183,6 +183,16 @@ func (e *engine) Retry(_ context.Context, id int64, actor store.Actor) (store.Le
 	return again, e.told("retry", id, nil, actor)
 }
 
+func (e *engine) RetryRefund(_ context.Context, id string, actor store.Actor) (store.Payment, error) {
+	if id != "RF5" {
+		return store.Payment{}, notFound()
+	}
+	return store.Payment{
+		ID: id, Type: "refund", OrderNo: "invoice 7", Provider: "sandbox", TradeNo: "T5", AmountCents: 5, Currency: "CNY",
+		Status: "due", Reason: "unknown_order", PaymentID: "PY5", CreatedAt: at,
+	}, e.told("retry refund", 0, id, actor)
+}
+
 func (e *engine) Discard(_ context.Context, id int64, actor store.Actor) (seckill.Order, error) {
 	if id != 5 {
 		return seckill.Order{}, notFound()

@@ -16,11 +16,12 @@ import (
 
 // Bounds of what an operator may send.
 const (
-	maxBodyBytes     = 16 << 10
-	maxReasonBytes   = 200
-	maxOperatorBytes = 64
-	maxChangeIDBytes = 64
-	maxOrderNoBytes  = 64 // of a payment's order number: the provider's word, not ours
+	maxBodyBytes      = 16 << 10
+	maxReasonBytes    = 200
+	maxOperatorBytes  = 64
+	maxChangeIDBytes  = 64
+	maxOrderNoBytes   = 64 // of a payment's order number: the provider's word, not ours
+	maxPaymentIDBytes = 64
 )
 
 // input is a request being read. Its first mistake is kept; what is read after

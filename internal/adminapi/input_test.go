@@ -124,6 +124,7 @@ func TestEveryFieldOfOtherChangesIsChecked(t *testing.T) {
 	for _, path := range []string{
 		"/products/1/preheat", "/products/1/pause", "/products/1/resume", "/products/1/end", "/products/1/recover",
 		"/orders/" + no + "/cancel", "/orders/" + no + "/refund", "/dead-letters/5/retry", "/dead-letters/5/discard",
+		"/payments/RF5/retry",
 	} {
 		for _, value := range append([]string{long(201)}, notText...) {
 			d.refused(seckill.CodeBadRequest, "reason", "POST", "/admin/v1"+path, `{"reason":`+value+`}`)
@@ -194,6 +195,9 @@ func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
 		bad("POST", "/dead-letters/"+id+"/retry", "id")
 		bad("POST", "/dead-letters/"+id+"/discard", "id")
 	}
+	for _, id := range []string{strings.Repeat("R", 65), "%FF", "R%0A"} {
+		bad("POST", "/payments/"+id+"/retry", "id")
+	}
 	no := orderNo.String()
 	for _, wrong := range []string{"1", no[2:], strings.ToLower(no), no + "0", "SK8" + no[3:], "SK00000000000000000000000000", "%FF"} {
 		bad("GET", "/orders/"+wrong, "order_no")
@@ -212,8 +216,11 @@ func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
 		bad("GET", path+"?a;b", "query")
 	}
 	for _, path := range []string{"/orders", "/dead-letters", "/reconciliations", "/audit", "/payments"} {
-		for _, id := range []string{"0", "4294967296", "x", ""} {
+		for _, id := range []string{"-1", "4294967296", "x", ""} {
 			bad("GET", path+"?product_id="+id, "product_id")
+		}
+		if path != "/payments" { // there 0 is money of no product
+			bad("GET", path+"?product_id=0", "product_id")
 		}
 	}
 	for query, names := range map[string]string{

@@ -70,10 +70,13 @@ func reportOf(kept *store.Reconciliation) (report stats.Report, err error) {
 
 func (a *api) listPayments(in *input) action {
 	filter := store.PaymentFilter{
-		OrderNo:   in.paramText("order_no", maxOrderNoBytes),
-		ProductID: in.paramProduct(),
-		Type:      in.paramOneOf("type", "payment", "refund"),
-		Limit:     in.limit(),
+		OrderNo: in.paramText("order_no", maxOrderNoBytes),
+		Type:    in.paramOneOf("type", "payment", "refund"),
+		Limit:   in.limit(),
+	}
+	if in.param("product_id") != nil {
+		filter.ProductID = uint32(in.paramInt("product_id", 0, math.MaxUint32, 0))
+		filter.OfNone = filter.ProductID == 0
 	}
 	return func(ctx context.Context) (answer, error) {
 		payments, err := a.Records.Payments(ctx, filter)
@@ -83,6 +86,18 @@ func (a *api) listPayments(in *input) action {
 		return answer{body: struct {
 			Payments []wire.Payment `json:"payments"`
 		}{wire.List(payments, wire.PaymentOf)}}, nil
+	}
+}
+
+func (a *api) retryRefund(in *input) action {
+	id, actor := in.request.PathValue("id"), in.actor()
+	in.checkText("id", id, 1, maxPaymentIDBytes)
+	return func(ctx context.Context) (answer, error) {
+		refund, err := a.Orders.RetryRefund(ctx, id, actor)
+		if err != nil {
+			return answer{}, fmt.Errorf("retry refund %s: %w", id, err)
+		}
+		return answer{body: wire.PaymentOf(&refund)}, nil
 	}
 }
 

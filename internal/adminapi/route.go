@@ -49,6 +49,7 @@ func (a *api) routes() []route {
 		{get, "/reconciliations", short, a.listReconciliations},
 		{post, "/reconciliations", long, a.reconcile},
 		{get, "/payments", short, a.listPayments},
+		{post, "/payments/{id}/retry", short, a.retryRefund},
 		{get, "/events", short, a.listEvents},
 		{get, "/audit", short, a.listAudit},
 	}
