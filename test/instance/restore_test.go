@@ -14,13 +14,27 @@ import (
 // The store is restored from a backup, under Redis as it was.
 func TestAStoreRestoredFromABackupIsNoticedAndTheLedgerFollowsIt(t *testing.T) {
 	t.Parallel()
+	restored(t, func(*server.RedisServer) {})
+}
+
+// The same with a backup from before Redis lost everything: its streams have
+// begun anew, below what the backup has confirmed.
+func TestAStoreRestoredFromBeforeALossOfRedisIsNoticedAndTheLedgerFollowsIt(t *testing.T) {
+	t.Parallel()
+	restored(t, (*server.RedisServer).FlushAll)
+}
+
+// restored restores a backup of MariaDB after which something happened to Redis.
+func restored(t *testing.T, after func(*server.RedisServer)) {
+	t.Helper()
 	maria := server.MariaDB(t, server.MariaOptions{})
 	dsn := maria.NewDatabase(t)
 	data, backup := filepath.Join(maria.Dir(), "data"), filepath.Join(t.TempDir(), "data")
-	storeFallsBack(t, dsn, func() {
+	storeFallsBack(t, dsn, func(redis *server.RedisServer) {
 		maria.Stop()
 		must(t, "back up", os.CopyFS(backup, os.DirFS(data)))
 		maria.Start()
+		after(redis)
 	}, func() string {
 		maria.Stop()
 		must(t, "clear", os.RemoveAll(data))
@@ -35,7 +49,7 @@ func TestAStoreThatFailedOverToALaggingReplicaIsNoticedAndTheLedgerFollowsIt(t *
 	t.Parallel()
 	primary, replica := server.MariaPair(t)
 	dsn := primary.NewDatabase(t)
-	storeFallsBack(t, dsn, func() {
+	storeFallsBack(t, dsn, func(*server.RedisServer) {
 		replica.CatchUp(primary)
 		replica.Lag()
 	}, func() string {
@@ -49,7 +63,7 @@ func TestAStoreThatFailedOverToALaggingReplicaIsNoticedAndTheLedgerFollowsIt(t *
 // after mark is gone after fall, which says where the store is then. A worker
 // notices at its start, and the ledger is built from what the store has;
 // nobody's limit is used up by a lost order.
-func storeFallsBack(t *testing.T, dsn string, mark func(), fall func() string) {
+func storeFallsBack(t *testing.T, dsn string, mark func(*server.RedisServer), fall func() string) {
 	t.Helper()
 	redis := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
 	a, b := pair(t, engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(dsn)))
@@ -57,7 +71,7 @@ func storeFallsBack(t *testing.T, dsn string, mark func(), fall func() string) {
 	sees(t, b, 1)
 	kept := buys(t, a, 1, "kept")
 	await(t, a, "kept", kept, "pending")
-	mark()
+	mark(redis)
 	lost := buys(t, b, 1, "lost")
 	await(t, b, "lost", lost, "pending")
 
