@@ -1,0 +1,212 @@
+package reconcile_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/store"
+	"seckill/test/rig"
+)
+
+func TestRepairMendsWhatHasOneSafeDirection(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(t *testing.T, o *office, p seckill.Product)
+		epoch  uint64 // afterwards
+	}{
+		"buyer records": {func(t *testing.T, o *office, _ seckill.Product) {
+			o.Exec(t, `DELETE FROM tb_user_seckill`)
+		}, 1},
+		"money that nobody owes": {func(t *testing.T, o *office, _ seckill.Product) {
+			o.pay(t, o.Claim(1, "x").OrderNo, "t2")
+			o.pay(t, firstPaid(t, o), "t3") // doubled
+			o.Exec(t, `DELETE FROM tb_payment WHERE type = 'refund' AND order_no = ?`, firstPaid(t, o).String())
+		}, 1},
+		"a ledger that forgot an order": {func(t *testing.T, o *office, p seckill.Product) {
+			held, err := o.Embedded.Held(t.Context(), ledger.ShardOf(&p, 0), "d")
+			rig.Must(t, err)
+			_, err = o.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.Release{
+				Orders: []ledger.ReleaseOrder{{OrderNo: held[0].OrderNo, Buyer: "d"}},
+			})
+			rig.Must(t, err)
+		}, 2},
+		"a ledger with a limit of its own": {func(_ *testing.T, o *office, p seckill.Product) {
+			o.Rig.Ledger.Lie(func(f *ledger.Figures) {
+				if f.Epoch == p.Epoch {
+					f.Limit = 9
+				}
+			})
+		}, 2},
+		"a ledger with units of nowhere": {func(t *testing.T, o *office, p seckill.Product) {
+			_, err := o.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.StockChange{ID: "stray", Delta: 7})
+			rig.Must(t, err)
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			p := o.busy(t)
+			rig.Must(t, o.releaser().Round(t.Context()))
+			c.damage(t, o, p)
+			if report := o.run(t, false); report.Balanced == nil || *report.Balanced {
+				t.Fatal("the damage does not show")
+			}
+			report := o.run(t, true)
+			balanced(t, report)
+			if len(report.Repaired) != 1 {
+				t.Errorf("repaired %v", report.Repaired)
+			}
+			if got := o.Stored(t, 1).Epoch; got != c.epoch {
+				t.Errorf("the epoch is %d, want %d", got, c.epoch)
+			}
+			audit, err := o.Rig.Store.Audit(t.Context(), store.AuditFilter{Limit: 1})
+			rig.Must(t, err)
+			if len(audit) != 1 || audit[0].Reason != "reconcile repair" {
+				t.Errorf("the audit says %+v", audit)
+			}
+			again := o.run(t, true)
+			balanced(t, again)
+			if len(again.Repaired) != 0 {
+				t.Errorf("repaired %v again", again.Repaired)
+			}
+		})
+	}
+}
+
+func firstPaid(t *testing.T, o *office) seckill.OrderNo {
+	t.Helper()
+	paid := seckill.OrderPaid
+	orders, err := o.Rig.Store.SearchOrders(t.Context(), store.OrderFilter{ProductID: 1, Status: &paid, Limit: 1})
+	rig.Must(t, err)
+	return orders[0].OrderNo
+}
+
+// What needs a person's judgement is left alone, and so is everything else over
+// a store that contradicts itself: a unit written into the stock would be sold,
+// and money be given back for an order whose status somebody altered.
+func TestRepairLeavesTheRestToAPerson(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage []string
+		found  string
+	}{
+		"stock that is gone":     {[]string{`UPDATE tb_seckill_product SET stock = stock - 1 WHERE id = 1`}, "I1 I6"},
+		"a stock log with a gap": {[]string{`DELETE FROM tb_stock_log WHERE product_id = 1 AND seq = 2`}, "I6"},
+		"an order that is gone":  {[]string{`DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB) AND quantity > 0`}, "I1 I3 I6"},
+		"an order that is gone, with its record and its unit back": {[]string{
+			`DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB)`,
+			`DELETE FROM tb_user_seckill WHERE user_id = CAST('d' AS BLOB)`,
+			`UPDATE tb_seckill_product SET stock = stock + 1 WHERE id = 1`,
+		}, "I3 I6"},
+		"an order that is said to be refunded": {[]string{
+			`UPDATE tb_seckill_order SET status = 4 WHERE status = 1`,
+			`UPDATE tb_seckill_product SET stock = stock + 1 WHERE id = 1`,
+		}, "I3 I6 I8"},
+		"an order of another group": {[]string{`UPDATE tb_seckill_order SET limit_group = 7 WHERE user_id = CAST('d' AS BLOB)`}, "I3"},
+		"an order that never expires": {[]string{
+			`UPDATE tb_seckill_order SET pay_before = NULL WHERE user_id = CAST('d' AS BLOB)`,
+		}, "I3"},
+		"a release that nobody makes": {[]string{
+			`UPDATE tb_seckill_order SET release_time = NULL, release_epoch = 1 WHERE user_id = CAST('a' AS BLOB)`,
+		}, "I3"},
+		"a letter of another buyer's": {[]string{`UPDATE tb_dead_letter SET user_id = CAST('thief' AS BLOB)`}, "I3"},
+		"a letter of another key's":   {[]string{`UPDATE tb_dead_letter SET idem_key = CAST('stolen' AS BLOB)`}, "I3"},
+		"a letter of another group's": {[]string{`UPDATE tb_dead_letter SET limit_group = 7`}, "I3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			p := o.busy(t)
+			o.Buy(t, p, "parked")
+			o.park(t)
+			rig.Must(t, o.releaser().Round(t.Context()))
+			balanced(t, o.run(t, false))
+			for _, damage := range c.damage {
+				o.Exec(t, damage)
+			}
+			before, err := o.Rig.Store.Audit(t.Context(), store.AuditFilter{Limit: 1})
+			rig.Must(t, err)
+			report := o.run(t, true)
+			if got := strings.Join(promises(report), " "); report.Balanced == nil || *report.Balanced || got != c.found {
+				t.Errorf("found %q, want %q: %+v", got, c.found, report)
+			}
+			after, err := o.Rig.Store.Audit(t.Context(), store.AuditFilter{Limit: 1})
+			rig.Must(t, err)
+			if len(report.Repaired) != 0 || o.Stored(t, 1).Epoch != 1 || !slices.Equal(before, after) {
+				t.Errorf("repaired %v at epoch %d, audit %+v", report.Repaired, o.Stored(t, 1).Epoch, after)
+			}
+		})
+	}
+}
+
+// A product that has no ledger has rows that can be wrong all the same.
+func TestAWrongRowOfADirectProductIsFound(t *testing.T) {
+	o := newOffice(t)
+	p := o.Open(t, 1, 20, rig.Strategy(seckill.StrategyDirect))
+	o.Sell(t, p, "a", "b")
+	balanced(t, o.run(t, false))
+	o.Exec(t, `UPDATE tb_seckill_order SET pay_before = NULL WHERE user_id = CAST('b' AS BLOB)`)
+	if found := o.run(t, true); strings.Join(promises(found), " ") != "I3" || len(found.Repaired) != 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// Of a ledger that is lost no count can tell anything: a repair recovers it, and
+// counts then.
+func TestALostLedgerIsRecoveredByARepairAndCounted(t *testing.T) {
+	o := newOffice(t)
+	o.Deadline = 100 * time.Millisecond
+	o.busy(t)
+	o.LoseJournal(t)
+	o.Reconciler.Queue = o.Rig.Queue
+	report := o.run(t, true)
+	balanced(t, report)
+	if len(report.Repaired) != 1 || o.Stored(t, 1).Epoch != 2 {
+		t.Errorf("repaired %v, at epoch %d", report.Repaired, o.Stored(t, 1).Epoch)
+	}
+}
+
+// What a repair mends is gone afterwards: the report that found it must stay.
+func TestWhatWasFoundIsKeptBeforeItIsMended(t *testing.T) {
+	for name, fail := range map[string]bool{"a repair": false, "a repair that dies midway": true} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t)
+			o.busy(t)
+			o.Exec(t, `DELETE FROM tb_user_seckill`)
+			want := []string{"I3", ""}
+			if fail {
+				o.Rig.Store.FailAfter("RepairBuyers", 1)
+				want = want[:1]
+			}
+			_, err := o.Run(t.Context(), 1, true, "operator")
+			if (err != nil) != fail {
+				t.Fatalf("error %v", err)
+			}
+			kept, err := o.Rig.Store.Reconciliations(t.Context(), 1, 10)
+			rig.Must(t, err)
+			if len(kept) != len(want) || len(o.reports) != len(want) {
+				t.Fatalf("%d reports kept, %d told, want %d", len(kept), len(o.reports), len(want))
+			}
+			for i, promise := range want {
+				if got := strings.Join(promises(o.reports[i]), " "); got != promise {
+					t.Errorf("report %d found %q, want %q", i, got, promise)
+				}
+				if mended := len(o.reports[i].Repaired) > 0; mended != (promise == "") {
+					t.Errorf("report %d was repaired by %v", i, o.reports[i].Repaired)
+				}
+			}
+		})
+	}
+}
+
+func TestMissingMarksAreMendedByARecovery(t *testing.T) {
+	o := newOffice(t)
+	p := o.busy(t)
+	wrong := ledger.Audit{Steady: true, Units: 3, Orders: 3, Marked: 4, Live: 4}
+	o.Reconciler.Ledger = &audited{Ledger: o.Rig.Ledger, counts: []ledger.Audit{wrong, wrong, wrong, wrong, {Steady: true}}}
+	mended := o.run(t, true)
+	balanced(t, mended)
+	if mended.Figures["epoch"] != int64(p.Epoch)+1 {
+		t.Errorf("epoch %d after %d", mended.Figures["epoch"], p.Epoch)
+	}
+}
