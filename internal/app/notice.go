@@ -62,6 +62,15 @@ func (p *parts) tellOthers() {
 	p.catalog.OnUnitsBack = func(product uint32) {
 		p.board.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: product})
 	}
+	// Another instance may have rebuilt it, from the store: whom the ledger then
+	// remembers is told to nobody. This instance may have read a ledger that had
+	// lost them, or have been away when they bought.
+	p.catalog.OnRebuilt = func(_ uint32, done bool) {
+		p.memory.Doubt()
+		if done {
+			ask(p.hearing.rescan)
+		}
+	}
 	p.memory.OnNoted = func(group uint32, buyer uint64) {
 		p.board.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: group, Buyers: []uint64{buyer}})
 	}

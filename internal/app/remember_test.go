@@ -86,7 +86,7 @@ func TestADamagedGroupIsDoubtedAndHindersNoStart(t *testing.T) {
 		t.Errorf("the damaged group is doubted: %v, the other: %v", p.memory.MayHoldIn(damaged, "zoe"), p.memory.MayHoldIn(whole, "zoe"))
 	}
 	raised, ok := p.signals.troubles.take()
-	if _, more := p.signals.troubles.take(); !ok || more || raised.product != damaged || !raised.grave() {
+	if _, more := p.signals.troubles.take(); !ok || more || raised.product != damaged || !errors.Is(raised.err, ledger.ErrDamaged) {
 		t.Errorf("raised %+v, %v", raised, ok)
 	}
 	if err := p.remember(t.Context()); !errors.Is(err, ledger.ErrDamaged) {

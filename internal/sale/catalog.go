@@ -76,6 +76,11 @@ type Catalog struct {
 	// everybody who had bought elsewhere before, or never if it cannot tell. First
 	// says that the flag was not up since units last came back. It must not block.
 	CatchUp func(s *Sale, first bool, raise func())
+	// OnRebuilt, set as they are, is told of a new epoch of a product before its
+	// terms are seen, and again when it is installed (done): the ledger then
+	// remembers buyers of whom this instance may never have heard, because they
+	// came from the store. It must not block.
+	OnRebuilt func(product uint32, done bool)
 
 	source ProductReader
 	log    *slog.Logger
@@ -87,7 +92,8 @@ type Catalog struct {
 func NewCatalog(source ProductReader, log *slog.Logger) *Catalog {
 	c := &Catalog{
 		source: source, log: log, OnSoldOut: func(uint32, time.Time) {}, OnUnitsBack: func(uint32) {},
-		CatchUp: func(_ *Sale, _ bool, raise func()) { raise() }, // nobody sells elsewhere
+		CatchUp:   func(_ *Sale, _ bool, raise func()) { raise() }, // nobody sells elsewhere
+		OnRebuilt: func(uint32, bool) {},
 	}
 	c.sales.Store(&map[uint32]*Sale{})
 	return c
@@ -123,6 +129,9 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 		s := old[p.ID]
 		if s == nil {
 			s = &Sale{ID: p.ID, catalog: c}
+		}
+		if before := s.terms.Load(); before != nil && (p.Epoch != before.Epoch || before.Rebuilding && !p.Rebuilding) {
+			c.OnRebuilt(p.ID, !p.Rebuilding)
 		}
 		if before := s.terms.Swap(p); before != nil && (p.Offered > before.Offered || p.Epoch != before.Epoch) {
 			s.lower() // a rebuilt ledger may have units that were lost

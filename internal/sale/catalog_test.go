@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -312,4 +313,37 @@ func TestStatsAddUpOverLedgerQueueAndStore(t *testing.T) {
 	r.Ledger.FailBefore("Read", 1)
 	_, err = r.Desk.Stats(t.Context(), 1)
 	rig.Refused(t, err, seckill.CodeBusy)
+}
+
+// Who keeps what a ledger remembers hears of a new epoch before anybody sees its
+// terms, and again when it is installed.
+func TestARebuildIsToldBeforeItsTermsAreSeen(t *testing.T) {
+	source := &shelf{}
+	c := sale.NewCatalog(source, quiet)
+	type word struct {
+		done bool
+		seen uint64 // epoch
+	}
+	var told []word
+	c.OnRebuilt = func(product uint32, done bool) { told = append(told, word{done, c.Find(product).Terms().Epoch}) }
+	for _, step := range []struct {
+		epoch      uint64
+		rebuilding bool
+		told       []word
+	}{
+		{1, false, nil}, // the first sight of it
+		{1, false, nil},
+		{1, true, nil},
+		{2, true, []word{{false, 1}}},
+		{2, false, []word{{true, 2}}},
+		{2, false, nil},
+		{3, false, []word{{true, 2}}}, // between two looks
+	} {
+		told = nil
+		source.products = []seckill.Product{{ID: 1, Epoch: step.epoch, Rebuilding: step.rebuilding}}
+		rig.Must(t, c.Refresh(t.Context()))
+		if !slices.Equal(told, step.told) {
+			t.Errorf("at epoch %d, rebuilding %v: told %v, want %v", step.epoch, step.rebuilding, told, step.told)
+		}
+	}
 }
