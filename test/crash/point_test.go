@@ -14,15 +14,19 @@ import (
 
 // unreachable are points that the binary cannot pass, and why.
 var unreachable = map[string]string{
-	"store.lease.before_commit":    "with embedded parts one process has every duty, and none takes a lease",
-	"store.lease.after_commit":     "with embedded parts one process has every duty, and none takes a lease",
-	"store.number.before_commit":   "the embedded store numbers events as it writes them",
-	"store.number.after_commit":    "the embedded store numbers events as it writes them",
-	"store.identity.before_commit": "only a ledger that other stores could share asks whose it is",
-	"store.identity.after_commit":  "only a ledger that other stores could share asks whose it is",
-	"store.share.before_commit":    "an embedded ledger cannot fail apart from the store, and has no share",
-	"store.share.after_commit":     "an embedded ledger cannot fail apart from the store, and has no share",
-	"share.after_take":             "an embedded ledger cannot fail apart from the store, and has no share",
+	"store.lease.before_commit":       "with embedded parts one process has every duty, and none takes a lease",
+	"store.lease.after_commit":        "with embedded parts one process has every duty, and none takes a lease",
+	"store.number.before_commit":      "the embedded store numbers events as it writes them",
+	"store.number.after_commit":       "the embedded store numbers events as it writes them",
+	"store.identity.before_commit":    "only a ledger that other stores could share asks whose it is",
+	"store.identity.after_commit":     "only a ledger that other stores could share asks whose it is",
+	"store.spend.before_commit":       "answers are spent in a store only where instances share it, while Redis is away",
+	"store.spend.after_commit":        "answers are spent in a store only where instances share it, while Redis is away",
+	"store.forget uses.before_commit": "answers are spent in a store only where instances share it, while Redis is away",
+	"store.forget uses.after_commit":  "answers are spent in a store only where instances share it, while Redis is away",
+	"store.share.before_commit":       "an embedded ledger cannot fail apart from the store, and has no share",
+	"store.share.after_commit":        "an embedded ledger cannot fail apart from the store, and has no share",
+	"share.after_take":                "an embedded ledger cannot fail apart from the store, and has no share",
 }
 
 // TestEveryPointHasAnOrdeal finds the points in the source, so that a new one

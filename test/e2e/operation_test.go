@@ -53,6 +53,7 @@ func TestEveryDescribedOperationAnswersAsDescribed(t *testing.T) {
 	r.machines()
 	r.sale()
 	r.order()
+	r.refunds()
 	r.letters()
 	r.records()
 	if untried := spec.Untried(""); len(untried) > 0 {
@@ -126,13 +127,39 @@ func (r *tour) stream(url string, header http.Header) {
 	s.next()
 }
 
-// letters spoils two orders in the store, so that they die on the ladder.
-func (r *tour) letters() {
+// tables opens the store from outside.
+func (r *tour) tables() *sql.DB {
 	r.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.engine.DataDir, "seckill.db")+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return db
+}
+
+// refunds has a refund that was given up tried again.
+func (r *tour) refunds() {
+	r.t.Helper()
+	db := r.tables()
+	defer db.Close()
+	var id string
+	eventually(r.t, "the refund is done", func() bool {
+		return db.QueryRow(`SELECT id FROM tb_payment WHERE type = 'refund' AND status = 'done'`).Scan(&id) == nil
+	})
+	if _, err := db.Exec(`UPDATE tb_payment SET status = 'failed', done_time = NULL WHERE id = ?`, id); err != nil {
+		r.t.Fatal(err)
+	}
+	r.admin("POST", "/admin/v1/payments/"+id+"/retry", `{"reason":"the provider is back"}`, 200)
+	eventually(r.t, "it is done again", func() bool {
+		var status string
+		return db.QueryRow(`SELECT status FROM tb_payment WHERE id = ?`, id).Scan(&status) == nil && status == "done"
+	})
+}
+
+// letters spoils two orders in the store, so that they die on the ladder.
+func (r *tour) letters() {
+	r.t.Helper()
+	db := r.tables()
 	defer db.Close()
 	exec := func(statement string) {
 		r.t.Helper()
