@@ -143,6 +143,6 @@ const (
 	ReasonDuplicate = "duplicate"  // the key belongs to another order
 	ReasonLost      = "sold_out"   // adopted too late: the units were gone
 	ReasonDiscarded = "discarded"  // a dead letter that was given up
-	ReasonRetrying  = "retrying"   // parked on the ladder, holds its unit
+	ReasonRetrying  = "retrying"   // parked on the ladder, holds its unit until the ledger is rebuilt
 	ReasonDead      = "needs_care" // a dead letter that waits for the operator
 )

@@ -18,8 +18,8 @@ const (
 	sparePatience = 500 * time.Millisecond
 
 	// sparesAtOnce is how many answers are written to the spare at once. It is the
-	// store, which sells at the same time: four of its connections are few, and
-	// commits of a few milliseconds make a thousand answers a second.
+	// store, which sells at the same time, and whose connections are what it has
+	// fewest of: four of them are few.
 	sparesAtOnce  = 4
 	sparesWaiting = 256
 	spareLinger   = 200 * time.Millisecond // how long one of those waits

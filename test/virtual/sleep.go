@@ -13,5 +13,5 @@ func Sleep(d time.Duration) {
 	if d > 0 && time.Now().UTC().Year() != bubbleYear {
 		panic("virtual.Sleep: the clock is real; wait for a signal")
 	}
-	time.Sleep(d)
+	<-time.NewTimer(d).C
 }
