@@ -161,12 +161,13 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 	if above > p.Epoch {
 		d.tellBehind(ctx, p.ID, above)
 	}
-	opened, marks, err := d.snapshot(ctx, &p, above, actor)
+	snap, err := d.snapshot(ctx, &p, above, actor)
 	if err != nil {
-		return opened, err
+		return p, err
 	}
+	opened := snap.product
 	fault.Point("rebuild.after_epoch")
-	if err := d.install(ctx, &opened, marks); err != nil {
+	if err := d.install(ctx, &snap); err != nil {
 		return opened, err
 	}
 	// Before anything is sold that could be lost again: a mark for that must stay.
@@ -178,7 +179,7 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 		return opened, err
 	}
 	fault.Point("rebuild.after_open")
-	d.log.Info("ledger built", "product", p.ID, "epoch", opened.Epoch, "allotted", opened.Allottable(), "took", time.Since(started).String())
+	d.log.Info("ledger built", "product", p.ID, "epoch", opened.Epoch, "allotted", snap.free(), "parked", snap.parked, "took", time.Since(started).String())
 	return opened, d.refreshed(ctx, p.ID)
 }
 
@@ -187,11 +188,11 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 // store.
 func (d *Desk) openCounter(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if p.Epoch == 0 {
-		opened, _, err := d.snapshot(ctx, &p, 0, actor)
+		snap, err := d.snapshot(ctx, &p, 0, actor)
 		if err != nil {
 			return p, err
 		}
-		p = opened
+		p = snap.product
 	}
 	if err := d.store.SetRebuilding(ctx, p.ID, p.Epoch, false); err != nil {
 		return p, err
@@ -200,22 +201,35 @@ func (d *Desk) openCounter(ctx context.Context, p seckill.Product, actor store.A
 	return p, d.refreshed(ctx, p.ID)
 }
 
-// snapshot opens the store's next epoch, above the ledger's, with its stock and
-// marks by shard.
-func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, above uint64, actor store.Actor) (seckill.Product, []shardMarks, error) {
-	marks := make([]shardMarks, p.Shards)
-	opened, err := d.store.OpenEpoch(ctx, p.ID, p.Epoch, above, actor, func(o seckill.Order) error {
+// snapshot is what the store knows at the beginning of an epoch.
+type snapshot struct {
+	product seckill.Product
+	marks   []shardMarks // by shard
+	parked  int64        // units of claims that have a letter and no order yet
+}
+
+// free is the units that the ledger may sell.
+func (s *snapshot) free() int64 { return s.product.Allottable() - s.parked }
+
+// snapshot opens the store's next epoch, above the ledger's.
+func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, above uint64, actor store.Actor) (snapshot, error) {
+	snap := snapshot{marks: make([]shardMarks, p.Shards)}
+	var err error
+	snap.product, err = d.store.OpenEpoch(ctx, p.ID, p.Epoch, above, actor, func(o seckill.Order) error {
 		d.note(o.Group, o.Buyer)
-		marks[seckill.HomeShard(o.Buyer, p.Shards)].add(&o)
+		snap.marks[seckill.HomeShard(o.Buyer, p.Shards)].add(&o)
+		if o.Status == seckill.OrderQueued {
+			snap.parked += int64(o.Quantity)
+		}
 		return nil
 	})
 	if errors.Is(err, store.ErrEpoch) {
-		return opened, nil, seckill.Errorf(seckill.CodeWrongState, "another instance is rebuilding this product")
+		return snap, seckill.Errorf(seckill.CodeWrongState, "another instance is rebuilding this product")
 	}
 	if err != nil {
-		return opened, nil, fmt.Errorf("open epoch: %w", err)
+		return snap, fmt.Errorf("open epoch: %w", err)
 	}
-	return opened, marks, nil
+	return snap, nil
 }
 
 // highestEpoch is the highest that a shard of the product has. What no ledger
@@ -323,14 +337,15 @@ func (d *Desk) checkWitness(ctx context.Context) {
 	}
 }
 
-// install hands each shard its part of the stock and its marks.
-func (d *Desk) install(ctx context.Context, p *seckill.Product, marks []shardMarks) error {
+// install hands each shard its part of the free stock and its marks.
+func (d *Desk) install(ctx context.Context, snap *snapshot) error {
+	p := &snap.product
 	for i := range p.LedgerShards() {
 		shard := ledger.ShardOf(p, i)
 		allotment := ledger.Allotment{
-			Shard: shard, Available: Part(p.Allottable(), i, p.Shards), Limit: p.PerUserLimit, State: p.State,
+			Shard: shard, Available: Part(snap.free(), i, p.Shards), Limit: p.PerUserLimit, State: p.State,
 		}
-		epoch, err := d.ledger.Install(ctx, allotment, marks[i].all())
+		epoch, err := d.ledger.Install(ctx, allotment, snap.marks[i].all())
 		if err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "install shard %d: %w", i, err)
 		}

@@ -102,11 +102,13 @@ type Products interface {
 
 	// OpenEpoch bumps epoch and version if the epoch is still seen (else
 	// ErrEpoch), restamps live orders (pending and paid) of OriginLedger with the
-	// new epoch, sets Rebuilding, and hands each of them to mark, then each dead
-	// order of the product that has a key, whoever sold it, as it is: its key
-	// stays its own (protocol 3). It hands over none twice: a snapshot of stock,
-	// marks and keys, of which Product.Allottable is the ledger's. An error of
-	// mark undoes all.
+	// new epoch, sets Rebuilding, and hands each of them to mark; then the claim
+	// of each letter, as a queued order, if stock, limit and key allow, and
+	// restamps that letter; then each dead order of the product that has a key,
+	// whoever sold it, as it is: its key stays its own (protocol 3). It hands over
+	// none twice: a snapshot of stock, marks and keys, of which
+	// Product.Allottable is the ledger's, the units of queued orders among it. An
+	// error of mark undoes all.
 	//
 	// The new epoch is the one after the higher of seen and floor, which is the
 	// epoch that a ledger has and that must be gone above, or 0. Beyond MaxEpoch

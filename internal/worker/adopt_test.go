@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/adoption"
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
+	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/internal/worker"
 	"seckill/test/rig"
@@ -148,12 +150,48 @@ func TestManyOldClaimsAreAdoptedInOneStep(t *testing.T) {
 	}
 }
 
+// Neither the crowd nor an adoption takes the unit of a parked claim.
+func TestAParkedClaimKeepsItsUnitThroughARebuild(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 2)
+	claim := c.Claim(1, "parked")
+	c.Store.Poison(claim.Buyer)
+	c.Reserve(t, p, claim)
+	c.work(t)
+	old := c.letters(t)[0].Item
+	for range 2 {
+		var err error
+		p, err = c.Desk.Recover(t.Context(), 1, rig.Operator)
+		rig.Must(t, err)
+	}
+	if f := c.Figures(t, p); f.Marked != 1 || f.Available != 1 {
+		t.Fatalf("the ledger has %d free units and %d marked", f.Available, f.Marked)
+	}
+	quick := c.Buy(t, p, "quick")[0]
+	adopter := &adoption.Adopter{Store: c.Store, Lanes: c.Lanes, Now: c.Time.Now}
+	if out, err := adopter.Adopt(t.Context(), []store.Item{old}); err != nil || len(out.Adopted) != 1 {
+		t.Errorf("adopted from a letter of before: %+v, %v", out, err)
+	}
+	c.work(t)
+	c.statuses(t, seckill.OrderPending, quick)
+	c.Store.Cure(claim.Buyer)
+	c.Time.Advance(ladder[0])
+	c.climb(t)
+	c.statuses(t, seckill.OrderPending, claim.OrderNo)
+	if letters := c.letters(t); len(letters) != 0 {
+		t.Errorf("letters are left: %+v", letters)
+	}
+	if f := c.Figures(t, p); f.Marked != 2 || f.Available != 0 {
+		t.Errorf("the ledger has %d free units and %d marked", f.Available, f.Marked)
+	}
+	storetest.CheckPromises(t, c.Store, 1)
+}
+
 func TestAParkedClaimOfAnOlderEpochIsAdoptedFromItsLetter(t *testing.T) {
 	c := newCrew(t)
 	bad, good := poisoned(t, c)
 	c.Store.Cure("b-5")
-	_, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
-	rig.Must(t, err)
+	c.recoverBeforeParking(t)
 	if f := c.Figures(t, c.Stored(t, 1)); f.Marked != 8 {
 		t.Fatalf("the ledger holds %d units after the recovery, want 8", f.Marked)
 	}

@@ -37,8 +37,7 @@ func newLate(t *testing.T) *late {
 	l.work(t)
 	l.item = l.letters(t)[0].Item
 	l.item.LetterID = 0
-	p, err := l.Desk.Recover(t.Context(), 1, rig.Operator)
-	rig.Must(t, err)
+	p = l.recoverBeforeParking(t)
 	l.product = p
 
 	quick := l.Buy(t, p, "quick")[0]
@@ -50,10 +49,26 @@ func newLate(t *testing.T) *late {
 		l.written <- err
 	}()
 	rig.Until(t, "the adoption is refused", func() bool { return len(l.gate.Arrived()) == 1 })
-	_, err = l.Store.Cancel(t.Context(), quick, "test", rig.Operator)
+	_, err := l.Store.Cancel(t.Context(), quick, "test", rig.Operator)
 	rig.Must(t, err)
 	l.release(t)
 	return l
+}
+
+// recoverBeforeParking has the ledger rebuilt before what is parked was parked:
+// its worker was slow, and the new epoch holds nothing for it.
+func (c *crew) recoverBeforeParking(t *testing.T) seckill.Product {
+	t.Helper()
+	var again []store.Parked
+	for _, letter := range c.letters(t) {
+		rig.Must(t, c.Store.CloseLetter(t.Context(), letter.ID, letter.Item.Epoch))
+		again = append(again, store.Parked{Item: letter.Item, Reason: letter.Reason, Delay: ladder[0]})
+	}
+	p, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	_, err = c.Store.Confirm(t.Context(), store.ConfirmRequest{ProductID: p.ID, Park: again, ExpireAfter: time.Hour})
+	rig.Must(t, err)
+	return p
 }
 
 // work consumes all that is queued.
@@ -206,8 +221,7 @@ func TestAReleaseThatIsHeardLateLeavesTheOneThatIsOwedSince(t *testing.T) {
 func TestALetterThatWasParkedAgainIsNotClosedForItsAdoption(t *testing.T) {
 	c := newCrew(t)
 	bad, good := poisoned(t, c)
-	_, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
-	rig.Must(t, err)
+	c.recoverBeforeParking(t)
 	c.Store.Cure("b-5")
 	c.Time.Advance(ladder[0])
 	c.Store.FailBefore("CloseLetter", 1)

@@ -16,10 +16,10 @@ const (
 )
 
 // OpenEpoch opens the product's next epoch, which restamps the live orders
-// that the ledger sold (orderColumns says how). They, and the dead whose keys
-// are kept, are streamed to mark inside the transaction: that is what makes
-// them and the stock one snapshot, and it holds up other writers for as long as
-// mark takes.
+// that the ledger sold (orderColumns says how). They, the parked claims, and the
+// dead whose keys are kept, are streamed to mark inside the transaction: that is
+// what makes them and the stock one snapshot, and it holds up other writers for
+// as long as mark takes.
 func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
 	var p productRow
 	marked := false
@@ -50,6 +50,10 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 		if err := writeAudit(ctx, tx, s.now(), actor, "product.epoch", id, "", fmt.Sprintf("epoch %d -> %d", seen, p.Epoch)); err != nil {
 			return err
 		}
+		parked, err := s.holdLetters(ctx, tx, &p.Product)
+		if err != nil {
+			return err
+		}
 		hand := func(row scanner) error {
 			var order seckill.Order
 			if err := scanOrder(row, &order); err != nil {
@@ -60,6 +64,12 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 		}
 		if err := tx.query(ctx, sqlMarkedOrders, []any{id}, hand); err != nil {
 			return err
+		}
+		for _, order := range parked {
+			marked = true
+			if err := mark(order); err != nil {
+				return err
+			}
 		}
 		return tx.query(ctx, sqlDeadKeys, []any{id}, hand)
 	})

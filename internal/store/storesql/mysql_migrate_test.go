@@ -204,6 +204,7 @@ func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
 		{sqlLettersDue, []any{1, 10}, "ix_letter_due"},
 		{sqlDeadLetters, []any{1, 10}, "ix_letter_due"},
 		{sqlAnyLetters, []any{7}, "ix_letter_product"},
+		{sqlLettersToHold, []any{7, 3, 100}, "ix_letter_product"},
 		{sqlRefundsDue, []any{1, 10}, "ix_payment_due"},
 		{sqlStockChangesDue, []any{10}, "ix_stock_change_open"},
 		{sqlAnyUnread, nil, "uk_event_batch_last"},

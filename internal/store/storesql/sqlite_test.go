@@ -263,6 +263,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlLettersDue, "ix_letter_due"},
 		{sqlDeadLetters, "ix_letter_dead"},
 		{sqlAnyLetters, "ix_letter_product"},
+		{sqlLettersToHold, "ix_letter_product"},
 		{sqlRefundsDue, "ix_payment_due"},
 		{sqlStockChangesDue, "ix_stock_change_open"},
 		{sqlEvents, "INTEGER PRIMARY KEY"},

@@ -63,8 +63,7 @@ var confirmLetterTests = []test{
 	}},
 	{"a claim of an older epoch keeps its letter until it is adopted", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
-		item := s.parked(t, p, "buyer")
-		s.openEpoch(t, p.ID)
+		item := s.parkedLate(t, p, "buyer")
 		s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmOldEpoch) })
 		s.letterOf(t, item)
 		must(t, s.Store.CloseLetter(t.Context(), item.LetterID, item.Epoch))
@@ -92,6 +91,17 @@ func (s *suite) park(t *testing.T, p seckill.Product, item store.Item, delay tim
 func (s *suite) parked(t *testing.T, p seckill.Product, buyer string) store.Item {
 	t.Helper()
 	item := s.item(t, p, buyer)
+	must(t, s.park(t, p, item, far))
+	item.LetterID = s.letterOf(t, item).ID
+	return item
+}
+
+// parkedLate is one that was tried in an epoch and parked in the next, which
+// holds nothing for it.
+func (s *suite) parkedLate(t *testing.T, p seckill.Product, buyer string) store.Item {
+	t.Helper()
+	item := s.item(t, p, buyer)
+	s.openEpoch(t, p.ID)
 	must(t, s.park(t, p, item, far))
 	item.LetterID = s.letterOf(t, item).ID
 	return item

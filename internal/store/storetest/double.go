@@ -63,8 +63,9 @@ var doubleTests = []test{
 	}},
 	{"a letter of a lower epoch begins anew when its claim is parked", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
-		old := s.dead(t, p, "buyer")
-		p = s.openEpoch(t, p.ID)
+		old := s.parkedLate(t, p, "buyer")
+		must(t, s.Store.LetterFailed(t.Context(), old.LetterID, "no hope", -1))
+		p = s.product(t, p.ID)
 		adopted := old
 		adopted.Epoch = p.Epoch
 		must(t, s.park(t, p, adopted, far))
@@ -80,8 +81,8 @@ var doubleTests = []test{
 	}},
 	{"a letter is closed only for the claim that was adopted from it", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
-		old := s.parked(t, p, "buyer")
-		p = s.openEpoch(t, p.ID)
+		old := s.parkedLate(t, p, "buyer")
+		p = s.product(t, p.ID)
 		adopted := old
 		adopted.Epoch = p.Epoch
 		must(t, s.park(t, p, adopted, far))

@@ -15,6 +15,10 @@ var epochTests = []test{
 	{"a floor is gone above in one step, up to the highest epoch", flooredEpoch},
 	{"live orders are handed over and restamped, dead ones are not", restamped},
 	{"dead orders that have a key are handed over as they are, whoever sold them", handedKeys},
+	{"parked claims are handed over as queued orders, and their letters are of the new epoch", heldLetters},
+	{"a letter that stock, limit or key do not allow keeps its epoch", unheldLetters},
+	{"those that hold a unit now come before those that do not", heldFirst},
+	{"a letter that is held is not closed for an older claim's adoption", keptLetter},
 	{"an error of mark undoes all", undoneEpoch},
 	{"only one of two openings of the same epoch succeeds", func(t *testing.T, s *suite) {
 		p := s.create(t)
@@ -176,6 +180,97 @@ func handedKeys(t *testing.T, s *suite) {
 			equal(t, "a dead order", s.order(t, no), order)
 		}
 	}
+}
+
+// reopen opens the next epoch, and returns the claims that it holds for letters.
+func (s *suite) reopen(t *testing.T, id uint32) (seckill.Product, map[seckill.OrderNo]seckill.Order) {
+	t.Helper()
+	queued := map[seckill.OrderNo]seckill.Order{}
+	p, err := s.Store.OpenEpoch(t.Context(), id, s.product(t, id).Epoch, 0, operator, func(order seckill.Order) error {
+		if order.Status == seckill.OrderQueued {
+			queued[order.OrderNo] = order
+		}
+		return nil
+	})
+	must(t, err)
+	return p, queued
+}
+
+func heldLetters(t *testing.T, s *suite) {
+	p := s.preheated(t, perUser(3), sharded(4), stock(6))
+	parked := s.item(t, p, "parked", key("k1"), quantity(2))
+	must(t, s.park(t, p, parked, far))
+	dead := s.dead(t, p, "dead")
+	s.buy(t, p, "live")
+	s.parked(t, s.preheated(t), "of another product")
+	for range 2 { // and in the next epoch again
+		before := s.product(t, p.ID)
+		next, queued := s.reopen(t, p.ID)
+		equal(t, "claims handed over", len(queued), 2)
+		got := queued[parked.Claim.OrderNo]
+		equal(t, "buyer", got.Buyer, "parked")
+		equal(t, "quantity", got.Quantity, 2)
+		equal(t, "key", got.Key, "k1")
+		equal(t, "epoch", got.Epoch, next.Epoch)
+		equal(t, "stock", next.Stock, before.Stock)
+		for _, item := range []store.Item{parked, dead} {
+			equal(t, "epoch of its letter", s.letterOf(t, item).Item.Epoch, next.Epoch)
+		}
+		equal(t, "a dead letter stays dead", s.letterOf(t, dead).Dead, true)
+	}
+	for _, item := range []store.Item{parked, dead} {
+		s.confirm(t, []store.Item{s.letterOf(t, item).Item}, store.ConfirmNew)
+	}
+}
+
+func unheldLetters(t *testing.T, s *suite) {
+	p := s.preheated(t, stock(3))
+	tooMany, fits := s.item(t, p, "too many", quantity(1)), s.item(t, p, "fits")
+	must(t, s.park(t, p, fits, far))
+	overLimit := s.parked(t, p, "buyer")
+	s.buy(t, p, "buyer")
+	taken := s.item(t, p, "keyed", key("k"))
+	must(t, s.park(t, p, taken, far))
+	s.cancel(t, s.buy(t, p, "keyed", key("k")))
+	twin, again := s.item(t, p, "twin", key("k")), s.item(t, p, "twin", key("k"))
+	must(t, s.park(t, p, twin, far))
+	must(t, s.park(t, p, again, far))
+	must(t, s.park(t, p, tooMany, far)) // two units are left: for fits and for one twin
+	next, queued := s.reopen(t, p.ID)
+	equal(t, "claims handed over", len(queued), 2)
+	for _, item := range []store.Item{fits, twin} {
+		equal(t, "epoch of a letter that is held", s.letterOf(t, item).Item.Epoch, next.Epoch)
+	}
+	for _, item := range []store.Item{overLimit, taken, again, tooMany} {
+		equal(t, "epoch of a letter that is not", s.letterOf(t, item).Item.Epoch, p.Epoch)
+	}
+}
+
+func heldFirst(t *testing.T, s *suite) {
+	p := s.preheated(t, stock(1))
+	without := s.parkedLate(t, p, "without a unit")
+	p = s.product(t, p.ID)
+	with := s.parked(t, p, "with the unit")
+	_, queued := s.reopen(t, p.ID)
+	_, held := queued[with.Claim.OrderNo]
+	equal(t, "the one with the unit is held", held, true)
+	equal(t, "claims handed over", len(queued), 1)
+	equal(t, "epoch of the other", s.letterOf(t, without).Item.Epoch, without.Epoch)
+}
+
+func keptLetter(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	item := s.parked(t, p, "buyer")
+	next := s.openEpoch(t, p.ID)
+	must(t, s.Store.CloseLetter(t.Context(), item.LetterID, item.Epoch))
+	must(t, s.park(t, p, item, far)) // its old entry comes again
+	equal(t, "epoch of the letter", s.letterOf(t, item).Item.Epoch, next.Epoch)
+	order, err := s.Store.DiscardLetter(t.Context(), item.LetterID, operator)
+	must(t, err)
+	owed := s.owed(t, p.ID)
+	equal(t, "releases owed", len(owed), 1)
+	equal(t, "order", owed[0].OrderNo, order.OrderNo)
+	equal(t, "under", owed[0].Epoch, next.Epoch)
 }
 
 func undoneEpoch(t *testing.T, s *suite) {

@@ -139,11 +139,12 @@ func figuresByEpoch(t *testing.T, s *suite) {
 	p := s.preheated(t, perUser(5))
 	s.buy(t, p, "live", quantity(2))
 	s.cancel(t, s.buy(t, p, "dead", quantity(3)))
-	must(t, s.park(t, p, s.item(t, p, "parked"), far))
-	p = s.openEpoch(t, p.ID)
+	s.parked(t, p, "parked")
+	s.parkedLate(t, p, "parked too late for the new epoch")
+	p = s.product(t, p.ID)
 	s.buy(t, p, "new")
-	equal(t, "shard", s.shard(t, p.ID, 0), store.ShardFigures{Rows: 3})
-	equal(t, "letters of any epoch", s.figures(t, p.ID).Letters, 1)
+	equal(t, "shard", s.shard(t, p.ID, 0), store.ShardFigures{Rows: 4})
+	equal(t, "letters of any epoch", s.figures(t, p.ID).Letters, 2)
 }
 
 func keptReports(t *testing.T, s *suite) {

@@ -84,7 +84,9 @@ func adopt(s S, o int, out func(S, uint8, bool, string)) {
 	default:
 		n.reserve(o)
 		out(n, adopted, false, fmt.Sprintf("adopted: mark and entry of epoch %d", s.ledger))
-		out(s, refused, true, "refused adoption")
+		n = s
+		n.orders[o].lost = s.orders[o].kept && s.orders[o].row.state == none
+		out(n, refused, true, "refused adoption")
 	}
 }
 

@@ -6,7 +6,8 @@
 // and looks again at what does not match. It must not raise an alarm unless somebody changed something by hand, and
 // must, with the sums of the cut, if somebody did and that is still there when traffic rests.
 //
-// So traffic itself must leave no mark that no row accounts for: what it leaves would be an alarm, and rightly.
+// So traffic itself must leave no mark that no row accounts for: what it leaves would be an alarm, and rightly. Nor may
+// a claim that was parked lose its unit to a rebuild.
 package main
 
 import (
@@ -44,6 +45,8 @@ debt    a release that was heard settles what was owed when it was told, not wha
 and of the ledger:
 keep    a release leaves the order's key
 install a rebuild installs the keys of dead orders
+hold    and parked claims
+lift    whose letters are of the new epoch then
 `)
 	claims   = flag.Int("claims", 1, "order numbers, 1 or 2")
 	keys     = flag.String("keys", "own", "own, none, or one for both orders, which are then one buyer's")
@@ -60,10 +63,15 @@ install a rebuild installs the keys of dead orders
 // on tells whether a rule is kept.
 func on(rule string) bool { return !slices.Contains(strings.Split(*off, ","), rule) }
 
-// falseAlarm is checked in every state.
-func falseAlarm(s S) string {
+// broken is checked in every state.
+func broken(s S) string {
 	if s.audit.at == alarmed && s.drift == 0 {
 		return "FALSE ALARM"
+	}
+	for o := range s.orders {
+		if s.orders[o].lost && s.drift == 0 {
+			return fmt.Sprintf("o%d was parked, and lost its unit to a rebuild", o)
+		}
 	}
 	return ""
 }
@@ -109,7 +117,7 @@ func (s *S) right(place int) bool {
 func main() {
 	flag.Parse()
 	name := fmt.Sprintf("audit claims=%d keys=%s rebuilds=%d lates=%d drifts=%d off=%s", *claims, *keys, *rebuilds, *lates, *drifts, *off)
-	if !mc.Run(name, S{epoch: 1, ledger: 1}, next, falseAlarm, truth, *most, nil) {
+	if !mc.Run(name, S{epoch: 1, ledger: 1}, next, broken, truth, *most, nil) {
 		os.Exit(1)
 	}
 }

@@ -58,6 +58,8 @@ type order struct {
 	entry   [epochs]uint8
 	letter  uint8 // epoch of the letter's claim, 0 without one
 	closing uint8 // epoch of the letter that was adopted and is to be closed, 0 without one
+	kept    bool  // it had a letter when an epoch began, and no row
+	lost    bool  // that promise was not kept
 	row     row
 	owed    uint8 // epoch under which the release is owed, 0 if it is not
 	told    uint8 // epoch under which the ledger was told, and the store has not heard

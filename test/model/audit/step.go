@@ -97,6 +97,33 @@ func release(s S, o int, add adder) {
 	}
 }
 
+// hold has the new epoch hold a parked claim for its letter, which is of that epoch then. A claim that would be a
+// duplicate it leaves alone.
+func (s *S) hold(o int) {
+	it := &s.orders[o]
+	if it.letter == 0 || it.row.state != none || s.keyTaken(o) || s.heldKey(o) {
+		return
+	}
+	it.kept = true
+	if !on("hold") {
+		return
+	}
+	s.snapshot[o] = row{state: live, buyer: buyerOf(o), key: keyOf(o)}
+	if on("lift") {
+		it.letter = s.epoch
+	}
+}
+
+// heldKey finds another claim of o's key that the new epoch holds for its letter.
+func (s *S) heldKey(o int) bool {
+	for i := range o {
+		if keyOf(o) != 0 && s.orders[i].row.state == none && s.snapshot[i].ours() && buyerOf(i) == buyerOf(o) && keyOf(i) == keyOf(o) {
+			return true
+		}
+	}
+	return false
+}
+
 // returned is what a release leaves of an order in a mark: its key.
 func returned(m mark) mark {
 	if m.key == 0 || !on("keep") {
@@ -118,6 +145,7 @@ func rebuild(s S, add adder) {
 		n.rebuild, n.epoch = bumped, s.epoch+1
 		for o := range s.orders {
 			n.snapshot[o] = s.orders[o].row
+			n.hold(o)
 		}
 		add(false, n, "REBUILD epoch %d, snapshot", n.epoch)
 	case bumped:

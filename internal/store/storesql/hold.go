@@ -1,0 +1,64 @@
+package storesql
+
+import (
+	"context"
+
+	"seckill"
+)
+
+// A parked claim is a promise that is not an order yet. The ledger of a new
+// epoch has to hold its unit too, or the crowd would get it before the letter is
+// tried again.
+
+// lettersHeld bounds how many letters a new epoch holds units for. Claims that
+// cannot be written are rare; those beyond it have to be adopted.
+const lettersHeld = 10_000
+
+// sqlLettersToHold begins with those of the last epoch, which hold a unit now.
+const sqlLettersToHold = sqlLetters + `product_id = ? AND epoch < ? ORDER BY epoch DESC, id LIMIT ?`
+
+// sqlRaiseLetters moves letters into an epoch. Whoever adopts a claim and finds
+// it held closes the letter that it had in hand: one that was not moved would
+// go, and with it the only word on the claim.
+var sqlRaiseLetters = list{
+	head: `UPDATE tb_dead_letter SET epoch = ? WHERE closed_time IS NULL AND id IN (`, tail: `)`, columns: 1,
+}
+
+// holdLetters finds the parked claims for which the epoch that p has just begun
+// holds units, as queued orders, and moves their letters into it. It leaves out
+// what an adoption would be refused: that is for the adoption to say.
+func (s *Store) holdLetters(ctx context.Context, tx *session, p *seckill.Product) ([]seckill.Order, error) {
+	letters, err := collect(ctx, s, tx, tableLetter, sqlLettersToHold, []any{p.ID, p.Epoch}, lettersHeld, scanLetter)
+	if err != nil || len(letters) == 0 {
+		return nil, err
+	}
+	claims := make([]*seckill.Claim, len(letters))
+	for i := range letters {
+		claims[i] = &letters[i].Item.Claim
+	}
+	known, err := readFacts(ctx, tx, p.Group, claims)
+	if err != nil {
+		return nil, err
+	}
+	var held []seckill.Order
+	var ids []any
+	left := p.Allottable()
+	for i := range letters {
+		item, units := &letters[i].Item, int64(claims[i].Quantity)
+		_, exists := known.orders[claims[i].OrderNo]
+		limit := int64(min(item.Limit, p.PerUserLimit))
+		if exists || known.keyTaken(claims[i]) || known.units[claims[i].Buyer]+units > limit || units > left {
+			continue
+		}
+		order := orderFromItem(item)
+		order.Epoch = p.Epoch
+		held, ids = append(held, order), append(ids, letters[i].ID)
+		known.add(&order)
+		left -= units
+	}
+	raised, err := tx.execRows(ctx, sqlRaiseLetters, []any{p.Epoch}, ids)
+	if err == nil && raised != int64(len(ids)) {
+		err = errVersion // one was closed since it was read
+	}
+	return held, err
+}
