@@ -2,6 +2,7 @@ package duty
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"seckill"
@@ -22,27 +23,28 @@ type Expirer struct {
 	OnExpired func(orders []seckill.Order)
 }
 
-// Round cancels all that is due now.
+// Round cancels all that is due now, whether or not buyers could be warned.
 func (e *Expirer) Round(ctx context.Context) error {
+	return errors.Join(e.warn(ctx), e.expire(ctx))
+}
+
+func (e *Expirer) warn(ctx context.Context) error {
 	for {
 		n, err := e.Store.WarnExpiring(ctx, e.WarnLead, expirePerRound)
-		if err != nil {
+		if err != nil || n < expirePerRound {
 			return err
-		}
-		if n < expirePerRound {
-			break
 		}
 	}
+}
+
+func (e *Expirer) expire(ctx context.Context) error {
 	for {
 		orders, err := e.Store.Expire(ctx, expirePerRound)
-		if err != nil {
-			return err
-		}
 		if len(orders) > 0 {
 			e.OnExpired(orders)
 		}
-		if len(orders) < expirePerRound {
-			return nil
+		if err != nil || len(orders) < expirePerRound {
+			return err
 		}
 	}
 }

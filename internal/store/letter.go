@@ -28,7 +28,8 @@ type Letters interface {
 	RetryLetter(ctx context.Context, id int64, actor Actor) (Letter, error)
 	DiscardLetter(ctx context.Context, id int64, actor Actor) (seckill.Order, error)
 	// DiscardDead discards at most limit dead letters older than age. One whose
-	// order was sold over the counter it closes, and owes the release.
+	// order was sold over the counter it closes, and owes the release. It holds
+	// up no other with one that cannot be discarded, as Expire does.
 	DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error)
 }
 

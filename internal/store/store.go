@@ -13,8 +13,8 @@ import (
 
 // Store is the port. An adapter is done when it passes storetest.
 //
-// Every method that changes something is one transaction: it happened whole,
-// or not at all. Every change of an order or a sale writes its event in that
+// Every method that changes something is one transaction, unless it says
+// otherwise: it happened whole, or not at all. Every change of an order or a sale writes its event in that
 // transaction; every change of a product's stock writes its stock-log row,
 // whose seq has no gap and whose before_stock is the previous after_stock
 // (I6). Operator changes write their audit row in it too. Times are the
@@ -198,7 +198,10 @@ type Orders interface {
 	Refund(ctx context.Context, no seckill.OrderNo, actor Actor) (seckill.Order, error)
 
 	// Expire cancels at most limit pending orders whose pay_before has passed,
-	// as Cancel would with reason "expired", and returns them.
+	// as Cancel would with reason "expired", and returns them, also those from
+	// before an error. It is one transaction per product, or per order: one that
+	// cannot be cancelled, because its product is gone or somebody altered a row,
+	// is logged, takes no place of the limit, and holds up no other.
 	Expire(ctx context.Context, limit int) ([]seckill.Order, error)
 	// WarnExpiring writes order.expiring, once per order, for at most limit
 	// pending orders whose pay_before is nearer than lead; it returns how many.

@@ -21,5 +21,13 @@ func (c *conditions) text() string {
 	return strings.Join(c.texts, " AND ")
 }
 
+// exceptProducts leaves out what is of these products.
+func exceptProducts(ids []uint32) (others conditions) {
+	for _, id := range ids {
+		others.add("product_id <> ?", id)
+	}
+	return others
+}
+
 // with is the arguments, and then more.
 func (c *conditions) with(more ...any) []any { return append(c.args, more...) }

@@ -16,11 +16,12 @@ const (
 	sqlLettersDue = `SELECT ` + letterColumns + ` FROM tb_dead_letter
 		WHERE closed_time IS NULL AND dead_time IS NULL AND next_time <= ? ORDER BY next_time, id LIMIT ?`
 	sqlDeadLetters = `SELECT ` + letterColumns + ` FROM tb_dead_letter
-		WHERE closed_time IS NULL AND dead_time <= ? ORDER BY dead_time, id LIMIT ?`
-	sqlLetters       = `SELECT ` + letterColumns + ` FROM tb_dead_letter WHERE closed_time IS NULL AND `
-	sqlLetter        = sqlLetters + `id = ?`
-	sqlLetterByOrder = sqlLetters + `order_no = ?`
-	sqlAnyLetters    = `SELECT 1 FROM tb_dead_letter WHERE closed_time IS NULL AND product_id = ? LIMIT 1`
+		WHERE closed_time IS NULL AND dead_time <= ? AND `
+	sqlDeadLettersOrder = ` ORDER BY dead_time, id LIMIT ?`
+	sqlLetters          = `SELECT ` + letterColumns + ` FROM tb_dead_letter WHERE closed_time IS NULL AND `
+	sqlLetter           = sqlLetters + `id = ?`
+	sqlLetterByOrder    = sqlLetters + `order_no = ?`
+	sqlAnyLetters       = `SELECT 1 FROM tb_dead_letter WHERE closed_time IS NULL AND product_id = ? LIMIT 1`
 
 	sqlLetterFailed = `UPDATE tb_dead_letter SET attempts = attempts + 1, reason = ?, next_time = ?, dead_time = ?
 		WHERE id = ? AND closed_time IS NULL AND dead_time IS NULL`
@@ -193,22 +194,52 @@ func (s *Store) DiscardLetter(ctx context.Context, id int64, actor store.Actor) 
 // DiscardDead discards dead letters that nobody cared for.
 func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error) {
 	count := 0
+	err := settleDue(ctx, s, &due[store.Letter]{
+		table: tableLetter,
+		of:    func(l *store.Letter) (uint32, seckill.OrderNo) { return l.Item.ProductID, l.Item.Claim.OrderNo },
+		list: func(ctx context.Context, except []uint32, room int) ([]store.Letter, error) {
+			return s.deadLetters(ctx, age, except, room)
+		},
+		settle: func(ctx context.Context, product uint32, listed []store.Letter) error {
+			discarded, err := s.discardDead(ctx, product, age, listed)
+			count += discarded
+			return err
+		},
+	}, limit)
+	return count, err
+}
+
+// deadLetters lists letters that have been dead for so long.
+func (s *Store) deadLetters(ctx context.Context, age time.Duration, except []uint32, limit int) ([]store.Letter, error) {
+	var letters []store.Letter
+	others := exceptProducts(except)
+	err := s.read(ctx, "list dead letters", func(ctx context.Context, r *session) (err error) {
+		query := sqlDeadLetters + others.text() + sqlDeadLettersOrder
+		letters, err = collect(ctx, s, r, tableLetter, query, concat([]any{millis(s.now().Add(-age))}, others.args), limit, scanLetter)
+		return err
+	})
+	return letters, err
+}
+
+// discardDead discards those of the listed letters of a product that are
+// still there, and as dead, and returns how many became failed orders.
+func (s *Store) discardDead(ctx context.Context, product uint32, age time.Duration, listed []store.Letter) (int, error) {
+	count := 0
 	err := s.change(ctx, "discard", func(ctx context.Context, tx *session) error {
 		now := s.now()
 		count = 0
-		letters, err := collect(ctx, s, tx, tableLetter, sqlDeadLetters, []any{millis(now.Add(-age))}, limit, scanLetter)
-		if err != nil {
+		if _, err := lockProduct(ctx, tx, product); err != nil {
 			return err
 		}
-		groups := make(map[uint32]uint32)
-		for i := range letters {
-			groups[letters[i].Item.ProductID] = letters[i].Item.Group
-		}
-		if err := lockProducts(ctx, tx, groups); err != nil {
-			return err
-		}
-		for i := range letters {
-			_, discarded, err := discard(ctx, tx, &letters[i], now)
+		for i := range listed {
+			l, err := oneLetter(ctx, tx, sqlLetter, listed[i].ID)
+			if seckill.CodeNotFound.In(err) || err == nil && (!l.Dead || l.DeadAt.After(now.Add(-age))) {
+				continue // closed, or retried, since it was listed
+			}
+			if err != nil {
+				return err
+			}
+			_, discarded, err := discard(ctx, tx, &l, now)
 			if err != nil {
 				return err
 			}

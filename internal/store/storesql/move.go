@@ -2,6 +2,7 @@ package storesql
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"seckill"
@@ -12,7 +13,7 @@ const (
 	// The order of due orders does not matter, and without one the query ends
 	// at its limit, however many are due.
 	sqlDueOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order
-		WHERE status = 0 AND warned IN (0, 1) AND pay_before <= ? LIMIT ?`
+		WHERE status = 0 AND warned IN (0, 1) AND pay_before <= ? AND `
 	sqlOrdersToWarn = `SELECT ` + orderColumns + ` FROM tb_seckill_order
 		WHERE status = 0 AND warned = 0 AND pay_before > ? AND pay_before < ? ORDER BY pay_before LIMIT ?`
 )
@@ -164,29 +165,59 @@ func (s *Store) Refund(ctx context.Context, no seckill.OrderNo, actor store.Acto
 // Expire cancels pending orders whose time to pay has passed.
 func (s *Store) Expire(ctx context.Context, limit int) ([]seckill.Order, error) {
 	var expired []seckill.Order
-	err := s.change(ctx, "expire", func(ctx context.Context, tx *session) (err error) {
+	err := settleDue(ctx, s, &due[seckill.Order]{
+		table: tableOrder,
+		of:    func(o *seckill.Order) (uint32, seckill.OrderNo) { return o.ProductID, o.OrderNo },
+		list:  s.dueOrders,
+		settle: func(ctx context.Context, product uint32, listed []seckill.Order) error {
+			cancelled, err := s.expire(ctx, product, listed)
+			expired = append(expired, cancelled...)
+			return err
+		},
+	}, limit)
+	return expired, err
+}
+
+// dueOrders lists orders whose time to pay has passed.
+func (s *Store) dueOrders(ctx context.Context, except []uint32, limit int) ([]seckill.Order, error) {
+	var orders []seckill.Order
+	others := exceptProducts(except)
+	err := s.read(ctx, "list due orders", func(ctx context.Context, r *session) (err error) {
+		args := concat([]any{millis(s.now())}, others.args)
+		orders, err = collect(ctx, s, r, tableOrder, sqlDueOrders+others.text()+" LIMIT ?", args, limit, scanOrder)
+		return err
+	})
+	return orders, err
+}
+
+// expire cancels those of the listed orders of a product that are still due.
+func (s *Store) expire(ctx context.Context, product uint32, listed []seckill.Order) ([]seckill.Order, error) {
+	nos := make([]any, len(listed))
+	for i := range listed {
+		nos[i] = listed[i].OrderNo.String()
+	}
+	var expired []seckill.Order
+	err := s.change(ctx, "expire", func(ctx context.Context, tx *session) error {
 		now := s.now()
-		if expired, err = collect(ctx, s, tx, tableOrder, sqlDueOrders, []any{millis(now)}, limit, scanOrder); err != nil {
+		expired = nil
+		if _, err := lockProduct(ctx, tx, product); err != nil {
 			return err
 		}
-		byProduct, groups := make(map[uint32][]seckill.Order), make(map[uint32]uint32)
+		if err := tx.queryRows(ctx, sqlOrdersByNo, nil, nos, collectOrders(&expired)); err != nil {
+			return err
+		}
+		expired = slices.DeleteFunc(expired, func(o seckill.Order) bool {
+			return o.Status != seckill.OrderPending || o.PayBefore.After(now)
+		})
+		if len(expired) == 0 {
+			return nil // others were quicker
+		}
 		for i := range expired {
-			o := &expired[i]
-			if err := o.Cancel(now, seckill.ReasonExpired); err != nil {
-				return err
-			}
-			byProduct[o.ProductID] = append(byProduct[o.ProductID], *o)
-			groups[o.ProductID] = o.Group
-		}
-		if err := lockProducts(ctx, tx, groups); err != nil {
-			return err
-		}
-		for _, orders := range byProduct {
-			if err := s.returnUnits(ctx, tx, seckill.OrderPending, orders, seckill.EventOrderCancelled, now); err != nil {
+			if err := expired[i].Cancel(now, seckill.ReasonExpired); err != nil {
 				return err
 			}
 		}
-		return nil
+		return s.returnUnits(ctx, tx, seckill.OrderPending, expired, seckill.EventOrderCancelled, now)
 	})
 	if err != nil {
 		return nil, err

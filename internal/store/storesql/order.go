@@ -11,11 +11,12 @@ import (
 
 // orderColumns are those of an order. A live order that the ledger sold is
 // always of its product's epoch, so that opening an epoch need not write a
-// million rows; the row gets its own when it dies.
+// million rows; the row gets its own when it dies. It is what is left of the
+// epoch of a product that somebody deleted.
 const orderColumns = `order_no, user_id, product_id, limit_group, product_name, price_cents, currency, quantity, ref, idem_key,
 	status, reason, create_time, pay_before, pay_time, cancel_time,
 	CASE WHEN origin <> 0 THEN 0
-		WHEN status IN (0, 1) THEN (SELECT p.epoch FROM tb_seckill_product p WHERE p.id = product_id) ELSE epoch END,
+		WHEN status IN (0, 1) THEN COALESCE((SELECT p.epoch FROM tb_seckill_product p WHERE p.id = product_id), epoch) ELSE epoch END,
 	shard, origin`
 
 const (

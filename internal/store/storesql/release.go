@@ -28,10 +28,7 @@ var sqlReleasesHeard = list{
 // ReleasesDue lists owed releases, oldest first.
 func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]store.Release, error) {
 	var due []store.Release
-	var where conditions
-	for _, product := range except {
-		where.add("product_id <> ?", product)
-	}
+	where := exceptProducts(except)
 	query := sqlReleasesDue + where.text() + sqlReleasesOrder
 	err := s.read(ctx, "list releases", func(ctx context.Context, r *session) (err error) {
 		due, err = collect(ctx, s, r, tableOrder, query, where.args, limit, scanRelease)

@@ -11,7 +11,7 @@ import (
 )
 
 // Somebody who works on the tables by hand may leave an order number that is
-// none. Such a row must not hold up the rows of others: what lists rows leaves
+// none, or another value that cannot be read. Such a row must not hold up the rows of others: what lists rows leaves
 // it out, and says so for the operator to find it. Whoever asks for the very
 // row gets an error.
 
@@ -41,20 +41,19 @@ func collect[T any](ctx context.Context, s *Store, r *session, table, query stri
 	said := 0
 	for room := limit; ; {
 		var found []T
-		var bad []*unreadable
+		var bad []error
 		err := r.query(ctx, query, concat(args, []any{room}), func(row scanner) error {
 			var one T
 			err := scan(row, &one)
-			var u *unreadable
 			switch {
 			case err == nil:
 				found = append(found, one)
-			case !errors.As(err, &u):
+			case ctx.Err() != nil: // the row may be well
 				return err
 			default:
-				if bad = append(bad, u); len(bad) > said {
+				if bad = append(bad, err); len(bad) > said {
 					said = len(bad)
-					s.sayUnreadable(table, row, u)
+					s.sayUnreadable(table, row, err)
 				}
 			}
 			return nil
@@ -90,10 +89,13 @@ func (s *Store) skipping(table string, each func(scanner) error) func(scanner) e
 }
 
 // sayUnreadable names a row that was left out.
-func (s *Store) sayUnreadable(table string, row scanner, u *unreadable) {
+func (s *Store) sayUnreadable(table string, row scanner, err error) {
 	product := productOf(row)
-	s.complaints.Say(slog.LevelWarn, table+" "+product, "a row was left out: its order number is none, somebody altered it",
-		"table", table, "product_id", product, "order_no", complaint.Clip(u.text))
+	message, what := "a row was left out: it cannot be read, somebody altered it", []any{"error", complaint.Clip(err.Error())}
+	if u := (*unreadable)(nil); errors.As(err, &u) {
+		message, what = "a row was left out: its order number is none, somebody altered it", []any{"order_no", complaint.Clip(u.text)}
+	}
+	s.complaints.Say(slog.LevelWarn, table+" "+product, message, append([]any{"table", table, "product_id", product}, what...)...)
 }
 
 // productOf is the product of a row, read apart from all else that the row has.

@@ -64,6 +64,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"traces", traceTests},
 		{"repairs", repairTests},
 		{"unreadable rows", unreadableTests},
+		{"rows held up", heldUpTests},
 		{"altered money", alteredMoneyTests},
 		{"feed", feedTests},
 		{"leases", leaseTests},

@@ -1,0 +1,138 @@
+package storesql
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+	"seckill/test/server"
+)
+
+// hinder makes every update of a table fail on rows of which a condition is
+// true, as a row that somebody altered may.
+func hinder(t *testing.T, s *Store, table, condition string) {
+	t.Helper()
+	body := "IF " + condition + " THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'hindered'; END IF"
+	if s.dialect == &sqliteDialect {
+		body = "BEGIN SELECT RAISE(ABORT, 'hindered') WHERE " + condition + "; END"
+	}
+	damage(t, s, "CREATE TRIGGER hinder_"+table+" BEFORE UPDATE ON "+table+" FOR EACH ROW "+body)
+}
+
+// dueSales are two sales with orders and dead letters that are due.
+func dueSales(t *testing.T, s *Store, each int) (products []seckill.Product, items [][]store.Item) {
+	t.Helper()
+	for id := range uint32(2) {
+		p := sale(t, s, 100, func(p *seckill.Product) { p.ID = 7 + id })
+		bought := claims(&p, each)
+		req := request(&p, bought)
+		req.ExpireAfter = -time.Second
+		for _, item := range claims(&p, each) {
+			req.Park = append(req.Park, store.Parked{Item: item, Reason: "does not fit", Delay: time.Hour})
+		}
+		if _, err := s.Confirm(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		products, items = append(products, p), append(items, bought)
+	}
+	damage(t, s, "UPDATE tb_dead_letter SET dead_time = create_time - 1000")
+	return products, items
+}
+
+func TestWhatCannotBeSettledHoldsUpNothingElse(t *testing.T) {
+	const each = 12 // more than maxAlone
+	for kind, newStore := range map[string]func(*testing.T) string{
+		"SQLite":  func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "store.db") },
+		"MariaDB": func(t *testing.T) string { return server.SharedMariaDB(t).NewDatabase(t) },
+	} {
+		for name, c := range map[string]struct {
+			letters bool
+			alone   bool // one row, or all of the product
+			limit   int
+			settled []int // by calls, one after the other
+		}{
+			"one order":             {false, true, 100, []int{2*each - 1, 0}},
+			"all orders, by turns":  {false, false, each / 2, []int{each / 2, each / 2, 0}},
+			"one letter":            {true, true, 100, []int{2*each - 1, 0}},
+			"all letters, by turns": {true, false, each / 2, []int{each / 2, each / 2, 0}},
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				var log strings.Builder
+				s := openAt(t, newStore(t), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				_, items := dueSales(t, s, each)
+				table, settle := "tb_seckill_order", func() (int, error) {
+					expired, err := s.Expire(t.Context(), c.limit)
+					return len(expired), err
+				}
+				condition := fmt.Sprintf("OLD.order_no = '%s'", items[0][each/2].Claim.OrderNo)
+				if c.letters {
+					table, settle = "tb_dead_letter", func() (int, error) { return s.DiscardDead(t.Context(), 0, c.limit) }
+					condition = fmt.Sprint("OLD.id = ", firstLetter(t, s))
+				}
+				if !c.alone {
+					condition = "OLD.product_id = 7"
+				}
+				hinder(t, s, table, condition)
+				for i, want := range c.settled {
+					got, err := settle()
+					if err != nil || got != want {
+						t.Errorf("call %d settled %d, not %d: %v", i, got, want, err)
+					}
+				}
+				if want := `msg="a row that is due was passed over: it cannot be settled" table=` + table + ` product_id=7 order_no=SK`; !strings.Contains(log.String(), want) ||
+					!strings.Contains(log.String(), "hindered") {
+					t.Errorf("the log does not say %s:\n%s", want, log.String())
+				}
+				damage(t, s, "DROP TRIGGER hinder_"+table)
+				if got, err := settle(); err != nil || got == 0 {
+					t.Errorf("after the mend %d settled: %v", got, err)
+				}
+			})
+		}
+	}
+}
+
+func firstLetter(t *testing.T, s *Store) int64 {
+	t.Helper()
+	letters, err := s.Letters(t.Context(), store.LetterFilter{Limit: 1})
+	if err != nil || len(letters) == 0 {
+		t.Fatalf("letters %v: %v", letters, err)
+	}
+	return letters[0].ID
+}
+
+func TestAStoreOfWhichNothingCanBeSettledFails(t *testing.T) {
+	s := openNew(t)
+	p := sale(t, s, 1000)
+	req := request(&p, claims(&p, maxHeldUp+2))
+	req.ExpireAfter = -time.Second
+	if _, err := s.Confirm(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, s, "UPDATE tb_seckill_order SET product_id = 1000 + rowid")
+	if _, err := s.Expire(t.Context(), 1); err == nil {
+		t.Error("an expiry that passed over everything is well")
+	}
+	if orders, err := s.Expire(t.Context(), 1000); err != nil || len(orders) != 0 {
+		t.Errorf("expired %v: %v", orders, err)
+	}
+}
+
+func TestARowWithAValueThatCannotBeReadIsLeftOut(t *testing.T) {
+	var log strings.Builder
+	s := openAt(t, "sqlite:"+filepath.Join(t.TempDir(), "store.db"), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	_, items := dueSales(t, s, 1)
+	damage(t, s, "UPDATE tb_seckill_order SET quantity = 'many' WHERE order_no = ?", items[0][0].Claim.OrderNo.String())
+	expired, err := s.Expire(t.Context(), 1)
+	if err != nil || len(expired) != 1 || expired[0].OrderNo != items[1][0].Claim.OrderNo {
+		t.Errorf("expired %v: %v", expired, err)
+	}
+	if want := `msg="a row was left out: it cannot be read, somebody altered it" table=tb_seckill_order product_id=7`; !strings.Contains(log.String(), want) {
+		t.Errorf("the log does not say %s:\n%s", want, log.String())
+	}
+}

@@ -1,0 +1,109 @@
+package storetest
+
+import (
+	"testing"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// What is due and cannot be settled holds up nothing of another product: these
+// tests put several such rows before one of another product, and ask for fewer
+// rows than that.
+var heldUpTests = []test{
+	{"orders whose product is gone keep no other from being warned of", func(t *testing.T, s *suite) {
+		p, other := s.exposed(t), s.preheated(t)
+		s.buy(t, p, "held up")
+		s.buy(t, other, "buyer")
+		mend := s.disown(t, p, "tb_seckill_order")
+		_, err := s.Store.WarnExpiring(t.Context(), 2*far, all)
+		must(t, err)
+		equal(t, "warned", s.count(t, other.ID, seckill.EventOrderExpiring), 1)
+		mend()
+	}},
+	{"orders whose product is gone keep no other from expiring", func(t *testing.T, s *suite) {
+		heldUpOrders(t, s, func(p seckill.Product) (mend func()) { return s.disown(t, p, "tb_seckill_order") })
+	}},
+	{"orders of a product that cannot be changed keep no other from expiring", func(t *testing.T, s *suite) {
+		heldUpOrders(t, s, func(p seckill.Product) (mend func()) {
+			s.Exec(t, "UPDATE tb_seckill_product SET share_left = share_left + 1000000 WHERE id = ?", p.ID)
+			return func() {
+				s.Exec(t, "UPDATE tb_seckill_product SET share_left = share_left - 1000000 WHERE id = ?", p.ID)
+			}
+		})
+	}},
+	{"letters whose product is gone keep no other from being discarded", func(t *testing.T, s *suite) {
+		p, other := s.exposed(t), s.preheated(t)
+		for i := range heldUp {
+			s.deadLetter(t, p, numbered("held up", i))
+		}
+		s.advance(t, tick)
+		item := s.deadLetter(t, other, "buyer")
+		mend := s.disown(t, p, "tb_dead_letter")
+		s.advance(t, tick)
+		for _, want := range []int{1, 0} {
+			discarded, err := s.Store.DiscardDead(t.Context(), 0, 1)
+			must(t, err)
+			equal(t, "discarded", discarded, want)
+		}
+		equal(t, "status", s.order(t, item.Claim.OrderNo).Status, seckill.OrderFailed)
+		letters, err := s.Store.Letters(t.Context(), store.LetterFilter{ProductID: nobody, Limit: all})
+		must(t, err)
+		equal(t, "letters that wait", len(letters), heldUp)
+		mend()
+		discarded, err := s.Store.DiscardDead(t.Context(), 0, all)
+		must(t, err)
+		equal(t, "discarded after the mend", discarded, heldUp)
+	}},
+}
+
+const (
+	// heldUp is how many rows cannot be settled.
+	heldUp = 4
+	// nobody is a product that does not exist.
+	nobody = 4_000_000_000
+)
+
+// heldUpOrders has due orders that harm keeps from expiring, and later one of
+// another product, which expires. They do when the harm is mended.
+func heldUpOrders(t *testing.T, s *suite, harm func(p seckill.Product) (mend func())) {
+	t.Helper()
+	p, other := s.exposed(t), s.preheated(t)
+	var nos []seckill.OrderNo
+	for i := range heldUp {
+		nos = append(nos, s.buyFor(t, p, numbered("held up", i), 2*tick).OrderNo)
+	}
+	s.advance(t, tick)
+	due := s.buyFor(t, other, "buyer", 2*tick)
+	mend := harm(p)
+	s.advance(t, 3*tick)
+	for _, want := range [][]seckill.OrderNo{{due.OrderNo}, nil} {
+		expired, err := s.Store.Expire(t.Context(), 1)
+		must(t, err)
+		equal(t, "expired", numbersOf(expired), want)
+	}
+	equal(t, "stock", s.product(t, other.ID).Stock, other.Stock)
+	for _, no := range nos {
+		equal(t, "status of who waits", s.order(t, no).Status, seckill.OrderPending)
+	}
+	mend()
+	expired, err := s.Store.Expire(t.Context(), all)
+	must(t, err)
+	equal(t, "expired after the mend", len(expired), heldUp)
+	CheckPromises(t, s.Store, p.ID)
+}
+
+// deadLetter is a claim that has no tries left.
+func (s *suite) deadLetter(t *testing.T, p seckill.Product, buyer string) store.Item {
+	t.Helper()
+	item := s.parked(t, p, buyer)
+	must(t, s.Store.LetterFailed(t.Context(), item.LetterID, "no hope", -1))
+	return item
+}
+
+// disown gives rows of a product to one that does not exist.
+func (s *suite) disown(t *testing.T, p seckill.Product, table string) (mend func()) {
+	t.Helper()
+	s.Exec(t, "UPDATE "+table+" SET product_id = ? WHERE product_id = ?", nobody, p.ID)
+	return func() { s.Exec(t, "UPDATE "+table+" SET product_id = ? WHERE product_id = ?", p.ID, nobody) }
+}
