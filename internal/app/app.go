@@ -212,7 +212,11 @@ func (a *App) close() error {
 // Migrate brings the configured store's tables up to date, and says from which
 // version to which.
 func Migrate(ctx context.Context, cfg *config.Config) (from, to int64, err error) {
-	s, err := storesql.Open(ctx, cfg.StoreDSN(), storesql.Options{MaxConns: cfg.Store.MaxConns})
+	spoken, err := cfg.Store.TLSConfig()
+	if err != nil {
+		return 0, 0, err
+	}
+	s, err := storesql.Open(ctx, cfg.StoreDSN(), storesql.Options{MaxConns: cfg.Store.MaxConns, TLS: spoken})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
 	"seckill/internal/queue"
+	"seckill/internal/redislink"
 	"seckill/internal/spent"
 	"seckill/internal/spent/spentmem"
 	"seckill/internal/spent/spentredis"
@@ -91,9 +92,13 @@ func (p *parts) openData(ctx context.Context, opt Options) (err error) {
 
 // openStore opens the store and sees to its tables.
 func (p *parts) openStore(ctx context.Context) error {
+	spoken, err := p.cfg.Store.TLSConfig()
+	if err != nil {
+		return err
+	}
 	var opened *storesql.Store
-	err := p.reach(ctx, "the store", p.cfg.SharedStore(), func(ctx context.Context) (err error) {
-		opened, err = storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log, MaxConns: p.cfg.Store.MaxConns})
+	err = p.reach(ctx, "the store", p.cfg.SharedStore(), func(ctx context.Context) (err error) {
+		opened, err = storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log, MaxConns: p.cfg.Store.MaxConns, TLS: spoken})
 		return err
 	})
 	if err != nil {
@@ -160,6 +165,9 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 // settled reports whether a part is there and says what an operator has to
 // change: to wait would only hide it.
 func settled(err error) bool {
+	if redislink.Untrusted(err) {
+		return true
+	}
 	for _, final := range []error{ledgerredis.ErrEvicts, ledgerredis.ErrRefused, spentredis.ErrRefused, storesql.ErrRefused} {
 		if errors.Is(err, final) {
 			return true

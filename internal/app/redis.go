@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -11,6 +10,7 @@ import (
 
 	"seckill/internal/alert"
 	"seckill/internal/bulletin/bulletinredis"
+	"seckill/internal/config"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
 	"seckill/internal/presence/presenceredis"
@@ -22,24 +22,21 @@ import (
 // share it tell each other what changed.
 func (p *parts) openRedis(ctx context.Context) (book, error) {
 	r := &p.cfg.Redis
-	place := redislink.Place{
-		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(), Sentinel: r.SentinelMaster,
-		SentinelUsername: r.SentinelUsername, SentinelPassword: r.SentinelPassword.Reveal(),
-	}
-	if r.TLS {
-		place.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	place, err := placeOf(r)
+	if err != nil {
+		return book{}, err
 	}
 	opt := ledgerredis.Options{
 		Place: place, Prefix: r.Prefix, WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
 		Notes: bulletinredis.NotesChannel(r.Prefix), Tag: mathrand.Uint64(),
 	}
 	var opened *ledgerredis.Ledger
-	err := p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
+	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
 		opened, err = ledgerredis.Open(ctx, opt)
-		return err
+		return p.adviseRedis(err)
 	})
 	if err != nil {
-		return book{}, p.adviseRedis(err)
+		return book{}, err
 	}
 	if err := opened.Bind(ctx, p.storeID); err != nil {
 		return book{close: opened.Shutdown}, err
@@ -50,7 +47,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	}
 	uses, err := p.openSpent(ctx, place)
 	if err != nil {
-		return book{close: opened.Shutdown}, p.adviseRedis(err)
+		return book{close: opened.Shutdown}, err
 	}
 	p.roster = presenceredis.New(presenceredis.Options{Place: place, Prefix: r.Prefix, Name: p.name})
 	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Tag: opt.Tag, Logger: p.log})
@@ -84,11 +81,32 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	}, nil
 }
 
-// adviseRedis adds what to do to a refusal by Redis, whose own words name neither
-// the user nor the keys.
+// placeOf is where all clients of this instance find Redis.
+func placeOf(r *config.Redis) (redislink.Place, error) {
+	spoken, err := r.TLSConfig()
+	return redislink.Place{
+		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(), TLS: spoken, Sentinel: r.SentinelMaster,
+		SentinelUsername: r.SentinelUsername, SentinelPassword: r.SentinelPassword.Reveal(),
+	}, err
+}
+
+// adviseRedis adds what to do to an error of Redis, whose own words name neither
+// the user nor the keys, and of its connections, which end without a word where
+// one side speaks TLS and the other does not.
 func (p *parts) adviseRedis(err error) error {
+	if err == nil {
+		return nil
+	}
 	text := err.Error()
 	switch r := &p.cfg.Redis; {
+	case redislink.Untrusted(err) && strings.Contains(text, "remote error"):
+		return fmt.Errorf("%w: Redis does not take this side's certificate: check redis.tls_cert and redis.tls_key", err)
+	case redislink.Untrusted(err):
+		return fmt.Errorf("%w: check redis.tls_ca, and that the certificate is for that host", err)
+	case !r.TLS && redislink.HungUp(err):
+		return fmt.Errorf("%w: if Redis speaks TLS there, set redis.tls", err)
+	case r.TLS && redislink.HungUp(err):
+		return fmt.Errorf("%w: see whether Redis speaks TLS there, and asks for a certificate (redis.tls_cert)", err)
 	case !errors.Is(err, ledgerredis.ErrRefused) && !errors.Is(err, spentredis.ErrRefused):
 		return err
 	case strings.Contains(text, "WRONGPASS") || strings.Contains(text, "NOAUTH"):
@@ -103,7 +121,7 @@ func (p *parts) adviseRedis(err error) error {
 func (p *parts) openSpent(ctx context.Context, place redislink.Place) (uses *spentredis.Register, err error) {
 	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
 		uses, err = spentredis.Open(ctx, spentredis.Options{Place: place, Prefix: p.cfg.Redis.Prefix, Now: p.now})
-		return err
+		return p.adviseRedis(err)
 	})
 	return uses, err
 }

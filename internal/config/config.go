@@ -162,9 +162,11 @@ type Queue struct {
 	Kind string
 }
 
-// Store chooses the store. Read DSN through Config.StoreDSN.
+// Store chooses the store. Read DSN through Config.StoreDSN, and the file TLSCA
+// through TLSConfig.
 type Store struct {
 	DSN      DSN
+	TLSCA    string
 	Migrate  bool
 	MaxConns int
 }

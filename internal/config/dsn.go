@@ -135,7 +135,7 @@ func storeDSN() rule {
 		}
 		parts, err := splitMySQL(rest)
 		if err == nil {
-			err = parts.check()
+			err = errors.Join(parts.check(), parts.checkTLS())
 		}
 		return err
 	}}

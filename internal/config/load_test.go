@@ -79,12 +79,12 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	}
 	texts := map[string]string{
 		"data_dir": "/d", "shop.listen": ":9", "admin.listen": ":8", "shop.public_url": "http://a", "shop.trusted_proxies": "10.0.0.0/8, ::1", "alert.webhook_url": "http://b",
-		"challenge.kind": "shop", "challenge.verify_url": "http://c", "challenge.widget_url": "http://d", "ledger.kind": "redis", "queue.kind": "outbox", "store.dsn": "sqlite:/s",
+		"challenge.kind": "shop", "challenge.verify_url": "http://c", "challenge.widget_url": "http://d", "ledger.kind": "redis", "queue.kind": "outbox", "store.dsn": "mysql:u@tcp(h:1)/d",
 		"redis.username": "u", "redis.sentinel_master": "m", "redis.sentinel_username": "su", "redis.prefix": "p:",
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 		"auth.jwks_url": "https://c", "auth.jwks_refresh": "10s", "auth.issuer": "i", "auth.audience": "a",
 		"shop.cors_origins": "https://a.example, http://b:8080", "page.url": "https://c.example/sale", "page.login_url": "https://d.example/in?to={return}", "page.login_ttl": "1h", "page.pay_url": "https://d.example/pay/{order_no}?back={return}",
-		"shop.tls_cert": "/c.pem", "shop.tls_key": "/k.pem", "shop.max_conns": "100",
+		"shop.tls_cert": "/c.pem", "shop.tls_key": "/k.pem", "redis.tls_ca": "/a.pem", "redis.tls_cert": "/c.pem", "redis.tls_key": "/k.pem", "store.tls_ca": "/a.pem", "shop.max_conns": "100",
 		"page.image_hosts": "img.example, *.cdn.example, https://i.example:8443",
 	}
 	var environ []string
@@ -104,7 +104,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Limit.BuyerPerSecond != 9 || cfg.Auth.JWTSecret.Reveal() != "0123456789abcdef" || cfg.Store.DSN != "sqlite:/s" ||
+	if cfg.Limit.BuyerPerSecond != 9 || cfg.Auth.JWTSecret.Reveal() != "0123456789abcdef" || cfg.Store.DSN != "mysql:u@tcp(h:1)/d" ||
 		cfg.Reconcile.Repair != config.RepairSafe || len(cfg.Worker.RetryDelays) != 2 || cfg.Purchase.Timeout != time.Second ||
 		!slices.Equal(cfg.Redis.Addrs, []string{"a:1", "b:2"}) || cfg.Redis.Password.Reveal() != "0123456789abcdef" || !cfg.Redis.TLS ||
 		len(cfg.Token.Secrets()) != 3 || string(cfg.Token.Secrets()[1]) != "fedcba9876543210" ||
@@ -170,12 +170,16 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"redis.sentinel_username":        {"sue", "a\nb", long},
 		"redis.sentinel_password":        {"hunter2", long},
 		"redis.tls":                      {"", "maybe"},
+		"redis.tls_ca":                   {"/without-tls.pem", "a\x00b", long},
+		"redis.tls_cert":                 {"/without-tls.pem", "a\x00b", long},
+		"redis.tls_key":                  {"/without-tls.pem", "a\nb", long},
 		"redis.prefix":                   {"", "{x}:", "a}", "a\nb", strings.Repeat("x", 65)},
 		"redis.wait_replicas":            {"-1", "17", "", "all"},
 		"redis.wait_timeout":             {"0", "6s", "5"},
 		"queue.kind":                     {"", "kafka", "rocketmq", "pulsar"},
 		"store.dsn": {"mysql:", "mysql:u:hunter2@tcp(h:1)", "mysql:u:hunter2@h:1/d", "mysql:u:hunter2@tcp(h)/d", "mysql::hunter2@tcp(h:1)/d", "mysql:u:hunter2@tcp(h:1)/",
-			"mysql:u:hunter2@udp(h:1)/d", "mysql:u:hunter2@unix()/d", "mysql:tcp(h:1)/d", "postgres:u:hunter2@h/d", "sqlite:", "sqlite::memory:", "sqlite:x?mode=ro", "seckill.db"},
+			"mysql:u:hunter2@udp(h:1)/d", "mysql:u:hunter2@tcp(h:1)/d?tls=custom", "mysql:u:hunter2@unix()/d", "mysql:tcp(h:1)/d", "postgres:u:hunter2@h/d", "sqlite:", "sqlite::memory:", "sqlite:x?mode=ro", "seckill.db"},
+		"store.tls_ca":           {"/without-mysql.pem", "a\x00b", long},
 		"store.migrate":          {"", "never"},
 		"store.max_conns":        {"0", "1", "10001", ""},
 		"worker.rate_per_second": {"-1", "10000001"},

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
@@ -82,20 +81,15 @@ func (c *Config) checkTLS() error {
 	return nil
 }
 
-// checkFiles holds that certificate and key can be read, and belong together.
+// checkFiles holds that certificates and keys can be read, and belong together.
 func (c *Config) checkFiles() error {
-	if c.Shop.TLSCert == "" || c.Shop.TLSKey == "" {
-		return nil
+	var shopErr error
+	if c.Shop.TLSCert != "" && c.Shop.TLSKey != "" {
+		_, shopErr = readPair("shop.tls_cert", c.Shop.TLSCert, "shop.tls_key", c.Shop.TLSKey)
 	}
-	cert, certErr := readFile("shop.tls_cert", c.Shop.TLSCert)
-	key, keyErr := readFile("shop.tls_key", c.Shop.TLSKey)
-	if certErr != nil || keyErr != nil {
-		return errors.Join(certErr, keyErr)
-	}
-	if _, err := tls.X509KeyPair(cert, key); err != nil {
-		return fmt.Errorf("shop.tls_cert and shop.tls_key: %w", err)
-	}
-	return nil
+	_, redisErr := c.Redis.TLSConfig()
+	_, storeErr := c.Store.TLSConfig()
+	return errors.Join(shopErr, redisErr, storeErr)
 }
 
 func readFile(key, path string) ([]byte, error) {

@@ -18,9 +18,12 @@ type Redis struct {
 	SentinelUsername string
 	SentinelPassword Secret
 	TLS              bool
-	Prefix           string
-	WaitReplicas     int
-	WaitTimeout      time.Duration
+	// TLSCA, TLSCert and TLSKey are files. Read them through TLSConfig.
+	TLSCA           string
+	TLSCert, TLSKey string
+	Prefix          string
+	WaitReplicas    int
+	WaitTimeout     time.Duration
 }
 
 // SharedLedger reports whether several instances can share the ledger.
@@ -97,6 +100,9 @@ func (c *Config) Warnings() (all []string) {
 		all = append(all, "ledger.kind redis with a SQLite store serves one instance: a second one would not see its orders; set store.dsn to mysql:… for more")
 	case !c.SharedLedger() && c.SharedStore():
 		all = append(all, "ledger.kind memory with a MySQL store serves one instance: a second one would sell the stock again; set ledger.kind to redis for more")
+	}
+	if mode := c.uncheckedStore(); mode != "" {
+		all = append(all, "store.dsn has tls="+mode+", which believes any certificate: whoever is on the way to MySQL can answer in its place; use tls=true, or store.tls_ca")
 	}
 	if c.Auth.JWKSURL != "" && c.Auth.Audience == "" {
 		all = append(all, "auth.jwks_url without auth.audience takes every token of that login for a buyer's, also those it signs for other applications; set auth.audience unless it serves this shop alone")

@@ -16,7 +16,8 @@ type Place struct {
 	Addrs    []string
 	Username string
 	Password string
-	TLS      *tls.Config
+	// TLS is nil for plain. It names no server: each is checked by its own host.
+	TLS *tls.Config
 
 	// Sentinel is the name of the master set; Addrs then are of Sentinels.
 	// Without it, the server is asked whether it is part of a Cluster.
@@ -28,7 +29,7 @@ type Place struct {
 // Option is how a client reaches the place. It repeats nothing by itself and
 // keeps no copies: a call that was made once is sent once.
 func (p Place) Option(name string, dialer net.Dialer) rueidis.ClientOption {
-	return rueidis.ClientOption{
+	option := rueidis.ClientOption{
 		InitAddress: p.Addrs, Username: p.Username, Password: p.Password, TLSConfig: p.TLS,
 		ClientName: name, Dialer: dialer,
 		Sentinel: rueidis.SentinelOption{
@@ -38,6 +39,10 @@ func (p Place) Option(name string, dialer net.Dialer) rueidis.ClientOption {
 		DisableRetry: true,
 		DisableCache: true,
 	}
+	if p.TLS != nil {
+		option.DialCtxFn = dialTLS
+	}
+	return option
 }
 
 // Connect makes the client, which dials on its own account: the context only

@@ -26,6 +26,8 @@ type ClusterOptions struct {
 	// AppendFsync and Args are as in RedisOptions, for every node.
 	AppendFsync string
 	Args        []string
+	// TLS is as in RedisOptions, for the bus too.
+	TLS *TLS
 }
 
 // RedisCluster is three masters that share the slots.
@@ -72,7 +74,7 @@ func newClusterNode(t testing.TB, opt ClusterOptions) *RedisServer {
 	}
 	settings := redisSettings(RedisOptions{AppendFsync: opt.AppendFsync})
 	settings = append(settings, "--cluster-enabled", "yes", "--cluster-port", port, "--cluster-node-timeout", milliseconds(nodeTimeout))
-	return newRedis(t, "redis-server", "", append(settings, opt.Args...))
+	return newRedis(t, "redis-server", "", opt.TLS, append(settings, opt.Args...))
 }
 
 // WaitReady waits until every node that runs says that the cluster is well.

@@ -28,6 +28,8 @@ type MariaOptions struct {
 	// Args are further arguments of mariadbd; the last of two that contradict
 	// each other counts.
 	Args []string
+	// TLS has the server take no plain connection over TCP; nil is without TLS.
+	TLS *TLS
 }
 
 // MariaServer is one mariadbd.
@@ -35,6 +37,7 @@ type MariaServer struct {
 	Process
 	address string
 	shared  bool
+	spoken  *TLS
 }
 
 // MariaDB starts a mariadbd on empty data that lives as long as the test. A
@@ -51,7 +54,7 @@ func MariaDB(t testing.TB, opt MariaOptions) *MariaServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &MariaServer{Process: Process{t, one}, address: home.address}
+	m := &MariaServer{Process: Process{t, one}, address: home.address, spoken: opt.TLS}
 	m.manage()
 	m.Start()
 	return m
@@ -139,14 +142,16 @@ func mariaChild(home place, opt MariaOptions) (*child, error) {
 		"--socket="+filepath.Join(home.dir, "sock"), "--pid-file="+filepath.Join(home.dir, "pid"), "--tmpdir="+home.dir,
 		"--bind-address=127.0.0.1", "--port="+port, "--skip-name-resolve", "--init-file="+account,
 		"--innodb-flush-log-at-trx-commit=1", "--max-connections=500", "--character-set-server=utf8mb4")
-	ready := func() error { return mariaExec(mariaDSN(home.address, ""), "SELECT 1") }
-	return &child{name: "mariadbd " + home.address, dir: home.dir, path: path, args: append(serve, opt.Args...), ready: ready}, nil
+	serve = append(append(serve, opt.TLS.mariaSettings()...), opt.Args...)
+	ready := func() error { return mariaExec(mariaDSN(home.address, "")+opt.TLS.mariaOption(), "SELECT 1") }
+	return &child{name: "mariadbd " + home.address, dir: home.dir, path: path, args: serve, ready: ready}, nil
 }
 
 // Addr is the server's address, host:port.
 func (m *MariaServer) Addr() string { return m.address }
 
-// DSN names a database of this server as the driver wants it; "" is none.
+// DSN names a database of this server as the driver wants it; "" is none. Of TLS
+// it says nothing.
 func (m *MariaServer) DSN(database string) string { return mariaDSN(m.address, database) }
 
 func mariaDSN(address, database string) string {
@@ -177,7 +182,7 @@ var mariaDatabases atomic.Int64
 
 // Exec runs one statement on a connection of its own.
 func (m *MariaServer) Exec(query string) error {
-	return mariaExec(m.DSN(""), query)
+	return mariaExec(m.DSN("")+m.spoken.mariaOption(), query)
 }
 
 func mariaExec(dsn, query string) error {
@@ -191,7 +196,7 @@ func mariaExec(dsn, query string) error {
 
 // query reads one value.
 func (m *MariaServer) query(query string, value any) error {
-	return mariaDo(m.DSN(""), func(db *sql.DB) error {
+	return mariaDo(m.DSN("")+m.spoken.mariaOption(), func(db *sql.DB) error {
 		if err := db.QueryRow(query).Scan(value); err != nil {
 			return fmt.Errorf("%s: %w", query, err)
 		}

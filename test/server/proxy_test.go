@@ -211,7 +211,7 @@ func TestAProxyHealsUnderLoad(t *testing.T) {
 				case <-done:
 					return
 				default:
-					_, _ = redisCommand(p.Addr(), "PING") // faults are what it meets
+					_, _ = redisCommand(nil, p.Addr(), "PING") // faults are what it meets
 				}
 			}
 		}()
@@ -224,7 +224,7 @@ func TestAProxyHealsUnderLoad(t *testing.T) {
 		} {
 			fault()
 			p.Heal()
-			if got, err := redisCommand(p.Addr(), "PING"); err != nil || got != "PONG" {
+			if got, err := redisCommand(nil, p.Addr(), "PING"); err != nil || got != "PONG" {
 				t.Fatalf("healed: %q (%v)", got, err)
 			}
 		}

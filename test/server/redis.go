@@ -20,22 +20,25 @@ type RedisOptions struct {
 	Args []string
 	// Dir is where the data is; "" makes a directory that the test removes.
 	Dir string
+	// TLS has the server speak TLS alone; nil is plain.
+	TLS *TLS
 }
 
 // RedisServer is one redis-server.
 type RedisServer struct {
 	Process
 	address string
+	spoken  *TLS
 }
 
 // Redis starts a redis-server that lives as long as the test.
 func Redis(t testing.TB, opt RedisOptions) *RedisServer {
 	t.Helper()
-	return newRedis(t, "redis-server", opt.Dir, redisSettings(opt))
+	return newRedis(t, "redis-server", opt.Dir, opt.TLS, redisSettings(opt))
 }
 
 // newRedis starts a redis-server or a redis-sentinel.
-func newRedis(t testing.TB, program, dir string, settings []string) *RedisServer {
+func newRedis(t testing.TB, program, dir string, spoken *TLS, settings []string) *RedisServer {
 	t.Helper()
 	path := need(t, program)
 	home, err := newPlace("redis", dir)
@@ -43,11 +46,11 @@ func newRedis(t testing.TB, program, dir string, settings []string) *RedisServer
 		t.Fatal(err)
 	}
 	t.Cleanup(home.leave)
-	one, err := redisChild(path, home, settings)
+	one, err := redisChild(path, home, spoken, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &RedisServer{Process{t, one}, home.address}
+	r := &RedisServer{Process{t, one}, home.address, spoken}
 	r.manage()
 	r.Start()
 	return r
@@ -69,14 +72,14 @@ func SharedRedis(t testing.TB) *RedisServer {
 			return
 		}
 		sharedRedis.address = home.address
-		if sharedRedis.child, sharedRedis.err = redisChild(path, home, redisSettings(RedisOptions{})); sharedRedis.err == nil {
+		if sharedRedis.child, sharedRedis.err = redisChild(path, home, nil, redisSettings(RedisOptions{})); sharedRedis.err == nil {
 			sharedRedis.err = sharedRedis.child.start()
 		}
 	})
 	if sharedRedis.err != nil {
 		t.Fatalf("start the shared Redis: %v", sharedRedis.err)
 	}
-	r := &RedisServer{Process{t, sharedRedis.child}, sharedRedis.address}
+	r := &RedisServer{Process{t, sharedRedis.child}, sharedRedis.address, nil}
 	r.watch()
 	return r
 }
@@ -100,12 +103,13 @@ func redisSettings(opt RedisOptions) []string {
 // redisChild is a server that has not been started. Its settings are in a file,
 // so that it can change them itself and keep that over its lives: Sentinel
 // makes a replica a master so, and the other way round.
-func redisChild(path string, home place, settings []string) (*child, error) {
+func redisChild(path string, home place, spoken *TLS, settings []string) (*child, error) {
 	host, port, err := net.SplitHostPort(home.address)
 	if err != nil {
 		return nil, err
 	}
-	settings = append([]string{"--bind", host, "--port", port, "--dir", home.dir, "--daemonize", "no"}, settings...)
+	listen := append([]string{"--bind", host, "--dir", home.dir, "--daemonize", "no"}, spoken.redisSettings(port)...)
+	settings = append(listen, settings...)
 	file := filepath.Join(home.dir, "redis.conf")
 	if err := os.WriteFile(file, redisConfig(settings), 0o600); err != nil {
 		return nil, err
@@ -114,7 +118,7 @@ func redisChild(path string, home place, settings []string) (*child, error) {
 		name: filepath.Base(path) + " " + home.address, dir: home.dir, path: path, args: []string{file},
 		ready: func() error {
 			// While it loads its data it answers LOADING.
-			_, err := redisCommand(home.address, "PING")
+			_, err := redisCommand(spoken, home.address, "PING")
 			return err
 		},
 	}, nil
@@ -139,7 +143,7 @@ func (r *RedisServer) Addr() string { return r.address }
 // Cmd sends one command on a connection of its own and returns the reply as
 // text: nil as "", the elements of an array one a line.
 func (r *RedisServer) Cmd(args ...string) (string, error) {
-	return redisCommand(r.address, args...)
+	return redisCommand(r.spoken, r.address, args...)
 }
 
 // Must is Cmd for a test that wants no error.

@@ -2,10 +2,10 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -17,8 +17,10 @@ const commandTimeout = 10 * time.Second
 // redisCommand sends one command on a new connection and returns the reply as
 // text. It is no part of what is tested, so it does not share a client library
 // with it.
-func redisCommand(address string, args ...string) (string, error) {
-	conn, err := net.DialTimeout("tcp", address, commandTimeout)
+func redisCommand(spoken *TLS, address string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	conn, err := spoken.dial(ctx, address)
 	if err != nil {
 		return "", err
 	}

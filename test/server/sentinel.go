@@ -21,6 +21,8 @@ type SentinelOptions struct {
 	// DownAfter is how long the master must be silent before the sentinels take
 	// it for dead; 0 is a second.
 	DownAfter time.Duration
+	// TLS is as in RedisOptions, for the sentinels too.
+	TLS *TLS
 }
 
 // SentinelSet is a master with replicas, watched by three sentinels of which
@@ -87,7 +89,7 @@ func (s *SentinelSet) startData(opt SentinelOptions) {
 		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0")
 	settings = append(settings, opt.Args...)
 	for range 1 + opt.Replicas {
-		s.data = append(s.data, newRedis(s.t, "redis-server", "", settings))
+		s.data = append(s.data, newRedis(s.t, "redis-server", "", opt.TLS, settings))
 	}
 	host, port := s.data[0].hostPort()
 	for _, replica := range s.data[1:] {
@@ -108,7 +110,7 @@ func (s *SentinelSet) startSentinels(opt SentinelOptions) {
 		"--sentinel", "auth-pass", sentinelMaster, setPassword,
 	}
 	for range sentinelCount {
-		one := newRedis(s.t, "redis-sentinel", "", settings)
+		one := newRedis(s.t, "redis-sentinel", "", opt.TLS, settings)
 		s.sentinels = append(s.sentinels, one)
 	}
 	s.setPace(append(pace, findPace...))

@@ -54,6 +54,9 @@ func mysqlConfig(address string, opt Options) (*mysql.Config, error) {
 	cfg.AllowAllFiles = false
 	cfg.CheckConnLiveness = true
 	cfg.Logger = &driverLog{opt.Logger}
+	if opt.TLS != nil {
+		cfg.TLS, cfg.AllowFallbackToPlaintext = opt.TLS, false // the driver clones it, and adds the server's name
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = connectTimeout
 	}

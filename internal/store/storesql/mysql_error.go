@@ -2,6 +2,7 @@ package storesql
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -79,14 +80,22 @@ var ErrRefused = errors.New("the database refuses this user or database (store.d
 // with what to do.
 var mysqlRefusals = map[uint16]string{
 	1044: "grant the user its rights on that database, or name another",
-	1045: "check user and password, and whether the user may come from this host",
+	1045: "check user and password, whether the user may come from this host, and whether the server wants TLS (store.tls_ca, or tls=true in store.dsn)", // MariaDB says the same to all three
 	1049: "create that database, or name another",
 	1698: "the server asks this user for something else than a password: use another user, or give it one",
+	3159: "it speaks TLS only: set store.tls_ca, or add tls=true to store.dsn",
 }
 
 // refusal is the error of a server that refuses the address, and what to do;
 // nil for another error.
 func refusal(err error) error {
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &certificate):
+		return fmt.Errorf("%w: %w: check store.tls_ca, and that the certificate is for the host in store.dsn", ErrRefused, certificate)
+	case errors.Is(err, mysql.ErrNoTLS):
+		return fmt.Errorf("%w: %w: give the server a certificate, or take tls= and store.tls_ca away", ErrRefused, mysql.ErrNoTLS)
+	}
 	advice, refuses := mysqlRefusals[mysqlCode(err)]
 	if !refuses {
 		return nil
@@ -132,12 +141,13 @@ func (db *mysqlDB) failed(err error) error {
 func lostConnection(err error) bool {
 	for _, lost := range []error{
 		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, mysql.ErrInvalidConn, mysql.ErrBusyBuffer,
-		mysql.ErrMalformPkt, mysql.ErrPktSync, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF,
+		mysql.ErrMalformPkt, mysql.ErrPktSync, mysql.ErrNoTLS, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF,
 	} {
 		if errors.Is(err, lost) {
 			return true
 		}
 	}
 	var network net.Error
-	return errors.As(err, &network)
+	var certificate *tls.CertificateVerificationError // as of one that has ended since
+	return errors.As(err, &network) || errors.As(err, &certificate)
 }

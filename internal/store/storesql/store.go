@@ -11,6 +11,7 @@ package storesql
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +38,9 @@ type Options struct {
 	Readers int
 	// MaxConns bounds the connections to a server: half of them write.
 	MaxConns int
+	// TLS is how a server is spoken to, whatever its address says; nil is as the
+	// address says.
+	TLS *tls.Config
 }
 
 const (

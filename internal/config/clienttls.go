@@ -1,0 +1,147 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// TLSConfig is how Redis is spoken to; nil is plain. A connection is checked
+// against the host that was dialled, so that of a node that a Cluster or a
+// Sentinel named it is that node's.
+func (r Redis) TLSConfig() (*tls.Config, error) {
+	if !r.TLS {
+		return nil, nil
+	}
+	config, err := trusting("redis.tls_ca", r.TLSCA)
+	if err != nil || r.TLSCert == "" || r.TLSKey == "" {
+		return config, err
+	}
+	own := func() (*tls.Certificate, error) {
+		return readPair("redis.tls_cert", r.TLSCert, "redis.tls_key", r.TLSKey)
+	}
+	if _, err := own(); err != nil {
+		return nil, err
+	}
+	// Read for each connection, of which there are few: a certificate that was
+	// renewed is used without a restart.
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own() }
+	return config, nil
+}
+
+// TLSConfig is how MySQL is spoken to where a file of authorities says it; nil
+// is as the address says.
+func (s Store) TLSConfig() (*tls.Config, error) {
+	if s.TLSCA == "" {
+		return nil, nil
+	}
+	return trusting("store.tls_ca", s.TLSCA)
+}
+
+// trusting believes the authorities of a file; without one, the system's.
+func trusting(key, path string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if path == "" {
+		return config, nil
+	}
+	text, err := readFile(key, path)
+	if err != nil {
+		return nil, err
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s: %s has no certificate in PEM", key, path)
+	}
+	return config, nil
+}
+
+// readPair reads a certificate and its key, and holds that they belong together.
+func readPair(certKey, certPath, keyKey, keyPath string) (*tls.Certificate, error) {
+	cert, certErr := readFile(certKey, certPath)
+	key, keyErr := readFile(keyKey, keyPath)
+	if certErr != nil || keyErr != nil {
+		return nil, errors.Join(certErr, keyErr)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", certKey, keyKey, err)
+	}
+	return &pair, nil
+}
+
+// checkClientTLS holds that files for TLS are read by somebody: one that is
+// ignored would leave its owner in the belief that the server is checked.
+func (c *Config) checkClientTLS() error {
+	var errs []error
+	r := &c.Redis
+	for _, file := range []struct{ key, path string }{{"redis.tls_ca", r.TLSCA}, {"redis.tls_cert", r.TLSCert}, {"redis.tls_key", r.TLSKey}} {
+		if file.path != "" && !r.TLS {
+			errs = append(errs, fmt.Errorf("%s: is of no use without redis.tls", file.key))
+		}
+	}
+	if (r.TLSCert == "") != (r.TLSKey == "") {
+		errs = append(errs, errors.New("redis.tls_cert and redis.tls_key: must be set together"))
+	}
+	return errors.Join(append(errs, c.Store.checkTLS())...)
+}
+
+func (s Store) checkTLS() error {
+	rest, isMySQL := strings.CutPrefix(string(s.DSN), mysqlScheme)
+	if s.TLSCA == "" {
+		return nil
+	}
+	if !isMySQL {
+		return errors.New("store.tls_ca: is of no use without MySQL in store.dsn")
+	}
+	parts, err := splitMySQL(rest)
+	switch mode := parts.tls(); {
+	case err != nil: // said of store.dsn
+		return nil
+	case parts.network == "unix":
+		return errors.New("store.tls_ca: is of no use with a unix socket in store.dsn")
+	case mode != "" && mode != tlsChecked:
+		return fmt.Errorf("store.tls_ca: contradicts tls=%s in store.dsn, which checks nobody: take one of them away", mode)
+	}
+	return nil
+}
+
+// What tls= in a MySQL address may be: the server is checked, or need not be,
+// or TLS is used only where the server has it, or never.
+const (
+	tlsChecked   = "true"
+	tlsUnchecked = "skip-verify"
+	tlsPreferred = "preferred"
+	tlsOff       = "false"
+)
+
+// tls is what an address says of TLS; "" is nothing.
+func (p mysqlParts) tls() string {
+	values, err := url.ParseQuery(strings.TrimPrefix(p.options, "?"))
+	if err != nil {
+		return "" // the driver says so
+	}
+	return values.Get("tls")
+}
+
+func (p mysqlParts) checkTLS() error {
+	switch mode := p.tls(); mode {
+	case "", tlsChecked, tlsUnchecked, tlsPreferred, tlsOff:
+		return nil
+	default:
+		return fmt.Errorf("tls must be %s, %s, %s or %s, not %q", tlsChecked, tlsUnchecked, tlsPreferred, tlsOff, mode)
+	}
+}
+
+// uncheckedStore is the tls= of a MySQL address that encrypts and believes
+// anybody; "" for any other address.
+func (c *Config) uncheckedStore() string {
+	rest, _ := strings.CutPrefix(c.StoreDSN(), mysqlScheme)
+	parts, err := splitMySQL(rest)
+	if mode := parts.tls(); err == nil && (mode == tlsUnchecked || mode == tlsPreferred) {
+		return mode
+	}
+	return ""
+}

@@ -1,0 +1,65 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+
+	"seckill/test/certificate"
+)
+
+// TLS is how a server speaks TLS, and nothing else; nil is plain. Clients must
+// show a certificate of the same authority unless Anyone may come.
+type TLS struct {
+	certificate.Pair
+	Anyone bool
+}
+
+// redisSettings has a redis-server or redis-sentinel listen with TLS alone, and
+// speak it with its kind.
+func (o *TLS) redisSettings(port string) []string {
+	if o == nil {
+		return []string{"--port", port}
+	}
+	clients := "yes"
+	if o.Anyone {
+		clients = "no"
+	}
+	return []string{
+		"--port", "0", "--tls-port", port, "--tls-replication", "yes", "--tls-cluster", "yes",
+		"--tls-ca-cert-file", o.CAFile, "--tls-cert-file", o.CertFile, "--tls-key-file", o.KeyFile, "--tls-auth-clients", clients,
+	}
+}
+
+// mariaSettings has mariadbd take no plain connection. It asks nobody for a
+// certificate: that is a matter of each account.
+func (o *TLS) mariaSettings() []string {
+	if o == nil {
+		return nil
+	}
+	return []string{"--ssl-ca=" + o.CAFile, "--ssl-cert=" + o.CertFile, "--ssl-key=" + o.KeyFile, "--require-secure-transport=ON"}
+}
+
+// mariaOption is how tests themselves reach the server. They believe any
+// certificate: whether that of the server is a good one is what is tested.
+func (o *TLS) mariaOption() string {
+	if o == nil {
+		return ""
+	}
+	return "?tls=skip-verify"
+}
+
+// dial makes a connection of a test's own, with the server's certificate, and
+// believes the server's, whatever it is.
+func (o *TLS) dial(ctx context.Context, address string) (net.Conn, error) {
+	if o == nil {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "tcp", address)
+	}
+	own, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{own}}}
+	return dialer.DialContext(ctx, "tcp", address)
+}
