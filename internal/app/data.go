@@ -168,7 +168,7 @@ func settled(err error) bool {
 	if redislink.Untrusted(err) {
 		return true
 	}
-	for _, final := range []error{ledgerredis.ErrEvicts, ledgerredis.ErrRefused, spentredis.ErrRefused, storesql.ErrRefused} {
+	for _, final := range []error{ledgerredis.ErrEvicts, ledgerredis.ErrRefused, spentredis.ErrRefused, storesql.ErrRefused, storesql.ErrUntrusted} {
 		if errors.Is(err, final) {
 			return true
 		}

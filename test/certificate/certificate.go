@@ -65,11 +65,15 @@ func (a *Authority) File() string { return filepath.Join(a.dir, "ca.pem") }
 // which are clients of each other in a Cluster, and clients, which need no host.
 func (a *Authority) Issue(name string, hosts ...string) Pair {
 	a.t.Helper()
-	return a.IssueUntil(time.Now().Add(validFor), name, hosts...)
+	base := filepath.Join(a.dir, strconv.FormatInt(a.issued, 10))
+	pair := Pair{CAFile: a.File(), CertFile: base + "-cert.pem", KeyFile: base + "-key.pem"}
+	a.Replace(pair, time.Now().Add(validFor), name, hosts...)
+	return pair
 }
 
-// IssueUntil is Issue with an end, which may have passed.
-func (a *Authority) IssueUntil(end time.Time, name string, hosts ...string) Pair {
+// Replace puts another certificate and key into the files of a pair, as a renewal
+// does. Its end may have passed.
+func (a *Authority) Replace(pair Pair, end time.Time, name string, hosts ...string) {
 	a.t.Helper()
 	key := newKey(a.t)
 	template := a.template(name)
@@ -91,11 +95,8 @@ func (a *Authority) IssueUntil(end time.Time, name string, hosts ...string) Pair
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	base := filepath.Join(a.dir, strconv.FormatInt(a.issued, 10))
-	pair := Pair{CAFile: a.File(), CertFile: base + "-cert.pem", KeyFile: base + "-key.pem"}
 	writePEM(a.t, pair.CertFile, "CERTIFICATE", der)
 	writePEM(a.t, pair.KeyFile, "PRIVATE KEY", keyDER)
-	return pair
 }
 
 // template has what all certificates of an authority have, and a number of its own.

@@ -68,6 +68,7 @@ var mysqlAway = map[uint16]bool{
 	1969:         true, // MariaDB: max_statement_time
 	3024:         true, // MySQL: max_execution_time
 	3100:         true, // MySQL: before_commit hook failed, as of a group that lost its quorum
+	3159:         true, // MySQL: only TLS is allowed
 	3168:         true, // MySQL: server is not available
 	4031:         true, // MySQL: connection was idle too long
 }
@@ -75,6 +76,10 @@ var mysqlAway = map[uint16]bool{
 // ErrRefused says that the address, the user, the password or the database is
 // wrong: waiting for the server does not help.
 var ErrRefused = errors.New("the database refuses this user or database (store.dsn)")
+
+// ErrUntrusted says that the server is there, and does not show by TLS that it is
+// the one: waiting does not help.
+var ErrUntrusted = errors.New("the database cannot be trusted")
 
 // mysqlRefusals are errors of a server that is well, and refuses the address,
 // with what to do.
@@ -92,9 +97,9 @@ func refusal(err error) error {
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &certificate):
-		return fmt.Errorf("%w: %w: check store.tls_ca, and that the certificate is for the host in store.dsn", ErrRefused, certificate)
+		return fmt.Errorf("%w: %w: check store.tls_ca, and that the certificate is for the host in store.dsn", ErrUntrusted, certificate)
 	case errors.Is(err, mysql.ErrNoTLS):
-		return fmt.Errorf("%w: %w: give the server a certificate, or take tls= and store.tls_ca away", ErrRefused, mysql.ErrNoTLS)
+		return fmt.Errorf("%w: %w: give the server a certificate, or take store.tls_ca and tls= in store.dsn away", ErrUntrusted, mysql.ErrNoTLS)
 	}
 	advice, refuses := mysqlRefusals[mysqlCode(err)]
 	if !refuses {

@@ -1,0 +1,87 @@
+package ledgerredis
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"seckill/internal/config"
+	"seckill/internal/ledger"
+	"seckill/internal/ledger/ledgertest"
+	"seckill/internal/redislink"
+	"seckill/test/certificate"
+	"seckill/test/server"
+)
+
+// overTLS is how servers speak TLS, and a place of addresses that speaks it with
+// them.
+func overTLS(t *testing.T) (speaks *server.TLS, at func(addrs ...string) redislink.Place) {
+	t.Helper()
+	authority := certificate.NewAuthority(t)
+	own := authority.Issue("engine")
+	spoken, err := config.Redis{TLS: true, TLSCA: authority.File(), TLSCert: own.CertFile, TLSKey: own.KeyFile}.TLSConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server.TLS{Pair: authority.Issue("redis", "127.0.0.1")}, func(addrs ...string) redislink.Place {
+		return redislink.Place{Addrs: addrs, TLS: spoken}
+	}
+}
+
+// Nodes are dialled under the addresses that the first one tells.
+func TestConformanceClusterOverTLS(t *testing.T) {
+	t.Parallel() // most of it is waiting
+	speaks, at := overTLS(t)
+	cluster := server.Cluster(t, server.ClusterOptions{TLS: speaks})
+	l := opened(t, Options{Place: at(cluster.Addrs()[0]), Prefix: "seckill:", reply: callTimeout})
+	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
+}
+
+// Sentinels, the master and the one after it each have a connection of their own.
+func TestALedgerOverTLSFollowsAFailover(t *testing.T) {
+	t.Parallel()
+	speaks, at := overTLS(t)
+	set := server.Sentinel(t, server.SentinelOptions{TLS: speaks})
+	streaming(t, set)
+	place := at(set.Addrs()...)
+	place.Sentinel = set.MasterName()
+	r := newRig(t, opened(t, Options{Place: place, WaitReplicas: 1, reply: callTimeout}))
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	old := set.Master()
+	set.Failover()
+	set.WaitDemoted(old)
+	streaming(t, set)
+	r.eventually("the ledger is reached again", func() bool {
+		_, err := r.ledger.Read(r.ctx(), r.shard)
+		return err == nil
+	})
+	r.expect(ledger.OutcomeApplied, 2, 1, reserve(r.claim("bob", "")))
+	r.sold(2)
+}
+
+// A connection that is accepted and dropped before the handshake, as by a proxy
+// whose server is away, carried nothing of a call: that it was not executed is
+// known, as without TLS.
+func TestACallWithoutAHandshakeIsKnownNotToBeExecuted(t *testing.T) {
+	t.Parallel()
+	speaks, at := overTLS(t)
+	s := server.Redis(t, server.RedisOptions{TLS: speaks, AppendFsync: "always"})
+	proxy := server.Proxy(t, s.Addr())
+	r := newRig(t, opened(t, Options{Place: at(proxy.Addr())}))
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	bob := r.claim("bob", "")
+	s.Kill()
+	r.eventually("calls are known not to be executed", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := r.ledger.Do(ctx, r.request(2, 1, reserve(bob)))
+		return errors.Is(err, ledger.ErrNotExecuted)
+	})
+	s.Start()
+	r.eventually("the call is applied", func() bool {
+		reply, err := r.ledger.Do(r.ctx(), r.request(2, 1, reserve(bob)))
+		return err == nil && reply.Outcome == ledger.OutcomeApplied
+	})
+	r.sold(2)
+}

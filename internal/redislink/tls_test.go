@@ -1,0 +1,125 @@
+package redislink_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"seckill/internal/config"
+	"seckill/internal/redislink"
+	"seckill/test/certificate"
+	"seckill/test/server"
+)
+
+// spoken is the TLS of an engine with these files; "" for none.
+func spoken(t *testing.T, ca string, own certificate.Pair) *tls.Config {
+	t.Helper()
+	config, err := config.Redis{TLS: true, TLSCA: ca, TLSCert: own.CertFile, TLSKey: own.KeyFile}.TLSConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// reach connects and asks for something, as patiently as the engine.
+func reach(t *testing.T, place redislink.Place) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	client, err := redislink.Connect(ctx, place.Option("test", net.Dialer{Timeout: time.Second}))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.Do(ctx, client.B().Get().Key("k").Build()).Error()
+}
+
+// The hosts of certificates are those of the nodes, which a client of Sentinels
+// or of a Cluster is told only by these.
+func TestEveryKindOfRedisIsReachedWithTLS(t *testing.T) {
+	authority := certificate.NewAuthority(t)
+	own := authority.Issue("engine")
+	with := spoken(t, authority.File(), own)
+	speaks := &server.TLS{Pair: authority.Issue("redis", "127.0.0.1")}
+	alone := server.Redis(t, server.RedisOptions{TLS: speaks})
+	set := server.Sentinel(t, server.SentinelOptions{TLS: speaks})
+	cluster := server.Cluster(t, server.ClusterOptions{TLS: speaks})
+	for kind, place := range map[string]redislink.Place{
+		"alone":    {Addrs: []string{alone.Addr()}, TLS: with},
+		"Sentinel": {Addrs: set.Addrs(), Sentinel: set.MasterName(), TLS: with},
+		"Cluster":  {Addrs: cluster.Addrs()[:1], TLS: with},
+	} {
+		if err := reach(t, place); err != nil && !rueidis.IsRedisNil(err) {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if with.ServerName != "" {
+			t.Errorf("%s: one name stands for all servers: %s", kind, with.ServerName)
+		}
+	}
+}
+
+func TestATLSConnectionThatCannotBeSaysWhy(t *testing.T) {
+	authority, stranger := certificate.NewAuthority(t), certificate.NewAuthority(t)
+	own := authority.Issue("engine")
+	speaks := func(tls server.TLS) string { return server.Redis(t, server.RedisOptions{TLS: &tls}).Addr() }
+	good := speaks(server.TLS{Pair: authority.Issue("redis", "127.0.0.1")})
+	open := speaks(server.TLS{Pair: authority.Issue("redis", "127.0.0.1"), Anyone: true})
+	named := speaks(server.TLS{Pair: authority.Issue("redis", "redis.example"), Anyone: true})
+	old := authority.Issue("redis")
+	authority.Replace(old, time.Now().Add(-time.Minute), "redis", "127.0.0.1")
+	ended := speaks(server.TLS{Pair: old, Anyone: true})
+	plain := server.Redis(t, server.RedisOptions{}).Addr()
+	for name, c := range map[string]struct {
+		address   string
+		tls       *tls.Config
+		want      string // "" is success
+		untrusted bool
+	}{
+		"a good one":                     {good, spoken(t, authority.File(), own), "", false},
+		"no certificate asked for":       {open, spoken(t, authority.File(), certificate.Pair{}), "", false},
+		"an authority nobody told us of": {good, spoken(t, "", own), "certificate signed by unknown authority", true},
+		"another authority":              {good, spoken(t, stranger.File(), own), "certificate signed by unknown authority", true},
+		"another host":                   {named, spoken(t, authority.File(), own), "127.0.0.1", true},
+		"a certificate that has ended":   {ended, spoken(t, authority.File(), own), "expired", true},
+		"TLS with a plain Redis":         {plain, spoken(t, authority.File(), own), "TLS with " + plain, false},
+	} {
+		err := reach(t, redislink.Place{Addrs: []string{c.address}, TLS: c.tls})
+		if rueidis.IsRedisNil(err) {
+			err = nil
+		}
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || redislink.Untrusted(err) != c.untrusted {
+			t.Errorf("%s: untrusted %v: %v, want %q", name, redislink.Untrusted(err), err, c.want)
+		}
+	}
+	// What a server thinks of the engine comes behind the handshake, and may be
+	// overtaken by the end of the connection.
+	for name, cert := range map[string]certificate.Pair{"no certificate": {}, "another authority's certificate": stranger.Issue("engine")} {
+		if err := reach(t, redislink.Place{Addrs: []string{good}, TLS: spoken(t, authority.File(), cert)}); !redislink.Untrusted(err) && !redislink.HungUp(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := reach(t, redislink.Place{Addrs: []string{good}}); !redislink.HungUp(err) {
+		t.Errorf("a plain client of a server with TLS: %v", err)
+	}
+}
+
+// A server that accepts and never shakes hands is given up with the dialer's time.
+func TestAHandshakeThatDoesNotEndIsGivenUp(t *testing.T) {
+	authority := certificate.NewAuthority(t)
+	redis := server.Redis(t, server.RedisOptions{TLS: &server.TLS{Pair: authority.Issue("redis", "127.0.0.1"), Anyone: true}})
+	redis.Pause()
+	defer redis.Resume()
+	option := redislink.Place{Addrs: []string{redis.Addr()}, TLS: spoken(t, authority.File(), certificate.Pair{})}.Option("test", net.Dialer{Timeout: 50 * time.Millisecond})
+	option.ConnWriteTimeout = time.Minute
+	_, err := redislink.Connect(t.Context(), option)
+	var dial *net.OpError
+	if !errors.As(err, &dial) || dial.Op != "dial" || !strings.Contains(err.Error(), "TLS with "+redis.Addr()) {
+		t.Errorf("connect: %v", err)
+	}
+}
