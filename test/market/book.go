@@ -66,6 +66,7 @@ type Claim struct {
 
 // Act is one request to buy, sent once.
 type Act struct {
+	At           *engine.Engine // the instance that was asked
 	Buyer        string
 	Product      uint32
 	Purchase     engine.Purchase
@@ -164,11 +165,14 @@ func (b *Book) NewClaim(buyer *engine.Buyer, product uint32, p engine.Purchase) 
 
 // Send sends a claim once and takes the answer into the book. A key that was
 // promised an order must be answered with that order ever after.
-func (b *Book) Send(ctx context.Context, c *Claim) error {
+func (b *Book) Send(ctx context.Context, c *Claim) error { return b.SendTo(ctx, b.shop(), c) }
+
+// SendTo is Send to one instance, whosever turn it is.
+func (b *Book) SendTo(ctx context.Context, e *engine.Engine, c *Claim) error {
 	called, kept := time.Now(), b.isKept(c)
-	no, err := c.Buyer.At(b.shop()).Buy(ctx, c.Product, c.Purchase)
+	no, err := c.Buyer.At(e).Buy(ctx, c.Product, c.Purchase)
 	if b.Trace != nil {
-		b.Trace(Act{Buyer: c.Buyer.Name, Product: c.Product, Purchase: c.Purchase, Called: called, Done: time.Now(), No: no, Err: err})
+		b.Trace(Act{At: e, Buyer: c.Buyer.Name, Product: c.Product, Purchase: c.Purchase, Called: called, Done: time.Now(), No: no, Err: err})
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

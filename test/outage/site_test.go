@@ -37,7 +37,20 @@ const (
 	direct
 	shared // with a fallback share
 	spared // by the crowd: it has units whenever a test wants one
+	sparedShards
+	sparedDual
+	sparedGroup
 )
+
+// spares are further products that the crowd leaves alone, so that there is one
+// of every way in which the ledger sells.
+func spares() []engine.Product {
+	return []engine.Product{
+		{ID: sparedShards, Stock: 20, PerUserLimit: 1, Strategy: string(seckill.StrategySharded), Shards: 8},
+		{ID: sparedDual, Stock: 20, PerUserLimit: 1, Strategy: string(seckill.StrategyDualWrite)},
+		{ID: sparedGroup, Stock: 20, PerUserLimit: 2, LimitGroup: groupLeft},
+	}
+}
 
 func products() []engine.Product {
 	return []engine.Product{
@@ -54,7 +67,7 @@ func products() []engine.Product {
 }
 
 // inLedger are the products that the ledger sells, at least as long as it can.
-var inLedger = []uint32{asyncOne, asyncThree, groupLeft, groupRight, sharded, dualwrite, shared, spared}
+var inLedger = []uint32{asyncOne, asyncThree, groupLeft, groupRight, sharded, dualwrite, shared, spared, sparedShards, sparedDual, sparedGroup}
 
 // plan is what a test wants its site to be.
 type plan struct {
@@ -194,7 +207,7 @@ func (s *site) during(happen func(ctx context.Context)) {
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		(&market.Crowd{Book: s.Book, Spared: []uint32{spared, windowed}}).Run(ctx, doors, s.seed)
+		(&market.Crowd{Book: s.Book, Spared: []uint32{spared, sparedShards, sparedDual, sparedGroup, windowed}}).Run(ctx, doors, s.seed)
 	}()
 	defer func() {
 		leave()
