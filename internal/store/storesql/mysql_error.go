@@ -27,6 +27,7 @@ const (
 	mysqlWriteError   = 1026
 	mysqlCommitFailed = 1180
 	mysqlLockWait     = 1205
+	mysqlNoLockName   = 3057 // MySQL: a named lock whose name is NULL; MariaDB answers NULL
 )
 
 // mysqlContended are errors of a transaction that gave way to another, and was

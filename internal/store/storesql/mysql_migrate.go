@@ -15,9 +15,11 @@ import (
 var mysqlMigrations embed.FS
 
 const (
-	// The name is the server's, so it has the database's in it.
-	sqlTakeMigrateLock = `SELECT GET_LOCK(CONCAT('seckill.migrate.', MD5(DATABASE())), 1)`
-	sqlFreeMigrateLock = `SELECT RELEASE_LOCK(CONCAT('seckill.migrate.', MD5(DATABASE())))`
+	// The name is the server's, so it has the database's in it; MySQL takes 64
+	// characters. (From 9.6 on it has no MD5 by itself.)
+	sqlMigrateLock     = `CONCAT('seckill.migrate.', LEFT(SHA2(DATABASE(), 256), 32))`
+	sqlTakeMigrateLock = `SELECT GET_LOCK(` + sqlMigrateLock + `, 1)`
+	sqlFreeMigrateLock = `SELECT RELEASE_LOCK(` + sqlMigrateLock + `)`
 )
 
 // migrate applies the migrations that are missing, one process at a time: its
@@ -100,7 +102,8 @@ func (db *mysqlDB) migrations(pool *sql.DB) (*goose.Provider, error) {
 func takeMigrateLock(ctx context.Context, conn *sql.Conn) error {
 	for {
 		var got sql.NullInt64
-		if err := conn.QueryRowContext(ctx, sqlTakeMigrateLock).Scan(&got); err != nil {
+		err := conn.QueryRowContext(ctx, sqlTakeMigrateLock).Scan(&got)
+		if err != nil && mysqlCode(err) != mysqlNoLockName {
 			return fmt.Errorf("wait for another migration: %w", err)
 		}
 		if !got.Valid { // and would be so again
