@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -25,14 +24,14 @@ const (
 
 // MariaOptions are what a test wants to be different.
 type MariaOptions struct {
-	// Args are further arguments of mariadbd; the last of two that contradict
+	// Args are further arguments of the server; the last of two that contradict
 	// each other counts.
 	Args []string
 	// TLS has the server take no plain connection over TCP; nil is without TLS.
 	TLS *TLS
 }
 
-// MariaServer is one mariadbd.
+// MariaServer is one mariadbd, or one mysqld (MySQLEnv).
 type MariaServer struct {
 	Process
 	address string
@@ -95,56 +94,29 @@ var sharedMaria struct {
 	err     error
 }
 
-// Where the programs are that may not be on a user's path.
-var mariaPaths = []string{"/usr/sbin", "/usr/local/sbin"}
-
-func needMariaDB(t testing.TB) {
-	t.Helper()
-	need(t, "mariadb-install-db")
-	if _, err := mariaPath(); err != nil {
-		t.Skip("MISSING: mariadbd")
-	}
-}
-
-func mariaPath() (string, error) {
-	path, err := exec.LookPath("mariadbd")
-	for i := 0; err != nil && i < len(mariaPaths); i++ {
-		path, err = exec.LookPath(filepath.Join(mariaPaths[i], "mariadbd"))
-	}
-	return path, err
-}
-
-// mariaChild creates the system tables, which takes half a second, and returns
-// a server for them that has not been started.
+// mariaChild creates the system tables, which takes a second or some, and
+// returns a server for them that has not been started.
 func mariaChild(home place, opt MariaOptions) (*child, error) {
-	path, err := mariaPath()
-	if err != nil {
-		return nil, err
-	}
 	_, port, err := net.SplitHostPort(home.address)
 	if err != nil {
 		return nil, err
 	}
-	data, account := filepath.Join(home.dir, "data"), filepath.Join(home.dir, "account.sql")
+	account := filepath.Join(home.dir, "account.sql")
 	if err := os.WriteFile(account, []byte(mariaAccount), 0o600); err != nil {
 		return nil, err
 	}
-	// Sizes for the data of a test.
-	base := []string{"--no-defaults", "--datadir=" + data, "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=64M"}
-	if os.Geteuid() == 0 {
-		base = append(base, "--user=root")
+	kind := theFlavour()
+	path, args, err := kind.install(home.dir)
+	if err != nil {
+		return nil, err
 	}
-	install := append(base[:len(base):len(base)], "--auth-root-authentication-method=normal", "--skip-test-db")
-	if out, err := exec.Command("mariadb-install-db", append(install, "--tmpdir="+home.dir)...).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
-	}
-	serve := append(base[:len(base):len(base)],
+	args = append(args,
 		"--socket="+filepath.Join(home.dir, "sock"), "--pid-file="+filepath.Join(home.dir, "pid"), "--tmpdir="+home.dir,
 		"--bind-address=127.0.0.1", "--port="+port, "--skip-name-resolve", "--init-file="+account,
 		"--innodb-flush-log-at-trx-commit=1", "--max-connections=500", "--character-set-server=utf8mb4")
-	serve = append(append(serve, opt.TLS.mariaSettings()...), opt.Args...)
+	args = append(append(append(args, kind.serve...), opt.TLS.mariaSettings()...), opt.Args...)
 	ready := func() error { return mariaExec(mariaDSN(home.address, "")+opt.TLS.mariaOption(), "SELECT 1") }
-	return &child{name: "mariadbd " + home.address, dir: home.dir, path: path, args: serve, ready: ready}, nil
+	return &child{name: kind.name + " " + home.address, dir: home.dir, path: path, args: args, ready: ready}, nil
 }
 
 // Addr is the server's address, host:port.

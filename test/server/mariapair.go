@@ -13,17 +13,17 @@ type MariaReplica struct{ *MariaServer }
 // MariaPair starts a mariadbd and one that follows it.
 func MariaPair(t testing.TB) (primary *MariaServer, replica *MariaReplica) {
 	t.Helper()
+	kind := theFlavour()
 	start := func(id int) *MariaServer {
-		return MariaDB(t, MariaOptions{Args: []string{fmt.Sprintf("--server-id=%d", id), "--log-bin=binlog", "--log-slave-updates"}})
+		return MariaDB(t, MariaOptions{Args: append([]string{fmt.Sprintf("--server-id=%d", id)}, kind.args...)})
 	}
 	primary, replica = start(1), &MariaReplica{start(2)}
 	host, port, err := net.SplitHostPort(primary.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	replica.must(fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%s, MASTER_USER='%s', MASTER_PASSWORD='%s', MASTER_USE_GTID=slave_pos",
-		host, port, mariaUser, mariaPassword))
-	replica.must("START SLAVE")
+	replica.must(fmt.Sprintf(kind.follow, host, port, mariaUser, mariaPassword))
+	replica.must(kind.start)
 	return primary, replica
 }
 
@@ -31,12 +31,12 @@ func MariaPair(t testing.TB) (primary *MariaServer, replica *MariaReplica) {
 func (r *MariaReplica) CatchUp(primary *MariaServer) {
 	r.t.Helper()
 	var at string
-	if err := primary.query("SELECT @@gtid_binlog_pos", &at); err != nil {
+	if err := primary.query(theFlavour().position, &at); err != nil {
 		r.t.Fatal(err)
 	}
 	poll(r.t, "the replica to catch up", func() error {
 		var late int
-		if err := r.query(fmt.Sprintf("SELECT MASTER_GTID_WAIT('%s', 1)", at), &late); err != nil {
+		if err := r.query(fmt.Sprintf(theFlavour().wait, at), &late); err != nil {
 			return err
 		}
 		if late != 0 {
@@ -49,15 +49,16 @@ func (r *MariaReplica) CatchUp(primary *MariaServer) {
 // Lag has the replica receive nothing more.
 func (r *MariaReplica) Lag() {
 	r.t.Helper()
-	r.must("STOP SLAVE IO_THREAD")
+	r.must(theFlavour().lag)
 }
 
 // Promote makes the replica a server of its own, with what it has received, as
 // an operator or a failover does.
 func (r *MariaReplica) Promote() {
 	r.t.Helper()
-	r.must("STOP SLAVE")
-	r.must("RESET SLAVE ALL")
+	for _, statement := range theFlavour().promote {
+		r.must(statement)
+	}
 }
 
 func (r *MariaReplica) must(query string) {

@@ -2,7 +2,6 @@ package storesql
 
 import (
 	"context"
-	"database/sql"
 	"strings"
 	"testing"
 )
@@ -54,21 +53,14 @@ func TestMoneyIsCheckedByIndexOnMariaDB(t *testing.T) {
 		}
 	}
 	for query, args := range moneyWalks {
-		err := s.db.read(t.Context(), func(r *session) error {
-			return r.query(t.Context(), "EXPLAIN "+query, args, func(row scanner) error {
-				cells, texts := make([]any, 10), make([]sql.NullString, 10)
-				for i := range cells {
-					cells[i] = &texts[i]
-				}
-				err := row.Scan(cells...)
-				if kind, extra := texts[3].String, texts[9].String; kind == "ALL" || strings.Contains(extra, "temporary") || strings.Contains(extra, "filesort") {
-					t.Errorf("%s\n\t%s is read by %s, %s", query, texts[2].String, kind, extra)
-				}
-				return err
-			})
-		})
+		plan, err := explain(t.Context(), s, query, args)
 		if err != nil {
 			t.Fatalf("%s: %v", query, err)
+		}
+		for _, step := range plan {
+			if step.kind == "ALL" || strings.Contains(step.extra, "temporary") || strings.Contains(step.extra, "filesort") {
+				t.Errorf("%s\n\t%s is read by %s, %s", query, step.table, step.kind, step.extra)
+			}
 		}
 	}
 }

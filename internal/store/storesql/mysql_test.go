@@ -53,9 +53,13 @@ func TestConnectionsAreSetUpAsTheStoreNeedsThem(t *testing.T) {
 		"?charset=latin1&clientFoundRows=false&interpolateParams=false&sql_mode=ANSI&time_zone=%27%2B08%3A00%27&loc=Local&multiStatements=true"
 	s := openAt(t, dsn, Options{})
 	var charset, collation, mode, zone, isolation string
-	query := `SELECT @@character_set_client, @@collation_connection, @@sql_mode, @@time_zone, @@tx_isolation`
+	query := `SELECT @@character_set_client, @@collation_connection, @@sql_mode, @@time_zone`
 	err := s.db.write(t.Context(), func(tx *session) error {
-		_, err := tx.row(t.Context(), query, nil, &charset, &collation, &mode, &zone, &isolation)
+		if _, err := tx.row(t.Context(), query, nil, &charset, &collation, &mode, &zone); err != nil {
+			return err
+		}
+		// MariaDB has the one name, MySQL the other.
+		_, err := tx.row(t.Context(), `SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')`, nil, new(string), &isolation)
 		return err
 	})
 	if err != nil {

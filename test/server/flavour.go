@@ -1,0 +1,136 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// MySQLEnv names a mysqld. Where it is set, every MariaDB of the tests is that
+// MySQL: the same suites hold the store to the same promises on it.
+const MySQLEnv = "SECKILL_TEST_MYSQLD"
+
+// flavour is what MariaDB and MySQL want to be told differently.
+type flavour struct {
+	name string
+	// path finds the server.
+	path func() (string, error)
+	// create makes the system tables of an empty server at path. base are the
+	// arguments that it shares with the server, dir is for what it leaves behind.
+	create func(path string, base []string, dir string) *exec.Cmd
+	// sizes are for the data of a test.
+	sizes []string
+	// serve are further arguments of the server itself.
+	serve []string
+	replication
+}
+
+// replication is the language of a server that follows another.
+type replication struct {
+	// args are of both servers.
+	args []string
+	// follow has the host, port, user and password of the other.
+	follow string
+	start  string
+	// position is what the other has committed; wait waits a second for it, and
+	// is 0 if the follower has it.
+	position, wait string
+	lag            string   // to receive nothing more
+	promote        []string // to follow no more
+}
+
+var mariaDB = flavour{
+	name: "mariadbd",
+	path: mariaPath,
+	create: func(_ string, base []string, dir string) *exec.Cmd {
+		return exec.Command("mariadb-install-db", append(base, "--auth-root-authentication-method=normal", "--skip-test-db", "--tmpdir="+dir)...)
+	},
+	sizes: []string{"--innodb-buffer-pool-size=64M", "--innodb-log-file-size=64M"},
+	replication: replication{
+		args:     []string{"--log-bin=binlog", "--log-slave-updates"},
+		follow:   "CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%s, MASTER_USER='%s', MASTER_PASSWORD='%s', MASTER_USE_GTID=slave_pos",
+		start:    "START SLAVE",
+		position: "SELECT @@gtid_binlog_pos",
+		wait:     "SELECT MASTER_GTID_WAIT('%s', 1)",
+		lag:      "STOP SLAVE IO_THREAD",
+		promote:  []string{"STOP SLAVE", "RESET SLAVE ALL"},
+	},
+}
+
+// mySQL leaves the binary log on, as MySQL does by itself: a commit is then in
+// two logs, which a killed server has to make agree.
+var mySQL = flavour{
+	name: "mysqld",
+	path: func() (string, error) { return exec.LookPath(os.Getenv(MySQLEnv)) },
+	create: func(path string, base []string, _ string) *exec.Cmd {
+		return exec.Command(path, append(base, "--initialize-insecure")...)
+	},
+	sizes: []string{"--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M"},
+	// The port of mysqlx would be one for all; the folder for files, which
+	// nobody uses, belongs to another package of Debian's.
+	serve: []string{"--mysqlx=OFF", "--secure-file-priv=NULL"},
+	replication: replication{
+		args: []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON"},
+		follow: "CHANGE REPLICATION SOURCE TO SOURCE_HOST='%s', SOURCE_PORT=%s, SOURCE_USER='%s', SOURCE_PASSWORD='%s', " +
+			"SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1",
+		start:    "START REPLICA",
+		position: "SELECT @@global.gtid_executed",
+		wait:     "SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', 1)",
+		lag:      "STOP REPLICA IO_THREAD",
+		promote:  []string{"STOP REPLICA", "RESET REPLICA ALL"},
+	},
+}
+
+// theFlavour is that of all servers of this process.
+func theFlavour() *flavour {
+	if os.Getenv(MySQLEnv) != "" {
+		return &mySQL
+	}
+	return &mariaDB
+}
+
+// needMariaDB skips the test where there is none. A MySQL that was asked for by
+// name has to be there.
+func needMariaDB(t testing.TB) {
+	t.Helper()
+	kind := theFlavour()
+	_, err := kind.path()
+	switch {
+	case err == nil && kind == &mariaDB:
+		need(t, "mariadb-install-db")
+	case err != nil && kind == &mariaDB:
+		t.Skip("MISSING: mariadbd")
+	case err != nil:
+		t.Fatalf("%s: %v", MySQLEnv, err)
+	}
+}
+
+// Where the programs are that may not be on a user's path.
+var mariaPaths = []string{"/usr/sbin", "/usr/local/sbin"}
+
+func mariaPath() (string, error) {
+	path, err := exec.LookPath("mariadbd")
+	for i := 0; err != nil && i < len(mariaPaths); i++ {
+		path, err = exec.LookPath(filepath.Join(mariaPaths[i], "mariadbd"))
+	}
+	return path, err
+}
+
+// install makes the system tables, and returns the server's path and the
+// arguments that belong to its data.
+func (f *flavour) install(dir string) (path string, base []string, err error) {
+	if path, err = f.path(); err != nil {
+		return "", nil, err
+	}
+	base = append([]string{"--no-defaults", "--datadir=" + filepath.Join(dir, "data")}, f.sizes...)
+	if os.Geteuid() == 0 {
+		base = append(base, "--user=root")
+	}
+	base = base[:len(base):len(base)]
+	if out, err := f.create(path, base, dir).CombinedOutput(); err != nil {
+		return "", nil, fmt.Errorf("create the system tables of %s: %w\n%s", f.name, err, out)
+	}
+	return path, base, nil
+}
