@@ -14,6 +14,7 @@ const (
 	Disagree     Kind = "store and ledger disagree"
 	NotKept      Kind = "promised orders could not be kept"
 	NoTriesLeft  Kind = "a claim has no tries left"
+	ParkedFailed Kind = "a parked claim has failed"
 	RefundFailed Kind = "a refund needs care"
 	Conflict     Kind = "payment conflict"
 	MayEvict     Kind = "Redis may evict keys"
@@ -25,5 +26,5 @@ const (
 // first event shows no increase, and the first is the one to hear of.
 var Kinds = []Kind{
 	Violations, MustRecover, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
-	NoTriesLeft, RefundFailed, Conflict, MayEvict, OtherStore, WorkerEnded,
+	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, WorkerEnded,
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"seckill"
+	"seckill/internal/adoption"
 	"seckill/internal/fault"
 	"seckill/internal/queue"
 	"seckill/internal/store"
@@ -28,7 +29,7 @@ func (w *Worker) confirm(ctx context.Context, deliveries []queue.Delivery) error
 		return err
 	}
 	fault.Point("worker.after_confirm")
-	if err := w.adopt(ctx, b.old); err != nil {
+	if _, err := w.adopt(ctx, b.old); err != nil {
 		return err
 	}
 	w.raise(ids)
@@ -117,9 +118,8 @@ func (b *batch) parkRest(ctx context.Context) error {
 }
 
 // adopt carries claims of older epochs into the present one, or fails them.
-func (w *Worker) adopt(ctx context.Context, items []store.Item) error {
+func (w *Worker) adopt(ctx context.Context, items []store.Item) (adoption.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeDeadline)
 	defer cancel()
-	_, err := w.adopter.Adopt(ctx, items)
-	return err
+	return w.adopter.Adopt(ctx, items)
 }

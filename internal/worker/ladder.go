@@ -57,7 +57,14 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 		w.opt.OnAlert(alert.Disagree, item.ProductID, err)
 		return nil
 	case err == nil && outcomes[0] == store.ConfirmOldEpoch:
-		return w.adopt(ctx, []store.Item{item})
+		outcome, err := w.adopt(ctx, []store.Item{item})
+		for _, failure := range outcome.Failed {
+			w.tellFailed(&letter, failure.Reason)
+		}
+		return err
+	case err == nil && outcomes[0] == store.ConfirmFailed:
+		w.tellFailed(&letter, "over the limit, or the duplicate of another order")
+		return nil
 	case err == nil:
 		w.opt.Logger.Info("parked claim settled", "order_no", item.Claim.OrderNo.String(), "attempts", letter.Attempts+1)
 		return nil
@@ -69,4 +76,12 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 		w.opt.OnAlert(alert.NoTriesLeft, item.ProductID, fmt.Errorf("order %s, dead letter %d: %w", item.Claim.OrderNo, letter.ID, err))
 	}
 	return w.store.LetterFailed(ctx, letter.ID, err.Error(), delay)
+}
+
+// tellFailed tells that a claim has ended as a failed order: its buyer was
+// promised one, and has waited for it longer than others.
+func (w *Climber) tellFailed(letter *store.Letter, reason string) {
+	no, product := letter.Item.Claim.OrderNo, letter.Item.ProductID
+	w.opt.Logger.Warn("parked claim failed", "order_no", no.String(), "product", product, "reason", reason)
+	w.opt.OnAlert(alert.ParkedFailed, product, fmt.Errorf("order %s, letter %d: %s", no, letter.ID, reason))
 }

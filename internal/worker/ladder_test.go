@@ -126,6 +126,57 @@ func TestAnExhaustedLadderIsADeadLetterAndAnAlert(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
+func TestAParkedClaimThatFailsRaisesAnAlert(t *testing.T) {
+	for reason, c := range map[string]struct {
+		says   string
+		happen func(t *testing.T, c *crew, p seckill.Product) // between the claim's parking and its retry
+	}{
+		seckill.ReasonLost: {seckill.ReasonLost, func(t *testing.T, c *crew, _ seckill.Product) {
+			c.Buy(t, c.recoverBeforeParking(t), "quick")
+		}},
+		seckill.ReasonLimit: {seckill.ReasonLimit, func(t *testing.T, c *crew, _ seckill.Product) {
+			c.Buy(t, c.recoverBeforeParking(t), "slow")
+		}},
+		seckill.ReasonDuplicate: {"over the limit, or the duplicate of another order", func(t *testing.T, c *crew, p seckill.Product) {
+			again := c.Claim(1, "slow")
+			again.Key = "k"
+			_, err := c.Store.Sell(t.Context(), store.SellRequest{
+				ProductID: p.ID, Origin: seckill.OriginFallback, Claims: []seckill.Claim{again}, ExpireAfter: time.Hour,
+			})
+			rig.Must(t, err)
+		}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			crew := newCrew(t)
+			p := crew.Open(t, 1, 2, rig.Share(0.5)) // the ledger has one unit, the counter the other
+			claim := crew.Claim(1, "slow")
+			claim.Key = "k"
+			crew.Store.Poison(claim.Buyer)
+			crew.Reserve(t, p, claim)
+			crew.work(t)
+			crew.Store.Cure(claim.Buyer)
+			c.happen(t, crew, p)
+			crew.Time.Advance(ladder[0])
+			crew.climb(t)
+			o, err := crew.Store.Order(t.Context(), claim.OrderNo)
+			rig.Must(t, err)
+			if o.Status != seckill.OrderFailed || o.Reason != reason {
+				t.Errorf("the order is %s, %q", o.Status, o.Reason)
+			}
+			if got := crew.alerted(); !slices.Equal(got, []alert.Kind{alert.ParkedFailed}) {
+				t.Fatalf("alerts are %v", got)
+			}
+			if got := crew.causes[0].Error(); !strings.HasPrefix(got, "order "+claim.OrderNo.String()+", letter ") || !strings.HasSuffix(got, ": "+c.says) {
+				t.Errorf("the alert says %q, and not which order and %q", got, c.says)
+			}
+			crew.climb(t)
+			if got := len(crew.alerted()); got != 1 {
+				t.Errorf("%d alerts of one failure", got)
+			}
+		})
+	}
+}
+
 func TestADeadLetterIsDiscardedByItsAge(t *testing.T) {
 	c := newCrew(t)
 	bad, _ := poisoned(t, c)
