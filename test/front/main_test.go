@@ -6,12 +6,9 @@ package front
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -104,20 +101,7 @@ func fire(t *testing.T, e *engine.Engine, f flow) (s seen) {
 // metric is one figure of an engine; 0 if it is not there.
 func metric(t *testing.T, e *engine.Engine, name string) float64 {
 	t.Helper()
-	res, err := e.HTTP().Get(e.AdminURL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindSubmatch(body)
-	if found == nil {
-		return 0
-	}
-	value, err := strconv.ParseFloat(string(found[1]), 64)
+	value, err := e.Metric(t.Context(), name)
 	if err != nil {
 		t.Fatalf("read %s: %v", name, err)
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -153,15 +152,7 @@ func get(t *testing.T, url string) (body string, status int) {
 // metric is one figure of an instance; 0 if it is not there.
 func metric(t *testing.T, e *engine.Engine, name string) float64 {
 	t.Helper()
-	body, status := get(t, e.AdminURL+"/metrics")
-	if status != http.StatusOK {
-		t.Fatalf("metrics answer %d", status)
-	}
-	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(body)
-	if found == nil {
-		return 0
-	}
-	value, err := strconv.ParseFloat(found[1], 64)
+	value, err := e.Metric(t.Context(), name)
 	must(t, "read "+name, err)
 	return value
 }

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+)
+
+// Metric is one figure of this instance, named with its labels as in the text
+// of /metrics; 0 if it is not there.
+func (e *Engine) Metric(ctx context.Context, name string) (float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.AdminURL+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	res, err := e.http.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, err
+	}
+	if res.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("metrics answer %d", res.StatusCode)
+	}
+	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindSubmatch(body)
+	if found == nil {
+		return 0, nil
+	}
+	return strconv.ParseFloat(string(found[1]), 64)
+}
