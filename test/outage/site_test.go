@@ -78,6 +78,8 @@ type plan struct {
 	networks bool
 	// sentinel has Redis be a master with a replica under Sentinel.
 	sentinel bool
+	// cluster has Redis be a Cluster of three masters.
+	cluster bool
 	// ownStore has a MariaDB that the test may kill.
 	ownStore bool
 	// faults arm one of each instance; see package fault.
@@ -92,8 +94,9 @@ type plan struct {
 type site struct {
 	*market.Book
 	t        *testing.T
-	redis    *server.RedisServer // nil under Sentinel
+	redis    *server.RedisServer // nil under Sentinel and in a Cluster
 	sentinel *server.SentinelSet
+	cluster  *server.RedisCluster
 	maria    *server.MariaServer
 	dsn      string
 	engines  []*engine.Engine
@@ -154,6 +157,10 @@ func (s *site) startRedis(p plan) map[string]string {
 	if p.sentinel {
 		s.sentinel = server.Sentinel(s.t, server.SentinelOptions{AppendFsync: "always"})
 		return engine.OnSentinel(s.sentinel.MasterName(), s.sentinel.Addrs()...)
+	}
+	if p.cluster {
+		s.cluster = server.Cluster(s.t, server.ClusterOptions{AppendFsync: "always"})
+		return engine.OnRedis(s.cluster.Addrs()...)
 	}
 	s.redis = server.Redis(s.t, server.RedisOptions{AppendFsync: "always"})
 	return engine.OnRedis(s.redis.Addr())
