@@ -24,21 +24,48 @@ func TestConformanceStandalone(t *testing.T) {
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Harness { return h })
 }
 
-// Every reply waits for the replica.
+// Every reply waits for the replica, so that nothing that was answered is lost
+// when Reopen kills the master.
 func TestConformanceSentinel(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	set := server.Sentinel(t, server.SentinelOptions{})
 	streaming(t, set)
 	l := opened(t, Options{Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Prefix: "seckill:", WaitReplicas: 1, reply: callTimeout})
-	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
+	h := ledgertest.Harness{Ledger: l, Queue: l.Queue(), SlowReopen: true}
+	h.Reopen = func(t *testing.T) ledgertest.Harness {
+		old := set.Master()
+		old.Kill()
+		set.WaitFailover(old)
+		old.Start()
+		set.WaitDemoted(old)
+		streaming(t, set)
+		return h
+	}
+	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return h })
 }
 
-// Buckets lie on three masters.
+// Buckets lie on three masters, and Reopen kills them all.
 func TestConformanceCluster(t *testing.T) {
 	t.Parallel() // most of it is waiting
-	cluster := server.Cluster(t, server.ClusterOptions{})
+	cluster := server.Cluster(t, server.ClusterOptions{AppendFsync: "always"})
 	l := opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()[:1]}, Prefix: "seckill:", reply: callTimeout})
-	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
+	h := ledgertest.Harness{Ledger: l, Queue: l.Queue(), SlowReopen: true}
+	h.Reopen = func(*testing.T) ledgertest.Harness {
+		restart(cluster)
+		return h
+	}
+	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return h })
+}
+
+// restart kills every node of a Cluster and starts them again.
+func restart(cluster *server.RedisCluster) {
+	for _, node := range cluster.Nodes() {
+		node.Kill()
+	}
+	for _, node := range cluster.Nodes() {
+		node.Start()
+	}
+	cluster.WaitReady()
 }
 
 // streaming waits until the replicas acknowledge: a second or so after their

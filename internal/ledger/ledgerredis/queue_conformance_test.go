@@ -37,15 +37,7 @@ func TestQueueConformanceSentinel(t *testing.T) {
 func TestQueueConformanceCluster(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{AppendFsync: "always"})
-	conforms(t, Options{Place: redislink.Place{Addrs: s.Addrs()}}, func() {
-		for _, node := range s.Nodes() {
-			node.Kill()
-		}
-		for _, node := range s.Nodes() {
-			node.Start()
-		}
-		s.WaitReady()
-	})
+	conforms(t, Options{Place: redislink.Place{Addrs: s.Addrs()}}, func() { restart(s) })
 }
 
 // conforms restarts not only the server but whoever spoke to it: consumers

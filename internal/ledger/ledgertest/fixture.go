@@ -34,7 +34,8 @@ type fixture struct {
 	products  map[uint32]bool // of this subtest
 	made      int             // claims, so that each is new
 	consumers int
-	states    uint64 // set so far: each is later than the one before
+	states    uint64    // set so far: each is later than the one before
+	together  *together // whom it shares restarts with; nil for nobody
 }
 
 func (s *suite) fixture(t *testing.T) *fixture {
@@ -45,6 +46,10 @@ func (f *fixture) reopen() {
 	f.Helper()
 	if f.Reopen == nil {
 		f.Skip("the harness cannot reopen")
+	}
+	if f.together != nil {
+		f.Harness = f.together.reopen(f.T)
+		return
 	}
 	f.Harness = f.Reopen(f.T)
 }

@@ -108,7 +108,7 @@ func (w *modelWorld) step() {
 		w.beat(at)
 	case kind < 39:
 		w.held(shard)
-	case w.Reopen != nil && w.rarely("reopen", 4):
+	case w.Reopen != nil && !w.SlowReopen && w.rarely("reopen", 4):
 		w.reopen()
 		for _, shard := range w.places {
 			if w.CallersDie {

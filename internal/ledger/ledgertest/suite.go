@@ -19,6 +19,9 @@ type Harness struct {
 	// Reopen stops the ledger and its queue without ceremony and starts them
 	// again from what is durable; nil where that is not possible.
 	Reopen func(t *testing.T) Harness
+	// SlowReopen says that it takes seconds: the stories of restarts share them,
+	// and the model, which would restart at random, does without.
+	SlowReopen bool
 	// CallersDie says that no caller outlives a restart, because the ledger
 	// lives in its callers' process: then records of numbered calls need not
 	// survive one either.
@@ -61,15 +64,24 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Transfer", transferStories()},
 		{"Held", heldStories()},
 		{"Audit", auditStories()},
-		{"Durable", durableStories()},
 		{"Concurrent", concurrentStories()},
 	} {
-		t.Run(chapter.name, func(t *testing.T) {
-			for _, story := range chapter.stories {
-				t.Run(story.name, func(t *testing.T) { story.tell(s.fixture(t)) })
-			}
-		})
+		t.Run(chapter.name, func(t *testing.T) { s.tell(t, chapter.stories) })
 	}
+	t.Run("Durable", func(t *testing.T) {
+		if harness := open(t); harness.SlowReopen {
+			s.tellTogether(t, harness, durableStories())
+		} else {
+			s.tell(t, durableStories())
+		}
+	})
 	t.Run("Model", func(t *testing.T) { runModel(s.fixture(t)) })
 	t.Run("Linearizable", func(t *testing.T) { runLinearizable(s.fixture(t)) })
+}
+
+// tell tells stories one after the other.
+func (s *suite) tell(t *testing.T, stories []story) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) { story.tell(s.fixture(t)) })
+	}
 }
