@@ -180,10 +180,7 @@ func TestAClaimThatCannotBeWritten(t *testing.T) {
 	s.refuses()
 	ctx := t.Context()
 	for _, c := range bad {
-		no := c.No
-		if err := s.Send(ctx, c); err != nil || c.No != no {
-			t.Errorf("the key of order %s finds %s, %v", no, c.No, err)
-		}
+		s.finds(c)
 		if _, err := c.Buyer.Cancel(ctx, c.No); engine.CodeOf(err) != seckill.CodeWrongState {
 			t.Errorf("a dead letter is cancelled: %v", err)
 		}
@@ -191,10 +188,7 @@ func TestAClaimThatCannotBeWritten(t *testing.T) {
 			t.Errorf("a dead letter is paid: %v", err)
 		}
 	}
-	if f, err := s.Operator().Stats(ctx, spared); err != nil || f.Queue.Depth != badClaims || f.Ledger.Reserved != letterStock {
-		t.Errorf("with %d dead letters the figures are %+v, %v", badClaims, f, err)
-	}
-	s.CheckReport(spared)
+	s.holds(badClaims)
 
 	given, saved := bad[0], bad[1]
 	if _, err := s.Operator().DiscardLetter(ctx, s.letter(given).ID); err != nil {
@@ -211,6 +205,73 @@ func TestAClaimThatCannotBeWritten(t *testing.T) {
 	s.told("order.failed", given)
 	s.told("order.confirmed", saved)
 	s.keepsItsPromises()
+}
+
+// Redis forgets everything, and so do the instances that have promised: nobody
+// but the store knows of two dead letters. They hold their units in the rebuilt
+// ledger all the same, and once MariaDB takes them they are orders.
+func TestADeadLetterKeepsItsUnitThroughARebuild(t *testing.T) {
+	t.Parallel()
+	s := openLetters(t)
+	good, bad := s.rush()
+	s.park(bad)
+	for _, c := range good {
+		s.Pay(c)
+	}
+	s.climb(bad)
+
+	before := s.epochs(t.Context())
+	s.Lose(spared)
+	for _, e := range s.engines {
+		e.Kill()
+	}
+	s.redis.FlushAll()
+	for _, e := range s.engines {
+		e.Start()
+	}
+	s.wantRebuilt(t.Context(), before)
+	for range badClaims {
+		s.refuses()
+	}
+	for _, c := range bad {
+		if reason := s.reason(c, ""); reason != seckill.ReasonDead {
+			t.Errorf("after the rebuild the buyer of a dead letter reads %q", reason)
+		}
+		s.finds(c)
+	}
+	s.holds(badClaims)
+
+	s.alter(mend)
+	for _, c := range bad {
+		s.retries(c)
+		s.becomes(c, "pending", "")
+		s.Pay(c)
+	}
+	s.keepsItsPromises()
+}
+
+// finds wants the claim's key to be answered with its order.
+func (s *site) finds(c *market.Claim) {
+	s.t.Helper()
+	no := s.OrderNo(c)
+	var found string
+	err := market.UntilAnswered(s.t, "repeat the key", func(ctx context.Context) (err error) {
+		found, err = c.Buyer.At(s.engines[0]).Buy(ctx, c.Product, c.Purchase)
+		return err
+	})
+	if err != nil || found != no {
+		s.t.Errorf("the key of order %s finds %q, %v", no, found, err)
+	}
+}
+
+// holds wants the ledger to hold the whole stock, and so many claims to wait.
+func (s *site) holds(letters int64) {
+	s.t.Helper()
+	f, err := s.Operator().Stats(s.t.Context(), spared)
+	if err != nil || f.Queue.Depth != letters || f.Ledger.Reserved != letterStock {
+		s.t.Errorf("with %d dead letters the figures are %+v, %v", letters, f, err)
+	}
+	s.CheckReport(spared)
 }
 
 // buys buys a unit that may be on its way back.
