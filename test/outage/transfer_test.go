@@ -45,12 +45,10 @@ func TestAnInstanceDiesInMidTransfer(t *testing.T) {
 					settings: map[string]string{"order.expire_after": "30m"},
 				})
 				dying := s.engines[0]
-				for range product.Stock {
-					if dying.Running() {
-						doing.drive(t.Context(), s)
-					}
-				}
-				market.Eventually(t, "the instance dies at "+point, func(context.Context) bool { return !dying.Running() })
+				market.Eventually(t, "the instance dies at "+point, func(ctx context.Context) bool {
+					doing.drive(ctx, s)
+					return !dying.Running()
+				})
 				dying.Kill()
 				if !strings.Contains(dying.Log(), "fault: killed at "+point+"\n") {
 					t.Fatalf("it died, but not at %s", point)
