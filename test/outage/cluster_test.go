@@ -19,15 +19,15 @@ import (
 // Neither loses anything, so that no ledger is rebuilt.
 func TestAClusterMovesItsSlotsAndMissesANode(t *testing.T) {
 	t.Parallel()
-	s := open(t, plan{cluster: true})
+	s := open(t, plan{cluster: true, products: append(products(), spares()...)})
 	var before map[uint32]uint64
 	s.during(func(ctx context.Context) {
 		market.Pause(ctx, warmUp)
 		before = s.epochs(ctx)
 		s.moveHalf(sharded)
-		s.wantSelling(ctx, time.Now())
+		s.moveHalf(sparedShards)
+		s.wantSoon(s.sellsAll(ctx, time.Now()))
 		s.wantRedirected()
-		market.Pause(ctx, warmUp)
 
 		dead := s.nodeWithout(spared)
 		struck := time.Now()
@@ -41,11 +41,20 @@ func TestAClusterMovesItsSlotsAndMissesANode(t *testing.T) {
 		dead.Start()
 		s.wantAnswers(struck, back)
 		s.cluster.WaitReady()
-		s.wantSelling(ctx, time.Now())
+		s.wantSoon(s.sellsAll(ctx, time.Now()))
 		market.Pause(ctx, afterwards)
 	})
 	s.wantEpochsKept(before)
 	s.keepsItsPromises()
+}
+
+// wantSoon wants everything to be sold again soon after a fault.
+func (s *site) wantSoon(took time.Duration) {
+	s.t.Helper()
+	s.t.Logf("all sold again after %v", took)
+	if took > hard*sellWithin {
+		s.t.Errorf("all sold again only after %v", took)
+	}
 }
 
 // homes are the nodes of a Cluster on which a product's shards lie, by the hash
