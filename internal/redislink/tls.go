@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // dialTLS dials, and shakes hands within the dialer's time. The certificate must
@@ -20,10 +22,38 @@ func dialTLS(ctx context.Context, address string, dialer *net.Dialer, config *tl
 	over := tls.Dialer{NetDialer: dialer, Config: config}
 	conn, err := over.DialContext(ctx, "tcp", address)
 	var dial *net.OpError
-	if err == nil || errors.As(err, &dial) && dial.Op == "dial" {
-		return conn, err
+	switch {
+	case err == nil:
+		return &greeting{Conn: conn}, nil
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return nil, err
 	}
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("TLS with %s: %w", address, err)}
+}
+
+// lastWordWithin bounds the wait for what a server said before it hung up. It is
+// here already, if it is anything.
+const lastWordWithin = 50 * time.Millisecond
+
+// greeting is a connection on which nothing was said yet. With TLS 1.3 the client
+// has shaken hands before the server has looked at its certificate: the refusal
+// lies unread while the first write already fails, and is what explains it.
+type greeting struct {
+	net.Conn
+	said atomic.Bool // a write has ended
+}
+
+func (g *greeting) Write(b []byte) (int, error) {
+	n, err := g.Conn.Write(b)
+	if first := !g.said.Swap(true); !first || err == nil {
+		return n, err
+	}
+	if g.Conn.SetReadDeadline(time.Now().Add(lastWordWithin)) == nil {
+		if _, word := g.Conn.Read(make([]byte, 1)); Untrusted(word) {
+			err = word
+		}
+	}
+	return n, err
 }
 
 // Untrusted reports whether a server, or this client, showed a certificate that
@@ -49,6 +79,6 @@ func HungUp(err error) bool {
 			return true
 		}
 	}
-	var greeting tls.RecordHeaderError
-	return errors.As(err, &greeting)
+	var header tls.RecordHeaderError
+	return errors.As(err, &header)
 }
