@@ -64,6 +64,26 @@ func TestEveryKindOfRedisIsReachedWithTLS(t *testing.T) {
 	}
 }
 
+// Nodes that are announced by name need no addresses in their certificates.
+func TestNodesOfAClusterAreCheckedByTheNamesThatTheyAnnounce(t *testing.T) {
+	authority := certificate.NewAuthority(t)
+	cluster := server.Cluster(t, server.ClusterOptions{
+		TLS:  &server.TLS{Pair: authority.Issue("redis", "localhost"), Anyone: true},
+		Args: []string{"--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"},
+	})
+	place := redislink.Place{TLS: spoken(t, authority.File(), certificate.Pair{})}
+	for _, node := range cluster.Nodes() { // each has a third of the slots: k is on one of them
+		place.Addrs = []string{strings.Replace(node.Addr(), "127.0.0.1", "localhost", 1)}
+		if err := reach(t, place); !rueidis.IsRedisNil(err) {
+			t.Errorf("from %s: %v", place.Addrs, err)
+		}
+	}
+	place.Addrs = cluster.Addrs()[:1]
+	if err := reach(t, place); !redislink.Untrusted(err) {
+		t.Errorf("by an address that is not in the certificate: %v", err)
+	}
+}
+
 func TestATLSConnectionThatCannotBeSaysWhy(t *testing.T) {
 	authority, stranger := certificate.NewAuthority(t), certificate.NewAuthority(t)
 	own := authority.Issue("engine")
