@@ -3,13 +3,10 @@ package storesql
 import (
 	"context"
 	"database/sql"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/pressly/goose/v3"
 
 	"seckill/internal/store"
 	"seckill/test/server"
@@ -88,72 +85,6 @@ func TestAMigrationThatWasBrokenOffIsCompleted(t *testing.T) {
 	}
 	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 2))); err != nil {
 		t.Error(err)
-	}
-}
-
-// migratedTo gives a database the tables as they were at a version.
-func migratedTo(t *testing.T, dsn string, version int64) *sql.DB {
-	t.Helper()
-	pool, err := sql.Open("mysql", strings.TrimPrefix(dsn, "mysql:"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { pool.Close() })
-	dir, err := fs.Sub(mysqlMigrations, "migration/mysql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	provider, err := goose.NewProvider(goose.DialectMySQL, pool, dir, goose.WithDisableGlobalRegistry(true))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := provider.UpTo(t.Context(), version); err != nil {
-		t.Fatal(err)
-	}
-	return pool
-}
-
-// What the version before 00002 writes and reads, as it said it. A migration
-// comes while it still runs.
-var statementsBefore2 = []struct {
-	text string
-	args []any
-}{
-	{`INSERT INTO tb_seckill_product (id, ref, product_name, price_cents, currency, stock, offered, per_user_limit, limit_group,
-		starts_at, ends_at, shards, strategy, fallback_share, state, epoch, version, log_seq, rebuilding, create_time)
-		VALUES (9,'','Kettle',999,'CNY',10,10,1,9,1,2,1,'async',0,0,1,1,0,0,1)`, nil},
-	{`INSERT INTO tb_seckill_order (order_no, user_id, product_id, limit_group, product_name, price_cents, currency, quantity, ref,
-		idem_key, status, reason, create_time, pay_before, cancel_time, epoch, shard, release_epoch, release_time)
-		VALUES (?,'b',9,9,'Kettle',999,'CNY',1,'',NULL,0,'',1,2,NULL,1,0,NULL,NULL)`, []any{"SK01J00000000000000000000001"}},
-	{`UPDATE tb_seckill_product SET stock = stock + ?, offered = offered + ?, log_seq = log_seq + ?, version = version + 1
-		WHERE id = 9 AND version = 1 AND stock + ? >= 0`, []any{-1, 0, 1, -1}},
-	{`INSERT INTO tb_stock_log (product_id, seq, order_no, quantity, before_stock, after_stock, type, create_time)
-		VALUES (9,1,'SK01J00000000000000000000001',1,10,9,1,1)`, nil},
-	{`INSERT INTO tb_stock_change (id, product_id, delta, epoch, status, actor, reason, create_time, done_time)
-		VALUES ('c',9,1,1,'open','operator','',1,NULL)`, nil},
-	{`SELECT status, epoch, shard, release_epoch IS NULL, SUM(quantity) FROM tb_seckill_order WHERE product_id = 9
-		GROUP BY status, epoch, shard, release_epoch`, nil},
-}
-
-func TestTheVersionBeforeWorksOnMigratedTables(t *testing.T) {
-	dsn := server.SharedMariaDB(t).NewDatabase(t)
-	before := migratedTo(t, dsn, 1)
-	tx, err := before.BeginTx(t.Context(), nil) // it knows these tables, and goes on
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	s := openAt(t, dsn, Options{})
-	for _, st := range statementsBefore2 {
-		if _, err := before.ExecContext(t.Context(), st.text, st.args...); err != nil {
-			t.Errorf("%s: %v", st.text, err)
-		}
-	}
-	f, err := s.Figures(t.Context(), 9)
-	if err != nil || f.Pending != 1 || f.Fallback != 0 || f.OpenChanges != 1 || f.Product.ShareLeft != 0 {
-		t.Errorf("this version reads %+v %v", f, err)
 	}
 }
 
