@@ -53,7 +53,7 @@ func trusting(key, path string) (*tls.Config, error) {
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s: %s has no certificate in PEM", key, path)
+		return nil, wrong(key, "%s has no certificate in PEM", path)
 	}
 	return config, nil
 }
@@ -67,7 +67,7 @@ func readPair(certKey, certPath, keyKey, keyPath string) (*tls.Certificate, erro
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, fmt.Errorf("%s and %s: %w", certKey, keyKey, err)
+		return nil, wrong(certKey, "does not go with %s: %w", keyKey, err)
 	}
 	return &pair, nil
 }
@@ -79,13 +79,10 @@ func (c *Config) checkClientTLS() error {
 	r := &c.Redis
 	for _, file := range []struct{ key, path string }{{"redis.tls_ca", r.TLSCA}, {"redis.tls_cert", r.TLSCert}, {"redis.tls_key", r.TLSKey}} {
 		if file.path != "" && !r.TLS {
-			errs = append(errs, fmt.Errorf("%s: is of no use without redis.tls", file.key))
+			errs = append(errs, wrong(file.key, "is of no use without redis.tls"))
 		}
 	}
-	if (r.TLSCert == "") != (r.TLSKey == "") {
-		errs = append(errs, errors.New("redis.tls_cert and redis.tls_key: must be set together"))
-	}
-	return errors.Join(append(errs, c.Store.checkTLS())...)
+	return errors.Join(append(errs, together("redis.tls_cert", r.TLSCert, "redis.tls_key", r.TLSKey), c.Store.checkTLS())...)
 }
 
 func (s Store) checkTLS() error {
@@ -94,16 +91,16 @@ func (s Store) checkTLS() error {
 		return nil
 	}
 	if !isMySQL {
-		return errors.New("store.tls_ca: is of no use without MySQL in store.dsn")
+		return wrong("store.tls_ca", "is of no use without MySQL in store.dsn")
 	}
 	parts, err := splitMySQL(rest)
 	switch mode := parts.tls(); {
 	case err != nil: // said of store.dsn
 		return nil
 	case parts.network == "unix":
-		return errors.New("store.tls_ca: is of no use with a unix socket in store.dsn")
+		return wrong("store.tls_ca", "is of no use with a unix socket in store.dsn")
 	case mode != "" && mode != tlsChecked:
-		return fmt.Errorf("store.tls_ca: contradicts tls=%s in store.dsn, which checks nobody: take one of them away", mode)
+		return wrong("store.tls_ca", "contradicts tls=%s in store.dsn, which checks nobody: take one of them away", mode)
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ func TestFilesForTLSThatNobodyWouldReadAreRefused(t *testing.T) {
 		want     string // "" is accepted
 	}{
 		"a CA for plain Redis":             {append([]config.Setting{set("redis.tls_ca", "/ca.pem")}, sharing["redis"]...), "redis.tls_ca: is of no use without redis.tls"},
-		"a certificate without its key":    {append([]config.Setting{set("redis.tls_cert", "/c.pem")}, onTLS...), "redis.tls_cert and redis.tls_key: must be set together"},
-		"a key without its certificate":    {append([]config.Setting{set("redis.tls_key", "/k.pem")}, onTLS...), "redis.tls_cert and redis.tls_key: must be set together"},
+		"a certificate without its key":    {append([]config.Setting{set("redis.tls_cert", "/c.pem")}, onTLS...), "redis.tls_cert: must be set together with redis.tls_key"},
+		"a key without its certificate":    {append([]config.Setting{set("redis.tls_key", "/k.pem")}, onTLS...), "redis.tls_key: must be set together with redis.tls_cert"},
 		"a CA for Redis":                   {append([]config.Setting{set("redis.tls_ca", "/ca.pem")}, onTLS...), ""},
 		"a CA for SQLite":                  {[]config.Setting{ca}, "store.tls_ca: is of no use without MySQL"},
 		"a CA for a socket":                {[]config.Setting{ca, mysql("unix(/s)/d")}, "store.tls_ca: is of no use with a unix socket"},
@@ -53,7 +53,7 @@ func TestFilesForTLSAreReadWhereThatIsAskedFor(t *testing.T) {
 		"a CA of Redis without any": {junk, own.CertFile, own.KeyFile, authority.File(), "redis.tls_ca: " + junk + " has no certificate"},
 		"no certificate":            {authority.File(), none, own.KeyFile, authority.File(), "redis.tls_cert: open " + none},
 		"no key":                    {authority.File(), own.CertFile, none, authority.File(), "redis.tls_key: open " + none},
-		"another's key":             {authority.File(), own.CertFile, other.KeyFile, authority.File(), "redis.tls_cert and redis.tls_key: "},
+		"another's key":             {authority.File(), own.CertFile, other.KeyFile, authority.File(), "redis.tls_cert: does not go with redis.tls_key: "},
 		"no CA of MySQL":            {authority.File(), own.CertFile, own.KeyFile, none, "store.tls_ca: open " + none},
 		"a CA of MySQL without any": {authority.File(), own.CertFile, own.KeyFile, junk, "store.tls_ca: " + junk + " has no certificate"},
 	} {

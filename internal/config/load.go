@@ -40,17 +40,17 @@ type Setting struct {
 // names everything that is wrong, one line each.
 func Load(from Sources) (*Config, error) {
 	cfg := Default()
-	loading := loading{keys: cfg.keys()}
+	loading := loading{keys: cfg.keys(), origin: make(map[string]string)}
 	if file := from.file(); file != "" {
 		loading.file(file)
 	}
 	loading.environ(from.Environ)
 	loading.flags(from.Flags)
-	err := errors.Join(errors.Join(loading.errs...), cfg.Check())
+	errs := append(loading.errs, loading.placed(cfg.Check()))
 	if from.Files {
-		err = errors.Join(err, cfg.checkFiles())
+		errs = append(errs, loading.placed(cfg.checkFiles()))
 	}
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return cfg, nil
@@ -71,14 +71,14 @@ func (c *Config) Check() error {
 	var errs []error
 	for _, k := range c.keys() {
 		for _, err := range lines(k.rule.check(k.field)) {
-			errs = append(errs, fmt.Errorf("%s: %w", k.name, err))
+			errs = append(errs, &misfit{k.name, err})
 		}
 	}
 	if c.Shop.Listen == c.Admin.Listen && !hasPortZero(c.Shop.Listen) {
-		errs = append(errs, fmt.Errorf("admin.listen: must not be shop.listen (%s): the operator API never shares the public port", c.Shop.Listen))
+		errs = append(errs, wrong("admin.listen", "must not be shop.listen (%s): the operator API never shares the public port", c.Shop.Listen))
 	}
 	if c.Purchase.MaxBatch > c.Purchase.QueueSize {
-		errs = append(errs, fmt.Errorf("purchase.max_batch: must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch))
+		errs = append(errs, wrong("purchase.max_batch", "must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch))
 	}
 	errs = append(errs, c.checkShared(), c.checkTLS(), c.checkClientTLS(), c.checkLogin(), c.checkChallenge())
 	return errors.Join(errs...)
@@ -89,16 +89,16 @@ func (c *Config) Check() error {
 func (c *Config) checkChallenge() error {
 	var errs []error
 	if c.Challenge.Kind != string(challenge.None) && !c.Token.Required {
-		errs = append(errs, fmt.Errorf("challenge.kind: %s protects nothing while token.required is false: purchases need no token, and so no answer; set token.required to true, or challenge.kind to none", c.Challenge.Kind))
+		errs = append(errs, wrong("challenge.kind", "%s protects nothing while token.required is false: purchases need no token, and so no answer; set token.required to true, or challenge.kind to none", c.Challenge.Kind))
 	}
 	if c.Challenge.Kind != string(challenge.Shop) {
 		return errors.Join(errs...)
 	}
 	if c.Challenge.VerifyURL == "" {
-		errs = append(errs, errors.New("challenge.verify_url: must be set with challenge.kind shop"))
+		errs = append(errs, wrong("challenge.verify_url", "must be set with challenge.kind shop"))
 	}
 	if !c.Challenge.VerifySecret.IsSet() {
-		errs = append(errs, errors.New("challenge.verify_secret: must be set with challenge.kind shop"))
+		errs = append(errs, wrong("challenge.verify_secret", "must be set with challenge.kind shop"))
 	}
 	return errors.Join(errs...)
 }
@@ -111,8 +111,9 @@ func hasPortZero(address string) bool {
 // loading gathers errors while one source after the other is laid over the
 // defaults.
 type loading struct {
-	keys []key
-	errs []error
+	keys   []key
+	errs   []error
+	origin map[string]string // of a key's value: where it was set
 }
 
 func (l *loading) errorf(format string, args ...any) {
@@ -216,10 +217,16 @@ func (l *loading) apply(values map[string]any, where func(name string) string) {
 	names := make([]string, len(l.keys))
 	for i, k := range l.keys {
 		names[i] = k.name
-		if value, found := values[k.name]; found {
-			for _, err := range lines(k.set(value)) {
-				l.errorf("%s: %w", where(k.name), err)
-			}
+		value, found := values[k.name]
+		if !found {
+			continue
+		}
+		errs := lines(k.set(value))
+		for _, err := range errs {
+			l.errorf("%s: %w", where(k.name), err)
+		}
+		if len(errs) == 0 {
+			l.origin[k.name] = where(k.name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -297,6 +297,31 @@ func TestAKeyOfTheFileIsReportedWithItsLine(t *testing.T) {
 	}
 }
 
+func TestAValueThatIsOutOfRangeIsReportedWithItsPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, variable string
+		flags          []config.Setting
+		want           string // with FILE for the file
+	}{
+		"in the file":                {"worker:\n  batch_size: 0\n", "", nil, "FILE:2: worker.batch_size: must be 1 to 10000, not 0"},
+		"an entry of a list":         {"worker:\n\n  retry_delays: [1s, 999h]\n", "", nil, "FILE:3: worker.retry_delays: entry 2: must be"},
+		"beside another key":         {"purchase:\n  queue_size: 10\n  max_batch: 11\n", "", nil, "FILE:3: purchase.max_batch: must not exceed purchase.queue_size (10), not 11"},
+		"without its other half":     {"shop: {tls_key: key.pem}\n", "", nil, "FILE:1: shop.tls_key: must be set together with shop.tls_cert"},
+		"of no use":                  {"redis:\n  sentinel_username: sue\n", "", nil, "FILE:2: redis.sentinel_username: is of no use"},
+		"in the environment":         {"worker:\n  batch_size: 5\n", "SECKILL_WORKER_BATCH_SIZE=0", nil, "environment: SECKILL_WORKER_BATCH_SIZE: must be 1 to 10000"},
+		"by a flag":                  {"", "SECKILL_WORKER_BATCH_SIZE=5", []config.Setting{set("worker.batch_size", "0")}, "--set: worker.batch_size: must be 1 to 10000"},
+		"below one that is no value": {"worker:\n  batch_size: 0\n", "SECKILL_WORKER_BATCH_SIZE=many", nil, "FILE:2: worker.batch_size: must be 1 to 10000"},
+		"that nobody has set":        {"challenge: {kind: shop}\ntoken: {required: true}\n", "", nil, "challenge.verify_url: must be set"},
+	} {
+		file := writeFile(t, c.text)
+		_, err := config.Load(config.Sources{File: file, Environ: []string{c.variable}, Flags: c.flags})
+		want := strings.ReplaceAll(c.want, "FILE", file)
+		if err == nil || !slices.ContainsFunc(strings.Split(err.Error(), "\n"), func(line string) bool { return strings.HasPrefix(line, want) }) {
+			t.Errorf("a value %s: %v, want %q", name, err, want)
+		}
+	}
+}
+
 func TestOfAListEveryBadEntryIsReported(t *testing.T) {
 	for key, list := range map[string]string{
 		"shop.cors_origins":         "*, https://a.example, nowhere",
@@ -364,7 +389,7 @@ func TestFilesOfTheCertificateAreReadWhereThatIsAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := load(true); err == nil || !strings.Contains(err.Error(), "shop.tls_cert and shop.tls_key: ") {
+	if err := load(true); err == nil || !strings.Contains(err.Error(), "shop.tls_cert: does not go with shop.tls_key: ") {
 		t.Errorf("files that are no certificate: %v", err)
 	}
 }

@@ -75,10 +75,7 @@ func hosts() rule {
 
 // checkTLS holds that certificate and key come together.
 func (c *Config) checkTLS() error {
-	if (c.Shop.TLSCert == "") != (c.Shop.TLSKey == "") {
-		return errors.New("shop.tls_cert and shop.tls_key: must be set together")
-	}
-	return nil
+	return together("shop.tls_cert", c.Shop.TLSCert, "shop.tls_key", c.Shop.TLSKey)
 }
 
 // checkFiles holds that certificates and keys can be read, and belong together.
@@ -95,7 +92,7 @@ func (c *Config) checkFiles() error {
 func readFile(key, path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, &misfit{key, err}
 	}
 	return text, nil
 }
@@ -104,7 +101,7 @@ func readFile(key, path string) ([]byte, error) {
 // keys are all that counts, nobody here has a key to sign with.
 func (c *Config) checkLogin() error {
 	if c.Page.LoginURL != "" && c.keysAlone() && !c.Auth.JWTSecret.IsSet() {
-		return errors.New("page.login_url: needs auth.jwt_secret, which signs the tokens that login codes are exchanged for")
+		return wrong("page.login_url", "needs auth.jwt_secret, which signs the tokens that login codes are exchanged for")
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -75,20 +74,20 @@ func (c *Config) checkShared() error {
 	var errs []error
 	if c.shared() {
 		for _, k := range c.unsetSecrets() {
-			errs = append(errs, fmt.Errorf("%s: must be set with Redis or MySQL: instances that share them must share their secrets", k.name))
+			errs = append(errs, wrong(k.name, "must be set with Redis or MySQL: instances that share them must share their secrets"))
 		}
 	}
 	switch {
 	case c.SharedLedger() && len(c.Redis.Addrs) == 0:
-		errs = append(errs, errors.New("redis.addrs: must be set with ledger.kind redis"))
+		errs = append(errs, wrong("redis.addrs", "must be set with ledger.kind redis"))
 	case c.Ledger.Kind == LedgerMemory && len(c.Redis.Addrs) > 0: // an unknown kind is said by its own rule
-		errs = append(errs, errors.New("redis.addrs: is set, but ledger.kind is memory: set ledger.kind to redis, or remove it"))
+		errs = append(errs, wrong("redis.addrs", "is set, but ledger.kind is memory: set ledger.kind to redis, or remove it"))
 	}
 	if c.Redis.SentinelMaster == "" && c.Redis.SentinelUsername != "" {
-		errs = append(errs, errors.New("redis.sentinel_username: is of no use without redis.sentinel_master"))
+		errs = append(errs, wrong("redis.sentinel_username", "is of no use without redis.sentinel_master"))
 	}
 	if c.Redis.SentinelMaster == "" && c.Redis.SentinelPassword.IsSet() {
-		errs = append(errs, errors.New("redis.sentinel_password: is of no use without redis.sentinel_master"))
+		errs = append(errs, wrong("redis.sentinel_password", "is of no use without redis.sentinel_master"))
 	}
 	return errors.Join(errs...)
 }

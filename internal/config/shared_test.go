@@ -62,7 +62,7 @@ func TestInstancesThatShareMustShareTheirSecrets(t *testing.T) {
 // A kind that is misspelt is one mistake, and what was meant is not guessed.
 func TestAnUnknownLedgerIsTheOnlyThingSaid(t *testing.T) {
 	_, err := config.Load(config.Sources{Flags: append(secretsSet(), set("ledger.kind", "reddis"), set("redis.addrs", "127.0.0.1:6379"))})
-	if err == nil || !strings.HasPrefix(err.Error(), "ledger.kind: ") || strings.Contains(err.Error(), "\n") {
+	if err == nil || !strings.HasPrefix(err.Error(), "--set: ledger.kind: ") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}
 	_, err = config.Load(config.Sources{Flags: append(secretsSet(), set("redis.addrs", "127.0.0.1:6379"))})
