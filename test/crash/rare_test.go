@@ -32,9 +32,9 @@ func rareOrdeals(around func(string) []string) []ordeal {
 
 	oneLong := map[string]string{"worker.retry_delays": "1h"}
 	add(ordeal{while: "retry", settings: oneLong, prepare: parked, drive: retrying, after: retried}, around("store.letter")...)
-	add(ordeal{while: "adopt", settings: oneLong, prepare: parked, drive: adopting, after: retried},
+	add(ordeal{while: "adopt", settings: oneLong, prepare: parkedLate, drive: retrying, after: retried},
 		"worker.after_adopt")
-	add(ordeal{while: "refuse adoption", settings: oneLong, prepare: parked, drive: refusingAdoption, after: refused}, around("store.fail")...)
+	add(ordeal{while: "refuse adoption", settings: oneLong, prepare: parkedLate, drive: refusingAdoption, after: refused}, around("store.fail")...)
 	oneShort := map[string]string{"worker.retry_delays": "10ms"}
 	add(ordeal{while: "discard", settings: oneShort, prepare: dead, after: discarded}, around("store.discard")...)
 
@@ -126,15 +126,21 @@ func retried(s *scene) {
 	}
 }
 
-// adopting makes the letter one of an older epoch, and retries it.
-func adopting(s *scene) {
-	recovering(s)
-	retrying(s)
+// parkedLate has a letter for which the ledger holds nothing: its claim was
+// tried before the ledger was rebuilt, and parked after.
+func parkedLate(s *scene) {
+	parked(s)
+	s.touch(`UPDATE tb_dead_letter SET closed_time = create_time`)
+	s.engine.Start()
+	s.Rebuild(sneaker)
+	if _, err := s.Operator().Recover(s.T.Context(), sneaker); err != nil {
+		s.T.Fatal(err)
+	}
+	s.touch(`UPDATE tb_dead_letter SET closed_time = NULL`)
 }
 
 // refusingAdoption lets the letter's buyer use up the limit in the new epoch.
 func refusingAdoption(s *scene) {
-	recovering(s)
 	s.Send(s.T.Context(), s.NewClaim(s.order.Buyer, sneaker, engine.Purchase{Quantity: limit, Key: "second"}))
 	retrying(s)
 }
