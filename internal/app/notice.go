@@ -65,8 +65,8 @@ func (p *parts) tellOthers() {
 	// Another instance may have rebuilt it, from the store: whom the ledger then
 	// remembers is told to nobody. This instance may have read a ledger that had
 	// lost them, or have been away when they bought.
-	p.catalog.OnRebuilt = func(_ uint32, done bool) {
-		p.memory.Doubt()
+	p.catalog.OnRebuilt = func(group uint32, done bool) {
+		p.memory.DoubtRebuilt(group)
 		if done {
 			ask(p.hearing.rescan)
 		}
@@ -181,7 +181,7 @@ func (p *parts) runBoard(ctx context.Context, start func(func())) {
 	start(func() {
 		follow(ctx, p.hearing.rescan, rescanPause, func() error {
 			doubts, listening := p.memory.Doubts(), p.hearing.listening.Load()
-			err := p.remember(ctx)
+			err := p.rememberGroups(ctx, p.memory.InDoubt)
 			damaged := errors.Is(err, ledger.ErrDamaged) // told, and doubted group by group
 			if listening && (err == nil || damaged) {
 				p.memory.Trust(doubts)

@@ -8,20 +8,26 @@ import (
 	"seckill/internal/ledger"
 )
 
-// remember fills the memory with the buyers of sales that are not over: those
-// whom the ledger remembers, and those to whom the store has sold. Groups that
-// cannot be read because the ledger is damaged are doubted, and the error is
-// then ledger.ErrDamaged: all the others were read.
+// remember fills the memory with the buyers of sales that are not over.
 func (p *parts) remember(ctx context.Context) error {
-	shards := make(map[uint32]int) // by group
+	return p.rememberGroups(ctx, func(uint32) bool { return true })
+}
+
+// rememberGroups does so for some limit groups: with those whom the ledger
+// remembers, and those to whom the store has sold. Groups that cannot be read
+// because the ledger is damaged are doubted, and the error is then
+// ledger.ErrDamaged: all the others were read.
+func (p *parts) rememberGroups(ctx context.Context, wanted func(group uint32) bool) error {
+	shards, rebuilds := make(map[uint32]int), make(map[uint32]int64) // by group
 	for _, s := range p.catalog.All() {
-		if t := s.Terms(); t.Window(p.clock.Now()) != seckill.CodeEnded {
+		if t := s.Terms(); t.Window(p.clock.Now()) != seckill.CodeEnded && wanted(t.Group) {
 			shards[t.Group] = max(t.Shards, shards[t.Group])
 		}
 	}
 	groups := make([]saleGroup, 0, len(shards))
 	for id, n := range shards {
 		groups = append(groups, saleGroup{id, n})
+		rebuilds[id] = p.memory.Rebuilds(id)
 	}
 	damage := make(map[uint32]error)
 	err := p.book.eachBuyer(ctx, groups, p.memory.Learn, func(group uint32, err error) { damage[group] = err })
@@ -30,8 +36,8 @@ func (p *parts) remember(ctx context.Context) error {
 	}
 	for id := range shards {
 		if damage[id] == nil {
-			p.memory.TrustGroup(id)
-		} else if p.memory.DoubtGroup(id) {
+			p.memory.TrustGroup(id, rebuilds[id])
+		} else if p.memory.DoubtUnread(id) {
 			p.tellDamage(id, damage[id])
 		}
 	}

@@ -97,9 +97,7 @@ func TestADamagedGroupIsDoubtedAndHindersNoStart(t *testing.T) {
 	}
 
 	p.look(t.Context(), damaged)
-	doubts := p.memory.Doubts() // everybody is, after a rebuild, until all are read
-	rig.Must(t, p.remember(t.Context()))
-	p.memory.Trust(doubts)
+	rig.Must(t, p.rememberGroups(t.Context(), p.memory.InDoubt))
 	if p.memory.MayHoldIn(damaged, "zoe") {
 		t.Error("the group is doubted after its recovery")
 	}

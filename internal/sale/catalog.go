@@ -76,11 +76,12 @@ type Catalog struct {
 	// everybody who had bought elsewhere before, or never if it cannot tell. First
 	// says that the flag was not up since units last came back. It must not block.
 	CatchUp func(s *Sale, first bool, raise func())
-	// OnRebuilt, set as they are, is told of a new epoch of a product before its
-	// terms are seen, and again when it is installed (done): the ledger then
-	// remembers buyers of whom this instance may never have heard, because they
-	// came from the store. It must not block.
-	OnRebuilt func(product uint32, done bool)
+	// OnRebuilt, set as they are, is told of a new epoch of a product's ledger, by
+	// the limit group, before its terms are seen, and again when it is installed
+	// (done): the ledger then remembers buyers of whom this instance may never
+	// have heard, because they came from the store. Before the first epoch nobody
+	// has bought. It must not block.
+	OnRebuilt func(group uint32, done bool)
 
 	source ProductReader
 	log    *slog.Logger
@@ -130,8 +131,8 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 		if s == nil {
 			s = &Sale{ID: p.ID, catalog: c}
 		}
-		if before := s.terms.Load(); before != nil && (p.Epoch != before.Epoch || before.Rebuilding && !p.Rebuilding) {
-			c.OnRebuilt(p.ID, !p.Rebuilding)
+		if before := s.terms.Load(); before != nil && rebuilt(before, p) {
+			c.OnRebuilt(p.Group, !p.Rebuilding)
 		}
 		if before := s.terms.Swap(p); before != nil && (p.Offered > before.Offered || p.Epoch != before.Epoch) {
 			s.lower() // a rebuilt ledger may have units that were lost
@@ -140,6 +141,12 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 	}
 	c.sales.Store(&next)
 	return nil
+}
+
+// rebuilt reports whether a product's ledger has begun a new epoch, or was
+// opened in it, since the product was seen before.
+func rebuilt(before, now *seckill.Product) bool {
+	return now.HasLedger() && before.Epoch > 0 && (now.Epoch != before.Epoch || before.Rebuilding && !now.Rebuilding)
 }
 
 // LowerFlags lowers all flags, and those that are about to be raised.

@@ -325,13 +325,15 @@ func TestARebuildIsToldBeforeItsTermsAreSeen(t *testing.T) {
 		seen uint64 // epoch
 	}
 	var told []word
-	c.OnRebuilt = func(product uint32, done bool) { told = append(told, word{done, c.Find(product).Terms().Epoch}) }
+	c.OnRebuilt = func(group uint32, done bool) { told = append(told, word{done, c.Find(group).Terms().Epoch}) }
 	for _, step := range []struct {
 		epoch      uint64
 		rebuilding bool
 		told       []word
 	}{
-		{1, false, nil}, // the first sight of it
+		{0, false, nil}, // the first sight of it
+		{1, true, nil},  // nobody can have bought before
+		{1, false, []word{{true, 1}}},
 		{1, false, nil},
 		{1, true, nil},
 		{2, true, []word{{false, 1}}},
@@ -340,7 +342,10 @@ func TestARebuildIsToldBeforeItsTermsAreSeen(t *testing.T) {
 		{3, false, []word{{true, 2}}}, // between two looks
 	} {
 		told = nil
-		source.products = []seckill.Product{{ID: 1, Epoch: step.epoch, Rebuilding: step.rebuilding}}
+		source.products = []seckill.Product{
+			{ID: 1, Group: 1, Strategy: seckill.StrategyAsync, Epoch: step.epoch, Rebuilding: step.rebuilding},
+			{ID: 2, Group: 1, Strategy: seckill.StrategyDirect, Epoch: step.epoch, Rebuilding: step.rebuilding},
+		}
 		rig.Must(t, c.Refresh(t.Context()))
 		if !slices.Equal(told, step.told) {
 			t.Errorf("at epoch %d, rebuilding %v: told %v, want %v", step.epoch, step.rebuilding, told, step.told)

@@ -231,6 +231,30 @@ func TestAMemoryTellsTheCountersBuyersFromTheLedgers(t *testing.T) {
 	}
 }
 
+// A rebuilt ledger may remember buyers of whom nobody has told; those of other
+// groups are as well known as before.
+func TestAMemoryDoubtsTheGroupThatWasRebuilt(t *testing.T) {
+	m := sale.NewMemory()
+	knows := func(group uint32) bool { return m.MayHoldIn(group, "bob") }
+	m.DoubtRebuilt(1)
+	if !knows(1) || !m.InDoubt(1) || knows(2) || m.InDoubt(2) || m.MayHaveSold(1, "bob") {
+		t.Errorf("group 1 is doubted: %v, group 2: %v; the counter may have sold: %v", knows(1), knows(2), m.MayHaveSold(1, "bob"))
+	}
+	read := m.Rebuilds(1)
+	m.DoubtRebuilt(1) // again, while its buyers are read
+	m.TrustGroup(1, read)
+	if !knows(1) {
+		t.Error("a reading of before the last rebuild settles it")
+	}
+	if !m.DoubtUnread(1) {
+		t.Error("that its buyers cannot be read is no news")
+	}
+	m.TrustGroup(1, m.Rebuilds(1))
+	if knows(1) || m.InDoubt(1) {
+		t.Error("it still doubts")
+	}
+}
+
 // Whoever could not hear the others takes nobody for a stranger: somebody with
 // an order would be told that all is sold.
 func TestAMemoryInDoubtKnowsEverybody(t *testing.T) {

@@ -39,9 +39,14 @@ type Memory struct {
 }
 
 type groupMemory struct {
-	doubted atomic.Bool // whether there may be buyers who could not be read
-	stripes [memoryStripes]memoryStripe
+	unreadable atomic.Bool // whether there may be buyers who could not be read
+	// rebuilds counts the times at which the ledger came to remember others, and
+	// read is that count when its buyers were last read.
+	rebuilds, read atomic.Int64
+	stripes        [memoryStripes]memoryStripe
 }
+
+func (g *groupMemory) inDoubt() bool { return g.unreadable.Load() || g.rebuilds.Load() != g.read.Load() }
 
 type memoryStripe struct {
 	mu     sync.RWMutex
@@ -102,15 +107,35 @@ func (m *Memory) Doubts() int64 { return m.doubts.Load() }
 // Trust says that all buyers were read since that many doubts.
 func (m *Memory) Trust(doubts int64) { m.trusted.Store(doubts) }
 
-// DoubtGroup says that whom the ledger remembers of a group could not be read,
+// DoubtUnread says that whom the ledger remembers of a group could not be read,
 // and reports whether that is news.
-func (m *Memory) DoubtGroup(group uint32) bool { return !m.group(group).doubted.Swap(true) }
+func (m *Memory) DoubtUnread(group uint32) bool { return !m.group(group).unreadable.Swap(true) }
 
-// TrustGroup says that all of a group were read.
-func (m *Memory) TrustGroup(group uint32) {
+// DoubtRebuilt says that the ledger of a group is rebuilt, or was: it may
+// remember buyers of whom nobody tells.
+func (m *Memory) DoubtRebuilt(group uint32) { m.group(group).rebuilds.Add(1) }
+
+// Rebuilds is how often a group was; read before its buyers are, it is what
+// TrustGroup takes.
+func (m *Memory) Rebuilds(group uint32) int64 {
 	if g := (*m.groups.Load())[group]; g != nil {
-		g.doubted.Store(false)
+		return g.rebuilds.Load()
 	}
+	return 0
+}
+
+// TrustGroup says that all of a group were read since that many rebuilds.
+func (m *Memory) TrustGroup(group uint32, rebuilds int64) {
+	if g := (*m.groups.Load())[group]; g != nil {
+		g.unreadable.Store(false)
+		g.read.Store(rebuilds)
+	}
+}
+
+// InDoubt reports whether the buyers of a group are to be read anew.
+func (m *Memory) InDoubt(group uint32) bool {
+	g := (*m.groups.Load())[group]
+	return m.inDoubt() || g != nil && g.inDoubt()
 }
 
 // MayHold reports whether the ledger, or the counter, may remember the buyer.
@@ -151,7 +176,7 @@ func (m *Memory) find(id uint32, hash uint64) (known, sold bool) {
 	s.mu.RLock()
 	sold, known = s.buyers[hash]
 	s.mu.RUnlock()
-	return known || group.doubted.Load(), sold
+	return known || group.inDoubt(), sold
 }
 
 // Forget drops a group: nobody asks about sales that are over.
