@@ -163,7 +163,14 @@ func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time)
 			return row, nil
 		}
 	}
-	return bought, s.recall(b.shard, claim.Buyer, bought.OrderNo, deadline)
+	found, err := s.recall(b.shard, claim.Buyer, bought.OrderNo, deadline)
+	if err != nil {
+		return Bought{}, err
+	}
+	if !found {
+		return s.askAgain(b, claim, bought.OrderNo, deadline)
+	}
+	return bought, nil
 }
 
 // wait hands a claim to who gathers for its seller, and waits for the answer.

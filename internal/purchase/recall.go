@@ -24,11 +24,12 @@ const (
 // (protocol 3, step 1).
 //
 // What is remembered is the ledger's own entry: the claim as it was repeated
-// may ask for another quantity, at another price. An order that has no entry
-// any more has its row.
-func (s *Stage) recall(shard ledger.Shard, buyer string, no seckill.OrderNo, deadline time.Time) error {
+// may ask for another quantity, at another price. An order that is held and has
+// no entry any more has its row, or its letter. Of one that is not held nothing
+// can be said (found is false).
+func (s *Stage) recall(shard ledger.Shard, buyer string, no seckill.OrderNo, deadline time.Time) (found bool, err error) {
 	if s.opt.Remember == nil || s.recalled.has(no) {
-		return nil
+		return true, nil
 	}
 	if latest := time.Now().Add(recallTimeout); deadline.After(latest) {
 		deadline = latest
@@ -37,15 +38,35 @@ func (s *Stage) recall(shard ledger.Shard, buyer string, no seckill.OrderNo, dea
 	defer cancel()
 	held, err := s.ledger.Held(ctx, shard, buyer)
 	if err != nil {
-		return errBusy // the ledger may have been lost just now: repeated once more, the claim finds out
+		return false, errBusy // the ledger may have been lost just now: repeated once more, the claim finds out
 	}
 	for i := range held {
-		if held[i].OrderNo == no && held[i].Entry.ProductID != 0 {
+		if held[i].OrderNo != no {
+			continue
+		}
+		if held[i].Entry.ProductID != 0 {
 			s.opt.Remember(held[i].Entry)
 		}
+		s.recalled.add(no)
+		return true, nil
 	}
-	s.recalled.add(no)
-	return nil
+	return false, nil
+}
+
+// askAgain is about an order that the ledger has found by its key and does not
+// hold. Either it is dead, and has its row: the ledger then still knows the key.
+// Or the ledger was lost since it answered, and the order with it. The second
+// call is numbered as the first was, and a ledger that has lost the first
+// notices it (protocol 1): what it answers, it answers as the one that it was.
+func (s *Stage) askAgain(b *batcher, claim *seckill.Claim, no seckill.OrderNo, deadline time.Time) (Bought, error) {
+	bought, err := s.wait(b, claim, deadline)
+	if err != nil || bought.OrderNo != no && bought.OrderNo != claim.OrderNo {
+		return Bought{}, errBusy
+	}
+	if bought.OrderNo == no {
+		s.recalled.add(no)
+	}
+	return bought, nil
 }
 
 // remembered answers a repeated key while the ledger cannot: with what this

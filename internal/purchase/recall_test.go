@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/ledger"
 	"seckill/internal/purchase"
 	"seckill/test/rig"
 )
@@ -91,6 +92,35 @@ func TestARepeatedClaimThatCannotBeRememberedIsBusy(t *testing.T) {
 	rig.Must(t, err)
 	if again != no || len(d.of(no)) != 1 {
 		t.Errorf("answered %s, remembered %+v", again, d.of(no))
+	}
+}
+
+// The ledger has found the order, and is lost before it tells what to remember of
+// it: a 202 would name an order that nobody has.
+func TestARepeatedClaimWhoseLedgerForgotItSinceIsBusy(t *testing.T) {
+	c, d, no := repeats(t)
+	c.Ledger.Before("Held", func() { c.LoseJournal(t) })
+	_, err := c.Buy(c.on, purchase.Claim{Buyer: "b", Quantity: 1, Key: "cart"})
+	rig.Refused(t, err, seckill.CodeBusy)
+	if len(d.of(no)) != 0 {
+		t.Errorf("remembered is %+v", d.of(no))
+	}
+}
+
+func TestTheKeyOfACancelledOrderIsAnsweredWithIt(t *testing.T) {
+	c, d, no := repeats(t)
+	c.ConfirmAll(t)
+	_, err := c.Store.Cancel(t.Context(), no, seckill.ReasonByBuyer, rig.Operator)
+	rig.Must(t, err)
+	p := *c.on.Terms()
+	_, err = c.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.Release{Orders: []ledger.ReleaseOrder{{Buyer: "b", OrderNo: no}}})
+	rig.Must(t, err)
+	for range 2 {
+		again, err := c.Buy(c.on, purchase.Claim{Buyer: "b", Quantity: 1, Key: "cart"})
+		rig.Must(t, err)
+		if again != no || len(d.of(no)) != 0 {
+			t.Errorf("answered %s, remembered %+v", again, d.of(no))
+		}
 	}
 }
 

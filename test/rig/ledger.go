@@ -24,6 +24,7 @@ type Ledger struct {
 	after  map[string]int
 	gates  map[string]chan struct{}
 	calls  map[string]int
+	events map[string]func()
 	onRead func(*ledger.Figures)
 }
 
@@ -66,6 +67,13 @@ func (l *Ledger) Block(method string) (open func()) {
 	})
 }
 
+// Before has something happen just before the next call of the method.
+func (l *Ledger) Before(method string, happen func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events[method] = happen
+}
+
 // Lie changes what Read reports.
 func (l *Ledger) Lie(change func(*ledger.Figures)) {
 	l.mu.Lock()
@@ -79,7 +87,7 @@ func (l *Ledger) Heal() {
 	defer l.mu.Unlock()
 	l.before, l.after, l.onRead = map[string]int{}, map[string]int{}, nil
 	if l.gates == nil {
-		l.gates, l.calls = map[string]chan struct{}{}, map[string]int{}
+		l.gates, l.calls, l.events = map[string]chan struct{}{}, map[string]int{}, map[string]func(){}
 	}
 }
 
@@ -93,6 +101,12 @@ func (l *Ledger) Calls(method string) int {
 func (l *Ledger) enter(ctx context.Context, method string) (ledger.Ledger, error) {
 	l.mu.Lock()
 	l.calls[method]++
+	if happen := l.events[method]; happen != nil {
+		delete(l.events, method)
+		l.mu.Unlock()
+		happen()
+		l.mu.Lock()
+	}
 	inner, gate, fails := l.inner, l.gates[method], take(l.before, method)
 	l.mu.Unlock()
 	if gate != nil {
