@@ -75,10 +75,14 @@ func TestBuyersAreComparedByteByByte(t *testing.T) {
 // TestAPromisedOrderKeepsItsPrice: a change after the 202 does not touch it.
 func TestAPromisedOrderKeepsItsPrice(t *testing.T) {
 	t.Parallel()
-	e := start(t, map[string]string{"worker.batch_wait": "1s"})
-	openSale(t, e, engine.Product{ID: 1, Name: "Phone", Stock: 5, PerUserLimit: 2})
+	overEach(t, aPromisedOrderKeepsItsPrice)
+}
+
+func aPromisedOrderKeepsItsPrice(t *testing.T, w way) {
+	e := w.start(t, map[string]string{"worker.batch_wait": "1s"})
+	openSale(t, e, w.product(engine.Product{ID: 1, Name: "Phone", Stock: 5, PerUserLimit: 2}))
 	ann := e.Buyer("ann")
-	no, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 2})
+	no, err := claim(t, ann, 1, engine.Purchase{Quantity: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,15 +85,19 @@ func TestTheOperatorSeesTheFiguresMove(t *testing.T) {
 // crowd buys.
 func TestTheEventFeedIsCompleteAndInOrder(t *testing.T) {
 	t.Parallel()
-	e := start(t, map[string]string{"worker.batch_size": "7"})
+	overEach(t, theEventFeedIsCompleteAndInOrder)
+}
+
+func theEventFeedIsCompleteAndInOrder(t *testing.T, w way) {
+	e := w.start(t, map[string]string{"worker.batch_size": "7"})
 	const buyers = 60
-	openSale(t, e, engine.Product{ID: 1, Stock: buyers})
+	openSale(t, e, w.product(engine.Product{ID: 1, Stock: buyers}))
 	var mu sync.Mutex
 	numbers := map[string]bool{}
 	var crowd sync.WaitGroup
 	for i := range buyers {
 		crowd.Go(func() {
-			no, err := e.Buyer(fmt.Sprintf("b-%d", i)).Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Ref: fmt.Sprintf("cart-%d", i)})
+			no, err := claim(t, e.Buyer(fmt.Sprintf("b-%d", i)), 1, engine.Purchase{Quantity: 1, Ref: fmt.Sprintf("cart-%d", i)})
 			if err != nil {
 				t.Errorf("buy: %v", err)
 			}
