@@ -2,6 +2,7 @@ package bulletinredis_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -43,6 +44,14 @@ func joinBy(t *testing.T, opt bulletinredis.Options) *listener {
 	return l
 }
 
+var prefixes atomic.Int64
+
+// newPrefix is one that no test has used on the shared Redis, nor this test
+// when it ran before.
+func newPrefix(t *testing.T) string {
+	return fmt.Sprintf("%s-%d:", t.Name(), prefixes.Add(1))
+}
+
 func (l *listener) waitJoined(t *testing.T, times int64) {
 	t.Helper()
 	rig.Until(t, "the board listens", func() bool { return l.joined.Load() >= times })
@@ -61,7 +70,8 @@ func (l *listener) next(t *testing.T) bulletin.Notice {
 
 func TestTheOthersHearWhatOnePosts(t *testing.T) {
 	redis := server.SharedRedis(t)
-	a, b, other := join(t, redis.Addr(), "a", t.Name()), join(t, redis.Addr(), "b", t.Name()), join(t, redis.Addr(), "c", "another engine")
+	prefix := newPrefix(t)
+	a, b, other := join(t, redis.Addr(), "a", prefix), join(t, redis.Addr(), "b", prefix), join(t, redis.Addr(), "c", "another engine")
 	for _, l := range []*listener{a, b, other} {
 		l.waitJoined(t, 1)
 	}

@@ -105,7 +105,7 @@ func TestBuyersFromBeforeAFenceAreKnownBehindIt(t *testing.T) {
 		"Cluster": eachOf(cluster.Addrs()),
 	} {
 		t.Run(name, func(t *testing.T) {
-			prefix := t.Name() + ":"
+			prefix := newPrefix(t)
 			opt := ledgerredis.Options{Place: places[0], Prefix: prefix, Notes: bulletinredis.NotesChannel(prefix), Tag: 1}
 			seller, other := openLedger(t, opt), openLedger(t, opt)
 			var listeners []*hearing
@@ -147,7 +147,7 @@ func eachOf(addrs []string) (places []redislink.Place) {
 func TestAFenceWaitsForNotesThatAreLate(t *testing.T) {
 	redis := server.SharedRedis(t)
 	proxy := server.Proxy(t, redis.Addr())
-	prefix, place := t.Name()+":", redislink.Place{Addrs: []string{redis.Addr()}}
+	prefix, place := newPrefix(t), redislink.Place{Addrs: []string{redis.Addr()}}
 	book := openLedger(t, ledgerredis.Options{Place: place, Prefix: prefix, Notes: bulletinredis.NotesChannel(prefix), Tag: 1})
 	stock(t, book, soldShard, 1)
 	h := hears(t, redislink.Place{Addrs: []string{proxy.Addr()}}, prefix, book)
@@ -175,7 +175,7 @@ func TestAFenceWaitsForNotesThatAreLate(t *testing.T) {
 // have heard everything.
 func TestAFenceIsNotHeardFromAnotherServer(t *testing.T) {
 	here, there := server.SharedRedis(t), server.Redis(t, server.RedisOptions{})
-	prefix := t.Name() + ":"
+	prefix := newPrefix(t)
 	book := openLedger(t, ledgerredis.Options{
 		Place: redislink.Place{Addrs: []string{here.Addr()}}, Prefix: prefix, Notes: bulletinredis.NotesChannel(prefix),
 	})

@@ -90,7 +90,7 @@ func (l *listener) hearsNote(t *testing.T, want []uint64) {
 // that dies cannot keep them to itself; of those refused there is nothing to tell.
 func TestTheLedgersOwnStepTellsWhomItAccepted(t *testing.T) {
 	redis := server.SharedRedis(t)
-	prefix := t.Name() + ":"
+	prefix := newPrefix(t)
 	l := join(t, redis.Addr(), "a", prefix)
 	l.waitJoined(t, 1)
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestTheLedgersOwnStepTellsWhomItAccepted(t *testing.T) {
 // and everybody hears.
 func TestAnInstancePassesOverItsOwnNotes(t *testing.T) {
 	redis := server.SharedRedis(t)
-	prefix, place := t.Name()+":", redislink.Place{Addrs: []string{server.SharedRedis(t).Addr()}}
+	prefix, place := newPrefix(t), redislink.Place{Addrs: []string{server.SharedRedis(t).Addr()}}
 	own := joinBy(t, bulletinredis.Options{Place: place, Name: "a", Prefix: prefix, Tag: 1})
 	other := joinBy(t, bulletinredis.Options{Place: place, Name: "b", Prefix: prefix, Tag: 2})
 	own.waitJoined(t, 1)
