@@ -8,6 +8,7 @@ type Kind string
 const (
 	Violations   Kind = "reconciliation found violations"
 	MustRecover  Kind = "ledger must be recovered"
+	NotRecovered Kind = "a ledger could not be recovered"
 	StoreOlder   Kind = "the store is older than its journal"
 	NoProduct    Kind = "the store does not know a product"
 	TooManyWait  Kind = "too many entries wait for a recovery"
@@ -25,6 +26,6 @@ const (
 // Kinds lists all of them. Each is counted from 0: a series that begins with its
 // first event shows no increase, and the first is the one to hear of.
 var Kinds = []Kind{
-	Violations, MustRecover, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
+	Violations, MustRecover, NotRecovered, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
 	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, WorkerEnded,
 }

@@ -165,10 +165,10 @@ func (p *parts) buildSale(ctx context.Context) error {
 			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategySharded, seckill.StrategyDualWrite,
 		},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
-		OnChanged: p.changed, OnDamaged: p.mustRecover, OnBehind: p.storeBehind, Holder: p.holder(), Reoffer: p.promises.Reoffer, FallbackShare: p.cfg.SharedLedger(),
+		OnChanged: p.changed, OnDamaged: p.mustRecover, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Reoffer: p.promises.Reoffer, FallbackShare: p.cfg.SharedLedger(),
 		CheckWitness: (&worker.Guard{Queue: p.queue, Store: p.store, OnTrouble: p.signals.raise}).Check,
 	})
-	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded)
+	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
 	complaints := complaint.New(p.log, time.Now)
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),

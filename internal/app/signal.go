@@ -1,10 +1,14 @@
 package app
 
 import (
+	"errors"
 	"sync"
 
 	"seckill/internal/duty"
 )
+
+// errLost is what the keeper raises.
+var errLost = errors.New("found lost, closed, behind the store or under another limit")
 
 // signals is where parts tell each other that something is due, without
 // knowing each other. Nothing here blocks, and only promptness depends on it:
@@ -81,6 +85,14 @@ func (w *waker) wake() {
 
 // raise says that a product's ledger needs a look; product 0 means all.
 func (s *signals) raise(product uint32, err error) { s.troubles.raise(trouble{product, err}) }
+
+// lost says that the keeper found a product's ledger lost. It says so with every
+// round, also while that is being mended.
+func (s *signals) lost(product uint32) {
+	if !s.troubles.looking(product) {
+		s.raise(product, errLost)
+	}
+}
 
 // saleEnded asks for the reconciliation that follows a sale; of which, the
 // reconciler reads in the store.

@@ -25,6 +25,12 @@ const (
 	// troublePause is the least time between two looks at one product. A crowd in
 	// front of a lost shard must not make this a busy loop.
 	troublePause = 100 * time.Millisecond
+	// recoverTimeout bounds one recovery, which reads every order of the product
+	// and writes a mark for each live one: about a minute for ten million of them
+	// on one shard, and several times that on slow servers or with replicas to
+	// wait for. A ledger that does not answer ends it much sooner.
+	recoverTimeout = 15 * time.Minute
+	refreshTimeout = 5 * time.Second
 )
 
 // trouble is a product whose ledger needs a look; product 0 means all.
@@ -80,6 +86,13 @@ func (t *troubles) take() (trouble, bool) {
 	t.waiting = slices.Delete(t.waiting, i, i+1)
 	t.seen[one.product] = true
 	return one, true
+}
+
+// looking reports whether somebody looks at a product now.
+func (t *troubles) looking(product uint32) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen[product]
 }
 
 // done lets a product be taken again: what was raised meanwhile may be newer
@@ -154,6 +167,11 @@ func (p *parts) mustRecover(product uint32, cause error) {
 	p.alerter.Raise(alert.MustRecover, product, fmt.Errorf("%w; %s recovered by itself", cause, p.concerned(product)))
 }
 
+// notRecovered tells an operator that a product stays busy, and why.
+func (p *parts) notRecovered(product uint32, err error) {
+	p.alerter.Raise(alert.NotRecovered, product, err)
+}
+
 // storeBehind tells an operator of a store that was set back. A worker compares
 // what was acknowledged, which tells nothing when the queue began anew after the
 // store's copy was made; epochs go on.
@@ -192,12 +210,14 @@ func (p *parts) look(ctx context.Context, product uint32) {
 		}
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, roundTimeout)
+	recovering, cancel := context.WithTimeout(ctx, recoverTimeout)
 	defer cancel()
-	if _, err := p.desk.RecoverIfLost(ctx, product); err != nil {
+	if _, err := p.desk.RecoverIfLost(recovering, product); err != nil {
 		p.log.Warn("product not recovered; it will be tried again", "product", product, "error", err)
 	}
-	if err := p.catalog.Refresh(ctx); err != nil {
+	refreshing, end := context.WithTimeout(ctx, refreshTimeout)
+	defer end()
+	if err := p.catalog.Refresh(refreshing); err != nil {
 		p.log.Warn("catalogue not refreshed", "error", err)
 	}
 }

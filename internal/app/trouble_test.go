@@ -57,6 +57,22 @@ func TestAnAlertNamesTheProductsThatAreRecovered(t *testing.T) {
 	}
 }
 
+// The keeper sees a product lost with every round of a recovery.
+func TestWhatIsBeingRecoveredIsNotRaisedByTheKeeperAgain(t *testing.T) {
+	s := newSignals()
+	for range 2 {
+		s.lost(1)
+		if got, ok := s.troubles.take(); !ok || got.product != 1 || got.grave() {
+			t.Errorf("took %v %t", got, ok)
+		}
+		s.lost(1)
+		s.troubles.done(1)
+		if got, ok := s.troubles.take(); ok {
+			t.Errorf("took %v, which was being looked at", got)
+		}
+	}
+}
+
 func TestTroublesThatWaitAreBounded(t *testing.T) {
 	troubles := newTroubles()
 	for product := range uint32(2 * troubleMost) {

@@ -32,10 +32,13 @@ type Desk struct {
 	changed func(product uint32)
 	damaged func(product uint32, err error)
 	behind  func(product uint32, ledger, store uint64)
+	unbuilt func(product uint32, err error)
 	holder  string
 	reoffer func(ctx context.Context, product uint32) error
 	witness func(ctx context.Context) error
 	share   bool
+
+	failures failures
 
 	mu    sync.Mutex
 	locks map[uint32]chan struct{}
@@ -68,6 +71,9 @@ type DeskOptions struct {
 	// OnBehind is told that a product's ledger has an epoch that the store has
 	// not opened: an older copy of the store was restored.
 	OnBehind func(product uint32, ledger, store uint64)
+	// OnUnbuilt is told that rebuilds of a product have failed more than once in a
+	// row, with every further one.
+	OnUnbuilt func(product uint32, err error)
 	// Holder is this instance's name among those that share the store; "" when
 	// there are no others.
 	Holder string
@@ -88,7 +94,7 @@ func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
-		changed: opt.OnChanged, damaged: opt.OnDamaged, behind: opt.OnBehind, holder: opt.Holder,
+		changed: opt.OnChanged, damaged: opt.OnDamaged, behind: opt.OnBehind, unbuilt: opt.OnUnbuilt, holder: opt.Holder,
 		reoffer: opt.Reoffer, witness: opt.CheckWitness, share: opt.FallbackShare,
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
@@ -115,6 +121,9 @@ func NewDesk(opt DeskOptions) *Desk {
 	}
 	if d.behind == nil {
 		d.behind = func(uint32, uint64, uint64) {}
+	}
+	if d.unbuilt == nil {
+		d.unbuilt = func(uint32, error) {}
 	}
 	for _, s := range opt.Strategies {
 		d.strat[s] = true

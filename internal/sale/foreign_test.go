@@ -37,7 +37,7 @@ func TestOfALedgerOfAnotherStoreNothingIsRebuilt(t *testing.T) {
 		Store: r.Store, Ledger: l, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes, Mover: r.Mover, Logger: quiet,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect},
 	})
-	k := sale.NewKeeper(desk, 10*time.Minute, func(uint32) {})
+	k := sale.NewKeeper(desk, 10*time.Minute, func(uint32) {}, recoverWith(desk))
 	r.Product(t, 2, 5)
 	r.Product(t, 3, 5, rig.Strategy(seckill.StrategyDirect))
 	rig.Must(t, r.Ledger.Close(t.Context(), ledger.ShardOf(&p, 0))) // as if it were lost

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/aside"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
 )
@@ -19,6 +20,11 @@ const keepAfterEnd = 24 * time.Hour
 // ledger waits for a commit, and those of one commit wait together.
 const keepAtOnce = 16
 
+// keepTimeout bounds what a round does with one sale's ledger: reading its
+// shards, or handing it stock before the start, when there are no orders yet. A
+// ledger that is away must not hold up other sales. Rebuilds are not made here.
+const keepTimeout = 5 * time.Second
+
 // Keeper sees to it that each sale is in the state that it should be in:
 // preheated before its start, announced, recovered when its ledger is lost.
 type Keeper struct {
@@ -27,6 +33,11 @@ type Keeper struct {
 	// onEnded is called once per keeper and sale that is over, whoever announced
 	// its end, and before which crash.
 	onEnded func(product uint32)
+	// onLost is asked to have a sale's ledger recovered, aside from the rounds:
+	// that may take minutes. It is asked again with every round until it is done.
+	onLost func(product uint32)
+
+	aside aside.Shelf[uint32] // sales whose ledger did not answer
 
 	mu sync.Mutex // of announced and onEnded
 	// announced spares the store a transaction a second for what it was told.
@@ -39,49 +50,42 @@ type announcement struct {
 }
 
 // NewKeeper makes a keeper; lead is how long before the start it preheats.
-func NewKeeper(d *Desk, lead time.Duration, onEnded func(product uint32)) *Keeper {
-	return &Keeper{desk: d, lead: lead, onEnded: onEnded, announced: make(map[announcement]bool)}
+func NewKeeper(d *Desk, lead time.Duration, onEnded, onLost func(product uint32)) *Keeper {
+	return &Keeper{desk: d, lead: lead, onEnded: onEnded, onLost: onLost, announced: make(map[announcement]bool)}
 }
 
-// Round looks after every sale once, first after those that are due to be
-// preheated: their start does not wait. It goes on past a sale in trouble and
-// returns all errors. Of a ledger that is another store's it keeps away.
+// Round looks after every sale once: first after those that have no ledger, then
+// after those that are due to be preheated, whose start does not wait. Sales whose ledger did not answer the
+// last time come after all others. It goes on past a sale in trouble and returns
+// all errors. Of a ledger that is another store's it keeps away.
 func (k *Keeper) Round(ctx context.Context) error {
 	foreign := ledger.CheckStore(ctx, k.desk.ledger)
 	if foreign != nil && !errors.Is(foreign, ledger.ErrOtherStore) {
 		foreign = nil // one that is away shows with the first sale that needs it
 	}
-	var due, others []*Sale
+	sales := make(map[uint32]*Sale)
+	var counters, due, others []uint32
 	now := k.desk.clock.Now()
 	for _, s := range k.desk.catalog.All() {
 		if foreign != nil && s.Terms().HasLedger() {
 			continue
 		}
-		if k.due(s.Terms(), now) {
-			due = append(due, s)
-		} else {
-			others = append(others, s)
+		sales[s.ID] = s
+		switch {
+		case !s.Terms().HasLedger():
+			counters = append(counters, s.ID) // wait for no ledger
+		case k.due(s.Terms(), now):
+			due = append(due, s.ID)
+		default:
+			others = append(others, s.ID)
 		}
 	}
-	return errors.Join(foreign, k.each(ctx, due), k.each(ctx, others))
-}
-
-// each keeps sales, some at once.
-func (k *Keeper) each(ctx context.Context, sales []*Sale) error {
-	errs := make([]error, len(sales))
-	places := make(chan struct{}, keepAtOnce)
-	var working sync.WaitGroup
-	for i, s := range sales {
-		places <- struct{}{}
-		working.Go(func() {
-			defer func() { <-places }()
-			if err := k.keep(ctx, s); err != nil && ctx.Err() == nil {
-				errs[i] = err
-			}
-		})
+	keep := func(ctx context.Context, id uint32) error { return k.keep(ctx, sales[id]) }
+	kept := k.aside.Each(ctx, keepAtOnce, keep, counters, due, others)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		kept = nil // cut short by a stop
 	}
-	working.Wait()
-	return errors.Join(errs...)
+	return errors.Join(foreign, kept)
 }
 
 // due reports whether a sale is to be preheated now.
@@ -110,34 +114,41 @@ func (k *Keeper) Next() time.Duration {
 	return next
 }
 
+// keep looks after one sale. Its start and end are announced by the clock,
+// whatever its ledger says.
 func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 	p := s.Terms()
 	now := k.desk.clock.Now()
-	switch {
-	case k.due(p, now):
-		_, err := k.desk.Preheat(ctx, p.ID, store.Actor{Name: "system", Reason: "preheat before the start"})
-		return err
-	case p.Epoch > 0 && now.Before(p.EndsAt.Add(keepAfterEnd)):
-		if err := k.mend(ctx, p); err != nil {
+	if k.due(p, now) {
+		return aside.Within(ctx, keepTimeout, func(ctx context.Context) error {
+			_, err := k.desk.Preheat(ctx, p.ID, store.Actor{Name: "system", Reason: "preheat before the start"})
 			return err
-		}
+		})
 	}
+	var trouble error
+	if p.Epoch > 0 && now.Before(p.EndsAt.Add(keepAfterEnd)) {
+		trouble = aside.Within(ctx, keepTimeout, func(ctx context.Context) error { return k.mend(ctx, p) })
+	}
+	return errors.Join(trouble, k.tell(ctx, p, now))
+}
+
+// tell announces a start and an end that have come.
+func (k *Keeper) tell(ctx context.Context, p *seckill.Product, now time.Time) error {
 	if !now.Before(p.StartsAt) && p.Epoch > 0 {
 		if _, err := k.announce(ctx, p.ID, seckill.EventSaleStarted); err != nil {
 			return err
 		}
 	}
-	if over(p, now) {
-		news, err := k.announce(ctx, p.ID, seckill.EventSaleEnded)
-		if err != nil {
-			return err
-		}
-		if news {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.onEnded(p.ID)
-		}
+	if !over(p, now) {
+		return nil
 	}
+	news, err := k.announce(ctx, p.ID, seckill.EventSaleEnded)
+	if err != nil || !news {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.onEnded(p.ID)
 	return nil
 }
 
@@ -160,27 +171,21 @@ func (k *Keeper) announce(ctx context.Context, product uint32, kind seckill.Even
 	return true, nil
 }
 
-// mend recovers a ledger that is lost, closed, behind the store or under another
-// limit than the product's, and tells it the sale's state again if it missed it.
+// mend asks for the recovery of a ledger that is lost, closed, behind the store
+// or under another limit than the product's, and tells it the sale's state again
+// if it missed it. While the last try at a recovery failed, so does this.
 func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
-	live, err := k.desk.live(ctx, p)
-	if err != nil {
+	seen, err := k.desk.look(ctx, p)
+	switch {
+	case err != nil:
 		return err
-	}
-	if !live {
-		// Our terms may be older than a rebuild that is going on or just done:
-		// ask again under the product's lock before a new epoch is spent.
-		_, err := k.desk.RecoverIfLost(ctx, p.ID)
-		return err
-	}
-	for i := range p.LedgerShards() {
-		f, err := k.desk.ledger.Read(ctx, ledger.ShardOf(p, i))
-		if err != nil {
-			return err
-		}
-		if f.Epoch == p.Epoch && f.State != p.State {
-			return k.desk.syncState(ctx, p.ID)
-		}
+	case !seen.live:
+		// Our terms may be older than a rebuild that is going on or just done: it
+		// is asked again under the product's lock before a new epoch is spent.
+		k.onLost(p.ID)
+		return k.desk.failure(p.ID)
+	case !seen.told:
+		return k.desk.syncState(ctx, p.ID)
 	}
 	return nil
 }

@@ -22,9 +22,14 @@ const (
 	// this very recovery are tried four times in it, and cannot drain.
 	drainStall = 2 * time.Second
 	drainPoll  = 20 * time.Millisecond
+	// closeDeadline bounds closing the shards before it. What could not be closed
+	// sells on until the new epoch, and is adopted.
+	closeDeadline = 2 * time.Second
 	// reofferDeadline bounds the other half of step 1: writing what this
 	// instance remembers of its answers.
 	reofferDeadline = 5 * time.Second
+	// openDeadline bounds opening what was installed.
+	openDeadline = 10 * time.Second
 )
 
 // Preheat hands the product's stock to the ledger under a new epoch. Repeated
@@ -77,55 +82,6 @@ func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (secki
 		}
 		return d.live(ctx, now)
 	})
-}
-
-// live reports whether every shard is open at the store's epoch and under the
-// product's limit, which the first preheat has fixed: another one was written
-// by hand. A direct product has none that could be lost.
-func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
-	if p.Rebuilding {
-		return false, nil
-	}
-	for i := range p.LedgerShards() {
-		f, err := d.ledger.Read(ctx, ledger.ShardOf(p, i))
-		if err != nil {
-			return false, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
-		}
-		if f.Epoch != p.Epoch || !f.Open || f.Limit != p.PerUserLimit {
-			return false, nil
-		}
-		if sound, err := d.sound(ctx, ledger.ShardOf(p, i)); err != nil || !sound {
-			return false, err // who rebuilds it tells of the damage
-		}
-	}
-	return true, nil
-}
-
-// sound reports whether a shard is kept in what the ledger wrote, as far as that
-// can be told.
-func (d *Desk) sound(ctx context.Context, shard ledger.Shard) (bool, error) {
-	inspecting, ok := d.ledger.(ledger.Inspecting)
-	if !ok {
-		return true, nil
-	}
-	sound, err := inspecting.Sound(ctx, shard)
-	if err != nil {
-		return false, seckill.Errorf(seckill.CodeBusy, "look at the ledger: %w", err)
-	}
-	return sound, nil
-}
-
-// tellDamage tells when a ledger that is about to be rebuilt holds what no
-// ledger wrote. Every rebuild asks: whoever came first may have seen no more
-// than a shard of another epoch. One that cannot be asked is not said to be
-// damaged.
-func (d *Desk) tellDamage(ctx context.Context, p *seckill.Product) {
-	for i := range p.LedgerShards() {
-		if sound, err := d.sound(ctx, ledger.ShardOf(p, i)); err == nil && !sound {
-			d.damaged(p.ID, fmt.Errorf("%w: something else is in the place of shard %d", ledger.ErrDamaged, i))
-			return
-		}
-	}
 }
 
 // rebuild is protocol 3: close and drain (best effort), bump the store's epoch
@@ -232,22 +188,6 @@ func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, above uint64, a
 	return snap, nil
 }
 
-// highestEpoch is the highest that a shard of the product has. What no ledger
-// wrote is left to Install, which goes over it.
-func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, error) {
-	highest, most := uint64(0), p.Epoch+1+ledger.MaxEpochLead
-	for i := range p.LedgerShards() {
-		f, err := d.ledger.Read(ctx, ledger.ShardOf(p, i))
-		if err != nil {
-			return 0, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
-		}
-		if f.Epoch <= most {
-			highest = max(highest, f.Epoch)
-		}
-	}
-	return highest, nil
-}
-
 // tellBehind tells that the store was set back. Epochs begin in the store, so
 // that a ledger above it had its own from a newer one. The store is asked again:
 // another instance may have opened that epoch since.
@@ -260,11 +200,7 @@ func (d *Desk) tellBehind(ctx context.Context, id uint32, above uint64) {
 // drain closes the shards and lets the workers consume what is queued. It fails
 // where a stream of the queue is lost and makes no room: nothing could be sold.
 func (d *Desk) drain(ctx context.Context, p *seckill.Product) error {
-	for i := range p.LedgerShards() {
-		if err := d.ledger.Close(ctx, ledger.ShardOf(p, i)); err != nil {
-			d.log.Warn("shard not closed before recovery", "product", p.ID, "shard", i, "error", err)
-		}
-	}
+	d.closeShards(ctx, p)
 	ctx, cancel := context.WithTimeout(ctx, drainDeadline)
 	defer cancel()
 	if err := d.mendQueue(ctx, p.ID); err != nil {
@@ -290,6 +226,17 @@ func (d *Desk) drain(ctx context.Context, p *seckill.Product) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+func (d *Desk) closeShards(ctx context.Context, p *seckill.Product) {
+	ctx, cancel := context.WithTimeout(ctx, closeDeadline)
+	defer cancel()
+	_ = eachShard(p, func(shard ledger.Shard) error {
+		if err := d.ledger.Close(ctx, shard); err != nil {
+			d.log.Warn("shard not closed before recovery", "product", p.ID, "shard", shard.Index, "error", err)
+		}
+		return nil
+	})
 }
 
 // mendQueue has entries delivered that nobody would get, and waits no longer for
@@ -337,21 +284,25 @@ func (d *Desk) checkWitness(ctx context.Context) {
 	}
 }
 
-// install hands each shard its part of the free stock and its marks.
+// install hands each shard its part of the free stock and its marks. The shards
+// are built side by side: with millions of orders each takes a while.
 func (d *Desk) install(ctx context.Context, snap *snapshot) error {
 	p := &snap.product
-	for i := range p.LedgerShards() {
-		shard := ledger.ShardOf(p, i)
+	err := eachShard(p, func(shard ledger.Shard) error {
 		allotment := ledger.Allotment{
-			Shard: shard, Available: Part(snap.free(), i, p.Shards), Limit: p.PerUserLimit, State: p.State,
+			Shard: shard, Available: Part(snap.free(), shard.Index, p.Shards), Limit: p.PerUserLimit, State: p.State,
 		}
-		epoch, err := d.ledger.Install(ctx, allotment, snap.marks[i].all())
+		epoch, err := d.ledger.Install(ctx, allotment, snap.marks[shard.Index].all())
 		if err != nil {
-			return seckill.Errorf(seckill.CodeBusy, "install shard %d: %w", i, err)
+			return seckill.Errorf(seckill.CodeBusy, "install shard %d: %w", shard.Index, err)
 		}
 		if epoch != p.Epoch { // since it was read, somebody went above
-			return seckill.Errorf(seckill.CodeBusy, "install shard %d: it has epoch %d, above %d", i, epoch, p.Epoch)
+			return seckill.Errorf(seckill.CodeBusy, "install shard %d: it has epoch %d, above %d", shard.Index, epoch, p.Epoch)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	fault.Point("rebuild.after_install")
 	return nil
@@ -361,24 +312,29 @@ func (d *Desk) install(ctx context.Context, snap *snapshot) error {
 // the snapshot, by an instance that found no shard of this epoch to tell: its
 // word is in the store by now, and must be in the ledger before anyone buys.
 func (d *Desk) open(ctx context.Context, p *seckill.Product) error {
+	ctx, cancel := context.WithTimeout(ctx, openDeadline)
+	defer cancel()
 	now, err := d.store.Product(ctx, p.ID)
 	if err != nil {
 		return err
 	}
-	for i := range p.LedgerShards() {
-		shard := ledger.ShardOf(p, i)
+	err = eachShard(p, func(shard ledger.Shard) error {
 		if now.State != p.State {
 			if _, err := d.ledger.SetState(ctx, shard, now.State, now.Version); err != nil {
-				return seckill.Errorf(seckill.CodeBusy, "set the state of shard %d: %w", i, err)
+				return seckill.Errorf(seckill.CodeBusy, "set the state of shard %d: %w", shard.Index, err)
 			}
 		}
 		opened, err := d.ledger.Open(ctx, shard)
 		if err != nil {
-			return seckill.Errorf(seckill.CodeBusy, "open shard %d: %w", i, err)
+			return seckill.Errorf(seckill.CodeBusy, "open shard %d: %w", shard.Index, err)
 		}
 		if !opened {
-			return seckill.Errorf(seckill.CodeBusy, "shard %d has moved on beyond epoch %d", i, p.Epoch)
+			return seckill.Errorf(seckill.CodeBusy, "shard %d has moved on beyond epoch %d", shard.Index, p.Epoch)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	p.State = now.State
 	return nil

@@ -84,7 +84,7 @@ func TestALostShardIsRecoveredWithTheOthers(t *testing.T) {
 	if _, err := r.Lanes.Do(t.Context(), ledger.ShardOf(&p, 2), ledger.Credit{From: 1, N: 7, ID: 1, Units: 1}); !errors.Is(err, ledger.ErrLost) {
 		t.Fatalf("a credit ahead of its time: %v", err)
 	}
-	keeper := sale.NewKeeper(r.Desk, 0, func(uint32) {})
+	keeper := sale.NewKeeper(r.Desk, 0, func(uint32) {}, recoverWith(r.Desk))
 	rig.Must(t, keeper.Round(t.Context()))
 	if now := r.Stored(t, 1); now.Epoch != 2 || now.Rebuilding {
 		t.Fatalf("epoch %d, rebuilding %v", now.Epoch, now.Rebuilding)

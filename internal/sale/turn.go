@@ -25,6 +25,9 @@ const (
 // that the one before it had just promised again. Two at once are harmless.
 func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store.Actor, settled func(*seckill.Product) (bool, error)) (seckill.Product, error) {
 	if done, err := settled(&p); err != nil || done {
+		if done {
+			d.failures.forget(p.ID)
+		}
 		return p, err
 	}
 	if d.holder != "" {
@@ -45,7 +48,9 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 		d.log.Warn("rebuilding a product's ledger", "product", p.ID, "epoch", p.Epoch, "reason", actor.Reason)
 		d.tellDamage(ctx, &p)
 	}
-	return d.rebuild(ctx, p, actor)
+	built, err := d.rebuild(ctx, p, actor)
+	d.rebuilt(ctx, p.ID, err)
+	return built, err
 }
 
 // turn waits until no other instance rebuilds the product. Its lease is renewed
@@ -83,8 +88,7 @@ func (d *Desk) keepTurn(ctx context.Context, name string) (end func()) {
 			case <-renewing.Done():
 				return
 			case <-ticker.C:
-				// Not renewed, it runs out: another may then rebuild too, harmlessly.
-				_, _ = d.store.AcquireLease(renewing, name, d.holder, turnTTL)
+				d.renewTurn(renewing, name)
 			}
 		}
 	}()
@@ -97,4 +101,12 @@ func (d *Desk) keepTurn(ctx context.Context, name string) (end func()) {
 			d.log.Debug("lease not released; it will run out", "lease", name, "error", err)
 		}
 	}
+}
+
+// renewTurn renews a lease once. Not renewed, it runs out: another may then
+// rebuild too, harmlessly. A call that hangs must not keep the next from trying.
+func (d *Desk) renewTurn(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, turnRenew)
+	defer cancel()
+	_, _ = d.store.AcquireLease(ctx, name, d.holder, turnTTL)
 }

@@ -123,11 +123,15 @@ func (r *Rig) shutdown() error {
 }
 
 // newDesk makes what a process remembers of the ledger anew, as a start does.
-func (r *Rig) newDesk() {
-	r.Lanes = sale.NewLanes(r.Ledger, ledger.LaneOptions{CallTimeout: time.Second})
-	r.Mover = transfer.New(r.Ledger, r.Lanes, rand.Uint64)
+func (r *Rig) newDesk() { r.On(r.Ledger, r.Queue) }
+
+// On makes the desk and its lanes anew, on another ledger: a server's, where its
+// behaviour is the point. What reads the embedded ledger still does.
+func (r *Rig) On(l ledger.Ledger, q queue.Queue) {
+	r.Lanes = sale.NewLanes(l, ledger.LaneOptions{CallTimeout: time.Second})
+	r.Mover = transfer.New(l, r.Lanes, rand.Uint64)
 	r.Desk = sale.NewDesk(sale.DeskOptions{
-		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
+		Store: r.Store, Ledger: l, Queue: q, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
 		Mover: r.Mover, Logger: slog.New(slog.DiscardHandler), OnCreated: func() {}, FallbackShare: true,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategyDualWrite, seckill.StrategySharded},
 	})

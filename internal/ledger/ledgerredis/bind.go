@@ -11,8 +11,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// bindTimeout bounds the binding at a start, which must not wait for a server
-// that takes no writes for now.
+// bindTimeout bounds the binding and the look at it: neither a start nor a round
+// of the keeper must wait for a server that is away or takes no writes for now.
 const bindTimeout = time.Second
 
 var _ ledger.Bound = (*Ledger)(nil)
@@ -42,6 +42,8 @@ func (l *Ledger) CheckStore(ctx context.Context) error {
 	if l.call.store == "" {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
 	bound, err := l.call.bound(ctx, boundScript)
 	if err != nil {
 		return fmt.Errorf("read whose ledger this is: %w", err)

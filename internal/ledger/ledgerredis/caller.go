@@ -19,6 +19,9 @@ import (
 const (
 	firstPause = 2 * time.Millisecond
 	maxPause   = 50 * time.Millisecond
+	// insistTimeout bounds one step of many. All of them together may take
+	// minutes, which a server that is away must not cost.
+	insistTimeout = 10 * time.Second
 )
 
 var (
@@ -49,8 +52,10 @@ func (c *caller) told(ctx context.Context, s *script, keys, args []string) (ruei
 }
 
 // insist runs a script that is harmed neither by running twice nor by coming
-// late, until its reply is heard.
+// late, until its reply is heard, for a while.
 func (c *caller) insist(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, insistTimeout)
+	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		message, err := c.heard(ctx, s, keys, args)
 		if err == nil || ctx.Err() != nil || errors.Is(err, ledger.ErrNotExecuted) || errors.As(err, new(*rueidis.RedisError)) {
