@@ -156,6 +156,36 @@ func (r *RedisServer) Must(args ...string) string {
 	return reply
 }
 
+// Said is how often the server has answered with errors of a code, such as
+// "MOVED", in its present life.
+func (r *RedisServer) Said(code string) int {
+	r.t.Helper()
+	return r.figure("errorstats", "errorstat_"+code, "count")
+}
+
+// Rejected is how often it has answered a command, such as "evalsha", with an
+// error before anything of it ran.
+func (r *RedisServer) Rejected(command string) int {
+	r.t.Helper()
+	return r.figure("commandstats", "cmdstat_"+command, "rejected_calls")
+}
+
+// figure is one of the figures "name=value,…" of a field of INFO; 0 if there is
+// none.
+func (r *RedisServer) figure(section, field, name string) int {
+	r.t.Helper()
+	for pair := range strings.SplitSeq(infoField(r.Must("INFO", section), field), ",") {
+		if text, found := strings.CutPrefix(pair, name+"="); found {
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				r.t.Fatalf("%s: %s: %v", r.child.name, field, err)
+			}
+			return n
+		}
+	}
+	return 0
+}
+
 // FlushAll loses everything, as an operator's mistake does.
 func (r *RedisServer) FlushAll() {
 	r.t.Helper()

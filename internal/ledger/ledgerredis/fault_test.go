@@ -18,40 +18,72 @@ import (
 
 func TestAServerThatForgotTheScriptsIsToldThemAgain(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
-	s.Must("SCRIPT", "FLUSH")
-	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
-	s.Must("SCRIPT", "FLUSH")
-	r.expect(ledger.OutcomeApplied, 2, 1, nil)
+	for i, w := range []ledger.Write{reserve(r.claim("ann", "")), nil} {
+		s.Must("SCRIPT", "FLUSH")
+		before := s.Said("NOSCRIPT")
+		r.expect(ledger.OutcomeApplied, uint64(1+i), uint64(i), w)
+		if said := s.Said("NOSCRIPT") - before; said != 1 {
+			t.Errorf("call %d: the server said NOSCRIPT %d times", 1+i, said)
+		}
+	}
 	r.sold(1)
 }
 
 // The same number goes again while the server is away and while it loads, and
 // is applied once.
 func TestACallOutlastsARestartThatLoads(t *testing.T) {
-	// Each key delays loading by 20 ms, and clients are answered after each.
+	// Each key delays loading by 20 ms, and clients are answered after each
+	// kilobyte: the ballast makes it last for a second, in many parts.
 	r, s, _ := standalone(t, server.RedisOptions{AppendFsync: "always", Args: []string{
-		"--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024",
+		"--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no",
 	}})
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	s.Must("DEBUG", "POPULATE", "50", "ballast", "1024")
 	s.Must("BGREWRITEAOF")
 	r.eventually("the append-only file is a copy of the data", func() bool {
 		return strings.Contains(s.Must("INFO", "persistence"), "aof_rewrite_in_progress:0")
 	})
-	s.Kill()
-	landed := r.sendLater(r.ledger, r.ctx(), 2, 1, reserve(r.claim("bob", "")))
-	s.Start()
-	// The connection that broke may have carried the call: then it is asked.
-	switch got := <-landed; {
-	case got.err == nil && got.reply.Outcome == ledger.OutcomeApplied:
-		r.sold(2)
-	case got.err != nil && !errors.Is(got.err, ledger.ErrNotExecuted):
-		if reply := r.expect(ledger.OutcomeApplied, 3, 1, nil); len(reply.Kept) != 0 {
-			t.Fatalf("a call to a dead server was applied: %+v", got)
+	seen, sold := uint64(1), int64(1)
+	for range maxRestarts {
+		got := r.restarted(s, seen)
+		if got.err == nil && got.reply.Outcome == ledger.OutcomeApplied {
+			// Others are told LOADING too: whoever waits for the start.
+			if s.Said("LOADING") == 0 || s.Rejected("evalsha") == 0 {
+				t.Errorf("the call was not told that the server loads:\n%s", s.Must("INFO", "commandstats"))
+			}
+			r.sold(sold + 1)
+			return
 		}
-		r.sold(1)
-	default:
-		t.Fatalf("%+v", got)
+		// A server that a busy machine lets say nothing for too long is given up in
+		// the middle of a call, whose outcome is unknown then.
+		if got.err == nil || errors.Is(got.err, ledger.ErrNotExecuted) {
+			t.Fatalf("outcome %d, %v", got.reply.Outcome, got.err)
+		}
+		seen += 2
+		sold += int64(len(r.again(seen, seen-2, nil).Kept))
 	}
+	t.Fatalf("in %d restarts no call was applied", maxRestarts)
+}
+
+// maxRestarts bounds the restarts until one is outlasted.
+const maxRestarts = 4
+
+// restarted makes a call while the server is away, starts it and returns how
+// the call ended.
+func (r *rig) restarted(s *server.RedisServer, seen uint64) landing {
+	r.Helper()
+	s.Kill()
+	// From then on no connection is left of which nobody knows whether it carried
+	// the call.
+	r.eventually("the connection is seen to be broken", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		defer cancel()
+		_, err := r.ledger.Do(ctx, r.request(seen+1, seen, nil))
+		return errors.Is(err, ledger.ErrNotExecuted)
+	})
+	landed := r.sendLater(r.ledger, r.ctx(), seen+1, seen, reserve(r.claim("bob", "")))
+	s.Start()
+	return <-landed
 }
 
 // What a server refuses before anything runs is repeated until the context
@@ -73,6 +105,9 @@ func TestARefusedCallChangedNothingAndSaysSo(t *testing.T) {
 				_, err := r.ledger.Do(ctx, r.request(1, 0, reserve(r.claim("ann", ""))))
 				return errors.Is(err, ledger.ErrNotExecuted) && strings.Contains(err.Error(), name)
 			})
+			if s.Said(name) < 2 {
+				t.Errorf("the server said %s %d times: the call did not come again", name, s.Said(name))
+			}
 			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 			defer cancel()
 			if err := r.ledger.Ping(ctx); err == nil {
@@ -172,15 +207,35 @@ func TestACallFollowsASlotOnTheMove(t *testing.T) {
 	if moved := cluster.MoveKeys(slot, from, to, r.ledger.keys.mark(r.shard)); moved != 1 {
 		t.Fatalf("%d keys moved", moved)
 	}
-	landed := r.sendLater(r.ledger, r.ctx(), 3, 2, reserve(r.claim("cat", ""))) // TRYAGAIN on both sides
+	landed := r.sendLater(r.ledger, r.ctx(), 3, 2, reserve(r.claim("cat", "")))
+	r.eventually("the call is told TRYAGAIN, and comes again", func() bool { return from.Said("TRYAGAIN") > 1 })
 	cluster.MoveKeys(slot, from, to)
-	if got := <-landed; got.err != nil || got.reply.Outcome != ledger.OutcomeApplied { // ASK
+	if got := <-landed; got.err != nil || got.reply.Outcome != ledger.OutcomeApplied {
 		t.Fatalf("%+v", got)
 	}
+	if from.Said("ASK") == 0 {
+		t.Error("the call was not told ASK: it went to where the keys are by chance")
+	}
 	cluster.FinishMigration(slot, from, to)
-	r.expect(ledger.OutcomeApplied, 4, 3, reserve(r.claim("dan", ""))) // MOVED
-	r.sold(4)
+	calls := uint64(3)
+	// The client looks for moves by itself, too: then nobody has to be told.
+	for tries := 0; from.Said("MOVED") == 0; tries++ {
+		if tries == maxMoves {
+			t.Fatalf("after %d moves no call was told MOVED", tries)
+		}
+		if tries > 0 {
+			from, to = to, from
+			cluster.MigrateSlot(slot, from, to)
+		}
+		calls++
+		r.expect(ledger.OutcomeApplied, calls, calls-1, reserve(r.claim("dan", "")))
+	}
+	r.sold(int64(calls))
 }
+
+// maxMoves bounds the moves of a slot until one is met by a call; each sells one
+// of ten units.
+const maxMoves = 6
 
 // A recovery must not break off half-way because it meets a slot on the move:
 // the server ends a script there that asks for a key which is no longer here,
