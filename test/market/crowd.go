@@ -31,6 +31,9 @@ type Crowd struct {
 	Rebuildable uint32
 	// Spared are products that the crowd leaves to the test.
 	Spared []uint32
+	// PauseWithin is how long after its answer a pause may be sold past elsewhere:
+	// not at all, unless instances have two ledgers.
+	PauseWithin time.Duration
 
 	pausing sync.Map // product ► *sync.Mutex
 }
@@ -216,6 +219,7 @@ func (o *operatorPlay) pauseAndResume(ctx context.Context, product uint32) error
 	if _, err := o.Operator().Pause(ctx, product); err != nil {
 		return err
 	}
+	Pause(ctx, o.PauseWithin)
 	c := o.NewClaim(o.NewBuyer(), product, engine.Purchase{Quantity: 1})
 	if err := o.Send(ctx, c); err == nil {
 		o.T.Errorf("product %d is paused, and sold order %s", product, c.No)

@@ -3,6 +3,7 @@ package outage
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -40,6 +41,7 @@ const (
 	sparedShards
 	sparedDual
 	sparedGroup
+	soldTwice // spared too, by two ledgers that do not know of each other
 )
 
 // spares are further products that the crowd leaves alone, so that there is one
@@ -67,7 +69,7 @@ func products() []engine.Product {
 }
 
 // inLedger are the products that the ledger sells, at least as long as it can.
-var inLedger = []uint32{asyncOne, asyncThree, groupLeft, groupRight, sharded, dualwrite, shared, spared, sparedShards, sparedDual, sparedGroup}
+var inLedger = []uint32{asyncOne, asyncThree, groupLeft, groupRight, sharded, dualwrite, shared, spared, sparedShards, sparedDual, sparedGroup, soldTwice}
 
 // plan is what a test wants its site to be.
 type plan struct {
@@ -104,6 +106,7 @@ type site struct {
 	toRedis, toStore []*server.NetProxy
 	trace            trace
 	seed             uint64
+	pauseWithin      time.Duration // see market.Crowd
 }
 
 // allRoles are two instances that play all roles.
@@ -135,6 +138,10 @@ func open(t *testing.T, p plan) *site {
 		if p.networks {
 			s.between(settings)
 		}
+		if p.sentinel {
+			settings["redis.sentinel_username"] = instanceName(i)
+			settings["redis.sentinel_password"] = s.sentinel.SignIn(instanceName(i))
+		}
 		e := engine.New(t, engine.Options{Settings: settings, Roles: roles})
 		if p.faults != nil {
 			e.StartArmed(p.faults[i])
@@ -165,6 +172,9 @@ func (s *site) startRedis(p plan) map[string]string {
 	s.redis = server.Redis(s.t, server.RedisOptions{AppendFsync: "always"})
 	return engine.OnRedis(s.redis.Addr())
 }
+
+// instanceName is an instance's at the sentinels.
+func instanceName(i int) string { return fmt.Sprintf("instance-%d", i) }
 
 // between puts networks of its own before one instance's servers: before the
 // sentinels only, if there are some, for data servers are found by name.
@@ -214,7 +224,7 @@ func (s *site) during(happen func(ctx context.Context)) {
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		(&market.Crowd{Book: s.Book, Spared: []uint32{spared, sparedShards, sparedDual, sparedGroup, windowed}}).Run(ctx, doors, s.seed)
+		(&market.Crowd{Book: s.Book, PauseWithin: s.pauseWithin, Spared: []uint32{spared, sparedShards, sparedDual, sparedGroup, soldTwice, windowed}}).Run(ctx, doors, s.seed)
 	}()
 	defer func() {
 		leave()

@@ -314,6 +314,35 @@ func (s *SentinelSet) Show(master *RedisServer) {
 	master.Must("ACL", "SETUSER", sentinelUser, "+@all")
 }
 
+// SignIn lets a client sign in at the sentinels under a name of its own, and
+// returns the password.
+func (s *SentinelSet) SignIn(name string) (password string) {
+	s.t.Helper()
+	for _, one := range s.sentinels {
+		one.Must("ACL", "SETUSER", name, "on", ">"+setPassword, "~*", "&*", "+@all")
+	}
+	return setPassword
+}
+
+// CutOff makes the sentinels refuse the client of that name: it does not learn
+// of a failover, and goes on with the master that it knows. (A network before
+// the sentinels would not do: clients ask each for the addresses of the others.)
+func (s *SentinelSet) CutOff(name string) {
+	s.t.Helper()
+	for _, one := range s.sentinels {
+		one.Must("ACL", "SETUSER", name, "off")
+		one.Must("CLIENT", "KILL", "USER", name)
+	}
+}
+
+// LetIn takes CutOff back.
+func (s *SentinelSet) LetIn(name string) {
+	s.t.Helper()
+	for _, one := range s.sentinels {
+		one.Must("ACL", "SETUSER", name, "on")
+	}
+}
+
 // WaitDemoted waits until a server is a replica.
 func (s *SentinelSet) WaitDemoted(old *RedisServer) {
 	s.t.Helper()
