@@ -77,54 +77,6 @@ func cpuOf(b *testing.B, s *server.RedisServer) time.Duration {
 	return total
 }
 
-// BenchmarkMarks is a shard with as many marks as iterations: what each takes
-// of memory, and that no command is long, whether marks are installed, met by
-// reservations, or swept (-benchtime 10000000x for ten million).
-func BenchmarkMarks(b *testing.B) {
-	s := server.Redis(b, server.RedisOptions{})
-	l := opened(b, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
-	ctx := context.Background()
-	s.Must("SLOWLOG", "RESET") // starting is no command
-	empty := memoryOf(b, s)
-	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
-	install := func(marks int) {
-		if _, err := l.Install(ctx, ledger.Allotment{Shard: shard, Available: 1 << 40, Limit: 1}, marksOf(1, marks)); err != nil {
-			b.Fatal(err)
-		}
-		if ok, err := l.Open(ctx, shard); err != nil || !ok {
-			b.Fatal(ok, err)
-		}
-	}
-	b.ResetTimer()
-	install(b.N)
-	b.StopTimer()
-	b.ReportMetric((memoryOf(b, s)-empty)/float64(b.N), "redis-B/mark")
-
-	var claims []seckill.Claim
-	for i := range benchBatch {
-		claims = append(claims, seckill.Claim{OrderNo: seckill.NewOrderNo(time.Now(), 1, uint64(i)), Buyer: fmt.Sprint("new-", i), Quantity: 1})
-	}
-	reply, err := l.Do(ctx, ledger.Request{Shard: shard, Call: ledger.Call{Number: 1}, Write: reserve(claims...)})
-	if err != nil || reply.Outcome != ledger.OutcomeApplied {
-		b.Fatal(reply.Outcome, err)
-	}
-	shard.Epoch = 2
-	install(1)
-	sweepStart := time.Now()
-	l.running.Wait()
-	b.ReportMetric(float64(time.Since(sweepStart).Microseconds())/float64(b.N), "sweep-µs/mark")
-	if left := s.Must("HLEN", l.keys.mark(shard)); left != "1" {
-		b.Errorf("%s marks are left", left)
-	}
-	slow, err := strconv.ParseFloat(s.Must("SLOWLOG", "LEN"), 64)
-	if err != nil {
-		b.Fatal(err)
-	}
-	// Over 10 ms each. On a machine that is busy with other things there are
-	// some however short the steps are.
-	b.ReportMetric(slow, "slow-commands")
-}
-
 func memoryOf(b *testing.B, s *server.RedisServer) float64 {
 	bytes, err := strconv.ParseFloat(parseInfo(s.Must("INFO", "memory"))["used_memory"], 64)
 	if err != nil {
