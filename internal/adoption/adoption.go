@@ -8,6 +8,7 @@ package adoption
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -52,6 +53,25 @@ type Outcome struct {
 type Failure struct {
 	store.Item
 	Reason string
+}
+
+// loggedMost bounds the order numbers of one log line.
+const loggedMost = 100
+
+// TellFailed lists the failures by order number, whoever asks for them later,
+// and returns what an alert says of them: nil if there are none.
+func (o *Outcome) TellFailed(log *slog.Logger, product uint32) error {
+	if len(o.Failed) == 0 {
+		return nil
+	}
+	for some := range slices.Chunk(o.Failed, loggedMost) {
+		lines := make([]string, len(some))
+		for i := range some {
+			lines[i] = some[i].Claim.OrderNo.String() + " " + some[i].Reason
+		}
+		log.Error("promises that the ledger lost could not be kept; their orders have failed", "product", product, "orders", lines)
+	}
+	return fmt.Errorf("%d promised orders failed after the ledger was rebuilt, the first is %s", len(o.Failed), o.Failed[0].Claim.OrderNo)
 }
 
 // Adopt settles claims of one product: a promise never ends as nothing (I4).

@@ -21,8 +21,6 @@ const (
 	asksAtOnce   = 500
 	// confirmAtOnce bounds the claims of one transaction before a rebuild.
 	confirmAtOnce = 500
-	// loggedMost bounds the order numbers of one log line.
-	loggedMost = 100
 )
 
 // Store is where promises become orders.
@@ -211,19 +209,11 @@ func (b *Book) tell(product uint32, outcome *adoption.Outcome) {
 		b.opt.OnReoffered(Adopted, n)
 		b.opt.Logger.Info("promises that the ledger lost were adopted", "product", product, "epoch", outcome.Epoch, "promises", n)
 	}
-	n := len(outcome.Failed)
-	if n == 0 {
-		return
+	if lost := outcome.TellFailed(b.opt.Logger, product); lost != nil {
+		n := len(outcome.Failed)
+		b.opt.OnReoffered(Failed, n)
+		b.opt.OnLost(product, n, lost)
 	}
-	for some := range slices.Chunk(outcome.Failed, loggedMost) {
-		lines := make([]string, len(some))
-		for i := range some {
-			lines[i] = some[i].Claim.OrderNo.String() + " " + some[i].Reason
-		}
-		b.opt.Logger.Error("promises that the ledger lost could not be kept; their orders have failed", "product", product, "orders", lines)
-	}
-	b.opt.OnReoffered(Failed, n)
-	b.opt.OnLost(product, n, fmt.Errorf("%d promised orders failed after the ledger was rebuilt, the first is %s", n, outcome.Failed[0].Claim.OrderNo))
 }
 
 // Reoffer writes what is remembered of a product straight into the store,

@@ -1,11 +1,16 @@
 package worker_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 
 	"seckill"
 	"seckill/internal/adoption"
+	"seckill/internal/alert"
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
 	"seckill/internal/store"
@@ -38,7 +43,8 @@ func (c *crew) rebuilt(t *testing.T, id uint32) seckill.Product {
 // An entry of an older epoch is adopted under its old numbers, or ends in a
 // failure that the buyer can read.
 func TestOldClaimsAreAdoptedOrFailExplicitly(t *testing.T) {
-	c := newCrew(t)
+	var log bytes.Buffer
+	c := newCrew(t, func(o *worker.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	p := c.Open(t, 1, 4)
 	claims := make([]seckill.Claim, 4)
 	for i := range claims {
@@ -73,6 +79,14 @@ func TestOldClaimsAreAdoptedOrFailExplicitly(t *testing.T) {
 		}
 	}
 	c.statuses(t, seckill.OrderPending, limit.OrderNo, duplicate.OrderNo)
+	for i, listed := range []bool{true, true, false, false} {
+		if no := claims[i].OrderNo.String(); strings.Contains(log.String(), no) != listed {
+			t.Errorf("that claim %d, %s, could not be kept is in the log: %t\n%s", i, no, !listed, log.String())
+		}
+	}
+	if !slices.Contains(c.alerts, alert.NotKept) {
+		t.Errorf("the alerts are %v", c.alerts)
+	}
 	if f := c.Figures(t, p); f.Available != 0 || f.Marked != 4 {
 		t.Errorf("the ledger has %d free and %d marked units", f.Available, f.Marked)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"seckill"
 	"seckill/internal/adoption"
+	"seckill/internal/alert"
 	"seckill/internal/fault"
 	"seckill/internal/queue"
 	"seckill/internal/store"
@@ -29,7 +30,11 @@ func (w *Worker) confirm(ctx context.Context, deliveries []queue.Delivery) error
 		return err
 	}
 	fault.Point("worker.after_confirm")
-	if _, err := w.adopt(ctx, b.old); err != nil {
+	outcome, err := w.adopt(ctx, b.old)
+	if lost := outcome.TellFailed(w.opt.Logger, b.product); lost != nil {
+		w.opt.OnAlert(alert.NotKept, b.product, lost)
+	}
+	if err != nil {
 		return err
 	}
 	w.raise(ids)

@@ -1,0 +1,72 @@
+package instance
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"seckill"
+	"seckill/test/engine"
+	"seckill/test/server"
+)
+
+// shopOnly plays no worker: nobody reads the queue.
+var shopOnly = []string{engine.RoleShop, engine.RoleAdmin}
+
+// Redis forgets a promise that no worker has read. The instance that answered
+// it remembers, and writes it to the store before the ledger is rebuilt.
+func TestAPromiseThatRedisForgotUnreadIsWrittenBeforeTheRebuild(t *testing.T) {
+	t.Parallel()
+	redis := server.Redis(t, server.RedisOptions{})
+	e := engine.Start(t, engine.Options{
+		Settings: engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t))), Roles: shopOnly,
+	})
+	openSale(t, e, engine.Product{ID: 1, Stock: 1, PerUserLimit: 1})
+	no := buys(t, e, 1, "ann")
+	await(t, e, "ann", no, "queued")
+	redis.FlushAll()
+	until(t, "the ledger is recovered", func() bool {
+		_, err := e.Operator().Recover(t.Context(), 1)
+		return err == nil
+	})
+	await(t, e, "ann", no, "pending")
+	if _, code := decided(t, e, 1, "bob"); code != seckill.CodeSoldOut {
+		t.Errorf("the one unit is ann's, and bob was answered %q", code)
+	}
+}
+
+// A dualwrite batch is in the store though no worker runs.
+func TestADualWriteIsInTheStoreWithoutAWorker(t *testing.T) {
+	t.Parallel()
+	e := engine.Start(t, engine.Options{Settings: shared(t), Roles: shopOnly})
+	openSale(t, e, engine.Product{ID: 1, Stock: 2, PerUserLimit: 1, Strategy: string(seckill.StrategyDualWrite)})
+	await(t, e, "ann", buys(t, e, 1, "ann"), "pending")
+}
+
+// The store has less than was promised, for somebody took units out of it by
+// hand. The ledger is rebuilt from what the store has; the order that found its
+// units gone has failed, which its buyer reads and the log lists by its number.
+func TestAStoreShorterThanPromisedFailsWhatItCannotKeepAndListsIt(t *testing.T) {
+	t.Parallel()
+	dsn := server.SharedMariaDB(t).NewDatabase(t)
+	e := engine.Start(t, engine.Options{Settings: engine.Join(engine.OnRedis(server.SharedRedis(t).Addr()), engine.OnStore(dsn))})
+	openSale(t, e, engine.Product{ID: 1, Stock: 5, PerUserLimit: 1})
+	pool, err := sql.Open("mysql", strings.TrimPrefix(dsn, "mysql:"))
+	must(t, "open the store", err)
+	defer pool.Close()
+	_, err = pool.ExecContext(t.Context(), `UPDATE tb_seckill_product SET stock = 0, offered = 0 WHERE id = 1`)
+	must(t, "take the units away", err)
+
+	no := buys(t, e, 1, "ann")
+	await(t, e, "ann", no, "failed")
+	until(t, "the order is listed", func() bool { return strings.Contains(e.Log(), no) })
+	until(t, "all is sold out", func() bool {
+		_, code := decided(t, e, 1, "bob")
+		return code == seckill.CodeSoldOut
+	})
+	if figures, err := e.Operator().Stats(t.Context(), 1); err != nil || figures.Epoch < 2 {
+		t.Errorf("the ledger was not rebuilt: %+v %v", figures, err)
+	}
+}
