@@ -1,6 +1,10 @@
 package server
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 func TestSentinelReplacesADeadMaster(t *testing.T) {
 	t.Parallel()
@@ -65,4 +69,24 @@ func TestAFailoverToAStaleReplicaLosesWritesWhileTheOldMasterServes(t *testing.T
 	if got := old.Must("EXISTS", "lost"); got != "0" {
 		t.Error("the old master kept what only it had")
 	}
+}
+
+// What docs/durability.md says of a master that is cut off: with
+// min-replicas-to-write it stops by itself, once the replica is silent for
+// longer than min-replicas-max-lag.
+func TestAMasterThatIsCutOffStopsByItself(t *testing.T) {
+	t.Parallel()
+	s := Sentinel(t, SentinelOptions{Args: []string{"--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"}})
+	master := s.Master()
+	poll(t, "write with the replica there", func() error {
+		_, err := master.Cmd("SET", "sold", "1")
+		return err
+	})
+	s.Replica().Pause() // silent, and its connection is open
+	poll(t, "the master refuses", func() error {
+		if _, err := master.Cmd("SET", "sold", "2"); err == nil || !strings.Contains(err.Error(), "NOREPLICAS") {
+			return fmt.Errorf("it answered %v", err)
+		}
+		return nil
+	})
 }
