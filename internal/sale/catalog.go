@@ -17,7 +17,9 @@ import (
 )
 
 const (
-	catalogRefresh  = time.Second // a push that was lost is made up within this
+	// catalogRefresh has a change whose push was lost be met within a second of it,
+	// the reading included.
+	catalogRefresh  = 900 * time.Millisecond
 	catalogDeadline = 2 * time.Second
 )
 

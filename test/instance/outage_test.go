@@ -15,11 +15,10 @@ import (
 	"seckill/test/server"
 )
 
+// What is promised while Redis is away, and when it is back.
 const (
-	// Both have some room for a machine that runs other tests too; the engine's
-	// own bounds are 1 s and 2 s.
-	answerWithin    = 1500 * time.Millisecond
-	sellAgainWithin = 4 * time.Second
+	answerWithin    = time.Second
+	sellAgainWithin = 2 * time.Second
 )
 
 func TestALedgerThatForgotAllIsRebuiltOnceAndNobodyIsToldNoMeanwhile(t *testing.T) {
@@ -148,44 +147,68 @@ func TestWithoutRedisEveryAnswerIsBusyAndInTime(t *testing.T) {
 	e := engine.Start(t, engine.Options{Settings: engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)))})
 	openSale(t, e, engine.Product{ID: 1, Stock: 1000})
 	buys(t, e, 1, "before")
-	says := map[string]string{"killed": "connection refused", "frozen": "reach the ledger"}
-	for name, outage := range map[string][2]func(){
-		"killed": {redis.Kill, redis.Start}, "frozen": {redis.Pause, redis.Resume},
+	for name, o := range map[string]absence{
+		"killed": {redis.Kill, redis.Start, "connection refused"}, "frozen": {redis.Pause, redis.Resume, "reach the ledger"},
 	} {
-		outage[0]()
-		var crowd sync.WaitGroup
-		for i := range 20 {
-			crowd.Go(func() {
-				for n := range 3 {
-					began := time.Now()
-					_, code := buy(t.Context(), e, 1, fmt.Sprintf("%s-%d-%d", name, i, n))
-					if took := time.Since(began); took > answerWithin || code != seckill.CodeBusy {
-						t.Errorf("%s: answered %q after %s", name, code, took)
-					}
-				}
-			})
-		}
-		crowd.Wait()
-		until(t, "the shop's last answer of before is old", func() bool { _, status := get(t, e.ShopURL+"/readyz"); return status != http.StatusOK })
-		for url, why := range map[string]string{e.ShopURL: "", e.AdminURL: says[name]} { // shoppers are not told why
+		inTime(t, func(n int) []timed {
+			o.begin()
+			all := append(busy(t, e, fmt.Sprintf("%s-%d", name, n)), notReady(t, e, o.says)...)
+			if metric(t, e, `seckill_up{part="ledger"}`) != 0 || metric(t, e, `seckill_up{part="store"}`) != 1 {
+				t.Errorf("%s: the metrics do not tell which part is down", name)
+			}
+			o.end()
 			began := time.Now()
-			if body, status := get(t, url+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, why) {
-				t.Errorf("%s: /readyz says %d %s", name, status, body)
-			}
-			if took := time.Since(began); took > answerWithin {
-				t.Errorf("%s: /readyz took %s", name, took)
-			}
-		}
-		if metric(t, e, `seckill_up{part="ledger"}`) != 0 || metric(t, e, `seckill_up{part="store"}`) != 1 {
-			t.Errorf("%s: the metrics do not tell which part is down", name)
-		}
-		outage[1]()
-		began := time.Now()
-		buys(t, e, 1, "after-"+name)
-		if took := time.Since(began); took > sellAgainWithin {
-			t.Errorf("%s: sold again after %s", name, took)
-		}
+			buys(t, e, 1, fmt.Sprintf("after-%s-%d", name, n))
+			return append(all, timed{name + ": to sell again", time.Since(began), sellAgainWithin})
+		})
 	}
+}
+
+// absence is how Redis goes and comes back, and what operators are told meanwhile.
+type absence struct {
+	begin, end func()
+	says       string
+}
+
+// busy wants every one of a crowd to be told busy, and says how long the slowest
+// answer took.
+func busy(t *testing.T, e *engine.Engine, name string) []timed {
+	t.Helper()
+	var crowd sync.WaitGroup
+	var mu sync.Mutex
+	slowest := timed{name + ": the slowest answer", 0, answerWithin}
+	for i := range 20 {
+		crowd.Go(func() {
+			for n := range 3 {
+				began := time.Now()
+				_, code := buy(t.Context(), e, 1, fmt.Sprintf("%s-%d-%d", name, i, n))
+				took := time.Since(began)
+				if code != seckill.CodeBusy {
+					t.Errorf("%s: answered %q after %s", name, code, took)
+				}
+				mu.Lock()
+				slowest.took = max(slowest.took, took)
+				mu.Unlock()
+			}
+		})
+	}
+	crowd.Wait()
+	return []timed{slowest}
+}
+
+// notReady wants both sides to say that they are not ready, and only operators
+// to be told why.
+func notReady(t *testing.T, e *engine.Engine, why string) (all []timed) {
+	t.Helper()
+	until(t, "the shop's last answer of before is old", func() bool { _, status := get(t, e.ShopURL+"/readyz"); return status != http.StatusOK })
+	for url, why := range map[string]string{e.ShopURL: "", e.AdminURL: why} {
+		began := time.Now()
+		if body, status := get(t, url+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, why) {
+			t.Errorf("/readyz says %d %s", status, body)
+		}
+		all = append(all, timed{"/readyz", time.Since(began), answerWithin})
+	}
+	return all
 }
 
 func TestAStartWaitsForItsServers(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 
 	"seckill"
 	"seckill/test/engine"
-	"seckill/test/server"
 )
 
 // best repeats a measurement until it is quick, and fails if it never is.
@@ -142,33 +141,4 @@ func TestABuyerOfOneInstanceFindsTheOrderAtTheOtherThoughItIsSoldOut(t *testing.
 			t.Errorf("asked again, bob was answered %v, want the order %s", err, no)
 		}
 	}
-}
-
-// Without the push everything is met by looking.
-func TestAChangeIsMetWithinASecondWithoutThePush(t *testing.T) {
-	t.Parallel()
-	redis := server.Redis(t, server.RedisOptions{})
-	settings := engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)))
-	a, b := pair(t, settings)
-	redis.Must("ACL", "SETUSER", "default", "-publish") // from now on; an instance that never had it would not start
-	openSale(t, a, engine.Product{ID: 1, Stock: 1})
-	if took := sees(t, b, 1); took > looked {
-		t.Errorf("a new product was met after %s", took)
-	}
-	buys(t, a, 1, "first")
-	until(t, "the other is sold out", func() bool {
-		_, code := buy(t.Context(), b, 1, "late")
-		return code == seckill.CodeSoldOut
-	})
-	_, err := a.Operator().ChangeStock(t.Context(), 1, 1, "more")
-	must(t, "add stock", err)
-	if took := until(t, "the other sells", func() bool { _, code := buy(t.Context(), b, 1, "second"); return code == "" }); took > looked {
-		t.Errorf("stock that was added was met after %s", took)
-	}
-	_, err = a.Operator().Pause(t.Context(), 1)
-	must(t, "pause", err)
-	if _, code := decided(t, b, 1, "third"); code != seckill.CodePaused && code != seckill.CodeSoldOut {
-		t.Errorf("after the pause was answered, a purchase elsewhere was answered %q", code)
-	}
-	until(t, "drops are counted", func() bool { return metric(t, a, `seckill_bulletin_notices_total{result="dropped"}`) > 0 })
 }
