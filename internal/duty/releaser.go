@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"time"
 
+	"seckill/internal/aside"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
@@ -13,53 +14,55 @@ import (
 )
 
 const (
-	releasePerRound = 500
-	stuckMost       = 100 // products that one round passes over
+	releasePerPage = 500
+	releaseAtOnce  = 16 // shards
+	// releaseTimeout bounds one step of the ledger. A shard that is away must not
+	// hold up the units of others.
+	releaseTimeout = 2 * time.Second
 )
 
 // Releaser returns units of dead orders to the ledger, until heard (protocol
 // 4). The store let them go first; a unit is never resold before that.
 type Releaser struct {
 	Store interface {
-		ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]store.Release, error)
+		ReleasesDue(ctx context.Context, limit int, except ...store.Part) ([]store.Release, error)
 		ReleasesHeard(ctx context.Context, done []store.Release) error
 	}
 	Lanes ledger.Writer
-	// OnReleased is told which product has free units again.
+	// OnReleased is told which product has free units again; several at once.
 	OnReleased func(product uint32)
 	// OnTrouble is told of a product whose ledger cannot take a release: it is
 	// closed, lost or behind the store. It must not block.
 	OnTrouble func(product uint32, err error)
+
+	aside aside.Shelf[store.Part] // shards that did not answer
 }
 
-// Round tells the ledger all that is owed. Releases that the ledger cannot
-// take now stay owed, and their product is passed over for the rest of the
-// round; the errors are returned after the others were told.
+// Round tells the ledger all that is owed. Releases that a shard cannot take now
+// stay owed, and the shard is passed over for the rest of the round; one that
+// did not answer is told after all others from then on. The errors are returned
+// after the others were told.
 func (r *Releaser) Round(ctx context.Context) error {
-	var stuck []uint32
-	var failed error
-	for {
-		due, err := r.Store.ReleasesDue(ctx, releasePerRound, stuck...)
-		if err != nil || len(due) == 0 {
-			return errors.Join(failed, err)
+	return aside.Work[store.Part, store.Release]{
+		Shelf: &r.aside, AtOnce: releaseAtOnce, Due: r.Store.ReleasesDue, Limit: releasePerPage, All: true, Do: r.tell,
+		Key: func(d *store.Release) store.Part { return store.Part{ProductID: d.ProductID, Shard: d.Shard} },
+	}.Round(ctx)
+}
+
+// tell tells one shard, epoch by epoch.
+func (r *Releaser) tell(ctx context.Context, part store.Part, due []store.Release) error {
+	var errs []error
+	for shard, releases := range byShard(due) {
+		err := r.release(ctx, shard, releases)
+		if sale.LaneFinished(err) {
+			r.OnTrouble(part.ProductID, err)
 		}
-		for shard, releases := range byShard(due) {
-			err := r.release(ctx, shard, releases)
-			if err == nil {
-				continue
-			}
-			failed = errors.Join(failed, err)
-			if sale.LaneFinished(err) {
-				r.OnTrouble(shard.Product, err)
-			}
-			if !slices.Contains(stuck, shard.Product) {
-				stuck = append(stuck, shard.Product)
-			}
-		}
-		if len(due) < releasePerRound || len(stuck) > stuckMost || ctx.Err() != nil {
-			return failed
+		errs = append(errs, err)
+		if errors.Is(err, aside.ErrNoAnswer) {
+			break
 		}
 	}
+	return errors.Join(errs...)
 }
 
 // release tells one shard, in as many steps as it takes: what the ledger leaves
@@ -86,7 +89,11 @@ func (r *Releaser) step(ctx context.Context, shard ledger.Shard, releases []stor
 	for i, release := range releases {
 		orders[i] = ledger.ReleaseOrder{OrderNo: release.OrderNo, Buyer: release.Buyer}
 	}
-	result, err := r.Lanes.Do(ctx, shard, ledger.Release{Orders: orders})
+	var result ledger.Result
+	err = aside.Within(ctx, releaseTimeout, func(ctx context.Context) (err error) {
+		result, err = r.Lanes.Do(ctx, shard, ledger.Release{Orders: orders})
+		return err
+	})
 	var other *ledger.EpochError
 	if err != nil && !(errors.As(err, &other) && other.Epoch > shard.Epoch) {
 		return nil, err

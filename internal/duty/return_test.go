@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,8 +23,12 @@ import (
 
 func releaser(r *rig.Rig) (*duty.Releaser, *[]uint32) {
 	var freed []uint32
-	return &duty.Releaser{Store: r.Store, Lanes: r.Lanes, OnReleased: func(product uint32) { freed = append(freed, product) },
-		OnTrouble: func(uint32, error) {}}, &freed
+	var mu sync.Mutex
+	return &duty.Releaser{Store: r.Store, Lanes: r.Lanes, OnReleased: func(product uint32) {
+		mu.Lock()
+		defer mu.Unlock()
+		freed = append(freed, product)
+	}, OnTrouble: func(uint32, error) {}}, &freed
 }
 
 // sold is a product of which n units are sold and confirmed.

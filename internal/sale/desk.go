@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"seckill"
+	"seckill/internal/aside"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
@@ -39,6 +40,8 @@ type Desk struct {
 	share   bool
 
 	failures failures
+	// Products whose ledger did not answer the duties.
+	stockAside, shareAside aside.Shelf[uint32]
 
 	mu    sync.Mutex
 	locks map[uint32]chan struct{}

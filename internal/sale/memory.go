@@ -46,7 +46,9 @@ type groupMemory struct {
 	stripes        [memoryStripes]memoryStripe
 }
 
-func (g *groupMemory) inDoubt() bool { return g.unreadable.Load() || g.rebuilds.Load() != g.read.Load() }
+func (g *groupMemory) inDoubt() bool {
+	return g.unreadable.Load() || g.rebuilds.Load() != g.read.Load()
+}
 
 type memoryStripe struct {
 	mu     sync.RWMutex

@@ -2,10 +2,10 @@ package sale
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"seckill"
+	"seckill/internal/aside"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
@@ -14,18 +14,25 @@ import (
 // MoveShares looks after the fallback shares of open sales: MoveShare for each
 // that has something left.
 func (d *Desk) MoveShares(ctx context.Context) error {
-	var errs []error // one product's trouble must not hold up another's share
+	var left []uint32
 	now := d.clock.Now()
 	for _, s := range d.catalog.All() {
 		p := s.Terms()
 		if p.ShareLeft == 0 || p.Epoch == 0 || p.Window(now) != "" {
 			continue
 		}
-		if _, err := d.MoveShare(ctx, p.ID); err != nil {
-			errs = append(errs, fmt.Errorf("share of product %d: %w", p.ID, err))
-		}
+		left = append(left, p.ID)
 	}
-	return errors.Join(errs...)
+	return d.shareAside.Each(ctx, stockAtOnce, func(ctx context.Context, id uint32) error {
+		err := aside.Within(ctx, stockTimeout, func(ctx context.Context) error {
+			_, err := d.MoveShare(ctx, id)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("share of product %d: %w", id, err)
+		}
+		return nil
+	}, left)
 }
 
 // MoveShare hands what is left of a product's fallback share to its ledger, if

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"seckill"
+	"seckill/internal/aside"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
@@ -57,16 +59,32 @@ func (d *Desk) tooFewFree(id uint32, delta int64) error {
 	return seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
 }
 
-// FinishStockChanges finishes what a crash or an outage left open.
+const (
+	stockAtOnce = 8 // products
+	// stockTimeout bounds one change, or one look at a share, of a round. Units
+	// that were gathered by then need not be again.
+	stockTimeout = 3 * time.Second
+)
+
+// FinishStockChanges finishes what a crash or an outage left open. One product's
+// trouble holds up no other's change.
 func (d *Desk) FinishStockChanges(ctx context.Context, limit int) error {
-	due, err := d.store.StockChangesDue(ctx, limit)
-	if err != nil {
-		return err
-	}
-	var errs []error // one product's trouble must not hold up another's change
-	for _, change := range due {
-		if err := d.finishLocked(ctx, change); err != nil {
+	return aside.Work[uint32, store.StockChange]{
+		Shelf: &d.stockAside, AtOnce: stockAtOnce, Due: d.store.StockChangesDue, Limit: limit, Do: d.finishChanges,
+		Key: func(c *store.StockChange) uint32 { return c.ProductID },
+	}.Round(ctx)
+}
+
+// finishChanges finishes changes of one product.
+func (d *Desk) finishChanges(ctx context.Context, _ uint32, changes []store.StockChange) error {
+	var errs []error
+	for _, change := range changes {
+		err := aside.Within(ctx, stockTimeout, func(ctx context.Context) error { return d.finishLocked(ctx, change) })
+		if err != nil {
 			errs = append(errs, fmt.Errorf("stock change %s: %w", change.ID, err))
+		}
+		if errors.Is(err, aside.ErrNoAnswer) {
+			break
 		}
 	}
 	return errors.Join(errs...)

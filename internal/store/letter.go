@@ -10,8 +10,9 @@ import (
 // Letters keeps claims that could not be confirmed yet: parked ones climb the
 // ladder, dead ones wait for the operator.
 type Letters interface {
-	// LettersDue lists at most limit parked letters whose time has come.
-	LettersDue(ctx context.Context, limit int) ([]Letter, error)
+	// LettersDue lists at most limit parked letters whose time has come, without
+	// those of the excepted products.
+	LettersDue(ctx context.Context, limit int, except ...uint32) ([]Letter, error)
 	// LetterFailed counts one more attempt: parked again for delay, or dead if
 	// delay is negative. Nothing happens if the letter is no longer parked.
 	LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error

@@ -98,8 +98,9 @@ type StockChanges interface {
 	// preheated, or sold directly, owes the ledger nothing: the change is done at
 	// once, up or down; before the first preheat the fallback share follows it.
 	BeginStockChange(ctx context.Context, change StockChange) (StockChange, error)
-	// StockChangesDue lists at most limit changes that are not done.
-	StockChangesDue(ctx context.Context, limit int) ([]StockChange, error)
+	// StockChangesDue lists at most limit changes that are not done, oldest first,
+	// without those of the excepted products.
+	StockChangesDue(ctx context.Context, limit int, except ...uint32) ([]StockChange, error)
 	// FinishStockChange settles one by the verdict of the ledger of an epoch. A
 	// down change heeds that of the epoch with which it is stamped alone (else
 	// ErrEpoch): another may have been told since, and have decided otherwise. It

@@ -285,12 +285,18 @@ type StoryLine struct {
 	What string // such as "order.paid", "refund done", "stock 10 -> 9"
 }
 
+// Part is a shard of a product, of whatever epoch.
+type Part struct {
+	ProductID uint32
+	Shard     int
+}
+
 // Releases is what the store owes to the ledger.
 type Releases interface {
 	// ReleasesDue lists at most limit owed releases, oldest first, without those
-	// of the excepted products: one whose ledger cannot take its own must not
-	// hold up the others.
-	ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]Release, error)
+	// of the excepted parts: one that cannot take its own must not hold up the
+	// others.
+	ReleasesDue(ctx context.Context, limit int, except ...Part) ([]Release, error)
 	// ReleasesHeard settles them as they were listed: each only if it is still
 	// owed under that epoch, and was not owed again since. The ledger may have
 	// been told before the mark was made that is to be released now.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"seckill"
+	"seckill/internal/aside"
 	"seckill/internal/ledger"
 )
 
@@ -17,21 +19,34 @@ type Finisher struct {
 	// Products are those to look at; of one shard, or not preheated, they are
 	// passed over.
 	Products func() []*seckill.Product
+
+	aside aside.Shelf[uint32] // products whose shards did not all answer
 }
 
-// Round looks at each product once. It goes on past one in trouble and returns
-// all errors.
+const (
+	finishAtOnce = 8 // products
+	// finishTimeout bounds one product's part of a round. What it leaves open is
+	// finished by the next.
+	finishTimeout = 3 * time.Second
+)
+
+// Round looks at each product once, last at those that did not answer the last
+// time. It goes on past one in trouble and returns all errors.
 func (f *Finisher) Round(ctx context.Context) error {
-	var errs []error
+	terms := make(map[uint32]*seckill.Product)
+	var ids []uint32
 	for _, p := range f.Products() {
-		if p.Shards < 2 || p.Epoch == 0 || p.Rebuilding {
-			continue
-		}
-		if err := f.Mover.Finish(ctx, p); err != nil && !rebuilt(err) {
-			errs = append(errs, fmt.Errorf("product %d: %w", p.ID, err))
+		if p.Shards > 1 && p.Epoch > 0 && !p.Rebuilding {
+			terms[p.ID], ids = p, append(ids, p.ID)
 		}
 	}
-	return errors.Join(errs...)
+	return f.aside.Each(ctx, finishAtOnce, func(ctx context.Context, id uint32) error {
+		err := aside.Within(ctx, finishTimeout, func(ctx context.Context) error { return f.Mover.Finish(ctx, terms[id]) })
+		if err != nil && !rebuilt(err) {
+			return fmt.Errorf("product %d: %w", id, err)
+		}
+		return nil
+	}, ids)
 }
 
 // rebuilt reports whether a product's shards are being recovered, or were while

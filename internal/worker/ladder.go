@@ -1,46 +1,82 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"seckill/internal/adoption"
 	"seckill/internal/alert"
+	"seckill/internal/aside"
 	"seckill/internal/store"
 )
 
-const lettersPerRound = 100
+const (
+	lettersPerRound = 100
+	climbAtOnce     = 4 // products
+	// climbTimeout bounds the adoption of one letter of an older epoch, which
+	// needs the ledger.
+	climbTimeout = 3 * time.Second
+)
 
 // Climber retries parked claims and discards dead ones past their age. It
 // shares a worker's settings, not its consumer.
-type Climber struct{ *Worker }
+type Climber struct {
+	*Worker
+	aside aside.Shelf[uint32] // products whose ledger did not answer
+}
 
 // NewClimber makes a climber with the worker's settings.
-func NewClimber(w *Worker) *Climber { return &Climber{w} }
+func NewClimber(w *Worker) *Climber { return &Climber{Worker: w} }
 
 // Round retries the letters whose time has come, once each, and discards dead
-// ones past their age. Call it about once a second, in one place of the
-// cluster (twice at once is harmless: Confirm is idempotent).
+// ones past their age. What one product cannot do holds up no other's letters.
+// Call it about once a second, in one place of the cluster (twice at once is
+// harmless: Confirm is idempotent).
 func (w *Climber) Round(ctx context.Context) error {
-	letters, err := w.store.LettersDue(ctx, lettersPerRound)
-	if err != nil {
+	climbing, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := aside.Work[uint32, store.Letter]{
+		Shelf: &w.aside, AtOnce: climbAtOnce, Due: w.store.LettersDue, Limit: lettersPerRound,
+		Key: func(l *store.Letter) uint32 { return l.Item.ProductID },
+		Do: func(ctx context.Context, _ uint32, letters []store.Letter) error {
+			err := w.climb(ctx, letters)
+			if errors.Is(err, store.ErrUnavailable) && !errors.Is(err, aside.ErrNoAnswer) {
+				cancel(err) // an outage of the store is everybody's
+			}
+			return err
+		},
+	}.Round(climbing)
+	if climbing.Err() != nil {
 		return err
 	}
-	var errs []error // one product's recovery must not hold up another's letters
+	_, discarded := w.store.DiscardDead(ctx, w.opt.DiscardAfter, lettersPerRound)
+	return errors.Join(err, discarded)
+}
+
+// climb tries letters of one product, until the ledger or the store is away.
+func (w *Climber) climb(ctx context.Context, letters []store.Letter) error {
+	var errs []error
+	var later error
 	for _, letter := range letters {
 		err := w.climbOne(ctx, letter)
-		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
-			return errors.Join(append(errs, err)...)
+		if errors.Is(err, aside.ErrLater) {
+			later = err
+			continue
 		}
 		errs = append(errs, err)
+		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, aside.ErrNoAnswer) || ctx.Err() != nil {
+			break
+		}
 	}
-	_, err = w.store.DiscardDead(ctx, w.opt.DiscardAfter, lettersPerRound)
-	return errors.Join(append(errs, err)...)
+	return cmp.Or(errors.Join(errs...), later)
 }
 
 // climbOne tries a letter. An outage of the store ends the round and burns no
-// attempt; a store that is short means recover, and burns none either.
+// attempt; a store that is short means recover, and burns none either. Such a
+// letter is ErrLater: it must not hide those behind it.
 func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 	item := letter.Item
 	item.LetterID = letter.ID
@@ -52,12 +88,16 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 		return err
 	case errors.Is(err, store.ErrShort):
 		w.short(ctx, item.ProductID, item.Epoch, err)
-		return nil
+		return aside.ErrLater
 	case errors.Is(err, store.ErrEpoch):
 		w.opt.OnAlert(alert.Disagree, item.ProductID, err)
-		return nil
+		return aside.ErrLater
 	case err == nil && outcomes[0] == store.ConfirmOldEpoch:
-		outcome, err := w.adopt(ctx, []store.Item{item})
+		var outcome adoption.Outcome
+		err := aside.Within(ctx, climbTimeout, func(ctx context.Context) (err error) {
+			outcome, err = w.adopt(ctx, []store.Item{item})
+			return err
+		})
 		for _, failure := range outcome.Failed {
 			w.tellFailed(&letter, failure.Reason)
 		}

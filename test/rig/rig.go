@@ -128,6 +128,7 @@ func (r *Rig) newDesk() { r.On(r.Ledger, r.Queue) }
 // On makes the desk and its lanes anew, on another ledger: a server's, where its
 // behaviour is the point. What reads the embedded ledger still does.
 func (r *Rig) On(l ledger.Ledger, q queue.Queue) {
+	r.Queue = q
 	r.Lanes = sale.NewLanes(l, ledger.LaneOptions{CallTimeout: time.Second})
 	r.Mover = transfer.New(l, r.Lanes, rand.Uint64)
 	r.Desk = sale.NewDesk(sale.DeskOptions{

@@ -1,6 +1,10 @@
 package storesql
 
-import "strings"
+import (
+	"strings"
+
+	"seckill/internal/store"
+)
 
 // conditions builds the WHERE of a filter from constant texts, so that there
 // is a bounded number of statements.
@@ -25,6 +29,14 @@ func (c *conditions) text() string {
 func exceptProducts(ids []uint32) (others conditions) {
 	for _, id := range ids {
 		others.add("product_id <> ?", id)
+	}
+	return others
+}
+
+// exceptParts leaves out what is of these shards.
+func exceptParts(parts []store.Part) (others conditions) {
+	for _, part := range parts {
+		others.add("NOT (product_id = ? AND shard = ?)", part.ProductID, part.Shard)
 	}
 	return others
 }

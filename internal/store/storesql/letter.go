@@ -14,8 +14,9 @@ const letterColumns = `id, order_no, user_id, product_id, limit_group, shard, ep
 
 const (
 	sqlLettersDue = `SELECT ` + letterColumns + ` FROM tb_dead_letter
-		WHERE closed_time IS NULL AND dead_time IS NULL AND next_time <= ? ORDER BY next_time, id LIMIT ?`
-	sqlDeadLetters = `SELECT ` + letterColumns + ` FROM tb_dead_letter
+		WHERE closed_time IS NULL AND dead_time IS NULL AND next_time <= ? AND `
+	sqlLettersDueOrder = ` ORDER BY next_time, id LIMIT ?`
+	sqlDeadLetters     = `SELECT ` + letterColumns + ` FROM tb_dead_letter
 		WHERE closed_time IS NULL AND dead_time <= ? AND `
 	sqlDeadLettersOrder = ` ORDER BY dead_time, id LIMIT ?`
 	sqlLetters          = `SELECT ` + letterColumns + ` FROM tb_dead_letter WHERE closed_time IS NULL AND `
@@ -69,8 +70,9 @@ func oneLetter(ctx context.Context, r *session, query string, by any) (l store.L
 }
 
 // LettersDue lists parked letters whose time has come.
-func (s *Store) LettersDue(ctx context.Context, limit int) ([]store.Letter, error) {
-	return s.listLetters(ctx, sqlLettersDue, []any{millis(s.now())}, limit)
+func (s *Store) LettersDue(ctx context.Context, limit int, except ...uint32) ([]store.Letter, error) {
+	others := exceptProducts(except)
+	return s.listLetters(ctx, sqlLettersDue+others.text()+sqlLettersDueOrder, concat([]any{millis(s.now())}, others.args), limit)
 }
 
 // Letters lists letters by id.

@@ -26,9 +26,9 @@ var sqlReleasesHeard = list{
 }
 
 // ReleasesDue lists owed releases, oldest first.
-func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]store.Release, error) {
+func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...store.Part) ([]store.Release, error) {
 	var due []store.Release
-	where := exceptProducts(except)
+	where := exceptParts(except)
 	query := sqlReleasesDue + where.text() + sqlReleasesOrder
 	err := s.read(ctx, "list releases", func(ctx context.Context, r *session) (err error) {
 		due, err = collect(ctx, s, r, tableOrder, query, where.args, limit, scanRelease)

@@ -27,7 +27,8 @@ const (
 	stockChangeColumns = `id, product_id, delta, epoch, status, from_share, actor, reason, create_time`
 
 	sqlStockChange       = `SELECT ` + stockChangeColumns + ` FROM tb_stock_change WHERE id = ?`
-	sqlStockChangesDue   = `SELECT ` + stockChangeColumns + ` FROM tb_stock_change WHERE status = 'open' ORDER BY create_time, id LIMIT ?`
+	sqlStockChangesDue   = `SELECT ` + stockChangeColumns + ` FROM tb_stock_change WHERE status = 'open' AND `
+	sqlStockChangesOrder = ` ORDER BY create_time, id LIMIT ?`
 	sqlInsertStockChange = `INSERT INTO tb_stock_change (id, product_id, delta, epoch, status, from_share, actor, reason, create_time, done_time)
 		VALUES (?,?,?,?,?,?,?,?,?,?)`
 	sqlEndStockChange     = `UPDATE tb_stock_change SET status = ?, done_time = ? WHERE id = ? AND status = 'open' AND epoch = ?`
@@ -169,10 +170,12 @@ func operatorMove(ctx context.Context, tx *session, p *productRow, delta int64, 
 }
 
 // StockChangesDue lists changes that are not done, oldest first.
-func (s *Store) StockChangesDue(ctx context.Context, limit int) ([]store.StockChange, error) {
+func (s *Store) StockChangesDue(ctx context.Context, limit int, except ...uint32) ([]store.StockChange, error) {
 	var due []store.StockChange
+	others := exceptProducts(except)
+	query := sqlStockChangesDue + others.text() + sqlStockChangesOrder
 	err := s.read(ctx, "list stock changes", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlStockChangesDue, []any{limit}, func(row scanner) error {
+		return r.query(ctx, query, others.with(limit), func(row scanner) error {
 			var c store.StockChange
 			if err := scanStockChange(row, &c); err != nil {
 				return err

@@ -117,7 +117,7 @@ func (f *Faulty) WarnExpiring(ctx context.Context, lead time.Duration, limit int
 	return ask(f, ctx, "WarnExpiring", func() (int, error) { return f.inner.WarnExpiring(ctx, lead, limit) })
 }
 
-func (f *Faulty) ReleasesDue(ctx context.Context, limit int, except ...uint32) ([]store.Release, error) {
+func (f *Faulty) ReleasesDue(ctx context.Context, limit int, except ...store.Part) ([]store.Release, error) {
 	return ask(f, ctx, "ReleasesDue", func() ([]store.Release, error) { return f.inner.ReleasesDue(ctx, limit, except...) })
 }
 
@@ -133,8 +133,8 @@ func (f *Faulty) WitnessLost(ctx context.Context, lost []queue.ID) (bool, error)
 	return ask(f, ctx, "WitnessLost", func() (bool, error) { return f.inner.WitnessLost(ctx, lost) })
 }
 
-func (f *Faulty) LettersDue(ctx context.Context, limit int) ([]store.Letter, error) {
-	return ask(f, ctx, "LettersDue", func() ([]store.Letter, error) { return f.inner.LettersDue(ctx, limit) })
+func (f *Faulty) LettersDue(ctx context.Context, limit int, except ...uint32) ([]store.Letter, error) {
+	return ask(f, ctx, "LettersDue", func() ([]store.Letter, error) { return f.inner.LettersDue(ctx, limit, except...) })
 }
 
 func (f *Faulty) LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error {
@@ -193,8 +193,8 @@ func (f *Faulty) BeginStockChange(ctx context.Context, change store.StockChange)
 	return ask(f, ctx, "BeginStockChange", func() (store.StockChange, error) { return f.inner.BeginStockChange(ctx, change) })
 }
 
-func (f *Faulty) StockChangesDue(ctx context.Context, limit int) ([]store.StockChange, error) {
-	return ask(f, ctx, "StockChangesDue", func() ([]store.StockChange, error) { return f.inner.StockChangesDue(ctx, limit) })
+func (f *Faulty) StockChangesDue(ctx context.Context, limit int, except ...uint32) ([]store.StockChange, error) {
+	return ask(f, ctx, "StockChangesDue", func() ([]store.StockChange, error) { return f.inner.StockChangesDue(ctx, limit, except...) })
 }
 
 func (f *Faulty) FinishStockChange(ctx context.Context, id string, epoch uint64, refused bool) (store.StockChange, error) {

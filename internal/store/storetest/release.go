@@ -75,17 +75,17 @@ var releaseTests = []test{
 		s.cancel(t, order)
 		equal(t, "owed", len(s.owed(t, p.ID)), 1)
 	}},
-	{"releases of excepted products are left out", func(t *testing.T, s *suite) {
+	{"releases of excepted shards are left out", func(t *testing.T, s *suite) {
 		p, other := s.preheated(t), s.preheated(t)
 		s.cancel(t, s.buy(t, p, "buyer"))
 		s.cancel(t, s.buy(t, other, "buyer"))
-		due, err := s.Store.ReleasesDue(t.Context(), all, p.ID, 4294967295)
+		due, err := s.Store.ReleasesDue(t.Context(), all, store.Part{ProductID: p.ID}, store.Part{ProductID: other.ID, Shard: 1}, store.Part{ProductID: 4294967295})
 		must(t, err)
 		seen := map[uint32]int{}
 		for _, d := range due {
 			seen[d.ProductID]++
 		}
-		equal(t, "of the excepted product", seen[p.ID], 0)
+		equal(t, "of the excepted shard", seen[p.ID], 0)
 		equal(t, "of the other", seen[other.ID], 1)
 	}},
 	{"a lost witness is forgotten, and all products marked, by one who still finds it", witnessLost},
