@@ -17,10 +17,12 @@ import (
 // epoch whose ledger may hold one.
 var sqlOweAgain = list{head: sqlOwe + `order_no IN (`, tail: `)`, columns: 1}
 
-// sqlOweLettered does so for those of them that have a letter.
+// sqlOweLettered does so for those of them that have a letter. They are counted,
+// with a sum as in sqlCloseLetters: of EXISTS MySQL makes a join, which may begin
+// with the letters of all products.
 var sqlOweLettered = list{
-	head: sqlOwe + `EXISTS (SELECT 1 FROM tb_dead_letter l
-		WHERE l.order_no = tb_seckill_order.order_no AND l.closed_time IS NULL) AND order_no IN (`,
+	head: sqlOwe + `(SELECT COUNT(*) FROM tb_dead_letter l
+		WHERE l.order_no = tb_seckill_order.order_no AND l.closed_time + 0 IS NULL) > 0 AND order_no IN (`,
 	tail: `)`, columns: 1,
 }
 
