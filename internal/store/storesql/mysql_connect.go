@@ -99,6 +99,10 @@ func newConnector(cfg *mysql.Config, limit time.Duration) (*connector, error) {
 	return &connector{inner, limit}, nil
 }
 
+// errConnect says that there is no connection. Whatever the server's reason, it
+// is none of a claim.
+var errConnect = errors.New("connect to the database")
+
 // Connect bounds what the driver leaves unbounded: database/sql opens
 // connections in the background too, where no caller's deadline reaches.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -106,11 +110,11 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	defer cancel()
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errConnect, err)
 	}
 	ready := &mysqlConn{driverConn: conn.(driverConn), usual: c.limit, stmts: make(map[list]driver.StmtExecContext)}
 	if err := ready.setUp(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("set up connection: %w", err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("%w: set it up: %w", errConnect, err), conn.Close())
 	}
 	return ready, nil
 }

@@ -88,6 +88,10 @@ var mysqlRefusals = map[uint16]string{
 	1044: "grant the user its rights on that database, or name another",
 	1045: "check user and password, whether the user may come from this host, and whether the server wants TLS (store.tls_ca, or tls=true in store.dsn)", // MariaDB says the same to all three
 	1049: "create that database, or name another",
+	1820: "give the user a new password: this one has expired",
+	1862: "give the user a new password: this one has expired",
+	3118: "unlock the user's account", // MySQL
+	4151: "unlock the user's account", // MariaDB
 	1698: "the server asks this user for something else than a password: use another user, or give it one",
 	3159: "it speaks TLS only: set store.tls_ca, or add tls=true to store.dsn",
 }
@@ -130,7 +134,7 @@ func (db *mysqlDB) failed(err error) error {
 		return fmt.Errorf("%w: %w", errTaken, err)
 	case mysqlContended[code]:
 		return fmt.Errorf("%w: %w", errContended, err)
-	case mysqlAway[code]:
+	case mysqlAway[code], errors.Is(err, errConnect):
 		db.sick.Store(true)
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	case code != 0:

@@ -45,6 +45,7 @@ func TestAMariaDBThatGoesAwayIsUnavailableAndComesBack(t *testing.T) {
 	t.Run("killed in mid-batch", func(t *testing.T) { killedInMidBatch(t, maria) })
 	t.Run("frozen", func(t *testing.T) { frozen(t, maria) })
 	t.Run("read-only", func(t *testing.T) { readOnly(t, maria) })
+	t.Run("locked out", func(t *testing.T) { lockedOut(t, maria) })
 	t.Run("too many connections", func(t *testing.T) { tooManyConnections(t, maria) })
 }
 
@@ -195,6 +196,36 @@ func readOnly(t *testing.T, maria *server.MariaServer) {
 	if err := s.Ping(t.Context()); err != nil {
 		t.Errorf("Ping afterwards: %v", err)
 	}
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); err != nil {
+		t.Errorf("Confirm afterwards: %v", err)
+	}
+}
+
+// lockedOut gets no new connection, for a reason that is none of the claims'.
+func lockedOut(t *testing.T, maria *server.MariaServer) {
+	dsn := maria.NewDatabase(t)
+	s := asShop(t, maria, dsn)
+	p := sale(t, s, 100)
+	for _, pool := range []*sql.DB{s.db.(*mysqlDB).writePool, s.db.(*mysqlDB).readPool} {
+		pool.SetMaxIdleConns(-1)
+	}
+	if err := maria.Exec("ALTER USER shop@'%' ACCOUNT LOCK"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Confirm: %v, want ErrUnavailable", err)
+	}
+	address := strings.Replace(dsn, "seckill:seckill@", "shop:hunter2@", 1)
+	if other, err := Open(t.Context(), address, Options{}); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "unlock") {
+		if err == nil {
+			other.Close()
+		}
+		t.Errorf("Open: %v, want ErrRefused with what to do", err)
+	}
+	if err := maria.Exec("ALTER USER shop@'%' ACCOUNT UNLOCK"); err != nil {
+		t.Fatal(err)
+	}
+	heals(t, s)
 	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); err != nil {
 		t.Errorf("Confirm afterwards: %v", err)
 	}
