@@ -23,6 +23,13 @@ run: build ## serve a demo sale that opens in seconds
 test: ## test everything, with the race detector
 	GO='$(GO)' ./test/run
 
+# The suites in which a store on a server is used or killed.
+MYSQL_SUITES = ./internal/store/storesql ./internal/spent/spentsql ./internal/app ./test/server ./test/engine ./test/e2e ./test/instance ./test/outage
+
+.PHONY: test-mysql
+test-mysql: ## test the store on MySQL instead of MariaDB (MYSQLD=/path/to/mysqld)
+	SECKILL_TEST_MYSQLD=$${MYSQLD:-mysqld} $(GO) test -p 1 -count=1 -timeout 30m $(MYSQL_SUITES)
+
 .PHONY: crash
 crash: ## kill -9 the real binary many times under load (ROUNDS=200)
 	SECKILL_CRASH_ROUNDS=$${ROUNDS:-200} $(GO) test -count=1 -timeout 60m -v ./test/crash

@@ -24,6 +24,8 @@ type flavour struct {
 	sizes []string
 	// serve are further arguments of the server itself.
 	serve []string
+	// plain is what a server without TLS needs to be told.
+	plain []string
 	replication
 }
 
@@ -71,6 +73,7 @@ var mySQL = flavour{
 	// The port of mysqlx would be one for all; the folder for files, which
 	// nobody uses, belongs to another package of Debian's.
 	serve: []string{"--mysqlx=OFF", "--secure-file-priv=NULL"},
+	plain: []string{"--tls-version="}, // it would make certificates by itself
 	replication: replication{
 		args: []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON"},
 		follow: "CHANGE REPLICATION SOURCE TO SOURCE_HOST='%s', SOURCE_PORT=%s, SOURCE_USER='%s', SOURCE_PASSWORD='%s', " +

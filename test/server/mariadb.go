@@ -114,7 +114,11 @@ func mariaChild(home place, opt MariaOptions) (*child, error) {
 		"--socket="+filepath.Join(home.dir, "sock"), "--pid-file="+filepath.Join(home.dir, "pid"), "--tmpdir="+home.dir,
 		"--bind-address=127.0.0.1", "--port="+port, "--skip-name-resolve", "--init-file="+account,
 		"--innodb-flush-log-at-trx-commit=1", "--max-connections=500", "--character-set-server=utf8mb4")
-	args = append(append(append(args, kind.serve...), opt.TLS.mariaSettings()...), opt.Args...)
+	args = append(args, kind.serve...)
+	if opt.TLS == nil {
+		args = append(args, kind.plain...)
+	}
+	args = append(append(args, opt.TLS.mariaSettings()...), opt.Args...)
 	ready := func() error { return mariaExec(mariaDSN(home.address, "")+opt.TLS.mariaOption(), "SELECT 1") }
 	return &child{name: kind.name + " " + home.address, dir: home.dir, path: path, args: args, ready: ready}, nil
 }

@@ -86,7 +86,7 @@ func wrongServersAreRefused(t *testing.T, authority *certificate.Authority, dsn 
 		"another authority":              {dsn, another, ErrUntrusted, "unknown authority"},
 		"an authority nobody told us of": {dsn + "?tls=true", Options{}, ErrUntrusted, "unknown authority: check store.tls_ca"},
 		"another host":                   {elsewhere, ours, ErrUntrusted, "localhost"},
-		"a plain client":                 {dsn, Options{}, ErrRefused, "whether the server wants TLS"},
+		"a plain client":                 {dsn, Options{}, ErrRefused, "tls=true"},
 		"a server without TLS":           {without, ours, ErrUntrusted, "does not support TLS"},
 		"no way back to plain":           {without + "?tls=preferred", ours, ErrUntrusted, "does not support TLS"},
 	} {
