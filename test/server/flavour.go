@@ -77,7 +77,7 @@ var mySQL = flavour{
 	replication: replication{
 		args: []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON"},
 		follow: "CHANGE REPLICATION SOURCE TO SOURCE_HOST='%s', SOURCE_PORT=%s, SOURCE_USER='%s', SOURCE_PASSWORD='%s', " +
-			"SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1",
+			"SOURCE_AUTO_POSITION=1, SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1",
 		start:    "START REPLICA",
 		position: "SELECT @@global.gtid_executed",
 		wait:     "SELECT WAIT_FOR_EXECUTED_GTID_SET('%s', 1)",
