@@ -116,9 +116,9 @@ func TestABadCallbackIsRefusedAndChangesNothing(t *testing.T) {
 	for name, body := range map[string]string{
 		"empty object": `{}`, "no order number": `{"trade_no":"T-1","amount_cents":100}`, "no trade number": `{"order_no":"x","amount_cents":100}`,
 		"no amount": `{"order_no":"x","trade_no":"T-1"}`, "an array": `[` + good + `]`, "cut short": good[:len(good)-1], "two objects": good + good,
-		"a fraction": strings.Replace(good, "100", "100.5", 1), "a negative amount": strings.Replace(good, "100", "-100", 1),
-		"an amount beyond everything": strings.Replace(good, "100", "9223372036854775808", 1), "an amount in words": strings.Replace(good, "100", `"100"`, 1),
-		"an exponent": strings.Replace(good, "100", "1e2", 1), "null": strings.Replace(good, "100", "null", 1),
+		"a fraction": strings.Replace(good, ":100", ":100.5", 1), "a negative amount": strings.Replace(good, ":100", ":-100", 1),
+		"an amount beyond everything": strings.Replace(good, ":100", ":9223372036854775808", 1), "an amount in words": strings.Replace(good, ":100", `:"100"`, 1),
+		"an exponent": strings.Replace(good, ":100", ":1e2", 1), "null": strings.Replace(good, ":100", ":null", 1),
 		"an empty trade number": strings.Replace(good, "T-1", "", 1), "a long trade number": strings.Replace(good, "T-1", strings.Repeat("t", 65), 1),
 		"a trade number with a space": strings.Replace(good, "T-1", "T 1", 1), "a number for a text": strings.Replace(good, `"T-1"`, "1", 1),
 		"an unknown member": strings.Replace(good, "{", `{"x":1,`, 1), "a member twice": strings.Replace(good, "{", `{"amount_cents":1,`, 1),
