@@ -158,7 +158,7 @@ func discarded(s *scene) {
 	if order := s.Confirmed(s.order); order.Status != "failed" || order.Reason != seckill.ReasonDiscarded {
 		s.T.Errorf("the letter's order is %s (%s), not failed by its age", order.Status, order.Reason)
 	}
-	s.Rebuild(sneaker) // a discarded letter is the one failure without an epoch
+	s.Discard(s.order) // the one failure without a new epoch
 }
 
 // wrongRecord has a buyer record that contradicts the orders.

@@ -18,11 +18,6 @@ import (
 	"seckill/test/engine"
 )
 
-// hearWithin is how long an instance may not know whom another has just sold
-// to, so that a raised sold-out flag stops them: it hears it in milliseconds,
-// or finds in this time that it hears nothing.
-const hearWithin = 4 * time.Second
-
 // Book is the outside's record of all that was asked and answered, over every
 // life of every instance. It is what the promises are checked against.
 type Book struct {
@@ -43,15 +38,17 @@ type Book struct {
 	Claims   []*Claim
 	notices  []*Notice
 	changes  []*Change
-	refunded map[string]bool // orders that the operator was asked to refund
-	paid     map[string]bool // orders that were seen paid
-	// rebuilt are products whose epoch has changed: promises that the store did
-	// not have by then may have been refused, and their keys with them.
-	rebuilt map[uint32]bool
-	// lost are products whose ledger has lost something, noticed or not yet.
-	lost  map[uint32]bool
-	fresh int
-	extra map[string]bool // orders that a claim was promised beside its first
+	refunded map[string]bool    // orders that the operator was asked to refund
+	paid     map[string]bool    // orders that were seen paid
+	doubts   map[uint32][]doubt // of products, one after the other
+	rests    bool               // nothing goes on but the last look
+	// discarded are orders whose letters were given up.
+	discarded map[string]bool
+	// unheard counts keys that were told sold_out while the flag of an instance
+	// that had not heard of the sale may have stood; see FlagLife.
+	unheard int
+	fresh   int
+	extra   map[string]bool // orders that a claim was promised beside its first
 }
 
 // Claim is one buyer's request for units, however often it is sent.
@@ -60,6 +57,7 @@ type Claim struct {
 	Product  uint32
 	Purchase engine.Purchase
 	No       string    // once promised; under the book's lock
+	asked    time.Time // when it was first sent; under the book's lock
 	since    time.Time // when it was first promised
 	kept     bool      // its order was seen in the store, not refused; under the book's lock
 }
@@ -86,7 +84,8 @@ type Change struct {
 	id      string
 	product uint32
 	delta   int64
-	dropped bool // refused before it was recorded; under the book's lock
+	begun   time.Time // before it was first sent
+	dropped bool      // refused before it was recorded; under the book's lock
 }
 
 // NewBook begins a book of one engine.
@@ -102,8 +101,8 @@ func Shared(t testing.TB, engines []*engine.Engine, products ...engine.Product) 
 	t.Helper()
 	b := &Book{
 		T: t, engines: engines, Products: make(map[uint32]engine.Product),
-		refunded: make(map[string]bool), paid: make(map[string]bool), rebuilt: make(map[uint32]bool), lost: make(map[uint32]bool),
-		extra: make(map[string]bool),
+		refunded: make(map[string]bool), paid: make(map[string]bool), doubts: make(map[uint32][]doubt),
+		discarded: make(map[string]bool), extra: make(map[string]bool),
 	}
 	for _, e := range engines {
 		if e.Plays(engine.RoleShop) {
@@ -169,14 +168,15 @@ func (b *Book) Send(ctx context.Context, c *Claim) error { return b.SendTo(ctx, 
 
 // SendTo is Send to one instance, whosever turn it is.
 func (b *Book) SendTo(ctx context.Context, e *engine.Engine, c *Claim) error {
-	called, kept := time.Now(), b.isKept(c)
+	called := time.Now()
+	kept := b.sending(c, called)
 	no, err := c.Buyer.At(e).Buy(ctx, c.Product, c.Purchase)
 	if b.Trace != nil {
 		b.Trace(Act{At: e, Buyer: c.Buyer.Name, Product: c.Product, Purchase: c.Purchase, Called: called, Done: time.Now(), No: no, Err: err})
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	promised := c.No != "" && c.Purchase.Key != "" && b.knows(c.Product, kept)
+	promised := c.No != "" && c.Purchase.Key != "" && b.knows(c, kept, called)
 	switch code := engine.CodeOf(err); {
 	case err == nil && promised && no != c.No:
 		b.T.Errorf("I4: key %s of %s was promised %s, and now %s", c.Purchase.Key, c.Buyer.Name, c.No, no)
@@ -184,32 +184,22 @@ func (b *Book) SendTo(ctx context.Context, e *engine.Engine, c *Claim) error {
 		c.No, c.since = no, time.Now()
 	case err == nil && no != c.No:
 		b.also(c, no)
-	case promised && code == seckill.CodeSoldOut && len(b.shops) > 1 && called.Sub(c.since) < hearWithin:
+	case promised && code == seckill.CodeSoldOut && len(b.shops) > 1 && called.Sub(c.since) < FlagLife:
+		b.unheard++
 	case promised && (code == seckill.CodeSoldOut || code == seckill.CodeAlreadyPurchased):
 		b.T.Errorf("I4: key %s of %s was promised %s of product %d, and %v later it is %s", c.Purchase.Key, c.Buyer.Name, c.No, c.Product, called.Sub(c.since), code)
 	}
 	return err
 }
 
-// knows reports whether a promised key must find its order, which is kept or
-// not. It may not in three cases. The store sold the share while it could not
-// ask the ledger, which never hears of it. The ledger has just lost what it
-// said. Or it was rebuilt before the store had the order, and the key, asked
-// again, got another one, or nothing, until the first came to be adopted and
-// was refused. A rebuilt ledger has the keys of all orders of the store, dead
-// ones too, as long as a buyer has no more than ledger.MaxReturned of these: no
-// customer of a crowd stays for so many.
-func (b *Book) knows(product uint32, kept bool) bool {
-	if b.Products[product].FallbackShare > 0 {
-		return false
-	}
-	return !b.rebuilt[product] || kept && !b.lost[product]
-}
-
-// isKept reports whether the claim's order was seen in the store.
-func (b *Book) isKept(c *Claim) bool {
+// sending notes that a claim is sent, and reports whether its order was seen in
+// the store by then.
+func (b *Book) sending(c *Claim, at time.Time) (kept bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if c.asked.IsZero() {
+		c.asked = at
+	}
 	return c.kept
 }
 
@@ -220,7 +210,7 @@ func (b *Book) also(c *Claim, no string) {
 		return
 	}
 	b.extra[no] = true
-	b.Claims = append(b.Claims, &Claim{Buyer: c.Buyer, Product: c.Product, Purchase: c.Purchase, No: no, since: time.Now()})
+	b.Claims = append(b.Claims, &Claim{Buyer: c.Buyer, Product: c.Product, Purchase: c.Purchase, No: no, asked: c.asked, since: time.Now()})
 }
 
 // OrderNo is the number that a claim was promised, or "".
@@ -230,11 +220,14 @@ func (b *Book) OrderNo(c *Claim) string {
 	return c.No
 }
 
-// Read reads a promised order: it may be anything but nothing (I4).
+// Read reads a promised order: it may be anything but nothing (I4). Only a
+// ledger in doubt may not know one that the store does not have yet.
 func (b *Book) Read(ctx context.Context, c *Claim) (wire.Order, error) {
-	no := b.OrderNo(c)
+	b.mu.Lock()
+	no, asked, kept := c.No, c.asked, c.kept
+	b.mu.Unlock()
 	order, err := c.Buyer.At(b.shop()).Order(ctx, no)
-	if engine.Answered(err) && err != nil && !Temporary(err) && !b.mayMiss(c.Product) {
+	if engine.Answered(err) && err != nil && !Temporary(err) && (kept || !b.mayMiss(c.Product, asked, time.Now())) {
 		b.T.Errorf("I4: order %s of %s was promised, and now it is %v", no, c.Buyer.Name, err)
 	}
 	if err == nil {
@@ -303,7 +296,7 @@ func (b *Book) Refund(ctx context.Context, orderNo string) error {
 func (b *Book) NewChange(product uint32, delta int64) *Change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := &Change{id: fmt.Sprintf("change-%d", len(b.changes)+1), product: product, delta: delta}
+	c := &Change{id: fmt.Sprintf("change-%d", len(b.changes)+1), product: product, delta: delta, begun: time.Now()}
 	b.changes = append(b.changes, c)
 	return c
 }
@@ -319,42 +312,32 @@ func (b *Book) SendChange(ctx context.Context, c *Change) error {
 	return err
 }
 
-// TakenAway is how many units operators have asked to take away at most.
-func (b *Book) TakenAway(product uint32) (units int64) {
+// StockChange is a change of stock as the outside knows it.
+type StockChange struct {
+	ID      string
+	Product uint32
+	Delta   int64
+	Begun   time.Time // before it was first sent
+}
+
+// StockChanges are all that may have been recorded.
+func (b *Book) StockChanges() (changes []StockChange) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.changes {
-		if c.product == product && c.delta < 0 {
-			units -= c.delta
+		if !c.dropped {
+			changes = append(changes, StockChange{c.id, c.product, c.delta, c.begun})
 		}
 	}
-	return units
+	return changes
 }
 
-// Rebuild marks a product as one whose epoch changes.
-func (b *Book) Rebuild(product uint32) {
+// Unheard is how often a promised key was told sold_out within FlagLife of its
+// promise.
+func (b *Book) Unheard() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rebuilt[product] = true
-}
-
-// Lose marks products as ones whose ledger loses something now. Until that is
-// noticed a count may find it, and until it is mended a promise may be nowhere
-// for a moment; at rest, all promises hold as ever.
-func (b *Book) Lose(products ...uint32) {
-	for _, id := range products {
-		b.Rebuild(id)
-		b.mu.Lock()
-		b.lost[id] = true
-		b.mu.Unlock()
-	}
-}
-
-// mayMiss reports whether the product's ledger may not know all that it said.
-func (b *Book) mayMiss(product uint32) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lost[product]
+	return b.unheard
 }
 
 // Buy sends a claim of a new buyer until it has an answer, and wants it to be

@@ -189,8 +189,9 @@ func (o *operatorPlay) step(ctx context.Context, product uint32) error {
 		_, err := o.Operator().Recover(ctx, o.Rebuildable)
 		return err
 	}
+	called := time.Now()
 	report, err := o.Operator().Reconcile(ctx, product, false)
-	if err == nil && report.Balanced != nil && !*report.Balanced && !o.mayMiss(product) {
+	if err == nil && report.Balanced != nil && !*report.Balanced && !o.mayMiss(product, called, time.Now()) {
 		o.T.Errorf("reconcile under load: product %d: %+v", product, report)
 	}
 	return err

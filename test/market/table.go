@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"path/filepath"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite"
 
+	"seckill"
 	"seckill/test/engine"
 )
 
@@ -106,6 +108,40 @@ func (b *Book) checkTables() {
 		err := db.QueryRow(`SELECT COUNT(*) FROM tb_seckill_order WHERE order_no = ? AND user_id = ?`, c.No, []byte(c.Buyer.Name)).Scan(&rows)
 		if err != nil || rows != 1 {
 			b.T.Errorf("I4: promised order %s of %s has %d rows (%v)", c.No, c.Buyer.Name, rows, err)
+		}
+	}
+	b.checkFailures(db)
+}
+
+// checkFailures: a promised order failed only if something came in between for
+// which it may, and says so (I4).
+func (b *Book) checkFailures(db *sql.DB) {
+	b.T.Helper()
+	rows, err := db.Query(`SELECT order_no, reason, cancel_time FROM tb_seckill_order WHERE status = ?`, int(seckill.OrderFailed))
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	defer rows.Close()
+	type failure struct {
+		at     time.Time
+		reason string
+	}
+	failed := make(map[string]failure)
+	for rows.Next() {
+		var no, reason string
+		var at int64
+		if err := rows.Scan(&no, &reason, &at); err != nil {
+			b.T.Fatal(err)
+		}
+		failed[no] = failure{time.UnixMilli(at), reason}
+	}
+	if err := rows.Err(); err != nil {
+		b.T.Fatal(err)
+	}
+	for _, c := range b.promised() {
+		if f, found := failed[c.No]; found && !b.mayFail(c, f.at, f.reason) {
+			b.T.Errorf("I4: order %s of product %d, promised at %s, failed at %s (%q), and nothing came in between for which it may",
+				c.No, c.Product, c.since.UTC().Format(time.TimeOnly), f.at.UTC().Format(time.TimeOnly), f.reason)
 		}
 	}
 }

@@ -30,9 +30,7 @@ const (
 	clockGap = 250 * time.Millisecond
 	// checkWithin bounds the search of one buyer's history.
 	checkWithin = 10 * time.Second
-	// hearWithin is how long an instance may not know whom another sold to.
-	hearWithin = 4 * time.Second
-	forever    = math.MaxInt64
+	forever     = math.MaxInt64
 )
 
 // row is an order as the store has it at the end.
@@ -41,15 +39,21 @@ type row struct {
 	product         uint32
 	quantity        int
 	status          seckill.OrderStatus
+	reason          string
+	origin          seckill.Origin
 	created, closed time.Time
 	// entered is when the store took the order. Its created is when it was sold.
 	entered time.Time
 }
 
+// ended reports whether an order has let its units go, or never had them.
+func (r row) ended() bool { return r.status != seckill.OrderPending && r.status != seckill.OrderPaid }
+
 // readRows reads all orders.
 func readRows(t *testing.T, db *sql.DB) (rows []row) {
 	t.Helper()
-	found, err := db.Query(`SELECT o.order_no, o.user_id, COALESCE(o.idem_key, ''), o.product_id, o.quantity, o.status, o.create_time, COALESCE(o.cancel_time, 0), COALESCE(l.create_time, 0)
+	found, err := db.Query(`SELECT o.order_no, o.user_id, COALESCE(o.idem_key, ''), o.product_id, o.quantity, o.status, o.reason, o.origin,
+		o.create_time, COALESCE(o.cancel_time, 0), COALESCE(l.create_time, 0)
 		FROM tb_seckill_order o LEFT JOIN tb_stock_log l ON l.order_no = o.order_no AND l.type = 1`)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +62,7 @@ func readRows(t *testing.T, db *sql.DB) (rows []row) {
 	for found.Next() {
 		var r row
 		var created, closed, entered int64
-		if err := found.Scan(&r.no, &r.buyer, &r.key, &r.product, &r.quantity, &r.status, &created, &closed, &entered); err != nil {
+		if err := found.Scan(&r.no, &r.buyer, &r.key, &r.product, &r.quantity, &r.status, &r.reason, &r.origin, &created, &closed, &entered); err != nil {
 			t.Fatal(err)
 		}
 		r.created, r.closed, r.entered = time.UnixMilli(created), time.UnixMilli(closed), time.UnixMilli(max(created, entered))
@@ -75,7 +79,9 @@ type ask struct {
 	key      string
 	quantity int
 	limit    int
-	// forgets says that a key may be forgotten with its order, when that is dead.
+	// forgets says that the ledger was in doubt since the key was first sent: it
+	// may not know an order that the store did not have yet, or refused. Orders
+	// that the store has it knows by their keys, dead or not.
 	forgets bool
 	// doubtful are units of the answer's order that count for the buyer or not: of
 	// one that failed in the end, or was adopted later. They are not in quantity.
@@ -136,7 +142,7 @@ func (s state) perhaps() (units int) {
 // ofKey is the order that the shop must find under a key.
 func (s state) ofKey(key string, forgets bool) *holding {
 	for i := range s {
-		if key != "" && s[i].key == key && !(forgets && (s[i].dead || s[i].doubtful > 0)) {
+		if key != "" && s[i].key == key && !(forgets && s[i].doubtful > 0) {
 			return &s[i]
 		}
 	}
@@ -247,15 +253,15 @@ type owner struct {
 
 // checkHistory finds buyers whose history no shop could have given, and says
 // how many it looked at.
-func checkHistory(products map[uint32]engine.Product, forgets func(product uint32) bool, acts []market.Act, rows []row) (looked int, findings []string) {
+func (e *evidence) checkHistory() (looked int, findings []string) {
 	histories := make(map[owner][]porcupine.Operation)
 	add := func(product uint32, buyer string, op porcupine.Operation) {
-		who := owner{buyer, products[product].LimitGroup}
+		who := owner{buyer, e.products[product].LimitGroup}
 		histories[who] = append(histories[who], op)
 	}
-	accounts := newAccounts(acts, rows)
-	for _, a := range acts {
-		in := ask{key: a.Purchase.Key, quantity: a.Purchase.Quantity, limit: products[a.Product].PerUserLimit, forgets: forgets(a.Product)}
+	accounts := e.newAccounts()
+	for _, a := range e.acts {
+		in := ask{key: a.Purchase.Key, quantity: a.Purchase.Quantity, limit: e.products[a.Product].PerUserLimit, forgets: e.forgets(a, accounts)}
 		op := porcupine.Operation{Call: a.Called.UnixNano(), Return: a.Done.UnixNano()}
 		out := answer{kind: kindOf(a), no: a.No}
 		switch out.kind {
@@ -267,15 +273,15 @@ func checkHistory(products map[uint32]engine.Product, forgets func(product uint3
 			in.has, op.Return = accounts.byKey[buyerKey{a.Buyer, a.Purchase.Key}], forever
 			in.quantity, in.doubtful = accounts.counted(in.has, in.quantity)
 		case refused:
-			if since, bought := accounts.since[buyerKey{a.Buyer, a.Purchase.Key}]; bought && a.Called.Sub(since) < hearWithin {
-				continue
+			if since, bought := accounts.since[buyerKey{a.Buyer, a.Purchase.Key}]; bought && a.Called.Sub(since) < market.FlagLife {
+				continue // counted by the book
 			}
 		}
 		op.Input, op.Output = in, out
 		add(a.Product, a.Buyer, op)
 	}
-	for _, r := range rows {
-		in := ask{key: r.key, limit: products[r.product].PerUserLimit}
+	for _, r := range e.rows {
+		in := ask{key: r.key, limit: e.products[r.product].PerUserLimit}
 		in.quantity, in.doubtful = accounts.counted(r.no, r.quantity)
 		if !accounts.told(r.no) && !accounts.unsure[buyerKey{r.buyer, r.key}] {
 			add(r.product, r.buyer, porcupine.Operation{Input: in, Output: answer{appeared, r.no}, Call: 0, Return: forever})
@@ -284,7 +290,7 @@ func checkHistory(products map[uint32]engine.Product, forgets func(product uint3
 			in.quantity, in.doubtful = r.quantity, 0
 			add(r.product, r.buyer, porcupine.Operation{Input: in, Output: answer{adopted, r.no}, Call: r.entered.Add(-clockGap).UnixNano(), Return: r.entered.Add(clockGap).UnixNano()})
 		}
-		if r.status == seckill.OrderPending || r.status == seckill.OrderPaid {
+		if !r.ended() {
 			continue
 		}
 		died := r.closed.Add(-clockGap).UnixNano()
@@ -299,6 +305,16 @@ func checkHistory(products map[uint32]engine.Product, forgets func(product uint3
 		}
 	}
 	return len(histories), findings
+}
+
+// forgets reports whether the ledger was in doubt since a key was first sent, or
+// sells a share beside, of which another instance may not know.
+func (e *evidence) forgets(a market.Act, accounts accounts) bool {
+	return e.uncertain(a.Product, accounts.asked.request[requestOf(a)], a.Done)
+}
+
+func (e *evidence) uncertain(product uint32, from, to time.Time) bool {
+	return e.products[product].FallbackShare > 0 || e.doubted(product, from, to)
 }
 
 func describe(history []porcupine.Operation) (text string) {
@@ -344,6 +360,7 @@ type accounts struct {
 	since   map[buyerKey]time.Time
 	failed  map[string]bool
 	adopted map[string]bool
+	asked   askedFor
 }
 
 func (a *accounts) told(no string) bool {
@@ -361,12 +378,12 @@ func (a *accounts) counted(no string, quantity int) (certain, doubtful int) {
 	return quantity, 0
 }
 
-func newAccounts(acts []market.Act, rows []row) accounts {
+func (e *evidence) newAccounts() accounts {
 	a := accounts{
 		make(map[buyerKey]string), make(map[string]time.Time), make(map[buyerKey]bool), make(map[buyerKey]time.Time),
-		make(map[string]bool), make(map[string]bool),
+		make(map[string]bool), make(map[string]bool), e.askedFor(),
 	}
-	for _, act := range acts {
+	for _, act := range e.acts {
 		key := buyerKey{act.Buyer, act.Purchase.Key}
 		switch kindOf(act) {
 		case promised:
@@ -380,12 +397,12 @@ func newAccounts(acts []market.Act, rows []row) accounts {
 			a.unsure[key] = act.Purchase.Key != ""
 		}
 	}
-	for _, r := range rows {
+	for _, r := range e.rows {
 		a.failed[r.no] = r.status == seckill.OrderFailed
-		// Where the store takes an order long after it was promised, the ledger may
-		// have lost it in between.
+		// Where the store takes an order long after it was promised, a ledger that
+		// was in doubt may have lost it in between, and the share been sold.
 		heard, told := a.heard[r.no]
-		a.adopted[r.no] = told && !a.failed[r.no] && r.entered.Sub(heard) > clockGap
+		a.adopted[r.no] = told && !a.failed[r.no] && r.entered.Sub(heard) > clockGap && e.uncertain(r.product, a.asked.first(r), r.entered)
 		if r.key != "" {
 			a.byKey[buyerKey{r.buyer, r.key}] = r.no
 		}

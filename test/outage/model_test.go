@@ -52,11 +52,11 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(2000, 2001, "k", "B", "")},
 			rows: []row{order("A", "k", seckill.OrderCancelled, 1000), order("B", "", seckill.OrderPaid, 0)},
 		},
-		"a key with two orders, the first forgotten with its ledger": {
+		"a key with two orders, the first dead when its ledger was lost": {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(2000, 2001, "k", "B", "")},
-			rows: []row{order("A", "k", seckill.OrderCancelled, 1000), order("B", "", seckill.OrderPaid, 0)}, forgets: true, honest: true,
+			rows: []row{order("A", "k", seckill.OrderCancelled, 1000), order("B", "", seckill.OrderPaid, 0)}, forgets: true,
 		},
-		"a dead order that is remembered, though it need not be": {
+		"a dead order that is remembered": {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(2000, 2001, "m", "B", ""), buy(3000, 3001, "k", "A", "")},
 			rows: []row{order("A", "k", seckill.OrderCancelled, 1000), order("B", "m", seckill.OrderPaid, 0)}, forgets: true, honest: true,
 		},
@@ -120,14 +120,35 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(9000, 9001, "k", "", seckill.CodeSoldOut)},
 			rows: []row{order("A", "k", seckill.OrderPaid, 0)},
 		},
+		"sold out to a key whose order is dead, after a loss": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(9000, 9001, "k", "", seckill.CodeSoldOut)},
+			rows: []row{order("A", "k", seckill.OrderCancelled, 1000)}, forgets: true,
+		},
+		"sold out to a key whose order failed after a loss": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(9000, 9001, "k", "", seckill.CodeSoldOut)},
+			rows: []row{order("A", "k", seckill.OrderFailed, 5000)}, forgets: true, honest: true,
+		},
+		"sold out to a key that has an order, two seconds after": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(2001, 2002, "k", "", seckill.CodeSoldOut)},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0)},
+		},
+		"sold out to a key that another instance has not heard of yet": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(5, 6, "k", "", seckill.CodeSoldOut)},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0)}, honest: true,
+		},
+		"a promise that reached the store late, beside the next one": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(1000, 1001, "m", "B", "")},
+			rows: []row{late("A", "k", seckill.OrderCancelled, 4000, 9000), order("B", "m", seckill.OrderCancelled, 2000)},
+		},
 		"an order that nobody asked for beside another": {
 			acts: []market.Act{buy(0, 1, "k", "A", "")},
 			rows: []row{order("A", "k", seckill.OrderPaid, 0), order("B", "", seckill.OrderPaid, 0)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sale := map[uint32]engine.Product{1: {ID: 1, LimitGroup: 1, PerUserLimit: 1}}
-			_, findings := checkHistory(sale, func(uint32) bool { return c.forgets }, c.acts, c.rows)
+			e := &evidence{products: map[uint32]engine.Product{1: {ID: 1, LimitGroup: 1, PerUserLimit: 1}}, acts: c.acts, rows: c.rows}
+			e.doubted = func(uint32, time.Time, time.Time) bool { return c.forgets }
+			_, findings := e.checkHistory()
 			if honest := len(findings) == 0; honest != c.honest {
 				t.Errorf("honest %v, want %v: %v", honest, c.honest, findings)
 			}
@@ -135,6 +156,7 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 	}
 }
 
+// A refusal is judged only where the bounds of what was free say so.
 func TestAnUndersellIsFoundWhereItIsCertain(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -142,25 +164,65 @@ func TestAnUndersellIsFoundWhereItIsCertain(t *testing.T) {
 		Buyer: "eve", Product: 1, Purchase: engine.Purchase{Quantity: 1}, Called: at(100), Done: at(100),
 		Err: &engine.Refusal{Document: problem.Document{Code: seckill.CodeSoldOut}},
 	}
-	order := row{no: "A", buyer: "bob", product: 1, quantity: 2, status: seckill.OrderPaid, created: at(1)}
-	early, late := order, order
-	early.status, early.closed = seckill.OrderCancelled, at(10)
-	late.status, late.closed = seckill.OrderCancelled, at(90)
+	bought := func(from, to int) market.Act {
+		return market.Act{Buyer: "bob", Product: 1, Purchase: engine.Purchase{Quantity: 2, Key: "k"}, Called: at(from), Done: at(to), No: "A"}
+	}
+	lost := market.Act{Buyer: "joe", Product: 1, Purchase: engine.Purchase{Quantity: 1, Key: "k"}, Called: at(90), Done: at(91), Err: errors.New("connection reset")}
+	order := row{no: "A", buyer: "bob", key: "k", product: 1, quantity: 2, status: seckill.OrderPaid, created: at(1), entered: at(1)}
+	cancelled := order
+	cancelled.status, cancelled.closed = seckill.OrderCancelled, at(90)
+	const wrong, right, open = "wrong", "right", "undecided"
 	for name, c := range map[string]struct {
-		stock, most int64 // most is what operators took away
-		rows        []row
-		wrong       int
+		stock   int64
+		acts    []market.Act
+		rows    []row
+		changes []market.StockChange
+		settled map[string]settled
+		back    map[string]time.Time
+		held    []while
+		lost    [2]int // seconds between which the ledger is in doubt
+		want    string
 	}{
-		"all were sold":                      {2, 0, []row{order}, 0},
-		"a unit was free":                    {3, 0, []row{order}, 1},
-		"an operator may have taken it away": {3, 1, []row{order}, 0},
-		"units had come back long before":    {2, 0, []row{early}, 1},
-		"units were perhaps not back yet":    {2, 0, []row{late}, 0},
+		"all were sold":   {stock: 2, acts: []market.Act{bought(1, 2)}, rows: []row{order}, want: right},
+		"a unit was free": {stock: 3, acts: []market.Act{bought(1, 2)}, rows: []row{order}, want: wrong},
+		"the last ones were sold within the second":         {stock: 2, acts: []market.Act{bought(98, 99)}, rows: []row{order}, want: right},
+		"the last ones were sold after it":                  {stock: 2, acts: []market.Act{bought(101, 102)}, rows: []row{order}, want: wrong},
+		"the last ones were perhaps sold within it":         {stock: 2, acts: []market.Act{bought(98, 102)}, rows: []row{order}, want: open},
+		"units were seen to be back":                        {stock: 2, acts: []market.Act{bought(1, 2)}, rows: []row{cancelled}, back: map[string]time.Time{"A": at(98)}, want: wrong},
+		"units came back within the second":                 {stock: 2, acts: []market.Act{bought(1, 2)}, rows: []row{cancelled}, back: map[string]time.Time{"A": at(100)}, want: open},
+		"units were on their way back":                      {stock: 2, acts: []market.Act{bought(1, 2)}, rows: []row{cancelled}, want: open},
+		"units were back, and marked once more":             {stock: 2, acts: []market.Act{bought(1, 2)}, rows: []row{cancelled}, back: map[string]time.Time{"A": at(91)}, held: []while{{"A", at(92), at(101)}}, want: open},
+		"units were back, in a ledger in doubt":             {stock: 2, acts: []market.Act{bought(1, 2)}, rows: []row{cancelled}, back: map[string]time.Time{"A": at(91)}, lost: [2]int{95, 105}, want: open},
+		"more were free than any doubt is about":            {stock: 3, acts: []market.Act{bought(1, 2)}, rows: []row{cancelled}, lost: [2]int{95, 105}, want: wrong},
+		"a unit is asked for by who has no answer":          {stock: 1, acts: []market.Act{lost}, lost: [2]int{101, 105}, want: open},
+		"who has no answer has no order either":             {stock: 1, acts: []market.Act{lost}, want: wrong},
+		"units were added":                                  {stock: 0, changes: []market.StockChange{{ID: "c", Product: 1, Delta: 2, Begun: at(50)}}, settled: map[string]settled{"c": {at(51), true}}, want: wrong},
+		"units were perhaps added by then":                  {stock: 0, changes: []market.StockChange{{ID: "c", Product: 1, Delta: 2, Begun: at(50)}}, settled: map[string]settled{"c": {at(100), true}}, want: open},
+		"units were added after it":                         {stock: 0, changes: []market.StockChange{{ID: "c", Product: 1, Delta: 2, Begun: at(101)}}, settled: map[string]settled{"c": {at(102), true}}, want: right},
+		"units were taken away":                             {stock: 2, changes: []market.StockChange{{ID: "c", Product: 1, Delta: -2, Begun: at(50)}}, settled: map[string]settled{"c": {at(51), true}}, want: right},
+		"units were perhaps taken away by then":             {stock: 2, changes: []market.StockChange{{ID: "c", Product: 1, Delta: -2, Begun: at(50)}}, settled: map[string]settled{"c": {at(101), true}}, want: open},
+		"units were to be taken away, and were not":         {stock: 2, changes: []market.StockChange{{ID: "c", Product: 1, Delta: -2, Begun: at(50)}}, settled: map[string]settled{"c": {at(101), false}}, want: wrong},
+		"units were given up by a ledger that was in doubt": {stock: 2, changes: []market.StockChange{{ID: "c", Product: 1, Delta: -2, Begun: at(50)}}, settled: map[string]settled{"c": {at(101), false}}, lost: [2]int{60, 70}, want: open},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, findings := checkNoUndersell(map[uint32]int64{1: c.stock - c.most}, []market.Act{turnedAway}, c.rows)
-			if len(findings) != c.wrong {
-				t.Errorf("found %v", findings)
+			e := &evidence{
+				products: map[uint32]engine.Product{1: {ID: 1, Stock: c.stock}}, acts: append(c.acts, turnedAway), rows: c.rows,
+				changes: c.changes, settled: c.settled, back: c.back, held: c.held,
+			}
+			e.doubtedUntil = func(_ uint32, from, to time.Time) (time.Time, bool) {
+				return at(c.lost[1]), c.lost[1] > 0 && !at(c.lost[0]).After(to) && !at(c.lost[1]).Before(from)
+			}
+			e.doubted = func(product uint32, from, to time.Time) bool { _, met := e.doubtedUntil(product, from, to); return met }
+			found := e.checkNoUndersell()
+			got := open
+			switch {
+			case found.wrong > 0:
+				got = wrong
+			case found.right > 0:
+				got = right
+			}
+			if got != c.want || found.all != 1 || len(found.findings) != found.wrong {
+				t.Errorf("the refusal is %s, want %s: %+v", got, c.want, found)
 			}
 		})
 	}

@@ -21,8 +21,12 @@ type report struct {
 	answers      map[string]int
 	acts, orders int
 	recoveries   int
-	buyers       int // whose histories were checked
-	refusals     int // of "sold out" that were checked
+	losses       int            // of the ledger
+	mended       int            // of them, seen to be mended before the next
+	failures     map[string]int // promises that ended as failed, by reason
+	unheard      int            // keys that were refused by an instance that had not heard of the sale
+	buyers       int            // whose histories were checked
+	refusals     refusals
 	median, p99  time.Duration
 	slowest      time.Duration
 	slower       int // answers that took longer than they may
@@ -79,7 +83,13 @@ func (r *report) markdown(failed bool) string {
 	line("answer: median, 99%, slowest", fmt.Sprintf("%v, %v, %v", r.median.Round(time.Microsecond), r.p99.Round(time.Millisecond), r.slowest.Round(time.Millisecond)))
 	line(fmt.Sprintf("answers over %v", answerWithin), r.slower)
 	line("buyers' histories checked", r.buyers)
-	line("refusals as sold out checked", r.refusals)
+	line("refusals as sold out", r.refusals.all)
+	line("of these decided: certainly right, certainly wrong", fmt.Sprintf("%d, %d", r.refusals.right, r.refusals.wrong))
+	line("losses of the ledger, of which seen mended", fmt.Sprintf("%d, %d", r.losses, r.mended))
+	for _, reason := range slices.Sorted(maps.Keys(r.failures)) {
+		line("promises failed, "+reason, r.failures[reason])
+	}
+	line("keys refused within a second, unheard of", r.unheard)
 	line("findings", len(r.findings))
 	fmt.Fprintf(&b, "\n| fault | times |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(r.faults)) {

@@ -105,6 +105,7 @@ type site struct {
 	// The networks of the instances, if they have their own.
 	toRedis, toStore []*server.NetProxy
 	trace            trace
+	watch            *watch
 	seed             uint64
 	pauseWithin      time.Duration // see market.Crowd
 }
@@ -156,6 +157,8 @@ func open(t *testing.T, p plan) *site {
 	s.Book = market.Shared(t, s.engines, p.products...)
 	s.Book.Trace = s.trace.add
 	s.Book.Tables = s.tables
+	s.watch = newWatch(s.tables(t), s.StockChanges)
+	t.Cleanup(s.watch.stop)
 	return s
 }
 
@@ -240,9 +243,18 @@ func (s *site) keepsItsPromises() {
 	s.t.Logf("%s; %s", s.Summary(), s.trace.summary())
 	began := time.Now()
 	s.Settle()
+	s.wantWhole()
 	settled := time.Now()
 	s.SellOut()
 	sold := time.Now()
+	e := s.evidence()
+	buyers, findings := e.checkHistory()
+	refused := e.checkNoUndersell()
+	for _, finding := range append(findings, refused.findings...) {
+		s.t.Error(finding)
+	}
+	s.t.Logf("%d buyers' histories checked; %d refusals as sold out, of which %d are decided; promises failed: %v; %d keys were unheard of",
+		buyers, refused.all, refused.decided(), e.failures(), s.Unheard())
 	s.Check()
 	s.t.Logf("settled in %v, sold out in %v, checked in %v", settled.Sub(began), sold.Sub(settled), time.Since(sold))
 }

@@ -1,0 +1,56 @@
+package outage
+
+import (
+	"maps"
+	"time"
+
+	"seckill"
+	"seckill/test/engine"
+	"seckill/test/market"
+)
+
+// evidence is all that the outside knows of a site: what was asked and answered,
+// the orders and the changes of stock, when somebody who watched the store saw
+// them to be done, and when the ledger was in doubt.
+type evidence struct {
+	products map[uint32]engine.Product
+	acts     []market.Act
+	rows     []row
+	changes  []market.StockChange
+	settled  map[string]settled
+	back     map[string]time.Time
+	held     []while
+	// doubted and doubtedUntil are the book's.
+	doubted      func(product uint32, from, to time.Time) bool
+	doubtedUntil func(product uint32, from, to time.Time) (time.Time, bool)
+}
+
+// evidence gathers that of a site at rest.
+func (s *site) evidence() *evidence {
+	s.t.Helper()
+	if err := s.watch.look(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	db := s.tables(s.t)
+	defer db.Close()
+	w := s.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return &evidence{
+		products: s.Products, acts: s.trace.all(), rows: readRows(s.t, db), changes: s.StockChanges(),
+		settled: maps.Clone(w.settled), back: maps.Clone(w.back), held: w.held,
+		doubted: s.Doubted, doubtedUntil: s.DoubtedUntil,
+	}
+}
+
+// failures counts promises that ended as failed, by reason. Whether each of
+// them may have is the book's to say.
+func (e *evidence) failures() map[string]int {
+	promised, reasons := e.askedFor().heard, make(map[string]int)
+	for _, r := range e.rows {
+		if _, told := promised[r.no]; told && r.status == seckill.OrderFailed {
+			reasons[r.reason]++
+		}
+	}
+	return reasons
+}
