@@ -1,6 +1,7 @@
 package outage
 
 import (
+	"context"
 	"maps"
 	"time"
 
@@ -28,9 +29,7 @@ type evidence struct {
 // evidence gathers that of a site at rest.
 func (s *site) evidence() *evidence {
 	s.t.Helper()
-	if err := s.watch.look(s.t.Context()); err != nil {
-		s.t.Fatal(err)
-	}
+	market.Eventually(s.t, "the tables are read", func(ctx context.Context) bool { return s.watch.look(ctx) == nil })
 	db := s.tables(s.t)
 	defer db.Close()
 	w := s.watch

@@ -90,8 +90,11 @@ func (w *watch) look(ctx context.Context) error {
 	return w.lookAtChanges(ctx)
 }
 
-// logReturned is the type of a row of the stock log by which units came back.
-const logReturned = 2
+const (
+	// logReturned is the type of a row of the stock log by which units came back.
+	logReturned = 2
+	logSince    = `SELECT product_id, seq, type, COALESCE(order_no, '') FROM tb_stock_log WHERE product_id = ? AND seq > ?`
+)
 
 // lookAtLog notes orders whose units the store has taken back since.
 func (w *watch) lookAtLog(ctx context.Context) error {
@@ -102,26 +105,28 @@ func (w *watch) lookAtLog(ctx context.Context) error {
 		products = append(products, id)
 		return err
 	})
-	for _, id := range products {
-		if err != nil {
-			break
-		}
-		err = w.each(ctx, `SELECT seq, type, COALESCE(order_no, '') FROM tb_stock_log WHERE product_id = ? AND seq > ? ORDER BY seq`, []any{id, w.seen[id]},
-			func(row *sql.Rows) error {
-				var seq int64
-				var kind int
-				var no string
-				if err := row.Scan(&seq, &kind, &no); err != nil {
-					return err
-				}
-				w.seen[id] = seq
-				if kind == logReturned {
-					w.waiting[no] = true
-				}
-				return nil
-			})
+	if err != nil || len(products) == 0 {
+		return err
 	}
-	return err
+	var parts []string
+	var args []any
+	for _, id := range products {
+		parts, args = append(parts, logSince), append(args, id, w.seen[id])
+	}
+	return w.each(ctx, strings.Join(parts, " UNION ALL "), args, func(row *sql.Rows) error {
+		var id uint32
+		var seq int64
+		var kind int
+		var no string
+		if err := row.Scan(&id, &seq, &kind, &no); err != nil {
+			return err
+		}
+		w.seen[id] = max(w.seen[id], seq)
+		if kind == logReturned {
+			w.waiting[no] = true
+		}
+		return nil
+	})
 }
 
 // lookAtReleases notes which of them the ledger has heard of: those that ended
