@@ -273,7 +273,7 @@ func (e *evidence) checkHistory() (looked int, findings []string) {
 			in.has, op.Return = accounts.byKey[buyerKey{a.Buyer, a.Purchase.Key}], forever
 			in.quantity, in.doubtful = accounts.counted(in.has, in.quantity)
 		case refused:
-			if since, bought := accounts.since[buyerKey{a.Buyer, a.Purchase.Key}]; bought && a.Called.Sub(since) < market.FlagLife {
+			if sold, bought := accounts.sold[buyerKey{a.Buyer, a.Purchase.Key}]; bought && a.At != sold.At && a.Called.Sub(sold.Done) < market.FlagLife {
 				continue // counted by the book
 			}
 		}
@@ -354,10 +354,10 @@ type buyerKey struct{ buyer, key string }
 
 // accounts tell which orders the history itself explains.
 type accounts struct {
-	byKey   map[buyerKey]string  // the store's order of a key
-	heard   map[string]time.Time // when a buyer first heard of a number
-	unsure  map[buyerKey]bool    // keys that were asked for without a certain answer
-	since   map[buyerKey]time.Time
+	byKey   map[buyerKey]string     // the store's order of a key
+	heard   map[string]time.Time    // when a buyer first heard of a number
+	unsure  map[buyerKey]bool       // keys that were asked for without a certain answer
+	sold    map[buyerKey]market.Act // the first promise of a key
 	failed  map[string]bool
 	adopted map[string]bool
 	asked   askedFor
@@ -380,7 +380,7 @@ func (a *accounts) counted(no string, quantity int) (certain, doubtful int) {
 
 func (e *evidence) newAccounts() accounts {
 	a := accounts{
-		make(map[buyerKey]string), make(map[string]time.Time), make(map[buyerKey]bool), make(map[buyerKey]time.Time),
+		make(map[buyerKey]string), make(map[string]time.Time), make(map[buyerKey]bool), make(map[buyerKey]market.Act),
 		make(map[string]bool), make(map[string]bool), e.askedFor(),
 	}
 	for _, act := range e.acts {
@@ -390,8 +390,8 @@ func (e *evidence) newAccounts() accounts {
 			if before, told := a.heard[act.No]; !told || act.Done.Before(before) {
 				a.heard[act.No] = act.Done
 			}
-			if since, before := a.since[key]; !before || act.Done.Before(since) {
-				a.since[key] = act.Done
+			if first, before := a.sold[key]; !before || act.Done.Before(first.Done) {
+				a.sold[key] = act
 			}
 		case unknown:
 			a.unsure[key] = act.Purchase.Key != ""

@@ -23,6 +23,10 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 		}
 		return a
 	}
+	elsewhere := func(a market.Act) market.Act {
+		a.At = new(engine.Engine)
+		return a
+	}
 	order := func(no, key string, status seckill.OrderStatus, closed int) row {
 		return row{no: no, buyer: "bob", key: key, product: 1, quantity: 1, status: status, created: start, closed: at(closed)}
 	}
@@ -129,12 +133,16 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 			rows: []row{order("A", "k", seckill.OrderFailed, 5000)}, forgets: true, honest: true,
 		},
 		"sold out to a key that has an order, two seconds after": {
-			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(2001, 2002, "k", "", seckill.CodeSoldOut)},
+			acts: []market.Act{buy(0, 1, "k", "A", ""), elsewhere(buy(2001, 2002, "k", "", seckill.CodeSoldOut))},
 			rows: []row{order("A", "k", seckill.OrderPaid, 0)},
 		},
 		"sold out to a key that another instance has not heard of yet": {
-			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(5, 6, "k", "", seckill.CodeSoldOut)},
+			acts: []market.Act{buy(0, 1, "k", "A", ""), elsewhere(buy(5, 6, "k", "", seckill.CodeSoldOut))},
 			rows: []row{order("A", "k", seckill.OrderPaid, 0)}, honest: true,
+		},
+		"sold out to a key at the instance that sold it": {
+			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(5, 6, "k", "", seckill.CodeSoldOut)},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0)},
 		},
 		"a promise that reached the store late, beside the next one": {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(1000, 1001, "m", "B", "")},
