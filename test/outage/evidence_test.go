@@ -19,6 +19,7 @@ type evidence struct {
 	rows     []row
 	changes  []market.StockChange
 	settled  map[string]settled
+	absent   map[string]time.Time
 	back     map[string]time.Time
 	held     []while
 	// doubted and doubtedUntil are the book's.
@@ -37,7 +38,7 @@ func (s *site) evidence() *evidence {
 	defer w.mu.Unlock()
 	return &evidence{
 		products: s.Products, acts: s.trace.all(), rows: readRows(s.t, db), changes: s.StockChanges(),
-		settled: maps.Clone(w.settled), back: maps.Clone(w.back), held: w.held,
+		settled: maps.Clone(w.settled), absent: maps.Clone(w.absent), back: maps.Clone(w.back), held: w.held,
 		doubted: s.Doubted, doubtedUntil: s.DoubtedUntil,
 	}
 }

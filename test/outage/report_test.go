@@ -85,6 +85,7 @@ func (r *report) markdown(failed bool) string {
 	line("buyers' histories checked", r.buyers)
 	line("refusals as sold out", r.refusals.all)
 	line("of these decided: certainly right, certainly wrong", fmt.Sprintf("%d, %d", r.refusals.right, r.refusals.wrong))
+	line("and not decided: in doubt, otherwise", fmt.Sprintf("%d, %d", r.refusals.doubted, r.refusals.all-r.refusals.decided()-r.refusals.doubted))
 	line("losses of the ledger, of which seen mended", fmt.Sprintf("%d, %d", r.losses, r.mended))
 	for _, reason := range slices.Sorted(maps.Keys(r.failures)) {
 		line("promises failed, "+reason, r.failures[reason])

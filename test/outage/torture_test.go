@@ -194,14 +194,17 @@ func (c *campaign) befall(ctx context.Context, name string, f fault) {
 // every product that has a ledger balances.
 func (c *campaign) mend(ctx context.Context) {
 	if !c.keep(ctx) {
+		c.t.Logf("the store did not have every promise within %s", keepMost)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, keepMost)
 	defer cancel()
-	if c.balances(ctx) {
-		c.Mended()
-		c.mended++
+	if !c.balances(ctx) {
+		c.t.Logf("a ledger did not agree with the store within %s", keepMost)
+		return
 	}
+	c.Mended()
+	c.mended++
 }
 
 // keep waits until every promise so far has its row in the store, and reports

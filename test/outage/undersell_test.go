@@ -19,6 +19,7 @@ const followWithin = 25 * time.Second
 // refusals are those as sold out, and how many of them could be judged.
 type refusals struct {
 	all, right, wrong int
+	doubted           int // of those that are not decided, in doubt
 	findings          []string
 }
 
@@ -35,8 +36,8 @@ type units struct {
 // checkNoUndersell is I7 from outside. "Sold out" is wrong if there were
 // certainly as many units free as were asked for at every moment of the second
 // before the answer, and right if there were certainly fewer at one of them.
-// What is neither is not decided; nor is it, unless it is wrong, while the
-// ledger is in doubt.
+// What is neither is not decided. While the ledger is in doubt units may take
+// long to come back, and less is wrong.
 func (e *evidence) checkNoUndersell() (found refusals) {
 	free := e.bounds()
 	for _, a := range e.acts {
@@ -54,8 +55,10 @@ func (e *evidence) checkNoUndersell() (found refusals) {
 			found.wrong++
 			found.findings = append(found.findings, fmt.Sprintf("I7: %s asked for %d of product %d at %s and was told sold_out at %s; at least %d were free (in doubt: %v)",
 				a.Buyer, a.Purchase.Quantity, a.Product, a.Called.UTC().Format(exactly), a.Done.UTC().Format(exactly), least, inDoubt))
-		case !inDoubt && u.high.least(from, a.Done) < asked:
+		case u.high.least(from, a.Done) < asked:
 			found.right++
+		case inDoubt:
+			found.doubted++
 		}
 	}
 	return found
@@ -92,11 +95,14 @@ func (e *evidence) bounds() map[uint32]*units {
 }
 
 // change reckons with a change of stock. Units that are added are surely there
-// when it is seen done, and may be as soon as it is sent; those that are taken
-// away the other way round. A ledger that refused to give any has given none,
+// when it is seen done, and may be as soon as it is recorded; those that are
+// taken away the other way round. A ledger that refused to give any has given none,
 // unless it was in doubt.
 func (e *evidence) change(u *units, c market.StockChange) {
 	end, seen := e.settled[c.ID]
+	if absent := e.absent[c.ID]; absent.After(c.Begun) {
+		c.Begun = absent
+	}
 	switch {
 	case c.Delta > 0:
 		u.high.add(c.Begun, c.Delta)

@@ -34,6 +34,7 @@ type watch struct {
 	waiting map[string]bool      // orders that have ended, whose units may not be back
 	back    map[string]time.Time // and those whose units are: since when at the latest
 	settled map[string]settled   // changes of stock
+	absent  map[string]time.Time // and until when they were not recorded, at the least
 	// again are orders whose release is owed once more: a ledger that was rebuilt
 	// has adopted them, and held their units for a while.
 	again map[string]time.Time
@@ -58,7 +59,7 @@ func newWatch(db *sql.DB, changes func() []market.StockChange) *watch {
 	w := &watch{
 		db: db, changes: changes, cancel: cancel, ended: make(chan struct{}),
 		seen: make(map[uint32]int64), waiting: make(map[string]bool), back: make(map[string]time.Time),
-		settled: make(map[string]settled), again: make(map[string]time.Time),
+		settled: make(map[string]settled), absent: make(map[string]time.Time), again: make(map[string]time.Time),
 	}
 	go func() {
 		defer close(w.ended)
@@ -163,7 +164,7 @@ func (w *watch) lookAtReleases(ctx context.Context) error {
 	return nil
 }
 
-// lookAtChanges notes which changes of stock are settled.
+// lookAtChanges notes which changes of stock are recorded, and which are settled.
 func (w *watch) lookAtChanges(ctx context.Context) error {
 	var open []any
 	for _, c := range w.changes() {
@@ -172,17 +173,26 @@ func (w *watch) lookAtChanges(ctx context.Context) error {
 		}
 	}
 	for part := range slices.Chunk(open, inOne) {
-		query := `SELECT id, status FROM tb_stock_change WHERE status <> 'open' AND id IN (?` + strings.Repeat(",?", len(part)-1) + `)`
+		began, recorded := time.Now(), make(map[string]bool)
+		query := `SELECT id, status FROM tb_stock_change WHERE id IN (?` + strings.Repeat(",?", len(part)-1) + `)`
 		err := w.each(ctx, query, part, func(row *sql.Rows) error {
 			var id, status string
 			if err := row.Scan(&id, &status); err != nil {
 				return err
 			}
-			w.settled[id] = settled{time.Now(), status == "done"}
+			recorded[id] = true
+			if status != "open" {
+				w.settled[id] = settled{time.Now(), status == "done"}
+			}
 			return nil
 		})
 		if err != nil {
 			return err
+		}
+		for _, id := range part {
+			if !recorded[id.(string)] {
+				w.absent[id.(string)] = began
+			}
 		}
 	}
 	return nil
