@@ -26,6 +26,8 @@ type flavour struct {
 	serve []string
 	// plain is what a server without TLS needs to be told.
 	plain []string
+	// tlsOnly is what a server with TLS says to a client without.
+	tlsOnly string
 	replication
 }
 
@@ -49,7 +51,8 @@ var mariaDB = flavour{
 	create: func(_ string, base []string, dir string) *exec.Cmd {
 		return exec.Command("mariadb-install-db", append(base, "--auth-root-authentication-method=normal", "--skip-test-db", "--tmpdir="+dir)...)
 	},
-	sizes: []string{"--innodb-buffer-pool-size=64M", "--innodb-log-file-size=64M"},
+	sizes:   []string{"--innodb-buffer-pool-size=64M", "--innodb-log-file-size=64M"},
+	tlsOnly: "Access denied",
 	replication: replication{
 		args:     []string{"--log-bin=binlog", "--log-slave-updates"},
 		follow:   "CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%s, MASTER_USER='%s', MASTER_PASSWORD='%s', MASTER_USE_GTID=slave_pos",
@@ -72,8 +75,9 @@ var mySQL = flavour{
 	sizes: []string{"--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M"},
 	// The port of mysqlx would be one for all; the folder for files, which
 	// nobody uses, belongs to another package of Debian's.
-	serve: []string{"--mysqlx=OFF", "--secure-file-priv=NULL"},
-	plain: []string{"--tls-version="}, // it would make certificates by itself
+	serve:   []string{"--mysqlx=OFF", "--secure-file-priv=NULL"},
+	plain:   []string{"--tls-version="}, // it would make certificates by itself
+	tlsOnly: "insecure transport are prohibited",
 	replication: replication{
 		args: []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON"},
 		follow: "CHANGE REPLICATION SOURCE TO SOURCE_HOST='%s', SOURCE_PORT=%s, SOURCE_USER='%s', SOURCE_PASSWORD='%s', " +
