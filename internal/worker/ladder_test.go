@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"seckill"
 	"seckill/internal/alert"
+	"seckill/internal/aside"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/internal/worker"
@@ -272,5 +274,40 @@ func TestADeadOrderThatComesAgainOwesItsReleaseAgain(t *testing.T) {
 	rig.Must(t, err)
 	if len(due) != 1 || due[0].OrderNo != no {
 		t.Errorf("releases due are %+v", due)
+	}
+}
+
+// An adoption needs the ledger, and a letter of an older epoch is an adoption:
+// where that does not answer, the letters of others are tried, and the dead are
+// discarded.
+func TestALedgerThatIsAwayHoldsUpOnlyItsOwnLetters(t *testing.T) {
+	c := newCrew(t)
+	bad, _ := poisoned(t, c)
+	c.Store.Cure("b-5")
+	c.recoverBeforeParking(t)
+	p := c.Open(t, 2, 5)
+	c.Store.Poison("other")
+	other := c.Buy(t, p, "other")
+	c.enlist()
+	c.start(t)
+	c.drained(t)
+	c.stop()
+	c.Store.Cure("other")
+	c.Time.Advance(ladder[0])
+	unblock := c.Ledger.Block("Do")
+	discards := c.Store.Calls("DiscardDead")
+	climber := worker.NewClimber(c.worker)
+	if err := climber.Round(t.Context()); !errors.Is(err, aside.ErrNoAnswer) {
+		t.Errorf("the round ended with %v", err)
+	}
+	c.statuses(t, seckill.OrderPending, other...)
+	c.statuses(t, seckill.OrderQueued, bad)
+	if c.Store.Calls("DiscardDead") == discards {
+		t.Error("nothing was discarded")
+	}
+	unblock()
+	rig.Must(t, climber.Round(t.Context()))
+	if got := c.letters(t); len(got) != 0 {
+		t.Errorf("letters are left: %+v", got)
 	}
 }
