@@ -109,7 +109,7 @@ func TestTheTurnIsKeptForAsLongAsARebuildTakes(t *testing.T) {
 		r.Time.Advance(most)
 		rig.Until(t, "the turn is renewed", func() bool { return r.Store.Calls("AcquireLease") > renewed })
 	}
-	if held, err := r.Store.AcquireLease(t.Context(), "rebuild:1", "b", time.Second); err != nil || held {
+	if held, err := r.Store.AcquireLease(t.Context(), "rebuild:1", "b", 5*time.Second); err != nil || held {
 		t.Errorf("another has the turn: %t, %v", held, err)
 	}
 	unblock()

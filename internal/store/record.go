@@ -142,7 +142,9 @@ type AuditFilter struct {
 // never rests on them.
 type Leases interface {
 	// AcquireLease takes or renews a lease until ttl from now, and reports
-	// whether holder has it.
+	// whether holder has it. All who want it name the same ttl: a lease that ends
+	// more than twice that from now was given before the clock was set back, and
+	// does not stand.
 	AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error)
 	ReleaseLease(ctx context.Context, name, holder string) error
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -76,6 +77,17 @@ func TestAShopThatIsSilentCountsUntilItsLifeIsOver(t *testing.T) {
 	rig.Until(t, "the silent shop is forgotten", func() bool { return beat(t, a) == 1 })
 	if took := time.Since(began); took < presence.Life-presence.Every || took > presence.Life+2*time.Second {
 		t.Errorf("forgotten after %s, its life is %s", took, presence.Life)
+	}
+}
+
+// The server's clock was an hour ahead when a shop signed in that is dead now.
+func TestAShopFromBeforeTheClockWasSetBackIsForgotten(t *testing.T) {
+	redis := server.Redis(t, server.RedisOptions{})
+	a := sign(t, "p:", "a", redis.Addr())
+	ahead := time.Now().Add(time.Hour + presence.Life).UnixMilli()
+	redis.Must("ZADD", "p:shops", strconv.FormatInt(ahead, 10), "dead", strconv.FormatInt(ahead, 10), "a")
+	if got := beat(t, a); got != 1 {
+		t.Errorf("%d shops", got)
 	}
 }
 

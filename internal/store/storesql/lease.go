@@ -9,21 +9,29 @@ const (
 	// pingLease is the row that ping writes.
 	pingLease = "ping"
 
-	sqlLeaseHeld = `SELECT 1 FROM tb_lease WHERE name = ? AND holder <> ? AND until_time > ?`
-	// sqlRenewLease takes name, holder and end, if the lease is holder's or ended
-	// before the last argument; sqlTakeLease takes one that nobody ever had.
-	sqlRenewLease = `UPDATE tb_lease SET holder = ?, until_time = ? WHERE name = ? AND (holder = ? OR until_time <= ?)`
+	// A lease stands while its end lies between the two times given.
+	sqlLeaseHeld = `SELECT 1 FROM tb_lease WHERE name = ? AND holder <> ? AND until_time > ? AND until_time <= ?`
+	// sqlRenewLease takes name, holder and end, if the lease is holder's or does
+	// not stand; sqlTakeLease takes one that nobody ever had.
+	sqlRenewLease = `UPDATE tb_lease SET holder = ?, until_time = ? WHERE name = ? AND (holder = ? OR until_time <= ? OR until_time > ?)`
 	sqlTakeLease  = `INSERT INTO tb_lease (name, holder, until_time) SELECT ?, ?, ? FROM (SELECT 1) AS once
 		WHERE NOT EXISTS (SELECT 1 FROM tb_lease WHERE name = ?)`
 	sqlReleaseLease = `DELETE FROM tb_lease WHERE name = ? AND holder = ?`
 )
 
+// leaseAhead is how many of the asker's own ttl a lease may end ahead. Holders
+// of one ask for the same, so that what lies further was given before the clock
+// was set back: its holder may be dead, and would have it for the whole step. The
+// second ttl is for instances whose clocks differ, and for a program of another
+// version.
+const leaseAhead = 2
+
 // AcquireLease takes or renews a lease.
 func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (has bool, err error) {
 	// Those who wait for a lease ask often; a look spares them the write.
-	held := false
+	held, now := false, s.now()
 	err = s.read(ctx, "lease", func(ctx context.Context, r *session) (err error) {
-		held, err = r.row(ctx, sqlLeaseHeld, []any{name, holder, millis(s.now())}, new(int))
+		held, err = r.row(ctx, sqlLeaseHeld, []any{name, holder, millis(now), millis(now.Add(leaseAhead * ttl))}, new(int))
 		return err
 	})
 	if err != nil || held {
@@ -31,14 +39,14 @@ func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.
 	}
 	err = s.change(ctx, "lease", func(ctx context.Context, tx *session) (err error) {
 		now := s.now()
-		has, err = acquireLease(ctx, tx, name, holder, millis(now.Add(ttl)), millis(now))
+		has, err = acquireLease(ctx, tx, name, holder, millis(now.Add(ttl)), millis(now), millis(now.Add(leaseAhead*ttl)))
 		return err
 	})
 	return has && err == nil, err
 }
 
-func acquireLease(ctx context.Context, tx *session, name, holder string, until, now int64) (bool, error) {
-	n, err := tx.exec(ctx, sqlRenewLease, holder, until, name, holder, now)
+func acquireLease(ctx context.Context, tx *session, name, holder string, until, now, most int64) (bool, error) {
+	n, err := tx.exec(ctx, sqlRenewLease, holder, until, name, holder, now, most)
 	if err != nil || n == 1 {
 		return n == 1, err
 	}

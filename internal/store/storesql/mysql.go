@@ -185,7 +185,7 @@ func (db *mysqlDB) ping(ctx context.Context) error {
 	errRollback := errors.New("nothing to write")
 	err := db.write(ctx, func(tx *session) error {
 		if db.sick.Load() {
-			_, err := acquireLease(ctx, tx, pingLease, pingLease, 0, 0)
+			_, err := acquireLease(ctx, tx, pingLease, pingLease, 0, 0, 0)
 			return err
 		}
 		if _, err := tx.exec(ctx, sqlReleaseLease, pingLease, ""); err != nil {

@@ -258,7 +258,7 @@ func (db *sqliteDB) ping(ctx context.Context) error {
 		if !db.sick.Load() {
 			return errRollback
 		}
-		_, err := acquireLease(ctx, tx, pingLease, pingLease, 0, 0)
+		_, err := acquireLease(ctx, tx, pingLease, pingLease, 0, 0, 0)
 		return err
 	})
 	if err == errRollback {
