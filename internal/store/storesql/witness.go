@@ -8,6 +8,7 @@ import (
 )
 
 const (
+	sqlToMark        = `SELECT id, limit_group FROM tb_seckill_product WHERE epoch > 0 AND strategy <> 'direct'`
 	sqlMarkAll       = `UPDATE tb_seckill_product SET rebuilding = 1 WHERE epoch > 0 AND strategy <> 'direct'`
 	sqlForgetWitness = `DELETE FROM tb_witness WHERE stream = ? AND seq = ? AND tag = ?`
 )
@@ -17,9 +18,13 @@ var errNoticed = errors.New("the loss was noticed by another")
 
 // WitnessLost forgets witnesses that the queue has lost and marks every product
 // that has a ledger, unless they moved on. Products come first, as in a
-// confirmation: two such transactions wait for each other in one order.
+// confirmation, and in the order of all locks (lock.go): two such transactions
+// wait for each other, and not in a circle.
 func (s *Store) WitnessLost(ctx context.Context, lost []queue.ID) (bool, error) {
 	err := s.change(ctx, "witness", func(ctx context.Context, tx *session) error {
+		if err := lockLedgers(ctx, tx); err != nil {
+			return err
+		}
 		if _, err := tx.exec(ctx, sqlMarkAll); err != nil {
 			return err
 		}
@@ -40,4 +45,19 @@ func (s *Store) WitnessLost(ctx context.Context, lost []queue.ID) (bool, error) 
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// lockLedgers holds every product that has a ledger now.
+func lockLedgers(ctx context.Context, tx *session) error {
+	groups := make(map[uint32]uint32)
+	err := tx.query(ctx, sqlToMark, nil, func(row scanner) error {
+		var id, group uint32
+		err := row.Scan(&id, &group)
+		groups[id] = group
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return lockProducts(ctx, tx, groups)
 }

@@ -1,0 +1,58 @@
+package storesql
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"seckill"
+)
+
+// Whoever confirms for a member of a limit group has it locked and waits for the
+// group's owner next. A mark of all products that held the owner by then, and
+// waited for the member, would be a deadlock.
+func TestALostWitnessLocksProductsInTheOrderOfAll(t *testing.T) {
+	s := openMaria(t)
+	owner := sale(t, s, 1) // first in the table
+	member := sale(t, s, 1, func(p *seckill.Product) { p.ID, p.Group = owner.ID+1, owner.ID })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	marked := make(chan error, 1)
+	err := s.db.write(ctx, func(tx *session) error {
+		if err := lockRow(ctx, tx, member.ID); err != nil {
+			return err
+		}
+		go func() {
+			_, err := s.WitnessLost(ctx, nil)
+			marked <- err
+		}()
+		waitForLock(ctx, t, s)
+		_, err := tx.row(ctx, sqlLockProduct+` FOR UPDATE NOWAIT`, []any{owner.ID}, new(uint32))
+		return err
+	})
+	if err != nil {
+		t.Errorf("the owner is held by who waits for its member: %v", err)
+	}
+	if err := <-marked; err != nil {
+		t.Error(err)
+	}
+}
+
+// waitForLock waits until a transaction waits for a product of this database.
+func waitForLock(ctx context.Context, t *testing.T, s *Store) {
+	t.Helper()
+	const query = `SELECT COUNT(*) FROM information_schema.PROCESSLIST p JOIN information_schema.INNODB_TRX w ON w.trx_mysql_thread_id = p.id
+		WHERE p.db = DATABASE() AND w.trx_state = 'LOCK WAIT'`
+	tick := time.NewTicker(150 * time.Millisecond) // the table is read anew after 100 ms without a reader
+	defer tick.Stop()
+	for waiting := 0; waiting == 0; <-tick.C {
+		err := s.read(ctx, "look for a lock", func(ctx context.Context, r *session) error {
+			_, err := r.row(ctx, query, nil, &waiting)
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
