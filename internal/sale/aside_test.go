@@ -90,6 +90,25 @@ func TestARebuildThatFailsAgainIsTold(t *testing.T) {
 	}
 }
 
+// A master may be away while every product is to be recovered: those on it must
+// not take the places of the others for long, nor be closed in vain.
+func TestWhatCannotBeReadIsNotDrained(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	rig.Must(t, r.Store.SetRebuilding(t.Context(), 1, p.Epoch, true))
+	r.Ledger.FailBefore("Read", -1)
+	_, err := r.Desk.RecoverIfLost(t.Context(), 1)
+	rig.Refused(t, err, seckill.CodeBusy)
+	if r.Ledger.Calls("Close") != 0 || r.Stored(t, 1).Epoch != p.Epoch {
+		t.Error("something was closed, or an epoch spent")
+	}
+	r.Ledger.Heal()
+	if recovered, err := r.Desk.RecoverIfLost(t.Context(), 1); err != nil || !recovered {
+		t.Errorf("recovered %t, %v", recovered, err)
+	}
+	live(t, r, 1)
+}
+
 // However long a rebuild takes, nobody else begins one meanwhile.
 func TestTheTurnIsKeptForAsLongAsARebuildTakes(t *testing.T) {
 	r := rig.New(t)

@@ -17,7 +17,7 @@ const (
 	shardsAtOnce = 8
 	// lookDeadline bounds reading a product's shards. A recovery may take minutes
 	// and must not spend them on a ledger that is away: others wait for its place.
-	lookDeadline = 5 * time.Second
+	lookDeadline = 3 * time.Second
 )
 
 // eachShard runs do for every shard of a product that has a ledger, some at

@@ -98,6 +98,11 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 	started := time.Now()
 	seen := p.Epoch
 	if seen > 0 {
+		// What cannot be read cannot be installed either. Others wait for a place to
+		// be recovered: seconds are not spent on what is away.
+		if _, err := d.highestEpoch(ctx, &p); err != nil {
+			return p, err
+		}
 		if err := d.store.SetRebuilding(ctx, p.ID, seen, true); err != nil {
 			return p, err
 		}
