@@ -369,5 +369,10 @@ func (d *Desk) Discard(ctx context.Context, id int64, actor store.Actor) (seckil
 	if err == nil {
 		d.OnReturn(&o)
 	}
+	var told *seckill.Error
+	if err != nil && !errors.As(err, &told) && !errors.Is(err, store.ErrUnavailable) {
+		// What keeps the claim from being written may keep its failure from it too.
+		err = seckill.Errorf(seckill.CodeBusy, "the order cannot be written as failed either: %w", err)
+	}
 	return o, err
 }

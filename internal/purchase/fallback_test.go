@@ -20,7 +20,7 @@ import (
 func newShared(t *testing.T, stock int64, share float64) *counter {
 	t.Helper()
 	return newCounterOf(t, stock, []func(*seckill.Product){rig.Share(share)}, func(o *purchase.Options) {
-		o.Timeout = 5 * time.Second
+		o.Timeout, o.RecogniseWithin = rig.Patience, rig.Patience // a slow machine is no store that is away
 		o.Lane.CallTimeout = time.Second
 	})
 }

@@ -14,7 +14,10 @@ type Options struct {
 	QueueSize int           // claims that may wait per shard
 	MaxBatch  int           // claims in one ledger step
 	Timeout   time.Duration // from a claim's arrival to its answer
-	Lane      ledger.LaneOptions
+	// RecogniseWithin bounds how long a claim waits for what the store knows of
+	// it; 0 means recogniseTimeout.
+	RecogniseWithin time.Duration
+	Lane            ledger.LaneOptions
 	// Mover brings units to a shard that has none, for products of several.
 	Mover  *transfer.Mover
 	Random func() uint64 // for order numbers
@@ -62,8 +65,12 @@ type Options struct {
 	OnSellFailed func(product uint32, err error)
 }
 
-// filled has something to call wherever nil stands for nothing to do.
+// filled has something to call wherever nil stands for nothing to do, and a
+// bound wherever 0 stands for the usual one.
 func (opt Options) filled() Options {
+	if opt.RecogniseWithin == 0 {
+		opt.RecogniseWithin = recogniseTimeout
+	}
 	if opt.Learn == nil {
 		opt.Learn = opt.Note
 	}

@@ -25,7 +25,7 @@ func (s *Stage) recognise(on *sale.Sale, claim *seckill.Claim, deadline time.Tim
 	if err != nil || t.window == nil {
 		return Bought{}, false, err
 	}
-	if latest := time.Now().Add(min(recogniseTimeout, s.opt.Timeout/3)); deadline.After(latest) {
+	if latest := time.Now().Add(min(s.opt.RecogniseWithin, s.opt.Timeout/3)); deadline.After(latest) {
 		deadline = latest
 	}
 	bought, err = s.wait(t.window, claim, deadline)
@@ -94,7 +94,7 @@ func (n *window) answer(batch []*waiter) {
 	for i, w := range batch {
 		claims[i] = w.claim
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), recogniseTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), n.till.stage.opt.RecogniseWithin)
 	defer cancel()
 	verdicts, err := n.till.stage.opt.Counter.Known(ctx, n.till.sale.ID, claims)
 	for i, w := range batch {

@@ -8,6 +8,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 )
@@ -67,9 +68,9 @@ func (r *Reconciler) tryCut(ctx context.Context, product uint32, deadline time.T
 		return c, nil
 	}
 	for i := range p.Shards {
-		f, err := r.Ledger.Read(ctx, ledger.Shard{Product: p.ID, Group: p.Group, Index: i})
+		f, err := r.readShard(ctx, p, i)
 		if err != nil {
-			return nil, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
+			return nil, err
 		}
 		c.shards = append(c.shards, f)
 	}
@@ -77,6 +78,27 @@ func (r *Reconciler) tryCut(ctx context.Context, product uint32, deadline time.T
 		return c, err
 	}
 	return c, r.findStray(ctx, c)
+}
+
+// readShard reads a shard of the product.
+func (r *Reconciler) readShard(ctx context.Context, p *seckill.Product, index int) (ledger.Figures, error) {
+	ctx, cancel := context.WithTimeout(ctx, readDeadline)
+	defer cancel()
+	f, err := r.Ledger.Read(ctx, ledger.Shard{Product: p.ID, Group: p.Group, Index: index})
+	if err != nil {
+		return f, seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
+	}
+	return f, nil
+}
+
+func (r *Reconciler) readQueue(ctx context.Context, product uint32) (queue.Stats, error) {
+	ctx, cancel := context.WithTimeout(ctx, readDeadline)
+	defer cancel()
+	queued, err := r.Queue.Stats(ctx, product)
+	if err != nil {
+		return queued, seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+	}
+	return queued, nil
 }
 
 // findStray looks for transfers that lost units. Shards are read one after the
@@ -88,9 +110,9 @@ func (r *Reconciler) findStray(ctx context.Context, c *cut) error {
 	}
 	p := &c.before.Product
 	for i := range c.shards {
-		now, err := r.Ledger.Read(ctx, ledger.Shard{Product: p.ID, Group: p.Group, Index: i})
+		now, err := r.readShard(ctx, p, i)
 		if err != nil {
-			return seckill.Errorf(seckill.CodeBusy, "read ledger: %w", err)
+			return err
 		}
 		then := &c.shards[i]
 		if now.Epoch != then.Epoch || now.Sent != then.Sent || now.Received != then.Received || len(now.Out) != 0 {
@@ -121,9 +143,9 @@ func (r *Reconciler) closeBracket(ctx context.Context, c *cut, deadline time.Tim
 	ticker := time.NewTicker(cutPoll)
 	defer ticker.Stop()
 	for {
-		queued, err := r.Queue.Stats(ctx, product)
+		queued, err := r.readQueue(ctx, product)
 		if err != nil {
-			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
+			return err
 		}
 		c.queued = queued.Reservations
 		// The queue is read before the store: what it no longer has, the store

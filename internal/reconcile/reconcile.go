@@ -19,6 +19,9 @@ import (
 
 const (
 	cutPoll = 20 * time.Millisecond
+	// readDeadline bounds one reading of the ledger, or of the queue. Who asks for a
+	// report while they are away is told so, and does not wait for their return.
+	readDeadline = 5 * time.Second
 	// checkDeadline bounds the walks over marks and rows that follow the cut.
 	checkDeadline = 60 * time.Second
 	// auditBudget is the time in which the marks of a product are read and

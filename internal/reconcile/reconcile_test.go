@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -220,6 +221,33 @@ func TestAnOutageIsAnErrorNotAVerdict(t *testing.T) {
 		if _, err := o.Run(t.Context(), 1, false, "operator"); err == nil {
 			t.Errorf("%s failed and the report did not", method)
 		}
+	}
+}
+
+// away is a ledger that does not answer, as a Redis that is frozen, and notes
+// how long it is waited for.
+type away struct {
+	reconcile.Ledger
+	waits time.Duration
+}
+
+func (a *away) Read(ctx context.Context, _ ledger.Shard) (ledger.Figures, error) {
+	if until, bounded := ctx.Deadline(); bounded {
+		a.waits = time.Until(until)
+	}
+	return ledger.Figures{}, errors.New("no answer")
+}
+
+// Whoever asks for a report of many products is not kept for a minute with each.
+func TestALedgerThatIsAwayIsNotWaitedForLong(t *testing.T) {
+	o := newOffice(t)
+	o.busy(t)
+	a := &away{Ledger: o.Rig.Ledger}
+	o.Reconciler.Ledger, o.Reconciler.Deadline = a, time.Minute
+	_, err := o.Run(t.Context(), 1, false, "operator")
+	rig.Refused(t, err, seckill.CodeBusy)
+	if a.waits == 0 || a.waits > 5*time.Second {
+		t.Errorf("it was waited for %s", a.waits)
 	}
 }
 
