@@ -156,9 +156,13 @@ func (r *Reconciler) closeBracket(ctx context.Context, c *cut, deadline time.Tim
 		if !c.sameEpoch() {
 			return nil
 		}
-		if c.queued == 0 || c.marksCovered() {
+		if c.marksCovered() {
 			c.settled = true
 			return nil
+		}
+		if c.queued == 0 {
+			c.settled, err = r.keptShards(ctx, c)
+			return err
 		}
 		if time.Now().After(deadline) {
 			return nil
@@ -169,6 +173,31 @@ func (r *Reconciler) closeBracket(ctx context.Context, c *cut, deadline time.Tim
 		case <-ticker.C:
 		}
 	}
+}
+
+// keptShards reports whether the ledger still has what it had when it was read.
+// A queue that is empty because it was lost, with its ledger, shows nothing of
+// what becomes of the orders that were in it.
+func (r *Reconciler) keptShards(ctx context.Context, c *cut) (bool, error) {
+	for i := range c.shards {
+		now, err := r.readShard(ctx, &c.before.Product, i)
+		if err != nil {
+			return false, err
+		}
+		if setBack(&c.shards[i], &now) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// setBack reports whether a shard shows that it was lost, or closed for that,
+// since it was read: its counters only grow, and only a release takes orders
+// away.
+func setBack(then, now *ledger.Figures) bool {
+	return now.Epoch != then.Epoch || then.Open && !now.Open ||
+		now.Releases < then.Releases || now.Sent < then.Sent || now.Received < then.Received ||
+		now.Releases == then.Releases && (now.Orders < then.Orders || now.Marked < then.Marked)
 }
 
 // sameEpoch reports whether all readings are of one epoch.
