@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/url"
@@ -17,14 +18,14 @@ func (r Redis) TLSConfig() (*tls.Config, error) {
 		return nil, nil
 	}
 	config, err := trusting("redis.tls_ca", r.TLSCA)
-	if err != nil || r.TLSCert == "" || r.TLSKey == "" {
+	if r.TLSCert == "" || r.TLSKey == "" {
 		return config, err
 	}
 	own := func() (*tls.Certificate, error) {
 		return readPair("redis.tls_cert", r.TLSCert, "redis.tls_key", r.TLSKey)
 	}
-	if _, err := own(); err != nil {
-		return nil, err
+	if _, ownErr := own(); err != nil || ownErr != nil {
+		return nil, errors.Join(err, ownErr)
 	}
 	// Read for each connection, of which there are few: a certificate that was
 	// renewed is used without a restart.
@@ -52,10 +53,21 @@ func trusting(key, path string) (*tls.Config, error) {
 		return nil, err
 	}
 	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(text) {
-		return nil, wrong(key, "%s has no certificate in PEM", path)
+	for count := 0; ; count++ {
+		block, rest := pem.Decode(text)
+		if block == nil && count == 0 {
+			return nil, wrong(key, "%s has no certificate in PEM", path)
+		}
+		if block == nil {
+			return config, nil
+		}
+		authority, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, wrong(key, "%s, certificate %d: %w", path, count+1, err)
+		}
+		config.RootCAs.AddCert(authority)
+		text = rest
 	}
-	return config, nil
 }
 
 // readPair reads a certificate and its key, and holds that they belong together.
