@@ -194,7 +194,7 @@ func TestAClaimThatCannotBeWritten(t *testing.T) {
 	if _, err := s.Operator().DiscardLetter(ctx, s.letter(given).ID); err != nil {
 		t.Errorf("discard: %v", err)
 	}
-	s.Rebuild(spared) // a discarded letter is the one failure without an epoch
+	s.Discard(given) // the one failure without a new epoch
 	s.becomes(given, "failed", seckill.ReasonDiscarded)
 	s.Pay(s.buys()) // the unit that came back
 
