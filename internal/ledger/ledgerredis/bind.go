@@ -76,7 +76,12 @@ func (c *caller) bind(ctx context.Context) error {
 
 // bound is what a script says of whose ledger this is.
 func (c *caller) bound(ctx context.Context, by *script, args ...string) (string, error) {
-	reply, err := c.told(ctx, by, []string{c.keys.store(0)}, args)
+	return c.owner(ctx, 0, by, args...)
+}
+
+// owner is what a script says of whose a bucket is.
+func (c *caller) owner(ctx context.Context, bucket int, by *script, args ...string) (string, error) {
+	reply, err := c.told(ctx, by, []string{c.keys.store(bucket)}, args)
 	if err != nil {
 		return "", err
 	}

@@ -90,3 +90,51 @@ func TestAMasterThatIsAwaySilencesNobodyElse(t *testing.T) {
 		t.Errorf("witnesses %v, want %v and an error: %v, %v", carried, ids(batch), err, ctx.Err())
 	}
 }
+
+// The first bucket says whose ledger it is. While its master is away, the
+// others' products are sold on, and whoever routes must know.
+func TestALedgerIsReadyWhileAMasterOfTheClusterSells(t *testing.T) {
+	t.Parallel()
+	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
+	l := bound(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}), "store")
+	owner := func(key string) *server.RedisServer { return cluster.Owner(cluster.Slot(key)) }
+	ping := func(what string, ready bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond) // as /readyz gives it
+		defer cancel()
+		if err := l.Ping(ctx); (err == nil) != ready {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	first := owner(l.keys.store(0))
+	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
+	for owner(l.keys.shard(shard)) == first {
+		shard.Product, shard.Group = shard.Product+1, shard.Group+1
+	}
+	other := owner(l.keys.shard(shard))
+	ping("all are there", true)
+	first.Pause()
+	ping("the first bucket's master is away, and nothing is sold elsewhere", false)
+	first.Resume()
+	if _, err := l.Install(t.Context(), ledger.Allotment{Shard: shard, Available: 10, Limit: 5}, nil); err != nil {
+		t.Fatal(err)
+	}
+	first.Pause()
+	ping("the first bucket's master is away", true)
+	mark := l.keys.storeOf(l.keys.shard(shard))
+	other.Must("HSET", mark, "identity", "another")
+	ping("what is left is another store's", false)
+	other.Must("HSET", mark, "identity", "store")
+	ping("it is this store's again", true)
+	first.Resume()
+	ping("all are there again", true)
+	for _, node := range cluster.Nodes() {
+		if node != first {
+			node.Pause()
+		}
+	}
+	ping("the first bucket's master is alone", true)
+	first.Kill()
+	other.Resume()
+	ping("the first bucket's master is dead, and another one back", true)
+}

@@ -171,14 +171,6 @@ func (l *Ledger) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Ping reports whether the ledger can be written, and is this store's.
-func (l *Ledger) Ping(ctx context.Context) error {
-	if _, err := l.call.told(ctx, pingScript, []string{l.keys.queue(0)}, nil); err != nil {
-		return fmt.Errorf("reach the ledger: %w", err)
-	}
-	return l.CheckStore(ctx)
-}
-
 // Now is the server's clock.
 func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 	reply, err := l.call.told(ctx, nowScript, []string{l.keys.queue(0)}, nil)
