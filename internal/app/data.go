@@ -40,8 +40,9 @@ type book struct {
 	// spent is where the ledger is, so that instances which share one share it.
 	spent spent.Register
 	// eachBuyer visits whom the ledger remembers of the groups. One that cannot
-	// be read because the ledger is damaged is told, and the others are visited.
-	eachBuyer func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), damaged func(group uint32, err error)) error
+	// be read, as the ledger is damaged or a part of it away, is told, and the
+	// others are visited.
+	eachBuyer func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), unread func(group uint32, err error)) error
 	// fence puts a mark behind what a shared ledger has told instances, and says
 	// in how many places; nil where there is nobody to tell.
 	fence func(ctx context.Context, mark uint64) (places int, err error)
@@ -138,7 +139,7 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 	if !shared {
 		return open(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachDeadline)
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	ticker := time.NewTicker(reachPause)
 	defer ticker.Stop()
@@ -152,11 +153,11 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 			cause = err
 		}
 		if try == 1 {
-			p.log.Warn("waiting for "+what, "at_most", reachDeadline.String(), "error", err)
+			p.log.Warn("waiting for "+what, "at_most", p.patience.String(), "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not reached within %s: %w", what, reachDeadline, cause)
+			return fmt.Errorf("%s was not reached within %s: %w", what, p.patience, cause)
 		case <-ticker.C:
 		}
 	}

@@ -85,7 +85,7 @@ func TestAWrongPasswordEndsAStartAtOnce(t *testing.T) {
 // before it does.
 func TestAServerThatIsNotReachedIsNamedWithItsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &parts{log: slog.New(slog.DiscardHandler)}
+		p := &parts{log: slog.New(slog.DiscardHandler), patience: reachDeadline}
 		ctx, cancel := context.WithTimeout(t.Context(), reachPause*3/2)
 		defer cancel()
 		refused, tries := errors.New("connection refused"), 0

@@ -182,11 +182,11 @@ func (p *parts) runBoard(ctx context.Context, start func(func())) {
 		follow(ctx, p.hearing.rescan, rescanPause, func() error {
 			doubts, listening := p.memory.Doubts(), p.hearing.listening.Load()
 			err := p.rememberGroups(ctx, p.memory.InDoubt)
-			damaged := errors.Is(err, ledger.ErrDamaged) // told, and doubted group by group
-			if listening && (err == nil || damaged) {
+			damaged, away := errors.Is(err, ledger.ErrDamaged), errors.Is(err, errAway) // doubted group by group
+			if listening && (err == nil || damaged || away) {
 				p.memory.Trust(doubts)
 			}
-			if err != nil && !damaged && ctx.Err() == nil {
+			if err != nil && (away || !damaged) && ctx.Err() == nil { // damage is told of
 				p.log.Warn("buyers not read; a repeated request may be told sold_out until they are", "error", err)
 			}
 			return err

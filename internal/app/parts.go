@@ -53,10 +53,12 @@ const (
 
 // parts is everything an instance is made of.
 type parts struct {
-	cfg   *config.Config
-	log   *slog.Logger
-	name  string // this instance's among others
-	store store.Store
+	cfg  *config.Config
+	log  *slog.Logger
+	name string // this instance's among others
+	// patience is how long the start waits for Redis and MySQL.
+	patience time.Duration
+	store    store.Store
 	// storeID is the store's own name, by which a shared ledger knows it.
 	storeID string
 	board   bulletin.Board
@@ -111,7 +113,7 @@ type parts struct {
 // circle (a cancelled order wakes the releaser) meet in signals.
 func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
 	p := &parts{
-		cfg: cfg, log: opt.Logger, name: instanceName(), board: bulletin.Nobody{}, roster: presence.Alone{}, signals: newSignals(), hearing: newHearing(),
+		cfg: cfg, log: opt.Logger, name: instanceName(), patience: reachDeadline, board: bulletin.Nobody{}, roster: presence.Alone{}, signals: newSignals(), hearing: newHearing(),
 	}
 	for _, step := range []func() error{
 		func() error { return p.openData(ctx, opt) },
@@ -144,7 +146,7 @@ func (p *parts) laneOptions() ledger.LaneOptions {
 // buildSale wires catalogue, desk, purchase stage and what looks after them.
 func (p *parts) buildSale(ctx context.Context) error {
 	p.clock = sale.NewClock(p.ledger.Now, p.log)
-	if err := p.clock.Sync(ctx); err != nil {
+	if err := p.reach(ctx, "Redis", p.cfg.SharedLedger(), p.clock.Sync); err != nil {
 		return fmt.Errorf("read the ledger's clock: %w", err)
 	}
 	p.catalog, p.memory = sale.NewCatalog(p.store, p.log), sale.NewMemory()

@@ -59,13 +59,13 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 			return errors.Join(err, opened.CheckEviction(ctx))
 		},
 		eachBuyer: func(
-			ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), damaged func(group uint32, err error),
+			ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), unread func(group uint32, err error),
 		) error {
 			of := make([]ledgerredis.Group, len(groups))
 			for i, g := range groups {
 				of[i] = ledgerredis.Group{ID: g.id, Shards: g.shards}
 			}
-			return opened.EachBuyer(ctx, of, visit, damaged)
+			return opened.EachBuyer(ctx, of, visit, unread)
 		},
 		outbox: func(ctx context.Context) (metrics.Outbox, error) {
 			stats, err := opened.OutboxStats(ctx)

@@ -2,21 +2,43 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"seckill"
 	"seckill/internal/ledger"
 )
 
-// remember fills the memory with the buyers of sales that are not over.
+// errAway says that a part of the ledger, a master of a Cluster, does not
+// answer.
+var errAway = errors.New("a part of the ledger does not answer")
+
+// remember fills the memory with the buyers of sales that are not over. It waits
+// for a part of the ledger as for all of it; if that stays away, its groups are
+// doubted, and read when the board is joined, again and again until they answer.
 func (p *parts) remember(ctx context.Context) error {
-	return p.rememberGroups(ctx, func(uint32) bool { return true })
+	err := p.rememberGroups(ctx, func(uint32) bool { return true })
+	if !errors.Is(err, errAway) {
+		return err
+	}
+	err = p.reach(ctx, "a part of Redis", true, func(ctx context.Context) error {
+		err := p.rememberGroups(ctx, p.memory.Away)
+		if errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, errAway) {
+			return nil
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil { // the store's buyers are known since the first try
+		p.log.Warn("starting without a part of the ledger: its products are busy until it is back", "error", err)
+		return nil
+	}
+	return err
 }
 
 // rememberGroups does so for some limit groups: with those whom the ledger
 // remembers, and those to whom the store has sold. Groups that cannot be read
-// because the ledger is damaged are doubted, and the error is then
-// ledger.ErrDamaged: all the others were read.
+// because the ledger is damaged, or a part of it away, are doubted, and the error
+// is then ledger.ErrDamaged, or errAway: all the others were read.
 func (p *parts) rememberGroups(ctx context.Context, wanted func(group uint32) bool) error {
 	shards, rebuilds := make(map[uint32]int), make(map[uint32]int64) // by group
 	for _, s := range p.catalog.All() {
@@ -29,22 +51,46 @@ func (p *parts) rememberGroups(ctx context.Context, wanted func(group uint32) bo
 		groups = append(groups, saleGroup{id, n})
 		rebuilds[id] = p.memory.Rebuilds(id)
 	}
-	damage := make(map[uint32]error)
-	err := p.book.eachBuyer(ctx, groups, p.memory.Learn, func(group uint32, err error) { damage[group] = err })
+	unread := make(map[uint32]error)
+	err := p.book.eachBuyer(ctx, groups, p.memory.Learn, func(group uint32, err error) { unread[group] = err })
 	if err != nil {
 		return fmt.Errorf("read the ledger's buyers: %w", err)
 	}
 	for id := range shards {
-		if damage[id] == nil {
+		if unread[id] == nil {
 			p.memory.TrustGroup(id, rebuilds[id])
-		} else if p.memory.DoubtUnread(id) {
-			p.tellDamage(id, damage[id])
 		}
 	}
-	if err := p.rememberSold(ctx, shards); err != nil || len(damage) == 0 {
+	failed := p.doubt(unread)
+	if err := p.rememberSold(ctx, shards); err != nil {
 		return err
 	}
-	return fmt.Errorf("read the ledger's buyers of %d groups: %w", len(damage), ledger.ErrDamaged)
+	return failed
+}
+
+// doubt doubts groups that were not read, and says what hindered it.
+func (p *parts) doubt(unread map[uint32]error) error {
+	var damaged, away int
+	var silence error // of one, for all
+	for group, err := range unread {
+		if !errors.Is(err, ledger.ErrDamaged) {
+			away, silence = away+1, err
+			p.memory.DoubtAway(group)
+			continue
+		}
+		damaged++
+		if p.memory.DoubtUnread(group) {
+			p.tellDamage(group, err)
+		}
+	}
+	var failed []error
+	if damaged > 0 {
+		failed = append(failed, fmt.Errorf("read the ledger's buyers of %d groups: %w", damaged, ledger.ErrDamaged))
+	}
+	if away > 0 {
+		failed = append(failed, fmt.Errorf("read the ledger's buyers of %d groups: %w: %w", away, errAway, silence))
+	}
+	return errors.Join(failed...)
 }
 
 // tellDamage has the products of a group looked at.

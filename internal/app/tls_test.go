@@ -88,7 +88,7 @@ func TestARedisThatHangsUpIsSaidWithWhatMayBeMeant(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			changed := maps.Clone(settings)
 			maps.Copy(changed, c.change)
-			p := &parts{cfg: sharedSettings(t, c.redis, dsn, changed), log: slog.New(slog.DiscardHandler)}
+			p := &parts{cfg: sharedSettings(t, c.redis, dsn, changed), log: slog.New(slog.DiscardHandler), patience: reachDeadline}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			if _, err := p.openRedis(ctx); err == nil || !strings.Contains(err.Error(), c.says) {

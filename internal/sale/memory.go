@@ -39,7 +39,9 @@ type Memory struct {
 }
 
 type groupMemory struct {
-	unreadable atomic.Bool // whether there may be buyers who could not be read
+	// Whether there may be buyers who could not be read: the ledger is damaged, or
+	// did not answer.
+	unreadable, away atomic.Bool
 	// rebuilds counts the times at which the ledger came to remember others, and
 	// read is that count when its buyers were last read.
 	rebuilds, read atomic.Int64
@@ -47,7 +49,7 @@ type groupMemory struct {
 }
 
 func (g *groupMemory) inDoubt() bool {
-	return g.unreadable.Load() || g.rebuilds.Load() != g.read.Load()
+	return g.unreadable.Load() || g.away.Load() || g.rebuilds.Load() != g.read.Load()
 }
 
 type memoryStripe struct {
@@ -110,8 +112,18 @@ func (m *Memory) Doubts() int64 { return m.doubts.Load() }
 func (m *Memory) Trust(doubts int64) { m.trusted.Store(doubts) }
 
 // DoubtUnread says that whom the ledger remembers of a group could not be read,
-// and reports whether that is news.
+// as it is damaged, and reports whether that is news.
 func (m *Memory) DoubtUnread(group uint32) bool { return !m.group(group).unreadable.Swap(true) }
+
+// DoubtAway says that it could not be read as the ledger did not answer.
+func (m *Memory) DoubtAway(group uint32) { m.group(group).away.Store(true) }
+
+// Away reports whether the ledger of a group did not answer when its buyers were
+// read last.
+func (m *Memory) Away(group uint32) bool {
+	g := (*m.groups.Load())[group]
+	return g != nil && g.away.Load()
+}
 
 // DoubtRebuilt says that the ledger of a group is rebuilt, or was: it may
 // remember buyers of whom nobody tells.
@@ -130,6 +142,7 @@ func (m *Memory) Rebuilds(group uint32) int64 {
 func (m *Memory) TrustGroup(group uint32, rebuilds int64) {
 	if g := (*m.groups.Load())[group]; g != nil {
 		g.unreadable.Store(false)
+		g.away.Store(false)
 		g.read.Store(rebuilds)
 	}
 }

@@ -4,13 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
 
 	"seckill/internal/ledger"
 )
 
 // scanCount is about how many marks one step of EachBuyer reads at most.
 const scanCount = 512
+
+// scanTimeout bounds one step, which takes a millisecond or two: longer than a
+// frozen server is noticed in, as one that refuses connections is tried again for
+// as long as it may.
+const scanTimeout = time.Second
 
 // Group is a limit group and over how many shards it is spread.
 type Group struct {
@@ -22,44 +32,71 @@ type Group struct {
 // a key; one that is remembered all the while at least once, perhaps more
 // often. Others are served between its steps.
 //
-// A group whose marks are damaged (ledger.ErrDamaged) keeps nobody from the
-// buyers of the others: it is told as damaged.
+// A group whose marks are damaged (ledger.ErrDamaged), or whose master does not
+// answer, keeps nobody from the buyers of the others: it is told as unread.
 func (l *Ledger) EachBuyer(
-	ctx context.Context, groups []Group, see func(group uint32, buyer string), damaged func(group uint32, err error),
+	ctx context.Context, groups []Group, see func(group uint32, buyer string), unread func(group uint32, err error),
 ) error {
+	away := make(map[int]error) // buckets that do not answer, and why
 	for _, g := range groups {
-		err := l.eachBuyerOf(ctx, g, func(buyer string) { see(g.ID, buyer) })
-		switch {
-		case errors.Is(err, ledger.ErrDamaged):
-			damaged(g.ID, err)
-		case err != nil:
-			return err
+		err := l.eachBuyerOf(ctx, g, away, func(buyer string) { see(g.ID, buyer) })
+		if ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if err != nil {
+			unread(g.ID, err)
 		}
 	}
 	return nil
 }
 
-// eachBuyerOf goes on past a shard whose marks are damaged.
-func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, see func(buyer string)) (damage error) {
+// eachBuyerOf goes on past a shard that cannot be read.
+func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, away map[int]error, see func(buyer string)) (failed error) {
 	for index := range g.Shards {
-		key := l.keys.mark(ledger.Shard{Group: g.ID, Index: index})
-		err := asDamage(l.eachBuyer(ctx, key, see))
+		shard := ledger.Shard{Group: g.ID, Index: index}
+		bucket := bucketOf(g.ID, index)
+		err := away[bucket]
 		if err == nil {
+			err = asDamage(l.eachBuyer(ctx, l.keys.mark(shard), see))
+			if err != nil && !errors.Is(err, ledger.ErrDamaged) {
+				maps.Copy(away, l.awayWith(ctx, bucket, err))
+			}
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("scan the buyers of group %d, shard %d: %w", g.ID, index, err))
+		}
+	}
+	return failed
+}
+
+// awayWith finds the other buckets that are away like one that did not answer:
+// most likely those of its master, each of which would cost as much time.
+func (l *Ledger) awayWith(ctx context.Context, silent int, cause error) map[int]error {
+	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
+	defer cancel()
+	away := map[int]error{silent: cause}
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for bucket := range buckets {
+		if bucket == silent {
 			continue
 		}
-		err = fmt.Errorf("scan the buyers of group %d, shard %d: %w", g.ID, index, err)
-		if !errors.Is(err, ledger.ErrDamaged) {
-			return err
-		}
-		damage = err
+		asked.Go(func() {
+			if _, err := l.call.owner(ctx, bucket, boundScript); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				away[bucket] = err
+			}
+		})
 	}
-	return damage
+	asked.Wait()
+	return away
 }
 
 func (l *Ledger) eachBuyer(ctx context.Context, key string, see func(buyer string)) error {
 	pace := newPace(scanCount)
 	for cursor := "0"; ; {
-		reply, err := l.call.told(ctx, scanScript, []string{key}, []string{cursor, pace.count()})
+		reply, err := l.scan(ctx, key, cursor, pace.count())
 		if err != nil {
 			return err
 		}
@@ -79,4 +116,10 @@ func (l *Ledger) eachBuyer(ctx context.Context, key string, see func(buyer strin
 			return nil
 		}
 	}
+}
+
+func (l *Ledger) scan(ctx context.Context, key, cursor, count string) (rueidis.RedisMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
+	defer cancel()
+	return l.call.told(ctx, scanScript, []string{key}, []string{cursor, count})
 }

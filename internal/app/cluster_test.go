@@ -1,0 +1,141 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/config"
+	"seckill/test/rig"
+	"seckill/test/server"
+)
+
+// onCluster is an instance's settings on a Cluster of which every master can be
+// stopped, and a product at home on each of two of them: not that of the first
+// bucket, which has the ledger's clock.
+func onCluster(t *testing.T) (cfg *config.Config, first, away *server.RedisServer, gone, alive uint32) {
+	t.Helper()
+	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
+	maria := server.SharedMariaDB(t)
+	cfg = sharedSettings(t, strings.Join(cluster.Addrs(), ","), maria.NewDatabase(t), nil)
+	a, err := New(cfg, Options{})
+	rig.Must(t, err)
+	defer func() { rig.Must(t, a.close()) }()
+	first = cluster.Owner(cluster.Slot(cfg.Redis.Prefix + "{b0}:store"))
+	now := time.Now()
+	for id := uint32(1); gone == 0 || alive == 0; id++ {
+		_, err := a.parts.desk.Create(t.Context(), seckill.Product{
+			ID: id, Group: id, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 10, PerUserLimit: 1, Shards: 1,
+			Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
+		}, rig.Operator)
+		rig.Must(t, err)
+		_, err = a.parts.desk.Preheat(t.Context(), id, rig.Operator)
+		rig.Must(t, err)
+		var home *server.RedisServer
+		for _, node := range cluster.Nodes() {
+			if strings.TrimSpace(node.Must("KEYS", fmt.Sprintf("*:shard:%d:0", id))) != "" {
+				home = node
+			}
+		}
+		switch {
+		case home == first:
+		case away == nil || home == away:
+			away, gone = home, id
+		default:
+			alive = id
+		}
+	}
+	return cfg, first, away, gone, alive
+}
+
+// heardOnce calls once when something is logged whose message and error have
+// these words.
+type heardOnce struct {
+	slog.Handler
+	message, cause string
+	once           sync.Once
+	call           func()
+}
+
+func (h *heardOnce) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *heardOnce) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "error" && strings.Contains(r.Message, h.message) && strings.Contains(a.Value.String(), h.cause) {
+			h.once.Do(h.call)
+		}
+		return true
+	})
+	return nil
+}
+
+// A start finds a master of the Cluster away, which comes back meanwhile: it
+// waits as for all of Redis.
+func TestAStartWaitsForAMasterOfTheCluster(t *testing.T) {
+	cfg, first, away, gone, alive := onCluster(t)
+	for _, c := range []struct {
+		cause  string
+		master *server.RedisServer
+	}{{"clock", first}, {"buyers", away}} {
+		cause, waited := c.cause, false
+		c.master.Pause()
+		a, err := New(cfg, Options{Logger: slog.New(&heardOnce{
+			Handler: slog.DiscardHandler, message: "waiting for", cause: cause,
+			call: func() { waited = true; c.master.Resume() },
+		})})
+		if err != nil {
+			t.Fatalf("%s: %v", cause, err)
+		}
+		if !waited {
+			t.Errorf("%s: it was not waited for", cause)
+		}
+		m := a.parts.memory
+		m.Trust(m.Doubts()) // as after the board is joined
+		if m.MayHoldIn(gone, "zoe") || m.MayHoldIn(alive, "zoe") {
+			t.Errorf("%s: groups are doubted that were read", cause)
+		}
+		rig.Must(t, a.close())
+	}
+}
+
+// A master that stays away keeps no instance from selling the products of the
+// others. Whoever asks for one of its own may have an order.
+func TestAMasterThatStaysAwayHindersNoStart(t *testing.T) {
+	cfg, _, away, gone, alive := onCluster(t)
+	a, err := New(cfg, Options{})
+	rig.Must(t, err)
+	defer a.close()
+	p := a.parts
+	for _, c := range []struct {
+		name       string
+		stop, back func()
+	}{{"frozen", away.Pause, away.Resume}, {"dead", away.Kill, away.Start}} {
+		name := c.name
+		c.stop()
+		p.patience = 2 * time.Second
+		began := time.Now()
+		rig.Must(t, p.remember(t.Context()))
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("%s: the buyers were read for %v", name, took)
+		}
+		p.memory.Trust(p.memory.Doubts())
+		if !p.memory.MayHoldIn(gone, "zoe") || p.memory.MayHoldIn(alive, "zoe") {
+			t.Errorf("%s: the silent group is doubted: %v, the other: %v", name, p.memory.MayHoldIn(gone, "zoe"), p.memory.MayHoldIn(alive, "zoe"))
+		}
+		if raised, ok := p.signals.troubles.take(); ok {
+			t.Errorf("%s: raised %+v", name, raised)
+		}
+		c.back()
+		rig.Until(t, "the silent group is read", func() bool {
+			return p.rememberGroups(t.Context(), p.memory.InDoubt) == nil
+		})
+		if p.memory.MayHoldIn(gone, "zoe") {
+			t.Errorf("%s: the group is doubted after its master's return", name)
+		}
+	}
+}
