@@ -103,9 +103,9 @@ func TestAStartWaitsForAMasterOfTheCluster(t *testing.T) {
 	}
 }
 
-// A master that stays away keeps no instance from selling the products of the
+// A master that stays away keeps no instance from selling and counting those of the
 // others. Whoever asks for one of its own may have an order.
-func TestAMasterThatStaysAwayHindersNoStart(t *testing.T) {
+func TestAMasterThatStaysAwayHindersNeitherStartNorCount(t *testing.T) {
 	cfg, _, away, gone, alive := onCluster(t)
 	a, err := New(cfg, Options{})
 	rig.Must(t, err)
@@ -117,6 +117,15 @@ func TestAMasterThatStaysAwayHindersNoStart(t *testing.T) {
 	}{{"frozen", away.Pause, away.Resume}, {"dead", away.Kill, away.Start}} {
 		name := c.name
 		c.stop()
+		if _, err := p.desk.Stats(t.Context(), alive); err != nil {
+			t.Errorf("%s: figures of a product on another master: %v", name, err)
+		}
+		if _, err := p.desk.Stats(t.Context(), gone); seckill.CodeOf(err) != seckill.CodeBusy {
+			t.Errorf("%s: figures of a product on the one that is away: %v", name, err)
+		}
+		if report, err := p.reconciler.Run(t.Context(), alive, false, "test"); err != nil || report.Balanced == nil || !*report.Balanced {
+			t.Errorf("%s: the count of a product on another master: %+v, %v", name, report, err)
+		}
 		p.patience = 2 * time.Second
 		began := time.Now()
 		rig.Must(t, p.remember(t.Context()))

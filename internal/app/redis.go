@@ -28,7 +28,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	}
 	opt := ledgerredis.Options{
 		Place: place, Prefix: r.Prefix, WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
-		Notes: bulletinredis.NotesChannel(r.Prefix), Tag: mathrand.Uint64(),
+		Notes: bulletinredis.NotesChannel(r.Prefix), Tag: mathrand.Uint64(), Home: p.home,
 	}
 	var opened *ledgerredis.Ledger
 	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
@@ -79,6 +79,19 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 			return outbox, nil
 		},
 	}, nil
+}
+
+// home is where the ledger has a product that the catalogue knows.
+func (p *parts) home(product uint32) (group uint32, shards int, known bool) {
+	if p.catalog == nil { // the ledger is opened first
+		return 0, 0, false
+	}
+	s := p.catalog.Find(product)
+	if s == nil {
+		return 0, 0, false
+	}
+	t := s.Terms()
+	return t.Group, t.Shards, true
 }
 
 // placeOf is where all clients of this instance find Redis.

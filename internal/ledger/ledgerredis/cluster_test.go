@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 	"seckill/internal/redislink"
 	"seckill/test/server"
 )
@@ -16,10 +17,17 @@ import (
 // products of the other masters are sold on.
 func halved(t *testing.T) (gone, alive *rig, kill func()) {
 	t.Helper()
+	gone, alive, master := halvedOf(t)
+	return gone, alive, master.Kill
+}
+
+// halvedOf is the same, before the master is stopped.
+func halvedOf(t *testing.T) (gone, alive *rig, master *server.RedisServer) {
+	t.Helper()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
 	r := newRig(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}))
 	owner := func(s ledger.Shard) *server.RedisServer { return cluster.Owner(cluster.Slot(r.ledger.keys.shard(s))) }
-	master := owner(r.shard)
+	master = owner(r.shard)
 	other := *r
 	for other.shard.Product++; owner(ledger.Shard{Product: other.shard.Product, Group: other.shard.Product}) == master; other.shard.Product++ {
 	}
@@ -30,7 +38,7 @@ func halved(t *testing.T) (gone, alive *rig, kill func()) {
 	if ok, err := r.ledger.Open(r.ctx(), other.shard); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	return r, &other, master.Kill
+	return r, &other, master
 }
 
 func TestAMasterThatIsAwayStopsItsOwnProductsOnly(t *testing.T) {
@@ -137,4 +145,36 @@ func TestALedgerIsReadyWhileAMasterOfTheClusterSells(t *testing.T) {
 	first.Kill()
 	other.Resume()
 	ping("the first bucket's master is dead, and another one back", true)
+}
+
+// What of a product is not acknowledged, its own master says: another one that
+// is away has nothing to do with it.
+func TestFiguresOfAProductNeedItsOwnMasterOnly(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]func(*server.RedisServer){
+		"frozen": func(s *server.RedisServer) { s.Pause() },
+		"dead":   func(s *server.RedisServer) { s.Kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, other, master := halvedOf(t)
+			other.expect(ledger.OutcomeApplied, 1, 0, reserve(other.claim("bob", "")))
+			r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+			stop(master)
+			stats := func(of *rig) (queue.Stats, error) {
+				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // as an operator's page waits
+				defer cancel()
+				return of.ledger.outbox().Stats(ctx, of.shard.Product)
+			}
+			if got, err := stats(other); err == nil {
+				t.Errorf("without knowing its home: %+v", got)
+			}
+			r.ledger.opt.Home = func(product uint32) (group uint32, shards int, known bool) { return product, 1, product != 0 }
+			if got, err := stats(other); err != nil || got.Reservations != 1 {
+				t.Errorf("on a living master: %+v, %v", got, err)
+			}
+			if got, err := stats(r); err == nil {
+				t.Errorf("on the one that is away: %+v", got)
+			}
+		})
+	}
 }

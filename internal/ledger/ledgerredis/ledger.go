@@ -63,6 +63,12 @@ type Options struct {
 	WaitReplicas int
 	WaitTimeout  time.Duration
 
+	// Home says over how many shards of which limit group a product is spread,
+	// which never changes, and false if it is not known: figures of such a product
+	// need the answers of these buckets, and not of a master that is away and has
+	// none of them. Nil for a ledger that knows of no product.
+	Home func(product uint32) (group uint32, shards int, known bool)
+
 	// Silence is how long a consumer of the queue may be silent before others
 	// take over what it holds.
 	Silence time.Duration

@@ -44,6 +44,7 @@ type outboxQueue struct {
 	client  rueidis.Client
 	call    *caller
 	keys    keyspace
+	home    func(product uint32) (group uint32, shards int, known bool) // or nil
 	silence time.Duration
 	logger  *slog.Logger
 	random  func() (uint64, error)
@@ -72,7 +73,7 @@ func (l *Ledger) outbox() *outboxQueue {
 		silence = DefaultSilence
 	}
 	return &outboxQueue{
-		client: l.call.client, call: &l.call, keys: l.keys, silence: silence, logger: l.opt.Logger, random: l.random, stop: l.stop, running: &l.running,
+		client: l.call.client, call: &l.call, keys: l.keys, home: l.opt.Home, silence: silence, logger: l.opt.Logger, random: l.random, stop: l.stop, running: &l.running,
 	}
 }
 

@@ -13,28 +13,80 @@ import (
 	"seckill/internal/queue"
 )
 
-// Stats reads the figures of what is not acknowledged. Where a product's
-// shards lie is not known here, so every bucket is asked, all at once.
-func (q *outboxQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
-	places := make([]place, buckets)
-	for bucket := range places {
-		places[bucket] = place{bucket, product}
+// Stats reads the figures of what is not acknowledged.
+func (q *outboxQueue) Stats(ctx context.Context, product uint32) (sum queue.Stats, err error) {
+	if product != 0 {
+		err = q.addProduct(ctx, product, &sum)
+	} else {
+		err = q.addAll(ctx, &sum)
 	}
-	if product == 0 {
-		var err error
-		if places, err = q.places(ctx); err != nil {
-			return queue.Stats{}, fmt.Errorf("find products of the queue: %w", err)
+	if err != nil {
+		return queue.Stats{}, fmt.Errorf("read figures of the queue: %w", err)
+	}
+	return sum, nil
+}
+
+// addProduct asks every bucket, all at once. Those at which the product is at
+// home have to answer, the others for a moment: they have something of it only
+// if there was another product of this number before, in a store of which an
+// older copy was restored since.
+func (q *outboxQueue) addProduct(ctx context.Context, product uint32, sum *queue.Stats) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	isHome := q.homeOf(product)
+	var homes, others []place
+	for bucket := range buckets {
+		if isHome(bucket) {
+			homes = append(homes, place{bucket, product})
+		} else {
+			others = append(others, place{bucket, product})
 		}
 	}
-	var sum queue.Stats
+	besides := make(chan []rueidis.RedisResult, 1)
+	go func() {
+		brief, cancel := context.WithTimeout(ctx, glanceFor)
+		defer cancel()
+		besides <- q.glanceAt(brief, others)
+	}()
+	if err := q.addStats(ctx, homes, sum); err != nil {
+		return err
+	}
+	for _, result := range <-besides {
+		if result.Error() == nil {
+			if err := addFigures(result, sum); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// homeOf tells the buckets of a product's shards; all, if that is not known.
+func (q *outboxQueue) homeOf(product uint32) func(bucket int) bool {
+	if q.home != nil {
+		if group, shards, known := q.home(product); known {
+			return func(bucket int) bool {
+				first := bucketOf(group, 0)
+				return (bucket-first+buckets)%buckets < shards // they follow one another
+			}
+		}
+	}
+	return func(int) bool { return true }
+}
+
+func (q *outboxQueue) addAll(ctx context.Context, sum *queue.Stats) error {
+	places, err := q.places(ctx)
+	if err != nil {
+		return err
+	}
 	for len(places) > 0 {
 		step := places[:min(len(places), statsMost)]
 		places = places[len(step):]
-		if err := q.addStats(ctx, step, &sum); err != nil {
-			return queue.Stats{}, fmt.Errorf("read figures of the queue: %w", err)
+		if err := q.addStats(ctx, step, sum); err != nil {
+			return err
 		}
 	}
-	return sum, nil
+	return nil
 }
 
 // statsMost is how many places are asked together.
@@ -88,6 +140,19 @@ func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
 }
 
 func (q *outboxQueue) addStats(ctx context.Context, places []place, sum *queue.Stats) error {
+	for i, result := range q.glanceAt(ctx, places) {
+		if err := addFigures(result, sum); err != nil {
+			return fmt.Errorf("product %d in %s: %w", places[i].product, streamName(places[i].bucket), err)
+		}
+	}
+	return nil
+}
+
+// glanceAt asks for the figures of places.
+func (q *outboxQueue) glanceAt(ctx context.Context, places []place) []rueidis.RedisResult {
+	if len(places) == 0 {
+		return nil
+	}
 	calls := make([]queueCall, len(places))
 	for i, p := range places {
 		calls[i] = queueCall{
@@ -95,12 +160,7 @@ func (q *outboxQueue) addStats(ctx context.Context, places []place, sum *queue.S
 			args: []string{strconv.FormatUint(uint64(p.product), 10)},
 		}
 	}
-	for i, result := range q.glance(ctx, statsScript, calls...) {
-		if err := addFigures(result, sum); err != nil {
-			return fmt.Errorf("product %d in %s: %w", places[i].product, streamName(places[i].bucket), err)
-		}
-	}
-	return nil
+	return q.glance(ctx, statsScript, calls...)
 }
 
 func addFigures(result rueidis.RedisResult, sum *queue.Stats) error {
