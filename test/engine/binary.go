@@ -54,6 +54,9 @@ func build() {
 	if built.dir, built.err = os.MkdirTemp("", "seckill-binary-"); built.err != nil {
 		return
 	}
+	if built.err = openSources(); built.err != nil {
+		return
+	}
 	built.path = filepath.Join(built.dir, "seckill")
 	args := []string{"build", "-o", built.path}
 	if os.Getenv(RaceEnv) != "" {
@@ -63,4 +66,21 @@ func build() {
 	if err != nil {
 		built.err = fmt.Errorf("build the binary: %w\n%s", err, out)
 	}
+}
+
+// openSources opens the folders of the module, so that results are not taken from
+// the cache of `go test` after the program has changed: it notes what a test
+// opens, and does not see what a compiler that the test starts reads.
+func openSources() error {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return fmt.Errorf("find the module: %w", err)
+	}
+	root := filepath.Dir(string(out))
+	return filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && path != root && entry.IsDir() && (entry.Name()[0] == '.' || entry.Name() == "bin") {
+			return filepath.SkipDir
+		}
+		return err
+	})
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +20,11 @@ const (
 	nodeTimeout    = 5 * time.Second
 	migrateTimeout = 10 * time.Second
 	migrateBatch   = 100 // keys
+
+	// Fields of a node in CLUSTER NODES: id, address, flags, master, ping, pong,
+	// epoch, link and then its slots, of which those on the move are in brackets.
+	epochField = 6
+	firstRange = 8
 )
 
 // ClusterOptions are what a test wants to be different.
@@ -77,22 +83,75 @@ func newClusterNode(t testing.TB, opt ClusterOptions) *RedisServer {
 	return newRedis(t, "redis-server", "", opt.TLS, append(settings, opt.Args...))
 }
 
-// WaitReady waits until every node that runs says that the cluster is well.
-// That needs all of them: each has slots that no other has.
+// WaitReady waits until every node says that the cluster is well, and all of
+// them the same of it. That needs all: each has slots that no other has.
 func (c *RedisCluster) WaitReady() {
 	c.t.Helper()
 	for _, node := range c.nodes {
 		poll(c.t, "the cluster serves", func() error {
-			if err := wantField(node, "cluster_known_nodes", strconv.Itoa(clusterSize), "CLUSTER", "INFO"); err != nil {
+			if err := wantField(node, "cluster_slots_ok", strconv.Itoa(clusterSlots), "CLUSTER", "INFO"); err != nil {
 				return err
 			}
 			return wantField(node, "cluster_state", "ok", "CLUSTER", "INFO")
 		})
 	}
+	c.waitAgreed()
+}
+
+// waitAgreed waits until every node says the same of who serves which slots, and
+// since which epoch.
+//
+// Without it, moves that follow each other closely can leave a slot to nobody.
+// A node makes its epoch the highest that it knows of when it gets a slot, and
+// of two that claim a slot the higher epoch has it. One that does not know yet
+// how high the giver has become by the last move gets the slot with a lower
+// epoch, and yields to a claim that the giver sent before it gave: then each
+// says that the other has it.
+func (c *RedisCluster) waitAgreed() {
+	c.t.Helper()
+	poll(c.t, "the nodes agree", func() error {
+		var first string
+		for i, node := range c.nodes {
+			view, err := shares(node)
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				first = view
+			} else if view != first {
+				return fmt.Errorf("%s says\n%s\n%s says\n%s", c.nodes[0].Addr(), first, node.Addr(), view)
+			}
+		}
+		return nil
+	})
+}
+
+// shares are the nodes that one knows, with their epochs and slots.
+func shares(of *RedisServer) (string, error) {
+	reply, err := of.Cmd("CLUSTER", "NODES")
+	if err != nil {
+		return "", err
+	}
+	var nodes []string
+	for line := range strings.Lines(reply) {
+		fields := strings.Fields(line)
+		if len(fields) < firstRange {
+			return "", fmt.Errorf("%s says of a node only %q", of.Addr(), line)
+		}
+		settled := slices.DeleteFunc(fields[firstRange:], func(slots string) bool { return slots[0] == '[' })
+		nodes = append(nodes, fmt.Sprintln(fields[0], "epoch", fields[epochField], settled))
+	}
+	slices.Sort(nodes)
+	return strings.Join(nodes, ""), nil
 }
 
 // Nodes are the masters.
 func (c *RedisCluster) Nodes() []*RedisServer { return c.nodes }
+
+// After is the next master: another one than that, and each in its turn.
+func (c *RedisCluster) After(node *RedisServer) *RedisServer {
+	return c.nodes[(slices.Index(c.nodes, node)+1)%len(c.nodes)]
+}
 
 // Addrs are the addresses of the masters.
 func (c *RedisCluster) Addrs() []string {
@@ -130,7 +189,6 @@ func (c *RedisCluster) owns(node *RedisServer, slot int) bool {
 	c.t.Helper()
 	for line := range strings.Lines(node.Must("CLUSTER", "NODES")) {
 		fields := strings.Fields(line)
-		const firstRange = 8 // behind id, address, flags, master, pings, epoch, link
 		if len(fields) < firstRange || !strings.Contains(fields[2], "myself") {
 			continue
 		}
@@ -139,7 +197,7 @@ func (c *RedisCluster) owns(node *RedisServer, slot int) bool {
 			if !isRange {
 				to = from
 			}
-			// Slots that move are in brackets and stand in a range as well.
+			// Slots that move stand in a range as well.
 			first, err1 := strconv.Atoi(from)
 			last, err2 := strconv.Atoi(to)
 			if err1 == nil && err2 == nil && first <= slot && slot <= last {
@@ -193,7 +251,7 @@ func (c *RedisCluster) migrate(from, to *RedisServer, keys []string) {
 }
 
 // FinishMigration moves the keys that are left and makes the new owner the
-// owner. From now on the others answer MOVED.
+// owner. From now on the others answer MOVED, and all know it.
 func (c *RedisCluster) FinishMigration(slot int, from, to *RedisServer) {
 	c.t.Helper()
 	c.MoveKeys(slot, from, to)
@@ -210,4 +268,5 @@ func (c *RedisCluster) FinishMigration(slot int, from, to *RedisServer) {
 			node.Must("CLUSTER", "SETSLOT", strconv.Itoa(slot), "NODE", id)
 		}
 	}
+	c.waitAgreed()
 }

@@ -39,10 +39,7 @@ func TestAMigratingSlotAnswersAskAndTryAgainAndThenMoved(t *testing.T) {
 	const left, right = "{tag}left", "{tag}right"
 	slot := c.Slot(left)
 	from := c.Owner(slot)
-	to := c.Nodes()[0]
-	if to == from {
-		to = c.Nodes()[1]
-	}
+	to := c.After(from)
 	wantError := func(node *RedisServer, prefix string, command ...string) {
 		t.Helper()
 		if reply, err := node.Cmd(command...); err == nil || !strings.Contains(err.Error(), prefix) {
@@ -71,4 +68,24 @@ func TestAMigratingSlotAnswersAskAndTryAgainAndThenMoved(t *testing.T) {
 		t.Errorf("back there is %q", got)
 	}
 	c.WaitReady()
+}
+
+// Whoever has just been given a slot gives another one away: the nodes must not
+// be asked so quickly that they lose one over it.
+func TestSlotsThatMoveBothWaysHaveOneOwner(t *testing.T) {
+	t.Parallel()
+	c := Cluster(t, ClusterOptions{})
+	key := func(i int) string { return fmt.Sprintf("{%d}", i) }
+	const moves = 30
+	for i := range moves {
+		slot := c.Slot(key(i))
+		from := c.Owner(slot)
+		from.Must("SET", key(i), "v")
+		c.MigrateSlot(slot, from, c.After(from))
+	}
+	for i := range moves {
+		if got := c.Owner(c.Slot(key(i))).Must("GET", key(i)); got != "v" {
+			t.Errorf("after its move, %s is %q", key(i), got)
+		}
+	}
 }

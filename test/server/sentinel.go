@@ -314,14 +314,35 @@ func (s *SentinelSet) Show(master *RedisServer) {
 	master.Must("ACL", "SETUSER", sentinelUser, "+@all")
 }
 
-// SignIn lets a client sign in at the sentinels under a name of its own, and
-// returns the password.
+// SignIn lets a client sign in under a name of its own, at the sentinels and at
+// the servers of data, and returns the password.
 func (s *SentinelSet) SignIn(name string) (password string) {
 	s.t.Helper()
-	for _, one := range s.sentinels {
+	for _, one := range slices.Concat(s.sentinels, s.data) {
 		one.Must("ACL", "SETUSER", name, "on", ">"+setPassword, "~*", "&*", "+@all")
 	}
+	for _, one := range s.data {
+		one.Must("CONFIG", "REWRITE") // for its next lives; sentinels do so themselves
+	}
 	return setPassword
+}
+
+// WaitMoved waits until the client of that name has left one master for the
+// other. Sentinels name a new master before they tell their clients of it.
+func (s *SentinelSet) WaitMoved(name string, from, to *RedisServer) {
+	s.t.Helper()
+	poll(s.t, name+" moves to the new master", func() error {
+		for server, want := range map[*RedisServer]bool{from: false, to: true} {
+			clients, err := server.Cmd("CLIENT", "LIST")
+			if err != nil {
+				return err
+			}
+			if there := strings.Contains(clients, " user="+name+" "); there != want {
+				return fmt.Errorf("it is at %s: %v", server.Addr(), there)
+			}
+		}
+		return nil
+	})
 }
 
 // CutOff makes the sentinels refuse the client of that name: it does not learn

@@ -44,10 +44,7 @@ func TestAClusterWithTLSMovesItsSlots(t *testing.T) {
 	c := Cluster(t, ClusterOptions{TLS: onTLS(t)})
 	slot := c.Slot("k")
 	from := c.Owner(slot)
-	to := c.Nodes()[0]
-	if from == to {
-		to = c.Nodes()[1]
-	}
+	to := c.After(from)
 	from.Must("SET", "k", "v")
 	c.MigrateSlot(slot, from, to)
 	if got := to.Must("GET", "k"); got != "v" {

@@ -197,10 +197,7 @@ func TestACallFollowsASlotOnTheMove(t *testing.T) {
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	slot := cluster.Slot(r.ledger.keys.shard(r.shard))
 	from := cluster.Owner(slot)
-	to := cluster.Nodes()[0]
-	if to == from {
-		to = cluster.Nodes()[1]
-	}
+	to := cluster.After(from)
 
 	cluster.BeginMigration(slot, from, to)
 	r.expect(ledger.OutcomeApplied, 2, 1, reserve(r.claim("bob", ""))) // nothing has moved yet
@@ -252,10 +249,7 @@ func TestAnInstallIsWholeWhileItsSlotIsOnTheMove(t *testing.T) {
 	}
 	slot := cluster.Slot(r.ledger.keys.shard(r.shard))
 	from := cluster.Owner(slot)
-	to := cluster.Nodes()[0]
-	if to == from {
-		to = cluster.Nodes()[1]
-	}
+	to := cluster.After(from)
 
 	cluster.BeginMigration(slot, from, to)
 	r.shard.Epoch = 2
