@@ -173,6 +173,7 @@ type Store struct {
 
 // Worker is stage ⑦.
 type Worker struct {
+	Count         int
 	RatePerSecond int
 	BatchSize     int
 	BatchWait     time.Duration

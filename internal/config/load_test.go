@@ -182,6 +182,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"store.tls_ca":           {"/without-mysql.pem", "a\x00b", long},
 		"store.migrate":          {"", "never"},
 		"store.max_conns":        {"0", "1", "10001", ""},
+		"worker.count":           {"-1", "65", "many"},
 		"worker.rate_per_second": {"-1", "10000001"},
 		"worker.batch_size":      {"0", "10001", "many"},
 		"worker.batch_wait":      {"-1ms", "11s", "10"},

@@ -45,6 +45,19 @@ const (
 	redisCall    = 400 * time.Millisecond
 )
 
+// Workers is how many workers the instance has. While one waits for MySQL, a
+// second reads, decodes and acknowledges; SQLite has one writer, and a flow that
+// is held to a rate has no use for a second.
+func (c *Config) Workers() int {
+	switch {
+	case c.Worker.Count > 0:
+		return c.Worker.Count
+	case c.SharedStore() && c.Worker.RatePerSecond == 0:
+		return 2
+	}
+	return 1
+}
+
 // PurchaseTimeout is the longest that a shopper waits for the ledger.
 func (c *Config) PurchaseTimeout() time.Duration {
 	switch {

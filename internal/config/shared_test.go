@@ -127,6 +127,28 @@ func TestTimeoutsFollowTheLedgerUnlessTheyAreSet(t *testing.T) {
 	}
 }
 
+func TestWorkersFollowTheStoreUnlessTheyAreSet(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		settings []config.Setting
+		want     int
+	}{
+		{"embedded", nil, 1},
+		{"embedded, set", []config.Setting{set("worker.count", "3")}, 3},
+		{"mysql", sharing["mysql"], 2},
+		{"mysql, held to a rate", append([]config.Setting{set("worker.rate_per_second", "100")}, sharing["mysql"]...), 1},
+		{"mysql, set", append([]config.Setting{set("worker.count", "5")}, sharing["mysql"]...), 5},
+	} {
+		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), c.settings...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.Workers(); got != c.want {
+			t.Errorf("%s: %d workers, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 func TestPartsForOneInstanceAndKeysForEverybodyAreWarnedOf(t *testing.T) {
 	for name, want := range map[string]int{"redis": 1, "mysql": 1, "both": 0} {
 		cfg, err := config.Load(config.Sources{Flags: append(append(secretsSet(), set("payment.sandbox_page", "false")), sharing[name]...)})

@@ -54,6 +54,10 @@ func newCrew(t *testing.T, changes ...func(*worker.Options)) *crew {
 
 // enlist makes the worker anew, as a start does.
 func (c *crew) enlist(changes ...func(*worker.Options)) {
+	c.worker = worker.New(c.queue, c.store, c.Lanes, c.options(changes...))
+}
+
+func (c *crew) options(changes ...func(*worker.Options)) worker.Options {
 	opt := worker.Options{
 		Name: "worker", BatchSize: 100, BatchWait: time.Millisecond, Ladder: ladder, DiscardAfter: 24 * time.Hour,
 		ExpireAfter: 30 * time.Minute, Logger: slog.New(slog.DiscardHandler), Now: c.Time.Now, Gatherer: c.Mover,
@@ -76,7 +80,7 @@ func (c *crew) enlist(changes ...func(*worker.Options)) {
 	for _, change := range changes {
 		change(&opt)
 	}
-	c.worker = worker.New(c.queue, c.store, c.Lanes, opt)
+	return opt
 }
 
 // start runs the worker until stop, or the test's end.

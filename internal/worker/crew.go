@@ -1,0 +1,44 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+)
+
+// Crew is the workers of one instance: while one waits for the store, others
+// read, decode and acknowledge.
+type Crew []*Worker
+
+// NewCrew makes a crew of n workers with the same settings. The first has the
+// settings' name, the others a number behind it.
+func NewCrew(n int, q queue.Queue, s Store, lanes ledger.Writer, opt Options) Crew {
+	crew := make(Crew, n)
+	for i := range crew {
+		each := opt
+		if i > 0 {
+			each.Name += "." + strconv.Itoa(i+1)
+		}
+		crew[i] = New(q, s, lanes, each)
+	}
+	return crew
+}
+
+// Run has each of the crew run, in a goroutine of its own, and waits for all.
+func (c Crew) Run(ctx context.Context, run func(context.Context, *Worker)) {
+	var running sync.WaitGroup
+	for _, w := range c {
+		running.Go(func() { run(ctx, w) })
+	}
+	running.Wait()
+}
+
+// MayBeStored is Worker.MayBeStored for all of them.
+func (c Crew) MayBeStored(no seckill.OrderNo) bool {
+	return slices.ContainsFunc(c, func(w *Worker) bool { return w.MayBeStored(no) })
+}
