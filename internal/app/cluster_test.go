@@ -11,6 +11,8 @@ import (
 
 	"seckill"
 	"seckill/internal/config"
+	"seckill/internal/ledger"
+	"seckill/internal/store"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -27,15 +29,8 @@ func onCluster(t *testing.T) (cfg *config.Config, first, away *server.RedisServe
 	rig.Must(t, err)
 	defer func() { rig.Must(t, a.close()) }()
 	first = cluster.Owner(cluster.Slot(cfg.Redis.Prefix + "{b0}:store"))
-	now := time.Now()
 	for id := uint32(1); gone == 0 || alive == 0; id++ {
-		_, err := a.parts.desk.Create(t.Context(), seckill.Product{
-			ID: id, Group: id, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 10, PerUserLimit: 1, Shards: 1,
-			Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
-		}, rig.Operator)
-		rig.Must(t, err)
-		_, err = a.parts.desk.Preheat(t.Context(), id, rig.Operator)
-		rig.Must(t, err)
+		preheated(t, a, id)
 		var home *server.RedisServer
 		for _, node := range cluster.Nodes() {
 			if strings.TrimSpace(node.Must("KEYS", fmt.Sprintf("*:shard:%d:0", id))) != "" {
@@ -146,5 +141,27 @@ func TestAMasterThatStaysAwayHindersNeitherStartNorCount(t *testing.T) {
 		if p.memory.MayHoldIn(gone, "zoe") {
 			t.Errorf("%s: the group is doubted after its master's return", name)
 		}
+	}
+}
+
+// The master of the first bucket says whose the ledger is. Without it products
+// of the others are recovered where they were.
+func TestAProductIsRecoveredWhileTheFirstMasterIsAway(t *testing.T) {
+	cfg, first, _, _, alive := onCluster(t)
+	a, err := New(cfg, Options{})
+	rig.Must(t, err)
+	defer a.close()
+	first.Pause()
+	p, err := a.parts.desk.Recover(t.Context(), alive, rig.Operator)
+	if err != nil || p.Epoch != 2 {
+		t.Fatalf("epoch %d: %v", p.Epoch, err)
+	}
+	change, err := a.parts.desk.ChangeStock(t.Context(), alive, 5, "more", rig.Operator)
+	if err != nil || change.Status != store.ChangeDone {
+		t.Errorf("the change of stock is %+v, %v", change, err)
+	}
+	live, err := a.parts.ledger.Read(t.Context(), ledger.ShardOf(&p, 0))
+	if err != nil || live.Epoch != 2 || live.Available != 15 {
+		t.Errorf("the ledger has %+v, %v", live, err)
 	}
 }

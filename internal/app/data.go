@@ -44,8 +44,9 @@ type book struct {
 	// others are visited.
 	eachBuyer func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), unread func(group uint32, err error)) error
 	// fence puts a mark behind what a shared ledger has told instances, and says
-	// in how many places; nil where there is nobody to tell.
-	fence func(ctx context.Context, mark uint64) (places int, err error)
+	// in how many places, and whether some of it may never be heard; nil where
+	// there is nobody to tell.
+	fence func(ctx context.Context, mark uint64) (places int, anew bool, err error)
 	// journal is the size of the embedded journal; nil where there is none.
 	journal func() (rows, bytes int64)
 	// outbox is the state of the streams; nil where there are none.

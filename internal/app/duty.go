@@ -18,6 +18,7 @@ import (
 // Duties that others wake, by the names that instances call them.
 const (
 	dutyKeep      = "keep"
+	dutyPromise   = "promise"
 	dutyRelease   = "release"
 	dutyRefund    = "refund"
 	dutyReconcile = "reconcile"
@@ -62,7 +63,7 @@ func (a *App) startLoops(ctx context.Context) {
 	loops := []*duty.Loop{
 		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
 		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.tidy},
-		{Name: "promise", Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
+		{Name: dutyPromise, Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
 	}
 	if a.has(RoleShop) {
 		loops = append(loops, &duty.Loop{Name: "presence", Every: presence.Every, Timeout: presence.Timeout, Round: p.census.Round})
@@ -78,7 +79,7 @@ func (a *App) startLoops(ctx context.Context) {
 	}
 	if a.has(RoleWorker) {
 		loops = append(loops, p.once(p.duties())...)
-		a.goLoop(func() { p.work(ctx) })
+		a.goLoop(func() { p.workers.Run(ctx, p.work) })
 	}
 	for _, loop := range loops {
 		loop.Logger, loop.OnRound = p.log, p.metrics.Duty
@@ -144,7 +145,7 @@ func (p *parts) duties() []*duty.Loop {
 		p.alerter.Raise(kind, 0, err)
 	}}
 	finisher := &transfer.Finisher{Mover: p.mover, Products: p.recentTerms}
-	climber := worker.NewClimber(p.worker)
+	climber := worker.NewClimber(p.workers[0])
 	counter := &counter{
 		uncounted: p.store.UncountedEnds, recent: p.recentSales, now: time.Now,
 		every: p.cfg.Reconcile.Every, next: time.Now().Add(min(p.cfg.Reconcile.Every, reconcileFirst)),

@@ -71,6 +71,8 @@ func (p *parts) tellOthers() {
 			ask(p.hearing.rescan)
 		}
 	}
+	// Who rebuilds waits for what others have promised; not for long.
+	p.catalog.OnClosing = func() { p.signals.heard(dutyPromise) }
 	p.memory.OnNoted = func(group uint32, buyer uint64) {
 		p.board.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: group, Buyers: []uint64{buyer}})
 	}
@@ -83,11 +85,22 @@ func (p *parts) tellOthers() {
 func (p *parts) newFence() *bulletin.Fence {
 	complaints := complaint.New(p.log, time.Now)
 	return bulletin.NewFence(bulletin.FenceOptions{
-		Publish: p.book.fence, Random: mathrand.Uint64,
+		Publish: p.publishMark, Random: mathrand.Uint64,
 		OnFailed: func(err error) {
 			complaints.Say(slog.LevelWarn, "fence", "sold-out flags not raised: the ledger is asked instead", "error", err)
 		},
 	})
+}
+
+// publishMark puts a mark behind the notes of the ledger. Where some of these may
+// never be heard, the buyers are read again.
+func (p *parts) publishMark(ctx context.Context, mark uint64) (places int, err error) {
+	places, anew, err := p.book.fence(ctx, mark)
+	if anew {
+		p.memory.Doubt()
+		ask(p.hearing.rescan)
+	}
+	return places, err
 }
 
 // catchUp raises a sold-out flag when all buyers of other instances are known.

@@ -132,7 +132,7 @@ func (c catalogue) Products(context.Context) ([]seckill.Product, error) { return
 func listeners(t *testing.T, publish func(mark uint64)) (p *parts, async, share, direct *sale.Sale) {
 	t.Helper()
 	p = &parts{log: slog.New(slog.DiscardHandler), hearing: newHearing(), memory: sale.NewMemory()}
-	p.book.fence = func(_ context.Context, mark uint64) (int, error) { publish(mark); return 1, nil }
+	p.book.fence = func(_ context.Context, mark uint64) (int, bool, error) { publish(mark); return 1, false, nil }
 	p.catalog = sale.NewCatalog(catalogue{
 		{ID: 1, Strategy: seckill.StrategyAsync}, {ID: 2, Strategy: seckill.StrategyAsync, FallbackShare: 0.5}, {ID: 3, Strategy: seckill.StrategyDirect},
 	}, p.log)
@@ -218,4 +218,20 @@ func TestAFlagThatWasRaisedUnheardFallsWhenTheBoardIsJoined(t *testing.T) {
 			t.Error("raised though no mark was heard")
 		}
 	})
+}
+
+// Notes that a dead master took with it are made up for by the ledger: until it
+// was read again, everybody may have bought.
+func TestNotesThatAreLostHaveTheBuyersReadAgain(t *testing.T) {
+	p := &parts{hearing: newHearing(), memory: sale.NewMemory()}
+	for _, anew := range []bool{false, true} {
+		p.book.fence = func(context.Context, uint64) (int, bool, error) { return 3, anew, nil }
+		doubts := p.memory.Doubts()
+		if places, err := p.publishMark(t.Context(), 1); err != nil || places != 3 {
+			t.Errorf("published in %d places: %v", places, err)
+		}
+		if doubted, asked := p.memory.Doubts() > doubts, len(p.hearing.rescan) > 0; doubted != anew || asked != anew {
+			t.Errorf("lost %v: doubted %v, to be read %v", anew, doubted, asked)
+		}
+	}
 }

@@ -93,7 +93,7 @@ type parts struct {
 	payPages    []string     // providers at which a buyer can pay
 	backURL     func(o *seckill.Order) string
 	reconciler  *reconcile.Reconciler
-	worker      *worker.Worker
+	workers     worker.Crew
 	watch       *shopapi.Watch
 	returns     *shopapi.Returns
 	shop        *shopapi.Server
@@ -167,7 +167,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategySharded, seckill.StrategyDualWrite,
 		},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
-		OnChanged: p.changed, OnDamaged: p.mustRecover, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Reoffer: p.promises.Reoffer, FallbackShare: p.cfg.SharedLedger(),
+		OnChanged: p.changed, OnDamaged: p.mustRecover, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Reoffer: p.promises.Reoffer, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), FallbackShare: p.cfg.SharedLedger(),
 		CheckWitness: (&worker.Guard{Queue: p.queue, Store: p.store, OnTrouble: p.signals.raise}).Check,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
@@ -305,22 +305,22 @@ func (p *parts) buildPayment(shopURL func() string) error {
 	return nil
 }
 
-// buildOrders wires orders and the worker.
+// buildOrders wires orders and the workers.
 func (p *parts) buildOrders() error {
 	p.orders = &order.Desk{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Providers: p.providers, PayPages: p.payPages,
 		BackURL:  p.backURL,
 		OnReturn: p.returned, OnRefund: p.signals.refunder.wake,
-		OnPayment: p.paid,
+		OnPayment: p.paid, Keeps: p.keeper.Keeps,
 	}
-	p.worker = worker.New(p.queue, p.store, p.lanes, worker.Options{
+	p.workers = worker.NewCrew(p.cfg.Workers(), p.queue, p.store, p.lanes, worker.Options{
 		Name:      p.name,
 		BatchSize: p.cfg.Worker.BatchSize, BatchWait: p.cfg.Worker.BatchWait, RatePerSecond: p.cfg.Worker.RatePerSecond,
 		Ladder: p.cfg.Worker.RetryDelays, DiscardAfter: p.cfg.Worker.DiscardAfter, ExpireAfter: p.cfg.Order.ExpireAfter,
 		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, OnBatch: p.metrics.Worker,
 		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
 	})
-	p.orders.MayBeStored = p.worker.MayBeStored
+	p.orders.MayBeStored = p.workers.MayBeStored
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.links, time.Now, p.log)
 	p.watch.OnCut = p.metrics.StreamsCut.Inc
 	p.returns = shopapi.NewReturns(p.store.PendingUntil, time.Now, p.log)

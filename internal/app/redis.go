@@ -123,6 +123,9 @@ func (p *parts) adviseRedis(err error) error {
 	case !errors.Is(err, ledgerredis.ErrRefused) && !errors.Is(err, spentredis.ErrRefused):
 		return err
 	case strings.Contains(text, "WRONGPASS") || strings.Contains(text, "NOAUTH"):
+		if r.SentinelMaster != "" {
+			return fmt.Errorf("%w: check redis.username and redis.password, and for the Sentinels redis.sentinel_username and redis.sentinel_password", err)
+		}
 		return fmt.Errorf("%w: check redis.username and redis.password", err)
 	default:
 		return fmt.Errorf("%w: redis.username %q needs the keys ~%s* and the channels &%s* (redis.prefix), and the commands that docs/operations.md grants: ACL SETUSER",

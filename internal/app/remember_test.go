@@ -64,15 +64,8 @@ func TestADamagedGroupIsDoubtedAndHindersNoStart(t *testing.T) {
 	rig.Must(t, err)
 	defer a.close()
 	const damaged, whole = uint32(1), uint32(2)
-	now := time.Now()
 	for _, id := range []uint32{damaged, whole} {
-		_, err := a.parts.desk.Create(t.Context(), seckill.Product{
-			ID: id, Group: id, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 10, PerUserLimit: 1, Shards: 1,
-			Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
-		}, rig.Operator)
-		rig.Must(t, err)
-		_, err = a.parts.desk.Preheat(t.Context(), id, rig.Operator)
-		rig.Must(t, err)
+		preheated(t, a, id)
 	}
 	group := redis.Must("KEYS", "*group:1:0")
 	redis.Must("SET", strings.Replace(group, "group", "mark", 1), "something else")
@@ -101,4 +94,17 @@ func TestADamagedGroupIsDoubtedAndHindersNoStart(t *testing.T) {
 	if p.memory.MayHoldIn(damaged, "zoe") {
 		t.Error("the group is doubted after its recovery")
 	}
+}
+
+// preheated puts ten units of a product on sale.
+func preheated(t *testing.T, a *App, id uint32) {
+	t.Helper()
+	now := time.Now()
+	_, err := a.parts.desk.Create(t.Context(), seckill.Product{
+		ID: id, Group: id, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 10, PerUserLimit: 1, Shards: 1,
+		Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
+	}, rig.Operator)
+	rig.Must(t, err)
+	_, err = a.parts.desk.Preheat(t.Context(), id, rig.Operator)
+	rig.Must(t, err)
 }

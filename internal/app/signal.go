@@ -16,8 +16,8 @@ var errLost = errors.New("found lost, closed, behind the store or under another 
 // by itself, and a trouble that was dropped is raised again by the next call
 // that meets it.
 type signals struct {
-	keeper, releaser, refunder, reconciler waker
-	troubles                               *troubles
+	keeper, releaser, refunder, reconciler, promiser waker
+	troubles                                         *troubles
 	// tell wakes a duty where another instance has it.
 	tell func(duty string)
 }
@@ -28,11 +28,12 @@ func newSignals() *signals {
 		w.signals = s
 	}
 	s.keeper.duty, s.releaser.duty, s.refunder.duty, s.reconciler.duty = dutyKeep, dutyRelease, dutyRefund, dutyReconcile
+	s.promiser.duty = dutyPromise
 	return s
 }
 
 func (s *signals) wakers() []*waker {
-	return []*waker{&s.keeper, &s.releaser, &s.refunder, &s.reconciler}
+	return []*waker{&s.keeper, &s.releaser, &s.refunder, &s.reconciler, &s.promiser}
 }
 
 // bind makes a loop reachable for the parts that wake it.

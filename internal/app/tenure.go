@@ -6,6 +6,7 @@ import (
 
 	"seckill/internal/alert"
 	"seckill/internal/ledger"
+	"seckill/internal/worker"
 )
 
 // checkTenure tells when the ledger has become another store's: Redis was
@@ -21,11 +22,11 @@ func (p *parts) checkTenure(ctx context.Context) error {
 	return err
 }
 
-// work runs the worker. While the ledger is another store's it rests, and it
+// work runs a worker. While the ledger is another store's it rests, and it
 // joins the queue again when that is over: its orders are then rebuilt.
-func (p *parts) work(ctx context.Context) {
+func (p *parts) work(ctx context.Context, w *worker.Worker) {
 	for {
-		err := p.worker.Run(ctx)
+		err := w.Run(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}

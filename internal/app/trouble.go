@@ -20,8 +20,9 @@ const (
 	// troubleMost is how many products may wait for a look.
 	troubleMost = 1024
 	// troubleAtOnce is how many are looked at together: one whose recovery waits
-	// for a slow shard must not hold up the others.
-	troubleAtOnce = 8
+	// for a slow shard, or for what other instances have promised, must not hold
+	// up the others.
+	troubleAtOnce = 32
 	// troublePause is the least time between two looks at one product. A crowd in
 	// front of a lost shard must not make this a busy loop.
 	troublePause = 100 * time.Millisecond

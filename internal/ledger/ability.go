@@ -25,8 +25,11 @@ type Bound interface {
 	// that is nobody's is no error: it will be this store's.
 	CheckStore(ctx context.Context) error
 	// Rebind makes a ledger that is nobody's this store's, with whatever a former
-	// owner has left in it, and fails with ErrOtherStore if it is another's.
-	Rebind(ctx context.Context) error
+	// owner has left in it, and fails with ErrOtherStore if it is another's. While
+	// the part of the ledger is away that says whose it is, shards may be built
+	// all the same where this store has built before: who names those that it will
+	// build is then told nil if all of them lie there.
+	Rebind(ctx context.Context, build ...Shard) error
 }
 
 // ErrOtherStore says that the ledger belongs to another store. Two stores on
@@ -45,9 +48,9 @@ func CheckStore(ctx context.Context, l Ledger) error {
 
 // Rebind makes a ledger this store's that has lost its owner; nil for one that
 // nobody could take away.
-func Rebind(ctx context.Context, l Ledger) error {
+func Rebind(ctx context.Context, l Ledger, build ...Shard) error {
 	if bound, ok := l.(Bound); ok {
-		return bound.Rebind(ctx)
+		return bound.Rebind(ctx, build...)
 	}
 	return nil
 }

@@ -46,6 +46,9 @@ type Desk struct {
 	// MayBeStored reports whether the store may have an order whose entry still
 	// waits, as far as this process knows; nil knows of none.
 	MayBeStored func(no seckill.OrderNo) bool
+	// Keeps reports whether a product's ledger is rebuilt if it is lost, as is not
+	// done long after its sale; nil says that all are.
+	Keeps func(p *seckill.Product) bool
 	// ReadWithin bounds a read; 0 is readWithin, which a shopper's patience sets.
 	ReadWithin time.Duration
 	// OnReturn is told whose units have come back: to the ledger they are owed,
@@ -166,12 +169,29 @@ func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (se
 			return o, nil
 		}
 	}
-	if s.Terms().Rebuilding {
-		// A promise of the epoch before may wait to be adopted: its mark is gone
-		// and its row is not there yet.
-		return seckill.Order{}, seckill.Errorf(seckill.CodeBusy, "the product's ledger is being rebuilt")
+	return seckill.Order{}, d.missing(ctx, s, buyer)
+}
+
+// missing is not_found on the word of a ledger that can give it. One that has
+// lost its marks, or was set back, has lost the order's too, and its row may not
+// be there yet: instances remember what they promised.
+func (d *Desk) missing(ctx context.Context, s *sale.Sale, buyer string) error {
+	p := s.Terms()
+	if p.Epoch == 0 || p.LedgerShards() == 0 {
+		return errNotFound
 	}
-	return seckill.Order{}, errNotFound
+	whole := !p.Rebuilding
+	if whole && (d.Keeps == nil || d.Keeps(p)) {
+		figures, err := d.Ledger.Read(ctx, s.Shard(seckill.HomeShard(buyer, p.Shards)))
+		if err != nil {
+			return seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", deaf{err})
+		}
+		whole = figures.Open && figures.Epoch == p.Epoch
+	}
+	if !whole {
+		return seckill.Errorf(seckill.CodeBusy, "the product's ledger is being rebuilt")
+	}
+	return errNotFound
 }
 
 func letterOrder(l *store.Letter) seckill.Order {

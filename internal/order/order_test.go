@@ -152,7 +152,12 @@ func TestWhatCannotBeAskedIsBusyNeverNotFound(t *testing.T) {
 
 	// The ledger was lost; until it is rebuilt nobody knows.
 	d.LoseJournal(t)
-	d.Desk.Queue = d.Rig.Queue
+	d.Desk.Queue, d.Desk.Ledger = d.Rig.Queue, d.Rig.Ledger
+	busy("the ledger has lost its marks")
+	d.Desk.Keeps = func(*seckill.Product) bool { return false }
+	_, err = d.Find(t.Context(), "bob", no)
+	rig.Refused(t, err, seckill.CodeNotFound) // long after its sale nobody mends it
+	d.Desk.Keeps = nil
 	rig.Must(t, d.Rig.Store.SetRebuilding(t.Context(), 1, 1, true))
 	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
 	busy("the ledger is being rebuilt")

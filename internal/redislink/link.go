@@ -10,6 +10,12 @@ import (
 	"github.com/redis/rueidis"
 )
 
+// maxRedirections is how often one call follows nodes of a Cluster that send it
+// elsewhere. A slot that moves takes one or two. Nodes that disagree about who
+// has a slot send a call in a circle, as fast as they can, and with it all
+// that was sent together.
+const maxRedirections = 5
+
 // Place is where Redis is: alone, under Sentinels, or as a Cluster.
 type Place struct {
 	// Addrs are of the server, of Sentinels, or of nodes of a Cluster.
@@ -36,8 +42,9 @@ func (p Place) Option(name string, dialer net.Dialer) rueidis.ClientOption {
 			MasterSet: p.Sentinel, Username: p.SentinelUsername, Password: p.SentinelPassword,
 			Dialer: dialer, TLSConfig: p.TLS,
 		},
-		DisableRetry: true,
-		DisableCache: true,
+		ClusterOption: rueidis.ClusterOption{MaxMovedRedirections: maxRedirections},
+		DisableRetry:  true,
+		DisableCache:  true,
 	}
 	if p.TLS != nil {
 		option.DialCtxFn = dialTLS

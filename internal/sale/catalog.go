@@ -84,6 +84,10 @@ type Catalog struct {
 	// have heard, because they came from the store. Before the first epoch nobody
 	// has bought. It must not block.
 	OnRebuilt func(group uint32, done bool)
+	// OnClosing, set as they are, is told that a ledger is about to be rebuilt,
+	// here or by another instance, after its terms are seen: what it promised is
+	// to be written now. It must not block.
+	OnClosing func()
 
 	source ProductReader
 	log    *slog.Logger
@@ -96,7 +100,7 @@ func NewCatalog(source ProductReader, log *slog.Logger) *Catalog {
 	c := &Catalog{
 		source: source, log: log, OnSoldOut: func(uint32, time.Time) {}, OnUnitsBack: func(uint32) {},
 		CatchUp:   func(_ *Sale, _ bool, raise func()) { raise() }, // nobody sells elsewhere
-		OnRebuilt: func(uint32, bool) {},
+		OnRebuilt: func(uint32, bool) {}, OnClosing: func() {},
 	}
 	c.sales.Store(&map[uint32]*Sale{})
 	return c
@@ -125,7 +129,7 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	old := *c.sales.Load()
+	old, closing := *c.sales.Load(), false
 	next := make(map[uint32]*Sale, len(products))
 	for i := range products {
 		p := &products[i]
@@ -136,12 +140,17 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 		if before := s.terms.Load(); before != nil && rebuilt(before, p) {
 			c.OnRebuilt(p.Group, !p.Rebuilding)
 		}
-		if before := s.terms.Swap(p); before != nil && (p.Offered > before.Offered || p.Epoch != before.Epoch) {
+		before := s.terms.Swap(p)
+		closing = closing || p.Rebuilding && before != nil && !before.Rebuilding
+		if before != nil && (p.Offered > before.Offered || p.Epoch != before.Epoch) {
 			s.lower() // a rebuilt ledger may have units that were lost
 		}
 		next[p.ID] = s
 	}
 	c.sales.Store(&next)
+	if closing {
+		c.OnClosing()
+	}
 	return nil
 }
 

@@ -1,9 +1,11 @@
 package sale
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"seckill"
 	"seckill/internal/aside"
@@ -13,31 +15,39 @@ import (
 	"seckill/internal/transfer"
 )
 
+// defaultPatience is how long an operator waits for a ledger of this process,
+// which a slow disk may hold up.
+const defaultPatience = 2 * time.Second
+
 // Desk is where a sale is run. Every move is one that any instance may make
 // again after a crash: the store's epoch and the ledger's rules decide, never
 // this object's memory. Its locks only keep two operators at one instance
 // from doing the same work twice.
 type Desk struct {
-	store   store.Store
-	ledger  ledger.Ledger
-	queue   queue.Queue
-	catalog *Catalog
-	clock   *Clock
-	lanes   *Lanes
-	mover   *transfer.Mover
-	log     *slog.Logger
-	strat   map[seckill.Strategy]bool
-	created func()
-	ended   func(product uint32)
-	note    func(group uint32, buyer string)
-	changed func(product uint32)
-	damaged func(product uint32, err error)
-	behind  func(product uint32, ledger, store uint64)
-	unbuilt func(product uint32, err error)
-	holder  string
-	reoffer func(ctx context.Context, product uint32) error
-	witness func(ctx context.Context) error
-	share   bool
+	store    store.Store
+	ledger   ledger.Ledger
+	queue    queue.Queue
+	catalog  *Catalog
+	clock    *Clock
+	lanes    *Lanes
+	mover    *transfer.Mover
+	log      *slog.Logger
+	strat    map[seckill.Strategy]bool
+	created  func()
+	ended    func(product uint32)
+	note     func(group uint32, buyer string)
+	changed  func(product uint32)
+	damaged  func(product uint32, err error)
+	behind   func(product uint32, ledger, store uint64)
+	unbuilt  func(product uint32, err error)
+	holder   string
+	reoffer  func(ctx context.Context, product uint32) error
+	witness  func(ctx context.Context) error
+	share    bool
+	others   bool
+	patience time.Duration
+	// building holds who builds a ledger.
+	building chan struct{}
 
 	failures failures
 	// Products whose ledger did not answer the duties.
@@ -83,6 +93,8 @@ type DeskOptions struct {
 	// Reoffer writes unconfirmed answers that this instance remembers into the
 	// store; it is called before a rebuild, which does not depend on it.
 	Reoffer func(ctx context.Context, product uint32) error
+	// Others says that other instances may remember answers too.
+	Others bool
 	// CheckWitness asks the queue for what the store has confirmed, and has a
 	// loss noticed and mended; it is called before a rebuild opens an epoch, which
 	// depends on it only where a stream of the queue is lost whole.
@@ -90,6 +102,8 @@ type DeskOptions struct {
 	// FallbackShare says that the ledger can fail apart from the store, so that
 	// setting a share aside makes sense.
 	FallbackShare bool
+	// Patience is how long an operator waits for the ledger; 0 is defaultPatience.
+	Patience time.Duration
 }
 
 // NewDesk makes a desk.
@@ -98,7 +112,7 @@ func NewDesk(opt DeskOptions) *Desk {
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
 		changed: opt.OnChanged, damaged: opt.OnDamaged, behind: opt.OnBehind, unbuilt: opt.OnUnbuilt, holder: opt.Holder,
-		reoffer: opt.Reoffer, witness: opt.CheckWitness, share: opt.FallbackShare,
+		reoffer: opt.Reoffer, witness: opt.CheckWitness, share: opt.FallbackShare, others: opt.Others, patience: cmp.Or(opt.Patience, defaultPatience), building: make(chan struct{}, buildAtOnce),
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
 	if d.created == nil {
@@ -217,12 +231,20 @@ func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState,
 	return p, d.refreshed(ctx, id)
 }
 
+// brief bounds how long an operator waits for the ledger. What it has not heard
+// by then it is told later.
+func (d *Desk) brief(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.patience)
+}
+
 // applyState tells the ledger what the store says. A ledger of another epoch
 // is being rebuilt, and whoever opens it reads the state again before.
 func (d *Desk) applyState(ctx context.Context, p *seckill.Product) error {
 	if p.Epoch == 0 {
 		return nil
 	}
+	ctx, cancel := d.brief(ctx)
+	defer cancel()
 	for i := range p.LedgerShards() {
 		if _, err := d.ledger.SetState(ctx, ledger.ShardOf(p, i), p.State, p.Version); err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "the sale is %s in the store; the ledger has not heard it yet: %w", p.State, err)

@@ -27,7 +27,9 @@ func (l *foreignLedger) CheckStore(context.Context) error {
 	return nil
 }
 
-func (l *foreignLedger) Rebind(ctx context.Context) error { return l.CheckStore(ctx) }
+func (l *foreignLedger) Rebind(ctx context.Context, _ ...ledger.Shard) error {
+	return l.CheckStore(ctx)
+}
 
 func TestOfALedgerOfAnotherStoreNothingIsRebuilt(t *testing.T) {
 	r := rig.New(t)

@@ -98,6 +98,12 @@ func over(p *seckill.Product, now time.Time) bool {
 	return p.State == seckill.SaleEnded || !now.Before(p.EndsAt)
 }
 
+// Keeps reports whether a product's ledger is looked after: until a while after
+// its sale.
+func (k *Keeper) Keeps(p *seckill.Product) bool {
+	return k.desk.clock.Now().Before(p.EndsAt.Add(keepAfterEnd))
+}
+
 // Next is how long until the next sale begins, is to be preheated or ends; 0
 // for none. Events then stand in the feed in the order of what happened.
 func (k *Keeper) Next() time.Duration {
@@ -126,7 +132,7 @@ func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 		})
 	}
 	var trouble error
-	if p.Epoch > 0 && now.Before(p.EndsAt.Add(keepAfterEnd)) {
+	if p.Epoch > 0 && k.Keeps(p) {
 		trouble = aside.Within(ctx, keepTimeout, func(ctx context.Context) error { return k.mend(ctx, p) })
 	}
 	return errors.Join(trouble, k.tell(ctx, p, now))

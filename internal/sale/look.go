@@ -37,6 +37,15 @@ func eachShard(p *seckill.Product, do func(shard ledger.Shard) error) error {
 	return errors.Join(errs...)
 }
 
+// shardsOf are a product's shards.
+func shardsOf(p *seckill.Product) []ledger.Shard {
+	shards := make([]ledger.Shard, p.LedgerShards())
+	for i := range shards {
+		shards[i] = ledger.ShardOf(p, i)
+	}
+	return shards
+}
+
 // read reads every shard of a product.
 func (d *Desk) read(ctx context.Context, p *seckill.Product) ([]ledger.Figures, error) {
 	figures := make([]ledger.Figures, p.LedgerShards())

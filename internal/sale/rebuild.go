@@ -28,6 +28,14 @@ const (
 	// reofferDeadline bounds the other half of step 1: writing what this
 	// instance remembers of its answers.
 	reofferDeadline = 5 * time.Second
+	// othersQuiet is how long a product has had no order written when the other
+	// instances count as done with theirs: each looks for what has changed within
+	// a second, also if no notice reaches it. reofferDeadline bounds this too.
+	othersQuiet = 1200 * time.Millisecond
+	othersPoll  = 100 * time.Millisecond
+	// buildAtOnce is how many ledgers are built at a time. Waiting for others
+	// does not count: after a loss of everything all products wait together.
+	buildAtOnce = 8
 	// openDeadline bounds opening what was installed.
 	openDeadline = 10 * time.Second
 )
@@ -92,26 +100,20 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 	}
 	// Before anything is closed, and before an epoch is spent on what Install
 	// would refuse. What a former owner has left is not read before it is ours.
-	if err := ledger.Rebind(ctx, d.ledger); err != nil {
+	if err := ledger.Rebind(ctx, d.ledger, shardsOf(&p)...); err != nil {
 		return p, seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
 	}
 	started := time.Now()
-	seen := p.Epoch
-	if seen > 0 {
-		// What cannot be read cannot be installed either. Others wait for a place to
-		// be recovered: seconds are not spent on what is away.
-		if _, err := d.highestEpoch(ctx, &p); err != nil {
+	if p.Epoch > 0 {
+		if err := d.prepare(ctx, &p); err != nil {
 			return p, err
 		}
-		if err := d.store.SetRebuilding(ctx, p.ID, seen, true); err != nil {
-			return p, err
-		}
-		d.changed(p.ID) // the others answer busy meanwhile
-		if err := d.drain(ctx, &p); err != nil {
-			return p, seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
-		}
-		d.reofferAll(ctx, p.ID)
-		d.checkWitness(ctx)
+	}
+	select {
+	case d.building <- struct{}{}:
+		defer func() { <-d.building }()
+	case <-ctx.Done():
+		return p, seckill.Errorf(seckill.CodeBusy, "rebuild: wait for others to be built: %w", ctx.Err())
 	}
 	// A store that was set back is behind its ledger. Over the same or a higher
 	// epoch nothing is installed, and what is there is not this store's.
@@ -142,6 +144,28 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 	fault.Point("rebuild.after_open")
 	d.log.Info("ledger built", "product", p.ID, "epoch", opened.Epoch, "allotted", snap.free(), "parked", snap.parked, "took", time.Since(started).String())
 	return opened, d.refreshed(ctx, p.ID)
+}
+
+// prepare is step 1: whatever the ledger has promised is written, if it can be in
+// a while.
+func (d *Desk) prepare(ctx context.Context, p *seckill.Product) error {
+	// What cannot be read cannot be installed either. Others wait for a place to
+	// be recovered: seconds are not spent on what is away.
+	if _, err := d.highestEpoch(ctx, p); err != nil {
+		return err
+	}
+	if err := d.store.SetRebuilding(ctx, p.ID, p.Epoch, true); err != nil {
+		return err
+	}
+	marked := time.Now()
+	d.changed(p.ID) // the others answer busy meanwhile
+	if err := d.drain(ctx, p); err != nil {
+		return seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
+	}
+	d.reofferAll(ctx, p.ID)
+	d.awaitOthers(ctx, p, marked)
+	d.checkWitness(ctx)
+	return nil
 }
 
 // openCounter opens a direct sale: its epoch says that it was preheated, and
@@ -278,6 +302,37 @@ func (d *Desk) reofferAll(ctx context.Context, id uint32) {
 	defer cancel()
 	if err := d.reoffer(ctx, id); err != nil {
 		d.log.Warn("promises not written before recovery; they will be adopted after", "product", id, "error", err)
+	}
+}
+
+// awaitOthers gives other instances the time to do that, from when the product
+// was marked: as long as orders of it are written, and a while longer. What is
+// promised and not written by the snapshot may find its unit sold when it is
+// adopted.
+func (d *Desk) awaitOthers(ctx context.Context, p *seckill.Product, marked time.Time) {
+	// Before a sale nothing was promised. After it nothing is sold: whatever was
+	// promised finds its unit whenever it is adopted.
+	if window := p.Window(d.clock.Now()); !d.others || window == seckill.CodeNotStarted || window == seckill.CodeEnded {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, reofferDeadline)
+	defer cancel()
+	ticker := time.NewTicker(othersPoll)
+	defer ticker.Stop()
+	version, moved := p.Version, marked
+	for time.Since(moved) < othersQuiet {
+		now, err := d.store.Product(ctx, p.ID)
+		if err == nil && now.Epoch != p.Epoch {
+			return // another instance was quicker
+		}
+		if err == nil && now.Version != version {
+			version, moved = now.Version, time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
 	}
 }
 

@@ -139,6 +139,8 @@ func (d *Desk) finishChange(ctx context.Context, change store.StockChange) (stor
 // there first, and whether they were enough the shard alone decides. A shard of
 // a higher epoch has counted an upward change in its snapshot already.
 func (d *Desk) tellLedger(ctx context.Context, p *seckill.Product, change store.StockChange) (refused bool, err error) {
+	ctx, cancel := d.brief(ctx)
+	defer cancel()
 	if change.Delta < 0 && p.Shards > 1 {
 		if _, _, err := d.mover.Gather(ctx, p, 0, -change.Delta); err != nil {
 			return false, fmt.Errorf("gather units to take away: %w", err)

@@ -35,8 +35,8 @@ func TestWhenAllDieAtOnceOnlyRedisHasWhatWasQueued(t *testing.T) {
 			a, b := pair(t, engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(maria.NewDatabase(t))))
 			openSale(t, a, engine.Product{ID: 1, Stock: 10, PerUserLimit: 1})
 			sees(t, b, 1)
-			stored := map[string]string{"ann": buys(t, a, 1, "ann")}
-			await(t, a, "ann", stored["ann"], "pending")
+			stored := map[string]string{"ann": buys(t, b, 1, "ann")} // so that b knows the epoch before the store is gone
+			await(t, b, "ann", stored["ann"], "pending")
 			var before string
 			if c.falls {
 				before = redis.Snapshot()

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,6 +35,40 @@ func TestAPromiseThatRedisForgotUnreadIsWrittenBeforeTheRebuild(t *testing.T) {
 	await(t, e, "ann", no, "pending")
 	if _, code := decided(t, e, 1, "bob"); code != seckill.CodeSoldOut {
 		t.Errorf("the one unit is ann's, and bob was answered %q", code)
+	}
+}
+
+// What the other instances have promised is written before the rebuild, too: who
+// rebuilds waits for it. Until then nobody hears that an order never was.
+func TestWhatEveryInstancePromisedIsWrittenBeforeTheRebuild(t *testing.T) {
+	t.Parallel()
+	const each = 20
+	redis := server.Redis(t, server.RedisOptions{})
+	settings := engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)))
+	a, b := engine.Start(t, engine.Options{Settings: settings, Roles: shopOnly}), engine.Start(t, engine.Options{Settings: settings, Roles: shopOnly})
+	openSale(t, a, engine.Product{ID: 1, Stock: 2 * each, PerUserLimit: 1})
+	sees(t, b, 1)
+	promised := make(map[string]string)
+	for i := range each {
+		for name, e := range map[string]*engine.Engine{"ann": a, "bob": b} {
+			buyer := fmt.Sprint(name, "-", i)
+			promised[buyer] = buys(t, e, 1, buyer)
+		}
+	}
+	redis.FlushAll()
+	recovered := make(chan error, 1)
+	go func() {
+		_, err := a.Operator().Recover(t.Context(), 1)
+		recovered <- err
+	}()
+	for buyer, no := range promised {
+		await(t, b, buyer, no, "pending")
+	}
+	must(t, "recover", <-recovered)
+	for _, e := range []*engine.Engine{a, b} {
+		if _, code := decided(t, e, 1, "eve"); code != seckill.CodeSoldOut {
+			t.Errorf("all units are promised, and eve was answered %q", code)
+		}
 	}
 }
 

@@ -153,6 +153,7 @@ func TestWithoutRedisEveryAnswerIsBusyAndInTime(t *testing.T) {
 		inTime(t, func(n int) []timed {
 			o.begin()
 			all := append(busy(t, e, fmt.Sprintf("%s-%d", name, n)), notReady(t, e, o.says)...)
+			all = append(all, operated(t, e, fmt.Sprintf("%s-%d", name, n))...)
 			if metric(t, e, `seckill_up{part="ledger"}`) != 0 || metric(t, e, `seckill_up{part="store"}`) != 1 {
 				t.Errorf("%s: the metrics do not tell which part is down", name)
 			}
@@ -194,6 +195,29 @@ func busy(t *testing.T, e *engine.Engine, name string) []timed {
 	}
 	crowd.Wait()
 	return []timed{slowest}
+}
+
+// operated runs the sale while the ledger cannot hear of it, and says how long
+// the answers took: the store has what was asked for, and tells it later.
+func operated(t *testing.T, e *engine.Engine, name string) (all []timed) {
+	t.Helper()
+	at := e.Operator()
+	for _, move := range []struct {
+		name string
+		do   func() error
+		code seckill.Code
+	}{
+		{"pause", func() error { _, err := at.Pause(t.Context(), 1); return err }, seckill.CodeBusy},
+		{"resume", func() error { _, err := at.Resume(t.Context(), 1); return err }, seckill.CodeBusy},
+		{"stock", func() error { _, err := at.ChangeStock(t.Context(), 1, 1, name); return err }, ""},
+	} {
+		began := time.Now()
+		if err := move.do(); engine.CodeOf(err) != move.code {
+			t.Errorf("%s: %s was answered %v", name, move.name, err)
+		}
+		all = append(all, timed{name + ": " + move.name, time.Since(began), answerWithin})
+	}
+	return all
 }
 
 // notReady wants both sides to say that they are not ready, and only operators

@@ -22,9 +22,18 @@ type evidence struct {
 	absent   map[string]time.Time
 	back     map[string]time.Time
 	held     []while
+	split    span // when instances had two ledgers
 	// doubted and doubtedUntil are the book's.
 	doubted      func(product uint32, from, to time.Time) bool
 	doubtedUntil func(product uint32, from, to time.Time) (time.Time, bool)
+}
+
+// span is a while; the zero span is none.
+type span struct{ from, to time.Time }
+
+// meets reports whether the span has a moment in common with a while.
+func (s span) meets(from, to time.Time) bool {
+	return !s.from.IsZero() && !s.from.After(to) && !s.to.Before(from)
 }
 
 // evidence gathers that of a site at rest.
@@ -38,7 +47,7 @@ func (s *site) evidence() *evidence {
 	defer w.mu.Unlock()
 	return &evidence{
 		products: s.Products, acts: s.trace.all(), rows: readRows(s.t, db), changes: s.StockChanges(),
-		settled: maps.Clone(w.settled), absent: maps.Clone(w.absent), back: maps.Clone(w.back), held: w.held,
+		settled: maps.Clone(w.settled), absent: maps.Clone(w.absent), back: maps.Clone(w.back), held: w.held, split: s.split,
 		doubted: s.Doubted, doubtedUntil: s.DoubtedUntil,
 	}
 }

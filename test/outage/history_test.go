@@ -23,6 +23,10 @@ import (
 // store knows; the ledger may have heard of it at any time after. A promise that
 // its ledger lost binds the shop all the same: the store takes it later, if the
 // buyer may have it then, or it fails; until then it may count, or not.
+//
+// Where instances have two ledgers, each answers by its own: it may not know a
+// key that the other sold under, nor that an order has ended. Whatever both
+// promise is one shop's promise all the same.
 
 const (
 	// clockGap is by how much the store's clock, in which ends are told, may be
@@ -88,6 +92,11 @@ type ask struct {
 	doubtful int
 	// has is the order that the store has for the key, if the answer is unknown.
 	has string
+	// by is who was asked, since instances had two ledgers until both were mended;
+	// else nil. Apart says that there were two at that time: what is sold is sold in
+	// one of them, and what ends may be heard of by one only.
+	by    *engine.Engine
+	apart bool
 }
 
 // answer is what the buyer heard of it.
@@ -114,6 +123,19 @@ type holding struct {
 	quantity int
 	doubtful int
 	dead     bool
+	// by is who sold it, if that was in one of two ledgers; else nil. Unheard says
+	// that it is dead, and one of two ledgers may hold it still.
+	by      *engine.Engine
+	unheard bool
+}
+
+// newHolding is the order that a request has got.
+func newHolding(in ask, no string) holding {
+	h := holding{key: in.key, no: no, quantity: in.quantity, doubtful: in.doubtful}
+	if in.apart {
+		h.by = in.by
+	}
+	return h
 }
 
 // state is what the shop knows of a buyer, in the order of numbers. It is never
@@ -149,6 +171,25 @@ func (s state) ofKey(key string, forgets bool) *holding {
 	return nil
 }
 
+// found is the order that who answers must find under a key: of those that the
+// shop must, not one that was sold in the other ledger.
+func (s state) found(in ask) *holding {
+	if known := s.ofKey(in.key, in.forgets); known == nil || in.by == nil || known.by == nil || known.by == in.by {
+		return known
+	}
+	return nil
+}
+
+// held are units of dead orders that may count for who answers.
+func (s state) held(in ask) (units int) {
+	for _, h := range s {
+		if in.by != nil && h.unheard {
+			units += h.quantity
+		}
+	}
+	return units
+}
+
 func (s state) has(key, no string) bool {
 	return slices.ContainsFunc(s, func(h holding) bool { return key != "" && h.key == key && h.no == no })
 }
@@ -179,14 +220,14 @@ func (s state) steps(in ask, out answer) []state {
 		if !fits {
 			return nil
 		}
-		return []state{s.with(holding{key: in.key, no: out.no, quantity: in.quantity, doubtful: in.doubtful})}
+		return []state{s.with(newHolding(in, out.no))}
 	case limited:
-		return s.iff(known == nil && s.live()+s.perhaps()+in.quantity > in.limit)
+		return s.iff(s.found(in) == nil && s.live()+s.perhaps()+s.held(in)+in.quantity > in.limit)
 	case refused:
-		return s.iff(known == nil)
+		return s.iff(s.found(in) == nil)
 	case unknown:
 		if known == nil && fits && in.has != "" && s.find(in.has) < 0 {
-			return []state{s, s.with(holding{key: in.key, no: in.has, quantity: in.quantity, doubtful: in.doubtful})}
+			return []state{s, s.with(newHolding(in, in.has))}
 		}
 		return []state{s}
 	case adopted:
@@ -203,7 +244,7 @@ func (s state) steps(in ask, out answer) []state {
 			return nil
 		}
 		next := slices.Clone(s)
-		next[i].dead = true
+		next[i].dead, next[i].unheard = true, in.apart
 		return []state{next}
 	}
 	panic("an answer of no kind: " + out.kind)
@@ -216,7 +257,7 @@ func (s state) doubting(in ask, no string) []state {
 	if s.find(no) >= 0 {
 		return []state{s}
 	}
-	return []state{s.with(holding{key: in.key, no: no, doubtful: in.doubtful})}
+	return []state{s.with(newHolding(in, no))}
 }
 
 // find is where an order is, or -1.
@@ -261,7 +302,7 @@ func (e *evidence) checkHistory() (looked int, findings []string) {
 	}
 	accounts := e.newAccounts()
 	for _, a := range e.acts {
-		in := ask{key: a.Purchase.Key, quantity: a.Purchase.Quantity, limit: e.products[a.Product].PerUserLimit, forgets: e.forgets(a, accounts)}
+		in := ask{key: a.Purchase.Key, quantity: a.Purchase.Quantity, limit: e.products[a.Product].PerUserLimit, forgets: e.forgets(a, accounts), by: e.answering(a), apart: e.split.meets(a.Called, a.Done)}
 		op := porcupine.Operation{Call: a.Called.UnixNano(), Return: a.Done.UnixNano()}
 		out := answer{kind: kindOf(a), no: a.No}
 		switch out.kind {
@@ -293,6 +334,7 @@ func (e *evidence) checkHistory() (looked int, findings []string) {
 		if !r.ended() {
 			continue
 		}
+		in.apart = e.split.meets(r.closed.Add(-clockGap), r.closed.Add(clockGap))
 		died := r.closed.Add(-clockGap).UnixNano()
 		if r.status == seckill.OrderFailed {
 			died = 0 // its ledger lost it, or it was never to be
@@ -315,6 +357,15 @@ func (e *evidence) forgets(a market.Act, accounts accounts) bool {
 
 func (e *evidence) uncertain(product uint32, from, to time.Time) bool {
 	return e.products[product].FallbackShare > 0 || e.doubted(product, from, to)
+}
+
+// answering is who was asked, since instances had two ledgers until both were
+// mended; else nil.
+func (e *evidence) answering(a market.Act) *engine.Engine {
+	if e.split.from.IsZero() || a.Done.Before(e.split.from) || !e.doubted(a.Product, a.Called, a.Done) {
+		return nil
+	}
+	return a.At
 }
 
 func describe(history []porcupine.Operation) (text string) {

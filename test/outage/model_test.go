@@ -23,9 +23,20 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 		}
 		return a
 	}
-	elsewhere := func(a market.Act) market.Act {
-		a.At = new(engine.Engine)
+	here, there := new(engine.Engine), new(engine.Engine)
+	by := func(e *engine.Engine, a market.Act) market.Act {
+		a.At = e
 		return a
+	}
+	elsewhere := func(a market.Act) market.Act { return by(there, a) }
+	// Of product 2 a buyer may have two units.
+	ofTwo := func(quantity int, a market.Act) market.Act {
+		a.Product, a.Purchase.Quantity = 2, quantity
+		return a
+	}
+	rowOfTwo := func(quantity int, r row) row {
+		r.product, r.quantity = 2, quantity
+		return r
 	}
 	order := func(no, key string, status seckill.OrderStatus, closed int) row {
 		return row{no: no, buyer: "bob", key: key, product: 1, quantity: 1, status: status, created: start, closed: at(closed)}
@@ -46,6 +57,7 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 		acts    []market.Act
 		rows    []row
 		forgets bool
+		split   [2]int // milliseconds between which there are two ledgers
 		honest  bool
 	}{
 		"one order": {
@@ -148,13 +160,60 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 			acts: []market.Act{buy(0, 1, "k", "A", ""), buy(1000, 1001, "m", "B", "")},
 			rows: []row{late("A", "k", seckill.OrderCancelled, 4000, 9000), order("B", "m", seckill.OrderCancelled, 2000)},
 		},
+		"told by one of two ledgers to have bought, though the other sold under that key": {
+			acts: []market.Act{by(here, buy(0, 1, "k", "A", "")), by(there, buy(10, 11, "m", "B", "")), by(there, buy(2000, 2001, "k", "", seckill.CodeAlreadyPurchased))},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0), order("B", "m", seckill.OrderFailed, 3000)}, forgets: true, split: [2]int{0, 3000}, honest: true,
+		},
+		"the same, by the ledger that sold": {
+			acts: []market.Act{by(here, buy(0, 1, "k", "A", "")), by(there, buy(10, 11, "m", "B", "")), by(here, buy(2000, 2001, "k", "", seckill.CodeAlreadyPurchased))},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0), order("B", "m", seckill.OrderFailed, 3000)}, forgets: true, split: [2]int{0, 3000},
+		},
+		"the same, where there is one ledger": {
+			acts: []market.Act{by(here, buy(0, 1, "k", "A", "")), by(there, buy(10, 11, "m", "B", "")), by(there, buy(2000, 2001, "k", "", seckill.CodeAlreadyPurchased))},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0), order("B", "m", seckill.OrderFailed, 3000)}, forgets: true,
+		},
+		"the same, sold when there was one again": {
+			acts: []market.Act{by(here, buy(4000, 4001, "k", "A", "")), by(there, buy(4010, 4011, "m", "B", "")), by(there, buy(6000, 6001, "k", "", seckill.CodeAlreadyPurchased))},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0), order("B", "m", seckill.OrderFailed, 3000)}, forgets: true, split: [2]int{0, 3000},
+		},
+		"the same, sold before there were two": {
+			acts: []market.Act{by(here, buy(0, 1, "k", "A", "")), by(there, buy(2000, 2001, "m", "B", "")), by(there, buy(2500, 2501, "k", "", seckill.CodeAlreadyPurchased))},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0), order("B", "m", seckill.OrderFailed, 3000)}, forgets: true, split: [2]int{1000, 3000},
+		},
+		"sold out at one of two ledgers, though the other sold under that key": {
+			acts: []market.Act{by(here, buy(0, 1, "k", "A", "")), by(there, buy(2001, 2002, "k", "", seckill.CodeSoldOut))},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0)}, forgets: true, split: [2]int{0, 3000}, honest: true,
+		},
+		"sold out at the one of two ledgers that sold under that key": {
+			acts: []market.Act{by(here, buy(0, 1, "k", "A", "")), by(here, buy(2001, 2002, "k", "", seckill.CodeSoldOut))},
+			rows: []row{order("A", "k", seckill.OrderPaid, 0)}, forgets: true, split: [2]int{0, 3000},
+		},
+		"a key that two ledgers sold under, with two orders": {
+			acts: []market.Act{by(here, ofTwo(1, buy(0, 1, "k", "A", ""))), by(there, ofTwo(1, buy(10, 11, "k", "B", "")))},
+			rows: []row{rowOfTwo(1, order("A", "k", seckill.OrderPaid, 0)), rowOfTwo(1, order("B", "k", seckill.OrderPaid, 0))}, forgets: true, split: [2]int{0, 3000},
+		},
+		"orders of two ledgers, over the limit": {
+			acts: []market.Act{by(here, ofTwo(2, buy(0, 1, "k", "A", ""))), by(there, ofTwo(1, buy(10, 11, "m", "B", "")))},
+			rows: []row{rowOfTwo(2, order("A", "k", seckill.OrderPaid, 0)), rowOfTwo(1, order("B", "m", seckill.OrderPaid, 0))}, forgets: true, split: [2]int{0, 3000},
+		},
+		"told to have bought, by the one of two ledgers that has not heard of an end": {
+			acts: []market.Act{by(here, ofTwo(2, buy(0, 1, "k", "A", ""))), by(there, ofTwo(1, buy(2000, 2001, "m", "B", ""))), by(here, ofTwo(1, buy(2500, 2501, "n", "", seckill.CodeAlreadyPurchased)))},
+			rows: []row{rowOfTwo(2, order("A", "k", seckill.OrderCancelled, 1000)), rowOfTwo(1, order("B", "m", seckill.OrderPaid, 0))}, forgets: true, split: [2]int{0, 3000}, honest: true,
+		},
+		"told to have bought, though all have heard of the end": {
+			acts: []market.Act{by(here, ofTwo(2, buy(0, 1, "k", "A", ""))), by(there, ofTwo(1, buy(2000, 2001, "m", "B", ""))), by(here, ofTwo(1, buy(2500, 2501, "n", "", seckill.CodeAlreadyPurchased)))},
+			rows: []row{rowOfTwo(2, order("A", "k", seckill.OrderCancelled, 1000)), rowOfTwo(1, order("B", "m", seckill.OrderPaid, 0))}, forgets: true, split: [2]int{1500, 3000},
+		},
 		"an order that nobody asked for beside another": {
 			acts: []market.Act{buy(0, 1, "k", "A", "")},
 			rows: []row{order("A", "k", seckill.OrderPaid, 0), order("B", "", seckill.OrderPaid, 0)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &evidence{products: map[uint32]engine.Product{1: {ID: 1, LimitGroup: 1, PerUserLimit: 1}}, acts: c.acts, rows: c.rows}
+			e := &evidence{products: map[uint32]engine.Product{1: {ID: 1, LimitGroup: 1, PerUserLimit: 1}, 2: {ID: 2, LimitGroup: 2, PerUserLimit: 2}}, acts: c.acts, rows: c.rows}
+			if c.split[1] > 0 {
+				e.split = span{at(c.split[0]), at(c.split[1])}
+			}
 			e.doubted = func(uint32, time.Time, time.Time) bool { return c.forgets }
 			_, findings := e.checkHistory()
 			if honest := len(findings) == 0; honest != c.honest {

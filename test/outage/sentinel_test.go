@@ -3,7 +3,6 @@ package outage
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -40,9 +39,6 @@ func TestAStaleReplicaTakesOver(t *testing.T) {
 // the same units. The store sells each of them once, and who came second reads
 // that the order failed.
 func TestTheOldMasterIsStillReachableByOneInstance(t *testing.T) {
-	if os.Getenv("SECKILL_SPLIT") == "" {
-		t.Skip("not steady yet, so it runs on demand: SECKILL_SPLIT=1 (a quick instance tells the other that all is sold)")
-	}
 	const units = 4
 	s := open(t, plan{
 		sentinel: true, products: append(products(), engine.Product{ID: soldTwice, Stock: units, PerUserLimit: 1}),
@@ -54,14 +50,17 @@ func TestTheOldMasterIsStillReachableByOneInstance(t *testing.T) {
 	s.sentinel.CutOff(instanceName(0))
 	s.sentinel.Hide(old)
 	master := s.sentinel.WaitFailover(old)
-	parted := time.Now()
-	// Before the crowd comes: what either instance does with the store tells the
-	// other that its ledger is not all there is.
+	s.sentinel.WaitMoved(instanceName(1), old, master)
+	s.split.from = time.Now()
+	// Before the crowd comes, and before the store has any of it: what either
+	// instance does there tells the other that its ledger is not all there is.
+	release := s.hold(soldTwice)
 	twice := s.sellTwice(units)
 	s.wantMarked(old, twice[:units], true)
 	s.wantMarked(master, twice[:units], false)
 	s.wantMarked(master, twice[units:], true)
 	s.wantMarked(old, twice[units:], false)
+	release()
 	var healed time.Time
 	s.pauseWithin = pausedByStore
 	s.during(func(ctx context.Context) {
@@ -70,6 +69,7 @@ func TestTheOldMasterIsStillReachableByOneInstance(t *testing.T) {
 		s.sentinel.LetIn(instanceName(0))
 		s.sentinel.Show(old)
 		s.sentinel.WaitDemoted(old)
+		s.split.to = time.Now()
 		s.wantNoticed(ctx, before)
 		market.Pause(ctx, afterwards)
 	})
@@ -84,7 +84,7 @@ func TestTheOldMasterIsStillReachableByOneInstance(t *testing.T) {
 	if failed != len(twice)-units {
 		t.Errorf("of %d orders of %d units %d failed", len(twice), units, failed)
 	}
-	apart := slices.DeleteFunc(s.trace.accepted(parted, healed, s.ledgered()...), func(a market.Act) bool { return a.At != s.engines[0] })
+	apart := slices.DeleteFunc(s.trace.accepted(s.split.from, healed, s.ledgered()...), func(a market.Act) bool { return a.At != s.engines[0] })
 	s.keepsItsPromises()
 	t.Logf("of the %d orders that the old master sold meanwhile became %v", len(apart), s.became(apart))
 }
@@ -93,6 +93,24 @@ func TestTheOldMasterIsStillReachableByOneInstance(t *testing.T) {
 // than the one that was told of it: the store tells both, within a second, and
 // the machine may be busy.
 const pausedByStore = 2 * time.Second
+
+// hold keeps the store from taking orders of a product until it is released.
+func (s *site) hold(product uint32) (release func()) {
+	s.t.Helper()
+	db := s.tables(s.t)
+	tx, err := db.BeginTx(s.t.Context(), nil)
+	if err == nil {
+		var id uint32
+		err = tx.QueryRow(`SELECT id FROM tb_seckill_product WHERE id = ? FOR UPDATE`, product).Scan(&id)
+	}
+	if err != nil {
+		s.t.Fatalf("hold product %d: %v", product, err)
+	}
+	return func() {
+		tx.Rollback()
+		db.Close()
+	}
+}
 
 // sellTwice has each instance sell all units of the product that two ledgers
 // have, to a buyer each and at once: the first instance's orders come first.

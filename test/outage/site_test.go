@@ -108,6 +108,7 @@ type site struct {
 	watch            *watch
 	seed             uint64
 	pauseWithin      time.Duration // see market.Crowd
+	split            span          // when instances had two ledgers
 }
 
 // allRoles are two instances that play all roles.
@@ -140,8 +141,10 @@ func open(t *testing.T, p plan) *site {
 			s.between(settings)
 		}
 		if p.sentinel {
-			settings["redis.sentinel_username"] = instanceName(i)
-			settings["redis.sentinel_password"] = s.sentinel.SignIn(instanceName(i))
+			name, password := instanceName(i), s.sentinel.SignIn(instanceName(i))
+			maps.Copy(settings, map[string]string{
+				"redis.username": name, "redis.password": password, "redis.sentinel_username": name, "redis.sentinel_password": password,
+			})
 		}
 		e := engine.New(t, engine.Options{Settings: settings, Roles: roles})
 		if p.faults != nil {
@@ -169,7 +172,9 @@ func (s *site) startRedis(p plan) map[string]string {
 		return engine.OnSentinel(s.sentinel.MasterName(), s.sentinel.Addrs()...)
 	}
 	if p.cluster {
-		s.cluster = server.Cluster(s.t, server.ClusterOptions{AppendFsync: "always"})
+		// What is on the other masters is sold for however long one is away.
+		apart := []string{"--cluster-require-full-coverage", "no"}
+		s.cluster = server.Cluster(s.t, server.ClusterOptions{AppendFsync: "always", Args: apart})
 		return engine.OnRedis(s.cluster.Addrs()...)
 	}
 	s.redis = server.Redis(s.t, server.RedisOptions{AppendFsync: "always"})

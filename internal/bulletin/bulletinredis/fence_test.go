@@ -31,7 +31,11 @@ func hears(t *testing.T, at redislink.Place, prefix string, by *ledgerredis.Ledg
 	board := bulletinredis.New(bulletinredis.Options{Place: at, Name: "b", Prefix: prefix, Tag: 2, Logger: quiet})
 	h := &hearing{known: make(chan uint64, 1000), joined: make(chan struct{}, 10)}
 	h.Fence = bulletin.NewFence(bulletin.FenceOptions{
-		Publish: by.Fence, Random: rand.Uint64, OnFailed: func(err error) { t.Log(err) },
+		Publish: func(ctx context.Context, mark uint64) (int, error) {
+			places, _, err := by.Fence(ctx, mark)
+			return places, err
+		},
+		Random: rand.Uint64, OnFailed: func(err error) { t.Log(err) },
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{}, 2)
@@ -198,10 +202,37 @@ func TestAFenceEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if places, err := book.Fence(ctx, 1); err == nil {
+	if places, _, err := book.Fence(ctx, 1); err == nil {
 		t.Errorf("published in %d places", places)
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("returned after %s", took)
 	}
+}
+
+// A master of a Cluster that dies takes notes with it that it had not passed on:
+// who is behind the next fence must not believe to have heard them.
+func TestAFenceTellsThatAMasterHasDied(t *testing.T) {
+	cluster := server.Cluster(t, server.ClusterOptions{})
+	book := openLedger(t, ledgerredis.Options{Place: redislink.Place{Addrs: cluster.Addrs()}, Notes: "x:noted"})
+	masters := len(cluster.Nodes())
+	want := func(what string, anew bool) {
+		t.Helper()
+		var told bool
+		rig.Until(t, what, func() bool {
+			places, again, err := book.Fence(t.Context(), 1)
+			told = told || again
+			return err == nil && places == masters
+		})
+		if told != anew {
+			t.Errorf("%s: told of another process: %v, want %v", what, told, anew)
+		}
+	}
+	want("the first fence", true)
+	want("the next", false)
+	dead := cluster.Nodes()[1]
+	dead.Kill()
+	dead.Start()
+	want("behind the death", true)
+	want("later", false)
 }

@@ -54,22 +54,62 @@ func (l *Ledger) CheckStore(ctx context.Context) error {
 // Rebind is Bind of a ledger that has lost its binding: the server lost all, or
 // an operator gave it to whoever comes. Buckets that bear a former owner's mark
 // are then taken by the calls that meet it (caller.retake).
-func (l *Ledger) Rebind(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+//
+// While the binding cannot be read, because its master of a Cluster is away,
+// buckets that bear this store's mark are this store's: another that has been
+// given the ledger meanwhile has nothing there yet, or the mark would be its own.
+func (l *Ledger) Rebind(ctx context.Context, build ...ledger.Shard) error {
+	brief, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
+	err := l.call.bind(brief)
+	if len(build) > 0 && errors.Is(err, errNoBinding) && l.ownsAll(ctx, build) {
+		return nil
+	}
+	return err
+}
+
+// bindFor is Rebind that waits for a server which does not answer, as all the
+// steps of an install do.
+func (l *Ledger) bindFor(ctx context.Context, shard ledger.Shard) error {
+	if err := l.Rebind(ctx, shard); !errors.Is(err, errNoBinding) {
+		return err
+	}
 	return l.call.bind(ctx)
 }
+
+// ownsAll reports whether all the buckets of shards bear this store's mark.
+func (l *Ledger) ownsAll(ctx context.Context, shards []ledger.Shard) bool {
+	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
+	defer cancel()
+	asked := make(map[int]bool)
+	for _, shard := range shards {
+		bucket := bucketOf(shard.Group, shard.Index)
+		if asked[bucket] {
+			continue
+		}
+		asked[bucket] = true
+		if owner, err := l.call.owner(ctx, bucket, boundScript); err != nil || owner != l.call.store {
+			return false
+		}
+	}
+	return true
+}
+
+// errNoBinding says that it cannot be read whose ledger this is.
+var errNoBinding = errors.New("its binding cannot be read")
 
 func (c *caller) bind(ctx context.Context) error {
 	if c.store == "" {
 		return nil
 	}
 	bound, err := c.bound(ctx, boundScript)
-	if err == nil && bound == "" {
-		bound, err = c.bound(ctx, bindScript, c.store)
-	}
 	if err != nil {
-		return fmt.Errorf("bind the ledger to its store: %w", err)
+		return fmt.Errorf("bind the ledger to its store: %w: %w", errNoBinding, err)
+	}
+	if bound == "" {
+		if bound, err = c.bound(ctx, bindScript, c.store); err != nil {
+			return fmt.Errorf("bind the ledger to its store: %w", err)
+		}
 	}
 	return c.judge(bound)
 }

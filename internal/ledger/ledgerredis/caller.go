@@ -198,7 +198,7 @@ var refusals = map[string]meaning{
 	"BUSY":        refusedForNow, // in another script
 	"TRYAGAIN":    refusedForNow, // a slot on the move has only some of the keys
 	"CLUSTERDOWN": refusedForNow, // no node for the slot, or no majority
-	"MOVED":       refusedForNow, // seen by dedicated connections only
+	"MOVED":       refusedForNow, // seen by dedicated connections, and of nodes that disagree
 	"ASK":         refusedForNow,
 	"CROSSSLOT":   refused,
 	"NOAUTH":      refused,

@@ -2,7 +2,9 @@ package ledgerredis
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -177,4 +179,95 @@ func TestFiguresOfAProductNeedItsOwnMasterOnly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While it cannot be read whose ledger it is, a product is built again where
+// this store has built before, and nowhere else.
+func TestAProductIsRebuiltInItsOwnBucketsWhileTheBindingIsAway(t *testing.T) {
+	t.Parallel()
+	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
+	l := bound(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}), "store")
+	owner := func(key string) *server.RedisServer { return cluster.Owner(cluster.Slot(key)) }
+	first := owner(l.keys.store(0))
+	var built, fresh ledger.Shard // on other masters, in buckets of their own
+	for id := uint32(1); fresh.Product == 0; id++ {
+		shard := ledger.Shard{Product: id, Group: id, Epoch: 1}
+		switch {
+		case owner(l.keys.shard(shard)) == first:
+		case built.Product == 0:
+			built = shard
+		case bucketOf(shard.Group, 0) != bucketOf(built.Group, 0):
+			fresh = shard
+		}
+	}
+	install := func(shard ledger.Shard) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := l.Install(ctx, ledger.Allotment{Shard: shard, Available: 10, Limit: 5}, nil)
+		if again := l.Rebind(t.Context(), shard); (again == nil) != (err == nil) {
+			t.Errorf("product %d: installed with %v, and rebound with %v", shard.Product, err, again)
+		}
+		return err
+	}
+	if err := install(built); err != nil {
+		t.Fatal(err)
+	}
+	other := owner(l.keys.shard(fresh))
+	first.Pause()
+	built.Epoch++
+	if err := install(built); err != nil {
+		t.Errorf("in its own bucket: %v", err)
+	}
+	if err := install(fresh); !errors.Is(err, ledger.ErrNotExecuted) {
+		t.Errorf("in a bucket without a mark: %v", err)
+	}
+	other.Must("HSET", l.keys.storeOf(l.keys.shard(fresh)), "identity", "another")
+	if err := install(fresh); !errors.Is(err, ledger.ErrNotExecuted) {
+		t.Errorf("in another store's bucket: %v", err)
+	}
+	if err := l.Rebind(t.Context(), built, fresh); err == nil {
+		t.Error("a product is rebuilt of which one shard lies elsewhere")
+	}
+	if err := l.Rebind(t.Context()); err == nil {
+		t.Error("a ledger whose binding is away was bound")
+	}
+}
+
+// Moves that go wrong leave nodes each of which says that the other has a slot.
+// A call of it must not run in that circle until its time is up, for nobody
+// gains by that, and what is asked of all buckets at once waits for it.
+func TestNodesThatDisagreeAboutASlotHoldUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	cluster := server.Cluster(t, server.ClusterOptions{})
+	r := newRig(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}))
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	slot := cluster.Slot(r.ledger.keys.shard(r.shard))
+	from := cluster.Owner(slot)
+	to := cluster.After(from)
+	setSlot := func(node *server.RedisServer, what ...string) {
+		node.Must(append([]string{"CLUSTER", "SETSLOT", strconv.Itoa(slot)}, what...)...)
+	}
+	cluster.BeginMigration(slot, from, to)
+	cluster.MoveKeys(slot, from, to)
+	setSlot(to, "STABLE")
+	setSlot(from, "NODE", to.Must("CLUSTER", "MYID"))
+
+	const patience = 500 * time.Millisecond
+	short, cancel := context.WithTimeout(r.ctx(), patience)
+	defer cancel()
+	if _, err := r.ledger.Read(short, r.shard); err == nil {
+		t.Error("a slot that nobody has was read")
+	}
+	// A few for each try, of which there is one in 50 ms at last.
+	if circles := from.Said("MOVED") + to.Said("MOVED"); circles == 0 || circles > 500 {
+		t.Errorf("in %v, the nodes sent calls elsewhere %d times", patience, circles)
+	}
+	ctx := r.ctx()
+	if _, err := r.ledger.outbox().Stats(ctx, 0); err == nil || ctx.Err() != nil {
+		t.Errorf("stats: %v, %v", err, ctx.Err())
+	}
+
+	setSlot(to, "NODE", to.Must("CLUSTER", "MYID"))
+	r.expect(ledger.OutcomeApplied, 2, 1, reserve(r.claim("bob", "")))
+	r.sold(2)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/redis/rueidis"
 
@@ -16,24 +17,54 @@ import (
 // and passes on to each node of a Cluster in that order. It goes by the way of
 // the steps themselves, so that who listens to a master of yesterday does not
 // hear it.
-func (l *Ledger) Fence(ctx context.Context, mark uint64) (masters int, err error) {
+//
+// A master of a Cluster that dies takes with it what it has not passed on yet,
+// and who listens to another one does not notice. So it is told whether a master
+// is another process than at the last fence, or was away then: of its notes some
+// may never be heard.
+func (l *Ledger) Fence(ctx context.Context, mark uint64) (masters int, anew bool, err error) {
 	message := rueidis.BinaryString(binary.BigEndian.AppendUint64(nil, mark))
 	type answer struct {
-		masters int
-		err     error
+		processes []string
+		err       error
 	}
 	got, ended := redislink.Within(ctx, func() (a answer) {
 		a.err = l.eachMaster(ctx, func(node rueidis.Client) error {
-			a.masters++
-			return node.Do(ctx, node.B().Publish().Channel(l.opt.Notes).Message(message).Build()).Error()
+			process, err := l.fenceAt(ctx, node, message)
+			a.processes = append(a.processes, process)
+			return err
 		})
 		return a
 	})
 	if !ended {
-		return 0, fmt.Errorf("publish a fence: %w", ctx.Err())
+		return 0, false, fmt.Errorf("publish a fence: %w", ctx.Err())
 	}
 	if got.err != nil {
-		return 0, fmt.Errorf("publish a fence: %w", got.err)
+		return 0, false, fmt.Errorf("publish a fence: %w", got.err)
 	}
-	return got.masters, nil
+	l.fencedMu.Lock()
+	defer l.fencedMu.Unlock()
+	for _, process := range got.processes {
+		anew = anew || process != "" && !slices.Contains(l.fenced, process)
+	}
+	l.fenced = got.processes
+	return len(got.processes), anew, nil
+}
+
+// fenceAt publishes at one master, and says which process that is; "" where who
+// listens does so at that very master, and notices that it is gone.
+func (l *Ledger) fenceAt(ctx context.Context, node rueidis.Client, message string) (process string, err error) {
+	publish := node.B().Publish().Channel(l.opt.Notes).Message(message).Build()
+	if l.call.client.Mode() != rueidis.ClientModeCluster {
+		return "", node.Do(ctx, publish).Error()
+	}
+	replies := node.DoMulti(ctx, publish, node.B().Info().Section("server").Build())
+	if err := replies[0].Error(); err != nil {
+		return "", err
+	}
+	text, err := replies[1].ToString()
+	if err != nil {
+		return "", fmt.Errorf("info: %w", err)
+	}
+	return parseInfo(text)["run_id"], nil
 }

@@ -31,7 +31,7 @@ func (l *Ledger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq
 	if err := checkAllotment(a); err != nil {
 		return 0, fmt.Errorf("install: %w", notExecuted(err))
 	}
-	if err := l.call.bind(ctx); err != nil {
+	if err := l.bindFor(ctx, a.Shard); err != nil {
 		return 0, fmt.Errorf("install: %w", notExecuted(err))
 	}
 	token, err := l.random()

@@ -90,6 +90,9 @@ type Ledger struct {
 
 	randomMu sync.Mutex
 
+	fencedMu sync.Mutex
+	fenced   []string // the processes at which the last fence was published
+
 	stop    context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup // background work

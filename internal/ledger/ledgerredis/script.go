@@ -105,6 +105,6 @@ var (
 	flipScript  = newScript("install_flip", "whole")
 	dropScript  = newScript("install_drop")
 	sweepScript = newScript("sweep", "mark")
-	scanScript  = newScript("scan")
-	auditScript = newScript("audit", "owner")
+	scanScript  = newScript("scan", "walk")
+	auditScript = newScript("audit", "owner", "walk")
 )

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- audit.lua, one step of reading the marks of a shard for one product.
+-- audit.lua, after walk.lua: one step of reading the marks of a shard for one product.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- KEYS[2] group   hash: product -> live generation
@@ -23,6 +23,6 @@ end
 if redis.call('HLEN', KEYS[3]) > tonumber(ARGV[4]) then
   return {}
 end
-local step = redis.call('HSCAN', KEYS[3], ARGV[2], 'COUNT', ARGV[3])
+local step = walked(KEYS[3], ARGV[2], ARGV[3])
 reply[1], reply[6], reply[7] = step[1], generation, step[2]
 return reply

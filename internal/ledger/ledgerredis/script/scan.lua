@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- scan.lua: one step of naming the buyers who have a mark.
+-- scan.lua, after walk.lua: one step of naming the buyers who have a mark.
 --
 -- KEYS[1] mark    hash: buyer -> mark
 -- ARGV[1] cursor
@@ -8,7 +8,7 @@
 -- Returns the next cursor, 0 at the end, how many bytes the marks had, and the
 -- buyers.
 
-local step = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
+local step = walked(KEYS[1], ARGV[1], ARGV[2])
 local reply, found, bytes = {step[1], '0'}, step[2], 0
 for i = 1, #found, 2 do
   reply[#reply + 1] = found[i]

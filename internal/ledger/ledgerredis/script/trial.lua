@@ -24,6 +24,7 @@ end
 
 try('UNLINK', hash, stream, set)
 try('TIME')
+try('INFO', 'server')
 try('EXISTS', hash)
 
 try('HSET', hash, 'a', '1', 'b', '2')

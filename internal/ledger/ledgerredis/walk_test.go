@@ -1,0 +1,67 @@
+package ledgerredis
+
+import (
+	"testing"
+
+	"seckill/internal/ledger"
+	"seckill/internal/redislink"
+	"seckill/test/server"
+)
+
+// A walk over the marks meets every one that is there all the while, though
+// another process has them in the middle of it, in another order.
+func TestAWalkIsWholeThoughItsServerChanges(t *testing.T) {
+	t.Parallel()
+	const buyers = 600
+	alone := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
+	cluster := server.Cluster(t, server.ClusterOptions{})
+	for name, c := range map[string]struct {
+		addrs  []string
+		change func(r *rig)
+	}{
+		"by a restart": {[]string{alone.Addr()}, func(*rig) { alone.Kill(); alone.Start() }},
+		"by a move": {cluster.Addrs(), func(r *rig) {
+			slot := cluster.Slot(r.ledger.keys.mark(r.shard))
+			from := cluster.Owner(slot)
+			to := cluster.After(from)
+			cluster.MigrateSlot(slot, from, to)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, opened(t, Options{Place: redislink.Place{Addrs: c.addrs}}))
+			r.shard.Epoch = 2
+			if _, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 1, Limit: 1}, marksOf(1, buyers)); err != nil {
+				t.Fatal(err)
+			}
+			change := func() {
+				c.change(r)
+				r.eventually("the ledger answers", func() bool {
+					_, err := r.ledger.Read(r.ctx(), r.shard)
+					return err == nil
+				})
+			}
+			named, marked := map[string]bool{}, map[string]bool{}
+			err := r.ledger.EachBuyer(r.ctx(), []Group{{ID: 1, Shards: 1}}, func(_ uint32, buyer string) {
+				if len(named) == 0 {
+					change()
+				}
+				named[buyer] = true
+			}, func(_ uint32, err error) { t.Error(err) })
+			if err != nil {
+				t.Error(err)
+			}
+			_, err = r.ledger.Audit(r.ctx(), r.shard, func(m ledger.Mark) {
+				if len(marked) == 0 {
+					change()
+				}
+				marked[m.Buyer] = true
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if len(named) != buyers || len(marked) != buyers {
+				t.Errorf("of %d buyers %d were named, and %d marks read", buyers, len(named), len(marked))
+			}
+		})
+	}
+}
