@@ -21,6 +21,7 @@ import (
 type Store interface {
 	store.Orders
 	store.Letters
+	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	RecordPayment(ctx context.Context, notice payment.Notice) (store.PaymentResult, error)
 	RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error)
 }
@@ -157,8 +158,8 @@ func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (se
 		return seckill.Order{}, err
 	}
 	s := d.Catalog.Find(no.ProductID())
-	if s == nil {
-		return seckill.Order{}, errNotFound
+	if s == nil || s.Terms().Epoch == 0 {
+		return seckill.Order{}, d.unopened(bounded, no.ProductID())
 	}
 	held, err := d.held(ctx, s, buyer)
 	if err != nil {
@@ -172,12 +173,25 @@ func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (se
 	return seckill.Order{}, d.missing(ctx, s, buyer)
 }
 
+// unopened is not_found if the product's ledger was never opened, by the store's
+// word: another instance may have opened it a moment ago, and sold.
+func (d *Desk) unopened(ctx context.Context, product uint32) error {
+	p, err := d.Store.Product(ctx, product)
+	if err == nil && p.Epoch != 0 && p.LedgerShards() != 0 {
+		return seckill.Errorf(seckill.CodeBusy, "this instance has not heard of the sale yet")
+	}
+	if err == nil {
+		return errNotFound
+	}
+	return err
+}
+
 // missing is not_found on the word of a ledger that can give it. One that has
 // lost its marks, or was set back, has lost the order's too, and its row may not
 // be there yet: instances remember what they promised.
 func (d *Desk) missing(ctx context.Context, s *sale.Sale, buyer string) error {
 	p := s.Terms()
-	if p.Epoch == 0 || p.LedgerShards() == 0 {
+	if p.LedgerShards() == 0 {
 		return errNotFound
 	}
 	whole := !p.Rebuilding

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/queue"
+	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -161,6 +163,31 @@ func TestWhatCannotBeAskedIsBusyNeverNotFound(t *testing.T) {
 	rig.Must(t, d.Rig.Store.SetRebuilding(t.Context(), 1, 1, true))
 	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
 	busy("the ledger is being rebuilt")
+}
+
+// Where a sale was opened, and sold, a moment ago, other instances have yet to
+// hear of it.
+func TestAnOrderOfASaleThatThisInstanceHasNotHeardOfIsBusy(t *testing.T) {
+	d := newDesk(t)
+	never := d.Claim(2, "bob").OrderNo
+	find := func(no seckill.OrderNo, code seckill.Code) {
+		t.Helper()
+		_, err := d.Find(t.Context(), "bob", no)
+		rig.Refused(t, err, code)
+	}
+	elsewhere := d.Desk.Catalog
+	d.Desk.Catalog = sale.NewCatalog(d.Rig.Store, slog.New(slog.DiscardHandler))
+	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
+	find(no, seckill.CodeBusy)
+	find(never, seckill.CodeNotFound)
+	d.Rig.Store.FailBefore("Product", 1)
+	find(never, seckill.CodeBusy)
+	d.Desk.Catalog = elsewhere
+	o, err := d.Find(t.Context(), "bob", no)
+	rig.Must(t, err)
+	if o.Status != seckill.OrderQueued {
+		t.Errorf("found %+v", o)
+	}
 }
 
 // A recovery whose drain ran out of time leaves a promise in the queue alone:
