@@ -48,6 +48,9 @@ func TestAWrongPasswordEndsAStartAtOnce(t *testing.T) {
 	if !found || !named {
 		t.Fatalf("an address of another form: %s", dsn)
 	}
+	rig.Must(t, maria.Exec("CREATE USER IF NOT EXISTS plain@'%' IDENTIFIED BY 'right'"))
+	_, empty, _ := strings.Cut(maria.NewDatabase(t), "@")
+	rig.Must(t, maria.Exec("GRANT SELECT, INSERT, UPDATE, DELETE ON "+empty[strings.LastIndexByte(empty, '/')+1:]+".* TO plain@'%'"))
 	as := func(user, password string) map[string]string {
 		return map[string]string{"REDIS_USERNAME": user, "REDIS_PASSWORD": password, "REDIS_PREFIX": "sale:"}
 	}
@@ -59,6 +62,7 @@ func TestAWrongPasswordEndsAStartAtOnce(t *testing.T) {
 	}{
 		"the store's password":       {"mysql:" + name + ":hunter2@" + at, nil, storesql.ErrRefused, []string{"1045", "store.dsn", "check user and password"}},
 		"the store's database":       {dsn + "_missing", nil, storesql.ErrRefused, []string{"1049", "store.dsn", "create that database"}},
+		"the rights to migrate":      {"mysql:plain:right@" + empty, nil, storesql.ErrRefused, []string{"1142", "CREATE", "grant the user that right"}},
 		"the password of Redis":      {dsn, as("shop", "hunter2"), ledgerredis.ErrRefused, []string{"WRONGPASS", "check redis.username and redis.password"}},
 		"the rights of a Redis user": {dsn, as("shop", "right"), ledgerredis.ErrRefused, []string{"NOPERM", "ACL SETUSER", `"shop"`}},
 		"the keys of a Redis user":   {dsn, as("other", "right"), ledgerredis.ErrRefused, []string{"NOPERM", `"other"`, "~sale:*", "redis.prefix"}},

@@ -84,7 +84,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 		"auth.jwks_url": "https://c", "auth.jwks_refresh": "10s", "auth.issuer": "i", "auth.audience": "a",
 		"shop.cors_origins": "https://a.example, http://b:8080", "page.url": "https://c.example/sale", "page.login_url": "https://d.example/in?to={return}", "page.login_ttl": "1h", "page.pay_url": "https://d.example/pay/{order_no}?back={return}",
-		"shop.tls_cert": "/c.pem", "shop.tls_key": "/k.pem", "redis.tls_ca": "/a.pem", "redis.tls_cert": "/c.pem", "redis.tls_key": "/k.pem", "store.tls_ca": "/a.pem", "shop.max_conns": "100",
+		"shop.tls_cert": "/c.pem", "shop.tls_key": "/k.pem", "redis.tls_ca": "/a.pem", "redis.tls_cert": "/c.pem", "redis.tls_key": "/k.pem", "store.tls_ca": "/a.pem", "shop.max_conns": "100", "store.max_conns": "18",
 		"page.image_hosts": "img.example, *.cdn.example, https://i.example:8443",
 	}
 	var environ []string

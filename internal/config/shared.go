@@ -53,10 +53,13 @@ func (c *Config) Workers() int {
 	case c.Worker.Count > 0:
 		return c.Worker.Count
 	case c.SharedStore() && c.Worker.RatePerSecond == 0:
-		return 2
+		return min(2, c.Store.writers())
 	}
 	return 1
 }
+
+// writers is how many can write to MySQL at once: half of the connections read.
+func (s *Store) writers() int { return max(1, s.MaxConns/2) }
 
 // PurchaseTimeout is the longest that a shopper waits for the ledger.
 func (c *Config) PurchaseTimeout() time.Duration {
@@ -101,6 +104,9 @@ func (c *Config) checkShared() error {
 	}
 	if c.Redis.SentinelMaster == "" && c.Redis.SentinelPassword.IsSet() {
 		errs = append(errs, wrong("redis.sentinel_password", "is of no use without redis.sentinel_master"))
+	}
+	if writers := c.Store.writers(); c.SharedStore() && c.Worker.Count > writers {
+		errs = append(errs, wrong("worker.count", "is more than the %d that can write at once, which is half of store.max_conns", writers))
 	}
 	return errors.Join(errs...)
 }

@@ -63,6 +63,10 @@ var (
 	// ErrEpoch says that the epoch is no longer the one the caller saw.
 	// Nothing was changed.
 	ErrEpoch = errors.New("store: epoch has moved on")
+	// ErrLocked says that somebody else holds a row for longer than a transaction
+	// waits, such as a session that was left open. It comes with ErrUnavailable,
+	// and says that other rows may be free. Nothing was changed.
+	ErrLocked = errors.New("store: a row is locked by another session")
 )
 
 // MaxEpoch is the highest epoch. Ledgers count in float64, which tells every

@@ -38,7 +38,7 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 		}
 		// Of a queue that is another store's they are gone, and the store has them.
 		if err != nil && !errors.Is(err, ledger.ErrOtherStore) {
-			w.hold(deliveries)
+			w.hold(deliveries, holdDelay)
 			continue
 		}
 		w.doubts.end(deliveries)

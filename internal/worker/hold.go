@@ -1,16 +1,22 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"seckill/internal/alert"
 	"seckill/internal/queue"
+	"seckill/internal/store"
 )
 
 const (
 	// holdDelay is how long a product's entries wait that wait for a recovery.
 	holdDelay = 500 * time.Millisecond
+	// lockedDelay is how long they wait behind somebody who holds the product's
+	// row. To find out that it is still held takes the store's time as well as
+	// the worker's, seconds of it, in which no other product is served.
+	lockedDelay = 5 * time.Second
 	// heldMost bounds the claims that wait for recoveries, of all products
 	// together: a quarter of a kilobyte each, so 50 MB. Beyond it nothing more is
 	// received until some are settled, and an operator is told. The queue gives
@@ -101,11 +107,19 @@ func (w *Worker) full() bool {
 }
 
 // hold keeps entries for later without acknowledging them.
-func (w *Worker) hold(deliveries []queue.Delivery) {
-	retryAt := time.Now().Add(holdDelay)
+func (w *Worker) hold(deliveries []queue.Delivery, delay time.Duration) {
+	retryAt := time.Now().Add(delay)
 	for _, group := range byProduct(deliveries) {
 		w.held.add(group, retryAt)
 	}
+}
+
+// delayAfter is how long entries wait that could not be settled.
+func delayAfter(err error) time.Duration {
+	if errors.Is(err, store.ErrLocked) {
+		return lockedDelay
+	}
+	return holdDelay
 }
 
 // holdNew has entries wait without a try whose product waits, and returns the

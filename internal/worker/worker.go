@@ -271,7 +271,7 @@ func (w *Worker) settle(ctx context.Context, batch []queue.Delivery) {
 			break // stopping: the consumer hands the rest back
 		}
 		w.trouble(ctx, deliveries, err)
-		w.hold(deliveries)
+		w.hold(deliveries, delayAfter(err))
 	}
 	if len(done) == 0 {
 		return
@@ -326,14 +326,15 @@ func (w *Worker) short(ctx context.Context, product uint32, epoch uint64, cause 
 }
 
 // untilAvailable repeats what fails for want of the store, with backoff: an
-// outage burns no attempt of anybody.
+// outage burns no attempt of anybody. A row that is locked is no outage, and
+// others need not wait for it.
 func (w *Worker) untilAvailable(ctx context.Context, do func(context.Context) error) error {
 	backoff := backoffLeast
 	for {
 		attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeDeadline)
 		err := do(attempt)
 		cancel()
-		if err == nil || !errors.Is(err, store.ErrUnavailable) {
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrLocked) {
 			return err
 		}
 		w.opt.Logger.Warn("store unavailable; the worker waits", "error", err, "for", backoff.String())

@@ -15,8 +15,8 @@ const (
 	// connectTimeout bounds dialling, handshake and settings of a connection. A
 	// frozen server accepts and never greets.
 	connectTimeout = 5 * time.Second
-	// lockWait is how long the server lets a statement wait for a row. Behind it
-	// the transaction is run again, until its deadline.
+	// lockWait is how long the server lets a statement wait for a row. Nobody
+	// here holds one for so long.
 	lockWait = 5 * time.Second
 	// sessionIdle is when the server ends a connection that says nothing: a
 	// process that vanished behind a cut network holds its locks no longer.

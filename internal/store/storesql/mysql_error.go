@@ -33,10 +33,9 @@ const (
 // mysqlContended are errors of a transaction that gave way to another, and was
 // rolled back, or its statement was.
 var mysqlContended = map[uint16]bool{
-	mysqlLockWait: true,
-	1020:          true, // MariaDB: a record was changed since it was read
-	1213:          true, // deadlock
-	3101:          true, // MySQL: the group certified another's commit first
+	1020: true, // MariaDB: a record was changed since it was read
+	1213: true, // deadlock
+	3101: true, // MySQL: the group certified another's commit first
 }
 
 // mysqlAway are errors of a server that is there and cannot serve.
@@ -88,6 +87,7 @@ var mysqlRefusals = map[uint16]string{
 	1044: "grant the user its rights on that database, or name another",
 	1045: "check user and password, whether the user may come from this host, and whether the server wants TLS (store.tls_ca, or tls=true in store.dsn)", // MariaDB says the same to all three
 	1049: "create that database, or name another",
+	1142: "grant the user that right on the database: docs/operations.md lists what the engine needs, and what migrations need besides",
 	1820: "give the user a new password: this one has expired",
 	1862: "give the user a new password: this one has expired",
 	3118: "unlock the user's account", // MySQL
@@ -132,6 +132,8 @@ func (db *mysqlDB) failed(err error) error {
 	switch code := mysqlCode(err); {
 	case code == mysqlTaken:
 		return fmt.Errorf("%w: %w", errTaken, err)
+	case code == mysqlLockWait:
+		return fmt.Errorf("%w: %w: %w", store.ErrUnavailable, store.ErrLocked, err)
 	case mysqlContended[code]:
 		return fmt.Errorf("%w: %w", errContended, err)
 	case mysqlAway[code], errors.Is(err, errConnect):

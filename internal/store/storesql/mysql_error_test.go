@@ -17,7 +17,7 @@ func TestErrorsOfAServerHaveTheirMeaning(t *testing.T) {
 	}{
 		{"duplicate entry", 1062, errTaken},
 		{"deadlock", 1213, errContended},
-		{"lock wait", 1205, errContended},
+		{"lock wait", 1205, store.ErrLocked},
 		{"rolled back by the group at commit", 3101, errContended},
 		{"no memory for locks", 1206, store.ErrUnavailable},
 		{"access denied", 1045, store.ErrUnavailable},

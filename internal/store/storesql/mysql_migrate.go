@@ -1,6 +1,7 @@
 package storesql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -25,7 +26,7 @@ const (
 // migrate applies the migrations that are missing, one process at a time: its
 // connection holds a named lock, which the server frees when it goes.
 func (db *mysqlDB) migrate(ctx context.Context) (err error) {
-	defer func() { err = db.failed(err) }()
+	defer func() { err = cmp.Or(refusal(err), db.failed(err)) }()
 	pool, err := db.migrationPool()
 	if err != nil {
 		return err
