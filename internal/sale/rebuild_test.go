@@ -475,3 +475,34 @@ func TestADeskWaitsForAnotherChangeOnlyAsLongAsItsCaller(t *testing.T) {
 	open()
 	first.Wait()
 }
+
+// While a sale may have promised something, other instances are given time to
+// write it. Nobody waits for them before it, after it, or without them.
+func TestOthersAreWaitedForOnlyWhileTheyMayHavePromised(t *testing.T) {
+	for name, story := range map[string]struct {
+		others, waits bool
+		change        func(*seckill.Product)
+	}{
+		"alone":       {false, false, func(*seckill.Product) {}},
+		"on sale":     {true, true, func(*seckill.Product) {}},
+		"not begun":   {true, false, func(p *seckill.Product) { p.StartsAt = p.EndsAt.Add(-time.Minute) }},
+		"all is over": {true, false, func(p *seckill.Product) { p.EndsAt = p.StartsAt.Add(time.Second) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := rig.New(t)
+			r.Open(t, 1, 5, story.change)
+			desk := sale.NewDesk(sale.DeskOptions{
+				Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes, Mover: r.Mover, Logger: quiet,
+				Strategies: []seckill.Strategy{seckill.StrategyAsync}, Others: story.others,
+			})
+			looked := r.Store.Calls("Product")
+			_, err := desk.Recover(t.Context(), 1, rig.Operator)
+			rig.Must(t, err)
+			// Two of them are its own.
+			if looks := r.Store.Calls("Product") - looked; (looks > 2) != story.waits {
+				t.Errorf("it looked %d times", looks)
+			}
+		})
+	}
+}
