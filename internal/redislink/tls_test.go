@@ -30,9 +30,10 @@ func spoken(t *testing.T, ca string, own certificate.Pair) *tls.Config {
 // reach connects and asks for something, as patiently as the engine.
 func reach(t *testing.T, place redislink.Place) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	client, err := redislink.Connect(ctx, place.Option("test", net.Dialer{Timeout: time.Second}))
+	// The first to look reads all authorities of the system, which takes a while.
+	client, err := redislink.Connect(ctx, place.Option("test", net.Dialer{Timeout: 20 * time.Second}))
 	if err != nil {
 		return err
 	}
