@@ -83,7 +83,9 @@ type Request struct {
 	room   [seckill.MaxBuyerBytes]byte
 }
 
-// Pass is an admitted claim.
+// Pass is an admitted claim. With a refusal of GateToken it has the key of a
+// token that has run out, if its buyer may have bought: that buys nothing any
+// more, and finds what it bought.
 type Pass struct {
 	Buyer    string
 	Key      string // the purchase token's id, else the header's key
@@ -147,7 +149,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 		return refuse(GateBody, err)
 	}
 	pass.Buyer, pass.Quantity, pass.Ref = string(req.buyer), body.quantity, body.ref
-	if err := d.key(s.ID, req, body.token, pass, now); err != nil {
+	if err := d.key(terms, req, body.token, pass, now); err != nil {
 		return refuse(GateToken, err)
 	}
 	return Refusal{}
@@ -210,10 +212,15 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 			return true
 		}
 	}
-	if !d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(buyer, terms.Shards)), buyer) {
+	if !d.mayHold(terms, buyer) {
 		return false
 	}
 	return d.worthAGate(d.identify(req, look))
+}
+
+// mayHold reports whether the ledger may remember the buyer.
+func (d *Doorkeeper) mayHold(terms *seckill.Product, buyer []byte) bool {
+	return d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(buyer, terms.Shards)), buyer)
 }
 
 // worthAGate reports whether the gates behind the flag have something else to
@@ -229,8 +236,9 @@ func (d *Doorkeeper) worthAGate(err error) bool {
 }
 
 // key finds the claim's idempotency key: the purchase token's id, which a
-// valid token proves, or else the header's.
-func (d *Doorkeeper) key(product uint32, req *Request, token []byte, pass *Pass, now time.Time) error {
+// valid token proves, or else the header's. Of a crowd that comes with tokens of
+// too long ago nobody is looked for in ledger and store who has not bought.
+func (d *Doorkeeper) key(terms *seckill.Product, req *Request, token []byte, pass *Pass, now time.Time) error {
 	if len(token) == 0 {
 		if d.TokenRequired {
 			return seckill.Errorf(seckill.CodeTokenInvalid, "a purchase token is required")
@@ -238,10 +246,9 @@ func (d *Doorkeeper) key(product uint32, req *Request, token []byte, pass *Pass,
 		pass.Key = string(req.Key)
 		return seckill.CheckKey(pass.Key)
 	}
-	id, err := d.Tokens.VerifyBytes(token, pass.Buyer, product, now)
-	if err != nil {
-		return err
+	id, err := d.Tokens.VerifyBytes(token, pass.Buyer, terms.ID, now)
+	if err == nil || err == error(purchasetoken.ErrExpired) && d.mayHold(terms, req.buyer) {
+		pass.Key = id.String()
 	}
-	pass.Key = id.String()
-	return nil
+	return err
 }
