@@ -20,6 +20,7 @@ const (
 	Conflict     Kind = "payment conflict"
 	MayEvict     Kind = "Redis may evict keys"
 	OtherStore   Kind = "the ledger belongs to another store"
+	RebuiltAgain Kind = "a ledger is rebuilt again and again"
 	WorkerEnded  Kind = "worker stopped"
 )
 
@@ -27,5 +28,5 @@ const (
 // first event shows no increase, and the first is the one to hear of.
 var Kinds = []Kind{
 	Violations, MustRecover, NotRecovered, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
-	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, WorkerEnded,
+	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, RebuiltAgain, WorkerEnded,
 }

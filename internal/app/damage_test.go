@@ -80,9 +80,21 @@ func TestAKeyThatWasOverwrittenIsAlerted(t *testing.T) {
 	})
 	a.parts.opens(t)
 	product := a.parts.catalog.Find(1)
+	calls := func() (n int) {
+		for _, kind := range told.all() {
+			switch kind {
+			case alert.MustRecover:
+				n++
+			case alert.RebuiltAgain: // by this test
+			default:
+				t.Errorf("%s was raised", kind)
+			}
+		}
+		return n
+	}
 	rebuilt := func(what string, harm func()) (alerts int) {
 		t.Helper()
-		epoch, before := product.Terms().Epoch, len(told.all())
+		epoch, before := product.Terms().Epoch, calls()
 		harm()
 		rig.Until(t, what+" is rebuilt", func() bool {
 			p, err := a.parts.store.Product(t.Context(), 1)
@@ -91,7 +103,7 @@ func TestAKeyThatWasOverwrittenIsAlerted(t *testing.T) {
 			now := product.Terms().Epoch
 			return err == nil && now > epoch && p.Epoch == now && live.Epoch == now && live.Open && !p.Rebuilding
 		})
-		return len(told.all()) - before
+		return calls() - before
 	}
 	shard := strings.Fields(redis.Must("KEYS", "seckill:{b*}:shard:1:0"))[0]
 	for _, kind := range []string{"shard", "lane", "group", "mark"} {
@@ -106,10 +118,5 @@ func TestAKeyThatWasOverwrittenIsAlerted(t *testing.T) {
 	}
 	if n := rebuilt("what is lost", redis.FlushAll); n != 0 {
 		t.Errorf("%d alerts call a lost ledger damaged: %s", n, told.text())
-	}
-	for _, kind := range told.all() {
-		if kind != alert.MustRecover {
-			t.Errorf("%s was raised", kind)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"seckill"
 	"seckill/internal/bulletin"
 	"seckill/internal/complaint"
 	"seckill/internal/ledger"
@@ -65,9 +66,10 @@ func (p *parts) tellOthers() {
 	// Another instance may have rebuilt it, from the store: whom the ledger then
 	// remembers is told to nobody. This instance may have read a ledger that had
 	// lost them, or have been away when they bought.
-	p.catalog.OnRebuilt = func(group uint32, done bool) {
-		p.memory.DoubtRebuilt(group)
-		if done {
+	p.catalog.OnRebuilt = func(product *seckill.Product) {
+		p.sawRebuilt(product)
+		p.memory.DoubtRebuilt(product.Group)
+		if !product.Rebuilding {
 			ask(p.hearing.rescan)
 		}
 	}

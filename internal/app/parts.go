@@ -105,15 +105,16 @@ type parts struct {
 	census      *presence.Census
 	links       *orderlink.Signer
 
-	signals *signals
-	hearing *hearing
+	signals  *signals
+	hearing  *hearing
+	rebuilds *rebuilds
 }
 
 // build opens the data and wires the parts. Parts that call each other in a
 // circle (a cancelled order wakes the releaser) meet in signals.
 func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
 	p := &parts{
-		cfg: cfg, log: opt.Logger, name: instanceName(), patience: reachDeadline, board: bulletin.Nobody{}, roster: presence.Alone{}, signals: newSignals(), hearing: newHearing(),
+		cfg: cfg, log: opt.Logger, name: instanceName(), patience: reachDeadline, board: bulletin.Nobody{}, roster: presence.Alone{}, signals: newSignals(), hearing: newHearing(), rebuilds: newRebuilds(),
 	}
 	for _, step := range []func() error{
 		func() error { return p.openData(ctx, opt) },
@@ -150,6 +151,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		return fmt.Errorf("read the ledger's clock: %w", err)
 	}
 	p.catalog, p.memory = sale.NewCatalog(p.store, p.log), sale.NewMemory()
+	p.catalog.OnRebuilt = p.sawRebuilt
 	p.tellOthers()
 	if err := p.catalog.Refresh(ctx); err != nil {
 		return fmt.Errorf("read the catalogue: %w", err)

@@ -78,12 +78,12 @@ type Catalog struct {
 	// everybody who had bought elsewhere before, or never if it cannot tell. First
 	// says that the flag was not up since units last came back. It must not block.
 	CatchUp func(s *Sale, first bool, raise func())
-	// OnRebuilt, set as they are, is told of a new epoch of a product's ledger, by
-	// the limit group, before its terms are seen, and again when it is installed
-	// (done): the ledger then remembers buyers of whom this instance may never
+	// OnRebuilt, set as they are, is told of a new epoch of a product's ledger
+	// before these terms are seen, while it is rebuilding, and again when it is
+	// installed: the ledger then remembers buyers of whom this instance may never
 	// have heard, because they came from the store. Before the first epoch nobody
-	// has bought. It must not block.
-	OnRebuilt func(group uint32, done bool)
+	// has bought. It must neither block nor change the product.
+	OnRebuilt func(p *seckill.Product)
 	// OnClosing, set as they are, is told that a ledger is about to be rebuilt,
 	// here or by another instance, after its terms are seen: what it promised is
 	// to be written now. It must not block.
@@ -100,7 +100,7 @@ func NewCatalog(source ProductReader, log *slog.Logger) *Catalog {
 	c := &Catalog{
 		source: source, log: log, OnSoldOut: func(uint32, time.Time) {}, OnUnitsBack: func(uint32) {},
 		CatchUp:   func(_ *Sale, _ bool, raise func()) { raise() }, // nobody sells elsewhere
-		OnRebuilt: func(uint32, bool) {}, OnClosing: func() {},
+		OnRebuilt: func(*seckill.Product) {}, OnClosing: func() {},
 	}
 	c.sales.Store(&map[uint32]*Sale{})
 	return c
@@ -138,7 +138,7 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 			s = &Sale{ID: p.ID, catalog: c}
 		}
 		if before := s.terms.Load(); before != nil && rebuilt(before, p) {
-			c.OnRebuilt(p.Group, !p.Rebuilding)
+			c.OnRebuilt(p)
 		}
 		before := s.terms.Swap(p)
 		closing = closing || p.Rebuilding && before != nil && !before.Rebuilding

@@ -325,7 +325,7 @@ func TestARebuildIsToldBeforeItsTermsAreSeen(t *testing.T) {
 		seen uint64 // epoch
 	}
 	var told []word
-	c.OnRebuilt = func(group uint32, done bool) { told = append(told, word{done, c.Find(group).Terms().Epoch}) }
+	c.OnRebuilt = func(p *seckill.Product) { told = append(told, word{!p.Rebuilding, c.Find(p.ID).Terms().Epoch}) }
 	for _, step := range []struct {
 		epoch      uint64
 		rebuilding bool

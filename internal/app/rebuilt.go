@@ -1,0 +1,84 @@
+package app
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"seckill"
+	"seckill/internal/alert"
+)
+
+const (
+	// rebuiltOften is how many rebuilds of one ledger within rebuiltWithin are no
+	// accident any more: what was lost is mended by one or two.
+	rebuiltOften  = 5
+	rebuiltWithin = 2 * time.Minute
+	// rebuiltMost is of how many products they are counted at once.
+	rebuiltMost = 1000
+)
+
+// rebuilds counts how often the ledger of each product was rebuilt of late.
+type rebuilds struct {
+	mu sync.Mutex
+	of map[uint32]*epochs
+}
+
+// epochs are the last ones of a product that were seen.
+type epochs struct {
+	newest uint64
+	at     [rebuiltOften]time.Time // the oldest first; zero for none
+}
+
+func newRebuilds() *rebuilds { return &rebuilds{of: make(map[uint32]*epochs)} }
+
+// saw counts an epoch of a product's ledger, once however often it is told of.
+// True says that the last rebuiltOften began within a time that is too short.
+func (r *rebuilds) saw(product uint32, epoch uint64, now time.Time) (within time.Duration, often bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.of[product]
+	switch {
+	case e == nil && !r.room(now):
+		return 0, false // those that are counted are enough to hear of
+	case e == nil:
+		e = &epochs{}
+		r.of[product] = e
+	case e.newest == epoch:
+		return 0, false
+	}
+	e.newest = epoch
+	copy(e.at[:], e.at[1:])
+	e.at[rebuiltOften-1] = now
+	within = now.Sub(e.at[0])
+	return within, !e.at[0].IsZero() && within <= rebuiltWithin
+}
+
+// room forgets products that have come to rest, if there are too many.
+func (r *rebuilds) room(now time.Time) bool {
+	if len(r.of) < rebuiltMost {
+		return true
+	}
+	for product, e := range r.of {
+		if now.Sub(e.at[rebuiltOften-1]) > rebuiltWithin {
+			delete(r.of, product)
+		}
+	}
+	return len(r.of) < rebuiltMost
+}
+
+// sawRebuilt tells operators of a ledger that does not come to rest. Each
+// rebuild is in order; that there is always another is not, and nobody would
+// hear of it otherwise.
+func (p *parts) sawRebuilt(product *seckill.Product) {
+	within, often := p.rebuilds.saw(product.ID, product.Epoch, time.Now())
+	if !often {
+		return
+	}
+	advice := "compare redis.addrs, redis.prefix and redis.sentinel_master of all instances, and see whether all of them reach the same master"
+	if !p.cfg.SharedLedger() {
+		advice = "see whether another process uses the same store.dsn: with ledger.kind memory there can be one only"
+	}
+	p.alerter.Raise(alert.RebuiltAgain, product.ID, fmt.Errorf("rebuilt %d times within %s, perhaps because an instance keeps its ledger elsewhere: %s",
+		rebuiltOften, within.Round(time.Second), advice))
+}

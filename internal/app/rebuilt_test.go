@@ -1,0 +1,86 @@
+package app
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/alert"
+	"seckill/internal/config"
+)
+
+func TestALedgerThatIsRebuiltOftenWithinAShortTimeIsTold(t *testing.T) {
+	for what, c := range map[string]struct {
+		every time.Duration
+		times int
+		often bool
+	}{
+		"one too few":             {time.Second, rebuiltOften - 1, false},
+		"often":                   {time.Second, rebuiltOften, true},
+		"for ever":                {time.Second, 100, true},
+		"just within the time":    {rebuiltWithin / (rebuiltOften - 1), rebuiltOften, true},
+		"seldom, for a long time": {rebuiltWithin/(rebuiltOften-1) + time.Second, 100, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r, now := newRebuilds(), time.Now()
+			within, often := time.Duration(0), false
+			for i := range c.times {
+				within, often = r.saw(1, uint64(2+i), now)
+				if _, again := r.saw(1, uint64(2+i), now); again {
+					t.Error("one rebuild, of which it was told twice, has counted twice")
+				}
+				if _, others := r.saw(2, 1, now); others {
+					t.Error("a product at rest is told of")
+				}
+				now = now.Add(c.every)
+			}
+			if often != c.often || often && within != (rebuiltOften-1)*c.every {
+				t.Errorf("%v, within %s", often, within)
+			}
+		})
+	}
+}
+
+// A lost Redis has every product rebuilt, once.
+func TestRebuildsOfManyProductsAreCountedInLittleRoom(t *testing.T) {
+	r, now := newRebuilds(), time.Now()
+	for i := range uint32(3 * rebuiltMost) {
+		r.saw(i, 2, now)
+	}
+	if len(r.of) != rebuiltMost {
+		t.Errorf("%d products are remembered", len(r.of))
+	}
+	const late = 10 * rebuiltMost
+	r.saw(late, 2, now.Add(rebuiltWithin+time.Second))
+	if len(r.of) != 1 || r.of[late] == nil {
+		t.Errorf("%d products are remembered, long after all but one came to rest", len(r.of))
+	}
+}
+
+func TestTheAlertOfALedgerThatIsRebuiltNamesWhatToCompare(t *testing.T) {
+	for kind, says := range map[string][]string{
+		config.LedgerRedis:  {"redis.addrs", "redis.prefix", "redis.sentinel_master", "5 times"},
+		config.LedgerMemory: {"store.dsn", "ledger.kind", "5 times"},
+	} {
+		var log bytes.Buffer
+		raised := make(map[alert.Kind]int)
+		p := &parts{cfg: config.Default(), rebuilds: newRebuilds()}
+		p.cfg.Ledger.Kind = kind
+		p.alerter = alert.New("", slog.New(slog.NewTextHandler(&log, nil)), func(kind alert.Kind) { raised[kind]++ })
+		const more = 2
+		for i := range uint64(rebuiltOften + more) {
+			p.sawRebuilt(&seckill.Product{ID: 7, Epoch: 2 + i})
+		}
+		if len(raised) != 1 || raised[alert.RebuiltAgain] != 1+more {
+			t.Errorf("%s: raised %v", kind, raised)
+		}
+		for _, word := range append(says, "product=7") {
+			if !strings.Contains(log.String(), word) {
+				t.Errorf("%s: %q is not in %s", kind, word, &log)
+			}
+		}
+	}
+}
