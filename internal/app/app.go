@@ -143,6 +143,9 @@ func (a *App) AdminURL() string {
 func (a *App) Run(ctx context.Context) error {
 	loops, cancel := context.WithCancel(context.Background())
 	a.stopLoops = cancel
+	if a.has(RoleShop) {
+		a.parts.checkBefore(ctx)
+	}
 	a.startLoops(loops)
 	if a.opt.Demo {
 		if err := a.openDemo(ctx); err != nil {

@@ -38,6 +38,7 @@ const (
 	promiseEvery   = time.Second
 	settingsEvery  = 10 * time.Second
 	tenureEvery    = time.Second
+	witnessEvery   = time.Second
 	sweepEvery     = time.Minute
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
@@ -73,6 +74,9 @@ func (a *App) startLoops(ctx context.Context) {
 	}
 	if _, ok := p.ledger.(ledger.Bound); ok {
 		loops = append(loops, &duty.Loop{Name: "tenure", Every: tenureEvery, Timeout: 5 * time.Second, Round: p.checkTenure})
+	}
+	if p.cfg.SharedLedger() && a.has(RoleShop) {
+		loops = append(loops, &duty.Loop{Name: "witness", Every: witnessEvery, Timeout: witnessTimeout, Round: p.checkWitness})
 	}
 	if p.keys != nil && a.has(RoleShop) {
 		loops = append(loops, p.keysDuty())

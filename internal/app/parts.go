@@ -170,7 +170,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
 		OnChanged: p.changed, OnDamaged: p.mustRecover, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Reoffer: p.promises.Reoffer, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), FallbackShare: p.cfg.SharedLedger(),
-		CheckWitness: (&worker.Guard{Queue: p.queue, Store: p.store, OnTrouble: p.signals.raise}).Check,
+		CheckWitness: p.guard().Check,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
 	complaints := complaint.New(p.log, time.Now)

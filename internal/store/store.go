@@ -310,9 +310,11 @@ type Releases interface {
 	// WitnessLost forgets witnesses that the queue has lost, each if it is still
 	// exactly that one: a stream that begins anew counts from below, and would be
 	// called lost for ever. If there was one, every preheated product that has a
-	// ledger is marked for recovery in the same transaction. It reports whether
-	// there was: of those who meet a loss, one notices it.
-	WitnessLost(ctx context.Context, lost []queue.ID) (bool, error)
+	// ledger is marked for recovery in the same transaction, and kept are the
+	// witnesses from then on: what the queue, set back, has of these streams. A
+	// store that is below it for a moment would pass for an older copy. It reports
+	// whether there was: of those who meet a loss, one notices it.
+	WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error)
 }
 
 // Release is an owed release, stamped with the store's epoch at the change.

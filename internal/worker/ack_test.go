@@ -68,7 +68,7 @@ func (s *storeOfLosses) Witness(context.Context) ([]queue.ID, error) { return s.
 
 func (s *storeOfLosses) Products(context.Context) ([]seckill.Product, error) { return nil, nil }
 
-func (s *storeOfLosses) WitnessLost(_ context.Context, lost []queue.ID) (bool, error) {
+func (s *storeOfLosses) WitnessLost(_ context.Context, lost, _ []queue.ID) (bool, error) {
 	s.marks++
 	s.known = slices.DeleteFunc(slices.Clone(s.known), func(known queue.ID) bool { return slices.Contains(lost, known) })
 	return true, nil

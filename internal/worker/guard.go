@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"seckill"
@@ -50,6 +51,26 @@ func (g *Guard) Check(ctx context.Context) error {
 	return errors.Join(err, unheard, unseen)
 }
 
+// Look asks the queue for what the store has confirmed, and for no more, and
+// reports whether something is lost. It is for those who sell and do not
+// consume: of a ledger that was set back to before an instance knew it, only
+// the store can tell.
+func (g *Guard) Look(ctx context.Context) (bool, error) {
+	asked, ok := g.Queue.(queue.Witnessing)
+	if !ok {
+		return false, nil
+	}
+	known, err := g.Store.Witness(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read witness: %w", err)
+	}
+	lost, unheard := asked.Lost(ctx, known)
+	if len(lost) > 0 {
+		_, err = g.lost(ctx, lost, false)
+	}
+	return len(lost) > 0, errors.Join(err, unheard)
+}
+
 // checkStreams reports whether a stream is lost whole, for which it has marked
 // every product: the store may have confirmed nothing of it yet, so that no
 // witness tells.
@@ -85,11 +106,11 @@ func (g *Guard) markAll(ctx context.Context) ([]seckill.Product, error) {
 }
 
 // lost has a loss noticed once: every product is marked for recovery in the
-// store, and the witnesses that are gone are forgotten; marked says that the
-// caller has marked them. Only then the queue is mended. It returns what the
-// store has taken over from it.
+// store, and in place of the witnesses that are gone stand those that the queue
+// has; marked says that the caller has marked them. Only then the queue is
+// mended. It returns what the store has taken over from it.
 func (g *Guard) lost(ctx context.Context, lost []queue.ID, marked bool) ([]queue.ID, error) {
-	noticed, err := g.Store.WitnessLost(ctx, lost)
+	noticed, err := g.Store.WitnessLost(ctx, lost, g.remembered(ctx, lost))
 	if err != nil {
 		return nil, fmt.Errorf("forget witness: %w", err)
 	}
@@ -107,6 +128,19 @@ func (g *Guard) lost(ctx context.Context, lost []queue.ID, marked bool) ([]queue
 		return nil, fmt.Errorf("list products: %w", err)
 	}
 	return g.takeOver(ctx, products)
+}
+
+// remembered is what the queue has of streams that lost a witness. Of one that
+// does not answer it is told later, by takeOver.
+func (g *Guard) remembered(ctx context.Context, lost []queue.ID) []queue.ID {
+	memory, ok := g.Queue.(queue.Remembering)
+	if !ok {
+		return nil
+	}
+	carried, _ := memory.HighestWitness(ctx)
+	return slices.DeleteFunc(carried, func(id queue.ID) bool {
+		return !slices.ContainsFunc(lost, func(gone queue.ID) bool { return gone.Stream == id.Stream })
+	})
 }
 
 // takeOver raises the store's witness to what the queue remembers, by a

@@ -24,23 +24,38 @@ func (w *Worker) checkStore(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
+	below, has, err := w.below(ctx, memory)
+	if err != nil || below.IsZero() {
+		return err
+	}
+	// Once more: between the two questions a loss of the queue may have been
+	// noticed, which sets the store back to what the queue has.
+	if below, has, err = w.below(ctx, memory); err != nil || below.IsZero() {
+		return err
+	}
+	return w.storeLost(ctx, below, has)
+}
+
+// below is a witness that the queue has been told and the store is below, and
+// what the store has of its stream. One stream is enough to tell, whatever
+// others do not answer.
+func (w *Worker) below(ctx context.Context, memory queue.Remembering) (carried queue.ID, has uint64, err error) {
 	// The queue is asked first: what others confirm meanwhile raises the store's.
-	// One stream is enough to tell, whatever others do not answer.
-	carried, unheard := memory.HighestWitness(ctx)
+	all, unheard := memory.HighestWitness(ctx)
 	known, err := w.store.Witness(ctx)
 	if err != nil {
-		return fmt.Errorf("read witness: %w", err)
+		return queue.ID{}, 0, fmt.Errorf("read witness: %w", err)
 	}
-	has := make(map[string]uint64, len(known))
+	confirmed := make(map[string]uint64, len(known))
 	for _, id := range known {
-		has[id.Stream] = id.Seq
+		confirmed[id.Stream] = id.Seq
 	}
-	for _, id := range carried {
-		if id.Seq > has[id.Stream] {
-			return w.storeLost(ctx, id, has[id.Stream])
+	for _, id := range all {
+		if id.Seq > confirmed[id.Stream] {
+			return id, confirmed[id.Stream], nil
 		}
 	}
-	return unheard
+	return queue.ID{}, 0, unheard
 }
 
 // storeLost has everything recovered, once, and tells the operator: the lost

@@ -84,3 +84,50 @@ func TestAQueueThatWasSetBackDoesNotPassForAnOlderStore(t *testing.T) {
 		t.Errorf("alerts %q, troubles %+v", alerts, troubles)
 	}
 }
+
+// The first to notice that a queue was set back dies before it has mended it.
+// Who comes next finds a store that is as old as the queue, and not older.
+func TestALossThatIsHalfNoticedDoesNotPassForAnOlderStore(t *testing.T) {
+	c := newCrew(t)
+	p := c.Open(t, 1, 9)
+	c.Buy(t, p, "a")
+	c.ConfirmAll(t)
+	c.Exec(t, "UPDATE tb_witness SET seq = seq + 1000") // what the journal had, and lost
+	told := 0
+	guard := worker.Guard{Queue: c.Queue, Store: c.Store, OnTrouble: func(uint32, error) { told++ }}
+	c.Store.FailBefore("Products", 1)
+	if err := guard.Check(t.Context()); err == nil || told != 1 || !c.Stored(t, 1).Rebuilding {
+		t.Fatalf("it was to be half noticed: %v, told %d times", err, told)
+	}
+	c.start(t)
+	c.Buy(t, p, "b")
+	c.drained(t)
+	if alerts := c.alerted(); len(alerts) != 0 {
+		t.Errorf("alerts %q", alerts)
+	}
+}
+
+// Who only sells asks for what the store has confirmed.
+func TestALookNoticesAQueueThatWasSetBack(t *testing.T) {
+	c := newCrew(t)
+	c.Buy(t, c.Open(t, 1, 9), "a")
+	c.ConfirmAll(t)
+	told := 0
+	guard := worker.Guard{Queue: c.Queue, Store: c.Store, OnTrouble: func(uint32, error) { told++ }}
+	for round, want := range []bool{false, true, false} {
+		if round == 1 {
+			c.Exec(t, "UPDATE tb_witness SET seq = seq + 1000")
+		}
+		lost, err := guard.Look(t.Context())
+		if err != nil || lost != want || c.Stored(t, 1).Rebuilding != (round > 0) {
+			t.Errorf("round %d: lost %v, marked %v, %v", round, lost, c.Stored(t, 1).Rebuilding, err)
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+	c.Store.FailBefore("Witness", 1)
+	if _, err := guard.Look(t.Context()); err == nil {
+		t.Error("looked without the store")
+	}
+}

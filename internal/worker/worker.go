@@ -35,7 +35,7 @@ type Store interface {
 	Products(ctx context.Context) ([]seckill.Product, error)
 	SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error
 	Witness(ctx context.Context) ([]queue.ID, error)
-	WitnessLost(ctx context.Context, lost []queue.ID) (bool, error)
+	WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error)
 	LettersDue(ctx context.Context, limit int, except ...uint32) ([]store.Letter, error)
 	LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error
 	CloseLetter(ctx context.Context, id int64, epoch uint64) error

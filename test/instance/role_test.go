@@ -1,12 +1,14 @@
 package instance
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"seckill"
+	"seckill/internal/queue"
 	"seckill/test/engine"
 	"seckill/test/server"
 )
@@ -98,5 +100,56 @@ func TestMixedPartsServeOneInstance(t *testing.T) {
 				t.Errorf("after a restart bob was answered %q", code)
 			}
 		})
+	}
+}
+
+// Redis comes back with a file of before the last unit was sold, and no worker
+// is there to notice. Shops ask what the store has confirmed, one before its
+// first purchase and one that runs within a second, and do not sell it again.
+func TestShopsWithoutAWorkerDoNotSellFromAnOldLedger(t *testing.T) {
+	t.Parallel()
+	redis := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
+	settings := engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)))
+	start := func(roles ...string) *engine.Engine {
+		return engine.Start(t, engine.Options{Settings: settings, Roles: roles})
+	}
+	worker, shop := start(engine.RoleWorker, engine.RoleAdmin, engine.RoleShop), start(engine.RoleShop)
+	openSale(t, worker, engine.Product{ID: 1, Stock: 3, PerUserLimit: 1})
+	sees(t, shop, 1)
+	await(t, worker, "early", buys(t, worker, 1, "early"), "pending")
+	for i, fall := range []func(){
+		func() { shop.MustStop(); redis.Kill() },
+		redis.Kill,
+	} {
+		last := fmt.Sprintf("last-%d", i)
+		before := redis.Snapshot()
+		await(t, worker, last, buys(t, worker, 1, last), "pending")
+		if i == 1 {
+			until(t, "all is sold", func() bool { _, code := buy(t.Context(), shop, 1, "none"); return code == seckill.CodeSoldOut })
+		}
+		worker.Kill()
+		noticed := strings.Count(shop.Log(), queue.ErrLost.Error())
+		fall()
+		redis.Restore(before)
+		redis.Start()
+		if !shop.Running() {
+			shop.Start()
+		}
+		until(t, "the shop notices", func() bool { return strings.Count(shop.Log(), queue.ErrLost.Error()) > noticed })
+		for _, buyer := range []string{last, "new"} {
+			if _, code := buy(t.Context(), shop, 1, buyer); code != seckill.CodeBusy {
+				t.Errorf("fall %d: %s was answered %q", i, buyer, code)
+			}
+		}
+		worker.Start()
+		if _, code := decided(t, shop, 1, last); code != seckill.CodeAlreadyPurchased {
+			t.Errorf("fall %d: who has the last unit was answered %q", i, code)
+		}
+	}
+	if _, code := decided(t, shop, 1, "new"); code != seckill.CodeSoldOut {
+		t.Errorf("of what is sold a new buyer was told %q", code)
+	}
+	if strings.Contains(worker.Log(), "the store is older") {
+		t.Error("the store passes for an older one")
 	}
 }

@@ -234,7 +234,7 @@ func (l *life) rebuilds() {
 	l.must(l.Fail(l.ctx(), old[:1], "units are gone"))
 	seen, err := l.Witness(l.ctx())
 	l.must(err)
-	_, err = l.WitnessLost(l.ctx(), seen)
+	_, err = l.WitnessLost(l.ctx(), seen, nil)
 	l.must(err)
 }
 

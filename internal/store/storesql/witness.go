@@ -20,7 +20,7 @@ var errNoticed = errors.New("the loss was noticed by another")
 // that has a ledger, unless they moved on. Products come first, as in a
 // confirmation, and in the order of all locks (lock.go): two such transactions
 // wait for each other, and not in a circle.
-func (s *Store) WitnessLost(ctx context.Context, lost []queue.ID) (bool, error) {
+func (s *Store) WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error) {
 	err := s.change(ctx, "witness", func(ctx context.Context, tx *session) error {
 		if err := lockLedgers(ctx, tx); err != nil {
 			return err
@@ -39,7 +39,7 @@ func (s *Store) WitnessLost(ctx context.Context, lost []queue.ID) (bool, error) 
 		if forgotten == 0 {
 			return errNoticed
 		}
-		return nil
+		return raiseWitness(ctx, tx, kept)
 	})
 	if errors.Is(err, errNoticed) {
 		return false, nil

@@ -23,7 +23,7 @@ func TestALostWitnessLocksProductsInTheOrderOfAll(t *testing.T) {
 			return err
 		}
 		go func() {
-			_, err := s.WitnessLost(ctx, nil)
+			_, err := s.WitnessLost(ctx, nil, nil)
 			marked <- err
 		}()
 		waitForLock(ctx, t, s)

@@ -129,8 +129,8 @@ func (f *Faulty) Witness(ctx context.Context) ([]queue.ID, error) {
 	return ask(f, ctx, "Witness", func() ([]queue.ID, error) { return f.inner.Witness(ctx) })
 }
 
-func (f *Faulty) WitnessLost(ctx context.Context, lost []queue.ID) (bool, error) {
-	return ask(f, ctx, "WitnessLost", func() (bool, error) { return f.inner.WitnessLost(ctx, lost) })
+func (f *Faulty) WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error) {
+	return ask(f, ctx, "WitnessLost", func() (bool, error) { return f.inner.WitnessLost(ctx, lost, kept) })
 }
 
 func (f *Faulty) LettersDue(ctx context.Context, limit int, except ...uint32) ([]store.Letter, error) {

@@ -31,8 +31,8 @@ var leaseTests = []test{
 	{"a lease from before the clock was set back can be taken", func(t *testing.T, s *suite) {
 		name := newLease()
 		equal(t, "taken", s.lease(t, name, "dead", far), true) // as by a clock that was ahead
-		equal(t, "taken over", s.lease(t, name, "a", tick), true)
-		equal(t, "taken back", s.lease(t, name, "b", tick), false)
+		equal(t, "taken over", s.lease(t, name, "a", far/10), true)
+		equal(t, "taken back", s.lease(t, name, "b", far/10), false)
 	}},
 	{"only its holder gives a lease back", func(t *testing.T, s *suite) {
 		name := newLease()

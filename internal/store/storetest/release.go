@@ -117,9 +117,10 @@ func witnessLost(t *testing.T, s *suite) {
 	old := s.witnessOf(t, stream)
 	s.witness(t, p, stream, 8)
 	s.witness(t, p, beside, 5)
+	var kept []queue.ID
 	lost := func(want bool, ids ...queue.ID) {
 		t.Helper()
-		noticed, err := s.Store.WitnessLost(t.Context(), ids)
+		noticed, err := s.Store.WitnessLost(t.Context(), ids, kept)
 		must(t, err)
 		equal(t, "noticed", noticed, want)
 		for _, of := range []seckill.Product{p, other} {
@@ -137,6 +138,14 @@ func witnessLost(t *testing.T, s *suite) {
 	equal(t, "witness", s.witnessOf(t, beside), queue.ID{})
 	s.witness(t, p, stream, 3)
 	equal(t, "witness of the stream that began anew", s.witnessOf(t, stream).Seq, 3)
+
+	// A stream that was set back goes on from what it has.
+	s.witness(t, p, beside, 9)
+	kept = []queue.ID{{Stream: beside, Seq: 6, Tag: 1}}
+	lost(false, queue.ID{Stream: beside, Seq: 8})
+	equal(t, "witness", s.witnessOf(t, beside).Seq, 9)
+	lost(true, s.witnessOf(t, beside))
+	equal(t, "witness of the stream that was set back", s.witnessOf(t, beside), kept[0])
 }
 
 // heardLate: a reply that was asked for under an older epoch comes after a
