@@ -170,7 +170,9 @@ func settled(err error) bool {
 	if redislink.Untrusted(err) {
 		return true
 	}
-	for _, final := range []error{ledgerredis.ErrEvicts, ledgerredis.ErrRefused, spentredis.ErrRefused, storesql.ErrRefused, storesql.ErrUntrusted} {
+	for _, final := range []error{
+		redislink.ErrSentinel, redislink.ErrNoSentinel, ledgerredis.ErrEvicts, ledgerredis.ErrRefused, spentredis.ErrRefused, storesql.ErrRefused, storesql.ErrUntrusted,
+	} {
 		if errors.Is(err, final) {
 			return true
 		}

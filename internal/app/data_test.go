@@ -1,8 +1,10 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"seckill/internal/config"
 	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/redislink"
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/test/rig"
@@ -83,6 +86,63 @@ func TestAWrongPasswordEndsAStartAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Sentinels and Redis are told apart at the start, by the settings that mix them
+// up: neither becomes the other by waiting.
+func TestSentinelsThatAreTakenForRedisEndAStartAtOnce(t *testing.T) {
+	set, redis, dsn := server.Sentinel(t, server.SentinelOptions{}), server.Redis(t, server.RedisOptions{}), server.SharedMariaDB(t).NewDatabase(t)
+	for what, c := range map[string]struct {
+		addrs  []string
+		master string
+		want   error
+		says   []string
+	}{
+		"one Sentinel without a master":   {set.Addrs()[:1], "", redislink.ErrSentinel, []string{"these are Sentinels: set redis.sentinel_master"}},
+		"some Sentinels without a master": {set.Addrs(), "", redislink.ErrSentinel, []string{"these are Sentinels", "set redis.sentinel_master"}},
+		"a master, and no Sentinel":       {[]string{redis.Addr()}, "sale", redislink.ErrNoSentinel, []string{"these are no Sentinels", "redis.addrs", "redis.sentinel_master", `"sale"`}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			began := time.Now()
+			_, err := New(sharedSettings(t, strings.Join(c.addrs, ","), dsn, map[string]string{"REDIS_SENTINEL_MASTER": c.master}), Options{})
+			if !errors.Is(err, c.want) {
+				t.Fatalf("got %v, want %v", err, c.want)
+			}
+			for _, says := range c.says {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("%v does not say %s", err, says)
+				}
+			}
+			for _, astray := range []string{"evict", "SCRIPT"} {
+				if strings.Contains(err.Error(), astray) {
+					t.Errorf("%v leads astray: %s", err, astray)
+				}
+			}
+			if took := time.Since(began); took > reachDeadline/2 {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+// A Sentinel that has just started may learn of a master yet: it is asked again,
+// and whoever reads the log knows meanwhile which setting it may be.
+func TestAMasterThatSentinelsDoNotKnowIsWaitedForAndNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		p := &parts{cfg: config.Default(), log: slog.New(slog.NewTextHandler(&log, nil)), patience: reachDeadline}
+		p.cfg.Redis.SentinelMaster = "other"
+		began := time.Now()
+		err := p.reach(t.Context(), "Redis", true, func(context.Context) error { return p.adviseRedis(redislink.ErrNoMaster) })
+		if took := time.Since(began); !errors.Is(err, redislink.ErrNoMaster) || took < reachDeadline {
+			t.Errorf("after %s: %v", took, err)
+		}
+		for what, text := range map[string]string{"the log": log.String(), "the error": fmt.Sprint(err)} {
+			if !strings.Contains(text, "redis.sentinel_master") || !strings.Contains(text, "other") {
+				t.Errorf("%s does not name the setting: %s", what, text)
+			}
+		}
+	})
 }
 
 // The try that the deadline cuts short says nothing of the server; the one

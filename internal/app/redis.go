@@ -104,14 +104,20 @@ func placeOf(r *config.Redis) (redislink.Place, error) {
 }
 
 // adviseRedis adds what to do to an error of Redis, whose own words name neither
-// the user nor the keys, and of its connections, which end without a word where
-// one side speaks TLS and the other does not.
+// the user nor the keys nor the setting that led there, and of its connections,
+// which end without a word where one side speaks TLS and the other does not.
 func (p *parts) adviseRedis(err error) error {
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
 	switch r := &p.cfg.Redis; {
+	case errors.Is(err, redislink.ErrSentinel):
+		return fmt.Errorf("%w: set redis.sentinel_master to the name of the master that they watch, or redis.addrs to the addresses of Redis itself", err)
+	case errors.Is(err, redislink.ErrNoSentinel):
+		return fmt.Errorf("%w: with redis.sentinel_master, which is %q, redis.addrs must be of Sentinels: set them, or leave redis.sentinel_master out", err, r.SentinelMaster)
+	case errors.Is(err, redislink.ErrNoMaster):
+		return fmt.Errorf("%w: check redis.sentinel_master, which is %q, against SENTINEL MASTERS there (redis.addrs)", err, r.SentinelMaster)
 	case redislink.Untrusted(err) && strings.Contains(text, "remote error"):
 		return fmt.Errorf("%w: Redis does not take this side's certificate: check redis.tls_cert and redis.tls_key", err)
 	case redislink.Untrusted(err):

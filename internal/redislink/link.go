@@ -62,7 +62,7 @@ func Connect(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, 
 	results := make(chan made, 1)
 	go func() {
 		client, err := rueidis.NewClient(option)
-		results <- made{client, err}
+		results <- made{client, explained(err)}
 	}()
 	select {
 	case m := <-results:

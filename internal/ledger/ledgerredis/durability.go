@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"seckill/internal/redislink"
 )
 
 // ErrEvicts says that the server may drop keys when its memory is full.
@@ -194,12 +196,16 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// CheckEviction refuses a server that may forget what it was told.
+// CheckEviction refuses a server that may forget what it was told, or that is a
+// Sentinel and keeps nothing.
 func (l *Ledger) CheckEviction(ctx context.Context) error {
 	return l.eachMaster(ctx, func(node rueidis.Client) error {
 		info, err := infoOf(ctx, node)
 		if err != nil {
 			return fmt.Errorf("read the eviction policy of Redis: %w", err)
+		}
+		if info["redis_mode"] == "sentinel" {
+			return redislink.ErrSentinel
 		}
 		if policy := info["maxmemory_policy"]; policy != "noeviction" {
 			return fmt.Errorf("%w (it is %q)", ErrEvicts, policy)

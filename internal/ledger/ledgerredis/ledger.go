@@ -123,7 +123,9 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 		opt:  opt,
 	}
 	l.stop, l.cancel = context.WithCancel(context.Background())
-	err = errors.Join(l.CheckEviction(ctx), l.loadScripts(ctx))
+	if err = l.CheckEviction(ctx); !errors.Is(err, redislink.ErrSentinel) {
+		err = errors.Join(err, l.loadScripts(ctx))
+	}
 	if err == nil {
 		err = l.tryRights(ctx)
 	}
