@@ -49,6 +49,12 @@ It is a client of a running server. Buyers' tokens are signed with
 auth.jwt_secret, payments with payment.sandbox_secret, and the operator's token is
 admin.token: as configured, or as the server generated them under its data_dir.
 
+Where the shop requires purchase tokens they are fetched before the crowd comes,
+which is late if they take longer than --starts-in; how long is measured and said.
+They run out: what cannot be had in time is fetched on the way, and what has run
+out is fetched again for the same purchase. Presses without a token are not held
+against the shop: what depends on them could not be told.
+
 A target beyond this machine is refused unless --yes-load names its host.
 
 Exit code: 0 all promises hold, 1 one does not, 2 could not tell.`,
@@ -88,7 +94,7 @@ func (f *loadFlags) bind(cmd *cobra.Command) {
 	flags.Float64Var(&opt.Rate, "rate", 0, "first requests per second (0: as fast as it goes)")
 	flags.IntVar(&opt.Connections, "connections", 128, "connections that the crowd shares")
 	flags.DurationVar(&opt.Duration, "duration", time.Minute, "longest that the crowd keeps asking")
-	flags.IntVar(&opt.Retries, "retries", 8, "polite retries of a buyer, on busy, too_hot and rate_limited")
+	flags.IntVar(&opt.Retries, "retries", 8, "polite retries of a buyer, on busy, too_hot, rate_limited and token_invalid")
 	flags.Float64Var(&opt.Pay, "pay", 0.5, "share of the winners who pay, each by two callbacks of the sandbox")
 	flags.Float64Var(&opt.Cancel, "cancel", 0.1, "share of the winners who cancel")
 	flags.Float64Var(&opt.Repeat, "repeat", 0.1, "share of the winners who repeat their request at once")

@@ -23,7 +23,7 @@ const (
 	fateNone    fate = iota // never asked
 	fateWon                 // 202
 	fateRefused             // a clear no
-	fateUnknown             // busy, too_hot or no answer to the last try: there may be an order
+	fateUnknown             // busy, too_hot, no answer or no token for the last try: there may be an order
 )
 
 // repeatFate is how a winner's repeated request ended.
@@ -33,7 +33,7 @@ const (
 	repeatNone    repeatFate = iota
 	repeatSame               // 202 with the same order
 	repeatOther              // anything that is not: the key did not hold
-	repeatUnknown            // busy to the last try
+	repeatUnknown            // busy, or without a token, to the last try
 )
 
 // buyer is one of the crowd. One goroutine at a time has its call in hand.
@@ -43,6 +43,13 @@ type buyer struct {
 	repeat        repeatFate
 	orderNo       string
 	body          []byte // of the request, where it has a purchase token; else nil
+	pass          *pass  // the token, where one is required; else nil
+	// mayOwn says that an answer was yes, or left open whether there is an order:
+	// another token must be of the same purchase.
+	mayOwn bool
+	// lack is why there was no living token for the last press, of the repeat if
+	// the buyer has won; nil if there was.
+	lack error
 	// twist is what a buyer was told that no answer may be, in words.
 	twist string
 }
@@ -76,13 +83,14 @@ func buyerKey(run string, i int) string  { return fmt.Sprintf("%s-%d", run, i) }
 
 // crowd is everybody who comes.
 type crowd struct {
-	opt    *Options
-	path   string
-	body   []byte
-	clock  clock
-	buyers []buyer
-	line   *line
-	tally  *tally
+	opt     *Options
+	product uint32
+	path    string
+	body    []byte
+	clock   clock
+	buyers  []buyer
+	line    *line
+	tally   *tally
 }
 
 // warm opens the connections before the second, as browsers that show a
@@ -101,36 +109,6 @@ func (c *crowd) warm(ctx context.Context, shops []*shop) error {
 	return group.Wait()
 }
 
-// fetchTokens gets every buyer a purchase token, where the shop requires one.
-func (c *crowd) fetchTokens(ctx context.Context, shops []*shop, product uint32) error {
-	var mu sync.Mutex
-	var failed error
-	bounded, cancel := context.WithCancel(ctx)
-	defer cancel()
-	c.inTurn(bounded, "fetching purchase tokens", shops, len(c.buyers), func(s *shop, i int) {
-		b := &c.buyers[i]
-		var token string
-		err := c.steady(bounded, func() (err error) {
-			token, err = s.token(product, b.authorization)
-			return err
-		})
-		if err == nil {
-			b.body = fmt.Appendf(nil, `{"quantity":%d,"token":%q}`, c.opt.Quantity, token)
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if failed == nil {
-			failed = fmt.Errorf("fetch purchase tokens: %w", err)
-			cancel()
-		}
-	})
-	if failed == nil {
-		failed = ctx.Err()
-	}
-	return failed
-}
-
 // rush lets the crowd in and returns when everybody has an answer, or gave up,
 // or ctx has ended.
 func (c *crowd) rush(ctx context.Context, shops []*shop) {
@@ -143,6 +121,9 @@ func (c *crowd) rush(ctx context.Context, shops []*shop) {
 				next, ok := c.line.take(c.clock.now())
 				if !ok {
 					return
+				}
+				if !c.ready(s, next) {
+					continue
 				}
 				if c.clock.wait(ctx, next.due) != nil {
 					c.line.put(next)
@@ -177,7 +158,12 @@ func (c *crowd) send(s *shop, next call) {
 	c.tally.inFlight.Add(-1)
 	name := nameOf(&a, err)
 	c.tally.count(name, took)
-	if again(name) && next.try < c.opt.Retries {
+	b.mayOwn = b.mayOwn || leavesOpen(name)
+	tokenless := name == string(seckill.CodeTokenInvalid)
+	if tokenless {
+		b.refused()
+	}
+	if (again(name) || tokenless) && next.try < c.opt.Retries {
 		next.due = c.clock.now().Add(backoff(next.try, a.after, c.opt.Random()))
 		next.try++
 		c.tally.waiting.Add(1)
@@ -185,6 +171,13 @@ func (c *crowd) send(s *shop, next call) {
 			b.fate = fateUnknown // until it is heard
 		}
 		c.line.put(next)
+		return
+	}
+	if tokenless {
+		b.lack = errTokenRefused
+		if !next.repeat {
+			b.fate = fateUnknown
+		}
 		return
 	}
 	if next.repeat {
@@ -216,6 +209,16 @@ func nameOf(a *answer, err error) string {
 func again(name string) bool {
 	switch name {
 	case answerNone, answerStrange, string(seckill.CodeBusy), string(seckill.CodeTooHot), string(seckill.CodeRateLimited), string(seckill.CodeNotStarted):
+		return true
+	}
+	return false
+}
+
+// leavesOpen reports whether there may be an order after such an answer. The
+// others are given before anything is taken.
+func leavesOpen(name string) bool {
+	switch name {
+	case answerAccepted, answerNone, answerStrange, string(seckill.CodeBusy), string(seckill.CodeTooHot):
 		return true
 	}
 	return false

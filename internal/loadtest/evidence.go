@@ -16,6 +16,10 @@ type Evidence struct {
 	// Buyers by how their asking ended.
 	Won, Refused, GaveUp, NeverAsked int64
 	SoldOutAnswers                   int64
+	// NoToken of those who gave up or never asked had no living purchase token,
+	// and why the last of them had none.
+	NoToken    int64
+	NoTokenWhy string
 	// FoundUnits were bought by those who gave up: busy means unknown.
 	FoundUnits   int64
 	FoundUnknown int64 // buyers who gave up and could not be looked up
@@ -65,6 +69,9 @@ type Holdings struct {
 type Repeats struct {
 	Same, Other, Unknown int64
 	Example              string
+	// NoToken could not be sent again: a purchase token lives for a while only.
+	NoToken    int64
+	NoTokenWhy string
 }
 
 // Moves are orders that were moved on purpose.

@@ -13,11 +13,10 @@ import (
 // inspector looks at what the crowd left behind.
 type inspector struct {
 	*crowd
-	product uint32
-	limit   int64
-	admin   Admin
-	shops   []*shop
-	mu      sync.Mutex
+	limit int64
+	admin Admin
+	shops []*shop
+	mu    sync.Mutex
 }
 
 // evenly picks at most most of the numbers, evenly spread.
@@ -57,13 +56,24 @@ func (c *crowd) fates(e *Evidence) {
 		default:
 			e.NeverAsked++
 		}
+		switch {
+		case b.lack == nil:
+		case b.fate == fateWon:
+			e.Repeats.NoToken++
+			e.Repeats.NoTokenWhy = b.lack.Error()
+		default:
+			e.NoToken++
+			e.NoTokenWhy = b.lack.Error()
+		}
 		switch b.repeat {
 		case repeatSame:
 			e.Repeats.Same++
 		case repeatOther:
 			e.Repeats.Other++
 		case repeatUnknown:
-			e.Repeats.Unknown++
+			if b.lack == nil {
+				e.Repeats.Unknown++
+			}
 		}
 		if b.twist != "" {
 			if b.repeat != repeatOther {

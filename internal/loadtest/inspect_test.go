@@ -69,10 +69,10 @@ func TestAnOrderThatItsBuyerCannotReadIsLost(t *testing.T) {
 		{"queued for ever", func(o *wire.Order) { o.Status = "queued" }, nil, 1, 0},
 		{"another quantity", func(o *wire.Order) { o.Quantity = 2 }, nil, 1, 0},
 		{"another product", func(o *wire.Order) { o.ProductID = 8 }, nil, 1, 0},
-		{"unknown", func(*wire.Order) {}, &refusal{404, seckill.CodeNotFound}, 1, 0},
-		{"busy", func(*wire.Order) {}, &refusal{503, seckill.CodeBusy}, 0, 1},
+		{"unknown", func(*wire.Order) {}, &refusal{status: 404, code: seckill.CodeNotFound}, 1, 0},
+		{"busy", func(*wire.Order) {}, &refusal{status: 503, code: seckill.CodeBusy}, 0, 1},
 	} {
-		in := &inspector{crowd: &crowd{opt: &Options{Quantity: 1}}, product: 7}
+		in := &inspector{crowd: &crowd{opt: &Options{Quantity: 1}, product: 7}}
 		order, seen := good, Orders{ByStatus: map[string]int64{}}
 		c.change(&order)
 		in.noteOrder(&seen, &buyer{orderNo: no}, &order, c.err)
@@ -100,7 +100,7 @@ func TestABuyersListShowsTheLimitAndTheSilentOrders(t *testing.T) {
 		{"who never heard", buyer{fate: fateUnknown}, []wire.Order{order(no, "pending")}, 0, 0, 2, 2},
 		{"who got nothing", buyer{fate: fateUnknown}, nil, 0, 0, 0, 0},
 	} {
-		in := &inspector{crowd: &crowd{opt: &Options{Run: "x"}, buyers: []buyer{c.who}}, product: 7, limit: 3}
+		in := &inspector{crowd: &crowd{opt: &Options{Run: "x"}, buyers: []buyer{c.who}, product: 7}, limit: 3}
 		var e Evidence
 		in.noteHolding(&e, 0, c.list)
 		if h := e.Holdings; h.Over != c.over || h.Missing != c.missing || e.FoundUnits != c.found || h.MostUnits != c.most {

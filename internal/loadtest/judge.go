@@ -203,9 +203,17 @@ func (e *Evidence) undersell() Check {
 	case stillFree && everybody && demand >= free:
 		return Check{promise, name, e.verdict(e.Drains, true), fmt.Sprintf("%s, but %d are still free", detail, left)}
 	case stillFree && demand >= free:
-		return Check{promise, name, Unknown, fmt.Sprintf("%s; %d gave up and %d never asked: allow more --retries or --duration", detail, e.GaveUp, e.NeverAsked)}
+		return Check{promise, name, Unknown, fmt.Sprintf("%s; %d gave up and %d never asked%s", detail, e.GaveUp, e.NeverAsked, e.whyNotAsked())}
 	}
 	return Check{promise, name, e.verdict(false, !e.Drains), detail}
+}
+
+// whyNotAsked is what kept buyers from a clear answer, and what helps.
+func (e *Evidence) whyNotAsked() string {
+	if e.NoToken == 0 {
+		return ": allow more --retries or --duration"
+	}
+	return fmt.Sprintf(", %d of them for want of a purchase token (%s): bring fewer --buyers, or allow more --retries", e.NoToken, e.NoTokenWhy)
 }
 
 func (e *Evidence) money() Check {
@@ -234,7 +242,10 @@ func (e *Evidence) keys() Check {
 	if r.Unknown > 0 {
 		detail += fmt.Sprintf("; %d got no clear answer", r.Unknown)
 	}
-	return Check{"", "same key, same order", e.verdict(r.Other > 0, r.Unknown > 0), detail}
+	if r.NoToken > 0 {
+		detail += fmt.Sprintf("; %d could not be repeated with a purchase token that lives (%s)", r.NoToken, r.NoTokenWhy)
+	}
+	return Check{"", "same key, same order", e.verdict(r.Other > 0, r.Unknown+r.NoToken > 0), detail}
 }
 
 func (e *Evidence) cancels() Check {

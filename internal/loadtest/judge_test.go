@@ -85,7 +85,11 @@ func TestFalsifiedFiguresAreFound(t *testing.T) {
 		"a callback without an answer":  {"money", Unknown, func(e *Evidence) { e.Money.Unknown = 1 }},
 		"a repeat with another order":   {"same key, same order", Broken, func(e *Evidence) { e.Repeats.Other = 1 }},
 		"a repeat without an answer":    {"same key, same order", Unknown, func(e *Evidence) { e.Repeats.Unknown = 1 }},
-		"a cancelled order lives":       {"cancelled orders are cancelled", Broken, func(e *Evidence) { e.Cancels.Lost = 1 }},
+		"a repeat without a token":      {"same key, same order", Unknown, func(e *Evidence) { e.Repeats.NoToken = 1 }},
+		"a unit free, no token left": {"no undersell", Unknown, func(e *Evidence) {
+			e.SoldOutAnswers, e.Drained.Ledger.Available, e.NeverAsked, e.NoToken = 0, 1, 1, 1
+		}},
+		"a cancelled order lives": {"cancelled orders are cancelled", Broken, func(e *Evidence) { e.Cancels.Lost = 1 }},
 		"reconcile found something": {"reconcile says balanced", Broken, func(e *Evidence) {
 			e.Reconciled.Balanced, e.Reconciled.Violations = &unbalanced, []stats.Violation{{Promise: "I6", Detail: "a gap"}}
 		}},

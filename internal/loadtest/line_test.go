@@ -105,6 +105,45 @@ func TestTheShortestTripSetsTheClock(t *testing.T) {
 	}
 }
 
+func TestATokenIsNotBegunWithShortlyBeforeItsEnd(t *testing.T) {
+	for _, c := range []struct{ lives, begun time.Duration }{
+		{2 * time.Minute, 2*time.Minute - tokenMargin},
+		{8 * time.Second, 6 * time.Second},
+		{-time.Hour, -time.Hour},
+	} {
+		if got := staleFrom(noon, noon.Add(c.lives)).Sub(noon); got != c.begun {
+			t.Errorf("a token that lives for %s is begun with for %s, want %s", c.lives, got, c.begun)
+		}
+	}
+	// The server is a minute ahead: what ends there at noon ends here before.
+	c := &crowd{clock: clock{offset: time.Minute}}
+	b := &buyer{pass: &pass{stale: noon}}
+	if c.lacks(b, noon.Add(-2*time.Minute)) || !c.lacks(b, noon.Add(-time.Minute)) || c.lacks(new(buyer), noon) {
+		t.Error("the end of a token is not the server's")
+	}
+}
+
+func TestTheCrowdComesBeforeTheFirstTokensRunOut(t *testing.T) {
+	c := &crowd{buyers: []buyer{{pass: &pass{ends: noon.Add(2 * time.Minute)}}}}
+	for began, start := range map[time.Time]time.Time{
+		noon.Add(-time.Minute): noon,                   // made before the start
+		noon:                   noon.Add(-time.Second), // and after it
+	} {
+		if got := c.lastFetch(began, start).Sub(noon); got != 90*time.Second {
+			t.Errorf("begun %s before the start: %s", start.Sub(began), got)
+		}
+	}
+}
+
+func TestTheRestIsForeseenFromWhatIsDone(t *testing.T) {
+	if got := forecast(128, 1280*time.Millisecond, 1000); got != 10*time.Second {
+		t.Errorf("1000 after 128 in 1.28s: %s", got)
+	}
+	if got := forecast(0, time.Second, 0); got != 0 {
+		t.Errorf("nothing is left: %s", got)
+	}
+}
+
 func TestSharesAreWhatTheySayAndIndependent(t *testing.T) {
 	const n = 100_000
 	var repeat, settle, both int

@@ -36,6 +36,10 @@ type Report struct {
 	GaveUp     int64 `json:"gave_up"`
 	NeverAsked int64 `json:"never_asked"`
 	OutOfTime  bool  `json:"out_of_time"` // the crowd was stopped by its bound
+	// TokensFetched is purchase tokens that were fetched while the crowd was
+	// there; NoToken is buyers whose asking ended for want of one.
+	TokensFetched int64 `json:"tokens_fetched"`
+	NoToken       int64 `json:"no_token"`
 
 	// Accepted and TurnedAway are the latencies of both kinds of answers.
 	Accepted   Latency `json:"latency_accepted"`
@@ -69,6 +73,7 @@ func (r *Report) rushed(c *crowd, took time.Duration) {
 	if took > 0 {
 		r.Rate = float64(r.Sent) / took.Seconds()
 	}
+	r.TokensFetched = c.tally.fetched.Load()
 	r.Accepted, r.TurnedAway = latencyOf(c.tally.accepted), latencyOf(c.tally.refused)
 }
 
@@ -79,6 +84,7 @@ func (r *Report) settled(e *Evidence, done *settling) {
 
 func (r *Report) conclude(e *Evidence) {
 	r.Won, r.Refused, r.GaveUp, r.NeverAsked = e.Won, e.Refused, e.GaveUp, e.NeverAsked
+	r.NoToken = e.NoToken
 	r.Repeated = e.Repeats.Same + e.Repeats.Other + e.Repeats.Unknown
 	r.Partial = e.Partial
 	r.Checks = Judge(e)
@@ -98,6 +104,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	say("%d requests in %.2f s, %.0f/s; the server's clock is %+.1f ms from ours, %.1f ms there and back", r.Sent, r.Seconds, r.Rate, r.ClockOffset, r.RoundTrip)
 	say("%d won, %d refused, %d gave up, %d never asked; %d repeated, %d paid, %d cancelled", r.Won, r.Refused, r.GaveUp, r.NeverAsked, r.Repeated, r.Paid, r.Cancelled)
+	if r.TokensFetched > 0 || r.NoToken > 0 {
+		say("%d purchase tokens were fetched while the crowd was there: others had run out, were refused, or had not come in time; %d buyers had none that lived", r.TokensFetched, r.NoToken)
+	}
 	say("answers: %s\n", r.answers())
 
 	table := tabwriter.NewWriter(&text, 0, 8, 2, ' ', 0)

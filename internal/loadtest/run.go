@@ -36,9 +36,6 @@ const (
 	seenDeadline = 15 * time.Second
 	// warmBefore is when the connections open, ahead of the start.
 	warmBefore = time.Second
-	// tokensPerSecond is a cautious guess of how fast purchase tokens can be
-	// fetched; they live for two minutes, so that they must not come too early.
-	tokensPerSecond = 2000
 	// clockGrain is how exactly the wire tells the time: the crowd comes this
 	// much after the second rather than before it.
 	clockGrain = time.Millisecond
@@ -127,7 +124,7 @@ func (r *run) prepare(ctx context.Context) (*crowd, error) {
 	}
 	r.report.begins(&r.product, &before, &clock)
 	return &crowd{
-		opt: r.opt, clock: clock, buyers: buyers, tally: newTally(),
+		opt: r.opt, product: r.product.ID, clock: clock, buyers: buyers, tally: newTally(),
 		path: fmt.Sprintf("/api/v1/products/%d/orders", r.product.ID),
 		body: fmt.Appendf(nil, `{"quantity":%d}`, r.opt.Quantity),
 	}, nil
@@ -233,27 +230,19 @@ func (r *run) rush(ctx context.Context, c *crowd) error {
 	if now := c.clock.now(); start.Before(now) {
 		start = now
 	}
-	r.opt.phase("product %d: %d buyers for %d units, in %s", r.product.ID, len(c.buyers), r.report.Units, start.Sub(c.clock.now()).Round(100*time.Millisecond))
-	lead := warmBefore
+	comes := "product %d: %d buyers for %d units, in %s"
 	if r.tokens {
-		lead += time.Duration(len(c.buyers)) * time.Second / tokensPerSecond
+		comes = "product %d: %d buyers for %d units; the sale opens in %s, and they need purchase tokens first"
 	}
-	begin := start.Add(-lead)
-	if opens := r.tokensOpen; opens != nil {
-		if at := c.clock.local(opens.Time()).Add(clockGrain); begin.Before(at) {
-			begin = at // none is to be had before
-		}
-	}
-	if err := c.clock.wait(ctx, begin); err != nil {
-		return fmt.Errorf("wait for the start: %w", err)
-	}
+	r.opt.phase(comes, r.product.ID, len(c.buyers), r.report.Units, start.Sub(c.clock.now()).Round(100*time.Millisecond))
 	if r.tokens {
-		if err := c.fetchTokens(ctx, r.shops, r.product.ID); err != nil {
+		var err error
+		if start, err = r.equip(ctx, c, start); err != nil {
 			return err
 		}
-		if now := c.clock.now(); start.Before(now) {
-			start = now
-		}
+	}
+	if err := c.clock.wait(ctx, start.Add(-warmBefore)); err != nil {
+		return fmt.Errorf("wait for the start: %w", err)
 	}
 	if err := c.warm(ctx, r.shops); err != nil {
 		return fmt.Errorf("open the connections: %w", err)
@@ -278,7 +267,7 @@ func (r *run) aftermath(ctx context.Context, c *crowd) {
 	c.fates(e)
 	r.opt.phase("waiting for the queue")
 	e.Drained, e.Drains = r.await(ctx, &c.clock, drainDeadline, func(s *stats.Stats) bool { return s.Queue.Depth == 0 })
-	in := &inspector{crowd: c, product: r.product.ID, limit: e.Limit, admin: r.admin, shops: r.shops}
+	in := &inspector{crowd: c, limit: e.Limit, admin: r.admin, shops: r.shops}
 	winners := evenly(c.byFate(fateWon), MaxOrderReads)
 	r.opt.phase("%d winners pay, cancel or wait", len(winners))
 	done := c.settle(ctx, r.shops, winners, payment{AmountCents: r.product.PriceCents * int64(r.opt.Quantity), Currency: r.product.Currency})

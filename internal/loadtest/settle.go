@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"seckill"
 )
@@ -18,21 +19,40 @@ const (
 )
 
 // inTurn does n pieces of work over the connections, each piece once, in about
-// the order of their numbers, and tells what how far it is. It stops early when
-// ctx ends.
+// the order of their numbers, and tells how far what is done, and how long the
+// rest will take. It stops early when ctx ends.
 func (c *crowd) inTurn(ctx context.Context, what string, shops []*shop, n int, do func(s *shop, i int)) {
-	var next atomic.Int64
-	stop := every(progressEvery, func() { c.opt.phase("%s: %d of %d", what, min(int(next.Load()), n), n) })
+	c.inTurnUntil(ctx, what, shops, n, time.Time{}, do)
+}
+
+// inTurnUntil is inTurn that begins no piece after an instant, if one is set.
+func (c *crowd) inTurnUntil(ctx context.Context, what string, shops []*shop, n int, until time.Time, do func(s *shop, i int)) {
+	var next, done atomic.Int64
+	began := c.clock.now()
+	stop := every(progressEvery, func() {
+		far := int(done.Load())
+		if far == 0 {
+			c.opt.phase("%s: 0 of %d", what, n)
+			return
+		}
+		now := c.clock.now()
+		rest := forecast(far, now.Sub(began), n-far)
+		if !until.IsZero() {
+			rest = min(rest, max(0, until.Sub(now)))
+		}
+		c.opt.phase("%s: %d of %d, about %s to go", what, far, n, roughly(rest))
+	})
 	defer stop()
 	var all sync.WaitGroup
 	for _, s := range shops[:min(len(shops), settleConnections)] {
 		all.Go(func() {
-			for ctx.Err() == nil {
+			for ctx.Err() == nil && (until.IsZero() || c.clock.now().Before(until)) {
 				i := int(next.Add(1)) - 1
 				if i >= n {
 					return
 				}
 				do(s, i)
+				done.Add(1)
 			}
 		})
 	}
@@ -44,15 +64,31 @@ func (c *crowd) inTurn(ctx context.Context, what string, shops []*shop, n int, d
 func (c *crowd) steady(ctx context.Context, do func() error) error {
 	for try := 0; ; try++ {
 		err := do()
-		var no *refusal
-		unknown := err != nil && (!errors.As(err, &no) || no.code == "" || again(string(no.code)))
-		if !unknown || try+1 == steadyTries {
+		if !passing(err) || try+1 == steadyTries {
 			return err
 		}
 		if c.clock.wait(ctx, c.clock.now().Add(backoff(try, 0, c.opt.Random()))) != nil {
 			return err
 		}
 	}
+}
+
+// passing reports whether a call failed for a reason that may pass.
+func passing(err error) bool {
+	var no *refusal
+	if err == nil || errors.Is(err, errOtherKey) {
+		return false
+	}
+	return !errors.As(err, &no) || no.code == "" || again(string(no.code))
+}
+
+// askedWait is how long the server asked to wait, if it did.
+func askedWait(err error) time.Duration {
+	var no *refusal
+	if errors.As(err, &no) {
+		return no.after
+	}
+	return 0
 }
 
 // settling is what winners did with their orders.

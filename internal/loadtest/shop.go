@@ -117,6 +117,7 @@ func (s *shop) product(id uint32) (wire.Product, error) {
 type refusal struct {
 	status int
 	code   seckill.Code
+	after  time.Duration // before it is asked again
 }
 
 func (r *refusal) Error() string {
@@ -129,7 +130,7 @@ func (r *refusal) Error() string {
 
 func (a *answer) into(value any) error {
 	if a.status/100 != 2 {
-		return &refusal{a.status, a.code}
+		return &refusal{a.status, a.code, a.after}
 	}
 	if err := json.Unmarshal(a.body, value); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
@@ -143,39 +144,45 @@ func (s *shop) buy(path string, body []byte, authorization, key string) (answer,
 	return s.as(authorization).send(fasthttp.MethodPost, path, body)
 }
 
-// token gets a purchase token as the shop's page does. A picture, and what a
-// shop's own verifier asks, has no answer that a program could give.
-func (s *shop) token(product uint32, authorization string) (string, error) {
+// challenge gets a challenge and answers it, as the shop's page does. A picture,
+// and what a shop's own verifier asks, has no answer that a program could give.
+func (s *shop) challenge(product uint32, authorization string) (id, answer string, ends time.Time, err error) {
 	var posed struct {
 		ID         string         `json:"challenge_id"`
 		Type       challenge.Kind `json:"type"`
 		Difficulty int            `json:"difficulty"`
+		ExpiresAt  wire.Time      `json:"expires_at"`
 	}
-	path := fmt.Sprintf("/api/v1/products/%d/", product)
-	a, err := s.as(authorization).send(fasthttp.MethodPost, path+"challenge", []byte("{}"))
+	a, err := s.as(authorization).send(fasthttp.MethodPost, fmt.Sprintf("/api/v1/products/%d/challenge", product), []byte("{}"))
 	if err != nil {
-		return "", err
+		return "", "", ends, err
 	}
 	if err := a.into(&posed); err != nil {
-		return "", err
+		return "", "", ends, err
 	}
-	solution := ""
 	switch posed.Type {
 	case challenge.None:
 	case challenge.Pow:
-		solution = challenge.Solve(posed.ID, posed.Difficulty)
+		answer = challenge.Solve(posed.ID, posed.Difficulty)
 	default:
-		return "", fmt.Errorf("a challenge of type %q has no answer that a load test could give: start the instances with SECKILL_CHALLENGE_KIND=pow for as long as it runs", posed.Type)
+		return "", "", ends, fmt.Errorf("a challenge of type %q has no answer that a load test could give: start the instances with SECKILL_CHALLENGE_KIND=pow for as long as it runs", posed.Type)
 	}
-	a, err = s.as(authorization).send(fasthttp.MethodPost, path+"token", fmt.Appendf(nil, `{"challenge_id":%q,"answer":%q}`, posed.ID, solution))
+	return posed.ID, answer, posed.ExpiresAt.Time(), nil
+}
+
+// token gets the purchase token of an answered challenge.
+func (s *shop) token(product uint32, authorization, challengeID, answer string) (token string, ends time.Time, err error) {
+	a, err := s.as(authorization).send(fasthttp.MethodPost, fmt.Sprintf("/api/v1/products/%d/token", product),
+		fmt.Appendf(nil, `{"challenge_id":%q,"answer":%q}`, challengeID, answer))
 	if err != nil {
-		return "", err
+		return "", ends, err
 	}
 	var granted struct {
-		Token string `json:"token"`
+		Token     string    `json:"token"`
+		ExpiresAt wire.Time `json:"expires_at"`
 	}
 	err = a.into(&granted)
-	return granted.Token, err
+	return granted.Token, granted.ExpiresAt.Time(), err
 }
 
 // orderOf reads the order number of a 202.

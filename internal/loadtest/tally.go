@@ -39,6 +39,7 @@ func (s Snapshot) String() string {
 // tally counts what the crowd is told.
 type tally struct {
 	sent, inFlight, waiting atomic.Int64
+	fetched                 atomic.Int64 // purchase tokens, while the crowd was there
 
 	mu       sync.Mutex
 	answers  map[string]int64
