@@ -159,10 +159,10 @@ type Orders interface {
 	//     counter, its release is owed again, under the store's epoch
 	//   - the claim's epoch is below the product's ► ConfirmOldEpoch, nothing
 	//     written for it: it has to be adopted
-	//   - the buyer's (group, key) belongs to another order ► ConfirmFailed: a
-	//     failed order row with reason "duplicate", release owed
-	//   - the buyer's live units + quantity > limit ► ConfirmFailed with reason
-	//     "limit", release owed
+	//   - the buyer's (group, key) belongs to another order ► ConfirmDuplicate:
+	//     a failed order row with reason "duplicate", release owed
+	//   - the buyer's live units + quantity > limit ► ConfirmOverLimit: a
+	//     failed order row with reason "limit", release owed
 	//   - else ► ConfirmNew: pending, pay_before = the store's now + ExpireAfter
 	//
 	// If the stock without the share that is left does not suffice for the new
@@ -269,8 +269,20 @@ const (
 	ConfirmNew ConfirmOutcome = iota + 1
 	ConfirmReplay
 	ConfirmOldEpoch
-	ConfirmFailed
+	ConfirmDuplicate
+	ConfirmOverLimit
 )
+
+// FailedFor is the reason of the failed order that was written; "" if none was.
+func (o ConfirmOutcome) FailedFor() string {
+	switch o {
+	case ConfirmDuplicate:
+		return seckill.ReasonDuplicate
+	case ConfirmOverLimit:
+		return seckill.ReasonLimit
+	}
+	return ""
+}
 
 // OrderFilter narrows SearchOrders; zero fields do not narrow.
 type OrderFilter struct {

@@ -102,8 +102,8 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 			w.tellFailed(&letter, failure.Reason)
 		}
 		return err
-	case err == nil && outcomes[0] == store.ConfirmFailed:
-		w.tellFailed(&letter, "over the limit, or the duplicate of another order")
+	case err == nil && outcomes[0].FailedFor() != "":
+		w.tellFailed(&letter, outcomes[0].FailedFor())
 		return nil
 	case err == nil:
 		w.opt.Logger.Info("parked claim settled", "order_no", item.Claim.OrderNo.String(), "attempts", letter.Attempts+1)

@@ -129,24 +129,21 @@ func TestAnExhaustedLadderIsADeadLetterAndAnAlert(t *testing.T) {
 }
 
 func TestAParkedClaimThatFailsRaisesAnAlert(t *testing.T) {
-	for reason, c := range map[string]struct {
-		says   string
-		happen func(t *testing.T, c *crew, p seckill.Product) // between the claim's parking and its retry
-	}{
-		seckill.ReasonLost: {seckill.ReasonLost, func(t *testing.T, c *crew, _ seckill.Product) {
+	for reason, happen := range map[string]func(t *testing.T, c *crew, p seckill.Product){ // between the claim's parking and its retry
+		seckill.ReasonLost: func(t *testing.T, c *crew, _ seckill.Product) {
 			c.Buy(t, c.recoverBeforeParking(t), "quick")
-		}},
-		seckill.ReasonLimit: {seckill.ReasonLimit, func(t *testing.T, c *crew, _ seckill.Product) {
+		},
+		seckill.ReasonLimit: func(t *testing.T, c *crew, _ seckill.Product) {
 			c.Buy(t, c.recoverBeforeParking(t), "slow")
-		}},
-		seckill.ReasonDuplicate: {"over the limit, or the duplicate of another order", func(t *testing.T, c *crew, p seckill.Product) {
+		},
+		seckill.ReasonDuplicate: func(t *testing.T, c *crew, p seckill.Product) {
 			again := c.Claim(1, "slow")
 			again.Key = "k"
 			_, err := c.Store.Sell(t.Context(), store.SellRequest{
 				ProductID: p.ID, Origin: seckill.OriginFallback, Claims: []seckill.Claim{again}, ExpireAfter: time.Hour,
 			})
 			rig.Must(t, err)
-		}},
+		},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			crew := newCrew(t)
@@ -157,7 +154,7 @@ func TestAParkedClaimThatFailsRaisesAnAlert(t *testing.T) {
 			crew.Reserve(t, p, claim)
 			crew.work(t)
 			crew.Store.Cure(claim.Buyer)
-			c.happen(t, crew, p)
+			happen(t, crew, p)
 			crew.Time.Advance(ladder[0])
 			crew.climb(t)
 			o, err := crew.Store.Order(t.Context(), claim.OrderNo)
@@ -168,8 +165,8 @@ func TestAParkedClaimThatFailsRaisesAnAlert(t *testing.T) {
 			if got := crew.alerted(); !slices.Equal(got, []alert.Kind{alert.ParkedFailed}) {
 				t.Fatalf("alerts are %v", got)
 			}
-			if got := crew.causes[0].Error(); !strings.HasPrefix(got, "order "+claim.OrderNo.String()+", letter ") || !strings.HasSuffix(got, ": "+c.says) {
-				t.Errorf("the alert says %q, and not which order and %q", got, c.says)
+			if got := crew.causes[0].Error(); !strings.HasPrefix(got, "order "+claim.OrderNo.String()+", letter ") || !strings.HasSuffix(got, ": "+reason) {
+				t.Errorf("the alert says %q, and not which order and %q", got, reason)
 			}
 			crew.climb(t)
 			if got := len(crew.alerted()); got != 1 {

@@ -117,12 +117,12 @@ func (out *sorted) sortClaim(p *seckill.Product, item *store.Item, expireAfter t
 	order := orderFromItem(item)
 	if known.keyTaken(claim) {
 		order.Key = "" // the key is the other order's
-		return out.fail(order, seckill.ReasonDuplicate, known)
+		return store.ConfirmDuplicate, out.fail(order, seckill.ReasonDuplicate, known)
 	}
 	// The entry's limit is the ledger's, which somebody may have edited; the
 	// product's has not changed since it was first preheated.
 	if known.units[claim.Buyer]+int64(claim.Quantity) > int64(min(item.Limit, p.PerUserLimit)) {
-		return out.fail(order, seckill.ReasonLimit, known)
+		return store.ConfirmOverLimit, out.fail(order, seckill.ReasonLimit, known)
 	}
 	if err := order.Confirm(out.now, expireAfter); err != nil {
 		return 0, err
@@ -133,13 +133,13 @@ func (out *sorted) sortClaim(p *seckill.Product, item *store.Item, expireAfter t
 	return store.ConfirmNew, nil
 }
 
-func (out *sorted) fail(order seckill.Order, reason string, known *facts) (store.ConfirmOutcome, error) {
+func (out *sorted) fail(order seckill.Order, reason string, known *facts) error {
 	if err := order.Fail(out.now, reason); err != nil {
-		return 0, err
+		return err
 	}
 	out.failed = append(out.failed, order)
 	known.add(&order)
-	return store.ConfirmFailed, nil
+	return nil
 }
 
 // finishConfirm writes what goes with the orders.
@@ -213,7 +213,7 @@ func failItems(ctx context.Context, tx *session, product uint32, items []store.I
 		if reason == seckill.ReasonDuplicate || known.keyTaken(&items[i].Claim) {
 			order.Key = ""
 		}
-		if _, err := out.fail(order, reason, known); err != nil {
+		if err := out.fail(order, reason, known); err != nil {
 			return err
 		}
 	}

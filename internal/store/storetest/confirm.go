@@ -294,7 +294,7 @@ func mixedBatch(t *testing.T, s *suite) {
 	s.confirm(t, []store.Item{replay}, store.ConfirmNew)
 	s.confirm(t, []store.Item{
 		s.item(t, p, "replay"), old, replay, s.item(t, p, "new"), s.item(t, p, "new"),
-	}, store.ConfirmFailed, store.ConfirmOldEpoch, store.ConfirmReplay, store.ConfirmNew, store.ConfirmFailed)
+	}, store.ConfirmOverLimit, store.ConfirmOldEpoch, store.ConfirmReplay, store.ConfirmNew, store.ConfirmOverLimit)
 	equal(t, "stock", s.product(t, p.ID).Stock, p.Stock-2)
 	equal(t, "order.confirmed", s.count(t, p.ID, seckill.EventOrderConfirmed), 2)
 	equal(t, "order.failed", s.count(t, p.ID, seckill.EventOrderFailed), 2)

@@ -58,7 +58,7 @@ var confirmLetterTests = []test{
 		p := s.preheated(t)
 		s.buy(t, p, "buyer")
 		item := s.parked(t, p, "buyer")
-		s.confirm(t, []store.Item{item}, store.ConfirmFailed)
+		s.confirm(t, []store.Item{item}, store.ConfirmOverLimit)
 		s.noLetter(t, item)
 	}},
 	{"a claim of an older epoch keeps its letter until it is adopted", func(t *testing.T, s *suite) {
@@ -73,7 +73,7 @@ var confirmLetterTests = []test{
 		p := s.preheated(t)
 		parked := s.parked(t, p, "buyer")
 		s.buy(t, p, "buyer")
-		s.confirm(t, []store.Item{parked}, store.ConfirmFailed)
+		s.confirm(t, []store.Item{parked}, store.ConfirmOverLimit)
 	}},
 }
 

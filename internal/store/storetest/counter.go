@@ -41,7 +41,7 @@ var counterTests = []test{
 		p := s.preheated(t, share(0.5))
 		s.sell(t, p, s.claim(t, p, "buyer"))
 		item := s.item(t, p, "buyer")
-		s.confirm(t, []store.Item{item}, store.ConfirmFailed)
+		s.confirm(t, []store.Item{item}, store.ConfirmOverLimit)
 		order := s.order(t, item.Claim.OrderNo)
 		equal(t, "status", order.Status, seckill.OrderFailed)
 		equal(t, "reason", order.Reason, seckill.ReasonLimit)

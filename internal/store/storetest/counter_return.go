@@ -156,7 +156,7 @@ func duplicateOfShare(t *testing.T, s *suite) {
 			order := s.buyOver(t, p, "buyer", key("k"))
 			then(t, order)
 			stock := s.product(t, p.ID).Stock
-			s.confirm(t, []store.Item{s.item(t, p, "other", key("k")), promised}, store.ConfirmNew, store.ConfirmFailed)
+			s.confirm(t, []store.Item{s.item(t, p, "other", key("k")), promised}, store.ConfirmNew, store.ConfirmDuplicate)
 			failed := s.order(t, promised.Claim.OrderNo)
 			equal(t, "status", failed.Status, seckill.OrderFailed)
 			equal(t, "reason", failed.Reason, seckill.ReasonDuplicate)

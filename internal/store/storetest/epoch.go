@@ -150,7 +150,7 @@ func handedKeys(t *testing.T, s *suite) {
 	over, again := s.item(t, p, "live", key("k2")), s.item(t, p, "live", key("k1"))
 	outcomes, err := s.Store.Confirm(t.Context(), request(over, again)) // over the limit, and a duplicate
 	must(t, err)
-	equal(t, "outcomes", outcomes, []store.ConfirmOutcome{store.ConfirmFailed, store.ConfirmFailed})
+	equal(t, "outcomes", outcomes, []store.ConfirmOutcome{store.ConfirmOverLimit, store.ConfirmDuplicate})
 	lost := s.item(t, p, "lost", key("k1"))
 	must(t, s.Store.Fail(t.Context(), []store.Item{lost}, seckill.ReasonLost))
 	s.cancel(t, s.buy(t, s.preheated(t), "cancelled", key("k1"))) // of another product

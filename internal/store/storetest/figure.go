@@ -125,7 +125,7 @@ func figuresByShard(t *testing.T, s *suite) {
 	s.cancel(t, s.buy(t, p, buyerOn(1, 3, "c"), quantity(4)))
 	must(t, s.park(t, p, s.item(t, p, buyerOn(1, 3, "d")), far))
 	over := s.item(t, p, buyerOn(0, 3, "b"), quantity(5))
-	s.confirm(t, []store.Item{over}, store.ConfirmFailed)
+	s.confirm(t, []store.Item{over}, store.ConfirmOverLimit)
 	equal(t, "shard 0", s.shard(t, p.ID, 0), store.ShardFigures{Index: 0, Rows: 10, Dead: 5})
 	equal(t, "shard 1", s.shard(t, p.ID, 1), store.ShardFigures{Index: 1, Rows: 5, Dead: 4})
 	equal(t, "shard 2", s.shard(t, p.ID, 2), store.ShardFigures{Index: 2})

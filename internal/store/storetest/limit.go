@@ -14,21 +14,21 @@ var limitTests = []test{
 		p := s.preheated(t, perUser(2))
 		s.confirm(t, []store.Item{
 			s.item(t, p, "buyer"), s.item(t, p, "other"), s.item(t, p, "buyer"), s.item(t, p, "buyer"),
-		}, store.ConfirmNew, store.ConfirmNew, store.ConfirmNew, store.ConfirmFailed)
+		}, store.ConfirmNew, store.ConfirmNew, store.ConfirmNew, store.ConfirmOverLimit)
 		equal(t, "stock", s.product(t, p.ID).Stock, p.Stock-3)
 	}},
 	{"a limit above one counts units", func(t *testing.T, s *suite) {
 		p := s.preheated(t, perUser(3))
 		first := s.buy(t, p, "buyer", quantity(2))
-		s.confirm(t, []store.Item{s.item(t, p, "buyer", quantity(2)), s.item(t, p, "buyer")}, store.ConfirmFailed, store.ConfirmNew)
-		s.confirm(t, []store.Item{s.item(t, p, "buyer")}, store.ConfirmFailed)
+		s.confirm(t, []store.Item{s.item(t, p, "buyer", quantity(2)), s.item(t, p, "buyer")}, store.ConfirmOverLimit, store.ConfirmNew)
+		s.confirm(t, []store.Item{s.item(t, p, "buyer")}, store.ConfirmOverLimit)
 		s.cancel(t, first)
-		s.confirm(t, []store.Item{s.item(t, p, "buyer", quantity(2)), s.item(t, p, "buyer")}, store.ConfirmNew, store.ConfirmFailed)
+		s.confirm(t, []store.Item{s.item(t, p, "buyer", quantity(2)), s.item(t, p, "buyer")}, store.ConfirmNew, store.ConfirmOverLimit)
 	}},
 	{"paid units count against the limit, refunded ones do not", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.pay(t, s.buy(t, p, "buyer"))
-		s.confirm(t, []store.Item{s.item(t, p, "buyer")}, store.ConfirmFailed)
+		s.confirm(t, []store.Item{s.item(t, p, "buyer")}, store.ConfirmOverLimit)
 		_, err := s.Store.Refund(t.Context(), order.OrderNo, operator)
 		must(t, err)
 		s.confirm(t, []store.Item{s.item(t, p, "buyer")}, store.ConfirmNew)
@@ -38,19 +38,19 @@ var limitTests = []test{
 	{"a key stays its order's after that order is dead", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		s.cancel(t, s.buy(t, p, "buyer", key("k")))
-		s.confirm(t, []store.Item{s.item(t, p, "buyer", key("k"))}, store.ConfirmFailed)
+		s.confirm(t, []store.Item{s.item(t, p, "buyer", key("k"))}, store.ConfirmDuplicate)
 		equal(t, "stock", s.product(t, p.ID).Stock, p.Stock)
 	}},
 	{"a key stays its order's across epochs", func(t *testing.T, s *suite) {
 		p := s.preheated(t, perUser(2))
 		s.buy(t, p, "buyer", key("k"))
 		p = s.openEpoch(t, p.ID)
-		s.confirm(t, []store.Item{s.item(t, p, "buyer", key("k"))}, store.ConfirmFailed)
+		s.confirm(t, []store.Item{s.item(t, p, "buyer", key("k"))}, store.ConfirmDuplicate)
 	}},
 	{"the same key twice in one request is one order and one duplicate", func(t *testing.T, s *suite) {
 		p := s.preheated(t, perUser(3))
 		second := s.item(t, p, "buyer", key("k"))
-		s.confirm(t, []store.Item{s.item(t, p, "buyer", key("k")), second}, store.ConfirmNew, store.ConfirmFailed)
+		s.confirm(t, []store.Item{s.item(t, p, "buyer", key("k")), second}, store.ConfirmNew, store.ConfirmDuplicate)
 		equal(t, "reason", s.order(t, second.Claim.OrderNo).Reason, seckill.ReasonDuplicate)
 	}},
 	{"a limit that was edited in the ledger counts for nothing", func(t *testing.T, s *suite) {
@@ -58,7 +58,7 @@ var limitTests = []test{
 		s.buy(t, p, "buyer", quantity(2))
 		edited := s.item(t, p, "buyer")
 		edited.Limit = 9
-		s.confirm(t, []store.Item{edited}, store.ConfirmFailed)
+		s.confirm(t, []store.Item{edited}, store.ConfirmOverLimit)
 		equal(t, "reason", s.order(t, edited.Claim.OrderNo).Reason, seckill.ReasonLimit)
 	}},
 	{"a key is the buyer's own, and no key is no key", func(t *testing.T, s *suite) {
@@ -83,7 +83,7 @@ func overLimit(t *testing.T, s *suite) {
 	s.buy(t, p, "buyer")
 	before := s.product(t, p.ID)
 	over := s.item(t, p, "buyer", ref("r"))
-	s.confirm(t, []store.Item{over}, store.ConfirmFailed)
+	s.confirm(t, []store.Item{over}, store.ConfirmOverLimit)
 
 	order := s.order(t, over.Claim.OrderNo)
 	equal(t, "status", order.Status, seckill.OrderFailed)
@@ -111,13 +111,13 @@ func groupLimit(t *testing.T, s *suite) {
 	member := s.preheated(t, inGroup(head.ID), perUser(2))
 	s.buy(t, head, "buyer", key("k1"))
 	second := s.buy(t, member, "buyer", key("k2"))
-	s.confirm(t, []store.Item{s.item(t, head, "buyer")}, store.ConfirmFailed)
-	s.confirm(t, []store.Item{s.item(t, member, "buyer")}, store.ConfirmFailed)
+	s.confirm(t, []store.Item{s.item(t, head, "buyer")}, store.ConfirmOverLimit)
+	s.confirm(t, []store.Item{s.item(t, member, "buyer")}, store.ConfirmOverLimit)
 	s.confirm(t, []store.Item{s.item(t, member, "other", quantity(2))}, store.ConfirmNew)
 
 	s.cancel(t, second)
 	duplicate := s.item(t, head, "buyer", key("k2"))
-	s.confirm(t, []store.Item{duplicate, s.item(t, head, "buyer")}, store.ConfirmFailed, store.ConfirmNew)
+	s.confirm(t, []store.Item{duplicate, s.item(t, head, "buyer")}, store.ConfirmDuplicate, store.ConfirmNew)
 	equal(t, "reason", s.order(t, duplicate.Claim.OrderNo).Reason, seckill.ReasonDuplicate)
 	equal(t, "stock of the head", s.product(t, head.ID).Stock, head.Stock-2)
 	equal(t, "stock of the member", s.product(t, member.ID).Stock, member.Stock-2)
@@ -128,7 +128,7 @@ func duplicateKey(t *testing.T, s *suite) {
 	first := s.buy(t, p, "buyer", key("k"))
 	for range 2 { // a second duplicate must not stumble over the first one's row
 		duplicate := s.item(t, p, "buyer", key("k"))
-		s.confirm(t, []store.Item{duplicate}, store.ConfirmFailed)
+		s.confirm(t, []store.Item{duplicate}, store.ConfirmDuplicate)
 		order := s.order(t, duplicate.Claim.OrderNo)
 		equal(t, "status", order.Status, seckill.OrderFailed)
 		equal(t, "reason", order.Reason, seckill.ReasonDuplicate)
@@ -171,7 +171,7 @@ func longClaim(t *testing.T, s *suite) {
 	equal(t, "key", order.Key, long.Claim.Key)
 	equal(t, "ref", order.Ref, long.Claim.Ref)
 	equal(t, "name", order.ProductName, long.Name)
-	s.confirm(t, []store.Item{s.item(t, p, buyer, key(long.Claim.Key))}, store.ConfirmFailed)
+	s.confirm(t, []store.Item{s.item(t, p, buyer, key(long.Claim.Key))}, store.ConfirmDuplicate)
 	event := s.events(t, p.ID)[len(s.events(t, p.ID))-1]
 	equal(t, "buyer of the event", event.Buyer, buyer)
 }

@@ -105,9 +105,12 @@ func (m *model) confirm(rt *rapid.T) {
 		_, known := m.keys[id]
 		_, twice := owns[id]
 		duplicate := claim.Key != "" && (known || twice)
-		if duplicate || m.live(claim.Buyer)+claim.Quantity > m.product.PerUserLimit {
-			order.status, order.owed, want[i] = seckill.OrderFailed, true, store.ConfirmFailed
-		} else {
+		switch {
+		case duplicate:
+			order.status, order.owed, want[i] = seckill.OrderFailed, true, store.ConfirmDuplicate
+		case m.live(claim.Buyer)+claim.Quantity > m.product.PerUserLimit:
+			order.status, order.owed, want[i] = seckill.OrderFailed, true, store.ConfirmOverLimit
+		default:
 			want[i] = store.ConfirmNew
 			taken += int64(claim.Quantity)
 		}

@@ -59,7 +59,7 @@ func (s *suite) play(t *testing.T, p seckill.Product) {
 	order := s.pay(t, s.buy(t, p, "refunded"))
 	_, err := s.Store.Refund(t.Context(), order.OrderNo, operator)
 	must(t, err)
-	s.confirm(t, []store.Item{s.item(t, p, "pending", quantity(2))}, store.ConfirmFailed)
+	s.confirm(t, []store.Item{s.item(t, p, "pending", quantity(2))}, store.ConfirmOverLimit)
 	s.change(t, p, 5)
 }
 
@@ -135,7 +135,7 @@ func boundedBuyers(t *testing.T, s *suite) {
 	// A repaired record counts against the limit again.
 	_, err := s.Store.RepairBuyers(t.Context(), p.Group, all, operator)
 	must(t, err)
-	s.confirm(t, []store.Item{s.item(t, p, "buyer-0", quantity(3))}, store.ConfirmFailed)
+	s.confirm(t, []store.Item{s.item(t, p, "buyer-0", quantity(3))}, store.ConfirmOverLimit)
 }
 
 func lostRefunds(t *testing.T, s *suite) {

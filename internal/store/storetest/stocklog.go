@@ -58,7 +58,7 @@ func soundStockLog(t *testing.T, s *suite) {
 			sale.buy(t, p, "cancelled") // again
 			s.change(t, p, 3)
 			if p.HasLedger() { // whose claims can fail
-				s.confirm(t, []store.Item{s.item(t, p, "pending")}, store.ConfirmFailed)
+				s.confirm(t, []store.Item{s.item(t, p, "pending")}, store.ConfirmOverLimit)
 				must(t, s.Store.Fail(t.Context(), []store.Item{s.item(t, p, "late")}, seckill.ReasonLost))
 				_, err := s.Store.DiscardLetter(t.Context(), s.dead(t, p, "discarded").LetterID, operator)
 				must(t, err)
