@@ -8,7 +8,6 @@ package adoption
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
+	"seckill/internal/unkept"
 )
 
 // Store is what an adoption reads and writes.
@@ -44,34 +44,9 @@ type Adopter struct {
 // Outcome is what became of claims, in no order. Those of neither list are
 // unsettled, and an error says why.
 type Outcome struct {
-	Epoch   uint64       // into which they were adopted
-	Adopted []store.Item // carried on by an entry of that epoch
-	Failed  []Failure    // written as failed orders
-}
-
-// Failure is a claim that was refused, and why.
-type Failure struct {
-	store.Item
-	Reason string
-}
-
-// loggedMost bounds the order numbers of one log line.
-const loggedMost = 100
-
-// TellFailed lists the failures by order number, whoever asks for them later,
-// and returns what an alert says of them: nil if there are none.
-func (o *Outcome) TellFailed(log *slog.Logger, product uint32) error {
-	if len(o.Failed) == 0 {
-		return nil
-	}
-	for some := range slices.Chunk(o.Failed, loggedMost) {
-		lines := make([]string, len(some))
-		for i := range some {
-			lines[i] = some[i].Claim.OrderNo.String() + " " + some[i].Reason
-		}
-		log.Error("promises that the ledger lost could not be kept; their orders have failed", "product", product, "orders", lines)
-	}
-	return fmt.Errorf("%d promised orders failed after the ledger was rebuilt, the first is %s", len(o.Failed), o.Failed[0].Claim.OrderNo)
+	Epoch   uint64           // into which they were adopted
+	Adopted []store.Item     // carried on by an entry of that epoch
+	Failed  []unkept.Promise // written as failed orders
 }
 
 // Adopt settles claims of one product: a promise never ends as nothing (I4).
@@ -189,7 +164,7 @@ func (a *Adopter) fail(ctx context.Context, items []store.Item, reason string, o
 		return err
 	}
 	for _, item := range items {
-		out.Failed = append(out.Failed, Failure{item, reason})
+		out.Failed = append(out.Failed, unkept.Promise{Item: item, Reason: reason})
 	}
 	return nil
 }

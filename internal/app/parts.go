@@ -41,6 +41,7 @@ import (
 	"seckill/internal/stats"
 	"seckill/internal/store"
 	"seckill/internal/transfer"
+	"seckill/internal/unkept"
 	"seckill/internal/wire"
 	"seckill/internal/worker"
 	"seckill/web"
@@ -186,6 +187,11 @@ func (p *parts) buildSale(ctx context.Context) error {
 		},
 		Store: p.store, Remember: p.promises.Remember, Promised: p.promises.Find,
 		OnDualWrite: func(result purchase.DualWriteResult) { p.metrics.DualWrites.WithLabelValues(string(result)).Inc() },
+		OnUnkept: func(product uint32, failed []unkept.Promise) {
+			if lost := unkept.Tell(p.log, product, failed); lost != nil {
+				p.alerter.Raise(alert.NotKept, product, lost)
+			}
+		},
 	})
 	p.reconciler = &reconcile.Reconciler{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.desk,

@@ -22,9 +22,7 @@ func (p *parts) buildPromises() {
 		OnReoffered: func(result promise.Result, n int) {
 			p.metrics.Reoffered.WithLabelValues(string(result)).Add(float64(n))
 		},
-		OnLost: func(product uint32, _ int, err error) {
-			p.alerter.Raise(alert.NotKept, product, err)
-		},
+		OnLost: func(product uint32, err error) { p.alerter.Raise(alert.NotKept, product, err) },
 	})
 	p.metrics.Remembered(p.promises.Len)
 }

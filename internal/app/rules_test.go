@@ -84,8 +84,8 @@ func ruleSelectors(t *testing.T) (all []selector) {
 		for _, rule := range group.Rules {
 			for _, m := range selectorPattern.FindAllStringSubmatch(rule.Expr, -1) {
 				s := selector{text: m[0], name: m[2], counted: m[1] != ""}
-				if m[3] != "" {
-					s.labels = strings.Split(strings.ReplaceAll(m[3], " ", ""), ",")
+				for label := range strings.SplitSeq(m[3], ",") {
+					s.labels = append(s.labels, strings.TrimSpace(label)) // "" is in all
 				}
 				all = append(all, s)
 			}

@@ -49,7 +49,7 @@ func newMemory(t *testing.T, changes ...func(*promise.Options)) *memory {
 		},
 		OnForgotten: func(n int) { m.forgotten.Add(int64(n)) },
 		OnReoffered: func(result promise.Result, n int) { m.reoffered[result] += n },
-		OnLost:      func(_ uint32, _ int, err error) { m.lost = append(m.lost, err) },
+		OnLost:      func(_ uint32, err error) { m.lost = append(m.lost, err) },
 	}
 	for _, change := range changes {
 		change(&opt)
@@ -264,6 +264,45 @@ func TestWhatCannotBeKeptFailsExplicitlyAndIsListed(t *testing.T) {
 		if failed := m.Status(t, no) == seckill.OrderFailed; failed != strings.Contains(m.log.String(), no.String()) {
 			t.Errorf("%s failed: %v, and the log does not agree", no, failed)
 		}
+	}
+	storetest.CheckPromises(t, m.Store, 1)
+}
+
+// The store has other orders of the same buyers, of which this ledger never
+// knew: it was set back, and promised again.
+func TestWhatFailsBeforeTheRebuildIsListed(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 10)
+	stored, claims := make([]seckill.Claim, 2), make([]seckill.Claim, 3)
+	for i, buyer := range []string{"over", "keyed", "new"} {
+		claims[i] = m.Claim(1, buyer)
+		if i < len(stored) {
+			stored[i] = m.Claim(1, buyer)
+		}
+	}
+	stored[1].Key, claims[1].Key = "k", "k"
+	_, err := m.Store.Confirm(t.Context(), store.ConfirmRequest{
+		ProductID: 1, ExpireAfter: time.Hour, Items: store.Items(&seckill.Entry{
+			ProductID: 1, Group: p.Group, Epoch: p.Epoch, At: m.Time.Now(),
+			PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: p.PerUserLimit, Claims: stored,
+		}),
+	})
+	rig.Must(t, err)
+	m.promise(t, p, claims...)
+	m.LoseJournal(t)
+	for range 2 { // the second finds nothing to do
+		rig.Must(t, m.Reoffer(t.Context(), 1))
+	}
+	if m.reoffered[promise.Failed] != 2 || m.reoffered[promise.Confirmed] != 1 || m.Len() != 0 {
+		t.Errorf("re-offered %v, %d remembered", m.reoffered, m.Len())
+	}
+	for i, reason := range []string{seckill.ReasonLimit, seckill.ReasonDuplicate} {
+		if no := claims[i].OrderNo.String(); strings.Count(m.log.String(), no+" "+reason) != 1 {
+			t.Errorf("that %s has failed (%s) is not in the log: %s", no, reason, m.log.String())
+		}
+	}
+	if len(m.lost) != 1 || !strings.Contains(m.lost[0].Error(), claims[0].OrderNo.String()) {
+		t.Errorf("alerts %v, want one of %s alone", m.lost, claims[0].OrderNo)
 	}
 	storetest.CheckPromises(t, m.Store, 1)
 }

@@ -12,6 +12,7 @@ import (
 	"seckill"
 	"seckill/internal/adoption"
 	"seckill/internal/store"
+	"seckill/internal/unkept"
 )
 
 const (
@@ -49,9 +50,9 @@ type Options struct {
 	OnForgotten func(promises int)
 	// OnReoffered counts promises that a lost ledger did not take along.
 	OnReoffered func(result Result, promises int)
-	// OnLost is told that promises could not be kept; they are in the log by
-	// order number.
-	OnLost func(product uint32, promises int, err error)
+	// OnLost is told that promises could not be kept, and that their buyers have
+	// to know; they are in the log by order number.
+	OnLost func(product uint32, err error)
 }
 
 // Result is what became of a promise that a lost ledger did not take along.
@@ -209,10 +210,16 @@ func (b *Book) tell(product uint32, outcome *adoption.Outcome) {
 		b.opt.OnReoffered(Adopted, n)
 		b.opt.Logger.Info("promises that the ledger lost were adopted", "product", product, "epoch", outcome.Epoch, "promises", n)
 	}
-	if lost := outcome.TellFailed(b.opt.Logger, product); lost != nil {
-		n := len(outcome.Failed)
-		b.opt.OnReoffered(Failed, n)
-		b.opt.OnLost(product, n, lost)
+	b.tellUnkept(product, outcome.Failed)
+}
+
+func (b *Book) tellUnkept(product uint32, failed []unkept.Promise) {
+	if len(failed) == 0 {
+		return
+	}
+	b.opt.OnReoffered(Failed, len(failed))
+	if lost := unkept.Tell(b.opt.Logger, product, failed); lost != nil {
+		b.opt.OnLost(product, lost)
 	}
 }
 
@@ -238,41 +245,48 @@ func (b *Book) Reoffer(ctx context.Context, product uint32) error {
 
 // confirmAll writes promises of one product, and drops those that are written.
 func (b *Book) confirmAll(ctx context.Context, records []*record) error {
-	confirmed := make(map[seckill.OrderNo]bool)
+	settled := make(map[seckill.OrderNo]bool)
 	var failed error
 	for some := range slices.Chunk(items(records), confirmAtOnce) {
-		if failed = b.confirm(ctx, some, confirmed); failed != nil {
+		if failed = b.confirm(ctx, some, settled); failed != nil {
 			break
 		}
 	}
 	for _, r := range records {
-		b.drop(r, func(no seckill.OrderNo) bool { return confirmed[no] })
+		b.drop(r, func(no seckill.OrderNo) bool { _, written := settled[no]; return written })
 	}
-	if len(confirmed) > 0 {
-		b.opt.OnReoffered(Confirmed, len(confirmed))
+	confirmed := 0
+	for _, kept := range settled {
+		if kept {
+			confirmed++
+		}
+	}
+	if confirmed > 0 {
+		b.opt.OnReoffered(Confirmed, confirmed)
 	}
 	return failed
 }
 
-// confirm writes claims as a worker would. A store that is short for all of
-// them may do for some.
-func (b *Book) confirm(ctx context.Context, items []store.Item, confirmed map[seckill.OrderNo]bool) error {
+// confirm writes claims as a worker would, and says of each that is settled
+// whether it was kept. A store that is short for all of them may do for some.
+func (b *Book) confirm(ctx context.Context, items []store.Item, settled map[seckill.OrderNo]bool) error {
 	outcomes, err := b.opt.Store.Confirm(ctx, store.ConfirmRequest{
 		ProductID: items[0].ProductID, Items: items, ExpireAfter: b.opt.ExpireAfter,
 	})
 	if errors.Is(err, store.ErrShort) && len(items) > 1 {
 		half := len(items) / 2
-		if err := b.confirm(ctx, items[:half], confirmed); err != nil && !errors.Is(err, store.ErrShort) {
+		if err := b.confirm(ctx, items[:half], settled); err != nil && !errors.Is(err, store.ErrShort) {
 			return err
 		}
-		return b.confirm(ctx, items[half:], confirmed)
+		return b.confirm(ctx, items[half:], settled)
 	}
 	if err != nil {
 		return err
 	}
+	b.tellUnkept(items[0].ProductID, unkept.Of(items, outcomes))
 	for i, outcome := range outcomes {
 		if outcome != store.ConfirmOldEpoch {
-			confirmed[items[i].Claim.OrderNo] = true
+			settled[items[i].Claim.OrderNo] = outcome.FailedFor() == ""
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
+	"seckill/internal/unkept"
 )
 
 const (
@@ -63,6 +64,8 @@ var DualWriteResults = []DualWriteResult{DualWriteConfirmed, DualWriteFailed, Du
 //   - An order that was written here, cancelled and released before the worker
 //     saw its entry: the replay of a dead row owes the release again, and the
 //     ledger finds that it holds nothing any more (protocol 4).
+//   - A claim that fails, over the limit or as a duplicate, is told by whoever
+//     wrote its row, here or the worker.
 //   - Too little stock is ErrShort and writes nothing; the worker will meet the
 //     same and has the product recovered.
 type dualWriter struct {
@@ -199,6 +202,9 @@ func (d *dualWriter) confirm(items []store.Item) error {
 	})
 	if err != nil {
 		return err
+	}
+	if failed := unkept.Of(items, outcomes); len(failed) > 0 {
+		d.stage.opt.OnUnkept(items[0].ProductID, failed)
 	}
 	for _, outcome := range outcomes {
 		if outcome == store.ConfirmOldEpoch {

@@ -5,11 +5,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/purchase"
+	"seckill/internal/store"
 	"seckill/internal/store/storetest"
+	"seckill/internal/unkept"
 	"seckill/test/rig"
 )
 
@@ -70,6 +73,48 @@ func TestAnOutageLeavesDualWritesToTheWorker(t *testing.T) {
 	if c.Status(t, no.OrderNo) != seckill.OrderPending {
 		t.Errorf("the order is %s", c.Status(t, no.OrderNo))
 	}
+}
+
+// The ledger was set back and has promised again what the store has: the attempt
+// writes a failed order, which nobody else will tell of.
+func TestAPromiseThatADualWriteFailsIsTold(t *testing.T) {
+	told, results := make(chan unkept.Promise, 10), make(chan purchase.DualWriteResult, 10)
+	c := newCounterOf(t, 100, []func(*seckill.Product){rig.Strategy(seckill.StrategyDualWrite)}, func(o *purchase.Options) {
+		o.OnDualWrite = func(r purchase.DualWriteResult) { results <- r }
+		o.OnUnkept = func(_ uint32, failed []unkept.Promise) {
+			for _, p := range failed {
+				told <- p
+			}
+		}
+	})
+	p := c.Stored(t, 1)
+	var no seckill.OrderNo
+	for i := 0; ; i++ { // a busy machine leaves attempts to the worker, which tells
+		buyer := fmt.Sprint("b-", i)
+		_, err := c.Store.Confirm(t.Context(), store.ConfirmRequest{
+			ProductID: 1, ExpireAfter: time.Hour, Items: store.Items(&seckill.Entry{
+				ProductID: 1, Group: p.Group, Epoch: p.Epoch, At: c.Time.Now(),
+				PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: p.PerUserLimit, Claims: []seckill.Claim{c.Claim(1, buyer)},
+			}),
+		})
+		rig.Must(t, err)
+		no, err = c.buy(buyer)
+		rig.Must(t, err)
+		if result := <-results; result == purchase.DualWriteConfirmed {
+			break
+		}
+	}
+	if len(told) != 1 {
+		t.Fatalf("told of %d promises, want 1", len(told))
+	}
+	if p := <-told; p.Claim.OrderNo != no || p.Reason != seckill.ReasonLimit {
+		t.Errorf("told of %s (%s), want %s (limit)", p.Claim.OrderNo, p.Reason, no)
+	}
+	if status := c.Status(t, no); status != seckill.OrderFailed {
+		t.Errorf("the order is %s", status)
+	}
+	c.ConfirmAll(t)
+	storetest.CheckPromises(t, c.Store, 1)
 }
 
 // Written at once, cancelled, released, and only then met by the worker: the

@@ -7,6 +7,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/transfer"
+	"seckill/internal/unkept"
 )
 
 // Options are the bounds of the stage.
@@ -50,6 +51,9 @@ type Options struct {
 	// time to pay; nil for none. OnDualWrite counts their batches.
 	Store       Confirmer
 	OnDualWrite func(DualWriteResult)
+	// OnUnkept is told of promises of a product that such an attempt has written
+	// as failed orders. It must not block.
+	OnUnkept func(product uint32, failed []unkept.Promise)
 	// Remember keeps what the ledger has promised until the store has it; nil
 	// for none. The entry is given away.
 	Remember func(seckill.Entry)
@@ -91,6 +95,9 @@ func (opt Options) filled() Options {
 	}
 	if opt.OnDualWrite == nil {
 		opt.OnDualWrite = func(DualWriteResult) {}
+	}
+	if opt.OnUnkept == nil {
+		opt.OnUnkept = func(uint32, []unkept.Promise) {}
 	}
 	if opt.OnSellFailed == nil {
 		opt.OnSellFailed = func(uint32, error) {}

@@ -31,6 +31,7 @@ const (
 type Store interface {
 	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
 	Fail(ctx context.Context, items []store.Item, reason string) error
+	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	Products(ctx context.Context) ([]seckill.Product, error)
 	SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error
@@ -86,7 +87,7 @@ func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now},
 		guard:   Guard{Queue: q, Store: s, OnTrouble: opt.OnTrouble},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
-		doubts: doubts{orders: make(map[seckill.OrderNo]struct{})},
+		doubts: doubts{orders: make(map[seckill.OrderNo]doubt)},
 	}
 }
 

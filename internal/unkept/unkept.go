@@ -1,0 +1,78 @@
+// Package unkept lists promises that could not be kept: purchases that were
+// answered with an order number and have ended as failed orders. Whoever
+// writes such an order lists it, in the log and by its number.
+package unkept
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// Promise is a claim that was promised and has failed, and why.
+type Promise struct {
+	store.Item
+	Reason string
+}
+
+// Of are the items that Confirm has written as failed orders. One that had
+// failed before is a replay, and was listed then.
+func Of(items []store.Item, outcomes []store.ConfirmOutcome) []Promise {
+	var failed []Promise
+	for i, outcome := range outcomes {
+		if reason := outcome.FailedFor(); reason != "" {
+			failed = append(failed, Promise{items[i], reason})
+		}
+	}
+	return failed
+}
+
+// loggedMost bounds the order numbers of one log line.
+const loggedMost = 100
+
+// Tell lists promises of one product by order number, whoever asks for them
+// later. It returns what an alert says of them: nil if nobody has to be written
+// to, for a duplicate's buyer has the other order of its key.
+func Tell(log *slog.Logger, product uint32, promises []Promise) error {
+	var lost, duplicates []Promise
+	for _, p := range promises {
+		if p.Reason == seckill.ReasonDuplicate {
+			duplicates = append(duplicates, p)
+		} else {
+			lost = append(lost, p)
+		}
+	}
+	for some := range slices.Chunk(duplicates, loggedMost) {
+		log.Warn("promised orders have failed; other orders have their keys", "product", product, "orders", lines(some))
+	}
+	for some := range slices.Chunk(lost, loggedMost) {
+		log.Error("promised orders could not be kept; they have failed", "product", product, "orders", lines(some))
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d promised orders have failed, the first is %s (%s)", len(lost), lost[0].Claim.OrderNo, lost[0].Reason)
+}
+
+// TellUnsure lists orders of one product of which nobody could tell whether they
+// have failed.
+func TellUnsure(log *slog.Logger, product uint32, nos []seckill.OrderNo, cause error) {
+	for some := range slices.Chunk(nos, loggedMost) {
+		texts := make([]string, len(some))
+		for i := range some {
+			texts[i] = some[i].String()
+		}
+		log.Warn("promised orders were written unheard, and may have failed", "product", product, "orders", texts, "error", cause)
+	}
+}
+
+func lines(promises []Promise) []string {
+	all := make([]string, len(promises))
+	for i := range promises {
+		all[i] = promises[i].Claim.OrderNo.String() + " " + promises[i].Reason
+	}
+	return all
+}
