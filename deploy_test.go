@@ -1,6 +1,7 @@
 package seckill_test
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,9 @@ type compose struct {
 		Image       string            `yaml:"image"`
 		Command     []string          `yaml:"command"`
 		Environment map[string]string `yaml:"environment"`
+		Build       struct {
+			Args map[string]string `yaml:"args"`
+		} `yaml:"build"`
 	} `yaml:"services"`
 }
 
@@ -79,6 +83,35 @@ func TestComposeExampleNamesEverySecret(t *testing.T) {
 	for _, variable := range composeVariable.FindAllStringSubmatch(readText(t, "deploy/compose.yaml"), -1) {
 		if !strings.Contains(example, "\n"+variable[1]+"=") {
 			t.Errorf("deploy/env.example does not mention %s", variable[1])
+		}
+	}
+}
+
+// A build argument that the Dockerfile does not declare is passed over in silence.
+func TestComposeTellsTheImageItsVersion(t *testing.T) {
+	dockerfile := readText(t, "deploy/Dockerfile")
+	for name, service := range readCompose(t).Services {
+		if !strings.HasPrefix(name, "engine-") {
+			continue
+		}
+		if service.Build.Args["VERSION"] == "" {
+			t.Errorf("%s is built without a version", name)
+		}
+		for arg := range service.Build.Args {
+			if !strings.Contains(dockerfile, "\nARG "+arg) {
+				t.Errorf("%s: the Dockerfile has no argument %s", name, arg)
+			}
+		}
+	}
+}
+
+// The README has one write secrets below the directory that a build is given.
+func TestABuildIsGivenNoSecretsDataOrHistory(t *testing.T) {
+	ignored := strings.Fields(readText(t, ".dockerignore"))
+	for _, name := range append(strings.Fields(readText(t, ".gitignore")), ".git") {
+		name = strings.Trim(name, "/")
+		if !slices.Contains(ignored, name) && !slices.Contains(ignored, "**/"+path.Base(name)) {
+			t.Errorf(".dockerignore lets %s into the build", name)
 		}
 	}
 }
