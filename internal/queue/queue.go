@@ -62,6 +62,15 @@ type Listing interface {
 	Waiting(ctx context.Context) ([]uint32, error)
 }
 
+// Searching is a queue that can find an order among what waits.
+type Searching interface {
+	// Find is the entry that carries an order of the product and is not
+	// acknowledged, with the order's claim alone. In each stream it looks through
+	// the product's oldest entries, at most so many: one that is not found may be
+	// in a later one.
+	Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error)
+}
+
 // Examining is a queue that outsiders can tamper with, and that can tell.
 type Examining interface {
 	// Examine finds entries of the product that wait to be acknowledged and that

@@ -35,6 +35,34 @@ func (q *outboxQueue) Stats(ctx context.Context, product uint32) (queue.Stats, e
 	return q.outbox.stats(product), nil
 }
 
+// findStep is how many entries are read together while an order is looked for.
+const findStep = 64
+
+var _ queue.Searching = (*outboxQueue)(nil)
+
+// Find looks for an order among the product's oldest entries that wait.
+func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error) {
+	for step := range slices.Chunk(q.outbox.oldest(product, most), findStep) {
+		if err := ctx.Err(); err != nil {
+			return seckill.Entry{}, false, err
+		}
+		deliveries, err := (*Ledger)(q).deliver(ctx, step)
+		if err != nil {
+			return seckill.Entry{}, false, fmt.Errorf("look for an order: %w", err)
+		}
+		for i := range deliveries {
+			entry := &deliveries[i].Entry
+			for _, claim := range entry.Claims {
+				if claim.OrderNo == no {
+					entry.Claims = []seckill.Claim{claim}
+					return *entry, true, nil
+				}
+			}
+		}
+	}
+	return seckill.Entry{}, false, nil
+}
+
 var errConsumerClosed = errors.New("the consumer is closed")
 
 // consumer is one worker's end of the queue. Its fields are under the

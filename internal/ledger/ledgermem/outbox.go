@@ -288,6 +288,25 @@ func (o *outbox) leave(c *consumer) {
 	delete(o.consumers, c.serial)
 }
 
+// oldest copies at most so many of a product's items, in order.
+func (o *outbox) oldest(product uint32, most int) (items []item) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p := o.products[product]
+	if p == nil {
+		return nil
+	}
+	for _, seq := range p.seqs {
+		if len(items) == most {
+			break
+		}
+		if it := o.find(seq); it != nil {
+			items = append(items, *it)
+		}
+	}
+	return items
+}
+
 func (o *outbox) stats(product uint32) queue.Stats {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -23,6 +23,7 @@ var (
 	statsScript   = newScript("queue_stats", "id")
 	lengthScript  = newScript("queue_length")
 	placesScript  = newScript("queue_places")
+	findScript    = newScript("queue_find", "id")
 	examineScript = newScript("queue_examine", "owner", "damage", "stream", "id")
 	presentScript = newScript("queue_present", "owner")
 	workersScript = newScript("queue_workers")

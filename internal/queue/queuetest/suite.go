@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Ack", ackStories()},
 		{"Witness", witnessStories()},
 		{"Stats", statsStories()},
+		{"Find", findStories()},
 		{"Durable", durableStories()},
 	} {
 		t.Run(chapter.name, func(t *testing.T) {
