@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/order"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 )
@@ -36,8 +37,13 @@ type Desk interface {
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)
 }
 
-// OrderDesk changes orders, the letters that hold them up, and refunds.
+// OrderDesk reads and changes orders, wherever they are, the letters that hold
+// them up, and refunds.
 type OrderDesk interface {
+	// Look reads one order. It is busy, never not_found, while the order may be
+	// queued where nobody can say which orders wait.
+	Look(ctx context.Context, no seckill.OrderNo) (seckill.Order, error)
+	Search(ctx context.Context, filter store.OrderFilter) (order.Listing, error)
 	Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error)
 	Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error)
 	RetryRefund(ctx context.Context, refundID string, actor store.Actor) (store.Payment, error)
@@ -55,11 +61,8 @@ type Reconciler interface {
 type Records interface {
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	Products(ctx context.Context) ([]seckill.Product, error)
-	Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error)
-	SearchOrders(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error)
 	Story(ctx context.Context, no seckill.OrderNo) ([]store.StoryLine, error)
 	Letters(ctx context.Context, filter store.LetterFilter) ([]store.Letter, error)
-	LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error)
 	Payments(ctx context.Context, filter store.PaymentFilter) ([]store.Payment, error)
 	Reconciliations(ctx context.Context, product uint32, limit int) ([]store.Reconciliation, error)
 	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)

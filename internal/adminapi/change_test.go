@@ -172,6 +172,14 @@ func TestAKeptReportHasTheNumberOfItsRow(t *testing.T) {
 	}
 }
 
+func TestAnOrderInTheLedgerIsQueuedAndHasNoStoryYet(t *testing.T) {
+	d := newDesk(t, nil)
+	got := d.do("GET", "/admin/v1/orders/"+waiting.String(), "")
+	if got.status != http.StatusOK || !strings.Contains(string(got.body), `"status":"queued","reason":""`) || !strings.Contains(string(got.body), `"story":[]`) {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+}
+
 func TestAnOrderOnTheLadderIsQueued(t *testing.T) {
 	d := newDesk(t, nil)
 	got := d.do("GET", "/admin/v1/orders/"+onDesk.String(), "")
@@ -179,6 +187,24 @@ func TestAnOrderOnTheLadderIsQueued(t *testing.T) {
 		t.Errorf("got %s", got.body)
 	}
 	d.refused(seckill.CodeNotFound, "", "GET", "/admin/v1/orders/"+absent.String(), "")
+}
+
+// An order of which nobody can tell yet is no order that does not exist.
+func TestAnOrderThatMayBeQueuedIsBusyToTheOperator(t *testing.T) {
+	d := newDesk(t, nil)
+	d.refused(seckill.CodeBusy, "it may be queued", "GET", "/admin/v1/orders/"+maybe.String(), "")
+	for _, move := range []string{"cancel", "refund"} {
+		d.refused(seckill.CodeBusy, "it may be queued", "POST", "/admin/v1/orders/"+maybe.String()+"/"+move, "")
+	}
+}
+
+func TestASearchThatCouldNotAskAllSaysSo(t *testing.T) {
+	d := newDesk(t, nil)
+	for buyer, partial := range map[string]string{"half": `"partial":true`, "bob": `"partial":false`, "nobody": `"partial":false`} {
+		if got := d.do("GET", "/admin/v1/orders?buyer="+buyer, ""); got.status != http.StatusOK || !strings.Contains(string(got.body), partial) {
+			t.Errorf("%s: %d %s", buyer, got.status, got.body)
+		}
+	}
 }
 
 func TestTheStreamBeatsUntilTheServerStops(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/order"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 )
@@ -16,6 +17,10 @@ var (
 	orderNo = seckill.NewOrderNo(at, 1, 42)
 	absent  = seckill.NewOrderNo(at, 2, 43)
 	onDesk  = seckill.NewOrderNo(at, 1, 44) // known by its letter alone
+	waiting = seckill.NewOrderNo(at, 1, 46) // known by the ledger alone
+	maybe   = seckill.NewOrderNo(at, 1, 45) // of which nobody can tell yet
+
+	errMaybe = seckill.Errorf(seckill.CodeBusy, "it may be queued")
 )
 
 // What the API reads is what the store has.
@@ -139,7 +144,11 @@ func (e *engine) order(no seckill.OrderNo, status seckill.OrderStatus) (seckill.
 	if err := e.failure(); err != nil {
 		return seckill.Order{}, err
 	}
-	if no != orderNo {
+	switch no {
+	case orderNo:
+	case maybe:
+		return seckill.Order{}, errMaybe
+	default:
 		return seckill.Order{}, notFound()
 	}
 	return seckill.Order{
@@ -223,31 +232,43 @@ func (e *engine) Products(context.Context) ([]seckill.Product, error) {
 	return []seckill.Product{one, two}, err
 }
 
-func (e *engine) Order(_ context.Context, no seckill.OrderNo) (seckill.Order, error) {
+// Look finds one order pending, two queued, and cannot tell of one.
+func (e *engine) Look(_ context.Context, no seckill.OrderNo) (seckill.Order, error) {
+	found, err := e.order(orderNo, seckill.OrderPending)
+	switch {
+	case err != nil:
+		return found, err
+	case no == onDesk:
+		found.OrderNo, found.Status, found.Reason, found.PayBefore = onDesk, seckill.OrderQueued, "bad data", time.Time{}
+		return found, nil
+	case no == waiting:
+		found.OrderNo, found.Status, found.PayBefore = waiting, seckill.OrderQueued, time.Time{}
+		return found, nil
+	}
 	return e.order(no, seckill.OrderPending)
 }
 
-func (e *engine) SearchOrders(_ context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
-	order, err := e.order(orderNo, seckill.OrderPending)
-	if err != nil || filter.Buyer != "" && filter.Buyer != order.Buyer {
-		return nil, err
+// Search could not ask all there are, of the buyer "half".
+func (e *engine) Search(_ context.Context, filter store.OrderFilter) (order.Listing, error) {
+	found, err := e.order(orderNo, seckill.OrderPending)
+	if filter.Buyer == "half" {
+		return order.Listing{Orders: []seckill.Order{found}, Partial: true}, err
 	}
-	return []seckill.Order{order}, e.told("search", 0, filter, store.Actor{})
+	if err != nil || filter.Buyer != "" && filter.Buyer != found.Buyer {
+		return order.Listing{}, err
+	}
+	return order.Listing{Orders: []seckill.Order{found}}, e.told("search", 0, filter, store.Actor{})
 }
 
-func (e *engine) Story(context.Context, seckill.OrderNo) ([]store.StoryLine, error) {
+func (e *engine) Story(_ context.Context, no seckill.OrderNo) ([]store.StoryLine, error) {
+	if no == waiting {
+		return nil, notFound()
+	}
 	return []store.StoryLine{{At: at, Kind: "event", What: "order.confirmed"}}, e.failure()
 }
 
 func (e *engine) Letters(_ context.Context, filter store.LetterFilter) ([]store.Letter, error) {
 	return []store.Letter{letter()}, e.told("letters", 0, filter, store.Actor{})
-}
-
-func (e *engine) LetterByOrder(_ context.Context, no seckill.OrderNo) (store.Letter, error) {
-	if no != onDesk {
-		return store.Letter{}, notFound()
-	}
-	return letter(), e.failure()
 }
 
 func (e *engine) Payments(_ context.Context, filter store.PaymentFilter) ([]store.Payment, error) {

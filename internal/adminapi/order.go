@@ -29,53 +29,41 @@ func (a *api) searchOrders(in *input) action {
 		Before:    in.paramOrderNo("before"),
 		Limit:     in.limit(),
 	}
-	// Queued orders are not in the store: the queue's depth and the letters tell
-	// of them.
+	// Queued orders are not in the store: of all together the queue's depth and
+	// the letters tell, of one buyer's the ledger.
 	if name := in.paramOneOf("status", "pending", "paid", "cancelled", "failed", "refunded"); name != "" {
 		status, err := seckill.ParseOrderStatus(name)
 		in.failWith(err)
 		filter.Status = &status
 	}
 	return func(ctx context.Context) (answer, error) {
-		orders, err := a.Records.SearchOrders(ctx, filter)
+		found, err := a.Orders.Search(ctx, filter)
 		if err != nil {
 			return answer{}, fmt.Errorf("search orders: %w", err)
 		}
 		return answer{body: struct {
-			Orders []wire.AdminOrder `json:"orders"`
-		}{wire.List(orders, wire.AdminOrderOf)}}, nil
+			Orders  []wire.AdminOrder `json:"orders"`
+			Partial bool              `json:"partial"`
+		}{wire.List(found.Orders, wire.AdminOrderOf), found.Partial}}, nil
 	}
 }
 
 func (a *api) getOrder(in *input) action {
 	no := in.orderNo()
 	return func(ctx context.Context) (answer, error) {
-		order, err := a.order(ctx, no)
+		order, err := a.Orders.Look(ctx, no)
 		if err != nil {
 			return answer{}, fmt.Errorf("read order %s: %w", no, err)
 		}
 		story, err := a.Records.Story(ctx, no)
-		if err != nil {
+		// Of an order that waits in the ledger the store has nothing to tell.
+		if err != nil && !(order.Status == seckill.OrderQueued && seckill.CodeNotFound.In(err)) {
 			return answer{}, fmt.Errorf("read the story of %s: %w", no, err)
 		}
 		return answer{body: wire.OrderStory{
 			AdminOrder: wire.AdminOrderOf(&order), Story: wire.List(story, wire.StoryLineOf),
 		}}, nil
 	}
-}
-
-// order finds an order in the store, or on the retry ladder, where it is still
-// queued.
-func (a *api) order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
-	order, err := a.Records.Order(ctx, no)
-	if !seckill.CodeNotFound.In(err) {
-		return order, err
-	}
-	letter, letterErr := a.Records.LetterByOrder(ctx, no)
-	if seckill.CodeNotFound.In(letterErr) {
-		return order, err
-	}
-	return wire.QueuedOrder(&letter.Item, letter.Reason), letterErr
 }
 
 func (a *api) cancelOrder(in *input) action {

@@ -93,8 +93,8 @@ func (d *Desk) mayBeStored(no seckill.OrderNo) bool {
 
 // listStored lists the buyer's orders that the store has. Where there is none,
 // one may still wait in the ledger, and an empty list would be a lie.
-func (d *Desk) listStored(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
-	orders, err := d.Store.SearchOrders(ctx, store.OrderFilter{Buyer: buyer, Before: before, Limit: limit})
+func (d *Desk) listStored(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
+	orders, err := d.Store.SearchOrders(ctx, filter)
 	if err == nil && len(orders) == 0 {
 		return nil, errDeaf
 	}
@@ -105,27 +105,27 @@ func (d *Desk) listStored(ctx context.Context, buyer string, before seckill.Orde
 // Where there is none, the buyer may have orders of which only the store knows,
 // and an empty list would be a lie. So would be one that leaves an order out
 // because it may be stored: then the whole list is busy.
-func (d *Desk) listWaiting(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
+func (d *Desk) listWaiting(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	all, may := d.Catalog.All(), make(map[uint32]bool)
 	if err := d.waiting(ctx, all, may); err != nil {
 		return nil, err
 	}
 	var waiting []seckill.Order
 	for _, s := range all {
-		if !may[s.ID] {
+		if !may[s.ID] || !ofProduct(s, filter) {
 			continue
 		}
-		held, err := d.heldWaiting(ctx, s, buyer)
+		held, err := d.heldWaiting(ctx, s, filter.Buyer)
 		if err != nil {
 			return nil, err
 		}
 		waiting = append(waiting, held...)
 	}
 	waiting = slices.DeleteFunc(waiting, func(o seckill.Order) bool {
-		return !before.IsZero() && o.OrderNo.String() >= before.String()
+		return !olderThan(o.OrderNo, filter.Before) || !hasRef(&o, filter)
 	})
 	slices.SortFunc(waiting, newestFirst)
-	waiting = waiting[:min(limit, len(waiting))]
+	waiting = waiting[:min(filter.Limit, len(waiting))]
 	undecided := func(o seckill.Order) bool { return d.mayBeStored(o.OrderNo) }
 	if len(waiting) == 0 || slices.ContainsFunc(waiting, undecided) {
 		return nil, errAway

@@ -29,36 +29,67 @@ type Listing struct {
 func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) (Listing, error) {
 	ctx, cancel := d.brief(ctx)
 	defer cancel()
+	return d.listOf(ctx, store.OrderFilter{Buyer: buyer, Before: before, Limit: limit})
+}
+
+// Search is for the operator: the store's orders, and of one buyer, whatever
+// their status, also those that still wait, as List has them.
+func (d *Desk) Search(ctx context.Context, filter store.OrderFilter) (Listing, error) {
+	if filter.Buyer != "" && filter.Status == nil {
+		return d.listOf(ctx, filter)
+	}
+	orders, err := d.Store.SearchOrders(ctx, filter)
+	return Listing{Orders: orders}, err
+}
+
+func (d *Desk) listOf(ctx context.Context, filter store.OrderFilter) (Listing, error) {
 	bounded, cancelFirst := patient(ctx)
 	defer cancelFirst()
-	orders, err := d.list(bounded, buyer, before, limit)
+	orders, err := d.list(bounded, filter)
 	switch {
 	case isDeaf(err):
-		orders, err = d.listStored(ctx, buyer, before, limit)
+		orders, err = d.listStored(ctx, filter)
 		return Listing{orders, true}, err
 	case isAway(err):
-		orders, err = d.listWaiting(ctx, buyer, before, limit)
+		orders, err = d.listWaiting(ctx, filter)
 		return Listing{orders, true}, err
 	}
 	return Listing{Orders: orders}, err
 }
 
+// What a filter says of orders that are not in the store; their buyer is the
+// one whose marks are read.
+func ofProduct(s *sale.Sale, filter store.OrderFilter) bool {
+	return filter.ProductID == 0 || filter.ProductID == s.ID
+}
+
+func hasRef(o *seckill.Order, filter store.OrderFilter) bool {
+	return filter.Ref == "" || filter.Ref == o.Ref
+}
+
+func olderThan(no, before seckill.OrderNo) bool {
+	return before.IsZero() || no.String() < before.String()
+}
+
 func newestFirst(a, b seckill.Order) int { return seckill.NewestFirst(a.OrderNo, b.OrderNo) }
 
-func (d *Desk) list(ctx context.Context, buyer string, before seckill.OrderNo, limit int) ([]seckill.Order, error) {
+func (d *Desk) list(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	sales, err := d.promising(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var queued []seckill.Order
 	for _, s := range sales {
-		held, err := d.held(ctx, s, buyer)
+		if !ofProduct(s, filter) {
+			continue
+		}
+		held, err := d.held(ctx, s, filter.Buyer)
 		if err != nil {
 			return nil, err
 		}
 		queued = append(queued, held...)
 	}
-	orders, err := d.Store.SearchOrders(ctx, store.OrderFilter{Buyer: buyer, Before: before, Limit: limit})
+	orders, err := d.Store.SearchOrders(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -67,15 +98,17 @@ func (d *Desk) list(ctx context.Context, buyer string, before seckill.OrderNo, l
 		listed[orders[i].OrderNo] = true
 	}
 	queued = slices.DeleteFunc(queued, func(o seckill.Order) bool {
-		return listed[o.OrderNo] || !before.IsZero() && o.OrderNo.String() >= before.String()
+		return listed[o.OrderNo] || !olderThan(o.OrderNo, filter.Before)
 	})
 	queued, err = d.asStored(ctx, queued)
 	if err != nil {
 		return nil, err
 	}
+	// Only now: an order that is in the store has its reference there alone.
+	queued = slices.DeleteFunc(queued, func(o seckill.Order) bool { return !hasRef(&o, filter) })
 	orders = append(orders, queued...)
 	slices.SortFunc(orders, newestFirst)
-	return orders[:min(limit, len(orders))], nil
+	return orders[:min(filter.Limit, len(orders))], nil
 }
 
 // promising are the sales that may have promised an order that has no row: a

@@ -222,13 +222,21 @@ func (d *Desk) missing(ctx context.Context, s *sale.Sale, buyer string) error {
 	if p.Epoch == 0 || p.LedgerShards() == 0 {
 		return errNotFound
 	}
+	return d.missingFrom(ctx, s, seckill.HomeShard(buyer, p.Shards))
+}
+
+// missingFrom is not_found on the word of these shards.
+func (d *Desk) missingFrom(ctx context.Context, s *sale.Sale, shards ...int) error {
+	p := s.Terms()
 	whole := !p.Rebuilding
 	if whole && (d.Keeps == nil || d.Keeps(p)) {
-		figures, err := d.Ledger.Read(ctx, s.Shard(seckill.HomeShard(buyer, p.Shards)))
-		if err != nil {
-			return seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", deaf{err})
+		for _, index := range shards {
+			figures, err := d.Ledger.Read(ctx, s.Shard(index))
+			if err != nil {
+				return seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", deaf{err})
+			}
+			whole = whole && figures.Open && figures.Epoch == p.Epoch
 		}
-		whole = figures.Open && figures.Epoch == p.Epoch
 	}
 	if !whole {
 		return seckill.Errorf(seckill.CodeBusy, "the product's ledger is being rebuilt")
@@ -350,7 +358,8 @@ func tooEarly(move string) error {
 func (d *Desk) Takes(provider string) bool { return d.Providers[provider] != nil }
 
 // Notify takes a provider's callback: money that is authentic is recorded
-// once, and pays its order or is refunded.
+// once, and pays its order or is refunded. While its order may still be queued
+// nothing is recorded and the answer is busy, so that the provider comes again.
 func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, body []byte) (store.PaymentResult, error) {
 	from := d.Providers[provider]
 	if from == nil {
@@ -366,6 +375,10 @@ func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, 
 	case err != nil:
 		return 0, err
 	}
+	if err := d.awaited(ctx, notice.OrderNo); err != nil {
+		return 0, err
+	}
+	// The store looks for the order again, and decides in one transaction.
 	result, err := d.Store.RecordPayment(ctx, notice)
 	if err != nil {
 		return result, err
@@ -392,18 +405,20 @@ func (d *Desk) CancelOwn(ctx context.Context, buyer string, no seckill.OrderNo) 
 	return d.Cancel(ctx, no, seckill.ReasonByBuyer, store.Actor{Name: "buyer"})
 }
 
-// Cancel cancels a pending order.
+// Cancel cancels a pending order. One that is queued is wrong_state, one that
+// may be is busy.
 func (d *Desk) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
-	o, err := d.Store.Cancel(ctx, no, reason, actor)
+	o, err := d.move(ctx, no, "cancel", func() (seckill.Order, error) { return d.Store.Cancel(ctx, no, reason, actor) })
 	if err == nil {
 		d.OnReturn(&o)
 	}
 	return o, err
 }
 
-// Refund refunds a paid order: its unit returns, and its money.
+// Refund refunds a paid order: its unit returns, and its money. Of one that is
+// not in the store it says what Cancel does.
 func (d *Desk) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
-	o, err := d.Store.Refund(ctx, no, actor)
+	o, err := d.move(ctx, no, "refund", func() (seckill.Order, error) { return d.Store.Refund(ctx, no, actor) })
 	if err == nil {
 		d.OnReturn(&o)
 		d.OnRefund()

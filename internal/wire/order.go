@@ -72,17 +72,6 @@ func StoryLineOf(line *store.StoryLine) StoryLine {
 	return StoryLine{At: Time(line.At), Kind: line.Kind, What: line.What}
 }
 
-// QueuedOrder is the order that an item will become: promised, not confirmed.
-func QueuedOrder(item *store.Item, reason string) seckill.Order {
-	return seckill.Order{
-		OrderNo: item.Claim.OrderNo, Buyer: item.Claim.Buyer, ProductID: item.ProductID,
-		Group: item.Group, ProductName: item.Name, PriceCents: item.PriceCents,
-		Currency: item.Currency, Quantity: item.Claim.Quantity, Ref: item.Claim.Ref,
-		Key: item.Claim.Key, Status: seckill.OrderQueued, Reason: reason,
-		CreatedAt: item.At, Epoch: item.Epoch, Shard: item.Shard,
-	}
-}
-
 // Letter is a claim on the retry ladder.
 type Letter struct {
 	ID         int64  `json:"id"`

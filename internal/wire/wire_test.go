@@ -38,12 +38,11 @@ func TestTimesAreUTCToTheMillisecondAndNullWhenZero(t *testing.T) {
 }
 
 func TestAQueuedOrderHasNoTimeToPayYet(t *testing.T) {
-	item := store.Item{
-		Claim:     seckill.Claim{OrderNo: seckill.NewOrderNo(noon, 7, 9), Buyer: "bob", Quantity: 2, Ref: "cart-1"},
-		ProductID: 7, Group: 7, At: noon, PriceCents: 150, Currency: "CNY", Name: "Shoe",
+	order := seckill.Order{
+		OrderNo: seckill.NewOrderNo(noon, 7, 9), Buyer: "bob", Quantity: 2, Ref: "cart-1", Status: seckill.OrderQueued, Reason: seckill.ReasonRetrying,
+		ProductID: 7, Group: 7, CreatedAt: noon, PriceCents: 150, Currency: "CNY", ProductName: "Shoe",
 	}
-	order := QueuedOrder(&item, seckill.ReasonRetrying)
-	want := `{"order_no":"` + item.Claim.OrderNo.String() + `","product_id":7,"product_name":"Shoe","quantity":2,` +
+	want := `{"order_no":"` + order.OrderNo.String() + `","product_id":7,"product_name":"Shoe","quantity":2,` +
 		`"amount_cents":300,"currency":"CNY","ref":"cart-1","status":"queued","reason":"retrying",` +
 		`"created_at":"2026-11-11T12:00:00.005Z","pay_before":null}`
 	if got := marshal(t, OrderOf(&order)); got != want {

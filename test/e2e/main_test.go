@@ -270,6 +270,17 @@ func notify(t *testing.T, e *engine.Engine, secret string, m money) reply {
 	return send(t, e, http.MethodPost, e.ShopURL+"/api/v1/payments/sandbox/notify", header, string(body))
 }
 
+// deliver delivers money as a provider does: again while the engine is busy, as
+// it is with money for an order that may still be queued.
+func deliver(t *testing.T, e *engine.Engine, m money) (got reply) {
+	t.Helper()
+	eventually(t, "the money of "+m.OrderNo+" is taken or refused", func() bool {
+		got = notify(t, e, engine.SandboxSecret, m)
+		return got.Code != seckill.CodeBusy
+	})
+	return got
+}
+
 // signature is what the sandbox provider signs a body with.
 func signature(body string) string {
 	return paysandbox.Signature([]byte(engine.SandboxSecret), []byte(body))

@@ -61,7 +61,7 @@ func moneyBeyondOneExactPaymentGoesBackOnce(t *testing.T, w way) {
 			}
 			c.money.TradeNo = "M-" + no
 			for range 3 {
-				if got := notify(t, e, engine.SandboxSecret, c.money); got.Status != http.StatusOK {
+				if got := deliver(t, e, c.money); got.Status != http.StatusOK {
 					t.Fatalf("callback: %d %s", got.Status, got.Text)
 				}
 			}
