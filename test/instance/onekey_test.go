@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"strings"
 	"testing"
 
 	"seckill"
@@ -61,8 +62,12 @@ func TestAKeyPromisedBeforeAnOutageIsOneOrderAfterIt(t *testing.T) {
 			t.Errorf("with Redis back the key finds %s, want %s", got, sold)
 		}
 	}
-	engine.Start(t, engine.Options{Settings: settings, Roles: []string{engine.RoleWorker}})
+	worker := engine.Start(t, engine.Options{Settings: settings, Roles: []string{engine.RoleWorker}})
 	await(t, a, "buyer", unheard, "failed")
+	until(t, "the duplicate is listed", func() bool { return strings.Contains(worker.Log(), unheard+" "+seckill.ReasonDuplicate) })
+	if strings.Contains(worker.Log(), "promised orders could not be kept") {
+		t.Error("somebody is called for a duplicate, whose buyer has the other order")
+	}
 	await(t, a, "buyer", promised, "pending")
 	for no, want := range map[string]struct{ status, reason string }{
 		promised: {"pending", ""}, unheard: {"failed", seckill.ReasonDuplicate}, sold: {"pending", ""},
