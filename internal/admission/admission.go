@@ -83,9 +83,7 @@ type Request struct {
 	room   [seckill.MaxBuyerBytes]byte
 }
 
-// Pass is an admitted claim. With a refusal of GateToken it has the key of a
-// token that has run out, if its buyer may have bought: that buys nothing any
-// more, and finds what it bought.
+// Pass is an admitted claim.
 type Pass struct {
 	Buyer    string
 	Key      string // the purchase token's id, else the header's key
@@ -149,7 +147,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 		return refuse(GateBody, err)
 	}
 	pass.Buyer, pass.Quantity, pass.Ref = string(req.buyer), body.quantity, body.ref
-	if err := d.key(terms, req, body.token, pass, now); err != nil {
+	if err := d.key(s.ID, req, body.token, pass, now); err != nil {
 		return refuse(GateToken, err)
 	}
 	return Refusal{}
@@ -212,15 +210,10 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 			return true
 		}
 	}
-	if !d.mayHold(terms, buyer) {
+	if !d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(buyer, terms.Shards)), buyer) {
 		return false
 	}
 	return d.worthAGate(d.identify(req, look))
-}
-
-// mayHold reports whether the ledger may remember the buyer.
-func (d *Doorkeeper) mayHold(terms *seckill.Product, buyer []byte) bool {
-	return d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(buyer, terms.Shards)), buyer)
 }
 
 // worthAGate reports whether the gates behind the flag have something else to
@@ -236,9 +229,8 @@ func (d *Doorkeeper) worthAGate(err error) bool {
 }
 
 // key finds the claim's idempotency key: the purchase token's id, which a
-// valid token proves, or else the header's. Of a crowd that comes with tokens of
-// too long ago nobody is looked for in ledger and store who has not bought.
-func (d *Doorkeeper) key(terms *seckill.Product, req *Request, token []byte, pass *Pass, now time.Time) error {
+// valid token proves, or else the header's.
+func (d *Doorkeeper) key(product uint32, req *Request, token []byte, pass *Pass, now time.Time) error {
 	if len(token) == 0 {
 		if d.TokenRequired {
 			return seckill.Errorf(seckill.CodeTokenInvalid, "a purchase token is required")
@@ -246,9 +238,10 @@ func (d *Doorkeeper) key(terms *seckill.Product, req *Request, token []byte, pas
 		pass.Key = string(req.Key)
 		return seckill.CheckKey(pass.Key)
 	}
-	id, err := d.Tokens.VerifyBytes(token, pass.Buyer, terms.ID, now)
-	if err == nil || err == error(purchasetoken.ErrExpired) && d.mayHold(terms, req.buyer) {
-		pass.Key = id.String()
+	id, err := d.Tokens.VerifyBytes(token, pass.Buyer, product, now)
+	if err != nil {
+		return err
 	}
-	return err
+	pass.Key = id.String()
+	return nil
 }

@@ -295,23 +295,6 @@ func TestTheKeyIsTheTokensIDElseTheHeaders(t *testing.T) {
 	}
 }
 
-// A token that has run out buys nothing. Whoever may have bought with it is
-// looked for by its key; a crowd that has not costs no look.
-func TestATokenThatHasRunOutHasItsKeyForThoseWhoMayHaveBought(t *testing.T) {
-	for buyer, may := range map[string]bool{"bob": true, "eve": false} {
-		d := newDoor(t)
-		d.Memory = memory{"bob": true}
-		id := purchasetoken.ID{1}
-		token, err := d.Tokens.Issue(id, buyer, 7, d.Clock.Now())
-		must(t, err)
-		var pass Pass
-		got := d.Admit(d.on(t), &Request{Authorization: bearer(t, buyer), Addr: addr, Body: fmt.Appendf(nil, `{"token":%q}`, token)}, &pass)
-		if got.Code != seckill.CodeTokenInvalid || got.Gate != GateToken || (pass.Key == id.String()) != may || !may && pass.Key != "" {
-			t.Errorf("%s: refusal %+v, key %q", buyer, got, pass.Key)
-		}
-	}
-}
-
 func TestALimitSaysWhenToComeAgain(t *testing.T) {
 	d := newDoor(t)
 	var err error

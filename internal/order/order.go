@@ -98,34 +98,6 @@ func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seck
 	return found, err
 }
 
-// keyedLooked is how many of a buyer's orders of one product are looked through
-// for a key: more than a buyer may have, and may have returned.
-const keyedLooked = 256
-
-// ByKey reads the order that a buyer's claim under a key has become, as Find
-// reads one by its number.
-func (d *Desk) ByKey(ctx context.Context, s *sale.Sale, buyer, key string) (seckill.Order, error) {
-	ctx, cancel := d.brief(ctx)
-	defer cancel()
-	keyed := func(o seckill.Order) bool { return o.Key == key }
-	held, err := d.held(ctx, s, buyer)
-	if err != nil {
-		return seckill.Order{}, err
-	}
-	if i := slices.IndexFunc(held, keyed); i >= 0 {
-		return d.Find(ctx, buyer, held[i].OrderNo)
-	}
-	// What the ledger does not hold is dead, or was sold by the store.
-	stored, err := d.Store.SearchOrders(ctx, store.OrderFilter{Buyer: buyer, ProductID: s.ID, Limit: keyedLooked})
-	if err != nil {
-		return seckill.Order{}, err
-	}
-	if i := slices.IndexFunc(stored, keyed); i >= 0 {
-		return stored[i], nil
-	}
-	return seckill.Order{}, d.missing(ctx, s, buyer)
-}
-
 // Shown reads an order for whoever has a link to it. Links are made of orders
 // that the store has, so that nobody else is asked; what could name the buyer
 // is left out.
@@ -219,7 +191,7 @@ func (d *Desk) unopened(ctx context.Context, product uint32) error {
 // be there yet: instances remember what they promised.
 func (d *Desk) missing(ctx context.Context, s *sale.Sale, buyer string) error {
 	p := s.Terms()
-	if p.Epoch == 0 || p.LedgerShards() == 0 {
+	if p.LedgerShards() == 0 {
 		return errNotFound
 	}
 	return d.missingFrom(ctx, s, seckill.HomeShard(buyer, p.Shards))

@@ -112,7 +112,7 @@ func TestAnOrderIsFoundWhereverItIs(t *testing.T) {
 			d := newDesk(t)
 			p := d.Open(t, 1, 5)
 			claim := d.Claim(1, "bob")
-			claim.Ref, claim.Key = "shop-7", "press-7"
+			claim.Ref = "shop-7"
 			d.Reserve(t, p, claim)
 			story.tell(t, d, claim.OrderNo)
 			o, err := d.Find(t.Context(), "bob", claim.OrderNo)
@@ -126,13 +126,6 @@ func TestAnOrderIsFoundWhereverItIs(t *testing.T) {
 			if got := listed.Orders; len(got) != 1 || listed.Partial || got[0].OrderNo != claim.OrderNo || got[0].Status != story.status || got[0].Reason != story.reason {
 				t.Errorf("listed %+v", listed)
 			}
-			keyed, err := d.ByKey(t.Context(), d.Rig.Catalog.Find(1), "bob", claim.Key)
-			rig.Must(t, err)
-			if keyed.OrderNo != claim.OrderNo || keyed.Status != story.status {
-				t.Errorf("by its key %+v", keyed)
-			}
-			_, err = d.ByKey(t.Context(), d.Rig.Catalog.Find(1), "bob", "another")
-			rig.Refused(t, err, seckill.CodeNotFound)
 			_, err = d.Find(t.Context(), "Bob", claim.OrderNo) // another buyer
 			rig.Refused(t, err, seckill.CodeNotFound)
 			_, err = d.Find(t.Context(), "bob", d.Claim(1, "bob").OrderNo)
@@ -150,11 +143,9 @@ func TestWhatCannotBeAskedIsBusyNeverNotFound(t *testing.T) {
 			t.Errorf("%s: find is %v", what, err)
 		}
 	}
-	d.Rig.Ledger.FailBefore("Held", 3)
+	d.Rig.Ledger.FailBefore("Held", 2)
 	busy("the ledger is down")
-	_, err := d.ByKey(t.Context(), d.Rig.Catalog.Find(1), "bob", "k")
-	rig.Refused(t, err, seckill.CodeBusy)
-	_, err = d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
+	_, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
 	rig.Refused(t, err, seckill.CodeBusy)
 	for _, method := range []string{"Order", "LetterByOrder"} {
 		d.Rig.Store.FailBefore(method, 1)
@@ -165,8 +156,6 @@ func TestWhatCannotBeAskedIsBusyNeverNotFound(t *testing.T) {
 	d.LoseJournal(t)
 	d.Desk.Queue, d.Desk.Ledger = d.Rig.Queue, d.Rig.Ledger
 	busy("the ledger has lost its marks")
-	_, err = d.ByKey(t.Context(), d.Rig.Catalog.Find(1), "bob", "k")
-	rig.Refused(t, err, seckill.CodeBusy)
 	d.Desk.Keeps = func(*seckill.Product) bool { return false }
 	_, err = d.Find(t.Context(), "bob", no)
 	rig.Refused(t, err, seckill.CodeNotFound) // long after its sale nobody mends it

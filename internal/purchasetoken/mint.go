@@ -68,8 +68,7 @@ func (m *Mint) Issue(id ID, buyer string, productID uint32, expires time.Time) (
 	return base64.RawURLEncoding.EncodeToString(sealed[:]), nil
 }
 
-// Verify reads a token of a buyer for a product and returns its id, which one
-// that has run out has too: it buys nothing more, and has its order. It
+// Verify reads a token of a buyer for a product and returns its id. It
 // allocates nothing.
 func (m *Mint) Verify(token, buyer string, productID uint32, now time.Time) (ID, error) {
 	return read(m, token, buyer, productID, now)

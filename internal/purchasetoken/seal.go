@@ -50,9 +50,8 @@ func read[T string | []byte](m *Mint, text T, buyer string, productID uint32, no
 	if !m.ring.Verify(message, sealed[bodyLen:]) {
 		return ID{}, ErrForeign
 	}
-	id := ID(sealed[1 : 1+len(ID{})])
 	if expires := binary.BigEndian.Uint64(sealed[1+len(ID{}) : bodyLen]); uint64(now.UnixMilli()) >= expires {
-		return id, ErrExpired
+		return ID{}, ErrExpired
 	}
-	return id, nil
+	return ID(sealed[1 : 1+len(ID{})]), nil
 }

@@ -50,9 +50,7 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	refusal := s.opt.Door.Admit(on, req, &pass)
 	requests.Put(req)
 	if refusal.Code != "" {
-		if refusal.Gate != admission.GateToken || pass.Key == "" || !s.again(ctx, on, &pass) {
-			s.turnAway(ctx, on, refusal)
-		}
+		s.turnAway(ctx, on, refusal)
 		return
 	}
 	bought, err := s.opt.Stage.Buy(on, purchase.Claim{
@@ -62,28 +60,6 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 		s.refused(ctx, on, err)
 		return
 	}
-	s.accepted(ctx, on, bought)
-}
-
-// again answers a claim whose token has run out: with the order that the token
-// bought, or that this cannot be told now. It is false if it bought none.
-func (s *Server) again(ctx *fasthttp.RequestCtx, on *sale.Sale, pass *admission.Pass) bool {
-	deadline, cancel := bounded()
-	defer cancel()
-	o, err := s.opt.Orders.ByKey(deadline, on, pass.Buyer, pass.Key)
-	switch {
-	case seckill.CodeNotFound.In(err):
-		return false
-	case err != nil:
-		s.refused(ctx, on, err)
-	default:
-		s.accepted(ctx, on, purchase.Bought{OrderNo: o.OrderNo, Status: o.Status})
-	}
-	return true
-}
-
-// accepted answers with the order that a claim has.
-func (s *Server) accepted(ctx *fasthttp.RequestCtx, on *sale.Sale, bought purchase.Bought) {
 	on.Count("")
 	s.opt.Metrics.Claim("", "")
 	ctx.SetStatusCode(fasthttp.StatusAccepted)

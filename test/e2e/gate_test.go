@@ -83,45 +83,6 @@ func TestWhereATokenIsRequiredOnlyTheBuyersOwnFreshOneBuys(t *testing.T) {
 	checkLog(t, e, token, forged, fresh)
 }
 
-// Who got no answer, and repeats the request when the token has run out, finds
-// the order, and buys no second one.
-func TestATokenThatHasRunOutFindsWhatItBought(t *testing.T) {
-	t.Parallel()
-	e := start(t, map[string]string{"token.required": "true"})
-	m, err := purchasetoken.New([]byte(engine.TokenSecret))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ann := e.Buyer("ann")
-	for id, strategy := range []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect} {
-		product := uint32(id + 1)
-		openSale(t, e, engine.Product{ID: product, Stock: 5, PerUserLimit: 2, Strategy: string(strategy)})
-		token := func(id byte, life time.Duration) engine.Purchase {
-			token, err := m.Issue(purchasetoken.ID{id}, "ann", product, time.Now().Add(life))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return engine.Purchase{Quantity: 1, Token: token}
-		}
-		no := buy(t, ann, product, token(1, time.Minute))
-		again := func(when string) {
-			t.Helper()
-			if got, err := claim(t, ann, product, token(1, 0)); err != nil || got != no {
-				t.Errorf("%s, %s: found %q (%v), not %q", strategy, when, got, err, no)
-			}
-		}
-		again("at once")
-		await(t, ann, no, "pending")
-		again("when it waits for its money")
-		if _, err := ann.Cancel(t.Context(), no); err != nil {
-			t.Fatal(err)
-		}
-		again("when it is cancelled")
-		_, err := claim(t, ann, product, token(2, 0))
-		refused(t, "one that bought nothing", err, seckill.CodeTokenInvalid)
-	}
-}
-
 func TestTheSaleWindowDecidesBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
