@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"seckill/internal/worker"
@@ -24,9 +25,10 @@ func (p *parts) checkWitness(ctx context.Context) error {
 	lost, err := p.guard().Look(ctx)
 	if lost {
 		p.changed(0) // every product is marked by now
-		if refreshed := p.catalog.Refresh(ctx); err == nil {
-			err = refreshed
-		}
+		// However long the look has taken: nothing more is sold from the old ledger.
+		refreshing, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
+		defer cancel()
+		err = errors.Join(err, p.catalog.Refresh(refreshing))
 	}
 	return err
 }

@@ -43,7 +43,7 @@ func (w *Climber) Round(ctx context.Context) error {
 		Key: func(l *store.Letter) uint32 { return l.Item.ProductID },
 		Do: func(ctx context.Context, _ uint32, letters []store.Letter) error {
 			err := w.climb(ctx, letters)
-			if errors.Is(err, store.ErrUnavailable) && !errors.Is(err, aside.ErrNoAnswer) {
+			if errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) && !errors.Is(err, aside.ErrNoAnswer) {
 				cancel(err) // an outage of the store is everybody's
 			}
 			return err

@@ -107,13 +107,13 @@ func settleProduct[T any](ctx context.Context, s *Store, d *due[T], product uint
 
 // halts reports whether an error would be that of every other product too.
 func halts(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, store.ErrUnavailable)
+	return ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked)
 }
 
 // ofProduct reports whether an error would be that of every other row of its
 // product too: it is gone, or not as it has to be, or others are at it.
 func ofProduct(err error) bool {
-	return seckill.CodeNotFound.In(err) || errors.Is(err, store.ErrConflict)
+	return seckill.CodeNotFound.In(err) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrLocked)
 }
 
 // sayHeldUp names a row that was passed over.

@@ -305,6 +305,47 @@ func TestAChangeBehindALockWaitsNoLongerThanItsDeadline(t *testing.T) {
 	}
 }
 
+// A product's row that somebody holds keeps its own orders from expiring, and
+// no other's.
+func TestALockedProductHoldsUpNoOthersExpiry(t *testing.T) {
+	s := openMaria(t)
+	held, free := sale(t, s, 10), sale(t, s, 10, func(p *seckill.Product) { p.ID = 8 })
+	for _, p := range []*seckill.Product{&held, &free} {
+		req := request(p, claims(p, 1))
+		req.ExpireAfter = time.Millisecond
+		if _, err := s.Confirm(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	locked, done := make(chan struct{}), make(chan struct{})
+	var group errgroup.Group
+	group.Go(func() error {
+		return s.db.write(context.Background(), func(tx *session) error {
+			_, err := lockProduct(t.Context(), tx, held.ID)
+			close(locked)
+			<-done
+			return err
+		})
+	})
+	<-locked
+	var expired []seckill.Order
+	waitFor(t, "the other's order to expire", func() bool {
+		orders, err := s.Expire(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expired = append(expired, orders...)
+		return len(expired) > 0
+	})
+	if len(expired) != 1 || expired[0].ProductID != free.ID {
+		t.Errorf("expired are %+v", expired)
+	}
+	close(done)
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A transaction that began first commits last: its events come after those
 // that were read before, and nobody skips them.
 func TestAnEventThatCommitsLaterComesLater(t *testing.T) {
