@@ -46,7 +46,7 @@ func operatorCalls() []operatorCall {
 		{"search orders", func(ctx context.Context, o *engine.Operator) error {
 			_, err := o.Orders(ctx, url.Values{"buyer": {"rows"}})
 			return err
-		}, "", namesStore},
+		}, "", "the store is away"},
 		{"dead letters", func(ctx context.Context, o *engine.Operator) error { _, err := o.Letters(ctx); return err }, "", namesStore},
 		{"payments", func(ctx context.Context, o *engine.Operator) error { _, err := o.Payments(ctx, "nobody"); return err }, "", namesStore},
 		{"events", func(ctx context.Context, o *engine.Operator) error { _, _, err := o.Events(ctx, 0); return err }, "", namesStore},
