@@ -132,6 +132,23 @@ func claim(t *testing.T, b *engine.Buyer, product uint32, p engine.Purchase) (no
 	return no, err
 }
 
+// cancelled cancels an order, through busy answers, after which it may be done.
+func cancelled(t *testing.T, b *engine.Buyer, no string) {
+	t.Helper()
+	tried := false
+	eventually(t, "order "+no+" is cancelled", func() bool {
+		_, err := b.Cancel(t.Context(), no)
+		if undecided(err) {
+			tried = true
+			return false
+		}
+		if err != nil && !(tried && engine.CodeOf(err) == seckill.CodeWrongState) {
+			t.Fatalf("cancel order %s: %v", no, err)
+		}
+		return true
+	})
+}
+
 // undecided reports whether an answer is neither yes nor no.
 func undecided(err error) bool {
 	code := engine.CodeOf(err)

@@ -202,9 +202,7 @@ func aReturnedUnitCanBeBoughtWithinASecondOfSoldOut(t *testing.T, w way) {
 	if got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products/1", nil, ""); member(t, got.Text, "status") != "sold_out" {
 		t.Errorf("the product says %s", got.Text)
 	}
-	if _, err := ann.Cancel(t.Context(), no); err != nil {
-		t.Fatal(err)
-	}
+	cancelled(t, ann, no)
 	buyAsSoonAsFree(t, bob, 1)
 	balanced(t, e, 1)
 }

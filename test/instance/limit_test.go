@@ -75,17 +75,22 @@ func TestShopsDivideTheRateAndASurvivorTakesItAll(t *testing.T) {
 	for _, e := range []*engine.Engine{a, b} {
 		until(t, "both shops are counted", func() bool { return metric(t, e, liveShops) == 2 })
 	}
-	about := func(what string, got int64, took time.Duration) {
+	// about knocks until nearly all that may has passed: on a machine that is busy
+	// with something else too few come to the door. More never pass.
+	about := func(what string, at ...*engine.Engine) {
 		t.Helper()
-		t.Logf("%s: %d passed in %s", what, got, took)
-		// One second's worth passes at once, since nobody has asked before.
-		want := int64(rate * (1 + took.Seconds()))
-		if got > want+2 || got < want*8/10 {
-			t.Errorf("%s: %d passed in %s, want about %d", what, got, took, want)
-		}
+		until(t, what+" let through what is set", func() bool {
+			got, took := knock(t, length, at...)
+			t.Logf("%s: %d passed in %s", what, got, took)
+			// One second's worth passes at once, since nobody has asked before.
+			want := int64(rate * (1 + took.Seconds()))
+			if got > want+2 {
+				t.Errorf("%s: %d passed in %s, want about %d", what, got, took, want)
+			}
+			return got >= want*8/10
+		})
 	}
-	passed, took := knock(t, length, a, b)
-	about("two shops", passed, took)
+	about("two shops", a, b)
 
 	b.Kill()
 	killed := time.Now()
@@ -93,8 +98,7 @@ func TestShopsDivideTheRateAndASurvivorTakesItAll(t *testing.T) {
 	if took := time.Since(killed); took > 6*time.Second {
 		t.Errorf("the dead shop counted for %s", took)
 	}
-	passed, took = knock(t, length, a)
-	about("the survivor", passed, took)
+	about("the survivor", a)
 	b.Start()
 	for _, e := range []*engine.Engine{a, b} {
 		until(t, "both shops are counted again", func() bool { return metric(t, e, liveShops) == 2 })

@@ -136,6 +136,7 @@ func TestShopsWithoutAWorkerDoNotSellFromAnOldLedger(t *testing.T) {
 			shop.Start()
 		}
 		until(t, "the shop notices", func() bool { return strings.Count(shop.Log(), queue.ErrLost.Error()) > noticed })
+		until(t, "and sells no more", func() bool { _, code := buy(t.Context(), shop, 1, "probe"); return code == seckill.CodeBusy })
 		for _, buyer := range []string{last, "new"} {
 			if _, code := buy(t.Context(), shop, 1, buyer); code != seckill.CodeBusy {
 				t.Errorf("fall %d: %s was answered %q", i, buyer, code)
