@@ -221,13 +221,13 @@ func (c *crowd) lastFetch(began, start time.Time) time.Time {
 // tellForecast says when the crowd will come, and how: opens is until the start,
 // room until the crowd comes in any case.
 func (r *run) tellForecast(opens, room, took, needs time.Duration, rest int) {
-	fetching := min(needs, room)
+	fetching := max(0, min(needs, room))
 	when := fmt.Sprintf("in %s, when the sale opens", roughly(opens))
 	if late := fetching - opens; late > 0 {
 		when = fmt.Sprintf("in about %s, %s late", roughly(fetching), roughly(late))
 	}
 	if lasts := needs - fetching; lasts > 0 {
-		left := math.Ceil(float64(rest) * lasts.Seconds() / needs.Seconds())
+		left := min(float64(rest), math.Ceil(float64(rest)*lasts.Seconds()/needs.Seconds()))
 		when += fmt.Sprintf("; about %.0f fetch theirs on the way, for another %s, as tokens run out", left, roughly(lasts))
 		if lasts > r.opt.Duration {
 			when += ": longer than --duration"
