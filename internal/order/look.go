@@ -72,19 +72,9 @@ func (d *Desk) search(ctx context.Context, no seckill.OrderNo) (seckill.Order, e
 	defer cancel()
 	// Of a search that fails no more is known than before.
 	if entry, found, _ := queued.Find(ctx, no.ProductID(), no, searchedMost); found {
-		return entryOrder(&entry), nil
+		return itemOrder(&store.Items(&entry)[0]), nil
 	}
 	return seckill.Order{}, err
-}
-
-// entryOrder is the order of an entry with one claim.
-func entryOrder(e *seckill.Entry) seckill.Order {
-	claim := &e.Claims[0]
-	return seckill.Order{
-		OrderNo: claim.OrderNo, Buyer: claim.Buyer, ProductID: e.ProductID, Group: e.Group, ProductName: e.Name,
-		PriceCents: e.PriceCents, Currency: e.Currency, Quantity: claim.Quantity, Ref: claim.Ref, Key: claim.Key,
-		Status: seckill.OrderQueued, CreatedAt: e.At, Epoch: e.Epoch, Shard: e.Shard,
-	}
 }
 
 // awaited is busy of money whose order the store does not have yet. Money of a

@@ -217,16 +217,21 @@ func (d *Desk) missingFrom(ctx context.Context, s *sale.Sale, shards ...int) err
 }
 
 func letterOrder(l *store.Letter) seckill.Order {
-	item := &l.Item
-	reason := seckill.ReasonRetrying
+	o := itemOrder(&l.Item)
+	o.Reason = seckill.ReasonRetrying
 	if l.Dead {
-		reason = seckill.ReasonDead
+		o.Reason = seckill.ReasonDead
 	}
+	return o
+}
+
+// itemOrder is the queued order that a claim stands for.
+func itemOrder(item *store.Item) seckill.Order {
 	return seckill.Order{
 		OrderNo: item.Claim.OrderNo, Buyer: item.Claim.Buyer, ProductID: item.ProductID, Group: item.Group,
 		ProductName: item.Name, PriceCents: item.PriceCents, Currency: item.Currency,
 		Quantity: item.Claim.Quantity, Ref: item.Claim.Ref, Key: item.Claim.Key,
-		Status: seckill.OrderQueued, Reason: reason, CreatedAt: item.At, Epoch: item.Epoch, Shard: item.Shard,
+		Status: seckill.OrderQueued, CreatedAt: item.At, Epoch: item.Epoch, Shard: item.Shard,
 	}
 }
 

@@ -176,8 +176,16 @@ func TestAnOrderOfASaleThatThisInstanceHasNotHeardOfIsBusy(t *testing.T) {
 		rig.Refused(t, err, code)
 	}
 	elsewhere := d.Desk.Catalog
-	d.Desk.Catalog = sale.NewCatalog(d.Rig.Store, slog.New(slog.DiscardHandler))
-	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
+	unheard, unopened := sale.NewCatalog(d.Rig.Store, slog.New(slog.DiscardHandler)), sale.NewCatalog(d.Rig.Store, slog.New(slog.DiscardHandler))
+	d.Product(t, 1, 5)
+	rig.Must(t, unopened.Refresh(t.Context())) // it knows the product, and will not know that it is on sale
+	d.Desk.Catalog = unopened
+	find(d.Claim(1, "bob").OrderNo, seckill.CodeNotFound)
+	p, err := d.Rig.Desk.Preheat(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	no := d.Rig.Buy(t, p, "bob")[0]
+	find(no, seckill.CodeBusy)
+	d.Desk.Catalog = unheard
 	find(no, seckill.CodeBusy)
 	find(never, seckill.CodeNotFound)
 	d.Rig.Store.FailBefore("Product", 1)
