@@ -102,9 +102,11 @@ func handlePprof(mux *http.ServeMux) {
 // front may have believed the other.
 var single = []string{"Authorization", "Idempotency-Key", "Content-Type", "X-Operator"}
 
+const multipartPrefix = "multipart/"
+
 // canonical refuses paths that the router would redirect: an operation has one
-// spelling, and a redirected POST would lose its body. And it refuses headers of
-// which there may be one.
+// spelling, and a redirected POST would lose its body. It also refuses repeated
+// headers that must be given once, and bodies of type multipart, unread.
 func canonical(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range single {
@@ -112,6 +114,13 @@ func canonical(next http.Handler) http.Handler {
 				problem.Write(w, seckill.Errorf(seckill.CodeBadRequest, "%s must be given once", name), language(r))
 				return
 			}
+		}
+		if kind := r.Header.Get("Content-Type"); len(kind) >= len(multipartPrefix) && strings.EqualFold(kind[:len(multipartPrefix)], multipartPrefix) {
+			w.Header().Set("Connection", "close")
+			_ = http.NewResponseController(w).EnableFullDuplex() // answer first: net/http would read the body
+			err := seckill.Errorf(seckill.CodeBadRequest, "multipart bodies are not supported: send JSON")
+			problem.WriteStatus(w, http.StatusUnsupportedMediaType, err, language(r))
+			return
 		}
 		if r.URL.Path != path.Clean(r.URL.Path) && !strings.HasPrefix(r.URL.Path, pprofBase) {
 			refusePath(w, r)

@@ -4,6 +4,9 @@ import (
 	"bytes"
 
 	"github.com/valyala/fasthttp"
+
+	"seckill"
+	"seckill/internal/problem"
 )
 
 // A request that can be read in two ways ends in two places: a proxy in front
@@ -20,26 +23,38 @@ import (
 // who buys or reports a payment needs them: browsers, providers and proxies that
 // take the body before they pass it on know its length.
 
-// closeAmbiguous ends the connection after an ambiguous request, of which
-// nothing but the head is read.
-func closeAmbiguous(h *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
-	if ambiguous(h.RawHeaders()) != "" {
+//
+// Bodies of type multipart are refused as well, before they are read: no route
+// takes them, and a parser that stops at the closing boundary leaves bytes behind
+// that would be read as the next request.
+
+// headReceived decides whether the body is read. If the head is refused, the body
+// stays unread and the connection is closed after the answer.
+func headReceived(h *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
+	if ambiguous(h.RawHeaders()) != "" || isMultipart(h.ContentType()) {
 		h.SetConnectionClose()
 		h.SetContentLength(0)
-		h.Del(fasthttp.HeaderExpect) // nobody is told to go on
+		h.Del(fasthttp.HeaderExpect) // send no 100 Continue
+	} else if !h.IsHTTP11() {
+		h.Del(fasthttp.HeaderExpect) // RFC 9110, 10.1.1: HTTP/1.0 clients do not know 100 Continue
 	}
 	return unchanged
 }
 
-// What is told to who sends an ambiguous request.
+// Error texts for requests whose framing is refused.
 const (
-	refuseLines  = "the request can be read in two ways: lines end in CRLF, and none goes on in the next"
-	refuseTwice  = "the request can be read in two ways: Authorization, Idempotency-Key and Content-Type are given once"
-	refuseChunks = "Transfer-Encoding is not supported: send a Content-Length"
+	refuseLines     = "the request can be read in two ways: lines end in CRLF, and none goes on in the next"
+	refuseTwice     = "the request can be read in two ways: Authorization, Idempotency-Key and Content-Type are given once"
+	refuseChunks    = "Transfer-Encoding is not supported: send a Content-Length"
+	refuseVersion   = "the protocol must be HTTP/1.1 or HTTP/1.0"
+	refuseUnread    = "the body could not be read to its end"
+	refuseMultipart = "multipart bodies are not supported: send JSON"
 )
 
 var (
 	transferEncoding = []byte("Transfer-Encoding")
+	multipartPrefix  = []byte("multipart/")
+	http10           = []byte("HTTP/1.0")
 	// single are headers that decide who asks, for what, and how the body is
 	// read. fasthttp takes the first of some and the last of others; a proxy that
 	// counts or logs by the other one has seen another request.
@@ -103,15 +118,43 @@ func repeated(lines []byte) bool {
 	return false
 }
 
-// refusedFraming is why the request that is being routed is ambiguous, or "".
-func refusedFraming(ctx *fasthttp.RequestCtx) string {
+// refusedFraming returns the status and the reason if the framing of a request is
+// refused; status 0 accepts it. A refused request is its connection's last one.
+func refusedFraming(ctx *fasthttp.RequestCtx) (status int, reason string) {
 	if conn, ok := ctx.Conn().(*unhurriedConn); ok && conn.lines.bare {
-		return refuseLines
+		return fasthttp.StatusBadRequest, refuseLines
 	}
-	if h := &ctx.Request.Header; h.ConnectionClose() {
-		return ambiguous(h.RawHeaders())
+	h := &ctx.Request.Header
+	if h.ConnectionClose() {
+		if reason := ambiguous(h.RawHeaders()); reason != "" {
+			return fasthttp.StatusBadRequest, reason
+		}
 	}
-	return ""
+	if isMultipart(h.ContentType()) {
+		return fasthttp.StatusUnsupportedMediaType, refuseMultipart
+	}
+	if !h.IsHTTP11() && !bytes.Equal(h.Protocol(), http10) {
+		return fasthttp.StatusBadRequest, refuseVersion
+	}
+	// The library must have read the whole declared length. If it ever reads
+	// less, the rest of the body would become the next request.
+	if h.ContentLength() > len(ctx.Request.Body()) {
+		return fasthttp.StatusBadRequest, refuseUnread
+	}
+	return 0, ""
+}
+
+// refuseFraming answers a request whose framing is refused. The answer is the
+// last one of its connection.
+func (s *Server) refuseFraming(ctx *fasthttp.RequestCtx, status int, reason string) {
+	ctx.SetConnectionClose()
+	lang := s.lang(ctx)
+	err := seckill.Errorf(seckill.CodeBadRequest, "%s", reason)
+	s.document(ctx, "bad", status, problem.WithStatus(status, err, lang), lang)
+}
+
+func isMultipart(contentType []byte) bool {
+	return len(contentType) >= len(multipartPrefix) && bytes.EqualFold(contentType[:len(multipartPrefix)], multipartPrefix)
 }
 
 func hasName(line, name []byte) bool {

@@ -3,6 +3,8 @@ package shopapi
 import (
 	"strings"
 	"testing"
+
+	"github.com/valyala/fasthttp"
 )
 
 func TestALineOfLFAloneIsSeenHoweverItComes(t *testing.T) {
@@ -80,5 +82,17 @@ func BenchmarkLineWatch(b *testing.B) {
 	}
 	if w.bare {
 		b.Fatal("seen")
+	}
+}
+
+// TestFraming_UnreadBodyEndsTheConnection: if the library reads less than the
+// declared length, the rest must not become the next request.
+func TestFraming_UnreadBodyEndsTheConnection(t *testing.T) {
+	s, _ := hotServer(t)
+	ctx := hotRequest(t, "buyer-1")
+	ctx.Request.Header.SetContentLength(100)
+	perform(t, s, ctx, fasthttp.StatusBadRequest)
+	if !ctx.Response.ConnectionClose() {
+		t.Error("the connection stays open after a body that was not read to its end")
 	}
 }

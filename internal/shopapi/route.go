@@ -15,9 +15,8 @@ var apiPrefix = []byte("/api/v1/")
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.recoverPanic(ctx)
 	s.guard(&ctx.Response.Header)
-	if detail := refusedFraming(ctx); detail != "" {
-		ctx.SetConnectionClose()
-		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "%s", detail))
+	if status, reason := refusedFraming(ctx); status != 0 {
+		s.refuseFraming(ctx, status, reason)
 		return
 	}
 	path := ctx.Path()

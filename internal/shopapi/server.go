@@ -31,16 +31,8 @@ import (
 	"seckill/internal/wire"
 )
 
-// Bounds of the public server.
-const (
-	MaxBodyBytes    = 16 << 10
-	readBufferBytes = 8 << 10 // a request's head must fit
-	readTimeout     = 10 * time.Second
-	writeTimeout    = 10 * time.Second
-	idleTimeout     = 75 * time.Second
-	maxConnections  = 1 << 20         // the listener has the bound that counts
-	requestDeadline = 3 * time.Second // of everything but the purchase itself
-)
+// requestDeadline bounds everything but the purchase itself.
+const requestDeadline = 3 * time.Second
 
 // Options are the server's parts.
 type Options struct {
@@ -113,22 +105,7 @@ func New(opt Options) (*Server, error) {
 	if opt.Sandbox != nil {
 		s.pay = adaptor(opt.Sandbox)
 	}
-	s.http = &fasthttp.Server{
-		Handler:               s.Handle,
-		ErrorHandler:          s.badRequest,
-		HeaderReceived:        closeAmbiguous,
-		NoDefaultServerHeader: true,
-		ReadBufferSize:        readBufferBytes,
-		ReadTimeout:           readTimeout,
-		WriteTimeout:          writeTimeout,
-		IdleTimeout:           idleTimeout,
-		MaxRequestBodySize:    MaxBodyBytes,
-		Concurrency:           maxConnections,
-		CloseOnShutdown:       true,
-		KeepHijackedConns:     true, // by the watch, which closes them
-		SecureErrorLogMessage: true,
-		Logger:                quiet{opt.Logger},
-	}
+	s.http = s.newHTTP()
 	return s, nil
 }
 
@@ -175,8 +152,7 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 		detail = "the request's head is larger than 8 KiB"
 	}
 	s.guard(&ctx.Response.Header)
-	s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "%s", detail))
-	ctx.SetConnectionClose()
+	s.refuseFraming(ctx, fasthttp.StatusBadRequest, detail)
 }
 
 // guard sets what every answer has: it is what its type says, and, where this

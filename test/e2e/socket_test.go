@@ -28,7 +28,12 @@ type line struct {
 
 func dial(t *testing.T, e *engine.Engine) *line {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(e.ShopURL, "http://"))
+	return dialTo(t, e.ShopURL)
+}
+
+func dialTo(t *testing.T, url string) *line {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +181,97 @@ func TestARequestOfTwoReadingsIsRefused(t *testing.T) {
 	eve, err := s.e.Buyer("eve").Orders(t.Context())
 	if err != nil || len(eve) > 0 {
 		t.Errorf("eve has bought: %+v (%v)", eve, err)
+	}
+}
+
+// TestMultipart_BodyIsNeverASecondRequest sends a multipart body that closes early
+// and goes on with a request. A server that parses the form and stops at the
+// closing boundary answers twice: the second answer would go to the next shopper
+// behind a proxy.
+func TestMultipart_BodyIsNeverASecondRequest(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	const hidden = "GET /api/v1/time HTTP/1.1\r\nHost: shop\r\n\r\n"
+	body := "--b--\r\n" + strings.Repeat("\r\n", 2048) + hidden
+	for _, head := range []string{
+		"Content-Type: multipart/form-data; boundary=b",
+		"content-type: Multipart/Form-Data; boundary=b",
+		"Content-Type:multipart/mixed; boundary=b",
+		"Content-Type: multipart/form-data; boundary=b\r\nExpect: 100-continue",
+		"Content-Type: multipart/form-data; boundary=b\r\nConnection: keep-alive",
+	} {
+		l := dial(t, s.e)
+		if err := l.write(purchaseText(t, "eve", fmt.Sprintf("%s\r\nContent-Length: %d\r\n", head, len(body)), body)); err != nil {
+			t.Fatal(err)
+		}
+		got, answered := l.answer()
+		if !answered || got.Status != http.StatusUnsupportedMediaType || got.Code != seckill.CodeBadRequest {
+			t.Errorf("%q: answered %d %s (%v), want 415 bad_request", head, got.Status, got.Text, answered)
+		}
+		if !l.closed() {
+			t.Errorf("%q: the connection gave another answer or stayed open", head)
+		}
+	}
+}
+
+// TestMultipart_IsRefusedUnreadOnEveryRoute: the answer comes although not one byte
+// of the body was sent.
+func TestMultipart_IsRefusedUnreadOnEveryRoute(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	const head = " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 9000\r\n"
+	refused := func(l *line, request, more string) {
+		t.Helper()
+		if err := l.write(request + head + more + "\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := l.answer()
+		_ = l.conn.(*net.TCPConn).CloseWrite() // the operator's server waits for more before it closes
+		if got.Status != http.StatusUnsupportedMediaType || !l.closed() {
+			t.Errorf("%s: answered %d %s, want 415 and the end of the connection", request, got.Status, got.Text)
+		}
+	}
+	for _, request := range []string{
+		"POST /api/v1/products/1/orders", "POST /api/v1/products/1/challenge", "POST /api/v1/products/1/token", "POST /api/v1/login",
+		"POST /api/v1/orders/" + s.no + "/payment", "POST /api/v1/orders/" + s.no + "/cancel", "POST /api/v1/payments/sandbox/notify",
+		"GET /api/v1/time", "GET /api/v1/products", "OPTIONS /api/v1/orders", "POST /nowhere", "GET /", "GET /healthz", "PUT /sandbox/pay",
+	} {
+		refused(dial(t, s.e), request, "")
+	}
+	for _, request := range []string{"POST /admin/v1/products", "POST /admin/v1/reconciliations", "GET /healthz", "POST /nowhere"} {
+		refused(dialTo(t, s.e.AdminURL), request, "Authorization: Bearer "+engine.AdminToken+"\r\n")
+	}
+}
+
+// TestJSON_IsReadUnderAFormType: `curl -d` names a form's type.
+func TestJSON_IsReadUnderAFormType(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	l := dial(t, s.e)
+	const body = `{"quantity":1}`
+	head := fmt.Sprintf("Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n", len(body))
+	for range 2 { // on one connection
+		if err := l.write(purchaseText(t, "frank", head+"Idempotency-Key: one\r\n", body)); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := l.answer(); got.Status != http.StatusAccepted {
+			t.Errorf("answered %d %s", got.Status, got.Text)
+		}
+	}
+}
+
+// TestProtocol_OtherVersionsAreRefused: only HTTP/1.1 and HTTP/1.0 are spoken.
+func TestProtocol_OtherVersionsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	for version, want := range map[string]int{"HTTP/1.1": 200, "HTTP/1.0": 200, "HTTP/1.2": 400, "HTTP/0.9": 400, "HTTP/2.0": 400, "HTTP/9.9": 400} {
+		l := dial(t, s.e)
+		if err := l.write("GET /api/v1/time " + version + "\r\nHost: shop\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := l.answer(); got.Status != want {
+			t.Errorf("%s: answered %d, want %d", version, got.Status, want)
+		}
 	}
 }
 
