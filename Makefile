@@ -45,7 +45,7 @@ soak: ## count every product under load again and again: no false alarm (DURATIO
 	SECKILL_SOAK=$${DURATION:-20m} $(GO) test -count=1 -timeout 0 -v -run '^TestCountsUnderTraffic' ./test/outage
 
 .PHONY: fuzz
-fuzz: ## run every fuzz target for a while (FUZZTIME=30s)
+fuzz: ## run every fuzz target, and odd requests through proxies (FUZZTIME=30s each)
 	GO='$(GO)' FUZZTIME=$${FUZZTIME:-30s} ./test/fuzz
 
 .PHONY: contract
