@@ -100,15 +100,15 @@ func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seck
 
 // Shown reads an order for whoever has a link to it. Links are made of orders
 // that the store has, so that nobody else is asked; what could name the buyer
-// is left out.
-func (d *Desk) Shown(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
+// is left out. The buyer comes apart, for limits, and must not be shown.
+func (d *Desk) Shown(ctx context.Context, no seckill.OrderNo) (o seckill.Order, buyer string, err error) {
 	ctx, cancel := d.brief(ctx)
 	defer cancel()
-	o, err := d.Store.Order(ctx, no)
+	o, err = d.Store.Order(ctx, no)
 	if isAway(err) {
-		return seckill.Order{}, seckill.Errorf(seckill.CodeBusy, "read order: %w", err)
+		return seckill.Order{}, "", seckill.Errorf(seckill.CodeBusy, "read order: %w", err)
 	}
-	return Bare(o), err
+	return Bare(o), o.Buyer, err
 }
 
 // Bare is an order without what could name its buyer: the shop's reference is

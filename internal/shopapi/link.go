@@ -15,8 +15,8 @@ import (
 // seen is an order as somebody may see it.
 type seen struct {
 	order seckill.Order
-	// watcher is who looks, for the bound of event streams: a buyer, or an
-	// order's link.
+	// watcher is the order's buyer, also where somebody looks by a link: the bound
+	// of event streams counts both.
 	watcher string
 	byLink  bool
 }
@@ -31,30 +31,31 @@ func (s *Server) see(ctx *fasthttp.RequestCtx, route string, no seckill.OrderNo)
 		if !ok {
 			return seen{}, false
 		}
-		return s.found(ctx, route, seen{watcher: buyer}, func(deadline context.Context) (seckill.Order, error) {
-			return s.opt.Orders.Find(deadline, buyer, no)
+		return s.found(ctx, route, false, func(deadline context.Context) (seckill.Order, string, error) {
+			o, err := s.opt.Orders.Find(deadline, buyer, no)
+			return o, buyer, err
 		})
 	}
 	if err := s.opt.Links.Check(link, no, s.opt.Clock.Now()); err != nil {
 		s.refuse(ctx, route, err)
 		return seen{}, false
 	}
-	// No buyer's name has a control character.
-	as := seen{watcher: "\x00" + no.String(), byLink: true}
-	return s.found(ctx, route, as, func(deadline context.Context) (seckill.Order, error) {
+	return s.found(ctx, route, true, func(deadline context.Context) (seckill.Order, string, error) {
 		return s.opt.Orders.Shown(deadline, no)
 	})
 }
 
-func (s *Server) found(ctx *fasthttp.RequestCtx, route string, as seen, read func(context.Context) (seckill.Order, error)) (seen, bool) {
+func (s *Server) found(
+	ctx *fasthttp.RequestCtx, route string, byLink bool, read func(context.Context) (o seckill.Order, buyer string, err error),
+) (seen, bool) {
 	deadline, cancel := bounded()
 	defer cancel()
-	var err error
-	if as.order, err = read(deadline); err != nil {
+	o, buyer, err := read(deadline)
+	if err != nil {
 		s.refuse(ctx, route, err)
 		return seen{}, false
 	}
-	return as, true
+	return seen{order: o, watcher: buyer, byLink: byLink}, true
 }
 
 // shown is an order as who looks may see it. Its buyer gets the link to it, for a

@@ -22,9 +22,14 @@ const (
 	streamLife = 5 * time.Minute
 	keepAlive  = 15 * time.Second
 	// streamsMost bounds the event streams of one instance, streamsPerWatcher
-	// those of one buyer, or one link: a person has a few tabs, not a few thousand.
+	// those of one buyer: a person has a few tabs, not a few thousand. Streams by
+	// links to the buyer's orders count too, or each order would bring as many
+	// again.
 	streamsMost       = 10_000
 	streamsPerWatcher = 16
+	// streamsByLinks is how many of a buyer's streams may be by links. A link can
+	// be passed on: whoever has one must not take the buyer's own places.
+	streamsByLinks = streamsPerWatcher / 2
 )
 
 // stillHere is what a stream says that has nothing to say: proxies and clients
@@ -45,7 +50,7 @@ type Watch struct {
 
 	mu       sync.Mutex
 	orders   map[seckill.OrderNo][]*stream // those that have begun
-	watchers map[string][]*stream          // by who looks, also those about to begin
+	watchers map[string][]*stream          // by the orders' buyer, also those about to begin
 	count    int
 	closed   bool
 }
@@ -153,26 +158,38 @@ func (w *Watch) send(s *stream, text []byte) bool {
 	return err == nil
 }
 
-// follow keeps a place for a stream; nil when the instance or who looks has too
-// many, or the instance stops. A tab that was closed leaves no word: before
-// somebody is refused, their streams are looked at.
+// follow keeps a place for a stream; nil when the instance or the order's buyer
+// has too many, or the instance stops. A tab that was closed leaves no word:
+// before somebody is refused, the buyer's streams are looked at.
 func (w *Watch) follow(by *seen) *stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.watchers[by.watcher]) >= streamsPerWatcher {
+	if w.full(by) {
 		for _, s := range slices.Clone(w.watchers[by.watcher]) {
 			if s.line != nil && s.line.Gone() {
 				w.remove(s)
 			}
 		}
 	}
-	if w.closed || w.count >= streamsMost || len(w.watchers[by.watcher]) >= streamsPerWatcher {
+	if w.closed || w.count >= streamsMost || w.full(by) {
 		return nil
 	}
 	s := &stream{no: by.order.OrderNo, watcher: by.watcher, byLink: by.byLink, last: by.order.Status}
 	w.watchers[s.watcher] = append(w.watchers[s.watcher], s)
 	w.count++
 	return s
+}
+
+// full reports whether a buyer has no place for such a stream; the caller holds
+// the lock.
+func (w *Watch) full(by *seen) bool {
+	links := 0
+	for _, s := range w.watchers[by.watcher] {
+		if s.byLink {
+			links++
+		}
+	}
+	return len(w.watchers[by.watcher]) >= streamsPerWatcher || by.byLink && links >= streamsByLinks
 }
 
 // begin says the first words on a stream's connection, and follows its order

@@ -101,6 +101,40 @@ func TestOneBuyerCannotTakeEveryStream(t *testing.T) {
 	}
 }
 
+// linked is an order as whoever has its link sees it.
+func linked(buyer string, n uint64) *seen {
+	o := orderOf(buyer, n)
+	o.byLink = true
+	return o
+}
+
+func TestWatch_LinksTakeAtMostHalfOfABuyersStreams(t *testing.T) {
+	w, _, _ := watchOf(t)
+	var lines []*pipe
+	for n := range streamsByLinks { // each order has a link of its own
+		lines = append(lines, &pipe{})
+		w.begin(w.follow(linked("ann", uint64(n))), lines[n], nil)
+	}
+	if w.follow(linked("ann", 0)) != nil || w.follow(linked("ann", 100)) != nil {
+		t.Error("links have more streams than their half")
+	}
+	if w.follow(linked("bob", 200)) == nil {
+		t.Error("another buyer's link was refused")
+	}
+	lines[3].gone = true // a closed tab makes room at once
+	if w.follow(linked("ann", 0)) == nil || !lines[3].closed || w.follow(linked("ann", 0)) != nil {
+		t.Error("a link's tab that was closed makes no room")
+	}
+	for range streamsPerWatcher - streamsByLinks {
+		if w.follow(orderOf("ann", 1)) == nil {
+			t.Fatal("links keep the buyer from their own half")
+		}
+	}
+	if w.follow(orderOf("ann", 1)) != nil {
+		t.Error("the buyer and the links have more streams than the bound of both")
+	}
+}
+
 func TestAStreamIsToldTheNewestStateOnce(t *testing.T) {
 	w, store, _ := watchOf(t)
 	o, line := orderOf("ann", 1), &pipe{}
@@ -125,9 +159,9 @@ func TestALinksStreamNamesNobody(t *testing.T) {
 	o, line, own := orderOf("ann", 1), &pipe{}, &pipe{}
 	o.order.PayBefore = now.Add(time.Hour)
 	w.begin(w.follow(o), own, nil)
-	linked := *o
-	linked.byLink, linked.watcher = true, "\x00link"
-	w.begin(w.follow(&linked), line, nil)
+	byLink := *o
+	byLink.byLink = true
+	w.begin(w.follow(&byLink), line, nil)
 	store.put(o.order, seckill.OrderPaid)
 	w.round(t.Context())
 	if said := line.said.String(); !strings.Contains(said, `"paid"`) || strings.Contains(said, "ann") || strings.Contains(said, `"link"`) {

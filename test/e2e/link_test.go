@@ -34,6 +34,38 @@ func linkOf(t *testing.T, e *engine.Engine, b *engine.Buyer, no string) string {
 	return link
 }
 
+// TestEventStreams_LinksAndLoginShareOneBound: two orders with a link each are
+// one buyer, of whose 16 streams links may take 8.
+func TestEventStreams_LinksAndLoginShareOneBound(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	openSale(t, e, engine.Product{ID: 1, Stock: 5, PerUserLimit: 5})
+	ann := e.Buyer("ann")
+	var own, byLink [2]string
+	for i := range own {
+		no := buy(t, ann, 1, engine.Purchase{Quantity: 1})
+		own[i] = e.ShopURL + "/api/v1/orders/" + no + "/events"
+		byLink[i] = own[i] + "?link=" + linkOf(t, e, ann, no)
+	}
+	fill := func(urls [2]string, header http.Header) {
+		t.Helper()
+		for i := range 8 {
+			s := follow(t, e, urls[i%2], header)
+			t.Cleanup(s.close)
+		}
+	}
+	fill(byLink, nil)
+	for _, url := range byLink {
+		if got := send(t, e, http.MethodGet, url, nil, ""); got.Code != seckill.CodeTooHot {
+			t.Fatalf("a ninth stream by a link: %d %s", got.Status, got.Code)
+		}
+	}
+	fill(own, signedIn(t, "ann"))
+	if got := send(t, e, http.MethodGet, own[0], signedIn(t, "ann"), ""); got.Code != seckill.CodeTooHot {
+		t.Errorf("a seventeenth stream: %d %s", got.Status, got.Code)
+	}
+}
+
 // TestALinkShowsAnOrderAndDoesNothing: what a payment app brings to a browser in
 // which nobody is signed in.
 func TestALinkShowsAnOrderAndDoesNothing(t *testing.T) {
