@@ -45,9 +45,23 @@ func TestShopsLoginLeadsBackToTheSamePlace(t *testing.T) {
 // Whoever is signed in can leave, by hand or led here by the shop's own logout,
 // and nothing of the login stays behind.
 func TestWhoSignsOutIsForgotten(t *testing.T) {
-	for _, leave := range []struct{ name, language, words, statement string }{
-		{"by the button", "en-US", "You are signed out", `document.querySelector('#sign-out').focus()`},
-		{"by the shop's logout", "zh-CN", "退出登录", `location.hash = '#/signout'`},
+	for _, leave := range []struct {
+		name, language, words string
+		press                 func(b *tab)
+	}{
+		{"by the button", "en-US", "You are signed out", func(b *tab) {
+			b.Do(`document.querySelector('#sign-out').focus()`)
+			b.Press("\r") // and is not asked
+		}},
+		{"by the shop's logout", "zh-CN", "退出登录", func(b *tab) {
+			b.Do(`location.hash = '#/signout'`)
+			b.UntilText("dialog", "要退出登录吗？")
+			b.Accessible("asked to sign out")
+			b.Shot("asked to sign out")
+			b.Press("\t")
+			b.Until(`document.activeElement?.id === 'answer-yes'`)
+			b.Press("\r")
+		}},
 	} {
 		t.Run(leave.name, func(t *testing.T) {
 			s := newStub(t)
@@ -60,8 +74,7 @@ func TestWhoSignsOutIsForgotten(t *testing.T) {
 			b.Until(noScroll)
 			b.Accessible("signed in")
 			b.Shot("signed in " + leave.language)
-			b.Do(leave.statement)
-			b.Press("\r")
+			leave.press(b)
 			b.UntilText("#signed-out", leave.words)
 			b.UntilText("#announce", leave.words)
 			b.Until(`document.querySelector('#login') && !document.querySelector('.order-card, #buyer, #sign-out')`)
@@ -79,6 +92,39 @@ func TestWhoSignsOutIsForgotten(t *testing.T) {
 			b.Until(`!document.querySelector('#signed-out')`)
 		})
 	}
+}
+
+// TestSignOutLink_AsksFirst: any site can link to the address that signs out.
+func TestSignOutLink_AsksFirst(t *testing.T) {
+	s := newStub(t)
+	s.demo, s.loginURL = false, loginPage(t, "good")
+	other := httptest.NewServer(http.RedirectHandler(s.URL+"/#/signout", http.StatusSeeOther))
+	t.Cleanup(other.Close)
+	b := openTab(t, browser.Options{})
+	b.Open(s.URL + "/#/orders")
+	b.Click("#login")
+	b.UntilText("#buyer", "王小明")
+	for _, decline := range []func(){
+		func() { b.Click("#answer-no") },
+		func() { b.Press("\x1b") },
+		func() { b.Press("\r") },                      // the safe answer has the focus
+		func() { b.Do(`location.hash = '#/orders'`) }, // goes elsewhere
+	} {
+		b.Open(other.URL)
+		b.UntilText("dialog", "Sign out?")
+		b.Until(`location.hash === '#/' && document.activeElement?.id === 'answer-no'`)
+		decline()
+		b.Until(`!document.querySelector('dialog')`)
+		b.UntilText("#buyer", "王小明")
+		b.Until(`localStorage.seckill_token?.length > 0`)
+	}
+	b.Open(other.URL)
+	b.Click("#answer-yes")
+	b.UntilText("#signed-out", "You are signed out")
+	b.Until(`!localStorage.seckill_token`)
+	b.Open(other.URL) // who is signed out already has nothing to decide
+	b.UntilText("#signed-out", "You are signed out")
+	b.Until(`!document.querySelector('dialog')`)
 }
 
 // What signing in is for is said as it is at each place, and nothing where it

@@ -40,6 +40,10 @@ export const WORDS = {
     demo_name: 'Your name',
     demo_failed: 'The demo login did not answer. Please try again.',
     sign_out: 'Sign out',
+    sign_out_ask: 'Sign out?',
+    sign_out_warn: 'You followed a link that signs you out, in all tabs of this device. If you did not want that, stay signed in.',
+    sign_out_yes: 'Sign out',
+    sign_out_no: 'Stay signed in',
     signed_out: 'You are signed out on this device.',
 
     upcoming: 'Coming soon',
@@ -229,6 +233,10 @@ export const WORDS = {
     demo_name: '您的名字',
     demo_failed: '演示登录没有响应，请重试。',
     sign_out: '退出登录',
+    sign_out_ask: '要退出登录吗？',
+    sign_out_warn: '您打开的链接会让您在此设备的所有标签页中退出登录。如果这不是您想要的，请保持登录。',
+    sign_out_yes: '退出登录',
+    sign_out_no: '保持登录',
     signed_out: '您已在此设备上退出登录。',
 
     upcoming: '即将开始',

@@ -6,6 +6,7 @@ import { h, setText } from './dom.js';
 import { comeBack, isWanted, leaveForLogin } from './login.js';
 import { Network } from './network.js';
 import { Session, takeHandOver } from './session.js';
+import { confirmBox } from './view/confirm.js';
 import { signInBox } from './view/signin.js';
 import { Speech } from './i18n.js';
 import { ordersView } from './view/orders.js';
@@ -114,13 +115,20 @@ function signOut() {
 }
 
 // takeSignOut is the address by which the shop's own logout ends the sign-in here
-// too; it reports whether the page is there. The address leaves the history:
-// whoever goes back must not be signed out again.
+// too; it reports whether the page is there. Any other site can lead here as
+// well, so the shopper is asked first. The address leaves the history: whoever
+// goes back must not be asked again.
 function takeSignOut() {
   if (location.hash !== '#/signout') return false;
   history.replaceState(null, '', `${location.pathname}${location.search}#/`);
-  signOut();
+  if (session.signedIn) askSignOut();
+  else signOut();
   return true;
+}
+
+async function askSignOut() {
+  show();
+  if (await confirmBox(app, 'sign_out', view.signal)) signOut();
 }
 
 function drawNetwork() {
