@@ -2,7 +2,10 @@ package app
 
 import (
 	"crypto/rand"
+	"net/netip"
+	"time"
 
+	"seckill/internal/admission"
 	"seckill/internal/challenge"
 	"seckill/internal/challenge/picture"
 	"seckill/internal/challenge/verifier"
@@ -10,16 +13,17 @@ import (
 )
 
 // buildChallenge wires purchase tokens and what stands before them.
-func (p *parts) buildChallenge() (_ *challenge.Desk, err error) {
+func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Desk, err error) {
 	if p.tokens, err = purchasetoken.New(p.cfg.Token.Secrets()...); err != nil {
 		return nil, err
 	}
 	cfg := &p.cfg.Challenge
 	opt := challenge.Options{
 		Kind: challenge.Kind(cfg.Kind), Secrets: p.cfg.Token.Secrets(), Tokens: p.tokens, Spent: p.book.spent, Lead: p.cfg.Token.Lead,
-		PowBits: cfg.PowBits, CalmPerSecond: cfg.PowCalmPerSecond, PerBuyerPerMinute: cfg.PerBuyerPerMinute,
+		PowBits: cfg.PowBits, CalmPerSecond: cfg.PowCalmPerSecond, CalmPerAddr: cfg.PowCalmPerIPPerMinute, PerBuyerPerMinute: cfg.PerBuyerPerMinute,
+		Forges:    func(addr netip.Addr, now time.Time) bool { return door.ByForger.SpentAddr(addr, now) },
 		WidgetURL: cfg.WidgetURL, Random: rand.Reader,
-		OnPosed: p.metrics.Posed, OnAnswered: p.metrics.Answered, OnSpared: p.metrics.SparedAnswers.Inc,
+		OnPosed: p.metrics.Posed, OnRaised: p.metrics.RaisedPrices.Inc, OnAnswered: p.metrics.Answered, OnSpared: p.metrics.SparedAnswers.Inc,
 	}
 	if p.spare != nil { // a nil *Register in the interface would look like one
 		opt.Spare = p.spare

@@ -43,6 +43,7 @@ func (p *parts) buildLimits(opt Options, door *admission.Doorkeeper, shop *shopa
 		for _, l := range all {
 			l.Share(live)
 		}
+		shop.Challenges.Share(live)
 	})
 	if slices.Contains(opt.Roles, RoleShop) {
 		p.metrics.Shops(p.census.Live)

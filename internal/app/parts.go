@@ -360,14 +360,15 @@ func (p *parts) buildShop(opt Options) (err error) {
 	if err := p.buildIdentity(); err != nil {
 		return err
 	}
-	challenges, err := p.buildChallenge()
+	door := &admission.Doorkeeper{
+		Clock: p.clock, Buyers: p.buyers, Memory: p.memory, TokenRequired: p.cfg.Token.Required,
+		Shared: !p.alone(),
+	}
+	challenges, err := p.buildChallenge(door)
 	if err != nil {
 		return err
 	}
-	door := &admission.Doorkeeper{
-		Clock: p.clock, Buyers: p.buyers, Memory: p.memory, Tokens: p.tokens, TokenRequired: p.cfg.Token.Required,
-		Shared: !p.alone(),
-	}
+	door.Tokens = p.tokens
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Challenges: challenges,
 		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, TokenLead: p.cfg.Token.Lead, PaymentProviders: p.payPages},

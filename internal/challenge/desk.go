@@ -64,7 +64,12 @@ type Options struct {
 	// PowBits is the difficulty of a proof of work up to CalmPerSecond challenges
 	// a second on this instance.
 	PowBits, CalmPerSecond int
-	PerBuyerPerMinute      int
+	// CalmPerAddr is how many challenges an address may ask for in a minute before
+	// its proofs of work get harder; 0 is off.
+	CalmPerAddr       int
+	PerBuyerPerMinute int
+	// Forges reports whether an address sends forged logins; nil knows of none.
+	Forges func(addr netip.Addr, now time.Time) bool
 	// Draw makes a PNG file of symbols; needed by Image.
 	Draw func(symbols string) ([]byte, error)
 	// Verify asks the shop's own verifier; needed by Shop. An error means that it
@@ -73,9 +78,11 @@ type Options struct {
 	WidgetURL string
 	// Random makes ids and symbols, such as crypto/rand.Reader.
 	Random io.Reader
-	// OnPosed, OnAnswered and OnSpared, of an answer that the spare register has
+	// OnPosed, OnRaised, of a proof of work that the asker's reputation made
+	// harder, OnAnswered and OnSpared, of an answer that the spare register has
 	// settled, count if they are set.
 	OnPosed    func(kind Kind, difficulty int)
+	OnRaised   func()
 	OnAnswered func(kind Kind, right bool)
 	OnSpared   func()
 }
@@ -85,7 +92,8 @@ type Options struct {
 type Desk struct {
 	opt      Options
 	seals    *sealer
-	asked    meter
+	asked    meter // challenges that calm addresses and buyers asked for
+	known    *reputation
 	asks     *ratelimit.Limiter
 	answers  *ratelimit.Limiter
 	draws    *gate
@@ -113,12 +121,19 @@ func New(opt Options) (*Desk, error) {
 	if d.seals, err = newSealer(opt.Secrets); err != nil {
 		return nil, err
 	}
+	if d.known, err = newReputation(opt.CalmPerAddr, opt.PerBuyerPerMinute, opt.Forges); err != nil {
+		return nil, err
+	}
 	if d.asks, err = perMinute(opt.PerBuyerPerMinute); err != nil {
 		return nil, err
 	}
 	d.answers, err = perMinute(opt.PerBuyerPerMinute * answersPerAsk)
 	return d, err
 }
+
+// Share has this instance count for an n-th of what an address asks for, as rate
+// limits do. It may be called at any time.
+func (d *Desk) Share(n int) { d.known.byAddr.Share(n) }
 
 // perMinute lets a minute's worth come at once, as people do not spread theirs.
 func perMinute(n int) (*ratelimit.Limiter, error) {
@@ -129,6 +144,7 @@ func perMinute(n int) (*ratelimit.Limiter, error) {
 type Ask struct {
 	Product *seckill.Product
 	Buyer   string
+	Addr    netip.Addr
 	// Kind is the one that the buyer would rather have, if it is offered: a page
 	// remembers what a person chose, and the shop may ask otherwise by now.
 	Kind Kind
@@ -156,16 +172,32 @@ func (d *Desk) Pose(ctx context.Context, ask Ask, now time.Time) (Challenge, err
 	if _, err := io.ReadFull(d.opt.Random, c.id[:]); err != nil {
 		return Challenge{}, fmt.Errorf("draw a challenge's id: %w", err)
 	}
-	return d.pose(ctx, c, ask, d.asked.count(now))
+	load, reputation := d.price(ask, now)
+	return d.pose(ctx, c, ask, load, reputation)
+}
+
+// price counts the ask and returns how many bits load and the asker's reputation
+// add. Whoever asks for more than their calm rate pays for it alone: these asks
+// are left out of the load, or a farm at one address would raise the price for
+// everybody.
+func (d *Desk) price(ask Ask, now time.Time) (load, reputation int) {
+	calm := 1.0
+	if reputation = d.known.asked(ask.Addr, ask.Buyer, now); reputation > 0 {
+		calm = 0
+	}
+	return rise(d.asked.count(calm, now), float64(d.opt.CalmPerSecond), MaxRise), reputation
 }
 
 // pose fills in what the kind has, and seals.
-func (d *Desk) pose(ctx context.Context, c *sealed, ask Ask, perSecond float64) (Challenge, error) {
+func (d *Desk) pose(ctx context.Context, c *sealed, ask Ask, load, reputation int) (Challenge, error) {
 	posed := Challenge{Kind: c.kind, ExpiresAt: c.expires}
 	switch c.kind {
 	case Pow:
-		c.bits = difficulty(d.opt.PowBits, d.opt.Kind == Image, perSecond, float64(d.opt.CalmPerSecond))
+		c.bits = difficulty(d.powBits(), load, reputation)
 		posed.Difficulty = c.bits
+		if reputation > 0 && d.opt.OnRaised != nil {
+			d.opt.OnRaised()
+		}
 	case Image:
 		answer, err := drawSymbols(d.opt.Random)
 		if err != nil {
@@ -184,6 +216,14 @@ func (d *Desk) pose(ctx context.Context, c *sealed, ask Ask, perSecond float64) 
 		d.opt.OnPosed(c.kind, c.bits)
 	}
 	return posed, nil
+}
+
+// powBits is the difficulty in calm. What stands in for a picture costs more.
+func (d *Desk) powBits() int {
+	if d.opt.Kind == Image {
+		return min(d.opt.PowBits+AlternativeBits, MaxPowBits)
+	}
+	return d.opt.PowBits
 }
 
 // alternatives are the kinds that may stand in for the usual one.
@@ -268,6 +308,7 @@ func (d *Desk) settle(ctx context.Context, c *sealed, a Answer, now time.Time) e
 		d.opt.OnAnswered(c.kind, standing == outcomeRight)
 	}
 	if standing != outcomeRight {
+		d.known.wrong(a.Addr, a.Buyer, now)
 		return ErrWrong
 	}
 	return nil

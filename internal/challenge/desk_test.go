@@ -349,6 +349,10 @@ func TestThePictureHasAnAlternativeThatCostsMore(t *testing.T) {
 	if _, err := d.redeem(t, other, Solve(other.ID, other.Difficulty)); err != nil {
 		t.Error(err)
 	}
+	highest := open(t, Image, func(o *Options) { o.PowBits = MaxPowBits })
+	if c, err := highest.Pose(t.Context(), Ask{Product: product(1), Buyer: "ann", Kind: Pow}, now); err != nil || c.Difficulty != MaxPowBits {
+		t.Errorf("the alternative at the highest setting: %d bits, %v; a phone cannot do more in time", c.Difficulty, err)
+	}
 	if _, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: "ann", Kind: "audio"}, now); !seckill.CodeBadRequest.In(err) {
 		t.Errorf("asked for an unknown kind: %v", err)
 	}

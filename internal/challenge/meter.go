@@ -13,8 +13,8 @@ type meter struct {
 	current, previous float64
 }
 
-// count counts one event and returns the rate with it.
-func (m *meter) count(now time.Time) (perSecond float64) {
+// count counts n events and returns the rate with them.
+func (m *meter) count(n float64, now time.Time) (perSecond float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch second := now.Unix(); {
@@ -23,7 +23,7 @@ func (m *meter) count(now time.Time) (perSecond float64) {
 	case second != m.second: // a pause, or a clock that was set
 		m.second, m.previous, m.current = second, 0, 0
 	}
-	m.current++
+	m.current += n
 	passed := float64(now.Nanosecond()) / float64(time.Second)
 	return m.current + m.previous*(1-passed)
 }

@@ -8,37 +8,54 @@ import (
 	"time"
 )
 
-func TestDifficultyRisesWithEachDoublingUpToItsBound(t *testing.T) {
+func TestRiseIsABitForEachDoublingUpToItsBound(t *testing.T) {
 	const calm = 500
 	for _, tc := range []struct {
-		name        string
-		base        int
-		alternative bool
-		perSecond   float64
-		want        int
+		name     string
+		measured float64
+		want     int
 	}{
-		{"nobody", 15, false, 0, 15},
-		{"calm", 15, false, 500, 15},
-		{"a little more", 15, false, 999, 15},
-		{"twice", 15, false, 1000, 16},
-		{"less than four times", 15, false, 1999, 16},
-		{"four times", 15, false, 2000, 17},
-		{"sixteen times", 15, false, 8000, 19},
-		{"beyond the bound", 15, false, 1e9, 15 + MaxRise},
-		{"without end", 15, false, math.Inf(1), 15 + MaxRise},
-		{"not a number", 15, false, math.NaN(), 15},
-		{"the alternative", 15, true, 0, 15 + AlternativeBits},
-		{"the alternative under load", 15, true, 1000, 20},
-		{"all together is bounded", 15, true, 1e9, maxDifficulty},
-		{"the highest that can be set", MaxPowBits, false, 1e9, maxDifficulty},
-		{"a base beyond the bound does not fall", MaxPowBits, true, 1e9, MaxPowBits + AlternativeBits},
+		{"nobody", 0, 0},
+		{"calm", 500, 0},
+		{"a little more", 999, 0},
+		{"twice", 1000, 1},
+		{"less than four times", 1999, 1},
+		{"four times", 2000, 2},
+		{"sixteen times", 8000, 4},
+		{"beyond the bound", 1e9, MaxRise},
+		{"without end", math.Inf(1), MaxRise},
+		{"not a number", math.NaN(), 0},
 	} {
-		if got := difficulty(tc.base, tc.alternative, tc.perSecond, calm); got != tc.want {
+		if got := rise(tc.measured, calm, MaxRise); got != tc.want {
 			t.Errorf("%s: %d bits, want %d", tc.name, got, tc.want)
 		}
 	}
-	if got := rise(100, 0); got != 0 {
+	if got := rise(100, 0, MaxRise); got != 0 {
 		t.Errorf("without a measure: %d", got)
+	}
+}
+
+func TestDifficulty(t *testing.T) {
+	for _, tc := range []struct {
+		name                   string
+		base, load, reputation int
+		want                   int
+	}{
+		{"calm", 14, 0, 0, 14},
+		{"load", 14, 2, 0, 16},
+		{"most load", 14, MaxRise, 0, 18},
+		{"reputation in calm", 14, 0, 3, 17},
+		{"worst reputation in calm", 14, 0, MaxReputation, 19},
+		{"load and reputation", 14, 2, 3, 19},
+		{"all together is bounded", 14, MaxRise, MaxReputation, maxDifficulty},
+		{"load alone has a lower bound", 19, MaxRise, 0, MaxPowBits},
+		{"reputation goes beyond it", 19, MaxRise, 1, MaxPowBits + 1},
+		{"the highest that can be set", MaxPowBits, MaxRise, MaxReputation, maxDifficulty},
+		{"the lowest", 1, 0, 0, 1},
+	} {
+		if got := difficulty(tc.base, tc.load, tc.reputation); got != tc.want {
+			t.Errorf("%s: %d bits, want %d", tc.name, got, tc.want)
+		}
 	}
 }
 
@@ -103,18 +120,18 @@ func TestTheMeterSlidesOverASecond(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	var rate float64
 	for i := range 3000 { // 1000 a second for three seconds
-		rate = m.count(start.Add(time.Duration(i) * time.Millisecond))
+		rate = m.count(1, start.Add(time.Duration(i)*time.Millisecond))
 	}
 	if rate < 990 || rate > 1010 {
 		t.Errorf("measured %.0f a second, want 1000", rate)
 	}
-	if rate = m.count(start.Add(3500 * time.Millisecond)); rate < 490 || rate > 510 {
+	if rate = m.count(1, start.Add(3500*time.Millisecond)); rate < 490 || rate > 510 {
 		t.Errorf("after a pause of half a second: %.0f, want 500", rate)
 	}
-	if rate = m.count(start.Add(time.Hour)); rate != 1 {
+	if rate = m.count(1, start.Add(time.Hour)); rate != 1 {
 		t.Errorf("after an hour: %.0f", rate)
 	}
-	if rate = m.count(start); rate != 1 {
+	if rate = m.count(1, start); rate != 1 {
 		t.Errorf("after the clock was set back: %.0f", rate)
 	}
 }

@@ -15,6 +15,9 @@ import (
 // robot with 10,000 accounts makes 100,000 guesses, and has one token with a
 // chance of 2.4%. An account that guesses for a whole hour has one with a chance
 // of 0.015%.
+//
+// That is for robots that cannot see. In a trial attack a small network, trained
+// for eight minutes on pictures of this generator, read 57% of them.
 const (
 	symbols       = "34679ACDEFHJKMNPRTWXY"
 	pictureLength = 5

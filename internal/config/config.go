@@ -119,13 +119,14 @@ func (t Token) Secrets() [][]byte {
 
 // Challenge is what a buyer solves for a purchase token.
 type Challenge struct {
-	Kind              string
-	PowBits           int
-	PowCalmPerSecond  int
-	PerBuyerPerMinute int
-	VerifyURL         PrivateURL
-	VerifySecret      Secret
-	WidgetURL         string
+	Kind                  string
+	PowBits               int
+	PowCalmPerSecond      int
+	PowCalmPerIPPerMinute int
+	PerBuyerPerMinute     int
+	VerifyURL             PrivateURL
+	VerifySecret          Secret
+	WidgetURL             string
 }
 
 // Limit is requests per second at all instances together; 0 is off. Other
@@ -231,7 +232,7 @@ func Default() *Config {
 		Token: Token{Lead: time.Minute},
 		Challenge: Challenge{
 			Kind: string(challenge.None), PowBits: challenge.DefaultPowBits, PowCalmPerSecond: 500,
-			PerBuyerPerMinute: challenge.DefaultPerBuyerPerMinute,
+			PowCalmPerIPPerMinute: challenge.DefaultCalmPerAddr, PerBuyerPerMinute: challenge.DefaultPerBuyerPerMinute,
 		},
 		// A batch leaves when the one before it is committed, so the queue is a
 		// few commits deep: beyond that a claim waits longer than its shopper.

@@ -212,6 +212,8 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"page.login_ttl":          {"0", "59s", "721h", "12"},
 		"page.login_url":          {"/login", "javascript:alert(1)", "https://x/#f"},
 		"page.pay_url":            {"/pay", "javascript:alert(1)", "https://x/#f", "https://{order_no}.x/"},
+
+		"challenge.pow_calm_per_ip_per_minute": {"-1", "10001", ""},
 	}
 	for _, d := range config.Describe() {
 		if len(bad[d.Key]) == 0 && d.Key != "" {

@@ -63,6 +63,8 @@ type Metrics struct {
 	Alerts         *prometheus.CounterVec
 	Payments       *prometheus.CounterVec
 	Panics         prometheus.Counter
+	// RaisedPrices counts proofs of work that the asker's reputation made harder.
+	RaisedPrices prometheus.Counter
 	// SparedAnswers counts answers to challenges that the spare register settled.
 	SparedAnswers prometheus.Counter
 	DualWrites    *prometheus.CounterVec
@@ -111,6 +113,7 @@ func New(version string) *Metrics {
 		ConnsRefused:   f.counters("seckill_connections_refused_total", "Connections to the shop that were one too many, by which bound.", "bound"),
 		StreamsCut:     f.counter("seckill_event_streams_cut_total", "Event streams whose reader did not read."),
 		Panics:         f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
+		RaisedPrices:   f.counter("seckill_challenges_raised_total", "Proofs of work that were harder because the address or the buyer had asked for many challenges."),
 		SparedAnswers:  f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that the store remembers, as Redis could not be asked."),
 
 		tooHot:     f.counters("seckill_too_hot_total", "Claims that the line before the ledger did not take, by why.", "why"),

@@ -206,6 +206,24 @@ func (l *Limiter) SpentAddr(addr netip.Addr, now time.Time) bool {
 	return l.spent(l.hashAddr(addr), now.UnixNano())
 }
 
+// Owe counts n events of a key and refuses none. It returns how many events the
+// key has not rested off, at most Burst; 0 when the limiter is off. A key that
+// keeps to the rate owes nothing for long.
+func (l *Limiter) Owe(key string, n int, now time.Time) float64 {
+	if l.off() {
+		return 0
+	}
+	return l.owe(maphash.String(l.seed, key), n, now.UnixNano())
+}
+
+// OweAddr is Owe for a network address, which counts as in AllowAddr.
+func (l *Limiter) OweAddr(addr netip.Addr, n int, now time.Time) float64 {
+	if l.off() {
+		return 0
+	}
+	return l.owe(l.hashAddr(addr), n, now.UnixNano())
+}
+
 // hashAddr is the key of an address's network.
 func (l *Limiter) hashAddr(addr netip.Addr) uint64 {
 	if addr = addr.Unmap(); addr.Is4() {
@@ -248,6 +266,17 @@ func (l *Limiter) spent(hash uint64, now int64) bool {
 		}
 	}
 	return false
+}
+
+// owe moves a key's TAT on by n events, up to the budget's depth. A share counts
+// as in decide: at the half of two instances one event owes two.
+func (l *Limiter) owe(hash uint64, n int, now int64) float64 {
+	hash = max(hash, 1)
+	s, lock := l.lock(hash)
+	defer lock.Unlock()
+	e := s.find(hash)
+	e.tat = min(max(e.tat, now)+int64(n)*l.interval.Load(), now+l.depth)
+	return float64(e.tat-now) / float64(l.whole)
 }
 
 // share is the time between two events at this instance, and how far ahead a

@@ -75,6 +75,42 @@ func TestRetryAfterIsTheInstantAtWhichOnePasses(t *testing.T) {
 	}
 }
 
+func TestOwe_CountsWithoutRefusing(t *testing.T) {
+	const rate, burst = 2, 100
+	a, neighbour, b := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("192.0.2.1")
+	l := open(t, Options{PerSecond: rate, Burst: burst})
+	for _, step := range []struct {
+		name  string
+		addr  netip.Addr
+		n     int
+		after time.Duration
+		want  float64
+	}{
+		{"the first", a, 1, 0, 1},
+		{"one of the same /64", neighbour, 3, 0, 4},
+		{"another network", b, 1, 0, 1},
+		{"after a second of rest", a, 1, time.Second, 4 - rate + 1},
+		{"far too many", a, 1000, time.Second, burst},
+		{"half a budget later", a, 0, 26 * time.Second, burst / 2},
+		{"at rest", a, 0, time.Hour, 0},
+		{"after the clock was set back", a, 1, 0, burst},
+	} {
+		if got := l.OweAddr(step.addr, step.n, start.Add(step.after)); got != step.want {
+			t.Errorf("%s: %v, want %v", step.name, got, step.want)
+		}
+	}
+	if got := l.Owe("buyer", 5, start); got != 5 {
+		t.Errorf("a buyer owes %v, want 5", got)
+	}
+	l.Share(2)
+	if got := l.Owe("other", 5, start); got != 10 {
+		t.Errorf("at one of two instances %v, want 10", got)
+	}
+	if off := open(t, Options{}); off.Owe("buyer", 5, start) != 0 || off.OweAddr(a, 5, start) != 0 {
+		t.Error("something is owed to a limiter that is off")
+	}
+}
+
 func TestWhetherAnAddressIsSpentIsToldWithoutCounting(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 2})
 	a, neighbour, b := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("192.0.2.1")

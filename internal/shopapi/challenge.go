@@ -29,7 +29,9 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	}
 	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
 	defer cancel()
-	posed, err := s.opt.Challenges.Pose(bounded, challenge.Ask{Product: on.Terms(), Buyer: buyer, Kind: challenge.Kind(ask.Type)}, s.opt.Clock.Now())
+	posed, err := s.opt.Challenges.Pose(bounded, challenge.Ask{
+		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), Kind: challenge.Kind(ask.Type),
+	}, s.opt.Clock.Now())
 	if err != nil {
 		s.refuse(ctx, "challenge", err)
 		return

@@ -1,0 +1,77 @@
+package challenge
+
+import (
+	"net/netip"
+	"time"
+
+	"seckill/internal/ratelimit"
+)
+
+const (
+	// DefaultCalmPerAddr is how many challenges an address may ask for in a minute
+	// before its proofs of work get harder. A household, an office or a mobile
+	// carrier's gateway shares an address: 1,000 shoppers behind one, who come
+	// within the page's 20 s, get 3 bits more. A phone then works for 1 to 1.5 s
+	// instead of 0.12 to 0.18 s.
+	DefaultCalmPerAddr = 120
+	// MaxReputation bounds what a bad reputation adds: 32 times the work. With the
+	// usual 14 bits that is 19, 4 to 6 s of a phone that shares its address with a
+	// farm. An address at the bound is calm again after half an hour of rest.
+	MaxReputation = 5
+	// wrongCost and forgedCost are how many challenges a wrong answer counts as, and
+	// a challenge that is asked from an address which sends forged logins. One
+	// account alone, at its limits of 10 challenges and 30 answers a minute, makes
+	// 10·forgedCost + 30·wrongCost = 100 of 120 a minute: it cannot raise the price
+	// for its neighbours.
+	wrongCost  = 2
+	forgedCost = 4
+)
+
+// reputation remembers who has asked for many challenges lately, by address and
+// by buyer. Its memory is fixed: two tables of a limiter that refuses nobody.
+// Both forget at the calm rate. Each instance counts for itself.
+type reputation struct {
+	byAddr, byBuyer     *ratelimit.Limiter
+	addrCalm, buyerCalm float64
+	forges              func(addr netip.Addr, now time.Time) bool
+}
+
+// newReputation takes the calm rates a minute; an addrCalm of 0 is off. A buyer is
+// calm up to half of the rate that is allowed.
+func newReputation(addrCalm, buyerPerMinute int, forges func(netip.Addr, time.Time) bool) (*reputation, error) {
+	if forges == nil {
+		forges = func(netip.Addr, time.Time) bool { return false }
+	}
+	buyerCalm := (buyerPerMinute + 1) / 2
+	r := &reputation{addrCalm: float64(addrCalm), buyerCalm: float64(buyerCalm), forges: forges}
+	var err error
+	if r.byAddr, err = debts(addrCalm); err != nil {
+		return nil, err
+	}
+	r.byBuyer, err = debts(buyerCalm)
+	return r, err
+}
+
+// debts remembers up to the bound at which more changes nothing.
+func debts(calm int) (*ratelimit.Limiter, error) {
+	return ratelimit.New(ratelimit.Options{PerSecond: float64(calm) / 60, Burst: min(calm<<MaxReputation, ratelimit.MaxBurst)})
+}
+
+// asked counts a challenge and returns how many bits it is harder for the asker:
+// one for each doubling beyond calm, of the address or of the buyer.
+func (r *reputation) asked(addr netip.Addr, buyer string, now time.Time) (bits int) {
+	cost := 1
+	if r.forges(addr, now) {
+		cost = forgedCost
+	}
+	return max(
+		rise(r.byAddr.OweAddr(addr, cost, now), r.addrCalm, MaxReputation),
+		rise(r.byBuyer.Owe(buyer, 1, now), r.buyerCalm, MaxReputation),
+	)
+}
+
+// wrong counts a wrong answer.
+func (r *reputation) wrong(addr netip.Addr, buyer string, now time.Time) {
+	r.byAddr.OweAddr(addr, wrongCost, now)
+	r.byBuyer.Owe(buyer, wrongCost, now)
+}
