@@ -25,15 +25,15 @@ const (
 	GateAddressRate Gate = "address_rate"
 	GateBuyer       Gate = "buyer"
 	GateBuyerRate   Gate = "buyer_rate"
-	GateProductRate Gate = "product_rate"
 	GateBody        Gate = "body"
 	GateToken       Gate = "token"
+	GateProductRate Gate = "product_rate"
 	GateQueue       Gate = "queue"
 )
 
 // Gates lists all of them.
 var Gates = []Gate{
-	GateWindow, GateSoldOut, GateAddressRate, GateBuyer, GateBuyerRate, GateProductRate, GateBody, GateToken, GateQueue,
+	GateWindow, GateSoldOut, GateAddressRate, GateBuyer, GateBuyerRate, GateBody, GateToken, GateProductRate, GateQueue,
 }
 
 // Buyers reads who asks.
@@ -103,7 +103,7 @@ type Refusal struct {
 
 // Admit is the gates, in order, cheapest first:
 //
-//	window ► sold-out flag ► address rate ► buyer ► buyer rate ► product rate ► body ► purchase token ► bounded queue
+//	window ► sold-out flag ► address rate ► buyer ► buyer rate ► body ► purchase token ► product rate ► bounded queue
 //
 // A claim that is refused before its body is read costs no allocation.
 //
@@ -111,15 +111,20 @@ type Refusal struct {
 // remember: who repeats a request whose answer was lost must find the order,
 // not "sold out".
 //
-// Of the rate limits the address's stands before the buyer, because anybody may
-// send nonsense; the other two stand behind, because a buyer's budget, and the
-// product's, which all buyers share, may be spent by proven buyers only: before
-// it, whoever writes another's name into a forged token would use up that
-// other's, and a robot without an account the whole sale's. The product's comes
-// after the buyer's, so that one buyer cannot take more of it than their own.
+// A rate limit stands behind the proof of what it counts:
 //
-// The body stands before the purchase token because the token is in it, and
-// behind all limits because reading it is work that the sender decides about.
+//   - An address needs no proof. Its limit comes first, because anybody may
+//     send nonsense.
+//   - A buyer's limit comes behind the buyer gate. Before it, a forged token
+//     would spend the budget of the buyer whom it names.
+//   - The product's limit comes behind the token gate. All buyers share it, so
+//     only a claim that could be sold may spend it. Before the token gate,
+//     robots with accounts and without tokens would use up the whole sale's.
+//     It also comes behind the buyer's limit: one buyer cannot spend more of it
+//     than their own.
+//
+// The body comes behind the buyer's limit because its sender decides how much
+// work it is. The purchase token is in the body.
 func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	now := d.Clock.Now()
 	terms := s.Terms()
@@ -139,19 +144,25 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	if ok, wait := d.ByBuyer.AllowBytes(req.buyer, now); !ok {
 		return limited(GateBuyerRate, d.ByBuyer, wait)
 	}
-	if ok, wait := d.ByProduct.AllowProduct(s.ID, now); !ok {
-		return limited(GateProductRate, d.ByProduct, wait)
-	}
 	body, err := readBody(req.Body, terms.PerUserLimit)
 	if err != nil {
 		return refuse(GateBody, err)
 	}
-	pass.Buyer, pass.Quantity, pass.Ref = string(req.buyer), body.quantity, body.ref
-	if err := d.key(s.ID, req, body.token, pass, now); err != nil {
+	token, err := d.checkToken(s.ID, req, body.token, now)
+	if err != nil {
 		return refuse(GateToken, err)
+	}
+	if ok, wait := d.ByProduct.AllowProduct(s.ID, now); !ok {
+		return limited(GateProductRate, d.ByProduct, wait)
+	}
+	pass.Buyer, pass.Quantity, pass.Ref = string(req.buyer), body.quantity, body.ref
+	if pass.Key = string(req.Key); len(body.token) > 0 {
+		pass.Key = token.String()
 	}
 	return Refusal{}
 }
+
+var errTokenRequired = seckill.Errorf(seckill.CodeTokenInvalid, "a purchase token is required")
 
 func limited(gate Gate, by *ratelimit.Limiter, wait time.Duration) Refusal {
 	return Refusal{Code: seckill.CodeRateLimited, Gate: gate, Limit: by, RetryAfter: wait}
@@ -228,20 +239,14 @@ func (d *Doorkeeper) worthAGate(err error) bool {
 	return false
 }
 
-// key finds the claim's idempotency key: the purchase token's id, which a
-// valid token proves, or else the header's.
-func (d *Doorkeeper) key(product uint32, req *Request, token []byte, pass *Pass, now time.Time) error {
-	if len(token) == 0 {
-		if d.TokenRequired {
-			return seckill.Errorf(seckill.CodeTokenInvalid, "a purchase token is required")
-		}
-		pass.Key = string(req.Key)
-		return seckill.CheckKey(pass.Key)
+// checkToken verifies the purchase token and returns its id, which is the
+// claim's idempotency key. Without a token the header's key is checked instead.
+func (d *Doorkeeper) checkToken(product uint32, req *Request, token []byte, now time.Time) (purchasetoken.ID, error) {
+	switch {
+	case len(token) > 0:
+		return d.Tokens.VerifyBytes(token, req.buyer, product, now)
+	case d.TokenRequired:
+		return purchasetoken.ID{}, errTokenRequired
 	}
-	id, err := d.Tokens.VerifyBytes(token, pass.Buyer, product, now)
-	if err != nil {
-		return err
-	}
-	pass.Key = id.String()
-	return nil
+	return purchasetoken.ID{}, seckill.CheckKey(string(req.Key))
 }

@@ -128,11 +128,11 @@ func TestTheGatesStandInOrder(t *testing.T) {
 		{GateAddressRate, seckill.CodeRateLimited, func() { d.ByAddr = nil }, true},
 		{GateBuyer, seckill.CodeUnauthenticated, func() { auth = bearer(t, "bob") }, false},
 		{GateBuyerRate, seckill.CodeRateLimited, func() { d.ByBuyer = nil }, true},
-		{GateProductRate, seckill.CodeRateLimited, func() { d.ByProduct = nil }, true},
 		{GateBody, seckill.CodeBadRequest, func() { body = `{"quantity":2}` }, false},
 		{GateToken, seckill.CodeTokenInvalid, func() {
 			body = fmt.Sprintf(`{"quantity":2,"ref":"r","token":%q}`, d.token(t, "bob", 7))
 		}, false},
+		{GateProductRate, seckill.CodeRateLimited, func() { d.ByProduct = nil }, true},
 	} {
 		var pass Pass
 		got := d.Admit(on, &Request{Authorization: auth, Addr: addr, Body: []byte(body)}, &pass)
@@ -341,6 +341,43 @@ func TestOnlyAProvenBuyerSpendsABuyersAndTheProductsBudget(t *testing.T) {
 	}{{"bob", ""}, {"bob", GateBuyerRate}, {"bob", GateBuyerRate}, {"eve", ""}, {"ann", GateProductRate}} {
 		if got := ask(bearer(t, c.buyer)); got.Gate != c.gate {
 			t.Errorf("claim %d, of %s: %+v, want %q", i, c.buyer, got, c.gate)
+		}
+	}
+}
+
+// 120 accounts without a token send a claim each; 30 buyers with a token come
+// after them. The product's rate is just enough for those 30.
+func TestAdmit_ClaimWithoutTokenSpendsNoProductRate(t *testing.T) {
+	const robots, honest = 120, 30
+	d := newDoor(t)
+	d.TokenRequired = true
+	var err error
+	d.ByProduct, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: honest})
+	must(t, err)
+	on := d.on(t)
+	ask := func(buyer, body string) Refusal {
+		return d.Admit(on, &Request{Authorization: bearer(t, buyer), Addr: addr, Body: []byte(body)}, &Pass{})
+	}
+	stolen := fmt.Sprintf(`{"token":%q}`, d.token(t, "victim", 7))
+	elsewhere := d.token(t, "robot-0", 8)
+	for i := range robots {
+		robot := fmt.Sprintf("robot-%d", i)
+		for body, gate := range map[string]Gate{
+			`{}`: GateToken, `{"token":"none"}`: GateToken, stolen: GateToken, fmt.Sprintf(`{"token":%q}`, elsewhere): GateToken,
+			`[]`: GateBody, `{"quantity":9}`: GateBody,
+		} {
+			if got := ask(robot, body); got.Gate != gate {
+				t.Fatalf("%s sends %s: refused by %+v, want gate %s", robot, body, got, gate)
+			}
+		}
+	}
+	for i := range honest + 1 {
+		buyer, want := fmt.Sprintf("buyer-%d", i), Gate("")
+		if i == honest {
+			want = GateProductRate
+		}
+		if got := ask(buyer, fmt.Sprintf(`{"token":%q}`, d.token(t, buyer, 7))); got.Gate != want {
+			t.Errorf("%s: refused by %+v, want %q", buyer, got, want)
 		}
 	}
 }

@@ -45,13 +45,13 @@ func tolls() []toll {
 		{GateBuyerRate, 0, func(tb testing.TB, d *door, _ *Request) {
 			d.ByBuyer = spent(tb, func(l *ratelimit.Limiter, now time.Time) { l.AllowBytes([]byte("bob"), now) })
 		}},
+		// From here on the claim is read, and a refusal may say what is wrong with
+		// it. The strings of an admitted claim are made behind the last gate.
+		{GateBody, 3, func(_ testing.TB, _ *door, req *Request) { req.Body = []byte(`{"quantity":0}`) }},
+		{GateToken, 0, func(_ testing.TB, d *door, req *Request) { d.TokenRequired, req.Body = true, []byte(`{"quantity":1}`) }},
 		{GateProductRate, 0, func(tb testing.TB, d *door, _ *Request) {
 			d.ByProduct = spent(tb, func(l *ratelimit.Limiter, now time.Time) { l.AllowProduct(7, now) })
 		}},
-		// From here on the claim is read: its parts become strings, and a refusal
-		// says what is wrong with them.
-		{GateBody, 3, func(_ testing.TB, _ *door, req *Request) { req.Body = []byte(`{"quantity":0}`) }},
-		{GateToken, 3, func(_ testing.TB, d *door, req *Request) { d.TokenRequired, req.Body = true, []byte(`{"quantity":1}`) }},
 		{"", 2, func(testing.TB, *door, *Request) {}},
 	}
 }

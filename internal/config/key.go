@@ -80,7 +80,7 @@ func (c *Config) keys() []key {
 
 		{"limit.buyer_per_second", &c.Limit.BuyerPerSecond, between(0, maxPerSecond), "Purchase requests a second per buyer, at all instances together; 0 is off."},
 		{"limit.ip_per_second", &c.Limit.IPPerSecond, between(0, maxPerSecond), "Purchase requests a second per client address, IPv6 by its /64; 0 is off."},
-		{"limit.product_per_second", &c.Limit.ProductPerSecond, between(0, maxPerSecond), "Purchase requests of signed-in buyers a second per product; 0 is off."},
+		{"limit.product_per_second", &c.Limit.ProductPerSecond, between(0, maxPerSecond), "Purchase requests a second per product, at all instances together; counted behind all other gates, the purchase token included; 0 is off."},
 		{"limit.other_buyer_per_second", &c.Limit.OtherBuyerPerSecond, between(0, maxPerSecond), "All other requests a second per buyer: challenges, tokens, orders, event streams opened; 0 is off."},
 		{"limit.other_ip_per_second", &c.Limit.OtherIPPerSecond, between(0, maxPerSecond), "All other requests a second per client address, logins and product pages included; health, time and payment callbacks are never limited; 0 is off."},
 

@@ -74,7 +74,7 @@ func (m *Mint) Verify(token, buyer string, productID uint32, now time.Time) (ID,
 	return read(m, token, buyer, productID, now)
 }
 
-// VerifyBytes is Verify for a token that is not a string yet.
-func (m *Mint) VerifyBytes(token []byte, buyer string, productID uint32, now time.Time) (ID, error) {
+// VerifyBytes is Verify for a token and a buyer that are no strings yet.
+func (m *Mint) VerifyBytes(token, buyer []byte, productID uint32, now time.Time) (ID, error) {
 	return read(m, token, buyer, productID, now)
 }

@@ -51,7 +51,7 @@ func TestATokenIsReadWithItsIDEveryTime(t *testing.T) {
 	if err != nil || first != id {
 		t.Fatalf("read %v, %v, want %v", first, err, id)
 	}
-	again, err := m.VerifyBytes([]byte(token), buyer, product, now.Add(time.Minute))
+	again, err := m.VerifyBytes([]byte(token), []byte(buyer), product, now.Add(time.Minute))
 	if err != nil || again != id {
 		t.Fatalf("read again: %v, %v, want %v", again, err, id)
 	}
@@ -160,14 +160,14 @@ func TestVerifyAllocatesNothingButTheKey(t *testing.T) {
 	m := open(t, "secret", "older")
 	token := issue(t, m, buyer)
 	foreign := issue(t, open(t, "other"), buyer)
-	raw := []byte(token)
+	raw, rawBuyer := []byte(token), []byte(buyer)
 	for _, tc := range []struct {
 		name   string
 		budget float64
 		run    func()
 	}{
 		{"verify", 0, func() { _, _ = m.Verify(token, buyer, product, now) }},
-		{"verify bytes", 0, func() { _, _ = m.VerifyBytes(raw, buyer, product, now) }},
+		{"verify bytes", 0, func() { _, _ = m.VerifyBytes(raw, rawBuyer, product, now) }},
 		{"refuse a forgery", 0, func() { _, _ = m.Verify(foreign, buyer, product, now) }},
 		{"refuse nonsense", 0, func() { _, _ = m.Verify("nonsense", buyer, product, now) }},
 		{"verify and make the key", 1, func() {

@@ -27,14 +27,14 @@ const (
 	messageMax = bodyLen + 4 + seckill.MaxBuyerBytes
 )
 
-func appendMessage(dst, body []byte, buyer string, productID uint32) []byte {
+func appendMessage[T string | []byte](dst, body []byte, buyer T, productID uint32) []byte {
 	dst = append(dst, body...)
 	dst = binary.BigEndian.AppendUint32(dst, productID)
 	return append(dst, buyer...)
 }
 
 // read opens what Issue sealed.
-func read[T string | []byte](m *Mint, text T, buyer string, productID uint32, now time.Time) (ID, error) {
+func read[T string | []byte](m *Mint, text, buyer T, productID uint32, now time.Time) (ID, error) {
 	if len(text) != textLen || len(buyer) > seckill.MaxBuyerBytes {
 		return ID{}, ErrMalformed
 	}

@@ -27,7 +27,7 @@ func forwarded(t *testing.T, buyer, clients string) http.Header {
 
 // rush sends the purchases of many accounts over a few connections, and counts
 // the answers by their status.
-func rush(t *testing.T, e *engine.Engine, accounts, connections int) (answers map[int]int, took time.Duration) {
+func rush(t *testing.T, e *engine.Engine, accounts, connections int, body string) (answers map[int]int, took time.Duration) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}} // the spec's is slower than a robot
 	defer client.CloseIdleConnections()
@@ -38,7 +38,7 @@ func rush(t *testing.T, e *engine.Engine, accounts, connections int) (answers ma
 	for c := range connections {
 		all.Go(func() {
 			for i := c; i < accounts; i += connections {
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.ShopURL+"/api/v1/products/1/orders", strings.NewReader(`{"quantity":1}`))
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.ShopURL+"/api/v1/products/1/orders", strings.NewReader(body))
 				if err != nil {
 					t.Error(err)
 					return
@@ -68,7 +68,7 @@ func TestTenThousandAccountsFromOneAddressGetWhatOneAddressMayHave(t *testing.T)
 	const accounts, rate = 10_000, 50
 	e := start(t, map[string]string{"limit.ip_per_second": strconv.Itoa(rate)})
 	openSale(t, e, engine.Product{ID: 1, Stock: accounts})
-	answers, took := rush(t, e, accounts, 16)
+	answers, took := rush(t, e, accounts, 16, `{"quantity":1}`)
 	may := rate + int(took.Seconds()*rate) + 1
 	bought := answers[http.StatusAccepted]
 	t.Logf("%d accounts bought %d in %s, and may buy %d", accounts, bought, took.Round(time.Millisecond), may)
@@ -81,6 +81,55 @@ func TestTenThousandAccountsFromOneAddressGetWhatOneAddressMayHave(t *testing.T)
 	settled(t, e, 1, "what was sold is written", func(f stats.Stats) bool { return f.Store.Pending == int64(bought) })
 	if got := gateCount(t, e, "address_rate"); got != answers[http.StatusTooManyRequests] {
 		t.Errorf("the gate counts %d refusals of %d", got, answers[http.StatusTooManyRequests])
+	}
+}
+
+// Robots with accounts and without tokens send claims all the time. Buyers with
+// tokens must not notice them.
+func TestProductRate_RobotsWithoutTokensTakeNothingFromBuyers(t *testing.T) {
+	t.Parallel()
+	const robots, honest, rate = 120, 30, 60
+	e := start(t, map[string]string{"token.required": "true", "limit.product_per_second": strconv.Itoa(rate)})
+	openSale(t, e, engine.Product{ID: 1, Stock: honest + 1}) // never sold out
+	tokens := make(map[string]string, honest)
+	for i := range honest {
+		buyer := fmt.Sprintf("honest-%d", i)
+		tokens[buyer] = askToken(t, e, buyer, 1)
+	}
+	done, flooded := make(chan struct{}), make(chan struct{})
+	var flood sync.WaitGroup
+	flood.Go(func() {
+		for round := 0; ; round++ {
+			answers, _ := rush(t, e, robots, 8, `{}`)
+			if answers[http.StatusForbidden] != robots {
+				t.Errorf("robots without tokens got %v, want 403 for all %d", answers, robots)
+			}
+			if round == 0 {
+				close(flooded)
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	<-flooded
+	bought := func() (n int) {
+		defer flood.Wait()
+		defer close(done)
+		for buyer, token := range tokens {
+			if _, err := claim(t, e.Buyer(buyer), 1, engine.Purchase{Quantity: 1, Token: token}); err == nil {
+				n++
+			}
+		}
+		return n
+	}()
+	if bought != honest {
+		t.Errorf("%d of %d buyers with a token bought", bought, honest)
+	}
+	if got := gateCount(t, e, "product_rate"); got != 0 {
+		t.Errorf("the product's rate refused %d claims", got)
 	}
 }
 
