@@ -1,19 +1,17 @@
 package adminapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"math"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"seckill"
+	"seckill/internal/wire"
 )
 
 // readObject reads a body that is one flat JSON object, and returns its
@@ -37,12 +35,13 @@ func readObject(w http.ResponseWriter, r *http.Request) (map[string][]byte, erro
 	if !isJSON(r.Header) {
 		return nil, bad("Content-Type must be application/json, in UTF-8 and not compressed")
 	}
-	if !utf8.Valid(text) {
-		return nil, bad("body must be UTF-8")
+	object, err := wire.ReadObject(text)
+	if err != nil {
+		return nil, err
 	}
-	members, problem := splitObject(text)
-	if problem != "" {
-		return nil, bad("%s", problem)
+	members := make(map[string][]byte, len(object))
+	for _, member := range object {
+		members[member.Name] = member.Value
 	}
 	return members, nil
 }
@@ -52,37 +51,6 @@ func isJSON(header http.Header) bool {
 	charset := params["charset"]
 	return err == nil && kind == "application/json" && header.Get("Content-Encoding") == "" &&
 		(charset == "" || strings.EqualFold(charset, "utf-8"))
-}
-
-// splitObject splits an object into its members, or says what is wrong.
-func splitObject(text []byte) (members map[string][]byte, problem string) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
-		return nil, "body must be a JSON object"
-	}
-	members = map[string][]byte{}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return nil, "body must be well-formed JSON"
-		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return nil, "body must be well-formed JSON"
-		}
-		key, _ := name.(string) // the decoder allows no other kind here
-		if _, twice := members[key]; twice {
-			return nil, "field " + strconv.Quote(key) + " must be given once"
-		}
-		members[key] = value
-	}
-	if _, err := decoder.Token(); err != nil {
-		return nil, "body must be well-formed JSON"
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, "body must be one JSON object and nothing after it"
-	}
-	return members, ""
 }
 
 // member is the undecoded value of a field; nil when it is absent.
@@ -98,7 +66,7 @@ func (in *input) text(name string, least, most int) *string {
 		return nil
 	}
 	var text string
-	if raw[0] != '"' || json.Unmarshal(raw, &text) != nil || hasLoneSurrogate(raw) {
+	if raw[0] != '"' || json.Unmarshal(raw, &text) != nil {
 		in.fail("%s must be a string", name)
 		return &text
 	}
@@ -162,40 +130,4 @@ func (in *input) currency() *string {
 		in.fail("currency must be an ISO 4217 code such as CNY")
 	}
 	return code
-}
-
-// hasLoneSurrogate reports whether a JSON string has half of a surrogate pair,
-// which encoding/json would silently turn into U+FFFD.
-func hasLoneSurrogate(raw []byte) bool {
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		unit, ok := escapedUnit(raw[i:])
-		if !ok {
-			i++ // a two-byte escape
-			continue
-		}
-		i += 5
-		switch {
-		case unit >= 0xDC00 && unit < 0xE000:
-			return true
-		case unit >= 0xD800 && unit < 0xDC00:
-			low, ok := escapedUnit(raw[i+1:])
-			if !ok || low < 0xDC00 || low >= 0xE000 {
-				return true
-			}
-			i += 6
-		}
-	}
-	return false
-}
-
-// escapedUnit reads the \uXXXX at the start of raw.
-func escapedUnit(raw []byte) (uint64, bool) {
-	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
-		return 0, false
-	}
-	unit, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
-	return unit, err == nil
 }

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"bytes"
-	"encoding/json"
 	"unicode/utf8"
 
 	"seckill"
@@ -20,7 +19,8 @@ type claimBody struct {
 const maxTokenBytes = 512
 
 // readBody reads {"quantity":1,"token":"…","ref":"…"}. A missing quantity is
-// 1, an empty body is {}; unknown members are ignored. No member comes twice.
+// 1, an empty body is {}; unknown members are ignored. wire.ReadObject
+// says which bodies are refused.
 func readBody(body []byte, limit int) (claimBody, error) {
 	claim, plain := scanBody(body)
 	if !plain {
@@ -129,32 +129,18 @@ func scanInt(text []byte) (value int, rest []byte, ok bool) {
 
 // decodeBody judges every other spelling.
 func decodeBody(body []byte) (claimBody, error) {
-	if !utf8.Valid(body) {
-		return claimBody{}, seckill.Errorf(seckill.CodeBadRequest, "the body must be UTF-8")
-	}
-	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
-		return claimBody{}, seckill.Errorf(seckill.CodeBadRequest, "the body must be a JSON object")
-	}
-	var fields struct{ Quantity, Token, Ref json.RawMessage }
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return claimBody{}, seckill.Errorf(seckill.CodeBadRequest, "the body is not valid JSON: %w", err)
-	}
-	if name, twice := wire.Twice(body); twice {
-		return claimBody{}, seckill.Errorf(seckill.CodeBadRequest, "field %q must be given once", name)
+	object, err := wire.ReadObject(body)
+	if err != nil {
+		return claimBody{}, err
 	}
 	claim := claimBody{quantity: 1}
 	var token string
 	for _, field := range []struct {
 		name string
-		raw  json.RawMessage
 		into any
-	}{{"quantity", fields.Quantity, &claim.quantity}, {"token", fields.Token, &token}, {"ref", fields.Ref, &claim.ref}} {
-		if field.raw == nil {
-			continue
-		}
-		// null leaves its target alone, so it has to be refused by name.
-		if err := json.Unmarshal(field.raw, field.into); err != nil || string(field.raw) == "null" {
-			return claimBody{}, seckill.Errorf(seckill.CodeBadRequest, "%s has the wrong type", field.name)
+	}{{"quantity", &claim.quantity}, {"token", &token}, {"ref", &claim.ref}} {
+		if err := object.Decode(field.name, field.into); err != nil {
+			return claimBody{}, err
 		}
 	}
 	claim.token = []byte(token)

@@ -2,14 +2,20 @@ package admission
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
 	"seckill"
+	"seckill/internal/wire"
 )
 
 func TestReadBody(t *testing.T) {
 	long := strings.Repeat("x", 200)
+	var many strings.Builder // 64 members
+	for i := range wire.MaxMembers {
+		fmt.Fprintf(&many, `"m%d":%d,`, i, i)
+	}
 	for _, c := range []struct {
 		name, body string
 		quantity   int // 0 means bad_request
@@ -28,6 +34,14 @@ func TestReadBody(t *testing.T) {
 		{"given twice, once escaped", `{"quantity":1,"quantit\u0079":2}`, 0, "", ""},
 		{"a text given twice", `{"ref":"a","ref":"b"}`, 0, "", ""},
 		{"an unknown member given twice", `{"colour":1,"colour":2}`, 0, "", ""},
+		{"64 members", `{` + strings.TrimSuffix(many.String(), ",") + `}`, 1, "", ""},
+		{"65 members", `{` + many.String() + `"quantity":1}`, 0, "", ""},
+		{"a lone surrogate", `{"ref":"\ud800"}`, 0, "", ""},
+		{"a lone surrogate in a token", `{"token":"\udc00"}`, 0, "", ""},
+		{"a lone surrogate in an unknown member", `{"x":["\ud800"]}`, 0, "", ""},
+		{"a lone surrogate in a name", `{"\ud800":1}`, 0, "", ""},
+		{"a surrogate pair", `{"ref":"\ud83d\ude00"}`, 1, "", "😀"},
+		{"an unknown number out of range", `{"x":1e400}`, 1, "", ""}, // as encoding/json skips it
 		{"zero", `{"quantity":0}`, 0, "", ""},
 		{"negative", `{"quantity":-1}`, 0, "", ""},
 		{"above the limit", `{"quantity":6}`, 0, "", ""},

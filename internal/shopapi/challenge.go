@@ -20,17 +20,15 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	if !ok {
 		return
 	}
-	var ask struct {
-		Type text `json:"type"`
-	}
-	if err := readJSON(ctx, &ask); err != nil {
+	var kind string
+	if err := readJSON(ctx, field{"type", &kind}); err != nil {
 		s.refuse(ctx, "challenge", err)
 		return
 	}
 	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
 	defer cancel()
 	posed, err := s.opt.Challenges.Pose(bounded, challenge.Ask{
-		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), Kind: challenge.Kind(ask.Type),
+		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), Kind: challenge.Kind(kind),
 	}, s.opt.Clock.Now())
 	if err != nil {
 		s.refuse(ctx, "challenge", err)
@@ -67,22 +65,19 @@ func (s *Server) token(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	if !ok {
 		return
 	}
-	var answer struct {
-		ChallengeID text `json:"challenge_id"`
-		Answer      text `json:"answer"`
-	}
-	if err := readJSON(ctx, &answer); err != nil {
+	var id, answer string
+	if err := readJSON(ctx, field{"challenge_id", &id}, field{"answer", &answer}); err != nil {
 		s.refuse(ctx, "token", err)
 		return
 	}
-	if answer.ChallengeID == "" {
+	if id == "" {
 		s.refuse(ctx, "token", seckill.Errorf(seckill.CodeBadRequest, "challenge_id must be set"))
 		return
 	}
 	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
 	defer cancel()
 	token, expires, err := s.opt.Challenges.Redeem(bounded, challenge.Answer{
-		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), ChallengeID: string(answer.ChallengeID), Text: string(answer.Answer),
+		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), ChallengeID: id, Text: answer,
 	}, s.opt.Clock.Now())
 	if err != nil {
 		s.refuse(ctx, "token", err)

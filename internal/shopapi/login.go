@@ -42,20 +42,18 @@ var errCodeUsed = seckill.Errorf(seckill.CodeUnauthenticated, "the login code wa
 // made: whoever comes second gets nothing, and a shopper whose answer was lost
 // signs in at the shop again.
 func (s *Server) login(ctx *fasthttp.RequestCtx) {
-	var with struct {
-		Code text `json:"code"`
-	}
-	if err := readJSON(ctx, &with); err != nil {
+	var code string
+	if err := readJSON(ctx, field{"code", &code}); err != nil {
 		s.refuse(ctx, "login", err)
 		return
 	}
-	if with.Code == "" || len(with.Code) > maxCodeBytes {
+	if code == "" || len(code) > maxCodeBytes {
 		s.refuse(ctx, "login", seckill.Errorf(seckill.CodeBadRequest, "code must have 1 to %d bytes", maxCodeBytes))
 		return
 	}
 	deadline, cancel := bounded()
 	defer cancel()
-	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(with.Code), s.client(ctx), s.opt.Clock.Now())
+	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(code), s.client(ctx), s.opt.Clock.Now())
 	switch {
 	case err == error(admission.ErrForger):
 		s.limited(ctx, "login", s.opt.Door.ByForger, time.Second)

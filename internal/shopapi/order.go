@@ -57,7 +57,7 @@ func (s *Server) cancel(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	if !ok {
 		return
 	}
-	if err := readJSON(ctx, &struct{}{}); err != nil {
+	if err := readJSON(ctx); err != nil {
 		s.refuse(ctx, "cancel", err)
 		return
 	}
@@ -80,20 +80,18 @@ func (s *Server) payment(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	if !ok {
 		return
 	}
-	var with struct {
-		Provider text `json:"provider"`
-	}
-	if err := readJSON(ctx, &with); err != nil {
+	var provider string
+	if err := readJSON(ctx, field{"provider", &provider}); err != nil {
 		s.refuse(ctx, "payment", err)
 		return
 	}
-	if with.Provider == "" {
+	if provider == "" {
 		s.refuse(ctx, "payment", seckill.Errorf(seckill.CodeBadRequest, "provider must be set"))
 		return
 	}
 	deadline, cancel := bounded()
 	defer cancel()
-	session, err := s.opt.Orders.BeginPayment(deadline, buyer, no, string(with.Provider))
+	session, err := s.opt.Orders.BeginPayment(deadline, buyer, no, provider)
 	if err != nil {
 		s.refuse(ctx, "payment", err)
 		return

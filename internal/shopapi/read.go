@@ -2,11 +2,8 @@ package shopapi
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
 
@@ -86,37 +83,27 @@ func (s *Server) buyer(ctx *fasthttp.RequestCtx, route string) (string, bool) {
 	return string(buyer), true
 }
 
-// readJSON reads a small JSON object in which no member comes twice; an empty
-// body is {}.
-func readJSON(ctx *fasthttp.RequestCtx, into any) error {
+// field is a member of a body that is a string.
+type field struct {
+	name  string
+	value *string
+}
+
+// readJSON reads the fields of a small JSON object; an empty body is {}. Absent
+// fields are left alone, unknown ones are ignored.
+func readJSON(ctx *fasthttp.RequestCtx, fields ...field) error {
 	body := bytes.TrimLeft(ctx.Request.Body(), " \t\r\n")
 	if len(body) == 0 {
 		return nil
 	}
-	if !utf8.Valid(body) {
-		return seckill.Errorf(seckill.CodeBadRequest, "the body must be UTF-8")
+	object, err := wire.ReadObject(body)
+	if err != nil {
+		return err
 	}
-	if body[0] != '{' { // null would pass for an object without members
-		return seckill.Errorf(seckill.CodeBadRequest, "the body must be a JSON object")
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return seckill.Errorf(seckill.CodeBadRequest, "the body is not valid: %w", err)
-	}
-	if name, twice := wire.Twice(body); twice {
-		return seckill.Errorf(seckill.CodeBadRequest, "field %q must be given once", name)
+	for _, f := range fields {
+		if err := object.Decode(f.name, f.value); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-// text is a member that is a string. null, which leaves a Go string alone as if
-// it were absent, is none.
-type text string
-
-var errNoText = errors.New("a member that is a string has another type")
-
-func (t *text) UnmarshalJSON(raw []byte) error {
-	if raw[0] != '"' {
-		return errNoText
-	}
-	return json.Unmarshal(raw, (*string)(t))
 }

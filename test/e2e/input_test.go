@@ -68,10 +68,14 @@ func TestABadBodyIsRefusedAndChangesNothing(t *testing.T) {
 			"no JSON": `quantity=1`, "single quotes": `{'quantity':1}`, "trailing comma": `{"quantity":1,}`, "not UTF-8": "{\"ref\":\"\xff\xfe\"}",
 			"UTF-16": "\xff\xfe{\x00}\x00", "a byte order mark": "\xef\xbb\xbf{}", "gzip": packed(t, `{"quantity":1,"provider":"sandbox"}`), "a NUL": "{\x00}",
 			"a member twice": `{"quantity":1,"quantity":2,"provider":"sandbox"}`, "a member in two cases": `{"provider":"sandbox","Provider":"sandbox"}`,
+			"a lone surrogate": `{"ref":"\ud800"}`, "a lone surrogate inside": `{"x":{"y":["\udc00"]}}`, "a lone surrogate as a name": `{"\ud800":1}`,
+			"65 members": objectOf(65), "2000 members": objectOf(2000),
 		} {
 			s.refuses(name, http.MethodPost, path, signedIn(t, "ann"), body, seckill.CodeBadRequest)
 		}
 	}
+	s.refuses("2000 members before login", http.MethodPost, "/api/v1/login", nil, objectOf(2000), seckill.CodeBadRequest)
+	s.refuses("a lone surrogate before login", http.MethodPost, "/api/v1/login", nil, `{"code":"\ud800"}`, seckill.CodeBadRequest)
 	for path, bodies := range map[string][]string{
 		buyPath: {
 			`{"quantity":0}`, `{"quantity":-1}`, `{"quantity":6}`, `{"quantity":1.5}`, `{"quantity":1e0}`, `{"quantity":"1"}`, `{"quantity":null}`,
@@ -92,6 +96,15 @@ func TestABadBodyIsRefusedAndChangesNothing(t *testing.T) {
 	s.refuses("no body", http.MethodPost, tokenPath, signedIn(t, "ann"), "", seckill.CodeBadRequest)
 	s.refuses("no body", http.MethodPost, payPath, signedIn(t, "ann"), "", seckill.CodeBadRequest)
 	s.healthy()
+}
+
+// objectOf is a JSON object with so many members.
+func objectOf(members int) string {
+	var text strings.Builder
+	for i := range members {
+		fmt.Fprintf(&text, `,"%x":1`, i)
+	}
+	return "{" + text.String()[1:] + "}"
 }
 
 func packed(t *testing.T, text string) string {

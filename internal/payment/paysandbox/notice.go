@@ -1,21 +1,19 @@
 package paysandbox
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"seckill"
 	"seckill/internal/keyring"
 	"seckill/internal/payment"
+	"seckill/internal/wire"
 )
 
 const (
@@ -54,48 +52,25 @@ func (s *Sandbox) authentic(header http.Header, body []byte) bool {
 	return err == nil && s.ring.Verify(body, signature)
 }
 
-// readNotice takes an object of exactly the known members, each once. The
-// standard decoder would let a member come twice, or in another case.
+// readNotice takes an object of exactly the known members, in their one spelling.
 func readNotice(body []byte) (payment.Notice, error) {
 	notice := payment.Notice{Provider: Name, Currency: defaultCurrency}
 	if len(body) > maxBodyBytes {
 		return notice, fmt.Errorf("body is longer than %d bytes", maxBodyBytes)
 	}
-	if !utf8.Valid(body) {
-		return notice, errors.New("body is not UTF-8")
-	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber()
-	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
-		return notice, errors.New("body is no JSON object")
-	}
-	seen := map[string]bool{}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return notice, err
-		}
-		value, err := decoder.Token()
-		if err != nil {
-			return notice, err
-		}
-		member, _ := name.(string)
-		if seen[member] {
-			return notice, fmt.Errorf("%q comes twice", member)
-		}
-		seen[member] = true
-		if err := setMember(&notice, member, value); err != nil {
-			return notice, err
-		}
-	}
-	if _, err := decoder.Token(); err != nil { // the closing brace
+	object, err := wire.ReadObject(body)
+	if err != nil {
 		return notice, err
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return notice, errors.New("something follows the object")
+	given := map[string]bool{}
+	for _, member := range object {
+		given[member.Name] = true
+		if err := setMember(&notice, member.Name, member.Value); err != nil {
+			return notice, err
+		}
 	}
 	for _, member := range []string{"order_no", "trade_no", "amount_cents"} {
-		if !seen[member] {
+		if !given[member] {
 			return notice, fmt.Errorf("%s is missing", member)
 		}
 	}
@@ -103,19 +78,18 @@ func readNotice(body []byte) (payment.Notice, error) {
 }
 
 // setMember checks a value and sets it.
-func setMember(notice *payment.Notice, member string, value json.Token) error {
+func setMember(notice *payment.Notice, member string, value []byte) error {
 	if member == "amount_cents" {
-		number, _ := value.(json.Number)
-		amount, err := strconv.ParseInt(number.String(), 10, 64)
+		amount, err := strconv.ParseInt(string(value), 10, 64)
 		if err != nil || amount < 0 || amount > maxAmountCents {
 			return fmt.Errorf("amount_cents must be a whole number from 0 to %d", int64(maxAmountCents))
 		}
 		notice.AmountCents = amount
 		return nil
 	}
-	text, ok := value.(string)
-	if !ok {
-		return fmt.Errorf("%q must be a string", member)
+	var text string
+	if value[0] != '"' || json.Unmarshal(value, &text) != nil {
+		return fmt.Errorf("%.64q must be a string", member)
 	}
 	switch member {
 	case "order_no":
@@ -135,7 +109,7 @@ func setMember(notice *payment.Notice, member string, value json.Token) error {
 		notice.PaidAt = at.UTC()
 		return nil
 	}
-	return fmt.Errorf("%q is unknown", member)
+	return fmt.Errorf("%.64q is unknown", member)
 }
 
 // checkNumber takes visible ASCII: the numbers of gateways have nothing else.
