@@ -113,6 +113,49 @@ func TestWhatTheLibraryRefusesIsRefused(t *testing.T) {
 	}
 }
 
+// numbers are spellings at the edges of what encoding/json takes for a number.
+var numbers = []string{
+	"0", "-0", "0.0", "-0.5E-7", "1e308", "1.7976931348623157e308", "1.7976931348623158e308", "1.7976931348623159e308", "-1.7976931348623159e308",
+	"1e309", "1e400", "-1e400", "1E+400", "1e-400", "-1e-400", "5e-324", "0e400", "0.0e99999999999", "1e99999999999999999999", "1e-99999999999999999999",
+	strings.Repeat("9", 308), strings.Repeat("9", 309), "1" + strings.Repeat("0", 308), "1" + strings.Repeat("0", 309), "-1" + strings.Repeat("0", 309),
+	strings.Repeat("1", 400) + "e-100", strings.Repeat("1", 400) + "e-92", strings.Repeat("1", 400) + "e-91", "0." + strings.Repeat("0", 400) + "1e401", "0." + strings.Repeat("0", 400) + "1e800",
+	"0." + strings.Repeat("9", 400), "01", "1.", ".5", "1e", "+1", "0x1p4", "1_0", "NaN", "Infinity", "1e4.0",
+}
+
+// withNumber puts a number where its value is not looked at.
+func withNumber(number string) (headers, claims []string) {
+	exp := at(time.Hour)
+	return []string{
+			`{"alg":"HS256","x":` + number + `}`,
+			`{"alg":"HS256","x":[{"y":` + number + `}]}`,
+		}, []string{
+			`{"sub":"bob","exp":` + exp + `,"x":` + number + `}`,
+			`{"x":` + number + `,"sub":"bob","exp":` + exp + `}`,
+			`{"sub":"bob","exp":` + exp + `,"x":{"y":[1,` + number + `]}}`,
+		}
+}
+
+func TestSkippedNumbers_AreTakenAsTheLibraryTakesThem(t *testing.T) {
+	e := with(t, setOf(sameKeys["EdDSA"]))
+	for _, number := range numbers {
+		headers, claims := withNumber(number)
+		var tokens []string
+		for _, header := range headers {
+			tokens = append(tokens, seal(t, secret, header, `{"sub":"bob","exp":`+at(time.Hour)+`}`))
+		}
+		for _, payload := range claims {
+			tokens = append(tokens, seal(t, secret, hs256, payload))
+		}
+		for i, token := range tokens {
+			_, ours := e.AppendBuyer(nil, []byte(token), Look{Now: now})
+			if _, theirs := library(token, sameKeys); (ours == nil) != (theirs == nil) {
+				t.Errorf("%.40s, token %d: we say %v, the library %v", number, i, ours, theirs)
+			}
+			notWider(t, e.Verifier, token)
+		}
+	}
+}
+
 func TestOurTokensAreAcceptedByTheLibrary(t *testing.T) {
 	token, err := Sign(secret, "用户一", now.Add(time.Hour))
 	if err != nil {
@@ -134,11 +177,14 @@ func FuzzClaims(f *testing.F) {
 		`{"\u0073ub":"bob","exp":` + exp + `.99}`,
 		`{"sub":"bob","sub":"eve","exp":` + exp + `}`,
 		`{"sub":"bob","exp":` + at(-Leeway+time.Second) + `}`,
+		`{"sub":"bob","exp":` + exp + `,"x":1e400}`,
+		`{"sub":"bob","exp":` + exp + `,"x":[-1.7976931348623159e308,1e-400]}`,
 		` { } `, `[]`, `{`, `{"a":"\`, `{"sub":"\ud800"}`,
 	} {
 		f.Add(hs256, payload)
 	}
 	f.Add(`{"alg":"HS256","kid":"a","alg":"none"}`, `{}`)
+	f.Add(`{"alg":"HS256","x":1e400}`, `{"sub":"bob","exp":`+exp+`}`)
 	for _, p := range sameKeys {
 		f.Add(p.header(), `{"sub":"bob","aud":["a","seckill-login"],"iss":"shop","exp":`+exp+`}`)
 	}

@@ -143,8 +143,14 @@ func hex4(text []byte) (rune, bool) {
 	return r, true
 }
 
-// number passes over a number of JSON's grammar.
+// plainNumber is the longest number without an exponent that is surely within
+// float64's range.
+const plainNumber = 308
+
+// number passes over a number of JSON's grammar. One that is beyond float64's
+// range is refused, as encoding/json refuses it.
 func (s *scanner) number() bool {
+	from := s.at
 	s.take('-')
 	if !s.take('0') && !s.digits() {
 		return false
@@ -156,9 +162,9 @@ func (s *scanner) number() bool {
 		if !s.take('+') {
 			s.take('-')
 		}
-		return s.digits()
+		return s.digits() && !readDecimal(s.text[from:s.at]).overflows()
 	}
-	return true
+	return s.at-from <= plainNumber || !readDecimal(s.text[from:s.at]).overflows()
 }
 
 // digits passes over at least one digit.

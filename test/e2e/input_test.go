@@ -193,6 +193,7 @@ func TestAStrangerIsUnauthenticatedEverywhere(t *testing.T) {
 		"sub not UTF-8":          sign(t, engine.JWTSecret, hs256, fmt.Sprintf(`{"sub":"%s","exp":%d}`, "an\xff", soon)),
 		"sub a lone surrogate":   sign(t, engine.JWTSecret, hs256, fmt.Sprintf(`{"sub":"\ud800","exp":%d}`, soon)),
 		"two subs":               sign(t, engine.JWTSecret, hs256, fmt.Sprintf(`{"sub":"ann","sub":"bob","exp":%d}`, soon)),
+		"a number out of range":  sign(t, engine.JWTSecret, hs256, fmt.Sprintf(`{"sub":"ann","exp":%d,"x":1e400}`, soon)),
 		"claims an array":        sign(t, engine.JWTSecret, hs256, `[]`),
 		"claims cut":             sign(t, engine.JWTSecret, hs256, `{"sub":"ann"`),
 		"signature altered":      good[:len(good)-2] + flip(good[len(good)-2:]),
