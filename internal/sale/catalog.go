@@ -36,6 +36,8 @@ type Sale struct {
 	refused  [16]atomic.Int64 // by seckill.Code.Index
 	// Batchers and Till are owned by the purchase stage.
 	Batchers, Till atomic.Value
+	// Encoded is owned by the shop's API: the product as it is sent to shoppers.
+	Encoded atomic.Value
 }
 
 // Terms are the product's terms; they must not be changed.

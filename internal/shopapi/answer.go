@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -70,17 +71,30 @@ func (s *Server) body(ctx *fasthttp.RequestCtx, route string, status int, conten
 	s.count(route, status)
 }
 
+// bodyStream answers 200 with a body that consists of several pieces.
+func (s *Server) bodyStream(ctx *fasthttp.RequestCtx, route, contentType string, body io.Reader, size int) {
+	ctx.Response.Header.SetContentType(contentType)
+	ctx.Response.SetBodyStream(body, size)
+	s.count(route, fasthttp.StatusOK)
+}
+
 // json answers with a value.
 func (s *Server) json(ctx *fasthttp.RequestCtx, route string, status int, value any) {
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // addresses are for people to copy
-	if err := encoder.Encode(value); err != nil {
+	body, err := encodeJSON(value)
+	if err != nil {
 		s.refuse(ctx, route, err)
 		return
 	}
 	ctx.Response.Header.Set("Cache-Control", "no-store")
-	s.body(ctx, route, status, contentJSON, bytes.TrimRight(body.Bytes(), "\n"))
+	s.body(ctx, route, status, contentJSON, body)
+}
+
+func encodeJSON(value any) ([]byte, error) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false) // addresses are for people to copy
+	err := encoder.Encode(value)
+	return bytes.TrimRight(body.Bytes(), "\n"), err
 }
 
 // lang is the reader's language.

@@ -11,6 +11,9 @@ import (
 	"seckill/internal/wire"
 )
 
+// ordersPage is how many orders a page has if the buyer does not say.
+const ordersPage = 20
+
 // bounded is the deadline of a request that reads or moves an order.
 func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), requestDeadline)
@@ -21,7 +24,7 @@ func (s *Server) listOrders(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	limit, err := pageLimit(ctx.QueryArgs())
+	limit, err := pageLimit(ctx.QueryArgs(), ordersPage)
 	if err != nil {
 		s.refuse(ctx, "orders", err)
 		return

@@ -27,10 +27,10 @@ type page struct {
 	cacheControl string
 }
 
-// pack compresses once, at the best level.
-func pack(body []byte) ([]byte, error) {
+// pack compresses; nil if that does not help.
+func pack(body []byte, level int) ([]byte, error) {
 	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	w, err := gzip.NewWriterLevel(&packed, level)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func loadPages(from fs.FS) (*pages, error) {
 	}
 	p := &pages{files: make(map[string]*page)}
 	for _, f := range files {
-		packed, err := pack(f.Body)
+		packed, err := pack(f.Body, gzip.BestCompression)
 		if err != nil {
 			return nil, fmt.Errorf("pack %s: %w", f.Name, err)
 		}

@@ -20,42 +20,6 @@ func (s *Server) time(ctx *fasthttp.RequestCtx) {
 	s.body(ctx, "time", fasthttp.StatusOK, contentJSON, append(body, '}'))
 }
 
-func (s *Server) listProducts(ctx *fasthttp.RequestCtx) {
-	now := s.opt.Clock.Now()
-	list := struct {
-		Products []wire.Product `json:"products"`
-		NowMS    int64          `json:"now_ms"`
-	}{Products: []wire.Product{}, NowMS: now.UnixMilli()}
-	for _, on := range s.opt.Catalog.All() {
-		if !on.Terms().Unlisted {
-			list.Products = append(list.Products, s.product(on, now))
-		}
-	}
-	s.json(ctx, "products", fasthttp.StatusOK, list)
-}
-
-func (s *Server) readProduct(ctx *fasthttp.RequestCtx, on *sale.Sale) {
-	if on == nil {
-		s.notFound(ctx)
-		return
-	}
-	s.json(ctx, "product", fasthttp.StatusOK, s.product(on, s.opt.Clock.Now()))
-}
-
-// product is the sale as a shopper sees it. The flag alone would forget a
-// sold-out sale that nobody asks for; the store's stock remembers it.
-func (s *Server) product(on *sale.Sale, now time.Time) wire.Product {
-	terms := on.Terms()
-	soldOut := on.Empty() || terms.Epoch > 0 && terms.Stock == 0
-	shown := wire.ProductOf(terms, now, soldOut, s.opt.Terms)
-	if shown.Status == seckill.StatusSoldOut && s.opt.Returns != nil {
-		if until := s.opt.Returns.Until(on.ID); !until.IsZero() {
-			shown.MayReturnUntil = (*wire.Time)(&until)
-		}
-	}
-	return shown
-}
-
 // buyerOf answers 404 for an unknown product and 401 for an unknown buyer.
 func (s *Server) buyerOf(ctx *fasthttp.RequestCtx, route string, on *sale.Sale) (string, bool) {
 	if on == nil {

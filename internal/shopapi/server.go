@@ -86,6 +86,7 @@ type Server struct {
 	routes     map[string]*routeCounters
 	pay        fasthttp.RequestHandler
 	cors       cors
+	list       listCache
 	complaints *complaint.Log // of what requests cause
 }
 
@@ -204,15 +205,15 @@ func (s *Server) demoLogin(ctx *fasthttp.RequestCtx) {
 	s.json(ctx, "demo", 200, map[string]string{"token": token, "buyer": buyer})
 }
 
-// pageLimit reads ?limit=, between 1 and 100, default 20.
-func pageLimit(args *fasthttp.Args) (int, error) {
+// pageLimit reads ?limit=, between 1 and maxPage.
+func pageLimit(args *fasthttp.Args, unset int) (int, error) {
 	if !args.Has("limit") {
-		return 20, nil
+		return unset, nil
 	}
 	text := args.Peek("limit")
 	n, err := strconv.Atoi(string(text))
-	if err != nil || n < 1 || n > 100 || strconv.Itoa(n) != string(text) {
-		return 0, seckill.Errorf(seckill.CodeBadRequest, "limit must be 1 to 100")
+	if err != nil || n < 1 || n > maxPage || strconv.Itoa(n) != string(text) {
+		return 0, seckill.Errorf(seckill.CodeBadRequest, "limit must be 1 to %d", maxPage)
 	}
 	return n, nil
 }
