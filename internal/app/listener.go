@@ -8,6 +8,15 @@ import (
 	"seckill/internal/socket"
 )
 
+// Bounds of answers that their readers do not take. A list of a hundred orders,
+// the largest answer that is not shared, has about 50 KB and fits into the
+// kernel's buffer: only clients that ask again without reading hold any.
+const (
+	maxUnread        = 64 << 20
+	maxUnreadPerAddr = 4 << 20
+	writeBufferBytes = 64 << 10
+)
+
 // listenShop takes the public address. Connections of this machine and of
 // trusted proxies are many people's, and are bounded only in all.
 func (a *App) listenShop() (*socket.Listener, error) {
@@ -18,6 +27,7 @@ func (a *App) listenShop() (*socket.Listener, error) {
 	}
 	opt := socket.Options{
 		MaxConns: a.maxConns(socket.Handles()), MaxPerAddr: shop.MaxConnsPerAddr,
+		MaxUnread: maxUnread, MaxUnreadPerAddr: maxUnreadPerAddr, WriteBuffer: writeBufferBytes,
 		Exempt:    func(addr netip.Addr) bool { return addr.IsLoopback() || proxies.Trusts(addr) },
 		OnRefused: func(why string) { a.parts.metrics.ConnsRefused.WithLabelValues(why).Inc() },
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"seckill"
+	"seckill/internal/complaint"
 )
 
 // ContentType is the media type of a problem document.
@@ -150,10 +151,11 @@ func encode(refusal *seckill.Error, status int, detail string, lang seckill.Lang
 }
 
 // publicDetail is what anybody may be told of an error. An outage's detail
-// names our own parts and addresses; it belongs in the log.
+// names our own parts and addresses; it belongs in the log. A detail may quote the
+// request, so it is cut to a bounded length.
 func publicDetail(refusal *seckill.Error) string {
 	if refusal.Code == seckill.CodeBusy {
 		return ""
 	}
-	return refusal.Detail
+	return complaint.Clip(refusal.Detail)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,14 @@ func TestDetailReachesTheDeveloperThroughWrapping(t *testing.T) {
 	status, body := Of(err, seckill.English)
 	if doc := decode(t, body); status != 400 || doc.Detail != "stock must be a number" {
 		t.Errorf("got %d %+v", status, doc)
+	}
+}
+
+// A detail may quote what a stranger sent.
+func TestOf_CutsLongDetail(t *testing.T) {
+	_, body := Of(seckill.Errorf(seckill.CodeBadRequest, "field %q must be given once", strings.Repeat("x", 16<<10)), seckill.English)
+	if doc := decode(t, body); len(body) > 1<<10 || !strings.HasPrefix(doc.Detail, `field "xxx`) {
+		t.Errorf("%d bytes: %s", len(body), body)
 	}
 }
 

@@ -85,8 +85,24 @@ func (s *Server) json(ctx *fasthttp.RequestCtx, route string, status int, value 
 		s.refuse(ctx, route, err)
 		return
 	}
+	if len(body) > smallAnswer && !hold(ctx, cap(body)) {
+		ctx.SetConnectionClose()
+		s.answer(ctx, route, &seckill.Error{Code: seckill.CodeTooHot})
+		return
+	}
 	ctx.Response.Header.Set("Cache-Control", "no-store")
 	s.body(ctx, route, status, contentJSON, body)
+}
+
+// smallAnswer is the size of fasthttp's write buffer. Answers up to this size
+// are not counted: every connection has that buffer anyway.
+const smallAnswer = 4 << 10
+
+// hold counts the bytes of an answer that is not shared, until it is written. It
+// reports false if clients leave too much unread already.
+func hold(ctx *fasthttp.RequestCtx, size int) bool {
+	conn, ok := ctx.Conn().(*unhurriedConn)
+	return !ok || conn.Hold(size)
 }
 
 func encodeJSON(value any) ([]byte, error) {

@@ -1,6 +1,7 @@
 package shopapi
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
@@ -21,7 +22,10 @@ import (
 	"seckill/internal/socket"
 )
 
-const patience = 30 * time.Second
+const (
+	patience        = 30 * time.Second
+	testWriteBuffer = 16 << 10
+)
 
 // manyProducts are products on sale with ids from 1, each about 800 bytes long.
 func manyProducts(n int) products {
@@ -159,7 +163,7 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 func attackUnread(t *testing.T, clients int, path string) int64 {
 	t.Helper()
 	s, _ := listServer(t, manyProducts(2000))
-	l, blocked := serve(t, s, socket.Options{})
+	l, blocked := serve(t, s, socket.Options{WriteBuffer: testWriteBuffer})
 	// One full round first: what the server keeps anyway is not the attack's.
 	if status, _, err := fasthttp.Get(nil, "http://"+l.Addr().String()+path); err != nil || status != fasthttp.StatusOK {
 		t.Fatalf("got %d, %v", status, err)
@@ -189,6 +193,67 @@ func TestListProducts_UnreadAnswersCostLittle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUnreadAnswers_BoundedPerAddress has clients ask for answers of their own,
+// such as lists of orders, and read nothing.
+func TestUnreadAnswers_BoundedPerAddress(t *testing.T) {
+	const clients, answer, most = 60, 100 << 10, 1 << 20
+	s, _ := listServer(t, nil)
+	s.http.Handler = func(ctx *fasthttp.RequestCtx) {
+		s.json(ctx, "orders", fasthttp.StatusOK, strings.Repeat("x", answer))
+	}
+	l, blocked := serve(t, s, socket.Options{MaxPerAddr: 1000, MaxUnreadPerAddr: most, WriteBuffer: testWriteBuffer})
+	request := []byte("GET /api/v1/orders HTTP/1.1\r\nHost: shop\r\n\r\n")
+	ask := func() (*fasthttp.Response, error) {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+			return nil, err
+		}
+		if _, err := conn.Write(request); err != nil {
+			return nil, err
+		}
+		var got fasthttp.Response
+		return &got, got.Read(bufio.NewReader(conn))
+	}
+	before := heapAfterGC()
+	var attackers []net.Conn
+	for range clients {
+		conn := dialDeaf(t, l.Addr().String())
+		if _, err := conn.Write(request); err != nil {
+			t.Fatal(err)
+		}
+		attackers = append(attackers, conn)
+	}
+	// Those within the bound stay blocked; the others are refused and closed.
+	var got *fasthttp.Response
+	eventually(t, "a reader is refused", func() (refused bool) {
+		var err error
+		got, err = ask()
+		return err == nil && got.StatusCode() != fasthttp.StatusOK
+	})
+	if got.StatusCode() != fasthttp.StatusServiceUnavailable || !got.ConnectionClose() || !strings.Contains(string(got.Body()), `"too_hot"`) {
+		t.Errorf("beyond the bound: %d %s", got.StatusCode(), got.Body())
+	}
+	eventually(t, "every attacker is blocked or refused", func() bool { return l.Open() == int(blocked.now.Load()) })
+	if l.Unread() > most || l.Open() > most/answer {
+		t.Errorf("%d bytes are unread on %d connections, want at most %d", l.Unread(), l.Open(), most)
+	}
+	if grown := heapAfterGC() - before; grown > 4*most {
+		t.Errorf("unread answers hold %d KiB", grown>>10)
+	}
+	for _, conn := range attackers {
+		conn.Close()
+	}
+	eventually(t, "the next reader is served when the attackers are gone", func() bool {
+		got, err := ask()
+		return err == nil && got.StatusCode() == fasthttp.StatusOK && len(got.Body()) > answer
+	})
+	eventually(t, "nothing is counted in the end", func() bool { return l.Unread() == 0 })
 }
 
 func BenchmarkListProducts(b *testing.B) {

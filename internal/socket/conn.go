@@ -18,8 +18,16 @@ type Conn struct {
 	heard    atomic.Bool
 }
 
+// Hold counts the bytes of an answer that only this connection has. They count
+// until the next Hold, Read or Close: by then the answer is written. It reports
+// false, and counts nothing, if too many bytes wait for their readers already.
+func (c *Conn) Hold(n int) bool { return c.bare.from.hold(c.bare, n) }
+
 // Read notes the first byte.
 func (c *Conn) Read(b []byte) (int, error) {
+	if c.bare.held.Load() > 0 {
+		c.bare.from.written(c.bare)
+	}
 	n, err := c.Conn.Read(b)
 	if n > 0 && !c.heard.Load() {
 		c.heard.Store(true)
@@ -68,6 +76,7 @@ type bare struct {
 	addr    netip.Addr // as it is counted
 	instant atomic.Bool
 	closed  atomic.Bool
+	held    atomic.Int64 // bytes of Hold; changed under the listener's lock
 }
 
 // Write writes; after NeverWait without waiting.
@@ -81,7 +90,7 @@ func (b *bare) Write(text []byte) (int, error) {
 // Close closes the connection, which then no longer counts.
 func (b *bare) Close() error {
 	if b.closed.CompareAndSwap(false, true) {
-		b.from.leave(b.addr)
+		b.from.leave(b)
 	}
 	return b.Conn.Close()
 }

@@ -43,6 +43,13 @@ type Options struct {
 	// Exempt names addresses that MaxPerAddr is not for, such as those of
 	// proxies; nil for none.
 	Exempt func(addr netip.Addr) bool
+	// MaxUnread bounds the bytes of answers that wait for their readers, as Conn.Hold
+	// counts them; MaxUnreadPerAddr those for one address, counted like MaxPerAddr;
+	// 0 is off.
+	MaxUnread, MaxUnreadPerAddr int
+	// WriteBuffer is the kernel's send buffer of each connection, in bytes. 0 leaves
+	// it to the kernel, which may let it grow to megabytes.
+	WriteBuffer int
 	// TLS, if set, is spoken on every connection.
 	TLS *tls.Config
 	// OnRefused is told of each connection that is one too many; nil for nobody.
@@ -61,10 +68,14 @@ type Listener struct {
 
 	mu     sync.Mutex
 	open   int
-	from   map[netip.Addr]int // connections by address, while MaxPerAddr counts them
+	unread int
+	from   map[netip.Addr]peer // by address, while MaxPerAddr counts them
 	silent map[*Conn]struct{}
 	until  time.Time // set when stopping: when silent connections end
 }
+
+// peer is what one address has.
+type peer struct{ conns, unread int }
 
 // Listen takes an address.
 func Listen(address string, opt Options) (*Listener, error) {
@@ -74,7 +85,7 @@ func Listen(address string, opt Options) (*Listener, error) {
 	}
 	return &Listener{
 		Listener: l, opt: opt, closed: make(chan struct{}),
-		from: make(map[netip.Addr]int), silent: make(map[*Conn]struct{}),
+		from: make(map[netip.Addr]peer), silent: make(map[*Conn]struct{}),
 	}, nil
 }
 
@@ -113,6 +124,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // welcome makes a connection of what was accepted, which is silent so far.
 func (l *Listener) welcome(accepted net.Conn, addr netip.Addr) *Conn {
+	if tcp, ok := accepted.(interface{ SetWriteBuffer(int) error }); ok && l.opt.WriteBuffer > 0 {
+		_ = tcp.SetWriteBuffer(l.opt.WriteBuffer) // at worst the kernel chooses
+	}
 	bare := &bare{Conn: accepted, from: l, addr: addr}
 	c := &Conn{Conn: bare, bare: bare}
 	if l.opt.TLS != nil {
@@ -178,27 +192,75 @@ func (l *Listener) enter(addr netip.Addr) (refused string) {
 	switch {
 	case l.opt.MaxConns > 0 && l.open >= l.opt.MaxConns:
 		return RefusedTotal
-	case addr.IsValid() && l.from[addr] >= l.opt.MaxPerAddr:
+	case addr.IsValid() && l.from[addr].conns >= l.opt.MaxPerAddr:
 		return RefusedAddr
 	}
 	l.open++
-	if addr.IsValid() {
-		l.from[addr]++
-	}
+	l.add(addr, peer{conns: 1})
 	return ""
 }
 
-// leave counts a connection out.
-func (l *Listener) leave(addr netip.Addr) {
+// leave counts a connection out, and what it holds.
+func (l *Listener) leave(b *bare) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
+	l.add(b.addr, peer{conns: -1})
+	l.release(b)
+}
+
+// add changes what is counted for an address; the caller holds the lock.
+func (l *Listener) add(addr netip.Addr, change peer) {
 	if !addr.IsValid() {
 		return
 	}
-	if l.from[addr]--; l.from[addr] == 0 {
+	p := l.from[addr]
+	p.conns += change.conns
+	p.unread += change.unread
+	if l.from[addr] = p; p == (peer{}) {
 		delete(l.from, addr)
 	}
+}
+
+// hold counts the bytes that a connection is about to write; false if they are
+// too many.
+func (l *Listener) hold(b *bare, n int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.release(b) // the answer before is written
+	switch {
+	case b.closed.Load():
+		return true // the write fails at once
+	case l.opt.MaxUnread > 0 && l.unread+n > l.opt.MaxUnread:
+		return false
+	case b.addr.IsValid() && l.opt.MaxUnreadPerAddr > 0 && l.from[b.addr].unread+n > l.opt.MaxUnreadPerAddr:
+		return false
+	}
+	b.held.Store(int64(n))
+	l.unread += n
+	l.add(b.addr, peer{unread: n})
+	return true
+}
+
+// written counts out what a connection held.
+func (l *Listener) written(b *bare) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.release(b)
+}
+
+// release counts out what a connection holds; the caller holds the lock.
+func (l *Listener) release(b *bare) {
+	n := int(b.held.Swap(0))
+	l.unread -= n
+	l.add(b.addr, peer{unread: -n})
+}
+
+// Unread is how many bytes of answers wait for their readers.
+func (l *Listener) Unread() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unread
 }
 
 // Open is how many connections there are.
