@@ -194,10 +194,16 @@ func bearerUntil(user string, end time.Time) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString(claims) + ".sig"
 }
 
-func (s *stub) list(w http.ResponseWriter, _ *http.Request) {
+// list has pages of 100 products, whose ids are 1, 2, 3 …
+func (s *stub) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	reply(w, 200, map[string]any{"products": s.products, "now_ms": time.Now().UnixMilli()})
+	after, _ := strconv.Atoi(r.URL.Query().Get("after"))
+	page := map[string]any{"products": s.products[min(after, len(s.products)):], "now_ms": time.Now().UnixMilli()}
+	if end := after + 100; end < len(s.products) {
+		page["products"], page["next"] = s.products[after:end], end
+	}
+	reply(w, 200, page)
 }
 
 func (s *stub) product(w http.ResponseWriter, r *http.Request) {

@@ -2,6 +2,7 @@
 
 const TIMEOUT_MS = 10_000;
 const STALL_MS = 45_000; // a stream silent for this long is taken for dead
+const LIST_PAGES = 20; // pages of the product list that are read, 100 products each
 
 // Codes that the page knows; any other is read by its HTTP status.
 const KNOWN = new Set([
@@ -57,7 +58,17 @@ export class API {
   // What is the same for everybody is asked for without a login: the crowd asks
   // for it all the time, and a cache may answer.
   time() { return this.ask('GET', 'api/v1/time', { bearer: '' }); }
-  products(signal) { return this.ask('GET', 'api/v1/products', { signal, bearer: '' }); }
+  // products reads the list page by page. cut says that there are more products.
+  async products(signal) {
+    const products = [];
+    let page = {};
+    for (let pages = 0; pages < LIST_PAGES; pages++) {
+      page = await this.ask('GET', `api/v1/products${page.next ? `?after=${page.next}` : ''}`, { signal, bearer: '' });
+      products.push(...page.products);
+      if (!page.next) break;
+    }
+    return { products, now_ms: page.now_ms, cut: Boolean(page.next) };
+  }
   product(id, signal) { return this.ask('GET', `api/v1/products/${id}`, { signal, bearer: '' }); }
 
   challenge(id, body, signal) { return this.ask('POST', `api/v1/products/${id}/challenge`, { body, signal }); }

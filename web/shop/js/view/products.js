@@ -17,10 +17,11 @@ export function productsView(app, signal) {
 
 async function follow(app, list, signal) {
   for (;;) {
-    const { products, now_ms: nowMs } = await load(app, list, signal, () => app.api.products(signal));
+    const { products, now_ms: nowMs, cut } = await load(app, list, signal, () => app.api.products(signal));
     app.clock.hint(nowMs);
     const drawn = new AbortController();
     draw(app, list, products, drawn.signal);
+    if (cut) list.append(h('p', { class: 'note', id: 'list-cut' }, app.say('list_cut', { n: products.length })));
     try {
       await waitSeen(about(REFRESH_MS), signal);
     } finally {
