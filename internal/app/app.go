@@ -155,6 +155,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	if a.shopListener != nil {
 		a.parts.metrics.Conns(a.shopListener.Open)
+		a.parts.metrics.Unread(a.shopListener.Unread)
 		a.parts.metrics.Streams(a.parts.watch.Count)
 		go func() { a.broken <- a.parts.shop.Serve(a.shopListener) }()
 		a.log.Info("shop serves", "url", a.ShopURL(), "listen", a.shopListener.Addr().String())

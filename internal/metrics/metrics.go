@@ -221,6 +221,13 @@ func (m *Metrics) Conns(count func() int) {
 	}, func() float64 { return float64(count()) }))
 }
 
+// Unread shows how many bytes of answers wait for their readers.
+func (m *Metrics) Unread(bytes func() int) {
+	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seckill_unread_bytes", Help: "Bytes of large answers to shoppers that are not written yet.",
+	}, func() float64 { return float64(bytes()) }))
+}
+
 // Streams shows how many event streams the shop has.
 func (m *Metrics) Streams(count func() int) {
 	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
