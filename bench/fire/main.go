@@ -39,7 +39,7 @@ func main() {
 	var s shot
 	flag.StringVar(&s.name, "name", "run", "what to call the line")
 	flag.StringVar(&s.url, "url", "http://127.0.0.1:8080/api/v1/products/1/orders", "where to send")
-	flag.StringVar(&s.secret, "secret", "", "secret that signs the buyers")
+	s.secret = os.Getenv("SECKILL_AUTH_JWT_SECRET") // signs the buyers
 	flag.IntVar(&s.requests, "n", 100_000, "requests")
 	flag.IntVar(&s.connections, "c", 128, "connections")
 	flag.IntVar(&s.buyers, "buyers", 0, "distinct buyers; 0 means one per request")

@@ -124,6 +124,17 @@ func TestConfigPrintMasksSecrets(t *testing.T) {
 	}
 }
 
+func TestSet_RefusesSecrets(t *testing.T) {
+	for key, env := range map[string]string{"admin.token": "SECKILL_ADMIN_TOKEN", "store.dsn": "SECKILL_STORE_DSN", "redis.password": "SECKILL_REDIS_PASSWORD"} {
+		got := execute(t, []string{"config", "check", "--set", key + "=correct-horse-battery"})
+		got.want(t, exitFailure, "", "--set: "+key+": must not be set by a flag")
+		got.want(t, exitFailure, "", "set "+env+" in the environment")
+		if strings.Contains(got.out+got.err, "correct-horse") {
+			t.Errorf("%s: the secret shows", key)
+		}
+	}
+}
+
 func TestFlagsWinOverEnvironmentAndFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := os.WriteFile(file, []byte("data_dir: /file\nlog: {level: warn}\norder: {expire_after: 1m}\n"), 0o600); err != nil {

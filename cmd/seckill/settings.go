@@ -27,7 +27,7 @@ type shortcut struct {
 func (s *settings) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&s.file, "config", "c", "", "YAML `FILE` with the configuration")
-	flags.StringArrayVar(&s.pairs, "set", nil, "set one `KEY=VALUE` of the configuration; repeatable")
+	flags.StringArrayVar(&s.pairs, "set", nil, "set one `KEY=VALUE` of the configuration, no secret; repeatable")
 	s.bindKey(cmd, "data-dir", "data_dir", "`DIR` of journal, store and generated secrets", &s.dataDir)
 	must(cmd.MarkFlagFilename("config", "yaml", "yml"))
 	must(cmd.MarkFlagDirname("data-dir"))
@@ -66,6 +66,9 @@ func (s *settings) load(p *program, cmd *cobra.Command) (*config.Config, error) 
 func completeKeys(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var keys []cobra.Completion
 	for _, d := range config.Describe() {
+		if d.Private {
+			continue // refused on the command line
+		}
 		keys = append(keys, cobra.CompletionWithDesc(d.Key+"=", d.Doc))
 	}
 	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace

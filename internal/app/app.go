@@ -158,7 +158,7 @@ func (a *App) Run(ctx context.Context) error {
 		a.parts.metrics.Unread(a.shopListener.Unread)
 		a.parts.metrics.Streams(a.parts.watch.Count)
 		go func() { a.broken <- a.parts.shop.Serve(a.shopListener) }()
-		a.log.Info("shop serves", "url", a.ShopURL(), "listen", a.shopListener.Addr().String())
+		a.log.Info("shop serves", "url", config.PrintableURL(a.ShopURL()), "listen", a.shopListener.Addr().String())
 	}
 	if a.adminListener != nil {
 		go func() { a.broken <- a.adminServer.Serve(a.adminListener) }()

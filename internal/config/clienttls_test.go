@@ -30,7 +30,7 @@ func TestFilesForTLSThatNobodyWouldReadAreRefused(t *testing.T) {
 		"a CA for MySQL":                   {[]config.Setting{ca, mysql("tcp(h:1)/d")}, ""},
 		"a CA for MySQL, said twice":       {[]config.Setting{ca, mysql("tcp(h:1)/d?timeout=5s&tls=true")}, ""},
 	} {
-		_, err := config.Load(config.Sources{Flags: append(secretsSet(), c.settings...)})
+		_, err := config.Load(sources(append(secretsSet(), c.settings...)))
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -69,10 +69,12 @@ func TestFilesForTLSAreReadWhereThatIsAskedFor(t *testing.T) {
 	} {
 		flags := append(append(secretsSet(), sharing["redis"]...), sharing["mysql"]...)
 		flags = append(flags, set("redis.tls", "true"), set("redis.tls_ca", c.redisCA), set("redis.tls_cert", c.cert), set("redis.tls_key", c.key), set("store.tls_ca", c.storeCA))
-		if _, err := config.Load(config.Sources{Flags: flags}); err != nil {
+		if _, err := config.Load(sources(flags)); err != nil {
 			t.Errorf("%s, not asked for: %v", name, err)
 		}
-		_, err := config.Load(config.Sources{Flags: flags, Files: true})
+		from := sources(flags)
+		from.Files = true
+		_, err := config.Load(from)
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -108,7 +110,7 @@ func TestTheOwnCertificateIsThatOfTheFilesAtEachConnection(t *testing.T) {
 
 func TestAStoreThatBelievesAnyCertificateIsWarnedOf(t *testing.T) {
 	for mode, warned := range map[string]bool{"skip-verify": true, "preferred": true, "true": false, "false": false} {
-		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), set("store.dsn", "mysql:u:hunter2@tcp(h:1)/d?tls="+mode))})
+		cfg, err := config.Load(sources(append(secretsSet(), set("store.dsn", "mysql:u:hunter2@tcp(h:1)/d?tls="+mode))))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ package config
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,8 +72,20 @@ type Page struct {
 // Admin is the operator's side.
 type Admin struct {
 	Listen string
-	Token  Secret
-	Pprof  bool
+	// Hosts are names that a request's Host may have; see Names.
+	Hosts []string
+	Token Secret
+	Pprof bool
+}
+
+// Names are the names by which the operator address may be called: Hosts, and
+// the host of Listen where that is a name.
+func (a Admin) Names() []string {
+	host, _, err := net.SplitHostPort(a.Listen)
+	if err != nil || host == "" || net.ParseIP(host) != nil {
+		return a.Hosts
+	}
+	return append(slices.Clone(a.Hosts), host)
 }
 
 // Auth is how buyers prove who they are.

@@ -14,6 +14,7 @@ type Description struct {
 	Default string
 	Allowed string
 	Doc     string
+	Private bool // it may hold a secret: no flag sets it
 }
 
 // Describe lists every key in the order of the table.
@@ -25,7 +26,7 @@ func Describe() []Description {
 		if list, ok := k.value().([]string); ok {
 			text = strings.Join(list, ",")
 		}
-		list[i] = Description{Key: k.name, Env: k.env(), Type: k.typeName(), Default: text, Allowed: k.rule.words, Doc: k.doc}
+		list[i] = Description{Key: k.name, Env: k.env(), Type: k.typeName(), Default: text, Allowed: k.rule.words, Doc: k.doc, Private: k.private()}
 	}
 	return list
 }
@@ -41,6 +42,8 @@ Without any of them the engine runs alone, embedded, on loopback.
 - Unknown keys, unknown ` + "`SECKILL_`" + ` variables and values out of range are errors. All are reported at once, unknown keys, wrong types and wrong syntax of the file as ` + "`FILE:LINE`" + `. A key that is written twice and a second document are errors too: a file has one reading.
 - Durations have a unit: ` + "`500ms`, `30s`, `10m`, `2h`" + `. A list is a YAML list, or text with commas.
 - A secret that is not set is generated at the first start and kept under ` + "`data_dir/secrets`" + ` with mode 0600; with Redis or MySQL all must be set, as instances share them (` + "`auth.jwt_secret`" + ` not beside ` + "`auth.jwks_url`" + `). Secrets are never printed; only ` + "`serve --demo`" + ` shows its own operator token.
+- Secrets come from the file or the environment. ` + "`--set`" + ` refuses them, because every user of the machine can read the process list. The same holds for ` + "`store.dsn`, `alert.webhook_url` and `challenge.verify_url`" + `.
+- ` + "`config print`" + ` shows every other address without its user and query string.
 - An unknown variable that begins with ` + "`SECKILL_`" + ` is an error. In Kubernetes a service named seckill makes some: set ` + "`enableServiceLinks: false`" + `.
 - ` + "`seckill config check`" + ` checks, ` + "`seckill config print`" + ` shows what is in force.
 

@@ -17,7 +17,7 @@ const (
 )
 
 // DSN is a store's address. It may hold a password, so it prints itself
-// without it; string(dsn) is the whole.
+// without it and without its options; string(dsn) is the whole.
 type DSN string
 
 // StoreDSN is where the store is; unset, a SQLite file in the data directory.
@@ -63,13 +63,17 @@ type mysqlParts struct {
 	password                                  bool
 }
 
-// String puts the parts together again, with a mask for a password.
+// String puts the parts together again, with a mask for a password and for the
+// options.
 func (p mysqlParts) String() string {
-	secret := ""
+	secret, options := "", ""
 	if p.password {
 		secret = ":" + secretMask
 	}
-	return fmt.Sprintf("%s%s@%s(%s)/%s%s", p.user, secret, p.network, p.address, p.database, p.options)
+	if p.options != "" {
+		options = "?" + secretMask
+	}
+	return fmt.Sprintf("%s%s@%s(%s)/%s%s", p.user, secret, p.network, p.address, p.database, options)
 }
 
 // splitMySQL takes an address apart as the driver does: the database stands
@@ -124,6 +128,9 @@ func storeDSN() rule {
 		dsn := string(*field.(*DSN))
 		if dsn == "" {
 			return nil
+		}
+		if strings.Contains(dsn, secretMask) {
+			return errMasked
 		}
 		if path, found := strings.CutPrefix(dsn, sqliteScheme); found {
 			return checkSQLite(path)

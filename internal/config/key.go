@@ -56,6 +56,7 @@ func (c *Config) keys() []key {
 		{"page.login_ttl", &c.Page.LoginTTL, lasting(time.Minute, 30*day), "Life of the buyer's token that a login code is exchanged for."},
 		{"page.image_hosts", &c.Page.ImageHosts, hosts(), "Hosts of product pictures, beside the page's own: the only ones that the page may load."},
 		{"admin.listen", &c.Admin.Listen, listenAddress(), "Address of the operator API, metrics and health. Keep it off the public network."},
+		{"admin.hosts", &c.Admin.Hosts, hostNames(), "Names by which the operator address may be called in a URL, such as those of a compose or Kubernetes service. IP addresses, `localhost` and the host of admin.listen always may. Any other `Host` gets 421."},
 		{"admin.token", &c.Admin.Token, bearerSecret(), "Bearer token of the operator API."},
 		{"admin.pprof", &c.Admin.Pprof, anything(), "Serve Go profiles under /debug/pprof on the operator address."},
 
@@ -103,7 +104,7 @@ func (c *Config) keys() []key {
 		{"redis.wait_replicas", &c.Redis.WaitReplicas, between(0, maxReplicas), "Replicas that have a reservation before the shopper is answered; 0 is off."},
 		{"redis.wait_timeout", &c.Redis.WaitTimeout, lasting(time.Millisecond, 5*time.Second), "Longest that replicas are waited for; then the outcome is asked for, or `busy`."},
 		{"queue.kind", &c.Queue.Kind, supported("outbox"), "Which queue carries orders to the worker; `outbox` is the ledger's own."},
-		{"store.dsn", &c.Store.DSN, storeDSN(), "Where the store is. Empty: SQLite in `seckill.db` in data_dir. Printed without its password."},
+		{"store.dsn", &c.Store.DSN, storeDSN(), "Where the store is. Empty: SQLite in `seckill.db` in data_dir. Printed without its password and options."},
 		{"store.tls_ca", &c.Store.TLSCA, optionalFile(), "File with the authorities (PEM) that the certificate of MySQL is checked against, read at start; with it TLS is insisted on. Empty: as `tls=` in store.dsn says."},
 		{"store.migrate", &c.Store.Migrate, anything(), "Bring the store's tables up to date at start, one instance at a time. Off: refuse to start with older tables, until `seckill migrate` was run."},
 		{"store.max_conns", &c.Store.MaxConns, between(2, 10_000), "Most connections to MySQL of this instance."},
@@ -145,6 +146,16 @@ const envPrefix = "SECKILL_"
 // splitting it.
 func (k key) env() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
+}
+
+// private reports whether the value is or may hold a secret: a key, a password,
+// or an address that has one in it.
+func (k key) private() bool {
+	switch k.field.(type) {
+	case *Secret, *[]Secret, *DSN, *PrivateURL:
+		return true
+	}
+	return false
 }
 
 // set parses a value of a YAML file, or the text of a variable or flag.
@@ -270,7 +281,7 @@ func items(value any) (list []any, ok bool) {
 func (k key) value() any {
 	switch field := k.field.(type) {
 	case *string:
-		return *field
+		return PrintableURL(*field)
 	case *int:
 		return *field
 	case *bool:

@@ -204,9 +204,15 @@ func (l *loading) environ(environ []string) {
 	l.apply(values, func(name string) string { return "environment: " + key{name: name}.env() })
 }
 
+// flags reads what the command line sets. It takes no secrets: every user of the
+// machine can read the arguments of a process.
 func (l *loading) flags(settings []Setting) {
 	values, flags := map[string]any{}, map[string]string{}
 	for _, s := range settings {
+		if at := slices.IndexFunc(l.keys, func(k key) bool { return k.name == s.Key }); at >= 0 && l.keys[at].private() {
+			l.errorf("%s: %s: must not be set by a flag, as the process list would show it: set %s in the environment, or the key in the configuration file", s.Flag, s.Key, l.keys[at].env())
+			continue
+		}
 		values[s.Key], flags[s.Key] = s.Value, s.Flag
 	}
 	l.apply(values, func(name string) string { return flags[name] + ": " + name })

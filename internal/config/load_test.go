@@ -24,6 +24,26 @@ func set(key, value string) config.Setting {
 	return config.Setting{Flag: "--set", Key: key, Value: value}
 }
 
+// sources are settings as a person gives them: by flag, but secrets in the
+// environment.
+func sources(settings []config.Setting) config.Sources {
+	private := map[string]string{}
+	for _, d := range config.Describe() {
+		if d.Private {
+			private[d.Key] = d.Env
+		}
+	}
+	var from config.Sources
+	for _, s := range settings {
+		if env, found := private[s.Key]; found {
+			from.Environ = append(from.Environ, env+"="+s.Value)
+		} else {
+			from.Flags = append(from.Flags, s)
+		}
+	}
+	return from
+}
+
 func TestNothingConfiguredIsTheEmbeddedDefaultOnLoopback(t *testing.T) {
 	cfg, err := config.Load(config.Sources{})
 	if err != nil {
@@ -84,7 +104,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 		"auth.jwks_url": "https://c", "auth.jwks_refresh": "10s", "auth.issuer": "i", "auth.audience": "a",
 		"shop.cors_origins": "https://a.example, http://b:8080", "page.url": "https://c.example/sale", "page.login_url": "https://d.example/in?to={return}", "page.login_ttl": "1h", "page.pay_url": "https://d.example/pay/{order_no}?back={return}",
-		"shop.tls_cert": "/c.pem", "shop.tls_key": "/k.pem", "redis.tls_ca": "/a.pem", "redis.tls_cert": "/c.pem", "redis.tls_key": "/k.pem", "store.tls_ca": "/a.pem", "shop.max_conns": "100", "store.max_conns": "18",
+		"admin.hosts": "engine-1, seckill.shop.svc.cluster.local", "shop.tls_cert": "/c.pem", "shop.tls_key": "/k.pem", "redis.tls_ca": "/a.pem", "redis.tls_cert": "/c.pem", "redis.tls_key": "/k.pem", "store.tls_ca": "/a.pem", "shop.max_conns": "100", "store.max_conns": "18",
 		"page.image_hosts": "img.example, *.cdn.example, https://i.example:8443",
 	}
 	var environ []string
@@ -119,11 +139,11 @@ func TestALoginPageNeedsASecretToSignWith(t *testing.T) {
 	for _, key := range []string{"admin.token", "token.secret", "payment.sandbox_secret"} {
 		shared = append(shared, set(key, "0123456789abcdef"))
 	}
-	if _, err := config.Load(config.Sources{Flags: shared}); err == nil || !strings.Contains(err.Error(), "auth.jwt_secret") {
+	if _, err := config.Load(sources(shared)); err == nil || !strings.Contains(err.Error(), "auth.jwt_secret") {
 		t.Errorf("the login's keys alone: %v", err)
 	}
 	for _, more := range [][]config.Setting{{page}, {keys, page}, append(shared, set("auth.jwt_secret", "0123456789abcdef"))} {
-		if _, err := config.Load(config.Sources{Flags: more}); err != nil {
+		if _, err := config.Load(sources(more)); err != nil {
 			t.Errorf("%v: %v", more, err)
 		}
 	}
@@ -136,6 +156,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"shop.listen":                    {"", "8080", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:http", "a b:80", "http://x:80"},
 		"shop.public_url":                {"example.com", "ftp://x", "http://", "http://x/#f", ":"},
 		"admin.listen":                   {"", "8081", "127.0.0.1:99999", "127.0.0.1:8080"},
+		"admin.hosts":                    {"a b", "http://a", "a:8081", "*.example", "a,", "a/b", strings.Repeat("a,", 100) + "a", strings.Repeat("a", 257)},
 		"admin.token":                    {"short", "0123456789 abcdef", "0123456789abcdé0123", strings.Repeat("x", 1025)},
 		"admin.pprof":                    {"", "maybe", "2"},
 		"auth.jwt_secret":                {"fifteen bytes..", long},
@@ -220,9 +241,9 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 			t.Errorf("no bad value is tested for %s", d.Key)
 		}
 		for _, value := range bad[d.Key] {
-			_, err := config.Load(config.Sources{Flags: []config.Setting{set(d.Key, value)}})
+			_, err := config.Load(sources([]config.Setting{set(d.Key, value)}))
 			// The two purchase bounds limit each other; either name will do.
-			if err == nil || !strings.Contains(err.Error(), d.Key) {
+			if err == nil || !strings.Contains(err.Error(), d.Key) && !strings.Contains(err.Error(), d.Env) {
 				t.Errorf("%s = %.40q: error %v does not name the key", d.Key, value, err)
 			} else if strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%s: error shows a secret: %v", d.Key, err)
@@ -334,13 +355,13 @@ func TestOfAListEveryBadEntryIsReported(t *testing.T) {
 		"worker.retry_delays":       "1ms, 1s, 999h",
 		"auth.jwt_previous_secrets": "short, 0123456789abcdef, brief",
 	} {
-		_, err := config.Load(config.Sources{Flags: []config.Setting{set(key, list)}})
+		_, err := config.Load(sources([]config.Setting{set(key, list)}))
 		if err == nil {
 			t.Errorf("%s: accepted", key)
 			continue
 		}
 		for entry, want := range map[string]bool{"1": true, "2": false, "3": true} {
-			if strings.Contains(err.Error(), key+": entry "+entry+": ") != want {
+			if strings.Contains(err.Error(), ": entry "+entry+": ") != want {
 				t.Errorf("entry %s of %s: %v", entry, key, err)
 			}
 		}
@@ -357,7 +378,7 @@ func TestOfAListEveryBadEntryIsReported(t *testing.T) {
 
 func TestAChallengeThatProtectsNothingIsAnError(t *testing.T) {
 	for _, kind := range []string{"pow", "image", "shop"} {
-		_, err := config.Load(config.Sources{Flags: []config.Setting{set("challenge.kind", kind)}})
+		_, err := config.Load(sources([]config.Setting{set("challenge.kind", kind)}))
 		if err == nil || !strings.Contains(err.Error(), "token.required") {
 			t.Errorf("%s without tokens: %v", kind, err)
 		}
@@ -365,7 +386,7 @@ func TestAChallengeThatProtectsNothingIsAnError(t *testing.T) {
 	for _, valid := range [][]config.Setting{
 		{set("challenge.kind", "none")}, {set("token.required", "true")}, {set("challenge.kind", "pow"), set("token.required", "true")},
 	} {
-		if _, err := config.Load(config.Sources{Flags: valid}); err != nil {
+		if _, err := config.Load(sources(valid)); err != nil {
 			t.Errorf("%v: %v", valid, err)
 		}
 	}
@@ -398,15 +419,15 @@ func TestFilesOfTheCertificateAreReadWhereThatIsAskedFor(t *testing.T) {
 }
 
 func TestTheShopsOwnVerifierNeedsAnAddressAndASecret(t *testing.T) {
-	_, err := config.Load(config.Sources{Flags: []config.Setting{set("challenge.kind", "shop"), set("token.required", "true")}})
+	_, err := config.Load(sources([]config.Setting{set("challenge.kind", "shop"), set("token.required", "true")}))
 	for _, key := range []string{"challenge.verify_url", "challenge.verify_secret"} {
 		if err == nil || !strings.Contains(err.Error(), key+": must be set") {
 			t.Errorf("error %v does not name %s", err, key)
 		}
 	}
-	if _, err := config.Load(config.Sources{Flags: []config.Setting{
+	if _, err := config.Load(sources([]config.Setting{
 		set("token.required", "true"), set("challenge.kind", "shop"), set("challenge.verify_url", "https://shop.example/verify"), set("challenge.verify_secret", "0123456789abcdef"),
-	}}); err != nil {
+	})); err != nil {
 		t.Error(err)
 	}
 }

@@ -39,12 +39,35 @@ func (p PrivateURL) MarshalText() ([]byte, error) { return []byte(p.String()), n
 // LogValue masks slog.
 func (p PrivateURL) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
+// PrintableURL masks the user and the query of an address: people put keys
+// there. It returns other text as it is.
+func PrintableURL(text string) string {
+	scheme, rest, found := strings.Cut(text, "://")
+	if !found || scheme != "http" && scheme != "https" {
+		return text
+	}
+	rest, _, query := strings.Cut(rest, "?")
+	host, path, slash := strings.Cut(rest, "/")
+	if at := strings.LastIndexByte(host, '@'); at >= 0 {
+		host = secretMask + host[at:]
+	}
+	shown := scheme + "://" + host
+	if slash {
+		shown += "/" + path
+	}
+	if query {
+		shown += "?" + secretMask
+	}
+	return shown
+}
+
+// errMasked is for what config print has shown and somebody has put into a
+// file: it would lead elsewhere.
+var errMasked = errors.New("is masked, as config print shows it: set the address itself")
+
 func privateURL() rule {
 	return rule{"an http or https address, or empty", func(field any) error {
 		text := string(*field.(*PrivateURL))
-		if strings.Contains(text, secretMask) {
-			return errors.New("is masked, as config print shows it: set the address itself")
-		}
 		return checkURL(text)
 	}}
 }

@@ -153,6 +153,9 @@ func checkURL(text string) error {
 	if text == "" {
 		return nil
 	}
+	if strings.Contains(text, secretMask) {
+		return errMasked
+	}
 	u, err := url.Parse(text)
 	// The text is not echoed: a webhook's address often is its secret.
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
@@ -248,6 +251,9 @@ func secrets(most int) rule {
 func keysURL() rule {
 	return rule{"an https address, or http on loopback, or empty", func(field any) error {
 		if address := *field.(*string); address != "" {
+			if strings.Contains(address, secretMask) {
+				return errMasked
+			}
 			return identity.CheckKeysURL(address)
 		}
 		return nil

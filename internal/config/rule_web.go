@@ -13,6 +13,7 @@ import (
 const (
 	maxOrigins    = 100
 	maxImageHosts = 100
+	maxAdminHosts = 100
 )
 
 func optionalFile() rule {
@@ -67,6 +68,25 @@ func hosts() rule {
 		return each(list, func(host string) error {
 			if !hostPattern.MatchString(host) {
 				return fmt.Errorf("must be a host such as img.example.com, *.example.com or https://img.example.com, not %q", host)
+			}
+			return nil
+		})
+	}}
+}
+
+// namePattern is a host's name in a URL. The labels of a DNS name have no
+// underscore; those of compose services may.
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$`)
+
+func hostNames() rule {
+	return rule{"host names without a port, some of them, or empty", func(field any) error {
+		list := *field.(*[]string)
+		if len(list) > maxAdminHosts {
+			return fmt.Errorf("must be at most %d names, not %d", maxAdminHosts, len(list))
+		}
+		return each(list, func(name string) error {
+			if len(name) > maxNameBytes || !namePattern.MatchString(name) {
+				return fmt.Errorf("must be a host name such as seckill.internal, without scheme, port or wildcard, not %q", name)
 			}
 			return nil
 		})

@@ -60,16 +60,84 @@ func TestSecretNeverPrintsItself(t *testing.T) {
 
 // What was printed is no configuration to start with: alerts would go nowhere.
 func TestAMaskedAddressIsNotTaken(t *testing.T) {
-	_, err := config.Load(config.Sources{Flags: []config.Setting{set("alert.webhook_url", "https://hooks.example/********")}})
-	if err == nil || !strings.Contains(err.Error(), "alert.webhook_url: is masked") {
+	_, err := config.Load(sources([]config.Setting{set("alert.webhook_url", "https://hooks.example/********")}))
+	if err == nil || !strings.Contains(err.Error(), "SECKILL_ALERT_WEBHOOK_URL: is masked") {
 		t.Errorf("loaded with %v", err)
 	}
 }
 
+// The process list shows the arguments of every process to every user.
+func TestLoad_FlagsTakeNoSecrets(t *testing.T) {
+	private := 0
+	for _, d := range config.Describe() {
+		_, err := config.Load(config.Sources{Flags: []config.Setting{set(d.Key, hidden)}})
+		refused := err != nil && strings.Contains(err.Error(), "--set: "+d.Key+": must not be set by a flag")
+		if refused != d.Private {
+			t.Errorf("%s: private is %v, and by a flag: %v", d.Key, d.Private, err)
+		}
+		if d.Private {
+			private++
+			if !strings.Contains(err.Error(), d.Env) || strings.Contains(err.Error(), hidden) {
+				t.Errorf("%s: the error must name %s and not the secret: %v", d.Key, d.Env, err)
+			}
+		}
+		if strings.HasPrefix(d.Type, "secret") && !d.Private {
+			t.Errorf("%s is a %s that a flag sets", d.Key, d.Type)
+		}
+	}
+	if private < 12 {
+		t.Errorf("%d private keys", private)
+	}
+}
+
+func TestPrint_HidesUserAndQueryOfEveryAddress(t *testing.T) {
+	for _, d := range config.Describe() {
+		if !strings.HasSuffix(d.Key, "url") {
+			continue
+		}
+		for _, address := range []string{"https://a.example:8443/in/{order_no}?key=" + hidden, "https://u:" + hidden + "@a.example:8443/in/{order_no}"} {
+			if d.Key == "auth.jwks_url" && strings.Contains(address, "@") {
+				continue // refused
+			}
+			cfg, err := config.Load(config.Sources{Environ: []string{d.Env + "=" + address}})
+			if err != nil {
+				t.Fatalf("%s: %v", d.Key, err)
+			}
+			var out bytes.Buffer
+			if err := cfg.Print(&out); err != nil {
+				t.Fatal(err)
+			}
+			if text := out.String(); strings.Contains(text, hidden) || !strings.Contains(text, "a.example:8443/") {
+				t.Errorf("%s prints\n%s", d.Key, text)
+			}
+			// What was printed is no configuration to start with.
+			masked := "https://a.example/in?********"
+			if _, err := config.Load(config.Sources{Environ: []string{d.Env + "=" + masked}}); err == nil || !strings.Contains(err.Error(), "is masked") {
+				t.Errorf("%s = %s: %v", d.Key, masked, err)
+			}
+		}
+	}
+	_, err := config.Load(config.Sources{Environ: []string{"SECKILL_STORE_DSN=mysql:u:********@tcp(h:1)/d"}})
+	if err == nil || !strings.Contains(err.Error(), "is masked") {
+		t.Errorf("a masked store address: %v", err)
+	}
+}
+
+func TestAdminNames_AddTheHostOfListen(t *testing.T) {
+	for listen, want := range map[string]string{
+		"127.0.0.1:8081": "a", ":8081": "a", "[::1]:8081": "a", "0.0.0.0:8081": "a", "engine-1:8081": "a engine-1", "localhost:8081": "a localhost",
+	} {
+		admin := config.Admin{Listen: listen, Hosts: []string{"a"}}
+		if got := strings.Join(admin.Names(), " "); got != want || len(admin.Hosts) != 1 {
+			t.Errorf("%s: %q, want %q", listen, got, want)
+		}
+	}
+}
+
 func TestPrintIsTheConfigurationInForceAndLoadsAgain(t *testing.T) {
-	cfg, err := config.Load(config.Sources{Flags: []config.Setting{
+	cfg, err := config.Load(sources([]config.Setting{
 		set("data_dir", "/srv/双十一: #1"), set("worker.batch_wait", "1500ms"), set("order.expire_after", "90m"), set("worker.retry_delays", "1s,1h"),
-	}})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

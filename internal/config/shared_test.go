@@ -34,13 +34,13 @@ var sharing = map[string][]config.Setting{
 
 func TestInstancesThatShareMustShareTheirSecrets(t *testing.T) {
 	for name, settings := range sharing {
-		_, err := config.Load(config.Sources{Flags: settings})
+		_, err := config.Load(sources(settings))
 		for _, key := range ownSecrets {
 			if err == nil || !strings.Contains(err.Error(), key+": must be set") {
 				t.Errorf("%s: error %v does not name %s", name, err, key)
 			}
 		}
-		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), settings...)})
+		cfg, err := config.Load(sources(append(secretsSet(), settings...)))
 		if err != nil {
 			t.Errorf("%s with secrets: %v", name, err)
 			continue
@@ -61,11 +61,11 @@ func TestInstancesThatShareMustShareTheirSecrets(t *testing.T) {
 
 // A kind that is misspelt is one mistake, and what was meant is not guessed.
 func TestAnUnknownLedgerIsTheOnlyThingSaid(t *testing.T) {
-	_, err := config.Load(config.Sources{Flags: append(secretsSet(), set("ledger.kind", "reddis"), set("redis.addrs", "127.0.0.1:6379"))})
+	_, err := config.Load(sources(append(secretsSet(), set("ledger.kind", "reddis"), set("redis.addrs", "127.0.0.1:6379"))))
 	if err == nil || !strings.HasPrefix(err.Error(), "--set: ledger.kind: ") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}
-	_, err = config.Load(config.Sources{Flags: append(secretsSet(), set("redis.addrs", "127.0.0.1:6379"))})
+	_, err = config.Load(sources(append(secretsSet(), set("redis.addrs", "127.0.0.1:6379"))))
 	if err == nil || !strings.Contains(err.Error(), "ledger.kind is memory") {
 		t.Errorf("addresses that nobody uses: %v", err)
 	}
@@ -82,7 +82,7 @@ func TestInstancesThatShareNeedNoJWTSecretBesideTheShopsKeys(t *testing.T) {
 				settings = append(settings, set(key, "0123456789abcdef"))
 			}
 		}
-		cfg, err := config.Load(config.Sources{Flags: settings})
+		cfg, err := config.Load(sources(settings))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -91,12 +91,12 @@ func TestInstancesThatShareNeedNoJWTSecretBesideTheShopsKeys(t *testing.T) {
 		if err := cfg.FillSecrets(); err != nil || cfg.Auth.JWTSecret.IsSet() || len(cfg.Auth.HMACSecrets()) != 0 {
 			t.Errorf("%s: %v, or a secret was made up", name, err)
 		}
-		cfg, err = config.Load(config.Sources{Flags: append(settings, set(jwt, "0123456789abcdef"), set("auth.jwt_previous_secrets", "fedcba9876543210"))})
+		cfg, err = config.Load(sources(append(settings, set(jwt, "0123456789abcdef"), set("auth.jwt_previous_secrets", "fedcba9876543210"))))
 		if err != nil || len(cfg.Auth.HMACSecrets()) != 2 || string(cfg.Auth.HMACSecrets()[0]) != "0123456789abcdef" {
 			t.Errorf("%s with secrets: %v", name, err)
 		}
 	}
-	alone, err := config.Load(config.Sources{Flags: []config.Setting{set("auth.jwks_url", url), set("data_dir", t.TempDir())}})
+	alone, err := config.Load(sources([]config.Setting{set("auth.jwks_url", url), set("data_dir", t.TempDir())}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestTimeoutsFollowTheLedgerUnlessTheyAreSet(t *testing.T) {
 		{"redis with replicas", append([]config.Setting{set("redis.wait_replicas", "1"), set("redis.wait_timeout", "100ms")}, sharing["redis"]...),
 			800 * time.Millisecond, 500 * time.Millisecond},
 	} {
-		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), c.settings...)})
+		cfg, err := config.Load(sources(append(secretsSet(), c.settings...)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestWorkersFollowTheStoreUnlessTheyAreSet(t *testing.T) {
 		{"mysql, all writers", append([]config.Setting{set("worker.count", "4"), set("store.max_conns", "8")}, sharing["mysql"]...), 4},
 		{"mysql, more than write at once", append([]config.Setting{set("worker.count", "5"), set("store.max_conns", "9")}, sharing["mysql"]...), 0},
 	} {
-		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), c.settings...)})
+		cfg, err := config.Load(sources(append(secretsSet(), c.settings...)))
 		if (err == nil) != (c.want > 0) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -157,7 +157,7 @@ func TestWorkersFollowTheStoreUnlessTheyAreSet(t *testing.T) {
 
 func TestPartsForOneInstanceAndKeysForEverybodyAreWarnedOf(t *testing.T) {
 	for name, want := range map[string]int{"redis": 1, "mysql": 1, "both": 0} {
-		cfg, err := config.Load(config.Sources{Flags: append(append(secretsSet(), set("payment.sandbox_page", "false")), sharing[name]...)})
+		cfg, err := config.Load(sources(append(append(secretsSet(), set("payment.sandbox_page", "false")), sharing[name]...)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestPartsForOneInstanceAndKeysForEverybodyAreWarnedOf(t *testing.T) {
 
 func TestAPayPageForAnybodyIsWarnedOfWhereRealOrdersAre(t *testing.T) {
 	for name := range sharing {
-		cfg, err := config.Load(config.Sources{Flags: append(secretsSet(), sharing[name]...)})
+		cfg, err := config.Load(sources(append(secretsSet(), sharing[name]...)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestAStoreAddressPrintsWithoutItsPassword(t *testing.T) {
 	for dsn, want := range map[config.DSN]string{
 		"":                                    "",
 		"sqlite:/a/b.db":                      "sqlite:/a/b.db",
-		"mysql:u:hunter2@tcp(h:1)/d?tls=true": "mysql:u:********@tcp(h:1)/d?tls=true",
+		"mysql:u:hunter2@tcp(h:1)/d?tls=true": "mysql:u:********@tcp(h:1)/d?********",
 		"mysql:u:hun/ter2@hunter2@tcp(h:1)/d": "mysql:u:********@tcp(h:1)/d",
 		"mysql:u@unix(/run/x.sock)/d":         "mysql:u@unix(/run/x.sock)/d",
 		"mysql:u:hunter2@h/d":                 "mysql:********",
@@ -230,9 +230,10 @@ func TestAStoreAddressPrintsWithoutItsPassword(t *testing.T) {
 
 func TestListsOfServersAreReadFromFileAndText(t *testing.T) {
 	file := writeFile(t, "ledger: {kind: redis}\nredis: {addrs: ['a:1', 'b:2']}\n")
+	secrets := sources(secretsSet()).Environ
 	for _, from := range []config.Sources{
-		{File: file, Flags: secretsSet()},
-		{Environ: []string{"SECKILL_LEDGER_KIND=redis", "SECKILL_REDIS_ADDRS=a:1, b:2"}, Flags: secretsSet()},
+		{File: file, Environ: secrets},
+		{Environ: append(secrets, "SECKILL_LEDGER_KIND=redis", "SECKILL_REDIS_ADDRS=a:1, b:2")},
 	} {
 		cfg, err := config.Load(from)
 		if err != nil {
@@ -246,7 +247,7 @@ func TestListsOfServersAreReadFromFileAndText(t *testing.T) {
 
 func TestAStoreAddressWithoutItsSchemeIsToldToHaveOne(t *testing.T) {
 	for _, dsn := range []string{"hunter2:hunter2@tcp(h:1)/d", "postgres:u:hunter2@h/d", "hunter2"} {
-		_, err := config.Load(config.Sources{Flags: []config.Setting{set("store.dsn", dsn)}})
+		_, err := config.Load(sources([]config.Setting{set("store.dsn", dsn)}))
 		if err == nil || !strings.Contains(err.Error(), "must begin with mysql: or sqlite:") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", dsn, err)
 		}
