@@ -49,8 +49,9 @@ type Client struct {
 // New checks the options; it does not connect.
 func New(opt Options) (*Client, error) {
 	base, err := url.Parse(strings.TrimRight(opt.URL, "/"))
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" {
-		return nil, fmt.Errorf("operator API address %q: must be http://HOST:PORT or https://HOST:PORT", opt.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.User != nil || base.RawQuery != "" {
+		// The text is not echoed: it may hold a password.
+		return nil, errors.New("operator API address: must be http://HOST:PORT or https://HOST:PORT, without a user or a query")
 	}
 	if opt.Token == "" {
 		return nil, errors.New("the operator API needs a token: set admin.token, or name the server's data_dir")

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,5 +159,29 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	}
 	if _, err := adminclient.New(adminclient.Options{URL: "http://x"}); err == nil {
 		t.Error("no token accepted")
+	}
+}
+
+func TestClient_RedirectDoesNotCarryTheTokenAway(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	t.Cleanup(other.Close)
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect} {
+		c := serve(t, "POST /admin/v1/products/7/preheat", `{"reason":"drill"}`, http.RedirectHandler(other.URL, status).ServeHTTP)
+		if _, err := c.Preheat(t.Context(), 7); err == nil {
+			t.Errorf("%d: accepted", status)
+		}
+	}
+	if elsewhere.Load() != 0 {
+		t.Error("a redirect was followed")
+	}
+}
+
+func TestNew_AddressHasNoUserAndNoQuery(t *testing.T) {
+	for _, address := range []string{"http://u:hunter2@127.0.0.1:8081", "http://127.0.0.1:8081/?key=hunter2", "hunter2"} {
+		_, err := adminclient.New(adminclient.Options{URL: address, Token: token})
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
 }

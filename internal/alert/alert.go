@@ -50,7 +50,13 @@ type Alerter struct {
 // New makes an alerter; an empty url only logs. count sees every alert's kind.
 func New(url string, log *slog.Logger, count func(kind Kind)) *Alerter {
 	return &Alerter{
-		url: url, client: &http.Client{Timeout: sendTimeout}, log: log, count: count,
+		url: url, log: log, count: count,
+		client: &http.Client{
+			Timeout: sendTimeout,
+			// A redirect could lead an alert to an address inside our network, or out
+			// of it. It counts as a failure.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 		queue: make(chan Alert, queueMost), last: make(map[string]time.Time),
 	}
 }

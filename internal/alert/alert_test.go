@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,5 +146,22 @@ func TestWithoutAWebhookAlertsAreLogged(t *testing.T) {
 	a.Raise("dead", 1, errors.New("why"))
 	if !strings.Contains(log.String(), "why") || len(a.queue) != 0 {
 		t.Errorf("log %s, %d wait", log.String(), len(a.queue))
+	}
+}
+
+func TestWebhook_RedirectIsNotFollowed(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		var elsewhere atomic.Int32
+		inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+		t.Cleanup(inside.Close)
+		hook := httptest.NewServer(http.RedirectHandler(inside.URL, status))
+		t.Cleanup(hook.Close)
+		a := New(hook.URL, slog.New(slog.DiscardHandler), func(Kind) {})
+		if err := a.post(t.Context(), []byte("{}")); err == nil || !strings.Contains(err.Error(), "webhook answered") {
+			t.Errorf("%d: %v", status, err)
+		}
+		if n := elsewhere.Load(); n != 0 {
+			t.Errorf("%d: the redirect was followed", status)
+		}
 	}
 }

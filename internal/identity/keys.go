@@ -187,12 +187,15 @@ func (k *Keys) fetch(ctx context.Context) ([]byte, error) {
 	}
 	request.Header.Set("Accept", "application/jwk-set+json, application/json")
 	response, err := k.client.Do(request)
+	if sent, ok := errors.AsType[*url.Error](err); ok {
+		err = fmt.Errorf("%s: %w", request.URL.Host, sent.Err) // the query may hold a key
+	}
 	if err != nil {
 		return nil, fmt.Errorf("fetch the set of keys: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("fetch the set of keys: %s answers %s", k.url, response.Status)
+		return nil, fmt.Errorf("fetch the set of keys: %s answers %s", request.URL.Host, response.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxSetBytes+1))
 	if err != nil {

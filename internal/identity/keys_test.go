@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -333,6 +334,20 @@ func TestARefreshThatFailsLeavesTheKeysInForce(t *testing.T) {
 	}
 	if n := elsewhere.fetches.Load(); n != 0 {
 		t.Error("a redirect was followed")
+	}
+}
+
+func TestFetchKeys_ErrorDoesNotQuoteTheQuery(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	for _, serving := range []bool{true, false} {
+		if !serving {
+			gone.Close()
+		}
+		e := openEngine(t, gone.URL+"/keys?key=hunter2", Options{})
+		err := e.fetch(t)
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), strings.TrimPrefix(gone.URL, "http://")) {
+			t.Errorf("serving %v: %v", serving, err)
+		}
 	}
 }
 

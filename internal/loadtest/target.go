@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -19,8 +20,9 @@ type target struct {
 
 func parseTarget(text string) (target, error) {
 	at, err := url.Parse(strings.TrimRight(text, "/"))
-	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || at.Path != "" || at.RawQuery != "" {
-		return target{}, fmt.Errorf("address %q: must be http://HOST:PORT or https://HOST:PORT", text)
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || at.Path != "" || at.RawQuery != "" || at.User != nil {
+		// The text is not echoed: it may hold a password.
+		return target{}, errors.New("address: must be http://HOST:PORT or https://HOST:PORT, without a user, a path or a query")
 	}
 	t := target{host: at.Hostname(), tls: at.Scheme == "https"}
 	port := at.Port()

@@ -2,7 +2,10 @@ package loadtest
 
 import (
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,10 +32,32 @@ func TestOnlyThisMachineIsLoadedUnasked(t *testing.T) {
 		{"ftp://127.0.0.1", nil, false},
 		{"127.0.0.1:8080", nil, false},
 		{"http://127.0.0.1/elsewhere", nil, false},
+		{"http://u:p@127.0.0.1:8080", nil, false},
 	} {
 		if err := CheckTarget(c.address, c.meant); (err == nil) != c.ok {
 			t.Errorf("%s meant %v: %v", c.address, c.meant, err)
 		}
+	}
+}
+
+// A callback is signed, and a buyer's request has a token.
+func TestShop_FollowsNoRedirect(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	at, err := parseTarget(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShop(at)
+	defer s.close()
+	if err := s.notify([]byte("0123456789abcdef"), payment{}); err == nil {
+		t.Error("a redirected callback counts as delivered")
+	}
+	if elsewhere.Load() != 0 {
+		t.Error("a redirect was followed")
 	}
 }
 
