@@ -12,12 +12,15 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"seckill"
+	"seckill/internal/complaint"
 	"seckill/internal/order"
+	"seckill/internal/ratelimit"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 )
@@ -78,6 +81,13 @@ type Options struct {
 	Reconciler Reconciler
 	Records    Records
 
+	// Hosts are the names by which this address may be called, beside localhost.
+	// IP addresses always may.
+	Hosts []string
+	// GuessWait is how late a wrong token is answered after many of them; 0 for a
+	// second.
+	GuessWait time.Duration
+
 	// Roles are those of this instance. They stand in /readyz, and where an
 	// operator asks for something that runs elsewhere.
 	Roles []string
@@ -124,6 +134,9 @@ type api struct {
 	tokenHash [sha256.Size]byte
 	board     board
 	streams   chan struct{} // one slot per open stream
+	guesses   *ratelimit.Limiter
+	late      chan struct{} // one slot per answer that waits
+	strangers *complaint.Log
 }
 
 // New makes the handler. Its server should bound the time to read a request
@@ -145,6 +158,16 @@ func New(o Options) (http.Handler, error) {
 	if o.StreamEvery == 0 {
 		o.StreamEvery = time.Second
 	}
-	a := &api{Options: o, tokenHash: sha256.Sum256([]byte(o.Token)), streams: make(chan struct{}, maxStreams)}
+	if o.GuessWait == 0 {
+		o.GuessWait = guessWait
+	}
+	guesses, err := ratelimit.New(ratelimit.Options{PerSecond: guessesPerSecond, Burst: guessBurst, Capacity: guessAddresses})
+	if err != nil {
+		return nil, fmt.Errorf("operator API: %w", err)
+	}
+	a := &api{
+		Options: o, tokenHash: sha256.Sum256([]byte(o.Token)), streams: make(chan struct{}, maxStreams),
+		guesses: guesses, late: make(chan struct{}, maxLate), strangers: complaint.New(o.Log, o.Now),
+	}
 	return a.observed(a.routed()), nil
 }

@@ -1,8 +1,6 @@
 package adminapi
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"net/http"
 	"net/http/pprof"
 	"path"
@@ -55,8 +53,8 @@ func (a *api) routes() []route {
 	}
 }
 
-// routed is the router: canonical paths only, the token before anything
-// private, and problem documents for paths and methods that are not ours.
+// routed is the router: our own host and canonical paths only, the token before
+// anything private, and problem documents for paths and methods that are not ours.
 func (a *api) routed() http.Handler {
 	mux := http.NewServeMux()
 	allowed := map[string][]string{} // by path, for 405
@@ -85,7 +83,7 @@ func (a *api) routed() http.Handler {
 		handlePprof(mux)
 	}
 	mux.HandleFunc("/", refusePath)
-	return canonical(a.authenticated(mux))
+	return a.atHome(canonical(a.authenticated(mux)))
 }
 
 const pprofBase = "/debug/pprof/"
@@ -128,33 +126,6 @@ func canonical(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-var errNoOperator = seckill.Errorf(seckill.CodeUnauthenticated, "the operator's bearer token is missing or wrong").
-	Titled("The operator's token is missing or wrong.", "运营令牌缺失或错误")
-
-// authenticated asks for the token. Hashes are compared, so that neither the
-// time taken nor the length tells anything about it.
-func (a *api) authenticated(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		private := r.URL.Path == base || strings.HasPrefix(r.URL.Path, base+"/") ||
-			strings.HasPrefix(r.URL.Path, pprofBase)
-		if private && !a.knows(r.Header.Get("Authorization")) {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="seckill operator"`)
-			problem.Write(w, errNoOperator, language(r))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func (a *api) knows(authorization string) bool {
-	scheme, token, _ := strings.Cut(authorization, " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return false
-	}
-	hash := sha256.Sum256([]byte(token))
-	return subtle.ConstantTimeCompare(hash[:], a.tokenHash[:]) == 1
 }
 
 func refusePath(w http.ResponseWriter, r *http.Request) {

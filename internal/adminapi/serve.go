@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/complaint"
 	"seckill/internal/problem"
 	"seckill/internal/store"
 )
@@ -95,6 +96,10 @@ type recorder struct {
 	status int
 	bytes  int64
 	err    error
+	// operator says that the request has shown the token. suspect is why to warn
+	// of one that has not; "" for no reason.
+	operator bool
+	suspect  string
 }
 
 func (rec *recorder) WriteHeader(status int) {
@@ -140,8 +145,8 @@ func (a *api) panicked(rec *recorder, r *http.Request, v any) {
 	if a.OnPanic != nil {
 		a.OnPanic()
 	}
-	a.Log.Error("operator API panicked", "method", r.Method, "path", r.URL.Path,
-		"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	a.strangers.Say(slog.LevelError, "panic", "operator API panicked", "method", complaint.Clip(r.Method),
+		"path", complaint.Clip(r.URL.Path), "panic", complaint.Clip(fmt.Sprint(v)), "stack", string(debug.Stack()))
 	if rec.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
@@ -149,7 +154,9 @@ func (a *api) panicked(rec *recorder, r *http.Request, v any) {
 }
 
 // answered writes the access log. Neither headers nor the query stand in it:
-// one has the token, the other has buyers.
+// one has the token, the other has buyers. Anybody who reaches the port chooses
+// the rest of an unauthenticated request: such lines are clipped, and of each
+// kind one a second is written.
 func (a *api) answered(rec *recorder, r *http.Request, took time.Duration) {
 	if rec.status == 0 {
 		rec.status = http.StatusOK
@@ -165,18 +172,24 @@ func (a *api) answered(rec *recorder, r *http.Request, took time.Duration) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		level = slog.LevelDebug // probes and dashboards would drown the changes
 	}
-	attrs := []slog.Attr{
-		slog.String("method", r.Method), slog.String("path", r.URL.Path),
-		slog.Int("status", rec.status), slog.Int64("bytes", rec.bytes),
-		slog.Duration("took", took), slog.String("remote", r.RemoteAddr),
+	attrs := []any{
+		"method", complaint.Clip(r.Method), "path", complaint.Clip(r.URL.Path), "status", rec.status, "bytes", rec.bytes,
+		"took", took, "remote", complaint.Clip(r.RemoteAddr),
 	}
 	if rec.err != nil {
-		attrs = append(attrs, slog.String("error", rec.err.Error()))
+		attrs = append(attrs, "error", rec.err.Error())
 	}
 	// "Not ready" is what a probe asks for, every few seconds: the parts that are
 	// away have their own lines.
 	if rec.status >= http.StatusInternalServerError && r.URL.Path != readyPath {
 		level = slog.LevelError
 	}
-	a.Log.LogAttrs(r.Context(), level, "operator request", attrs...)
+	switch {
+	case rec.operator:
+		a.Log.Log(r.Context(), level, "operator request", attrs...)
+	case rec.suspect != "":
+		a.strangers.Say(slog.LevelWarn, rec.suspect, "operator request refused: "+rec.suspect, append(attrs, "host", complaint.Clip(r.Host))...)
+	default:
+		a.strangers.Say(level, level.String(), "operator request", attrs...)
+	}
 }

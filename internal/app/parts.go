@@ -395,7 +395,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error) {
 	p.admin, err = adminapi.New(adminapi.Options{
 		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store,
-		Roles: opt.Roles, HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
+		Hosts: p.cfg.Admin.Names(), Roles: opt.Roles, HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
 		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams, Now: fault.Now,
 		ShowsPicture: func(address string) bool { return site.ShowsPicture(p.pictureHosts(), address) },
 		OnRequest: func(route string, status int, took time.Duration) {

@@ -307,3 +307,29 @@ func TestUndescribedRoutesAreTheKnownOnes(t *testing.T) {
 		}
 	}
 }
+
+// A name has to be configured, for the commands too; the IP address has not.
+func TestOperatorPort_IsCalledByConfiguredNamesOnly(t *testing.T) {
+	t.Parallel()
+	e := start(t, map[string]string{"admin.hosts": "engine-1", "log.level": "info"})
+	for host, want := range map[string]int{"engine-1:8081": 200, "127.0.0.1": 200, "evil.example": 421} {
+		for _, path := range []string{"/metrics", "/readyz", "/admin/v1/products"} {
+			request, err := http.NewRequest(http.MethodGet, e.AdminURL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Host = host
+			request.Header = bearer(engine.AdminToken)
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if response.StatusCode != want {
+				t.Errorf("%s for %s: %d, want %d", path, host, response.StatusCode, want)
+			}
+		}
+	}
+	sendBy(t, http.DefaultClient, http.MethodGet, e.AdminURL+"/admin/v1/products", bearer("a wrong token"), "")
+	eventually(t, "the log warns", func() bool { return strings.Contains(e.Log(), "operator request refused: wrong token") })
+}

@@ -1,0 +1,255 @@
+package adminapi
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/complaint"
+)
+
+// clock is one that a test sets.
+type clock struct{ ns atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.ns.Store(at.UnixNano())
+	return c
+}
+
+func (c *clock) now() time.Time { return time.Unix(0, c.ns.Load()) }
+
+func (c *clock) add(d time.Duration) { c.ns.Add(int64(d)) }
+
+// as sends a request under a Host.
+func (d *desk) as(host, method, path string, headers ...string) reply {
+	d.Helper()
+	request, err := http.NewRequest(method, d.url+path, nil)
+	if err != nil {
+		d.Fatal(err)
+	}
+	request.Host = host
+	request.Header.Set("Authorization", "Bearer "+token)
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return reply{response.StatusCode, response.Header, text}
+}
+
+// A browser that was led here by an attacker's name sends that name.
+func TestHost_ForeignNameIsRefusedOnEveryPath(t *testing.T) {
+	d := newDesk(t, func(o *Options) {
+		o.Hosts = []string{"engine-1", "Seckill.Internal"}
+		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") })
+		o.Pprof = true
+	})
+	paths := []string{"/metrics", "/healthz", "/readyz", "/openapi.yaml", "/admin/v1/products", "/admin/v1/products/1/pause", "/debug/pprof/cmdline", "/nowhere", "/a//b"}
+	for _, host := range []string{
+		"evil.example", "evil.example:8081", "localhost.evil.example", "127.0.0.1.evil.example", "engine-1.evil.example", "evil-engine-1", "engine-10:8081", "1.2.3", "[evil.example]",
+	} {
+		for _, path := range paths {
+			got := d.as(host, "GET", path)
+			if doc := got.problem(t); got.status != http.StatusMisdirectedRequest || doc.Status != got.status || doc.Code != seckill.CodeBadRequest || !strings.Contains(doc.Detail, "admin.hosts") {
+				t.Errorf("%s for %s: %d %s", path, host, got.status, got.body)
+			}
+		}
+		if got := d.as(host, "POST", "/admin/v1/products/1/pause", "Accept-Language: zh"); got.problem(t).Title != "运营接口不使用此主机名" {
+			t.Errorf("in Chinese: %s", got.body)
+		}
+	}
+	if calls := d.engine.changes(); len(calls) != 0 {
+		t.Errorf("something was done: %v", calls)
+	}
+	for _, host := range []string{
+		"127.0.0.1", "127.0.0.1:8081", "10.0.0.11:1", "[::1]", "[2001:db8::1]:8081", "localhost", "LOCALHOST:8081", "localhost.", "engine-1", "Engine-1:8081", "seckill.internal.:80",
+	} {
+		for _, path := range []string{"/metrics", "/healthz", "/readyz", "/admin/v1/products"} {
+			if got := d.as(host, "GET", path); got.status != 200 {
+				t.Errorf("%s for %s: %d %s", path, host, got.status, got.body)
+			}
+		}
+	}
+	if log := d.log.String(); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "unknown host") || !strings.Contains(log, "evil.example") {
+		t.Errorf("the log says %s", log)
+	}
+}
+
+// Some load balancers probe with HTTP/1.0, without a Host.
+func TestHost_MayBeMissing(t *testing.T) {
+	d := newDesk(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET /readyz HTTP/1.0\r\n\r\n")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || response.StatusCode != 200 {
+		t.Errorf("%v, %v", response, err)
+	}
+}
+
+func lines(log, holds string) (found []string) {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, holds) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func TestWrongToken_IsWarnedOfByEveryMethodOnceASecond(t *testing.T) {
+	clock := newClock()
+	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait = clock.now, time.Nanosecond })
+	d.client = http.DefaultClient
+	for i, method := range []string{"GET", "HEAD", "POST", "DELETE", "BREW"} {
+		for range 10 {
+			d.do(method, "/admin/v1/products", "", "Authorization: Bearer guess-hunter2")
+		}
+		warned := lines(d.log.String(), "level=WARN")
+		if len(warned) != i+1 {
+			t.Fatalf("%d warnings after %d seconds: %s", len(warned), i+1, d.log.String())
+		}
+		line := warned[i]
+		if !strings.Contains(line, "wrong token") || !strings.Contains(line, "method="+method) || !strings.Contains(line, "remote=127.0.0.1:") || strings.Contains(line, "hunter2") {
+			t.Errorf("%s: %s", method, line)
+		}
+		if strings.Contains(line, "left_out=9") != (i > 0) {
+			t.Errorf("the lines left out are not counted: %s", line)
+		}
+		clock.add(complaint.Every)
+	}
+	d.do("GET", "/admin/v1/products", "", "Authorization: ")
+	if len(lines(d.log.String(), "no token")) != 1 {
+		t.Errorf("a missing token: %s", d.log.String())
+	}
+}
+
+// guess sends a wrong token from one of this machine's addresses.
+func (d *desk) guess(ctx context.Context, from string) (status int, retryAfter string, err error) {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	transport := &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}
+	request, err := http.NewRequestWithContext(ctx, "GET", d.url+"/admin/v1/products", nil)
+	if err != nil {
+		return 0, "", err
+	}
+	request.Header.Set("Authorization", "Bearer guess")
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return 0, "", err
+	}
+	response.Body.Close()
+	return response.StatusCode, response.Header.Get("Retry-After"), nil
+}
+
+func TestWrongToken_RepeatedOnesWaitAndTheRightOneDoesNot(t *testing.T) {
+	clock := newClock() // stands still: no budget comes back
+	stop := make(chan struct{})
+	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait, o.Stop = clock.now, time.Hour, stop })
+	for i := range guessBurst {
+		if status, _, err := d.guess(t.Context(), "127.0.0.1"); status != 401 || err != nil {
+			t.Fatalf("wrong token %d: %d, %v", i+1, status, err)
+		}
+	}
+	// maxLate of the next ones wait for an hour. Those beyond are answered 429,
+	// which shows that all places are taken.
+	const beyond = 10
+	type answer struct {
+		status     int
+		retryAfter string
+	}
+	answers := make(chan answer, maxLate+beyond)
+	var crowd sync.WaitGroup
+	for range maxLate + beyond {
+		crowd.Go(func() {
+			status, retryAfter, err := d.guess(t.Context(), "127.0.0.1")
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- answer{status, retryAfter}
+		})
+	}
+	for range beyond {
+		if got := <-answers; got != (answer{429, "1"}) {
+			t.Errorf("beyond the bound: %+v", got)
+		}
+	}
+	if got := d.do("GET", "/admin/v1/products", ""); got.status != 200 {
+		t.Errorf("the right token from the same address: %d", got.status)
+	}
+	if status, _, err := d.guess(t.Context(), "127.0.0.2"); status != 401 || err != nil {
+		t.Errorf("the first wrong token of another address: %d, %v", status, err)
+	}
+	if n := len(answers); n != 0 {
+		t.Errorf("%d wrong tokens more were answered at once", n)
+	}
+	close(stop) // a server that stops does not wait for them
+	crowd.Wait()
+	for range maxLate {
+		if got := <-answers; got.status != 401 {
+			t.Errorf("a late answer: %+v", got)
+		}
+	}
+}
+
+func TestWrongToken_MissingOneIsNoGuess(t *testing.T) {
+	clock := newClock()
+	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait = clock.now, time.Hour })
+	for range 2 * guessBurst {
+		d.refused(seckill.CodeUnauthenticated, "", "GET", "/admin/v1/products", "", "Authorization: ")
+	}
+}
+
+func TestLog_FloodOfUnknownPathsIsOneShortLineASecond(t *testing.T) {
+	clock := newClock()
+	d := newDesk(t, func(o *Options) { o.Now = clock.now })
+	d.client = http.DefaultClient
+	const perSecond, seconds = 50, 3
+	for range seconds {
+		for i := range perSecond {
+			path := fmt.Sprintf("/%d%s", i, strings.Repeat("长", 1000))
+			if got := d.do("POST", path, "", "Authorization: none"); got.status != 404 {
+				t.Fatal(got.status)
+			}
+		}
+		clock.add(complaint.Every)
+	}
+	written := lines(d.log.String(), "")
+	if len(written) != seconds {
+		t.Errorf("%d lines in %d seconds", len(written), seconds)
+	}
+	for _, line := range written {
+		if len(line) > 2*complaint.MaxText {
+			t.Errorf("a line of %d bytes", len(line))
+		}
+	}
+	if !strings.Contains(written[len(written)-1], fmt.Sprintf("left_out=%d", perSecond-1)) {
+		t.Errorf("lines left out are not counted: %s", written[len(written)-1])
+	}
+	// The operator's own changes are written each.
+	for range 3 {
+		d.do("POST", "/admin/v1/products/1/pause", "")
+	}
+	if n := len(lines(d.log.String(), "/admin/v1/products/1/pause")); n != 3 {
+		t.Errorf("%d of 3 changes are in the log", n)
+	}
+}
