@@ -1,11 +1,15 @@
 package seckill_test
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -18,7 +22,17 @@ type compose struct {
 		Image       string            `yaml:"image"`
 		Command     []string          `yaml:"command"`
 		Environment map[string]string `yaml:"environment"`
-		Build       struct {
+		User        string            `yaml:"user"`
+		CapAdd      []string          `yaml:"cap_add"`
+		CapDrop     []string          `yaml:"cap_drop"`
+		SecurityOpt []string          `yaml:"security_opt"`
+		ReadOnly    bool              `yaml:"read_only"`
+		Privileged  bool              `yaml:"privileged"`
+		Ports       []string          `yaml:"ports"`
+		HealthCheck struct {
+			Test []string `yaml:"test"`
+		} `yaml:"healthcheck"`
+		Build struct {
 			Args map[string]string `yaml:"args"`
 		} `yaml:"build"`
 	} `yaml:"services"`
@@ -53,6 +67,13 @@ func TestComposeConfiguresEveryEngine(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
+		if cfg.Payment.SandboxPage {
+			t.Errorf("%s serves the sandbox's pay page", name)
+		}
+		// Prometheus and the commands call an engine by its service's name.
+		if !slices.Contains(cfg.Admin.Names(), name) {
+			t.Errorf("%s may not be called by its name on the operator's port", name)
+		}
 		if cfg.Ledger.Kind != "redis" || !strings.HasPrefix(cfg.StoreDSN(), "mysql:") {
 			t.Errorf("%s runs on %s and %s", name, cfg.Ledger.Kind, cfg.StoreDSN())
 		}
@@ -71,10 +92,157 @@ func TestComposeKeepsPromisesDurable(t *testing.T) {
 	}
 }
 
+var defaultOf = regexp.MustCompile(`^\$\{\w+:-(.+)\}$`)
+
+// defaultImage is the image of a service whose variable is not set.
+func defaultImage(t *testing.T, image string) string {
+	t.Helper()
+	found := defaultOf.FindStringSubmatch(image)
+	if found == nil {
+		t.Fatalf("%s is not a variable with a default", image)
+	}
+	return found[1]
+}
+
 func TestComposeRunsTheDatabaseThatTheTestsRunOn(t *testing.T) {
-	name, version, _ := strings.Cut(readCompose(t).Services["mariadb"].Image, ":")
-	if want := "MariaDB " + version; name != "mariadb" || !strings.Contains(readText(t, "README.md"), want) {
+	name, version, _ := strings.Cut(defaultImage(t, readCompose(t).Services["mariadb"].Image), ":")
+	series := version[:max(strings.LastIndexByte(version, '.'), 0)]
+	if want := "MariaDB " + series; name != "mariadb" || series == "" || !strings.Contains(readText(t, "README.md"), want) {
 		t.Errorf("compose runs %s:%s, which the tested servers of the README are not", name, version)
+	}
+}
+
+// A tag such as 7.2 is other software next month. Distroless has no versions:
+// there only a digest pins.
+func TestCompose_ImagesHaveExactVersions(t *testing.T) {
+	exact := regexp.MustCompile(`:\d+\.\d+\.\d+(-[a-z]+)?(@sha256:[0-9a-f]{64})?$`)
+	example, dockerfile := readText(t, "deploy/env.example"), readText(t, "deploy/Dockerfile")
+	images := map[string]bool{}
+	for _, service := range readCompose(t).Services {
+		if service.Image != "seckill" {
+			images[service.Image] = true
+		}
+		for name, image := range service.Build.Args {
+			if strings.HasSuffix(name, "_IMAGE") {
+				images[image] = true
+				if !strings.Contains(dockerfile, "ARG "+name+"="+defaultImage(t, image)+"\n") {
+					t.Errorf("the Dockerfile has another %s than compose", name)
+				}
+			}
+		}
+	}
+	if len(images) != 4 {
+		t.Errorf("%d images: %v", len(images), images)
+	}
+	for image := range images {
+		name := defaultImage(t, image)
+		if !exact.MatchString(name) && !strings.HasPrefix(name, "gcr.io/distroless/") {
+			t.Errorf("%s has no exact version", name)
+		}
+		if !strings.Contains(example, "="+name+"\n") {
+			t.Errorf("deploy/env.example has another version than %s", name)
+		}
+	}
+}
+
+func TestCompose_EveryServiceIsHardened(t *testing.T) {
+	for name, service := range readCompose(t).Services {
+		if !slices.Equal(service.CapDrop, []string{"ALL"}) || len(service.CapAdd) != 0 || service.Privileged {
+			t.Errorf("%s keeps capabilities", name)
+		}
+		if !slices.Equal(service.SecurityOpt, []string{"no-new-privileges:true"}) || !service.ReadOnly {
+			t.Errorf("%s may gain rights, or write to its image", name)
+		}
+		if !strings.HasPrefix(name, "engine-") && service.User == "" {
+			t.Errorf("%s runs as root", name)
+		}
+		for _, port := range service.Ports {
+			if !strings.HasPrefix(port, "127.0.0.1:") {
+				t.Errorf("%s publishes %s beyond this machine", name, port)
+			}
+		}
+	}
+	if !strings.Contains(readText(t, "deploy/Dockerfile"), "\nUSER 65532:65532\n") {
+		t.Error("the engine's image runs as root")
+	}
+}
+
+// The process list and docker inspect show every argument.
+func TestCompose_NoArgumentHasASecret(t *testing.T) {
+	for name, service := range readCompose(t).Services {
+		for _, argument := range slices.Concat(service.Command, service.HealthCheck.Test) {
+			if found := composeVariable.FindString(argument); found != "" {
+				t.Errorf("%s: an argument holds %s", name, found)
+			}
+		}
+		for arg := range service.Build.Args {
+			if strings.Contains(arg, "SECRET") || strings.Contains(arg, "PASSWORD") || strings.Contains(arg, "TOKEN") {
+				t.Errorf("%s: the image is built with %s", name, arg)
+			}
+		}
+	}
+}
+
+// The command of compose.yaml, run by a real shell and a real Redis.
+func TestCompose_RedisReadsItsPasswordFromStandardInput(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skip("MISSING: redis-server")
+	}
+	command := readCompose(t).Services["redis"].Command
+	const secret = "0123456789abcdef0123456789abcdef"
+	dir := t.TempDir()
+	script := strings.ReplaceAll(command[len(command)-1], "$$", "$")
+	script = strings.Replace(script, "redis-server -", "redis-server - --port 0 --unixsocket redis.sock", 1)
+	server := exec.Command(command[0], append(slices.Clone(command[1:len(command)-1]), script)...)
+	server.Dir, server.Env = dir, append(os.Environ(), "REDISCLI_AUTH="+secret)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Kill() // it may have ended
+		_ = server.Wait()
+	})
+	ask := func(environ []string, words ...string) string {
+		client := exec.Command("redis-cli", append([]string{"-s", "redis.sock"}, words...)...)
+		client.Dir, client.Env = dir, environ
+		said, _ := client.CombinedOutput() // what it says is looked at
+		return string(said)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ask(server.Env, "ping") != "PONG\n"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no answer: %s", ask(server.Env, "ping"))
+		}
+	}
+	if said := ask(os.Environ(), "ping"); !strings.Contains(said, "NOAUTH") {
+		t.Errorf("without the password: %s", said)
+	}
+	for setting, want := range map[string]string{"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"} {
+		if said := ask(server.Env, "config", "get", setting); !strings.Contains(said, "\n"+want+"\n") {
+			t.Errorf("%s: %s", setting, said)
+		}
+	}
+	arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", server.Process.Pid))
+	if err != nil || !strings.Contains(string(arguments), "redis-server") || strings.Contains(string(arguments), secret) {
+		t.Errorf("the process list shows %q, %v", arguments, err)
+	}
+}
+
+var unitPattern = regexp.MustCompile("(?s)```ini\n# /etc/systemd/system/seckill.service\n(.*?)```")
+
+func TestUnit_IsHardenedAndTheSameInBothReadmes(t *testing.T) {
+	english := unitPattern.FindStringSubmatch(readText(t, "README.md"))
+	chinese := unitPattern.FindStringSubmatch(readText(t, "README.zh.md"))
+	if english == nil || chinese == nil || english[1] != chinese[1] {
+		t.Fatal("the READMEs have different units")
+	}
+	for _, line := range []string{
+		"User=seckill", "UMask=0077", "NoNewPrivileges=yes", "CapabilityBoundingSet=", "ProtectSystem=strict", "StateDirectory=seckill", "ProtectHome=yes", "PrivateTmp=yes", "PrivateDevices=yes",
+		"ProtectKernelTunables=yes", "ProtectKernelModules=yes", "ProtectControlGroups=yes", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "RestrictNamespaces=yes", "RestrictSUIDSGID=yes",
+		"LockPersonality=yes", "MemoryDenyWriteExecute=yes", "SystemCallArchitectures=native", "SystemCallFilter=@system-service",
+	} {
+		if !strings.Contains(english[1], "\n"+line+"\n") {
+			t.Errorf("the unit lacks %s", line)
+		}
 	}
 }
 
