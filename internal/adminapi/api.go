@@ -114,10 +114,11 @@ type Options struct {
 	StreamEvery time.Duration
 	// Stop ends the streams when it closes, so that the server can stop.
 	Stop <-chan struct{}
-	// OnRequest hears of every answer, by route pattern; OnPanic of every panic.
-	// Both may be nil.
+	// OnRequest hears of every answer, by route pattern; OnPanic of every panic;
+	// OnSuspect of every suspect request, by one of Suspicions. Each may be nil.
 	OnRequest func(route string, status int, took time.Duration)
 	OnPanic   func()
+	OnSuspect func(why string)
 }
 
 // Deadlines of a request: an operator in mid-sale must not wait long to hear

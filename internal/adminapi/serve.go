@@ -188,6 +188,9 @@ func (a *api) answered(rec *recorder, r *http.Request, took time.Duration) {
 	case rec.operator:
 		a.Log.Log(r.Context(), level, "operator request", attrs...)
 	case rec.suspect != "":
+		if a.OnSuspect != nil {
+			a.OnSuspect(rec.suspect)
+		}
 		a.strangers.Say(slog.LevelWarn, rec.suspect, "operator request refused: "+rec.suspect, append(attrs, "host", complaint.Clip(r.Host))...)
 	default:
 		a.strangers.Say(level, level.String(), "operator request", attrs...)

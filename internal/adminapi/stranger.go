@@ -49,6 +49,9 @@ const (
 	suspectWrong   = "wrong token"
 )
 
+// Suspicions lists them, for the metrics.
+var Suspicions = []string{suspectHost, suspectMissing, suspectWrong}
+
 // suspect has the access log warn of a request.
 func suspect(w http.ResponseWriter, why string, err error) {
 	if rec, ok := w.(*recorder); ok {

@@ -119,7 +119,15 @@ func lines(log, holds string) (found []string) {
 
 func TestWrongToken_IsWarnedOfByEveryMethodOnceASecond(t *testing.T) {
 	clock := newClock()
-	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait = clock.now, time.Nanosecond })
+	var counted atomic.Int32
+	d := newDesk(t, func(o *Options) {
+		o.Now, o.GuessWait = clock.now, time.Nanosecond
+		o.OnSuspect = func(why string) {
+			if why == suspectWrong {
+				counted.Add(1)
+			}
+		}
+	})
 	d.client = http.DefaultClient
 	for i, method := range []string{"GET", "HEAD", "POST", "DELETE", "BREW"} {
 		for range 10 {
@@ -137,6 +145,9 @@ func TestWrongToken_IsWarnedOfByEveryMethodOnceASecond(t *testing.T) {
 			t.Errorf("the lines left out are not counted: %s", line)
 		}
 		clock.add(complaint.Every)
+	}
+	if n := counted.Load(); n != 50 {
+		t.Errorf("%d of 50 wrong tokens were counted", n)
 	}
 	d.do("GET", "/admin/v1/products", "", "Authorization: ")
 	if len(lines(d.log.String(), "no token")) != 1 {

@@ -393,6 +393,9 @@ func (p *parts) buildShop(opt Options) (err error) {
 
 // buildAdmin wires the operator API.
 func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error) {
+	for _, why := range adminapi.Suspicions {
+		p.metrics.OperatorRefused.WithLabelValues(why) // a rule sees it grow from 0
+	}
 	p.admin, err = adminapi.New(adminapi.Options{
 		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store,
 		Hosts: p.cfg.Admin.Names(), Roles: opt.Roles, HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
@@ -401,7 +404,8 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 		OnRequest: func(route string, status int, took time.Duration) {
 			p.metrics.Route("admin "+route, strconv.Itoa(status)).Inc()
 		},
-		OnPanic: p.metrics.Panics.Inc,
+		OnPanic:   p.metrics.Panics.Inc,
+		OnSuspect: func(why string) { p.metrics.OperatorRefused.WithLabelValues(why).Inc() },
 	})
 	return err
 }

@@ -71,7 +71,10 @@ type Metrics struct {
 	Forgotten     prometheus.Counter
 	Reoffered     *prometheus.CounterVec
 	ConnsRefused  *prometheus.CounterVec
-	StreamsCut    prometheus.Counter
+	// OperatorRefused counts requests to the operator's port by why they are
+	// suspect, as adminapi.Suspicions has it.
+	OperatorRefused *prometheus.CounterVec
+	StreamsCut      prometheus.Counter
 
 	tooHot     *prometheus.CounterVec
 	challenges *prometheus.CounterVec
@@ -94,27 +97,28 @@ func New(version string) *Metrics {
 		requests: f.counters("seckill_http_requests_total", "Requests answered, by route and status.", "route", "status"),
 		gates:    map[admission.Gate]prometheus.Counter{},
 
-		ReserveClaims:  f.histogram("seckill_reserve_batch_claims", "Claims in one atomic ledger step.", sizes),
-		ReserveSeconds: f.histogram("seckill_reserve_seconds", "Duration of one ledger step.", seconds),
-		SellClaims:     f.histogram("seckill_sell_batch_claims", "Claims in one transaction in which the store sells itself.", sizes),
-		SellSeconds:    f.histogram("seckill_sell_seconds", "Duration of one such transaction, waiting for others included.", seconds),
-		CommitRows:     f.histogram("seckill_journal_commit_rows", "Journal rows in one commit.", sizes),
-		CommitSeconds:  f.histogram("seckill_journal_commit_seconds", "Duration of one journal commit, fsync included.", seconds),
-		WorkerClaims:   f.histogram("seckill_worker_batch_claims", "Claims in one settled worker batch.", sizes),
-		WorkerSeconds:  f.histogram("seckill_worker_seconds", "Duration of one worker batch.", seconds),
-		WorkerLag:      f.gauge("seckill_worker_lag_seconds", "Age of the oldest reservation in the last settled batch."),
-		DutySeconds:    f.histograms("seckill_duty_seconds", "Duration of one round of a background duty.", seconds, "duty"),
-		DutyFailures:   f.counters("seckill_duty_failures_total", "Rounds of a background duty that failed.", "duty"),
-		Alerts:         f.counters("seckill_alerts_total", "Alerts raised, by kind.", "kind"),
-		Payments:       f.counters("seckill_payments_total", "Authentic payment notices, by what they did.", "result"),
-		DualWrites:     f.counters("seckill_dualwrite_batches_total", "Immediate store attempts of dualwrite products, by result.", "result"),
-		Forgotten:      f.counter("seckill_promises_forgotten_total", "Unconfirmed answers dropped from this instance's memory for want of room."),
-		Reoffered:      f.counters("seckill_promises_reoffered_total", "Unconfirmed answers that a rebuilt ledger did not have, by what became of them.", "result"),
-		ConnsRefused:   f.counters("seckill_connections_refused_total", "Connections to the shop that were one too many, by which bound.", "bound"),
-		StreamsCut:     f.counter("seckill_event_streams_cut_total", "Event streams whose reader did not read."),
-		Panics:         f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
-		RaisedPrices:   f.counter("seckill_challenges_raised_total", "Proofs of work that were harder because the address or the buyer had asked for many challenges."),
-		SparedAnswers:  f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that the store remembers, as Redis could not be asked."),
+		ReserveClaims:   f.histogram("seckill_reserve_batch_claims", "Claims in one atomic ledger step.", sizes),
+		ReserveSeconds:  f.histogram("seckill_reserve_seconds", "Duration of one ledger step.", seconds),
+		SellClaims:      f.histogram("seckill_sell_batch_claims", "Claims in one transaction in which the store sells itself.", sizes),
+		SellSeconds:     f.histogram("seckill_sell_seconds", "Duration of one such transaction, waiting for others included.", seconds),
+		CommitRows:      f.histogram("seckill_journal_commit_rows", "Journal rows in one commit.", sizes),
+		CommitSeconds:   f.histogram("seckill_journal_commit_seconds", "Duration of one journal commit, fsync included.", seconds),
+		WorkerClaims:    f.histogram("seckill_worker_batch_claims", "Claims in one settled worker batch.", sizes),
+		WorkerSeconds:   f.histogram("seckill_worker_seconds", "Duration of one worker batch.", seconds),
+		WorkerLag:       f.gauge("seckill_worker_lag_seconds", "Age of the oldest reservation in the last settled batch."),
+		DutySeconds:     f.histograms("seckill_duty_seconds", "Duration of one round of a background duty.", seconds, "duty"),
+		DutyFailures:    f.counters("seckill_duty_failures_total", "Rounds of a background duty that failed.", "duty"),
+		Alerts:          f.counters("seckill_alerts_total", "Alerts raised, by kind.", "kind"),
+		Payments:        f.counters("seckill_payments_total", "Authentic payment notices, by what they did.", "result"),
+		DualWrites:      f.counters("seckill_dualwrite_batches_total", "Immediate store attempts of dualwrite products, by result.", "result"),
+		Forgotten:       f.counter("seckill_promises_forgotten_total", "Unconfirmed answers dropped from this instance's memory for want of room."),
+		Reoffered:       f.counters("seckill_promises_reoffered_total", "Unconfirmed answers that a rebuilt ledger did not have, by what became of them.", "result"),
+		OperatorRefused: f.counters("seckill_operator_refused_total", "Requests to the operator's port for another host, without the token, or with a wrong one.", "why"),
+		ConnsRefused:    f.counters("seckill_connections_refused_total", "Connections to the shop that were one too many, by which bound.", "bound"),
+		StreamsCut:      f.counter("seckill_event_streams_cut_total", "Event streams whose reader did not read."),
+		Panics:          f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
+		RaisedPrices:    f.counter("seckill_challenges_raised_total", "Proofs of work that were harder because the address or the buyer had asked for many challenges."),
+		SparedAnswers:   f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that the store remembers, as Redis could not be asked."),
 
 		tooHot:     f.counters("seckill_too_hot_total", "Claims that the line before the ledger did not take, by why.", "why"),
 		challenges: f.counters("seckill_challenges_total", "Challenges asked, by kind.", "kind"),
