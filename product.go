@@ -1,6 +1,8 @@
 package seckill
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"math/big"
 	"net/url"
@@ -85,8 +87,13 @@ type Product struct {
 	StartsAt       time.Time
 	EndsAt         time.Time
 	Shards         int
-	Strategy       Strategy
-	FallbackShare  float64
+	// ShardKey is the secret that spreads buyers over the shards (HomeShard). The
+	// products of a limit group share it. It is 0 with one shard, and for products
+	// that versions before 0007 of the tables created: those spread buyers by
+	// HashBuyer alone.
+	ShardKey      int64
+	Strategy      Strategy
+	FallbackShare float64
 	// ShareLeft is the part of Stock that is never allotted to the ledger: what
 	// is left of the fallback share (protocol 5).
 	ShareLeft int64
@@ -175,12 +182,24 @@ func HashBuyer[T string | []byte](buyer T) uint64 {
 	return hash
 }
 
-// HomeShard is the shard that holds a buyer's marks.
-func HomeShard[T string | []byte](buyer T, shards int) int {
-	if shards <= 1 {
+// HomeShard is the shard of a product that holds a buyer's marks. It stays the
+// same for the product's life, on every instance.
+//
+// The place depends on the product's secret key: without it, people who choose
+// their own buyer names could crowd one shard. A plain FNV hash with a secret start
+// would not do. Its low bits, which choose among 2, 4 or 16 shards, collide for
+// chosen names whatever the start is.
+func HomeShard[T string | []byte](p *Product, buyer T) int {
+	if p.Shards <= 1 {
 		return 0
 	}
-	return int(HashBuyer(buyer) % uint64(shards))
+	if p.ShardKey == 0 {
+		return int(HashBuyer(buyer) % uint64(p.Shards))
+	}
+	var room [8 + MaxBuyerBytes]byte
+	keyed := append(binary.BigEndian.AppendUint64(room[:0], uint64(p.ShardKey)), buyer...)
+	sum := sha256.Sum256(keyed)
+	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(p.Shards))
 }
 
 // checkImageURL accepts what a page may load a picture from: an absolute http or

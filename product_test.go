@@ -142,39 +142,88 @@ func TestSaleStateNames(t *testing.T) {
 	}
 }
 
-// TestHomeShardSpreads: buyers that differ in a counter alone, as real ones
-// do, fall evenly on every number of shards.
-func TestHomeShardSpreads(t *testing.T) {
+// TestHomeShard_Spreads: buyers that differ in a counter alone, as real ones do,
+// fall evenly on every number of shards.
+func TestHomeShard_Spreads(t *testing.T) {
 	const perShard = 1000
-	for _, shards := range []int{2, 3, 7, 16, 64, seckill.MaxShards} {
-		counts := make([]int, shards)
-		for i := range shards * perShard {
-			shard := seckill.HomeShard(fmt.Sprintf("user-%d", i), shards)
-			if shard < 0 || shard >= shards {
-				t.Fatalf("shard %d of %d", shard, shards)
+	for _, key := range []int64{0, 1, -7} {
+		for _, shards := range []int{2, 3, 7, 16, 64, seckill.MaxShards} {
+			p := &seckill.Product{Shards: shards, ShardKey: key}
+			counts := make([]int, shards)
+			for i := range shards * perShard {
+				counts[seckill.HomeShard(p, fmt.Sprintf("user-%d", i))]++
 			}
-			counts[shard]++
-		}
-		for shard, n := range counts {
-			if n < perShard*7/10 || n > perShard*13/10 {
-				t.Errorf("shard %d of %d has %d buyers, want about %d", shard, shards, n, perShard)
+			for shard, n := range counts {
+				if n < perShard*7/10 || n > perShard*13/10 {
+					t.Errorf("key %d: shard %d of %d has %d buyers, want about %d", key, shard, shards, n, perShard)
+				}
 			}
 		}
 	}
 }
 
-// TestHomeShardIsFixed: marks stay where they were written, so the hash must
-// never change.
-func TestHomeShardIsFixed(t *testing.T) {
-	for buyer, want := range map[string]int{"": 0x25, "a": 0x8c, "foobar": 0xe8} {
-		if got := seckill.HomeShard(buyer, 256); got != want { // low byte of the published FNV-1a vectors
-			t.Errorf("home of %q is %#x, want %#x", buyer, got, want)
+// TestHomeShard_ChosenNamesCrowdNoKeyedShard: an attacker knows the hash, but not
+// the key. Names that share a shard without a key are spread by any key.
+func TestHomeShard_ChosenNamesCrowdNoKeyedShard(t *testing.T) {
+	const shards, names = 16, 1600
+	open := &seckill.Product{Shards: shards}
+	for _, key := range []int64{1, 2, 3, -1, 1 << 62} {
+		keyed := &seckill.Product{Shards: shards, ShardKey: key}
+		counts := make([]int, shards)
+		for i, chosen := 0, 0; chosen < names; i++ {
+			if name := fmt.Sprintf("eve-%d", i); seckill.HomeShard(open, name) == 5 {
+				counts[seckill.HomeShard(keyed, name)]++
+				chosen++
+			}
+		}
+		for shard, n := range counts {
+			if n > 2*names/shards {
+				t.Errorf("key %d: %d of %d chosen names are on shard %d", key, n, names, shard)
+			}
+		}
+	}
+}
+
+// TestHomeShard_NeverMoves: a buyer's marks are where an earlier version of the
+// program put them.
+func TestHomeShard_NeverMoves(t *testing.T) {
+	for buyer, want := range map[string]int{"": 0x25, "a": 0x8c, "foobar": 0xe8} { // low byte of the published FNV-1a vectors
+		if got := seckill.HomeShard(&seckill.Product{Shards: 256}, buyer); got != want {
+			t.Errorf("without a key %q is on shard %d, want %d", buyer, got, want)
+		}
+	}
+	keyed := &seckill.Product{Shards: 256, ShardKey: 0x0102030405060708}
+	for buyer, want := range map[string]int{"a": 18, "foobar": 47, "买家": 149} {
+		if got := seckill.HomeShard(keyed, buyer); got != want {
+			t.Errorf("with a key %q is on shard %d, want %d", buyer, got, want)
+		}
+		if got := seckill.HomeShard(keyed, []byte(buyer)); got != want {
+			t.Errorf("with a key the bytes %q are on shard %d, want %d", buyer, got, want)
 		}
 	}
 	for _, shards := range []int{-1, 0, 1} {
-		if got := seckill.HomeShard("buyer", shards); got != 0 {
+		if got := seckill.HomeShard(&seckill.Product{Shards: shards, ShardKey: 1}, "buyer"); got != 0 {
 			t.Errorf("home over %d shards is %d", shards, got)
 		}
+	}
+}
+
+func TestHomeShard_KeepsItsAllocBudget(t *testing.T) {
+	p := &seckill.Product{Shards: 16, ShardKey: 1}
+	buyer := []byte(strings.Repeat("b", seckill.MaxBuyerBytes))
+	if n := testing.AllocsPerRun(100, func() { seckill.HomeShard(p, buyer) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkHomeShard(b *testing.B) {
+	for _, key := range []int64{0, 1} {
+		b.Run(fmt.Sprint("key=", key), func(b *testing.B) {
+			p := &seckill.Product{Shards: 16, ShardKey: key}
+			for b.Loop() {
+				seckill.HomeShard(p, "buyer-0123456789")
+			}
+		})
 	}
 }
 

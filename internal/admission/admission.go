@@ -221,7 +221,7 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 			return true
 		}
 	}
-	if !d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(buyer, terms.Shards)), buyer) {
+	if !d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(terms, buyer)), buyer) {
 		return false
 	}
 	return d.worthAGate(d.identify(req, look))

@@ -91,7 +91,7 @@ func steps(p *seckill.Product, items []store.Item) []step {
 	index := make(map[terms]int)
 	var alike []step
 	for _, item := range items {
-		home := seckill.HomeShard(item.Claim.Buyer, p.Shards)
+		home := seckill.HomeShard(p, item.Claim.Buyer)
 		key := terms{home, item.PriceCents, item.Currency, item.Name}
 		i, ok := index[key]
 		if !ok {

@@ -194,7 +194,7 @@ func (d *Desk) missing(ctx context.Context, s *sale.Sale, buyer string) error {
 	if p.LedgerShards() == 0 {
 		return errNotFound
 	}
-	return d.missingFrom(ctx, s, seckill.HomeShard(buyer, p.Shards))
+	return d.missingFrom(ctx, s, seckill.HomeShard(p, buyer))
 }
 
 // missingFrom is not_found on the word of these shards.
@@ -251,7 +251,7 @@ func (d *Desk) heldWaiting(ctx context.Context, s *sale.Sale, buyer string) ([]s
 		return nil, err
 	}
 	p := s.Terms()
-	figures, err := d.Ledger.Read(ctx, s.Shard(seckill.HomeShard(buyer, p.Shards)))
+	figures, err := d.Ledger.Read(ctx, s.Shard(seckill.HomeShard(p, buyer)))
 	if err != nil {
 		return nil, seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", deaf{err})
 	}
@@ -266,7 +266,7 @@ func (d *Desk) heldIf(ctx context.Context, s *sale.Sale, buyer string, wanted fu
 	if p.Epoch == 0 || p.LedgerShards() == 0 {
 		return nil, nil
 	}
-	shard := s.Shard(seckill.HomeShard(buyer, p.Shards))
+	shard := s.Shard(seckill.HomeShard(p, buyer))
 	holdings, err := d.Ledger.Held(ctx, shard, buyer)
 	if err != nil {
 		return nil, seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", deaf{err})

@@ -142,7 +142,7 @@ func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time)
 	if err != nil {
 		return Bought{}, err
 	}
-	b := group.batchers[seckill.HomeShard(claim.Buyer, len(group.batchers))]
+	b := group.batchers[seckill.HomeShard(group.terms, claim.Buyer)]
 	// While the ledger is down the share is sold, by who knows all that it has sold.
 	shown := group.terms.FallbackShare > 0 && !b.deaf() && s.opt.MayHaveSold(b.shard.Group, claim.Buyer)
 	if shown {

@@ -22,7 +22,7 @@ import (
 // homed is a buyer whose home the shard is.
 func (o *outlet) homed(shard, i int) string {
 	for n := 0; ; n++ {
-		if name := fmt.Sprintf("b-%d-%d", i, n); seckill.HomeShard(name, o.product.Shards) == shard {
+		if name := fmt.Sprintf("b-%d-%d", i, n); seckill.HomeShard(&o.product, name) == shard {
 			return name
 		}
 	}

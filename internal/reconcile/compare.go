@@ -102,7 +102,7 @@ func (c *comparison) readRows(ctx context.Context, about int64) error {
 		}
 		c.rows = append(c.rows, row{t.OrderNo, word})
 		if t.Wrong != "" && !c.enough() {
-			c.contradicts(seckill.HomeShard(t.Buyer, c.product.Shards), t.OrderNo, t.Buyer, "a row that the engine wrote", t.Wrong)
+			c.contradicts(seckill.HomeShard(c.product, t.Buyer), t.OrderNo, t.Buyer, "a row that the engine wrote", t.Wrong)
 		}
 		return nil
 	})
@@ -130,7 +130,7 @@ func (c *comparison) meet(shard int, m ledger.Mark) {
 // that it was seen.
 func (c *comparison) matches(shard int, m ledger.Mark) bool {
 	at, found := slices.BinarySearchFunc(c.rows, m.OrderNo, func(r row, no seckill.OrderNo) int { return bytes.Compare(r.no[:], no[:]) })
-	if !found || seckill.HomeShard(m.Buyer, c.product.Shards) != shard {
+	if !found || seckill.HomeShard(c.product, m.Buyer) != shard {
 		return false
 	}
 	r := &c.rows[at]

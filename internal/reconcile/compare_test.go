@@ -82,18 +82,18 @@ func (l *forged) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 // as it was, and the report names buyer and order. The store is the truth: a
 // repair recovers the ledger from it.
 func TestAForgedMarkIsFoundThoughAllSumsAreKept(t *testing.T) {
-	for name, forge := range map[string]func(m *ledger.Mark, shard *int){
-		"another buyer's": func(m *ledger.Mark, shard *int) {
+	for name, forge := range map[string]func(p *seckill.Product, m *ledger.Mark, shard *int){
+		"another buyer's": func(p *seckill.Product, m *ledger.Mark, shard *int) {
 			m.Buyer = "mallory"
-			*shard = seckill.HomeShard("mallory", 2)
+			*shard = seckill.HomeShard(p, "mallory")
 		},
-		"another number": func(m *ledger.Mark, _ *int) { m.OrderNo[15] ^= 1 },
-		"another key":    func(m *ledger.Mark, _ *int) { m.Key = "stolen" },
-		"no key":         func(m *ledger.Mark, _ *int) { m.Key = "" },
-		"more units":     func(m *ledger.Mark, _ *int) { m.Quantity++ },
-		"another shard":  func(_ *ledger.Mark, shard *int) { *shard = 1 - *shard },
-		"taken out":      func(_ *ledger.Mark, shard *int) { *shard = nowhere },
-		"released":       func(m *ledger.Mark, _ *int) { m.Quantity = 0 },
+		"another number": func(_ *seckill.Product, m *ledger.Mark, _ *int) { m.OrderNo[15] ^= 1 },
+		"another key":    func(_ *seckill.Product, m *ledger.Mark, _ *int) { m.Key = "stolen" },
+		"no key":         func(_ *seckill.Product, m *ledger.Mark, _ *int) { m.Key = "" },
+		"more units":     func(_ *seckill.Product, m *ledger.Mark, _ *int) { m.Quantity++ },
+		"another shard":  func(_ *seckill.Product, _ *ledger.Mark, shard *int) { *shard = 1 - *shard },
+		"taken out":      func(_ *seckill.Product, _ *ledger.Mark, shard *int) { *shard = nowhere },
+		"released":       func(_ *seckill.Product, m *ledger.Mark, _ *int) { m.Quantity = 0 },
 	} {
 		for _, of := range []string{"a", "second", "dead"} {
 			if of == "dead" && (name == "more units" || name == "released") {
@@ -105,7 +105,7 @@ func TestAForgedMarkIsFoundThoughAllSumsAreKept(t *testing.T) {
 				balanced(t, o.run(t, false))
 				under := &forged{Ledger: o.Rig.Ledger, forge: func(shard int, m ledger.Mark) (ledger.Mark, int) {
 					if m.OrderNo == nos[of] && o.Stored(t, 1).Epoch == p.Epoch { // a recovery undoes it
-						forge(&m, &shard)
+						forge(&p, &m, &shard)
 					}
 					return m, shard
 				}}
@@ -115,7 +115,7 @@ func TestAForgedMarkIsFoundThoughAllSumsAreKept(t *testing.T) {
 					t.Fatalf("found %v: %+v", got, found)
 				}
 				forgedNo := ledger.Mark{OrderNo: nos[of]}
-				forge(&forgedNo, new(int))
+				forge(&p, &forgedNo, new(int))
 				for _, v := range found.Violations {
 					if !strings.Contains(v.Detail, nos[of].String()) && !strings.Contains(v.Detail, forgedNo.OrderNo.String()) {
 						t.Errorf("does not say which order: %+v", v)

@@ -98,7 +98,7 @@ func (c *comparison) judgeMark(ctx context.Context, s *suspect, stored bool) err
 		return nil
 	case row.ProductID != c.product.ID:
 		note = ", of another product"
-	case seckill.HomeShard(s.mark.Buyer, c.product.Shards) != s.shard:
+	case seckill.HomeShard(c.product, s.mark.Buyer) != s.shard:
 		note = ", on another shard"
 	case row.Key != s.mark.Key:
 		note = ", under another key"
@@ -111,7 +111,7 @@ func (c *comparison) judgeMark(ctx context.Context, s *suspect, stored bool) err
 // keeps the key alone; one that failed may have left it to another order.
 func (c *comparison) agrees(s *suspect, row *seckill.Order) bool {
 	return row.ProductID == c.product.ID && row.Buyer == s.mark.Buyer &&
-		seckill.HomeShard(s.mark.Buyer, c.product.Shards) == s.shard &&
+		seckill.HomeShard(c.product, s.mark.Buyer) == s.shard &&
 		(s.mark.Quantity == 0 || row.Quantity == s.mark.Quantity) &&
 		(row.Key == s.mark.Key || row.Key == "" && row.Status == seckill.OrderFailed)
 }
@@ -130,7 +130,7 @@ func (c *comparison) judgeRows(ctx context.Context, nos []seckill.OrderNo) error
 		if c.enough() {
 			return nil
 		}
-		shard := seckill.HomeShard(row.Buyer, c.product.Shards)
+		shard := seckill.HomeShard(c.product, row.Buyer)
 		held, _, err := c.held(ctx, shard, row.Buyer, no)
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func (c *comparison) judgeKeys(ctx context.Context, nos []seckill.OrderNo) error
 			return err
 		}
 		if len(all) < ledger.MaxReturned {
-			c.differ(seckill.HomeShard(row.Buyer, c.product.Shards), no, row.Buyer, "the key of a dead order", "none")
+			c.differ(seckill.HomeShard(c.product, row.Buyer), no, row.Buyer, "the key of a dead order", "none")
 		}
 	}
 	return nil

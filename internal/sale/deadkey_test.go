@@ -45,7 +45,7 @@ func TestTheKeysOfDeadOrdersOutliveTheLedger(t *testing.T) {
 			over := keyed("buyer-0") // fails, over the limit
 			over.Key, over.Quantity = "too many", 2
 			_, err := r.Store.Confirm(t.Context(), store.ConfirmRequest{ProductID: 1, Items: store.Items(&seckill.Entry{
-				ProductID: 1, Group: 1, Epoch: p.Epoch, Limit: 2, Shard: seckill.HomeShard(over.Buyer, p.Shards), Claims: []seckill.Claim{over},
+				ProductID: 1, Group: 1, Epoch: p.Epoch, Limit: 2, Shard: seckill.HomeShard(&p, over.Buyer), Claims: []seckill.Claim{over},
 			})})
 			rig.Must(t, err)
 			for _, claim := range claims {

@@ -202,7 +202,7 @@ func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, above uint64, a
 	var err error
 	snap.product, err = d.store.OpenEpoch(ctx, p.ID, p.Epoch, above, actor, func(o seckill.Order) error {
 		d.note(o.Group, o.Buyer)
-		snap.marks[seckill.HomeShard(o.Buyer, p.Shards)].add(&o)
+		snap.marks[seckill.HomeShard(p, o.Buyer)].add(&o)
 		if o.Status == seckill.OrderQueued {
 			snap.parked += int64(o.Quantity)
 		}

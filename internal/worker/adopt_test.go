@@ -101,7 +101,7 @@ func TestOldClaimsAreAdoptedWithUnitsOfOtherShards(t *testing.T) {
 	p := c.Open(t, 1, shards*promised, rig.Shards(shards))
 	var claims []seckill.Claim
 	for n := 0; len(claims) < promised; n++ {
-		if buyer := fmt.Sprintf("b-%d", n); seckill.HomeShard(buyer, shards) == 2 {
+		if buyer := fmt.Sprintf("b-%d", n); seckill.HomeShard(&p, buyer) == 2 {
 			claims = append(claims, c.Claim(1, buyer))
 		}
 	}
@@ -109,7 +109,7 @@ func TestOldClaimsAreAdoptedWithUnitsOfOtherShards(t *testing.T) {
 	_, err := c.Desk.ChangeStock(t.Context(), 1, -(shards-1)*promised, "as many as are left", rig.Operator)
 	rig.Must(t, err)
 	p = c.rebuilt(t, 1)
-	stranger := c.Claim(1, "b-0") // takes one of the units in the new epoch
+	stranger := c.Claim(1, "stranger") // takes one of the units in the new epoch
 	if verdict := c.Reserve(t, p, stranger)[0]; verdict.Code != ledger.VerdictAccepted {
 		t.Fatalf("verdict %d", verdict.Code)
 	}

@@ -260,7 +260,7 @@ func (r *Rig) Reserve(tb testing.TB, p seckill.Product, claims ...seckill.Claim)
 		var here []seckill.Claim
 		var at []int
 		for i, claim := range claims {
-			if seckill.HomeShard(claim.Buyer, p.Shards) == shard {
+			if seckill.HomeShard(&p, claim.Buyer) == shard {
 				here, at = append(here, claim), append(at, i)
 			}
 		}

@@ -60,7 +60,7 @@ func (m *market) checkBooks(t *testing.T, h *history) {
 		}
 		numbers[order.no] = true
 		sold += int64(order.quantity)
-		held, err := m.ledger.Held(t.Context(), ledger.ShardOf(&m.product, seckill.HomeShard(order.buyer, shards)), order.buyer)
+		held, err := m.ledger.Held(t.Context(), ledger.ShardOf(&m.product, seckill.HomeShard(&m.product, order.buyer)), order.buyer)
 		if err != nil {
 			t.Fatal(err)
 		}

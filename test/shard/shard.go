@@ -196,7 +196,7 @@ func (m *market) buyer(t testing.TB, h *history, i int, ends time.Time) {
 func (m *market) name(i int) string {
 	for n := 0; ; n++ {
 		name := fmt.Sprintf("b-%d-%d", i, n)
-		if !m.oneHome || seckill.HomeShard(name, shards) == 7 {
+		if !m.oneHome || seckill.HomeShard(&m.product, name) == 7 {
 			return name
 		}
 	}
@@ -236,7 +236,7 @@ func codeOf(err error) seckill.Code {
 
 // giveBack returns an order's units, on a lane of its own.
 func (m *market) giveBack(t testing.TB, h *history, buyer string, no seckill.OrderNo, quantity int) {
-	shard := ledger.ShardOf(&m.product, seckill.HomeShard(buyer, shards))
+	shard := ledger.ShardOf(&m.product, seckill.HomeShard(&m.product, buyer))
 	lane := ledger.NewLane(m.ledger, shard, ledger.LaneOptions{})
 	result, err := lane.Do(context.Background(), ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: no, Buyer: buyer}}})
 	if err != nil || result.Verdicts[0].Code != ledger.VerdictReleased {

@@ -171,7 +171,7 @@ func reserveStories() []story {
 func home(shard ledger.Shard, n int) string {
 	for i := 0; ; i++ {
 		buyer := "buyer-" + string(rune('a'+i%26)) + string(rune('a'+i/26))
-		if seckill.HomeShard(buyer, 2) != shard.Index {
+		if seckill.HomeShard(&seckill.Product{Shards: 2}, buyer) != shard.Index {
 			continue
 		}
 		if n == 0 {

@@ -2,7 +2,9 @@ package storesql
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -12,7 +14,7 @@ import (
 
 const productColumns = `id, ref, product_name, price_cents, currency, stock, offered, per_user_limit, limit_group,
 	starts_at, ends_at, shards, strategy, fallback_share, share_left, state, epoch, version, log_seq, rebuilding,
-	started_time IS NOT NULL, ended_time IS NOT NULL, create_time, image_url, unlisted`
+	started_time IS NOT NULL, ended_time IS NOT NULL, create_time, image_url, unlisted, shard_key`
 
 const (
 	sqlProduct  = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ?`
@@ -20,7 +22,7 @@ const (
 
 	sqlInsertProduct = `INSERT INTO tb_seckill_product (id, ref, product_name, price_cents, currency, stock, offered,
 		per_user_limit, limit_group, starts_at, ends_at, shards, strategy, fallback_share, state, epoch, version, log_seq,
-		rebuilding, create_time, image_url, unlisted) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,1,0,0,?,?,?)`
+		rebuilding, create_time, image_url, unlisted, shard_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,1,0,0,?,?,?,?)`
 
 	sqlPatchProduct = `UPDATE tb_seckill_product SET ref = ?, product_name = ?, price_cents = ?, currency = ?,
 		per_user_limit = ?, starts_at = ?, ends_at = ?, image_url = ?, unlisted = ? WHERE id = ?`
@@ -51,7 +53,7 @@ func scanProduct(row scanner, p *productRow) error {
 	err := row.Scan(&p.ID, &p.Ref, &p.Name, &p.PriceCents, &p.Currency, &p.Stock, &p.Offered, &p.PerUserLimit, &p.Group,
 		millisTime{&p.StartsAt}, millisTime{&p.EndsAt}, &p.Shards, &p.Strategy, &p.FallbackShare, &p.ShareLeft, &p.State,
 		&p.Epoch, &p.Version, &p.logSeq, &p.Rebuilding, &p.started, &p.ended, millisTime{&p.CreatedAt},
-		&p.ImageURL, &p.Unlisted)
+		&p.ImageURL, &p.Unlisted, &p.ShardKey)
 	if err != nil {
 		return fmt.Errorf("read product: %w", err)
 	}
@@ -118,9 +120,14 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 	if err := p.Check(); err != nil {
 		return seckill.Product{}, err
 	}
+	key, err := s.newShardKey(&p)
+	if err != nil {
+		return seckill.Product{}, err
+	}
 	var created productRow
-	err := s.change(ctx, "create", func(ctx context.Context, tx *session) error {
+	err = s.change(ctx, "create", func(ctx context.Context, tx *session) error {
 		now := s.now()
+		p.ShardKey = key
 		if found, err := tx.row(ctx, `SELECT 1 FROM tb_seckill_product WHERE id = ?`, []any{p.ID}, new(int)); err != nil || found {
 			if err == nil {
 				err = seckill.Errorf(seckill.CodeWrongState, "product %d exists", p.ID)
@@ -132,7 +139,7 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 		}
 		_, err := tx.exec(ctx, sqlInsertProduct, p.ID, p.Ref, p.Name, p.PriceCents, p.Currency, 0, 0, p.PerUserLimit, p.Group,
 			millis(p.StartsAt), millis(p.EndsAt), p.Shards, string(p.Strategy), p.FallbackShare, seckill.SaleOpen, millis(now), p.ImageURL,
-			p.Unlisted)
+			p.Unlisted, p.ShardKey)
 		if err != nil {
 			return err
 		}
@@ -151,6 +158,23 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 	return created.Product, err
 }
 
+// newShardKey draws the secret that spreads buyers over the shards; 0 where there
+// is one shard.
+func (s *Store) newShardKey(p *seckill.Product) (int64, error) {
+	if p.Shards <= 1 {
+		return 0, nil
+	}
+	for {
+		var random [8]byte
+		if _, err := io.ReadFull(s.opt.Random, random[:]); err != nil {
+			return 0, fmt.Errorf("draw the shard key of product %d: %w", p.ID, err)
+		}
+		if key := int64(binary.BigEndian.Uint64(random[:])); key != 0 { // 0 means that there is none
+			return key, nil
+		}
+	}
+}
+
 // firstStock gives a new product its stock with the first stock-log row, and
 // sets the fallback share of it aside.
 func firstStock(ctx context.Context, tx *session, p *seckill.Product, now time.Time) error {
@@ -164,7 +188,8 @@ func firstStock(ctx context.Context, tx *session, p *seckill.Product, now time.T
 }
 
 // checkGroup holds members of a limit group to one limit and one number of
-// shards: the buyer's marks stand beside the shard of the same index.
+// shards, and gives them the owner's shard key: the buyer's marks stand beside the
+// shard of the same index.
 func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 	if p.Group == p.ID {
 		return nil
@@ -184,6 +209,7 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 	case owner.HasLedger() != p.HasLedger():
 		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d has strategy %s; direct products share a limit with direct ones only", p.Group, owner.Strategy)
 	}
+	p.ShardKey = owner.ShardKey
 	return nil
 }
 

@@ -193,7 +193,7 @@ func (c *counter) order(claim *seckill.Claim) seckill.Order {
 	return seckill.Order{
 		OrderNo: claim.OrderNo, Buyer: claim.Buyer, ProductID: p.ID, Group: p.Group, ProductName: p.Name,
 		PriceCents: p.PriceCents, Currency: p.Currency, Quantity: claim.Quantity, Ref: claim.Ref, Key: claim.Key,
-		Status: seckill.OrderQueued, CreatedAt: c.now, Shard: seckill.HomeShard(claim.Buyer, p.Shards), Origin: c.origin,
+		Status: seckill.OrderQueued, CreatedAt: c.now, Shard: seckill.HomeShard(p, claim.Buyer), Origin: c.origin,
 	}
 }
 

@@ -60,7 +60,7 @@ func (row *tracedRow) wrong(p *seckill.Product) string {
 	switch {
 	case row.group != p.Group:
 		return "a limit group that is not the product's"
-	case row.shard != seckill.HomeShard(row.buyer, p.Shards):
+	case row.shard != seckill.HomeShard(p, row.buyer):
 		return "a shard that is not its buyer's"
 	case row.heard != row.undue:
 		return "a release that is owed and not due, or due and not owed"

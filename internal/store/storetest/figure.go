@@ -110,9 +110,9 @@ func (s *suite) shard(t *testing.T, product uint32, index int) store.ShardFigure
 }
 
 // buyerOn is a buyer whose home is the given shard.
-func buyerOn(shard, shards int, name string) string {
+func buyerOn(p *seckill.Product, shard int, name string) string {
 	for i := 0; ; i++ {
-		if buyer := numbered(name, i); seckill.HomeShard(buyer, shards) == shard {
+		if buyer := numbered(name, i); seckill.HomeShard(p, buyer) == shard {
 			return buyer
 		}
 	}
@@ -120,11 +120,11 @@ func buyerOn(shard, shards int, name string) string {
 
 func figuresByShard(t *testing.T, s *suite) {
 	p := s.preheated(t, sharded(3), perUser(5), stock(50))
-	s.buy(t, p, buyerOn(0, 3, "a"), quantity(2))
-	s.pay(t, s.buy(t, p, buyerOn(0, 3, "b"), quantity(3)))
-	s.cancel(t, s.buy(t, p, buyerOn(1, 3, "c"), quantity(4)))
-	must(t, s.park(t, p, s.item(t, p, buyerOn(1, 3, "d")), far))
-	over := s.item(t, p, buyerOn(0, 3, "b"), quantity(5))
+	s.buy(t, p, buyerOn(&p, 0, "a"), quantity(2))
+	s.pay(t, s.buy(t, p, buyerOn(&p, 0, "b"), quantity(3)))
+	s.cancel(t, s.buy(t, p, buyerOn(&p, 1, "c"), quantity(4)))
+	must(t, s.park(t, p, s.item(t, p, buyerOn(&p, 1, "d")), far))
+	over := s.item(t, p, buyerOn(&p, 0, "b"), quantity(5))
 	s.confirm(t, []store.Item{over}, store.ConfirmOverLimit)
 	equal(t, "shard 0", s.shard(t, p.ID, 0), store.ShardFigures{Index: 0, Rows: 10, Dead: 5})
 	equal(t, "shard 1", s.shard(t, p.ID, 1), store.ShardFigures{Index: 1, Rows: 5, Dead: 4})

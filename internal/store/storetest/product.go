@@ -33,6 +33,7 @@ var productTests = []test{
 		})
 	}},
 	{"a member of a limit group has its limit and shards", groupMembers},
+	{"several shards have a secret key, which a limit group shares", shardKeys},
 	{"an unknown product is not_found", unknownProduct},
 	{"products lists every product", func(t *testing.T, s *suite) {
 		a, b := s.create(t), s.create(t)
@@ -146,8 +147,18 @@ func longProduct(t *testing.T, s *suite) {
 	must(t, err)
 	got := s.product(t, draft.ID)
 	want := draft
-	want.Offered, want.Version, want.CreatedAt = draft.Stock, 1, got.CreatedAt
+	want.Offered, want.Version, want.CreatedAt, want.ShardKey = draft.Stock, 1, got.CreatedAt, got.ShardKey
 	equal(t, "product", got, want)
+}
+
+func shardKeys(t *testing.T, s *suite) {
+	one, two := s.create(t, sharded(4)), s.create(t, sharded(4))
+	if one.ShardKey == 0 || two.ShardKey == 0 || one.ShardKey == two.ShardKey {
+		t.Errorf("two products have the keys %d and %d", one.ShardKey, two.ShardKey)
+	}
+	equal(t, "key that is read again", s.product(t, one.ID).ShardKey, one.ShardKey)
+	equal(t, "key of a member", s.create(t, sharded(4), inGroup(one.ID)).ShardKey, one.ShardKey)
+	equal(t, "key of one shard", s.create(t).ShardKey, 0)
 }
 
 func groupMembers(t *testing.T, s *suite) {

@@ -143,7 +143,7 @@ func (s *suite) item(t TB, p seckill.Product, buyer string, edits ...func(*store
 			OrderNo: seckill.NewOrderNo(now, p.ID, s.orders.Add(1)),
 			Buyer:   buyer, Quantity: 1,
 		},
-		ProductID: p.ID, Group: p.Group, Shard: seckill.HomeShard(buyer, p.Shards), Epoch: p.Epoch,
+		ProductID: p.ID, Group: p.Group, Shard: seckill.HomeShard(&p, buyer), Epoch: p.Epoch,
 		At: now, PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: p.PerUserLimit,
 	}
 	for _, edit := range edits {

@@ -106,7 +106,7 @@ func (f *fixture) change(id string, delta int64) {
 func (f *fixture) buyerOf(shard int) string {
 	for {
 		buyer := fmt.Sprintf("b-%x", rand.Uint64())
-		if seckill.HomeShard(buyer, f.terms.Shards) == shard {
+		if seckill.HomeShard(f.terms, buyer) == shard {
 			return buyer
 		}
 	}
