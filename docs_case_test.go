@@ -36,7 +36,7 @@ func caseError(tests map[string]string, span string) string {
 func testSources(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
-	for _, root := range []string{"cmd", "internal", "test"} {
+	for _, root := range []string{"cmd", "internal", "test", "web"} {
 		err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.go") {
 				all[path.Base(path.Dir(name))] += readText(t, name)
@@ -46,6 +46,13 @@ func testSources(t *testing.T) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	own, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range own {
+		all["seckill"] += readText(t, name) // as those of cmd/seckill
 	}
 	return all
 }
