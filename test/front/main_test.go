@@ -83,10 +83,11 @@ const connections = 500
 // fire sends a crowd and returns when all of it is answered.
 func fire(t *testing.T, e *engine.Engine, f flow) (s seen) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), generator(t), "-json", "-secret", engine.JWTSecret,
+	cmd := exec.CommandContext(t.Context(), generator(t), "-json",
 		"-url", fmt.Sprintf("%s/api/v1/products/%d/orders", e.ShopURL, f.product),
 		"-rate", fmt.Sprint(f.perSecond), "-n", fmt.Sprint(f.requests()), "-c", fmt.Sprint(connections),
 		"-first", fmt.Sprint(f.first), "-buyers", fmt.Sprint(f.buyers))
+	cmd.Env = append(os.Environ(), "SECKILL_AUTH_JWT_SECRET="+engine.JWTSecret)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,6 +59,7 @@ type Rig struct {
 	Desk     *sale.Desk
 
 	random     atomic.Uint64
+	draws      draws
 	storeFile  string
 	closeStore func() error
 }
@@ -78,9 +80,25 @@ func New(tb testing.TB) *Rig {
 	return r
 }
 
+// draws is randomness that is the same in every run: shard keys decide which
+// buyers share a shard.
+type draws struct {
+	mu   sync.Mutex
+	from *rand.ChaCha8
+}
+
+func (d *draws) Read(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.from == nil {
+		d.from = rand.NewChaCha8([32]byte{})
+	}
+	return d.from.Read(p)
+}
+
 func (r *Rig) openStore(tb testing.TB, file string) {
 	tb.Helper()
-	s, err := storesql.Open(tb.Context(), "sqlite:"+file, storesql.Options{Now: r.Time.Now})
+	s, err := storesql.Open(tb.Context(), "sqlite:"+file, storesql.Options{Now: r.Time.Now, Random: &r.draws})
 	Must(tb, err)
 	r.storeFile, r.closeStore = file, s.Close
 	Must(tb, s.Migrate(tb.Context()))
