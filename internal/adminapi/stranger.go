@@ -19,10 +19,10 @@ import (
 // operator's: for another host, without the token, with a wrong one.
 
 // Bounds of wrong tokens. One address (IPv6: one /64) may send guessBurst at
-// once and guessesPerSecond after that. Beyond that, answers come late.
+// once, and gets one back in ten seconds. Beyond that, answers come late.
 const (
 	guessBurst       = 20
-	guessesPerSecond = 1
+	guessesPerSecond = 0.1
 	guessAddresses   = 4096 // addresses that are remembered: 64 KiB
 	// guessWait is how late the answer to a wrong token is.
 	guessWait = time.Second
@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	errNoOperator = seckill.Errorf(seckill.CodeUnauthenticated, "the operator's bearer token is missing or wrong").
+	errNoOperator = seckill.Errorf(seckill.CodeUnauthenticated, "send it as Authorization: Bearer TOKEN; it is the admin.token that this instance was started with").
 			Titled("The operator's token is missing or wrong.", "运营令牌缺失或错误")
 	errManyGuesses = func() *seckill.Error {
 		err := seckill.Errorf(seckill.CodeRateLimited, "too many wrong bearer tokens from this address")

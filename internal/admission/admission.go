@@ -162,7 +162,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	return Refusal{}
 }
 
-var errTokenRequired = seckill.Errorf(seckill.CodeTokenInvalid, "a purchase token is required")
+var errTokenRequired = seckill.Errorf(seckill.CodeTokenInvalid, "a purchase token is required: ask for a challenge of the product, and send its answer for a token")
 
 func limited(gate Gate, by *ratelimit.Limiter, wait time.Duration) Refusal {
 	return Refusal{Code: seckill.CodeRateLimited, Gate: gate, Limit: by, RetryAfter: wait}

@@ -159,7 +159,7 @@ func (d *Desk) Pose(ctx context.Context, ask Ask, now time.Time) (Challenge, err
 		return Challenge{}, err
 	}
 	if ask.Kind != "" && !slices.Contains(Kinds, ask.Kind) {
-		return Challenge{}, seckill.Errorf(seckill.CodeBadRequest, "type must be one of those that the challenge offers")
+		return Challenge{}, seckill.Errorf(seckill.CodeBadRequest, "type must be none, pow, image or shop; it is used if the shop offers it")
 	}
 	kind := d.opt.Kind
 	if slices.Contains(d.alternatives(), ask.Kind) {

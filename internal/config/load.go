@@ -213,6 +213,10 @@ func (l *loading) flags(settings []Setting) {
 			l.errorf("%s: %s: must not be set by a flag, as the process list would show it: set %s in the environment, or the key in the configuration file", s.Flag, s.Key, l.keys[at].env())
 			continue
 		}
+		if PrintableURL(s.Value) != s.Value {
+			l.errorf("%s: %s: an address with a user or a query must not be set by a flag, as the process list would show it: set %s in the environment, or the key in the configuration file", s.Flag, s.Key, key{name: s.Key}.env())
+			continue
+		}
 		values[s.Key], flags[s.Key] = s.Value, s.Flag
 	}
 	l.apply(values, func(name string) string { return flags[name] + ": " + name })

@@ -90,6 +90,19 @@ func TestLoad_FlagsTakeNoSecrets(t *testing.T) {
 	}
 }
 
+// TestLoad_FlagsTakeNoAddressWithKeys: a key in an address is a secret too.
+func TestLoad_FlagsTakeNoAddressWithKeys(t *testing.T) {
+	for address, refused := range map[string]bool{
+		"https://a.example/jwks": false, "https://a.example/jwks?key=" + hidden: true, "https://u:" + hidden + "@a.example/jwks": true,
+	} {
+		_, err := config.Load(config.Sources{Flags: []config.Setting{set("auth.jwks_url", address)}})
+		got := err != nil && strings.Contains(err.Error(), "must not be set by a flag") && strings.Contains(err.Error(), "SECKILL_AUTH_JWKS_URL")
+		if got != refused || err != nil && strings.Contains(err.Error(), hidden) {
+			t.Errorf("%s by a flag: %v", address, err)
+		}
+	}
+}
+
 func TestPrint_HidesUserAndQueryOfEveryAddress(t *testing.T) {
 	for _, d := range config.Describe() {
 		if !strings.HasSuffix(d.Key, "url") {

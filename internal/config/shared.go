@@ -90,7 +90,7 @@ func (c *Config) checkShared() error {
 	var errs []error
 	if c.shared() {
 		for _, k := range c.unsetSecrets() {
-			errs = append(errs, wrong(k.name, "must be set with Redis or MySQL: instances that share them must share their secrets"))
+			errs = append(errs, wrong(k.name, "must be set with Redis or MySQL, as instances that share them must share their secrets: set %s in the environment of this process, or the key in the file", k.env()))
 		}
 	}
 	switch {

@@ -213,7 +213,7 @@ func TestListProducts_UnknownCursorsAreCheap(t *testing.T) {
 func TestListProducts_RefusesBadPages(t *testing.T) {
 	s, _ := listServer(t, manyProducts(3))
 	for _, query := range []string{
-		"?limit=0", "?limit=101", "?limit=-1", "?limit=", "?limit=x", "?limit=01", "?limit=1e2", "?limit=%2b1", "?limit=99999999999999999999",
+		"?limit=2&limit=3", "?after=1&after=2", "?limit=0", "?limit=101", "?limit=-1", "?limit=", "?limit=x", "?limit=01", "?limit=1e2", "?limit=%2b1", "?limit=99999999999999999999",
 		"?after=", "?after=0", "?after=-1", "?after=01", "?after=4294967296", "?after=x", "?after=1.0", "?after=%201", "?after=" + strings.Repeat("9", 4000),
 	} {
 		ctx := get("/api/v1/products" + query)

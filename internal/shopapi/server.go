@@ -205,9 +205,22 @@ func (s *Server) demoLogin(ctx *fasthttp.RequestCtx) {
 	s.json(ctx, "demo", 200, map[string]string{"token": token, "buyer": buyer})
 }
 
-// pageLimit reads ?limit=, between 1 and maxPage.
+// pageLimit reads ?limit=, between 1 and maxPage. Parameters of a page that are
+// given twice can be read in two ways and are refused.
 func pageLimit(args *fasthttp.Args, unset int) (int, error) {
-	if !args.Has("limit") {
+	var limits, cursors int
+	for name := range args.All() {
+		switch string(name) {
+		case "limit":
+			limits++
+		case "after", "before":
+			cursors++
+		}
+	}
+	if limits > 1 || cursors > 1 {
+		return 0, seckill.Errorf(seckill.CodeBadRequest, "limit, after and before must be given once")
+	}
+	if limits == 0 {
 		return unset, nil
 	}
 	text := args.Peek("limit")
