@@ -5,6 +5,7 @@ package smuggling
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -198,8 +199,8 @@ func (s *shop) probe(addr string, r request, straight bool) error {
 			return err
 		}
 		rest, err := io.ReadAll(c.in)
-		if !r.sound && r.method == http.MethodHead && got.status == http.StatusBadRequest {
-			rest = nil // the engine could not read the method, so this is the body of the one answer
+		if r.method == http.MethodHead && !bytes.HasPrefix(rest, []byte("HTTP/")) {
+			rest = nil // a refusal that did not know the method, or HAProxy's own, has a body: still one answer
 		}
 		if len(rest) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 			return fmt.Errorf("after the last answer %d came %.200q (%v)", got.status, rest, err)
