@@ -64,7 +64,9 @@ type Doorkeeper struct {
 	ByBuyer       *ratelimit.Limiter
 	ByAddr        *ratelimit.Limiter
 	ByProduct     *ratelimit.Limiter
-	ByForger      *ratelimit.Limiter // of forged tokens, by address
+	// ByHolder is ByProduct for buyers who may hold an order already.
+	ByHolder *ratelimit.Limiter
+	ByForger *ratelimit.Limiter // of forged tokens, by address
 	// Shared says that other instances sell the same products. What their
 	// counters sell this one hears a moment later, and never of one that died
 	// with its word unsent.
@@ -121,7 +123,9 @@ type Refusal struct {
 //     only a claim that could be sold may spend it. Before the token gate,
 //     robots with accounts and without tokens would use up the whole sale's.
 //     It also comes behind the buyer's limit: one buyer cannot spend more of it
-//     than their own.
+//     than their own. Buyers who may hold an order already share a budget of the
+//     same size among themselves. Otherwise robots that bought once could spend
+//     the budget of first claims by repeating their used tokens.
 //
 // The body comes behind the buyer's limit because its sender decides how much
 // work it is. The purchase token is in the body.
@@ -152,8 +156,12 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	if err != nil {
 		return refuse(GateToken, err)
 	}
-	if ok, wait := d.ByProduct.AllowProduct(s.ID, now); !ok {
-		return limited(GateProductRate, d.ByProduct, wait)
+	budget := d.ByProduct
+	if budget != nil && d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(terms, req.buyer)), req.buyer) {
+		budget = d.ByHolder
+	}
+	if ok, wait := budget.AllowProduct(s.ID, now); !ok {
+		return limited(GateProductRate, budget, wait)
 	}
 	pass.Buyer, pass.Quantity, pass.Ref = string(req.buyer), body.quantity, body.ref
 	if pass.Key = string(req.Key); len(body.token) > 0 {

@@ -347,6 +347,43 @@ func TestOnlyAProvenBuyerSpendsABuyersAndTheProductsBudget(t *testing.T) {
 
 // 120 accounts without a token send a claim each; 30 buyers with a token come
 // after them. The product's rate is just enough for those 30.
+// TestAdmit_RepeatsSpendABudgetOfTheirOwn: a used token stays valid, so that a
+// repeat finds its order. Robots that repeat it must not take the rate from those
+// who have no order yet.
+func TestAdmit_RepeatsSpendABudgetOfTheirOwn(t *testing.T) {
+	const burst = 10
+	d := newDoor(t)
+	var err error
+	d.ByProduct, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: burst})
+	must(t, err)
+	d.ByHolder, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: burst})
+	must(t, err)
+	on := d.on(t)
+	d.Memory = holds("robot")
+	ask := func(buyer string) Refusal {
+		return d.Admit(on, &Request{Authorization: bearer(t, buyer), Addr: addr, Body: []byte(`{}`)}, &Pass{})
+	}
+	for i := range 3 * burst {
+		want := Gate("")
+		if i >= burst {
+			want = GateProductRate
+		}
+		if got := ask("robot"); got.Gate != want {
+			t.Fatalf("repeat %d: refused by %+v, want %q", i, got, want)
+		}
+	}
+	for i := range burst {
+		if got := ask(fmt.Sprintf("buyer-%d", i)); got.Gate != "" {
+			t.Errorf("first claim %d: refused by %+v", i, got)
+		}
+	}
+}
+
+// holds is a memory of one buyer.
+type holds string
+
+func (h holds) MayHold(_ ledger.Shard, buyer []byte) bool { return string(buyer) == string(h) }
+
 func TestAdmit_ClaimWithoutTokenSpendsNoProductRate(t *testing.T) {
 	const robots, honest = 120, 30
 	d := newDoor(t)

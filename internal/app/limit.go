@@ -26,6 +26,7 @@ func (p *parts) buildLimits(opt Options, door *admission.Doorkeeper, shop *shopa
 		{&door.ByAddr, "address", c.IPPerSecond},
 		{&door.ByBuyer, "buyer", c.BuyerPerSecond},
 		{&door.ByProduct, "product", c.ProductPerSecond},
+		{&door.ByHolder, "product-holders", c.ProductPerSecond},
 		{&shop.Rates.ByAddr, "other-address", c.OtherIPPerSecond},
 		{&shop.Rates.ByBuyer, "other-buyer", c.OtherBuyerPerSecond},
 	} {

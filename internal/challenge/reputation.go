@@ -64,14 +64,26 @@ func (r *reputation) asked(addr netip.Addr, buyer string, now time.Time) (bits i
 	if r.forges(addr, now) {
 		cost = forgedCost
 	}
-	return max(
-		rise(r.byAddr.OweAddr(addr, cost, now), r.addrCalm, MaxReputation),
-		rise(r.byBuyer.Owe(buyer, 1, now), r.buyerCalm, MaxReputation),
-	)
+	bits = rise(r.byBuyer.Owe(buyer, 1, now), r.buyerCalm, MaxReputation)
+	if isOneClient(addr) {
+		bits = max(bits, rise(r.byAddr.OweAddr(addr, cost, now), r.addrCalm, MaxReputation))
+	}
+	return bits
+}
+
+// isOneClient reports whether an address can have a reputation. Shoppers come from
+// public addresses. One of this machine or of a private network is nearly always a
+// proxy that shop.trusted_proxies does not name, and everybody behind it would have
+// to work more.
+func isOneClient(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	return !addr.IsPrivate() && !addr.IsLoopback()
 }
 
 // wrong counts a wrong answer.
 func (r *reputation) wrong(addr netip.Addr, buyer string, now time.Time) {
-	r.byAddr.OweAddr(addr, wrongCost, now)
+	if isOneClient(addr) {
+		r.byAddr.OweAddr(addr, wrongCost, now)
+	}
 	r.byBuyer.Owe(buyer, wrongCost, now)
 }

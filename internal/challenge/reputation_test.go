@@ -191,3 +191,21 @@ func TestAddressIsCountedOverInstances(t *testing.T) {
 		t.Errorf("%d bits, want 9", last.Difficulty)
 	}
 }
+
+// TestReputation_ProxyThatIsNotNamedPaysNothing: behind a proxy that
+// shop.trusted_proxies does not name, all shoppers have its address.
+func TestReputation_ProxyThatIsNotNamedPaysNothing(t *testing.T) {
+	r, err := newReputation(DefaultCalmPerAddr, 10, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for _, text := range []string{"127.0.0.1", "10.0.0.5", "192.168.1.1", "172.16.0.9", "::1", "fd00::7", "::ffff:10.0.0.5"} {
+		addr := netip.MustParseAddr(text)
+		for i := range 5000 {
+			if bits := r.asked(addr, fmt.Sprintf("%s-%d", text, i), now); bits > 0 {
+				t.Fatalf("shopper %d behind %s works on %d bits more", i, text, bits)
+			}
+		}
+	}
+}

@@ -94,9 +94,10 @@ func (s *Server) json(ctx *fasthttp.RequestCtx, route string, status int, value 
 	s.body(ctx, route, status, contentJSON, body)
 }
 
-// smallAnswer is the size of fasthttp's write buffer. Answers up to this size
-// are not counted: every connection has that buffer anyway.
-const smallAnswer = 4 << 10
+// smallAnswer is the size up to which answers are not counted: pictures, single
+// orders and short lists. They fit into the kernel's send buffer four times, and
+// must not be refused because others leave long lists unread.
+const smallAnswer = 16 << 10
 
 // hold counts the bytes of an answer that is not shared, until it is written. It
 // reports false if clients leave too much unread already.

@@ -65,7 +65,7 @@ func TestALimitedPurchaseSaysWhichLimitAndAllocatesNothing(t *testing.T) {
 			case "buyer":
 				s.opt.Door.ByBuyer = limit
 			case "product":
-				s.opt.Door.ByProduct = limit
+				s.opt.Door.ByProduct, s.opt.Door.ByHolder = limit, limit // the second claim is a holder's
 			}
 			perform(t, s, ctx, fasthttp.StatusAccepted)
 			perform(t, s, ctx, fasthttp.StatusTooManyRequests)

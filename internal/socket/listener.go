@@ -69,7 +69,7 @@ type Listener struct {
 	mu     sync.Mutex
 	open   int
 	unread int
-	from   map[netip.Addr]peer // by address, while MaxPerAddr counts them
+	from   map[netip.Addr]peer // by address, while a bound per address counts them
 	silent map[*Conn]struct{}
 	until  time.Time // set when stopping: when silent connections end
 }
@@ -172,7 +172,7 @@ func (l *Listener) rest() bool {
 // counted is what a peer is counted as; invalid when it is not.
 func (l *Listener) counted(peer net.Addr) netip.Addr {
 	tcp, ok := peer.(*net.TCPAddr)
-	if !ok || l.opt.MaxPerAddr == 0 {
+	if !ok || l.opt.MaxPerAddr == 0 && l.opt.MaxUnreadPerAddr == 0 {
 		return netip.Addr{}
 	}
 	addr := tcp.AddrPort().Addr().Unmap().WithZone("")
@@ -192,7 +192,7 @@ func (l *Listener) enter(addr netip.Addr) (refused string) {
 	switch {
 	case l.opt.MaxConns > 0 && l.open >= l.opt.MaxConns:
 		return RefusedTotal
-	case addr.IsValid() && l.from[addr].conns >= l.opt.MaxPerAddr:
+	case addr.IsValid() && l.opt.MaxPerAddr > 0 && l.from[addr].conns >= l.opt.MaxPerAddr:
 		return RefusedAddr
 	}
 	l.open++

@@ -10,8 +10,9 @@ func TestHold_BoundsUnreadBytesPerAddressAndInAll(t *testing.T) {
 		opt   Options
 		other bool // whether another connection may hold a further byte
 	}{
-		"in all":      {Options{MaxUnread: 100}, false},
-		"per address": {Options{MaxPerAddr: 10, MaxUnreadPerAddr: 100}, false},
+		"in all":                                 {Options{MaxUnread: 100}, false},
+		"per address":                            {Options{MaxPerAddr: 10, MaxUnreadPerAddr: 100}, false},
+		"per address, any number of connections": {Options{MaxUnreadPerAddr: 100}, false},
 		"exempt from the bound per address": {Options{
 			MaxPerAddr: 10, MaxUnreadPerAddr: 100, Exempt: func(netip.Addr) bool { return true },
 		}, true},

@@ -133,6 +133,63 @@ func TestProductRate_RobotsWithoutTokensTakeNothingFromBuyers(t *testing.T) {
 	}
 }
 
+// TestProductRate_RepeatsTakeNothingFromFirstClaims: robots buy once each and then
+// repeat their used tokens, far above the product's rate.
+func TestProductRate_RepeatsTakeNothingFromFirstClaims(t *testing.T) {
+	t.Parallel()
+	const robots, honest, rate = 20, 20, 50
+	e := start(t, map[string]string{"token.required": "true", "limit.product_per_second": strconv.Itoa(rate)})
+	openSale(t, e, engine.Product{ID: 1, Stock: robots + honest + 1}) // never sold out
+	tokens := make(map[string]string, robots+honest)
+	for i := range robots {
+		for _, kind := range []string{"robot", "honest"} {
+			buyer := fmt.Sprintf("%s-%d", kind, i)
+			tokens[buyer] = askToken(t, e, buyer, 1)
+		}
+	}
+	press := func(buyer string) (string, error) {
+		return e.Buyer(buyer).Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Token: tokens[buyer]})
+	}
+	orders := make(map[string]string)
+	for i := range robots {
+		buyer := fmt.Sprintf("robot-%d", i)
+		no, err := press(buyer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		orders[buyer] = no
+	}
+	done, limited := make(chan struct{}), make(chan struct{})
+	var flood sync.WaitGroup
+	var once sync.Once
+	for i := range robots {
+		buyer := fmt.Sprintf("robot-%d", i)
+		flood.Go(func() {
+			for {
+				switch no, err := press(buyer); {
+				case engine.CodeOf(err) == seckill.CodeRateLimited:
+					once.Do(func() { close(limited) })
+				case err != nil || no != orders[buyer]:
+					t.Errorf("%s repeats: %s, %v", buyer, no, err)
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	<-limited // the repeats alone are above the rate by now
+	for i := range honest {
+		if _, err := press(fmt.Sprintf("honest-%d", i)); err != nil {
+			t.Errorf("the first claim of honest-%d: %v", i, err)
+		}
+	}
+	close(done)
+	flood.Wait()
+}
+
 // gateCount is how many claims a gate has refused.
 func gateCount(t *testing.T, e *engine.Engine, gate string) int {
 	t.Helper()

@@ -15,12 +15,13 @@ func TestFarmAtOneAddress_WorksMoreThanHonestBuyers(t *testing.T) {
 	const base, accounts = 8, 1000
 	e := engine.Start(t, engine.Options{Settings: map[string]string{
 		"token.required": "true", "challenge.kind": "pow", "challenge.pow_bits": fmt.Sprint(base), "challenge.pow_calm_per_second": "200",
+		"shop.trusted_proxies": proxyAddr,
 	}})
 	open(t, e, engine.Product{ID: 1, Stock: 5})
 	r := New(t)
 	ask := func(name, from string) int {
 		t.Helper()
-		posed, got := r.Account(e, name).From(from).Ask(1, "")
+		posed, got := r.Account(e, name).From(proxyAddr).Saying("X-Forwarded-For", from).Ask(1, "")
 		if got.Code != "" {
 			t.Fatalf("%s is refused a challenge: %s", name, got.Text)
 		}
@@ -28,9 +29,9 @@ func TestFarmAtOneAddress_WorksMoreThanHonestBuyers(t *testing.T) {
 	}
 	last, honest := 0, 0
 	for n := range accounts {
-		last = ask(fmt.Sprint("robot-", n), "127.0.0.1")
+		last = ask(fmt.Sprint("robot-", n), "192.0.2.1")
 		if n%100 == 99 {
-			honest = ask(fmt.Sprint("person-", n), fmt.Sprintf("127.0.0.%d", 2+n/100))
+			honest = ask(fmt.Sprint("person-", n), fmt.Sprintf("198.51.100.%d", n/100))
 		}
 	}
 	// 1,000 are more than eight times the calm 120 a minute; a slow machine gives
