@@ -84,8 +84,8 @@ type Options struct {
 	// Hosts are the names by which this address may be called, beside localhost.
 	// IP addresses always may.
 	Hosts []string
-	// GuessWait is how late a wrong token is answered after many of them; 0 for a
-	// second.
+	// GuessWait is how long a token waits to be compared after many wrong ones; 0
+	// for a second.
 	GuessWait time.Duration
 
 	// Roles are those of this instance. They stand in /readyz, and where an
@@ -136,7 +136,8 @@ type api struct {
 	board     board
 	streams   chan struct{} // one slot per open stream
 	guesses   *ratelimit.Limiter
-	late      chan struct{} // one slot per answer that waits
+	late      chan struct{} // one slot per token that waits to be compared
+	seen      operators
 	strangers *complaint.Log
 }
 

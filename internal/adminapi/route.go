@@ -109,7 +109,9 @@ func canonical(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range single {
 			if len(r.Header.Values(name)) > 1 {
-				problem.Write(w, seckill.Errorf(seckill.CodeBadRequest, "%s must be given once", name), language(r))
+				err := seckill.Errorf(seckill.CodeBadRequest, "%s must be given once", name)
+				suspect(w, suspectAmbiguous, err)
+				problem.Write(w, err, language(r))
 				return
 			}
 		}
@@ -117,6 +119,7 @@ func canonical(next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")
 			_ = http.NewResponseController(w).EnableFullDuplex() // answer first: net/http would read the body
 			err := seckill.Errorf(seckill.CodeBadRequest, "multipart bodies are not supported: send JSON")
+			suspect(w, suspectAmbiguous, err)
 			problem.WriteStatus(w, http.StatusUnsupportedMediaType, err, language(r))
 			return
 		}

@@ -122,9 +122,15 @@ func (rec *recorder) Write(p []byte) (int, error) {
 func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 
 // observed logs and counts every answer, and turns a panic into one.
+//
+// It closes the connection after a request of HTTP/1.0. There net/http ignores
+// Transfer-Encoding, and would read a body in chunks as the next request.
 func (a *api) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec, began := &recorder{ResponseWriter: w}, time.Now()
+		if !r.ProtoAtLeast(1, 1) {
+			w.Header().Set("Connection", "close")
+		}
 		defer func() {
 			if v := recover(); v != nil {
 				a.panicked(rec, r, v)

@@ -113,7 +113,7 @@ func New(version string) *Metrics {
 		DualWrites:      f.counters("seckill_dualwrite_batches_total", "Immediate store attempts of dualwrite products, by result.", "result"),
 		Forgotten:       f.counter("seckill_promises_forgotten_total", "Unconfirmed answers dropped from this instance's memory for want of room."),
 		Reoffered:       f.counters("seckill_promises_reoffered_total", "Unconfirmed answers that a rebuilt ledger did not have, by what became of them.", "result"),
-		OperatorRefused: f.counters("seckill_operator_refused_total", "Requests to the operator's port for another host, without the token, or with a wrong one.", "why"),
+		OperatorRefused: f.counters("seckill_operator_refused_total", "Requests to the operator's port that were refused before they had shown the right token, by reason.", "why"),
 		ConnsRefused:    f.counters("seckill_connections_refused_total", "Connections to the shop that were one too many, by which bound.", "bound"),
 		StreamsCut:      f.counter("seckill_event_streams_cut_total", "Event streams whose reader did not read."),
 		Panics:          f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
