@@ -87,6 +87,9 @@ type Options struct {
 	// GuessWait is how long a token waits to be compared after many wrong ones; 0
 	// for a second.
 	GuessWait time.Duration
+	// AnswerTimeout is how long a client may take to read an answer; 0 for the
+	// constant AnswerTimeout.
+	AnswerTimeout time.Duration
 
 	// Roles are those of this instance. They stand in /readyz, and where an
 	// operator asks for something that runs elsewhere.
@@ -129,6 +132,15 @@ const (
 	longTimeout    = 2 * time.Minute
 )
 
+// Deadlines for clients to read an answer. They begin with its first byte, so
+// that an operation may take longer than AnswerTimeout before it answers. Each
+// event of the stats stream has a deadline of its own.
+const (
+	AnswerTimeout = 30 * time.Second
+	// pprofTimeout is longer, because a trace is written while it is recorded.
+	pprofTimeout = 5 * time.Minute
+)
+
 // api is the handler's state: its options, and what is made of them once.
 type api struct {
 	Options
@@ -142,8 +154,8 @@ type api struct {
 }
 
 // New makes the handler. Its server should bound the time to read a request
-// (ReadTimeout) and must not bound the time to write an answer (WriteTimeout),
-// because streams stay open; the handler bounds each write by itself.
+// (ReadTimeout). Its WriteTimeout should be AnswerTimeout: net/http then bounds
+// its own answers, and the handler sets the deadline anew for each of its own.
 func New(o Options) (http.Handler, error) {
 	if o.Token == "" {
 		return nil, errors.New("operator API: a token must be set")
@@ -162,6 +174,9 @@ func New(o Options) (http.Handler, error) {
 	}
 	if o.GuessWait == 0 {
 		o.GuessWait = guessWait
+	}
+	if o.AnswerTimeout == 0 {
+		o.AnswerTimeout = AnswerTimeout
 	}
 	guesses, err := ratelimit.New(ratelimit.Options{PerSecond: guessesPerSecond, Burst: guessBurst, Capacity: guessAddresses})
 	if err != nil {

@@ -1,10 +1,12 @@
 package adminapi
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/pprof"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,7 +76,7 @@ func (a *api) routed() http.Handler {
 	handle(http.MethodGet, readyPath, http.HandlerFunc(a.serveReady))
 	handle(http.MethodGet, "/openapi.yaml", http.HandlerFunc(serveOpenAPI))
 	if a.Metrics != nil {
-		handle(http.MethodGet, "/metrics", a.Metrics)
+		handle(http.MethodGet, "/metrics", whole(a.Metrics))
 	}
 	for path, methods := range allowed {
 		mux.Handle(path, refuseMethod(methods))
@@ -89,12 +91,43 @@ func (a *api) routed() http.Handler {
 const pprofBase = "/debug/pprof/"
 
 func handlePprof(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+pprofBase, pprof.Index)
-	mux.HandleFunc("GET "+pprofBase+"cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET "+pprofBase+"profile", pprof.Profile)
-	mux.HandleFunc("GET "+pprofBase+"symbol", pprof.Symbol)
-	mux.HandleFunc("GET "+pprofBase+"trace", pprof.Trace)
+	handle := func(name string, handler http.HandlerFunc) {
+		mux.HandleFunc("GET "+pprofBase+name, func(w http.ResponseWriter, r *http.Request) {
+			if rec, ok := w.(*recorder); ok {
+				rec.readWithin = pprofTimeout
+			}
+			handler(w, r)
+		})
+	}
+	handle("", pprof.Index)
+	handle("cmdline", pprof.Cmdline)
+	handle("profile", pprof.Profile)
+	handle("symbol", pprof.Symbol)
+	handle("trace", pprof.Trace)
 }
+
+// whole has a handler write its answer to memory first. A client that does not
+// read then holds the answer alone, and not what the handler made it of:
+// promhttp keeps all figures and a compressor while it writes.
+func whole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		memory := &page{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(memory, r)
+		w.Header().Set("Content-Length", strconv.Itoa(memory.body.Len()))
+		w.WriteHeader(memory.status)
+		_, _ = w.Write(memory.body.Bytes()) // the client may be gone
+	})
+}
+
+// page is an answer in memory. It has the headers of the real answer.
+type page struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (p *page) WriteHeader(status int)         { p.status = status }
+func (p *page) Write(text []byte) (int, error) { return p.body.Write(text) }
 
 // single are headers that decide who acts and what is done: of two, a proxy in
 // front may have believed the other.

@@ -100,19 +100,28 @@ type recorder struct {
 	// of one that has not; "" for no reason.
 	operator bool
 	suspect  string
+	// readWithin is how long the client may take to read the answer.
+	readWithin time.Duration
 }
 
 func (rec *recorder) WriteHeader(status int) {
-	if rec.status == 0 {
-		rec.status = status
-	}
+	rec.begin(status)
 	rec.ResponseWriter.WriteHeader(status)
 }
 
-func (rec *recorder) Write(p []byte) (int, error) {
-	if rec.status == 0 {
-		rec.status = http.StatusOK
+// begin notes the status of an answer that is about to be written, and starts
+// its write deadline.
+func (rec *recorder) begin(status int) {
+	if rec.status != 0 {
+		return
 	}
+	rec.status = status
+	// A writer without deadlines is a test's; it cannot block either.
+	_ = http.NewResponseController(rec.ResponseWriter).SetWriteDeadline(time.Now().Add(rec.readWithin))
+}
+
+func (rec *recorder) Write(p []byte) (int, error) {
+	rec.begin(http.StatusOK)
 	n, err := rec.ResponseWriter.Write(p)
 	rec.bytes += int64(n)
 	return n, err
@@ -127,7 +136,7 @@ func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 // Transfer-Encoding, and would read a body in chunks as the next request.
 func (a *api) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rec, began := &recorder{ResponseWriter: w}, time.Now()
+		rec, began := &recorder{ResponseWriter: w, readWithin: a.AnswerTimeout}, time.Now()
 		if !r.ProtoAtLeast(1, 1) {
 			w.Header().Set("Connection", "close")
 		}
@@ -164,9 +173,7 @@ func (a *api) panicked(rec *recorder, r *http.Request, v any) {
 // the rest of an unauthenticated request: such lines are clipped, and of each
 // kind one a second is written.
 func (a *api) answered(rec *recorder, r *http.Request, took time.Duration) {
-	if rec.status == 0 {
-		rec.status = http.StatusOK
-	}
+	rec.begin(http.StatusOK) // net/http writes the head of an empty answer
 	if a.OnRequest != nil {
 		route := r.Pattern
 		if route == "" {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"seckill/internal/adminapi"
 	"seckill/internal/config"
 	"seckill/internal/socket"
 	"seckill/internal/store/storesql"
@@ -32,6 +33,8 @@ var Roles = []string{RoleShop, RoleAdmin, RoleWorker}
 const (
 	startDeadline = 2 * time.Minute // a journal of millions takes a while
 	stopDeadline  = 20 * time.Second
+	// adminStopDeadline is the part of it that operators' requests in hand may take.
+	adminStopDeadline = 5 * time.Second
 )
 
 // Options are what the command line adds to the configuration.
@@ -55,6 +58,7 @@ type App struct {
 	adminListener *socket.Listener
 	adminServer   *http.Server
 	adminStop     chan struct{}
+	adminPatience time.Duration // adminStopDeadline, but for tests
 
 	loops     sync.WaitGroup
 	stopLoops context.CancelFunc
@@ -79,7 +83,10 @@ func New(cfg *config.Config, opt Options) (*App, error) {
 			return nil, fmt.Errorf("unknown role %q: roles are shop, admin, worker", role)
 		}
 	}
-	a := &App{cfg: cfg, opt: opt, log: opt.Logger, adminStop: make(chan struct{}), broken: make(chan error, 2)}
+	a := &App{
+		cfg: cfg, opt: opt, log: opt.Logger, broken: make(chan error, 2),
+		adminStop: make(chan struct{}), adminPatience: adminStopDeadline,
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), startDeadline)
 	defer cancel()
 	if err := a.open(ctx); err != nil {
@@ -104,7 +111,7 @@ func (a *App) open(ctx context.Context) (err error) {
 		}
 	}
 	// Without the operator's role this is where the instance is watched.
-	if a.adminListener, err = socket.Listen(a.cfg.Admin.Listen, socket.Options{}); err != nil {
+	if a.adminListener, err = a.listenAdmin(); err != nil {
 		return fmt.Errorf("listen for operators (admin.listen): %w", err)
 	}
 	if a.parts, err = build(ctx, a.cfg, a.opt, a.ShopURL, a.adminStop); err != nil {
@@ -114,6 +121,7 @@ func (a *App) open(ctx context.Context) (err error) {
 		Handler:           a.parts.admin,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      adminapi.AnswerTimeout,
 		IdleTimeout:       75 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
@@ -190,13 +198,27 @@ func (a *App) stop() error {
 	a.parts.stage.Close()
 	close(a.adminStop)
 	if a.adminListener != nil {
-		errs = append(errs, a.adminListener.Hurry(), a.adminServer.Shutdown(ctx))
+		errs = append(errs, a.adminListener.Hurry(), a.stopAdmin(ctx))
 	}
 	a.stopLoops()
 	a.loops.Wait()
 	errs = append(errs, a.close())
 	a.log.Info("stopped")
 	return errors.Join(errs...)
+}
+
+// stopAdmin waits a short time for operators' requests, and then closes their
+// connections. A client that does not read its answer, or an operation of
+// minutes, must not use up the time that the loops need to stop.
+func (a *App) stopAdmin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, a.adminPatience)
+	defer cancel()
+	err := a.adminServer.Shutdown(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	a.log.Warn("stop: operators' connections were closed before their answers were read", "waited", a.adminPatience)
+	return a.adminServer.Close()
 }
 
 // close closes what open opened.

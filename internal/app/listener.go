@@ -1,10 +1,12 @@
 package app
 
 import (
+	"log/slog"
 	"net/netip"
 	"time"
 
 	"seckill/internal/clientaddr"
+	"seckill/internal/complaint"
 	"seckill/internal/socket"
 )
 
@@ -39,6 +41,40 @@ func (a *App) listenShop() (*socket.Listener, error) {
 		opt.TLS = certificate.Config()
 	}
 	return socket.Listen(shop.Listen, opt)
+}
+
+// Bounds of connections to the operator's port. Operators, their dashboards,
+// Prometheus and probes need some tens. No address is exempt from the bound of
+// one address: if a proxy or this machine were, its users could take all
+// connections. One proxy with all operators behind it has room in it too.
+const (
+	adminMaxConns        = 1024
+	adminMaxConnsPerAddr = 256
+	// adminHandles is the part of the kept handles that the operator's port may
+	// take: the other half is for the ledger and the store.
+	adminHandles = 2
+)
+
+// listenAdmin takes the operators' address.
+func (a *App) listenAdmin() (*socket.Listener, error) {
+	conns, perAddr := adminConns(socket.Handles())
+	refused := complaint.New(a.log, time.Now)
+	return socket.Listen(a.cfg.Admin.Listen, socket.Options{
+		MaxConns: conns, MaxPerAddr: perAddr, WriteBuffer: writeBufferBytes,
+		OnRefused: func(why string) {
+			refused.Say(slog.LevelWarn, why, "operator's port: too many connections, one was refused", "bound", why, "in_all", conns, "per_address", perAddr)
+		},
+	})
+}
+
+// adminConns is how many connections the operator's port takes with so many
+// handles, in all and from one address, which gets half of them at most.
+func adminConns(handles int) (all, perAddr int) {
+	all = adminMaxConns
+	if handles > 0 {
+		all = min(all, max(2, handles/keptHandles/adminHandles))
+	}
+	return all, min(adminMaxConnsPerAddr, all/2)
 }
 
 // keptHandles is the part of the process's file handles that shoppers cannot

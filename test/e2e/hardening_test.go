@@ -278,3 +278,24 @@ func inUse(t *testing.T, e *engine.Engine) (bytes int) {
 	}
 	return bytes
 }
+
+// TestOperatorPort_StopsInTimeWithClientsThatDoNotRead: clients at the operator's
+// port that ask and do not read cannot make a stop fail. Its exit code is 0.
+func TestOperatorPort_StopsInTimeWithClientsThatDoNotRead(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	requests := strings.Repeat("GET /openapi.yaml HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 60)
+	for range 50 {
+		l := dialTo(t, e.AdminURL)
+		if err := l.conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.write(requests); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.conn.Read(make([]byte, 1)); err != nil { // the first answer has begun
+			t.Fatal(err)
+		}
+	}
+	e.MustStop()
+}
