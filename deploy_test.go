@@ -208,9 +208,13 @@ func TestCompose_RedisReadsItsPasswordFromStandardInput(t *testing.T) {
 		said, _ := client.CombinedOutput() // what it says is looked at
 		return string(said)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ask(server.Env, "ping") != "PONG\n"; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	late, again := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
+	defer again.Stop()
+	for ask(server.Env, "ping") != "PONG\n" {
+		select {
+		case <-late:
 			t.Fatalf("no answer: %s", ask(server.Env, "ping"))
+		case <-again.C:
 		}
 	}
 	if said := ask(os.Environ(), "ping"); !strings.Contains(said, "NOAUTH") {

@@ -151,9 +151,13 @@ func heapAfterGC() int64 {
 // eventually polls until the condition holds.
 func eventually(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
+	late, again := time.After(patience), time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for !holds() {
+		select {
+		case <-late:
 			tb.Fatalf("not within %s: %s", patience, what)
+		case <-again.C:
 		}
 	}
 }
