@@ -115,7 +115,6 @@ func TestKeysRotateUnderACrowd(t *testing.T) {
 			for {
 				select {
 				case <-over:
-					e.expect(t, "after the last fetch", leaving, ErrKey)
 					return
 				default:
 				}
@@ -137,6 +136,8 @@ func TestKeysRotateUnderACrowd(t *testing.T) {
 	}
 	close(over)
 	crowd.Wait()
+	// Alone: it may have to fetch again, which moves the clock for everybody.
+	e.expect(t, "after the last fetch", goes.token(), ErrKey)
 }
 
 func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
