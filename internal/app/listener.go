@@ -10,9 +10,9 @@ import (
 	"seckill/internal/socket"
 )
 
-// Bounds of answers that their readers do not take. A list of a hundred orders,
-// the largest answer that is not shared, has about 50 KB and fits into the
-// kernel's buffer: only clients that ask again without reading hold any.
+// Bounds of answers that clients do not read. The largest answer that is not
+// shared is a list of a hundred orders. It fits into the kernel's buffer, so only
+// clients that ask again without reading hold any.
 const (
 	maxUnread        = 64 << 20
 	maxUnreadPerAddr = 4 << 20
