@@ -31,6 +31,9 @@ type Config struct {
 	Ledger    Ledger
 	Redis     Redis
 	Queue     Queue
+	Kafka     Kafka
+	RocketMQ  RocketMQ
+	Pulsar    Pulsar
 	Store     Store
 	Worker    Worker
 	Order     Order
@@ -171,11 +174,6 @@ const (
 	LedgerRedis  = "redis"
 )
 
-// Queue chooses the queue.
-type Queue struct {
-	Kind string
-}
-
 // Store chooses the store. Read DSN through Config.StoreDSN, and the file TLSCA
 // through TLSConfig.
 type Store struct {
@@ -252,7 +250,8 @@ func Default() *Config {
 		Purchase:  Purchase{QueueSize: 8192, MaxBatch: 512},
 		Ledger:    Ledger{Kind: LedgerMemory},
 		Redis:     Redis{Prefix: "seckill:", WaitTimeout: 200 * time.Millisecond},
-		Queue:     Queue{Kind: "outbox"},
+		Queue:     Queue{Kind: QueueOutbox, Topic: "seckill-topic", ExpireTopic: "seckill-expire", Group: "seckill"},
+		Kafka:     Kafka{SASL: SASLNone, Partitions: 16, Replicas: 3},
 		Store:     Store{Migrate: true, MaxConns: 32},
 		Worker:    Worker{BatchSize: 500, BatchWait: 10 * time.Millisecond, RetryDelays: ladder(), DiscardAfter: 24 * time.Hour},
 		Payment:   Payment{SandboxPage: true},

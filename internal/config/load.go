@@ -80,7 +80,7 @@ func (c *Config) Check() error {
 	if c.Purchase.MaxBatch > c.Purchase.QueueSize {
 		errs = append(errs, wrong("purchase.max_batch", "must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch))
 	}
-	errs = append(errs, c.checkShared(), c.checkTLS(), c.checkClientTLS(), c.checkLogin(), c.checkChallenge())
+	errs = append(errs, c.checkShared(), c.checkBrokers(), c.checkTLS(), c.checkClientTLS(), c.checkLogin(), c.checkChallenge())
 	return errors.Join(errs...)
 }
 

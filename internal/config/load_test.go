@@ -99,7 +99,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	}
 	texts := map[string]string{
 		"data_dir": "/d", "shop.listen": ":9", "admin.listen": ":8", "shop.public_url": "http://a", "shop.trusted_proxies": "10.0.0.0/8, ::1", "alert.webhook_url": "http://b",
-		"challenge.kind": "shop", "challenge.verify_url": "http://c", "challenge.widget_url": "http://d", "ledger.kind": "redis", "queue.kind": "outbox", "store.dsn": "mysql:u@tcp(h:1)/d",
+		"challenge.kind": "shop", "challenge.verify_url": "http://c", "challenge.widget_url": "http://d", "ledger.kind": "redis", "queue.kind": "outbox", "queue.topic": "t", "queue.expire_topic": "e", "queue.group": "g", "kafka.sasl": "plain", "kafka.username": "u", "kafka.tls_ca": "/a.pem", "rocketmq.endpoint": "h:1", "rocketmq.access_key": "k", "pulsar.url": "pulsar+ssl://h:1", "pulsar.tls_ca": "/a.pem", "store.dsn": "mysql:u@tcp(h:1)/d",
 		"redis.username": "u", "redis.sentinel_master": "m", "redis.sentinel_username": "su", "redis.prefix": "p:",
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 		"auth.jwks_url": "https://c", "auth.jwks_refresh": "10s", "auth.issuer": "i", "auth.audience": "a",
@@ -197,7 +197,26 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"redis.prefix":                   {"", "{x}:", "a}", "a\nb", strings.Repeat("x", 65)},
 		"redis.wait_replicas":            {"-1", "17", "", "all"},
 		"redis.wait_timeout":             {"0", "6s", "5"},
-		"queue.kind":                     {"", "kafka", "rocketmq", "pulsar"},
+		"queue.kind":                     {"", "rabbit"},
+		"queue.topic":                    {"", "a b", "..", strings.Repeat("t", 121)},
+		"queue.expire_topic":             {"", "a/b", "seckill-topic"},
+		"queue.group":                    {"", "a b"},
+		"kafka.brokers":                  {"x", "x:0", "kafka://:hunter2@x:1"},
+		"kafka.sasl":                     {"", "PLAIN", "plain", "gssapi"},
+		"kafka.username":                 {"a\nb", long, "without-sasl"},
+		"kafka.password":                 {"hunter2", long},
+		"kafka.tls":                      {"", "maybe"},
+		"kafka.tls_ca":                   {"/without-tls.pem", "a\x00b", long},
+		"kafka.create_topic":             {"", "maybe"},
+		"kafka.partitions":               {"0", "10001", ""},
+		"kafka.replicas":                 {"0", "101", ""},
+		"rocketmq.endpoint":              {"h", "http://h:1"},
+		"rocketmq.access_key":            {"alone", "a\nb", long},
+		"rocketmq.secret_key":            {"hunter2", long},
+		"rocketmq.tls":                   {"", "maybe"},
+		"pulsar.token":                   {long},
+		"pulsar.tls_ca":                  {"/without-tls.pem", "a\x00b", long},
+		"pulsar.url":                     {"h:1", "http://h:1", "pulsar://h"},
 		"store.dsn": {"mysql:", "mysql:u:hunter2@tcp(h:1)", "mysql:u:hunter2@h:1/d", "mysql:u:hunter2@tcp(h)/d", "mysql::hunter2@tcp(h:1)/d", "mysql:u:hunter2@tcp(h:1)/",
 			"mysql:u:hunter2@udp(h:1)/d", "mysql:u:hunter2@tcp(h:1)/d?tls=custom", "mysql:u:hunter2@unix()/d", "mysql:tcp(h:1)/d", "postgres:u:hunter2@h/d", "sqlite:", "sqlite::memory:", "sqlite:x?mode=ro", "seckill.db"},
 		"store.tls_ca":           {"/without-mysql.pem", "a\x00b", long},
@@ -262,13 +281,13 @@ log: text
 order: {expire_after: 30}
 admin: {token: 1234567890123456}
 purchase: {timeout: null}
-kafka: {brokers: ["127.0.0.1:9092"]}
+rabbit: {brokers: ["127.0.0.1:9092"]}
 redis: {addrs: [6379]}
 worker: {retry_delays: 5s, batch_size: {a: 1}}
 `)
 	_, err := config.Load(config.Sources{
 		File:    file,
-		Environ: []string{"SECKILL_WORKER_BACTH_SIZE=5", "SECKILL_KAFKA_BROKERS=x", "SECKILL_PREHEAT_LEAD=soon"},
+		Environ: []string{"SECKILL_WORKER_BACTH_SIZE=5", "SECKILL_RABBIT_BROKERS=x", "SECKILL_PREHEAT_LEAD=soon"},
 		Flags:   []config.Setting{set("limit.buyer_per_secnd", "1"), {Flag: "--shop-listen", Key: "shop.listen", Value: "nowhere"}},
 	})
 	if err == nil {
@@ -282,11 +301,11 @@ worker: {retry_delays: 5s, batch_size: {a: 1}}
 		file + ":7: order.expire_after: must be a duration",
 		file + ":8: admin.token: must be text",
 		file + ":9: purchase.timeout: has no value",
-		file + ":10: kafka.brokers: unknown key\n",
+		file + ":10: rabbit.brokers: unknown key\n",
 		file + ":11: redis.addrs: entry 1: must be text",
 		file + ":12: worker.batch_size: must be a whole number",
 		"SECKILL_WORKER_BACTH_SIZE: unknown variable, did you mean SECKILL_WORKER_BATCH_SIZE?",
-		"SECKILL_KAFKA_BROKERS: unknown variable",
+		"SECKILL_RABBIT_BROKERS: unknown variable",
 		"SECKILL_PREHEAT_LEAD: must be a duration",
 		"--set: limit.buyer_per_secnd: unknown key, did you mean limit.buyer_per_second?",
 		"shop.listen: must be HOST:PORT",

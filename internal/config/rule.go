@@ -86,17 +86,6 @@ func oneOf(allowed ...string) rule {
 	}}
 }
 
-// supported is oneOf for kinds of which this build has only some.
-func supported(kinds ...string) rule {
-	words := strings.Join(kinds, ", ")
-	return rule{words, func(field any) error {
-		if text := *field.(*string); !slices.Contains(kinds, text) {
-			return fmt.Errorf("%q is not in this build, which supports: %s", text, words)
-		}
-		return nil
-	}}
-}
-
 func directory() rule {
 	return rule{"a path", func(field any) error {
 		return checkPath(*field.(*string))

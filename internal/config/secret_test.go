@@ -105,8 +105,8 @@ func TestLoad_FlagsTakeNoAddressWithKeys(t *testing.T) {
 
 func TestPrint_HidesUserAndQueryOfEveryAddress(t *testing.T) {
 	for _, d := range config.Describe() {
-		if !strings.HasSuffix(d.Key, "url") {
-			continue
+		if !strings.HasSuffix(d.Key, "url") || d.Key == "pulsar.url" {
+			continue // an address of Pulsar has neither
 		}
 		for _, address := range []string{"https://a.example:8443/in/{order_no}?key=" + hidden, "https://u:" + hidden + "@a.example:8443/in/{order_no}"} {
 			if d.Key == "auth.jwks_url" && strings.Contains(address, "@") {
