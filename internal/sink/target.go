@@ -1,0 +1,32 @@
+// Package sink sends the events of the store to the systems around the engine:
+// webhooks and brokers.
+package sink
+
+import (
+	"context"
+	"time"
+)
+
+// Message is one event on its way out. All targets get the same body.
+type Message struct {
+	// ID is unique among all events of a store, also after an older copy of the
+	// store was restored. A repeated delivery has the same ID.
+	ID string
+	// Key is the order number, or "product:ID" for an event of a sale. Messages
+	// of one key are delivered in their order.
+	Key  string
+	Type string // such as "seckill.order.paid"
+	Time time.Time
+	Body []byte // CloudEvents 1.0, structured JSON
+}
+
+// Target is where a sink delivers to. Methods are safe for concurrent use and
+// return within their context's deadline.
+type Target interface {
+	// Deliver returns nil when the receiver has the message for good: the HTTP
+	// server has answered 2xx, or the broker has stored it. After an error the
+	// receiver may have it or not. Status is a short word for the delivery log,
+	// such as "204" or "stored", also beside an error where there was an answer.
+	Deliver(ctx context.Context, m *Message) (status string, err error)
+	Close() error
+}
