@@ -1,0 +1,178 @@
+package carriertest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"seckill/internal/carrier"
+)
+
+// Memory is a broker within the process, for tests of what is built on
+// carriers. Tests make it lose, hold back and refuse messages.
+type Memory struct {
+	mu      sync.Mutex
+	waiting []carrier.Message
+	held    map[*memoryHandle]bool
+	changed chan struct{}
+	sent    int
+	down    error
+}
+
+type memoryHandle struct{ message carrier.Message }
+
+// memoryLimit is the largest body.
+const memoryLimit = 256 << 10
+
+// NewMemory makes an empty broker.
+func NewMemory() *Memory {
+	return &Memory{held: make(map[*memoryHandle]bool), changed: make(chan struct{})}
+}
+
+func (m *Memory) signal() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// Fail has every call return an error, until it is called with nil.
+func (m *Memory) Fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = err
+	m.signal()
+}
+
+// Wipe loses all messages.
+func (m *Memory) Wipe() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = nil
+	clear(m.held)
+}
+
+// Sent counts messages that were ever published.
+func (m *Memory) Sent() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sent
+}
+
+// Unsettled counts messages that wait or are with a receiver.
+func (m *Memory) Unsettled() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.waiting) + len(m.held)
+}
+
+// Inject adds a message as anybody who can write the topic could.
+func (m *Memory) Inject(message carrier.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = append(m.waiting, message)
+	m.signal()
+}
+
+// Publish stores messages.
+func (m *Memory) Publish(ctx context.Context, messages []carrier.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for i := range messages {
+		if len(messages[i].Body) > memoryLimit {
+			return carrier.ErrTooLarge
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil {
+		return m.down
+	}
+	m.waiting = append(m.waiting, messages...)
+	m.sent += len(messages)
+	m.signal()
+	return nil
+}
+
+// MaxBytes is the largest body.
+func (m *Memory) MaxBytes() int { return memoryLimit }
+
+// Receive waits for messages.
+func (m *Memory) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
+	for {
+		m.mu.Lock()
+		if m.down != nil {
+			defer m.mu.Unlock()
+			return nil, m.down
+		}
+		if n := min(most, len(m.waiting)); n > 0 {
+			got := make([]carrier.Delivery, n)
+			for i := range got {
+				h := &memoryHandle{m.waiting[i]}
+				m.held[h] = true
+				got[i] = carrier.Delivery{Message: h.message, Handle: h}
+			}
+			m.waiting = slices.Clone(m.waiting[n:])
+			m.mu.Unlock()
+			return got, nil
+		}
+		changed := m.changed
+		m.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Done settles deliveries.
+func (m *Memory) Done(_ context.Context, deliveries []carrier.Delivery) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil {
+		return m.down
+	}
+	for _, d := range deliveries {
+		delete(m.held, d.Handle.(*memoryHandle))
+	}
+	return nil
+}
+
+// Again gives deliveries back, after a moment.
+func (m *Memory) Again(_ context.Context, deliveries []carrier.Delivery) error {
+	time.AfterFunc(20*time.Millisecond, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, d := range deliveries {
+			if h := d.Handle.(*memoryHandle); m.held[h] {
+				delete(m.held, h)
+				m.waiting = append(m.waiting, h.message)
+			}
+		}
+		m.signal()
+	})
+	return nil
+}
+
+// Lag counts what is not settled.
+func (m *Memory) Lag(context.Context) (int64, error) { return int64(m.Unsettled()), nil }
+
+// Ping is nil while the broker is well.
+func (m *Memory) Ping(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.down
+}
+
+// Close gives back what is held.
+func (m *Memory) Close(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for h := range m.held {
+		m.waiting = append(m.waiting, h.message)
+	}
+	clear(m.held)
+	m.signal()
+	return nil
+}

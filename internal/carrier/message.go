@@ -1,0 +1,260 @@
+package carrier
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"seckill"
+	"seckill/internal/queue"
+)
+
+// Version is the version of the message's format. Readers ignore members that
+// they do not know, so that a member can be added without a new version.
+const Version = 1
+
+// maxEntries bounds the entries of one message: a reader refuses more.
+const maxEntries = 10_000
+
+// Why a message is not accepted. Such a message is settled and counted.
+var (
+	ErrForged  = errors.New("carrier: message is not signed by this engine")
+	ErrForeign = errors.New("carrier: message is of another store")
+	ErrPoison  = errors.New("carrier: message cannot be read")
+)
+
+// Ring signs and verifies messages; a keyring.Ring is one.
+type Ring interface {
+	Sign(message []byte) [32]byte
+	Verify(message, signature []byte) bool
+}
+
+// Codec writes and reads messages of one store.
+type Codec struct {
+	Store string // the store's own name
+	Ring  Ring
+}
+
+// Key is the key of an entry's message: product and shard.
+func Key(e *seckill.Entry) string {
+	return strconv.FormatUint(uint64(e.ProductID), 10) + "-" + strconv.Itoa(e.Shard)
+}
+
+// envelope is the body of a message of reservations.
+type envelope struct {
+	Version int         `json:"version"`
+	Store   string      `json:"store"`
+	Entries []wireEntry `json:"entries"`
+}
+
+// wireEntry is one outbox entry. 64-bit numbers are texts, because some readers
+// of JSON keep numbers as float64.
+type wireEntry struct {
+	Stream     string      `json:"stream"`
+	Seq        uint64      `json:"seq,string"`
+	Tag        uint64      `json:"tag,string"`
+	ProductID  uint32      `json:"product_id"`
+	Group      uint32      `json:"limit_group"`
+	Shard      int         `json:"shard"`
+	Epoch      uint64      `json:"epoch"`
+	At         time.Time   `json:"reserved_at"`
+	PriceCents int64       `json:"price_cents"`
+	Currency   string      `json:"currency"`
+	Name       string      `json:"product_name"`
+	Limit      int         `json:"per_user_limit"`
+	Claims     []wireClaim `json:"reservations"`
+}
+
+type wireClaim struct {
+	OrderNo  string `json:"order_no"`
+	Buyer    string `json:"user_id"`
+	Quantity int    `json:"quantity"`
+	Key      string `json:"idempotency_key,omitempty"`
+	Ref      string `json:"ref,omitempty"`
+}
+
+// Encode makes one message of entries of one key.
+func (c *Codec) Encode(deliveries []queue.Delivery) (Message, error) {
+	if len(deliveries) == 0 || len(deliveries) > maxEntries {
+		return Message{}, fmt.Errorf("carrier: a message has 1 to %d entries, not %d", maxEntries, len(deliveries))
+	}
+	body := make([]byte, 0, sizeOf(deliveries))
+	body = append(body, `{"version":`...)
+	body = strconv.AppendInt(body, Version, 10)
+	body = append(body, `,"store":`...)
+	body = appendText(body, c.Store)
+	body = append(body, `,"entries":[`...)
+	for i := range deliveries {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = appendEntry(body, &deliveries[i])
+	}
+	body = append(body, "]}"...)
+	return c.seal(Key(&deliveries[0].Entry), body), nil
+}
+
+// seal signs a body.
+func (c *Codec) seal(key string, body []byte) Message {
+	sum := c.Ring.Sign(body)
+	return Message{Key: key, Body: body, Signature: "v1," + base64.StdEncoding.EncodeToString(sum[:])}
+}
+
+// check verifies a message's signature.
+func (c *Codec) check(m *Message) error {
+	const scheme = "v1,"
+	if len(m.Signature) < len(scheme) || m.Signature[:len(scheme)] != scheme {
+		return ErrForged
+	}
+	sum, err := base64.StdEncoding.DecodeString(m.Signature[len(scheme):])
+	if err != nil || !c.Ring.Verify(m.Body, sum) {
+		return ErrForged
+	}
+	return nil
+}
+
+// Decode reads a message. Its error is ErrForged, ErrForeign or ErrPoison.
+func (c *Codec) Decode(m *Message) ([]queue.Delivery, error) {
+	if err := c.check(m); err != nil {
+		return nil, err
+	}
+	var e envelope
+	if err := json.Unmarshal(m.Body, &e); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPoison, err)
+	}
+	switch {
+	case e.Version != Version:
+		return nil, fmt.Errorf("%w: version %d", ErrPoison, e.Version)
+	case e.Store != c.Store:
+		return nil, ErrForeign
+	case len(e.Entries) == 0 || len(e.Entries) > maxEntries:
+		return nil, fmt.Errorf("%w: %d entries", ErrPoison, len(e.Entries))
+	}
+	deliveries := make([]queue.Delivery, len(e.Entries))
+	for i := range e.Entries {
+		var err error
+		if deliveries[i], err = e.Entries[i].delivery(); err != nil {
+			return nil, fmt.Errorf("%w: entry %d: %w", ErrPoison, i, err)
+		}
+	}
+	return deliveries, nil
+}
+
+func (e *wireEntry) delivery() (queue.Delivery, error) {
+	if e.Stream == "" || e.Seq == 0 || e.ProductID == 0 || len(e.Claims) == 0 {
+		return queue.Delivery{}, errors.New("stream, number, product and reservations are needed")
+	}
+	d := queue.Delivery{ID: queue.ID{Stream: e.Stream, Seq: e.Seq, Tag: e.Tag}, Entry: seckill.Entry{
+		ProductID: e.ProductID, Group: e.Group, Shard: e.Shard, Epoch: e.Epoch, At: e.At, PriceCents: e.PriceCents,
+		Currency: e.Currency, Name: e.Name, Limit: e.Limit, Claims: make([]seckill.Claim, len(e.Claims)),
+	}}
+	for i := range e.Claims {
+		c := &e.Claims[i]
+		no, err := seckill.ParseOrderNo(c.OrderNo)
+		if err != nil {
+			return queue.Delivery{}, err
+		}
+		if c.Quantity < 1 {
+			return queue.Delivery{}, fmt.Errorf("order %s has quantity %d", c.OrderNo, c.Quantity)
+		}
+		d.Entry.Claims[i] = seckill.Claim{OrderNo: no, Buyer: c.Buyer, Quantity: c.Quantity, Key: c.Key, Ref: c.Ref}
+	}
+	return d, nil
+}
+
+// entryBytes and claimBytes are more than an entry and a claim take without
+// their texts.
+const (
+	entryBytes = 320
+	claimBytes = 100
+)
+
+// sizeOf is about what the body will take, and no less for plain texts.
+func sizeOf(deliveries []queue.Delivery) int {
+	n := 128
+	for i := range deliveries {
+		n += SizeOf(&deliveries[i].Entry)
+	}
+	return n
+}
+
+// SizeOf is about what an entry takes in a message.
+func SizeOf(e *seckill.Entry) int {
+	n := entryBytes + len(e.Name) + len(e.Currency)
+	for i := range e.Claims {
+		c := &e.Claims[i]
+		n += claimBytes + seckill.OrderNoLen + len(c.Buyer) + len(c.Key) + len(c.Ref)
+	}
+	return n
+}
+
+func appendEntry(b []byte, d *queue.Delivery) []byte {
+	e := &d.Entry
+	b = append(b, `{"stream":`...)
+	b = appendText(b, d.ID.Stream)
+	b = append(b, `,"seq":"`...)
+	b = strconv.AppendUint(b, d.ID.Seq, 10)
+	b = append(b, `","tag":"`...)
+	b = strconv.AppendUint(b, d.ID.Tag, 10)
+	b = append(b, `","product_id":`...)
+	b = strconv.AppendUint(b, uint64(e.ProductID), 10)
+	b = append(b, `,"limit_group":`...)
+	b = strconv.AppendUint(b, uint64(e.Group), 10)
+	b = append(b, `,"shard":`...)
+	b = strconv.AppendInt(b, int64(e.Shard), 10)
+	b = append(b, `,"epoch":`...)
+	b = strconv.AppendUint(b, e.Epoch, 10)
+	b = append(b, `,"reserved_at":"`...)
+	b = e.At.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, `","price_cents":`...)
+	b = strconv.AppendInt(b, e.PriceCents, 10)
+	b = append(b, `,"currency":`...)
+	b = appendText(b, e.Currency)
+	b = append(b, `,"product_name":`...)
+	b = appendText(b, e.Name)
+	b = append(b, `,"per_user_limit":`...)
+	b = strconv.AppendInt(b, int64(e.Limit), 10)
+	b = append(b, `,"reservations":[`...)
+	for i := range e.Claims {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendClaim(b, &e.Claims[i])
+	}
+	return append(b, "]}"...)
+}
+
+func appendClaim(b []byte, c *seckill.Claim) []byte {
+	b = append(b, `{"order_no":"`...)
+	b = append(b, c.OrderNo.String()...)
+	b = append(b, `","user_id":`...)
+	b = appendText(b, c.Buyer)
+	b = append(b, `,"quantity":`...)
+	b = strconv.AppendInt(b, int64(c.Quantity), 10)
+	if c.Key != "" {
+		b = append(b, `,"idempotency_key":`...)
+		b = appendText(b, c.Key)
+	}
+	if c.Ref != "" {
+		b = append(b, `,"ref":`...)
+		b = appendText(b, c.Ref)
+	}
+	return append(b, '}')
+}
+
+// appendText appends a JSON string. Plain ASCII, which almost all texts are, is
+// copied; the rest goes through encoding/json.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c > 0x7E || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(text) // a string never fails
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, text...)
+	return append(b, '"')
+}
