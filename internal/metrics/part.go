@@ -16,6 +16,7 @@ type Outbox struct {
 	Waiting   int64 // entries that are not acknowledged
 	Oldest    time.Duration
 	Consumers int
+	Relays    int
 }
 
 // Parts are figures of what an instance stands on, read when Prometheus asks.
@@ -35,13 +36,14 @@ var (
 	descWaiting   = prometheus.NewDesc("seckill_outbox_waiting", "Outbox entries that are not acknowledged.", nil, nil)
 	descOldest    = prometheus.NewDesc("seckill_outbox_oldest_seconds", "Age of the oldest outbox entry that is not acknowledged.", nil, nil)
 	descConsumers = prometheus.NewDesc("seckill_outbox_consumers", "Workers that are alive, of all instances.", nil, nil)
+	descRelays    = prometheus.NewDesc("seckill_outbox_relays", "Relays to a broker that are alive, of all instances.", nil, nil)
 	descSilent    = prometheus.NewDesc("seckill_ledger_silent_shards", "Shards that do not answer: their breaker is open and claims are refused at once.", nil, nil)
 	descNotices   = prometheus.NewDesc("seckill_bulletin_notices_total", "Notices between instances, by what became of them here.", []string{"result"}, nil)
 )
 
 // Describe names the figures.
 func (p *Parts) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descUp, descLength, descWaiting, descOldest, descConsumers, descSilent, descNotices} {
+	for _, d := range []*prometheus.Desc{descUp, descLength, descWaiting, descOldest, descConsumers, descRelays, descSilent, descNotices} {
 		to <- d
 	}
 }
@@ -74,6 +76,7 @@ func (p *Parts) Collect(to chan<- prometheus.Metric) {
 			gauge(descWaiting, float64(outbox.Waiting))
 			gauge(descOldest, outbox.Oldest.Seconds())
 			gauge(descConsumers, float64(outbox.Consumers))
+			gauge(descRelays, float64(outbox.Relays))
 		})
 	}
 	gauge(descSilent, float64(p.Silent()))

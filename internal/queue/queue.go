@@ -32,6 +32,10 @@ type Queue interface {
 	// Consumer joins the workers under a name that is unique among the living.
 	Consumer(ctx context.Context, name string) (Consumer, error)
 
+	// Relay joins as a consumer that passes copies of entries to a broker. It is
+	// a consumer like the workers, and is not counted among them.
+	Relay(ctx context.Context, name string) (Consumer, error)
+
 	// Stats reads one product's figures; product 0 sums over all.
 	Stats(ctx context.Context, product uint32) (Stats, error)
 }
@@ -105,6 +109,13 @@ type Consumer interface {
 	Ack(ctx context.Context, ids []ID, witness ID) error
 	Nack(ctx context.Context, ids []ID) error
 
+	// Waits reports for each delivery whether its entry is still not acknowledged.
+	// A delivery may be a copy that came another way: stream, number, tag and
+	// product must all be those of the entry. After a loss, a copy of a lost entry
+	// does not wait, even if another entry has its number. A consumer that held an
+	// entry which does not wait no longer holds it.
+	Waits(ctx context.Context, of []Delivery) ([]bool, error)
+
 	// Close leaves, and hands back what is not acknowledged.
 	Close(ctx context.Context) error
 }
@@ -148,6 +159,11 @@ type Delivery struct {
 	Entry seckill.Entry
 	// Redelivered says that the entry may have been delivered before.
 	Redelivered bool
+	// Stray says that this is a copy from a broker whose entry did not wait in the
+	// outbox: it was acknowledged, or is lost. The worker does not confirm it. If
+	// the store has its orders it is settled, otherwise it is adopted; it raises no
+	// witness.
+	Stray bool
 }
 
 // Stats are figures of what is not acknowledged.

@@ -193,6 +193,10 @@ func (q *faultyQueue) Consumer(ctx context.Context, name string) (queue.Consumer
 	return &faultyConsumer{Consumer: inner, queue: q}, err
 }
 
+func (q *faultyQueue) Relay(ctx context.Context, name string) (queue.Consumer, error) {
+	return q.inner().Relay(ctx, name)
+}
+
 type faultyConsumer struct {
 	queue.Consumer
 	queue *faultyQueue

@@ -27,6 +27,12 @@ func (q *outboxQueue) Consumer(ctx context.Context, name string) (queue.Consumer
 	return c, nil
 }
 
+// Relay joins as a consumer; the embedded queue counts neither workers nor
+// relays.
+func (q *outboxQueue) Relay(ctx context.Context, name string) (queue.Consumer, error) {
+	return q.Consumer(ctx, name)
+}
+
 // Stats reads the figures of what is not acknowledged.
 func (q *outboxQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
 	if err := ctx.Err(); err != nil {
@@ -321,6 +327,23 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	}
 	o.giveBack(c, seqs)
 	return nil
+}
+
+// Waits looks for entries in the index of those that are not acknowledged.
+func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	o := c.ledger.outbox
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.heard = o.now()
+	waits := make([]bool, len(of))
+	for i := range of {
+		it := o.find(of[i].ID.Seq)
+		waits[i] = it != nil && it.id() == of[i].ID && it.product == of[i].Entry.ProductID
+	}
+	return waits, nil
 }
 
 func (c *consumer) touch() {

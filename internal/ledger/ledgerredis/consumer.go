@@ -34,6 +34,7 @@ const (
 type consumer struct {
 	queue *outboxQueue
 	name  string // as the server knows it
+	relay bool   // counted apart from the workers
 
 	closing chan struct{} // closed by Close
 	closed  sync.Once
@@ -42,6 +43,7 @@ type consumer struct {
 	mu        sync.Mutex
 	schedule  schedule
 	held      held
+	copies    copies
 	buffer    []arrival   // held, not given to the caller yet, oldest first per bucket
 	receiving bool        // a Receive is under way
 	linger    *time.Timer // until the buffer is handed back
@@ -50,8 +52,8 @@ type consumer struct {
 	failing   time.Time   // since when rounds fail; zero when they do not
 }
 
-func newConsumer(q *outboxQueue, name string) *consumer {
-	c := &consumer{queue: q, name: name, closing: make(chan struct{}), slot: make(chan struct{}, 1)}
+func newConsumer(q *outboxQueue, name string, relay bool) *consumer {
+	c := &consumer{queue: q, name: name, relay: relay, closing: make(chan struct{}), slot: make(chan struct{}, 1)}
 	c.slot <- struct{}{}
 	return c
 }

@@ -67,6 +67,7 @@ func (c *consumer) ackBucket(ctx context.Context, bucket int, ids []queue.ID, wi
 		}
 		c.mu.Lock()
 		c.held.settle(bucket, step)
+		c.copies.forget(step)
 		c.mu.Unlock()
 	}
 	return nil
@@ -87,7 +88,11 @@ func (c *consumer) tallies(ctx context.Context, bucket int, ids []queue.ID) ([]t
 	var asked []queue.ID
 	c.mu.Lock()
 	for _, id := range ids {
-		if t, ok := c.held.find(bucket, id); ok {
+		t, ok := c.held.find(bucket, id)
+		if !ok {
+			t, ok = c.copies[id]
+		}
+		if ok {
 			known = append(known, tallied{id, t})
 			continue
 		}

@@ -72,8 +72,9 @@ func (k keyspace) open(bucket int, product uint32) string {
 	return string(strconv.AppendUint(k.bucket(bucket, "open:"), uint64(product), 10))
 }
 
-// workers is where living consumers sign in.
+// workers and relays are where living consumers sign in.
 func (k keyspace) workers() string { return string(k.bucket(0, "workers")) }
+func (k keyspace) relays() string  { return string(k.bucket(0, "relays")) }
 
 // trial names a key that exists only while rights are tried.
 func (k keyspace) trial(bucket int, kind string) string {

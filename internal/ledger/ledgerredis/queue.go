@@ -144,6 +144,15 @@ func witnessOf(bucket int, result rueidis.RedisResult) (queue.ID, error) {
 // predecessor's entries are taken over like those of any silent consumer. The
 // server is not asked, so that a worker can start while a part of it is away.
 func (q *outboxQueue) Consumer(ctx context.Context, name string) (queue.Consumer, error) {
+	return q.join(ctx, name, false)
+}
+
+// Relay joins as Consumer does, and signs in among the relays.
+func (q *outboxQueue) Relay(ctx context.Context, name string) (queue.Consumer, error) {
+	return q.join(ctx, name, true)
+}
+
+func (q *outboxQueue) join(ctx context.Context, name string, relay bool) (queue.Consumer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -154,7 +163,7 @@ func (q *outboxQueue) Consumer(ctx context.Context, name string) (queue.Consumer
 	if err != nil {
 		return nil, fmt.Errorf("join queue: %w", err)
 	}
-	c := newConsumer(q, name+":"+strconv.FormatUint(serial, 16))
+	c := newConsumer(q, name+":"+strconv.FormatUint(serial, 16), relay)
 	if q.stop.Err() == nil {
 		q.running.Go(c.live)
 	}

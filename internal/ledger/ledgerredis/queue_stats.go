@@ -196,7 +196,8 @@ type OutboxStats struct {
 	Length    int64     // entries in the streams, acknowledged ones that are not trimmed included
 	Entries   int64     // not acknowledged
 	Oldest    time.Time // of the oldest entry that is not acknowledged; zero when there is none
-	Consumers int       // that are alive
+	Consumers int       // workers that are alive
+	Relays    int       // that are alive
 }
 
 func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {
@@ -216,6 +217,6 @@ func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {
 		}
 		figures.Length += length
 	}
-	figures.Consumers, err = q.workers(ctx)
+	figures.Consumers, figures.Relays, err = q.living(ctx)
 	return figures, err
 }

@@ -83,6 +83,11 @@ func (q *ReferenceQueue) Consumer(ctx context.Context, _ string) (queue.Consumer
 	return &referenceConsumer{queue: q, closed: make(chan struct{})}, ctx.Err()
 }
 
+// Relay joins as a consumer.
+func (q *ReferenceQueue) Relay(ctx context.Context, name string) (queue.Consumer, error) {
+	return q.Consumer(ctx, name)
+}
+
 // Stats reads one product's figures, or the sums over all.
 func (q *ReferenceQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
 	q.mu.Lock()
@@ -169,6 +174,17 @@ func (c *referenceConsumer) Nack(ctx context.Context, ids []queue.ID) error {
 	}
 	c.queue.wake()
 	return ctx.Err()
+}
+
+func (c *referenceConsumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, error) {
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	waits := make([]bool, len(of))
+	for i := range of {
+		e := c.queue.find(of[i].ID)
+		waits[i] = e != nil && !e.acked && e.entry.ProductID == of[i].Entry.ProductID
+	}
+	return waits, ctx.Err()
 }
 
 func (c *referenceConsumer) Close(ctx context.Context) error {

@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Deliver", deliverStories()},
 		{"HandBack", handBackStories()},
 		{"Ack", ackStories()},
+		{"Waits", waitStories()},
 		{"Witness", witnessStories()},
 		{"Stats", statsStories()},
 		{"Find", findStories()},
