@@ -37,7 +37,10 @@ type child struct {
 	dir   string
 	path  string
 	args  []string
+	env   []string     // added to the environment of this process
 	ready func() error // a real request, answered
+	// patience replaces readyWithin for a server that starts slowly.
+	patience time.Duration
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd // nil while no process runs
@@ -160,6 +163,9 @@ func (c *child) start() error {
 	defer log.Close()
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, log, log
+	if len(c.env) > 0 {
+		cmd.Env = append(os.Environ(), c.env...)
+	}
 	// A group of its own keeps the terminal's Ctrl-C from it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := fork(cmd); err != nil {
@@ -185,7 +191,8 @@ func (c *child) start() error {
 func (c *child) waitReady(ended <-chan struct{}) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	late := time.After(readyWithin)
+	patience := max(c.patience, readyWithin)
+	late := time.After(patience)
 	for {
 		err := c.ready()
 		if err == nil {
@@ -195,7 +202,7 @@ func (c *child) waitReady(ended <-chan struct{}) error {
 		case <-ended:
 			return errors.New("it ended by itself")
 		case <-late:
-			return fmt.Errorf("not ready within %s: %w", readyWithin, err)
+			return fmt.Errorf("not ready within %s: %w", patience, err)
 		case <-tick.C:
 		}
 	}

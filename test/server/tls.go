@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"os"
+	"path/filepath"
 
 	"seckill/test/certificate"
 )
@@ -62,4 +64,32 @@ func (o *TLS) dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{own}}}
 	return dialer.DialContext(ctx, "tcp", address)
+}
+
+// kafkaSettings has a Kafka speak TLS on the listeners that want it. Kafka reads
+// the key and its certificate from one file, which is made in dir.
+func (o *TLS) kafkaSettings(dir string) ([]string, error) {
+	if o == nil {
+		return nil, nil
+	}
+	key, err := os.ReadFile(o.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	cert, err := os.ReadFile(o.CertFile)
+	if err != nil {
+		return nil, err
+	}
+	own := filepath.Join(dir, "kafka.pem")
+	if err := os.WriteFile(own, append(key, cert...), 0o600); err != nil {
+		return nil, err
+	}
+	clients := "required"
+	if o.Anyone {
+		clients = "none"
+	}
+	return []string{
+		"ssl.keystore.type=PEM", "ssl.keystore.location=" + own,
+		"ssl.truststore.type=PEM", "ssl.truststore.location=" + o.CAFile, "ssl.client.auth=" + clients,
+	}, nil
 }
