@@ -94,11 +94,11 @@ func (c *Codec) Encode(deliveries []queue.Delivery) (Message, error) {
 		body = appendEntry(body, &deliveries[i])
 	}
 	body = append(body, "]}"...)
-	return c.seal(Key(&deliveries[0].Entry), body), nil
+	return c.Seal(Key(&deliveries[0].Entry), body), nil
 }
 
-// seal signs a body.
-func (c *Codec) seal(key string, body []byte) Message {
+// Seal makes a message of a body and signs it.
+func (c *Codec) Seal(key string, body []byte) Message {
 	sum := c.Ring.Sign(body)
 	return Message{Key: key, Body: body, Signature: "v1," + base64.StdEncoding.EncodeToString(sum[:])}
 }

@@ -17,11 +17,18 @@ import (
 // or parked. When it returns nil, every claim of them is safe elsewhere and
 // the entries may be acknowledged.
 func (w *Worker) confirm(ctx context.Context, deliveries []queue.Delivery) error {
-	var items []store.Item
-	ids := make([]queue.ID, len(deliveries))
+	var items, strays []store.Item
+	var ids []queue.ID
 	for i := range deliveries {
+		if deliveries[i].Stray {
+			strays = append(strays, store.Items(&deliveries[i].Entry)...)
+			continue
+		}
 		items = append(items, store.Items(&deliveries[i].Entry)...)
-		ids[i] = deliveries[i].ID
+		ids = append(ids, deliveries[i].ID)
+	}
+	if err := w.settleStrays(ctx, strays); err != nil || len(ids) == 0 {
+		return err
 	}
 	b := &batch{worker: w, product: deliveries[0].Entry.ProductID, witness: ids}
 	if err := b.confirm(ctx, items); err != nil {

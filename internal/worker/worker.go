@@ -43,8 +43,15 @@ type Store interface {
 	DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error)
 }
 
+// Source is where a worker's deliveries come from: the outbox itself, or a
+// relay.Line that a broker carries them over.
+type Source interface {
+	Consumer(ctx context.Context, name string) (queue.Consumer, error)
+}
+
 // Options are a worker's settings.
 type Options struct {
+	Source        Source // nil is the queue
 	Name          string // unique among the living
 	BatchSize     int    // claims in one transaction
 	BatchWait     time.Duration
@@ -83,6 +90,9 @@ type Worker struct {
 
 // New makes a worker.
 func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
+	if opt.Source == nil {
+		opt.Source = q
+	}
 	return &Worker{
 		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now},
 		guard:   Guard{Queue: q, Store: s, OnTrouble: opt.OnTrouble},
@@ -135,7 +145,7 @@ func (w *Worker) start(ctx context.Context) error {
 			return err
 		}
 		w.raise(ids)
-		w.consumer, err = w.queue.Consumer(ctx, w.opt.Name)
+		w.consumer, err = w.opt.Source.Consumer(ctx, w.opt.Name)
 		return err
 	}
 	if err := w.join(ctx, join); err != nil {

@@ -16,8 +16,10 @@ type Memory struct {
 	waiting []carrier.Message
 	held    map[*memoryHandle]bool
 	changed chan struct{}
-	sent    int
+	sent    []carrier.Message
 	down    error
+	limit   int
+	swallow bool
 }
 
 type memoryHandle struct{ message carrier.Message }
@@ -27,7 +29,7 @@ const memoryLimit = 256 << 10
 
 // NewMemory makes an empty broker.
 func NewMemory() *Memory {
-	return &Memory{held: make(map[*memoryHandle]bool), changed: make(chan struct{})}
+	return &Memory{held: make(map[*memoryHandle]bool), changed: make(chan struct{}), limit: memoryLimit}
 }
 
 func (m *Memory) signal() {
@@ -51,11 +53,26 @@ func (m *Memory) Wipe() {
 	clear(m.held)
 }
 
-// Sent counts messages that were ever published.
-func (m *Memory) Sent() int {
+// Swallow has the broker take messages and deliver none, or go on.
+func (m *Memory) Swallow(on bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.sent
+	m.swallow = on
+	m.signal()
+}
+
+// Limit sets the largest body.
+func (m *Memory) Limit(bytes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.limit = bytes
+}
+
+// Sent lists the messages that were ever published.
+func (m *Memory) Sent() []carrier.Message {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.sent)
 }
 
 // Unsettled counts messages that wait or are with a receiver.
@@ -78,24 +95,28 @@ func (m *Memory) Publish(ctx context.Context, messages []carrier.Message) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for i := range messages {
-		if len(messages[i].Body) > memoryLimit {
-			return carrier.ErrTooLarge
-		}
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.down != nil {
 		return m.down
 	}
+	for i := range messages {
+		if len(messages[i].Body) > m.limit {
+			return carrier.ErrTooLarge
+		}
+	}
 	m.waiting = append(m.waiting, messages...)
-	m.sent += len(messages)
+	m.sent = append(m.sent, messages...)
 	m.signal()
 	return nil
 }
 
 // MaxBytes is the largest body.
-func (m *Memory) MaxBytes() int { return memoryLimit }
+func (m *Memory) MaxBytes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.limit
+}
 
 // Receive waits for messages.
 func (m *Memory) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
@@ -105,7 +126,7 @@ func (m *Memory) Receive(ctx context.Context, most int) ([]carrier.Delivery, err
 			defer m.mu.Unlock()
 			return nil, m.down
 		}
-		if n := min(most, len(m.waiting)); n > 0 {
+		if n := min(most, len(m.waiting)); n > 0 && !m.swallow {
 			got := make([]carrier.Delivery, n)
 			for i := range got {
 				h := &memoryHandle{m.waiting[i]}

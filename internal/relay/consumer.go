@@ -1,0 +1,224 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"seckill/internal/carrier"
+	"seckill/internal/queue"
+)
+
+// directFor bounds one reading of the outbox, so that messages of the broker
+// and the end of the bypass are noticed.
+const directFor = 500 * time.Millisecond
+
+// Consumer joins the workers of this process. Its deliveries come by the
+// broker, or from the outbox while the broker is unwell.
+func (l *Line) Consumer(ctx context.Context, name string) (queue.Consumer, error) {
+	inner, err := l.opt.Outbox.Consumer(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return &consumer{line: l, inner: inner, open: make(map[queue.ID][]*parcel)}, nil
+}
+
+// consumer is one worker's end of the line. Like every queue.Consumer it is
+// used by one goroutine at a time.
+type consumer struct {
+	line  *Line
+	inner queue.Consumer
+	// unasked are copies of which it is not known whether their entries wait.
+	unasked []queue.Delivery
+	// ready are deliveries that the worker has not been given.
+	ready []queue.Delivery
+	// open are the parcels that wait for an entry to be settled.
+	open map[queue.ID][]*parcel
+}
+
+// Receive waits for deliveries of at most max claims together.
+func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
+	for {
+		if err := c.ask(ctx, max); err != nil {
+			return nil, err
+		}
+		if batch := c.take(max); len(batch) > 0 {
+			return batch, nil
+		}
+		bypassed, changed := c.line.mode()
+		if bypassed {
+			if batch, err := c.direct(ctx, max); err != nil || len(batch) > 0 {
+				return batch, err
+			}
+			continue
+		}
+		select {
+		case p := <-c.line.arrivals:
+			c.add(p)
+		case d := <-c.line.large:
+			c.ready = append(c.ready, d)
+		case err := <-c.line.trouble:
+			return nil, err
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// add books a parcel. Entries that this worker has in hand are not delivered
+// again; the parcel is settled with them.
+func (c *consumer) add(p *parcel) {
+	for i := range p.entries {
+		id := p.entries[i].ID
+		if len(c.open[id]) == 0 {
+			c.unasked = append(c.unasked, p.entries[i])
+		}
+		c.open[id] = append(c.open[id], p)
+	}
+	p.entries = nil
+}
+
+// ask finds out which copies still wait in the outbox, of about max claims at
+// once. Those that do not are strays.
+func (c *consumer) ask(ctx context.Context, max int) error {
+	for claims := countClaims(c.unasked); len(c.unasked) > 0 && claims < max; claims = countClaims(c.unasked) {
+		select {
+		case p := <-c.line.arrivals:
+			c.add(p)
+			continue
+		default:
+		}
+		break
+	}
+	if len(c.unasked) == 0 {
+		return nil
+	}
+	waits, err := c.inner.Waits(ctx, c.unasked)
+	if err != nil {
+		return err // asked again with the next receive
+	}
+	strays := 0
+	for i := range c.unasked {
+		if !waits[i] {
+			c.unasked[i].Stray = true
+			strays++
+		}
+	}
+	if strays > 0 {
+		c.line.opt.Meter.Stray(strays)
+	}
+	c.ready, c.unasked = append(c.ready, c.unasked...), nil
+	return nil
+}
+
+// take gives the worker what is ready, up to max claims.
+func (c *consumer) take(max int) (batch []queue.Delivery) {
+	claims, n := 0, 0
+	for ; n < len(c.ready); n++ {
+		if claims += len(c.ready[n].Entry.Claims); n > 0 && claims > max {
+			break
+		}
+	}
+	batch = c.ready[:n:n]
+	if c.ready = c.ready[n:]; len(c.ready) == 0 {
+		c.ready = nil
+	}
+	return batch
+}
+
+// direct reads the outbox for a moment, unless a message came.
+func (c *consumer) direct(ctx context.Context, max int) ([]queue.Delivery, error) {
+	select {
+	case p := <-c.line.arrivals:
+		c.add(p)
+		return nil, nil
+	case d := <-c.line.large:
+		c.ready = append(c.ready, d)
+		return nil, nil
+	default:
+	}
+	brief, cancel := context.WithTimeout(ctx, directFor)
+	defer cancel()
+	batch, err := c.inner.Receive(brief, max)
+	if err != nil && len(batch) == 0 && brief.Err() != nil && ctx.Err() == nil {
+		return nil, nil
+	}
+	return batch, err
+}
+
+// Ack acknowledges entries in the outbox, and then settles their messages.
+func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
+	if err := c.inner.Ack(ctx, ids, witness); err != nil {
+		return err
+	}
+	var finished []carrier.Delivery
+	for _, id := range ids {
+		for _, p := range c.open[id] {
+			delete(p.left, id)
+			if len(p.left) == 0 {
+				finished = append(finished, p.message)
+			}
+		}
+		delete(c.open, id)
+	}
+	c.line.done(ctx, finished)
+	return nil
+}
+
+// Nack hands entries of the outbox back, and gives the messages of copies back
+// to the broker.
+func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
+	var back []carrier.Delivery
+	for _, id := range ids {
+		for _, p := range slices.Clone(c.open[id]) {
+			c.forget(p)
+			back = append(back, p.message)
+		}
+	}
+	return errors.Join(c.inner.Nack(ctx, ids), c.again(ctx, back))
+}
+
+// forget takes a parcel out of the books.
+func (c *consumer) forget(gone *parcel) {
+	for id := range gone.left {
+		c.open[id] = slices.DeleteFunc(c.open[id], func(p *parcel) bool { return p == gone })
+		if len(c.open[id]) == 0 {
+			delete(c.open, id)
+		}
+	}
+}
+
+func (c *consumer) again(ctx context.Context, messages []carrier.Delivery) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	return c.line.opt.Carrier.Again(ctx, messages)
+}
+
+// Waits asks the outbox.
+func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, error) {
+	return c.inner.Waits(ctx, of)
+}
+
+// Close leaves. What is not settled goes back to the broker and the outbox.
+func (c *consumer) Close(ctx context.Context) error {
+	var back []carrier.Delivery
+	for len(c.open) > 0 {
+		for _, parcels := range c.open {
+			back = append(back, parcels[0].message)
+			c.forget(parcels[0])
+			break
+		}
+	}
+	c.unasked, c.ready = nil, nil
+	return errors.Join(c.again(ctx, back), c.inner.Close(ctx))
+}
+
+func countClaims(deliveries []queue.Delivery) (n int) {
+	for i := range deliveries {
+		n += len(deliveries[i].Entry.Claims)
+	}
+	return n
+}

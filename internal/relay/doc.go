@@ -1,0 +1,19 @@
+// Package relay is stage ⑥ with a broker. It passes copies of outbox entries to
+// a carrier, and gives the workers of this process what the carrier brings.
+//
+// The outbox stays the record (docs/protocols.md, "Carriers"):
+//
+//  1. The relay reads the outbox as a consumer of the workers' group. It has no
+//     cursor of its own. Two relays only duplicate.
+//  2. An entry is acknowledged in the outbox after the store has it; then its
+//     message is settled at the broker.
+//  3. A message carries stream, number and tag of its entries.
+//  4. Whatever is unacknowledged is published again, with exponential backoff,
+//     and not while the store is away.
+//  5. A copy is confirmed only if its entry still waits in the outbox. Otherwise
+//     it is a stray (queue.Delivery).
+//  6. If the broker is unwell, the relay hands back what it holds, and the
+//     workers read the outbox directly.
+//  7. Entries are not split. An entry that is too large for the broker goes to a
+//     worker of this process directly.
+package relay

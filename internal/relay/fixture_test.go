@@ -1,0 +1,187 @@
+package relay_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/alert"
+	"seckill/internal/carrier"
+	"seckill/internal/carrier/carriertest"
+	"seckill/internal/keyring"
+	"seckill/internal/relay"
+	"seckill/internal/worker"
+	"seckill/test/rig"
+)
+
+// brisk is a timing at which the tests do not have to wait long.
+var brisk = relay.Timing{
+	PublishWithin: 300 * time.Millisecond, RepublishAfter: 200 * time.Millisecond, UnwellAfter: 3 * time.Second,
+	CheckEvery: 20 * time.Millisecond, BypassLeast: 100 * time.Millisecond,
+}
+
+// shop is a rig whose worker gets its entries by a broker.
+type shop struct {
+	*rig.Rig
+	broker *carriertest.Memory
+	codec  *carrier.Codec
+	timing relay.Timing
+	store  *pinged
+	line   *relay.Line
+
+	mu       sync.Mutex
+	again    int // messages that were published again
+	rejected map[string]int
+	strays   int
+	bypasses int
+}
+
+// pinged is a store whose health a test decides.
+type pinged struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (p *pinged) Ping(context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *pinged) set(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	t.Parallel() // most of them wait
+	ring, err := keyring.New([]byte("0123456789abcdef"))
+	rig.Must(t, err)
+	return &shop{
+		Rig: rig.New(t), broker: carriertest.NewMemory(), codec: &carrier.Codec{Store: "store-1", Ring: ring},
+		timing: brisk, store: &pinged{}, rejected: make(map[string]int),
+	}
+}
+
+// relay starts a line and returns its stop.
+func (s *shop) relay(t *testing.T) (stop func()) {
+	t.Helper()
+	s.line = relay.New(relay.Options{
+		Name: "relay", Outbox: s.Queue, Carrier: s.broker, Codec: s.codec, Store: s.store, Meter: s,
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Timing: s.timing,
+	})
+	return s.goUntil(t, "relay", func(ctx context.Context) {
+		s.line.Run(ctx)
+		rig.Must(t, s.broker.Close(context.WithoutCancel(ctx)))
+	})
+}
+
+// work starts a worker on the line, or on the outbox without one.
+func (s *shop) work(t *testing.T) (stop func()) {
+	t.Helper()
+	opt := worker.Options{
+		Name: "worker", BatchSize: 100, BatchWait: time.Millisecond, Ladder: []time.Duration{time.Minute}, DiscardAfter: time.Hour,
+		ExpireAfter: time.Hour, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: s.Time.Now, Gatherer: s.Mover,
+		OnBatch:   func(int, time.Duration, time.Duration) {},
+		OnTrouble: func(uint32, error) {}, OnAlert: func(alert.Kind, uint32, error) {},
+	}
+	if s.line != nil {
+		opt.Source = s.line
+	}
+	w := worker.New(s.Queue, s.Store, s.Lanes, opt)
+	return s.goUntil(t, "worker", func(ctx context.Context) {
+		if err := w.Run(ctx); err != nil {
+			t.Errorf("worker: %v", err)
+		}
+	})
+}
+
+// goUntil runs in the background until the returned function, or the test's
+// end.
+func (s *shop) goUntil(t *testing.T, what string, run func(context.Context)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(rig.Patience):
+			t.Errorf("the %s does not stop", what)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func (s *shop) Published(messages, _ int, again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if again {
+		s.again += messages
+	}
+}
+
+func (s *shop) Rejected(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rejected[why]++
+}
+
+func (s *shop) Stray(entries int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.strays += entries
+}
+
+func (s *shop) Holds(int) {}
+
+func (s *shop) Bypassed(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cause != nil {
+		s.bypasses++
+	}
+}
+
+// count reads a counter of the meter.
+func (s *shop) count(which *int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *which
+}
+
+// drained waits until nothing waits in the outbox and at the broker.
+func (s *shop) drained(t *testing.T) {
+	t.Helper()
+	rig.Until(t, "the outbox is empty", func() bool { return s.Depth(t, 0) == 0 })
+	rig.Until(t, "the broker is empty", func() bool { return s.broker.Unsettled() == 0 })
+}
+
+// all checks that each order has one status.
+func (s *shop) all(t *testing.T, want seckill.OrderStatus, nos []seckill.OrderNo) {
+	t.Helper()
+	for _, no := range nos {
+		if got := s.Status(t, no); got != want {
+			t.Errorf("order %s is %s, want %s", no, got, want)
+		}
+	}
+}
+
+func buyers(prefix string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", prefix, i)
+	}
+	return names
+}

@@ -1,0 +1,153 @@
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"seckill/internal/carrier"
+	"seckill/internal/queue"
+)
+
+// Outbox is what a line needs of the outbox.
+type Outbox interface {
+	Consumer(ctx context.Context, name string) (queue.Consumer, error)
+	Relay(ctx context.Context, name string) (queue.Consumer, error)
+}
+
+// Store tells whether orders can be written.
+type Store interface {
+	Ping(ctx context.Context) error
+}
+
+// Meter counts what happens on a line.
+type Meter interface {
+	// Published counts messages and claims that the broker has stored; again
+	// says that they were published before.
+	Published(messages, claims int, again bool)
+	// Rejected counts messages that were settled unread: forged, foreign or
+	// poison.
+	Rejected(why string)
+	// Stray counts copies whose entries did not wait in the outbox.
+	Stray(entries int)
+	// Holds tells how many claims the relay holds.
+	Holds(claims int)
+	// Bypassed tells that workers read the outbox directly, and why, or that they
+	// no longer do (nil).
+	Bypassed(cause error)
+}
+
+// Options are a line's parts and settings.
+type Options struct {
+	Name    string // of the relay among the consumers of the outbox
+	Outbox  Outbox
+	Carrier carrier.Carrier
+	Codec   *carrier.Codec
+	Store   Store
+	Meter   Meter
+	Logger  *slog.Logger
+	Timing  Timing // zero fields have their defaults
+}
+
+// Timing is when a line acts.
+type Timing struct {
+	// PublishWithin bounds a publish, its retries included. Beyond it the broker
+	// is unwell.
+	PublishWithin time.Duration
+	// RepublishAfter is when an unacknowledged entry is published again; each
+	// further time takes twice as long.
+	RepublishAfter time.Duration
+	// UnwellAfter is the age of the oldest published entry at which the broker is
+	// unwell: the store works, and younger entries pass it or none does.
+	UnwellAfter time.Duration
+	// CheckEvery is how often the relay asks which of its entries still wait.
+	CheckEvery time.Duration
+	// BypassLeast is how long workers read the outbox at least. It doubles when
+	// the broker is unwell again soon.
+	BypassLeast time.Duration
+}
+
+func (t Timing) filled() Timing {
+	fill := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	fill(&t.PublishWithin, 5*time.Second)
+	fill(&t.RepublishAfter, 10*time.Second)
+	fill(&t.UnwellAfter, 20*time.Second)
+	fill(&t.CheckEvery, 500*time.Millisecond)
+	fill(&t.BypassLeast, 15*time.Second)
+	return t
+}
+
+// arrivalsMost bounds the messages that wait for a worker of this process.
+const arrivalsMost = 64
+
+// Line is one process's connection between outbox, broker and workers.
+type Line struct {
+	opt      Options
+	arrivals chan *parcel
+	large    chan queue.Delivery
+	trouble  chan error // of the outbox, for a worker to act on
+
+	mu       sync.Mutex
+	bypassed bool
+	changed  chan struct{} // closed and replaced when bypassed changes
+}
+
+// New makes a line. Run it once; workers join by Consumer.
+func New(opt Options) *Line {
+	opt.Timing = opt.Timing.filled()
+	return &Line{
+		opt: opt, arrivals: make(chan *parcel, arrivalsMost), large: make(chan queue.Delivery),
+		trouble: make(chan error), changed: make(chan struct{}),
+	}
+}
+
+// Run relays and receives until ctx ends, and then hands back what the relay
+// holds.
+func (l *Line) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { l.receive(ctx) })
+	running.Go(func() { newRelay(l).run(ctx) })
+	running.Wait()
+}
+
+// Bypassed reports whether workers read the outbox directly.
+func (l *Line) Bypassed() bool {
+	bypassed, _ := l.mode()
+	return bypassed
+}
+
+// mode is whether workers read the outbox directly, and a channel that closes
+// when that changes.
+func (l *Line) mode() (bypassed bool, changed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bypassed, l.changed
+}
+
+func (l *Line) bypass(cause error) {
+	l.mu.Lock()
+	if now := cause != nil; now != l.bypassed {
+		l.bypassed = now
+		close(l.changed)
+		l.changed = make(chan struct{})
+	}
+	l.mu.Unlock()
+	l.opt.Meter.Bypassed(cause)
+}
+
+// pause waits, or returns the context's error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,105 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"seckill/internal/carrier"
+	"seckill/internal/queue"
+)
+
+const (
+	// receiveMost bounds the messages of one receive.
+	receiveMost = 32
+	// receiveFor bounds one receive.
+	receiveFor = 20 * time.Second
+	// receivePause is the wait after a receive that failed.
+	receivePause = 500 * time.Millisecond
+	// settleWithin bounds the settling of messages.
+	settleWithin = 5 * time.Second
+)
+
+// parcel is a message with its entries. It is settled when each entry is.
+type parcel struct {
+	message carrier.Delivery
+	entries []queue.Delivery
+	left    map[queue.ID]bool
+}
+
+// receive takes messages from the broker until ctx ends. Messages that cannot
+// be accepted are settled and counted, so that they block nothing.
+func (l *Line) receive(ctx context.Context) {
+	failing := false
+	for ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, receiveFor)
+		messages, err := l.opt.Carrier.Receive(bounded, receiveMost)
+		idle := bounded.Err() != nil
+		cancel()
+		if err != nil && !idle {
+			if !failing {
+				l.opt.Logger.Warn("receive from the broker failed; it is tried again", "error", err)
+			}
+			failing = true
+			_ = pause(ctx, receivePause) // the loop looks at ctx
+			continue
+		}
+		failing = false
+		for i := range messages {
+			l.accept(ctx, messages[i])
+		}
+	}
+}
+
+// accept hands a message to the workers.
+func (l *Line) accept(ctx context.Context, message carrier.Delivery) {
+	entries, err := l.opt.Codec.Decode(&message.Message)
+	if err != nil {
+		l.reject(ctx, message, err)
+		return
+	}
+	p := &parcel{message: message, entries: entries, left: make(map[queue.ID]bool, len(entries))}
+	for i := range entries {
+		p.left[entries[i].ID] = true
+	}
+	select {
+	case l.arrivals <- p:
+	case <-ctx.Done(): // closing the carrier gives it back
+	}
+}
+
+// reject settles a message that nobody can accept.
+func (l *Line) reject(ctx context.Context, message carrier.Delivery, cause error) {
+	why := "poison"
+	switch {
+	case errors.Is(cause, carrier.ErrForged):
+		why = "forged"
+	case errors.Is(cause, carrier.ErrForeign):
+		why = "foreign"
+	}
+	l.opt.Meter.Rejected(why)
+	l.opt.Logger.Warn("message rejected and settled", "why", why, "key", clip(message.Key), "bytes", len(message.Body))
+	l.done(ctx, []carrier.Delivery{message})
+}
+
+// clip shortens a text that anybody may have written.
+func clip(text string) string {
+	const most = 64
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
+
+// done settles messages. One that cannot be settled comes again, and is found
+// settled in the outbox.
+func (l *Line) done(ctx context.Context, messages []carrier.Delivery) {
+	if len(messages) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+	defer cancel()
+	if err := l.opt.Carrier.Done(ctx, messages); err != nil {
+		l.opt.Logger.Warn("messages not settled at the broker; they come again", "messages", len(messages), "error", err)
+	}
+}

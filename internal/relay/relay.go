@@ -1,0 +1,397 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"seckill/internal/carrier"
+	"seckill/internal/ledger"
+	"seckill/internal/queue"
+)
+
+const (
+	// heldMost bounds the claims that the relay holds: a quarter of a kilobyte
+	// each, so 25 MB. Beyond it nothing more is read until some are acknowledged.
+	heldMost = 100_000
+	// readMost bounds the claims of one reading.
+	readMost = 2000
+	// fullWait is the wait of a relay that holds all it may.
+	fullWait = 50 * time.Millisecond
+	// republishMost is the longest time between two copies of an entry.
+	republishMost = 10 * time.Minute
+	// retryPause is the wait between two tries of a publish, and after a reading
+	// that failed.
+	retryPause = 250 * time.Millisecond
+	// tellEvery is how often a reading that keeps failing is logged.
+	tellEvery = 10 * time.Second
+	// callWithin bounds a call to the outbox, the store or the broker's health.
+	callWithin = 5 * time.Second
+	// closeWithin bounds the end.
+	closeWithin = 2 * time.Second
+	// wellFor is how many checks in a row must find the broker well before the
+	// bypass ends.
+	wellFor = 3
+	// bypassMost is the longest that a bypass lasts at least, and calmAfter the
+	// time without one after which the next is short again.
+	bypassMost = 10 * time.Minute
+	calmAfter  = 15 * time.Minute
+)
+
+var errStuck = errors.New("published entries are not acknowledged")
+
+// holding is an entry that the relay has read and nobody has acknowledged.
+type holding struct {
+	delivery queue.Delivery
+	first    time.Time // when it was first published; zero before
+	waiting  time.Time // since when it waits while the store works
+	due      time.Time // when it is published again
+	copies   int
+	large    bool
+}
+
+// relay reads the outbox and publishes. It is used by one goroutine.
+type relay struct {
+	*Line
+	consumer queue.Consumer
+	held     map[queue.ID]*holding
+	claims   int
+	checkAt  time.Time
+	passed   time.Time // when the youngest acknowledged entry was first published
+	movedAt  time.Time // when the last acknowledgement was seen
+	toldAt   time.Time // when a failed reading was last logged
+
+	bypassAt  time.Time // when the present bypass began; zero without one
+	bypassFor time.Duration
+	bypassEnd time.Time // when the last bypass ended
+	wellSeen  int
+}
+
+func newRelay(l *Line) *relay { return &relay{Line: l, held: make(map[queue.ID]*holding)} }
+
+// run relays until ctx ends.
+func (r *relay) run(ctx context.Context) {
+	if !r.join(ctx) {
+		return
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
+		defer cancel()
+		if err := r.consumer.Close(closing); err != nil {
+			r.opt.Logger.Warn("relay did not hand back its entries; others take them over", "error", err)
+		}
+	}()
+	for ctx.Err() == nil {
+		if r.bypassAt.IsZero() {
+			r.round(ctx)
+		} else {
+			r.bypassRound(ctx)
+		}
+	}
+}
+
+func (r *relay) join(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		joining, cancel := context.WithTimeout(ctx, callWithin)
+		consumer, err := r.opt.Outbox.Relay(joining, r.opt.Name)
+		cancel()
+		if err == nil {
+			r.consumer = consumer
+			return true
+		}
+		r.opt.Logger.Warn("relay has not joined the outbox yet", "error", err)
+		_ = pause(ctx, retryPause) // the loop looks at ctx
+	}
+	return false
+}
+
+// round checks what is held, if that is due, and passes new entries on.
+func (r *relay) round(ctx context.Context) {
+	full := r.claims >= heldMost
+	if now := time.Now(); !now.Before(r.checkAt) || full {
+		if err := r.check(ctx, now); err != nil {
+			r.unwell(ctx, err)
+			return
+		}
+		r.checkAt = time.Now().Add(r.opt.Timing.CheckEvery)
+	}
+	if r.claims >= heldMost {
+		_ = pause(ctx, fullWait) // the caller looks at ctx
+		return
+	}
+	fresh, err := r.read(ctx)
+	if err != nil {
+		r.unread(ctx, err)
+	}
+	if err := r.publish(ctx, fresh, false); err != nil {
+		r.unwell(ctx, err)
+	}
+}
+
+// read takes entries from the outbox until the next check is due.
+func (r *relay) read(ctx context.Context) ([]*holding, error) {
+	bounded, cancel := context.WithDeadline(ctx, r.checkAt)
+	defer cancel()
+	got, err := r.consumer.Receive(bounded, readMost)
+	if err != nil && bounded.Err() != nil {
+		err = nil
+	}
+	var fresh []*holding
+	for i := range got {
+		h := r.held[got[i].ID]
+		if h == nil { // else the outbox took it for lost, and gave it back to this relay
+			h = &holding{delivery: got[i]}
+			r.held[got[i].ID] = h
+			r.claims += len(got[i].Entry.Claims)
+		}
+		fresh = append(fresh, h)
+	}
+	if len(fresh) > 0 {
+		r.opt.Meter.Holds(r.claims)
+	}
+	return fresh, err
+}
+
+// unread sees to an outbox that cannot be read. Workers act on a lost stream
+// and on an outbox of another store, so they are told.
+func (r *relay) unread(ctx context.Context, err error) {
+	if now := time.Now(); now.Sub(r.toldAt) > tellEvery {
+		r.toldAt = now
+		r.opt.Logger.Warn("relay cannot read the outbox; it tries again", "error", err)
+	}
+	brief, cancel := context.WithTimeout(ctx, retryPause)
+	defer cancel()
+	if !errors.Is(err, queue.ErrLost) && !errors.Is(err, ledger.ErrOtherStore) {
+		<-brief.Done()
+		return
+	}
+	select {
+	case r.trouble <- err:
+	case <-brief.Done():
+	}
+}
+
+// publish sends entries. An error says that the broker did not take them in
+// time.
+func (r *relay) publish(ctx context.Context, entries []*holding, again bool) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	packs, large, err := pack(r.opt.Codec, r.opt.Carrier.MaxBytes(), entries)
+	if err != nil {
+		return err
+	}
+	messages := make([]carrier.Message, len(packs))
+	for i := range packs {
+		messages[i] = packs[i].message
+	}
+	if err := r.insist(ctx, messages); err != nil {
+		return err
+	}
+	now := time.Now()
+	claims := 0
+	for _, p := range packs {
+		for _, h := range p.entries {
+			r.sent(h, now)
+			claims += len(h.delivery.Entry.Claims)
+		}
+	}
+	if len(messages) > 0 {
+		r.opt.Meter.Published(len(messages), claims, again)
+	}
+	for _, h := range large {
+		r.offer(ctx, h, now)
+	}
+	return nil
+}
+
+// sent books a copy of an entry.
+func (r *relay) sent(h *holding, now time.Time) {
+	if h.first.IsZero() {
+		h.first, h.waiting = now, now
+	}
+	delay := r.opt.Timing.RepublishAfter << min(h.copies, 10)
+	h.copies++
+	h.due = now.Add(min(delay, republishMost))
+}
+
+// offer gives an entry that no broker takes to a worker of this process. If
+// none is free, it is offered again soon.
+func (r *relay) offer(ctx context.Context, h *holding, now time.Time) {
+	h.large = true
+	brief, cancel := context.WithTimeout(ctx, retryPause)
+	defer cancel()
+	select {
+	case r.large <- h.delivery:
+		r.sent(h, now)
+	case <-brief.Done():
+		h.due = now
+	}
+}
+
+// insist publishes until the broker has the messages, or for PublishWithin.
+func (r *relay) insist(ctx context.Context, messages []carrier.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, r.opt.Timing.PublishWithin)
+	defer cancel()
+	for {
+		err := r.opt.Carrier.Publish(bounded, messages)
+		if err == nil || ctx.Err() != nil {
+			return nil // stopping: the outbox has them
+		}
+		if pause(bounded, retryPause) != nil {
+			return fmt.Errorf("publish to the broker: %w", err)
+		}
+	}
+}
+
+// check asks which entries still wait, forgets the others, and publishes again
+// what is due. An error says that the broker is unwell.
+func (r *relay) check(ctx context.Context, now time.Time) error {
+	defer func() { r.opt.Meter.Holds(r.claims) }()
+	if len(r.held) == 0 {
+		return nil
+	}
+	all := slices.Collect(maps.Values(r.held))
+	if err := r.forgetSettled(ctx, all, now); err != nil {
+		if ctx.Err() == nil {
+			r.opt.Logger.Warn("relay cannot ask the outbox which entries wait", "error", err)
+		}
+		return nil // the outbox is away, not the broker
+	}
+	if !r.storeWell(ctx) {
+		for _, h := range r.held {
+			h.waiting = now
+			h.due = later(h.due, now.Add(r.opt.Timing.RepublishAfter))
+		}
+		return nil
+	}
+	if err := r.stuck(now); err != nil {
+		return err
+	}
+	var due []*holding
+	for _, h := range r.held {
+		if !now.Before(h.due) {
+			due = append(due, h)
+		}
+	}
+	slices.SortFunc(due, func(a, b *holding) int {
+		return cmp.Or(cmp.Compare(a.delivery.ID.Stream, b.delivery.ID.Stream), cmp.Compare(a.delivery.ID.Seq, b.delivery.ID.Seq))
+	})
+	return r.publish(ctx, due, true)
+}
+
+// forgetSettled drops the entries that somebody has acknowledged.
+func (r *relay) forgetSettled(ctx context.Context, all []*holding, now time.Time) error {
+	deliveries := make([]queue.Delivery, len(all))
+	for i := range all {
+		deliveries[i] = all[i].delivery
+	}
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	waits, err := r.consumer.Waits(ctx, deliveries)
+	if err != nil {
+		return err
+	}
+	for i, h := range all {
+		if waits[i] {
+			continue
+		}
+		delete(r.held, h.delivery.ID)
+		r.claims -= len(h.delivery.Entry.Claims)
+		r.movedAt = now
+		r.passed = later(r.passed, h.first)
+	}
+	return nil
+}
+
+func (r *relay) storeWell(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	return r.opt.Store.Ping(ctx) == nil
+}
+
+// stuck says that the oldest published entry waits for too long: no entry was
+// acknowledged meanwhile, or much younger ones were. Workers that are slow
+// acknowledge old entries first, and are no reason to bypass the broker.
+func (r *relay) stuck(now time.Time) error {
+	after := r.opt.Timing.UnwellAfter
+	for _, h := range r.held {
+		if h.first.IsZero() || h.large || now.Sub(h.waiting) <= after {
+			continue
+		}
+		if now.Sub(r.movedAt) > after || r.passed.Sub(h.first) > after {
+			return fmt.Errorf("%w: the oldest waits for %s", errStuck, now.Sub(h.waiting).Round(time.Second))
+		}
+	}
+	return nil
+}
+
+// unwell begins a bypass: everything that is held goes back to the outbox, and
+// the workers read that.
+func (r *relay) unwell(ctx context.Context, cause error) {
+	if ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	if r.bypassFor == 0 || now.Sub(r.bypassEnd) > calmAfter {
+		r.bypassFor = r.opt.Timing.BypassLeast
+	} else {
+		r.bypassFor = min(2*r.bypassFor, max(bypassMost, r.opt.Timing.BypassLeast))
+	}
+	r.bypassAt, r.wellSeen = now, 0
+	r.opt.Logger.Warn("broker is unwell; workers read the outbox", "at_least", r.bypassFor.String(), "error", cause)
+	r.bypass(cause)
+}
+
+// bypassRound hands back what is left, and ends the bypass when the broker has
+// been well for a while.
+func (r *relay) bypassRound(ctx context.Context) {
+	r.handBack(ctx)
+	if pause(ctx, r.opt.Timing.CheckEvery) != nil {
+		return
+	}
+	pinging, cancel := context.WithTimeout(ctx, callWithin)
+	err := r.opt.Carrier.Ping(pinging)
+	cancel()
+	if err != nil {
+		r.wellSeen = 0
+		return
+	}
+	if r.wellSeen++; r.wellSeen < wellFor || time.Since(r.bypassAt) < r.bypassFor || len(r.held) > 0 {
+		return
+	}
+	r.bypassAt, r.bypassEnd = time.Time{}, time.Now()
+	r.movedAt, r.passed = time.Now(), time.Time{}
+	r.opt.Logger.Info("broker is well again; it carries entries", "bypassed_for", r.bypassFor.String())
+	r.bypass(nil)
+}
+
+// handBack gives entries back to the outbox.
+func (r *relay) handBack(ctx context.Context) {
+	if len(r.held) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	if err := r.consumer.Nack(ctx, slices.Collect(maps.Keys(r.held))); err != nil {
+		r.opt.Logger.Warn("relay cannot hand back its entries; it tries again", "error", err)
+		return
+	}
+	clear(r.held)
+	r.claims = 0
+	r.opt.Meter.Holds(0)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
