@@ -247,10 +247,7 @@ func TestDocsNameConfigurationKeys(t *testing.T) {
 		sections[section] = true
 		variables["SECKILL_"+strings.ToUpper(strings.ReplaceAll(d.Key, ".", "_"))] = true
 	}
-	for _, kind := range []seckill.EventKind{
-		seckill.EventOrderConfirmed, seckill.EventOrderPaid, seckill.EventOrderCancelled,
-		seckill.EventOrderFailed, seckill.EventOrderRefunded, seckill.EventOrderExpiring,
-	} {
+	for _, kind := range seckill.EventKinds {
 		known[string(kind)] = true // an event has the shape of a key
 	}
 	onEveryPage(t, func(p page) (wrong []string) {

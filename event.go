@@ -1,35 +1,95 @@
 package seckill
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // EventKind names a change that feeds, webhooks and pages read.
 type EventKind string
 
-// The events of orders and sales.
+// The events of orders, refunds and sales.
 const (
-	EventOrderConfirmed EventKind = "order.confirmed"
-	EventOrderPaid      EventKind = "order.paid"
-	EventOrderCancelled EventKind = "order.cancelled"
-	EventOrderFailed    EventKind = "order.failed"
-	EventOrderRefunded  EventKind = "order.refunded"
-	EventOrderExpiring  EventKind = "order.expiring"
-	EventSaleStarted    EventKind = "sale.started"
-	EventSaleSoldOut    EventKind = "sale.sold_out"
-	EventSaleEnded      EventKind = "sale.ended"
+	EventOrderConfirmed  EventKind = "order.confirmed"
+	EventOrderPaid       EventKind = "order.paid"
+	EventOrderCancelled  EventKind = "order.cancelled"
+	EventOrderFailed     EventKind = "order.failed"
+	EventOrderRefunded   EventKind = "order.refunded"
+	EventOrderExpiring   EventKind = "order.expiring"
+	EventRefundRequired  EventKind = "refund.required"
+	EventRefundSettled   EventKind = "refund.settled"
+	EventSaleCreated     EventKind = "sale.created"
+	EventSaleStarted     EventKind = "sale.started"
+	EventSaleSoldOut     EventKind = "sale.sold_out"
+	EventSaleBackInStock EventKind = "sale.back_in_stock"
+	EventSalePaused      EventKind = "sale.paused"
+	EventSaleResumed     EventKind = "sale.resumed"
+	EventSaleEnded       EventKind = "sale.ended"
 )
+
+// EventKinds lists all of them.
+var EventKinds = []EventKind{
+	EventOrderConfirmed, EventOrderPaid, EventOrderCancelled, EventOrderFailed, EventOrderRefunded, EventOrderExpiring,
+	EventRefundRequired, EventRefundSettled,
+	EventSaleCreated, EventSaleStarted, EventSaleSoldOut, EventSaleBackInStock, EventSalePaused, EventSaleResumed, EventSaleEnded,
+}
 
 // Event is one row of the event table, written in the same transaction as the
 // change itself. ID grows by one per row and is the feed's cursor.
+//
+// Buyer, Quantity, AmountCents, Currency and Ref are those of the order. They
+// are empty if there is no such order: for events of a sale, and for a refund of
+// money that names an unknown order.
 type Event struct {
 	ID          int64
 	At          time.Time
 	Kind        EventKind
-	ProductID   uint32
-	OrderNo     OrderNo // zero for events of a sale
+	ProductID   uint32  // 0 for a refund of money that names no order of ours
+	OrderNo     OrderNo // zero for events of a sale, and where ProductID is 0
 	Buyer       string
 	Quantity    int
 	AmountCents int64
 	Currency    string
 	Ref         string
 	Reason      string
+	// Data is a JSON object: SaleData for events of a sale, RefundData for those
+	// of a refund. Events of an order have none, nor do events from before
+	// version 8 of the tables.
+	Data json.RawMessage
+}
+
+// SaleData is a sale's figures at the moment of an event, in units.
+//
+// Every event has Offered and Stock. Counted is nil in events that come while
+// the sale is busy (sold out, back in stock, paused, resumed): counting reads
+// every order of the sale while its product is locked.
+type SaleData struct {
+	Offered int64 `json:"offered"`
+	Stock   int64 `json:"stock"`
+	*Counted
+	// ReturnedUnits, in sale.ended alone, are the units that go back to the shop:
+	// the stock that is unsold. Orders that are still queued then take from it
+	// when they are confirmed, and orders that are cancelled or refunded later add
+	// to it.
+	ReturnedUnits *int64 `json:"returned_units,omitempty"`
+}
+
+// Counted are the units of a sale's orders, by the state of the order.
+type Counted struct {
+	Pending   int64 `json:"pending"`
+	Paid      int64 `json:"paid"`
+	Cancelled int64 `json:"cancelled"`
+	Failed    int64 `json:"failed"`
+	Refunded  int64 `json:"refunded"`
+}
+
+// RefundData is the refund of an event.
+type RefundData struct {
+	ID          string `json:"id"`
+	AmountCents int64  `json:"amount_cents"`
+	Currency    string `json:"currency"`
+	Provider    string `json:"provider"`
+	TradeNo     string `json:"trade_no"` // of the payment that the refund returns
+	OrderNo     string `json:"order_no"` // as the provider said it
+	Reason      string `json:"reason"`   // late, doubled, wrong_amount, unknown_order or operator
 }

@@ -134,6 +134,29 @@ func (o *Order) Refund(now time.Time, reason string) error {
 	return nil
 }
 
+// AsOf is the order as it was when its event of that kind was written. An
+// order is read at its latest state, and its moves tell which state came
+// before: one that is refunded now was paid when order.paid was written.
+//
+// Epoch and Shard stay as they are: recoveries change them, and no event tells
+// of that. Any other kind returns the order unchanged, for it says nothing of
+// the order's state.
+func (o Order) AsOf(kind EventKind) Order {
+	switch kind {
+	case EventOrderConfirmed, EventOrderExpiring:
+		o.Status, o.PaidAt, o.ClosedAt, o.Reason = OrderPending, time.Time{}, time.Time{}, ""
+	case EventOrderPaid:
+		o.Status, o.ClosedAt, o.Reason = OrderPaid, time.Time{}, ""
+	case EventOrderCancelled: // was never paid (I8)
+		o.Status, o.PaidAt = OrderCancelled, time.Time{}
+	case EventOrderFailed: // was never confirmed
+		o.Status, o.PaidAt, o.PayBefore = OrderFailed, time.Time{}, time.Time{}
+	case EventOrderRefunded:
+		o.Status = OrderRefunded
+	}
+	return o
+}
+
 // Reasons that the engine itself gives; pages translate them, operators may
 // write others.
 const (

@@ -106,3 +106,55 @@ func TestOrderRefusalSaysMoveAndState(t *testing.T) {
 		t.Errorf("refusal is %v", err)
 	}
 }
+
+func TestOrder_AsOf(t *testing.T) {
+	at := func(minute int64) time.Time { return time.UnixMilli(1_700_000_000_000 + minute*60_000).UTC() }
+	order := func(edit func(*seckill.Order)) seckill.Order {
+		o := seckill.Order{
+			OrderNo: seckill.NewOrderNo(at(0), 7, 1), Buyer: "bob", ProductID: 7, PriceCents: 5, Quantity: 2,
+			Status: seckill.OrderPending, CreatedAt: at(0), PayBefore: at(30), Epoch: 3, Shard: 1,
+		}
+		edit(&o)
+		return o
+	}
+	pending := order(func(*seckill.Order) {})
+	paid := order(func(o *seckill.Order) { o.Status, o.PaidAt = seckill.OrderPaid, at(1) })
+	refunded := order(func(o *seckill.Order) {
+		o.Status, o.PaidAt, o.ClosedAt, o.Reason = seckill.OrderRefunded, at(1), at(2), "broken"
+	})
+	cancelled := order(func(o *seckill.Order) {
+		o.Status, o.ClosedAt, o.Reason = seckill.OrderCancelled, at(31), seckill.ReasonExpired
+	})
+	failed := order(func(o *seckill.Order) {
+		o.Status, o.PayBefore, o.ClosedAt, o.Reason = seckill.OrderFailed, time.Time{}, at(0), seckill.ReasonLimit
+	})
+	for _, c := range []struct {
+		kind      seckill.EventKind
+		now, then seckill.Order
+	}{
+		{seckill.EventOrderConfirmed, pending, pending},
+		{seckill.EventOrderConfirmed, paid, pending},
+		{seckill.EventOrderConfirmed, cancelled, pending},
+		{seckill.EventOrderConfirmed, refunded, pending},
+		{seckill.EventOrderExpiring, pending, pending},
+		{seckill.EventOrderExpiring, cancelled, pending},
+		{seckill.EventOrderExpiring, refunded, pending},
+		{seckill.EventOrderPaid, paid, paid},
+		{seckill.EventOrderPaid, refunded, paid},
+		{seckill.EventOrderRefunded, refunded, refunded},
+		{seckill.EventOrderCancelled, cancelled, cancelled},
+		{seckill.EventOrderFailed, failed, failed},
+		{seckill.EventRefundRequired, cancelled, cancelled}, // says nothing of the order's state
+		{seckill.EventSaleEnded, refunded, refunded},
+	} {
+		t.Run(string(c.kind)+" of one now "+c.now.Status.String(), func(t *testing.T) {
+			before := c.now
+			if got := c.now.AsOf(c.kind); got != c.then {
+				t.Errorf("got  %+v\nwant %+v", got, c.then)
+			}
+			if c.now != before {
+				t.Error("the order itself was changed")
+			}
+		})
+	}
+}

@@ -156,7 +156,7 @@ func TestFiltersReachTheStore(t *testing.T) {
 
 func TestTheFeedSaysWhereToGoOn(t *testing.T) {
 	d := newDesk(t, nil)
-	for path, next := range map[string]int64{"/admin/v1/events": 8, "/admin/v1/events?after=8": 8, "/admin/v1/events?after=99": 99} {
+	for path, next := range map[string]int64{"/admin/v1/events": 9, "/admin/v1/events?after=9": 9, "/admin/v1/events?after=99": 99} {
 		var page eventPage
 		if err := json.Unmarshal(d.do("GET", path, "").body, &page); err != nil || page.Next != next {
 			t.Errorf("%s: next %d, want %d (%v)", path, page.Next, next, err)

@@ -285,12 +285,15 @@ func (e *engine) Reconciliations(context.Context, uint32, int) ([]store.Reconcil
 }
 
 func (e *engine) Events(_ context.Context, after int64, limit int) ([]seckill.Event, error) {
-	if after >= 8 {
+	if after >= 9 {
 		return nil, e.failure()
 	}
 	return []seckill.Event{
 		{ID: 7, At: at, Kind: seckill.EventOrderPaid, ProductID: 1, OrderNo: orderNo, Buyer: "bob", Quantity: 1, Currency: "CNY"},
-		{ID: 8, At: at, Kind: seckill.EventSaleSoldOut, ProductID: 1},
+		{ID: 8, At: at, Kind: seckill.EventSaleEnded, ProductID: 1, Data: []byte(
+			`{"offered":9,"stock":2,"pending":1,"paid":6,"cancelled":0,"failed":0,"refunded":0,"returned_units":2}`)},
+		{ID: 9, At: at, Kind: seckill.EventRefundRequired, Reason: "unknown_order", Data: []byte(
+			`{"id":"RF1","amount_cents":5,"currency":"CNY","provider":"sandbox","trade_no":"t","order_no":"x","reason":"unknown_order"}`)},
 	}, e.told("events", after, limit, store.Actor{})
 }
 

@@ -24,7 +24,7 @@ type Counter interface {
 	//   - else ► VerdictAccepted: a pending order of that origin at the product's
 	//     present price, with buyer record, stock log and event, and pay_before =
 	//     the store's now + ExpireAfter; a fallback order is also taken off the
-	//     share. The last unit of the stock writes sale.sold_out.
+	//     share. The last unit of the stock writes sale.sold_out, as in Confirm.
 	//
 	// Live units and keys are those of the whole limit group, whoever sold them;
 	// a claim may be what the next one meets.

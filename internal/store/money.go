@@ -16,13 +16,15 @@ type Payments interface {
 	// RecordPayment writes authentic money, once per (provider, trade number).
 	// One exact payment (amount and currency) of a pending order pays it. All
 	// other money (late, doubled, wrong amount, unknown order) is recorded and
-	// its refund is owed. A notice that was recorded before changes nothing; one
+	// its refund is owed, which writes refund.required. A notice that was recorded before changes nothing; one
 	// that says another order, amount or currency of a recorded trade is
 	// PaymentConflict, and changes nothing either.
 	RecordPayment(ctx context.Context, notice payment.Notice) (PaymentResult, error)
 	// RefundsDue lists at most limit refunds that the provider has to make.
 	RefundsDue(ctx context.Context, limit int) ([]Payment, error)
-	// RefundDone settles a refund; RefundFailed notes an attempt and makes it
+	// RefundDone settles a refund and writes refund.settled, once. Both events
+	// carry seckill.RefundData and the order's number, if the money names one that
+	// can be a number of ours. RefundFailed notes an attempt and makes it
 	// due again after delay, at most RefundDelayMost, or needing care if delay is
 	// negative.
 	RefundDone(ctx context.Context, id string) error

@@ -30,7 +30,8 @@ type Reconciliations interface {
 	// the audit.
 	RepairBuyers(ctx context.Context, group uint32, limit int, actor Actor) (int, error)
 	// RepairMoney owes the refund of recorded money that nobody owes yet, and
-	// retries refunds as RetryRefund does, at most limit of each; it returns how
+	// retries refunds as RetryRefund does (refund.required is written for the
+	// former alone), at most limit of each; it returns how
 	// many, and leaves everything else to a person.
 	RepairMoney(ctx context.Context, id uint32, limit int, actor Actor) (int, error)
 
@@ -111,7 +112,8 @@ type Reconciliation struct {
 // Feed reads what happened.
 type Feed interface {
 	// Events lists events with ids above after, in order, without ever skipping
-	// one that commits later.
+	// one that commits later. Data is nil for events of an order, for events from
+	// before version 8 of the tables, and where the column holds no JSON.
 	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)
 	// Audit lists newest first; AppendAudit adds what no other method writes.
 	Audit(ctx context.Context, filter AuditFilter) ([]AuditLine, error)

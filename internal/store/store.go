@@ -83,7 +83,7 @@ type Actor struct {
 type Products interface {
 	// CreateProduct adds a checked product (p.Check): version 1, epoch 0,
 	// offered = stock, share_left = p.Share(stock), and the first stock-log row
-	// (type 3) if stock > 0. An id that exists is wrong_state. A product that
+	// (type 3) if stock > 0, and writes sale.created. An id that exists is wrong_state. A product that
 	// joins another's limit group must have that product's per_user_limit and
 	// shards, and be sold directly if and only if that one is (bad_request): a
 	// ledger knows nothing of direct orders, and would promise what the store
@@ -101,8 +101,8 @@ type Products interface {
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	Products(ctx context.Context) ([]seckill.Product, error)
 
-	// SetState pauses, resumes or ends a sale, and writes sale.ended when it
-	// ends. A Sell that is decided after it returned meets the new state. An ended sale stays ended (wrong_state); the same state again
+	// SetState pauses, resumes or ends a sale, and writes sale.paused,
+	// sale.resumed or sale.ended. A Sell that is decided after it returned meets the new state. An ended sale stays ended (wrong_state); the same state again
 	// changes nothing.
 	SetState(ctx context.Context, id uint32, state seckill.SaleState, actor Actor) (seckill.Product, error)
 
@@ -128,6 +128,10 @@ type Products interface {
 
 	// Announce writes sale.started or sale.ended once per product, and reports
 	// whether this call did.
+	//
+	// Events of a sale carry seckill.SaleData. sale.created, sale.started and
+	// sale.ended count the units of its orders; sale.ended has the stock as
+	// returned_units.
 	Announce(ctx context.Context, id uint32, kind seckill.EventKind) (bool, error)
 }
 
@@ -170,7 +174,7 @@ type Orders interface {
 	//
 	// If the stock without the share that is left does not suffice for the new
 	// ones: ErrShort. A claim whose epoch is above the product's: ErrEpoch. The
-	// last unit of the whole stock writes sale.sold_out.
+	// last unit of the whole stock writes sale.sold_out, each time that it goes.
 	Confirm(ctx context.Context, req ConfirmRequest) ([]ConfirmOutcome, error)
 
 	// Fail writes failed order rows for claims that were refused adoption. A
@@ -200,7 +204,12 @@ type Orders interface {
 	// the ledger, stamped with the product's epoch. The ledger is owed nothing
 	// for an order that the counter sold; the units of a fallback order return to
 	// the share as well. Refund also owes the money: a
-	// refund of the payment that paid the order.
+	// refund of the payment that paid the order, and writes refund.required.
+	//
+	// The first units that return to stock after sale.sold_out write
+	// sale.back_in_stock, in the transaction that returns them: by Cancel, Refund,
+	// Expire or a stock change. So between two sale.sold_out there is one of them.
+	// None follows sale.ended, after which nobody can buy the units.
 	Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor Actor) (seckill.Order, error)
 	Refund(ctx context.Context, no seckill.OrderNo, actor Actor) (seckill.Order, error)
 

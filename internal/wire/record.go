@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"encoding/json"
+
 	"seckill"
 	"seckill/internal/store"
 )
@@ -9,7 +11,7 @@ import (
 const EventVersion = 1
 
 // Event is the envelope of an event, in feeds, webhooks and streams. The
-// fields of an order are absent from events of a sale.
+// fields of an order are absent where there is no such order.
 type Event struct {
 	V           int               `json:"v"`
 	ID          int64             `json:"id"` // grows; the feed's cursor
@@ -23,6 +25,7 @@ type Event struct {
 	Currency    string            `json:"currency,omitempty"`
 	Ref         string            `json:"ref,omitempty"`
 	Reason      string            `json:"reason,omitempty"`
+	Data        json.RawMessage   `json:"data,omitempty"` // seckill.SaleData or seckill.RefundData
 }
 
 // EventOf is the event in its envelope.
@@ -30,9 +33,9 @@ func EventOf(e *seckill.Event) Event {
 	event := Event{
 		V: EventVersion, ID: e.ID, At: Time(e.At), Event: e.Kind, ProductID: e.ProductID,
 		OrderNo: e.OrderNo.String(), Buyer: e.Buyer, Quantity: e.Quantity,
-		Currency: e.Currency, Ref: e.Ref, Reason: e.Reason,
+		Currency: e.Currency, Ref: e.Ref, Reason: e.Reason, Data: e.Data,
 	}
-	if !e.OrderNo.IsZero() {
+	if e.Quantity > 0 { // the order is known
 		event.AmountCents = &e.AmountCents
 	}
 	return event

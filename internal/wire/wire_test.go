@@ -69,6 +69,19 @@ func TestAnEventOfASaleHasNoFieldsOfAnOrder(t *testing.T) {
 	}
 }
 
+func TestEventOf_RefundOfUnknownOrderHasDataAndNoAmount(t *testing.T) {
+	no := seckill.NewOrderNo(noon, 7, 9)
+	event := seckill.Event{
+		ID: 4, At: noon, Kind: seckill.EventRefundRequired, ProductID: 7, OrderNo: no, Reason: "unknown_order",
+		Data: json.RawMessage(`{"id":"RF1","amount_cents":5}`),
+	}
+	want := `{"v":1,"id":4,"at":"2026-11-11T12:00:00.005Z","event":"refund.required","product_id":7,"order_no":"` + no.String() +
+		`","reason":"unknown_order","data":{"id":"RF1","amount_cents":5}}`
+	if got := marshal(t, EventOf(&event)); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestADeadLetterHasNoNextTry(t *testing.T) {
 	letter := store.Letter{Dead: true, NextAt: noon, DeadAt: noon}
 	got := LetterOf(&letter)

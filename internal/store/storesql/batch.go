@@ -25,6 +25,7 @@ import (
 
 const (
 	sqlInsertBatch = `INSERT INTO tb_event_batch (events) VALUES (?)`
+	sqlInsertOnly  = `INSERT INTO tb_event (batch_id, place, create_time, event, product_id, order_no, reason, data) VALUES (?,0,?,?,?,?,?,?)`
 	sqlAnyUnread   = `SELECT 1 FROM tb_event_batch WHERE last_id IS NULL LIMIT 1`
 	// Without the hint the database may walk all numbered batches by id.
 	sqlUnread      = `SELECT id, events FROM tb_event_batch FORCE INDEX (uk_event_batch_last) WHERE last_id IS NULL ORDER BY id LIMIT ?`
@@ -48,7 +49,7 @@ var (
 		tail: ` ON DUPLICATE KEY UPDATE last_id = VALUES(last_id)`, columns: 3,
 	}
 	sqlBatchEvents = list{
-		head: `SELECT e.batch_id, e.place, e.create_time, e.event, e.product_id, e.order_no, e.reason,
+		head: `SELECT e.batch_id, e.place, e.create_time, e.event, e.product_id, e.order_no, e.reason, e.data,
 			o.user_id, COALESCE(o.quantity, 0), COALESCE(o.price_cents * o.quantity, 0), o.currency, o.ref
 			FROM tb_event e LEFT JOIN tb_seckill_order o ON o.order_no = e.order_no WHERE e.batch_id IN (`,
 		tail: `) ORDER BY e.batch_id, e.place`, columns: 1,
@@ -71,6 +72,16 @@ func writeBatch(ctx context.Context, tx *session, rows []any) error {
 		rows = rows[columns:]
 	}
 	_, err = tx.execRows(ctx, sqlInsertBatched, nil, args)
+	return err
+}
+
+// writeBatchOfOne writes a row of sqlInsertEvent as a batch of its own.
+func writeBatchOfOne(ctx context.Context, tx *session, row []any) error {
+	id, err := tx.insert(ctx, sqlInsertBatch, 1)
+	if err != nil {
+		return err
+	}
+	_, err = tx.exec(ctx, sqlInsertOnly, append([]any{id}, row...)...)
 	return err
 }
 
@@ -136,7 +147,7 @@ func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]se
 			err = r.queryRows(ctx, sqlBatchEvents, nil, found.ids, s.skipping(tableEvent, func(row scanner) error {
 				var e seckill.Event
 				var batch, place int64
-				err := row.Scan(&batch, &place, millisTime{&e.At}, &e.Kind, &e.ProductID, nullOrderNo{&e.OrderNo}, &e.Reason,
+				err := row.Scan(&batch, &place, millisTime{&e.At}, &e.Kind, &e.ProductID, nullOrderNo{&e.OrderNo}, &e.Reason, eventData{&e.Data},
 					text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref})
 				if e.ID = found.before[batch] + 1 + place; err == nil && e.ID > after {
 					events = append(events, e)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	sqlEvents = `SELECT e.id, e.create_time, e.event, e.product_id, e.order_no, e.reason,
+	sqlEvents = `SELECT e.id, e.create_time, e.event, e.product_id, e.order_no, e.reason, e.data,
 		o.user_id, COALESCE(o.quantity, 0), COALESCE(o.price_cents * o.quantity, 0), o.currency, o.ref
 		FROM tb_event e LEFT JOIN tb_seckill_order o ON o.order_no = e.order_no
 		WHERE e.id > ? ORDER BY e.id LIMIT ?`
@@ -18,35 +18,6 @@ const (
 
 	sqlAudit = `SELECT id, create_time, actor, action, product_id, order_no, reason, detail FROM tb_audit WHERE `
 )
-
-var sqlInsertEvents = list{
-	head:    `INSERT INTO tb_event (create_time, event, product_id, order_no, reason) VALUES `,
-	columns: 5,
-}
-
-// writeSaleEvent writes an event that belongs to no order.
-func writeSaleEvent(ctx context.Context, tx *session, product uint32, kind seckill.EventKind, now time.Time) error {
-	return writeEvents(ctx, tx, []any{millis(now), string(kind), product, nil, ""})
-}
-
-// writeEvents writes rows of sqlInsertEvents.
-func writeEvents(ctx context.Context, tx *session, rows []any) error {
-	if tx.dialect.batchedEvents {
-		return writeBatch(ctx, tx, rows)
-	}
-	_, err := tx.execRows(ctx, sqlInsertEvents, nil, rows)
-	return err
-}
-
-// writeOrderEvents writes one event of the given kind per order.
-func writeOrderEvents(ctx context.Context, tx *session, kind seckill.EventKind, orders []seckill.Order, now time.Time) error {
-	args := make([]any, 0, len(orders)*sqlInsertEvents.columns)
-	for i := range orders {
-		o := &orders[i]
-		args = append(args, millis(now), string(kind), o.ProductID, o.OrderNo.String(), o.Reason)
-	}
-	return writeEvents(ctx, tx, args)
-}
 
 // Events lists what happened after an id.
 //
@@ -66,7 +37,7 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) ([]seckill.E
 }
 
 func scanEvent(row scanner, e *seckill.Event) error {
-	return row.Scan(&e.ID, millisTime{&e.At}, &e.Kind, &e.ProductID, nullOrderNo{&e.OrderNo}, &e.Reason,
+	return row.Scan(&e.ID, millisTime{&e.At}, &e.Kind, &e.ProductID, nullOrderNo{&e.OrderNo}, &e.Reason, eventData{&e.Data},
 		text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref})
 }
 

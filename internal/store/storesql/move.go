@@ -80,13 +80,20 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 	if closed != int64(len(orders)) {
 		return errVersion // somebody moved one of them since we read it
 	}
+	soldOut, err := wasSoldOut(ctx, tx, &p)
+	if err != nil {
+		return err
+	}
 	if err := moveStock(ctx, tx, &p, logReturned, moves, 0, now); err != nil {
 		return err
 	}
 	if err := takeUnits(ctx, tx, p.Group, units, buyers); err != nil {
 		return err
 	}
-	return writeOrderEvents(ctx, tx, kind, orders, now)
+	if err := writeOrderEvents(ctx, tx, kind, orders, now); err != nil || !soldOut {
+		return err
+	}
+	return writeSaleEvent(ctx, tx, &p, seckill.EventSaleBackInStock, now)
 }
 
 // closeOrders gives orders the state of to, and returns how many were still in

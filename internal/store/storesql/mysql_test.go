@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -454,7 +455,7 @@ func TestFollowersOfTheFeedAllSeeTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for f, events := range seen {
-		if !slices.Equal(events, all) {
+		if !reflect.DeepEqual(events, all) {
 			t.Errorf("follower %d saw %d events, there are %d", f, len(events), len(all))
 		}
 	}

@@ -190,7 +190,10 @@ func (s *Store) oweRefund(ctx context.Context, tx *session, money *paymentRow, r
 	}
 	refund := *money
 	refund.ID, refund.Type, refund.Status, refund.Reason, refund.PaymentID = id, typeRefund, refundDue, reason, money.ID
-	return insertPayment(ctx, tx, &refund, time.Time{}, now)
+	if err := insertPayment(ctx, tx, &refund, time.Time{}, now); err != nil {
+		return err
+	}
+	return writeRefundEvent(ctx, tx, seckill.EventRefundRequired, &refund, now)
 }
 
 // oweApplied owes back the payment that paid an order.
@@ -228,8 +231,16 @@ func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]sto
 // RefundDone settles a refund.
 func (s *Store) RefundDone(ctx context.Context, id string) error {
 	return s.changeRefund(ctx, id, func(ctx context.Context, tx *session) error {
-		_, err := tx.exec(ctx, sqlRefundDone, millis(s.now()), id)
-		return err
+		now := s.now()
+		n, err := tx.exec(ctx, sqlRefundDone, millis(now), id)
+		if err != nil || n == 0 { // it was done before
+			return err
+		}
+		refund, err := queryPayments(ctx, tx, sqlRefund, id)
+		if err != nil || len(refund) == 0 {
+			return err
+		}
+		return writeRefundEvent(ctx, tx, seckill.EventRefundSettled, &refund[0], now)
 	})
 }
 

@@ -152,8 +152,10 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 		if err := writeAudit(ctx, tx, now, actor, "product.create", p.ID, "", detail); err != nil {
 			return err
 		}
-		created, err = readProduct(ctx, tx, p.ID)
-		return err
+		if created, err = readProduct(ctx, tx, p.ID); err != nil {
+			return err
+		}
+		return writeCountedEvent(ctx, tx, &created, seckill.EventSaleCreated, now)
 	})
 	return created.Product, err
 }
@@ -322,10 +324,8 @@ func (s *Store) SetState(ctx context.Context, id uint32, state seckill.SaleState
 		}
 		p.State, p.Version = state, p.Version+1
 		now := s.now()
-		if state == seckill.SaleEnded {
-			if _, err := announce(ctx, tx, id, seckill.EventSaleEnded, now); err != nil {
-				return err
-			}
+		if err := writeStateEvent(ctx, tx, &p, now); err != nil {
+			return err
 		}
 		return writeAudit(ctx, tx, now, actor, action, id, "", "")
 	})
@@ -333,6 +333,18 @@ func (s *Store) SetState(ctx context.Context, id uint32, state seckill.SaleState
 		return seckill.Product{}, err
 	}
 	return p.Product, nil
+}
+
+// writeStateEvent tells of the state that a sale has come to.
+func writeStateEvent(ctx context.Context, tx *session, p *productRow, now time.Time) error {
+	switch p.State {
+	case seckill.SalePaused:
+		return writeSaleEvent(ctx, tx, p, seckill.EventSalePaused, now)
+	case seckill.SaleEnded:
+		_, err := announce(ctx, tx, p, seckill.EventSaleEnded, now)
+		return err
+	}
+	return writeSaleEvent(ctx, tx, p, seckill.EventSaleResumed, now)
 }
 
 // Announce writes sale.started or sale.ended once per product.
@@ -350,22 +362,26 @@ func (s *Store) Announce(ctx context.Context, id uint32, kind seckill.EventKind)
 		return false, err
 	}
 	err = s.change(ctx, "announce", func(ctx context.Context, tx *session) (err error) {
-		wrote, err = announce(ctx, tx, id, kind, s.now())
+		if p, err = lockProduct(ctx, tx, id); err != nil {
+			return err
+		}
+		wrote, err = announce(ctx, tx, &p, kind, s.now())
 		return err
 	})
 	return wrote && err == nil, err
 }
 
-func announce(ctx context.Context, tx *session, id uint32, kind seckill.EventKind, now time.Time) (bool, error) {
+// announce writes the event of a product that the transaction has locked.
+func announce(ctx context.Context, tx *session, p *productRow, kind seckill.EventKind, now time.Time) (bool, error) {
 	query := sqlAnnounceStarted
 	if kind == seckill.EventSaleEnded {
 		query = sqlAnnounceEnded
 	}
-	n, err := tx.exec(ctx, query, millis(now), id)
+	n, err := tx.exec(ctx, query, millis(now), p.ID)
 	if err != nil || n == 0 {
 		return false, err
 	}
-	return true, writeSaleEvent(ctx, tx, id, kind, now)
+	return true, writeCountedEvent(ctx, tx, p, kind, now)
 }
 
 // SetRebuilding marks the product as being recovered, or no longer.

@@ -62,45 +62,64 @@ func (s *Store) Figures(ctx context.Context, id uint32) (store.Figures, error) {
 }
 
 func countOrders(ctx context.Context, r *session, f *store.Figures) error {
-	return r.query(ctx, sqlUnits, []any{f.Product.ID}, func(row scanner) error {
-		var order knownOrder
-		var epoch uint64
-		var shard int
-		var heard bool
-		var units int64
-		if err := row.Scan(&order.status, &epoch, &shard, &heard, &order.origin, &units); err != nil {
-			return err
-		}
-		if order.origin == seckill.OriginFallback && order.status.Live() {
-			f.Fallback += units
-		}
-		switch order.status {
-		case seckill.OrderPending:
-			f.Pending += units
-		case seckill.OrderPaid:
-			f.Paid += units
-		case seckill.OrderCancelled:
-			f.Cancelled += units
-		case seckill.OrderFailed:
-			f.Failed += units
-		case seckill.OrderRefunded:
-			f.Refunded += units
+	var all seckill.Counted
+	err := eachUnits(ctx, r, f.Product.ID, func(u *orderSum) {
+		u.addTo(&all)
+		if u.origin == seckill.OriginFallback && u.status.Live() {
+			f.Fallback += u.units
 		}
 		// A row that the store sold itself has no epoch, unless the ledger had been
 		// asked for the same number: then its mark is there to be released.
-		present := order.marked() || epoch == f.Product.Epoch
-		if !present || shard < 0 || shard >= len(f.Shards) {
-			return nil
+		present := u.marked() || u.epoch == f.Product.Epoch
+		if !present || u.shard < 0 || u.shard >= len(f.Shards) {
+			return
 		}
-		at := &f.Shards[shard]
-		at.Rows += units
-		if !order.marked() {
-			at.Dead += units
-			if heard {
-				at.HeardDead += units
+		at := &f.Shards[u.shard]
+		at.Rows += u.units
+		if !u.marked() {
+			at.Dead += u.units
+			if u.heard {
+				at.HeardDead += u.units
 			}
 		}
-		return nil
+	})
+	f.Pending, f.Paid, f.Cancelled, f.Failed, f.Refunded = all.Pending, all.Paid, all.Cancelled, all.Failed, all.Refunded
+	return err
+}
+
+// orderSum is the units of a product's orders that are alike.
+type orderSum struct {
+	knownOrder
+	epoch uint64
+	shard int
+	heard bool
+	units int64
+}
+
+func (u *orderSum) addTo(c *seckill.Counted) {
+	switch u.status {
+	case seckill.OrderPending:
+		c.Pending += u.units
+	case seckill.OrderPaid:
+		c.Paid += u.units
+	case seckill.OrderCancelled:
+		c.Cancelled += u.units
+	case seckill.OrderFailed:
+		c.Failed += u.units
+	case seckill.OrderRefunded:
+		c.Refunded += u.units
+	}
+}
+
+// eachUnits hands over the sums of all orders of a product.
+func eachUnits(ctx context.Context, r *session, product uint32, each func(*orderSum)) error {
+	return r.query(ctx, sqlUnits, []any{product}, func(row scanner) error {
+		var u orderSum
+		err := row.Scan(&u.status, &u.epoch, &u.shard, &u.heard, &u.origin, &u.units)
+		if err == nil {
+			each(&u)
+		}
+		return err
 	})
 }
 

@@ -291,7 +291,7 @@ func (rows *saleRows) takeStock(ctx context.Context, tx *session, p *productRow,
 		return err
 	}
 	if p.Stock == 0 {
-		return writeSaleEvent(ctx, tx, p.ID, seckill.EventSaleSoldOut, now)
+		return writeSaleEvent(ctx, tx, p, seckill.EventSaleSoldOut, now)
 	}
 	return nil
 }

@@ -166,7 +166,14 @@ func operatorMove(ctx context.Context, tx *session, p *productRow, delta int64, 
 	if p.Epoch == 0 {
 		move.share = p.Share(p.Stock+delta) - p.ShareLeft
 	}
-	return moveStock(ctx, tx, p, logOperator, []stockMove{move}, delta, now)
+	soldOut, err := wasSoldOut(ctx, tx, p)
+	if err != nil {
+		return err
+	}
+	if err := moveStock(ctx, tx, p, logOperator, []stockMove{move}, delta, now); err != nil || !soldOut {
+		return err
+	}
+	return writeSaleEvent(ctx, tx, p, seckill.EventSaleBackInStock, now)
 }
 
 // StockChangesDue lists changes that are not done, oldest first.

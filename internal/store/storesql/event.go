@@ -1,0 +1,123 @@
+package storesql
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"seckill"
+)
+
+// Events of orders are many and carry nothing of their own: writeEvents writes
+// them by multi-row statements without the column data. Events of sales and
+// refunds are few: each is one statement with its data.
+
+var sqlInsertEvents = list{
+	head:    `INSERT INTO tb_event (create_time, event, product_id, order_no, reason) VALUES `,
+	columns: 5,
+}
+
+const (
+	sqlInsertEvent = `INSERT INTO tb_event (create_time, event, product_id, order_no, reason, data) VALUES (?,?,?,?,?,?)`
+
+	// sqlLastMove is the type of the stock-log row that gave the stock its present
+	// value.
+	sqlLastMove = `SELECT type FROM tb_stock_log WHERE product_id = ? AND seq = ?`
+)
+
+// writeEvents writes rows of sqlInsertEvents.
+func writeEvents(ctx context.Context, tx *session, rows []any) error {
+	if tx.dialect.batchedEvents {
+		return writeBatch(ctx, tx, rows)
+	}
+	_, err := tx.execRows(ctx, sqlInsertEvents, nil, rows)
+	return err
+}
+
+// writeOrderEvents writes one event of the given kind per order.
+func writeOrderEvents(ctx context.Context, tx *session, kind seckill.EventKind, orders []seckill.Order, now time.Time) error {
+	args := make([]any, 0, len(orders)*sqlInsertEvents.columns)
+	for i := range orders {
+		o := &orders[i]
+		args = append(args, millis(now), string(kind), o.ProductID, o.OrderNo.String(), o.Reason)
+	}
+	return writeEvents(ctx, tx, args)
+}
+
+// writeEvent writes one event with its data. order is its number, or nil.
+func writeEvent(ctx context.Context, tx *session, kind seckill.EventKind, product uint32, order any, reason string, data any, now time.Time) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("encode the data of %s: %w", kind, err)
+	}
+	row := []any{millis(now), string(kind), product, order, reason, string(text)}
+	if tx.dialect.batchedEvents {
+		return writeBatchOfOne(ctx, tx, row)
+	}
+	_, err = tx.exec(ctx, sqlInsertEvent, row...)
+	return err
+}
+
+// writeSaleEvent writes an event of a sale with what the product's row says.
+func writeSaleEvent(ctx context.Context, tx *session, p *productRow, kind seckill.EventKind, now time.Time) error {
+	return writeEvent(ctx, tx, kind, p.ID, nil, "", seckill.SaleData{Offered: p.Offered, Stock: p.Stock}, now)
+}
+
+// writeCountedEvent writes an event of a sale with the units of its orders,
+// which it counts. That takes 33 ms per 100,000 orders (BenchmarkLargeSale,
+// Figures), while the product is locked: it is for what happens once per sale.
+func writeCountedEvent(ctx context.Context, tx *session, p *productRow, kind seckill.EventKind, now time.Time) error {
+	var counted seckill.Counted
+	if err := eachUnits(ctx, tx, p.ID, func(u *orderSum) { u.addTo(&counted) }); err != nil {
+		return err
+	}
+	data := seckill.SaleData{Offered: p.Offered, Stock: p.Stock, Counted: &counted}
+	if kind == seckill.EventSaleEnded {
+		data.ReturnedUnits = &p.Stock
+	}
+	return writeEvent(ctx, tx, kind, p.ID, nil, "", data, now)
+}
+
+// wasSoldOut reports whether units that are about to come end a sale.sold_out:
+// the stock is 0, and a sale made it so, not an operator. Sales write
+// sale.sold_out in the transaction of their stock-log row, so that this row
+// tells. It reads nothing while there is stock, or after the end of the sale,
+// when nobody can buy the units any more.
+func wasSoldOut(ctx context.Context, tx *session, p *productRow) (bool, error) {
+	if p.Stock != 0 || p.logSeq == 0 || p.ended || p.State == seckill.SaleEnded {
+		return false, nil
+	}
+	var kind int
+	_, err := tx.row(ctx, sqlLastMove, []any{p.ID, p.logSeq}, &kind)
+	return kind == logSold, err
+}
+
+// writeRefundEvent writes refund.required or refund.settled. The provider's
+// order number may be none of ours: then the event has no order.
+func writeRefundEvent(ctx context.Context, tx *session, kind seckill.EventKind, refund *paymentRow, now time.Time) error {
+	var order any
+	if no, err := seckill.ParseOrderNo(refund.OrderNo); err == nil {
+		order = no.String()
+	}
+	return writeEvent(ctx, tx, kind, refund.product, order, refund.Reason, seckill.RefundData{
+		ID: refund.ID, AmountCents: refund.AmountCents, Currency: refund.Currency,
+		Provider: refund.Provider, TradeNo: refund.TradeNo, OrderNo: refund.OrderNo, Reason: refund.Reason,
+	}, now)
+}
+
+// eventData scans the data of an event; NULL is none. So is what somebody
+// altered into no JSON: the feed must not stand still before it.
+type eventData struct{ *json.RawMessage }
+
+func (d eventData) Scan(value any) error {
+	var data string
+	if err := (text{&data}).Scan(value); err != nil {
+		return err
+	}
+	*d.RawMessage = nil
+	if json.Valid([]byte(data)) {
+		*d.RawMessage = json.RawMessage(data)
+	}
+	return nil
+}
