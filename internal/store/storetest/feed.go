@@ -34,16 +34,17 @@ func orderedEvents(t *testing.T, s *suite) {
 		}
 	}
 	equal(t, "kinds", kinds, []seckill.EventKind{
-		seckill.EventOrderConfirmed, seckill.EventOrderPaid, seckill.EventOrderRefunded, seckill.EventSaleEnded,
+		seckill.EventSaleCreated, seckill.EventOrderConfirmed, seckill.EventOrderPaid, seckill.EventOrderRefunded,
+		seckill.EventRefundRequired, seckill.EventSaleEnded,
 	})
-	equal(t, "order of the sale's event", events[3].OrderNo.IsZero(), true)
+	equal(t, "order of the sale's event", events[5].OrderNo.IsZero(), true)
 
 	page, err := s.Store.Events(t.Context(), events[0].ID-1, 2)
 	must(t, err)
 	equal(t, "events within a limit", len(page), 2)
 	equal(t, "first after the cursor", page[0], events[0])
 	equal(t, "gap between ids", page[1].ID-page[0].ID, 1)
-	page, err = s.Store.Events(t.Context(), events[3].ID+1_000_000, 10)
+	page, err = s.Store.Events(t.Context(), events[5].ID+1_000_000, 10)
 	must(t, err)
 	equal(t, "events beyond the end", len(page), 0)
 }
@@ -98,7 +99,7 @@ func followedEvents(t *testing.T, s *suite) {
 	equal(t, "order.confirmed", s.count(t, p.ID, seckill.EventOrderConfirmed), rivals*each)
 }
 
-func (s *suite) eventsAfter(t *testing.T, after int64) []seckill.Event {
+func (s *suite) eventsAfter(t TB, after int64) []seckill.Event {
 	t.Helper()
 	events, err := s.Store.Events(t.Context(), after, 1_000_000)
 	must(t, err)

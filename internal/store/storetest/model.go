@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ const modelBudget = 2 * time.Second
 
 func anyHistory(t *testing.T, s *suite) {
 	start, failing := time.Now(), false
+	read := s.lastEvent(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		if !failing && time.Since(start) > modelBudget {
 			return
@@ -42,6 +44,9 @@ func anyHistory(t *testing.T, s *suite) {
 			"hear":    m.hear,
 			"":        m.compare,
 		})
+		events := s.eventsAfter(rt, read)
+		read = events[len(events)-1].ID
+		s.alternates(rt, slices.DeleteFunc(events, func(e seckill.Event) bool { return e.ProductID != p.ID }), m.stock)
 	})
 }
 

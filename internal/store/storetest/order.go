@@ -214,12 +214,12 @@ func story(t *testing.T, s *suite) {
 			t.Errorf("line %d is out of order: %+v", i, lines)
 		}
 	}
-	equal(t, "events", kinds["event"], 3)
+	equal(t, "events", kinds["event"], 4)
 	equal(t, "stock", kinds["stock"], 2)
 	if kinds["payment"] < 2 {
 		t.Errorf("payments: got %d, want the payment and its refund", kinds["payment"])
 	}
-	for _, event := range []string{"order.confirmed", "order.paid", "order.refunded", "refund"} {
+	for _, event := range []string{"order.confirmed", "order.paid", "order.refunded", "refund.required: operator", "refund owed"} {
 		if !strings.Contains(told, event) {
 			t.Errorf("no %q in the story:\n%s", event, told)
 		}

@@ -67,6 +67,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"rows held up", heldUpTests},
 		{"altered money", alteredMoneyTests},
 		{"feed", feedTests},
+		{"events", eventTests},
 		{"leases", leaseTests},
 		{"concurrency", concurrencyTests},
 		{"counter concurrency", counterConcurrencyTests},
