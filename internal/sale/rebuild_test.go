@@ -111,7 +111,7 @@ func TestTheKeeperAnnouncesStartAndEndOnce(t *testing.T) {
 	for _, e := range events {
 		kinds = append(kinds, e.Kind)
 	}
-	if fmt.Sprint(kinds) != "[sale.started sale.ended]" || ended != 1 {
+	if fmt.Sprint(kinds) != "[sale.created sale.started sale.ended]" || ended != 1 {
 		t.Errorf("events are %v, onEnded was called %d times", kinds, ended)
 	}
 	// Another instance, or the next process, has batchers of its own to stop.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"seckill"
 	"seckill/internal/stats"
 	"seckill/internal/wire"
 	"seckill/test/engine"
@@ -128,7 +129,7 @@ func theEventFeedIsCompleteAndInOrder(t *testing.T, w way) {
 	}
 	eventually(t, "the sale's end is in the feed", func() bool { feed.read(); return feed.count("sale.ended") == 1 })
 	for kind, want := range map[string]int{
-		"sale.started": 1, "sale.sold_out": 1, "order.confirmed": buyers, "order.paid": 1, "order.cancelled": 1, "order.refunded": 1, "order.failed": 0,
+		"sale.created": 1, "sale.started": 1, "sale.sold_out": 1, "sale.back_in_stock": 1, "refund.required": 1, "order.confirmed": buyers, "order.paid": 1, "order.cancelled": 1, "order.refunded": 1, "order.failed": 0,
 	} {
 		if got := feed.count(kind); got != want {
 			t.Errorf("%d events %s, want %d", got, kind, want)
@@ -137,6 +138,15 @@ func theEventFeedIsCompleteAndInOrder(t *testing.T, w way) {
 	if cancelled := feed.of("order.cancelled", 0); cancelled.OrderNo != loser.OrderNo || cancelled.Reason != "by_buyer" {
 		t.Errorf("event %+v", cancelled)
 	}
+	if ended, want := feed.of("sale.ended", 0), fmt.Sprintf(`{"offered":%d,"stock":2,"pending":%d,"paid":0,"cancelled":1,"failed":0,"refunded":1,"returned_units":2}`, buyers, buyers-2); string(ended.Data) != want {
+		t.Errorf("sale.ended has %s, want %s", ended.Data, want)
+	}
+	var refund seckill.RefundData
+	required := feed.of("refund.required", 0)
+	if err := json.Unmarshal(required.Data, &refund); err != nil || required.OrderNo != winner.OrderNo || refund.AmountCents != price || refund.Reason != "operator" {
+		t.Errorf("event %+v with %s (%v)", required, required.Data, err)
+	}
+	eventually(t, "the refund is settled", func() bool { feed.read(); return feed.count("refund.settled") == 1 })
 	again := feedFrom(t, e)
 	if !slices.EqualFunc(again.events, feed.events, func(a, b wire.Event) bool { return a.ID == b.ID && a.Event == b.Event && a.OrderNo == b.OrderNo }) {
 		t.Error("read again from the beginning, the feed is another one")
