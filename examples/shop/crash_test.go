@@ -19,7 +19,7 @@ import (
 
 const (
 	crashKills   = 6
-	crashOrders  = 400
+	crashOrders  = 200
 	crashSenders = 8
 	crashLife    = 150 * time.Millisecond // at most, between ready and the kill
 	crashWithin  = 2 * time.Minute
