@@ -10,8 +10,10 @@ import (
 	"time"
 )
 
-// maxPage bounds every list.
-const maxPage = 500
+const (
+	maxPage        = 500 // rows of every list
+	refreshSeconds = "1" // until the browser loads a page again that waits for an event
+)
 
 // Status is where an order stands, in the engine's words.
 type Status string
@@ -126,6 +128,7 @@ func (s *Shop) showOrders(w http.ResponseWriter, r *http.Request, user User) {
 func (s *Shop) showOrder(w http.ResponseWriter, r *http.Request, user User) {
 	order, err := findOrder(r.Context(), s.db, r.PathValue("no"))
 	if errors.Is(err, sql.ErrNoRows) || err == nil && order.UserID != user.ID {
+		w.Header().Set("Refresh", refreshSeconds)
 		s.render(w, r, http.StatusOK, "waiting", user, nil)
 		return
 	}
@@ -143,6 +146,9 @@ func (s *Shop) showOrder(w http.ResponseWriter, r *http.Request, user User) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
+	}
+	if order.Status == Pending {
+		w.Header().Set("Refresh", refreshSeconds) // an event may arrive any time
 	}
 	s.render(w, r, http.StatusOK, "order", user, view)
 }
