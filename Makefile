@@ -44,6 +44,10 @@ torture: ## random faults under load, then all checks (DURATION=5m SEED=… TOPO
 soak: ## count every product under load again and again: no false alarm (DURATION=20m)
 	SECKILL_SOAK=$${DURATION:-20m} $(GO) test -count=1 -timeout 0 -v -run '^TestCountsUnderTraffic' ./test/outage
 
+.PHONY: shop-campaign
+shop-campaign: ## kill the example shop, the engine and the network between, then compare orders (DURATION=3m SEED=…)
+	SECKILL_SHOP_FOR=$${DURATION:-3m} SECKILL_SHOP_SEED=$(SEED) $(GO) test -count=1 -timeout 0 -v -run '^TestCampaign_' ./test/shop
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target, and odd requests through proxies (FUZZTIME=30s each)
 	GO='$(GO)' FUZZTIME=$${FUZZTIME:-30s} ./test/fuzz

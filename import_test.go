@@ -31,6 +31,7 @@ const (
 	roleApp     role = "app"
 	roleCommand role = "a command"
 	roleTest    role = "a test tree"
+	roleExample role = "an example"
 	roleOther   role = "a part" // such as config, wire or metrics
 	roleOutside role = "a library"
 	roleStdlib  role = "the standard library"
@@ -59,6 +60,8 @@ func roleOf(pkg string) role {
 		return roleCommand
 	case first == "test" || first == "bench":
 		return roleTest
+	case first == "examples":
+		return roleExample
 	case slices.Contains(ports, local):
 		return rolePort
 	case first != "internal":
@@ -107,10 +110,12 @@ func forbidden(importer, imported string) string {
 		return not(roleStdlib, roleDomain, rolePort)
 	case from == roleTest:
 		return ""
+	case from == roleExample:
+		return not(roleStdlib, roleOutside) // it is a stranger's program
 	case from == roleSuite:
 		return not(roleStdlib, roleOutside, roleDomain, rolePort, roleSuite, roleOther)
-	case to == roleTest, to == roleSuite, to == roleCommand:
-		return not() // nobody builds on a test or a command
+	case to == roleTest, to == roleSuite, to == roleCommand, to == roleExample:
+		return not() // nobody builds on a test, a command or an example
 	case from == roleCommand:
 		return not(roleStdlib, roleOutside, roleDomain, rolePort, roleStage, roleHTTP, roleApp, roleOther)
 	case from == roleApp:
@@ -230,6 +235,10 @@ func TestImportRules(t *testing.T) {
 		{in + "store/storetest", in + "store/storesql", false},
 		{in + "config", in + "store/storetest", false},
 		{module + "/test/crash", in + "store/storesql", true},
+		{module + "/examples/shop", "github.com/golang-jwt/jwt/v5", true},
+		{module + "/examples/shop", in + "wire", false},
+		{module + "/examples/shop", module, false},
+		{in + "app", module + "/examples/shop", false},
 	}
 	for _, c := range cases {
 		if why := forbidden(c.importer, c.imported); (why == "") != c.allowed {

@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -74,8 +75,12 @@ func (s *Shop) handler() http.Handler {
 
 // serve runs the shop until ctx ends, then finishes what it holds.
 func (s *Shop) serve(ctx context.Context, listen string) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return fmt.Errorf("open shop: %w", err)
+	}
 	server := &http.Server{
-		Addr: listen, Handler: s.handler(), MaxHeaderBytes: maxHeaderBytes,
+		Handler: s.handler(), MaxHeaderBytes: maxHeaderBytes,
 		ReadTimeout: readWithin, WriteTimeout: writeWithin, IdleTimeout: idleWithin,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
@@ -92,8 +97,8 @@ func (s *Shop) serve(ctx context.Context, listen string) error {
 			s.log.Error("requests were cut off", "error", err)
 		}
 	})
-	s.log.Info("shop is open", "address", "http://"+listen)
-	err := server.ListenAndServe()
+	s.log.Info("shop is open", "address", "http://"+listener.Addr().String())
+	err = server.Serve(listener)
 	cancel()
 	background.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
