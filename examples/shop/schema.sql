@@ -29,7 +29,8 @@ CREATE TABLE IF NOT EXISTS sale (
     starts_at      INTEGER NOT NULL,
     ends_at        INTEGER NOT NULL,
     state          TEXT NOT NULL,       -- planned until the engine has it, then the last sale.* event
-    state_at       INTEGER NOT NULL
+    state_at       INTEGER NOT NULL,
+    returned_units INTEGER              -- of sale.ended: unsold units that are the shop's again
 ) STRICT;
 
 CREATE INDEX IF NOT EXISTS sale_by_sku ON sale (sku, starts_at);

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -29,6 +30,17 @@ type Event struct {
 
 // errMalformed marks an event that no retry can mend.
 var errMalformed = errors.New("malformed event")
+
+// read reads the event's data; an event without data leaves it empty.
+func (e Event) read(data any) error {
+	if len(e.Data) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(e.Data, data); err != nil {
+		return fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	return nil
+}
 
 // receiveWebhook applies one event of the engine.
 //
@@ -126,8 +138,8 @@ func (s *Shop) applyOrder(ctx context.Context, tx *sql.Tx, name string, event Ev
 		Quantity    int    `json:"quantity"`
 		AmountCents int64  `json:"amount_cents"`
 	}
-	if err := json.Unmarshal(event.Data, &data); err != nil {
-		return fmt.Errorf("%w: %w", errMalformed, err)
+	if err := event.read(&data); err != nil {
+		return err
 	}
 	if data.OrderNo == "" || data.Buyer == "" || data.Quantity <= 0 {
 		return fmt.Errorf("%w: order number, buyer or quantity is missing", errMalformed)
@@ -164,8 +176,8 @@ func applyRefund(ctx context.Context, tx *sql.Tx, name string, event Event) erro
 		ID      string `json:"id"`
 		OrderNo string `json:"order_no"`
 	}
-	if err := json.Unmarshal(event.Data, &data); err != nil {
-		return fmt.Errorf("%w: %w", errMalformed, err)
+	if err := event.read(&data); err != nil {
+		return err
 	}
 	if data.OrderNo == "" {
 		data.OrderNo = event.Subject
@@ -176,16 +188,20 @@ func applyRefund(ctx context.Context, tx *sql.Tx, name string, event Event) erro
 	return err
 }
 
-// applySale keeps the newest state of a sale. A sale that the shop did not
-// create is none of its own.
+// applySale keeps the newest state of a sale, and the units that come back to the
+// shop at its end. A sale that the shop did not create is none of its own.
 func applySale(ctx context.Context, tx *sql.Tx, name string, event Event) error {
 	var data struct {
-		ProductID int64 `json:"product_id"`
+		ProductID     int64  `json:"product_id"`
+		ReturnedUnits *int64 `json:"returned_units"`
 	}
-	if err := json.Unmarshal(event.Data, &data); err != nil {
-		return fmt.Errorf("%w: %w", errMalformed, err)
+	if err := event.read(&data); err != nil {
+		return err
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE sale SET state = ?, state_at = ? WHERE product_id = ? AND state_at <= ?`,
-		name, event.Time.UnixMilli(), data.ProductID, event.Time.UnixMilli())
+	if data.ProductID == 0 {
+		data.ProductID, _ = strconv.ParseInt(event.Subject, 10, 64) // 0 is no sale of the shop
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE sale SET state = ?1, state_at = ?2, returned_units = COALESCE(?3, returned_units)
+		WHERE product_id = ?4 AND state_at <= ?2`, name, event.Time.UnixMilli(), data.ReturnedUnits, data.ProductID)
 	return err
 }

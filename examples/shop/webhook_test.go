@@ -139,7 +139,7 @@ func TestWebhook_OrderFollowsItsEvents(t *testing.T) {
 
 func TestWebhook_RowHasWhatTheEventSays(t *testing.T) {
 	shop := openShop(t, nil)
-	if _, err := shop.db.Exec(`INSERT INTO sale VALUES (7, 'POCKET-BUDS', 9900, 10, 2, 0, 1, 'ready', 0)`); err != nil {
+	if _, err := shop.db.Exec(`INSERT INTO sale VALUES (7, 'POCKET-BUDS', 9900, 10, 2, 0, 1, 'ready', 0, NULL)`); err != nil {
 		t.Fatal(err)
 	}
 	shop.deliver(message{id: "w-1", body: orderEvent("confirmed", "SK1")}, http.StatusNoContent)
@@ -152,7 +152,7 @@ func TestWebhook_RowHasWhatTheEventSays(t *testing.T) {
 
 func TestWebhook_SaleAndRefund(t *testing.T) {
 	shop := openShop(t, nil)
-	if _, err := shop.db.Exec(`INSERT INTO sale VALUES (7, 'POCKET-BUDS', 9900, 10, 2, 0, 1, 'ready', 0)`); err != nil {
+	if _, err := shop.db.Exec(`INSERT INTO sale VALUES (7, 'POCKET-BUDS', 9900, 10, 2, 0, 1, 'ready', 0, NULL)`); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
@@ -162,16 +162,19 @@ func TestWebhook_SaleAndRefund(t *testing.T) {
 	product := map[string]any{"product_id": 7}
 	refund := map[string]any{"order_no": "SK1", "id": "R1"}
 	for i, body := range [][]byte{
-		at("sale.started", 1, product), at("sale.ended", 9, product), at("sale.sold_out", 5, product), // late
+		at("sale.started", 1, product), at("sale.ended", 9, map[string]any{"returned_units": 3}), // named by its subject
+		at("sale.sold_out", 5, product),                                                                     // late
 		at("refund.required", 1, refund), at("refund.settled", 2, refund), at("refund.required", 1, refund), // replayed
 		at("sale.started", 3, map[string]any{"product_id": 8}), at("echo", 1, nil), at("order.unheard_of", 1, nil),
 	} {
 		shop.deliver(message{id: string(rune('a' + i)), body: body}, http.StatusNoContent)
 	}
 	var sale, money string
-	err := shop.db.QueryRow(`SELECT (SELECT state FROM sale WHERE product_id = 7), (SELECT state FROM refund WHERE order_no = 'SK1')`).Scan(&sale, &money)
-	if err != nil || sale != "ended" || money != "settled" {
-		t.Errorf("sale is %q and refund %q (%v), want ended and settled", sale, money, err)
+	var returned int
+	err := shop.db.QueryRow(`SELECT state, returned_units, (SELECT state FROM refund WHERE order_no = 'SK1') FROM sale WHERE product_id = 7`).
+		Scan(&sale, &returned, &money)
+	if err != nil || sale != "ended" || returned != 3 || money != "settled" {
+		t.Errorf("sale is %q with %d units back and refund %q (%v), want ended, 3 and settled", sale, returned, money, err)
 	}
 }
 

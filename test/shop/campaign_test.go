@@ -118,6 +118,7 @@ func (m *market) wantEqual(promised *promises) {
 	ctx, cancel := context.WithTimeout(m.t.Context(), equalWithin)
 	defer cancel()
 	statuses := map[string]int{}
+	unequal := errors.New("not compared yet")
 	err := until(ctx, func() error {
 		engines, err := m.engineRows(ctx)
 		if err != nil {
@@ -131,10 +132,11 @@ func (m *market) wantEqual(promised *promises) {
 		for _, r := range engines {
 			statuses[r.status]++
 		}
-		return errors.Join(differences(engines, shops, promised)...)
+		unequal = errors.Join(differences(engines, shops, promised)...)
+		return unequal
 	})
 	if err != nil {
-		m.t.Errorf("the order tables differ %s after the last fault:\n%v", equalWithin, err)
+		m.t.Errorf("the order tables differ %s after the last fault (%v):\n%v", equalWithin, err, unequal)
 	}
 	m.t.Logf("%d orders promised, the tables have %v", promised.count(), statuses)
 }
