@@ -11,6 +11,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +46,10 @@ func (p *promises) count() int {
 	defer p.mu.Unlock()
 	return len(p.numbers)
 }
+
+// spentUser are the answers to a user who may buy no more: over the limit, after
+// too many orders that came back, or with a token that ran out.
+var spentUser = []seckill.Code{seckill.CodeAlreadyPurchased, seckill.CodeWrongState, seckill.CodeUnauthenticated}
 
 // customer is a user of the shop, with a browser without scripts.
 type customer struct {
@@ -154,7 +159,7 @@ func (c *customer) buy(ctx context.Context) (orderNo string) {
 		switch {
 		case res.StatusCode == http.StatusAccepted:
 			orderNo = answer.OrderNo
-		case answer.Code == string(seckill.CodeAlreadyPurchased), answer.Code == string(seckill.CodeUnauthenticated):
+		case slices.Contains(spentUser, seckill.Code(answer.Code)):
 			c.token = "" // goes on as another user
 		case res.StatusCode < http.StatusInternalServerError:
 			c.market.t.Errorf("a purchase is answered with %d %s", res.StatusCode, answer.Code)
