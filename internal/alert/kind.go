@@ -22,11 +22,13 @@ const (
 	OtherStore   Kind = "the ledger belongs to another store"
 	RebuiltAgain Kind = "a ledger is rebuilt again and again"
 	WorkerEnded  Kind = "worker stopped"
+	BrokerUnwell Kind = "the broker is unwell"
+	Rejected     Kind = "messages of the broker were rejected"
 )
 
 // Kinds lists all of them. Each is counted from 0: a series that begins with its
 // first event shows no increase, and the first is the one to hear of.
 var Kinds = []Kind{
 	Violations, MustRecover, NotRecovered, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
-	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, RebuiltAgain, WorkerEnded,
+	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, RebuiltAgain, WorkerEnded, BrokerUnwell, Rejected,
 }

@@ -84,6 +84,9 @@ func (a *App) startLoops(ctx context.Context) {
 	if a.has(RoleWorker) {
 		loops = append(loops, p.once(p.duties())...)
 		a.goLoop(func() { p.workers.Run(ctx, p.work) })
+		if p.line != nil {
+			a.goLoop(func() { p.line.Run(ctx) })
+		}
 	}
 	for _, loop := range loops {
 		loop.Logger, loop.OnRound = p.log, p.metrics.Duty

@@ -34,6 +34,7 @@ import (
 	"seckill/internal/purchasetoken"
 	"seckill/internal/queue"
 	"seckill/internal/reconcile"
+	"seckill/internal/relay"
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
 	"seckill/internal/site"
@@ -94,6 +95,7 @@ type parts struct {
 	payPages    []string     // providers at which a buyer can pay
 	backURL     func(o *seckill.Order) string
 	reconciler  *reconcile.Reconciler
+	line        *relay.Line // nil without a broker
 	workers     worker.Crew
 	watch       *shopapi.Watch
 	returns     *shopapi.Returns
@@ -121,7 +123,7 @@ func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() 
 		func() error { return p.openData(ctx, opt) },
 		func() error { return p.buildSale(ctx) },
 		func() error { return p.buildPayment(shopURL) },
-		p.buildOrders,
+		func() error { return p.buildOrders(ctx, opt) },
 		func() error { return p.buildShop(opt) },
 		func() error { return p.buildAdmin(opt, stopStreams) },
 	} {
@@ -314,15 +316,24 @@ func (p *parts) buildPayment(shopURL func() string) error {
 }
 
 // buildOrders wires orders and the workers.
-func (p *parts) buildOrders() error {
+func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 	p.orders = &order.Desk{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Providers: p.providers, PayPages: p.payPages,
 		BackURL:  p.backURL,
 		OnReturn: p.returned, OnRefund: p.signals.refunder.wake,
 		OnPayment: p.paid, Keeps: p.keeper.Keeps,
 	}
+	var source worker.Source = p.queue
+	if slices.Contains(opt.Roles, RoleWorker) {
+		if err := p.buildLine(ctx); err != nil {
+			return err
+		}
+		if p.line != nil {
+			source = p.line
+		}
+	}
 	p.workers = worker.NewCrew(p.cfg.Workers(), p.queue, p.store, p.lanes, worker.Options{
-		Name:      p.name,
+		Name: p.name, Source: source,
 		BatchSize: p.cfg.Worker.BatchSize, BatchWait: p.cfg.Worker.BatchWait, RatePerSecond: p.cfg.Worker.RatePerSecond,
 		Ladder: p.cfg.Worker.RetryDelays, DiscardAfter: p.cfg.Worker.DiscardAfter, ExpireAfter: p.cfg.Order.ExpireAfter,
 		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, OnBatch: p.metrics.Worker,
@@ -416,6 +427,9 @@ func (p *parts) close() error {
 	defer cancel()
 	p.signOut(ctx)
 	var errs []error
+	if p.line != nil {
+		errs = append(errs, p.line.Close(ctx))
+	}
 	if p.book.close != nil {
 		errs = append(errs, p.book.close(ctx))
 	}

@@ -87,6 +87,11 @@ type Delivery struct {
 // the batch was published.
 var ErrTooLarge = errors.New("carrier: message is larger than the broker takes")
 
+// ErrSetup says that the broker answers, and that an operator has to change
+// something: the topic is missing or of the wrong type, a right or a password is.
+// Waiting does not help.
+var ErrSetup = errors.New("carrier: broker refuses the setup")
+
 // Delayer transports messages that are due at a time. RocketMQ and Pulsar have
 // one; Kafka has none.
 //

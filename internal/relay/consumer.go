@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/carrier"
+	"seckill/internal/fault"
 	"seckill/internal/queue"
 )
 
@@ -48,7 +49,7 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, erro
 		}
 		bypassed, changed := c.line.mode()
 		if bypassed {
-			if batch, err := c.direct(ctx, max); err != nil || len(batch) > 0 {
+			if batch, err := c.direct(ctx, max, changed); err != nil || len(batch) > 0 {
 				return batch, err
 			}
 			continue
@@ -129,7 +130,7 @@ func (c *consumer) take(max int) (batch []queue.Delivery) {
 }
 
 // direct reads the outbox for a moment, unless a message came.
-func (c *consumer) direct(ctx context.Context, max int) ([]queue.Delivery, error) {
+func (c *consumer) direct(ctx context.Context, max int, changed <-chan struct{}) ([]queue.Delivery, error) {
 	select {
 	case p := <-c.line.arrivals:
 		c.add(p)
@@ -141,6 +142,13 @@ func (c *consumer) direct(ctx context.Context, max int) ([]queue.Delivery, error
 	}
 	brief, cancel := context.WithTimeout(ctx, directFor)
 	defer cancel()
+	go func() {
+		select {
+		case <-changed:
+			cancel()
+		case <-brief.Done():
+		}
+	}()
 	batch, err := c.inner.Receive(brief, max)
 	if err != nil && len(batch) == 0 && brief.Err() != nil && ctx.Err() == nil {
 		return nil, nil
@@ -153,6 +161,7 @@ func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) er
 	if err := c.inner.Ack(ctx, ids, witness); err != nil {
 		return err
 	}
+	fault.Point("relay.before_settle")
 	var finished []carrier.Delivery
 	for _, id := range ids {
 		for _, p := range c.open[id] {
@@ -194,7 +203,7 @@ func (c *consumer) again(ctx context.Context, messages []carrier.Delivery) error
 	if len(messages) == 0 {
 		return nil
 	}
-	return c.line.opt.Carrier.Again(ctx, messages)
+	return c.line.broker().Again(ctx, messages)
 }
 
 // Waits asks the outbox.

@@ -73,13 +73,21 @@ func newShop(t *testing.T) *shop {
 func (s *shop) relay(t *testing.T) (stop func()) {
 	t.Helper()
 	s.line = relay.New(relay.Options{
-		Name: "relay", Outbox: s.Queue, Carrier: s.broker, Codec: s.codec, Store: s.store, Meter: s,
+		Name: "relay", Outbox: s.Queue, Open: s.open, Codec: s.codec, Store: s.store, Meter: s,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Timing: s.timing,
 	})
-	return s.goUntil(t, "relay", func(ctx context.Context) {
+	stop = s.goUntil(t, "relay", func(ctx context.Context) {
 		s.line.Run(ctx)
-		rig.Must(t, s.broker.Close(context.WithoutCancel(ctx)))
+		rig.Must(t, s.line.Close(context.WithoutCancel(ctx)))
 	})
+	if s.broker.Ping(t.Context()) == nil {
+		rig.Until(t, "the broker is open", func() bool { return !s.line.Bypassed() })
+	}
+	return stop
+}
+
+func (s *shop) open(context.Context) (carrier.Carrier, error) {
+	return s.broker, s.broker.Ping(context.Background())
 }
 
 // work starts a worker on the line, or on the outbox without one.

@@ -40,14 +40,16 @@ type Meter interface {
 
 // Options are a line's parts and settings.
 type Options struct {
-	Name    string // of the relay among the consumers of the outbox
-	Outbox  Outbox
-	Carrier carrier.Carrier
-	Codec   *carrier.Codec
-	Store   Store
-	Meter   Meter
-	Logger  *slog.Logger
-	Timing  Timing // zero fields have their defaults
+	Name   string // of the relay among the consumers of the outbox
+	Outbox Outbox
+	// Open connects to the broker. It is called again until it succeeds; until
+	// then workers read the outbox.
+	Open   func(ctx context.Context) (carrier.Carrier, error)
+	Codec  *carrier.Codec
+	Store  Store
+	Meter  Meter
+	Logger *slog.Logger
+	Timing Timing // zero fields have their defaults
 }
 
 // Timing is when a line acts.
@@ -82,6 +84,13 @@ func (t Timing) filled() Timing {
 	return t
 }
 
+// How long a broker is waited for, and how often it is tried.
+const (
+	openWithin = 10 * time.Second
+	openLeast  = 500 * time.Millisecond
+	openMost   = 10 * time.Second
+)
+
 // arrivalsMost bounds the messages that wait for a worker of this process.
 const arrivalsMost = 64
 
@@ -93,6 +102,7 @@ type Line struct {
 	trouble  chan error // of the outbox, for a worker to act on
 
 	mu       sync.Mutex
+	carrier  carrier.Carrier // nil before it is open
 	bypassed bool
 	changed  chan struct{} // closed and replaced when bypassed changes
 }
@@ -101,18 +111,67 @@ type Line struct {
 func New(opt Options) *Line {
 	opt.Timing = opt.Timing.filled()
 	return &Line{
-		opt: opt, arrivals: make(chan *parcel, arrivalsMost), large: make(chan queue.Delivery),
+		opt: opt, bypassed: true, arrivals: make(chan *parcel, arrivalsMost), large: make(chan queue.Delivery),
 		trouble: make(chan error), changed: make(chan struct{}),
 	}
 }
 
 // Run relays and receives until ctx ends, and then hands back what the relay
-// holds.
+// holds. Close comes after the workers have ended.
 func (l *Line) Run(ctx context.Context) {
+	if !l.open(ctx) {
+		return
+	}
+	l.bypass(nil)
 	var running sync.WaitGroup
 	running.Go(func() { l.receive(ctx) })
 	running.Go(func() { newRelay(l).run(ctx) })
 	running.Wait()
+}
+
+// open connects to the broker, however long it is away.
+func (l *Line) open(ctx context.Context) bool {
+	for wait := openLeast; ctx.Err() == nil; wait = min(2*wait, openMost) {
+		opening, cancel := context.WithTimeout(ctx, openWithin)
+		opened, err := l.opt.Open(opening)
+		cancel()
+		if err == nil {
+			l.mu.Lock()
+			l.carrier = opened
+			l.mu.Unlock()
+			return true
+		}
+		if ctx.Err() == nil {
+			l.opt.Logger.Warn("broker not reached; workers read the outbox", "error", err)
+			l.bypass(err)
+		}
+		_ = pause(ctx, wait) // the loop looks at ctx
+	}
+	return false
+}
+
+// broker is the open carrier. Whoever has a message of it may ask for it.
+func (l *Line) broker() carrier.Carrier {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.carrier
+}
+
+// Lag is how many messages are not settled at the broker; -1 if that is not
+// known.
+func (l *Line) Lag(ctx context.Context) (int64, error) {
+	if c := l.broker(); c != nil {
+		return c.Lag(ctx)
+	}
+	return -1, nil
+}
+
+// Close gives unsettled messages back to the broker, and leaves it.
+func (l *Line) Close(ctx context.Context) error {
+	if c := l.broker(); c != nil {
+		return c.Close(ctx)
+	}
+	return nil
 }
 
 // Bypassed reports whether workers read the outbox directly.

@@ -33,7 +33,7 @@ func (l *Line) receive(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, receiveFor)
-		messages, err := l.opt.Carrier.Receive(bounded, receiveMost)
+		messages, err := l.broker().Receive(bounded, receiveMost)
 		idle := bounded.Err() != nil
 		cancel()
 		if err != nil && !idle {
@@ -99,7 +99,7 @@ func (l *Line) done(ctx context.Context, messages []carrier.Delivery) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
-	if err := l.opt.Carrier.Done(ctx, messages); err != nil {
+	if err := l.broker().Done(ctx, messages); err != nil {
 		l.opt.Logger.Warn("messages not settled at the broker; they come again", "messages", len(messages), "error", err)
 	}
 }

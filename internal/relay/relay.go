@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill/internal/carrier"
+	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
@@ -181,7 +182,7 @@ func (r *relay) publish(ctx context.Context, entries []*holding, again bool) err
 	if len(entries) == 0 {
 		return nil
 	}
-	packs, large, err := pack(r.opt.Codec, r.opt.Carrier.MaxBytes(), entries)
+	packs, large, err := pack(r.opt.Codec, r.broker().MaxBytes(), entries)
 	if err != nil {
 		return err
 	}
@@ -192,6 +193,7 @@ func (r *relay) publish(ctx context.Context, entries []*holding, again bool) err
 	if err := r.insist(ctx, messages); err != nil {
 		return err
 	}
+	fault.Point("relay.after_publish")
 	now := time.Now()
 	claims := 0
 	for _, p := range packs {
@@ -241,7 +243,7 @@ func (r *relay) insist(ctx context.Context, messages []carrier.Message) error {
 	bounded, cancel := context.WithTimeout(ctx, r.opt.Timing.PublishWithin)
 	defer cancel()
 	for {
-		err := r.opt.Carrier.Publish(bounded, messages)
+		err := r.broker().Publish(bounded, messages)
 		if err == nil || ctx.Err() != nil {
 			return nil // stopping: the outbox has them
 		}
@@ -358,7 +360,7 @@ func (r *relay) bypassRound(ctx context.Context) {
 		return
 	}
 	pinging, cancel := context.WithTimeout(ctx, callWithin)
-	err := r.opt.Carrier.Ping(pinging)
+	err := r.broker().Ping(pinging)
 	cancel()
 	if err != nil {
 		r.wellSeen = 0
