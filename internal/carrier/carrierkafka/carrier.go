@@ -1,0 +1,257 @@
+// Package carrierkafka carries outbox entries over a Kafka topic.
+//
+// One client per process joins the consumer group and feeds all callers of
+// Receive. It joins with the first Receive: a process that only publishes owns
+// no partitions.
+package carrierkafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"seckill/internal/carrier"
+	"seckill/internal/kafkalink"
+)
+
+const (
+	// watchEvery is how often the carrier looks whether its consumer is of use.
+	watchEvery = time.Second
+	// idleAfter is when a process in which nobody receives leaves the group, so
+	// that others get its partitions. The next Receive joins again.
+	idleAfter = 60 * time.Second
+)
+
+var errClosed = errors.New("kafka: the carrier is closed")
+
+// Options say which topic carries the entries.
+type Options struct {
+	Link  kafkalink.Options
+	Topic string
+	Group string
+	// Create has a missing topic created with Partitions and Replicas.
+	Create               bool
+	Partitions, Replicas int
+	Logger               *slog.Logger
+}
+
+// Carrier implements carrier.Carrier.
+type Carrier struct {
+	opt   Options
+	topic *kafkalink.Topic
+
+	receiving    atomic.Int64 // callers of Receive
+	lastReceived atomic.Int64 // when the last one left, in Unix nanoseconds
+
+	mu       sync.Mutex
+	consumer *consumer // nil until the first Receive
+	isClosed bool
+
+	closed chan struct{}
+	tasks  sync.WaitGroup
+}
+
+var _ carrier.Carrier = (*Carrier)(nil)
+
+// Open checks the topic, its partitions and the rights on the group. It waits
+// for the broker no longer than the context lives.
+func Open(ctx context.Context, opt Options) (*Carrier, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	topic, err := kafkalink.OpenTopic(ctx, opt.Link, kafkalink.TopicOptions{
+		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas,
+	}, opt.Logger)
+	if err != nil {
+		return nil, err
+	}
+	c := &Carrier{opt: opt, topic: topic, closed: make(chan struct{})}
+	if err := c.checkGroup(ctx); err != nil {
+		_ = topic.Close(ctx) // the first error is the one to report
+		return nil, err
+	}
+	c.tasks.Go(c.watch)
+	return c, nil
+}
+
+// Publish returns nil when the broker and all its in-sync replicas have stored
+// the messages. After an error they may still arrive some seconds later.
+func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	records := make([]*kgo.Record, len(messages))
+	for i := range messages {
+		m := &messages[i]
+		records[i] = &kgo.Record{
+			Key: []byte(m.Key), Value: m.Body,
+			Headers: []kgo.RecordHeader{{Key: carrier.SignatureHeader, Value: []byte(m.Signature)}},
+		}
+	}
+	err := c.topic.Write(ctx, records)
+	if errors.Is(err, kafkalink.ErrTooLarge) {
+		return carrier.ErrTooLarge
+	}
+	return err
+}
+
+// MaxBytes follows the topic's max.message.bytes.
+func (c *Carrier) MaxBytes() int { return c.topic.MaxBytes() }
+
+// Receive waits for messages. While the broker is away it waits as well, until
+// its context ends.
+func (c *Carrier) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
+	c.receiving.Add(1)
+	defer func() {
+		c.lastReceived.Store(time.Now().UnixNano())
+		c.receiving.Add(-1)
+	}()
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		from, err := c.join()
+		if err != nil {
+			return nil, err
+		}
+		got, changed, ended := from.take(most)
+		switch {
+		case len(got) > 0:
+			return deliveries(got), nil
+		case ended:
+			c.retire(from)
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		case <-c.closed:
+		}
+	}
+}
+
+func deliveries(got []*delivery) []carrier.Delivery {
+	all := make([]carrier.Delivery, len(got))
+	for i, d := range got {
+		all[i] = carrier.Delivery{Message: d.message, Handle: d}
+	}
+	return all
+}
+
+// join returns the consumer, which it makes where there is none.
+func (c *Carrier) join() (*consumer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isClosed {
+		return nil, errClosed
+	}
+	if c.consumer == nil {
+		made, err := newConsumer(c.opt.Link, c.topic, c.opt.Group, c.opt.Logger)
+		if err != nil {
+			return nil, err
+		}
+		c.consumer = made
+	}
+	return c.consumer, nil
+}
+
+// retire has a consumer leave, if it is still the present one. The next Receive
+// makes another.
+func (c *Carrier) retire(old *consumer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.consumer != old || c.isClosed {
+		return
+	}
+	c.consumer = nil
+	c.tasks.Go(func() {
+		if err := old.leave(context.Background()); err != nil { // bounded by itself
+			c.opt.Logger.Debug("kafka: leave the group", "topic", c.opt.Topic, "error", err)
+		}
+	})
+}
+
+// present is the consumer, or nil.
+func (c *Carrier) present() *consumer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.consumer
+}
+
+// watch retires a consumer of a topic that was deleted and created again, which
+// franz-go does not follow, and one from which nobody receives.
+func (c *Carrier) watch() {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.closed:
+			return
+		case <-tick.C:
+		}
+		now := c.present()
+		if now == nil {
+			continue
+		}
+		idle := c.receiving.Load() == 0 && time.Since(time.Unix(0, c.lastReceived.Load())) > idleAfter
+		if idle || now.id != c.topic.ID() {
+			c.retire(now)
+		}
+	}
+}
+
+// Done settles deliveries and returns at once. The offsets are committed within
+// a second, and with Close. After a crash, or an outage of the broker, messages
+// that were settled shortly before may come again.
+func (c *Carrier) Done(_ context.Context, deliveries []carrier.Delivery) error {
+	if now := c.present(); now != nil {
+		now.settle(deliveries)
+	}
+	return nil
+}
+
+// Again keeps the deliveries in this process and returns them from Receive after
+// some seconds. Other messages of their partitions pass them. If the process
+// dies or leaves the group, they come to another member.
+func (c *Carrier) Again(_ context.Context, deliveries []carrier.Delivery) error {
+	if now := c.present(); now != nil {
+		now.again(deliveries)
+	}
+	return nil
+}
+
+// Ping reports whether the broker answers and all partitions have a leader.
+func (c *Carrier) Ping(ctx context.Context) error { return c.topic.Ping(ctx) }
+
+// Close commits what is settled, and leaves the group.
+func (c *Carrier) Close(ctx context.Context) error {
+	c.mu.Lock()
+	first, last := !c.isClosed, c.consumer
+	c.isClosed = true
+	c.mu.Unlock()
+	if !first {
+		return nil
+	}
+	close(c.closed)
+	var errs []error
+	if last != nil {
+		errs = append(errs, last.leave(ctx))
+	}
+	ended := make(chan struct{})
+	go func() {
+		c.tasks.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		errs = append(errs, fmt.Errorf("kafka: close: %w", ctx.Err()))
+	}
+	return errors.Join(append(errs, c.topic.Close(ctx))...)
+}

@@ -1,0 +1,485 @@
+package carrierkafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"seckill/internal/carrier"
+	"seckill/internal/kafkalink"
+)
+
+// The membership. A dead process loses its partitions after sessionTimeout;
+// Kafka's default of 45 s would stall them too long.
+const (
+	sessionTimeout    = 8 * time.Second
+	heartbeatInterval = 2 * time.Second
+	rebalanceTimeout  = 20 * time.Second
+	leaveTimeout      = 5 * time.Second
+)
+
+// Commits happen every commitEvery, and earlier when commitMost messages are
+// settled.
+const (
+	commitEvery   = 200 * time.Millisecond
+	commitMost    = 1000
+	commitTimeout = 5 * time.Second
+)
+
+// Bounds of memory. Fetching stops while one of them is reached: maxReady
+// messages that nobody has taken, maxHeld messages or heldBytes that are not
+// settled, maxTracked messages from the first unsettled one of each partition
+// on. The client itself buffers one fetch per broker.
+const (
+	maxReady       = 1000
+	maxHeld        = 16_384
+	heldBytes      = 64 << 20
+	maxTracked     = 1 << 20
+	pollMost       = 500
+	fetchBytes     = 8 << 20
+	partitionBytes = 1 << 20
+	fetchWait      = 500 * time.Millisecond
+	// inflatedBytes bounds a batch after decompression. The engine's own are at
+	// most 4 MiB; a larger one is skipped.
+	inflatedBytes = 64 << 20
+)
+
+// againAfter is when a message that was given back comes again.
+const againAfter = 3 * time.Second
+
+// errorPause slows a loop of polls that only return errors.
+const errorPause = 200 * time.Millisecond
+
+// delivery is the handle of a message that was fetched.
+type delivery struct {
+	message carrier.Message
+	from    *partition
+	offset  int64
+	size    int
+	settled bool
+}
+
+// consumer is one membership of the group, from joining to leaving.
+type consumer struct {
+	client *kgo.Client
+	topic  *kafkalink.Topic
+	id     [16]byte // of the topic when the consumer joined
+	log    *slog.Logger
+
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+	left   chan struct{}
+
+	// committing is held from reading offsets to the broker's answer, so that an
+	// older commit never follows a newer one.
+	committing sync.Mutex
+	commitNow  chan struct{}
+
+	mu      sync.Mutex
+	owned   map[int32]*partition
+	ready   []*delivery
+	held    int           // messages that are not settled
+	bytes   int           // of them
+	tracked int           // slots of all partitions
+	settled int           // since the last commit
+	changed chan struct{} // closed and replaced when ready grows or the consumer ends
+	room    chan struct{} // wakes the poll loop
+	ended   bool
+}
+
+// newConsumer begins to join the group and to fetch. It needs no broker yet.
+func newConsumer(link kafkalink.Options, topic *kafkalink.Topic, group string, log *slog.Logger) (*consumer, error) {
+	c := &consumer{
+		topic: topic, id: topic.ID(), log: log, left: make(chan struct{}), commitNow: make(chan struct{}, 1),
+		owned: make(map[int32]*partition), changed: make(chan struct{}), room: make(chan struct{}, 1),
+	}
+	var err error
+	c.client, err = link.NewClient(log,
+		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic.Name()), kgo.Balancers(kgo.CooperativeStickyBalancer()),
+		kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(heartbeatInterval), kgo.RebalanceTimeout(rebalanceTimeout),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
+		// A log that was lost is read from its beginning: all in it is new.
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(partitionBytes), kgo.FetchMaxWait(fetchWait),
+		kgo.MaxDecompressBatchBytes(inflatedBytes),
+		// A rebalance waits until fetched messages are added, which takes no time.
+		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
+		kgo.OnPartitionsAssigned(c.assigned), kgo.OnPartitionsRevoked(c.revoked), kgo.OnPartitionsLost(c.lost))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	c.loops.Go(func() { c.poll(ctx) })
+	c.loops.Go(func() { c.commitLoop(ctx) })
+	return c, nil
+}
+
+// poll fetches while there is room.
+func (c *consumer) poll(ctx context.Context) {
+	for c.waitForRoom(ctx) {
+		fetches := c.client.PollRecords(ctx, pollMost)
+		if ctx.Err() == nil {
+			c.add(fetches)
+		}
+		failed := c.report(fetches)
+		c.client.AllowRebalance()
+		if failed && fetches.Empty() {
+			select {
+			case <-time.After(errorPause):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// waitForRoom is false when the context has ended.
+func (c *consumer) waitForRoom(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		room := len(c.ready) < maxReady && c.held < maxHeld && c.bytes < heldBytes && c.tracked < maxTracked
+		c.mu.Unlock()
+		if room {
+			return true
+		}
+		select {
+		case <-c.room:
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// add makes fetched messages ready.
+func (c *consumer) add(fetches kgo.Fetches) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := len(c.ready)
+	fetches.EachRecord(func(r *kgo.Record) {
+		p := c.owned[r.Partition]
+		if p == nil {
+			return
+		}
+		if p.isSetBack(r.Offset) {
+			c.log.Warn("kafka: a partition's log was set back, it is read from there", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "was", p.last)
+			c.drop(p)
+			p = newPartition(r.Partition)
+			c.owned[r.Partition] = p
+		}
+		d := &delivery{message: messageOf(r), from: p, offset: r.Offset, size: len(r.Value)}
+		p.add(d.offset)
+		c.tracked++
+		c.hold(p, 1, d.size)
+		c.ready = append(c.ready, d)
+	})
+	if len(c.ready) > before {
+		c.signal()
+	}
+}
+
+// hold counts messages of a partition that are not settled. The caller holds mu.
+func (c *consumer) hold(p *partition, messages, bytes int) {
+	p.held += messages
+	p.bytes += bytes
+	c.held += messages
+	c.bytes += bytes
+}
+
+func messageOf(r *kgo.Record) carrier.Message {
+	m := carrier.Message{Key: string(r.Key), Body: r.Value}
+	for _, h := range r.Headers {
+		if h.Key == carrier.SignatureHeader {
+			m.Signature = string(h.Value)
+		}
+	}
+	return m
+}
+
+// report logs errors of a fetch and says whether there was one. The client goes
+// on by itself, apart from a batch that is too large to read.
+func (c *consumer) report(fetches kgo.Fetches) bool {
+	failed := false
+	fetches.EachError(func(_ string, number int32, err error) {
+		if errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) {
+			return
+		}
+		failed = true
+		c.log.Debug("kafka: fetch", "topic", c.topic.Name(), "partition", number, "error", err)
+		if huge := (*kgo.ErrDecompressTooLarge)(nil); errors.As(err, &huge) {
+			c.log.Warn("kafka: skipped a batch that is too large to be the engine's", "topic", huge.Topic, "partition", number, "offset", huge.Offset)
+			c.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{huge.Topic: {number: {Epoch: huge.Epoch, Offset: huge.NextOffset}}})
+		}
+		if errors.Is(err, kerr.UnknownTopicID) {
+			c.topic.Check()
+		}
+	})
+	return failed
+}
+
+// signal wakes receivers. The caller holds mu.
+func (c *consumer) signal() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// wakePoll has the poll loop look for room again.
+func (c *consumer) wakePoll() {
+	select {
+	case c.room <- struct{}{}:
+	default:
+	}
+}
+
+// take returns at most max messages that are ready. If there are none, the
+// channel is closed when that may have changed, or ended is true.
+func (c *consumer) take(most int) (got []*delivery, changed <-chan struct{}, ended bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(most, len(c.ready))
+	if n == 0 {
+		return nil, c.changed, c.ended
+	}
+	got = slices.Clone(c.ready[:n])
+	clear(c.ready[:n])
+	c.ready = c.ready[n:]
+	c.wakePoll()
+	return got, nil, false
+}
+
+// settle marks deliveries. Those of partitions that were lost are ignored.
+func (c *consumer) settle(deliveries []carrier.Delivery) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range deliveries {
+		d, ok := deliveries[i].Handle.(*delivery)
+		if !ok || d.settled || d.from.lost {
+			continue
+		}
+		d.settled = true
+		c.hold(d.from, -1, -d.size)
+		c.tracked -= d.from.settle(d.offset)
+		c.settled++
+	}
+	if c.settled >= commitMost {
+		select {
+		case c.commitNow <- struct{}{}:
+		default:
+		}
+	}
+	c.wakePoll()
+}
+
+// again makes deliveries ready after some seconds. They stay here: Kafka cannot
+// take a message back.
+func (c *consumer) again(deliveries []carrier.Delivery) {
+	back := make([]*delivery, 0, len(deliveries))
+	for i := range deliveries {
+		if d, ok := deliveries[i].Handle.(*delivery); ok {
+			back = append(back, d)
+		}
+	}
+	time.AfterFunc(againAfter, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, d := range back {
+			if d.settled || d.from.lost {
+				continue
+			}
+			// The fetched body is a part of its whole batch, which would stay in memory
+			// with it.
+			d.message.Body = slices.Clone(d.message.Body)
+			c.ready = append(c.ready, d)
+		}
+		c.signal()
+	})
+}
+
+// assigned begins to track partitions that this process owns now.
+func (c *consumer) assigned(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, number := range partitions[c.topic.Name()] {
+		if p := c.owned[number]; p != nil {
+			c.drop(p)
+		}
+		c.owned[number] = newPartition(number)
+	}
+}
+
+// revoked commits and gives up partitions that get another owner when it
+// returns. Their unsettled messages come to the new owner.
+func (c *consumer) revoked(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+	numbers := partitions[c.topic.Name()]
+	if len(numbers) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	defer cancel()
+	if err := c.commit(ctx, numbers); err != nil {
+		c.log.Debug("kafka: commit of revoked partitions", "topic", c.topic.Name(), "error", err)
+	}
+	c.giveUp(numbers)
+}
+
+// lost gives up partitions that have another owner already.
+func (c *consumer) lost(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+	c.giveUp(partitions[c.topic.Name()])
+}
+
+func (c *consumer) giveUp(numbers []int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, number := range numbers {
+		if p := c.owned[number]; p != nil {
+			c.drop(p)
+			delete(c.owned, number)
+		}
+	}
+}
+
+// drop forgets the messages of a partition. The caller holds mu.
+func (c *consumer) drop(p *partition) {
+	p.lost = true
+	c.tracked -= len(p.window)
+	c.hold(p, -p.held, -p.bytes)
+	c.ready = slices.DeleteFunc(c.ready, func(d *delivery) bool { return d.from == p })
+	c.wakePoll()
+}
+
+// commitLoop tells the broker what is settled.
+func (c *consumer) commitLoop(ctx context.Context) {
+	tick := time.NewTicker(commitEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.commitNow:
+		case <-tick.C:
+		}
+		try, cancel := context.WithTimeout(ctx, commitTimeout)
+		if err := c.commit(try, nil); err != nil {
+			c.log.Debug("kafka: commit", "topic", c.topic.Name(), "error", err)
+		}
+		cancel()
+	}
+}
+
+// commit tells the broker the positions of partitions, nil for all that are
+// owned. What it could not commit is tried again with the next one.
+func (c *consumer) commit(ctx context.Context, numbers []int32) error {
+	c.committing.Lock()
+	defer c.committing.Unlock()
+	offsets := c.positions(numbers)
+	if len(offsets) == 0 {
+		return nil
+	}
+	var failed error
+	topic := c.topic.Name()
+	c.client.CommitOffsetsSync(ctx, map[string]map[int32]kgo.EpochOffset{topic: offsets},
+		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error) {
+			failed = err
+			if err == nil {
+				failed = c.committed(answer, offsets)
+			}
+		})
+	return kafkalink.Explain(failed)
+}
+
+// positions are the offsets that the broker does not know yet.
+func (c *consumer) positions(numbers []int32) map[int32]kgo.EpochOffset {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settled = 0
+	offsets := make(map[int32]kgo.EpochOffset)
+	for number, p := range c.owned {
+		if numbers != nil && !slices.Contains(numbers, number) {
+			continue
+		}
+		// Without an epoch, an offset above the log's end is out of range and the log
+		// is read from its beginning. With one, it would be read from its end.
+		if offset, ok := p.position(); ok && offset != p.committed {
+			offsets[number] = kgo.EpochOffset{Epoch: -1, Offset: offset}
+		}
+	}
+	return offsets
+}
+
+// committed remembers what the broker has accepted.
+func (c *consumer) committed(answer *kmsg.OffsetCommitResponse, offsets map[int32]kgo.EpochOffset) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var errs []error
+	for i := range answer.Topics {
+		for _, result := range answer.Topics[i].Partitions {
+			if err := kerr.ErrorForCode(result.ErrorCode); err != nil {
+				errs = append(errs, fmt.Errorf("partition %d: %w", result.Partition, err))
+			} else if p := c.owned[result.Partition]; p != nil {
+				p.committed = offsets[result.Partition].Offset
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// leave commits what is settled, gives back the rest and leaves the group. It
+// returns with the context, and goes on leaving by itself for a bounded time.
+// A second call waits for the first.
+func (c *consumer) leave(ctx context.Context) error {
+	c.mu.Lock()
+	first := !c.ended
+	c.ended = true
+	c.signal()
+	c.mu.Unlock()
+	results := make(chan error, 1)
+	if first {
+		go func() {
+			defer close(c.left)
+			results <- c.end()
+		}()
+	}
+	select {
+	case <-c.left:
+	case <-ctx.Done():
+		return fmt.Errorf("kafka: leave the group: %w", ctx.Err())
+	}
+	select {
+	case err := <-results:
+		return err
+	default:
+		return nil
+	}
+}
+
+// end is what leave does.
+func (c *consumer) end() error {
+	c.cancel()
+	c.loops.Wait()
+	c.client.AllowRebalance()
+	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	err := c.commit(ctx, nil)
+	cancel()
+	c.mu.Lock()
+	for _, p := range c.owned {
+		c.drop(p)
+	}
+	clear(c.owned)
+	c.ready = nil
+	c.mu.Unlock()
+	ctx, cancel = context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	_ = c.client.LeaveGroupContext(ctx) // without it the session times out
+	c.client.CloseAllowingRebalance()
+	if err != nil {
+		return fmt.Errorf("kafka: the last commit failed, settled messages may come again: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package carrierkafka
+
+import (
+	"cmp"
+	"slices"
+)
+
+// partition tracks which messages of one partition are settled, while this
+// process owns it. Kafka remembers one offset per group and partition: all below
+// it are settled. Messages are settled in any order, so the settled ones above
+// the first unsettled one are remembered here only.
+type partition struct {
+	number int32
+	// lost says that the partition has another owner, or that its log was set
+	// back. Messages of it are no longer settled here.
+	lost      bool
+	window    []slot // in order of offsets, from the first unsettled one on
+	last      int64  // offset of the newest message; -1 before the first
+	committed int64  // what the broker was told last; -1 for nothing
+	held      int    // messages that are not settled
+	bytes     int    // of them
+}
+
+type slot struct {
+	offset  int64
+	settled bool
+}
+
+func newPartition(number int32) *partition {
+	return &partition{number: number, last: -1, committed: -1}
+}
+
+// isSetBack reports whether a message stands at or below an earlier one: the
+// log was lost and began again.
+func (p *partition) isSetBack(offset int64) bool { return offset <= p.last }
+
+// add appends a message, which is not settled. Offsets may have gaps.
+func (p *partition) add(offset int64) {
+	p.window = append(p.window, slot{offset: offset})
+	p.last = offset
+}
+
+// settle marks a message. It returns how many messages at the window's beginning
+// are settled and were removed from it.
+func (p *partition) settle(offset int64) int {
+	i, found := slices.BinarySearchFunc(p.window, offset, func(s slot, offset int64) int { return cmp.Compare(s.offset, offset) })
+	if !found {
+		return 0
+	}
+	p.window[i].settled = true
+	n := 0
+	for n < len(p.window) && p.window[n].settled {
+		n++
+	}
+	p.window = p.window[n:] // append moves the rest when the array is used up
+	return n
+}
+
+// position is the offset below which all are settled. It is false before the
+// first message.
+func (p *partition) position() (int64, bool) {
+	if len(p.window) > 0 {
+		return p.window[0].offset, true
+	}
+	return p.last + 1, p.last >= 0
+}

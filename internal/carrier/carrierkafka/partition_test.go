@@ -1,0 +1,73 @@
+package carrierkafka
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func TestPartition_PositionIsTheFirstUnsettled(t *testing.T) {
+	p := newPartition(0)
+	if _, ok := p.position(); ok {
+		t.Error("a partition without messages has a position")
+	}
+	for _, offset := range []int64{5, 6, 9, 10} { // offsets may have gaps
+		p.add(offset)
+	}
+	steps := []struct {
+		settle, position int64
+		removed          int
+	}{
+		{6, 5, 0}, {7, 5, 0}, {5, 9, 2}, {5, 9, 0}, {10, 9, 0}, {9, 11, 2},
+	}
+	for _, s := range steps {
+		if removed := p.settle(s.settle); removed != s.removed {
+			t.Errorf("settle %d removed %d, not %d", s.settle, removed, s.removed)
+		}
+		if got, ok := p.position(); !ok || got != s.position {
+			t.Errorf("after %d the position is %d, not %d", s.settle, got, s.position)
+		}
+	}
+	if p.isSetBack(11) || !p.isSetBack(10) || !p.isSetBack(0) {
+		t.Error("only offsets up to the newest message are a log that was set back")
+	}
+}
+
+func TestPartition_AnyOrderEndsBehindTheLast(t *testing.T) {
+	const n = 1000
+	random := rand.New(rand.NewPCG(1, 2))
+	p := newPartition(0)
+	settled, tracked := make([]bool, n), 0
+	for offset := range int64(n) {
+		p.add(offset)
+		tracked++
+	}
+	for _, offset := range random.Perm(n) {
+		tracked -= p.settle(int64(offset))
+		settled[offset] = true
+		first := 0
+		for first < n && settled[first] {
+			first++
+		}
+		if got, _ := p.position(); got != int64(first) || tracked != len(p.window) {
+			t.Fatalf("position %d, want %d; tracked %d of %d", got, first, tracked, len(p.window))
+		}
+	}
+}
+
+func TestLag_OfOnePartition(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		start, end, committed int64
+		want                  int64
+	}{
+		{"nothing committed", 3, 10, -1, 7},
+		{"some committed", 3, 10, 8, 2},
+		{"all committed", 3, 10, 10, 0},
+		{"below what retention has deleted", 3, 10, 1, 7},
+		{"above a log that was lost", 0, 4, 10, 4},
+	} {
+		if got := lagOf(c.start, c.end, c.committed); got != c.want {
+			t.Errorf("%s: %d, not %d", c.name, got, c.want)
+		}
+	}
+}

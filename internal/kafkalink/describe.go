@@ -1,0 +1,158 @@
+package kafkalink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const (
+	// tryTimeout bounds one attempt of Open, and tryPause is the time between two.
+	tryTimeout = 4 * time.Second
+	tryPause   = 250 * time.Millisecond
+	// defaultMaxMessage is Kafka's default of max.message.bytes. It is taken where
+	// the user may not read the topic's configuration.
+	defaultMaxMessage = 1_048_588
+	// largestBatch bounds what is sent at once where a topic allows more.
+	largestBatch = 4 << 20
+	maxMessage   = "max.message.bytes"
+)
+
+// description is what the broker tells about a topic.
+type description struct {
+	// id changes when the topic is deleted and created again. It is zero with
+	// brokers before 2.8.
+	id         [16]byte
+	partitions []int32
+	maxBatch   int // bytes of one batch of records
+}
+
+// await describes the topic, and creates it where that is allowed. It tries
+// again until the context ends, unless the error is one that stays.
+func (t *Topic) await(ctx context.Context) (description, error) {
+	var last error
+	for {
+		try, cancel := context.WithTimeout(ctx, tryTimeout)
+		d, err := t.inspect(try)
+		cancel()
+		if err == nil || permanent(err) {
+			return d, err
+		}
+		if last == nil || !isEnded(err) {
+			last = err // the reason, rather than the end of the time
+		}
+		select {
+		case <-time.After(tryPause):
+		case <-ctx.Done():
+			return d, fmt.Errorf("%w; gave up: %w", last, ctx.Err())
+		}
+	}
+}
+
+// inspect describes the topic once, and creates it if it is missing and that is
+// allowed.
+func (t *Topic) inspect(ctx context.Context) (description, error) {
+	d, err := t.look(ctx)
+	if errors.Is(err, ErrNoTopic) && t.opt.Create {
+		if err := t.create(ctx); err != nil {
+			return d, err
+		}
+		t.log.Info("kafka: created the topic", "topic", t.opt.Name, "partitions", t.opt.Partitions, "replicas", t.opt.Replicas)
+		// A broker may not know its own new topic for a moment.
+		return d, fmt.Errorf("kafka: topic %s was created and is not ready yet", t.opt.Name)
+	}
+	if err != nil {
+		return d, err
+	}
+	d.maxBatch, err = t.readMaxBatch(ctx)
+	return d, err
+}
+
+// look asks for the topic's id and partitions. It is an error if a partition has
+// no leader.
+func (t *Topic) look(ctx context.Context) (description, error) {
+	ask := kmsg.NewPtrMetadataRequest()
+	one := kmsg.NewMetadataRequestTopic()
+	one.Topic = &t.opt.Name
+	ask.Topics = append(ask.Topics, one)
+	answer, err := ask.RequestWith(ctx, t.admin)
+	if err != nil {
+		return description{}, Explain(err)
+	}
+	if len(answer.Topics) != 1 {
+		return description{}, fmt.Errorf("kafka: asked for one topic, got %d", len(answer.Topics))
+	}
+	topic := &answer.Topics[0]
+	if err := kerr.ErrorForCode(topic.ErrorCode); err != nil {
+		return description{}, fmt.Errorf("topic %s: %w", t.opt.Name, Explain(err))
+	}
+	d := description{id: topic.TopicID}
+	for i := range topic.Partitions {
+		p := &topic.Partitions[i]
+		if err := kerr.ErrorForCode(p.ErrorCode); err != nil && p.Leader < 0 {
+			return description{}, fmt.Errorf("topic %s, partition %d: %w", t.opt.Name, p.Partition, Explain(err))
+		}
+		d.partitions = append(d.partitions, p.Partition)
+	}
+	if len(d.partitions) == 0 {
+		return description{}, fmt.Errorf("topic %s: kafka: it has no partitions", t.opt.Name)
+	}
+	return d, nil
+}
+
+func (t *Topic) create(ctx context.Context) error {
+	ask := kmsg.NewPtrCreateTopicsRequest()
+	ask.TimeoutMillis = int32(tryTimeout.Milliseconds())
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = t.opt.Name, int32(t.opt.Partitions), int16(t.opt.Replicas)
+	ask.Topics = append(ask.Topics, topic)
+	answer, err := ask.RequestWith(ctx, t.admin)
+	if err == nil && len(answer.Topics) == 1 {
+		err = kerr.ErrorForCode(answer.Topics[0].ErrorCode)
+		if text := answer.Topics[0].ErrorMessage; err != nil && text != nil {
+			err = fmt.Errorf("%w (%s)", err, *text)
+		}
+	}
+	if err == nil || errors.Is(err, kerr.TopicAlreadyExists) { // another instance was faster
+		return nil
+	}
+	return fmt.Errorf("create topic %s: %w", t.opt.Name, Explain(err))
+}
+
+// readMaxBatch reads the topic's max.message.bytes, which bounds a batch of
+// records.
+func (t *Topic) readMaxBatch(ctx context.Context) (int, error) {
+	ask := kmsg.NewPtrDescribeConfigsRequest()
+	topic := kmsg.NewDescribeConfigsRequestResource()
+	topic.ResourceType, topic.ResourceName, topic.ConfigNames = kmsg.ConfigResourceTypeTopic, t.opt.Name, []string{maxMessage}
+	ask.Resources = append(ask.Resources, topic)
+	answer, err := ask.RequestWith(ctx, t.admin)
+	if err == nil && len(answer.Resources) == 1 {
+		err = kerr.ErrorForCode(answer.Resources[0].ErrorCode)
+	}
+	if forbidden(err) {
+		t.log.Debug("kafka: no rights to read the topic's configuration, its default limit is assumed", "topic", t.opt.Name)
+		return defaultMaxMessage, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the limits of topic %s: %w", t.opt.Name, Explain(err))
+	}
+	for _, resource := range answer.Resources {
+		for _, config := range resource.Configs {
+			if config.Name != maxMessage || config.Value == nil {
+				continue
+			}
+			n, err := strconv.Atoi(*config.Value)
+			if err != nil {
+				return 0, fmt.Errorf("kafka: %s of topic %s: %w", maxMessage, t.opt.Name, err)
+			}
+			return min(n, largestBatch), nil
+		}
+	}
+	return defaultMaxMessage, nil
+}

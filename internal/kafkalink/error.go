@@ -1,0 +1,90 @@
+package kafkalink
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// ErrNoTopic says that the topic does not exist.
+var ErrNoTopic = errors.New("the topic does not exist; create it, or allow the engine to")
+
+// errClosed is the error of calls after Close.
+var errClosed = errors.New("kafka: closed")
+
+// Explain puts a plain text before an error of the client. It leaves errors of
+// contexts and unknown ones as they are.
+func Explain(err error) error {
+	text := ""
+	var dial *net.OpError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
+		return fmt.Errorf("kafka: %w: %w", ErrNoTopic, err)
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		text = "sign-in was refused, check user and password"
+	case errors.Is(err, kerr.UnsupportedSaslMechanism):
+		text = "the broker does not offer this SASL mechanism"
+	case forbidden(err):
+		text = "the user has no rights"
+	case untrusted(err):
+		text = "the broker's certificate is not trusted"
+	case isFirstEOF(err):
+		text = "the broker closed the connection at once, check the TLS and SASL settings"
+	case errors.As(err, &dial) && dial.Op == "dial":
+		text = "no broker is reachable"
+	case errors.Is(err, kgo.ErrRecordTimeout):
+		text = "the broker did not store the records in time"
+	default:
+		return fmt.Errorf("kafka: %w", err)
+	}
+	return fmt.Errorf("kafka: %s: %w", text, err)
+}
+
+// permanent reports whether to try again would not help: somebody must change
+// the settings or the broker.
+func permanent(err error) bool {
+	for _, p := range []error{
+		ErrNoTopic, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState,
+		kerr.InvalidTopicException, kerr.InvalidPartitions, kerr.InvalidReplicationFactor, kerr.PolicyViolation, kgo.ErrClientClosed,
+	} {
+		if errors.Is(err, p) {
+			return true
+		}
+	}
+	return forbidden(err) || untrusted(err)
+}
+
+func forbidden(err error) bool {
+	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.GroupAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
+}
+
+// untrusted reports whether one side does not believe the other's certificate.
+func untrusted(err error) bool {
+	var verify *tls.CertificateVerificationError
+	if errors.As(err, &verify) {
+		return true
+	}
+	for said := (*net.OpError)(nil); errors.As(err, &said); err = said.Err {
+		if said.Op == "remote error" { // crypto/tls: the broker refused our certificate
+			return true
+		}
+	}
+	return false
+}
+
+func isFirstEOF(err error) bool {
+	var eof *kgo.ErrFirstReadEOF
+	return errors.As(err, &eof)
+}
+
+// isEnded reports whether an error comes from a context.
+func isEnded(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

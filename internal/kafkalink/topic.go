@@ -1,0 +1,268 @@
+package kafkalink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// watchEvery is how often the topic is looked at, watchTimeout how long that
+	// may take.
+	watchEvery   = 2 * time.Second
+	watchTimeout = 4 * time.Second
+	// deliveryTimeout is how long the client tries to store a record. A record may
+	// be stored that long after Write has returned.
+	deliveryTimeout = 10 * time.Second
+	storeTimeout    = 5 * time.Second
+	linger          = 5 * time.Millisecond // Write does not wait for it
+	// unsentBytes bounds what is on the way to the broker. Each record counts
+	// recordRoom more than its body.
+	unsentBytes = 32 << 20
+	maxUnsent   = unsentBytes / recordRoom
+	// recordRoom is more than a batch of one record takes beside the body: 65
+	// bytes of the batch, at most 40 of the record, its key and its headers.
+	recordRoom = 512
+	// headBytes bounds key and headers together.
+	headBytes    = 384
+	adminRetries = 3
+)
+
+// ErrTooLarge says that a record is larger than the topic takes. Nothing was
+// written.
+var ErrTooLarge = errors.New("kafka: record is larger than the topic takes")
+
+// TopicOptions name a topic.
+type TopicOptions struct {
+	Name string
+	// Create has a missing topic created with Partitions and Replicas, at Open and
+	// when it is gone later, as after the loss of a broker's disk.
+	Create               bool
+	Partitions, Replicas int
+}
+
+// Topic writes one topic and watches over it. It outlives outages: calls return
+// errors within their context and work again when the broker is back. A topic
+// that was deleted and created again is written as the new one within seconds.
+//
+// Methods are safe for concurrent use.
+type Topic struct {
+	link  Options
+	opt   TopicOptions
+	log   *slog.Logger
+	admin *kgo.Client // for requests only: it remembers nothing of the topic
+
+	room    *semaphore.Weighted
+	writer  atomic.Pointer[writer]
+	lookNow chan struct{} // asks watch to look now
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+}
+
+// writer is a client that writes the topic in one life of it. franz-go does not
+// follow a topic that was deleted and created again, so it is replaced then.
+type writer struct {
+	client   *kgo.Client
+	id       [16]byte
+	maxBatch int
+	made     time.Time
+	suspect  atomic.Bool // a write failed for another reason than time
+}
+
+// OpenTopic checks the topic, and creates it if it is missing and that is
+// allowed. It waits for the broker no longer than the context lives.
+func OpenTopic(ctx context.Context, link Options, opt TopicOptions, log *slog.Logger) (*Topic, error) {
+	t := &Topic{link: link, opt: opt, log: log, room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1)}
+	var err error
+	if t.admin, err = link.NewClient(log, kgo.RequestRetries(adminRetries)); err != nil {
+		return nil, err
+	}
+	d, err := t.await(ctx)
+	if err == nil {
+		err = t.replaceWriter(d)
+	}
+	if err != nil {
+		t.admin.Close()
+		return nil, err
+	}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.tasks.Go(t.watch)
+	return t, nil
+}
+
+// Request sends any request to the cluster, so that a Topic serves as a
+// kmsg.Requestor.
+func (t *Topic) Request(ctx context.Context, request kmsg.Request) (kmsg.Response, error) {
+	return t.admin.Request(ctx, request)
+}
+
+// Name is the topic's name.
+func (t *Topic) Name() string { return t.opt.Name }
+
+// ID changes when the topic was deleted and created again. It may be some
+// seconds late.
+func (t *Topic) ID() [16]byte { return t.writer.Load().id }
+
+// MaxBytes is the largest body of a record.
+func (t *Topic) MaxBytes() int { return t.writer.Load().maxBatch - recordRoom }
+
+// Ping reports whether the broker answers and every partition has a leader.
+func (t *Topic) Ping(ctx context.Context) error {
+	_, err := t.look(ctx)
+	return err
+}
+
+// Partitions are the numbers of the topic's partitions at present.
+func (t *Topic) Partitions(ctx context.Context) ([]int32, error) {
+	d, err := t.look(ctx)
+	return d.partitions, err
+}
+
+// Write returns nil when the broker and its in-sync replicas have stored all
+// records. After an error any of them may be stored, also some seconds later.
+func (t *Topic) Write(ctx context.Context, records []*kgo.Record) error {
+	if len(records) == 0 {
+		return nil
+	}
+	w := t.writer.Load()
+	size, err := t.check(records)
+	if err != nil {
+		return err
+	}
+	if err := t.room.Acquire(ctx, size); err != nil {
+		return fmt.Errorf("kafka: wait for earlier records: %w", err)
+	}
+	if t.ctx.Err() != nil {
+		t.room.Release(size)
+		return errClosed
+	}
+	results := make(chan error, 1)
+	go func() {
+		defer t.room.Release(size)
+		// The records do not end with the caller's context: franz-go would fail
+		// records of other callers that are in the same batch.
+		results <- w.client.ProduceSync(context.Background(), records...).FirstErr()
+	}()
+	select {
+	case err = <-results:
+	case <-ctx.Done():
+		return fmt.Errorf("kafka: wait for the broker to store records: %w", ctx.Err())
+	}
+	if err != nil && !errors.Is(err, kgo.ErrRecordTimeout) {
+		w.suspect.Store(true)
+		t.Check()
+	}
+	return Explain(err)
+}
+
+// check returns how much room records take.
+func (t *Topic) check(records []*kgo.Record) (int64, error) {
+	size, most := 0, t.MaxBytes()
+	for _, r := range records {
+		head := len(r.Key)
+		for _, h := range r.Headers {
+			head += len(h.Key) + len(h.Value)
+		}
+		if len(r.Value) > most || head > headBytes {
+			return 0, ErrTooLarge
+		}
+		size += len(r.Value) + recordRoom
+	}
+	return int64(min(size, unsentBytes)), nil
+}
+
+// Check has the topic looked at now rather than in some seconds.
+func (t *Topic) Check() {
+	select {
+	case t.lookNow <- struct{}{}:
+	default:
+	}
+}
+
+// watch replaces the writer when the topic is another one, or when the writer
+// failed while the topic is well.
+func (t *Topic) watch() {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-t.lookNow:
+		case <-tick.C:
+		}
+		if err := t.refresh(); err != nil {
+			t.log.Debug("kafka: look at the topic", "topic", t.opt.Name, "error", err)
+		}
+	}
+}
+
+func (t *Topic) refresh() error {
+	ctx, cancel := context.WithTimeout(t.ctx, watchTimeout)
+	defer cancel()
+	w := t.writer.Load()
+	d, err := t.look(ctx)
+	if err == nil && d.id == w.id && (!w.suspect.Load() || time.Since(w.made) < watchEvery) {
+		return nil
+	}
+	if d, err = t.inspect(ctx); err != nil {
+		return err
+	}
+	if d.id != w.id {
+		t.log.Warn("kafka: the topic was created again, its earlier messages are gone", "topic", t.opt.Name)
+	}
+	return t.replaceWriter(d)
+}
+
+func (t *Topic) replaceWriter(d description) error {
+	client, err := t.link.NewClient(t.log,
+		kgo.DefaultProduceTopic(t.opt.Name), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+		kgo.ProducerBatchMaxBytes(int32(d.maxBatch)), kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
+		kgo.ProducerLinger(linger), kgo.MaxBufferedRecords(maxUnsent+1),
+		kgo.ProduceRequestTimeout(storeTimeout), kgo.RecordDeliveryTimeout(deliveryTimeout),
+		// A record whose time is over must not stay in memory until a frozen broker
+		// answers. A duplicate is allowed, an unbounded buffer is not.
+		kgo.AllowIdempotentProduceCancellation())
+	if err != nil {
+		return err
+	}
+	old := t.writer.Swap(&writer{client: client, id: d.id, maxBatch: d.maxBatch, made: time.Now()})
+	if old != nil {
+		t.tasks.Go(old.client.Close) // fails what it has not sent
+	}
+	return nil
+}
+
+// Close fails what is not stored yet, and waits no longer than the context
+// lives.
+func (t *Topic) Close(ctx context.Context) error {
+	if t.ctx.Err() != nil {
+		return nil
+	}
+	t.cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		t.tasks.Wait() // watch makes no writer after this
+		t.writer.Load().client.Close()
+		t.admin.Close()
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("kafka: close: %w", ctx.Err())
+	}
+}
+
+var _ kmsg.Requestor = (*Topic)(nil)
