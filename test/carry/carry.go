@@ -1,0 +1,182 @@
+// Package carry has the stories that every broker must pass: whole sales with
+// the real engine whose orders travel by a real broker, while broker and engine
+// are killed. The promises are checked from the outside.
+package carry
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"seckill/test/engine"
+	"seckill/test/market"
+	"seckill/test/server"
+)
+
+// Broker is a real broker as the stories see it.
+type Broker interface {
+	// Settings has the engine use a topic and a group of their own.
+	Settings(t testing.TB) map[string]string
+	Kill()
+	Start()
+}
+
+const (
+	// doors is how many shoppers act at once.
+	doors = 8
+	// saleFor is how long a sale lasts between faults.
+	saleFor = 3 * time.Second
+)
+
+// products is a sale of each kind that the ledger decides.
+func products() []engine.Product {
+	return []engine.Product{
+		{ID: 1, Stock: 300, PerUserLimit: 1},
+		{ID: 2, Stock: 300, PerUserLimit: 3},
+		{ID: 3, Stock: 200, PerUserLimit: 2, Strategy: "sharded", Shards: 4},
+		{ID: 4, Stock: 100, PerUserLimit: 2, Strategy: "dualwrite"},
+	}
+}
+
+// site is two engines over one Redis, one MariaDB and the broker.
+type site struct {
+	*market.Book
+	t       *testing.T
+	broker  Broker
+	engines []*engine.Engine
+}
+
+func open(t *testing.T, broker Broker, settings ...map[string]string) *site {
+	t.Helper()
+	dsn := server.SharedMariaDB(t).NewDatabase(t)
+	shared := engine.Join(
+		engine.OnRedis(server.SharedRedis(t).Addr()), engine.OnStore(dsn),
+		map[string]string{"order.expire_after": "4s", "worker.batch_wait": "5ms", "log.level": "warn"}, broker.Settings(t),
+	)
+	shared = engine.Join(append([]map[string]string{shared}, settings...)...)
+	s := &site{t: t, broker: broker}
+	for range 2 {
+		s.engines = append(s.engines, engine.Start(t, engine.Options{Settings: shared}))
+	}
+	s.Book = market.Shared(t, s.engines, products()...)
+	s.Tables = func(t testing.TB) *sql.DB {
+		db, err := sql.Open("mysql", strings.TrimPrefix(dsn, "mysql:"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	return s
+}
+
+// during runs the crowd while something is done.
+func (s *site) during(do func()) {
+	s.t.Helper()
+	ctx, stop := context.WithTimeout(s.t.Context(), 5*time.Minute)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		(&market.Crowd{Book: s.Book}).Run(ctx, doors, 1)
+	}()
+	do()
+	stop()
+	<-done
+}
+
+// check holds the site to all promises.
+func (s *site) check() {
+	s.t.Helper()
+	s.Settle()
+	for id := range s.Products { // what a dead instance held is taken over after 15 s
+		market.Eventually(s.t, fmt.Sprintf("all orders of product %d are in the store", id), func(ctx context.Context) bool {
+			figures, err := s.Operator().Stats(ctx, id)
+			return err == nil && figures.Queue.Depth == 0
+		})
+	}
+	s.Check()
+	s.t.Log(s.Summary())
+}
+
+// total adds a metric over the engines.
+func (s *site) total(name string) (sum float64) {
+	s.t.Helper()
+	for _, e := range s.engines {
+		market.Eventually(s.t, "the metric "+name, func(ctx context.Context) bool {
+			value, err := e.Metric(ctx, name)
+			if err == nil {
+				sum += value
+			}
+			return err == nil
+		})
+	}
+	return sum
+}
+
+// Sale is a sale whose orders all travel by the broker.
+func Sale(t *testing.T, broker Broker) {
+	s := open(t, broker)
+	s.during(func() { market.Pause(t.Context(), saleFor) })
+	if claims := s.total(`seckill_carrier_claims_total{result="published"}`); claims == 0 {
+		t.Error("no order went by the broker")
+	}
+	if bypassed := s.total("seckill_carrier_bypassed"); bypassed != 0 {
+		t.Errorf("%v engines bypass the broker", bypassed)
+	}
+	s.check()
+}
+
+// points are where an engine is killed: between publishing and booking it,
+// between the store's commit and the acknowledgement, and between that and the
+// settling of the message.
+var points = []string{"relay.after_publish", "worker.before_ack", "relay.before_settle"}
+
+// Kills kills the broker and engines in the middle of a sale.
+func Kills(t *testing.T, broker Broker) {
+	s := open(t, broker)
+	s.during(func() {
+		market.Pause(t.Context(), saleFor/2)
+		broker.Kill()
+		market.Pause(t.Context(), saleFor/2)
+		broker.Start()
+		for i, point := range points {
+			e := s.engines[i%len(s.engines)]
+			e.Kill()
+			e.StartArmed(point)
+			if err := e.WaitEnd(time.Minute); err == nil {
+				t.Errorf("the engine did not die at %s", point)
+			}
+			e.Start()
+		}
+		market.Pause(t.Context(), saleFor/2)
+	})
+	s.check()
+}
+
+// Move moves a live shop from the outbox to the broker and back, by restarts of
+// one instance after the other.
+func Move(t *testing.T, broker Broker) {
+	kind := broker.Settings(t)["queue.kind"]
+	s := open(t, broker, map[string]string{"queue.kind": "outbox"})
+	s.during(func() {
+		for _, to := range []string{kind, "outbox"} {
+			for _, e := range s.engines {
+				market.Pause(t.Context(), saleFor/3)
+				e.MustStop()
+				e.Set("queue.kind", to)
+				e.Start()
+			}
+			market.Pause(t.Context(), saleFor/3)
+		}
+	})
+	s.check()
+}
+
+// Name is a name for a topic or a group that no other test has.
+func Name(t testing.TB, what string) string {
+	return fmt.Sprintf("%s-%d", what, time.Now().UnixNano())
+}
