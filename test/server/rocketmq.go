@@ -109,7 +109,7 @@ func (m *rocketMachine) configure(java, remoting string) error {
 	proxy, err := json.Marshal(map[string]any{
 		"rocketMQClusterName": "DefaultCluster", "namesrvAddr": m.names, "localServeAddr": "127.0.0.1",
 		"grpcShutdownTimeSeconds": 1, // 60 s by default, while a client is connected
-		"grpcServerPort": json.Number(portOf(m.address)), "remotingListenPort": json.Number(portOf(remoting)),
+		"grpcServerPort":          json.Number(portOf(m.address)), "remotingListenPort": json.Number(portOf(remoting)),
 	})
 	if err != nil {
 		return err
