@@ -31,3 +31,6 @@ func TestSale_NothingIsLostWhenBrokerAndEnginesAreKilled(t *testing.T) {
 func TestSale_MovesFromOutboxToKafkaAndBack(t *testing.T) {
 	carry.Move(t, broker{server.SharedKafka(t)})
 }
+
+// TestMeasure is for bench/README.md.
+func TestMeasure(t *testing.T) { carry.Measure(t, broker{server.SharedKafka(t)}, 10_000) }
