@@ -35,9 +35,9 @@ crash: ## kill -9 the real binary many times under load (ROUNDS=200)
 	SECKILL_CRASH_ROUNDS=$${ROUNDS:-200} $(GO) test -count=1 -timeout 60m -v ./test/crash
 
 .PHONY: torture
-torture: ## random faults under load, then all checks (DURATION=5m SEED=… TOPOLOGY=sentinel)
+torture: ## random faults under load, then all checks (DURATION=5m SEED=… TOPOLOGY=sentinel QUEUE=kafka)
 	mkdir -p bin
-	SECKILL_TORTURE=$${DURATION:-5m} SECKILL_OUTAGE_SEED=$(SEED) SECKILL_TORTURE_TOPOLOGY=$(TOPOLOGY) SECKILL_TORTURE_REPORT=$${REPORT:-$(CURDIR)/bin/torture.md} \
+	SECKILL_TORTURE=$${DURATION:-5m} SECKILL_OUTAGE_SEED=$(SEED) SECKILL_TORTURE_TOPOLOGY=$(TOPOLOGY) SECKILL_TORTURE_QUEUE=$(QUEUE) SECKILL_TORTURE_REPORT=$${REPORT:-$(CURDIR)/bin/torture.md} \
 		$(GO) test -count=1 -timeout 0 -v -run '^TestTorture$$' ./test/outage
 
 .PHONY: soak

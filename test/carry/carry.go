@@ -24,6 +24,22 @@ type Broker interface {
 	Settings(t testing.TB) map[string]string
 	Kill()
 	Start()
+	Pause()
+	Resume()
+	// Empty kills the broker, deletes its data, starts it, and creates the topics
+	// and groups anew, as an operator would.
+	Empty()
+}
+
+// Open is the broker of a queue.kind.
+func Open(t testing.TB, kind string) Broker {
+	t.Helper()
+	switch kind {
+	case "kafka":
+		return Kafka(t)
+	}
+	t.Fatalf("no broker for queue.kind %q", kind)
+	return nil
 }
 
 const (
@@ -176,7 +192,5 @@ func Move(t *testing.T, broker Broker) {
 	s.check()
 }
 
-// Name is a name for a topic or a group that no other test has.
-func Name(t testing.TB, what string) string {
-	return fmt.Sprintf("%s-%d", what, time.Now().UnixNano())
-}
+// name is a name for a topic that no other test has.
+func name(what string) string { return fmt.Sprintf("%s-%d", what, time.Now().UnixNano()) }

@@ -15,6 +15,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 
 	"seckill"
+	"seckill/test/carry"
 	"seckill/test/engine"
 	"seckill/test/market"
 	"seckill/test/server"
@@ -84,6 +85,8 @@ type plan struct {
 	cluster bool
 	// ownStore has a MariaDB that the test may kill.
 	ownStore bool
+	// queue is the queue.kind; unset, it is the outbox.
+	queue string
 	// faults arm one of each instance; see package fault.
 	faults []string
 	// settings are those that differ from a site's.
@@ -100,6 +103,7 @@ type site struct {
 	sentinel *server.SentinelSet
 	cluster  *server.RedisCluster
 	maria    *server.MariaServer
+	broker   carry.Broker // nil with the outbox alone
 	dsn      string
 	engines  []*engine.Engine
 	// The networks of the instances, if they have their own.
@@ -135,6 +139,10 @@ func open(t *testing.T, p plan) *site {
 		// Orders expire within the test, so that units come back as well.
 		"order.expire_after": "4s", "worker.batch_wait": "5ms", "log.level": "warn",
 	}, p.settings)
+	if p.queue != "" && p.queue != "outbox" {
+		s.broker = carry.Open(t, p.queue)
+		maps.Copy(common, s.broker.Settings(t))
+	}
 	for i, roles := range p.roles {
 		settings := maps.Clone(common)
 		if p.networks {

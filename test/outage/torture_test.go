@@ -18,6 +18,8 @@ const (
 	tortureEnv = "SECKILL_TORTURE"
 	// topologyEnv is "sentinel" for a Redis that fails over; unset, it is alone.
 	topologyEnv = "SECKILL_TORTURE_TOPOLOGY"
+	// queueEnv is the queue.kind; unset, it is the outbox.
+	queueEnv = "SECKILL_TORTURE_QUEUE"
 	// reportEnv is the file to which its report goes.
 	reportEnv = "SECKILL_TORTURE_REPORT"
 
@@ -161,6 +163,28 @@ var faultsOfAll = map[string]fault{
 	}},
 }
 
+// faultsOfBroker are what can happen to a broker. It may forget everything: the
+// outbox is the record.
+var faultsOfBroker = map[string]fault{
+	"broker killed": {ofNothing, func(c *campaign, ctx context.Context) {
+		c.broker.Kill()
+		c.pause(ctx)
+		c.broker.Start()
+	}},
+	"broker frozen": {ofNothing, func(c *campaign, ctx context.Context) {
+		c.broker.Pause()
+		c.pause(ctx)
+		c.pause(ctx)
+		c.broker.Resume()
+	}},
+	"broker emptied": {ofNothing, func(c *campaign, _ context.Context) { c.broker.Empty() }},
+	"instance replaced": {ofNothing, func(c *campaign, _ context.Context) { // its partitions move
+		e := c.engines[c.rng.IntN(len(c.engines))]
+		e.MustStop()
+		e.Start()
+	}},
+}
+
 // pause lets a fault last for a while.
 func (c *campaign) pause(ctx context.Context) {
 	market.Pause(ctx, shortest+time.Duration(c.rng.Int64N(int64(longest-shortest))))
@@ -239,8 +263,12 @@ func TestTorture(t *testing.T) {
 	} else {
 		maps.Copy(faults, faultsOfAlone)
 	}
+	kind := os.Getenv(queueEnv)
+	if kind != "" && kind != "outbox" {
+		maps.Copy(faults, faultsOfBroker)
+	}
 	c := &campaign{struck: make(map[string]int), site: open(t, plan{
-		sentinel: sentinel, networks: true, ownStore: true, products: ample(duration),
+		queue: kind, sentinel: sentinel, networks: true, ownStore: true, products: ample(duration),
 		roles:  [][]string{nil, nil, {engine.RoleShop, engine.RoleWorker}},
 		faults: []string{"", "clock:+5m", "clock:-5m"}, // until they are killed
 	})}
