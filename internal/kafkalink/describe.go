@@ -80,7 +80,7 @@ func (t *Topic) look(ctx context.Context) (description, error) {
 	one := kmsg.NewMetadataRequestTopic()
 	one.Topic = &t.opt.Name
 	ask.Topics = append(ask.Topics, one)
-	answer, err := ask.RequestWith(ctx, t.admin)
+	answer, err := ask.RequestWith(ctx, t)
 	if err != nil {
 		return description{}, Explain(err)
 	}
@@ -111,7 +111,7 @@ func (t *Topic) create(ctx context.Context) error {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = t.opt.Name, int32(t.opt.Partitions), int16(t.opt.Replicas)
 	ask.Topics = append(ask.Topics, topic)
-	answer, err := ask.RequestWith(ctx, t.admin)
+	answer, err := ask.RequestWith(ctx, t)
 	if err == nil && len(answer.Topics) == 1 {
 		err = kerr.ErrorForCode(answer.Topics[0].ErrorCode)
 		if text := answer.Topics[0].ErrorMessage; err != nil && text != nil {
@@ -131,7 +131,7 @@ func (t *Topic) readMaxBatch(ctx context.Context) (int, error) {
 	topic := kmsg.NewDescribeConfigsRequestResource()
 	topic.ResourceType, topic.ResourceName, topic.ConfigNames = kmsg.ConfigResourceTypeTopic, t.opt.Name, []string{maxMessage}
 	ask.Resources = append(ask.Resources, topic)
-	answer, err := ask.RequestWith(ctx, t.admin)
+	answer, err := ask.RequestWith(ctx, t)
 	if err == nil && len(answer.Resources) == 1 {
 		err = kerr.ErrorForCode(answer.Resources[0].ErrorCode)
 	}

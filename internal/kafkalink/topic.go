@@ -92,7 +92,7 @@ func OpenTopic(ctx context.Context, link Options, opt TopicOptions, log *slog.Lo
 		err = t.replaceWriter(d)
 	}
 	if err != nil {
-		t.admin.Close()
+		go t.admin.Close() // waits for a frozen broker as long as answerTimeout
 		return nil, err
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -101,9 +101,24 @@ func OpenTopic(ctx context.Context, link Options, opt TopicOptions, log *slog.Lo
 }
 
 // Request sends any request to the cluster, so that a Topic serves as a
-// kmsg.Requestor.
+// kmsg.Requestor. It returns with the context, where franz-go waits on a frozen
+// broker as long as answerTimeout for a new connection.
 func (t *Topic) Request(ctx context.Context, request kmsg.Request) (kmsg.Response, error) {
-	return t.admin.Request(ctx, request)
+	type result struct {
+		response kmsg.Response
+		err      error
+	}
+	results := make(chan result, 1)
+	go func() {
+		response, err := t.admin.Request(ctx, request)
+		results <- result{response, err}
+	}()
+	select {
+	case r := <-results:
+		return r.response, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // Name is the topic's name.

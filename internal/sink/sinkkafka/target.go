@@ -1,0 +1,81 @@
+// Package sinkkafka delivers events to a Kafka topic.
+package sinkkafka
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"seckill/internal/kafkalink"
+	"seckill/internal/sink"
+)
+
+// The headers of a record. The body is a CloudEvent in structured mode, so its
+// attributes are not repeated as headers.
+const (
+	contentTypeHeader = "content-type"
+	contentType       = "application/cloudevents+json; charset=UTF-8"
+	idHeader          = "webhook-id" // the same for all kinds of sinks
+)
+
+// stored is the status of a delivery that succeeded.
+const stored = "stored"
+
+// closeTimeout bounds Close.
+const closeTimeout = 5 * time.Second
+
+// Options say which topic gets the events.
+type Options struct {
+	Link  kafkalink.Options
+	Topic string
+	// Create has a missing topic created with Partitions and Replicas.
+	Create               bool
+	Partitions, Replicas int
+	Logger               *slog.Logger
+}
+
+// Target implements sink.Target. The record's key is the message's key, so that
+// events of one order are in one partition, in their order.
+type Target struct{ topic *kafkalink.Topic }
+
+var _ sink.Target = (*Target)(nil)
+
+// Open checks the topic. It waits for the broker no longer than the context
+// lives.
+func Open(ctx context.Context, opt Options) (*Target, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	topic, err := kafkalink.OpenTopic(ctx, opt.Link, kafkalink.TopicOptions{
+		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas,
+	}, opt.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &Target{topic}, nil
+}
+
+// Deliver returns when the broker and all its in-sync replicas have stored the
+// message. After an error it may still arrive some seconds later.
+func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
+	err := t.topic.Write(ctx, []*kgo.Record{{
+		Key: []byte(m.Key), Value: m.Body,
+		Headers: []kgo.RecordHeader{
+			{Key: contentTypeHeader, Value: []byte(contentType)},
+			{Key: idHeader, Value: []byte(m.ID)},
+		},
+	}})
+	if err != nil {
+		return "", err
+	}
+	return stored, nil
+}
+
+// Close fails what is not stored yet.
+func (t *Target) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return t.topic.Close(ctx)
+}

@@ -1,0 +1,143 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"seckill/internal/carrier"
+	"seckill/internal/kafkalink"
+	"seckill/internal/sink"
+	"seckill/internal/sink/sinkkafka"
+	"seckill/test/server"
+)
+
+// working publishes and settles some messages.
+func working(t *testing.T, c carrier.Carrier, prefix string) {
+	t.Helper()
+	want := numbered(prefix, 20)
+	republish(t, c, want)
+	consume(t, c, want)
+}
+
+func TestBroker_Killed(t *testing.T) {
+	k := server.SharedKafka(t)
+	c := open(t, onTopic(t, k, 3))
+	other, backlog := open(t, onTopic(t, k, 3)), open(t, onTopic(t, k, 3))
+	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: onTopic(t, k, 1).Topic})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	working(t, c, "before")
+	working(t, other, "before")
+	kept := numbered("kept", 20)
+	publish(t, backlog, kept)
+
+	k.Kill()
+	fails(t, c)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	if _, err := target.Deliver(ctx, &sink.Message{ID: "1", Key: "k", Body: []byte("{}")}); err == nil {
+		t.Error("the sink delivered without a broker")
+	}
+	cancel()
+	began := time.Now()
+	_ = other.Close(within(t, 2*time.Second)) // it cannot leave the group, which is no harm
+	if took := time.Since(began); took > 2*time.Second+grace {
+		t.Errorf("close without a broker took %s", took)
+	}
+
+	k.Start()
+	consume(t, backlog, kept)
+	working(t, c, "after")
+	eventually(t, "deliver", func() error {
+		_, err := target.Deliver(within(t, 5*time.Second), &sink.Message{ID: "1", Key: "k", Body: []byte("{}")})
+		return err
+	})
+	drain(t, c) // what was sent without a broker may have been stored
+}
+
+func TestBroker_Frozen(t *testing.T) {
+	k := server.SharedKafka(t)
+	c := open(t, onTopic(t, k, 3))
+	working(t, c, "before")
+	k.Pause()
+	fails(t, c)
+	mustFail(t, options(k, newName(t)), time.Second, "context deadline exceeded")
+	k.Resume()
+	working(t, c, "after")
+	created := options(k, newName(t))
+	created.Create, created.Partitions, created.Replicas = true, 1, 1
+	working(t, open(t, created), "with a new topic") // which takes the controller too
+}
+
+func TestBroker_Wiped(t *testing.T) {
+	k := server.SharedKafka(t)
+	byHand := onTopic(t, k, 3)
+	byItself := onTopic(t, k, 3)
+	byItself.Create, byItself.Partitions, byItself.Replicas = true, 2, 1
+	one, two := open(t, byHand), open(t, byItself)
+	for _, c := range []carrier.Carrier{one, two} {
+		working(t, c, "before") // so that the old offsets are above the new ones
+	}
+	inHand := numbered("in hand", 5)
+	publish(t, one, inHand)
+	old := collect(t, one, inHand)
+
+	k.Stop()
+	k.Wipe()
+	k.Start()
+	eventually(t, "the missing topic is reported", func() error {
+		if err := one.Ping(within(t, 5*time.Second)); !errors.Is(err, kafkalink.ErrNoTopic) {
+			return errors.Join(errors.New("ping"), err)
+		}
+		return nil
+	})
+	working(t, two, "created by the engine")
+	k.CreateTopic(byHand.Topic, 2)
+	want := numbered("created by hand", 3)
+	republish(t, one, want)
+	got := collect(t, one, want)
+	settle(t, one, old) // of a log that is gone: ignored
+	settle(t, one, got)
+	for _, c := range []carrier.Carrier{one, two} {
+		working(t, c, "after")
+	}
+	drain(t, two)
+}
+
+// A disk that loses one partition keeps the topic and the group's offsets. The
+// new log is shorter than the offsets: it is read from its beginning.
+func TestBroker_LosesALog(t *testing.T) {
+	k := server.SharedKafka(t)
+	running, later := onTopic(t, k, 1), onTopic(t, k, 1)
+	c := open(t, running)
+	working(t, c, "before")
+	lagBecomes(t, c, 0)
+	first := open(t, later)
+	working(t, first, "before")
+	if err := first.Close(within(t, patience)); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	k.Stop()
+	for _, topic := range []string{running.Topic, later.Topic} {
+		if err := os.RemoveAll(filepath.Join(k.Dir(), "data", topic+"-0")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.Start()
+	second := open(t, later)
+	want := numbered("first of the new log", 3)
+	republish(t, second, want)
+	republish(t, c, want)
+	if n, err := second.Lag(within(t, patience)); err != nil || n < 3 {
+		t.Errorf("lag of the new log: %d, %v", n, err)
+	}
+	for _, c := range []carrier.Carrier{second, c} {
+		consume(t, c, want)
+		drain(t, c)
+	}
+}

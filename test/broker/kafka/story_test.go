@@ -1,0 +1,371 @@
+package kafka_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"seckill"
+	"seckill/internal/carrier"
+	"seckill/internal/carrier/carrierkafka"
+	"seckill/internal/carrier/carriertest"
+	"seckill/internal/kafkalink"
+	"seckill/internal/keyring"
+	"seckill/internal/queue"
+	"seckill/internal/sink"
+	"seckill/internal/sink/sinkkafka"
+	"seckill/test/loopback"
+	"seckill/test/server"
+)
+
+func TestCarrier_PassesTheSuite(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	carriertest.Run(t, func(t *testing.T) carriertest.Fixture {
+		opt := onTopic(t, k, 4)
+		return carriertest.Fixture{Open: func(t *testing.T) carrier.Carrier {
+			c, err := carrierkafka.Open(within(t, patience), opt)
+			if err != nil {
+				t.Fatalf("open: %v", err)
+			}
+			return c
+		}}
+	})
+}
+
+func TestOpen_UnknownTopic(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	err := mustFail(t, options(k, newName(t)), 30*time.Second, "the topic does not exist")
+	if !errors.Is(err, kafkalink.ErrNoTopic) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestOpen_NoBroker(t *testing.T) {
+	t.Parallel()
+	address, release, err := loopback.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	opt := carrierkafka.Options{Link: kafkalink.Options{Brokers: []string{address}}, Topic: "any", Group: "any"}
+	mustFail(t, opt, time.Second, "no broker is reachable")
+}
+
+func TestOpen_CreatesTheTopicOnce(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	opt := options(k, newName(t))
+	opt.Create, opt.Partitions, opt.Replicas = true, 5, 1
+	var opened sync.WaitGroup
+	for range 3 {
+		opened.Go(func() { // as three instances that start together
+			if c, err := carrierkafka.Open(within(t, patience), opt); err != nil {
+				t.Errorf("open: %v", err)
+			} else {
+				_ = c.Close(within(t, patience))
+			}
+		})
+	}
+	opened.Wait()
+	topic, err := kafkalink.OpenTopic(within(t, patience), opt.Link, kafkalink.TopicOptions{Name: opt.Topic}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer topic.Close(within(t, patience))
+	if partitions, err := topic.Partitions(within(t, patience)); err != nil || len(partitions) != 5 {
+		t.Errorf("partitions %v, %v", partitions, err)
+	}
+	opt.Topic, opt.Replicas = newName(t), 3
+	mustFail(t, opt, 30*time.Second, "create topic")
+}
+
+// A body that does not compress takes all of the topic's limit.
+func TestPublish_FollowsTheTopicsLimit(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	opt := onTopic(t, k, 1, "max.message.bytes=20000")
+	c := open(t, opt)
+	if most := c.MaxBytes(); most < 19_000 || most >= 20_000 {
+		t.Fatalf("the largest body is %d bytes", most)
+	}
+	body := make([]byte, c.MaxBytes())
+	if _, err := rand.Read(body); err != nil {
+		t.Fatal(err)
+	}
+	largest := carrier.Message{Key: strings.Repeat("k", 100), Body: body, Signature: strings.Repeat("s", 200)}
+	publish(t, c, []carrier.Message{largest})
+	settle(t, c, collect(t, c, []carrier.Message{largest}))
+	larger := largest
+	larger.Body = append(body, 0)
+	if err := c.Publish(within(t, patience), []carrier.Message{larger}); !errors.Is(err, carrier.ErrTooLarge) {
+		t.Errorf("one byte more: %v", err)
+	}
+	target := openTarget(t, k, opt.Topic)
+	if _, err := target.Deliver(within(t, patience), &sink.Message{ID: "1", Key: "k", Body: larger.Body}); !errors.Is(err, kafkalink.ErrTooLarge) {
+		t.Errorf("one byte more in the sink: %v", err)
+	}
+}
+
+// Committed offsets of a log that is gone are above the end of the new one.
+func TestReceive_StartsAtTheEarliestIfTheOffsetIsGone(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	opt := onTopic(t, k, 1)
+	commitOffset(t, opt, 500)
+	c := open(t, opt)
+	want := numbered("new", 10)
+	publish(t, c, want)
+	settle(t, c, collect(t, c, want))
+	lagBecomes(t, c, 0)
+}
+
+// commitOffset commits for a group without members, as a tool does.
+func commitOffset(t *testing.T, opt carrierkafka.Options, offset int64) {
+	t.Helper()
+	topic, err := kafkalink.OpenTopic(within(t, patience), opt.Link, kafkalink.TopicOptions{Name: opt.Topic}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer topic.Close(within(t, patience))
+	commit := kmsg.NewPtrOffsetCommitRequest()
+	commit.Group, commit.Generation = opt.Group, -1
+	of := kmsg.NewOffsetCommitRequestTopic()
+	of.Topic = opt.Topic
+	partition := kmsg.NewOffsetCommitRequestTopicPartition()
+	partition.Offset = offset
+	of.Partitions = append(of.Partitions, partition)
+	commit.Topics = append(commit.Topics, of)
+	eventually(t, "commit an offset", func() error {
+		answer, err := commit.RequestWith(within(t, 5*time.Second), topic)
+		if err != nil {
+			return err
+		}
+		return kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode)
+	})
+}
+
+func TestReceive_OnlyPublishingOwnsNoPartition(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	opt := onTopic(t, k, 4)
+	sender, receiver := open(t, opt), open(t, opt)
+	for i := range 3 {
+		want := numbered(fmt.Sprint(i), 40)
+		publish(t, sender, want)
+		settle(t, receiver, collect(t, receiver, want))
+	}
+}
+
+// Members come and go while messages flow. Each message is settled by somebody.
+func TestReceive_RebalanceLosesNothing(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	opt := onTopic(t, k, 6)
+	sender := open(t, opt)
+	const rounds, perRound = 30, 40
+	missing := map[string]bool{}
+	for i := range rounds {
+		for _, m := range numbered(fmt.Sprint(i), perRound) {
+			missing[string(m.Body)] = true
+		}
+	}
+	settled := make(chan string, 2*rounds*perRound)
+	work := func(ctx context.Context) {
+		c, err := carrierkafka.Open(within(t, patience), opt)
+		if err != nil {
+			t.Errorf("open: %v", err)
+			return
+		}
+		defer func() { _ = c.Close(within(t, patience)) }()
+		for ctx.Err() == nil {
+			some, err := c.Receive(ctx, 10)
+			if err != nil {
+				return
+			}
+			_ = c.Done(ctx, some)
+			for _, d := range some {
+				select {
+				case settled <- string(d.Body):
+				case <-ctx.Done():
+				}
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var members sync.WaitGroup
+	members.Go(func() { work(ctx) })
+	for i := range rounds {
+		publish(t, sender, numbered(fmt.Sprint(i), perRound))
+		if i%10 == 5 { // one more joins, and leaves after a moment
+			life, end := context.WithTimeout(ctx, time.Duration(i+10)*50*time.Millisecond)
+			defer end()
+			members.Go(func() { work(life) })
+		}
+	}
+	late := time.After(patience)
+	for len(missing) > 0 {
+		select {
+		case body := <-settled:
+			delete(missing, body)
+		case <-late:
+			t.Fatalf("%d messages came to nobody", len(missing))
+		}
+	}
+	cancel()
+	members.Wait()
+	lagBecomes(t, sender, 0)
+}
+
+// victimEnv makes the test binary a receiver that is killed. It has the address
+// and the topic.
+const victimEnv = "SECKILL_TEST_KAFKA_VICTIM"
+
+// The receiver is a child process that is killed with kill -9 while it has
+// messages in hand.
+func TestReceive_DeadProcessLosesItsMessagesToAnother(t *testing.T) {
+	t.Parallel()
+	const n = 30
+	if place := os.Getenv(victimEnv); place != "" {
+		address, topic, _ := strings.Cut(place, " ")
+		c, err := carrierkafka.Open(within(t, patience), carrierkafka.Options{
+			Link: kafkalink.Options{Brokers: []string{address}}, Topic: topic, Group: topic + ".group",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle(t, c, collect(t, c, numbered("dead", n))[:n/3])
+		fmt.Println("has them")
+		select {} // until it is killed
+	}
+	k := server.SharedKafka(t)
+	opt := onTopic(t, k, 3)
+	c := open(t, opt)
+	want := numbered("dead", n)
+	publish(t, c, want)
+	victim := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v=false")
+	victim.Env = append(os.Environ(), victimEnv+"="+k.Addr()+" "+opt.Topic)
+	out, err := victim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_ = victim.Process.Kill()
+	_ = victim.Wait() // killed, as was asked
+	if err != nil || line != "has them\n" {
+		t.Fatalf("the child said %q, %v", line, err)
+	}
+	died := time.Now()
+	// The child settled some, which may come again or not.
+	seen := map[string]bool{}
+	for ctx := within(t, patience); len(seen) < n-n/3; {
+		some, err := c.Receive(ctx, 100)
+		if err != nil {
+			t.Fatalf("receive: %v; %d messages came", err, len(seen))
+		}
+		settle(t, c, some)
+		for _, d := range some {
+			seen[string(d.Body)] = true
+		}
+	}
+	if took := time.Since(died); took > carrier.RedeliverWithin {
+		t.Errorf("they came after %s", took)
+	}
+	lagBecomes(t, c, 0)
+}
+
+func TestConsole_PrintsAMessageOfTheCodec(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	opt := onTopic(t, k, 1)
+	ring, err := keyring.New([]byte("0123456789abcdef0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec := carrier.Codec{Store: "store-1", Ring: ring}
+	m, err := codec.Encode([]queue.Delivery{{ID: queue.ID{Stream: "s", Seq: 7, Tag: 9}, Entry: seckill.Entry{
+		ProductID: 11, Shard: 2, At: time.Unix(1, 0), Name: "Phone", Currency: "CNY", Limit: 1,
+		Claims: []seckill.Claim{{Buyer: "b", Quantity: 1}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(t, open(t, opt), []carrier.Message{m})
+	want := carrier.SignatureHeader + ":" + m.Signature + "\t11-2\t" + string(m.Body) + "\n"
+	if got := k.ConsoleConsume(opt.Topic, 1); got != want {
+		t.Errorf("the console printed\n%s, not\n%s", got, want)
+	}
+	if _, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(m.Signature, "v1,")); err != nil {
+		t.Errorf("the signature is %q", m.Signature)
+	}
+}
+
+func openTarget(t *testing.T, k *server.Kafka, topic string) *sinkkafka.Target {
+	t.Helper()
+	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: topic})
+	if err != nil {
+		t.Fatalf("open the sink: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := target.Close(); err != nil {
+			t.Errorf("close the sink: %v", err)
+		}
+	})
+	return target
+}
+
+func TestSink_StoresEventsInOrder(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	topic := onTopic(t, k, 1).Topic
+	target := openTarget(t, k, topic)
+	var want bytes.Buffer
+	for i := range 3 {
+		body, err := json.Marshal(map[string]any{"specversion": "1.0", "id": fmt.Sprint(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &sink.Message{ID: fmt.Sprintf("evt_%d", i), Key: "order-1", Type: "seckill.order.paid", Time: time.Now(), Body: body}
+		if status, err := target.Deliver(within(t, patience), m); err != nil || status != "stored" {
+			t.Fatalf("deliver: %q, %v", status, err)
+		}
+		fmt.Fprintf(&want, "content-type:application/cloudevents+json; charset=UTF-8,webhook-id:%s\torder-1\t%s\n", m.ID, body)
+	}
+	if got := k.ConsoleConsume(topic, 3); got != want.String() {
+		t.Errorf("the console printed\n%s, not\n%s", got, &want)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := target.Deliver(ended, &sink.Message{ID: "x", Key: "k", Body: []byte("{}")}); !errors.Is(err, context.Canceled) {
+		t.Errorf("deliver with an ended context: %v", err)
+	}
+}
+
+func TestSink_UnknownTopic(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	_, err := sinkkafka.Open(within(t, 30*time.Second), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: newName(t)})
+	if !errors.Is(err, kafkalink.ErrNoTopic) {
+		t.Errorf("open: %v", err)
+	}
+}
