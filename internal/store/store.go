@@ -40,6 +40,7 @@ type Store interface {
 	StockChanges
 	Reconciliations
 	Feed
+	Deliveries
 	Leases
 
 	// Now is the store's clock.
@@ -63,6 +64,9 @@ var (
 	// ErrEpoch says that the epoch is no longer the one the caller saw.
 	// Nothing was changed.
 	ErrEpoch = errors.New("store: epoch has moved on")
+	// ErrTerm says that another sender has taken the sink, or that an operator set
+	// its cursor back. Nothing was changed.
+	ErrTerm = errors.New("store: the sink is in another term")
 	// ErrLocked says that somebody else holds a row for longer than a transaction
 	// waits, such as a session that was left open. It comes with ErrUnavailable,
 	// and says that other rows may be free. Nothing was changed.

@@ -29,7 +29,13 @@ type dialect struct {
 	park string
 	// raiseWitness sets stream, seq and tag, if seq is above the one there.
 	raiseWitness string
+	// settle sets rows of deliveries, whether they are there or not.
+	settle list
 }
+
+// settleHead begins settle.
+const settleHead = `INSERT INTO tb_sink_delivery (sink, event_id, delivery_key, event, message_id, event_time, state, attempts,
+	last_status, latency_ms, last_error, first_time, last_time, next_time, body) VALUES `
 
 var mysqlDialect = dialect{
 	chunkRows:     preparedRows,
@@ -64,6 +70,13 @@ var mysqlDialect = dialect{
 		epoch = IF(closed_time IS NULL, GREATEST(epoch, VALUES(epoch)), VALUES(epoch)), closed_time = NULL`,
 	raiseWitness: `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
 		ON DUPLICATE KEY UPDATE tag = IF(VALUES(seq) > seq, VALUES(tag), tag), seq = GREATEST(seq, VALUES(seq))`,
+	settle: list{
+		head: settleHead,
+		tail: ` ON DUPLICATE KEY UPDATE state = VALUES(state), attempts = VALUES(attempts), last_status = VALUES(last_status),
+			latency_ms = VALUES(latency_ms), last_error = VALUES(last_error), first_time = VALUES(first_time),
+			last_time = VALUES(last_time), next_time = VALUES(next_time), body = VALUES(body)`,
+		columns: 15,
+	},
 }
 
 var sqliteDialect = dialect{
@@ -93,4 +106,11 @@ var sqliteDialect = dialect{
 		WHERE tb_dead_letter.closed_time IS NOT NULL OR tb_dead_letter.epoch < excluded.epoch`,
 	raiseWitness: `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
 		ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, tag = excluded.tag WHERE excluded.seq > tb_witness.seq`,
+	settle: list{
+		head: settleHead,
+		tail: ` ON CONFLICT (sink, event_id) DO UPDATE SET state = excluded.state, attempts = excluded.attempts,
+			last_status = excluded.last_status, latency_ms = excluded.latency_ms, last_error = excluded.last_error,
+			first_time = excluded.first_time, last_time = excluded.last_time, next_time = excluded.next_time, body = excluded.body`,
+		columns: 15,
+	},
 }

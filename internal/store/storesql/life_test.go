@@ -29,6 +29,7 @@ func (l *life) live() {
 	l.rebuilds()
 	l.counts()
 	l.keepsHouse()
+	l.delivers()
 }
 
 func (l *life) must(err error) {
@@ -295,4 +296,41 @@ func (l *life) keepsHouse() {
 	_, err = l.ForgetUses(l.ctx(), 10)
 	l.must(err)
 	l.must(l.Ping(l.ctx()))
+}
+
+// delivers sends events to a sink, as its sender and an operator do.
+func (l *life) delivers() {
+	_, err := l.OpenSink(l.ctx(), "shop", false)
+	l.must(err)
+	state, err := l.TakeSink(l.ctx(), "shop")
+	l.must(err)
+	_, err = l.FeedEnd(l.ctx())
+	l.must(err)
+	d := func(event int64, key string, state store.DeliveryState) store.Delivery {
+		return store.Delivery{EventID: event, Key: key, Kind: seckill.EventOrderPaid, MessageID: "evt", EventAt: l.now(), State: state, LastAt: l.now(), NextAt: l.now()}
+	}
+	l.must(l.SettleDeliveries(l.ctx(), "shop", state.Term, 5, []store.Delivery{
+		d(1, "a", store.DeliveryDelivered), d(2, "b", store.DeliveryRetrying), d(3, "b", store.DeliveryWaiting), d(4, "c", store.DeliveryFailed), d(5, "d", store.DeliveryWaiting),
+	}))
+	_, err = l.DeliveredAfter(l.ctx(), "shop", 0, 10)
+	l.must(err)
+	_, err = l.OpenKeys(l.ctx(), "shop", []string{"a", "b"})
+	l.must(err)
+	_, err = l.DeliveriesDue(l.ctx(), "shop", l.now(), 10)
+	l.must(err)
+	l.must(l.HastenDeliveries(l.ctx(), "shop"))
+	_, err = l.Deliveries(l.ctx(), store.DeliveryFilter{Sink: "shop", State: store.DeliveryFailed, Limit: 10})
+	l.must(err)
+	_, err = l.RetryDelivery(l.ctx(), "shop", 2, operator)
+	l.must(err)
+	_, err = l.SkipDelivery(l.ctx(), "shop", 2, operator)
+	l.must(err)
+	_, err = l.RetryDeliveries(l.ctx(), "shop", operator)
+	l.must(err)
+	_, err = l.SweepDeliveries(l.ctx(), "shop", 5, 10)
+	l.must(err)
+	_, err = l.ReplaySink(l.ctx(), "shop", 3, operator)
+	l.must(err)
+	_, err = l.SinkStates(l.ctx())
+	l.must(err)
 }

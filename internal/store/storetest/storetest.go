@@ -68,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"altered money", alteredMoneyTests},
 		{"feed", feedTests},
 		{"events", eventTests},
+		{"deliveries", deliveryTests},
 		{"leases", leaseTests},
 		{"concurrency", concurrencyTests},
 		{"counter concurrency", counterConcurrencyTests},

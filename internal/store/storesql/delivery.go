@@ -1,0 +1,506 @@
+package storesql
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const (
+	sqlSink     = `SELECT name, last_event, term, create_time FROM tb_sink WHERE name = ?`
+	sqlSinks    = `SELECT name, last_event, term, create_time FROM tb_sink ORDER BY name`
+	sqlAddSink  = `INSERT INTO tb_sink (name, last_event, term, create_time) VALUES (?, ?, 0, ?)`
+	sqlMoveSink = `UPDATE tb_sink SET last_event = ?, term = ? WHERE name = ?`
+
+	sqlOpenDeliveries = `SELECT state, COUNT(*), COALESCE(MIN(next_time), 0), COALESCE(MIN(event_time), 0) FROM tb_sink_delivery
+		WHERE sink = ? AND state IN (1, 2, 3) GROUP BY state`
+	sqlSettledDeliveries = `SELECT state, COUNT(*) FROM tb_sink_delivery WHERE sink = ? AND state IN (4, 5) GROUP BY state`
+	sqlLastError         = `SELECT last_error, last_time FROM tb_sink_delivery
+		WHERE sink = ? AND state IN (1, 3) AND last_error <> '' ORDER BY last_time DESC LIMIT 1`
+
+	sqlLastEvent     = `SELECT COALESCE(MAX(id), 0) FROM tb_event`
+	sqlUnreadEvents  = `SELECT COALESCE(SUM(events), 0) FROM tb_event_batch FORCE INDEX (uk_event_batch_last) WHERE last_id IS NULL`
+	sqlDeliveredFrom = `SELECT event_id FROM tb_sink_delivery WHERE sink = ? AND event_id > ? ORDER BY event_id LIMIT ?`
+
+	deliveryColumns = `sink, event_id, delivery_key, event, message_id, event_time, state, attempts, last_status, latency_ms,
+		last_error, first_time, last_time, next_time`
+	sqlDelivery      = `SELECT ` + deliveryColumns + `, NULL FROM tb_sink_delivery WHERE sink = ? AND event_id = ?`
+	sqlDeliveries    = `SELECT ` + deliveryColumns + `, NULL FROM tb_sink_delivery WHERE `
+	sqlDeliveriesDue = `SELECT ` + deliveryColumns + `, body FROM tb_sink_delivery
+		WHERE sink = ? AND state = 1 AND next_time <= ? ORDER BY next_time, event_id LIMIT ?`
+
+	sqlHasten          = `UPDATE tb_sink_delivery SET next_time = ? WHERE sink = ? AND state = 1 AND next_time > ?`
+	sqlRetryDelivery   = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND event_id = ?`
+	sqlRetryDeliveries = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND state = 3`
+	sqlSkipDelivery    = `UPDATE tb_sink_delivery SET state = 5, body = NULL, next_time = NULL, last_time = ? WHERE sink = ? AND event_id = ?`
+	sqlForgetLater     = `DELETE FROM tb_sink_delivery WHERE sink = ? AND event_id > ?`
+	sqlSweepable       = `SELECT event_id FROM tb_sink_delivery WHERE sink = ? AND event_id < ? AND state IN (4, 5) ORDER BY event_id LIMIT ?`
+)
+
+var (
+	sqlOpenKeys = list{
+		head: `SELECT DISTINCT delivery_key FROM tb_sink_delivery WHERE sink = ? AND state IN (1, 2, 3) AND delivery_key IN (`,
+		tail: `)`, columns: 1,
+	}
+	sqlLines = list{
+		head: `SELECT delivery_key, event_id, state FROM tb_sink_delivery WHERE sink = ? AND state IN (1, 2, 3) AND delivery_key IN (`,
+		tail: `)`, columns: 1,
+	}
+	sqlMakeDue = list{
+		head: `UPDATE tb_sink_delivery SET state = 1, next_time = ? WHERE sink = ? AND event_id IN (`, tail: `)`, columns: 1,
+	}
+	sqlForgetDeliveries = list{
+		head: `DELETE FROM tb_sink_delivery WHERE sink = ? AND event_id IN (`, tail: `)`, columns: 1,
+	}
+)
+
+func scanSink(row scanner, state *store.SinkState) error {
+	return row.Scan(&state.Name, &state.Cursor, &state.Term, millisTime{&state.CreatedAt})
+}
+
+// sinkState reads the state of a sink, as this session sees it.
+func (s *Store) sinkState(ctx context.Context, r *session, name, end string) (state store.SinkState, err error) {
+	found := false
+	err = r.query(ctx, sqlSink+end, []any{name}, func(row scanner) error {
+		found = true
+		return scanSink(row, &state)
+	})
+	if err != nil {
+		return state, err
+	}
+	if !found {
+		return state, seckill.Errorf(seckill.CodeNotFound, "no sink %q", name)
+	}
+	return state, s.readOpen(ctx, r, &state)
+}
+
+// readOpen counts the open deliveries of a sink.
+func (s *Store) readOpen(ctx context.Context, r *session, state *store.SinkState) error {
+	state.At, state.Count = s.now(), make(map[store.DeliveryState]int64)
+	return r.query(ctx, sqlOpenDeliveries, []any{state.Name}, func(row scanner) error {
+		var of store.DeliveryState
+		var count, next, oldest int64
+		if err := row.Scan(&of, &count, &next, &oldest); err != nil {
+			return err
+		}
+		state.Count[of] = count
+		if of == store.DeliveryRetrying {
+			state.NextAt = fromMillis(next)
+		}
+		if at := fromMillis(oldest); state.OldestAt.IsZero() || at.Before(state.OldestAt) {
+			state.OldestAt = at
+		}
+		return nil
+	})
+}
+
+// OpenSink gives a sink a cursor.
+func (s *Store) OpenSink(ctx context.Context, name string, atEnd bool) (state store.SinkState, err error) {
+	if state, err = s.SinkState(ctx, name); !seckill.CodeNotFound.In(err) {
+		return state, err
+	}
+	var cursor int64
+	if atEnd {
+		if cursor, err = s.FeedEnd(ctx); err != nil {
+			return state, err
+		}
+	}
+	err = s.change(ctx, "open sink", func(ctx context.Context, tx *session) error {
+		found, err := tx.row(ctx, sqlSink, []any{name}, new(string), new(int64), new(int64), new(int64))
+		if err != nil || found {
+			return err
+		}
+		_, err = tx.exec(ctx, sqlAddSink, name, cursor, millis(s.now()))
+		return err
+	})
+	if err != nil {
+		return state, err
+	}
+	return s.SinkState(ctx, name)
+}
+
+// SinkState reads the state of one sink.
+func (s *Store) SinkState(ctx context.Context, name string) (state store.SinkState, err error) {
+	err = s.read(ctx, "read sink", func(ctx context.Context, r *session) (err error) {
+		state, err = s.sinkState(ctx, r, name, "")
+		return err
+	})
+	return state, err
+}
+
+// SinkStates lists all sinks.
+func (s *Store) SinkStates(ctx context.Context) (states []store.SinkState, err error) {
+	err = s.snapshot(ctx, "list sinks", func(ctx context.Context, r *session) error {
+		states = nil
+		err := r.query(ctx, sqlSinks, nil, func(row scanner) error {
+			var state store.SinkState
+			err := scanSink(row, &state)
+			states = append(states, state)
+			return err
+		})
+		for i := range states {
+			if err == nil {
+				err = s.readAll(ctx, r, &states[i])
+			}
+		}
+		return err
+	})
+	return states, err
+}
+
+// readAll counts all deliveries of a sink, and finds its last error.
+func (s *Store) readAll(ctx context.Context, r *session, state *store.SinkState) error {
+	if err := s.readOpen(ctx, r, state); err != nil {
+		return err
+	}
+	err := r.query(ctx, sqlSettledDeliveries, []any{state.Name}, func(row scanner) error {
+		var of store.DeliveryState
+		var count int64
+		err := row.Scan(&of, &count)
+		state.Count[of] = count
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = r.row(ctx, sqlLastError, []any{state.Name}, &state.LastError, millisTime{&state.LastErrorAt})
+	return err
+}
+
+// TakeSink begins a new term.
+func (s *Store) TakeSink(ctx context.Context, name string) (state store.SinkState, err error) {
+	err = s.change(ctx, "take sink", func(ctx context.Context, tx *session) (err error) {
+		if state, err = s.sinkState(ctx, tx, name, tx.dialect.forUpdate); err != nil {
+			return err
+		}
+		state.Term++
+		_, err = tx.exec(ctx, sqlMoveSink, state.Cursor, state.Term, name)
+		return err
+	})
+	return state, err
+}
+
+// FeedEnd is the id of the last event.
+func (s *Store) FeedEnd(ctx context.Context) (end int64, err error) {
+	err = s.snapshot(ctx, "read the end of the feed", func(ctx context.Context, r *session) error {
+		if !s.dialect.batchedEvents {
+			_, err := r.row(ctx, sqlLastEvent, nil, &end)
+			return err
+		}
+		var unread int64
+		if _, err := r.row(ctx, sqlFeedEnd, nil, &end); err != nil {
+			return err
+		}
+		_, err := r.row(ctx, sqlUnreadEvents, nil, &unread)
+		end += unread
+		return err
+	})
+	return end, err
+}
+
+// SettleDeliveries records deliveries and moves the cursor.
+func (s *Store) SettleDeliveries(ctx context.Context, sink string, term, cursor int64, done []store.Delivery) error {
+	rows := make([]any, 0, len(done)*s.dialect.settle.columns)
+	var keys []string
+	for i := range done {
+		d := &done[i]
+		var body, next any
+		if d.State.Open() {
+			body = d.Body
+		}
+		if d.State == store.DeliveryRetrying {
+			next = millis(d.NextAt)
+		}
+		rows = append(rows, sink, d.EventID, d.Key, string(d.Kind), d.MessageID, millis(d.EventAt), int(d.State), d.Attempts,
+			d.Status, d.Latency.Milliseconds(), d.Error, nullMillis(d.FirstAt), millis(d.LastAt), next, body)
+		if d.State == store.DeliveryWaiting || d.Kept && d.State == store.DeliveryDelivered {
+			keys = append(keys, d.Key)
+		}
+	}
+	return s.change(ctx, "settle deliveries", func(ctx context.Context, tx *session) error {
+		state := store.SinkState{}
+		found := false
+		err := tx.query(ctx, sqlSink+tx.dialect.forUpdate, []any{sink}, func(row scanner) error {
+			found = true
+			return scanSink(row, &state)
+		})
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return seckill.Errorf(seckill.CodeNotFound, "no sink %q", sink)
+		case state.Term != term:
+			return store.ErrTerm
+		}
+		if len(rows) > 0 {
+			if _, err := tx.execRows(ctx, tx.dialect.settle, nil, rows); err != nil {
+				return err
+			}
+		}
+		if cursor != state.Cursor {
+			if _, err := tx.exec(ctx, sqlMoveSink, cursor, term, sink); err != nil {
+				return err
+			}
+		}
+		return makeDue(ctx, tx, sink, keys, s.now())
+	})
+}
+
+// makeDue makes the first of each key's line due, if it waits.
+func makeDue(ctx context.Context, tx *session, sink string, keys []string, now time.Time) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	type first struct {
+		event int64
+		state store.DeliveryState
+	}
+	lines := make(map[string]first)
+	err := tx.queryRows(ctx, sqlLines, []any{sink}, unique(keys), func(row scanner) error {
+		var key string
+		var f first
+		if err := row.Scan(text{&key}, &f.event, &f.state); err != nil {
+			return err
+		}
+		if known, ok := lines[key]; !ok || f.event < known.event {
+			lines[key] = f
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var due []int64
+	for _, f := range lines {
+		if f.state == store.DeliveryWaiting {
+			due = append(due, f.event)
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	slices.Sort(due)
+	_, err = tx.execRows(ctx, sqlMakeDue, []any{millis(now), sink}, anys(due))
+	return err
+}
+
+func unique(keys []string) []any {
+	sorted := slices.Clone(keys)
+	slices.Sort(sorted)
+	return anys(slices.Compact(sorted))
+}
+
+func anys[T any](values []T) []any {
+	list := make([]any, len(values))
+	for i, value := range values {
+		list[i] = value
+	}
+	return list
+}
+
+// DeliveredAfter lists events that have a delivery.
+func (s *Store) DeliveredAfter(ctx context.Context, sink string, after int64, limit int) (ids []int64, err error) {
+	err = s.read(ctx, "list deliveries", func(ctx context.Context, r *session) error {
+		ids, err = eventIDs(ctx, r, sqlDeliveredFrom, sink, after, limit)
+		return err
+	})
+	return ids, err
+}
+
+func eventIDs(ctx context.Context, r *session, query string, args ...any) (ids []int64, err error) {
+	err = r.query(ctx, query, args, func(row scanner) error {
+		var id int64
+		err := row.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
+}
+
+// OpenKeys lists keys with an open delivery.
+func (s *Store) OpenKeys(ctx context.Context, sink string, keys []string) (open []string, err error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	err = s.read(ctx, "list deliveries", func(ctx context.Context, r *session) error {
+		open = nil
+		return r.queryRows(ctx, sqlOpenKeys, []any{sink}, unique(keys), func(row scanner) error {
+			var key string
+			err := row.Scan(text{&key})
+			open = append(open, key)
+			return err
+		})
+	})
+	return open, err
+}
+
+func scanDelivery(row scanner, d *store.Delivery) error {
+	var latency int64
+	err := row.Scan(text{&d.Sink}, &d.EventID, text{&d.Key}, &d.Kind, text{&d.MessageID}, millisTime{&d.EventAt}, &d.State, &d.Attempts,
+		text{&d.Status}, &latency, text{&d.Error}, millisTime{&d.FirstAt}, millisTime{&d.LastAt}, millisTime{&d.NextAt}, &d.Body)
+	d.Latency, d.Kept = time.Duration(latency)*time.Millisecond, true
+	return err
+}
+
+func (s *Store) listDeliveries(ctx context.Context, query string, args []any) (list []store.Delivery, err error) {
+	err = s.read(ctx, "list deliveries", func(ctx context.Context, r *session) error {
+		list = nil
+		return r.query(ctx, query, args, func(row scanner) error {
+			var d store.Delivery
+			err := scanDelivery(row, &d)
+			list = append(list, d)
+			return err
+		})
+	})
+	return list, err
+}
+
+// DeliveriesDue lists retrying deliveries.
+func (s *Store) DeliveriesDue(ctx context.Context, sink string, by time.Time, limit int) ([]store.Delivery, error) {
+	return s.listDeliveries(ctx, sqlDeliveriesDue, []any{sink, millis(by), limit})
+}
+
+// Deliveries lists the delivery log.
+func (s *Store) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]store.Delivery, error) {
+	var where conditions
+	where.add("sink = ?", filter.Sink)
+	where.add("event_id > ?", filter.After)
+	if filter.State != 0 {
+		where.add("state = ?", int(filter.State))
+	}
+	return s.listDeliveries(ctx, sqlDeliveries+where.text()+" ORDER BY event_id LIMIT ?", where.with(filter.Limit))
+}
+
+// HastenDeliveries makes retrying deliveries due now.
+func (s *Store) HastenDeliveries(ctx context.Context, sink string) error {
+	return s.change(ctx, "hasten deliveries", func(ctx context.Context, tx *session) error {
+		now := millis(s.now())
+		_, err := tx.exec(ctx, sqlHasten, now, sink, now)
+		return err
+	})
+}
+
+// SweepDeliveries deletes old rows of the delivery log.
+func (s *Store) SweepDeliveries(ctx context.Context, sink string, below int64, limit int) (swept int, err error) {
+	var old []int64
+	err = s.read(ctx, "sweep deliveries", func(ctx context.Context, r *session) (err error) {
+		old, err = eventIDs(ctx, r, sqlSweepable, sink, below, limit)
+		return err
+	})
+	if err != nil || len(old) == 0 {
+		return 0, err
+	}
+	err = s.change(ctx, "sweep deliveries", func(ctx context.Context, tx *session) error {
+		_, err := tx.execRows(ctx, sqlForgetDeliveries, []any{sink}, anys(old))
+		return err
+	})
+	return len(old), err
+}
+
+// openDelivery reads a delivery that may be retried or skipped.
+func openDelivery(ctx context.Context, tx *session, sink string, event int64) (d store.Delivery, err error) {
+	found := false
+	err = tx.query(ctx, sqlDelivery+tx.dialect.forUpdate, []any{sink, event}, func(row scanner) error {
+		found = true
+		return scanDelivery(row, &d)
+	})
+	switch {
+	case err != nil:
+		return d, err
+	case !found:
+		return d, seckill.Errorf(seckill.CodeNotFound, "sink %q has no delivery %d", sink, event)
+	case d.State != store.DeliveryFailed && d.State != store.DeliveryRetrying:
+		return d, seckill.Errorf(seckill.CodeWrongState, "the delivery is %s", d.State)
+	}
+	return d, nil
+}
+
+// RetryDelivery makes one delivery due now.
+func (s *Store) RetryDelivery(ctx context.Context, sink string, event int64, actor store.Actor) (d store.Delivery, err error) {
+	err = s.change(ctx, "retry delivery", func(ctx context.Context, tx *session) error {
+		now := s.now()
+		if d, err = openDelivery(ctx, tx, sink, event); err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, sqlRetryDelivery, millis(now), sink, event); err != nil {
+			return err
+		}
+		d.State, d.Attempts, d.FirstAt, d.NextAt = store.DeliveryRetrying, 0, time.Time{}, now
+		return writeAudit(ctx, tx, now, actor, "sink.retry", 0, "", sinkDetail(sink, event))
+	})
+	return d, err
+}
+
+func sinkDetail(sink string, event int64) string {
+	return "sink " + sink + ", event " + strconv.FormatInt(event, 10)
+}
+
+// RetryDeliveries makes all failed deliveries of a sink due now.
+func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Actor) (retried int, err error) {
+	err = s.change(ctx, "retry deliveries", func(ctx context.Context, tx *session) error {
+		now := s.now()
+		if _, err := s.sinkState(ctx, tx, sink, tx.dialect.forUpdate); err != nil {
+			return err
+		}
+		n, err := tx.exec(ctx, sqlRetryDeliveries, millis(now), sink)
+		if err != nil {
+			return err
+		}
+		retried = int(n)
+		return writeAudit(ctx, tx, now, actor, "sink.retry", 0, "", "sink "+sink+", "+strconv.Itoa(retried)+" failed deliveries")
+	})
+	return retried, err
+}
+
+// SkipDelivery gives up a delivery.
+func (s *Store) SkipDelivery(ctx context.Context, sink string, event int64, actor store.Actor) (d store.Delivery, err error) {
+	err = s.change(ctx, "skip delivery", func(ctx context.Context, tx *session) error {
+		now := s.now()
+		state, err := s.sinkState(ctx, tx, sink, tx.dialect.forUpdate)
+		if err != nil {
+			return err
+		}
+		if d, err = openDelivery(ctx, tx, sink, event); err != nil {
+			return err
+		}
+		if d.State == store.DeliveryRetrying {
+			if _, err := tx.exec(ctx, sqlMoveSink, state.Cursor, state.Term+1, sink); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.exec(ctx, sqlSkipDelivery, millis(now), sink, event); err != nil {
+			return err
+		}
+		if err := makeDue(ctx, tx, sink, []string{d.Key}, now); err != nil {
+			return err
+		}
+		d.State, d.NextAt, d.LastAt = store.DeliverySkipped, time.Time{}, now
+		return writeAudit(ctx, tx, now, actor, "sink.skip", 0, "", sinkDetail(sink, event))
+	})
+	return d, err
+}
+
+// ReplaySink sets the cursor back.
+func (s *Store) ReplaySink(ctx context.Context, sink string, after int64, actor store.Actor) (state store.SinkState, err error) {
+	err = s.change(ctx, "replay sink", func(ctx context.Context, tx *session) error {
+		if state, err = s.sinkState(ctx, tx, sink, tx.dialect.forUpdate); err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, sqlForgetLater, sink, after); err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, sqlMoveSink, min(after, state.Cursor), state.Term+1, sink); err != nil {
+			return err
+		}
+		if err := writeAudit(ctx, tx, s.now(), actor, "sink.replay", 0, "", sinkDetail(sink, after)); err != nil {
+			return err
+		}
+		state, err = s.sinkState(ctx, tx, sink, "")
+		return err
+	})
+	return state, err
+}

@@ -1,0 +1,36 @@
+-- +goose Up
+
+-- How far each sink has read the feed. The version before never looks here.
+CREATE TABLE IF NOT EXISTS tb_sink (
+    name        VARBINARY(64) NOT NULL PRIMARY KEY,
+    last_event  BIGINT        NOT NULL, -- the cursor
+    term        BIGINT        NOT NULL, -- of its sender; an older sender can change nothing
+    create_time BIGINT        NOT NULL
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
+
+-- What became of events at sinks. Settled rows are the delivery log.
+CREATE TABLE IF NOT EXISTS tb_sink_delivery (
+    sink         VARBINARY(64)  NOT NULL,
+    event_id     BIGINT         NOT NULL,
+    delivery_key VARBINARY(64)  NOT NULL, -- deliveries of one key are made in their order
+    event        VARBINARY(32)  NOT NULL,
+    message_id   VARBINARY(64)  NOT NULL,
+    event_time   BIGINT         NOT NULL,
+    state        TINYINT        NOT NULL, -- 1 retrying, 2 waiting, 3 failed, 4 delivered, 5 skipped
+    attempts     INT            NOT NULL,
+    last_status  VARCHAR(64)    NOT NULL,
+    latency_ms   BIGINT         NOT NULL,
+    last_error   VARCHAR(1024)  NOT NULL,
+    first_time   BIGINT,
+    last_time    BIGINT         NOT NULL,
+    next_time    BIGINT,
+    body         MEDIUMBLOB,              -- NULL once it is settled
+    PRIMARY KEY (sink, event_id),
+    -- The states of open deliveries, and what is due. Covers the figures of a sink.
+    KEY ix_delivery_state (sink, state, next_time, event_time),
+    KEY ix_delivery_key (sink, delivery_key, state)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
+
+-- +goose Down
+DROP TABLE tb_sink_delivery;
+DROP TABLE tb_sink;
