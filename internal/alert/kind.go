@@ -24,6 +24,8 @@ const (
 	WorkerEnded  Kind = "worker stopped"
 	BrokerUnwell Kind = "the broker is unwell"
 	Rejected     Kind = "messages of the broker were rejected"
+	SinkFailed   Kind = "a delivery to a sink has failed"
+	SinkLags     Kind = "a sink lags behind"
 )
 
 // Kinds lists all of them. Each is counted from 0: a series that begins with its
@@ -31,4 +33,6 @@ const (
 var Kinds = []Kind{
 	Violations, MustRecover, NotRecovered, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
 	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, RebuiltAgain, WorkerEnded, BrokerUnwell, Rejected,
+	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, RebuiltAgain, WorkerEnded,
+	SinkFailed, SinkLags,
 }

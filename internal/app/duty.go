@@ -83,6 +83,7 @@ func (a *App) startLoops(ctx context.Context) {
 	}
 	if a.has(RoleWorker) {
 		loops = append(loops, p.once(p.duties())...)
+		loops = append(loops, p.once(p.sinkDuties())...)
 		a.goLoop(func() { p.workers.Run(ctx, p.work) })
 		if p.line != nil {
 			a.goLoop(func() { p.line.Run(ctx) })

@@ -107,6 +107,7 @@ type parts struct {
 	tokens      *purchasetoken.Mint
 	census      *presence.Census
 	links       *orderlink.Signer
+	sinks       sinks
 
 	signals  *signals
 	hearing  *hearing
@@ -124,6 +125,8 @@ func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() 
 		func() error { return p.buildSale(ctx) },
 		func() error { return p.buildPayment(shopURL) },
 		func() error { return p.buildOrders(ctx, opt) },
+		p.buildOrders,
+		func() error { p.buildSinks(); return nil },
 		func() error { return p.buildShop(opt) },
 		func() error { return p.buildAdmin(opt, stopStreams) },
 	} {
@@ -430,6 +433,7 @@ func (p *parts) close() error {
 	if p.line != nil {
 		errs = append(errs, p.line.Close(ctx))
 	}
+	errs := []error{p.sinks.close()}
 	if p.book.close != nil {
 		errs = append(errs, p.book.close(ctx))
 	}

@@ -41,6 +41,7 @@ type Config struct {
 	Preheat   Preheat
 	Reconcile Reconcile
 	Alert     Alert
+	Sinks     []Sink // any number, by name
 	Log       Log
 }
 

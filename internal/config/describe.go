@@ -19,16 +19,29 @@ type Description struct {
 
 // Describe lists every key in the order of the table.
 func Describe() []Description {
-	keys := Default().keys()
+	return describe(Default().keys())
+}
+
+// DescribeSink lists the members of a sink.
+func DescribeSink() []Description {
+	example := newSink()
+	return describe(example.keys(""))
+}
+
+func describe(keys []key) []Description {
 	list := make([]Description, len(keys))
 	for i, k := range keys {
-		text := fmt.Sprint(k.value())
-		if list, ok := k.value().([]string); ok {
-			text = strings.Join(list, ",")
-		}
-		list[i] = Description{Key: k.name, Env: k.env(), Type: k.typeName(), Default: text, Allowed: k.rule.words, Doc: k.doc, Private: k.private()}
+		list[i] = Description{Key: k.name, Env: k.env(), Type: k.typeName(), Default: defaultText(k), Allowed: k.rule.words, Doc: k.doc, Private: k.private()}
 	}
 	return list
+}
+
+// defaultText is the value as it is printed, a list with commas.
+func defaultText(k key) string {
+	if list, ok := k.value().([]string); ok {
+		return strings.Join(list, ",")
+	}
+	return fmt.Sprint(k.value())
 }
 
 const markdownHead = `# Configuration
@@ -58,9 +71,31 @@ func WriteMarkdown(w io.Writer) error {
 	for _, d := range Describe() {
 		fmt.Fprintf(&page, "| `%s` | `%s` | %s | %s | %s | %s |\n", d.Key, d.Env, d.Type, code(d.Default), d.Allowed, d.Doc)
 	}
+	page.WriteString(markdownSinks)
+	for _, d := range DescribeSink() {
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s |\n", d.Key, d.Type, code(d.Default), d.Allowed, d.Doc)
+	}
 	_, err := io.WriteString(w, page.String())
 	return err
 }
+
+const markdownSinks = `
+## Sinks
+
+` + "`sinks`" + ` is a list in the file: each entry sends the events of the store to one receiver. See [events.md](events.md).
+
+` + "```yaml" + `
+sinks:
+  - name: shop
+    kind: webhook
+    url: https://shop.example.com/webhooks/seckill
+` + "```" + `
+
+The secret comes as ` + "`SECKILL_SINK_SHOP_SECRET`" + ` in the environment, or as ` + "`secret`" + ` in the file. Names of sinks are unique. All other members are set in the file alone.
+
+| member | type | default | allowed | meaning |
+|---|---|---|---|---|
+`
 
 func code(text string) string {
 	if text == "" {

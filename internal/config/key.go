@@ -39,7 +39,7 @@ const (
 
 // keys is the table, in the order in which a reader wants to see it.
 func (c *Config) keys() []key {
-	return []key{
+	return append([]key{
 		{"data_dir", &c.DataDir, directory(), "Directory of the embedded journal, the embedded store and generated secrets."},
 
 		{"shop.listen", &c.Shop.Listen, listenAddress(), "Address of the public shop API and page. Port 0 takes any free port."},
@@ -147,7 +147,7 @@ func (c *Config) keys() []key {
 		{"alert.webhook_url", &c.Alert.WebhookURL, privateURL(), "Where alerts are posted. Empty: only the log. Printed without what follows the host."},
 		{"log.format", &c.Log.Format, oneOf("text", "json"), "Form of the log."},
 		{"log.level", &c.Log.Level, oneOf("debug", "info", "warn", "error"), "Least severity that is logged."},
-	}
+	}, c.sinkKeys()...)
 }
 
 func challengeKinds() (names []string) {

@@ -40,7 +40,7 @@ type Setting struct {
 // names everything that is wrong, one line each.
 func Load(from Sources) (*Config, error) {
 	cfg := Default()
-	loading := loading{keys: cfg.keys(), origin: make(map[string]string)}
+	loading := loading{cfg: cfg, keys: cfg.keys(), origin: make(map[string]string)}
 	if file := from.file(); file != "" {
 		loading.file(file)
 	}
@@ -80,7 +80,7 @@ func (c *Config) Check() error {
 	if c.Purchase.MaxBatch > c.Purchase.QueueSize {
 		errs = append(errs, wrong("purchase.max_batch", "must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch))
 	}
-	errs = append(errs, c.checkShared(), c.checkBrokers(), c.checkTLS(), c.checkClientTLS(), c.checkLogin(), c.checkChallenge())
+	errs = append(errs, c.checkShared(), c.checkBrokers(), c.checkSinks(), c.checkTLS(), c.checkClientTLS(), c.checkLogin(), c.checkChallenge())
 	return errors.Join(errs...)
 }
 
@@ -111,6 +111,7 @@ func hasPortZero(address string) bool {
 // loading gathers errors while one source after the other is laid over the
 // defaults.
 type loading struct {
+	cfg    *Config
 	keys   []key
 	errs   []error
 	origin map[string]string // of a key's value: where it was set
@@ -154,6 +155,8 @@ func (l *loading) flatten(at *places, section string, nested map[string]any, fla
 		value, full := nested[name], section+name
 		inner, isSection := value.(map[string]any)
 		switch {
+		case full == sinksKey:
+			l.sinks(at, value, flat)
 		case strings.Contains(name, "."):
 			l.errorf("%s: write sections as nested keys, without dots", at.of(section, name))
 		case isSection && !l.isKey(full):
@@ -174,7 +177,9 @@ func (l *loading) flatten(at *places, section string, nested map[string]any, fla
 func (l *loading) environ(environ []string) {
 	names := map[string]string{}
 	for _, k := range l.keys {
-		names[k.env()] = k.name
+		if env := l.env(k); env != "" {
+			names[env] = k.name
+		}
 	}
 	k := koanf.New(".")
 	// Without a delimiter the provider keeps the names whole.
@@ -201,7 +206,26 @@ func (l *loading) environ(environ []string) {
 		}
 		values[name] = k.Raw()[variable]
 	}
-	l.apply(values, func(name string) string { return "environment: " + key{name: name}.env() })
+	variables := map[string]string{}
+	for variable, name := range names {
+		variables[name] = variable
+	}
+	l.apply(values, func(name string) string { return "environment: " + variables[name] })
+}
+
+// env is the variable of a key; "" for members of a sink that are no secrets.
+func (l *loading) env(k key) string {
+	for i := range l.cfg.Sinks {
+		member, ofSink := strings.CutPrefix(k.name, sinkKey(i, ""))
+		if !ofSink {
+			continue
+		}
+		if _, secret := k.field.(*Secret); secret && l.cfg.Sinks[i].Name != "" {
+			return sinkEnv(l.cfg.Sinks[i].Name, member)
+		}
+		return ""
+	}
+	return k.env()
 }
 
 // flags reads what the command line sets. It takes no secrets: every user of the

@@ -86,6 +86,17 @@ func (p *places) note(section string, node *yaml.Node) {
 		}
 		p.line[at] = name.Line
 		p.note(section+name.Value+".", value)
+		p.noteList(section+name.Value, value)
+	}
+}
+
+// noteList goes down the entries of a list that have keys.
+func (p *places) noteList(name string, node *yaml.Node) {
+	if node.Kind != yaml.SequenceNode {
+		return
+	}
+	for i, entry := range node.Content {
+		p.note(fmt.Sprintf("%s[%d].", name, i), entry)
 	}
 }
 

@@ -16,6 +16,7 @@ func (c *Config) Print(w io.Writer) error {
 
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	sections := map[string]*yaml.Node{}
+	sinks := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, k := range inForce.keys() {
 		value := &yaml.Node{}
 		if err := value.Encode(k.value()); err != nil {
@@ -31,9 +32,16 @@ func (c *Config) Print(w io.Writer) error {
 		}
 		if sections[section] == nil {
 			sections[section] = &yaml.Node{Kind: yaml.MappingNode}
-			root.Content = append(root.Content, scalar(section), sections[section])
+			if strings.HasPrefix(section, sinksKey+"[") {
+				sinks.Content = append(sinks.Content, sections[section])
+			} else {
+				root.Content = append(root.Content, scalar(section), sections[section])
+			}
 		}
 		sections[section].Content = append(sections[section].Content, scalar(name), value)
+	}
+	if len(sinks.Content) > 0 {
+		root.Content = append(root.Content, scalar(sinksKey), sinks)
 	}
 	encoder := yaml.NewEncoder(w)
 	encoder.SetIndent(2)

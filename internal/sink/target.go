@@ -30,3 +30,19 @@ type Target interface {
 	Deliver(ctx context.Context, m *Message) (status string, err error)
 	Close() error
 }
+
+// Later is the error of a receiver that asks for a pause.
+type Later struct {
+	After time.Duration // at least this long; the sender bounds it
+	Err   error
+}
+
+func (l *Later) Error() string { return l.Err.Error() }
+func (l *Later) Unwrap() error { return l.Err }
+
+// Rejected is the error of a receiver that works, and refuses this one message.
+// Any other error counts towards the sink being down.
+type Rejected struct{ Err error }
+
+func (r *Rejected) Error() string { return r.Err.Error() }
+func (r *Rejected) Unwrap() error { return r.Err }

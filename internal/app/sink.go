@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"seckill/internal/alert"
+	"seckill/internal/config"
+	"seckill/internal/duty"
+	"seckill/internal/fault"
+	"seckill/internal/metrics"
+	"seckill/internal/sink"
+	"seckill/internal/sink/sinkwebhook"
+	"seckill/internal/store"
+	"seckill/internal/wire"
+)
+
+const (
+	sinkEvery   = 500 * time.Millisecond
+	sinkTimeout = time.Minute // of a round, which ends by itself after a part of it
+)
+
+// sinks is what sends events to other systems. Without sinks it is empty.
+type sinks struct {
+	desk    sink.Desk
+	senders []*sink.Sender
+	figures *metrics.Sinks
+}
+
+// buildSinks wires the sinks.
+func (p *parts) buildSinks() {
+	p.sinks.desk = sink.Desk{Store: p.store, Source: "/seckill/" + p.storeID, Targets: make(map[string]sink.Target), Now: fault.Now}
+	if len(p.cfg.Sinks) == 0 {
+		return
+	}
+	p.sinks.figures = &metrics.Sinks{Senders: make(map[string]*sink.Sender)}
+	for i := range p.cfg.Sinks {
+		cfg := &p.cfg.Sinks[i]
+		target := &sink.Lazy{Open: func(ctx context.Context) (sink.Target, error) { return p.openTarget(ctx, cfg) }}
+		sender := sink.NewSender(sink.Options{
+			Name: cfg.Name, Source: p.sinks.desk.Source, Target: target, Store: p.store, Data: wire.EventData,
+			Delays: cfg.RetryDelays, RatePerSecond: cfg.RatePerSecond, Concurrency: cfg.Concurrency,
+			AtEnd: cfg.From == config.SinkFromNow, Logger: p.log, Observer: sinkObserver{p.sinks.figures, p.alerter, p.log},
+		})
+		p.sinks.desk.Sinks = append(p.sinks.desk.Sinks, sink.Info{Name: cfg.Name, Kind: cfg.Kind, Target: targetOf(cfg)})
+		p.sinks.desk.Targets[cfg.Name] = target
+		p.sinks.senders = append(p.sinks.senders, sender)
+		p.sinks.figures.Senders[cfg.Name] = sender
+	}
+	p.metrics.Sinks(p.sinks.figures)
+}
+
+// targetOf is where a sink sends to, without secrets.
+func targetOf(cfg *config.Sink) string {
+	if cfg.Kind == config.SinkWebhook {
+		return cfg.URL.String()
+	}
+	return cfg.Topic
+}
+
+// openTarget makes the target of a sink.
+func (p *parts) openTarget(_ context.Context, cfg *config.Sink) (sink.Target, error) {
+	switch cfg.Kind {
+	case config.SinkWebhook:
+		return sinkwebhook.New(sinkwebhook.Options{
+			URL: string(cfg.URL), Secret: cfg.Secret.Reveal(), PreviousSecret: cfg.PreviousSecret.Reveal(), AllowPrivate: cfg.AllowPrivate,
+		})
+	}
+	return nil, fmt.Errorf("sinks of kind %s are not in this build", cfg.Kind)
+}
+
+// sinkDuties are one duty per sink.
+func (p *parts) sinkDuties() (loops []*duty.Loop) {
+	for i, sender := range p.sinks.senders {
+		loops = append(loops, &duty.Loop{
+			Name: "sink:" + p.sinks.desk.Sinks[i].Name, Every: sinkEvery, Timeout: sinkTimeout, Round: sender.Round,
+		})
+	}
+	return loops
+}
+
+// close closes the targets.
+func (s *sinks) close() error {
+	var errs []error
+	for _, target := range s.desk.Targets {
+		errs = append(errs, target.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// sinkObserver takes what senders do to metrics and alerts.
+type sinkObserver struct {
+	*metrics.Sinks
+	alerter *alert.Alerter
+	log     *slog.Logger
+}
+
+func (o sinkObserver) Failed(name string, d store.Delivery) {
+	o.log.Warn("sink: delivery failed, later events of its order wait behind it", "sink", name, "event", d.EventID, "key", d.Key, "attempts", d.Attempts, "error", d.Error)
+	o.alerter.Raise(alert.SinkFailed, 0, fmt.Errorf("sink %s: event %d of %s failed after %d tries: %s", name, d.EventID, d.Key, d.Attempts, d.Error))
+}
+
+func (o sinkObserver) Lagging(name string, oldest time.Duration, cause string) {
+	if cause == "" {
+		cause = "it takes events more slowly than they come"
+	}
+	o.alerter.Raise(alert.SinkLags, 0, fmt.Errorf("sink %s: the oldest event that it does not have is %s old: %s", name, oldest.Round(time.Second), cause))
+}

@@ -1,0 +1,229 @@
+package config
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"seckill/internal/sink"
+)
+
+// Sink is one place to which events are sent.
+type Sink struct {
+	Name           string
+	Kind           string
+	URL            PrivateURL // of a webhook
+	Secret         Secret     // of a webhook
+	PreviousSecret Secret
+	Topic          string // of a broker
+	AllowPrivate   bool
+	RatePerSecond  int
+	Concurrency    int
+	RetryDelays    []time.Duration
+	From           string
+}
+
+// The kinds of sink, and where a new one begins.
+const (
+	SinkWebhook  = "webhook"
+	SinkKafka    = "kafka"
+	SinkRocketMQ = "rocketmq"
+	SinkPulsar   = "pulsar"
+
+	SinkFromStart = "start"
+	SinkFromNow   = "now"
+)
+
+const (
+	sinksKey     = "sinks"
+	maxSinks     = 16
+	maxSinkTasks = 256
+	// whsec begins a webhook's secret, as the Standard Webhooks specification has
+	// it; the rest is base64 of so many bytes.
+	whsec         = "whsec_"
+	minWhsecBytes = 24
+	maxWhsecBytes = 64
+)
+
+func newSink() Sink {
+	return Sink{Kind: SinkWebhook, Concurrency: 8, RetryDelays: sink.DefaultDelays, From: SinkFromStart}
+}
+
+// sinkKey is the name of a member of the i-th sink.
+func sinkKey(i int, member string) string { return fmt.Sprintf("%s[%d].%s", sinksKey, i, member) }
+
+// keys are the members of one sink, with the prefix of their names.
+func (s *Sink) keys(prefix string) []key {
+	keys := []key{
+		{"name", &s.Name, sinkName(), "Name of the sink in the operator API, metrics and the store. A sink that is renamed begins anew."},
+		{"kind", &s.Kind, oneOf(SinkWebhook, SinkKafka, SinkRocketMQ, SinkPulsar), "Where events go: to a URL, or to a topic of the broker that kafka.brokers, rocketmq.endpoint or pulsar.url names."},
+		{"url", &s.URL, privateURL(), "Address of a webhook: https, or http with allow_private. Printed without what follows the host."},
+		{"secret", &s.Secret, webhookSecret(), "Key that signs the events of a webhook. Also by the environment: `SECKILL_SINK_NAME_SECRET`, with the sink's name in capitals and underscores."},
+		{"previous_secret", &s.PreviousSecret, webhookSecret(), "A second key that signs too, while the receiver changes to the new one. Also `SECKILL_SINK_NAME_PREVIOUS_SECRET`."},
+		{"topic", &s.Topic, optionalTopic(), "Topic of a broker."},
+		{"allow_private", &s.AllowPrivate, anything(), "Let a webhook's address be on this machine or in a private network."},
+		{"rate_per_second", &s.RatePerSecond, between(0, maxPerSecond), "Most deliveries a second; 0 is as fast as the receiver."},
+		{"concurrency", &s.Concurrency, between(1, maxSinkTasks), "Most deliveries at the same time. Those of one order are always made one after the other."},
+		{"retry_delays", &s.RetryDelays, ladderOf(1, 64, 10*time.Millisecond, 7*day), "Waits between the tries of a delivery; after the last it is kept as failed."},
+		{"from", &s.From, oneOf(SinkFromStart, SinkFromNow), "Where a new sink begins: with the first event that the store has, or with the next one."},
+	}
+	for i := range keys {
+		keys[i].name = prefix + keys[i].name
+	}
+	return keys
+}
+
+// sinkKeys are the members of all sinks.
+func (c *Config) sinkKeys() (keys []key) {
+	for i := range c.Sinks {
+		keys = append(keys, c.Sinks[i].keys(sinkKey(i, ""))...)
+	}
+	return keys
+}
+
+// sinkEnv is the variable of a sink's member, such as "secret".
+func sinkEnv(name, member string) string {
+	upper := func(text string) string { return strings.ToUpper(strings.ReplaceAll(text, "-", "_")) }
+	return envPrefix + "SINK_" + upper(name) + "_" + upper(member)
+}
+
+// sinkPattern allows no underscore, so that two sinks never share a variable.
+var sinkPattern = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$`)
+
+func sinkName() rule {
+	const words = "1 to 32 small letters, digits and hyphens"
+	return rule{words, func(field any) error {
+		if !sinkPattern.MatchString(*field.(*string)) {
+			return errors.New("must be " + words)
+		}
+		return nil
+	}}
+}
+
+func optionalTopic() rule {
+	inner := topic()
+	return rule{inner.words, func(field any) error {
+		if *field.(*string) == "" {
+			return nil
+		}
+		return inner.check(field)
+	}}
+}
+
+func webhookSecret() rule {
+	words := fmt.Sprintf("%s and base64 of %d to %d bytes", whsec, minWhsecBytes, maxWhsecBytes)
+	return rule{words, func(field any) error {
+		s := field.(*Secret)
+		if !s.IsSet() {
+			return nil
+		}
+		text, found := strings.CutPrefix(s.Reveal(), whsec)
+		raw, err := base64.StdEncoding.DecodeString(text)
+		if !found || err != nil || len(raw) < minWhsecBytes || len(raw) > maxWhsecBytes {
+			return errors.New("must be " + words) // without the text
+		}
+		return nil
+	}}
+}
+
+// checkSinks checks what the members of sinks mean together.
+func (c *Config) checkSinks() error {
+	var errs []error
+	if len(c.Sinks) > maxSinks {
+		errs = append(errs, wrong(sinksKey, "must be at most %d sinks, not %d", maxSinks, len(c.Sinks)))
+	}
+	seen := map[string]int{}
+	for i := range c.Sinks {
+		s := &c.Sinks[i]
+		if first, twice := seen[s.Name]; twice && s.Name != "" {
+			errs = append(errs, wrong(sinkKey(i, "name"), "is that of %s[%d] too", sinksKey, first))
+		} else {
+			seen[s.Name] = i
+		}
+		if s.Kind == SinkWebhook {
+			errs = append(errs, s.checkWebhook(i))
+		} else {
+			errs = append(errs, s.checkBroker(i, c))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Sink) checkWebhook(i int) error {
+	var errs []error
+	u, err := url.Parse(string(s.URL))
+	switch {
+	case s.URL == "":
+		errs = append(errs, wrong(sinkKey(i, "url"), "must be set with kind webhook"))
+	case err != nil: // said already
+	case u.User != nil:
+		errs = append(errs, wrong(sinkKey(i, "url"), "must not have a user or a password: receivers check the signature"))
+	case u.Scheme == "http" && !s.AllowPrivate:
+		errs = append(errs, wrong(sinkKey(i, "url"), "must begin with https://, or allow_private be set for a receiver in the same network"))
+	}
+	if !s.Secret.IsSet() {
+		errs = append(errs, wrong(sinkKey(i, "secret"), "must be set with kind webhook, here or as %s", sinkEnv(s.Name, "secret")))
+	}
+	if s.Topic != "" {
+		errs = append(errs, wrong(sinkKey(i, "topic"), "is of no use with kind webhook"))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Sink) checkBroker(i int, c *Config) error {
+	var errs []error
+	if s.Topic == "" {
+		errs = append(errs, wrong(sinkKey(i, "topic"), "must be set with kind %s", s.Kind))
+	}
+	needs := map[string]struct {
+		key string
+		set bool
+	}{
+		SinkKafka:    {"kafka.brokers", len(c.Kafka.Brokers) > 0},
+		SinkRocketMQ: {"rocketmq.endpoint", c.RocketMQ.Endpoint != ""},
+		SinkPulsar:   {"pulsar.url", c.Pulsar.URL != ""},
+	}
+	if need, known := needs[s.Kind]; known && !need.set {
+		errs = append(errs, wrong(sinkKey(i, "kind"), "%s needs %s", s.Kind, need.key))
+	}
+	for member, set := range map[string]bool{
+		"url": s.URL != "", "secret": s.Secret.IsSet(), "previous_secret": s.PreviousSecret.IsSet(), "allow_private": s.AllowPrivate,
+	} {
+		if set {
+			errs = append(errs, wrong(sinkKey(i, member), "is of no use with kind %s", s.Kind))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sinks reads the list of sinks in a file, and makes a sink for each entry, so
+// that its members are keys like any other.
+func (l *loading) sinks(at *places, value any, flat map[string]any) {
+	entries, ok := value.([]any)
+	if !ok && value != nil {
+		l.errorf("%s: must be a list: begin each sink with \"- name:\"", at.of("", sinksKey))
+		return
+	}
+	l.cfg.Sinks = make([]Sink, len(entries))
+	for i, entry := range entries {
+		l.cfg.Sinks[i] = newSink()
+		members, ok := entry.(map[string]any)
+		if !ok {
+			l.errorf("%s: entry %d must have members, such as name, kind and url", at.of("", sinksKey), i+1)
+			continue
+		}
+		for name, member := range members {
+			if member == nil {
+				l.errorf("%s: has no value", at.of(sinkKey(i, ""), name))
+				continue
+			}
+			flat[sinkKey(i, name)] = member
+		}
+	}
+	l.keys = l.cfg.keys()
+	l.origin[sinksKey] = at.of("", sinksKey)
+}

@@ -1,0 +1,193 @@
+package sink
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// replayMargin is how much earlier a replay begins than was asked for: events
+// are numbered by their commit, which may come a little after their time.
+const replayMargin = time.Minute
+
+// Info is a configured sink, without its secrets.
+type Info struct {
+	Name   string
+	Kind   string
+	Target string
+}
+
+// Desk is what operators ask of sinks.
+type Desk struct {
+	Store  DeskStore
+	Source string
+	// Sinks are those that are configured; Targets has one for each, by name.
+	Sinks   []Info
+	Targets map[string]Target
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// DeskStore is what the desk needs of the store.
+type DeskStore interface {
+	Store
+	AppendAudit(ctx context.Context, line store.AuditLine) error
+}
+
+// Report is how a sink stands. Info is empty but for the name of a sink that is
+// not configured.
+type Report struct {
+	Info
+	Configured bool
+	State      store.SinkState
+	// Lag is how many events were not taken from the feed yet; Oldest the age of
+	// the oldest event that is not delivered.
+	Lag    int64
+	Oldest time.Duration
+}
+
+// List reports on all sinks, by name: those that are configured, and those that
+// were.
+func (d *Desk) List(ctx context.Context) ([]Report, error) {
+	states, err := d.Store.SinkStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reports := make([]Report, 0, len(states)+len(d.Sinks))
+	for _, state := range states {
+		report := Report{Info: Info{Name: state.Name}, State: state}
+		var behind time.Duration
+		if report.Lag, behind, err = lag(ctx, d.Store, &state); err != nil {
+			return nil, err
+		}
+		if !state.OldestAt.IsZero() {
+			report.Oldest = max(state.At.Sub(state.OldestAt), 0)
+		}
+		report.Oldest = max(report.Oldest, behind)
+		reports = append(reports, report)
+	}
+	for _, info := range d.Sinks {
+		at := slices.IndexFunc(reports, func(r Report) bool { return r.Name == info.Name })
+		if at < 0 { // its sender has not begun
+			end, err := d.Store.FeedEnd(ctx)
+			if err != nil {
+				return nil, err
+			}
+			reports = append(reports, Report{State: store.SinkState{Name: info.Name}, Lag: end})
+			at = len(reports) - 1
+		}
+		reports[at].Info, reports[at].Configured = info, true
+	}
+	slices.SortFunc(reports, func(a, b Report) int { return cmp.Compare(a.Name, b.Name) })
+	return reports, nil
+}
+
+// Deliveries lists the delivery log of a sink.
+func (d *Desk) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]store.Delivery, error) {
+	if err := d.known(ctx, filter.Sink); err != nil {
+		return nil, err
+	}
+	return d.Store.Deliveries(ctx, filter)
+}
+
+// known is not_found for a sink that neither is nor was configured.
+func (d *Desk) known(ctx context.Context, name string) error {
+	if slices.ContainsFunc(d.Sinks, func(i Info) bool { return i.Name == name }) {
+		return nil
+	}
+	_, err := d.Store.SinkState(ctx, name)
+	return err
+}
+
+// Retry makes one failed or retrying delivery due now.
+func (d *Desk) Retry(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error) {
+	return d.Store.RetryDelivery(ctx, sink, event, actor)
+}
+
+// RetryAll makes all failed deliveries due now.
+func (d *Desk) RetryAll(ctx context.Context, sink string, actor store.Actor) (int, error) {
+	return d.Store.RetryDeliveries(ctx, sink, actor)
+}
+
+// Skip gives up one failed or retrying delivery.
+func (d *Desk) Skip(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error) {
+	return d.Store.SkipDelivery(ctx, sink, event, actor)
+}
+
+// Replay delivers all events since a time again, and returns how many the sink
+// has before it now.
+func (d *Desk) Replay(ctx context.Context, sink string, from time.Time, actor store.Actor) (int64, error) {
+	state, err := d.Store.SinkState(ctx, sink)
+	if err != nil {
+		return 0, err
+	}
+	if from.After(state.At) {
+		return 0, seckill.Errorf(seckill.CodeBadRequest, "from must not be in the future")
+	}
+	after, err := d.before(ctx, from.Add(-replayMargin), state.Cursor)
+	if err != nil {
+		return 0, err
+	}
+	if state, err = d.Store.ReplaySink(ctx, sink, after, actor); err != nil {
+		return 0, err
+	}
+	end, err := d.Store.FeedEnd(ctx)
+	return max(end-state.Cursor, 0), err
+}
+
+// before finds an id such that all events above it, up to the cursor, happened
+// at or after a time. Ids grow with time, so that it can be halved down to.
+func (d *Desk) before(ctx context.Context, at time.Time, cursor int64) (int64, error) {
+	low, high := int64(0), cursor
+	for low < high {
+		middle := low + (high-low)/2
+		next, err := d.Store.Events(ctx, middle, 1)
+		if err != nil {
+			return 0, err
+		}
+		if len(next) > 0 && next[0].ID <= cursor && next[0].At.Before(at) {
+			low = next[0].ID
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}
+
+// Echo is how a sink answered an echo event.
+type Echo struct {
+	Status  string
+	Latency time.Duration
+	Err     error
+}
+
+// Test sends an echo event to a sink.
+func (d *Desk) Test(ctx context.Context, sink string, actor store.Actor) (Echo, error) {
+	target := d.Targets[sink]
+	if target == nil {
+		return Echo{}, seckill.Errorf(seckill.CodeNotFound, "no sink %q is configured", sink)
+	}
+	line := store.AuditLine{Actor: actor.Name, Action: "sink.test", Reason: actor.Reason, Detail: "sink " + sink}
+	if err := d.Store.AppendAudit(ctx, line); err != nil {
+		return Echo{}, fmt.Errorf("audit: %w", err)
+	}
+	now := d.Now()
+	data := struct {
+		Sink string `json:"sink"`
+		By   string `json:"by"`
+	}{sink, actor.Name}
+	m, err := newMessage(d.Source, idPrefix+"echo_"+strings.ToLower(rand.Text()), "echo", TypeEcho, now, data)
+	if err != nil {
+		return Echo{}, err
+	}
+	began := time.Now()
+	status, err := target.Deliver(ctx, m)
+	return Echo{Status: status, Latency: time.Since(began), Err: err}, nil
+}

@@ -1,0 +1,58 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Lazy is a target that is opened by its first delivery. A broker that is down
+// while the engine starts must not keep the engine from starting: deliveries
+// fail until it can be opened.
+type Lazy struct {
+	// Open connects, within the context's deadline.
+	Open func(ctx context.Context) (Target, error)
+
+	mu     sync.Mutex
+	target Target
+	closed bool
+}
+
+var errClosed = errors.New("sink is closed")
+
+// Deliver opens the target if need be, and delivers.
+func (l *Lazy) Deliver(ctx context.Context, m *Message) (string, error) {
+	target, err := l.opened(ctx)
+	if err != nil {
+		return "", fmt.Errorf("open sink: %w", err)
+	}
+	return target.Deliver(ctx, m)
+}
+
+func (l *Lazy) opened(ctx context.Context) (Target, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errClosed
+	}
+	if l.target != nil {
+		return l.target, nil
+	}
+	target, err := l.Open(ctx)
+	if err == nil {
+		l.target = target
+	}
+	return target, err
+}
+
+// Close closes the target, if it was opened.
+func (l *Lazy) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.target == nil {
+		return nil
+	}
+	return l.target.Close()
+}

@@ -1,0 +1,324 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// Bounds of a sender.
+const (
+	// maxWindow is how many events a sender holds at once, and so how many are
+	// delivered again after it was killed.
+	maxWindow = 512
+	// maxRetrying is how many deliveries of a sink are retried at a time. Beyond
+	// it no event is taken from the feed.
+	maxRetrying = 1000
+	// maxOpen is how many deliveries are not settled, failed ones and those
+	// behind them included. Beyond it no event is taken from the feed.
+	maxOpen = 20_000
+	// keepEvents is how many events back the delivery log reaches.
+	keepEvents = 100_000
+	// sweepEvery and sweepMost: after so many events at most so many rows of the
+	// log are deleted.
+	sweepEvery = 1000
+	sweepMost  = 2 * sweepEvery
+
+	roundLength    = 10 * time.Second
+	deliverTimeout = 10 * time.Second
+	settleEvery    = 100 * time.Millisecond
+	settleMost     = 256
+	settleTimeout  = 5 * time.Second
+	lastTimeout    = 2 * time.Second // to record outcomes while the engine stops
+	pollEvery      = 200 * time.Millisecond
+	dueEvery       = time.Second
+
+	// downAfter failures in a row the sink counts as down: one delivery at a time
+	// is tried, after probeFirst, then twice that, up to probeMost.
+	downAfter  = 10
+	probeFirst = time.Second
+	probeMost  = 10 * time.Second
+	// A success after backAfter failures in a row makes all retries due, at most
+	// once in hastenEvery: a receiver that fails for some orders alone would
+	// otherwise get those again and again.
+	backAfter   = 3
+	hastenEvery = 5 * time.Minute
+
+	maxPause      = 10 * time.Minute // that a receiver may ask for
+	maxErrorBytes = 500
+	maxStatus     = 32
+	// lagAlert is how far behind a sink may be before somebody is told.
+	lagAlert      = 10 * time.Minute
+	lagAlertEvery = time.Minute
+	burst         = 100 * time.Millisecond // of the pace
+	tellEvery     = 5 * time.Second        // that an idle sender reads its status anew
+)
+
+// Store is what a sender needs of the store.
+type Store interface {
+	store.Deliveries
+	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)
+	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
+}
+
+// Observer is told what a sender does. Its methods return at once.
+type Observer interface {
+	// Tried is one try; the state is what became of the delivery.
+	Tried(sink string, state store.DeliveryState, took time.Duration)
+	// Failed is a delivery whose tries are used up.
+	Failed(sink string, d store.Delivery)
+	// Lagging is a sink whose oldest undelivered event is older than ten minutes.
+	Lagging(sink string, oldest time.Duration, cause string)
+}
+
+// Options are what a sender is made of.
+type Options struct {
+	Name   string
+	Source string // of the events, as CloudEvents has it
+	Target Target
+	Store  Store
+	Data   Data
+	// Delays are the waits between tries; empty for DefaultDelays.
+	Delays []time.Duration
+	// RatePerSecond bounds the tries a second; 0 is off.
+	RatePerSecond int
+	// Concurrency bounds the deliveries at the same time; 0 for one.
+	Concurrency int
+	// AtEnd lets a new sink begin behind the last event.
+	AtEnd    bool
+	Logger   *slog.Logger
+	Observer Observer
+	// DeliverTimeout bounds one try; 0 for 10 s.
+	DeliverTimeout time.Duration
+}
+
+// Sender sends the events of the feed to one sink: at least once, and in order
+// per key. Its rounds are run by a duty. A sender that is killed at any point
+// repeats at most maxWindow deliveries.
+//
+// What a delivery waits for stands in the store; a sender remembers between
+// rounds only how the sink behaves.
+type Sender struct {
+	opt  Options
+	plan schedule
+
+	term     int64         // of the sink, as this sender has taken it; 0 for none
+	failures int           // in a row
+	probe    time.Duration // the present pause between probes
+	probeAt  time.Time     // no try before it while the sink is down
+	pausedTo time.Time     // the receiver asked for it
+	slot     time.Time     // of the pace
+	hastened time.Time
+	sweptAt  int64
+	alerted  time.Time
+	down     string // the last error in a row
+	even     bool   // no event above the cursor has a delivery
+	drained  bool   // the last round left nothing in the feed
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Status is what a sender knows of its sink.
+type Status struct {
+	At time.Time // when it was known; zero before the first round
+	// Lag is how many events of the feed the sink has not been sent yet.
+	Lag int64
+	// Oldest is the age of the oldest event that is not delivered.
+	Oldest                    time.Duration
+	Retrying, Waiting, Failed int64
+	Down                      bool
+}
+
+// NewSender makes a sender.
+func NewSender(opt Options) *Sender {
+	if len(opt.Delays) == 0 {
+		opt.Delays = DefaultDelays
+	}
+	if opt.Concurrency <= 0 {
+		opt.Concurrency = 1
+	}
+	if opt.DeliverTimeout == 0 {
+		opt.DeliverTimeout = deliverTimeout
+	}
+	return &Sender{opt: opt, plan: opt.Delays}
+}
+
+// Status is the state at the end of the last round.
+func (s *Sender) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+// Round sends what is due, for ten seconds at most, and ends early when nothing
+// is left to do.
+func (s *Sender) Round(ctx context.Context) error {
+	if s.held(time.Now()) > 0 {
+		if time.Since(s.Status().At) < tellEvery {
+			return nil
+		}
+		return s.tell(ctx)
+	}
+	state, err := s.begin(ctx)
+	if err != nil {
+		s.term, s.even = 0, false
+		return fmt.Errorf("sink %s: %w", s.opt.Name, err)
+	}
+	r := &round{
+		Sender: s, state: state, began: time.Now(), read: state.Cursor, cursor: state.Cursor,
+		lanes: make(map[string][]*item), blocked: make(map[string]bool), flying: make(map[int64]bool),
+		results: make(chan *item, s.opt.Concurrency),
+	}
+	s.drained = false
+	err = r.run(ctx)
+	if err != nil {
+		s.even = false
+	}
+	if errors.Is(err, store.ErrTerm) { // the next round begins where the new term does
+		s.opt.Logger.Info("sink: its cursor was moved or another instance sends", "sink", s.opt.Name)
+		s.term = 0
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("sink %s: %w", s.opt.Name, err)
+	}
+	return nil
+}
+
+// begin reads the state of the sink, and takes it if it is not this sender's.
+func (s *Sender) begin(ctx context.Context) (store.SinkState, error) {
+	state, err := s.opt.Store.SinkState(ctx, s.opt.Name)
+	if seckill.CodeNotFound.In(err) {
+		state, err = s.opt.Store.OpenSink(ctx, s.opt.Name, s.opt.AtEnd)
+	}
+	if err != nil || s.term != 0 && s.term == state.Term {
+		return state, err
+	}
+	if state, err = s.opt.Store.TakeSink(ctx, s.opt.Name); err != nil {
+		return state, err
+	}
+	s.term, s.sweptAt, s.even = state.Term, 0, false
+	if state.Count[store.DeliveryRetrying] > 0 {
+		s.failures = max(s.failures, backAfter) // by the sender before
+	}
+	return state, nil
+}
+
+// held is how long no delivery is tried.
+func (s *Sender) held(now time.Time) time.Duration {
+	wait := s.pausedTo.Sub(now)
+	if s.failures >= downAfter {
+		wait = max(wait, s.probeAt.Sub(now))
+	}
+	return max(wait, 0)
+}
+
+// paced is how long until the pace allows one more, and takes the place if it is
+// now.
+func (s *Sender) paced(now time.Time) time.Duration {
+	if s.opt.RatePerSecond <= 0 {
+		return 0
+	}
+	if earliest := now.Add(-burst); s.slot.Before(earliest) {
+		s.slot = earliest
+	}
+	if wait := s.slot.Sub(now); wait > 0 {
+		return wait
+	}
+	s.slot = s.slot.Add(time.Second / time.Duration(s.opt.RatePerSecond))
+	return 0
+}
+
+// worked notes a success. It reports whether the sink is back after failures.
+func (s *Sender) worked(now time.Time) (back bool) {
+	back = s.failures >= backAfter && now.Sub(s.hastened) >= hastenEvery
+	if back {
+		s.hastened = now
+	}
+	s.failures, s.probe, s.down = 0, 0, ""
+	return back
+}
+
+// missed notes a failure.
+func (s *Sender) missed(now time.Time, err error) {
+	if later := (*Later)(nil); errors.As(err, &later) {
+		s.pausedTo = now.Add(min(max(later.After, 0), maxPause))
+	}
+	if rejected := (*Rejected)(nil); errors.As(err, &rejected) {
+		s.failures = 0 // it works
+		return
+	}
+	s.failures++
+	s.down = err.Error()
+	if s.failures >= downAfter {
+		s.probe = min(max(2*s.probe, probeFirst), probeMost)
+		s.probeAt = now.Add(s.probe)
+	}
+}
+
+// retryAt decides what becomes of a delivery that failed at now.
+func (s *Sender) retryAt(d *store.Delivery, now time.Time, err error) {
+	wait, again := s.plan.next(d.Attempts, now.Sub(d.FirstAt), rand.Float64())
+	if !again {
+		d.State = store.DeliveryFailed
+		return
+	}
+	if later := (*Later)(nil); errors.As(err, &later) {
+		wait = max(wait, min(later.After, maxPause))
+	}
+	d.State, d.NextAt = store.DeliveryRetrying, now.Add(wait)
+}
+
+// tell keeps the sink's status, and says if it lags.
+func (s *Sender) tell(ctx context.Context) error {
+	state, err := s.opt.Store.SinkState(ctx, s.opt.Name)
+	if err != nil {
+		return err
+	}
+	status := Status{
+		At: time.Now(), Down: s.failures >= downAfter, Retrying: state.Count[store.DeliveryRetrying],
+		Waiting: state.Count[store.DeliveryWaiting], Failed: state.Count[store.DeliveryFailed],
+	}
+	if !state.OldestAt.IsZero() {
+		status.Oldest = max(state.At.Sub(state.OldestAt), 0)
+	}
+	behind := time.Duration(0)
+	if !s.drained {
+		if status.Lag, behind, err = lag(ctx, s.opt.Store, &state); err != nil {
+			return err
+		}
+	}
+	status.Oldest = max(status.Oldest, behind)
+	if status.Down {
+		behind = status.Oldest
+	}
+	if behind > lagAlert && time.Since(s.alerted) > lagAlertEvery {
+		s.alerted = time.Now()
+		s.opt.Observer.Lagging(s.opt.Name, behind, s.down)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status = status
+	return nil
+}
+
+// lag is how many events are above the cursor, and how old the first of them is.
+func lag(ctx context.Context, from Store, state *store.SinkState) (events int64, oldest time.Duration, err error) {
+	end, err := from.FeedEnd(ctx)
+	if err != nil || end <= state.Cursor {
+		return 0, 0, err
+	}
+	next, err := from.Events(ctx, state.Cursor, 1)
+	if err == nil && len(next) > 0 {
+		oldest = max(state.At.Sub(next[0].At), 0)
+	}
+	return end - state.Cursor, oldest, err
+}

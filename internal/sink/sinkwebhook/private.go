@@ -1,0 +1,68 @@
+package sinkwebhook
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+)
+
+// refusePrivate is called with the address that was resolved, before each
+// connection: a name that leads to another address later is caught too.
+func refusePrivate(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("refuse an address that is not one: %w", err)
+	}
+	if !isPublic(at.Addr()) {
+		return fmt.Errorf("the receiver's address %s is not a public one, and allow_private is off", at.Addr())
+	}
+	return nil
+}
+
+// private are ranges that lead nowhere, or into our own network, beside those
+// that netip knows.
+var private = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),
+	netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT
+	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
+	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+	netip.MustParsePrefix("192.88.99.0/24"),  // 6to4 relays
+	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks
+	netip.MustParsePrefix("198.51.100.0/24"), // documentation
+	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast
+	netip.MustParsePrefix("::/96"),           // IPv4-compatible
+	netip.MustParsePrefix("64:ff9b:1::/48"),  // local NAT64
+	netip.MustParsePrefix("100::/64"),        // discard
+	netip.MustParsePrefix("2001::/23"),       // protocol assignments, Teredo
+	netip.MustParsePrefix("2001:db8::/32"),   // documentation
+	netip.MustParsePrefix("3fff::/20"),       // documentation
+	netip.MustParsePrefix("5f00::/16"),       // segment routing
+	netip.MustParsePrefix("fec0::/10"),       // site-local
+}
+
+// Ranges with an IPv4 address inside, and where it begins.
+var (
+	nat64 = netip.MustParsePrefix("64:ff9b::/96")
+	sixTo = netip.MustParsePrefix("2002::/16")
+)
+
+func isPublic(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	if !ip.IsValid() || !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return false
+	}
+	for _, prefix := range private {
+		if prefix.Contains(ip) {
+			return false
+		}
+	}
+	bytes := ip.As16()
+	switch {
+	case nat64.Contains(ip):
+		return isPublic(netip.AddrFrom4([4]byte(bytes[12:16])))
+	case sixTo.Contains(ip):
+		return isPublic(netip.AddrFrom4([4]byte(bytes[2:6])))
+	}
+	return true
+}

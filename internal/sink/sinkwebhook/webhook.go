@@ -1,0 +1,182 @@
+// Package sinkwebhook delivers events by HTTP POST, signed as the Standard
+// Webhooks specification says (https://www.standardwebhooks.com).
+package sinkwebhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"seckill/internal/sink"
+)
+
+// Bounds of one delivery. The sender's context bounds it as a whole.
+const (
+	connectTimeout = 5 * time.Second
+	maxAnswer      = 64 << 10 // bytes of an answer that are read
+	maxHeaderBytes = 64 << 10
+	maxIdleConns   = 64
+	idleTimeout    = 90 * time.Second
+	contentType    = "application/cloudevents+json; charset=utf-8"
+)
+
+// Options is where to deliver to, and how.
+type Options struct {
+	URL string
+	// Secret signs; PreviousSecret signs too while receivers change to the new
+	// one. "" for none.
+	Secret, PreviousSecret string
+	// AllowPrivate lets the address be of a private network or of this machine.
+	AllowPrivate bool
+	// TLS checks the receiver; nil for the system's authorities.
+	TLS *tls.Config
+	// Now is the clock; nil for the system's.
+	Now func() time.Time
+}
+
+// Webhook is a receiver. It implements sink.Target.
+type Webhook struct {
+	url       string
+	signer    signer
+	client    *http.Client
+	transport *http.Transport
+	now       func() time.Time
+}
+
+// New checks the options; it does not connect.
+func New(opt Options) (*Webhook, error) {
+	if err := CheckURL(opt.URL, opt.AllowPrivate); err != nil {
+		return nil, err
+	}
+	signer, err := newSigner(opt.Secret, opt.PreviousSecret)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	dialer := &net.Dialer{Timeout: connectTimeout}
+	if !opt.AllowPrivate {
+		dialer.Control = refusePrivate
+	}
+	transport := &http.Transport{
+		Proxy:                  nil, // a proxy would connect to what the dialer refuses
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        opt.TLS,
+		TLSHandshakeTimeout:    connectTimeout,
+		MaxIdleConnsPerHost:    maxIdleConns,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+	}
+	return &Webhook{
+		url: opt.URL, signer: signer, now: opt.Now, transport: transport,
+		client: &http.Client{
+			Transport: transport,
+			// A redirect could lead the event to somebody else, or into our network.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// CheckURL reports why an address cannot be a webhook's. The error does not
+// echo it: it often is a secret itself.
+func CheckURL(address string, allowPrivate bool) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "":
+		return errors.New("must be an https:// address with a host")
+	case u.User != nil:
+		return errors.New("must not have a user or a password: receivers check the signature")
+	case u.Scheme == "http" && !allowPrivate:
+		return errors.New("must begin with https://; http:// needs allow_private, for a receiver in the same network")
+	}
+	return nil
+}
+
+// Deliver posts a message. Any answer of 2xx is a success.
+func (w *Webhook) Deliver(ctx context.Context, m *sink.Message) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(m.Body))
+	if err != nil {
+		return "", errors.New("make request: the address is not one")
+	}
+	timestamp := strconv.FormatInt(w.now().Unix(), 10)
+	req.Header = http.Header{
+		"Content-Type":      {contentType},
+		"User-Agent":        {"seckill"},
+		"Webhook-Id":        {m.ID},
+		"Webhook-Timestamp": {timestamp},
+		"Webhook-Signature": {w.signer.sign(m.ID, timestamp, m.Body)},
+	}
+	res, err := w.client.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("post: %w", bare(err))
+	}
+	defer res.Body.Close()
+	// Reading the answer lets the connection be used again. What it says, and
+	// whether it ends, does not matter.
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer))
+	return strconv.Itoa(res.StatusCode), w.judge(res)
+}
+
+// judge turns a status into an error of the port.
+func (w *Webhook) judge(res *http.Response) error {
+	status := res.StatusCode
+	err := fmt.Errorf("receiver answered %d %s", status, http.StatusText(status))
+	switch {
+	case status >= 200 && status < 300:
+		return nil
+	case status >= 300 && status < 400:
+		return fmt.Errorf("%w: redirects are not followed", err)
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+		if after := retryAfter(res.Header.Get("Retry-After"), w.now()); after > 0 {
+			return &sink.Later{After: after, Err: err}
+		}
+	case status >= 400 && status < 500 && !endpointStatus[status]:
+		return &sink.Rejected{Err: err}
+	}
+	return err
+}
+
+// endpointStatus are answers of 4xx that say something of the whole endpoint,
+// and not of one message.
+var endpointStatus = map[int]bool{
+	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
+	http.StatusProxyAuthRequired: true, http.StatusRequestTimeout: true, http.StatusGone: true, http.StatusMisdirectedRequest: true,
+	http.StatusTooEarly: true, http.StatusTooManyRequests: true,
+}
+
+// retryAfter reads seconds or a date.
+func retryAfter(text string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return at.Sub(now)
+	}
+	return 0
+}
+
+// bare is an error without the address.
+func bare(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// Close closes idle connections.
+func (w *Webhook) Close() error {
+	w.transport.CloseIdleConnections()
+	return nil
+}

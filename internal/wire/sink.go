@@ -1,0 +1,117 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+// EventData is the data member of an event that a sink sends: the order as it
+// was with the event, the figures of a sale, or the refund. The order is nil if
+// there is none.
+func EventData(e *seckill.Event, o *seckill.Order) any {
+	if data := dataOf(e); data != nil {
+		return withProduct{e.ProductID, data}
+	}
+	if o != nil {
+		then := asOf(*o, e.Kind)
+		return AdminOrderOf(&then)
+	}
+	return struct {
+		ProductID uint32 `json:"product_id"`
+		OrderNo   string `json:"order_no,omitempty"`
+		Reason    string `json:"reason,omitempty"`
+	}{e.ProductID, e.OrderNo.String(), e.Reason}
+}
+
+// dataOf is the event's own data: figures of a sale, or a refund.
+//
+// TODO: a stand-in for Event.Data.
+func dataOf(*seckill.Event) json.RawMessage { return nil }
+
+// asOf is the order as it was with the event.
+//
+// TODO: a stand-in for Order.AsOf.
+func asOf(o seckill.Order, kind seckill.EventKind) seckill.Order {
+	switch kind {
+	case seckill.EventOrderConfirmed, seckill.EventOrderExpiring:
+		o.Status, o.PaidAt, o.ClosedAt, o.Reason = seckill.OrderPending, time.Time{}, time.Time{}, ""
+	case seckill.EventOrderPaid:
+		o.Status, o.ClosedAt, o.Reason = seckill.OrderPaid, time.Time{}, ""
+	}
+	return o
+}
+
+// withProduct adds the product to an object that does not name it.
+type withProduct struct {
+	product uint32
+	object  json.RawMessage
+}
+
+func (w withProduct) MarshalJSON() ([]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(w.object, &members); err != nil {
+		return nil, err
+	}
+	if _, named := members["product_id"]; !named {
+		product, err := json.Marshal(w.product)
+		if err != nil {
+			return nil, err
+		}
+		members["product_id"] = product
+	}
+	return json.Marshal(members)
+}
+
+// Sink is a sink as operators see it. Those that are not configured any more
+// have no kind and no target.
+type Sink struct {
+	Name       string           `json:"name"`
+	Kind       string           `json:"kind"`
+	Target     string           `json:"target"` // without secrets
+	Configured bool             `json:"configured"`
+	State      string           `json:"state"`  // idle, sending, retrying, down or not_configured
+	Cursor     int64            `json:"cursor"` // the last event that was taken from the feed
+	LagEvents  int64            `json:"lag_events"`
+	LagSeconds float64          `json:"lag_seconds"` // age of the oldest event that is not delivered
+	Deliveries map[string]int64 `json:"deliveries"`  // by status
+	LastError  string           `json:"last_error"`
+	// LastErrorAt is null without one.
+	LastErrorAt Time `json:"last_error_at"`
+}
+
+// Delivery is one event at one sink.
+type Delivery struct {
+	EventID   int64             `json:"event_id"`
+	MessageID string            `json:"message_id"` // the header webhook-id
+	Event     seckill.EventKind `json:"event"`
+	EventAt   Time              `json:"event_at"`
+	Key       string            `json:"key"` // what its order goes by
+	Status    string            `json:"status"`
+	Attempts  int               `json:"attempts"`
+	Answer    string            `json:"answer"` // of the last try, such as 204
+	LatencyMS int64             `json:"latency_ms"`
+	Error     string            `json:"error"`
+	FirstAt   Time              `json:"first_at"` // null before the first try
+	LastAt    Time              `json:"last_at"`
+	NextAt    Time              `json:"next_at"` // null unless it is retried
+}
+
+// DeliveryOf is the delivery on the wire.
+func DeliveryOf(d *store.Delivery) Delivery {
+	return Delivery{
+		EventID: d.EventID, MessageID: d.MessageID, Event: d.Kind, EventAt: Time(d.EventAt), Key: d.Key,
+		Status: d.State.String(), Attempts: d.Attempts, Answer: d.Status, LatencyMS: d.Latency.Milliseconds(), Error: d.Error,
+		FirstAt: Time(d.FirstAt), LastAt: Time(d.LastAt), NextAt: Time(d.NextAt),
+	}
+}
+
+// SinkTest is how a sink answered an echo event.
+type SinkTest struct {
+	OK        bool   `json:"ok"`
+	Answer    string `json:"answer"`
+	LatencyMS int64  `json:"latency_ms"`
+	Error     string `json:"error"`
+}
