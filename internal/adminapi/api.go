@@ -21,6 +21,7 @@ import (
 	"seckill/internal/complaint"
 	"seckill/internal/order"
 	"seckill/internal/ratelimit"
+	"seckill/internal/sink"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 )
@@ -73,6 +74,18 @@ type Records interface {
 	AppendAudit(ctx context.Context, line store.AuditLine) error
 }
 
+// Sinks is what operators ask of the sinks of events.
+type Sinks interface {
+	List(ctx context.Context) ([]sink.Report, error)
+	Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]store.Delivery, error)
+	Retry(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)
+	RetryAll(ctx context.Context, sink string, actor store.Actor) (int, error)
+	Skip(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)
+	Replay(ctx context.Context, sink string, from time.Time, actor store.Actor) (int64, error)
+	// Test sends an echo event. The error is ours, the receiver's is in the Echo.
+	Test(ctx context.Context, sink string, actor store.Actor) (sink.Echo, error)
+}
+
 // Options is what an API is made of.
 type Options struct {
 	Token      string // the operator's bearer token; must not be empty
@@ -80,6 +93,7 @@ type Options struct {
 	Orders     OrderDesk
 	Reconciler Reconciler
 	Records    Records
+	Sinks      Sinks
 
 	// Hosts are the names by which this address may be called, beside localhost.
 	// IP addresses always may.
@@ -129,7 +143,9 @@ type Options struct {
 // product.
 const (
 	requestTimeout = 4 * time.Second
-	longTimeout    = 2 * time.Minute
+	// echoTimeout is that of a delivery, and a little more to answer.
+	echoTimeout = 12 * time.Second
+	longTimeout = 2 * time.Minute
 )
 
 // Deadlines for clients to read an answer. They begin with its first byte, so
@@ -160,8 +176,8 @@ func New(o Options) (http.Handler, error) {
 	if o.Token == "" {
 		return nil, errors.New("operator API: a token must be set")
 	}
-	if o.Desk == nil || o.Orders == nil || o.Reconciler == nil || o.Records == nil || o.Log == nil {
-		return nil, errors.New("operator API: desk, orders, reconciler, records and log must be set")
+	if o.Desk == nil || o.Orders == nil || o.Reconciler == nil || o.Records == nil || o.Sinks == nil || o.Log == nil {
+		return nil, errors.New("operator API: desk, orders, reconciler, records, sinks and log must be set")
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -62,7 +62,7 @@ func newDesk(t *testing.T, adjust func(*Options)) *desk {
 	}
 	e, log := &engine{}, &lockedBuffer{}
 	options := Options{
-		Token: token, Desk: e, Orders: e, Reconciler: e, Records: e,
+		Token: token, Desk: e, Orders: e, Reconciler: e, Records: e, Sinks: sinkDesk{e},
 		Log:         slog.New(slog.NewTextHandler(log, nil)),
 		NewChangeID: func() string { return "made-up" },
 	}
@@ -186,6 +186,13 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 		{"POST", "/admin/v1/payments/RF5/retry", "", 200},
 		{"GET", "/admin/v1/events?after=3&limit=1000", "", 200},
 		{"GET", "/admin/v1/audit", "", 200},
+		{"GET", "/admin/v1/sinks", "", 200},
+		{"GET", "/admin/v1/sinks/shop/deliveries?status=failed&after=3&limit=10", "", 200},
+		{"POST", "/admin/v1/sinks/shop/deliveries/5/retry", "", 200},
+		{"POST", "/admin/v1/sinks/shop/deliveries/5/skip", `{"reason":"sold elsewhere"}`, 200},
+		{"POST", "/admin/v1/sinks/shop/retry", "", 200},
+		{"POST", "/admin/v1/sinks/shop/replay", `{"from":"2026-11-11T20:00:00+08:00"}`, 200},
+		{"POST", "/admin/v1/sinks/shop/test", "", 200},
 		{"GET", "/healthz", "", 200},
 		{"GET", "/readyz", "", 200},
 		{"GET", "/metrics", "", 200},

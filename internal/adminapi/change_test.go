@@ -65,7 +65,8 @@ func TestEveryChangeSaysWhoAndWhy(t *testing.T) {
 		"/products/1/preheat": "preheat", "/products/1/pause": "state", "/products/1/resume": "state",
 		"/products/1/end": "state", "/products/1/recover": "recover", "/orders/" + no + "/cancel": "cancel",
 		"/orders/" + no + "/refund": "refund", "/dead-letters/5/retry": "retry", "/dead-letters/5/discard": "discard",
-		"/payments/RF5/retry": "retry refund",
+		"/payments/RF5/retry": "retry refund", "/sinks/shop/deliveries/5/retry": "retry delivery",
+		"/sinks/shop/deliveries/5/skip": "skip delivery", "/sinks/shop/retry": "retry deliveries", "/sinks/shop/test": "test sink",
 	} {
 		got := d.did("POST", "/admin/v1"+path, `{"reason":"因为"}`, "X-Operator: li.na")
 		if want := (store.Actor{Name: "li.na", Reason: "因为"}); got.did != did || got.actor != want {
@@ -86,6 +87,15 @@ func TestEveryChangeSaysWhoAndWhy(t *testing.T) {
 	}
 	if got := d.did("POST", "/admin/v1/orders/"+no+"/cancel", ""); got.what != reasonByOperator {
 		t.Errorf("cancel without a reason: %+v", got)
+	}
+}
+
+func TestReplay_SaysSinceWhenWhoAndWhy(t *testing.T) {
+	d := newDesk(t, nil)
+	got := d.did("POST", "/admin/v1/sinks/shop/replay", `{"from":"2026-11-11T20:00:00+08:00","reason":"lost"}`, "X-Operator: li.na")
+	want := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
+	if at, ok := got.what.(time.Time); !ok || !at.Equal(want) || got.did != "replay sink" || got.actor != (store.Actor{Name: "li.na", Reason: "lost"}) {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"seckill"
 	"seckill/internal/order"
+	"seckill/internal/sink"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 )
@@ -307,3 +308,50 @@ func (e *engine) AppendAudit(_ context.Context, line store.AuditLine) error {
 }
 
 var errOutage = errors.New("dial tcp 10.0.0.7:3306: connection refused")
+
+// sinkDesk is the engine's side of sinks: it knows the sink shop.
+type sinkDesk struct{ *engine }
+
+func (d sinkDesk) delivery(state store.DeliveryState) store.Delivery {
+	return store.Delivery{
+		Sink: "shop", EventID: 5, Key: orderNo.String(), Kind: seckill.EventOrderPaid, MessageID: "evt_1", EventAt: at, State: state,
+		Attempts: 3, Status: "500", Latency: 12 * time.Millisecond, Error: "receiver answered 500", FirstAt: at, LastAt: at,
+	}
+}
+
+func (d sinkDesk) List(context.Context) ([]sink.Report, error) {
+	return []sink.Report{
+		{Info: sink.Info{Name: "old"}, State: store.SinkState{Name: "old", Cursor: 3}},
+		{
+			Info: sink.Info{Name: "shop", Kind: "webhook", Target: "https://shop.example.com/********"}, Configured: true, Lag: 2, Oldest: time.Second,
+			State: store.SinkState{Name: "shop", Cursor: 7, Count: map[store.DeliveryState]int64{store.DeliveryFailed: 1}, LastError: "no", LastErrorAt: at},
+		},
+	}, d.failure()
+}
+
+func (d sinkDesk) Deliveries(_ context.Context, filter store.DeliveryFilter) ([]store.Delivery, error) {
+	if filter.Sink != "shop" {
+		return nil, notFound()
+	}
+	return []store.Delivery{d.delivery(store.DeliveryFailed), d.delivery(store.DeliveryDelivered)}, d.failure()
+}
+
+func (d sinkDesk) Retry(_ context.Context, name string, event int64, actor store.Actor) (store.Delivery, error) {
+	return d.delivery(store.DeliveryRetrying), d.told("retry delivery", event, name, actor)
+}
+
+func (d sinkDesk) RetryAll(_ context.Context, name string, actor store.Actor) (int, error) {
+	return 2, d.told("retry deliveries", 0, name, actor)
+}
+
+func (d sinkDesk) Skip(_ context.Context, name string, event int64, actor store.Actor) (store.Delivery, error) {
+	return d.delivery(store.DeliverySkipped), d.told("skip delivery", event, name, actor)
+}
+
+func (d sinkDesk) Replay(_ context.Context, _ string, from time.Time, actor store.Actor) (int64, error) {
+	return 9, d.told("replay sink", 0, from, actor)
+}
+
+func (d sinkDesk) Test(_ context.Context, name string, actor store.Actor) (sink.Echo, error) {
+	return sink.Echo{Status: "500", Latency: time.Second, Err: errors.New("receiver answered 500")}, d.told("test sink", 0, name, actor)
+}

@@ -120,11 +120,15 @@ func TestEveryFieldOfOtherChangesIsChecked(t *testing.T) {
 	for _, value := range []string{"null", "0", `"true"`, "[]"} {
 		d.refused(seckill.CodeBadRequest, "repair", "POST", reconcile, `{"product_id":1,"repair":`+value+`}`)
 	}
+	for _, value := range append([]string{`""`, `"yesterday"`, `"2026-11-11"`}, notText...) {
+		d.refused(seckill.CodeBadRequest, "from", "POST", "/admin/v1/sinks/shop/replay", `{"from":`+value+`}`)
+	}
+	d.refused(seckill.CodeBadRequest, "from", "POST", "/admin/v1/sinks/shop/replay", ``)
 	no := orderNo.String()
 	for _, path := range []string{
 		"/products/1/preheat", "/products/1/pause", "/products/1/resume", "/products/1/end", "/products/1/recover",
 		"/orders/" + no + "/cancel", "/orders/" + no + "/refund", "/dead-letters/5/retry", "/dead-letters/5/discard",
-		"/payments/RF5/retry",
+		"/payments/RF5/retry", "/sinks/shop/deliveries/5/retry", "/sinks/shop/deliveries/5/skip", "/sinks/shop/retry", "/sinks/shop/test",
 	} {
 		for _, value := range append([]string{long(201)}, notText...) {
 			d.refused(seckill.CodeBadRequest, "reason", "POST", "/admin/v1"+path, `{"reason":`+value+`}`)
@@ -199,6 +203,14 @@ func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
 		bad("POST", "/dead-letters/"+id+"/retry", "id")
 		bad("POST", "/dead-letters/"+id+"/discard", "id")
 	}
+	for _, id := range []string{"0", "-1", "x", "9223372036854775808"} {
+		bad("POST", "/sinks/shop/deliveries/"+id+"/retry", "id")
+		bad("POST", "/sinks/shop/deliveries/"+id+"/skip", "id")
+	}
+	for _, name := range []string{strings.Repeat("s", 65), "%FF", "s%0A"} {
+		bad("POST", "/sinks/"+name+"/retry", "name")
+		bad("GET", "/sinks/"+name+"/deliveries", "name")
+	}
 	for _, id := range []string{strings.Repeat("R", 65), "%FF", "R%0A"} {
 		bad("POST", "/payments/"+id+"/retry", "id")
 	}
@@ -234,7 +246,8 @@ func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
 		"/dead-letters?after=-1": "after", "/events?after=-1": "after", "/events?after=x": "after",
 		"/audit?before=0": "before", "/payments?type=gift": "type", "/payments?order_no=" + strings.Repeat("o", 65): "order_no",
 		"/products?x=1": "x", "/products/1?x=1": "x", "/products/1/stats?x=1": "x", "/stats/stream?x=1": "x",
-		"/orders/" + no + "?x=1": "x",
+		"/orders/" + no + "?x=1": "x", "/sinks?x=1": "x", "/sinks/shop/deliveries?status=lost": "status",
+		"/sinks/shop/deliveries?after=-1": "after", "/sinks/shop/deliveries?limit=0": "limit",
 	} {
 		bad("GET", query, names)
 	}

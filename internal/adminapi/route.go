@@ -52,6 +52,13 @@ func (a *api) routes() []route {
 		{post, "/payments/{id}/retry", short, a.retryRefund},
 		{get, "/events", short, a.listEvents},
 		{get, "/audit", short, a.listAudit},
+		{get, "/sinks", short, a.listSinks},
+		{get, "/sinks/{name}/deliveries", short, a.listDeliveries},
+		{post, "/sinks/{name}/deliveries/{id}/retry", short, a.onDelivery("retry", a.Sinks.Retry)},
+		{post, "/sinks/{name}/deliveries/{id}/skip", short, a.onDelivery("skip", a.Sinks.Skip)},
+		{post, "/sinks/{name}/retry", short, a.retryDeliveries},
+		{post, "/sinks/{name}/replay", long, a.replaySink},
+		{post, "/sinks/{name}/test", echoTimeout, a.testSink},
 	}
 }
 

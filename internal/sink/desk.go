@@ -187,6 +187,8 @@ func (d *Desk) Test(ctx context.Context, sink string, actor store.Actor) (Echo, 
 	if err != nil {
 		return Echo{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, deliverTimeout)
+	defer cancel()
 	began := time.Now()
 	status, err := target.Deliver(ctx, m)
 	return Echo{Status: status, Latency: time.Since(began), Err: err}, nil

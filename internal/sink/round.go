@@ -409,10 +409,10 @@ func (r *round) settle(ctx context.Context, now bool) error {
 
 // sweep keeps the delivery log bounded.
 func (r *round) sweep(ctx context.Context) error {
-	if r.cursor-r.sweptAt < sweepEvery || r.cursor <= keepEvents {
+	if r.cursor-r.sweptAt < sweepEvery || r.cursor <= r.opt.KeepEvents {
 		return nil
 	}
-	_, err := r.opt.Store.SweepDeliveries(ctx, r.opt.Name, r.cursor-keepEvents, sweepMost)
+	_, err := r.opt.Store.SweepDeliveries(ctx, r.opt.Name, r.cursor-r.opt.KeepEvents, sweepMost)
 	if err == nil {
 		r.sweptAt = r.cursor
 	}

@@ -24,7 +24,8 @@ const (
 	// maxOpen is how many deliveries are not settled, failed ones and those
 	// behind them included. Beyond it no event is taken from the feed.
 	maxOpen = 20_000
-	// keepEvents is how many events back the delivery log reaches.
+	// keepEvents is how many events back the delivery log reaches, unless
+	// Options say otherwise.
 	keepEvents = 100_000
 	// sweepEvery and sweepMost: after so many events at most so many rows of the
 	// log are deleted.
@@ -97,6 +98,8 @@ type Options struct {
 	Observer Observer
 	// DeliverTimeout bounds one try; 0 for 10 s.
 	DeliverTimeout time.Duration
+	// KeepEvents is how many events back the delivery log reaches; 0 for 100,000.
+	KeepEvents int64
 }
 
 // Sender sends the events of the feed to one sink: at least once, and in order
@@ -147,6 +150,9 @@ func NewSender(opt Options) *Sender {
 	}
 	if opt.DeliverTimeout == 0 {
 		opt.DeliverTimeout = deliverTimeout
+	}
+	if opt.KeepEvents == 0 {
+		opt.KeepEvents = keepEvents
 	}
 	return &Sender{opt: opt, plan: opt.Delays}
 }
@@ -258,7 +264,8 @@ func (s *Sender) missed(now time.Time, err error) {
 	}
 	s.failures++
 	s.down = err.Error()
-	if s.failures >= downAfter {
+	// Tries that were under way when the sink went down are no probes.
+	if s.failures >= downAfter && !now.Before(s.probeAt) {
 		s.probe = min(max(2*s.probe, probeFirst), probeMost)
 		s.probeAt = now.Add(s.probe)
 	}

@@ -72,7 +72,7 @@ type Sink struct {
 	Kind       string           `json:"kind"`
 	Target     string           `json:"target"` // without secrets
 	Configured bool             `json:"configured"`
-	State      string           `json:"state"`  // idle, sending, retrying, down or not_configured
+	State      string           `json:"state"`  // idle, sending, retrying, failed or not_configured
 	Cursor     int64            `json:"cursor"` // the last event that was taken from the feed
 	LagEvents  int64            `json:"lag_events"`
 	LagSeconds float64          `json:"lag_seconds"` // age of the oldest event that is not delivered
