@@ -279,7 +279,7 @@ func TestProfilesStandBehindTheToken(t *testing.T) {
 
 func TestNoAPIWithoutAToken(t *testing.T) {
 	e := &engine{}
-	if _, err := New(Options{Desk: e, Orders: e, Reconciler: e, Records: e, Log: slog.Default()}); err == nil {
+	if _, err := New(Options{Desk: e, Orders: e, Reconciler: e, Records: e, Sinks: sinkDesk{e}, Log: slog.Default()}); err == nil {
 		t.Error("an API without a token was made")
 	}
 	if _, err := New(Options{Token: token}); err == nil {

@@ -88,7 +88,7 @@ func (d *deadlines) SetWriteDeadline(at time.Time) error {
 
 func TestAnswer_ProfilesMayTakeLonger(t *testing.T) {
 	e := &engine{}
-	handler, err := New(Options{Token: token, Desk: e, Orders: e, Reconciler: e, Records: e, Pprof: true, Log: slog.New(slog.DiscardHandler)})
+	handler, err := New(Options{Token: token, Desk: e, Orders: e, Reconciler: e, Records: e, Sinks: sinkDesk{e}, Pprof: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"seckill/internal/adminclient"
+	"seckill/internal/wire"
+)
+
+func (p *program) sinkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sink",
+		Short: "Look after the sinks to which events are sent",
+		Long: `Sinks are the receivers of the engine's events, as the configuration lists them
+under "sinks".
+` + saleNote,
+		Example: `  seckill sink list
+  seckill sink test shop
+  seckill sink retry shop
+  seckill sink replay shop --from 2026-11-11T20:00:00+08:00`,
+		GroupID: groupSale,
+	}
+	cmd.AddCommand(p.sinkListCommand(), p.sinkTestCommand(), p.sinkRetryCommand(), p.sinkSkipCommand(), p.sinkReplayCommand())
+	return cmd
+}
+
+// bindSink is saleFlags.bind for a command below sink.
+func (f *saleFlags) bindSink(cmd *cobra.Command, args cobra.PositionalArgs) {
+	f.bind(cmd)
+	cmd.Args, cmd.GroupID = args, ""
+}
+
+func (p *program) sinkListCommand() *cobra.Command {
+	var flags saleFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List sinks with their lag and errors",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := flags.client(p, cmd)
+			if err != nil {
+				return err
+			}
+			sinks, err := client.Sinks(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("list sinks: %w", err)
+			}
+			return p.showSinks(sinks)
+		},
+	}
+	flags.bindSink(cmd, cobra.NoArgs)
+	return cmd
+}
+
+func (p *program) showSinks(sinks []wire.Sink) error {
+	if len(sinks) == 0 {
+		fmt.Fprintln(p.out, "no sinks are configured")
+		return nil
+	}
+	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tKIND\tSTATE\tLAG\tOLDEST\tRETRYING\tWAITING\tFAILED\tTARGET\tLAST ERROR")
+	for _, s := range sinks {
+		oldest := time.Duration(s.LagSeconds * float64(time.Second)).Round(time.Second)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\t%s\n", s.Name, s.Kind, strings.ReplaceAll(s.State, "_", " "), s.LagEvents, oldest,
+			s.Deliveries["retrying"], s.Deliveries["waiting"], s.Deliveries["failed"], s.Target, s.LastError)
+	}
+	return table.Flush()
+}
+
+func (p *program) sinkTestCommand() *cobra.Command {
+	var flags saleFlags
+	cmd := &cobra.Command{
+		Use:   "test NAME",
+		Short: "Send an echo event to a sink, and show its answer",
+		Long: `Test sends one event of type seckill.echo to sink NAME and shows the answer. It
+does not touch the sink's cursor. The exit code is 1 if the receiver did not take it.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := flags.client(p, cmd)
+			if err != nil {
+				return err
+			}
+			result, err := client.TestSink(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("test %s: %w", args[0], err)
+			}
+			if !result.OK {
+				return fmt.Errorf("test %s: not delivered after %d ms: %s", args[0], result.LatencyMS, result.Error)
+			}
+			fmt.Fprintf(p.out, "%s took the echo event: %s after %d ms\n", args[0], result.Answer, result.LatencyMS)
+			return nil
+		},
+	}
+	flags.bindSink(cmd, oneArg("the sink's name"))
+	return cmd
+}
+
+func (p *program) sinkRetryCommand() *cobra.Command {
+	var flags saleFlags
+	var event int64
+	cmd := &cobra.Command{
+		Use:   "retry NAME",
+		Short: "Try failed deliveries of a sink again",
+		Long: `Retry makes all failed deliveries of sink NAME due now, with fresh attempts; with
+--event the one of that event.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := flags.client(p, cmd)
+			if err != nil {
+				return err
+			}
+			if event != 0 {
+				d, err := client.RetryDelivery(cmd.Context(), args[0], event)
+				return p.showDelivery("retry", args[0], d, err)
+			}
+			n, err := client.RetrySink(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("retry %s: %w", args[0], err)
+			}
+			fmt.Fprintf(p.out, "%d failed deliveries of %s are tried again\n", n, args[0])
+			return nil
+		},
+	}
+	flags.bindSink(cmd, oneArg("the sink's name"))
+	cmd.Flags().Int64Var(&event, "event", 0, "`ID` of the event whose delivery is meant")
+	return cmd
+}
+
+func (p *program) showDelivery(verb, name string, d wire.Delivery, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, name, err)
+	}
+	fmt.Fprintf(p.out, "event %d of %s at %s is %s\n", d.EventID, d.Key, name, d.Status)
+	return nil
+}
+
+func (p *program) sinkSkipCommand() *cobra.Command {
+	var flags saleFlags
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "skip NAME EVENT",
+		Short: "Give up a delivery, so that later events of its order go on",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			event, err := strconv.ParseInt(args[1], 10, 64)
+			if err != nil || event <= 0 {
+				return usageErrorf("EVENT must be the number of an event, not %q", args[1])
+			}
+			client, err := flags.client(p, cmd)
+			if err != nil {
+				return err
+			}
+			question := fmt.Sprintf("Give up event %d? %s will not get it.", event, args[0])
+			if err := p.confirm(cmd.Context(), yes, question); err != nil {
+				return err
+			}
+			d, err := client.SkipDelivery(cmd.Context(), args[0], event)
+			return p.showDelivery("skip", args[0], d, err)
+		},
+	}
+	flags.bindSink(cmd, cobra.ExactArgs(2))
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+var errNoFrom = errors.New("--from must be an RFC 3339 time such as 2026-11-11T20:00:00+08:00, or a duration such as 2h")
+
+func (p *program) sinkReplayCommand() *cobra.Command {
+	var flags saleFlags
+	var from string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "replay NAME --from TIME",
+		Short: "Deliver all events since a time again",
+		Long: `Replay sets the cursor of sink NAME back, so that all events since a time are
+delivered again, and asks first. Receivers know repeated events by their ids.`,
+		Example: `  seckill sink replay shop --from 2026-11-11T20:00:00+08:00
+  seckill sink replay shop --from 2h --yes   # of the last two hours`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			since, err := p.since(from)
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			client, err := flags.client(p, cmd)
+			if err != nil {
+				return err
+			}
+			return p.replay(cmd, client, args[0], since, yes)
+		},
+	}
+	flags.bindSink(cmd, oneArg("the sink's name"))
+	cmd.Flags().StringVar(&from, "from", "", "`TIME` since which events are delivered again, or how long ago")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (p *program) replay(cmd *cobra.Command, client *adminclient.Client, name string, since time.Time, yes bool) error {
+	question := fmt.Sprintf("Deliver all events since %s to %s again?", since.Format(time.RFC3339), name)
+	if err := p.confirm(cmd.Context(), yes, question); err != nil {
+		return err
+	}
+	n, err := client.ReplaySink(cmd.Context(), name, since)
+	if err != nil {
+		return fmt.Errorf("replay %s: %w", name, err)
+	}
+	fmt.Fprintf(p.out, "%d events are delivered to %s again\n", n, name)
+	return nil
+}
+
+// since reads a time, or a duration before now.
+func (p *program) since(text string) (time.Time, error) {
+	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
+		return p.now().Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, errNoFrom
+	}
+	return at, nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const shopSink = `{"name":"shop","kind":"webhook","target":"https://shop.example.com/********","configured":true,"state":"failed","cursor":7,
+	"lag_events":3,"lag_seconds":65.4,"deliveries":{"retrying":1,"waiting":2,"failed":4,"delivered":9,"skipped":0},"last_error":"receiver answered 500","last_error_at":null}`
+
+func TestSinkList(t *testing.T) {
+	op := newOperator(t, map[string]string{"GET sinks": `{"sinks":[` + shopSink + `]}`})
+	got := op.execute(t, "sink list")
+	if got.code != exitOK || !strings.Contains(got.out, "shop  webhook  failed  3    1m5s    1         2        4       https://shop.example.com/********  receiver answered 500") {
+		t.Errorf("got %+v", got)
+	}
+	op = newOperator(t, map[string]string{"GET sinks": `{"sinks":[]}`})
+	if got := op.execute(t, "sink list"); got.code != exitOK || got.out != "no sinks are configured\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSinkTest(t *testing.T) {
+	op := newOperator(t, map[string]string{
+		`POST sinks/good/test {}`: `{"ok":true,"answer":"204","latency_ms":12,"error":""}`,
+		`POST sinks/bad/test {}`:  `{"ok":false,"answer":"500","latency_ms":12,"error":"receiver answered 500"}`,
+	})
+	if got := op.execute(t, "sink test good"); got.code != exitOK || got.out != "good took the echo event: 204 after 12 ms\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink test bad"); got.code != exitFailure || !strings.Contains(got.err, "receiver answered 500") {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink test other"); got.code != exitFailure {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink test"); got.code != exitUsage {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSinkRetryAndSkip(t *testing.T) {
+	const delivery = `{"event_id":5,"key":"SK1","status":"retrying"}`
+	op := newOperator(t, map[string]string{
+		`POST sinks/shop/retry {}`:                                `{"retried":4}`,
+		`POST sinks/shop/deliveries/5/retry {}`:                   delivery,
+		`POST sinks/shop/deliveries/5/skip {"reason":"manually"}`: delivery,
+	})
+	if got := op.execute(t, "sink retry shop"); got.code != exitOK || got.out != "4 failed deliveries of shop are tried again\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink retry shop --event 5"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink skip shop 5 --reason manually"); got.code != exitUsage || !strings.Contains(got.err, "--yes") {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink skip shop 5 --yes --reason manually"); got.code != exitOK {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink skip shop x --yes"); got.code != exitUsage {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSinkReplay(t *testing.T) {
+	op := newOperator(t, map[string]string{`POST sinks/shop/replay {"from":"2026-11-11T12:00:00.000Z"}`: `{"events":9}`})
+	const line = "sink replay shop --from 2026-11-11T20:00:00+08:00"
+	if got := op.execute(t, line); got.code != exitUsage || !strings.Contains(got.err, "--yes") {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, line+" --yes"); got.code != exitOK || got.out != "9 events are delivered to shop again\n" {
+		t.Errorf("got %+v", got)
+	}
+	for _, from := range []string{"", "--from yesterday", "--from -2h"} {
+		if got := op.execute(t, "sink replay shop --yes "+from); got.code != exitUsage {
+			t.Errorf("%q: got %+v", from, got)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package adminclient
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"seckill/internal/wire"
+)
+
+// Sinks lists the sinks to which events are sent.
+func (c *Client) Sinks(ctx context.Context) ([]wire.Sink, error) {
+	var list struct {
+		Sinks []wire.Sink `json:"sinks"`
+	}
+	err := c.into(ctx, &list, http.MethodGet, nil, nil, "sinks")
+	return list.Sinks, err
+}
+
+// TestSink sends an echo event to a sink.
+func (c *Client) TestSink(ctx context.Context, name string) (wire.SinkTest, error) {
+	var result wire.SinkTest
+	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "test")
+	return result, err
+}
+
+// RetrySink tries all failed deliveries of a sink again, and returns how many.
+func (c *Client) RetrySink(ctx context.Context, name string) (int, error) {
+	var result struct {
+		Retried int `json:"retried"`
+	}
+	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "retry")
+	return result.Retried, err
+}
+
+// RetryDelivery tries one delivery again; SkipDelivery gives it up.
+func (c *Client) RetryDelivery(ctx context.Context, name string, event int64) (wire.Delivery, error) {
+	return c.delivery(ctx, name, event, "retry")
+}
+
+// SkipDelivery gives up one delivery.
+func (c *Client) SkipDelivery(ctx context.Context, name string, event int64) (wire.Delivery, error) {
+	return c.delivery(ctx, name, event, "skip")
+}
+
+func (c *Client) delivery(ctx context.Context, name string, event int64, verb string) (wire.Delivery, error) {
+	var d wire.Delivery
+	err := c.into(ctx, &d, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "deliveries", strconv.FormatInt(event, 10), verb)
+	return d, err
+}
+
+// ReplaySink delivers all events since a time again, and returns how many.
+func (c *Client) ReplaySink(ctx context.Context, name string, from time.Time) (int64, error) {
+	request := struct {
+		From wire.Time `json:"from"`
+		why
+	}{wire.Time(from), why{c.opt.Reason}}
+	var result struct {
+		Events int64 `json:"events"`
+	}
+	err := c.into(ctx, &result, http.MethodPost, request, nil, "sinks", name, "replay")
+	return result.Events, err
+}
