@@ -89,9 +89,10 @@ sinks:
   - name: shop
     kind: webhook
     url: https://shop.example.com/webhooks/seckill
+    secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw # an example: create one of your own
 ` + "```" + `
 
-The secret comes as ` + "`SECKILL_SINK_SHOP_SECRET`" + ` in the environment, or as ` + "`secret`" + ` in the file. Names of sinks are unique. All other members are set in the file alone.
+To keep the secret out of the file, give it as ` + "`SECKILL_SINK_SHOP_SECRET`" + ` in the environment. Names of sinks are unique. All other members are set in the file alone.
 
 | member | type | default | allowed | meaning |
 |---|---|---|---|---|
