@@ -26,19 +26,21 @@ var operator = store.Actor{Name: "operator", Reason: "test"}
 // shop is a store with one product that is sold directly.
 type shop struct {
 	*storesql.Store
-	t       *testing.T
+	t       testing.TB
 	product seckill.Product
 	sold    int
 }
 
-func newShop(t *testing.T) *shop {
+func newShop(t testing.TB) *shop {
 	t.Helper()
 	return openShop(t, filepath.Join(t.TempDir(), "store.db"))
 }
 
-func openShop(t *testing.T, path string) *shop {
+func openShop(t testing.TB, path string) *shop { return openShopAt(t, path, time.Now) }
+
+func openShopAt(t testing.TB, path string, now func() time.Time) *shop {
 	t.Helper()
-	s, err := storesql.Open(t.Context(), "sqlite:"+path, storesql.Options{})
+	s, err := storesql.Open(t.Context(), "sqlite:"+path, storesql.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,10 +52,10 @@ func openShop(t *testing.T, path string) *shop {
 	if sh.product, err = s.Product(t.Context(), 7); err == nil {
 		return sh
 	}
-	now := time.Now()
+	at := now()
 	p, err := s.CreateProduct(t.Context(), seckill.Product{
 		ID: 7, Group: 7, Name: "Kettle", PriceCents: 999, Currency: "CNY", Stock: 100_000, PerUserLimit: 1, Shards: 1,
-		Strategy: seckill.StrategyDirect, StartsAt: now.Add(-time.Hour), EndsAt: now.Add(time.Hour),
+		Strategy: seckill.StrategyDirect, StartsAt: at.Add(-time.Hour), EndsAt: at.Add(time.Hour),
 	}, operator)
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +266,7 @@ func (s *shop) options(target sink.Target) sink.Options {
 }
 
 // drive runs rounds until a condition holds.
-func drive(t *testing.T, sender *sink.Sender, what string, until func() bool) {
+func drive(t testing.TB, sender *sink.Sender, what string, until func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ type round struct {
 	ready   []*item // may be tried now
 	lanes   map[string][]*item
 	blocked map[string]bool // keys with a delivery that this round left open
-	flying  map[int64]bool  // events that are in ready or being tried
+	flying  map[int64]bool  // events in hand, until the store has their outcome
 	tries   int             // that are under way
 	opened  int64           // deliveries that this round left open
 	results chan *item
@@ -175,6 +176,9 @@ const maxDelay = 365 * 24 * time.Hour
 
 func (r *round) fillDue(ctx context.Context, by time.Time, room int) error {
 	limit := room + len(r.flying) // those under way are due too
+	if r.failures >= downAfter {
+		limit += probeChoice
+	}
 	due, err := r.opt.Store.DeliveriesDue(ctx, r.opt.Name, by, limit)
 	if err != nil {
 		return err
@@ -182,6 +186,10 @@ func (r *round) fillDue(ctx context.Context, by time.Time, room int) error {
 	r.release = false
 	if len(due) < limit {
 		r.dueAt = time.Now().Add(dueEvery)
+	}
+	if r.failures >= downAfter {
+		// One that was refused before says more about the receiver than a new one.
+		slices.SortStableFunc(due, func(a, b store.Delivery) int { return b.Attempts - a.Attempts })
 	}
 	for i := range due {
 		if d := &due[i]; !r.flying[d.EventID] && room > 0 {
@@ -328,7 +336,7 @@ func (r *round) take(it *item) {
 		r.back = r.worked(wall) || r.back
 	} else {
 		it.Error = clip(it.err.Error(), maxErrorBytes)
-		r.missed(wall, it.err)
+		r.back = r.missed(wall, it.err) || r.back
 		r.retryAt(&it.Delivery, now, it.err)
 	}
 	r.opt.Observer.Tried(r.opt.Name, it.State, it.Latency)
@@ -355,7 +363,6 @@ func (r *round) take(it *item) {
 // leave takes an item out of hand, to be recorded.
 func (r *round) leave(it *item) {
 	it.settled = true
-	delete(r.flying, it.EventID)
 	if len(r.done) == 0 {
 		r.doneAt = time.Now()
 	}
@@ -393,6 +400,9 @@ func (r *round) settle(ctx context.Context, now bool) error {
 	defer cancel()
 	if err := r.opt.Store.SettleDeliveries(ctx, r.opt.Name, r.term, cursor, r.done); err != nil {
 		return err
+	}
+	for i := range r.done {
+		delete(r.flying, r.done[i].EventID)
 	}
 	r.window, r.cursor, r.done = r.window[left:], cursor, nil
 	if r.back {

@@ -43,9 +43,10 @@ const (
 
 	// downAfter failures in a row the sink counts as down: one delivery at a time
 	// is tried, after probeFirst, then twice that, up to probeMost.
-	downAfter  = 10
-	probeFirst = time.Second
-	probeMost  = 10 * time.Second
+	downAfter   = 10
+	probeFirst  = 100 * time.Millisecond
+	probeMost   = 10 * time.Second
+	probeChoice = 16 // deliveries among which a probe is chosen
 	// A success after backAfter failures in a row makes all retries due, at most
 	// once in hastenEvery: a receiver that fails for some orders alone would
 	// otherwise get those again and again.
@@ -253,14 +254,14 @@ func (s *Sender) worked(now time.Time) (back bool) {
 	return back
 }
 
-// missed notes a failure.
-func (s *Sender) missed(now time.Time, err error) {
+// missed notes a failure. A receiver that works and refuses the message is back,
+// as in worked.
+func (s *Sender) missed(now time.Time, err error) (back bool) {
 	if later := (*Later)(nil); errors.As(err, &later) {
 		s.pausedTo = now.Add(min(max(later.After, 0), maxPause))
 	}
 	if rejected := (*Rejected)(nil); errors.As(err, &rejected) {
-		s.failures = 0 // it works
-		return
+		return s.worked(now)
 	}
 	s.failures++
 	s.down = err.Error()
@@ -269,6 +270,7 @@ func (s *Sender) missed(now time.Time, err error) {
 		s.probe = min(max(2*s.probe, probeFirst), probeMost)
 		s.probeAt = now.Add(s.probe)
 	}
+	return false
 }
 
 // retryAt decides what becomes of a delivery that failed at now.

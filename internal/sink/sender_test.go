@@ -435,3 +435,46 @@ func TestSender_LogIsBounded(t *testing.T) {
 		t.Errorf("the log has %d rows", n)
 	}
 }
+
+func TestSender_SaysThatASinkLags(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	past := openShopAt(t, path, func() time.Time { return time.Now().Add(-20 * time.Minute) })
+	past.sell(30)
+	if err := past.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, r, watch := openShop(t, path), &receiver{refuse: refuseAll}, &watcher{}
+	opt := s.options(r)
+	opt.Observer = watch
+	sender := sink.NewSender(opt)
+	drive(t, sender, "the alert", func() bool { return watch.lagging == 1 })
+	if oldest := sender.Status().Oldest; oldest < 20*time.Minute || oldest > 25*time.Minute {
+		t.Errorf("the oldest event is %s old", oldest)
+	}
+}
+
+// A receiver that is back and refuses the first message is back all the same.
+func TestSender_RejectedMessageShowsThatTheSinkIsBack(t *testing.T) {
+	s, r := newShop(t), &receiver{refuse: refuseAll}
+	s.sell(4)
+	opt := s.options(r)
+	opt.Delays = []time.Duration{time.Hour}
+	sender := sink.NewSender(opt)
+	drive(t, sender, "retries", func() bool { return s.states("shop")[store.DeliveryRetrying] == 4 })
+	bad := s.sell(1)[0].String()
+	r.setRefuse(func(m *sink.Message) error {
+		if m.Key == bad {
+			return &sink.Rejected{Err: errors.New("no")}
+		}
+		return nil
+	})
+	drive(t, sender, "the others", func() bool { return r.count() == 4 })
+}
+
+func BenchmarkSender(b *testing.B) {
+	s, r := newShop(b), &receiver{}
+	s.sell(b.N)
+	sender := sink.NewSender(s.options(r))
+	b.ResetTimer()
+	drive(b, sender, "all events", func() bool { return r.count() >= b.N })
+}
