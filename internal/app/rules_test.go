@@ -144,14 +144,18 @@ func TestWhatRulesSeeGrowIsThereBeforeItGrows(t *testing.T) {
 	}
 }
 
-// What stands on Redis and on the shop's keys is there with them, what is a
-// sale's with the sale.
+// What stands on Redis, on the shop's keys and on a sink is there with them,
+// what is a sale's with the sale.
 func TestAnInstanceShowsEverySeriesOfTheRules(t *testing.T) {
 	t.Parallel()
 	login := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(login.Close)
 	cfg := onRedis(t, server.Redis(t, server.RedisOptions{}))
 	cfg.Auth.JWKSURL = login.URL
+	cfg.Sinks = []config.Sink{{
+		Name: "shop", Kind: config.SinkWebhook, URL: config.PrivateURL(login.URL), AllowPrivate: true,
+		Secret: config.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+	}}
 	a := started(t, cfg, func(*parts) {})
 	a.parts.opens(t)
 	_, err := a.parts.reconciler.Run(t.Context(), 1, false, "test")

@@ -309,6 +309,36 @@ func TestSender_CutOffRoundLosesNothingAndRepeatsLittle(t *testing.T) {
 	}
 }
 
+// A delivery that the engine's stop cuts short is no failure of the receiver.
+func TestSender_StopIsNoFailure(t *testing.T) {
+	s, r, watch := newShop(t), &receiver{slow: time.Hour}, &watcher{}
+	r.setRefuse(refuseAll)
+	s.sell(5)
+	opt := s.options(r)
+	opt.Observer = watch
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- sink.NewSender(opt).Round(ctx) }()
+	deadline := time.Now().Add(patience)
+	for ticker := time.NewTicker(time.Millisecond); r.tried() < 5; <-ticker.C {
+		if time.Now().After(deadline) {
+			t.Fatal("deliveries do not begin")
+		}
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the round does not end")
+	}
+	if len(watch.tried) > 0 || s.states("shop")[store.DeliveryRetrying] > 0 {
+		t.Errorf("tries were counted: %v", watch.tried)
+	}
+}
+
 // Two senders of one sink: the one that lost it stops at its next record, and
 // everything arrives.
 func TestSender_SecondSenderTakesOver(t *testing.T) {
@@ -317,7 +347,8 @@ func TestSender_SecondSenderTakesOver(t *testing.T) {
 	s.sell(50)
 	paused := make(chan error, 1)
 	go func() { paused <- sink.NewSender(s.options(first)).Round(t.Context()) }()
-	for deadline := time.Now().Add(patience); first.tried() == 0; {
+	deadline := time.Now().Add(patience)
+	for ticker := time.NewTicker(time.Millisecond); first.tried() == 0; <-ticker.C {
 		if time.Now().After(deadline) {
 			t.Fatal("the first sender does not begin")
 		}

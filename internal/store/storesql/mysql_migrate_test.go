@@ -102,7 +102,11 @@ func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
 	damage(t, s, `INSERT INTO tb_dead_letter (order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity, idem_key, ref,
 		product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time)
 		SELECT CONCAT(order_no, 'L'), user_id, 8, 8, 0, 1, 1, 1, '', '', 'Kettle', 999, 'CNY', 1, 1, '', create_time, 1 FROM tb_seckill_order`)
-	for _, table := range []string{"tb_seckill_order", "tb_event", "tb_stock_log", "tb_user_seckill", "tb_dead_letter", "tb_event_batch"} {
+	// A log of deliveries, and some that are retried.
+	damage(t, s, `INSERT INTO tb_sink_delivery (sink, event_id, delivery_key, event, message_id, event_time, state, attempts, last_status,
+		latency_ms, last_error, last_time, next_time)
+		SELECT 'shop', batch_id * 1000 + place, order_no, event, 'evt', 1, IF(place % 50 = 0, 1, 4), 1, '204', 1, '', 1, 1 FROM tb_event`)
+	for _, table := range []string{"tb_seckill_order", "tb_event", "tb_stock_log", "tb_user_seckill", "tb_dead_letter", "tb_event_batch", "tb_sink_delivery"} {
 		err := s.db.read(t.Context(), func(r *session) error {
 			return r.query(t.Context(), "ANALYZE TABLE "+table, nil, func(scanner) error { return nil })
 		})
@@ -153,6 +157,14 @@ func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
 		{sqlStoryStock, []any{no}, "ix_stock_log_order"},
 		{sqlStockLog, []any{7}, "PRIMARY"},
 		{sqlLockProduct, []any{7}, "PRIMARY"},
+		{sqlOpenDeliveries, []any{"shop"}, "ix_delivery_state"},
+		{sqlDeliveriesDue, []any{"shop", 1, 10}, "ix_delivery_state"},
+		{sqlSettledDeliveries, []any{"shop"}, "ix_delivery_state"},
+		{statement{sqlOpenKeys, 20}.text(), append([]any{"shop"}, numbers(20)...), "ix_delivery_key"},
+		{statement{sqlLines, 20}.text(), append([]any{"shop"}, numbers(20)...), "ix_delivery_key"},
+		{sqlDeliveredFrom, []any{"shop", 1 << 40, 10}, "PRIMARY"},
+		{sqlSweepable, []any{"shop", 1, 10}, "PRIMARY"},
+		{sqlUnreadEvents, nil, "uk_event_batch_last"},
 	} {
 		plan, err := explain(t.Context(), s, c.query, c.args)
 		if err != nil {
