@@ -3,6 +3,9 @@ package sink_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +15,7 @@ import (
 
 	"seckill"
 	"seckill/internal/sink"
+	"seckill/internal/sink/sinkwebhook"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 )
@@ -502,10 +506,21 @@ func TestSender_RejectedMessageShowsThatTheSinkIsBack(t *testing.T) {
 	drive(t, sender, "the others", func() bool { return r.count() == 4 })
 }
 
+// BenchmarkSender sends events of SQLite to a webhook on loopback.
 func BenchmarkSender(b *testing.B) {
 	s, r := newShop(b), &receiver{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		_, _ = r.Deliver(req.Context(), &sink.Message{ID: req.Header.Get("webhook-id")})
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	b.Cleanup(server.Close)
+	target, err := sinkwebhook.New(sinkwebhook.Options{URL: server.URL, Secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", AllowPrivate: true})
+	if err != nil {
+		b.Fatal(err)
+	}
 	s.sell(b.N)
-	sender := sink.NewSender(s.options(r))
+	sender := sink.NewSender(s.options(target))
 	b.ResetTimer()
 	drive(b, sender, "all events", func() bool { return r.count() >= b.N })
 }
