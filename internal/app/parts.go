@@ -125,7 +125,6 @@ func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() 
 		func() error { return p.buildSale(ctx) },
 		func() error { return p.buildPayment(shopURL) },
 		func() error { return p.buildOrders(ctx, opt) },
-		p.buildOrders,
 		func() error { p.buildSinks(); return nil },
 		func() error { return p.buildShop(opt) },
 		func() error { return p.buildAdmin(opt, stopStreams) },
@@ -429,11 +428,10 @@ func (p *parts) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
 	defer cancel()
 	p.signOut(ctx)
-	var errs []error
+	errs := []error{p.sinks.close()}
 	if p.line != nil {
 		errs = append(errs, p.line.Close(ctx))
 	}
-	errs := []error{p.sinks.close()}
 	if p.book.close != nil {
 		errs = append(errs, p.book.close(ctx))
 	}

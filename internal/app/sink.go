@@ -13,6 +13,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/metrics"
 	"seckill/internal/sink"
+	"seckill/internal/sink/sinkkafka"
 	"seckill/internal/sink/sinkwebhook"
 	"seckill/internal/store"
 	"seckill/internal/wire"
@@ -62,8 +63,21 @@ func targetOf(cfg *config.Sink) string {
 }
 
 // openTarget makes the target of a sink.
-func (p *parts) openTarget(_ context.Context, cfg *config.Sink) (sink.Target, error) {
+func (p *parts) openTarget(ctx context.Context, cfg *config.Sink) (sink.Target, error) {
 	switch cfg.Kind {
+	case config.SinkKafka:
+		link, err := p.kafkaLink()
+		if err != nil {
+			return nil, err
+		}
+		opened, err := sinkkafka.Open(ctx, sinkkafka.Options{
+			Link: link, Topic: cfg.Topic, Logger: p.log,
+			Create: p.cfg.Kafka.Create, Partitions: p.cfg.Kafka.Partitions, Replicas: p.cfg.Kafka.Replicas,
+		})
+		if err != nil {
+			return nil, err // a nil *Target in the interface would look open
+		}
+		return opened, nil
 	case config.SinkWebhook:
 		return sinkwebhook.New(sinkwebhook.Options{
 			URL: string(cfg.URL), Secret: cfg.Secret.Reveal(), PreviousSecret: cfg.PreviousSecret.Reveal(), AllowPrivate: cfg.AllowPrivate,

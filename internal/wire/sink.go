@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"time"
 
 	"seckill"
 	"seckill/internal/store"
@@ -12,11 +11,11 @@ import (
 // was with the event, the figures of a sale, or the refund. The order is nil if
 // there is none.
 func EventData(e *seckill.Event, o *seckill.Order) any {
-	if data := dataOf(e); data != nil {
-		return withProduct{e.ProductID, data}
+	if e.Data != nil {
+		return withProduct{e.ProductID, e.Data}
 	}
 	if o != nil {
-		then := asOf(*o, e.Kind)
+		then := o.AsOf(e.Kind)
 		return AdminOrderOf(&then)
 	}
 	return struct {
@@ -24,24 +23,6 @@ func EventData(e *seckill.Event, o *seckill.Order) any {
 		OrderNo   string `json:"order_no,omitempty"`
 		Reason    string `json:"reason,omitempty"`
 	}{e.ProductID, e.OrderNo.String(), e.Reason}
-}
-
-// dataOf is the event's own data: figures of a sale, or a refund.
-//
-// TODO: a stand-in for Event.Data.
-func dataOf(*seckill.Event) json.RawMessage { return nil }
-
-// asOf is the order as it was with the event.
-//
-// TODO: a stand-in for Order.AsOf.
-func asOf(o seckill.Order, kind seckill.EventKind) seckill.Order {
-	switch kind {
-	case seckill.EventOrderConfirmed, seckill.EventOrderExpiring:
-		o.Status, o.PaidAt, o.ClosedAt, o.Reason = seckill.OrderPending, time.Time{}, time.Time{}, ""
-	case seckill.EventOrderPaid:
-		o.Status, o.ClosedAt, o.Reason = seckill.OrderPaid, time.Time{}, ""
-	}
-	return o
 }
 
 // withProduct adds the product to an object that does not name it.
