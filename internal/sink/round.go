@@ -98,13 +98,20 @@ func (r *round) step(ctx, tries context.Context) (time.Duration, error) {
 	if err := r.settle(ctx, r.tries == 0 && len(r.ready) == 0); err != nil {
 		return 0, err
 	}
-	if r.tries > 0 {
-		return settleEvery, nil
-	}
-	if r.over || len(r.ready) == 0 && (r.drained || r.full()) && !r.release && len(r.done) == 0 || r.held(time.Now()) > 0 {
+	wait = max(wait, time.Millisecond)
+	switch {
+	case r.tries > 0:
+		return min(wait, settleEvery), nil
+	case r.over, r.held(time.Now()) > 0, r.idle():
 		return 0, nil
 	}
-	return max(wait, time.Millisecond), nil
+	return wait, nil
+}
+
+// idle reports whether nothing is left to do: nothing is in hand, and there is
+// nothing more to take in hand.
+func (r *round) idle() bool {
+	return len(r.ready) == 0 && len(r.done) == 0 && !r.release && (r.drained || r.full())
 }
 
 // await waits for a result, at most so long, and takes all that are there.
