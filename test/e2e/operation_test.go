@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"seckill/internal/apitest"
 	"seckill/internal/wire"
 	"seckill/test/engine"
+	"seckill/test/webhook"
 )
 
 // tour walks through the operations of both APIs.
@@ -48,13 +50,16 @@ func TestEveryDescribedOperationAnswersAsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := startWith(t, spec, map[string]string{"worker.retry_delays": "10ms"})
+	hook := webhook.New(t)
+	hook.Refuse(func(*webhook.Event) int { return http.StatusUnprocessableEntity })
+	e := startWith(t, spec, map[string]string{"worker.retry_delays": "10ms", "config": hook.Config("retry_delays: [10ms]")})
 	r := &tour{t, e, signedIn(t, "ann")}
 	r.machines()
 	r.sale()
 	r.order()
 	r.refunds()
 	r.letters()
+	r.sinks()
 	r.records()
 	if untried := spec.Untried(""); len(untried) > 0 {
 		t.Errorf("described and never answered with success: %s", strings.Join(untried, ", "))
@@ -154,6 +159,28 @@ func (r *tour) refunds() {
 		var status string
 		return db.QueryRow(`SELECT status FROM tb_payment WHERE id = ?`, id).Scan(&status) == nil && status == "done"
 	})
+}
+
+// sinks has deliveries that a receiver refuses tried again, and given up.
+func (r *tour) sinks() {
+	r.t.Helper()
+	r.admin("GET", "/admin/v1/sinks", "", 200)
+	var failed struct {
+		Deliveries []wire.Delivery `json:"deliveries"`
+	}
+	eventually(r.t, "two deliveries have failed", func() bool {
+		page := r.admin("GET", "/admin/v1/sinks/shop/deliveries?status=failed", "", 200)
+		if err := json.Unmarshal([]byte(page.Text), &failed); err != nil {
+			r.t.Fatal(err)
+		}
+		return len(failed.Deliveries) >= 2
+	})
+	for i, verb := range []string{"retry", "skip"} {
+		r.admin("POST", fmt.Sprintf("/admin/v1/sinks/shop/deliveries/%d/%s", failed.Deliveries[i].EventID, verb), `{"reason":"a try"}`, 200)
+	}
+	r.admin("POST", "/admin/v1/sinks/shop/retry", `{"reason":"the shop is mended"}`, 200)
+	r.admin("POST", "/admin/v1/sinks/shop/test", "", 200)
+	r.admin("POST", "/admin/v1/sinks/shop/replay", fmt.Sprintf(`{"from":%q}`, time.Now().Add(-time.Hour).Format(time.RFC3339)), 200)
 }
 
 // letters spoils two orders in the store, so that they die on the ladder.
