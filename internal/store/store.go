@@ -223,6 +223,10 @@ type Orders interface {
 	// cannot be cancelled, because its product is gone or somebody altered a row,
 	// is logged, takes no place of the limit, and holds up no other.
 	Expire(ctx context.Context, limit int) ([]seckill.Order, error)
+	// ExpireOrders is Expire for the given orders alone: it cancels those that are
+	// pending and whose pay_before has passed. It leaves all others as they are,
+	// and numbers that it does not know. A number may be given twice.
+	ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	// WarnExpiring writes order.expiring, once per order, for at most limit
 	// pending orders whose pay_before is nearer than lead; it returns how many.
 	WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error)

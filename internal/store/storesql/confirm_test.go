@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"seckill"
 	"seckill/internal/store"
@@ -23,6 +24,31 @@ func TestConfirmTakesFewStatementsPerBatch(t *testing.T) {
 	const most = 7*10 + 5
 	if n := embedded(s).writer.ran.Load() - before; n > most {
 		t.Errorf("%d statements for 1000 claims, want at most %d", n, most)
+	}
+}
+
+func TestExpireOrders_TakesFewStatements(t *testing.T) {
+	s := openNew(t)
+	p := sale(t, s, 10_000)
+	items := claims(&p, 500)
+	req := request(&p, items)
+	req.ExpireAfter = -time.Second
+	if _, err := s.Confirm(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	nos := make([]seckill.OrderNo, len(items))
+	for i := range items {
+		nos[i] = items[i].Claim.OrderNo
+	}
+	before := embedded(s).writer.ran.Load()
+	if expired, err := s.ExpireOrders(t.Context(), nos); err != nil || len(expired) != len(nos) {
+		t.Fatalf("%d expired: %v", len(expired), err)
+	}
+	// Seven kinds of rows, each in 500/128 chunks and the powers of two of the
+	// rest (8 statements), and a few more.
+	const most = 7*8 + 10
+	if n := embedded(s).writer.ran.Load() - before; n > most {
+		t.Errorf("%d statements for %d orders, want at most %d", n, len(nos), most)
 	}
 }
 

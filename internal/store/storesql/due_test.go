@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,14 +53,17 @@ func TestWhatCannotBeSettledHoldsUpNothingElse(t *testing.T) {
 	} {
 		for name, c := range map[string]struct {
 			letters bool
+			given   bool // orders by number
 			alone   bool // one row, or all of the product
 			limit   int
 			settled []int // by calls, one after the other
 		}{
-			"one order":             {false, true, 100, []int{2*each - 1, 0}},
-			"all orders, by turns":  {false, false, each / 2, []int{each / 2, each / 2, 0}},
-			"one letter":            {true, true, 100, []int{2*each - 1, 0}},
-			"all letters, by turns": {true, false, each / 2, []int{each / 2, each / 2, 0}},
+			"one order":             {alone: true, limit: 100, settled: []int{2*each - 1, 0}},
+			"all orders, by turns":  {limit: each / 2, settled: []int{each / 2, each / 2, 0}},
+			"one given order":       {given: true, alone: true, settled: []int{2*each - 1, 0}},
+			"all given orders":      {given: true, settled: []int{each, 0}},
+			"one letter":            {letters: true, alone: true, limit: 100, settled: []int{2*each - 1, 0}},
+			"all letters, by turns": {letters: true, limit: each / 2, settled: []int{each / 2, each / 2, 0}},
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				var log strings.Builder
@@ -68,6 +72,16 @@ func TestWhatCannotBeSettledHoldsUpNothingElse(t *testing.T) {
 				table, settle := "tb_seckill_order", func() (int, error) {
 					expired, err := s.Expire(t.Context(), c.limit)
 					return len(expired), err
+				}
+				if c.given {
+					var nos []seckill.OrderNo
+					for _, item := range slices.Concat(items...) {
+						nos = append(nos, item.Claim.OrderNo)
+					}
+					settle = func() (int, error) {
+						expired, err := s.ExpireOrders(t.Context(), nos)
+						return len(expired), err
+					}
 				}
 				condition := fmt.Sprintf("OLD.order_no = '%s'", items[0][each/2].Claim.OrderNo)
 				if c.letters {
@@ -128,8 +142,13 @@ func TestARowWithAValueThatCannotBeReadIsLeftOut(t *testing.T) {
 	s := openAt(t, "sqlite:"+filepath.Join(t.TempDir(), "store.db"), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	_, items := dueSales(t, s, 1)
 	damage(t, s, "UPDATE tb_seckill_order SET quantity = 'many' WHERE order_no = ?", items[0][0].Claim.OrderNo.String())
-	expired, err := s.Expire(t.Context(), 1)
-	if err != nil || len(expired) != 1 || expired[0].OrderNo != items[1][0].Claim.OrderNo {
+	good := items[1][0].Claim.OrderNo
+	expired, err := s.ExpireOrders(t.Context(), []seckill.OrderNo{items[0][0].Claim.OrderNo})
+	if err != nil || len(expired) != 0 {
+		t.Errorf("expired %v: %v", expired, err)
+	}
+	expired, err = s.Expire(t.Context(), 1)
+	if err != nil || len(expired) != 1 || expired[0].OrderNo != good {
 		t.Errorf("expired %v: %v", expired, err)
 	}
 	if want := `msg="a row was left out: it cannot be read, somebody altered it" table=tb_seckill_order product_id=7`; !strings.Contains(log.String(), want) {

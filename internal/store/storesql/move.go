@@ -171,11 +171,30 @@ func (s *Store) Refund(ctx context.Context, no seckill.OrderNo, actor store.Acto
 
 // Expire cancels pending orders whose time to pay has passed.
 func (s *Store) Expire(ctx context.Context, limit int) ([]seckill.Order, error) {
+	return s.expireListed(ctx, s.dueOrders, limit)
+}
+
+// ExpireOrders cancels those of the orders whose time to pay has passed.
+func (s *Store) ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error) {
+	sorted := slices.SortedFunc(slices.Values(nos), seckill.NewestFirst)
+	sorted = slices.Compact(sorted) // twice the same would be cancelled twice
+	args := make([]any, len(sorted))
+	for i, no := range sorted {
+		args[i] = no.String()
+	}
+	list := func(ctx context.Context, except []uint32, _ int) ([]seckill.Order, error) {
+		return s.dueAmong(ctx, args, except)
+	}
+	return s.expireListed(ctx, list, len(sorted))
+}
+
+// expireListed cancels at most limit orders that list finds due.
+func (s *Store) expireListed(ctx context.Context, list func(ctx context.Context, except []uint32, room int) ([]seckill.Order, error), limit int) ([]seckill.Order, error) {
 	var expired []seckill.Order
 	err := settleDue(ctx, s, &due[seckill.Order]{
 		table: tableOrder,
 		of:    func(o *seckill.Order) (uint32, seckill.OrderNo) { return o.ProductID, o.OrderNo },
-		list:  s.dueOrders,
+		list:  list,
 		settle: func(ctx context.Context, product uint32, listed []seckill.Order) error {
 			cancelled, err := s.expire(ctx, product, listed)
 			expired = append(expired, cancelled...)
@@ -183,6 +202,30 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]seckill.Order, error) 
 		},
 	}, limit)
 	return expired, err
+}
+
+// dueAmong lists those of the orders whose time to pay has passed. It reads all
+// of them by number: an index of due orders may hold a hundred thousand others.
+func (s *Store) dueAmong(ctx context.Context, nos []any, except []uint32) ([]seckill.Order, error) {
+	var found []seckill.Order
+	err := s.read(ctx, "read orders to expire", func(ctx context.Context, r *session) error {
+		now := s.now()
+		found = nil
+		return r.queryRows(ctx, sqlOrdersByNo, nil, nos, func(row scanner) error {
+			var o seckill.Order
+			err := scanOrder(row, &o)
+			switch {
+			case err == nil && o.Status == seckill.OrderPending && !o.PayBefore.After(now) && !slices.Contains(except, o.ProductID):
+				found = append(found, o)
+			case err != nil && ctx.Err() != nil:
+				return err
+			case err != nil:
+				s.sayUnreadable(tableOrder, row, err)
+			}
+			return nil
+		})
+	})
+	return found, err
 }
 
 // dueOrders lists orders whose time to pay has passed.

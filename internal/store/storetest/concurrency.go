@@ -25,8 +25,12 @@ var concurrencyTests = []test{
 		var group errgroup.Group
 		for i := range rivals {
 			group.Go(func() error {
-				if i%2 == 0 {
+				switch i % 3 {
+				case 0:
 					_, err := s.Store.Expire(t.Context(), 10)
+					return err
+				case 1:
+					_, err := s.Store.ExpireOrders(t.Context(), []seckill.OrderNo{order.OrderNo})
 					return err
 				}
 				_, err := s.Store.Cancel(t.Context(), order.OrderNo, seckill.ReasonByBuyer, operator)

@@ -113,6 +113,10 @@ func (f *Faulty) Expire(ctx context.Context, limit int) ([]seckill.Order, error)
 	return ask(f, ctx, "Expire", func() ([]seckill.Order, error) { return f.inner.Expire(ctx, limit) })
 }
 
+func (f *Faulty) ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error) {
+	return ask(f, ctx, "ExpireOrders", func() ([]seckill.Order, error) { return f.inner.ExpireOrders(ctx, nos) })
+}
+
 func (f *Faulty) WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error) {
 	return ask(f, ctx, "WarnExpiring", func() (int, error) { return f.inner.WarnExpiring(ctx, lead, limit) })
 }

@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"counter returns", counterReturnTests},
 		{"fallback share", shareTests},
 		{"returns", returnTests},
+		{"given orders expire", expireOrdersTests},
 		{"releases", releaseTests},
 		{"letters", letterTests},
 		{"doubles", doubleTests},
