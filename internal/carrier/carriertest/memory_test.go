@@ -11,6 +11,9 @@ import (
 func TestMemoryPassesTheSuite(t *testing.T) {
 	carriertest.Run(t, func(*testing.T) carriertest.Fixture {
 		broker := carriertest.NewMemory()
-		return carriertest.Fixture{Open: func(*testing.T) carrier.Carrier { return broker }}
+		return carriertest.Fixture{
+			Open:        func(*testing.T) carrier.Carrier { return broker },
+			OpenDelayer: func(*testing.T) carrier.Delayer { return carriertest.NewMemoryDelayer() },
+		}
 	})
 }

@@ -1,0 +1,218 @@
+package carriertest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"seckill/internal/carrier"
+)
+
+// MemoryDelayer is a broker of delayed messages within the process. Tests make
+// it refuse, lose and deliver early.
+type MemoryDelayer struct {
+	mu      sync.Mutex
+	waiting []*delayedMessage // by due
+	held    map[*delayedMessage]bool
+	changed chan struct{}
+	sent    []carrier.Message
+	again   int
+	down    error
+	early   time.Duration
+	most    time.Duration
+}
+
+type delayedMessage struct {
+	message carrier.Message
+	due     time.Time
+}
+
+// againAfter is when a message comes again that was given back.
+const againAfter = 20 * time.Millisecond
+
+// NewMemoryDelayer makes an empty broker without a longest delay.
+func NewMemoryDelayer() *MemoryDelayer {
+	return &MemoryDelayer{held: make(map[*delayedMessage]bool), changed: make(chan struct{})}
+}
+
+func (m *MemoryDelayer) signal() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// Fail has every call return an error, until it is called with nil.
+func (m *MemoryDelayer) Fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = err
+	m.signal()
+}
+
+// Early has messages delivered that much before they are due.
+func (m *MemoryDelayer) Early(by time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.early = by
+	m.signal()
+}
+
+// Limit sets the longest delay.
+func (m *MemoryDelayer) Limit(most time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.most = most
+}
+
+// Wipe loses all messages.
+func (m *MemoryDelayer) Wipe() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = nil
+	clear(m.held)
+}
+
+// Inject adds a message that is due, as anybody who can write the topic could.
+func (m *MemoryDelayer) Inject(message carrier.Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.add(&delayedMessage{message, time.Now()})
+}
+
+// Sent lists the messages that were ever published.
+func (m *MemoryDelayer) Sent() []carrier.Message {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.sent)
+}
+
+// GivenBack counts deliveries that were given back.
+func (m *MemoryDelayer) GivenBack() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.again
+}
+
+// Unsettled counts messages that wait or are with a receiver.
+func (m *MemoryDelayer) Unsettled() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.waiting) + len(m.held)
+}
+
+func (m *MemoryDelayer) add(message *delayedMessage) {
+	i, _ := slices.BinarySearchFunc(m.waiting, message, func(a, b *delayedMessage) int { return a.due.Compare(b.due) })
+	m.waiting = slices.Insert(m.waiting, i, message)
+	m.signal()
+}
+
+// Ping is nil while the broker is well.
+func (m *MemoryDelayer) Ping() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.down
+}
+
+// MaxDelay is the longest delay.
+func (m *MemoryDelayer) MaxDelay() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.most
+}
+
+// PublishAt stores a message.
+func (m *MemoryDelayer) PublishAt(ctx context.Context, message carrier.Message, due time.Time) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil {
+		return m.down
+	}
+	m.sent = append(m.sent, message)
+	m.add(&delayedMessage{message, due})
+	return nil
+}
+
+// Receive waits for messages that are due.
+func (m *MemoryDelayer) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
+	for {
+		got, changed, next, err := m.take(most)
+		if err != nil || len(got) > 0 {
+			return got, err
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		}
+		timer.Stop()
+	}
+}
+
+// take returns what is due, or how long to wait.
+func (m *MemoryDelayer) take(most int) (got []carrier.Delivery, changed <-chan struct{}, next time.Duration, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil {
+		return nil, nil, 0, m.down
+	}
+	now := time.Now().Add(m.early)
+	for len(got) < most && len(m.waiting) > 0 && !m.waiting[0].due.After(now) {
+		h := m.waiting[0]
+		m.waiting = m.waiting[1:]
+		m.held[h] = true
+		got = append(got, carrier.Delivery{Message: h.message, Handle: h})
+	}
+	next = time.Hour
+	if len(m.waiting) > 0 {
+		next = m.waiting[0].due.Sub(now)
+	}
+	return got, m.changed, next, nil
+}
+
+// Done settles deliveries.
+func (m *MemoryDelayer) Done(_ context.Context, deliveries []carrier.Delivery) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil {
+		return m.down
+	}
+	for _, d := range deliveries {
+		delete(m.held, d.Handle.(*delayedMessage))
+	}
+	return nil
+}
+
+// Again gives deliveries back. They come again after a moment, due or not.
+func (m *MemoryDelayer) Again(_ context.Context, deliveries []carrier.Delivery) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil {
+		return m.down
+	}
+	for _, d := range deliveries {
+		h := d.Handle.(*delayedMessage)
+		if m.held[h] {
+			delete(m.held, h)
+			m.again++
+			m.add(&delayedMessage{h.message, time.Now().Add(m.early + againAfter)})
+		}
+	}
+	return nil
+}
+
+// Close gives back what is held.
+func (m *MemoryDelayer) Close(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for h := range m.held {
+		m.add(h)
+	}
+	clear(m.held)
+	return nil
+}
