@@ -1,0 +1,196 @@
+package expiry_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/carrier"
+	"seckill/internal/expiry"
+	"seckill/internal/payment"
+	"seckill/internal/store/storetest"
+	"seckill/test/rig"
+)
+
+func TestScheduler_MessageExpiresUnpaidOrdersWhenDue(t *testing.T) {
+	s := newShop(t)
+	s.run(t)
+	nos, payBefore := s.confirm(t, 5, 300*time.Millisecond)
+	paid, err := s.Store.Order(t.Context(), nos[0])
+	rig.Must(t, err)
+	_, err = s.Store.RecordPayment(t.Context(), payment.Notice{
+		Provider: "sandbox", TradeNo: "1", OrderNo: nos[0].String(), AmountCents: paid.AmountCents(), Currency: paid.Currency, PaidAt: time.Now(),
+	})
+	rig.Must(t, err)
+	s.scheduler.Schedule(s.product.ID, nos, payBefore)
+	rig.Until(t, "the message is settled", func() bool { return s.count(expiry.Settled) == 1 })
+	if n := s.cancelled(t, nos[1:]); n != 4 || s.seen() != 4 {
+		t.Errorf("%d orders expired, %d were told of, want 4", n, s.seen())
+	}
+	if got := s.Status(t, nos[0]); got != seckill.OrderPaid {
+		t.Errorf("the paid order is %s", got)
+	}
+	if s.broker.Unsettled() > 0 || len(s.broker.Sent()) != 1 {
+		t.Errorf("%d messages unsettled, %d sent", s.broker.Unsettled(), len(s.broker.Sent()))
+	}
+}
+
+func TestScheduler_LargeBatchIsSplitIntoMessages(t *testing.T) {
+	s := newShop(t)
+	s.run(t)
+	nos, payBefore := s.confirm(t, 1200, 200*time.Millisecond)
+	s.scheduler.Schedule(s.product.ID, nos, payBefore)
+	rig.Until(t, "the messages are settled", func() bool { return s.count(expiry.Settled) == 3 })
+	if n := s.cancelled(t, nos); n != len(nos) {
+		t.Errorf("%d of %d orders expired", n, len(nos))
+	}
+}
+
+func TestReceiver_EarlyMessageWaitsForItsTime(t *testing.T) {
+	s := newShop(t)
+	s.broker.Early(5 * time.Second)
+	s.run(t)
+	nos, payBefore := s.confirm(t, 3, time.Second)
+	s.scheduler.Schedule(s.product.ID, nos, payBefore)
+	// A later message must not hold up one that is due.
+	later, laterBefore := s.confirm(t, 1, time.Minute)
+	s.scheduler.Schedule(s.product.ID, later, laterBefore)
+	rig.Until(t, "the orders expire", func() bool { return s.seen() == len(nos) })
+	if early := time.Until(payBefore); early > 0 {
+		t.Errorf("they expired %s early", early)
+	}
+	if n := s.cancelled(t, later); n != 0 {
+		t.Error("the later order expired")
+	}
+}
+
+func TestReceiver_MessageThatIsFarTooEarlyIsGivenBack(t *testing.T) {
+	s := newShop(t)
+	s.broker.Early(time.Hour)
+	s.run(t)
+	nos, payBefore := s.confirm(t, 1, 10*time.Minute)
+	s.scheduler.Schedule(s.product.ID, nos, payBefore)
+	rig.Until(t, "it is given back more than once", func() bool { return s.count(expiry.Again) > 1 })
+	if s.cancelled(t, nos) != 0 || s.broker.Unsettled() != 1 {
+		t.Error("the order expired, or the message is gone")
+	}
+}
+
+// The store's clock decides, and no order is dropped because it is behind.
+func TestReceiver_OrdersNotDueByTheStoresClockComeAgain(t *testing.T) {
+	s := newShop(t)
+	s.run(t)
+	nos, payBefore := s.confirm(t, 2, time.Minute)
+	s.scheduler.Schedule(s.product.ID, nos, payBefore.Add(-time.Minute).Add(100*time.Millisecond))
+	rig.Until(t, "the message is given back", func() bool { return s.count(expiry.Again) > 1 })
+	if n := s.cancelled(t, nos); n != 0 {
+		t.Fatalf("%d orders expired before their time", n)
+	}
+	s.Time.Advance(2 * time.Minute)
+	rig.Until(t, "the orders expire", func() bool { return s.seen() == len(nos) })
+	rig.Until(t, "the message is settled", func() bool { return s.broker.Unsettled() == 0 })
+}
+
+func TestReceiver_StoreThatIsAwayIsTriedWithBackoff(t *testing.T) {
+	s := newShop(t)
+	nos, payBefore := s.confirm(t, 2, 100*time.Millisecond)
+	s.Store.FailBefore("ExpireOrders", storetest.Always)
+	s.run(t)
+	s.scheduler.Schedule(s.product.ID, nos, payBefore)
+	rig.Until(t, "the store was asked", func() bool { return s.Store.Calls("ExpireOrders") > 0 })
+	began := time.Now()
+	rig.Until(t, "two seconds pass", func() bool { return time.Since(began) > 2*time.Second })
+	// Each of two receivers tries after 0.25, 0.75 and 1.75 s.
+	if n := s.Store.Calls("ExpireOrders"); n > 10 {
+		t.Errorf("the store was asked %d times in two seconds", n)
+	}
+	s.Store.Heal()
+	rig.Until(t, "the orders expire", func() bool { return s.cancelled(t, nos) == len(nos) })
+	rig.Until(t, "the message is settled", func() bool { return s.broker.Unsettled() == 0 })
+}
+
+// The store has expired the orders, and the receiver does not know.
+func TestReceiver_LostReplyExpiresNothingTwice(t *testing.T) {
+	s := newShop(t)
+	nos, payBefore := s.confirm(t, 2, 100*time.Millisecond)
+	s.Store.FailAfter("ExpireOrders", 1)
+	s.run(t)
+	s.scheduler.Schedule(s.product.ID, nos, payBefore)
+	rig.Until(t, "the message is settled", func() bool { return s.count(expiry.Settled) == 1 })
+	if n := s.cancelled(t, nos); n != len(nos) {
+		t.Errorf("%d of %d orders expired", n, len(nos))
+	}
+	storetest.CheckPromises(t, s.Store, s.product.ID)
+}
+
+func TestReceiver_BadMessagesAreSettledAndCounted(t *testing.T) {
+	s := newShop(t)
+	nos, _ := s.confirm(t, 1, time.Hour)
+	e := carrier.Expiry{ProductID: 1, Due: time.Now(), Orders: nos}
+	foreign, err := newCodec(t, "store-2").EncodeExpiry(&e)
+	rig.Must(t, err)
+	forged, err := s.codec.EncodeExpiry(&e)
+	rig.Must(t, err)
+	forged.Signature = "v1,AAAA"
+	s.broker.Inject(foreign)
+	s.broker.Inject(forged)
+	s.broker.Inject(s.codec.Seal("1", []byte(`{"version":1,"store":"store-1","entries":[]}`)))
+	s.run(t)
+	rig.Until(t, "all are settled", func() bool { return s.broker.Unsettled() == 0 })
+	for _, why := range []expiry.Result{expiry.Forged, expiry.Foreign, expiry.Poison} {
+		if n := s.count(why); n != 1 {
+			t.Errorf("%d messages are %s", n, why)
+		}
+	}
+}
+
+func TestScheduler_BrokerThatIsAwayAtStartHoldsUpNobody(t *testing.T) {
+	s := newShop(t)
+	s.broker.Fail(errors.New("away"))
+	s.run(t)
+	nos, payBefore := s.confirm(t, 1, 5*time.Second)
+	began := time.Now()
+	for range 2000 { // more than there is room for
+		s.scheduler.Schedule(s.product.ID, nos, payBefore)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("2000 calls took %s", took)
+	}
+	if n := s.count(expiry.Dropped); n != 2000-1024 {
+		t.Errorf("%d messages were dropped", n)
+	}
+	s.broker.Fail(nil)
+	rig.Until(t, "the rest is published", func() bool { return s.count(expiry.Published) == 1024 })
+	rig.Until(t, "the order expires", func() bool { return s.cancelled(t, nos) == 1 })
+}
+
+func TestScheduler_WhatTheBrokerDoesNotTakeIsLeftToTheScan(t *testing.T) {
+	s := newShop(t)
+	s.broker.Limit(time.Hour)
+	s.run(t)
+	nos, _ := s.confirm(t, 1, time.Hour)
+	s.scheduler.Schedule(s.product.ID, nos, time.Now().Add(2*time.Hour))
+	rig.Until(t, "it is counted as too long", func() bool { return s.count(expiry.TooLong) == 1 })
+	s.broker.Fail(errors.New("refused"))
+	s.scheduler.Schedule(s.product.ID, nos, time.Now().Add(time.Minute))
+	rig.Until(t, "it is dropped", func() bool { return s.count(expiry.Dropped) == 1 })
+	s.broker.Fail(nil)
+	s.scheduler.Schedule(s.product.ID, nos, time.Now().Add(time.Minute))
+	rig.Until(t, "the broker takes messages again", func() bool { return s.count(expiry.Published) == 1 })
+}
+
+func TestScheduler_StopPublishesWhatWaitsAndGivesBackTheRest(t *testing.T) {
+	s := newShop(t)
+	s.broker.Early(5 * time.Second)
+	stop := s.run(t)
+	nos, payBefore := s.confirm(t, 1, 4*time.Second)
+	for range 50 {
+		s.scheduler.Schedule(s.product.ID, nos, payBefore)
+	}
+	rig.Until(t, "the broker is open", func() bool { return s.count(expiry.Published) > 0 })
+	stop()
+	if sent, left := len(s.broker.Sent()), s.broker.Unsettled(); sent != 50 || left != 50 {
+		t.Errorf("%d messages were published, %d are left", sent, left)
+	}
+}

@@ -1,0 +1,227 @@
+package expiry
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"seckill"
+	"seckill/internal/carrier"
+)
+
+const (
+	// receivers is how many expire orders at once. The store locks one product at
+	// a time, so more would only wait for each other.
+	receivers = 2
+	// receiveMost bounds the messages of one receive, receiveFor its time.
+	receiveMost = 32
+	receiveFor  = 20 * time.Second
+	// expireMost bounds the orders of one call to the store, unless one message
+	// has more.
+	expireMost = 500
+	// earlyMost bounds the messages that wait here for their time, and earlyBy how
+	// early they may be. Others are given back to the broker.
+	earlyMost = 256
+	earlyBy   = 10 * time.Second
+	// storeWithin bounds the calls to the store for one batch, settleWithin one
+	// call that settles messages.
+	storeWithin  = 10 * time.Second
+	settleWithin = 5 * time.Second
+	// The wait after a failure of the store or the broker, which doubles.
+	retryLeast = 250 * time.Millisecond
+	retryMost  = 5 * time.Second
+)
+
+// parcel is a message with what it says.
+type parcel struct {
+	message carrier.Delivery
+	expiry  carrier.Expiry
+}
+
+// receiver takes messages from the broker and expires their orders. It is used
+// by one goroutine.
+type receiver struct {
+	*Scheduler
+	waiting []parcel // for their time
+	// How long the broker and the store were last waited for; 0 while they work.
+	brokerRetry, storeRetry time.Duration
+}
+
+func newReceiver(s *Scheduler) *receiver { return &receiver{Scheduler: s} }
+
+// run receives until ctx ends, and then gives back what waits.
+func (r *receiver) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.receive(ctx)
+		for ctx.Err() == nil {
+			batch := r.ripe(r.opt.Now())
+			if len(batch) == 0 {
+				break
+			}
+			r.expire(ctx, batch)
+		}
+	}
+	r.again(ctx, r.waiting, stopWithin)
+}
+
+// receive takes messages until one that waits is due.
+func (r *receiver) receive(ctx context.Context) {
+	wait := receiveFor
+	for i := range r.waiting {
+		wait = min(wait, r.waiting[i].expiry.Due.Sub(r.opt.Now()))
+	}
+	bounded, cancel := context.WithTimeout(ctx, max(wait, 0))
+	defer cancel()
+	messages, err := r.broker().Receive(bounded, receiveMost)
+	if err != nil && bounded.Err() == nil {
+		r.failed(ctx, &r.brokerRetry, "receive of expiry messages failed; it is tried again", err)
+		return
+	}
+	r.brokerRetry = 0
+	for i := range messages {
+		r.accept(ctx, messages[i])
+	}
+}
+
+// failed waits after a failure, longer each time until something succeeds.
+func (r *receiver) failed(ctx context.Context, retry *time.Duration, what string, err error) {
+	if *retry == 0 {
+		r.opt.Logger.Warn(what, "error", err)
+	}
+	*retry = min(max(2**retry, retryLeast), retryMost)
+	pause(ctx, *retry)
+}
+
+// accept takes a message in. One that nobody can accept is settled, so that it
+// does not come for ever.
+func (r *receiver) accept(ctx context.Context, message carrier.Delivery) {
+	expiry, err := r.opt.Codec.DecodeExpiry(&message.Message)
+	if err != nil {
+		why := rejection(err)
+		r.opt.Logger.Warn("expiry message rejected and settled", "why", string(why), "bytes", len(message.Body))
+		r.done(ctx, []parcel{{message: message}}, why)
+		return
+	}
+	p := parcel{message, expiry}
+	if len(r.waiting) >= earlyMost || expiry.Due.Sub(r.opt.Now()) > earlyBy {
+		r.again(ctx, []parcel{p}, settleWithin)
+		return
+	}
+	r.waiting = append(r.waiting, p)
+}
+
+// rejection is why a message was not accepted.
+func rejection(err error) Result {
+	switch {
+	case errors.Is(err, carrier.ErrForged):
+		return Forged
+	case errors.Is(err, carrier.ErrForeign):
+		return Foreign
+	}
+	return Poison
+}
+
+// ripe takes messages that are due, for one call to the store.
+func (r *receiver) ripe(now time.Time) (batch []parcel) {
+	orders := 0
+	r.waiting = slices.DeleteFunc(r.waiting, func(p parcel) bool {
+		n := len(p.expiry.Orders)
+		if p.expiry.Due.After(now) || orders > 0 && orders+n > expireMost {
+			return false
+		}
+		orders += n
+		batch = append(batch, p)
+		return true
+	})
+	return batch
+}
+
+// expire has the store expire the orders of messages, and settles those of
+// which nothing is left to do.
+func (r *receiver) expire(ctx context.Context, batch []parcel) {
+	var nos []seckill.OrderNo
+	for i := range batch {
+		nos = append(nos, batch[i].expiry.Orders...)
+	}
+	early, err := r.expireOrders(ctx, nos)
+	if err != nil {
+		r.again(ctx, batch, settleWithin)
+		r.failed(ctx, &r.storeRetry, "store has not expired orders; their messages come again", err)
+		return
+	}
+	r.storeRetry = 0
+	var settled, again []parcel
+	for _, p := range batch {
+		if slices.ContainsFunc(p.expiry.Orders, func(no seckill.OrderNo) bool { return early[no] }) {
+			again = append(again, p)
+		} else {
+			settled = append(settled, p)
+		}
+	}
+	r.done(ctx, settled, Settled)
+	r.again(ctx, again, settleWithin)
+}
+
+// expireOrders expires those that are due, and returns those that are pending
+// and not yet due by the store's clock. An order that is due and cannot be
+// cancelled, because somebody holds or altered a row, is left to the scan.
+func (r *receiver) expireOrders(ctx context.Context, nos []seckill.OrderNo) (early map[seckill.OrderNo]bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
+	defer cancel()
+	// Read before, so that an order which becomes due meanwhile is not missed.
+	now, err := r.opt.Store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	expired, err := r.opt.Store.ExpireOrders(ctx, nos)
+	if len(expired) > 0 {
+		r.opt.OnExpired(expired)
+	}
+	if err != nil || len(expired) == len(nos) {
+		return nil, err
+	}
+	gone := make(map[seckill.OrderNo]bool, len(expired))
+	for i := range expired {
+		gone[expired[i].OrderNo] = true
+	}
+	left, err := r.opt.Store.OrdersByNo(ctx, slices.DeleteFunc(nos, func(no seckill.OrderNo) bool { return gone[no] }))
+	if err != nil {
+		return nil, err
+	}
+	early = make(map[seckill.OrderNo]bool)
+	for i := range left {
+		if left[i].Status == seckill.OrderPending && left[i].PayBefore.After(now) {
+			early[left[i].OrderNo] = true
+		}
+	}
+	return early, nil
+}
+
+// done settles messages. One that cannot be settled comes again, and finds its
+// orders expired.
+func (r *receiver) done(ctx context.Context, parcels []parcel, result Result) {
+	r.settle(ctx, parcels, settleWithin, result, r.broker().Done)
+}
+
+// again gives messages back. One that cannot be given back comes again when the
+// broker misses its receiver.
+func (r *receiver) again(ctx context.Context, parcels []parcel, within time.Duration) {
+	r.settle(ctx, parcels, within, Again, r.broker().Again)
+}
+
+func (r *receiver) settle(ctx context.Context, parcels []parcel, within time.Duration, result Result, settle func(context.Context, []carrier.Delivery) error) {
+	if len(parcels) == 0 {
+		return
+	}
+	messages := make([]carrier.Delivery, len(parcels))
+	for i := range parcels {
+		messages[i] = parcels[i].message
+		r.opt.Meter.Message(result)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	if err := settle(ctx, messages); err != nil {
+		r.opt.Logger.Warn("expiry messages not settled at the broker; they come again", "messages", len(messages), "error", err)
+	}
+}

@@ -1,0 +1,233 @@
+// Package expiry expires unpaid orders by delayed messages of a broker.
+//
+// After a confirm, a worker schedules one message for the new orders of the
+// batch. The message comes back when their time to pay has passed. Its receiver
+// has the store cancel those that are still unpaid, so their units are for sale
+// again at once, and on any instance.
+//
+// The scan of the store (duty.Expirer) stays the safety net: it expires what was
+// not scheduled, and what the broker lost or delivers late. So nothing here holds
+// up a worker, and a message that cannot be published is dropped.
+package expiry
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seckill"
+	"seckill/internal/carrier"
+)
+
+const (
+	// Grace is how long after the end of the time to pay a message is due. The
+	// store decides by its own clock, which may be behind the worker's a little.
+	// More would only leave the orders to the scan, which looks every second.
+	Grace = 250 * time.Millisecond
+	// messageMost bounds the orders of one message: one transaction of the store.
+	messageMost = 500
+	// queueMost bounds the messages that wait to be published: 8 MB of numbers.
+	queueMost = 1024
+	// publishers is how many messages are published at once.
+	publishers = 4
+	// publishWithin bounds a publish. Beyond it the message is dropped.
+	publishWithin = 3 * time.Second
+	// stopWithin bounds what a stop waits for, of messages that wait to be
+	// published or are given back.
+	stopWithin = 2 * time.Second
+	// How long a broker is waited for, and how often it is tried.
+	openWithin = 10 * time.Second
+	openLeast  = 500 * time.Millisecond
+	openMost   = 10 * time.Second
+)
+
+// Result is what became of a message.
+type Result string
+
+// The results.
+const (
+	Published Result = "published" // the broker has stored it
+	TooLong   Result = "too_long"  // due later than the broker can wait: left to the scan
+	Dropped   Result = "dropped"   // not published in time: left to the scan
+	Settled   Result = "settled"   // none of its orders has to be expired any more
+	Again     Result = "again"     // given back: it came early, or the store was away
+	Forged    Result = "forged"    // settled unread
+	Foreign   Result = "foreign"   // settled unread: of another store
+	Poison    Result = "poison"    // settled unread: not an expiry message
+)
+
+// Results lists all of them.
+var Results = []Result{Published, TooLong, Dropped, Settled, Again, Forged, Foreign, Poison}
+
+// Store is what expires orders.
+type Store interface {
+	ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
+	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// Meter counts messages by what became of them.
+type Meter interface {
+	Message(result Result)
+}
+
+// Options are a scheduler's parts.
+type Options struct {
+	// Open connects to the broker. It is called again until it succeeds; until
+	// then messages wait, as many as there is room for.
+	Open  func(ctx context.Context) (carrier.Delayer, error)
+	Codec *carrier.Codec
+	Store Store
+	Meter Meter
+	// OnExpired sees each batch, so that the units return at once.
+	OnExpired func(orders []seckill.Order)
+	Now       func() time.Time
+	Logger    *slog.Logger
+}
+
+// Scheduler publishes and receives expiry messages of one process.
+type Scheduler struct {
+	opt     Options
+	queue   chan carrier.Expiry
+	failing atomic.Bool // the last publish failed
+
+	mu      sync.Mutex
+	delayer carrier.Delayer // nil before it is open
+}
+
+// New makes a scheduler. Run it once.
+func New(opt Options) *Scheduler {
+	return &Scheduler{opt: opt, queue: make(chan carrier.Expiry, queueMost)}
+}
+
+// Schedule has orders of a product expire when their time to pay has passed. It
+// never blocks: a message for which there is no room is dropped.
+func (s *Scheduler) Schedule(product uint32, orders []seckill.OrderNo, payBefore time.Time) {
+	for some := range slices.Chunk(orders, messageMost) {
+		select {
+		case s.queue <- carrier.Expiry{ProductID: product, Due: payBefore.Add(Grace), Orders: some}:
+		default:
+			s.opt.Meter.Message(Dropped)
+		}
+	}
+}
+
+// Run publishes and receives until ctx ends. Close comes after it.
+func (s *Scheduler) Run(ctx context.Context) {
+	if !s.open(ctx) {
+		return
+	}
+	var running sync.WaitGroup
+	for range publishers {
+		running.Go(func() { s.publish(ctx) })
+	}
+	for range receivers {
+		running.Go(func() { newReceiver(s).run(ctx) })
+	}
+	running.Wait()
+}
+
+// open connects to the broker, however long it is away.
+func (s *Scheduler) open(ctx context.Context) bool {
+	for wait := openLeast; ctx.Err() == nil; wait = min(2*wait, openMost) {
+		opening, cancel := context.WithTimeout(ctx, openWithin)
+		opened, err := s.opt.Open(opening)
+		cancel()
+		if err == nil {
+			s.mu.Lock()
+			s.delayer = opened
+			s.mu.Unlock()
+			return true
+		}
+		if ctx.Err() == nil {
+			s.opt.Logger.Warn("broker of delayed messages not reached; the scan of the store expires orders", "error", err)
+		}
+		pause(ctx, wait)
+	}
+	return false
+}
+
+func (s *Scheduler) broker() carrier.Delayer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.delayer
+}
+
+// Close drops what was not published, and leaves the broker.
+func (s *Scheduler) Close(ctx context.Context) error {
+	for {
+		select {
+		case <-s.queue:
+			s.opt.Meter.Message(Dropped)
+			continue
+		default:
+		}
+		break
+	}
+	if d := s.broker(); d != nil {
+		return d.Close(ctx)
+	}
+	return nil
+}
+
+// publish publishes messages until ctx ends, and then those that wait.
+func (s *Scheduler) publish(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case e := <-s.queue:
+			s.publishOne(context.WithoutCancel(ctx), &e) // a stop does not cut it short
+		case <-ctx.Done():
+		}
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	for {
+		select {
+		case e := <-s.queue:
+			s.publishOne(ending, &e)
+		default:
+			return
+		}
+	}
+}
+
+// publishOne publishes a message, or leaves its orders to the scan.
+func (s *Scheduler) publishOne(ctx context.Context, e *carrier.Expiry) {
+	delay := e.Due.Sub(s.opt.Now())
+	switch most := s.broker().MaxDelay(); {
+	case most > 0 && delay > most:
+		s.opt.Meter.Message(TooLong)
+		return
+	case delay <= 0: // it waited for the broker until the scan had its orders
+		s.opt.Meter.Message(Dropped)
+		return
+	}
+	message, err := s.opt.Codec.EncodeExpiry(e)
+	if err == nil {
+		bounded, cancel := context.WithTimeout(ctx, publishWithin)
+		err = s.broker().PublishAt(bounded, message, e.Due)
+		cancel()
+	}
+	if err == nil {
+		s.failing.Store(false)
+		s.opt.Meter.Message(Published)
+		return
+	}
+	s.opt.Meter.Message(Dropped)
+	if !s.failing.Swap(true) {
+		s.opt.Logger.Warn("expiry message not published; the scan of the store expires its orders", "product", e.ProductID, "orders", len(e.Orders), "error", err)
+	}
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
