@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"time"
 
 	"seckill"
 	"seckill/internal/adoption"
@@ -77,6 +78,7 @@ func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 	switch {
 	case err == nil:
 		b.park = nil
+		b.schedule(items, outcomes)
 		b.tellFailed(items, outcomes)
 		b.tellMissed(ctx, items, outcomes)
 		for i, outcome := range outcomes {
@@ -109,6 +111,24 @@ func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 		return err
 	}
 	return b.confirm(ctx, items[half:])
+}
+
+// schedule has the new orders of a transaction expire. The store has counted
+// their time to pay from a moment before now.
+func (b *batch) schedule(items []store.Item, outcomes []store.ConfirmOutcome) {
+	expiry := b.worker.opt.Expiry
+	if expiry == nil {
+		return
+	}
+	var orders []seckill.OrderNo
+	for i, outcome := range outcomes {
+		if outcome == store.ConfirmNew {
+			orders = append(orders, items[i].Claim.OrderNo)
+		}
+	}
+	if len(orders) > 0 {
+		expiry.Schedule(b.product, orders, time.Now().Add(b.worker.opt.ExpireAfter))
+	}
 }
 
 // tellFailed tells of orders that a transaction has written as failed.

@@ -49,6 +49,12 @@ type Source interface {
 	Consumer(ctx context.Context, name string) (queue.Consumer, error)
 }
 
+// Expiry has orders expire when their time to pay has passed.
+type Expiry interface {
+	// Schedule returns at once. It is an extra: the store expires every order.
+	Schedule(product uint32, orders []seckill.OrderNo, payBefore time.Time)
+}
+
 // Options are a worker's settings.
 type Options struct {
 	Source        Source // nil is the queue
@@ -62,6 +68,7 @@ type Options struct {
 	Logger        *slog.Logger
 	Now           func() time.Time // the ledger's clock, for adoptions
 	Gatherer      adoption.Gatherer
+	Expiry        Expiry // nil is none
 	// OnBatch sees every confirmed batch: claims, and the age of the oldest.
 	OnBatch func(claims int, lag, took time.Duration)
 	// OnTrouble is told that a product's ledger must be recovered, for which the
