@@ -44,40 +44,50 @@ func (p *parts) buildLine(ctx context.Context) error {
 	if !p.cfg.Carried() {
 		return nil
 	}
-	secrets := p.cfg.Token.Secrets()
-	for i := range secrets {
-		secrets[i] = keyring.Derive(secrets[i], "seckill carrier")
-	}
-	ring, err := keyring.New(secrets...)
+	codec, err := p.carrierCodec()
 	if err != nil {
 		return err
 	}
-	open, err := p.tryCarrier(ctx)
+	open, err := tryBroker(ctx, p, p.openCarrier, "broker not reached at start; workers read the outbox until it is")
 	if err != nil {
 		return err
 	}
 	meter := carrierMeter{p.metrics.Carrier(func(ctx context.Context) (int64, error) { return p.line.Lag(ctx) }), p.alerter}
 	p.line = relay.New(relay.Options{
 		Name: p.name + ".relay", Outbox: p.queue, Open: open, Store: p.store, Meter: meter, Logger: p.log,
-		Codec: &carrier.Codec{Store: p.storeID, Ring: ring},
+		Codec: codec,
 	})
 	return nil
 }
 
-// tryCarrier connects for the first time, so that a wrong setup is told at the
-// start, and returns how to connect from then on.
-func (p *parts) tryCarrier(ctx context.Context) (func(context.Context) (carrier.Carrier, error), error) {
+// carrierCodec signs and reads the messages of this store.
+func (p *parts) carrierCodec() (*carrier.Codec, error) {
+	secrets := p.cfg.Token.Secrets()
+	for i := range secrets {
+		secrets[i] = keyring.Derive(secrets[i], "seckill carrier")
+	}
+	ring, err := keyring.New(secrets...)
+	if err != nil {
+		return nil, err
+	}
+	return &carrier.Codec{Store: p.storeID, Ring: ring}, nil
+}
+
+// tryBroker connects for the first time, so that a wrong setup is told at the
+// start, and returns how to connect from then on. A broker that is away is no
+// reason not to start.
+func tryBroker[T any](ctx context.Context, p *parts, open func(context.Context) (T, error), away string) (func(context.Context) (T, error), error) {
 	trying, cancel := context.WithTimeout(ctx, firstTry)
 	defer cancel()
-	first, err := p.openCarrier(trying)
+	first, err := open(trying)
 	if errors.Is(err, carrier.ErrSetup) {
 		return nil, fmt.Errorf("connect to the broker (queue.kind %s): %w", p.cfg.Queue.Kind, err)
 	}
 	if err != nil {
-		p.log.Warn("broker not reached at start; workers read the outbox until it is", "error", err)
-		return p.openCarrier, nil
+		p.log.Warn(away, "error", err)
+		return open, nil
 	}
-	return func(context.Context) (carrier.Carrier, error) { return first, nil }, nil
+	return func(context.Context) (T, error) { return first, nil }, nil
 }
 
 // openCarrier is the one place that knows the carriers.
@@ -112,4 +122,15 @@ func (p *parts) kafkaLink() (kafkalink.Options, error) {
 		Brokers: p.cfg.Kafka.Brokers, TLS: spoken, SASL: p.cfg.Kafka.SASL,
 		Username: p.cfg.Kafka.Username, Password: string(p.cfg.Kafka.Password.Bytes()),
 	}, nil
+}
+
+// openDelayer is the one place that knows the brokers of delayed messages.
+func (p *parts) openDelayer(ctx context.Context) (carrier.Delayer, error) {
+	switch p.cfg.Queue.Kind {
+	case config.QueueRocketMQ:
+		return nil, fmt.Errorf("%w: delayed messages of queue.kind %s are not built yet", carrier.ErrSetup, p.cfg.Queue.Kind)
+	case config.QueuePulsar:
+		return nil, fmt.Errorf("%w: delayed messages of queue.kind %s are not built yet", carrier.ErrSetup, p.cfg.Queue.Kind)
+	}
+	return nil, fmt.Errorf("%w: queue.kind %q has no delayed messages", carrier.ErrSetup, p.cfg.Queue.Kind)
 }

@@ -10,6 +10,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
+	"seckill/internal/metrics"
 	"seckill/internal/presence"
 	"seckill/internal/transfer"
 	"seckill/internal/worker"
@@ -88,6 +89,9 @@ func (a *App) startLoops(ctx context.Context) {
 		if p.line != nil {
 			a.goLoop(func() { p.line.Run(ctx) })
 		}
+		if p.expiry != nil {
+			a.goLoop(func() { p.expiry.Run(ctx) })
+		}
 	}
 	for _, loop := range loops {
 		loop.Logger, loop.OnRound = p.log, p.metrics.Duty
@@ -137,12 +141,7 @@ func (p *parts) tidy(context.Context) error {
 // duties are the background duties of the worker role.
 func (p *parts) duties() []*duty.Loop {
 	expirer := &duty.Expirer{
-		Store: p.store, WarnLead: p.cfg.Order.ExpireAfter / warnShare,
-		OnExpired: func(orders []seckill.Order) {
-			for i := range orders {
-				p.returned(&orders[i])
-			}
-		},
+		Store: p.store, WarnLead: p.cfg.Order.ExpireAfter / warnShare, OnExpired: p.expired(metrics.ExpiredByScan),
 	}
 	releaser := &duty.Releaser{Store: p.store, Lanes: p.lanes, OnReleased: func(product uint32) {
 		if s := p.catalog.Find(product); s != nil {

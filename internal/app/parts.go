@@ -20,6 +20,7 @@ import (
 	"seckill/internal/bulletin"
 	"seckill/internal/complaint"
 	"seckill/internal/config"
+	"seckill/internal/expiry"
 	"seckill/internal/fault"
 	"seckill/internal/identity"
 	"seckill/internal/ledger"
@@ -95,7 +96,8 @@ type parts struct {
 	payPages    []string     // providers at which a buyer can pay
 	backURL     func(o *seckill.Order) string
 	reconciler  *reconcile.Reconciler
-	line        *relay.Line // nil without a broker
+	line        *relay.Line       // nil without a broker
+	expiry      *expiry.Scheduler // nil without delayed messages
 	workers     worker.Crew
 	watch       *shopapi.Watch
 	returns     *shopapi.Returns
@@ -326,19 +328,26 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 		OnPayment: p.paid, Keeps: p.keeper.Keeps,
 	}
 	var source worker.Source = p.queue
+	var scheduler worker.Expiry
 	if slices.Contains(opt.Roles, RoleWorker) {
 		if err := p.buildLine(ctx); err != nil {
 			return err
 		}
+		if err := p.buildExpiry(ctx); err != nil {
+			return err
+		}
 		if p.line != nil {
 			source = p.line
+		}
+		if p.expiry != nil {
+			scheduler = p.expiry
 		}
 	}
 	p.workers = worker.NewCrew(p.cfg.Workers(), p.queue, p.store, p.lanes, worker.Options{
 		Name: p.name, Source: source,
 		BatchSize: p.cfg.Worker.BatchSize, BatchWait: p.cfg.Worker.BatchWait, RatePerSecond: p.cfg.Worker.RatePerSecond,
 		Ladder: p.cfg.Worker.RetryDelays, DiscardAfter: p.cfg.Worker.DiscardAfter, ExpireAfter: p.cfg.Order.ExpireAfter,
-		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, OnBatch: p.metrics.Worker,
+		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, Expiry: scheduler, OnBatch: p.metrics.Worker,
 		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
 	})
 	p.orders.MayBeStored = p.workers.MayBeStored
@@ -431,6 +440,9 @@ func (p *parts) close() error {
 	errs := []error{p.sinks.close()}
 	if p.line != nil {
 		errs = append(errs, p.line.Close(ctx))
+	}
+	if p.expiry != nil {
+		errs = append(errs, p.expiry.Close(ctx))
 	}
 	if p.book.close != nil {
 		errs = append(errs, p.book.close(ctx))

@@ -72,6 +72,9 @@ func (k Kafka) TLSConfig() (*tls.Config, error) {
 // Carried reports whether a broker carries reservations to workers.
 func (c *Config) Carried() bool { return c.Queue.Kind != QueueOutbox }
 
+// Delays reports whether the broker has delayed messages.
+func (c *Config) Delays() bool { return c.Queue.Kind == QueueRocketMQ || c.Queue.Kind == QueuePulsar }
+
 // maxTopicBytes is the longest topic or group name that all brokers take.
 const maxTopicBytes = 120
 

@@ -62,6 +62,7 @@ type Metrics struct {
 	DutyFailures   *prometheus.CounterVec
 	Alerts         *prometheus.CounterVec
 	Payments       *prometheus.CounterVec
+	Expired        *prometheus.CounterVec
 	Panics         prometheus.Counter
 	// RaisedPrices counts proofs of work that the asker's reputation made harder.
 	RaisedPrices prometheus.Counter
@@ -110,6 +111,7 @@ func New(version string) *Metrics {
 		DutyFailures:    f.counters("seckill_duty_failures_total", "Rounds of a background duty that failed.", "duty"),
 		Alerts:          f.counters("seckill_alerts_total", "Alerts raised, by kind.", "kind"),
 		Payments:        f.counters("seckill_payments_total", "Authentic payment notices, by what they did.", "result"),
+		Expired:         f.counters("seckill_orders_expired_total", "Orders that were not paid in time, by what expired them: a delayed message, or the scan of the store.", "by"),
 		DualWrites:      f.counters("seckill_dualwrite_batches_total", "Immediate store attempts of dualwrite products, by result.", "result"),
 		Forgotten:       f.counter("seckill_promises_forgotten_total", "Unconfirmed answers dropped from this instance's memory for want of room."),
 		Reoffered:       f.counters("seckill_promises_reoffered_total", "Unconfirmed answers that a rebuilt ledger did not have, by what became of them.", "result"),
@@ -145,6 +147,7 @@ func New(version string) *Metrics {
 // countFromZero makes every series that can be named beforehand.
 func (m *Metrics) countFromZero() {
 	countFromZero(m.Alerts, alert.Kinds...)
+	countFromZero(m.Expired, ExpiredByMessage, ExpiredByScan)
 	countFromZero(m.Reoffered, promise.Results...)
 	countFromZero(m.DualWrites, purchase.DualWriteResults...)
 	countFromZero(m.ConnsRefused, socket.Refusals...)

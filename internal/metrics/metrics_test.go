@@ -12,6 +12,7 @@ import (
 	"seckill"
 	"seckill/internal/admission"
 	"seckill/internal/bulletin"
+	"seckill/internal/expiry"
 	"seckill/internal/stats"
 )
 
@@ -70,6 +71,19 @@ func TestEveryStageHasItsFigures(t *testing.T) {
 		`reconcile_balanced{product="3"} -1`,
 		`reconciliations_total{result="violated"} 1`,
 		`build_info{version="v1.2.3"} 1`,
+	)
+}
+
+func TestExpiry_CountsMessagesFromZero(t *testing.T) {
+	m := New("test")
+	e := m.Expiry()
+	e.Message(expiry.Published)
+	m.Expired.WithLabelValues(ExpiredByScan).Add(3)
+	expect(t, scrape(t, m),
+		`expiry_messages_total{result="published"} 1`,
+		`expiry_messages_total{result="forged"} 0`,
+		`orders_expired_total{by="message"} 0`,
+		`orders_expired_total{by="scan"} 3`,
 	)
 }
 
