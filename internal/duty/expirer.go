@@ -23,9 +23,10 @@ type Expirer struct {
 	OnExpired func(orders []seckill.Order)
 }
 
-// Round cancels all that is due now, whether or not buyers could be warned.
+// Round cancels all that is due now, and then warns: a hundred thousand warnings
+// must not hold up the units of those who did not pay.
 func (e *Expirer) Round(ctx context.Context) error {
-	return errors.Join(e.warn(ctx), e.expire(ctx))
+	return errors.Join(e.expire(ctx), e.warn(ctx))
 }
 
 func (e *Expirer) warn(ctx context.Context) error {

@@ -40,7 +40,9 @@ var (
 			WHERE product_id = ? AND user_id IN (`,
 		tail: `)`, columns: 1,
 	}
-	sqlWarned = list{head: `UPDATE tb_seckill_order SET warned = 1 WHERE status = 0 AND warned = 0 AND order_no IN (`, tail: `)`, columns: 1}
+	// The sums keep the database from walking ix_order_due, all that is pending,
+	// for each list of numbers.
+	sqlWarned = list{head: `UPDATE tb_seckill_order SET warned = 1 WHERE status + 0 = 0 AND warned + 0 = 0 AND order_no IN (`, tail: `)`, columns: 1}
 )
 
 // returnUnits writes that orders of one product, all moved alike from the
