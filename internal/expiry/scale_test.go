@@ -116,7 +116,10 @@ func expireInTime(t *testing.T, l load, messages, scan bool) {
 			t.Fatalf("%d of %d orders expired", late.count(), l.orders)
 		}
 	}
-	late.report(t, l)
+	most := late.report(t, l)
+	if messages && most > l.within { // the scan alone is the safety net, and promises nothing
+		t.Errorf("an order expired %s after its time, want at most %s", most, l.within)
+	}
 }
 
 func openStore(t *testing.T, mariadb bool) store.Store {
@@ -173,7 +176,7 @@ func (l *lateness) count() int {
 	return len(l.delay)
 }
 
-func (l *lateness) report(t *testing.T, of load) {
+func (l *lateness) report(t *testing.T, of load) (latest time.Duration) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,7 +187,5 @@ func (l *lateness) report(t *testing.T, of load) {
 	}
 	t.Logf("%d orders due within %s: median %s, p99 %s, latest %s after their time; %v",
 		of.orders, of.over, at(0.5), at(0.99), most.Round(time.Millisecond), l.by)
-	if most > of.within {
-		t.Errorf("an order expired %s after its time, want at most %s", most, of.within)
-	}
+	return most
 }

@@ -309,11 +309,25 @@ func TestAChangeBehindALockWaitsNoLongerThanItsDeadline(t *testing.T) {
 // A product's row that somebody holds keeps its own orders from expiring, and
 // no other's.
 func TestALockedProductHoldsUpNoOthersExpiry(t *testing.T) {
+	t.Run("scan", func(t *testing.T) {
+		lockedProduct(t, func(s *Store, _ []seckill.OrderNo) ([]seckill.Order, error) { return s.Expire(t.Context(), 10) })
+	})
+	t.Run("given orders", func(t *testing.T) {
+		lockedProduct(t, func(s *Store, nos []seckill.OrderNo) ([]seckill.Order, error) {
+			return s.ExpireOrders(t.Context(), nos)
+		})
+	})
+}
+
+func lockedProduct(t *testing.T, expire func(s *Store, nos []seckill.OrderNo) ([]seckill.Order, error)) {
+	t.Helper()
 	s := openMaria(t)
+	var nos []seckill.OrderNo
 	held, free := sale(t, s, 10), sale(t, s, 10, func(p *seckill.Product) { p.ID = 8 })
 	for _, p := range []*seckill.Product{&held, &free} {
 		req := request(p, claims(p, 1))
 		req.ExpireAfter = time.Millisecond
+		nos = append(nos, req.Items[0].Claim.OrderNo)
 		if _, err := s.Confirm(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
@@ -331,7 +345,7 @@ func TestALockedProductHoldsUpNoOthersExpiry(t *testing.T) {
 	<-locked
 	var expired []seckill.Order
 	waitFor(t, "the other's order to expire", func() bool {
-		orders, err := s.Expire(t.Context(), 10)
+		orders, err := expire(s, nos)
 		if err != nil {
 			t.Fatal(err)
 		}
