@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,9 +44,12 @@ func TestSender_DeliversOrdersAsTheyWereWithTheEvent(t *testing.T) {
 		equal(t, "datacontenttype", b.DataContentType, "application/json")
 		equal(t, "time", b.Time.IsZero(), false)
 		equal(t, "order", b.Data.OrderNo, no.String())
+		equal(t, "product", b.Data.ProductID, 7)
+		if !strings.HasPrefix(m.Type, "seckill.order.") {
+			continue // a refund
+		}
 		equal(t, "buyer", b.Data.Buyer, "buyer"+no.String())
 		equal(t, "amount", b.Data.AmountCents, 999)
-		equal(t, "product", b.Data.ProductID, 7)
 		if slices.Contains([]string{"seckill.order.confirmed", "seckill.order.paid", "seckill.order.refunded"}, m.Type) {
 			statuses = append(statuses, b.Data.Status)
 		}
@@ -199,7 +203,7 @@ func TestSender_RetriesAreHastenedAfterAnOutage(t *testing.T) {
 	opt := s.options(r)
 	opt.Delays = []time.Duration{time.Hour}
 	sender := sink.NewSender(opt)
-	drive(t, sender, "retries", func() bool { return s.states("shop")[store.DeliveryRetrying] == 4 })
+	drive(t, sender, "retries", func() bool { return s.states("shop")[store.DeliveryRetrying] == s.end() })
 	r.setRefuse(nil)
 	s.sell(1)
 	drive(t, sender, "all events", func() bool { return int64(r.count()) == s.end() })
@@ -211,7 +215,7 @@ func TestSender_RetriesAreHastenedAfterARestart(t *testing.T) {
 	s.sell(2)
 	opt := s.options(r)
 	opt.Delays = []time.Duration{time.Hour}
-	drive(t, sink.NewSender(opt), "retries", func() bool { return s.states("shop")[store.DeliveryRetrying] == 2 })
+	drive(t, sink.NewSender(opt), "retries", func() bool { return s.states("shop")[store.DeliveryRetrying] == s.end() })
 	r.setRefuse(nil)
 	s.sell(1)
 	drive(t, sink.NewSender(opt), "all events", func() bool { return int64(r.count()) == s.end() })
@@ -495,7 +499,8 @@ func TestSender_RejectedMessageShowsThatTheSinkIsBack(t *testing.T) {
 	opt := s.options(r)
 	opt.Delays = []time.Duration{time.Hour}
 	sender := sink.NewSender(opt)
-	drive(t, sender, "retries", func() bool { return s.states("shop")[store.DeliveryRetrying] == 4 })
+	drive(t, sender, "retries", func() bool { return s.states("shop")[store.DeliveryRetrying] == s.end() })
+	others := int(s.end())
 	bad := s.sell(1)[0].String()
 	r.setRefuse(func(m *sink.Message) error {
 		if m.Key == bad {
@@ -503,7 +508,7 @@ func TestSender_RejectedMessageShowsThatTheSinkIsBack(t *testing.T) {
 		}
 		return nil
 	})
-	drive(t, sender, "the others", func() bool { return r.count() == 4 })
+	drive(t, sender, "the others", func() bool { return r.count() == others })
 }
 
 // BenchmarkSender sends events of SQLite to a webhook on loopback.

@@ -1,5 +1,10 @@
 -- +goose Up
 
+-- What an event of a sale or a refund carries, as JSON; NULL for events of an
+-- order, and for events of the version before. It may be NULL, so that the
+-- version before can still write.
+ALTER TABLE tb_event ADD COLUMN data TEXT;
+
 -- How far each sink has read the feed. The version before never looks here.
 CREATE TABLE tb_sink (
     name        TEXT    NOT NULL PRIMARY KEY,
@@ -34,3 +39,4 @@ CREATE INDEX ix_delivery_key ON tb_sink_delivery (sink, delivery_key, state) WHE
 -- +goose Down
 DROP TABLE tb_sink_delivery;
 DROP TABLE tb_sink;
+ALTER TABLE tb_event DROP COLUMN data;

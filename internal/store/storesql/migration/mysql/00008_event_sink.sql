@@ -1,5 +1,17 @@
 -- +goose Up
 
+-- What an event of a sale or a refund carries, as JSON; NULL for events of an
+-- order, and for events of the version before. It may be NULL, so that the
+-- version before can still write. TEXT and not JSON: MariaDB's JSON has a check
+-- constraint, for which it would copy the whole table here. As in 00002: a
+-- migration that was broken off finds it done.
+SET @missing = (SELECT COUNT(*) = 0 FROM information_schema.columns
+    WHERE table_schema = DATABASE() AND table_name = 'tb_event' AND column_name = 'data');
+SET @alter_event = IF(@missing, 'ALTER TABLE tb_event ADD COLUMN data TEXT', 'DO 0');
+PREPARE alter_event FROM @alter_event;
+EXECUTE alter_event;
+DEALLOCATE PREPARE alter_event;
+
 -- How far each sink has read the feed. The version before never looks here.
 CREATE TABLE IF NOT EXISTS tb_sink (
     name        VARBINARY(64) NOT NULL PRIMARY KEY,
@@ -34,3 +46,4 @@ CREATE TABLE IF NOT EXISTS tb_sink_delivery (
 -- +goose Down
 DROP TABLE tb_sink_delivery;
 DROP TABLE tb_sink;
+ALTER TABLE tb_event DROP COLUMN data;
