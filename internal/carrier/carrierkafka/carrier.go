@@ -23,9 +23,9 @@ import (
 const (
 	// watchEvery is how often the carrier looks whether its consumer is of use.
 	watchEvery = time.Second
-	// idleAfter is when a process in which nobody receives leaves the group, so
-	// that others get its partitions. The next Receive joins again.
-	idleAfter = 60 * time.Second
+	// defaultIdleAfter leaves time for a slow batch, and for others to join within
+	// carrier.RedeliverWithin.
+	defaultIdleAfter = 60 * time.Second
 )
 
 var errClosed = errors.New("kafka: the carrier is closed")
@@ -38,7 +38,10 @@ type Options struct {
 	// Create has a missing topic created with Partitions and Replicas.
 	Create               bool
 	Partitions, Replicas int
-	Logger               *slog.Logger
+	// IdleAfter is when a process in which nobody receives leaves the group, so
+	// that others get its partitions. The next Receive joins again. 0 is 60 s.
+	IdleAfter time.Duration
+	Logger    *slog.Logger
 }
 
 // Carrier implements carrier.Carrier.
@@ -64,6 +67,9 @@ var _ carrier.Carrier = (*Carrier)(nil)
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.IdleAfter == 0 {
+		opt.IdleAfter = defaultIdleAfter
 	}
 	topic, err := kafkalink.OpenTopic(ctx, opt.Link, kafkalink.TopicOptions{
 		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas,
@@ -123,7 +129,7 @@ func (c *Carrier) Receive(ctx context.Context, most int) ([]carrier.Delivery, er
 		got, changed, ended := from.take(most)
 		switch {
 		case len(got) > 0:
-			return deliveries(got), nil
+			return got, nil
 		case ended:
 			c.retire(from)
 			continue
@@ -134,14 +140,6 @@ func (c *Carrier) Receive(ctx context.Context, most int) ([]carrier.Delivery, er
 		case <-c.closed:
 		}
 	}
-}
-
-func deliveries(got []*delivery) []carrier.Delivery {
-	all := make([]carrier.Delivery, len(got))
-	for i, d := range got {
-		all[i] = carrier.Delivery{Message: d.message, Handle: d}
-	}
-	return all
 }
 
 // join returns the consumer, which it makes where there is none.
@@ -184,8 +182,9 @@ func (c *Carrier) present() *consumer {
 	return c.consumer
 }
 
-// watch retires a consumer of a topic that was deleted and created again, which
-// franz-go does not follow, and one from which nobody receives.
+// watch retires a consumer that has no use: franz-go does not follow a topic that
+// was deleted and created again, and stops at a batch that it cannot read; or
+// nobody receives.
 func (c *Carrier) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -199,8 +198,8 @@ func (c *Carrier) watch() {
 		if now == nil {
 			continue
 		}
-		idle := c.receiving.Load() == 0 && time.Since(time.Unix(0, c.lastReceived.Load())) > idleAfter
-		if idle || now.id != c.topic.ID() {
+		idle := c.receiving.Load() == 0 && time.Since(time.Unix(0, c.lastReceived.Load())) > c.opt.IdleAfter
+		if idle || now.id != c.topic.ID() || now.isStuck() {
 			c.retire(now)
 		}
 	}

@@ -214,14 +214,37 @@ func (c *consumer) report(fetches kgo.Fetches) bool {
 		failed = true
 		c.log.Debug("kafka: fetch", "topic", c.topic.Name(), "partition", number, "error", err)
 		if huge := (*kgo.ErrDecompressTooLarge)(nil); errors.As(err, &huge) {
-			c.log.Warn("kafka: skipped a batch that is too large to be the engine's", "topic", huge.Topic, "partition", number, "offset", huge.Offset)
-			c.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{huge.Topic: {number: {Epoch: huge.Epoch, Offset: huge.NextOffset}}})
+			c.log.Warn("kafka: skipped a batch that is too large to be the engine's", "topic", huge.Topic, "partition", huge.Partition, "offset", huge.Offset)
+			c.skip(huge)
 		}
 		if errors.Is(err, kerr.UnknownTopicID) {
 			c.topic.Check()
 		}
 	})
 	return failed
+}
+
+// skip passes a batch that cannot be read. The client fetches its partition no
+// more.
+func (c *consumer) skip(huge *kgo.ErrDecompressTooLarge) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.owned[huge.Partition]; p != nil {
+		p.skipTo(huge.NextOffset)
+	}
+}
+
+// isStuck reports whether a partition is settled and committed up to a batch
+// that cannot be read. Another consumer begins behind the batch.
+func (c *consumer) isStuck() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.owned {
+		if offset, _ := p.position(); p.skipped && p.committed == offset && len(p.window) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // signal wakes receivers. The caller holds mu.
@@ -238,20 +261,23 @@ func (c *consumer) wakePoll() {
 	}
 }
 
-// take returns at most max messages that are ready. If there are none, the
+// take returns at most so many messages that are ready. If there are none, the
 // channel is closed when that may have changed, or ended is true.
-func (c *consumer) take(most int) (got []*delivery, changed <-chan struct{}, ended bool) {
+func (c *consumer) take(most int) (got []carrier.Delivery, changed <-chan struct{}, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(most, len(c.ready))
-	if n == 0 {
-		return nil, c.changed, c.ended
+	n := 0
+	for ; n < len(c.ready) && len(got) < most; n++ {
+		if d := c.ready[n]; !d.settled { // one that was given back may be settled since
+			got = append(got, carrier.Delivery{Message: d.message, Handle: d})
+		}
 	}
-	got = slices.Clone(c.ready[:n])
 	clear(c.ready[:n])
 	c.ready = c.ready[n:]
-	c.wakePoll()
-	return got, nil, false
+	if n > 0 {
+		c.wakePoll()
+	}
+	return got, c.changed, c.ended
 }
 
 // settle marks deliveries. Those of partitions that were lost are ignored.

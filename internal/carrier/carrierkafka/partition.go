@@ -17,6 +17,7 @@ type partition struct {
 	window    []slot // in order of offsets, from the first unsettled one on
 	last      int64  // offset of the newest message; -1 before the first
 	committed int64  // what the broker was told last; -1 for nothing
+	skipped   bool   // the client stopped before a batch that it cannot read
 	held      int    // messages that are not settled
 	bytes     int    // of them
 }
@@ -38,6 +39,12 @@ func (p *partition) isSetBack(offset int64) bool { return offset <= p.last }
 func (p *partition) add(offset int64) {
 	p.window = append(p.window, slot{offset: offset})
 	p.last = offset
+}
+
+// skipTo has the position pass messages that cannot be read.
+func (p *partition) skipTo(next int64) {
+	p.last = next - 1
+	p.skipped = true
 }
 
 // settle marks a message. It returns how many messages at the window's beginning

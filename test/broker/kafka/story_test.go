@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"seckill"
@@ -171,6 +172,51 @@ func TestReceive_OnlyPublishingOwnsNoPartition(t *testing.T) {
 		publish(t, sender, want)
 		settle(t, receiver, collect(t, receiver, want))
 	}
+}
+
+// A process that receives no more leaves its partitions to others, and joins
+// again when it does.
+func TestReceive_IdleProcessLeavesTheGroup(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	opt := onTopic(t, k, 2)
+	opt.IdleAfter = time.Second
+	idle, other := open(t, opt), open(t, opt)
+	first := numbered("first", 10)
+	publish(t, idle, first)
+	consume(t, idle, first)
+	second := numbered("second", 10)
+	publish(t, idle, second) // of which it may have fetched some
+	consume(t, other, second)
+	if err := other.Close(within(t, patience)); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	third := numbered("third", 10)
+	publish(t, idle, third)
+	consume(t, idle, third)
+	lagBecomes(t, idle, 0)
+}
+
+// Whoever may write the topic can write a small batch that is huge when it is
+// read. It blocks nothing.
+func TestReceive_SkipsABatchThatIsTooLargeToRead(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	opt := onTopic(t, k, 1)
+	foreign, err := opt.Link.NewClient(slog.New(slog.DiscardHandler), kgo.DefaultProduceTopic(opt.Topic),
+		kgo.ProducerBatchMaxBytes(90<<20), kgo.ProducerBatchCompression(kgo.ZstdCompression()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Close()
+	if err := foreign.ProduceSync(within(t, patience), &kgo.Record{Value: make([]byte, 80<<20)}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, opt)
+	want := numbered("behind", 5)
+	publish(t, c, want)
+	consume(t, c, want)
+	lagBecomes(t, c, 0)
 }
 
 // Members come and go while messages flow. Each message is settled by somebody.
