@@ -125,7 +125,7 @@ func TestBroker_LosesALog(t *testing.T) {
 	running, later := onTopic(t, k, 1), onTopic(t, k, 1)
 	c := open(t, running)
 	working(t, c, "before")
-	lagBecomes(t, c, 0)
+	drain(t, c)
 	first := open(t, later)
 	working(t, first, "before")
 	if err := first.Close(within(t, patience)); err != nil {

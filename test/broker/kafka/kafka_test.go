@@ -175,18 +175,6 @@ func drain(t testing.TB, c carrier.Carrier) {
 	})
 }
 
-// lagBecomes waits until the group has settled all but n messages.
-func lagBecomes(t testing.TB, c carrier.Carrier, want int64) {
-	t.Helper()
-	eventually(t, fmt.Sprintf("lag %d", want), func() error {
-		n, err := c.Lag(within(t, 5*time.Second))
-		if err == nil && n != want {
-			err = fmt.Errorf("it is %d", n)
-		}
-		return err
-	})
-}
-
 // fails makes all calls that need the broker. Each must return an error within
 // its deadline.
 func fails(t testing.TB, c carrier.Carrier) {
