@@ -1,0 +1,162 @@
+// Package carrierrocket carries outbox entries over a RocketMQ topic, and
+// messages that are due at a time over another one.
+//
+// One consumer per topic and process polls the brokers while somebody waits in
+// Receive. A process that only publishes polls nothing.
+package carrierrocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"seckill/internal/carrier"
+	"seckill/internal/rocketlink"
+)
+
+const (
+	// DefaultMaxBytes is a quarter of what brokers take by default.
+	DefaultMaxBytes = 1 << 20
+	// DefaultInvisible is when a message comes again whose receiver died.
+	DefaultInvisible = 60 * time.Second
+	// headRoom is more than key, properties and the broker's own fields take
+	// beside the body.
+	headRoom = 32 << 10
+	// maxSends bounds the messages on the way to the broker. The proxy takes one
+	// in each request.
+	maxSends = 32
+)
+
+// Options say which topic carries the entries.
+type Options struct {
+	Link  rocketlink.Options
+	Topic string // of type NORMAL
+	Group string
+	// MaxBytes is the largest body; 0 is DefaultMaxBytes. Where the proxy says that
+	// it takes less, that counts.
+	MaxBytes int
+	// Invisible is how long a receiver has for a message before it comes again; 0
+	// is DefaultInvisible. Proxies take 10 s at least.
+	Invisible time.Duration
+	Logger    *slog.Logger
+}
+
+func (o *Options) fill() {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.Invisible == 0 {
+		o.Invisible = DefaultInvisible
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Carrier implements carrier.Carrier.
+type Carrier struct {
+	sender
+	*receiver
+}
+
+var _ carrier.Carrier = (*Carrier)(nil)
+
+// Open checks that the topic exists and has the type NORMAL. It waits for a
+// proxy no longer than the context lives. That a group is missing shows with the
+// first Receive: proxies do not tell earlier.
+func Open(ctx context.Context, opt Options) (*Carrier, error) {
+	opt.fill()
+	s, err := newSender(ctx, opt, rocketlink.Normal)
+	if err != nil {
+		return nil, err
+	}
+	return &Carrier{s, newReceiver(opt, rocketlink.Normal)}, nil
+}
+
+// Publish returns nil when the broker has stored all messages. It sends some at
+// a time, so that messages of one key may be stored in another order.
+func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	most := c.MaxBytes()
+	for i := range messages {
+		if len(messages[i].Body) > most {
+			return carrier.ErrTooLarge
+		}
+	}
+	group, sending := errgroup.WithContext(ctx) // ends with the first error
+	for i := range messages {
+		if c.room.Acquire(sending, 1) != nil {
+			break
+		}
+		group.Go(func() error {
+			defer c.room.Release(1)
+			return c.send(sending, &messages[i], time.Time{})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err() // some were not sent if it has ended
+}
+
+// Lag is -1: proxies do not tell.
+func (c *Carrier) Lag(context.Context) (int64, error) { return -1, nil }
+
+// Ping reports whether a proxy answers and has the topic.
+func (c *Carrier) Ping(ctx context.Context) error { return portError(c.producer.Ping(ctx)) }
+
+// Close gives back what is not settled.
+func (c *Carrier) Close(ctx context.Context) error {
+	return errors.Join(c.receiver.close(ctx), c.producer.Close(ctx))
+}
+
+// sender is the half that publishes.
+type sender struct {
+	producer *rocketlink.Client
+	maxBytes int
+	room     *semaphore.Weighted
+}
+
+func newSender(ctx context.Context, opt Options, kind rocketlink.Type) (sender, error) {
+	producer, err := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Type: kind}, opt.Logger)
+	if err != nil {
+		return sender{}, portError(err)
+	}
+	if err := producer.Check(ctx); err != nil {
+		_ = producer.Close(ctx) // the first error is the one to report
+		return sender{}, portError(err)
+	}
+	return sender{producer, opt.MaxBytes, semaphore.NewWeighted(maxSends)}, nil
+}
+
+// MaxBytes is the smaller of the option and the proxy's limit.
+func (s *sender) MaxBytes() int {
+	if limit := s.producer.MaxBody(); limit > headRoom {
+		return min(s.maxBytes, limit-headRoom)
+	}
+	return s.maxBytes
+}
+
+func (s *sender) send(ctx context.Context, m *carrier.Message, due time.Time) error {
+	return portError(s.producer.Send(ctx, &rocketlink.Message{
+		Key: m.Key, Body: m.Body, Properties: map[string]string{carrier.SignatureHeader: m.Signature}, Due: due,
+	}))
+}
+
+// portError translates errors of the link into those of the port.
+func portError(err error) error {
+	switch {
+	case errors.Is(err, rocketlink.ErrSetup):
+		return fmt.Errorf("%w: %w", carrier.ErrSetup, err)
+	case errors.Is(err, rocketlink.ErrTooLarge):
+		return fmt.Errorf("%w: %w", carrier.ErrTooLarge, err)
+	}
+	return err
+}

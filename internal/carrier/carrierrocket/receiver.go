@@ -1,0 +1,356 @@
+package carrierrocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"seckill/internal/carrier"
+	"seckill/internal/rocketlink"
+)
+
+const (
+	// maxPolls bounds the polls of one broker at a time.
+	maxPolls = 4
+	// maxHeld and heldBytes bound what is received and not settled. No poll begins
+	// while one of them is reached.
+	maxHeld   = 16_384
+	heldBytes = 64 << 20
+	// pollPause is the wait after a poll that failed.
+	pollPause = 300 * time.Millisecond
+	// ackMost is how many messages one request settles; maxSettles bounds the
+	// requests at a time.
+	ackMost    = 32
+	maxSettles = 16
+	sweepEvery = time.Second
+	// closeWithin bounds what Close waits for polls that end.
+	closeWithin = 5 * time.Second
+)
+
+// A message that was given back comes again after againMin, and twice as late
+// with each further delivery, up to againMax. Brokers move a message to the
+// dead-letter queue after 16 retries by default: with these, that is after ten
+// minutes.
+const (
+	againMin = 2 * time.Second
+	againMax = 60 * time.Second
+	// closedAfter is when messages come again that a closing carrier had.
+	closedAfter = time.Second
+)
+
+var errClosed = errors.New("rocketmq: the carrier is closed")
+
+// delivery is the handle of a message that was received.
+type delivery struct {
+	message carrier.Message
+	receipt rocketlink.Receipt
+	attempt int
+	until   time.Time // it comes again then
+}
+
+// receiver is the half that receives. It polls on demand: each broker has as
+// many polls as callers wait, and at most maxPolls. A poll lasts some seconds.
+// What it brings after its caller has given up waits for the next caller.
+type receiver struct {
+	opt  Options
+	kind rocketlink.Type
+
+	ctx    context.Context // of polls; ends with close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu       sync.Mutex
+	consumer *rocketlink.Client // nil until the first Receive
+	closed   bool
+	waiting  int // callers of Receive
+	wanted   int // messages that they want at most
+	polls    map[string]int
+	ready    []*delivery
+	held     map[*delivery]bool // ready, or with a caller
+	bytes    int                // of held
+	sweepAt  time.Time
+	refused  error         // of the latest poll, if an operator has to act
+	refusals int           // counts them
+	changed  chan struct{} // closed and replaced when a poll has ended
+}
+
+func newReceiver(opt Options, kind rocketlink.Type) *receiver {
+	r := &receiver{opt: opt, kind: kind, polls: make(map[string]int), held: make(map[*delivery]bool), changed: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// Receive waits for messages. While the broker is away it waits as well, until
+// its context ends. If the broker refuses the group or the topic, it returns
+// carrier.ErrSetup.
+func (r *receiver) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
+	if most < 1 {
+		return nil, fmt.Errorf("rocketmq: receive %d messages", most)
+	}
+	r.wait(1, most)
+	defer r.wait(-1, -most)
+	seen := -1
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		got, changed, err := r.take(most, &seen)
+		if err != nil || len(got) > 0 {
+			return got, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// wait counts callers.
+func (r *receiver) wait(callers, messages int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting += callers
+	r.wanted += messages
+}
+
+// take returns messages that are ready. If there are none, it polls, and the
+// channel is closed when that may have changed. Seen is the number of refusals
+// at the caller's first look; -1 before.
+func (r *receiver) take(most int, seen *int) ([]carrier.Delivery, <-chan struct{}, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, nil, errClosed
+	}
+	if *seen < 0 {
+		*seen = r.refusals
+	}
+	now := time.Now()
+	var got []carrier.Delivery
+	for len(r.ready) > 0 && len(got) < most {
+		d := r.ready[0]
+		r.ready = r.ready[1:]
+		if d.until.Sub(now) < r.opt.Invisible/2 { // too late to work on it: it comes again
+			r.drop(d)
+			continue
+		}
+		got = append(got, carrier.Delivery{Message: d.message, Handle: d})
+	}
+	if len(got) > 0 {
+		return got, nil, nil
+	}
+	if r.refusals > *seen && r.refused != nil {
+		return nil, nil, r.refused
+	}
+	return nil, r.changed, r.startPolls()
+}
+
+// startPolls begins the polls that callers need. The caller holds mu.
+func (r *receiver) startPolls() error {
+	if r.consumer == nil {
+		made, err := rocketlink.New(r.opt.Link, rocketlink.Role{Topic: r.opt.Topic, Type: r.kind, Group: r.opt.Group}, r.opt.Logger)
+		if err != nil {
+			return portError(err)
+		}
+		r.consumer = made
+	}
+	r.sweep(time.Now())
+	if len(r.held) >= maxHeld || r.bytes >= heldBytes {
+		return nil
+	}
+	brokers := r.consumer.Brokers()
+	if len(brokers) == 0 {
+		brokers = []string{""} // the poll finds one
+	}
+	for _, name := range brokers {
+		for r.polls[name] < min(r.waiting, maxPolls) {
+			r.polls[name]++
+			most := min(r.wanted, rocketlink.PollMost)
+			r.tasks.Go(func() { r.poll(name, most) })
+		}
+	}
+	return nil
+}
+
+// poll asks one broker once.
+func (r *receiver) poll(broker string, most int) {
+	got, err := r.consumer.Poll(r.ctx, broker, most, r.opt.Invisible)
+	if err != nil && r.ctx.Err() == nil {
+		r.opt.Logger.Debug("rocketmq: poll", "topic", r.opt.Topic, "error", err)
+	}
+	r.add(got, portError(err))
+	if err != nil {
+		select {
+		case <-time.After(pollPause):
+		case <-r.ctx.Done():
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.polls[broker]--
+	r.signal()
+}
+
+// add makes messages ready.
+func (r *receiver) add(got []rocketlink.Received, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until := time.Now().Add(r.opt.Invisible)
+	for i := range got {
+		m := &got[i]
+		d := &delivery{
+			message: carrier.Message{Key: m.Key, Body: m.Body, Signature: m.Properties[carrier.SignatureHeader]},
+			receipt: m.Receipt, attempt: m.Attempt, until: until,
+		}
+		r.held[d] = true
+		r.bytes += len(m.Body)
+		r.ready = append(r.ready, d)
+	}
+	r.refused = nil
+	if errors.Is(err, carrier.ErrSetup) {
+		r.refused = err
+		r.refusals++
+	}
+	r.signal()
+}
+
+// signal wakes callers. The caller holds mu.
+func (r *receiver) signal() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// drop forgets a message. The caller holds mu.
+func (r *receiver) drop(d *delivery) {
+	if r.held[d] {
+		delete(r.held, d)
+		r.bytes -= len(d.message.Body)
+	}
+}
+
+// sweep forgets messages that came again. The caller holds mu.
+func (r *receiver) sweep(now time.Time) {
+	if now.Before(r.sweepAt) {
+		return
+	}
+	r.sweepAt = now.Add(sweepEvery)
+	for d := range r.held {
+		if now.After(d.until) {
+			r.drop(d)
+		}
+	}
+}
+
+// Done settles deliveries. Each request settles some of one broker.
+func (r *receiver) Done(ctx context.Context, deliveries []carrier.Delivery) error {
+	byBroker := make(map[string][]*delivery)
+	for _, d := range handlesOf(deliveries) {
+		byBroker[d.receipt.Broker()] = append(byBroker[d.receipt.Broker()], d)
+	}
+	var group errgroup.Group
+	group.SetLimit(maxSettles)
+	for _, all := range byBroker {
+		for some := range slices.Chunk(all, ackMost) {
+			group.Go(func() error {
+				receipts := make([]rocketlink.Receipt, len(some))
+				for i, d := range some {
+					receipts[i] = d.receipt
+				}
+				return r.settled(r.present().Ack(ctx, receipts), some...)
+			})
+		}
+	}
+	return group.Wait()
+}
+
+// Again gives deliveries back.
+func (r *receiver) Again(ctx context.Context, deliveries []carrier.Delivery) error {
+	return r.hide(ctx, handlesOf(deliveries), func(d *delivery) time.Duration { return againAfter(d.attempt) })
+}
+
+func (r *receiver) hide(ctx context.Context, all []*delivery, after func(*delivery) time.Duration) error {
+	var group errgroup.Group
+	group.SetLimit(maxSettles)
+	for _, d := range all {
+		group.Go(func() error { return r.settled(r.present().Hide(ctx, d.receipt, after(d)), d) })
+	}
+	return group.Wait()
+}
+
+// againAfter is the delay of a message that was delivered so often.
+func againAfter(attempt int) time.Duration {
+	const doublings = 5 // 2 s to more than 60 s
+	return min(againMin<<max(0, min(attempt-1, doublings)), againMax)
+}
+
+// settled forgets deliveries if there was no error, which it returns.
+func (r *receiver) settled(err error, deliveries ...*delivery) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		for _, d := range deliveries {
+			r.drop(d)
+		}
+	}
+	return portError(err)
+}
+
+// present is the consumer. A delivery exists only if there is one.
+func (r *receiver) present() *rocketlink.Client {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.consumer
+}
+
+// handlesOf leaves out deliveries of other carriers.
+func handlesOf(deliveries []carrier.Delivery) []*delivery {
+	all := make([]*delivery, 0, len(deliveries))
+	for i := range deliveries {
+		if d, ok := deliveries[i].Handle.(*delivery); ok {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// close ends the polls, gives back what is not settled, and leaves the group.
+func (r *receiver) close(ctx context.Context) error {
+	r.mu.Lock()
+	first, consumer := !r.closed, r.consumer
+	r.closed = true
+	r.signal()
+	r.mu.Unlock()
+	if !first || consumer == nil {
+		r.cancel()
+		return nil
+	}
+	r.cancel()
+	ended := make(chan struct{})
+	go func() {
+		r.tasks.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	case <-time.After(closeWithin): // polls end with their context; nothing else waits
+	}
+	r.mu.Lock()
+	r.sweepAt = time.Time{}
+	r.sweep(time.Now())
+	left := make([]*delivery, 0, len(r.held))
+	for d := range r.held {
+		left = append(left, d)
+	}
+	r.mu.Unlock()
+	err := r.hide(ctx, left, func(*delivery) time.Duration { return closedAfter })
+	if err != nil {
+		err = fmt.Errorf("rocketmq: %d messages were not given back and come again within %s: %w", len(left), r.opt.Invisible, err)
+	}
+	return errors.Join(err, consumer.Close(ctx))
+}

@@ -1,0 +1,290 @@
+package rocketlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+const (
+	// callTimeout bounds a call whose context has no earlier deadline.
+	callTimeout = 10 * time.Second
+	// routeEvery is how often the topic's brokers are asked for, routePause after
+	// a failure.
+	routeEvery = 10 * time.Second
+	routePause = 500 * time.Millisecond
+	checkPause = 250 * time.Millisecond
+)
+
+// Type is the type of a topic. RocketMQ refuses messages of other types.
+type Type string
+
+// The types that the engine uses.
+const (
+	Normal Type = "NORMAL"
+	Delay  Type = "DELAY"
+)
+
+func (t Type) wire() v2.MessageType {
+	if t == Delay {
+		return v2.MessageType_DELAY
+	}
+	return v2.MessageType_NORMAL
+}
+
+// Role is what a client does: it sends to a topic, or with a group it receives
+// from it.
+type Role struct {
+	Topic string
+	Type  Type
+	Group string
+}
+
+// Client has sessions with all proxies of a topic. It outlives outages: calls
+// return errors and work again when the proxies are back.
+//
+// Methods are safe for concurrent use and return within their context's
+// deadline.
+type Client struct {
+	link     Options
+	role     Role
+	id       string
+	access   *v2.Endpoints // as configured
+	settings *v2.Settings
+	log      *slog.Logger
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu      sync.Mutex
+	peers   map[string]*peer // by nameOf their endpoints
+	brokers []broker         // in order of their names; empty before the first route
+}
+
+// broker has some queues of the topic.
+type broker struct {
+	name         string
+	peer         *peer
+	queue        *v2.MessageQueue // one of them, for requests
+	reads, sends bool
+}
+
+// New makes a client, which connects by itself. Check tells whether it works.
+func New(link Options, role Role, log *slog.Logger) (*Client, error) {
+	access, err := link.endpoints()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		link: link, role: role, access: access, log: log, peers: make(map[string]*peer),
+		id: fmt.Sprintf("%s@%d@seckill@%s", hostName(), os.Getpid(), randomHex()),
+	}
+	c.settings = c.newSettings()
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.peer(access)
+	c.tasks.Go(c.watch)
+	return c, nil
+}
+
+func (c *Client) newSettings() *v2.Settings {
+	s := &v2.Settings{
+		AccessPoint: c.access, RequestTimeout: durationpb.New(callTimeout),
+		UserAgent: &v2.UA{Language: v2.Language_GOLANG, Version: protocolVersion, Hostname: hostName()},
+	}
+	if c.role.Group == "" {
+		s.ClientType = v2.ClientType_PRODUCER.Enum()
+		s.PubSub = &v2.Settings_Publishing{Publishing: &v2.Publishing{Topics: []*v2.Resource{c.link.resource(c.role.Topic)}}}
+		return s
+	}
+	s.ClientType = v2.ClientType_SIMPLE_CONSUMER.Enum()
+	s.PubSub = &v2.Settings_Subscription{Subscription: &v2.Subscription{
+		Group:              c.link.resource(c.role.Group),
+		LongPollingTimeout: durationpb.New(pollFor),
+		Subscriptions:      []*v2.SubscriptionEntry{{Topic: c.link.resource(c.role.Topic), Expression: everything}},
+	}}
+	return s
+}
+
+// peer returns the peer at an address, which it makes where there is none.
+func (c *Client) peer(at *v2.Endpoints) *peer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := nameOf(at)
+	p := c.peers[name]
+	if p == nil {
+		p = newPeer(&c.link, at, c.id, c.settings, c.log)
+		c.peers[name] = p
+	}
+	if c.ctx.Err() != nil { // a call beside Close: it gets errClosed
+		p.cancel()
+	}
+	return p
+}
+
+// Check waits until a proxy answers and has the topic, with the right type. It
+// tries until the context ends, unless the error is ErrSetup.
+func (c *Client) Check(ctx context.Context) error {
+	var last error
+	for {
+		err := c.findBrokers(ctx)
+		if err == nil || errors.Is(err, ErrSetup) {
+			return err
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err // the reason, rather than the end of the time
+		}
+		select {
+		case <-time.After(checkPause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w; gave up: %w", last, ctx.Err())
+		}
+	}
+}
+
+// Ping reports whether a proxy answers and has the topic.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.route(ctx)
+	return err
+}
+
+// MaxBody is the largest body by the proxies' word; 0 if none has told.
+func (c *Client) MaxBody() int { return c.peer(c.access).maxBody() }
+
+// route asks which brokers have the topic.
+func (c *Client) route(ctx context.Context) ([]*v2.MessageQueue, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	rpc, err := c.peer(c.access).use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := rpc.QueryRoute(c.link.signed(ctx, c.id), &v2.QueryRouteRequest{Topic: c.link.resource(c.role.Topic), Endpoints: c.access})
+	if err != nil {
+		return nil, fmt.Errorf("find topic %s: %w", c.role.Topic, explain(ctx, err))
+	}
+	if err := refused(answer.GetStatus()); err != nil {
+		return nil, fmt.Errorf("find topic %s: %w", c.role.Topic, err)
+	}
+	queues := answer.GetMessageQueues()
+	if len(queues) == 0 {
+		return nil, fmt.Errorf("find topic %s: rocketmq: no broker has it at present", c.role.Topic)
+	}
+	for _, q := range queues {
+		types := q.GetAcceptMessageTypes()
+		if len(types) > 0 && !slices.Contains(types, c.role.Type.wire()) && !slices.Contains(types, v2.MessageType_MESSAGE_TYPE_UNSPECIFIED) {
+			return nil, fmt.Errorf("%w: topic %s takes messages of type %s, not of type %s", ErrSetup, c.role.Topic, types[0], c.role.Type)
+		}
+	}
+	return queues, nil
+}
+
+// findBrokers brings the list of brokers up to date.
+func (c *Client) findBrokers(ctx context.Context) error {
+	queues, err := c.route(ctx)
+	if err != nil {
+		return err
+	}
+	found := make(map[string]*broker)
+	for _, q := range queues {
+		if q.GetBroker().GetId() != 0 { // a replica
+			continue
+		}
+		b := found[q.GetBroker().GetName()]
+		if b == nil {
+			b = &broker{name: q.GetBroker().GetName(), peer: c.peer(q.GetBroker().GetEndpoints()), queue: q}
+			found[b.name] = b
+		}
+		can := q.GetPermission()
+		b.reads = b.reads || can == v2.Permission_READ || can == v2.Permission_READ_WRITE
+		b.sends = b.sends || can == v2.Permission_WRITE || can == v2.Permission_READ_WRITE
+	}
+	var brokers []broker
+	for _, b := range found {
+		brokers = append(brokers, *b)
+	}
+	slices.SortFunc(brokers, func(a, b broker) int {
+		if a.name < b.name {
+			return -1
+		}
+		return 1
+	})
+	c.keep(brokers)
+	return nil
+}
+
+// keep remembers brokers, and ends sessions with proxies that have none.
+func (c *Client) keep(brokers []broker) {
+	used := map[string]bool{nameOf(c.access): true}
+	for i := range brokers {
+		used[nameOf(brokers[i].peer.endpoints)] = true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.brokers = brokers
+	for name, p := range c.peers {
+		if !used[name] {
+			delete(c.peers, name)
+			p.cancel()
+		}
+	}
+}
+
+// watch follows changes of the topic's brokers.
+func (c *Client) watch() {
+	for {
+		pause := routeEvery
+		if err := c.findBrokers(c.ctx); err != nil {
+			pause = routePause
+			c.log.Debug("rocketmq: look at the topic", "topic", c.role.Topic, "error", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// known are the brokers at present.
+func (c *Client) known() []broker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.brokers
+}
+
+// Close tells the proxies and ends the sessions. It waits no longer than the
+// context lives.
+func (c *Client) Close(ctx context.Context) error {
+	if c.ctx.Err() != nil {
+		return nil
+	}
+	c.cancel()
+	results := make(chan error, 1)
+	go func() {
+		c.tasks.Wait() // watch makes no peer after this
+		c.mu.Lock()
+		peers := maps.Clone(c.peers)
+		c.mu.Unlock()
+		var errs []error
+		for _, p := range peers {
+			errs = append(errs, p.leave(ctx))
+		}
+		results <- errors.Join(errs...)
+	}()
+	select {
+	case err := <-results:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("rocketmq: close: %w", ctx.Err())
+	}
+}

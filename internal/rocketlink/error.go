@@ -1,0 +1,107 @@
+package rocketlink
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+
+	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+var (
+	// ErrSetup says that an operator has to change the settings or the broker.
+	ErrSetup = errors.New("rocketmq: setup")
+	// ErrTooLarge says that a message is larger than the broker takes.
+	ErrTooLarge = errors.New("rocketmq: message is larger than the broker takes")
+	// ErrExpired says that a receipt no longer counts: the message is settled, or
+	// the broker has given it to somebody else.
+	ErrExpired = errors.New("rocketmq: receipt has expired")
+
+	errClosed = errors.New("rocketmq: closed")
+	// errNothing says that a poll ended without a message.
+	errNothing = errors.New("rocketmq: no message")
+)
+
+// refusal is an answer of a proxy other than OK.
+type refusal struct {
+	code v2.Code
+	text string
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("%s (%s)", r.text, r.code) }
+
+// explained are the codes with a meaning for callers.
+var explained = map[v2.Code]struct {
+	is   error
+	text string
+}{
+	v2.Code_TOPIC_NOT_FOUND:                     {ErrSetup, "the topic does not exist"},
+	v2.Code_ILLEGAL_TOPIC:                       {ErrSetup, "the topic's name is not allowed"},
+	v2.Code_CONSUMER_GROUP_NOT_FOUND:            {ErrSetup, "the group does not exist"},
+	v2.Code_ILLEGAL_CONSUMER_GROUP:              {ErrSetup, "the group's name is not allowed"},
+	v2.Code_UNAUTHORIZED:                        {ErrSetup, "sign-in was refused, check access key and secret key"},
+	v2.Code_FORBIDDEN:                           {ErrSetup, "the account has no rights"},
+	v2.Code_MESSAGE_PROPERTY_CONFLICT_WITH_TYPE: {ErrSetup, "the topic is of another message type"},
+	v2.Code_MESSAGE_BODY_TOO_LARGE:              {ErrTooLarge, ""},
+	v2.Code_MESSAGE_PROPERTIES_TOO_LARGE:        {ErrTooLarge, ""},
+	v2.Code_INVALID_RECEIPT_HANDLE:              {ErrExpired, ""},
+	v2.Code_MESSAGE_NOT_FOUND:                   {errNothing, ""},
+}
+
+// refused is nil for OK.
+func refused(s *v2.Status) error {
+	if s.GetCode() == v2.Code_OK {
+		return nil
+	}
+	err := &refusal{s.GetCode(), s.GetMessage()}
+	known, ok := explained[s.GetCode()]
+	switch {
+	case !ok:
+		return fmt.Errorf("rocketmq: %w", err)
+	case known.text == "":
+		return fmt.Errorf("%w: %w", known.is, err)
+	}
+	return fmt.Errorf("%w: %s: %w", known.is, known.text, err)
+}
+
+// explain puts plain words to an error of gRPC. If the caller's context has
+// ended, the error is the context's.
+func explain(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("rocketmq: wait for the broker: %w", ctx.Err())
+	}
+	switch status.Code(err) {
+	case codes.Unavailable:
+		return fmt.Errorf("rocketmq: no proxy is reachable: %w", err)
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("rocketmq: the broker does not answer: %w", err)
+	case codes.Unauthenticated:
+		return fmt.Errorf("%w: sign-in was refused, check access key and secret key: %w", ErrSetup, err)
+	case codes.PermissionDenied:
+		return fmt.Errorf("%w: the account has no rights: %w", ErrSetup, err)
+	}
+	return fmt.Errorf("rocketmq: %w", err)
+}
+
+// outage reports whether another broker might take the message.
+func outage(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
+		return true
+	}
+	return false
+}
+
+// untrusted reports whether one side does not believe the other's certificate.
+func untrusted(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var alert tls.AlertError
+	return errors.As(err, &verify) || errors.As(err, &alert)
+}

@@ -1,0 +1,170 @@
+// Package rocketlink speaks to RocketMQ 5 for the carrier and for sinks: one
+// topic, as a producer or as a consumer of one group.
+//
+// It uses the gRPC protocol of Apache's Go client without the client itself.
+// That client (5.1.4) does not check TLS certificates, keeps its connections
+// after a stop, does not report refused acknowledgements, needs minutes to find
+// a restarted broker, and has data races.
+package rocketlink
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha1"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+)
+
+// Bounds of a connection.
+const (
+	dialTimeout = 3 * time.Second
+	// largestMessage bounds what is received. The engine's messages are smaller;
+	// others can write the topic as well.
+	largestMessage = 16 << 20
+)
+
+// protocolVersion is the version of the protocol that proxies are told.
+const protocolVersion = "5.1.4"
+
+// Options say where RocketMQ's proxies are and how to sign in.
+type Options struct {
+	// Endpoint is the gRPC address of a proxy, HOST:PORT. Several are separated by
+	// ";" or ",".
+	Endpoint string
+	// TLS is nil for plain. If it names no server, each proxy is checked by its own
+	// host.
+	TLS *tls.Config
+	// AccessKey and SecretKey are the account of RocketMQ's ACL; "" for none.
+	AccessKey, SecretKey string
+	// Namespace is "" for most installations.
+	Namespace string
+}
+
+// endpoints reads the addresses of the options.
+func (o *Options) endpoints() (*v2.Endpoints, error) {
+	e := &v2.Endpoints{Scheme: v2.AddressScheme_IPv4}
+	for _, address := range strings.FieldsFunc(o.Endpoint, func(r rune) bool { return r == ';' || r == ',' || r == ' ' }) {
+		host, portText, err := net.SplitHostPort(address)
+		port, portErr := strconv.ParseUint(portText, 10, 16)
+		if err != nil || portErr != nil || host == "" {
+			return nil, fmt.Errorf("%w: endpoint %q is not HOST:PORT", ErrSetup, address)
+		}
+		if ip, err := netip.ParseAddr(host); err != nil {
+			e.Scheme = v2.AddressScheme_DOMAIN_NAME
+		} else if !ip.Unmap().Is4() {
+			e.Scheme = v2.AddressScheme_IPv6
+		}
+		e.Addresses = append(e.Addresses, &v2.Address{Host: host, Port: int32(port)})
+	}
+	if len(e.Addresses) == 0 {
+		return nil, fmt.Errorf("%w: no endpoint is configured", ErrSetup)
+	}
+	return e, nil
+}
+
+// nameOf is one text for the addresses of a proxy.
+func nameOf(e *v2.Endpoints) string {
+	var names []string
+	for _, a := range e.GetAddresses() {
+		names = append(names, net.JoinHostPort(a.GetHost(), strconv.Itoa(int(a.GetPort()))))
+	}
+	return strings.Join(names, ";")
+}
+
+// dial makes a connection to one of the addresses. It connects when it is used.
+// The certificate's error is kept in seen.
+func (o *Options) dial(e *v2.Endpoints, seen *handshake) (*grpc.ClientConn, error) {
+	addresses := strings.Split(nameOf(e), ";")
+	state := resolver.State{}
+	for _, a := range addresses {
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: a, ServerName: a})
+	}
+	list := manual.NewBuilderWithScheme("rocketmq")
+	list.InitialState(state)
+	trust := insecure.NewCredentials()
+	if o.TLS != nil {
+		seen.TransportCredentials = credentials.NewTLS(o.TLS.Clone())
+		trust = seen
+	}
+	dialer := &net.Dialer{Timeout: dialTimeout}
+	return grpc.NewClient("rocketmq:///"+addresses[0],
+		grpc.WithResolvers(list), grpc.WithTransportCredentials(trust), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: minPause, Multiplier: 2, Jitter: 0.2, MaxDelay: maxPause},
+			MinConnectTimeout: dialTimeout,
+		}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largestMessage)))
+}
+
+// handshake remembers why TLS failed: gRPC reports it as a text only.
+type handshake struct {
+	credentials.TransportCredentials
+	failed chan error // of size 1
+}
+
+func newHandshake() *handshake { return &handshake{failed: make(chan error, 1)} }
+
+func (h *handshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if untrusted(err) {
+		select {
+		case h.failed <- err:
+		default:
+		}
+	}
+	return conn, info, err
+}
+
+// Clone keeps the channel, as gRPC clones credentials.
+func (h *handshake) Clone() credentials.TransportCredentials {
+	return &handshake{h.TransportCredentials.Clone(), h.failed}
+}
+
+// signed adds what every call carries: who calls, and the signature where an
+// account is configured.
+func (o *Options) signed(ctx context.Context, client string) context.Context {
+	const signedHeader = "x-mq-date-time"
+	now := time.Now().UTC().Format("20060102T150405Z")
+	pairs := []string{
+		"x-mq-language", "GO", "x-mq-protocol", "v2", "x-mq-client-version", protocolVersion,
+		"x-mq-client-id", client, "x-mq-namespace", o.Namespace, "x-mq-request-id", randomHex(), signedHeader, now,
+	}
+	if o.AccessKey != "" {
+		mac := hmac.New(sha1.New, []byte(o.SecretKey))
+		mac.Write([]byte(now))
+		pairs = append(pairs, "authorization", fmt.Sprintf("MQv2-HMAC-SHA1 Credential=%s//RocketMQ, SignedHeaders=%s, Signature=%s",
+			o.AccessKey, signedHeader, hex.EncodeToString(mac.Sum(nil))))
+	}
+	return metadata.NewOutgoingContext(ctx, metadata.Pairs(pairs...))
+}
+
+// resource names a topic or a group.
+func (o *Options) resource(name string) *v2.Resource {
+	return &v2.Resource{ResourceNamespace: o.Namespace, Name: name}
+}
+
+// randomHex is 32 digits that nobody else has.
+func randomHex() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return strings.ToUpper(hex.EncodeToString(b[:]))
+}

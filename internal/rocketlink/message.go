@@ -1,0 +1,269 @@
+package rocketlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+const (
+	// pollFor is how long a proxy waits for a message, the least that it allows.
+	pollFor = 5 * time.Second
+	// pollTimeout bounds a poll as a whole.
+	pollTimeout = pollFor + 5*time.Second
+	// PollMost is how many messages one poll may ask for, a limit of the broker.
+	PollMost = 32
+)
+
+// everything is the filter of a subscription to all messages.
+var everything = &v2.FilterExpression{Type: v2.FilterType_TAG, Expression: "*"}
+
+// hostName is told with each message, for diagnosis.
+var hostName = sync.OnceValue(func() string {
+	name, _ := os.Hostname()
+	return name
+})
+
+// Message is what a topic carries.
+type Message struct {
+	Key        string // without spaces
+	Properties map[string]string
+	Body       []byte
+	// Due is when a message of a Delay topic is delivered.
+	Due time.Time
+}
+
+// Receipt settles a message that was received.
+type Receipt struct {
+	handle, messageID, broker string
+}
+
+// Received is a message that was received. It comes again when its time is over,
+// unless it is settled.
+type Received struct {
+	Message
+	Receipt Receipt
+	// Attempt counts the deliveries of the message, from 1.
+	Attempt int
+}
+
+// Send returns nil when a broker has stored the message. Messages of one key go
+// to one broker, as long as that can be reached.
+func (c *Client) Send(ctx context.Context, m *Message) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	brokers, err := c.await(ctx, func(b *broker) bool { return b.sends })
+	if err != nil {
+		return err
+	}
+	request := &v2.SendMessageRequest{Messages: []*v2.Message{c.wire(m)}}
+	first := int(hashOf(m.Key) % uint32(len(brokers)))
+	for i := range brokers {
+		err = c.send(ctx, &brokers[(first+i)%len(brokers)], request)
+		if err == nil || !outage(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (c *Client) send(ctx context.Context, to *broker, request *v2.SendMessageRequest) error {
+	rpc, err := to.peer.use(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := rpc.SendMessage(c.link.signed(ctx, c.id), request)
+	if err != nil {
+		return fmt.Errorf("send to topic %s: %w", c.role.Topic, explain(ctx, err))
+	}
+	if err := refused(answer.GetStatus()); err != nil {
+		return fmt.Errorf("send to topic %s: %w", c.role.Topic, err)
+	}
+	return nil
+}
+
+func (c *Client) wire(m *Message) *v2.Message {
+	system := &v2.SystemProperties{
+		MessageId: "01" + randomHex(), MessageType: c.role.Type.wire(), BodyEncoding: v2.Encoding_IDENTITY,
+		BornTimestamp: timestamppb.Now(), BornHost: hostName(),
+	}
+	if m.Key != "" {
+		system.Keys = []string{m.Key}
+	}
+	if c.role.Type == Delay {
+		system.DeliveryTimestamp = timestamppb.New(m.Due)
+	}
+	return &v2.Message{Topic: c.link.resource(c.role.Topic), UserProperties: m.Properties, SystemProperties: system, Body: m.Body}
+}
+
+func hashOf(key string) uint32 {
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, key) // never fails
+	return h.Sum32()
+}
+
+// await returns the brokers that fit. It waits for the first route only.
+func (c *Client) await(ctx context.Context, fits func(*broker) bool) ([]broker, error) {
+	all := c.known()
+	if len(all) == 0 {
+		if err := c.findBrokers(ctx); err != nil {
+			return nil, err
+		}
+		all = c.known()
+	}
+	fitting := make([]broker, 0, len(all))
+	for i := range all {
+		if fits(&all[i]) {
+			fitting = append(fitting, all[i])
+		}
+	}
+	if len(fitting) == 0 {
+		return nil, fmt.Errorf("%w: no broker of topic %s allows it", ErrSetup, c.role.Topic)
+	}
+	return fitting, nil
+}
+
+// Brokers are the names of the brokers to poll; none before the first answer of
+// a proxy.
+func (c *Client) Brokers() []string {
+	var names []string
+	for _, b := range c.known() {
+		if b.reads {
+			names = append(names, b.name)
+		}
+	}
+	return names
+}
+
+// Poll asks a broker for messages and returns none if there are none for some
+// seconds. For the broker "" it is one that the topic has. Messages are invisible
+// to others for the given time.
+func (c *Client) Poll(ctx context.Context, name string, most int, invisible time.Duration) ([]Received, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	brokers, err := c.await(ctx, func(b *broker) bool { return b.reads && (name == "" || b.name == name) })
+	if err != nil {
+		return nil, err
+	}
+	from := &brokers[0]
+	rpc, err := from.peer.use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := rpc.ReceiveMessage(c.link.signed(ctx, c.id), &v2.ReceiveMessageRequest{
+		Group: c.link.resource(c.role.Group), MessageQueue: from.queue, FilterExpression: everything, BatchSize: int32(min(most, PollMost)),
+		InvisibleDuration: durationpb.New(invisible), LongPollingTimeout: durationpb.New(pollFor),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("receive from topic %s: %w", c.role.Topic, explain(ctx, err))
+	}
+	var got []Received
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return got, nil
+		}
+		if err == nil && part.GetStatus() != nil {
+			err = refused(part.GetStatus())
+		} else {
+			err = explain(ctx, err)
+		}
+		switch {
+		case errors.Is(err, errNothing):
+			return nil, nil
+		case err != nil:
+			// What came before is good.
+			return got, fmt.Errorf("receive from topic %s: %w", c.role.Topic, err)
+		case part.GetMessage() != nil:
+			got = append(got, receivedFrom(part.GetMessage(), from.name))
+		}
+	}
+}
+
+func receivedFrom(m *v2.Message, broker string) Received {
+	system := m.GetSystemProperties()
+	return Received{
+		Message: Message{
+			Key: strings.Join(system.GetKeys(), " "), Properties: m.GetUserProperties(), Body: m.GetBody(), Due: system.GetDeliveryTimestamp().AsTime(),
+		},
+		Receipt: Receipt{system.GetReceiptHandle(), system.GetMessageId(), broker},
+		Attempt: int(system.GetDeliveryAttempt()),
+	}
+}
+
+// at finds the broker of a receipt.
+func (c *Client) at(ctx context.Context, name string) (v2.MessagingServiceClient, error) {
+	for _, b := range c.known() {
+		if b.name == name {
+			return b.peer.use(ctx)
+		}
+	}
+	return nil, fmt.Errorf("rocketmq: broker %s has no part of topic %s at present", name, c.role.Topic)
+}
+
+// Ack settles messages of one broker. Errors that are ErrExpired are left out.
+func (c *Client) Ack(ctx context.Context, receipts []Receipt) error {
+	if len(receipts) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	rpc, err := c.at(ctx, receipts[0].broker)
+	if err != nil {
+		return err
+	}
+	request := &v2.AckMessageRequest{Group: c.link.resource(c.role.Group), Topic: c.link.resource(c.role.Topic)}
+	for _, r := range receipts {
+		request.Entries = append(request.Entries, &v2.AckMessageEntry{MessageId: r.messageID, ReceiptHandle: r.handle})
+	}
+	answer, err := rpc.AckMessage(c.link.signed(ctx, c.id), request)
+	if err != nil {
+		return fmt.Errorf("acknowledge: %w", explain(ctx, err))
+	}
+	if len(answer.GetEntries()) == 0 { // the request as a whole was refused
+		err = refused(answer.GetStatus())
+	}
+	for _, e := range answer.GetEntries() {
+		if one := refused(e.GetStatus()); one != nil && !errors.Is(one, ErrExpired) {
+			err = one
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("acknowledge: %w", err)
+	}
+	return nil
+}
+
+// Hide has a message come again after a time. The receipt is used up.
+func (c *Client) Hide(ctx context.Context, r Receipt, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	rpc, err := c.at(ctx, r.broker)
+	if err != nil {
+		return err
+	}
+	answer, err := rpc.ChangeInvisibleDuration(c.link.signed(ctx, c.id), &v2.ChangeInvisibleDurationRequest{
+		Group: c.link.resource(c.role.Group), Topic: c.link.resource(c.role.Topic),
+		ReceiptHandle: r.handle, MessageId: r.messageID, InvisibleDuration: durationpb.New(d),
+	})
+	if err != nil {
+		return fmt.Errorf("give back: %w", explain(ctx, err))
+	}
+	if err := refused(answer.GetStatus()); err != nil && !errors.Is(err, ErrExpired) {
+		return fmt.Errorf("give back: %w", err)
+	}
+	return nil
+}
+
+// Broker is where the receipt's message is.
+func (r Receipt) Broker() string { return r.broker }

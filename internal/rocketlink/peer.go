@@ -1,0 +1,238 @@
+package rocketlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
+	"google.golang.org/grpc"
+)
+
+// Bounds of a session.
+const (
+	greetTimeout   = 5 * time.Second // to connect and to exchange settings
+	heartbeatEvery = 5 * time.Second
+	heartbeatWait  = 4 * time.Second
+	// minPause and maxPause are between two attempts to connect.
+	minPause = 100 * time.Millisecond
+	maxPause = time.Second
+	// goodSession is how long a session must last for the pause to begin anew.
+	goodSession = 10 * time.Second
+)
+
+// peer is a proxy with which a client has a session. The session begins with an
+// exchange of settings, without which a proxy refuses to deliver messages, and
+// lives by heartbeats. A session that ends is followed by another on a new
+// connection.
+type peer struct {
+	link      *Options
+	endpoints *v2.Endpoints
+	client    string // its id
+	settings  *v2.Settings
+	log       *slog.Logger
+
+	cancel context.CancelFunc
+	ended  chan struct{}
+
+	mu      sync.Mutex
+	rpc     v2.MessagingServiceClient // nil while there is no session
+	answer  *v2.Settings              // of the proxy
+	err     error                     // why there is no session; nil before the first attempt
+	changed chan struct{}             // closed when rpc or err is first set
+}
+
+func newPeer(link *Options, endpoints *v2.Endpoints, client string, settings *v2.Settings, log *slog.Logger) *peer {
+	p := &peer{link: link, endpoints: endpoints, client: client, settings: settings, log: log, ended: make(chan struct{}), changed: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	go p.serve(ctx)
+	return p
+}
+
+// use returns the session's proxy. It waits for the first session only: later
+// outages are errors at once.
+func (p *peer) use(ctx context.Context) (v2.MessagingServiceClient, error) {
+	select {
+	case <-p.changed:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("rocketmq: connect to %s: %w", nameOf(p.endpoints), ctx.Err())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rpc == nil {
+		return nil, fmt.Errorf("connect to %s: %w", nameOf(p.endpoints), p.err)
+	}
+	return p.rpc, nil
+}
+
+// maxBody is the largest body by the proxy's word; 0 if it has not told.
+func (p *peer) maxBody() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return int(p.answer.GetPublishing().GetMaxBodySize())
+}
+
+func (p *peer) set(rpc v2.MessagingServiceClient, answer *v2.Settings, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rpc, p.err = rpc, err
+	if answer != nil {
+		p.answer = answer
+	}
+	select {
+	case <-p.changed:
+	default:
+		close(p.changed)
+	}
+}
+
+// serve keeps a session until the context ends.
+func (p *peer) serve(ctx context.Context) {
+	defer close(p.ended)
+	pause := minPause
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := p.session(ctx)
+		if ctx.Err() != nil {
+			err = errClosed
+		}
+		p.set(nil, nil, err)
+		p.log.Debug("rocketmq: session ended", "proxy", nameOf(p.endpoints), "error", err)
+		if time.Since(began) > goodSession {
+			pause = minPause
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// session connects and stays until something fails.
+func (p *peer) session(ctx context.Context) error {
+	trust := newHandshake()
+	conn, err := p.link.dial(p.endpoints, trust)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSetup, err)
+	}
+	defer conn.Close()
+	err = p.talk(ctx, conn)
+	select {
+	case refusal := <-trust.failed:
+		return fmt.Errorf("%w: the proxy's certificate is not trusted, or it does not trust ours: %w", ErrSetup, refusal)
+	default:
+		return err
+	}
+}
+
+func (p *peer) talk(ctx context.Context, conn *grpc.ClientConn) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(greetTimeout, func() { cancel(fmt.Errorf("rocketmq: the proxy did not greet within %s", greetTimeout)) })
+	defer late.Stop()
+	rpc := v2.NewMessagingServiceClient(conn)
+	answer, err := p.greet(ctx, rpc, cancel)
+	if err == nil {
+		err = p.heartbeat(ctx, rpc)
+	}
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	late.Stop()
+	p.set(rpc, answer, nil)
+	tick := time.NewTicker(heartbeatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		if err := p.heartbeat(ctx, rpc); err != nil {
+			return causeOf(ctx, err)
+		}
+	}
+}
+
+// causeOf prefers why a context was ended.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// greet exchanges settings. The stream stays open; end is called when it breaks.
+// Commands of the proxy are not followed: they are for diagnosis.
+func (p *peer) greet(ctx context.Context, rpc v2.MessagingServiceClient, end context.CancelCauseFunc) (*v2.Settings, error) {
+	stream, err := rpc.Telemetry(p.link.signed(ctx, p.client))
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	// An error of Send only says that Recv has the reason.
+	_ = stream.Send(&v2.TelemetryCommand{Command: &v2.TelemetryCommand_Settings{Settings: p.settings}})
+	for {
+		command, err := stream.Recv()
+		if err != nil {
+			return nil, explain(ctx, err)
+		}
+		if command.GetStatus() != nil {
+			if err := refused(command.GetStatus()); err != nil {
+				return nil, err
+			}
+		}
+		if command.GetSettings() == nil {
+			continue
+		}
+		go func() {
+			for {
+				if _, err := stream.Recv(); err != nil {
+					end(fmt.Errorf("session: %w", explain(ctx, err)))
+					return
+				}
+			}
+		}()
+		return command.GetSettings(), nil
+	}
+}
+
+func (p *peer) heartbeat(ctx context.Context, rpc v2.MessagingServiceClient) error {
+	wait, cancel := context.WithTimeout(ctx, heartbeatWait)
+	defer cancel()
+	answer, err := rpc.Heartbeat(p.link.signed(wait, p.client), &v2.HeartbeatRequest{
+		Group: p.settings.GetSubscription().GetGroup(), ClientType: p.settings.GetClientType(),
+	})
+	if err != nil {
+		return fmt.Errorf("heartbeat: %w", explain(ctx, err))
+	}
+	if err := refused(answer.GetStatus()); err != nil {
+		return fmt.Errorf("heartbeat: %w", err)
+	}
+	return nil
+}
+
+// leave tells the proxy and ends the session. It returns with the context, and
+// goes on for a bounded time.
+func (p *peer) leave(ctx context.Context) error {
+	p.mu.Lock()
+	rpc := p.rpc
+	p.mu.Unlock()
+	if rpc != nil {
+		wait, cancel := context.WithTimeout(ctx, heartbeatWait)
+		// Without it the proxy takes two minutes to forget the client.
+		_, _ = rpc.NotifyClientTermination(p.link.signed(wait, p.client), &v2.NotifyClientTerminationRequest{Group: p.settings.GetSubscription().GetGroup()})
+		cancel()
+	}
+	p.cancel()
+	select {
+	case <-p.ended:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(errClosed, ctx.Err())
+	}
+}
