@@ -31,22 +31,32 @@ type Type string
 // The types that the engine uses.
 const (
 	Normal Type = "NORMAL"
-	Delay  Type = "DELAY"
+	Delay  Type = "DELAY" // delivered when due
+	FIFO   Type = "FIFO"  // in order per key
 )
 
-func (t Type) wire() v2.MessageType {
-	if t == Delay {
-		return v2.MessageType_DELAY
-	}
-	return v2.MessageType_NORMAL
+var wireTypes = map[Type]v2.MessageType{
+	Normal: v2.MessageType_NORMAL, Delay: v2.MessageType_DELAY, FIFO: v2.MessageType_FIFO,
 }
 
 // Role is what a client does: it sends to a topic, or with a group it receives
 // from it.
 type Role struct {
 	Topic string
-	Type  Type
+	// Types are those that the topic may have.
+	Types []Type
 	Group string
+}
+
+// fits finds the type of a topic among those of the role.
+func (r *Role) fits(accepted []v2.MessageType) (Type, bool) {
+	for _, t := range r.Types {
+		if slices.Contains(accepted, wireTypes[t]) {
+			return t, true
+		}
+	}
+	// Old brokers do not tell.
+	return r.Types[0], len(accepted) == 0 || slices.Contains(accepted, v2.MessageType_MESSAGE_TYPE_UNSPECIFIED)
 }
 
 // Client has sessions with all proxies of a topic. It outlives outages: calls
@@ -76,6 +86,7 @@ type broker struct {
 	name         string
 	peer         *peer
 	queue        *v2.MessageQueue // one of them, for requests
+	kind         Type             // of the topic
 	reads, sends bool
 }
 
@@ -181,8 +192,8 @@ func (c *Client) route(ctx context.Context) ([]*v2.MessageQueue, error) {
 	}
 	for _, q := range queues {
 		types := q.GetAcceptMessageTypes()
-		if len(types) > 0 && !slices.Contains(types, c.role.Type.wire()) && !slices.Contains(types, v2.MessageType_MESSAGE_TYPE_UNSPECIFIED) {
-			return nil, fmt.Errorf("%w: topic %s takes messages of type %s, not of type %s", ErrSetup, c.role.Topic, types[0], c.role.Type)
+		if _, fits := c.role.fits(types); !fits {
+			return nil, fmt.Errorf("%w: topic %s is of type %v, and %v is needed", ErrSetup, c.role.Topic, types, c.role.Types)
 		}
 	}
 	return queues, nil
@@ -202,6 +213,7 @@ func (c *Client) findBrokers(ctx context.Context) error {
 		b := found[q.GetBroker().GetName()]
 		if b == nil {
 			b = &broker{name: q.GetBroker().GetName(), peer: c.peer(q.GetBroker().GetEndpoints()), queue: q}
+			b.kind, _ = c.role.fits(q.GetAcceptMessageTypes())
 			found[b.name] = b
 		}
 		can := q.GetPermission()

@@ -93,7 +93,11 @@ func (o *Options) dial(e *v2.Endpoints, seen *handshake) (*grpc.ClientConn, erro
 	addresses := strings.Split(nameOf(e), ";")
 	state := resolver.State{}
 	for _, a := range addresses {
-		state.Addresses = append(state.Addresses, resolver.Address{Addr: a, ServerName: a})
+		name := a // gRPC sets it over that of the TLS configuration
+		if o.TLS != nil && o.TLS.ServerName != "" {
+			name = o.TLS.ServerName
+		}
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: a, ServerName: name})
 	}
 	list := manual.NewBuilderWithScheme("rocketmq")
 	list.InitialState(state)

@@ -58,7 +58,8 @@ type Received struct {
 }
 
 // Send returns nil when a broker has stored the message. Messages of one key go
-// to one broker, as long as that can be reached.
+// to one broker. If that cannot be reached, another one gets them, unless the
+// topic is FIFO.
 func (c *Client) Send(ctx context.Context, m *Message) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -66,23 +67,23 @@ func (c *Client) Send(ctx context.Context, m *Message) error {
 	if err != nil {
 		return err
 	}
-	request := &v2.SendMessageRequest{Messages: []*v2.Message{c.wire(m)}}
 	first := int(hashOf(m.Key) % uint32(len(brokers)))
 	for i := range brokers {
-		err = c.send(ctx, &brokers[(first+i)%len(brokers)], request)
-		if err == nil || !outage(err) || ctx.Err() != nil {
+		to := &brokers[(first+i)%len(brokers)]
+		err = c.send(ctx, to, m)
+		if err == nil || !outage(err) || to.kind == FIFO || ctx.Err() != nil {
 			return err
 		}
 	}
 	return err
 }
 
-func (c *Client) send(ctx context.Context, to *broker, request *v2.SendMessageRequest) error {
+func (c *Client) send(ctx context.Context, to *broker, m *Message) error {
 	rpc, err := to.peer.use(ctx)
 	if err != nil {
 		return err
 	}
-	answer, err := rpc.SendMessage(c.link.signed(ctx, c.id), request)
+	answer, err := rpc.SendMessage(c.link.signed(ctx, c.id), &v2.SendMessageRequest{Messages: []*v2.Message{c.wire(m, to.kind)}})
 	if err != nil {
 		return fmt.Errorf("send to topic %s: %w", c.role.Topic, explain(ctx, err))
 	}
@@ -92,16 +93,19 @@ func (c *Client) send(ctx context.Context, to *broker, request *v2.SendMessageRe
 	return nil
 }
 
-func (c *Client) wire(m *Message) *v2.Message {
+func (c *Client) wire(m *Message, kind Type) *v2.Message {
 	system := &v2.SystemProperties{
-		MessageId: "01" + randomHex(), MessageType: c.role.Type.wire(), BodyEncoding: v2.Encoding_IDENTITY,
+		MessageId: "01" + randomHex(), MessageType: wireTypes[kind], BodyEncoding: v2.Encoding_IDENTITY,
 		BornTimestamp: timestamppb.Now(), BornHost: hostName(),
 	}
 	if m.Key != "" {
 		system.Keys = []string{m.Key}
 	}
-	if c.role.Type == Delay {
+	switch kind {
+	case Delay:
 		system.DeliveryTimestamp = timestamppb.New(m.Due)
+	case FIFO:
+		system.MessageGroup = &m.Key
 	}
 	return &v2.Message{Topic: c.link.resource(c.role.Topic), UserProperties: m.Properties, SystemProperties: system, Body: m.Body}
 }

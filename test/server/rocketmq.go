@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"seckill/test/broker"
+	"seckill/test/certificate"
 )
 
 // Message types of a topic of RocketMQ.
@@ -21,15 +22,32 @@ const (
 	RocketMQDelay  = "DELAY"
 )
 
+// The account of a RocketMQ with sign-in. It may do everything.
+const (
+	RocketMQAccessKey = "seckill"
+	RocketMQSecretKey = "seckill-secret"
+)
+
 const (
 	rocketName   = "broker-a"
 	rocketQueues = 4 // of a topic
+	rocketAuth   = "org.apache.rocketmq.auth.authentication.provider."
 )
 
 // rocketOpen is what RocketMQ wants from Java's insides.
 var rocketOpen = []string{
 	"--add-exports", "java.base/jdk.internal.ref=ALL-UNNAMED", "--add-exports", "java.base/sun.nio.ch=ALL-UNNAMED",
 	"--add-opens", "java.base/java.nio=ALL-UNNAMED", "--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED",
+}
+
+// RocketMQOptions are what a test wants to be different.
+type RocketMQOptions struct {
+	// SignIn has the proxy ask clients for RocketMQAccessKey and
+	// RocketMQSecretKey.
+	SignIn bool
+	// TLS is the proxy's certificate; nil for one that it makes itself. It speaks
+	// plain as well, and asks clients for no certificate.
+	TLS *certificate.Pair
 }
 
 // RocketMQ is a name server, and a proxy with the broker inside. Faults hit the
@@ -50,9 +68,15 @@ type rocketMachine struct {
 // waits until no other broker of any test process runs.
 func NewRocketMQ(t testing.TB) *RocketMQ {
 	t.Helper()
+	return NewRocketMQWith(t, RocketMQOptions{})
+}
+
+// NewRocketMQWith is NewRocketMQ with options.
+func NewRocketMQWith(t testing.TB, opt RocketMQOptions) *RocketMQ {
+	t.Helper()
 	jars := needJars(t, broker.RocketMQ)
 	slot.take(t)
-	m, err := newRocketMQ(needJava(t), jars)
+	m, err := newRocketMQ(needJava(t), jars, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,26 +89,26 @@ func SharedRocketMQ(t testing.TB) *RocketMQ {
 	t.Helper()
 	java := needJava(t)
 	m := slot.share(t, broker.RocketMQ, func(jars string) (brokerMachine, error) {
-		return newRocketMQ(java, jars)
+		return newRocketMQ(java, jars, RocketMQOptions{})
 	}).(*rocketMachine)
 	return &RocketMQ{sharedBroker(t, m.javaBroker), m}
 }
 
-func newRocketMQ(java, jars string) (*rocketMachine, error) {
+func newRocketMQ(java, jars string, opt RocketMQOptions) (*rocketMachine, error) {
 	m := &rocketMachine{}
 	var remoting string // of the proxy; nobody uses it
 	var err error
 	if m.javaBroker, err = newJavaBroker(broker.RocketMQ, jars, &m.address, &m.names, &remoting); err != nil {
 		return nil, err
 	}
-	if err := m.configure(java, remoting); err != nil {
+	if err := m.configure(java, remoting, opt); err != nil {
 		m.end()
 		return nil, fmt.Errorf("make a RocketMQ: %w", err)
 	}
 	return m, nil
 }
 
-func (m *rocketMachine) configure(java, remoting string) error {
+func (m *rocketMachine) configure(java, remoting string, opt RocketMQOptions) error {
 	if err := m.reserveBroker(); err != nil {
 		return err
 	}
@@ -95,22 +119,18 @@ func (m *rocketMachine) configure(java, remoting string) error {
 		return err
 	}
 	data := filepath.Join(m.dir, dataName)
-	brokerFile, err := m.file("broker.conf",
+	brokerFile, err := m.file("broker.conf", append(brokerSignIn(opt),
 		"brokerClusterName=DefaultCluster", "brokerName="+rocketName, "brokerId=0", "brokerIP1=127.0.0.1",
 		"bindAddress=127.0.0.1", "listenPort="+portOf(m.broker), "haListenPort=0", "namesrvAddr="+m.names,
 		"storePathRootDir="+data, "storePathCommitLog="+filepath.Join(data, "commitlog"),
 		// The defaults are for disks of terabytes, and refuse writes to one that is three quarters full.
 		"mappedFileSizeCommitLog=16777216", "mappedFileSizeConsumeQueue=600000", "diskMaxUsedSpaceRatio=98",
 		"maxIndexNum=10000", "maxHashSlotNum=2500",
-		"autoCreateTopicEnable=false", "autoCreateSubscriptionGroup=false", "timerWheelEnable=true")
+		"autoCreateTopicEnable=false", "autoCreateSubscriptionGroup=false", "timerWheelEnable=true")...)
 	if err != nil {
 		return err
 	}
-	proxy, err := json.Marshal(map[string]any{
-		"rocketMQClusterName": "DefaultCluster", "namesrvAddr": m.names, "localServeAddr": "127.0.0.1",
-		"grpcShutdownTimeSeconds": 1, // 60 s by default, while a client is connected
-		"grpcServerPort":          json.Number(portOf(m.address)), "remotingListenPort": json.Number(portOf(remoting)),
-	})
+	proxy, err := json.Marshal(m.proxySettings(remoting, opt))
 	if err != nil {
 		return err
 	}
@@ -129,6 +149,36 @@ func (m *rocketMachine) configure(java, remoting string) error {
 		"org.apache.rocketmq.proxy.ProxyStartup", "-pm", "LOCAL", "-bc", brokerFile, "-pc", proxyFile)...)
 	m.main = &child{name: "rocketmq " + m.address, dir: m.dir, path: java, env: env, patience: brokerPatience, args: args, ready: m.ready}
 	return nil
+}
+
+func (m *rocketMachine) proxySettings(remoting string, opt RocketMQOptions) map[string]any {
+	settings := map[string]any{
+		"rocketMQClusterName": "DefaultCluster", "namesrvAddr": m.names, "localServeAddr": "127.0.0.1",
+		"grpcShutdownTimeSeconds": 1, // 60 s by default, while a client is connected
+		"grpcServerPort":          json.Number(portOf(m.address)), "remotingListenPort": json.Number(portOf(remoting)),
+	}
+	if opt.TLS != nil {
+		settings["tlsTestModeEnable"] = false
+		settings["tlsKeyPath"], settings["tlsCertPath"] = opt.TLS.KeyFile, opt.TLS.CertFile
+	}
+	if opt.SignIn {
+		settings["authenticationEnabled"] = true
+		settings["authenticationProvider"] = rocketAuth + "DefaultAuthenticationProvider"
+		settings["authenticationMetadataProvider"] = "org.apache.rocketmq.proxy.auth.ProxyAuthenticationMetadataProvider"
+	}
+	return settings
+}
+
+// brokerSignIn has the broker keep the account. Only the proxy asks for it: the
+// tools of tests speak to the broker.
+func brokerSignIn(opt RocketMQOptions) []string {
+	if !opt.SignIn {
+		return nil
+	}
+	return []string{
+		"authenticationMetadataProvider=" + rocketAuth + "LocalAuthenticationMetadataProvider",
+		fmt.Sprintf(`initAuthenticationUser={"username":%q,"password":%q}`, RocketMQAccessKey, RocketMQSecretKey),
+	}
 }
 
 // reserveBroker finds an address for the broker. It listens on the port two below
@@ -180,7 +230,7 @@ func (m *rocketMachine) ready() error {
 }
 
 // Addr is the proxy's gRPC address, the endpoint of clients, host:port. It speaks
-// TLS, with a certificate that it made itself, and plain as well.
+// TLS and plain.
 func (r *RocketMQ) Addr() string { return r.m.address }
 
 // CreateTopic creates a topic for a type of messages, RocketMQNormal or

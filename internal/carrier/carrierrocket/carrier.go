@@ -125,7 +125,7 @@ type sender struct {
 }
 
 func newSender(ctx context.Context, opt Options, kind rocketlink.Type) (sender, error) {
-	producer, err := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Type: kind}, opt.Logger)
+	producer, err := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{kind}}, opt.Logger)
 	if err != nil {
 		return sender{}, portError(err)
 	}

@@ -153,7 +153,7 @@ func (r *receiver) take(most int, seen *int) ([]carrier.Delivery, <-chan struct{
 // startPolls begins the polls that callers need. The caller holds mu.
 func (r *receiver) startPolls() error {
 	if r.consumer == nil {
-		made, err := rocketlink.New(r.opt.Link, rocketlink.Role{Topic: r.opt.Topic, Type: r.kind, Group: r.opt.Group}, r.opt.Logger)
+		made, err := rocketlink.New(r.opt.Link, rocketlink.Role{Topic: r.opt.Topic, Types: []rocketlink.Type{r.kind}, Group: r.opt.Group}, r.opt.Logger)
 		if err != nil {
 			return portError(err)
 		}

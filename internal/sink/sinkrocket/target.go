@@ -1,0 +1,74 @@
+// Package sinkrocket delivers events to a RocketMQ topic.
+package sinkrocket
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"seckill/internal/rocketlink"
+	"seckill/internal/sink"
+)
+
+// The properties of a message. The body is a CloudEvent in structured mode, so
+// its attributes are not repeated as properties.
+const (
+	contentTypeProperty = "content-type"
+	contentType         = "application/cloudevents+json; charset=UTF-8"
+	idProperty          = "webhook-id" // the same for all kinds of sinks
+)
+
+// stored is the status of a delivery that succeeded.
+const stored = "stored"
+
+// closeTimeout bounds Close.
+const closeTimeout = 5 * time.Second
+
+// Options say which topic gets the events.
+type Options struct {
+	Link   rocketlink.Options
+	Topic  string // of type FIFO or NORMAL
+	Logger *slog.Logger
+}
+
+// Target implements sink.Target. The message's key is a key of RocketMQ, by
+// which its tools find messages. On a topic of type FIFO it is the message group
+// as well, so that events of one order are received in their order. A topic of
+// type NORMAL keeps no order.
+type Target struct{ client *rocketlink.Client }
+
+var _ sink.Target = (*Target)(nil)
+
+// Open checks the topic. It waits for a proxy no longer than the context lives.
+func Open(ctx context.Context, opt Options) (*Target, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	client, err := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{rocketlink.FIFO, rocketlink.Normal}}, opt.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if err := client.Check(ctx); err != nil {
+		_ = client.Close(ctx) // the first error is the one to report
+		return nil, err
+	}
+	return &Target{client}, nil
+}
+
+// Deliver returns when the broker has stored the message.
+func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
+	err := t.client.Send(ctx, &rocketlink.Message{
+		Key: m.Key, Body: m.Body, Properties: map[string]string{contentTypeProperty: contentType, idProperty: m.ID},
+	})
+	if err != nil {
+		return "", err
+	}
+	return stored, nil
+}
+
+// Close ends the session.
+func (t *Target) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return t.client.Close(ctx)
+}
