@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
 	"google.golang.org/grpc/codes"
@@ -34,6 +35,13 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s (%s)", r.text, r.code) }
 
+// Refused reports whether a proxy has answered and refused. Other errors are
+// those of an outage.
+func Refused(err error) bool {
+	var r *refusal
+	return errors.As(err, &r)
+}
+
 // explained are the codes with a meaning for callers.
 var explained = map[v2.Code]struct {
 	is   error
@@ -52,13 +60,21 @@ var explained = map[v2.Code]struct {
 	v2.Code_MESSAGE_NOT_FOUND:                   {errNothing, ""},
 }
 
+// noGroup begins the text of a broker that does not know the group. Proxies pass
+// it on without a code of its own.
+const noGroup = "subscription group ["
+
 // refused is nil for OK.
 func refused(s *v2.Status) error {
 	if s.GetCode() == v2.Code_OK {
 		return nil
 	}
-	err := &refusal{s.GetCode(), s.GetMessage()}
-	known, ok := explained[s.GetCode()]
+	text, _, _ := strings.Cut(s.GetMessage(), "\n") // further lines advise Java programmers
+	err := &refusal{s.GetCode(), text}
+	if err.code == v2.Code_INTERNAL_SERVER_ERROR && strings.Contains(text, noGroup) {
+		err.code = v2.Code_CONSUMER_GROUP_NOT_FOUND
+	}
+	known, ok := explained[err.code]
 	switch {
 	case !ok:
 		return fmt.Errorf("rocketmq: %w", err)

@@ -74,7 +74,7 @@ type receiver struct {
 	held     map[*delivery]bool // ready, or with a caller
 	bytes    int                // of held
 	sweepAt  time.Time
-	refused  error         // of the latest poll, if an operator has to act
+	refused  error         // of the latest poll, if the broker answered with one
 	refusals int           // counts them
 	changed  chan struct{} // closed and replaced when a poll has ended
 }
@@ -86,8 +86,8 @@ func newReceiver(opt Options, kind rocketlink.Type) *receiver {
 }
 
 // Receive waits for messages. While the broker is away it waits as well, until
-// its context ends. If the broker refuses the group or the topic, it returns
-// carrier.ErrSetup.
+// its context ends. If the broker refuses, it returns an error: that is
+// carrier.ErrSetup if the group or the topic does not exist.
 func (r *receiver) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
 	if most < 1 {
 		return nil, fmt.Errorf("rocketmq: receive %d messages", most)
@@ -212,7 +212,7 @@ func (r *receiver) add(got []rocketlink.Received, err error) {
 		r.ready = append(r.ready, d)
 	}
 	r.refused = nil
-	if errors.Is(err, carrier.ErrSetup) {
+	if rocketlink.Refused(err) || errors.Is(err, carrier.ErrSetup) {
 		r.refused = err
 		r.refusals++
 	}
