@@ -8,9 +8,6 @@ import (
 
 	"seckill/internal/alert"
 	"seckill/internal/carrier"
-	"seckill/internal/carrier/carrierkafka"
-	"seckill/internal/config"
-	"seckill/internal/kafkalink"
 	"seckill/internal/keyring"
 	"seckill/internal/metrics"
 	"seckill/internal/relay"
@@ -88,49 +85,4 @@ func tryBroker[T any](ctx context.Context, p *parts, open func(context.Context) 
 		return open, nil
 	}
 	return func(context.Context) (T, error) { return first, nil }, nil
-}
-
-// openCarrier is the one place that knows the carriers.
-func (p *parts) openCarrier(ctx context.Context) (carrier.Carrier, error) {
-	switch p.cfg.Queue.Kind {
-	case config.QueueKafka:
-		link, err := p.kafkaLink()
-		if err != nil {
-			return nil, err
-		}
-		opened, err := carrierkafka.Open(ctx, carrierkafka.Options{
-			Link: link, Topic: p.cfg.Queue.Topic, Group: p.cfg.Queue.Group, Logger: p.log,
-			Create: p.cfg.Kafka.Create, Partitions: p.cfg.Kafka.Partitions, Replicas: p.cfg.Kafka.Replicas,
-		})
-		if err != nil {
-			return nil, err // a nil *Carrier in the interface would look open
-		}
-		return opened, nil
-	case config.QueueRocketMQ, config.QueuePulsar:
-		return nil, fmt.Errorf("%w: queue.kind %s is not built yet", carrier.ErrSetup, p.cfg.Queue.Kind)
-	}
-	return nil, fmt.Errorf("%w: unknown queue.kind %q", carrier.ErrSetup, p.cfg.Queue.Kind)
-}
-
-// kafkaLink is how Kafka is reached.
-func (p *parts) kafkaLink() (kafkalink.Options, error) {
-	spoken, err := p.cfg.Kafka.TLSConfig()
-	if err != nil {
-		return kafkalink.Options{}, fmt.Errorf("%w: %w", carrier.ErrSetup, err)
-	}
-	return kafkalink.Options{
-		Brokers: p.cfg.Kafka.Brokers, TLS: spoken, SASL: p.cfg.Kafka.SASL,
-		Username: p.cfg.Kafka.Username, Password: string(p.cfg.Kafka.Password.Bytes()),
-	}, nil
-}
-
-// openDelayer is the one place that knows the brokers of delayed messages.
-func (p *parts) openDelayer(ctx context.Context) (carrier.Delayer, error) {
-	switch p.cfg.Queue.Kind {
-	case config.QueueRocketMQ:
-		return nil, fmt.Errorf("%w: delayed messages of queue.kind %s are not built yet", carrier.ErrSetup, p.cfg.Queue.Kind)
-	case config.QueuePulsar:
-		return nil, fmt.Errorf("%w: delayed messages of queue.kind %s are not built yet", carrier.ErrSetup, p.cfg.Queue.Kind)
-	}
-	return nil, fmt.Errorf("%w: queue.kind %q has no delayed messages", carrier.ErrSetup, p.cfg.Queue.Kind)
 }

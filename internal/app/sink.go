@@ -14,6 +14,7 @@ import (
 	"seckill/internal/metrics"
 	"seckill/internal/sink"
 	"seckill/internal/sink/sinkkafka"
+	"seckill/internal/sink/sinkrocket"
 	"seckill/internal/sink/sinkwebhook"
 	"seckill/internal/store"
 	"seckill/internal/wire"
@@ -70,14 +71,16 @@ func (p *parts) openTarget(ctx context.Context, cfg *config.Sink) (sink.Target, 
 		if err != nil {
 			return nil, err
 		}
-		opened, err := sinkkafka.Open(ctx, sinkkafka.Options{
+		return opened[sink.Target](sinkkafka.Open(ctx, sinkkafka.Options{
 			Link: link, Topic: cfg.Topic, Logger: p.log,
 			Create: p.cfg.Kafka.Create, Partitions: p.cfg.Kafka.Partitions, Replicas: p.cfg.Kafka.Replicas,
-		})
+		}))
+	case config.SinkRocketMQ:
+		link, err := p.rocketLink()
 		if err != nil {
-			return nil, err // a nil *Target in the interface would look open
+			return nil, err
 		}
-		return opened, nil
+		return opened[sink.Target](sinkrocket.Open(ctx, sinkrocket.Options{Link: link, Topic: cfg.Topic, Logger: p.log}))
 	case config.SinkWebhook:
 		return sinkwebhook.New(sinkwebhook.Options{
 			URL: string(cfg.URL), Secret: cfg.Secret.Reveal(), PreviousSecret: cfg.PreviousSecret.Reveal(), AllowPrivate: cfg.AllowPrivate,

@@ -16,6 +16,10 @@ type Queue struct {
 	Group       string // the workers' consumer group or subscription
 }
 
+// ExpireGroup is the workers' group for delayed messages: a group reads one
+// topic.
+func (q Queue) ExpireGroup() string { return q.Group + "-expire" }
+
 // The kinds of queue. All but the outbox name a broker that carries copies of
 // outbox entries.
 const (
@@ -52,6 +56,7 @@ type RocketMQ struct {
 	AccessKey string
 	SecretKey Secret
 	TLS       bool
+	TLSCA     string
 }
 
 // Pulsar is how Pulsar is reached.
@@ -67,6 +72,14 @@ func (k Kafka) TLSConfig() (*tls.Config, error) {
 		return nil, nil
 	}
 	return trusting("kafka.tls_ca", k.TLSCA)
+}
+
+// TLSConfig is nil without rocketmq.tls.
+func (r RocketMQ) TLSConfig() (*tls.Config, error) {
+	if !r.TLS {
+		return nil, nil
+	}
+	return trusting("rocketmq.tls_ca", r.TLSCA)
 }
 
 // Carried reports whether a broker carries reservations to workers.
@@ -160,6 +173,9 @@ func (c *Config) checkBrokers() error {
 	}
 	if c.RocketMQ.AccessKey == "" && c.RocketMQ.SecretKey.IsSet() {
 		errs = append(errs, wrong("rocketmq.secret_key", "must be set together with rocketmq.access_key"))
+	}
+	if !c.RocketMQ.TLS && c.RocketMQ.TLSCA != "" {
+		errs = append(errs, wrong("rocketmq.tls_ca", "is of no use without rocketmq.tls"))
 	}
 	if c.Pulsar.TLSCA != "" && !strings.HasPrefix(c.Pulsar.URL, "pulsar+ssl://") {
 		errs = append(errs, wrong("pulsar.tls_ca", "is of no use unless pulsar.url begins with pulsar+ssl://"))

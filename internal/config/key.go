@@ -120,6 +120,7 @@ func (c *Config) keys() []key {
 		{"rocketmq.access_key", &c.RocketMQ.AccessKey, line(maxNameBytes), "Access key of RocketMQ, if it has an ACL."},
 		{"rocketmq.secret_key", &c.RocketMQ.SecretKey, password(), "Secret key of RocketMQ, if it has an ACL."},
 		{"rocketmq.tls", &c.RocketMQ.TLS, anything(), "Speak TLS with the proxy."},
+		{"rocketmq.tls_ca", &c.RocketMQ.TLSCA, optionalFile(), "File with the authorities (PEM) that the proxy's certificate is checked against, read at start. Empty: the system's."},
 		{"pulsar.url", &c.Pulsar.URL, pulsarURL(), "Address of Pulsar, for queue.kind `pulsar` and sinks."},
 		{"pulsar.token", &c.Pulsar.Token, password(), "Token (JWT) of Pulsar, if it asks for one."},
 		{"pulsar.tls_ca", &c.Pulsar.TLSCA, optionalFile(), "File with the authorities (PEM) that the certificate of Pulsar is checked against. Empty: the system's."},

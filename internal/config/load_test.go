@@ -99,7 +99,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	}
 	texts := map[string]string{
 		"data_dir": "/d", "shop.listen": ":9", "admin.listen": ":8", "shop.public_url": "http://a", "shop.trusted_proxies": "10.0.0.0/8, ::1", "alert.webhook_url": "http://b",
-		"challenge.kind": "shop", "challenge.verify_url": "http://c", "challenge.widget_url": "http://d", "ledger.kind": "redis", "queue.kind": "outbox", "queue.topic": "t", "queue.expire_topic": "e", "queue.group": "g", "kafka.sasl": "plain", "kafka.username": "u", "kafka.tls_ca": "/a.pem", "rocketmq.endpoint": "h:1", "rocketmq.access_key": "k", "pulsar.url": "pulsar+ssl://h:1", "pulsar.tls_ca": "/a.pem", "store.dsn": "mysql:u@tcp(h:1)/d",
+		"challenge.kind": "shop", "challenge.verify_url": "http://c", "challenge.widget_url": "http://d", "ledger.kind": "redis", "queue.kind": "outbox", "queue.topic": "t", "queue.expire_topic": "e", "queue.group": "g", "kafka.sasl": "plain", "kafka.username": "u", "kafka.tls_ca": "/a.pem", "rocketmq.endpoint": "h:1", "rocketmq.access_key": "k", "rocketmq.tls_ca": "/a.pem", "pulsar.url": "pulsar+ssl://h:1", "pulsar.tls_ca": "/a.pem", "store.dsn": "mysql:u@tcp(h:1)/d",
 		"redis.username": "u", "redis.sentinel_master": "m", "redis.sentinel_username": "su", "redis.prefix": "p:",
 		"reconcile.repair": "safe", "log.format": "json", "log.level": "warn",
 		"auth.jwks_url": "https://c", "auth.jwks_refresh": "10s", "auth.issuer": "i", "auth.audience": "a",
@@ -214,6 +214,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"rocketmq.access_key":            {"alone", "a\nb", long},
 		"rocketmq.secret_key":            {"hunter2", long},
 		"rocketmq.tls":                   {"", "maybe"},
+		"rocketmq.tls_ca":                {"/without-tls.pem", "a\x00b", long},
 		"pulsar.token":                   {long},
 		"pulsar.tls_ca":                  {"/without-tls.pem", "a\x00b", long},
 		"pulsar.url":                     {"h:1", "http://h:1", "pulsar://h"},

@@ -40,7 +40,7 @@ func (t *Topic) await(ctx context.Context) (description, error) {
 		try, cancel := context.WithTimeout(ctx, tryTimeout)
 		d, err := t.inspect(try)
 		cancel()
-		if err == nil || permanent(err) {
+		if err == nil || Permanent(err) {
 			return d, err
 		}
 		if last == nil || !isEnded(err) {

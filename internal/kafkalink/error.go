@@ -47,9 +47,9 @@ func Explain(err error) error {
 	return fmt.Errorf("kafka: %s: %w", text, err)
 }
 
-// permanent reports whether to try again would not help: somebody must change
+// Permanent reports whether to try again would not help: somebody must change
 // the settings or the broker.
-func permanent(err error) bool {
+func Permanent(err error) bool {
 	for _, p := range []error{
 		ErrNoTopic, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState,
 		kerr.InvalidTopicException, kerr.InvalidPartitions, kerr.InvalidReplicationFactor, kerr.PolicyViolation, kgo.ErrClientClosed,

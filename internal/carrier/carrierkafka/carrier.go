@@ -75,15 +75,23 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas,
 	}, opt.Logger)
 	if err != nil {
-		return nil, err
+		return nil, setup(err)
 	}
 	c := &Carrier{opt: opt, topic: topic, closed: make(chan struct{})}
 	if err := c.checkGroup(ctx); err != nil {
 		_ = topic.Close(ctx) // the first error is the one to report
-		return nil, err
+		return nil, setup(err)
 	}
 	c.tasks.Go(c.watch)
 	return c, nil
+}
+
+// setup marks an error that waiting does not mend.
+func setup(err error) error {
+	if kafkalink.Permanent(err) {
+		return fmt.Errorf("%w: %w", carrier.ErrSetup, err)
+	}
+	return err
 }
 
 // Publish returns nil when the broker and all its in-sync replicas have stored
