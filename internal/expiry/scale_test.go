@@ -34,6 +34,7 @@ type load struct {
 	orders, batch int
 	lead, over    time.Duration // until the first is due, and from there to the last
 	within        time.Duration // the latest that an order may expire after its time
+	full          bool
 	mariadb       bool
 }
 
@@ -48,7 +49,7 @@ func theLoad(t *testing.T) load {
 	rig.Must(t, err)
 	return load{
 		orders: n, batch: 100, lead: 5*time.Second + time.Duration(n)*time.Second/2000, over: time.Minute, within: 2 * time.Second,
-		mariadb: os.Getenv(storeEnv) == "mariadb",
+		full: true, mariadb: os.Getenv(storeEnv) == "mariadb",
 	}
 }
 
@@ -65,6 +66,9 @@ func TestExpiry_OrdersExpireInTime(t *testing.T) {
 		{"by the scan", false, true},
 		{"by both", true, true},
 	} {
+		if !c.messages && !l.full {
+			continue // a figure to compare with, and no promise
+		}
 		t.Run(c.name, func(t *testing.T) { expireInTime(t, l, c.messages, c.scan) })
 	}
 }
