@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"seckill/test/broker"
+)
+
+// The key that signs tokens, and the role that may do everything.
+const (
+	pulsarSecret = "seckill-test-secret-of-32-bytes!"
+	pulsarAdmin  = "admin"
 )
 
 // pulsarRequestTimeout bounds one request of a test's own.
@@ -25,6 +34,27 @@ var pulsarOpen = []string{
 	"--add-opens", "java.management/sun.management=ALL-UNNAMED", "--add-opens", "jdk.management/com.sun.management.internal=ALL-UNNAMED",
 }
 
+// PulsarOptions are what a test wants to be different.
+type PulsarOptions struct {
+	// Tokens has clients sign in with a token of PulsarToken. A role has no rights
+	// before Grant.
+	Tokens bool
+	// TLS has the server speak TLS at SecureURL as well; nil is plain alone.
+	TLS *TLS
+	// Settings are further lines of standalone.conf, such as
+	// "maxMessageSize=1048576".
+	Settings []string
+}
+
+// PulsarToken is a token for a role.
+func PulsarToken(role string) string {
+	token, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.RegisteredClaims{Subject: role}).SignedString([]byte(pulsarSecret))
+	if err != nil {
+		panic(err) // a claim and a key of bytes are always signed
+	}
+	return token
+}
+
 // Pulsar is a standalone broker with its own bookie and metadata. As by default,
 // it creates a topic without partitions at its first use.
 type Pulsar struct {
@@ -35,6 +65,7 @@ type Pulsar struct {
 type pulsarMachine struct {
 	*javaBroker
 	address string // of the binary protocol
+	secure  string // of the binary protocol with TLS
 	web     string // of the admin API
 }
 
@@ -42,9 +73,15 @@ type pulsarMachine struct {
 // waits until no other broker of any test process runs.
 func NewPulsar(t testing.TB) *Pulsar {
 	t.Helper()
+	return NewPulsarWith(t, PulsarOptions{})
+}
+
+// NewPulsarWith is NewPulsar with options.
+func NewPulsarWith(t testing.TB, opt PulsarOptions) *Pulsar {
+	t.Helper()
 	jars := needJars(t, broker.Pulsar)
 	slot.take(t)
-	m, err := newPulsar(needJava(t), jars)
+	m, err := newPulsar(needJava(t), jars, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +94,7 @@ func SharedPulsar(t testing.TB) *Pulsar {
 	t.Helper()
 	java := needJava(t)
 	m := slot.share(t, broker.Pulsar, func(jars string) (brokerMachine, error) {
-		return newPulsar(java, jars)
+		return newPulsar(java, jars, PulsarOptions{})
 	}).(*pulsarMachine)
 	return &Pulsar{sharedBroker(t, m.javaBroker), m}
 }
@@ -72,24 +109,15 @@ rootLogger.level = warn
 rootLogger.appenderRef.out.ref = out
 `
 
-func newPulsar(java, jars string) (*pulsarMachine, error) {
+func newPulsar(java, jars string, opt PulsarOptions) (*pulsarMachine, error) {
 	m := &pulsarMachine{}
 	var bookie string
 	var err error
-	if m.javaBroker, err = newJavaBroker(broker.Pulsar, jars, &m.address, &m.web, &bookie); err != nil {
+	if m.javaBroker, err = newJavaBroker(broker.Pulsar, jars, &m.address, &m.secure, &m.web, &bookie); err != nil {
 		return nil, err
 	}
 	settings, logging := filepath.Join(m.dir, "standalone.conf"), filepath.Join(m.dir, "log4j2.properties")
-	err = os.WriteFile(settings, []byte(strings.Join([]string{
-		"clusterName=standalone", "bindAddress=127.0.0.1", "advertisedAddress=127.0.0.1",
-		"brokerServicePort=" + portOf(m.address), "webServicePort=" + portOf(m.web),
-		"managedLedgerDefaultEnsembleSize=1", "managedLedgerDefaultWriteQuorum=1", "managedLedgerDefaultAckQuorum=1",
-		"managedLedgerCacheSizeMB=32", "brokerDeleteInactiveTopicsEnabled=false",
-		"diskUsageThreshold=0.98", "diskUsageWarnThreshold=0.97",
-		// Messages belong to the bookie's port. Without this setting, each life
-		// takes another port and finds none of them.
-		"allowEphemeralPorts=true",
-	}, "\n")+"\n"), 0o600)
+	err = os.WriteFile(settings, []byte(strings.Join(pulsarSettings(m, opt), "\n")+"\n"), 0o600)
 	if err == nil {
 		err = os.WriteFile(logging, []byte(pulsarLogging), 0o600)
 	}
@@ -106,6 +134,34 @@ func newPulsar(java, jars string) (*pulsarMachine, error) {
 			"--bookkeeper-port", portOf(bookie))...),
 	}
 	return m, nil
+}
+
+func pulsarSettings(m *pulsarMachine, opt PulsarOptions) []string {
+	settings := []string{
+		"clusterName=standalone", "bindAddress=127.0.0.1", "advertisedAddress=127.0.0.1",
+		"brokerServicePort=" + portOf(m.address), "webServicePort=" + portOf(m.web), "webSocketServiceEnabled=true",
+		"managedLedgerDefaultEnsembleSize=1", "managedLedgerDefaultWriteQuorum=1", "managedLedgerDefaultAckQuorum=1",
+		"managedLedgerCacheSizeMB=32", "brokerDeleteInactiveTopicsEnabled=false",
+		"diskUsageThreshold=0.98", "diskUsageWarnThreshold=0.97",
+		// Messages belong to the bookie's port. Without this setting, each life
+		// takes another port and finds none of them.
+		"allowEphemeralPorts=true",
+	}
+	if opt.Tokens {
+		settings = append(settings,
+			"authenticationEnabled=true", "authorizationEnabled=true", "superUserRoles="+pulsarAdmin,
+			"authenticationProviders=org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
+			"tokenSecretKey=data:;base64,"+base64.StdEncoding.EncodeToString([]byte(pulsarSecret)),
+			"brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationToken",
+			"brokerClientAuthenticationParameters=token:"+PulsarToken(pulsarAdmin))
+	}
+	if opt.TLS != nil {
+		settings = append(settings,
+			"brokerServicePortTls="+portOf(m.secure), "tlsTrustCertsFilePath="+opt.TLS.CAFile,
+			"tlsCertificateFilePath="+opt.TLS.CertFile, "tlsKeyFilePath="+opt.TLS.KeyFile,
+			"tlsRequireTrustedClientCertOnConnect="+strconv.FormatBool(!opt.TLS.Anyone))
+	}
+	return append(settings, opt.Settings...)
 }
 
 // ready has the broker send a message to itself.
@@ -126,6 +182,7 @@ func (m *pulsarMachine) admin(method, path, body string) error {
 		return err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+PulsarToken(pulsarAdmin)) // ignored without tokens
 	client := http.Client{Timeout: pulsarRequestTimeout}
 	defer client.CloseIdleConnections()
 	answer, err := client.Do(request)
@@ -143,6 +200,9 @@ func (m *pulsarMachine) admin(method, path, body string) error {
 // URL is the broker's address as clients want it, pulsar://host:port.
 func (p *Pulsar) URL() string { return "pulsar://" + p.m.address }
 
+// SecureURL is URL for TLS, pulsar+ssl://host:port.
+func (p *Pulsar) SecureURL() string { return "pulsar+ssl://" + p.m.secure }
+
 // Addr is the broker's address, host:port.
 func (p *Pulsar) Addr() string { return p.m.address }
 
@@ -151,5 +211,23 @@ func (p *Pulsar) CreateTopic(topic string, partitions int) {
 	p.t.Helper()
 	if err := p.m.admin(http.MethodPut, "persistent/public/default/"+topic+"/partitions", strconv.Itoa(partitions)); err != nil {
 		p.t.Fatalf("create topic %s: %v", topic, err)
+	}
+}
+
+// DeleteTopic deletes a topic with partitions, its messages and subscriptions.
+func (p *Pulsar) DeleteTopic(topic string) {
+	p.t.Helper()
+	if err := p.m.admin(http.MethodDelete, "persistent/public/default/"+topic+"/partitions?force=true", ""); err != nil {
+		p.t.Fatalf("delete topic %s: %v", topic, err)
+	}
+}
+
+// Grant gives a role rights on the namespace public/default: "produce" and
+// "consume".
+func (p *Pulsar) Grant(role string, rights ...string) {
+	p.t.Helper()
+	body := `["` + strings.Join(rights, `","`) + `"]`
+	if err := p.m.admin(http.MethodPost, "namespaces/public/default/permissions/"+role, body); err != nil {
+		p.t.Fatalf("grant rights to %s: %v", role, err)
 	}
 }

@@ -1,0 +1,77 @@
+// Package sinkpulsar delivers events to a Pulsar topic.
+package sinkpulsar
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+
+	"seckill/internal/pulsarlink"
+	"seckill/internal/sink"
+)
+
+// The properties of a message. The body is a CloudEvent in structured mode, so
+// its attributes are not repeated as properties.
+const (
+	contentTypeProperty = "content-type"
+	contentType         = "application/cloudevents+json; charset=UTF-8"
+	idProperty          = "webhook-id" // the same for all kinds of sinks
+)
+
+// stored is the status of a delivery that succeeded.
+const stored = "stored"
+
+// closeTimeout bounds Close.
+const closeTimeout = 5 * time.Second
+
+// Options say which topic gets the events.
+type Options struct {
+	Link  pulsarlink.Options
+	Topic string // one of public/default, or TENANT/NAMESPACE/TOPIC
+	// Logger may be nil.
+	Logger *slog.Logger
+}
+
+// Target implements sink.Target. The message's key places the events of one
+// order on one partition, in their order.
+type Target struct{ topic *pulsarlink.Topic }
+
+var _ sink.Target = (*Target)(nil)
+
+// Open checks the topic. It waits for the broker no longer than the context
+// lives.
+func Open(ctx context.Context, opt Options) (*Target, error) {
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	topic, err := pulsarlink.OpenTopic(ctx, opt.Link, opt.Topic, opt.Logger)
+	if err != nil {
+		return nil, err
+	}
+	return &Target{topic}, nil
+}
+
+// Deliver returns when the broker has stored the message. After an error it may
+// still arrive some seconds later.
+func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	err := t.topic.Write(ctx, []*pulsar.ProducerMessage{{
+		Key: m.Key, Payload: m.Body, EventTime: m.Time,
+		Properties: map[string]string{contentTypeProperty: contentType, idProperty: m.ID},
+	}})
+	if err != nil {
+		return "", err
+	}
+	return stored, nil
+}
+
+// Close fails what is not stored yet.
+func (t *Target) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return t.topic.Close(ctx)
+}

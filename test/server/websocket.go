@@ -1,0 +1,123 @@
+package server
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// PulsarMessage is a message as Pulsar's WebSocket service shows it.
+type PulsarMessage struct {
+	Key        string            `json:"key"`
+	Properties map[string]string `json:"properties"`
+	Payload    []byte            `json:"payload"`
+}
+
+// ReadTopic reads messages of a topic in public/default from its beginning,
+// through the broker's WebSocket service. That reads with Pulsar's own Java
+// client.
+func (p *Pulsar) ReadTopic(topic string, count int) []PulsarMessage {
+	p.t.Helper()
+	messages, err := readWebSocket(p.m.web, "/ws/v2/reader/persistent/public/default/"+topic+"?messageId=earliest", count)
+	if err != nil {
+		p.t.Fatalf("read topic %s: %v", topic, err)
+	}
+	return messages
+}
+
+// readWebSocket reads text frames (RFC 6455) that hold one message each. It sends
+// none.
+func readWebSocket(address, path string, count int) ([]PulsarMessage, error) {
+	conn, err := net.DialTimeout("tcp", address, pulsarRequestTimeout)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(pulsarRequestTimeout)); err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "c2Vja2lsbC10ZXN0LWtleQ==",
+	} {
+		request.Header.Set(name, value)
+	}
+	if err := request.Write(conn); err != nil {
+		return nil, err
+	}
+	reader := bufio.NewReader(conn)
+	answer, err := http.ReadResponse(reader, request)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		return nil, fmt.Errorf("answered %s", answer.Status)
+	}
+	var messages []PulsarMessage
+	for len(messages) < count {
+		text, err := readFrame(reader)
+		if err != nil {
+			return messages, err
+		}
+		var m PulsarMessage
+		if err := json.Unmarshal(text, &m); err != nil {
+			return messages, fmt.Errorf("%w: %s", err, text)
+		}
+		messages = append(messages, m)
+	}
+	return messages, nil
+}
+
+// readFrame reads one whole text message; other frames are passed over.
+func readFrame(reader io.Reader) ([]byte, error) {
+	const (
+		final, opcode = 0x80, 0x0F
+		textFrame     = 1
+		length        = 0x7F
+		two, eight    = 126, 127 // lengths that follow, in bytes
+		most          = 16 << 20
+	)
+	var text []byte
+	for {
+		var head [2]byte
+		if _, err := io.ReadFull(reader, head[:]); err != nil {
+			return nil, err
+		}
+		size := uint64(head[1] & length)
+		var more [8]byte
+		switch size {
+		case two:
+			if _, err := io.ReadFull(reader, more[6:]); err != nil {
+				return nil, err
+			}
+			size = binary.BigEndian.Uint64(more[:])
+		case eight:
+			if _, err := io.ReadFull(reader, more[:]); err != nil {
+				return nil, err
+			}
+			size = binary.BigEndian.Uint64(more[:])
+		}
+		if size > most {
+			return nil, fmt.Errorf("a frame of %d bytes", size)
+		}
+		part := make([]byte, size)
+		if _, err := io.ReadFull(reader, part); err != nil {
+			return nil, err
+		}
+		if kind := head[0] & opcode; kind > textFrame { // of binary or control
+			continue
+		}
+		text = append(text, part...)
+		if head[0]&final != 0 {
+			return text, nil
+		}
+	}
+}
