@@ -14,6 +14,7 @@ import (
 	"seckill/internal/metrics"
 	"seckill/internal/sink"
 	"seckill/internal/sink/sinkkafka"
+	"seckill/internal/sink/sinkpulsar"
 	"seckill/internal/sink/sinkrocket"
 	"seckill/internal/sink/sinkwebhook"
 	"seckill/internal/store"
@@ -81,12 +82,14 @@ func (p *parts) openTarget(ctx context.Context, cfg *config.Sink) (sink.Target, 
 			return nil, err
 		}
 		return opened[sink.Target](sinkrocket.Open(ctx, sinkrocket.Options{Link: link, Topic: cfg.Topic, Logger: p.log}))
+	case config.SinkPulsar:
+		return opened[sink.Target](sinkpulsar.Open(ctx, sinkpulsar.Options{Link: p.pulsarLink(), Topic: cfg.Topic, Logger: p.log}))
 	case config.SinkWebhook:
 		return sinkwebhook.New(sinkwebhook.Options{
 			URL: string(cfg.URL), Secret: cfg.Secret.Reveal(), PreviousSecret: cfg.PreviousSecret.Reveal(), AllowPrivate: cfg.AllowPrivate,
 		})
 	}
-	return nil, fmt.Errorf("sinks of kind %s are not in this build", cfg.Kind)
+	return nil, fmt.Errorf("unknown kind of sink %q", cfg.Kind)
 }
 
 // sinkDuties are one duty per sink.

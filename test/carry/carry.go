@@ -37,6 +37,10 @@ func Open(t testing.TB, kind string) Broker {
 	switch kind {
 	case "kafka":
 		return Kafka(t)
+	case "rocketmq":
+		return RocketMQ(t)
+	case "pulsar":
+		return Pulsar(t)
 	}
 	t.Fatalf("no broker for queue.kind %q", kind)
 	return nil

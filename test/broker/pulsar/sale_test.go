@@ -1,0 +1,22 @@
+package pulsar_test
+
+import (
+	"os"
+	"testing"
+
+	"seckill/test/carry"
+	"seckill/test/engine"
+)
+
+func TestMain(m *testing.M) { os.Exit(engine.Main(m)) }
+
+func TestSale_OrdersTravelByPulsar(t *testing.T) { carry.Sale(t, carry.Pulsar(t)) }
+
+func TestSale_NothingIsLostWhenBrokerAndEnginesAreKilled(t *testing.T) {
+	carry.Kills(t, carry.Pulsar(t))
+}
+
+func TestSale_MovesFromOutboxToPulsarAndBack(t *testing.T) { carry.Move(t, carry.Pulsar(t)) }
+
+// TestMeasure is for bench/README.md.
+func TestMeasure(t *testing.T) { carry.Measure(t, carry.Pulsar(t), 2_500) }
