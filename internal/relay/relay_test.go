@@ -18,6 +18,7 @@ import (
 
 func TestLine_OrdersTravelByTheBroker(t *testing.T) {
 	s := newShop(t)
+	s.timing.RepublishAfter = time.Minute // a copy on a busy machine would be a stray
 	p := s.Open(t, 1, 100)
 	s.relay(t)
 	s.work(t)
