@@ -267,11 +267,21 @@ func (c *Client) watch() {
 	}
 }
 
-// known are the brokers at present.
-func (c *Client) known() []broker {
+// known are the brokers at present. Before the first answer of a proxy it asks
+// for them.
+func (c *Client) known(ctx context.Context) ([]broker, error) {
+	c.mu.Lock()
+	now := c.brokers
+	c.mu.Unlock()
+	if len(now) > 0 {
+		return now, nil
+	}
+	if err := c.findBrokers(ctx); err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.brokers
+	return c.brokers, nil
 }
 
 // Close tells the proxies and ends the sessions. It waits no longer than the

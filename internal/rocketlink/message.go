@@ -118,12 +118,9 @@ func hashOf(key string) uint32 {
 
 // await returns the brokers that fit. It waits for the first route only.
 func (c *Client) await(ctx context.Context, fits func(*broker) bool) ([]broker, error) {
-	all := c.known()
-	if len(all) == 0 {
-		if err := c.findBrokers(ctx); err != nil {
-			return nil, err
-		}
-		all = c.known()
+	all, err := c.known(ctx)
+	if err != nil {
+		return nil, err
 	}
 	fitting := make([]broker, 0, len(all))
 	for i := range all {
@@ -141,7 +138,9 @@ func (c *Client) await(ctx context.Context, fits func(*broker) bool) ([]broker, 
 // a proxy.
 func (c *Client) Brokers() []string {
 	var names []string
-	for _, b := range c.known() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.brokers {
 		if b.reads {
 			names = append(names, b.name)
 		}
@@ -207,7 +206,11 @@ func receivedFrom(m *v2.Message, broker string) Received {
 
 // at finds the broker of a receipt.
 func (c *Client) at(ctx context.Context, name string) (v2.MessagingServiceClient, error) {
-	for _, b := range c.known() {
+	brokers, err := c.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range brokers {
 		if b.name == name {
 			return b.peer.use(ctx)
 		}

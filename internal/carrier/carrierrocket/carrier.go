@@ -3,6 +3,12 @@
 //
 // One consumer per topic and process polls the brokers while somebody waits in
 // Receive. A process that only publishes polls nothing.
+//
+// A group that receives for the first time begins with the oldest message, if
+// the broker still has the topic's first messages, and in memory. Otherwise it
+// begins with the newest, whatever the group's settings say. An operator who
+// adds a group to a topic that is older than the broker's retention first runs
+// "mqadmin resetOffsetByTime -g GROUP -t TOPIC -s 0".
 package carrierrocket
 
 import (
@@ -156,7 +162,8 @@ func portError(err error) error {
 	case errors.Is(err, rocketlink.ErrSetup):
 		return fmt.Errorf("%w: %w", carrier.ErrSetup, err)
 	case errors.Is(err, rocketlink.ErrTooLarge):
-		return fmt.Errorf("%w: %w", carrier.ErrTooLarge, err)
+		// It is within MaxBytes, and others of its batch may be stored.
+		return fmt.Errorf("%w: lower the largest message size: %w", carrier.ErrSetup, err)
 	}
 	return err
 }

@@ -21,7 +21,8 @@ const (
 	// while one of them is reached.
 	maxHeld   = 16_384
 	heldBytes = 64 << 20
-	// pollPause is the wait after a poll that failed.
+	// pollPause is the wait after a poll that failed, or ended early without a
+	// message.
 	pollPause = 300 * time.Millisecond
 	// ackMost is how many messages one request settles; maxSettles bounds the
 	// requests at a time.
@@ -34,8 +35,8 @@ const (
 
 // A message that was given back comes again after againMin, and twice as late
 // with each further delivery, up to againMax. Brokers move a message to the
-// dead-letter queue after 16 retries by default: with these, that is after ten
-// minutes.
+// dead-letter queue after 16 retries by default: with these, that is after twelve
+// minutes. The outbox publishes the entries again.
 const (
 	againMin = 2 * time.Second
 	againMax = 60 * time.Second
@@ -152,15 +153,12 @@ func (r *receiver) take(most int, seen *int) ([]carrier.Delivery, <-chan struct{
 
 // startPolls begins the polls that callers need. The caller holds mu.
 func (r *receiver) startPolls() error {
-	if r.consumer == nil {
-		made, err := rocketlink.New(r.opt.Link, rocketlink.Role{Topic: r.opt.Topic, Types: []rocketlink.Type{r.kind}, Group: r.opt.Group}, r.opt.Logger)
-		if err != nil {
-			return portError(err)
-		}
-		r.consumer = made
+	if err := r.join(); err != nil {
+		return err
 	}
 	r.sweep(time.Now())
 	if len(r.held) >= maxHeld || r.bytes >= heldBytes {
+		time.AfterFunc(sweepEvery, r.wake)
 		return nil
 	}
 	brokers := r.consumer.Brokers()
@@ -177,14 +175,31 @@ func (r *receiver) startPolls() error {
 	return nil
 }
 
+// join makes the consumer where there is none. The caller holds mu.
+func (r *receiver) join() error {
+	if r.closed {
+		return errClosed
+	}
+	if r.consumer != nil {
+		return nil
+	}
+	made, err := rocketlink.New(r.opt.Link, rocketlink.Role{Topic: r.opt.Topic, Types: []rocketlink.Type{r.kind}, Group: r.opt.Group}, r.opt.Logger)
+	if err != nil {
+		return portError(err)
+	}
+	r.consumer = made
+	return nil
+}
+
 // poll asks one broker once.
 func (r *receiver) poll(broker string, most int) {
+	began := time.Now()
 	got, err := r.consumer.Poll(r.ctx, broker, most, r.opt.Invisible)
 	if err != nil && r.ctx.Err() == nil {
 		r.opt.Logger.Debug("rocketmq: poll", "topic", r.opt.Topic, "error", err)
 	}
 	r.add(got, portError(err))
-	if err != nil {
+	if err != nil || len(got) == 0 && time.Since(began) < pollPause {
 		select {
 		case <-time.After(pollPause):
 		case <-r.ctx.Done():
@@ -216,6 +231,13 @@ func (r *receiver) add(got []rocketlink.Received, err error) {
 		r.refused = err
 		r.refusals++
 	}
+	r.signal()
+}
+
+// wake has callers look again.
+func (r *receiver) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.signal()
 }
 
@@ -252,6 +274,10 @@ func (r *receiver) Done(ctx context.Context, deliveries []carrier.Delivery) erro
 	for _, d := range handlesOf(deliveries) {
 		byBroker[d.receipt.Broker()] = append(byBroker[d.receipt.Broker()], d)
 	}
+	consumer, err := r.present()
+	if err != nil {
+		return err
+	}
 	var group errgroup.Group
 	group.SetLimit(maxSettles)
 	for _, all := range byBroker {
@@ -261,7 +287,7 @@ func (r *receiver) Done(ctx context.Context, deliveries []carrier.Delivery) erro
 				for i, d := range some {
 					receipts[i] = d.receipt
 				}
-				return r.settled(r.present().Ack(ctx, receipts), some...)
+				return r.settled(consumer.Ack(ctx, receipts), some...)
 			})
 		}
 	}
@@ -270,14 +296,18 @@ func (r *receiver) Done(ctx context.Context, deliveries []carrier.Delivery) erro
 
 // Again gives deliveries back.
 func (r *receiver) Again(ctx context.Context, deliveries []carrier.Delivery) error {
-	return r.hide(ctx, handlesOf(deliveries), func(d *delivery) time.Duration { return againAfter(d.attempt) })
+	consumer, err := r.present()
+	if err != nil {
+		return err
+	}
+	return r.hide(ctx, consumer, handlesOf(deliveries), func(d *delivery) time.Duration { return againAfter(d.attempt) })
 }
 
-func (r *receiver) hide(ctx context.Context, all []*delivery, after func(*delivery) time.Duration) error {
+func (r *receiver) hide(ctx context.Context, consumer *rocketlink.Client, all []*delivery, after func(*delivery) time.Duration) error {
 	var group errgroup.Group
 	group.SetLimit(maxSettles)
 	for _, d := range all {
-		group.Go(func() error { return r.settled(r.present().Hide(ctx, d.receipt, after(d)), d) })
+		group.Go(func() error { return r.settled(consumer.Hide(ctx, d.receipt, after(d)), d) })
 	}
 	return group.Wait()
 }
@@ -300,14 +330,16 @@ func (r *receiver) settled(err error, deliveries ...*delivery) error {
 	return portError(err)
 }
 
-// present is the consumer. A delivery exists only if there is one.
-func (r *receiver) present() *rocketlink.Client {
+// present is the consumer, which it makes where there is none: a delivery may be
+// of a carrier before this one.
+func (r *receiver) present() (*rocketlink.Client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.consumer
+	err := r.join()
+	return r.consumer, err
 }
 
-// handlesOf leaves out deliveries of other carriers.
+// handlesOf leaves out deliveries of other brokers.
 func handlesOf(deliveries []carrier.Delivery) []*delivery {
 	all := make([]*delivery, 0, len(deliveries))
 	for i := range deliveries {
@@ -325,11 +357,10 @@ func (r *receiver) close(ctx context.Context) error {
 	r.closed = true
 	r.signal()
 	r.mu.Unlock()
+	r.cancel()
 	if !first || consumer == nil {
-		r.cancel()
 		return nil
 	}
-	r.cancel()
 	ended := make(chan struct{})
 	go func() {
 		r.tasks.Wait()
@@ -348,7 +379,7 @@ func (r *receiver) close(ctx context.Context) error {
 		left = append(left, d)
 	}
 	r.mu.Unlock()
-	err := r.hide(ctx, left, func(*delivery) time.Duration { return closedAfter })
+	err := r.hide(ctx, consumer, left, func(*delivery) time.Duration { return closedAfter })
 	if err != nil {
 		err = fmt.Errorf("rocketmq: %d messages were not given back and come again within %s: %w", len(left), r.opt.Invisible, err)
 	}

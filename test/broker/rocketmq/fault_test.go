@@ -111,7 +111,7 @@ func TestFault_CarrierOutlivesTheBroker(t *testing.T) {
 	r.Resume()
 	drain(t, c, bodies(published(t, c, "after-pause")))
 
-	r.Stop()
+	r.Kill()
 	r.Wipe()
 	r.Start()
 	// The topics are gone until an operator creates them.
