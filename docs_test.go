@@ -276,6 +276,7 @@ func TestDocsConfigurationExampleIsValid(t *testing.T) {
 	for _, name := range []string{"ADMIN_TOKEN", "AUTH_JWT_SECRET", "TOKEN_SECRET", "PAYMENT_SANDBOX_SECRET"} {
 		secrets = append(secrets, "SECKILL_"+name+"="+strings.Repeat("0123456789abcdef", 2))
 	}
+	sink := "SECKILL_SINK_SHOP_SECRET=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	onEveryPage(t, func(p page) (wrong []string) {
 		for _, fence := range p.fences {
 			body, isYAML := strings.CutPrefix(fence, "```yaml\n")
@@ -286,7 +287,11 @@ func TestDocsConfigurationExampleIsValid(t *testing.T) {
 			if err := os.WriteFile(file, []byte(strings.TrimSuffix(body, "```")), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := config.Load(config.Sources{File: file, Environ: secrets}); err != nil {
+			environ := slices.Clone(secrets)
+			if strings.Contains(body, "name: shop\n") && !strings.Contains(body, "secret:") {
+				environ = append(environ, sink)
+			}
+			if _, err := config.Load(config.Sources{File: file, Environ: environ}); err != nil {
 				wrong = append(wrong, err.Error())
 			}
 		}
