@@ -164,13 +164,15 @@ func Kills(t *testing.T, broker Broker) {
 		market.Pause(t.Context(), saleFor/2)
 		broker.Start()
 		for i, point := range points {
-			e := s.engines[i%len(s.engines)]
+			e, other := s.engines[i%2], s.engines[(i+1)%2]
 			e.Kill()
+			other.Kill() // else it may get all messages
 			e.StartArmed(point)
 			if err := e.WaitEnd(time.Minute); err == nil {
 				t.Errorf("the engine did not die at %s", point)
 			}
 			e.Start()
+			other.Start()
 		}
 		market.Pause(t.Context(), saleFor/2)
 	})
