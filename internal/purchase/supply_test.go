@@ -108,12 +108,15 @@ func TestACrowdSharesOneProof(t *testing.T) {
 		o := newOutletWith(t, func(opt *purchase.Options) { opt.MaxBatch = opt.QueueSize }, make([]int64, 16)...)
 		o.remote.slow = 5 * time.Millisecond
 		var all sync.WaitGroup
-		for i := range 400 { // half of what the queues of the shards hold
+		// A quarter of what the queues of the shards hold. With more goroutines than
+		// the race detector has slots (255), it sometimes ends the process: CHECK
+		// failed in tsan_rtl.cpp, seen with Go 1.26.8 on a busy machine.
+		for i := range 200 {
 			all.Go(func() { o.want(t, fmt.Sprintf("b-%d", i), 1, seckill.CodeSoldOut) })
 		}
 		all.Wait()
 		if o.remote.reads > 16*2*3 {
-			t.Errorf("400 claims had %d shards read", o.remote.reads)
+			t.Errorf("200 claims had %d shards read", o.remote.reads)
 		}
 	})
 }

@@ -105,7 +105,7 @@ func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
 	// A log of deliveries, and some that are retried.
 	damage(t, s, `INSERT INTO tb_sink_delivery (sink, event_id, delivery_key, event, message_id, event_time, state, attempts, last_status,
 		latency_ms, last_error, last_time, next_time)
-		SELECT 'shop', batch_id * 1000 + place, order_no, event, 'evt', 1, IF(place % 50 = 0, 1, 4), 1, '204', 1, '', 1, 1 FROM tb_event`)
+		SELECT 'shop', batch_id * 1000 + place, COALESCE(order_no, 'product:7'), event, 'evt', 1, IF(place % 50 = 0, 1, 4), 1, '204', 1, '', 1, 1 FROM tb_event`)
 	for _, table := range []string{"tb_seckill_order", "tb_event", "tb_stock_log", "tb_user_seckill", "tb_dead_letter", "tb_event_batch", "tb_sink_delivery"} {
 		err := s.db.read(t.Context(), func(r *session) error {
 			return r.query(t.Context(), "ANALYZE TABLE "+table, nil, func(scanner) error { return nil })
