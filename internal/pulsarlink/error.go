@@ -22,6 +22,11 @@ var (
 	errClosed = errors.New("pulsar: closed")
 )
 
+// settingError says that the options cannot be used.
+type settingError struct{ error }
+
+func (e settingError) Unwrap() error { return e.error }
+
 // refusals are the server's errors that stay until somebody changes the settings
 // or the broker. The library has them as parts of texts only.
 var refusals = []struct {
@@ -69,7 +74,13 @@ func Explain(err error) error {
 
 // IsSetup reports whether to try again would not help: somebody must change the
 // settings or the broker.
-func IsSetup(err error) bool { return err != nil && (permanent(err) || refusal(err) != nil) }
+func IsSetup(err error) bool {
+	if err == nil {
+		return false
+	}
+	var setting settingError
+	return errors.As(err, &setting) || permanent(err) || refusal(err) != nil
+}
 
 // permanent is for errors of connections.
 func permanent(err error) bool { return errors.Is(err, errSignIn) || untrusted(err) }

@@ -58,7 +58,7 @@ type Client struct {
 func (o Options) NewClient(log *slog.Logger) (*Client, error) {
 	spoken, err := o.tls()
 	if err != nil {
-		return nil, err
+		return nil, settingError{err}
 	}
 	heard := newNews()
 	options := pulsar.ClientOptions{
@@ -74,7 +74,7 @@ func (o Options) NewClient(log *slog.Logger) (*Client, error) {
 	}
 	inner, err := pulsar.NewClient(options)
 	if err != nil {
-		return nil, fmt.Errorf("pulsar: make a client: %w", err)
+		return nil, settingError{fmt.Errorf("pulsar: make a client: %w", err)}
 	}
 	return &Client{inner, heard}, nil
 }
@@ -136,7 +136,7 @@ func FullName(topic string) (string, error) {
 	case strings.HasPrefix(topic, scheme):
 		return topic, nil
 	case strings.Contains(topic, "://"):
-		return "", fmt.Errorf("pulsar: topic %s is not persistent, it would lose messages", topic)
+		return "", settingError{fmt.Errorf("pulsar: topic %s is not persistent, it would lose messages", topic)}
 	case strings.Contains(topic, "/"):
 		return scheme + topic, nil
 	}

@@ -23,10 +23,6 @@ const (
 	// lostAfter is when a message is given up of which the client never told the
 	// end. It forgets some when it closes a producer by itself.
 	lostAfter = sendTimeout + 5*time.Second
-	// linger is how long a message waits for others to share a batch with.
-	linger        = 5 * time.Millisecond
-	batchMessages = 1000
-	batchBytes    = 512 << 10
 	// unsentBytes bounds what is on the way to the broker. Each message counts
 	// messageRoom more than its body, so it bounds their number as well.
 	unsentBytes = 32 << 20

@@ -17,26 +17,27 @@ type writer struct {
 	made     time.Time
 	suspect  atomic.Bool // a write failed for another reason than its context
 
-	// closing is held for reading while messages are handed to the producer, which
-	// panics if it is closed meanwhile.
-	closing sync.RWMutex
-	closed  bool
+	// turn is taken to hand messages to the producer. Its sequence numbers must not
+	// overtake each other, and it panics if it is closed meanwhile.
+	turn   chan struct{}
+	closed bool
 }
 
 func (t *Topic) newWriter(ctx context.Context, partitions []string) (*writer, error) {
 	producer, err := Call(ctx, func() (pulsar.Producer, error) {
 		return t.client.CreateProducer(pulsar.ProducerOptions{
 			Topic: t.name, SendTimeout: sendTimeout, MaxPendingMessages: maxUnsent + 1,
-			// Each batch has one key, as key-shared subscriptions need it.
-			BatcherBuilderType: pulsar.KeyBasedBatchBuilder, BatchingMaxPublishDelay: linger,
-			BatchingMaxMessages: batchMessages, BatchingMaxSize: batchBytes,
-			CompressionType: pulsar.LZ4, BackOffPolicyFunc: Backoff, PartitionsAutoDiscoveryInterval: NeverDiscover,
+			// A message is an entry of the topic's log by itself: the relay has packed
+			// what belongs together. The library's batches by key made it slower, and a
+			// batch is settled as a whole by default.
+			DisableBatching: true, CompressionType: pulsar.LZ4,
+			BackOffPolicyFunc: Backoff, PartitionsAutoDiscoveryInterval: NeverDiscover,
 		})
 	}, func(late pulsar.Producer) { late.Close() })
 	if err != nil {
 		return nil, Explain(err)
 	}
-	return &writer{producer: producer, layout: layout(partitions), made: time.Now()}, nil
+	return &writer{producer: producer, layout: layout(partitions), made: time.Now(), turn: make(chan struct{}, 1)}, nil
 }
 
 // sending waits for the end of several messages.
@@ -59,12 +60,17 @@ func (s *sending) ended(n int, err error) {
 	}
 }
 
-// send hands messages to the producer. It does not block: Topic has less on the
+// send hands messages to the producer. It rarely waits: Topic has no more on the
 // way than the producer's queue takes.
 func (w *writer) send(ctx context.Context, messages []*pulsar.ProducerMessage) *sending {
 	s := &sending{done: make(chan struct{}), left: len(messages)}
-	w.closing.RLock()
-	defer w.closing.RUnlock()
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-ctx.Done():
+		s.ended(len(messages), ctx.Err())
+		return s
+	}
 	if w.closed {
 		s.ended(len(messages), errClosed)
 		return s
@@ -93,8 +99,12 @@ func (w *writer) sendOne(ctx context.Context, m *pulsar.ProducerMessage, s *send
 
 // close fails what is not stored. The library may take some seconds for it.
 func (w *writer) close(ctx context.Context) {
-	w.closing.Lock()
-	w.closed = true
-	w.closing.Unlock()
+	select {
+	case w.turn <- struct{}{}:
+		w.closed = true
+		<-w.turn
+	case <-ctx.Done():
+		return
+	}
 	_ = Do(ctx, w.producer.Close) // the client ends it, if the context ends before
 }

@@ -20,7 +20,7 @@ const (
 	// still has its connection. One that has not, while the broker has been well
 	// for deadAfter, is replaced: the library gives up some for good.
 	probeAfter = 3 * time.Second
-	deadAfter  = 15 * time.Second
+	deadAfter  = 10 * time.Second
 	// maxAck bounds the messages of one acknowledgement.
 	maxAck = 1000
 )
@@ -62,11 +62,8 @@ func subscribe(ctx context.Context, r *receiver) (*consumer, error) {
 		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
 		ReceiverQueueSize:           max(queueMost/partitions, queueLeast), NackRedeliveryDelay: againAfter,
 		BackOffPolicyFunc: pulsarlink.Backoff, AutoDiscoveryPeriod: pulsarlink.NeverDiscover,
-		// Acknowledgements are grouped here, where their errors are seen. With those
-		// that the library groups, it panics when it connects again with a batch in
-		// its queue of which each message is acknowledged.
+		// Acknowledgements are grouped here, where their errors are seen.
 		AckWithResponse: true, AckGroupingOptions: &pulsar.AckGroupingOptions{MaxSize: 1},
-		EnableBatchIndexAcknowledgment: true,
 	}
 	if r.kind == pulsar.KeyShared {
 		// Nobody relies on the order. With it, a consumer that joins would wait for

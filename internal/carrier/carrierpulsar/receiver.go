@@ -84,8 +84,7 @@ type delivery struct {
 	message carrier.Message
 	from    *consumer
 	at      place
-	// id is that of the last time that the message came: a batch comes again as a
-	// whole when one message of it was given back.
+	// id is that of the last time that the message came.
 	id      pulsar.MessageID
 	settled bool // or given back, or of no use any more
 }
@@ -266,8 +265,8 @@ func (r *receiver) waitForRoom(ctx context.Context) bool {
 	return false
 }
 
-// add makes a message ready. One that is held already came again: that is the
-// rest of a batch of which a message was given back, or the connection was lost.
+// add makes a message ready. One that is held already comes again when the
+// connection was lost. Receivers do not get it twice.
 func (r *receiver) add(c *consumer, m pulsar.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
