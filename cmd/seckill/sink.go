@@ -22,12 +22,13 @@ func (p *program) sinkCommand() *cobra.Command {
 under "sinks".
 ` + saleNote,
 		Example: `  seckill sink list
+  seckill sink log shop --status failed
   seckill sink test shop
   seckill sink retry shop
   seckill sink replay shop --from 2026-11-11T20:00:00+08:00`,
 		GroupID: groupSale,
 	}
-	cmd.AddCommand(p.sinkListCommand(), p.sinkTestCommand(), p.sinkRetryCommand(), p.sinkSkipCommand(), p.sinkReplayCommand())
+	cmd.AddCommand(p.sinkListCommand(), p.sinkLogCommand(), p.sinkTestCommand(), p.sinkRetryCommand(), p.sinkSkipCommand(), p.sinkReplayCommand())
 	return cmd
 }
 
@@ -73,6 +74,49 @@ func (p *program) showSinks(sinks []wire.Sink) error {
 	return table.Flush()
 }
 
+func (p *program) sinkLogCommand() *cobra.Command {
+	var flags saleFlags
+	var status string
+	var after int64
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "log NAME",
+		Short: "Show the delivery log of a sink",
+		Long: `Log shows the deliveries of sink NAME by event: attempts, the receiver's last
+answer, its latency and the last error. ID is the header webhook-id.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := flags.client(p, cmd)
+			if err != nil {
+				return err
+			}
+			deliveries, err := client.Deliveries(cmd.Context(), args[0], status, after, limit)
+			if err != nil {
+				return fmt.Errorf("log of %s: %w", args[0], err)
+			}
+			return p.showDeliveries(deliveries)
+		},
+	}
+	flags.bindSink(cmd, oneArg("the sink's name"))
+	cmd.Flags().StringVar(&status, "status", "", "only deliveries that are `STATUS`: retrying, waiting, failed, delivered or skipped")
+	cmd.Flags().Int64Var(&after, "after", 0, "only events above this `NUMBER`")
+	cmd.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	return cmd
+}
+
+func (p *program) showDeliveries(deliveries []wire.Delivery) error {
+	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "EVENT\tKIND\tKEY\tSTATUS\tATTEMPTS\tANSWER\tLATENCY\tLAST TRY\tID\tERROR")
+	for _, d := range deliveries {
+		last := "-"
+		if at := time.Time(d.LastAt); !at.IsZero() && d.Attempts > 0 {
+			last = at.Format(time.RFC3339)
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%d ms\t%s\t%s\t%s\n",
+			d.EventID, d.Event, d.Key, d.Status, d.Attempts, d.Answer, d.LatencyMS, last, d.MessageID, d.Error)
+	}
+	return table.Flush()
+}
+
 func (p *program) sinkTestCommand() *cobra.Command {
 	var flags saleFlags
 	cmd := &cobra.Command{
@@ -105,9 +149,9 @@ func (p *program) sinkRetryCommand() *cobra.Command {
 	var event int64
 	cmd := &cobra.Command{
 		Use:   "retry NAME",
-		Short: "Try failed deliveries of a sink again",
-		Long: `Retry makes all failed deliveries of sink NAME due now, with fresh attempts; with
---event the one of that event.`,
+		Short: "Try deliveries of a sink again now",
+		Long: `Retry makes all failed and retrying deliveries of sink NAME due now, with fresh
+attempts; with --event the one of that event.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := flags.client(p, cmd)
 			if err != nil {
@@ -121,12 +165,12 @@ func (p *program) sinkRetryCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("retry %s: %w", args[0], err)
 			}
-			fmt.Fprintf(p.out, "%d failed deliveries of %s are tried again\n", n, args[0])
+			fmt.Fprintf(p.out, "%d deliveries of %s are tried again\n", n, args[0])
 			return nil
 		},
 	}
 	flags.bindSink(cmd, oneArg("the sink's name"))
-	cmd.Flags().Int64Var(&event, "event", 0, "`ID` of the event whose delivery is meant")
+	cmd.Flags().Int64Var(&event, "event", 0, "`NUMBER` of the event whose delivery is meant, as sink log shows it")
 	return cmd
 }
 
@@ -147,7 +191,7 @@ func (p *program) sinkSkipCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			event, err := strconv.ParseInt(args[1], 10, 64)
 			if err != nil || event <= 0 {
-				return usageErrorf("EVENT must be the number of an event, not %q", args[1])
+				return usageErrorf("EVENT must be the number of an event, as sink log shows it, not %q", args[1])
 			}
 			client, err := flags.client(p, cmd)
 			if err != nil {

@@ -46,7 +46,7 @@ func TestSinkRetryAndSkip(t *testing.T) {
 		`POST sinks/shop/deliveries/5/retry {}`:                   delivery,
 		`POST sinks/shop/deliveries/5/skip {"reason":"manually"}`: delivery,
 	})
-	if got := op.execute(t, "sink retry shop"); got.code != exitOK || got.out != "4 failed deliveries of shop are tried again\n" {
+	if got := op.execute(t, "sink retry shop"); got.code != exitOK || got.out != "4 deliveries of shop are tried again\n" {
 		t.Errorf("got %+v", got)
 	}
 	if got := op.execute(t, "sink retry shop --event 5"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
@@ -59,6 +59,15 @@ func TestSinkRetryAndSkip(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if got := op.execute(t, "sink skip shop x --yes"); got.code != exitUsage {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSinkLog(t *testing.T) {
+	const delivery = `{"event_id":5,"message_id":"evt_1","event":"order.paid","key":"SK1","status":"failed","attempts":3,"answer":"500","latency_ms":12,"error":"receiver answered 500","last_at":"2026-11-11T12:00:00.000Z"}`
+	op := newOperator(t, map[string]string{"GET sinks/shop/deliveries": `{"deliveries":[` + delivery + `],"next":5}`})
+	got := op.execute(t, "sink log shop --status failed --after 2 --limit 9")
+	if got.code != exitOK || !strings.Contains(got.out, "5      order.paid  SK1  failed  3         500     12 ms    2026-11-11T12:00:00Z  evt_1  receiver answered 500") {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -3,6 +3,7 @@ package adminclient
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -25,13 +26,28 @@ func (c *Client) TestSink(ctx context.Context, name string) (wire.SinkTest, erro
 	return result, err
 }
 
-// RetrySink tries all failed deliveries of a sink again, and returns how many.
+// RetrySink tries all failed and retrying deliveries of a sink now, and returns
+// how many.
 func (c *Client) RetrySink(ctx context.Context, name string) (int, error) {
 	var result struct {
 		Retried int `json:"retried"`
 	}
 	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "retry")
 	return result.Retried, err
+}
+
+// Deliveries reads a page of the delivery log of a sink: the deliveries of events
+// above one, of a status or, if that is empty, of all.
+func (c *Client) Deliveries(ctx context.Context, name, status string, after int64, limit int) ([]wire.Delivery, error) {
+	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(limit)}}
+	if status != "" {
+		query.Set("status", status)
+	}
+	var page struct {
+		Deliveries []wire.Delivery `json:"deliveries"`
+	}
+	err := c.into(ctx, &page, http.MethodGet, nil, query, "sinks", name, "deliveries")
+	return page.Deliveries, err
 }
 
 // RetryDelivery tries one delivery again; SkipDelivery gives it up.

@@ -111,7 +111,7 @@ func (d *Desk) Retry(ctx context.Context, sink string, event int64, actor store.
 	return d.Store.RetryDelivery(ctx, sink, event, actor)
 }
 
-// RetryAll makes all failed deliveries due now.
+// RetryAll makes all failed and retrying deliveries due now.
 func (d *Desk) RetryAll(ctx context.Context, sink string, actor store.Actor) (int, error) {
 	return d.Store.RetryDeliveries(ctx, sink, actor)
 }

@@ -51,7 +51,7 @@ const (
 	// once in hastenEvery: a receiver that fails for some orders alone would
 	// otherwise get those again and again.
 	backAfter   = 3
-	hastenEvery = 5 * time.Minute
+	hastenEvery = time.Minute
 
 	maxPause      = 10 * time.Minute // that a receiver may ask for
 	maxErrorBytes = 500

@@ -52,7 +52,7 @@ type Deliveries interface {
 	// Deliveries lists by event, without bodies.
 	Deliveries(ctx context.Context, filter DeliveryFilter) ([]Delivery, error)
 	// RetryDelivery makes a failed or retrying delivery due now, with fresh
-	// attempts; RetryDeliveries all failed ones of the sink, and returns how many.
+	// attempts; RetryDeliveries all of these of the sink, and returns how many.
 	// Any other state is wrong_state.
 	RetryDelivery(ctx context.Context, sink string, event int64, actor Actor) (Delivery, error)
 	RetryDeliveries(ctx context.Context, sink string, actor Actor) (int, error)

@@ -35,7 +35,7 @@ const (
 
 	sqlHasten          = `UPDATE tb_sink_delivery SET next_time = ? WHERE sink = ? AND state = 1 AND next_time > ?`
 	sqlRetryDelivery   = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND event_id = ?`
-	sqlRetryDeliveries = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND state = 3`
+	sqlRetryDeliveries = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND state IN (1, 3)`
 	sqlSkipDelivery    = `UPDATE tb_sink_delivery SET state = 5, body = NULL, next_time = NULL, last_time = ? WHERE sink = ? AND event_id = ?`
 	sqlForgetLater     = `DELETE FROM tb_sink_delivery WHERE sink = ? AND event_id > ?`
 	sqlSweepable       = `SELECT event_id FROM tb_sink_delivery WHERE sink = ? AND event_id < ? AND state IN (4, 5) ORDER BY event_id LIMIT ?`
@@ -439,7 +439,7 @@ func sinkDetail(sink string, event int64) string {
 	return "sink " + sink + ", event " + strconv.FormatInt(event, 10)
 }
 
-// RetryDeliveries makes all failed deliveries of a sink due now.
+// RetryDeliveries makes all failed and retrying deliveries of a sink due now.
 func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Actor) (retried int, err error) {
 	err = s.change(ctx, "retry deliveries", func(ctx context.Context, tx *session) error {
 		now := s.now()
@@ -451,7 +451,7 @@ func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Ac
 			return err
 		}
 		retried = int(n)
-		return writeAudit(ctx, tx, now, actor, "sink.retry", 0, "", "sink "+sink+", "+strconv.Itoa(retried)+" failed deliveries")
+		return writeAudit(ctx, tx, now, actor, "sink.retry", 0, "", "sink "+sink+", "+strconv.Itoa(retried)+" deliveries")
 	})
 	return retried, err
 }

@@ -20,7 +20,7 @@ var deliveryTests = []test{
 	{"the next delivery of a key is due when the one before is settled", linesOfKeys},
 	{"one that waits for nothing is due at once", waitingForNothing},
 	{"a failed delivery is retried with fresh attempts", retriedDelivery},
-	{"all failed deliveries of a sink are retried", retriedDeliveries},
+	{"all failed and retrying deliveries of a sink are made due", retriedDeliveries},
 	{"a skipped delivery lets the next one go", skippedDelivery},
 	{"a replay sets the cursor back and forgets later deliveries", replayedSink},
 	{"old settled deliveries are swept, open ones stay", sweptDeliveries},
@@ -284,12 +284,14 @@ func retriedDelivery(t *testing.T, s *suite) {
 
 func retriedDeliveries(t *testing.T, s *suite) {
 	sink, other := s.sink(t), s.sink(t)
-	s.settle(t, sink, 4, s.delivery(t, 1, "a", store.DeliveryFailed), s.delivery(t, 2, "a", store.DeliveryWaiting), s.delivery(t, 3, "b", store.DeliveryFailed))
+	later := s.delivery(t, 4, "c", store.DeliveryRetrying)
+	later.NextAt = later.NextAt.Add(24 * time.Hour)
+	s.settle(t, sink, 4, s.delivery(t, 1, "a", store.DeliveryFailed), s.delivery(t, 2, "a", store.DeliveryWaiting), s.delivery(t, 3, "b", store.DeliveryFailed), later)
 	s.settle(t, other, 4, s.delivery(t, 1, "a", store.DeliveryFailed))
 	n, err := s.Store.RetryDeliveries(t.Context(), sink, operator)
 	must(t, err)
-	equal(t, "retried", n, 2)
-	equal(t, "due", s.dueAt(t, sink), []int64{1, 3})
+	equal(t, "retried", n, 3)
+	equal(t, "due", s.dueAt(t, sink), []int64{1, 3, 4})
 	equal(t, "due at another sink", len(s.dueAt(t, other)), 0)
 	_, err = s.Store.RetryDeliveries(t.Context(), newSink(), operator)
 	equal(t, "unknown sink", seckill.CodeNotFound.In(err), true)
@@ -366,6 +368,6 @@ func auditedSinks(t *testing.T, s *suite) {
 	}
 	equal(t, "actions", actions, []string{"sink.replay", "sink.skip", "sink.retry", "sink.retry"})
 	equal(t, "details", details, []string{
-		"sink " + sink + ", event 0", "sink " + sink + ", event 2", "sink " + sink + ", 1 failed deliveries", "sink " + sink + ", event 1",
+		"sink " + sink + ", event 0", "sink " + sink + ", event 2", "sink " + sink + ", 2 deliveries", "sink " + sink + ", event 1",
 	})
 }
