@@ -18,6 +18,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/keyring"
 	"seckill/internal/queue"
+	"seckill/internal/sink"
 )
 
 // asyncAPI is asyncapi.yaml as a tree.
@@ -128,6 +129,7 @@ func TestAsyncAPI_NamesAreThoseOfTheCode(t *testing.T) {
 	for _, kind := range seckill.EventKinds {
 		want = append(want, "seckill."+string(kind))
 	}
+	want = append(want, sink.TypeEcho)
 	if !slices.Equal(types, want) {
 		t.Errorf("the types of events are %q, want %q", types, want)
 	}

@@ -15,7 +15,7 @@ import (
 
 // firstTry is how long a start waits for the broker. Without it the engine
 // starts all the same: workers read the outbox.
-const firstTry = 10 * time.Second
+const firstTry = 2 * time.Second
 
 // carrierMeter counts, and tells an operator.
 type carrierMeter struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoTopic says that the topic does not exist.
-var ErrNoTopic = errors.New("the topic does not exist; create it, or allow the engine to")
+var ErrNoTopic = errors.New("the topic does not exist: create it, or set kafka.create_topic")
 
 // errClosed is the error of calls after Close.
 var errClosed = errors.New("kafka: closed")
@@ -28,15 +28,19 @@ func Explain(err error) error {
 	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
 		return fmt.Errorf("kafka: %w: %w", ErrNoTopic, err)
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
-		text = "sign-in was refused, check user and password"
+		text = "sign-in was refused: check kafka.username and kafka.password"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
-		text = "the broker does not offer this SASL mechanism"
+		text = "the broker does not offer this mechanism: check kafka.sasl"
+	case errors.Is(err, kerr.IllegalSaslState):
+		text = "the broker asks for no sign-in at this address: check kafka.sasl and kafka.brokers"
+	case errors.Is(err, kerr.InvalidReplicationFactor):
+		text = "the cluster has fewer brokers than the topic would have replicas: check kafka.replicas"
 	case forbidden(err):
 		text = "the user has no rights"
 	case untrusted(err):
 		text = "the broker's certificate is not trusted"
 	case isFirstEOF(err):
-		text = "the broker closed the connection at once, check the TLS and SASL settings"
+		text = "the broker closed the connection at once: check kafka.tls and kafka.sasl"
 	case errors.As(err, &dial) && dial.Op == "dial":
 		text = "no broker is reachable"
 	case errors.Is(err, kgo.ErrRecordTimeout):

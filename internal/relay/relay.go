@@ -369,9 +369,10 @@ func (r *relay) bypassRound(ctx context.Context) {
 	if r.wellSeen++; r.wellSeen < wellFor || time.Since(r.bypassAt) < r.bypassFor || len(r.held) > 0 {
 		return
 	}
+	lasted := time.Since(r.bypassAt)
 	r.bypassAt, r.bypassEnd = time.Time{}, time.Now()
 	r.movedAt, r.passed = time.Now(), time.Time{}
-	r.opt.Logger.Info("broker is well again; it carries entries", "bypassed_for", r.bypassFor.String())
+	r.opt.Logger.Info("broker is well again; it carries entries", "bypassed_for", lasted.Round(time.Second).String())
 	r.bypass(nil)
 }
 

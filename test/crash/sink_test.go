@@ -43,10 +43,16 @@ func TestSink_KilledEngineLosesNoEvent(t *testing.T) {
 			r.Stop()
 		}
 		e.Kill()
-		e.Start()
 		if i%3 == 2 {
 			r.Start()
 		}
+		if i < len(sinkPoints) {
+			e.StartArmed(sinkPoints[i])
+			if err := e.WaitEnd(30 * time.Second); err == nil {
+				t.Errorf("the engine did not die at %s", sinkPoints[i])
+			}
+		}
+		e.Start()
 	}
 	crowd.Wait()
 	if t.Failed() {
@@ -71,6 +77,12 @@ func TestSink_KilledEngineLosesNoEvent(t *testing.T) {
 	if most := (kills + 1) * 512; r.Repeated() > most {
 		t.Errorf("%d deliveries were repeated", r.Repeated())
 	}
+}
+
+// sinkPoints are where an engine that sends events is killed.
+var sinkPoints = []string{
+	"store.take sink.before_commit", "store.take sink.after_commit",
+	"store.settle deliveries.before_commit", "store.settle deliveries.after_commit",
 }
 
 // shopAround buys for all buyers, and pays or cancels two of three orders.

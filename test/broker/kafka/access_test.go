@@ -71,7 +71,7 @@ func TestAccess(t *testing.T) {
 			{"Open_WrongPasswordSCRAM", func(o *carrierkafka.Options) { o.Link.Password, o.Link.SASL = "wrong", kafkalink.SASLSHA512 }, long, "sign-in was refused"},
 			{"Open_UnknownAuthority", func(o *carrierkafka.Options) { o.Link.TLS = &tls.Config{RootCAs: x509.NewCertPool()} }, long, "certificate is not trusted"},
 			{"Open_PlainToTLS", func(o *carrierkafka.Options) { o.Link.TLS = nil }, short, "is this a plaintext connection speaking to a tls endpoint?"},
-			{"Open_WithoutSignIn", func(o *carrierkafka.Options) { o.Link.SASL = kafkalink.SASLNone }, short, "check the TLS and SASL settings"},
+			{"Open_WithoutSignIn", func(o *carrierkafka.Options) { o.Link.SASL = kafkalink.SASLNone }, short, "check kafka.tls and kafka.sasl"},
 			{"Open_NoRights", func(o *carrierkafka.Options) { o.Link.Username, o.Link.Password = guest, guestPassword }, long, "no rights"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
