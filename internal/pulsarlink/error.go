@@ -20,6 +20,7 @@ var (
 
 	errSignIn = errors.New("sign-in was refused, check the token")
 	errClosed = errors.New("pulsar: closed")
+	errLost   = errors.New("pulsar: the connection was lost before the broker had stored the messages")
 )
 
 // settingError says that the options cannot be used.
@@ -66,6 +67,8 @@ func Explain(err error) error {
 	case why != nil:
 	case errors.As(err, &known) && known.Result() == pulsar.TimeoutError:
 		why = errors.New("the broker did not store the messages in time")
+	case errors.As(err, &known) && known.Result() == pulsar.ProducerClosed:
+		return errLost
 	default:
 		return fmt.Errorf("pulsar: %w", err)
 	}

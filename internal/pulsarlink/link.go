@@ -23,9 +23,9 @@ import (
 // Bounds of every client.
 const (
 	dialTimeout = 3 * time.Second
-	// operationTimeout bounds one request of the client. A broker that creates a
-	// topic on a slow disk takes seconds.
-	operationTimeout = 10 * time.Second
+	// operationTimeout bounds one request of the client, with the tries to connect
+	// that it may take. A broker that creates a topic takes seconds.
+	operationTimeout = 6 * time.Second
 	// keepAlive is how often the client pings. A broker that is silent for two to
 	// three times as long has its connection closed.
 	keepAlive  = 5 * time.Second
@@ -81,7 +81,7 @@ func (o Options) NewClient(log *slog.Logger) (*Client, error) {
 
 // Abandon closes the client and does not wait for it. The library may take some
 // seconds.
-func (c *Client) Abandon() { go func() { _ = Do(context.Background(), c.Client.Close) }() }
+func (c *Client) Abandon() { go c.Client.Close() }
 
 // Explain is the function Explain with the reason for which the client has no connection, as
 // far as its log tells. The error may be nil.
@@ -160,9 +160,6 @@ func (s *steps) Reset() { s.last = 0 }
 
 // Call runs a call that ignores contexts, and returns when it is done or ctx
 // ends. A result that comes after that goes to late, which may be nil.
-//
-// The library panics if a producer is closed while it sends. The panic becomes
-// an error.
 func Call[T any](ctx context.Context, call func() (T, error), late func(T)) (T, error) {
 	type result struct {
 		value T
@@ -170,14 +167,8 @@ func Call[T any](ctx context.Context, call func() (T, error), late func(T)) (T, 
 	}
 	results := make(chan result, 1)
 	go func() {
-		var r result
-		defer func() {
-			if p := recover(); p != nil {
-				r.err = fmt.Errorf("pulsar: the client library panicked: %v", p)
-			}
-			results <- r
-		}()
-		r.value, r.err = call()
+		value, err := call()
+		results <- result{value, err}
 	}()
 	select {
 	case r := <-results:
@@ -186,7 +177,7 @@ func Call[T any](ctx context.Context, call func() (T, error), late func(T)) (T, 
 		if late != nil {
 			go func() {
 				if r := <-results; r.err == nil {
-					_ = Do(context.Background(), func() { late(r.value) })
+					late(r.value)
 				}
 			}()
 		}

@@ -16,6 +16,7 @@ const (
 	logNoDial     = "Failed to connect to broker."
 	logNoAnswer   = "Failed to perform initial handshake"
 	logRefused    = "Failed to establish connection with broker: '%s'"
+	logLost       = "Connection was closed" // of a producer
 )
 
 // news is what a client's log told last.
@@ -25,9 +26,11 @@ type news struct {
 	trouble    error         // why the last connection failed; nil if it did not
 	isRefused  bool          // to try again does not help
 	turnedAway chan struct{} // closed while isRefused
+	isLost     bool
+	lost       chan struct{} // closed when a producer has lost its connection
 }
 
-func newNews() *news { return &news{turnedAway: make(chan struct{})} }
+func newNews() *news { return &news{turnedAway: make(chan struct{}), lost: make(chan struct{})} }
 
 // connected is told with the broker's largest message.
 func (n *news) connected(maxMessage int) {
@@ -46,6 +49,15 @@ func (n *news) failed(why error) {
 	if permanent(why) && !n.isRefused {
 		n.isRefused = true
 		close(n.turnedAway)
+	}
+}
+
+func (n *news) lostProducer() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.isLost {
+		n.isLost = true
+		close(n.lost)
 	}
 }
 
@@ -112,8 +124,10 @@ func (c clientLog) Debug(args ...any) {
 }
 
 func (c clientLog) Warn(args ...any) {
-	if len(args) == 1 && c.err != nil {
+	if len(args) == 1 {
 		switch args[0] {
+		case logLost:
+			c.news.lostProducer()
 		case logNoDial:
 			c.news.failed(fmt.Errorf("no broker is reachable: %w", c.err))
 		case logNoAnswer:

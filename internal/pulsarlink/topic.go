@@ -21,7 +21,7 @@ const (
 	// stored that long after Write has returned.
 	sendTimeout = 10 * time.Second
 	// lostAfter is when a message is given up of which the client never told the
-	// end. It forgets some when it closes a producer by itself.
+	// end.
 	lostAfter = sendTimeout + 5*time.Second
 	// unsentBytes bounds what is on the way to the broker. Each message counts
 	// messageRoom more than its body, so it bounds their number as well.
@@ -30,8 +30,10 @@ const (
 	maxUnsent   = unsentBytes / messageRoom
 	// headBytes bounds key and properties together.
 	headBytes = 384
-	// awaitPause is the wait between two tries to open.
-	awaitPause = 200 * time.Millisecond
+	// awaitPause is the wait between two tries to make a writer, replaceTimeout
+	// bounds each.
+	awaitPause     = 200 * time.Millisecond
+	replaceTimeout = 2 * operationTimeout
 )
 
 // Topic writes one topic and watches over it. It outlives outages: calls return
@@ -40,17 +42,21 @@ const (
 //
 // Methods are safe for concurrent use.
 type Topic struct {
+	link   Options
 	name   string
 	log    *slog.Logger
-	client *Client
+	client *Client // asks only
 
 	room    *semaphore.Weighted
-	writer  atomic.Pointer[writer]
 	lookNow chan struct{} // asks watch to look now
 	wellAt  atomic.Int64  // since when looks succeed, in Unix nanoseconds; 0 if the last failed
 
+	mu       sync.Mutex
+	writer   *writer
+	replaced chan struct{} // closed and replaced with each writer
+
 	looking sync.Mutex
-	present *look // the look that is under way; nil if there is none
+	under   *look // the look that is under way; nil if there is none
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -75,15 +81,16 @@ func OpenTopic(ctx context.Context, link Options, name string, log *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
-	t := &Topic{name: full, log: log, client: client, room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1)}
+	t := &Topic{
+		link: link, name: full, log: log, client: client,
+		room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1), replaced: make(chan struct{}),
+	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	w, err := t.await(ctx)
-	if err != nil {
+	if t.writer, err = t.await(ctx); err != nil {
 		t.cancel()
 		client.Abandon()
 		return nil, err
 	}
-	t.writer.Store(w)
 	t.tasks.Go(t.watch)
 	return t, nil
 }
@@ -119,7 +126,17 @@ func (t *Topic) Name() string { return t.name }
 
 // Layout changes when the topic has other partitions. It may be some seconds
 // late.
-func (t *Topic) Layout() string { return t.writer.Load().layout }
+func (t *Topic) Layout() string {
+	w, _ := t.present()
+	return w.layout
+}
+
+// present is the writer, and a channel that is closed when there is another.
+func (t *Topic) present() (*writer, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.writer, t.replaced
+}
 
 // Well is how long the broker has been answering; 0 if it does not.
 func (t *Topic) Well() time.Duration {
@@ -132,7 +149,8 @@ func (t *Topic) Well() time.Duration {
 // MaxBytes is the largest body of a message: the broker's limit, less what a
 // body that does not compress grows by, and the message's own head.
 func (t *Topic) MaxBytes() int {
-	most := t.client.maxMessage()
+	w, _ := t.present()
+	most := w.client.maxMessage()
 	return most - most/200 - messageRoom
 }
 
@@ -149,10 +167,10 @@ func (t *Topic) Partitions(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	t.looking.Lock()
-	now := t.present
+	now := t.under
 	if now == nil {
 		now = &look{done: make(chan struct{})}
-		t.present = now
+		t.under = now
 		go t.look(now)
 	}
 	t.looking.Unlock()
@@ -176,7 +194,7 @@ func (t *Topic) look(l *look) {
 		t.wellAt.CompareAndSwap(0, time.Now().UnixNano())
 	}
 	t.looking.Lock()
-	t.present = nil
+	t.under = nil
 	t.looking.Unlock()
 	close(l.done)
 }
@@ -194,35 +212,58 @@ func (t *Topic) Write(ctx context.Context, messages []*pulsar.ProducerMessage) e
 	if err := t.room.Acquire(ctx, size); err != nil {
 		return fmt.Errorf("pulsar: wait for earlier messages: %w", err)
 	}
-	if t.ctx.Err() != nil {
+	w, err := t.connected(ctx)
+	if err != nil {
 		t.room.Release(size)
-		return errClosed
+		return err
 	}
-	w := t.writer.Load()
 	sent := w.send(ctx, messages)
-	go func() {
-		defer t.room.Release(size)
-		late := time.NewTimer(lostAfter)
-		defer late.Stop()
-		select {
-		case <-sent.done:
-			if sent.err == nil || errors.Is(sent.err, context.Canceled) || errors.Is(sent.err, context.DeadlineExceeded) {
-				return
-			}
-		case <-late.C:
-		case <-t.ctx.Done():
-			return
-		}
-		w.suspect.Store(true)
-		t.Check()
-	}()
+	go t.release(w, sent, size)
 	select {
 	case <-sent.done:
 		return Explain(sent.err)
+	case <-w.ended:
+		return errLost
 	case <-ctx.Done():
 		return fmt.Errorf("pulsar: wait for the broker to store messages: %w", ctx.Err())
-	case <-t.ctx.Done():
-		return errClosed
+	}
+}
+
+// release gives back the room of messages when they ended.
+func (t *Topic) release(w *writer, sent *sending, size int64) {
+	defer t.room.Release(size)
+	late := time.NewTimer(lostAfter)
+	defer late.Stop()
+	select {
+	case <-sent.done:
+		if sent.err == nil || errors.Is(sent.err, context.Canceled) || errors.Is(sent.err, context.DeadlineExceeded) {
+			return
+		}
+	case <-w.ended:
+		return
+	case <-late.C:
+	}
+	w.suspect.Store(true)
+	t.Check()
+}
+
+// connected is the writer. While that has lost its connection, it waits for the
+// next one.
+func (t *Topic) connected(ctx context.Context) (*writer, error) {
+	for {
+		w, replaced := t.present()
+		if t.ctx.Err() != nil {
+			return nil, errClosed
+		}
+		if !w.isLost() {
+			return w, nil
+		}
+		select {
+		case <-replaced:
+		case <-t.ctx.Done():
+		case <-ctx.Done():
+			return nil, t.client.Explain(fmt.Errorf("wait for a connection: %w", ctx.Err()))
+		}
 	}
 }
 
@@ -250,42 +291,58 @@ func (t *Topic) Check() {
 	}
 }
 
-// watch replaces the writer when the topic has other partitions, or when the
-// writer failed while the broker is well. The library gives up some producers
-// for good, such as that of a topic that was missing for a moment.
+// watch replaces the writer when it has lost its connection, when the topic has
+// other partitions, or when a write failed while the broker is well.
 func (t *Topic) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
+		w, _ := t.present()
+		lost, soon := w.lost(), (<-chan time.Time)(nil)
+		if w.isLost() {
+			lost, soon = nil, time.After(awaitPause)
+		}
 		select {
 		case <-t.ctx.Done():
 			return
+		case <-lost:
+			t.end(w)
+		case <-soon:
 		case <-t.lookNow:
 		case <-tick.C:
 		}
-		if err := t.refresh(); err != nil {
+		if err := t.refresh(w); err != nil {
 			t.log.Debug("pulsar: look at the topic", "topic", t.name, "error", err)
 		}
 	}
 }
 
-func (t *Topic) refresh() error {
-	w := t.writer.Load()
+// end fails what a writer has not stored.
+func (t *Topic) end(w *writer) {
+	t.tasks.Go(func() { _ = w.close(t.ctx) }) // an error says that Close was called
+}
+
+func (t *Topic) refresh(w *writer) error {
 	partitions, err := t.Partitions(t.ctx)
 	if err != nil {
 		return err
 	}
-	if layout(partitions) == w.layout && (!w.suspect.Load() || time.Since(w.made) < watchEvery) {
+	isSuspect := w.suspect.Load() && time.Since(w.made) > watchEvery
+	if layout(partitions) == w.layout && !w.isLost() && !isSuspect {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(t.ctx, 2*operationTimeout)
+	ctx, cancel := context.WithTimeout(t.ctx, replaceTimeout)
 	defer cancel()
 	made, err := t.newWriter(ctx, partitions)
 	if err != nil {
 		return err
 	}
-	t.writer.Store(made)
-	t.tasks.Go(func() { w.close(t.ctx) })
+	t.mu.Lock()
+	t.writer = made
+	close(t.replaced)
+	t.replaced = make(chan struct{})
+	t.mu.Unlock()
+	t.end(w)
 	return nil
 }
 
@@ -298,12 +355,10 @@ func (t *Topic) Close(ctx context.Context) error {
 		return nil
 	}
 	t.cancel()
-	err := Do(ctx, func() {
-		t.tasks.Wait() // watch makes no writer after this
-		t.writer.Load().close(ctx)
-		t.client.Close()
-	})
-	if err != nil {
+	err := Do(ctx, t.tasks.Wait) // watch makes no writer after this
+	t.client.Abandon()
+	w, _ := t.present()
+	if err = errors.Join(err, w.close(ctx)); err != nil {
 		return fmt.Errorf("pulsar: close: %w", err)
 	}
 	return nil

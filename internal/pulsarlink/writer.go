@@ -2,7 +2,6 @@ package pulsarlink
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,8 +9,11 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// writer is a producer for one layout of the topic.
+// writer is a producer with a connection of its own. It is of no use when that
+// is lost: the library's way to connect again races with messages that are sent
+// meanwhile, and gives up for good in some cases.
 type writer struct {
+	client   *Client
 	producer pulsar.Producer
 	layout   string
 	made     time.Time
@@ -21,23 +23,52 @@ type writer struct {
 	// overtake each other, and it panics if it is closed meanwhile.
 	turn   chan struct{}
 	closed bool
+	// ended is closed when the producer is. It does not tell the end of all that it
+	// has not sent.
+	ended chan struct{}
+	once  sync.Once
+}
+
+// lost is closed when the writer has lost its connection.
+func (w *writer) lost() <-chan struct{} { return w.client.news.lost }
+
+func (w *writer) isLost() bool {
+	select {
+	case <-w.lost():
+		return true
+	default:
+		return false
+	}
 }
 
 func (t *Topic) newWriter(ctx context.Context, partitions []string) (*writer, error) {
-	producer, err := Call(ctx, func() (pulsar.Producer, error) {
-		return t.client.CreateProducer(pulsar.ProducerOptions{
-			Topic: t.name, SendTimeout: sendTimeout, MaxPendingMessages: maxUnsent + 1,
-			// A message is an entry of the topic's log by itself: the relay has packed
-			// what belongs together. The library's batches by key made it slower, and a
-			// batch is settled as a whole by default.
-			DisableBatching: true, CompressionType: pulsar.LZ4,
-			BackOffPolicyFunc: Backoff, PartitionsAutoDiscoveryInterval: NeverDiscover,
-		})
-	}, func(late pulsar.Producer) { late.Close() })
+	client, err := t.link.NewClient(t.log)
 	if err != nil {
-		return nil, Explain(err)
+		return nil, err
 	}
-	return &writer{producer: producer, layout: layout(partitions), made: time.Now(), turn: make(chan struct{}, 1)}, nil
+	never := uint(0)
+	options := pulsar.ProducerOptions{
+		Topic: t.name, SendTimeout: sendTimeout, MaxPendingMessages: maxUnsent + 1,
+		// A message is an entry of the topic's log by itself: the relay has packed
+		// what belongs together. The library's batches by key made it slower, and a
+		// batch is settled as a whole by default.
+		DisableBatching: true, CompressionType: pulsar.LZ4,
+		MaxReconnectToBroker: &never, PartitionsAutoDiscoveryInterval: NeverDiscover,
+	}
+	producer, err := Call(ctx, func() (pulsar.Producer, error) {
+		made, err := client.CreateProducer(options)
+		if err != nil {
+			client.Close()
+		}
+		return made, err
+	}, func(pulsar.Producer) { client.Close() })
+	if err != nil {
+		return nil, client.Explain(err)
+	}
+	return &writer{
+		client: client, producer: producer, layout: layout(partitions), made: time.Now(),
+		turn: make(chan struct{}, 1), ended: make(chan struct{}),
+	}, nil
 }
 
 // sending waits for the end of several messages.
@@ -75,36 +106,23 @@ func (w *writer) send(ctx context.Context, messages []*pulsar.ProducerMessage) *
 		s.ended(len(messages), errClosed)
 		return s
 	}
-	for i, m := range messages {
-		if err := w.sendOne(ctx, m, s); err != nil {
-			s.ended(len(messages)-i, err)
-			break
-		}
+	for _, m := range messages {
+		w.producer.SendAsync(ctx, m, func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { s.ended(1, err) })
 	}
 	return s
 }
 
-// sendOne returns an error if the message's end is not told to s. The library
-// closes a producer by itself when its topic is gone, and panics if that happens
-// now.
-func (w *writer) sendOne(ctx context.Context, m *pulsar.ProducerMessage, s *sending) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("pulsar: the producer was closed: %v", p)
-		}
-	}()
-	w.producer.SendAsync(ctx, m, func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { s.ended(1, err) })
-	return nil
-}
-
-// close fails what is not stored. The library may take some seconds for it.
-func (w *writer) close(ctx context.Context) {
+// close fails what is not stored. It returns with the context, and goes on by
+// itself for a bounded time.
+func (w *writer) close(ctx context.Context) error {
 	select {
 	case w.turn <- struct{}{}:
 		w.closed = true
 		<-w.turn
 	case <-ctx.Done():
-		return
 	}
-	_ = Do(ctx, w.producer.Close) // the client ends it, if the context ends before
+	return Do(ctx, func() {
+		w.client.Close() // closes the producer first
+		w.once.Do(func() { close(w.ended) })
+	})
 }

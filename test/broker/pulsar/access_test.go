@@ -100,6 +100,6 @@ func testDeleted(t *testing.T, p *server.Pulsar, opt carrierpulsar.Options) {
 		}
 		return nil
 	})
-	p.CreateTopic(opt.Topic, 2)
+	p.CreateTopic(opt.Topic, 3)
 	working(t, c, "after")
 }

@@ -97,8 +97,7 @@ func TestBroker_Frozen(t *testing.T) {
 
 func TestBroker_Wiped(t *testing.T) {
 	p := server.SharedPulsar(t)
-	byHand := onTopic(t, p, 3)
-	whole, parted := open(t, onTopic(t, p, 0)), open(t, byHand)
+	whole, parted := open(t, onTopic(t, p, 0)), open(t, onTopic(t, p, 3))
 	both := []*carrierpulsar.Carrier{whole, parted}
 	delayer := openDelayer(t, onTopic(t, p, 0))
 	held := map[carrier.Carrier][]carrier.Delivery{}
@@ -110,8 +109,7 @@ func TestBroker_Wiped(t *testing.T) {
 	p.Stop()
 	p.Wipe()
 	p.Start()
-	p.CreateTopic(byHand.Topic, 2) // not as many as before
-	for _, c := range both {
+	for _, c := range both { // the broker creates both topics again, without partitions
 		want := numbered("of the new topic", 5)
 		republish(t, c, want)
 		got := collect(t, c, want)
