@@ -11,6 +11,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -23,6 +25,8 @@ import (
 // Bounds of every client.
 const (
 	dialTimeout = 3 * time.Second
+	// tryTimeout bounds the look for an address that takes connections.
+	tryTimeout = time.Second
 	// operationTimeout bounds one request of the client, with the tries to connect
 	// that it may take. A broker that creates a topic takes seconds.
 	operationTimeout = 6 * time.Second
@@ -40,7 +44,7 @@ const (
 
 // Options say where Pulsar is and how to sign in.
 type Options struct {
-	URL   string // pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, or several HOST:PORT
+	URL   string // pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, or several HOST:PORT with commas
 	Token string // a JWT; "" if the broker asks for none
 	// CAFile has the authorities that certificates are checked against; "" is the
 	// system's. Each broker is checked by its own host.
@@ -106,6 +110,27 @@ func (c *Client) maxMessage() int {
 		return defaultMaxMessage
 	}
 	return c.news.maxMessage
+}
+
+// Reachable are the options with one address that takes connections. With more
+// than one, the library may go to one that is down each time: it asks one
+// address for the topic, and connects through the next if Pulsar has proxies.
+func (o Options) Reachable(ctx context.Context) Options {
+	scheme, rest, _ := strings.Cut(o.URL, "://")
+	addresses := strings.Split(strings.TrimSuffix(rest, "/"), ",")
+	if len(addresses) == 1 {
+		return o
+	}
+	dialer := net.Dialer{Timeout: tryTimeout}
+	for _, i := range rand.Perm(len(addresses)) {
+		conn, err := dialer.DialContext(ctx, "tcp", addresses[i])
+		if err == nil {
+			_ = conn.Close() // it was only a try
+			o.URL = scheme + "://" + addresses[i]
+			break
+		}
+	}
+	return o
 }
 
 // tls is nil for plain.

@@ -42,7 +42,7 @@ func (w *writer) isLost() bool {
 }
 
 func (t *Topic) newWriter(ctx context.Context, partitions []string) (*writer, error) {
-	client, err := t.link.NewClient(t.log)
+	client, err := t.link.Reachable(ctx).NewClient(t.log)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ type ackRequest struct {
 // subscribe makes a consumer. Its loops are not started.
 func subscribe(ctx context.Context, r *receiver) (*consumer, error) {
 	layout := r.topic.Layout()
-	client, err := r.opt.Link.NewClient(r.log)
+	client, err := r.opt.Link.Reachable(ctx).NewClient(r.log)
 	if err != nil {
 		return nil, err
 	}

@@ -72,6 +72,19 @@ func TestOpen_NoBroker(t *testing.T) {
 	}
 }
 
+func TestOpen_OneOfSeveralAddressesIsEnough(t *testing.T) {
+	t.Parallel()
+	p := server.SharedPulsar(t)
+	dead, release, err := loopback.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	opt := onTopic(t, p, 0)
+	opt.Link.URL = "pulsar://" + dead + "," + p.Addr()
+	working(t, open(t, opt), "any")
+}
+
 func TestOpen_WrongSetup(t *testing.T) {
 	t.Parallel()
 	p := server.SharedPulsar(t)
