@@ -11,19 +11,6 @@ import (
 )
 
 const (
-	sqlSink     = `SELECT name, last_event, term, create_time FROM tb_sink WHERE name = ?`
-	sqlSinks    = `SELECT name, last_event, term, create_time FROM tb_sink ORDER BY name`
-	sqlAddSink  = `INSERT INTO tb_sink (name, last_event, term, create_time) VALUES (?, ?, 0, ?)`
-	sqlMoveSink = `UPDATE tb_sink SET last_event = ?, term = ? WHERE name = ?`
-
-	sqlOpenDeliveries = `SELECT state, COUNT(*), COALESCE(MIN(next_time), 0), COALESCE(MIN(event_time), 0) FROM tb_sink_delivery
-		WHERE sink = ? AND state IN (1, 2, 3) GROUP BY state`
-	sqlSettledDeliveries = `SELECT state, COUNT(*) FROM tb_sink_delivery WHERE sink = ? AND state IN (4, 5) GROUP BY state`
-	sqlLastError         = `SELECT last_error, last_time FROM tb_sink_delivery
-		WHERE sink = ? AND state IN (1, 3) AND last_error <> '' ORDER BY last_time DESC LIMIT 1`
-
-	sqlLastEvent     = `SELECT COALESCE(MAX(id), 0) FROM tb_event`
-	sqlUnreadEvents  = `SELECT COALESCE(SUM(events), 0) FROM tb_event_batch FORCE INDEX (uk_event_batch_last) WHERE last_id IS NULL`
 	sqlDeliveredFrom = `SELECT event_id FROM tb_sink_delivery WHERE sink = ? AND event_id > ? ORDER BY event_id LIMIT ?`
 
 	deliveryColumns = `sink, event_id, delivery_key, event, message_id, event_time, state, attempts, last_status, latency_ms,
@@ -37,7 +24,6 @@ const (
 	sqlRetryDelivery   = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND event_id = ?`
 	sqlRetryDeliveries = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND state IN (1, 3)`
 	sqlSkipDelivery    = `UPDATE tb_sink_delivery SET state = 5, body = NULL, next_time = NULL, last_time = ? WHERE sink = ? AND event_id = ?`
-	sqlForgetLater     = `DELETE FROM tb_sink_delivery WHERE sink = ? AND event_id > ?`
 	sqlSweepable       = `SELECT event_id FROM tb_sink_delivery WHERE sink = ? AND event_id < ? AND state IN (4, 5) ORDER BY event_id LIMIT ?`
 )
 
@@ -57,150 +43,6 @@ var (
 		head: `DELETE FROM tb_sink_delivery WHERE sink = ? AND event_id IN (`, tail: `)`, columns: 1,
 	}
 )
-
-func scanSink(row scanner, state *store.SinkState) error {
-	return row.Scan(&state.Name, &state.Cursor, &state.Term, millisTime{&state.CreatedAt})
-}
-
-// sinkState reads the state of a sink, as this session sees it.
-func (s *Store) sinkState(ctx context.Context, r *session, name, end string) (state store.SinkState, err error) {
-	found := false
-	err = r.query(ctx, sqlSink+end, []any{name}, func(row scanner) error {
-		found = true
-		return scanSink(row, &state)
-	})
-	if err != nil {
-		return state, err
-	}
-	if !found {
-		return state, seckill.Errorf(seckill.CodeNotFound, "no sink %q", name)
-	}
-	return state, s.readOpen(ctx, r, &state)
-}
-
-// readOpen counts the open deliveries of a sink.
-func (s *Store) readOpen(ctx context.Context, r *session, state *store.SinkState) error {
-	state.At, state.Count = s.now(), make(map[store.DeliveryState]int64)
-	return r.query(ctx, sqlOpenDeliveries, []any{state.Name}, func(row scanner) error {
-		var of store.DeliveryState
-		var count, next, oldest int64
-		if err := row.Scan(&of, &count, &next, &oldest); err != nil {
-			return err
-		}
-		state.Count[of] = count
-		if of == store.DeliveryRetrying {
-			state.NextAt = fromMillis(next)
-		}
-		if at := fromMillis(oldest); state.OldestAt.IsZero() || at.Before(state.OldestAt) {
-			state.OldestAt = at
-		}
-		return nil
-	})
-}
-
-// OpenSink gives a sink a cursor.
-func (s *Store) OpenSink(ctx context.Context, name string, atEnd bool) (state store.SinkState, err error) {
-	if state, err = s.SinkState(ctx, name); !seckill.CodeNotFound.In(err) {
-		return state, err
-	}
-	var cursor int64
-	if atEnd {
-		if cursor, err = s.FeedEnd(ctx); err != nil {
-			return state, err
-		}
-	}
-	err = s.change(ctx, "open sink", func(ctx context.Context, tx *session) error {
-		found, err := tx.row(ctx, sqlSink, []any{name}, new(string), new(int64), new(int64), new(int64))
-		if err != nil || found {
-			return err
-		}
-		_, err = tx.exec(ctx, sqlAddSink, name, cursor, millis(s.now()))
-		return err
-	})
-	if err != nil {
-		return state, err
-	}
-	return s.SinkState(ctx, name)
-}
-
-// SinkState reads the state of one sink.
-func (s *Store) SinkState(ctx context.Context, name string) (state store.SinkState, err error) {
-	err = s.read(ctx, "read sink", func(ctx context.Context, r *session) (err error) {
-		state, err = s.sinkState(ctx, r, name, "")
-		return err
-	})
-	return state, err
-}
-
-// SinkStates lists all sinks.
-func (s *Store) SinkStates(ctx context.Context) (states []store.SinkState, err error) {
-	err = s.snapshot(ctx, "list sinks", func(ctx context.Context, r *session) error {
-		states = nil
-		err := r.query(ctx, sqlSinks, nil, func(row scanner) error {
-			var state store.SinkState
-			err := scanSink(row, &state)
-			states = append(states, state)
-			return err
-		})
-		for i := range states {
-			if err == nil {
-				err = s.readAll(ctx, r, &states[i])
-			}
-		}
-		return err
-	})
-	return states, err
-}
-
-// readAll counts all deliveries of a sink, and finds its last error.
-func (s *Store) readAll(ctx context.Context, r *session, state *store.SinkState) error {
-	if err := s.readOpen(ctx, r, state); err != nil {
-		return err
-	}
-	err := r.query(ctx, sqlSettledDeliveries, []any{state.Name}, func(row scanner) error {
-		var of store.DeliveryState
-		var count int64
-		err := row.Scan(&of, &count)
-		state.Count[of] = count
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	_, err = r.row(ctx, sqlLastError, []any{state.Name}, &state.LastError, millisTime{&state.LastErrorAt})
-	return err
-}
-
-// TakeSink begins a new term.
-func (s *Store) TakeSink(ctx context.Context, name string) (state store.SinkState, err error) {
-	err = s.change(ctx, "take sink", func(ctx context.Context, tx *session) (err error) {
-		if state, err = s.sinkState(ctx, tx, name, tx.dialect.forUpdate); err != nil {
-			return err
-		}
-		state.Term++
-		_, err = tx.exec(ctx, sqlMoveSink, state.Cursor, state.Term, name)
-		return err
-	})
-	return state, err
-}
-
-// FeedEnd is the id of the last event.
-func (s *Store) FeedEnd(ctx context.Context) (end int64, err error) {
-	err = s.snapshot(ctx, "read the end of the feed", func(ctx context.Context, r *session) error {
-		if !s.dialect.batchedEvents {
-			_, err := r.row(ctx, sqlLastEvent, nil, &end)
-			return err
-		}
-		var unread int64
-		if _, err := r.row(ctx, sqlFeedEnd, nil, &end); err != nil {
-			return err
-		}
-		_, err := r.row(ctx, sqlUnreadEvents, nil, &unread)
-		end += unread
-		return err
-	})
-	return end, err
-}
 
 // SettleDeliveries records deliveries and moves the cursor.
 func (s *Store) SettleDeliveries(ctx context.Context, sink string, term, cursor int64, done []store.Delivery) error {
@@ -482,25 +324,4 @@ func (s *Store) SkipDelivery(ctx context.Context, sink string, event int64, acto
 		return writeAudit(ctx, tx, now, actor, "sink.skip", 0, "", sinkDetail(sink, event))
 	})
 	return d, err
-}
-
-// ReplaySink sets the cursor back.
-func (s *Store) ReplaySink(ctx context.Context, sink string, after int64, actor store.Actor) (state store.SinkState, err error) {
-	err = s.change(ctx, "replay sink", func(ctx context.Context, tx *session) error {
-		if state, err = s.sinkState(ctx, tx, sink, tx.dialect.forUpdate); err != nil {
-			return err
-		}
-		if _, err := tx.exec(ctx, sqlForgetLater, sink, after); err != nil {
-			return err
-		}
-		if _, err := tx.exec(ctx, sqlMoveSink, min(after, state.Cursor), state.Term+1, sink); err != nil {
-			return err
-		}
-		if err := writeAudit(ctx, tx, s.now(), actor, "sink.replay", 0, "", sinkDetail(sink, after)); err != nil {
-			return err
-		}
-		state, err = s.sinkState(ctx, tx, sink, "")
-		return err
-	})
-	return state, err
 }
