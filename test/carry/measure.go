@@ -36,6 +36,8 @@ const (
 	rounds = 3
 	// feedFor is how long reservations come at a steady rate.
 	feedFor = 15 * time.Second
+	// joinFor is how long a worker takes to join a group.
+	joinFor = 8 * time.Second
 	// expireAfter is longer than any measurement.
 	expireAfter = 30 * time.Minute
 	// measureWithin bounds a measurement.
@@ -53,7 +55,7 @@ func Measure(t *testing.T, broker Broker, rate int) {
 	}
 	for round := range rounds {
 		for _, kind := range []string{"outbox", broker.Settings(t)["queue.kind"]} {
-			m := newMeasurement(t, broker, kind, n)
+			m := newMeasurement(t, broker, measured{kind: kind, stock: n, expireAfter: expireAfter})
 			m.reserve(n)
 			began := time.Now()
 			cpu := m.work(kind)
@@ -64,10 +66,10 @@ func Measure(t *testing.T, broker Broker, rate int) {
 		}
 	}
 	for _, kind := range []string{"outbox", broker.Settings(t)["queue.kind"]} {
-		m := newMeasurement(t, broker, kind, int(float64(rate)*feedFor.Seconds())+rate)
+		m := newMeasurement(t, broker, measured{kind: kind, stock: int(float64(rate)*feedFor.Seconds()) + rate, expireAfter: expireAfter})
 		m.work(kind)
-		market.Pause(t.Context(), 8*time.Second) // joining a group takes a while
-		fed := m.feed(rate)
+		market.Pause(t.Context(), joinFor)
+		fed := m.feed(rate, feedFor)
 		m.stored(fed)
 		t.Logf("%s at %d a second: %s", kind, rate, m.delays())
 		m.close()
@@ -88,14 +90,21 @@ type measurement struct {
 	made     int
 }
 
-func newMeasurement(t *testing.T, broker Broker, kind string, stock int) *measurement {
+// measured is what a measurement sells, and how.
+type measured struct {
+	kind        string // queue.kind
+	stock       int
+	expireAfter time.Duration
+}
+
+func newMeasurement(t *testing.T, broker Broker, what measured) *measurement {
 	t.Helper()
 	redis, dsn := server.Redis(t, server.RedisOptions{AppendFsync: "everysec"}), server.SharedMariaDB(t).NewDatabase(t)
 	m := &measurement{t: t, settings: engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(dsn), broker.Settings(t), map[string]string{
-		"queue.kind": kind, "log.level": "warn", "order.expire_after": expireAfter.String(), "reconcile.every": "0",
+		"queue.kind": what.kind, "log.level": "warn", "order.expire_after": what.expireAfter.String(), "reconcile.every": "0",
 	})}
 	m.admin = engine.Start(t, engine.Options{Settings: m.settings, Roles: []string{"admin", "shop"}})
-	if _, err := m.admin.Operator().OpenSale(t.Context(), engine.Product{ID: 1, Stock: int64(stock), PerUserLimit: 1}); err != nil {
+	if _, err := m.admin.Operator().OpenSale(t.Context(), engine.Product{ID: 1, Stock: int64(what.stock), PerUserLimit: 1}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, quiet := t.Context(), slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -166,11 +175,11 @@ func (m *measurement) reserve(n int) {
 }
 
 // feed makes reservations at a steady rate, and returns how many.
-func (m *measurement) feed(rate int) int {
+func (m *measurement) feed(rate int, length time.Duration) int {
 	began, made := time.Now(), 0
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for now := began; now.Sub(began) < feedFor; now = <-tick.C {
+	for now := began; now.Sub(began) < length; now = <-tick.C {
 		if due := int(now.Sub(began).Seconds()*float64(rate)) - made; due > 0 {
 			m.reserve(due)
 			made += due

@@ -20,3 +20,6 @@ func TestSale_MovesFromOutboxToRocketMQAndBack(t *testing.T) { carry.Move(t, car
 
 // TestMeasure is for bench/README.md.
 func TestMeasure(t *testing.T) { carry.Measure(t, carry.RocketMQ(t), 2_500) }
+
+// TestMeasureExpiry is for bench/README.md.
+func TestMeasureExpiry(t *testing.T) { carry.MeasureExpiry(t, carry.RocketMQ(t)) }
