@@ -39,6 +39,24 @@ func (p *parts) openCarrier(ctx context.Context) (carrier.Carrier, error) {
 	return nil, fmt.Errorf("%w: unknown queue.kind %q", carrier.ErrSetup, q.Kind)
 }
 
+// leaveBrokers gives back messages and closes connections. What brokers and
+// receivers have are copies, so one that does not answer is no failure of a
+// stop: messages that are not given back come again.
+func (p *parts) leaveBrokers(ctx context.Context) {
+	left := func(what string, err error) {
+		if err != nil {
+			p.log.Warn("stop: "+what+" did not answer; nothing is lost", "error", err)
+		}
+	}
+	left("a sink", p.sinks.close())
+	if p.line != nil {
+		left("the broker", p.line.Close(ctx))
+	}
+	if p.expiry != nil {
+		left("the broker of delayed messages", p.expiry.Close(ctx))
+	}
+}
+
 // openDelayer connects the broker of delayed messages.
 func (p *parts) openDelayer(ctx context.Context) (carrier.Delayer, error) {
 	q := &p.cfg.Queue

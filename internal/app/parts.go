@@ -437,13 +437,8 @@ func (p *parts) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
 	defer cancel()
 	p.signOut(ctx)
-	errs := []error{p.sinks.close()}
-	if p.line != nil {
-		errs = append(errs, p.line.Close(ctx))
-	}
-	if p.expiry != nil {
-		errs = append(errs, p.expiry.Close(ctx))
-	}
+	p.leaveBrokers(ctx)
+	var errs []error
 	if p.book.close != nil {
 		errs = append(errs, p.book.close(ctx))
 	}
