@@ -176,7 +176,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategySharded, seckill.StrategyDualWrite,
 		},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
-		OnChanged: p.changed, OnDamaged: p.mustRecover, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Reoffer: p.promises.Reoffer, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), FallbackShare: p.cfg.SharedLedger(),
+		OnChanged: p.changed, OnDamaged: p.mustRecover, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Promises: p.promises, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), FallbackShare: p.cfg.SharedLedger(),
 		CheckWitness: p.guard().Check,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/promise"
 	"seckill/internal/purchase"
+	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -339,6 +341,57 @@ func TestPromisesAreWrittenWhenAnotherInstanceRebuilds(t *testing.T) {
 	}
 	m.ConfirmAll(t) // the entries are replays
 	storetest.CheckPromises(t, m.Store, 1)
+}
+
+// A worker has received the entries and is dead, and the instance that answered
+// is dead too. Only the outbox knows the promises.
+func TestRecover_QueuedPromisesKeepTheirUnits(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 5)
+	nos := m.Buy(t, p, buyers("a", 5)...)
+	dead, err := m.Queue.Consumer(t.Context(), "dead")
+	rig.Must(t, err)
+	for held := 0; held < 5; {
+		got, err := dead.Receive(t.Context(), 5)
+		rig.Must(t, err)
+		for i := range got {
+			held += len(got[i].Entry.Claims)
+		}
+	}
+	desk := sale.NewDesk(sale.DeskOptions{
+		Store: m.Store, Ledger: m.Ledger, Queue: m.Queue, Catalog: m.Catalog, Clock: m.Clock, Lanes: m.Lanes,
+		Logger: slog.New(slog.DiscardHandler), Promises: m.Book,
+	})
+	p, err = desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	if got := m.statuses(t, nos); got[seckill.OrderPending] != 5 {
+		t.Errorf("orders %v, want 5 pending", got)
+	}
+	if f := m.Figures(t, p); f.Marked != 5 || f.Available != 0 {
+		t.Errorf("the new ledger has %+v", f)
+	}
+	rig.Must(t, dead.Close(t.Context()))
+	m.ConfirmAll(t) // the entries are replays
+	storetest.CheckPromises(t, m.Store, 1)
+}
+
+func TestWrite_BadClaimHoldsUpNoOther(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 10)
+	entry := seckill.Entry{
+		ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, At: m.Time.Now(), PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: p.PerUserLimit,
+	}
+	var nos []seckill.OrderNo
+	for _, buyer := range buyers("a", 6) {
+		claim := m.Claim(1, buyer)
+		entry.Claims, nos = append(entry.Claims, claim), append(nos, claim.OrderNo)
+	}
+	items := store.Items(&entry)
+	items[2].Group = 99
+	rig.Must(t, m.Write(t.Context(), items))
+	if got := m.statuses(t, slices.Delete(nos, 2, 3)); got[seckill.OrderPending] != 5 {
+		t.Errorf("orders %v, want 5 pending", got)
+	}
 }
 
 func TestAStoreThatIsShortTakesWhatItCan(t *testing.T) {

@@ -243,6 +243,20 @@ func (b *Book) Reoffer(ctx context.Context, product uint32) error {
 	})
 }
 
+// Write writes claims of one product as a worker would, without an entry to
+// acknowledge. It leaves out claims that do not fit, and claims that the store
+// refuses.
+func (b *Book) Write(ctx context.Context, items []store.Item) error {
+	settled := make(map[seckill.OrderNo]bool)
+	defer func() { b.countConfirmed(settled) }()
+	for some := range slices.Chunk(items, confirmAtOnce) {
+		if err := b.confirm(ctx, some, settled); err != nil && stops(ctx, err) {
+			return err
+		}
+	}
+	return nil
+}
+
 // confirmAll writes promises of one product, and drops those that are written.
 func (b *Book) confirmAll(ctx context.Context, records []*record) error {
 	settled := make(map[seckill.OrderNo]bool)
@@ -255,6 +269,11 @@ func (b *Book) confirmAll(ctx context.Context, records []*record) error {
 	for _, r := range records {
 		b.drop(r, func(no seckill.OrderNo) bool { _, written := settled[no]; return written })
 	}
+	b.countConfirmed(settled)
+	return failed
+}
+
+func (b *Book) countConfirmed(settled map[seckill.OrderNo]bool) {
 	confirmed := 0
 	for _, kept := range settled {
 		if kept {
@@ -264,21 +283,22 @@ func (b *Book) confirmAll(ctx context.Context, records []*record) error {
 	if confirmed > 0 {
 		b.opt.OnReoffered(Confirmed, confirmed)
 	}
-	return failed
 }
 
 // confirm writes claims as a worker would, and says of each that is settled
-// whether it was kept. A store that is short for all of them may do for some.
+// whether it was kept. If the store is short, or refuses a claim, the others are
+// written without those that do not fit.
 func (b *Book) confirm(ctx context.Context, items []store.Item, settled map[seckill.OrderNo]bool) error {
 	outcomes, err := b.opt.Store.Confirm(ctx, store.ConfirmRequest{
 		ProductID: items[0].ProductID, Items: items, ExpireAfter: b.opt.ExpireAfter,
 	})
-	if errors.Is(err, store.ErrShort) && len(items) > 1 {
+	if err != nil && len(items) > 1 && !stops(ctx, err) {
 		half := len(items) / 2
-		if err := b.confirm(ctx, items[:half], settled); err != nil && !errors.Is(err, store.ErrShort) {
-			return err
+		first := b.confirm(ctx, items[:half], settled)
+		if first != nil && stops(ctx, first) {
+			return first
 		}
-		return b.confirm(ctx, items[half:], settled)
+		return errors.Join(first, b.confirm(ctx, items[half:], settled))
 	}
 	if err != nil {
 		return err
@@ -290,6 +310,12 @@ func (b *Book) confirm(ctx context.Context, items []store.Item, settled map[seck
 		}
 	}
 	return nil
+}
+
+// stops reports whether an error is of the store or the product, so that no
+// other claim fares better.
+func stops(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrEpoch) || seckill.CodeNotFound.In(err)
 }
 
 func items(records []*record) []store.Item {

@@ -38,6 +38,12 @@ type Queue interface {
 
 	// Stats reads one product's figures; product 0 sums over all.
 	Stats(ctx context.Context, product uint32) (Stats, error)
+
+	// Unacknowledged passes every entry of the product that is not acknowledged to
+	// see, whoever has received it, oldest first within one shard. It changes
+	// nothing: the entries are delivered as before. Entries that are added or
+	// acknowledged meanwhile may be passed or not. It ends with see's error.
+	Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error
 }
 
 // Remembering is a queue that keeps the highest witness of its own, beside the

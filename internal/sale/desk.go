@@ -41,7 +41,7 @@ type Desk struct {
 	behind   func(product uint32, ledger, store uint64)
 	unbuilt  func(product uint32, err error)
 	holder   string
-	reoffer  func(ctx context.Context, product uint32) error
+	promises Promises
 	witness  func(ctx context.Context) error
 	share    bool
 	others   bool
@@ -90,9 +90,9 @@ type DeskOptions struct {
 	// Holder is this instance's name among those that share the store; "" when
 	// there are no others.
 	Holder string
-	// Reoffer writes unconfirmed answers that this instance remembers into the
-	// store; it is called before a rebuild, which does not depend on it.
-	Reoffer func(ctx context.Context, product uint32) error
+	// Promises writes what was promised before a rebuild. Without it, promises
+	// are adopted after the rebuild.
+	Promises Promises
 	// Others says that other instances may remember answers too.
 	Others bool
 	// CheckWitness asks the queue for what the store has confirmed, and has a
@@ -106,20 +106,36 @@ type DeskOptions struct {
 	Patience time.Duration
 }
 
+// Promises writes promises into the store before a rebuild, so that they keep
+// their units.
+type Promises interface {
+	// Reoffer writes the answers of this instance that the store does not have.
+	Reoffer(ctx context.Context, product uint32) error
+	// Write writes claims of one product as a worker would. It leaves out claims
+	// that do not fit and claims that the store refuses: they are adopted, or
+	// parked by their worker.
+	Write(ctx context.Context, items []store.Item) error
+}
+
+type noPromises struct{}
+
+func (noPromises) Reoffer(context.Context, uint32) error     { return nil }
+func (noPromises) Write(context.Context, []store.Item) error { return nil }
+
 // NewDesk makes a desk.
 func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
 		changed: opt.OnChanged, damaged: opt.OnDamaged, behind: opt.OnBehind, unbuilt: opt.OnUnbuilt, holder: opt.Holder,
-		reoffer: opt.Reoffer, witness: opt.CheckWitness, share: opt.FallbackShare, others: opt.Others, patience: cmp.Or(opt.Patience, defaultPatience), building: make(chan struct{}, buildAtOnce),
+		promises: opt.Promises, witness: opt.CheckWitness, share: opt.FallbackShare, others: opt.Others, patience: cmp.Or(opt.Patience, defaultPatience), building: make(chan struct{}, buildAtOnce),
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
 	if d.created == nil {
 		d.created = func() {}
 	}
-	if d.reoffer == nil {
-		d.reoffer = func(context.Context, uint32) error { return nil }
+	if d.promises == nil {
+		d.promises = noPromises{}
 	}
 	if d.witness == nil {
 		d.witness = func(context.Context) error { return nil }

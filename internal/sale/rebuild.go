@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"seckill"
@@ -15,13 +14,11 @@ import (
 )
 
 const (
-	// drainDeadline bounds step 1 of a recovery: letting workers consume what
-	// is queued. Nothing depends on it; it only turns some failures into orders.
-	drainDeadline = 5 * time.Second
-	// drainStall ends it early when nothing is consumed: entries that wait for
-	// this very recovery are tried four times in it, and cannot drain.
-	drainStall = 2 * time.Second
-	drainPoll  = 20 * time.Millisecond
+	// writeDeadline bounds how long a recovery writes queued entries: 60,000 and
+	// more for a store that takes 1,000 a second. What is left is adopted.
+	writeDeadline = time.Minute
+	// writeAtOnce is how many claims are handed on together.
+	writeAtOnce = 500
 	// closeDeadline bounds closing the shards before it. What could not be closed
 	// sells on until the new epoch, and is adopted.
 	closeDeadline = 2 * time.Second
@@ -92,8 +89,9 @@ func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (secki
 	})
 }
 
-// rebuild is protocol 3: close and drain (best effort), bump the store's epoch
-// with a snapshot of stock and marks, install it over lower epochs only, open.
+// rebuild is protocol 3: close the shards, write what they have promised, bump
+// the store's epoch with a snapshot of stock and marks, install it over lower
+// epochs only, open.
 func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if !p.HasLedger() {
 		return d.openCounter(ctx, p, actor)
@@ -159,9 +157,11 @@ func (d *Desk) prepare(ctx context.Context, p *seckill.Product) error {
 	}
 	marked := time.Now()
 	d.changed(p.ID) // the others answer busy meanwhile
-	if err := d.drain(ctx, p); err != nil {
+	d.closeShards(ctx, p)
+	if err := d.mendQueue(ctx, p.ID); err != nil {
 		return seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
 	}
+	d.writeQueued(ctx, p)
 	d.reofferAll(ctx, p.ID)
 	d.awaitOthers(ctx, p, marked)
 	d.checkWitness(ctx)
@@ -226,34 +226,38 @@ func (d *Desk) tellBehind(ctx context.Context, id uint32, above uint64) {
 	}
 }
 
-// drain closes the shards and lets the workers consume what is queued. It fails
-// where a stream of the queue is lost and makes no room: nothing could be sold.
-func (d *Desk) drain(ctx context.Context, p *seckill.Product) error {
-	d.closeShards(ctx, p)
-	ctx, cancel := context.WithTimeout(ctx, drainDeadline)
+// writeQueued writes every entry of the ledger's epoch that is not acknowledged
+// into the store, whoever has received it: in the new epoch it would have to be
+// adopted, and might find its unit sold. The shards are closed by now, so no
+// entry comes after those that are read. Entries of older epochs have no unit in
+// this one, and are adopted. Nothing is acknowledged: workers find the rows.
+func (d *Desk) writeQueued(ctx context.Context, p *seckill.Product) {
+	ctx, cancel := context.WithTimeout(ctx, writeDeadline)
 	defer cancel()
-	if err := d.mendQueue(ctx, p.ID); err != nil {
+	var items []store.Item
+	written := 0
+	write := func() error {
+		err := d.promises.Write(ctx, items)
+		if err == nil {
+			written += len(items)
+		}
+		items = items[:0]
 		return err
 	}
-	ticker := time.NewTicker(drainPoll)
-	defer ticker.Stop()
-	left, moved := int64(math.MaxInt64), time.Now()
-	for {
-		stats, err := d.queue.Stats(ctx, p.ID)
-		if err != nil || stats.Reservations == 0 {
+	err := d.queue.Unacknowledged(ctx, p.ID, func(e seckill.Entry) error {
+		if e.Epoch == p.Epoch {
+			items = append(items, store.Items(&e)...)
+		}
+		if len(items) < writeAtOnce {
 			return nil
 		}
-		if stats.Reservations < left {
-			left, moved = stats.Reservations, time.Now()
-		}
-		if time.Since(moved) > drainStall {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+		return write()
+	})
+	if err == nil && len(items) > 0 {
+		err = write()
+	}
+	if err != nil {
+		d.log.Warn("queued entries not written before recovery; they will be adopted after", "product", p.ID, "written", written, "error", err)
 	}
 }
 
@@ -269,7 +273,8 @@ func (d *Desk) closeShards(ctx context.Context, p *seckill.Product) {
 }
 
 // mendQueue has entries delivered that nobody would get, and waits no longer for
-// those that are gone: somebody tampered with the queue. A stream that is lost
+// those that are gone: somebody tampered with the queue. It fails where a stream
+// of the queue is lost and makes no room: nothing could be sold. A stream that is lost
 // whole held entries of other products, too: all of them are marked for recovery
 // before it makes room, or nobody would offer theirs again.
 func (d *Desk) mendQueue(ctx context.Context, id uint32) error {
@@ -300,7 +305,7 @@ func (d *Desk) mendQueue(ctx context.Context, id uint32) error {
 func (d *Desk) reofferAll(ctx context.Context, id uint32) {
 	ctx, cancel := context.WithTimeout(ctx, reofferDeadline)
 	defer cancel()
-	if err := d.reoffer(ctx, id); err != nil {
+	if err := d.promises.Reoffer(ctx, id); err != nil {
 		d.log.Warn("promises not written before recovery; they will be adopted after", "product", id, "error", err)
 	}
 }

@@ -437,10 +437,11 @@ func TestAPauseDuringARebuildHoldsInTheNewEpoch(t *testing.T) {
 	}
 }
 
-func TestRecoverGivesUpDrainingWhenItsCallerDoes(t *testing.T) {
+func TestRecover_EndsWithItsContext(t *testing.T) {
 	r := rig.New(t)
-	p := r.Open(t, 1, 5)
-	r.Buy(t, p, "a") // no worker: it stays queued
+	r.Open(t, 1, 5)
+	open := r.Ledger.Block("Close")
+	defer open()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
@@ -448,7 +449,7 @@ func TestRecoverGivesUpDrainingWhenItsCallerDoes(t *testing.T) {
 		_, err := r.Desk.Recover(ctx, 1, rig.Operator)
 		ended <- err
 	}()
-	rig.Until(t, "the recovery drains", func() bool { return r.Stored(t, 1).Rebuilding })
+	rig.Until(t, "the recovery closes the shards", func() bool { return r.Stored(t, 1).Rebuilding })
 	cancel()
 	if err := <-ended; err == nil {
 		t.Fatal("recovered within a context that had ended")

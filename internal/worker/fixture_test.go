@@ -161,6 +161,10 @@ type faultyQueue struct {
 	failJoin    int
 }
 
+func (q *faultyQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
+	return q.inner().Unacknowledged(ctx, product, see)
+}
+
 func (q *faultyQueue) take(n *int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -67,6 +68,25 @@ func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.Order
 		}
 	}
 	return seckill.Entry{}, false, nil
+}
+
+// Unacknowledged reads the product's entries that wait, some at a time.
+func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
+	for step := range slices.Chunk(q.outbox.oldest(product, math.MaxInt), findStep) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		deliveries, err := (*Ledger)(q).deliver(ctx, step)
+		if err != nil {
+			return fmt.Errorf("read what waits: %w", err)
+		}
+		for i := range deliveries {
+			if err := see(deliveries[i].Entry); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 var errConsumerClosed = errors.New("the consumer is closed")

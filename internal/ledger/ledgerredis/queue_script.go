@@ -14,19 +14,20 @@ import (
 // The scripts of the queue. None is harmed by running twice, or unheard: what
 // a reading script has given to nobody, tending finds.
 var (
-	receiveScript = newScript("queue_receive", "owner")
-	tendScript    = newScript("queue_tend", "owner", "stream")
-	ackScript     = newScript("queue_ack", "owner", "damage", "id")
-	nackScript    = newScript("queue_nack", "owner")
-	leaveScript   = newScript("queue_leave", "owner")
-	witnessScript = newScript("queue_witness", "id")
-	statsScript   = newScript("queue_stats", "id")
-	lengthScript  = newScript("queue_length")
-	placesScript  = newScript("queue_places")
-	findScript    = newScript("queue_find", "id")
-	examineScript = newScript("queue_examine", "owner", "damage", "stream", "id")
-	presentScript = newScript("queue_present", "owner")
-	workersScript = newScript("queue_workers")
+	receiveScript        = newScript("queue_receive", "owner")
+	tendScript           = newScript("queue_tend", "owner", "stream")
+	ackScript            = newScript("queue_ack", "owner", "damage", "id")
+	nackScript           = newScript("queue_nack", "owner")
+	leaveScript          = newScript("queue_leave", "owner")
+	witnessScript        = newScript("queue_witness", "id")
+	statsScript          = newScript("queue_stats", "id")
+	lengthScript         = newScript("queue_length")
+	placesScript         = newScript("queue_places")
+	findScript           = newScript("queue_find", "id")
+	unacknowledgedScript = newScript("queue_unacknowledged", "id")
+	examineScript        = newScript("queue_examine", "owner", "damage", "stream", "id")
+	presentScript        = newScript("queue_present", "owner")
+	workersScript        = newScript("queue_workers")
 )
 
 // queueCall is one run of a script, on keys of one bucket.

@@ -54,7 +54,7 @@ func scripts() []*script {
 		beatScript, openScript, closeScript, stateScript, readScript, soundScript, heldScript, nowScript, pingScript, bindScript, boundScript, takeScript,
 		beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
-		witnessScript, statsScript, lengthScript, placesScript, findScript, examineScript, presentScript, workersScript,
+		witnessScript, statsScript, lengthScript, placesScript, findScript, unacknowledgedScript, examineScript, presentScript, workersScript,
 	}
 }
 

@@ -88,6 +88,24 @@ func (q *ReferenceQueue) Relay(ctx context.Context, name string) (queue.Consumer
 	return q.Consumer(ctx, name)
 }
 
+// Unacknowledged passes the product's open entries on.
+func (q *ReferenceQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
+	q.mu.Lock()
+	var open []seckill.Entry
+	for _, e := range q.entries {
+		if !e.acked && e.entry.ProductID == product {
+			open = append(open, e.entry)
+		}
+	}
+	q.mu.Unlock()
+	for _, entry := range open {
+		if err := see(entry); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
 // Stats reads one product's figures, or the sums over all.
 func (q *ReferenceQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
 	q.mu.Lock()

@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"errors"
 	"reflect"
 
 	"seckill"
@@ -71,6 +72,51 @@ func findStories() []story {
 				f.Error("what is behind it was not found")
 			}
 		}},
+		{"entries that are not acknowledged are read, whoever holds them", func(f *fixture) {
+			phone, shoe := f.product(), f.product()
+			want := []seckill.Entry{f.publish(phone, 1, 2), f.publish(phone, 3)}
+			f.publish(shoe, 1)
+			f.unacknowledged(phone, want...)
+			c := f.join()
+			defer c.leave()
+			for _, d := range c.receiveN(3) {
+				if d.Entry.ProductID != phone {
+					c.ack(d)
+				}
+			}
+			f.unacknowledged(phone, want...) // delivered is not acknowledged
+			f.unacknowledged(shoe)
+			f.unacknowledged(f.product())
+		}},
+		{"any number of entries that are not acknowledged is read, in order", func(f *fixture) {
+			product := f.product()
+			f.unacknowledged(product, f.publishMany(product, 150)...)
+		}},
+		{"reading what is not acknowledged ends with the reader's error", func(f *fixture) {
+			product := f.product()
+			f.publishMany(product, 3)
+			seen, full := 0, errors.New("full")
+			err := f.Queue.Unacknowledged(f.ctx(), product, func(seckill.Entry) error { seen++; return full })
+			if !errors.Is(err, full) || seen != 1 {
+				f.Errorf("read %d entries: %v", seen, err)
+			}
+		}},
+	}
+}
+
+// unacknowledged holds the product's entries that are not acknowledged to those
+// that are wanted.
+func (f *fixture) unacknowledged(product uint32, want ...seckill.Entry) {
+	f.Helper()
+	var got []seckill.Entry
+	err := f.Queue.Unacknowledged(f.ctx(), product, func(e seckill.Entry) error {
+		e.At = e.At.UTC()
+		got = append(got, e)
+		return nil
+	})
+	f.check(err, "read what is not acknowledged")
+	if len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
+		f.Errorf("%d entries of product %d are not acknowledged, want %d: %+v", len(got), product, len(want), got)
 	}
 }
 
