@@ -278,6 +278,7 @@ func (w *Worker) spend(claims int) {
 // settled. What cannot be settled now is held, unacknowledged.
 func (w *Worker) settle(ctx context.Context, batch []queue.Delivery) {
 	started := time.Now()
+	fault.Point("worker.after_receive")
 	var done []queue.Delivery
 	for _, deliveries := range byProduct(batch) {
 		err := w.confirm(ctx, deliveries)

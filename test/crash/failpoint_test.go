@@ -163,7 +163,7 @@ func ordeals() []ordeal {
 	add(nil, buying, nil, "reserve", around("ledger")...)
 	add(nil, buying, nil, "acknowledge", "ledger.before_commit:2", "ledger.after_commit:2")
 	add(nil, buying, nil, "confirm", around("store.confirm")...)
-	add(nil, buying, nil, "confirm", "worker.after_confirm", "worker.before_ack", "worker.after_ack")
+	add(nil, buying, nil, "confirm", "worker.after_receive", "worker.after_confirm", "worker.before_ack", "worker.after_ack")
 
 	add(pending, cancelling, nil, "cancel", around("store.cancel")...)
 	add(pending, cancelling, nil, "release", around("ledger")...)

@@ -48,12 +48,14 @@ type consumer struct {
 	receiving bool        // a Receive is under way
 	linger    *time.Timer // until the buffer is handed back
 	unread    []error     // of entries that cannot be decoded, each to be told once
-	tendAt    time.Time   // when the next sign of life is due
-	failing   time.Time   // since when rounds fail; zero when they do not
+	tendAt    time.Time   // when the next tending is due
+	others    watch
+	died      bool      // another consumer was found dead since the last tending began
+	failing   time.Time // since when rounds fail; zero when they do not
 }
 
 func newConsumer(q *outboxQueue, name string, relay bool) *consumer {
-	c := &consumer{queue: q, name: name, relay: relay, closing: make(chan struct{}), slot: make(chan struct{}, 1)}
+	c := &consumer{queue: q, name: name, relay: relay, closing: make(chan struct{}), slot: make(chan struct{}, 1), others: watch{me: name, silence: q.silence}}
 	c.slot <- struct{}{}
 	return c
 }
@@ -105,7 +107,7 @@ func (c *consumer) take(max int) ([]queue.Delivery, error) {
 // this process stood still. What is this consumer's still, the next tending
 // finds unaccounted for and hands back.
 func (c *consumer) dropStale() {
-	if len(c.buffer) == 0 || time.Since(c.buffer[0].at) < c.queue.silence/2 {
+	if len(c.buffer) == 0 || time.Since(c.buffer[0].at) < c.queue.silence {
 		return
 	}
 	for i := range c.buffer {
@@ -195,7 +197,7 @@ func (c *consumer) begin(round func(context.Context) error) <-chan error {
 	return ended
 }
 
-// round does what is due: the sign of life first, then reading. A part of the
+// round does what is due: tending first, then reading. A part of the
 // server that is away does not keep the rest from being read.
 func (c *consumer) round(ctx context.Context, max int) error {
 	var err error
@@ -229,8 +231,8 @@ func (c *consumer) bear(err error) error {
 	return nil
 }
 
-// signal gives a sign of life in the background, if one is due and no round is
-// under way, which would give it.
+// signal tends in the background, if that is due and no round is under way,
+// which would do it.
 func (c *consumer) signal() {
 	if !c.tendDue() {
 		return

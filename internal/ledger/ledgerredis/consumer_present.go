@@ -4,42 +4,91 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/redis/rueidis"
 )
 
-// register is where the consumer signs in: among the workers or the relays.
-func (c *consumer) register() string {
+const (
+	// signsPerSilence is how many signs of life a living consumer gives within a
+	// silence: it may miss some.
+	signsPerSilence = 5
+	// signTimeout bounds one sign of life.
+	signTimeout = time.Second
+	// countedFor is how long after its last sign a consumer is counted as alive,
+	// by the server's clock. Nothing but figures depends on it.
+	countedFor = 5 * time.Second
+	// forgetAfter is when an idle consumer is forgotten, by the server's clock. If
+	// it lives, its next sign or read makes it known again.
+	forgetAfter = time.Minute
+)
+
+// present gives the consumer's sign of life, and reads those of all.
+func (c *consumer) present(ctx context.Context) (signs map[string]string, err error) {
+	set := "1"
 	if c.relay {
-		return c.queue.keys.relays()
+		set = "2"
 	}
-	return c.queue.keys.workers()
-}
-
-// present signs the consumer in, for those who count workers and relays: one
-// that holds nothing leaves no trace in any stream.
-func (c *consumer) present(ctx context.Context) error {
 	call := queueCall{
-		keys: []string{c.register()},
-		args: []string{c.name, strconv.FormatInt(c.queue.silence.Milliseconds(), 10)},
+		keys: []string{c.queue.keys.workers(), c.queue.keys.relays()},
+		args: []string{set, c.name, strconv.FormatInt(forgetAfter.Milliseconds(), 10)},
 	}
-	if err := c.queue.runOnce(ctx, presentScript, call)[0].Error(); err != nil {
-		return fmt.Errorf("sign in: %w", err)
+	signs, err = c.queue.runOnce(ctx, presentScript, call)[0].AsStrMap()
+	if err != nil {
+		return nil, fmt.Errorf("give a sign of life: %w", err)
 	}
-	return nil
+	return signs, nil
 }
 
-// absent signs out. One that cannot is forgotten after its silence.
+// absent signs out. One that cannot is taken for dead by the others.
 func (c *consumer) absent(ctx context.Context) {
-	command := c.queue.client.B().Zrem().Key(c.register()).Member(c.name).Build()
-	_ = c.queue.sendOnce(ctx, []rueidis.Completed{command})
+	var commands []rueidis.Completed
+	for _, set := range []string{c.queue.keys.workers(), c.queue.keys.relays()} {
+		commands = append(commands, c.queue.client.B().Zrem().Key(set).Member(c.name).Build())
+	}
+	_ = c.queue.sendOnce(ctx, commands)
+}
+
+// live gives signs of life from the consumer's making until it leaves or its
+// ledger does, also while nobody calls it: a worker that waits for its store is
+// not dead, and taking over what it holds would help nobody.
+func (c *consumer) live() {
+	ticker := time.NewTicker(c.queue.silence / signsPerSilence)
+	defer ticker.Stop()
+	for {
+		c.sign()
+		select {
+		case <-ticker.C:
+		case <-c.closing:
+			return
+		case <-c.queue.stop.Done():
+			return
+		}
+	}
+}
+
+// sign gives one sign of life, and looks at those of the others.
+func (c *consumer) sign() {
+	ctx, cancel := context.WithTimeout(c.queue.stop, signTimeout)
+	signs, err := c.present(ctx)
+	cancel()
+	c.mu.Lock()
+	died := c.others.look(signs, err, time.Now())
+	if died {
+		c.died, c.tendAt = true, time.Time{}
+	}
+	c.mu.Unlock()
+	if died {
+		c.queue.logger.Warn("queue: a worker or relay gives no sign of life, others get what it holds", "seen_by", c.name)
+	}
+	c.signal()
 }
 
 // living counts the consumers of all instances that are signed in and alive.
 func (q *outboxQueue) living(ctx context.Context) (workers, relays int, err error) {
-	silence := []string{strconv.FormatInt(q.silence.Milliseconds(), 10)}
+	within := []string{strconv.FormatInt(countedFor.Milliseconds(), 10)}
 	results := q.glance(ctx, workersScript,
-		queueCall{keys: []string{q.keys.workers()}, args: silence}, queueCall{keys: []string{q.keys.relays()}, args: silence})
+		queueCall{keys: []string{q.keys.workers()}, args: within}, queueCall{keys: []string{q.keys.relays()}, args: within})
 	var counts [2]int64
 	for i, result := range results {
 		if counts[i], err = result.AsInt64(); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,12 +16,6 @@ import (
 )
 
 const (
-	// signsPerSilence is how many signs of life a living consumer gives before
-	// it would count as silent: it may miss some.
-	signsPerSilence = 4
-	// forgetAfter is after how many silences a consumer that holds nothing is
-	// forgotten. If it lives, its next read makes it known again.
-	forgetAfter = 4
 	// trimSteps is how many steps of trimming a bucket gets at one tending.
 	trimSteps = 8
 	// tendAgain is when to go on with what one tending did not finish,
@@ -27,28 +23,6 @@ const (
 	tendAgain = 10 * time.Millisecond
 	tendRetry = 500 * time.Millisecond
 )
-
-// live gives signs of life from the consumer's making until it leaves or its
-// ledger does, also while nobody calls it: a worker that waits for its store
-// is not dead, and taking over what it holds would help nobody.
-func (c *consumer) live() {
-	for {
-		c.mu.Lock()
-		due := time.Until(c.tendAt)
-		c.mu.Unlock()
-		timer := time.NewTimer(min(max(due, tendRetry), c.queue.silence/signsPerSilence))
-		select {
-		case <-timer.C:
-		case <-c.closing:
-			timer.Stop()
-			return
-		case <-c.queue.stop.Done():
-			timer.Stop()
-			return
-		}
-		c.signal()
-	}
-}
 
 func (c *consumer) tendDue() bool {
 	c.mu.Lock()
@@ -60,14 +34,14 @@ func (c *consumer) tendDue() bool {
 type tended struct {
 	bucket                        int
 	mine, returned, spare, beyond int64
+	holders                       []string
 }
 
-// tend gives the sign of life in every bucket, takes over from the silent,
-// trims what acknowledgements left, and finds what this consumer holds without
-// knowing.
+// tend takes over from the dead in every bucket, trims what acknowledgements
+// left, and finds what this consumer holds without knowing.
 func (c *consumer) tend(ctx context.Context) error {
-	next := time.Now().Add(c.queue.silence / signsPerSilence)
-	all, err := c.sign(ctx)
+	next := time.Now().Add(c.queue.silence)
+	all, err := c.takeOver(ctx)
 	for _, b := range all {
 		more, failure := c.tidy(ctx, b)
 		if failure != nil {
@@ -77,36 +51,76 @@ func (c *consumer) tend(ctx context.Context) error {
 			next = time.Now().Add(tendAgain)
 		}
 	}
-	err = errors.Join(err, c.present(ctx))
 	if err != nil {
 		next = time.Now().Add(tendRetry)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tendAt = next
+	if c.died {
+		c.tendAt = time.Time{}
+	}
 	return err
 }
 
-func (c *consumer) sign(ctx context.Context) ([]tended, error) {
-	silence := c.queue.silence.Milliseconds()
+// takeOver hands back what dead consumers hold, and learns who holds entries.
+func (c *consumer) takeOver(ctx context.Context) ([]tended, error) {
+	c.mu.Lock()
+	dead := c.others.dead(time.Now())
+	c.died = false
+	c.mu.Unlock()
+	args := []string{strconv.FormatInt(forgetAfter.Milliseconds(), 10), strconv.Itoa(moveMost), strconv.Itoa(len(dead))}
+	args = append(args, dead...)
 	calls := make([]queueCall, buckets)
 	for bucket := range calls {
-		calls[bucket] = c.call(bucket, strconv.FormatInt(silence, 10), strconv.FormatInt(forgetAfter*silence, 10), strconv.Itoa(moveMost))
+		calls[bucket] = c.call(bucket, args...)
 	}
 	all := make([]tended, 0, buckets)
+	holders := make(map[string]bool)
 	var failures []error
 	for bucket, result := range c.queue.runOnce(ctx, tendScript, calls...) {
-		says, err := result.AsIntSlice()
-		if err == nil && len(says) != 4 {
-			err = fmt.Errorf("%d figures", len(says))
-		}
+		b, err := readTended(bucket, result)
 		if err != nil {
 			failures = append(failures, fmt.Errorf("tend %s: %w", streamName(bucket), asLost(bucket, err)))
 			continue
 		}
-		all = append(all, tended{bucket: bucket, mine: says[0], returned: says[1], spare: says[2], beyond: says[3]})
+		all = append(all, b)
+		for _, name := range b.holders {
+			holders[name] = true
+		}
 	}
+	for _, name := range dead { // those may be in a bucket that did not answer, or hold more
+		holders[name] = len(failures) > 0 || slices.ContainsFunc(all, func(b tended) bool { return b.beyond > 0 })
+	}
+	maps.DeleteFunc(holders, func(_ string, holds bool) bool { return !holds })
+	c.mu.Lock()
+	c.others.holders(holders, time.Now())
+	c.mu.Unlock()
 	return all, several(failures)
+}
+
+func readTended(bucket int, result rueidis.RedisResult) (tended, error) {
+	parts, err := result.ToArray()
+	if err != nil {
+		return tended{}, err
+	}
+	if len(parts) < 4 {
+		return tended{}, fmt.Errorf("%d figures", len(parts))
+	}
+	b := tended{bucket: bucket}
+	for i, figure := range []*int64{&b.mine, &b.returned, &b.spare, &b.beyond} {
+		if *figure, err = parts[i].AsInt64(); err != nil {
+			return tended{}, err
+		}
+	}
+	for i := range parts[4:] {
+		name, err := parts[4+i].ToString()
+		if err != nil {
+			return tended{}, err
+		}
+		b.holders = append(b.holders, name)
+	}
+	return b, nil
 }
 
 // tidy acts on what tending has found in a bucket, and reports whether there

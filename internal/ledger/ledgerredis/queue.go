@@ -23,8 +23,8 @@ const (
 	// without a serial.
 	returnedName = "returned"
 	// DefaultSilence is how long a consumer may give no sign of life before what
-	// it holds is given to others.
-	DefaultSilence = 15 * time.Second
+	// it holds is given to others: within 2 s after its death they have it.
+	DefaultSilence = 1250 * time.Millisecond
 )
 
 // Bounds of single steps, so that no script takes long (a millisecond or two)

@@ -1,27 +1,28 @@
 #!lua flags=allow-oom
--- Signs a living consumer in among the workers, and forgets those that have
--- been silent, or that signed in before the server's clock was set back: so
--- workers can be counted that hold nothing and have nothing to read.
+-- Gives a consumer's sign of life, and returns the signs of all: who sees one
+-- that does not change for long enough, by its own clock, takes that consumer
+-- for dead. The sign is the server's time, so that consumers can be counted that
+-- hold nothing; but nobody who judges whether one lives reads it as a time.
 --
--- KEYS 1 {b0}:workers  sorted set: consumer -> when it signed in, in ms
--- ARGV 1 consumer  2 silence in ms
--- Reply: 1
-local workers, me, silence = KEYS[1], ARGV[1], tonumber(ARGV[2])
+-- Consumers that left no sign for long by the server's clock are forgotten, and
+-- those that left one before the clock was set back.
+--
+-- KEYS 1 {b0}:workers  2 {b0}:relays  sorted sets: consumer -> its sign
+-- ARGV 1 which of the two the consumer belongs to  2 consumer
+--      3 after how many ms a silent one is forgotten
+-- Reply: {consumer, sign, consumer, sign, ...} of both sets
+local mine, me, forget = KEYS[tonumber(ARGV[1])], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local signed = redis.pcall('ZADD', workers, now, me)
-if type(signed) == 'table' and signed.err then
-  if not string.find(signed.err, '^WRONGTYPE') then return signed end
-  redis.call('UNLINK', workers) -- overwritten by hand: nothing is lost with it
-  redis.call('ZADD', workers, now, me)
+local reply = {}
+for i = 1, 2 do
+  local set = KEYS[i]
+  local kind = redis.call('TYPE', set).ok
+  if kind ~= 'zset' and kind ~= 'none' then redis.call('UNLINK', set) end -- overwritten by hand: nothing is lost with it
+  if set == mine then redis.call('ZADD', set, now, me) end
+  redis.call('ZREMRANGEBYSCORE', set, '-inf', now - forget)
+  redis.call('ZREMRANGEBYSCORE', set, now + forget, '+inf')
+  for _, part in ipairs(redis.call('ZRANGE', set, 0, -1, 'WITHSCORES')) do reply[#reply + 1] = part end
 end
-
-local function forget(from, to)
-  for _, name in ipairs(redis.call('ZRANGEBYSCORE', workers, from, to)) do
-    redis.call('ZREM', workers, name)
-  end
-end
-forget('-inf', now - silence)
-forget(now + silence, '+inf')
-return 1
+return reply

@@ -2,7 +2,7 @@
 -- Counts the workers that are alive.
 --
 -- KEYS 1 {b0}:workers
--- ARGV 1 silence in ms
+-- ARGV 1 how many ms ago their last sign of life may be
 -- Reply: how many
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

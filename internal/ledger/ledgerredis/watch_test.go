@@ -1,0 +1,85 @@
+package ledgerredis
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// judge is a watch with a clock of its own.
+type judge struct {
+	*testing.T
+	watch
+	now   time.Time
+	beats int // of the consumers that live
+}
+
+func newJudge(t *testing.T) *judge {
+	return &judge{T: t, watch: watch{me: "me", silence: time.Second}, now: time.Now()}
+}
+
+// pass lets time pass, in which the named consumers give signs of life. The
+// signs of the others stay as they are.
+func (j *judge) pass(d time.Duration, still map[string]string, living ...string) {
+	for step := time.Second / signsPerSilence; d > 0; d -= step {
+		j.now, j.beats = j.now.Add(step), j.beats+1
+		signs := map[string]string{"me": strconv.Itoa(j.beats)}
+		for name, sign := range still {
+			signs[name] = sign
+		}
+		for _, name := range living {
+			signs[name] = strconv.Itoa(j.beats)
+		}
+		j.look(signs, nil, j.now)
+	}
+}
+
+func (j *judge) wantDead(names ...string) {
+	j.Helper()
+	if got := j.dead(j.now); !slices.Equal(got, names) {
+		j.Errorf("dead are %v, want %v", got, names)
+	}
+}
+
+func TestWatch_SilentConsumerIsDeadAfterASilence(t *testing.T) {
+	j := newJudge(t)
+	j.pass(time.Second, nil, "a", "b")
+	j.pass(800*time.Millisecond, map[string]string{"a": "5"}, "b")
+	j.wantDead()
+	j.pass(400*time.Millisecond, map[string]string{"a": "5"}, "b")
+	j.wantDead("a")
+	j.pass(200*time.Millisecond, nil, "a", "b") // it stood still
+	j.wantDead()
+}
+
+func TestWatch_SignIsNoTime(t *testing.T) {
+	j := newJudge(t)
+	j.pass(3*time.Second, nil, "a")
+	j.beats = -1000 // the server's clock is set back
+	j.pass(3*time.Second, nil, "a")
+	j.wantDead()
+}
+
+func TestWatch_ServerThatWasAwayIsNobodysSilence(t *testing.T) {
+	j := newJudge(t)
+	j.pass(time.Second, nil, "a")
+	j.now = j.now.Add(time.Minute)
+	j.look(nil, errors.New("away"), j.now)
+	j.pass(800*time.Millisecond, map[string]string{"a": "5"})
+	j.wantDead()
+	j.pass(400*time.Millisecond, map[string]string{"a": "5"})
+	j.wantDead("a")
+}
+
+func TestWatch_HolderThatGivesNoSignIsDead(t *testing.T) {
+	j := newJudge(t)
+	j.pass(time.Second, nil)
+	j.holders(map[string]bool{"me": true, "ghost": true}, j.now)
+	j.pass(1200*time.Millisecond, nil)
+	j.wantDead("ghost")
+	j.holders(nil, j.now) // handed back
+	j.pass(200*time.Millisecond, nil)
+	j.wantDead()
+}

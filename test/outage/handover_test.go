@@ -1,0 +1,153 @@
+package outage
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"seckill/test/engine"
+	"seckill/test/market"
+)
+
+const (
+	// handoverEnv is how many rounds the story is repeated; unset, it is one.
+	handoverEnv = "SECKILL_HANDOVER_ROUNDS"
+	// handoverMost is when the orders of a dead instance are in the store, on a
+	// machine that has something else to do too. Alone it takes 2 s.
+	handoverMost = 8 * time.Second
+	lastUnits    = 150
+)
+
+// One of two instances is killed as the product sells out, while its workers
+// hold entries that they have not written. The other one writes them soon.
+func TestKilledInstance_OrdersAreWrittenSoon(t *testing.T) {
+	handover(t, func(s *site, survivor *engine.Engine) {
+		killed := time.Now()
+		s.awaitRows(lastUnits)
+		took := time.Since(killed)
+		t.Logf("all orders were in the store %s after the kill", took.Round(10*time.Millisecond))
+		if took > handoverMost {
+			t.Errorf("it took %s, want %s at most", took, handoverMost)
+		}
+	})
+}
+
+// The same, and the operator has the ledger rebuilt at once: nobody's unit is
+// sold to another.
+func TestKilledInstance_PromisesKeepTheirUnitsThroughARecover(t *testing.T) {
+	handover(t, func(s *site, survivor *engine.Engine) {
+		market.Eventually(t, "the ledger is rebuilt", func(ctx context.Context) bool {
+			_, err := survivor.Operator().Recover(ctx, asyncOne)
+			return err == nil
+		})
+		crowd(s, survivor, lastUnits) // who would get the units of others
+		s.awaitRows(lastUnits)
+	})
+}
+
+// handover sells out at two instances, kills the one whose workers hold entries,
+// and checks that every promise is an order in the end.
+func handover(t *testing.T, then func(s *site, survivor *engine.Engine)) {
+	rounds := 1
+	if text := os.Getenv(handoverEnv); text != "" {
+		var err error
+		if rounds, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range rounds {
+		s := open(t, plan{
+			faults:   []string{"worker.after_receive~1m", ""},
+			products: []engine.Product{{ID: asyncOne, Stock: lastUnits, PerUserLimit: 1}},
+			settings: map[string]string{"order.expire_after": "10m"},
+		})
+		victim, survivor := s.engines[0], s.engines[1]
+		survivor.Signal(syscall.SIGSTOP) // so that the victim receives the first entries
+		sold := 0
+		market.Eventually(t, "the victim has received entries", func(context.Context) bool {
+			if sold == 0 { // it may not have heard of the sale yet
+				sold = crowd(s, victim, doors)
+			}
+			return s.inHand() > 0
+		})
+		survivor.Signal(syscall.SIGCONT)
+		sold += crowd(s, nil, 2*lastUnits)
+		if sold != lastUnits {
+			t.Fatalf("%d of %d units were sold", sold, lastUnits)
+		}
+		victim.Kill()
+		then(s, survivor)
+		if failed := s.orders(3); failed != 0 {
+			t.Errorf("%d promises failed", failed)
+		}
+		for _, e := range s.engines {
+			e.Kill()
+		}
+	}
+}
+
+// crowd has so many buyers press the button at once, at one instance or at all,
+// and returns how many were promised a unit.
+func crowd(s *site, at *engine.Engine, buyers int) (sold int) {
+	s.t.Helper()
+	var mu sync.Mutex
+	var pressing sync.WaitGroup
+	line := make(chan struct{}, doors)
+	for i := range buyers {
+		line <- struct{}{}
+		pressing.Go(func() {
+			defer func() { <-line }()
+			to := at
+			if to == nil {
+				to = s.engines[i%len(s.engines)]
+			}
+			c := s.NewClaim(s.NewBuyer(), asyncOne, engine.Purchase{Quantity: 1, Key: "sellout"})
+			if s.SendTo(s.t.Context(), to, c) == nil {
+				mu.Lock()
+				sold++
+				mu.Unlock()
+			}
+		})
+	}
+	pressing.Wait()
+	return sold
+}
+
+// inHand counts the entries that consumers have received and not acknowledged.
+func (s *site) inHand() (n int) {
+	s.t.Helper()
+	for _, key := range strings.Fields(s.redis.Must("KEYS", "*}:out")) {
+		fields := strings.Fields(s.redis.Must("XINFO", "GROUPS", key))
+		if at := slices.Index(fields, "pending"); at >= 0 {
+			held, err := strconv.Atoi(fields[at+1])
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			n += held
+		}
+	}
+	return n
+}
+
+// orders counts the orders of a status in the store.
+func (s *site) orders(status int) (n int) {
+	s.t.Helper()
+	db := s.tables(s.t)
+	defer db.Close()
+	if err := db.QueryRow(`SELECT COUNT(*) FROM tb_seckill_order WHERE status = ?`, status).Scan(&n); err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+// awaitRows waits until the store has so many orders that are pending.
+func (s *site) awaitRows(want int) {
+	s.t.Helper()
+	market.Eventually(s.t, "the store has all orders", func(context.Context) bool { return s.orders(0) == want })
+}
