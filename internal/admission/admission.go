@@ -56,7 +56,12 @@ type Memory interface {
 
 // Doorkeeper is the gates' parts; a nil limiter is off.
 type Doorkeeper struct {
-	Clock         *sale.Clock
+	// Clock is the ledger's: sale windows, rates and purchase tokens, which any
+	// instance may have made, follow it.
+	Clock *sale.Clock
+	// Now is this instance's own clock, by which the dates of buyers' tokens and
+	// login codes are judged: the shop's login made them, and not the ledger.
+	Now           func() time.Time
 	Buyers        Buyers
 	Memory        Memory
 	Tokens        *purchasetoken.Mint
@@ -142,7 +147,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	if ok, wait := d.ByAddr.AllowAddr(req.Addr, now); !ok {
 		return limited(GateAddressRate, d.ByAddr, wait)
 	}
-	if err := d.identify(req, identity.Look{Now: now}); err != nil {
+	if err := d.identify(req, now, false); err != nil {
 		return d.stranger(err)
 	}
 	if ok, wait := d.ByBuyer.AllowBytes(req.buyer, now); !ok {
@@ -183,12 +188,12 @@ func refuse(gate Gate, err error) Refusal {
 	return Refusal{Code: seckill.CodeOf(err), Gate: gate}
 }
 
-// identify reads the buyer, once.
-func (d *Doorkeeper) identify(req *Request, look identity.Look) error {
+// identify reads the buyer, once. now is the ledger's clock.
+func (d *Doorkeeper) identify(req *Request, now time.Time, datesLast bool) error {
 	if req.buyer != nil || req.reason != nil {
 		return req.reason
 	}
-	buyer, err := d.prove(req.room[:0], req.Authorization, req.Addr, look)
+	buyer, err := d.prove(req.room[:0], req.Authorization, req.Addr, now, datesLast)
 	if err == nil {
 		req.buyer = buyer
 	}
@@ -211,11 +216,10 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 	if len(req.Authorization) == 0 {
 		return false
 	}
-	look := identity.Look{Now: now, DatesLast: true}
 	// What another instance sold without a ledger only the store knows; it turns
 	// away a batch in a few reads.
 	if d.Shared && !terms.HasLedger() {
-		return d.worthAGate(d.identify(req, look))
+		return d.worthAGate(d.identify(req, now, true))
 	}
 	buyer, proof := d.Buyers.Claimed(req.room[:0], req.Authorization) // a proof writes the same there
 	switch proof {
@@ -225,14 +229,14 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 		return true
 	case identity.ProofKey:
 		// Before the memory is asked, and only then: who was verified before goes on.
-		if d.ByForger.SpentAddr(req.Addr, now) && d.identify(req, look) == error(ErrForger) {
+		if d.ByForger.SpentAddr(req.Addr, now) && d.identify(req, now, true) == error(ErrForger) {
 			return true
 		}
 	}
 	if !d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(terms, buyer)), buyer) {
 		return false
 	}
-	return d.worthAGate(d.identify(req, look))
+	return d.worthAGate(d.identify(req, now, true))
 }
 
 // worthAGate reports whether the gates behind the flag have something else to

@@ -2,7 +2,10 @@ package admission
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -61,6 +64,7 @@ func newDoor(t testing.TB) *door {
 	must(t, err)
 	d.Doorkeeper = &Doorkeeper{
 		Clock:  sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log),
+		Now:    time.Now,
 		Buyers: buyers, Memory: memory{}, Tokens: tokens,
 	}
 	return d
@@ -415,6 +419,43 @@ func TestAdmit_ClaimWithoutTokenSpendsNoProductRate(t *testing.T) {
 		}
 		if got := ask(buyer, fmt.Sprintf(`{"token":%q}`, d.token(t, buyer, 7))); got.Gate != want {
 			t.Errorf("%s: refused by %+v, want %q", buyer, got, want)
+		}
+	}
+}
+
+// Redis' clock may be set back or forward: windows follow it, logins do not.
+func TestAdmit_JudgesTokensByTheInstancesClock(t *testing.T) {
+	const off = time.Hour
+	dated := func(issued, expires time.Time) []byte {
+		text := base64.RawURLEncoding.EncodeToString
+		signed := text([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + text(fmt.Appendf(nil, `{"sub":"bob","iat":%d,"exp":%d}`, issued.Unix(), expires.Unix()))
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(signed))
+		return []byte("Bearer " + signed + "." + text(mac.Sum(nil)))
+	}
+	for _, ledger := range []time.Duration{-off, 0, off} {
+		d := newDoor(t)
+		log := slog.New(slog.DiscardHandler)
+		d.Clock = sale.NewClock(func(context.Context) (time.Time, error) { return time.Now().Add(ledger), nil }, log)
+		must(t, d.Clock.Sync(t.Context()))
+		d.shelf.StartsAt, d.shelf.EndsAt = d.Clock.Now().Add(-time.Minute), d.Clock.Now().Add(time.Minute)
+		now := time.Now()
+		for _, c := range []struct {
+			issued, expires time.Time
+			want            seckill.Code
+		}{
+			{now, now.Add(off / 2), ""},
+			{now.Add(-2 * off), now.Add(-off / 2), seckill.CodeUnauthenticated},
+			{now.Add(off / 2), now.Add(3 * off), seckill.CodeUnauthenticated},
+		} {
+			var pass Pass
+			auth := dated(c.issued, c.expires)
+			if got := d.Admit(d.on(t), &Request{Authorization: auth, Addr: addr, Body: []byte(`{"quantity":1}`)}, &pass); got.Code != c.want {
+				t.Errorf("ledger's clock %s off: a token of %s to %s got %+v, want %q", ledger, c.issued.Sub(now), c.expires.Sub(now), got, c.want)
+			}
+			if _, err := d.Prove(nil, auth, addr); seckill.CodeOf(err) != c.want && (err != nil || c.want != "") {
+				t.Errorf("ledger's clock %s off: other routes got %v, want %q", ledger, err, c.want)
+			}
 		}
 	}
 }

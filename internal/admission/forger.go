@@ -25,20 +25,23 @@ var ErrForger = identity.ErrSpared
 // Prove reads who asks and appends the buyer to dst, unless that takes the check
 // of a public key's signature and the address has sent too many forged ones. All
 // routes find out who asks by it.
-func (d *Doorkeeper) Prove(dst, authorization []byte, addr netip.Addr, now time.Time) ([]byte, error) {
-	return d.prove(dst, authorization, addr, identity.Look{Now: now})
+func (d *Doorkeeper) Prove(dst, authorization []byte, addr netip.Addr) ([]byte, error) {
+	return d.prove(dst, authorization, addr, d.Clock.Now(), false)
 }
 
-func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, look identity.Look) ([]byte, error) {
-	look.Spare = len(authorization) > 0 && d.ByForger.SpentAddr(addr, look.Now)
-	buyer, err := d.Buyers.FromHeader(dst, authorization, look)
-	d.blame(addr, err, look.Now)
+// prove counts forgeries by the ledger's clock, now, like every rate.
+func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, now time.Time, datesLast bool) ([]byte, error) {
+	buyer, err := d.Buyers.FromHeader(dst, authorization, identity.Look{
+		Now: d.Now(), Spare: len(authorization) > 0 && d.ByForger.SpentAddr(addr, now), DatesLast: datesLast,
+	})
+	d.blame(addr, err, now)
 	return buyer, err
 }
 
 // ReadCode reads a login code under the same limit: it is signed like a token.
-func (d *Doorkeeper) ReadCode(code []byte, addr netip.Addr, now time.Time) (identity.Code, error) {
-	read, err := d.Buyers.LoginCode(code, identity.Look{Now: now, Spare: d.ByForger.SpentAddr(addr, now)})
+func (d *Doorkeeper) ReadCode(code []byte, addr netip.Addr) (identity.Code, error) {
+	now := d.Clock.Now()
+	read, err := d.Buyers.LoginCode(code, identity.Look{Now: d.Now(), Spare: d.ByForger.SpentAddr(addr, now)})
 	d.blame(addr, err, now)
 	return read, err
 }

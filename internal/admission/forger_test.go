@@ -121,7 +121,7 @@ func TestAForgersTokensAreNotLookedAtForAMoment(t *testing.T) {
 					t.Errorf("%s: %+v, want %q", what, got, c.want)
 				}
 			}
-			if _, err := d.ReadCode(fresh[len("Bearer "):], addr, time.Now()); err != error(ErrForger) {
+			if _, err := d.ReadCode(fresh[len("Bearer "):], addr); err != error(ErrForger) {
 				t.Errorf("a login code: %v", err)
 			}
 		})
@@ -133,7 +133,7 @@ func TestForgedLoginCodesCountAsForgedTokens(t *testing.T) {
 	l := keyed(t, d)
 	d.ByForger = spent(t, func(*ratelimit.Limiter, time.Time) {})
 	for i, want := range []error{identity.ErrForged, ErrForger, ErrForger} {
-		if _, err := d.ReadCode(l.bearer(l.thief, "k", "bob", time.Minute)[len("Bearer "):], addr, time.Now()); err != want {
+		if _, err := d.ReadCode(l.bearer(l.thief, "k", "bob", time.Minute)[len("Bearer "):], addr); err != want {
 			t.Errorf("code %d: %v, want %v", i, err, want)
 		}
 	}

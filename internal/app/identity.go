@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"time"
 
 	"seckill/internal/admission"
 	"seckill/internal/duty"
+	"seckill/internal/fault"
 	"seckill/internal/identity"
 	"seckill/internal/shopapi"
 )
@@ -28,7 +30,7 @@ func (p *parts) buildIdentity() (err error) {
 		}
 	}
 	p.buyers, err = identity.Open(identity.Options{
-		Secrets: auth.HMACSecrets(), Keys: p.keys, Issuer: auth.Issuer, Audience: auth.Audience,
+		Secrets: auth.HMACSecrets(), Keys: p.keys, Issuer: auth.Issuer, Audience: auth.Audience, Leeway: auth.Leeway,
 	})
 	return err
 }
@@ -38,7 +40,15 @@ func (p *parts) login(door *admission.Doorkeeper) *shopapi.Login {
 	if p.signer == nil {
 		return nil
 	}
-	return &shopapi.Login{Read: door.ReadCode, Spend: p.book.spent.Spend, Sign: p.signer.Sign, Life: p.cfg.Page.LoginTTL}
+	return &shopapi.Login{
+		Read: door.ReadCode,
+		// The register reckons by the ledger's clock, which may be another than the
+		// one that the code was judged by: what both share is how long it lasts.
+		Spend: func(ctx context.Context, id string, life time.Duration) (bool, error) {
+			return p.book.spent.Spend(ctx, id, p.now().Add(life))
+		},
+		Sign: p.signer.Sign, Now: fault.Now, Life: p.cfg.Page.LoginTTL,
+	}
 }
 
 // keysDuty fetches the shop's keys, regularly and when a token names another.

@@ -383,7 +383,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 		return err
 	}
 	door := &admission.Doorkeeper{
-		Clock: p.clock, Buyers: p.buyers, Memory: p.memory, TokenRequired: p.cfg.Token.Required,
+		Clock: p.clock, Now: fault.Now, Buyers: p.buyers, Memory: p.memory, TokenRequired: p.cfg.Token.Required,
 		Shared: !p.alone(),
 	}
 	challenges, err := p.buildChallenge(door)
@@ -406,7 +406,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 			if p.signer == nil {
 				return "", errors.New("the demo's login needs auth.jwt_secret")
 			}
-			return p.signer.Sign(buyer, p.clock.Now().Add(demoTokenLife))
+			return p.signer.Sign(buyer, fault.Now().Add(demoTokenLife))
 		}
 	}
 	p.shop, err = shopapi.New(shop)

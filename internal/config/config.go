@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"seckill/internal/challenge"
+	"seckill/internal/identity"
 )
 
 // Config is everything that can be set. Each field is one row of the table in
@@ -103,6 +104,8 @@ type Auth struct {
 	// Issuer and Audience must be the token's; empty ones are not asked for.
 	Issuer   string
 	Audience string
+	// Leeway is how far the login's clock may differ from the instance's.
+	Leeway time.Duration
 }
 
 // HMACSecrets are the secrets that HS256 is accepted with; there are none where
@@ -240,7 +243,7 @@ func Default() *Config {
 		Shop:  Shop{Listen: "127.0.0.1:8080", MaxConns: 100_000, MaxConnsPerAddr: 2_000},
 		Page:  Page{LoginTTL: 12 * time.Hour},
 		Admin: Admin{Listen: "127.0.0.1:8081"},
-		Auth:  Auth{JWKSRefresh: 5 * time.Minute},
+		Auth:  Auth{JWKSRefresh: 5 * time.Minute, Leeway: identity.DefaultLeeway},
 		Token: Token{Lead: time.Minute},
 		Challenge: Challenge{
 			Kind: string(challenge.None), PowBits: challenge.DefaultPowBits, PowCalmPerSecond: 500,

@@ -35,6 +35,9 @@ const (
 	// maxClaimBytes is the longest issuer or audience, which often are addresses.
 	maxClaimBytes = 512
 	maxReplicas   = 16
+	// maxLeeway is more than clocks differ that anybody looks after: a stolen token
+	// lives on for as long after its end.
+	maxLeeway = 10 * time.Minute
 )
 
 // keys is the table, in the order in which a reader wants to see it.
@@ -66,6 +69,7 @@ func (c *Config) keys() []key {
 		{"auth.jwks_refresh", &c.Auth.JWKSRefresh, lasting(identity.KeysSpacing, day), "How often they are fetched. A key that is not among them asks for it at once, at most every 10s."},
 		{"auth.issuer", &c.Auth.Issuer, line(maxClaimBytes), "`iss` that every token must have. Empty: not asked for."},
 		{"auth.audience", &c.Auth.Audience, audience(), "`aud` that every buyer's token must have, alone or among others. Empty: not asked for."},
+		{"auth.leeway", &c.Auth.Leeway, offOrLasting(time.Second, maxLeeway), "How far the clock of your login may differ from the instance's: `nbf` and `iat` may be so far ahead, `exp` so long ago. Fractions of a second are cut off."},
 		{"token.secret", &c.Token.Secret, secret(), "Key that signs purchase tokens and challenges, and from which that of order links is derived."},
 		{"token.previous_secrets", &c.Token.PreviousSecrets, secrets(keyring.MaxSecrets - 1), "Keys that are accepted and do not sign, so that token.secret can be changed while tokens are in flight: first add the new one here on every instance, then swap the two, then drop the old."},
 		{"token.required", &c.Token.Required, anything(), "Refuse an order that brings no purchase token."},

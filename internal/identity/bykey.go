@@ -15,7 +15,7 @@ func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, look Look) ([]
 	now := look.Now.Unix()
 	sum := sha256.Sum256(token)
 	if v.seen.find(&sum, key.generation, &found) {
-		if err := checkDates(found.exp, found.notBefore, now); err != nil {
+		if err := v.checkDates(found.exp, found.notBefore, now); err != nil {
 			return dst, err
 		}
 		return append(dst, found.buyer[:found.length]...), nil
@@ -26,7 +26,7 @@ func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, look Look) ([]
 	}
 	// The dates come before the signature: an expired token, of which pages left
 	// open send many, is refused without the costly step.
-	dates := checkDates(c.exp, c.notBefore(), now)
+	dates := v.checkDates(c.exp, c.notBefore(), now)
 	switch {
 	case dates != nil && !look.DatesLast:
 		return dst, dates
@@ -36,7 +36,7 @@ func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, look Look) ([]
 	if err := v.checkKey(key, t); err != nil {
 		return dst, err
 	}
-	v.seen.keep(&sum, key.generation, &c, now)
+	v.seen.keep(&sum, key.generation, &c, now-v.leeway)
 	if dates != nil {
 		return dst, dates
 	}

@@ -177,13 +177,13 @@ func (c *claims) readOneAudience(o *object, audience string) bool {
 }
 
 // checkDates refuses what has expired or does not count yet.
-func checkDates(exp, notBefore, now int64) error {
+func (v *Verifier) checkDates(exp, notBefore, now int64) error {
 	switch {
 	case exp < 0:
 		return ErrNoExpiry
-	case now >= exp+leewaySeconds:
+	case now >= exp+v.leeway:
 		return ErrExpired
-	case now < notBefore-leewaySeconds:
+	case now < notBefore-v.leeway:
 		return ErrNotYetValid
 	}
 	return nil

@@ -13,12 +13,18 @@ const (
 	maxCodeID = 64
 )
 
-// Code is a verified login code. It is good once: who exchanges it remembers ID
-// until Expires plus Leeway, up to when the same code would verify again.
+// codeLeeways is how many leeways after its exp a used code is remembered. The
+// instance that takes it may be one leeway ahead of the login, and another one
+// behind, which accepts the code for a leeway of its own.
+const codeLeeways = 3
+
+// Code is a verified login code. It is good once.
 type Code struct {
-	Buyer   string
-	ID      string // 1 to 64 bytes
-	Expires time.Time
+	Buyer string
+	ID    string // 1 to 64 bytes
+	// Life is how long the ID has to be remembered: then no instance accepts the
+	// code any more.
+	Life time.Duration
 }
 
 // LoginCode verifies a login code: a token signed like a buyer's, with `aud`
@@ -38,7 +44,7 @@ func (v *Verifier) LoginCode(token []byte, look Look) (Code, error) {
 		return Code{}, err
 	}
 	now := look.Now.Unix()
-	if err := checkDates(c.exp, c.notBefore(), now); err != nil {
+	if err := v.checkDates(c.exp, c.notBefore(), now); err != nil {
 		return Code{}, err
 	}
 	switch {
@@ -46,11 +52,12 @@ func (v *Verifier) LoginCode(token []byte, look Look) (Code, error) {
 		return Code{}, ErrNotLoginCode
 	case len(c.id) == 0 || len(c.id) > maxCodeID:
 		return Code{}, ErrCodeID
-	case c.exp-now > int64((MaxCodeLife+Leeway)/time.Second):
+	case c.exp-now > int64(MaxCodeLife/time.Second)+v.leeway:
 		return Code{}, ErrCodeLife
 	}
 	if err := checkBuyer(c.subject); err != nil {
 		return Code{}, err
 	}
-	return Code{Buyer: string(c.subject), ID: string(c.id), Expires: time.Unix(c.exp, 0)}, nil
+	life := time.Duration(c.exp-now+codeLeeways*v.leeway) * time.Second
+	return Code{Buyer: string(c.subject), ID: string(c.id), Life: life}, nil
 }

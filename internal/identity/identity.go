@@ -22,10 +22,10 @@ import (
 const (
 	// MaxTokenBytes bounds the work that an unsigned token can cause.
 	MaxTokenBytes = 4 << 10
-	// Leeway is how far the clock of whoever signs may differ from ours.
-	Leeway = 60 * time.Second
+	// DefaultLeeway is how far the clock of the shop's login may differ from the
+	// instance's, unless it is configured.
+	DefaultLeeway = 60 * time.Second
 
-	leewaySeconds = int64(Leeway / time.Second)
 	// maxSeconds is the end of the year 9999. Dates beyond it are mistakes,
 	// such as milliseconds, and overflow in some libraries.
 	maxSeconds = 253402300799
@@ -67,6 +67,9 @@ var ErrSpared = &seckill.Error{Code: seckill.CodeRateLimited, Detail: "the token
 
 // Look says how far to go for a token.
 type Look struct {
+	// Now is the instance's own clock. The ledger's would do for sale windows,
+	// but a Redis whose clock is set back would refuse every new token by its
+	// iat.
 	Now time.Time
 	// Spare has no signature checked with a public key. What was verified before,
 	// and what a secret has signed, is read as ever; the rest is ErrSpared.
@@ -85,6 +88,9 @@ type Options struct {
 	Keys *Keys
 	// Issuer and Audience must be the token's; empty ones are not asked for.
 	Issuer, Audience string
+	// Leeway is how far the clock of the shop's login may differ from the
+	// instance's. Dates are whole seconds, so a fraction is cut off.
+	Leeway time.Duration
 }
 
 // Verifier reads tokens. It is safe for concurrent use.
@@ -93,15 +99,20 @@ type Verifier struct {
 	keys             *Keys         // nil: all others are
 	seen             *verified     // what keys have signed; nil without them
 	issuer, audience string
+	leeway           int64 // seconds
 }
 
 // New makes a verifier that accepts tokens signed with any of the secrets.
-func New(secrets ...[]byte) (*Verifier, error) { return Open(Options{Secrets: secrets}) }
+func New(secrets ...[]byte) (*Verifier, error) {
+	return Open(Options{Secrets: secrets, Leeway: DefaultLeeway})
+}
 
 // Open makes a verifier.
 func Open(opt Options) (*Verifier, error) {
-	v := &Verifier{keys: opt.Keys, issuer: opt.Issuer, audience: opt.Audience}
+	v := &Verifier{keys: opt.Keys, issuer: opt.Issuer, audience: opt.Audience, leeway: int64(opt.Leeway / time.Second)}
 	switch {
+	case opt.Leeway < 0:
+		return nil, fmt.Errorf("identity: a leeway of %v is negative", opt.Leeway)
 	case len(opt.Secrets) == 0 && opt.Keys == nil:
 		return nil, errors.New("identity: needs a secret or keys to verify tokens with")
 	case opt.Audience == LoginAudience:
@@ -156,7 +167,7 @@ func (v *Verifier) appendBuyer(dst, room, token []byte, look Look) ([]byte, erro
 	}
 	c, err := v.readBuyer(room, t.payload)
 	if err == nil {
-		err = checkDates(c.exp, c.notBefore(), look.Now.Unix())
+		err = v.checkDates(c.exp, c.notBefore(), look.Now.Unix())
 	}
 	if err != nil {
 		return dst, err

@@ -158,13 +158,13 @@ func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
 		t.Errorf("%d signatures were checked, want 1", n)
 	}
 	// Remembered or not, its time ends.
-	late := now.Add(time.Hour + Leeway)
+	late := now.Add(time.Hour + DefaultLeeway)
 	if _, err := e.AppendBuyer(nil, token, Look{Now: late}); err != ErrExpired {
 		t.Errorf("at its end: %v", err)
 	}
 	early := es.seal(es.header(), `{"sub":"bob","exp":`+at(time.Hour)+`,"nbf":`+at(0)+`}`)
 	e.expect(t, "from now on", []byte(early), nil)
-	if _, err := e.AppendBuyer(nil, []byte(early), Look{Now: now.Add(-Leeway - time.Second)}); err != ErrNotYetValid {
+	if _, err := e.AppendBuyer(nil, []byte(early), Look{Now: now.Add(-DefaultLeeway - time.Second)}); err != ErrNotYetValid {
 		t.Errorf("before its time: %v", err)
 	}
 }

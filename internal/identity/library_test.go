@@ -15,7 +15,7 @@ func library(token string, keys map[string]pair) (string, error) {
 		jwt.WithValidMethods([]string{"HS256", "RS256", "ES256", "EdDSA"}),
 		jwt.WithExpirationRequired(),
 		jwt.WithIssuedAt(),
-		jwt.WithLeeway(Leeway),
+		jwt.WithLeeway(DefaultLeeway),
 		jwt.WithStrictDecoding(),
 		jwt.WithTimeFunc(func() time.Time { return now }),
 	)
@@ -100,7 +100,7 @@ func TestTokensOfTheLibraryAreAccepted(t *testing.T) {
 func TestWhatTheLibraryRefusesIsRefused(t *testing.T) {
 	e := with(t, setOf(sameKeys["RS256"], sameKeys["ES256"], sameKeys["EdDSA"]))
 	for name, claims := range map[string]string{
-		"expired": `{"sub":"bob","exp":` + at(-Leeway) + `}`, "not yet": `{"sub":"bob","exp":` + at(time.Hour) + `,"nbf":` + at(2*Leeway) + `}`,
+		"expired": `{"sub":"bob","exp":` + at(-DefaultLeeway) + `}`, "not yet": `{"sub":"bob","exp":` + at(time.Hour) + `,"nbf":` + at(2*DefaultLeeway) + `}`,
 		"no expiry": `{"sub":"bob"}`, "no JSON": `{`,
 	} {
 		for alg, p := range sameKeys {
@@ -176,7 +176,7 @@ func FuzzClaims(f *testing.F) {
 		`{"sub":"bob","exp":` + exp + `,"x":[{"y":[true,false,null,-0.5E-7]}],"":""}`,
 		`{"\u0073ub":"bob","exp":` + exp + `.99}`,
 		`{"sub":"bob","sub":"eve","exp":` + exp + `}`,
-		`{"sub":"bob","exp":` + at(-Leeway+time.Second) + `}`,
+		`{"sub":"bob","exp":` + at(-DefaultLeeway+time.Second) + `}`,
 		`{"sub":"bob","exp":` + exp + `,"x":1e400}`,
 		`{"sub":"bob","exp":` + exp + `,"x":[-1.7976931348623159e308,1e-400]}`,
 		` { } `, `[]`, `{`, `{"a":"\`, `{"sub":"\ud800"}`,

@@ -178,7 +178,7 @@ func openEngine(t testing.TB, url string, opt Options) *engine {
 		t.Fatal(err)
 	}
 	keys.Wake = func() { e.wakes.Add(1) }
-	opt.Keys = keys
+	opt.Keys, opt.Leeway = keys, DefaultLeeway
 	if e.Verifier, err = Open(opt); err != nil {
 		t.Fatal(err)
 	}

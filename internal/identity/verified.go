@@ -71,25 +71,26 @@ func (v *verified) find(token *[sha256.Size]byte, generation uint64, found *entr
 	return false
 }
 
-// keep remembers a token that the key of the generation has signed.
-func (v *verified) keep(token *[sha256.Size]byte, generation uint64, c *claims, now int64) {
+// keep remembers a token that the key of the generation has signed. Tokens that
+// expired by ended may be displaced: they are refused now.
+func (v *verified) keep(token *[sha256.Size]byte, generation uint64, c *claims, ended int64) {
 	e := entry{token: *token, exp: c.exp, notBefore: c.notBefore(), generation: generation}
 	e.length = uint64(copy(e.buyer[:], c.subject))
 	lock, bucket := v.bucket(token)
 	lock.Lock()
 	defer lock.Unlock()
-	bucket[place(bucket, &e, now)] = e
+	bucket[place(bucket, &e, ended)] = e
 }
 
 // place is where to put an entry: over the same token, else over one that has
 // expired, else over any, which the token's own bits choose.
-func place(bucket *[bucketWays]entry, e *entry, now int64) int {
+func place(bucket *[bucketWays]entry, e *entry, ended int64) int {
 	at := int(e.token[sha256.Size-1]) % bucketWays
 	for i := range bucket {
 		switch old := &bucket[i]; {
 		case old.token == e.token:
 			return i
-		case old.generation == 0 || now >= old.exp+leewaySeconds:
+		case old.generation == 0 || old.exp <= ended:
 			at = i
 		}
 	}

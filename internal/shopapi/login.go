@@ -18,12 +18,14 @@ import (
 // from a shop whose own login is a cookie, which the page cannot see.
 type Login struct {
 	// Read verifies a code as the shop signed it, from an address.
-	Read func(code []byte, from netip.Addr, now time.Time) (identity.Code, error)
-	// Spend uses a code up, on every instance, until an instant. Of all calls
-	// until then exactly one is first.
-	Spend func(ctx context.Context, id string, until time.Time) (first bool, err error)
+	Read func(code []byte, from netip.Addr) (identity.Code, error)
+	// Spend uses a code up, on every instance, for a time. Of all calls until its
+	// end exactly one is first.
+	Spend func(ctx context.Context, id string, life time.Duration) (first bool, err error)
 	// Sign makes a buyer's token.
 	Sign func(buyer string, expires time.Time) (string, error)
+	// Now is this instance's own clock, by which tokens are judged.
+	Now func() time.Time
 	// Life is that of the tokens.
 	Life time.Duration
 }
@@ -53,7 +55,7 @@ func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	}
 	deadline, cancel := bounded()
 	defer cancel()
-	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(code), s.client(ctx), s.opt.Clock.Now())
+	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(code), s.client(ctx))
 	switch {
 	case err == error(admission.ErrForger):
 		s.limited(ctx, "login", s.opt.Door.ByForger, time.Second)
@@ -72,19 +74,19 @@ func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	}{token, buyer, wire.Time(expires)})
 }
 
-func (l *Login) exchange(ctx context.Context, text []byte, from netip.Addr, now time.Time) (token, buyer string, expires time.Time, err error) {
-	code, err := l.Read(text, from, now)
+func (l *Login) exchange(ctx context.Context, text []byte, from netip.Addr) (token, buyer string, expires time.Time, err error) {
+	code, err := l.Read(text, from)
 	if err != nil {
 		return "", "", time.Time{}, err
 	}
-	first, err := l.Spend(ctx, spentLogin+code.ID, code.Expires.Add(identity.Leeway))
+	first, err := l.Spend(ctx, spentLogin+code.ID, code.Life)
 	switch {
 	case err != nil:
 		return "", "", time.Time{}, fmt.Errorf("use the login code up: %w", err)
 	case !first:
 		return "", "", time.Time{}, errCodeUsed
 	}
-	expires = now.Add(l.Life).Truncate(time.Second) // as a token says it
+	expires = l.Now().Add(l.Life).Truncate(time.Second) // as a token says it
 	token, err = l.Sign(code.Buyer, expires)
 	return token, code.Buyer, expires, err
 }

@@ -32,7 +32,7 @@ func (s *Server) buyerOf(ctx *fasthttp.RequestCtx, route string, on *sale.Sale) 
 // buyer reads who asks, or answers 401, or 429 if they ask for too much.
 func (s *Server) buyer(ctx *fasthttp.RequestCtx, route string) (string, bool) {
 	var room [seckill.MaxBuyerBytes]byte
-	buyer, err := s.opt.Door.Prove(room[:0], ctx.Request.Header.Peek("Authorization"), s.client(ctx), s.opt.Clock.Now())
+	buyer, err := s.opt.Door.Prove(room[:0], ctx.Request.Header.Peek("Authorization"), s.client(ctx))
 	if err == error(admission.ErrForger) {
 		s.limited(ctx, route, s.opt.Door.ByForger, time.Second)
 		return "", false

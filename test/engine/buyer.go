@@ -27,6 +27,11 @@ func (e *Engine) Buyer(name string) *Buyer {
 	if err != nil {
 		panic(fmt.Sprintf("sign buyer %q in: %v", name, err))
 	}
+	return e.BearerOf(name, token)
+}
+
+// BearerOf is a buyer who comes with a login that the test has made.
+func (e *Engine) BearerOf(name, token string) *Buyer {
 	return &Buyer{Name: name, engine: e, header: http.Header{"Authorization": {"Bearer " + token}}}
 }
 

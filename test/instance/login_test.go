@@ -65,11 +65,15 @@ func TestWithoutRedisNoLoginCodeIsExchanged(t *testing.T) {
 // loginCode is a code of ann's.
 func loginCode(t *testing.T, id string) string {
 	t.Helper()
-	code, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
-		"sub": "ann", "aud": "seckill-login", "jti": id, "exp": time.Now().Add(time.Minute).Unix(),
-	}).SignedString([]byte(engine.JWTSecret))
+	return sign(t, jwt.MapClaims{"sub": "ann", "aud": "seckill-login", "jti": id, "exp": time.Now().Add(time.Minute).Unix()})
+}
+
+// sign signs as the shop's login does.
+func sign(t *testing.T, claims jwt.MapClaims) string {
+	t.Helper()
+	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString([]byte(engine.JWTSecret))
 	must(t, "sign", err)
-	return code
+	return text
 }
 
 // exchange asks for the login of a code, and returns the status of the answer.
