@@ -178,6 +178,9 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		a.log.Info("stopping")
 	case died = <-a.broken:
+	case err := <-a.parts.lostLedger():
+		a.log.Error("stopping: another ledger sells for this database", "error", err)
+		return errors.Join(err, a.stop())
 	}
 	err := a.stop()
 	if died != nil && !errors.Is(died, http.ErrServerClosed) {

@@ -63,7 +63,7 @@ type saleGroup struct {
 }
 
 // openData opens store and ledger.
-func (p *parts) openData(ctx context.Context, opt Options) (err error) {
+func (p *parts) openData(ctx context.Context, opt Options) error {
 	for _, warning := range p.cfg.Warnings() {
 		p.log.Warn(warning)
 	}
@@ -75,8 +75,14 @@ func (p *parts) openData(ctx context.Context, opt Options) (err error) {
 	}
 	p.metrics = metrics.New(opt.Version)
 	p.alerter = alert.New(string(p.cfg.Alert.WebhookURL), p.log, func(kind alert.Kind) { p.metrics.Alerts.WithLabelValues(string(kind)).Inc() })
-	if err := p.openStore(ctx); err != nil {
+	opened, err := p.openStore(ctx)
+	if err != nil {
 		return err
+	}
+	if p.cfg.SharedStore() { // SQLite serves one process, and says so itself
+		if err := p.holdLedger(ctx, opened); err != nil {
+			return err
+		}
 	}
 	switch p.cfg.Ledger.Kind {
 	case config.LedgerRedis:
@@ -93,18 +99,17 @@ func (p *parts) openData(ctx context.Context, opt Options) (err error) {
 }
 
 // openStore opens the store and sees to its tables.
-func (p *parts) openStore(ctx context.Context) error {
+func (p *parts) openStore(ctx context.Context) (opened *storesql.Store, err error) {
 	spoken, err := p.cfg.Store.TLSConfig()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var opened *storesql.Store
 	err = p.reach(ctx, "the store", p.cfg.SharedStore(), func(ctx context.Context) (err error) {
 		opened, err = storesql.Open(ctx, p.cfg.StoreDSN(), storesql.Options{Logger: p.log, MaxConns: p.cfg.Store.MaxConns, TLS: spoken})
 		return err
 	})
 	if err != nil {
-		return err // it says "open store"
+		return nil, err // it says "open store"
 	}
 	p.store = opened // not before: a nil *Store in the interface would look open
 	if p.cfg.SharedLedger() && p.cfg.SharedStore() {
@@ -112,21 +117,21 @@ func (p *parts) openStore(ctx context.Context) error {
 	}
 	if p.cfg.Store.Migrate {
 		if err := opened.Migrate(ctx); err != nil {
-			return fmt.Errorf("migrate the store: %w", err)
+			return nil, fmt.Errorf("migrate the store: %w", err)
 		}
-		return p.readStoreID(ctx, opened)
+		return opened, p.readStoreID(ctx, opened)
 	}
 	current, latest, err := opened.Version(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case current == 0:
-		return errors.New("the store has no tables yet, and store.migrate is off: run `seckill migrate` first")
+		return nil, errors.New("the store has no tables yet, and store.migrate is off: run `seckill migrate` first")
 	case current < latest:
-		return fmt.Errorf("the store's tables are of version %d, this program needs %d, and store.migrate is off: run `seckill migrate` first", current, latest)
+		return nil, fmt.Errorf("the store's tables are of version %d, this program needs %d, and store.migrate is off: run `seckill migrate` first", current, latest)
 	}
-	return p.readStoreID(ctx, opened)
+	return opened, p.readStoreID(ctx, opened)
 }
 
 func (p *parts) readStoreID(ctx context.Context, opened *storesql.Store) (err error) {

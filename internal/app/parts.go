@@ -64,9 +64,12 @@ type parts struct {
 	store    store.Store
 	// storeID is the store's own name, by which a shared ledger knows it.
 	storeID string
-	board   bulletin.Board
-	roster  presence.Roster
-	book    book // the ledger's other sides
+	// sole keeps other ledgers off the store; nil with one that no other process
+	// can open.
+	sole   *soleLedger
+	board  bulletin.Board
+	roster presence.Roster
+	book   book // the ledger's other sides
 	// spare remembers answers to challenges in the store that instances share,
 	// while Redis cannot be asked; nil without the two. Login codes are never
 	// spent in it: one that Redis has remembered would be good again.
@@ -441,6 +444,9 @@ func (p *parts) close() error {
 	var errs []error
 	if p.book.close != nil {
 		errs = append(errs, p.book.close(ctx))
+	}
+	if p.sole != nil { // last: until here the ledger may have sold
+		p.sole.release(ctx)
 	}
 	if p.store != nil {
 		errs = append(errs, p.store.Close())

@@ -117,7 +117,7 @@ func (c *Config) Warnings() (all []string) {
 	case c.SharedLedger() && !c.SharedStore():
 		all = append(all, "ledger.kind redis with a SQLite store serves one instance: a second one would not see its orders; set store.dsn to mysql:… for more")
 	case !c.SharedLedger() && c.SharedStore():
-		all = append(all, "ledger.kind memory with a MySQL store serves one instance: a second one would sell the stock again; set ledger.kind to redis for more")
+		all = append(all, "ledger.kind memory with a MySQL store serves one instance: a second one is refused, as it would sell the stock again; set ledger.kind to redis for more")
 	}
 	if mode := c.uncheckedStore(); mode != "" {
 		all = append(all, "store.dsn has tls="+mode+", which believes any certificate: whoever is on the way to MySQL can answer in its place; use tls=true, or store.tls_ca")

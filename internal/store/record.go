@@ -140,8 +140,9 @@ type AuditFilter struct {
 	Limit     int
 }
 
-// Leases let a duty run once in the cluster. They only save work: correctness
-// never rests on them.
+// Leases let a duty run once in the cluster, and keep a second ledger off a store
+// that was set up wrongly. Duties only save work by them: no promise rests on a
+// lease.
 type Leases interface {
 	// AcquireLease takes or renews a lease until ttl from now, and reports
 	// whether holder has it. All who want it name the same ttl: a lease that ends

@@ -54,7 +54,7 @@ func TestAnArmedEngineDiesAtItsPoint(t *testing.T) {
 }
 
 func TestEnginesOfDifferentRolesShareAStore(t *testing.T) {
-	shared := OnStore(server.SharedMariaDB(t).NewDatabase(t))
+	shared := Join(OnRedis(server.SharedRedis(t).Addr()), OnStore(server.SharedMariaDB(t).NewDatabase(t)))
 	ctx := t.Context()
 	admin := Start(t, Options{Settings: shared, Roles: []string{RoleAdmin}})
 	shop := Start(t, Options{Settings: shared, Roles: []string{RoleShop}})

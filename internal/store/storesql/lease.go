@@ -16,6 +16,7 @@ const (
 	sqlRenewLease = `UPDATE tb_lease SET holder = ?, until_time = ? WHERE name = ? AND (holder = ? OR until_time <= ? OR until_time > ?)`
 	sqlTakeLease  = `INSERT INTO tb_lease (name, holder, until_time) SELECT ?, ?, ? FROM (SELECT 1) AS once
 		WHERE NOT EXISTS (SELECT 1 FROM tb_lease WHERE name = ?)`
+	sqlLeaseHolder  = `SELECT holder FROM tb_lease WHERE name = ?`
 	sqlReleaseLease = `DELETE FROM tb_lease WHERE name = ? AND holder = ?`
 )
 
@@ -52,6 +53,16 @@ func acquireLease(ctx context.Context, tx *session, name, holder string, until, 
 	}
 	n, err = tx.exec(ctx, sqlTakeLease, name, holder, until, name)
 	return n == 1, err
+}
+
+// LeaseHolder is who had a lease last, whether or not it still stands; "" for
+// one that nobody has.
+func (s *Store) LeaseHolder(ctx context.Context, name string) (holder string, err error) {
+	err = s.read(ctx, "read the lease's holder", func(ctx context.Context, r *session) error {
+		_, err := r.row(ctx, sqlLeaseHolder, []any{name}, &holder)
+		return err
+	})
+	return holder, err
 }
 
 // ReleaseLease gives a lease back, if holder has it.

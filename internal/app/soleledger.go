@@ -1,0 +1,163 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"seckill/internal/duty"
+)
+
+// Two ledgers on one database would sell the same stock twice. A lease of the
+// database says whose ledger sells: instances on Redis hold it together under
+// one name, a process with an embedded ledger under its own.
+const (
+	ledgerLease = "ledger"
+	redisHolder = "redis"
+	// dutyLedgerLease is the name of the loop that renews it.
+	dutyLedgerLease = "ledger-lease"
+	// ledgerLeaseTTL is how long a start waits for the lease of a process that was
+	// killed.
+	ledgerLeaseTTL   = 6 * time.Second
+	ledgerLeaseRenew = ledgerLeaseTTL / 3
+	// ledgerLeaseCall bounds one call.
+	ledgerLeaseCall = 2 * time.Second
+	// ledgerLeaseWait is when the lease of a dead process has surely run out: who
+	// has it then is alive.
+	ledgerLeaseWait = ledgerLeaseTTL + ledgerLeaseCall
+)
+
+// ErrOtherLedger says that another ledger sells for this database.
+var ErrOtherLedger = errors.New("another ledger sells for this database")
+
+// leases are the store's, and who has one.
+type leases interface {
+	duty.Lease
+	LeaseHolder(ctx context.Context, name string) (holder string, err error)
+}
+
+// soleLedger keeps the lease for as long as the process lives. If the database
+// is away, it asks on: a lease that ran out is taken again unless another ledger
+// came first. Then both would sell, so this process must stop at once: that
+// needs no operator, and its next start says why it is refused.
+type soleLedger struct {
+	leases leases
+	holder string
+	log    *slog.Logger
+	lost   chan error // has the reason, once
+	stop   context.CancelFunc
+	ended  chan struct{}
+}
+
+// ledgerHolder is the name under which this instance holds the lease.
+func (p *parts) ledgerHolder() string {
+	if p.cfg.SharedLedger() {
+		return redisHolder
+	}
+	return "memory " + p.name
+}
+
+// holdLedger takes the lease, or says who has it, and begins to renew it.
+func (p *parts) holdLedger(ctx context.Context, leases leases) error {
+	s := &soleLedger{leases: leases, holder: p.ledgerHolder(), log: p.log, lost: make(chan error, 1), ended: make(chan struct{})}
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	loop := (&duty.Loop{
+		Name: dutyLedgerLease, Every: ledgerLeaseRenew, First: ledgerLeaseRenew, Timeout: ledgerLeaseCall, Round: s.renew,
+		Logger: p.log, OnRound: p.metrics.Duty,
+	}).Ready()
+	p.metrics.ExpectDuty(loop.Name)
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(s.ended)
+		loop.Run(ctx)
+	}()
+	p.sole = s
+	return nil
+}
+
+// take waits for the lease of a process that was killed.
+func (s *soleLedger) take(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ledgerLeaseWait)
+	defer cancel()
+	ticker := time.NewTicker(reachPause)
+	defer ticker.Stop()
+	for try := 1; ; try++ {
+		has, err := s.acquire(ctx)
+		if has {
+			return nil
+		}
+		if err == nil {
+			err = s.refusal(ctx)
+		}
+		if try == 1 {
+			s.log.Warn("waiting for the lease of the database's ledger, in case its holder is dead", "at_most", ledgerLeaseWait.String(), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *soleLedger) acquire(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, ledgerLeaseCall)
+	defer cancel()
+	has, err := s.leases.AcquireLease(ctx, ledgerLease, s.holder, ledgerLeaseTTL)
+	if err != nil {
+		return false, fmt.Errorf("take the lease of the database's ledger: %w", err)
+	}
+	return has, nil
+}
+
+// refusal says who has the lease, why that matters and what to do.
+func (s *soleLedger) refusal(ctx context.Context) error {
+	holder, err := s.leases.LeaseHolder(ctx, ledgerLease)
+	if err != nil || holder == "" {
+		holder = "unknown"
+	}
+	return fmt.Errorf("%w: it is held by %q, and this process is %q. Two ledgers would sell the same stock twice. "+
+		"Stop the other process, or set ledger.kind: redis and the same redis.addrs in all of them", ErrOtherLedger, holder, s.holder)
+}
+
+// renew is a round of the loop.
+func (s *soleLedger) renew(ctx context.Context) error {
+	has, err := s.acquire(ctx)
+	if err != nil || has {
+		return err
+	}
+	err = s.refusal(ctx)
+	select {
+	case s.lost <- err:
+	default: // it was said before
+	}
+	return err
+}
+
+// lostLedger has the reason when another ledger took the database over; it never
+// has one where that cannot happen.
+func (p *parts) lostLedger() <-chan error {
+	if p.sole == nil {
+		return nil
+	}
+	return p.sole.lost
+}
+
+// release gives the lease up, so that the next process need not wait. What other
+// instances hold under the same name stays theirs.
+func (s *soleLedger) release(ctx context.Context) {
+	s.stop()
+	<-s.ended
+	if s.holder == redisHolder {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, ledgerLeaseCall)
+	defer cancel()
+	if err := s.leases.ReleaseLease(ctx, ledgerLease, s.holder); err != nil {
+		s.log.Debug("lease of the database's ledger not released; it will run out", "error", err)
+	}
+}
