@@ -34,6 +34,10 @@ test-mysql: ## test the store on MySQL instead of MariaDB (MYSQLD=/path/to/mysql
 crash: ## kill -9 the real binary many times under load (ROUNDS=200)
 	SECKILL_CRASH_ROUNDS=$${ROUNDS:-200} $(GO) test -count=1 -timeout 60m -v ./test/crash
 
+.PHONY: rolling
+rolling: ## restart two instances behind nginx one after the other under load: no request fails (ROUNDS=20)
+	SECKILL_ROLLING_RESTARTS=$${ROUNDS:-20} $(GO) test -count=1 -timeout 60m -v -run '^TestRollingRestart_' ./test/instance
+
 .PHONY: torture
 torture: ## random faults under load, then all checks (DURATION=5m SEED=… TOPOLOGY=sentinel QUEUE=kafka)
 	mkdir -p bin

@@ -146,8 +146,8 @@ func (a *App) AdminURL() string {
 	return a.cfg.Admin.URL(a.adminListener.Addr().String())
 }
 
-// Run serves until ctx ends, then stops gracefully and returns nil: it stops
-// accepting, finishes what it holds, and closes the data.
+// Run serves until ctx ends, then stops gracefully and returns nil: it lets proxies
+// turn away, stops accepting, finishes what it holds, and closes the data.
 func (a *App) Run(ctx context.Context) error {
 	loops, cancel := context.WithCancel(context.Background())
 	a.stopLoops = cancel
@@ -157,7 +157,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.startLoops(loops)
 	if a.opt.Demo {
 		if err := a.openDemo(ctx); err != nil {
-			a.stop()
+			a.stop(stopDeadline)
 			return fmt.Errorf("open the demo sale: %w", err)
 		}
 	}
@@ -173,16 +173,20 @@ func (a *App) Run(ctx context.Context) error {
 		a.log.Info("operator address serves", "url", a.AdminURL(), "api", a.has(RoleAdmin))
 	}
 	a.announce()
-	var died error
+	var died, drained error
+	left := stopDeadline
 	select {
 	case <-ctx.Done():
 		a.log.Info("stopping")
+		began := time.Now()
+		drained = a.drain()
+		left -= time.Since(began)
 	case died = <-a.broken:
 	case err := <-a.parts.lostLedger():
 		a.log.Error("stopping: another ledger sells for this database", "error", err)
-		return errors.Join(err, a.stop())
+		return errors.Join(err, a.stop(stopDeadline))
 	}
-	err := a.stop()
+	err := errors.Join(drained, a.stop(left))
 	if died != nil && !errors.Is(died, http.ErrServerClosed) {
 		return fmt.Errorf("a server ended by itself: %w", died)
 	}
@@ -191,8 +195,8 @@ func (a *App) Run(ctx context.Context) error {
 
 // stop ends the stages in the order of a purchase: no new requests, answer
 // what waits, settle what is in hand, close the data.
-func (a *App) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopDeadline)
+func (a *App) stop(within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	var errs []error
 	if a.shopListener != nil {

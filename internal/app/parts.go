@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"seckill"
@@ -66,10 +67,12 @@ type parts struct {
 	storeID string
 	// sole keeps other ledgers off the store; nil with one that no other process
 	// can open.
-	sole   *soleLedger
-	board  bulletin.Board
-	roster presence.Roster
-	book   book // the ledger's other sides
+	sole *soleLedger
+	// stopping is set while the shop drains.
+	stopping atomic.Bool
+	board    bulletin.Board
+	roster   presence.Roster
+	book     book // the ledger's other sides
 	// spare remembers answers to challenges in the store that instances share,
 	// while Redis cannot be asked; nil without the two. Login codes are never
 	// spent in it: one that Redis has remembered would be good again.

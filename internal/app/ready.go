@@ -25,6 +25,7 @@ func (p *parts) checks(roles []string) []adminapi.Check {
 		{Name: "store", Run: p.store.Ping, Spared: onlySells},
 		{Name: "ledger", Run: p.book.ping, Spared: onlySells},
 	}
+	checks = append(checks, adminapi.Check{Name: "running", Run: func(context.Context) error { return p.checkRunning() }})
 	if onlySells {
 		checks = append(checks, adminapi.Check{Name: "shop", Run: p.ready})
 	}
@@ -37,6 +38,9 @@ func (p *parts) checks(roles []string) []adminapi.Check {
 // would end the sale. A ledger that is away is missed, unless something is
 // sold straight from the store.
 func (p *parts) ready(ctx context.Context) error {
+	if err := p.checkRunning(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	store := make(chan error, 1)

@@ -59,6 +59,8 @@ type Shop struct {
 	TLSCert, TLSKey string
 	MaxConns        int
 	MaxConnsPerAddr int // 0 is off
+	// Drain is how long a stopping shop goes on serving; 0 is off.
+	Drain time.Duration
 }
 
 // TLS reports whether the shop speaks TLS itself.
@@ -240,7 +242,7 @@ func Default() *Config {
 		DataDir: "./data",
 		// A household or an office shares an address, and a mobile network's
 		// gateway is thousands of people: robots are bounded, not stopped, here.
-		Shop:  Shop{Listen: "127.0.0.1:8080", MaxConns: 100_000, MaxConnsPerAddr: 2_000},
+		Shop:  Shop{Listen: "127.0.0.1:8080", MaxConns: 100_000, MaxConnsPerAddr: 2_000, Drain: time.Second},
 		Page:  Page{LoginTTL: 12 * time.Hour},
 		Admin: Admin{Listen: "127.0.0.1:8081"},
 		Auth:  Auth{JWKSRefresh: 5 * time.Minute, Leeway: identity.DefaultLeeway},

@@ -35,6 +35,8 @@ const (
 	// maxClaimBytes is the longest issuer or audience, which often are addresses.
 	maxClaimBytes = 512
 	maxReplicas   = 16
+	// maxDrain leaves as much of the 20 s of a stop to everything else.
+	maxDrain = 10 * time.Second
 	// maxLeeway is more than clocks differ that anybody looks after: a stolen token
 	// lives on for as long after its end.
 	maxLeeway = 10 * time.Minute
@@ -52,6 +54,7 @@ func (c *Config) keys() []key {
 		{"shop.tls_key", &c.Shop.TLSKey, optionalFile(), "File with the certificate's key (PEM)."},
 		{"shop.max_conns", &c.Shop.MaxConns, between(16, 1_000_000), "Most connections to the shop at once, and at most nine tenths of the file handles that the process may have."},
 		{"shop.max_conns_per_addr", &c.Shop.MaxConnsPerAddr, between(0, 1_000_000), "Most connections from one address (IPv6: one /64), this machine and shop.trusted_proxies aside; 0 is off."},
+		{"shop.drain", &c.Shop.Drain, offOrLasting(100*time.Millisecond, maxDrain), "How long a stopping shop goes on serving, so that proxies turn away without an error. `/readyz` fails from the beginning; in its last 750 ms the port is closed and kept-alive connections get their last answer. 0: not at all."},
 		{"shop.cors_origins", &c.Shop.CORSOrigins, origins(), "Origins of pages elsewhere that may use the API, such as that of an exported page on a CDN."},
 		{"page.url", &c.Page.URL, optionalURL(), "Address of the shopper's page, where payments return to. Empty: shop.public_url."},
 		{"page.login_url", &c.Page.LoginURL, optionalURL(), "The shop's own login, which sends the shopper back to the page with a one-time code. Empty: none."},

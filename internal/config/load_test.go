@@ -165,6 +165,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"auth.jwks_refresh":              {"0", "9s", "25h", "300"},
 		"auth.issuer":                    {"a\nb", long},
 		"auth.audience":                  {"seckill-login", "a\nb", long},
+		"shop.drain":                     {"-1s", "99ms", "11s", "1"},
 		"auth.leeway":                    {"-1s", "500ms", "11m", "60"},
 		"token.secret":                   {"fifteen bytes..", long},
 		"token.required":                 {"yes please", ""},

@@ -15,6 +15,9 @@ var apiPrefix = []byte("/api/v1/")
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.recoverPanic(ctx)
 	s.guard(&ctx.Response.Header)
+	if s.ending.Load() {
+		ctx.SetConnectionClose()
+	}
 	if status, reason := refusedFraming(ctx); status != 0 {
 		s.refuseFraming(ctx, status, reason)
 		return

@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -88,6 +89,8 @@ type Server struct {
 	cors       cors
 	list       listCache
 	complaints *complaint.Log // of what requests cause
+	// ending has every answer say that it is the last on its connection.
+	ending atomic.Bool
 }
 
 // New makes a server; Serve starts it.
@@ -112,6 +115,10 @@ func New(opt Options) (*Server, error) {
 
 // Serve answers on a listener until Shutdown.
 func (s *Server) Serve(l *socket.Listener) error { return s.http.Serve(unhurried{l}) }
+
+// EndConnections has every answer from now on end its connection. Idle ones stay,
+// until they have asked once more or Shutdown closes them.
+func (s *Server) EndConnections() { s.ending.Store(true) }
 
 // Shutdown stops accepting, ends event streams, and waits for requests in
 // hand.

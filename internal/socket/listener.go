@@ -64,7 +64,7 @@ type Listener struct {
 	net.Listener
 	opt    Options
 	closed chan struct{}
-	close  sync.Once
+	close  func() error // once
 
 	mu     sync.Mutex
 	open   int
@@ -83,8 +83,13 @@ func Listen(address string, opt Options) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	closed := make(chan struct{})
 	return &Listener{
-		Listener: l, opt: opt, closed: make(chan struct{}),
+		Listener: l, opt: opt, closed: closed,
+		close: sync.OnceValue(func() error {
+			close(closed)
+			return l.Close()
+		}),
 		from: make(map[netip.Addr]peer), silent: make(map[*Conn]struct{}),
 	}, nil
 }
@@ -270,11 +275,8 @@ func (l *Listener) Open() int {
 	return l.open
 }
 
-// Close stops accepting; connections stay.
-func (l *Listener) Close() error {
-	l.close.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
+// Close stops accepting; connections stay. It may be called again.
+func (l *Listener) Close() error { return l.close() }
 
 // Hurry gives every silent connection, and those still to come, lastWords from
 // now.

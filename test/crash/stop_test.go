@@ -31,7 +31,7 @@ const (
 // buys: it ends with exit code 0 within its deadline, every 202 is there after
 // the restart, and no claim was carried out whose answer was then withheld.
 func TestAStopUnderLoadAnswersAllItTook(t *testing.T) {
-	e := engine.Start(t, engine.Options{Settings: map[string]string{"worker.batch_wait": "5ms"}})
+	e := engine.Start(t, engine.Options{Settings: map[string]string{"worker.batch_wait": "5ms", "shop.drain": "1s"}})
 	b := newBook(t, e, engine.Product{ID: 1, Stock: 100_000})
 	fastest, rounds := stopDeadline, 0
 	for ; rounds < stopRounds || fastest > promptly && rounds < mostStopRounds; rounds++ {

@@ -173,7 +173,7 @@ func (e *Engine) Environ() []string {
 		"data_dir": e.DataDir, "log.level": "info",
 		"shop.listen": strings.TrimPrefix(e.ShopURL, "http://"), "admin.listen": strings.TrimPrefix(e.AdminURL, "http://"),
 		"auth.jwt_secret": JWTSecret, "payment.sandbox_secret": SandboxSecret, "token.secret": TokenSecret, "admin.token": AdminToken,
-		"reconcile.every": "0",
+		"reconcile.every": "0", "shop.drain": "0",
 	}
 	for key, value := range e.opt.Settings {
 		settings[key] = value

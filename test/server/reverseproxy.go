@@ -30,24 +30,57 @@ func (p *ReverseProxy) Forwarded() int { return len(p.forwarded.FindAllString(p.
 func Nginx(t testing.TB, upstream string) *ReverseProxy {
 	t.Helper()
 	return reverseProxy(t, "nginx", regexp.MustCompile(`(?m)^upstream=\d`), func(home place, lax string) (config string, args []string) {
-		user := ""
-		if os.Getuid() == 0 {
-			user = "user root;\n"
-		}
 		server := func(listen, more string) string {
 			return "server { listen " + listen + "; " + more + " location / { proxy_pass http://engine; proxy_http_version 1.1; " +
 				"proxy_set_header Connection \"\"; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_next_upstream off; } }\n"
 		}
-		config = "daemon off; master_process off; pid nginx.pid; error_log stderr crit;\n" + user +
-			"events { worker_connections 1024; }\nhttp {\n" +
-			"log_format counted 'upstream=$upstream_addr'; access_log /dev/stdout counted;\n" +
-			"client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n" +
+		config = nginxHead() + "http {\n" +
+			"log_format counted 'upstream=$upstream_addr'; access_log /dev/stdout counted;\n" + nginxTemp +
 			"upstream engine { server " + upstream + "; keepalive 4; }\n" +
 			server(home.address, "") +
 			server(lax, "proxy_request_buffering off; ignore_invalid_headers off; underscores_in_headers on; merge_slashes off;") + "}\n"
-		return config, []string{"-p", home.dir, "-e", "stderr", "-c"}
+		return config, nginxArgs(home)
 	})
 }
+
+// NginxSite starts an nginx with a site of the test's own: what stands in its
+// http block, for the address on which it is to listen.
+func NginxSite(t testing.TB, site func(listen string) string) *ReverseProxy {
+	t.Helper()
+	path := need(t, "nginx")
+	home, err := newPlace("nginx", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(home.leave)
+	config := nginxHead() + "http {\naccess_log off;\n" + nginxTemp + site(home.address) + "}\n"
+	file := filepath.Join(home.dir, "nginx.conf")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &ReverseProxy{Strict: home.address}
+	p.Process = Process{t, &child{
+		name: "nginx " + home.address, dir: home.dir, path: path, args: append(nginxArgs(home), file),
+		ready: func() error { return reachable(home.address) },
+	}}
+	p.manage()
+	p.Start()
+	return p
+}
+
+// nginxTemp keeps what nginx buffers in its own directory.
+const nginxTemp = "client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n"
+
+// nginxHead has nginx be one process that the test can end.
+func nginxHead() string {
+	user := ""
+	if os.Getuid() == 0 {
+		user = "user root;\n"
+	}
+	return "daemon off; master_process off; pid nginx.pid; error_log stderr crit;\n" + user + "events { worker_connections 1024; }\n"
+}
+
+func nginxArgs(home place) []string { return []string{"-p", home.dir, "-e", "stderr", "-c"} }
 
 // HAProxy starts an HAProxy in front of an upstream (host:port).
 func HAProxy(t testing.TB, upstream string) *ReverseProxy {
