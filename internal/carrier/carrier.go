@@ -35,7 +35,8 @@ type Carrier interface {
 
 	// Receive waits until there is a message, and returns at most max. It returns
 	// the context's error when there was none. Messages that were given back come
-	// again after some seconds.
+	// again after some seconds. A message that the adapter refuses to read comes
+	// without a body, to be settled.
 	Receive(ctx context.Context, max int) ([]Delivery, error)
 
 	// Done settles deliveries: they do not come again. A delivery that the broker

@@ -106,6 +106,9 @@ func (c *Codec) Seal(key string, body []byte) Message {
 // check verifies a message's signature.
 func (c *Codec) check(m *Message) error {
 	const scheme = "v1,"
+	if len(m.Body) == 0 {
+		return fmt.Errorf("%w: it is empty", ErrPoison)
+	}
 	if len(m.Signature) < len(scheme) || m.Signature[:len(scheme)] != scheme {
 		return ErrForged
 	}

@@ -90,6 +90,9 @@ func TestCodec_RefusesWhatThisStoreDidNotSign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := c.Decode(&carrier.Message{}); !errors.Is(err, carrier.ErrPoison) {
+		t.Errorf("without a body: %v", err)
+	}
 	altered, unsigned, garbled := m, m, m
 	altered.Body = append([]byte(" "), m.Body...)
 	unsigned.Signature = ""

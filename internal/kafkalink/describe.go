@@ -20,7 +20,19 @@ const (
 	defaultMaxMessage = 1_048_588
 	// largestBatch bounds what is sent at once where a topic allows more.
 	largestBatch = 4 << 20
-	maxMessage   = "max.message.bytes"
+)
+
+// The settings of a topic that are read.
+const (
+	maxMessage  = "max.message.bytes"
+	compression = "compression.type"
+)
+
+// The values of compression.type with which a broker leaves records as they
+// were written uncompressed.
+const (
+	byProducer   = "producer"
+	uncompressed = "uncompressed"
 )
 
 // description is what the broker tells about a topic.
@@ -69,7 +81,7 @@ func (t *Topic) inspect(ctx context.Context) (description, error) {
 	if err != nil {
 		return d, err
 	}
-	d.maxBatch, err = t.readMaxBatch(ctx)
+	d.maxBatch, err = t.readSettings(ctx)
 	return d, err
 }
 
@@ -110,6 +122,11 @@ func (t *Topic) create(ctx context.Context) error {
 	ask.TimeoutMillis = int32(tryTimeout.Milliseconds())
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = t.opt.Name, int32(t.opt.Partitions), int16(t.opt.Replicas)
+	if t.opt.NoCompression {
+		setting := kmsg.NewCreateTopicsRequestTopicConfig()
+		setting.Name, setting.Value = compression, kmsg.StringPtr(byProducer)
+		topic.Configs = append(topic.Configs, setting)
+	}
 	ask.Topics = append(ask.Topics, topic)
 	answer, err := ask.RequestWith(ctx, t)
 	if err == nil && len(answer.Topics) == 1 {
@@ -124,35 +141,41 @@ func (t *Topic) create(ctx context.Context) error {
 	return fmt.Errorf("create topic %s: %w", t.opt.Name, Explain(err))
 }
 
-// readMaxBatch reads the topic's max.message.bytes, which bounds a batch of
-// records.
-func (t *Topic) readMaxBatch(ctx context.Context) (int, error) {
+// readSettings checks the topic's settings and returns its max.message.bytes,
+// which bounds a batch of records.
+func (t *Topic) readSettings(ctx context.Context) (maxBatch int, err error) {
 	ask := kmsg.NewPtrDescribeConfigsRequest()
 	topic := kmsg.NewDescribeConfigsRequestResource()
-	topic.ResourceType, topic.ResourceName, topic.ConfigNames = kmsg.ConfigResourceTypeTopic, t.opt.Name, []string{maxMessage}
+	topic.ResourceType, topic.ResourceName, topic.ConfigNames = kmsg.ConfigResourceTypeTopic, t.opt.Name, []string{maxMessage, compression}
 	ask.Resources = append(ask.Resources, topic)
 	answer, err := ask.RequestWith(ctx, t)
 	if err == nil && len(answer.Resources) == 1 {
 		err = kerr.ErrorForCode(answer.Resources[0].ErrorCode)
 	}
 	if forbidden(err) {
-		t.log.Debug("kafka: no rights to read the topic's configuration, its default limit is assumed", "topic", t.opt.Name)
+		t.log.Debug("kafka: no rights to read the topic's configuration, the defaults are assumed", "topic", t.opt.Name)
 		return defaultMaxMessage, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read the limits of topic %s: %w", t.opt.Name, Explain(err))
+		return 0, fmt.Errorf("read the settings of topic %s: %w", t.opt.Name, Explain(err))
 	}
+	settings := make(map[string]string)
 	for _, resource := range answer.Resources {
 		for _, config := range resource.Configs {
-			if config.Name != maxMessage || config.Value == nil {
-				continue
+			if config.Value != nil {
+				settings[config.Name] = *config.Value
 			}
-			n, err := strconv.Atoi(*config.Value)
-			if err != nil {
-				return 0, fmt.Errorf("kafka: %s of topic %s: %w", maxMessage, t.opt.Name, err)
-			}
-			return min(n, largestBatch), nil
 		}
 	}
-	return defaultMaxMessage, nil
+	if kind := settings[compression]; t.opt.NoCompression && kind != "" && kind != byProducer && kind != uncompressed {
+		return 0, fmt.Errorf("kafka: topic %s has %s=%s: %w", t.opt.Name, compression, kind, ErrCompressed)
+	}
+	if settings[maxMessage] == "" {
+		return defaultMaxMessage, nil
+	}
+	n, err := strconv.Atoi(settings[maxMessage])
+	if err != nil {
+		return 0, fmt.Errorf("kafka: %s of topic %s: %w", maxMessage, t.opt.Name, err)
+	}
+	return min(n, largestBatch), nil
 }

@@ -14,6 +14,10 @@ import (
 // ErrNoTopic says that the topic does not exist.
 var ErrNoTopic = errors.New("the topic does not exist: create it, or set kafka.create_topic")
 
+// ErrCompressed says that the broker would compress records that must stay as
+// they are.
+var ErrCompressed = errors.New("the engine does not read compressed messages: set compression.type=producer on the topic")
+
 // errClosed is the error of calls after Close.
 var errClosed = errors.New("kafka: closed")
 
@@ -55,7 +59,7 @@ func Explain(err error) error {
 // the settings or the broker.
 func Permanent(err error) bool {
 	for _, p := range []error{
-		ErrNoTopic, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState,
+		ErrNoTopic, ErrCompressed, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState,
 		kerr.InvalidTopicException, kerr.InvalidPartitions, kerr.InvalidReplicationFactor, kerr.PolicyViolation, kgo.ErrClientClosed,
 	} {
 		if errors.Is(err, p) {

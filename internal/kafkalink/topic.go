@@ -47,6 +47,9 @@ type TopicOptions struct {
 	// when it is gone later, as after the loss of a broker's disk.
 	Create               bool
 	Partitions, Replicas int
+	// NoCompression has records written and stored as they are. A topic whose
+	// broker compresses them is refused.
+	NoCompression bool
 }
 
 // Topic writes one topic and watches over it. It outlives outages: calls return
@@ -240,9 +243,13 @@ func (t *Topic) refresh() error {
 }
 
 func (t *Topic) replaceWriter(d description) error {
+	compression := []kgo.CompressionCodec{kgo.Lz4Compression(), kgo.NoCompression()}
+	if t.opt.NoCompression {
+		compression = []kgo.CompressionCodec{kgo.NoCompression()}
+	}
 	client, err := t.link.NewClient(t.log,
 		kgo.DefaultProduceTopic(t.opt.Name), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
-		kgo.ProducerBatchMaxBytes(int32(d.maxBatch)), kgo.ProducerBatchCompression(kgo.Lz4Compression(), kgo.NoCompression()),
+		kgo.ProducerBatchMaxBytes(int32(d.maxBatch)), kgo.ProducerBatchCompression(compression...),
 		kgo.ProducerLinger(linger), kgo.MaxBufferedRecords(maxUnsent+1),
 		kgo.ProduceRequestTimeout(storeTimeout), kgo.RecordDeliveryTimeout(deliveryTimeout),
 		// A record whose time is over must not stay in memory until a frozen broker

@@ -72,7 +72,7 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 		opt.IdleAfter = defaultIdleAfter
 	}
 	topic, err := kafkalink.OpenTopic(ctx, opt.Link, kafkalink.TopicOptions{
-		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas,
+		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas, NoCompression: true,
 	}, opt.Logger)
 	if err != nil {
 		return nil, setup(err)
@@ -191,8 +191,7 @@ func (c *Carrier) present() *consumer {
 }
 
 // watch retires a consumer that has no use: franz-go does not follow a topic that
-// was deleted and created again, and stops at a batch that it cannot read; or
-// nobody receives.
+// was deleted and created again; or nobody receives.
 func (c *Carrier) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -207,7 +206,7 @@ func (c *Carrier) watch() {
 			continue
 		}
 		idle := c.receiving.Load() == 0 && time.Since(time.Unix(0, c.lastReceived.Load())) > c.opt.IdleAfter
-		if idle || now.id != c.topic.ID() || now.isStuck() {
+		if idle || now.id != c.topic.ID() {
 			c.retire(now)
 		}
 	}

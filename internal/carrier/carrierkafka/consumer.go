@@ -28,19 +28,18 @@ const (
 // Bounds of memory. Fetching stops while one of them is reached: maxReady
 // messages that nobody has taken, maxHeld messages or heldBytes that are not
 // settled, maxTracked messages from the first unsettled one of each partition
-// on. The client itself buffers one fetch per broker.
+// on. The client itself buffers one fetch per broker. Batches are not
+// decompressed, so a fetch takes memory by its size: at most 25 times as much,
+// if somebody writes empty records.
 const (
 	maxReady       = 1000
 	maxHeld        = 16_384
 	heldBytes      = 64 << 20
 	maxTracked     = 1 << 20
 	pollMost       = 500
-	fetchBytes     = 8 << 20
+	fetchBytes     = 4 << 20
 	partitionBytes = 1 << 20
 	fetchWait      = 500 * time.Millisecond
-	// inflatedBytes bounds a batch after decompression. The engine's own are at
-	// most 4 MiB; a larger one is skipped.
-	inflatedBytes = 64 << 20
 )
 
 // againAfter is when a message that was given back comes again.
@@ -100,7 +99,7 @@ func newConsumer(link kafkalink.Options, topic *kafkalink.Topic, group string, l
 		// A log that was lost is read from its beginning: all in it is new.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(partitionBytes), kgo.FetchMaxWait(fetchWait),
-		kgo.MaxDecompressBatchBytes(inflatedBytes),
+		kgo.WithDecompressor(refuseCompressed{}),
 		// A rebalance waits until fetched messages are added, which takes no time.
 		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.OnPartitionsAssigned(c.assigned), kgo.OnPartitionsRevoked(c.revoked), kgo.OnPartitionsLost(c.lost))
@@ -120,6 +119,7 @@ func (c *consumer) poll(ctx context.Context) {
 		fetches := c.client.PollRecords(ctx, pollMost)
 		if ctx.Err() == nil {
 			c.add(fetches)
+			c.skip(fetches)
 		}
 		failed := c.report(fetches)
 		c.client.AllowRebalance()
@@ -155,25 +155,31 @@ func (c *consumer) add(fetches kgo.Fetches) {
 	defer c.mu.Unlock()
 	before := len(c.ready)
 	fetches.EachRecord(func(r *kgo.Record) {
-		p := c.owned[r.Partition]
-		if p == nil {
-			return
-		}
-		if p.isSetBack(r.Offset) {
-			c.log.Warn("kafka: a partition's log was set back, it is read from there", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "was", p.last)
-			c.drop(p)
-			p = newPartition(r.Partition)
-			c.owned[r.Partition] = p
-		}
-		d := &delivery{message: messageOf(r), from: p, offset: r.Offset, size: len(r.Value)}
-		p.add(d.offset)
-		c.tracked++
-		c.hold(p, 1, d.size)
-		c.ready = append(c.ready, d)
+		c.addMessage(r.Partition, r.Offset, r.Offset+1, messageOf(r))
 	})
 	if len(c.ready) > before {
 		c.signal()
 	}
+}
+
+// addMessage makes a message ready that takes the offsets from one up to
+// another. The caller holds mu.
+func (c *consumer) addMessage(number int32, offset, next int64, message carrier.Message) {
+	p := c.owned[number]
+	if p == nil {
+		return
+	}
+	if p.isSetBack(offset) {
+		c.log.Warn("kafka: a partition's log was set back, it is read from there", "topic", c.topic.Name(), "partition", number, "offset", offset, "was", p.last)
+		c.drop(p)
+		p = newPartition(number)
+		c.owned[number] = p
+	}
+	d := &delivery{message: message, from: p, offset: offset, size: len(message.Key) + len(message.Body) + len(message.Signature)}
+	p.add(offset, next)
+	c.tracked++
+	c.hold(p, 1, d.size)
+	c.ready = append(c.ready, d)
 }
 
 // hold counts messages of a partition that are not settled. The caller holds mu.
@@ -195,47 +201,20 @@ func messageOf(r *kgo.Record) carrier.Message {
 }
 
 // report logs errors of a fetch and says whether there was one. The client goes
-// on by itself, apart from a batch that is too large to read.
+// on by itself.
 func (c *consumer) report(fetches kgo.Fetches) bool {
 	failed := false
 	fetches.EachError(func(_ string, number int32, err error) {
-		if errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) {
+		if errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) || errors.Is(err, kgo.ErrMaxDecompress) {
 			return
 		}
 		failed = true
 		c.log.Debug("kafka: fetch", "topic", c.topic.Name(), "partition", number, "error", err)
-		if huge := (*kgo.ErrDecompressTooLarge)(nil); errors.As(err, &huge) {
-			c.log.Warn("kafka: skipped a batch that is too large to be the engine's", "topic", huge.Topic, "partition", huge.Partition, "offset", huge.Offset)
-			c.skip(huge)
-		}
 		if errors.Is(err, kerr.UnknownTopicID) {
 			c.topic.Check()
 		}
 	})
 	return failed
-}
-
-// skip passes a batch that cannot be read. The client fetches its partition no
-// more.
-func (c *consumer) skip(huge *kgo.ErrDecompressTooLarge) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p := c.owned[huge.Partition]; p != nil {
-		p.skipTo(huge.NextOffset)
-	}
-}
-
-// isStuck reports whether a partition is settled and committed up to a batch
-// that cannot be read. Another consumer begins behind the batch.
-func (c *consumer) isStuck() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range c.owned {
-		if offset, _ := p.position(); p.skipped && p.committed == offset && len(p.window) == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // signal wakes receivers. The caller holds mu.

@@ -17,7 +17,6 @@ type partition struct {
 	window    []slot // in order of offsets, from the first unsettled one on
 	last      int64  // offset of the newest message; -1 before the first
 	committed int64  // what the broker was told last; -1 for nothing
-	skipped   bool   // the client stopped before a batch that it cannot read
 	held      int    // messages that are not settled
 	bytes     int    // of them
 }
@@ -35,16 +34,11 @@ func newPartition(number int32) *partition {
 // log was lost and began again.
 func (p *partition) isSetBack(offset int64) bool { return offset <= p.last }
 
-// add appends a message, which is not settled. Offsets may have gaps.
-func (p *partition) add(offset int64) {
+// add appends a message, which is not settled. The position behind it is next.
+// Offsets may have gaps.
+func (p *partition) add(offset, next int64) {
 	p.window = append(p.window, slot{offset: offset})
-	p.last = offset
-}
-
-// skipTo has the position pass messages that cannot be read.
-func (p *partition) skipTo(next int64) {
 	p.last = next - 1
-	p.skipped = true
 }
 
 // settle marks a message. It returns how many messages at the window's beginning

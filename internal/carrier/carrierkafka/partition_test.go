@@ -1,8 +1,11 @@
 package carrierkafka
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 func TestPartition_PositionIsTheFirstUnsettled(t *testing.T) {
@@ -11,7 +14,7 @@ func TestPartition_PositionIsTheFirstUnsettled(t *testing.T) {
 		t.Error("a partition without messages has a position")
 	}
 	for _, offset := range []int64{5, 6, 9, 10} { // offsets may have gaps
-		p.add(offset)
+		p.add(offset, offset+1)
 	}
 	steps := []struct {
 		settle, position int64
@@ -32,13 +35,37 @@ func TestPartition_PositionIsTheFirstUnsettled(t *testing.T) {
 	}
 }
 
+func TestPartition_PositionPassesABatchThatIsNotRead(t *testing.T) {
+	p := newPartition(0)
+	p.add(5, 6)
+	p.add(6, 10) // one message stands for the batch
+	p.add(10, 11)
+	for _, s := range []struct{ settle, position int64 }{{5, 6}, {10, 6}, {6, 11}} {
+		p.settle(s.settle)
+		if got, _ := p.position(); got != s.position {
+			t.Errorf("after %d the position is %d, not %d", s.settle, got, s.position)
+		}
+	}
+	if !p.isSetBack(9) {
+		t.Error("an offset within the batch is behind it")
+	}
+}
+
+func TestDecompressor_RefusesCompressedBatches(t *testing.T) {
+	for _, codec := range []kgo.CompressionCodecType{kgo.CodecGzip, kgo.CodecSnappy, kgo.CodecLz4, kgo.CodecZstd} {
+		if out, err := (refuseCompressed{}).Decompress([]byte("x"), codec); !errors.Is(err, kgo.ErrMaxDecompress) || out != nil {
+			t.Errorf("codec %d: %q, %v", codec, out, err)
+		}
+	}
+}
+
 func TestPartition_AnyOrderEndsBehindTheLast(t *testing.T) {
 	const n = 1000
 	random := rand.New(rand.NewPCG(1, 2))
 	p := newPartition(0)
 	settled, tracked := make([]bool, n), 0
 	for offset := range int64(n) {
-		p.add(offset)
+		p.add(offset, offset+1)
 		tracked++
 	}
 	for _, offset := range random.Perm(n) {

@@ -198,26 +198,81 @@ func TestReceive_IdleProcessLeavesTheGroup(t *testing.T) {
 	drain(t, idle)
 }
 
-// Whoever may write the topic can write a small batch that is huge when it is
-// read. It blocks nothing.
-func TestReceive_SkipsABatchThatIsTooLargeToRead(t *testing.T) {
-	t.Parallel()
-	k := server.SharedKafka(t)
-	opt := onTopic(t, k, 1)
-	foreign, err := opt.Link.NewClient(slog.New(slog.DiscardHandler), kgo.DefaultProduceTopic(opt.Topic),
-		kgo.ProducerBatchMaxBytes(90<<20), kgo.ProducerBatchCompression(kgo.ZstdCompression()))
+// writeZeros writes compressed batches that are small at the broker and large in
+// memory, as anybody can who may write the topic.
+func writeZeros(t *testing.T, opt carrierkafka.Options, batches, perBatch int) {
+	t.Helper()
+	const size = 12 << 20
+	client, err := opt.Link.NewClient(slog.New(slog.DiscardHandler), kgo.DefaultProduceTopic(opt.Topic),
+		kgo.ProducerBatchMaxBytes(2*size), kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.ProducerLinger(50*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer foreign.Close()
-	if err := foreign.ProduceSync(within(t, patience), &kgo.Record{Value: make([]byte, 80<<20)}).FirstErr(); err != nil {
-		t.Fatal(err)
+	defer client.Close()
+	zeros := make([]byte, size/perBatch)
+	for range batches {
+		records := make([]*kgo.Record, perBatch)
+		for i := range records {
+			records[i] = &kgo.Record{Value: zeros}
+		}
+		if err := client.ProduceSync(within(t, patience), records...).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
 	}
+}
+
+// A compressed batch takes no memory and little time. It counts as one message
+// that its receiver rejects.
+func TestReceive_PassesCompressedBatchesUnread(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	opt := onTopic(t, k, 1)
 	c := open(t, opt)
-	want := numbered("behind", 5)
-	publish(t, c, want)
-	consume(t, c, want)
+	publish(t, c, numbered("before", 5))
+	const batches, most = 20, 2 * time.Second
+	writeZeros(t, opt, batches, 1)
+	writeZeros(t, opt, 1, 3)
+	behind := numbered("behind", 5)
+	publish(t, c, behind)
+	var began time.Time // when the consumer has joined
+	empty := 0
+	for missing := len(behind); missing > 0; {
+		some, err := c.Receive(within(t, patience), 100)
+		if err != nil {
+			t.Fatalf("receive: %v; %d messages are missing", err, missing)
+		}
+		for _, d := range some {
+			switch {
+			case bytes.HasPrefix(d.Body, []byte(`{"n":"before`)):
+				began = time.Now()
+			case len(d.Body) == 0 && d.Signature == "":
+				empty++
+			case bytes.HasPrefix(d.Body, []byte(`{"n":"behind`)):
+				missing--
+			default:
+				t.Errorf("a message of %d bytes came", len(d.Body))
+			}
+		}
+		settle(t, c, some)
+	}
+	took := time.Since(began)
+	t.Logf("%d compressed batches took %s", empty, took)
+	if took > most {
+		t.Errorf("%d compressed batches held the next message up for %s", batches, took)
+	}
+	if empty != batches+1 {
+		t.Errorf("%d messages without a body came for %d compressed batches", empty, batches+1)
+	}
 	drain(t, c)
+}
+
+// A broker that compresses by itself would make all messages unreadable.
+func TestOpen_TopicThatCompressesIsRefused(t *testing.T) {
+	t.Parallel()
+	k := server.SharedKafka(t)
+	mustFail(t, onTopic(t, k, 1, "compression.type=zstd"), 30*time.Second, "set compression.type=producer")
+	plain := onTopic(t, k, 1, "compression.type=uncompressed")
+	working(t, open(t, plain), "plain")
 }
 
 // Members come and go while messages flow. Each message is settled by somebody.
