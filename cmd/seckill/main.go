@@ -3,19 +3,23 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 )
 
+// signalNames are the signals that stop the engine.
+var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM"}
+
 func main() {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
-		<-signals // the first one asks
-		stop()
+		first := <-signals // it asks
+		stop(fmt.Errorf("received %s", signalNames[first]))
 		<-signals // the second one does not wait
 		os.Exit(exitFailure)
 	}()

@@ -177,7 +177,7 @@ func (a *App) Run(ctx context.Context) error {
 	left := stopDeadline
 	select {
 	case <-ctx.Done():
-		a.log.Info("stopping")
+		a.log.Info("stopping", "why", context.Cause(ctx))
 		began := time.Now()
 		drained = a.drain()
 		left -= time.Since(began)
