@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierkafka"
@@ -39,21 +41,44 @@ func (p *parts) openCarrier(ctx context.Context) (carrier.Carrier, error) {
 	return nil, fmt.Errorf("%w: unknown queue.kind %q", carrier.ErrSetup, q.Kind)
 }
 
+// leaveDeadline bounds the leaving of brokers and sinks.
+const leaveDeadline = 4 * time.Second
+
 // leaveBrokers gives back messages and closes connections. What brokers and
 // receivers have are copies, so one that does not answer is no failure of a
 // stop: messages that are not given back come again.
-func (p *parts) leaveBrokers(ctx context.Context) {
-	left := func(what string, err error) {
-		if err != nil {
-			p.log.Warn("stop: "+what+" did not answer; nothing is lost", "error", err)
-		}
+func (p *parts) leaveBrokers() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveDeadline)
+	defer cancel()
+	var leaving sync.WaitGroup
+	leave := func(what string, close func() error) {
+		leaving.Go(func() {
+			if err := bounded(ctx, close); err != nil {
+				p.log.Warn("stop: "+what+" did not answer; nothing is lost", "error", err)
+			}
+		})
 	}
-	left("a sink", p.sinks.close())
+	for name, target := range p.sinks.desk.Targets {
+		leave("the sink "+name, target.Close)
+	}
 	if p.line != nil {
-		left("the broker", p.line.Close(ctx))
+		leave("the broker", func() error { return p.line.Close(ctx) })
 	}
 	if p.expiry != nil {
-		left("the broker of delayed messages", p.expiry.Close(ctx))
+		leave("the broker of delayed messages", func() error { return p.expiry.Close(ctx) })
+	}
+	leaving.Wait()
+}
+
+// bounded returns when the call does, or with the context.
+func bounded(ctx context.Context, call func() error) error {
+	result := make(chan error, 1)
+	go func() { result <- call() }()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -438,12 +438,13 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 	return err
 }
 
-// close closes the data.
+// close leaves the brokers and closes the data. The time that brokers take is
+// not taken from the ledger.
 func (p *parts) close() error {
+	p.signOut(context.Background())
+	p.leaveBrokers()
 	ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
 	defer cancel()
-	p.signOut(ctx)
-	p.leaveBrokers(ctx)
 	var errs []error
 	if p.book.close != nil {
 		errs = append(errs, p.book.close(ctx))

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -100,15 +99,6 @@ func (p *parts) sinkDuties() (loops []*duty.Loop) {
 		})
 	}
 	return loops
-}
-
-// close closes the targets.
-func (s *sinks) close() error {
-	var errs []error
-	for _, target := range s.desk.Targets {
-		errs = append(errs, target.Close())
-	}
-	return errors.Join(errs...)
 }
 
 // sinkObserver takes what senders do to metrics and alerts.

@@ -9,7 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/carrier"
+	"seckill/internal/carrier/carriertest"
 	"seckill/internal/config"
+	"seckill/internal/relay"
+	"seckill/internal/sink"
 	"seckill/internal/socket"
 	"seckill/test/rig"
 )
@@ -49,6 +53,63 @@ func TestStop_ClientsThatDoNotReadDoNotMakeItFail(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("after %s the stop ends with %v", time.Since(began), err)
+	}
+}
+
+// deafCarrier does not answer when it is left.
+type deafCarrier struct{ *carriertest.Memory }
+
+func (deafCarrier) Close(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// deafTarget is a sink whose Close does not return before the test's end.
+type deafTarget struct {
+	sink.Target
+	end <-chan struct{}
+}
+
+func (d deafTarget) Close() error {
+	<-d.end
+	return nil
+}
+
+func TestStop_BrokersThatDoNotAnswerLeaveTheLedgerItsTime(t *testing.T) {
+	cfg := config.Default()
+	cfg.DataDir = t.TempDir()
+	cfg.Shop.Listen, cfg.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
+	a, err := New(cfg, Options{})
+	rig.Must(t, err)
+	p := a.parts
+	p.line = relay.New(relay.Options{
+		Name: "relay", Outbox: p.queue, Store: p.store, Logger: p.log, Meter: p.metrics.Carrier(func(context.Context) (int64, error) { return -1, nil }),
+		Open: func(context.Context) (carrier.Carrier, error) { return deafCarrier{carriertest.NewMemory()}, nil },
+	})
+	for _, name := range []string{"a", "b", "c"} {
+		p.sinks.desk.Targets[name] = deafTarget{end: t.Context().Done()}
+	}
+	closeLedger, left := p.book.close, time.Duration(0)
+	p.book.close = func(ctx context.Context) error {
+		until, _ := ctx.Deadline()
+		left = time.Until(until)
+		return closeLedger(ctx)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	rig.Until(t, "the broker is open", func() bool { return !p.line.Bypassed() })
+	began := time.Now()
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the stop ends with %v", err)
+	}
+	if took := time.Since(began); took > 2*leaveDeadline {
+		t.Errorf("the stop took %s", took)
+	}
+	if left < closeDeadline/2 {
+		t.Errorf("the ledger had %s to close, of %s", left, closeDeadline)
 	}
 }
 

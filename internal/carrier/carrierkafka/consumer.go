@@ -22,7 +22,10 @@ const (
 	sessionTimeout    = 8 * time.Second
 	heartbeatInterval = 2 * time.Second
 	rebalanceTimeout  = 20 * time.Second
-	leaveTimeout      = 5 * time.Second
+	// An engine that stops waits some seconds for its brokers: the last commit and
+	// the leaving fit in.
+	lastCommitTimeout = 2 * time.Second
+	leaveTimeout      = time.Second
 )
 
 // Bounds of memory. Fetching stops while one of them is reached: maxReady
@@ -384,7 +387,7 @@ func (c *consumer) end() error {
 	c.cancel()
 	c.loops.Wait()
 	c.client.AllowRebalance()
-	ctx, cancel := context.WithTimeout(context.Background(), commitTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), lastCommitTimeout)
 	err := c.commit(ctx, nil)
 	cancel()
 	c.mu.Lock()
