@@ -65,6 +65,9 @@ type Timing struct {
 	UnwellAfter time.Duration
 	// CheckEvery is how often the relay asks which of its entries still wait.
 	CheckEvery time.Duration
+	// PingEvery is how often the relay asks for the broker's health while it
+	// publishes nothing. A broker that does not answer for PublishWithin is unwell.
+	PingEvery time.Duration
 	// BypassLeast is how long workers read the outbox at least. It doubles when
 	// the broker is unwell again soon.
 	BypassLeast time.Duration
@@ -80,6 +83,7 @@ func (t Timing) filled() Timing {
 	fill(&t.RepublishAfter, 10*time.Second)
 	fill(&t.UnwellAfter, 20*time.Second)
 	fill(&t.CheckEvery, 500*time.Millisecond)
+	fill(&t.PingEvery, 3*time.Second)
 	fill(&t.BypassLeast, 15*time.Second)
 	return t
 }

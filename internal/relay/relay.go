@@ -21,8 +21,10 @@ const (
 	heldMost = 100_000
 	// readMost bounds the claims of one reading.
 	readMost = 2000
-	// fullWait is the wait of a relay that holds all it may.
-	fullWait = 50 * time.Millisecond
+	// awayFactor is how much longer a relay waits between two checks while the
+	// store is away: nothing is acknowledged then, and each check asks the outbox
+	// about all that is held.
+	awayFactor = 10
 	// republishMost is the longest time between two copies of an entry.
 	republishMost = 10 * time.Minute
 	// retryPause is the wait between two tries of a publish, and after a reading
@@ -62,6 +64,7 @@ type relay struct {
 	held     map[queue.ID]*holding
 	claims   int
 	checkAt  time.Time
+	heardAt  time.Time // when the broker last took messages or answered
 	passed   time.Time // when the youngest acknowledged entry was first published
 	movedAt  time.Time // when the last acknowledgement was seen
 	toldAt   time.Time // when a failed reading was last logged
@@ -110,18 +113,15 @@ func (r *relay) join(ctx context.Context) bool {
 	return false
 }
 
-// round checks what is held, if that is due, and passes new entries on.
+// round checks what is held and how the broker is, if that is due, and passes
+// new entries on.
 func (r *relay) round(ctx context.Context) {
-	full := r.claims >= heldMost
-	if now := time.Now(); !now.Before(r.checkAt) || full {
-		if err := r.check(ctx, now); err != nil {
-			r.unwell(ctx, err)
-			return
-		}
-		r.checkAt = time.Now().Add(r.opt.Timing.CheckEvery)
+	if err := r.look(ctx, time.Now()); err != nil {
+		r.unwell(ctx, err)
+		return
 	}
 	if r.claims >= heldMost {
-		_ = pause(ctx, fullWait) // the caller looks at ctx
+		_ = pause(ctx, time.Until(r.checkAt)) // the caller looks at ctx
 		return
 	}
 	fresh, err := r.read(ctx)
@@ -131,6 +131,27 @@ func (r *relay) round(ctx context.Context) {
 	if err := r.publish(ctx, fresh, false); err != nil {
 		r.unwell(ctx, err)
 	}
+}
+
+// look does the checks that are due. An error says that the broker is unwell.
+func (r *relay) look(ctx context.Context, now time.Time) error {
+	if !now.Before(r.checkAt) {
+		wait := r.opt.Timing.CheckEvery
+		storeWell, err := r.check(ctx, now)
+		if err != nil {
+			return err
+		}
+		if !storeWell {
+			wait *= awayFactor
+		}
+		r.checkAt = time.Now().Add(wait)
+	}
+	// A broker that dies while nothing is sold must not be found out by the first
+	// order of the next sale.
+	if now.Sub(r.heardAt) < r.opt.Timing.PingEvery {
+		return nil
+	}
+	return r.insist(ctx, "ask the broker for its health", r.broker().Ping)
 }
 
 // read takes entries from the outbox until the next check is due.
@@ -190,8 +211,11 @@ func (r *relay) publish(ctx context.Context, entries []*holding, again bool) err
 	for i := range packs {
 		messages[i] = packs[i].message
 	}
-	if err := r.insist(ctx, messages); err != nil {
-		return err
+	if len(messages) > 0 {
+		err := r.insist(ctx, "publish to the broker", func(ctx context.Context) error { return r.broker().Publish(ctx, messages) })
+		if err != nil {
+			return err
+		}
 	}
 	fault.Point("relay.after_publish")
 	now := time.Now()
@@ -235,47 +259,47 @@ func (r *relay) offer(ctx context.Context, h *holding, now time.Time) {
 	}
 }
 
-// insist publishes until the broker has the messages, or for PublishWithin.
-func (r *relay) insist(ctx context.Context, messages []carrier.Message) error {
-	if len(messages) == 0 {
-		return nil
-	}
+// insist calls the broker until it succeeds, or for PublishWithin.
+func (r *relay) insist(ctx context.Context, what string, call func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, r.opt.Timing.PublishWithin)
 	defer cancel()
 	for {
-		err := r.broker().Publish(bounded, messages)
+		err := call(bounded)
+		if err == nil {
+			r.heardAt = time.Now()
+		}
 		if err == nil || ctx.Err() != nil {
-			return nil // stopping: the outbox has them
+			return nil // stopping: the outbox has all
 		}
 		if pause(bounded, retryPause) != nil {
-			return fmt.Errorf("publish to the broker: %w", err)
+			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
 }
 
 // check asks which entries still wait, forgets the others, and publishes again
 // what is due. An error says that the broker is unwell.
-func (r *relay) check(ctx context.Context, now time.Time) error {
+func (r *relay) check(ctx context.Context, now time.Time) (storeWell bool, err error) {
 	defer func() { r.opt.Meter.Holds(r.claims) }()
 	if len(r.held) == 0 {
-		return nil
+		return true, nil
 	}
 	all := slices.Collect(maps.Values(r.held))
 	if err := r.forgetSettled(ctx, all, now); err != nil {
 		if ctx.Err() == nil {
 			r.opt.Logger.Warn("relay cannot ask the outbox which entries wait", "error", err)
 		}
-		return nil // the outbox is away, not the broker
+		return true, nil // the outbox is away, not the broker
 	}
 	if !r.storeWell(ctx) {
 		for _, h := range r.held {
 			h.waiting = now
 			h.due = later(h.due, now.Add(r.opt.Timing.RepublishAfter))
 		}
-		return nil
+		return false, nil
 	}
 	if err := r.stuck(now); err != nil {
-		return err
+		return true, err
 	}
 	var due []*holding
 	for _, h := range r.held {
@@ -286,7 +310,7 @@ func (r *relay) check(ctx context.Context, now time.Time) error {
 	slices.SortFunc(due, func(a, b *holding) int {
 		return cmp.Or(cmp.Compare(a.delivery.ID.Stream, b.delivery.ID.Stream), cmp.Compare(a.delivery.ID.Seq, b.delivery.ID.Seq))
 	})
-	return r.publish(ctx, due, true)
+	return true, r.publish(ctx, due, true)
 }
 
 // forgetSettled drops the entries that somebody has acknowledged.
@@ -371,7 +395,7 @@ func (r *relay) bypassRound(ctx context.Context) {
 	}
 	lasted := time.Since(r.bypassAt)
 	r.bypassAt, r.bypassEnd = time.Time{}, time.Now()
-	r.movedAt, r.passed = time.Now(), time.Time{}
+	r.heardAt, r.movedAt, r.passed = time.Now(), time.Now(), time.Time{}
 	r.opt.Logger.Info("broker is well again; it carries entries", "bypassed_for", lasted.Round(time.Second).String())
 	r.bypass(nil)
 }

@@ -100,6 +100,25 @@ func TestLine_BrokerThatRefusesIsBypassedUntilItIsWell(t *testing.T) {
 	s.all(t, seckill.OrderPending, nos)
 }
 
+// The first order of the next sale must not find out that the broker is dead.
+func TestLine_BrokerThatDiesWhileNothingIsSoldIsBypassed(t *testing.T) {
+	s := newShop(t)
+	s.timing.PingEvery = 50 * time.Millisecond
+	p := s.Open(t, 1, 100)
+	s.relay(t)
+	s.work(t)
+	s.broker.Fail(errors.New("dead"))
+	rig.Until(t, "the broker is bypassed", s.line.Bypassed)
+	if s.count(&s.bypasses) == 0 {
+		t.Error("the meter does not know of the bypass")
+	}
+	nos := s.Buy(t, p, buyers("b", 10)...)
+	rig.Until(t, "the outbox is empty", func() bool { return s.Depth(t, 0) == 0 })
+	s.all(t, seckill.OrderPending, nos)
+	s.broker.Fail(nil)
+	rig.Until(t, "the bypass ends", func() bool { return !s.line.Bypassed() })
+}
+
 func TestLine_BrokerThatIsAwayAtStartIsBypassed(t *testing.T) {
 	s := newShop(t)
 	p := s.Open(t, 1, 100)
