@@ -7,6 +7,7 @@ import (
 
 	"seckill"
 	"seckill/internal/carrier"
+	"seckill/internal/complaint"
 	"seckill/internal/expiry"
 	"seckill/internal/payment"
 	"seckill/internal/store/storetest"
@@ -142,6 +143,20 @@ func TestReceiver_BadMessagesAreSettledAndCounted(t *testing.T) {
 		if n := s.count(why); n != 1 {
 			t.Errorf("%d messages are %s", n, why)
 		}
+	}
+}
+
+func TestReceiver_RejectedMessagesDoNotFillTheLog(t *testing.T) {
+	s := newShop(t)
+	const n = 500
+	for range n {
+		s.broker.Inject(carrier.Message{Key: "1", Body: []byte("{}"), Signature: "v1,AA=="})
+	}
+	began := time.Now()
+	s.run(t)
+	rig.Until(t, "all are counted", func() bool { return s.count(expiry.Forged) == n })
+	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/complaint.Every) {
+		t.Errorf("%d lines in %s", lines, took)
 	}
 }
 

@@ -3,6 +3,7 @@ package expiry_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -25,6 +26,8 @@ type shop struct {
 	scheduler *expiry.Scheduler
 	product   seckill.Product
 
+	log rig.Log
+
 	mu       sync.Mutex
 	messages map[expiry.Result]int
 	expired  []seckill.Order
@@ -37,7 +40,7 @@ func newShop(t *testing.T) *shop {
 	s.product = s.Open(t, 1, 10_000)
 	s.scheduler = expiry.New(expiry.Options{
 		Open: s.open, Codec: s.codec, Store: s.Store, Meter: s, OnExpired: s.sawExpired, Now: time.Now,
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Logger: slog.New(slog.NewTextHandler(io.MultiWriter(&s.log, t.Output()), nil)),
 	})
 	return s
 }

@@ -3,6 +3,7 @@ package expiry
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -99,7 +100,8 @@ func (r *receiver) accept(ctx context.Context, message carrier.Delivery) {
 	expiry, err := r.opt.Codec.DecodeExpiry(&message.Message)
 	if err != nil {
 		why := rejection(err)
-		r.opt.Logger.Warn("expiry message rejected and settled", "why", string(why), "bytes", len(message.Body))
+		// Anybody who may write the topic decides how many there are.
+		r.complaints.Say(slog.LevelWarn, "rejected "+string(why), "expiry message rejected and settled", "why", string(why), "bytes", len(message.Body))
 		r.done(ctx, []parcel{{message: message}}, why)
 		return
 	}
@@ -222,6 +224,6 @@ func (r *receiver) settle(ctx context.Context, parcels []parcel, within time.Dur
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	if err := settle(ctx, messages); err != nil {
-		r.opt.Logger.Warn("expiry messages not settled at the broker; they come again", "messages", len(messages), "error", err)
+		r.complaints.Say(slog.LevelWarn, "settle", "expiry messages not settled at the broker; they come again", "messages", len(messages), "error", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"seckill"
 	"seckill/internal/carrier"
+	"seckill/internal/complaint"
 )
 
 const (
@@ -90,9 +91,10 @@ type Options struct {
 
 // Scheduler publishes and receives expiry messages of one process.
 type Scheduler struct {
-	opt     Options
-	queue   chan carrier.Expiry
-	failing atomic.Bool // the last publish failed
+	opt        Options
+	complaints *complaint.Log // about what brokers bring
+	queue      chan carrier.Expiry
+	failing    atomic.Bool // the last publish failed
 
 	mu      sync.Mutex
 	delayer carrier.Delayer // nil before it is open
@@ -100,7 +102,7 @@ type Scheduler struct {
 
 // New makes a scheduler. Run it once.
 func New(opt Options) *Scheduler {
-	return &Scheduler{opt: opt, queue: make(chan carrier.Expiry, queueMost)}
+	return &Scheduler{opt: opt, complaints: complaint.New(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, queueMost)}
 }
 
 // Schedule has orders of a product expire when their time to pay has passed. It

@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -32,6 +33,8 @@ type shop struct {
 	timing relay.Timing
 	store  *pinged
 	line   *relay.Line
+
+	log rig.Log
 
 	mu       sync.Mutex
 	again    int // messages that were published again
@@ -74,7 +77,7 @@ func (s *shop) relay(t *testing.T) (stop func()) {
 	t.Helper()
 	s.line = relay.New(relay.Options{
 		Name: "relay", Outbox: s.Queue, Open: s.open, Codec: s.codec, Store: s.store, Meter: s,
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Timing: s.timing,
+		Logger: slog.New(slog.NewTextHandler(io.MultiWriter(&s.log, t.Output()), nil)), Timing: s.timing,
 	})
 	stop = s.goUntil(t, "relay", func(ctx context.Context) {
 		s.line.Run(ctx)

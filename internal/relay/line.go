@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/carrier"
+	"seckill/internal/complaint"
 	"seckill/internal/queue"
 )
 
@@ -100,10 +101,11 @@ const arrivalsMost = 64
 
 // Line is one process's connection between outbox, broker and workers.
 type Line struct {
-	opt      Options
-	arrivals chan *parcel
-	large    chan queue.Delivery
-	trouble  chan error // of the outbox, for a worker to act on
+	opt        Options
+	complaints *complaint.Log // about what brokers bring
+	arrivals   chan *parcel
+	large      chan queue.Delivery
+	trouble    chan error // of the outbox, for a worker to act on
 
 	mu       sync.Mutex
 	carrier  carrier.Carrier // nil before it is open
@@ -115,7 +117,7 @@ type Line struct {
 func New(opt Options) *Line {
 	opt.Timing = opt.Timing.filled()
 	return &Line{
-		opt: opt, bypassed: true, arrivals: make(chan *parcel, arrivalsMost), large: make(chan queue.Delivery),
+		opt: opt, complaints: complaint.New(opt.Logger, time.Now), bypassed: true, arrivals: make(chan *parcel, arrivalsMost), large: make(chan queue.Delivery),
 		trouble: make(chan error), changed: make(chan struct{}),
 	}
 }

@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"seckill/internal/carrier"
@@ -78,7 +79,8 @@ func (l *Line) reject(ctx context.Context, message carrier.Delivery, cause error
 		why = "foreign"
 	}
 	l.opt.Meter.Rejected(why)
-	l.opt.Logger.Warn("message rejected and settled", "why", why, "key", clip(message.Key), "bytes", len(message.Body))
+	// Anybody who may write the topic decides how many there are.
+	l.complaints.Say(slog.LevelWarn, "rejected "+why, "message rejected and settled", "why", why, "key", clip(message.Key), "bytes", len(message.Body))
 	l.done(ctx, []carrier.Delivery{message})
 }
 
@@ -100,6 +102,6 @@ func (l *Line) done(ctx context.Context, messages []carrier.Delivery) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	if err := l.broker().Done(ctx, messages); err != nil {
-		l.opt.Logger.Warn("messages not settled at the broker; they come again", "messages", len(messages), "error", err)
+		l.complaints.Say(slog.LevelWarn, "settle", "messages not settled at the broker; they come again", "messages", len(messages), "error", err)
 	}
 }

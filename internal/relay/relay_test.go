@@ -10,6 +10,7 @@ import (
 
 	"seckill"
 	"seckill/internal/carrier"
+	"seckill/internal/complaint"
 	"seckill/internal/keyring"
 	"seckill/internal/queue"
 	"seckill/internal/relay"
@@ -229,6 +230,25 @@ func TestLine_RejectedMessagesAreSettledAndCounted(t *testing.T) {
 	})
 	if got := s.Stored(t, 1).Stock; got != 99 {
 		t.Errorf("stock is %d, want 99", got)
+	}
+}
+
+func TestLine_RejectedMessagesDoNotFillTheLog(t *testing.T) {
+	s := newShop(t)
+	const n = 2000
+	for range n {
+		s.broker.Inject(carrier.Message{Key: "1-0", Body: []byte("{}"), Signature: "v1,AA=="})
+	}
+	began := time.Now()
+	s.relay(t)
+	s.drained(t)
+	rig.Until(t, "all are counted", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.rejected["forged"] == n
+	})
+	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/complaint.Every) {
+		t.Errorf("%d lines in %s", lines, took)
 	}
 }
 
