@@ -101,7 +101,7 @@ func (t *Topic) look(ctx context.Context) (description, error) {
 	}
 	topic := &answer.Topics[0]
 	if err := kerr.ErrorForCode(topic.ErrorCode); err != nil {
-		return description{}, fmt.Errorf("topic %s: %w", t.opt.Name, Explain(err))
+		return description{}, t.explain(err)
 	}
 	d := description{id: topic.TopicID}
 	for i := range topic.Partitions {
@@ -115,6 +115,14 @@ func (t *Topic) look(ctx context.Context) (description, error) {
 		return description{}, fmt.Errorf("topic %s: kafka: it has no partitions", t.opt.Name)
 	}
 	return d, nil
+}
+
+// explain is Explain with the topic's name.
+func (t *Topic) explain(err error) error {
+	if plain := Explain(err); !errors.Is(plain, ErrNoTopic) {
+		return fmt.Errorf("topic %s: %w", t.opt.Name, plain)
+	}
+	return noTopic(t.opt.Name)
 }
 
 func (t *Topic) create(ctx context.Context) error {

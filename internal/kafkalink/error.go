@@ -14,6 +14,16 @@ import (
 // ErrNoTopic says that the topic does not exist.
 var ErrNoTopic = errors.New("the topic does not exist: create it, or set kafka.create_topic")
 
+// noTopic is ErrNoTopic of one topic.
+type noTopic string
+
+func (n noTopic) Error() string {
+	return fmt.Sprintf("kafka: topic %s does not exist: create it, or set kafka.create_topic", string(n))
+}
+
+// Is makes it ErrNoTopic.
+func (noTopic) Is(target error) bool { return target == ErrNoTopic }
+
 // ErrCompressed says that the broker would compress records that must stay as
 // they are.
 var ErrCompressed = errors.New("the engine does not read compressed messages: set compression.type=producer on the topic")
@@ -21,8 +31,8 @@ var ErrCompressed = errors.New("the engine does not read compressed messages: se
 // errClosed is the error of calls after Close.
 var errClosed = errors.New("kafka: closed")
 
-// Explain puts a plain text before an error of the client. It leaves errors of
-// contexts and unknown ones as they are.
+// Explain puts a plain text before an error of the client. It leaves unknown ones
+// as they are.
 func Explain(err error) error {
 	text := ""
 	var dial *net.OpError
@@ -49,6 +59,10 @@ func Explain(err error) error {
 		text = "no broker is reachable"
 	case errors.Is(err, kgo.ErrRecordTimeout):
 		text = "the broker did not store the records in time"
+	case errors.Is(err, context.DeadlineExceeded):
+		text = "the broker does not answer"
+	case errors.Is(err, kgo.ErrClientClosed):
+		return errClosed
 	default:
 		return fmt.Errorf("kafka: %w", err)
 	}

@@ -65,7 +65,8 @@ type Topic struct {
 
 	room    *semaphore.Weighted
 	writer  atomic.Pointer[writer]
-	lookNow chan struct{} // asks watch to look now
+	lookNow chan struct{}         // asks watch to look now
+	trouble atomic.Pointer[error] // of the latest look; nil if all was well
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -152,17 +153,33 @@ func (t *Topic) Write(ctx context.Context, records []*kgo.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	w := t.writer.Load()
 	size, err := t.check(records)
 	if err != nil {
 		return err
 	}
-	if err := t.room.Acquire(ctx, size); err != nil {
-		return fmt.Errorf("kafka: wait for earlier records: %w", err)
+	for {
+		w := t.writer.Load()
+		err := t.writeBy(ctx, w, size, records)
+		switch {
+		case err == nil:
+			return nil
+		case t.ctx.Err() != nil:
+			return errClosed
+		case errors.Is(err, kgo.ErrClientClosed):
+			continue // the writer was replaced
+		case isEnded(err), errors.Is(err, kgo.ErrRecordTimeout):
+			return t.notStored(err)
+		}
+		w.suspect.Store(true)
+		t.Check()
+		return t.explain(err)
 	}
-	if t.ctx.Err() != nil {
-		t.room.Release(size)
-		return errClosed
+}
+
+// writeBy writes records by one writer, of which it returns the error.
+func (t *Topic) writeBy(ctx context.Context, w *writer, size int64, records []*kgo.Record) error {
+	if err := t.room.Acquire(ctx, size); err != nil {
+		return err
 	}
 	results := make(chan error, 1)
 	go func() {
@@ -172,15 +189,20 @@ func (t *Topic) Write(ctx context.Context, records []*kgo.Record) error {
 		results <- w.client.ProduceSync(context.Background(), records...).FirstErr()
 	}()
 	select {
-	case err = <-results:
+	case err := <-results:
+		return err
 	case <-ctx.Done():
-		return fmt.Errorf("kafka: wait for the broker to store records: %w", ctx.Err())
+		return ctx.Err()
 	}
-	if err != nil && !errors.Is(err, kgo.ErrRecordTimeout) {
-		w.suspect.Store(true)
-		t.Check()
+}
+
+// notStored says why the broker has not stored records in time, as far as the
+// latest look at the topic tells.
+func (t *Topic) notStored(err error) error {
+	if why := t.trouble.Load(); why != nil {
+		return fmt.Errorf("%w; records were not stored: %w", *why, err)
 	}
-	return Explain(err)
+	return fmt.Errorf("kafka: the broker did not store the records in time: %w", err)
 }
 
 // check returns how much room records take.
@@ -219,13 +241,21 @@ func (t *Topic) watch() {
 		case <-t.lookNow:
 		case <-tick.C:
 		}
-		if err := t.refresh(); err != nil {
-			t.log.Debug("kafka: look at the topic", "topic", t.opt.Name, "error", err)
-		}
+		t.trouble.Store(t.refresh())
 	}
 }
 
-func (t *Topic) refresh() error {
+// refresh looks at the topic. It returns nil if all was well.
+func (t *Topic) refresh() *error {
+	err := t.update()
+	if err == nil || t.ctx.Err() != nil {
+		return nil
+	}
+	t.log.Debug("kafka: look at the topic", "topic", t.opt.Name, "error", err)
+	return &err
+}
+
+func (t *Topic) update() error {
 	ctx, cancel := context.WithTimeout(t.ctx, watchTimeout)
 	defer cancel()
 	w := t.writer.Load()

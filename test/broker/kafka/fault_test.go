@@ -37,6 +37,18 @@ func closesInTime(t *testing.T, c carrier.Carrier) {
 	}
 }
 
+// says tries until an error says what is wrong. The reason is known some seconds
+// after it began.
+func says(t *testing.T, text string, try func() error) {
+	t.Helper()
+	eventually(t, "the error says "+text, func() error {
+		if err := try(); err == nil || !strings.Contains(err.Error(), text) {
+			return fmt.Errorf("it is: %w", err)
+		}
+		return nil
+	})
+}
+
 func TestBroker_Killed(t *testing.T) {
 	k := server.SharedKafka(t)
 	c := open(t, onTopic(t, k, 3))
@@ -58,6 +70,11 @@ func TestBroker_Killed(t *testing.T) {
 		t.Error("the sink delivered without a broker")
 	}
 	cancel()
+	says(t, "no broker is reachable: ", func() error { return c.Publish(within(t, time.Second), numbered("lost", 1)) })
+	says(t, "dial tcp", func() error {
+		_, err := target.Deliver(within(t, time.Second), &sink.Message{ID: "1", Key: "k", Body: []byte("{}")})
+		return err
+	})
 	closesInTime(t, other)
 
 	k.Start()
@@ -77,6 +94,7 @@ func TestBroker_Frozen(t *testing.T) {
 	working(t, other, "before")
 	k.Pause()
 	fails(t, c)
+	says(t, "the broker does not answer", func() error { return c.Publish(within(t, time.Second), numbered("lost", 1)) })
 	closesInTime(t, other)
 	mustFail(t, options(k, newName(t)), time.Second, "context deadline exceeded")
 	k.Resume()
@@ -147,6 +165,7 @@ func TestBroker_Wiped(t *testing.T) {
 		}
 		return nil
 	})
+	says(t, "topic "+byHand.Topic+" does not exist: create it", func() error { return one.Publish(within(t, time.Second), numbered("lost", 1)) })
 	working(t, two, "created by the engine")
 	k.CreateTopic(byHand.Topic, 2)
 	want := numbered("created by hand", 3)

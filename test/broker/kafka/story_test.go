@@ -53,7 +53,7 @@ func TestCarrier_PassesTheSuite(t *testing.T) {
 func TestOpen_UnknownTopic(t *testing.T) {
 	t.Parallel()
 	k := server.SharedKafka(t)
-	err := mustFail(t, options(k, newName(t)), 30*time.Second, "the topic does not exist")
+	err := mustFail(t, options(k, newName(t)), 30*time.Second, "does not exist: create it")
 	if !errors.Is(err, kafkalink.ErrNoTopic) {
 		t.Errorf("the error is %v", err)
 	}
