@@ -108,6 +108,14 @@ func checkTopic(name string) error {
 	return nil
 }
 
+// The ports that servers usually have, for examples in errors.
+const (
+	redisPort  = 6379
+	kafkaPort  = 9092
+	rocketPort = 8081
+	pulsarPort = 6650
+)
+
 // pulsarURL allows pulsar:// and pulsar+ssl:// with one or several addresses.
 func pulsarURL() rule {
 	return rule{"pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, or empty", func(field any) error {
@@ -123,7 +131,7 @@ func pulsarURL() rule {
 			return errors.New("must begin with pulsar:// or pulsar+ssl://")
 		}
 		for address := range strings.SplitSeq(strings.TrimSuffix(rest, "/"), ",") {
-			if err := checkAddress(address); err != nil {
+			if err := checkAddress(address, pulsarPort); err != nil {
 				return err
 			}
 		}
@@ -131,11 +139,11 @@ func pulsarURL() rule {
 	}}
 }
 
-// optionalAddress allows HOST:PORT, or nothing.
+// optionalAddress allows HOST:PORT of a RocketMQ proxy, or nothing.
 func optionalAddress() rule {
 	return rule{"HOST:PORT, or empty", func(field any) error {
 		if text := *field.(*string); text != "" {
-			return checkAddress(text)
+			return checkAddress(text, rocketPort)
 		}
 		return nil
 	}}

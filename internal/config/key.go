@@ -97,7 +97,7 @@ func (c *Config) keys() []key {
 		{"purchase.timeout", &c.Purchase.Timeout, offOrLasting(10*time.Millisecond, time.Minute), "Longest that a shopper waits for the ledger; then the answer is `busy`. 0: 2s, with Redis 800ms, so that every answer comes within a second."},
 
 		{"ledger.kind", &c.Ledger.Kind, oneOf(LedgerMemory, LedgerRedis), "Which ledger decides purchases: `memory`, embedded, for one instance, or `redis`."},
-		{"redis.addrs", &c.Redis.Addrs, addresses(), "Redis with ledger.kind `redis`: one address, some nodes of a Cluster, or the Sentinels."},
+		{"redis.addrs", &c.Redis.Addrs, addresses(redisPort), "Redis with ledger.kind `redis`: one address, some nodes of a Cluster, or the Sentinels."},
 		{"redis.username", &c.Redis.Username, line(maxNameBytes), "User of Redis, if it has any."},
 		{"redis.password", &c.Redis.Password, password(), "Password of Redis, if it has one."},
 		{"redis.sentinel_master", &c.Redis.SentinelMaster, line(maxNameBytes), "Name of the master; with it redis.addrs are its Sentinels."},
@@ -114,7 +114,7 @@ func (c *Config) keys() []key {
 		{"queue.topic", &c.Queue.Topic, topic(), "The broker's topic for reservations. In RocketMQ its type is NORMAL."},
 		{"queue.expire_topic", &c.Queue.ExpireTopic, topic(), "Topic of the delayed messages that expire unpaid orders, with RocketMQ (type DELAY) and Pulsar."},
 		{"queue.group", &c.Queue.Group, topic(), "Consumer group of the workers at Kafka and RocketMQ, subscription at Pulsar. Environments that share a broker have topics and groups of their own."},
-		{"kafka.brokers", &c.Kafka.Brokers, addresses(), "Some brokers of the Kafka cluster, for queue.kind `kafka` and sinks."},
+		{"kafka.brokers", &c.Kafka.Brokers, addresses(kafkaPort), "Some brokers of the Kafka cluster, for queue.kind `kafka` and sinks."},
 		{"kafka.sasl", &c.Kafka.SASL, oneOf(SASLNone, SASLPlain, SASLSHA256, SASLSHA512), "How the engine signs in to Kafka."},
 		{"kafka.username", &c.Kafka.Username, line(maxNameBytes), "User of Kafka, with kafka.sasl."},
 		{"kafka.password", &c.Kafka.Password, password(), "Password of Kafka, with kafka.sasl."},

@@ -287,6 +287,7 @@ purchase: {timeout: null}
 rabbit: {brokers: ["127.0.0.1:9092"]}
 redis: {addrs: [6379]}
 worker: {retry_delays: 5s, batch_size: {a: 1}}
+kafka: {user: engine}
 `)
 	_, err := config.Load(config.Sources{
 		File:    file,
@@ -307,6 +308,7 @@ worker: {retry_delays: 5s, batch_size: {a: 1}}
 		file + ":10: rabbit.brokers: unknown key\n",
 		file + ":11: redis.addrs: entry 1: must be text",
 		file + ":12: worker.batch_size: must be a whole number",
+		file + ":13: kafka.user: unknown key, did you mean kafka.username?",
 		"SECKILL_WORKER_BACTH_SIZE: unknown variable, did you mean SECKILL_WORKER_BATCH_SIZE?",
 		"SECKILL_RABBIT_BROKERS: unknown variable",
 		"SECKILL_PREHEAT_LEAD: must be a duration",
@@ -322,6 +324,17 @@ worker: {retry_delays: 5s, batch_size: {a: 1}}
 	}
 	if t.Failed() {
 		t.Log(err)
+	}
+}
+
+func TestLoad_ExampleOfAnAddressHasTheServersPort(t *testing.T) {
+	for key, want := range map[string]string{
+		"redis.addrs": "127.0.0.1:6379", "kafka.brokers": "127.0.0.1:9092", "rocketmq.endpoint": "127.0.0.1:8081",
+	} {
+		_, err := config.Load(config.Sources{Flags: []config.Setting{set(key, "10.0.0.1")}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", key, err)
+		}
 	}
 }
 

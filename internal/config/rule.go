@@ -153,23 +153,23 @@ func checkURL(text string) error {
 	return nil
 }
 
-// addresses is a list of servers.
-func addresses() rule {
+// addresses is a list of servers whose usual port is given.
+func addresses(port int) rule {
 	return rule{"HOST:PORT, some of them, or empty", func(field any) error {
 		list := *field.(*[]string)
 		if len(list) > maxAddresses {
 			return fmt.Errorf("must be at most %d addresses, not %d", maxAddresses, len(list))
 		}
-		return each(list, checkAddress)
+		return each(list, func(address string) error { return checkAddress(address, port) })
 	}}
 }
 
-func checkAddress(address string) error {
+func checkAddress(address string, usual int) error {
 	host, port, err := net.SplitHostPort(address)
 	n, portErr := strconv.ParseUint(port, 10, 16)
 	// The text is not echoed: a URL with a password is a common mistake.
 	if err != nil || portErr != nil || n == 0 || host == "" || strings.ContainsAny(host, "/@ ") {
-		return errors.New("must be HOST:PORT, such as 127.0.0.1:6379")
+		return fmt.Errorf("must be HOST:PORT, such as 127.0.0.1:%d", usual)
 	}
 	return nil
 }

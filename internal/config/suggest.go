@@ -3,12 +3,18 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // suggest names the known name nearest to an unknown one, or nothing when none
-// is near: a wrong guess helps nobody.
+// is near: a wrong guess helps nobody. A name that was cut short is near the one
+// that begins so.
 func suggest(unknown string, known []string) string {
 	slices.Sort(known)
+	longer := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !strings.HasPrefix(name, unknown) })
+	if len(longer) == 1 {
+		return fmt.Sprintf(", did you mean %s?", longer[0])
+	}
 	best, least := "", max(2, len(unknown)/3)+1
 	for _, name := range known {
 		if d := editDistance(unknown, name); d < least {
