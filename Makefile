@@ -12,8 +12,8 @@ help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .PHONY: build
-build: ## build bin/seckill
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/seckill ./cmd/seckill
+build: ## build bin/seckill, one static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/seckill ./cmd/seckill
 
 .PHONY: run
 run: build ## serve a demo sale that opens in seconds
