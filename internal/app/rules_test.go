@@ -144,7 +144,8 @@ func TestWhatRulesSeeGrowIsThereBeforeItGrows(t *testing.T) {
 	}
 }
 
-// What stands on Redis, on the shop's keys and on a sink is there with them,
+// What stands on Redis, on a broker, on the shop's keys and on a sink is there
+// with them,
 // what is a sale's with the sale.
 func TestAnInstanceShowsEverySeriesOfTheRules(t *testing.T) {
 	t.Parallel()
@@ -156,6 +157,7 @@ func TestAnInstanceShowsEverySeriesOfTheRules(t *testing.T) {
 		Name: "shop", Kind: config.SinkWebhook, URL: config.PrivateURL(login.URL), AllowPrivate: true,
 		Secret: config.NewSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
 	}}
+	cfg.Queue.Kind, cfg.Kafka.Brokers = config.QueueKafka, []string{"127.0.0.1:1"} // nobody listens
 	a := started(t, cfg, func(*parts) {})
 	a.parts.opens(t)
 	_, err := a.parts.reconciler.Run(t.Context(), 1, false, "test")
