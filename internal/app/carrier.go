@@ -45,7 +45,8 @@ func (p *parts) buildLine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	open, err := tryBroker(ctx, p, p.openCarrier, "broker not reached at start; workers read the outbox until it is")
+	q := &p.cfg.Queue
+	open, err := tryBroker(ctx, p, told(p, p.openCarrier, "reservations travel over", q.Topic, q.Group), "broker not reached at start; workers read the outbox until it is")
 	if err != nil {
 		return err
 	}
@@ -68,6 +69,17 @@ func (p *parts) carrierCodec() (*carrier.Codec, error) {
 		return nil, err
 	}
 	return &carrier.Codec{Store: p.storeID, Ring: ring}, nil
+}
+
+// told is open, with a line in the log after each success.
+func told[T any](p *parts, open func(context.Context) (T, error), what, topic, group string) func(context.Context) (T, error) {
+	return func(ctx context.Context) (T, error) {
+		one, err := open(ctx)
+		if err == nil {
+			p.log.Info(what+" "+p.cfg.Queue.Kind, "topic", topic, "group", group)
+		}
+		return one, err
+	}
 }
 
 // tryBroker connects for the first time, so that a wrong setup is told at the

@@ -35,7 +35,8 @@ func (p *parts) buildExpiry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	open, err := tryBroker(ctx, p, p.openDelayer, "broker of delayed messages not reached at start; the scan of the store expires orders until it is")
+	q := &p.cfg.Queue
+	open, err := tryBroker(ctx, p, told(p, p.openDelayer, "unpaid orders expire by delayed messages of", q.ExpireTopic, q.ExpireGroup()), "broker of delayed messages not reached at start; the scan of the store expires orders until it is")
 	if err != nil {
 		return err
 	}

@@ -117,6 +117,9 @@ func TestBroker_FrozenLetsTheEngineStop(t *testing.T) {
 	e := engine.Start(t, engine.Options{Settings: map[string]string{
 		"config": config, "queue.kind": "kafka", "kafka.brokers": k.Addr(), "queue.topic": topic, "queue.group": group,
 	}})
+	if !strings.Contains(e.Log(), `msg="reservations travel over kafka" topic=`+topic) {
+		t.Errorf("the log does not say how reservations travel:\n%s", e.Log())
+	}
 	if _, err := e.Operator().OpenSale(within(t, patience), engine.Product{ID: 1, Stock: 10, PerUserLimit: 1}); err != nil {
 		t.Fatal(err)
 	}
