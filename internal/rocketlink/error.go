@@ -47,9 +47,9 @@ var explained = map[v2.Code]struct {
 	is   error
 	text string
 }{
-	v2.Code_TOPIC_NOT_FOUND:                     {ErrSetup, "the topic does not exist"},
+	v2.Code_TOPIC_NOT_FOUND:                     {ErrSetup, "the topic does not exist: create it"},
 	v2.Code_ILLEGAL_TOPIC:                       {ErrSetup, "the topic's name is not allowed"},
-	v2.Code_CONSUMER_GROUP_NOT_FOUND:            {ErrSetup, "the group does not exist"},
+	v2.Code_CONSUMER_GROUP_NOT_FOUND:            {ErrSetup, "the group does not exist: create it"},
 	v2.Code_ILLEGAL_CONSUMER_GROUP:              {ErrSetup, "the group's name is not allowed"},
 	v2.Code_UNAUTHORIZED:                        {ErrSetup, "sign-in was refused, check access key and secret key"},
 	v2.Code_FORBIDDEN:                           {ErrSetup, "the account has no rights"},

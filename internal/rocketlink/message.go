@@ -21,6 +21,8 @@ const (
 	pollFor = 5 * time.Second
 	// pollTimeout bounds a poll as a whole.
 	pollTimeout = pollFor + 5*time.Second
+	// groupWait is how long a broker has to refuse a group.
+	groupWait = 500 * time.Millisecond
 	// PollMost is how many messages one poll may ask for, a limit of the broker.
 	PollMost = 32
 )
@@ -191,6 +193,25 @@ func (c *Client) Poll(ctx context.Context, name string, most int, invisible time
 			got = append(got, receivedFrom(part.GetMessage(), from.name))
 		}
 	}
+}
+
+// CheckGroup returns ErrSetup if the broker refuses the group. It polls for no
+// message: brokers check the group first, and keep a poll open that finds
+// nothing. So silence says that the group exists. Other errors are those of an
+// outage, which a client outlives.
+func (c *Client) CheckGroup(ctx context.Context, invisible time.Duration) error {
+	if err := c.Check(ctx); err != nil {
+		return err
+	}
+	// Not a deadline: proxies refuse a poll that must end before pollFor.
+	asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer time.AfterFunc(groupWait, cancel).Stop()
+	defer context.AfterFunc(ctx, cancel)()
+	if _, err := c.Poll(asking, "", 0, invisible); errors.Is(err, ErrSetup) {
+		return err
+	}
+	return nil
 }
 
 func receivedFrom(m *v2.Message, broker string) Received {

@@ -72,16 +72,29 @@ type Carrier struct {
 
 var _ carrier.Carrier = (*Carrier)(nil)
 
-// Open checks that the topic exists and has the type NORMAL. It waits for a
-// proxy no longer than the context lives. That a group is missing shows with the
-// first Receive: proxies do not tell earlier.
+// Open checks that the topic exists and has the type NORMAL, and that the group
+// exists. It waits for a proxy no longer than the context lives.
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
-	opt.fill()
-	s, err := newSender(ctx, opt, rocketlink.Normal)
+	s, r, err := openBoth(ctx, opt, rocketlink.Normal)
 	if err != nil {
 		return nil, err
 	}
-	return &Carrier{s, newReceiver(opt, rocketlink.Normal)}, nil
+	return &Carrier{s, r}, nil
+}
+
+// openBoth opens both halves on a topic of a type.
+func openBoth(ctx context.Context, opt Options, kind rocketlink.Type) (sender, *receiver, error) {
+	opt.fill()
+	s, err := newSender(ctx, opt, kind)
+	if err != nil {
+		return sender{}, nil, err
+	}
+	r := newReceiver(opt, kind)
+	if err := r.checkGroup(ctx); err != nil {
+		_ = errors.Join(r.close(ctx), s.producer.Close(ctx)) // the first error is the one to report
+		return sender{}, nil, err
+	}
+	return s, r, nil
 }
 
 // Publish returns nil when the broker has stored all messages. It sends some at

@@ -32,15 +32,14 @@ var _ carrier.Delayer = (*Delayer)(nil)
 
 // OpenDelayer is Open for a topic of type DELAY.
 func OpenDelayer(ctx context.Context, opt DelayerOptions) (*Delayer, error) {
-	opt.fill()
 	if opt.MaxDelay == 0 {
 		opt.MaxDelay = DefaultMaxDelay
 	}
-	s, err := newSender(ctx, opt.Options, rocketlink.Delay)
+	s, r, err := openBoth(ctx, opt.Options, rocketlink.Delay)
 	if err != nil {
 		return nil, err
 	}
-	return &Delayer{s, newReceiver(opt.Options, rocketlink.Delay), opt.MaxDelay}, nil
+	return &Delayer{s, r, opt.MaxDelay}, nil
 }
 
 // MaxDelay is the longest delay that the proxies take.

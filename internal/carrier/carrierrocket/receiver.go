@@ -66,7 +66,7 @@ type receiver struct {
 	tasks  sync.WaitGroup
 
 	mu       sync.Mutex
-	consumer *rocketlink.Client // nil until the first Receive
+	consumer *rocketlink.Client // nil before it joined
 	closed   bool
 	waiting  int // callers of Receive
 	wanted   int // messages that they want at most
@@ -189,6 +189,15 @@ func (r *receiver) join() error {
 	}
 	r.consumer = made
 	return nil
+}
+
+// checkGroup returns carrier.ErrSetup if the broker refuses the group.
+func (r *receiver) checkGroup(ctx context.Context) error {
+	consumer, err := r.present()
+	if err == nil {
+		err = consumer.CheckGroup(ctx, r.opt.Invisible)
+	}
+	return portError(err)
 }
 
 // poll asks one broker once.

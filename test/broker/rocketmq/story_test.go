@@ -81,7 +81,8 @@ func TestStory(t *testing.T) {
 	r := server.SharedRocketMQ(t)
 	for name, story := range map[string]func(t *testing.T, r *server.RocketMQ){
 		"Open_ReportsWhatAnOperatorHasToChange":  refusesSetup,
-		"Receive_ReportsMissingGroup":            missingGroup,
+		"Open_ReportsMissingGroup":               missingGroup,
+		"Open_TakesNoMessage":                    checkTakesNothing,
 		"Receive_KeepsWhatCameAfterTheDeadline":  lateBatch,
 		"Close_OfAPollingReceiverDelaysNothing":  closeWhilePolling,
 		"Close_LeavesNoGoroutines":               leavesNothing,
@@ -108,7 +109,7 @@ func refusesSetup(t *testing.T, r *server.RocketMQ) {
 		opt  carrierrocket.Options
 		text string
 	}{
-		"a missing topic":         {missing, "the topic does not exist"},
+		"a missing topic":         {missing, "the topic does not exist: create it"},
 		"a topic of delays":       {delay, "is of type [DELAY], and [NORMAL] is needed"},
 		"an address without port": {nowhere, "is not HOST:PORT"},
 	} {
@@ -136,26 +137,34 @@ func refusesSetup(t *testing.T, r *server.RocketMQ) {
 }
 
 func missingGroup(t *testing.T, r *server.RocketMQ) {
-	opt := create(t, r, server.RocketMQNormal)
-	opt.Group = "no-such-group"
-	c := open(t, opt)
-	shut(t, c)
-	for range 2 { // the second asks again
-		_, err := c.Receive(within(t, openWithin), 1)
-		if !errors.Is(err, carrier.ErrSetup) || !strings.Contains(err.Error(), "no-such-group") {
-			t.Errorf("received with %v", err)
-		}
+	opt, late := create(t, r, server.RocketMQNormal), create(t, r, server.RocketMQDelay)
+	opt.Group, late.Group = "no-such-group", "no-such-group"
+	_, err := carrierrocket.Open(within(t, openWithin), opt)
+	if !errors.Is(err, carrier.ErrSetup) || !strings.Contains(err.Error(), "the group does not exist: create it") || !strings.Contains(err.Error(), "no-such-group") {
+		t.Errorf("open: %v", err)
+	}
+	if _, err := carrierrocket.OpenDelayer(within(t, openWithin), carrierrocket.DelayerOptions{Options: late}); !errors.Is(err, carrier.ErrSetup) {
+		t.Errorf("open a delayer: %v", err)
 	}
 	r.CreateGroup(opt.Group)
-	publish(t, c, message("late-group"))
-	ctx := within(t, openWithin)
-	for {
-		got, err := c.Receive(ctx, 1)
-		if len(got) > 0 {
-			break
-		}
-		if !errors.Is(err, carrier.ErrSetup) {
-			t.Fatalf("after the group was created: %v", err)
+	c := open(t, opt)
+	shut(t, c)
+	roundTrip(t, c, "late-group")
+}
+
+// The check of the group takes no message away from receivers.
+func checkTakesNothing(t *testing.T, r *server.RocketMQ) {
+	opt := create(t, r, server.RocketMQNormal)
+	receiver := open(t, opt)
+	shut(t, receiver)
+	for i := range 5 {
+		publish(t, receiver, message(fmt.Sprint(i)))
+		other := open(t, opt)
+		ctx, cancel := context.WithTimeout(t.Context(), carrierrocket.DefaultInvisible/2)
+		collect(ctx, t, receiver, message(fmt.Sprint(i)))
+		cancel()
+		if err := other.Close(within(t, openWithin)); err != nil {
+			t.Errorf("close: %v", err)
 		}
 	}
 }
