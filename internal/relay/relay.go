@@ -263,6 +263,7 @@ func (r *relay) offer(ctx context.Context, h *holding, now time.Time) {
 func (r *relay) insist(ctx context.Context, what string, call func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, r.opt.Timing.PublishWithin)
 	defer cancel()
+	var last error
 	for {
 		err := call(bounded)
 		if err == nil {
@@ -271,8 +272,11 @@ func (r *relay) insist(ctx context.Context, what string, call func(context.Conte
 		if err == nil || ctx.Err() != nil {
 			return nil // stopping: the outbox has all
 		}
+		if last == nil || bounded.Err() == nil {
+			last = err // the reason, rather than the end of the time
+		}
 		if pause(bounded, retryPause) != nil {
-			return fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("%s: %w", what, last)
 		}
 	}
 }

@@ -84,3 +84,19 @@ func TestRound_FullRelayAsksLessOftenWhileTheStoreIsAway(t *testing.T) {
 		t.Errorf("with the store the next check is after %s", wait)
 	}
 }
+
+func TestInsist_ReportsTheReasonRatherThanTheEndOfTheTime(t *testing.T) {
+	r, _ := fullRelay(&storeAway{})
+	r.opt.Timing.PublishWithin = 2 * retryPause
+	reason, calls := errors.New("no broker is reachable"), 0
+	err := r.insist(t.Context(), "ask", func(ctx context.Context) error {
+		if calls++; calls == 1 {
+			return reason
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if calls < 2 || !errors.Is(err, reason) {
+		t.Errorf("after %d calls the error is: %v", calls, err)
+	}
+}
