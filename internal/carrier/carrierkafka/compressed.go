@@ -25,19 +25,32 @@ func (refuseCompressed) Decompress(src []byte, codec kgo.CompressionCodecType) (
 // body, so that its receiver rejects and settles it. It is called while a
 // rebalance is blocked.
 func (c *consumer) skip(fetches kgo.Fetches) {
-	behind := make(map[int32]kgo.EpochOffset)
+	c.mu.Lock()
+	skipped := false
 	fetches.EachError(func(_ string, number int32, err error) {
-		batch, ok := errors.AsType[*kgo.ErrDecompressTooLarge](err)
-		if !ok {
-			return
+		if batch, ok := errors.AsType[*kgo.ErrDecompressTooLarge](err); ok {
+			c.addMessage(number, batch.Offset, batch.NextOffset, carrier.Message{})
+			skipped = true
 		}
-		behind[number] = kgo.EpochOffset{Epoch: batch.Epoch, Offset: batch.NextOffset}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.addMessage(number, batch.Offset, batch.NextOffset, carrier.Message{})
-		c.signal()
 	})
-	if len(behind) > 0 {
-		c.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{c.topic.Name(): behind})
+	next, other := make(map[int32]kgo.EpochOffset), make(map[int32]kgo.EpochOffset)
+	for number, p := range c.owned {
+		if offset := p.next(); offset >= 0 {
+			next[number] = kgo.EpochOffset{Epoch: -1, Offset: offset}
+			other[number] = kgo.EpochOffset{Epoch: -1, Offset: offset + 1}
+		}
 	}
+	if skipped {
+		c.signal()
+	}
+	c.mu.Unlock()
+	if !skipped {
+		return
+	}
+	// Setting offsets drops what the client has fetched and not returned. An error
+	// like this one of another partition may be among that, and such a partition
+	// stays stopped. So all partitions are set. The client ignores an offset that
+	// it has already, hence another one first, from which nothing is returned.
+	c.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{c.topic.Name(): other})
+	c.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{c.topic.Name(): next})
 }

@@ -105,7 +105,7 @@ func newConsumer(link kafkalink.Options, topic *kafkalink.Topic, group string, l
 		kgo.WithDecompressor(refuseCompressed{}),
 		// A rebalance waits until fetched messages are added, which takes no time.
 		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
-		kgo.OnPartitionsAssigned(c.assigned), kgo.OnPartitionsRevoked(c.revoked), kgo.OnPartitionsLost(c.lost))
+		kgo.AdjustFetchOffsetsFn(c.begin), kgo.OnPartitionsAssigned(c.assigned), kgo.OnPartitionsRevoked(c.revoked), kgo.OnPartitionsLost(c.lost))
 	if err != nil {
 		return nil, err
 	}
@@ -311,6 +311,36 @@ func (c *consumer) assigned(_ context.Context, _ *kgo.Client, partitions map[str
 		}
 		c.owned[number] = newPartition(number)
 	}
+}
+
+// begin notes where reading begins, and finds out where that is the log's
+// beginning: the client sets no offset of a partition of which it does not know
+// one (skip).
+func (c *consumer) begin(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	of := offsets[c.topic.Name()]
+	var unknown []int32
+	for number, offset := range of {
+		if offset.EpochOffset().Offset < 0 {
+			unknown = append(unknown, number)
+		}
+	}
+	if len(unknown) > 0 {
+		starts, err := listOffsets(ctx, c.topic, unknown, logStart)
+		if err != nil {
+			c.log.Debug("kafka: find the beginning of partitions", "topic", c.topic.Name(), "error", err)
+		}
+		for number, start := range starts {
+			of[number] = kgo.NewOffset().At(start)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for number, offset := range of {
+		if p := c.owned[number]; p != nil {
+			p.first = max(-1, offset.EpochOffset().Offset)
+		}
+	}
+	return offsets, nil
 }
 
 // revoked commits and gives up partitions that get another owner when it

@@ -25,11 +25,11 @@ func (c *Carrier) Lag(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	ends, err := c.listOffsets(ctx, partitions, logEnd)
+	ends, err := listOffsets(ctx, c.topic, partitions, logEnd)
 	if err != nil {
 		return 0, err
 	}
-	starts, err := c.listOffsets(ctx, partitions, logStart)
+	starts, err := listOffsets(ctx, c.topic, partitions, logStart)
 	if err != nil {
 		return 0, err
 	}
@@ -53,32 +53,33 @@ func lagOf(start, end, committed int64) int64 {
 	return end - committed
 }
 
-func (c *Carrier) listOffsets(ctx context.Context, partitions []int32, at int64) (map[int32]int64, error) {
+// listOffsets are the beginnings or the ends of partitions' logs.
+func listOffsets(ctx context.Context, of *kafkalink.Topic, partitions []int32, at int64) (map[int32]int64, error) {
 	ask := kmsg.NewPtrListOffsetsRequest()
 	ask.ReplicaID = -1
 	topic := kmsg.NewListOffsetsRequestTopic()
-	topic.Topic = c.opt.Topic
+	topic.Topic = of.Name()
 	for _, number := range partitions {
 		p := kmsg.NewListOffsetsRequestTopicPartition()
 		p.Partition, p.Timestamp = number, at
 		topic.Partitions = append(topic.Partitions, p)
 	}
 	ask.Topics = append(ask.Topics, topic)
-	answer, err := ask.RequestWith(ctx, c.topic)
+	answer, err := ask.RequestWith(ctx, of)
 	if err != nil {
-		return nil, fmt.Errorf("list offsets of topic %s: %w", c.opt.Topic, kafkalink.Explain(err))
+		return nil, fmt.Errorf("list offsets of topic %s: %w", of.Name(), kafkalink.Explain(err))
 	}
 	offsets := make(map[int32]int64)
 	for _, topic := range answer.Topics {
 		for _, p := range topic.Partitions {
 			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
-				return nil, fmt.Errorf("list offsets of topic %s, partition %d: %w", c.opt.Topic, p.Partition, kafkalink.Explain(err))
+				return nil, fmt.Errorf("list offsets of topic %s, partition %d: %w", of.Name(), p.Partition, kafkalink.Explain(err))
 			}
 			offsets[p.Partition] = p.Offset
 		}
 	}
 	if len(offsets) != len(partitions) {
-		return nil, fmt.Errorf("list offsets of topic %s: kafka: %d of %d partitions answered", c.opt.Topic, len(offsets), len(partitions))
+		return nil, fmt.Errorf("list offsets of topic %s: kafka: %d of %d partitions answered", of.Name(), len(offsets), len(partitions))
 	}
 	return offsets, nil
 }

@@ -14,6 +14,7 @@ type partition struct {
 	// lost says that the partition has another owner, or that its log was set
 	// back. Messages of it are no longer settled here.
 	lost      bool
+	first     int64  // where reading began; -1 if that is not known
 	window    []slot // in order of offsets, from the first unsettled one on
 	last      int64  // offset of the newest message; -1 before the first
 	committed int64  // what the broker was told last; -1 for nothing
@@ -27,7 +28,7 @@ type slot struct {
 }
 
 func newPartition(number int32) *partition {
-	return &partition{number: number, last: -1, committed: -1}
+	return &partition{number: number, first: -1, last: -1, committed: -1}
 }
 
 // isSetBack reports whether a message stands at or below an earlier one: the
@@ -55,6 +56,14 @@ func (p *partition) settle(offset int64) int {
 	}
 	p.window = p.window[n:] // append moves the rest when the array is used up
 	return n
+}
+
+// next is the offset that is read next; -1 if that is not known.
+func (p *partition) next() int64 {
+	if p.last < 0 {
+		return p.first
+	}
+	return p.last + 1
 }
 
 // position is the offset below which all are settled. It is false before the
