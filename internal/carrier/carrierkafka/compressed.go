@@ -1,6 +1,7 @@
 package carrierkafka
 
 import (
+	"context"
 	"errors"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,6 +20,36 @@ func (refuseCompressed) Decompress(src []byte, codec kgo.CompressionCodecType) (
 		return src, nil
 	}
 	return nil, kgo.ErrMaxDecompress
+}
+
+// begin notes where reading begins, and finds out where that is the log's
+// beginning: the client sets no offset of a partition of which it does not know
+// one (skip).
+func (c *consumer) begin(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	of := offsets[c.topic.Name()]
+	var unknown []int32
+	for number, offset := range of {
+		if offset.EpochOffset().Offset < 0 {
+			unknown = append(unknown, number)
+		}
+	}
+	if len(unknown) > 0 {
+		starts, err := listOffsets(ctx, c.topic, unknown, logStart)
+		if err != nil {
+			c.log.Debug("kafka: find the beginning of partitions", "topic", c.topic.Name(), "error", err)
+		}
+		for number, start := range starts {
+			of[number] = kgo.NewOffset().At(start)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for number, offset := range of {
+		if p := c.owned[number]; p != nil {
+			p.first = max(-1, offset.EpochOffset().Offset)
+		}
+	}
+	return offsets, nil
 }
 
 // skip passes batches that are not read. Each counts as one message without a

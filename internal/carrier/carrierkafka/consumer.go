@@ -313,36 +313,6 @@ func (c *consumer) assigned(_ context.Context, _ *kgo.Client, partitions map[str
 	}
 }
 
-// begin notes where reading begins, and finds out where that is the log's
-// beginning: the client sets no offset of a partition of which it does not know
-// one (skip).
-func (c *consumer) begin(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
-	of := offsets[c.topic.Name()]
-	var unknown []int32
-	for number, offset := range of {
-		if offset.EpochOffset().Offset < 0 {
-			unknown = append(unknown, number)
-		}
-	}
-	if len(unknown) > 0 {
-		starts, err := listOffsets(ctx, c.topic, unknown, logStart)
-		if err != nil {
-			c.log.Debug("kafka: find the beginning of partitions", "topic", c.topic.Name(), "error", err)
-		}
-		for number, start := range starts {
-			of[number] = kgo.NewOffset().At(start)
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for number, offset := range of {
-		if p := c.owned[number]; p != nil {
-			p.first = max(-1, offset.EpochOffset().Offset)
-		}
-	}
-	return offsets, nil
-}
-
 // revoked commits and gives up partitions that get another owner when it
 // returns. Their unsettled messages come to the new owner.
 func (c *consumer) revoked(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
