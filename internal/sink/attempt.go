@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -11,10 +12,14 @@ import (
 // dispatch begins as many deliveries as may run. It returns how long until one
 // more may.
 func (r *round) dispatch(ctx context.Context) time.Duration {
-	for len(r.ready) > 0 && !r.over {
+	for !r.over {
 		most := r.opt.Concurrency
-		if r.failures >= downAfter {
+		if r.health.down() {
 			most = 1
+		}
+		line := r.nextLine(most)
+		if line == nil {
+			break
 		}
 		now := time.Now()
 		if r.tries >= most || r.held(now) > 0 {
@@ -23,12 +28,33 @@ func (r *round) dispatch(ctx context.Context) time.Duration {
 		if wait := r.paced(now); wait > 0 {
 			return min(wait, settleEvery)
 		}
-		it := r.ready[0]
-		r.ready = r.ready[1:]
+		it := (*line)[0]
+		*line = (*line)[1:]
 		r.tries++
+		if r.repeated = it.Kept; it.Kept {
+			r.repeats++
+		}
 		go r.try(ctx, it)
 	}
 	return pollEvery
+}
+
+// nextLine chooses between new events and repeated deliveries; nil if none is
+// ready. Repeated ones leave a place for new ones: a receiver that is slow to
+// refuse some orders must not hold up the others. With one place they take
+// turns.
+func (r *round) nextLine(most int) *[]*item {
+	places := most - 1
+	if most == 1 && !r.repeated {
+		places = 1
+	}
+	switch {
+	case len(r.again) > 0 && (r.repeats < places || most == 1 && len(r.ready) == 0):
+		return &r.again
+	case len(r.ready) > 0:
+		return &r.ready
+	}
+	return nil
 }
 
 // try delivers one item. It touches nothing of the round.
@@ -45,6 +71,9 @@ func (r *round) try(tries context.Context, it *item) {
 // take notes how a try ended.
 func (r *round) take(it *item) {
 	r.tries--
+	if it.Kept {
+		r.repeats--
+	}
 	if it.cut {
 		return // the round was ended: not the receiver's failure
 	}
@@ -54,13 +83,18 @@ func (r *round) take(it *item) {
 	if it.FirstAt.IsZero() {
 		it.FirstAt = now
 	}
+	var end outage
 	if it.err == nil {
 		it.State, it.Error = store.DeliveryDelivered, ""
-		r.back = r.worked(wall) || r.back
+		end = r.health.worked(wall, now)
 	} else {
 		it.Error = clip(it.err.Error(), maxErrorBytes)
-		r.back = r.missed(wall, it.err) || r.back
+		r.pause(wall, it.err)
+		end = r.health.missed(wall, now, it.err)
 		r.retryAt(&it.Delivery, now, it.err)
+	}
+	if end.over && !r.outage.over {
+		r.outage = end
 	}
 	r.opt.Observer.Tried(r.opt.Name, it.State, it.Latency)
 	if it.State == store.DeliveryFailed {
@@ -80,7 +114,14 @@ func (r *round) take(it *item) {
 		return
 	}
 	r.lanes[it.Key] = line
-	r.ready = append(r.ready, line[0])
+	r.makeReady(line[0])
+}
+
+// pause keeps the pause that a receiver asks for.
+func (r *round) pause(now time.Time, err error) {
+	if later := (*Later)(nil); errors.As(err, &later) {
+		r.pausedTo = now.Add(min(max(later.After, 0), maxPause))
+	}
 }
 
 // leave takes an item out of hand, to be recorded.

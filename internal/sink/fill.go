@@ -14,47 +14,68 @@ func (r *round) full() bool {
 	return r.state.Count[store.DeliveryRetrying]+r.opened >= maxRetrying || r.state.Open()+r.opened >= maxOpen
 }
 
-// room is how many events may be taken in hand.
-func (r *round) room() int {
-	if r.failures >= downAfter {
-		return 1 - len(r.flying)
-	}
-	room := maxWindow - max(len(r.window), len(r.flying))
+// feedRoom is how many events may be taken in hand.
+func (r *round) feedRoom() int {
+	room := maxWindow - len(r.window)
 	if room < maxWindow/4 && len(r.ready) > r.opt.Concurrency {
 		return 0
 	}
 	return room
 }
 
-// fill takes due deliveries in hand, and then events of the feed.
+// dueRoom is how many deliveries of the store may be taken in hand.
+func (r *round) dueRoom() int {
+	room := maxRepeats - r.due
+	if room < maxRepeats/4 && len(r.again) > r.opt.Concurrency {
+		return 0
+	}
+	return room
+}
+
+// fill takes due deliveries and events of the feed in hand.
 func (r *round) fill(ctx context.Context) error {
 	now := time.Now()
 	if r.over || r.held(now) > 0 {
 		return nil
 	}
-	if room := r.room(); room > 0 && !now.Before(r.dueAt) {
+	if r.health.down() {
+		return r.fillProbe(ctx)
+	}
+	if room := r.dueRoom(); room > 0 && !now.Before(r.dueAt) {
 		if err := r.fillDue(ctx, r.now(), room); err != nil {
 			return err
 		}
 	}
-	if room := r.room(); room > 0 && !now.Before(r.feedAt) && !r.full() {
-		if err := r.fillFeed(ctx, room); err != nil {
-			return err
-		}
-	}
-	// A sink that is down is probed with the next retry if there is nothing else.
-	if r.failures >= downAfter && len(r.flying) == 0 && (r.drained || r.full()) {
-		return r.fillDue(ctx, r.now().Add(maxDelay), 1)
+	if room := r.feedRoom(); room > 0 && !now.Before(r.feedAt) && !r.full() {
+		return r.fillFeed(ctx, room, room)
 	}
 	return nil
+}
+
+// fillProbe takes one delivery in hand. The next event of the feed comes first:
+// it has not failed yet, so it tells more than one that has. Without one it is
+// a delivery that waits for a retry.
+func (r *round) fillProbe(ctx context.Context) error {
+	for len(r.flying) == 0 && len(r.window) < maxWindow {
+		if err := r.fillFeed(ctx, probeChoice, 1); err != nil {
+			return err
+		}
+		if r.drained {
+			break
+		}
+	}
+	if len(r.flying) > 0 || !r.drained {
+		return nil
+	}
+	return r.fillDue(ctx, r.now().Add(maxDelay), 1)
 }
 
 // maxDelay is later than any next try.
 const maxDelay = 365 * 24 * time.Hour
 
 func (r *round) fillDue(ctx context.Context, by time.Time, room int) error {
-	limit := room + len(r.flying) // those under way are due too
-	if r.failures >= downAfter {
+	limit := room + r.due // those in hand are due too
+	if r.health.down() {
 		limit += probeChoice
 	}
 	due, err := r.opt.Store.DeliveriesDue(ctx, r.opt.Name, by, limit)
@@ -65,13 +86,14 @@ func (r *round) fillDue(ctx context.Context, by time.Time, room int) error {
 	if len(due) < limit {
 		r.dueAt = time.Now().Add(dueEvery)
 	}
-	if r.failures >= downAfter {
-		// One that was refused before says more about the receiver than a new one.
-		slices.SortStableFunc(due, func(a, b store.Delivery) int { return b.Attempts - a.Attempts })
+	if r.health.down() {
+		// One that was refused often says little about the receiver.
+		slices.SortStableFunc(due, func(a, b store.Delivery) int { return a.Attempts - b.Attempts })
 	}
 	for i := range due {
 		if d := &due[i]; !r.flying[d.EventID] && room > 0 {
 			room--
+			r.due++
 			r.enlist(&item{Delivery: *d, message: kept(d)})
 		}
 	}
@@ -83,17 +105,27 @@ func (r *round) enlist(it *item) {
 	line := append(r.lanes[it.Key], it)
 	r.lanes[it.Key], r.flying[it.EventID] = line, true
 	if len(line) == 1 {
+		r.makeReady(it)
+	}
+}
+
+func (r *round) makeReady(it *item) {
+	if it.Kept {
+		r.again = append(r.again, it)
+	} else {
 		r.ready = append(r.ready, it)
 	}
 }
 
-func (r *round) fillFeed(ctx context.Context, room int) error {
-	events, err := r.opt.Store.Events(ctx, r.read, room)
+// fillFeed reads so many events of the feed, and takes them in hand up to the
+// last one that may be tried.
+func (r *round) fillFeed(ctx context.Context, read, tried int) error {
+	events, err := r.opt.Store.Events(ctx, r.read, read)
 	if err != nil {
 		return err
 	}
 	r.drained = len(events) == 0
-	if len(events) < room {
+	if len(events) < read {
 		r.feedAt = time.Now().Add(pollEvery)
 	}
 	items, err := r.items(ctx, events)
@@ -101,6 +133,9 @@ func (r *round) fillFeed(ctx context.Context, room int) error {
 		return err
 	}
 	for _, it := range items {
+		if tried == 0 {
+			break
+		}
 		r.read = it.EventID
 		r.window = append(r.window, it)
 		switch {
@@ -108,6 +143,7 @@ func (r *round) fillFeed(ctx context.Context, room int) error {
 		case r.blocked[it.Key]:
 			r.leaveWaiting(it)
 		default:
+			tried--
 			r.enlist(it)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"seckill"
@@ -262,6 +263,29 @@ func (s *shop) options(target sink.Target) sink.Options {
 		Name: "shop", Source: "/seckill/test", Target: target, Store: s.Store, Data: wire.EventData, Concurrency: 8,
 		Logger: slog.New(slog.DiscardHandler), Observer: &watcher{},
 		Delays: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond},
+	}
+}
+
+// inVirtualTime runs a test on a clock of its own, which stands still while
+// anybody works. It begins with a day, for sales that started before.
+func inVirtualTime(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		<-time.After(24 * time.Hour)
+		test(t)
+	})
+}
+
+// roundEvery is how often the engine begins a round.
+const roundEvery = 500 * time.Millisecond
+
+// work runs rounds for a time, as the engine does. Use it in virtual time.
+func work(t *testing.T, sender *sink.Sender, long time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(long); time.Now().Before(end); <-time.After(roundEvery) {
+		if err := sender.Round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -23,18 +23,23 @@ type round struct {
 	known   map[int64]bool // events above the cursor that have a delivery
 
 	window  []*item // events above the cursor, in the feed's order
-	ready   []*item // may be tried now
+	ready   []*item // events of the feed that may be tried now
+	again   []*item // deliveries of the store that may be tried now
 	lanes   map[string][]*item
 	blocked map[string]bool // keys with a delivery that this round left open
 	flying  map[int64]bool  // events in hand, until the store has their outcome
+	due     int             // deliveries of the store in hand, until it has their outcome
 	tries   int             // that are under way
-	opened  int64           // deliveries that this round left open
-	results chan *item
+	repeats int             // of them, those of deliveries that the store had
+	// repeated says that the last try was of a delivery that the store had.
+	repeated bool
+	opened   int64 // deliveries that this round left open
+	results  chan *item
 
 	done    []store.Delivery // outcomes that the store does not have yet
 	doneAt  time.Time        // of the first of them
 	release bool             // more may be due than was found last
-	back    bool             // the sink works again
+	outage  outage           // that has ended, and whose deliveries are not due yet
 }
 
 // item is an event in hand.
@@ -92,7 +97,7 @@ func (r *round) step(ctx, tries context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	wait := r.dispatch(tries)
-	if err := r.settle(ctx, r.tries == 0 && len(r.ready) == 0); err != nil {
+	if err := r.settle(ctx, r.tries == 0 && r.inHand() == 0); err != nil {
 		return 0, err
 	}
 	wait = max(wait, time.Millisecond)
@@ -105,10 +110,13 @@ func (r *round) step(ctx, tries context.Context) (time.Duration, error) {
 	return wait, nil
 }
 
+// inHand is how many deliveries may be tried now.
+func (r *round) inHand() int { return len(r.ready) + len(r.again) }
+
 // idle reports whether nothing is left to do: nothing is in hand, and there is
 // nothing more to take in hand.
 func (r *round) idle() bool {
-	return len(r.ready) == 0 && len(r.done) == 0 && !r.release && (r.drained || r.full())
+	return r.inHand() == 0 && len(r.done) == 0 && !r.release && (r.drained || r.full())
 }
 
 // await waits for a result, at most so long, and takes all that are there.
@@ -159,13 +167,16 @@ func (r *round) settle(ctx context.Context, now bool) error {
 	}
 	for i := range r.done {
 		delete(r.flying, r.done[i].EventID)
+		if r.done[i].Kept {
+			r.due--
+		}
 	}
 	r.window, r.cursor, r.done = r.window[left:], cursor, nil
-	if r.back {
-		if err := r.opt.Store.HastenDeliveries(ctx, r.opt.Name); err != nil {
+	if r.outage.over {
+		if err := r.opt.Store.HastenDeliveries(ctx, r.opt.Name, r.outage.since); err != nil {
 			return err
 		}
-		r.back, r.release = false, true
+		r.outage, r.release = outage{}, true
 	}
 	if r.release {
 		r.dueAt = time.Time{}

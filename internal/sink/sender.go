@@ -18,6 +18,8 @@ const (
 	// maxWindow is how many events a sender holds at once, and so how many are
 	// delivered again after it was killed.
 	maxWindow = 512
+	// maxRepeats is how many of the store's deliveries it holds beside them.
+	maxRepeats = 256
 	// maxRetrying is how many deliveries of a sink are retried at a time. Beyond
 	// it no event is taken from the feed.
 	maxRetrying = 1000
@@ -41,17 +43,21 @@ const (
 	pollEvery      = 200 * time.Millisecond
 	dueEvery       = time.Second
 
-	// downAfter failures in a row the sink counts as down: one delivery at a time
-	// is tried, after probeFirst, then twice that, up to probeMost.
-	downAfter   = 10
-	probeFirst  = 100 * time.Millisecond
-	probeMost   = 10 * time.Second
-	probeChoice = 16 // deliveries among which a probe is chosen
-	// A success after backAfter failures in a row makes all retries due, at most
-	// once in hastenEvery: a receiver that fails for some orders alone would
-	// otherwise get those again and again.
-	backAfter   = 3
-	hastenEvery = time.Minute
+	// A sink is down after downSilent tries in a row without an answer, or after
+	// downAnswered failures in a row of any kind. A receiver that answers may
+	// refuse the orders of one product alone, so it takes many failures until the
+	// others have to wait too.
+	downSilent   = 10
+	downAnswered = 5000
+	// While a sink is down one delivery at a time is tried, after probeFirst, then
+	// twice that, up to probeMost; up to probeAnswered if the receiver answers.
+	probeFirst    = 500 * time.Millisecond
+	probeMost     = 10 * time.Second
+	probeAnswered = time.Second
+	probeChoice   = 16 // deliveries or events among which a probe is chosen
+	// A success after an outage of this length makes the deliveries due that
+	// failed during it.
+	outageLength = 5 * time.Second
 
 	maxPause      = 10 * time.Minute // that a receiver may ask for
 	maxErrorBytes = 500
@@ -113,18 +119,14 @@ type Sender struct {
 	opt  Options
 	plan schedule
 
-	term     int64         // of the sink, as this sender has taken it; 0 for none
-	failures int           // in a row
-	probe    time.Duration // the present pause between probes
-	probeAt  time.Time     // no try before it while the sink is down
-	pausedTo time.Time     // the receiver asked for it
-	slot     time.Time     // of the pace
-	hastened time.Time
+	term     int64     // of the sink, as this sender has taken it; 0 for none
+	health   health    // how the receiver answers
+	pausedTo time.Time // the receiver asked for it
+	slot     time.Time // of the pace
 	sweptAt  int64
 	alerted  time.Time
-	down     string // the last error in a row
-	even     bool   // no event above the cursor has a delivery
-	drained  bool   // the last round left nothing in the feed
+	even     bool // no event above the cursor has a delivery
+	drained  bool // the last round left nothing in the feed
 
 	mu     sync.Mutex
 	status Status
@@ -214,18 +216,14 @@ func (s *Sender) begin(ctx context.Context) (store.SinkState, error) {
 	}
 	s.term, s.sweptAt, s.even = state.Term, 0, false
 	if state.Count[store.DeliveryRetrying] > 0 {
-		s.failures = max(s.failures, backAfter) // by the sender before
+		s.health.inherit(time.Now())
 	}
 	return state, nil
 }
 
 // held is how long no delivery is tried.
 func (s *Sender) held(now time.Time) time.Duration {
-	wait := s.pausedTo.Sub(now)
-	if s.failures >= downAfter {
-		wait = max(wait, s.probeAt.Sub(now))
-	}
-	return max(wait, 0)
+	return max(s.pausedTo.Sub(now), s.health.probeIn(now), 0)
 }
 
 // paced is how long until the pace allows one more, and takes the place if it is
@@ -242,35 +240,6 @@ func (s *Sender) paced(now time.Time) time.Duration {
 	}
 	s.slot = s.slot.Add(time.Second / time.Duration(s.opt.RatePerSecond))
 	return 0
-}
-
-// worked notes a success. It reports whether the sink is back after failures.
-func (s *Sender) worked(now time.Time) (back bool) {
-	back = s.failures >= backAfter && now.Sub(s.hastened) >= hastenEvery
-	if back {
-		s.hastened = now
-	}
-	s.failures, s.probe, s.down = 0, 0, ""
-	return back
-}
-
-// missed notes a failure. A receiver that works and refuses the message is back,
-// as in worked.
-func (s *Sender) missed(now time.Time, err error) (back bool) {
-	if later := (*Later)(nil); errors.As(err, &later) {
-		s.pausedTo = now.Add(min(max(later.After, 0), maxPause))
-	}
-	if rejected := (*Rejected)(nil); errors.As(err, &rejected) {
-		return s.worked(now)
-	}
-	s.failures++
-	s.down = err.Error()
-	// Tries that were under way when the sink went down are no probes.
-	if s.failures >= downAfter && !now.Before(s.probeAt) {
-		s.probe = min(max(2*s.probe, probeFirst), probeMost)
-		s.probeAt = now.Add(s.probe)
-	}
-	return false
 }
 
 // retryAt decides what becomes of a delivery that failed at now.
@@ -293,7 +262,7 @@ func (s *Sender) tell(ctx context.Context) error {
 		return err
 	}
 	status := Status{
-		At: time.Now(), Down: s.failures >= downAfter, Retrying: state.Count[store.DeliveryRetrying],
+		At: time.Now(), Down: s.health.down(), Retrying: state.Count[store.DeliveryRetrying],
 		Waiting: state.Count[store.DeliveryWaiting], Failed: state.Count[store.DeliveryFailed],
 	}
 	if !state.OldestAt.IsZero() {
@@ -311,7 +280,7 @@ func (s *Sender) tell(ctx context.Context) error {
 	}
 	if behind > lagAlert && time.Since(s.alerted) > lagAlertEvery {
 		s.alerted = time.Now()
-		s.opt.Observer.Lagging(s.opt.Name, behind, s.down)
+		s.opt.Observer.Lagging(s.opt.Name, behind, s.health.cause)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -198,15 +198,19 @@ func TestSender_SinkThatIsDownCatchesUp(t *testing.T) {
 
 // Also a short outage of few deliveries, whose waits would be hours.
 func TestSender_RetriesAreHastenedAfterAnOutage(t *testing.T) {
-	s, r := newShop(t), &receiver{refuse: refuseAll}
-	s.sell(4)
-	opt := s.options(r)
-	opt.Delays = []time.Duration{time.Hour}
-	sender := sink.NewSender(opt)
-	drive(t, sender, "retries", func() bool { return s.states("shop")[store.DeliveryRetrying] == s.end() })
-	r.setRefuse(nil)
-	s.sell(1)
-	drive(t, sender, "all events", func() bool { return int64(r.count()) == s.end() })
+	inVirtualTime(t, func(t *testing.T) {
+		s, r := newShop(t), &receiver{refuse: refuseAll}
+		s.sell(4)
+		opt := s.options(r)
+		opt.Delays = []time.Duration{time.Hour}
+		sender := sink.NewSender(opt)
+		work(t, sender, 10*time.Second)
+		equal(t, "retries", s.states("shop")[store.DeliveryRetrying], s.end())
+		r.setRefuse(nil)
+		s.sell(1)
+		work(t, sender, 2*time.Second)
+		equal(t, "delivered", int64(r.count()), s.end())
+	})
 }
 
 // The same when the engine was restarted in between.
@@ -494,21 +498,24 @@ func TestSender_SaysThatASinkLags(t *testing.T) {
 
 // A receiver that is back and refuses the first message is back all the same.
 func TestSender_RejectedMessageShowsThatTheSinkIsBack(t *testing.T) {
-	s, r := newShop(t), &receiver{refuse: refuseAll}
-	s.sell(4)
-	opt := s.options(r)
-	opt.Delays = []time.Duration{time.Hour}
-	sender := sink.NewSender(opt)
-	drive(t, sender, "retries", func() bool { return s.states("shop")[store.DeliveryRetrying] == s.end() })
-	others := int(s.end())
-	bad := s.sell(1)[0].String()
-	r.setRefuse(func(m *sink.Message) error {
-		if m.Key == bad {
-			return &sink.Rejected{Err: errors.New("no")}
-		}
-		return nil
+	inVirtualTime(t, func(t *testing.T) {
+		s, r := newShop(t), &receiver{refuse: refuseAll}
+		s.sell(4)
+		opt := s.options(r)
+		opt.Delays = []time.Duration{time.Hour}
+		sender := sink.NewSender(opt)
+		work(t, sender, 10*time.Second)
+		others := int(s.end())
+		bad := s.sell(1)[0].String()
+		r.setRefuse(func(m *sink.Message) error {
+			if m.Key == bad {
+				return &sink.Rejected{Err: errors.New("no")}
+			}
+			return nil
+		})
+		work(t, sender, 2*time.Second)
+		equal(t, "delivered", r.count(), others)
 	})
-	drive(t, sender, "the others", func() bool { return r.count() == others })
 }
 
 // BenchmarkSender sends events of SQLite to a webhook on loopback.

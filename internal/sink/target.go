@@ -40,8 +40,16 @@ type Later struct {
 func (l *Later) Error() string { return l.Err.Error() }
 func (l *Later) Unwrap() error { return l.Err }
 
+// Answered is the error of a receiver that answered with a failure. It may be
+// about this one message, so many of them have to come in a row until the sink
+// counts as down. Of other errors, which are no answer, a few are enough.
+type Answered struct{ Err error }
+
+func (a *Answered) Error() string { return a.Err.Error() }
+func (a *Answered) Unwrap() error { return a.Err }
+
 // Rejected is the error of a receiver that works, and refuses this one message.
-// Any other error counts towards the sink being down.
+// It never counts towards the sink being down.
 type Rejected struct{ Err error }
 
 func (r *Rejected) Error() string { return r.Err.Error() }

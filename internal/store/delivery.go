@@ -43,8 +43,9 @@ type Deliveries interface {
 	// DeliveriesDue lists at most limit retrying deliveries whose next try is not
 	// later than by, earliest first, with their bodies.
 	DeliveriesDue(ctx context.Context, sink string, by time.Time, limit int) ([]Delivery, error)
-	// HastenDeliveries makes every retrying delivery due now.
-	HastenDeliveries(ctx context.Context, sink string) error
+	// HastenDeliveries makes every retrying delivery due now that was tried first
+	// at or after a time; every one if it is zero.
+	HastenDeliveries(ctx context.Context, sink string, since time.Time) error
 	// SweepDeliveries deletes at most limit settled deliveries of events below an
 	// id, and returns how many.
 	SweepDeliveries(ctx context.Context, sink string, below int64, limit int) (int, error)

@@ -136,23 +136,31 @@ func (w *Webhook) judge(res *http.Response) error {
 	case status >= 200 && status < 300:
 		return nil
 	case status >= 300 && status < 400:
-		return fmt.Errorf("%w: redirects are not followed", err)
+		return &sink.Answered{Err: fmt.Errorf("%w: redirects are not followed", err)}
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
 		if after := retryAfter(res.Header.Get("Retry-After"), w.now()); after > 0 {
 			return &sink.Later{After: after, Err: err}
 		}
+		return err
+	case awayStatus[status]:
+		return err
 	case status >= 400 && status < 500 && !endpointStatus[status]:
 		return &sink.Rejected{Err: err}
 	}
-	return err
+	return &sink.Answered{Err: err}
+}
+
+// awayStatus are answers of a gateway whose receiver is away, and of a receiver
+// that has no time. They count as no answer.
+var awayStatus = map[int]bool{
+	http.StatusRequestTimeout: true, http.StatusTooEarly: true, http.StatusBadGateway: true, http.StatusGatewayTimeout: true,
 }
 
 // endpointStatus are answers of 4xx that say something of the whole endpoint,
 // and not of one message.
 var endpointStatus = map[int]bool{
 	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
-	http.StatusProxyAuthRequired: true, http.StatusRequestTimeout: true, http.StatusGone: true, http.StatusMisdirectedRequest: true,
-	http.StatusTooEarly: true, http.StatusTooManyRequests: true,
+	http.StatusProxyAuthRequired: true, http.StatusGone: true, http.StatusMisdirectedRequest: true,
 }
 
 // retryAfter reads seconds or a date.

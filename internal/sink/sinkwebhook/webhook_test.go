@@ -105,23 +105,28 @@ func TestDeliver_JudgesAnswers(t *testing.T) {
 		status        int
 		header        string
 		ok, rejected  bool
+		answered      bool
 		later         time.Duration
 		says, notSays string
 	}{
 		{status: 200, ok: true},
 		{status: 202, ok: true},
 		{status: 204, ok: true},
-		{status: 301, says: "redirects are not followed"},
-		{status: 302, says: "redirects are not followed"},
-		{status: 307, says: "redirects are not followed"},
+		{status: 301, answered: true, says: "redirects are not followed"},
+		{status: 302, answered: true, says: "redirects are not followed"},
+		{status: 307, answered: true, says: "redirects are not followed"},
 		{status: 400, rejected: true},
-		{status: 401},
-		{status: 404},
-		{status: 410, says: "410 Gone"},
+		{status: 401, answered: true},
+		{status: 404, answered: true},
+		{status: 408},
+		{status: 410, answered: true, says: "410 Gone"},
 		{status: 422, rejected: true},
 		{status: 429, header: "7", later: 7 * time.Second},
 		{status: 429},
-		{status: 500, says: "500 Internal Server Error"},
+		{status: 500, answered: true, says: "500 Internal Server Error"},
+		{status: 502},
+		{status: 504},
+		{status: 507, answered: true},
 		{status: 503, header: "120", later: 2 * time.Minute},
 		{status: 503, header: "soon"},
 		{status: 503, header: time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), later: time.Hour},
@@ -144,8 +149,9 @@ func TestDeliver_JudgesAnswers(t *testing.T) {
 			}
 			var later *sink.Later
 			var rejected *sink.Rejected
-			if errors.As(err, &rejected) != c.rejected {
-				t.Errorf("rejected: %v", err)
+			var answered *sink.Answered
+			if errors.As(err, &rejected) != c.rejected || errors.As(err, &answered) != c.answered {
+				t.Errorf("rejected %v, answered %v: %v", rejected != nil, answered != nil, err)
 			}
 			if errors.As(err, &later); (later != nil) != (c.later > 0) || later != nil && (later.After-c.later).Abs() > 5*time.Second {
 				t.Errorf("later is %+v", later)

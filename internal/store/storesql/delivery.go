@@ -20,7 +20,7 @@ const (
 	sqlDeliveriesDue = `SELECT ` + deliveryColumns + `, body FROM tb_sink_delivery
 		WHERE sink = ? AND state = 1 AND next_time <= ? ORDER BY next_time, event_id LIMIT ?`
 
-	sqlHasten          = `UPDATE tb_sink_delivery SET next_time = ? WHERE sink = ? AND state = 1 AND next_time > ?`
+	sqlHasten          = `UPDATE tb_sink_delivery SET next_time = ? WHERE sink = ? AND state = 1 AND next_time > ? AND first_time >= ?`
 	sqlRetryDelivery   = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND event_id = ?`
 	sqlRetryDeliveries = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND state IN (1, 3)`
 	sqlSkipDelivery    = `UPDATE tb_sink_delivery SET state = 5, body = NULL, next_time = NULL, last_time = ? WHERE sink = ? AND event_id = ?`
@@ -218,10 +218,14 @@ func (s *Store) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]
 }
 
 // HastenDeliveries makes retrying deliveries due now.
-func (s *Store) HastenDeliveries(ctx context.Context, sink string) error {
+func (s *Store) HastenDeliveries(ctx context.Context, sink string, since time.Time) error {
 	return s.change(ctx, "hasten deliveries", func(ctx context.Context, tx *session) error {
 		now := millis(s.now())
-		_, err := tx.exec(ctx, sqlHasten, now, sink, now)
+		var first int64
+		if !since.IsZero() {
+			first = millis(since)
+		}
+		_, err := tx.exec(ctx, sqlHasten, now, sink, now, first)
 		return err
 	})
 }

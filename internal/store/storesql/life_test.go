@@ -318,7 +318,7 @@ func (l *life) delivers() {
 	l.must(err)
 	_, err = l.DeliveriesDue(l.ctx(), "shop", l.now(), 10)
 	l.must(err)
-	l.must(l.HastenDeliveries(l.ctx(), "shop"))
+	l.must(l.HastenDeliveries(l.ctx(), "shop", l.now()))
 	_, err = l.Deliveries(l.ctx(), store.DeliveryFilter{Sink: "shop", State: store.DeliveryFailed, Limit: 10})
 	l.must(err)
 	_, err = l.RetryDelivery(l.ctx(), "shop", 2, operator)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -225,10 +226,15 @@ func dueDeliveries(t *testing.T, s *suite) {
 
 func hastenedDeliveries(t *testing.T, s *suite) {
 	sink := s.sink(t)
-	s.settle(t, sink, 3, s.delivery(t, 1, "a", store.DeliveryRetrying), s.delivery(t, 2, "a", store.DeliveryWaiting), s.delivery(t, 3, "b", store.DeliveryFailed))
+	now := s.now(t)
+	early, late := s.delivery(t, 4, "c", store.DeliveryRetrying), s.delivery(t, 5, "d", store.DeliveryRetrying)
+	early.FirstAt, late.FirstAt = now.Add(-2*time.Hour), now.Add(-time.Hour)
+	s.settle(t, sink, 5, s.delivery(t, 1, "a", store.DeliveryRetrying), s.delivery(t, 2, "a", store.DeliveryWaiting), s.delivery(t, 3, "b", store.DeliveryFailed), early, late)
 	equal(t, "due before", len(s.dueAt(t, sink)), 0)
-	must(t, s.Store.HastenDeliveries(t.Context(), sink))
-	equal(t, "due", s.dueAt(t, sink), []int64{1})
+	must(t, s.Store.HastenDeliveries(t.Context(), sink, now.Add(-time.Hour)))
+	equal(t, "due of those that were first tried since", s.dueAt(t, sink), []int64{1, 5})
+	must(t, s.Store.HastenDeliveries(t.Context(), sink, time.Time{}))
+	equal(t, "due", slices.Sorted(slices.Values(s.dueAt(t, sink))), []int64{1, 4, 5})
 }
 
 func linesOfKeys(t *testing.T, s *suite) {
@@ -237,7 +243,7 @@ func linesOfKeys(t *testing.T, s *suite) {
 		s.delivery(t, 1, "a", store.DeliveryRetrying), s.delivery(t, 2, "a", store.DeliveryWaiting),
 		s.delivery(t, 3, "b", store.DeliveryRetrying), s.delivery(t, 4, "a", store.DeliveryWaiting))
 	for _, next := range []int64{1, 2, 4} {
-		must(t, s.Store.HastenDeliveries(t.Context(), sink))
+		must(t, s.Store.HastenDeliveries(t.Context(), sink, time.Time{}))
 		list, err := s.Store.DeliveriesDue(t.Context(), sink, s.now(t), all)
 		must(t, err)
 		equal(t, "due", len(list), 2)

@@ -45,8 +45,8 @@ func (f *Faulty) DeliveriesDue(ctx context.Context, sink string, by time.Time, l
 	return ask(f, ctx, "DeliveriesDue", func() ([]store.Delivery, error) { return f.inner.DeliveriesDue(ctx, sink, by, limit) })
 }
 
-func (f *Faulty) HastenDeliveries(ctx context.Context, sink string) error {
-	return tell(f, ctx, "HastenDeliveries", func() error { return f.inner.HastenDeliveries(ctx, sink) })
+func (f *Faulty) HastenDeliveries(ctx context.Context, sink string, since time.Time) error {
+	return tell(f, ctx, "HastenDeliveries", func() error { return f.inner.HastenDeliveries(ctx, sink, since) })
 }
 
 func (f *Faulty) SweepDeliveries(ctx context.Context, sink string, below int64, limit int) (int, error) {
