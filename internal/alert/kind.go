@@ -25,6 +25,7 @@ const (
 	BrokerUnwell Kind = "the broker is unwell"
 	Rejected     Kind = "messages of the broker were rejected"
 	SinkFailed   Kind = "a delivery to a sink has failed"
+	SinkRefuses  Kind = "a sink refuses many events"
 	SinkLags     Kind = "a sink lags behind"
 )
 
@@ -33,5 +34,5 @@ const (
 var Kinds = []Kind{
 	Violations, MustRecover, NotRecovered, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
 	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, RebuiltAgain, WorkerEnded, BrokerUnwell, Rejected,
-	SinkFailed, SinkLags,
+	SinkFailed, SinkRefuses, SinkLags,
 }

@@ -113,6 +113,10 @@ func (o sinkObserver) Failed(name string, d store.Delivery) {
 	o.alerter.Raise(alert.SinkFailed, 0, fmt.Errorf("sink %s: event %d of %s failed after %d tries: %s", name, d.EventID, d.Key, d.Attempts, d.Error))
 }
 
+func (o sinkObserver) Crowded(name string, retrying int64, cause string) {
+	o.alerter.Raise(alert.SinkRefuses, 0, fmt.Errorf("sink %s: %d deliveries are retried, too many to retry each for long; some were kept as failed after 3 tries: %s", name, retrying, cause))
+}
+
 func (o sinkObserver) Lagging(name string, oldest time.Duration, cause string) {
 	if cause == "" {
 		cause = "it takes events more slowly than they come"

@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -117,6 +118,32 @@ func (r *round) take(it *item) {
 	r.makeReady(line[0])
 }
 
+// retryAt decides what becomes of a delivery that failed at now.
+func (r *round) retryAt(d *store.Delivery, now time.Time, err error) {
+	wait, again := r.plan.next(d.Attempts, now.Sub(d.FirstAt), rand.Float64())
+	if !again && r.health.down() { // the receiver is away: nobody refused it
+		wait, again = r.plan[len(r.plan)-1], true
+	}
+	if again && r.tooMany(d) {
+		r.crowded, again = d.Error, false
+	}
+	if !again {
+		d.State = store.DeliveryFailed
+		return
+	}
+	if later := (*Later)(nil); errors.As(err, &later) {
+		wait = max(wait, min(later.After, maxPause))
+	}
+	d.State, d.NextAt = store.DeliveryRetrying, now.Add(wait)
+}
+
+// tooMany reports whether a delivery gets no more tries because too many others
+// are retried. Its own failures must be its own: the receiver took others since
+// its first try.
+func (r *round) tooMany(d *store.Delivery) bool {
+	return r.retrying > maxRetrying && d.Attempts >= crowdedTries && !r.health.down() && d.FirstAt.Before(r.health.lastOK)
+}
+
 // pause keeps the pause that a receiver asks for.
 func (r *round) pause(now time.Time, err error) {
 	if later := (*Later)(nil); errors.As(err, &later) {
@@ -126,12 +153,15 @@ func (r *round) pause(now time.Time, err error) {
 
 // leave takes an item out of hand, to be recorded.
 func (r *round) leave(it *item) {
-	it.settled = true
+	it.settled, r.settled = true, true
 	if len(r.done) == 0 {
 		r.doneAt = time.Now()
 	}
-	if !it.Kept && it.State.Open() {
-		r.opened++
+	switch retried := it.State == store.DeliveryRetrying; {
+	case retried && !it.Kept:
+		r.retrying++
+	case !retried && it.Kept:
+		r.retrying--
 	}
 	r.done = append(r.done, it.Delivery)
 	r.release = r.release || it.Kept && it.State == store.DeliveryDelivered

@@ -9,11 +9,6 @@ import (
 	"seckill/internal/store"
 )
 
-// full reports whether the sink has too much open to take more events.
-func (r *round) full() bool {
-	return r.state.Count[store.DeliveryRetrying]+r.opened >= maxRetrying || r.state.Open()+r.opened >= maxOpen
-}
-
 // feedRoom is how many events may be taken in hand.
 func (r *round) feedRoom() int {
 	room := maxWindow - len(r.window)
@@ -46,7 +41,7 @@ func (r *round) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	if room := r.feedRoom(); room > 0 && !now.Before(r.feedAt) && !r.full() {
+	if room := r.feedRoom(); room > 0 && !now.Before(r.feedAt) {
 		return r.fillFeed(ctx, room, room)
 	}
 	return nil

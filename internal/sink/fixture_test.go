@@ -235,6 +235,7 @@ type watcher struct {
 	tried   map[store.DeliveryState]int
 	failed  []store.Delivery
 	lagging int
+	crowded string
 }
 
 func (w *watcher) Tried(_ string, state store.DeliveryState, _ time.Duration) {
@@ -250,6 +251,12 @@ func (w *watcher) Failed(_ string, d store.Delivery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed = append(w.failed, d)
+}
+
+func (w *watcher) Crowded(_ string, _ int64, cause string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.crowded = cause
 }
 
 func (w *watcher) Lagging(string, time.Duration, string) {

@@ -31,9 +31,9 @@ type round struct {
 	due     int             // deliveries of the store in hand, until it has their outcome
 	tries   int             // that are under way
 	repeats int             // of them, those of deliveries that the store had
+	settled bool            // some delivery left the hand
 	// repeated says that the last try was of a delivery that the store had.
 	repeated bool
-	opened   int64 // deliveries that this round left open
 	results  chan *item
 
 	done    []store.Delivery // outcomes that the store does not have yet
@@ -59,9 +59,6 @@ func (r *round) now() time.Time {
 func (r *round) run(ctx context.Context) error {
 	if err := r.findKnown(ctx); err != nil {
 		return err
-	}
-	if r.state.Count[store.DeliveryRetrying] == 0 {
-		r.dueAt = time.Now().Add(dueEvery)
 	}
 	tries, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -116,7 +113,7 @@ func (r *round) inHand() int { return len(r.ready) + len(r.again) }
 // idle reports whether nothing is left to do: nothing is in hand, and there is
 // nothing more to take in hand.
 func (r *round) idle() bool {
-	return r.inHand() == 0 && len(r.done) == 0 && !r.release && (r.drained || r.full())
+	return r.inHand() == 0 && len(r.done) == 0 && !r.release && r.drained
 }
 
 // await waits for a result, at most so long, and takes all that are there.
@@ -212,7 +209,7 @@ func (r *round) finish(ctx context.Context, err error) error {
 		return err
 	}
 	r.even, r.Sender.drained = len(r.window) == 0, r.drained
-	if r.read == r.state.Cursor && r.opened == 0 && time.Since(r.Status().At) < tellEvery {
+	if r.read == r.state.Cursor && !r.settled && time.Since(r.Status().At) < tellEvery {
 		return nil // nothing new
 	}
 	return r.tell(ctx)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -20,12 +19,11 @@ const (
 	maxWindow = 512
 	// maxRepeats is how many of the store's deliveries it holds beside them.
 	maxRepeats = 256
-	// maxRetrying is how many deliveries of a sink are retried at a time. Beyond
-	// it no event is taken from the feed.
-	maxRetrying = 1000
-	// maxOpen is how many deliveries are not settled, failed ones and those
-	// behind them included. Beyond it no event is taken from the feed.
-	maxOpen = 20_000
+	// While more than maxRetrying deliveries of a sink are retried, one that the
+	// receiver refused while it took others is kept as failed after crowdedTries
+	// tries, and the feed goes on.
+	maxRetrying  = 1000
+	crowdedTries = 3
 	// keepEvents is how many events back the delivery log reaches, unless
 	// Options say otherwise.
 	keepEvents = 100_000
@@ -82,6 +80,8 @@ type Observer interface {
 	Tried(sink string, state store.DeliveryState, took time.Duration)
 	// Failed is a delivery whose tries are used up.
 	Failed(sink string, d store.Delivery)
+	// Crowded is a sink with so many retries that deliveries fail early.
+	Crowded(sink string, retrying int64, cause string)
 	// Lagging is a sink whose oldest undelivered event is older than ten minutes.
 	Lagging(sink string, oldest time.Duration, cause string)
 }
@@ -123,6 +123,8 @@ type Sender struct {
 	health   health    // how the receiver answers
 	pausedTo time.Time // the receiver asked for it
 	slot     time.Time // of the pace
+	retrying int64     // deliveries that are retried, as far as is known
+	crowded  string    // why a delivery failed early, until it was said
 	sweptAt  int64
 	alerted  time.Time
 	even     bool // no event above the cursor has a delivery
@@ -204,7 +206,7 @@ func (s *Sender) Round(ctx context.Context) error {
 
 // begin reads the state of the sink, and takes it if it is not this sender's.
 func (s *Sender) begin(ctx context.Context) (store.SinkState, error) {
-	state, err := s.opt.Store.SinkState(ctx, s.opt.Name)
+	state, err := s.opt.Store.SinkCursor(ctx, s.opt.Name)
 	if seckill.CodeNotFound.In(err) {
 		state, err = s.opt.Store.OpenSink(ctx, s.opt.Name, s.opt.AtEnd)
 	}
@@ -215,7 +217,7 @@ func (s *Sender) begin(ctx context.Context) (store.SinkState, error) {
 		return state, err
 	}
 	s.term, s.sweptAt, s.even = state.Term, 0, false
-	if state.Count[store.DeliveryRetrying] > 0 {
+	if s.retrying = state.Count[store.DeliveryRetrying]; s.retrying > 0 {
 		s.health.inherit(time.Now())
 	}
 	return state, nil
@@ -242,25 +244,13 @@ func (s *Sender) paced(now time.Time) time.Duration {
 	return 0
 }
 
-// retryAt decides what becomes of a delivery that failed at now.
-func (s *Sender) retryAt(d *store.Delivery, now time.Time, err error) {
-	wait, again := s.plan.next(d.Attempts, now.Sub(d.FirstAt), rand.Float64())
-	if !again {
-		d.State = store.DeliveryFailed
-		return
-	}
-	if later := (*Later)(nil); errors.As(err, &later) {
-		wait = max(wait, min(later.After, maxPause))
-	}
-	d.State, d.NextAt = store.DeliveryRetrying, now.Add(wait)
-}
-
 // tell keeps the sink's status, and says if it lags.
 func (s *Sender) tell(ctx context.Context) error {
 	state, err := s.opt.Store.SinkState(ctx, s.opt.Name)
 	if err != nil {
 		return err
 	}
+	s.retrying = state.Count[store.DeliveryRetrying]
 	status := Status{
 		At: time.Now(), Down: s.health.down(), Retrying: state.Count[store.DeliveryRetrying],
 		Waiting: state.Count[store.DeliveryWaiting], Failed: state.Count[store.DeliveryFailed],
@@ -273,6 +263,10 @@ func (s *Sender) tell(ctx context.Context) error {
 		if status.Lag, behind, err = lag(ctx, s.opt.Store, &state); err != nil {
 			return err
 		}
+	}
+	if s.crowded != "" {
+		s.opt.Observer.Crowded(s.opt.Name, status.Retrying, s.crowded)
+		s.crowded = ""
 	}
 	status.Oldest = max(status.Oldest, behind)
 	if status.Down {

@@ -225,35 +225,6 @@ func TestSender_RetriesAreHastenedAfterARestart(t *testing.T) {
 	drive(t, sink.NewSender(opt), "all events", func() bool { return int64(r.count()) == s.end() })
 }
 
-func TestSender_TooManyRetriesStopTheFeed(t *testing.T) {
-	s := newShop(t)
-	r := &receiver{refuse: func(*sink.Message) error { return &sink.Rejected{Err: errors.New("no")} }}
-	s.sell(2500)
-	opt := s.options(r)
-	opt.Delays = []time.Duration{time.Hour}
-	sender := sink.NewSender(opt)
-	drive(t, sender, "the bound", func() bool { return s.states("shop")[store.DeliveryRetrying] >= 1000 })
-	tried := r.tried()
-	for range 5 {
-		if err := sender.Round(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	equal(t, "tries beyond the bound", r.tried(), tried)
-	if n := s.states("shop")[store.DeliveryRetrying]; n > 1512 {
-		t.Errorf("%d deliveries are retried", n)
-	}
-	if lag := sender.Status().Lag; lag < 900 {
-		t.Errorf("lag is %d", lag)
-	}
-	desk := &sink.Desk{Store: s.Store}
-	if _, err := desk.Replay(t.Context(), "shop", time.Now().Add(-time.Hour), operator); err != nil {
-		t.Fatal(err)
-	}
-	r.setRefuse(nil)
-	drive(t, sender, "all events", func() bool { return int64(len(r.ids())) == s.end() })
-}
-
 func TestSender_RateIsKept(t *testing.T) {
 	s, r := newShop(t), &receiver{}
 	s.sell(60)
@@ -381,7 +352,7 @@ func TestSender_StoreThatIsAwayEndsTheRound(t *testing.T) {
 	opt := s.options(r)
 	opt.Store = faulty
 	sender := sink.NewSender(opt)
-	for _, method := range []string{"SinkState", "Events", "OrdersByNo", "OpenKeys", "SettleDeliveries"} {
+	for _, method := range []string{"SinkCursor", "Events", "OrdersByNo", "OpenKeys", "SettleDeliveries"} {
 		faulty.FailBefore(method, 1)
 		if err := sender.Round(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: error is %v", method, err)

@@ -8,6 +8,7 @@ import (
 
 	"seckill"
 	"seckill/internal/sink"
+	"seckill/internal/store"
 )
 
 var errFault = &sink.Answered{Err: errors.New("receiver answered 500")}
@@ -110,6 +111,101 @@ func TestSender_ReceiverThatIsAwayIsTriedRarely(t *testing.T) {
 		if n := r.tried(); n > 90 {
 			t.Errorf("the receiver was tried %d times in 10 minutes", n)
 		}
+		r.setRefuse(nil)
+		work(t, sender, 15*time.Second)
+		equal(t, "delivered", int64(r.count()), s.end())
+	})
+}
+
+// The orders of a hot product fail, and those of others are rare among them.
+func TestSender_HotProductThatFailsDoesNotHoldUpOthers(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		s, g := newShop(t), newGrudge(errFault)
+		r := &receiver{refuse: g.refuse}
+		opt := s.options(r)
+		opt.Delays = sink.DefaultDelays
+		sender := sink.NewSender(opt)
+		for second := range 25 {
+			var good string
+			if second%10 == 9 {
+				good = s.sell(1)[0].String()
+			}
+			g.hold(s.sell(50)...)
+			work(t, sender, time.Second)
+			if good != "" && len(r.types()[good]) == 0 {
+				t.Fatalf("second %d: a good order was not delivered within 1 s", second)
+			}
+		}
+	})
+}
+
+// A receiver that answers 500 to everything counts as down in the end: the feed
+// must not run through it. When it is back it gets everything by itself.
+func TestSender_ReceiverThatFailsForAllIsDown(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		s, r := newShop(t), &receiver{refuse: func(*sink.Message) error { return errFault }}
+		s.sell(5500)
+		opt := s.options(r)
+		opt.Delays = sink.DefaultDelays
+		sender := sink.NewSender(opt)
+		work(t, sender, 10*time.Second)
+		equal(t, "down", sender.Status().Down, true)
+		if n := r.tried(); n > 5200 {
+			t.Errorf("the receiver was tried %d times", n)
+		}
+		r.setRefuse(nil)
+		work(t, sender, 5*time.Second)
+		equal(t, "delivered", int64(r.count()), s.end())
+		equal(t, "down", sender.Status().Down, false)
+	})
+}
+
+// Beyond a bound of retries, deliveries that the receiver refuses while it takes
+// others fail early. The feed goes on, and what failed can be retried.
+func TestSender_TooManyRetriesFailEarly(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		s, g, watch := newShop(t), newGrudge(errFault), &watcher{}
+		r := &receiver{refuse: g.refuse}
+		opt := s.options(r)
+		opt.Delays, opt.Observer = sink.DefaultDelays, watch
+		sender := sink.NewSender(opt)
+		bad := s.sell(1300)
+		g.hold(bad...)
+		good := s.sell(1)[0].String()
+		work(t, sender, 2*time.Second)
+		if len(r.types()[good]) == 0 {
+			t.Error("a good order behind 1,300 bad ones was not delivered within 2 s")
+		}
+		work(t, sender, 10*time.Second)
+		s.sell(1)                      // it takes others after they failed
+		work(t, sender, 2*time.Minute) // the third try is after 65 s
+		states := s.states("shop")
+		equal(t, "retrying", states[store.DeliveryRetrying], 1000)
+		equal(t, "failed", states[store.DeliveryFailed], 300)
+		equal(t, "alert", watch.crowded, "receiver answered 500")
+		if d := watch.failed[0]; d.Attempts != 3 {
+			t.Errorf("a delivery failed after %d tries", d.Attempts)
+		}
+		r.setRefuse(nil)
+		desk := &sink.Desk{Store: s.Store}
+		if n, err := desk.RetryAll(t.Context(), "shop", operator); err != nil || n != 1300 {
+			t.Fatal(n, err)
+		}
+		work(t, sender, 5*time.Second)
+		equal(t, "delivered", int64(r.count()), s.end())
+	})
+}
+
+// A receiver that is away for days has refused nothing, so nothing has failed.
+func TestSender_NothingFailsWhileTheSinkIsDown(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		s, r := newShop(t), &receiver{refuse: refuseAll}
+		s.sell(20)
+		opt := s.options(r)
+		opt.Delays = []time.Duration{time.Second, 10 * time.Second, 20 * time.Second}
+		sender := sink.NewSender(opt)
+		work(t, sender, 10*time.Minute)
+		equal(t, "failed", s.states("shop")[store.DeliveryFailed], 0)
 		r.setRefuse(nil)
 		work(t, sender, 15*time.Second)
 		equal(t, "delivered", int64(r.count()), s.end())

@@ -20,6 +20,9 @@ type Deliveries interface {
 	OpenSink(ctx context.Context, name string, atEnd bool) (SinkState, error)
 	// SinkState reads the state of one sink (not_found).
 	SinkState(ctx context.Context, name string) (SinkState, error)
+	// SinkCursor is SinkState without the figures of deliveries, for which the
+	// store reads every open one.
+	SinkCursor(ctx context.Context, name string) (SinkState, error)
 	// SinkStates lists the states of all sinks by name, and counts settled
 	// deliveries too.
 	SinkStates(ctx context.Context) ([]SinkState, error)

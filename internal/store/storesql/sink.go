@@ -30,7 +30,16 @@ func scanSink(row scanner, state *store.SinkState) error {
 }
 
 // sinkState reads the state of a sink, as this session sees it.
-func (s *Store) sinkState(ctx context.Context, r *session, name, end string) (state store.SinkState, err error) {
+func (s *Store) sinkState(ctx context.Context, r *session, name, end string) (store.SinkState, error) {
+	state, err := s.sinkCursor(ctx, r, name, end)
+	if err != nil {
+		return state, err
+	}
+	return state, s.readOpen(ctx, r, &state)
+}
+
+// sinkCursor is sinkState without the open deliveries.
+func (s *Store) sinkCursor(ctx context.Context, r *session, name, end string) (state store.SinkState, err error) {
 	found := false
 	err = r.query(ctx, sqlSink+end, []any{name}, func(row scanner) error {
 		found = true
@@ -42,7 +51,8 @@ func (s *Store) sinkState(ctx context.Context, r *session, name, end string) (st
 	if !found {
 		return state, seckill.Errorf(seckill.CodeNotFound, "no sink %q", name)
 	}
-	return state, s.readOpen(ctx, r, &state)
+	state.At = s.now()
+	return state, nil
 }
 
 // readOpen counts the open deliveries of a sink.
@@ -94,6 +104,15 @@ func (s *Store) OpenSink(ctx context.Context, name string, atEnd bool) (state st
 func (s *Store) SinkState(ctx context.Context, name string) (state store.SinkState, err error) {
 	err = s.read(ctx, "read sink", func(ctx context.Context, r *session) (err error) {
 		state, err = s.sinkState(ctx, r, name, "")
+		return err
+	})
+	return state, err
+}
+
+// SinkCursor reads the state of one sink without its deliveries.
+func (s *Store) SinkCursor(ctx context.Context, name string) (state store.SinkState, err error) {
+	err = s.read(ctx, "read sink", func(ctx context.Context, r *session) (err error) {
+		state, err = s.sinkCursor(ctx, r, name, "")
 		return err
 	})
 	return state, err

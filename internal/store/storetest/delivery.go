@@ -123,6 +123,8 @@ func newSinks(t *testing.T, s *suite) {
 	}
 	_, err = s.Store.SinkState(t.Context(), newSink())
 	equal(t, "state of an unknown sink", seckill.CodeNotFound.In(err), true)
+	_, err = s.Store.SinkCursor(t.Context(), newSink())
+	equal(t, "cursor of an unknown sink", seckill.CodeNotFound.In(err), true)
 }
 
 func listedSinks(t *testing.T, s *suite) {
@@ -166,6 +168,11 @@ func settledDeliveries(t *testing.T, s *suite) {
 	equal(t, "open", state.Open(), 3)
 	equal(t, "next try", state.NextAt.Equal(retrying.NextAt), true)
 	equal(t, "oldest", state.OldestAt.Equal(retrying.EventAt), true)
+	cursor, err := s.Store.SinkCursor(t.Context(), sink)
+	must(t, err)
+	if cursor.Cursor != 9 || cursor.Term != state.Term || cursor.At.IsZero() || len(cursor.Count) != 0 {
+		t.Errorf("cursor is %+v", cursor)
+	}
 
 	open, err := s.Store.OpenKeys(t.Context(), sink, []string{"a", "b", "c", "d", "b"})
 	must(t, err)

@@ -17,6 +17,10 @@ func (f *Faulty) SinkState(ctx context.Context, name string) (store.SinkState, e
 	return ask(f, ctx, "SinkState", func() (store.SinkState, error) { return f.inner.SinkState(ctx, name) })
 }
 
+func (f *Faulty) SinkCursor(ctx context.Context, name string) (store.SinkState, error) {
+	return ask(f, ctx, "SinkCursor", func() (store.SinkState, error) { return f.inner.SinkCursor(ctx, name) })
+}
+
 func (f *Faulty) SinkStates(ctx context.Context) ([]store.SinkState, error) {
 	return ask(f, ctx, "SinkStates", func() ([]store.SinkState, error) { return f.inner.SinkStates(ctx) })
 }
