@@ -184,30 +184,68 @@ func (p *program) showDelivery(verb, name string, d wire.Delivery, err error) er
 
 func (p *program) sinkSkipCommand() *cobra.Command {
 	var flags saleFlags
-	var yes bool
+	var yes, all bool
 	cmd := &cobra.Command{
-		Use:   "skip NAME EVENT",
-		Short: "Give up a delivery, so that later events of its order go on",
+		Use:   "skip NAME [EVENT]",
+		Short: "Give up deliveries, so that later events of their orders go on",
+		Long: `Skip gives up the failed or retrying delivery of EVENT to sink NAME, and asks
+first; with --all every failed delivery. The receiver does not get these events.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			event, err := strconv.ParseInt(args[1], 10, 64)
-			if err != nil || event <= 0 {
-				return usageErrorf("EVENT must be the number of an event, as sink log shows it, not %q", args[1])
+			if all == (len(args) == 2) {
+				return usageErrorf("give either EVENT or --all")
 			}
-			client, err := flags.client(p, cmd)
-			if err != nil {
-				return err
+			if all {
+				return p.skipAll(cmd, &flags, args[0], yes)
 			}
-			question := fmt.Sprintf("Give up event %d? %s will not get it.", event, args[0])
-			if err := p.confirm(cmd.Context(), yes, question); err != nil {
-				return err
-			}
-			d, err := client.SkipDelivery(cmd.Context(), args[0], event)
-			return p.showDelivery("skip", args[0], d, err)
+			return p.skipOne(cmd, &flags, args[0], args[1], yes)
 		},
 	}
-	flags.bindSink(cmd, cobra.ExactArgs(2))
+	flags.bindSink(cmd, cobra.RangeArgs(1, 2))
+	cmd.Flags().BoolVar(&all, "all", false, "give up all failed deliveries")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
+}
+
+func (p *program) skipOne(cmd *cobra.Command, flags *saleFlags, name, text string, yes bool) error {
+	event, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || event <= 0 {
+		return usageErrorf("EVENT must be the number of an event, as sink log shows it, not %q", text)
+	}
+	client, err := flags.client(p, cmd)
+	if err != nil {
+		return err
+	}
+	question := fmt.Sprintf("Give up event %d? %s will not get it.", event, name)
+	if err := p.confirm(cmd.Context(), yes, question); err != nil {
+		return err
+	}
+	d, err := client.SkipDelivery(cmd.Context(), name, event)
+	return p.showDelivery("skip", name, d, err)
+}
+
+func (p *program) skipAll(cmd *cobra.Command, flags *saleFlags, name string, yes bool) error {
+	client, err := flags.client(p, cmd)
+	if err != nil {
+		return err
+	}
+	question := fmt.Sprintf("Give up all failed deliveries? %s will not get these events.", name)
+	if err := p.confirm(cmd.Context(), yes, question); err != nil {
+		return err
+	}
+	n, err := client.SkipSink(cmd.Context(), name)
+	if err != nil {
+		return fmt.Errorf("skip %s: %w", name, err)
+	}
+	fmt.Fprintf(p.out, "%s of %s given up\n", count(n, "delivery", "deliveries"), name)
+	return nil
+}
+
+// count is a number with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }
 
 var errNoFrom = errors.New("--from must be an RFC 3339 time such as 2026-11-11T20:00:00+08:00, or a duration such as 2h")

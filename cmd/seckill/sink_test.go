@@ -45,6 +45,7 @@ func TestSinkRetryAndSkip(t *testing.T) {
 		`POST sinks/shop/retry {}`:                                `{"retried":4}`,
 		`POST sinks/shop/deliveries/5/retry {}`:                   delivery,
 		`POST sinks/shop/deliveries/5/skip {"reason":"manually"}`: delivery,
+		`POST sinks/shop/skip {}`:                                 `{"skipped":7}`,
 	})
 	if got := op.execute(t, "sink retry shop"); got.code != exitOK || got.out != "4 deliveries of shop are tried again\n" {
 		t.Errorf("got %+v", got)
@@ -58,7 +59,12 @@ func TestSinkRetryAndSkip(t *testing.T) {
 	if got := op.execute(t, "sink skip shop 5 --yes --reason manually"); got.code != exitOK {
 		t.Errorf("got %+v", got)
 	}
-	if got := op.execute(t, "sink skip shop x --yes"); got.code != exitUsage {
+	for _, line := range []string{"sink skip shop x --yes", "sink skip shop --yes", "sink skip shop 5 --all --yes", "sink skip --all --yes", "sink skip shop --all"} {
+		if got := op.execute(t, line); got.code != exitUsage {
+			t.Errorf("%s: got %+v", line, got)
+		}
+	}
+	if got := op.execute(t, "sink skip shop --all --yes"); got.code != exitOK || got.out != "7 deliveries of shop given up\n" {
 		t.Errorf("got %+v", got)
 	}
 }

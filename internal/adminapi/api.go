@@ -81,6 +81,7 @@ type Sinks interface {
 	Retry(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)
 	RetryAll(ctx context.Context, sink string, actor store.Actor) (int, error)
 	Skip(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)
+	SkipAll(ctx context.Context, sink string, actor store.Actor) (int, error)
 	Replay(ctx context.Context, sink string, from time.Time, actor store.Actor) (int64, error)
 	// Test sends an echo event. The error is ours, the receiver's is in the Echo.
 	Test(ctx context.Context, sink string, actor store.Actor) (sink.Echo, error)

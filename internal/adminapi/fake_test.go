@@ -348,6 +348,10 @@ func (d sinkDesk) Skip(_ context.Context, name string, event int64, actor store.
 	return d.delivery(store.DeliverySkipped), d.told("skip delivery", event, name, actor)
 }
 
+func (d sinkDesk) SkipAll(_ context.Context, name string, actor store.Actor) (int, error) {
+	return 3, d.told("skip deliveries", 0, name, actor)
+}
+
 func (d sinkDesk) Replay(_ context.Context, _ string, from time.Time, actor store.Actor) (int64, error) {
 	return 9, d.told("replay sink", 0, from, actor)
 }

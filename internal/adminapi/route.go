@@ -56,7 +56,8 @@ func (a *api) routes() []route {
 		{get, "/sinks/{name}/deliveries", short, a.listDeliveries},
 		{post, "/sinks/{name}/deliveries/{id}/retry", short, a.onDelivery("retry", a.Sinks.Retry)},
 		{post, "/sinks/{name}/deliveries/{id}/skip", short, a.onDelivery("skip", a.Sinks.Skip)},
-		{post, "/sinks/{name}/retry", short, a.retryDeliveries},
+		{post, "/sinks/{name}/retry", long, a.retryDeliveries},
+		{post, "/sinks/{name}/skip", long, a.skipDeliveries},
 		{post, "/sinks/{name}/replay", long, a.replaySink},
 		{post, "/sinks/{name}/test", echoTimeout, a.testSink},
 	}

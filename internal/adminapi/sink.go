@@ -115,6 +115,19 @@ func (a *api) retryDeliveries(in *input) action {
 	}
 }
 
+func (a *api) skipDeliveries(in *input) action {
+	name, actor := in.sinkName(), in.actor()
+	return func(ctx context.Context) (answer, error) {
+		n, err := a.Sinks.SkipAll(ctx, name, actor)
+		if err != nil {
+			return answer{}, fmt.Errorf("skip deliveries of %s: %w", name, err)
+		}
+		return answer{body: struct {
+			Skipped int `json:"skipped"`
+		}{n}}, nil
+	}
+}
+
 func (a *api) replaySink(in *input) action {
 	name, actor := in.sinkName(), in.actor()
 	from := required(in, "from", in.time("from"))

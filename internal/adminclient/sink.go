@@ -36,6 +36,15 @@ func (c *Client) RetrySink(ctx context.Context, name string) (int, error) {
 	return result.Retried, err
 }
 
+// SkipSink gives up all failed deliveries of a sink, and returns how many.
+func (c *Client) SkipSink(ctx context.Context, name string) (int, error) {
+	var result struct {
+		Skipped int `json:"skipped"`
+	}
+	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "skip")
+	return result.Skipped, err
+}
+
 // Deliveries reads a page of the delivery log of a sink: the deliveries of events
 // above one, of a status or, if that is empty, of all.
 func (c *Client) Deliveries(ctx context.Context, name, status string, after int64, limit int) ([]wire.Delivery, error) {

@@ -121,6 +121,11 @@ func (d *Desk) Skip(ctx context.Context, sink string, event int64, actor store.A
 	return d.Store.SkipDelivery(ctx, sink, event, actor)
 }
 
+// SkipAll gives up all failed deliveries.
+func (d *Desk) SkipAll(ctx context.Context, sink string, actor store.Actor) (int, error) {
+	return d.Store.SkipDeliveries(ctx, sink, actor)
+}
+
 // Replay delivers all events since a time again, and returns how many the sink
 // has before it now.
 func (d *Desk) Replay(ctx context.Context, sink string, from time.Time, actor store.Actor) (int64, error) {

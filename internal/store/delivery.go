@@ -56,14 +56,18 @@ type Deliveries interface {
 	// Deliveries lists by event, without bodies.
 	Deliveries(ctx context.Context, filter DeliveryFilter) ([]Delivery, error)
 	// RetryDelivery makes a failed or retrying delivery due now, with fresh
-	// attempts; RetryDeliveries all of these of the sink, and returns how many.
-	// Any other state is wrong_state.
+	// attempts. Any other state is wrong_state. RetryDeliveries does so with all of
+	// these of the sink, and returns how many. It takes a transaction for each
+	// part of them, and may be repeated after an error.
 	RetryDelivery(ctx context.Context, sink string, event int64, actor Actor) (Delivery, error)
 	RetryDeliveries(ctx context.Context, sink string, actor Actor) (int, error)
 	// SkipDelivery gives up a failed or retrying delivery, so that the next one
 	// of its key becomes due. Any other state is wrong_state. For a retrying one,
 	// which may be under way, a new term begins.
 	SkipDelivery(ctx context.Context, sink string, event int64, actor Actor) (Delivery, error)
+	// SkipDeliveries gives up all failed deliveries of the sink, and returns how
+	// many, in parts as RetryDeliveries.
+	SkipDeliveries(ctx context.Context, sink string, actor Actor) (int, error)
 	// ReplaySink sets the cursor back to after, if it is beyond it, forgets the
 	// deliveries of later events, and begins a new term.
 	ReplaySink(ctx context.Context, sink string, after int64, actor Actor) (SinkState, error)

@@ -20,12 +20,16 @@ const (
 	sqlDeliveriesDue = `SELECT ` + deliveryColumns + `, body FROM tb_sink_delivery
 		WHERE sink = ? AND state = 1 AND next_time <= ? ORDER BY next_time, event_id LIMIT ?`
 
-	sqlHasten          = `UPDATE tb_sink_delivery SET next_time = ? WHERE sink = ? AND state = 1 AND next_time > ? AND first_time >= ?`
-	sqlRetryDelivery   = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND event_id = ?`
-	sqlRetryDeliveries = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND state IN (1, 3)`
-	sqlSkipDelivery    = `UPDATE tb_sink_delivery SET state = 5, body = NULL, next_time = NULL, last_time = ? WHERE sink = ? AND event_id = ?`
-	sqlSweepable       = `SELECT event_id FROM tb_sink_delivery WHERE sink = ? AND event_id < ? AND state IN (4, 5) ORDER BY event_id LIMIT ?`
+	sqlHasten        = `UPDATE tb_sink_delivery SET next_time = ? WHERE sink = ? AND state = 1 AND next_time > ? AND first_time >= ?`
+	sqlRetryDelivery = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND event_id = ?`
+	sqlRetryable     = `SELECT event_id, delivery_key FROM tb_sink_delivery WHERE sink = ? AND event_id > ? AND state IN (1, 3) ORDER BY event_id LIMIT ?`
+	sqlSkippable     = `SELECT event_id, delivery_key FROM tb_sink_delivery WHERE sink = ? AND event_id > ? AND state = 3 ORDER BY event_id LIMIT ?`
+	sqlSkipDelivery  = `UPDATE tb_sink_delivery SET state = 5, body = NULL, next_time = NULL, last_time = ? WHERE sink = ? AND event_id = ?`
+	sqlSweepable     = `SELECT event_id FROM tb_sink_delivery WHERE sink = ? AND event_id < ? AND state IN (4, 5) ORDER BY event_id LIMIT ?`
 )
+
+// partSize is how many deliveries one transaction of an operator changes.
+const partSize = 2000
 
 var (
 	sqlOpenKeys = list{
@@ -38,6 +42,14 @@ var (
 	}
 	sqlMakeDue = list{
 		head: `UPDATE tb_sink_delivery SET state = 1, next_time = ? WHERE sink = ? AND event_id IN (`, tail: `)`, columns: 1,
+	}
+	sqlRetryDeliveries = list{
+		head: `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND event_id IN (`,
+		tail: `)`, columns: 1,
+	}
+	sqlSkipDeliveries = list{
+		head: `UPDATE tb_sink_delivery SET state = 5, body = NULL, next_time = NULL, last_time = ? WHERE sink = ? AND event_id IN (`,
+		tail: `)`, columns: 1,
 	}
 	sqlForgetDeliveries = list{
 		head: `DELETE FROM tb_sink_delivery WHERE sink = ? AND event_id IN (`, tail: `)`, columns: 1,
@@ -285,28 +297,11 @@ func sinkDetail(sink string, event int64) string {
 	return "sink " + sink + ", event " + strconv.FormatInt(event, 10)
 }
 
-// RetryDeliveries makes all failed and retrying deliveries of a sink due now.
-func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Actor) (retried int, err error) {
-	err = s.change(ctx, "retry deliveries", func(ctx context.Context, tx *session) error {
-		now := s.now()
-		if _, err := s.sinkState(ctx, tx, sink, tx.dialect.forUpdate); err != nil {
-			return err
-		}
-		n, err := tx.exec(ctx, sqlRetryDeliveries, millis(now), sink)
-		if err != nil {
-			return err
-		}
-		retried = int(n)
-		return writeAudit(ctx, tx, now, actor, "sink.retry", 0, "", "sink "+sink+", "+strconv.Itoa(retried)+" deliveries")
-	})
-	return retried, err
-}
-
 // SkipDelivery gives up a delivery.
 func (s *Store) SkipDelivery(ctx context.Context, sink string, event int64, actor store.Actor) (d store.Delivery, err error) {
 	err = s.change(ctx, "skip delivery", func(ctx context.Context, tx *session) error {
 		now := s.now()
-		state, err := s.sinkState(ctx, tx, sink, tx.dialect.forUpdate)
+		state, err := s.sinkCursor(ctx, tx, sink, tx.dialect.forUpdate)
 		if err != nil {
 			return err
 		}
@@ -328,4 +323,67 @@ func (s *Store) SkipDelivery(ctx context.Context, sink string, event int64, acto
 		return writeAudit(ctx, tx, now, actor, "sink.skip", 0, "", sinkDetail(sink, event))
 	})
 	return d, err
+}
+
+// RetryDeliveries makes all failed and retrying deliveries of a sink due now.
+func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Actor) (int, error) {
+	return s.inParts(ctx, sink, "retry deliveries", "sink.retry", sqlRetryable, actor, func(ctx context.Context, tx *session, some part, now time.Time) error {
+		_, err := tx.execRows(ctx, sqlRetryDeliveries, []any{millis(now), sink}, anys(some.events))
+		return err
+	})
+}
+
+// SkipDeliveries gives up all failed deliveries of a sink.
+func (s *Store) SkipDeliveries(ctx context.Context, sink string, actor store.Actor) (int, error) {
+	return s.inParts(ctx, sink, "skip deliveries", "sink.skip", sqlSkippable, actor, func(ctx context.Context, tx *session, some part, now time.Time) error {
+		if _, err := tx.execRows(ctx, sqlSkipDeliveries, []any{millis(now), sink}, anys(some.events)); err != nil {
+			return err
+		}
+		return makeDue(ctx, tx, sink, some.keys, now)
+	})
+}
+
+// part is a part of a sink's deliveries.
+type part struct {
+	events []int64
+	keys   []string
+}
+
+// inParts changes deliveries that a query finds, in the order of their events and
+// at most partSize in a transaction. Each transaction is audited with how many it
+// changed.
+func (s *Store) inParts(ctx context.Context, sink, name, action, query string, actor store.Actor,
+	do func(ctx context.Context, tx *session, some part, now time.Time) error) (changed int, err error) {
+	for after := int64(0); ; {
+		var some part
+		err = s.change(ctx, name, func(ctx context.Context, tx *session) error {
+			some = part{}
+			now := s.now()
+			if _, err := s.sinkCursor(ctx, tx, sink, tx.dialect.forUpdate); err != nil {
+				return err
+			}
+			err := tx.query(ctx, query, []any{sink, after, partSize}, func(row scanner) error {
+				var event int64
+				var key string
+				err := row.Scan(&event, text{&key})
+				some.events, some.keys = append(some.events, event), append(some.keys, key)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if len(some.events) > 0 {
+				if err := do(ctx, tx, some, now); err != nil {
+					return err
+				}
+			} else if changed > 0 {
+				return nil
+			}
+			return writeAudit(ctx, tx, now, actor, action, 0, "", "sink "+sink+", "+strconv.Itoa(len(some.events))+" deliveries")
+		})
+		if changed += len(some.events); err != nil || len(some.events) < partSize {
+			return changed, err
+		}
+		after = some.events[len(some.events)-1]
+	}
 }

@@ -325,6 +325,8 @@ func (l *life) delivers() {
 	l.must(err)
 	_, err = l.SkipDelivery(l.ctx(), "shop", 2, operator)
 	l.must(err)
+	_, err = l.SkipDeliveries(l.ctx(), "shop", operator)
+	l.must(err)
 	_, err = l.RetryDeliveries(l.ctx(), "shop", operator)
 	l.must(err)
 	_, err = l.SweepDeliveries(l.ctx(), "shop", 5, 10)

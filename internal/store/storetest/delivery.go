@@ -23,6 +23,8 @@ var deliveryTests = []test{
 	{"a failed delivery is retried with fresh attempts", retriedDelivery},
 	{"all failed and retrying deliveries of a sink are made due", retriedDeliveries},
 	{"a skipped delivery lets the next one go", skippedDelivery},
+	{"all failed deliveries of a sink are skipped, and those behind them go", skippedDeliveries},
+	{"many deliveries are retried and skipped in parts", manyDeliveries},
 	{"a replay sets the cursor back and forgets later deliveries", replayedSink},
 	{"old settled deliveries are swept, open ones stay", sweptDeliveries},
 	{"operator changes of sinks are audited", auditedSinks},
@@ -329,6 +331,49 @@ func skippedDelivery(t *testing.T, s *suite) {
 	equal(t, "states", s.states(t, sink), map[int64]store.DeliveryState{
 		1: store.DeliverySkipped, 2: store.DeliveryRetrying, 3: store.DeliverySkipped,
 	})
+}
+
+func skippedDeliveries(t *testing.T, s *suite) {
+	sink, other := s.sink(t), s.sink(t)
+	s.settle(t, sink, 4, s.delivery(t, 1, "a", store.DeliveryFailed), s.delivery(t, 2, "a", store.DeliveryWaiting),
+		s.delivery(t, 3, "b", store.DeliveryRetrying), s.delivery(t, 4, "c", store.DeliveryFailed))
+	s.settle(t, other, 4, s.delivery(t, 1, "a", store.DeliveryFailed))
+	n, err := s.Store.SkipDeliveries(t.Context(), sink, operator)
+	must(t, err)
+	equal(t, "skipped", n, 2)
+	equal(t, "states", s.states(t, sink), map[int64]store.DeliveryState{
+		1: store.DeliverySkipped, 2: store.DeliveryRetrying, 3: store.DeliveryRetrying, 4: store.DeliverySkipped,
+	})
+	equal(t, "due", s.dueAt(t, sink), []int64{2})
+	equal(t, "of another sink", s.states(t, other), map[int64]store.DeliveryState{1: store.DeliveryFailed})
+	n, err = s.Store.SkipDeliveries(t.Context(), sink, operator)
+	must(t, err)
+	equal(t, "skipped again", n, 0)
+	_, err = s.Store.SkipDeliveries(t.Context(), newSink(), operator)
+	equal(t, "unknown sink", seckill.CodeNotFound.In(err), true)
+}
+
+func manyDeliveries(t *testing.T, s *suite) {
+	const many = 4500 // more than two parts
+	sink := s.sink(t)
+	var failed []store.Delivery
+	for id := range int64(many) {
+		failed = append(failed, s.delivery(t, id+1, numbered("key", int(id)), store.DeliveryFailed))
+	}
+	for some := range slices.Chunk(failed, 500) {
+		s.settle(t, sink, many, some...)
+	}
+	n, err := s.Store.SkipDeliveries(t.Context(), sink, operator)
+	must(t, err)
+	equal(t, "skipped", n, many)
+	equal(t, "failed", s.sinkState(t, sink).Count[store.DeliveryFailed], 0)
+	for some := range slices.Chunk(failed, 500) {
+		s.settle(t, sink, many, some...)
+	}
+	n, err = s.Store.RetryDeliveries(t.Context(), sink, operator)
+	must(t, err)
+	equal(t, "retried", n, many)
+	equal(t, "retrying", s.sinkState(t, sink).Count[store.DeliveryRetrying], many)
 }
 
 func replayedSink(t *testing.T, s *suite) {

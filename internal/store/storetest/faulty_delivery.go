@@ -73,6 +73,10 @@ func (f *Faulty) SkipDelivery(ctx context.Context, sink string, event int64, act
 	return ask(f, ctx, "SkipDelivery", func() (store.Delivery, error) { return f.inner.SkipDelivery(ctx, sink, event, actor) })
 }
 
+func (f *Faulty) SkipDeliveries(ctx context.Context, sink string, actor store.Actor) (int, error) {
+	return ask(f, ctx, "SkipDeliveries", func() (int, error) { return f.inner.SkipDeliveries(ctx, sink, actor) })
+}
+
 func (f *Faulty) ReplaySink(ctx context.Context, sink string, after int64, actor store.Actor) (store.SinkState, error) {
 	return ask(f, ctx, "ReplaySink", func() (store.SinkState, error) { return f.inner.ReplaySink(ctx, sink, after, actor) })
 }
