@@ -19,6 +19,8 @@ import (
 	"seckill"
 	"seckill/internal/apitest"
 	"seckill/internal/problem"
+	"seckill/internal/sink"
+	"seckill/internal/store"
 )
 
 const token = "correct-horse-battery-staple"
@@ -401,5 +403,28 @@ func TestReadinessTellsTheTruth(t *testing.T) {
 				t.Errorf("probes are logged: %s", log)
 			}
 		})
+	}
+}
+
+func TestListSinks_States(t *testing.T) {
+	count := func(states ...store.DeliveryState) map[store.DeliveryState]int64 {
+		counts := map[store.DeliveryState]int64{}
+		for _, state := range states {
+			counts[state] = 1
+		}
+		return counts
+	}
+	cases := map[string]sink.Report{
+		"not_configured": {State: store.SinkState{DownAt: at}},
+		"down":           {Configured: true, State: store.SinkState{DownAt: at, Count: count(store.DeliveryFailed)}},
+		"failed":         {Configured: true, State: store.SinkState{Count: count(store.DeliveryFailed, store.DeliveryRetrying)}},
+		"retrying":       {Configured: true, Lag: 1, State: store.SinkState{Count: count(store.DeliveryRetrying)}},
+		"sending":        {Configured: true, Lag: 1, State: store.SinkState{Count: count(store.DeliveryDelivered)}},
+		"idle":           {Configured: true},
+	}
+	for want, report := range cases {
+		if got := sinkOf(&report).State; got != want {
+			t.Errorf("state is %s, want %s", got, want)
+		}
 	}
 }

@@ -321,7 +321,8 @@ func (d sinkDesk) delivery(state store.DeliveryState) store.Delivery {
 
 func (d sinkDesk) List(context.Context) ([]sink.Report, error) {
 	return []sink.Report{
-		{Info: sink.Info{Name: "old"}, State: store.SinkState{Name: "old", Cursor: 3}},
+		{Info: sink.Info{Name: "away", Kind: "kafka", Target: "orders"}, Configured: true, State: store.SinkState{Name: "away", DownAt: at}},
+		{Info: sink.Info{Name: "old"}, State: store.SinkState{Name: "old", Cursor: 3, DownAt: at}},
 		{
 			Info: sink.Info{Name: "shop", Kind: "webhook", Target: "https://shop.example.com/********"}, Configured: true, Lag: 2, Oldest: time.Second,
 			State: store.SinkState{Name: "shop", Cursor: 7, Count: map[store.DeliveryState]int64{store.DeliveryFailed: 1}, LastError: "no", LastErrorAt: at},

@@ -18,6 +18,7 @@ const (
 	sinkSending       = "sending"        // events wait in the feed
 	sinkRetrying      = "retrying"       // some deliveries are repeated
 	sinkFailed        = "failed"         // some have no tries left
+	sinkDown          = "down"           // the receiver does not answer
 	sinkNotConfigured = "not_configured" // it was
 )
 
@@ -36,6 +37,8 @@ func sinkOf(r *sink.Report) wire.Sink {
 	switch {
 	case !r.Configured:
 		state = sinkNotConfigured
+	case !r.State.DownAt.IsZero():
+		state = sinkDown
 	case r.State.Count[store.DeliveryFailed] > 0:
 		state = sinkFailed
 	case r.State.Count[store.DeliveryRetrying] > 0:
@@ -46,7 +49,7 @@ func sinkOf(r *sink.Report) wire.Sink {
 	return wire.Sink{
 		Name: r.Name, Kind: r.Kind, Target: r.Target, Configured: r.Configured, State: state, Cursor: r.State.Cursor,
 		LagEvents: r.Lag, LagSeconds: r.Oldest.Seconds(), Deliveries: counts,
-		LastError: r.State.LastError, LastErrorAt: wire.Time(r.State.LastErrorAt),
+		LastError: r.State.LastError, LastErrorAt: wire.Time(r.State.LastErrorAt), DownSince: wire.Time(r.State.DownAt),
 	}
 }
 

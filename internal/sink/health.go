@@ -37,6 +37,14 @@ func (h *health) inherit(now time.Time) {
 	}
 }
 
+// restore takes over from a sender that found the sink down.
+func (h *health) restore(now time.Time) {
+	h.inherit(now)
+	if !h.down() {
+		h.silent, h.probeAt = downSilent, now
+	}
+}
+
 // outage is the end of an outage.
 type outage struct {
 	over bool

@@ -169,6 +169,9 @@ func (r *round) settle(ctx context.Context, now bool) error {
 		}
 	}
 	r.window, r.cursor, r.done = r.window[left:], cursor, nil
+	if err := r.record(ctx, r.now()); err != nil {
+		return err
+	}
 	if r.outage.over {
 		if err := r.opt.Store.HastenDeliveries(ctx, r.opt.Name, r.outage.since); err != nil {
 			return err

@@ -125,6 +125,7 @@ type Sender struct {
 	slot     time.Time // of the pace
 	retrying int64     // deliveries that are retried, as far as is known
 	crowded  string    // why a delivery failed early, until it was said
+	downAt   time.Time // since when the sink is down, as the store has it
 	sweptAt  int64
 	alerted  time.Time
 	even     bool // no event above the cursor has a delivery
@@ -220,7 +221,29 @@ func (s *Sender) begin(ctx context.Context) (store.SinkState, error) {
 	if s.retrying = state.Count[store.DeliveryRetrying]; s.retrying > 0 {
 		s.health.inherit(time.Now())
 	}
+	if s.downAt = state.DownAt; !s.downAt.IsZero() {
+		s.health.restore(time.Now())
+	}
 	return state, nil
+}
+
+// record tells the store and the log whether the sink is down, if that changed.
+func (s *Sender) record(ctx context.Context, now time.Time) error {
+	down := s.health.down()
+	if down == !s.downAt.IsZero() {
+		return nil
+	}
+	if err := s.opt.Store.SetSinkDown(ctx, s.opt.Name, s.term, down); err != nil {
+		return err
+	}
+	if down {
+		s.downAt = now
+		s.opt.Logger.Warn("sink: down, its events wait in the store", "sink", s.opt.Name, "error", s.health.cause)
+	} else {
+		s.opt.Logger.Info("sink: back", "sink", s.opt.Name, "down_for", now.Sub(s.downAt).Round(time.Second))
+		s.downAt = time.Time{}
+	}
+	return nil
 }
 
 // held is how long no delivery is tried.

@@ -1,7 +1,10 @@
 package sink_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -209,5 +212,39 @@ func TestSender_NothingFailsWhileTheSinkIsDown(t *testing.T) {
 		r.setRefuse(nil)
 		work(t, sender, 15*time.Second)
 		equal(t, "delivered", int64(r.count()), s.end())
+	})
+}
+
+// The store has whether a sink is down, for any instance that is asked and for
+// the next sender. The log has one line for each change.
+func TestSender_DownSinkIsRecordedAndLogged(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		s, r := newShop(t), &receiver{refuse: refuseAll}
+		s.sell(20)
+		opt := s.options(r)
+		var log bytes.Buffer
+		opt.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		isDown := func() bool {
+			state, err := s.SinkState(t.Context(), "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return !state.DownAt.IsZero()
+		}
+		work(t, sink.NewSender(opt), time.Minute)
+		equal(t, "down", isDown(), true)
+
+		sender := sink.NewSender(opt) // the engine was restarted
+		tried := r.tried()
+		work(t, sender, 2*time.Second)
+		if n := r.tried() - tried; n > 3 {
+			t.Errorf("a sink that is down was tried %d times within 2 s of a restart", n)
+		}
+		r.setRefuse(nil)
+		work(t, sender, 15*time.Second)
+		equal(t, "down", isDown(), false)
+		equal(t, "delivered", int64(r.count()), s.end())
+		equal(t, "lines about the outage", strings.Count(log.String(), `level=WARN msg="sink: down, its events wait in the store" sink=shop error="receiver is down"`), 1)
+		equal(t, "lines about its end", strings.Count(log.String(), `level=INFO msg="sink: back" sink=shop down_for=1m`), 1)
 	})
 }

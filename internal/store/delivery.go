@@ -29,6 +29,9 @@ type Deliveries interface {
 	// TakeSink begins a new term of the sink and returns its state. What senders
 	// of earlier terms settle later fails with ErrTerm.
 	TakeSink(ctx context.Context, name string) (SinkState, error)
+	// SetSinkDown records since when the sink is down, or that it is not. If the
+	// sink is in another term, ErrTerm is returned and nothing is changed.
+	SetSinkDown(ctx context.Context, name string, term int64, down bool) error
 	// FeedEnd is the id of the last event. Events that have no number yet count:
 	// it is the number that the last of them will get.
 	FeedEnd(ctx context.Context) (int64, error)
@@ -163,6 +166,7 @@ type SinkState struct {
 	LastError   string
 	LastErrorAt time.Time
 	CreatedAt   time.Time
+	DownAt      time.Time // since when it is down; zero if it is not
 	At          time.Time // the store's now
 }
 

@@ -53,7 +53,7 @@ type Sink struct {
 	Kind       string           `json:"kind"`
 	Target     string           `json:"target"` // without secrets
 	Configured bool             `json:"configured"`
-	State      string           `json:"state"`  // idle, sending, retrying, failed or not_configured
+	State      string           `json:"state"`  // idle, sending, retrying, failed, down or not_configured
 	Cursor     int64            `json:"cursor"` // the last event that was taken from the feed
 	LagEvents  int64            `json:"lag_events"`
 	LagSeconds float64          `json:"lag_seconds"` // age of the oldest event that is not delivered
@@ -61,6 +61,7 @@ type Sink struct {
 	LastError  string           `json:"last_error"`
 	// LastErrorAt is null without one.
 	LastErrorAt Time `json:"last_error_at"`
+	DownSince   Time `json:"down_since"` // null if it is not down
 }
 
 // Delivery is one event at one sink.

@@ -304,6 +304,7 @@ func (l *life) delivers() {
 	l.must(err)
 	state, err := l.TakeSink(l.ctx(), "shop")
 	l.must(err)
+	l.must(l.SetSinkDown(l.ctx(), "shop", state.Term, true))
 	_, err = l.FeedEnd(l.ctx())
 	l.must(err)
 	d := func(event int64, key string, state store.DeliveryState) store.Delivery {

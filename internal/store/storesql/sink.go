@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	sqlSink     = `SELECT name, last_event, term, create_time FROM tb_sink WHERE name = ?`
-	sqlSinks    = `SELECT name, last_event, term, create_time FROM tb_sink ORDER BY name`
+	sinkColumns = `name, last_event, term, create_time, down_time`
+	sqlSink     = `SELECT ` + sinkColumns + ` FROM tb_sink WHERE name = ?`
+	sqlSinks    = `SELECT ` + sinkColumns + ` FROM tb_sink ORDER BY name`
 	sqlAddSink  = `INSERT INTO tb_sink (name, last_event, term, create_time) VALUES (?, ?, 0, ?)`
+	sqlSinkDown = `UPDATE tb_sink SET down_time = ? WHERE name = ? AND term = ?`
 	sqlMoveSink = `UPDATE tb_sink SET last_event = ?, term = ? WHERE name = ?`
 
 	sqlOpenDeliveries = `SELECT state, COUNT(*), COALESCE(MIN(next_time), 0), COALESCE(MIN(event_time), 0) FROM tb_sink_delivery
@@ -26,7 +28,7 @@ const (
 )
 
 func scanSink(row scanner, state *store.SinkState) error {
-	return row.Scan(&state.Name, &state.Cursor, &state.Term, millisTime{&state.CreatedAt})
+	return row.Scan(&state.Name, &state.Cursor, &state.Term, millisTime{&state.CreatedAt}, millisTime{&state.DownAt})
 }
 
 // sinkState reads the state of a sink, as this session sees it.
@@ -87,11 +89,10 @@ func (s *Store) OpenSink(ctx context.Context, name string, atEnd bool) (state st
 		}
 	}
 	err = s.change(ctx, "open sink", func(ctx context.Context, tx *session) error {
-		found, err := tx.row(ctx, sqlSink, []any{name}, new(string), new(int64), new(int64), new(int64))
-		if err != nil || found {
+		if _, err := s.sinkCursor(ctx, tx, name, ""); !seckill.CodeNotFound.In(err) {
 			return err
 		}
-		_, err = tx.exec(ctx, sqlAddSink, name, cursor, millis(s.now()))
+		_, err := tx.exec(ctx, sqlAddSink, name, cursor, millis(s.now()))
 		return err
 	})
 	if err != nil {
@@ -168,6 +169,21 @@ func (s *Store) TakeSink(ctx context.Context, name string) (state store.SinkStat
 		return err
 	})
 	return state, err
+}
+
+// SetSinkDown records that a sink is down, or is not.
+func (s *Store) SetSinkDown(ctx context.Context, name string, term int64, down bool) error {
+	return s.change(ctx, "set sink down", func(ctx context.Context, tx *session) error {
+		var since any
+		if down {
+			since = millis(s.now())
+		}
+		n, err := tx.exec(ctx, sqlSinkDown, since, name, term)
+		if err == nil && n == 0 {
+			return store.ErrTerm
+		}
+		return err
+	})
 }
 
 // FeedEnd is the id of the last event.

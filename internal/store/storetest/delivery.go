@@ -16,6 +16,7 @@ var deliveryTests = []test{
 	{"settled deliveries move the cursor and are listed", settledDeliveries},
 	{"a repeated settlement changes nothing", repeatedSettlement},
 	{"a sender of an earlier term changes nothing", earlierTerm},
+	{"a sink is down until it is not", downSink},
 	{"deliveries are due at their time, earliest first", dueDeliveries},
 	{"hastened deliveries are due now", hastenedDeliveries},
 	{"the next delivery of a key is due when the one before is settled", linesOfKeys},
@@ -215,6 +216,23 @@ func earlierTerm(t *testing.T, s *suite) {
 	equal(t, "an unknown sink", seckill.CodeNotFound.In(err), true)
 	err = s.Store.SettleDeliveries(t.Context(), newSink(), 1, 1, nil)
 	equal(t, "settled at an unknown sink", seckill.CodeNotFound.In(err), true)
+}
+
+func downSink(t *testing.T, s *suite) {
+	sink := s.sink(t)
+	equal(t, "a new sink is down", !s.sinkState(t, sink).DownAt.IsZero(), false)
+	before := s.now(t)
+	must(t, s.Store.SetSinkDown(t.Context(), sink, s.sinkState(t, sink).Term, true))
+	taken, err := s.Store.TakeSink(t.Context(), sink)
+	must(t, err)
+	if taken.DownAt.Before(before) || taken.DownAt.After(s.now(t)) {
+		t.Errorf("the sink is down since %v, want about %v", taken.DownAt, before)
+	}
+	err = s.Store.SetSinkDown(t.Context(), sink, taken.Term-1, false)
+	equal(t, "set by an earlier term", errors.Is(err, store.ErrTerm), true)
+	equal(t, "down since", s.sinkState(t, sink).DownAt.Equal(taken.DownAt), true)
+	must(t, s.Store.SetSinkDown(t.Context(), sink, taken.Term, false))
+	equal(t, "down", !s.sinkState(t, sink).DownAt.IsZero(), false)
 }
 
 func dueDeliveries(t *testing.T, s *suite) {

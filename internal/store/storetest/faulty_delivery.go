@@ -29,6 +29,10 @@ func (f *Faulty) TakeSink(ctx context.Context, name string) (store.SinkState, er
 	return ask(f, ctx, "TakeSink", func() (store.SinkState, error) { return f.inner.TakeSink(ctx, name) })
 }
 
+func (f *Faulty) SetSinkDown(ctx context.Context, name string, term int64, down bool) error {
+	return tell(f, ctx, "SetSinkDown", func() error { return f.inner.SetSinkDown(ctx, name, term, down) })
+}
+
 func (f *Faulty) FeedEnd(ctx context.Context) (int64, error) {
 	return ask(f, ctx, "FeedEnd", func() (int64, error) { return f.inner.FeedEnd(ctx) })
 }

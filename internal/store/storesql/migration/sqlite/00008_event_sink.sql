@@ -10,7 +10,8 @@ CREATE TABLE tb_sink (
     name        TEXT    NOT NULL PRIMARY KEY,
     last_event  INTEGER NOT NULL, -- the cursor
     term        INTEGER NOT NULL, -- of its sender; an older sender can change nothing
-    create_time INTEGER NOT NULL
+    create_time INTEGER NOT NULL,
+    down_time   INTEGER           -- since when its receiver does not answer; NULL if it does
 ) WITHOUT ROWID;
 
 -- What became of events at sinks. Settled rows are the delivery log.
