@@ -151,7 +151,8 @@ func (p *program) sinkRetryCommand() *cobra.Command {
 		Use:   "retry NAME",
 		Short: "Try deliveries of a sink again now",
 		Long: `Retry makes all failed and retrying deliveries of sink NAME due now, with fresh
-attempts; with --event the one of that event.`,
+attempts; with --event the one of that event. It also ends a pause that the
+receiver has asked for.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := flags.client(p, cmd)
 			if err != nil {
@@ -165,7 +166,7 @@ attempts; with --event the one of that event.`,
 			if err != nil {
 				return fmt.Errorf("retry %s: %w", args[0], err)
 			}
-			fmt.Fprintf(p.out, "%d deliveries of %s are tried again\n", n, args[0])
+			fmt.Fprintf(p.out, "%s of %s due now\n", count(n, "delivery", "deliveries"), args[0])
 			return nil
 		},
 	}

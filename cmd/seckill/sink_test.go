@@ -43,11 +43,15 @@ func TestSinkRetryAndSkip(t *testing.T) {
 	const delivery = `{"event_id":5,"key":"SK1","status":"retrying"}`
 	op := newOperator(t, map[string]string{
 		`POST sinks/shop/retry {}`:                                `{"retried":4}`,
+		`POST sinks/one/retry {}`:                                 `{"retried":1}`,
 		`POST sinks/shop/deliveries/5/retry {}`:                   delivery,
 		`POST sinks/shop/deliveries/5/skip {"reason":"manually"}`: delivery,
 		`POST sinks/shop/skip {}`:                                 `{"skipped":7}`,
 	})
-	if got := op.execute(t, "sink retry shop"); got.code != exitOK || got.out != "4 deliveries of shop are tried again\n" {
+	if got := op.execute(t, "sink retry shop"); got.code != exitOK || got.out != "4 deliveries of shop due now\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink retry one"); got.code != exitOK || got.out != "1 delivery of one due now\n" {
 		t.Errorf("got %+v", got)
 	}
 	if got := op.execute(t, "sink retry shop --event 5"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {

@@ -65,6 +65,7 @@ const (
 	lagAlertEvery = time.Minute
 	burst         = 100 * time.Millisecond // of the pace
 	tellEvery     = 5 * time.Second        // that an idle sender reads its status anew
+	lookEvery     = time.Second            // that a pausing sender looks for an operator's retry
 )
 
 // Store is what a sender needs of the store.
@@ -127,9 +128,12 @@ type Sender struct {
 	crowded  string    // why a delivery failed early, until it was said
 	downAt   time.Time // since when the sink is down, as the store has it
 	sweptAt  int64
-	alerted  time.Time
-	even     bool // no event above the cursor has a delivery
-	drained  bool // the last round left nothing in the feed
+	lookedAt time.Time // when the store was last read during a pause
+	// retriedAt is when an operator last asked for a retry, as this sender knows.
+	retriedAt time.Time
+	alerted   time.Time
+	even      bool // no event above the cursor has a delivery
+	drained   bool // the last round left nothing in the feed
 
 	mu     sync.Mutex
 	status Status
@@ -174,10 +178,9 @@ func (s *Sender) Status() Status {
 // is left to do.
 func (s *Sender) Round(ctx context.Context) error {
 	if s.held(time.Now()) > 0 {
-		if time.Since(s.Status().At) < tellEvery {
-			return nil
+		if held, err := s.rest(ctx); held || err != nil {
+			return err
 		}
-		return s.tell(ctx)
 	}
 	state, err := s.begin(ctx)
 	if err != nil {
@@ -205,14 +208,38 @@ func (s *Sender) Round(ctx context.Context) error {
 	return nil
 }
 
+// rest is a round while nothing is tried. It reports false if an operator has
+// asked for a retry, which ends the pause.
+func (s *Sender) rest(ctx context.Context) (bool, error) {
+	if time.Since(s.lookedAt) < lookEvery {
+		return true, nil
+	}
+	s.lookedAt = time.Now()
+	state, err := s.opt.Store.SinkCursor(ctx, s.opt.Name)
+	if err != nil {
+		return true, fmt.Errorf("sink %s: %w", s.opt.Name, err)
+	}
+	if state.RetriedAt.After(s.retriedAt) {
+		s.retriedAt, s.pausedTo, s.health.probeAt = state.RetriedAt, time.Time{}, time.Time{}
+		return false, nil
+	}
+	if time.Since(s.Status().At) < tellEvery {
+		return true, nil
+	}
+	return true, s.tell(ctx)
+}
+
 // begin reads the state of the sink, and takes it if it is not this sender's.
 func (s *Sender) begin(ctx context.Context) (store.SinkState, error) {
 	state, err := s.opt.Store.SinkCursor(ctx, s.opt.Name)
 	if seckill.CodeNotFound.In(err) {
 		state, err = s.opt.Store.OpenSink(ctx, s.opt.Name, s.opt.AtEnd)
 	}
-	if err != nil || s.term != 0 && s.term == state.Term {
+	if err != nil {
 		return state, err
+	}
+	if s.retriedAt = state.RetriedAt; s.term != 0 && s.term == state.Term {
+		return state, nil
 	}
 	if state, err = s.opt.Store.TakeSink(ctx, s.opt.Name); err != nil {
 		return state, err

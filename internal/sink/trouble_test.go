@@ -215,6 +215,32 @@ func TestSender_NothingFailsWhileTheSinkIsDown(t *testing.T) {
 	})
 }
 
+// An operator who has mended the receiver need not wait for the end of a pause.
+func TestSender_RetryEndsAPause(t *testing.T) {
+	for name, refuse := range map[string]func(*sink.Message) error{
+		"asked for by the receiver": func(*sink.Message) error { return &sink.Later{After: 10 * time.Minute, Err: errors.New("429")} },
+		"of a sink that is down":    refuseAll,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T) {
+				s, r := newShop(t), &receiver{refuse: refuse}
+				s.sell(20)
+				opt := s.options(r)
+				opt.Delays = sink.DefaultDelays
+				sender := sink.NewSender(opt)
+				work(t, sender, 4*time.Minute)
+				r.setRefuse(nil)
+				desk := &sink.Desk{Store: s.Store}
+				if _, err := desk.RetryAll(t.Context(), "shop", operator); err != nil {
+					t.Fatal(err)
+				}
+				work(t, sender, 2*time.Second)
+				equal(t, "delivered", int64(r.count()), s.end())
+			})
+		})
+	}
+}
+
 // The store has whether a sink is down, for any instance that is asked and for
 // the next sender. The log has one line for each change.
 func TestSender_DownSinkIsRecordedAndLogged(t *testing.T) {

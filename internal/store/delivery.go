@@ -167,6 +167,7 @@ type SinkState struct {
 	LastErrorAt time.Time
 	CreatedAt   time.Time
 	DownAt      time.Time // since when it is down; zero if it is not
+	RetriedAt   time.Time // when an operator last made deliveries due; zero for never
 	At          time.Time // the store's now
 }
 

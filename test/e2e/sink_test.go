@@ -71,7 +71,7 @@ func TestSink_OperatorLooksAfterAFailedDelivery(t *testing.T) {
 	run(t, env, "sink", "test", "shop").want(t, "test", 0, "shop took the echo event: 204", "")
 	run(t, env, "sink", "test", "other").want(t, "test of an unknown sink", 1, "", "not_found")
 	r.Refuse(nil)
-	run(t, env, "sink", "retry", "shop").want(t, "retry", 0, "1 deliveries of shop are tried again", "")
+	run(t, env, "sink", "retry", "shop").want(t, "retry", 0, "1 delivery of shop due now", "")
 	eventually(t, "the order is paid at the receiver", func() bool { return r.Orders()[no].Status == "paid" })
 
 	before := r.Distinct()

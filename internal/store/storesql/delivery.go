@@ -281,6 +281,9 @@ func openDelivery(ctx context.Context, tx *session, sink string, event int64) (d
 func (s *Store) RetryDelivery(ctx context.Context, sink string, event int64, actor store.Actor) (d store.Delivery, err error) {
 	err = s.change(ctx, "retry delivery", func(ctx context.Context, tx *session) error {
 		now := s.now()
+		if _, err := tx.exec(ctx, sqlAskSink, millis(now), sink); err != nil {
+			return err
+		}
 		if d, err = openDelivery(ctx, tx, sink, event); err != nil {
 			return err
 		}
@@ -328,7 +331,10 @@ func (s *Store) SkipDelivery(ctx context.Context, sink string, event int64, acto
 // RetryDeliveries makes all failed and retrying deliveries of a sink due now.
 func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Actor) (int, error) {
 	return s.inParts(ctx, sink, "retry deliveries", "sink.retry", sqlRetryable, actor, func(ctx context.Context, tx *session, some part, now time.Time) error {
-		_, err := tx.execRows(ctx, sqlRetryDeliveries, []any{millis(now), sink}, anys(some.events))
+		if _, err := tx.execRows(ctx, sqlRetryDeliveries, []any{millis(now), sink}, anys(some.events)); err != nil {
+			return err
+		}
+		_, err := tx.exec(ctx, sqlAskSink, millis(now), sink)
 		return err
 	})
 }

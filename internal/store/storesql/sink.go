@@ -8,11 +8,12 @@ import (
 )
 
 const (
-	sinkColumns = `name, last_event, term, create_time, down_time`
+	sinkColumns = `name, last_event, term, create_time, down_time, retry_time`
 	sqlSink     = `SELECT ` + sinkColumns + ` FROM tb_sink WHERE name = ?`
 	sqlSinks    = `SELECT ` + sinkColumns + ` FROM tb_sink ORDER BY name`
 	sqlAddSink  = `INSERT INTO tb_sink (name, last_event, term, create_time) VALUES (?, ?, 0, ?)`
 	sqlSinkDown = `UPDATE tb_sink SET down_time = ? WHERE name = ? AND term = ?`
+	sqlAskSink  = `UPDATE tb_sink SET retry_time = ? WHERE name = ?`
 	sqlMoveSink = `UPDATE tb_sink SET last_event = ?, term = ? WHERE name = ?`
 
 	sqlOpenDeliveries = `SELECT state, COUNT(*), COALESCE(MIN(next_time), 0), COALESCE(MIN(event_time), 0) FROM tb_sink_delivery
@@ -28,7 +29,7 @@ const (
 )
 
 func scanSink(row scanner, state *store.SinkState) error {
-	return row.Scan(&state.Name, &state.Cursor, &state.Term, millisTime{&state.CreatedAt}, millisTime{&state.DownAt})
+	return row.Scan(&state.Name, &state.Cursor, &state.Term, millisTime{&state.CreatedAt}, millisTime{&state.DownAt}, millisTime{&state.RetriedAt})
 }
 
 // sinkState reads the state of a sink, as this session sees it.

@@ -18,7 +18,8 @@ CREATE TABLE IF NOT EXISTS tb_sink (
     last_event  BIGINT        NOT NULL, -- the cursor
     term        BIGINT        NOT NULL, -- of its sender; an older sender can change nothing
     create_time BIGINT        NOT NULL,
-    down_time   BIGINT                  -- since when its receiver does not answer; NULL if it does
+    down_time   BIGINT,                 -- since when its receiver does not answer; NULL if it does
+    retry_time  BIGINT                  -- when an operator last asked for a retry
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 -- What became of events at sinks. Settled rows are the delivery log.

@@ -11,7 +11,8 @@ CREATE TABLE tb_sink (
     last_event  INTEGER NOT NULL, -- the cursor
     term        INTEGER NOT NULL, -- of its sender; an older sender can change nothing
     create_time INTEGER NOT NULL,
-    down_time   INTEGER           -- since when its receiver does not answer; NULL if it does
+    down_time   INTEGER,          -- since when its receiver does not answer; NULL if it does
+    retry_time  INTEGER           -- when an operator last asked for a retry
 ) WITHOUT ROWID;
 
 -- What became of events at sinks. Settled rows are the delivery log.
