@@ -11,7 +11,7 @@ import (
 // was with the event, the figures of a sale, or the refund. The order is nil if
 // there is none.
 func EventData(e *seckill.Event, o *seckill.Order) any {
-	if e.Data != nil {
+	if len(e.Data) > 0 && string(e.Data) != "null" {
 		return withProduct{e.ProductID, e.Data}
 	}
 	if o != nil {
@@ -35,6 +35,9 @@ func (w withProduct) MarshalJSON() ([]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(w.object, &members); err != nil {
 		return nil, err
+	}
+	if members == nil { // of null
+		members = make(map[string]json.RawMessage)
 	}
 	if _, named := members["product_id"]; !named {
 		product, err := json.Marshal(w.product)

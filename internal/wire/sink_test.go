@@ -38,3 +38,17 @@ func TestEventData_OfASaleNamesItsProduct(t *testing.T) {
 		t.Errorf("got %s, %v", text, err)
 	}
 }
+
+// Data that is null, as JSON or as a column, is no data.
+func TestEventData_NullIsNoData(t *testing.T) {
+	for _, data := range []json.RawMessage{nil, {}, json.RawMessage("null")} {
+		text, err := json.Marshal(EventData(&seckill.Event{Kind: seckill.EventSaleEnded, ProductID: 7, Data: data}, nil))
+		if err != nil || string(text) != `{"product_id":7}` {
+			t.Errorf("%q: got %s, %v", data, text, err)
+		}
+	}
+	text, err := json.Marshal(withProduct{7, json.RawMessage(" null ")})
+	if err != nil || string(text) != `{"product_id":7}` {
+		t.Errorf("got %s, %v", text, err)
+	}
+}
