@@ -34,8 +34,8 @@ type Alert struct {
 	Detail    string    `json:"detail"`
 }
 
-// Alerter sends alerts, each kind and product at most once a minute. Raising
-// one never blocks.
+// Alerter sends alerts, each kind and product or sink at most once a minute.
+// Raising one never blocks.
 type Alerter struct {
 	url    string
 	client *http.Client
@@ -63,9 +63,19 @@ func New(url string, log *slog.Logger, count func(kind Kind)) *Alerter {
 
 // Raise tells of something; product is 0 where it is not one product's.
 func (a *Alerter) Raise(kind Kind, product uint32, err error) {
+	a.raise(kind, fmt.Sprint(kind, product), product, err)
+}
+
+// RaiseSink tells of something at one sink, which the error names.
+func (a *Alerter) RaiseSink(kind Kind, sink string, err error) {
+	a.raise(kind, fmt.Sprint(kind, " of sink ", sink), 0, err)
+}
+
+// raise tells of something, unless it was told of the same key a short time ago.
+func (a *Alerter) raise(kind Kind, key string, product uint32, err error) {
 	a.count(kind)
 	now := time.Now()
-	if a.repeated(fmt.Sprint(kind, product), now) {
+	if a.repeated(key, now) {
 		return
 	}
 	about := []any{"error", err}

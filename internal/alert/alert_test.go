@@ -93,6 +93,26 @@ func TestAnAlertIsCountedAlwaysAndSentOnceAMinute(t *testing.T) {
 	})
 }
 
+func TestRaiseSink_EachSinkIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		for range 2 {
+			p.RaiseSink(SinkLags, "shop", errors.New("sink shop: 500"))
+			p.RaiseSink(SinkLags, "lake", errors.New("sink lake: away"))
+		}
+		wait(time.Second)
+		p.stop()
+		if len(p.wires.bodies) != 2 || p.counts[SinkLags] != 4 {
+			t.Errorf("sent %v, counted %v", p.wires.bodies, p.counts)
+		}
+		for _, name := range []string{"sink shop", "sink lake"} {
+			if strings.Count(p.log.String(), name) != 1 || strings.Count(strings.Join(p.wires.bodies, ""), name) != 1 {
+				t.Errorf("%s: log %s, sent %v", name, p.log.String(), p.wires.bodies)
+			}
+		}
+	})
+}
+
 func TestAWebhookIsTriedThreeTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		statuses []int

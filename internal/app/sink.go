@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/alert"
+	"seckill/internal/complaint"
 	"seckill/internal/config"
 	"seckill/internal/duty"
 	"seckill/internal/fault"
@@ -39,13 +40,14 @@ func (p *parts) buildSinks() {
 		return
 	}
 	p.sinks.figures = &metrics.Sinks{Senders: make(map[string]*sink.Sender)}
+	complaints := complaint.New(p.log, fault.Now)
 	for i := range p.cfg.Sinks {
 		cfg := &p.cfg.Sinks[i]
 		target := &sink.Lazy{Open: func(ctx context.Context) (sink.Target, error) { return p.openTarget(ctx, cfg) }}
 		sender := sink.NewSender(sink.Options{
 			Name: cfg.Name, Source: p.sinks.desk.Source, Target: target, Store: p.store, Data: wire.EventData,
 			Delays: cfg.RetryDelays, RatePerSecond: cfg.RatePerSecond, Concurrency: cfg.Concurrency,
-			AtEnd: cfg.From == config.SinkFromNow, Logger: p.log, Observer: sinkObserver{p.sinks.figures, p.alerter, p.log},
+			AtEnd: cfg.From == config.SinkFromNow, Logger: p.log, Observer: sinkObserver{p.sinks.figures, p.alerter, complaints},
 		})
 		p.sinks.desk.Sinks = append(p.sinks.desk.Sinks, sink.Info{Name: cfg.Name, Kind: cfg.Kind, Target: targetOf(cfg)})
 		p.sinks.desk.Targets[cfg.Name] = target
@@ -105,21 +107,21 @@ func (p *parts) sinkDuties() (loops []*duty.Loop) {
 type sinkObserver struct {
 	*metrics.Sinks
 	alerter *alert.Alerter
-	log     *slog.Logger
+	log     *complaint.Log // a receiver may refuse thousands
 }
 
 func (o sinkObserver) Failed(name string, d store.Delivery) {
-	o.log.Warn("sink: delivery failed, later events of its order wait behind it", "sink", name, "event", d.EventID, "key", d.Key, "attempts", d.Attempts, "error", d.Error)
-	o.alerter.Raise(alert.SinkFailed, 0, fmt.Errorf("sink %s: event %d of %s failed after %d tries: %s", name, d.EventID, d.Key, d.Attempts, d.Error))
+	o.log.Say(slog.LevelWarn, "failed at "+name, "sink: delivery failed, later events of its order wait behind it", "sink", name, "event", d.EventID, "key", d.Key, "attempts", d.Attempts, "error", d.Error)
+	o.alerter.RaiseSink(alert.SinkFailed, name, fmt.Errorf("sink %s: event %d of %s failed after %d tries: %s", name, d.EventID, d.Key, d.Attempts, d.Error))
 }
 
 func (o sinkObserver) Crowded(name string, retrying int64, cause string) {
-	o.alerter.Raise(alert.SinkRefuses, 0, fmt.Errorf("sink %s: %d deliveries are retried, too many to retry each for long; some were kept as failed after 3 tries: %s", name, retrying, cause))
+	o.alerter.RaiseSink(alert.SinkRefuses, name, fmt.Errorf("sink %s: %d deliveries are retried, too many to retry each for long; some were kept as failed after 3 tries: %s", name, retrying, cause))
 }
 
 func (o sinkObserver) Lagging(name string, oldest time.Duration, cause string) {
 	if cause == "" {
 		cause = "it takes events more slowly than they come"
 	}
-	o.alerter.Raise(alert.SinkLags, 0, fmt.Errorf("sink %s: the oldest event that it does not have is %s old: %s", name, oldest.Round(time.Second), cause))
+	o.alerter.RaiseSink(alert.SinkLags, name, fmt.Errorf("sink %s: the oldest event that it does not have is %s old: %s", name, oldest.Round(time.Second), cause))
 }
