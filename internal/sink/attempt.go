@@ -60,11 +60,7 @@ func (r *round) nextLine(most int) *[]*item {
 
 // try delivers one item. It touches nothing of the round.
 func (r *round) try(tries context.Context, it *item) {
-	ctx, cancel := context.WithTimeout(tries, r.opt.DeliverTimeout)
-	defer cancel()
-	began := time.Now()
-	it.Status, it.err = r.opt.Target.Deliver(ctx, it.message)
-	it.Latency = time.Since(began)
+	it.Status, it.Latency, it.err = deliver(tries, r.opt.Target, it.message, r.opt.DeliverTimeout)
 	it.cut = it.err != nil && tries.Err() != nil
 	r.results <- it
 }

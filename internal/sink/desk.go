@@ -192,9 +192,6 @@ func (d *Desk) Test(ctx context.Context, sink string, actor store.Actor) (Echo, 
 	if err != nil {
 		return Echo{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, deliverTimeout)
-	defer cancel()
-	began := time.Now()
-	status, err := target.Deliver(ctx, m)
-	return Echo{Status: status, Latency: time.Since(began), Err: err}, nil
+	status, took, err := deliver(ctx, target, m, deliverTimeout)
+	return Echo{Status: status, Latency: took, Err: err}, nil
 }

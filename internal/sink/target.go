@@ -4,6 +4,8 @@ package sink
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 )
 
@@ -30,6 +32,28 @@ type Target interface {
 	Deliver(ctx context.Context, m *Message) (status string, err error)
 	Close() error
 }
+
+// deliver makes one try, within a time.
+func deliver(ctx context.Context, to Target, m *Message, within time.Duration) (status string, took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	began := time.Now()
+	status, err = to.Deliver(ctx, m)
+	took = time.Since(began)
+	if errors.Is(err, context.DeadlineExceeded) && took >= within {
+		err = &noAnswer{within, err}
+	}
+	return status, took, err
+}
+
+// noAnswer is the error of a try that took too long.
+type noAnswer struct {
+	within time.Duration
+	err    error
+}
+
+func (n *noAnswer) Error() string { return fmt.Sprintf("no answer in %g s", n.within.Seconds()) }
+func (n *noAnswer) Unwrap() error { return n.err }
 
 // Later is the error of a receiver that asks for a pause.
 type Later struct {

@@ -2,7 +2,9 @@ package sink_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -212,6 +214,34 @@ func TestSender_NothingFailsWhileTheSinkIsDown(t *testing.T) {
 		r.setRefuse(nil)
 		work(t, sender, 15*time.Second)
 		equal(t, "delivered", int64(r.count()), s.end())
+	})
+}
+
+// slowTarget answers after the time of a try.
+type slowTarget struct{}
+
+func (slowTarget) Deliver(ctx context.Context, _ *sink.Message) (string, error) {
+	<-ctx.Done()
+	return "", fmt.Errorf("post: %w", ctx.Err())
+}
+func (slowTarget) Close() error { return nil }
+
+func TestSender_SlowReceiverIsNamedInPlainWords(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		s := newShop(t)
+		s.sell(1)
+		work(t, sink.NewSender(s.options(slowTarget{})), time.Second)
+		log, err := s.Deliveries(t.Context(), store.DeliveryFilter{Sink: "shop", Limit: 1})
+		if err != nil || len(log) != 1 {
+			t.Fatal(log, err)
+		}
+		equal(t, "error", log[0].Error, "no answer in 10 s")
+		desk := &sink.Desk{Store: s.Store, Targets: map[string]sink.Target{"shop": slowTarget{}}, Now: time.Now}
+		echo, err := desk.Test(t.Context(), "shop", operator)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "error of a test", echo.Err.Error(), "no answer in 10 s")
 	})
 }
 
