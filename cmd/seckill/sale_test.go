@@ -22,6 +22,7 @@ type operator struct {
 
 	mu    sync.Mutex
 	asked []string
+	query string // of the last request
 }
 
 func newOperator(t *testing.T, answers map[string]string) *operator {
@@ -36,7 +37,7 @@ func newOperator(t *testing.T, answers map[string]string) *operator {
 		body, _ := io.ReadAll(r.Body)
 		request := strings.TrimSpace(r.Method + " " + strings.TrimPrefix(r.URL.Path, "/admin/v1/") + " " + string(body))
 		op.mu.Lock()
-		op.asked = append(op.asked, request)
+		op.asked, op.query = append(op.asked, request), r.URL.RawQuery
 		op.mu.Unlock()
 		answer, known := answers[request]
 		switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"seckill/internal/adminclient"
+	"seckill/internal/sink"
 	"seckill/internal/wire"
 )
 
@@ -76,45 +77,82 @@ func (p *program) showSinks(sinks []wire.Sink) error {
 
 func (p *program) sinkLogCommand() *cobra.Command {
 	var flags saleFlags
-	var status string
-	var after int64
-	var limit int
+	var filter adminclient.DeliveryFilter
 	cmd := &cobra.Command{
 		Use:   "log NAME",
 		Short: "Show the delivery log of a sink",
-		Long: `Log shows the deliveries of sink NAME by event: attempts, the receiver's last
-answer, its latency and the last error. ID is the header webhook-id.`,
+		Long: `Log shows the deliveries of sink NAME by event, newest first: attempts, the
+receiver's last answer, its latency, the next try and the last error. ID is the
+header webhook-id. With --after it goes the other way, from that event on.`,
+		Example: `  seckill sink log shop --status failed
+  seckill sink log shop --order SK4XJ2M9Q0T7
+  seckill sink log shop --id evt_4f0c1d6a3be1b0f2a7c9d85e6f301b24`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if filter.Limit < 1 || filter.Limit > maxLog {
+				return usageErrorf("--limit must be 1 to %d", maxLog)
+			}
 			client, err := flags.client(p, cmd)
 			if err != nil {
 				return err
 			}
-			deliveries, err := client.Deliveries(cmd.Context(), args[0], status, after, limit)
-			if err != nil {
-				return fmt.Errorf("log of %s: %w", args[0], err)
-			}
-			return p.showDeliveries(deliveries)
+			return p.sinkLog(cmd, client, args[0], filter)
 		},
 	}
 	flags.bindSink(cmd, oneArg("the sink's name"))
-	cmd.Flags().StringVar(&status, "status", "", "only deliveries that are `STATUS`: retrying, waiting, failed, delivered or skipped")
-	cmd.Flags().Int64Var(&after, "after", 0, "only events above this `NUMBER`")
-	cmd.Flags().IntVar(&limit, "limit", 50, "at most so many")
+	cmd.Flags().StringVar(&filter.Status, "status", "", "only deliveries that are `STATUS`: retrying, waiting, failed, delivered or skipped")
+	cmd.Flags().StringVar(&filter.OrderNo, "order", "", "only events of the order with this `NUMBER`, such as SK…")
+	cmd.Flags().StringVar(&filter.MessageID, "id", "", "only the event with this `ID`, such as evt_…")
+	cmd.Flags().Int64Var(&filter.After, "after", 0, "only events above this `NUMBER`, oldest first")
+	cmd.Flags().Int64Var(&filter.Before, "before", 0, "only events below this `NUMBER`")
+	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many")
 	return cmd
+}
+
+// maxLog is the most that sink log shows: one less than a page of the API has,
+// so that one more says whether there are more.
+const maxLog = 499
+
+func (p *program) sinkLog(cmd *cobra.Command, client *adminclient.Client, name string, filter adminclient.DeliveryFilter) error {
+	most := filter.Limit
+	filter.Limit, filter.Newest = most+1, filter.After == 0
+	deliveries, err := client.Deliveries(cmd.Context(), name, filter)
+	if err != nil {
+		return fmt.Errorf("log of %s: %w", name, err)
+	}
+	more := len(deliveries) > most
+	if more {
+		deliveries = deliveries[:most]
+	}
+	if err := p.showDeliveries(deliveries); err != nil || !more {
+		return err
+	}
+	flag := "--before"
+	if !filter.Newest {
+		flag = "--after"
+	}
+	fmt.Fprintf(p.out, "… more: %s %d\n", flag, deliveries[most-1].EventID)
+	return nil
 }
 
 func (p *program) showDeliveries(deliveries []wire.Delivery) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "EVENT\tKIND\tKEY\tSTATUS\tATTEMPTS\tANSWER\tLATENCY\tLAST TRY\tID\tERROR")
+	fmt.Fprintln(table, "EVENT\tKIND\tKEY\tSTATUS\tATTEMPTS\tANSWER\tLATENCY\tLAST TRY\tNEXT TRY\tID\tERROR")
 	for _, d := range deliveries {
-		last := "-"
-		if at := time.Time(d.LastAt); !at.IsZero() && d.Attempts > 0 {
-			last = at.Format(time.RFC3339)
+		last := d.LastAt
+		if d.Attempts == 0 {
+			last = wire.Time{}
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%d ms\t%s\t%s\t%s\n",
-			d.EventID, d.Event, d.Key, d.Status, d.Attempts, d.Answer, d.LatencyMS, last, d.MessageID, d.Error)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%d ms\t%s\t%s\t%s\t%s\n",
+			d.EventID, d.Event, d.Key, d.Status, d.Attempts, d.Answer, d.LatencyMS, showTime(last), showTime(d.NextAt), d.MessageID, d.Error)
 	}
 	return table.Flush()
+}
+
+func showTime(at wire.Time) string {
+	if time.Time(at).IsZero() {
+		return "-"
+	}
+	return time.Time(at).Format(time.RFC3339)
 }
 
 func (p *program) sinkTestCommand() *cobra.Command {
@@ -146,7 +184,7 @@ does not touch the sink's cursor. The exit code is 1 if the receiver did not tak
 
 func (p *program) sinkRetryCommand() *cobra.Command {
 	var flags saleFlags
-	var event int64
+	var event string
 	cmd := &cobra.Command{
 		Use:   "retry NAME",
 		Short: "Try deliveries of a sink again now",
@@ -154,11 +192,14 @@ func (p *program) sinkRetryCommand() *cobra.Command {
 attempts; with --event the one of that event. It also ends a pause that the
 receiver has asked for.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkEvent("--event", event); event != "" && err != nil {
+				return err
+			}
 			client, err := flags.client(p, cmd)
 			if err != nil {
 				return err
 			}
-			if event != 0 {
+			if event != "" {
 				d, err := client.RetryDelivery(cmd.Context(), args[0], event)
 				return p.showDelivery("retry", args[0], d, err)
 			}
@@ -171,7 +212,7 @@ receiver has asked for.`,
 		},
 	}
 	flags.bindSink(cmd, oneArg("the sink's name"))
-	cmd.Flags().Int64Var(&event, "event", 0, "`NUMBER` of the event whose delivery is meant, as sink log shows it")
+	cmd.Flags().StringVar(&event, "event", "", "`EVENT` whose delivery is meant: its number or its id (evt_…), as sink log shows them")
 	return cmd
 }
 
@@ -190,7 +231,8 @@ func (p *program) sinkSkipCommand() *cobra.Command {
 		Use:   "skip NAME [EVENT]",
 		Short: "Give up deliveries, so that later events of their orders go on",
 		Long: `Skip gives up the failed or retrying delivery of EVENT to sink NAME, and asks
-first; with --all every failed delivery. The receiver does not get these events.`,
+first. EVENT is a number or an id (evt_…), as sink log shows them. With --all
+it gives up every failed delivery. The receiver does not get these events.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 2) {
 				return usageErrorf("give either EVENT or --all")
@@ -207,16 +249,23 @@ first; with --all every failed delivery. The receiver does not get these events.
 	return cmd
 }
 
-func (p *program) skipOne(cmd *cobra.Command, flags *saleFlags, name, text string, yes bool) error {
-	event, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || event <= 0 {
-		return usageErrorf("EVENT must be the number of an event, as sink log shows it, not %q", text)
+// checkEvent reports whether a text names an event, by its number or its id.
+func checkEvent(what, text string) error {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 || sink.IsMessageID(text) {
+		return nil
+	}
+	return usageErrorf("%s must be the number of an event or its id (evt_…), as sink log shows them, not %q", what, text)
+}
+
+func (p *program) skipOne(cmd *cobra.Command, flags *saleFlags, name, event string, yes bool) error {
+	if err := checkEvent("EVENT", event); err != nil {
+		return err
 	}
 	client, err := flags.client(p, cmd)
 	if err != nil {
 		return err
 	}
-	question := fmt.Sprintf("Give up event %d? %s will not get it.", event, name)
+	question := fmt.Sprintf("Give up event %s? %s will not get it.", event, name)
 	if err := p.confirm(cmd.Context(), yes, question); err != nil {
 		return err
 	}

@@ -42,11 +42,12 @@ func TestSinkTest(t *testing.T) {
 func TestSinkRetryAndSkip(t *testing.T) {
 	const delivery = `{"event_id":5,"key":"SK1","status":"retrying"}`
 	op := newOperator(t, map[string]string{
-		`POST sinks/shop/retry {}`:                                `{"retried":4}`,
-		`POST sinks/one/retry {}`:                                 `{"retried":1}`,
-		`POST sinks/shop/deliveries/5/retry {}`:                   delivery,
-		`POST sinks/shop/deliveries/5/skip {"reason":"manually"}`: delivery,
-		`POST sinks/shop/skip {}`:                                 `{"skipped":7}`,
+		`POST sinks/shop/retry {}`:                                                 `{"retried":4}`,
+		`POST sinks/one/retry {}`:                                                  `{"retried":1}`,
+		`POST sinks/shop/deliveries/5/retry {}`:                                    delivery,
+		`POST sinks/shop/deliveries/5/skip {"reason":"manually"}`:                  delivery,
+		`POST sinks/shop/deliveries/evt_4f0c1d6a3be1b0f2a7c9d85e6f301b24/retry {}`: delivery,
+		`POST sinks/shop/skip {}`:                                                  `{"skipped":7}`,
 	})
 	if got := op.execute(t, "sink retry shop"); got.code != exitOK || got.out != "4 deliveries of shop due now\n" {
 		t.Errorf("got %+v", got)
@@ -55,6 +56,12 @@ func TestSinkRetryAndSkip(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if got := op.execute(t, "sink retry shop --event 5"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink retry shop --event evt_4f0c1d6a3be1b0f2a7c9d85e6f301b24"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink retry shop --event evt_5"); got.code != exitUsage {
 		t.Errorf("got %+v", got)
 	}
 	if got := op.execute(t, "sink skip shop 5 --reason manually"); got.code != exitUsage || !strings.Contains(got.err, "--yes") {
@@ -74,11 +81,31 @@ func TestSinkRetryAndSkip(t *testing.T) {
 }
 
 func TestSinkLog(t *testing.T) {
-	const delivery = `{"event_id":5,"message_id":"evt_1","event":"order.paid","key":"SK1","status":"failed","attempts":3,"answer":"500","latency_ms":12,"error":"receiver answered 500","last_at":"2026-11-11T12:00:00.000Z"}`
-	op := newOperator(t, map[string]string{"GET sinks/shop/deliveries": `{"deliveries":[` + delivery + `],"next":5}`})
-	got := op.execute(t, "sink log shop --status failed --after 2 --limit 9")
-	if got.code != exitOK || !strings.Contains(got.out, "5      order.paid  SK1  failed  3         500     12 ms    2026-11-11T12:00:00Z  evt_1  receiver answered 500") {
-		t.Errorf("got %+v", got)
+	const delivery = `{"event_id":5,"message_id":"evt_1","event":"order.paid","key":"SK1","status":"retrying","attempts":3,"answer":"500","latency_ms":12,
+		"error":"receiver answered 500","last_at":"2026-11-11T12:00:00.000Z","next_at":"2026-11-11T12:05:00.000Z"}`
+	const older = `{"event_id":4,"message_id":"evt_2","event":"order.paid","key":"SK2","status":"waiting","attempts":0,"last_at":"2026-11-11T12:00:00.000Z","next_at":null}`
+	op := newOperator(t, map[string]string{"GET sinks/shop/deliveries": `{"deliveries":[` + delivery + `,` + older + `],"next":4}`})
+	cases := []struct{ line, query, says string }{
+		{"", "limit=51&order=desc", "5      order.paid  SK1  retrying  3         500     12 ms    2026-11-11T12:00:00Z  2026-11-11T12:05:00Z  evt_1  receiver answered 500\n" +
+			"4      order.paid  SK2  waiting   0                 0 ms     -                     -                     evt_2  \n"},
+		{"--status failed --before 9", "before=9&limit=51&order=desc&status=failed", "SK2"},
+		{"--limit 1", "limit=2&order=desc", "… more: --before 5\n"},
+		{"--limit 1 --after 2", "after=2&limit=2", "… more: --after 5\n"},
+		{"--order SK1 --id evt_1", "limit=51&message_id=evt_1&order=desc&order_no=SK1", "SK1"},
+	}
+	for _, c := range cases {
+		got := op.execute(t, "sink log shop "+c.line)
+		if got.code != exitOK || !strings.Contains(got.out, c.says) || strings.Contains(got.out, "more") != strings.Contains(c.says, "more") {
+			t.Errorf("%q: got %+v", c.line, got)
+		}
+		if op.query != c.query {
+			t.Errorf("%q: asked %s, want %s", c.line, op.query, c.query)
+		}
+	}
+	for _, limit := range []string{"0", "500"} {
+		if got := op.execute(t, "sink log shop --limit "+limit); got.code != exitUsage {
+			t.Errorf("--limit %s: got %+v", limit, got)
+		}
 	}
 }
 

@@ -78,6 +78,8 @@ type Records interface {
 type Sinks interface {
 	List(ctx context.Context) ([]sink.Report, error)
 	Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]store.Delivery, error)
+	// Event is the number of the event with a message id.
+	Event(ctx context.Context, sink, messageID string) (int64, error)
 	Retry(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)
 	RetryAll(ctx context.Context, sink string, actor store.Actor) (int, error)
 	Skip(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)

@@ -314,7 +314,7 @@ type sinkDesk struct{ *engine }
 
 func (d sinkDesk) delivery(state store.DeliveryState) store.Delivery {
 	return store.Delivery{
-		Sink: "shop", EventID: 5, Key: orderNo.String(), Kind: seckill.EventOrderPaid, MessageID: "evt_1", EventAt: at, State: state,
+		Sink: "shop", EventID: 5, Key: orderNo.String(), Kind: seckill.EventOrderPaid, MessageID: eventID, EventAt: at, State: state,
 		Attempts: 3, Status: "500", Latency: 12 * time.Millisecond, Error: "receiver answered 500", FirstAt: at, LastAt: at,
 	}
 }
@@ -336,6 +336,16 @@ func (d sinkDesk) Deliveries(_ context.Context, filter store.DeliveryFilter) ([]
 	}
 	return []store.Delivery{d.delivery(store.DeliveryFailed), d.delivery(store.DeliveryDelivered)}, d.failure()
 }
+
+func (d sinkDesk) Event(_ context.Context, name, messageID string) (int64, error) {
+	if messageID != eventID {
+		return 0, notFound()
+	}
+	return 5, d.failure()
+}
+
+// eventID is the message id of event 5.
+const eventID = "evt_4f0c1d6a3be1b0f2a7c9d85e6f301b24"
 
 func (d sinkDesk) Retry(_ context.Context, name string, event int64, actor store.Actor) (store.Delivery, error) {
 	return d.delivery(store.DeliveryRetrying), d.told("retry delivery", event, name, actor)

@@ -203,7 +203,7 @@ func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
 		bad("POST", "/dead-letters/"+id+"/retry", "id")
 		bad("POST", "/dead-letters/"+id+"/discard", "id")
 	}
-	for _, id := range []string{"0", "-1", "x", "9223372036854775808"} {
+	for _, id := range []string{"0", "-1", "x", "9223372036854775808", "evt_", "evt_1", "evt_4F0C1d6a3be1b0f2a7c9d85e6f301b24", eventID + "00"} {
 		bad("POST", "/sinks/shop/deliveries/"+id+"/retry", "id")
 		bad("POST", "/sinks/shop/deliveries/"+id+"/skip", "id")
 	}
@@ -247,6 +247,8 @@ func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
 		"/audit?before=0": "before", "/payments?type=gift": "type", "/payments?order_no=" + strings.Repeat("o", 65): "order_no",
 		"/products?x=1": "x", "/products/1?x=1": "x", "/products/1/stats?x=1": "x", "/stats/stream?x=1": "x",
 		"/orders/" + no + "?x=1": "x", "/sinks?x=1": "x", "/sinks/shop/deliveries?status=lost": "status",
+		"/sinks/shop/deliveries?order=up": "order", "/sinks/shop/deliveries?message_id=evt_1": "message_id",
+		"/sinks/shop/deliveries?order_no=x": "order_no", "/sinks/shop/deliveries?before=-1": "before",
 		"/sinks/shop/deliveries?after=-1": "after", "/sinks/shop/deliveries?limit=0": "limit",
 	} {
 		bad("GET", query, names)

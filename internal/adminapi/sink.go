@@ -66,7 +66,18 @@ func (a *api) listSinks(*input) action {
 }
 
 func (a *api) listDeliveries(in *input) action {
-	filter := store.DeliveryFilter{Sink: in.sinkName(), After: in.paramInt("after", 0, math.MaxInt64, 0), Limit: in.limit()}
+	filter := store.DeliveryFilter{
+		Sink: in.sinkName(), After: in.paramInt("after", 0, math.MaxInt64, 0), Before: in.paramInt("before", 0, math.MaxInt64, 0),
+		Newest: in.paramOneOf("order", "asc", "desc") == "desc", Limit: in.limit(),
+	}
+	if no := in.paramOrderNo("order_no"); !no.IsZero() {
+		filter.Key = no.String()
+	}
+	if id := in.param("message_id"); id != nil {
+		if filter.MessageID = *id; !sink.IsMessageID(*id) {
+			in.fail("message_id must be evt_ and 32 hexadecimal digits")
+		}
+	}
 	names := make([]string, len(store.DeliveryStates))
 	for i, state := range store.DeliveryStates {
 		names[i] = state.String()
@@ -83,8 +94,11 @@ func (a *api) listDeliveries(in *input) action {
 		}
 		page := struct {
 			Deliveries []wire.Delivery `json:"deliveries"`
-			Next       int64           `json:"next"` // what to ask for as after
+			Next       int64           `json:"next"` // what to ask for as after, or as before with the newest first
 		}{wire.List(deliveries, wire.DeliveryOf), filter.After}
+		if filter.Newest {
+			page.Next = filter.Before
+		}
 		if len(deliveries) > 0 {
 			page.Next = deliveries[len(deliveries)-1].EventID
 		}
@@ -94,15 +108,31 @@ func (a *api) listDeliveries(in *input) action {
 
 func (a *api) onDelivery(verb string, do func(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)) operation {
 	return func(in *input) action {
-		name, event, actor := in.sinkName(), in.pathNumber("id", math.MaxInt64), in.actor()
+		name, id, actor := in.sinkName(), in.request.PathValue("id"), in.actor()
+		var event int64
+		if !sink.IsMessageID(id) {
+			event = in.pathNumber("id", math.MaxInt64)
+		}
 		return func(ctx context.Context) (answer, error) {
-			d, err := do(ctx, name, event, actor)
+			d, err := a.doOnDelivery(ctx, name, id, event, actor, do)
 			if err != nil {
-				return answer{}, fmt.Errorf("%s delivery %d of %s: %w", verb, event, name, err)
+				return answer{}, fmt.Errorf("%s delivery %s of %s: %w", verb, id, name, err)
 			}
 			return answer{body: wire.DeliveryOf(&d)}, nil
 		}
 	}
+}
+
+// doOnDelivery does something with the delivery of an event, which is named by
+// its number or, if that is 0, by its message id.
+func (a *api) doOnDelivery(ctx context.Context, name, id string, event int64, actor store.Actor,
+	do func(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)) (d store.Delivery, err error) {
+	if event == 0 {
+		if event, err = a.Sinks.Event(ctx, name, id); err != nil {
+			return d, err
+		}
+	}
+	return do(ctx, name, event, actor)
 }
 
 func (a *api) retryDeliveries(in *input) action {

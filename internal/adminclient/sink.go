@@ -45,12 +45,29 @@ func (c *Client) SkipSink(ctx context.Context, name string) (int, error) {
 	return result.Skipped, err
 }
 
-// Deliveries reads a page of the delivery log of a sink: the deliveries of events
-// above one, of a status or, if that is empty, of all.
-func (c *Client) Deliveries(ctx context.Context, name, status string, after int64, limit int) ([]wire.Delivery, error) {
-	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(limit)}}
-	if status != "" {
-		query.Set("status", status)
+// DeliveryFilter narrows a page of the delivery log; zero fields do not narrow.
+type DeliveryFilter struct {
+	Status, OrderNo, MessageID string
+	After, Before              int64 // events
+	Newest                     bool  // first
+	Limit                      int
+}
+
+// Deliveries reads a page of the delivery log of a sink.
+func (c *Client) Deliveries(ctx context.Context, name string, filter DeliveryFilter) ([]wire.Delivery, error) {
+	query := url.Values{"limit": {strconv.Itoa(filter.Limit)}}
+	set := func(name, value string) {
+		if value != "" && value != "0" {
+			query.Set(name, value)
+		}
+	}
+	set("status", filter.Status)
+	set("order_no", filter.OrderNo)
+	set("message_id", filter.MessageID)
+	set("after", strconv.FormatInt(filter.After, 10))
+	set("before", strconv.FormatInt(filter.Before, 10))
+	if filter.Newest {
+		set("order", "desc")
 	}
 	var page struct {
 		Deliveries []wire.Delivery `json:"deliveries"`
@@ -59,19 +76,20 @@ func (c *Client) Deliveries(ctx context.Context, name, status string, after int6
 	return page.Deliveries, err
 }
 
-// RetryDelivery tries one delivery again; SkipDelivery gives it up.
-func (c *Client) RetryDelivery(ctx context.Context, name string, event int64) (wire.Delivery, error) {
+// RetryDelivery tries one delivery again. The event is named by its number or its
+// message id.
+func (c *Client) RetryDelivery(ctx context.Context, name, event string) (wire.Delivery, error) {
 	return c.delivery(ctx, name, event, "retry")
 }
 
-// SkipDelivery gives up one delivery.
-func (c *Client) SkipDelivery(ctx context.Context, name string, event int64) (wire.Delivery, error) {
+// SkipDelivery gives up one delivery, named as in RetryDelivery.
+func (c *Client) SkipDelivery(ctx context.Context, name, event string) (wire.Delivery, error) {
 	return c.delivery(ctx, name, event, "skip")
 }
 
-func (c *Client) delivery(ctx context.Context, name string, event int64, verb string) (wire.Delivery, error) {
+func (c *Client) delivery(ctx context.Context, name, event, verb string) (wire.Delivery, error) {
 	var d wire.Delivery
-	err := c.into(ctx, &d, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "deliveries", strconv.FormatInt(event, 10), verb)
+	err := c.into(ctx, &d, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "deliveries", event, verb)
 	return d, err
 }
 

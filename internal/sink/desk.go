@@ -106,6 +106,18 @@ func (d *Desk) known(ctx context.Context, name string) error {
 	return err
 }
 
+// Event finds the event of a message by the id that the receiver sees.
+func (d *Desk) Event(ctx context.Context, sink, messageID string) (int64, error) {
+	found, err := d.Deliveries(ctx, store.DeliveryFilter{Sink: sink, MessageID: messageID, Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	if len(found) == 0 {
+		return 0, seckill.Errorf(seckill.CodeNotFound, "sink %q has no delivery %s", sink, messageID)
+	}
+	return found[0].EventID, nil
+}
+
 // Retry makes one failed or retrying delivery due now.
 func (d *Desk) Retry(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error) {
 	return d.Store.RetryDelivery(ctx, sink, event, actor)

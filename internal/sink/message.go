@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"seckill"
@@ -69,6 +70,13 @@ func messageID(e *seckill.Event) string {
 	facts := fmt.Sprintf("%d\n%d\n%s\n%d\n%s", e.ID, e.At.UnixMilli(), e.Kind, e.ProductID, e.OrderNo)
 	sum := sha256.Sum256([]byte(facts))
 	return idPrefix + hex.EncodeToString(sum[:idBytes])
+}
+
+// IsMessageID reports whether a text has the form of messageID.
+func IsMessageID(text string) bool {
+	digits, found := strings.CutPrefix(text, idPrefix)
+	raw, err := hex.DecodeString(digits)
+	return found && err == nil && len(raw) == idBytes && strings.ToLower(digits) == digits
 }
 
 // kept is the message of a delivery that the store has kept.

@@ -156,7 +156,14 @@ func TestSender_SkippedDeliveryLetsLaterEventsGo(t *testing.T) {
 		t.Fatal(failed, err)
 	}
 	desk := &sink.Desk{Store: s.Store}
-	if _, err := desk.Skip(t.Context(), "shop", failed[0].EventID, operator); err != nil {
+	event, err := desk.Event(t.Context(), "shop", failed[0].MessageID)
+	if err != nil || event != failed[0].EventID || !sink.IsMessageID(failed[0].MessageID) {
+		t.Fatal(event, err)
+	}
+	if _, err := desk.Event(t.Context(), "shop", "evt_0"); !seckill.CodeNotFound.In(err) {
+		t.Errorf("an unknown message is %v", err)
+	}
+	if _, err := desk.Skip(t.Context(), "shop", event, operator); err != nil {
 		t.Fatal(err)
 	}
 	drive(t, sender, "order.paid", func() bool { return slices.Equal(r.types()[no.String()], []string{"seckill.order.paid"}) })

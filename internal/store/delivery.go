@@ -56,7 +56,8 @@ type Deliveries interface {
 	// id, and returns how many.
 	SweepDeliveries(ctx context.Context, sink string, below int64, limit int) (int, error)
 
-	// Deliveries lists by event, without bodies.
+	// Deliveries lists by event, oldest first unless asked otherwise, without
+	// bodies.
 	Deliveries(ctx context.Context, filter DeliveryFilter) ([]Delivery, error)
 	// RetryDelivery makes a failed or retrying delivery due now, with fresh
 	// attempts. Any other state is wrong_state. RetryDeliveries does so with all of
@@ -148,8 +149,13 @@ type Delivery struct {
 type DeliveryFilter struct {
 	Sink  string
 	State DeliveryState
-	After int64 // page: only events above this one
-	Limit int
+	Key   string
+	// MessageID is the id that the receiver sees.
+	MessageID string
+	After     int64 // page: only events above this one
+	Before    int64 // page: only events below this one; 0 for all
+	Newest    bool  // newest first, instead of oldest
+	Limit     int
 }
 
 // SinkState is how far a sink has come.

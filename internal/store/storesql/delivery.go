@@ -226,7 +226,20 @@ func (s *Store) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]
 	if filter.State != 0 {
 		where.add("state = ?", int(filter.State))
 	}
-	return s.listDeliveries(ctx, sqlDeliveries+where.text()+" ORDER BY event_id LIMIT ?", where.with(filter.Limit))
+	if filter.Key != "" {
+		where.add("delivery_key = ?", filter.Key)
+	}
+	if filter.MessageID != "" {
+		where.add("message_id = ?", filter.MessageID)
+	}
+	if filter.Before != 0 {
+		where.add("event_id < ?", filter.Before)
+	}
+	order := " ORDER BY event_id LIMIT ?"
+	if filter.Newest {
+		order = " ORDER BY event_id DESC LIMIT ?"
+	}
+	return s.listDeliveries(ctx, sqlDeliveries+where.text()+order, where.with(filter.Limit))
 }
 
 // HastenDeliveries makes retrying deliveries due now.

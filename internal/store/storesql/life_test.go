@@ -322,6 +322,8 @@ func (l *life) delivers() {
 	l.must(l.HastenDeliveries(l.ctx(), "shop", l.now()))
 	_, err = l.Deliveries(l.ctx(), store.DeliveryFilter{Sink: "shop", State: store.DeliveryFailed, Limit: 10})
 	l.must(err)
+	_, err = l.Deliveries(l.ctx(), store.DeliveryFilter{Sink: "shop", Key: "b", MessageID: "evt", Before: 9, Newest: true, Limit: 10})
+	l.must(err)
 	_, err = l.RetryDelivery(l.ctx(), "shop", 2, operator)
 	l.must(err)
 	_, err = l.SkipDelivery(l.ctx(), "shop", 2, operator)

@@ -165,6 +165,10 @@ func settledDeliveries(t *testing.T, s *suite) {
 	equal(t, "retrying ones", s.deliveries(t, store.DeliveryFilter{Sink: sink, State: store.DeliveryRetrying}), list[1:2])
 	equal(t, "a page", s.deliveries(t, store.DeliveryFilter{Sink: sink, After: 5, Limit: 2}), list[1:3])
 	equal(t, "of another sink", len(s.deliveries(t, store.DeliveryFilter{Sink: s.sink(t)})), 0)
+	equal(t, "of a key", s.deliveries(t, store.DeliveryFilter{Sink: sink, Key: "b"}), list[1:3])
+	equal(t, "of a message", s.deliveries(t, store.DeliveryFilter{Sink: sink, MessageID: failed.MessageID}), list[3:])
+	equal(t, "newest first", s.deliveries(t, store.DeliveryFilter{Sink: sink, Newest: true, Limit: 2}), []store.Delivery{list[3], list[2]})
+	equal(t, "the page before", s.deliveries(t, store.DeliveryFilter{Sink: sink, Newest: true, Before: 8, Limit: 2}), []store.Delivery{list[1], list[0]})
 
 	state := s.sinkState(t, sink)
 	equal(t, "cursor", state.Cursor, 9)
