@@ -200,6 +200,10 @@ func (l *loading) environ(environ []string) {
 	values := map[string]any{}
 	for _, variable := range slices.Sorted(maps.Keys(k.Raw())) {
 		name, known := names[variable]
+		if text := unknownSink(variable); !known && text != "" {
+			l.errorf("environment: %s: %s", variable, text)
+			continue
+		}
 		if !known {
 			l.errorf("environment: %s: unknown variable%s", variable, suggest(variable, slices.Collect(maps.Keys(names))))
 			continue
@@ -233,6 +237,10 @@ func (l *loading) env(k key) string {
 func (l *loading) flags(settings []Setting) {
 	values, flags := map[string]any{}, map[string]string{}
 	for _, s := range settings {
+		if s.Key == sinksKey || strings.HasPrefix(s.Key, sinksKey+"[") || strings.HasPrefix(s.Key, sinksKey+".") {
+			l.errorf("%s: %s: sinks are set in the configuration file only", s.Flag, s.Key)
+			continue
+		}
 		if at := slices.IndexFunc(l.keys, func(k key) bool { return k.name == s.Key }); at >= 0 && l.keys[at].private() {
 			l.errorf("%s: %s: must not be set by a flag, as the process list would show it: set %s in the environment, or the key in the configuration file", s.Flag, s.Key, l.keys[at].env())
 			continue

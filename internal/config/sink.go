@@ -4,8 +4,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +49,8 @@ const (
 	maxWhsecBytes = 64
 )
 
+var sinkKinds = []string{SinkWebhook, SinkKafka, SinkRocketMQ, SinkPulsar}
+
 func newSink() Sink {
 	return Sink{Kind: SinkWebhook, Concurrency: 8, RetryDelays: sink.DefaultDelays, From: SinkFromStart}
 }
@@ -60,7 +62,7 @@ func sinkKey(i int, member string) string { return fmt.Sprintf("%s[%d].%s", sink
 func (s *Sink) keys(prefix string) []key {
 	keys := []key{
 		{"name", &s.Name, sinkName(), "Name of the sink in the operator API, metrics and the store. A sink that is renamed begins anew."},
-		{"kind", &s.Kind, oneOf(SinkWebhook, SinkKafka, SinkRocketMQ, SinkPulsar), "Where events go: to a URL, or to a topic of the broker that kafka.brokers, rocketmq.endpoint or pulsar.url names."},
+		{"kind", &s.Kind, oneOf(sinkKinds...), "Where events go: to a URL, or to a topic of the broker that kafka.brokers, rocketmq.endpoint or pulsar.url names."},
 		{"url", &s.URL, privateURL(), "Address of a webhook: https, or http with allow_private. Printed without what follows the host."},
 		{"secret", &s.Secret, webhookSecret(), "Key that signs the events of a webhook. Also by the environment: `SECKILL_SINK_NAME_SECRET`, with the sink's name in capitals and underscores."},
 		{"previous_secret", &s.PreviousSecret, webhookSecret(), "A second key that signs too, while the receiver changes to the new one. Also `SECKILL_SINK_NAME_PREVIOUS_SECRET`."},
@@ -91,7 +93,19 @@ func sinkEnv(name, member string) string {
 	return envPrefix + "SINK_" + upper(name) + "_" + upper(member)
 }
 
-// sinkPattern allows no underscore, so that two sinks never share a variable.
+// unknownSink is what to say of a variable that is that of a sink's secret, for
+// none that is configured; "" for any other variable.
+func unknownSink(variable string) string {
+	name, begins := strings.CutPrefix(variable, envPrefix+"SINK_")
+	name, ends := strings.CutSuffix(name, "_SECRET")
+	if name = strings.TrimSuffix(name, "_PREVIOUS"); !begins || !ends || name == "" {
+		return ""
+	}
+	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	return fmt.Sprintf("no sink named %s is configured (did you give --config?)", name)
+}
+
+// sinkPattern allows no underscore, which stands for a hyphen in a variable.
 var sinkPattern = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$`)
 
 func sinkName() rule {
@@ -139,15 +153,31 @@ func (c *Config) checkSinks() error {
 	seen := map[string]int{}
 	for i := range c.Sinks {
 		s := &c.Sinks[i]
-		if first, twice := seen[s.Name]; twice && s.Name != "" {
-			errs = append(errs, wrong(sinkKey(i, "name"), "is that of %s[%d] too", sinksKey, first))
-		} else {
+		first, twice := seen[s.Name]
+		if !twice {
 			seen[s.Name] = i
 		}
-		if s.Kind == SinkWebhook {
+		switch {
+		case twice && s.Name != "": // its other members may be meant for the first
+			errs = append(errs, wrong(sinkKey(i, "name"), "is that of %s[%d] too", sinksKey, first))
+		case s.Kind == SinkWebhook:
 			errs = append(errs, s.checkWebhook(i))
-		} else {
+		case slices.Contains(sinkKinds, s.Kind): // any other was refused already
 			errs = append(errs, s.checkBroker(i, c))
+		}
+	}
+	return errors.Join(append(errs, c.checkSinkVariables())...)
+}
+
+// checkSinkVariables refuses names of which two sinks would share a variable:
+// the previous secret of "shop" is the secret of "shop-previous".
+func (c *Config) checkSinkVariables() error {
+	var errs []error
+	for i := range c.Sinks {
+		name, other := c.Sinks[i].Name, c.Sinks[i].Name+"-previous"
+		at := slices.IndexFunc(c.Sinks, func(s Sink) bool { return s.Name == other })
+		if name != "" && at >= 0 {
+			errs = append(errs, wrong(sinkKey(at, "name"), "must not be %s beside a sink %s: %s would be the secret of both", other, name, sinkEnv(other, "secret")))
 		}
 	}
 	return errors.Join(errs...)
@@ -155,18 +185,19 @@ func (c *Config) checkSinks() error {
 
 func (s *Sink) checkWebhook(i int) error {
 	var errs []error
-	u, err := url.Parse(string(s.URL))
-	switch {
-	case s.URL == "":
+	if s.URL == "" {
 		errs = append(errs, wrong(sinkKey(i, "url"), "must be set with kind webhook"))
-	case err != nil: // said already
-	case u.User != nil:
-		errs = append(errs, wrong(sinkKey(i, "url"), "must not have a user or a password: receivers check the signature"))
-	case u.Scheme == "http" && !s.AllowPrivate:
-		errs = append(errs, wrong(sinkKey(i, "url"), "must begin with https://, or allow_private be set for a receiver in the same network"))
+	} else if checkURL(string(s.URL)) == nil { // else it was said already
+		if err := sink.CheckURL(string(s.URL), s.AllowPrivate); err != nil {
+			errs = append(errs, wrong(sinkKey(i, "url"), "%w", err))
+		}
 	}
 	if !s.Secret.IsSet() {
-		errs = append(errs, wrong(sinkKey(i, "secret"), "must be set with kind webhook, here or as %s", sinkEnv(s.Name, "secret")))
+		or := ""
+		if sinkPattern.MatchString(s.Name) {
+			or = ", here or as " + sinkEnv(s.Name, "secret")
+		}
+		errs = append(errs, wrong(sinkKey(i, "secret"), "must be set with kind webhook%s", or))
 	}
 	if s.Topic != "" {
 		errs = append(errs, wrong(sinkKey(i, "topic"), "is of no use with kind webhook"))

@@ -65,7 +65,7 @@ sinks:
 		t.Errorf("error is %v", err)
 	}
 	_, err = loadText(t, text, "SECKILL_SINK_MY_SHOP_SECRET="+goodWhsec, "SECKILL_SINK_OTHER_SECRET="+goodWhsec)
-	if err == nil || !strings.Contains(err.Error(), "environment: SECKILL_SINK_OTHER_SECRET: unknown variable") {
+	if err == nil || !strings.Contains(err.Error(), "environment: SECKILL_SINK_OTHER_SECRET: no sink named other is configured (did you give --config?)") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -75,7 +75,7 @@ func TestSinks_AllMistakesAreToldWithTheirLines(t *testing.T) {
   - name: shop
     url: http://10.0.0.1/hook
     secret: hunter2
-  - name: shop
+  - name: other
     sceret: x
     url: https://user:pass@example.com/
     topic: orders
@@ -95,11 +95,10 @@ func TestSinks_AllMistakesAreToldWithTheirLines(t *testing.T) {
 	for _, want := range []string{
 		":3: sinks[0].url: must begin with https://",
 		":4: sinks[0].secret: must be whsec_ and base64",
-		":5: sinks[1].name: is that of sinks[0] too",
 		":6: sinks[1].sceret: unknown key, did you mean sinks[1].secret?",
 		":7: sinks[1].url: must not have a user",
 		":8: sinks[1].topic: is of no use with kind webhook",
-		"sinks[1].secret: must be set with kind webhook, here or as SECKILL_SINK_SHOP_SECRET",
+		"sinks[1].secret: must be set with kind webhook, here or as SECKILL_SINK_OTHER_SECRET",
 		":9: sinks[2].name: must be 1 to 32",
 		":10: sinks[2].kind: kafka needs kafka.brokers",
 		":11: sinks[2].url: is of no use with kind kafka",
@@ -115,6 +114,47 @@ func TestSinks_AllMistakesAreToldWithTheirLines(t *testing.T) {
 	}
 	if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "user:pass") {
 		t.Errorf("error shows a secret: %v", err)
+	}
+}
+
+// One mistake is told in one line: what follows from it is not.
+func TestSinks_OneMistakeIsOneLine(t *testing.T) {
+	const good = "secret: " + goodWhsec + ", url: 'https://shop.example.com'"
+	cases := []struct{ sinks, want string }{
+		{"{name: shop, " + good + "}, {name: shop, url: 'https://shop.example.com'}", ":1: sinks[1].name: is that of sinks[0] too"},
+		{"{name: shop, kind: webhok, topic: x, " + good + "}", `:1: sinks[0].kind: must be one of webhook, kafka, rocketmq, pulsar, not "webhok"`},
+		{"{name: Shop 1, " + good + "}", ":1: sinks[0].name: must be 1 to 32 small letters, digits and hyphens"},
+		{"{name: shop, " + good + "}, {name: shop-previous, " + good + "}",
+			":1: sinks[1].name: must not be shop-previous beside a sink shop: SECKILL_SINK_SHOP_PREVIOUS_SECRET would be the secret of both"},
+		{"{name: shop, secret: " + goodWhsec + ", url: 'https://127.0.0.1/x'}", ":1: sinks[0].url: must be a public address; one of this machine"},
+		{"{name: shop, secret: " + goodWhsec + ", url: 'https://[fd00::1]/x'}", ":1: sinks[0].url: must be a public address; one of this machine"},
+		{"{name: shop, secret: " + goodWhsec + ", url: 'https://localhost/x'}", ":1: sinks[0].url: must be a public address; one of this machine"},
+	}
+	for _, c := range cases {
+		_, err := loadText(t, "sinks: ["+c.sinks+"]\n")
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: error is %v, want %s", c.sinks, err, c.want)
+		}
+	}
+	_, err := loadText(t, "sinks: [{name: Shop 1, url: 'https://shop.example.com'}]\n")
+	if err == nil || strings.Contains(err.Error(), "SECKILL_") {
+		t.Errorf("error names a variable that cannot be: %v", err)
+	}
+	if _, err := loadText(t, "sinks: [{name: shop, allow_private: true, secret: "+goodWhsec+", url: 'http://127.0.0.1/x'}]\n"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSinks_AreSetInTheFileOnly(t *testing.T) {
+	for _, key := range []string{"sinks", "sinks[0].url", "sinks.shop.url"} {
+		_, err := Load(Sources{Flags: []Setting{{Flag: "--set", Key: key, Value: "x"}}})
+		if err == nil || err.Error() != "--set: "+key+": sinks are set in the configuration file only" {
+			t.Errorf("%s: error is %v", key, err)
+		}
+	}
+	_, err := Load(Sources{Environ: []string{"SECKILL_SINK_MY_SHOP_SECRET=" + goodWhsec, "SECKILL_SINK_MY_SHOP_PREVIOUS_SECRET=" + goodWhsec}})
+	if err == nil || strings.Count(err.Error(), "no sink named my-shop is configured (did you give --config?)") != 2 || strings.Contains(err.Error(), "JWT") {
+		t.Errorf("error is %v", err)
 	}
 }
 

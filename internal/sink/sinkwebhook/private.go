@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"syscall"
+
+	"seckill/internal/sink"
 )
 
 // refusePrivate is called with the address that was resolved, before each
@@ -13,67 +15,8 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return fmt.Errorf("refuse an address that is not one: %w", err)
 	}
-	if !isPublic(at.Addr()) {
+	if !sink.IsPublic(at.Addr()) {
 		return fmt.Errorf("the receiver's address %s is not a public one, and allow_private is off", at.Addr())
 	}
 	return nil
-}
-
-// private are ranges that lead nowhere, or into our own network, beside those
-// that netip knows.
-var private = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),
-	netip.MustParsePrefix("100.64.0.0/10"),    // carrier-grade NAT
-	netip.MustParsePrefix("168.63.129.16/32"), // the host of an Azure machine
-	netip.MustParsePrefix("192.0.0.0/24"),     // protocol assignments
-	netip.MustParsePrefix("192.0.2.0/24"),     // documentation
-	netip.MustParsePrefix("192.88.99.0/24"),   // 6to4 relays
-	netip.MustParsePrefix("198.18.0.0/15"),    // benchmarks
-	netip.MustParsePrefix("198.51.100.0/24"),  // documentation
-	netip.MustParsePrefix("203.0.113.0/24"),   // documentation
-	netip.MustParsePrefix("240.0.0.0/4"),      // reserved, and broadcast
-	netip.MustParsePrefix("2001::/23"),        // protocol assignments, Teredo
-	netip.MustParsePrefix("2001:db8::/32"),    // documentation
-	netip.MustParsePrefix("3fff::/20"),        // documentation
-}
-
-var (
-	// global is the only range of IPv6 that is given out for the internet.
-	global = netip.MustParsePrefix("2000::/3")
-	// Ranges with an IPv4 address inside. The first one is allowed beside global.
-	nat64 = netip.MustParsePrefix("64:ff9b::/96")
-	sixTo = netip.MustParsePrefix("2002::/16")
-)
-
-func isPublic(ip netip.Addr) bool {
-	ip = ip.Unmap().WithZone("")
-	if !ip.IsValid() || !ip.IsGlobalUnicast() || ip.IsPrivate() {
-		return false
-	}
-	for _, prefix := range private {
-		if prefix.Contains(ip) {
-			return false
-		}
-	}
-	if ip.Is4() {
-		return true
-	}
-	bytes := ip.As16()
-	switch {
-	case nat64.Contains(ip):
-		return isPublic(netip.AddrFrom4([4]byte(bytes[12:16])))
-	case !global.Contains(ip):
-		return false
-	case sixTo.Contains(ip):
-		return isPublic(netip.AddrFrom4([4]byte(bytes[2:6])))
-	case isISATAP(bytes):
-		return isPublic(netip.AddrFrom4([4]byte(bytes[12:16])))
-	}
-	return true
-}
-
-// isISATAP reports whether the lower half of an address is that of RFC 5214: an
-// IPv4 address behind 0000:5efe or 0200:5efe.
-func isISATAP(ip [16]byte) bool {
-	return ip[8]&^0x02 == 0 && ip[9] == 0 && ip[10] == 0x5e && ip[11] == 0xfe
 }

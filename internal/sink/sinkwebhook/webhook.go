@@ -53,7 +53,7 @@ type Webhook struct {
 
 // New checks the options; it does not connect.
 func New(opt Options) (*Webhook, error) {
-	if err := CheckURL(opt.URL, opt.AllowPrivate); err != nil {
+	if err := sink.CheckURL(opt.URL, opt.AllowPrivate); err != nil {
 		return nil, err
 	}
 	signer, err := newSigner(opt.Secret, opt.PreviousSecret)
@@ -86,21 +86,6 @@ func New(opt Options) (*Webhook, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
-}
-
-// CheckURL reports why an address cannot be a webhook's. The error does not
-// echo it: it often is a secret itself.
-func CheckURL(address string, allowPrivate bool) error {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "":
-		return errors.New("must be an https:// address with a host")
-	case u.User != nil:
-		return errors.New("must not have a user or a password: receivers check the signature")
-	case u.Scheme == "http" && !allowPrivate:
-		return errors.New("must begin with https://; http:// needs allow_private, for a receiver in the same network")
-	}
-	return nil
 }
 
 // Deliver posts a message. Any answer of 2xx is a success.
