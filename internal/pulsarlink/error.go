@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
-
-	"github.com/apache/pulsar-client-go/pulsar"
 )
 
 var (
@@ -18,9 +15,16 @@ var (
 	// written.
 	ErrTooLarge = errors.New("pulsar: message is larger than the broker takes")
 
-	errSignIn = errors.New("sign-in was refused, check the token")
-	errClosed = errors.New("pulsar: closed")
-	errLost   = errors.New("pulsar: the connection was lost before the broker had stored the messages")
+	errSignIn  = errors.New("sign-in was refused, check the token")
+	errClosed  = errors.New("pulsar: closed")
+	errLost    = errors.New("pulsar: the connection was lost before the broker had stored the messages")
+	errSlow    = errors.New("pulsar: the broker did not store the messages in time")
+	errSilent  = errors.New("pulsar: the broker is silent")
+	errBacklog = errors.New("pulsar: the broker does not read")
+	errShifted = errors.New("pulsar: the topic has other partitions now")
+	errOwner   = errors.New("pulsar: the broker has closed it, another may have the topic now")
+	errOdd     = errors.New("pulsar: a message has a number that confuses the broker's permits")
+	errFlood   = errors.New("pulsar: too many messages wait to come again")
 )
 
 // settingError says that the options cannot be used.
@@ -28,65 +32,58 @@ type settingError struct{ error }
 
 func (e settingError) Unwrap() error { return e.error }
 
+// code is a ServerError of the protocol.
+type code uint64
+
+const (
+	codeAuthentication code = 3
+	codeAuthorization  code = 4
+	codeConsumerBusy   code = 5
+	codeVersion        code = 10
+	codeTopicNotFound  code = 11
+	codeTerminated     code = 15
+	codeTopicName      code = 17
+	codeSchema         code = 18
+)
+
 // refusals are the server's errors that stay until somebody changes the settings
-// or the broker. The library has them as parts of texts only.
-var refusals = []struct {
-	name string
-	why  error
-}{
-	{"AuthenticationError", errSignIn},
-	{"AuthorizationError", errors.New("the token's role has no rights")},
-	{"TopicNotFound", ErrNoTopic},
-	{"TopicTerminatedError", errors.New("the topic was terminated and takes no more messages")},
-	{"ConsumerBusy", errors.New("the subscription is in use with another type")},
-	{"InvalidTopicName", errors.New("the topic's name is not valid")},
-	{"IncompatibleSchema", errors.New("the topic has a schema, messages have none")},
-	{"UnsupportedVersionError", errors.New("the broker is too old")},
+// or the broker.
+var refusals = map[code]error{
+	codeAuthentication: errSignIn,
+	codeAuthorization:  errors.New("the token's role has no rights"),
+	codeTopicNotFound:  ErrNoTopic,
+	codeTerminated:     errors.New("the topic was terminated and takes no more messages"),
+	codeConsumerBusy:   errors.New("the subscription is in use with another type"),
+	codeTopicName:      errors.New("the topic's name is not valid"),
+	codeSchema:         errors.New("the topic has a schema, messages have none"),
+	codeVersion:        errors.New("the broker is too old"),
 }
 
-// refusal is the plain text of a server's error that stays.
-func refusal(err error) error {
-	for _, r := range refusals {
-		if strings.Contains(err.Error(), r.name) {
-			return r.why
-		}
-	}
-	return nil
+// serverError is an error that a broker answered.
+type serverError struct {
+	code code
+	text string
 }
 
-// Explain puts a plain text before an error of the client.
-func Explain(err error) error {
-	if err == nil {
-		return nil
+func (e serverError) Error() string {
+	if why := refusals[e.code]; why != nil {
+		return fmt.Sprintf("pulsar: %v: %s", why, e.text)
 	}
-	var known *pulsar.Error
-	why := refusal(err)
-	switch {
-	case strings.HasPrefix(err.Error(), "pulsar: "):
-		return err
-	case why != nil:
-	case errors.As(err, &known) && known.Result() == pulsar.TimeoutError:
-		why = errors.New("the broker did not store the messages in time")
-	case errors.As(err, &known) && known.Result() == pulsar.ProducerClosed:
-		return errLost
-	default:
-		return fmt.Errorf("pulsar: %w", err)
-	}
-	return fmt.Errorf("pulsar: %w: %w", why, err)
+	return fmt.Sprintf("pulsar: the broker refused with error %d: %s", e.code, e.text)
 }
+
+func (e serverError) Unwrap() error { return refusals[e.code] }
 
 // IsSetup reports whether to try again would not help: somebody must change the
 // settings or the broker.
 func IsSetup(err error) bool {
-	if err == nil {
-		return false
-	}
 	var setting settingError
-	return errors.As(err, &setting) || permanent(err) || refusal(err) != nil
+	var server serverError
+	return errors.As(err, &setting) || untrusted(err) || errors.As(err, &server) && refusals[server.code] != nil
 }
 
-// permanent is for errors of connections.
-func permanent(err error) bool { return errors.Is(err, errSignIn) || untrusted(err) }
+// isRefusedHere reports whether another address would refuse as well.
+func isRefusedHere(err error) bool { return errors.Is(err, errSignIn) || untrusted(err) }
 
 // untrusted reports whether one side does not believe the other's certificate.
 func untrusted(err error) bool {

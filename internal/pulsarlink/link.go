@@ -1,45 +1,56 @@
-// Package pulsarlink reaches Pulsar for the carrier and for sinks: connection,
-// sign-in, and one topic that is checked, watched and written.
+// Package pulsarlink speaks Pulsar's binary protocol for the carrier and for
+// sinks: connections, one topic that is written, and one that is received from.
 //
-// The client library ignores contexts in most calls, and keeps some facts to
-// its log. Call bounds the calls; news reads the log.
+// It is no general client. It writes plain messages only, and takes everything
+// else that comes for poison: a message's metadata is made by anybody who may
+// write the topic. Apache's client for Go believes it: a negative size ends the
+// process, a compressed message takes as much memory as it says, and an
+// encrypted one blocks the subscription.
 package pulsarlink
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strings"
 	"time"
-
-	"github.com/apache/pulsar-client-go/pulsar"
-	"github.com/apache/pulsar-client-go/pulsar/backoff"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Bounds of every client.
 const (
 	dialTimeout = 3 * time.Second
-	// tryTimeout bounds the look for an address that takes connections.
+	// tryTimeout bounds the connection to one of several addresses.
 	tryTimeout = time.Second
-	// operationTimeout bounds one request of the client, with the tries to connect
-	// that it may take. A broker that creates a topic takes seconds.
+	// greetTimeout bounds sign-in.
+	greetTimeout = 3 * time.Second
+	// operationTimeout bounds one request. A broker that creates a topic takes
+	// seconds.
 	operationTimeout = 6 * time.Second
-	// keepAlive is how often the client pings. A broker that is silent for two to
-	// three times as long has its connection closed.
-	keepAlive  = 5 * time.Second
+	// keepAlive is how often the client pings. It gives up a broker that says
+	// nothing for silentAfter times as long.
+	keepAlive   = 4 * time.Second
+	silentAfter = 3
+	// minBackoff and maxBackoff are between two attempts to open a producer or a
+	// consumer. A good one has lasted goodLife.
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = time.Second
-	// NeverDiscover stops the client from looking for new partitions by itself. It
-	// leaks consumers when there are fewer; Topic looks instead.
-	NeverDiscover = 1000 * time.Hour
-	// defaultMaxMessage is Pulsar's own default of maxMessageSize.
+	goodLife   = 10 * time.Second
+	// defaultMaxMessage is Pulsar's own default of maxMessageSize. A broker that
+	// tells more than largestMaxMessage is not believed.
 	defaultMaxMessage = 5 << 20
+	largestMaxMessage = 64 << 20
+	// maxPartitions bounds the partitions of a topic.
+	maxPartitions = 1024
+	// maxRedirects bounds the brokers that are asked for one topic.
+	maxRedirects = 10
+)
+
+const (
+	schemePlain  = "pulsar://"
+	schemeSecure = "pulsar+ssl://"
 )
 
 // Options say where Pulsar is and how to sign in.
@@ -51,91 +62,29 @@ type Options struct {
 	CAFile string
 }
 
-// Client is a connection to Pulsar that is made when it is used, and again when
-// it was lost.
-type Client struct {
-	pulsar.Client
-	news *news
-}
-
-// NewClient makes a client.
-func (o Options) NewClient(log *slog.Logger) (*Client, error) {
-	spoken, err := o.tls()
-	if err != nil {
-		return nil, settingError{err}
+// addresses are those of the URL.
+func (o Options) addresses() ([]string, error) {
+	rest, ok := strings.CutPrefix(o.URL, schemePlain)
+	if !ok {
+		rest, ok = strings.CutPrefix(o.URL, schemeSecure)
 	}
-	heard := newNews()
-	options := pulsar.ClientOptions{
-		URL: o.URL, TLSConfig: spoken,
-		ConnectionTimeout: dialTimeout, OperationTimeout: operationTimeout, KeepAliveInterval: keepAlive,
-		Logger: clientLog{log: log, news: heard},
-		// The engine has metrics of its own.
-		MetricsRegisterer: prometheus.NewRegistry(), MetricsCardinality: pulsar.MetricsCardinalityNone,
-		MemoryLimitBytes: -1, // Topic bounds what is on the way
+	if !ok {
+		return nil, settingError{errors.New("pulsar: the URL begins with neither " + schemePlain + " nor " + schemeSecure)}
 	}
-	if o.Token != "" {
-		options.Authentication = pulsar.NewAuthenticationToken(o.Token)
-	}
-	inner, err := pulsar.NewClient(options)
-	if err != nil {
-		return nil, settingError{fmt.Errorf("pulsar: make a client: %w", err)}
-	}
-	return &Client{inner, heard}, nil
-}
-
-// Abandon closes the client and does not wait for it. The library may take some
-// seconds.
-func (c *Client) Abandon() { go c.Client.Close() }
-
-// Explain is the function Explain with the reason for which the client has no connection, as
-// far as its log tells. The error may be nil.
-func (c *Client) Explain(err error) error {
-	c.news.mu.Lock()
-	trouble := c.news.trouble
-	c.news.mu.Unlock()
-	switch {
-	case trouble == nil:
-		return Explain(err)
-	case err == nil:
-		return fmt.Errorf("pulsar: %w", trouble)
-	}
-	return fmt.Errorf("pulsar: %w (%w)", trouble, err)
-}
-
-// maxMessage is the broker's limit.
-func (c *Client) maxMessage() int {
-	c.news.mu.Lock()
-	defer c.news.mu.Unlock()
-	if c.news.maxMessage == 0 {
-		return defaultMaxMessage
-	}
-	return c.news.maxMessage
-}
-
-// Reachable are the options with one address that takes connections. With more
-// than one, the library may go to one that is down each time: it asks one
-// address for the topic, and connects through the next if Pulsar has proxies.
-func (o Options) Reachable(ctx context.Context) Options {
-	scheme, rest, _ := strings.Cut(o.URL, "://")
-	addresses := strings.Split(strings.TrimSuffix(rest, "/"), ",")
-	if len(addresses) == 1 {
-		return o
-	}
-	dialer := net.Dialer{Timeout: tryTimeout}
-	for _, i := range rand.Perm(len(addresses)) {
-		conn, err := dialer.DialContext(ctx, "tcp", addresses[i])
-		if err == nil {
-			_ = conn.Close() // it was only a try
-			o.URL = scheme + "://" + addresses[i]
-			break
+	all := strings.Split(strings.TrimSuffix(rest, "/"), ",")
+	for _, address := range all {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return nil, settingError{fmt.Errorf("pulsar: address %q: %w", address, err)}
 		}
 	}
-	return o
+	return all, nil
 }
+
+func (o Options) isSecure() bool { return strings.HasPrefix(o.URL, schemeSecure) }
 
 // tls is nil for plain.
 func (o Options) tls() (*tls.Config, error) {
-	if !strings.HasPrefix(o.URL, "pulsar+ssl://") {
+	if !o.isSecure() {
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -144,11 +93,11 @@ func (o Options) tls() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(o.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("pulsar: read the authorities: %w", err)
+		return nil, settingError{fmt.Errorf("pulsar: read the authorities: %w", err)}
 	}
 	config.RootCAs = x509.NewCertPool()
 	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("pulsar: %s has no certificate", o.CAFile)
+		return nil, settingError{fmt.Errorf("pulsar: %s has no certificate", o.CAFile)}
 	}
 	return config, nil
 }
@@ -166,56 +115,4 @@ func FullName(topic string) (string, error) {
 		return scheme + topic, nil
 	}
 	return scheme + "public/default/" + topic, nil
-}
-
-// Backoff is how long clients wait before they connect again: from minBackoff to
-// maxBackoff. The library's own goes up to a minute.
-func Backoff() backoff.Policy { return &steps{} }
-
-type steps struct{ last time.Duration }
-
-func (s *steps) Next() time.Duration {
-	s.last = min(max(2*s.last, minBackoff), maxBackoff)
-	return s.last
-}
-
-func (s *steps) IsMaxBackoffReached() bool { return s.last == maxBackoff }
-
-func (s *steps) Reset() { s.last = 0 }
-
-// Call runs a call that ignores contexts, and returns when it is done or ctx
-// ends. A result that comes after that goes to late, which may be nil.
-func Call[T any](ctx context.Context, call func() (T, error), late func(T)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	results := make(chan result, 1)
-	go func() {
-		value, err := call()
-		results <- result{value, err}
-	}()
-	select {
-	case r := <-results:
-		return r.value, r.err
-	case <-ctx.Done():
-		if late != nil {
-			go func() {
-				if r := <-results; r.err == nil {
-					late(r.value)
-				}
-			}()
-		}
-		var none T
-		return none, ctx.Err()
-	}
-}
-
-// Do is Call for a call without a result.
-func Do(ctx context.Context, call func()) error {
-	_, err := Call(ctx, func() (struct{}, error) {
-		call()
-		return struct{}{}, nil
-	}, nil)
-	return err
 }

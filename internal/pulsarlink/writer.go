@@ -2,127 +2,144 @@ package pulsarlink
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar"
+	"golang.org/x/sync/errgroup"
 )
 
-// writer is a producer with a connection of its own. It is of no use when that
-// is lost: the library's way to connect again races with messages that are sent
-// meanwhile, and gives up for good in some cases.
+// writer has a producer for each partition of one layout of the topic. It opens
+// a producer again when it has ended.
 type writer struct {
-	client   *Client
-	producer pulsar.Producer
-	layout   string
-	made     time.Time
-	suspect  atomic.Bool // a write failed for another reason than its context
+	topic      *Topic
+	partitions []string
+	slots      []*slot
 
-	// turn is taken to hand messages to the producer. Its sequence numbers must not
-	// overtake each other, and it panics if it is closed meanwhile.
-	turn   chan struct{}
-	closed bool
-	// ended is closed when the producer is. It does not tell the end of all that it
-	// has not sent.
-	ended chan struct{}
-	once  sync.Once
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
-// lost is closed when the writer has lost its connection.
-func (w *writer) lost() <-chan struct{} { return w.client.news.lost }
+// slot is one partition.
+type slot struct {
+	partition string
+	now       cell[*producer]
+}
 
-func (w *writer) isLost() bool {
-	select {
-	case <-w.lost():
-		return true
-	default:
-		return false
+func (t *Topic) newWriter(partitions []string) *writer {
+	w := &writer{topic: t, partitions: partitions}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	for _, name := range partitions {
+		w.slots = append(w.slots, &slot{partition: name})
 	}
+	return w
 }
 
-func (t *Topic) newWriter(ctx context.Context, partitions []string) (*writer, error) {
-	client, err := t.link.Reachable(ctx).NewClient(t.log)
-	if err != nil {
+// firstWriter opens all producers, or none.
+func (t *Topic) firstWriter(ctx context.Context, partitions []string) (*writer, error) {
+	producers := make([]*producer, len(partitions))
+	var group errgroup.Group
+	for i, name := range partitions {
+		group.Go(func() (err error) {
+			producers[i], err = openProducer(ctx, t.client, name)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		for _, p := range producers {
+			if p != nil {
+				p.close(err)
+			}
+		}
 		return nil, err
 	}
-	never := uint(0)
-	options := pulsar.ProducerOptions{
-		Topic: t.name, SendTimeout: sendTimeout, MaxPendingMessages: maxUnsent + 1,
-		// A message is an entry of the topic's log by itself: the relay has packed
-		// what belongs together. The library's batches by key made it slower, and a
-		// batch is settled as a whole by default.
-		DisableBatching: true, CompressionType: pulsar.LZ4,
-		MaxReconnectToBroker: &never, PartitionsAutoDiscoveryInterval: NeverDiscover,
-	}
-	producer, err := Call(ctx, func() (pulsar.Producer, error) {
-		made, err := client.CreateProducer(options)
-		if err != nil {
-			client.Close()
+	w := t.newWriter(partitions)
+	w.start(producers)
+	return w, nil
+}
+
+// start begins with producers, of which any may be nil.
+func (w *writer) start(producers []*producer) {
+	for i, s := range w.slots {
+		if producers[i] != nil {
+			s.now.set(producers[i], nil)
 		}
-		return made, err
-	}, func(pulsar.Producer) { client.Close() })
-	if err != nil {
-		return nil, client.Explain(err)
-	}
-	return &writer{
-		client: client, producer: producer, layout: layout(partitions), made: time.Now(),
-		turn: make(chan struct{}, 1), ended: make(chan struct{}),
-	}, nil
-}
-
-// sending waits for the end of several messages.
-type sending struct {
-	done chan struct{} // closed when all ended
-
-	mu   sync.Mutex
-	left int
-	err  error // the first one
-}
-
-func (s *sending) ended(n int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
-		s.err = err
-	}
-	if s.left -= n; s.left == 0 {
-		close(s.done)
+		w.topic.tasks.Go(func() { w.keep(s, producers[i]) })
 	}
 }
 
-// send hands messages to the producer. It rarely waits: Topic has no more on the
-// way than the producer's queue takes.
-func (w *writer) send(ctx context.Context, messages []*pulsar.ProducerMessage) *sending {
-	s := &sending{done: make(chan struct{}), left: len(messages)}
+// end fails what is not stored, and closes the producers.
+func (w *writer) end() { w.cancel() }
+
+// keep has a producer in the slot until the writer ends.
+func (w *writer) keep(s *slot, p *producer) {
+	pause := newBackoff()
+	for {
+		for p == nil {
+			var err error
+			if p, err = w.open(s); err == nil {
+				s.now.set(p, nil)
+				break
+			}
+			s.now.set(nil, err)
+			w.topic.client.log.Debug("pulsar: open a producer", "topic", s.partition, "error", err)
+			if !pause.wait(w.ctx) {
+				return
+			}
+		}
+		began := time.Now()
+		select {
+		case <-p.done:
+			s.now.set(nil, p.err)
+		case <-w.ctx.Done():
+			s.now.set(nil, errLost)
+			p.close(errLost)
+			return
+		}
+		p = nil
+		pause.lasted(time.Since(began))
+		if !pause.wait(w.ctx) {
+			return
+		}
+	}
+}
+
+func (w *writer) open(s *slot) (*producer, error) {
+	if err := w.topic.isLaidOut(w.ctx, w.partitions); err != nil {
+		return nil, err
+	}
+	return openProducer(w.ctx, w.topic.client, s.partition)
+}
+
+// closeStuck closes producers whose broker does not store, so that others are
+// opened.
+func (w *writer) closeStuck() {
+	for _, s := range w.slots {
+		if p := s.now.get(); p != nil && p.isStuck() {
+			p.close(errSlow)
+		}
+	}
+}
+
+// backoff is the wait between attempts.
+type backoff struct{ next time.Duration }
+
+func newBackoff() *backoff { return &backoff{next: minBackoff} }
+
+// lasted begins anew after something that worked for a while.
+func (b *backoff) lasted(d time.Duration) {
+	if d > goodLife {
+		b.next = minBackoff
+	}
+}
+
+// wait is false when the context has ended.
+func (b *backoff) wait(ctx context.Context) bool {
+	timer := time.NewTimer(b.next)
+	defer timer.Stop()
+	b.next = min(2*b.next, maxBackoff)
 	select {
-	case w.turn <- struct{}{}:
-		defer func() { <-w.turn }()
+	case <-timer.C:
+		return true
 	case <-ctx.Done():
-		s.ended(len(messages), ctx.Err())
-		return s
+		return false
 	}
-	if w.closed {
-		s.ended(len(messages), errClosed)
-		return s
-	}
-	for _, m := range messages {
-		w.producer.SendAsync(ctx, m, func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { s.ended(1, err) })
-	}
-	return s
-}
-
-// close fails what is not stored. It returns with the context, and goes on by
-// itself for a bounded time.
-func (w *writer) close(ctx context.Context) error {
-	select {
-	case w.turn <- struct{}{}:
-		w.closed = true
-		<-w.turn
-	case <-ctx.Done():
-	}
-	return Do(ctx, func() {
-		w.client.Close() // closes the producer first
-		w.once.Do(func() { close(w.ended) })
-	})
 }

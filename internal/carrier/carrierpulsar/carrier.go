@@ -1,7 +1,7 @@
 // Package carrierpulsar carries outbox entries and delayed messages over Pulsar
 // topics.
 //
-// One consumer per process feeds all callers of Receive. It subscribes with the
+// One subscription per process feeds all callers of Receive. It begins with the
 // first Receive: a process that only publishes gets no messages.
 package carrierpulsar
 
@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/apache/pulsar-client-go/pulsar"
 
 	"seckill/internal/carrier"
 	"seckill/internal/pulsarlink"
@@ -42,7 +40,7 @@ var (
 // Open checks the topic and makes the subscription, from the earliest message
 // on. It waits for the broker no longer than the context lives.
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
-	l, err := openLine(ctx, opt, pulsar.KeyShared)
+	l, err := openLine(ctx, opt, pulsarlink.KeyShared)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +49,7 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 
 // OpenDelayer is Open for delayed messages. They need a topic of their own.
 func OpenDelayer(ctx context.Context, opt Options) (*Delayer, error) {
-	l, err := openLine(ctx, opt, pulsar.Shared)
+	l, err := openLine(ctx, opt, pulsarlink.Shared)
 	if err != nil {
 		return nil, err
 	}
@@ -60,30 +58,38 @@ func OpenDelayer(ctx context.Context, opt Options) (*Delayer, error) {
 
 // line is a topic with its receiver.
 type line struct {
+	client   *pulsarlink.Client
 	topic    *pulsarlink.Topic
 	receiver *receiver
 }
 
-func openLine(ctx context.Context, opt Options, kind pulsar.SubscriptionType) (line, error) {
+func openLine(ctx context.Context, opt Options, kind pulsarlink.Type) (line, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	topic, err := pulsarlink.OpenTopic(ctx, opt.Link, opt.Topic, opt.Logger)
+	client, err := opt.Link.NewClient(opt.Logger)
 	if err != nil {
 		return line{}, setup(err)
 	}
-	r := newReceiver(opt, topic, kind)
-	if err := r.check(ctx); err != nil {
+	l := line{client: client}
+	if l.topic, err = client.OpenTopic(ctx, opt.Topic); err == nil {
+		l.receiver = newReceiver(opt, l.topic, kind)
+		err = l.receiver.check(ctx)
+	}
+	if err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusedTimeout)
 		defer cancel()
-		_ = topic.Close(closing) // the first error is the one to report
-		return line{}, setup(fmt.Errorf("subscribe as %s: %w", opt.Group, err))
+		if l.topic != nil {
+			_ = l.topic.Close(closing) // the first error is the one to report
+		}
+		_ = client.Close(closing)
+		return line{}, setup(err)
 	}
-	r.start()
-	return line{topic, r}, nil
+	l.receiver.start()
+	return l, nil
 }
 
-// refusedTimeout bounds the end of a topic whose subscription was refused.
+// refusedTimeout bounds the end of a line that cannot be opened.
 const refusedTimeout = time.Second
 
 // setup marks errors that an operator has to mend.
@@ -116,11 +122,12 @@ func (l *line) publish(ctx context.Context, messages []carrier.Message, due time
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	all := make([]*pulsar.ProducerMessage, len(messages))
+	all := make([]pulsarlink.Outgoing, len(messages))
 	for i := range messages {
 		m := &messages[i]
-		all[i] = &pulsar.ProducerMessage{
-			Key: m.Key, Payload: m.Body, Properties: map[string]string{carrier.SignatureHeader: m.Signature}, DeliverAt: due,
+		all[i] = pulsarlink.Outgoing{
+			Key: m.Key, Body: m.Body, DeliverAt: due,
+			Properties: []pulsarlink.Property{{Name: carrier.SignatureHeader, Value: m.Signature}},
 		}
 	}
 	err := l.topic.Write(ctx, all)
@@ -141,7 +148,7 @@ func (l *line) Receive(ctx context.Context, most int) ([]carrier.Delivery, error
 
 // Done returns nil when the broker has taken the acknowledgements. The broker
 // writes them down about once a second: if it crashes, those of the last second
-// may come again. Deliveries of an earlier consumer are ignored.
+// may come again. Deliveries of an earlier subscription are ignored.
 func (l *line) Done(ctx context.Context, deliveries []carrier.Delivery) error {
 	return l.receiver.settle(ctx, deliveries)
 }
@@ -161,5 +168,5 @@ func (l *line) Ping(ctx context.Context) error { return l.topic.Ping(ctx) }
 
 // Close gives back what is not settled, and ends the connections.
 func (l *line) Close(ctx context.Context) error {
-	return errors.Join(l.receiver.close(ctx), l.topic.Close(ctx))
+	return errors.Join(l.receiver.close(ctx), l.topic.Close(ctx), l.client.Close(ctx))
 }

@@ -1,53 +1,37 @@
 package carrierpulsar
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/apache/pulsar-client-go/pulsar"
 
 	"seckill/internal/carrier"
 	"seckill/internal/pulsarlink"
 )
 
 const (
-	// keepEvery is how often the receiver looks whether its consumer is of use.
+	// keepEvery is how often the receiver looks whether its subscription is of use.
 	keepEvery = time.Second
-	// idleAfter is when a process in which nobody receives closes its consumer, so
-	// that others get its messages. The next Receive subscribes again.
+	// idleAfter is when a process in which nobody receives leaves the subscription,
+	// so that others get its messages. The next Receive joins again.
 	idleAfter = 60 * time.Second
-	// joinTimeout bounds a subscription, joinPause is the wait after one that
+	// joinTimeout bounds joining the subscription, joinPause is the wait after it
 	// failed.
 	joinTimeout = 15 * time.Second
-	joinPause   = 500 * time.Millisecond
-)
-
-// Bounds of memory. Reading from the client stops while one of them is reached:
-// maxReady messages that nobody has taken, maxHeld messages or heldBytes that
-// are not settled. The client's own queue holds queueMost messages over all
-// partitions, and no less than queueLeast of each.
-const (
-	maxReady   = 256
-	maxHeld    = 16_384
-	heldBytes  = 64 << 20
-	queueMost  = 64
-	queueLeast = 4
+	joinPause   = 200 * time.Millisecond
 )
 
 var errClosed = errors.New("pulsar: the carrier is closed")
 
-// receiver feeds all callers of Receive from one consumer, which it replaces
-// when it is of no use any more.
+// receiver feeds all callers of Receive from one subscription, which it replaces
+// when the topic has other partitions.
 type receiver struct {
 	opt   Options
-	kind  pulsar.SubscriptionType
+	kind  pulsarlink.Type
 	topic *pulsarlink.Topic
 	log   *slog.Logger
 
@@ -55,65 +39,49 @@ type receiver struct {
 	lastReceived atomic.Int64 // when the last one left, in Unix nanoseconds
 	wanted       chan struct{}
 
-	mu      sync.Mutex
-	now     *consumer // nil until somebody receives
-	ready   []*delivery
-	held    map[place]*delivery // ready or in hand
-	bytes   int                 // of them
-	changed chan struct{}       // closed and replaced when ready grows
-	room    chan struct{}       // wakes the reading
+	mu  sync.Mutex
+	now *membership // nil until somebody receives
 
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
+
+	changed chan struct{} // closed and replaced when there is another membership
 }
 
-// place is where a message stands. A broker that lost its data may have another
-// message there later.
-type place struct {
-	partition, batch int32
-	ledger, entry    int64
+// membership is the time between joining the subscription and leaving it.
+type membership struct {
+	inbox        *inbox
+	subscription *pulsarlink.Subscription
 }
 
-func placeOf(id pulsar.MessageID) place {
-	return place{partition: id.PartitionIdx(), batch: id.BatchIdx(), ledger: id.LedgerID(), entry: id.EntryID()}
-}
-
-// delivery is the handle of a message. The receiver's mutex guards it.
-type delivery struct {
-	message carrier.Message
-	from    *consumer
-	at      place
-	// id is that of the last time that the message came.
-	id      pulsar.MessageID
-	settled bool // or given back, or of no use any more
-}
-
-func newReceiver(opt Options, topic *pulsarlink.Topic, kind pulsar.SubscriptionType) *receiver {
-	r := &receiver{
-		opt: opt, kind: kind, topic: topic, log: opt.Logger, wanted: make(chan struct{}, 1),
-		held: make(map[place]*delivery), changed: make(chan struct{}), room: make(chan struct{}, 1),
-	}
+func newReceiver(opt Options, topic *pulsarlink.Topic, kind pulsarlink.Type) *receiver {
+	r := &receiver{opt: opt, kind: kind, topic: topic, log: opt.Logger, wanted: make(chan struct{}, 1), changed: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
+}
+
+// subscribe joins. No message comes before the subscription is started.
+func (r *receiver) subscribe(ctx context.Context) (*membership, error) {
+	m := &membership{inbox: newInbox()}
+	var err error
+	m.subscription, err = r.topic.Subscribe(ctx, pulsarlink.SubscriptionOptions{Name: r.opt.Group, Type: r.kind, Inbox: m.inbox})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // check subscribes for a moment. The broker keeps messages for a subscription
 // from then on, and refuses it now if it ever does.
 func (r *receiver) check(ctx context.Context) error {
-	for {
-		c, err := subscribe(ctx, r)
-		if err == nil {
-			return c.leave(ctx)
-		}
-		if pulsarlink.IsSetup(err) || ctx.Err() != nil {
+	return pulsarlink.Retry(ctx, func() error {
+		m, err := r.subscribe(ctx)
+		if err != nil {
 			return err
 		}
-		select {
-		case <-time.After(joinPause):
-		case <-ctx.Done():
-		}
-	}
+		return m.subscription.Leave(ctx)
+	})
 }
 
 func (r *receiver) start() { r.tasks.Go(r.keep) }
@@ -132,11 +100,12 @@ func (r *receiver) receive(ctx context.Context, most int) ([]carrier.Delivery, e
 		if r.ctx.Err() != nil {
 			return nil, errClosed
 		}
-		got, changed := r.take(most)
+		got, arrived, changed := r.take(most)
 		if len(got) > 0 {
 			return got, nil
 		}
 		select {
+		case <-arrived:
 		case <-changed:
 		case <-ctx.Done():
 		case <-r.ctx.Done():
@@ -144,37 +113,34 @@ func (r *receiver) receive(ctx context.Context, most int) ([]carrier.Delivery, e
 	}
 }
 
-// take returns messages that are ready. If there are none, the channel is closed
-// when that may have changed.
-func (r *receiver) take(most int) ([]carrier.Delivery, <-chan struct{}) {
+// take returns messages that are ready. If there are none, one of the channels
+// is closed when that may have changed.
+func (r *receiver) take(most int) (got []carrier.Delivery, arrived, changed <-chan struct{}) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.now == nil {
-		nudge(r.wanted)
+	now, changed := r.now, r.changed
+	r.mu.Unlock()
+	if now == nil {
+		select {
+		case r.wanted <- struct{}{}:
+		default:
+		}
+		return nil, nil, changed
 	}
-	n := min(most, len(r.ready))
-	if n == 0 {
-		return nil, r.changed
+	got, arrived = now.inbox.take(most)
+	if len(got) > 0 {
+		now.refill()
 	}
-	got := make([]carrier.Delivery, n)
-	for i, d := range r.ready[:n] {
-		got[i] = carrier.Delivery{Message: d.message, Handle: d}
-	}
-	clear(r.ready[:n])
-	r.ready = r.ready[n:]
-	nudge(r.room)
-	return got, nil
+	return got, arrived, changed
 }
 
-// nudge wakes who waits for a channel of one place.
-func nudge(signal chan struct{}) {
-	select {
-	case signal <- struct{}{}:
-	default:
+// refill lets more messages come if there is room.
+func (m *membership) refill() {
+	if m.inbox.HasRoom() {
+		m.subscription.Refill()
 	}
 }
 
-// keep subscribes when somebody receives, and replaces a consumer of no use.
+// keep joins when somebody receives, and leaves a subscription of no use.
 func (r *receiver) keep() {
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
@@ -190,199 +156,109 @@ func (r *receiver) keep() {
 		switch {
 		case now == nil && !idle:
 			r.join()
-		case now != nil && (idle || now.layout != r.topic.Layout() || now.isDead()):
+		case now != nil && (idle || now.subscription.IsOutdated()):
 			r.retire(now)
 		}
 	}
 }
 
-func (r *receiver) present() *consumer {
+func (r *receiver) present() *membership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.now
 }
 
-// join makes the consumer.
+func (r *receiver) set(m *membership) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = m
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// join makes the subscription.
 func (r *receiver) join() {
 	ctx, cancel := context.WithTimeout(r.ctx, joinTimeout)
 	defer cancel()
-	c, err := subscribe(ctx, r)
+	m, err := r.subscribe(ctx)
 	if err != nil {
 		r.log.Debug("pulsar: subscribe", "topic", r.topic.Name(), "error", err)
+		r.topic.Check() // it may have other partitions
 		select {
 		case <-time.After(joinPause):
 		case <-r.ctx.Done():
 		}
 		return
 	}
-	r.mu.Lock()
-	r.now = c
-	r.mu.Unlock()
-	c.start()
+	r.set(m)
+	m.subscription.Start()
 }
 
-// retire gives up a consumer. Its messages come again, to its successor or to
+// retire leaves a subscription. Its messages come again, to its successor or to
 // another process.
-func (r *receiver) retire(c *consumer) {
-	r.log.Debug("pulsar: give up a consumer", "topic", r.topic.Name())
-	r.drop()
-	r.tasks.Go(func() {
-		if err := c.leave(r.ctx); err != nil {
-			r.log.Debug("pulsar: close a consumer", "topic", r.topic.Name(), "error", err)
-		}
-	})
+func (r *receiver) retire(m *membership) {
+	r.log.Debug("pulsar: leave a subscription", "topic", r.topic.Name())
+	r.set(nil)
+	m.inbox.end()
+	if err := m.subscription.Leave(r.ctx); err != nil {
+		r.log.Debug("pulsar: leave a subscription", "topic", r.topic.Name(), "error", err)
+	}
 }
 
-// drop forgets the consumer and its messages.
-func (r *receiver) drop() *consumer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last := r.now
-	r.now = nil
-	for _, d := range r.held {
-		d.settled = true
+// held are the deliveries that the present membership holds.
+func (r *receiver) held(deliveries []carrier.Delivery) (*membership, []*delivery) {
+	now := r.present()
+	if now == nil {
+		return nil, nil
 	}
-	clear(r.held)
-	r.ready, r.bytes = nil, 0
-	nudge(r.room)
-	return last
+	return now, now.inbox.open(deliveries)
 }
 
-// waitForRoom is false when the context has ended.
-func (r *receiver) waitForRoom(ctx context.Context) bool {
-	for ctx.Err() == nil {
-		r.mu.Lock()
-		room := len(r.ready) < maxReady && len(r.held) < maxHeld && r.bytes < heldBytes
-		r.mu.Unlock()
-		if room {
-			return true
-		}
-		select {
-		case <-r.room:
-		case <-ctx.Done():
-		}
-	}
-	return false
-}
-
-// add makes a message ready. One that is held already comes again when the
-// connection was lost. Receivers do not get it twice.
-func (r *receiver) add(c *consumer, m pulsar.Message) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.now != c {
-		return
-	}
-	at := placeOf(m.ID())
-	if d := r.held[at]; d != nil {
-		if d.message.Key == m.Key() && bytes.Equal(d.message.Body, m.Payload()) {
-			d.id = m.ID()
-			return
-		}
-		// The broker has lost its data: the earlier message is gone.
-		r.forget(d)
-		if i := slices.Index(r.ready, d); i >= 0 {
-			r.ready = slices.Delete(r.ready, i, i+1)
-		}
-	}
-	d := &delivery{
-		message: carrier.Message{Key: m.Key(), Body: m.Payload(), Signature: m.Properties()[carrier.SignatureHeader]},
-		from:    c, at: at, id: m.ID(),
-	}
-	r.held[at] = d
-	r.bytes += len(d.message.Body)
-	r.ready = append(r.ready, d)
-	close(r.changed)
-	r.changed = make(chan struct{})
-}
-
-// forget ends a delivery. The caller holds mu.
-func (r *receiver) forget(d *delivery) {
-	if d.settled {
-		return
-	}
-	d.settled = true
-	delete(r.held, d.at)
-	r.bytes -= len(d.message.Body)
-	nudge(r.room)
-}
-
-// open are the deliveries that the present consumer holds.
-func (r *receiver) open(deliveries []carrier.Delivery) []*delivery {
-	var open []*delivery
-	for i := range deliveries {
-		if d, ok := deliveries[i].Handle.(*delivery); ok && !d.settled && d.from == r.now {
-			open = append(open, d)
-		}
-	}
-	return open
-}
-
-// settle acknowledges deliveries at the broker.
+// settle acknowledges deliveries at the broker. They stay held until it has
+// taken the acknowledgement, so that they do not come twice.
 func (r *receiver) settle(ctx context.Context, deliveries []carrier.Delivery) error {
-	r.mu.Lock()
-	c, open := r.now, r.open(deliveries)
-	r.mu.Unlock()
+	now, open := r.held(deliveries)
 	if len(open) == 0 {
 		return nil
 	}
-	return c.acknowledge(ctx, open)
-}
-
-// idsOf are the ids by which deliveries are acknowledged.
-func (r *receiver) idsOf(deliveries []*delivery) []pulsar.MessageID {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	ids := make([]pulsar.MessageID, len(deliveries))
-	for i, d := range deliveries {
-		ids[i] = d.id
+	err := now.subscription.Acknowledge(ctx, idsOf(open))
+	open = now.inbox.forget(open)
+	if err != nil {
+		if r.present() != now { // the deliveries are another subscription's now
+			return nil
+		}
+		now.subscription.GiveBack(idsOf(open))
+		err = fmt.Errorf("pulsar: settle: %w", err)
 	}
-	return ids
-}
-
-// acknowledged ends deliveries that the broker counts as done.
-func (r *receiver) acknowledged(deliveries []*delivery) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, d := range deliveries {
-		r.forget(d)
-	}
-}
-
-// returned gives back deliveries whose acknowledgement failed: they come again.
-func (r *receiver) returned(c *consumer, deliveries []*delivery) {
-	r.mu.Lock()
-	open := slices.DeleteFunc(slices.Clone(deliveries), func(d *delivery) bool { return d.settled })
-	for _, d := range open {
-		r.forget(d)
-	}
-	r.mu.Unlock()
-	c.giveBack(open)
+	now.refill()
+	return err
 }
 
 // again gives deliveries back to the broker.
 func (r *receiver) again(deliveries []carrier.Delivery) {
-	r.mu.Lock()
-	c, open := r.now, r.open(deliveries)
-	for _, d := range open {
-		r.forget(d)
+	if now, open := r.held(deliveries); now != nil {
+		now.subscription.GiveBack(idsOf(now.inbox.forget(open)))
+		now.refill()
 	}
-	r.mu.Unlock()
-	c.giveBack(open)
 }
 
-// close ends the consumer, which gives back all that is not settled.
+// close leaves the subscription, which gives back all that is not settled.
 func (r *receiver) close(ctx context.Context) error {
-	if r.ctx.Err() != nil {
-		return nil
-	}
 	r.cancel()
-	err := pulsarlink.Do(ctx, r.tasks.Wait)
-	if last := r.drop(); last != nil {
-		err = errors.Join(err, last.leave(ctx))
+	ended := make(chan struct{})
+	go func() {
+		r.tasks.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return fmt.Errorf("pulsar: close the subscription: %w", ctx.Err())
 	}
-	if err != nil {
-		return fmt.Errorf("pulsar: close the consumer: %w", err)
+	if last := r.present(); last != nil {
+		r.set(nil)
+		last.inbox.end()
+		return last.subscription.Leave(ctx)
 	}
 	return nil
 }

@@ -3,10 +3,9 @@ package sinkpulsar
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
-
-	"github.com/apache/pulsar-client-go/pulsar"
 
 	"seckill/internal/pulsarlink"
 	"seckill/internal/sink"
@@ -36,7 +35,10 @@ type Options struct {
 
 // Target implements sink.Target. The message's key places the events of one
 // order on one partition, in their order.
-type Target struct{ topic *pulsarlink.Topic }
+type Target struct {
+	client *pulsarlink.Client
+	topic  *pulsarlink.Topic
+}
 
 var _ sink.Target = (*Target)(nil)
 
@@ -46,11 +48,16 @@ func Open(ctx context.Context, opt Options) (*Target, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	topic, err := pulsarlink.OpenTopic(ctx, opt.Link, opt.Topic, opt.Logger)
+	client, err := opt.Link.NewClient(opt.Logger)
 	if err != nil {
 		return nil, err
 	}
-	return &Target{topic}, nil
+	topic, err := client.OpenTopic(ctx, opt.Topic)
+	if err != nil {
+		_ = client.Close(ctx) // the first error is the one to report
+		return nil, err
+	}
+	return &Target{client, topic}, nil
 }
 
 // Deliver returns when the broker has stored the message. After an error it may
@@ -59,9 +66,9 @@ func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	err := t.topic.Write(ctx, []*pulsar.ProducerMessage{{
-		Key: m.Key, Payload: m.Body, EventTime: m.Time,
-		Properties: map[string]string{contentTypeProperty: contentType, idProperty: m.ID},
+	err := t.topic.Write(ctx, []pulsarlink.Outgoing{{
+		Key: m.Key, Body: m.Body, EventTime: m.Time,
+		Properties: []pulsarlink.Property{{Name: contentTypeProperty, Value: contentType}, {Name: idProperty, Value: m.ID}},
 	}})
 	if err != nil {
 		return "", err
@@ -73,5 +80,5 @@ func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 func (t *Target) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return t.topic.Close(ctx)
+	return errors.Join(t.topic.Close(ctx), t.client.Close(ctx))
 }

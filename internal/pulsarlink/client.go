@@ -1,0 +1,216 @@
+package pulsarlink
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Client has one connection to each broker that it needs. A connection is made
+// when it is used, and again when it was lost.
+//
+// Methods are safe for concurrent use.
+type Client struct {
+	opt       Options
+	addresses []string
+	tls       *tls.Config // nil for plain
+	log       *slog.Logger
+
+	keepAlive time.Duration
+	lastID    atomic.Uint64 // of requests, producers and consumers
+	usual     atomic.Int64  // the address that worked last
+	most      atomic.Int64  // the largest message that a broker told last
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[target]*pooled
+}
+
+// pooled is a connection that is made or being made.
+type pooled struct {
+	ready chan struct{} // closed when conn or err is set
+	conn  *conn
+	err   error
+}
+
+func (p *pooled) isOfUse() bool {
+	select {
+	case <-p.ready:
+		return p.err == nil && !p.conn.isDone()
+	default:
+		return true
+	}
+}
+
+// NewClient makes a client, which connects when it is used. log is for
+// diagnosis.
+func (o Options) NewClient(log *slog.Logger) (*Client, error) {
+	addresses, err := o.addresses()
+	if err != nil {
+		return nil, err
+	}
+	spoken, err := o.tls()
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{opt: o, addresses: addresses, tls: spoken, log: log, keepAlive: keepAlive, conns: make(map[target]*pooled)}
+	c.usual.Store(rand.Int64N(int64(len(addresses))))
+	c.most.Store(defaultMaxMessage)
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c, nil
+}
+
+func (c *Client) nextID() uint64 { return c.lastID.Add(1) }
+
+// maxMessage is the broker's limit, as far as it is known.
+func (c *Client) maxMessage() int { return int(c.most.Load()) }
+
+// connect returns the connection to a broker. Callers at the same time share one
+// attempt.
+func (c *Client) connect(ctx context.Context, at target) (*conn, error) {
+	c.mu.Lock()
+	p := c.conns[at]
+	if p == nil || !p.isOfUse() {
+		if c.ctx.Err() != nil {
+			c.mu.Unlock()
+			return nil, errClosed
+		}
+		p = &pooled{ready: make(chan struct{})}
+		c.conns[at] = p
+		c.tasks.Go(func() {
+			if p.conn, p.err = c.dial(c.ctx, at); p.err == nil {
+				c.most.Store(int64(p.conn.maxMessage))
+			}
+			close(p.ready)
+		})
+	}
+	c.mu.Unlock()
+	select {
+	case <-p.ready:
+		return p.conn, p.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("pulsar: connect to %s: %w", at.address, ctx.Err())
+	}
+}
+
+// home is a connection to one of the URL's addresses.
+func (c *Client) home(ctx context.Context) (*conn, error) {
+	var errs []error
+	for i := range c.addresses {
+		at := (int(c.usual.Load()) + i) % len(c.addresses)
+		address := c.addresses[at]
+		n, err := c.connect(ctx, target{address, address})
+		if err == nil {
+			c.usual.Store(int64(at))
+			return n, nil
+		}
+		errs = append(errs, err)
+		if isRefusedHere(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// partitions are the names of a topic's partitions. A topic without partitions
+// is its own only one.
+func (c *Client) partitions(ctx context.Context, topic string) ([]string, error) {
+	n, err := c.home(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id := c.nextID()
+	a, err := n.request(ctx, id, sayPartitions(topic, id))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("find topic %s: %w", topic, err)
+	case a.count == 0:
+		return []string{topic}, nil
+	case a.count > maxPartitions:
+		return nil, settingError{fmt.Errorf("pulsar: topic %s has %d partitions, over %d", topic, a.count, maxPartitions)}
+	}
+	names := make([]string, a.count)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-partition-%d", topic, i)
+	}
+	return names, nil
+}
+
+// owner is a connection to the broker that has a partition.
+func (c *Client) owner(ctx context.Context, partition string) (*conn, error) {
+	n, err := c.home(ctx)
+	if err != nil {
+		return nil, err
+	}
+	service := n.at.address
+	authority := false
+	for range maxRedirects {
+		id := c.nextID()
+		a, err := n.request(ctx, id, sayLookup(partition, id, authority))
+		if err != nil {
+			return nil, fmt.Errorf("find the broker of %s: %w", partition, err)
+		}
+		at, err := c.targetOf(&a, service)
+		if err != nil {
+			return nil, err
+		}
+		if n, err = c.connect(ctx, at); err != nil || a.outcome == lookupConnect {
+			return n, err
+		}
+		authority = a.authority
+	}
+	return nil, fmt.Errorf("pulsar: more than %d brokers pass the question for %s on", maxRedirects, partition)
+}
+
+// targetOf is the broker that a lookup names. service is the address to connect
+// to if it is a proxy.
+func (c *Client) targetOf(a *answer, service string) (target, error) {
+	named := a.url
+	if c.tls != nil {
+		named = a.urlTLS
+	}
+	parsed, err := url.Parse(named)
+	if err != nil || parsed.Port() == "" {
+		return target{}, fmt.Errorf("pulsar: the broker named a broker without an address: %q", named)
+	}
+	if a.proxied {
+		return target{parsed.Host, service}, nil
+	}
+	return target{parsed.Host, parsed.Host}, nil
+}
+
+// Close ends all connections. It waits no longer than the context lives.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.cancel()
+	conns := c.conns
+	c.conns = make(map[target]*pooled)
+	c.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		for _, p := range conns {
+			<-p.ready // the context has ended, so it does not last
+			if p.err == nil {
+				p.conn.end(errClosed)
+			}
+		}
+		c.tasks.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("pulsar: close: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,156 @@
+package pulsarlink
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFullName(t *testing.T) {
+	for name, want := range map[string]string{
+		"orders":                       "persistent://public/default/orders",
+		"shop/sales/orders":            "persistent://shop/sales/orders",
+		"persistent://shop/sales/cart": "persistent://shop/sales/cart",
+		"non-persistent://shop/s/o":    "",
+	} {
+		got, err := FullName(name)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if err != nil && !IsSetup(err) {
+			t.Errorf("%s: %v is a wrong setting", name, err)
+		}
+	}
+}
+
+func TestIsSetup(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{errors.New("connection error"), false},
+		{context.DeadlineExceeded, false},
+		{serverError{6, "not now"}, false},
+		{serverError{codeAuthorization, "no"}, true},
+		{fmt.Errorf("open: %w", serverError{codeTopicNotFound, ""}), true},
+		{fmt.Errorf("no broker is reachable: %w", &tls.CertificateVerificationError{Err: errors.New("unknown authority")}), true},
+		{fmt.Errorf("no broker is reachable: %w", &net.OpError{Op: "remote error", Err: errors.New("bad certificate")}), true},
+	} {
+		if IsSetup(c.err) != c.want {
+			t.Errorf("%v: want %v", c.err, c.want)
+		}
+	}
+	missing := error(serverError{codeTopicNotFound, "x"})
+	if !errors.Is(missing, ErrNoTopic) || !strings.Contains(missing.Error(), "does not exist") {
+		t.Errorf("a missing topic is %v", missing)
+	}
+}
+
+func TestNewClient_RefusesBadURLs(t *testing.T) {
+	for _, url := range []string{"", "http://127.0.0.1:1", "pulsar://", "pulsar://nowhere", "pulsar://a:1,b"} {
+		if _, err := (Options{URL: url}).NewClient(nil); !IsSetup(err) {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
+func TestOwner_FollowsRedirects(t *testing.T) {
+	last := newFake(t, nil)
+	first := newFake(t, func(c *fakeConn, s said) bool {
+		if s.kind == kindLookup {
+			c.say(kindLookupTold, fields(nil).text(1, "pulsar://"+last.address).number(3, lookupRedirect).number(4, s.number(2)).flag(5, true))
+		}
+		return s.kind == kindLookup
+	})
+	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + first.address}))
+	if err := topic.Write(within(t), []Outgoing{{Key: "k", Body: []byte("b")}}); err != nil {
+		t.Fatal(err)
+	}
+	if asked := last.await(kindLookup, 1); asked.number(3) != 1 {
+		t.Error("the second broker was not told that the first sent us")
+	}
+	last.await(kindSend, 1)
+}
+
+func TestOwner_EndsARoundOfRedirects(t *testing.T) {
+	b := newFake(t, func(c *fakeConn, s said) bool {
+		if s.kind == kindLookup {
+			c.say(kindLookupTold, fields(nil).text(1, "pulsar://"+c.of.address).number(3, lookupRedirect).number(4, s.number(2)))
+		}
+		return s.kind == kindLookup
+	})
+	c := newTestClient(t, Options{URL: "pulsar://" + b.address})
+	if _, err := c.owner(within(t), "topic"); err == nil || !strings.Contains(err.Error(), "pass the question") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOwner_GoesThroughTheProxy(t *testing.T) {
+	const hidden = "10.0.0.1:6650"
+	proxy := newFake(t, func(c *fakeConn, s said) bool {
+		if s.kind == kindLookup {
+			c.say(kindLookupTold, fields(nil).text(1, "pulsar://"+hidden).number(3, lookupConnect).number(4, s.number(2)).flag(8, true))
+		}
+		return s.kind == kindLookup
+	})
+	openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + proxy.address}))
+	if first := proxy.await(kindConnect, 1).text(6); first != "" {
+		t.Errorf("the first connection wants %q", first)
+	}
+	if second := proxy.await(kindConnect, 2).text(6); second != hidden {
+		t.Errorf("the second connection wants %q", second)
+	}
+}
+
+func TestGreet_AnswersChallenges(t *testing.T) {
+	b := newFake(t, func(c *fakeConn, s said) bool {
+		switch s.kind {
+		case kindConnect: // another challenge comes after sign-in, when a token is old
+			c.say(kindAuthChallenge, fields(nil).text(1, "fake"))
+		case kindAuthResponse:
+			c.usual(said{kind: kindConnect})
+		case kindPartitions:
+			c.say(kindAuthChallenge, fields(nil).text(1, "fake"))
+			return false
+		default:
+			return false
+		}
+		return true
+	})
+	c := newTestClient(t, Options{URL: "pulsar://" + b.address, Token: "secret"})
+	if _, err := c.partitions(within(t), "topic"); err != nil {
+		t.Fatal(err)
+	}
+	if connect := b.await(kindConnect, 1); connect.text(3) != "secret" || connect.text(5) != "token" {
+		t.Errorf("signed in with %q by %q", connect.text(3), connect.text(5))
+	}
+	for i := range 2 {
+		if data := b.await(kindAuthResponse, i+1).text(2); !strings.Contains(data, "secret") {
+			t.Errorf("answer %d is %q", i+1, data)
+		}
+	}
+}
+
+func TestConn_SilentBrokerIsGivenUp(t *testing.T) {
+	b := newFake(t, func(_ *fakeConn, s said) bool { return s.kind == kindPing || s.kind == kindPartitions })
+	c := newTestClient(t, Options{URL: "pulsar://" + b.address})
+	c.keepAlive = 20 * time.Millisecond
+	n, err := c.home(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.partitions(within(t), "topic"); !errors.Is(err, errSilent) {
+		t.Errorf("a question to a silent broker: %v", err)
+	}
+	select {
+	case <-n.done:
+	case <-within(t).Done():
+		t.Error("the connection is still open")
+	}
+}

@@ -1,0 +1,220 @@
+package pulsarlink
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	readBuffer  = 64 << 10
+	writeBuffer = 64 << 10
+	// writeTimeout is how long a broker may take to read what is written at once.
+	writeTimeout = silentAfter * keepAlive
+	// maxQueued bounds what waits to be written. Topics bound their messages far
+	// below it.
+	maxQueued = 256 << 20
+)
+
+// conn is a connection to a broker, shared by producers and consumers. It is of
+// no use when done is closed.
+type conn struct {
+	client     *Client
+	at         target
+	wire       *heard
+	maxMessage int
+
+	done chan struct{}
+	wake chan struct{} // of one place: there is something to write
+
+	mu        sync.Mutex
+	err       error // why it ended
+	queue     [][]byte
+	queued    int // bytes
+	requests  map[uint64]chan answer
+	producers map[uint64]*producer
+	consumers map[uint64]*consumer
+}
+
+// newConn takes over a connection after sign-in.
+func newConn(c *Client, at target, wire *heard, reader *bufio.Reader, maxMessage int) *conn {
+	n := &conn{
+		client: c, at: at, wire: wire, maxMessage: maxMessage, done: make(chan struct{}), wake: make(chan struct{}, 1),
+		requests: make(map[uint64]chan answer), producers: make(map[uint64]*producer), consumers: make(map[uint64]*consumer),
+	}
+	c.tasks.Go(func() { n.end(n.readAll(reader)) })
+	c.tasks.Go(func() { n.end(n.writeAll()) })
+	return n
+}
+
+// end closes the connection once. Producers and consumers learn of it.
+func (n *conn) end(err error) {
+	n.mu.Lock()
+	if n.err != nil {
+		n.mu.Unlock()
+		return
+	}
+	n.err = err
+	producers, consumers := n.producers, n.consumers
+	n.producers, n.consumers, n.queue = nil, nil, nil
+	close(n.done)
+	n.mu.Unlock()
+	_ = n.wire.Close() // it is of no use
+	n.client.log.Debug("pulsar: connection ended", "broker", n.at.broker, "error", err)
+	for _, p := range producers {
+		p.end(errLost)
+	}
+	for _, c := range consumers {
+		c.end(err)
+	}
+}
+
+func (n *conn) isDone() bool { return isClosed(n.done) }
+
+// send queues frames in their order. What cannot be sent is lost with the
+// connection.
+func (n *conn) send(frames ...[]byte) {
+	n.mu.Lock()
+	if n.err == nil {
+		for _, f := range frames {
+			n.queue = append(n.queue, f)
+			n.queued += len(f)
+		}
+	}
+	isFull := n.queued > maxQueued
+	n.mu.Unlock()
+	if isFull {
+		go n.end(errBacklog) // the caller may hold a mutex that end needs
+	}
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// writeAll writes what is queued, and pings.
+func (n *conn) writeAll() error {
+	writer := bufio.NewWriterSize(n.wire, writeBuffer)
+	tick := time.NewTicker(n.client.keepAlive)
+	defer tick.Stop()
+	for {
+		select {
+		case <-n.done:
+			return errClosed
+		case <-tick.C:
+			if n.wire.silence() > silentAfter*n.client.keepAlive {
+				return errSilent
+			}
+			n.send(sayPing())
+		case <-n.wake:
+		}
+		n.mu.Lock()
+		frames := n.queue
+		n.queue, n.queued = nil, 0
+		n.mu.Unlock()
+		if len(frames) == 0 {
+			continue
+		}
+		_ = n.wire.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails on a closed connection only
+		for _, f := range frames {
+			if _, err := writer.Write(f); err != nil {
+				return fmt.Errorf("pulsar: write: %w", err)
+			}
+		}
+		if err := writer.Flush(); err != nil {
+			return fmt.Errorf("pulsar: write: %w", err)
+		}
+	}
+}
+
+// readAll reads until the connection breaks.
+func (n *conn) readAll(reader *bufio.Reader) error {
+	for {
+		f, err := readFrame(reader, n.maxMessage+frameSlack)
+		if err != nil {
+			return fmt.Errorf("pulsar: read: %w", err)
+		}
+		a, err := readAnswer(f.command)
+		if err != nil {
+			return err
+		}
+		n.handle(&a, f)
+	}
+}
+
+// handle never blocks: it would hold up all producers and consumers.
+func (n *conn) handle(a *answer, f frame) {
+	switch a.kind {
+	case kindPing:
+		n.send(sayPong())
+	case kindAuthChallenge:
+		n.send(sayToken(n.client.opt.Token))
+	case kindMessage:
+		if c := n.consumer(a.owner); c != nil {
+			c.message(readMessage(a.id, f.payload, f.whole))
+		}
+	case kindCloseConsumer:
+		if c := n.consumer(a.owner); c != nil {
+			c.closedByBroker()
+		}
+	case kindSendReceipt, kindSendError:
+		if p := n.producer(a.owner); p != nil {
+			p.receipt(a)
+		}
+	case kindCloseProducer:
+		if p := n.producer(a.owner); p != nil {
+			p.closedByBroker()
+		}
+	default:
+		n.mu.Lock()
+		waiting := n.requests[a.request]
+		delete(n.requests, a.request)
+		n.mu.Unlock()
+		if waiting != nil {
+			waiting <- *a // of one place, and answered once
+		}
+	}
+}
+
+func (n *conn) producer(id uint64) *producer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.producers[id]
+}
+
+func (n *conn) consumer(id uint64) *consumer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.consumers[id]
+}
+
+// request sends a frame and waits for the answer with its number. The answer may
+// be a refusal, which is an error as well.
+func (n *conn) request(ctx context.Context, id uint64, sent []byte) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	waiting := make(chan answer, 1)
+	n.mu.Lock()
+	if n.err != nil {
+		defer n.mu.Unlock()
+		return answer{}, n.err
+	}
+	n.requests[id] = waiting
+	n.mu.Unlock()
+	n.send(sent)
+	select {
+	case a := <-waiting:
+		return a, a.err()
+	case <-n.done:
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return answer{}, n.err
+	case <-ctx.Done():
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.requests, id)
+		return answer{}, fmt.Errorf("pulsar: the broker does not answer: %w", ctx.Err())
+	}
+}

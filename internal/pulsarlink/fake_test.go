@@ -1,0 +1,207 @@
+package pulsarlink
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+const patience = 20 * time.Second
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// said is a command of a client.
+type said struct {
+	kind  kind
+	field map[protowire.Number]field // the last one of each number
+}
+
+func (s said) number(at protowire.Number) uint64 { return s.field[at].number }
+func (s said) text(at protowire.Number) string   { return string(s.field[at].bytes) }
+
+// fakeBroker answers as a broker without anything to store. A test changes some
+// answers.
+type fakeBroker struct {
+	t       *testing.T
+	address string
+	// instead answers a command in the test's own way; false leaves it to the fake.
+	instead func(c *fakeConn, s said) bool
+
+	mu    sync.Mutex
+	heard []said
+	conns []*fakeConn
+	news  chan struct{} // closed and replaced with each command
+}
+
+// fakeConn is one connection. Only its own goroutine, or a test, writes.
+type fakeConn struct {
+	net.Conn
+	of *fakeBroker
+	mu sync.Mutex
+}
+
+// newFake starts a broker. Its answers are fixed before the first connection.
+func newFake(t *testing.T, instead func(c *fakeConn, s said) bool) *fakeBroker {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &fakeBroker{t: t, address: listener.Addr().String(), instead: instead, news: make(chan struct{})}
+	var tasks sync.WaitGroup
+	tasks.Go(func() {
+		for {
+			raw, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			c := &fakeConn{Conn: raw, of: b}
+			b.mu.Lock()
+			b.conns = append(b.conns, c)
+			b.mu.Unlock()
+			tasks.Go(c.serve)
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		b.hangUp()
+		tasks.Wait()
+	})
+	return b
+}
+
+// hangUp closes all connections.
+func (b *fakeBroker) hangUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.conns {
+		_ = c.Close()
+	}
+}
+
+func (c *fakeConn) serve() {
+	defer c.Close()
+	for {
+		f, err := readFrame(c, 1<<20)
+		if err != nil {
+			return
+		}
+		s := said{field: map[protowire.Number]field{}}
+		_ = each(f.command, func(part field) {
+			if part.at == 1 {
+				s.kind = kind(part.number)
+				return
+			}
+			_ = each(part.bytes, func(inner field) { s.field[inner.at] = inner })
+		})
+		c.of.mu.Lock()
+		c.of.heard = append(c.of.heard, s)
+		close(c.of.news)
+		c.of.news = make(chan struct{})
+		c.of.mu.Unlock()
+		if c.of.instead == nil || !c.of.instead(c, s) {
+			c.usual(s)
+		}
+	}
+}
+
+func (c *fakeConn) say(k kind, content fields) { c.write(newFrame(k, content, 0)) }
+
+func (c *fakeConn) write(frame []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _ = c.Write(frame) // a client that has left is no failure
+}
+
+// usual is what a broker without partitions answers.
+func (c *fakeConn) usual(s said) {
+	switch s.kind {
+	case kindConnect:
+		c.say(kindConnected, fields(nil).text(1, "fake").number(3, 1<<20))
+	case kindPing:
+		c.say(kindPong, nil)
+	case kindPartitions:
+		c.say(kindPartitionsTold, fields(nil).number(1, 0).number(2, s.number(2)))
+	case kindLookup:
+		c.say(kindLookupTold, fields(nil).text(1, "pulsar://"+c.of.address).number(3, lookupConnect).number(4, s.number(2)))
+	case kindProducer:
+		c.say(kindProducerSuccess, fields(nil).number(1, s.number(3)).text(2, "fake-1"))
+	case kindSend:
+		c.say(kindSendReceipt, fields(nil).number(1, s.number(1)).number(2, s.number(2)))
+	case kindSubscribe:
+		c.say(kindSuccess, fields(nil).number(1, s.number(5)))
+	case kindCloseConsumer, kindCloseProducer:
+		c.say(kindSuccess, fields(nil).number(1, s.number(2)))
+	case kindAck:
+		c.say(kindAckResponse, fields(nil).number(1, s.number(1)).number(6, s.number(8)))
+	}
+}
+
+// deliver sends a message to a consumer.
+func (c *fakeConn) deliver(consumer uint64, id MessageID, payload []byte) {
+	c.write(append(newFrame(kindMessage, fields(nil).number(1, consumer).bytes(2, id.encoded()), len(payload)), payload...))
+}
+
+// await waits for the nth command of a kind.
+func (b *fakeBroker) await(k kind, nth int) said {
+	b.t.Helper()
+	late := time.After(patience)
+	for {
+		b.mu.Lock()
+		news, seen := b.news, 0
+		for _, s := range b.heard {
+			if s.kind == k {
+				if seen++; seen == nth {
+					b.mu.Unlock()
+					return s
+				}
+			}
+		}
+		b.mu.Unlock()
+		select {
+		case <-news:
+		case <-late:
+			b.t.Fatalf("command %d came %d times, not %d", k, seen, nth)
+		}
+	}
+}
+
+// newTestClient makes a client that the test's end closes, with all that it has
+// started.
+func newTestClient(t *testing.T, opt Options) *Client {
+	t.Helper()
+	c, err := opt.NewClient(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(within(t)); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return c
+}
+
+// openTestTopic opens a topic that the test's end closes.
+func openTestTopic(t *testing.T, c *Client) *Topic {
+	t.Helper()
+	topic, err := c.OpenTopic(within(t), "topic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := topic.Close(within(t)); err != nil {
+			t.Errorf("close the topic: %v", err)
+		}
+	})
+	return topic
+}

@@ -1,0 +1,114 @@
+package pulsarlink
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// target is a broker: its own address, and the one to connect to. They differ
+// behind a proxy.
+type target struct{ broker, address string }
+
+// heard notes when bytes arrive.
+type heard struct {
+	net.Conn
+	at atomic.Int64 // in Unix nanoseconds
+}
+
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.Conn.Read(p)
+	if n > 0 {
+		h.at.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+func (h *heard) silence() time.Duration { return time.Since(time.Unix(0, h.at.Load())) }
+
+// dial connects and signs in.
+func (c *Client) dial(ctx context.Context, at target) (*conn, error) {
+	raw, err := c.reach(ctx, at.address)
+	if err != nil {
+		return nil, fmt.Errorf("pulsar: no broker is reachable: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+	_ = raw.SetDeadline(time.Now().Add(greetTimeout)) // fails on a closed connection only
+	wire := &heard{Conn: raw}
+	reader := bufio.NewReaderSize(wire, readBuffer)
+	most, err := c.greet(wire, reader, at)
+	if err != nil {
+		_ = raw.Close() // it is of no use
+		return nil, err
+	}
+	_ = raw.SetDeadline(time.Time{})
+	return newConn(c, at, wire, reader, most), nil
+}
+
+// reach opens a connection, with TLS if the URL wants it.
+func (c *Client) reach(ctx context.Context, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	if len(c.addresses) > 1 {
+		dialer.Timeout = tryTimeout
+	}
+	raw, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil || c.tls == nil {
+		return raw, err
+	}
+	config := c.tls.Clone()
+	if config.ServerName, _, err = net.SplitHostPort(address); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, greetTimeout)
+	defer cancel()
+	secure := tls.Client(raw, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// greet signs in, and returns the broker's largest message.
+func (c *Client) greet(wire net.Conn, reader *bufio.Reader, at target) (int, error) {
+	behind := ""
+	if at.broker != at.address {
+		behind = at.broker
+	}
+	if _, err := wire.Write(sayConnect(c.opt.Token, behind)); err != nil {
+		return 0, silentBroker(err)
+	}
+	for {
+		f, err := readFrame(reader, maxCommand)
+		if err != nil {
+			return 0, silentBroker(err)
+		}
+		a, err := readAnswer(f.command)
+		if err != nil {
+			return 0, silentBroker(err)
+		}
+		switch a.kind {
+		case kindConnected:
+			if a.size <= 0 || a.size > largestMaxMessage {
+				a.size = defaultMaxMessage
+			}
+			return a.size, nil
+		case kindError:
+			return 0, a.err()
+		case kindAuthChallenge:
+			if _, err := wire.Write(sayToken(c.opt.Token)); err != nil {
+				return 0, silentBroker(err)
+			}
+		}
+	}
+}
+
+func silentBroker(err error) error {
+	return fmt.Errorf("pulsar: the broker did not answer, check the TLS settings: %w", err)
+}

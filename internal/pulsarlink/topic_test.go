@@ -1,0 +1,203 @@
+package pulsarlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func message(n int) []Outgoing {
+	return []Outgoing{{Key: fmt.Sprint(n), Body: []byte("body")}}
+}
+
+func TestTopic_ProducerIsReopened(t *testing.T) {
+	const errors1, closes, hangs = 1, 2, 3
+	var turn atomic.Int64
+	b := newFake(t, func(c *fakeConn, s said) bool {
+		if s.kind != kindSend {
+			return false
+		}
+		switch turn.Add(1) {
+		case errors1:
+			c.say(kindSendError, fields(nil).number(1, s.number(1)).number(2, s.number(2)).number(3, 2).text(4, "no disk"))
+		case closes:
+			c.say(kindCloseProducer, fields(nil).number(1, s.number(1)).number(2, 0))
+		case hangs:
+			_ = c.Close()
+		default:
+			return false
+		}
+		return true
+	})
+	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + b.address}))
+	for turn := range hangs {
+		if err := topic.Write(within(t), message(turn)); err == nil || IsSetup(err) {
+			t.Errorf("write %d: %v", turn, err)
+		}
+	}
+	if err := topic.Write(within(t), message(9)); err != nil {
+		t.Errorf("write after all that: %v", err)
+	}
+	if !topic.room.TryAcquire(unsentBytes) {
+		t.Error("messages that ended still take room")
+	}
+}
+
+func TestTopic_WriteEndsWithItsContext(t *testing.T) {
+	b := newFake(t, func(_ *fakeConn, s said) bool { return s.kind == kindSend })
+	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + b.address}))
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		b.await(kindSend, 1)
+		cancel()
+	}()
+	if err := topic.Write(ctx, message(1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("write: %v", err)
+	}
+}
+
+// box is an inbox with a bound.
+type box struct {
+	mu    sync.Mutex
+	most  int
+	got   []*Message
+	added chan struct{}
+}
+
+func newBox(most int) *box { return &box{most: most, added: make(chan struct{}, 1)} }
+
+func (b *box) Take(m *Message) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.got) >= b.most {
+		return false
+	}
+	b.got = append(b.got, m)
+	select {
+	case b.added <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (b *box) HasRoom() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.got) < b.most
+}
+
+func (b *box) await(t *testing.T, n int) []*Message {
+	t.Helper()
+	for late := within(t).Done(); ; {
+		b.mu.Lock()
+		got := b.got
+		b.mu.Unlock()
+		if len(got) >= n {
+			return got
+		}
+		select {
+		case <-b.added:
+		case <-late:
+			t.Fatalf("%d of %d messages came", len(got), n)
+		}
+	}
+}
+
+// subscribed is a subscription on a fake that delivers payloads with the first
+// permits of each consumer.
+func subscribed(t *testing.T, inbox Inbox, payloads func(nth int) [][]byte) (*fakeBroker, *Subscription) {
+	t.Helper()
+	var lives atomic.Int64
+	var begun sync.Map
+	b := newFake(t, func(c *fakeConn, s said) bool {
+		if s.kind == kindFlow {
+			if _, again := begun.LoadOrStore(s.number(1), true); !again {
+				for i, payload := range payloads(int(lives.Add(1))) {
+					c.deliver(s.number(1), MessageID{Ledger: 1, Entry: uint64(i)}, payload)
+				}
+			}
+		}
+		return false
+	})
+	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + b.address}))
+	s, err := topic.Subscribe(within(t), SubscriptionOptions{Name: "group", Type: Shared, Inbox: inbox})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Leave(within(t)); err != nil {
+			t.Errorf("leave: %v", err)
+		}
+	})
+	s.Start()
+	return b, s
+}
+
+// The broker has taken 200 permits for the batch, and gets them back.
+func TestSubscription_ReturnsThePermitsOfABatch(t *testing.T) {
+	inbox := newBox(100)
+	batch := packed(fields(nil).text(1, "p").number(11, 200), "body")
+	b, _ := subscribed(t, inbox, func(int) [][]byte { return [][]byte{batch} })
+	if first := b.await(kindFlow, 1).number(2); first != windowMost {
+		t.Errorf("the first permits are %d", first)
+	}
+	if second := b.await(kindFlow, 2).number(2); second != 200 {
+		t.Errorf("%d permits came back", second)
+	}
+	if got := inbox.await(t, 1)[0]; got.Poison != "batch" || got.Body != nil {
+		t.Errorf("came as %+v", got)
+	}
+}
+
+// A number that confuses the broker's permits costs a consumer, not the
+// subscription.
+func TestSubscription_ReopensAfterAnOddNumber(t *testing.T) {
+	inbox := newBox(100)
+	minus := int32(-5)
+	odd := packed(fields(nil).text(1, "p").number(11, uint64(minus)), "body")
+	b, s := subscribed(t, inbox, func(nth int) [][]byte {
+		if nth == 1 {
+			return [][]byte{odd}
+		}
+		return [][]byte{sentBy(t, &Outgoing{Key: "k", Body: []byte("honest")})}
+	})
+	got := inbox.await(t, 2)
+	if got[0].Poison != "batch" || string(got[1].Body) != "honest" {
+		t.Errorf("came as %q, then %q", got[0].Poison, got[1].Body)
+	}
+	b.await(kindAck, 1)
+	b.await(kindCloseConsumer, 1)
+	if err := s.Acknowledge(within(t), []MessageID{got[1].ID}); err != nil {
+		t.Errorf("acknowledge: %v", err)
+	}
+}
+
+// What the inbox has no room for comes again later.
+func TestSubscription_GivesBackWhatHasNoRoom(t *testing.T) {
+	t.Parallel() // it takes AgainAfter
+	inbox := newBox(1)
+	payload := sentBy(t, &Outgoing{Key: "k", Body: []byte("b")})
+	b, _ := subscribed(t, inbox, func(int) [][]byte { return [][]byte{payload, payload} })
+	asked := b.await(kindRedeliver, 1)
+	var id MessageID
+	_ = each(asked.field[2].bytes, func(f field) {
+		if f.at == 2 {
+			id.Entry = f.number
+		}
+	})
+	if id.Entry != 1 {
+		t.Errorf("message %d is asked for again", id.Entry)
+	}
+}
+
+func TestSubscription_OutlivesAConnection(t *testing.T) {
+	inbox := newBox(100)
+	payload := sentBy(t, &Outgoing{Key: "k", Body: []byte("b")})
+	b, _ := subscribed(t, inbox, func(int) [][]byte { return [][]byte{payload} })
+	inbox.await(t, 1)
+	b.hangUp()
+	inbox.await(t, 2)
+}
