@@ -102,6 +102,9 @@ func TestCodec_RefusesWhatThisStoreDidNotSign(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if _, err := c.Decode(&carrier.Message{Key: m.Key}); !errors.Is(err, carrier.ErrPoison) {
+		t.Errorf("empty: %v", err)
+	}
 	if _, err := codec(t, "s1", "another-secret-16").Decode(&m); !errors.Is(err, carrier.ErrForged) {
 		t.Errorf("another secret: %v", err)
 	}

@@ -60,6 +60,9 @@ func (n *conn) addConsumer(c *consumer) bool {
 // message hands a message to the inbox.
 func (c *consumer) message(m *Message) {
 	m.ID.Partition = c.part.index
+	if m.Poison != "" {
+		c.conn.client.log.Debug("pulsar: message is poison", "topic", c.part.name, "why", m.Poison)
+	}
 	if m.isOdd {
 		// Nobody knows how many permits are left. Another consumer begins with known
 		// ones. The message is acknowledged first, or it would come to that one too.

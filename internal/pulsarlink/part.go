@@ -89,7 +89,7 @@ func (p *part) giveBack(id MessageID) bool {
 	if len(p.given) >= maxGivenBack {
 		return false
 	}
-	p.given = append(p.given, givenBack{id, time.Now().Add(AgainAfter)})
+	p.given = append(p.given, givenBack{id, time.Now().Add(againAfter)})
 	return true
 }
 

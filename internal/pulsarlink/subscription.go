@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// AgainAfter is when a message that was given back comes again.
-	AgainAfter = 3 * time.Second
+	// againAfter is when a message that was given back comes again.
+	againAfter = 3 * time.Second
 	againEvery = 250 * time.Millisecond
 	// maxGivenBack bounds the messages of a partition that wait to come again.
 	// Beyond it all messages come again at once.

@@ -177,7 +177,7 @@ func TestSubscription_ReopensAfterAnOddNumber(t *testing.T) {
 
 // What the inbox has no room for comes again later.
 func TestSubscription_GivesBackWhatHasNoRoom(t *testing.T) {
-	t.Parallel() // it takes AgainAfter
+	t.Parallel() // it takes againAfter
 	inbox := newBox(1)
 	payload := sentBy(t, &Outgoing{Key: "k", Body: []byte("b")})
 	b, _ := subscribed(t, inbox, func(int) [][]byte { return [][]byte{payload, payload} })

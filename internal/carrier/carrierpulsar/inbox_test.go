@@ -1,0 +1,71 @@
+package carrierpulsar
+
+import (
+	"testing"
+
+	"seckill/internal/carrier"
+	"seckill/internal/pulsarlink"
+)
+
+func at(entry uint64) pulsarlink.MessageID { return pulsarlink.MessageID{Ledger: 1, Entry: entry} }
+
+func TestInbox_HoldsBoundedMemory(t *testing.T) {
+	const size = 4 << 20
+	b := newInbox()
+	taken := uint64(0)
+	for b.Take(&pulsarlink.Message{ID: at(taken), Body: []byte("b"), Size: size}) {
+		if taken++; taken > 1000 {
+			t.Fatal("there is no bound")
+		}
+		if b.HasRoom() != (taken*size < heldBytes) {
+			t.Fatalf("room is %v with %d messages", b.HasRoom(), taken)
+		}
+	}
+	if taken != (heldBytes+overBytes)/size {
+		t.Errorf("%d messages were taken", taken)
+	}
+	got, _ := b.take(1000)
+	b.forget(b.open(got))
+	if b.bytes != 0 || len(b.held) != 0 || !b.HasRoom() {
+		t.Errorf("%d bytes of %d messages are held after all were settled", b.bytes, len(b.held))
+	}
+}
+
+func TestInbox_MessageThatComesAgainIsDeliveredOnce(t *testing.T) {
+	b := newInbox()
+	m := &pulsarlink.Message{ID: at(1), Key: "k", Body: []byte("first"), Size: 10}
+	b.Take(m)
+	b.Take(m)
+	got, _ := b.take(10)
+	if len(got) != 1 {
+		t.Fatalf("%d deliveries", len(got))
+	}
+	b.Take(m)
+	if more, _ := b.take(10); len(more) != 0 {
+		t.Error("a message in hand was delivered again")
+	}
+	// A broker that lost its data has another message at the same place.
+	b.Take(&pulsarlink.Message{ID: at(1), Key: "k", Body: []byte("second"), Size: 20})
+	if more, _ := b.take(10); len(more) != 1 || string(more[0].Body) != "second" {
+		t.Error("the new message was not delivered")
+	}
+	if open := b.open(got); len(open) != 0 {
+		t.Error("the earlier message can still be settled")
+	}
+	if b.bytes != 20 {
+		t.Errorf("%d bytes are held", b.bytes)
+	}
+}
+
+func TestInbox_EndForgetsAll(t *testing.T) {
+	b := newInbox()
+	b.Take(&pulsarlink.Message{ID: at(1), Body: []byte("b"), Size: 10})
+	got, _ := b.take(1)
+	b.end()
+	if !b.Take(&pulsarlink.Message{ID: at(2), Size: 10}) {
+		t.Error("a message of a left subscription is asked for again")
+	}
+	if open := b.open(append(got, carrier.Delivery{Handle: "another's"})); len(open) != 0 || len(b.held) != 0 {
+		t.Errorf("%d deliveries can be settled, %d are held", len(open), len(b.held))
+	}
+}
