@@ -30,14 +30,32 @@ func (p *Pulsar) ReadTopic(topic string, count int) []PulsarMessage {
 	return messages
 }
 
-// readWebSocket reads text frames (RFC 6455) that hold one message each. It sends
-// none.
-func readWebSocket(address, path string, count int) ([]PulsarMessage, error) {
+// WriteTopic writes messages to a topic in public/default with Pulsar's own Java
+// client. settings are those of a producer of the WebSocket service, such as
+// "compressionType=ZLIB".
+func (p *Pulsar) WriteTopic(topic, settings string, bodies ...[]byte) {
+	p.t.Helper()
+	path := "/ws/v2/producer/persistent/public/default/" + topic + "?" + settings
+	if err := writeWebSocket(p.m.web, path, bodies); err != nil {
+		p.t.Fatalf("write topic %s: %v", topic, err)
+	}
+}
+
+// dialWebSocket opens a connection (RFC 6455) that lives as long as a request.
+func dialWebSocket(address, path string) (net.Conn, *bufio.Reader, error) {
 	conn, err := net.DialTimeout("tcp", address, pulsarRequestTimeout)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer conn.Close()
+	reader, err := upgrade(conn, address, path)
+	if err != nil {
+		_ = conn.Close() // the first error is the one to report
+		return nil, nil, err
+	}
+	return conn, reader, nil
+}
+
+func upgrade(conn net.Conn, address, path string) (*bufio.Reader, error) {
 	if err := conn.SetDeadline(time.Now().Add(pulsarRequestTimeout)); err != nil {
 		return nil, err
 	}
@@ -61,6 +79,53 @@ func readWebSocket(address, path string, count int) ([]PulsarMessage, error) {
 	if answer.StatusCode != http.StatusSwitchingProtocols {
 		return nil, fmt.Errorf("answered %s", answer.Status)
 	}
+	return reader, nil
+}
+
+// writeWebSocket sends one message per text frame, and reads an answer to each
+// after the last one: the producer may put them into one batch.
+func writeWebSocket(address, path string, bodies [][]byte) error {
+	conn, reader, err := dialWebSocket(address, path)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, body := range bodies {
+		text, err := json.Marshal(PulsarMessage{Payload: body, Properties: map[string]string{}})
+		if err != nil {
+			return err
+		}
+		if _, err := conn.Write(textFrame(text)); err != nil {
+			return err
+		}
+	}
+	for range bodies {
+		text, err := readFrame(reader)
+		if err != nil {
+			return err
+		}
+		var answer struct{ Result string }
+		if err := json.Unmarshal(text, &answer); err != nil || answer.Result != "ok" {
+			return fmt.Errorf("answered %s", text)
+		}
+	}
+	return nil
+}
+
+// textFrame is a frame of a client, whose mask is 0.
+func textFrame(text []byte) []byte {
+	const finalText, masked, eight = 0x81, 0x80, 127
+	frame := binary.BigEndian.AppendUint64([]byte{finalText, masked | eight}, uint64(len(text)))
+	return append(append(frame, 0, 0, 0, 0), text...)
+}
+
+// readWebSocket reads text frames that hold one message each. It sends none.
+func readWebSocket(address, path string, count int) ([]PulsarMessage, error) {
+	conn, reader, err := dialWebSocket(address, path)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
 	var messages []PulsarMessage
 	for len(messages) < count {
 		text, err := readFrame(reader)
