@@ -343,7 +343,7 @@ func (s *Store) SkipDelivery(ctx context.Context, sink string, event int64, acto
 
 // RetryDeliveries makes all failed and retrying deliveries of a sink due now.
 func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Actor) (int, error) {
-	return s.inParts(ctx, sink, "retry deliveries", "sink.retry", sqlRetryable, actor, func(ctx context.Context, tx *session, some part, now time.Time) error {
+	return s.inParts(ctx, sink, "sink.retry", sqlRetryable, actor, func(ctx context.Context, tx *session, some part, now time.Time) error {
 		if _, err := tx.execRows(ctx, sqlRetryDeliveries, []any{millis(now), sink}, anys(some.events)); err != nil {
 			return err
 		}
@@ -354,7 +354,7 @@ func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Ac
 
 // SkipDeliveries gives up all failed deliveries of a sink.
 func (s *Store) SkipDeliveries(ctx context.Context, sink string, actor store.Actor) (int, error) {
-	return s.inParts(ctx, sink, "skip deliveries", "sink.skip", sqlSkippable, actor, func(ctx context.Context, tx *session, some part, now time.Time) error {
+	return s.inParts(ctx, sink, "sink.skip", sqlSkippable, actor, func(ctx context.Context, tx *session, some part, now time.Time) error {
 		if _, err := tx.execRows(ctx, sqlSkipDeliveries, []any{millis(now), sink}, anys(some.events)); err != nil {
 			return err
 		}
@@ -371,11 +371,11 @@ type part struct {
 // inParts changes deliveries that a query finds, in the order of their events and
 // at most partSize in a transaction. Each transaction is audited with how many it
 // changed.
-func (s *Store) inParts(ctx context.Context, sink, name, action, query string, actor store.Actor,
+func (s *Store) inParts(ctx context.Context, sink, action, query string, actor store.Actor,
 	do func(ctx context.Context, tx *session, some part, now time.Time) error) (changed int, err error) {
 	for after := int64(0); ; {
 		var some part
-		err = s.change(ctx, name, func(ctx context.Context, tx *session) error {
+		err = s.change(ctx, "change deliveries", func(ctx context.Context, tx *session) error {
 			some = part{}
 			now := s.now()
 			if _, err := s.sinkCursor(ctx, tx, sink, tx.dialect.forUpdate); err != nil {
