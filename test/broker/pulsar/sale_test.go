@@ -1,6 +1,7 @@
 package pulsar_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -8,7 +9,16 @@ import (
 	"seckill/test/engine"
 )
 
-func TestMain(m *testing.M) { os.Exit(engine.Main(m)) }
+// atOnce is how many tests run at the same time. They wait more than they work.
+const atOnce = "8"
+
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err) // the flag is the testing package's own
+	}
+	flag.Parse() // a number that is asked for counts
+	os.Exit(engine.Main(m))
+}
 
 func TestSale_OrdersTravelByPulsar(t *testing.T) { carry.Sale(t, carry.Pulsar(t)) }
 
