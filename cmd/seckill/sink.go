@@ -29,7 +29,7 @@ under "sinks".
   seckill sink replay shop --from 2026-11-11T20:00:00+08:00`,
 		GroupID: groupSale,
 	}
-	cmd.AddCommand(p.sinkListCommand(), p.sinkLogCommand(), p.sinkTestCommand(), p.sinkRetryCommand(), p.sinkSkipCommand(), p.sinkReplayCommand())
+	cmd.AddCommand(p.sinkListCommand(), p.sinkLogCommand(), p.sinkTestCommand(), p.sinkRetryCommand(), p.sinkSkipCommand(), p.sinkReplayCommand(), p.sinkForgetCommand())
 	return cmd
 }
 
@@ -340,6 +340,36 @@ func (p *program) replay(cmd *cobra.Command, client *adminclient.Client, name st
 	}
 	fmt.Fprintf(p.out, "%d events are delivered to %s again\n", n, name)
 	return nil
+}
+
+func (p *program) sinkForgetCommand() *cobra.Command {
+	var flags saleFlags
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "forget NAME",
+		Short: "Delete a sink that is not configured any more",
+		Long: `Forget deletes the cursor and the delivery log of sink NAME, and asks first. It is
+refused while the sink is configured: remove it from the configuration of all
+instances first. A sink of that name begins anew later.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := flags.client(p, cmd)
+			if err != nil {
+				return err
+			}
+			if err := p.confirm(cmd.Context(), yes, fmt.Sprintf("Delete the cursor and the delivery log of %s?", args[0])); err != nil {
+				return err
+			}
+			n, err := client.ForgetSink(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("forget %s: %w", args[0], err)
+			}
+			fmt.Fprintf(p.out, "%s forgotten, with %s\n", args[0], count(n, "delivery", "deliveries"))
+			return nil
+		},
+	}
+	flags.bindSink(cmd, oneArg("the sink's name"))
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
 }
 
 // since reads a time, or a duration before now.

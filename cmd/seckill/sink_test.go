@@ -124,3 +124,16 @@ func TestSinkReplay(t *testing.T) {
 		}
 	}
 }
+
+func TestSinkForget(t *testing.T) {
+	op := newOperator(t, map[string]string{`POST sinks/old/forget {}`: `{"deliveries":3}`})
+	if got := op.execute(t, "sink forget old"); got.code != exitUsage || !strings.Contains(got.err, "--yes") {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink forget old --yes"); got.code != exitOK || got.out != "old forgotten, with 3 deliveries\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := op.execute(t, "sink forget other --yes"); got.code != exitFailure {
+		t.Errorf("got %+v", got)
+	}
+}

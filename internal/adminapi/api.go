@@ -85,6 +85,7 @@ type Sinks interface {
 	Skip(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)
 	SkipAll(ctx context.Context, sink string, actor store.Actor) (int, error)
 	Replay(ctx context.Context, sink string, from time.Time, actor store.Actor) (int64, error)
+	Forget(ctx context.Context, sink string, actor store.Actor) (int, error)
 	// Test sends an echo event. The error is ours, the receiver's is in the Echo.
 	Test(ctx context.Context, sink string, actor store.Actor) (sink.Echo, error)
 }

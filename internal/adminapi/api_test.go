@@ -196,6 +196,7 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 		{"POST", "/admin/v1/sinks/shop/deliveries/5/skip", `{"reason":"sold elsewhere"}`, 200},
 		{"POST", "/admin/v1/sinks/shop/retry", "", 200},
 		{"POST", "/admin/v1/sinks/shop/skip", `{"reason":"sold elsewhere"}`, 200},
+		{"POST", "/admin/v1/sinks/shop/forget", `{"reason":"renamed"}`, 200},
 		{"POST", "/admin/v1/sinks/shop/replay", `{"from":"2026-11-11T20:00:00+08:00"}`, 200},
 		{"POST", "/admin/v1/sinks/shop/test", "", 200},
 		{"GET", "/healthz", "", 200},

@@ -66,7 +66,7 @@ func TestEveryChangeSaysWhoAndWhy(t *testing.T) {
 		"/products/1/end": "state", "/products/1/recover": "recover", "/orders/" + no + "/cancel": "cancel",
 		"/orders/" + no + "/refund": "refund", "/dead-letters/5/retry": "retry", "/dead-letters/5/discard": "discard",
 		"/payments/RF5/retry": "retry refund", "/sinks/shop/deliveries/5/retry": "retry delivery",
-		"/sinks/shop/deliveries/5/skip": "skip delivery", "/sinks/shop/deliveries/" + eventID + "/skip": "skip delivery", "/sinks/shop/retry": "retry deliveries", "/sinks/shop/skip": "skip deliveries", "/sinks/shop/test": "test sink",
+		"/sinks/shop/deliveries/5/skip": "skip delivery", "/sinks/shop/deliveries/" + eventID + "/skip": "skip delivery", "/sinks/shop/retry": "retry deliveries", "/sinks/shop/skip": "skip deliveries", "/sinks/shop/forget": "forget sink", "/sinks/shop/test": "test sink",
 	} {
 		got := d.did("POST", "/admin/v1"+path, `{"reason":"因为"}`, "X-Operator: li.na")
 		if want := (store.Actor{Name: "li.na", Reason: "因为"}); got.did != did || got.actor != want {

@@ -363,6 +363,10 @@ func (d sinkDesk) SkipAll(_ context.Context, name string, actor store.Actor) (in
 	return 3, d.told("skip deliveries", 0, name, actor)
 }
 
+func (d sinkDesk) Forget(_ context.Context, name string, actor store.Actor) (int, error) {
+	return 4, d.told("forget sink", 0, name, actor)
+}
+
 func (d sinkDesk) Replay(_ context.Context, _ string, from time.Time, actor store.Actor) (int64, error) {
 	return 9, d.told("replay sink", 0, from, actor)
 }

@@ -128,7 +128,7 @@ func TestEveryFieldOfOtherChangesIsChecked(t *testing.T) {
 	for _, path := range []string{
 		"/products/1/preheat", "/products/1/pause", "/products/1/resume", "/products/1/end", "/products/1/recover",
 		"/orders/" + no + "/cancel", "/orders/" + no + "/refund", "/dead-letters/5/retry", "/dead-letters/5/discard",
-		"/payments/RF5/retry", "/sinks/shop/deliveries/5/retry", "/sinks/shop/deliveries/5/skip", "/sinks/shop/retry", "/sinks/shop/skip", "/sinks/shop/test",
+		"/payments/RF5/retry", "/sinks/shop/deliveries/5/retry", "/sinks/shop/deliveries/5/skip", "/sinks/shop/retry", "/sinks/shop/skip", "/sinks/shop/forget", "/sinks/shop/test",
 	} {
 		for _, value := range append([]string{long(201)}, notText...) {
 			d.refused(seckill.CodeBadRequest, "reason", "POST", "/admin/v1"+path, `{"reason":`+value+`}`)

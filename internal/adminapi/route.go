@@ -58,6 +58,7 @@ func (a *api) routes() []route {
 		{post, "/sinks/{name}/deliveries/{id}/skip", short, a.onDelivery("skip", a.Sinks.Skip)},
 		{post, "/sinks/{name}/retry", long, a.retryDeliveries},
 		{post, "/sinks/{name}/skip", long, a.skipDeliveries},
+		{post, "/sinks/{name}/forget", long, a.forgetSink},
 		{post, "/sinks/{name}/replay", long, a.replaySink},
 		{post, "/sinks/{name}/test", echoTimeout, a.testSink},
 	}

@@ -161,6 +161,19 @@ func (a *api) skipDeliveries(in *input) action {
 	}
 }
 
+func (a *api) forgetSink(in *input) action {
+	name, actor := in.sinkName(), in.actor()
+	return func(ctx context.Context) (answer, error) {
+		n, err := a.Sinks.Forget(ctx, name, actor)
+		if err != nil {
+			return answer{}, fmt.Errorf("forget %s: %w", name, err)
+		}
+		return answer{body: struct {
+			Deliveries int `json:"deliveries"`
+		}{n}}, nil
+	}
+}
+
 func (a *api) replaySink(in *input) action {
 	name, actor := in.sinkName(), in.actor()
 	from := required(in, "from", in.time("from"))

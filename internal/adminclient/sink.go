@@ -45,6 +45,16 @@ func (c *Client) SkipSink(ctx context.Context, name string) (int, error) {
 	return result.Skipped, err
 }
 
+// ForgetSink deletes a sink that is not configured any more, and returns how many
+// deliveries its log had.
+func (c *Client) ForgetSink(ctx context.Context, name string) (int, error) {
+	var result struct {
+		Deliveries int `json:"deliveries"`
+	}
+	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "forget")
+	return result.Deliveries, err
+}
+
 // DeliveryFilter narrows a page of the delivery log; zero fields do not narrow.
 type DeliveryFilter struct {
 	Status, OrderNo, MessageID string

@@ -99,7 +99,7 @@ func (d *Desk) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]s
 
 // known is not_found for a sink that neither is nor was configured.
 func (d *Desk) known(ctx context.Context, name string) error {
-	if slices.ContainsFunc(d.Sinks, func(i Info) bool { return i.Name == name }) {
+	if d.configured(name) {
 		return nil
 	}
 	_, err := d.Store.SinkState(ctx, name)
@@ -157,6 +157,19 @@ func (d *Desk) Replay(ctx context.Context, sink string, from time.Time, actor st
 	}
 	end, err := d.Store.FeedEnd(ctx)
 	return max(end-state.Cursor, 0), err
+}
+
+// Forget deletes a sink that is not configured any more, with its delivery log.
+// It returns how many deliveries it had.
+func (d *Desk) Forget(ctx context.Context, sink string, actor store.Actor) (int, error) {
+	if d.configured(sink) {
+		return 0, seckill.Errorf(seckill.CodeWrongState, "sink %q is configured: remove it from the configuration of all instances first", sink)
+	}
+	return d.Store.ForgetSink(ctx, sink, actor)
+}
+
+func (d *Desk) configured(name string) bool {
+	return slices.ContainsFunc(d.Sinks, func(i Info) bool { return i.Name == name })
 }
 
 // before finds an id such that all events above it, up to the cursor, happened

@@ -394,6 +394,25 @@ func TestReplay_DeliversEverythingSinceATimeAgain(t *testing.T) {
 	}
 }
 
+func TestForget_RefusesASinkThatIsConfigured(t *testing.T) {
+	s, r := newShop(t), &receiver{}
+	s.sell(3)
+	sender := sink.NewSender(s.options(r))
+	drive(t, sender, "all events", func() bool { return s.states("shop")[store.DeliveryDelivered] == s.end() })
+	desk := &sink.Desk{Store: s.Store, Sinks: []sink.Info{{Name: "shop"}}}
+	if _, err := desk.Forget(t.Context(), "shop", operator); !seckill.CodeWrongState.In(err) {
+		t.Errorf("error is %v", err)
+	}
+	desk.Sinks = nil
+	n, err := desk.Forget(t.Context(), "shop", operator)
+	if err != nil || int64(n) != s.end() {
+		t.Errorf("forgotten %d, %v", n, err)
+	}
+	if list, err := desk.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("sinks are %v, %v", list, err)
+	}
+}
+
 func TestSender_NewSinkMayBeginAtTheEnd(t *testing.T) {
 	s, r := newShop(t), &receiver{}
 	s.sell(10)

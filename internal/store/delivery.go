@@ -75,6 +75,10 @@ type Deliveries interface {
 	// ReplaySink sets the cursor back to after, if it is beyond it, forgets the
 	// deliveries of later events, and begins a new term.
 	ReplaySink(ctx context.Context, sink string, after int64, actor Actor) (SinkState, error)
+	// ForgetSink deletes a sink with all its deliveries, and returns how many
+	// (not_found). It takes a transaction for each part of them, the last one for
+	// the sink itself, and may be repeated after an error.
+	ForgetSink(ctx context.Context, sink string, actor Actor) (int, error)
 }
 
 // DeliveryState is where a delivery stands.

@@ -86,6 +86,7 @@ func TestSink_OperatorLooksAfterAFailedDelivery(t *testing.T) {
 			t.Errorf("audit %d is %+v", i, audit.Audit[i])
 		}
 	}
+	run(t, env, "sink", "forget", "shop", "--yes").want(t, "forget of a configured sink", 1, "", "wrong_state")
 	if status := asOperator(t, e, http.MethodPost, "/sinks/shop/deliveries/999999/skip", "", nil); status != http.StatusNotFound {
 		t.Errorf("skip of an unknown delivery is %d", status)
 	}
@@ -98,6 +99,8 @@ func TestSink_OperatorLooksAfterAFailedDelivery(t *testing.T) {
 	if len(sinks.Sinks) != 1 || sinks.Sinks[0].State != "not_configured" || sinks.Sinks[0].Cursor == 0 {
 		t.Errorf("sinks are %+v", sinks.Sinks)
 	}
+	run(t, e.Environ(), "sink", "forget", "shop", "--yes").want(t, "forget", 0, "shop forgotten, with", "")
+	run(t, e.Environ(), "sink", "list").want(t, "list", 0, "no sinks are configured", "")
 }
 
 // An engine without sinks asks the store nothing about them.

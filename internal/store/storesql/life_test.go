@@ -338,4 +338,6 @@ func (l *life) delivers() {
 	l.must(err)
 	_, err = l.SinkStates(l.ctx())
 	l.must(err)
+	_, err = l.ForgetSink(l.ctx(), "shop", operator)
+	l.must(err)
 }

@@ -25,6 +25,7 @@ const (
 	sqlLastEvent    = `SELECT COALESCE(MAX(id), 0) FROM tb_event`
 	sqlUnreadEvents = `SELECT COALESCE(SUM(events), 0) FROM tb_event_batch FORCE INDEX (uk_event_batch_last) WHERE last_id IS NULL`
 
+	sqlForgetSink  = `DELETE FROM tb_sink WHERE name = ?`
 	sqlForgetLater = `DELETE FROM tb_sink_delivery WHERE sink = ? AND event_id > ?`
 )
 
@@ -224,4 +225,37 @@ func (s *Store) ReplaySink(ctx context.Context, sink string, after int64, actor 
 		return err
 	})
 	return state, err
+}
+
+// ForgetSink deletes a sink and its deliveries.
+func (s *Store) ForgetSink(ctx context.Context, sink string, actor store.Actor) (forgotten int, err error) {
+	for left := true; left; {
+		some := 0
+		err = s.change(ctx, "forget sink", func(ctx context.Context, tx *session) error {
+			if _, err := s.sinkCursor(ctx, tx, sink, tx.dialect.forUpdate); err != nil {
+				return err
+			}
+			ids, err := eventIDs(ctx, tx, sqlDeliveredFrom, sink, 0, partSize)
+			if some = len(ids); err != nil {
+				return err
+			}
+			if some > 0 {
+				if _, err := tx.execRows(ctx, sqlForgetDeliveries, []any{sink}, anys(ids)); err != nil {
+					return err
+				}
+			}
+			if left = some == partSize; left {
+				return nil
+			}
+			if _, err := tx.exec(ctx, sqlForgetSink, sink); err != nil {
+				return err
+			}
+			return writeAudit(ctx, tx, s.now(), actor, "sink.forget", 0, "", "sink "+sink)
+		})
+		if err != nil {
+			return forgotten, err
+		}
+		forgotten += some
+	}
+	return forgotten, nil
 }

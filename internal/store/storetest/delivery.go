@@ -25,9 +25,10 @@ var deliveryTests = []test{
 	{"all failed and retrying deliveries of a sink are made due", retriedDeliveries},
 	{"a skipped delivery lets the next one go", skippedDelivery},
 	{"all failed deliveries of a sink are skipped, and those behind them go", skippedDeliveries},
-	{"many deliveries are retried and skipped in parts", manyDeliveries},
+	{"many deliveries are retried, skipped and forgotten in parts", manyDeliveries},
 	{"a replay sets the cursor back and forgets later deliveries", replayedSink},
 	{"old settled deliveries are swept, open ones stay", sweptDeliveries},
+	{"a forgotten sink and its deliveries are gone", forgottenSink},
 	{"operator changes of sinks are audited", auditedSinks},
 }
 
@@ -399,6 +400,9 @@ func manyDeliveries(t *testing.T, s *suite) {
 	must(t, err)
 	equal(t, "retried", n, many)
 	equal(t, "retrying", s.sinkState(t, sink).Count[store.DeliveryRetrying], many)
+	n, err = s.Store.ForgetSink(t.Context(), sink, operator)
+	must(t, err)
+	equal(t, "forgotten", n, many)
 }
 
 func replayedSink(t *testing.T, s *suite) {
@@ -430,6 +434,28 @@ func sweptDeliveries(t *testing.T, s *suite) {
 	must(t, err)
 	equal(t, "swept", n, 1)
 	equal(t, "states", s.states(t, sink), map[int64]store.DeliveryState{2: store.DeliveryFailed, 5: store.DeliveryDelivered})
+}
+
+func forgottenSink(t *testing.T, s *suite) {
+	sink, other := s.sink(t), s.sink(t)
+	for _, name := range []string{sink, other} {
+		s.settle(t, name, 4, s.delivery(t, 1, "a", store.DeliveryFailed), s.delivery(t, 2, "b", store.DeliveryDelivered))
+	}
+	n, err := s.Store.ForgetSink(t.Context(), sink, operator)
+	must(t, err)
+	equal(t, "forgotten", n, 2)
+	_, err = s.Store.SinkState(t.Context(), sink)
+	equal(t, "state", seckill.CodeNotFound.In(err), true)
+	equal(t, "deliveries", len(s.states(t, sink)), 0)
+	equal(t, "of another sink", len(s.states(t, other)), 2)
+	_, err = s.Store.ForgetSink(t.Context(), sink, operator)
+	equal(t, "forgotten again", seckill.CodeNotFound.In(err), true)
+	lines, err := s.Store.Audit(t.Context(), store.AuditFilter{Limit: 1})
+	must(t, err)
+	equal(t, "audit", lines[0].Action+": "+lines[0].Detail, "sink.forget: sink "+sink)
+	again, err := s.Store.OpenSink(t.Context(), sink, false)
+	must(t, err)
+	equal(t, "cursor of a new one", again.Cursor, 0)
 }
 
 func auditedSinks(t *testing.T, s *suite) {

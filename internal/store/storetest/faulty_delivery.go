@@ -84,3 +84,7 @@ func (f *Faulty) SkipDeliveries(ctx context.Context, sink string, actor store.Ac
 func (f *Faulty) ReplaySink(ctx context.Context, sink string, after int64, actor store.Actor) (store.SinkState, error) {
 	return ask(f, ctx, "ReplaySink", func() (store.SinkState, error) { return f.inner.ReplaySink(ctx, sink, after, actor) })
 }
+
+func (f *Faulty) ForgetSink(ctx context.Context, sink string, actor store.Actor) (int, error) {
+	return ask(f, ctx, "ForgetSink", func() (int, error) { return f.inner.ForgetSink(ctx, sink, actor) })
+}
