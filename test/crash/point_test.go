@@ -43,6 +43,8 @@ var unreachable = map[string]string{
 	"store.sweep deliveries.after_commit":   "without a sink nobody comes here; to repeat it is harmless",
 	"store.set sink down.before_commit":     "without a sink nobody comes here; to repeat it is harmless",
 	"store.set sink down.after_commit":      "without a sink nobody comes here; to repeat it is harmless",
+	"store.forget sink.before_commit":       "without a sink nobody comes here; to repeat it is harmless",
+	"store.forget sink.after_commit":        "without a sink nobody comes here; to repeat it is harmless",
 	"store.take sink.before_commit":         "without a sink nobody comes here: see TestSink_KilledEngineLosesNoEvent",
 	"store.take sink.after_commit":          "without a sink nobody comes here: see TestSink_KilledEngineLosesNoEvent",
 	"store.settle deliveries.before_commit": "without a sink nobody comes here: see TestSink_KilledEngineLosesNoEvent",

@@ -15,14 +15,21 @@ local mine, me, forget = KEYS[tonumber(ARGV[1])], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+local function forgetFrom(set, from, to)
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', set, from, to)) do redis.call('ZREM', set, name) end
+end
+
 local reply = {}
 for i = 1, 2 do
   local set = KEYS[i]
-  local kind = redis.call('TYPE', set).ok
-  if kind ~= 'zset' and kind ~= 'none' then redis.call('UNLINK', set) end -- overwritten by hand: nothing is lost with it
+  local size = redis.pcall('ZCARD', set)
+  if type(size) == 'table' and size.err then
+    if not string.find(size.err, 'WRONGTYPE') then return size end
+    redis.call('UNLINK', set) -- overwritten by hand: nothing is lost with it
+  end
   if set == mine then redis.call('ZADD', set, now, me) end
-  redis.call('ZREMRANGEBYSCORE', set, '-inf', now - forget)
-  redis.call('ZREMRANGEBYSCORE', set, now + forget, '+inf')
+  forgetFrom(set, '-inf', now - forget)
+  forgetFrom(set, now + forget, '+inf')
   for _, part in ipairs(redis.call('ZRANGE', set, 0, -1, 'WITHSCORES')) do reply[#reply + 1] = part end
 end
 return reply
