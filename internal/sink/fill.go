@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -47,10 +48,20 @@ func (r *round) fill(ctx context.Context) error {
 	return nil
 }
 
-// fillProbe takes one delivery in hand. The next event of the feed comes first:
-// it has not failed yet, so it tells more than one that has. Without one it is
-// a delivery that waits for a retry.
+// fillProbe takes one delivery in hand: the next event of the feed, or a delivery
+// that waits for a retry, in turns. The event has not failed yet, so it finds a
+// receiver that refuses some orders only. The retry finds one that refuses
+// events at first.
 func (r *round) fillProbe(ctx context.Context) error {
+	if len(r.flying) > 0 {
+		return nil
+	}
+	by := r.now().Add(maxDelay)
+	if r.health.retryNext {
+		if err := r.fillDue(ctx, by, 1); err != nil || len(r.flying) > 0 {
+			return err
+		}
+	}
 	for len(r.flying) == 0 && len(r.window) < maxWindow {
 		if err := r.fillFeed(ctx, probeChoice, 1); err != nil {
 			return err
@@ -62,7 +73,7 @@ func (r *round) fillProbe(ctx context.Context) error {
 	if len(r.flying) > 0 || !r.drained {
 		return nil
 	}
-	return r.fillDue(ctx, r.now().Add(maxDelay), 1)
+	return r.fillDue(ctx, by, 1)
 }
 
 // maxDelay is later than any next try.
@@ -82,8 +93,11 @@ func (r *round) fillDue(ctx context.Context, by time.Time, room int) error {
 		r.dueAt = time.Now().Add(dueEvery)
 	}
 	if r.health.down() {
-		// One that was refused often says little about the receiver.
-		slices.SortStableFunc(due, func(a, b store.Delivery) int { return a.Attempts - b.Attempts })
+		// One that was refused often says little about the receiver. One that was
+		// never tried is no retry.
+		slices.SortStableFunc(due, func(a, b store.Delivery) int {
+			return cmp.Or(cmp.Compare(min(b.Attempts, 1), min(a.Attempts, 1)), cmp.Compare(a.Attempts, b.Attempts))
+		})
 	}
 	for i := range due {
 		if d := &due[i]; !r.flying[d.EventID] && room > 0 {

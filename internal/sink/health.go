@@ -17,6 +17,8 @@ type health struct {
 	lastOK  time.Time
 	probe   time.Duration // the present pause between probes
 	probeAt time.Time     // no try before it while the sink is down
+	// retryNext says that the next probe is a delivery that failed before.
+	retryNext bool
 }
 
 func (h *health) down() bool { return h.silent >= downSilent || h.failures >= downAnswered }
@@ -82,7 +84,7 @@ func (h *health) missed(now, at time.Time, err error) outage {
 	// Tries that were under way when the sink went down are no probes.
 	if h.down() && !now.Before(h.probeAt) {
 		h.probe = min(max(2*h.probe, probeFirst), most)
-		h.probeAt = now.Add(h.probe)
+		h.probeAt, h.retryNext = now.Add(h.probe), !h.retryNext
 	}
 	return outage{}
 }

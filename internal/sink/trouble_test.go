@@ -304,3 +304,24 @@ func TestSender_DownSinkIsRecordedAndLogged(t *testing.T) {
 		equal(t, "lines about its end", strings.Count(log.String(), `level=INFO msg="sink: back" sink=shop down_for=1m`), 1)
 	})
 }
+
+// A receiver that refuses each event at first is found by a retry.
+func TestSender_ProbesAreRetriesToo(t *testing.T) {
+	inVirtualTime(t, func(t *testing.T) {
+		s, r := newShop(t), &receiver{}
+		tries := map[string]int{}
+		r.setRefuse(func(m *sink.Message) error {
+			if tries[m.ID]++; tries[m.ID] == 1 {
+				return errDown
+			}
+			return nil
+		})
+		nos := s.sell(60)
+		s.pay(nos...)
+		opt := s.options(r)
+		opt.Delays = sink.DefaultDelays
+		sender := sink.NewSender(opt)
+		work(t, sender, time.Minute)
+		equal(t, "delivered", int64(r.count()), s.end())
+	})
+}
