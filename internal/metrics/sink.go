@@ -26,7 +26,7 @@ var (
 	descSinkLag    = prometheus.NewDesc("seckill_sink_lag_events", "Events that were not taken from the feed for a sink yet. Only the instance that sends has it.", []string{"sink"}, nil)
 	descSinkOldest = prometheus.NewDesc("seckill_sink_oldest_seconds", "Age of the oldest event that a sink does not have, failed ones included.", []string{"sink"}, nil)
 	descSinkOpen   = prometheus.NewDesc("seckill_sink_open_deliveries", "Deliveries that are not settled, by status.", []string{"sink", "status"}, nil)
-	descSinkUp     = prometheus.NewDesc("seckill_sink_up", "Whether a sink takes events: 0 after 10 failures in a row.", []string{"sink"}, nil)
+	descSinkUp     = prometheus.NewDesc("seckill_sink_up", "Whether a sink takes events: 0 while it counts as down.", []string{"sink"}, nil)
 )
 
 // Sinks registers the figures of sinks. It has to be called before senders run.

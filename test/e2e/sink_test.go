@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -140,5 +141,43 @@ func TestSink_ReceiverThatComesBackCatchesUp(t *testing.T) {
 	eventually(t, "all orders are at the receiver", func() bool { return len(r.Orders()) == 20 })
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("catching up took %s", took)
+	}
+}
+
+// A receiver that answers 500 for some orders gets the others within seconds.
+func TestSink_OrdersThatFailDoNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
+	r := webhook.New(t)
+	r.Refuse(func(e *webhook.Event) int {
+		if strings.HasPrefix(e.Data.Buyer, "bad") {
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	e := start(t, map[string]string{"config": r.Config()}) // with the retries of production
+	openSale(t, e, engine.Product{ID: 1, Stock: 50})
+	for i := range 14 {
+		if _, err := claim(t, e.Buyer(fmt.Sprint("bad", i)), 1, engine.Purchase{Quantity: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the bad orders are retried", func() bool {
+		n, err := e.Metric(t.Context(), `seckill_sink_open_deliveries{sink="shop",status="retrying"}`)
+		return err == nil && n == 14
+	})
+	for i := range 3 {
+		began := time.Now()
+		no, err := claim(t, e.Buyer(fmt.Sprint("good", i)), 1, engine.Purchase{Quantity: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a good order is at the receiver", func() bool { return r.Orders()[no].Status == "pending" })
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("a good order took %s", took)
+		}
+	}
+	up, err := e.Metric(t.Context(), `seckill_sink_up{sink="shop"}`)
+	if err != nil || up != 1 {
+		t.Errorf("seckill_sink_up is %v, %v", up, err)
 	}
 }
