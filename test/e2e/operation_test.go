@@ -179,8 +179,15 @@ func (r *tour) sinks() {
 		r.admin("POST", fmt.Sprintf("/admin/v1/sinks/shop/deliveries/%d/%s", failed.Deliveries[i].EventID, verb), `{"reason":"a try"}`, 200)
 	}
 	r.admin("POST", "/admin/v1/sinks/shop/retry", `{"reason":"the shop is mended"}`, 200)
+	r.admin("POST", "/admin/v1/sinks/shop/skip", `{"reason":"they are old"}`, 200)
 	r.admin("POST", "/admin/v1/sinks/shop/test", "", 200)
 	r.admin("POST", "/admin/v1/sinks/shop/replay", fmt.Sprintf(`{"from":%q}`, time.Now().Add(-time.Hour).Format(time.RFC3339)), 200)
+	db := r.tables()
+	defer db.Close()
+	if _, err := db.Exec(`INSERT INTO tb_sink (name, last_event, term, create_time) VALUES ('removed', 0, 0, 0)`); err != nil {
+		r.t.Fatal(err)
+	}
+	r.admin("POST", "/admin/v1/sinks/removed/forget", `{"reason":"it is not configured any more"}`, 200)
 }
 
 // letters spoils two orders in the store, so that they die on the ladder.
