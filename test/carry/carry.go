@@ -118,8 +118,22 @@ func (s *site) check() {
 			return err == nil && figures.Queue.Depth == 0
 		})
 	}
+	s.awaitEnds()
 	s.Check()
 	s.t.Log(s.Summary())
+}
+
+// awaitEnds waits until every order is paid or has expired. One that expires
+// while the engines stop would owe the ledger its unit.
+func (s *site) awaitEnds() {
+	s.t.Helper()
+	db := s.Tables(s.t)
+	defer db.Close()
+	market.Eventually(s.t, "no order waits to be paid", func(ctx context.Context) bool {
+		var pending int
+		err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM tb_seckill_order WHERE status = 0`).Scan(&pending)
+		return err == nil && pending == 0
+	})
 }
 
 // total adds a metric over the engines.

@@ -19,10 +19,12 @@ import (
 
 func open(t *testing.T, prefix string, addrs ...string) *spentredis.Register {
 	t.Helper()
-	r, err := spentredis.Open(t.Context(), spentredis.Options{Place: redislink.Place{Addrs: addrs}, Prefix: prefix, Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var r *spentredis.Register
+	rig.Until(t, "Redis is reached", func() (reached bool) { // a busy machine takes longer than a call may
+		var err error
+		r, err = spentredis.Open(t.Context(), spentredis.Options{Place: redislink.Place{Addrs: addrs}, Prefix: prefix, Now: time.Now})
+		return err == nil
+	})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), rig.Patience)
 		defer cancel()
