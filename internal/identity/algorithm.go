@@ -1,75 +1,70 @@
 package identity
 
 import (
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/rsa"
-	"crypto/sha256"
-	"math/big"
+	"sync"
+	"unsafe"
+
+	"github.com/golang-jwt/jwt/v5"
 )
 
-// algorithm is how a token may be signed; 0 is any other way, "none" above all.
+// algorithm is an accepted `alg`. 0 is every other one, "none" above all.
 type algorithm uint8
 
 const (
 	algHS256 algorithm = iota + 1
+	algHS384
+	algHS512
 	algRS256
 	algES256
 	algEdDSA
 
-	algorithms // how many there are, for arrays
+	algorithms // the number of entries, for arrays
 )
 
+// methods verify signatures. A method refuses a key of another type. HS256 has
+// its own code: the hot path must not allocate.
+var methods = [algorithms]jwt.SigningMethod{
+	algHS256: jwt.SigningMethodHS256,
+	algHS384: jwt.SigningMethodHS384,
+	algHS512: jwt.SigningMethodHS512,
+	algRS256: jwt.SigningMethodRS256,
+	algES256: jwt.SigningMethodES256,
+	algEdDSA: jwt.SigningMethodEdDSA,
+}
+
 func algorithmOf(name []byte) algorithm {
-	switch string(name) {
-	case "HS256":
-		return algHS256
-	case "RS256":
-		return algRS256
-	case "ES256":
-		return algES256
-	case "EdDSA":
-		return algEdDSA
+	for alg := algHS256; alg < algorithms; alg++ {
+		if alg.String() == string(name) {
+			return alg
+		}
 	}
 	return 0
 }
 
-func (a algorithm) String() string {
-	return [algorithms]string{"none", "HS256", "RS256", "ES256", "EdDSA"}[a]
-}
+func (a algorithm) String() string { return methods[a].Alg() }
 
-// publicKey is one of the shop's keys. It serves one algorithm, its own, which
-// its type decides and not the token.
-type publicKey struct {
-	alg algorithm
-	kid string
-	// material is what makes two keys the same, beside their names.
-	material [sha256.Size]byte
-	// generation tells this key from all that came before, also from one of
-	// the same name. It is never 0.
-	generation uint64
-	public     crypto.PublicKey
-}
+// bySecret reports whether the algorithm is an HMAC with a secret of ours.
+func (a algorithm) bySecret() bool { return a <= algHS512 }
 
-// half is the length of each number of an ES256 signature (RFC 7518, 3.4).
-const half = 32
+// rooms hold the bytes that pass through the library's interfaces. Such bytes
+// escape to the heap, and the caller's token must not.
+var rooms = sync.Pool{New: func() any { return new([MaxTokenBytes]byte) }}
 
-// verify reports whether the key signed message.
-func (k *publicKey) verify(message, signature []byte) bool {
-	switch public := k.public.(type) {
-	case *rsa.PublicKey:
-		sum := sha256.Sum256(message)
-		return rsa.VerifyPKCS1v15(public, crypto.SHA256, sum[:], signature) == nil
-	case *ecdsa.PublicKey:
-		if len(signature) != 2*half {
-			return false
-		}
-		sum := sha256.Sum256(message)
-		r, s := new(big.Int).SetBytes(signature[:half]), new(big.Int).SetBytes(signature[half:])
-		return ecdsa.Verify(public, sum[:], r, s)
-	case ed25519.PublicKey:
-		return ed25519.Verify(public, message, signature)
+// verify checks the signature with the library. One of the keys must have made
+// it: public keys of the algorithm's type, or secrets.
+func (t *parts) verify(keys ...any) error {
+	room := rooms.Get().(*[MaxTokenBytes]byte)
+	defer rooms.Put(room)
+	signed := room[:copy(room[:], t.signed)]
+	signature, ok := decode(room[len(signed):], t.signature)
+	if !ok {
+		return ErrMalformed
 	}
-	return false
+	for _, key := range keys {
+		// The library reads the string during the call and does not keep it.
+		if methods[t.alg].Verify(unsafe.String(unsafe.SliceData(signed), len(signed)), signature, key) == nil {
+			return nil
+		}
+	}
+	return ErrSignature
 }

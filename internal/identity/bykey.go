@@ -51,16 +51,12 @@ func (v *Verifier) findKey(t *parts) (*publicKey, error) {
 	return v.keys.find(t.alg, t.kid)
 }
 
-// checkKey verifies a signature. It has room of its own, as the standard
-// library's verifiers keep theirs on the heap.
+// checkKey verifies a signature with a public key.
 func (v *Verifier) checkKey(key *publicKey, t *parts) error {
 	v.keys.signatures.Add(1)
-	signature, ok := decode(make([]byte, strict.DecodedLen(len(t.signature))), t.signature)
-	if !ok {
-		return ErrMalformed
-	}
-	if !key.verify(t.signed, signature) {
+	err := t.verify(key.public)
+	if err == ErrSignature {
 		return ErrForged
 	}
-	return nil
+	return err
 }

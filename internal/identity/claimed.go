@@ -7,7 +7,7 @@ type Proof uint8
 const (
 	// ProofNone is of a token that can never prove anybody.
 	ProofNone Proof = iota
-	// ProofSecret is cheap: HS256.
+	// ProofSecret is cheap: an HMAC.
 	ProofSecret
 	// ProofKey takes a public key that is known, unless the token was verified
 	// before.
@@ -56,7 +56,7 @@ func (v *Verifier) claimed(dst, room, token []byte) ([]byte, Proof) {
 
 // proof is what the token asks for.
 func (v *Verifier) proof(t *parts) Proof {
-	if t.alg == algHS256 {
+	if t.alg.bySecret() {
 		if v.ring == nil {
 			return ProofNone
 		}

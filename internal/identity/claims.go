@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"math"
 	"strconv"
 	"unicode/utf8"
 )
@@ -189,9 +188,6 @@ func (v *Verifier) checkDates(exp, notBefore, now int64) error {
 	return nil
 }
 
-// dateExponent bounds the exponent of a date, see decimal. maxSeconds has 12.
-const dateExponent = 20
-
 // date is a NumericDate: a number of seconds, from which a fraction is cut.
 func (o *object) date() (int64, bool) {
 	from := o.at
@@ -211,16 +207,10 @@ func (o *object) date() (int64, bool) {
 	return seconds, true
 }
 
-// oddDate reads the spellings that few issuers use: 1.7e9, 1731283200.25. Numbers
-// far from any date are refused first: to read them exactly takes long.
+// oddDate reads the spellings that few issuers use: 1.7e9, 1731283200.25.
 func oddDate(text []byte) (int64, bool) {
-	if d := readDecimal(text); d.digits == 0 {
-		return 0, true
-	} else if d.exponent < -dateExponent || d.exponent > dateExponent {
-		return 0, false
-	}
 	seconds, err := strconv.ParseFloat(string(text), 64)
-	if err != nil || math.IsNaN(seconds) || seconds < 0 || seconds > maxSeconds {
+	if err != nil || seconds < 0 || seconds > maxSeconds {
 		return 0, false
 	}
 	return int64(seconds), true

@@ -1,10 +1,13 @@
 // Package identity says who the buyer is: the subject of the JSON Web Token
 // in the Authorization header. Every purchase passes here before anything is
-// decided, so tokens are read by hand over the raw bytes, without allocation:
-// HS256 is verified each time, and what a public key has signed (RS256, ES256,
-// EdDSA) once per token and instance. The reader is narrower than the standard
-// allows and never wider: what it accepts, a full JWT library accepts with the
-// same subject.
+// decided, so tokens are read by hand over the raw bytes, and HS256 is verified
+// each time without allocation. Libraries do the rest: go-jose reads the shop's
+// public keys, and golang-jwt verifies every other signature. A signature by a
+// public key (RS256, ES256, EdDSA) is verified once per token and instance.
+//
+// The reader is narrower than the standard allows and never wider: what it
+// accepts, golang-jwt accepts with the same claims. FuzzAgainstLibrary compares
+// the two.
 package identity
 
 import (
@@ -81,10 +84,10 @@ type Look struct {
 
 // Options are what a Verifier trusts. It needs secrets, keys, or both.
 type Options struct {
-	// Secrets are those of HS256, any of which counts; without them HS256 is
-	// refused.
+	// Secrets are those of HS256, HS384 and HS512, any of which counts; without
+	// them these algorithms are refused.
 	Secrets [][]byte
-	// Keys are the shop's public keys; without them only HS256 counts.
+	// Keys are the shop's public keys; without them only secrets count.
 	Keys *Keys
 	// Issuer and Audience must be the token's; empty ones are not asked for.
 	Issuer, Audience string
@@ -95,8 +98,9 @@ type Options struct {
 
 // Verifier reads tokens. It is safe for concurrent use.
 type Verifier struct {
-	ring             *keyring.Ring // nil: HS256 is refused
-	keys             *Keys         // nil: all others are
+	ring             *keyring.Ring // of HS256; nil: tokens by a secret are refused
+	secrets          []any         // the same, each a []byte, for HS384 and HS512
+	keys             *Keys         // nil: tokens by a public key are refused
 	seen             *verified     // what keys have signed; nil without them
 	issuer, audience string
 	leeway           int64 // seconds
@@ -124,6 +128,9 @@ func Open(opt Options) (*Verifier, error) {
 			return nil, fmt.Errorf("identity: %w", err)
 		}
 		v.ring = ring
+		for _, secret := range opt.Secrets {
+			v.secrets = append(v.secrets, bytes.Clone(secret))
+		}
 	}
 	if opt.Keys != nil {
 		v.seen = newVerified(verifiedBuckets)
@@ -159,7 +166,7 @@ func (v *Verifier) appendBuyer(dst, room, token []byte, look Look) ([]byte, erro
 	if err != nil {
 		return dst, err
 	}
-	if t.alg != algHS256 {
+	if !t.alg.bySecret() {
 		return v.appendByKey(dst, room, token, &t, look)
 	}
 	if err := v.checkSecret(room, &t); err != nil {
@@ -209,7 +216,7 @@ func take(room, token []byte) (parts, error) {
 
 // checkSignature verifies in the way that the token asks for.
 func (v *Verifier) checkSignature(room []byte, t *parts, spare bool) error {
-	if t.alg == algHS256 {
+	if t.alg.bySecret() {
 		return v.checkSecret(room, t)
 	}
 	key, err := v.findKey(t)
@@ -222,10 +229,13 @@ func (v *Verifier) checkSignature(room []byte, t *parts, spare bool) error {
 	return v.checkKey(key, t)
 }
 
-// checkSecret verifies HS256.
+// checkSecret verifies HS256, HS384 and HS512.
 func (v *Verifier) checkSecret(room []byte, t *parts) error {
-	if v.ring == nil {
+	switch {
+	case v.ring == nil:
 		return ErrAlgorithm
+	case t.alg != algHS256:
+		return t.verify(v.secrets...)
 	}
 	sum, ok := decode(room, t.signature)
 	if !ok {

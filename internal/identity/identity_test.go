@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"seckill"
 	"seckill/internal/keyring"
 )
@@ -177,7 +179,7 @@ func members(n int) string {
 	return b.String()
 }
 
-func TestHeaderMustBeExactlyHS256(t *testing.T) {
+func TestHeaderMustNameTheAlgorithmOfTheSignature(t *testing.T) {
 	for _, tc := range []struct {
 		name, header string
 		want         error
@@ -188,7 +190,7 @@ func TestHeaderMustBeExactlyHS256(t *testing.T) {
 		{"alg escaped", `{"alg":"HS\u0032\u00356"}`, nil},
 		{"none", `{"alg":"none"}`, ErrAlgorithm},
 		{"lower case", `{"alg":"hs256"}`, ErrAlgorithm},
-		{"another HMAC", `{"alg":"HS512"}`, ErrAlgorithm},
+		{"another HMAC than the signature's", `{"alg":"HS512"}`, ErrSignature},
 		{"RSA", `{"alg":"RS256"}`, ErrAlgorithm},
 		{"kid not a string", `{"alg":"HS256","kid":7}`, ErrMalformed},
 		{"alg missing", `{"typ":"JWT"}`, ErrAlgorithm},
@@ -377,4 +379,54 @@ func TestSignedBuyersAreReadBack(t *testing.T) {
 	if _, err := New(); err == nil {
 		t.Error("a verifier without a secret")
 	}
+}
+
+// longSeal signs with HS384 or HS512.
+func longSeal(t testing.TB, secret []byte, alg, payload string) string {
+	t.Helper()
+	signed := base64url([]byte(`{"alg":"`+alg+`"}`)) + "." + base64url([]byte(payload))
+	sum, err := jwt.GetSigningMethod(alg).Sign(signed, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed + "." + base64url(sum)
+}
+
+func TestLongerHMACsAreAcceptedWithTheSecrets(t *testing.T) {
+	good := `{"sub":"bob","exp":` + at(time.Hour) + `}`
+	older := []byte("the secret before, 32 bytes.....")
+	e := with(t, setOf(key("RS256", "r")))
+	rotating := open(t, secret, older)
+	for _, alg := range []string{"HS384", "HS512"} {
+		token := longSeal(t, secret, alg, good)
+		parts := strings.Split(token, ".")
+		for name, c := range map[string]struct {
+			token string
+			want  error
+		}{
+			"good":                 {token, nil},
+			"another secret":       {longSeal(t, []byte("other"), alg, good), ErrSignature},
+			"expired":              {longSeal(t, secret, alg, `{"sub":"bob","exp":1}`), ErrExpired},
+			"no signature":         {parts[0] + "." + parts[1] + ".", ErrSignature},
+			"half a signature":     {token[:len(token)-len(parts[2])+40], ErrSignature},
+			"signature not base64": {token + "=", ErrMalformed},
+			"HS256 signature":      {seal(t, secret, `{"alg":"`+alg+`"}`, good), ErrSignature},
+			"its signature, HS256": {base64url([]byte(hs256)) + "." + parts[1] + "." + parts[2], ErrSignature},
+			"a public key":         {longSeal(t, []byte(key("RS256", "r").jwk()), alg, good), ErrSignature},
+		} {
+			e.expect(t, alg+", "+name, []byte(c.token), c.want)
+		}
+		if _, err := rotating.AppendBuyer(nil, []byte(longSeal(t, older, alg, good)), Look{Now: now}); err != nil {
+			t.Errorf("%s with the previous secret: %v", alg, err)
+		}
+		if buyer, proof := e.Claimed(nil, []byte("Bearer "+token)); string(buyer) != "bob" || proof != ProofSecret {
+			t.Errorf("%s: claimed %q, proof %d", alg, buyer, proof)
+		}
+		code := longSeal(t, secret, alg, `{"sub":"bob","aud":"seckill-login","jti":"1","exp":`+at(time.Minute)+`}`)
+		if _, err := e.LoginCode([]byte(code), Look{Now: now, Spare: true}); err != nil {
+			t.Errorf("%s, a login code: %v", alg, err)
+		}
+	}
+	alone := openEngine(t, openShop(t, setOf(key("RS256", "r"))).URL, Options{})
+	alone.expect(t, "without a secret", []byte(longSeal(t, secret, "HS512", good)), ErrAlgorithm)
 }

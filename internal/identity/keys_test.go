@@ -43,7 +43,7 @@ func TestAKeyServesItsOwnAlgorithmAlone(t *testing.T) {
 	e.expect(t, "HS256 by the secret", []byte(seal(t, secret, hs256, claims)), nil)
 }
 
-func TestWithoutSecretsHS256IsRefusedAndWithoutKeysAllOthers(t *testing.T) {
+func TestWithoutSecretsHMACIsRefusedAndWithoutKeysAllOthers(t *testing.T) {
 	rs := key("RS256", "r")
 	hs := []byte(seal(t, secret, hs256, `{"sub":"bob","exp":`+at(time.Hour)+`}`))
 	e := openEngine(t, openShop(t, setOf(rs)).URL, Options{})

@@ -143,12 +143,15 @@ func hex4(text []byte) (rune, bool) {
 	return r, true
 }
 
-// plainNumber is the longest number without an exponent that is surely within
-// float64's range.
-const plainNumber = 308
+// A number has at most maxNumber characters and an exponent of at most
+// maxExponentDigits, so that float64 holds it. JWT libraries read numbers as
+// float64 and refuse a token with one that is too large.
+const (
+	maxNumber         = 64
+	maxExponentDigits = 2
+)
 
-// number passes over a number of JSON's grammar. One that is beyond float64's
-// range is refused, as encoding/json refuses it.
+// number passes over a number of JSON's grammar, within the bounds.
 func (s *scanner) number() bool {
 	from := s.at
 	s.take('-')
@@ -162,9 +165,12 @@ func (s *scanner) number() bool {
 		if !s.take('+') {
 			s.take('-')
 		}
-		return s.digits() && !readDecimal(s.text[from:s.at]).overflows()
+		exponent := s.at
+		if !s.digits() || s.at-exponent > maxExponentDigits {
+			return false
+		}
 	}
-	return s.at-from <= plainNumber || !readDecimal(s.text[from:s.at]).overflows()
+	return s.at-from <= maxNumber
 }
 
 // digits passes over at least one digit.

@@ -111,6 +111,10 @@ func (p pair) seal(header, payload string) string {
 	return signed + "." + base64url(signature)
 }
 
+// half is the length of each number of an ES256 signature (RFC 7518, 3.4), and
+// of each coordinate of its key.
+const half = 32
+
 // header is what the key's tokens say of themselves.
 func (p pair) header() string {
 	if p.kid == "" {
