@@ -97,14 +97,14 @@ func (c *Client) post(ctx context.Context, body []byte) (bool, error) {
 		return false, err
 	}
 	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("status %d", res.StatusCode) // the body of 101 has no end and no deadline
+	}
 	reply, err := io.ReadAll(io.LimitReader(res.Body, maxReplyBytes+1))
 	if err != nil {
 		return false, err
 	}
-	switch {
-	case res.StatusCode != http.StatusOK:
-		return false, fmt.Errorf("status %d", res.StatusCode)
-	case len(reply) > maxReplyBytes:
+	if len(reply) > maxReplyBytes {
 		return false, fmt.Errorf("a reply of more than %d bytes", maxReplyBytes)
 	}
 	var said struct {

@@ -127,6 +127,24 @@ func TestASlowServerIsGivenUp(t *testing.T) {
 	}
 }
 
+func TestVerify_SwitchedProtocolIsAnError(t *testing.T) {
+	release := make(chan struct{})
+	c := shop(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		<-release
+	})
+	defer close(release)
+	if ok, err := c.Verify(t.Context(), challenge.Question{}); ok || err == nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+}
+
 func TestAServerThatIsNotThereIsAnError(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
