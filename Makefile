@@ -38,10 +38,18 @@ crash: ## kill -9 the real binary many times under load (ROUNDS=200)
 rolling: ## restart two instances behind nginx one after the other under load: no request fails (ROUNDS=20)
 	SECKILL_ROLLING_RESTARTS=$${ROUNDS:-20} $(GO) test -count=1 -timeout 60m -v -run '^TestRollingRestart_' ./test/instance
 
+.PHONY: power-cuts
+power-cuts: ## cut the power of everything at once under load, with the journal of promises and without (ROUNDS=50)
+	SECKILL_POWERCUT_ROUNDS=$${ROUNDS:-50} $(GO) test -count=1 -timeout 0 -v -run '^TestPowerCut_' ./test/outage
+
+.PHONY: takeovers
+takeovers: ## have the store take sales over and return them under load, with every fault (ROUNDS=10)
+	SECKILL_TAKEOVERS=$${ROUNDS:-10} $(GO) test -count=1 -timeout 60m -v -run '^TestTakeover_' ./test/outage
+
 .PHONY: torture
-torture: ## random faults under load, then all checks (DURATION=5m SEED=… TOPOLOGY=sentinel QUEUE=kafka)
+torture: ## random faults under load, then all checks (DURATION=5m SEED=… FAULTS='power cut,clock' TOPOLOGY=sentinel QUEUE=kafka)
 	mkdir -p bin
-	SECKILL_TORTURE=$${DURATION:-5m} SECKILL_OUTAGE_SEED=$(SEED) SECKILL_TORTURE_TOPOLOGY=$(TOPOLOGY) SECKILL_TORTURE_QUEUE=$(QUEUE) SECKILL_TORTURE_REPORT=$${REPORT:-$(CURDIR)/bin/torture.md} \
+	SECKILL_TORTURE=$${DURATION:-5m} SECKILL_OUTAGE_SEED=$(SEED) SECKILL_TORTURE_TOPOLOGY=$(TOPOLOGY) SECKILL_TORTURE_QUEUE=$(QUEUE) SECKILL_TORTURE_FAULTS='$(FAULTS)' SECKILL_TORTURE_REPORT=$${REPORT:-$(CURDIR)/bin/torture.md} \
 		$(GO) test -count=1 -timeout 0 -v -run '^TestTorture$$' ./test/outage
 
 .PHONY: soak

@@ -50,6 +50,9 @@ var codeTable = [...]codeInfo{
 	{CodePaused, 503, "The sale is paused.", "活动已暂停"},
 }
 
+// CodeCount is the number of codes, the size of arrays of counters.
+const CodeCount = len(codeTable)
+
 // Codes lists every code in the order of the table.
 func Codes() []Code {
 	all := make([]Code, len(codeTable))

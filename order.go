@@ -64,7 +64,7 @@ type Order struct {
 	PayBefore   time.Time // zero while queued
 	PaidAt      time.Time
 	ClosedAt    time.Time // cancelled, failed or refunded
-	Epoch       uint64    // the ledger epoch whose mark the order holds; 0 if the store sold it
+	Epoch       uint64    // of the product, in which it was sold or last counted; 0 for a direct product
 	Shard       int
 	Origin      Origin
 }
@@ -74,9 +74,8 @@ type Origin uint8
 
 // The origins, with the numbers that the store keeps.
 const (
-	OriginLedger   Origin = 0 // the ledger promised it, the worker confirmed it
-	OriginFallback Origin = 1 // from the fallback share, while the ledger was down
-	OriginDirect   Origin = 2 // from the store of a product that has no ledger
+	OriginLedger Origin = 0 // of a product with a ledger: promised by it, or sold by the store after a takeover
+	OriginDirect Origin = 2 // from the store of a product that has no ledger
 )
 
 // AmountCents is what one exact payment of the order is.

@@ -3,11 +3,8 @@ package seckill
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"math"
-	"math/big"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -22,6 +19,31 @@ const (
 	StrategySharded   Strategy = "sharded"
 	StrategyDualWrite Strategy = "dualwrite"
 )
+
+// Fallback is what becomes of a product's sale while its ledger is away for long.
+type Fallback string
+
+// The fallbacks.
+const (
+	FallbackWait  Fallback = "wait"  // buyers are told busy
+	FallbackStore Fallback = "store" // the store takes the sale over
+)
+
+// Seller is who decides a product's purchases. Each epoch has one.
+type Seller uint8
+
+// The sellers.
+const (
+	SellerLedger Seller = 0
+	SellerStore  Seller = 1
+)
+
+func (s Seller) String() string {
+	if s == SellerStore {
+		return "store"
+	}
+	return "ledger"
+}
 
 // SaleState is what the operator decided about a sale. It is not the status
 // that shoppers see, which also depends on clock and stock.
@@ -88,19 +110,19 @@ type Product struct {
 	EndsAt         time.Time
 	Shards         int
 	// ShardKey is the secret that spreads buyers over the shards (HomeShard). The
-	// products of a limit group share it. It is 0 with one shard, and for products
-	// that versions before 0007 of the tables created: those spread buyers by
-	// HashBuyer alone.
-	ShardKey      int64
-	Strategy      Strategy
-	FallbackShare float64
-	// ShareLeft is the part of Stock that is never allotted to the ledger: what
-	// is left of the fallback share (protocol 5).
-	ShareLeft int64
+	// products of a limit group share it. It is 0 with one shard.
+	ShardKey int64
+	Strategy Strategy
+	// Fallback says what happens while the ledger is away for long.
+	Fallback Fallback
+	// Seller is who sells in this epoch. StoreOpen is set once a takeover is
+	// complete: before that the store sells nothing (protocol 5).
+	Seller    Seller
+	StoreOpen bool
 	State     SaleState
 	// Epoch is 0 until the first preheat, and grows with each allotment.
 	Epoch uint64
-	// Version grows with every change of stock, share, epoch or state: the
+	// Version grows with every change of stock, epoch, seller or state: the
 	// optimistic lock.
 	Version uint64
 	// Rebuilding is set while the ledger is being recovered: purchases are
@@ -109,35 +131,26 @@ type Product struct {
 	CreatedAt  time.Time
 }
 
-// Share is the fallback share of that many units, floored. It reckons with the
-// fraction as it was written: a tenth of 1,000 is 100, though the float nearest
-// to 0.1 is none, and 0.29 of 100 is 29, though their product as floats is
-// below.
-func (p *Product) Share(units int64) int64 {
-	fraction, ok := new(big.Rat).SetString(strconv.FormatFloat(p.FallbackShare, 'g', -1, 64))
-	if !ok { // not a number: Check refuses it
-		return 0
-	}
-	share := fraction.Mul(fraction, new(big.Rat).SetInt64(units))
-	return new(big.Int).Div(share.Num(), share.Denom()).Int64()
-}
-
-// HasLedger reports whether a ledger sells the product; a direct one is sold by
-// the store alone.
+// HasLedger reports whether the product is meant to be sold by a ledger; a
+// direct one is sold by the store alone.
 func (p *Product) HasLedger() bool { return p.Strategy != StrategyDirect }
 
-// Allottable is what of the stock is the ledger's to sell.
-func (p *Product) Allottable() int64 {
-	if !p.HasLedger() {
-		return 0
+// SoldByStore reports whether the store sells the product in this epoch: a
+// direct product always, another one after a takeover.
+func (p *Product) SoldByStore() bool { return !p.HasLedger() || p.Seller == SellerStore }
+
+// SoldBy is who sells the product in this epoch.
+func (p *Product) SoldBy() Seller {
+	if p.SoldByStore() {
+		return SellerStore
 	}
-	return p.Stock - p.ShareLeft
+	return SellerLedger
 }
 
-// LedgerShards is how many shards the product has in the ledger: a direct
-// product is sold by the store, and has none.
+// LedgerShards is how many shards of the ledger sell the product: none while the
+// store does.
 func (p *Product) LedgerShards() int {
-	if !p.HasLedger() {
+	if p.SoldByStore() {
 		return 0
 	}
 	return p.Shards
@@ -192,9 +205,6 @@ func HashBuyer[T string | []byte](buyer T) uint64 {
 func HomeShard[T string | []byte](p *Product, buyer T) int {
 	if p.Shards <= 1 {
 		return 0
-	}
-	if p.ShardKey == 0 {
-		return int(HashBuyer(buyer) % uint64(p.Shards))
 	}
 	var room [8 + MaxBuyerBytes]byte
 	keyed := append(binary.BigEndian.AppendUint64(room[:0], uint64(p.ShardKey)), buyer...)
@@ -256,10 +266,10 @@ func (p *Product) Check() error {
 		return bad("strategy %q needs shards, 2 or more", StrategySharded)
 	case p.Shards > 1 && p.Strategy != StrategySharded:
 		return bad("shards above 1 need strategy %q", StrategySharded)
-	case math.IsNaN(p.FallbackShare) || p.FallbackShare < 0 || p.FallbackShare > 1:
-		return bad("fallback_share must be 0 to 1")
-	case p.FallbackShare > 0 && !p.HasLedger():
-		return bad("fallback_share is for products with a ledger; strategy %q sells from the store always", StrategyDirect)
+	case p.Fallback != FallbackWait && p.Fallback != FallbackStore:
+		return bad("fallback must be wait or store")
+	case p.Fallback == FallbackStore && !p.HasLedger():
+		return bad("fallback %q is for products with a ledger; strategy %q sells from the store always", FallbackStore, StrategyDirect)
 	}
 	switch p.Strategy {
 	case StrategyDirect, StrategyAsync, StrategySharded, StrategyDualWrite:

@@ -14,7 +14,7 @@ func soundProduct() seckill.Product {
 	start := time.Date(2030, 6, 18, 20, 0, 0, 0, time.UTC)
 	return seckill.Product{
 		ID: 1, Name: "Kettle 水壶", PriceCents: 699900, Currency: "CNY", Stock: 10000, PerUserLimit: 1,
-		Group: 1, StartsAt: start, EndsAt: start.Add(time.Hour), Shards: 1, Strategy: seckill.StrategyAsync,
+		Group: 1, StartsAt: start, EndsAt: start.Add(time.Hour), Shards: 1, Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait,
 	}
 }
 
@@ -65,12 +65,10 @@ func TestProductCheck(t *testing.T) {
 		{"dualwrite", func(p *seckill.Product) { p.Strategy = seckill.StrategyDualWrite }, ""},
 		{"no strategy", func(p *seckill.Product) { p.Strategy = "" }, "strategy"},
 		{"unknown strategy", func(p *seckill.Product) { p.Strategy = "ASYNC" }, "strategy"},
-		{"whole fallback", func(p *seckill.Product) { p.FallbackShare = 1 }, ""},
-		{"negative fallback", func(p *seckill.Product) { p.FallbackShare = -0.1 }, "fallback_share"},
-		{"fallback above one", func(p *seckill.Product) { p.FallbackShare = 1.1 }, "fallback_share"},
-		{"fallback of a direct sale", func(p *seckill.Product) { p.Strategy, p.FallbackShare = seckill.StrategyDirect, 0.1 }, "fallback_share"},
-		{"fallback NaN", func(p *seckill.Product) { p.FallbackShare = math.NaN() }, "fallback_share"},
-		{"fallback infinite", func(p *seckill.Product) { p.FallbackShare = math.Inf(1) }, "fallback_share"},
+		{"fallback store", func(p *seckill.Product) { p.Fallback = seckill.FallbackStore }, ""},
+		{"no fallback", func(p *seckill.Product) { p.Fallback = "" }, "fallback"},
+		{"unknown fallback", func(p *seckill.Product) { p.Fallback = "STORE" }, "fallback"},
+		{"direct sale that falls back to the store", func(p *seckill.Product) { p.Strategy, p.Fallback = seckill.StrategyDirect, seckill.FallbackStore }, "fallback"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -163,15 +161,14 @@ func TestHomeShard_Spreads(t *testing.T) {
 }
 
 // TestHomeShard_ChosenNamesCrowdNoKeyedShard: an attacker knows the hash, but not
-// the key. Names that share a shard without a key are spread by any key.
+// the key. Names whose hashes fall on one shard are spread by any key.
 func TestHomeShard_ChosenNamesCrowdNoKeyedShard(t *testing.T) {
 	const shards, names = 16, 1600
-	open := &seckill.Product{Shards: shards}
 	for _, key := range []int64{1, 2, 3, -1, 1 << 62} {
 		keyed := &seckill.Product{Shards: shards, ShardKey: key}
 		counts := make([]int, shards)
 		for i, chosen := 0, 0; chosen < names; i++ {
-			if name := fmt.Sprintf("eve-%d", i); seckill.HomeShard(open, name) == 5 {
+			if name := fmt.Sprintf("eve-%d", i); seckill.HashBuyer(name)%shards == 5 {
 				counts[seckill.HomeShard(keyed, name)]++
 				chosen++
 			}
@@ -184,21 +181,24 @@ func TestHomeShard_ChosenNamesCrowdNoKeyedShard(t *testing.T) {
 	}
 }
 
-// TestHomeShard_NeverMoves: a buyer's marks are where an earlier version of the
-// program put them.
-func TestHomeShard_NeverMoves(t *testing.T) {
-	for buyer, want := range map[string]int{"": 0x25, "a": 0x8c, "foobar": 0xe8} { // low byte of the published FNV-1a vectors
-		if got := seckill.HomeShard(&seckill.Product{Shards: 256}, buyer); got != want {
-			t.Errorf("without a key %q is on shard %d, want %d", buyer, got, want)
+func TestHashBuyer_IsFNV1a(t *testing.T) {
+	for buyer, want := range map[string]uint64{"": 0xcbf29ce484222325, "a": 0xaf63dc4c8601ec8c, "foobar": 0x85944171f73967e8} {
+		if got := seckill.HashBuyer(buyer); got != want {
+			t.Errorf("the hash of %q is %x, want %x", buyer, got, want)
 		}
 	}
+}
+
+// TestHomeShard_NeverMoves: a buyer's marks are where every other instance puts
+// them, after a restart too.
+func TestHomeShard_NeverMoves(t *testing.T) {
 	keyed := &seckill.Product{Shards: 256, ShardKey: 0x0102030405060708}
 	for buyer, want := range map[string]int{"a": 18, "foobar": 47, "买家": 149} {
 		if got := seckill.HomeShard(keyed, buyer); got != want {
-			t.Errorf("with a key %q is on shard %d, want %d", buyer, got, want)
+			t.Errorf("%q is on shard %d, want %d", buyer, got, want)
 		}
 		if got := seckill.HomeShard(keyed, []byte(buyer)); got != want {
-			t.Errorf("with a key the bytes %q are on shard %d, want %d", buyer, got, want)
+			t.Errorf("the bytes %q are on shard %d, want %d", buyer, got, want)
 		}
 	}
 	for _, shards := range []int{-1, 0, 1} {
@@ -217,27 +217,28 @@ func TestHomeShard_KeepsItsAllocBudget(t *testing.T) {
 }
 
 func BenchmarkHomeShard(b *testing.B) {
-	for _, key := range []int64{0, 1} {
-		b.Run(fmt.Sprint("key=", key), func(b *testing.B) {
-			p := &seckill.Product{Shards: 16, ShardKey: key}
-			for b.Loop() {
-				seckill.HomeShard(p, "buyer-0123456789")
-			}
-		})
+	p := &seckill.Product{Shards: 16, ShardKey: 1}
+	for b.Loop() {
+		seckill.HomeShard(p, "buyer-0123456789")
 	}
 }
 
-func TestProductShareReckonsWithTheFractionAsWritten(t *testing.T) {
+func TestProduct_SellerDecidesWhoSells(t *testing.T) {
 	for _, c := range []struct {
-		fraction    float64
-		units, want int64
+		name    string
+		product seckill.Product
+		byStore bool
+		shards  int
 	}{
-		{0, 1000, 0}, {0.1, 1000, 100}, {0.1, 9, 0}, {0.29, 100, 29}, {0.57, 100, 57}, {1.0 / 3, 9, 2}, {1, 7, 7},
-		{0.07, seckill.MaxStock, 7_000_000}, {5e-324, seckill.MaxStock, 0}, {math.NaN(), 5, 0}, {0.5, 0, 0},
+		{"ledger", seckill.Product{Strategy: seckill.StrategySharded, Shards: 4}, false, 4},
+		{"taken over", seckill.Product{Strategy: seckill.StrategySharded, Shards: 4, Seller: seckill.SellerStore}, true, 0},
+		{"direct", seckill.Product{Strategy: seckill.StrategyDirect, Shards: 1}, true, 0},
 	} {
-		p := seckill.Product{FallbackShare: c.fraction}
-		if got := p.Share(c.units); got != c.want {
-			t.Errorf("%v of %d is %d, want %d", c.fraction, c.units, got, c.want)
+		if got := c.product.SoldByStore(); got != c.byStore {
+			t.Errorf("%s: sold by the store: %v", c.name, got)
+		}
+		if got := c.product.LedgerShards(); got != c.shards {
+			t.Errorf("%s: %d shards of the ledger sell it, want %d", c.name, got, c.shards)
 		}
 	}
 }

@@ -148,6 +148,12 @@ func TestReturnedUnitsLightTheButtonAgain(t *testing.T) {
 	become("sold_out")
 	b.Do(`document.dispatchEvent(new Event('visibilitychange'))`)
 	b.UntilText("#buy", "Sold out")
+	b.UntilText("#message", "come back")
+	s.mu.Lock()
+	delete(s.products[0], "may_return_until")
+	s.products[0]["all_paid"] = true
+	s.mu.Unlock()
+	b.UntilText("#message", "sold and paid for")
 }
 
 func TestQuantityAndPurchaseToken(t *testing.T) {

@@ -22,7 +22,7 @@ func (p *program) configCommand() *cobra.Command {
 }
 
 func (p *program) configCheckCommand() *cobra.Command {
-	from := settings{files: true}
+	from := settings{files: true, serves: true}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Report everything that is wrong with the configuration",
@@ -52,7 +52,7 @@ Exit code: 0 valid, 1 not valid.`,
 }
 
 func (p *program) configPrintCommand() *cobra.Command {
-	var from settings
+	from := settings{serves: true}
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Print the configuration in force as YAML, secrets masked",

@@ -120,6 +120,7 @@ func (p *program) commands() []*cobra.Command {
 		p.preheatCommand(),
 		p.reconcileCommand(),
 		p.recoverCommand(),
+		p.takeoverCommand(),
 		p.sinkCommand(),
 		p.loadtestCommand(),
 		p.tokenCommand(),

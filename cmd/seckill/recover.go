@@ -1,15 +1,66 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"seckill/internal/adminclient"
+	"seckill/internal/wire"
 )
 
-func (p *program) recoverCommand() *cobra.Command {
+// ledgerChange is a command that moves a product to a new epoch after it has
+// asked the operator.
+type ledgerChange struct {
+	verb, doing string
+	question    func(before wire.AdminProduct) string
+	change      func(*adminclient.Client, context.Context, uint32) (wire.AdminProduct, error)
+	done        string // with the product's id
+}
+
+// bind completes a command with the flags and the steps that all of them share.
+func (l ledgerChange) bind(p *program, cmd *cobra.Command) *cobra.Command {
 	var flags saleFlags
 	var yes bool
-	cmd := &cobra.Command{
+	flags.bind(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		id, err := productID(args[0])
+		if err != nil {
+			return err
+		}
+		client, err := flags.client(p, cmd)
+		if err != nil {
+			return err
+		}
+		before, err := client.Product(cmd.Context(), id)
+		if err != nil {
+			return fmt.Errorf("%s %d: %w", l.verb, id, err)
+		}
+		if err := p.confirm(cmd.Context(), yes, l.question(before)); err != nil {
+			return err
+		}
+		stop := p.progress(doing(l.doing, id))
+		after, err := l.change(client, cmd.Context(), id)
+		stop()
+		if err != nil {
+			return fmt.Errorf("%s %d: %w", l.verb, id, err)
+		}
+		fmt.Fprintf(p.out, l.done+": epoch %d, was %d\n", id, after.Epoch, before.Epoch)
+		return nil
+	}
+	return cmd
+}
+
+func (p *program) recoverCommand() *cobra.Command {
+	return ledgerChange{
+		verb: "recover", doing: "Recovering", done: "product %d is recovered",
+		question: func(p wire.AdminProduct) string {
+			return fmt.Sprintf("Rebuild the ledger of product %d, %q, epoch %d? Its purchases answer busy meanwhile.", p.ID, p.Name, p.Epoch)
+		},
+		change: (*adminclient.Client).Recover,
+	}.bind(p, &cobra.Command{
 		Use:   "recover ID",
 		Short: "Rebuild a product's lost ledger from the store",
 		Long: `Recover rebuilds the ledger of product ID from the store, under a new epoch. It is
@@ -17,38 +68,11 @@ the remedy when the ledger lost writes. Purchases of the product answer "busy"
 meanwhile. Orders that were promised but are not in the store yet are taken over
 or end as failed, readable by their buyers.
 
+A product that the store has taken over returns to Redis by the same command.
+
 It asks first; --yes answers for you.
 ` + saleNote,
 		Example: `  seckill recover 1
   seckill recover 1 --yes --reason "ledger disk replaced"`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := productID(args[0])
-			if err != nil {
-				return err
-			}
-			client, err := flags.client(p, cmd)
-			if err != nil {
-				return err
-			}
-			before, err := client.Product(cmd.Context(), id)
-			if err != nil {
-				return fmt.Errorf("recover %d: %w", id, err)
-			}
-			question := fmt.Sprintf("Rebuild the ledger of product %d, %q, epoch %d? Its purchases answer busy meanwhile.", id, before.Name, before.Epoch)
-			if err := p.confirm(cmd.Context(), yes, question); err != nil {
-				return err
-			}
-			stop := p.progress(doing("Recovering", id))
-			after, err := client.Recover(cmd.Context(), id)
-			stop()
-			if err != nil {
-				return fmt.Errorf("recover %d: %w", id, err)
-			}
-			fmt.Fprintf(p.out, "product %d is recovered: epoch %d, was %d\n", id, after.Epoch, before.Epoch)
-			return nil
-		},
-	}
-	flags.bind(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return cmd
+	})
 }

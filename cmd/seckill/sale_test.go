@@ -130,3 +130,19 @@ func TestRecoverNeedsAYes(t *testing.T) {
 	op.wantAsked(t, "GET products/1", `POST products/1/recover {"reason":"drill"}`)
 	op.execute(t, "recover 2 --yes").want(t, exitFailure, "", "not_found")
 }
+
+func TestTakeoverNeedsAYes(t *testing.T) {
+	op := newOperator(t, map[string]string{
+		"GET products/1":              `{"id":1,"name":"shoe","limit_group":7,"epoch":3}`,
+		"POST products/1/takeover {}": `{"id":1,"name":"shoe","limit_group":7,"epoch":4,"seller":"store"}`,
+	})
+	op.execute(t, "takeover 1").want(t, exitUsage, "", "--yes")
+	op.execute(t, "takeover 1", onTerminal("\n")).want(t, exitFailure, "", "nothing was changed")
+	op.wantAsked(t, "GET products/1", "GET products/1")
+	op.execute(t, "takeover 1", onTerminal("y\n")).want(t, exitOK, "the store takes product 1 over: epoch 4, was 3", `Have the store sell product 1, "shoe", and its limit group 7?`)
+	op.execute(t, "takeover 1 --yes").want(t, exitOK, "epoch 4", "")
+	op.wantAsked(t, "GET products/1", "POST products/1/takeover {}", "GET products/1", "POST products/1/takeover {}")
+	op.execute(t, "takeover 1 --yes --reason drill").want(t, exitFailure, "", "not_found")
+	op.wantAsked(t, "GET products/1", `POST products/1/takeover {"reason":"drill"}`)
+	op.execute(t, "takeover 2 --yes").want(t, exitFailure, "", "not_found")
+}

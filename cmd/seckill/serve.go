@@ -14,7 +14,7 @@ import (
 )
 
 func (p *program) serveCommand() *cobra.Command {
-	var from settings
+	from := settings{serves: true}
 	var play []string
 	var demo bool
 	var shopListen, adminListen string

@@ -16,6 +16,7 @@ type settings struct {
 	pairs    []string
 	shortcut []shortcut
 	files    bool // also look at the files that the configuration names
+	serves   bool // the configuration is for serve: the secrets of sinks must be set
 }
 
 // shortcut is a flag of its own for a key that is often set.
@@ -43,7 +44,7 @@ func (s *settings) bindKey(cmd *cobra.Command, flag, key, usage string, value *s
 
 // load reads file, environment and flags, in this order.
 func (s *settings) load(p *program, cmd *cobra.Command) (*config.Config, error) {
-	from := config.Sources{File: s.file, Environ: p.environ, Files: s.files}
+	from := config.Sources{File: s.file, Environ: p.environ, Files: s.files, NoSinks: !s.serves}
 	for _, pair := range s.pairs {
 		key, value, found := strings.Cut(pair, "=")
 		if !found {

@@ -21,11 +21,15 @@ func (p *program) sinkCommand() *cobra.Command {
 		Short: "Look after the sinks to which events are sent",
 		Long: `Sinks are the receivers of the engine's events, as the configuration lists them
 under "sinks".
-` + saleNote,
+` + saleNote + `
+
+Give --config as for serve, or SECKILL_CONFIG in the environment. In scripts,
+give --yes to the commands that ask.`,
 		Example: `  seckill sink list
   seckill sink log shop --status failed
   seckill sink test shop
   seckill sink retry shop
+  seckill sink skip shop 4711 --yes
   seckill sink replay shop --from 2026-11-11T20:00:00+08:00`,
 		GroupID: groupSale,
 	}
@@ -138,12 +142,12 @@ func (p *program) showDeliveries(deliveries []wire.Delivery) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "EVENT\tKIND\tKEY\tSTATUS\tATTEMPTS\tANSWER\tLATENCY\tLAST TRY\tNEXT TRY\tID\tERROR")
 	for _, d := range deliveries {
-		last := d.LastAt
+		last, latency := d.LastAt, fmt.Sprintf("%d ms", d.LatencyMS)
 		if d.Attempts == 0 {
-			last = wire.Time{}
+			last, latency = wire.Time{}, "-"
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%d ms\t%s\t%s\t%s\t%s\n",
-			d.EventID, d.Event, d.Key, d.Status, d.Attempts, d.Answer, d.LatencyMS, showTime(last), showTime(d.NextAt), d.MessageID, d.Error)
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			d.EventID, d.Event, d.Key, d.Status, d.Attempts, d.Answer, latency, showTime(last), showTime(d.NextAt), d.MessageID, d.Error)
 	}
 	return table.Flush()
 }
@@ -186,13 +190,22 @@ func (p *program) sinkRetryCommand() *cobra.Command {
 	var flags saleFlags
 	var event string
 	cmd := &cobra.Command{
-		Use:   "retry NAME",
+		Use:   "retry NAME [EVENT]",
 		Short: "Try deliveries of a sink again now",
 		Long: `Retry makes all failed and retrying deliveries of sink NAME due now, with fresh
-attempts; with --event the one of that event. It also ends a pause that the
-receiver has asked for.`,
+attempts; with EVENT the one of that event. EVENT is a number or an id (evt_…),
+as sink log shows them. It also ends a pause that the receiver has asked for.`,
+		Example: `  seckill sink retry shop
+  seckill sink retry shop 4711`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkEvent("--event", event); event != "" && err != nil {
+			what := "--event"
+			if len(args) == 2 {
+				if cmd.Flags().Changed("event") {
+					return usageErrorf("give either EVENT or --event")
+				}
+				what, event = "EVENT", args[1]
+			}
+			if err := checkEvent(what, event); (event != "" || len(args) == 2) && err != nil {
 				return err
 			}
 			client, err := flags.client(p, cmd)
@@ -211,8 +224,8 @@ receiver has asked for.`,
 			return nil
 		},
 	}
-	flags.bindSink(cmd, oneArg("the sink's name"))
-	cmd.Flags().StringVar(&event, "event", "", "`EVENT` whose delivery is meant: its number or its id (evt_…), as sink log shows them")
+	flags.bindSink(cmd, cobra.RangeArgs(1, 2))
+	cmd.Flags().StringVar(&event, "event", "", "`EVENT`, the same as the argument")
 	return cmd
 }
 
@@ -308,7 +321,8 @@ func (p *program) sinkReplayCommand() *cobra.Command {
 		Use:   "replay NAME --from TIME",
 		Short: "Deliver all events since a time again",
 		Long: `Replay sets the cursor of sink NAME back, so that all events since a time are
-delivered again, and asks first. Receivers know repeated events by their ids.`,
+delivered again, those that were skipped as well, and asks first. Receivers know
+repeated events by their ids.`,
 		Example: `  seckill sink replay shop --from 2026-11-11T20:00:00+08:00
   seckill sink replay shop --from 2h --yes   # of the last two hours`,
 		RunE: func(cmd *cobra.Command, args []string) error {

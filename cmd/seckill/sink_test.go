@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -18,6 +20,34 @@ func TestSinkList(t *testing.T) {
 	if got := op.execute(t, "sink list"); got.code != exitOK || got.out != "no sinks are configured\n" {
 		t.Errorf("got %+v", got)
 	}
+}
+
+// The operator's shell may not have the secrets of sinks.
+func TestClients_NeedNoSecretsOfSinks(t *testing.T) {
+	const yaml = "sinks: [{name: shop, url: 'https://shop.example.com'}]\n"
+	path := filepath.Join(t.TempDir(), "seckill.yaml")
+	if err := os.WriteFile(path, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	op := newOperator(t, map[string]string{
+		"GET sinks":                  `{"sinks":[` + shopSink + `]}`,
+		"POST products/1/preheat {}": `{"id":1,"epoch":3}`,
+	})
+	op.execute(t, "sink list --config "+path).want(t, exitOK, "shop", "")
+	op.execute(t, "preheat 1 --config "+path).want(t, exitOK, "preheated", "")
+	for _, line := range []string{"config check", "serve"} {
+		execute(t, append(strings.Fields(line), "--config", path, "--data-dir", t.TempDir())).want(t, exitFailure, "", "SECKILL_SINK_SHOP_SECRET")
+	}
+}
+
+func TestConfigCheck_WarnsOfTheSecretOfARemovedSink(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "seckill.yaml")
+	if err := os.WriteFile(path, []byte("sinks: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := environ("SECKILL_SINK_SHOP_SECRET=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	execute(t, []string{"config", "check", "--config", path}, env).want(t, exitOK, "warning: environment: SECKILL_SINK_SHOP_SECRET: no sink named shop is configured\n", "")
+	execute(t, []string{"config", "check"}, env).want(t, exitFailure, "", "did you give --config?")
 }
 
 func TestSinkTest(t *testing.T) {
@@ -61,8 +91,13 @@ func TestSinkRetryAndSkip(t *testing.T) {
 	if got := op.execute(t, "sink retry shop --event evt_4f0c1d6a3be1b0f2a7c9d85e6f301b24"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
 		t.Errorf("got %+v", got)
 	}
-	if got := op.execute(t, "sink retry shop --event evt_5"); got.code != exitUsage {
+	if got := op.execute(t, "sink retry shop 5"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
 		t.Errorf("got %+v", got)
+	}
+	for _, line := range []string{"sink retry shop --event evt_5", "sink retry shop evt_5", "sink retry shop 5 --event 5", "sink retry shop 5 6", "sink retry"} {
+		if got := op.execute(t, line); got.code != exitUsage {
+			t.Errorf("%s: got %+v", line, got)
+		}
 	}
 	if got := op.execute(t, "sink skip shop 5 --reason manually"); got.code != exitUsage || !strings.Contains(got.err, "--yes") {
 		t.Errorf("got %+v", got)
@@ -87,7 +122,7 @@ func TestSinkLog(t *testing.T) {
 	op := newOperator(t, map[string]string{"GET sinks/shop/deliveries": `{"deliveries":[` + delivery + `,` + older + `],"next":4}`})
 	cases := []struct{ line, query, says string }{
 		{"", "limit=51&order=desc", "5      order.paid  SK1  retrying  3         500     12 ms    2026-11-11T12:00:00Z  2026-11-11T12:05:00Z  evt_1  receiver answered 500\n" +
-			"4      order.paid  SK2  waiting   0                 0 ms     -                     -                     evt_2  \n"},
+			"4      order.paid  SK2  waiting   0                 -        -                     -                     evt_2  \n"},
 		{"--status failed --before 9", "before=9&limit=51&order=desc&status=failed", "SK2"},
 		{"--limit 1", "limit=2&order=desc", "… more: --before 5\n"},
 		{"--limit 1 --after 2", "after=2&limit=2", "… more: --after 5\n"},

@@ -38,6 +38,7 @@ type Desk interface {
 	// no error.
 	ChangeStock(ctx context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error)
 	Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
+	TakeOver(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)
 }
 

@@ -168,6 +168,7 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 		{"POST", "/admin/v1/products/1/resume", "{}", 200},
 		{"POST", "/admin/v1/products/1/end", "", 200},
 		{"POST", "/admin/v1/products/1/recover", "", 200},
+		{"POST", "/admin/v1/products/1/takeover", "", 200},
 		{"POST", "/admin/v1/products/1/stock", `{"delta":-3}`, 200},
 		{"POST", "/admin/v1/products/1/stock", `{"delta":3,"change_id":"open"}`, 202},
 		{"GET", "/admin/v1/products/1/stats", "", 200},

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"strings"
@@ -82,19 +81,6 @@ func (in *input) whole(name string, least, most int64) *int64 {
 	}
 	n := in.parseInt(name, string(raw), least, most)
 	return &n
-}
-
-// fraction reads a number from 0 to 1; nil when it is absent.
-func (in *input) fraction(name string) *float64 {
-	raw := in.member(name)
-	if raw == nil {
-		return nil
-	}
-	var f float64
-	if raw[0] == 'n' || json.Unmarshal(raw, &f) != nil || math.IsNaN(f) || f < 0 || f > 1 {
-		in.fail("%s must be a number from 0 to 1", name)
-	}
-	return &f
 }
 
 // flag reads true or false; nil when it is absent.

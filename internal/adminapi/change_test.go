@@ -31,15 +31,15 @@ func TestANewProductHasItsDefaults(t *testing.T) {
 	want := seckill.Product{
 		ID: 1, Name: "Phone", PriceCents: 699900, Currency: "CNY", Stock: 10000, Offered: 10000, PerUserLimit: 1,
 		Group: 1, StartsAt: at.Truncate(time.Second), EndsAt: at.Truncate(time.Second).Add(2 * time.Hour),
-		Shards: 1, Strategy: seckill.StrategyAsync, Version: 1, CreatedAt: at,
+		Shards: 1, Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, Version: 1, CreatedAt: at,
 	}
 	if got := d.did("POST", "/admin/v1/products", newProduct); !reflect.DeepEqual(got.what, want) {
 		t.Errorf("got  %+v\nwant %+v", got.what, want)
 	}
 	want.Ref, want.Currency, want.PerUserLimit, want.Group = "sku-9", "EUR", 3, 7
-	want.Shards, want.Strategy, want.FallbackShare, want.Unlisted = 4, seckill.StrategySharded, 0.25, true
+	want.Shards, want.Strategy, want.Fallback, want.Unlisted = 4, seckill.StrategySharded, seckill.FallbackStore, true
 	full := strings.TrimSuffix(newProduct, "}") + `,"ref":"sku-9","currency":"EUR","per_user_limit":3,` +
-		`"limit_group":7,"shards":4,"strategy":"sharded","fallback_share":0.25,"unlisted":true}`
+		`"limit_group":7,"shards":4,"strategy":"sharded","fallback":"store","unlisted":true}`
 	if got := d.did("POST", "/admin/v1/products", full); !reflect.DeepEqual(got.what, want) {
 		t.Errorf("got  %+v\nwant %+v", got.what, want)
 	}
@@ -63,7 +63,7 @@ func TestEveryChangeSaysWhoAndWhy(t *testing.T) {
 	no := orderNo.String()
 	for path, did := range map[string]string{
 		"/products/1/preheat": "preheat", "/products/1/pause": "state", "/products/1/resume": "state",
-		"/products/1/end": "state", "/products/1/recover": "recover", "/orders/" + no + "/cancel": "cancel",
+		"/products/1/end": "state", "/products/1/recover": "recover", "/products/1/takeover": "takeover", "/orders/" + no + "/cancel": "cancel",
 		"/orders/" + no + "/refund": "refund", "/dead-letters/5/retry": "retry", "/dead-letters/5/discard": "discard",
 		"/payments/RF5/retry": "retry refund", "/sinks/shop/deliveries/5/retry": "retry delivery",
 		"/sinks/shop/deliveries/5/skip": "skip delivery", "/sinks/shop/deliveries/" + eventID + "/skip": "skip delivery", "/sinks/shop/retry": "retry deliveries", "/sinks/shop/skip": "skip deliveries", "/sinks/shop/forget": "forget sink", "/sinks/shop/test": "test sink",

@@ -86,7 +86,7 @@ func (e *engine) product(id uint32) (seckill.Product, error) {
 	return seckill.Product{
 		ID: 1, Ref: "sku-1", Name: "Phone 手机", PriceCents: 699900, Currency: "CNY", Stock: 9, Offered: 10,
 		PerUserLimit: 1, Group: 1, StartsAt: at, EndsAt: at.Add(time.Hour), Shards: 1,
-		Strategy: seckill.StrategyAsync, Epoch: 1, Version: 2, CreatedAt: at,
+		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, Epoch: 1, Version: 2, CreatedAt: at,
 	}, nil
 }
 
@@ -119,6 +119,10 @@ func (e *engine) Recover(_ context.Context, id uint32, actor store.Actor) (secki
 	return e.changeProduct("recover", id, nil, actor)
 }
 
+func (e *engine) TakeOver(_ context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+	return e.changeProduct("takeover", id, nil, actor)
+}
+
 // ChangeStock is open, refused or another's by the change id's word.
 func (e *engine) ChangeStock(_ context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error) {
 	change := store.StockChange{ID: changeID, ProductID: id, Delta: delta, Status: store.ChangeDone, CreatedAt: at}
@@ -135,7 +139,7 @@ func (e *engine) ChangeStock(_ context.Context, id uint32, delta int64, changeID
 func (e *engine) Stats(_ context.Context, id uint32) (stats.Stats, error) {
 	product, err := e.product(id)
 	return stats.Stats{
-		ProductID: id, State: "open", Epoch: product.Epoch, Offered: 10,
+		ProductID: id, State: "open", Seller: stats.SellerLedger, Epoch: product.Epoch, Offered: 10,
 		Ledger: stats.Units{Available: 9, Reserved: 1}, Store: stats.Store{Stock: 9, Pending: 1},
 		Requests: map[string]int64{stats.Accepted: 1, string(seckill.CodeSoldOut): 0},
 	}, err

@@ -30,10 +30,9 @@ func with(t *testing.T, name, value string) string {
 
 // Values that no field of a kind takes, beside those of its own range.
 var (
-	notText   = []string{"null", "1", "true", "[]", "{}", `["x"]`, `"\ud800"`, `"\udc00\ud800"`, `"tab\t"`, `"nul\u0000"`, `"\u0085"`}
-	notWhole  = []string{"null", `"1"`, "true", "[1]", "{}", "1.5", "1.0", "1e2", "-0", "99999999999999999999", "NaN", "01"}
-	notTime   = []string{"null", "0", `""`, `"noon"`, `"2026-11-11"`, `"2026-11-11 20:00:00"`, `"2026-13-11T20:00:00Z"`, `"2026-11-11T20:00:00"`, `1762862400`}
-	notNumber = []string{"null", `"0.5"`, "true", "[]", "-0.1", "1.1", "1e400", "-1e400"}
+	notText  = []string{"null", "1", "true", "[]", "{}", `["x"]`, `"\ud800"`, `"\udc00\ud800"`, `"tab\t"`, `"nul\u0000"`, `"\u0085"`}
+	notWhole = []string{"null", `"1"`, "true", "[1]", "{}", "1.5", "1.0", "1e2", "-0", "99999999999999999999", "NaN", "01"}
+	notTime  = []string{"null", "0", `""`, `"noon"`, `"2026-11-11"`, `"2026-11-11 20:00:00"`, `"2026-13-11T20:00:00Z"`, `"2026-11-11T20:00:00"`, `1762862400`}
 )
 
 func long(n int) string { return `"` + strings.Repeat("x", n) + `"` }
@@ -53,7 +52,7 @@ func TestEveryFieldOfANewProductIsChecked(t *testing.T) {
 		"ends_at":        append([]string{"", `"2026-11-11T20:00:00+08:00"`, `"2026-11-11T19:59:59+08:00"`}, notTime...),
 		"shards":         append([]string{"0", "-1", "257", "2"}, notWhole...),
 		"strategy":       append([]string{`""`, `"Async"`, `"fast"`, long(17)}, notText...),
-		"fallback_share": notNumber,
+		"fallback":       append([]string{`""`, `"Store"`, `"never"`, long(17)}, notText...),
 		"unlisted":       {"null", "1", `"true"`, "[]"},
 		"reason":         append([]string{long(201)}, notText...),
 	} {
@@ -84,7 +83,7 @@ func TestEveryFieldOfAPatchIsChecked(t *testing.T) {
 		"shards":         {"2"},
 		"strategy":       {`"async"`},
 		"limit_group":    {"1"},
-		"fallback_share": {"0"},
+		"fallback":       {`"store"`},
 		"unlisted":       {"null", "0", `"false"`},
 	} {
 		for _, value := range values {
@@ -126,7 +125,7 @@ func TestEveryFieldOfOtherChangesIsChecked(t *testing.T) {
 	d.refused(seckill.CodeBadRequest, "from", "POST", "/admin/v1/sinks/shop/replay", ``)
 	no := orderNo.String()
 	for _, path := range []string{
-		"/products/1/preheat", "/products/1/pause", "/products/1/resume", "/products/1/end", "/products/1/recover",
+		"/products/1/preheat", "/products/1/pause", "/products/1/resume", "/products/1/end", "/products/1/recover", "/products/1/takeover",
 		"/orders/" + no + "/cancel", "/orders/" + no + "/refund", "/dead-letters/5/retry", "/dead-letters/5/discard",
 		"/payments/RF5/retry", "/sinks/shop/deliveries/5/retry", "/sinks/shop/deliveries/5/skip", "/sinks/shop/retry", "/sinks/shop/skip", "/sinks/shop/forget", "/sinks/shop/test",
 	} {
@@ -195,7 +194,7 @@ func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
 		bad("GET", "/products/"+id, "id")
 		bad("PATCH", "/products/"+id, "id")
 		bad("GET", "/products/"+id+"/stats", "id")
-		for _, verb := range []string{"preheat", "pause", "resume", "end", "stock", "recover"} {
+		for _, verb := range []string{"preheat", "pause", "resume", "end", "stock", "recover", "takeover"} {
 			bad("POST", "/products/"+id+"/"+verb, "id")
 		}
 	}
@@ -272,7 +271,6 @@ func FuzzBody(f *testing.F) {
 		reason := in.text("reason", 0, maxReasonBytes)
 		in.whole("delta", -5, 5)
 		in.time("starts_at")
-		in.fraction("fallback_share")
 		in.flag("repair")
 		err := in.done()
 		if err == nil && len(body) > 0 && !json.Valid(body) {

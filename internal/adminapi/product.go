@@ -27,21 +27,21 @@ func (a *api) createProduct(in *input) action {
 	actor := in.actor()
 	id := uint32(required(in, "id", in.whole("id", 1, math.MaxUint32)))
 	product := seckill.Product{
-		ID:            id,
-		Ref:           or(in.text("ref", 0, seckill.MaxProductRef), ""),
-		ImageURL:      or(in.text("image_url", 0, seckill.MaxImageURL), ""),
-		Unlisted:      or(in.flag("unlisted"), false),
-		Name:          required(in, "name", in.text("name", 1, seckill.MaxNameBytes)),
-		PriceCents:    required(in, "price_cents", in.whole("price_cents", 0, seckill.MaxPriceCents)),
-		Currency:      or(in.currency(), "CNY"),
-		Stock:         required(in, "stock", in.whole("stock", 0, seckill.MaxStock)),
-		PerUserLimit:  int(or(in.whole("per_user_limit", 1, seckill.MaxPerUserLimit), 1)),
-		Group:         uint32(or(in.whole("limit_group", 1, math.MaxUint32), int64(id))),
-		StartsAt:      required(in, "starts_at", in.time("starts_at")),
-		EndsAt:        required(in, "ends_at", in.time("ends_at")),
-		Shards:        int(or(in.whole("shards", 1, seckill.MaxShards), 1)),
-		Strategy:      seckill.Strategy(or(in.text("strategy", 1, 16), string(seckill.StrategyAsync))),
-		FallbackShare: or(in.fraction("fallback_share"), 0),
+		ID:           id,
+		Ref:          or(in.text("ref", 0, seckill.MaxProductRef), ""),
+		ImageURL:     or(in.text("image_url", 0, seckill.MaxImageURL), ""),
+		Unlisted:     or(in.flag("unlisted"), false),
+		Name:         required(in, "name", in.text("name", 1, seckill.MaxNameBytes)),
+		PriceCents:   required(in, "price_cents", in.whole("price_cents", 0, seckill.MaxPriceCents)),
+		Currency:     or(in.currency(), "CNY"),
+		Stock:        required(in, "stock", in.whole("stock", 0, seckill.MaxStock)),
+		PerUserLimit: int(or(in.whole("per_user_limit", 1, seckill.MaxPerUserLimit), 1)),
+		Group:        uint32(or(in.whole("limit_group", 1, math.MaxUint32), int64(id))),
+		StartsAt:     required(in, "starts_at", in.time("starts_at")),
+		EndsAt:       required(in, "ends_at", in.time("ends_at")),
+		Shards:       int(or(in.whole("shards", 1, seckill.MaxShards), 1)),
+		Strategy:     seckill.Strategy(or(in.text("strategy", 1, 16), string(seckill.StrategyAsync))),
+		Fallback:     seckill.Fallback(or(in.text("fallback", 1, 16), string(seckill.FallbackWait))),
 	}
 	in.failWith(product.Check())
 	return func(ctx context.Context) (answer, error) {

@@ -34,6 +34,7 @@ func (a *api) routes() []route {
 		{patch, "/products/{id}", short, a.patchProduct},
 		{post, "/products/{id}/preheat", long, a.onProduct("preheat", a.Desk.Preheat)},
 		{post, "/products/{id}/recover", long, a.onProduct("recover", a.Desk.Recover)},
+		{post, "/products/{id}/takeover", short, a.onProduct("take over", a.Desk.TakeOver)},
 		{post, "/products/{id}/pause", short, a.setState(seckill.SalePaused)},
 		{post, "/products/{id}/resume", short, a.setState(seckill.SaleOpen)},
 		{post, "/products/{id}/end", short, a.setState(seckill.SaleEnded)},

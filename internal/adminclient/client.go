@@ -86,6 +86,11 @@ func (c *Client) Recover(ctx context.Context, id uint32) (wire.AdminProduct, err
 	return c.product(ctx, http.MethodPost, id, "recover", why{c.opt.Reason})
 }
 
+// TakeOver has the store sell the product instead of its ledger.
+func (c *Client) TakeOver(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+	return c.product(ctx, http.MethodPost, id, "takeover", why{c.opt.Reason})
+}
+
 // End ends the product's sale for good.
 func (c *Client) End(ctx context.Context, id uint32) (wire.AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "end", why{c.opt.Reason})

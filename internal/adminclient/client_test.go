@@ -64,6 +64,7 @@ func TestCallsGoWhereTheWireSays(t *testing.T) {
 	}{
 		{"GET /admin/v1/products/7", "", func(c *adminclient.Client) (uint64, error) { p, err := c.Product(ctx, 7); return p.Epoch, err }},
 		{"POST /admin/v1/products/7/preheat", `{"reason":"drill"}`, func(c *adminclient.Client) (uint64, error) { p, err := c.Preheat(ctx, 7); return p.Epoch, err }},
+		{"POST /admin/v1/products/7/takeover", `{"reason":"drill"}`, func(c *adminclient.Client) (uint64, error) { p, err := c.TakeOver(ctx, 7); return p.Epoch, err }},
 		{"POST /admin/v1/products/7/recover", `{"reason":"drill"}`, func(c *adminclient.Client) (uint64, error) { p, err := c.Recover(ctx, 7); return p.Epoch, err }},
 	} {
 		if epoch, err := c.call(serve(t, c.request, c.body, product)); err != nil || epoch != 3 {

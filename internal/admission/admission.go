@@ -218,7 +218,7 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 	}
 	// What another instance sold without a ledger only the store knows; it turns
 	// away a batch in a few reads.
-	if d.Shared && !terms.HasLedger() {
+	if d.Shared && terms.SoldByStore() {
 		return d.worthAGate(d.identify(req, now, true))
 	}
 	buyer, proof := d.Buyers.Claimed(req.room[:0], req.Authorization) // a proof writes the same there

@@ -23,6 +23,7 @@ type Store interface {
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	Fail(ctx context.Context, items []store.Item, reason string) error
 	CloseLetter(ctx context.Context, id int64, epoch uint64) error
+	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
 }
 
 // Gatherer brings units of a product to one of its shards. It returns how many
@@ -39,13 +40,16 @@ type Adopter struct {
 	// Gatherer is needed for products of several shards: an epoch begins with
 	// its units spread evenly, and its old promises are not.
 	Gatherer Gatherer
+	// ExpireAfter is the time to pay of what is written while the store is the
+	// seller.
+	ExpireAfter time.Duration
 }
 
 // Outcome is what became of claims, in no order. Those of neither list are
 // unsettled, and an error says why.
 type Outcome struct {
 	Epoch   uint64           // into which they were adopted
-	Adopted []store.Item     // carried on by an entry of that epoch
+	Adopted []store.Item     // carried on by an entry of that epoch, or written
 	Failed  []unkept.Promise // written as failed orders
 }
 
@@ -60,6 +64,10 @@ func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error
 		return Outcome{}, err
 	}
 	out := Outcome{Epoch: product.Epoch}
+	if product.SoldByStore() {
+		err := a.write(ctx, items, &out)
+		return out, err
+	}
 	for _, s := range steps(&product, items) {
 		for len(s.items) > 0 { // every step decides its first
 			short, undecided, err := a.adopt(ctx, s, &out)
@@ -73,6 +81,25 @@ func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error
 		}
 	}
 	return out, nil
+}
+
+// write has the store decide, which is the seller (protocol 5, rule 9).
+func (a *Adopter) write(ctx context.Context, items []store.Item, out *Outcome) error {
+	outcomes, err := a.Store.Confirm(ctx, store.ConfirmRequest{ProductID: items[0].ProductID, Items: items, ExpireAfter: a.ExpireAfter})
+	if err != nil {
+		return err
+	}
+	for i, outcome := range outcomes {
+		switch reason := outcome.FailedFor(); {
+		case outcome == store.ConfirmOldEpoch:
+			err = fmt.Errorf("%w: the product has returned to the ledger", store.ErrEpoch)
+		case reason != "":
+			out.Failed = append(out.Failed, unkept.Promise{Item: items[i], Reason: reason})
+		default:
+			out.Adopted = append(out.Adopted, items[i])
+		}
+	}
+	return err
 }
 
 // step is claims that one ledger step can adopt together: those of one shard

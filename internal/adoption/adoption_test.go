@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
+	"seckill"
 	"seckill/internal/adoption"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
+	"seckill/internal/store/storetest"
 	"seckill/test/rig"
 )
 
@@ -53,6 +56,50 @@ func TestWhatIsLeftUndecidedIsAdoptedInAnotherStep(t *testing.T) {
 			if f := r.Figures(t, p); most > 0 && (len(out.Adopted) != 5 || f.Orders != 5) {
 				t.Errorf("%d adopted, the ledger has %d orders", len(out.Adopted), f.Orders)
 			}
+		})
+	}
+}
+
+// While the store is the seller it decides on old promises, in the order of their
+// turn: those that fit are orders, the others fail.
+func TestAdopt_WritesWhileTheStoreIsTheSeller(t *testing.T) {
+	for name, open := range map[string]bool{"open": true, "not open yet": false} {
+		t.Run(name, func(t *testing.T) {
+			r := rig.New(t)
+			old := r.Open(t, 1, 3)
+			_, err := r.Desk.TakeOver(t.Context(), 1, rig.Operator)
+			rig.Must(t, err)
+			if open {
+				r.Sell(t, r.TakeOver(t, 1), "of the store")
+			}
+			r.Ledger.FailBefore("Do", -1) // it is away
+			adopter := &adoption.Adopter{Store: r.Store, Lanes: r.Lanes, Now: r.Time.Now, ExpireAfter: time.Hour}
+			var items []store.Item
+			for i := range 4 {
+				items = append(items, store.Item{
+					Claim: r.Claim(1, fmt.Sprint("b-", i)), ProductID: 1, Group: 1, Epoch: old.Epoch, At: r.Time.Now(),
+					PriceCents: old.PriceCents, Currency: old.Currency, Name: old.Name, Limit: 1,
+				})
+			}
+			left := int(r.Stored(t, 1).Stock)
+			out, err := adopter.Adopt(t.Context(), items)
+			rig.Must(t, err)
+			if len(out.Adopted) != left || len(out.Failed) != len(items)-left || out.Epoch != old.Epoch+1 {
+				t.Fatalf("%d adopted and %d failed of %d units, epoch %d", len(out.Adopted), len(out.Failed), left, out.Epoch)
+			}
+			for i := range items {
+				want := seckill.OrderPending
+				if i >= left {
+					want = seckill.OrderFailed
+				}
+				if got := r.Status(t, items[i].Claim.OrderNo); got != want {
+					t.Errorf("promise %d of %d units is %s", i, left, got)
+				}
+			}
+			if reason := out.Failed[0].Reason; reason != seckill.ReasonLost {
+				t.Errorf("the reason is %q", reason)
+			}
+			storetest.CheckPromises(t, r.Store, 1)
 		})
 	}
 }

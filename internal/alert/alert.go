@@ -161,9 +161,9 @@ func (a *Alerter) post(ctx context.Context, body []byte) error {
 		return err
 	}
 	defer resp.Body.Close()
-	io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
-	if resp.StatusCode >= 300 {
-		return fmt.Errorf("webhook answered %s", resp.Status)
+	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
+		return fmt.Errorf("webhook answered %s", resp.Status) // the body of 101 has no end and no deadline
 	}
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -166,6 +167,26 @@ func TestWithoutAWebhookAlertsAreLogged(t *testing.T) {
 	a.Raise("dead", 1, errors.New("why"))
 	if !strings.Contains(log.String(), "why") || len(a.queue) != 0 {
 		t.Errorf("log %s, %d wait", log.String(), len(a.queue))
+	}
+}
+
+func TestWebhook_SwitchedProtocolIsAFailure(t *testing.T) {
+	release := make(chan struct{})
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		<-release
+	}))
+	t.Cleanup(hook.Close)
+	defer close(release)
+	a := New(hook.URL, slog.New(slog.DiscardHandler), func(Kind) {})
+	if err := a.post(t.Context(), []byte("{}")); err == nil || !strings.Contains(err.Error(), "webhook answered 101") {
+		t.Error(err)
 	}
 }
 

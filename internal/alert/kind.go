@@ -27,6 +27,7 @@ const (
 	SinkFailed   Kind = "a delivery to a sink has failed"
 	SinkRefuses  Kind = "a sink refuses many events"
 	SinkLags     Kind = "a sink lags behind"
+	JournalFails Kind = "promises cannot be written to the journal"
 )
 
 // Kinds lists all of them. Each is counted from 0: a series that begins with its
@@ -34,5 +35,5 @@ const (
 var Kinds = []Kind{
 	Violations, MustRecover, NotRecovered, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
 	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, RebuiltAgain, WorkerEnded, BrokerUnwell, Rejected,
-	SinkFailed, SinkRefuses, SinkLags,
+	SinkFailed, SinkRefuses, SinkLags, JournalFails,
 }

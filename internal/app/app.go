@@ -153,6 +153,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.stopLoops = cancel
 	if a.has(RoleShop) {
 		a.parts.checkBefore(ctx)
+		a.parts.replayJournal(ctx)
 	}
 	a.startLoops(loops)
 	if a.opt.Demo {
@@ -208,10 +209,25 @@ func (a *App) stop(within time.Duration) error {
 		errs = append(errs, a.adminListener.Hurry(), a.stopAdmin(ctx))
 	}
 	a.stopLoops()
-	a.loops.Wait()
-	errs = append(errs, a.close())
+	errs = append(errs, a.awaitLoops(ctx), a.close())
 	a.log.Info("stopped")
 	return errors.Join(errs...)
+}
+
+// awaitLoops waits until the loops have ended. One that does not end must not
+// keep the process: what it holds is handed over as after a kill.
+func (a *App) awaitLoops(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() {
+		a.loops.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return errors.New("stop: background work did not end in time")
+	}
 }
 
 // stopAdmin waits a short time for operators' requests, and then closes their

@@ -21,6 +21,7 @@ type tally struct {
 	ended   []uint32
 	broken  error
 	counted []uint32
+	unsure  map[uint32]bool // no verdict on these
 }
 
 func newTally(every time.Duration) *tally {
@@ -29,9 +30,9 @@ func newTally(every time.Duration) *tally {
 		uncounted: func(context.Context, int) ([]uint32, error) { return c.ended, nil },
 		recent:    func() []uint32 { return []uint32{1, 2, 3} },
 		now:       func() time.Time { return c.at }, every: every, next: c.at.Add(every),
-		count: func(_ context.Context, id uint32) error {
+		count: func(_ context.Context, id uint32) (bool, error) {
 			c.counted = append(c.counted, id)
-			return c.broken
+			return !c.unsure[id], c.broken
 		},
 	}
 	return c
@@ -65,6 +66,20 @@ func TestSalesThatEndDoNotHoldUpTheRegularCount(t *testing.T) {
 	off.ended = []uint32{4}
 	if got := off.after(t, time.Hour); got != "[4]" {
 		t.Errorf("with the regular count off, a round counted %s", got)
+	}
+}
+
+// After a restart of Redis every recent sale is counted until there is a verdict,
+// also with the regular count off.
+func TestRound_CountsAfterARestartUntilThereIsAVerdict(t *testing.T) {
+	c := newTally(0)
+	c.unsure = map[uint32]bool{2: true}
+	c.suspect()
+	for i, want := range []string{"[1 2 3]", "[2]", "[2]", "[]"} {
+		if got := c.after(t, time.Second); got != want {
+			t.Errorf("round %d counted %s, want %s", i, got, want)
+		}
+		c.unsure[2] = i < 1
 	}
 }
 
@@ -105,9 +120,9 @@ func TestTheLastCountOfASaleIsNotLost(t *testing.T) {
 				Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Recoverer: r.Desk, Deadline: 5 * time.Second,
 				Logger: slog.New(slog.DiscardHandler), OnReport: func(stats.Report) { reports++ },
 			}
-			c := &counter{uncounted: r.Store.UncountedEnds, now: r.Time.Now, count: func(ctx context.Context, id uint32) error {
+			c := &counter{uncounted: r.Store.UncountedEnds, now: r.Time.Now, count: func(ctx context.Context, id uint32) (bool, error) {
 				_, err := reconciler.Run(ctx, id, false, "system")
-				return err
+				return true, err
 			}}
 			r.Ledger.FailBefore("Read", 1)
 			if c.round(t.Context()) == nil {

@@ -36,7 +36,8 @@ func (a *App) openDemo(ctx context.Context) error {
 		{Name: "Pocket headphones · 口袋耳机", ImageURL: "/art/headphones.svg", PriceCents: 9900, Stock: 50, PerUserLimit: 2, StartsAt: opens.Add(30 * time.Second)},
 	} {
 		p.ID = next + uint32(i)
-		p.Ref, p.Currency, p.Shards, p.Strategy, p.Group = demoRef, "CNY", 1, seckill.StrategyAsync, p.ID
+		p.Ref, p.Currency, p.Shards, p.Group = demoRef, "CNY", 1, p.ID
+		p.Strategy, p.Fallback = seckill.StrategyAsync, seckill.FallbackWait
 		p.EndsAt = p.StartsAt.Add(demoLasts)
 		actor := store.Actor{Name: "demo", Reason: "demo sale"}
 		if _, err := a.parts.desk.Create(ctx, p, actor); err != nil {

@@ -123,3 +123,19 @@ func (c keptConn) get(t *testing.T, path string) *http.Response {
 	res.Body.Close()
 	return res
 }
+
+// A loop that does not end, because a part breaks its promise to return in time,
+// must not keep the process.
+func TestStop_DoesNotWaitForALoopThatDoesNotEnd(t *testing.T) {
+	a, release := &App{}, make(chan struct{})
+	a.loops.Go(func() { <-release })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := a.awaitLoops(ctx); err == nil {
+		t.Error("it says that all have ended")
+	}
+	close(release)
+	if err := a.awaitLoops(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"seckill"
@@ -12,6 +11,7 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
 	"seckill/internal/presence"
+	"seckill/internal/stats"
 	"seckill/internal/transfer"
 	"seckill/internal/worker"
 )
@@ -61,6 +61,9 @@ func (a *App) startLoops(ctx context.Context) {
 		a.goLoop(func() { p.watch.Run(ctx) })
 		a.goLoop(func() { p.returns.Run(ctx) })
 	}
+	if a.has(RoleWorker) {
+		p.counter = p.newCounter() // the board tells it of a restart
+	}
 	p.runBoard(ctx, a.goLoop)
 	loops := []*duty.Loop{
 		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
@@ -81,6 +84,9 @@ func (a *App) startLoops(ctx context.Context) {
 	}
 	if p.keys != nil && a.has(RoleShop) {
 		loops = append(loops, p.keysDuty())
+	}
+	if p.cfg.SharedLedger() {
+		loops = append(loops, p.takeoverDuties()...)
 	}
 	if a.has(RoleWorker) {
 		loops = append(loops, p.once(p.duties())...)
@@ -153,14 +159,6 @@ func (p *parts) duties() []*duty.Loop {
 	}}
 	finisher := &transfer.Finisher{Mover: p.mover, Products: p.recentTerms}
 	climber := worker.NewClimber(p.workers[0])
-	counter := &counter{
-		uncounted: p.store.UncountedEnds, recent: p.recentSales, now: time.Now,
-		every: p.cfg.Reconcile.Every, next: time.Now().Add(min(p.cfg.Reconcile.Every, reconcileFirst)),
-		count: func(ctx context.Context, product uint32) error {
-			_, err := p.reconciler.Run(ctx, product, p.cfg.Reconcile.Repair == config.RepairSafe, "system")
-			return err
-		},
-	}
 	loops := []*duty.Loop{
 		{Name: dutyKeep, Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
 		{Name: dutyRelease, Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
@@ -168,10 +166,10 @@ func (p *parts) duties() []*duty.Loop {
 		{Name: "expire", Every: expireEvery, Timeout: roundTimeout, Round: expirer.Round},
 		{Name: "climb", Every: climbEvery, Timeout: roundTimeout, Round: climber.Round},
 		{Name: "stock", Every: stockEvery, Timeout: roundTimeout, Round: func(ctx context.Context) error {
-			return errors.Join(p.desk.FinishStockChanges(ctx, stockPerRound), p.desk.MoveShares(ctx))
+			return p.desk.FinishStockChanges(ctx, stockPerRound)
 		}},
 		{Name: "finish", Every: finishEvery, Timeout: roundTimeout, Round: finisher.Round},
-		{Name: dutyReconcile, Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: counter.round},
+		{Name: dutyReconcile, Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: p.counter.round},
 	}
 	if p.spare != nil {
 		loops = append(loops, &duty.Loop{Name: "sweep", Every: sweepEvery, Timeout: roundTimeout, Round: p.spare.Sweep})
@@ -179,15 +177,40 @@ func (p *parts) duties() []*duty.Loop {
 	return loops
 }
 
+// newCounter is what counts sales.
+func (p *parts) newCounter() *counter {
+	return &counter{
+		uncounted: p.store.UncountedEnds, recent: p.recentSales, now: time.Now,
+		every: p.cfg.Reconcile.Every, next: time.Now().Add(min(p.cfg.Reconcile.Every, reconcileFirst)),
+		count: func(ctx context.Context, product uint32) (bool, error) {
+			report, err := p.count(ctx, product)
+			return report.Balanced != nil, err
+		},
+	}
+}
+
+// count is the regular count of a sale. A ledger that does not add up is always
+// rebuilt; rows of the store are mended if the operator allows it.
+func (p *parts) count(ctx context.Context, product uint32) (stats.Report, error) {
+	if p.cfg.Reconcile.Repair == config.RepairSafe {
+		return p.reconciler.Run(ctx, product, true, "system")
+	}
+	return p.reconciler.Rebuild(ctx, product, "system")
+}
+
 // beat tells the ledger what every lane of an open sale has heard. A lane that
 // it finishes is dropped, and beats no more. What a part of the ledger answered
 // counts, whatever another part did not.
 func (p *parts) beat(ctx context.Context) error {
 	beats := append(p.stage.Beats(), p.lanes.Beats(p.onSale)...)
+	if p.cfg.SharedLedger() {
+		beats = append(beats, p.silences.Beats()...)
+	}
 	if len(beats) == 0 {
 		return nil
 	}
 	outcomes, err := p.ledger.Heartbeat(ctx, beats)
+	p.silences.Heard(beats, outcomes)
 	p.stage.Heard(beats, outcomes)
 	p.lanes.Heard(beats, outcomes)
 	for i, outcome := range outcomes {

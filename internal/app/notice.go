@@ -22,9 +22,6 @@ const (
 	hearPause = 50 * time.Millisecond
 	// rescanPause is the same for reading the ledger's buyers.
 	rescanPause = 2 * time.Second
-	// counterLag is how long after the counter's sale the others have been told of
-	// it, on machines that are well: a page of notices and its way.
-	counterLag = 100 * time.Millisecond
 )
 
 // hearing is what notices ask for, to be done apart from the board: it must
@@ -32,6 +29,7 @@ const (
 type hearing struct {
 	refresh, rescan chan struct{}
 	listening       atomic.Bool // to the board
+	parted          atomic.Bool // from it, since it was last joined
 	fence           *bulletin.Fence
 }
 
@@ -75,9 +73,6 @@ func (p *parts) tellOthers() {
 	}
 	// Who rebuilds waits for what others have promised; not for long.
 	p.catalog.OnClosing = func() { p.signals.heard(dutyPromise) }
-	p.memory.OnNoted = func(group uint32, buyer uint64) {
-		p.board.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: group, Buyers: []uint64{buyer}})
-	}
 	p.signals.tell = func(duty string) {
 		p.board.Post(bulletin.Notice{Kind: bulletin.DutyDue, Duty: duty})
 	}
@@ -106,24 +101,17 @@ func (p *parts) publishMark(ctx context.Context, mark uint64) (places int, err e
 }
 
 // catchUp raises a sold-out flag when all buyers of other instances are known.
-// Whom the ledger sold to is heard before a fence behind the sale. Of the
-// counter's buyers the instance that sold tells by itself, a moment later; once
-// the flag was raised there is nothing left that the counter could sell, until
-// units come back. What is sold without a ledger the gate asks the store for.
+// Whom the ledger sold to is heard before a fence behind the sale. What the store
+// sells the gate asks the store for.
 //
 // While nothing is heard, everybody counts as known, and the flag, which then
 // turns away nobody, falls before that ends (joined).
-func (p *parts) catchUp(s *sale.Sale, first bool, raise func()) {
-	terms := s.Terms()
-	if !p.hearing.listening.Load() || !terms.HasLedger() {
+func (p *parts) catchUp(s *sale.Sale, raise func()) {
+	if !p.hearing.listening.Load() || s.Terms().SoldByStore() {
 		raise()
 		return
 	}
-	delay := time.Duration(0)
-	if first && terms.FallbackShare > 0 {
-		delay = counterLag
-	}
-	p.hearing.fence.Behind(s.ID, delay, raise)
+	p.hearing.fence.Behind(s.ID, raise)
 }
 
 // changed tells the others that a product is to be read again.
@@ -149,15 +137,8 @@ func (p *parts) hear(n bulletin.Notice) {
 		for _, buyer := range n.Buyers {
 			p.memory.Hear(n.Group, buyer)
 		}
-	case bulletin.BuyersNoted:
-		for _, buyer := range n.Buyers {
-			p.memory.HearNoted(n.Group, buyer)
-		}
 	case bulletin.Marked:
 		p.hearing.fence.Heard(n.Mark)
-	case bulletin.BuyersMissed:
-		p.memory.Doubt()
-		ask(p.hearing.rescan)
 	case bulletin.DutyDue:
 		p.signals.heard(n.Duty)
 	}
@@ -167,6 +148,10 @@ func (p *parts) hear(n bulletin.Notice) {
 // them fall, before anybody is held to be unknown.
 func (p *parts) joined() {
 	p.hearing.listening.Store(true)
+	if p.counter != nil && p.hearing.parted.Swap(false) {
+		p.counter.suspect()
+		p.signals.heard(dutyReconcile)
+	}
 	p.catalog.LowerFlags()
 	ask(p.hearing.refresh)
 	ask(p.hearing.rescan)
@@ -176,6 +161,7 @@ func (p *parts) joined() {
 // board again and they are read anew.
 func (p *parts) parted() {
 	p.hearing.listening.Store(false)
+	p.hearing.parted.Store(true)
 	p.memory.Doubt()
 }
 

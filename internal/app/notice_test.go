@@ -85,7 +85,7 @@ func TestTheBuyerOfTheLastUnitIsNotToldSoldOutElsewhere(t *testing.T) {
 	now := time.Now()
 	_, err := first.parts.desk.Create(t.Context(), seckill.Product{
 		ID: 1, Group: 1, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 1, PerUserLimit: 1, Shards: 1,
-		Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
+		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(t, err)
 	_, err = first.parts.desk.Preheat(t.Context(), 1, rig.Operator)
@@ -128,13 +128,13 @@ type catalogue []seckill.Product
 func (c catalogue) Products(context.Context) ([]seckill.Product, error) { return c, nil }
 
 // listeners is an instance that has others beside it, with three products: one
-// that the ledger sells, one with a fallback share too, and one of the store's.
-func listeners(t *testing.T, publish func(mark uint64)) (p *parts, async, share, direct *sale.Sale) {
+// that the ledger sells, one that the store has taken over, and a direct one.
+func listeners(t *testing.T, publish func(mark uint64)) (p *parts, async, taken, direct *sale.Sale) {
 	t.Helper()
 	p = &parts{log: slog.New(slog.DiscardHandler), hearing: newHearing(), memory: sale.NewMemory()}
 	p.book.fence = func(_ context.Context, mark uint64) (int, bool, error) { publish(mark); return 1, false, nil }
 	p.catalog = sale.NewCatalog(catalogue{
-		{ID: 1, Strategy: seckill.StrategyAsync}, {ID: 2, Strategy: seckill.StrategyAsync, FallbackShare: 0.5}, {ID: 3, Strategy: seckill.StrategyDirect},
+		{ID: 1, Strategy: seckill.StrategyAsync}, {ID: 2, Strategy: seckill.StrategyAsync, Seller: seckill.SellerStore, StoreOpen: true}, {ID: 3, Strategy: seckill.StrategyDirect},
 	}, p.log)
 	p.hearing.fence = p.newFence()
 	p.catalog.CatchUp = p.catchUp
@@ -149,13 +149,13 @@ func listeners(t *testing.T, publish func(mark uint64)) (p *parts, async, share,
 	return p, p.catalog.Find(1), p.catalog.Find(2), p.catalog.Find(3)
 }
 
-// What the counter sells is told a moment after it, so that the flag of a
-// product with a share waits that long, once: what is then left it cannot sell.
+// The flag of what the ledger sells waits for its notes. What the store sells the
+// gate asks the store for.
 func TestWhatAFlagWaitsFor(t *testing.T) {
 	const hop = time.Millisecond // of a mark, to the board and back
 	synctest.Test(t, func(t *testing.T) {
 		var p *parts
-		p, async, share, direct := listeners(t, func(mark uint64) {
+		p, async, taken, direct := listeners(t, func(mark uint64) {
 			virtual.Sleep(hop)
 			p.hear(bulletin.Notice{Kind: bulletin.Marked, Mark: mark})
 		})
@@ -163,30 +163,23 @@ func TestWhatAFlagWaitsFor(t *testing.T) {
 		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
 		flags := func(want ...bool) {
 			t.Helper()
-			for i, s := range []*sale.Sale{async, share, direct} {
+			for i, s := range []*sale.Sale{async, taken, direct} {
 				if s.SoldOut() != want[i] {
 					t.Errorf("product %d is sold out: %t", s.ID, !want[i])
 				}
 			}
 		}
 		mark := func() {
-			for _, s := range []*sale.Sale{async, share, direct} {
+			for _, s := range []*sale.Sale{async, taken, direct} {
 				s.MarkSoldOut(time.Now())
 			}
 		}
 		mark()
-		flags(false, false, true)
-		wait(hop)
-		flags(true, false, true)
-		wait(counterLag - hop)
-		flags(true, false, true)
+		flags(false, true, true)
 		wait(hop)
 		flags(true, true, true)
 		wait(2 * time.Second)
 		flags(false, false, false)
-		mark()
-		wait(counterLag / 2) // for two marks: the second of the flags may miss the first
-		flags(true, true, true)
 	})
 }
 

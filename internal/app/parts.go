@@ -32,6 +32,7 @@ import (
 	"seckill/internal/payment/paysandbox"
 	"seckill/internal/presence"
 	"seckill/internal/promise"
+	"seckill/internal/promise/journal"
 	"seckill/internal/purchase"
 	"seckill/internal/purchasetoken"
 	"seckill/internal/queue"
@@ -93,6 +94,8 @@ type parts struct {
 	mover       *transfer.Mover
 	memory      *sale.Memory
 	promises    *promise.Book
+	journal     *journal.Journal // of promises; nil without promise.journal
+	journaled   []journal.Loaded // what it held at the start, until the book has it
 	desk        *sale.Desk
 	keeper      *sale.Keeper
 	stage       *purchase.Stage
@@ -102,6 +105,7 @@ type parts struct {
 	payPages    []string     // providers at which a buyer can pay
 	backURL     func(o *seckill.Order) string
 	reconciler  *reconcile.Reconciler
+	counter     *counter          // of an instance with the worker role
 	line        *relay.Line       // nil without a broker
 	expiry      *expiry.Scheduler // nil without delayed messages
 	workers     worker.Crew
@@ -120,6 +124,7 @@ type parts struct {
 	signals  *signals
 	hearing  *hearing
 	rebuilds *rebuilds
+	silences *sale.Silences
 }
 
 // build opens the data and wires the parts. Parts that call each other in a
@@ -130,6 +135,7 @@ func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() 
 	}
 	for _, step := range []func() error{
 		func() error { return p.openData(ctx, opt) },
+		func() error { return p.openJournal(opt) },
 		func() error { return p.buildSale(ctx) },
 		func() error { return p.buildPayment(shopURL) },
 		func() error { return p.buildOrders(ctx, opt) },
@@ -164,8 +170,12 @@ func (p *parts) buildSale(ctx context.Context) error {
 		return fmt.Errorf("read the ledger's clock: %w", err)
 	}
 	p.catalog, p.memory = sale.NewCatalog(p.store, p.log), sale.NewMemory()
+	p.silences = sale.NewSilences(p.catalog, time.Now)
 	p.catalog.OnRebuilt = p.sawRebuilt
 	p.tellOthers()
+	if err := p.keepInstance(ctx); err != nil { // before the epochs are read
+		return err
+	}
 	if err := p.catalog.Refresh(ctx); err != nil {
 		return fmt.Errorf("read the catalogue: %w", err)
 	}
@@ -176,28 +186,33 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.lanes = sale.NewLanes(p.ledger, p.laneOptions())
 	p.mover = transfer.New(p.ledger, p.lanes, mathrand.Uint64)
 	p.buildPromises()
+	p.loadJournal()
 	p.desk = sale.NewDesk(sale.DeskOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
 		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{
 			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategySharded, seckill.StrategyDualWrite,
 		},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
-		OnChanged: p.changed, OnDamaged: p.mustRecover, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Promises: p.promises, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), FallbackShare: p.cfg.SharedLedger(),
+		OnChanged: p.changed, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Promises: p.promises, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), Apart: p.cfg.SharedLedger(),
 		CheckWitness: p.guard().Check,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
 	complaints := complaint.New(p.log, time.Now)
+	var synced purchase.Journal // no interface around a nil journal
+	if p.journal != nil {
+		synced = p.journal
+	}
 	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
-		Lane: p.laneOptions(), Mover: p.mover, ShareGone: p.desk.ShareGone, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve,
-		Note: p.memory.Note, Learn: p.memory.Learn, MayHaveSold: p.memory.MayHaveSold, SharedCounter: !p.alone(),
+		Lane: p.laneOptions(), Mover: p.mover, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve,
+		Learn: p.memory.Learn, SharedStore: !p.alone(),
 		MayHold: p.memory.MayHoldIn, OnTooHot: countTooHot(p.metrics),
 		OnTrouble: p.signals.raise,
 		Counter:   p.store, ExpireAfter: p.cfg.Order.ExpireAfter, OnSell: p.metrics.Sell,
 		OnSellFailed: func(product uint32, err error) {
 			complaints.Say(slog.LevelWarn, "sell", "the store has not decided claims; their buyers were told busy", "product", product, "error", err)
 		},
-		Store: p.store, Remember: p.promises.Remember, Promised: p.promises.Find,
+		Store: p.store, Remember: p.promises.Remember, Journal: synced,
 		OnDualWrite: func(result purchase.DualWriteResult) { p.metrics.DualWrites.WithLabelValues(string(result)).Inc() },
 		OnUnkept: func(product uint32, failed []unkept.Promise) {
 			if lost := unkept.Tell(p.log, product, failed); lost != nil {
@@ -211,7 +226,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	}
 	p.metrics.Register(&metrics.Sales{
 		Products: p.recentSales, Stats: p.desk.Stats, Now: time.Now, ClockSteps: p.clock.Steps,
-		Journal: p.book.journal,
+		TakenOver: p.takenOver, Journal: p.book.journal,
 	})
 	p.metrics.Register(&metrics.Parts{
 		Ledger: p.book.ping, Store: p.store.Ping, Outbox: p.book.outbox, Bulletin: p.board.Stats, Silent: p.stage.Silent,
@@ -289,6 +304,12 @@ func (p *parts) recentSales() []uint32 {
 	return ids
 }
 
+// takenOver reports whether the store has taken a product over, or is about to.
+func (p *parts) takenOver(product uint32) bool {
+	s := p.catalog.Find(product)
+	return s != nil && s.Terms().HasLedger() && s.Terms().SoldByStore()
+}
+
 // recentTerms are the terms of the sales that recentSales names.
 func (p *parts) recentTerms() []*seckill.Product {
 	var terms []*seckill.Product
@@ -363,16 +384,15 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 	return nil
 }
 
-// returned sees to units that came back. What the ledger sold it is owed; what
-// the store sold is free again by now.
+// returned sees to units that came back. The ledger is owed what it sells; what
+// the store sells is free again by now.
 func (p *parts) returned(o *seckill.Order) {
-	if o.Origin == seckill.OriginLedger {
+	s := p.catalog.Find(o.ProductID)
+	if s == nil || !s.Terms().SoldByStore() {
 		p.signals.releaser.wake()
 		return
 	}
-	if s := p.catalog.Find(o.ProductID); s != nil {
-		s.ClearSoldOut()
-	}
+	s.ClearSoldOut()
 }
 
 // paid takes what a payment notice did to metrics and alerts.
@@ -445,10 +465,11 @@ func (p *parts) close() error {
 	p.leaveBrokers()
 	ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
 	defer cancel()
-	var errs []error
+	errs := []error{p.closeJournal()}
 	if p.book.close != nil {
 		errs = append(errs, p.book.close(ctx))
 	}
+	p.leaveInstance(ctx)
 	if p.sole != nil { // last: until here the ledger may have sold
 		p.sole.release(ctx)
 	}

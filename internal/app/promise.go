@@ -5,18 +5,20 @@ import (
 	"seckill/internal/adoption"
 	"seckill/internal/alert"
 	"seckill/internal/promise"
+	"seckill/internal/promise/journal"
 )
 
 // buildPromises wires what remembers this instance's unconfirmed answers.
 func (p *parts) buildPromises() {
 	p.promises = promise.New(promise.Options{
-		Store: p.store, Adopter: &adoption.Adopter{Store: p.store, Lanes: p.lanes, Now: p.clock.Now, Gatherer: p.mover},
+		Store: p.store, Adopter: &adoption.Adopter{Store: p.store, Lanes: p.lanes, Now: p.clock.Now, Gatherer: p.mover, ExpireAfter: p.cfg.Order.ExpireAfter},
 		Terms: func(product uint32) *seckill.Product {
 			if s := p.catalog.Find(product); s != nil {
 				return s.Terms()
 			}
 			return nil
 		},
+		Journal: p.journal, Ledger: p.ledger, OnMissing: p.promisesMissing, Most: p.mostPromises(),
 		ExpireAfter: p.cfg.Order.ExpireAfter, Logger: p.log,
 		OnForgotten: func(n int) { p.metrics.Forgotten.Add(float64(n)) },
 		OnReoffered: func(result promise.Result, n int) {
@@ -25,4 +27,12 @@ func (p *parts) buildPromises() {
 		OnLost: func(product uint32, err error) { p.alerter.Raise(alert.NotKept, product, err) },
 	})
 	p.metrics.Remembered(p.promises.Len)
+}
+
+// mostPromises is how many promises are remembered; 0 means the usual bound.
+func (p *parts) mostPromises() int {
+	if p.journal != nil {
+		return journal.DefaultMaxPromises
+	}
+	return 0
 }

@@ -59,12 +59,13 @@ func (p *parts) ready(ctx context.Context) error {
 	return nil
 }
 
-// sellsFromStore reports whether a sale that is not over has units that the
-// store sells itself.
+// sellsFromStore reports whether a sale that is not over is sold by the store. A
+// product that is to fall back on it does not count before its takeover: where one
+// instance alone does not hear the ledger there will be none.
 func (p *parts) sellsFromStore() bool {
 	now := p.clock.Now()
 	return slices.ContainsFunc(p.catalog.All(), func(s *sale.Sale) bool {
 		t := s.Terms()
-		return t.Window(now) != seckill.CodeEnded && (t.Strategy == seckill.StrategyDirect || t.FallbackShare > 0)
+		return t.Window(now) != seckill.CodeEnded && t.SoldByStore()
 	})
 }

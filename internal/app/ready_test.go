@@ -30,7 +30,9 @@ func TestAShopIsReadyWhileItCanSell(t *testing.T) {
 	away := errors.New("away")
 	ends := time.Now().Add(time.Hour)
 	queued, direct := seckill.Product{ID: 1, EndsAt: ends, Strategy: seckill.StrategyAsync}, seckill.Product{ID: 2, EndsAt: ends, Strategy: seckill.StrategyDirect}
-	partly, over := seckill.Product{ID: 3, EndsAt: ends, FallbackShare: 0.1}, seckill.Product{ID: 4, Strategy: seckill.StrategyDirect}
+	falls, over := seckill.Product{ID: 3, EndsAt: ends, Fallback: seckill.FallbackStore}, seckill.Product{ID: 4, Strategy: seckill.StrategyDirect}
+	taken := queued
+	taken.Seller = seckill.SellerStore
 	const redis, mysql = config.LedgerRedis, config.DSN("mysql:u@tcp(h:1)/d")
 	for _, c := range []struct {
 		name          string
@@ -47,7 +49,8 @@ func TestAShopIsReadyWhileItCanSell(t *testing.T) {
 		{"shared, no store: orders wait", redis, mysql, []seckill.Product{queued}, nil, away, true},
 		{"shared, no ledger", redis, mysql, []seckill.Product{queued, over}, away, nil, false},
 		{"shared, no ledger, a direct product", redis, mysql, []seckill.Product{queued, direct}, away, nil, true},
-		{"shared, no ledger, a fallback share", redis, mysql, []seckill.Product{partly}, away, nil, true},
+		{"shared, no ledger, one that falls back on the store", redis, mysql, []seckill.Product{falls}, away, nil, false},
+		{"shared, no ledger, one that was taken over", redis, mysql, []seckill.Product{taken}, away, nil, true},
 		{"shared, nothing at all", redis, mysql, []seckill.Product{direct}, away, away, false},
 		{"Redis beside a file", redis, "", []seckill.Product{queued}, nil, away, false},
 	} {

@@ -41,7 +41,11 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	if err := opened.Bind(ctx, p.storeID); err != nil {
 		return book{close: opened.Shutdown}, err
 	}
-	said, err := p.sayDurability(ctx, opened, nil)
+	var said *ledgerredis.Durability
+	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
+		said, err = p.sayDurability(ctx, opened, nil)
+		return err
+	})
 	if err != nil {
 		return book{close: opened.Shutdown}, err
 	}
@@ -155,7 +159,8 @@ func (p *parts) sayDurability(ctx context.Context, opened *ledgerredis.Ledger, s
 	if err != nil {
 		return said, fmt.Errorf("read how durable the ledger is: %w", err)
 	}
-	crash, failover := d.OutlivesCrash(), d.OutlivesFailover()
+	// With the journal, orders outlive a crash of Redis whatever Redis has synced.
+	crash, failover := d.OutlivesCrash() || p.cfg.Promise.Journal, d.OutlivesFailover()
 	p.metrics.Durable("crash", crash)
 	p.metrics.Durable("failover", failover)
 	if said != nil && d == *said {
@@ -166,7 +171,7 @@ func (p *parts) sayDurability(ctx context.Context, opened *ledgerredis.Ledger, s
 		say = p.log.Warn
 	}
 	say("durability of the Redis ledger", "appendonly", d.AppendOnly, "appendfsync", d.Fsync,
-		"replicas", d.Replicas, "waits_for", d.Waits, "means", d.CanLose())
+		"replicas", d.Replicas, "waits_for", d.Waits, "promise_journal", p.cfg.Promise.Journal, "means", d.CanLose())
 	return &d, nil
 }
 

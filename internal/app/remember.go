@@ -61,7 +61,7 @@ func (p *parts) rememberGroups(ctx context.Context, wanted func(group uint32) bo
 			p.memory.TrustGroup(id, rebuilds[id])
 		}
 	}
-	failed := p.doubt(unread)
+	failed := p.doubt(ctx, unread)
 	if err := p.rememberSold(ctx, shards); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (p *parts) rememberGroups(ctx context.Context, wanted func(group uint32) bo
 }
 
 // doubt doubts groups that were not read, and says what hindered it.
-func (p *parts) doubt(unread map[uint32]error) error {
+func (p *parts) doubt(ctx context.Context, unread map[uint32]error) error {
 	var damaged, away int
 	var silence error // of one, for all
 	for group, err := range unread {
@@ -80,7 +80,7 @@ func (p *parts) doubt(unread map[uint32]error) error {
 		}
 		damaged++
 		if p.memory.DoubtUnread(group) {
-			p.tellDamage(group, err)
+			p.closeGroup(ctx, group, err)
 		}
 	}
 	var failed []error
@@ -93,12 +93,21 @@ func (p *parts) doubt(unread map[uint32]error) error {
 	return errors.Join(failed...)
 }
 
-// tellDamage has the products of a group looked at.
-func (p *parts) tellDamage(group uint32, err error) {
+// closeGroup closes the shards of a group whose marks cannot be read, and has its
+// products rebuilt. A shard that cannot be closed now is closed by the next call
+// that meets the marks.
+func (p *parts) closeGroup(ctx context.Context, group uint32, cause error) {
 	for _, s := range p.catalog.All() {
-		if t := s.Terms(); t.Group == group && t.HasLedger() {
-			p.signals.raise(t.ID, err)
+		t := s.Terms()
+		if t.Group != group || !t.HasLedger() {
+			continue
 		}
+		for i := range t.LedgerShards() {
+			if err := p.ledger.Close(ctx, ledger.ShardOf(t, i)); err != nil {
+				p.log.Warn("shard not closed", "product", t.ID, "shard", i, "error", err)
+			}
+		}
+		p.signals.raise(t.ID, cause)
 	}
 }
 
@@ -109,11 +118,11 @@ func (p *parts) tellDamage(group uint32, err error) {
 func (p *parts) rememberSold(ctx context.Context, selling map[uint32]int) error {
 	for _, s := range p.catalog.All() {
 		t := s.Terms()
-		if selling[t.Group] == 0 || t.HasLedger() && t.FallbackShare == 0 || !t.HasLedger() && !p.alone() {
+		if selling[t.Group] == 0 || t.HasLedger() || !p.alone() {
 			continue
 		}
 		err := p.store.CounterBuyers(ctx, t.ID, func(buyer string) error {
-			p.memory.LearnSold(t.Group, buyer)
+			p.memory.Learn(t.Group, buyer)
 			return nil
 		})
 		if err != nil {

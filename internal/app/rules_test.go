@@ -45,7 +45,7 @@ func (p *parts) opens(t *testing.T) {
 	now := time.Now()
 	_, err := p.desk.Create(t.Context(), seckill.Product{
 		ID: 1, Group: 1, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 5, PerUserLimit: 1, Shards: 1,
-		Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
+		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(t, err)
 	rig.Until(t, "the sale is preheated", func() bool { // a loaded machine may keep Redis waiting

@@ -97,7 +97,7 @@ func (p *parts) openTarget(ctx context.Context, cfg *config.Sink) (sink.Target, 
 func (p *parts) sinkDuties() (loops []*duty.Loop) {
 	for i, sender := range p.sinks.senders {
 		loops = append(loops, &duty.Loop{
-			Name: "sink:" + p.sinks.desk.Sinks[i].Name, Every: sinkEvery, Timeout: sinkTimeout, Round: sender.Round,
+			Name: "sink:" + p.sinks.desk.Sinks[i].Name, Every: sinkEvery, Timeout: sinkTimeout, Round: sender.Round, StopsSoon: true,
 		})
 	}
 	return loops

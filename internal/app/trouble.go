@@ -21,8 +21,9 @@ const (
 	troubleMost = 1024
 	// troubleAtOnce is how many are looked at together: one whose recovery waits
 	// for a slow shard, or for what other instances have promised, must not hold
-	// up the others.
-	troubleAtOnce = 32
+	// up the others. Most of the time of a recovery is such waiting, which costs
+	// nothing; the desk bounds how many ledgers are built at a time.
+	troubleAtOnce = 64
 	// troublePause is the least time between two looks at one product. A crowd in
 	// front of a lost shard must not make this a busy loop.
 	troublePause = 100 * time.Millisecond
@@ -130,9 +131,9 @@ func (t *troubles) watch(ctx context.Context, see func(context.Context, trouble)
 		}
 		watchers.Go(func() {
 			see(ctx, one)
+			<-places // others need not wait for the pause of this one
 			rest(ctx, troublePause)
 			t.done(one.product)
-			<-places
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -117,6 +118,25 @@ func TestAProductThatTakesLongDoesNotHoldUpTheOthers(t *testing.T) {
 		synctest.Wait()
 		if len(seen) != 3 {
 			t.Errorf("%d products are looked at, want 3", len(seen))
+		}
+	})
+}
+
+// After a loss of everything thousands of products are looked at: the pause after
+// each look is that product's alone.
+func TestTroubles_PauseHoldsUpNoOtherProduct(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		troubles := newTroubles()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for product := range uint32(troubleMost) {
+			troubles.raise(trouble{product + 1, ledger.ErrLost})
+		}
+		var looks atomic.Int64
+		go troubles.watch(ctx, func(context.Context, trouble) { looks.Add(1) })
+		synctest.Wait() // without any time passing
+		if looks.Load() != troubleMost {
+			t.Errorf("%d looks, want %d", looks.Load(), troubleMost)
 		}
 	})
 }

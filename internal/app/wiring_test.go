@@ -77,7 +77,7 @@ func run(t *testing.T, stock int64) *running {
 	now := time.Now()
 	_, err := r.desk.Create(t.Context(), seckill.Product{
 		ID: 1, Group: 1, Name: "product", PriceCents: 999, Currency: "CNY", Stock: stock, PerUserLimit: 1, Shards: 1,
-		Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
+		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(t, err)
 	_, err = r.desk.Preheat(t.Context(), 1, rig.Operator)

@@ -22,17 +22,12 @@ const (
 	SoldOut Kind = "sold_out"
 	// UnitsBack: the product has free units again.
 	UnitsBack Kind = "units"
-	// BuyersNoted: the counter may have sold to these buyers of the group.
-	BuyersNoted Kind = "buyers"
 	// BuyersAccepted: the ledger has accepted these buyers of the group. It says
 	// so itself: nobody posts it.
 	BuyersAccepted Kind = "accepted"
 	// Marked: what was published before the mark was heard before it, from one of
 	// the places where the ledger is. Nobody posts it; see Fence.
 	Marked Kind = "mark"
-	// BuyersMissed: somebody could not tell all buyers; they have to be read
-	// from the ledger again.
-	BuyersMissed Kind = "missed"
 	// DutyDue: the named duty has something to do now.
 	DutyDue Kind = "duty"
 )
@@ -44,7 +39,7 @@ type Notice struct {
 	Group   uint32
 	Duty    string
 	At      time.Time // by the ledger's clock, which all instances follow
-	Buyers  []uint64  // hashes
+	Buyers  []uint64  // hashes, of those accepted
 	Mark    uint64    // of a fence
 }
 
@@ -63,7 +58,7 @@ type Board interface {
 	Stats() Stats
 }
 
-// Stats count notices of this instance; buyers count one by one.
+// Stats count notices of this instance.
 type Stats struct {
 	Posted  int64 // sent to the others
 	Heard   int64 // of the others

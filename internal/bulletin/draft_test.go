@@ -3,7 +3,6 @@ package bulletin_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"sync"
 	"testing"
@@ -62,10 +61,6 @@ func product(id uint32) bulletin.Notice {
 	return bulletin.Notice{Kind: bulletin.ProductChanged, Product: id}
 }
 
-func buyers(group uint32, n int) bulletin.Notice {
-	return bulletin.Notice{Kind: bulletin.BuyersNoted, Group: group, Buyers: make([]uint64, n)}
-}
-
 func TestTheFirstNoticeLeavesAtOnceAndRepetitionsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := sending(t)
@@ -75,7 +70,6 @@ func TestTheFirstNoticeLeavesAtOnceAndRepetitionsTogether(t *testing.T) {
 		for range 50 {
 			d.Post(product(1))
 			d.Post(bulletin.Notice{Kind: bulletin.SoldOut, Product: 1, At: time.Now()})
-			d.Post(buyers(7, 2))
 			<-time.After(time.Millisecond / 5)
 		}
 		<-time.After(time.Second)
@@ -84,14 +78,13 @@ func TestTheFirstNoticeLeavesAtOnceAndRepetitionsTogether(t *testing.T) {
 		if len(pages) != 2 || !times[0].Equal(began) {
 			t.Fatalf("%d pages, the first after %s", len(pages), times[0].Sub(began))
 		}
-		if got := pages[1]; len(got) != 3 || len(got[0].Buyers) != 100 || got[1].Kind != bulletin.ProductChanged ||
-			got[2].At.Sub(began) < 9*time.Millisecond {
+		if got := pages[1]; len(got) != 2 || got[0].Kind != bulletin.ProductChanged || got[1].At.Sub(began) < 9*time.Millisecond {
 			t.Errorf("the second page is %v", got)
 		}
 	})
 }
 
-func TestAFullDraftDropsAndSaysThatBuyersWereMissed(t *testing.T) {
+func TestDraft_DropsWhatDoesNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := sending(t)
 		d.Post(product(1))
@@ -99,46 +92,31 @@ func TestAFullDraftDropsAndSaysThatBuyersWereMissed(t *testing.T) {
 		for id := range uint32(10_000) {
 			d.Post(product(id))
 		}
-		for group := range uint32(30) {
-			d.Post(buyers(group, 1000))
-		}
 		<-time.After(time.Second)
 		synctest.Wait()
-		topics, noted, missed := 0, 0, false
 		pages, _ := d.sent()
-		for _, n := range pages[1] {
-			switch n.Kind {
-			case bulletin.ProductChanged:
-				topics++
-			case bulletin.BuyersNoted:
-				noted += len(n.Buyers)
-			case bulletin.BuyersMissed:
-				missed = true
-			}
-		}
-		stats := d.Stats()
-		if topics >= 10_000 || noted >= 30_000 || !missed || stats.Dropped != int64(40_000-topics-noted) {
-			t.Errorf("%d topics and %d buyers sent, missed %v, %+v", topics, noted, missed, stats)
+		topics, stats := len(pages[1]), d.Stats()
+		if topics >= 10_000 || stats.Dropped != int64(10_000-topics) || stats.Posted != int64(1+topics) {
+			t.Errorf("%d notices sent, %+v", topics, stats)
 		}
 	})
 }
 
-// Buyers that nobody heard of are made up for as soon as something can be sent,
-// also when nobody posts anything any more.
-func TestBuyersOfAPageThatFailedAreToldLater(t *testing.T) {
+func TestDraft_PageThatFailedIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := sending(t)
 		d.fail(true)
-		d.Post(buyers(1, 3))
+		d.Post(product(1))
 		<-time.After(5 * time.Second)
 		synctest.Wait()
-		if _, tries := d.sent(); len(tries) < 3 || len(tries) > 15 {
-			t.Errorf("%d tries in 5 s", len(tries))
+		if _, tries := d.sent(); len(tries) != 1 || d.Stats() != (bulletin.Stats{Dropped: 1}) {
+			t.Errorf("%d tries, %+v", len(tries), d.Stats())
 		}
 		d.fail(false)
+		d.Post(product(2))
 		<-time.After(time.Second)
 		synctest.Wait()
-		if pages, _ := d.sent(); len(pages) != 1 || len(pages[0]) != 1 || pages[0][0].Kind != bulletin.BuyersNoted || len(pages[0][0].Buyers) != 3 {
+		if pages, _ := d.sent(); len(pages) != 1 || len(pages[0]) != 1 || pages[0][0].Product != 2 {
 			t.Errorf("sent %v", pages)
 		}
 	})
@@ -147,8 +125,7 @@ func TestBuyersOfAPageThatFailedAreToldLater(t *testing.T) {
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	want := []bulletin.Notice{
 		product(1<<32 - 1), {Kind: bulletin.SoldOut, Product: 7, At: time.UnixMilli(1_700_000_000_123)},
-		{Kind: bulletin.BuyersNoted, Group: 9, Buyers: []uint64{0, 1, 1<<64 - 1}}, {Kind: bulletin.DutyDue, Duty: "release"},
-		{Kind: bulletin.BuyersMissed},
+		{Kind: bulletin.DutyDue, Duty: "release"},
 	}
 	message, err := bulletin.Encode("me", want)
 	if err != nil {
@@ -158,7 +135,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if err != nil || from != "me" || !reflect.DeepEqual(got, want) {
 		t.Errorf("read %v of %q, error %v", got, from, err)
 	}
-	for _, damaged := range []string{"", "{", "[]", `{"notices":7}`, fmt.Sprintf(`{"notices":[{"buyers":%q}]}`, "x")} {
+	for _, damaged := range []string{"", "{", "[]", `{"notices":7}`, `{"notices":[{"product":"x"}]}`} {
 		if _, _, err := bulletin.Decode([]byte(damaged)); err == nil {
 			t.Errorf("%q was read", damaged)
 		}

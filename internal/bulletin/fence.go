@@ -41,32 +41,26 @@ type Fence struct {
 	came   chan struct{}
 
 	mu      sync.Mutex
-	waiting map[uint32]wait // by product, so that it is bounded
-	mark    uint64          // the one under way
-	heard   int             // in so many places
-}
-
-// wait is what is to be done behind the first fence that begins when it is due.
-type wait struct {
-	due time.Time
-	do  func()
+	waiting map[uint32]func() // by product, so that it is bounded
+	mark    uint64            // the one under way
+	heard   int               // in so many places
 }
 
 // NewFence makes a fence; Run has it work.
 func NewFence(opt FenceOptions) *Fence {
 	return &Fence{
-		opt: opt, filled: make(chan struct{}, 1), came: make(chan struct{}, 1), waiting: make(map[uint32]wait),
+		opt: opt, filled: make(chan struct{}, 1), came: make(chan struct{}, 1), waiting: make(map[uint32]func()),
 	}
 }
 
-// Behind does something for a product when all has been heard that is told
-// within the delay from now. It returns at once. What waits for the product
+// Behind does something for a product when all has been heard that was told
+// before now. It returns at once. What waits for the product
 // already stands for what comes meanwhile, which is dropped.
-func (f *Fence) Behind(product uint32, delay time.Duration, do func()) {
+func (f *Fence) Behind(product uint32, do func()) {
 	f.mu.Lock()
 	_, there := f.waiting[product]
 	if !there {
-		f.waiting[product] = wait{time.Now().Add(delay), do}
+		f.waiting[product] = do
 	}
 	f.mu.Unlock()
 	if !there {
@@ -96,21 +90,14 @@ func ring(bell chan struct{}) {
 
 // Run has fences made until ctx ends; what waits then is not done.
 func (f *Fence) Run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.filled:
-		case <-timer.C:
 		}
-		due, next := f.take()
-		if len(due) > 0 {
+		if due := f.take(); len(due) > 0 {
 			rest(ctx, f.serve(ctx, due))
-		}
-		if !next.IsZero() {
-			timer.Reset(time.Until(next))
 		}
 	}
 }
@@ -138,21 +125,15 @@ func rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// take takes what is due, and says when the next will be; zero for none.
-func (f *Fence) take() (due []func(), next time.Time) {
+// take takes all that waits.
+func (f *Fence) take() (due []func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := time.Now()
-	for product, w := range f.waiting {
-		switch {
-		case !w.due.After(now):
-			due = append(due, w.do)
-			delete(f.waiting, product)
-		case next.IsZero() || w.due.Before(next):
-			next = w.due
-		}
+	for _, do := range f.waiting {
+		due = append(due, do)
 	}
-	return due, next
+	clear(f.waiting)
+	return due
 }
 
 // pass publishes a mark and waits until it was heard in every place.

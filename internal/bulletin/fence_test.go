@@ -70,7 +70,7 @@ func pass(d time.Duration) {
 func TestWhatWaitsIsDoneWhenEveryPlaceWasHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, done := fenced(t, 3), 0
-		p.Behind(1, 0, func() { done++ })
+		p.Behind(1, func() { done++ })
 		if n := p.published(); n != 1 {
 			t.Fatalf("%d fences", n)
 		}
@@ -92,11 +92,11 @@ func TestWhoComesDuringAFenceWaitsForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := fenced(t, 1)
 		var first, second, other int
-		p.Behind(1, 0, func() { first++ })
+		p.Behind(1, func() { first++ })
 		synctest.Wait()
 		for range 1000 { // a crowd of answers
-			p.Behind(1, 0, func() { second++ })
-			p.Behind(2, 0, func() { other++ })
+			p.Behind(1, func() { second++ })
+			p.Behind(2, func() { other++ })
 		}
 		p.hears(1, 1)
 		if first != 1 || second != 0 || other != 0 {
@@ -127,7 +127,7 @@ func TestAFenceThatFailsIsGivenUpAndTheNextIsMade(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, done := fenced(t, c.places), 0
 				p.err = c.err
-				p.Behind(1, 0, func() { t.Error("done without a fence") })
+				p.Behind(1, func() { t.Error("done without a fence") })
 				synctest.Wait()
 				p.hears(1, 1)
 				pass(c.within)
@@ -137,7 +137,7 @@ func TestAFenceThatFailsIsGivenUpAndTheNextIsMade(t *testing.T) {
 				p.mu.Lock()
 				p.count, p.err = 1, nil
 				p.mu.Unlock()
-				p.Behind(1, 0, func() { done++ })
+				p.Behind(1, func() { done++ })
 				pass(100 * time.Millisecond)
 				p.hears(1, 2) // late
 				p.hears(2, 1)
@@ -149,36 +149,12 @@ func TestAFenceThatFailsIsGivenUpAndTheNextIsMade(t *testing.T) {
 	}
 }
 
-func TestAFenceIsMadeWhenItsDelayIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, late, soon := fenced(t, 1), 0, 0
-		p.Behind(1, 100*time.Millisecond, func() { late++ })
-		p.Behind(2, 0, func() { soon++ })
-		synctest.Wait()
-		p.hears(1, 1)
-		if late != 0 || soon != 1 {
-			t.Fatalf("at once: %d late, %d soon", late, soon)
-		}
-		pass(50 * time.Millisecond)
-		p.Behind(1, 100*time.Millisecond, func() { t.Error("done twice") })
-		pass(49 * time.Millisecond)
-		if n := p.published(); n != 1 {
-			t.Fatalf("%d fences before the delay is over", n)
-		}
-		pass(time.Millisecond)
-		p.hears(2, 1)
-		if late != 1 {
-			t.Error("not done behind the delay")
-		}
-	})
-}
-
 // Every fence is heard by all instances: a crowd of products shares them.
 func TestFencesAreNotManyHoweverManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, done := fenced(t, 1), 0
 		for ms := range uint32(1000) {
-			p.Behind(ms, 0, func() { done++ })
+			p.Behind(ms, func() { done++ })
 			p.hears(uint64(p.published()), 1)
 			pass(time.Millisecond)
 		}

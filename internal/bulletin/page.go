@@ -1,7 +1,6 @@
 package bulletin
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -17,22 +16,17 @@ type page struct {
 type line struct {
 	Kind    Kind   `json:"kind"`
 	Product uint32 `json:"product,omitempty"`
-	Group   uint32 `json:"group,omitempty"`
 	Duty    string `json:"duty,omitempty"`
 	AtMS    int64  `json:"at_ms,omitempty"`
-	Buyers  []byte `json:"buyers,omitempty"` // 8 bytes each, big-endian
 }
 
 // Encode writes notices of an instance as one message.
 func Encode(from string, notices []Notice) ([]byte, error) {
 	lines := make([]line, len(notices))
 	for i, n := range notices {
-		lines[i] = line{Kind: n.Kind, Product: n.Product, Group: n.Group, Duty: n.Duty}
+		lines[i] = line{Kind: n.Kind, Product: n.Product, Duty: n.Duty}
 		if !n.At.IsZero() {
 			lines[i].AtMS = n.At.UnixMilli()
-		}
-		for _, hash := range n.Buyers {
-			lines[i].Buyers = binary.BigEndian.AppendUint64(lines[i].Buyers, hash)
 		}
 	}
 	return json.Marshal(page{From: from, Notices: lines})
@@ -46,12 +40,9 @@ func Decode(message []byte) (from string, notices []Notice, err error) {
 	}
 	notices = make([]Notice, len(p.Notices))
 	for i, l := range p.Notices {
-		notices[i] = Notice{Kind: l.Kind, Product: l.Product, Group: l.Group, Duty: l.Duty}
+		notices[i] = Notice{Kind: l.Kind, Product: l.Product, Duty: l.Duty}
 		if l.AtMS != 0 {
 			notices[i].At = time.UnixMilli(l.AtMS)
-		}
-		for rest := l.Buyers; len(rest) >= 8; rest = rest[8:] {
-			notices[i].Buyers = append(notices[i].Buyers, binary.BigEndian.Uint64(rest))
 		}
 	}
 	return p.From, notices, nil

@@ -29,6 +29,7 @@ type Config struct {
 	Challenge Challenge
 	Limit     Limit
 	Purchase  Purchase
+	Promise   Promise
 	Ledger    Ledger
 	Redis     Redis
 	Queue     Queue
@@ -44,6 +45,8 @@ type Config struct {
 	Alert     Alert
 	Sinks     []Sink // any number, by name
 	Log       Log
+
+	unusedSecrets []string // a warning each
 }
 
 // Shop is the public side.
@@ -110,7 +113,7 @@ type Auth struct {
 	Leeway time.Duration
 }
 
-// HMACSecrets are the secrets that HS256 is accepted with; there are none where
+// HMACSecrets are the secrets of HS256, HS384 and HS512; there are none where
 // public keys alone count.
 func (a Auth) HMACSecrets() [][]byte {
 	var secrets [][]byte
@@ -169,9 +172,19 @@ type Purchase struct {
 	Timeout   time.Duration // 0: what suits the ledger
 }
 
+// Promise is what an instance does to keep what it has answered.
+type Promise struct {
+	// Journal has each answer on disk before it is given, with a shared ledger.
+	Journal bool
+}
+
 // Ledger chooses the ledger.
 type Ledger struct {
 	Kind string
+	// TakeoverAfter is how long the ledger has answered no instance when the store
+	// takes a product over that is to fall back on it. ReturnAfter is how long it
+	// has answered all of them when such a product returns.
+	TakeoverAfter, ReturnAfter time.Duration
 }
 
 // The kinds of ledger.
@@ -254,7 +267,7 @@ func Default() *Config {
 		// A batch leaves when the one before it is committed, so the queue is a
 		// few commits deep: beyond that a claim waits longer than its shopper.
 		Purchase:  Purchase{QueueSize: 8192, MaxBatch: 512},
-		Ledger:    Ledger{Kind: LedgerMemory},
+		Ledger:    Ledger{Kind: LedgerMemory, TakeoverAfter: 5 * time.Second, ReturnAfter: time.Minute},
 		Redis:     Redis{Prefix: "seckill:", WaitTimeout: 200 * time.Millisecond},
 		Queue:     Queue{Kind: QueueOutbox, Topic: "seckill-topic", ExpireTopic: "seckill-expire", Group: "seckill"},
 		Kafka:     Kafka{SASL: SASLNone, Partitions: 16, Replicas: 3},

@@ -45,7 +45,7 @@ const (
 // keys is the table, in the order in which a reader wants to see it.
 func (c *Config) keys() []key {
 	return append([]key{
-		{"data_dir", &c.DataDir, directory(), "Directory of the embedded journal, the embedded store and generated secrets."},
+		{"data_dir", &c.DataDir, directory(), "Directory of the embedded journal, the embedded store, the journal of promises and generated secrets."},
 
 		{"shop.listen", &c.Shop.Listen, listenAddress(), "Address of the public shop API and page. Port 0 takes any free port."},
 		{"shop.public_url", &c.Shop.PublicURL, optionalURL(), "Address at which shoppers reach the shop, for pay links. Empty: derived from shop.listen."},
@@ -66,9 +66,9 @@ func (c *Config) keys() []key {
 		{"admin.token", &c.Admin.Token, bearerSecret(), "Bearer token of the operator API."},
 		{"admin.pprof", &c.Admin.Pprof, anything(), "Serve Go profiles under /debug/pprof on the operator address."},
 
-		{"auth.jwt_secret", &c.Auth.JWTSecret, secret(), "HS256 key of the buyers' JWTs; `sub` is the buyer. With auth.jwks_url and Redis or MySQL it may stay unset: HS256 is then refused."},
-		{"auth.jwt_previous_secrets", &c.Auth.JWTPreviousSecrets, secrets(keyring.MaxSecrets - 1), "HS256 keys that are still accepted and never sign, while auth.jwt_secret is rotated."},
-		{"auth.jwks_url", &c.Auth.JWKSURL, keysURL(), "Where the shop publishes the public keys of the buyers' JWTs (RS256, ES256, EdDSA). Empty: HS256 alone."},
+		{"auth.jwt_secret", &c.Auth.JWTSecret, secret(), "Key of the buyers' JWTs (HS256, HS384, HS512); `sub` is the buyer. With auth.jwks_url and Redis or MySQL it may stay unset: these are then refused."},
+		{"auth.jwt_previous_secrets", &c.Auth.JWTPreviousSecrets, secrets(keyring.MaxSecrets - 1), "Keys that are still accepted and never sign, while auth.jwt_secret is rotated."},
+		{"auth.jwks_url", &c.Auth.JWKSURL, keysURL(), "Where the shop publishes the public keys of the buyers' JWTs (RS256, ES256, EdDSA). Empty: auth.jwt_secret alone."},
 		{"auth.jwks_refresh", &c.Auth.JWKSRefresh, lasting(identity.KeysSpacing, day), "How often they are fetched. A key that is not among them asks for it at once, at most every 10s."},
 		{"auth.issuer", &c.Auth.Issuer, line(maxClaimBytes), "`iss` that every token must have. Empty: not asked for."},
 		{"auth.audience", &c.Auth.Audience, audience(), "`aud` that every buyer's token must have, alone or among others. Empty: not asked for."},
@@ -95,8 +95,11 @@ func (c *Config) keys() []key {
 		{"purchase.queue_size", &c.Purchase.QueueSize, between(1, 1_000_000), "Claims that may wait for the ledger; beyond it the answer is `too_hot`."},
 		{"purchase.max_batch", &c.Purchase.MaxBatch, between(1, ledger.MaxClaims), "Most claims in one ledger step."},
 		{"purchase.timeout", &c.Purchase.Timeout, offOrLasting(10*time.Millisecond, time.Minute), "Longest that a shopper waits for the ledger; then the answer is `busy`. 0: 2s, with Redis 800ms, so that every answer comes within a second."},
+		{"promise.journal", &c.Promise.Journal, anything(), "With ledger.kind `redis`: write each accepted order to a file in data_dir, and sync it, before the buyer is answered. A power cut that takes Redis and the instance together then loses no order, whatever Redis' `appendfsync` is. Each instance needs a data_dir of its own, on a disk that outlives it."},
 
 		{"ledger.kind", &c.Ledger.Kind, oneOf(LedgerMemory, LedgerRedis), "Which ledger decides purchases: `memory`, embedded, for one instance, or `redis`."},
+		{"ledger.takeover_after", &c.Ledger.TakeoverAfter, lasting(time.Second, day), "How long Redis has answered no instance when the store takes over the products whose `fallback` is `store`."},
+		{"ledger.return_after", &c.Ledger.ReturnAfter, offOrLasting(time.Second, day), "How long Redis has answered every instance when products that the store has taken over return to it. 0: only when an operator recovers them."},
 		{"redis.addrs", &c.Redis.Addrs, addresses(redisPort), "Redis with ledger.kind `redis`: one address, some nodes of a Cluster, or the Sentinels."},
 		{"redis.username", &c.Redis.Username, line(maxNameBytes), "User of Redis, if it has any."},
 		{"redis.password", &c.Redis.Password, password(), "Password of Redis, if it has one."},
@@ -149,7 +152,7 @@ func (c *Config) keys() []key {
 		{"preheat.lead", &c.Preheat.Lead, lasting(0, 7*day), "How long before its start a sale is preheated by itself."},
 
 		{"reconcile.every", &c.Reconcile.Every, offOrLasting(time.Second, 7*day), "Interval of the regular reconciliation; 0 is off."},
-		{"reconcile.repair", &c.Reconcile.Repair, oneOf("off", RepairSafe), "Whether the regular reconciliation mends what has one safe direction."},
+		{"reconcile.repair", &c.Reconcile.Repair, oneOf("off", RepairSafe), "Whether the regular reconciliation also mends rows of the store that have one safe direction; a ledger that does not add up is always rebuilt."},
 		{"reconcile.deadline", &c.Reconcile.Deadline, lasting(100*time.Millisecond, maxCutWait), "Longest that a reconciliation waits for the queue; then it cannot tell."},
 
 		{"alert.webhook_url", &c.Alert.WebhookURL, privateURL(), "Where alerts are posted. Empty: only the log. Printed without what follows the host."},

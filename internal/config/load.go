@@ -25,6 +25,9 @@ type Sources struct {
 	// Files also looks at the files that the configuration names and a shop
 	// reads: not every command is run by a user who may.
 	Files bool
+	// NoSinks is for commands that send no events. They do not need the secrets of
+	// sinks, which a shell of an operator may not have.
+	NoSinks bool
 }
 
 // FileVar names the file for all commands of a shell.
@@ -41,12 +44,16 @@ type Setting struct {
 func Load(from Sources) (*Config, error) {
 	cfg := Default()
 	loading := loading{cfg: cfg, keys: cfg.keys(), origin: make(map[string]string)}
-	if file := from.file(); file != "" {
-		loading.file(file)
+	path := from.file()
+	if path != "" {
+		loading.file(path)
 	}
 	loading.environ(from.Environ)
 	loading.flags(from.Flags)
 	errs := append(loading.errs, loading.placed(cfg.Check()))
+	if !from.NoSinks {
+		errs = append(errs, loading.sinkSecrets(path != ""))
+	}
 	if from.Files {
 		errs = append(errs, loading.placed(cfg.checkFiles()))
 	}
@@ -115,6 +122,7 @@ type loading struct {
 	keys   []key
 	errs   []error
 	origin map[string]string // of a key's value: where it was set
+	unused []string          // secrets in the environment of sinks that are not configured
 }
 
 func (l *loading) errorf(format string, args ...any) {
@@ -201,7 +209,7 @@ func (l *loading) environ(environ []string) {
 	for _, variable := range slices.Sorted(maps.Keys(k.Raw())) {
 		name, known := names[variable]
 		if text := unknownSink(variable); !known && text != "" {
-			l.errorf("environment: %s: %s", variable, text)
+			l.unused = append(l.unused, fmt.Sprintf("environment: %s: %s", variable, text))
 			continue
 		}
 		if !known {

@@ -119,6 +119,9 @@ func (c *Config) Warnings() (all []string) {
 	case !c.SharedLedger() && c.SharedStore():
 		all = append(all, "ledger.kind memory with a MySQL store serves one instance: a second one is refused, as it would sell the stock again; set ledger.kind to redis for more")
 	}
+	if c.Promise.Journal && !c.SharedLedger() {
+		all = append(all, "promise.journal has no effect with ledger.kind memory, which syncs its own journal before each answer")
+	}
 	if mode := c.uncheckedStore(); mode != "" {
 		all = append(all, "store.dsn has tls="+mode+", which believes any certificate: whoever is on the way to MySQL can answer in its place; use tls=true, or store.tls_ca")
 	}
@@ -128,5 +131,5 @@ func (c *Config) Warnings() (all []string) {
 	if c.shared() && c.Payment.SandboxPage {
 		all = append(all, "payment.sandbox_page is true: on that page anybody can pay imaginary money, and the order counts as paid; set it to false before real buyers come")
 	}
-	return all
+	return append(all, c.unusedSecrets...)
 }

@@ -102,7 +102,35 @@ func unknownSink(variable string) string {
 		return ""
 	}
 	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-	return fmt.Sprintf("no sink named %s is configured (did you give --config?)", name)
+	return fmt.Sprintf("no sink named %s is configured", name)
+}
+
+// sinkSecrets checks that the secrets of sinks are set. A secret of a sink that
+// is not configured is a warning: instances that are restarted one by one may
+// share one file of secrets. It is an error without a configuration file, or if
+// another secret is missing, because then its name may be misspelt.
+func (l *loading) sinkSecrets(hasFile bool) error {
+	var errs []error
+	seen := map[string]bool{}
+	for i := range l.cfg.Sinks {
+		s := &l.cfg.Sinks[i]
+		if !seen[s.Name] { // a second one of a name was refused already
+			errs = append(errs, s.checkSecret(i))
+		}
+		seen[s.Name] = s.Name != ""
+	}
+	err := l.placed(errors.Join(errs...))
+	if hasFile && err == nil {
+		l.cfg.unusedSecrets = l.unused
+		return nil
+	}
+	for _, text := range l.unused {
+		if !hasFile {
+			text += " (did you give --config?)"
+		}
+		err = errors.Join(err, errors.New(text))
+	}
+	return err
 }
 
 // sinkPattern allows no underscore, which stands for a hyphen in a variable.
@@ -192,23 +220,31 @@ func (s *Sink) checkWebhook(i int) error {
 			errs = append(errs, wrong(sinkKey(i, "url"), "%w", err))
 		}
 	}
-	if !s.Secret.IsSet() {
-		or := ""
-		if sinkPattern.MatchString(s.Name) {
-			or = ", here or as " + sinkEnv(s.Name, "secret")
-		}
-		errs = append(errs, wrong(sinkKey(i, "secret"), "must be set with kind webhook%s", or))
-	}
 	if s.Topic != "" {
 		errs = append(errs, wrong(sinkKey(i, "topic"), "is of no use with kind webhook"))
 	}
 	return errors.Join(errs...)
 }
 
+// checkSecret holds that a webhook has a secret.
+func (s *Sink) checkSecret(i int) error {
+	if s.Kind != SinkWebhook || s.Secret.IsSet() {
+		return nil
+	}
+	or := ""
+	if sinkPattern.MatchString(s.Name) {
+		or = ", here or as " + sinkEnv(s.Name, "secret")
+	}
+	return wrong(sinkKey(i, "secret"), "must be set with kind webhook%s", or)
+}
+
 func (s *Sink) checkBroker(i int, c *Config) error {
 	var errs []error
 	if s.Topic == "" {
 		errs = append(errs, wrong(sinkKey(i, "topic"), "must be set with kind %s", s.Kind))
+	}
+	if s.Kind == c.Queue.Kind && s.Topic != "" && (s.Topic == c.Queue.Topic || s.Topic == c.Queue.ExpireTopic) {
+		errs = append(errs, wrong(sinkKey(i, "topic"), "must not be a topic of the queue: workers would reject its events"))
 	}
 	needs := map[string]struct {
 		key string

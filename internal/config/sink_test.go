@@ -64,9 +64,41 @@ sinks:
 	if err == nil || !strings.Contains(err.Error(), "environment: SECKILL_SINK_MY_SHOP_SECRET: must be whsec_") || strings.Contains(err.Error(), "short") {
 		t.Errorf("error is %v", err)
 	}
-	_, err = loadText(t, text, "SECKILL_SINK_MY_SHOP_SECRET="+goodWhsec, "SECKILL_SINK_OTHER_SECRET="+goodWhsec)
-	if err == nil || !strings.Contains(err.Error(), "environment: SECKILL_SINK_OTHER_SECRET: no sink named other is configured (did you give --config?)") {
-		t.Errorf("error is %v", err)
+}
+
+// Instances that are restarted one by one share one file of secrets.
+func TestSinks_SecretOfARemovedSinkIsAWarning(t *testing.T) {
+	const text = `
+sinks:
+  - {name: shop, url: "https://shop.example.com/hook"}
+`
+	const unused = "environment: SECKILL_SINK_OLD_SECRET: no sink named old is configured"
+	cfg, err := loadText(t, text, "SECKILL_SINK_SHOP_SECRET="+goodWhsec, "SECKILL_SINK_OLD_SECRET="+goodWhsec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(cfg.Warnings(), "\n"); got != unused {
+		t.Errorf("warnings are %q", got)
+	}
+	_, err = loadText(t, text, "SECKILL_SINK_OLD_SECRET="+goodWhsec)
+	if want := "sinks[0].secret: must be set with kind webhook, here or as SECKILL_SINK_SHOP_SECRET\n" + unused; err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+}
+
+func TestSinks_NoSecretsForCommandsThatSendNoEvents(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "seckill.yaml")
+	if err := os.WriteFile(path, []byte("sinks: [{name: shop, url: 'https://shop.example.com'}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []Sources{{File: path}, {File: path, Environ: []string{"SECKILL_SINK_OTHER_SECRET=x"}}, {Environ: []string{"SECKILL_SINK_SHOP_SECRET=" + goodWhsec}}} {
+		if _, err := Load(from); err == nil {
+			t.Errorf("%+v: no error", from)
+		}
+		from.NoSinks = true
+		if _, err := Load(from); err != nil {
+			t.Errorf("%+v: %v", from, err)
+		}
 	}
 }
 
@@ -141,6 +173,20 @@ func TestSinks_OneMistakeIsOneLine(t *testing.T) {
 		t.Errorf("error names a variable that cannot be: %v", err)
 	}
 	if _, err := loadText(t, "sinks: [{name: shop, allow_private: true, secret: "+goodWhsec+", url: 'http://127.0.0.1/x'}]\n"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Workers would reject the events, and the alert would hide forgeries.
+func TestSinks_TopicOfTheQueueIsRefused(t *testing.T) {
+	const file = "queue: {kind: pulsar, topic: orders, expire_topic: later}\npulsar: {url: 'pulsar://127.0.0.1:6650'}\nkafka: {brokers: ['127.0.0.1:9092']}\n"
+	for _, topic := range []string{"orders", "later"} {
+		_, err := loadText(t, file+"sinks: [{name: bus, kind: pulsar, topic: "+topic+"}]\n")
+		if err == nil || !strings.Contains(err.Error(), "sinks[0].topic: must not be a topic of the queue") {
+			t.Errorf("%s: error is %v", topic, err)
+		}
+	}
+	if _, err := loadText(t, file+"sinks: [{name: bus, kind: pulsar, topic: events}, {name: other, kind: kafka, topic: orders}]\n"); err != nil {
 		t.Error(err)
 	}
 }

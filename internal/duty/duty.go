@@ -5,10 +5,13 @@ package duty
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"seckill/internal/grace"
 )
 
 const (
@@ -38,7 +41,11 @@ type Loop struct {
 	First   time.Duration // until the first round; a start has better things to do
 	Timeout time.Duration // of one round
 	Round   func(ctx context.Context) error
-	Logger  *slog.Logger
+	// StopsSoon says that a round ends soon after its context, and finishes by
+	// itself what must not be cut. Its context ends with the stop. That of other
+	// rounds ends stopGrace later.
+	StopsSoon bool
+	Logger    *slog.Logger
 	// Lease, if set, must be held by Holder while rounds run.
 	Lease  Lease
 	Holder string
@@ -78,6 +85,9 @@ func (l *Loop) Run(ctx context.Context) {
 		case <-l.wake:
 		}
 		err := l.once(ctx)
+		if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+			continue // the stop ended the round
+		}
 		if err != nil && !failing {
 			l.Logger.Warn("duty failed; it will be tried again", "duty", l.Name, "error", err)
 		} else if err == nil && failing {
@@ -100,10 +110,13 @@ func (l *Loop) pause() time.Duration {
 }
 
 func (l *Loop) once(ctx context.Context) error {
-	stopping := ctx
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Timeout)
+	if !l.StopsSoon {
+		longer, cancel := grace.Context(ctx, stopGrace)
+		defer cancel()
+		ctx = longer
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	defer context.AfterFunc(stopping, func() { time.AfterFunc(stopGrace, cancel) })()
 	if l.Lease != nil {
 		if held, err := l.acquire(ctx); err != nil || !held {
 			return err

@@ -20,7 +20,9 @@ var quiet = slog.New(slog.DiscardHandler)
 func running(t *testing.T, l *duty.Loop) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	l.Logger = quiet
+	if l.Logger == nil {
+		l.Logger = quiet
+	}
 	l.Ready()
 	go func() { l.Run(ctx); close(done) }()
 	return func() { cancel(); <-done }
@@ -127,6 +129,27 @@ func TestAStopFinishesTheRoundWithinReason(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A round that stops soon learns of the stop at once, and its end by the stop is
+// no failure.
+func TestStop_EndsTheContextOfARoundThatStopsSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log rig.Log
+		stop := running(t, &duty.Loop{
+			Every: time.Hour, Timeout: time.Hour, StopsSoon: true, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Round: func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		})
+		synctest.Wait()
+		started := time.Now()
+		stop()
+		if took := time.Since(started); took > 0 || log.Count("duty failed") > 0 {
+			t.Errorf("the stop took %s, %d failures are logged", took, log.Count("duty failed"))
+		}
+	})
 }
 
 func TestALeaseLetsOneLoopOfTheClusterRun(t *testing.T) {

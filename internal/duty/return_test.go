@@ -197,6 +197,7 @@ func (p *purse) Begin(context.Context, *seckill.Order, string) (payment.Session,
 func (p *purse) Notice(context.Context, http.Header, []byte) (payment.Notice, error) {
 	return payment.Notice{}, payment.ErrMalformed
 }
+func (p *purse) Acknowledge(error) payment.Acknowledgement { return payment.Acknowledgement{} }
 func (p *purse) Refund(ctx context.Context, refund payment.Refund) error {
 	p.made[refund.ID]++
 	if p.hangs {

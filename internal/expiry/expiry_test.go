@@ -209,3 +209,23 @@ func TestScheduler_StopPublishesWhatWaitsAndGivesBackTheRest(t *testing.T) {
 		t.Errorf("%d messages were published, %d are left", sent, left)
 	}
 }
+
+// The store has the orders, and its scan expires them.
+func TestScheduler_StopDoesNotWaitLongForAFrozenBroker(t *testing.T) {
+	s := newShop(t)
+	stop := s.run(t)
+	due, dueBefore := s.confirm(t, 1, 500*time.Millisecond)
+	s.scheduler.Schedule(s.product.ID, due, dueBefore)
+	rig.Until(t, "the message is published", func() bool { return s.count(expiry.Published) == 1 })
+	s.broker.Freeze()
+	rig.Until(t, "the order is expired, and the broker does not settle its message", func() bool { return s.count(expiry.Settled) == 1 })
+	later, laterBefore := s.confirm(t, 1, time.Minute)
+	for range 50 {
+		s.scheduler.Schedule(s.product.ID, later, laterBefore)
+	}
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+}

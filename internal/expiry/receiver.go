@@ -9,6 +9,7 @@ import (
 
 	"seckill"
 	"seckill/internal/carrier"
+	"seckill/internal/grace"
 )
 
 const (
@@ -44,7 +45,8 @@ type parcel struct {
 // by one goroutine.
 type receiver struct {
 	*Scheduler
-	waiting []parcel // for their time
+	calls   context.Context // of calls that settle messages; ends stopWithin after a stop
+	waiting []parcel        // for their time
 	// How long the broker and the store were last waited for; 0 while they work.
 	brokerRetry, storeRetry time.Duration
 }
@@ -53,6 +55,9 @@ func newReceiver(s *Scheduler) *receiver { return &receiver{Scheduler: s} }
 
 // run receives until ctx ends, and then gives back what waits.
 func (r *receiver) run(ctx context.Context) {
+	calls, cancel := grace.Context(ctx, stopWithin)
+	defer cancel()
+	r.calls = calls
 	for ctx.Err() == nil {
 		r.receive(ctx)
 		for ctx.Err() == nil {
@@ -63,7 +68,7 @@ func (r *receiver) run(ctx context.Context) {
 			r.expire(ctx, batch)
 		}
 	}
-	r.again(ctx, r.waiting, stopWithin)
+	r.again(r.waiting)
 }
 
 // receive takes messages until one that waits is due.
@@ -81,7 +86,7 @@ func (r *receiver) receive(ctx context.Context) {
 	}
 	r.brokerRetry = 0
 	for i := range messages {
-		r.accept(ctx, messages[i])
+		r.accept(messages[i])
 	}
 }
 
@@ -96,18 +101,18 @@ func (r *receiver) failed(ctx context.Context, retry *time.Duration, what string
 
 // accept takes a message in. One that nobody can accept is settled, so that it
 // does not come for ever.
-func (r *receiver) accept(ctx context.Context, message carrier.Delivery) {
+func (r *receiver) accept(message carrier.Delivery) {
 	expiry, err := r.opt.Codec.DecodeExpiry(&message.Message)
 	if err != nil {
 		why := rejection(err)
 		// Anybody who may write the topic decides how many there are.
 		r.complaints.Say(slog.LevelWarn, "rejected "+string(why), "expiry message rejected and settled", "why", string(why), "bytes", len(message.Body))
-		r.done(ctx, []parcel{{message: message}}, why)
+		r.done([]parcel{{message: message}}, why)
 		return
 	}
 	p := parcel{message, expiry}
 	if len(r.waiting) >= earlyMost || expiry.Due.Sub(r.opt.Now()) > earlyBy {
-		r.again(ctx, []parcel{p}, settleWithin)
+		r.again([]parcel{p})
 		return
 	}
 	r.waiting = append(r.waiting, p)
@@ -148,7 +153,7 @@ func (r *receiver) expire(ctx context.Context, batch []parcel) {
 	}
 	early, err := r.expireOrders(ctx, nos)
 	if err != nil {
-		r.again(ctx, batch, settleWithin)
+		r.again(batch)
 		r.failed(ctx, &r.storeRetry, "store has not expired orders; their messages come again", err)
 		return
 	}
@@ -161,8 +166,8 @@ func (r *receiver) expire(ctx context.Context, batch []parcel) {
 			settled = append(settled, p)
 		}
 	}
-	r.done(ctx, settled, Settled)
-	r.again(ctx, again, settleWithin)
+	r.done(settled, Settled)
+	r.again(again)
 }
 
 // expireOrders expires those that are due, and returns those that are pending
@@ -202,17 +207,17 @@ func (r *receiver) expireOrders(ctx context.Context, nos []seckill.OrderNo) (ear
 
 // done settles messages. One that cannot be settled comes again, and finds its
 // orders expired.
-func (r *receiver) done(ctx context.Context, parcels []parcel, result Result) {
-	r.settle(ctx, parcels, settleWithin, result, r.broker().Done)
+func (r *receiver) done(parcels []parcel, result Result) {
+	r.settle(parcels, result, r.broker().Done)
 }
 
 // again gives messages back. One that cannot be given back comes again when the
 // broker misses its receiver.
-func (r *receiver) again(ctx context.Context, parcels []parcel, within time.Duration) {
-	r.settle(ctx, parcels, within, Again, r.broker().Again)
+func (r *receiver) again(parcels []parcel) {
+	r.settle(parcels, Again, r.broker().Again)
 }
 
-func (r *receiver) settle(ctx context.Context, parcels []parcel, within time.Duration, result Result, settle func(context.Context, []carrier.Delivery) error) {
+func (r *receiver) settle(parcels []parcel, result Result, settle func(context.Context, []carrier.Delivery) error) {
 	if len(parcels) == 0 {
 		return
 	}
@@ -221,7 +226,7 @@ func (r *receiver) settle(ctx context.Context, parcels []parcel, within time.Dur
 		messages[i] = parcels[i].message
 		r.opt.Meter.Message(result)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	ctx, cancel := context.WithTimeout(r.calls, settleWithin)
 	defer cancel()
 	if err := settle(ctx, messages); err != nil {
 		r.complaints.Say(slog.LevelWarn, "settle", "expiry messages not settled at the broker; they come again", "messages", len(messages), "error", err)

@@ -146,7 +146,7 @@ func newSale(t *testing.T, in store.Store, stock int64) seckill.Product {
 	now := time.Now()
 	p, err := in.CreateProduct(t.Context(), seckill.Product{
 		ID: 7, Group: 7, Name: "Kettle", PriceCents: 999, Currency: "CNY", Stock: stock, PerUserLimit: 1, Shards: 1,
-		Strategy: seckill.StrategyAsync, StartsAt: now, EndsAt: now.Add(time.Hour),
+		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now, EndsAt: now.Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(t, err)
 	p, err = in.OpenEpoch(t.Context(), p.ID, 0, 0, rig.Operator, func(seckill.Order) error { return nil })

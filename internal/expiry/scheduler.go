@@ -21,6 +21,7 @@ import (
 	"seckill"
 	"seckill/internal/carrier"
 	"seckill/internal/complaint"
+	"seckill/internal/grace"
 )
 
 const (
@@ -36,8 +37,8 @@ const (
 	publishers = 4
 	// publishWithin bounds a publish. Beyond it the message is dropped.
 	publishWithin = 3 * time.Second
-	// stopWithin bounds what a stop waits for, of messages that wait to be
-	// published or are given back.
+	// stopWithin is how long calls to the broker go on after a stop: messages that
+	// wait are published, others are settled or given back.
 	stopWithin = 2 * time.Second
 	// How long a broker is waited for, and how often it is tried.
 	openWithin = 10 * time.Second
@@ -177,19 +178,19 @@ func (s *Scheduler) Close(ctx context.Context) error {
 
 // publish publishes messages until ctx ends, and then those that wait.
 func (s *Scheduler) publish(ctx context.Context) {
+	longer, cancel := grace.Context(ctx, stopWithin)
+	defer cancel()
 	for ctx.Err() == nil {
 		select {
 		case e := <-s.queue:
-			s.publishOne(context.WithoutCancel(ctx), &e) // a stop does not cut it short
+			s.publishOne(longer, &e)
 		case <-ctx.Done():
 		}
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
-	defer cancel()
 	for {
 		select {
 		case e := <-s.queue:
-			s.publishOne(ending, &e)
+			s.publishOne(longer, &e)
 		default:
 			return
 		}

@@ -50,6 +50,9 @@ type TopicOptions struct {
 	// NoCompression has records written and stored as they are. A topic whose
 	// broker compresses them is refused.
 	NoCompression bool
+	// IfLost is the log's advice when the topic was created again without its
+	// messages.
+	IfLost string
 }
 
 // Topic writes one topic and watches over it. It outlives outages: calls return
@@ -267,7 +270,7 @@ func (t *Topic) update() error {
 		return err
 	}
 	if d.id != w.id {
-		t.log.Warn("kafka: the topic was created again, its earlier messages are gone", "topic", t.opt.Name)
+		t.log.Warn("kafka: the topic was created again, its earlier messages are gone: "+t.opt.IfLost, "topic", t.opt.Name)
 	}
 	return t.replaceWriter(d)
 }

@@ -5,16 +5,6 @@ import (
 	"errors"
 )
 
-// Auditing is a ledger whose marks can be compared with the store's orders.
-type Auditing interface {
-	// Audit hands every order of the product that a shard's marks hold to each,
-	// those of quantity 0 too, which are dead and remembered for their keys, and
-	// counts the live ones, while others are served. An order that is held from
-	// the beginning to the end is handed over; one that comes or goes meanwhile
-	// may be, and any may be twice. Shard.Epoch is ignored.
-	Audit(ctx context.Context, shard Shard, each func(Mark)) (Audit, error)
-}
-
 // Bound is a ledger that belongs to one store and that outsiders can give to
 // another while it is used: they empty it, and who comes first has it.
 //
@@ -53,29 +43,6 @@ func Rebind(ctx context.Context, l Ledger, build ...Shard) error {
 		return bound.Rebind(ctx, build...)
 	}
 	return nil
-}
-
-// Audit is what the marks of a shard hold of a product, and what the shard's
-// figures say that they hold.
-type Audit struct {
-	// Epoch is the shard's from the beginning to the end; 0 when it changed
-	// meanwhile, or there are more marks than the ledger walks: then not all were
-	// handed over, and the rest is without meaning.
-	Epoch uint64
-	// Steady is false, and the counts without meaning, when orders came or went
-	// meanwhile.
-	Steady        bool
-	Units, Orders int64 // counted in the marks
-	Marked, Live  int64 // units and orders as the figures have them
-}
-
-// Inspecting is a ledger in whose place outsiders can put something else, and
-// that can tell.
-type Inspecting interface {
-	// Sound reports whether what a shard is kept in, beside the figures that Read
-	// reads, can be used, and whether those balance. One that is not sound is to
-	// be recovered, which mends it. Shard.Epoch is ignored.
-	Sound(ctx context.Context, shard Shard) (bool, error)
 }
 
 // ErrDamaged says that something is in the ledger's place that no ledger wrote.

@@ -41,14 +41,15 @@ const (
 	DefaultMaxAskBackoff = time.Second
 
 	firstAskBackoff = 5 * time.Millisecond
-	// maxFlights bounds the calls of a lane that the ledger has not returned
-	// from: the newest, and those given up that hang past their own deadline.
-	maxFlights = 8
 	// maxNumber keeps numbers exact where they are floating point (Lua).
 	maxNumber = 1<<53 - 1
 )
 
-var errNumbersSpent = errors.New("the lane has used up its numbers")
+var (
+	errNumbersSpent = errors.New("the lane has used up its numbers")
+	// errNeverHappened stands beside ErrNotApplied.
+	errNeverHappened = errors.New("the ledger has no verdict of it")
+)
 
 // LaneOptions adjust a lane; the zero value is fit for use.
 type LaneOptions struct {
@@ -59,10 +60,11 @@ type LaneOptions struct {
 	// MaxAskBackoff bounds the pause between asks that get no answer.
 	MaxAskBackoff time.Duration
 	// OnReply, if set, is told of the lane's calls whether the ledger answered,
-	// whatever it said. Of a write that failed it is not told, unless the ledger
-	// did not execute it: the ask that follows at once tells more. Nor is it told
-	// of a bad call, which says nothing about the ledger. It is called by who has
-	// the lane's turn, and must not block.
+	// whatever it said. Of a write that failed in time it is not told, unless the
+	// ledger did not execute it: the ask that follows at once tells more. Nor is
+	// it told of a bad call or of a call that the caller's context ended, which
+	// say nothing about the ledger. It is called by who has the lane's turn, and
+	// must not block.
 	OnReply func(answered bool)
 }
 
@@ -74,7 +76,7 @@ type LaneOptions struct {
 // gap or a stale, nothing is written until an ask is heard: either the ledger
 // kept the verdict of the outstanding number, which then is its result, or
 // that number never happened and never will. Replies to what was sent before
-// an ask are ignored, whenever they come.
+// an ask are never read: the ledger returned from that call without them.
 //
 // What one call leaves unsettled, because its context ended, the next call
 // settles before it writes. A lane has no goroutine of its own and needs no
@@ -90,23 +92,20 @@ type Lane struct {
 	seen     atomic.Uint64         // written by who has the turn, read by Beat
 	finished atomic.Pointer[error] // set once
 
-	slots chan struct{} // one per call that the ledger has not returned from
-	turn  chan struct{} // held by the caller whom the fields below belong to
+	turn chan struct{} // held by the caller whom the fields below belong to
 
-	sent      uint64  // highest number used
-	owed      uint64  // number of the write whose outcome is not known, or 0
-	flight    *flight // the newest call while its reply may still count, or nil
-	spare     *flight // a flight that has landed, to be used again
-	asks      int     // in the present settlement
+	sent      uint64 // highest number used
+	owed      uint64 // number of the write whose outcome is not known, or 0
+	asks      int    // in the present settlement
 	nextAskAt time.Time
-	timer     *time.Timer
 
-	// callCtx is shared by the calls of about one CallTimeout, so that a call
-	// costs no context of its own; its deadline is between one and two
-	// CallTimeouts after the call was sent.
-	callCtx      context.Context
-	callCtxUntil time.Time
-	cancelCalls  context.CancelFunc
+	// callCtx serves the calls of one caller's context for a while, so that a
+	// call allocates nothing. Its deadline is between CallTimeout and a 16th
+	// more after the call was sent.
+	callCtx context.Context
+	callEnd context.CancelFunc
+	caller  <-chan struct{} // Done of the context that callCtx was made from
+	until   time.Time       // the deadline of callCtx
 }
 
 // Writer performs numbered writes, on a lane for each shard.
@@ -130,10 +129,8 @@ func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
 	}
 	lane := &Lane{
 		ledger: l, shard: shard, callTimeout: opt.CallTimeout, maxBackoff: opt.MaxAskBackoff, onReply: opt.OnReply,
-		slots: make(chan struct{}, maxFlights), turn: make(chan struct{}, 1),
-		timer: time.NewTimer(time.Hour),
+		turn: make(chan struct{}, 1), callEnd: func() {},
 	}
-	lane.timer.Stop()
 	if _, err := io.ReadFull(opt.Random, lane.process[:]); err != nil {
 		lane.finish(fmt.Errorf("make a process id: %w", err))
 	}
@@ -143,24 +140,24 @@ func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
 // Shard is the shard and epoch that the lane is for.
 func (l *Lane) Shard() Shard { return l.shard }
 
-// Do performs one write, and returns within its context. The lane waits for
-// the ledger's reply beyond the context, so the ledger sees neither its end
-// nor its values.
+// Do performs one write, and returns within its context.
 //
 // The write is given away: after an error, and after a result that was learned
-// by asking, a ledger call that hangs may still read it.
+// by asking, the ledger may still read it.
 func (l *Lane) Do(ctx context.Context, w Write) (Result, error) {
 	if err := l.enter(ctx); err != nil {
 		return Result{}, notApplied(err)
 	}
 	defer l.leave()
-	if _, err := l.settle(ctx); err != nil && l.owed != 0 {
-		return Result{}, notApplied(fmt.Errorf("settle the call before: %w", err))
+	if l.owed != 0 {
+		if _, err := l.settle(ctx, nil); l.owed != 0 {
+			return Result{}, notApplied(fmt.Errorf("settle the call before: %w", err))
+		}
 	}
-	if err := l.launch(ctx, w); err != nil {
-		return Result{}, notApplied(err)
+	result, err := l.send(ctx, w)
+	if l.owed != 0 {
+		result, err = l.settle(ctx, err)
 	}
-	result, err := l.settle(ctx)
 	switch {
 	case err == nil:
 		return result, nil
@@ -183,7 +180,7 @@ func (l *Lane) Probe(ctx context.Context) error {
 		// must not write before one is.
 		l.owed = l.sent + 1
 	}
-	if _, err := l.settle(ctx); l.owed != 0 {
+	if _, err := l.settle(ctx, nil); l.owed != 0 {
 		return err
 	}
 	return l.Err()
@@ -238,3 +235,119 @@ func (l *Lane) enter(ctx context.Context) error {
 }
 
 func (l *Lane) leave() { <-l.turn }
+
+// send makes one call: a write, or an ask if w is nil. It settles the owed
+// number, or finishes the lane, or does neither, and then the lane has to ask.
+func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
+	if err := l.Err(); err != nil {
+		return Result{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	if l.sent >= maxNumber {
+		l.finish(errNumbersSpent)
+		return Result{}, errNumbersSpent
+	}
+	l.sent++
+	ask := w == nil
+	if !ask {
+		l.owed = l.sent
+	}
+	call := l.callContext(ctx)
+	reply, err := l.ledger.Do(call, Request{
+		Shard: l.shard,
+		Call:  Call{Process: l.process, Number: l.sent, Seen: l.seen.Load()},
+		Write: w,
+	})
+	if err != nil {
+		refused, late := errors.Is(err, ErrNotExecuted), call.Err() != nil
+		if (ask || refused || late) && !errors.Is(err, ErrBadCall) && ctx.Err() == nil {
+			l.onReply(false)
+		}
+		if !ask && refused {
+			l.sent-- // not even the record changed: the number may go again
+			l.settled()
+		}
+		return Result{}, err
+	}
+	l.onReply(true)
+	return l.take(reply, ask)
+}
+
+// callContext is the context of a call that is sent now.
+func (l *Lane) callContext(ctx context.Context) context.Context {
+	if now := time.Now(); l.caller != ctx.Done() || l.until.Before(now.Add(l.callTimeout)) {
+		l.callEnd()
+		l.caller, l.until = ctx.Done(), now.Add(l.callTimeout*17/16)
+		l.callCtx, l.callEnd = context.WithDeadline(ctx, l.until)
+	}
+	return l.callCtx
+}
+
+// take reads the reply to the newest call.
+func (l *Lane) take(reply Reply, ask bool) (Result, error) {
+	if final := finalError(reply.Outcome, reply.Epoch); final != nil {
+		l.finish(final)
+		if !ask { // the write itself was refused; nothing else is owed
+			l.settled()
+		}
+		return Result{}, final
+	}
+	if reply.Outcome != OutcomeApplied {
+		return Result{}, fmt.Errorf("ledger answered outcome %d", reply.Outcome)
+	}
+	owed := l.owed
+	l.seen.Store(l.sent)
+	l.settled()
+	if !ask {
+		return reply.Result, nil
+	}
+	for i := range reply.Kept {
+		if reply.Kept[i].Number == owed {
+			return reply.Kept[i].Result, nil
+		}
+	}
+	return Result{}, errNeverHappened
+}
+
+// settle asks, at once and then after growing pauses, until the owed number is
+// settled: its result, or why it did not happen. With l.owed != 0 on return,
+// the error says why it could not be settled. Cause is why the lane has to ask.
+func (l *Lane) settle(ctx context.Context, cause error) (Result, error) {
+	for {
+		if err := l.rest(ctx); err != nil {
+			return Result{}, errors.Join(err, cause)
+		}
+		result, err := l.send(ctx, nil)
+		if l.owed == 0 || l.Err() != nil {
+			return result, err
+		}
+		cause = err
+	}
+}
+
+// rest waits until the next ask is due, which outlasts the caller: asks of many
+// impatient callers are spaced like those of one.
+func (l *Lane) rest(ctx context.Context) error {
+	if wait := time.Until(l.nextAskAt); l.asks > 0 && wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	backoff := l.maxBackoff
+	if l.asks < 16 { // beyond, the doubling has passed any sensible bound
+		backoff = min(backoff, firstAskBackoff<<l.asks)
+	}
+	l.asks++
+	l.nextAskAt = time.Now().Add(backoff)
+	return nil
+}
+
+func (l *Lane) settled() { l.owed, l.asks = 0, 0 }

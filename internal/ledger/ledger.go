@@ -75,10 +75,9 @@ type Ledger interface {
 	// a new epoch, closed. Of the orders and keys before it nothing is known but
 	// what the marks say. It does so only over a lower epoch: over the same or
 	// a higher one it changes nothing and returns the epoch that is there. It
-	// never touches the outbox, nor marks of other products of the group. It is
-	// atomic: a call that fails leaves the shard as it was, or closed. In a
-	// ledger that is Inspecting, an epoch more than MaxEpochLead above the new
-	// one is damage, and is replaced.
+	// never touches an entry of the outbox, nor marks of other products of the
+	// group. It is atomic: a call that fails leaves the shard as it was, or
+	// closed. An epoch more than MaxEpochLead above the new one may be replaced.
 	Install(ctx context.Context, a Allotment, marks iter.Seq2[Mark, error]) (epoch uint64, err error)
 
 	// Open opens the shard if it is of exactly this epoch, and reports whether
@@ -103,6 +102,19 @@ type Ledger interface {
 	// orders only, newest first. Shard.Epoch is ignored. Of what is no mark the
 	// error wraps ErrDamaged.
 	Held(ctx context.Context, shard Shard, buyer string) ([]Holding, error)
+
+	// Audit hands every order of the product that a shard's marks hold to each,
+	// those of quantity 0 too, which are dead and remembered for their keys, and
+	// counts the live ones, while others are served. An order that is held from
+	// the beginning to the end is handed over; one that comes or goes meanwhile
+	// may be, and any may be twice. Shard.Epoch is ignored.
+	Audit(ctx context.Context, shard Shard, each func(Mark)) (Audit, error)
+
+	// Intact reports whether the outbox still has the oldest entry of the shard
+	// that is not acknowledged; true if there is none. One that is missing was
+	// lost: the product is to be rebuilt, and Install makes the shard whole.
+	// Shard.Epoch is ignored.
+	Intact(ctx context.Context, shard Shard) (bool, error)
 
 	// Now is the ledger's clock, which sale windows follow.
 	Now(ctx context.Context) (time.Time, error)
@@ -212,7 +224,26 @@ type Figures struct {
 	LastOut   []Transfer // last debit number per peer, open or not
 }
 
+// Balanced reports whether the figures add up (I5).
+func (f *Figures) Balanced() bool {
+	return f.Available+f.Marked == f.Allotted+f.Received-f.Sent
+}
+
 // Unsold is the shard's part of the units that nobody has. Those in transit
 // count where they were sent, so that only the sum over all shards is a number
 // of units.
 func (f *Figures) Unsold() int64 { return f.Available + f.Sent - f.Received }
+
+// Audit is what the marks of a shard hold of a product, and what the shard's
+// figures say that they hold.
+type Audit struct {
+	// Epoch is the shard's from the beginning to the end; 0 when it changed
+	// meanwhile, or there are more marks than the ledger walks: then not all were
+	// handed over, and the rest is without meaning.
+	Epoch uint64
+	// Steady is false, and the counts without meaning, when orders came or went
+	// meanwhile.
+	Steady        bool
+	Units, Orders int64 // counted in the marks
+	Marked, Live  int64 // units and orders as the figures have them
+}

@@ -85,7 +85,7 @@ func (e *Evidence) oversell() Check {
 		return e.noFigures(promise, name)
 	}
 	offered := e.Final.Offered
-	live := max(e.Final.Store.Pending+e.Final.Store.Paid, e.Final.Ledger.Reserved+e.Final.Fallback.Reserved)
+	live := max(e.Final.Store.Pending+e.Final.Store.Paid, e.Final.Reserved())
 	// Whoever has a 202 owns units until they come back, and before anybody
 	// cancelled none came back but those of failed orders.
 	promised := e.Won * e.Quantity
@@ -175,11 +175,10 @@ func (e *Evidence) balance() Check {
 		return e.noFigures(promise, name)
 	}
 	f := e.Final
-	allotted := f.Offered - f.Fallback.Available - f.Fallback.Reserved
-	live := f.Store.Pending + f.Store.Paid - f.Fallback.Reserved
-	detail := fmt.Sprintf("available %d + reserved %d = %d of %d allotted; the store has %d of the reserved", f.Ledger.Available, f.Ledger.Reserved,
-		f.Ledger.Available+f.Ledger.Reserved, allotted, live)
-	broken := f.Ledger.Available+f.Ledger.Reserved != allotted || e.Drains && f.Ledger.Reserved != live
+	live := f.Store.Pending + f.Store.Paid
+	detail := fmt.Sprintf("available %d + reserved %d = %d of %d offered; the store has %d of the reserved", f.Available(), f.Reserved(),
+		f.Available()+f.Reserved(), f.Offered, live)
+	broken := f.Available()+f.Reserved() != f.Offered || e.Drains && f.Reserved() != live
 	return Check{promise, name, e.verdict(broken, !e.Drains), detail}
 }
 
@@ -191,8 +190,8 @@ func (e *Evidence) undersell() Check {
 	if e.Before == nil || e.Drained == nil {
 		return e.noFigures(promise, name)
 	}
-	free := e.Before.Ledger.Available + e.Before.Fallback.Available
-	left := e.Drained.Ledger.Available + e.Drained.Fallback.Available - e.returnedInTheRush()
+	free := e.Before.Available()
+	left := e.Drained.Available() - e.returnedInTheRush()
 	demand := (e.Won + e.Refused + e.GaveUp + e.NeverAsked) * e.Quantity
 	detail := fmt.Sprintf("of %d free units %d were sold to a demand of %d, %d times sold_out", free, free-left, demand, e.SoldOutAnswers)
 	stillFree := left >= e.Quantity // fewer than one claim asks for are as good as none

@@ -14,7 +14,7 @@ func sound() *Evidence {
 	balanced := true
 	figures := func(available, stock, pending, paid, cancelled int64) *stats.Stats {
 		return &stats.Stats{
-			Offered: 50, Ledger: stats.Units{Available: available, Reserved: 50 - available},
+			Seller: stats.SellerLedger, Offered: 50, Ledger: stats.Units{Available: available, Reserved: 50 - available},
 			Store: stats.Store{Stock: stock, Pending: pending, Paid: paid, Cancelled: cancelled},
 		}
 	}

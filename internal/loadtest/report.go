@@ -64,7 +64,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 func (r *Report) begins(p *wire.AdminProduct, before *stats.Stats, c *clock) {
 	r.ProductID, r.StartsAt, r.PerUserLimit = p.ID, p.StartsAt, p.PerUserLimit
-	r.Units = before.Ledger.Available + before.Fallback.Available
+	r.Units = before.Available()
 	r.ClockOffset, r.RoundTrip = milliseconds(c.offset), milliseconds(c.trip)
 }
 

@@ -272,7 +272,7 @@ func (r *run) aftermath(ctx context.Context, c *crowd) {
 	r.opt.phase("%d winners pay, cancel or wait", len(winners))
 	done := c.settle(ctx, r.shops, winners, payment{AmountCents: r.product.PriceCents * int64(r.opt.Quantity), Currency: r.product.Currency})
 	final, _ := r.await(ctx, &c.clock, restDeadline, func(s *stats.Stats) bool {
-		return s.Queue.Depth == 0 && s.Ledger.Reserved+s.Fallback.Reserved == s.Store.Pending+s.Store.Paid
+		return s.Queue.Depth == 0 && s.Reserved() == s.Store.Pending+s.Store.Paid
 	})
 	e.Final = final
 	r.opt.phase("reading %d orders", len(winners))

@@ -26,8 +26,11 @@ import (
 // Buckets of durations: from a memory access to a deadline.
 var seconds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// Buckets of batch sizes.
-var sizes = prometheus.ExponentialBuckets(1, 2, 12)
+// Buckets of batch sizes, in items and in bytes.
+var (
+	sizes     = prometheus.ExponentialBuckets(1, 2, 12)
+	byteSizes = prometheus.ExponentialBuckets(256, 4, 8)
+)
 
 // Values of the label "result": how a challenge was answered, and how a
 // reconciliation ended.
@@ -55,6 +58,8 @@ type Metrics struct {
 	SellSeconds    prometheus.Histogram
 	CommitRows     prometheus.Histogram
 	CommitSeconds  prometheus.Histogram
+	SyncBytes      prometheus.Histogram
+	SyncSeconds    prometheus.Histogram
 	WorkerClaims   prometheus.Histogram
 	WorkerSeconds  prometheus.Histogram
 	WorkerLag      prometheus.Gauge
@@ -104,6 +109,8 @@ func New(version string) *Metrics {
 		SellSeconds:     f.histogram("seckill_sell_seconds", "Duration of one such transaction, waiting for others included.", seconds),
 		CommitRows:      f.histogram("seckill_journal_commit_rows", "Journal rows in one commit.", sizes),
 		CommitSeconds:   f.histogram("seckill_journal_commit_seconds", "Duration of one journal commit, fsync included.", seconds),
+		SyncBytes:       f.histogram("seckill_promise_journal_sync_bytes", "Bytes in one sync of the journal of promises.", byteSizes),
+		SyncSeconds:     f.histogram("seckill_promise_journal_sync_seconds", "Duration of one sync of the journal of promises.", seconds),
 		WorkerClaims:    f.histogram("seckill_worker_batch_claims", "Claims in one settled worker batch.", sizes),
 		WorkerSeconds:   f.histogram("seckill_worker_seconds", "Duration of one worker batch.", seconds),
 		WorkerLag:       f.gauge("seckill_worker_lag_seconds", "Age of the oldest reservation in the last settled batch."),
@@ -249,6 +256,17 @@ func (m *Metrics) Remembered(count func() int64) {
 	}, func() float64 { return float64(count()) }))
 }
 
+// PromiseJournal shows how much the journal of promises holds, and how often it
+// could not be written.
+func (m *Metrics) PromiseJournal(read func() (bytes, failures int64)) {
+	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "seckill_promise_journal_bytes", Help: "Bytes that the journal of promises holds.",
+	}, func() float64 { bytes, _ := read(); return float64(bytes) }))
+	m.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "seckill_promise_journal_failures_total", Help: "Writes to the journal of promises that failed; while they do, purchases are busy.",
+	}, func() float64 { _, failures := read(); return float64(failures) }))
+}
+
 // Keys shows the set of public keys that buyers' tokens are verified with.
 func (m *Metrics) Keys(read func() identity.KeysStats) {
 	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -279,6 +297,12 @@ func (m *Metrics) Sell(claims int, took time.Duration) {
 func (m *Metrics) Commit(rows int, took time.Duration) {
 	m.CommitRows.Observe(float64(rows))
 	m.CommitSeconds.Observe(took.Seconds())
+}
+
+// JournalSync sees one sync of the journal of promises.
+func (m *Metrics) JournalSync(bytes int, took time.Duration) {
+	m.SyncBytes.Observe(float64(bytes))
+	m.SyncSeconds.Observe(took.Seconds())
 }
 
 // Worker sees one settled worker batch.

@@ -93,6 +93,7 @@ func TestSalesAreReadWhenAsked(t *testing.T) {
 	m.Register(&Sales{
 		Products:   func() []uint32 { return []uint32{1, 2} },
 		ClockSteps: func() int64 { return 4 },
+		TakenOver:  func(id uint32) bool { return id == 2 },
 		Now:        time.Now,
 		Stats: func(_ context.Context, id uint32) (stats.Stats, error) {
 			if id == 2 {
@@ -112,8 +113,10 @@ func TestSalesAreReadWhenAsked(t *testing.T) {
 		`queue_oldest_seconds{product="1"} 1.5`,
 		`epoch{product="1"} 3`,
 		`clock_steps_total 4`,
+		`taken_over{product="1"} 0`,
+		`taken_over{product="2"} 1`,
 	)
-	if strings.Contains(text, `product="2"`) {
+	if strings.Contains(text, `epoch{product="2"}`) {
 		t.Error("a sale that cannot be read is shown")
 	}
 }
@@ -130,6 +133,7 @@ func TestAScrapeIsBounded(t *testing.T) {
 			return ids
 		},
 		ClockSteps: func() int64 { return 0 },
+		TakenOver:  func(uint32) bool { return false },
 		Now:        time.Now,
 		Stats: func(ctx context.Context, _ uint32) (stats.Stats, error) {
 			if _, bounded := ctx.Deadline(); !bounded {
@@ -152,6 +156,7 @@ func TestASaleIsReadOnceInAWhile(t *testing.T) {
 	m.Register(&Sales{
 		Products:   func() []uint32 { return []uint32{1} },
 		ClockSteps: func() int64 { return 0 },
+		TakenOver:  func(uint32) bool { return false },
 		Now:        func() time.Time { return now },
 		Stats: func(context.Context, uint32) (stats.Stats, error) {
 			if down {
@@ -171,7 +176,7 @@ func TestASaleIsReadOnceInAWhile(t *testing.T) {
 		now, down = now.Add(step.later), step.down
 		if text := scrape(t, m); step.want != "" {
 			expect(t, text, `epoch{product="1"} `+step.want)
-		} else if strings.Contains(text, `product="1"`) {
+		} else if strings.Contains(text, `epoch{product="1"}`) {
 			t.Error("figures that are too old are shown")
 		}
 	}

@@ -30,7 +30,9 @@ type Sales struct {
 	// Products lists the sales worth showing; Stats reads one.
 	Products func() []uint32
 	Stats    func(ctx context.Context, id uint32) (stats.Stats, error)
-	Now      func() time.Time
+	// TakenOver reports whether the store has taken a sale over, or is about to.
+	TakenOver func(id uint32) bool
+	Now       func() time.Time
 	// ClockSteps counts corrections of the ledger clock.
 	ClockSteps func() int64
 	// Journal is the size of the embedded journal; nil without one.
@@ -51,6 +53,7 @@ var (
 	descDepth = prometheus.NewDesc("seckill_queue_depth", "Reservations that wait for the worker, parked ones included.", []string{"product"}, nil)
 	descAge   = prometheus.NewDesc("seckill_queue_oldest_seconds", "Age of the oldest reservation that waits.", []string{"product"}, nil)
 	descEpoch = prometheus.NewDesc("seckill_epoch", "Epoch of the product's allotment.", []string{"product"}, nil)
+	descTaken = prometheus.NewDesc("seckill_taken_over", "1 if the store sells the product in place of its ledger, or is about to; else 0.", []string{"product"}, nil)
 	descRows  = prometheus.NewDesc("seckill_journal_rows", "Rows in the journal file.", nil, nil)
 	descBytes = prometheus.NewDesc("seckill_journal_bytes", "Size of the journal file and its write-ahead log.", nil, nil)
 	descSteps = prometheus.NewDesc("seckill_clock_steps_total", "Corrections of the ledger clock by more than a second.", nil, nil)
@@ -58,9 +61,15 @@ var (
 
 // Describe names the figures.
 func (s *Sales) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descUnits, descDepth, descAge, descEpoch, descSteps, descRows, descBytes} {
+	for _, d := range []*prometheus.Desc{descUnits, descDepth, descAge, descEpoch, descTaken, descSteps, descRows, descBytes} {
 		to <- d
 	}
+}
+
+// shown are the sales of one scrape.
+func (s *Sales) shown() []uint32 {
+	ids := s.Products()
+	return ids[max(0, len(ids)-scrapeProducts):] // the newest have the highest ids, as a rule
 }
 
 // figures reads the sales that were not read lately. One that cannot be read is
@@ -70,9 +79,8 @@ func (s *Sales) figures() map[uint32]reading {
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeDeadline)
 	defer cancel()
-	ids := s.Products()
 	fresh := make(map[uint32]reading)
-	for _, id := range ids[max(0, len(ids)-scrapeProducts):] { // the newest have the highest ids, as a rule
+	for _, id := range s.shown() {
 		now := s.Now()
 		if last, ok := s.read[id]; ok && now.Sub(last.at) < figuresFor {
 			fresh[id] = last
@@ -94,6 +102,13 @@ func (s *Sales) Collect(to chan<- prometheus.Metric) {
 		rows, bytes := s.Journal()
 		gauge(descRows, float64(rows))
 		gauge(descBytes, float64(bytes))
+	}
+	for _, id := range s.shown() { // known without the store and the ledger
+		taken := 0.0
+		if s.TakenOver(id) {
+			taken = 1
+		}
+		gauge(descTaken, taken, productLabel(id))
 	}
 	for id, last := range s.figures() {
 		product, st := productLabel(id), &last.stats

@@ -106,12 +106,12 @@ func (d *Desk) listStored(ctx context.Context, filter store.OrderFilter) ([]seck
 // and an empty list would be a lie. So would be one that leaves an order out
 // because it may be stored: then the whole list is busy.
 func (d *Desk) listWaiting(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
-	all, may := d.Catalog.All(), make(map[uint32]bool)
-	if err := d.waiting(ctx, all, may); err != nil {
+	may := make(map[uint32]bool)
+	if err := d.waiting(ctx, may); err != nil {
 		return nil, err
 	}
 	var waiting []seckill.Order
-	for _, s := range all {
+	for _, s := range d.Catalog.All() {
 		if !may[s.ID] || !ofProduct(s, filter) {
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"seckill"
-	"seckill/internal/queue"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 )
@@ -118,7 +117,7 @@ func (d *Desk) list(ctx context.Context, filter store.OrderFilter) ([]seckill.Or
 func (d *Desk) promising(ctx context.Context) ([]*sale.Sale, error) {
 	all := d.Catalog.All()
 	may := make(map[uint32]bool)
-	if err := d.waiting(ctx, all, may); err != nil {
+	if err := d.waiting(ctx, may); err != nil {
 		return nil, err
 	}
 	letters, err := d.Store.Letters(ctx, store.LetterFilter{Limit: lettersLooked})
@@ -132,42 +131,20 @@ func (d *Desk) promising(ctx context.Context) ([]*sale.Sale, error) {
 		may[letters[i].Item.ProductID] = true
 	}
 	// A letter of an older epoch may have been adopted, back into the queue.
-	if err := d.waiting(ctx, all, may); err != nil {
+	if err := d.waiting(ctx, may); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(s *sale.Sale) bool { return !may[s.ID] }), nil
 }
 
 // waiting notes the products of which something waits in the queue.
-func (d *Desk) waiting(ctx context.Context, sales []*sale.Sale, may map[uint32]bool) error {
-	if listing, ok := d.Queue.(queue.Listing); ok {
-		products, err := listing.Waiting(ctx)
-		if err != nil {
-			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", deaf{err})
-		}
-		for _, id := range products {
-			may[id] = true
-		}
-		return nil
-	}
-	total, err := d.Queue.Stats(ctx, 0)
+func (d *Desk) waiting(ctx context.Context, may map[uint32]bool) error {
+	products, err := d.Queue.Waiting(ctx)
 	if err != nil {
 		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", deaf{err})
 	}
-	if total.Reservations == 0 {
-		return nil
-	}
-	for _, s := range sales {
-		if may[s.ID] {
-			continue
-		}
-		stats, err := d.Queue.Stats(ctx, s.ID)
-		if err != nil {
-			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", deaf{err})
-		}
-		if stats.Reservations > 0 {
-			may[s.ID] = true
-		}
+	for _, id := range products {
+		may[id] = true
 	}
 	return nil
 }

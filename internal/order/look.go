@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"seckill"
-	"seckill/internal/queue"
 	"seckill/internal/store"
 )
 
@@ -64,15 +63,14 @@ func (d *Desk) search(ctx context.Context, no seckill.OrderNo) (seckill.Order, e
 		o.Reason = letter.Reason // what the operator can mend
 		return o, nil
 	}
-	queued, can := d.Queue.(queue.Searching)
-	if !can || !errors.Is(err, errMayWait) {
+	if !errors.Is(err, errMayWait) {
 		return seckill.Order{}, err
 	}
 	ctx, cancel := patient(ctx)
 	defer cancel()
 	// Of a search that fails no more is known than before.
-	if entry, found, _ := queued.Find(ctx, no.ProductID(), no, searchedMost); found {
-		return itemOrder(&store.Items(&entry)[0]), nil
+	if entry, found, _ := d.Queue.Find(ctx, no.ProductID(), no, searchedMost); found {
+		return store.Items(&entry)[0].Order(), nil
 	}
 	return seckill.Order{}, err
 }
@@ -110,8 +108,12 @@ func (d *Desk) promised(ctx context.Context, no seckill.OrderNo) (store.Letter, 
 		return store.Letter{}, d.unopened(ctx, no.ProductID())
 	}
 	shards := s.Terms().LedgerShards()
-	if shards == 0 { // sold by the store
-		return store.Letter{}, errNotFound
+	if shards == 0 {
+		letter, err := d.Store.LetterByOrder(ctx, no)
+		if seckill.CodeNotFound.In(err) {
+			err = soldByStore(s.Terms())
+		}
+		return letter, err
 	}
 	if err := d.noneWaits(ctx, s.ID); err != nil {
 		// A letter tells more than that others wait.

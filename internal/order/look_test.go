@@ -76,7 +76,7 @@ func TestAnOrderThatMayBeQueuedIsBusyToOperatorAndMoney(t *testing.T) {
 	}
 	want("others wait", never, asked{busy, busy, busy, busy})
 	searching := d.Desk.Queue
-	d.Desk.Queue = plainQueue{searching}
+	d.Desk.Queue = unsearchedQueue{searching}
 	want("it waits where nobody can search", no, asked{busy, busy, busy, busy})
 	d.Desk.Queue = searching
 
@@ -237,8 +237,12 @@ func TestTheOperatorFindsABuyersQueuedOrders(t *testing.T) {
 	}
 }
 
-// plainQueue cannot be searched.
-type plainQueue struct{ order.Queue }
+// unsearchedQueue answers no search.
+type unsearchedQueue struct{ order.Queue }
+
+func (unsearchedQueue) Find(context.Context, uint32, seckill.OrderNo, int) (seckill.Entry, bool, error) {
+	return seckill.Entry{}, false, errors.New("down")
+}
 
 // deafQueue does not answer.
 type deafQueue struct{ order.Queue }

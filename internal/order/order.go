@@ -29,6 +29,8 @@ type Store interface {
 // Queue tells what waits for the worker.
 type Queue interface {
 	Stats(ctx context.Context, product uint32) (queue.Stats, error)
+	Waiting(ctx context.Context) ([]uint32, error)
+	Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error)
 }
 
 // Desk is where shoppers and operators ask about orders.
@@ -177,7 +179,7 @@ func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (se
 // word: another instance may have opened it a moment ago, and sold.
 func (d *Desk) unopened(ctx context.Context, product uint32) error {
 	p, err := d.Store.Product(ctx, product)
-	if err == nil && p.Epoch != 0 && p.LedgerShards() != 0 {
+	if err == nil && p.Epoch != 0 && p.HasLedger() {
 		return seckill.Errorf(seckill.CodeBusy, "this instance has not heard of the sale yet")
 	}
 	if err == nil {
@@ -191,10 +193,19 @@ func (d *Desk) unopened(ctx context.Context, product uint32) error {
 // be there yet: instances remember what they promised.
 func (d *Desk) missing(ctx context.Context, s *sale.Sale, buyer string) error {
 	p := s.Terms()
-	if p.LedgerShards() == 0 {
-		return errNotFound
+	if p.SoldByStore() {
+		return soldByStore(p)
 	}
 	return d.missingFrom(ctx, s, seckill.HomeShard(p, buyer))
+}
+
+// soldByStore is what is said of an order that the store does not have, though it
+// sells the product. After a takeover the old ledger may still bring it.
+func soldByStore(p *seckill.Product) error {
+	if p.HasLedger() {
+		return seckill.Errorf(seckill.CodeBusy, "the store has taken the sale over; orders that only the ledger knows are read when it is back")
+	}
+	return errNotFound
 }
 
 // missingFrom is not_found on the word of these shards.
@@ -217,22 +228,12 @@ func (d *Desk) missingFrom(ctx context.Context, s *sale.Sale, shards ...int) err
 }
 
 func letterOrder(l *store.Letter) seckill.Order {
-	o := itemOrder(&l.Item)
+	o := l.Item.Order()
 	o.Reason = seckill.ReasonRetrying
 	if l.Dead {
 		o.Reason = seckill.ReasonDead
 	}
 	return o
-}
-
-// itemOrder is the queued order that a claim stands for.
-func itemOrder(item *store.Item) seckill.Order {
-	return seckill.Order{
-		OrderNo: item.Claim.OrderNo, Buyer: item.Claim.Buyer, ProductID: item.ProductID, Group: item.Group,
-		ProductName: item.Name, PriceCents: item.PriceCents, Currency: item.Currency,
-		Quantity: item.Claim.Quantity, Ref: item.Claim.Ref, Key: item.Claim.Key,
-		Status: seckill.OrderQueued, CreatedAt: item.At, Epoch: item.Epoch, Shard: item.Shard,
-	}
 }
 
 // held lists what the ledger holds for a buyer of one product, as queued
@@ -368,6 +369,16 @@ func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, 
 		return result, seckill.Errorf(seckill.CodeWrongState, "trade %q was recorded with another order, amount or currency", notice.TradeNo)
 	}
 	return result, nil
+}
+
+// Acknowledge returns the answer to a callback that Notify took, or refused, in
+// the words of its provider. Status 0 leaves the answer to the caller.
+func (d *Desk) Acknowledge(provider string, refusal error) payment.Acknowledgement {
+	from := d.Providers[provider]
+	if from == nil {
+		return payment.Acknowledgement{}
+	}
+	return from.Acknowledge(refusal)
 }
 
 // CancelOwn cancels a buyer's own order.

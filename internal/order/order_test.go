@@ -35,6 +35,7 @@ func (p *purse) Notice(context.Context, http.Header, []byte) (payment.Notice, er
 	return p.notice, p.err
 }
 func (p *purse) Refund(context.Context, payment.Refund) error { return nil }
+func (p *purse) Acknowledge(error) payment.Acknowledgement    { return payment.Acknowledgement{} }
 
 // desk is a rig with an order desk.
 type desk struct {

@@ -27,6 +27,13 @@ type Provider interface {
 	// no sense. It has no side effect, so a callback can come N times.
 	Notice(ctx context.Context, header http.Header, body []byte) (Notice, error)
 
+	// Acknowledge returns the answer to a callback in the provider's own
+	// protocol. A nil refusal means that the money is recorded: the answer has a
+	// 2xx status, and the provider sends the callback no more. Any other refusal,
+	// which seckill.CodeOf tells apart, must not read as an acknowledgement. The
+	// zero Acknowledgement has the shop API send its problem document.
+	Acknowledge(refusal error) Acknowledgement
+
 	// Refund returns money of one trade. It is idempotent by Refund.ID: the
 	// money goes back once, whatever the number of calls. A nil error means
 	// that the provider has accepted it for good.
@@ -57,6 +64,13 @@ type Notice struct {
 	AmountCents int64
 	Currency    string
 	PaidAt      time.Time
+}
+
+// Acknowledgement is the answer to a callback.
+type Acknowledgement struct {
+	Status      int
+	ContentType string // empty only if the body is
+	Body        []byte
 }
 
 // Refund is money to return.

@@ -9,17 +9,18 @@
 package promise
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"seckill"
+	"seckill/internal/promise/journal"
 )
 
 const (
 	// DefaultMost is how many promises an instance remembers: at about 200 bytes
 	// each, some 50 MB, and twenty seconds of 10,000 a second without a worker.
-	// Those of products with a fallback share take another 20 MB, for their keys.
 	DefaultMost = 1 << 18
 	// stripes keep the batchers of many shards from meeting in one lock.
 	stripes = 16
@@ -37,7 +38,6 @@ type Book struct {
 	stripes [stripes]stripe
 	next    atomic.Uint32
 	count   atomic.Int64
-	index   index
 	// hand holds who has taken promises out of the stripes to settle them.
 	hand chan struct{}
 }
@@ -50,10 +50,13 @@ type stripe struct {
 
 // record is what one ledger step accepted, less what the store has.
 type record struct {
-	entry   seckill.Entry
-	indexed bool
-	since   time.Time
-	ask     time.Time // not before
+	entry seckill.Entry
+	since time.Time
+	ask   time.Time // not before
+	// at is where the journal has it, if there is one. A loaded record is of a
+	// former life: the ledger may have lost it unnoticed.
+	at     journal.Place
+	loaded bool
 }
 
 // New makes an empty book.
@@ -67,33 +70,34 @@ func New(opt Options) *Book {
 	if opt.Terms == nil {
 		opt.Terms = func(uint32) *seckill.Product { return nil }
 	}
-	return &Book{opt: opt, hand: make(chan struct{}, 1), index: index{numbers: make(map[request]seckill.OrderNo)}}
+	return &Book{opt: opt, hand: make(chan struct{}, 1)}
 }
 
 // Len is how many promises are remembered.
 func (b *Book) Len() int64 { return b.count.Load() }
 
-// Find is the order that was promised to a buyer of a limit group under a key,
-// as long as it is remembered, of a product with a fallback share.
-func (b *Book) Find(group uint32, buyer, key string) (no seckill.OrderNo, found bool) {
-	return b.index.find(request{group, buyer, key})
-}
-
 // Remember keeps what one ledger step accepted. The entry is given away. Where
 // there is no room, the oldest are forgotten: the ledger has had the most time
 // to hand them on.
+//
+// With a journal nothing is forgotten: the journal stops the sale at its bound.
 func (b *Book) Remember(entry seckill.Entry) {
 	now := b.opt.Now()
 	r := &record{entry: entry, since: now, ask: now.Add(settleAge)}
-	if terms := b.opt.Terms(entry.ProductID); terms != nil && terms.FallbackShare > 0 {
-		r.indexed = true
-		b.index.add(entry.Group, entry.Claims) // before anybody can settle it
+	if b.opt.Journal != nil {
+		r.at = b.opt.Journal.Append(&entry)
 	}
+	b.keep(r)
+}
+
+// keep takes a record into a stripe.
+func (b *Book) keep(r *record) {
+	entry := &r.entry
 	s := &b.stripes[b.next.Add(1)%stripes]
 	s.mu.Lock()
 	s.kept = append(s.kept, r)
 	s.claims += len(entry.Claims)
-	forgotten := s.trim(b.opt.Most/stripes, &b.index)
+	forgotten := s.trim(b.room())
 	s.mu.Unlock()
 	b.count.Add(int64(len(entry.Claims) - forgotten))
 	if forgotten > 0 {
@@ -101,14 +105,19 @@ func (b *Book) Remember(entry seckill.Entry) {
 	}
 }
 
+// room is how many claims a stripe may have.
+func (b *Book) room() int {
+	if b.opt.Journal != nil {
+		return math.MaxInt
+	}
+	return b.opt.Most / stripes
+}
+
 // trim forgets the oldest beyond the bound, but never the newest record.
-func (s *stripe) trim(most int, index *index) (forgotten int) {
+func (s *stripe) trim(most int) (forgotten int) {
 	for s.claims > most && len(s.kept) > 1 {
 		oldest := s.kept[0]
 		n := len(oldest.entry.Claims)
-		if oldest.indexed {
-			index.remove(oldest.entry.Group, oldest.entry.Claims...)
-		}
 		s.kept[0] = nil
 		s.kept = s.kept[1:]
 		s.claims -= n
@@ -162,7 +171,7 @@ func (b *Book) putBack(records []*record, had int) {
 		s.mu.Lock()
 		s.kept = append(back[i], s.kept...)
 		s.claims += countClaims(back[i])
-		forgotten += s.trim(b.opt.Most/stripes, &b.index)
+		forgotten += s.trim(b.room())
 		s.mu.Unlock()
 	}
 	b.count.Add(int64(left - had - forgotten))
@@ -180,14 +189,11 @@ func countClaims(records []*record) (n int) {
 
 // drop takes settled claims off a record, for good.
 func (b *Book) drop(r *record, settled func(no seckill.OrderNo) bool) {
-	if r.indexed {
-		for _, claim := range r.entry.Claims {
-			if settled(claim.OrderNo) {
-				b.index.remove(r.entry.Group, claim)
-			}
-		}
-	}
+	before := len(r.entry.Claims)
 	r.strike(settled)
+	if n := before - len(r.entry.Claims); n > 0 && b.opt.Journal != nil {
+		b.opt.Journal.Release(r.at, n)
+	}
 }
 
 // strike takes claims off a record.
@@ -204,7 +210,7 @@ func (r *record) strike(wanted func(no seckill.OrderNo) bool) {
 
 // split moves claims to a record of their own, which is nil if there are none.
 func (r *record) split(wanted func(no seckill.OrderNo) bool) *record {
-	part := &record{entry: r.entry, indexed: r.indexed, since: r.since}
+	part := &record{entry: r.entry, since: r.since, at: r.at}
 	part.entry.Claims = nil
 	for _, claim := range r.entry.Claims {
 		if wanted(claim.OrderNo) {

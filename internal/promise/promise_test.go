@@ -40,6 +40,12 @@ type memory struct {
 func newMemory(t *testing.T, changes ...func(*promise.Options)) *memory {
 	t.Helper()
 	m := &memory{Rig: rig.New(t), reoffered: map[promise.Result]int{}}
+	m.Book = m.newBook(changes...)
+	return m
+}
+
+// newBook is an empty book of the same instance.
+func (m *memory) newBook(changes ...func(*promise.Options)) *promise.Book {
 	opt := promise.Options{
 		Store: m.Store, ExpireAfter: 30 * time.Minute, Now: m.Time.Now, Logger: slog.New(slog.NewTextHandler(&m.log, nil)),
 		Adopter: &adoption.Adopter{Store: m.Store, Lanes: m, Now: m.Time.Now},
@@ -56,8 +62,7 @@ func newMemory(t *testing.T, changes ...func(*promise.Options)) *memory {
 	for _, change := range changes {
 		change(&opt)
 	}
-	m.Book = promise.New(opt)
-	return m
+	return promise.New(opt)
 }
 
 // Do is on the lanes of the present desk, which a restart replaces.
@@ -463,7 +468,7 @@ func TestEveryAnswerOfALostStretchEndsExplicitly(t *testing.T) {
 	stage := purchase.New(m.Ledger, m.Clock, purchase.Options{
 		QueueSize: 1000, MaxBatch: 100, Timeout: 2 * time.Second, Random: rand.Uint64, Remember: m.Remember,
 		Lane: ledger.LaneOptions{CallTimeout: time.Second}, OnBatch: func(int, time.Duration) {},
-		Note: func(uint32, string) {}, OnTrouble: func(uint32, error) {},
+		Learn: func(uint32, string) {}, OnTrouble: func(uint32, error) {},
 	})
 	t.Cleanup(stage.Close)
 	var mu sync.Mutex

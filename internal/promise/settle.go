@@ -11,6 +11,7 @@ import (
 
 	"seckill"
 	"seckill/internal/adoption"
+	"seckill/internal/promise/journal"
 	"seckill/internal/store"
 	"seckill/internal/unkept"
 )
@@ -50,6 +51,12 @@ type Options struct {
 	OnForgotten func(promises int)
 	// OnReoffered counts promises that a lost ledger did not take along.
 	OnReoffered func(result Result, promises int)
+	// Journal keeps what is remembered on disk; nil for none. Ledger and OnMissing
+	// are needed with it: OnMissing has a product's ledger rebuilt that no longer
+	// holds promises of its own epoch.
+	Journal   *journal.Journal
+	Ledger    Ledger
+	OnMissing func(ctx context.Context, product uint32, epoch uint64, promises int) error
 	// OnLost is told that promises could not be kept, and that their buyers have
 	// to know; they are in the log by order number.
 	OnLost func(product uint32, err error)
@@ -88,10 +95,14 @@ func (b *Book) Round(ctx context.Context) error {
 		before := countClaims(due)
 		carried, err := b.settle(ctx, due)
 		due = append(due, carried...)
+		if err == nil {
+			err = b.checkLoaded(ctx, due)
+		}
 		for _, r := range due {
 			r.ask = now.Add(min(max(now.Sub(r.since), settleAge), askAgainMost))
 		}
 		b.putBack(due, before)
+		b.moveStale()
 		return err
 	})
 }

@@ -133,7 +133,7 @@ func (c *Client) partitions(ctx context.Context, topic string) ([]string, error)
 	a, err := n.request(ctx, id, sayPartitions(topic, id))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("find topic %s: %w", topic, err)
+		return nil, err
 	case a.count == 0:
 		return []string{topic}, nil
 	case a.count > maxPartitions:

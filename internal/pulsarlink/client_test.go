@@ -52,6 +52,21 @@ func TestIsSetup(t *testing.T) {
 	}
 }
 
+func TestOpenTopic_NamesAMissingTopicOnce(t *testing.T) {
+	for text, end := range map[string]string{"": ErrNoTopic.Error(), "gone": ErrNoTopic.Error() + ": gone"} {
+		fake := newFake(t, func(c *fakeConn, s said) bool {
+			if s.kind == kindPartitions {
+				c.say(kindPartitionsTold, fields(nil).number(2, s.number(2)).number(3, lookupFailed).number(4, uint64(codeTopicNotFound)).text(5, text))
+			}
+			return s.kind == kindPartitions
+		})
+		_, err := newTestClient(t, Options{URL: "pulsar://" + fake.address}).OpenTopic(within(t), "topic")
+		if want := "open topic persistent://public/default/topic: pulsar: " + end; err == nil || err.Error() != want {
+			t.Errorf("the error is: %v\nwant: %s", err, want)
+		}
+	}
+}
+
 func TestNewClient_RefusesBadURLs(t *testing.T) {
 	for _, url := range []string{"", "http://127.0.0.1:1", "pulsar://", "pulsar://nowhere", "pulsar://a:1,b"} {
 		if _, err := (Options{URL: url}).NewClient(nil); !IsSetup(err) {

@@ -36,7 +36,7 @@ func openConsumer(ctx context.Context, p *part) (*consumer, error) {
 		return nil, errLost
 	}
 	request := client.nextID()
-	if _, err := n.request(ctx, request, saySubscribe(p.name, p.of.opt.Name, p.of.opt.Type, c.id, request)); err != nil {
+	if _, err := n.request(ctx, request, saySubscribe(p.name, p.of.opt.Name, c.id, request)); err != nil {
 		// It may be there, and the answer late. A consumer without permits would keep
 		// messages from others.
 		c.forget()

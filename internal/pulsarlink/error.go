@@ -66,10 +66,14 @@ type serverError struct {
 }
 
 func (e serverError) Error() string {
+	said := fmt.Sprintf("the broker refused with error %d", e.code)
 	if why := refusals[e.code]; why != nil {
-		return fmt.Sprintf("pulsar: %v: %s", why, e.text)
+		said = why.Error()
 	}
-	return fmt.Sprintf("pulsar: the broker refused with error %d: %s", e.code, e.text)
+	if e.text == "" { // brokers give no text with some codes
+		return "pulsar: " + said
+	}
+	return "pulsar: " + said + ": " + e.text
 }
 
 func (e serverError) Unwrap() error { return refusals[e.code] }

@@ -31,7 +31,7 @@ func packed(metadata fields, body string) []byte {
 
 func FuzzFrame(f *testing.F) {
 	f.Add(sayPing(), 1<<10)
-	f.Add(saySubscribe("t", "s", KeyShared, 1, 2), 1<<10)
+	f.Add(saySubscribe("t", "s", 1, 2), 1<<10)
 	f.Add(newFrame(kindMessage, fields(nil).number(1, 1).bytes(2, MessageID{Ledger: 1}.encoded()), 0), 64)
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 1}, 1<<10)
 	f.Fuzz(func(t *testing.T, data []byte, most int) {

@@ -40,7 +40,6 @@ type Inbox interface {
 // SubscriptionOptions say who receives.
 type SubscriptionOptions struct {
 	Name  string
-	Type  Type
 	Inbox Inbox
 }
 

@@ -113,8 +113,10 @@ func (t *Topic) MaxBytes() int { return t.client.maxMessage() - messageRoom }
 
 // Ping reports whether the broker answers and has the topic, or would create it.
 func (t *Topic) Ping(ctx context.Context) error {
-	_, err := t.Partitions(ctx)
-	return err
+	if _, err := t.Partitions(ctx); err != nil {
+		return fmt.Errorf("find topic %s: %w", t.name, err)
+	}
+	return nil
 }
 
 // Partitions asks the broker for the topic's partitions. A topic without

@@ -123,7 +123,7 @@ func subscribed(t *testing.T, inbox Inbox, payloads func(nth int) [][]byte) (*fa
 		return false
 	})
 	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + b.address}))
-	s, err := topic.Subscribe(within(t), SubscriptionOptions{Name: "group", Type: Shared, Inbox: inbox})
+	s, err := topic.Subscribe(within(t), SubscriptionOptions{Name: "group", Inbox: inbox})
 	if err != nil {
 		t.Fatal(err)
 	}

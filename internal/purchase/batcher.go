@@ -39,7 +39,7 @@ func (b *batcher) offer(w *waiter) error {
 // served, as long as there is room.
 func (b *batcher) join(w *waiter) error {
 	if b.deaf() {
-		return b.refusal()
+		return errBusy
 	}
 	select {
 	case b.queue <- w:
@@ -103,28 +103,43 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 	b.stage.opt.OnBatch(len(batch), took)
 	if err != nil {
 		for _, w := range batch {
-			w.refuse(b.refusal())
+			w.refuse(errBusy)
 		}
 		if sale.LaneFinished(err) {
 			b.fail(err)
 		}
 		return false
 	}
-	b.expect(took, result.Free, terms)
+	b.expect(took, result.Free)
+	if !b.sale.Hold(b.group.epoch) {
+		// The product has a new epoch. Somebody may have been told that this
+		// instance has written all its promises of the old one: it makes no more.
+		for _, w := range batch {
+			w.refuse(errBusy)
+		}
+		return took < b.stage.callTimeout()
+	}
 	b.promised(&step, result.Verdicts, terms)
+	b.sale.Unhold()
 	if result.Free == 0 && b.supply == nil {
 		b.sale.MarkSoldOut(asked)
 	}
+	var accepted *waiter
 	for i, w := range batch {
 		verdict := &result.Verdicts[i]
 		switch {
+		case verdict.Code == ledger.VerdictAccepted && b.stage.opt.Journal != nil:
+			w.next, accepted = accepted, w
 		case verdict.Code == ledger.VerdictSoldOut && b.supply != nil && !b.provenFor(w, empty):
-			b.supply.want(w) // other shards or the share may have units
+			b.supply.want(w) // other shards may have units
 		case verdict.Code == ledger.VerdictUndecided:
 			w.refuse(b.stage.tooHot(TooHotMarks))
 		default:
 			w.answer(verdict, seckill.OrderQueued)
 		}
+	}
+	if accepted != nil {
+		b.stage.answerSynced(accepted)
 	}
 	// A call that the lane gave up on may still hang and read the claims, even
 	// where asking told its result.
@@ -162,11 +177,11 @@ func (b *batcher) provenFor(w *waiter, empty bool) bool {
 }
 
 // expect learns from an answered step what the next claims can expect.
-func (b *batcher) expect(took time.Duration, free int64, terms *seckill.Product) {
+func (b *batcher) expect(took time.Duration, free int64) {
 	b.prospect.served(took)
 	b.prospect.left.Store(free)
 	if b.supply != nil {
-		free = b.group.within(terms.ShareLeft)
+		free = b.group.within()
 	}
 	b.prospect.supplied(free)
 }
@@ -181,15 +196,7 @@ func (b *batcher) fail(err error) {
 	b.stage.opt.OnTrouble(b.shard.Product, err)
 }
 
-func (b *batcher) refuseRest() { refuseAll(b.queue, b.refusal()) }
-
-// refusal is what a claim is told that is left undecided.
-func (b *batcher) refusal() error {
-	if b.breaker.isOpen() {
-		return errDown
-	}
-	return errBusy
-}
+func (b *batcher) refuseRest() { refuseAll(b.queue, errBusy) }
 
 // answer tells the claimant a verdict, and where an order of it stands.
 func (w *waiter) answer(v *ledger.Verdict, stands seckill.OrderStatus) {

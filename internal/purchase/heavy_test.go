@@ -38,7 +38,7 @@ func TestWhatIsToldToWhoReturnsMuch(t *testing.T) {
 		c := newCounter(t, 1)
 		stage := purchase.New(saying{c.Ledger, code}, c.Clock, purchase.Options{
 			QueueSize: 10, MaxBatch: 10, Timeout: 5 * time.Second, Random: func() uint64 { return 1 },
-			Note: c.memory.Note, OnBatch: func(int, time.Duration) {}, OnTrouble: func(uint32, error) {},
+			Learn: c.memory.Learn, OnBatch: func(int, time.Duration) {}, OnTrouble: func(uint32, error) {},
 			OnTooHot: func(why purchase.TooHot) { hot <- why },
 		})
 		t.Cleanup(stage.Close)

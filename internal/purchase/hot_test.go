@@ -45,14 +45,14 @@ func crowded(tb testing.TB) (*purchase.Stage, *sale.Sale) {
 	log := slog.New(slog.DiscardHandler)
 	catalog := sale.NewCatalog(products{{
 		ID: 1, Group: 1, Name: "p", Currency: "CNY", PriceCents: 1, PerUserLimit: 1, Shards: 1, Epoch: 1,
-		Strategy: seckill.StrategyAsync, StartsAt: time.Now().Add(-time.Hour), EndsAt: time.Now().Add(time.Hour),
+		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: time.Now().Add(-time.Hour), EndsAt: time.Now().Add(time.Hour),
 	}}, log)
 	rig.Must(tb, catalog.Refresh(tb.Context()))
 	memory := sale.NewMemory()
 	refused := make(chan struct{}, 1)
 	keeper := &holding{calls: make(chan struct{}, 1), end: make(chan struct{})}
 	stage := purchase.New(keeper, sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log), purchase.Options{
-		QueueSize: 1024, MaxBatch: batch, Timeout: time.Minute, Random: rand.Uint64, Note: memory.Note, MayHold: memory.MayHoldIn,
+		QueueSize: 1024, MaxBatch: batch, Timeout: time.Minute, Random: rand.Uint64, Learn: memory.Learn, MayHold: memory.MayHoldIn,
 		Lane:    ledger.LaneOptions{CallTimeout: time.Minute},
 		OnBatch: func(int, time.Duration) {}, OnTrouble: func(uint32, error) {},
 		OnTooHot: func(purchase.TooHot) {

@@ -122,10 +122,10 @@ func (p *prospect) supplied(everywhere int64) {
 func (p *prospect) carry() int64 { return p.lanes*p.batch - 1 }
 
 // within is all that may be sold to the claims of a shard, as far as this
-// instance knows: what is free there, on the other shards, and of the fallback
-// share. Units in transit are in none of them; stockSlack has room for those.
-func (g *group) within(share int64) int64 {
-	total := share
+// instance knows: what is free there and on the other shards. Units in transit
+// are in none of them; stockSlack has room for those.
+func (g *group) within() int64 {
+	total := int64(0)
 	for _, b := range g.batchers {
 		left := b.prospect.left.Load()
 		if left == unknown {

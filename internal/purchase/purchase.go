@@ -32,8 +32,6 @@ type Stage struct {
 	waiters sync.Pool
 	running sync.WaitGroup
 
-	recalled recalled
-
 	mu     sync.Mutex
 	live   map[*group]struct{}
 	tills  map[*till]struct{}
@@ -67,6 +65,7 @@ type waiter struct {
 	timer    *time.Timer
 	bought   Bought
 	err      error
+	next     *waiter // that waits for the same sync of the journal
 }
 
 func stoppedTimer() *time.Timer {
@@ -83,10 +82,6 @@ var (
 	errPaused  = &seckill.Error{Code: seckill.CodePaused}
 	errEnded   = &seckill.Error{Code: seckill.CodeEnded}
 
-	// errDown is the busy of a claim that the ledger did not decide, because it
-	// does not answer: who has a fallback share sells from there.
-	errDown = &seckill.Error{Code: seckill.CodeBusy}
-
 	errReturned = seckill.Errorf(seckill.CodeWrongState, "too many orders of this buyer were cancelled, expired or refunded in this sale").
 			Titled("Too many of your orders in this sale were cancelled, expired or refunded.", "您在本次活动中取消、超时未付或退款的订单过多")
 )
@@ -99,8 +94,8 @@ type Bought struct {
 	Status  seckill.OrderStatus
 }
 
-// Buy asks who sells the product, the ledger or the store, and waits for the
-// word, at most Options.Timeout. A busy answer means unknown, not no: the same
+// Buy asks the product's seller, the ledger or the store, and waits for the
+// answer, at most Options.Timeout. A busy answer means unknown, not no: the same
 // claim repeated finds its order.
 //
 // Keys belong to the limit group, like marks. One that has bought another
@@ -121,56 +116,26 @@ func (s *Stage) buy(on *sale.Sale, claim Claim) (Bought, error) {
 		Buyer:   claim.Buyer, Quantity: claim.Quantity, Key: claim.Key, Ref: claim.Ref,
 	}
 	deadline := time.Now().Add(s.opt.Timeout)
-	if on.Terms().HasLedger() {
-		bought, err := s.reserve(on, &asked, deadline)
-		if err != errDown {
-			return bought, err
-		}
-		if bought, found := s.remembered(on, &asked, deadline); found {
-			return bought, nil
-		}
-		if on.Terms().ShareLeft == 0 {
-			return Bought{}, err
-		}
+	if on.Terms().SoldByStore() {
+		return s.sell(on, &asked, deadline)
 	}
-	return s.sell(on, &asked, deadline)
+	return s.reserve(on, &asked, deadline)
 }
 
 // reserve has the ledger decide a claim.
 func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (Bought, error) {
+	if s.opt.Journal != nil && !s.opt.Journal.Ready() {
+		return Bought{}, errBusy // a promise could not be kept
+	}
 	group, err := s.group(on)
 	if err != nil {
 		return Bought{}, err
 	}
-	b := group.batchers[seckill.HomeShard(group.terms, claim.Buyer)]
-	// While the ledger is down the share is sold, by who knows all that it has sold.
-	shown := group.terms.FallbackShare > 0 && !b.deaf() && s.opt.MayHaveSold(b.shard.Group, claim.Buyer)
-	if shown {
-		if bought, known, err := s.recognise(on, claim, deadline); known {
-			return bought, err
-		}
-	}
-	bought, err := s.wait(b, claim, deadline)
-	if err == error(errSoldOut) && group.terms.FallbackShare > 0 {
-		return s.unlessSold(on, claim, deadline)
-	}
+	bought, err := s.wait(group.batchers[seckill.HomeShard(group.terms, claim.Buyer)], claim, deadline)
 	if err != nil || bought.OrderNo == claim.OrderNo {
 		return bought, err
 	}
-	// The order of an earlier claim with this key.
-	if group.terms.FallbackShare > 0 && !shown {
-		if row, found := s.stored(on, claim, deadline); found {
-			return row, nil
-		}
-	}
-	found, err := s.recall(b.shard, claim.Buyer, bought.OrderNo, deadline)
-	if err != nil {
-		return Bought{}, err
-	}
-	if !found {
-		return s.askAgain(b, claim, bought.OrderNo, deadline)
-	}
-	return bought, nil
+	return bought, s.synced(deadline) // the order of an earlier claim with this key
 }
 
 // wait hands a claim to who gathers for its seller, and waits for the answer.
@@ -214,7 +179,7 @@ func (s *Stage) group(on *sale.Sale) (*group, error) {
 		return nil, errBusy // not preheated yet: there is nothing to sell from
 	}
 	if terms.Rebuilding {
-		return nil, errDown // its ledger may be away for as long as that takes
+		return nil, errBusy
 	}
 	if g, _ := on.Batchers.Load().(*group); g != nil && g.epoch == terms.Epoch && !g.stopped.Load() {
 		return g, nil
@@ -245,7 +210,7 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 		s.startDualWriters()
 	}
 	g := &group{epoch: terms.Epoch, terms: terms}
-	g.outlook.group, g.outlook.mover, g.outlook.share = g, s.opt.Mover, s.opt.ShareGone
+	g.outlook.group, g.outlook.mover = g, s.opt.Mover
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	for i := range terms.Shards {
 		g.batchers = append(g.batchers, s.newBatcher(g, on, ledger.ShardOf(terms, i)))
@@ -265,7 +230,7 @@ func (s *Stage) newBatcher(g *group, on *sale.Sale, shard ledger.Shard) *batcher
 	b := &batcher{stage: s, group: g, sale: on, shard: shard, queue: make(chan *waiter, s.opt.QueueSize)}
 	b.prospect.open(lanesPerShard, &s.opt)
 	b.breaker.close()
-	if g.terms.Shards > 1 || g.terms.FallbackShare > 0 {
+	if g.terms.Shards > 1 {
 		b.supply = &supply{batcher: b}
 	}
 	lane := s.opt.Lane

@@ -43,7 +43,7 @@ func newCounterOf(t *testing.T, stock int64, product []func(*seckill.Product), c
 	c.on = c.Catalog.Find(1)
 	opt := purchase.Options{
 		QueueSize: 1000, MaxBatch: 100, Timeout: 5 * time.Second, Random: rand.Uint64,
-		Note: c.memory.Note, Learn: c.memory.Learn, MayHaveSold: c.memory.MayHaveSold, MayHold: c.memory.MayHoldIn,
+		Learn: c.memory.Learn, MayHold: c.memory.MayHoldIn,
 		Lane: ledger.LaneOptions{CallTimeout: time.Second},
 		OnBatch: func(claims int, _ time.Duration) {
 			c.mu.Lock()
@@ -55,7 +55,7 @@ func newCounterOf(t *testing.T, stock int64, product []func(*seckill.Product), c
 			defer c.mu.Unlock()
 			c.troubles = append(c.troubles, err)
 		},
-		Mover: c.Mover, ShareGone: c.Desk.ShareGone, Counter: c.Store, Store: c.Store, ExpireAfter: 30 * time.Minute,
+		Mover: c.Mover, Counter: c.Store, Store: c.Store, ExpireAfter: 30 * time.Minute,
 	}
 	opt.OnSell = opt.OnBatch
 	for _, change := range changes {

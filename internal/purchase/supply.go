@@ -24,9 +24,8 @@ const (
 	maxLookPause   = 50 * time.Millisecond
 )
 
-// supply is for one shard of several, and for a product with a fallback share:
-// claims that found the shard empty wait here while units are brought from the
-// other shards and from the share, and are then decided again. Only a proof
+// supply is for one shard of several: claims that found the shard empty wait here
+// while units are brought from the other shards, and are then decided again. Only a proof
 // over all of them, and the shard's word after it, is an answer of no.
 type supply struct {
 	batcher *batcher
@@ -87,7 +86,7 @@ func (s *supply) keep(trouble error) bool {
 		case !stopped && !arrived.Before(oldest):
 			return false, nil
 		case stopped || trouble != nil:
-			return true, s.batcher.refusal()
+			return true, errBusy
 		}
 		return true, s.batcher.stage.tooHot(TooHotUnits)
 	})
@@ -248,7 +247,6 @@ func (s *supply) again(ready func(*waiter) bool) bool {
 type outlook struct {
 	group *group
 	mover *transfer.Mover
-	share func(ctx context.Context, product uint32) (gone bool, err error)
 
 	mu      sync.Mutex
 	current *view // being taken, or nil
@@ -298,21 +296,6 @@ func (v *view) proven() (bool, error) {
 	defer close(v.proved)
 	ctx, cancel := context.WithTimeout(v.outlook.group.ctx, lookTimeout)
 	defer cancel()
-	if gone, err := v.outlook.shareGone(ctx); err != nil || !gone {
-		v.proofErr = err
-		return false, err
-	}
 	v.proof, v.proofErr = v.outlook.mover.Prove(ctx, v.outlook.group.terms, v.survey)
 	return v.proof, v.proofErr
-}
-
-// shareGone reports whether the product has no fallback share whose units could
-// still be sold. Between the look and its proof that makes one proof of both:
-// at an instant in between nothing was free on either side. What it finds it
-// hands to the ledger instead, where the next look shows it.
-func (o *outlook) shareGone(ctx context.Context) (bool, error) {
-	if o.group.terms.FallbackShare == 0 || o.share == nil {
-		return true, nil
-	}
-	return o.share(ctx, o.group.terms.ID)
 }

@@ -16,37 +16,24 @@ import (
 // instances changed the product each time that the store tried.
 const conflictTries = 10
 
-// Counter is where the store itself sells, and knows what it sold.
+// Counter is where the store itself sells.
 type Counter interface {
 	Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error)
-	Known(ctx context.Context, product uint32, claims []seckill.Claim) ([]store.SellVerdict, error)
 }
 
-// till gathers the claims of one product that the store sells itself: all of a
-// direct product, and what a ledger that is down left undecided of a product
-// with a fallback share (protocol 5). As before a ledger, the next batch gathers while one is in
-// flight, and each batch is one transaction: the commit, which costs most, is
-// shared by whoever came during the last one. One is in flight per instance
-// and product, because the second would only wait for the same row.
+// till gathers the claims of one product that the store sells itself. As before
+// a ledger, the next batch gathers while one is in flight, and each batch is one
+// transaction: the commit, which costs most, is shared by whoever came during the
+// last one. One is in flight per instance and product, because the second would
+// only wait for the same row.
 //
 // A claim that is left without an answer may have been sold. Its buyer's key,
 // or else its buyer's limit, finds the order when the claim is repeated.
-//
-// The ledger may have been asked for the same claim, and nobody knows whether
-// it sold. That is no reason to refuse the share to its buyer, because the
-// claim keeps its order number: the order has one row. Whoever comes second to
-// it, the worker with the ledger's late entry or this till, finds it there; and
-// what the ledger reserved for an order that the share sold is owed a release.
-// A buyer's other orders count against the limit as soon as they are rows; an
-// order of the ledger that is confirmed over the limit ends "failed", and is
-// released.
 type till struct {
-	stage  *Stage
-	sale   *sale.Sale
-	origin seckill.Origin
-	queue  chan *waiter // bounded: what does not fit is refused at once
-	window *window      // of a product with a fallback share, else nil
-	stop   chan struct{}
+	stage *Stage
+	sale  *sale.Sale
+	queue chan *waiter // bounded: what does not fit is refused at once
+	stop  chan struct{}
 
 	prospect prospect
 	stopped  atomic.Bool
@@ -63,8 +50,8 @@ func (s *Stage) sell(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (B
 
 // till finds the sale's till, or opens it.
 func (s *Stage) till(on *sale.Sale) (*till, error) {
-	if on.Terms().Epoch == 0 {
-		return nil, errBusy // not preheated yet: the store would refuse
+	if terms := on.Terms(); terms.Epoch == 0 || terms.HasLedger() && !terms.StoreOpen {
+		return nil, errBusy // not preheated, or not taken over yet: the store would refuse
 	}
 	if t, _ := on.Till.Load().(*till); t != nil && !t.stopped.Load() {
 		return t, nil
@@ -77,23 +64,11 @@ func (s *Stage) till(on *sale.Sale) (*till, error) {
 	if s.closed || s.opt.Counter == nil {
 		return nil, errBusy
 	}
-	origin := seckill.OriginDirect
-	if on.Terms().HasLedger() {
-		origin = seckill.OriginFallback
-	}
-	t := &till{
-		stage: s, sale: on, origin: origin,
-		queue: make(chan *waiter, s.opt.QueueSize), stop: make(chan struct{}),
-	}
+	t := &till{stage: s, sale: on, queue: make(chan *waiter, s.opt.QueueSize), stop: make(chan struct{})}
 	t.prospect.open(1, &s.opt)
 	s.tills[t] = struct{}{}
 	s.running.Add(1)
 	go t.run()
-	if origin == seckill.OriginFallback {
-		t.window = &window{till: t, queue: make(chan *waiter, s.opt.QueueSize)}
-		s.running.Add(1)
-		go t.window.run()
-	}
 	on.Till.Store(t)
 	return t, nil
 }
@@ -147,8 +122,7 @@ func (t *till) run() {
 	}
 }
 
-// settle answers a batch within the time that its youngest claim has; one that
-// asked the ledger first has less than those before it.
+// settle answers a batch within the time that its youngest claim has.
 func (t *till) settle(batch []*waiter) {
 	last := batch[0].deadline
 	for _, w := range batch {
@@ -205,7 +179,7 @@ func (t *till) transact(ctx context.Context, batch []*waiter) (result store.Sell
 	defer func() { t.stage.opt.OnSell(len(claims), time.Since(started)) }()
 	for range conflictTries {
 		result, err = t.stage.opt.Counter.Sell(ctx, store.SellRequest{
-			ProductID: t.sale.ID, Origin: t.origin, Claims: claims, ExpireAfter: t.stage.opt.ExpireAfter,
+			ProductID: t.sale.ID, Epoch: t.sale.Terms().Epoch, Claims: claims, ExpireAfter: t.stage.opt.ExpireAfter,
 		})
 		if !errors.Is(err, store.ErrConflict) || ctx.Err() != nil {
 			break
@@ -217,34 +191,27 @@ func (t *till) transact(ctx context.Context, batch []*waiter) (result store.Sell
 	return result, err
 }
 
-// answer tells the store's verdicts. The store alone sells a direct product:
-// without a free unit there, there is none. A share that is used up says
-// nothing about the ledger's units, so that is busy, not sold out.
+// answer tells the store's verdicts. The store alone sells the product: without
+// a free unit there, there is none.
 func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult) {
-	alone := t.origin == seckill.OriginDirect
-	if result.Free == 0 && alone {
+	if result.Free == 0 {
 		t.sale.MarkSoldOut(asked)
 	}
 	for i, w := range batch {
-		verdict := &result.Verdicts[i]
-		if verdict.Code == ledger.VerdictSoldOut && !alone {
-			w.refuse(errBusy)
-			continue
-		}
-		w.answer(&verdict.Verdict, verdict.Status)
+		w.answer(&result.Verdicts[i].Verdict, result.Verdicts[i].Status)
 	}
 }
 
 // noteAll remembers who may have an order, for the sold-out gate: before the
 // flag is raised, which spares whom we know.
 func (t *till) noteAll(batch []*waiter, result *store.SellResult, err error) {
-	if t.origin == seckill.OriginDirect && t.stage.opt.SharedCounter {
+	if t.stage.opt.SharedStore {
 		return
 	}
 	group := t.sale.Terms().Group
 	for i, w := range batch {
 		if err != nil || result.Verdicts[i].Code != ledger.VerdictSoldOut {
-			t.stage.opt.Note(group, w.claim.Buyer)
+			t.stage.opt.Learn(group, w.claim.Buyer)
 		}
 	}
 }

@@ -65,16 +65,16 @@ func TestADirectProductIsSoldByTheStoreAlone(t *testing.T) {
 
 // Among several instances the sold-out gate lets every known buyer ask the
 // store, so that their memories need not hold all who bought.
-func TestBuyersOfASharedCounterAreNotNoted(t *testing.T) {
+func TestTill_BuyersOfASharedStoreAreNotLearned(t *testing.T) {
 	for _, shared := range []bool{true, false} {
-		noted := 0
+		learned := 0
 		c := newShop(t, 1, func(opt *purchase.Options) {
-			opt.SharedCounter, opt.Note = shared, func(uint32, string) { noted++ }
+			opt.SharedStore, opt.Learn = shared, func(uint32, string) { learned++ }
 		})
 		_, err := c.buy("a")
 		rig.Must(t, err)
-		if (noted == 0) != shared {
-			t.Errorf("shared %t: %d buyers were noted", shared, noted)
+		if (learned == 0) != shared {
+			t.Errorf("shared %t: %d buyers were learned", shared, learned)
 		}
 	}
 }

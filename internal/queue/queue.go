@@ -5,7 +5,6 @@ package queue
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"seckill"
@@ -44,61 +43,27 @@ type Queue interface {
 	// nothing: the entries are delivered as before. Entries that are added or
 	// acknowledged meanwhile may be passed or not. It ends with see's error.
 	Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error
-}
 
-// Remembering is a queue that keeps the highest witness of its own, beside the
-// store's. A store that is below it has lost orders that it had confirmed: an
-// older copy was restored.
-type Remembering interface {
-	// HighestWitness is, for each stream, the highest witness that an
-	// acknowledgement has carried; streams without one are absent. With an
-	// error, streams may be missing, and those that are there are true.
-	HighestWitness(ctx context.Context) ([]ID, error)
-}
-
-// Witnessing is a queue that can be asked for a witness by who does not consume
-// it.
-type Witnessing interface {
-	// Lost are those of the witnesses that an acknowledgement would find lost.
-	// With an error, some may be missing.
-	Lost(ctx context.Context, witnesses []ID) ([]ID, error)
-}
-
-// Listing is a queue that can name the products of which something waits at
-// less than the price of asking for each.
-type Listing interface {
-	// Waiting lists products with entries that are not acknowledged, in no
-	// particular order.
+	// Waiting lists the products with entries that are not acknowledged, each
+	// once, in no particular order. It costs less than Stats of every product.
 	Waiting(ctx context.Context) ([]uint32, error)
-}
 
-// Searching is a queue that can find an order among what waits.
-type Searching interface {
 	// Find is the entry that carries an order of the product and is not
 	// acknowledged, with the order's claim alone. In each stream it looks through
 	// the product's oldest entries, at most so many: one that is not found may be
 	// in a later one.
 	Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error)
-}
 
-// Examining is a queue that outsiders can tamper with, and that can tell.
-type Examining interface {
-	// Examine finds entries of the product that wait to be acknowledged and that
-	// nobody will ever get, the oldest first and not necessarily all. With mend,
-	// those that are alone are delivered again, those that are gone are no longer
-	// waited for, and whatever is in the queue's place that no queue wrote makes
-	// room; for product 0, which has no entries, no more than that.
-	//
-	// A *LostError beside what it found says that a stream is lost whole. That
-	// makes room with mend for product 0 only, which says that all who may have
-	// entries in it know; for another its entries there are left as they are.
-	Examine(ctx context.Context, product uint32, mend bool) (Strays, error)
-}
+	// Lost returns those of the witnesses for which an acknowledgement would
+	// return ErrLost. With an error, some may be missing.
+	Lost(ctx context.Context, witnesses []ID) ([]ID, error)
 
-// Strays are entries that will never be delivered.
-type Strays struct {
-	Gone  int64 // from the queue
-	Alone int64 // in the queue, delivered, and with no consumer
+	// HighestWitness is, for each stream, the highest witness that an
+	// acknowledgement has carried; streams without one are absent. It survives a
+	// restart. A store that is below it has lost orders that it had confirmed: an
+	// older copy was restored. With an error, streams may be missing, and those
+	// that are there are true.
+	HighestWitness(ctx context.Context) ([]ID, error)
 }
 
 // Consumer receives deliveries. It is used by one goroutine at a time, except
@@ -106,8 +71,7 @@ type Strays struct {
 type Consumer interface {
 	// Receive waits until at least one entry can be delivered, and returns
 	// entries of at most max claims together (one entry, if that alone has
-	// more). It returns the context's error when there was none. A *LostError
-	// says that a stream is lost whole, and cannot be used until it is mended.
+	// more). It returns the context's error when there was none.
 	Receive(ctx context.Context, max int) ([]Delivery, error)
 
 	// Ack acknowledges deliveries; Nack hands them back at once, for delivery
@@ -128,25 +92,6 @@ type Consumer interface {
 
 // ErrLost says that the queue misses an entry that the store has confirmed.
 var ErrLost = errors.New("queue lost an entry that the store has confirmed")
-
-// LostError is ErrLost of one stream.
-type LostError struct {
-	Stream string
-	Cause  error // or nil
-}
-
-func (e *LostError) Error() string {
-	if e.Cause == nil {
-		return fmt.Sprintf("%s: %v", e.Stream, ErrLost)
-	}
-	return fmt.Sprintf("%s: %v: %v", e.Stream, ErrLost, e.Cause)
-}
-
-// Is makes it ErrLost.
-func (e *LostError) Is(target error) bool { return target == ErrLost }
-
-// Unwrap is the cause.
-func (e *LostError) Unwrap() error { return e.Cause }
 
 // ID names an entry. IDs of one stream are ordered by Seq; Tag tells an entry
 // from another that took its number after a loss.

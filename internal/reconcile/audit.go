@@ -22,8 +22,8 @@ func (r *Reconciler) audit(ctx context.Context, c *cut) error {
 	defer cancel()
 	compared := newComparison(r, p)
 	err := compared.readRows(within, rowsOf(&c.after))
-	if auditing, ok := r.Ledger.(ledger.Auditing); ok && err == nil && p.HasLedger() {
-		if err = r.auditMarks(within, auditing, c, compared); err == nil {
+	if err == nil && !p.SoldByStore() {
+		if err = r.auditMarks(within, c, compared); err == nil {
 			err = compared.judge(within)
 		}
 	}
@@ -43,17 +43,17 @@ func (r *Reconciler) audit(ctx context.Context, c *cut) error {
 }
 
 // auditMarks reads the marks of every shard, after the rows.
-func (r *Reconciler) auditMarks(ctx context.Context, auditing ledger.Auditing, c *cut, compared *comparison) error {
+func (r *Reconciler) auditMarks(ctx context.Context, c *cut, compared *comparison) error {
 	p := &c.after.Product
 	for i := range p.Shards {
 		shard := ledger.Shard{Product: p.ID, Group: p.Group, Index: i}
-		counted, err := auditing.Audit(ctx, shard, func(m ledger.Mark) { compared.meet(i, m) })
+		counted, err := r.Ledger.Audit(ctx, shard, func(m ledger.Mark) { compared.meet(i, m) })
 		if err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "audit ledger: %w", err)
 		}
 		compared.whole = compared.whole && counted.Epoch == p.Epoch
 		if differs(counted) {
-			if counted, err = recount(ctx, auditing, shard, counted); err != nil {
+			if counted, err = r.recount(ctx, shard, counted); err != nil {
 				return seckill.Errorf(seckill.CodeBusy, "audit ledger: %w", err)
 			}
 		}
@@ -69,9 +69,9 @@ func (r *Reconciler) auditMarks(ctx context.Context, auditing ledger.Auditing, c
 
 // recount counts until two counts in a row agree upon a difference: a mark may
 // be read twice.
-func recount(ctx context.Context, auditing ledger.Auditing, shard ledger.Shard, last ledger.Audit) (ledger.Audit, error) {
+func (r *Reconciler) recount(ctx context.Context, shard ledger.Shard, last ledger.Audit) (ledger.Audit, error) {
 	for range auditTries - 1 {
-		counted, err := auditing.Audit(ctx, shard, func(ledger.Mark) {})
+		counted, err := r.Ledger.Audit(ctx, shard, func(ledger.Mark) {})
 		if err != nil {
 			return ledger.Audit{}, err
 		}

@@ -35,7 +35,7 @@ func BenchmarkReconcile(b *testing.B) {
 
 	p, err := s.CreateProduct(b.Context(), seckill.Product{
 		ID: 1, Group: 1, Name: "phone", PriceCents: 999, Currency: "CNY", Stock: int64(orders), Offered: int64(orders), PerUserLimit: 1, Shards: 1,
-		Strategy: seckill.StrategyAsync, StartsAt: time.Now(), EndsAt: time.Now().Add(time.Hour),
+		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: time.Now(), EndsAt: time.Now().Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(b, err)
 	p, err = s.OpenEpoch(b.Context(), p.ID, 0, 0, rig.Operator, func(seckill.Order) error { return nil })

@@ -63,7 +63,7 @@ func (r *Reconciler) tryCut(ctx context.Context, product uint32, deadline time.T
 		return nil, err
 	}
 	p := &c.before.Product
-	if !p.HasLedger() {
+	if p.SoldByStore() {
 		c.after, c.settled = c.before, true // one snapshot of the store is the whole sale
 		return c, nil
 	}
@@ -247,10 +247,7 @@ func (c *cut) violations() []stats.Violation {
 	if live := c.after.Pending + c.after.Paid; live > p.Offered || p.Stock < 0 {
 		add("I2", "at most "+strconv.FormatInt(p.Offered, 10), live, "units of live orders never exceed units offered")
 	}
-	if p.ShareLeft < 0 || p.ShareLeft > p.Stock {
-		add("I2", fmt.Sprintf("0 to %d", p.Stock), p.ShareLeft, "the fallback share is part of the stock")
-	}
-	if c.settled && p.Epoch > 0 && p.HasLedger() {
+	if c.settled && p.Epoch > 0 && !p.SoldByStore() {
 		c.checkLedger(add)
 	}
 	for _, d := range c.differences {
@@ -259,12 +256,35 @@ func (c *cut) violations() []stats.Violation {
 	return found
 }
 
+// bracket is what a shard's marked units may be (protocol 6).
+func (c *cut) bracket(shard int) (low, high int64) {
+	low = shardOf(c.before, shard).Rows - shardOf(c.after, shard).Dead
+	high = shardOf(c.after, shard).Rows - shardOf(c.before, shard).HeardDead
+	return low, high
+}
+
+// ownFault reports whether the ledger contradicts itself, or lacks what the store
+// has. A ledger that holds more than the store may be the last to know orders
+// that a restored store has lost: there a person judges.
+func (c *cut) ownFault() bool {
+	fault := c.stray || len(c.audits) > 0
+	for i := range c.shards {
+		f := &c.shards[i]
+		low, high := c.bracket(i)
+		if f.Marked > high {
+			return false
+		}
+		fault = fault || !f.Balanced() || f.Marked < low
+	}
+	return fault
+}
+
 func (c *cut) checkLedger(add func(promise string, expected, got any, format string, args ...any)) {
 	var total, sent, received int64
 	for i := range c.shards {
 		f := &c.shards[i]
-		if want, got := f.Allotted+f.Received-f.Sent, f.Available+f.Marked; want != got {
-			add("I5", want, got, "shard %d: available + marked = allotted + received - sent", i)
+		if !f.Balanced() {
+			add("I5", f.Allotted+f.Received-f.Sent, f.Available+f.Marked, "shard %d: available + marked = allotted + received - sent", i)
 		}
 		// The limit is fixed by the first preheat, so that of every epoch is the
 		// product's; a raised one would have the ledger promise what the store then
@@ -272,8 +292,7 @@ func (c *cut) checkLedger(add func(promise string, expected, got any, format str
 		if limit := c.after.Product.PerUserLimit; f.Limit != limit {
 			add("I3", limit, f.Limit, "shard %d: the limit per buyer is the product's", i)
 		}
-		low := shardOf(c.before, i).Rows - shardOf(c.after, i).Dead
-		high := shardOf(c.after, i).Rows - shardOf(c.before, i).HeardDead
+		low, high := c.bracket(i)
 		if f.Marked < low || f.Marked > high {
 			add("I3", fmt.Sprintf("%d to %d", low, high), f.Marked, "shard %d: marked units = order rows of the epoch, released ones aside", i)
 		}
@@ -290,10 +309,8 @@ func (c *cut) checkLedger(add func(promise string, expected, got any, format str
 	}
 	// Offered alone would not show a change up and one down between the readings.
 	steady := c.before.OpenChanges == 0 && c.after.OpenChanges == 0 && c.before.Changes == c.after.Changes
-	// What the store sells itself is not the ledger's: free units of the share
-	// and live orders from it. Selling and returning one leaves their sum.
-	if want := c.after.Product.Offered - c.after.Product.ShareLeft - c.after.Fallback; steady && total != want {
-		add("I5", want, total, "available + reserved + in transit = offered - fallback units")
+	if want := c.after.Product.Offered; steady && total != want {
+		add("I5", want, total, "available + reserved + in transit = offered")
 	}
 }
 
@@ -305,8 +322,8 @@ func (c *cut) figures() map[string]int64 {
 		"pending": c.after.Pending, "paid": c.after.Paid, "cancelled": c.after.Cancelled,
 		"failed": c.after.Failed, "refunded": c.after.Refunded,
 		"queued": c.queued, "letters": c.after.Letters, "releases_due": c.after.ReleasesDue,
-		"open_stock_changes": c.after.OpenChanges, "fallback_available": p.ShareLeft, "fallback_reserved": c.after.Fallback,
-		"orders_compared": c.compared,
+		"open_stock_changes": c.after.OpenChanges,
+		"orders_compared":    c.compared,
 	}
 	for i := range c.shards {
 		m["ledger_available"] += c.shards[i].Available

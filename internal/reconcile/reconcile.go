@@ -45,11 +45,11 @@ type Store interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// Ledger is what a cut reads, and what its orders are compared with if it is
-// ledger.Auditing.
+// Ledger is what a cut reads, and what its orders are compared with.
 type Ledger interface {
 	Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error)
 	Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error)
+	Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error)
 }
 
 // Recoverer rebuilds a drifted ledger from the store's truth.
@@ -72,6 +72,15 @@ type Reconciler struct {
 	OnReport func(stats.Report)
 }
 
+// mode is what a run may change, each with what the one before it may.
+type mode int
+
+const (
+	look    mode = iota // nothing
+	rebuild             // the ledger, which is recovered from the store
+	mend                // also rows of the store that have one safe direction
+)
+
 // Run makes one cut and reports. With repair it then mends what has one safe
 // direction, and reports the cut after the mending. What was found is kept and
 // told before anything is mended: a repair leaves no trace of its cause.
@@ -80,8 +89,22 @@ type Reconciler struct {
 // cut can tell anything over it or none looks there, is recovered, and counted
 // again.
 func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor string) (stats.Report, error) {
+	if repair {
+		return r.run(ctx, product, mend, actor)
+	}
+	return r.run(ctx, product, look, actor)
+}
+
+// Rebuild is Run that recovers a ledger which contradicts itself, or lacks what
+// the store has, and mends nothing else. A loss has one answer, for which no
+// operator is waited for.
+func (r *Reconciler) Rebuild(ctx context.Context, product uint32, actor string) (stats.Report, error) {
+	return r.run(ctx, product, rebuild, actor)
+}
+
+func (r *Reconciler) run(ctx context.Context, product uint32, may mode, actor string) (stats.Report, error) {
 	found, err := r.report(ctx, product)
-	if repair && (err != nil || found.Balanced == nil || *found.Balanced) {
+	if may > look && (err != nil || found.Balanced == nil || *found.Balanced) {
 		lost, failed := r.Recoverer.RecoverIfLost(ctx, product)
 		if failed != nil {
 			return found, fmt.Errorf("repair: %w", errors.Join(err, failed))
@@ -95,10 +118,10 @@ func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor
 	if err != nil {
 		return found, err
 	}
-	if found, err = r.keep(ctx, found); err != nil || !repair || found.Balanced == nil || *found.Balanced {
+	if found, err = r.keep(ctx, found); err != nil || may == look || found.Balanced == nil || *found.Balanced {
 		return found, err
 	}
-	repaired, err := r.repair(ctx, product, found, actor)
+	repaired, err := r.repair(ctx, product, found, may, actor)
 	if err != nil {
 		return found, fmt.Errorf("repair: %w", err)
 	}
@@ -126,9 +149,6 @@ func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, 
 		return report, err
 	}
 	report.Violations = c.violations()
-	if err := r.checkQueue(ctx, c, &report); err != nil {
-		return report, err
-	}
 	if err := r.checkRows(ctx, c, &report); err != nil {
 		return report, err
 	}
@@ -141,26 +161,6 @@ func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, 
 		report.Balanced = &yes
 	}
 	return report, nil
-}
-
-// checkQueue asks, where entries wait past the deadline, whether they can ever
-// come: an order whose entry cannot is neither a row nor a failure.
-func (r *Reconciler) checkQueue(ctx context.Context, c *cut, report *stats.Report) error {
-	examining, ok := r.Queue.(queue.Examining)
-	if !ok || c.settled || c.queued == 0 {
-		return nil
-	}
-	strays, err := examining.Examine(ctx, report.ProductID, false)
-	if err != nil && !errors.Is(err, queue.ErrLost) { // what is lost of this product is counted
-		return seckill.Errorf(seckill.CodeBusy, "examine queue: %w", err)
-	}
-	if strays != (queue.Strays{}) {
-		report.Violations = append(report.Violations, stats.Violation{
-			Promise: "I4", Expected: "0", Found: fmt.Sprint(strays.Gone + strays.Alone),
-			Detail: fmt.Sprintf("entries of the queue that will never be delivered: %d are gone, %d are with no worker", strays.Gone, strays.Alone),
-		})
-	}
-	return nil
 }
 
 // checkRows adds what the store's own rows say: stock log, buyers, money.

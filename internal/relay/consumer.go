@@ -172,7 +172,7 @@ func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) er
 		}
 		delete(c.open, id)
 	}
-	c.line.done(ctx, finished)
+	c.line.done(finished)
 	return nil
 }
 
@@ -186,7 +186,7 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 			back = append(back, p.message)
 		}
 	}
-	return errors.Join(c.inner.Nack(ctx, ids), c.again(ctx, back))
+	return errors.Join(c.inner.Nack(ctx, ids), c.line.again(back))
 }
 
 // forget takes a parcel out of the books.
@@ -199,19 +199,13 @@ func (c *consumer) forget(gone *parcel) {
 	}
 }
 
-func (c *consumer) again(ctx context.Context, messages []carrier.Delivery) error {
-	if len(messages) == 0 {
-		return nil
-	}
-	return c.line.broker().Again(ctx, messages)
-}
-
 // Waits asks the outbox.
 func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, error) {
 	return c.inner.Waits(ctx, of)
 }
 
-// Close leaves. What is not settled goes back to the broker and the outbox.
+// Close leaves. What is not settled goes back to the outbox and the broker. The
+// outbox comes first: a broker that does not answer must not use up its time.
 func (c *consumer) Close(ctx context.Context) error {
 	var back []carrier.Delivery
 	for len(c.open) > 0 {
@@ -222,7 +216,7 @@ func (c *consumer) Close(ctx context.Context) error {
 		}
 	}
 	c.unasked, c.ready = nil, nil
-	return errors.Join(c.again(ctx, back), c.inner.Close(ctx))
+	return errors.Join(c.inner.Close(ctx), c.line.again(back))
 }
 
 func countClaims(deliveries []queue.Delivery) (n int) {

@@ -14,6 +14,7 @@ import (
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
 	"seckill/internal/keyring"
+	"seckill/internal/queue"
 	"seckill/internal/relay"
 	"seckill/internal/worker"
 	"seckill/test/rig"
@@ -111,6 +112,14 @@ func (s *shop) work(t *testing.T) (stop func()) {
 			t.Errorf("worker: %v", err)
 		}
 	})
+}
+
+// consumer joins the line by hand.
+func (s *shop) consumer(t *testing.T, name string) queue.Consumer {
+	t.Helper()
+	c, err := s.line.Consumer(t.Context(), name)
+	rig.Must(t, err)
+	return c
 }
 
 // goUntil runs in the background until the returned function, or the test's

@@ -8,6 +8,7 @@ import (
 
 	"seckill/internal/carrier"
 	"seckill/internal/complaint"
+	"seckill/internal/grace"
 	"seckill/internal/queue"
 )
 
@@ -107,6 +108,11 @@ type Line struct {
 	large      chan queue.Delivery
 	trouble    chan error // of the outbox, for a worker to act on
 
+	// calls is the context of calls that settle messages, for all workers. It ends
+	// grace.Call after a stop. Closing the carrier gives back what is not settled.
+	calls    context.Context
+	endCalls context.CancelFunc
+
 	mu       sync.Mutex
 	carrier  carrier.Carrier // nil before it is open
 	bypassed bool
@@ -116,15 +122,18 @@ type Line struct {
 // New makes a line. Run it once; workers join by Consumer.
 func New(opt Options) *Line {
 	opt.Timing = opt.Timing.filled()
-	return &Line{
+	l := &Line{
 		opt: opt, complaints: complaint.New(opt.Logger, time.Now), bypassed: true, arrivals: make(chan *parcel, arrivalsMost), large: make(chan queue.Delivery),
 		trouble: make(chan error), changed: make(chan struct{}),
 	}
+	l.calls, l.endCalls = context.WithCancel(context.Background())
+	return l
 }
 
 // Run relays and receives until ctx ends, and then hands back what the relay
 // holds. Close comes after the workers have ended.
 func (l *Line) Run(ctx context.Context) {
+	context.AfterFunc(ctx, func() { time.AfterFunc(grace.Call, l.endCalls) })
 	if !l.open(ctx) {
 		return
 	}

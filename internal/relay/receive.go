@@ -17,7 +17,8 @@ const (
 	receiveFor = 20 * time.Second
 	// receivePause is the wait after a receive that failed.
 	receivePause = 500 * time.Millisecond
-	// settleWithin bounds the settling of messages.
+	// settleWithin bounds the settling of messages. A stop leaves less time, see
+	// Line.calls.
 	settleWithin = 5 * time.Second
 )
 
@@ -56,7 +57,7 @@ func (l *Line) receive(ctx context.Context) {
 func (l *Line) accept(ctx context.Context, message carrier.Delivery) {
 	entries, err := l.opt.Codec.Decode(&message.Message)
 	if err != nil {
-		l.reject(ctx, message, err)
+		l.reject(message, err)
 		return
 	}
 	p := &parcel{message: message, entries: entries, left: make(map[queue.ID]bool, len(entries))}
@@ -70,7 +71,7 @@ func (l *Line) accept(ctx context.Context, message carrier.Delivery) {
 }
 
 // reject settles a message that nobody can accept.
-func (l *Line) reject(ctx context.Context, message carrier.Delivery, cause error) {
+func (l *Line) reject(message carrier.Delivery, cause error) {
 	why := "poison"
 	switch {
 	case errors.Is(cause, carrier.ErrForged):
@@ -81,7 +82,7 @@ func (l *Line) reject(ctx context.Context, message carrier.Delivery, cause error
 	l.opt.Meter.Rejected(why)
 	// Anybody who may write the topic decides how many there are.
 	l.complaints.Say(slog.LevelWarn, "rejected "+why, "message rejected and settled", "why", why, "key", clip(message.Key), "bytes", len(message.Body))
-	l.done(ctx, []carrier.Delivery{message})
+	l.done([]carrier.Delivery{message})
 }
 
 // clip shortens a text that anybody may have written.
@@ -95,13 +96,23 @@ func clip(text string) string {
 
 // done settles messages. One that cannot be settled comes again, and is found
 // settled in the outbox.
-func (l *Line) done(ctx context.Context, messages []carrier.Delivery) {
+func (l *Line) done(messages []carrier.Delivery) {
 	if len(messages) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+	ctx, cancel := context.WithTimeout(l.calls, settleWithin)
 	defer cancel()
 	if err := l.broker().Done(ctx, messages); err != nil {
 		l.complaints.Say(slog.LevelWarn, "settle", "messages not settled at the broker; they come again", "messages", len(messages), "error", err)
 	}
+}
+
+// again gives messages back to the broker.
+func (l *Line) again(messages []carrier.Delivery) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(l.calls, settleWithin)
+	defer cancel()
+	return l.broker().Again(ctx, messages)
 }

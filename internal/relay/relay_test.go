@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"seckill"
 	"seckill/internal/carrier"
 	"seckill/internal/complaint"
+	"seckill/internal/grace"
 	"seckill/internal/keyring"
 	"seckill/internal/queue"
 	"seckill/internal/relay"
@@ -172,7 +174,7 @@ func TestLine_ReplayedMessagesChangeNothing(t *testing.T) {
 	}
 	witness, err := s.Store.Witness(t.Context())
 	rig.Must(t, err)
-	lost, err := s.Queue.(queue.Witnessing).Lost(t.Context(), witness)
+	lost, err := s.Queue.Lost(t.Context(), witness)
 	if err != nil || len(lost) > 0 {
 		t.Errorf("the witness is lost: %v %v", lost, err)
 	}
@@ -284,6 +286,44 @@ func TestLine_StopHandsEntriesBackToTheOutbox(t *testing.T) {
 	s.work(t)
 	rig.Until(t, "the outbox is empty", func() bool { return s.Depth(t, 0) == 0 })
 	s.all(t, seckill.OrderPending, nos)
+}
+
+// What a broker that does not answer has are copies: a stop waits for it a
+// second, and hands entries back to the outbox.
+func TestLine_StopDoesNotWaitLongForAFrozenBroker(t *testing.T) {
+	s := newShop(t)
+	s.timing.UnwellAfter = time.Minute
+	p := s.Open(t, 1, 100)
+	stop := s.relay(t)
+	settling, holding := s.consumer(t, "settling"), s.consumer(t, "holding")
+	receive := func(c queue.Consumer, buyer string) []queue.Delivery {
+		s.Buy(t, p, buyer)
+		got, err := c.Receive(t.Context(), 1)
+		rig.Must(t, err)
+		return got
+	}
+	mine := receive(settling, "b")
+	held := receive(holding, "c")
+	s.broker.Freeze()
+	began := time.Now()
+	settled := make(chan error, 1)
+	go func() { settled <- settling.Ack(context.Background(), []queue.ID{mine[0].ID}, queue.ID{}) }()
+	rig.Until(t, "the entry is acknowledged in the outbox", func() bool { return s.Depth(t, 0) == 1 })
+	stop()
+	rig.Must(t, <-settled)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = holding.Close(ctx) // the broker takes nothing back
+	if took := time.Since(began); took > grace.Call+2*time.Second {
+		t.Errorf("the stop took %s", took)
+	}
+	direct, err := s.Queue.Consumer(t.Context(), "direct")
+	rig.Must(t, err)
+	got, err := direct.Receive(t.Context(), 1)
+	rig.Must(t, err)
+	if len(got) != 1 || got[0].ID != held[0].ID {
+		t.Errorf("the outbox gives %v, want %v", got, held)
+	}
 }
 
 func TestConsumer_CopyInHandIsNotDeliveredTwice(t *testing.T) {

@@ -196,7 +196,7 @@ func TestTheClockFollowsTheLedgerAndCountsSteps(t *testing.T) {
 
 func TestMemoryKnowsBuyersByGroup(t *testing.T) {
 	m := sale.NewMemory()
-	m.Note(1, "bob")
+	m.Learn(1, "bob")
 	for _, q := range []struct {
 		group uint32
 		buyer string
@@ -351,4 +351,41 @@ func TestARebuildIsToldBeforeItsTermsAreSeen(t *testing.T) {
 			t.Errorf("at epoch %d, rebuilding %v: told %v, want %v", step.epoch, step.rebuilding, told, step.told)
 		}
 	}
+}
+
+// After a loss of everything each product asks for a reading.
+func TestRefresh_CallersShareReadings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &slowShelf{}
+		c := sale.NewCatalog(source, quiet)
+		var asking sync.WaitGroup
+		for range 500 {
+			asking.Go(func() {
+				if err := c.Refresh(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		asking.Wait()
+		if source.readings > 2 {
+			t.Errorf("%d readings for 500 callers at once", source.readings)
+		}
+		began, before := time.Now(), source.readings
+		for time.Since(began) < time.Second {
+			rig.Must(t, c.Refresh(t.Context()))
+		}
+		// 20 ms each, and 100 ms of rest.
+		if readings := source.readings - before; readings > 9 {
+			t.Errorf("%d readings in a second", readings)
+		}
+	})
+}
+
+// slowShelf takes as long for a reading as a store with thousands of products.
+type slowShelf struct{ readings int }
+
+func (s *slowShelf) Products(context.Context) ([]seckill.Product, error) {
+	s.readings++
+	<-time.After(20 * time.Millisecond)
+	return []seckill.Product{{ID: 1}}, nil
 }

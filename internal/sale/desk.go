@@ -37,21 +37,21 @@ type Desk struct {
 	ended    func(product uint32)
 	note     func(group uint32, buyer string)
 	changed  func(product uint32)
-	damaged  func(product uint32, err error)
 	behind   func(product uint32, ledger, store uint64)
 	unbuilt  func(product uint32, err error)
 	holder   string
 	promises Promises
 	witness  func(ctx context.Context) error
-	share    bool
+	apart    bool
 	others   bool
 	patience time.Duration
 	// building holds who builds a ledger.
 	building chan struct{}
+	looks    *together // at the witness
 
 	failures failures
-	// Products whose ledger did not answer the duties.
-	stockAside, shareAside aside.Shelf[uint32]
+	// Products whose ledger did not answer the duty.
+	stockAside aside.Shelf[uint32]
 
 	mu    sync.Mutex
 	locks map[uint32]chan struct{}
@@ -78,9 +78,6 @@ type DeskOptions struct {
 	// OnChanged is told that other instances should read a product again. It
 	// must not block.
 	OnChanged func(product uint32)
-	// OnDamaged is told what a rebuild goes over that no ledger wrote, as
-	// ledger.ErrDamaged, and may be told again when the rebuild has failed.
-	OnDamaged func(product uint32, err error)
 	// OnBehind is told that a product's ledger has an epoch that the store has
 	// not opened: an older copy of the store was restored.
 	OnBehind func(product uint32, ledger, store uint64)
@@ -99,9 +96,9 @@ type DeskOptions struct {
 	// loss noticed and mended; it is called before a rebuild opens an epoch, which
 	// depends on it only where a stream of the queue is lost whole.
 	CheckWitness func(ctx context.Context) error
-	// FallbackShare says that the ledger can fail apart from the store, so that
-	// setting a share aside makes sense.
-	FallbackShare bool
+	// Apart says that the ledger can fail apart from the store, so that the store
+	// can take a sale over.
+	Apart bool
 	// Patience is how long an operator waits for the ledger; 0 is defaultPatience.
 	Patience time.Duration
 }
@@ -127,8 +124,8 @@ func NewDesk(opt DeskOptions) *Desk {
 	d := &Desk{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
-		changed: opt.OnChanged, damaged: opt.OnDamaged, behind: opt.OnBehind, unbuilt: opt.OnUnbuilt, holder: opt.Holder,
-		promises: opt.Promises, witness: opt.CheckWitness, share: opt.FallbackShare, others: opt.Others, patience: cmp.Or(opt.Patience, defaultPatience), building: make(chan struct{}, buildAtOnce),
+		changed: opt.OnChanged, behind: opt.OnBehind, unbuilt: opt.OnUnbuilt, holder: opt.Holder,
+		promises: opt.Promises, witness: opt.CheckWitness, apart: opt.Apart, others: opt.Others, patience: cmp.Or(opt.Patience, defaultPatience), building: make(chan struct{}, buildAtOnce), looks: newTogether(),
 		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
 	}
 	if d.created == nil {
@@ -148,9 +145,6 @@ func NewDesk(opt DeskOptions) *Desk {
 	}
 	if d.changed == nil {
 		d.changed = func(uint32) {}
-	}
-	if d.damaged == nil {
-		d.damaged = func(uint32, error) {}
 	}
 	if d.behind == nil {
 		d.behind = func(uint32, uint64, uint64) {}
@@ -189,8 +183,8 @@ func (d *Desk) Create(ctx context.Context, p seckill.Product, actor store.Actor)
 	if !d.strat[p.Strategy] {
 		return p, seckill.Errorf(seckill.CodeBadRequest, "strategy %q is not available with the configured ledger and store", p.Strategy)
 	}
-	if p.FallbackShare > 0 && !d.share {
-		return p, seckill.Errorf(seckill.CodeBadRequest, "fallback_share needs a ledger that can fail apart from the store; the embedded ledger cannot")
+	if p.Fallback == seckill.FallbackStore && !d.apart {
+		return p, seckill.Errorf(seckill.CodeBadRequest, "fallback %q needs a ledger that can fail apart from the store; the embedded ledger cannot", p.Fallback)
 	}
 	created, err := d.store.CreateProduct(ctx, p, actor)
 	if err != nil {
@@ -253,18 +247,32 @@ func (d *Desk) brief(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(ctx, d.patience)
 }
 
-// applyState tells the ledger what the store says. A ledger of another epoch
-// is being rebuilt, and whoever opens it reads the state again before.
+// applyState makes the ledger obey the state that the store has. The store may
+// have opened a new epoch that this ledger does not have yet (rebuild, takeover).
+// Until the instances learn of that epoch, they sell from the older one, so the
+// older one is closed here. The new one needs nothing: whoever opens it reads the
+// state again before.
 func (d *Desk) applyState(ctx context.Context, p *seckill.Product) error {
-	if p.Epoch == 0 {
+	if p.Epoch == 0 || !p.HasLedger() || p.StoreOpen {
 		return nil
 	}
 	ctx, cancel := d.brief(ctx)
 	defer cancel()
-	for i := range p.LedgerShards() {
-		if _, err := d.ledger.SetState(ctx, ledger.ShardOf(p, i), p.State, p.Version); err != nil {
+	for i := range p.Shards {
+		if err := d.applyShardState(ctx, p, ledger.ShardOf(p, i)); err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "the sale is %s in the store; the ledger has not heard it yet: %w", p.State, err)
 		}
 	}
 	return nil
+}
+
+func (d *Desk) applyShardState(ctx context.Context, p *seckill.Product, shard ledger.Shard) error {
+	if !p.SoldByStore() {
+		applied, err := d.ledger.SetState(ctx, shard, p.State, p.Version)
+		if applied || err != nil {
+			return err
+		}
+	}
+	shard.Epoch--
+	return d.ledger.Close(ctx, shard)
 }

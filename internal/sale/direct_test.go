@@ -41,7 +41,7 @@ func TestADirectSaleNeverAsksTheLedger(t *testing.T) {
 	rig.Must(t, err)
 	s, err := r.Desk.Stats(t.Context(), 1)
 	rig.Must(t, err)
-	if want := (stats.Units{Available: 6, Reserved: 1}); s.Fallback != want || s.Ledger != (stats.Units{}) || s.Offered != 7 {
+	if s.Seller != stats.SellerStore || s.Available() != 6 || s.Reserved() != 1 || s.Ledger != (stats.Units{}) || s.Offered != 7 {
 		t.Errorf("stats are %+v", s)
 	}
 	for _, state := range []seckill.SaleState{seckill.SalePaused, seckill.SaleOpen, seckill.SaleEnded} {
@@ -49,7 +49,7 @@ func TestADirectSaleNeverAsksTheLedger(t *testing.T) {
 		rig.Must(t, err)
 	}
 	result, err := r.Store.Sell(t.Context(), store.SellRequest{
-		ProductID: 1, Origin: seckill.OriginDirect, Claims: []seckill.Claim{r.Claim(1, "late")},
+		ProductID: 1, Epoch: 1, Claims: []seckill.Claim{r.Claim(1, "late")},
 	})
 	rig.Must(t, err)
 	if result.Verdicts[0].Code != ledger.VerdictEnded {

@@ -32,7 +32,6 @@ type flag struct {
 
 	mu      sync.Mutex // of who raises or lowers it
 	lowered time.Time  // when it last was
-	raised  bool       // since then
 }
 
 // flagStart anchors the monotonic readings of flags.
@@ -46,7 +45,6 @@ func (f *flag) raise(asked, until time.Time) {
 	if asked.Before(f.lowered) {
 		return
 	}
-	f.raised = true
 	if f.outlasts(until, 0) {
 		f.until.Store(int64(until.Sub(flagStart)))
 	}
@@ -56,7 +54,7 @@ func (f *flag) lower() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.until.Store(0)
-	f.lowered, f.raised = time.Now(), false
+	f.lowered = time.Now()
 }
 
 func (f *flag) up() bool {
@@ -68,13 +66,6 @@ func (f *flag) up() bool {
 // until which the flag stands.
 func (f *flag) outlasts(until time.Time, step time.Duration) bool {
 	return !f.up() || int64(until.Sub(flagStart)) > f.until.Load()+int64(step)
-}
-
-// first reports whether the flag was not raised since it was last lowered.
-func (f *flag) first() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return !f.raised
 }
 
 // news reports whether others should be told now that nothing is free.
@@ -113,7 +104,7 @@ func (s *Sale) raise(asked time.Time, life time.Duration) {
 	if !s.flag.outlasts(until, raiseStep) {
 		return
 	}
-	s.catalog.CatchUp(s, s.flag.first(), func() {
+	s.catalog.CatchUp(s, func() {
 		s.calls.after(func() { s.flag.raise(asked, until) })
 	})
 }

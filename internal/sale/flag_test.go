@@ -15,13 +15,12 @@ type behind struct {
 	*sale.Sale
 	catalog *sale.Catalog
 	raises  []func() // that wait until it has
-	first   bool     // of the last
 }
 
 func newBehind(t *testing.T) *behind {
 	t.Helper()
 	b := &behind{catalog: sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)}
-	b.catalog.CatchUp = func(_ *sale.Sale, first bool, raise func()) { b.raises, b.first = append(b.raises, raise), first }
+	b.catalog.CatchUp = func(_ *sale.Sale, raise func()) { b.raises = append(b.raises, raise) }
 	rig.Must(t, b.catalog.Refresh(t.Context()))
 	b.Sale = b.catalog.Find(1)
 	return b
@@ -104,28 +103,6 @@ func TestAProofFromBeforeUnitsCameBackRaisesNothing(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAFlagIsTheFirstUntilItWasRaised(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBehind(t)
-		mark := func(want bool) {
-			t.Helper()
-			if b.MarkSoldOut(time.Now()); b.first != want {
-				t.Errorf("first: %t, want %t", b.first, want)
-			}
-		}
-		mark(true)
-		mark(true)
-		b.catchesUp()
-		wait(2 * time.Second) // it has fallen by itself
-		mark(false)
-		b.HearUnitsBack()
-		mark(true)
-		b.catchesUp() // also what is from before
-		wait(2 * time.Second)
-		mark(false)
-	})
 }
 
 // A call that may have sold the last unit is under way, and its buyers are not

@@ -183,62 +183,14 @@ func TestFlagsAreToldWhenTheyAreNews(t *testing.T) {
 	})
 }
 
-func TestMemoriesTellEachOther(t *testing.T) {
-	here, there := sale.NewMemory(), sale.NewMemory()
-	told := 0
-	here.OnNoted = func(group uint32, buyer uint64) { told++; there.HearNoted(group, buyer) }
-	for range 3 {
-		here.Note(1, "bob")
-		here.Learn(1, "eve") // read from the ledger, which the other does as well
-	}
-	shard := ledger.Shard{Product: 1, Group: 1}
-	if told != 1 || !there.MayHold(shard, []byte("bob")) || there.MayHold(shard, []byte("eve")) || !here.MayHold(shard, []byte("eve")) {
-		t.Errorf("told %d times, or wrongly", told)
-	}
-}
-
-// The ledger has no mark of what the counter sold: its buyers are told apart,
-// also when the ledger remembers them for something else.
-func TestAMemoryTellsTheCountersBuyersFromTheLedgers(t *testing.T) {
-	m := sale.NewMemory()
-	told := 0
-	m.OnNoted = func(uint32, uint64) { told++ }
-	for range 2 {
-		m.Learn(1, "ledger")
-		m.Hear(1, seckill.HashBuyer("heard"))
-		m.Learn(1, "both")
-		m.Note(1, "both") // news, though not of a stranger
-		m.HearNoted(1, seckill.HashBuyer("other's"))
-		m.LearnSold(1, "stored")
-	}
-	m.Note(1, "stored")
-	if told != 1 {
-		t.Errorf("told %d times, want once", told)
-	}
-	for buyer, sold := range map[string]bool{
-		"ledger": false, "heard": false, "both": true, "other's": true, "stored": true, "stranger": false,
-	} {
-		if m.MayHaveSold(1, buyer) != sold || m.MayHaveSold(2, buyer) {
-			t.Errorf("%s: sold by the counter is %t", buyer, !sold)
-		}
-		if known := m.MayHold(ledger.Shard{Group: 1}, []byte(buyer)); known != (buyer != "stranger") {
-			t.Errorf("%s: known is %t", buyer, known)
-		}
-	}
-	m.Doubt()
-	if !m.MayHaveSold(1, "stranger") {
-		t.Error("in doubt it trusts itself")
-	}
-}
-
 // A rebuilt ledger may remember buyers of whom nobody has told; those of other
 // groups are as well known as before.
 func TestAMemoryDoubtsTheGroupThatWasRebuilt(t *testing.T) {
 	m := sale.NewMemory()
 	knows := func(group uint32) bool { return m.MayHoldIn(group, "bob") }
 	m.DoubtRebuilt(1)
-	if !knows(1) || !m.InDoubt(1) || knows(2) || m.InDoubt(2) || m.MayHaveSold(1, "bob") {
-		t.Errorf("group 1 is doubted: %v, group 2: %v; the counter may have sold: %v", knows(1), knows(2), m.MayHaveSold(1, "bob"))
+	if !knows(1) || !m.InDoubt(1) || knows(2) || m.InDoubt(2) {
+		t.Errorf("group 1 is doubted: %v, group 2: %v", knows(1), knows(2))
 	}
 	read := m.Rebuilds(1)
 	m.DoubtRebuilt(1) // again, while its buyers are read

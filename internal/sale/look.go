@@ -3,8 +3,8 @@ package sale
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"seckill"
@@ -65,10 +65,14 @@ type seen struct {
 	told bool // every shard has the sale's state
 }
 
-// look reports whether every shard is open at the store's epoch and under the
-// product's limit, which the first preheat has fixed: another one was written
-// by hand. A direct product has none that could be lost.
+// look reports whether every shard is open at the store's epoch, adds up, has the
+// product's limit, and misses no entry. Anything else is a loss, and there is one
+// answer to a loss: the product is rebuilt. A direct product has none that could
+// be lost.
 func (d *Desk) look(ctx context.Context, p *seckill.Product) (seen, error) {
+	if p.HasLedger() && p.SoldByStore() {
+		return seen{live: true, told: true}, nil // its return ends a takeover, not this
+	}
 	if p.Rebuilding {
 		return seen{}, nil
 	}
@@ -81,11 +85,11 @@ func (d *Desk) look(ctx context.Context, p *seckill.Product) (seen, error) {
 	s := seen{live: true, told: true}
 	for i := range figures {
 		f := &figures[i]
-		s.live = s.live && f.Epoch == p.Epoch && f.Open && f.Limit == p.PerUserLimit
+		s.live = s.live && f.Epoch == p.Epoch && f.Open && f.Limit == p.PerUserLimit && f.Balanced()
 		s.told = s.told && f.State == p.State
 	}
 	if s.live {
-		s.live, err = d.allSound(ctx, p) // who rebuilds it tells of the damage
+		s.live, err = d.intact(ctx, p)
 	}
 	return s, err
 }
@@ -96,45 +100,21 @@ func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
 	return s.live, err
 }
 
-// allSound reports whether every shard is kept in what the ledger wrote, as far
-// as that can be told.
-func (d *Desk) allSound(ctx context.Context, p *seckill.Product) (bool, error) {
-	err := eachShard(p, func(shard ledger.Shard) error { return d.sound(ctx, shard) })
-	if errors.Is(err, ledger.ErrDamaged) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// sound is ErrDamaged of a shard that is kept in what no ledger wrote.
-func (d *Desk) sound(ctx context.Context, shard ledger.Shard) error {
-	inspecting, ok := d.ledger.(ledger.Inspecting)
-	if !ok {
-		return nil
-	}
-	sound, err := inspecting.Sound(ctx, shard)
-	if err != nil {
-		return seckill.Errorf(seckill.CodeBusy, "look at the ledger: %w", err)
-	}
-	if !sound {
-		return fmt.Errorf("%w: something else is in the place of shard %d", ledger.ErrDamaged, shard.Index)
-	}
-	return nil
-}
-
-// tellDamage tells when a ledger that is about to be rebuilt holds what no
-// ledger wrote. Every rebuild asks: whoever came first may have seen no more
-// than a shard of another epoch. One that cannot be asked is not said to be
-// damaged.
-func (d *Desk) tellDamage(ctx context.Context, p *seckill.Product) {
-	ctx, cancel := context.WithTimeout(ctx, lookDeadline)
-	defer cancel()
-	for i := range p.LedgerShards() {
-		if err := d.sound(ctx, ledger.ShardOf(p, i)); errors.Is(err, ledger.ErrDamaged) {
-			d.damaged(p.ID, err)
-			return
+// intact reports whether no shard misses an entry.
+func (d *Desk) intact(ctx context.Context, p *seckill.Product) (bool, error) {
+	var missing atomic.Bool
+	err := eachShard(p, func(shard ledger.Shard) error {
+		intact, err := d.ledger.Intact(ctx, shard)
+		if err != nil {
+			return seckill.Errorf(seckill.CodeBusy, "look at the ledger: %w", err)
 		}
-	}
+		if !intact {
+			d.log.Warn("a shard waits for an entry that is gone", "product", p.ID, "shard", shard.Index)
+			missing.Store(true)
+		}
+		return nil
+	})
+	return err == nil && !missing.Load(), err
 }
 
 // highestEpoch is the highest that a shard of the product has. What no ledger

@@ -18,18 +18,11 @@ const memoryStripes = 64
 // is asked for every claim that meets a raised sold-out flag, so it answers
 // from memory, with a lock per stripe.
 //
-// Of some it knows that the counter may have sold to them: of those the ledger
-// has no mark, so that the store has to be asked first (protocol 5).
-//
-// A buyer costs 9 bytes and the map's overhead, until the group's last sale
+// A buyer costs 8 bytes and the map's overhead, until the group's last sale
 // ends. Buyers are kept as 64-bit hashes, the same on every instance, so that
 // instances can tell each other: two that collide, be it on purpose, cost the
 // second one a needless ledger call.
 type Memory struct {
-	// OnNoted, set before the first Note, is told whom this instance noted that
-	// it did not know. It must not block.
-	OnNoted func(group uint32, buyer uint64)
-
 	groups atomic.Pointer[map[uint32]*groupMemory] // replaced whole
 	mu     sync.Mutex                              // of who replaces it
 
@@ -54,49 +47,29 @@ func (g *groupMemory) inDoubt() bool {
 
 type memoryStripe struct {
 	mu     sync.RWMutex
-	buyers map[uint64]bool // whether the counter may have sold to them
+	buyers map[uint64]struct{}
 }
 
 // NewMemory makes an empty memory.
 func NewMemory() *Memory {
-	m := &Memory{OnNoted: func(uint32, uint64) {}}
+	m := &Memory{}
 	m.groups.Store(&map[uint32]*groupMemory{})
 	return m
 }
 
-// Note remembers a buyer of a limit group to whom the counter of this instance
-// may have sold: it is the first to know.
-func (m *Memory) Note(group uint32, buyer string) {
-	if hash := seckill.HashBuyer(buyer); m.keep(group, hash, true) {
-		m.OnNoted(group, hash)
-	}
-}
-
-// HearNoted remembers a buyer whom another instance has noted.
-func (m *Memory) HearNoted(group uint32, buyer uint64) { m.keep(group, buyer, true) }
-
-// LearnSold remembers a buyer whom the store has as the counter's.
-func (m *Memory) LearnSold(group uint32, buyer string) {
-	m.keep(group, seckill.HashBuyer(buyer), true)
-}
-
-// Learn remembers a buyer whom the ledger may remember.
-func (m *Memory) Learn(group uint32, buyer string) { m.keep(group, seckill.HashBuyer(buyer), false) }
+// Learn remembers a buyer of a limit group whom the ledger, or the store that
+// sells without one, may remember.
+func (m *Memory) Learn(group uint32, buyer string) { m.Hear(group, seckill.HashBuyer(buyer)) }
 
 // Hear remembers a buyer of whom the ledger has told.
-func (m *Memory) Hear(group uint32, buyer uint64) { m.keep(group, buyer, false) }
-
-// keep reports whether it was not known of the buyer.
-func (m *Memory) keep(group uint32, hash uint64, sold bool) (news bool) {
-	s := &m.group(group).stripes[hash%memoryStripes]
+func (m *Memory) Hear(group uint32, buyer uint64) {
+	s := &m.group(group).stripes[buyer%memoryStripes]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.buyers == nil {
-		s.buyers = make(map[uint64]bool)
+		s.buyers = make(map[uint64]struct{})
 	}
-	was, known := s.buyers[hash]
-	s.buyers[hash] = was || sold
-	return !known || sold && !was
+	s.buyers[buyer] = struct{}{}
 }
 
 // Doubt says that buyers of other instances may be unknown here. Until all are
@@ -153,45 +126,28 @@ func (m *Memory) InDoubt(group uint32) bool {
 	return m.inDoubt() || g != nil && g.inDoubt()
 }
 
-// MayHold reports whether the ledger, or the counter, may remember the buyer.
+// MayHold reports whether the ledger, or the store, may remember the buyer.
 func (m *Memory) MayHold(shard ledger.Shard, buyer []byte) bool {
-	if m.inDoubt() {
-		return true
-	}
-	known, _ := m.find(shard.Group, seckill.HashBuyer(buyer))
-	return known
+	return m.inDoubt() || m.find(shard.Group, seckill.HashBuyer(buyer))
 }
 
 // MayHoldIn is MayHold by the limit group.
 func (m *Memory) MayHoldIn(group uint32, buyer string) bool {
-	if m.inDoubt() {
-		return true
-	}
-	known, _ := m.find(group, seckill.HashBuyer(buyer))
-	return known
-}
-
-// MayHaveSold reports whether the counter may have sold to the buyer.
-func (m *Memory) MayHaveSold(group uint32, buyer string) bool {
-	if m.inDoubt() {
-		return true
-	}
-	_, sold := m.find(group, seckill.HashBuyer(buyer))
-	return sold
+	return m.inDoubt() || m.find(group, seckill.HashBuyer(buyer))
 }
 
 func (m *Memory) inDoubt() bool { return m.doubts.Load() != m.trusted.Load() }
 
-func (m *Memory) find(id uint32, hash uint64) (known, sold bool) {
+func (m *Memory) find(id uint32, hash uint64) bool {
 	group := (*m.groups.Load())[id]
 	if group == nil {
-		return false, false
+		return false
 	}
 	s := &group.stripes[hash%memoryStripes]
 	s.mu.RLock()
-	sold, known = s.buyers[hash]
+	_, known := s.buyers[hash]
 	s.mu.RUnlock()
-	return known || group.inDoubt(), sold
+	return known || group.inDoubt()
 }
 
 // Forget drops a group: nobody asks about sales that are over.

@@ -9,7 +9,6 @@ import (
 	"seckill"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 	"seckill/internal/store"
 )
 
@@ -25,14 +24,9 @@ const (
 	// reofferDeadline bounds the other half of step 1: writing what this
 	// instance remembers of its answers.
 	reofferDeadline = 5 * time.Second
-	// othersQuiet is how long a product has had no order written when the other
-	// instances count as done with theirs: each looks for what has changed within
-	// a second, also if no notice reaches it. reofferDeadline bounds this too.
-	othersQuiet = 1200 * time.Millisecond
-	othersPoll  = 100 * time.Millisecond
 	// buildAtOnce is how many ledgers are built at a time. Waiting for others
 	// does not count: after a loss of everything all products wait together.
-	buildAtOnce = 8
+	buildAtOnce = 16
 	// openDeadline bounds opening what was installed.
 	openDeadline = 10 * time.Second
 )
@@ -92,18 +86,69 @@ func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (secki
 // rebuild is protocol 3: close the shards, write what they have promised, bump
 // the store's epoch with a snapshot of stock and marks, install it over lower
 // epochs only, open.
+//
+// After a takeover it is the return: the store sells until the new epoch begins,
+// of which the ledger is the seller again. The ledger of a limit group is opened
+// only when the store sells none of its products any more, and all that were to
+// be rebuilt are installed: it must know every order that counts against a buyer's
+// limit.
 func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if !p.HasLedger() {
 		return d.openCounter(ctx, p, actor)
 	}
+	started := time.Now()
+	built, err := d.build(ctx, p, actor)
+	if err != nil {
+		return built, err
+	}
+	group := []*seckill.Product{&built}
+	for _, member := range d.members(&p) {
+		now, err := d.store.Product(ctx, member.ID) // another may have taken it over, or returned it
+		if err == nil && !now.SoldByStore() && !now.Rebuilding {
+			continue
+		}
+		if err == nil {
+			now, err = d.build(ctx, now, actor)
+		}
+		if err != nil {
+			return built, fmt.Errorf("return product %d of the same limit group: %w", member.ID, err)
+		}
+		group = append(group, &now)
+	}
+	for _, one := range group {
+		if err := d.openBuilt(ctx, one, started); err != nil {
+			return built, err
+		}
+	}
+	return built, nil
+}
+
+// openBuilt opens a ledger that was installed.
+func (d *Desk) openBuilt(ctx context.Context, p *seckill.Product, started time.Time) error {
+	// Before anything is sold that could be lost again: a mark for that must stay.
+	if err := d.store.SetRebuilding(ctx, p.ID, p.Epoch, false); err != nil {
+		return err
+	}
+	p.Rebuilding = false
+	if err := d.open(ctx, p); err != nil {
+		return err
+	}
+	fault.Point("rebuild.after_open")
+	d.log.Info("ledger built", "product", p.ID, "epoch", p.Epoch, "stock", p.Stock, "took", time.Since(started).String())
+	return d.refreshed(ctx, p.ID)
+}
+
+// build is a rebuild up to the opening.
+func (d *Desk) build(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+	seller := p.Seller
+	p.Seller = seckill.SellerLedger // its shards are used again
 	// Before anything is closed, and before an epoch is spent on what Install
 	// would refuse. What a former owner has left is not read before it is ours.
 	if err := ledger.Rebind(ctx, d.ledger, shardsOf(&p)...); err != nil {
 		return p, seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
 	}
-	started := time.Now()
 	if p.Epoch > 0 {
-		if err := d.prepare(ctx, &p); err != nil {
+		if err := d.prepare(ctx, &p, seller); err != nil {
 			return p, err
 		}
 	}
@@ -126,27 +171,13 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 	if err != nil {
 		return p, err
 	}
-	opened := snap.product
 	fault.Point("rebuild.after_epoch")
-	if err := d.install(ctx, &snap); err != nil {
-		return opened, err
-	}
-	// Before anything is sold that could be lost again: a mark for that must stay.
-	if err := d.store.SetRebuilding(ctx, p.ID, opened.Epoch, false); err != nil {
-		return opened, err
-	}
-	opened.Rebuilding = false
-	if err := d.open(ctx, &opened); err != nil {
-		return opened, err
-	}
-	fault.Point("rebuild.after_open")
-	d.log.Info("ledger built", "product", p.ID, "epoch", opened.Epoch, "allotted", snap.free(), "parked", snap.parked, "took", time.Since(started).String())
-	return opened, d.refreshed(ctx, p.ID)
+	return snap.product, d.install(ctx, &snap)
 }
 
 // prepare is step 1: whatever the ledger has promised is written, if it can be in
 // a while.
-func (d *Desk) prepare(ctx context.Context, p *seckill.Product) error {
+func (d *Desk) prepare(ctx context.Context, p *seckill.Product, seller seckill.Seller) error {
 	// What cannot be read cannot be installed either. Others wait for a place to
 	// be recovered: seconds are not spent on what is away.
 	if _, err := d.highestEpoch(ctx, p); err != nil {
@@ -158,12 +189,13 @@ func (d *Desk) prepare(ctx context.Context, p *seckill.Product) error {
 	marked := time.Now()
 	d.changed(p.ID) // the others answer busy meanwhile
 	d.closeShards(ctx, p)
-	if err := d.mendQueue(ctx, p.ID); err != nil {
-		return seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
+	if written, err := d.writeQueued(ctx, p, seller); err != nil {
+		d.log.Warn("queued entries not written before recovery; they will be adopted after", "product", p.ID, "written", written, "error", err)
 	}
-	d.writeQueued(ctx, p)
 	d.reofferAll(ctx, p.ID)
-	d.awaitOthers(ctx, p, marked)
+	if !p.StoreOpen { // else all instances have written their promises
+		d.awaitOthers(ctx, p, marked)
+	}
 	d.checkWitness(ctx)
 	return nil
 }
@@ -194,7 +226,7 @@ type snapshot struct {
 }
 
 // free is the units that the ledger may sell.
-func (s *snapshot) free() int64 { return s.product.Allottable() - s.parked }
+func (s *snapshot) free() int64 { return s.product.Stock - s.parked }
 
 // snapshot opens the store's next epoch, above the ledger's.
 func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, above uint64, actor store.Actor) (snapshot, error) {
@@ -230,12 +262,12 @@ func (d *Desk) tellBehind(ctx context.Context, id uint32, above uint64) {
 // into the store, whoever has received it: in the new epoch it would have to be
 // adopted, and might find its unit sold. The shards are closed by now, so no
 // entry comes after those that are read. Entries of older epochs have no unit in
-// this one, and are adopted. Nothing is acknowledged: workers find the rows.
-func (d *Desk) writeQueued(ctx context.Context, p *seckill.Product) {
+// this one, and are adopted; while the store is the seller, it decides on all of
+// them. Nothing is acknowledged: workers find the rows.
+func (d *Desk) writeQueued(ctx context.Context, p *seckill.Product, seller seckill.Seller) (written int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeDeadline)
 	defer cancel()
 	var items []store.Item
-	written := 0
 	write := func() error {
 		err := d.promises.Write(ctx, items)
 		if err == nil {
@@ -244,8 +276,8 @@ func (d *Desk) writeQueued(ctx context.Context, p *seckill.Product) {
 		items = items[:0]
 		return err
 	}
-	err := d.queue.Unacknowledged(ctx, p.ID, func(e seckill.Entry) error {
-		if e.Epoch == p.Epoch {
+	err = d.queue.Unacknowledged(ctx, p.ID, func(e seckill.Entry) error {
+		if e.Epoch == p.Epoch || seller == seckill.SellerStore {
 			items = append(items, store.Items(&e)...)
 		}
 		if len(items) < writeAtOnce {
@@ -256,9 +288,7 @@ func (d *Desk) writeQueued(ctx context.Context, p *seckill.Product) {
 	if err == nil && len(items) > 0 {
 		err = write()
 	}
-	if err != nil {
-		d.log.Warn("queued entries not written before recovery; they will be adopted after", "product", p.ID, "written", written, "error", err)
-	}
+	return written, err
 }
 
 func (d *Desk) closeShards(ctx context.Context, p *seckill.Product) {
@@ -272,33 +302,6 @@ func (d *Desk) closeShards(ctx context.Context, p *seckill.Product) {
 	})
 }
 
-// mendQueue has entries delivered that nobody would get, and waits no longer for
-// those that are gone: somebody tampered with the queue. It fails where a stream
-// of the queue is lost and makes no room: nothing could be sold. A stream that is lost
-// whole held entries of other products, too: all of them are marked for recovery
-// before it makes room, or nobody would offer theirs again.
-func (d *Desk) mendQueue(ctx context.Context, id uint32) error {
-	examining, ok := d.queue.(queue.Examining)
-	if !ok {
-		return nil
-	}
-	strays, err := examining.Examine(ctx, id, true)
-	if errors.Is(err, queue.ErrLost) {
-		d.log.Warn("a stream of the queue is lost; every product is recovered", "product", id, "error", err)
-		unmarked := d.witness(ctx)
-		if strays, err = examining.Examine(ctx, id, true); errors.Is(err, queue.ErrLost) {
-			return errors.Join(err, unmarked)
-		}
-	}
-	if err != nil {
-		d.log.Warn("queue not examined before recovery", "product", id, "error", err)
-	}
-	if strays != (queue.Strays{}) {
-		d.log.Warn("queue mended before recovery", "product", id, "gone", strays.Gone, "delivered_again", strays.Alone)
-	}
-	return nil
-}
-
 // reofferAll writes what this instance remembers of the product's unconfirmed
 // answers into the store, before its snapshot: in the new epoch they would have
 // to be adopted. Other instances do that with theirs.
@@ -307,45 +310,6 @@ func (d *Desk) reofferAll(ctx context.Context, id uint32) {
 	defer cancel()
 	if err := d.promises.Reoffer(ctx, id); err != nil {
 		d.log.Warn("promises not written before recovery; they will be adopted after", "product", id, "error", err)
-	}
-}
-
-// awaitOthers gives other instances the time to do that, from when the product
-// was marked: as long as orders of it are written, and a while longer. What is
-// promised and not written by the snapshot may find its unit sold when it is
-// adopted.
-func (d *Desk) awaitOthers(ctx context.Context, p *seckill.Product, marked time.Time) {
-	// Before a sale nothing was promised. After it nothing is sold: whatever was
-	// promised finds its unit whenever it is adopted.
-	if window := p.Window(d.clock.Now()); !d.others || window == seckill.CodeNotStarted || window == seckill.CodeEnded {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, reofferDeadline)
-	defer cancel()
-	ticker := time.NewTicker(othersPoll)
-	defer ticker.Stop()
-	version, moved := p.Version, marked
-	for time.Since(moved) < othersQuiet {
-		now, err := d.store.Product(ctx, p.ID)
-		if err == nil && now.Epoch != p.Epoch {
-			return // another instance was quicker
-		}
-		if err == nil && now.Version != version {
-			version, moved = now.Version, time.Now()
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// checkWitness has the queue's own loss noticed now, if it has one: noticed
-// later, by a worker, it would have every product rebuilt once more.
-func (d *Desk) checkWitness(ctx context.Context) {
-	if err := d.witness(ctx); err != nil {
-		d.log.Warn("witness not checked before recovery; the next acknowledgement will", "error", err)
 	}
 }
 

@@ -145,7 +145,7 @@ func TestCreateRefusesWhatCannotBeServed(t *testing.T) {
 	})
 	for name, change := range map[string]func(*seckill.Product){
 		"a strategy without parts": func(p *seckill.Product) { p.Strategy = seckill.StrategyDirect },
-		"a fallback share":         func(p *seckill.Product) { p.FallbackShare = 0.5 },
+		"a fallback to the store":  rig.FallBack,
 		"no name":                  func(p *seckill.Product) { p.Name = "" },
 	} {
 		p := good

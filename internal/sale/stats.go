@@ -29,16 +29,12 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 	}
 	p := &figures.Product
 	s := stats.Stats{
-		ProductID: id, State: p.State.String(), Epoch: p.Epoch, Offered: p.Offered,
+		ProductID: id, State: p.State.String(), Seller: seller(p), Epoch: p.Epoch, Offered: p.Offered,
 		Store: stats.Store{
 			Stock: p.Stock, Pending: figures.Pending, Paid: figures.Paid,
 			Cancelled: figures.Cancelled, Failed: figures.Failed, Refunded: figures.Refunded,
 		},
-		Fallback: stats.Units{Available: p.ShareLeft, Reserved: figures.Fallback},
 		Requests: map[string]int64{},
-	}
-	if p.Strategy == seckill.StrategyDirect {
-		s.Fallback = stats.Units{Available: p.Stock, Reserved: figures.Pending + figures.Paid}
 	}
 	if err := d.countPromised(ctx, &figures, &s); err != nil {
 		return s, err
@@ -47,6 +43,18 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 		s.Requests = on.Requests()
 	}
 	return s, nil
+}
+
+// seller is who sells a product, as operators read it. A takeover that is not
+// complete sells nothing.
+func seller(p *seckill.Product) string {
+	switch {
+	case !p.HasLedger():
+		return stats.SellerStore
+	case p.SoldByStore() && !p.StoreOpen:
+		return stats.SellerMoving
+	}
+	return p.Seller.String()
 }
 
 // storeThere reports why the store cannot be asked about the product.
@@ -71,7 +79,7 @@ func (d *Desk) countPromised(ctx context.Context, figures *store.Figures, s *sta
 		s.Ledger.Reserved += f.Marked
 	}
 	queued, err := d.queue.Stats(ctx, p.ID)
-	if err != nil {
+	if err != nil && !p.SoldByStore() { // which has all that matters in the store
 		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
 	}
 	s.Queue.Depth = queued.Reservations + figures.Letters

@@ -42,7 +42,7 @@ func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID
 		return change, nil
 	}
 	if change = finished; change.Status == store.ChangeRefused {
-		return change, d.tooFewFree(id, delta)
+		return change, seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
 	}
 	if s := d.catalog.Find(id); s != nil && delta > 0 {
 		s.ClearSoldOut() // also where the store alone had to know
@@ -50,18 +50,9 @@ func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID
 	return change, d.refreshed(ctx, id)
 }
 
-// tooFewFree says why the ledger gave up nothing.
-func (d *Desk) tooFewFree(id uint32, delta int64) error {
-	if s := d.catalog.Find(id); s != nil && s.Terms().ShareLeft > 0 {
-		return seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free in the ledger; the %d of the fallback share, which the store keeps, cannot be taken away",
-			-delta, s.Terms().ShareLeft)
-	}
-	return seckill.Errorf(seckill.CodeWrongState, "fewer than %d units are free", -delta)
-}
-
 const (
 	stockAtOnce = 8 // products
-	// stockTimeout bounds one change, or one look at a share, of a round. Units
+	// stockTimeout bounds one change of a round. Units
 	// that were gathered by then need not be again.
 	stockTimeout = 3 * time.Second
 )
@@ -119,9 +110,13 @@ func (d *Desk) finishChange(ctx context.Context, change store.StockChange) (stor
 			return change, nil // another has finished it
 		}
 	}
-	refused, err := d.tellLedger(ctx, &p, change)
-	if err != nil {
-		return change, err
+	// While the store is the seller no ledger has the units: the store decides. The
+	// next ledger is built from it.
+	refused := change.Delta < 0 && p.Stock < -change.Delta
+	if !p.SoldByStore() {
+		if refused, err = d.tellLedger(ctx, &p, change); err != nil {
+			return change, err
+		}
 	}
 	fault.Point("stock.after_ledger")
 	done, err := d.store.FinishStockChange(ctx, change.ID, change.Epoch, refused)

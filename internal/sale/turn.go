@@ -14,7 +14,10 @@ const (
 	// rebuilt a product.
 	turnTTL   = 5 * time.Second
 	turnRenew = turnTTL / 3
-	turnPoll  = 100 * time.Millisecond
+	// Who waits for it asks after turnPoll, and then less and less often: after a
+	// loss of everything, instances wait for hundreds of products.
+	turnPoll     = 100 * time.Millisecond
+	turnPollMost = 500 * time.Millisecond
 	// turnGrace bounds giving it back.
 	turnGrace = time.Second
 )
@@ -31,7 +34,7 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 		return p, err
 	}
 	if d.holder != "" {
-		end, err := d.turn(ctx, p.ID)
+		end, err := d.turn(ctx, p.Group)
 		if err != nil {
 			return p, err
 		}
@@ -46,19 +49,19 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 	}
 	if p.Epoch > 0 && p.HasLedger() { // a direct product is only opened again
 		d.log.Warn("rebuilding a product's ledger", "product", p.ID, "epoch", p.Epoch, "reason", actor.Reason)
-		d.tellDamage(ctx, &p)
 	}
 	built, err := d.rebuild(ctx, p, actor)
 	d.rebuilt(ctx, p.ID, err)
 	return built, err
 }
 
-// turn waits until no other instance rebuilds the product. Its lease is renewed
-// until end is called.
-func (d *Desk) turn(ctx context.Context, id uint32) (end func(), err error) {
-	name := fmt.Sprintf("rebuild:%d", id)
-	ticker := time.NewTicker(turnPoll)
-	defer ticker.Stop()
+// turn waits until nobody else rebuilds a product of the limit group. Its lease
+// is renewed until end is called.
+func (d *Desk) turn(ctx context.Context, group uint32) (end func(), err error) {
+	name := fmt.Sprintf("rebuild:%d", group)
+	poll := turnPoll
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
 	for {
 		held, err := d.store.AcquireLease(ctx, name, d.holder, turnTTL)
 		if err != nil {
@@ -70,7 +73,9 @@ func (d *Desk) turn(ctx context.Context, id uint32) (end func(), err error) {
 		select {
 		case <-ctx.Done():
 			return nil, seckill.Errorf(seckill.CodeBusy, "another instance is rebuilding this product: %w", ctx.Err())
-		case <-ticker.C:
+		case <-timer.C:
+			poll = min(2*poll, turnPollMost)
+			timer.Reset(poll)
 		}
 	}
 }

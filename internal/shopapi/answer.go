@@ -125,9 +125,13 @@ func (s *Server) lang(ctx *fasthttp.RequestCtx) seckill.Lang {
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, route string, err error) {
 	var refusal *seckill.Error
 	if !errors.As(err, &refusal) || refusal.Code == seckill.CodeBusy {
-		s.complaints.Say(slog.LevelWarn, route, "request failed", "route", route, "error", complaint.Clip(err.Error()))
+		s.complain(route, err)
 	}
 	s.answer(ctx, route, err)
+}
+
+func (s *Server) complain(route string, err error) {
+	s.complaints.Say(slog.LevelWarn, route, "request failed", "route", route, "error", complaint.Clip(err.Error()))
 }
 
 // answer is refuse for what is no failure of ours.

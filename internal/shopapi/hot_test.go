@@ -59,7 +59,7 @@ func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sal
 	now := time.Now()
 	catalog := sale.NewCatalog(products{{
 		ID: 7, Group: 7, Name: "phone", Currency: "CNY", PriceCents: 100, PerUserLimit: 1, Shards: 1, Epoch: 1, Stock: 10,
-		Strategy: seckill.StrategyAsync, StartsAt: now.Add(-time.Hour), EndsAt: now.Add(time.Hour),
+		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now.Add(-time.Hour), EndsAt: now.Add(time.Hour),
 	}}, log)
 	if err := catalog.Refresh(tb.Context()); err != nil {
 		tb.Fatal(err)
@@ -67,7 +67,7 @@ func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sal
 	clock := sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log)
 	memory := sale.NewMemory()
 	opt := purchase.Options{
-		QueueSize: 1024, MaxBatch: 64, Timeout: 5 * time.Second, Random: rand.Uint64, Note: memory.Note,
+		QueueSize: 1024, MaxBatch: 64, Timeout: 5 * time.Second, Random: rand.Uint64, Learn: memory.Learn,
 		OnBatch: func(int, time.Duration) {}, OnTrouble: func(uint32, error) {},
 	}
 	for _, change := range changes {

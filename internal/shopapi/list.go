@@ -34,6 +34,7 @@ type productLook struct {
 	terms  seckill.Product // without the members that shoppers do not see
 	status seckill.Status
 	until  time.Time // may_return_until, or zero
+	paid   bool      // all_paid
 }
 
 // look is the product as a shopper sees it at an instant. The flag alone would
@@ -42,9 +43,14 @@ func (s *Server) look(on *sale.Sale, now time.Time) productLook {
 	terms := on.Terms()
 	l := productLook{terms: *terms, status: terms.Status(now, soldOut(on, terms))}
 	// These change with every sale, and are not shown. A new field counts as shown.
-	l.terms.Stock, l.terms.Offered, l.terms.ShareLeft, l.terms.Epoch, l.terms.Version, l.terms.Rebuilding = 0, 0, 0, 0, 0, false
+	l.terms.Stock, l.terms.Offered, l.terms.Epoch, l.terms.Version, l.terms.Rebuilding = 0, 0, 0, 0, false
+	l.terms.Seller, l.terms.StoreOpen = seckill.SellerLedger, false
 	if l.status == seckill.StatusSoldOut && s.opt.Returns != nil {
-		l.until = s.opt.Returns.Until(on.ID).Round(0).UTC()
+		until, known := s.opt.Returns.Until(on.ID)
+		l.until = until.Round(0).UTC()
+		// Orders that are still queued are not in the store, and their units are
+		// still in its stock.
+		l.paid = known && until.IsZero() && terms.Stock == 0
 	}
 	return l
 }
@@ -71,6 +77,7 @@ func (s *Server) encodeProduct(look productLook, now time.Time) *productText {
 	if !look.until.IsZero() {
 		shown.MayReturnUntil = (*wire.Time)(&look.until)
 	}
+	shown.AllPaid = look.paid
 	body, err := encodeJSON(shown)
 	if err != nil { // strings and numbers cannot fail
 		panic(err)

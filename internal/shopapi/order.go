@@ -116,15 +116,20 @@ func (s *Server) notify(ctx *fasthttp.RequestCtx, provider string) {
 	deadline, cancel := bounded()
 	defer cancel()
 	body := append([]byte(nil), ctx.Request.Body()...)
-	if _, err := s.opt.Orders.Notify(deadline, provider, header, body); err != nil {
-		switch seckill.CodeOf(err) {
-		case seckill.CodeTokenInvalid: // not the provider's
-		case seckill.CodeBusy: // ours, and said by refuse; the provider comes again
-		default:
-			s.opt.Logger.Warn("payment notice refused", "provider", provider, "error", complaint.Clip(err.Error()))
-		}
-		s.refuse(ctx, "notify", err)
+	_, err := s.opt.Orders.Notify(deadline, provider, header, body)
+	switch code := seckill.CodeOf(err); {
+	case err == nil:
+	case code == seckill.CodeTokenInvalid: // not the provider's
+	case code == seckill.CodeBusy: // ours; the provider comes again
+		s.complain("notify", err)
+	default:
+		s.opt.Logger.Warn("payment notice refused", "provider", provider, "error", complaint.Clip(err.Error()))
+	}
+	acknowledgement := s.opt.Orders.Acknowledge(provider, err)
+	if acknowledgement.Status == 0 {
+		s.answer(ctx, "notify", err)
 		return
 	}
-	s.json(ctx, "notify", fasthttp.StatusOK, map[string]string{"result": "ok"})
+	ctx.Response.Header.SetCanonical(cacheControl, noStore)
+	s.body(ctx, "notify", acknowledgement.Status, acknowledgement.ContentType, acknowledgement.Body)
 }

@@ -31,6 +31,7 @@ type Returns struct {
 	mu     sync.Mutex
 	wanted map[uint32]time.Time // when each was last looked at
 	until  map[uint32]time.Time
+	asked  map[uint32]bool // the products of the last round that succeeded
 }
 
 // NewReturns makes one; Run keeps it up to date.
@@ -39,12 +40,13 @@ func NewReturns(read func(ctx context.Context, products []uint32) (map[uint32]ti
 }
 
 // Until is when the last unit of a product that may come back has done so, as of
-// the last round; zero when none may, or nobody has asked before.
-func (r *Returns) Until(product uint32) time.Time {
+// the last round; zero if no order of it is pending in the store. known is false
+// until a round has asked about the product.
+func (r *Returns) Until(product uint32) (until time.Time, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wanted[product] = r.now()
-	return r.until[product]
+	return r.until[product], r.asked[product]
 }
 
 // Run asks until ctx ends.
@@ -74,8 +76,12 @@ func (r *Returns) round(ctx context.Context) time.Duration {
 	if err != nil {
 		r.log.Debug("pending orders not read", "error", err) // what was known may still be true
 	} else {
+		asked := make(map[uint32]bool, len(products))
+		for _, id := range products {
+			asked[id] = true
+		}
 		r.mu.Lock()
-		r.until = until
+		r.until, r.asked = until, asked
 		r.mu.Unlock()
 	}
 	return max(returnsEvery, returnsShare*r.now().Sub(began))

@@ -24,20 +24,26 @@ func TestReturnsAreReadTogetherAndOnlyWhileSomebodyLooks(t *testing.T) {
 	}
 	for range 1000 {
 		r.Until(1)
-		r.Until(2)
+		if _, known := r.Until(2); known {
+			t.Fatal("known before the store was asked")
+		}
 	}
 	if wait := r.round(t.Context()); len(asked) != 1 || len(asked[0]) != 2 || wait != time.Second {
 		t.Fatalf("asked %v, next in %s", asked, wait)
 	}
-	if got := r.Until(1); !got.Equal(end) || !r.Until(2).IsZero() {
-		t.Errorf("known: %s, %s", got, r.Until(2))
+	if until, known := r.Until(1); !known || !until.Equal(end) {
+		t.Errorf("with pending orders: %s, known %t", until, known)
+	}
+	if until, known := r.Until(2); !known || !until.IsZero() {
+		t.Errorf("without pending orders: %s, known %t", until, known)
 	}
 	took = time.Second
 	if wait := r.round(t.Context()); wait != 20*time.Second {
 		t.Errorf("after a slow answer the store is left alone for %s", wait)
 	}
 	fail = errors.New("away")
-	if r.round(t.Context()); !r.Until(1).Equal(end) {
+	r.round(t.Context())
+	if until, known := r.Until(1); !known || !until.Equal(end) {
 		t.Error("what was known is forgotten when the store is away")
 	}
 	now = now.Add(2 * returnsFor)

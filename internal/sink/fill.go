@@ -82,7 +82,7 @@ const maxDelay = 365 * 24 * time.Hour
 func (r *round) fillDue(ctx context.Context, by time.Time, room int) error {
 	limit := room + r.due // those in hand are due too
 	if r.health.down() {
-		limit += probeChoice
+		limit += maxRepeats // to find one that was tried
 	}
 	due, err := r.opt.Store.DeliveriesDue(ctx, r.opt.Name, by, limit)
 	if err != nil {

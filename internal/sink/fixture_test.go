@@ -56,7 +56,7 @@ func openShopAt(t testing.TB, path string, now func() time.Time) *shop {
 	at := now()
 	p, err := s.CreateProduct(t.Context(), seckill.Product{
 		ID: 7, Group: 7, Name: "Kettle", PriceCents: 999, Currency: "CNY", Stock: 100_000, PerUserLimit: 1, Shards: 1,
-		Strategy: seckill.StrategyDirect, StartsAt: at.Add(-time.Hour), EndsAt: at.Add(time.Hour),
+		Strategy: seckill.StrategyDirect, Fallback: seckill.FallbackWait, StartsAt: at.Add(-time.Hour), EndsAt: at.Add(time.Hour),
 	}, operator)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func (s *shop) sell(n int) []seckill.OrderNo {
 	for len(claims) > 0 {
 		some := claims[:min(200, len(claims))]
 		claims = claims[len(some):]
-		got, err := s.Sell(s.t.Context(), store.SellRequest{ProductID: s.product.ID, Origin: seckill.OriginDirect, Claims: some, ExpireAfter: time.Hour})
+		got, err := s.Sell(s.t.Context(), store.SellRequest{ProductID: s.product.ID, Epoch: s.product.Epoch, Claims: some, ExpireAfter: time.Hour})
 		if err != nil {
 			s.t.Fatal(err)
 		}

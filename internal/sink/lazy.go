@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Lazy is a target that is opened by its first delivery. A broker that is down
@@ -16,6 +17,8 @@ type Lazy struct {
 
 	mu     sync.Mutex
 	target Target
+	last   error // of an Open that ended at lastAt
+	lastAt time.Time
 	closed bool
 }
 
@@ -31,6 +34,7 @@ func (l *Lazy) Deliver(ctx context.Context, m *Message) (string, error) {
 }
 
 func (l *Lazy) opened(ctx context.Context) (Target, error) {
+	began := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -40,8 +44,13 @@ func (l *Lazy) opened(ctx context.Context) (Target, error) {
 		return l.target, nil
 	}
 	target, err := l.Open(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		l.target = target
+	case errors.Is(err, context.DeadlineExceeded) && reason(err) == nil && l.lastAt.After(began):
+		err = l.last // this delivery's time went by while another one tried to open
+	default:
+		l.last, l.lastAt = err, time.Now()
 	}
 	return target, err
 }

@@ -60,10 +60,11 @@ func (r *round) run(ctx context.Context) error {
 	if err := r.findKnown(ctx); err != nil {
 		return err
 	}
-	tries, cancel := context.WithCancel(ctx)
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })()
 	for {
-		wait, err := r.step(ctx, tries)
+		wait, err := r.step(ctx, longer)
 		if err != nil || wait == 0 {
 			cancel()
 			return r.finish(ctx, err)
@@ -87,14 +88,18 @@ func (r *round) findKnown(ctx context.Context) error {
 }
 
 // step does all that can be done now. It returns how long to wait for more, or
-// 0 at the end of the round.
-func (r *round) step(ctx, tries context.Context) (time.Duration, error) {
+// 0 at the end of the round. When ctx has ended it begins nothing; tries in hand
+// and the recording of outcomes have the longer context.
+func (r *round) step(ctx, longer context.Context) (time.Duration, error) {
 	r.over = r.over || ctx.Err() != nil || time.Since(r.began) > roundLength
 	if err := r.fill(ctx); err != nil {
-		return 0, err
+		if ctx.Err() == nil {
+			return 0, err
+		}
+		r.over = true // the stop ended the reading: what is in hand is recorded
 	}
-	wait := r.dispatch(tries)
-	if err := r.settle(ctx, r.tries == 0 && r.inHand() == 0); err != nil {
+	wait := r.dispatch(longer)
+	if err := r.settle(longer, r.tries == 0 && r.inHand() == 0); err != nil {
 		return 0, err
 	}
 	wait = max(wait, time.Millisecond)

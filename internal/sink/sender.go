@@ -38,6 +38,7 @@ const (
 	settleMost     = 256
 	settleTimeout  = 5 * time.Second
 	lastTimeout    = 2 * time.Second // to record outcomes while the engine stops
+	stopGrace      = time.Second     // of deliveries in hand when the engine stops
 	pollEvery      = 200 * time.Millisecond
 	dueEvery       = time.Second
 
@@ -52,7 +53,7 @@ const (
 	probeFirst    = 500 * time.Millisecond
 	probeMost     = 10 * time.Second
 	probeAnswered = time.Second
-	probeChoice   = 16 // deliveries or events among which a probe is chosen
+	probeChoice   = 16 // events among which a probe is chosen
 	// A success after an outage of this length makes the deliveries due that
 	// failed during it.
 	outageLength = 5 * time.Second

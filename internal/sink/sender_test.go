@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"seckill"
@@ -326,6 +327,48 @@ func TestSender_StopIsNoFailure(t *testing.T) {
 	}
 	if len(watch.tried) > 0 || s.states("shop")[store.DeliveryRetrying] > 0 {
 		t.Errorf("tries were counted: %v", watch.tried)
+	}
+}
+
+// A stop begins no further delivery. Those in hand have a second: an answer
+// within it is recorded, and a receiver that does not answer holds up nothing.
+func TestSender_StopWaitsASecondForDeliveriesInHand(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer    time.Duration
+		took      time.Duration
+		delivered int
+	}{
+		"answered": {400 * time.Millisecond, 400 * time.Millisecond, 8},
+		"frozen":   {time.Hour, time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, func(t *testing.T) {
+				s, r := newShop(t), &receiver{slow: c.answer}
+				r.setRefuse(func(*sink.Message) error {
+					if c.delivered == 0 {
+						return errDown
+					}
+					return nil
+				})
+				s.sell(50)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- sink.NewSender(s.options(r)).Round(ctx) }()
+				synctest.Wait()
+				stopped := time.Now()
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				equal(t, "the time of the stop", time.Since(stopped), c.took)
+				equal(t, "tries", r.tried(), 8) // Options.Concurrency
+				state, err := s.Store.SinkCursor(t.Context(), "shop")
+				if err != nil {
+					t.Fatal(err)
+				}
+				equal(t, "recorded", int(state.Cursor), c.delivered)
+			})
+		})
 	}
 }
 

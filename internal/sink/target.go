@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -52,8 +53,32 @@ type noAnswer struct {
 	err    error
 }
 
-func (n *noAnswer) Error() string { return fmt.Sprintf("no answer in %g s", n.within.Seconds()) }
+func (n *noAnswer) Error() string {
+	text := fmt.Sprintf("no answer in %g s", n.within.Seconds())
+	if why := reason(n.err); why != nil {
+		text += ": " + why.Error()
+	}
+	return text
+}
+
 func (n *noAnswer) Unwrap() error { return n.err }
+
+// reason is what a target knows beside the end of the time: of several errors
+// that one wraps, the first that is not about time. nil if there is none.
+func reason(err error) error {
+	for err != nil {
+		if several, ok := err.(interface{ Unwrap() []error }); ok {
+			all := several.Unwrap()
+			at := slices.IndexFunc(all, func(e error) bool { return !errors.Is(e, context.DeadlineExceeded) })
+			if at < 0 {
+				return nil
+			}
+			return all[at]
+		}
+		err = errors.Unwrap(err)
+	}
+	return nil
+}
 
 // Later is the error of a receiver that asks for a pause.
 type Later struct {

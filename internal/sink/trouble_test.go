@@ -218,11 +218,14 @@ func TestSender_NothingFailsWhileTheSinkIsDown(t *testing.T) {
 	})
 }
 
-// slowTarget answers after the time of a try.
-type slowTarget struct{}
+// slowTarget answers after the time of a try. It may know a reason.
+type slowTarget struct{ reason error }
 
-func (slowTarget) Deliver(ctx context.Context, _ *sink.Message) (string, error) {
+func (s slowTarget) Deliver(ctx context.Context, _ *sink.Message) (string, error) {
 	<-ctx.Done()
+	if s.reason != nil {
+		return "", fmt.Errorf("open sink: %w", fmt.Errorf("%w; gave up: %w", s.reason, ctx.Err()))
+	}
 	return "", fmt.Errorf("post: %w", ctx.Err())
 }
 func (slowTarget) Close() error { return nil }
@@ -243,6 +246,11 @@ func TestSender_SlowReceiverIsNamedInPlainWords(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, "error of a test", echo.Err.Error(), "no answer in 10 s")
+		desk.Targets["shop"] = slowTarget{errors.New("no broker is reachable")}
+		if echo, err = desk.Test(t.Context(), "shop", operator); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "error with a reason", echo.Err.Error(), "no answer in 10 s: no broker is reachable")
 	})
 }
 
@@ -325,4 +333,31 @@ func TestSender_ProbesAreRetriesToo(t *testing.T) {
 		work(t, sender, time.Minute)
 		equal(t, "delivered", int64(r.count()), s.end())
 	})
+}
+
+// Deliveries that waited for another one to open the target report its error,
+// rather than the end of their time.
+func TestLazy_ReportsWhyTheTargetWasNotOpened(t *testing.T) {
+	why, calls, results := errors.New("no broker is reachable"), 0, make(chan error, 1)
+	lazy := &sink.Lazy{}
+	lazy.Open = func(context.Context) (sink.Target, error) {
+		if calls++; calls > 1 {
+			return nil, context.DeadlineExceeded
+		}
+		go func() {
+			_, err := lazy.Deliver(t.Context(), nil)
+			results <- err
+		}()
+		time.Sleep(100 * time.Millisecond) // a waiting delivery gives no signal
+		return nil, why
+	}
+	if _, err := lazy.Deliver(t.Context(), nil); !errors.Is(err, why) {
+		t.Errorf("the error is: %v", err)
+	}
+	if err := <-results; !errors.Is(err, why) {
+		t.Errorf("the error of the delivery that waited is: %v", err)
+	}
+	if _, err := lazy.Deliver(t.Context(), nil); errors.Is(err, why) {
+		t.Errorf("a later delivery has an old error: %v", err)
+	}
 }

@@ -2,22 +2,43 @@
 // figures at a glance, and the report of a reconciliation.
 package stats
 
-// Stats are a product's figures. Ledger, Fallback and Store count units.
+// Stats are a product's figures. Ledger and Store count units.
 type Stats struct {
 	ProductID uint32 `json:"product_id"`
 	State     string `json:"state"`
+	Seller    string `json:"seller"` // SellerLedger, SellerStore or SellerMoving
 	Epoch     uint64 `json:"epoch"`
 	Offered   int64  `json:"offered"`
 	// Ledger.Reserved is the units of live reservations: queued, pending and
 	// paid.
 	Ledger Units `json:"ledger"`
-	// Fallback is what the store sells itself: the fallback share, or all of a
-	// direct product.
-	Fallback Units `json:"fallback"`
-	Store    Store `json:"store"`
-	Queue    Queue `json:"queue"`
+	Store  Store `json:"store"`
+	Queue  Queue `json:"queue"`
 	// Requests counts this instance's answers: "accepted", and one per code.
 	Requests map[string]int64 `json:"requests"`
+}
+
+// Who sells a product.
+const (
+	SellerLedger = "ledger"
+	SellerStore  = "store"
+	SellerMoving = "moving" // the store takes over, and does not sell yet
+)
+
+// Available is what is free to be sold, by whoever sells.
+func (s *Stats) Available() int64 {
+	if s.Seller == SellerLedger {
+		return s.Ledger.Available
+	}
+	return s.Store.Stock
+}
+
+// Reserved is the units that are taken, by whoever sells.
+func (s *Stats) Reserved() int64 {
+	if s.Seller == SellerLedger {
+		return s.Ledger.Reserved
+	}
+	return s.Store.Pending + s.Store.Paid
 }
 
 // Units are free and taken units.

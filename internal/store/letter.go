@@ -24,13 +24,12 @@ type Letters interface {
 	// LetterByOrder finds the letter of an order (not_found).
 	LetterByOrder(ctx context.Context, no seckill.OrderNo) (Letter, error)
 	// RetryLetter makes a letter due now with a fresh ladder; DiscardLetter makes
-	// the order failed ("discarded"), owes the release, and closes the letter. An
-	// order that exists stays as it is.
+	// the order failed ("discarded"), owes the release if the ledger is the seller,
+	// and closes the letter. An order that exists stays as it is.
 	RetryLetter(ctx context.Context, id int64, actor Actor) (Letter, error)
 	DiscardLetter(ctx context.Context, id int64, actor Actor) (seckill.Order, error)
-	// DiscardDead discards at most limit dead letters older than age. One whose
-	// order was sold over the counter it closes, and owes the release. It holds
-	// up no other with one that cannot be discarded, as Expire does.
+	// DiscardDead discards at most limit dead letters older than age. It holds up
+	// no other with one that cannot be discarded, as Expire does.
 	DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error)
 }
 

@@ -96,9 +96,8 @@ type StockChanges interface {
 	// BeginStockChange records a change under its id; repeated, it returns what
 	// was recorded. Up: stock and offered grow at once, and the ledger is owed.
 	// Down: only the intention is written (bad_request when delta exceeds the
-	// stock that is the ledger's), stamped with the epoch. A product never
-	// preheated, or sold directly, owes the ledger nothing: the change is done at
-	// once, up or down; before the first preheat the fallback share follows it.
+	// stock), stamped with the epoch. A product never preheated, or sold directly,
+	// owes the ledger nothing: the change is done at once, up or down.
 	BeginStockChange(ctx context.Context, change StockChange) (StockChange, error)
 	// StockChangesDue lists at most limit changes that are not done, oldest first,
 	// without those of the excepted products.
@@ -122,9 +121,6 @@ type StockChange struct {
 	Delta     int64
 	Epoch     uint64
 	Status    ChangeStatus
-	// FromShare says that the units were the fallback share's: TakeShare moved
-	// them, and stock and offered are as they were.
-	FromShare bool
 	Actor     Actor
 	CreatedAt time.Time
 }

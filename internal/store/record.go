@@ -67,8 +67,6 @@ type Figures struct {
 	Cancelled int64
 	Failed    int64
 	Refunded  int64
-	// Fallback is what of Pending and Paid was sold from the fallback share.
-	Fallback int64
 	// Shards counts, for the present epoch, what the ledger should hold.
 	Shards []ShardFigures
 	// Letters are claims on the ladder, of any epoch.

@@ -34,6 +34,7 @@ type Store interface {
 	Products
 	Orders
 	Counter
+	Takeovers
 	Releases
 	Letters
 	Payments
@@ -86,7 +87,7 @@ type Actor struct {
 // Products keeps what is on sale.
 type Products interface {
 	// CreateProduct adds a checked product (p.Check): version 1, epoch 0,
-	// offered = stock, share_left = p.Share(stock), and the first stock-log row
+	// offered = stock, seller = ledger, and the first stock-log row
 	// (type 3) if stock > 0, and writes sale.created. An id that exists is wrong_state. A product that
 	// joins another's limit group must have that product's per_user_limit and
 	// shards, and be sold directly if and only if that one is (bad_request): a
@@ -112,12 +113,12 @@ type Products interface {
 
 	// OpenEpoch bumps epoch and version if the epoch is still seen (else
 	// ErrEpoch), restamps live orders (pending and paid) of OriginLedger with the
-	// new epoch, sets Rebuilding, and hands each of them to mark; then the claim
+	// new epoch, sets Rebuilding and seller = ledger, and hands each of them to mark; then the claim
 	// of each letter, as a queued order, if stock, limit and key allow, and
 	// restamps that letter; then each dead order of the product that has a key,
 	// whoever sold it, as it is: its key stays its own (protocol 3). It hands over
-	// none twice: a snapshot of stock, marks and keys, of which
-	// Product.Allottable is the ledger's, the units of queued orders among it. An
+	// none twice: a snapshot of stock, marks and keys. The whole stock is the
+	// ledger's, the units of queued orders among it. An
 	// error of mark undoes all. Orders that name another shard than their buyer's
 	// home are moved to it.
 	//
@@ -127,7 +128,8 @@ type Products interface {
 	OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, actor Actor, mark func(seckill.Order) error) (seckill.Product, error)
 
 	// SetRebuilding marks the product as being recovered, or no longer, if its
-	// epoch is still the given one; else it changes nothing.
+	// epoch is still the given one and its seller the ledger; else it changes
+	// nothing. A product that was taken over is recovered by its return.
 	SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error
 
 	// Announce writes sale.started or sale.ended once per product, and reports
@@ -163,21 +165,25 @@ type Orders interface {
 	//
 	// A claim has one letter. One to be parked whose letter waits leaves it as it
 	// is, unless that is of a lower epoch: then the claim was adopted from it, and
-	// it begins anew. One whose order exists gets none; if that order is dead, or
-	// was sold over the counter, its release is owed again.
+	// it begins anew. One whose order exists gets none; if that order is dead, its
+	// release is owed again. While the store is the seller, the letter is of the
+	// product's epoch: it holds the claim's units, limit and key against others.
 	//
-	//   - the order exists ► ConfirmReplay; if it is dead, or was sold over the
-	//     counter, its release is owed again, under the store's epoch
-	//   - the claim's epoch is below the product's ► ConfirmOldEpoch, nothing
-	//     written for it: it has to be adopted
+	//   - the order exists ► ConfirmReplay; if it is dead, its release is owed
+	//     again, under the store's epoch
+	//   - the claim's epoch is below the product's, whose seller is the ledger ►
+	//     ConfirmOldEpoch, nothing written for it: it has to be adopted
 	//   - the buyer's (group, key) belongs to another order ► ConfirmDuplicate:
 	//     a failed order row with reason "duplicate", release owed
 	//   - the buyer's live units + quantity > limit ► ConfirmOverLimit: a
 	//     failed order row with reason "limit", release owed
+	//   - the seller is the store, open or not, and the units are gone that parked
+	//     claims do not hold ► ConfirmSoldOut: a failed order row with reason "lost"
 	//   - else ► ConfirmNew: pending, pay_before = the store's now + ExpireAfter
 	//
-	// If the stock without the share that is left does not suffice for the new
-	// ones: ErrShort. A claim whose epoch is above the product's: ErrEpoch. The
+	// While the store is the seller no release is owed: the ledger is rebuilt when
+	// it is the seller again. If the ledger is the seller and the stock does not
+	// suffice for the new ones: ErrShort. A claim whose epoch is above the product's: ErrEpoch. The
 	// last unit of the whole stock writes sale.sold_out, each time that it goes.
 	Confirm(ctx context.Context, req ConfirmRequest) ([]ConfirmOutcome, error)
 
@@ -206,8 +212,7 @@ type Orders interface {
 	// Cancel and Refund move the order (seckill.Order decides whether), return
 	// its units to stock, take them off the buyer record, and owe the release to
 	// the ledger, stamped with the product's epoch. The ledger is owed nothing
-	// for an order that the counter sold; the units of a fallback order return to
-	// the share as well. Refund also owes the money: a
+	// while the store is the seller. Refund also owes the money: a
 	// refund of the payment that paid the order, and writes refund.required.
 	//
 	// The first units that return to stock after sale.sold_out write
@@ -262,6 +267,16 @@ type Item struct {
 	LetterID   int64
 }
 
+// Order is the queued order that the claim stands for.
+func (i *Item) Order() seckill.Order {
+	return seckill.Order{
+		OrderNo: i.Claim.OrderNo, Buyer: i.Claim.Buyer, ProductID: i.ProductID, Group: i.Group,
+		ProductName: i.Name, PriceCents: i.PriceCents, Currency: i.Currency, Quantity: i.Claim.Quantity,
+		Ref: i.Claim.Ref, Key: i.Claim.Key, Status: seckill.OrderQueued, CreatedAt: i.At,
+		Epoch: i.Epoch, Shard: i.Shard,
+	}
+}
+
 // Items spreads an entry into its items.
 func Items(e *seckill.Entry) []Item {
 	items := make([]Item, len(e.Claims))
@@ -291,6 +306,7 @@ const (
 	ConfirmOldEpoch
 	ConfirmDuplicate
 	ConfirmOverLimit
+	ConfirmSoldOut
 )
 
 // FailedFor is the reason of the failed order that was written; "" if none was.
@@ -300,6 +316,8 @@ func (o ConfirmOutcome) FailedFor() string {
 		return seckill.ReasonDuplicate
 	case ConfirmOverLimit:
 		return seckill.ReasonLimit
+	case ConfirmSoldOut:
+		return seckill.ReasonLost
 	}
 	return ""
 }
@@ -341,8 +359,8 @@ type Releases interface {
 	Witness(ctx context.Context) ([]queue.ID, error)
 	// WitnessLost forgets witnesses that the queue has lost, each if it is still
 	// exactly that one: a stream that begins anew counts from below, and would be
-	// called lost for ever. If there was one, every preheated product that has a
-	// ledger is marked for recovery in the same transaction, and kept are the
+	// called lost for ever. If there was one, every preheated product that its
+	// ledger sells is marked for recovery in the same transaction, and kept are the
 	// witnesses from then on: what the queue, set back, has of these streams. A
 	// store that is below it for a moment would pass for an older copy. It reports
 	// whether there was: of those who meet a loss, one notices it.

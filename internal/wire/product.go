@@ -26,6 +26,9 @@ type Product struct {
 	// MayReturnUntil is, while the product is sold out, when the last unit that
 	// may still come back has come back or is paid.
 	MayReturnUntil *Time `json:"may_return_until,omitempty"`
+	// AllPaid says that the product is sold out and every unit is paid for, so that
+	// none comes back by itself.
+	AllPaid bool `json:"all_paid,omitempty"`
 	// PaymentProviders are the names that an order's payment accepts.
 	PaymentProviders []string `json:"payment_providers"`
 }
@@ -56,27 +59,28 @@ func ProductOf(p *seckill.Product, now time.Time, soldOut bool, terms ShopTerms)
 
 // AdminProduct is a product as the operator sees it.
 type AdminProduct struct {
-	ID            uint32           `json:"id"`
-	Ref           string           `json:"ref"`
-	Name          string           `json:"name"`
-	ImageURL      string           `json:"image_url"`
-	Unlisted      bool             `json:"unlisted"`
-	PriceCents    int64            `json:"price_cents"`
-	Currency      string           `json:"currency"`
-	Stock         int64            `json:"stock"`   // what the store has unsold
-	Offered       int64            `json:"offered"` // the initial stock plus operator changes
-	PerUserLimit  int              `json:"per_user_limit"`
-	LimitGroup    uint32           `json:"limit_group"`
-	StartsAt      Time             `json:"starts_at"`
-	EndsAt        Time             `json:"ends_at"`
-	Shards        int              `json:"shards"`
-	Strategy      seckill.Strategy `json:"strategy"`
-	FallbackShare float64          `json:"fallback_share"`
-	State         string           `json:"state"` // open, paused or ended
-	Epoch         uint64           `json:"epoch"`
-	Version       uint64           `json:"version"`
-	Rebuilding    bool             `json:"rebuilding"`
-	CreatedAt     Time             `json:"created_at"`
+	ID           uint32           `json:"id"`
+	Ref          string           `json:"ref"`
+	Name         string           `json:"name"`
+	ImageURL     string           `json:"image_url"`
+	Unlisted     bool             `json:"unlisted"`
+	PriceCents   int64            `json:"price_cents"`
+	Currency     string           `json:"currency"`
+	Stock        int64            `json:"stock"`   // what the store has unsold
+	Offered      int64            `json:"offered"` // the initial stock plus operator changes
+	PerUserLimit int              `json:"per_user_limit"`
+	LimitGroup   uint32           `json:"limit_group"`
+	StartsAt     Time             `json:"starts_at"`
+	EndsAt       Time             `json:"ends_at"`
+	Shards       int              `json:"shards"`
+	Strategy     seckill.Strategy `json:"strategy"`
+	Fallback     string           `json:"fallback"` // wait or store
+	Seller       string           `json:"seller"`   // ledger or store
+	State        string           `json:"state"`    // open, paused or ended
+	Epoch        uint64           `json:"epoch"`
+	Version      uint64           `json:"version"`
+	Rebuilding   bool             `json:"rebuilding"`
+	CreatedAt    Time             `json:"created_at"`
 }
 
 // AdminProductOf is the product for the operator.
@@ -85,7 +89,7 @@ func AdminProductOf(p *seckill.Product) AdminProduct {
 		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, Unlisted: p.Unlisted, PriceCents: p.PriceCents, Currency: p.Currency,
 		Stock: p.Stock, Offered: p.Offered, PerUserLimit: p.PerUserLimit, LimitGroup: p.Group,
 		StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt), Shards: p.Shards,
-		Strategy: p.Strategy, FallbackShare: p.FallbackShare, State: p.State.String(),
+		Strategy: p.Strategy, Fallback: string(p.Fallback), Seller: p.SoldBy().String(), State: p.State.String(),
 		Epoch: p.Epoch, Version: p.Version, Rebuilding: p.Rebuilding, CreatedAt: Time(p.CreatedAt),
 	}
 }

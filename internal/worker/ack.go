@@ -83,15 +83,8 @@ func (w *Worker) queueLost(ctx context.Context, stream string) error {
 	if w.witness[stream] != mine {
 		return nil
 	}
-	lost := w.alsoLost(ctx, known, stream)
-	if mine.IsZero() { // nobody could tell that another noticed
-		if _, err := w.guard.markAll(ctx); err != nil {
-			return err
-		}
-	} else {
-		lost = append(lost, mine)
-	}
-	taken, err := w.guard.lost(ctx, lost, mine.IsZero())
+	lost := append(w.alsoLost(ctx, known, stream), mine)
+	taken, err := w.guard.lost(ctx, lost)
 	if err != nil {
 		return err
 	}
@@ -100,13 +93,6 @@ func (w *Worker) queueLost(ctx context.Context, stream string) error {
 	}
 	w.raise(taken)
 	return nil
-}
-
-// streamLost is queueLost of a stream that cannot even be read.
-func (w *Worker) streamLost(ctx context.Context, stream string) error {
-	ctx, cancel := context.WithTimeout(ctx, ackDeadline)
-	defer cancel()
-	return w.queueLost(ctx, stream)
 }
 
 // alsoLost are the witnesses of other streams that are gone too.

@@ -28,10 +28,15 @@ func (setBack) Ack(_ context.Context, _ []queue.ID, witness queue.ID) error {
 	return nil
 }
 
+// emptied is a queue that remembers no witness.
+type emptied struct{ queue.Queue }
+
+func (emptied) HighestWitness(context.Context) ([]queue.ID, error) { return nil, nil }
+
 // A second worker that still carries the lost witness takes the first one's
 // word for it: nothing is marked for recovery once more.
 func TestALossThatAnotherWorkerToldIsNotToldAgain(t *testing.T) {
-	w := New(nil, forgotten{}, nil, Options{
+	w := New(emptied{}, forgotten{}, nil, Options{
 		Logger:    slog.New(slog.DiscardHandler),
 		OnTrouble: func(uint32, error) { t.Error("the loss was told again") },
 	})
@@ -47,7 +52,7 @@ func TestALossThatAnotherWorkerToldIsNotToldAgain(t *testing.T) {
 // the store has just made the witness. They are done with: held, they would be
 // confirmed again, and be the witness again, for ever.
 func TestLostEntriesThatTheStoreHasAreDoneWith(t *testing.T) {
-	w := New(nil, forgotten{}, nil, Options{Logger: slog.New(slog.DiscardHandler)})
+	w := New(emptied{}, forgotten{}, nil, Options{Logger: slog.New(slog.DiscardHandler)})
 	w.consumer = setBack{}
 	gone := queue.ID{Stream: "journal", Seq: 7}
 	w.witness["journal"] = gone
@@ -78,7 +83,7 @@ func (s *storeOfLosses) WitnessLost(_ context.Context, lost, _ []queue.ID) (bool
 func TestOneLossOfManyStreamsIsOneRecovery(t *testing.T) {
 	s := &storeOfLosses{}
 	told := 0
-	w := New(nil, s, nil, Options{Logger: slog.New(slog.DiscardHandler), OnTrouble: func(uint32, error) { told++ }})
+	w := New(emptied{}, s, nil, Options{Logger: slog.New(slog.DiscardHandler), OnTrouble: func(uint32, error) { told++ }})
 	w.consumer = setBack{}
 	for seq, stream := range []string{"b1", "b2", "b3"} {
 		id := queue.ID{Stream: stream, Seq: uint64(seq + 1)}
@@ -91,7 +96,7 @@ func TestOneLossOfManyStreamsIsOneRecovery(t *testing.T) {
 }
 
 // taken is a queue that another store has.
-type taken struct{ queue.Queue }
+type taken struct{ emptied }
 
 func (taken) Consumer(context.Context, string) (queue.Consumer, error) { return takenEnd{}, nil }
 

@@ -182,7 +182,17 @@ func (q *faultyQueue) set(n *int, to int) {
 }
 
 func (q *faultyQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
-	return q.inner().(queue.Remembering).HighestWitness(ctx)
+	return q.inner().HighestWitness(ctx)
+}
+
+func (q *faultyQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queue.ID, error) {
+	return q.inner().Lost(ctx, witnesses)
+}
+
+func (q *faultyQueue) Waiting(ctx context.Context) ([]uint32, error) { return q.inner().Waiting(ctx) }
+
+func (q *faultyQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error) {
+	return q.inner().Find(ctx, product, no, most)
 }
 
 func (q *faultyQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {

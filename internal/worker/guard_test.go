@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -86,52 +85,5 @@ func TestALossThatARebuildNoticesIsToldOnce(t *testing.T) {
 	}
 	if len(told) != 1 || !errors.Is(told[0], queue.ErrLost) || !c.Stored(t, 1).Rebuilding {
 		t.Errorf("told %v, marked %v", told, c.Stored(t, 1).Rebuilding)
-	}
-}
-
-// overwrittenQueue has a stream that is lost whole, of which no witness tells.
-type overwrittenQueue struct {
-	queue.Queue
-	onMend func()
-	mended bool
-}
-
-func (q *overwrittenQueue) Lost(context.Context, []queue.ID) ([]queue.ID, error) { return nil, nil }
-
-func (q *overwrittenQueue) Examine(_ context.Context, product uint32, mend bool) (queue.Strays, error) {
-	if q.mended || product == 0 && mend {
-		if !q.mended {
-			q.onMend()
-		}
-		q.mended = true
-		return queue.Strays{}, nil
-	}
-	return queue.Strays{}, &queue.LostError{Stream: "one"}
-}
-
-// What was in the stream is every product's, and known to those who remember
-// only: it makes room when all are marked, and not before.
-func TestAStreamThatIsLostWholeMakesRoomWhenEveryProductIsMarked(t *testing.T) {
-	c := newCrew(t)
-	c.Open(t, 1, 9)
-	c.Open(t, 2, 9)
-	told := 0
-	q := &overwrittenQueue{Queue: c.Queue, onMend: func() {
-		for id := uint32(1); id <= 2; id++ {
-			if !c.Stored(t, id).Rebuilding {
-				t.Errorf("product %d is not marked", id)
-			}
-		}
-	}}
-	guard := worker.Guard{Queue: q, Store: c.Store, OnTrouble: func(uint32, error) { told++ }}
-	c.Store.FailBefore("SetRebuilding", 1)
-	if err := guard.Check(t.Context()); err == nil || q.mended {
-		t.Fatalf("without the store it said %v, and made room: %v", err, q.mended)
-	}
-	for range 2 {
-		rig.Must(t, guard.Check(t.Context()))
-	}
-	if !q.mended || told != 1 {
-		t.Errorf("made room: %v, told %d times", q.mended, told)
 	}
 }

@@ -129,32 +129,29 @@ func TestAnExhaustedLadderIsADeadLetterAndAnAlert(t *testing.T) {
 }
 
 func TestAParkedClaimThatFailsRaisesAnAlert(t *testing.T) {
-	for reason, happen := range map[string]func(t *testing.T, c *crew, p seckill.Product){ // between the claim's parking and its retry
-		seckill.ReasonLost: func(t *testing.T, c *crew, _ seckill.Product) {
+	for reason, happen := range map[string]func(t *testing.T, c *crew){ // between the claim's parking and its retry
+		seckill.ReasonLost: func(t *testing.T, c *crew) {
 			c.Buy(t, c.recoverBeforeParking(t), "quick")
 		},
-		seckill.ReasonLimit: func(t *testing.T, c *crew, _ seckill.Product) {
+		seckill.ReasonLimit: func(t *testing.T, c *crew) {
 			c.Buy(t, c.recoverBeforeParking(t), "slow")
 		},
-		seckill.ReasonDuplicate: func(t *testing.T, c *crew, p seckill.Product) {
+		seckill.ReasonDuplicate: func(t *testing.T, c *crew) {
 			again := c.Claim(1, "slow")
 			again.Key = "k"
-			_, err := c.Store.Sell(t.Context(), store.SellRequest{
-				ProductID: p.ID, Origin: seckill.OriginFallback, Claims: []seckill.Claim{again}, ExpireAfter: time.Hour,
-			})
-			rig.Must(t, err)
+			c.Reserve(t, c.recoverBeforeParking(t), again)
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			crew := newCrew(t)
-			p := crew.Open(t, 1, 2, rig.Share(0.5)) // the ledger has one unit, the counter the other
+			p := crew.Open(t, 1, 1)
 			claim := crew.Claim(1, "slow")
 			claim.Key = "k"
 			crew.Store.Poison(claim.Buyer)
 			crew.Reserve(t, p, claim)
 			crew.work(t)
 			crew.Store.Cure(claim.Buyer)
-			happen(t, crew, p)
+			happen(t, crew)
 			crew.Time.Advance(ladder[0])
 			crew.climb(t)
 			o, err := crew.Store.Order(t.Context(), claim.OrderNo)

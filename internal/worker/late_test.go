@@ -30,7 +30,7 @@ type late struct {
 func newLate(t *testing.T) *late {
 	t.Helper()
 	l := &late{crew: newCrew(t), written: make(chan error, 1)}
-	p := l.Open(t, 1, 2, rig.Share(0.5)) // the ledger has one unit, the counter the other
+	p := l.Open(t, 1, 1)
 	l.claim = l.Claim(1, "slow")
 	l.Store.Poison(l.claim.Buyer)
 	l.Reserve(t, p, l.claim)
@@ -145,29 +145,6 @@ func TestALateFailureReturnsTheUnitOfAClaimThatWasAdoptedAndParkedAgain(t *testi
 	l.fail(t)
 	l.statuses(t, seckill.OrderFailed, l.claim.OrderNo)
 	l.free(t)
-}
-
-func TestALateFailureReturnsTheUnitOfAParkedClaimThatTheCounterSold(t *testing.T) {
-	l := newLate(t)
-	l.adopt(t)
-	l.work(t)
-	l.SellClaims(t, l.product, l.claim)
-	l.fail(t)
-	l.statuses(t, seckill.OrderPending, l.claim.OrderNo)
-	l.free(t)
-}
-
-func TestADiscardReturnsTheUnitOfAParkedClaimThatTheCounterSold(t *testing.T) {
-	l := newLate(t)
-	l.adopt(t)
-	l.work(t)
-	l.SellClaims(t, l.product, l.claim)
-	rig.Must(t, l.Store.LetterFailed(t.Context(), l.letters(t)[0].ID, "no hope", -1))
-	l.Time.Advance(25 * time.Hour)
-	l.climb(t)
-	l.statuses(t, seckill.OrderPending, l.claim.OrderNo)
-	l.free(t)
-	l.fail(t)
 }
 
 // failing has somebody write a failure between a claim's try and its parking.

@@ -20,17 +20,13 @@ var ErrStoreOlder = errors.New(string(alert.StoreOlder))
 // It is noticed once: the store then takes the queue's witness over. If it
 // cannot, the next start tells again.
 func (w *Worker) checkStore(ctx context.Context) error {
-	memory, ok := w.queue.(queue.Remembering)
-	if !ok {
-		return nil
-	}
-	below, has, err := w.below(ctx, memory)
+	below, has, err := w.below(ctx)
 	if err != nil || below.IsZero() {
 		return err
 	}
 	// Once more: between the two questions a loss of the queue may have been
 	// noticed, which sets the store back to what the queue has.
-	if below, has, err = w.below(ctx, memory); err != nil || below.IsZero() {
+	if below, has, err = w.below(ctx); err != nil || below.IsZero() {
 		return err
 	}
 	return w.storeLost(ctx, below, has)
@@ -39,9 +35,9 @@ func (w *Worker) checkStore(ctx context.Context) error {
 // below is a witness that the queue has been told and the store is below, and
 // what the store has of its stream. One stream is enough to tell, whatever
 // others do not answer.
-func (w *Worker) below(ctx context.Context, memory queue.Remembering) (carried queue.ID, has uint64, err error) {
+func (w *Worker) below(ctx context.Context) (carried queue.ID, has uint64, err error) {
 	// The queue is asked first: what others confirm meanwhile raises the store's.
-	all, unheard := memory.HighestWitness(ctx)
+	all, unheard := w.queue.HighestWitness(ctx)
 	known, err := w.store.Witness(ctx)
 	if err != nil {
 		return queue.ID{}, 0, fmt.Errorf("read witness: %w", err)

@@ -7,7 +7,6 @@ import (
 
 	"seckill"
 	"seckill/internal/alert"
-	"seckill/internal/queue"
 	"seckill/internal/store/storetest"
 	"seckill/internal/worker"
 	"seckill/test/rig"
@@ -67,7 +66,7 @@ func TestAQueueThatWasSetBackDoesNotPassForAnOlderStore(t *testing.T) {
 	p := c.Open(t, 1, 9)
 	c.Buy(t, p, "a")
 	c.ConfirmAll(t)
-	remembered, err := c.Queue.(queue.Remembering).HighestWitness(t.Context())
+	remembered, err := c.Queue.HighestWitness(t.Context())
 	rig.Must(t, err)
 	c.Exec(t, "UPDATE tb_witness SET seq = seq + 1000") // what the journal had, and lost
 	c.start(t)

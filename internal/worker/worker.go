@@ -91,6 +91,7 @@ type Worker struct {
 	consumer queue.Consumer
 	witness  map[string]queue.ID
 	held     holds
+	hand     hand
 	doubts   doubts
 	paceAt   time.Time // with a rate: when the next batch may begin
 }
@@ -101,7 +102,7 @@ func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 		opt.Source = q
 	}
 	return &Worker{
-		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now},
+		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now, ExpireAfter: opt.ExpireAfter},
 		guard:   Guard{Queue: q, Store: s, OnTrouble: opt.OnTrouble},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
 		doubts: doubts{orders: make(map[seckill.OrderNo]doubt)},
@@ -122,14 +123,12 @@ func (w *Worker) Run(ctx context.Context) error {
 		if err := w.consumer.Close(closing); err != nil {
 			w.opt.Logger.Warn("worker did not leave the queue cleanly", "error", err)
 		}
+		w.hand.drop()
 	}()
 	for ctx.Err() == nil {
 		batch, err := w.gather(ctx)
 		if errors.Is(err, ledger.ErrOtherStore) {
 			return fmt.Errorf("read the queue: %w", err)
-		}
-		if lost := (*queue.LostError)(nil); errors.As(err, &lost) {
-			err = errors.Join(err, w.streamLost(ctx, lost.Stream))
 		}
 		if err != nil {
 			w.opt.Logger.Warn("queue not read", "error", err)
@@ -244,6 +243,7 @@ func (w *Worker) receive(ctx context.Context, wait time.Duration, limit int) ([]
 	if err != nil && bounded.Err() != nil {
 		err = nil
 	}
+	w.hand.take(got)
 	return w.holdNew(got), err
 }
 
@@ -284,6 +284,7 @@ func (w *Worker) settle(ctx context.Context, batch []queue.Delivery) {
 		err := w.confirm(ctx, deliveries)
 		if err == nil {
 			done = append(done, deliveries...)
+			w.hand.put(deliveries)
 			continue
 		}
 		if ctx.Err() != nil {

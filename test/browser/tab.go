@@ -115,16 +115,31 @@ func (b *Tab) Open(url string) {
 	b.must(chromedp.Do(b.ctx, chromedp.Navigate(url)))
 }
 
-// Click presses with the mouse. A page that redraws may replace the element
-// between finding and pressing it: that press has not happened, and is repeated.
+// pressTries is how often a press that missed its element is repeated.
+const pressTries = 3
+
+// Click presses with the mouse. A page that redraws may replace or move the
+// element between finding and pressing it: that press has not happened, and is
+// repeated.
 func (b *Tab) Click(selector string) {
 	b.t.Helper()
 	b.Until(fmt.Sprintf(`document.querySelector(%q) !== null`, selector))
-	err := chromedp.Do(b.ctx, chromedp.Click(selector))
-	if err != nil && strings.Contains(err.Error(), "node") {
+	watch := fmt.Sprintf(`window.pressMissed = true; document.addEventListener('click', (e) => {
+		if (e.target.closest(%q)) window.pressMissed = false;
+	}, true); true`, selector)
+	for range pressTries {
+		_, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](watch))
+		b.must(err)
 		err = chromedp.Do(b.ctx, chromedp.Click(selector))
+		if err != nil && strings.Contains(err.Error(), "node") {
+			continue
+		}
+		b.must(err)
+		// An error, or no answer, is a page that the press has led away from.
+		if missed, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](`window.pressMissed === true`)); err != nil || !missed {
+			return
+		}
 	}
-	b.must(err)
 }
 
 // Press types keys.

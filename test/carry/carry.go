@@ -13,6 +13,8 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 
+	"seckill/internal/stats"
+	"seckill/internal/wire"
 	"seckill/test/engine"
 	"seckill/test/market"
 	"seckill/test/server"
@@ -22,6 +24,8 @@ import (
 type Broker interface {
 	// Settings has the engine use a topic and a group of their own.
 	Settings(t testing.TB) map[string]string
+	// EventTopic creates a topic for a sink.
+	EventTopic() string
 	Kill()
 	Start()
 	Pause()
@@ -151,10 +155,18 @@ func (s *site) total(name string) (sum float64) {
 	return sum
 }
 
-// Sale is a sale whose orders all travel by the broker.
+// Sale is a sale whose orders all travel by the broker. In its middle the store
+// takes it over, and it returns to the ledger: copies that the broker still has
+// change nothing.
 func Sale(t *testing.T, broker Broker) {
-	s := open(t, broker)
-	s.during(func() { market.Pause(t.Context(), saleFor) })
+	s := open(t, broker, map[string]string{"ledger.return_after": "0s"})
+	s.during(func() {
+		market.Pause(t.Context(), saleFor/2)
+		s.move(stats.SellerStore, (*engine.Operator).TakeOver)
+		market.Pause(t.Context(), saleFor/2)
+		s.move(stats.SellerLedger, (*engine.Operator).Recover)
+		market.Pause(t.Context(), saleFor/2)
+	})
 	if claims := s.total(`seckill_carrier_claims_total{result="published"}`); claims == 0 {
 		t.Error("no order went by the broker")
 	}
@@ -162,6 +174,38 @@ func Sale(t *testing.T, broker Broker) {
 		t.Errorf("%v engines bypass the broker", bypassed)
 	}
 	s.check()
+	s.wantNoneFailed()
+}
+
+// move has an operator give every product another seller.
+func (s *site) move(seller string, by func(*engine.Operator, context.Context, uint32) (wire.AdminProduct, error)) {
+	s.t.Helper()
+	for id := range s.Products {
+		market.Eventually(s.t, fmt.Sprintf("product %d gets another seller", id), func(ctx context.Context) bool {
+			_, err := by(s.engines[0].Operator(), ctx, id)
+			return err == nil
+		})
+	}
+	for id := range s.Products {
+		market.Eventually(s.t, fmt.Sprintf("the %s sells product %d", seller, id), func(ctx context.Context) bool {
+			figures, err := s.engines[1].Operator().Stats(ctx, id)
+			return err == nil && figures.Seller == seller
+		})
+	}
+}
+
+// wantNoneFailed wants that every promise became an order.
+func (s *site) wantNoneFailed() {
+	s.t.Helper()
+	db := s.Tables(s.t)
+	defer db.Close()
+	var failed int
+	if err := db.QueryRowContext(s.t.Context(), `SELECT COUNT(*) FROM tb_seckill_order WHERE status = 3`).Scan(&failed); err != nil {
+		s.t.Fatal(err)
+	}
+	if failed != 0 {
+		s.t.Errorf("%d promises failed, though nothing was lost", failed)
+	}
 }
 
 // points are where an engine is killed: between publishing and booking it,

@@ -26,6 +26,12 @@ func (k *kafka) Settings(t testing.TB) map[string]string {
 	}
 }
 
+func (k *kafka) EventTopic() string {
+	topic := name("seckill-events")
+	k.CreateTopic(topic, 1)
+	return topic
+}
+
 func (k *kafka) Empty() {
 	k.Kill()
 	k.Wipe()

@@ -28,6 +28,12 @@ func (p *pulsar) create(topic string) {
 	p.CreateTopic(topic+"-expire", partitions)
 }
 
+func (p *pulsar) EventTopic() string {
+	topic := name("seckill-events")
+	p.CreateTopic(topic, 1)
+	return topic
+}
+
 func (p *pulsar) Empty() {
 	p.Kill()
 	p.Wipe()

@@ -30,6 +30,12 @@ func (r *rocketmq) create(topic string) {
 	r.CreateGroup(topic + "-group-expire")
 }
 
+func (r *rocketmq) EventTopic() string {
+	topic := name("seckill-events")
+	r.CreateTopic(topic, server.RocketMQFIFO)
+	return topic
+}
+
 func (r *rocketmq) Empty() {
 	r.Kill()
 	r.Wipe()

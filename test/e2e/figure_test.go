@@ -27,7 +27,7 @@ func figures(t *testing.T, e *engine.Engine, product uint32) stats.Stats {
 // same compares what counts units.
 func same(a, b stats.Stats) bool {
 	return a.State == b.State && a.Epoch == b.Epoch && a.Offered == b.Offered &&
-		a.Ledger == b.Ledger && a.Fallback == b.Fallback && a.Store == b.Store && a.Queue.Depth == b.Queue.Depth
+		a.Ledger == b.Ledger && a.Store == b.Store && a.Queue.Depth == b.Queue.Depth
 }
 
 // unchanged fails the test when a product's figures are not what they were.

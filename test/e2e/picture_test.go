@@ -68,8 +68,11 @@ func TestASoldOutProductSaysUntilWhenAUnitMayComeBack(t *testing.T) {
 	order := await(t, ann, buy(t, ann, 1, engine.Purchase{Quantity: 1}), "pending")
 	eventually(t, "the product says when", func() bool {
 		p := show()
-		return p.Status == seckill.StatusSoldOut && p.MayReturnUntil != nil && time.Time(*p.MayReturnUntil).Equal(time.Time(order.PayBefore))
+		return p.Status == seckill.StatusSoldOut && p.MayReturnUntil != nil && !p.AllPaid && time.Time(*p.MayReturnUntil).Equal(time.Time(order.PayBefore))
 	})
 	pay(t, e, order)
-	eventually(t, "the product says no more", func() bool { p := show(); return p.Status == seckill.StatusSoldOut && p.MayReturnUntil == nil })
+	eventually(t, "all units are paid for", func() bool {
+		p := show()
+		return p.Status == seckill.StatusSoldOut && p.MayReturnUntil == nil && p.AllPaid
+	})
 }

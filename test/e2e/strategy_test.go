@@ -15,18 +15,15 @@ const (
 	// shardsOfAStory spread a sharded story's few units thin: most claims find
 	// their home shard empty.
 	shardsOfAStory = 3
-	// shareOfAStory leaves ledger and store enough that claims meet both.
-	shareOfAStory = 0.5
 )
 
 // way is one way to sell: a strategy, and the parts that it sells with.
 type way struct {
 	by      seckill.Strategy
-	share   bool // a part of the stock is the store's to sell while Redis is away
 	servers bool // Redis and MariaDB instead of embedded parts
 }
 
-// ways are all there are. An embedded ledger has no share.
+// ways are all there are.
 func ways() []way {
 	var all []way
 	for _, servers := range []bool{false, true} {
@@ -36,14 +33,11 @@ func ways() []way {
 			all = append(all, way{by: by, servers: servers})
 		}
 	}
-	return append(all, way{by: seckill.StrategyAsync, share: true, servers: true})
+	return all
 }
 
 func (w way) String() string {
 	name := string(w.by)
-	if w.share {
-		name += " with a share"
-	}
 	if w.servers {
 		name += " on Redis and MariaDB"
 	}
@@ -90,12 +84,6 @@ func (w way) product(p engine.Product) engine.Product {
 	if w.by == seckill.StrategySharded {
 		p.Shards = shardsOfAStory
 	}
-	if w.share {
-		p.FallbackShare = shareOfAStory
-		if p.Stock == 1 { // half of it is none
-			p.FallbackShare = 1
-		}
-	}
 	return p
 }
 
@@ -106,8 +94,8 @@ func (w way) leavesToTheWorker() bool {
 }
 
 // free and reserved are units, whoever sells them.
-func free(f stats.Stats) int64     { return f.Ledger.Available + f.Fallback.Available }
-func reserved(f stats.Stats) int64 { return f.Ledger.Reserved + f.Fallback.Reserved }
+func free(f stats.Stats) int64     { return f.Available() }
+func reserved(f stats.Stats) int64 { return f.Reserved() }
 
 // TestTheAnswerTellsWhoSold: a promise of the ledger is queued, an order of the
 // store is pending at once.
@@ -141,10 +129,9 @@ func theAnswerTellsWhoSold(t *testing.T, servers bool) {
 	})
 }
 
-// TestAnEmbeddedLedgerHasNoShare: it cannot fail apart from its store.
-func TestAnEmbeddedLedgerHasNoShare(t *testing.T) {
+func TestEmbeddedLedger_CannotBeTakenOver(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
-	_, err := e.Operator().OpenSale(t.Context(), engine.Product{ID: 1, Stock: 10, FallbackShare: 0.5})
-	refused(t, "a share beside an embedded ledger", err, seckill.CodeBadRequest)
+	_, err := e.Operator().OpenSale(t.Context(), engine.Product{ID: 1, Stock: 10, Fallback: string(seckill.FallbackStore)})
+	refused(t, "a product that falls back on the store", err, seckill.CodeBadRequest)
 }

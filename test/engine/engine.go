@@ -23,7 +23,7 @@ import (
 // Bounds of a child's life. They are generous, because a loaded machine is no
 // reason for a test to fail.
 const (
-	ReadyWithin = 30 * time.Second
+	ReadyWithin = 90 * time.Second // the tables of a new database take many syncs of a busy disk
 	StopWithin  = 30 * time.Second // above the engine's own deadline of 20 s
 	pollEvery   = 5 * time.Millisecond
 	logTail     = 16 << 10 // of the child's log in a failed test's output

@@ -33,8 +33,8 @@ type Product struct {
 	EndsAt       time.Time `json:"ends_at"`
 	Shards       int       `json:"shards,omitempty"`
 	Strategy     string    `json:"strategy,omitempty"`
-	// FallbackShare is the fraction that the store sells while the ledger is away.
-	FallbackShare float64 `json:"fallback_share,omitempty"`
+	// Fallback "store" has the store take the sale over while the ledger is away.
+	Fallback string `json:"fallback,omitempty"`
 }
 
 // OpenSale creates a product that is on sale now, for an hour, and preheats
@@ -103,6 +103,11 @@ func (o *Operator) Preheat(ctx context.Context, id uint32) (wire.AdminProduct, e
 // Recover rebuilds a product's ledger from the store.
 func (o *Operator) Recover(ctx context.Context, id uint32) (wire.AdminProduct, error) {
 	return o.onProduct(ctx, id, "recover")
+}
+
+// TakeOver has the store sell a product instead of its ledger.
+func (o *Operator) TakeOver(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+	return o.onProduct(ctx, id, "takeover")
 }
 
 // Pause pauses a sale.

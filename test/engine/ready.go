@@ -31,7 +31,8 @@ func (e *Engine) WaitReady() error {
 	ctx, cancel := context.WithTimeout(context.Background(), ReadyWithin)
 	defer cancel()
 	for {
-		if e.ready(ctx) == nil {
+		err := e.ready(ctx)
+		if err == nil {
 			return nil
 		}
 		select {
@@ -39,7 +40,7 @@ func (e *Engine) WaitReady() error {
 			e.forget(one)
 			return fmt.Errorf("it ended: %v\n%s", one.err, e.log.tail())
 		case <-ctx.Done():
-			return fmt.Errorf("not ready within %s: %w", ReadyWithin, e.ready(context.Background()))
+			return fmt.Errorf("not ready within %s: %w", ReadyWithin, err)
 		case <-time.After(pollEvery):
 		}
 	}

@@ -71,3 +71,13 @@ func TestInstancesJudgeAChallengeAsOne(t *testing.T) {
 		}
 	}
 }
+
+// settled sends a claim until it is decided.
+func settled(t *testing.T, e *engine.Engine, buyer string, p engine.Purchase) (no string, err error) {
+	t.Helper()
+	until(t, "the claim of "+buyer+" is decided", func() bool {
+		no, err = e.Buyer(buyer).Buy(t.Context(), 1, p)
+		return engine.CodeOf(err) != seckill.CodeBusy && engine.CodeOf(err) != seckill.CodeTooHot
+	})
+	return no, err
+}

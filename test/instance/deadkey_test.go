@@ -21,7 +21,7 @@ func TestTheKeyOfACancelledOrderFindsItAfterARebuild(t *testing.T) {
 		{ID: 1, Stock: 8},
 		{ID: 2, Stock: 8, Strategy: "sharded", Shards: 4},
 		{ID: 3, Stock: 8, Strategy: "dualwrite"},
-		{ID: 4, Stock: 8, FallbackShare: 0.5},
+		{ID: 4, Stock: 8, Fallback: string(seckill.FallbackStore)},
 	}
 	type bought struct {
 		product  uint32
@@ -58,7 +58,7 @@ func TestTheKeyOfACancelledOrderFindsItAfterARebuild(t *testing.T) {
 			until(t, when+", the ledger is open and has its units", func() bool {
 				figures, err := a.Operator().Stats(t.Context(), sold.ID)
 				return err == nil && figures.Epoch >= epoch && figures.Ledger.Reserved == 0 &&
-					figures.Ledger.Available+figures.Fallback.Available == sold.Stock
+					figures.Ledger.Available == sold.Stock
 			})
 		}
 		for _, o := range orders {

@@ -73,7 +73,7 @@ func flag(t *testing.T, a, b *engine.Engine, product uint32) func() timed {
 	})
 	return func() timed {
 		t.Helper()
-		_, err := a.Operator().ChangeStock(t.Context(), product, 1, "more")
+		_, err := a.Operator().ChangeStock(t.Context(), product, 1, fmt.Sprintf("more-%d", product))
 		must(t, "add stock", err)
 		return timed{"a flag that was up", until(t, "the other sells", func() bool {
 			_, code := buy(t.Context(), b, product, "second")

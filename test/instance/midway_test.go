@@ -20,10 +20,8 @@ func TestWhatDiesOnItsWayIsFinishedByAnother(t *testing.T) {
 	change := func(t *testing.T, s shop) {
 		_, _ = s.a.Operator().ChangeStock(t.Context(), 1, 2, "change-1") // it dies in the middle of it
 	}
-	sellOut := func(t *testing.T, s shop) { buys(t, s.a, 1, "bob") }
 	for _, c := range []struct {
 		point string
-		share float64
 		cause func(t *testing.T, s shop)
 		// What is there in the end, beside one unit of ann's.
 		reserved, available int64
@@ -32,14 +30,13 @@ func TestWhatDiesOnItsWayIsFinishedByAnother(t *testing.T) {
 		{point: "rebuild.after_install", cause: forget, reserved: 1, available: 3},
 		{point: "stock.after_begin", cause: change, reserved: 1, available: 5},
 		{point: "stock.after_ledger", cause: change, reserved: 1, available: 5},
-		{point: "share.after_take", share: 0.5, cause: sellOut, reserved: 2, available: 2},
 	} {
 		t.Run(c.point, func(t *testing.T) {
 			t.Parallel()
 			redis := server.Redis(t, server.RedisOptions{})
 			settings := engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)))
 			a := engine.Start(t, engine.Options{Settings: settings})
-			openSale(t, a, engine.Product{ID: 1, Stock: 4, PerUserLimit: 1, FallbackShare: c.share})
+			openSale(t, a, engine.Product{ID: 1, Stock: 4, PerUserLimit: 1})
 			await(t, a, "ann", buys(t, a, 1, "ann"), "pending")
 			a.MustStop()
 			a.StartArmed(c.point)

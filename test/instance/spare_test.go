@@ -14,18 +14,19 @@ import (
 )
 
 // Whoever comes while Redis is away, where tokens are required, gets one all
-// the same, and buys with it what the store sells: a direct product, a fallback
-// share. Instances judge a challenge as one meanwhile.
+// the same, and buys with it what the store sells: a direct product, and one
+// that it takes over. Instances judge a challenge as one meanwhile.
 func TestWithoutRedisAStrangerGetsATokenAndBuysWhatTheStoreSells(t *testing.T) {
 	t.Parallel()
 	redis := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
 	a, b := pair(t, engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t)), map[string]string{
 		"token.required": "true", "challenge.kind": "pow", "challenge.pow_bits": "8", "challenge.per_buyer_per_minute": "1000",
+		"ledger.takeover_after": "1s", "ledger.return_after": "1s",
 	}))
-	const direct, share = 1, 2
+	const direct, taken = 1, 2
 	openSale(t, a, engine.Product{ID: direct, Stock: 100, PerUserLimit: 1, Strategy: "direct"})
-	openSale(t, a, engine.Product{ID: share, Stock: 100, PerUserLimit: 1, FallbackShare: 0.5})
-	for _, id := range []uint32{direct, share} {
+	openSale(t, a, engine.Product{ID: taken, Stock: 100, PerUserLimit: 1, Fallback: string(seckill.FallbackStore)})
+	for _, id := range []uint32{direct, taken} {
 		sees(t, b, id)
 	}
 	before := passes(t, a, "before", direct)
@@ -37,7 +38,7 @@ func TestWithoutRedisAStrangerGetsATokenAndBuysWhatTheStoreSells(t *testing.T) {
 		for i, e := range []*engine.Engine{a, b, a, b} {
 			crowd.Go(func() {
 				buyer := fmt.Sprintf("%s-%d", name, i)
-				for _, product := range []uint32{direct, share} {
+				for _, product := range []uint32{direct, taken} {
 					pass := passes(t, e, buyer, product)
 					if pass.took > hard*answerWithin { // once, on a machine that is busy
 						t.Errorf("%s: a token took %s", name, pass.took)
@@ -57,7 +58,7 @@ func TestWithoutRedisAStrangerGetsATokenAndBuysWhatTheStoreSells(t *testing.T) {
 		}
 		outage[1]()
 		until(t, "the ledger sells again", func() bool { return metric(t, a, `seckill_up{part="ledger"}`) == 1 })
-		after := passes(t, b, "after-"+name, share)
+		after := passes(t, b, "after-"+name, taken)
 		await(t, a, "after-"+name, after.buys(t, a), "pending")
 		if no := again.buys(t, b); no != again.repeats(t, a).buys(t, a) {
 			t.Errorf("%s: an answer of the outage buys another order after it", name)

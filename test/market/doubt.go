@@ -26,7 +26,7 @@ func (d doubt) meets(from, to time.Time) bool {
 }
 
 // Rebuild begins a doubt about products whose epoch is about to change without
-// a loss. Promises that the store does not have by then may be refused, and
+// a loss, by a rebuild or a takeover. Promises that the store does not have by then may be refused, and
 // their keys with them.
 func (b *Book) Rebuild(products ...uint32) { b.begin(false, products) }
 
@@ -44,6 +44,29 @@ func (b *Book) begin(lost bool, products []uint32) {
 			continue
 		}
 		b.doubts[id] = append(b.doubts[id], doubt{from: time.Now(), lost: lost})
+	}
+}
+
+// Away notes that the ledger of products is about to be away, so that the store
+// may take them over without it. A call that nobody heard the answer of may have
+// reserved there: its order is decided when it turns up, after the store has sold
+// what it had (protocol 5).
+func (b *Book) Away(products ...uint32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, id := range products {
+		b.away[id] = append(b.away[id], doubt{from: time.Now()})
+	}
+}
+
+// Back notes that all ledgers are there again.
+func (b *Book) Back() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, all := range b.away {
+		if last := len(all) - 1; all[last].to.IsZero() {
+			all[last].to = time.Now()
+		}
 	}
 }
 
@@ -97,38 +120,35 @@ func (b *Book) missing(product uint32, from, to time.Time) bool {
 }
 
 // knows reports whether a promised key that was repeated at an instant must
-// have found its order, which is kept or not. It may not in three cases. The
+// have found its order, which is kept or not. It may not in two cases. The
 // ledger was losing what it said. Or it was in doubt before the store had the
 // order, and the key, asked again, got another one, or nothing, until the first
-// came to be adopted and was refused. Or the product has a share, which the
-// store sells while it cannot ask the ledger: there the key finds the store's
-// order as soon as that answers in time, which is certain at rest only. A
-// rebuilt ledger has the keys of all orders of the store, dead ones too, as
+// came to be adopted and was refused. A rebuilt ledger has the keys of all orders of the store, dead ones too, as
 // long as a buyer has no more than ledger.MaxReturned of these: no customer of
 // a crowd stays for so many.
 func (b *Book) knows(c *Claim, kept bool, called time.Time) bool {
 	now := time.Now()
-	switch {
-	case b.Products[c.Product].FallbackShare > 0 && !(b.rests && kept), b.missing(c.Product, called, now):
-		return false
-	}
-	return kept || !b.doubted(c.Product, c.asked, now)
+	return !b.missing(c.Product, called, now) && (kept || !b.doubted(c.Product, c.asked, now))
 }
 
 // mayFail reports whether a promised order may have failed at an instant for a
-// reason: its ledger was in doubt in between, or the store's counter sold to
-// the same buyer while the ledger was away.
+// reason: its ledger was in doubt in between, or away while nobody had heard of
+// the order yet.
 func (b *Book) mayFail(c *Claim, at time.Time, reason string) bool {
-	inDoubt := b.doubted(c.Product, c.asked, at)
 	switch reason {
-	case seckill.ReasonLost:
-		return inDoubt
-	case seckill.ReasonLimit, seckill.ReasonDuplicate:
-		return inDoubt || b.Products[c.Product].FallbackShare > 0
+	case seckill.ReasonLost, seckill.ReasonLimit, seckill.ReasonDuplicate:
+		return b.doubted(c.Product, c.asked, at) || b.decidedUnheard(c, at)
 	case seckill.ReasonDiscarded:
 		return b.discarded[c.No]
 	}
 	return false
+}
+
+// decidedUnheard reports whether the ledger was away between the first request
+// and an instant at which the buyer had no order number yet. Who repeats the key
+// later is told that number, and reads that the order failed.
+func (b *Book) decidedUnheard(c *Claim, at time.Time) bool {
+	return c.since.After(at) && slices.ContainsFunc(b.away[c.Product], func(d doubt) bool { return d.meets(c.asked, at) })
 }
 
 // Discard notes that a promise was parked, and given up by an operator or for

@@ -22,7 +22,6 @@ const perClaim = 10 * time.Millisecond
 func (b *Book) Check() {
 	b.T.Helper()
 	b.Mended() // as the following shows
-	b.rests = true
 	b.checkOrders()
 	b.CheckKeys()
 	b.checkMoney()
@@ -237,10 +236,9 @@ func (b *Book) checkFigures() {
 		if f.Store.Pending+f.Store.Paid > f.Offered {
 			b.T.Errorf("I2: product %d offers %d, live orders have %d", id, f.Offered, f.Store.Pending+f.Store.Paid)
 		}
-		Eventually(b.T, "ledger available + reserved = offered (I5)", func(ctx context.Context) bool {
+		Eventually(b.T, "available + reserved = offered (I5)", func(ctx context.Context) bool {
 			f, err = b.Operator().Stats(ctx, id)
-			fallback := f.Fallback.Available + f.Fallback.Reserved
-			return err == nil && f.Ledger.Available+f.Ledger.Reserved == f.Offered-fallback
+			return err == nil && f.Available()+f.Reserved() == f.Offered
 		})
 		b.CheckReport(id)
 	}

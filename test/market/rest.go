@@ -196,7 +196,7 @@ func (b *Book) soldOut(product uint32) bool {
 	for {
 		f, err := b.Operator().Stats(ctx, product)
 		switch {
-		case err == nil && f.Ledger.Available+f.Fallback.Available > 0:
+		case err == nil && f.Available() > 0:
 			return false
 		case err == nil && f.Store.Stock == 0 && f.Store.Pending == 0 && f.Queue.Depth == 0:
 			return true

@@ -113,6 +113,8 @@ func (b *Book) checkTables() {
 	b.checkFailures(db)
 }
 
+const exactly = "15:04:05.000"
+
 // checkFailures: a promised order failed only if something came in between for
 // which it may, and says so (I4).
 func (b *Book) checkFailures(db *sql.DB) {
@@ -140,8 +142,8 @@ func (b *Book) checkFailures(db *sql.DB) {
 	}
 	for _, c := range b.promised() {
 		if f, found := failed[c.No]; found && !b.mayFail(c, f.at, f.reason) {
-			b.T.Errorf("I4: order %s of product %d, promised at %s, failed at %s (%q), and nothing came in between for which it may",
-				c.No, c.Product, c.since.UTC().Format(time.TimeOnly), f.at.UTC().Format(time.TimeOnly), f.reason)
+			b.T.Errorf("I4: order %s of product %d, asked for at %s, promised at %s, failed at %s (%q), and nothing came in between for which it may",
+				c.No, c.Product, c.asked.UTC().Format(exactly), c.since.UTC().Format(exactly), f.at.UTC().Format(exactly), f.reason)
 		}
 	}
 }

@@ -19,7 +19,10 @@ import (
 // Neither loses anything, so that no ledger is rebuilt.
 func TestAClusterMovesItsSlotsAndMissesANode(t *testing.T) {
 	t.Parallel()
-	s := open(t, plan{cluster: true, products: append(products(), spares()...)})
+	s := open(t, plan{
+		cluster: true, products: append(products(), spares()...),
+		settings: map[string]string{"ledger.takeover_after": "1h"}, // which would be a new epoch too
+	})
 	var before map[uint32]uint64
 	s.during(func(ctx context.Context) {
 		market.Pause(ctx, warmUp)

@@ -52,12 +52,17 @@ func (s *site) evidence() *evidence {
 	}
 }
 
-// failures counts promises that ended as failed, by reason. Whether each of
-// them may have is the book's to say.
+// failures counts promises that ended as failed, by reason, and orders that had
+// failed before their buyers were told the number. Whether each of them may have
+// is the book's to say.
 func (e *evidence) failures() map[string]int {
 	promised, reasons := e.askedFor().heard, make(map[string]int)
 	for _, r := range e.rows {
-		if _, told := promised[r.no]; told && r.status == seckill.OrderFailed {
+		switch heard, told := promised[r.no]; {
+		case !told || r.status != seckill.OrderFailed:
+		case heard.After(r.closed):
+			reasons[r.reason+", before its number was told"]++
+		default:
 			reasons[r.reason]++
 		}
 	}

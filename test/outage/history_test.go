@@ -349,14 +349,9 @@ func (e *evidence) checkHistory() (looked int, findings []string) {
 	return len(histories), findings
 }
 
-// forgets reports whether the ledger was in doubt since a key was first sent, or
-// sells a share beside, of which another instance may not know.
+// forgets reports whether the ledger was in doubt since a key was first sent.
 func (e *evidence) forgets(a market.Act, accounts accounts) bool {
-	return e.uncertain(a.Product, accounts.asked.request[requestOf(a)], a.Done)
-}
-
-func (e *evidence) uncertain(product uint32, from, to time.Time) bool {
-	return e.products[product].FallbackShare > 0 || e.doubted(product, from, to)
+	return e.doubted(a.Product, accounts.asked.request[requestOf(a)], a.Done)
 }
 
 // answering is who was asked, since instances had two ledgers until both were
@@ -451,9 +446,9 @@ func (e *evidence) newAccounts() accounts {
 	for _, r := range e.rows {
 		a.failed[r.no] = r.status == seckill.OrderFailed
 		// Where the store takes an order long after it was promised, a ledger that
-		// was in doubt may have lost it in between, and the share been sold.
+		// was in doubt may have lost it in between.
 		heard, told := a.heard[r.no]
-		a.adopted[r.no] = told && !a.failed[r.no] && r.entered.Sub(heard) > clockGap && e.uncertain(r.product, a.asked.first(r), r.entered)
+		a.adopted[r.no] = told && !a.failed[r.no] && r.entered.Sub(heard) > clockGap && e.doubted(r.product, a.asked.first(r), r.entered)
 		if r.key != "" {
 			a.byKey[buyerKey{r.buyer, r.key}] = r.no
 		}

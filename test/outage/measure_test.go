@@ -69,14 +69,14 @@ func (s *site) wantAnswers(from, to time.Time) {
 
 // sellsAll waits until every instance has accepted an order of every product
 // that the crowd spares, and says how long after an instant the last of them was.
-// Of what a fallback share sells too, an order says nothing about the ledger.
+// Of what the store may sell, an order says nothing about the ledger.
 func (s *site) sellsAll(ctx context.Context, since time.Time) (last time.Duration) {
 	s.t.Helper()
 	var probes sync.WaitGroup
 	var mu sync.Mutex
 	for _, id := range []uint32{spared, sparedShards, sparedDual, sparedGroup} {
 		p, open := s.Products[id]
-		if !open || p.FallbackShare > 0 {
+		if !open || p.Fallback != "" {
 			continue
 		}
 		for i, e := range s.engines {

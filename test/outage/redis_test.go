@@ -46,13 +46,16 @@ func TestRedisIsGoneForAWhile(t *testing.T) {
 				s.wantKept(func() timing {
 					memory := s.memory()
 					struck := time.Now()
+					s.Away(s.falling()...) // on a slow machine for long enough to be taken over
 					fault.strike(s)
 					market.Pause(ctx, outage)
 					s.wantMemory(memory)
 					mended := time.Now()
 					fault.mend(s)
 					back := time.Now()
-					return timing{selling: s.sellsAll(ctx, back), answer: s.slowest(struck, mended)}
+					selling := s.sellsAll(ctx, back)
+					s.Back()
+					return timing{selling: selling, answer: s.slowest(struck, mended)}
 				})
 				market.Pause(ctx, afterwards)
 			})

@@ -79,7 +79,7 @@ func (r *report) markdown(failed bool) string {
 	}
 	line("faults spared", r.spared)
 	line("orders in the store", r.orders)
-	line("ledgers rebuilt", r.recoveries)
+	line("epochs begun, by rebuilds and takeovers", r.recoveries)
 	line("answer: median, 99%, slowest", fmt.Sprintf("%v, %v, %v", r.median.Round(time.Microsecond), r.p99.Round(time.Millisecond), r.slowest.Round(time.Millisecond)))
 	line(fmt.Sprintf("answers over %v", answerWithin), r.slower)
 	line("buyers' histories checked", r.buyers)

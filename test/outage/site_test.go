@@ -1,6 +1,7 @@
 package outage
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -25,7 +26,7 @@ const (
 	seedEnv = "SECKILL_OUTAGE_SEED"
 	// doors are as many as two cores serve beside the servers and the race
 	// detector, with room for the faults to show.
-	doors = 12
+	doors = 8
 )
 
 // The products of a site, one or two of every way to sell.
@@ -37,8 +38,8 @@ const (
 	sharded
 	dualwrite
 	direct
-	shared // with a fallback share
-	spared // by the crowd: it has units whenever a test wants one
+	fallsBack // on the store, while Redis is away
+	spared    // by the crowd: it has units whenever a test wants one
 	sparedShards
 	sparedDual
 	sparedGroup
@@ -64,13 +65,13 @@ func products() []engine.Product {
 		{ID: sharded, Stock: 80, PerUserLimit: 2, Strategy: string(seckill.StrategySharded), Shards: 8},
 		{ID: dualwrite, Stock: 60, PerUserLimit: 2, Strategy: string(seckill.StrategyDualWrite)},
 		{ID: direct, Stock: 60, PerUserLimit: 2, Strategy: string(seckill.StrategyDirect)},
-		{ID: shared, Stock: 60, PerUserLimit: 1, FallbackShare: 0.4},
+		{ID: fallsBack, Stock: 60, PerUserLimit: 1, Fallback: string(seckill.FallbackStore)},
 		{ID: spared, Stock: 100, PerUserLimit: 1},
 	}
 }
 
 // inLedger are the products that the ledger sells, at least as long as it can.
-var inLedger = []uint32{asyncOne, asyncThree, groupLeft, groupRight, sharded, dualwrite, shared, spared, sparedShards, sparedDual, sparedGroup, soldTwice}
+var inLedger = []uint32{asyncOne, asyncThree, groupLeft, groupRight, sharded, dualwrite, fallsBack, spared, sparedShards, sparedDual, sparedGroup, soldTwice}
 
 // plan is what a test wants its site to be.
 type plan struct {
@@ -85,6 +86,10 @@ type plan struct {
 	cluster bool
 	// ownStore has a MariaDB that the test may kill.
 	ownStore bool
+	// appendFsync is that of Redis; unset, it is "always".
+	appendFsync string
+	// clock has Redis, if it is alone, have a clock that can be set.
+	clock bool
 	// queue is the queue.kind; unset, it is the outbox.
 	queue string
 	// faults arm one of each instance; see package fault.
@@ -138,6 +143,8 @@ func open(t *testing.T, p plan) *site {
 	common := engine.Join(ledger, engine.OnStore(s.dsn), map[string]string{
 		// Orders expire within the test, so that units come back as well.
 		"order.expire_after": "4s", "worker.batch_wait": "5ms", "log.level": "warn",
+		// Sales are taken over and return within the test too.
+		"ledger.takeover_after": "2s", "ledger.return_after": "2s",
 	}, p.settings)
 	if p.queue != "" && p.queue != "outbox" {
 		s.broker = carry.Open(t, p.queue)
@@ -185,7 +192,7 @@ func (s *site) startRedis(p plan) map[string]string {
 		s.cluster = server.Cluster(s.t, server.ClusterOptions{AppendFsync: "always", Args: apart})
 		return engine.OnRedis(s.cluster.Addrs()...)
 	}
-	s.redis = server.Redis(s.t, server.RedisOptions{AppendFsync: "always"})
+	s.redis = server.Redis(s.t, server.RedisOptions{AppendFsync: cmp.Or(p.appendFsync, "always"), Clock: p.clock})
 	return engine.OnRedis(s.redis.Addr())
 }
 

@@ -139,11 +139,6 @@ func (e *evidence) order(u *units, r row, asked askedFor) {
 	}
 	u.low.hold(from, back, quantity)
 	u.loose.hold(from, late, quantity)
-	if r.origin == seckill.OriginFallback {
-		// The ledger may have sold it too, and lets go when its entry is met.
-		u.low.hold(from, r.entered.Add(returnWithin), quantity)
-		u.loose.hold(from, r.entered.Add(returnWithin), quantity)
-	}
 	switch {
 	case r.status == seckill.OrderFailed:
 	case r.ended():

@@ -203,8 +203,13 @@ func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 // Audit reads the marks.
 func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error) {
 	return call(l, ctx, "Audit", func(in ledger.Ledger) (ledger.Audit, error) {
-		return in.(ledger.Auditing).Audit(ctx, shard, each)
+		return in.Audit(ctx, shard, each)
 	})
+}
+
+// Intact looks for the oldest entry that waits.
+func (l *Ledger) Intact(ctx context.Context, shard ledger.Shard) (bool, error) {
+	return call(l, ctx, "Intact", func(in ledger.Ledger) (bool, error) { return in.Intact(ctx, shard) })
 }
 
 // Now is the ledger's clock.

@@ -151,7 +151,7 @@ func (r *Rig) On(l ledger.Ledger, q queue.Queue) {
 	r.Mover = transfer.New(l, r.Lanes, rand.Uint64)
 	r.Desk = sale.NewDesk(sale.DeskOptions{
 		Store: r.Store, Ledger: l, Queue: q, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
-		Mover: r.Mover, Logger: slog.New(slog.DiscardHandler), OnCreated: func() {}, FallbackShare: true,
+		Mover: r.Mover, Logger: slog.New(slog.DiscardHandler), OnCreated: func() {}, Apart: true,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategyDualWrite, seckill.StrategySharded},
 	})
 }
@@ -196,7 +196,7 @@ func (r *Rig) Product(tb testing.TB, id uint32, stock int64, changes ...func(*se
 	now := r.Time.Now()
 	p := seckill.Product{
 		ID: id, Group: id, Name: fmt.Sprintf("product %d", id), PriceCents: 999, Currency: "CNY", Stock: stock,
-		PerUserLimit: 1, Shards: 1, Strategy: seckill.StrategyAsync,
+		PerUserLimit: 1, Shards: 1, Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait,
 		StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}
 	for _, change := range changes {
@@ -229,13 +229,24 @@ func Strategy(s seckill.Strategy) func(*seckill.Product) {
 	return func(p *seckill.Product) { p.Strategy = s }
 }
 
-// Share sets the fallback share of a product to create.
-func Share(fraction float64) func(*seckill.Product) {
-	return func(p *seckill.Product) { p.FallbackShare = fraction }
+// FallBack has the store take a product to create over while its ledger is away.
+func FallBack(p *seckill.Product) { p.Fallback = seckill.FallbackStore }
+
+// TakeOver has the store sell a product instead of the ledger. There is no other
+// instance that would have to acknowledge it.
+func (r *Rig) TakeOver(tb testing.TB, id uint32) seckill.Product {
+	tb.Helper()
+	taken, err := r.Desk.TakeOver(tb.Context(), id, Operator)
+	Must(tb, err)
+	if opened, err := r.Store.OpenStore(tb.Context(), id, taken.Epoch); err != nil || !opened {
+		tb.Fatalf("the store has opened: %v, %v", opened, err)
+	}
+	Must(tb, r.Catalog.Refresh(tb.Context()))
+	return r.Stored(tb, id)
 }
 
-// Sell sells one unit to each buyer over the store's counter and returns the
-// order numbers. Anything but acceptance ends the test.
+// Sell sells one unit of a product that the store sells to each buyer, and
+// returns the order numbers. Anything but acceptance ends the test.
 func (r *Rig) Sell(tb testing.TB, p seckill.Product, buyers ...string) []seckill.OrderNo {
 	tb.Helper()
 	claims := make([]seckill.Claim, len(buyers))
@@ -251,10 +262,7 @@ func (r *Rig) Sell(tb testing.TB, p seckill.Product, buyers ...string) []seckill
 // SellClaims is Sell of given claims.
 func (r *Rig) SellClaims(tb testing.TB, p seckill.Product, claims ...seckill.Claim) {
 	tb.Helper()
-	req := store.SellRequest{ProductID: p.ID, Origin: seckill.OriginFallback, Claims: claims, ExpireAfter: 30 * time.Minute}
-	if !p.HasLedger() {
-		req.Origin = seckill.OriginDirect
-	}
+	req := store.SellRequest{ProductID: p.ID, Epoch: p.Epoch, Claims: claims, ExpireAfter: 30 * time.Minute}
 	result, err := r.Store.Sell(tb.Context(), req)
 	Must(tb, err)
 	for i, verdict := range result.Verdicts {

@@ -22,6 +22,9 @@ type RedisOptions struct {
 	Dir string
 	// TLS has the server speak TLS alone; nil is plain.
 	TLS *TLS
+	// Clock gives the server a wall clock that MoveClock moves. It needs a C
+	// compiler.
+	Clock bool
 }
 
 // RedisServer is one redis-server.
@@ -34,11 +37,24 @@ type RedisServer struct {
 // Redis starts a redis-server that lives as long as the test.
 func Redis(t testing.TB, opt RedisOptions) *RedisServer {
 	t.Helper()
-	return newRedis(t, "redis-server", opt.Dir, opt.TLS, redisSettings(opt))
+	r := prepareRedis(t, "redis-server", opt.Dir, opt.TLS, redisSettings(opt))
+	if opt.Clock {
+		r.child.env = movableClock(t, r.Dir())
+	}
+	r.Start()
+	return r
 }
 
 // newRedis starts a redis-server or a redis-sentinel.
 func newRedis(t testing.TB, program, dir string, spoken *TLS, settings []string) *RedisServer {
+	t.Helper()
+	r := prepareRedis(t, program, dir, spoken, settings)
+	r.Start()
+	return r
+}
+
+// prepareRedis is newRedis without the start.
+func prepareRedis(t testing.TB, program, dir string, spoken *TLS, settings []string) *RedisServer {
 	t.Helper()
 	path := need(t, program)
 	home, err := newPlace("redis", dir)
@@ -52,7 +68,6 @@ func newRedis(t testing.TB, program, dir string, spoken *TLS, settings []string)
 	}
 	r := &RedisServer{Process{t, one}, home.address, spoken}
 	r.manage()
-	r.Start()
 	return r
 }
 

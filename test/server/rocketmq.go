@@ -20,6 +20,7 @@ import (
 const (
 	RocketMQNormal = "NORMAL"
 	RocketMQDelay  = "DELAY"
+	RocketMQFIFO   = "FIFO"
 )
 
 // The account of a RocketMQ with sign-in. It may do everything.
@@ -233,8 +234,8 @@ func (m *rocketMachine) ready() error {
 // TLS and plain.
 func (r *RocketMQ) Addr() string { return r.m.address }
 
-// CreateTopic creates a topic for a type of messages, RocketMQNormal or
-// RocketMQDelay, and waits until clients find it.
+// CreateTopic creates a topic for a type of messages, one of RocketMQNormal,
+// RocketMQDelay and RocketMQFIFO, and waits until clients find it.
 func (r *RocketMQ) CreateTopic(topic, messageType string) {
 	r.t.Helper()
 	queues := strconv.Itoa(rocketQueues)

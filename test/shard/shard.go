@@ -129,7 +129,7 @@ func (m *market) newStall(t testing.TB) *stall {
 	s.stage = purchase.New(line, sale.NewClock(line.Now, log), purchase.Options{
 		QueueSize: 1000, MaxBatch: 100, Timeout: 2 * time.Second, Random: rand.Uint64, Lane: lane,
 		Mover:   transfer.New(line, sale.NewLanes(line, lane), rand.Uint64),
-		OnBatch: func(int, time.Duration) {}, Note: func(uint32, string) {},
+		OnBatch: func(int, time.Duration) {}, Learn: func(uint32, string) {},
 		OnTrouble: func(_ uint32, err error) { t.Errorf("an instance met %v", err) },
 	})
 	return s

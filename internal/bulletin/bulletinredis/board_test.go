@@ -79,14 +79,14 @@ func TestTheOthersHearWhatOnePosts(t *testing.T) {
 	if n := b.next(t); n.Kind != bulletin.ProductChanged || n.Product != 1 {
 		t.Errorf("b heard %+v", n)
 	}
-	b.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: 2, Buyers: []uint64{3, 4}})
-	if n := a.next(t); n.Kind != bulletin.BuyersNoted || n.Group != 2 || len(n.Buyers) != 2 {
+	b.Post(bulletin.Notice{Kind: bulletin.DutyDue, Duty: "release"})
+	if n := a.next(t); n.Kind != bulletin.DutyDue || n.Duty != "release" {
 		t.Errorf("a heard %+v", n) // and not its own before
 	}
 	if len(other.heard) != 0 || len(b.heard) != 0 {
 		t.Error("somebody heard what was not for them")
 	}
-	rig.Until(t, "b has counted", func() bool { return b.Stats() == bulletin.Stats{Posted: 2, Heard: 1} })
+	rig.Until(t, "b has counted", func() bool { return b.Stats() == bulletin.Stats{Posted: 1, Heard: 1} })
 }
 
 func TestABoardJoinsAgainByItself(t *testing.T) {
@@ -160,7 +160,7 @@ func TestPostNeverWaitsForRedis(t *testing.T) {
 	nobody := bulletinredis.New(bulletinredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: quiet})
 	began := time.Now()
 	for i := range 100_000 {
-		nobody.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: 1, Buyers: []uint64{uint64(i)}})
+		nobody.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: uint32(i)})
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("100,000 posts took %s", took)
@@ -193,7 +193,7 @@ func TestAFrozenRedisHoldsNobodyUp(t *testing.T) {
 				redis.Pause()
 				go run()
 			}
-			board.Post(bulletin.Notice{Kind: bulletin.BuyersNoted, Group: 1, Buyers: []uint64{1}})
+			board.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: 1})
 			select { // nothing tells that the message, or the greeting, waits for Redis
 			case <-ended:
 				t.Fatal("it stopped by itself")

@@ -68,7 +68,7 @@ func (h *hearing) caughtUp(t *testing.T) {
 	t.Helper()
 	rig.Until(t, "a fence has passed", func() bool {
 		passed := make(chan struct{})
-		h.Behind(1, 0, func() { close(passed) })
+		h.Behind(1, func() { close(passed) })
 		select {
 		case <-passed:
 			return true
@@ -159,7 +159,7 @@ func TestAFenceWaitsForNotesThatAreLate(t *testing.T) {
 	proxy.FreezeReplies()
 	sellTo(t, book, soldShard, "last")
 	passed := make(chan struct{})
-	h.Behind(1, 0, func() { close(passed) })
+	h.Behind(1, func() { close(passed) })
 	select {
 	case <-passed:
 		t.Fatal("a fence has passed that was not heard")
@@ -185,7 +185,7 @@ func TestAFenceIsNotHeardFromAnotherServer(t *testing.T) {
 	})
 	h := hears(t, redislink.Place{Addrs: []string{there.Addr()}}, prefix, book)
 	passed := make(chan struct{})
-	h.Behind(1, 0, func() { close(passed) })
+	h.Behind(1, func() { close(passed) })
 	select {
 	case <-passed:
 		t.Error("the fence has passed")

@@ -73,6 +73,7 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 	}
 	topic, err := kafkalink.OpenTopic(ctx, opt.Link, kafkalink.TopicOptions{
 		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas, NoCompression: true,
+		IfLost: "the outbox has them, they are published again",
 	}, opt.Logger)
 	if err != nil {
 		return nil, setup(err)

@@ -193,8 +193,11 @@ func (c *consumer) hold(p *partition, messages, bytes int) {
 	c.bytes += bytes
 }
 
+// messageOf copies what a message needs of its record. A record is a part of its
+// whole batch, which would stay in memory with it: headers of others too, which
+// nobody counts.
 func messageOf(r *kgo.Record) carrier.Message {
-	m := carrier.Message{Key: string(r.Key), Body: r.Value}
+	m := carrier.Message{Key: string(r.Key), Body: slices.Clone(r.Value)}
 	for _, h := range r.Headers {
 		if h.Key == carrier.SignatureHeader {
 			m.Signature = string(h.Value)
@@ -292,9 +295,6 @@ func (c *consumer) again(deliveries []carrier.Delivery) {
 			if d.settled || d.from.lost {
 				continue
 			}
-			// The fetched body is a part of its whole batch, which would stay in memory
-			// with it.
-			d.message.Body = slices.Clone(d.message.Body)
 			c.ready = append(c.ready, d)
 		}
 		c.signal()

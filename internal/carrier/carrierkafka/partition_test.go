@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"seckill/internal/carrier"
 )
 
 func TestPartition_PositionIsTheFirstUnsettled(t *testing.T) {
@@ -96,5 +98,16 @@ func TestLag_OfOnePartition(t *testing.T) {
 		if got := lagOf(c.start, c.end, c.committed); got != c.want {
 			t.Errorf("%s: %d, not %d", c.name, got, c.want)
 		}
+	}
+}
+
+// What a message keeps of its record is counted. The rest of the batch, headers of
+// any size among it, must not stay in memory.
+func TestMessageOf_SharesNoMemoryWithTheRecord(t *testing.T) {
+	r := &kgo.Record{Key: []byte("key"), Value: []byte("body"), Headers: []kgo.RecordHeader{{Key: carrier.SignatureHeader, Value: []byte("sum")}}}
+	m := messageOf(r)
+	r.Key[0], r.Value[0], r.Headers[0].Value[0] = 'x', 'x', 'x'
+	if m.Key != "key" || string(m.Body) != "body" || m.Signature != "sum" {
+		t.Errorf("the message changed with its record: %+v", m)
 	}
 }

@@ -25,11 +25,10 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Carrier implements carrier.Carrier with a key-shared subscription.
+// Carrier implements carrier.Carrier.
 type Carrier struct{ line }
 
-// Delayer implements carrier.Delayer with a shared subscription: Pulsar delays
-// messages of no other type.
+// Delayer implements carrier.Delayer.
 type Delayer struct{ line }
 
 var (
@@ -40,7 +39,7 @@ var (
 // Open checks the topic and makes the subscription, from the earliest message
 // on. It waits for the broker no longer than the context lives.
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
-	l, err := openLine(ctx, opt, pulsarlink.KeyShared)
+	l, err := openLine(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +48,7 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 
 // OpenDelayer is Open for delayed messages. They need a topic of their own.
 func OpenDelayer(ctx context.Context, opt Options) (*Delayer, error) {
-	l, err := openLine(ctx, opt, pulsarlink.Shared)
+	l, err := openLine(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +62,7 @@ type line struct {
 	receiver *receiver
 }
 
-func openLine(ctx context.Context, opt Options, kind pulsarlink.Type) (line, error) {
+func openLine(ctx context.Context, opt Options) (line, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -73,7 +72,7 @@ func openLine(ctx context.Context, opt Options, kind pulsarlink.Type) (line, err
 	}
 	l := line{client: client}
 	if l.topic, err = client.OpenTopic(ctx, opt.Topic); err == nil {
-		l.receiver = newReceiver(opt, l.topic, kind)
+		l.receiver = newReceiver(opt, l.topic)
 		err = l.receiver.check(ctx)
 	}
 	if err != nil {

@@ -31,7 +31,6 @@ var errClosed = errors.New("pulsar: the carrier is closed")
 // when the topic has other partitions.
 type receiver struct {
 	opt   Options
-	kind  pulsarlink.Type
 	topic *pulsarlink.Topic
 	log   *slog.Logger
 
@@ -55,8 +54,8 @@ type membership struct {
 	subscription *pulsarlink.Subscription
 }
 
-func newReceiver(opt Options, topic *pulsarlink.Topic, kind pulsarlink.Type) *receiver {
-	r := &receiver{opt: opt, kind: kind, topic: topic, log: opt.Logger, wanted: make(chan struct{}, 1), changed: make(chan struct{})}
+func newReceiver(opt Options, topic *pulsarlink.Topic) *receiver {
+	r := &receiver{opt: opt, topic: topic, log: opt.Logger, wanted: make(chan struct{}, 1), changed: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -65,7 +64,7 @@ func newReceiver(opt Options, topic *pulsarlink.Topic, kind pulsarlink.Type) *re
 func (r *receiver) subscribe(ctx context.Context) (*membership, error) {
 	m := &membership{inbox: newInbox()}
 	var err error
-	m.subscription, err = r.topic.Subscribe(ctx, pulsarlink.SubscriptionOptions{Name: r.opt.Group, Type: r.kind, Inbox: m.inbox})
+	m.subscription, err = r.topic.Subscribe(ctx, pulsarlink.SubscriptionOptions{Name: r.opt.Group, Inbox: m.inbox})
 	if err != nil {
 		return nil, err
 	}

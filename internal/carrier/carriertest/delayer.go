@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"seckill/internal/carrier"
@@ -21,6 +22,7 @@ type MemoryDelayer struct {
 	down    error
 	early   time.Duration
 	most    time.Duration
+	frozen  atomic.Bool
 }
 
 type delayedMessage struct {
@@ -47,6 +49,17 @@ func (m *MemoryDelayer) Fail(err error) {
 	defer m.mu.Unlock()
 	m.down = err
 	m.signal()
+}
+
+// Freeze has calls last as long as their contexts.
+func (m *MemoryDelayer) Freeze() { m.frozen.Store(true) }
+
+// answer waits while the broker is frozen.
+func (m *MemoryDelayer) answer(ctx context.Context) error {
+	if m.frozen.Load() {
+		<-ctx.Done()
+	}
+	return ctx.Err()
 }
 
 // Early has messages delivered that much before they are due.
@@ -122,7 +135,7 @@ func (m *MemoryDelayer) MaxDelay() time.Duration {
 
 // PublishAt stores a message.
 func (m *MemoryDelayer) PublishAt(ctx context.Context, message carrier.Message, due time.Time) error {
-	if err := ctx.Err(); err != nil {
+	if err := m.answer(ctx); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -176,7 +189,10 @@ func (m *MemoryDelayer) take(most int) (got []carrier.Delivery, changed <-chan s
 }
 
 // Done settles deliveries.
-func (m *MemoryDelayer) Done(_ context.Context, deliveries []carrier.Delivery) error {
+func (m *MemoryDelayer) Done(ctx context.Context, deliveries []carrier.Delivery) error {
+	if err := m.answer(ctx); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.down != nil {
@@ -189,7 +205,10 @@ func (m *MemoryDelayer) Done(_ context.Context, deliveries []carrier.Delivery) e
 }
 
 // Again gives deliveries back. They come again after a moment, due or not.
-func (m *MemoryDelayer) Again(_ context.Context, deliveries []carrier.Delivery) error {
+func (m *MemoryDelayer) Again(ctx context.Context, deliveries []carrier.Delivery) error {
+	if err := m.answer(ctx); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.down != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"seckill/internal/carrier"
@@ -20,6 +21,7 @@ type Memory struct {
 	down    error
 	limit   int
 	swallow bool
+	frozen  atomic.Bool
 }
 
 type memoryHandle struct{ message carrier.Message }
@@ -43,6 +45,17 @@ func (m *Memory) Fail(err error) {
 	defer m.mu.Unlock()
 	m.down = err
 	m.signal()
+}
+
+// Freeze has calls last as long as their contexts.
+func (m *Memory) Freeze() { m.frozen.Store(true) }
+
+// answer waits while the broker is frozen.
+func (m *Memory) answer(ctx context.Context) error {
+	if m.frozen.Load() {
+		<-ctx.Done()
+	}
+	return ctx.Err()
 }
 
 // Wipe loses all messages.
@@ -92,7 +105,7 @@ func (m *Memory) Inject(message carrier.Message) {
 
 // Publish stores messages.
 func (m *Memory) Publish(ctx context.Context, messages []carrier.Message) error {
-	if err := ctx.Err(); err != nil {
+	if err := m.answer(ctx); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -148,7 +161,10 @@ func (m *Memory) Receive(ctx context.Context, most int) ([]carrier.Delivery, err
 }
 
 // Done settles deliveries.
-func (m *Memory) Done(_ context.Context, deliveries []carrier.Delivery) error {
+func (m *Memory) Done(ctx context.Context, deliveries []carrier.Delivery) error {
+	if err := m.answer(ctx); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.down != nil {
@@ -161,7 +177,10 @@ func (m *Memory) Done(_ context.Context, deliveries []carrier.Delivery) error {
 }
 
 // Again gives deliveries back, after a moment.
-func (m *Memory) Again(_ context.Context, deliveries []carrier.Delivery) error {
+func (m *Memory) Again(ctx context.Context, deliveries []carrier.Delivery) error {
+	if err := m.answer(ctx); err != nil {
+		return err
+	}
 	time.AfterFunc(20*time.Millisecond, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -180,7 +199,10 @@ func (m *Memory) Again(_ context.Context, deliveries []carrier.Delivery) error {
 func (m *Memory) Lag(context.Context) (int64, error) { return int64(m.Unsettled()), nil }
 
 // Ping is nil while the broker is well.
-func (m *Memory) Ping(context.Context) error {
+func (m *Memory) Ping(ctx context.Context) error {
+	if err := m.answer(ctx); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.down

@@ -7,8 +7,6 @@ import (
 	"seckill/internal/ledger"
 )
 
-var _ ledger.Auditing = (*Ledger)(nil)
-
 // Audit reads the marks stripe by stripe, each in a step of its own: calls are
 // served in between.
 func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error) {

@@ -42,10 +42,16 @@ func (q *outboxQueue) Stats(ctx context.Context, product uint32) (queue.Stats, e
 	return q.outbox.stats(product), nil
 }
 
+// Waiting lists the products of the index.
+func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return q.outbox.waiting(), nil
+}
+
 // findStep is how many entries are read together while an order is looked for.
 const findStep = 64
-
-var _ queue.Searching = (*outboxQueue)(nil)
 
 // Find looks for an order among the product's oldest entries that wait.
 func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error) {

@@ -235,12 +235,7 @@ func (l *Ledger) SetState(ctx context.Context, want ledger.Shard, state seckill.
 	if state < seckill.SaleOpen || state > seckill.SaleEnded {
 		return false, fmt.Errorf("set state: %w", notExecuted(fmt.Errorf("%w: state %d", ledger.ErrBadCall, state)))
 	}
-	return l.switchShard(ctx, "set state", want, func(r *round, sh *shard) {
-		if version >= sh.stated {
-			sh.stated = version
-			r.setSwitch(sh, sh.open, state)
-		}
-	})
+	return l.switchShard(ctx, "set state", want, func(r *round, sh *shard) { r.setState(sh, state, version) })
 }
 
 func (l *Ledger) switchShard(ctx context.Context, verb string, want ledger.Shard, set func(*round, *shard)) (bool, error) {
@@ -326,6 +321,9 @@ func onlyClaim(e seckill.Entry, no seckill.OrderNo) seckill.Entry {
 	}
 	return seckill.Entry{}
 }
+
+// Intact is always true: what waits is indexed from the entries themselves.
+func (l *Ledger) Intact(context.Context, ledger.Shard) (bool, error) { return true, nil }
 
 // Now is the ledger's clock.
 func (l *Ledger) Now(context.Context) (time.Time, error) { return l.opt.Now(), nil }

@@ -3,6 +3,7 @@ package ledgermem
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -324,6 +325,13 @@ func (o *outbox) stats(product uint32) queue.Stats {
 		s.Oldest = time.Unix(0, oldest.at)
 	}
 	return s
+}
+
+// waiting lists the products that have unacknowledged entries.
+func (o *outbox) waiting() []uint32 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.products))
 }
 
 // trimmable lists ranges of rows between from and to that are no waiting

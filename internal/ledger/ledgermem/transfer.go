@@ -81,3 +81,14 @@ func (r *round) setSwitch(sh *shard, open bool, state seckill.SaleState) {
 	r.append(rowSwitch, encodeSwitch(seq, sh.head(), open, state))
 	sh.open, sh.state, sh.changed = open, state, seq
 }
+
+// setState switches to a state, unless one of a later version was set.
+func (r *round) setState(sh *shard, state seckill.SaleState, version uint64) {
+	if version < sh.stated {
+		return
+	}
+	before := sh.stated
+	r.undo.add(func() { sh.stated = before })
+	sh.stated = version
+	r.setSwitch(sh, sh.open, state)
+}

@@ -282,3 +282,29 @@ func install(t testing.TB, l *Ledger, shard ledger.Shard, available int64, limit
 		t.Fatalf("open: %v, %v", ok, err)
 	}
 }
+
+// A state whose commit failed must be accepted when it is told again, and so must
+// an older one that was decided before it.
+func TestSetState_FailedCommitLeavesTheVersion(t *testing.T) {
+	t.Parallel()
+	l := still(t, newPath(t))
+	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
+	installStill(t, l, ledger.Allotment{Shard: shard, Available: 10, Limit: 1})
+	set := func(state seckill.SaleState, version uint64) error {
+		return drive(l, func(r *round) error {
+			r.setState(r.state.shards[keyOf(shard)], state, version)
+			return nil
+		})
+	}
+	l.journal.beforeCommit = func() error { return errDisk }
+	if err := set(seckill.SalePaused, 9); !errors.Is(err, errDisk) {
+		t.Fatalf("the commit did not fail: %v", err)
+	}
+	l.journal.beforeCommit = nil
+	if err := set(seckill.SalePaused, 8); err != nil {
+		t.Fatal(err)
+	}
+	if sh := l.cur.state.shards[keyOf(shard)]; sh.state != seckill.SalePaused || sh.stated != 8 {
+		t.Errorf("the shard has state %d of version %d", sh.state, sh.stated)
+	}
+}

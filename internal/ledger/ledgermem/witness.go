@@ -7,11 +7,6 @@ import (
 	"seckill/internal/queue"
 )
 
-var (
-	_ queue.Remembering = (*outboxQueue)(nil)
-	_ queue.Witnessing  = (*outboxQueue)(nil)
-)
-
 // Lost are witnesses that the journal has not, and had not.
 func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queue.ID, error) {
 	l := (*Ledger)(q)

@@ -25,8 +25,6 @@ const (
 // errManyMarks says that there are more marks than are read.
 var errManyMarks = errors.New("too many marks to read")
 
-var _ ledger.Auditing = (*Ledger)(nil)
-
 // Audit reads what the marks hold of a product. A scan shows a mark twice only
 // while the hash shrinks, which takes releases or a sweep in the middle of it, or
 // where it begins anew (script/walk.lua); who finds a difference counts again.

@@ -124,7 +124,6 @@ func TestNothingOfAnotherStoreIsTouched(t *testing.T) {
 		"ack":       func() error { return consumer.Ack(ctx, ids(held), queue.ID{}) },
 		"witness":   func() error { return consumer.Ack(ctx, nil, held[0].ID) },
 		"hand back": func() error { return consumer.Nack(ctx, ids(held)) },
-		"examine":   func() error { _, err := l.outbox().Examine(ctx, shard.Product, true); return err },
 		"leave":     func() error { return consumer.Close(ctx) },
 	} {
 		if err := call(); !errors.Is(err, ledger.ErrOtherStore) {

@@ -214,8 +214,6 @@ func (c *consumer) bear(err error) error {
 	defer c.mu.Unlock()
 	now := time.Now()
 	switch {
-	case errors.Is(err, queue.ErrLost):
-		return err
 	case errors.Is(err, ledger.ErrOtherStore):
 		return err // it does not pass by itself
 	case err == nil:

@@ -140,7 +140,7 @@ func (q *outboxQueue) settle(ctx context.Context, bucket int, entries []tallied,
 		return false, fmt.Errorf("settle %s: %w", streamName(bucket), err)
 	}
 	if verdict == witnessLost {
-		return false, &queue.LostError{Stream: streamName(bucket)}
+		return false, fmt.Errorf("%s: %w", streamName(bucket), queue.ErrLost)
 	}
 	return verdict > 0, nil
 }

@@ -160,9 +160,6 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 	rows, err := result.ToArray()
 	if err != nil {
 		c.schedule.failed(r.bucket, now)
-		if isWrongType(err) {
-			return asLost(r.bucket, err)
-		}
 		if meaningOf(err) == unknown {
 			c.tendAt = now
 		}
@@ -185,14 +182,6 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 		c.queue.logger.Error("entries that no ledger wrote were acknowledged unread", "stream", streamName(r.bucket), "entries", strange)
 	}
 	return nil
-}
-
-// asLost says of a stream in whose place is something else that it is lost.
-func asLost(bucket int, err error) error {
-	if isWrongType(err) {
-		return &queue.LostError{Stream: streamName(bucket), Cause: err}
-	}
-	return err
 }
 
 func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, times int64, fields map[string]string, err error) {

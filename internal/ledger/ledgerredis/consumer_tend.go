@@ -81,7 +81,7 @@ func (c *consumer) takeOver(ctx context.Context) ([]tended, error) {
 	for bucket, result := range c.queue.runOnce(ctx, tendScript, calls...) {
 		b, err := readTended(bucket, result)
 		if err != nil {
-			failures = append(failures, fmt.Errorf("tend %s: %w", streamName(bucket), asLost(bucket, err)))
+			failures = append(failures, fmt.Errorf("tend %s: %w", streamName(bucket), err))
 			continue
 		}
 		all = append(all, b)

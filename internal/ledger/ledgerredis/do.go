@@ -28,14 +28,32 @@ func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 		return ledger.Reply{}, notExecuted(err)
 	}
 	message, err := l.call.heard(ctx, s, keys, args)
-	if err != nil {
+	if err != nil && !isWrongType(err) {
 		return ledger.Reply{}, fmt.Errorf("call the ledger: %w", err)
 	}
-	text, err := message.ToString()
-	if err != nil {
-		return ledger.Reply{}, fmt.Errorf("call the ledger: %w: %w", errReply, err)
+	var text string
+	if err == nil {
+		text, err = message.ToString()
 	}
-	return decodeReply(text, req.Write)
+	var reply ledger.Reply
+	if err == nil {
+		reply, err = decodeReply(text, req.Write)
+	}
+	if err != nil {
+		return ledger.Reply{}, l.unreadable(ctx, req.Shard, err)
+	}
+	return reply, nil
+}
+
+// unreadable closes a shard in which a call met what no ledger wrote: it is lost,
+// and sells nothing until it is rebuilt. The outcome of the call stays unknown;
+// the lane asks, and finds the shard closed.
+func (l *Ledger) unreadable(ctx context.Context, shard ledger.Shard, cause error) error {
+	l.opt.Logger.Warn("a shard cannot be read, and is closed", "product", shard.Product, "shard", shard.Index, "error", cause)
+	if err := l.Close(ctx, shard); err != nil {
+		cause = fmt.Errorf("%w (%w)", cause, err)
+	}
+	return fmt.Errorf("call the ledger: %w: %w", ledger.ErrDamaged, cause)
 }
 
 // prepare makes the call's script, keys and arguments.

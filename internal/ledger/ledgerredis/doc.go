@@ -76,25 +76,23 @@
 //
 // # Damage
 //
-// An outsider may put something else in the place of a key, or of a field. No
-// step is done by halves for it, and no other product is held up:
+// What cannot be read, or does not add up, is lost: the shard is closed and then
+// rebuilt from the store. No step is done by halves for it.
 //
-//   - a shard reads as never installed, or as closed when a figure is no number;
-//     Sound tells of figures that do not balance, and of what is wrong with its
-//     lane, group, marks, queue hash and open set. Who looks after the product
-//     recovers it. Go and Lua take the same texts for numbers.
-//   - Install deletes what is in the place of shard, lane, group and marks, and
-//     makes them anew; so it does with an epoch that no ledger can have come to
-//     (ledger.MaxEpochLead). Where all marks of a group are gone, the group
-//     forgets its other products too: their next Reserve finds them lost.
+//   - a call that meets a key of another type closes the shard. One with a figure
+//     that is no number reads as closed. Go and Lua take the same texts for
+//     numbers.
+//   - Install deletes what is in the place of a key, and makes it anew; so it does
+//     with an epoch that no ledger can have come to (ledger.MaxEpochLead). Where
+//     all marks of a group are gone, the group forgets its other products too:
+//     their next Reserve finds them lost.
 //   - a mark that is none closes the shard, is deleted, and comes back with the
-//     recovery. So does a lane's record that is none, which ends with its epoch.
-//   - a stream is lost, to be told by Receive, Ack and Examine as queue.ErrLost.
-//     Examine deletes it for product 0 only, after all products know; a queue
-//     hash and an open set it deletes at once. A stream to which an entry was
-//     added so high that no id is left for the next is read to its end first.
-//   - an entry of the stream that no ledger wrote is acknowledged unread; what an
-//     open set has that is no entry's id counts as gone.
+//     rebuild. So does a lane's record that is none, which ends with its epoch.
+//   - Intact misses an entry that is in the open set and not in the stream, which a
+//     power cut can leave. Install takes it out of the set. A power cut can also
+//     leave a stream ahead of its counter, which the next Reserve sets right, and
+//     marks without figures, which Audit counts.
+//   - an entry of the stream that no ledger wrote is acknowledged unread.
 //
 // # Queue
 //

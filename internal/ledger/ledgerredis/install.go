@@ -75,6 +75,7 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 	if err != nil || in.generation == "" {
 		return there, err
 	}
+	in.ledger.makeRoom(ctx, in.allotment.Shard)
 	if marks != nil {
 		// What came first may be a higher epoch, which the last step tells.
 		if err := in.stageAll(ctx, marks); err != nil && !errors.Is(err, errSuperseded) {

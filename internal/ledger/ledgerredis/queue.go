@@ -52,12 +52,7 @@ type outboxQueue struct {
 	running *sync.WaitGroup // what gives them
 }
 
-var (
-	_ queue.Queue       = (*outboxQueue)(nil)
-	_ queue.Remembering = (*outboxQueue)(nil)
-	_ queue.Listing     = (*outboxQueue)(nil)
-	_ queue.Witnessing  = (*outboxQueue)(nil)
-)
+var _ queue.Queue = (*outboxQueue)(nil)
 
 // Queue is the ledger's outbox as a queue.
 func (l *Ledger) Queue() queue.Queue { return l.outbox() }

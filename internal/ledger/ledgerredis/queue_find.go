@@ -8,7 +8,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill"
-	"seckill/internal/queue"
 )
 
 const (
@@ -18,8 +17,6 @@ const (
 	findStep  = 64
 	findBytes = 1 << 20
 )
-
-var _ queue.Searching = (*outboxQueue)(nil)
 
 // Find looks for an order in the buckets of the product's shards, in all of them
 // at once.

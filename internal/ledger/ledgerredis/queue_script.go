@@ -15,8 +15,8 @@ import (
 // a reading script has given to nobody, tending finds.
 var (
 	receiveScript        = newScript("queue_receive", "owner")
-	tendScript           = newScript("queue_tend", "owner", "stream")
-	ackScript            = newScript("queue_ack", "owner", "damage", "id")
+	tendScript           = newScript("queue_tend", "owner")
+	ackScript            = newScript("queue_ack", "owner", "id")
 	nackScript           = newScript("queue_nack", "owner")
 	leaveScript          = newScript("queue_leave", "owner")
 	witnessScript        = newScript("queue_witness", "id")
@@ -25,7 +25,6 @@ var (
 	placesScript         = newScript("queue_places")
 	findScript           = newScript("queue_find", "id")
 	unacknowledgedScript = newScript("queue_unacknowledged", "id")
-	examineScript        = newScript("queue_examine", "owner", "damage", "stream", "id")
 	presentScript        = newScript("queue_present", "owner")
 	workersScript        = newScript("queue_workers")
 )

@@ -51,10 +51,10 @@ func scriptFile(name string) string {
 func scripts() []*script {
 	return []*script{
 		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
-		beatScript, openScript, closeScript, stateScript, readScript, soundScript, heldScript, nowScript, pingScript, bindScript, boundScript, takeScript,
-		beginScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
+		beatScript, openScript, closeScript, stateScript, readScript, intactScript, heldScript, nowScript, pingScript, bindScript, boundScript, takeScript,
+		beginScript, roomScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
-		witnessScript, statsScript, lengthScript, placesScript, findScript, unacknowledgedScript, examineScript, presentScript, workersScript,
+		witnessScript, statsScript, lengthScript, placesScript, findScript, unacknowledgedScript, presentScript, workersScript,
 	}
 }
 
@@ -86,21 +86,22 @@ var (
 	creditScript  = newScript("do_credit", "owner", "whole", "numbered", "write", "transfer")
 	clearScript   = newScript("do_clear", "owner", "whole", "numbered", "write", "transfer")
 
-	beatScript  = newScript("beat", "owner", "damage")
-	openScript  = newScript("open", "owner")
-	closeScript = newScript("close", "owner", "whole")
-	stateScript = newScript("state", "owner", "whole")
-	readScript  = newScript("read", "owner", "damage")
-	soundScript = newScript("sound", "damage", "whole", "id")
-	heldScript  = newScript("held", "owner", "id")
-	nowScript   = newScript("now")
-	pingScript  = newScript("ping")
-	trialScript = newScript("trial")
-	bindScript  = newScript("bind", "damage")
-	boundScript = newScript("bound", "damage")
-	takeScript  = newScript("take")
+	beatScript   = newScript("beat", "owner", "damage")
+	openScript   = newScript("open", "owner")
+	closeScript  = newScript("close", "owner", "whole")
+	stateScript  = newScript("state", "owner", "whole")
+	readScript   = newScript("read", "owner", "damage")
+	intactScript = newScript("intact", "owner", "id")
+	heldScript   = newScript("held", "owner", "id")
+	nowScript    = newScript("now")
+	pingScript   = newScript("ping")
+	trialScript  = newScript("trial")
+	bindScript   = newScript("bind", "damage")
+	boundScript  = newScript("bound", "damage")
+	takeScript   = newScript("take")
 
 	beginScript = newScript("install_begin", "owner", "damage", "whole")
+	roomScript  = newScript("install_room", "owner", "id")
 	stageScript = newScript("install_stage", "mark")
 	flipScript  = newScript("install_flip", "whole")
 	dropScript  = newScript("install_drop")

@@ -8,16 +8,12 @@ import (
 )
 
 func auditStories() []story {
-	// audit is of an Auditing ledger; the marks each once, by number.
+	// audit returns the marks each once, by number.
 	audit := func(f *fixture, shard ledger.Shard) (ledger.Audit, []ledger.Mark) {
 		f.Helper()
-		auditing, ok := f.Ledger.(ledger.Auditing)
-		if !ok {
-			f.Skip("the ledger is not Auditing")
-		}
 		var marks []ledger.Mark
 		shard.Epoch = 0 // ignored
-		counted, err := auditing.Audit(f.ctx(), shard, func(m ledger.Mark) { marks = append(marks, m) })
+		counted, err := f.Ledger.Audit(f.ctx(), shard, func(m ledger.Mark) { marks = append(marks, m) })
 		f.check(err, "audit")
 		slices.SortFunc(marks, func(a, b ledger.Mark) int { return slices.Compare(a.OrderNo[:], b.OrderNo[:]) })
 		return counted, slices.Compact(marks)
@@ -79,12 +75,8 @@ func auditStories() []story {
 				p.do(reserve(claims...))
 				p.do(release(claims...))
 			}
-			auditing, ok := f.Ledger.(ledger.Auditing)
-			if !ok {
-				f.Skip("the ledger is not Auditing")
-			}
 			met := 0
-			counted, err := auditing.Audit(f.ctx(), p.shard, func(m ledger.Mark) {
+			counted, err := f.Ledger.Audit(f.ctx(), p.shard, func(m ledger.Mark) {
 				if met++; met%700 == 0 {
 					comeAndGo(met)
 				}

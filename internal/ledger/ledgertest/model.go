@@ -94,6 +94,25 @@ func (m *Model) Install(a ledger.Allotment, marks []ledger.Mark) uint64 {
 	return a.Shard.Epoch
 }
 
+// marks are the shard's live orders, and its dead ones that have a key.
+func (m *Model) marks(s ledger.Shard) (all []ledger.Mark) {
+	shard := m.at(s)
+	if shard == nil {
+		return nil
+	}
+	live := make(map[seckill.OrderNo]bool)
+	for _, o := range shard.orders {
+		live[o.no] = true
+		all = append(all, ledger.Mark{Buyer: o.buyer, OrderNo: o.no, Quantity: o.quantity, Key: o.key})
+	}
+	for k, no := range shard.keys {
+		if !live[no] {
+			all = append(all, ledger.Mark{Buyer: k.buyer, OrderNo: no, Key: k.key})
+		}
+	}
+	return all
+}
+
 // Open opens the shard of exactly this epoch.
 func (m *Model) Open(s ledger.Shard) bool {
 	shard := m.at(s)

@@ -128,6 +128,32 @@ func (r *Reference) Held(ctx context.Context, shard ledger.Shard, buyer string) 
 	return held, ctx.Err()
 }
 
+// Audit hands over what the marks hold.
+func (r *Reference) Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error) {
+	read := func() (ledger.Figures, []ledger.Mark) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.model.Read(shard), r.model.marks(shard)
+	}
+	before, marks := read()
+	counted := ledger.Audit{Epoch: before.Epoch, Marked: before.Marked, Live: before.Orders}
+	for _, m := range marks {
+		if m.Quantity > 0 {
+			counted.Units, counted.Orders = counted.Units+int64(m.Quantity), counted.Orders+1
+		}
+		each(m) // which may call the ledger
+	}
+	after, _ := read()
+	if after.Epoch != before.Epoch {
+		return ledger.Audit{}, ctx.Err()
+	}
+	counted.Steady = after.Marked == before.Marked && after.Orders == before.Orders && after.Releases == before.Releases
+	return counted, ctx.Err()
+}
+
+// Intact is always true: the queue has what it waits for.
+func (r *Reference) Intact(ctx context.Context, _ ledger.Shard) (bool, error) { return true, ctx.Err() }
+
 // Now is this machine's clock.
 func (r *Reference) Now(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
 

@@ -17,6 +17,7 @@ const referenceStream = "reference"
 type ReferenceQueue struct {
 	mu      sync.Mutex
 	entries []*queued // every entry ever, Seq = index + 1
+	highest queue.ID  // witness that an acknowledgement has carried
 	changed chan struct{}
 }
 
@@ -106,6 +107,57 @@ func (q *ReferenceQueue) Unacknowledged(ctx context.Context, product uint32, see
 	return ctx.Err()
 }
 
+// Waiting lists the products of the open entries.
+func (q *ReferenceQueue) Waiting(ctx context.Context) ([]uint32, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var products []uint32
+	for _, e := range q.entries {
+		if !e.acked && !slices.Contains(products, e.entry.ProductID) {
+			products = append(products, e.entry.ProductID)
+		}
+	}
+	return products, ctx.Err()
+}
+
+// Find looks for an order among the product's oldest open entries.
+func (q *ReferenceQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (entry seckill.Entry, found bool, err error) {
+	err = q.Unacknowledged(ctx, product, func(e seckill.Entry) error {
+		most--
+		for _, claim := range e.Claims {
+			if claim.OrderNo == no && most >= 0 {
+				entry, found = e, true
+				entry.Claims = []seckill.Claim{claim}
+			}
+		}
+		return nil
+	})
+	return entry, found, err
+}
+
+// Lost are witnesses that were never published.
+func (q *ReferenceQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queue.ID, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var lost []queue.ID
+	for _, id := range witnesses {
+		if !id.IsZero() && q.find(id) == nil {
+			lost = append(lost, id)
+		}
+	}
+	return lost, ctx.Err()
+}
+
+// HighestWitness is the highest id that an acknowledgement has carried.
+func (q *ReferenceQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.highest.IsZero() {
+		return nil, ctx.Err()
+	}
+	return []queue.ID{q.highest}, ctx.Err()
+}
+
 // Stats reads one product's figures, or the sums over all.
 func (q *ReferenceQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
 	q.mu.Lock()
@@ -173,6 +225,9 @@ func (c *referenceConsumer) Ack(ctx context.Context, ids []queue.ID, witness que
 	defer c.queue.mu.Unlock()
 	if !witness.IsZero() && c.queue.find(witness) == nil {
 		return queue.ErrLost
+	}
+	if witness.Seq > c.queue.highest.Seq {
+		c.queue.highest = witness
 	}
 	for _, id := range ids {
 		if e := c.queue.find(id); e != nil {

@@ -201,6 +201,22 @@ func outboxStories() []story {
 				f.Errorf("entry %+v\nwant  %+v", got, want)
 			}
 		}},
+		{"a shard is intact with entries that wait, without any, and before it is installed", func(f *fixture) {
+			intact := func(shard ledger.Shard) {
+				f.Helper()
+				shard.Epoch = 0 // ignored
+				if ok, err := f.Ledger.Intact(f.ctx(), shard); err != nil || !ok {
+					f.Errorf("intact: %v, %v", ok, err)
+				}
+			}
+			intact(f.product())
+			p := f.process(f.sale(9, 9))
+			intact(p.shard)
+			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
+			intact(p.shard)
+			f.entries(p.shard.Product, 1)
+			intact(p.shard)
+		}},
 		{"a batch without an accepted claim makes no entry", func(f *fixture) {
 			p := f.process(f.sale(1, 1))
 			p.codes(reserve(f.claim(p.shard, "ann", 2, "")), ledger.VerdictOverLimit)

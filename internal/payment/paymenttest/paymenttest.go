@@ -59,6 +59,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a callback without its signature is not authentic", testNoticeUnsigned},
 		{"the signature of another callback is not authentic", testNoticeSwapped},
 		{"signed nonsense is malformed", testNoticeMalformed},
+		{"recorded money is acknowledged with 2xx", testAcknowledgeMoney},
+		{"a refusal does not read as an acknowledgement", testAcknowledgeRefusal},
 		{"a refund returns the money", testRefund},
 		{"a refund repeated returns the money once", testRefundRepeated},
 		{"a refund repeated at the same time returns the money once", testRefundConcurrent},

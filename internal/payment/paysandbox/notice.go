@@ -43,6 +43,15 @@ func (s *Sandbox) Notice(_ context.Context, header http.Header, body []byte) (pa
 	return notice, nil
 }
 
+// Acknowledge answers recorded money with {"result":"ok"}, and a refusal with
+// the shop API's problem document.
+func (s *Sandbox) Acknowledge(refusal error) payment.Acknowledgement {
+	if refusal != nil {
+		return payment.Acknowledgement{}
+	}
+	return payment.Acknowledgement{Status: http.StatusOK, ContentType: "application/json", Body: []byte(`{"result":"ok"}`)}
+}
+
 func (s *Sandbox) authentic(header http.Header, body []byte) bool {
 	values := header.Values(SignatureHeader)
 	if len(values) != 1 || len(values[0]) != hex.EncodedLen(keyring.Size) {

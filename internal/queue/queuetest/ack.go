@@ -109,17 +109,42 @@ func witnessStories() []story {
 					f.Errorf("witness %+v: %v, want lost", witness, err)
 				}
 			}
-			if q, ok := f.Queue.(queue.Witnessing); ok { // who does not consume is told the same
-				lost, err := q.Lost(f.ctx(), []queue.ID{got[0].ID, ahead, got[1].ID, impostor})
-				f.check(err, "ask for witnesses")
-				if !slices.Equal(lost, []queue.ID{ahead, impostor}) {
-					f.Errorf("lost are %+v, not %+v and %+v", lost, ahead, impostor)
-				}
+			// Lost returns the same without an acknowledgement.
+			lost, err := f.Queue.Lost(f.ctx(), []queue.ID{got[0].ID, ahead, {}, got[1].ID, impostor})
+			f.check(err, "ask for witnesses")
+			if !slices.Equal(lost, []queue.ID{ahead, impostor}) {
+				f.Errorf("lost are %+v, not %+v and %+v", lost, ahead, impostor)
 			}
 			f.wantStats(product, queue.Stats{Entries: 2, Reservations: 2, Units: 2, Oldest: entries[0].At})
 			c.nothing() // still with its consumer
 			c.nack(got...)
 			f.same(c.receiveN(2), entries...)
+		}},
+		{"the queue remembers the highest witness of each stream, also after a restart", func(f *fixture) {
+			product := f.product()
+			f.publishMany(product, 3)
+			c := f.join()
+			got := c.receiveN(3)
+			stream := got[0].ID.Stream
+			before := f.highest(stream)
+			f.check(c.Ack(f.ctx(), nil, queue.ID{}), "ack without a witness")
+			f.wantHighest(stream, before)
+			f.check(c.Ack(f.ctx(), ids(got[:1]), got[1].ID), "ack")
+			f.wantHighest(stream, got[1].ID)
+			f.check(c.Ack(f.ctx(), ids(got[1:2]), got[0].ID), "ack under an earlier witness")
+			f.wantHighest(stream, got[1].ID)
+			lost := got[2].ID
+			lost.Tag++
+			if err := c.Ack(f.ctx(), ids(got[2:]), lost); !errors.Is(err, queue.ErrLost) {
+				f.Errorf("another tag: %v, want lost", err)
+			}
+			f.wantHighest(stream, got[1].ID)
+			if f.Reopen == nil {
+				c.leave()
+				return
+			}
+			f.reopen()
+			f.wantHighest(stream, got[1].ID)
 		}},
 		{"an empty witness says nothing", func(f *fixture) {
 			f.publish(f.product(), 1)
@@ -157,6 +182,61 @@ func statsStories() []story {
 			f.wantStats(phone, queue.Stats{Entries: 1, Reservations: 1, Units: 4, Oldest: third.At})
 			f.wantStats(0, queue.Stats{Entries: 2, Reservations: 2, Units: 7, Oldest: second.At})
 		}},
+		{"a product is waiting until all of its entries are acknowledged", func(f *fixture) {
+			f.wantWaiting()
+			phone, shoe := f.product(), f.product()
+			f.publishMany(phone, 2)
+			f.publish(shoe, 1)
+			f.wantWaiting(phone, shoe)
+			c := f.join()
+			defer c.leave()
+			var phones []queue.Delivery
+			for _, d := range c.receiveN(3) {
+				if d.Entry.ProductID == phone {
+					phones = append(phones, d)
+				}
+			}
+			f.wantWaiting(phone, shoe) // delivered is not acknowledged
+			c.ack(phones[0])
+			f.wantWaiting(phone, shoe)
+			c.ack(phones[1])
+			f.wantWaiting(shoe)
+		}},
+	}
+}
+
+// highest is the highest witness of a stream; zero for none.
+func (f *fixture) highest(stream string) (highest queue.ID) {
+	f.Helper()
+	all, err := f.Queue.HighestWitness(f.ctx())
+	f.check(err, "read the highest witnesses")
+	for _, id := range all {
+		if id.Stream == stream {
+			if !highest.IsZero() {
+				f.Errorf("stream %q has two highest witnesses: %+v and %+v", stream, highest, id)
+			}
+			highest = id
+		}
+	}
+	return highest
+}
+
+func (f *fixture) wantHighest(stream string, want queue.ID) {
+	f.Helper()
+	if got := f.highest(stream); got != want {
+		f.Errorf("the highest witness of %q is %+v, want %+v", stream, got, want)
+	}
+}
+
+// wantWaiting holds the products that are waiting to those that are wanted.
+func (f *fixture) wantWaiting(want ...uint32) {
+	f.Helper()
+	got, err := f.Queue.Waiting(f.ctx())
+	f.check(err, "list products")
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		f.Errorf("products %v are waiting, want %v", got, want)
 	}
 }
 

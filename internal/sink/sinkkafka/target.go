@@ -23,6 +23,10 @@ const (
 // stored is the status of a delivery that succeeded.
 const stored = "stored"
 
+// ifLost is what an operator does: the engine counts what the topic had as
+// delivered.
+const ifLost = "send them again with seckill sink replay NAME --from TIME"
+
 // closeTimeout bounds Close.
 const closeTimeout = 5 * time.Second
 
@@ -49,7 +53,7 @@ func Open(ctx context.Context, opt Options) (*Target, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	topic, err := kafkalink.OpenTopic(ctx, opt.Link, kafkalink.TopicOptions{
-		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas,
+		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas, IfLost: ifLost,
 	}, opt.Logger)
 	if err != nil {
 		return nil, err

@@ -108,8 +108,11 @@ func (w *Webhook) Deliver(ctx context.Context, m *sink.Message) (string, error) 
 	}
 	defer res.Body.Close()
 	// Reading the answer lets the connection be used again. What it says, and
-	// whether it ends, does not matter.
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer))
+	// whether it ends, does not matter. After 101 the connection is ours, and no
+	// deadline ends a read.
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer))
+	}
 	return strconv.Itoa(res.StatusCode), w.judge(res)
 }
 

@@ -179,6 +179,34 @@ func TestDeliver_SlowReceiverEndsWithTheContext(t *testing.T) {
 	}
 }
 
+// After 101 the connection belongs to the client, and its reads have no deadline.
+func TestDeliver_ReceiverThatSwitchesProtocolsFails(t *testing.T) {
+	release := make(chan struct{})
+	server := receiver(t, switchProtocols(t, release))
+	defer close(release)
+	w := webhook(t, Options{URL: server.URL, AllowPrivate: true})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if status, err := w.Deliver(ctx, message()); err == nil || status != "101" || ctx.Err() != nil {
+		t.Errorf("status %q, error %v", status, err)
+	}
+}
+
+// switchProtocols answers 101 and keeps the connection open.
+func switchProtocols(t *testing.T, release <-chan struct{}) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		<-release
+	}
+}
+
 // An answer of any size and without an end is a success by its status.
 func TestDeliver_ReadsABoundedAnswer(t *testing.T) {
 	var written atomic.Int64

@@ -61,7 +61,7 @@ func benchmarkSell(b *testing.B, open func(testing.TB) *Store) {
 				decided, before := 0, processTime(b)
 				for b.Loop() {
 					b.StopTimer()
-					req := store.SellRequest{ProductID: p.ID, Origin: seckill.OriginDirect, ExpireAfter: time.Hour}
+					req := store.SellRequest{ProductID: p.ID, Epoch: p.Epoch, ExpireAfter: time.Hour}
 					for _, claim := range claimsOf(claims(&p, size)) {
 						req.Claims = append(req.Claims, *claim)
 					}

@@ -3,6 +3,7 @@ package storesql
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"seckill"
@@ -51,6 +52,11 @@ func (s *Store) sellSorted(ctx context.Context, tx *session, req *store.ConfirmR
 	if err != nil {
 		return nil, err
 	}
+	if p.SoldByStore() {
+		if err := s.addParked(ctx, tx, &p.Product, known); err != nil {
+			return nil, err
+		}
+	}
 	out, err := sortClaims(&p.Product, req, known, s.now())
 	if err != nil {
 		return nil, err
@@ -61,7 +67,7 @@ func (s *Store) sellSorted(ctx context.Context, tx *session, req *store.ConfirmR
 		}
 	}
 	if len(out.failed) > 0 {
-		err = writeFailed(ctx, tx, out.failed, owing{p.Epoch, true}, out.now)
+		err = writeFailed(ctx, tx, out.failed, owing{p.Epoch, !p.SoldByStore()}, out.now)
 	}
 	return out, err
 }
@@ -94,8 +100,8 @@ func sortClaims(p *seckill.Product, req *store.ConfirmRequest, known *facts, now
 			out.closed = append(out.closed, known.text[i])
 		}
 	}
-	if out.units > p.Allottable() {
-		return nil, fmt.Errorf("%w: %d units in store, %d of them set aside, %d promised", store.ErrShort, p.Stock, p.ShareLeft, out.units)
+	if out.units > p.Stock {
+		return nil, fmt.Errorf("%w: %d units in store, %d promised", store.ErrShort, p.Stock, out.units)
 	}
 	return out, nil
 }
@@ -109,12 +115,13 @@ func (out *sorted) sortClaim(p *seckill.Product, item *store.Item, expireAfter t
 		return store.ConfirmReplay, nil
 	}
 	switch {
-	case item.Epoch < p.Epoch:
+	case item.Epoch < p.Epoch && !p.SoldByStore():
 		return store.ConfirmOldEpoch, nil
 	case item.Epoch > p.Epoch:
 		return 0, fmt.Errorf("%w: it is %d, claim %s is of %d", store.ErrEpoch, p.Epoch, claim.OrderNo, item.Epoch)
 	}
-	order := orderFromItem(item)
+	known.yield(claim)
+	order := item.Order()
 	if known.keyTaken(claim) {
 		order.Key = "" // the key is the other order's
 		return store.ConfirmDuplicate, out.fail(order, seckill.ReasonDuplicate, known)
@@ -123,6 +130,9 @@ func (out *sorted) sortClaim(p *seckill.Product, item *store.Item, expireAfter t
 	// product's has not changed since it was first preheated.
 	if known.units[claim.Buyer]+int64(claim.Quantity) > int64(min(item.Limit, p.PerUserLimit)) {
 		return store.ConfirmOverLimit, out.fail(order, seckill.ReasonLimit, known)
+	}
+	if p.SoldByStore() && out.units+known.parked+int64(claim.Quantity) > p.Stock {
+		return store.ConfirmSoldOut, out.fail(order, seckill.ReasonLost, known)
 	}
 	if err := order.Confirm(out.now, expireAfter); err != nil {
 		return 0, err
@@ -148,13 +158,22 @@ func finishConfirm(ctx context.Context, tx *session, p *productRow, req *store.C
 	for i := range req.Park { // one that has its row by now gets no letter
 		dead = append(dead, req.Park[i].Item.Claim.OrderNo.String())
 	}
-	if err := owe(ctx, tx, sqlOweAgain, p.Epoch, dead, out.now); err != nil {
-		return err
+	if !p.SoldByStore() {
+		if err := owe(ctx, tx, sqlOweAgain, p.Epoch, dead, out.now); err != nil {
+			return err
+		}
 	}
 	if err := closeLetters(ctx, tx, p.ID, out.closed, out.now); err != nil {
 		return err
 	}
-	if err := park(ctx, tx, req.Park, out.now); err != nil {
+	parked := req.Park
+	if p.SoldByStore() {
+		parked = slices.Clone(parked) // the caller's may be offered again
+		for i := range parked {
+			parked[i].Item.Epoch = p.Epoch // which holds its unit
+		}
+	}
+	if err := park(ctx, tx, parked, out.now); err != nil {
 		return err
 	}
 	return raiseWitness(ctx, tx, req.Witness)
@@ -207,7 +226,7 @@ func failItems(ctx context.Context, tx *session, product uint32, items []store.I
 		if _, exists := known.orders[items[i].Claim.OrderNo]; exists {
 			continue
 		}
-		order := orderFromItem(&items[i])
+		order := items[i].Order()
 		// A duplicate leaves the key to the other order, also before that has its
 		// row: it would fail as a duplicate of this one.
 		if reason == seckill.ReasonDuplicate || known.keyTaken(&items[i].Claim) {
@@ -220,8 +239,10 @@ func failItems(ctx context.Context, tx *session, product uint32, items []store.I
 	if err := writeFailed(ctx, tx, out.failed, owing{}, now); err != nil {
 		return err
 	}
-	if err := owe(ctx, tx, sqlOweLettered, p.Epoch, known.text, now); err != nil {
-		return err
+	if !p.SoldByStore() {
+		if err := owe(ctx, tx, sqlOweLettered, p.Epoch, known.text, now); err != nil {
+			return err
+		}
 	}
 	return closeLetters(ctx, tx, product, known.text, now)
 }

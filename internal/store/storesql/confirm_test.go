@@ -88,35 +88,39 @@ func TestALostVersionIsReadAgainThreeTimes(t *testing.T) {
 }
 
 func aLostVersionIsReadAgainThreeTimes(t *testing.T, s *Store) {
-	p := sale(t, s, 100, withShare)
+	p := sale(t, s, 100)
 	items := claims(&p, 1)
 	if _, err := s.Confirm(t.Context(), request(&p, items)); err != nil {
 		t.Fatal(err)
 	}
 	no := items[0].Claim.OrderNo
+	epoch := func() uint64 {
+		seen, err := s.Product(t.Context(), p.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen.Epoch
+	}
 	changes := map[string]func() error{
 		"confirm": func() error { _, err := s.Confirm(t.Context(), request(&p, claims(&p, 2))); return err },
 		"cancel":  func() error { _, err := s.Cancel(t.Context(), no, "", operator); return err },
 		"epoch": func() error {
-			seen, err := s.Product(t.Context(), p.ID)
-			if err != nil {
-				return err
-			}
-			_, err = s.OpenEpoch(t.Context(), p.ID, seen.Epoch, 0, operator, func(seckill.Order) error { return nil })
+			_, err := s.OpenEpoch(t.Context(), p.ID, epoch(), 0, operator, func(seckill.Order) error { return nil })
 			return err
 		},
 		"sell": func() error {
 			claim := claims(&p, 1)[0].Claim
-			_, err := s.Sell(t.Context(), store.SellRequest{ProductID: p.ID, Origin: seckill.OriginFallback, Claims: []seckill.Claim{claim}})
+			_, err := s.Sell(t.Context(), store.SellRequest{ProductID: p.ID, Epoch: epoch(), Claims: []seckill.Claim{claim}})
 			return err
 		},
-		"share": func() error { _, err := s.TakeShare(t.Context(), p.ID, "s", operator); return err },
+		"takeover": func() error { _, err := s.TakeOver(t.Context(), p.ID, epoch(), operator); return err },
+		"open":     func() error { _, err := s.OpenStore(t.Context(), p.ID, epoch()); return err },
 		"stock": func() error {
 			_, err := s.BeginStockChange(t.Context(), store.StockChange{ID: "c", ProductID: p.ID, Delta: 1})
 			return err
 		},
 	}
-	for _, name := range []string{"confirm", "cancel", "stock", "sell", "share", "epoch"} {
+	for _, name := range []string{"confirm", "cancel", "stock", "epoch", "takeover", "open", "sell"} {
 		t.Run(name, func(t *testing.T) {
 			before, err := s.Figures(t.Context(), p.ID)
 			if err != nil {

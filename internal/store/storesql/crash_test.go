@@ -41,7 +41,7 @@ var crashes = []struct {
 		return err
 	}, func(f *store.Figures) bool { return f.Pending == 6 }},
 	{"sell", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
-		p, err := s.Product(ctx, pending.ProductID)
+		p, err := takeOver(ctx, s, pending.ProductID)
 		if err != nil {
 			return err
 		}
@@ -49,13 +49,17 @@ var crashes = []struct {
 		for _, item := range claims(&p, 5) {
 			batch = append(batch, item.Claim)
 		}
-		_, err = s.Sell(ctx, store.SellRequest{ProductID: p.ID, Origin: seckill.OriginFallback, Claims: batch, ExpireAfter: time.Hour})
+		_, err = s.Sell(ctx, store.SellRequest{ProductID: p.ID, Epoch: p.Epoch, Claims: batch, ExpireAfter: time.Hour})
 		return err
-	}, func(f *store.Figures) bool { return f.Fallback == 5 && f.Pending == 6 && f.Product.ShareLeft == 15 }},
-	{"share", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
-		_, err := s.TakeShare(ctx, pending.ProductID, "rest", operator)
+	}, func(f *store.Figures) bool { return f.Pending == 6 && f.Product.Stock == 93 }},
+	{"takeover", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
+		_, err := takeOver(ctx, s, pending.ProductID)
 		return err
-	}, func(f *store.Figures) bool { return f.Product.ShareLeft == 0 && f.OpenChanges == 1 }},
+	}, func(f *store.Figures) bool { return f.Product.Seller == seckill.SellerStore && f.Product.Epoch == 2 }},
+	{"open", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
+		_, err := takeOver(ctx, s, pending.ProductID)
+		return err
+	}, func(f *store.Figures) bool { return f.Product.StoreOpen }},
 	{"cancel", func(ctx context.Context, s *Store, pending, _ seckill.Order) error {
 		_, err := s.Cancel(ctx, pending.OrderNo, seckill.ReasonByBuyer, operator)
 		return err
@@ -143,7 +147,7 @@ func crashFixture(t *testing.T, dsn string) store.Figures {
 	t.Helper()
 	s := openAt(t, dsn, Options{})
 	defer s.Close()
-	p := sale(t, s, 100, withShare)
+	p := sale(t, s, 100)
 	items := claims(&p, 2)
 	req := request(&p, items)
 	req.ExpireAfter = -time.Second

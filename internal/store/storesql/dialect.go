@@ -13,6 +13,8 @@ type dialect struct {
 	batchedEvents bool
 	// storyEvents lists the events of an order in their order.
 	storyEvents string
+	// searchProduct begins a search for orders of one product.
+	searchProduct string
 	// knownKeys finds orders of one limit group by rows of (buyer, key). It asks
 	// for these keys alone: a buyer may have used any number of others.
 	knownKeys list
@@ -42,6 +44,9 @@ var mysqlDialect = dialect{
 	forUpdate:     ` FOR UPDATE`,
 	batchedEvents: true,
 	storyEvents:   `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY batch_id, place`,
+	// By the order numbers, which the database takes to be spread evenly over the
+	// products, it would walk every order since the end of an old sale.
+	searchProduct: `SELECT ` + orderColumns + ` FROM tb_seckill_order IGNORE INDEX (PRIMARY) WHERE `,
 	// As alternatives, and not as (user_id, idem_key) IN (…): MariaDB looks none
 	// of those up in the index.
 	knownKeys: list{
@@ -82,9 +87,10 @@ var mysqlDialect = dialect{
 var sqliteDialect = dialect{
 	// At 128 rows of 20 columns a statement is far below SQLite's 32,766
 	// variables, and the cost of a call no longer shows beside that of its rows.
-	chunkRows:   128,
-	prepared:    true,
-	storyEvents: `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY id`,
+	chunkRows:     128,
+	prepared:      true,
+	storyEvents:   `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY id`,
+	searchProduct: sqlSearchOrders,
 	knownKeys: list{
 		head: `SELECT user_id, idem_key, order_no FROM tb_seckill_order
 			WHERE limit_group = ? AND (user_id, idem_key) IN (VALUES `,

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	sqlBumpEpoch = `UPDATE tb_seckill_product SET epoch = ?, version = version + 1, rebuilding = 1
+	sqlBumpEpoch = `UPDATE tb_seckill_product SET epoch = ?, seller = 0, store_open = 0, version = version + 1, rebuilding = 1
 		WHERE id = ? AND version = ?`
 	sqlMarkedOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (0, 1) AND origin = 0`
 	sqlDeadKeys     = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (2, 3, 4) AND idem_key IS NOT NULL`
 	sqlMoveHome     = `UPDATE tb_seckill_order SET shard = ? WHERE order_no = ?`
 )
 
-// OpenEpoch opens the product's next epoch, which restamps the live orders
-// that the ledger sold (orderColumns says how). They, the parked claims, and the
+// OpenEpoch opens the product's next epoch, which restamps its live orders
+// (orderColumns says how). They, the parked claims, and the
 // dead whose keys are kept, are streamed to mark inside the transaction: that is
 // what makes them and the stock one snapshot, and it holds up other writers for
 // as long as mark takes.
@@ -47,7 +47,7 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 		if n == 0 {
 			return errVersion
 		}
-		p.Epoch, p.Version, p.Rebuilding = next, p.Version+1, true
+		p.Epoch, p.Version, p.Rebuilding, p.Seller, p.StoreOpen = next, p.Version+1, true, seckill.SellerLedger, false
 		if err := writeAudit(ctx, tx, s.now(), actor, "product.epoch", id, "", fmt.Sprintf("epoch %d -> %d", seen, p.Epoch)); err != nil {
 			return err
 		}
@@ -89,8 +89,7 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 }
 
 // moveHome writes the buyer's home shard into orders that name another one. There
-// are none, unless somebody altered rows by hand, or an instance of a version that
-// did not know the product's shard key sold them.
+// are none, unless somebody altered rows by hand.
 func moveHome(ctx context.Context, tx *session, strays []seckill.Order) error {
 	for i := range strays {
 		if _, err := tx.exec(ctx, sqlMoveHome, strays[i].Shard, strays[i].OrderNo.String()); err != nil {

@@ -23,6 +23,11 @@ type facts struct {
 	orders map[seckill.OrderNo]knownOrder
 	units  map[string]int64
 	keys   map[buyerKey]seckill.OrderNo
+
+	// Of parked claims that hold units while the store is the seller:
+	parked   int64                             // units
+	waiting  map[string][]seckill.OrderNo      // numbers of those that are not asked for, by buyer
+	lettered map[seckill.OrderNo]seckill.Order // those among the claims, which hold nothing against themselves
 }
 
 type buyerKey struct{ buyer, key string }
@@ -128,16 +133,38 @@ func (known *facts) asked(claim *seckill.Claim) (no seckill.OrderNo, status seck
 		return no, status, false
 	}
 	no = known.keys[buyerKey{claim.Buyer, claim.Key}]
+	if held, waits := known.lettered[no]; waits {
+		return no, held.Status, true
+	}
 	return no, known.orders[no].status, true
 }
 
 // add takes a decided order into account for the claims after it.
 func (known *facts) add(order *seckill.Order) {
 	known.orders[order.OrderNo] = knownOrder{order.Status, order.Origin}
+	known.hold(order)
+}
+
+// hold takes the key of an order into account, and its units if it is live.
+func (known *facts) hold(order *seckill.Order) {
 	if order.Key != "" {
 		known.keys[buyerKey{order.Buyer, order.Key}] = order.OrderNo
 	}
 	if order.Status.Live() {
 		known.units[order.Buyer] += int64(order.Quantity)
+	}
+}
+
+// yield takes back what the parked claim holds against others: it is decided now.
+func (known *facts) yield(claim *seckill.Claim) {
+	held, waits := known.lettered[claim.OrderNo]
+	if !waits {
+		return
+	}
+	delete(known.lettered, claim.OrderNo)
+	known.parked -= int64(held.Quantity)
+	known.units[held.Buyer] -= int64(held.Quantity)
+	if at := (buyerKey{held.Buyer, held.Key}); known.keys[at] == claim.OrderNo {
+		delete(known.keys, at)
 	}
 }

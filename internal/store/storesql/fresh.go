@@ -43,7 +43,7 @@ func (s *Store) sellNew(ctx context.Context, tx *session, req *store.ConfirmRequ
 		return nil, err
 	}
 	first := &req.Items[0]
-	if p.Group != first.Group || p.Epoch != first.Epoch || out.units > p.Allottable() {
+	if p.Group != first.Group || p.Epoch != first.Epoch || p.SoldByStore() || out.units > p.Stock {
 		return nil, errVersion
 	}
 	if several {
@@ -68,7 +68,7 @@ func assumeNew(req *store.ConfirmRequest, now time.Time) (*sorted, error) {
 		if item.ProductID != req.ProductID || item.Group != first.Group || item.Epoch != first.Epoch || item.Claim.Quantity > item.Limit {
 			return nil, errVersion
 		}
-		out.fresh[i] = orderFromItem(item)
+		out.fresh[i] = item.Order()
 		if err := out.fresh[i].Confirm(now, req.ExpireAfter); err != nil {
 			return nil, err
 		}

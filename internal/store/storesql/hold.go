@@ -6,9 +6,10 @@ import (
 	"seckill"
 )
 
-// A parked claim is a promise that is not an order yet. The ledger of a new
+// A parked claim is a promise that is not an order yet. Whoever sells in a new
 // epoch has to hold its unit too, or the crowd would get it before the letter is
-// tried again.
+// tried again. The ledger gets a mark for it. The store, while it is the seller,
+// leaves the units of the letters of its epoch alone.
 
 // lettersHeld bounds how many letters a new epoch holds units for. Claims that
 // cannot be written are rare; those beyond it have to be adopted.
@@ -16,6 +17,9 @@ const lettersHeld = 10_000
 
 // sqlLettersToHold begins with those of the last epoch, which hold a unit now.
 const sqlLettersToHold = sqlLetters + `product_id = ? AND epoch < ? ORDER BY epoch DESC, id LIMIT ?`
+
+// sqlLettersHeld are those that the present epoch holds units for.
+const sqlLettersHeld = sqlLetters + `product_id = ? AND epoch = ? ORDER BY id LIMIT ?`
 
 // sqlRaiseLetters moves letters into an epoch. Whoever adopts a claim and finds
 // it held closes the letter that it had in hand: one that was not moved would
@@ -42,7 +46,7 @@ func (s *Store) holdLetters(ctx context.Context, tx *session, p *seckill.Product
 	}
 	var held []seckill.Order
 	var ids []any
-	left := p.Allottable()
+	left := p.Stock
 	for i := range letters {
 		item, units := &letters[i].Item, int64(claims[i].Quantity)
 		_, exists := known.orders[claims[i].OrderNo]
@@ -50,7 +54,7 @@ func (s *Store) holdLetters(ctx context.Context, tx *session, p *seckill.Product
 		if exists || known.keyTaken(claims[i]) || known.units[claims[i].Buyer]+units > limit || units > left {
 			continue
 		}
-		order := orderFromItem(item)
+		order := item.Order()
 		order.Epoch = p.Epoch
 		held, ids = append(held, order), append(ids, letters[i].ID)
 		known.add(&order)
@@ -61,4 +65,34 @@ func (s *Store) holdLetters(ctx context.Context, tx *session, p *seckill.Product
 		err = errVersion // one was closed since it was read
 	}
 	return held, err
+}
+
+// addParked takes the parked claims that the present epoch holds units for into
+// account. Those among the claims of the request hold theirs until they are
+// decided.
+func (s *Store) addParked(ctx context.Context, tx *session, p *seckill.Product, known *facts) error {
+	letters, err := collect(ctx, s, tx, tableLetter, sqlLettersHeld, []any{p.ID, p.Epoch}, lettersHeld, scanLetter)
+	if err != nil || len(letters) == 0 {
+		return err
+	}
+	asked := make(map[any]bool, len(known.text))
+	for _, no := range known.text {
+		asked[no] = true
+	}
+	known.waiting, known.lettered = make(map[string][]seckill.OrderNo), make(map[seckill.OrderNo]seckill.Order)
+	for i := range letters {
+		order := letters[i].Item.Order()
+		if _, exists := known.orders[order.OrderNo]; exists {
+			continue
+		}
+		known.parked += int64(order.Quantity)
+		if asked[order.OrderNo.String()] {
+			known.lettered[order.OrderNo] = order
+			known.hold(&order)
+			continue
+		}
+		known.waiting[order.Buyer] = append(known.waiting[order.Buyer], order.OrderNo)
+		known.add(&order)
+	}
+	return nil
 }

@@ -259,8 +259,8 @@ func (s *Store) discardDead(ctx context.Context, product uint32, age time.Durati
 	return count, nil
 }
 
-// discard writes a failed order in place of a letter, with its release owed.
-// The ledger may hold its mark only at the letter's epoch, or at the present
+// discard writes a failed order in place of a letter, with its release owed if
+// the ledger is the seller. The ledger may hold its mark only at the letter's epoch, or at the present
 // one if it was adopted meanwhile; the release at the present one settles both.
 // A letter whose order exists is only closed, but may be all that held a mark
 // which that order is not to have.
@@ -280,15 +280,19 @@ func discard(ctx context.Context, tx *session, l *store.Letter, now time.Time) (
 	if n == 0 {
 		return order, false, errVersion // closed since it was read
 	}
+	owes := owing{p.Epoch, !p.SoldByStore()}
 	if _, exists := known.orders[l.Item.Claim.OrderNo]; exists {
+		if p.SoldByStore() {
+			return order, false, nil
+		}
 		return order, false, owe(ctx, tx, sqlOweAgain, p.Epoch, known.text, now)
 	}
-	order = orderFromItem(&l.Item)
+	order = l.Item.Order()
 	if known.keyTaken(&l.Item.Claim) {
 		order.Key = ""
 	}
 	if err := order.Fail(now, seckill.ReasonDiscarded); err != nil {
 		return order, false, err
 	}
-	return order, true, writeFailed(ctx, tx, []seckill.Order{order}, owing{p.Epoch, true}, now)
+	return order, true, writeFailed(ctx, tx, []seckill.Order{order}, owes, now)
 }

@@ -24,8 +24,8 @@ var (
 			WHERE status = ? AND order_no IN (`,
 		tail: `)`, columns: 1,
 	}
-	// sqlCloseSold closes orders that the store sold itself: it owes the ledger
-	// nothing for them, and what it owes of a double is not touched.
+	// sqlCloseSold closes orders while the store is the seller: it owes the ledger
+	// nothing for them.
 	sqlCloseSold = list{
 		head: `UPDATE tb_seckill_order SET status = ?, reason = ?, cancel_time = ? WHERE status = ? AND order_no IN (`,
 		tail: `)`, columns: 1,
@@ -46,9 +46,9 @@ var (
 )
 
 // returnUnits writes that orders of one product, all moved alike from the
-// state from, are closed: their units go back to whoever sold them, and off
-// the buyer records. The release of those that the ledger sold is owed under
-// the product's epoch.
+// state from, are closed: their units go back to the stock, and off the buyer
+// records. If the ledger is the seller, the releases are owed under the
+// product's epoch.
 func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.OrderStatus, orders []seckill.Order, kind seckill.EventKind, now time.Time) error {
 	p, err := s.readToChange(ctx, tx, orders[0].ProductID)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 	}
 	moves := make([]stockMove, len(orders))
 	buyers := make([]any, len(orders))
-	var marked, sold []any // numbers: the ledger's, and the store's own
+	var nos []any
 	units := make([]any, 0, len(orders)*tx.dialect.addUnits.columns)
 	for i := range orders {
 		o := &orders[i]
@@ -65,17 +65,9 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 		buyers[i] = buyerBytes(o.Buyer)
 		moves[i] = stockMove{orderNo: no, quantity: n, delta: n}
 		units = append(units, p.Group, buyers[i], no, -n)
-		switch o.Origin {
-		case seckill.OriginLedger:
-			marked = append(marked, no)
-		case seckill.OriginFallback:
-			moves[i].share = n
-			sold = append(sold, no)
-		default:
-			sold = append(sold, no)
-		}
+		nos = append(nos, no)
 	}
-	closed, err := closeOrders(ctx, tx, &p, from, &orders[0], marked, sold, now)
+	closed, err := closeOrders(ctx, tx, &p, from, &orders[0], nos, now)
 	if err != nil {
 		return err
 	}
@@ -100,14 +92,12 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 
 // closeOrders gives orders the state of to, and returns how many were still in
 // the state from.
-func closeOrders(ctx context.Context, tx *session, p *productRow, from seckill.OrderStatus, to *seckill.Order, marked, sold []any, now time.Time) (int64, error) {
+func closeOrders(ctx context.Context, tx *session, p *productRow, from seckill.OrderStatus, to *seckill.Order, nos []any, now time.Time) (int64, error) {
 	at := millis(now)
-	ofLedger, err := tx.execRows(ctx, sqlCloseOrders, []any{int64(to.Status), to.Reason, at, p.Epoch, p.Epoch, at, int64(from)}, marked)
-	if err != nil {
-		return 0, err
+	if p.SoldByStore() {
+		return tx.execRows(ctx, sqlCloseSold, []any{int64(to.Status), to.Reason, at, int64(from)}, nos)
 	}
-	own, err := tx.execRows(ctx, sqlCloseSold, []any{int64(to.Status), to.Reason, at, int64(from)}, sold)
-	return ofLedger + own, err
+	return tx.execRows(ctx, sqlCloseOrders, []any{int64(to.Status), to.Reason, at, p.Epoch, p.Epoch, at, int64(from)}, nos)
 }
 
 // takeUnits takes units, which are rows of addUnits with negative

@@ -161,7 +161,7 @@ func plainInserts(s *Store) func(context.Context, []store.Item) error {
 		at := time.Now()
 		var orders, logs, buyers, events []any
 		for i := range items {
-			o := orderFromItem(&items[i])
+			o := items[i].Order()
 			if err := o.Confirm(at, 30*time.Minute); err != nil {
 				return err
 			}
@@ -200,7 +200,7 @@ func singleConsumer(b *testing.B, dsn string) func(context.Context, []store.Item
 	insertOrder, insertLog, insertBuyer := one(sqlInsertOrders), one(sqlInsertStockLog), one(sqlNewBuyers)
 	seq, stock := int64(1), int64(yardStock)
 	return func(ctx context.Context, items []store.Item) error {
-		o, at := orderFromItem(&items[0]), time.Now()
+		o, at := items[0].Order(), time.Now()
 		if err := o.Confirm(at, 30*time.Minute); err != nil {
 			return err
 		}

@@ -21,6 +21,10 @@ const (
 	sqlMigrateLock     = `CONCAT('seckill.migrate.', LEFT(SHA2(DATABASE(), 256), 32))`
 	sqlTakeMigrateLock = `SELECT GET_LOCK(` + sqlMigrateLock + `, 1)`
 	sqlFreeMigrateLock = `SELECT RELEASE_LOCK(` + sqlMigrateLock + `)`
+	// sqlFirstVersion completes a table of versions whose creator died before it
+	// wrote the first row. goose refuses such a table.
+	sqlFirstVersion = `INSERT INTO goose_db_version (version_id, is_applied) SELECT 0, 1 FROM (SELECT 1) AS once
+		WHERE NOT EXISTS (SELECT 1 FROM goose_db_version)`
 )
 
 // migrate applies the migrations that are missing, one process at a time: its
@@ -40,6 +44,9 @@ func (db *mysqlDB) migrate(ctx context.Context) (err error) {
 	if err := takeMigrateLock(ctx, lock); err != nil {
 		return err
 	}
+	if _, err := lock.ExecContext(ctx, sqlFirstVersion); err != nil && mysqlCode(err) != mysqlNoTable {
+		return err
+	}
 	provider, err := db.migrations(pool)
 	if err != nil {
 		return err
@@ -47,15 +54,8 @@ func (db *mysqlDB) migrate(ctx context.Context) (err error) {
 	if err := knowsVersion(ctx, provider); err != nil {
 		return err
 	}
-	for try := 1; ; try++ {
-		_, err := provider.Up(ctx)
-		if err == nil {
-			break
-		}
-		if mysqlCode(err) != mysqlLockWait || try == migrateTries {
-			return err
-		}
-		db.log.Info("store: migrate again", "after", err)
+	if _, err := provider.Up(ctx); err != nil {
+		return err
 	}
 	_, err = lock.ExecContext(ctx, sqlFreeMigrateLock)
 	return err
@@ -76,14 +76,12 @@ func (db *mysqlDB) version(ctx context.Context) (current, latest int64, err erro
 	return current, latest, err
 }
 
-// migrationPool has connections without the server's deadline for statements: a
-// migration of a large table takes its time, in which the connection that holds
-// the lock says nothing. An ALTER waits only briefly for a query that uses the
-// table, as everybody else waits behind it.
+// migrationPool has connections without the server's deadline for statements: on a
+// busy disk a table takes seconds to create. The connection that holds the lock is
+// idle meanwhile, so the server must not end it.
 func (db *mysqlDB) migrationPool() (*sql.DB, error) {
 	cfg := db.cfg.Clone()
 	cfg.Params["wait_timeout"] = seconds(migrateTimeout)
-	cfg.Params["lock_wait_timeout"] = seconds(lockWait)
 	connector, err := newConnector(cfg, 0)
 	if err != nil {
 		return nil, err

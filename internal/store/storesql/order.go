@@ -71,16 +71,6 @@ func readOrder(ctx context.Context, r *session, no string) (seckill.Order, error
 	return found[0], nil
 }
 
-// orderFromItem is the queued order that a claim stands for.
-func orderFromItem(item *store.Item) seckill.Order {
-	return seckill.Order{
-		OrderNo: item.Claim.OrderNo, Buyer: item.Claim.Buyer, ProductID: item.ProductID, Group: item.Group,
-		ProductName: item.Name, PriceCents: item.PriceCents, Currency: item.Currency, Quantity: item.Claim.Quantity,
-		Ref: item.Claim.Ref, Key: item.Claim.Key, Status: seckill.OrderQueued, CreatedAt: item.At,
-		Epoch: item.Epoch, Shard: item.Shard,
-	}
-}
-
 // owing is the epoch under which the release of an order is owed.
 type owing struct {
 	epoch uint64
@@ -145,17 +135,13 @@ func (s *Store) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckil
 // SearchOrders lists orders, newest first.
 func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	var where conditions
+	search := sqlSearchOrders
 	if filter.Buyer != "" {
 		where.add("user_id = ?", buyerBytes(filter.Buyer))
 	}
 	if filter.ProductID != 0 {
-		if filter.Buyer == "" && filter.Status == nil {
-			// The sum keeps the database from collecting the whole product by
-			// ix_order_figures and sorting it: walking the numbers ends at the limit.
-			where.add("product_id + 0 = ?", filter.ProductID)
-		} else {
-			where.add("product_id = ?", filter.ProductID)
-		}
+		search = s.dialect.searchProduct
+		where.add("product_id = ?", filter.ProductID)
 	}
 	if filter.Status != nil {
 		where.add("status = ?", int64(*filter.Status))
@@ -168,7 +154,7 @@ func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]s
 	}
 	var orders []seckill.Order
 	err := s.read(ctx, "search orders", func(ctx context.Context, r *session) (err error) {
-		query := sqlSearchOrders + where.text() + " ORDER BY order_no DESC LIMIT ?"
+		query := search + where.text() + " ORDER BY order_no DESC LIMIT ?"
 		orders, err = collect(ctx, s, r, tableOrder, query, where.args, filter.Limit, scanOrder)
 		return err
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 const productColumns = `id, ref, product_name, price_cents, currency, stock, offered, per_user_limit, limit_group,
-	starts_at, ends_at, shards, strategy, fallback_share, share_left, state, epoch, version, log_seq, rebuilding,
+	starts_at, ends_at, shards, strategy, fallback, seller, store_open, state, epoch, version, log_seq, rebuilding,
 	started_time IS NOT NULL, ended_time IS NOT NULL, create_time, image_url, unlisted, shard_key`
 
 const (
@@ -21,22 +21,22 @@ const (
 	sqlProducts = `SELECT ` + productColumns + ` FROM tb_seckill_product ORDER BY id`
 
 	sqlInsertProduct = `INSERT INTO tb_seckill_product (id, ref, product_name, price_cents, currency, stock, offered,
-		per_user_limit, limit_group, starts_at, ends_at, shards, strategy, fallback_share, state, epoch, version, log_seq,
-		rebuilding, create_time, image_url, unlisted, shard_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,1,0,0,?,?,?,?)`
+		per_user_limit, limit_group, starts_at, ends_at, shards, strategy, fallback, seller, store_open, state, epoch, version, log_seq,
+		rebuilding, create_time, image_url, unlisted, shard_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,0,1,0,0,?,?,?,?)`
 
 	sqlPatchProduct = `UPDATE tb_seckill_product SET ref = ?, product_name = ?, price_cents = ?, currency = ?,
 		per_user_limit = ?, starts_at = ?, ends_at = ?, image_url = ?, unlisted = ? WHERE id = ?`
 
 	sqlGroupShared = `SELECT 1 FROM tb_seckill_product WHERE limit_group = ? AND id <> ? LIMIT 1`
 
-	// sqlFirstStock is a new product's stock, offered and share, without growing
-	// the version that it is created with.
-	sqlFirstStock = `UPDATE tb_seckill_product SET stock = ?, offered = ?, share_left = ?, log_seq = 1 WHERE id = ?`
+	// sqlFirstStock is a new product's stock and offered, without growing the
+	// version that it is created with.
+	sqlFirstStock = `UPDATE tb_seckill_product SET stock = ?, offered = ?, log_seq = 1 WHERE id = ?`
 
 	// The version makes a sale over the counter that read the state before read
 	// it again: after a pause nothing more is sold.
 	sqlSetState      = `UPDATE tb_seckill_product SET state = ?, version = version + 1 WHERE id = ?`
-	sqlSetRebuilding = `UPDATE tb_seckill_product SET rebuilding = ? WHERE id = ? AND epoch = ?`
+	sqlSetRebuilding = `UPDATE tb_seckill_product SET rebuilding = ? WHERE id = ? AND epoch = ? AND seller = 0`
 
 	sqlAnnounceStarted = `UPDATE tb_seckill_product SET started_time = ? WHERE id = ? AND started_time IS NULL`
 	sqlAnnounceEnded   = `UPDATE tb_seckill_product SET ended_time = ? WHERE id = ? AND ended_time IS NULL`
@@ -51,7 +51,7 @@ type productRow struct {
 
 func scanProduct(row scanner, p *productRow) error {
 	err := row.Scan(&p.ID, &p.Ref, &p.Name, &p.PriceCents, &p.Currency, &p.Stock, &p.Offered, &p.PerUserLimit, &p.Group,
-		millisTime{&p.StartsAt}, millisTime{&p.EndsAt}, &p.Shards, &p.Strategy, &p.FallbackShare, &p.ShareLeft, &p.State,
+		millisTime{&p.StartsAt}, millisTime{&p.EndsAt}, &p.Shards, &p.Strategy, &p.Fallback, &p.Seller, &p.StoreOpen, &p.State,
 		&p.Epoch, &p.Version, &p.logSeq, &p.Rebuilding, &p.started, &p.ended, millisTime{&p.CreatedAt},
 		&p.ImageURL, &p.Unlisted, &p.ShardKey)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 			return err
 		}
 		_, err := tx.exec(ctx, sqlInsertProduct, p.ID, p.Ref, p.Name, p.PriceCents, p.Currency, 0, 0, p.PerUserLimit, p.Group,
-			millis(p.StartsAt), millis(p.EndsAt), p.Shards, string(p.Strategy), p.FallbackShare, seckill.SaleOpen, millis(now), p.ImageURL,
+			millis(p.StartsAt), millis(p.EndsAt), p.Shards, string(p.Strategy), string(p.Fallback), seckill.SaleOpen, millis(now), p.ImageURL,
 			p.Unlisted, p.ShardKey)
 		if err != nil {
 			return err
@@ -166,21 +166,16 @@ func (s *Store) newShardKey(p *seckill.Product) (int64, error) {
 	if p.Shards <= 1 {
 		return 0, nil
 	}
-	for {
-		var random [8]byte
-		if _, err := io.ReadFull(s.opt.Random, random[:]); err != nil {
-			return 0, fmt.Errorf("draw the shard key of product %d: %w", p.ID, err)
-		}
-		if key := int64(binary.BigEndian.Uint64(random[:])); key != 0 { // 0 means that there is none
-			return key, nil
-		}
+	var random [8]byte
+	if _, err := io.ReadFull(s.opt.Random, random[:]); err != nil {
+		return 0, fmt.Errorf("draw the shard key of product %d: %w", p.ID, err)
 	}
+	return int64(binary.BigEndian.Uint64(random[:])), nil
 }
 
-// firstStock gives a new product its stock with the first stock-log row, and
-// sets the fallback share of it aside.
+// firstStock gives a new product its stock with the first stock-log row.
 func firstStock(ctx context.Context, tx *session, p *seckill.Product, now time.Time) error {
-	_, err := tx.exec(ctx, sqlFirstStock, p.Stock, p.Stock, p.Share(p.Stock), p.ID)
+	_, err := tx.exec(ctx, sqlFirstStock, p.Stock, p.Stock, p.ID)
 	if err != nil {
 		return err
 	}

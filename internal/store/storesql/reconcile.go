@@ -65,9 +65,6 @@ func countOrders(ctx context.Context, r *session, f *store.Figures) error {
 	var all seckill.Counted
 	err := eachUnits(ctx, r, f.Product.ID, func(u *orderSum) {
 		u.addTo(&all)
-		if u.origin == seckill.OriginFallback && u.status.Live() {
-			f.Fallback += u.units
-		}
 		// A row that the store sold itself has no epoch, unless the ledger had been
 		// asked for the same number: then its mark is there to be released.
 		present := u.marked() || u.epoch == f.Product.Epoch

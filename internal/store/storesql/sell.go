@@ -2,6 +2,7 @@ package storesql
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 		if err := checkCounter(&p.Product, &req); err != nil {
 			return err
 		}
-		c, err := newCounter(ctx, tx, &p.Product, &req, s.now())
+		c, err := s.newCounter(ctx, tx, &p.Product, &req, s.now())
 		if err != nil {
 			return err
 		}
@@ -40,11 +41,17 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 		if err := s.tellHeld(ctx, tx, c); err != nil {
 			return err
 		}
-		result = store.SellResult{Verdicts: c.verdicts, Free: c.free}
+		result = store.SellResult{Verdicts: c.verdicts, Free: max(0, c.left-c.known.parked)}
 		if len(c.sold) == 0 {
 			return nil
 		}
-		return sell(ctx, tx, &p, c.sold, c.now)
+		if err := sell(ctx, tx, &p, c.sold, c.now); err != nil {
+			return err
+		}
+		if !p.HasLedger() {
+			return nil
+		}
+		return c.closeLetters(ctx, tx)
 	})
 	if err != nil {
 		return store.SellResult{}, err
@@ -65,17 +72,17 @@ func (s *Store) CounterBuyers(ctx context.Context, product uint32, each func(buy
 	})
 }
 
-// checkCounter refuses a request that the product has no counter for.
+// checkCounter refuses a request that the store does not sell for.
 func checkCounter(p *seckill.Product, req *store.SellRequest) error {
 	switch {
 	case p.Epoch == 0:
 		return seckill.Errorf(seckill.CodeWrongState, "product %d was never preheated", p.ID)
-	case req.Origin == seckill.OriginDirect && p.HasLedger():
+	case p.Epoch != req.Epoch:
+		return fmt.Errorf("%w: it is %d, not %d", store.ErrEpoch, p.Epoch, req.Epoch)
+	case !p.SoldByStore():
 		return seckill.Errorf(seckill.CodeWrongState, "product %d is sold by its ledger", p.ID)
-	case req.Origin == seckill.OriginFallback && p.FallbackShare == 0: // nor has a direct one
-		return seckill.Errorf(seckill.CodeWrongState, "product %d has no fallback share", p.ID)
-	case req.Origin != seckill.OriginDirect && req.Origin != seckill.OriginFallback:
-		return seckill.Errorf(seckill.CodeBadRequest, "orders of origin %d are not sold over the counter", req.Origin)
+	case p.HasLedger() && !p.StoreOpen:
+		return seckill.Errorf(seckill.CodeWrongState, "product %d is being taken over", p.ID)
 	}
 	for i := range req.Claims {
 		if claim := &req.Claims[i]; claim.Quantity < 1 {
@@ -88,12 +95,11 @@ func checkCounter(p *seckill.Product, req *store.SellRequest) error {
 // counter decides the claims of one request.
 type counter struct {
 	product     *seckill.Product
-	origin      seckill.Origin
 	expireAfter time.Duration
 	now         time.Time
 	known       *facts
 
-	free     int64
+	left     int64 // of the stock
 	sold     []seckill.Order
 	verdicts []store.SellVerdict
 	taken    map[string][]seckill.OrderNo // of sold, by buyer
@@ -101,7 +107,7 @@ type counter struct {
 }
 
 // newCounter reads what the claims meet.
-func newCounter(ctx context.Context, tx *session, p *seckill.Product, req *store.SellRequest, now time.Time) (*counter, error) {
+func (s *Store) newCounter(ctx context.Context, tx *session, p *seckill.Product, req *store.SellRequest, now time.Time) (*counter, error) {
 	claims := make([]*seckill.Claim, len(req.Claims))
 	for i := range req.Claims {
 		claims[i] = &req.Claims[i]
@@ -117,13 +123,15 @@ func newCounter(ctx context.Context, tx *session, p *seckill.Product, req *store
 	if err := known.readOrders(ctx, tx, nos); err != nil {
 		return nil, err
 	}
+	if p.HasLedger() {
+		if err := s.addParked(ctx, tx, p, known); err != nil {
+			return nil, err
+		}
+	}
 	c := &counter{
-		product: p, origin: req.Origin, expireAfter: req.ExpireAfter, now: now, known: known, free: p.Stock,
+		product: p, expireAfter: req.ExpireAfter, now: now, known: known, left: p.Stock,
 		verdicts: make([]store.SellVerdict, 0, len(claims)),
 		taken:    make(map[string][]seckill.OrderNo), over: make(map[string][]int),
-	}
-	if c.origin == seckill.OriginFallback {
-		c.free = p.ShareLeft
 	}
 	return c, nil
 }
@@ -166,18 +174,19 @@ func (c *counter) barred(claim *seckill.Claim) store.SellVerdict {
 }
 
 func (c *counter) verdict(claim *seckill.Claim) (store.SellVerdict, error) {
+	c.known.yield(claim)
 	if barred := c.barred(claim); barred.Code != 0 {
 		return barred, nil
 	}
 	units := int64(claim.Quantity)
-	if units > c.free {
+	if units > c.left-c.known.parked {
 		return sellVerdict(ledger.VerdictSoldOut, seckill.OrderNo{}, 0), nil
 	}
 	order := c.order(claim)
 	if err := order.Confirm(c.now, c.expireAfter); err != nil {
 		return store.SellVerdict{}, err
 	}
-	c.free -= units
+	c.left -= units
 	c.sold = append(c.sold, order)
 	c.known.add(&order)
 	return sellVerdict(ledger.VerdictAccepted, order.OrderNo, order.Status), nil
@@ -190,10 +199,14 @@ func sellVerdict(code ledger.VerdictCode, no seckill.OrderNo, status seckill.Ord
 // order is what the claim asks for, at the product's present price.
 func (c *counter) order(claim *seckill.Claim) seckill.Order {
 	p := c.product
+	origin, epoch := seckill.OriginLedger, p.Epoch
+	if !p.HasLedger() {
+		origin, epoch = seckill.OriginDirect, 0
+	}
 	return seckill.Order{
 		OrderNo: claim.OrderNo, Buyer: claim.Buyer, ProductID: p.ID, Group: p.Group, ProductName: p.Name,
 		PriceCents: p.PriceCents, Currency: p.Currency, Quantity: claim.Quantity, Ref: claim.Ref, Key: claim.Key,
-		Status: seckill.OrderQueued, CreatedAt: c.now, Shard: seckill.HomeShard(p, claim.Buyer), Origin: c.origin,
+		Status: seckill.OrderQueued, CreatedAt: c.now, Epoch: epoch, Shard: seckill.HomeShard(p, claim.Buyer), Origin: origin,
 	}
 }
 
@@ -218,17 +231,27 @@ func (s *Store) tellHeld(ctx context.Context, tx *session, c *counter) error {
 		}
 		return nil
 	}))
-	for _, verdicts := range c.over {
+	for buyer, verdicts := range c.over {
 		for _, i := range verdicts {
+			c.verdicts[i].Held = append(c.verdicts[i].Held, c.known.waiting[buyer]...)
 			slices.SortFunc(c.verdicts[i].Held, seckill.NewestFirst)
 		}
 	}
 	return err
 }
 
-// sell takes the units of new orders from stock, and those of fallback orders
-// from the share, and writes them: order, stock log, buyer record and event,
-// each by multi-row statements.
+// closeLetters closes the letters of claims that were sold: they hold no unit
+// beside their order.
+func (c *counter) closeLetters(ctx context.Context, tx *session) error {
+	nos := make([]any, len(c.sold))
+	for i := range c.sold {
+		nos[i] = c.sold[i].OrderNo.String()
+	}
+	return closeLetters(ctx, tx, c.product.ID, nos, c.now)
+}
+
+// sell takes the units of new orders from stock and writes them: order, stock
+// log, buyer record and event, each by multi-row statements.
 func sell(ctx context.Context, tx *session, p *productRow, sold []seckill.Order, now time.Time) error {
 	rows := newSaleRows(sold)
 	if err := rows.writeOrders(ctx, tx); err != nil {
@@ -259,9 +282,6 @@ func newSaleRows(sold []seckill.Order) *saleRows {
 		rows.orders = insertArgs(rows.orders, o, text, owing{}, 0)
 		rows.buyers = append(rows.buyers, o.Group, buyerBytes(o.Buyer), no, units)
 		rows.moves[i] = stockMove{orderNo: no, quantity: units, delta: -units}
-		if o.Origin == seckill.OriginFallback {
-			rows.moves[i].share = -units
-		}
 	}
 	return rows
 }

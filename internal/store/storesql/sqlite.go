@@ -39,8 +39,6 @@ const (
 	logBytes        = 64 << 20 // the log is cut to this after a checkpoint
 	writerCacheKiB  = 64 << 10 // the hot ends of a dozen indexes
 	readerCacheKiB  = 8 << 10
-
-	migrateTries = 5
 )
 
 // sqliteDB is one SQLite file: one connection that writes, a few that read.
@@ -268,8 +266,11 @@ func (db *sqliteDB) ping(ctx context.Context) error {
 }
 
 // migrate applies the migrations that are missing, each in a transaction.
-// Another process may apply one between our look and our transaction: ours
-// then fails and is undone whole, and the next look finds it done.
+//
+// Another process may migrate at the same time. While it writes, SQLite answers
+// busy, and we try again. If it commits a migration between our look and our
+// transaction, ours fails and is undone, and the next look finds it done. That
+// can happen once per migration.
 func (db *sqliteDB) migrate(ctx context.Context) (err error) {
 	defer func() { err = db.failed(err) }()
 	if err := db.takeTurn(ctx); err != nil {
@@ -281,20 +282,32 @@ func (db *sqliteDB) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	for try := 1; ; try++ {
-		provider, err := db.migrations(pool)
-		if err != nil {
-			return err
-		}
-		if err := knowsVersion(ctx, provider); err != nil {
-			return err
-		}
-		_, err = provider.Up(ctx)
-		if err == nil || try == migrateTries || ctx.Err() != nil {
-			return err
-		}
-		db.log.Info("store: migrate again", "after", err)
+	latest, err := latestMigration(sqliteMigrations)
+	if err != nil {
+		return err
 	}
+	for lost := int64(0); ; {
+		err := db.migrateOnce(ctx, pool)
+		busy := errorCode(err) == sqlite3.SQLITE_BUSY
+		if err == nil || ctx.Err() != nil || !busy && lost == latest {
+			return err
+		}
+		if !busy {
+			lost++
+		}
+	}
+}
+
+func (db *sqliteDB) migrateOnce(ctx context.Context, pool *sql.DB) error {
+	provider, err := db.migrations(pool)
+	if err != nil {
+		return err
+	}
+	if err := knowsVersion(ctx, provider); err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
 }
 
 func (db *sqliteDB) version(ctx context.Context) (current, latest int64, err error) {

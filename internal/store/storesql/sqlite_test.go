@@ -262,7 +262,8 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlDeadKeys, "ix_order_figures (product_id=? AND status=?)"},
 		{sqlCounterBuyers, "ix_order_figures"},
 		{sqlLiveNos.head + "?)", "uk_order_key (user_id=? AND limit_group=?)"},
-		{sqlSearchOrders + "product_id + 0 = ? ORDER BY order_no DESC LIMIT ?", "uk_order_no"},
+		{sqliteDialect.searchProduct + "product_id = ? ORDER BY order_no DESC LIMIT ?", "ix_order_product (product_id=?)"},
+		{sqliteDialect.searchProduct + "product_id = ? AND order_no < ? ORDER BY order_no DESC LIMIT ?", "ix_order_product (product_id=? AND order_no<?)"},
 		{sqlSearchOrders + "user_id = ? ORDER BY order_no DESC LIMIT ?", "uk_order_key"},
 		{sqlLettersDue + "product_id <> ?" + sqlLettersDueOrder, "ix_letter_due"},
 		{sqlDeadLetters + "1 = 1" + sqlDeadLettersOrder, "ix_letter_dead"},
@@ -291,6 +292,9 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		}
 		if !strings.Contains(strings.Join(plan, "; "), c.index) {
 			t.Errorf("%s\n\tdoes not use %s: %s", c.query, c.index, plan)
+		}
+		if strings.Contains(c.index, "ix_order_product") && strings.Contains(strings.Join(plan, "; "), "TEMP B-TREE") {
+			t.Errorf("%s\n\tsorts the product's orders: %s", c.query, plan)
 		}
 	}
 }

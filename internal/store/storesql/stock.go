@@ -18,19 +18,18 @@ const (
 
 const (
 	// sqlMoveStock is the compare-and-set that every change of stock goes
-	// through. It takes the deltas of stock, offered and share, the number of
-	// stock-log rows that go with them, and the deltas of stock and share again.
-	sqlMoveStock = `UPDATE tb_seckill_product SET stock = stock + ?, offered = offered + ?, share_left = share_left + ?,
-		log_seq = log_seq + ?, version = version + 1
-		WHERE id = ? AND version = ? AND stock + ? >= share_left + ? AND share_left + ? >= 0`
+	// through. It takes the deltas of stock and offered, the number of stock-log
+	// rows that go with them, and the delta of stock again.
+	sqlMoveStock = `UPDATE tb_seckill_product SET stock = stock + ?, offered = offered + ?, log_seq = log_seq + ?, version = version + 1
+		WHERE id = ? AND version = ? AND stock + ? >= 0`
 
-	stockChangeColumns = `id, product_id, delta, epoch, status, from_share, actor, reason, create_time`
+	stockChangeColumns = `id, product_id, delta, epoch, status, actor, reason, create_time`
 
 	sqlStockChange       = `SELECT ` + stockChangeColumns + ` FROM tb_stock_change WHERE id = ?`
 	sqlStockChangesDue   = `SELECT ` + stockChangeColumns + ` FROM tb_stock_change WHERE status = 'open' AND `
 	sqlStockChangesOrder = ` ORDER BY create_time, id LIMIT ?`
-	sqlInsertStockChange = `INSERT INTO tb_stock_change (id, product_id, delta, epoch, status, from_share, actor, reason, create_time, done_time)
-		VALUES (?,?,?,?,?,?,?,?,?,?)`
+	sqlInsertStockChange = `INSERT INTO tb_stock_change (id, product_id, delta, epoch, status, actor, reason, create_time, done_time)
+		VALUES (?,?,?,?,?,?,?,?,?)`
 	sqlEndStockChange     = `UPDATE tb_stock_change SET status = ?, done_time = ? WHERE id = ? AND status = 'open' AND epoch = ?`
 	sqlRestampStockChange = `UPDATE tb_stock_change SET epoch = ? WHERE id = ? AND status = 'open' AND epoch <= ?`
 )
@@ -45,14 +44,13 @@ type stockMove struct {
 	orderNo  any // its text, or nil for an operator's change
 	quantity int64
 	delta    int64 // what it does to the stock
-	share    int64 // what it does to the share
 }
 
 // moveStock changes the product's stock with one stock-log row per move (I6):
 // p.logSeq and p.Stock chain the rows, and the version holds both still
 // between their reading and here. offered is what it does to offered.
 func moveStock(ctx context.Context, tx *session, p *productRow, kind int, moves []stockMove, offered int64, now time.Time) error {
-	var delta, share int64
+	var delta int64
 	args := make([]any, 0, len(moves)*sqlInsertStockLog.columns)
 	stock, seq, at := p.Stock, p.logSeq, millis(now)
 	for i := range moves {
@@ -61,9 +59,8 @@ func moveStock(ctx context.Context, tx *session, p *productRow, kind int, moves 
 		args = append(args, p.ID, seq, m.orderNo, m.quantity, stock, stock+m.delta, kind, at)
 		stock += m.delta
 		delta += m.delta
-		share += m.share
 	}
-	changed, err := tx.exec(ctx, sqlMoveStock, delta, offered, share, len(moves), p.ID, p.Version, delta, share, share)
+	changed, err := tx.exec(ctx, sqlMoveStock, delta, offered, len(moves), p.ID, p.Version, delta)
 	if err != nil {
 		return err
 	}
@@ -73,13 +70,13 @@ func moveStock(ctx context.Context, tx *session, p *productRow, kind int, moves 
 	if _, err := tx.execRows(ctx, sqlInsertStockLog, nil, args); err != nil {
 		return err
 	}
-	p.Stock, p.Offered, p.ShareLeft = stock, p.Offered+offered, p.ShareLeft+share
+	p.Stock, p.Offered = stock, p.Offered+offered
 	p.logSeq, p.Version = seq, p.Version+1
 	return nil
 }
 
 func scanStockChange(row scanner, c *store.StockChange) error {
-	return row.Scan(&c.ID, &c.ProductID, &c.Delta, &c.Epoch, &c.Status, &c.FromShare,
+	return row.Scan(&c.ID, &c.ProductID, &c.Delta, &c.Epoch, &c.Status,
 		&c.Actor.Name, &c.Actor.Reason, millisTime{&c.CreatedAt})
 }
 
@@ -115,21 +112,14 @@ func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store
 		return err
 	}
 	now := s.now()
-	alone := p.Epoch == 0 || !p.HasLedger() // no ledger knows of the units
-	free := p.Stock
-	if !alone {
-		free -= p.ShareLeft // the ledger gives up only what it has
-	}
+	alone := p.Epoch == 0 || p.SoldByStore() // no ledger sells the units
 	switch {
-	case -change.Delta > free && free < p.Stock:
-		return seckill.Errorf(seckill.CodeBadRequest, "the stock is %d, of which %d are the fallback share: no more than %d can be taken away, not %d. "+
-			"What is left of the share moves to the ledger when that is sold out", p.Stock, p.ShareLeft, free, -change.Delta)
-	case -change.Delta > free:
-		return seckill.Errorf(seckill.CodeBadRequest, "the stock is %d, it cannot change by %d", free, change.Delta)
+	case -change.Delta > p.Stock:
+		return seckill.Errorf(seckill.CodeBadRequest, "the stock is %d, it cannot change by %d", p.Stock, change.Delta)
 	case change.Delta > seckill.MaxStock-p.Offered:
 		return seckill.Errorf(seckill.CodeBadRequest, "offered would exceed %d", seckill.MaxStock)
 	}
-	change.Epoch, change.CreatedAt, change.Status, change.FromShare = p.Epoch, now, store.ChangeOpen, false
+	change.Epoch, change.CreatedAt, change.Status = p.Epoch, now, store.ChangeOpen
 	if alone {
 		change.Status = store.ChangeDone
 	}
@@ -154,18 +144,14 @@ func writeStockChange(ctx context.Context, tx *session, c *store.StockChange) er
 	if c.Status == store.ChangeDone {
 		done = c.CreatedAt
 	}
-	_, err := tx.exec(ctx, sqlInsertStockChange, c.ID, c.ProductID, c.Delta, c.Epoch, c.Status, c.FromShare,
+	_, err := tx.exec(ctx, sqlInsertStockChange, c.ID, c.ProductID, c.Delta, c.Epoch, c.Status,
 		c.Actor.Name, c.Actor.Reason, millis(c.CreatedAt), nullMillis(done))
 	return err
 }
 
-// operatorMove changes stock and offered. Before the first preheat nothing is
-// sold, and the share is still the fraction of the whole stock.
+// operatorMove changes stock and offered.
 func operatorMove(ctx context.Context, tx *session, p *productRow, delta int64, now time.Time) error {
 	move := stockMove{quantity: delta, delta: delta}
-	if p.Epoch == 0 {
-		move.share = p.Share(p.Stock+delta) - p.ShareLeft
-	}
 	soldOut, err := wasSoldOut(ctx, tx, p)
 	if err != nil {
 		return err
@@ -236,8 +222,8 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, 
 			if p.Epoch != c.Epoch {
 				return fmt.Errorf("%w: it is %d, the change's is %d", store.ErrEpoch, p.Epoch, c.Epoch)
 			}
-			if p.Allottable()+c.Delta < 0 {
-				return fmt.Errorf("%w: %d units, %d of them set aside, change by %d", store.ErrShort, p.Stock, p.ShareLeft, c.Delta)
+			if p.Stock+c.Delta < 0 {
+				return fmt.Errorf("%w: %d units, change by %d", store.ErrShort, p.Stock, c.Delta)
 			}
 			if err := operatorMove(ctx, tx, &p, c.Delta, now); err != nil {
 				return err

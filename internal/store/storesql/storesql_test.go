@@ -64,7 +64,7 @@ func sale(tb testing.TB, s *Store, stock int64, edits ...func(*seckill.Product))
 	now := s.now()
 	draft := seckill.Product{
 		ID: 7, Name: "Kettle", PriceCents: 999, Currency: "CNY", Stock: stock, PerUserLimit: 1, Shards: 1,
-		Strategy: seckill.StrategyAsync, StartsAt: now, EndsAt: now.Add(time.Hour),
+		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now, EndsAt: now.Add(time.Hour),
 	}
 	for _, edit := range edits {
 		edit(&draft)
@@ -80,8 +80,18 @@ func sale(tb testing.TB, s *Store, stock int64, edits ...func(*seckill.Product))
 	return p
 }
 
-// withShare sets a fifth of the stock aside.
-func withShare(p *seckill.Product) { p.FallbackShare = 0.2 }
+// takeOver makes the store the seller of a product, and opens it.
+func takeOver(ctx context.Context, s *Store, id uint32) (seckill.Product, error) {
+	p, err := s.Product(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	if p, err = s.TakeOver(ctx, id, p.Epoch, operator); err != nil {
+		return p, err
+	}
+	_, err = s.OpenStore(ctx, id, p.Epoch)
+	return p, err
+}
 
 var orderCount atomic.Uint64
 

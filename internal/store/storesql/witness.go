@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	sqlToMark        = `SELECT id, limit_group FROM tb_seckill_product WHERE epoch > 0 AND strategy <> 'direct'`
-	sqlMarkAll       = `UPDATE tb_seckill_product SET rebuilding = 1 WHERE epoch > 0 AND strategy <> 'direct'`
+	sqlToMark        = `SELECT id, limit_group FROM tb_seckill_product WHERE epoch > 0 AND seller = 0 AND strategy <> 'direct'`
+	sqlMarkAll       = `UPDATE tb_seckill_product SET rebuilding = 1 WHERE epoch > 0 AND seller = 0 AND strategy <> 'direct'`
 	sqlForgetWitness = `DELETE FROM tb_witness WHERE stream = ? AND seq = ? AND tag = ?`
 )
 
@@ -17,7 +17,7 @@ const (
 var errNoticed = errors.New("the loss was noticed by another")
 
 // WitnessLost forgets witnesses that the queue has lost and marks every product
-// that has a ledger, unless they moved on. Products come first, as in a
+// that its ledger sells, unless they moved on. Products come first, as in a
 // confirmation, and in the order of all locks (lock.go): two such transactions
 // wait for each other, and not in a circle.
 func (s *Store) WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error) {
@@ -47,7 +47,7 @@ func (s *Store) WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, e
 	return err == nil, err
 }
 
-// lockLedgers holds every product that has a ledger now.
+// lockLedgers holds every product that its ledger sells now.
 func lockLedgers(ctx context.Context, tx *session) error {
 	groups := make(map[uint32]uint32)
 	err := tx.query(ctx, sqlToMark, nil, func(row scanner) error {

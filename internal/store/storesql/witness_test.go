@@ -38,6 +38,31 @@ func TestALostWitnessLocksProductsInTheOrderOfAll(t *testing.T) {
 	}
 }
 
+// A loss of the queue holds every product. A statement for each takes seconds on
+// a busy server, while all who sell or rebuild wait.
+func TestLockProducts_FewStatementsForThousandsOfProducts(t *testing.T) {
+	const products = 2000
+	s := openMaria(t)
+	groups := make(map[uint32]uint32, products)
+	for id := uint32(1); id <= products; id++ {
+		groups[id] = id
+		if id%2 == 0 {
+			groups[id] = id - 1
+		}
+	}
+	err := s.db.write(t.Context(), func(tx *session) error {
+		before := tx.ran.Load()
+		err := lockProducts(t.Context(), tx, groups)
+		if ran := tx.ran.Load() - before; ran > products/preparedRows {
+			t.Errorf("%d statements", ran)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // waitForLock waits until a transaction waits for a product of this database.
 func waitForLock(ctx context.Context, t *testing.T, s *Store) {
 	t.Helper()

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -16,16 +14,14 @@ import (
 )
 
 var counterConcurrencyTests = []test{
-	{"counter, workers, returns and the share at once keep the promises", counterCrowd},
-	{"the last units are sold over the counter once", func(t *testing.T, s *suite) {
+	{"the last units are sold by the store once", byStore(func(t *testing.T, s *suite, open soldBy) {
 		const units = 5
-		for _, p := range []seckill.Product{s.preheated(t, direct, stock(units)), s.preheated(t, stock(2*units), share(0.5))} {
-			got := s.race(t, func(i int) (seckill.Product, seckill.Claim) { return p, s.claim(t, p, numbered("buyer", i)) })
-			equal(t, "accepted", got[ledger.VerdictAccepted], units)
-			equal(t, "sold out", got[ledger.VerdictSoldOut], rivals-units)
-			equal(t, "pending", s.figures(t, p.ID).Pending, units)
-		}
-	}},
+		p := open(t, stock(units))
+		got := s.race(t, func(i int) (seckill.Product, seckill.Claim) { return p, s.claim(t, p, numbered("buyer", i)) })
+		equal(t, "accepted", got[ledger.VerdictAccepted], units)
+		equal(t, "sold out", got[ledger.VerdictSoldOut], rivals-units)
+		equal(t, "pending", s.figures(t, p.ID).Pending, units)
+	})},
 	{"one claim that comes by many ways is one order", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct)
 		claim := s.claim(t, p, "buyer", key("k"))
@@ -51,7 +47,7 @@ var counterConcurrencyTests = []test{
 			equal(t, "over the limit", got[ledger.VerdictOverLimit], rivals-1)
 		}
 	}},
-	{"a buyer at counter and ledger at once is sold the limit", counterAndLedger},
+	{"a buyer whose old entry comes with a sale of the store is sold the limit", oldEntryAndSale},
 	{"a pause that was answered is met by every sale after it", pauseAndSales},
 }
 
@@ -90,64 +86,12 @@ func (s *suite) race(t *testing.T, of func(i int) (seckill.Product, seckill.Clai
 	return counts
 }
 
-func counterCrowd(t *testing.T, s *suite) {
-	p := s.preheated(t, stock(40), perUser(2), share(0.5))
-	const steps = 30
-	var taken atomic.Int64
-	var group errgroup.Group
-	for g := range rivals {
-		group.Go(func() error {
-			random := rand.New(rand.NewPCG(uint64(g), 2))
-			var mine []seckill.Order
-			for range steps {
-				order, err := s.counterStep(t, p, random, mine, &taken)
-				if err := tolerate(err); err != nil {
-					return err
-				}
-				if order.Quantity > 0 {
-					mine = append(mine, order)
-				}
-			}
-			return nil
-		})
-	}
-	must(t, group.Wait())
-	f := s.figures(t, p.ID)
-	if f.Paid == 0 || f.Cancelled == 0 || taken.Load() == 0 {
-		t.Errorf("too little happened: %d shares taken, %+v", taken.Load(), f)
-	}
-	for _, release := range s.owed(t, p.ID) {
-		equal(t, "origin of an order that owes a release", s.order(t, release.OrderNo).Origin, seckill.OriginLedger)
-	}
-	CheckPromises(t, s.Store, p.ID)
-}
-
-// counterStep is step, with sales from the share and the share's moves.
-func (s *suite) counterStep(t *testing.T, p seckill.Product, random *rand.Rand, mine []seckill.Order, taken *atomic.Int64) (seckill.Order, error) {
-	switch action := random.IntN(12); {
-	case action < 5:
-		claim := s.claim(t, p, numbered("buyer", random.IntN(40)), quantity(1+random.IntN(2)))
-		got, err := s.Store.Sell(t.Context(), s.over(p, claim))
-		if err == nil && got.Verdicts[0].Code == ledger.VerdictAccepted {
-			return s.Store.Order(t.Context(), claim.OrderNo)
-		}
-		return seckill.Order{}, err
-	case action == 5 && random.IntN(4) == 0:
-		id := numbered(numbered("crowd", int(p.ID)), random.IntN(50))
-		change, err := s.Store.TakeShare(t.Context(), p.ID, id, operator)
-		if err == nil && change.Delta > 0 {
-			taken.Add(1)
-		}
-		return seckill.Order{}, err
-	}
-	return s.step(t, p, random, mine)
-}
-
-func counterAndLedger(t *testing.T, s *suite) {
-	p := s.preheated(t, share(0.5), stock(40))
+func oldEntryAndSale(t *testing.T, s *suite) {
+	old := s.preheated(t, stock(40))
+	p := s.takeOver(t, old.ID)
 	for round := range 10 {
 		buyer := numbered("buyer", round)
-		item, claim := s.item(t, p, buyer), s.claim(t, p, buyer)
+		item, claim := s.item(t, old, buyer), s.claim(t, p, buyer)
 		var outcomes []store.ConfirmOutcome
 		var verdict store.SellVerdict
 		var group errgroup.Group
@@ -160,9 +104,9 @@ func counterAndLedger(t *testing.T, s *suite) {
 			return err
 		})
 		must(t, group.Wait())
-		byLedger, byCounter := outcomes[0] == store.ConfirmNew, verdict.Code == ledger.VerdictAccepted
-		if byLedger == byCounter {
-			t.Errorf("sold by the ledger: %v, over the counter: %v", byLedger, byCounter)
+		byEntry, bySale := outcomes[0] == store.ConfirmNew, verdict.Code == ledger.VerdictAccepted
+		if byEntry == bySale {
+			t.Errorf("sold by the old entry: %v, by the store: %v", byEntry, bySale)
 		}
 	}
 }

@@ -18,25 +18,6 @@ var doubleTests = []test{
 		must(t, s.Store.Fail(t.Context(), []store.Item{late, s.item(t, p, "other")}, seckill.ReasonLost))
 		s.owesDouble(t, p, late)
 	}},
-	{"fail owes the release of a parked claim that the counter sold", func(t *testing.T, s *suite) {
-		p := s.preheated(t, share(0.5))
-		late := s.item(t, p, "buyer")
-		p = s.readopted(t, late)
-		s.sell(t, p, late.Claim)
-		must(t, s.Store.Fail(t.Context(), []store.Item{late}, seckill.ReasonLost))
-		s.owesDouble(t, p, late)
-		equal(t, "status", s.order(t, late.Claim.OrderNo).Status, seckill.OrderPending)
-	}},
-	{"discarding the dead owes the release of a claim that the counter sold", func(t *testing.T, s *suite) {
-		p := s.preheated(t, share(0.5))
-		item := s.dead(t, p, "buyer")
-		s.sell(t, p, item.Claim)
-		s.advance(t, 2*tick)
-		_, err := s.Store.DiscardDead(t.Context(), tick, all)
-		must(t, err)
-		s.owesDouble(t, p, item)
-		equal(t, "status", s.order(t, item.Claim.OrderNo).Status, seckill.OrderPending)
-	}},
 	{"parking a claim whose order has failed owes its release", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		late := s.item(t, p, "buyer")
@@ -46,13 +27,6 @@ var doubleTests = []test{
 		late.Epoch = p.Epoch // it was adopted before
 		must(t, s.park(t, p, late, far))
 		s.owesDouble(t, p, late)
-	}},
-	{"parking a claim that the counter sold owes its release", func(t *testing.T, s *suite) {
-		p := s.preheated(t, share(0.5))
-		item := s.item(t, p, "buyer")
-		s.sell(t, p, item.Claim)
-		must(t, s.park(t, p, item, far))
-		s.owesDouble(t, p, item)
 	}},
 	{"parking a claim that has its order owes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t)

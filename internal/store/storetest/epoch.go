@@ -154,15 +154,13 @@ func restamped(t *testing.T, s *suite) {
 }
 
 func handedKeys(t *testing.T, s *suite) {
-	p := s.preheated(t, perUser(3), sharded(4), share(0.5))
+	p := s.preheated(t, perUser(3), sharded(4))
 	live := s.buy(t, p, "live", key("k1"), quantity(3))
 	cancelled := s.cancel(t, s.buy(t, p, "cancelled", key("k1"), quantity(2)))
 	paid := s.pay(t, s.buy(t, p, "refunded", key("k1")))
 	refunded, err := s.Store.Refund(t.Context(), paid.OrderNo, operator)
 	must(t, err)
 	s.cancel(t, s.buy(t, p, "cancelled")) // without a key: nothing to remember
-	s.buyOver(t, p, "counter", key("live"))
-	counted := s.cancel(t, s.buyOver(t, p, "counter", key("k1")))
 	over, again := s.item(t, p, "live", key("k2")), s.item(t, p, "live", key("k1"))
 	outcomes, err := s.Store.Confirm(t.Context(), request(over, again)) // over the limit, and a duplicate
 	must(t, err)
@@ -170,6 +168,8 @@ func handedKeys(t *testing.T, s *suite) {
 	lost := s.item(t, p, "lost", key("k1"))
 	must(t, s.Store.Fail(t.Context(), []store.Item{lost}, seckill.ReasonLost))
 	s.cancel(t, s.buy(t, s.preheated(t), "cancelled", key("k1"))) // of another product
+	p = s.takeOver(t, p.ID)
+	counted := s.cancel(t, s.buyOver(t, p, "counter", key("k1")))
 
 	dead := map[seckill.OrderNo]seckill.Order{}
 	for _, no := range []seckill.OrderNo{cancelled.OrderNo, refunded.OrderNo, counted.OrderNo, over.Claim.OrderNo, lost.Claim.OrderNo} {

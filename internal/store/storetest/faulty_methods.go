@@ -21,16 +21,8 @@ func (f *Faulty) Sell(ctx context.Context, req store.SellRequest) (store.SellRes
 	return ask(f, ctx, "Sell", func() (store.SellResult, error) { return f.inner.Sell(ctx, req) })
 }
 
-func (f *Faulty) Known(ctx context.Context, product uint32, claims []seckill.Claim) ([]store.SellVerdict, error) {
-	return ask(f, ctx, "Known", func() ([]store.SellVerdict, error) { return f.inner.Known(ctx, product, claims) })
-}
-
 func (f *Faulty) CounterBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
 	return tell(f, ctx, "CounterBuyers", func() error { return f.inner.CounterBuyers(ctx, product, each) })
-}
-
-func (f *Faulty) TakeShare(ctx context.Context, product uint32, changeID string, actor store.Actor) (store.StockChange, error) {
-	return ask(f, ctx, "TakeShare", func() (store.StockChange, error) { return f.inner.TakeShare(ctx, product, changeID, actor) })
 }
 
 func (f *Faulty) Now(ctx context.Context) (time.Time, error) {

@@ -26,9 +26,9 @@ var heldUpTests = []test{
 	}},
 	{"orders of a product that cannot be changed keep no other from expiring", func(t *testing.T, s *suite) {
 		heldUpOrders(t, s, func(p seckill.Product) (mend func()) {
-			s.Exec(t, "UPDATE tb_seckill_product SET share_left = share_left + 1000000 WHERE id = ?", p.ID)
+			s.Exec(t, "UPDATE tb_seckill_product SET log_seq = log_seq - 1 WHERE id = ?", p.ID)
 			return func() {
-				s.Exec(t, "UPDATE tb_seckill_product SET share_left = share_left - 1000000 WHERE id = ?", p.ID)
+				s.Exec(t, "UPDATE tb_seckill_product SET log_seq = log_seq + 1 WHERE id = ?", p.ID)
 			}
 		})
 	}},

@@ -27,22 +27,22 @@ func anyHistory(t *testing.T, s *suite) {
 			return
 		}
 		defer func() { failing = failing || rt.Failed() }()
-		p := s.preheated(t, stock(int64(rapid.IntRange(0, 12).Draw(rt, "stock"))), perUser(rapid.IntRange(1, 3).Draw(rt, "limit")),
-			share(rapid.SampledFrom([]float64{0, 0.5}).Draw(rt, "share")))
-		m := &model{s: s, t: t, product: p, stock: p.Stock, offered: p.Stock, share: p.ShareLeft, keys: map[[2]string]seckill.OrderNo{}}
+		p := s.preheated(t, stock(int64(rapid.IntRange(0, 12).Draw(rt, "stock"))), perUser(rapid.IntRange(1, 3).Draw(rt, "limit")))
+		m := &model{s: s, t: t, product: p, stock: p.Stock, offered: p.Stock, keys: map[[2]string]seckill.OrderNo{}}
 		rt.Repeat(map[string]func(*rapid.T){
-			"confirm": m.confirm,
-			"sell":    m.sell,
-			"share":   m.takeShare,
-			"replay":  m.replay,
-			"cancel":  m.cancel,
-			"pay":     m.pay,
-			"refund":  m.refund,
-			"expire":  m.expire,
-			"stock":   m.change,
-			"epoch":   m.epoch,
-			"hear":    m.hear,
-			"":        m.compare,
+			"confirm":    m.confirm,
+			"sell":       m.sell,
+			"take over":  m.takeOver,
+			"open store": m.openStore,
+			"replay":     m.replay,
+			"cancel":     m.cancel,
+			"pay":        m.pay,
+			"refund":     m.refund,
+			"expire":     m.expire,
+			"stock":      m.change,
+			"epoch":      m.epoch,
+			"hear":       m.hear,
+			"":           m.compare,
 		})
 		events := s.eventsAfter(rt, read)
 		read = events[len(events)-1].ID
@@ -54,11 +54,10 @@ func anyHistory(t *testing.T, s *suite) {
 type model struct {
 	s       *suite
 	t       *testing.T
-	product seckill.Product
+	product seckill.Product // its epoch, seller and whether the store is open are kept up to date
 	changes int
 
 	stock, offered int64
-	share          int64
 	orders         []*modelOrder
 	keys           map[[2]string]seckill.OrderNo
 }
@@ -68,7 +67,6 @@ type modelOrder struct {
 	status  seckill.OrderStatus
 	brief   bool // its time to pay is one tick
 	owed    bool
-	counter bool // sold from the share
 	refunds int
 }
 
@@ -98,6 +96,9 @@ func (m *model) confirm(rt *rapid.T) {
 		item := m.s.item(rt, m.product, buyer,
 			quantity(rapid.IntRange(1, m.product.PerUserLimit).Draw(rt, "quantity")),
 			key(rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(rt, "key")))
+		if m.byStore() {
+			item.Epoch -= uint64(rapid.IntRange(0, 1).Draw(rt, "epochs ago"))
+		}
 		items = append(items, item)
 	}
 	before, taken := len(m.orders), int64(0)
@@ -112,22 +113,24 @@ func (m *model) confirm(rt *rapid.T) {
 		duplicate := claim.Key != "" && (known || twice)
 		switch {
 		case duplicate:
-			order.status, order.owed, want[i] = seckill.OrderFailed, true, store.ConfirmDuplicate
+			order.status, order.owed, want[i] = seckill.OrderFailed, !m.byStore(), store.ConfirmDuplicate
 		case m.live(claim.Buyer)+claim.Quantity > m.product.PerUserLimit:
-			order.status, order.owed, want[i] = seckill.OrderFailed, true, store.ConfirmOverLimit
+			order.status, order.owed, want[i] = seckill.OrderFailed, !m.byStore(), store.ConfirmOverLimit
+		case m.byStore() && taken+int64(claim.Quantity) > m.stock:
+			order.status, want[i] = seckill.OrderFailed, store.ConfirmSoldOut
 		default:
 			want[i] = store.ConfirmNew
 			taken += int64(claim.Quantity)
 		}
 		if claim.Key != "" && !duplicate {
-			owns[id] = claim.OrderNo // also when it fails over the limit: the key asked for that order
+			owns[id] = claim.OrderNo // also when it fails: the key asked for that order
 		}
 		m.orders = append(m.orders, order)
 	}
 	req := request(items...)
 	req.ExpireAfter = expireAfter
 	got, err := m.s.Store.Confirm(rt.Context(), req)
-	if taken > m.stock-m.share {
+	if taken > m.stock {
 		fails(rt, err, store.ErrShort)
 		m.orders = m.orders[:before]
 		return
@@ -145,7 +148,7 @@ func (m *model) replay(rt *rapid.T) {
 	got, err := m.s.Store.Confirm(rt.Context(), request(order.item))
 	must(rt, err)
 	equal(rt, "outcomes", got, []store.ConfirmOutcome{store.ConfirmReplay})
-	order.owed = order.owed || order.counter || !order.status.Live()
+	order.owed = order.owed || !m.byStore() && !order.status.Live()
 }
 
 // move wants a move to succeed exactly from one state.
@@ -157,13 +160,8 @@ func (m *model) move(rt *rapid.T, order *modelOrder, err error, from, to seckill
 	must(rt, err)
 	order.status = to
 	if !to.Live() {
-		units := int64(order.item.Claim.Quantity)
-		m.stock += units
-		if order.counter {
-			m.share += units
-		} else {
-			order.owed = true
-		}
+		m.stock += int64(order.item.Claim.Quantity)
+		order.owed = !m.byStore()
 	}
 	return true
 }
@@ -223,7 +221,7 @@ func (m *model) change(rt *rapid.T) {
 		ID: numbered(numbered("model", int(m.product.ID)), m.changes), ProductID: m.product.ID, Delta: delta, Actor: operator,
 	}
 	change, err := m.s.Store.BeginStockChange(rt.Context(), change)
-	if delta < 0 && -delta > m.stock-m.share {
+	if delta < 0 && -delta > m.stock {
 		refused(rt, err, seckill.CodeBadRequest)
 		return
 	}
@@ -246,20 +244,16 @@ func (m *model) epoch(rt *rapid.T) {
 		return nil
 	})
 	must(rt, err)
-	aside := m.share
 	keyed := map[seckill.OrderNo]bool{}
 	for _, order := range m.orders {
 		claim := order.item.Claim
 		if claim.Key != "" && !order.status.Live() && m.keys[[2]string{claim.Buyer, claim.Key}] == claim.OrderNo {
 			keyed[claim.OrderNo] = true
 		}
-		if order.counter && order.status.Live() {
-			aside += int64(order.item.Claim.Quantity)
-		}
 	}
 	equal(rt, "dead orders of the snapshot", dead, keyed)
-	equal(rt, "units of the snapshot", marks+p.Allottable(), m.offered-aside)
-	m.product.Epoch = p.Epoch
+	equal(rt, "units of the snapshot", marks+p.Stock, m.offered)
+	m.product.Epoch, m.product.Seller, m.product.StoreOpen = p.Epoch, seckill.SellerLedger, false
 }
 
 func (m *model) hear(rt *rapid.T) {
@@ -274,7 +268,9 @@ func (m *model) compare(rt *rapid.T) {
 	p := m.s.product(rt, m.product.ID)
 	equal(rt, "stock", p.Stock, m.stock)
 	equal(rt, "offered", p.Offered, m.offered)
-	equal(rt, "share", p.ShareLeft, m.share)
+	equal(rt, "epoch", p.Epoch, m.product.Epoch)
+	equal(rt, "seller", p.Seller, m.product.Seller)
+	equal(rt, "open", p.StoreOpen, m.product.StoreOpen)
 	owed := map[seckill.OrderNo]bool{}
 	for _, release := range m.s.owed(rt, m.product.ID) {
 		owed[release.OrderNo] = true
@@ -290,10 +286,7 @@ func (m *model) compare(rt *rapid.T) {
 		no := want.item.Claim.OrderNo
 		equal(rt, "status", stored[no].Status, want.status)
 		equal(rt, "release owed", owed[no], want.owed)
-		switch {
-		case want.counter:
-			equal(rt, "epoch", stored[no].Epoch, 0)
-		case want.status.Live():
+		if want.status.Live() {
 			equal(rt, "epoch", stored[no].Epoch, m.product.Epoch)
 		}
 		if want.refunds > 0 {

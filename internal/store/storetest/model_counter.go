@@ -8,13 +8,12 @@ import (
 	"seckill/internal/store"
 )
 
-// sell sells a batch from the share, if there is one.
+func (m *model) byStore() bool { return m.product.Seller == seckill.SellerStore }
+
+// sell asks the store to sell a batch, which it does while it is open.
 func (m *model) sell(rt *rapid.T) {
-	if m.product.FallbackShare == 0 {
-		rt.Skip("no share")
-	}
 	brief := rapid.Bool().Draw(rt, "brief")
-	req := store.SellRequest{ProductID: m.product.ID, Origin: seckill.OriginFallback, ExpireAfter: far}
+	req := store.SellRequest{ProductID: m.product.ID, Epoch: m.product.Epoch, ExpireAfter: far}
 	if brief {
 		req.ExpireAfter = tick
 	}
@@ -24,12 +23,18 @@ func (m *model) sell(rt *rapid.T) {
 			quantity(rapid.IntRange(1, m.product.PerUserLimit).Draw(rt, "quantity")),
 			key(rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(rt, "key")))
 		req.Claims = append(req.Claims, item.Claim)
-		want = append(want, m.decide(item, brief))
+		if m.product.StoreOpen {
+			want = append(want, m.decide(item, brief))
+		}
 	}
 	got, err := m.s.Store.Sell(rt.Context(), req)
+	if !m.product.StoreOpen {
+		refused(rt, err, seckill.CodeWrongState)
+		return
+	}
 	must(rt, err)
 	equal(rt, "verdicts", got.Verdicts, want)
-	equal(rt, "free", got.Free, m.share)
+	equal(rt, "free", got.Free, m.stock)
 }
 
 // decide is what Sell says of one claim, done to the model.
@@ -44,11 +49,11 @@ func (m *model) decide(item store.Item, brief bool) store.SellVerdict {
 		verdict.Held = m.held(claim.Buyer)
 		return verdict
 	}
-	if units > m.share {
+	if units > m.stock {
 		return sold(ledger.VerdictSoldOut, seckill.OrderNo{}, 0)
 	}
-	m.stock, m.share = m.stock-units, m.share-units
-	m.orders = append(m.orders, &modelOrder{item: item, status: seckill.OrderPending, brief: brief, counter: true})
+	m.stock -= units
+	m.orders = append(m.orders, &modelOrder{item: item, status: seckill.OrderPending, brief: brief})
 	if claim.Key != "" {
 		m.keys[id] = claim.OrderNo
 	}
@@ -75,16 +80,24 @@ func (m *model) held(buyer string) []seckill.OrderNo {
 	return nos
 }
 
-// takeShare moves the share to the ledger's side.
-func (m *model) takeShare(rt *rapid.T) {
-	m.changes++
-	id := numbered(numbered("model-share", int(m.product.ID)), m.changes)
-	change, err := m.s.Store.TakeShare(rt.Context(), m.product.ID, id, operator)
+// takeOver makes the store the seller, unless it is.
+func (m *model) takeOver(rt *rapid.T) {
+	p, err := m.s.Store.TakeOver(rt.Context(), m.product.ID, m.product.Epoch, operator)
 	must(rt, err)
-	equal(rt, "taken", change.Delta, m.share)
-	m.share = 0
-	if change.Status == store.ChangeOpen {
-		_, err = m.s.Store.FinishStockChange(rt.Context(), id, change.Epoch, false)
-		must(rt, err)
+	if !m.byStore() {
+		m.product.Epoch, m.product.Seller = m.product.Epoch+1, seckill.SellerStore
 	}
+	equal(rt, "epoch", p.Epoch, m.product.Epoch)
+}
+
+// openStore completes a takeover, if there is one.
+func (m *model) openStore(rt *rapid.T) {
+	open, err := m.s.Store.OpenStore(rt.Context(), m.product.ID, m.product.Epoch)
+	if !m.byStore() {
+		fails(rt, err, store.ErrEpoch)
+		return
+	}
+	must(rt, err)
+	m.product.StoreOpen = true
+	equal(rt, "open", open, true)
 }

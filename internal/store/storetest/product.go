@@ -139,7 +139,7 @@ func longProduct(t *testing.T, s *suite) {
 	draft.Unlisted = true
 	draft.Stock, draft.PerUserLimit = seckill.MaxStock, seckill.MaxPerUserLimit
 	draft.Shards, draft.Strategy = seckill.MaxShards, seckill.StrategySharded
-	draft.FallbackShare, draft.ShareLeft = 0.125, seckill.MaxStock/8
+	draft.Fallback = seckill.FallbackStore
 	draft.StartsAt = time.Date(2000, 1, 1, 0, 0, 0, 1_000_000, time.UTC)
 	draft.EndsAt = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
 	must(t, draft.Check())

@@ -43,13 +43,13 @@ func (s *suite) logFindings(t *testing.T, product uint32, limit int) []store.Fin
 
 func soundStockLog(t *testing.T, s *suite) {
 	for name, sale := range map[string]struct {
-		kind func(*seckill.Product)
+		open soldBy
 		buy  func(t TB, p seckill.Product, buyer string, edits ...func(*store.Item)) seckill.Order
 	}{
-		"ledger": {sharded(2), s.buy}, "fallback": {share(0.5), s.buyOver}, "direct": {direct, s.buyOver},
+		"ledger": {s.preheated, s.buy}, "taken over": {s.takenOver, s.buyOver},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := s.preheated(t, perUser(2), sale.kind)
+			p := sale.open(t, perUser(2), sharded(2))
 			sale.buy(t, p, "pending", quantity(2))
 			s.pay(t, sale.buy(t, p, "paid"))
 			s.cancel(t, sale.buy(t, p, "cancelled", quantity(2)))
@@ -57,13 +57,11 @@ func soundStockLog(t *testing.T, s *suite) {
 			must(t, err)
 			sale.buy(t, p, "cancelled") // again
 			s.change(t, p, 3)
-			if p.HasLedger() { // whose claims can fail
-				s.confirm(t, []store.Item{s.item(t, p, "pending")}, store.ConfirmOverLimit)
-				must(t, s.Store.Fail(t.Context(), []store.Item{s.item(t, p, "late")}, seckill.ReasonLost))
-				_, err := s.Store.DiscardLetter(t.Context(), s.dead(t, p, "discarded").LetterID, operator)
-				must(t, err)
-				equal(t, "failed", s.figures(t, p.ID).Failed, 3)
-			}
+			s.confirm(t, []store.Item{s.item(t, p, "pending")}, store.ConfirmOverLimit)
+			must(t, s.Store.Fail(t.Context(), []store.Item{s.item(t, p, "late")}, seckill.ReasonLost))
+			_, err = s.Store.DiscardLetter(t.Context(), s.dead(t, p, "discarded").LetterID, operator)
+			must(t, err)
+			equal(t, "failed", s.figures(t, p.ID).Failed, 3)
 			equal(t, "findings", s.logFindings(t, p.ID, all), nil)
 		})
 	}

@@ -51,7 +51,9 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"orders", orderTests},
 		{"counter", counterTests},
 		{"counter returns", counterReturnTests},
-		{"fallback share", shareTests},
+		{"takeovers", takeoverTests},
+		{"entries after a takeover", takeoverEntryTests},
+		{"claims parked in a takeover", takeoverParkedTests},
 		{"returns", returnTests},
 		{"given orders expire", expireOrdersTests},
 		{"releases", releaseTests},
@@ -73,6 +75,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"leases", leaseTests},
 		{"concurrency", concurrencyTests},
 		{"counter concurrency", counterConcurrencyTests},
+		{"takeover concurrency", takeoverConcurrencyTests},
 		{"model", modelTests},
 	}
 	for _, part := range parts {

@@ -79,7 +79,7 @@ func (s *suite) draft(t TB) seckill.Product {
 	id, now := newProductID(), s.now(t)
 	return seckill.Product{
 		ID: id, Group: id, Name: "Kettle 水壶", Ref: "shop-1", PriceCents: 999, Currency: "CNY",
-		Stock: 10, PerUserLimit: 1, Shards: 1, Strategy: seckill.StrategyAsync,
+		Stock: 10, PerUserLimit: 1, Shards: 1, Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait,
 		StartsAt: now.Add(-far), EndsAt: now.Add(far),
 	}
 }
@@ -108,10 +108,47 @@ func (s *suite) preheated(t *testing.T, edits ...func(*seckill.Product)) seckill
 	return s.openEpoch(t, s.create(t, edits...).ID)
 }
 
+// takenOver is preheated, and then the store is the seller and open.
+func (s *suite) takenOver(t *testing.T, edits ...func(*seckill.Product)) seckill.Product {
+	t.Helper()
+	return s.takeOver(t, s.preheated(t, edits...).ID)
+}
+
+// takeOver moves the sale of a product to the store, which opens.
+func (s *suite) takeOver(t TB, id uint32) seckill.Product {
+	t.Helper()
+	p, err := s.Store.TakeOver(t.Context(), id, s.product(t, id).Epoch, operator)
+	must(t, err)
+	s.openStore(t, p)
+	return s.product(t, id)
+}
+
+func (s *suite) openStore(t TB, p seckill.Product) {
+	t.Helper()
+	opened, err := s.Store.OpenStore(t.Context(), p.ID, p.Epoch)
+	must(t, err)
+	equal(t, "the store is open", opened, true)
+}
+
+// soldBy is preheated or takenOver.
+type soldBy func(t *testing.T, edits ...func(*seckill.Product)) seckill.Product
+
+// byStore runs a story for both kinds of product that the store sells.
+func byStore(story func(t *testing.T, s *suite, open soldBy)) func(t *testing.T, s *suite) {
+	return func(t *testing.T, s *suite) {
+		t.Run("direct", func(t *testing.T) {
+			story(t, s, func(t *testing.T, edits ...func(*seckill.Product)) seckill.Product {
+				t.Helper()
+				return s.preheated(t, append(edits, direct)...)
+			})
+		})
+		t.Run("taken over", func(t *testing.T) { story(t, s, s.takenOver) })
+	}
+}
+
 func stock(n int64) func(*seckill.Product)     { return func(p *seckill.Product) { p.Stock = n } }
 func perUser(n int) func(*seckill.Product)     { return func(p *seckill.Product) { p.PerUserLimit = n } }
 func inGroup(id uint32) func(*seckill.Product) { return func(p *seckill.Product) { p.Group = id } }
-func share(f float64) func(*seckill.Product)   { return func(p *seckill.Product) { p.FallbackShare = f } }
 func direct(p *seckill.Product)                { p.Strategy = seckill.StrategyDirect }
 func sharded(n int) func(*seckill.Product) {
 	return func(p *seckill.Product) { p.Shards, p.Strategy = n, seckill.StrategySharded }

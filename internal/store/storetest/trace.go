@@ -41,7 +41,7 @@ var traceTests = []test{
 }
 
 func walkedOrders(t *testing.T, s *suite) {
-	p := s.preheated(t, perUser(3), share(0.5))
+	p := s.preheated(t, perUser(3))
 	other := s.preheated(t)
 	s.buy(t, other, "elsewhere")
 	keyed := key("k")
@@ -56,8 +56,6 @@ func walkedOrders(t *testing.T, s *suite) {
 		of(s.buy(t, p, "pending", func(i *store.Item) { i.Claim.Quantity = 2 }), true),
 		of(s.pay(t, s.buy(t, p, "paid", keyed)), true),
 		known(of(s.cancel(t, s.buy(t, p, "dead, with a key", keyed)), false)),
-		of(s.buyOver(t, p, "over the counter"), false),
-		of(s.cancel(t, s.buyOver(t, p, "dead, over the counter", keyed)), false),
 		of(s.failed(t, p, "failed, with a key", keyed), false),
 	}
 	s.cancel(t, s.buy(t, p, "dead and heard"))

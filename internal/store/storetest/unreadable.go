@@ -93,9 +93,10 @@ var unreadableTests = []test{
 		p := s.exposed(t)
 		altered, held := s.buy(t, p, "buyer", quantity(2)), s.buy(t, p, "buyer")
 		s.alter(t, "tb_seckill_order", []seckill.OrderNo{altered.OrderNo})
-		s.knows(t, p, []seckill.Claim{s.claim(t, p, "buyer")}, store.SellVerdict{
-			Verdict: ledger.Verdict{Code: ledger.VerdictOverLimit, Held: []seckill.OrderNo{held.OrderNo}},
-		})
+		p = s.takeOver(t, p.ID)
+		got := s.sell(t, p, s.claim(t, p, "buyer")).Verdicts[0]
+		equal(t, "verdict", got.Code, ledger.VerdictOverLimit)
+		equal(t, "held", got.Held, []seckill.OrderNo{held.OrderNo})
 	}},
 }
 

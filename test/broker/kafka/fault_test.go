@@ -14,7 +14,6 @@ import (
 	"seckill/internal/kafkalink"
 	"seckill/internal/sink"
 	"seckill/internal/sink/sinkkafka"
-	"seckill/test/engine"
 	"seckill/test/server"
 )
 
@@ -102,48 +101,6 @@ func TestBroker_Frozen(t *testing.T) {
 	created := options(k, newName(t))
 	created.Create, created.Partitions, created.Replicas = true, 1, 1
 	working(t, open(t, created), "with a new topic") // which takes the controller too
-}
-
-// A stop of the engine does not wait long for a frozen broker, whose copies
-// nobody needs. The ledger has its own time to close.
-func TestBroker_FrozenLetsTheEngineStop(t *testing.T) {
-	k := server.SharedKafka(t)
-	topic, group, events := onTopic(t, k, 3).Topic, newName(t), onTopic(t, k, 1).Topic
-	config := filepath.Join(t.TempDir(), "seckill.yaml")
-	text := fmt.Sprintf("sinks:\n  - name: events\n    kind: kafka\n    topic: %s\n", events)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e := engine.Start(t, engine.Options{Settings: map[string]string{
-		"config": config, "queue.kind": "kafka", "kafka.brokers": k.Addr(), "queue.topic": topic, "queue.group": group,
-	}})
-	if !strings.Contains(e.Log(), `msg="reservations travel over kafka" topic=`+topic) {
-		t.Errorf("the log does not say how reservations travel:\n%s", e.Log())
-	}
-	if _, err := e.Operator().OpenSale(within(t, patience), engine.Product{ID: 1, Stock: 10, PerUserLimit: 1}); err != nil {
-		t.Fatal(err)
-	}
-	no, err := e.Buyer("b").Buy(within(t, patience), 1, engine.Purchase{Quantity: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the order travels by the broker", func() error { _, err := e.Operator().Order(within(t, 5*time.Second), no); return err })
-
-	k.Pause()
-	defer k.Resume()
-	const most = 6 * time.Second
-	began := time.Now()
-	if err := e.Stop(); err != nil {
-		t.Errorf("stop: %v", err)
-	}
-	took := time.Since(began)
-	t.Logf("the stop took %s", took)
-	if took > most+grace {
-		t.Errorf("the stop took %s", took)
-	}
-	if log := e.Log(); strings.Contains(log, "level=ERROR") {
-		t.Errorf("the log has an error:\n%s", log)
-	}
 }
 
 func TestBroker_Wiped(t *testing.T) {

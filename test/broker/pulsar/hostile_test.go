@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"seckill/internal/carrier"
 	"seckill/internal/keyring"
@@ -108,7 +109,7 @@ func TestReceive_HostileMessagesAreRefusedAndBlockNothing(t *testing.T) {
 	}
 }
 
-// All kinds at once.
+// All kinds at once, among reservations and among delayed messages.
 func TestReceive_HostileCrowdTakesBoundedMemory(t *testing.T) {
 	t.Parallel()
 	p := server.SharedPulsar(t)
@@ -122,11 +123,21 @@ func TestReceive_HostileCrowdTakesBoundedMemory(t *testing.T) {
 	for _, payloads := range all {
 		crowd = append(crowd, payloads...)
 	}
-	opt := onTopic(t, p, 0)
-	c := open(t, opt)
-	newRawWriter(t, p, opt.Topic).store(crowd...)
+	carried, delayed := onTopic(t, p, 0), onTopic(t, p, 0)
+	c, d := open(t, carried), openDelayer(t, delayed)
+	newRawWriter(t, p, carried.Topic).store(crowd...)
 	publish(t, c, numbered("honest", 1))
 	refuse(t, c, len(crowd), numbered("honest", 1))
+	later := numbered("later", 1)
+	due := time.Now().Add(3 * time.Second)
+	if err := d.PublishAt(within(t, patience), later[0], due); err != nil {
+		t.Fatal(err)
+	}
+	newRawWriter(t, p, delayed.Topic).store(crowd...)
+	refuse(t, d, len(crowd), later)
+	if early := time.Until(due); early > time.Second { // by Pulsar's default
+		t.Errorf("the delayed message came %s early", early)
+	}
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
 	if now.Sys > 1<<30 {

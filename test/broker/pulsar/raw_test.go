@@ -27,7 +27,11 @@ const (
 	rawConnect, rawConnected    = 2, 3
 	rawProducer, rawProducerYes = 5, 17
 	rawSend, rawReceipt         = 6, 7
+	rawSubscribe, rawSuccess    = 4, 13
 )
+
+// rawShared is a type of subscriptions that the engine does not use.
+const rawShared = 1
 
 // proto encodes fields: pairs of a number and an int, a string or bytes.
 func proto(pairs ...any) []byte {
@@ -54,7 +58,15 @@ func framed(command int, content, tail []byte) []byte {
 	return append(append(out, base...), tail...)
 }
 
-func newRawWriter(t testing.TB, p *server.Pulsar, topic string) *rawWriter {
+// newRawWriter tries again until the broker serves the topic, which nobody has
+// asked for before.
+func newRawWriter(t testing.TB, p *server.Pulsar, topic string) (w *rawWriter) {
+	t.Helper()
+	eventually(t, "the broker takes a producer", func() (err error) { w, err = tryRawWriter(t, p, topic); return err })
+	return w
+}
+
+func tryRawWriter(t testing.TB, p *server.Pulsar, topic string) (*rawWriter, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", p.Addr())
 	if err != nil {
@@ -69,9 +81,9 @@ func newRawWriter(t testing.TB, p *server.Pulsar, topic string) *rawWriter {
 		t.Fatalf("connect: answer %d, %v", answer, err)
 	}
 	if answer, err := w.ask(framed(rawProducer, proto(1, "persistent://public/default/"+topic, 2, 1, 3, 1), nil)); err != nil || answer != rawProducerYes {
-		t.Fatalf("make a producer: answer %d, %v", answer, err)
+		return nil, fmt.Errorf("make a producer: answer %d, %v", answer, err)
 	}
-	return w
+	return w, nil
 }
 
 // ask sends a frame and returns the kind of the answer.
@@ -92,6 +104,15 @@ func (w *rawWriter) ask(frame []byte) (int, error) {
 		return 0, fmt.Errorf("answer %x", answer)
 	}
 	return int(kind), nil
+}
+
+// share joins a subscription of the type rawShared.
+func (w *rawWriter) share(topic, subscription string) {
+	w.t.Helper()
+	ask := framed(rawSubscribe, proto(1, "persistent://public/default/"+topic, 2, subscription, 3, rawShared, 4, 1, 5, 2), nil)
+	if answer, err := w.ask(ask); err != nil || answer != rawSuccess {
+		w.t.Fatalf("subscribe: answer %d, %v", answer, err)
+	}
 }
 
 // checked puts mark, checksum and metadata before a body.

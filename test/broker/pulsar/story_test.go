@@ -97,11 +97,7 @@ func TestOpen_WrongSetup(t *testing.T) {
 	refused("another namespace", "does not exist", options(p, "nobody/nowhere/topic"))
 	refused("a topic that keeps nothing", "is not persistent", options(p, "non-persistent://public/default/topic"))
 	used := onTopic(t, p, 0)
-	delayer := openDelayer(t, used)
-	if err := delayer.PublishAt(within(t, patience), numbered("held", 1)[0], time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	collect(t, delayer, numbered("held", 1)) // it is subscribed now
+	newRawWriter(t, p, used.Topic).share(used.Topic, used.Group)
 	refused("a subscription of another type", "with another type", used)
 }
 

@@ -88,7 +88,7 @@ end
 local figures = redis.call('HMGET', KEYS[6], 'seq', 'n:' .. ARGV[10], 'u:' .. ARGV[10])
 
 -- A counter that is gone, or none, goes on where the stream is. One that is full
--- refuses the first number like any other, until it is mended (queue_tend.lua).
+-- refuses the first number like any other.
 local seq = tonumber(figures[1] or '')
 if not seq or not (seq >= 0 and seq < MOST_SEQ) or seq % 1 > 0 then
   seq = youngest(KEYS[5]) or 0

@@ -1,8 +1,7 @@
 #!lua flags=allow-oom
--- After damage.lua and id.lua: acknowledges entries of one bucket after the witness was
+-- After id.lua: acknowledges entries of one bucket after the witness was
 -- found, and trims the stream behind what is acknowledged. Without entries it
--- only looks for the witness and trims. A stream in whose place is something
--- else has lost whatever the witness is.
+-- only looks for the witness and trims.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue  3... {bN}:open:PRODUCT, a key per product; last as in owner.lua
 -- ARGV 1 group  2 witness ("SEQ-TAG", empty for none)
@@ -27,9 +26,7 @@ local function known(highest)
   return seq(witness) < seq(first[1][1])
 end
 
-local length = redis.pcall('XLEN', out)
-if wrongType(length) then return -1 end
-if failed(length) then return length end
+local length = redis.call('XLEN', out)
 
 local highest = redis.call('HGET', hash, 'witness') or nil
 if highest and not isID(highest) then highest = nil end

@@ -5,9 +5,6 @@
 -- entry lies still says nothing: a living worker holds entries for as long as a
 -- recovery takes.
 --
--- After stream.lua. A stream that is full can be used as little as something
--- else in its place, and is refused likewise, once everything in it is delivered.
---
 -- KEYS 1 {bN}:out
 -- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
 --      4 after how many ms an idle consumer is forgotten  5 most entries to hand
@@ -72,15 +69,5 @@ local spare = 0
 for _, row in ipairs(redis.call('XINFO', 'GROUPS', out)) do
   local is = fields(row)
   if is.name == group and is.lag then spare = redis.call('XLEN', out) - is.pending - is.lag end
-end
-if (youngest(out) or 0) >= MOST_SEQ and waiting == 0 and more == 0 then
-  local delivered
-  for _, row in ipairs(redis.call('XINFO', 'GROUPS', out)) do
-    local is = fields(row)
-    if is.name == group then delivered = is['last-delivered-id'] end
-  end
-  if #redis.call('XRANGE', out, '(' .. delivered, '+', 'COUNT', 1) == 0 then
-    return {err = 'WRONGTYPE the stream is full: no id is left above its last'}
-  end
 end
 return {mine, waiting, spare, more, unpack(holders)}

@@ -26,6 +26,7 @@ try('UNLINK', hash, stream, set)
 try('TIME')
 try('INFO', 'server')
 try('EXISTS', hash)
+try('TYPE', hash)
 
 try('HSET', hash, 'a', '1', 'b', '2')
 try('HINCRBY', hash, 'a', 1)

@@ -66,8 +66,11 @@ class ProductView {
   }
 
   get status() { return statusAt(this.product, this.app.clock.now()); }
-  // returns is the ms for which units may still come back.
-  get returns() { return Date.parse(this.product.may_return_until ?? '') - this.app.clock.now(); }
+  // returns is the ms for which units may still come back; NaN if that is unknown.
+  get returns() {
+    if (this.product.all_paid) return 0;
+    return Date.parse(this.product.may_return_until ?? '') - this.app.clock.now();
+  }
   // edge is the next end of the window.
   edge() { return Date.parse(this.status === 'upcoming' ? this.product.starts_at : this.product.ends_at); }
 

@@ -1,6 +1,0 @@
-package seckill_test
-
-// Kept until the packages that need them stand.
-import (
-	_ "github.com/redis/rueidis"
-)

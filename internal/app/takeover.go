@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill/internal/duty"
+	"seckill/internal/sale"
+)
+
+const (
+	// instanceTTL is how long a takeover waits for an instance that was killed.
+	instanceTTL   = 5 * time.Second
+	instanceEvery = time.Second
+	handoverEvery = 500 * time.Millisecond
+	takeoverEvery = time.Second
+	// handoverTimeout bounds one round of handing over: the outbox may be long.
+	handoverTimeout = 2 * time.Minute
+	returnTimeout   = recoverTimeout
+)
+
+// keepInstance renews the lease of this instance, and says which ledgers do not
+// answer it. An instance that had none reads the epochs again: it may have missed
+// a takeover.
+func (p *parts) keepInstance(ctx context.Context) error {
+	if !p.cfg.SharedLedger() {
+		return nil
+	}
+	lapsed, err := p.store.KeepInstance(ctx, p.name, instanceTTL, p.silences.For(p.cfg.Ledger.TakeoverAfter))
+	if err != nil {
+		return fmt.Errorf("renew the lease of this instance: %w", err)
+	}
+	if lapsed {
+		return p.catalog.Refresh(ctx)
+	}
+	return nil
+}
+
+// takeoverDuties are the duties of an instance whose ledger can fail apart from
+// the store. Takeovers are begun and ended by one of them, under a lease.
+func (p *parts) takeoverDuties() []*duty.Loop {
+	handover := &sale.Handover{Desk: p.desk, Instance: p.name, InHand: p.workers.InHand}
+	takeovers := &sale.Takeovers{Desk: p.desk, ReturnAfter: p.cfg.Ledger.ReturnAfter, Now: time.Now}
+	loops := []*duty.Loop{
+		{Name: "instance", Every: instanceEvery, Timeout: instanceTTL / 2, Round: p.keepInstance},
+		{Name: "handover", Every: handoverEvery, Timeout: handoverTimeout, Round: handover.Round},
+	}
+	return append(loops, p.once([]*duty.Loop{
+		{Name: "takeover", Every: takeoverEvery, Timeout: roundTimeout, Round: takeovers.Start},
+		{Name: "return", Every: takeoverEvery, Timeout: returnTimeout, Round: takeovers.Return},
+	})...)
+}
+
+// leaveInstance ends the lease of this instance: it promises nothing any more.
+func (p *parts) leaveInstance(ctx context.Context) {
+	if !p.cfg.SharedLedger() || p.store == nil {
+		return
+	}
+	if err := p.store.LeaveInstance(ctx, p.name); err != nil {
+		p.log.Debug("lease of this instance not ended; it will run out", "error", err)
+	}
+}

@@ -1,0 +1,40 @@
+package grace_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill/internal/grace"
+)
+
+func TestContext_EndsSoLongAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		longer, end := grace.Context(ctx, time.Second)
+		defer end()
+		began := time.Now()
+		<-longer.Done()
+		if took := time.Since(began); took != time.Minute+time.Second {
+			t.Errorf("it ended after %s", took)
+		}
+	})
+}
+
+func TestContext_EndsWhenItIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		longer, end := grace.Context(ctx, time.Hour)
+		cancel()
+		synctest.Wait()
+		if longer.Err() != nil {
+			t.Error("it ended with the other")
+		}
+		end()
+		if longer.Err() == nil {
+			t.Error("it did not end")
+		}
+	})
+}

@@ -1,0 +1,35 @@
+#!lua flags=allow-oom
+-- install_room.lua, after owner.lua and id.lua: one step of an install, which
+-- takes entries out of the open set that are not in the stream. A key of another
+-- type makes room. Sums that counted what is gone end with the last entry.
+--
+-- KEYS[1] out    stream: the outbox
+-- KEYS[2] queue  hash: the outbox's counter and figures
+-- KEYS[3] open   sorted set: the product's entries that are not acknowledged
+-- ARGV[1] product, decimal
+-- ARGV[2] rank   in the set at which the step begins
+-- ARGV[3] most   entries that a step looks at
+--
+-- Returns the rank at which the next step begins, -1 at the end, and how many
+-- were gone.
+
+for i, kind in ipairs({'stream', 'hash', 'zset'}) do
+  local is = redis.call('TYPE', KEYS[i]).ok
+  if is ~= kind and is ~= 'none' then
+    redis.call('UNLINK', KEYS[i])
+  end
+end
+local first, most, gone = tonumber(ARGV[2]), tonumber(ARGV[3]), {}
+local found = redis.call('ZRANGE', KEYS[3], first, first + most - 1)
+for _, id in ipairs(found) do
+  if not isID(id) or #redis.call('XRANGE', KEYS[1], id, id) == 0 then
+    gone[#gone + 1] = id
+  end
+end
+if #gone > 0 then
+  redis.call('ZREM', KEYS[3], unpack(gone))
+  if redis.call('ZCARD', KEYS[3]) == 0 then
+    redis.call('HDEL', KEYS[2], 'n:' .. ARGV[1], 'u:' .. ARGV[1])
+  end
+end
+return {#found < most and -1 or first + #found - #gone, #gone}

@@ -1,0 +1,210 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"seckill"
+)
+
+const (
+	lockName      = "lock"
+	fileSuffix    = ".promises"
+	damagedSuffix = ".damaged"
+	// lockPatience is how long a start waits for a process that has just ended.
+	lockPatience = time.Second
+	lockPoll     = 20 * time.Millisecond
+)
+
+// Loaded is an entry that a former life has left.
+type Loaded struct {
+	Entry seckill.Entry
+	At    Place
+}
+
+// fileName names a segment's file. The part counts its files from 0.
+func fileName(number Place, part int) string {
+	return fmt.Sprintf("%012d-%d%s", number, part, fileSuffix)
+}
+
+// found is one file of the folder.
+type found struct {
+	number Place
+	part   int
+	path   string
+}
+
+// list names the files of the folder, oldest first.
+func list(dir string) ([]found, error) {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []found
+	for _, name := range names {
+		stem, ours := strings.CutSuffix(name.Name(), fileSuffix)
+		if !ours {
+			continue
+		}
+		number, part, _ := strings.Cut(stem, "-")
+		n, err := strconv.ParseUint(number, 10, 63)
+		m, err2 := strconv.Atoi(part)
+		if err != nil || err2 != nil || m < 0 {
+			return nil, fmt.Errorf("file %s is none of the journal's: move it away", filepath.Join(dir, name.Name()))
+		}
+		files = append(files, found{Place(n), m, filepath.Join(dir, name.Name())})
+	}
+	slices.SortFunc(files, func(a, b found) int {
+		if a.number != b.number {
+			return int(int64(a.number) - int64(b.number))
+		}
+		return a.part - b.part
+	})
+	return files, nil
+}
+
+// LeftIn reports whether a folder has files of a journal.
+func LeftIn(dir string) bool {
+	files, err := list(dir)
+	return err == nil && len(files) > 0
+}
+
+// load reads all files.
+func (j *Journal) load() (loaded []Loaded, last Place, err error) {
+	files, err := list(j.opt.Dir)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the journal of promises: %w", err)
+	}
+	for i, f := range files {
+		last = f.number
+		s := j.segments[f.number]
+		if s == nil {
+			s = &segment{number: f.number}
+			j.segments[f.number] = s
+		}
+		s.paths = append(s.paths, f.path)
+		entries, err := j.read(f.path, s, i == len(files)-1)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, e := range entries {
+			loaded = append(loaded, Loaded{e, f.number})
+		}
+	}
+	for _, s := range j.segments {
+		j.bury(s) // one without a promise
+	}
+	return loaded, last, nil
+}
+
+// read reads one file up to its end, or up to the first record that is not as
+// it was written. At the end of the newest file that is what a crash leaves:
+// nothing that was answered is behind it. Anywhere else the disk or somebody
+// has damaged the file: what is behind it cannot be read, and an operator has
+// to know.
+func (j *Journal) read(path string, s *segment, newest bool) (entries []seckill.Entry, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the journal of promises: %w", err)
+	}
+	store, rest, err := readHeader(data)
+	switch {
+	case errors.Is(err, errVersion):
+		return nil, fmt.Errorf("read the journal of promises: %s: %w: start the program that wrote it, and let it finish", path, err)
+	case errors.Is(err, errCut) || isBlank(data):
+		j.opt.Logger.Warn("promise journal: file without a whole header ignored", "file", path, "bytes", len(data))
+		return nil, nil // a crash while it was made: it has no record that was answered
+	case err != nil:
+		j.tellDamage(path, s, 0, len(data), err)
+		return nil, nil
+	case store != j.opt.Store:
+		return nil, fmt.Errorf("%w: %s is of store %s, this instance uses %s: set data_dir to another directory, or store.dsn to the store that the promises belong to",
+			ErrOtherStore, path, store, j.opt.Store)
+	}
+	for !isBlank(rest) {
+		e, next, bad := readRecord(rest)
+		if bad != nil {
+			if offset := len(data) - len(rest); newest {
+				j.cutTail(path, offset, len(rest), bad)
+			} else {
+				j.tellDamage(path, s, offset, len(rest), bad)
+			}
+			break
+		}
+		entries, rest = append(entries, e), next
+		s.claims += int64(len(e.Claims))
+		s.live += int64(len(e.Claims))
+		j.promises += int64(len(e.Claims))
+	}
+	used := int64(len(data) - len(rest))
+	s.bytes += used
+	j.bytes += used
+	return entries, nil
+}
+
+// isBlank reports whether b is room that was never written: zeros, or nothing.
+func isBlank(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// cutTail cuts the torn end off the newest file, so that a later start, for
+// which the file is not the newest any more, does not take it for damage.
+func (j *Journal) cutTail(path string, offset, left int, why error) {
+	j.opt.Logger.Warn("promise journal: torn end ignored", "file", path, "offset", offset, "bytes", left, "why", why)
+	if err := os.Truncate(path, int64(offset)); err != nil {
+		j.opt.Logger.Warn("promise journal: torn end not cut off", "file", path, "error", err)
+	}
+}
+
+func (j *Journal) tellDamage(path string, s *segment, offset, left int, why error) {
+	s.damaged = true
+	j.opt.Logger.Error("promise journal: file is damaged, its rest was not read; it is kept with the ending "+damagedSuffix+
+		": compare the orders of that time with the store", "file", path, "offset", offset, "bytes", left, "why", why)
+}
+
+// lockDir keeps other processes off the folder.
+func lockDir(dir string) (*os.File, error) {
+	path := filepath.Join(dir, lockName)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the journal of promises: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	ticker := time.NewTicker(lockPoll)
+	defer ticker.Stop()
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("%w: %s: give each instance on this machine a data_dir of its own (%w)", ErrHeld, path, err)
+		}
+	}
+}
+
+// syncDir makes the names of new files durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,194 @@
+package promise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"seckill"
+	"seckill/internal/ledger"
+	"seckill/internal/promise/journal"
+)
+
+// heldAtOnce is how many buyers the ledger is asked about at a time.
+const heldAtOnce = 16
+
+// Ledger tells what it holds of a buyer.
+type Ledger interface {
+	Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error)
+}
+
+// Load takes over an entry that a former life of this instance has left in the
+// journal.
+//
+// If everything lost power at once, the ledger may have come back without its
+// last second, and nobody is left who heard anything of that stretch: the loss
+// is silent (protocol 1). So the rounds ask for every loaded promise whether the
+// store has it, and if not, whether the ledger still does. A ledger that lacks
+// one is rebuilt: the promise is written into the store before that, as any
+// other that an instance remembers (protocol 3, step 1).
+func (b *Book) Load(entry seckill.Entry, at journal.Place) {
+	now := b.opt.Now()
+	b.keep(&record{entry: entry, since: now, ask: now, at: at, loaded: true})
+}
+
+// Replay asks for all loaded promises once. Call it before the sale begins: what
+// it finds missing must not be sold to others. If a part of the ledger is away,
+// the rounds ask again for the promises of that part.
+func (b *Book) Replay(ctx context.Context) error {
+	for b.hasUnasked() {
+		if err := b.Round(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasUnasked reports whether a loaded promise is due.
+func (b *Book) hasUnasked() bool {
+	now := b.opt.Now()
+	for i := range b.stripes {
+		s := &b.stripes[i]
+		s.mu.Lock()
+		due := slices.ContainsFunc(s.kept, func(r *record) bool { return r.loaded && !now.Before(r.ask) })
+		s.mu.Unlock()
+		if due {
+			return true
+		}
+	}
+	return false
+}
+
+// checkLoaded asks the ledger for loaded promises of its present epoch that the
+// store does not have. What the ledger holds, its outbox or a letter carries.
+func (b *Book) checkLoaded(ctx context.Context, due []*record) error {
+	doubted := make(map[uint32][]*record)
+	for _, r := range due {
+		if r.loaded && len(r.entry.Claims) > 0 && b.present(&r.entry) {
+			doubted[r.entry.ProductID] = append(doubted[r.entry.ProductID], r)
+		}
+	}
+	var errs []error // one product's ledger may be away
+	for product, records := range doubted {
+		missing, err := b.missing(ctx, records)
+		if err == nil && missing > 0 {
+			b.opt.Logger.Warn("promises of the journal are neither in the store nor in the ledger; the ledger is rebuilt with them",
+				"product", product, "epoch", records[0].entry.Epoch, "promises", missing)
+			err = b.opt.OnMissing(ctx, product, records[0].entry.Epoch, missing)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("check promises of product %d in the journal: %w", product, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// present reports whether a promise is of the epoch that the product is sold in.
+// One of an older epoch is adopted, and one whose product is being rebuilt is
+// written, without a question.
+func (b *Book) present(e *seckill.Entry) bool {
+	terms := b.opt.Terms(e.ProductID)
+	return terms != nil && terms.Epoch == e.Epoch && !terms.Rebuilding
+}
+
+// missing counts the promises of some records that neither ledger nor store has.
+// A record that the ledger holds whole is like any other from now on.
+func (b *Book) missing(ctx context.Context, records []*record) (n int, err error) {
+	var mu sync.Mutex
+	absent := make(map[seckill.OrderNo]bool)
+	var suspects []*record
+	err = eachAtOnce(heldAtOnce, records, func(r *record) error {
+		whole := true
+		for i := range r.entry.Claims {
+			claim := &r.entry.Claims[i]
+			held, err := b.holds(ctx, &r.entry, claim)
+			if err != nil {
+				return err
+			}
+			if !held {
+				whole = false
+				mu.Lock()
+				absent[claim.OrderNo] = true
+				mu.Unlock()
+			}
+		}
+		if whole {
+			r.loaded = false
+			return nil
+		}
+		mu.Lock()
+		suspects = append(suspects, r)
+		mu.Unlock()
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	// An order that was written and released since the store was asked has its row.
+	if err := b.dropConfirmed(ctx, suspects); err != nil {
+		return 0, err
+	}
+	for _, r := range suspects {
+		for i := range r.entry.Claims {
+			if absent[r.entry.Claims[i].OrderNo] {
+				n++
+			}
+		}
+	}
+	return n, nil
+}
+
+func (b *Book) holds(ctx context.Context, e *seckill.Entry, claim *seckill.Claim) (bool, error) {
+	shard := ledger.Shard{Product: e.ProductID, Group: e.Group, Index: e.Shard, Epoch: e.Epoch}
+	held, err := b.opt.Ledger.Held(ctx, shard, claim.Buyer)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(held, func(h ledger.Holding) bool { return h.OrderNo == claim.OrderNo }), nil
+}
+
+// eachAtOnce does something for each, some at a time, and stops after the first
+// error.
+func eachAtOnce(most int, records []*record, do func(*record) error) error {
+	var running sync.WaitGroup
+	var failed atomic.Pointer[error]
+	places := make(chan struct{}, most)
+	for _, r := range records {
+		places <- struct{}{}
+		if failed.Load() != nil {
+			break
+		}
+		running.Go(func() {
+			if err := do(r); err != nil {
+				failed.CompareAndSwap(nil, &err)
+			}
+			<-places
+		})
+	}
+	running.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// moveStale writes what is left of an old segment of the journal into the
+// newest, so that the old one can be deleted.
+func (b *Book) moveStale() {
+	if b.opt.Journal == nil {
+		return
+	}
+	from, found := b.opt.Journal.Stale()
+	if !found {
+		return
+	}
+	records := b.take(math.MaxInt, func(r *record) bool { return r.at == from })
+	for _, r := range records {
+		r.at = b.opt.Journal.Move(&r.entry, from)
+	}
+	b.putBack(records, countClaims(records))
+}

@@ -1,0 +1,56 @@
+package promise_test
+
+import (
+	"testing"
+
+	"seckill"
+	"seckill/internal/promise"
+	"seckill/internal/store/storetest"
+	"seckill/test/rig"
+)
+
+// The ledger is away when its product is taken over. What this instance has
+// promised is written by whatever comes first: the handover, or a round.
+func TestPromisesOfAProductThatWasTakenOverAreWritten(t *testing.T) {
+	for name, write := range map[string]func(*testing.T, *memory){
+		"by the handover": func(t *testing.T, m *memory) { rig.Must(t, m.Reoffer(t.Context(), 1)) },
+		"by a round":      func(t *testing.T, m *memory) { m.settle(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory(t)
+			p := m.Open(t, 1, 10)
+			nos := m.promised(t, p, "a", "b")
+			m.LoseJournal(t) // no entry will bring them
+			m.Ledger.FailBefore("Do", -1)
+			_, err := m.Desk.TakeOver(t.Context(), 1, rig.Operator)
+			rig.Must(t, err)
+			write(t, m)
+			if got := m.statuses(t, nos); got[seckill.OrderPending] != 2 {
+				t.Errorf("orders are %v", got)
+			}
+			m.settle(t)
+			if m.Len() != 0 || len(m.lost) != 0 {
+				t.Errorf("%d promises remain, lost %v", m.Len(), m.lost)
+			}
+			storetest.CheckPromises(t, m.Store, 1)
+		})
+	}
+}
+
+// The store has sold the unit to somebody else before the promise turned up: it
+// fails, is listed and alerted.
+func TestPromiseThatTurnsUpTooLateFailsAndIsAlerted(t *testing.T) {
+	m := newMemory(t)
+	p := m.Open(t, 1, 1)
+	nos := m.promised(t, p, "a")
+	m.LoseJournal(t)
+	m.Sell(t, m.TakeOver(t, 1), "b") // no lease kept it closed
+	m.settle(t)
+	if got := m.statuses(t, nos); got[seckill.OrderFailed] != 1 || m.reoffered[promise.Failed] != 1 || len(m.lost) != 1 {
+		t.Errorf("orders are %v, counted %v, alerts %v", got, m.reoffered, m.lost)
+	}
+	if m.Len() != 0 {
+		t.Errorf("%d promises remain", m.Len())
+	}
+	storetest.CheckPromises(t, m.Store, 1)
+}

@@ -1,0 +1,76 @@
+package sale_test
+
+import (
+	"testing"
+	"time"
+
+	"seckill"
+	"seckill/internal/sale"
+	"seckill/test/rig"
+)
+
+// othersWait is how long other instances are given to write their promises.
+const othersWait = 1200 * time.Millisecond
+
+// oneOfSeveral is a rig's desk where other instances may have promised something.
+func oneOfSeveral(t *testing.T, r *rig.Rig) *sale.Desk {
+	t.Helper()
+	return sale.NewDesk(sale.DeskOptions{
+		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes, Mover: r.Mover, Logger: quiet,
+		Strategies: []seckill.Strategy{seckill.StrategyAsync}, Others: true,
+	})
+}
+
+// markAll marks products for a recovery, as who notices a loss of the queue does.
+func markAll(t *testing.T, r *rig.Rig, products uint32) {
+	t.Helper()
+	for id := uint32(1); id <= products; id++ {
+		rig.Must(t, r.Store.SetRebuilding(t.Context(), id, 1, true))
+	}
+}
+
+// One after the other, products that were marked together take one wait.
+func TestRecover_ProductsOfOneLossShareTheWait(t *testing.T) {
+	t.Parallel()
+	const products = 5
+	r := rig.New(t)
+	for id := uint32(1); id <= products; id++ {
+		r.Open(t, id, 5)
+	}
+	desk := oneOfSeveral(t, r)
+	began := time.Now()
+	markAll(t, r, products)
+	for id := uint32(1); id <= products; id++ {
+		_, err := desk.Recover(t.Context(), id, rig.Operator)
+		rig.Must(t, err)
+		live(t, r, id)
+	}
+	if took := time.Since(began); took < othersWait || took > 2*othersWait {
+		t.Errorf("%d products took %s", products, took)
+	}
+}
+
+// A product that another instance still writes promises of is waited for, however
+// long ago it was marked.
+func TestRecover_OrdersAfterASharedMarkAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := rig.New(t)
+	r.Open(t, 1, 5)
+	r.Buy(t, r.Open(t, 2, 5), "late")
+	desk := oneOfSeveral(t, r)
+	markAll(t, r, 2)
+	first := make(chan error, 1)
+	go func() {
+		_, err := desk.Recover(t.Context(), 1, rig.Operator)
+		first <- err
+	}()
+	<-time.After(othersWait / 2)
+	r.ConfirmAll(t)
+	wrote := time.Now()
+	rig.Must(t, <-first)
+	_, err := desk.Recover(t.Context(), 2, rig.Operator)
+	rig.Must(t, err)
+	if took := time.Since(wrote); took < othersWait {
+		t.Errorf("rebuilt %s after an order was written", took)
+	}
+}

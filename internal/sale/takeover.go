@@ -1,0 +1,282 @@
+package sale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"seckill"
+	"seckill/internal/fault"
+	"seckill/internal/ledger"
+	"seckill/internal/store"
+)
+
+// errNotApart says why a takeover makes no sense.
+var errNotApart = seckill.Errorf(seckill.CodeWrongState, "a takeover needs a ledger that can fail apart from the store; the embedded ledger cannot")
+
+// TakeOver has the store sell a product instead of the ledger, with the other
+// products of its limit group: a buyer's limit counts them together. The store
+// sells as soon as every instance has handed over (Handover).
+func (d *Desk) TakeOver(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+	if !d.apart {
+		return seckill.Product{}, errNotApart
+	}
+	taken, err := d.takeOver(ctx, id, actor)
+	if err != nil {
+		return taken, err
+	}
+	for _, member := range d.members(&taken) {
+		if _, err := d.takeOver(ctx, member.ID, actor); err != nil {
+			return taken, fmt.Errorf("product %d of the same limit group: %w", member.ID, err)
+		}
+	}
+	return taken, d.refreshed(ctx, id)
+}
+
+// members are the other products of a limit group that are on sale.
+func (d *Desk) members(of *seckill.Product) []*seckill.Product {
+	var members []*seckill.Product
+	for _, s := range d.catalog.All() {
+		p := s.Terms()
+		if p.Group == of.Group && p.ID != of.ID && p.Epoch > 0 && p.State != seckill.SaleEnded && p.HasLedger() {
+			members = append(members, p)
+		}
+	}
+	return members
+}
+
+func (d *Desk) takeOver(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+	p, err := d.store.Product(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	if p.State == seckill.SaleEnded {
+		return p, seckill.Errorf(seckill.CodeWrongState, "the sale has ended")
+	}
+	taken, err := d.store.TakeOver(ctx, id, p.Epoch, actor)
+	if errors.Is(err, store.ErrEpoch) {
+		return p, seckill.Errorf(seckill.CodeBusy, "another instance is rebuilding this product")
+	}
+	if err != nil {
+		return p, err
+	}
+	fault.Point("takeover.after_epoch")
+	if taken.Epoch != p.Epoch {
+		d.log.Warn("the store takes a sale over", "product", id, "epoch", taken.Epoch, "reason", actor.Reason)
+	}
+	d.changed(id)
+	return taken, nil
+}
+
+// Handover is the part of one instance in takeovers: it writes all that it has
+// promised, and acknowledges (protocol 5, rules 5 to 8).
+type Handover struct {
+	Desk     *Desk
+	Instance string
+	// InHand reports whether a worker of this instance has received claims of a
+	// product and not written them yet.
+	InHand func(product uint32) bool
+
+	acknowledged map[uint32]uint64 // epochs, by product
+}
+
+// Round looks after every takeover that is not complete.
+func (h *Handover) Round(ctx context.Context) error {
+	var errs []error
+	for _, s := range h.Desk.catalog.All() {
+		// The terms that are seen here are the ones by which this instance makes
+		// promises (Sale.Hold): it makes none of an older epoch any more.
+		p := s.Terms()
+		if p.HasLedger() && p.SoldByStore() && !p.StoreOpen {
+			if err := h.handOver(ctx, *p); err != nil {
+				errs = append(errs, fmt.Errorf("take product %d over: %w", p.ID, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (h *Handover) handOver(ctx context.Context, p seckill.Product) error {
+	if h.acknowledged[p.ID] != p.Epoch {
+		ready, err := h.write(ctx, p)
+		if err != nil || !ready {
+			return err
+		}
+		fault.Point("takeover.before_ack")
+		if err := h.Desk.store.Acknowledge(ctx, p.ID, p.Epoch, h.Instance); err != nil {
+			return err
+		}
+		if h.acknowledged == nil {
+			h.acknowledged = make(map[uint32]uint64)
+		}
+		h.acknowledged[p.ID] = p.Epoch
+		fault.Point("takeover.after_ack")
+	}
+	opened, err := h.Desk.store.OpenStore(ctx, p.ID, p.Epoch)
+	if err != nil || !opened {
+		return err
+	}
+	delete(h.acknowledged, p.ID)
+	h.Desk.log.Warn("the store sells", "product", p.ID, "epoch", p.Epoch)
+	return h.Desk.refreshed(ctx, p.ID)
+}
+
+// write writes what this instance, and the ledger if it answers, have promised in
+// older epochs. It reports whether nothing is left.
+func (h *Handover) write(ctx context.Context, p seckill.Product) (bool, error) {
+	if err := h.Desk.drain(ctx, p); err != nil {
+		return false, err
+	}
+	err := h.Desk.promises.Reoffer(ctx, p.ID)
+	switch {
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrEpoch), ctx.Err() != nil:
+		return false, err
+	case err != nil: // the claim's own fault: its entry is parked when it turns up
+		h.Desk.log.Error("promise not handed over", "product", p.ID, "error", err)
+	}
+	return !h.InHand(p.ID), nil
+}
+
+// drain closes an older ledger that answers, and writes what waits in its outbox
+// into the store. One that does not answer is left alone: what it holds is
+// decided when it turns up.
+func (d *Desk) drain(ctx context.Context, p seckill.Product) error {
+	answered, err := d.closeOlder(ctx, p)
+	if err != nil {
+		d.log.Info("a product is taken over without shards of its ledger that do not answer", "product", p.ID, "answered", answered, "error", err)
+	}
+	if answered == 0 {
+		return nil
+	}
+	written, err := d.writeQueued(ctx, &p, seckill.SellerStore)
+	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrEpoch) {
+		return err
+	}
+	if err != nil {
+		d.log.Warn("the outbox could not be read to its end before a takeover", "product", p.ID, "written", written, "error", err)
+	}
+	return nil
+}
+
+// closeOlder closes the shards of older epochs of a product that the store sells.
+// It returns how many have answered, and why others have not: of a Cluster, one
+// master may be away.
+func (d *Desk) closeOlder(ctx context.Context, p seckill.Product) (answered int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, closeDeadline)
+	defer cancel()
+	epoch := p.Epoch
+	p.Seller = seckill.SellerLedger // its shards are looked at
+	var reached atomic.Int32
+	err = eachShard(&p, func(shard ledger.Shard) error {
+		f, err := d.ledger.Read(ctx, shard)
+		if err != nil {
+			return err
+		}
+		reached.Add(1)
+		if !f.Open || f.Epoch >= epoch {
+			return nil
+		}
+		return d.ledger.Close(ctx, shard)
+	})
+	return int(reached.Load()), err
+}
+
+// Takeovers starts and ends takeovers by what the instances hear of the ledger.
+type Takeovers struct {
+	Desk *Desk
+	// ReturnAfter is how long the ledger has answered every instance when a
+	// product returns to it. 0: only an operator returns products.
+	ReturnAfter time.Duration
+	Now         func() time.Time
+
+	well map[uint32]time.Time // since when, of products that the store sells
+}
+
+// Start has the store take over the products whose ledger answers nobody, if
+// they are to fall back on it.
+func (t *Takeovers) Start(ctx context.Context) error {
+	silent, err := t.silent(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	now := t.Desk.clock.Now()
+	for _, s := range t.Desk.catalog.All() {
+		p := s.Terms()
+		due := p.Fallback == seckill.FallbackStore && p.Epoch > 0 && !p.SoldByStore() && !over(p, now) && silent.everywhere(p.ID)
+		if p.HasLedger() && p.SoldByStore() && !p.StoreOpen { // begun, perhaps by an instance that died in the middle
+			due = slices.ContainsFunc(t.Desk.members(p), func(m *seckill.Product) bool { return !m.SoldByStore() })
+		}
+		if !due {
+			continue
+		}
+		actor := store.Actor{Name: "system", Reason: "the ledger answers no instance"}
+		if _, err := t.Desk.TakeOver(ctx, p.ID, actor); err != nil {
+			errs = append(errs, fmt.Errorf("take product %d over: %w", p.ID, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Return closes old ledgers that answer again, and has the products return that
+// the store sells and whose ledger has answered everybody for long enough.
+func (t *Takeovers) Return(ctx context.Context) error {
+	silent, err := t.silent(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	well, now := make(map[uint32]time.Time), t.Now()
+	for _, s := range t.Desk.catalog.All() {
+		p := s.Terms()
+		if !p.HasLedger() || !p.SoldByStore() || !p.StoreOpen || silent.anywhere(p.ID) {
+			continue
+		}
+		if _, err := t.Desk.closeOlder(ctx, *p); err != nil {
+			continue // it is not well
+		}
+		since, before := t.well[p.ID]
+		if !before {
+			since = now
+		}
+		well[p.ID] = since
+		if t.ReturnAfter == 0 || now.Sub(since) < t.ReturnAfter {
+			continue
+		}
+		delete(well, p.ID)
+		actor := store.Actor{Name: "system", Reason: "the ledger answers again"}
+		if _, err := t.Desk.Recover(ctx, p.ID, actor); err != nil {
+			errs = append(errs, fmt.Errorf("return product %d to the ledger: %w", p.ID, err))
+		}
+	}
+	t.well = well
+	return errors.Join(errs...)
+}
+
+// silences counts the instances that a product's ledger does not answer.
+type silences struct {
+	instances int
+	by        map[uint32]int
+}
+
+func (s silences) everywhere(product uint32) bool {
+	return s.instances > 0 && s.by[product] == s.instances
+}
+func (s silences) anywhere(product uint32) bool { return s.by[product] > 0 }
+
+func (t *Takeovers) silent(ctx context.Context) (silences, error) {
+	instances, err := t.Desk.store.Instances(ctx)
+	if err != nil {
+		return silences{}, fmt.Errorf("ask who hears the ledger: %w", err)
+	}
+	s := silences{instances: len(instances), by: make(map[uint32]int)}
+	for i := range instances {
+		for _, product := range instances[i].Silent {
+			s.by[product]++
+		}
+	}
+	return s, nil
+}

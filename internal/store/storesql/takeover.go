@@ -1,0 +1,188 @@
+package storesql
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"seckill"
+	"seckill/internal/store"
+)
+
+const (
+	sqlKeepInstance   = `UPDATE tb_instance SET until_time = ?, silent = ? WHERE name = ? AND until_time > ?`
+	sqlAddInstance    = `INSERT INTO tb_instance (name, until_time, silent) VALUES (?, ?, ?)`
+	sqlRemoveInstance = `DELETE FROM tb_instance WHERE name = ?`
+	sqlInstances      = `SELECT name, silent FROM tb_instance WHERE until_time > ? ORDER BY name`
+	// sqlForgetInstances removes what the dead left behind.
+	sqlForgetInstances = `DELETE FROM tb_instance WHERE until_time < ?`
+
+	sqlTakeOver = `UPDATE tb_seckill_product SET epoch = ?, seller = 1, store_open = 0, rebuilding = 0, version = version + 1
+		WHERE id = ? AND version = ?`
+	sqlOpenStore  = `UPDATE tb_seckill_product SET store_open = 1, version = version + 1 WHERE id = ? AND version = ?`
+	sqlForgetAcks = `DELETE FROM tb_takeover_ack WHERE product_id = ?`
+	// A late word on an older epoch leaves a newer one as it is.
+	sqlForgetAck   = `DELETE FROM tb_takeover_ack WHERE product_id = ? AND instance = ? AND epoch < ?`
+	sqlAcknowledge = `INSERT INTO tb_takeover_ack (product_id, instance, epoch) SELECT ?, ?, ? FROM (SELECT 1) AS once
+		WHERE NOT EXISTS (SELECT 1 FROM tb_takeover_ack WHERE product_id = ? AND instance = ?)`
+	// sqlNotHandedOver counts the products of a limit group that their ledger sells,
+	// or of which a living instance has not acknowledged the takeover.
+	sqlNotHandedOver = `SELECT COUNT(*) FROM tb_seckill_product p WHERE p.limit_group = ? AND p.epoch > 0 AND p.state <> 2 AND (p.seller = 0
+		OR EXISTS (SELECT 1 FROM tb_instance i WHERE i.until_time > ? AND NOT EXISTS (
+			SELECT 1 FROM tb_takeover_ack a WHERE a.product_id = p.id AND a.instance = i.name AND a.epoch = p.epoch)))`
+)
+
+// instanceKept is how long the row of a dead instance stays.
+const instanceKept = time.Hour
+
+// KeepInstance takes or renews the lease of an instance.
+func (s *Store) KeepInstance(ctx context.Context, instance string, ttl time.Duration, silent []uint32) (lapsed bool, err error) {
+	err = s.change(ctx, "instance", func(ctx context.Context, tx *session) error {
+		now := s.now()
+		until, list := millis(now.Add(ttl)), joinIDs(silent)
+		kept, err := tx.exec(ctx, sqlKeepInstance, until, list, instance, millis(now))
+		if lapsed = kept == 0; err != nil || !lapsed {
+			return err
+		}
+		if _, err := tx.exec(ctx, sqlForgetInstances, millis(now.Add(-instanceKept))); err != nil {
+			return err
+		}
+		if _, err := tx.exec(ctx, sqlRemoveInstance, instance); err != nil {
+			return err
+		}
+		_, err = tx.exec(ctx, sqlAddInstance, instance, until, list)
+		return err
+	})
+	return lapsed, err
+}
+
+// LeaveInstance ends the lease of an instance.
+func (s *Store) LeaveInstance(ctx context.Context, instance string) error {
+	return s.change(ctx, "instance", func(ctx context.Context, tx *session) error {
+		_, err := tx.exec(ctx, sqlRemoveInstance, instance)
+		return err
+	})
+}
+
+// Instances lists those whose lease stands.
+func (s *Store) Instances(ctx context.Context) ([]store.Instance, error) {
+	var all []store.Instance
+	err := s.read(ctx, "list instances", func(ctx context.Context, r *session) error {
+		return r.query(ctx, sqlInstances, []any{millis(s.now())}, func(row scanner) error {
+			var one store.Instance
+			var silent string
+			if err := row.Scan(&one.Name, &silent); err != nil {
+				return err
+			}
+			ids, err := splitIDs(silent)
+			one.Silent = ids
+			all = append(all, one)
+			return err
+		})
+	})
+	return all, err
+}
+
+func joinIDs(ids []uint32) string {
+	var text []byte
+	for i, id := range ids {
+		if i > 0 {
+			text = append(text, ' ')
+		}
+		text = strconv.AppendUint(text, uint64(id), 10)
+	}
+	return string(text)
+}
+
+func splitIDs(text string) ([]uint32, error) {
+	var ids []uint32
+	for word := range strings.FieldsSeq(text) {
+		id, err := strconv.ParseUint(word, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("read the products of an instance: %w", err)
+		}
+		ids = append(ids, uint32(id))
+	}
+	return ids, nil
+}
+
+// TakeOver begins a takeover.
+func (s *Store) TakeOver(ctx context.Context, id uint32, seen uint64, actor store.Actor) (seckill.Product, error) {
+	var p productRow
+	err := s.change(ctx, "takeover", func(ctx context.Context, tx *session) (err error) {
+		if p, err = s.readToChange(ctx, tx, id); err != nil {
+			return err
+		}
+		switch {
+		case !p.HasLedger():
+			return seckill.Errorf(seckill.CodeWrongState, "product %d is sold by the store always", id)
+		case p.Epoch == 0:
+			return seckill.Errorf(seckill.CodeWrongState, "product %d was never preheated", id)
+		case p.Epoch != seen:
+			return fmt.Errorf("%w: it is %d, not %d", store.ErrEpoch, p.Epoch, seen)
+		case p.Seller == seckill.SellerStore:
+			return nil
+		case p.Epoch >= store.MaxEpoch:
+			return seckill.Errorf(seckill.CodeWrongState, "there is no epoch above %d", p.Epoch)
+		}
+		if err := bumped(tx.exec(ctx, sqlTakeOver, p.Epoch+1, id, p.Version)); err != nil {
+			return err
+		}
+		p.Epoch, p.Version, p.Seller, p.StoreOpen, p.Rebuilding = p.Epoch+1, p.Version+1, seckill.SellerStore, false, false
+		if _, err := tx.exec(ctx, sqlForgetAcks, id); err != nil {
+			return err
+		}
+		if _, err := s.holdLetters(ctx, tx, &p.Product); err != nil {
+			return err
+		}
+		return writeAudit(ctx, tx, s.now(), actor, "product.takeover", id, "", fmt.Sprintf("epoch %d -> %d, seller store", seen, p.Epoch))
+	})
+	if err != nil {
+		return seckill.Product{}, err
+	}
+	return p.Product, nil
+}
+
+// bumped is errVersion for a compare-and-set that changed nothing.
+func bumped(changed int64, err error) error {
+	if err == nil && changed == 0 {
+		return errVersion
+	}
+	return err
+}
+
+// Acknowledge says that an instance makes no promise of an older epoch any more.
+func (s *Store) Acknowledge(ctx context.Context, id uint32, epoch uint64, instance string) error {
+	return s.change(ctx, "acknowledge", func(ctx context.Context, tx *session) error {
+		if _, err := tx.exec(ctx, sqlForgetAck, id, instance, epoch); err != nil {
+			return err
+		}
+		_, err := tx.exec(ctx, sqlAcknowledge, id, instance, epoch, id, instance)
+		return err
+	})
+}
+
+// OpenStore completes a takeover.
+func (s *Store) OpenStore(ctx context.Context, id uint32, epoch uint64) (opened bool, err error) {
+	err = s.change(ctx, "open", func(ctx context.Context, tx *session) error {
+		p, err := s.readToChange(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if p.Epoch != epoch || p.Seller != seckill.SellerStore {
+			return fmt.Errorf("%w: it is %d, seller %s", store.ErrEpoch, p.Epoch, p.Seller)
+		}
+		if opened = p.StoreOpen; opened {
+			return nil
+		}
+		var waiting int64
+		if _, err := tx.row(ctx, sqlNotHandedOver, []any{p.Group, millis(s.now())}, &waiting); err != nil || waiting > 0 {
+			return err
+		}
+		opened = true
+		return bumped(tx.exec(ctx, sqlOpenStore, id, p.Version))
+	})
+	return opened && err == nil, err
+}
