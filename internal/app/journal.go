@@ -84,7 +84,7 @@ var errJournaled = fmt.Errorf("the journal of this instance has promises that th
 // journal, as a worker does whose store is short. Nothing more is sold from the
 // old ledger when it returns.
 func (p *parts) promisesMissing(ctx context.Context, product uint32, epoch uint64, _ int) error {
-	if err := p.store.SetRebuilding(ctx, product, epoch, true); err != nil {
+	if err := p.store.BeginRebuild(ctx, product, epoch); err != nil {
 		return err
 	}
 	p.changed(product)

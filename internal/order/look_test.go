@@ -150,7 +150,7 @@ func TestAnOrderOfWhichTheLedgerCannotTellIsBusyToOperatorAndMoney(t *testing.T)
 	d.Desk.Catalog = sale.NewCatalog(d.Rig.Store, slog.New(slog.DiscardHandler))
 	busy("this instance has not heard of the sale")
 	d.Desk.Catalog = elsewhere
-	rig.Must(t, d.Rig.Store.SetRebuilding(t.Context(), 1, 1, true))
+	rig.Must(t, d.Rig.Store.BeginRebuild(t.Context(), 1, 1))
 	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
 	busy("the ledger is being rebuilt")
 	d.unrecorded(t)

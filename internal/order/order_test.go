@@ -161,7 +161,7 @@ func TestWhatCannotBeAskedIsBusyNeverNotFound(t *testing.T) {
 	_, err = d.Find(t.Context(), "bob", no)
 	rig.Refused(t, err, seckill.CodeNotFound) // long after its sale nobody mends it
 	d.Desk.Keeps = nil
-	rig.Must(t, d.Rig.Store.SetRebuilding(t.Context(), 1, 1, true))
+	rig.Must(t, d.Rig.Store.BeginRebuild(t.Context(), 1, 1))
 	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
 	busy("the ledger is being rebuilt")
 }
@@ -210,7 +210,7 @@ func TestAPromiseThatWaitsToBeAdoptedIsBusy(t *testing.T) {
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: p.Epoch + 1}
 	_, err = d.Embedded.Install(t.Context(), ledger.Allotment{Shard: shard, Available: 5, Limit: 1}, func(func(ledger.Mark, error) bool) {})
 	rig.Must(t, err)
-	rig.Must(t, d.Rig.Store.SetRebuilding(t.Context(), 1, p.Epoch+1, false))
+	rig.Must(t, d.Rig.Store.EndRebuild(t.Context(), 1, p.Epoch+1))
 	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
 	_, err = d.Find(t.Context(), "bob", no)
 	rig.Refused(t, err, seckill.CodeBusy)

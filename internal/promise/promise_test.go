@@ -338,7 +338,7 @@ func TestPromisesAreWrittenWhenAnotherInstanceRebuilds(t *testing.T) {
 	m := newMemory(t)
 	p := m.Open(t, 1, 10)
 	nos := m.promised(t, p, buyers("a", 6)...)
-	rig.Must(t, m.Store.SetRebuilding(t.Context(), 1, p.Epoch, true))
+	rig.Must(t, m.Store.BeginRebuild(t.Context(), 1, p.Epoch))
 	rig.Must(t, m.Catalog.Refresh(t.Context()))
 	rig.Must(t, m.Round(t.Context()))
 	if got := m.statuses(t, nos); got[seckill.OrderPending] != 6 || m.Len() != 0 {

@@ -45,7 +45,7 @@ func (j *journaled) start(t *testing.T, changes ...func(*journal.Options)) {
 		o.Journal, o.Ledger = opened, j.Ledger
 		o.OnMissing = func(ctx context.Context, product uint32, epoch uint64, promises int) error {
 			j.missing += promises
-			if err := j.Store.SetRebuilding(ctx, product, epoch, true); err != nil {
+			if err := j.Store.BeginRebuild(ctx, product, epoch); err != nil {
 				return err
 			}
 			return j.Catalog.Refresh(ctx)
@@ -129,7 +129,7 @@ func TestReplay_AnotherInstanceRebuilds(t *testing.T) {
 	p := j.Open(t, 1, 100)
 	lost := j.forgotten(p, buyers("lost", 30)...)
 	j.restart(t)
-	rig.Must(t, j.Store.SetRebuilding(t.Context(), 1, p.Epoch, true))
+	rig.Must(t, j.Store.BeginRebuild(t.Context(), 1, p.Epoch))
 	rig.Must(t, j.Catalog.Refresh(t.Context()))
 	rig.Must(t, j.Replay(t.Context()))
 	if got := j.statuses(t, lost); got[seckill.OrderPending] != 30 || j.missing != 0 || j.Len() != 0 {
@@ -164,7 +164,7 @@ func TestReplay_AsksAgainAfterAnOutage(t *testing.T) {
 	for part, fail := range map[string]func(j *journaled){
 		"ledger": func(j *journaled) { j.Ledger.FailBefore("Held", 1) },
 		"store":  func(j *journaled) { j.Store.FailBefore("OrdersByNo", 1) },
-		"mark":   func(j *journaled) { j.Store.FailBefore("SetRebuilding", 1) },
+		"mark":   func(j *journaled) { j.Store.FailBefore("BeginRebuild", 1) },
 	} {
 		t.Run(part, func(t *testing.T) {
 			j := newJournaled(t)

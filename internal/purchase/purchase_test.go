@@ -345,7 +345,7 @@ func TestARebuildingProductIsBusyWithoutAskingTheLedger(t *testing.T) {
 	c := newCounter(t, 100)
 	_, err := c.buy("a")
 	rig.Must(t, err)
-	rig.Must(t, c.Store.SetRebuilding(t.Context(), 1, 1, true))
+	rig.Must(t, c.Store.BeginRebuild(t.Context(), 1, 1))
 	rig.Must(t, c.Catalog.Refresh(t.Context()))
 	calls := c.Ledger.Calls("Do")
 	_, err = c.buy("b")

@@ -66,7 +66,7 @@ func BenchmarkReconcile(b *testing.B) {
 	rig.Must(b, err)
 	_, err = l.Open(b.Context(), ledger.ShardOf(&p, 0))
 	rig.Must(b, err)
-	rig.Must(b, s.SetRebuilding(b.Context(), p.ID, p.Epoch, false))
+	rig.Must(b, s.EndRebuild(b.Context(), p.ID, p.Epoch))
 	marks = nil
 	runtime.GC()
 

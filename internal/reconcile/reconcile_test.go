@@ -191,7 +191,7 @@ func TestPastTheDeadlineOneCannotTell(t *testing.T) {
 	for name, hinder := range map[string]func(t *testing.T, o *office, p seckill.Product){
 		"nobody confirms": func(t *testing.T, o *office, p seckill.Product) { o.Buy(t, p, "x", "y") },
 		"a rebuild goes on": func(t *testing.T, o *office, p seckill.Product) {
-			rig.Must(t, o.Rig.Store.SetRebuilding(t.Context(), 1, p.Epoch, true))
+			rig.Must(t, o.Rig.Store.BeginRebuild(t.Context(), 1, p.Epoch))
 		},
 		"the ledger is lost": func(t *testing.T, o *office, _ seckill.Product) {
 			o.LoseJournal(t)

@@ -95,7 +95,7 @@ func TestARebuildThatFailsAgainIsTold(t *testing.T) {
 func TestWhatCannotBeReadIsNotDrained(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
-	rig.Must(t, r.Store.SetRebuilding(t.Context(), 1, p.Epoch, true))
+	rig.Must(t, r.Store.BeginRebuild(t.Context(), 1, p.Epoch))
 	r.Ledger.FailBefore("Read", -1)
 	_, err := r.Desk.RecoverIfLost(t.Context(), 1)
 	rig.Refused(t, err, seckill.CodeBusy)

@@ -65,7 +65,7 @@ func TestADirectSaleHasNothingToRecover(t *testing.T) {
 	_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
 	rig.Refused(t, err, seckill.CodeWrongState)
 	// A lost queue marks every product; the keeper finds this one sound.
-	rig.Must(t, r.Store.SetRebuilding(t.Context(), 1, p.Epoch, true))
+	rig.Must(t, r.Store.BeginRebuild(t.Context(), 1, p.Epoch))
 	rig.Must(t, round(t, r, keeper(r)))
 	if now := r.Stored(t, 1); now.Rebuilding || now.Epoch != p.Epoch {
 		t.Errorf("the product is %+v", now)
@@ -75,7 +75,7 @@ func TestADirectSaleHasNothingToRecover(t *testing.T) {
 func TestADirectSaleWhosePreheatDiedIsOpened(t *testing.T) {
 	r := rig.New(t)
 	r.Product(t, 1, 5, rig.Strategy(seckill.StrategyDirect))
-	r.Store.FailBefore("SetRebuilding", 1)
+	r.Store.FailBefore("EndRebuild", 1)
 	if _, err := r.Desk.Preheat(t.Context(), 1, rig.Operator); err == nil {
 		t.Fatal("the fault did not strike")
 	}

@@ -25,7 +25,7 @@ func oneOfSeveral(t *testing.T, r *rig.Rig) *sale.Desk {
 func markAll(t *testing.T, r *rig.Rig, products uint32) {
 	t.Helper()
 	for id := uint32(1); id <= products; id++ {
-		rig.Must(t, r.Store.SetRebuilding(t.Context(), id, 1, true))
+		rig.Must(t, r.Store.BeginRebuild(t.Context(), id, 1))
 	}
 }
 

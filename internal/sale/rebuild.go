@@ -89,9 +89,9 @@ func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (secki
 //
 // After a takeover it is the return: the store sells until the new epoch begins,
 // of which the ledger is the seller again. The ledger of a limit group is opened
-// only when the store sells none of its products any more, and all that were to
-// be rebuilt are installed: it must know every order that counts against a buyer's
-// limit.
+// only when the store sells none of its products any more (EndRebuild), and all
+// that were to be rebuilt are installed: it must know every order that counts
+// against a buyer's limit.
 func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if !p.HasLedger() {
 		return d.openCounter(ctx, p, actor)
@@ -126,7 +126,10 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 // openBuilt opens a ledger that was installed.
 func (d *Desk) openBuilt(ctx context.Context, p *seckill.Product, started time.Time) error {
 	// Before anything is sold that could be lost again: a mark for that must stay.
-	if err := d.store.SetRebuilding(ctx, p.ID, p.Epoch, false); err != nil {
+	switch err := d.store.EndRebuild(ctx, p.ID, p.Epoch); {
+	case errors.Is(err, store.ErrEpoch):
+		return seckill.Errorf(seckill.CodeBusy, "open product %d: %w", p.ID, err)
+	case err != nil:
 		return err
 	}
 	p.Rebuilding = false
@@ -183,7 +186,7 @@ func (d *Desk) prepare(ctx context.Context, p *seckill.Product, seller seckill.S
 	if _, err := d.highestEpoch(ctx, p); err != nil {
 		return err
 	}
-	if err := d.store.SetRebuilding(ctx, p.ID, p.Epoch, true); err != nil {
+	if err := d.store.BeginRebuild(ctx, p.ID, p.Epoch); err != nil {
 		return err
 	}
 	marked := time.Now()
@@ -211,7 +214,7 @@ func (d *Desk) openCounter(ctx context.Context, p seckill.Product, actor store.A
 		}
 		p = snap.product
 	}
-	if err := d.store.SetRebuilding(ctx, p.ID, p.Epoch, false); err != nil {
+	if err := d.store.EndRebuild(ctx, p.ID, p.Epoch); err != nil {
 		return p, err
 	}
 	p.Rebuilding = false

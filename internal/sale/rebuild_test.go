@@ -305,7 +305,7 @@ func TestAMarkForALossAfterTheRebuildStays(t *testing.T) {
 		rebuilt <- err
 	}()
 	rig.Until(t, "the ledger is about to open", func() bool { return r.Ledger.Calls("Open") > opened })
-	rig.Must(t, r.Store.SetRebuilding(t.Context(), 1, p.Epoch+1, true))
+	rig.Must(t, r.Store.BeginRebuild(t.Context(), 1, p.Epoch+1))
 	open()
 	rig.Must(t, <-rebuilt)
 	if now := r.Stored(t, 1); now.Epoch != p.Epoch+1 || !now.Rebuilding {
@@ -327,8 +327,8 @@ func TestARebuildThatDiesIsHealedByTheNextRound(t *testing.T) {
 		"after the install":          func(r *rig.Rig) { r.Ledger.FailAfter("Install", 1) },
 		"before the open":            func(r *rig.Rig) { r.Ledger.FailBefore("Open", 1) },
 		"after the open":             func(r *rig.Rig) { r.Ledger.FailAfter("Open", 1) },
-		"before the end":             func(r *rig.Rig) { r.Store.FailBefore("SetRebuilding", 2) },
-		"after the first mark":       func(r *rig.Rig) { r.Store.FailAfter("SetRebuilding", 1) },
+		"before the end":             func(r *rig.Rig) { r.Store.FailBefore("EndRebuild", 1) },
+		"after the first mark":       func(r *rig.Rig) { r.Store.FailAfter("BeginRebuild", 1) },
 		"before the state was read":  func(r *rig.Rig) { r.Store.FailBefore("Product", 1) },
 		"while the shard was closed": func(r *rig.Rig) { r.Ledger.FailBefore("Close", 1) },
 	}

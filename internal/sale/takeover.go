@@ -29,6 +29,9 @@ func (d *Desk) TakeOver(ctx context.Context, id uint32, actor store.Actor) (seck
 		return taken, err
 	}
 	for _, member := range d.members(&taken) {
+		if member.State == seckill.SaleEnded {
+			continue
+		}
 		if _, err := d.takeOver(ctx, member.ID, actor); err != nil {
 			return taken, fmt.Errorf("product %d of the same limit group: %w", member.ID, err)
 		}
@@ -36,12 +39,13 @@ func (d *Desk) TakeOver(ctx context.Context, id uint32, actor store.Actor) (seck
 	return taken, d.refreshed(ctx, id)
 }
 
-// members are the other products of a limit group that are on sale.
+// members are the other products of a limit group that were preheated. Orders of
+// those that have ended count against the limit, too.
 func (d *Desk) members(of *seckill.Product) []*seckill.Product {
 	var members []*seckill.Product
 	for _, s := range d.catalog.All() {
 		p := s.Terms()
-		if p.Group == of.Group && p.ID != of.ID && p.Epoch > 0 && p.State != seckill.SaleEnded && p.HasLedger() {
+		if p.Group == of.Group && p.ID != of.ID && p.Epoch > 0 && p.HasLedger() {
 			members = append(members, p)
 		}
 	}
@@ -207,10 +211,7 @@ func (t *Takeovers) Start(ctx context.Context) error {
 	for _, s := range t.Desk.catalog.All() {
 		p := s.Terms()
 		due := p.Fallback == seckill.FallbackStore && p.Epoch > 0 && !p.SoldByStore() && !over(p, now) && silent.everywhere(p.ID)
-		if p.HasLedger() && p.SoldByStore() && !p.StoreOpen { // begun, perhaps by an instance that died in the middle
-			due = slices.ContainsFunc(t.Desk.members(p), func(m *seckill.Product) bool { return !m.SoldByStore() })
-		}
-		if !due {
+		if !due && !t.begun(p, silent) {
 			continue
 		}
 		actor := store.Actor{Name: "system", Reason: "the ledger answers no instance"}
@@ -219,6 +220,23 @@ func (t *Takeovers) Start(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// begun reports whether a takeover of a limit group has begun and lacks a product,
+// perhaps because an instance died in the middle. One that is being rebuilt is not
+// missing if the ledger answers: the rebuild returns the whole group.
+func (t *Takeovers) begun(p *seckill.Product, silent silences) bool {
+	return p.HasLedger() && p.SoldByStore() && !p.StoreOpen && slices.ContainsFunc(t.Desk.members(p), func(m *seckill.Product) bool {
+		return !m.SoldByStore() && m.State != seckill.SaleEnded && (!m.Rebuilding || silent.everywhere(p.ID))
+	})
+}
+
+// opening reports whether a takeover of another product of the limit group is not
+// complete yet. It would take a product over again that returns now.
+func (t *Takeovers) opening(p *seckill.Product) bool {
+	return slices.ContainsFunc(t.Desk.members(p), func(m *seckill.Product) bool {
+		return m.SoldByStore() && !m.StoreOpen && m.State != seckill.SaleEnded
+	})
 }
 
 // Return closes old ledgers that answer again, and has the products return that
@@ -243,7 +261,7 @@ func (t *Takeovers) Return(ctx context.Context) error {
 			since = now
 		}
 		well[p.ID] = since
-		if t.ReturnAfter == 0 || now.Sub(since) < t.ReturnAfter {
+		if t.ReturnAfter == 0 || now.Sub(since) < t.ReturnAfter || t.opening(p) {
 			continue
 		}
 		delete(well, p.ID)

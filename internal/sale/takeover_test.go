@@ -137,7 +137,6 @@ func TestTakeOver_StoreSellsAllThatIsLeftAndReturnsIt(t *testing.T) {
 // all of them.
 func TestTakeOver_LimitGroupTogether(t *testing.T) {
 	r := rig.New(t)
-	grouped := func(p *seckill.Product) { p.Group = 1 }
 	r.Open(t, 1, 5)
 	r.Open(t, 2, 5, grouped)
 	r.Product(t, 3, 5, grouped) // not preheated: nothing is sold of it
@@ -356,7 +355,6 @@ func TestHandover_StoreOpensWhenEveryLeaseHasAcknowledgedOrExpired(t *testing.T)
 // is at the limit of the group.
 func TestHandover_LimitGroupOpensAndReturnsTogether(t *testing.T) {
 	h := newHanding(t)
-	grouped := func(p *seckill.Product) { p.Group = 1 }
 	h.Open(t, 1, 10)
 	second := h.Open(t, 2, 10, grouped)
 	promised := h.promised(t, second, "a")
@@ -389,6 +387,117 @@ func TestHandover_LimitGroupOpensAndReturnsTogether(t *testing.T) {
 			t.Errorf("product %d has not returned", id+1)
 		}
 	}
+}
+
+// grouped puts a product into the limit group of product 1.
+func grouped(p *seckill.Product) { p.Group = 1 }
+
+// A takeover of another product begins while one is returned: the ledger does not
+// sell beside the store, which alone knows what it sells.
+func TestRecover_DoesNotOpenWhileTheStoreSellsAnotherProductOfTheGroup(t *testing.T) {
+	h := newHanding(t)
+	h.Open(t, 1, 5)
+	h.Open(t, 2, 5, grouped)
+	gate := h.Store.Block("EndRebuild")
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.Desk.Recover(context.WithoutCancel(t.Context()), 1, rig.Operator)
+		done <- err
+	}()
+	rig.Until(t, "the ledger is built", func() bool { return len(gate.Arrived()) == 1 })
+	_, err := h.Store.TakeOver(t.Context(), 2, h.Stored(t, 2).Epoch, rig.Operator)
+	rig.Must(t, err)
+	gate.Open()
+	rig.Refused(t, <-done, seckill.CodeBusy)
+	if p := h.Stored(t, 1); !p.Rebuilding || h.Figures(t, p).Open {
+		t.Errorf("the ledger sells: %+v", p)
+	}
+	rig.Must(t, h.Catalog.Refresh(t.Context()))
+	_, err = h.Desk.RecoverIfLost(t.Context(), 1)
+	rig.Must(t, err)
+	for id := range uint32(2) {
+		if p := live(t, h.Rig, id+1); p.Seller != seckill.SellerLedger {
+			t.Errorf("product %d has not returned", id+1)
+		}
+	}
+}
+
+// What the store has sold of a product that has ended counts against the limit.
+func TestRecover_LedgerCountsOrdersOfAnEndedProductOfTheGroup(t *testing.T) {
+	h := newHanding(t)
+	h.Open(t, 1, 5)
+	h.Open(t, 2, 5, grouped)
+	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	for range 2 {
+		rig.Must(t, h.hands.Round(t.Context()))
+	}
+	h.Sell(t, h.Stored(t, 2), "a")
+	_, err = h.Desk.SetState(t.Context(), 2, seckill.SaleEnded, rig.Operator)
+	rig.Must(t, err)
+	_, err = h.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	if v := h.Reserve(t, live(t, h.Rig, 1), h.Claim(1, "a")); v[0].Code != ledger.VerdictOverLimit {
+		t.Errorf("a second unit of the group was answered %d", v[0].Code)
+	}
+}
+
+// The products of a limit group return when the store has opened for all of them,
+// and those that return are not taken over for the sake of the others.
+func TestReturn_WaitsUntilTheLimitGroupIsOpen(t *testing.T) {
+	h := newHanding(t)
+	h.Open(t, 1, 5)
+	h.Open(t, 2, 5, grouped)
+	now := time.Now()
+	takeovers := &sale.Takeovers{Desk: h.Desk, ReturnAfter: time.Second, Now: func() time.Time { return now }}
+	returned := func(want bool) {
+		t.Helper()
+		for range 2 {
+			now = now.Add(time.Minute)
+			rig.Must(t, takeovers.Return(t.Context()))
+		}
+		rig.Must(t, takeovers.Start(t.Context()))
+		for id := range uint32(2) {
+			if got := h.Stored(t, id+1).Seller == seckill.SellerLedger; got != want {
+				t.Errorf("product %d is returned: %v", id+1, got)
+			}
+		}
+	}
+	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	for id := range uint32(2) {
+		rig.Must(t, h.Store.Acknowledge(t.Context(), id+1, h.Stored(t, id+1).Epoch, "here"))
+	}
+	opened, err := h.Store.OpenStore(t.Context(), 2, h.Stored(t, 2).Epoch)
+	rig.Must(t, err)
+	if !opened {
+		t.Fatal("the store is not open")
+	}
+	rig.Must(t, h.Catalog.Refresh(t.Context()))
+	returned(false)
+	rig.Must(t, h.hands.Round(t.Context()))
+	returned(true)
+}
+
+func TestStart_LeavesAProductAloneThatIsBeingRebuilt(t *testing.T) {
+	h := newHanding(t)
+	h.Open(t, 1, 5)
+	p := h.Open(t, 2, 5, grouped)
+	takeovers := &sale.Takeovers{Desk: h.Desk, ReturnAfter: time.Minute, Now: h.Time.Now}
+	_, err := h.Store.TakeOver(t.Context(), 1, h.Stored(t, 1).Epoch, rig.Operator)
+	rig.Must(t, err)
+	rig.Must(t, h.Store.BeginRebuild(t.Context(), 2, p.Epoch))
+	start := func(what string, want bool) {
+		t.Helper()
+		rig.Must(t, h.Catalog.Refresh(t.Context()))
+		rig.Must(t, takeovers.Start(t.Context()))
+		if got := h.Stored(t, 2).Seller == seckill.SellerStore; got != want {
+			t.Errorf("%s: taken over: %v", what, got)
+		}
+	}
+	start("a rebuild returns the group", false)
+	h.lease(t, "here", 1)
+	start("the ledger is silent, so there is no rebuild", true)
 }
 
 // Only the words of the living count, and all of them.

@@ -64,7 +64,7 @@ func openShopAt(t testing.TB, path string, now func() time.Time) *shop {
 	if sh.product, err = s.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(seckill.Order) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SetRebuilding(t.Context(), p.ID, sh.product.Epoch, false); err != nil {
+	if err := s.EndRebuild(t.Context(), p.ID, sh.product.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	return sh

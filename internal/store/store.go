@@ -127,10 +127,15 @@ type Products interface {
 	// there is none: wrong_state.
 	OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, actor Actor, mark func(seckill.Order) error) (seckill.Product, error)
 
-	// SetRebuilding marks the product as being recovered, or no longer, if its
-	// epoch is still the given one and its seller the ledger; else it changes
-	// nothing. A product that was taken over is recovered by its return.
-	SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error
+	// BeginRebuild marks the product as being rebuilt, if its epoch is still the
+	// given one and its seller the ledger; else it changes nothing. A product that
+	// was taken over is rebuilt by its return.
+	BeginRebuild(ctx context.Context, id uint32, epoch uint64) error
+	// EndRebuild takes the mark back: instances sell from the ledger again. It is
+	// ErrEpoch, and changes nothing, if the product's epoch is another one or its
+	// seller the store. It is ErrEpoch too while the store is the seller of another
+	// product of the limit group, whose orders the ledger cannot count.
+	EndRebuild(ctx context.Context, id uint32, epoch uint64) error
 
 	// Announce writes sale.started or sale.ended once per product, and reports
 	// whether this call did.

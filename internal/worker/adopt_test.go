@@ -35,7 +35,7 @@ func (c *crew) rebuilt(t *testing.T, id uint32) seckill.Product {
 		_, err = c.Embedded.Open(t.Context(), shard)
 		rig.Must(t, err)
 	}
-	rig.Must(t, c.Store.SetRebuilding(t.Context(), id, opened.Epoch, false))
+	rig.Must(t, c.Store.EndRebuild(t.Context(), id, opened.Epoch))
 	opened.Rebuilding = false
 	return opened
 }

@@ -68,7 +68,7 @@ func (g *Guard) markAll(ctx context.Context) ([]seckill.Product, error) {
 	}
 	for i := range products {
 		if p := &products[i]; p.Epoch > 0 {
-			if err := g.Store.SetRebuilding(ctx, p.ID, p.Epoch, true); err != nil {
+			if err := g.Store.BeginRebuild(ctx, p.ID, p.Epoch); err != nil {
 				return nil, fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
 			}
 		}

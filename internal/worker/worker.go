@@ -34,7 +34,7 @@ type Store interface {
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	Products(ctx context.Context) ([]seckill.Product, error)
-	SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error
+	BeginRebuild(ctx context.Context, id uint32, epoch uint64) error
 	Witness(ctx context.Context) ([]queue.ID, error)
 	WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error)
 	LettersDue(ctx context.Context, limit int, except ...uint32) ([]store.Letter, error)
@@ -339,7 +339,7 @@ func (w *Worker) trouble(ctx context.Context, deliveries []queue.Delivery, cause
 func (w *Worker) short(ctx context.Context, product uint32, epoch uint64, cause error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeDeadline)
 	defer cancel()
-	if err := w.store.SetRebuilding(ctx, product, epoch, true); err != nil {
+	if err := w.store.BeginRebuild(ctx, product, epoch); err != nil {
 		w.opt.Logger.Warn("product not marked for recovery; its entries will be tried again", "product", product, "error", err)
 	}
 	w.opt.OnTrouble(product, cause)

@@ -35,8 +35,10 @@ const (
 
 	// The version makes a sale over the counter that read the state before read
 	// it again: after a pause nothing more is sold.
-	sqlSetState      = `UPDATE tb_seckill_product SET state = ?, version = version + 1 WHERE id = ?`
-	sqlSetRebuilding = `UPDATE tb_seckill_product SET rebuilding = ? WHERE id = ? AND epoch = ? AND seller = 0`
+	sqlSetState     = `UPDATE tb_seckill_product SET state = ?, version = version + 1 WHERE id = ?`
+	sqlBeginRebuild = `UPDATE tb_seckill_product SET rebuilding = 1 WHERE id = ? AND epoch = ? AND seller = 0`
+	sqlEndRebuild   = `UPDATE tb_seckill_product SET rebuilding = 0 WHERE id = ?`
+	sqlGroupTaken   = `SELECT id FROM tb_seckill_product WHERE limit_group = ? AND seller = 1 LIMIT 1`
 
 	sqlAnnounceStarted = `UPDATE tb_seckill_product SET started_time = ? WHERE id = ? AND started_time IS NULL`
 	sqlAnnounceEnded   = `UPDATE tb_seckill_product SET ended_time = ? WHERE id = ? AND ended_time IS NULL`
@@ -379,10 +381,33 @@ func announce(ctx context.Context, tx *session, p *productRow, kind seckill.Even
 	return true, writeCountedEvent(ctx, tx, p, kind, now)
 }
 
-// SetRebuilding marks the product as being recovered, or no longer.
-func (s *Store) SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error {
+// BeginRebuild marks the product as being rebuilt.
+func (s *Store) BeginRebuild(ctx context.Context, id uint32, epoch uint64) error {
 	return s.change(ctx, "rebuilding", func(ctx context.Context, tx *session) error {
-		_, err := tx.exec(ctx, sqlSetRebuilding, rebuilding, id, epoch)
+		_, err := tx.exec(ctx, sqlBeginRebuild, id, epoch)
+		return err
+	})
+}
+
+// EndRebuild takes the mark back.
+func (s *Store) EndRebuild(ctx context.Context, id uint32, epoch uint64) error {
+	return s.change(ctx, "rebuilt", func(ctx context.Context, tx *session) error {
+		p, err := s.readToChange(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if p.Epoch != epoch || p.Seller == seckill.SellerStore {
+			return fmt.Errorf("%w: it is %d, seller %s", store.ErrEpoch, p.Epoch, p.Seller)
+		}
+		var taken uint32
+		found, err := tx.row(ctx, sqlGroupTaken, []any{p.Group}, &taken)
+		if err != nil {
+			return err
+		}
+		if found {
+			return fmt.Errorf("%w: the store sells product %d of the same limit group", store.ErrEpoch, taken)
+		}
+		_, err = tx.exec(ctx, sqlEndRebuild, id)
 		return err
 	})
 }

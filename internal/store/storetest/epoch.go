@@ -310,11 +310,15 @@ func undoneEpoch(t *testing.T, s *suite) {
 func rebuilding(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	equal(t, "rebuilding", p.Rebuilding, false)
-	for _, step := range []struct {
-		epoch     uint64
-		set, want bool
-	}{{1, true, true}, {0, false, true}, {2, false, true}, {1, false, false}, {2, true, false}} {
-		must(t, s.Store.SetRebuilding(t.Context(), p.ID, step.epoch, step.set))
-		equal(t, "rebuilding", s.product(t, p.ID).Rebuilding, step.want)
+	for _, epoch := range []uint64{p.Epoch - 1, p.Epoch + 1} {
+		must(t, s.Store.BeginRebuild(t.Context(), p.ID, epoch))
+		equal(t, "rebuilding by the mark of another epoch", s.product(t, p.ID).Rebuilding, false)
 	}
+	must(t, s.Store.BeginRebuild(t.Context(), p.ID, p.Epoch))
+	equal(t, "rebuilding", s.product(t, p.ID).Rebuilding, true)
+	for _, epoch := range []uint64{p.Epoch - 1, p.Epoch + 1} {
+		s.unchanged(t, p.ID, func() { fails(t, s.Store.EndRebuild(t.Context(), p.ID, epoch), store.ErrEpoch) })
+	}
+	must(t, s.Store.EndRebuild(t.Context(), p.ID, p.Epoch))
+	equal(t, "rebuilding in the end", s.product(t, p.ID).Rebuilding, false)
 }

@@ -61,8 +61,12 @@ func (f *Faulty) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, a
 	return ask(f, ctx, "OpenEpoch", func() (seckill.Product, error) { return f.inner.OpenEpoch(ctx, id, seen, floor, actor, mark) })
 }
 
-func (f *Faulty) SetRebuilding(ctx context.Context, id uint32, epoch uint64, rebuilding bool) error {
-	return tell(f, ctx, "SetRebuilding", func() error { return f.inner.SetRebuilding(ctx, id, epoch, rebuilding) })
+func (f *Faulty) BeginRebuild(ctx context.Context, id uint32, epoch uint64) error {
+	return tell(f, ctx, "BeginRebuild", func() error { return f.inner.BeginRebuild(ctx, id, epoch) })
+}
+
+func (f *Faulty) EndRebuild(ctx context.Context, id uint32, epoch uint64) error {
+	return tell(f, ctx, "EndRebuild", func() error { return f.inner.EndRebuild(ctx, id, epoch) })
 }
 
 func (f *Faulty) Announce(ctx context.Context, id uint32, kind seckill.EventKind) (bool, error) {

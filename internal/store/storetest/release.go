@@ -125,7 +125,7 @@ func witnessLost(t *testing.T, s *suite) {
 		equal(t, "noticed", noticed, want)
 		for _, of := range []seckill.Product{p, other} {
 			equal(t, "marked", s.product(t, of.ID).Rebuilding, want)
-			must(t, s.Store.SetRebuilding(t.Context(), of.ID, of.Epoch, false))
+			must(t, s.Store.EndRebuild(t.Context(), of.ID, of.Epoch))
 		}
 	}
 	lost(false, old)

@@ -160,7 +160,7 @@ func (s *suite) openEpoch(t TB, id uint32) seckill.Product {
 	seen := s.product(t, id).Epoch
 	p, err := s.Store.OpenEpoch(t.Context(), id, seen, 0, operator, func(seckill.Order) error { return nil })
 	must(t, err)
-	must(t, s.Store.SetRebuilding(t.Context(), id, p.Epoch, false))
+	must(t, s.Store.EndRebuild(t.Context(), id, p.Epoch))
 	return s.product(t, id)
 }
 

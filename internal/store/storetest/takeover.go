@@ -176,9 +176,20 @@ var takeoverTests = []test{
 		}
 		s.stockIs(t, p.ID, 11, 11)
 	}},
+	{"no rebuild of a limit group ends while the store sells one of its products", func(t *testing.T, s *suite) {
+		first := s.preheated(t)
+		second := s.preheated(t, inGroup(first.ID))
+		second = s.beginTakeover(t, second.ID)
+		s.unchanged(t, second.ID, func() { fails(t, s.Store.EndRebuild(t.Context(), second.ID, second.Epoch), store.ErrEpoch) })
+		must(t, s.Store.BeginRebuild(t.Context(), first.ID, first.Epoch))
+		s.unchanged(t, first.ID, func() { fails(t, s.Store.EndRebuild(t.Context(), first.ID, first.Epoch), store.ErrEpoch) })
+		s.openEpoch(t, second.ID)
+		must(t, s.Store.EndRebuild(t.Context(), first.ID, first.Epoch))
+		equal(t, "rebuilding", s.product(t, first.ID).Rebuilding, false)
+	}},
 	{"a product that was taken over is not marked for recovery", func(t *testing.T, s *suite) {
 		p := s.takenOver(t)
-		s.unchanged(t, p.ID, func() { must(t, s.Store.SetRebuilding(t.Context(), p.ID, p.Epoch, true)) })
+		s.unchanged(t, p.ID, func() { must(t, s.Store.BeginRebuild(t.Context(), p.ID, p.Epoch)) })
 		stream := numbered("lost", int(p.ID))
 		s.witness(t, p, stream, 3)
 		noticed, err := s.Store.WitnessLost(t.Context(), []queue.ID{s.witnessOf(t, stream)}, nil)
@@ -247,7 +258,7 @@ func takenOverOnce(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	live := s.buy(t, p, "buyer")
 	p = s.product(t, p.ID)
-	must(t, s.Store.SetRebuilding(t.Context(), p.ID, p.Epoch, true))
+	must(t, s.Store.BeginRebuild(t.Context(), p.ID, p.Epoch))
 	var taken seckill.Product
 	s.audited(t, p.ID, func() { taken = s.beginTakeover(t, p.ID) })
 	want := p
