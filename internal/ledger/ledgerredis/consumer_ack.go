@@ -166,9 +166,11 @@ func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) (lost []qu
 	var calls []queueCall
 	var asked []queue.ID
 	for _, id := range witnesses {
-		if bucket, ok := bucketNamed(id.Stream); ok {
+		bucket, ok := bucketNamed(id.Stream)
+		switch {
+		case ok:
 			calls, asked = append(calls, q.settlement(bucket, id)), append(asked, id)
-		} else {
+		case !id.IsZero(): // an empty witness says nothing
 			lost = append(lost, id)
 		}
 	}

@@ -391,7 +391,7 @@ func (s *Store) BeginRebuild(ctx context.Context, id uint32, epoch uint64) error
 
 // EndRebuild takes the mark back.
 func (s *Store) EndRebuild(ctx context.Context, id uint32, epoch uint64) error {
-	return s.change(ctx, "rebuilt", func(ctx context.Context, tx *session) error {
+	return s.change(ctx, "rebuilding", func(ctx context.Context, tx *session) error {
 		p, err := s.readToChange(ctx, tx, id)
 		if err != nil {
 			return err
