@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"seckill/test/virtual"
 )
 
 // wires is a transport that a test answers itself.
@@ -63,7 +65,7 @@ func wait(d time.Duration) {
 }
 
 func TestAnAlertIsCountedAlwaysAndSentOnceAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		p := newPost(t)
 		for range 3 {
 			p.Raise("dead", 1, errors.New("why"))
@@ -95,7 +97,7 @@ func TestAnAlertIsCountedAlwaysAndSentOnceAMinute(t *testing.T) {
 }
 
 func TestRaiseSink_EachSinkIsNamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		p := newPost(t)
 		for range 2 {
 			p.RaiseSink(SinkLags, "shop", errors.New("sink shop: 500"))
@@ -125,7 +127,7 @@ func TestAWebhookIsTriedThreeTimes(t *testing.T) {
 		"a redirect is no ok": {[]int{304, 304, 304}, 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtual.Test(t, func(t *testing.T) {
 				p := newPost(t, c.statuses...)
 				p.Raise("dead", 1, nil)
 				wait(time.Minute)
@@ -139,7 +141,7 @@ func TestAWebhookIsTriedThreeTimes(t *testing.T) {
 }
 
 func TestTheLogDoesNotHaveTheWebhooksAddress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		p := newPost(t)
 		p.wires.cut = errors.New("connection refused")
 		p.Raise("dead", 1, nil)

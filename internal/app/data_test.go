@@ -9,7 +9,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill/internal/config"
@@ -19,6 +18,7 @@ import (
 	"seckill/internal/store/storesql"
 	"seckill/test/rig"
 	"seckill/test/server"
+	"seckill/test/virtual"
 )
 
 // sharedSettings are an instance's on these servers.
@@ -128,7 +128,7 @@ func TestSentinelsThatAreTakenForRedisEndAStartAtOnce(t *testing.T) {
 // A Sentinel that has just started may learn of a master yet: it is asked again,
 // and whoever reads the log knows meanwhile which setting it may be.
 func TestAMasterThatSentinelsDoNotKnowIsWaitedForAndNamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		p := &parts{cfg: config.Default(), log: slog.New(slog.NewTextHandler(&log, nil)), patience: reachDeadline}
 		p.cfg.Redis.SentinelMaster = "other"
@@ -148,7 +148,7 @@ func TestAMasterThatSentinelsDoNotKnowIsWaitedForAndNamed(t *testing.T) {
 // The try that the deadline cuts short says nothing of the server; the one
 // before it does.
 func TestAServerThatIsNotReachedIsNamedWithItsError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		p := &parts{log: slog.New(slog.DiscardHandler), patience: reachDeadline}
 		ctx, cancel := context.WithTimeout(t.Context(), reachPause*3/2)
 		defer cancel()

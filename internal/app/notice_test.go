@@ -153,7 +153,7 @@ func listeners(t *testing.T, publish func(mark uint64)) (p *parts, async, taken,
 // gate asks the store for.
 func TestWhatAFlagWaitsFor(t *testing.T) {
 	const hop = time.Millisecond // of a mark, to the board and back
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		var p *parts
 		p, async, taken, direct := listeners(t, func(mark uint64) {
 			virtual.Sleep(hop)
@@ -186,7 +186,7 @@ func TestWhatAFlagWaitsFor(t *testing.T) {
 // While nothing is heard everybody counts as known, and a flag turns away
 // nobody. It must not stand when they no longer do.
 func TestAFlagThatWasRaisedUnheardFallsWhenTheBoardIsJoined(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		p, on, _, _ := listeners(t, func(uint64) {}) // no mark comes back
 		asked := time.Now()
 		on.MarkSoldOut(asked)

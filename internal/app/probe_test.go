@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill/internal/config"
@@ -35,7 +34,7 @@ func (p *patient) ping(ctx context.Context) error {
 // However many ask, a part is asked one question at a time, and its answer is
 // good for all who come within a moment.
 func TestAFloodOfLooksAsksAPartOnceInAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		part := &patient{takes: 50 * time.Millisecond}
 		probe := newProbe(part.ping)
 		var crowd sync.WaitGroup
@@ -58,7 +57,7 @@ func TestAFloodOfLooksAsksAPartOnceInAWhile(t *testing.T) {
 
 // A part's end, and its return, show as soon as the last answer is old.
 func TestAPartsEndShowsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		part := &patient{}
 		probe := newProbe(part.ping)
 		if err := probe.Ask(t.Context()); err != nil {
@@ -77,7 +76,7 @@ func TestAPartsEndShowsAtOnce(t *testing.T) {
 // Who asks does not wait beyond the own deadline, and whoever asks a part that
 // hangs is told its own error.
 func TestAPartThatHangsIsAnsweredForInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		part := &patient{takes: time.Hour}
 		probe := newProbe(part.ping)
 		short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -98,7 +97,7 @@ func TestAPartThatHangsIsAnsweredForInTime(t *testing.T) {
 // to the store is not given up then: the driver would drop its connection, and
 // whoever asks for /readyz often would have new ones opened as often.
 func TestWhoIsToldReadyDoesNotGiveUpTheQuestionToTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		slow, quick := &patient{takes: 100 * time.Millisecond}, &patient{}
 		cfg := config.Default()
 		cfg.Ledger.Kind, cfg.Store.DSN = config.LedgerRedis, "mysql:u@tcp(h:1)/d"

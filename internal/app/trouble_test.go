@@ -16,6 +16,7 @@ import (
 	"seckill/internal/queue"
 	"seckill/internal/sale"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 func TestACrowdInFrontOfOneProductTakesOnePlace(t *testing.T) {
@@ -101,7 +102,7 @@ func TestATroubleThatIsRaisedDuringALookIsLookedAtAfterIt(t *testing.T) {
 }
 
 func TestAProductThatTakesLongDoesNotHoldUpTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		troubles := newTroubles()
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -125,7 +126,7 @@ func TestAProductThatTakesLongDoesNotHoldUpTheOthers(t *testing.T) {
 // After a loss of everything thousands of products are looked at: the pause after
 // each look is that product's alone.
 func TestTroubles_PauseHoldsUpNoOtherProduct(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		troubles := newTroubles()
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -142,7 +143,7 @@ func TestTroubles_PauseHoldsUpNoOtherProduct(t *testing.T) {
 }
 
 func TestACrowdMakesNoBusyLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		troubles := newTroubles()
 		ctx, stop := context.WithTimeout(t.Context(), 10*troublePause-troublePause/2)
 		defer stop()

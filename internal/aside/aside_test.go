@@ -6,10 +6,10 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill/internal/aside"
+	"seckill/test/virtual"
 )
 
 const bound = 2 * time.Second
@@ -46,7 +46,7 @@ func (p *parts) round(do func() error) (asked []uint32, took time.Duration, err 
 }
 
 func TestWhatDoesNotAnswerIsAskedAfterAllOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		p := &parts{away: map[uint32]bool{1: true, 2: true, 3: true}}
 		var shelf aside.Shelf[uint32]
 		each := func() error {
@@ -71,7 +71,7 @@ func TestWhatDoesNotAnswerIsAskedAfterAllOthers(t *testing.T) {
 }
 
 func TestARoundThatEndsSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		p := &parts{away: map[uint32]bool{1: true, 2: true}}
 		var shelf aside.Shelf[uint32]
 		ctx, cancel := context.WithTimeout(t.Context(), bound/2)
@@ -130,7 +130,7 @@ func (o *owed) work(shelf *aside.Shelf[uint32], all bool) aside.Work[uint32, uin
 
 // However much is owed to what is away, what is owed to others is seen.
 func TestWhatIsOwedBehindPartsInTroubleIsDone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := &owed{parts: parts{away: map[uint32]bool{1: true, 2: true}}, items: []uint32{1, 1, 1, 2, 2, 2, 99, 98, 98, 98, 3, 4, 4}}
 		var shelf aside.Shelf[uint32]
 		_, took, err := o.round(func() error { return o.work(&shelf, false).Round(t.Context()) })

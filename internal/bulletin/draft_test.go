@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill/internal/bulletin"
+	"seckill/test/virtual"
 )
 
 // desk sends a draft's pages to a slice while a test runs.
@@ -62,7 +63,7 @@ func product(id uint32) bulletin.Notice {
 }
 
 func TestTheFirstNoticeLeavesAtOnceAndRepetitionsTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		d := sending(t)
 		began := time.Now()
 		d.Post(product(1))
@@ -85,7 +86,7 @@ func TestTheFirstNoticeLeavesAtOnceAndRepetitionsTogether(t *testing.T) {
 }
 
 func TestDraft_DropsWhatDoesNotFit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		d := sending(t)
 		d.Post(product(1))
 		synctest.Wait() // the next page waits a little
@@ -103,7 +104,7 @@ func TestDraft_DropsWhatDoesNotFit(t *testing.T) {
 }
 
 func TestDraft_PageThatFailedIsDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		d := sending(t)
 		d.fail(true)
 		d.Post(product(1))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill/internal/bulletin"
+	"seckill/test/virtual"
 )
 
 // places are where marks are published; each comes back when the test says so.
@@ -68,7 +69,7 @@ func pass(d time.Duration) {
 }
 
 func TestWhatWaitsIsDoneWhenEveryPlaceWasHeard(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		p, done := fenced(t, 3), 0
 		p.Behind(1, func() { done++ })
 		if n := p.published(); n != 1 {
@@ -89,7 +90,7 @@ func TestWhatWaitsIsDoneWhenEveryPlaceWasHeard(t *testing.T) {
 // A mark that is under way may have been published before the notice that a
 // newcomer means.
 func TestWhoComesDuringAFenceWaitsForTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		p := fenced(t, 1)
 		var first, second, other int
 		p.Behind(1, func() { first++ })
@@ -124,7 +125,7 @@ func TestAFenceThatFailsIsGivenUpAndTheNextIsMade(t *testing.T) {
 		"there is nowhere to go": {0, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtual.Test(t, func(t *testing.T) {
 				p, done := fenced(t, c.places), 0
 				p.err = c.err
 				p.Behind(1, func() { t.Error("done without a fence") })
@@ -151,7 +152,7 @@ func TestAFenceThatFailsIsGivenUpAndTheNextIsMade(t *testing.T) {
 
 // Every fence is heard by all instances: a crowd of products shares them.
 func TestFencesAreNotManyHoweverManyWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		p, done := fenced(t, 1), 0
 		for ms := range uint32(1000) {
 			p.Behind(ms, func() { done++ })

@@ -85,7 +85,7 @@ func TestWhileTheUsualRegisterIsAwayTheSpareDecidesOnce(t *testing.T) {
 // However often the usual register comes and goes, a challenge has one answer
 // in each.
 func TestAChallengeThatMeetsBothRegistersHasTwoAnswersAndNeverMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		r, usual, _, _ := pairOf()
 		var stood []spent.Outcome
 		for i := range 6 {
@@ -104,7 +104,7 @@ func TestAChallengeThatMeetsBothRegistersHasTwoAnswersAndNeverMore(t *testing.T)
 }
 
 func TestAFrozenRegisterHoldsUpFewAndIsUsedAgainWhenItIsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		r, usual, _, _ := pairOf()
 		usual.hangs.Store(true)
 		slow, froze := 0, time.Now()
@@ -151,7 +151,7 @@ func TestAClockThatIsPutBackDoesNotKeepTheUsualRegisterAway(t *testing.T) {
 }
 
 func TestTheSpareTakesFewAtOnceAndTheRestIsTooHot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		r, usual, spare, _ := pairOf()
 		usual.fails.Store(true)
 		spare.hangs.Store(true)

@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/duty"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -34,7 +35,7 @@ func wait(d time.Duration) {
 }
 
 func TestALoopBeginsAtOnceAndGoesOnEvery(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		var rounds, seen atomic.Int64
 		stop := running(t, &duty.Loop{
 			Name: "test", Every: time.Minute, Timeout: time.Second,
@@ -63,7 +64,7 @@ func TestALoopBeginsAtOnceAndGoesOnEvery(t *testing.T) {
 }
 
 func TestAWokenLoopDoesNotWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		var rounds atomic.Int64
 		in := make(chan struct{})
 		l := &duty.Loop{Every: time.Hour, Timeout: time.Hour, Round: func(context.Context) error {
@@ -88,7 +89,7 @@ func TestAWokenLoopDoesNotWait(t *testing.T) {
 }
 
 func TestARoundHasATimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		var ended atomic.Pointer[error]
 		stop := running(t, &duty.Loop{Every: time.Hour, Timeout: 3 * time.Second, Round: func(ctx context.Context) error {
 			<-ctx.Done()
@@ -109,7 +110,7 @@ func TestARoundHasATimeout(t *testing.T) {
 func TestAStopFinishesTheRoundWithinReason(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"a short round finishes": 2 * time.Second, "a long one is cut": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtual.Test(t, func(t *testing.T) {
 				var cut atomic.Bool
 				stop := running(t, &duty.Loop{Every: time.Hour, Timeout: 2 * time.Hour, Round: func(ctx context.Context) error {
 					select {
@@ -134,7 +135,7 @@ func TestAStopFinishesTheRoundWithinReason(t *testing.T) {
 // A round that stops soon learns of the stop at once, and its end by the stop is
 // no failure.
 func TestStop_EndsTheContextOfARoundThatStopsSoon(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		var log rig.Log
 		stop := running(t, &duty.Loop{
 			Every: time.Hour, Timeout: time.Hour, StopsSoon: true, Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -218,7 +219,7 @@ func (d *desk) look() (calls int, until time.Time) {
 // The lease is short, so that a holder that was killed is missed for seconds;
 // it is renewed while a long round runs, and not with every short one.
 func TestALeaseIsShortAndRenewedWhileARoundRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		d := &desk{}
 		stop := running(t, &duty.Loop{
 			Name: "long", Holder: "one", Lease: d, Every: time.Second, Timeout: time.Hour,
@@ -248,7 +249,7 @@ func TestALeaseIsShortAndRenewedWhileARoundRuns(t *testing.T) {
 }
 
 func TestAnOutageOfTheLeasePasses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		d := &desk{}
 		var rounds atomic.Int64
 		l := &duty.Loop{

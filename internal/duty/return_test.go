@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill"
@@ -19,6 +18,7 @@ import (
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 func releaser(r *rig.Rig) (*duty.Releaser, *[]uint32) {
@@ -320,7 +320,7 @@ func (l *ledgerOfRefunds) RefundFailed(ctx context.Context, id, _ string, _ time
 }
 
 func TestAProviderThatHangsCountsAsATryAndHoldsNobodyUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		owed := &ledgerOfRefunds{}
 		refunder := &duty.Refunder{Store: owed, OnAlert: func(alert.Kind, error) {}, Providers: map[string]payment.Provider{
 			"slow": &purse{made: map[string]int{}, hangs: true}, "quick": &purse{made: map[string]int{}},

@@ -2,12 +2,13 @@ package fault
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"seckill/test/virtual"
 )
 
 func TestAPointThatHoldsUpDoesSoEveryTimeAndKillsNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		defer Arm("")
 		Arm("slow~20ms")
 		for _, c := range []struct {

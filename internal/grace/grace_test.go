@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"seckill/internal/grace"
+	"seckill/test/virtual"
 )
 
 func TestContext_EndsSoLongAfterTheOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		longer, end := grace.Context(ctx, time.Second)
@@ -24,7 +25,7 @@ func TestContext_EndsSoLongAfterTheOther(t *testing.T) {
 }
 
 func TestContext_EndsWhenItIsCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		longer, end := grace.Context(ctx, time.Hour)
 		cancel()

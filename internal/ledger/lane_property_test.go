@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -35,7 +34,7 @@ type bubbleTB struct{ testing.TB }
 // as not applied never, an unknown one at most once; whatever happens to
 // requests and replies.
 func TestLaneIsExactlyOnceUnderAnyFaults(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		rapid.Check(bubbleTB{t}, func(rt *rapid.T) {
 			r := reference(t)
 			l := &scripted{Ledger: r}

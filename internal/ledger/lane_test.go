@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill"
@@ -198,7 +197,7 @@ func TestLaneSettlesEveryKindOfFault(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtual.Test(t, func(t *testing.T) {
 				r := reference(t)
 				l := &scripted{Ledger: r, steps: test.steps}
 				lane := laneOn(l)
@@ -339,7 +338,7 @@ func TestLaneNoticesALedgerThatForgotWhatItHeard(t *testing.T) {
 // A call lasts for CallTimeout, so that a lane over a ledger that never answers
 // asks, and ends with its caller's context.
 func TestLaneReturnsWithinItsContextWhenTheLedgerIsSilent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		silent := func(ctx context.Context, _ ledger.Ledger, _ ledger.Request) (ledger.Reply, error) {
 			<-ctx.Done()
 			return ledger.Reply{}, ctx.Err()
@@ -379,7 +378,7 @@ func TestLaneTellsWhetherTheLedgerAnswers(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtual.Test(t, func(t *testing.T) {
 				var told []bool
 				lane := ledger.NewLane(&scripted{Ledger: reference(t), steps: tt.steps}, testShard, ledger.LaneOptions{
 					CallTimeout: time.Second, OnReply: func(answered bool) { told = append(told, answered) },
@@ -395,7 +394,7 @@ func TestLaneTellsWhetherTheLedgerAnswers(t *testing.T) {
 }
 
 func TestLaneProbesUntilTheLedgerAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := &scripted{Ledger: reference(t), steps: slices.Repeat([]step{loseRequest}, 10)}
 		lane := laneOn(l)
 		if err := lane.Probe(t.Context()); err != nil {
@@ -420,7 +419,7 @@ func TestLaneProbesUntilTheLedgerAnswers(t *testing.T) {
 }
 
 func TestLaneAsksAreSpaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		l := &scripted{Ledger: reference(t), steps: slices.Repeat([]step{loseRequest}, 1_000_000)}
 		lane := laneOn(l)
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); {

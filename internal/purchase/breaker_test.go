@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill"
@@ -250,7 +249,7 @@ func (o *outlet) recovers(t *testing.T, buyer string) {
 }
 
 func TestALedgerThatStandsStillIsBusyWithinASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 100_000)
 		o.crowd(t, "before", 100*time.Millisecond, "")
 		o.remote.freeze()
@@ -297,7 +296,7 @@ func (o *outlet) exactlyOnce(t *testing.T) {
 }
 
 func TestALoneClaimAtAFrozenLedgerIsBusyWithinASecond(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 100)
 		o.remote.freeze()
 		if got, took := o.answer("a"); got != seckill.CodeBusy || took > time.Second {
@@ -315,7 +314,7 @@ func TestALedgerThatIsGoneIsBusyAtOnce(t *testing.T) {
 		"nothing is executed":     fmt.Errorf("loading: %w", ledger.ErrNotExecuted),
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtual.Test(t, func(t *testing.T) {
 				o := newOutlet(t, 100_000)
 				o.remote.fail(err)
 				o.crowd(t, "dead", 3*time.Second, seckill.CodeBusy)
@@ -331,7 +330,7 @@ func TestALedgerThatIsGoneIsBusyAtOnce(t *testing.T) {
 }
 
 func TestAStageStopsWhileItsLedgerStandsStill(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 100)
 		o.remote.freeze()
 		o.crowd(t, "frozen", time.Second, seckill.CodeBusy, seckill.CodeTooHot)

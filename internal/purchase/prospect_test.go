@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill"
@@ -80,7 +79,7 @@ func (o *outlet) stream(name string, rate int, lasts time.Duration) *seen {
 
 func TestUnderOverloadGoodputStaysAndWaitingIsBounded(t *testing.T) {
 	for _, times := range []int{1, 2, 5, 20} {
-		synctest.Test(t, func(t *testing.T) {
+		virtual.Test(t, func(t *testing.T) {
 			o, why := newLine(t, 1_000_000)
 			const lasts = 10 * time.Second
 			s := o.stream("b", times*lineRate, lasts)
@@ -106,7 +105,7 @@ func TestUnderOverloadGoodputStaysAndWaitingIsBounded(t *testing.T) {
 
 // A line that was quiet has answered little, and can do as much as ever.
 func TestTheFirstCrowdAfterAQuietHourIsLetIn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o, _ := newLine(t, 1_000_000)
 		o.stream("quiet", 1, 100*time.Second)
 		s := o.stream("crowd", 100*lineRate, 5*time.Millisecond) // 200 at once: half a second's work
@@ -117,7 +116,7 @@ func TestTheFirstCrowdAfterAQuietHourIsLetIn(t *testing.T) {
 }
 
 func TestAfterAStallTheLineFillsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o, _ := newLine(t, 1_000_000)
 		o.stream("before", lineRate, time.Second)
 		o.remote.setPace(390 * time.Millisecond) // just within the lane's patience
@@ -137,7 +136,7 @@ func TestAfterAStallTheLineFillsAgain(t *testing.T) {
 // Ten units, of which the ledger has told: a few more than they can serve may
 // wait for them, the rest need not.
 func TestClaimsBeyondWhatIsLeftAreTooHotNotSoldOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		const left = 10
 		o, why := newLine(t, left+1)
 		if got, _ := o.answer("first"); got != "" {
@@ -157,7 +156,7 @@ func TestClaimsBeyondWhatIsLeftAreTooHotNotSoldOut(t *testing.T) {
 
 // What is free elsewhere counts.
 func TestUnitsOfOtherShardsAreWorthWaitingFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o, why := newLine(t, 1, 500, 500)
 		for shard := range 3 {
 			o.want(t, o.homed(shard, shard), 1, "") // now all are known
@@ -176,7 +175,7 @@ func TestUnitsOfOtherShardsAreWorthWaitingFor(t *testing.T) {
 
 // Who repeats a claim needs no unit.
 func TestWhoMayHaveAnOrderIsSparedForWantOfUnits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutletWith(t, func(opt *purchase.Options) {
 			opt.MayHold = func(_ uint32, buyer string) bool { return buyer == "winner" }
 		}, 2)

@@ -50,7 +50,7 @@ func (a *answers) agree(t *testing.T) {
 // The last unit is on another shard, and a claim is sent again while it waits
 // for it: there was one unit, and the second finds the order of the first.
 func TestAClaimRepeatedWhileItWaitsForUnitsFindsItsOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 1)
 		o.remote.slow = 5 * time.Millisecond
 		claim := repeated(o.homed(0, 1))
@@ -66,7 +66,7 @@ func TestAClaimRepeatedWhileItWaitsForUnitsFindsItsOrder(t *testing.T) {
 
 func TestAClaimRepeatedAtAnotherInstanceFindsItsOrder(t *testing.T) {
 	for _, slow := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
-		synctest.Test(t, func(t *testing.T) {
+		virtual.Test(t, func(t *testing.T) {
 			a := newOutlet(t, 0, 1, 0)
 			b := a.another(t)
 			a.remote.slow = slow
@@ -87,7 +87,7 @@ func TestAClaimRepeatedAtAnotherInstanceFindsItsOrder(t *testing.T) {
 // same claim, and that nothing is left is proven. The flag waits for it: whom a
 // call of before sold to is not known yet, and its no is older than the proof.
 func TestTheFlagWaitsForCallsThatWereUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 1)
 		o.remote.slow = 50 * time.Millisecond
 		claim := repeated(o.homed(0, 1))
@@ -113,7 +113,7 @@ func TestTheFlagWaitsForCallsThatWereUnderWay(t *testing.T) {
 // A claim that the shard does not decide in time after the proof is not told
 // what was true too long ago.
 func TestAProofThatGrewOldIsNoAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutletWith(t, func(opt *purchase.Options) { opt.Lane.CallTimeout = 2 * time.Second }, 0, 0)
 		o.remote.slow = 10 * time.Millisecond
 		time.AfterFunc(5*time.Millisecond, func() { o.remote.setPace(1200 * time.Millisecond) })

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill"
@@ -38,7 +37,7 @@ func (o *outlet) want(t *testing.T, buyer string, quantity int, want seckill.Cod
 }
 
 func TestAnEmptyShardSellsWhatOthersHave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 3, 4, 0)
 		o.want(t, o.homed(0, 1), 5, "")
 		o.want(t, o.homed(3, 2), 3, seckill.CodeSoldOut)
@@ -56,7 +55,7 @@ func TestAnEmptyShardSellsWhatOthersHave(t *testing.T) {
 
 // The flag stands for a second from the instant before the proof was begun.
 func TestAProofIsNoYoungerThanItsFirstLook(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 0)
 		o.remote.slow = 100 * time.Millisecond
 		asked := time.Now()
@@ -73,7 +72,7 @@ func TestAProofIsNoYoungerThanItsFirstLook(t *testing.T) {
 }
 
 func TestUnitsThatCannotArriveAreTooHot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 3)
 		o.remote.loseCredits(true)
 		for i := range 3 {
@@ -89,7 +88,7 @@ func TestUnitsThatCannotArriveAreTooHot(t *testing.T) {
 
 // A shard that cannot be read keeps nobody from the units of those that can.
 func TestAShardThatIsDownHoldsUpNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 3, 0)
 		o.remote.unreadable = func(shard int) bool { return shard == 2 }
 		for i := range 3 {
@@ -103,7 +102,7 @@ func TestAShardThatIsDownHoldsUpNoOther(t *testing.T) {
 }
 
 func TestACrowdSharesOneProof(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		// So that no shard finds more in its line than nothing can serve.
 		o := newOutletWith(t, func(opt *purchase.Options) { opt.MaxBatch = opt.QueueSize }, make([]int64, 16)...)
 		o.remote.slow = 5 * time.Millisecond
@@ -123,7 +122,7 @@ func TestACrowdSharesOneProof(t *testing.T) {
 
 // What a proof would say too late is not said.
 func TestAProofThatTookTooLongIsNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 0)
 		o.remote.slow = 450 * time.Millisecond // two passes, of which the second is of two readings
 		_, err := o.Buy(o.on, purchase.Claim{Buyer: "a", Quantity: 1})
@@ -134,7 +133,7 @@ func TestAProofThatTookTooLongIsNone(t *testing.T) {
 }
 
 func TestClaimsThatWaitForUnitsAreAnsweredWhenTheirShardsClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 3)
 		rig.Must(t, o.remote.Close(context.Background(), o.on.Shard(1)))
 		o.want(t, o.homed(0, 1), 1, seckill.CodeBusy)
@@ -145,7 +144,7 @@ func TestClaimsThatWaitForUnitsAreAnsweredWhenTheirShardsClose(t *testing.T) {
 }
 
 func TestClaimsThatWaitForUnitsAreAnsweredWhenTheStageStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 3)
 		o.remote.slow = 300 * time.Millisecond
 		var all sync.WaitGroup
@@ -161,7 +160,7 @@ func TestClaimsThatWaitForUnitsAreAnsweredWhenTheStageStops(t *testing.T) {
 // A process that died in the middle of a transfer left its units to whoever
 // asks for them.
 func TestUnitsThatADeadProcessLeftAreSold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 0, 5)
 		ctx, die := context.WithCancel(context.Background())
 		o.remote.loseCredits(true)

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 func shortly(t *testing.T) (context.Context, context.CancelFunc) {
@@ -39,7 +40,7 @@ func (s *shelf) Products(context.Context) ([]seckill.Product, error) {
 var quiet = slog.New(slog.DiscardHandler)
 
 func TestTheSoldOutFlagLivesASecondFromTheAsking(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		c := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)
 		rig.Must(t, c.Refresh(t.Context()))
 		on := c.Find(1)
@@ -111,7 +112,7 @@ func TestARefreshKeepsSalesAndReplacesTerms(t *testing.T) {
 }
 
 func TestTheCatalogRefreshesByItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		s := &shelf{err: errors.New("down")}
 		c := sale.NewCatalog(s, quiet)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -153,7 +154,7 @@ func TestAnswersAreCountedByCode(t *testing.T) {
 }
 
 func TestTheClockFollowsTheLedgerAndCountsSteps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
 		var down atomic.Bool
 		c := sale.NewClock(func(context.Context) (time.Time, error) {
@@ -355,7 +356,7 @@ func TestARebuildIsToldBeforeItsTermsAreSeen(t *testing.T) {
 
 // After a loss of everything each product asks for a reading.
 func TestRefresh_CallersShareReadings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		source := &slowShelf{}
 		c := sale.NewCatalog(source, quiet)
 		var asking sync.WaitGroup

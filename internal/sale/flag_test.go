@@ -2,12 +2,12 @@ package sale_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill"
 	"seckill/internal/sale"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 // behind is a sale whose instance has others to catch up with.
@@ -39,7 +39,7 @@ func TestTheFlagIsRaisedWhenTheOthersWereHeard(t *testing.T) {
 		"on the ledger's word":  func(b *behind) { b.MarkSoldOut(time.Now()) },
 		"on another instance's": func(b *behind) { b.HearSoldOut(0) },
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		virtual.Test(t, func(t *testing.T) {
 			b := newBehind(t)
 			mark(b)
 			if b.SoldOut() || !b.Empty() {
@@ -56,7 +56,7 @@ func TestTheFlagIsRaisedWhenTheOthersWereHeard(t *testing.T) {
 // To catch up costs every instance a message: a flag that stands for nearly as
 // long is left alone.
 func TestACrowdDoesNotHaveTheFlagRaisedAgainAndAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		b, caught := newBehind(t), 0
 		for range 1000 { // milliseconds
 			b.MarkSoldOut(time.Now())
@@ -81,7 +81,7 @@ func TestAProofFromBeforeUnitsCameBackRaisesNothing(t *testing.T) {
 		"elsewhere":             func(b *behind) { b.HearUnitsBack() },
 		"all flags are doubted": func(b *behind) { b.catalog.LowerFlags() },
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		virtual.Test(t, func(t *testing.T) {
 			b := newBehind(t)
 			b.MarkSoldOut(time.Now())
 			wait(100 * time.Millisecond)
@@ -108,7 +108,7 @@ func TestAProofFromBeforeUnitsCameBackRaisesNothing(t *testing.T) {
 // A call that may have sold the last unit is under way, and its buyers are not
 // known: the flag waits for it, and for none that began later.
 func TestTheFlagWaitsForCallsOfBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		c := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)
 		rig.Must(t, c.Refresh(t.Context()))
 		on := c.Find(1)

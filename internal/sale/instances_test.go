@@ -5,13 +5,13 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 // instance is a desk of its own over the rig's store and ledger.
@@ -138,7 +138,7 @@ func TestAFlagRaisedOnAnothersWordFallsEarlier(t *testing.T) {
 		{0, 500 * time.Millisecond}, {100 * time.Millisecond, 400 * time.Millisecond}, {499 * time.Millisecond, time.Millisecond},
 		{500 * time.Millisecond, 0}, {time.Hour, 0}, {-20 * time.Millisecond, 500 * time.Millisecond}, {-time.Second, 0},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		virtual.Test(t, func(t *testing.T) {
 			catalog := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)
 			rig.Must(t, catalog.Refresh(t.Context()))
 			on := catalog.Find(1)
@@ -155,7 +155,7 @@ func TestAFlagRaisedOnAnothersWordFallsEarlier(t *testing.T) {
 }
 
 func TestFlagsAreToldWhenTheyAreNews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		catalog := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)
 		raised, lowered := 0, 0
 		catalog.OnSoldOut = func(product uint32, asked time.Time) { raised++ }

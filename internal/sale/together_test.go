@@ -8,10 +8,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"seckill/test/virtual"
 )
 
 func TestTogether_CallersDuringARunShareTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		together, fail := newTogether(), errors.New("fails")
 		began := 0
 		task := func(context.Context) (time.Duration, error) {
@@ -43,7 +45,7 @@ func TestTogether_CallersDuringARunShareTheNext(t *testing.T) {
 func TestTogether_RunIsTakenOverFromACallerWhoGivesUp(t *testing.T) {
 	for name, patience := range map[string]time.Duration{"while it runs": 1500 * time.Millisecond, "before it runs": 500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtual.Test(t, func(t *testing.T) {
 				together := newTogether()
 				task := func(ctx context.Context) (time.Duration, error) {
 					select {
@@ -76,7 +78,7 @@ func TestTogether_RunIsTakenOverFromACallerWhoGivesUp(t *testing.T) {
 }
 
 func TestTogether_CallerWaitsNoLongerThanItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		together := newTogether()
 		var calling sync.WaitGroup
 		for range 2 { // one runs, one leads the next run
@@ -96,7 +98,7 @@ func TestTogether_CallerWaitsNoLongerThanItsContext(t *testing.T) {
 }
 
 func TestTogether_RunsRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		together := newTogether()
 		began := time.Now()
 		for n := range 3 {

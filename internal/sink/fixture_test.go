@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill"
@@ -18,6 +17,7 @@ import (
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/internal/wire"
+	"seckill/test/virtual"
 )
 
 const patience = 30 * time.Second
@@ -277,7 +277,7 @@ func (s *shop) options(target sink.Target) sink.Options {
 // anybody works. It begins with a day, for sales that started before.
 func inVirtualTime(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
 		<-time.After(24 * time.Hour)
 		test(t)
 	})

@@ -2,12 +2,11 @@ package virtual
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
 func TestTimePassesInABubbleAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	Test(t, func(t *testing.T) {
 		began := time.Now()
 		Sleep(time.Hour)
 		if passed := time.Since(began); passed != time.Hour {
