@@ -28,6 +28,7 @@ const (
 	SinkRefuses  Kind = "a sink refuses many events"
 	SinkLags     Kind = "a sink lags behind"
 	JournalFails Kind = "promises cannot be written to the journal"
+	TakenOver    Kind = "the store has taken sales over"
 )
 
 // Kinds lists all of them. Each is counted from 0: a series that begins with its
@@ -35,5 +36,5 @@ const (
 var Kinds = []Kind{
 	Violations, MustRecover, NotRecovered, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
 	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, RebuiltAgain, WorkerEnded, BrokerUnwell, Rejected,
-	SinkFailed, SinkRefuses, SinkLags, JournalFails,
+	SinkFailed, SinkRefuses, SinkLags, JournalFails, TakenOver,
 }

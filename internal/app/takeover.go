@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"seckill/internal/alert"
 	"seckill/internal/duty"
 	"seckill/internal/sale"
 )
@@ -41,7 +42,7 @@ func (p *parts) keepInstance(ctx context.Context) error {
 // the store. Takeovers are begun and ended by one of them, under a lease.
 func (p *parts) takeoverDuties() []*duty.Loop {
 	handover := &sale.Handover{Desk: p.desk, Instance: p.name, InHand: p.workers.InHand}
-	takeovers := &sale.Takeovers{Desk: p.desk, ReturnAfter: p.cfg.Ledger.ReturnAfter, Now: time.Now}
+	takeovers := &sale.Takeovers{Desk: p.desk, ReturnAfter: p.cfg.Ledger.ReturnAfter, Now: time.Now, OnStarted: p.tellTakenOver}
 	loops := []*duty.Loop{
 		{Name: "instance", Every: instanceEvery, Timeout: instanceTTL / 2, Round: p.keepInstance},
 		{Name: "handover", Every: handoverEvery, Timeout: handoverTimeout, Round: handover.Round},
@@ -50,6 +51,12 @@ func (p *parts) takeoverDuties() []*duty.Loop {
 		{Name: "takeover", Every: takeoverEvery, Timeout: roundTimeout, Round: takeovers.Start},
 		{Name: "return", Every: takeoverEvery, Timeout: returnTimeout, Round: takeovers.Return},
 	})...)
+}
+
+// tellTakenOver tells an operator that the store sells instead of the ledger.
+func (p *parts) tellTakenOver(products []uint32) {
+	p.alerter.Raise(alert.TakenOver, 0, fmt.Errorf("Redis has answered no instance for %s; the store sells what is left of %s; start Redis again",
+		p.cfg.Ledger.TakeoverAfter, listed(products)))
 }
 
 // leaveInstance ends the lease of this instance: it promises nothing any more.

@@ -191,16 +191,25 @@ func (p *parts) concerned(product uint32) string {
 	if product != 0 {
 		return "the product is being"
 	}
-	var ids []string
+	var ids []uint32
 	for _, s := range p.catalog.All() {
 		if terms := s.Terms(); terms.HasLedger() && terms.Epoch > 0 {
-			ids = append(ids, strconv.FormatUint(uint64(s.ID), 10))
+			ids = append(ids, s.ID)
 		}
 	}
-	if len(ids) > namedMost {
-		ids = append(ids[:namedMost], fmt.Sprintf("%d more", len(ids)-namedMost))
+	return "every product with a ledger (" + listed(ids) + ") is being"
+}
+
+// listed names the first of some products, and counts the others.
+func listed(products []uint32) string {
+	var ids []string
+	for _, id := range products[:min(len(products), namedMost)] {
+		ids = append(ids, strconv.FormatUint(uint64(id), 10))
 	}
-	return "every product with a ledger (" + strings.Join(ids, ", ") + ") is being"
+	if more := len(products) - namedMost; more > 0 {
+		ids = append(ids, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(ids, ", ")
 }
 
 // look has a product recovered if it needs to be, however long its sale is

@@ -219,7 +219,7 @@ func (b *Book) adopt(ctx context.Context, product uint32, records []*record) (ca
 func (b *Book) tell(product uint32, outcome *adoption.Outcome) {
 	if n := len(outcome.Adopted); n > 0 {
 		b.opt.OnReoffered(Adopted, n)
-		b.opt.Logger.Info("promises that the ledger lost were adopted", "product", product, "epoch", outcome.Epoch, "promises", n)
+		b.opt.Logger.Info("promises of an older ledger were adopted", "product", product, "epoch", outcome.Epoch, "promises", n)
 	}
 	b.tellUnkept(product, outcome.Failed)
 }

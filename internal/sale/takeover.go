@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,14 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
+)
+
+const (
+	// startAtOnce is how many takeovers are begun at a time.
+	startAtOnce = 16
+	// handoverAtOnce is how many products an instance hands over at a time. Most of
+	// it is waiting for a ledger that does not answer (closeDeadline).
+	handoverAtOnce = 512
 )
 
 // errNotApart says why a takeover makes no sense.
@@ -84,27 +93,63 @@ type Handover struct {
 	// product and not written them yet.
 	InHand func(product uint32) bool
 
+	mu           sync.Mutex
 	acknowledged map[uint32]uint64 // epochs, by product
 }
 
 // Round looks after every takeover that is not complete.
 func (h *Handover) Round(ctx context.Context) error {
-	var errs []error
+	var taken []*seckill.Product
 	for _, s := range h.Desk.catalog.All() {
 		// The terms that are seen here are the ones by which this instance makes
 		// promises (Sale.Hold): it makes none of an older epoch any more.
-		p := s.Terms()
-		if p.HasLedger() && p.SoldByStore() && !p.StoreOpen {
-			if err := h.handOver(ctx, *p); err != nil {
-				errs = append(errs, fmt.Errorf("take product %d over: %w", p.ID, err))
-			}
+		if p := s.Terms(); p.HasLedger() && p.SoldByStore() && !p.StoreOpen {
+			taken = append(taken, p)
 		}
 	}
+	return eachProduct(handoverAtOnce, taken, func(p *seckill.Product) error { return h.handOver(ctx, *p) })
+}
+
+// eachProduct runs do for every product, some at once, and returns all errors.
+func eachProduct(atOnce int, products []*seckill.Product, do func(p *seckill.Product) error) error {
+	errs := make([]error, len(products))
+	places := make(chan struct{}, atOnce)
+	var working sync.WaitGroup
+	for i, p := range products {
+		places <- struct{}{}
+		working.Go(func() {
+			defer func() { <-places }()
+			if err := do(p); err != nil {
+				errs[i] = fmt.Errorf("take product %d over: %w", p.ID, err)
+			}
+		})
+	}
+	working.Wait()
 	return errors.Join(errs...)
 }
 
+// hasAcknowledged reports whether the epoch of a product was acknowledged.
+func (h *Handover) hasAcknowledged(p *seckill.Product) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.acknowledged[p.ID] == p.Epoch
+}
+
+// note remembers the epoch of a product that was acknowledged; 0 forgets it.
+func (h *Handover) note(product uint32, epoch uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.acknowledged == nil {
+		h.acknowledged = make(map[uint32]uint64)
+	}
+	h.acknowledged[product] = epoch
+	if epoch == 0 {
+		delete(h.acknowledged, product)
+	}
+}
+
 func (h *Handover) handOver(ctx context.Context, p seckill.Product) error {
-	if h.acknowledged[p.ID] != p.Epoch {
+	if !h.hasAcknowledged(&p) {
 		ready, err := h.write(ctx, p)
 		if err != nil || !ready {
 			return err
@@ -113,17 +158,14 @@ func (h *Handover) handOver(ctx context.Context, p seckill.Product) error {
 		if err := h.Desk.store.Acknowledge(ctx, p.ID, p.Epoch, h.Instance); err != nil {
 			return err
 		}
-		if h.acknowledged == nil {
-			h.acknowledged = make(map[uint32]uint64)
-		}
-		h.acknowledged[p.ID] = p.Epoch
+		h.note(p.ID, p.Epoch)
 		fault.Point("takeover.after_ack")
 	}
 	opened, err := h.Desk.store.OpenStore(ctx, p.ID, p.Epoch)
 	if err != nil || !opened {
 		return err
 	}
-	delete(h.acknowledged, p.ID)
+	h.note(p.ID, 0)
 	h.Desk.log.Warn("the store sells", "product", p.ID, "epoch", p.Epoch)
 	return h.Desk.refreshed(ctx, p.ID)
 }
@@ -195,6 +237,9 @@ type Takeovers struct {
 	// product returns to it. 0: only an operator returns products.
 	ReturnAfter time.Duration
 	Now         func() time.Time
+	// OnStarted is told which products were taken over because their ledger is
+	// silent. It must not block.
+	OnStarted func(products []uint32)
 
 	well map[uint32]time.Time // since when, of products that the store sells
 }
@@ -206,20 +251,33 @@ func (t *Takeovers) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	var due []*seckill.Product
+	groups := make(map[uint32]bool) // a takeover is of the whole group
 	now := t.Desk.clock.Now()
 	for _, s := range t.Desk.catalog.All() {
 		p := s.Terms()
-		due := p.Fallback == seckill.FallbackStore && p.Epoch > 0 && !p.SoldByStore() && !over(p, now) && silent.everywhere(p.ID)
-		if !due && !t.begun(p, silent) {
-			continue
-		}
-		actor := store.Actor{Name: "system", Reason: "the ledger answers no instance"}
-		if _, err := t.Desk.TakeOver(ctx, p.ID, actor); err != nil {
-			errs = append(errs, fmt.Errorf("take product %d over: %w", p.ID, err))
+		falls := p.Fallback == seckill.FallbackStore && p.Epoch > 0 && !p.SoldByStore() && !over(p, now) && silent.everywhere(p.ID)
+		if (falls || t.begun(p, silent)) && !groups[p.Group] {
+			groups[p.Group] = true
+			due = append(due, p)
 		}
 	}
-	return errors.Join(errs...)
+	var mu sync.Mutex
+	var started []uint32
+	err = eachProduct(startAtOnce, due, func(p *seckill.Product) error {
+		_, err := t.Desk.TakeOver(ctx, p.ID, store.Actor{Name: "system", Reason: "the ledger answers no instance"})
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			started = append(started, p.ID)
+		}
+		return err
+	})
+	if len(started) > 0 && t.OnStarted != nil {
+		slices.Sort(started)
+		t.OnStarted(started)
+	}
+	return err
 }
 
 // begun reports whether a takeover of a limit group has begun and lacks a product,

@@ -500,12 +500,35 @@ func TestStart_LeavesAProductAloneThatIsBeingRebuilt(t *testing.T) {
 	start("the ledger is silent, so there is no rebuild", true)
 }
 
+// A ledger that does not answer costs every product a wait. They wait together.
+func TestHandover_ProductsWaitForASilentLedgerTogether(t *testing.T) {
+	const products = 40
+	h := newHanding(t)
+	for id := range uint32(products) {
+		h.Open(t, id+1, 5)
+		_, err := h.Desk.TakeOver(t.Context(), id+1, rig.Operator)
+		rig.Must(t, err)
+	}
+	before, open := h.Ledger.Calls("Read"), h.Ledger.Block("Read")
+	done := make(chan error, 1)
+	go func() { done <- h.hands.Round(context.WithoutCancel(t.Context())) }()
+	rig.Until(t, "all products ask the ledger", func() bool { return h.Ledger.Calls("Read") == before+products })
+	open()
+	rig.Must(t, <-done)
+	for id := range uint32(products) {
+		if !h.Stored(t, id+1).StoreOpen {
+			t.Errorf("the store is not open for product %d", id+1)
+		}
+	}
+}
+
 // Only the words of the living count, and all of them.
 func TestStart_NeedsTheSilenceOfEveryInstance(t *testing.T) {
 	h := newHanding(t)
 	h.Open(t, 1, 10, rig.FallBack)
 	h.Open(t, 2, 10) // waits for its ledger
-	takeovers := &sale.Takeovers{Desk: h.Desk, ReturnAfter: time.Minute, Now: h.Time.Now}
+	var told []uint32
+	takeovers := &sale.Takeovers{Desk: h.Desk, ReturnAfter: time.Minute, Now: h.Time.Now, OnStarted: func(ids []uint32) { told = append(told, ids...) }}
 	start := func(what string, want bool) {
 		t.Helper()
 		rig.Must(t, takeovers.Start(t.Context()))
@@ -521,6 +544,10 @@ func TestStart_NeedsTheSilenceOfEveryInstance(t *testing.T) {
 	start("nobody lives", false)
 	h.lease(t, "here", 1, 2)
 	start("it is silent for all who live", true)
+	start("it is taken over already", true)
+	if !slices.Equal(told, []uint32{1}) {
+		t.Errorf("told of %v", told)
+	}
 	if p := h.Stored(t, 2); p.Seller != seckill.SellerLedger {
 		t.Error("a product that waits for its ledger was taken over")
 	}
