@@ -54,7 +54,8 @@ type Desk struct {
 	stockAside aside.Shelf[uint32]
 
 	mu    sync.Mutex
-	locks map[uint32]chan struct{}
+	locks map[uint32]chan struct{} // by product
+	turns map[uint32]chan struct{} // of rebuilds, by limit group
 }
 
 // DeskOptions are the parts of a desk.
@@ -126,7 +127,7 @@ func NewDesk(opt DeskOptions) *Desk {
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
 		changed: opt.OnChanged, behind: opt.OnBehind, unbuilt: opt.OnUnbuilt, holder: opt.Holder,
 		promises: opt.Promises, witness: opt.CheckWitness, apart: opt.Apart, others: opt.Others, patience: cmp.Or(opt.Patience, defaultPatience), building: make(chan struct{}, buildAtOnce), looks: newTogether(),
-		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}),
+		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}), turns: make(map[uint32]chan struct{}),
 	}
 	if d.created == nil {
 		d.created = func() {}
@@ -160,11 +161,16 @@ func NewDesk(opt DeskOptions) *Desk {
 
 // lock serialises this instance's moves on one product.
 func (d *Desk) lock(ctx context.Context, id uint32) (unlock func(), err error) {
+	return d.acquire(ctx, d.locks, id)
+}
+
+// acquire takes the lock under a key.
+func (d *Desk) acquire(ctx context.Context, locks map[uint32]chan struct{}, key uint32) (release func(), err error) {
 	d.mu.Lock()
-	l := d.locks[id]
+	l := locks[key]
 	if l == nil {
 		l = make(chan struct{}, 1)
-		d.locks[id] = l
+		locks[key] = l
 	}
 	d.mu.Unlock()
 	select {

@@ -25,7 +25,8 @@ const (
 // rebuildUnless rebuilds the product unless settled says that it need not be.
 // Instances that notice one loss together take turns, and those that waited
 // find it settled: without that each would spend an epoch, and fail orders
-// that the one before it had just promised again. Two at once are harmless.
+// that the one before it had just promised again. So do two rebuilds of one limit
+// group in this instance: the first would open what the second has closed.
 func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store.Actor, settled func(*seckill.Product) (bool, error)) (seckill.Product, error) {
 	if done, err := settled(&p); err != nil || done {
 		if done {
@@ -33,19 +34,17 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 		}
 		return p, err
 	}
-	if d.holder != "" {
-		end, err := d.turn(ctx, p.Group)
-		if err != nil {
-			return p, err
-		}
-		defer end()
-		// Another may have had its turn between our look and ours.
-		if p, err = d.store.Product(ctx, p.ID); err != nil {
-			return p, err
-		}
-		if done, err := settled(&p); err != nil || done {
-			return p, err
-		}
+	end, err := d.turn(ctx, p.Group)
+	if err != nil {
+		return p, err
+	}
+	defer end()
+	// Another may have had its turn between our look and ours.
+	if p, err = d.store.Product(ctx, p.ID); err != nil {
+		return p, err
+	}
+	if done, err := settled(&p); err != nil || done {
+		return p, err
 	}
 	if p.Epoch > 0 && p.HasLedger() { // a direct product is only opened again
 		d.log.Warn("rebuilding a product's ledger", "product", p.ID, "epoch", p.Epoch, "reason", actor.Reason)
@@ -55,9 +54,27 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 	return built, err
 }
 
-// turn waits until nobody else rebuilds a product of the limit group. Its lease
-// is renewed until end is called.
+// turn waits until nobody else rebuilds a product of the limit group, here or at
+// another instance.
 func (d *Desk) turn(ctx context.Context, group uint32) (end func(), err error) {
+	release, err := d.acquire(ctx, d.turns, group)
+	if err != nil || d.holder == "" {
+		return release, err
+	}
+	endLease, err := d.leaseTurn(ctx, group)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return func() {
+		endLease()
+		release()
+	}, nil
+}
+
+// leaseTurn waits until no other instance rebuilds a product of the limit group.
+// Its lease is renewed until end is called.
+func (d *Desk) leaseTurn(ctx context.Context, group uint32) (end func(), err error) {
 	name := fmt.Sprintf("rebuild:%d", group)
 	poll := turnPoll
 	timer := time.NewTimer(poll)
