@@ -139,6 +139,9 @@ func (p *Product) HasLedger() bool { return p.Strategy != StrategyDirect }
 // direct product always, another one after a takeover.
 func (p *Product) SoldByStore() bool { return !p.HasLedger() || p.Seller == SellerStore }
 
+// TakingOver reports whether a takeover has begun and the store does not sell yet.
+func (p *Product) TakingOver() bool { return p.HasLedger() && p.SoldByStore() && !p.StoreOpen }
+
 // SoldBy is who sells the product in this epoch.
 func (p *Product) SoldBy() Seller {
 	if p.SoldByStore() {

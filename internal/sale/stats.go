@@ -51,7 +51,7 @@ func seller(p *seckill.Product) string {
 	switch {
 	case !p.HasLedger():
 		return stats.SellerStore
-	case p.SoldByStore() && !p.StoreOpen:
+	case p.TakingOver():
 		return stats.SellerMoving
 	}
 	return p.Seller.String()

@@ -112,7 +112,7 @@ func (d *Desk) finishChange(ctx context.Context, change store.StockChange) (stor
 	}
 	// While the store is the seller no ledger has the units: the store decides. The
 	// next ledger is built from it.
-	refused := change.Delta < 0 && p.Stock < -change.Delta
+	refused := false
 	if !p.SoldByStore() {
 		if refused, err = d.tellLedger(ctx, &p, change); err != nil {
 			return change, err

@@ -103,7 +103,7 @@ func (h *Handover) Round(ctx context.Context) error {
 	for _, s := range h.Desk.catalog.All() {
 		// The terms that are seen here are the ones by which this instance makes
 		// promises (Sale.Hold): it makes none of an older epoch any more.
-		if p := s.Terms(); p.HasLedger() && p.SoldByStore() && !p.StoreOpen {
+		if p := s.Terms(); p.TakingOver() {
 			taken = append(taken, p)
 		}
 	}
@@ -284,7 +284,7 @@ func (t *Takeovers) Start(ctx context.Context) error {
 // perhaps because an instance died in the middle. One that is being rebuilt is not
 // missing if the ledger answers: the rebuild returns the whole group.
 func (t *Takeovers) begun(p *seckill.Product, silent silences) bool {
-	return p.HasLedger() && p.SoldByStore() && !p.StoreOpen && slices.ContainsFunc(t.Desk.members(p), func(m *seckill.Product) bool {
+	return p.TakingOver() && slices.ContainsFunc(t.Desk.members(p), func(m *seckill.Product) bool {
 		return !m.SoldByStore() && m.State != seckill.SaleEnded && (!m.Rebuilding || silent.everywhere(p.ID))
 	})
 }
@@ -293,7 +293,7 @@ func (t *Takeovers) begun(p *seckill.Product, silent silences) bool {
 // complete yet. It would take a product over again that returns now.
 func (t *Takeovers) opening(p *seckill.Product) bool {
 	return slices.ContainsFunc(t.Desk.members(p), func(m *seckill.Product) bool {
-		return m.SoldByStore() && !m.StoreOpen && m.State != seckill.SaleEnded
+		return m.TakingOver() && m.State != seckill.SaleEnded
 	})
 }
 

@@ -96,8 +96,10 @@ type StockChanges interface {
 	// BeginStockChange records a change under its id; repeated, it returns what
 	// was recorded. Up: stock and offered grow at once, and the ledger is owed.
 	// Down: only the intention is written (bad_request when delta exceeds the
-	// stock), stamped with the epoch. A product never preheated, or sold directly,
-	// owes the ledger nothing: the change is done at once, up or down.
+	// stock that no letter holds), stamped with the epoch. A product that was never
+	// preheated, or that the store sells, owes the ledger nothing: the change is
+	// done at once, up or down. During a takeover promises are on their way to the
+	// store: a change down stays open until the store sells.
 	BeginStockChange(ctx context.Context, change StockChange) (StockChange, error)
 	// StockChangesDue lists at most limit changes that are not done, oldest first,
 	// without those of the excepted products.
@@ -106,7 +108,9 @@ type StockChanges interface {
 	// down change heeds that of the epoch with which it is stamped alone (else
 	// ErrEpoch): another may have been told since, and have decided otherwise. It
 	// takes its units from stock and offered here, only if that is the product's
-	// epoch still (else ErrEpoch too); refused ends it without effect. An up
+	// epoch still (else ErrEpoch too); refused ends it without effect. While the
+	// store is the seller it decides itself: refused if letters hold the units, and
+	// busy during a takeover. An up
 	// change is settled by any. What is settled stays as it is.
 	FinishStockChange(ctx context.Context, id string, epoch uint64, refused bool) (StockChange, error)
 	// RestampStockChange moves a down change that is not done to the product's

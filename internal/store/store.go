@@ -74,6 +74,12 @@ var (
 	ErrLocked = errors.New("store: a row is locked by another session")
 )
 
+// EndsAll reports whether an error is of the store, the product or the context, so
+// that no other claim fares better.
+func EndsAll(ctx context.Context, err error) bool {
+	return err != nil && (ctx.Err() != nil || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrEpoch) || seckill.CodeNotFound.In(err))
+}
+
 // MaxEpoch is the highest epoch. Ledgers count in float64, which tells every
 // number up to it from the next; it fits the store's columns.
 const MaxEpoch = 1<<53 - 1

@@ -18,8 +18,19 @@ const lettersHeld = 10_000
 // sqlLettersToHold begins with those of the last epoch, which hold a unit now.
 const sqlLettersToHold = sqlLetters + `product_id = ? AND epoch < ? ORDER BY epoch DESC, id LIMIT ?`
 
-// sqlLettersHeld are those that the present epoch holds units for.
-const sqlLettersHeld = sqlLetters + `product_id = ? AND epoch = ? ORDER BY id LIMIT ?`
+// sqlLettersHeld are those of a limit group that the present epochs hold units
+// for.
+const sqlLettersHeld = sqlLetters + `limit_group = ? AND epoch = (SELECT epoch FROM tb_seckill_product p WHERE p.id = product_id) ORDER BY id LIMIT ?`
+
+const sqlParkedUnits = `SELECT COALESCE(SUM(quantity), 0) FROM tb_dead_letter WHERE closed_time IS NULL AND product_id = ? AND epoch = ?`
+
+// parkedUnits are the units that letters hold while the store is the seller.
+func parkedUnits(ctx context.Context, tx *session, p *seckill.Product) (units int64, err error) {
+	if p.HasLedger() && p.SoldByStore() {
+		_, err = tx.row(ctx, sqlParkedUnits, []any{p.ID, p.Epoch}, &units)
+	}
+	return units, err
+}
 
 // sqlRaiseLetters moves letters into an epoch. Whoever adopts a claim and finds
 // it held closes the letter that it had in hand: one that was not moved would
@@ -68,10 +79,11 @@ func (s *Store) holdLetters(ctx context.Context, tx *session, p *seckill.Product
 }
 
 // addParked takes the parked claims that the present epoch holds units for into
-// account. Those among the claims of the request hold theirs until they are
+// account. Those of other products of the limit group count against the limit, and
+// hold their keys. Those among the claims of the request hold theirs until they are
 // decided.
 func (s *Store) addParked(ctx context.Context, tx *session, p *seckill.Product, known *facts) error {
-	letters, err := collect(ctx, s, tx, tableLetter, sqlLettersHeld, []any{p.ID, p.Epoch}, lettersHeld, scanLetter)
+	letters, err := collect(ctx, s, tx, tableLetter, sqlLettersHeld, []any{p.Group}, lettersHeld, scanLetter)
 	if err != nil || len(letters) == 0 {
 		return err
 	}
@@ -85,7 +97,9 @@ func (s *Store) addParked(ctx context.Context, tx *session, p *seckill.Product, 
 		if _, exists := known.orders[order.OrderNo]; exists {
 			continue
 		}
-		known.parked += int64(order.Quantity)
+		if order.ProductID == p.ID {
+			known.parked += int64(order.Quantity)
+		}
 		if asked[order.OrderNo.String()] {
 			known.lettered[order.OrderNo] = order
 			known.hold(&order)

@@ -81,7 +81,7 @@ func checkCounter(p *seckill.Product, req *store.SellRequest) error {
 		return fmt.Errorf("%w: it is %d, not %d", store.ErrEpoch, p.Epoch, req.Epoch)
 	case !p.SoldByStore():
 		return seckill.Errorf(seckill.CodeWrongState, "product %d is sold by its ledger", p.ID)
-	case p.HasLedger() && !p.StoreOpen:
+	case p.TakingOver():
 		return seckill.Errorf(seckill.CodeWrongState, "product %d is being taken over", p.ID)
 	}
 	for i := range req.Claims {

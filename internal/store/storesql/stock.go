@@ -112,10 +112,14 @@ func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store
 		return err
 	}
 	now := s.now()
-	alone := p.Epoch == 0 || p.SoldByStore() // no ledger sells the units
+	parked, err := parkedUnits(ctx, tx, &p.Product)
+	if err != nil {
+		return err
+	}
+	alone := p.Epoch == 0 || p.SoldByStore() && !p.TakingOver() // no ledger sells the units
 	switch {
-	case -change.Delta > p.Stock:
-		return seckill.Errorf(seckill.CodeBadRequest, "the stock is %d, it cannot change by %d", p.Stock, change.Delta)
+	case -change.Delta > p.Stock-parked:
+		return seckill.Errorf(seckill.CodeBadRequest, "the stock is %d, of which %d are promised; it cannot change by %d", p.Stock, parked, change.Delta)
 	case change.Delta > seckill.MaxStock-p.Offered:
 		return seckill.Errorf(seckill.CodeBadRequest, "offered would exceed %d", seckill.MaxStock)
 	}
@@ -222,10 +226,7 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, 
 			if p.Epoch != c.Epoch {
 				return fmt.Errorf("%w: it is %d, the change's is %d", store.ErrEpoch, p.Epoch, c.Epoch)
 			}
-			if p.Stock+c.Delta < 0 {
-				return fmt.Errorf("%w: %d units, change by %d", store.ErrShort, p.Stock, c.Delta)
-			}
-			if err := operatorMove(ctx, tx, &p, c.Delta, now); err != nil {
+			if c.Status, err = takeAway(ctx, tx, &p, -c.Delta, now); err != nil {
 				return err
 			}
 		}
@@ -238,6 +239,24 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, 
 		}
 		return writeAudit(ctx, tx, now, c.Actor, "product.stock", c.ProductID, "", fmt.Sprintf("%+d, change %s is %s", c.Delta, id, c.Status))
 	})
+}
+
+// takeAway takes units that an operator wants back from stock and offered. What
+// the ledger granted must be there. While the store is the seller, it decides
+// itself, as soon as it knows every promise.
+func takeAway(ctx context.Context, tx *session, p *productRow, units int64, now time.Time) (status store.ChangeStatus, err error) {
+	parked, err := parkedUnits(ctx, tx, &p.Product)
+	switch {
+	case err != nil:
+		return "", err
+	case p.TakingOver():
+		return "", seckill.Errorf(seckill.CodeBusy, "product %d is being taken over; the change waits until the store sells", p.ID)
+	case p.SoldByStore() && units > p.Stock-parked:
+		return store.ChangeRefused, nil
+	case units > p.Stock:
+		return "", fmt.Errorf("%w: %d units, change by %d", store.ErrShort, p.Stock, -units)
+	}
+	return store.ChangeDone, operatorMove(ctx, tx, p, -units, now)
 }
 
 // RestampStockChange moves an open down change to the present epoch.

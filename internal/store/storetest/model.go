@@ -227,6 +227,10 @@ func (m *model) change(rt *rapid.T) {
 	}
 	must(rt, err)
 	_, err = m.s.Store.FinishStockChange(rt.Context(), change.ID, change.Epoch, false)
+	if delta < 0 && m.product.TakingOver() {
+		refused(rt, err, seckill.CodeBusy)
+		return
+	}
 	must(rt, err)
 	m.stock += delta
 	m.offered += delta

@@ -151,7 +151,7 @@ var takeoverTests = []test{
 	}},
 	{"a new epoch returns the sale to the ledger, with the orders of both sellers", returnedSale},
 	{"a stock change is done at once while the store is the seller, up and down", func(t *testing.T, s *suite) {
-		for _, p := range []seckill.Product{s.beginTakeover(t, s.preheated(t).ID), s.takenOver(t), s.preheated(t, direct)} {
+		for _, p := range []seckill.Product{s.takenOver(t), s.preheated(t, direct)} {
 			for _, delta := range []int64{5, -12} {
 				equal(t, "status", s.change(t, p, delta).Status, store.ChangeDone)
 			}
@@ -160,6 +160,23 @@ var takeoverTests = []test{
 			_, err := s.Store.BeginStockChange(t.Context(), store.StockChange{ID: numbered("deep", int(p.ID)), ProductID: p.ID, Delta: -4, Actor: operator})
 			refused(t, err, seckill.CodeBadRequest)
 		}
+	}},
+	{"a stock change down waits until a takeover is complete", func(t *testing.T, s *suite) {
+		p := s.beginTakeover(t, s.preheated(t).ID)
+		up, down := s.change(t, p, 5), s.change(t, p, -12)
+		equal(t, "status", down.Status, store.ChangeOpen)
+		s.unchanged(t, p.ID, func() {
+			_, err := s.Store.FinishStockChange(t.Context(), down.ID, down.Epoch, false)
+			refused(t, err, seckill.CodeBusy)
+		})
+		s.stockIs(t, p.ID, 15, 15)
+		s.openStore(t, p)
+		for _, change := range []store.StockChange{up, down} {
+			done, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
+			must(t, err)
+			equal(t, "status in the end", done.Status, store.ChangeDone)
+		}
+		s.stockIs(t, p.ID, 3, 3)
 	}},
 	{"a change that the ledger was asked for is finished in the epoch of the store", func(t *testing.T, s *suite) {
 		p := s.preheated(t)

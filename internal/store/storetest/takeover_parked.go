@@ -28,6 +28,32 @@ var takeoverParkedTests = []test{
 		equal(t, "over the limit", got.Verdicts[1].Code, ledger.VerdictOverLimit)
 		equal(t, "held", got.Verdicts[1].Held, []seckill.OrderNo{first.OrderNo, parked.Claim.OrderNo})
 	}},
+	{"a parked claim holds its limit and its key against sales of other products of the group", func(t *testing.T, s *suite) {
+		first := s.preheated(t)
+		second := s.preheated(t, inGroup(first.ID))
+		parked := s.parkClaim(t, second, "buyer", key("k"))
+		second, first = s.beginTakeover(t, second.ID), s.beginTakeover(t, first.ID)
+		s.openStore(t, first)
+		got := s.sell(t, first, s.claim(t, first, "buyer"), s.claim(t, first, "buyer", key("k")), s.claim(t, first, "other"))
+		equal(t, "verdicts", codes(got), []ledger.VerdictCode{ledger.VerdictOverLimit, ledger.VerdictRepeated, ledger.VerdictAccepted})
+		equal(t, "held", got.Verdicts[0].Held, []seckill.OrderNo{parked.Claim.OrderNo})
+		equal(t, "free", got.Free, 9)
+	}},
+	{"units of parked claims are not taken out of the sale", func(t *testing.T, s *suite) {
+		old := s.preheated(t, stock(5))
+		asked := s.change(t, old, -5)
+		s.parkClaim(t, old, "parked")
+		p := s.takeOver(t, old.ID)
+		_, err := s.Store.BeginStockChange(t.Context(), store.StockChange{ID: numbered("parked", int(p.ID)), ProductID: p.ID, Delta: -5, Actor: operator})
+		refused(t, err, seckill.CodeBadRequest)
+		asked, err = s.Store.RestampStockChange(t.Context(), asked.ID)
+		must(t, err)
+		asked, err = s.Store.FinishStockChange(t.Context(), asked.ID, asked.Epoch, false)
+		must(t, err)
+		equal(t, "status of what the ledger was asked for", asked.Status, store.ChangeRefused)
+		equal(t, "status", s.change(t, p, -4).Status, store.ChangeDone)
+		s.stockIs(t, p.ID, 1, 1)
+	}},
 	{"a parked claim holds its units, limit and key against old entries", whileStoreSells(func(t *testing.T, s *suite, seller takeover) {
 		old := s.preheated(t, stock(3), perUser(2))
 		s.parkClaim(t, old, "buyer", key("k"), quantity(2))
