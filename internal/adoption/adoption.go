@@ -7,6 +7,7 @@ package adoption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -83,9 +84,18 @@ func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error
 	return out, nil
 }
 
-// write has the store decide, which is the seller (protocol 5, rule 9).
+// write has the store decide, which is the seller (protocol 5, rule 9). A claim
+// that it cannot write holds up no other.
 func (a *Adopter) write(ctx context.Context, items []store.Item, out *Outcome) error {
 	outcomes, err := a.Store.Confirm(ctx, store.ConfirmRequest{ProductID: items[0].ProductID, Items: items, ExpireAfter: a.ExpireAfter})
+	if err != nil && len(items) > 1 && !store.EndsAll(ctx, err) {
+		half := len(items) / 2
+		first := a.write(ctx, items[:half], out)
+		if store.EndsAll(ctx, first) {
+			return first
+		}
+		return errors.Join(first, a.write(ctx, items[half:], out))
+	}
 	if err != nil {
 		return err
 	}

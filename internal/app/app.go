@@ -209,7 +209,9 @@ func (a *App) stop(within time.Duration) error {
 		errs = append(errs, a.adminListener.Hurry(), a.stopAdmin(ctx))
 	}
 	a.stopLoops()
-	errs = append(errs, a.awaitLoops(ctx), a.close())
+	errs = append(errs, a.awaitLoops(ctx))
+	a.parts.writePromises(ctx)
+	errs = append(errs, a.close())
 	a.log.Info("stopped")
 	return errors.Join(errs...)
 }

@@ -19,6 +19,8 @@ const (
 	// handoverTimeout bounds one round of handing over: the outbox may be long.
 	handoverTimeout = 2 * time.Minute
 	returnTimeout   = recoverTimeout
+	// leaveTimeout bounds how long a stop writes promises to the store.
+	leaveTimeout = 3 * time.Second
 )
 
 // keepInstance renews the lease of this instance, and says which ledgers do not
@@ -57,6 +59,19 @@ func (p *parts) takeoverDuties() []*duty.Loop {
 func (p *parts) tellTakenOver(products []uint32) {
 	p.alerter.Raise(alert.TakenOver, 0, fmt.Errorf("Redis has answered no instance for %s; the store sells what is left of %s; start Redis again",
 		p.cfg.Ledger.TakeoverAfter, listed(products)))
+}
+
+// writePromises writes what this instance has promised and nobody has written yet,
+// before it leaves: while the ledger is away, no other instance knows of it.
+func (p *parts) writePromises(ctx context.Context) {
+	if !p.cfg.SharedLedger() || p.promises == nil || p.promises.Len() == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	if err := p.promises.WriteAll(ctx); err != nil {
+		p.log.Warn("promises not written before the stop; the outbox has them", "promises", p.promises.Len(), "error", err)
+	}
 }
 
 // leaveInstance ends the lease of this instance: it promises nothing any more.

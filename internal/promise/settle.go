@@ -254,6 +254,28 @@ func (b *Book) Reoffer(ctx context.Context, product uint32) error {
 	})
 }
 
+// WriteAll writes what is remembered of every product, as Reoffer does. An
+// instance that stops does so: while the ledger is away, nobody else may know of
+// these promises.
+func (b *Book) WriteAll(ctx context.Context) error {
+	products := make(map[uint32]bool)
+	for i := range b.stripes {
+		s := &b.stripes[i]
+		s.mu.Lock()
+		for _, r := range s.kept {
+			products[r.entry.ProductID] = true
+		}
+		s.mu.Unlock()
+	}
+	var errs []error
+	for product := range products {
+		if err := b.Reoffer(ctx, product); err != nil {
+			errs = append(errs, fmt.Errorf("write promises of product %d: %w", product, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Write writes claims of one product as a worker would, without an entry to
 // acknowledge. It leaves out claims that do not fit, and claims that the store
 // refuses.
@@ -261,7 +283,7 @@ func (b *Book) Write(ctx context.Context, items []store.Item) error {
 	settled := make(map[seckill.OrderNo]bool)
 	defer func() { b.countConfirmed(settled) }()
 	for some := range slices.Chunk(items, confirmAtOnce) {
-		if err := b.confirm(ctx, some, settled); err != nil && stops(ctx, err) {
+		if err := b.confirm(ctx, some, settled); store.EndsAll(ctx, err) {
 			return err
 		}
 	}
@@ -273,7 +295,9 @@ func (b *Book) confirmAll(ctx context.Context, records []*record) error {
 	settled := make(map[seckill.OrderNo]bool)
 	var failed error
 	for some := range slices.Chunk(items(records), confirmAtOnce) {
-		if failed = b.confirm(ctx, some, settled); failed != nil {
+		err := b.confirm(ctx, some, settled)
+		failed = errors.Join(failed, err)
+		if store.EndsAll(ctx, err) {
 			break
 		}
 	}
@@ -303,10 +327,10 @@ func (b *Book) confirm(ctx context.Context, items []store.Item, settled map[seck
 	outcomes, err := b.opt.Store.Confirm(ctx, store.ConfirmRequest{
 		ProductID: items[0].ProductID, Items: items, ExpireAfter: b.opt.ExpireAfter,
 	})
-	if err != nil && len(items) > 1 && !stops(ctx, err) {
+	if err != nil && len(items) > 1 && !store.EndsAll(ctx, err) {
 		half := len(items) / 2
 		first := b.confirm(ctx, items[:half], settled)
-		if first != nil && stops(ctx, first) {
+		if store.EndsAll(ctx, first) {
 			return first
 		}
 		return errors.Join(first, b.confirm(ctx, items[half:], settled))
@@ -321,12 +345,6 @@ func (b *Book) confirm(ctx context.Context, items []store.Item, settled map[seck
 		}
 	}
 	return nil
-}
-
-// stops reports whether an error is of the store or the product, so that no
-// other claim fares better.
-func stops(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrEpoch) || seckill.CodeNotFound.In(err)
 }
 
 func items(records []*record) []store.Item {

@@ -1,7 +1,10 @@
 package promise_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"seckill"
 	"seckill/internal/promise"
@@ -33,6 +36,40 @@ func TestPromisesOfAProductThatWasTakenOverAreWritten(t *testing.T) {
 				t.Errorf("%d promises remain, lost %v", m.Len(), m.lost)
 			}
 			storetest.CheckPromises(t, m.Store, 1)
+		})
+	}
+}
+
+// A claim that the store cannot write holds up no other, whoever writes them.
+func TestPromisesThatCanBeWrittenAreWrittenBesideOneThatCannot(t *testing.T) {
+	const many, bad = 1200, 3 // several transactions
+	for name, write := range map[string]func(*testing.T, *memory) error{
+		"by the handover": func(t *testing.T, m *memory) error { return m.Reoffer(t.Context(), 1) },
+		"by a stop":       func(t *testing.T, m *memory) error { return m.WriteAll(t.Context()) },
+		"by a round": func(t *testing.T, m *memory) error {
+			m.Time.Advance(time.Minute)
+			return m.Round(t.Context())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory(t)
+			p := m.Open(t, 1, many)
+			var buyers []string
+			for i := range many {
+				buyers = append(buyers, fmt.Sprintf("buyer %d", i))
+			}
+			nos := m.promised(t, p, buyers...)
+			m.LoseJournal(t)
+			m.Ledger.FailBefore("Do", -1)
+			_, err := m.Desk.TakeOver(t.Context(), 1, rig.Operator)
+			rig.Must(t, err)
+			m.Store.Poison(buyers[bad])
+			if err := write(t, m); !errors.Is(err, storetest.ErrPoison) {
+				t.Errorf("the claim that cannot be written: %v", err)
+			}
+			if got := m.statuses(t, nos); got[seckill.OrderPending] != many-1 {
+				t.Errorf("orders are %v", got)
+			}
 		})
 	}
 }

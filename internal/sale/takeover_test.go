@@ -422,6 +422,38 @@ func TestRecover_DoesNotOpenWhileTheStoreSellsAnotherProductOfTheGroup(t *testin
 	}
 }
 
+// A second rebuild of the group in the same instance waits, and finds nothing to
+// do: it would close what the first one opens.
+func TestRecover_OneRebuildOfALimitGroupAtATime(t *testing.T) {
+	h := newHanding(t)
+	h.Open(t, 1, 5)
+	second := h.Open(t, 2, 5, grouped)
+	rig.Must(t, h.Store.BeginRebuild(t.Context(), 2, second.Epoch)) // the first rebuild takes it along
+	before, gate := h.Store.Calls("OpenEpoch"), h.Store.Block("EndRebuild")
+	done := make(chan error, 2)
+	go func() {
+		_, err := h.Desk.Recover(context.WithoutCancel(t.Context()), 1, rig.Operator)
+		done <- err
+	}()
+	rig.Until(t, "the ledgers are built", func() bool { return len(gate.Arrived()) == 1 })
+	looks := h.Store.Calls("Product")
+	go func() {
+		_, err := h.Desk.RecoverIfLost(context.WithoutCancel(t.Context()), 2)
+		done <- err
+	}()
+	rig.Until(t, "the second rebuild has begun", func() bool { return h.Store.Calls("Product") > looks })
+	gate.Open()
+	for range 2 {
+		rig.Must(t, <-done)
+	}
+	if n := h.Store.Calls("OpenEpoch") - before; n != 2 {
+		t.Errorf("%d epochs were opened for two products", n)
+	}
+	for id := range uint32(2) {
+		live(t, h.Rig, id+1)
+	}
+}
+
 // What the store has sold of a product that has ended counts against the limit.
 func TestRecover_LedgerCountsOrdersOfAnEndedProductOfTheGroup(t *testing.T) {
 	h := newHanding(t)
