@@ -171,16 +171,27 @@ func (h *Handover) handOver(ctx context.Context, p seckill.Product) error {
 }
 
 // write writes what this instance, and the ledger if it answers, have promised in
-// older epochs. It reports whether nothing is left.
+// older epochs. It reports whether nothing is left. A product of the limit group
+// that has ended is not taken over, and its promises count against the limit.
 func (h *Handover) write(ctx context.Context, p seckill.Product) (bool, error) {
+	written, err := h.writeOne(ctx, p)
+	for _, m := range h.Desk.members(&p) {
+		if err == nil && written && m.State == seckill.SaleEnded && !m.SoldByStore() {
+			written, err = h.writeOne(ctx, *m)
+		}
+	}
+	return written, err
+}
+
+func (h *Handover) writeOne(ctx context.Context, p seckill.Product) (bool, error) {
 	if err := h.Desk.drain(ctx, p); err != nil {
 		return false, err
 	}
 	err := h.Desk.promises.Reoffer(ctx, p.ID)
-	switch {
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrEpoch), ctx.Err() != nil:
+	if store.EndsAll(ctx, err) {
 		return false, err
-	case err != nil: // the claim's own fault: its entry is parked when it turns up
+	}
+	if err != nil { // the claim's own fault: its entry is parked when it turns up
 		h.Desk.log.Error("promise not handed over", "product", p.ID, "error", err)
 	}
 	return !h.InHand(p.ID), nil

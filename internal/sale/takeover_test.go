@@ -532,6 +532,31 @@ func TestStart_LeavesAProductAloneThatIsBeingRebuilt(t *testing.T) {
 	start("the ledger is silent, so there is no rebuild", true)
 }
 
+// A product that has ended is not taken over. What was promised of it counts
+// against the limit of the group, so it is written first.
+func TestHandover_WritesPromisesOfEndedProductsOfTheGroup(t *testing.T) {
+	h := newHanding(t)
+	h.Open(t, 1, 5)
+	ended := h.Open(t, 2, 5, grouped)
+	queued, remembered := h.Buy(t, ended, "a"), h.promised(t, ended, "b")
+	_, err := h.Desk.SetState(t.Context(), 2, seckill.SaleEnded, rig.Operator)
+	rig.Must(t, err)
+	h.takenOver(t, 1)
+	for _, no := range append(queued, remembered...) {
+		if got := h.Status(t, no); got != seckill.OrderPending {
+			t.Errorf("order %s is %s", no, got)
+		}
+	}
+	p := h.Stored(t, 1)
+	result, err := h.Store.Sell(t.Context(), store.SellRequest{ProductID: 1, Epoch: p.Epoch, Claims: []seckill.Claim{h.Claim(1, "a"), h.Claim(1, "b")}})
+	rig.Must(t, err)
+	for _, v := range result.Verdicts {
+		if v.Code != ledger.VerdictOverLimit {
+			t.Errorf("a second unit of the group was answered %d", v.Code)
+		}
+	}
+}
+
 // A ledger that does not answer costs every product a wait. They wait together.
 func TestHandover_ProductsWaitForASilentLedgerTogether(t *testing.T) {
 	const products = 40

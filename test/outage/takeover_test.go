@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -174,6 +175,51 @@ func TestTakeover_ReservationThatNobodyHeardOfFailsIfItsUnitIsSold(t *testing.T)
 		t.Errorf("the key, repeated: %v", err)
 	}
 	t.Logf("the key, repeated: order %q, %v", s.OrderNo(unheard), err)
+	s.keepsItsPromises()
+}
+
+// An instance stops while Redis is frozen, and nobody has written its promises
+// yet. It writes them before it leaves, so that they keep their units.
+func TestTakeover_StoppedInstanceHasWrittenItsPromises(t *testing.T) {
+	const stock = 10
+	s := open(t, plan{
+		roles:    [][]string{{engine.RoleShop}, {engine.RoleShop, engine.RoleAdmin}, {engine.RoleWorker}},
+		products: []engine.Product{{ID: asyncOne, Stock: stock, PerUserLimit: 1, Fallback: string(seckill.FallbackStore)}},
+		settings: map[string]string{"order.expire_after": "10m"},
+	})
+	s.engines[2].Signal(syscall.SIGSTOP)
+	var promised []*market.Claim
+	for range stock {
+		claim := s.NewClaim(s.NewBuyer(), asyncOne, engine.Purchase{Quantity: 1, Key: "promised"})
+		err := market.UntilAnswered(t, "buy", func(ctx context.Context) error { return s.SendTo(ctx, s.engines[0], claim) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		promised = append(promised, claim)
+	}
+	s.Away(asyncOne)
+	s.redis.Pause()
+	s.engines[2].Signal(syscall.SIGCONT)
+	if err := s.engines[0].Stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	market.Eventually(t, "the store sells", func(ctx context.Context) bool {
+		figures, err := s.engines[1].Operator().Stats(ctx, asyncOne)
+		return err == nil && figures.Seller == stats.SellerStore
+	})
+	late := s.NewClaim(s.NewBuyer(), asyncOne, engine.Purchase{Quantity: 1, Key: "late"})
+	err := market.UntilAnswered(t, "ask for one more", func(ctx context.Context) error { return s.SendTo(ctx, s.engines[1], late) })
+	if engine.CodeOf(err) != seckill.CodeSoldOut {
+		t.Errorf("a unit beyond those that are promised: %v", err)
+	}
+	s.redis.Resume()
+	s.Back()
+	s.engines[0].Start()
+	for _, claim := range promised {
+		if order := s.Confirmed(claim); order.Status == "failed" {
+			t.Errorf("a promise of the instance that stopped is %+v", order)
+		}
+	}
 	s.keepsItsPromises()
 }
 
