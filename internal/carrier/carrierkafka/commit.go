@@ -32,6 +32,7 @@ func (c *consumer) commitLoop(ctx context.Context) {
 			return
 		case <-c.commitNow:
 		case <-tick.C:
+			c.wakeFetching()
 		}
 		try, cancel := context.WithTimeout(ctx, commitTimeout)
 		if err := c.commit(try, nil); err != nil {

@@ -85,3 +85,10 @@ func (c *consumer) skip(fetches kgo.Fetches) {
 	c.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{c.topic.Name(): other})
 	c.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{c.topic.Name(): next})
 }
+
+// wakeFetching starts the client's fetch loops that have stopped although they
+// should run. Setting offsets ends a session of fetches and begins the next one.
+// A loop of the first session that starts late finds its session ended, and then
+// forgets that it was asked to run again (kgo: loopFetch, hardFinish). Nothing
+// is paused here, so resuming nothing only starts the loops.
+func (c *consumer) wakeFetching() { c.client.ResumeFetchPartitions(nil) }
