@@ -21,6 +21,9 @@ const (
 	// handoverAtOnce is how many products an instance hands over at a time. Most of
 	// it is waiting for a ledger that does not answer (closeDeadline).
 	handoverAtOnce = 512
+	// drainTries is how often one takeover tries to read the outbox of a ledger
+	// that answers.
+	drainTries = 3
 )
 
 // errNotApart says why a takeover makes no sense.
@@ -199,23 +202,26 @@ func (h *Handover) writeOne(ctx context.Context, p seckill.Product) (bool, error
 
 // drain closes an older ledger that answers, and writes what waits in its outbox
 // into the store. One that does not answer is left alone: what it holds is
-// decided when it turns up.
+// decided when it turns up. If all of its shards answer and the outbox cannot be
+// read, it is tried again, so that a short fault leaves no entry behind.
 func (d *Desk) drain(ctx context.Context, p seckill.Product) error {
-	answered, err := d.closeOlder(ctx, p)
-	if err != nil {
-		d.log.Info("a product is taken over without shards of its ledger that do not answer", "product", p.ID, "answered", answered, "error", err)
+	for try := 1; ; try++ {
+		answered, away := d.closeOlder(ctx, p)
+		if away != nil {
+			d.log.Info("a product is taken over without shards of its ledger that do not answer", "product", p.ID, "answered", answered, "error", away)
+		}
+		if answered == 0 {
+			return nil
+		}
+		written, err := d.writeQueued(ctx, &p, seckill.SellerStore)
+		if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrEpoch) {
+			return err
+		}
+		if away != nil || try == drainTries {
+			d.log.Warn("the outbox could not be read to its end before a takeover", "product", p.ID, "written", written, "error", err)
+			return nil
+		}
 	}
-	if answered == 0 {
-		return nil
-	}
-	written, err := d.writeQueued(ctx, &p, seckill.SellerStore)
-	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrEpoch) {
-		return err
-	}
-	if err != nil {
-		d.log.Warn("the outbox could not be read to its end before a takeover", "product", p.ID, "written", written, "error", err)
-	}
-	return nil
 }
 
 // closeOlder closes the shards of older epochs of a product that the store sells.

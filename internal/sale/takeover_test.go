@@ -2,6 +2,7 @@ package sale_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"seckill/internal/adoption"
 	"seckill/internal/ledger"
 	"seckill/internal/promise"
+	"seckill/internal/queue"
 	"seckill/internal/sale"
 	"seckill/internal/stats"
 	"seckill/internal/store"
@@ -38,13 +40,18 @@ func newHanding(t *testing.T) *handing {
 		Terms:       func(id uint32) *seckill.Product { return h.Catalog.Find(id).Terms() },
 		OnForgotten: func(int) {}, OnReoffered: func(promise.Result, int) {}, OnLost: func(uint32, error) {},
 	})
+	h.read(h.Queue)
+	h.lease(t, "here")
+	return h
+}
+
+// read makes the desk anew, over another outbox.
+func (h *handing) read(outbox queue.Queue) {
 	h.Desk = sale.NewDesk(sale.DeskOptions{
-		Store: h.Store, Ledger: h.Ledger, Queue: h.Queue, Catalog: h.Catalog, Clock: h.Clock, Lanes: h.Lanes, Mover: h.Mover,
+		Store: h.Store, Ledger: h.Ledger, Queue: outbox, Catalog: h.Catalog, Clock: h.Clock, Lanes: h.Lanes, Mover: h.Mover,
 		Logger: quiet, Strategies: []seckill.Strategy{seckill.StrategyAsync}, Apart: true, Promises: h.Book,
 	})
 	h.hands = &sale.Handover{Desk: h.Desk, Instance: "here", InHand: func(product uint32) bool { return h.inHand[product] }}
-	h.lease(t, "here")
-	return h
 }
 
 // lease is a sign of life of an instance.
@@ -330,6 +337,46 @@ func TestHandover_GoesOnWithoutALedgerThatIsAway(t *testing.T) {
 		t.Errorf("the store's order is %s, the late one %s", got, late)
 	}
 	storetest.CheckPromises(t, h.Store, 1)
+}
+
+// failingQueue fails to read the outbox some times.
+type failingQueue struct {
+	queue.Queue
+	failures int
+}
+
+func (q *failingQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
+	if q.failures > 0 {
+		q.failures--
+		return errors.New("the connection broke")
+	}
+	return q.Queue.Unacknowledged(ctx, product, see)
+}
+
+func TestHandover_ReadsTheOutboxAgainWhenThatFailed(t *testing.T) {
+	for _, c := range []struct {
+		failures int
+		silent   bool // the ledger does not answer when it is asked again
+		want     seckill.OrderStatus
+	}{
+		{failures: 2, want: seckill.OrderPending},
+		{failures: 1, silent: true, want: seckill.OrderQueued},
+		{failures: 100, want: seckill.OrderQueued}, // it cannot be read at all
+	} {
+		h := newHanding(t)
+		h.read(&failingQueue{Queue: h.Queue, failures: c.failures})
+		p := h.Open(t, 1, 1)
+		old := h.Buy(t, p, "of a dead instance")
+		_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+		rig.Must(t, err)
+		if c.silent {
+			h.Ledger.Before("Close", func() { away(h.Ledger) })
+		}
+		rig.Must(t, h.hands.Round(t.Context()))
+		if got := h.Status(t, old[0]); got != c.want || !h.Stored(t, 1).StoreOpen {
+			t.Errorf("%+v: the order is %s, the store is open: %v", c, got, h.Stored(t, 1).StoreOpen)
+		}
+	}
 }
 
 func TestHandover_StoreOpensWhenEveryLeaseHasAcknowledgedOrExpired(t *testing.T) {

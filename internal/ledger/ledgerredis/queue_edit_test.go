@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"seckill"
 	"seckill/internal/ledger"
 	"seckill/test/server"
 )
@@ -65,5 +66,21 @@ func TestAWitnessWrittenByHandGivesWay(t *testing.T) {
 				t.Errorf("%v, %v", highest, err)
 			}
 		})
+	}
+}
+
+func TestUnacknowledged_UnreadableStreamHidesNoOther(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	r.fill(1, 3)
+	for bucket := range buckets {
+		if bucket != bucketOf(1, 0) {
+			r.server.Must("SET", r.queue.keys.open(bucket, 1), "no set")
+		}
+	}
+	passed := 0
+	err := r.queue.Unacknowledged(r.ctx(), 1, func(seckill.Entry) error { passed++; return nil })
+	if passed != 3 || err == nil {
+		t.Errorf("%d of 3 entries were passed: %v", passed, err)
 	}
 }

@@ -2,6 +2,7 @@ package ledgerredis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -14,28 +15,42 @@ import (
 // that cannot be decoded is passed over: its consumer reports it.
 func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
 	isHome := q.homeOf(product)
+	var unread []error
 	for bucket := range buckets {
 		if !isHome(bucket) {
 			continue
 		}
-		for above := "0"; above != ""; {
-			call := queueCall{
-				keys: []string{q.keys.out(bucket), q.keys.open(bucket, product)},
-				args: []string{above, strconv.Itoa(findStep), strconv.Itoa(findBytes)},
-			}
-			entries, next, err := readEntries(q.glance(ctx, unacknowledgedScript, call)[0])
-			if err != nil {
-				return fmt.Errorf("read what waits in %s: %w", streamName(bucket), err)
-			}
-			for _, entry := range entries {
-				if err := see(entry); err != nil {
-					return err
-				}
-			}
-			above = next
+		readable, err := q.readOpen(ctx, bucket, product, see)
+		if readable && err != nil {
+			return err
+		}
+		if err != nil { // of a Cluster, one master may be away
+			unread = append(unread, fmt.Errorf("read what waits in %s: %w", streamName(bucket), err))
 		}
 	}
-	return nil
+	return errors.Join(unread...)
+}
+
+// readOpen reads the product's open entries of one bucket. An error is see's if
+// the bucket is readable.
+func (q *outboxQueue) readOpen(ctx context.Context, bucket int, product uint32, see func(seckill.Entry) error) (readable bool, err error) {
+	for above := "0"; above != ""; {
+		call := queueCall{
+			keys: []string{q.keys.out(bucket), q.keys.open(bucket, product)},
+			args: []string{above, strconv.Itoa(findStep), strconv.Itoa(findBytes)},
+		}
+		entries, next, err := readEntries(q.glance(ctx, unacknowledgedScript, call)[0])
+		if err != nil {
+			return false, err
+		}
+		for _, entry := range entries {
+			if err := see(entry); err != nil {
+				return true, err
+			}
+		}
+		above = next
+	}
+	return true, nil
 }
 
 // readEntries takes one step's reply. Next is where the next step begins, empty
