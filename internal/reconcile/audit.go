@@ -8,70 +8,49 @@ import (
 	"seckill/internal/ledger"
 )
 
-// audit has the ledger read out its marks, counts them, and compares them with
-// the store's orders. Figures that agree say nothing about a mark that somebody
-// deleted, or gave to another buyer. Where there are too many marks or orders to
-// read in auditBudget there is no verdict on them; the report's orders_compared
-// says so.
+// audit has the ledger count its marks. Figures that agree say nothing about a
+// mark that is gone. Where there are too many marks to read in auditBudget there
+// is no verdict on them.
 func (r *Reconciler) audit(ctx context.Context, c *cut) error {
 	p := &c.after.Product
-	if p.Epoch == 0 {
+	if p.Epoch == 0 || p.SoldByStore() {
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, auditBudget)
 	defer cancel()
-	compared := newComparison(r, p)
-	err := compared.readRows(within, rowsOf(&c.after))
-	if err == nil && !p.SoldByStore() {
-		if err = r.auditMarks(within, c, compared); err == nil {
-			err = compared.judge(within)
-		}
-	}
+	err := r.auditMarks(within, c)
 	if errors.Is(within.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	// A rebuild in the middle of it would explain any difference.
-	now, err := r.Store.Product(ctx, p.ID)
-	if err != nil || now.Epoch != p.Epoch || now.Rebuilding {
-		return err
-	}
-	c.compared, c.differences = compared.compared, compared.differences
-	return nil
+	return err
 }
 
-// auditMarks reads the marks of every shard, after the rows.
-func (r *Reconciler) auditMarks(ctx context.Context, c *cut, compared *comparison) error {
+// auditMarks counts the marks of every shard.
+func (r *Reconciler) auditMarks(ctx context.Context, c *cut) error {
 	p := &c.after.Product
+	c.audits = make(map[int]ledger.Audit)
 	for i := range p.Shards {
-		shard := ledger.Shard{Product: p.ID, Group: p.Group, Index: i}
-		counted, err := r.Ledger.Audit(ctx, shard, func(m ledger.Mark) { compared.meet(i, m) })
+		counted, err := r.count(ctx, ledger.Shard{Product: p.ID, Group: p.Group, Index: i})
 		if err != nil {
 			return seckill.Errorf(seckill.CodeBusy, "audit ledger: %w", err)
 		}
-		compared.whole = compared.whole && counted.Epoch == p.Epoch
 		if differs(counted) {
-			if counted, err = r.recount(ctx, shard, counted); err != nil {
-				return seckill.Errorf(seckill.CodeBusy, "audit ledger: %w", err)
-			}
-		}
-		if differs(counted) {
-			if c.audits == nil {
-				c.audits = make(map[int]ledger.Audit)
-			}
 			c.audits[i] = counted
 		}
 	}
 	return nil
 }
 
-// recount counts until two counts in a row agree upon a difference: a mark may
-// be read twice.
-func (r *Reconciler) recount(ctx context.Context, shard ledger.Shard, last ledger.Audit) (ledger.Audit, error) {
+// count counts the marks of a shard. A difference is one that two counts in a
+// row agree upon: a mark may be read twice.
+func (r *Reconciler) count(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
+	none := func(ledger.Mark) {}
+	last, err := r.Ledger.Audit(ctx, shard, none)
+	if err != nil || !differs(last) {
+		return last, err
+	}
 	for range auditTries - 1 {
-		counted, err := r.Ledger.Audit(ctx, shard, func(ledger.Mark) {})
+		counted, err := r.Ledger.Audit(ctx, shard, none)
 		if err != nil {
 			return ledger.Audit{}, err
 		}

@@ -29,10 +29,6 @@ type cut struct {
 	// audits are what the ledger's own marks say, of those shards that differ
 	// from their figures.
 	audits map[int]ledger.Audit
-	// compared is how many orders of the marks were compared with the store's, and
-	// differences those that are not the same.
-	compared    int64
-	differences []difference
 }
 
 // cut reads until it settles or the deadline passes.
@@ -250,9 +246,6 @@ func (c *cut) violations() []stats.Violation {
 	if c.settled && p.Epoch > 0 && !p.SoldByStore() {
 		c.checkLedger(add)
 	}
-	for _, d := range c.differences {
-		add("I3", d.expected, d.found, d.detail(), d.shard, d.no, d.buyer)
-	}
 	return found
 }
 
@@ -323,7 +316,6 @@ func (c *cut) figures() map[string]int64 {
 		"failed": c.after.Failed, "refunded": c.after.Refunded,
 		"queued": c.queued, "letters": c.after.Letters, "releases_due": c.after.ReleasesDue,
 		"open_stock_changes": c.after.OpenChanges,
-		"orders_compared":    c.compared,
 	}
 	for i := range c.shards {
 		m["ledger_available"] += c.shards[i].Available

@@ -24,9 +24,8 @@ const (
 	readDeadline = 5 * time.Second
 	// checkDeadline bounds the walks over marks and rows that follow the cut.
 	checkDeadline = 60 * time.Second
-	// auditBudget is the time in which the marks of a product are read and
-	// compared with its orders, and auditTries how often those of a shard are
-	// counted before there is no verdict on the count.
+	// auditBudget is the time in which the marks of a product are counted, and
+	// auditTries how often those of a shard are counted before there is no verdict.
 	auditBudget = 40 * time.Second
 	auditTries  = 4
 	// findingsMost bounds the findings of one kind in a report.
@@ -38,17 +37,12 @@ const (
 // Store is what a cut reads, and where reports are kept.
 type Store interface {
 	store.Reconciliations
-	Product(ctx context.Context, id uint32) (seckill.Product, error)
-	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
-	SearchOrders(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error)
-	LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error)
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// Ledger is what a cut reads, and what its orders are compared with.
+// Ledger is what a cut reads.
 type Ledger interface {
 	Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error)
-	Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error)
 	Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error)
 }
 

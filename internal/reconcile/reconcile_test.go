@@ -502,7 +502,7 @@ func TestMarksThatAreMissingAreAViolation(t *testing.T) {
 	}{
 		"as the figures say":            {[]ledger.Audit{right}, ""},
 		"missing":                       {[]ledger.Audit{wrong}, "I3"},
-		"missing, in a disturbed count": {[]ledger.Audit{{}, wrong}, ""}, // the orders are compared all the same
+		"missing, in a disturbed count": {[]ledger.Audit{{}, wrong}, ""},
 		"missing in one count":          {[]ledger.Audit{wrong, right}, ""},
 		"never the same":                {[]ledger.Audit{wrong, other, wrong, other}, ""},
 		"never steady":                  {[]ledger.Audit{{}}, ""},

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"seckill/internal/stats"
 	"seckill/internal/store"
@@ -63,9 +62,6 @@ func (r *Reconciler) ledgerDrifted(ctx context.Context, product uint32, may mode
 	c, err := r.cut(ctx, product)
 	if err != nil || !c.settled {
 		return false, err
-	}
-	if slices.ContainsFunc(c.differences, func(d difference) bool { return d.ofStore }) {
-		return false, nil
 	}
 	if may == rebuild && !c.ownFault() {
 		return false, nil

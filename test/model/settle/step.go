@@ -10,9 +10,6 @@ import (
 type adder func(fault bool, n S, text string, args ...any)
 
 func next(s S) (r []mc.Step[S]) {
-	if s.audit.at == alarmed {
-		return nil
-	}
 	add := func(fault bool, n S, text string, args ...any) {
 		r = append(r, mc.Step[S]{L: fmt.Sprintf(text, args...), S: n, Fault: fault})
 	}
@@ -26,10 +23,6 @@ func next(s S) (r []mc.Step[S]) {
 	}
 	slow(s, add)
 	rebuild(s, add)
-	byHand(s, add)
-	if *audits {
-		walk(s, func(n S, text string, args ...any) { add(true, n, "AUDIT "+text, args...) })
-	}
 	return r
 }
 

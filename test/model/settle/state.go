@@ -4,10 +4,8 @@ package main
 import "fmt"
 
 const (
-	orders  = 2
-	epochs  = 4      // 1 to 3 are used
-	unknown = orders // a number that nobody was given, put into a mark by hand
-	forged  = 9      // a key that nobody gave
+	orders = 2
+	epochs = 4 // 1 to 3 are used
 )
 
 // what became of a claim in somebody's hands: of an entry, or of a copy
@@ -67,7 +65,7 @@ type order struct {
 }
 
 // mark is an order in a buyer's mark. Its place is that of the order for which it was written, whose entry it points to
-// as well; everything else may be changed by hand.
+// as well.
 type mark struct {
 	held, returned     bool // returned: released, and the key is known still
 	buyer, number, key uint8
@@ -106,9 +104,8 @@ type S struct {
 	orders [orders]order
 	marks  [orders]mark
 	late   copy
-	audit  audit
 
-	rebuilds, lates, drift uint8
+	rebuilds, lates uint8
 }
 
 func (s *S) marked() bool { return s.rebuild == flagged || s.rebuild == bumped || s.rebuild == laid }
@@ -136,13 +133,6 @@ func keyOf(o int) uint8 {
 		return 1
 	}
 	return uint8(o) + 1
-}
-
-func (s *S) rowOf(number uint8) row {
-	if number == unknown {
-		return row{}
-	}
-	return s.orders[number].row
 }
 
 // find looks for a number that a buyer's mark holds.
