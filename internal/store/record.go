@@ -21,10 +21,6 @@ type Reconciliations interface {
 	// their refunds, and each with what the engine can have made of it (I8). Money
 	// of the product's orders is met under whatever product it is recorded.
 	CheckMoney(ctx context.Context, id uint32, limit int) ([]Finding, error)
-	// WalkOrders hands over, from one snapshot, what a ledger can know of the
-	// product's orders: the live ones, dead ones with a key, and dead ones whose
-	// release it is owed.
-	WalkOrders(ctx context.Context, id uint32, each func(Trace) error) error
 	// RepairBuyers sets at most limit buyer records of the group to what its
 	// live orders say: the one safe direction. It returns how many, and writes
 	// the audit.
@@ -41,21 +37,6 @@ type Reconciliations interface {
 	// end was announced, and of which no report was kept since; the earliest end
 	// first.
 	UncountedEnds(ctx context.Context, limit int) ([]uint32, error)
-}
-
-// Trace is what a ledger's mark should say of an order.
-type Trace struct {
-	OrderNo  seckill.OrderNo // zero if the row's is none
-	Buyer    string
-	Quantity int
-	Key      string
-	// Marked says that the ledger has to hold it: it sold it, and it is live.
-	Marked bool
-	// Known says that the ledger, which sold it, has to know its key: it is dead,
-	// and not by failing.
-	Known bool
-	// Wrong says what no engine wrote in the row, or is empty.
-	Wrong string
 }
 
 // Figures are a product's numbers in the store at one instant. Units unless

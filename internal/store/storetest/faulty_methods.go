@@ -221,10 +221,6 @@ func (f *Faulty) CheckMoney(ctx context.Context, id uint32, limit int) ([]store.
 	return ask(f, ctx, "CheckMoney", func() ([]store.Finding, error) { return f.inner.CheckMoney(ctx, id, limit) })
 }
 
-func (f *Faulty) WalkOrders(ctx context.Context, id uint32, each func(store.Trace) error) error {
-	return tell(f, ctx, "WalkOrders", func() error { return f.inner.WalkOrders(ctx, id, each) })
-}
-
 func (f *Faulty) RepairBuyers(ctx context.Context, group uint32, limit int, actor store.Actor) (int, error) {
 	return ask(f, ctx, "RepairBuyers", func() (int, error) { return f.inner.RepairBuyers(ctx, group, limit, actor) })
 }

@@ -64,7 +64,6 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"stock changes", stockTests},
 		{"figures", figureTests},
 		{"stock log", stockLogTests},
-		{"traces", traceTests},
 		{"repairs", repairTests},
 		{"unreadable rows", unreadableTests},
 		{"rows held up", heldUpTests},
