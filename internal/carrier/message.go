@@ -81,19 +81,14 @@ func (c *Codec) Encode(deliveries []queue.Delivery) (Message, error) {
 	if len(deliveries) == 0 || len(deliveries) > maxEntries {
 		return Message{}, fmt.Errorf("carrier: a message has 1 to %d entries, not %d", maxEntries, len(deliveries))
 	}
-	body := make([]byte, 0, sizeOf(deliveries))
-	body = append(body, `{"version":`...)
-	body = strconv.AppendInt(body, Version, 10)
-	body = append(body, `,"store":`...)
-	body = appendText(body, c.Store)
-	body = append(body, `,"entries":[`...)
+	message := envelope{Version: Version, Store: c.Store, Entries: make([]wireEntry, len(deliveries))}
 	for i := range deliveries {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = appendEntry(body, &deliveries[i])
+		message.Entries[i] = wireEntryOf(&deliveries[i])
 	}
-	body = append(body, "]}"...)
+	body, err := json.Marshal(&message)
+	if err != nil {
+		return Message{}, fmt.Errorf("carrier: encode a message: %w", err)
+	}
 	return c.Seal(Key(&deliveries[0].Entry), body), nil
 }
 
@@ -146,6 +141,19 @@ func (c *Codec) Decode(m *Message) ([]queue.Delivery, error) {
 	return deliveries, nil
 }
 
+func wireEntryOf(d *queue.Delivery) wireEntry {
+	e := &d.Entry
+	to := wireEntry{
+		Stream: d.ID.Stream, Seq: d.ID.Seq, Tag: d.ID.Tag, ProductID: e.ProductID, Group: e.Group, Shard: e.Shard, Epoch: e.Epoch,
+		At: e.At.UTC(), PriceCents: e.PriceCents, Currency: e.Currency, Name: e.Name, Limit: e.Limit, Claims: make([]wireClaim, len(e.Claims)),
+	}
+	for i := range e.Claims {
+		c := &e.Claims[i]
+		to.Claims[i] = wireClaim{OrderNo: c.OrderNo.String(), Buyer: c.Buyer, Quantity: c.Quantity, Key: c.Key, Ref: c.Ref}
+	}
+	return to
+}
+
 func (e *wireEntry) delivery() (queue.Delivery, error) {
 	if e.Stream == "" || e.Seq == 0 || e.ProductID == 0 || len(e.Claims) == 0 {
 		return queue.Delivery{}, errors.New("stream, number, product and reservations are needed")
@@ -175,15 +183,6 @@ const (
 	claimBytes = 100
 )
 
-// sizeOf is about what the body will take, and no less for plain texts.
-func sizeOf(deliveries []queue.Delivery) int {
-	n := 128
-	for i := range deliveries {
-		n += SizeOf(&deliveries[i].Entry)
-	}
-	return n
-}
-
 // SizeOf is about what an entry takes in a message.
 func SizeOf(e *seckill.Entry) int {
 	n := entryBytes + len(e.Name) + len(e.Currency)
@@ -192,72 +191,4 @@ func SizeOf(e *seckill.Entry) int {
 		n += claimBytes + seckill.OrderNoLen + len(c.Buyer) + len(c.Key) + len(c.Ref)
 	}
 	return n
-}
-
-func appendEntry(b []byte, d *queue.Delivery) []byte {
-	e := &d.Entry
-	b = append(b, `{"stream":`...)
-	b = appendText(b, d.ID.Stream)
-	b = append(b, `,"seq":"`...)
-	b = strconv.AppendUint(b, d.ID.Seq, 10)
-	b = append(b, `","tag":"`...)
-	b = strconv.AppendUint(b, d.ID.Tag, 10)
-	b = append(b, `","product_id":`...)
-	b = strconv.AppendUint(b, uint64(e.ProductID), 10)
-	b = append(b, `,"limit_group":`...)
-	b = strconv.AppendUint(b, uint64(e.Group), 10)
-	b = append(b, `,"shard":`...)
-	b = strconv.AppendInt(b, int64(e.Shard), 10)
-	b = append(b, `,"epoch":`...)
-	b = strconv.AppendUint(b, e.Epoch, 10)
-	b = append(b, `,"reserved_at":"`...)
-	b = e.At.UTC().AppendFormat(b, time.RFC3339Nano)
-	b = append(b, `","price_cents":`...)
-	b = strconv.AppendInt(b, e.PriceCents, 10)
-	b = append(b, `,"currency":`...)
-	b = appendText(b, e.Currency)
-	b = append(b, `,"product_name":`...)
-	b = appendText(b, e.Name)
-	b = append(b, `,"per_user_limit":`...)
-	b = strconv.AppendInt(b, int64(e.Limit), 10)
-	b = append(b, `,"reservations":[`...)
-	for i := range e.Claims {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendClaim(b, &e.Claims[i])
-	}
-	return append(b, "]}"...)
-}
-
-func appendClaim(b []byte, c *seckill.Claim) []byte {
-	b = append(b, `{"order_no":"`...)
-	b = append(b, c.OrderNo.String()...)
-	b = append(b, `","user_id":`...)
-	b = appendText(b, c.Buyer)
-	b = append(b, `,"quantity":`...)
-	b = strconv.AppendInt(b, int64(c.Quantity), 10)
-	if c.Key != "" {
-		b = append(b, `,"idempotency_key":`...)
-		b = appendText(b, c.Key)
-	}
-	if c.Ref != "" {
-		b = append(b, `,"ref":`...)
-		b = appendText(b, c.Ref)
-	}
-	return append(b, '}')
-}
-
-// appendText appends a JSON string. Plain ASCII, which almost all texts are, is
-// copied; the rest goes through encoding/json.
-func appendText(b []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c < 0x20 || c > 0x7E || c == '"' || c == '\\' {
-			quoted, _ := json.Marshal(text) // a string never fails
-			return append(b, quoted...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, text...)
-	return append(b, '"')
 }
