@@ -57,9 +57,9 @@ func (a *api) routes() []route {
 		{get, "/sinks/{name}/deliveries", short, a.listDeliveries},
 		{post, "/sinks/{name}/deliveries/{id}/retry", short, a.onDelivery("retry", a.Sinks.Retry)},
 		{post, "/sinks/{name}/deliveries/{id}/skip", short, a.onDelivery("skip", a.Sinks.Skip)},
-		{post, "/sinks/{name}/retry", long, a.retryDeliveries},
-		{post, "/sinks/{name}/skip", long, a.skipDeliveries},
-		{post, "/sinks/{name}/forget", long, a.forgetSink},
+		{post, "/sinks/{name}/retry", long, a.onSink("retry deliveries of", "retried", a.Sinks.RetryAll)},
+		{post, "/sinks/{name}/skip", long, a.onSink("skip deliveries of", "skipped", a.Sinks.SkipAll)},
+		{post, "/sinks/{name}/forget", long, a.onSink("forget", "deliveries", a.Sinks.Forget)},
 		{post, "/sinks/{name}/replay", long, a.replaySink},
 		{post, "/sinks/{name}/test", echoTimeout, a.testSink},
 	}

@@ -106,6 +106,8 @@ func (a *api) listDeliveries(in *input) action {
 	}
 }
 
+// onDelivery does something with one delivery, which is named by the number of
+// its event or by its message id.
 func (a *api) onDelivery(verb string, do func(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)) operation {
 	return func(in *input) action {
 		name, id, actor := in.sinkName(), in.request.PathValue("id"), in.actor()
@@ -114,7 +116,14 @@ func (a *api) onDelivery(verb string, do func(ctx context.Context, sink string, 
 			event = in.pathNumber("id", math.MaxInt64)
 		}
 		return func(ctx context.Context) (answer, error) {
-			d, err := a.doOnDelivery(ctx, name, id, event, actor, do)
+			var d store.Delivery
+			var err error
+			if event == 0 {
+				event, err = a.Sinks.Event(ctx, name, id)
+			}
+			if err == nil {
+				d, err = do(ctx, name, event, actor)
+			}
 			if err != nil {
 				return answer{}, fmt.Errorf("%s delivery %s of %s: %w", verb, id, name, err)
 			}
@@ -123,54 +132,18 @@ func (a *api) onDelivery(verb string, do func(ctx context.Context, sink string, 
 	}
 }
 
-// doOnDelivery does something with the delivery of an event, which is named by
-// its number or, if that is 0, by its message id.
-func (a *api) doOnDelivery(ctx context.Context, name, id string, event int64, actor store.Actor,
-	do func(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)) (d store.Delivery, err error) {
-	if event == 0 {
-		if event, err = a.Sinks.Event(ctx, name, id); err != nil {
-			return d, err
+// onSink does something with all deliveries of a sink, and answers with their
+// number under a name.
+func (a *api) onSink(verb, counted string, do func(ctx context.Context, sink string, actor store.Actor) (int, error)) operation {
+	return func(in *input) action {
+		name, actor := in.sinkName(), in.actor()
+		return func(ctx context.Context) (answer, error) {
+			n, err := do(ctx, name, actor)
+			if err != nil {
+				return answer{}, fmt.Errorf("%s %s: %w", verb, name, err)
+			}
+			return answer{body: map[string]int{counted: n}}, nil
 		}
-	}
-	return do(ctx, name, event, actor)
-}
-
-func (a *api) retryDeliveries(in *input) action {
-	name, actor := in.sinkName(), in.actor()
-	return func(ctx context.Context) (answer, error) {
-		n, err := a.Sinks.RetryAll(ctx, name, actor)
-		if err != nil {
-			return answer{}, fmt.Errorf("retry deliveries of %s: %w", name, err)
-		}
-		return answer{body: struct {
-			Retried int `json:"retried"`
-		}{n}}, nil
-	}
-}
-
-func (a *api) skipDeliveries(in *input) action {
-	name, actor := in.sinkName(), in.actor()
-	return func(ctx context.Context) (answer, error) {
-		n, err := a.Sinks.SkipAll(ctx, name, actor)
-		if err != nil {
-			return answer{}, fmt.Errorf("skip deliveries of %s: %w", name, err)
-		}
-		return answer{body: struct {
-			Skipped int `json:"skipped"`
-		}{n}}, nil
-	}
-}
-
-func (a *api) forgetSink(in *input) action {
-	name, actor := in.sinkName(), in.actor()
-	return func(ctx context.Context) (answer, error) {
-		n, err := a.Sinks.Forget(ctx, name, actor)
-		if err != nil {
-			return answer{}, fmt.Errorf("forget %s: %w", name, err)
-		}
-		return answer{body: struct {
-			Deliveries int `json:"deliveries"`
-		}{n}}, nil
 	}
 }
 
