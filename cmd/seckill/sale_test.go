@@ -88,7 +88,7 @@ func TestReconcileExitsByWhatItFound(t *testing.T) {
 		"balanced":       {`{"product_id":1,"balanced":true,"violations":[],"repaired":[]}`, 0, "product 1 is balanced", ""},
 		"not balanced":   {`{"product_id":1,"balanced":false,"violations":[{"promise":"I1","expected":"10","found":"9","detail":"d"}]}`, 1, "I1: expected 10, found 9: d", "not balanced"},
 		"could not tell": {`{"product_id":1,"balanced":null}`, 2, "", "could not tell"},
-		"no report":      {`<html>`, 2, "", "read the report"},
+		"no report":      {`<html>`, 2, "", "read the operator API's answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			op := newOperator(t, map[string]string{request: c.answer})

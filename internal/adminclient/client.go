@@ -101,20 +101,21 @@ type why struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func (c *Client) product(ctx context.Context, method string, id uint32, verb string, request any) (wire.AdminProduct, error) {
-	var product wire.AdminProduct
-	body, err := c.call(ctx, method, request, "products", strconv.FormatUint(uint64(id), 10), verb)
-	if err != nil {
-		return product, err
-	}
-	if err := json.Unmarshal(body, &product); err != nil {
-		return product, fmt.Errorf("read the operator API's answer: %w", err)
-	}
-	return product, nil
+func (c *Client) product(ctx context.Context, method string, id uint32, verb string, request any) (product wire.AdminProduct, err error) {
+	err = c.into(ctx, &product, method, request, nil, "products", strconv.FormatUint(uint64(id), 10), verb)
+	return product, err
 }
 
-func (c *Client) call(ctx context.Context, method string, request any, path ...string) ([]byte, error) {
-	return c.send(ctx, method, request, nil, path...)
+// into calls and reads the answer.
+func (c *Client) into(ctx context.Context, answer any, method string, request any, query url.Values, path ...string) error {
+	body, err := c.send(ctx, method, request, query, path...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return fmt.Errorf("read the operator API's answer: %w", err)
+	}
+	return nil
 }
 
 // send sends one request and returns the body of a 2xx answer. Every other

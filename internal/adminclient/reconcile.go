@@ -2,8 +2,6 @@ package adminclient
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 
 	"seckill/internal/stats"
@@ -18,12 +16,6 @@ func (c *Client) Reconcile(ctx context.Context, id uint32, repair bool) (stats.R
 		Repair    bool   `json:"repair"`
 		why
 	}{id, repair, why{c.opt.Reason}}
-	body, err := c.call(ctx, http.MethodPost, request, "reconciliations")
-	if err != nil {
-		return report, err
-	}
-	if err := json.Unmarshal(body, &report); err != nil {
-		return report, fmt.Errorf("read the report: %w", err)
-	}
-	return report, nil
+	err := c.into(ctx, &report, http.MethodPost, request, nil, "reconciliations")
+	return report, err
 }

@@ -2,8 +2,6 @@ package adminclient
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -87,16 +85,4 @@ func (c *Client) Payments(ctx context.Context, orderNo string) ([]wire.Payment, 
 	}
 	err := c.into(ctx, &list, http.MethodGet, nil, url.Values{"order_no": {orderNo}}, "payments")
 	return list.Payments, err
-}
-
-// into calls and reads the answer.
-func (c *Client) into(ctx context.Context, answer any, method string, request any, query url.Values, path ...string) error {
-	body, err := c.send(ctx, method, request, query, path...)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, answer); err != nil {
-		return fmt.Errorf("read the operator API's answer: %w", err)
-	}
-	return nil
 }
