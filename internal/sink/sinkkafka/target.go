@@ -4,7 +4,6 @@ package sinkkafka
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -12,23 +11,9 @@ import (
 	"seckill/internal/sink"
 )
 
-// The headers of a record. The body is a CloudEvent in structured mode, so its
-// attributes are not repeated as headers.
-const (
-	contentTypeHeader = "content-type"
-	contentType       = "application/cloudevents+json; charset=UTF-8"
-	idHeader          = "webhook-id" // the same for all kinds of sinks
-)
-
-// stored is the status of a delivery that succeeded.
-const stored = "stored"
-
 // ifLost is what an operator does: the engine counts what the topic had as
 // delivered.
 const ifLost = "send them again with seckill sink replay NAME --from TIME"
-
-// closeTimeout bounds Close.
-const closeTimeout = 5 * time.Second
 
 // Options say which topic gets the events.
 type Options struct {
@@ -67,19 +52,17 @@ func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 	err := t.topic.Write(ctx, []*kgo.Record{{
 		Key: []byte(m.Key), Value: m.Body,
 		Headers: []kgo.RecordHeader{
-			{Key: contentTypeHeader, Value: []byte(contentType)},
-			{Key: idHeader, Value: []byte(m.ID)},
+			{Key: sink.ContentTypeName, Value: []byte(sink.ContentType)},
+			{Key: sink.IDName, Value: []byte(m.ID)},
 		},
 	}})
 	if err != nil {
 		return "", err
 	}
-	return stored, nil
+	return sink.Stored, nil
 }
 
 // Close fails what is not stored yet.
 func (t *Target) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	return t.topic.Close(ctx)
+	return sink.CloseInTime(t.topic.Close)
 }

@@ -5,25 +5,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"seckill/internal/pulsarlink"
 	"seckill/internal/sink"
 )
-
-// The properties of a message. The body is a CloudEvent in structured mode, so
-// its attributes are not repeated as properties.
-const (
-	contentTypeProperty = "content-type"
-	contentType         = "application/cloudevents+json; charset=UTF-8"
-	idProperty          = "webhook-id" // the same for all kinds of sinks
-)
-
-// stored is the status of a delivery that succeeded.
-const stored = "stored"
-
-// closeTimeout bounds Close.
-const closeTimeout = 5 * time.Second
 
 // Options say which topic gets the events.
 type Options struct {
@@ -68,17 +53,17 @@ func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 	}
 	err := t.topic.Write(ctx, []pulsarlink.Outgoing{{
 		Key: m.Key, Body: m.Body, EventTime: m.Time,
-		Properties: []pulsarlink.Property{{Name: contentTypeProperty, Value: contentType}, {Name: idProperty, Value: m.ID}},
+		Properties: []pulsarlink.Property{{Name: sink.ContentTypeName, Value: sink.ContentType}, {Name: sink.IDName, Value: m.ID}},
 	}})
 	if err != nil {
 		return "", err
 	}
-	return stored, nil
+	return sink.Stored, nil
 }
 
 // Close fails what is not stored yet.
 func (t *Target) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	return errors.Join(t.topic.Close(ctx), t.client.Close(ctx))
+	return sink.CloseInTime(func(ctx context.Context) error {
+		return errors.Join(t.topic.Close(ctx), t.client.Close(ctx))
+	})
 }

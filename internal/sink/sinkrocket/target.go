@@ -4,25 +4,10 @@ package sinkrocket
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"seckill/internal/rocketlink"
 	"seckill/internal/sink"
 )
-
-// The properties of a message. The body is a CloudEvent in structured mode, so
-// its attributes are not repeated as properties.
-const (
-	contentTypeProperty = "content-type"
-	contentType         = "application/cloudevents+json; charset=UTF-8"
-	idProperty          = "webhook-id" // the same for all kinds of sinks
-)
-
-// stored is the status of a delivery that succeeded.
-const stored = "stored"
-
-// closeTimeout bounds Close.
-const closeTimeout = 5 * time.Second
 
 // Options say which topic gets the events.
 type Options struct {
@@ -58,17 +43,15 @@ func Open(ctx context.Context, opt Options) (*Target, error) {
 // Deliver returns when the broker has stored the message.
 func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 	err := t.client.Send(ctx, &rocketlink.Message{
-		Key: m.Key, Body: m.Body, Properties: map[string]string{contentTypeProperty: contentType, idProperty: m.ID},
+		Key: m.Key, Body: m.Body, Properties: map[string]string{sink.ContentTypeName: sink.ContentType, sink.IDName: m.ID},
 	})
 	if err != nil {
 		return "", err
 	}
-	return stored, nil
+	return sink.Stored, nil
 }
 
 // Close ends the session.
 func (t *Target) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	return t.client.Close(ctx)
+	return sink.CloseInTime(t.client.Close)
 }
