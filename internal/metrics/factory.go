@@ -31,6 +31,16 @@ func (f factory) gauge(name, help string) prometheus.Gauge {
 	return add(f, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
 }
 
+// readGauge makes a gauge that is read when Prometheus asks.
+func (m *Metrics) readGauge(name, help string, read func() float64) {
+	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+}
+
+// readCounter makes a counter that is read when Prometheus asks.
+func (m *Metrics) readCounter(name, help string, read func() float64) {
+	m.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, read))
+}
+
 func (f factory) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	return add(f, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels))
 }

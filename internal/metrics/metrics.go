@@ -230,61 +230,41 @@ func (m *Metrics) Reserve(claims int, took time.Duration) {
 
 // Conns shows how many connections the shop has.
 func (m *Metrics) Conns(count func() int) {
-	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "seckill_connections", Help: "Connections to the shop, event streams included.",
-	}, func() float64 { return float64(count()) }))
+	m.readGauge("seckill_connections", "Connections to the shop, event streams included.", func() float64 { return float64(count()) })
 }
 
 // Unread shows how many bytes of answers wait for their readers.
 func (m *Metrics) Unread(bytes func() int) {
-	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "seckill_unread_bytes", Help: "Bytes of large answers to shoppers that are not written yet.",
-	}, func() float64 { return float64(bytes()) }))
+	m.readGauge("seckill_unread_bytes", "Bytes of large answers to shoppers that are not written yet.", func() float64 { return float64(bytes()) })
 }
 
 // Streams shows how many event streams the shop has.
 func (m *Metrics) Streams(count func() int) {
-	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "seckill_event_streams", Help: "Event streams of orders that are open.",
-	}, func() float64 { return float64(count()) }))
+	m.readGauge("seckill_event_streams", "Event streams of orders that are open.", func() float64 { return float64(count()) })
 }
 
 // Remembered shows how many unconfirmed answers the instance remembers.
 func (m *Metrics) Remembered(count func() int64) {
-	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "seckill_promises_remembered", Help: "Answers whose orders this instance has not seen in the store yet.",
-	}, func() float64 { return float64(count()) }))
+	m.readGauge("seckill_promises_remembered", "Answers whose orders this instance has not seen in the store yet.", func() float64 { return float64(count()) })
 }
 
 // PromiseJournal shows how much the journal of promises holds, and how often it
 // could not be written.
 func (m *Metrics) PromiseJournal(read func() (bytes, failures int64)) {
-	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "seckill_promise_journal_bytes", Help: "Bytes that the journal of promises holds.",
-	}, func() float64 { bytes, _ := read(); return float64(bytes) }))
-	m.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "seckill_promise_journal_failures_total", Help: "Writes to the journal of promises that failed; while they do, purchases are busy.",
-	}, func() float64 { _, failures := read(); return float64(failures) }))
+	m.readGauge("seckill_promise_journal_bytes", "Bytes that the journal of promises holds.", func() float64 { bytes, _ := read(); return float64(bytes) })
+	m.readCounter("seckill_promise_journal_failures_total", "Writes to the journal of promises that failed; while they do, purchases are busy.", func() float64 { _, failures := read(); return float64(failures) })
 }
 
 // Keys shows the set of public keys that buyers' tokens are verified with.
 func (m *Metrics) Keys(read func() identity.KeysStats) {
-	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "seckill_jwks_keys", Help: "Public keys that buyers' tokens are verified with.",
-	}, func() float64 { return float64(read().Keys) }))
-	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "seckill_jwks_age_seconds", Help: "Time since the set of keys in force was fetched; before the first, since the start.",
-	}, func() float64 { return read().Age.Seconds() }))
-	m.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "seckill_jwks_signatures_total", Help: "Signatures checked with a public key; a token that is remembered needs none.",
-	}, func() float64 { return float64(read().Signatures) }))
+	m.readGauge("seckill_jwks_keys", "Public keys that buyers' tokens are verified with.", func() float64 { return float64(read().Keys) })
+	m.readGauge("seckill_jwks_age_seconds", "Time since the set of keys in force was fetched; before the first, since the start.", func() float64 { return read().Age.Seconds() })
+	m.readCounter("seckill_jwks_signatures_total", "Signatures checked with a public key; a token that is remembered needs none.", func() float64 { return float64(read().Signatures) })
 }
 
 // Shops shows how many instances divide the rate limits among them.
 func (m *Metrics) Shops(live func() int) {
-	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "seckill_shops_live", Help: "Instances with the shop's role that are alive, this one included: each allows its share of the rate limits.",
-	}, func() float64 { return float64(live()) }))
+	m.readGauge("seckill_shops_live", "Instances with the shop's role that are alive, this one included: each allows its share of the rate limits.", func() float64 { return float64(live()) })
 }
 
 // Sell sees one transaction of the store's counter.
