@@ -8,18 +8,14 @@ import (
 	"seckill/internal/payment"
 )
 
-// rememberedRefunds bounds the memory: about 20 MiB when full, and far more
-// refunds than are ever repeated late.
+// rememberedRefunds bounds the memory, which is emptied then: about 20 MiB, and
+// far more refunds than are ever repeated late.
 const rememberedRefunds = 1 << 16
 
 // refundMemory knows the refunds made last, so that a repeated one is noticed.
 type refundMemory struct {
-	mu    sync.Mutex
-	done  map[string]payment.Refund
-	ids   []string // a ring, the oldest at next once it is full
-	next  int
-	count int64
-	cents int64
+	mu   sync.Mutex
+	done map[string]payment.Refund
 }
 
 // Refund returns imaginary money, once per id as long as the id is
@@ -63,27 +59,11 @@ func (m *refundMemory) record(refund payment.Refund) (fresh, same bool) {
 	if before, ok := m.done[refund.ID]; ok {
 		return false, before.TradeNo == refund.TradeNo && before.AmountCents == refund.AmountCents && before.Currency == refund.Currency
 	}
-	if m.done == nil {
+	if m.done == nil || len(m.done) == rememberedRefunds {
 		m.done = map[string]payment.Refund{}
 	}
-	if len(m.ids) < rememberedRefunds {
-		m.ids = append(m.ids, refund.ID)
-	} else {
-		delete(m.done, m.ids[m.next])
-		m.ids[m.next] = refund.ID
-		m.next = (m.next + 1) % rememberedRefunds
-	}
 	m.done[refund.ID] = refund
-	m.count++
-	m.cents += refund.AmountCents
 	return true, true
-}
-
-// Refunds is how many refunds this process has made, and their cents.
-func (s *Sandbox) Refunds() (count, cents int64) {
-	s.refunds.mu.Lock()
-	defer s.refunds.mu.Unlock()
-	return s.refunds.count, s.refunds.cents
 }
 
 // Returned is the cents returned under a refund id, 0 when it is not

@@ -7,7 +7,7 @@
 // own signature, and trade numbers are derived. Refunds move imaginary money,
 // so the only thing a real gateway would have to remember durably, which
 // refund ids it has paid, is remembered in memory up to a bound. After a
-// restart a repeated refund is counted again; no order is touched by that.
+// restart a repeated refund is made again; no order is touched by that.
 package paysandbox
 
 import (
