@@ -342,27 +342,6 @@ func (k key) value() any {
 	panic(fmt.Sprintf("config: key %s has a field of type %T", k.name, k.field))
 }
 
-// typeName is the type in the words of the documentation.
-func (k key) typeName() string {
-	switch k.field.(type) {
-	case *int:
-		return "number"
-	case *bool:
-		return "bool"
-	case *Secret:
-		return "secret"
-	case *[]Secret:
-		return "secrets"
-	case *time.Duration:
-		return "duration"
-	case *[]time.Duration:
-		return "durations"
-	case *[]string:
-		return "texts"
-	}
-	return "text"
-}
-
 // shortDuration drops the zero units that time.Duration prints: 30m, not 30m0s.
 func shortDuration(d time.Duration) string {
 	text := d.String()

@@ -30,7 +30,7 @@ func sources(settings []config.Setting) config.Sources {
 	private := map[string]string{}
 	for _, d := range config.Describe() {
 		if d.Private {
-			private[d.Key] = d.Env
+			private[d.Key] = d.Env()
 		}
 	}
 	var from config.Sources
@@ -110,15 +110,15 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	var environ []string
 	seen := map[string]string{}
 	for _, d := range config.Describe() {
-		if other := seen[d.Env]; other != "" {
-			t.Errorf("%s and %s share %s", other, d.Key, d.Env)
+		if other := seen[d.Env()]; other != "" {
+			t.Errorf("%s and %s share %s", other, d.Key, d.Env())
 		}
-		seen[d.Env] = d.Key
+		seen[d.Env()] = d.Key
 		value, special := texts[d.Key]
 		if !special {
-			value = values[d.Type]
+			value = values[d.Type()]
 		}
-		environ = append(environ, d.Env+"="+value)
+		environ = append(environ, d.Env()+"="+value)
 	}
 	cfg, err := config.Load(config.Sources{Environ: environ})
 	if err != nil {
@@ -268,7 +268,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		for _, value := range bad[d.Key] {
 			_, err := config.Load(sources([]config.Setting{set(d.Key, value)}))
 			// The two purchase bounds limit each other; either name will do.
-			if err == nil || !strings.Contains(err.Error(), d.Key) && !strings.Contains(err.Error(), d.Env) {
+			if err == nil || !strings.Contains(err.Error(), d.Key) && !strings.Contains(err.Error(), d.Env()) {
 				t.Errorf("%s = %.40q: error %v does not name the key", d.Key, value, err)
 			} else if strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%s: error shows a secret: %v", d.Key, err)

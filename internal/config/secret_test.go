@@ -77,12 +77,12 @@ func TestLoad_FlagsTakeNoSecrets(t *testing.T) {
 		}
 		if d.Private {
 			private++
-			if !strings.Contains(err.Error(), d.Env) || strings.Contains(err.Error(), hidden) {
-				t.Errorf("%s: the error must name %s and not the secret: %v", d.Key, d.Env, err)
+			if !strings.Contains(err.Error(), d.Env()) || strings.Contains(err.Error(), hidden) {
+				t.Errorf("%s: the error must name %s and not the secret: %v", d.Key, d.Env(), err)
 			}
 		}
-		if strings.HasPrefix(d.Type, "secret") && !d.Private {
-			t.Errorf("%s is a %s that a flag sets", d.Key, d.Type)
+		if strings.HasPrefix(d.Type(), "secret") && !d.Private {
+			t.Errorf("%s is a %s that a flag sets", d.Key, d.Type())
 		}
 	}
 	if private < 12 {
@@ -112,7 +112,7 @@ func TestPrint_HidesUserAndQueryOfEveryAddress(t *testing.T) {
 			if d.Key == "auth.jwks_url" && strings.Contains(address, "@") {
 				continue // refused
 			}
-			cfg, err := config.Load(config.Sources{Environ: []string{d.Env + "=" + address}})
+			cfg, err := config.Load(config.Sources{Environ: []string{d.Env() + "=" + address}})
 			if err != nil {
 				t.Fatalf("%s: %v", d.Key, err)
 			}
@@ -125,7 +125,7 @@ func TestPrint_HidesUserAndQueryOfEveryAddress(t *testing.T) {
 			}
 			// What was printed is no configuration to start with.
 			masked := "https://a.example/in?********"
-			if _, err := config.Load(config.Sources{Environ: []string{d.Env + "=" + masked}}); err == nil || !strings.Contains(err.Error(), "is masked") {
+			if _, err := config.Load(config.Sources{Environ: []string{d.Env() + "=" + masked}}); err == nil || !strings.Contains(err.Error(), "is masked") {
 				t.Errorf("%s = %s: %v", d.Key, masked, err)
 			}
 		}
