@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"regexp"
@@ -42,11 +41,6 @@ const (
 	sinksKey     = "sinks"
 	maxSinks     = 16
 	maxSinkTasks = 256
-	// whsec begins a webhook's secret, as the Standard Webhooks specification has
-	// it; the rest is base64 of so many bytes.
-	whsec         = "whsec_"
-	minWhsecBytes = 24
-	maxWhsecBytes = 64
 )
 
 var sinkKinds = []string{SinkWebhook, SinkKafka, SinkRocketMQ, SinkPulsar}
@@ -157,18 +151,13 @@ func optionalTopic() rule {
 }
 
 func webhookSecret() rule {
-	words := fmt.Sprintf("%s and base64 of %d to %d bytes", whsec, minWhsecBytes, maxWhsecBytes)
-	return rule{words, func(field any) error {
+	return rule{sink.SecretForm, func(field any) error {
 		s := field.(*Secret)
 		if !s.IsSet() {
 			return nil
 		}
-		text, found := strings.CutPrefix(s.Reveal(), whsec)
-		raw, err := base64.StdEncoding.DecodeString(text)
-		if !found || err != nil || len(raw) < minWhsecBytes || len(raw) > maxWhsecBytes {
-			return errors.New("must be " + words) // without the text
-		}
-		return nil
+		_, err := sink.ParseSecret(s.Reveal())
+		return err
 	}}
 }
 

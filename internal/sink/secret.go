@@ -1,0 +1,28 @@
+package sink
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The form of a webhook's secret, as the Standard Webhooks specification has it.
+const (
+	secretPrefix   = "whsec_"
+	minSecretBytes = 24
+	maxSecretBytes = 64
+)
+
+// SecretForm says the form of a webhook's secret.
+var SecretForm = fmt.Sprintf("%s and base64 of %d to %d bytes", secretPrefix, minSecretBytes, maxSecretBytes)
+
+// ParseSecret is the key in a webhook's secret. The error does not echo it.
+func ParseSecret(secret string) ([]byte, error) {
+	text, found := strings.CutPrefix(secret, secretPrefix)
+	key, err := base64.StdEncoding.DecodeString(text)
+	if !found || err != nil || len(key) < minSecretBytes || len(key) > maxSecretBytes {
+		return nil, errors.New("must be " + SecretForm)
+	}
+	return key, nil
+}
