@@ -65,11 +65,3 @@ func (m *refundMemory) record(refund payment.Refund) (fresh, same bool) {
 	m.done[refund.ID] = refund
 	return true, true
 }
-
-// Returned is the cents returned under a refund id, 0 when it is not
-// remembered.
-func (s *Sandbox) Returned(refundID string) int64 {
-	s.refunds.mu.Lock()
-	defer s.refunds.mu.Unlock()
-	return s.refunds.done[refundID].AmountCents
-}

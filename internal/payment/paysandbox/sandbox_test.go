@@ -258,3 +258,11 @@ func FuzzNotice(f *testing.F) {
 		}
 	})
 }
+
+// Returned is the cents returned under a refund id, 0 when it is not
+// remembered.
+func (s *Sandbox) Returned(refundID string) int64 {
+	s.refunds.mu.Lock()
+	defer s.refunds.mu.Unlock()
+	return s.refunds.done[refundID].AmountCents
+}
