@@ -40,7 +40,7 @@ func (c *consumer) ack(ctx context.Context, ids []queue.ID, witness queue.ID) er
 			failures = append(failures, c.ackBucket(ctx, bucket, ids, queue.ID{}))
 		}
 	}
-	return several(failures)
+	return cmp.Or(failures...)
 }
 
 // groupByBucket leaves out ids of other queues.
@@ -183,7 +183,7 @@ func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) (lost []qu
 			lost = append(lost, asked[i])
 		}
 	}
-	return lost, several(failures)
+	return lost, cmp.Or(failures...)
 }
 
 // trim shortens a stream by some steps, and reports whether there is more.

@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -150,7 +151,7 @@ func (c *consumer) read(ctx context.Context, max int) error {
 			failures = append(failures, fmt.Errorf("%s: %w", streamName(readings[i].bucket), err))
 		}
 	}
-	return several(failures)
+	return cmp.Or(failures...)
 }
 
 // arrive books one bucket's reply. If there is none, entries may have gone to

@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func (c *consumer) handBackUnseen(ctx context.Context, ahead []arrival) error {
 	for k, ids := range kinds {
 		failures = append(failures, c.handBack(ctx, k.bucket, ids, k.fresh))
 	}
-	return several(failures)
+	return cmp.Or(failures...)
 }
 
 // handBack makes entries of one bucket free for anyone; fresh ones were never

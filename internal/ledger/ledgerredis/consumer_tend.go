@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func (c *consumer) takeOver(ctx context.Context) ([]tended, error) {
 	c.mu.Lock()
 	c.others.holders(holders, time.Now())
 	c.mu.Unlock()
-	return all, several(failures)
+	return all, cmp.Or(failures...)
 }
 
 func readTended(bucket int, result rueidis.RedisResult) (tended, error) {

@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 			all = append(all, id)
 		}
 	}
-	return all, several(failures)
+	return all, cmp.Or(failures...)
 }
 
 // witnessOf is zero for a bucket that has none.
