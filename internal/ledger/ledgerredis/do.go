@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/redis/rueidis"
@@ -95,10 +96,6 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 	if err := checkReserve(w); err != nil {
 		return nil, nil, nil, err
 	}
-	tag, err := l.random()
-	if err != nil {
-		return nil, nil, nil, err
-	}
 	size := headBytes + 2*noteBytes + len(w.Currency) + len(w.Name)
 	for i := range w.Claims {
 		c := &w.Claims[i]
@@ -120,7 +117,7 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 	keys = append(keys, l.keys.group(shard), l.keys.mark(shard),
 		l.keys.out(bucket), l.keys.queue(bucket), l.keys.open(bucket, shard.Product))
 	args = append(args, rueidis.BinaryString(b[:head]), rueidis.BinaryString(b[head:claims]), rueidis.BinaryString(b[claims:orders]),
-		decimal(tag), flag(adopt), decimal(uint64(shard.Product)), strconv.Itoa(ledger.MaxReturned),
+		decimal(rand.Uint64()), flag(adopt), decimal(uint64(shard.Product)), strconv.Itoa(ledger.MaxReturned),
 		l.opt.Notes, rueidis.BinaryString(b[orders:]))
 	return reserveScript, keys, args, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -34,11 +35,7 @@ func (l *Ledger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq
 	if err := l.bindFor(ctx, a.Shard); err != nil {
 		return 0, fmt.Errorf("install: %w", notExecuted(err))
 	}
-	token, err := l.random()
-	if err != nil {
-		return 0, fmt.Errorf("install: %w", notExecuted(err))
-	}
-	in := installer{ledger: l, allotment: a, product: decimal(uint64(a.Shard.Product)), token: decimal(token)}
+	in := installer{ledger: l, allotment: a, product: decimal(uint64(a.Shard.Product)), token: decimal(rand.Uint64())}
 	epoch, err := in.run(ctx, marks)
 	if err != nil {
 		in.drop(ctx)

@@ -3,11 +3,8 @@ package ledgerredis
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -40,8 +37,8 @@ const topologyEvery = time.Second
 // a frozen server is being noticed.
 const ringScale = 12
 
-// DefaultWaitTimeout is how long replicas may take to have a write.
-const DefaultWaitTimeout = 500 * time.Millisecond
+// defaultWaitTimeout is how long replicas may take to have a write.
+const defaultWaitTimeout = 500 * time.Millisecond
 
 // Options are how the ledger's Redis is reached and used.
 type Options struct {
@@ -73,8 +70,6 @@ type Options struct {
 	// take over what it holds.
 	Silence time.Duration
 
-	// Random makes the tags of entries; crypto/rand when nil.
-	Random io.Reader
 	Logger *slog.Logger
 
 	// reply is how long a server may say nothing; replyTimeout when 0. Tests of
@@ -87,8 +82,6 @@ type Ledger struct {
 	call caller
 	keys keyspace
 	opt  Options
-
-	randomMu sync.Mutex
 
 	fencedMu sync.Mutex
 	fenced   []string // the processes at which the last fence was published
@@ -104,15 +97,10 @@ var _ ledger.Ledger = (*Ledger)(nil)
 // evicts keys would forget orders, and one that refuses the user a command
 // would end a script in the middle.
 func Open(ctx context.Context, opt Options) (*Ledger, error) {
-	if opt.Random == nil {
-		opt.Random = rand.Reader
-	}
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opt.WaitTimeout <= 0 {
-		opt.WaitTimeout = DefaultWaitTimeout
-	}
+	opt.WaitTimeout = cmp.Or(opt.WaitTimeout, defaultWaitTimeout)
 	client, err := redislink.Connect(ctx, clientOption(&opt))
 	if err != nil {
 		return nil, fmt.Errorf("reach Redis at %v: %w", opt.Addrs, asRefusal(err))
@@ -193,15 +181,4 @@ func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("read the ledger's clock: %w", errors.Join(err, errReply))
 	}
 	return time.Unix(parts[0], parts[1]*int64(time.Microsecond)).UTC(), nil
-}
-
-// random is 64 random bits.
-func (l *Ledger) random() (uint64, error) {
-	var b [8]byte
-	l.randomMu.Lock()
-	defer l.randomMu.Unlock()
-	if _, err := io.ReadFull(l.opt.Random, b[:]); err != nil {
-		return 0, fmt.Errorf("make a random number: %w", err)
-	}
-	return binary.BigEndian.Uint64(b[:]), nil
 }

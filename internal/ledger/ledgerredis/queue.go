@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,7 +49,6 @@ type outboxQueue struct {
 	home    func(product uint32) (group uint32, shards int, known bool) // or nil
 	silence time.Duration
 	logger  *slog.Logger
-	random  func() (uint64, error)
 	stop    context.Context // ends with the ledger, and with it its consumers' signs of life
 	running *sync.WaitGroup // what gives them
 }
@@ -64,12 +64,8 @@ func (l *Ledger) OutboxStats(ctx context.Context) (OutboxStats, error) {
 }
 
 func (l *Ledger) outbox() *outboxQueue {
-	silence := l.opt.Silence
-	if silence <= 0 {
-		silence = DefaultSilence
-	}
 	return &outboxQueue{
-		client: l.call.client, call: &l.call, keys: l.keys, home: l.opt.Home, silence: silence, logger: l.opt.Logger, random: l.random, stop: l.stop, running: &l.running,
+		client: l.call.client, call: &l.call, keys: l.keys, home: l.opt.Home, silence: cmp.Or(l.opt.Silence, DefaultSilence), logger: l.opt.Logger, stop: l.stop, running: &l.running,
 	}
 }
 
@@ -155,11 +151,7 @@ func (q *outboxQueue) join(ctx context.Context, name string, relay bool) (queue.
 	if name == "" {
 		return nil, errors.New("join queue: a consumer needs a name")
 	}
-	serial, err := q.random()
-	if err != nil {
-		return nil, fmt.Errorf("join queue: %w", err)
-	}
-	c := newConsumer(q, name+":"+strconv.FormatUint(serial, 16), relay)
+	c := newConsumer(q, name+":"+strconv.FormatUint(rand.Uint64(), 16), relay)
 	if q.stop.Err() == nil {
 		q.running.Go(c.live)
 	}
