@@ -23,7 +23,6 @@ var (
 	statsScript          = newScript("queue_stats", "id")
 	lengthScript         = newScript("queue_length")
 	placesScript         = newScript("queue_places")
-	findScript           = newScript("queue_find", "id")
 	unacknowledgedScript = newScript("queue_unacknowledged", "id")
 	presentScript        = newScript("queue_present", "owner")
 	workersScript        = newScript("queue_workers")

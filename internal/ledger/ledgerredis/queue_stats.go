@@ -33,11 +33,11 @@ func (q *outboxQueue) Stats(ctx context.Context, product uint32) (sum queue.Stat
 func (q *outboxQueue) addProduct(ctx context.Context, product uint32, sum *queue.Stats) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	isHome := q.homeOf(product)
-	var homes, others []place
+	homes := q.homes(product)
+	var own, others []place
 	for bucket := range buckets {
-		if isHome(bucket) {
-			homes = append(homes, place{bucket, product})
+		if slices.Contains(homes, bucket) {
+			own = append(own, place{bucket, product})
 		} else {
 			others = append(others, place{bucket, product})
 		}
@@ -48,7 +48,7 @@ func (q *outboxQueue) addProduct(ctx context.Context, product uint32, sum *queue
 		defer cancel()
 		besides <- q.glanceAt(brief, others)
 	}()
-	if err := q.addStats(ctx, homes, sum); err != nil {
+	if err := q.addStats(ctx, own, sum); err != nil {
 		return err
 	}
 	for _, result := range <-besides {
@@ -61,17 +61,19 @@ func (q *outboxQueue) addProduct(ctx context.Context, product uint32, sum *queue
 	return nil
 }
 
-// homeOf tells the buckets of a product's shards; all, if that is not known.
-func (q *outboxQueue) homeOf(product uint32) func(bucket int) bool {
+// homes are the buckets of a product's shards; all, if that is not known.
+func (q *outboxQueue) homes(product uint32) []int {
+	first, count := 0, buckets
 	if q.home != nil {
 		if group, shards, known := q.home(product); known {
-			return func(bucket int) bool {
-				first := bucketOf(group, 0)
-				return (bucket-first+buckets)%buckets < shards // they follow one another
-			}
+			first, count = bucketOf(group, 0), min(shards, buckets)
 		}
 	}
-	return func(int) bool { return true }
+	homes := make([]int, count)
+	for i := range homes {
+		homes[i] = (first + i) % buckets // they follow one another
+	}
+	return homes
 }
 
 func (q *outboxQueue) addAll(ctx context.Context, sum *queue.Stats) error {

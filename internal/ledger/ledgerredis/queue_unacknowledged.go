@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 
 	"github.com/redis/rueidis"
@@ -11,46 +12,71 @@ import (
 	"seckill"
 )
 
+const (
+	// pageMost bounds the entries of one step, and pageBytes the claims after
+	// which it reads no more: a step of the largest is a matter of milliseconds.
+	pageMost  = 64
+	pageBytes = 1 << 20
+)
+
 // Unacknowledged reads the product's open entries, bucket by bucket. An entry
 // that cannot be decoded is passed over: its consumer reports it.
 func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
-	isHome := q.homeOf(product)
 	var unread []error
-	for bucket := range buckets {
-		if !isHome(bucket) {
-			continue
-		}
-		readable, err := q.readOpen(ctx, bucket, product, see)
-		if readable && err != nil {
-			return err
-		}
-		if err != nil { // of a Cluster, one master may be away
-			unread = append(unread, fmt.Errorf("read what waits in %s: %w", streamName(bucket), err))
+	for _, bucket := range q.homes(product) {
+		for entry, err := range q.unacknowledged(ctx, bucket, product) {
+			if err != nil { // of a Cluster, one master may be away
+				unread = append(unread, err)
+				break
+			}
+			if err := see(entry); err != nil {
+				return err
+			}
 		}
 	}
 	return errors.Join(unread...)
 }
 
-// readOpen reads the product's open entries of one bucket. An error is see's if
-// the bucket is readable.
-func (q *outboxQueue) readOpen(ctx context.Context, bucket int, product uint32, see func(seckill.Entry) error) (readable bool, err error) {
-	for above := "0"; above != ""; {
-		call := queueCall{
-			keys: []string{q.keys.out(bucket), q.keys.open(bucket, product)},
-			args: []string{above, strconv.Itoa(findStep), strconv.Itoa(findBytes)},
-		}
-		entries, next, err := readEntries(q.glance(ctx, unacknowledgedScript, call)[0])
-		if err != nil {
-			return false, err
-		}
-		for _, entry := range entries {
-			if err := see(entry); err != nil {
-				return true, err
+// Find looks for an order in the product's open entries.
+func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error) {
+	for _, bucket := range q.homes(product) {
+		looked := 0
+		for entry, err := range q.unacknowledged(ctx, bucket, product) {
+			if err != nil {
+				return seckill.Entry{}, false, err
+			}
+			if looked++; looked > most {
+				break
+			}
+			if entry = entryOf(entry, no); entry.ProductID != 0 {
+				return entry, true, nil
 			}
 		}
-		above = next
 	}
-	return true, nil
+	return seckill.Entry{}, false, nil
+}
+
+// unacknowledged is one product's open entries in one bucket, oldest first.
+func (q *outboxQueue) unacknowledged(ctx context.Context, bucket int, product uint32) iter.Seq2[seckill.Entry, error] {
+	return func(yield func(seckill.Entry, error) bool) {
+		for above := "0"; above != ""; {
+			call := queueCall{
+				keys: []string{q.keys.out(bucket), q.keys.open(bucket, product)},
+				args: []string{above, strconv.Itoa(pageMost), strconv.Itoa(pageBytes)},
+			}
+			entries, next, err := readEntries(q.glance(ctx, unacknowledgedScript, call)[0])
+			if err != nil {
+				yield(seckill.Entry{}, fmt.Errorf("read what waits in %s: %w", streamName(bucket), err))
+				return
+			}
+			for _, entry := range entries {
+				if !yield(entry, nil) {
+					return
+				}
+			}
+			above = next
+		}
+	}
 }
 
 // readEntries takes one step's reply. Next is where the next step begins, empty

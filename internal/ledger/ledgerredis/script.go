@@ -54,7 +54,7 @@ func scripts() []*script {
 		beatScript, openScript, closeScript, stateScript, readScript, intactScript, heldScript, nowScript, pingScript, bindScript, boundScript, takeScript,
 		beginScript, roomScript, stageScript, flipScript, dropScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
-		witnessScript, statsScript, lengthScript, placesScript, findScript, unacknowledgedScript, presentScript, workersScript,
+		witnessScript, statsScript, lengthScript, placesScript, unacknowledgedScript, presentScript, workersScript,
 	}
 }
 
