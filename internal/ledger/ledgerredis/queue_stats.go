@@ -13,52 +13,26 @@ import (
 	"seckill/internal/queue"
 )
 
-// Stats reads the figures of what is not acknowledged.
+// Stats reads the figures of what is not acknowledged: of a product in the
+// buckets of its shards, of all wherever something waits.
 func (q *outboxQueue) Stats(ctx context.Context, product uint32) (sum queue.Stats, err error) {
-	if product != 0 {
-		err = q.addProduct(ctx, product, &sum)
+	var places []place
+	if product == 0 {
+		places, err = q.places(ctx)
 	} else {
-		err = q.addAll(ctx, &sum)
+		for _, bucket := range q.homes(product) {
+			places = append(places, place{bucket, product})
+		}
+	}
+	for step := range slices.Chunk(places, statsMost) {
+		if err == nil {
+			err = q.addStats(ctx, step, &sum)
+		}
 	}
 	if err != nil {
 		return queue.Stats{}, fmt.Errorf("read figures of the queue: %w", err)
 	}
 	return sum, nil
-}
-
-// addProduct asks every bucket, all at once. Those at which the product is at
-// home have to answer, the others for a moment: they have something of it only
-// if there was another product of this number before, in a store of which an
-// older copy was restored since.
-func (q *outboxQueue) addProduct(ctx context.Context, product uint32, sum *queue.Stats) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	homes := q.homes(product)
-	var own, others []place
-	for bucket := range buckets {
-		if slices.Contains(homes, bucket) {
-			own = append(own, place{bucket, product})
-		} else {
-			others = append(others, place{bucket, product})
-		}
-	}
-	besides := make(chan []rueidis.RedisResult, 1)
-	go func() {
-		brief, cancel := context.WithTimeout(ctx, glanceFor)
-		defer cancel()
-		besides <- q.glanceAt(brief, others)
-	}()
-	if err := q.addStats(ctx, own, sum); err != nil {
-		return err
-	}
-	for _, result := range <-besides {
-		if result.Error() == nil {
-			if err := addFigures(result, sum); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // homes are the buckets of a product's shards; all, if that is not known.
@@ -74,21 +48,6 @@ func (q *outboxQueue) homes(product uint32) []int {
 		homes[i] = (first + i) % buckets // they follow one another
 	}
 	return homes
-}
-
-func (q *outboxQueue) addAll(ctx context.Context, sum *queue.Stats) error {
-	places, err := q.places(ctx)
-	if err != nil {
-		return err
-	}
-	for len(places) > 0 {
-		step := places[:min(len(places), statsMost)]
-		places = places[len(step):]
-		if err := q.addStats(ctx, step, sum); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // statsMost is how many places are asked together.
@@ -141,20 +100,8 @@ func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	return slices.Compact(products), nil
 }
 
+// addStats adds the figures of some places.
 func (q *outboxQueue) addStats(ctx context.Context, places []place, sum *queue.Stats) error {
-	for i, result := range q.glanceAt(ctx, places) {
-		if err := addFigures(result, sum); err != nil {
-			return fmt.Errorf("product %d in %s: %w", places[i].product, streamName(places[i].bucket), err)
-		}
-	}
-	return nil
-}
-
-// glanceAt asks for the figures of places.
-func (q *outboxQueue) glanceAt(ctx context.Context, places []place) []rueidis.RedisResult {
-	if len(places) == 0 {
-		return nil
-	}
 	calls := make([]queueCall, len(places))
 	for i, p := range places {
 		calls[i] = queueCall{
@@ -162,7 +109,12 @@ func (q *outboxQueue) glanceAt(ctx context.Context, places []place) []rueidis.Re
 			args: []string{strconv.FormatUint(uint64(p.product), 10)},
 		}
 	}
-	return q.glance(ctx, statsScript, calls...)
+	for i, result := range q.glance(ctx, statsScript, calls...) {
+		if err := addFigures(result, sum); err != nil {
+			return fmt.Errorf("product %d in %s: %w", places[i].product, streamName(places[i].bucket), err)
+		}
+	}
+	return nil
 }
 
 func addFigures(result rueidis.RedisResult, sum *queue.Stats) error {
