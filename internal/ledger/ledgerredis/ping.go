@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -13,8 +12,8 @@ import (
 )
 
 // pingAlone is how long the first bucket of a Cluster may take before the others
-// are asked too: longer than a master that is well needs, and so short that they
-// have answered before whoever asks gives up.
+// are asked instead: longer than a master that is well needs, and so short that
+// they have answered before whoever asks gives up.
 const pingAlone = 100 * time.Millisecond
 
 // Ping reports whether the ledger, or of a Cluster a part of it, can be written
@@ -25,33 +24,19 @@ func (l *Ledger) Ping(ctx context.Context) error {
 	if l.call.client.Mode() != rueidis.ClientModeCluster {
 		return l.pingFirst(ctx)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	alone, cancel := context.WithTimeout(ctx, pingAlone)
 	defer cancel()
-	first, others := make(chan error, 1), make(chan error, buckets-1)
-	go func() { first <- l.pingFirst(ctx) }()
-	askOthers := sync.OnceFunc(func() {
-		for bucket := 1; bucket < buckets; bucket++ {
-			go func() { others <- l.pingOwn(ctx, bucket) }()
-		}
-	})
-	timer := time.NewTimer(pingAlone)
-	defer timer.Stop()
-	var cause error
-	for answers := 0; answers < buckets; {
-		select {
-		case <-timer.C:
-			askOthers()
-		case cause = <-first:
-			if cause == nil || errors.Is(cause, ledger.ErrOtherStore) {
-				return cause
-			}
-			askOthers()
-			answers++
-		case err := <-others:
-			if err == nil {
-				return nil
-			}
-			answers++
+	cause := l.pingFirst(alone)
+	if cause == nil || errors.Is(cause, ledger.ErrOtherStore) {
+		return cause
+	}
+	others := make(chan error, buckets-1)
+	for bucket := 1; bucket < buckets; bucket++ {
+		go func() { others <- l.pingOwn(ctx, bucket) }()
+	}
+	for range cap(others) {
+		if <-others == nil {
+			return nil
 		}
 	}
 	return cause
