@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +17,7 @@ import (
 const (
 	stepBytes   = 256 << 10 // of snapshots; one piece may be larger
 	stepScan    = 4096      // pieces looked at
-	trimRanges  = 16
-	trimWidth   = 128
+	trimRows    = 2048
 	sweepPieces = 8
 	vacuumPages = 256
 	vacuumSlack = 4096 // free pages that are not worth moving others for: 16 MiB
@@ -283,18 +281,41 @@ func (c *cycle) trim(ctx context.Context) error {
 	if err := c.submit(ctx, c.raiseFloor); err != nil {
 		return fmt.Errorf("raise floor: %w", err)
 	}
-	for done := false; !done; {
+	for from, more := int64(0), true; more; {
 		var deleted int64
 		err := c.submit(ctx, func(r *round) error {
-			done = c.trimRound(r, &deleted)
+			r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) (err error) {
+				from, deleted, more, err = trimSome(ctx, conn, from)
+				return err
+			})
+			r.after = append(r.after, func() {
+				c.figures.Lock()
+				c.figures.stats.Rows -= deleted
+				c.figures.Unlock()
+			})
 			return nil
 		})
 		if err != nil {
-			return err
+			return fmt.Errorf("trim rows: %w", err)
 		}
 		c.stats.Deleted += deleted
 	}
 	return nil
+}
+
+// trimSome looks at some rows behind one, and deletes those that no start
+// needs: entries that wait stay, and the witness. It returns where to go on.
+func trimSome(ctx context.Context, conn *sql.Conn, from int64) (to, deleted int64, more bool, err error) {
+	var last sql.NullInt64
+	if err := conn.QueryRowContext(ctx, query("select_trim"), from, trimRows).Scan(&last); err != nil || !last.Valid {
+		return 0, 0, false, err
+	}
+	res, err := conn.ExecContext(ctx, query("delete_rows"), from, last.Int64)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	deleted, err = res.RowsAffected()
+	return last.Int64, deleted, true, err
 }
 
 func (c *cycle) raiseFloor(r *round) error {
@@ -309,85 +330,6 @@ func (c *cycle) raiseFloor(r *round) error {
 		c.figures.Unlock()
 	})
 	return nil
-}
-
-// leftovers are rows that trimming passed over, as waiting entries or as the
-// witness, and that nobody needs any more. They are the scribe's.
-type leftovers struct {
-	passed uint64   // trimming has been up to here
-	fresh  []uint64 // as they came
-	sorted []uint64 // being deleted
-}
-
-// note keeps rows in mind that can go, if trimming will not meet them again.
-func (lo *leftovers) note(seqs ...uint64) {
-	for _, seq := range seqs {
-		if seq > 0 && seq <= lo.passed {
-			lo.fresh = append(lo.fresh, seq)
-		}
-	}
-}
-
-// sortLeftovers bounds how many are sorted at once.
-const sortLeftovers = 1 << 15
-
-// take removes some leftovers, as ranges. The witness stays; it is noted again
-// when a higher one takes its place.
-func (lo *leftovers) take(spare uint64, ranges int, width uint64) (taken [][2]uint64) {
-	if len(lo.sorted) == 0 {
-		n := min(len(lo.fresh), sortLeftovers)
-		lo.sorted, lo.fresh = slices.Sorted(slices.Values(lo.fresh[:n])), lo.fresh[n:]
-	}
-	n := 0
-	for ; n < len(lo.sorted); n++ {
-		seq := lo.sorted[n]
-		if seq == spare {
-			continue
-		}
-		if last := len(taken) - 1; last >= 0 && seq-taken[last][1] <= 1 && seq-taken[last][0] < width {
-			taken[last][1] = seq
-			continue
-		}
-		if len(taken) == ranges {
-			break
-		}
-		taken = append(taken, [2]uint64{seq, seq})
-	}
-	lo.sorted = lo.sorted[n:]
-	return taken
-}
-
-// trimRound deletes some rows, leftovers of earlier cycles first, and reports
-// whether these were all. It is decided within the round, because
-// acknowledgements move what must stay.
-func (c *cycle) trimRound(r *round, deleted *int64) (done bool) {
-	lo := &c.leftovers
-	before := *lo
-	r.undo.add(func() { *lo = before })
-	ranges := lo.take(c.witness.Seq, trimRanges, trimWidth)
-	if len(ranges) == 0 && len(lo.fresh) == 0 {
-		var next uint64
-		ranges, next = c.outbox.trimmable(lo.passed+1, c.stats.Floor, c.witness.Seq, trimRanges, trimWidth)
-		lo.passed = max(lo.passed, next-1)
-		done = lo.passed >= c.stats.Floor
-	}
-	for _, span := range ranges {
-		r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
-			res, err := conn.ExecContext(ctx, query("delete_rows"), int64(span[0]), int64(span[1]))
-			if err != nil {
-				return fmt.Errorf("trim rows: %w", err)
-			}
-			n, err := res.RowsAffected()
-			*deleted += n
-			return err
-		})
-	}
-	r.after = append(r.after, func() {
-		c.figures.Lock()
-		c.figures.stats.Rows -= *deleted
-		c.figures.Unlock()
-	})
-	return done
 }
 
 // vacuum gives pages back to the file system when a large part of the file is

@@ -307,11 +307,6 @@ func (l *Ledger) raise(r *round, witness queue.ID) {
 	old := l.witness
 	l.witness = witness
 	r.undo.add(func() { l.witness = old })
-	r.after = append(r.after, func() {
-		if len(l.outbox.pending([]queue.ID{old})) == 0 {
-			l.leftovers.note(old.Seq)
-		}
-	})
 }
 
 // knows reports whether the journal has, or is known to have had, the witness.

@@ -105,7 +105,6 @@ type Ledger struct {
 	survived bool // how it was settled
 	witness  queue.ID
 
-	leftovers    leftovers
 	growth       growth
 	compactNow   chan struct{}
 	checkpointAt chan struct{}

@@ -51,7 +51,6 @@ func (l *Ledger) load(ctx context.Context) error {
 	}
 	l.cur.base = ld.last
 	l.witness = ld.witness
-	l.leftovers.passed = ld.floor
 	l.figures.stats = JournalStats{Rows: ld.rows, LastSeq: ld.last, Floor: ld.floor}
 	l.growth.rows, l.growth.bytes = int64(ld.last-ld.floor), ld.bytes
 	l.log.Info("journal loaded", "path", l.journal.path, "rows", ld.rows, "last", ld.last,
@@ -205,9 +204,6 @@ func (ld *loader) loadRow(seq uint64, kind, acked int64, body []byte) error {
 		}
 	}
 	if seq <= ld.floor { // every snapshot contains it
-		if acked == 1 && seq != ld.witness.Seq {
-			ld.leftovers.fresh = append(ld.leftovers.fresh, seq)
-		}
 		return nil
 	}
 	return ld.replay(seq, rowKind(kind), d)

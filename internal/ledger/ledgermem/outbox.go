@@ -333,38 +333,3 @@ func (o *outbox) waiting() []uint32 {
 	defer o.mu.Unlock()
 	return slices.Collect(maps.Keys(o.products))
 }
-
-// trimmable lists ranges of rows between from and to that are no waiting
-// entries and not the spared one, at most limit ranges of at most width rows,
-// and where to go on.
-func (o *outbox) trimmable(from, to, spare uint64, limit int, width uint64) (ranges [][2]uint64, next uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(o.items, from, func(it item, seq uint64) int { return cmp.Compare(it.seq, seq) })
-	for scanned := 0; from <= to && len(ranges) < limit && scanned < maxTrimScan; scanned++ {
-		for i < len(o.items) && o.items[i].acked {
-			i++
-		}
-		kept := to + 1 // the next row to keep
-		if i < len(o.items) {
-			kept = min(kept, o.items[i].seq)
-		}
-		if spare >= from {
-			kept = min(kept, spare)
-		}
-		if kept == from { // nothing to delete here
-			if i < len(o.items) && o.items[i].seq == from {
-				i++
-			}
-			from++
-			continue
-		}
-		end := min(kept-1, from+width-1)
-		ranges = append(ranges, [2]uint64{from, end})
-		from = end + 1
-	}
-	return ranges, from
-}
-
-// maxTrimScan bounds how long the index is locked to find rows to trim.
-const maxTrimScan = 4096

@@ -232,7 +232,6 @@ func (l *Ledger) finish() {
 	for _, fn := range r.after {
 		fn()
 	}
-	l.leftovers.note(r.acks...)
 	r.base = r.lastSeq()
 	l.figures.Lock()
 	l.figures.stats.LastSeq = r.base

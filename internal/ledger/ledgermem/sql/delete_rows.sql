@@ -1,1 +1,1 @@
-DELETE FROM journal WHERE seq BETWEEN ? AND ?
+DELETE FROM journal WHERE seq > ? AND seq <= ? AND acked = 1 AND seq <> (SELECT witness_seq FROM meta)
