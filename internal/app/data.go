@@ -207,9 +207,6 @@ func (p *parts) openMemory(ctx context.Context) (book, error) {
 				}
 			})
 		},
-		journal: func() (rows, bytes int64) {
-			stats := opened.JournalStats()
-			return stats.Rows, stats.Bytes
-		},
+		journal: opened.JournalSize,
 	}, nil
 }

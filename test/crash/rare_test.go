@@ -195,7 +195,7 @@ func longJournal(s *scene) {
 	var group sync.WaitGroup
 	for n := range 512 {
 		group.Go(func() {
-			for l.JournalStats().LastSeq < ledgermem.DefaultCompactRows+1000 {
+			for rows := int64(0); rows < ledgermem.DefaultCompactRows+1000; rows, _ = l.JournalSize() {
 				state := seckill.SaleState(n % 2) // open, paused
 				if _, err := l.SetState(ctx, shard, state, 0); err != nil {
 					s.T.Error(err)

@@ -29,7 +29,7 @@ type bencher struct {
 
 func newBencher(stock int64) *bencher {
 	l := &Ledger{outbox: newOutbox(0, time.Hour, time.Now)}
-	l.cur = round{state: newState(), newTag: func() uint64 { return 1 }}
+	l.cur = round{state: newState()}
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
 	in := installer{allotment: ledger.Allotment{Shard: shard, Available: stock, Limit: 1}}
 	sh := l.cur.state.install(nil, in.allotment, in.begin(1, stripesFor(stock)), 1)

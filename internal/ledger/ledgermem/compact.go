@@ -25,15 +25,6 @@ const (
 	commitPages = 3 // pages that a commit writes beside its bodies, roughly
 )
 
-// CompactStats are figures of one compaction cycle.
-type CompactStats struct {
-	Pieces  int
-	Bytes   int64 // of snapshots
-	Deleted int64 // rows
-	Floor   uint64
-	Took    time.Duration
-}
-
 // growth counts what was written since the last cycle and checkpoint. It is
 // the scribe's, except for the sizes that cycles set.
 type growth struct {
@@ -121,7 +112,11 @@ type cycle struct {
 	shards []*shard
 	shard  int // where the scan is
 	stripe int
-	stats  CompactStats
+
+	newFloor uint64
+	pieces   int
+	bytes    int64 // of snapshots
+	deleted  int64 // rows
 }
 
 // Compact runs one compaction cycle now, beside all other work.
@@ -135,16 +130,9 @@ func (l *Ledger) Compact(ctx context.Context) error {
 			return fmt.Errorf("compact: %w", err)
 		}
 	}
-	c.stats.Took = time.Since(begun)
-	l.growth.snapshots.Store(c.stats.Bytes)
-	l.figures.Lock()
-	l.figures.stats.Cycles++
-	l.figures.Unlock()
-	l.log.Info("journal compacted", "pieces", c.stats.Pieces, "bytes", c.stats.Bytes,
-		"deleted", c.stats.Deleted, "floor", c.stats.Floor, "took", c.stats.Took)
-	if l.opt.OnCompact != nil {
-		l.opt.OnCompact(c.stats)
-	}
+	l.growth.snapshots.Store(c.bytes)
+	l.log.Info("journal compacted", "pieces", c.pieces, "bytes", c.bytes,
+		"deleted", c.deleted, "floor", c.newFloor, "took", time.Since(begun))
 	return nil
 }
 
@@ -153,9 +141,9 @@ func (l *Ledger) Compact(ctx context.Context) error {
 // staged are in no piece yet; their rows stay.
 func (c *cycle) begin(ctx context.Context) error {
 	return c.submit(ctx, func(r *round) error {
-		c.stats.Floor = r.lastSeq()
+		c.newFloor = r.lastSeq()
 		for _, st := range r.state.staged {
-			c.stats.Floor = min(c.stats.Floor, st.first-1)
+			c.newFloor = min(c.newFloor, st.first-1)
 		}
 		c.shards = make([]*shard, 0, len(r.state.shards))
 		for _, sh := range r.state.shards {
@@ -221,8 +209,8 @@ func (c *cycle) put(r *round, key pieceKey, seq uint64, body []byte, saved func(
 		return nil
 	})
 	r.after = append(r.after, saved)
-	c.stats.Pieces++
-	c.stats.Bytes += int64(len(body))
+	c.pieces++
+	c.bytes += int64(len(body))
 }
 
 // chore runs statements in a round of their own accord, until done says so.
@@ -289,16 +277,14 @@ func (c *cycle) trim(ctx context.Context) error {
 				return err
 			})
 			r.after = append(r.after, func() {
-				c.figures.Lock()
-				c.figures.stats.Rows -= deleted
-				c.figures.Unlock()
+				c.rows.Add(-deleted)
 			})
 			return nil
 		})
 		if err != nil {
 			return fmt.Errorf("trim rows: %w", err)
 		}
-		c.stats.Deleted += deleted
+		c.deleted += deleted
 	}
 	return nil
 }
@@ -319,16 +305,11 @@ func trimSome(ctx context.Context, conn *sql.Conn, from int64) (to, deleted int6
 }
 
 func (c *cycle) raiseFloor(r *round) error {
-	floor := c.stats.Floor
 	r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, query("set_floor"), int64(floor))
+		_, err := conn.ExecContext(ctx, query("set_floor"), int64(c.newFloor))
 		return err
 	})
-	r.after = append(r.after, func() {
-		c.figures.Lock()
-		c.figures.stats.Floor = floor
-		c.figures.Unlock()
-	})
+	r.after = append(r.after, func() { c.floor.Store(c.newFloor) })
 	return nil
 }
 
@@ -358,10 +339,4 @@ func (c *cycle) vacuum(ctx context.Context) error {
 		}
 		return left <= 0, rows.Err()
 	})
-}
-
-func (l *Ledger) floor() uint64 {
-	l.figures.Lock()
-	defer l.figures.Unlock()
-	return l.figures.stats.Floor
 }

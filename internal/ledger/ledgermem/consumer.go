@@ -328,7 +328,7 @@ func (l *Ledger) knows(witness queue.ID) (bool, error) {
 	case there:
 		return tag == witness.Tag, nil
 	}
-	return witness.Seq < l.witness.Seq && witness.Seq <= l.floor(), nil
+	return witness.Seq < l.witness.Seq && witness.Seq <= l.floor.Load(), nil
 }
 
 // Nack hands deliveries back at once.

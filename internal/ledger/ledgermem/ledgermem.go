@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,14 +27,9 @@ const (
 type Options struct {
 	Logger *slog.Logger
 	Now    func() time.Time
-	// Tag gives each outbox entry 64 random bits, which tell it from another
-	// that takes its number after a loss.
-	Tag func() uint64
 
 	// OnCommit is called by the scribe after every commit: keep it short.
 	OnCommit func(rows int, d time.Duration)
-	// OnCompact is called after every finished compaction cycle.
-	OnCompact func(CompactStats)
 
 	// A compaction cycle begins when so many rows or bytes were written since
 	// the last one. Bytes are raised to the size of the last cycle's
@@ -57,9 +51,6 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = fault.Now
 	}
-	if o.Tag == nil {
-		o.Tag = rand.Uint64
-	}
 	if o.CompactRows <= 0 {
 		o.CompactRows = DefaultCompactRows
 	}
@@ -73,16 +64,6 @@ func (o Options) withDefaults() Options {
 		o.WindowBytes = DefaultWindowBytes
 	}
 	return o
-}
-
-// JournalStats are figures of the journal file.
-type JournalStats struct {
-	Rows    int64  // in the file
-	Bytes   int64  // of the file and its write-ahead log
-	LastSeq uint64 // number of the last row
-	Floor   uint64 // rows up to here are trimmed, or wait for an acknowledgement
-	Unacked int64  // entries that no worker has acknowledged
-	Cycles  int64  // finished compactions since the start
 }
 
 // Ledger is the embedded ledger; Queue is its outbox.
@@ -110,10 +91,8 @@ type Ledger struct {
 	checkpointAt chan struct{}
 	walPages     atomic.Int64
 
-	figures struct {
-		sync.Mutex
-		stats JournalStats
-	}
+	rows  atomic.Int64  // in the file
+	floor atomic.Uint64 // rows up to here are trimmed, or wait for an acknowledgement
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)
@@ -148,7 +127,7 @@ func open(ctx context.Context, path string, opt Options) (*Ledger, error) {
 		compactNow:   make(chan struct{}, 1),
 		checkpointAt: make(chan struct{}, 1),
 	}
-	l.cur = round{state: newState(), newTag: opt.Tag}
+	l.cur = round{state: newState()}
 	if err := l.load(ctx); err != nil {
 		j.close()
 		return nil, fmt.Errorf("load journal: %w", err)
@@ -185,15 +164,9 @@ func (l *Ledger) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// JournalStats reads the journal's figures.
-func (l *Ledger) JournalStats() JournalStats {
-	l.figures.Lock()
-	stats := l.figures.stats
-	l.figures.Unlock()
-	stats.Bytes = l.journal.bytes()
-	stats.Unacked = l.outbox.stats(0).Entries
-	return stats
-}
+// JournalSize is how many rows the journal file has, and how many bytes with
+// its write-ahead log.
+func (l *Ledger) JournalSize() (rows, bytes int64) { return l.rows.Load(), l.journal.bytes() }
 
 // Do performs one numbered call. After a context's error the scribe may still
 // read the request: what it points to must not be changed then.

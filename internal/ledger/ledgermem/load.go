@@ -51,7 +51,8 @@ func (l *Ledger) load(ctx context.Context) error {
 	}
 	l.cur.base = ld.last
 	l.witness = ld.witness
-	l.figures.stats = JournalStats{Rows: ld.rows, LastSeq: ld.last, Floor: ld.floor}
+	l.rows.Store(ld.rows)
+	l.floor.Store(ld.floor)
 	l.growth.rows, l.growth.bytes = int64(ld.last-ld.floor), ld.bytes
 	l.log.Info("journal loaded", "path", l.journal.path, "rows", ld.rows, "last", ld.last,
 		"shards", len(ld.state.shards), "unacked", l.outbox.stats(0).Entries, "took", time.Since(begun))

@@ -2,6 +2,7 @@ package ledgermem
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 
 	"seckill"
@@ -31,7 +32,7 @@ func (r *round) reserve(sh *shard, s sale, claims []seckill.Claim, adopt bool) [
 		return verdicts
 	}
 	h := entryHead{
-		rowHead: sh.head(), tag: r.newTag(), at: s.at, claims: len(r.picked), units: units,
+		rowHead: sh.head(), tag: rand.Uint64(), at: s.at, claims: len(r.picked), units: units,
 		group: sh.group.id, limit: sh.limit,
 	}
 	body := encodeEntry(seq, h, s, claims, r.picked)

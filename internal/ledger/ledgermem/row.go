@@ -58,7 +58,7 @@ func (d *decoder) head() rowHead {
 // entryHead is an entry without its claims: what the outbox index needs.
 type entryHead struct {
 	rowHead
-	tag    uint64
+	tag    uint64 // random: tells the entry from another that takes its number after a loss
 	at     time.Time
 	claims int
 	units  int64

@@ -34,8 +34,7 @@ type chore func(context.Context, *sql.Conn) error
 
 // round is what the scribe decides and commits together.
 type round struct {
-	state  *state
-	newTag func() uint64
+	state *state
 
 	base    uint64 // last row committed before
 	rows    []row
@@ -233,10 +232,7 @@ func (l *Ledger) finish() {
 		fn()
 	}
 	r.base = r.lastSeq()
-	l.figures.Lock()
-	l.figures.stats.LastSeq = r.base
-	l.figures.stats.Rows += int64(len(r.rows))
-	l.figures.Unlock()
+	l.rows.Add(int64(len(r.rows)))
 	if r.changesFile() {
 		l.noteGrowth(len(r.rows)+len(r.acks), r.bytes)
 	}

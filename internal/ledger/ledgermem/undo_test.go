@@ -164,7 +164,7 @@ func compactBetween(t *testing.T, l *Ledger, c *crowd) {
 		}
 	}
 	must(drive(l, c.step(), func(r *round) error {
-		cy.stats.Floor = r.lastSeq()
+		cy.newFloor = r.lastSeq()
 		for _, sh := range r.state.shards {
 			cy.shards = append(cy.shards, sh)
 		}
