@@ -31,13 +31,13 @@ func TestLedgerConformsWhileCompacting(t *testing.T) {
 func TestQueueConforms(t *testing.T) {
 	t.Parallel()
 	queuetest.Run(t, func(t *testing.T) queuetest.Harness {
-		return queueHarness(t, newPath(t), Options{Silence: time.Second})
+		return queueHarness(t, newPath(t), Options{})
 	})
 }
 
 func TestQueueConformsWhileCompacting(t *testing.T) {
 	t.Parallel()
-	opt := Options{CompactRows: 3, WindowBytes: 1, Silence: time.Second}
+	opt := Options{CompactRows: 3, WindowBytes: 1}
 	queuetest.Run(t, func(t *testing.T) queuetest.Harness {
 		return queueHarness(t, newPath(t), opt)
 	})
@@ -50,7 +50,7 @@ func queueHarness(t *testing.T, path string, opt Options) queuetest.Harness {
 	var harness func() queuetest.Harness
 	harness = func() queuetest.Harness {
 		return queuetest.Harness{
-			Queue: current.Queue(), Publish: publish, SilentAfter: opt.Silence,
+			Queue: current.Queue(), Publish: publish,
 			Reopen: func(t *testing.T) queuetest.Harness {
 				current = start(t, crash(t, current), opt)
 				return harness()

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"time"
 
 	"seckill"
 	"seckill/internal/queue"
@@ -98,28 +96,22 @@ func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see fu
 var errConsumerClosed = errors.New("the consumer is closed")
 
 // consumer is one worker's end of the queue. Its fields are under the
-// outbox's lock.
+// outbox's lock. It lives in the ledger's own process, and ends by Close or with
+// the ledger.
 type consumer struct {
-	ledger    *Ledger
-	name      string
-	serial    uint32
-	heard     time.Time
-	receiving bool
-	inflight  map[uint64]struct{}
+	ledger   *Ledger
+	name     string
+	serial   uint32
+	inflight map[uint64]struct{}
 }
-
-// holds lists what the consumer has, oldest first.
-func (c *consumer) holds() []uint64 { return slices.Sorted(maps.Keys(c.inflight)) }
 
 // Receive waits for entries.
 func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
-	c.setReceiving(true)
-	defer c.setReceiving(false)
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		taken, wake, again, err := c.take(max)
+		taken, wake, err := c.take(max)
 		if err != nil {
 			return nil, fmt.Errorf("receive: %w", err)
 		}
@@ -134,49 +126,26 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, erro
 			}
 			continue
 		}
-		if err := wait(ctx, wake, again); err != nil {
-			return nil, err
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 }
 
-func (c *consumer) setReceiving(on bool) {
-	o := c.ledger.outbox
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	c.receiving, c.heard = on, o.now()
-}
-
 // take is one try; without success it returns what to wait for.
-func (c *consumer) take(max int) ([]item, <-chan struct{}, time.Duration, error) {
+func (c *consumer) take(max int) ([]item, <-chan struct{}, error) {
 	o := c.ledger.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.closed:
-		return nil, nil, 0, errStopped
+		return nil, nil, errStopped
 	case o.consumers[c.serial] == nil:
-		return nil, nil, 0, errConsumerClosed
+		return nil, nil, errConsumerClosed
 	}
-	again := o.reclaim(c)
-	return o.takeBatch(c, max), o.wake, again, nil
-}
-
-// wait returns nil when it is worth trying again.
-func wait(ctx context.Context, wake <-chan struct{}, again time.Duration) error {
-	var due <-chan time.Time
-	if again > 0 {
-		timer := time.NewTimer(again)
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-wake:
-	case <-due:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
+	return o.takeBatch(c, max), o.wake, nil
 }
 
 func (c *consumer) handBack(taken []item) {
@@ -281,7 +250,6 @@ func (l *Ledger) pendingEntry(ctx context.Context, seq uint64) (seckill.Entry, b
 // Ack acknowledges deliveries durably, after the witness was found.
 func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
 	l := c.ledger
-	c.touch()
 	err := l.submit(ctx, func(r *round) error {
 		known, err := l.knows(witness)
 		if err != nil {
@@ -339,7 +307,6 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	o := c.ledger.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c.heard = o.now()
 	seqs := make([]uint64, 0, len(ids))
 	for _, id := range ids {
 		if it := o.find(id.Seq); it != nil && it.id() == id {
@@ -358,20 +325,12 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, erro
 	o := c.ledger.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c.heard = o.now()
 	waits := make([]bool, len(of))
 	for i := range of {
 		it := o.find(of[i].ID.Seq)
 		waits[i] = it != nil && it.id() == of[i].ID && it.product == of[i].Entry.ProductID
 	}
 	return waits, nil
-}
-
-func (c *consumer) touch() {
-	o := c.ledger.outbox
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	c.heard = o.now()
 }
 
 // Close leaves, and hands back what is not acknowledged.

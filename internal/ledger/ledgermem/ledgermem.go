@@ -18,7 +18,6 @@ import (
 const (
 	DefaultCompactRows   = 100_000
 	DefaultCompactBytes  = 32 << 20
-	DefaultSilence       = 2 * time.Minute
 	DefaultWindowBytes   = 16 << 20
 	defaultProgressEvery = time.Second
 )
@@ -37,9 +36,6 @@ type Options struct {
 	CompactRows  int64
 	CompactBytes int64
 
-	// Silence is after how long without a call a consumer of the queue counts
-	// as dead, while another waits.
-	Silence time.Duration
 	// WindowBytes bounds the bodies of unacknowledged entries kept in memory.
 	WindowBytes int64
 }
@@ -56,9 +52,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CompactBytes <= 0 {
 		o.CompactBytes = DefaultCompactBytes
-	}
-	if o.Silence <= 0 {
-		o.Silence = DefaultSilence
 	}
 	if o.WindowBytes <= 0 {
 		o.WindowBytes = DefaultWindowBytes
@@ -120,7 +113,7 @@ func open(ctx context.Context, path string, opt Options) (*Ledger, error) {
 	}
 	l := &Ledger{
 		opt: opt, log: opt.Logger, journal: j,
-		outbox:       newOutbox(opt.WindowBytes, opt.Silence, opt.Now),
+		outbox:       newOutbox(opt.WindowBytes),
 		calls:        make(chan *call, maxWaitingCalls),
 		stopping:     make(chan struct{}),
 		stopped:      make(chan struct{}),

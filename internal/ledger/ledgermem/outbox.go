@@ -38,9 +38,6 @@ type productFigures struct {
 // outbox indexes the unacknowledged entries and knows who has which. The
 // scribe publishes and settles; consumers take and give back.
 type outbox struct {
-	now     func() time.Time
-	silence time.Duration
-
 	mu        sync.Mutex
 	items     []item // by seq, with gaps
 	gaps      int
@@ -55,9 +52,9 @@ type outbox struct {
 	closed    bool
 }
 
-func newOutbox(window int64, silence time.Duration, now func() time.Time) *outbox {
+func newOutbox(window int64) *outbox {
 	return &outbox{
-		now: now, silence: silence, room: window,
+		room:      window,
 		products:  map[uint32]*productFigures{},
 		consumers: map[uint32]*consumer{},
 		wake:      make(chan struct{}),
@@ -240,26 +237,6 @@ func (o *outbox) giveBack(c *consumer, seqs []uint64) {
 	o.signal()
 }
 
-// reclaim takes back what consumers hold that were silent for too long, and
-// returns after how long it is worth looking again; 0 for never.
-func (o *outbox) reclaim(asking *consumer) (again time.Duration) {
-	now := o.now()
-	for _, c := range o.consumers {
-		if c == asking || c.receiving || len(c.inflight) == 0 {
-			continue
-		}
-		left := o.silence - now.Sub(c.heard)
-		if left <= 0 {
-			o.giveBack(c, c.holds())
-			continue
-		}
-		if again == 0 || left < again {
-			again = left
-		}
-	}
-	return again
-}
-
 // join makes a consumer under a name that no living one has.
 func (o *outbox) join(l *Ledger, name string) (*consumer, error) {
 	o.mu.Lock()
@@ -273,7 +250,7 @@ func (o *outbox) join(l *Ledger, name string) (*consumer, error) {
 		}
 	}
 	o.serial++
-	c := &consumer{ledger: l, name: name, serial: o.serial, heard: o.now(), inflight: map[uint64]struct{}{}}
+	c := &consumer{ledger: l, name: name, serial: o.serial, inflight: map[uint64]struct{}{}}
 	o.consumers[c.serial] = c
 	return c, nil
 }
@@ -285,7 +262,7 @@ func (o *outbox) leave(c *consumer) {
 	if o.consumers[c.serial] == nil {
 		return
 	}
-	o.giveBack(c, c.holds())
+	o.giveBack(c, slices.Collect(maps.Keys(c.inflight)))
 	delete(o.consumers, c.serial)
 }
 
