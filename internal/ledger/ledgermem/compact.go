@@ -3,7 +3,6 @@ package ledgermem
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -19,8 +18,6 @@ const (
 	stepScan    = 4096      // pieces looked at
 	trimRows    = 2048
 	sweepPieces = 8
-	vacuumPages = 256
-	vacuumSlack = 4096 // free pages that are not worth moving others for: 16 MiB
 	pageBytes   = 4096
 	commitPages = 3 // pages that a commit writes beside its bodies, roughly
 )
@@ -125,7 +122,7 @@ func (l *Ledger) Compact(ctx context.Context) error {
 	defer l.growth.cycle.Unlock()
 	c := &cycle{Ledger: l}
 	begun := time.Now()
-	for _, phase := range []func(context.Context) error{c.begin, c.save, c.sweep, c.trim, c.vacuum} {
+	for _, phase := range []func(context.Context) error{c.begin, c.save, c.sweep, c.trim} {
 		if err := phase(ctx); err != nil {
 			return fmt.Errorf("compact: %w", err)
 		}
@@ -213,23 +210,6 @@ func (c *cycle) put(r *round, key pieceKey, seq uint64, body []byte, saved func(
 	c.bytes += int64(len(body))
 }
 
-// chore runs statements in a round of their own accord, until done says so.
-func (c *cycle) chore(ctx context.Context, run func(context.Context, *sql.Conn) (done bool, err error)) error {
-	for {
-		var done bool
-		err := c.submit(ctx, func(r *round) error {
-			r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) (err error) {
-				done, err = run(ctx, conn)
-				return err
-			})
-			return nil
-		})
-		if err != nil || done {
-			return err
-		}
-	}
-}
-
 // sweep deletes stripes of older epochs. The figures of the newer epoch are in
 // the file by now, so no start will ask for them.
 func (c *cycle) sweep(ctx context.Context) error {
@@ -247,17 +227,19 @@ func (c *cycle) sweep(ctx context.Context) error {
 		if epoch == 0 {
 			continue
 		}
-		err = c.chore(ctx, func(ctx context.Context, conn *sql.Conn) (bool, error) {
-			res, err := conn.ExecContext(ctx, query("sweep_snapshots"),
-				int64(sh.key.product), int64(sh.key.index), int64(epoch), sweepPieces)
+		for swept := int64(sweepPieces); swept == sweepPieces; {
+			err := c.chore(ctx, func(ctx context.Context, conn *sql.Conn) error {
+				res, err := conn.ExecContext(ctx, query("sweep_snapshots"),
+					int64(sh.key.product), int64(sh.key.index), int64(epoch), sweepPieces)
+				if err != nil {
+					return err
+				}
+				swept, err = res.RowsAffected()
+				return err
+			})
 			if err != nil {
-				return false, fmt.Errorf("sweep snapshots: %w", err)
+				return fmt.Errorf("sweep snapshots: %w", err)
 			}
-			n, err := res.RowsAffected()
-			return n < sweepPieces, err
-		})
-		if err != nil {
-			return err
 		}
 	}
 	return nil
@@ -266,27 +248,28 @@ func (c *cycle) sweep(ctx context.Context) error {
 // trim raises the floor and deletes rows up to it that nobody waits for.
 func (c *cycle) trim(ctx context.Context) error {
 	fault.Point("ledger.compact.between")
-	if err := c.submit(ctx, c.raiseFloor); err != nil {
+	if err := c.chore(ctx, c.raiseFloor); err != nil {
 		return fmt.Errorf("raise floor: %w", err)
 	}
+	c.floor.Store(c.newFloor)
 	for from, more := int64(0), true; more; {
 		var deleted int64
-		err := c.submit(ctx, func(r *round) error {
-			r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) (err error) {
-				from, deleted, more, err = trimSome(ctx, conn, from)
-				return err
-			})
-			r.after = append(r.after, func() {
-				c.rows.Add(-deleted)
-			})
-			return nil
+		err := c.chore(ctx, func(ctx context.Context, conn *sql.Conn) (err error) {
+			from, deleted, more, err = trimSome(ctx, conn, from)
+			return err
 		})
 		if err != nil {
 			return fmt.Errorf("trim rows: %w", err)
 		}
 		c.deleted += deleted
+		c.rows.Add(-deleted)
 	}
 	return nil
+}
+
+func (c *cycle) raiseFloor(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, query("set_floor"), int64(c.newFloor))
+	return err
 }
 
 // trimSome looks at some rows behind one, and deletes those that no start
@@ -302,41 +285,4 @@ func trimSome(ctx context.Context, conn *sql.Conn, from int64) (to, deleted int6
 	}
 	deleted, err = res.RowsAffected()
 	return last.Int64, deleted, true, err
-}
-
-func (c *cycle) raiseFloor(r *round) error {
-	r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, query("set_floor"), int64(c.newFloor))
-		return err
-	})
-	r.after = append(r.after, func() { c.floor.Store(c.newFloor) })
-	return nil
-}
-
-// vacuum gives pages back to the file system when a large part of the file is
-// free; below that they are used again anyway.
-func (c *cycle) vacuum(ctx context.Context) error {
-	var free, pages int64
-	err := errors.Join(
-		c.journal.db.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free),
-		c.journal.db.QueryRowContext(ctx, "PRAGMA page_count").Scan(&pages),
-	)
-	if err != nil {
-		return fmt.Errorf("count free pages: %w", err)
-	}
-	if free < vacuumSlack || free < pages/4 {
-		return nil
-	}
-	left := free - vacuumSlack/2
-	return c.chore(ctx, func(ctx context.Context, conn *sql.Conn) (bool, error) {
-		left -= vacuumPages
-		rows, err := conn.QueryContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", vacuumPages))
-		if err != nil {
-			return false, fmt.Errorf("vacuum: %w", err)
-		}
-		defer rows.Close()
-		for rows.Next() { // each step frees one page
-		}
-		return left <= 0, rows.Err()
-	})
 }

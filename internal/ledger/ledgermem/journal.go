@@ -101,7 +101,6 @@ func openJournal(ctx context.Context, path string) (_ *journal, err error) {
 func dsn(path string) string {
 	pragmas := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS),
-		"auto_vacuum(incremental)", // only takes effect before the first table
 		"journal_mode(wal)",
 		"synchronous(full)", // fsync the write-ahead log at every commit (I4)
 		"wal_autocheckpoint(0)",

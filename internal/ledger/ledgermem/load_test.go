@@ -197,6 +197,13 @@ func TestCompactionBesideTrafficLosesNothing(t *testing.T) {
 			got += len(batch)
 		}
 	})
+	wg.Go(func() {
+		for range 5 {
+			if err := l.Compact(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	wg.Wait()
 	want := liveDump(t, l)
 	again := start(t, crash(t, l), Options{})
@@ -205,9 +212,6 @@ func TestCompactionBesideTrafficLosesNothing(t *testing.T) {
 	}
 	if got, want := again.outbox.stats(0), l.outbox.stats(0); got != want {
 		t.Fatalf("outbox %+v, want %+v", got, want)
-	}
-	if l.floor.Load() == 0 {
-		t.Error("no cycle ran")
 	}
 }
 

@@ -9,12 +9,9 @@ import (
 // Ping reports whether the journal can be written: it commits a write that
 // changes nothing. A full disk shows here before a buyer sees it.
 func (l *Ledger) Ping(ctx context.Context) error {
-	err := l.submit(ctx, func(r *round) error {
-		r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
-			_, err := conn.ExecContext(ctx, query("touch"))
-			return err
-		})
-		return nil
+	err := l.chore(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		_, err := conn.ExecContext(ctx, query("touch"))
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("write journal: %w", err)

@@ -29,7 +29,7 @@ type call struct {
 	done chan error
 }
 
-// chore is a compactor's write that rides on a round's transaction.
+// chore is a write beside the calls that rides on a round's transaction.
 type chore func(context.Context, *sql.Conn) error
 
 // round is what the scribe decides and commits together.
@@ -109,6 +109,14 @@ func (l *Ledger) submit(ctx context.Context, run func(*round) error) error {
 	default:
 		return notExecuted(errStopped)
 	}
+}
+
+// chore writes something in a round and waits for its commit.
+func (l *Ledger) chore(ctx context.Context, run chore) error {
+	return l.submit(ctx, func(r *round) error {
+		r.chores = append(r.chores, run)
+		return nil
+	})
 }
 
 // scribe is the goroutine that owns the state.

@@ -186,19 +186,23 @@ func compactBetween(t *testing.T, l *Ledger, c *crowd) {
 		must(drive(l, func(r *round) error { cy.saveFigures(r, sh); return nil }))
 	}
 	c.look(l.cur.state)
-	must(drive(l, cy.raiseFloor))
+	chore := func(run chore) func(*round) error {
+		return func(r *round) error {
+			r.chores = append(r.chores, run)
+			return nil
+		}
+	}
+	must(drive(l, chore(cy.raiseFloor)))
+	l.floor.Store(cy.newFloor)
 	if c.rand.IntN(2) == 0 {
 		sameAfterCrash(t, l)
 	}
 	from := int64(0)
 	for range 2 {
-		must(drive(l, c.step(), func(r *round) error {
-			r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) (err error) {
-				from, _, _, err = trimSome(ctx, conn, from)
-				return err
-			})
-			return nil
-		}))
+		must(drive(l, c.step(), chore(func(ctx context.Context, conn *sql.Conn) (err error) {
+			from, _, _, err = trimSome(ctx, conn, from)
+			return err
+		})))
 	}
 }
 
