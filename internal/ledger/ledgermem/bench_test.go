@@ -28,7 +28,7 @@ type bencher struct {
 }
 
 func newBencher(stock int64) *bencher {
-	l := &Ledger{outbox: newOutbox(0)}
+	l := &Ledger{outbox: newOutbox()}
 	l.cur = round{state: newState()}
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
 	in := installer{allotment: ledger.Allotment{Shard: shard, Available: stock, Limit: 1}}

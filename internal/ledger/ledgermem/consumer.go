@@ -1,11 +1,12 @@
 package ledgermem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
-	"slices"
 
 	"seckill"
 	"seckill/internal/queue"
@@ -48,49 +49,42 @@ func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	return q.outbox.waiting(), nil
 }
 
-// findStep is how many entries are read together while an order is looked for.
-const findStep = 64
-
 // Find looks for an order among the product's oldest entries that wait.
 func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error) {
-	for step := range slices.Chunk(q.outbox.oldest(product, most), findStep) {
-		if err := ctx.Err(); err != nil {
-			return seckill.Entry{}, false, err
-		}
-		deliveries, err := (*Ledger)(q).deliver(ctx, step)
+	for entry, err := range q.oldest(ctx, product, most) {
 		if err != nil {
 			return seckill.Entry{}, false, fmt.Errorf("look for an order: %w", err)
 		}
-		for i := range deliveries {
-			entry := &deliveries[i].Entry
-			for _, claim := range entry.Claims {
-				if claim.OrderNo == no {
-					entry.Claims = []seckill.Claim{claim}
-					return *entry, true, nil
-				}
-			}
+		if only(&entry, no) {
+			return entry, true, nil
 		}
 	}
 	return seckill.Entry{}, false, nil
 }
 
-// Unacknowledged reads the product's entries that wait, some at a time.
+// Unacknowledged reads the product's entries that wait.
 func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
-	for step := range slices.Chunk(q.outbox.oldest(product, math.MaxInt), findStep) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		deliveries, err := (*Ledger)(q).deliver(ctx, step)
+	for entry, err := range q.oldest(ctx, product, math.MaxInt) {
 		if err != nil {
 			return fmt.Errorf("read what waits: %w", err)
 		}
-		for i := range deliveries {
-			if err := see(deliveries[i].Entry); err != nil {
-				return err
-			}
+		if err := see(entry); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// oldest walks over the product's oldest entries that wait.
+func (q *outboxQueue) oldest(ctx context.Context, product uint32, most int) iter.Seq2[seckill.Entry, error] {
+	return func(yield func(seckill.Entry, error) bool) {
+		for _, it := range q.outbox.oldest(product, most) {
+			entry, _, err := decodeEntry(it.seq, it.body)
+			if !yield(entry, cmp.Or(ctx.Err(), err)) {
+				return
+			}
+		}
+	}
 }
 
 var errConsumerClosed = errors.New("the consumer is closed")
@@ -116,15 +110,7 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, erro
 			return nil, fmt.Errorf("receive: %w", err)
 		}
 		if len(taken) > 0 {
-			deliveries, err := c.ledger.deliver(ctx, taken)
-			if err != nil {
-				c.handBack(taken)
-				return nil, fmt.Errorf("receive: %w", err)
-			}
-			if len(deliveries) > 0 {
-				return deliveries, nil
-			}
-			continue
+			return c.deliver(taken)
 		}
 		select {
 		case <-wake:
@@ -148,103 +134,18 @@ func (c *consumer) take(max int) ([]item, <-chan struct{}, error) {
 	return o.takeBatch(c, max), o.wake, nil
 }
 
-func (c *consumer) handBack(taken []item) {
-	o := c.ledger.outbox
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	seqs := make([]uint64, len(taken))
-	for i := range taken {
-		seqs[i] = taken[i].seq
-	}
-	o.giveBack(c, seqs)
-}
-
-// deliver reads the bodies of taken entries, from memory or from the file. An
-// entry that another acknowledged meanwhile is left out.
-func (l *Ledger) deliver(ctx context.Context, taken []item) ([]queue.Delivery, error) {
-	if err := l.fetch(ctx, taken); err != nil {
-		return nil, err
-	}
-	deliveries := make([]queue.Delivery, 0, len(taken))
+// deliver decodes taken entries.
+func (c *consumer) deliver(taken []item) ([]queue.Delivery, error) {
+	deliveries := make([]queue.Delivery, len(taken))
 	for i := range taken {
 		it := &taken[i]
-		if it.body == nil {
-			if len(l.outbox.pending([]queue.ID{it.id()})) == 0 {
-				continue
-			}
-			return nil, &DamageError{Path: l.journal.path, Where: fmt.Sprintf("row %d", it.seq), Err: errors.New("entry is missing")}
-		}
 		entry, _, err := decodeEntry(it.seq, it.body)
 		if err != nil {
-			return nil, &DamageError{Path: l.journal.path, Where: fmt.Sprintf("row %d", it.seq), Err: err}
+			return nil, fmt.Errorf("receive: %w", err)
 		}
-		deliveries = append(deliveries, queue.Delivery{ID: it.id(), Entry: entry, Redelivered: it.delivered})
+		deliveries[i] = queue.Delivery{ID: it.id(), Entry: entry, Redelivered: it.delivered}
 	}
 	return deliveries, nil
-}
-
-// fetch reads bodies that are not in the window, a run of them per query.
-func (l *Ledger) fetch(ctx context.Context, taken []item) error {
-	for from := 0; from < len(taken); from++ {
-		if taken[from].body != nil {
-			continue
-		}
-		to := from
-		for to+1 < len(taken) && taken[to+1].body == nil && taken[to+1].seq-taken[to].seq < maxFetchGap {
-			to++
-		}
-		if err := l.fetchRun(ctx, taken[from:to+1]); err != nil {
-			return err
-		}
-		from = to
-	}
-	return nil
-}
-
-// maxFetchGap is how many other rows a query may step over rather than end.
-const maxFetchGap = 64
-
-func (l *Ledger) fetchRun(ctx context.Context, run []item) error {
-	rows, err := l.journal.db.QueryContext(ctx, query("select_entries"), int64(run[0].seq), int64(run[len(run)-1].seq))
-	if err != nil {
-		return fmt.Errorf("read entries: %w", err)
-	}
-	defer rows.Close()
-	for i := 0; rows.Next(); {
-		var seq int64
-		var body []byte
-		if err := rows.Scan(&seq, &body); err != nil {
-			return fmt.Errorf("read entries: %w", err)
-		}
-		for i < len(run) && run[i].seq < uint64(seq) {
-			i++
-		}
-		if i < len(run) && run[i].seq == uint64(seq) {
-			run[i].body = body
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read entries: %w", err)
-	}
-	return nil
-}
-
-// pendingEntry reads the entry of a row, if it waits for an acknowledgement.
-func (l *Ledger) pendingEntry(ctx context.Context, seq uint64) (seckill.Entry, bool, error) {
-	o := l.outbox
-	o.mu.Lock()
-	it := o.find(seq)
-	if it == nil {
-		o.mu.Unlock()
-		return seckill.Entry{}, false, nil
-	}
-	one := []item{*it}
-	o.mu.Unlock()
-	deliveries, err := l.deliver(ctx, one)
-	if err != nil || len(deliveries) == 0 {
-		return seckill.Entry{}, false, err
-	}
-	return deliveries[0].Entry, true, nil
 }
 
 // Ack acknowledges deliveries durably, after the witness was found.

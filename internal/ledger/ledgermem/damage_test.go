@@ -210,7 +210,7 @@ func FuzzRowDecoder(f *testing.F) {
 		case 21:
 			_, _ = decodeStripe(pieceKey{}, 3, pieceKey{}.context(3).seal(body), &textArena{})
 		default:
-			ld := &loader{Ledger: &Ledger{outbox: newOutbox(1 << 20)}, state: newState()}
+			ld := &loader{Ledger: &Ledger{outbox: newOutbox()}, state: newState()}
 			ld.state.install(nil, a, newStaging(stageHead{rowHead: head, id: 1, stripes: 1}, 1), 1)
 			ld.last = 2
 			_ = ld.loadRow(3, int64(k), 1, k.context(3).seal(body))

@@ -18,7 +18,6 @@ import (
 const (
 	DefaultCompactRows   = 100_000
 	DefaultCompactBytes  = 32 << 20
-	DefaultWindowBytes   = 16 << 20
 	defaultProgressEvery = time.Second
 )
 
@@ -35,9 +34,6 @@ type Options struct {
 	// snapshots, so that a large state is not written more often than it grows.
 	CompactRows  int64
 	CompactBytes int64
-
-	// WindowBytes bounds the bodies of unacknowledged entries kept in memory.
-	WindowBytes int64
 }
 
 func (o Options) withDefaults() Options {
@@ -52,9 +48,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CompactBytes <= 0 {
 		o.CompactBytes = DefaultCompactBytes
-	}
-	if o.WindowBytes <= 0 {
-		o.WindowBytes = DefaultWindowBytes
 	}
 	return o
 }
@@ -113,7 +106,7 @@ func open(ctx context.Context, path string, opt Options) (*Ledger, error) {
 	}
 	l := &Ledger{
 		opt: opt, log: opt.Logger, journal: j,
-		outbox:       newOutbox(opt.WindowBytes),
+		outbox:       newOutbox(),
 		calls:        make(chan *call, maxWaitingCalls),
 		stopping:     make(chan struct{}),
 		stopped:      make(chan struct{}),
@@ -260,31 +253,12 @@ func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 	if err != nil {
 		return nil, fmt.Errorf("read mark: %w", err)
 	}
-	var entry seckill.Entry
-	var pending bool
 	for i := range held {
-		// Orders of one entry stand side by side: it is read for the first.
-		if i == 0 || rows[i] != rows[i-1] {
-			if entry, pending, err = l.pendingEntry(ctx, rows[i]); err != nil {
-				return nil, fmt.Errorf("read mark: %w", err)
-			}
-		}
-		if pending {
-			held[i].Entry = onlyClaim(entry, held[i].OrderNo)
+		if held[i].Entry, err = l.outbox.entryOf(rows[i], held[i].OrderNo); err != nil {
+			return nil, fmt.Errorf("read mark: %w", err)
 		}
 	}
 	return held, nil
-}
-
-// onlyClaim is the entry with one of its claims.
-func onlyClaim(e seckill.Entry, no seckill.OrderNo) seckill.Entry {
-	for i := range e.Claims {
-		if e.Claims[i].OrderNo == no {
-			e.Claims = []seckill.Claim{e.Claims[i]}
-			return e
-		}
-	}
-	return seckill.Entry{}
 }
 
 // Intact is always true: what waits is indexed from the entries themselves.

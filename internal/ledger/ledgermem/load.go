@@ -33,7 +33,6 @@ type loader struct {
 	witness queue.ID
 	pieces  map[pieceKey]piece
 	entries []item
-	room    int64
 	rows    int64
 	last    uint64
 	bytes   int64
@@ -42,7 +41,7 @@ type loader struct {
 
 func (l *Ledger) load(ctx context.Context) error {
 	begun := time.Now()
-	ld := &loader{Ledger: l, state: l.cur.state, pieces: map[pieceKey]piece{}, room: l.opt.WindowBytes}
+	ld := &loader{Ledger: l, state: l.cur.state, pieces: map[pieceKey]piece{}}
 	steps := []func(context.Context) error{ld.loadMeta, ld.loadSnapshots, ld.attachAll, ld.loadRows, ld.check}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -225,15 +224,10 @@ func (ld *loader) index(seq uint64, waits bool, d decoder, body []byte) error {
 	if !waits {
 		return nil
 	}
-	it := item{
-		seq: seq, tag: h.tag, at: h.at.UnixNano(), units: h.units,
-		product: h.key.product, claims: uint32(h.claims), delivered: true,
-	}
-	if int64(len(body)) <= ld.room {
-		ld.room -= int64(len(body))
-		it.body = bytes.Clone(body)
-	}
-	ld.entries = append(ld.entries, it)
+	ld.entries = append(ld.entries, item{
+		seq: seq, tag: h.tag, at: h.at.UnixNano(), units: h.units, product: h.key.product,
+		claims: uint32(h.claims), delivered: true, body: bytes.Clone(body),
+	})
 	ld.publish(publishBatch)
 	return nil
 }

@@ -38,7 +38,7 @@ func TestLoadManyRows(t *testing.T) {
 	l.journal.close()
 
 	begun := time.Now()
-	again := start(t, copied, Options{WindowBytes: 1 << 16})
+	again := start(t, copied, Options{})
 	took := time.Since(begun)
 	rows, bytes := again.JournalSize()
 	t.Logf("%d rows, %d MB: loaded in %v (%.2f µs a row)", rows, bytes>>20, took, float64(took.Microseconds())/float64(n))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"seckill"
 	"seckill/internal/queue"
 )
 
@@ -24,7 +25,7 @@ type item struct {
 	owner     uint32 // serial of the consumer that has it; 0 for none
 	acked     bool   // a gap, until the index is packed
 	delivered bool   // may have been delivered before
-	body      []byte // nil beyond the window: read from the file
+	body      []byte // the row's
 }
 
 func (it *item) id() queue.ID { return queue.ID{Stream: stream, Seq: it.seq, Tag: it.tag} }
@@ -45,16 +46,14 @@ type outbox struct {
 	returned  []uint64 // given back, in order
 	products  map[uint32]*productFigures
 	total     productFigures
-	room      int64 // left of the window for bodies
 	consumers map[uint32]*consumer
 	serial    uint32
 	wake      chan struct{} // closed and replaced when something can be taken
 	closed    bool
 }
 
-func newOutbox(window int64) *outbox {
+func newOutbox() *outbox {
 	return &outbox{
-		room:      window,
 		products:  map[uint32]*productFigures{},
 		consumers: map[uint32]*consumer{},
 		wake:      make(chan struct{}),
@@ -82,10 +81,6 @@ func (o *outbox) publish(entries []item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, it := range entries {
-		if int64(len(it.body)) > o.room {
-			it.body = nil
-		}
-		o.room -= int64(len(it.body))
 		o.items = append(o.items, it)
 		p := o.products[it.product]
 		if p == nil {
@@ -140,7 +135,6 @@ func (o *outbox) settle(seqs []uint64) {
 		} else if i, ok := slices.BinarySearch(o.returned, seq); ok {
 			o.returned = slices.Delete(o.returned, i, i+1)
 		}
-		o.room += int64(len(it.body))
 		it.acked, it.body, it.owner = true, nil, 0
 		o.gaps++
 		p := o.products[it.product]
@@ -264,6 +258,31 @@ func (o *outbox) leave(c *consumer) {
 	}
 	o.giveBack(c, slices.Collect(maps.Keys(c.inflight)))
 	delete(o.consumers, c.serial)
+}
+
+// entryOf is the entry of a row with this claim alone, the zero one if it does
+// not wait.
+func (o *outbox) entryOf(seq uint64, no seckill.OrderNo) (seckill.Entry, error) {
+	o.mu.Lock()
+	it := o.find(seq)
+	if it == nil {
+		o.mu.Unlock()
+		return seckill.Entry{}, nil
+	}
+	body := it.body
+	o.mu.Unlock()
+	entry, _, err := decodeEntry(seq, body)
+	if err != nil || !only(&entry, no) {
+		return seckill.Entry{}, err
+	}
+	return entry, nil
+}
+
+// only leaves an entry the claim with this number, and reports whether it is
+// there.
+func only(e *seckill.Entry, no seckill.OrderNo) bool {
+	e.Claims = slices.DeleteFunc(e.Claims, func(c seckill.Claim) bool { return c.OrderNo != no })
+	return len(e.Claims) > 0
 }
 
 // oldest copies at most so many of a product's items, in order.
