@@ -31,8 +31,8 @@ func newBencher(stock int64) *bencher {
 	l := &Ledger{outbox: newOutbox()}
 	l.cur = round{state: newState()}
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
-	in := installer{allotment: ledger.Allotment{Shard: shard, Available: stock, Limit: 1}}
-	sh := l.cur.state.install(nil, in.allotment, in.begin(1, stripesFor(stock)), 1)
+	in := &newEpoch{Allotment: ledger.Allotment{Shard: shard, Available: stock, Limit: 1}, stripes: make([]stripe, stripesFor(stock))}
+	sh := l.cur.state.install(nil, in, 1)
 	sh.open = true
 	return &bencher{l: l, sh: sh, batch: claims(0, batchClaims)}
 }

@@ -122,7 +122,7 @@ func (l *Ledger) Compact(ctx context.Context) error {
 	defer l.growth.cycle.Unlock()
 	c := &cycle{Ledger: l}
 	begun := time.Now()
-	for _, phase := range []func(context.Context) error{c.begin, c.save, c.sweep, c.trim} {
+	for _, phase := range []func(context.Context) error{c.begin, c.save, c.sweepOld, c.trim} {
 		if err := phase(ctx); err != nil {
 			return fmt.Errorf("compact: %w", err)
 		}
@@ -134,14 +134,10 @@ func (l *Ledger) Compact(ctx context.Context) error {
 }
 
 // begin fixes the floor: each piece is written later than now, or was clean
-// now, so none of them will need a row up to here. Marks that an install has
-// staged are in no piece yet; their rows stay.
+// now, so none of them will need a row up to here.
 func (c *cycle) begin(ctx context.Context) error {
 	return c.submit(ctx, func(r *round) error {
 		c.newFloor = r.lastSeq()
-		for _, st := range r.state.staged {
-			c.newFloor = min(c.newFloor, st.first-1)
-		}
 		c.shards = make([]*shard, 0, len(r.state.shards))
 		for _, sh := range r.state.shards {
 			c.shards = append(c.shards, sh)
@@ -198,21 +194,25 @@ func (c *cycle) saveFigures(r *round, sh *shard) int {
 
 func (c *cycle) put(r *round, key pieceKey, seq uint64, body []byte, saved func()) {
 	r.chores = append(r.chores, func(ctx context.Context, conn *sql.Conn) error {
-		_, err := conn.ExecContext(ctx, query("put_snapshot"),
-			int64(key.product), int64(key.index), int64(key.epoch), key.stripe, int64(seq), body)
-		if err != nil {
-			return fmt.Errorf("write snapshot: %w", err)
-		}
-		return nil
+		return putSnapshot(ctx, conn, key, seq, body)
 	})
 	r.after = append(r.after, saved)
 	c.pieces++
 	c.bytes += int64(len(body))
 }
 
-// sweep deletes stripes of older epochs. The figures of the newer epoch are in
-// the file by now, so no start will ask for them.
-func (c *cycle) sweep(ctx context.Context) error {
+func putSnapshot(ctx context.Context, conn *sql.Conn, key pieceKey, seq uint64, body []byte) error {
+	_, err := conn.ExecContext(ctx, query("put_snapshot"),
+		int64(key.product), int64(key.index), int64(key.epoch), key.stripe, int64(seq), body)
+	if err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	return nil
+}
+
+// sweepOld deletes stripes of older epochs. The figures of the newer epoch are
+// in the file by now, so no start will ask for them.
+func (c *cycle) sweepOld(ctx context.Context) error {
 	for _, sh := range c.shards {
 		var epoch uint64
 		err := c.submit(ctx, func(r *round) error {
@@ -227,19 +227,27 @@ func (c *cycle) sweep(ctx context.Context) error {
 		if epoch == 0 {
 			continue
 		}
-		for swept := int64(sweepPieces); swept == sweepPieces; {
-			err := c.chore(ctx, func(ctx context.Context, conn *sql.Conn) error {
-				res, err := conn.ExecContext(ctx, query("sweep_snapshots"),
-					int64(sh.key.product), int64(sh.key.index), int64(epoch), sweepPieces)
-				if err != nil {
-					return err
-				}
-				swept, err = res.RowsAffected()
-				return err
-			})
+		if err := c.sweep(ctx, sh.key, 0, epoch-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep deletes a shard's stripes of some epochs.
+func (l *Ledger) sweep(ctx context.Context, key shardKey, from, to uint64) error {
+	for swept := int64(sweepPieces); swept == sweepPieces; {
+		err := l.chore(ctx, func(ctx context.Context, conn *sql.Conn) error {
+			res, err := conn.ExecContext(ctx, query("sweep_snapshots"),
+				int64(key.product), int64(key.index), int64(from), int64(to), sweepPieces)
 			if err != nil {
-				return fmt.Errorf("sweep snapshots: %w", err)
+				return err
 			}
+			swept, err = res.RowsAffected()
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("sweep snapshots: %w", err)
 		}
 	}
 	return nil

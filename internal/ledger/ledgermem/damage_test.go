@@ -138,7 +138,7 @@ func TestImpossibleEffectIsDamage(t *testing.T) {
 		}},
 		"an install that is there already": {rowInstall, func(seq uint64) []byte {
 			a := ledger.Allotment{Shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}}
-			return encodeInstall(seq, stageHead{rowHead: head, stripes: 1}, a, nil)
+			return encodeInstall(seq, &newEpoch{Allotment: a, stripes: make([]stripe, 1)})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,9 +194,7 @@ func FuzzRowDecoder(f *testing.F) {
 	seed(rowChange, encodeChange(3, head, "id", -4, true))
 	seed(rowDebit, encodeTransfer(3, rowDebit, head, ledger.Transfer{Peer: 1, N: 1, ID: 2, Units: 3}))
 	a := ledger.Allotment{Shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}, Available: 9}
-	marks := []ledger.Mark{{Buyer: "b", OrderNo: seckill.OrderNo{1}, Quantity: 1}}
-	seed(rowInstall, encodeInstall(3, stageHead{rowHead: head, stripes: 2}, a, marks))
-	seed(rowStage, encodeStage(3, stageHead{rowHead: head, stripes: 2}, marks))
+	seed(rowInstall, encodeInstall(3, &newEpoch{Allotment: a, stripes: make([]stripe, 2)}))
 	sh := &shard{group: &group{id: 1}, stripes: make([]stripe, 2)}
 	sh.change(nil, "c", 1, false, 1)
 	seed(20, encodeFigures(pieceKey{}, 3, sh))
@@ -211,7 +209,7 @@ func FuzzRowDecoder(f *testing.F) {
 			_, _ = decodeStripe(pieceKey{}, 3, pieceKey{}.context(3).seal(body), &textArena{})
 		default:
 			ld := &loader{Ledger: &Ledger{outbox: newOutbox()}, state: newState()}
-			ld.state.install(nil, a, newStaging(stageHead{rowHead: head, id: 1, stripes: 1}, 1), 1)
+			ld.state.install(nil, &newEpoch{Allotment: a, stripes: make([]stripe, 1)}, 1)
 			ld.last = 2
 			_ = ld.loadRow(3, int64(k), 1, k.context(3).seal(body))
 		}

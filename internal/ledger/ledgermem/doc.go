@@ -24,7 +24,8 @@
 // # Compaction
 //
 // The state is cut into pieces: the figures of each shard, and its marks in
-// stripes by hash of the buyer. The compactor has the scribe write changed
+// stripes by hash of the buyer. An install writes the stripes of its epoch as
+// such pieces, and then the row that makes them the shard's. The compactor has the scribe write changed
 // pieces, a few per round, each with the number of the last row that it
 // contains. Loading applies a row to a piece only if the row is newer. When a
 // cycle has written all pieces that were dirty at row S, rows up to S are

@@ -145,21 +145,11 @@ func (c *crowd) step() func(*round) error {
 	case n == 0 || s.Epoch == 0:
 		a := ledger.Allotment{Shard: s, Available: 20 + c.rand.Int64N(20), Limit: 4}
 		a.Shard.Epoch++
-		in := installer{allotment: a}
 		return func(r *round) error {
 			if sh := r.state.shards[keyOf(s)]; sh != nil && sh.epoch >= a.Shard.Epoch {
 				return nil
 			}
-			st := in.begin(r.nextSeq(), 4)
-			marks := []ledger.Mark{{Buyer: "old", OrderNo: seckill.OrderNo{1, byte(s.Index)}, Quantity: 2, Key: "k"}}
-			if err := r.stageMarks(st, marks, r.nextSeq()); err != nil {
-				return err
-			}
-			seq := r.nextSeq()
-			r.append(rowInstall, encodeInstall(seq, st.written(seq), a, marks))
-			sh := r.state.install(&r.undo, a, st, seq)
-			r.setSwitch(sh, true, sh.state)
-			return nil
+			return installIn(r, a, ledger.Mark{Buyer: "old", OrderNo: seckill.OrderNo{1, byte(s.Index)}, Quantity: 2, Key: "k"})
 		}
 	case n == 1:
 		return func(r *round) error {
@@ -182,6 +172,26 @@ func (c *crowd) step() func(*round) error {
 		_, err := r.do(&req)
 		return err
 	}
+}
+
+// installIn installs and opens a shard in one round.
+func installIn(r *round, a ledger.Allotment, marks ...ledger.Mark) error {
+	in, err := gather(a, func(yield func(ledger.Mark, error) bool) {
+		for _, m := range marks {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if save, _ := in.saveSome(0); save != nil {
+		r.chores = append(r.chores, save)
+	}
+	sh := r.install(in)
+	r.setSwitch(sh, true, sh.state)
+	return nil
 }
 
 // drive puts calls into one round of a ledger that is not started.

@@ -73,6 +73,7 @@ type Ledger struct {
 	witness  queue.ID
 
 	growth       growth
+	installing   chan struct{} // held by the one Install that writes
 	compactNow   chan struct{}
 	checkpointAt chan struct{}
 	walPages     atomic.Int64
@@ -110,6 +111,7 @@ func open(ctx context.Context, path string, opt Options) (*Ledger, error) {
 		calls:        make(chan *call, maxWaitingCalls),
 		stopping:     make(chan struct{}),
 		stopped:      make(chan struct{}),
+		installing:   make(chan struct{}, 1),
 		compactNow:   make(chan struct{}, 1),
 		checkpointAt: make(chan struct{}, 1),
 	}

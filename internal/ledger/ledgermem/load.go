@@ -242,17 +242,13 @@ func (ld *loader) publish(least int) {
 
 // check finds what no single row can show.
 func (ld *loader) check(context.Context) error {
-	clear(ld.state.staged) // installs that never came to their end
 	if !ld.witness.IsZero() && !ld.found {
 		return ld.damage(fmt.Sprintf("row %d", ld.witness.Seq), errors.New("the last entry that the store confirmed is missing"))
 	}
-	for key := range ld.pieces {
-		sh := ld.state.shards[key.shardKey]
-		if sh == nil || key.epoch >= sh.epoch {
-			return ld.damage(fmt.Sprintf("snapshot of product %d shard %d", key.product, key.index),
-				fmt.Errorf("stripe %d of epoch %d belongs to nothing", key.stripe, key.epoch))
+	for key := range ld.pieces { // of older epochs, or of an install that failed
+		if sh := ld.state.shards[key.shardKey]; sh != nil {
+			sh.sweep = true
 		}
-		sh.sweep = true
 	}
 	for _, sh := range ld.state.shards {
 		if err := sh.check(); err != nil {

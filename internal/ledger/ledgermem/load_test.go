@@ -82,14 +82,7 @@ func fill(t testing.TB, l *Ledger, shard ledger.Shard, n int) {
 // installStill installs and opens a shard of a ledger that is not started.
 func installStill(t testing.TB, l *Ledger, a ledger.Allotment) {
 	t.Helper()
-	in := installer{allotment: a}
-	if err := drive(l, func(r *round) error {
-		seq := r.nextSeq()
-		st := in.begin(seq, stripesFor(a.Available))
-		r.append(rowInstall, encodeInstall(seq, st.written(seq), a, nil))
-		r.setSwitch(r.state.install(&r.undo, a, st, seq), true, 0)
-		return nil
-	}); err != nil {
+	if err := drive(l, func(r *round) error { return installIn(r, a) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -215,55 +208,76 @@ func TestCompactionBesideTrafficLosesNothing(t *testing.T) {
 	}
 }
 
-// Marks that arrive in many chunks, with a cycle between any two of them.
+// Marks that are written in several rounds, with cycles beside them.
 func TestInstallOfManyMarks(t *testing.T) {
 	t.Parallel()
-	l := start(t, newPath(t), Options{})
+	l := start(t, newPath(t), Options{CompactRows: 1})
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
-	const n = 3*installChunk + 10
+	const n = 20_000 // some 60 bytes each: several steps
 	all := claims(0, n)
 	marks := func(yield func(ledger.Mark, error) bool) {
-		for i, c := range all {
-			if i%installChunk == installChunk-1 {
-				if err := l.Compact(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}
+		for _, c := range all {
 			if !yield(ledger.Mark{Buyer: c.Buyer, OrderNo: c.OrderNo, Quantity: 1, Key: c.Key}, nil) {
 				return
 			}
 		}
 	}
-	if _, err := l.Install(t.Context(), ledger.Allotment{Shard: shard, Available: 5, Limit: 1}, marks); err != nil {
+	allotment := ledger.Allotment{Shard: shard, Available: 5, Limit: 1}
+	in, err := gather(allotment, marks)
+	if err != nil {
 		t.Fatal(err)
 	}
-	// Cycles ran while marks were staged, and none since: had one of them trimmed
-	// staged rows, this start would miss them.
-	installed := liveDump(t, l)
-	if got := liveDump(t, start(t, crash(t, l), Options{})); got != installed {
+	saveSome := func() (next int) {
+		t.Helper()
+		save, next := in.saveSome(0)
+		if err := l.chore(t.Context(), save); err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	// One that stops in its middle leaves the shard as it was, and nothing to
+	// those that come after it.
+	if next := saveSome(); next == 0 || next == len(in.stripes) {
+		t.Fatalf("%d of %d stripes make no middle", next, len(in.stripes))
+	}
+	l = start(t, crash(t, l), Options{CompactRows: 1})
+	install(t, l, shard, 7, 1)
+	again := func(epoch uint64) {
+		t.Helper()
+		shard.Epoch, allotment.Shard.Epoch = epoch, epoch
+		if got, err := l.Install(t.Context(), allotment, marks); err != nil || got != epoch {
+			t.Fatalf("install: %d, %v", got, err)
+		}
+	}
+	again(2)
+	in.Shard.Epoch = 3
+	saveSome()
+	want := liveDump(t, l)
+	if got := liveDump(t, start(t, crash(t, l), Options{})); got != want {
 		t.Fatal("loaded state differs right after the install")
 	}
-	// A second one that fails in its middle leaves the shard as it was.
 	broken := func(yield func(ledger.Mark, error) bool) {
 		marks(func(m ledger.Mark, _ error) bool { return yield(m, nil) })
 		yield(ledger.Mark{}, errDisk)
 	}
-	higher := shard
-	higher.Epoch = 2
-	if _, err := l.Install(t.Context(), ledger.Allotment{Shard: higher, Available: 5, Limit: 1}, broken); err == nil {
+	higher := allotment
+	higher.Shard.Epoch = 3
+	if _, err := l.Install(t.Context(), higher, broken); err == nil {
 		t.Fatal("a broken install succeeded")
 	}
 	f, err := l.Read(t.Context(), shard)
-	if err != nil || f.Orders != n || f.Allotted != n+5 || f.Epoch != 1 {
+	if err != nil || f.Orders != n || f.Allotted != n+5 || f.Epoch != 2 {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	want := liveDump(t, l)
-	if got := liveDump(t, start(t, crash(t, l), Options{})); got != want {
-		t.Fatal("loaded state differs")
-	}
+	again(4)
 	if err := l.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	var old int
+	if err := l.journal.db.QueryRowContext(t.Context(), "SELECT count(*) FROM snapshot WHERE stripe >= 0 AND epoch < 4").Scan(&old); err != nil || old != 0 {
+		t.Errorf("%d stripes of older epochs are left (%v)", old, err)
+	}
+	want = liveDump(t, l)
 	if got := liveDump(t, start(t, crash(t, l), Options{})); got != want {
 		t.Fatal("loaded state differs after compaction")
 	}

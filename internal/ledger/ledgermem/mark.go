@@ -1,7 +1,6 @@
 package ledgermem
 
 import (
-	"bytes"
 	"math/bits"
 	"slices"
 	"strings"
@@ -15,7 +14,7 @@ import (
 type order struct {
 	no       seckill.OrderNo
 	key      string
-	row      uint64 // journal row that made it: its outbox entry, or the install
+	row      uint64 // its outbox entry; 0 if it came by an install
 	quantity uint32
 }
 
@@ -94,16 +93,6 @@ func (m *mark) find(no seckill.OrderNo) int {
 	return -1
 }
 
-// has reports whether the mark remembers the order, live or not.
-func (m *mark) has(no seckill.OrderNo) bool {
-	for i := range m.size() {
-		if m.at(i).no == no {
-			return true
-		}
-	}
-	return false
-}
-
 // with is the mark and one more order, the newest.
 func (m mark) with(o order) mark {
 	if m.empty() {
@@ -137,28 +126,6 @@ func (m mark) without(i int, own bool) mark {
 	}
 	if *m.more = slices.Delete(*m.more, i-1, i); len(*m.more) == 0 {
 		m.more = nil
-	}
-	return m
-}
-
-// sorted is the mark with its orders by number, which is by age.
-func (m mark) sorted() mark {
-	all := make([]order, 0, m.size())
-	for j := range m.size() {
-		all = append(all, *m.at(j))
-	}
-	slices.SortStableFunc(all, func(a, b order) int { return bytes.Compare(a.no[:], b.no[:]) })
-	return markOf(all)
-}
-
-func markOf(all []order) (m mark) {
-	if len(all) == 0 {
-		return m
-	}
-	m.first = all[0]
-	if len(all) > 1 {
-		more := slices.Clone(all[1:])
-		m.more = &more
 	}
 	return m
 }
@@ -221,18 +188,5 @@ func (a *textArena) keep(text string) string {
 	}
 	from := a.chunk.Len()
 	a.chunk.WriteString(text)
-	return a.chunk.String()[from:]
-}
-
-func (a *textArena) keepBytes(text []byte) string {
-	if len(text) == 0 {
-		return ""
-	}
-	if a.chunk.Len()+len(text) > a.chunk.Cap() {
-		a.chunk = strings.Builder{}
-		a.chunk.Grow(max(arenaChunk, len(text)))
-	}
-	from := a.chunk.Len()
-	a.chunk.Write(text)
 	return a.chunk.String()[from:]
 }

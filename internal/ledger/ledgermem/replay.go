@@ -16,10 +16,7 @@ func (ld *loader) replay(seq uint64, kind rowKind, d *decoder) error {
 	if d.err != nil {
 		return d.err
 	}
-	switch kind {
-	case rowStage:
-		return ld.replayStage(seq, h, d)
-	case rowInstall:
+	if kind == rowInstall {
 		return ld.replayInstall(seq, h, d)
 	}
 	sh := ld.state.shards[h.key]
@@ -131,85 +128,18 @@ func (ld *loader) replayRelease(seq uint64, sh *shard, d *decoder) error {
 	return nil
 }
 
-func (ld *loader) replayStage(seq uint64, h rowHead, d *decoder) error {
-	s, n := d.stage(h)
-	if d.err != nil {
-		return d.err
-	}
-	st := ld.state.staged[h.key]
-	switch {
-	case s.id == 0:
-		s.id = seq
-		st = newStaging(s, seq)
-		ld.state.staged[h.key] = st
-	case s.id <= ld.floor: // the rest of an install that was given up
-		return nil
-	case st == nil || st.id != s.id || st.stageHead != s:
-		return fmt.Errorf("marks of install %d, which is not there", s.id)
-	}
-	return ld.stageMarks(st, seq, n, d)
-}
-
-func (ld *loader) stageMarks(st *staging, seq uint64, n int, d *decoder) error {
-	for range n {
-		m := d.mark()
-		if d.err != nil {
-			return d.err
-		}
-		if err := ld.state.stage(st, m, seq); err != nil {
-			return err
-		}
-	}
-	return d.end()
-}
-
 func (ld *loader) replayInstall(seq uint64, h rowHead, d *decoder) error {
-	a := ledger.Allotment{Shard: ledger.Shard{Product: h.key.product, Index: int(h.key.index), Epoch: h.epoch}}
-	a.Shard.Group = uint32(d.below(math.MaxUint32))
-	a.Available, a.Limit = d.units(), int(d.below(maxQuantity))
-	a.State = d.saleState()
-	s, n := d.stage(h)
-	if d.err != nil {
-		return d.err
-	}
-	sh := ld.state.shards[h.key]
-	if sh != nil && sh.epoch > h.epoch { // the snapshot is of a later epoch
-		delete(ld.state.staged, h.key)
-		return nil
-	}
-	st := ld.state.staged[h.key]
-	if s.id == 0 {
-		s.id = seq
-		st = newStaging(s, seq)
-	} else if st == nil || st.stageHead != s {
-		return fmt.Errorf("install of marks %d, which are not there", s.id)
-	}
-	if err := ld.stageMarks(st, seq, n, d); err != nil {
+	in := d.newEpoch(h)
+	if err := d.end(); err != nil {
 		return err
 	}
-	if sh == nil || sh.epoch < h.epoch {
-		if sh != nil && seq <= sh.saved {
-			return fmt.Errorf("install of epoch %d before a snapshot of epoch %d", h.epoch, sh.epoch)
-		}
-		ld.attach(ld.state.install(nil, a, st, seq))
-		return nil
+	sh := ld.state.shards[h.key]
+	contained := sh != nil && seq <= sh.saved
+	if known := sh != nil && sh.epoch >= h.epoch; known != contained {
+		return fmt.Errorf("install of epoch %d on a shard of epoch %d", h.epoch, sh.epoch)
 	}
-	return ld.mergeInstall(seq, sh, st)
-}
-
-// mergeInstall gives staged marks to the stripes that have no snapshot yet of
-// a shard whose figures do.
-func (ld *loader) mergeInstall(seq uint64, sh *shard, st *staging) error {
-	if seq > sh.saved || len(st.stripes) != len(sh.stripes) {
-		return fmt.Errorf("second install of epoch %d", sh.epoch)
+	if !contained {
+		ld.attach(ld.state.install(nil, in, seq))
 	}
-	for i := range sh.stripes {
-		if seq > sh.stripes[i].saved {
-			saved := sh.stripes[i].saved
-			sh.stripes[i] = st.stripes[i]
-			sh.stripes[i].saved = saved
-		}
-	}
-	delete(ld.state.staged, sh.key)
 	return nil
 }

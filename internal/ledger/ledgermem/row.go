@@ -22,8 +22,7 @@ const (
 	rowCredit   rowKind = 5
 	rowClear    rowKind = 6
 	rowSwitch   rowKind = 7 // open or closed, and the state of the sale
-	rowStage    rowKind = 8 // marks of an install that is still arriving
-	rowInstall  rowKind = 9
+	rowInstall  rowKind = 9 // of an epoch whose stripes are snapshots already
 	lastRowKind         = rowInstall
 )
 
@@ -70,7 +69,6 @@ type entryHead struct {
 const (
 	minClaimBytes   = 16 + 4
 	minReleaseBytes = 16 + 2
-	minMarkBytes    = 16 + 3
 )
 
 // sale is what Reserve and Adopt say about all of their claims.
@@ -218,63 +216,36 @@ func (d *decoder) saleState() seckill.SaleState {
 	return seckill.SaleState(d.below(uint64(seckill.SaleEnded)))
 }
 
-// stageHead names the install that staged marks belong to: the first staged
-// row's number, or 0 in that row itself and in an install without any.
-type stageHead struct {
-	rowHead
-	id      uint64
-	stripes int
+func encodeInstall(seq uint64, in *newEpoch) []byte {
+	b := newBody(64, rowHead{key: in.key(), epoch: in.Shard.Epoch})
+	b = binary.AppendUvarint(b, uint64(in.Shard.Group))
+	b = binary.AppendUvarint(b, uint64(in.Available))
+	b = binary.AppendUvarint(b, uint64(in.Limit))
+	b = append(b, byte(in.State))
+	b = binary.AppendVarint(b, int64(len(in.stripes)))
+	b = binary.AppendUvarint(b, uint64(in.units))
+	b = binary.AppendUvarint(b, uint64(in.orders))
+	return rowInstall.context(seq).seal(b)
 }
 
-func appendStage(b []byte, h stageHead, marks []ledger.Mark) []byte {
-	b = binary.AppendUvarint(b, h.id)
-	b = binary.AppendUvarint(b, uint64(h.stripes))
-	b = binary.AppendUvarint(b, uint64(len(marks)))
-	for i := range marks {
-		m := &marks[i]
-		b = append(b, m.OrderNo[:]...)
-		b = binary.AppendUvarint(b, uint64(m.Quantity))
-		b = appendText(b, m.Buyer)
-		b = appendText(b, m.Key)
+// newEpoch reads an install behind its head. Its stripes are empty.
+func (d *decoder) newEpoch(h rowHead) *newEpoch {
+	in := &newEpoch{}
+	in.Shard = ledger.Shard{
+		Product: h.key.product, Index: int(h.key.index), Epoch: h.epoch, Group: uint32(d.below(math.MaxUint32)),
 	}
-	return b
+	in.Available, in.Limit, in.State = d.units(), int(d.below(maxQuantity)), d.saleState()
+	in.stripes = make([]stripe, d.stripes())
+	in.units, in.orders = d.units(), d.units()
+	return in
 }
 
-func encodeStage(seq uint64, h stageHead, marks []ledger.Mark) []byte {
-	b := appendStage(newBody(32+len(marks)*64, h.rowHead), h, marks)
-	return rowStage.context(seq).seal(b)
-}
-
-func encodeInstall(seq uint64, h stageHead, a ledger.Allotment, marks []ledger.Mark) []byte {
-	b := newBody(64+len(marks)*64, h.rowHead)
-	b = binary.AppendUvarint(b, uint64(a.Shard.Group))
-	b = binary.AppendUvarint(b, uint64(a.Available))
-	b = binary.AppendUvarint(b, uint64(a.Limit))
-	b = append(b, byte(a.State))
-	return rowInstall.context(seq).seal(appendStage(b, h, marks))
-}
-
-// stage reads what appendStage wrote, up to the marks, and their count.
-func (d *decoder) stage(h rowHead) (stageHead, int) {
-	s := stageHead{rowHead: h, id: d.uvarint(), stripes: int(d.below(maxStripes))}
-	if s.stripes == 0 || s.stripes&(s.stripes-1) != 0 {
+// stripes reads how many stripes a shard has: a power of two.
+func (d *decoder) stripes() int {
+	n := d.varint()
+	if n < 1 || n > maxStripes || n&(n-1) != 0 {
 		d.fail(errRange)
+		return 0
 	}
-	return s, d.count(minMarkBytes)
-}
-
-// rawMark is a mark whose texts still lie in the payload. One of quantity 0 is
-// there for its key.
-type rawMark struct {
-	no         seckill.OrderNo
-	quantity   uint32
-	buyer, key []byte
-}
-
-func (d *decoder) mark() rawMark {
-	m := rawMark{no: d.orderNo(), quantity: uint32(d.below(maxQuantity)), buyer: d.text(), key: d.text()}
-	if m.quantity == 0 && len(m.key) == 0 {
-		d.fail(errRange)
-	}
-	return m
+	return int(n)
 }

@@ -55,11 +55,11 @@ func decodeStripe(k pieceKey, seq uint64, body []byte, texts *textArena) (map[st
 	n := d.count(minStripeMarkBytes)
 	marks := make(map[string]mark, n)
 	for range n {
-		buyer := texts.keepBytes(d.text())
+		buyer := texts.keep(string(d.text()))
 		var m mark
 		for range d.count(minOrderBytes) {
 			o := order{no: d.orderNo(), quantity: uint32(d.below(maxQuantity)), row: d.uvarint()}
-			o.key = texts.keepBytes(d.text())
+			o.key = texts.keep(string(d.text()))
 			if o.no.IsZero() {
 				d.fail(errRange)
 			}
@@ -130,10 +130,7 @@ func decodeFigures(k pieceKey, seq uint64, body []byte) (sh *shard, group uint32
 	sh.limit = int(d.varint())
 	sh.allotted, sh.available, sh.marked, sh.orders = d.varint(), d.varint(), d.varint(), d.varint()
 	sh.sent, sh.received, sh.releases = d.varint(), d.varint(), uint64(d.varint())
-	stripes := d.varint()
-	if stripes < 1 || stripes > maxStripes || stripes&(stripes-1) != 0 {
-		d.fail(errRange)
-	}
+	stripes := d.stripes()
 	if n := d.count(minChangeBytes); n > 0 {
 		sh.changes = make(map[string]ledger.VerdictCode, n)
 		for range n {

@@ -1,7 +1,6 @@
 package ledgermem
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
@@ -85,22 +84,11 @@ type groupKey struct {
 	index uint32
 }
 
-// staging is an install whose marks are still arriving: one per shard, since
-// a second one replaces the first.
-type staging struct {
-	stageHead
-	first   uint64 // its first row: the journal is not trimmed beyond
-	stripes []stripe
-	units   int64
-	orders  int64
-}
-
 // state is all that the scribe owns. Changes go through its methods, which
 // note in the undo log what they replace; loading passes a nil log.
 type state struct {
 	shards map[shardKey]*shard
 	groups map[groupKey]*group
-	staged map[shardKey]*staging
 	texts  textArena
 }
 
@@ -108,7 +96,6 @@ func newState() *state {
 	return &state{
 		shards: map[shardKey]*shard{},
 		groups: map[groupKey]*group{},
-		staged: map[shardKey]*staging{},
 	}
 }
 
@@ -286,47 +273,25 @@ func (s *state) join(u *undoLog, sh *shard, id uint32) {
 	u.add(func() { move(g, old) })
 }
 
-// stage adds marks to an install that is arriving.
-func (s *state) stage(st *staging, m rawMark, row uint64) error {
-	part := &st.stripes[stripeOf(m.buyer, len(st.stripes))]
-	old := part.marks[string(m.buyer)]
-	if old.has(m.no) {
-		return fmt.Errorf("order %s is there twice", m.no)
-	}
-	buyer := s.texts.keepBytes(m.buyer)
-	next := old.with(order{no: m.no, key: s.texts.keepBytes(m.key), row: st.id, quantity: m.quantity})
-	if n := old.size(); n > 0 && bytes.Compare(old.at(n - 1).no[:], m.no[:]) > 0 {
-		next = next.sorted()
-	}
-	part.put(buyer, next)
-	part.changed = row
-	st.units += int64(m.quantity)
-	if m.quantity > 0 {
-		st.orders++
-	}
-	return nil
-}
-
-// install makes the staged marks and the allotment the shard's new epoch.
-func (s *state) install(u *undoLog, a ledger.Allotment, st *staging, row uint64) *shard {
-	sh := s.shards[st.key]
+// install makes the allotment and the marks the shard's new epoch.
+func (s *state) install(u *undoLog, in *newEpoch, row uint64) *shard {
+	sh := s.shards[in.key()]
 	if sh == nil {
-		sh = &shard{key: st.key}
-		s.shards[st.key] = sh
-		u.add(func() { delete(s.shards, st.key) })
+		sh = &shard{key: in.key()}
+		s.shards[sh.key] = sh
+		u.add(func() { delete(s.shards, sh.key) })
 	}
-	s.join(u, sh, a.Shard.Group)
+	s.join(u, sh, in.Shard.Group)
 	old := *sh
 	u.add(func() { *sh = old })
 	sh.figures = figures{
-		epoch: a.Shard.Epoch, state: a.State, limit: a.Limit,
-		allotted: a.Available + st.units, available: a.Available, marked: st.units, orders: st.orders,
+		epoch: in.Shard.Epoch, state: in.State, limit: in.Limit,
+		allotted: in.Available + in.units, available: in.Available, marked: in.units, orders: in.orders,
 	}
 	sh.changes, sh.out, sh.in, sh.records, sh.stated = nil, nil, nil, nil, 0
-	sh.stripes = st.stripes
+	sh.stripes = in.stripes
 	sh.changed = row
-	sh.sweep = sh.sweep || old.epoch > 0
-	delete(s.staged, st.key)
+	sh.sweep = true
 	return sh
 }
 
