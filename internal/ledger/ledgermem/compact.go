@@ -107,7 +107,8 @@ func (l *Ledger) untilStop() (context.Context, context.CancelFunc) {
 type cycle struct {
 	*Ledger
 	shards []*shard
-	shard  int // where the scan is
+	epochs []uint64 // of the shards, at the start
+	shard  int      // where the scan is
 	stripe int
 
 	newFloor uint64
@@ -138,9 +139,8 @@ func (l *Ledger) Compact(ctx context.Context) error {
 func (c *cycle) begin(ctx context.Context) error {
 	return c.submit(ctx, func(r *round) error {
 		c.newFloor = r.lastSeq()
-		c.shards = make([]*shard, 0, len(r.state.shards))
 		for _, sh := range r.state.shards {
-			c.shards = append(c.shards, sh)
+			c.shards, c.epochs = append(c.shards, sh), append(c.epochs, sh.epoch)
 		}
 		return nil
 	})
@@ -210,24 +210,12 @@ func putSnapshot(ctx context.Context, conn *sql.Conn, key pieceKey, seq uint64, 
 	return nil
 }
 
-// sweepOld deletes stripes of older epochs. The figures of the newer epoch are
-// in the file by now, so no start will ask for them.
+// sweepOld deletes stripes of older epochs, and of installs that failed. The
+// figures in the file are of the epochs at the start or of higher ones by now,
+// so no start will ask for them.
 func (c *cycle) sweepOld(ctx context.Context) error {
-	for _, sh := range c.shards {
-		var epoch uint64
-		err := c.submit(ctx, func(r *round) error {
-			if sh.sweep && sh.saved >= sh.changed {
-				epoch, sh.sweep = sh.epoch, false
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if epoch == 0 {
-			continue
-		}
-		if err := c.sweep(ctx, sh.key, 0, epoch-1); err != nil {
+	for i, sh := range c.shards {
+		if err := c.sweep(ctx, sh.key, 0, c.epochs[i]-1); err != nil {
 			return err
 		}
 	}

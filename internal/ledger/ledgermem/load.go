@@ -245,11 +245,6 @@ func (ld *loader) check(context.Context) error {
 	if !ld.witness.IsZero() && !ld.found {
 		return ld.damage(fmt.Sprintf("row %d", ld.witness.Seq), errors.New("the last entry that the store confirmed is missing"))
 	}
-	for key := range ld.pieces { // of older epochs, or of an install that failed
-		if sh := ld.state.shards[key.shardKey]; sh != nil {
-			sh.sweep = true
-		}
-	}
 	for _, sh := range ld.state.shards {
 		if err := sh.check(); err != nil {
 			return ld.damage(fmt.Sprintf("product %d shard %d", sh.key.product, sh.key.index), err)

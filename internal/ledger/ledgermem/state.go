@@ -68,7 +68,6 @@ type shard struct {
 
 	changed uint64 // last row that touched the figures
 	saved   uint64 // the figures' snapshot contains rows up to here
-	sweep   bool   // the file has stripes of older epochs
 }
 
 func (sh *shard) head() rowHead { return rowHead{key: sh.key, epoch: sh.epoch} }
@@ -291,7 +290,6 @@ func (s *state) install(u *undoLog, in *newEpoch, row uint64) *shard {
 	sh.changes, sh.out, sh.in, sh.records, sh.stated = nil, nil, nil, nil, 0
 	sh.stripes = in.stripes
 	sh.changed = row
-	sh.sweep = true
 	return sh
 }
 
