@@ -25,8 +25,8 @@ import (
 // or written, after which the outcome is unknown; ErrConflict when an
 // optimistic lock was lost three times; ErrShort from Confirm. Anything else
 // is an error of the data. Reads page by a limit that the caller names; a row
-// whose order number somebody altered into none is left out and logged, and
-// takes no place of the limit, so that it holds up no other.
+// that cannot be read, because somebody altered it, is left out of its page and
+// logged.
 //
 // Methods are safe for concurrent use and return within their context's
 // deadline.

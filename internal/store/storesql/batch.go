@@ -144,7 +144,7 @@ func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]se
 			if err != nil || len(found.ids) == 0 {
 				return err
 			}
-			err = r.queryRows(ctx, sqlBatchEvents, nil, found.ids, s.skipping(tableEvent, func(row scanner) error {
+			err = r.queryRows(ctx, sqlBatchEvents, nil, found.ids, s.readable(ctx, tableEvent, func(row scanner) error {
 				var e seckill.Event
 				var batch, place int64
 				err := row.Scan(&batch, &place, millisTime{&e.At}, &e.Kind, &e.ProductID, nullOrderNo{&e.OrderNo}, &e.Reason, eventData{&e.Data},

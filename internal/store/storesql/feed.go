@@ -30,7 +30,7 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) ([]seckill.E
 	}
 	var events []seckill.Event
 	err := s.read(ctx, "list events", func(ctx context.Context, r *session) (err error) {
-		events, err = collect(ctx, s, r, tableEvent, sqlEvents, []any{after}, limit, scanEvent)
+		events, err = collect(ctx, s, r, tableEvent, sqlEvents, []any{after, limit}, scanEvent)
 		return err
 	})
 	return events, err

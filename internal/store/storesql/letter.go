@@ -50,9 +50,9 @@ func scanLetter(row scanner, l *store.Letter) error {
 	return nil
 }
 
-func (s *Store) listLetters(ctx context.Context, query string, args []any, limit int) (letters []store.Letter, err error) {
+func (s *Store) listLetters(ctx context.Context, query string, args ...any) (letters []store.Letter, err error) {
 	err = s.read(ctx, "list letters", func(ctx context.Context, r *session) error {
-		letters, err = collect(ctx, s, r, tableLetter, query, args, limit, scanLetter)
+		letters, err = collect(ctx, s, r, tableLetter, query, args, scanLetter)
 		return err
 	})
 	return letters, err
@@ -74,7 +74,7 @@ func oneLetter(ctx context.Context, r *session, query string, by any) (l store.L
 // LettersDue lists parked letters whose time has come.
 func (s *Store) LettersDue(ctx context.Context, limit int, except ...uint32) ([]store.Letter, error) {
 	others := exceptProducts(except)
-	return s.listLetters(ctx, sqlLettersDue+others.text()+sqlLettersDueOrder, concat([]any{millis(s.now())}, others.args), limit)
+	return s.listLetters(ctx, sqlLettersDue+others.text()+sqlLettersDueOrder, concat([]any{millis(s.now())}, others.with(limit))...)
 }
 
 // Letters lists letters by id.
@@ -87,7 +87,7 @@ func (s *Store) Letters(ctx context.Context, filter store.LetterFilter) ([]store
 	if filter.DeadOnly {
 		where.add("dead_time IS NOT NULL")
 	}
-	return s.listLetters(ctx, sqlLetters+where.text()+" ORDER BY id LIMIT ?", where.args, filter.Limit)
+	return s.listLetters(ctx, sqlLetters+where.text()+" ORDER BY id LIMIT ?", where.with(filter.Limit)...)
 }
 
 // LetterByOrder finds the letter of an order.
@@ -215,14 +215,8 @@ func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (
 
 // deadLetters lists letters that have been dead for so long.
 func (s *Store) deadLetters(ctx context.Context, age time.Duration, except []uint32, limit int) ([]store.Letter, error) {
-	var letters []store.Letter
 	others := exceptProducts(except)
-	err := s.read(ctx, "list dead letters", func(ctx context.Context, r *session) (err error) {
-		query := sqlDeadLetters + others.text() + sqlDeadLettersOrder
-		letters, err = collect(ctx, s, r, tableLetter, query, concat([]any{millis(s.now().Add(-age))}, others.args), limit, scanLetter)
-		return err
-	})
-	return letters, err
+	return s.listLetters(ctx, sqlDeadLetters+others.text()+sqlDeadLettersOrder, concat([]any{millis(s.now().Add(-age))}, others.with(limit))...)
 }
 
 // discardDead discards those of the listed letters of a product that are

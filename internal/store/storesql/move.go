@@ -203,19 +203,11 @@ func (s *Store) dueAmong(ctx context.Context, nos []any, except []uint32) ([]sec
 	err := s.read(ctx, "read orders to expire", func(ctx context.Context, r *session) error {
 		now := s.now()
 		found = nil
-		return r.queryRows(ctx, sqlOrdersByNo, nil, nos, func(row scanner) error {
-			var o seckill.Order
-			err := scanOrder(row, &o)
-			switch {
-			case err == nil && o.Status == seckill.OrderPending && !o.PayBefore.After(now) && !slices.Contains(except, o.ProductID):
-				found = append(found, o)
-			case err != nil && ctx.Err() != nil:
-				return err
-			case err != nil:
-				s.sayUnreadable(tableOrder, row, err)
-			}
-			return nil
+		err := r.queryRows(ctx, sqlOrdersByNo, nil, nos, s.readable(ctx, tableOrder, appending(&found, scanOrder)))
+		found = slices.DeleteFunc(found, func(o seckill.Order) bool {
+			return o.Status != seckill.OrderPending || o.PayBefore.After(now) || slices.Contains(except, o.ProductID)
 		})
+		return err
 	})
 	return found, err
 }
@@ -225,8 +217,8 @@ func (s *Store) dueOrders(ctx context.Context, except []uint32, limit int) ([]se
 	var orders []seckill.Order
 	others := exceptProducts(except)
 	err := s.read(ctx, "list due orders", func(ctx context.Context, r *session) (err error) {
-		args := concat([]any{millis(s.now())}, others.args)
-		orders, err = collect(ctx, s, r, tableOrder, sqlDueOrders+others.text()+" LIMIT ?", args, limit, scanOrder)
+		args := concat([]any{millis(s.now())}, others.with(limit))
+		orders, err = collect(ctx, s, r, tableOrder, sqlDueOrders+others.text()+" LIMIT ?", args, scanOrder)
 		return err
 	})
 	return orders, err
@@ -245,7 +237,7 @@ func (s *Store) expire(ctx context.Context, product uint32, listed []seckill.Ord
 		if _, err := lockProduct(ctx, tx, product); err != nil {
 			return err
 		}
-		if err := tx.queryRows(ctx, sqlOrdersByNo, nil, nos, collectOrders(&expired)); err != nil {
+		if err := tx.queryRows(ctx, sqlOrdersByNo, nil, nos, appending(&expired, scanOrder)); err != nil {
 			return err
 		}
 		expired = slices.DeleteFunc(expired, func(o seckill.Order) bool {
@@ -272,7 +264,7 @@ func (s *Store) WarnExpiring(ctx context.Context, lead time.Duration, limit int)
 	var soon []seckill.Order
 	err := s.change(ctx, "warn", func(ctx context.Context, tx *session) (err error) {
 		now := s.now()
-		soon, err = collect(ctx, s, tx, tableOrder, sqlOrdersToWarn, []any{millis(now), millis(now.Add(lead))}, limit, scanOrder)
+		soon, err = collect(ctx, s, tx, tableOrder, sqlOrdersToWarn, []any{millis(now), millis(now.Add(lead)), limit}, scanOrder)
 		if err != nil {
 			return err
 		}

@@ -197,7 +197,7 @@ type step struct{ table, kind, key, extra string }
 func explain(ctx context.Context, s *Store, query string, args []any) (plan []step, err error) {
 	err = s.db.read(ctx, func(r *session) error {
 		return r.query(ctx, "EXPLAIN FORMAT=TRADITIONAL "+query, args, func(row scanner) error {
-			names, err := row.Columns() // MySQL has two more than MariaDB
+			names, err := row.(*sql.Rows).Columns() // MySQL has two more than MariaDB
 			if err != nil {
 				return err
 			}

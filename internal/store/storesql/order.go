@@ -49,20 +49,9 @@ func scanOrder(row scanner, o *seckill.Order) error {
 	return nil
 }
 
-func collectOrders(orders *[]seckill.Order) func(scanner) error {
-	return func(row scanner) error {
-		var o seckill.Order
-		if err := scanOrder(row, &o); err != nil {
-			return err
-		}
-		*orders = append(*orders, o)
-		return nil
-	}
-}
-
 func readOrder(ctx context.Context, r *session, no string) (seckill.Order, error) {
 	var found []seckill.Order
-	if err := r.query(ctx, sqlOrder, []any{no}, collectOrders(&found)); err != nil {
+	if err := r.query(ctx, sqlOrder, []any{no}, appending(&found, scanOrder)); err != nil {
 		return seckill.Order{}, err
 	}
 	if len(found) == 0 {
@@ -127,7 +116,7 @@ func (s *Store) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckil
 	}
 	var orders []seckill.Order
 	err := s.read(ctx, "read orders", func(ctx context.Context, r *session) error {
-		return r.queryRows(ctx, sqlOrdersByNo, nil, args, collectOrders(&orders))
+		return r.queryRows(ctx, sqlOrdersByNo, nil, args, appending(&orders, scanOrder))
 	})
 	return orders, err
 }
@@ -155,7 +144,7 @@ func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]s
 	var orders []seckill.Order
 	err := s.read(ctx, "search orders", func(ctx context.Context, r *session) (err error) {
 		query := search + where.text() + " ORDER BY order_no DESC LIMIT ?"
-		orders, err = collect(ctx, s, r, tableOrder, query, where.args, filter.Limit, scanOrder)
+		orders, err = collect(ctx, s, r, tableOrder, query, where.with(filter.Limit), scanOrder)
 		return err
 	})
 	return orders, err

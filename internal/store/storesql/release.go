@@ -31,7 +31,7 @@ func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...store.Part
 	where := exceptParts(except)
 	query := sqlReleasesDue + where.text() + sqlReleasesOrder
 	err := s.read(ctx, "list releases", func(ctx context.Context, r *session) (err error) {
-		due, err = collect(ctx, s, r, tableOrder, query, where.args, limit, scanRelease)
+		due, err = collect(ctx, s, r, tableOrder, query, where.with(limit), scanRelease)
 		return err
 	})
 	return due, err

@@ -11,10 +11,9 @@ import (
 	"seckill/internal/store"
 )
 
-// sqlLiveNos finds the live orders of buyers in one limit group. The product
-// is for naming an order that cannot be read.
+// sqlLiveNos finds the live orders of buyers in one limit group.
 var sqlLiveNos = list{
-	head: `SELECT user_id, order_no, product_id FROM tb_seckill_order WHERE limit_group = ? AND status IN (0, 1) AND user_id IN (`,
+	head: `SELECT user_id, order_no FROM tb_seckill_order WHERE limit_group = ? AND status IN (0, 1) AND user_id IN (`,
 	tail: `)`, columns: 1,
 }
 
@@ -220,10 +219,10 @@ func (s *Store) tellHeld(ctx context.Context, tx *session, c *counter) error {
 	for buyer := range c.over {
 		buyers = append(buyers, buyerBytes(buyer))
 	}
-	err := tx.queryRows(ctx, sqlLiveNos, []any{c.product.Group}, buyers, s.skipping(tableOrder, func(row scanner) error {
+	err := tx.queryRows(ctx, sqlLiveNos, []any{c.product.Group}, buyers, s.readable(ctx, tableOrder, func(row scanner) error {
 		var buyer string
 		var no seckill.OrderNo
-		if err := row.Scan(&buyer, orderNo{&no}, new(uint32)); err != nil {
+		if err := row.Scan(&buyer, orderNo{&no}); err != nil {
 			return err
 		}
 		for _, i := range c.over[buyer] {

@@ -81,7 +81,18 @@ func (s *session) run(ctx context.Context, st statement, args []any) (sql.Result
 // scanner is a row.
 type scanner interface {
 	Scan(dest ...any) error
-	Columns() ([]string, error)
+}
+
+// appending scans each row into one more element of a list.
+func appending[T any](list *[]T, scan func(scanner, *T) error) func(scanner) error {
+	return func(row scanner) error {
+		var one T
+		if err := scan(row, &one); err != nil {
+			return err
+		}
+		*list = append(*list, one)
+		return nil
+	}
 }
 
 // row reads one row; found is false when there is none.

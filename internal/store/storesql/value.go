@@ -40,7 +40,7 @@ func nullText(text string) any {
 // buyerBytes makes the database compare buyers byte by byte.
 func buyerBytes(buyer string) any { return []byte(buyer) }
 
-// orderNo scans an order number; whatever else stands there is unreadable.
+// orderNo scans an order number.
 type orderNo struct{ *seckill.OrderNo }
 
 func (no orderNo) Scan(value any) (err error) {
@@ -49,12 +49,11 @@ func (no orderNo) Scan(value any) (err error) {
 		*no.OrderNo, err = seckill.ParseOrderNo(text)
 	case []byte:
 		*no.OrderNo, err = seckill.ParseOrderNo(text)
-		value = string(text)
 	default:
 		err = errors.ErrUnsupported
 	}
 	if err != nil {
-		return &unreadable{fmt.Sprint(value)}
+		return fmt.Errorf("%.60q is no order number", value)
 	}
 	return nil
 }
@@ -63,20 +62,12 @@ func (no orderNo) Scan(value any) (err error) {
 type nullOrderNo struct{ *seckill.OrderNo }
 
 func (no nullOrderNo) Scan(value any) error {
-	switch text := value.(type) {
-	case nil:
+	var number string
+	if err := (text{&number}).Scan(value); err != nil || number == "" {
 		*no.OrderNo = seckill.OrderNo{}
-		return nil
-	case []byte:
-		if len(text) == 0 {
-			return no.Scan(nil)
-		}
-	case string:
-		if text == "" {
-			return no.Scan(nil)
-		}
+		return err
 	}
-	return orderNo(no).Scan(value)
+	return orderNo(no).Scan(number)
 }
 
 // millisTime scans a time; NULL is the zero time.
