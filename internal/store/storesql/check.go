@@ -68,15 +68,11 @@ type buyerRecord struct {
 	newest         string // live order
 }
 
-// wrongBuyers hands over at most limit records that are wrong, and buyers
-// with more live units than most.
-func wrongBuyers(ctx context.Context, r *session, group uint32, most int64, limit int, each func(*buyerRecord) error) error {
-	return r.query(ctx, sqlBuyersWrong, []any{group, group, most, limit}, func(row scanner) error {
-		var b buyerRecord
-		if err := row.Scan(&b.buyer, &b.live, &b.recorded, &b.newest); err != nil {
-			return err
-		}
-		return each(&b)
+// wrongBuyers finds at most limit records that are wrong, and buyers with more
+// live units than most.
+func wrongBuyers(ctx context.Context, r *session, group uint32, most int64, limit int) ([]buyerRecord, error) {
+	return selectAll(ctx, r, sqlBuyersWrong, []any{group, group, most, limit}, func(row scanner, b *buyerRecord) error {
+		return row.Scan(&b.buyer, &b.live, &b.recorded, &b.newest)
 	})
 }
 
@@ -119,47 +115,37 @@ func (s *Store) CheckBuyers(ctx context.Context, group uint32, limit int) ([]sto
 		if sound, err := buyersSound(ctx, r, group, most); err != nil || sound {
 			return err
 		}
-		return wrongBuyers(ctx, r, group, most, limit, func(b *buyerRecord) error {
-			if b.live != b.recorded {
-				if err := f.add(b.live, b.recorded, "units in the record of buyer %q, by the live orders", b.buyer); err != nil {
-					return err
-				}
+		wrong, err := wrongBuyers(ctx, r, group, most, limit)
+		for _, b := range wrong {
+			if err == nil && b.live != b.recorded {
+				err = f.add(b.live, b.recorded, "units in the record of buyer %q, by the live orders", b.buyer)
 			}
-			if b.live > most {
-				return f.add(fmt.Sprintf("at most %d", most), b.live, "live units of buyer %q", b.buyer)
+			if err == nil && b.live > most {
+				err = f.add(fmt.Sprintf("at most %d", most), b.live, "live units of buyer %q", b.buyer)
 			}
-			return nil
-		})
+		}
+		return err
 	})
 }
 
 // RepairBuyers sets buyer records to what live orders say.
 func (s *Store) RepairBuyers(ctx context.Context, group uint32, limit int, actor store.Actor) (int, error) {
-	var wrong []buyerRecord
-	err := s.change(ctx, "repair", func(ctx context.Context, tx *session) error {
-		wrong = wrong[:0]
+	return changed(ctx, s, "repair", func(ctx context.Context, tx *session) (int, error) {
 		if err := lockRow(ctx, tx, group); err != nil {
-			return err
+			return 0, err
 		}
-		err := wrongBuyers(ctx, tx, group, math.MaxInt64, limit, func(b *buyerRecord) error {
-			wrong = append(wrong, *b)
-			return nil
-		})
+		wrong, err := wrongBuyers(ctx, tx, group, math.MaxInt64, limit)
 		if err != nil || len(wrong) == 0 {
-			return err
+			return 0, err
 		}
 		for i := range wrong {
 			if err := repairBuyer(ctx, tx, group, &wrong[i]); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		detail := fmt.Sprintf("%d buyer records of group %d, first %q: %d -> %d units", len(wrong), group, wrong[0].buyer, wrong[0].recorded, wrong[0].live)
-		return writeAudit(ctx, tx, s.now(), actor, "repair.buyers", group, "", detail)
+		return len(wrong), writeAudit(ctx, tx, s.now(), actor, "repair.buyers", group, "", detail)
 	})
-	if err != nil {
-		return 0, err
-	}
-	return len(wrong), nil
 }
 
 func repairBuyer(ctx context.Context, tx *session, group uint32, b *buyerRecord) error {

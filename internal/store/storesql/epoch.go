@@ -40,12 +40,8 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 			return seckill.Errorf(seckill.CodeWrongState, "there is no epoch above %d", below)
 		}
 		next := below + 1
-		n, err := tx.exec(ctx, sqlBumpEpoch, next, id, p.Version)
-		if err != nil {
+		if err := compared(tx.exec(ctx, sqlBumpEpoch, next, id, p.Version)); err != nil {
 			return err
-		}
-		if n == 0 {
-			return errVersion
 		}
 		p.Epoch, p.Version, p.Rebuilding, p.Seller, p.StoreOpen = next, p.Version+1, true, seckill.SellerLedger, false
 		if err := writeAudit(ctx, tx, s.now(), actor, "product.epoch", id, "", fmt.Sprintf("epoch %d -> %d", seen, p.Epoch)); err != nil {

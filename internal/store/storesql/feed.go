@@ -28,12 +28,7 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) ([]seckill.E
 	if s.dialect.batchedEvents {
 		return s.batchedEvents(ctx, after, limit)
 	}
-	var events []seckill.Event
-	err := s.read(ctx, "list events", func(ctx context.Context, r *session) (err error) {
-		events, err = collect(ctx, s, r, tableEvent, sqlEvents, []any{after, limit}, scanEvent)
-		return err
-	})
-	return events, err
+	return listReadable(ctx, s, "list events", tableEvent, sqlEvents, []any{after, limit}, scanEvent)
 }
 
 func scanEvent(row scanner, e *seckill.Event) error {
@@ -74,14 +69,8 @@ func (s *Store) Audit(ctx context.Context, filter store.AuditFilter) ([]store.Au
 	if filter.Before != 0 {
 		where.add("id < ?", filter.Before)
 	}
-	var lines []store.AuditLine
-	err := s.read(ctx, "list audit", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlAudit+where.text()+" ORDER BY id DESC LIMIT ?", where.with(filter.Limit), func(row scanner) error {
-			var l store.AuditLine
-			err := row.Scan(&l.ID, millisTime{&l.At}, &l.Actor, &l.Action, &l.ProductID, &l.OrderNo, &l.Reason, &l.Detail)
-			lines = append(lines, l)
-			return err
-		})
+	query := sqlAudit + where.text() + " ORDER BY id DESC LIMIT ?"
+	return listed(ctx, s, "list audit", query, where.with(filter.Limit), func(row scanner, l *store.AuditLine) error {
+		return row.Scan(&l.ID, millisTime{&l.At}, &l.Actor, &l.Action, &l.ProductID, &l.OrderNo, &l.Reason, &l.Detail)
 	})
-	return lines, err
 }

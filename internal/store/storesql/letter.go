@@ -50,21 +50,13 @@ func scanLetter(row scanner, l *store.Letter) error {
 	return nil
 }
 
-func (s *Store) listLetters(ctx context.Context, query string, args ...any) (letters []store.Letter, err error) {
-	err = s.read(ctx, "list letters", func(ctx context.Context, r *session) error {
-		letters, err = collect(ctx, s, r, tableLetter, query, args, scanLetter)
-		return err
-	})
-	return letters, err
+func (s *Store) listLetters(ctx context.Context, query string, args ...any) ([]store.Letter, error) {
+	return listReadable(ctx, s, "list letters", tableLetter, query, args, scanLetter)
 }
 
 // oneLetter reads the letter that a query finds by what is said of it.
-func oneLetter(ctx context.Context, r *session, query string, by any) (l store.Letter, err error) {
-	found := false
-	err = r.query(ctx, query, []any{by}, func(row scanner) error {
-		found = true
-		return scanLetter(row, &l)
-	})
+func oneLetter(ctx context.Context, r *session, query string, by any) (store.Letter, error) {
+	l, found, err := selectOne(ctx, r, query, []any{by}, scanLetter)
 	if err == nil && !found {
 		err = seckill.Errorf(seckill.CodeNotFound, "no letter %v", by)
 	}
@@ -149,50 +141,37 @@ func (s *Store) CloseLetter(ctx context.Context, id int64, epoch uint64) error {
 
 // RetryLetter makes a letter due now, with a fresh ladder.
 func (s *Store) RetryLetter(ctx context.Context, id int64, actor store.Actor) (store.Letter, error) {
-	var l store.Letter
-	err := s.change(ctx, "letter", func(ctx context.Context, tx *session) (err error) {
-		if l, err = oneLetter(ctx, tx, sqlLetter, id); err != nil {
-			return err
+	return changed(ctx, s, "letter", func(ctx context.Context, tx *session) (store.Letter, error) {
+		l, err := oneLetter(ctx, tx, sqlLetter, id)
+		if err != nil {
+			return l, err
 		}
 		now := s.now()
-		n, err := tx.exec(ctx, sqlRetryLetter, millis(now), id)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return errVersion // closed since we read it
+		if err := compared(tx.exec(ctx, sqlRetryLetter, millis(now), id)); err != nil { // closed since we read it
+			return l, err
 		}
 		l.Attempts, l.NextAt, l.DeadAt, l.Dead = 0, now, time.Time{}, false
-		return writeAudit(ctx, tx, now, actor, "letter.retry", l.Item.ProductID, l.Item.Claim.OrderNo.String(), l.Reason)
+		return l, writeAudit(ctx, tx, now, actor, "letter.retry", l.Item.ProductID, l.Item.Claim.OrderNo.String(), l.Reason)
 	})
-	if err != nil {
-		return store.Letter{}, err
-	}
-	return l, nil
 }
 
 // DiscardLetter gives a letter up: its order has failed.
 func (s *Store) DiscardLetter(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
-	var order seckill.Order
-	err := s.change(ctx, "discard", func(ctx context.Context, tx *session) error {
+	return changed(ctx, s, "discard", func(ctx context.Context, tx *session) (order seckill.Order, err error) {
 		l, err := oneLetter(ctx, tx, sqlLetter, id)
 		if err != nil {
-			return err
+			return order, err
 		}
 		now := s.now()
-		var discarded bool
-		if order, discarded, err = discard(ctx, tx, &l, now); err != nil {
-			return err
+		order, discarded, err := discard(ctx, tx, &l, now)
+		if err == nil && !discarded {
+			err = seckill.Errorf(seckill.CodeWrongState, "order %s is confirmed", l.Item.Claim.OrderNo)
 		}
-		if !discarded {
-			return seckill.Errorf(seckill.CodeWrongState, "order %s is confirmed", l.Item.Claim.OrderNo)
+		if err != nil {
+			return order, err
 		}
-		return writeAudit(ctx, tx, now, actor, "letter.discard", order.ProductID, order.OrderNo.String(), l.Reason)
+		return order, writeAudit(ctx, tx, now, actor, "letter.discard", order.ProductID, order.OrderNo.String(), l.Reason)
 	})
-	if err != nil {
-		return seckill.Order{}, err
-	}
-	return order, nil
 }
 
 // DiscardDead discards dead letters that nobody cared for.
@@ -222,12 +201,10 @@ func (s *Store) deadLetters(ctx context.Context, age time.Duration, except []uin
 // discardDead discards those of the listed letters of a product that are
 // still there, and as dead, and returns how many became failed orders.
 func (s *Store) discardDead(ctx context.Context, product uint32, age time.Duration, listed []store.Letter) (int, error) {
-	count := 0
-	err := s.change(ctx, "discard", func(ctx context.Context, tx *session) error {
+	return changed(ctx, s, "discard", func(ctx context.Context, tx *session) (count int, err error) {
 		now := s.now()
-		count = 0
 		if _, err := lockProduct(ctx, tx, product); err != nil {
-			return err
+			return 0, err
 		}
 		for i := range listed {
 			l, err := oneLetter(ctx, tx, sqlLetter, listed[i].ID)
@@ -235,22 +212,18 @@ func (s *Store) discardDead(ctx context.Context, product uint32, age time.Durati
 				continue // closed, or retried, since it was listed
 			}
 			if err != nil {
-				return err
+				return 0, err
 			}
 			_, discarded, err := discard(ctx, tx, &l, now)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			if discarded {
 				count++
 			}
 		}
-		return nil
+		return count, nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	return count, nil
 }
 
 // discard writes a failed order in place of a letter, with its release owed if
@@ -267,12 +240,8 @@ func discard(ctx context.Context, tx *session, l *store.Letter, now time.Time) (
 	if err != nil {
 		return order, false, err
 	}
-	n, err := tx.exec(ctx, sqlCloseLetter, millis(now), l.ID)
-	if err != nil {
+	if err := compared(tx.exec(ctx, sqlCloseLetter, millis(now), l.ID)); err != nil { // closed since it was read
 		return order, false, err
-	}
-	if n == 0 {
-		return order, false, errVersion // closed since it was read
 	}
 	owes := owing{p.Epoch, !p.SoldByStore()}
 	if _, exists := known.orders[l.Item.Claim.OrderNo]; exists {

@@ -37,22 +37,21 @@ const (
 
 // RetryRefund makes a refund that nothing will try due now.
 func (s *Store) RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error) {
-	var refund store.Payment
-	err := s.change(ctx, "repay", func(ctx context.Context, tx *session) error {
-		rows, err := queryPayments(ctx, tx, sqlRefund, id)
-		if err != nil {
-			return err
+	return changed(ctx, s, "repay", func(ctx context.Context, tx *session) (store.Payment, error) {
+		row, found, err := selectOne(ctx, tx, sqlRefund, []any{id}, scanPayment)
+		refund := row.Payment
+		if err == nil && !found {
+			err = seckill.Errorf(seckill.CodeNotFound, "no refund %q", id)
 		}
-		if len(rows) == 0 {
-			return seckill.Errorf(seckill.CodeNotFound, "no refund %q", id)
+		if err != nil {
+			return refund, err
 		}
 		n, err := s.retryRefunds(ctx, tx, sqlRefundIdle, id)
 		if err != nil {
-			return err
+			return refund, err
 		}
-		refund = rows[0].Payment
 		if n == 0 {
-			return seckill.Errorf(seckill.CodeWrongState, "refund %s is %s: only one that was given up, and returns what its payment brought, is tried again", id, refund.Status)
+			return refund, seckill.Errorf(seckill.CodeWrongState, "refund %s is %s: only one that was given up, and returns what its payment brought, is tried again", id, refund.Status)
 		}
 		refund.Status, refund.Attempts = refundDue, 0
 		// The audit's order numbers are the engine's; this one is the provider's word.
@@ -60,23 +59,13 @@ func (s *Store) RetryRefund(ctx context.Context, id string, actor store.Actor) (
 		if _, err := seckill.ParseOrderNo(refund.OrderNo); err == nil {
 			order = refund.OrderNo
 		}
-		return writeAudit(ctx, tx, s.now(), actor, "refund.retry", rows[0].product, order, "refund "+id)
+		return refund, writeAudit(ctx, tx, s.now(), actor, "refund.retry", row.product, order, "refund "+id)
 	})
-	if err != nil {
-		return store.Payment{}, err
-	}
-	return refund, nil
 }
 
 // retryRefunds makes the refunds that a query of idle ones selects due now.
 func (s *Store) retryRefunds(ctx context.Context, tx *session, query string, args ...any) (count int, err error) {
-	var ids []string
-	err = tx.query(ctx, query, append([]any{s.refundHorizon()}, args...), func(row scanner) error {
-		var id string
-		err := row.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+	ids, err := selectAll(ctx, tx, query, append([]any{s.refundHorizon()}, args...), scanValue[string])
 	if err != nil {
 		return 0, err
 	}
@@ -93,34 +82,28 @@ func (s *Store) retryRefunds(ctx context.Context, tx *session, query string, arg
 // RepairMoney owes the refund of money that nobody owes yet, and has refunds
 // that nothing will try tried again.
 func (s *Store) RepairMoney(ctx context.Context, id uint32, limit int, actor store.Actor) (int, error) {
-	count := 0
-	err := s.change(ctx, "repair", func(ctx context.Context, tx *session) error {
+	return changed(ctx, s, "repair", func(ctx context.Context, tx *session) (int, error) {
 		again, err := s.retryRefunds(ctx, tx, sqlRefundsIdleOf, id, limit)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if again > 0 {
 			if err := writeAudit(ctx, tx, s.now(), actor, "repair.refunds", id, "", fmt.Sprintf("%d refunds tried again", again)); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		money, err := queryPayments(ctx, tx, sqlMoneyToOwe, id, limit)
-		count = len(money) + again
 		if err != nil || len(money) == 0 {
-			return err
+			return again, err
 		}
 		for i := range money {
 			if err := s.repairPayment(ctx, tx, &money[i]); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		detail := fmt.Sprintf("%d refunds, first of payment %s, %d %s", len(money), money[0].ID, money[0].AmountCents, money[0].Currency)
-		return writeAudit(ctx, tx, s.now(), actor, "repair.money", id, "", detail)
+		return len(money) + again, writeAudit(ctx, tx, s.now(), actor, "repair.money", id, "", detail)
 	})
-	if err != nil {
-		return 0, err
-	}
-	return count, nil
 }
 
 func (s *Store) repairPayment(ctx context.Context, tx *session, money *paymentRow) error {

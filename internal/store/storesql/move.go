@@ -115,50 +115,42 @@ func takeUnits(ctx context.Context, tx *session, group uint32, units, buyers []a
 
 // Cancel cancels a pending order.
 func (s *Store) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
-	var order seckill.Order
-	err := s.change(ctx, "cancel", func(ctx context.Context, tx *session) (err error) {
-		if order, err = readOrder(ctx, tx, no.String()); err != nil {
-			return err
+	return changed(ctx, s, "cancel", func(ctx context.Context, tx *session) (seckill.Order, error) {
+		order, err := readOrder(ctx, tx, no.String())
+		if err != nil {
+			return order, err
 		}
 		now, from := s.now(), order.Status
 		if err := order.Cancel(now, reason); err != nil {
-			return err
+			return order, err
 		}
 		if err := s.returnUnits(ctx, tx, from, []seckill.Order{order}, seckill.EventOrderCancelled, now); err != nil {
-			return err
+			return order, err
 		}
-		return writeAudit(ctx, tx, now, actor, "order.cancel", order.ProductID, no.String(), reason)
+		return order, writeAudit(ctx, tx, now, actor, "order.cancel", order.ProductID, no.String(), reason)
 	})
-	if err != nil {
-		return seckill.Order{}, err
-	}
-	return order, nil
 }
 
 // Refund refunds a paid order, and owes the money back.
 func (s *Store) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
-	var order seckill.Order
-	err := s.change(ctx, "refund", func(ctx context.Context, tx *session) (err error) {
-		if order, err = readOrder(ctx, tx, no.String()); err != nil {
-			return err
+	return changed(ctx, s, "refund", func(ctx context.Context, tx *session) (seckill.Order, error) {
+		order, err := readOrder(ctx, tx, no.String())
+		if err != nil {
+			return order, err
 		}
 		now, from := s.now(), order.Status
 		if err := order.Refund(now, actor.Reason); err != nil {
-			return err
+			return order, err
 		}
 		if err := s.returnUnits(ctx, tx, from, []seckill.Order{order}, seckill.EventOrderRefunded, now); err != nil {
-			return err
+			return order, err
 		}
 		if err := s.oweApplied(ctx, tx, no.String(), now); err != nil {
-			return err
+			return order, err
 		}
 		detail := amount(order.AmountCents(), order.Currency)
-		return writeAudit(ctx, tx, now, actor, "order.refund", order.ProductID, no.String(), detail)
+		return order, writeAudit(ctx, tx, now, actor, "order.refund", order.ProductID, no.String(), detail)
 	})
-	if err != nil {
-		return seckill.Order{}, err
-	}
-	return order, nil
 }
 
 // Expire cancels pending orders whose time to pay has passed.
@@ -214,14 +206,9 @@ func (s *Store) dueAmong(ctx context.Context, nos []any, except []uint32) ([]sec
 
 // dueOrders lists orders whose time to pay has passed.
 func (s *Store) dueOrders(ctx context.Context, except []uint32, limit int) ([]seckill.Order, error) {
-	var orders []seckill.Order
 	others := exceptProducts(except)
-	err := s.read(ctx, "list due orders", func(ctx context.Context, r *session) (err error) {
-		args := concat([]any{millis(s.now())}, others.with(limit))
-		orders, err = collect(ctx, s, r, tableOrder, sqlDueOrders+others.text()+" LIMIT ?", args, scanOrder)
-		return err
-	})
-	return orders, err
+	args := concat([]any{millis(s.now())}, others.with(limit))
+	return listReadable(ctx, s, "list due orders", tableOrder, sqlDueOrders+others.text()+" LIMIT ?", args, scanOrder)
 }
 
 // expire cancels those of the listed orders of a product that are still due.
@@ -230,43 +217,36 @@ func (s *Store) expire(ctx context.Context, product uint32, listed []seckill.Ord
 	for i := range listed {
 		nos[i] = listed[i].OrderNo.String()
 	}
-	var expired []seckill.Order
-	err := s.change(ctx, "expire", func(ctx context.Context, tx *session) error {
+	return changed(ctx, s, "expire", func(ctx context.Context, tx *session) (expired []seckill.Order, err error) {
 		now := s.now()
-		expired = nil
 		if _, err := lockProduct(ctx, tx, product); err != nil {
-			return err
+			return nil, err
 		}
 		if err := tx.queryRows(ctx, sqlOrdersByNo, nil, nos, appending(&expired, scanOrder)); err != nil {
-			return err
+			return nil, err
 		}
 		expired = slices.DeleteFunc(expired, func(o seckill.Order) bool {
 			return o.Status != seckill.OrderPending || o.PayBefore.After(now)
 		})
 		if len(expired) == 0 {
-			return nil // others were quicker
+			return nil, nil // others were quicker
 		}
 		for i := range expired {
 			if err := expired[i].Cancel(now, seckill.ReasonExpired); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return s.returnUnits(ctx, tx, seckill.OrderPending, expired, seckill.EventOrderCancelled, now)
+		return expired, s.returnUnits(ctx, tx, seckill.OrderPending, expired, seckill.EventOrderCancelled, now)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return expired, nil
 }
 
 // WarnExpiring writes order.expiring for orders whose time to pay ends soon.
 func (s *Store) WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error) {
-	var soon []seckill.Order
-	err := s.change(ctx, "warn", func(ctx context.Context, tx *session) (err error) {
+	return changed(ctx, s, "warn", func(ctx context.Context, tx *session) (int, error) {
 		now := s.now()
-		soon, err = collect(ctx, s, tx, tableOrder, sqlOrdersToWarn, []any{millis(now), millis(now.Add(lead)), limit}, scanOrder)
+		soon, err := collect(ctx, s, tx, tableOrder, sqlOrdersToWarn, []any{millis(now), millis(now.Add(lead)), limit}, scanOrder)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		nos := make([]any, len(soon))
 		for i := range soon {
@@ -274,15 +254,11 @@ func (s *Store) WarnExpiring(ctx context.Context, lead time.Duration, limit int)
 		}
 		warned, err := tx.execRows(ctx, sqlWarned, nil, nos)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if warned != int64(len(soon)) {
-			return errVersion // another was quicker with one of them
+			return 0, errVersion // another was quicker with one of them
 		}
-		return writeOrderEvents(ctx, tx, seckill.EventOrderExpiring, soon, now)
+		return len(soon), writeOrderEvents(ctx, tx, seckill.EventOrderExpiring, soon, now)
 	})
-	if err != nil {
-		return 0, err
-	}
-	return len(soon), nil
 }

@@ -50,14 +50,11 @@ func scanOrder(row scanner, o *seckill.Order) error {
 }
 
 func readOrder(ctx context.Context, r *session, no string) (seckill.Order, error) {
-	var found []seckill.Order
-	if err := r.query(ctx, sqlOrder, []any{no}, appending(&found, scanOrder)); err != nil {
-		return seckill.Order{}, err
+	order, found, err := selectOne(ctx, r, sqlOrder, []any{no}, scanOrder)
+	if err == nil && !found {
+		err = seckill.Errorf(seckill.CodeNotFound, "no order %s", no)
 	}
-	if len(found) == 0 {
-		return seckill.Order{}, seckill.Errorf(seckill.CodeNotFound, "no order %s", no)
-	}
-	return found[0], nil
+	return order, err
 }
 
 // owing is the epoch under which the release of an order is owed.
@@ -141,11 +138,6 @@ func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]s
 	if !filter.Before.IsZero() {
 		where.add("order_no < ?", filter.Before.String())
 	}
-	var orders []seckill.Order
-	err := s.read(ctx, "search orders", func(ctx context.Context, r *session) (err error) {
-		query := search + where.text() + " ORDER BY order_no DESC LIMIT ?"
-		orders, err = collect(ctx, s, r, tableOrder, query, where.with(filter.Limit), scanOrder)
-		return err
-	})
-	return orders, err
+	query := search + where.text() + " ORDER BY order_no DESC LIMIT ?"
+	return listReadable(ctx, s, "search orders", tableOrder, query, where.with(filter.Limit), scanOrder)
 }

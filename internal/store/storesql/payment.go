@@ -62,27 +62,22 @@ type paymentRow struct {
 	product uint32
 }
 
-func queryPayments(ctx context.Context, r *session, query string, args ...any) (rows []paymentRow, err error) {
-	err = r.query(ctx, query, args, func(row scanner) error {
-		var p paymentRow
-		err := row.Scan(&p.ID, &p.Type, &p.OrderNo, &p.Provider, &p.TradeNo, &p.AmountCents, &p.Currency, &p.Status, &p.Reason,
-			text{&p.PaymentID}, &p.Attempts, millisTime{&p.CreatedAt}, millisTime{&p.DoneAt}, &p.product)
-		rows = append(rows, p)
-		return err
-	})
-	return rows, err
+func scanPayment(row scanner, p *paymentRow) error {
+	return row.Scan(&p.ID, &p.Type, &p.OrderNo, &p.Provider, &p.TradeNo, &p.AmountCents, &p.Currency, &p.Status, &p.Reason,
+		text{&p.PaymentID}, &p.Attempts, millisTime{&p.CreatedAt}, millisTime{&p.DoneAt}, &p.product)
+}
+
+func queryPayments(ctx context.Context, r *session, query string, args ...any) ([]paymentRow, error) {
+	return selectAll(ctx, r, query, args, scanPayment)
 }
 
 func (s *Store) listPayments(ctx context.Context, query string, args ...any) ([]store.Payment, error) {
-	var payments []store.Payment
-	err := s.read(ctx, "list payments", func(ctx context.Context, r *session) error {
-		rows, err := queryPayments(ctx, r, query, args...)
-		for i := range rows {
-			payments = append(payments, rows[i].Payment)
-		}
+	return listed(ctx, s, "list payments", query, args, func(row scanner, p *store.Payment) error {
+		var whole paymentRow
+		err := scanPayment(row, &whole)
+		*p = whole.Payment
 		return err
 	})
-	return payments, err
 }
 
 // RecordPayment writes authentic money, once.
@@ -90,27 +85,19 @@ func (s *Store) RecordPayment(ctx context.Context, notice payment.Notice) (store
 	if notice.Provider == "" || notice.TradeNo == "" || notice.AmountCents < 0 {
 		return 0, seckill.Errorf(seckill.CodeBadRequest, "a payment needs a provider, a trade number and an amount")
 	}
-	var result store.PaymentResult
-	err := s.change(ctx, "pay", func(ctx context.Context, tx *session) error {
+	return changed(ctx, s, "pay", func(ctx context.Context, tx *session) (store.PaymentResult, error) {
 		said := payment.Notice{Provider: notice.Provider, TradeNo: notice.TradeNo, PaidAt: notice.PaidAt}
 		known, err := tx.row(ctx, sqlPaymentKnown, []any{notice.Provider, notice.TradeNo}, &said.OrderNo, &said.AmountCents, &said.Currency)
 		switch {
 		case err != nil:
-			return err
+			return 0, err
 		case known && said == notice:
-			result = store.PaymentRepeated
-			return nil
+			return store.PaymentRepeated, nil
 		case known:
-			result = store.PaymentConflict
-			return nil
+			return store.PaymentConflict, nil
 		}
-		result, err = s.recordPayment(ctx, tx, &notice)
-		return err
+		return s.recordPayment(ctx, tx, &notice)
 	})
-	if err != nil {
-		return 0, err
-	}
-	return result, nil
 }
 
 func (s *Store) recordPayment(ctx context.Context, tx *session, notice *payment.Notice) (store.PaymentResult, error) {
@@ -161,12 +148,9 @@ func payOrder(ctx context.Context, tx *session, order *seckill.Order, now time.T
 	if err := order.Pay(now); err != nil {
 		return err
 	}
-	n, err := tx.exec(ctx, sqlPayOrder, int64(order.Status), millis(now), order.OrderNo.String(), int64(from))
-	if err != nil {
+	err := compared(tx.exec(ctx, sqlPayOrder, int64(order.Status), millis(now), order.OrderNo.String(), int64(from)))
+	if err != nil { // somebody moved it since we read it
 		return err
-	}
-	if n == 0 {
-		return errVersion // somebody moved it since we read it
 	}
 	return writeOrderEvents(ctx, tx, seckill.EventOrderPaid, []seckill.Order{*order}, now)
 }

@@ -67,12 +67,7 @@ func readProduct(ctx context.Context, r *session, id uint32) (productRow, error)
 }
 
 func queryProduct(ctx context.Context, r *session, query string, id uint32) (productRow, error) {
-	var p productRow
-	found := false
-	err := r.query(ctx, query, []any{id}, func(row scanner) error {
-		found = true
-		return scanProduct(row, &p)
-	})
+	p, found, err := selectOne(ctx, r, query, []any{id}, scanProduct)
 	if err == nil && !found {
 		err = seckill.Errorf(seckill.CodeNotFound, "no product %d", id)
 	}
@@ -100,18 +95,12 @@ func (s *Store) Product(ctx context.Context, id uint32) (seckill.Product, error)
 
 // Products reads all products, by id.
 func (s *Store) Products(ctx context.Context) ([]seckill.Product, error) {
-	var all []seckill.Product
-	err := s.read(ctx, "list products", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlProducts, nil, func(row scanner) error {
-			var p productRow
-			if err := scanProduct(row, &p); err != nil {
-				return err
-			}
-			all = append(all, p.Product)
-			return nil
-		})
+	return listed(ctx, s, "list products", sqlProducts, nil, func(row scanner, p *seckill.Product) error {
+		var whole productRow
+		err := scanProduct(row, &whole)
+		*p = whole.Product
+		return err
 	})
-	return all, err
 }
 
 // CreateProduct adds a product.
@@ -214,42 +203,38 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 
 // PatchProduct changes the fields that are set.
 func (s *Store) PatchProduct(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error) {
-	var p productRow
-	err := s.change(ctx, "patch", func(ctx context.Context, tx *session) (err error) {
-		if p, err = lockProduct(ctx, tx, id); err != nil {
-			return err
+	return changed(ctx, s, "patch", func(ctx context.Context, tx *session) (seckill.Product, error) {
+		p, err := lockProduct(ctx, tx, id)
+		if err != nil {
+			return p.Product, err
 		}
 		before := p.Product
-		changed := applyPatch(&p.Product, patch)
+		changes := applyPatch(&p.Product, patch)
 		if p.Epoch > 0 && (p.Currency != before.Currency || p.PerUserLimit != before.PerUserLimit) {
-			return seckill.Errorf(seckill.CodeWrongState, "currency and per_user_limit are fixed by the first preheat")
+			return p.Product, seckill.Errorf(seckill.CodeWrongState, "currency and per_user_limit are fixed by the first preheat")
 		}
 		if p.ended && (!p.StartsAt.Equal(before.StartsAt) || !p.EndsAt.Equal(before.EndsAt)) {
-			return seckill.Errorf(seckill.CodeWrongState, "product %d has ended; starts_at and ends_at are fixed", id)
+			return p.Product, seckill.Errorf(seckill.CodeWrongState, "product %d has ended; starts_at and ends_at are fixed", id)
 		}
 		if err := p.Check(); err != nil {
-			return err
+			return p.Product, err
 		}
 		if p.PerUserLimit != before.PerUserLimit {
 			shared, err := tx.row(ctx, sqlGroupShared, []any{p.Group, id}, new(int))
 			if err != nil {
-				return err
+				return p.Product, err
 			}
 			if shared {
-				return seckill.Errorf(seckill.CodeBadRequest, "per_user_limit is shared by limit_group %d", p.Group)
+				return p.Product, seckill.Errorf(seckill.CodeBadRequest, "per_user_limit is shared by limit_group %d", p.Group)
 			}
 		}
 		_, err = tx.exec(ctx, sqlPatchProduct, p.Ref, p.Name, p.PriceCents, p.Currency, p.PerUserLimit,
 			millis(p.StartsAt), millis(p.EndsAt), p.ImageURL, p.Unlisted, id)
 		if err != nil {
-			return err
+			return p.Product, err
 		}
-		return writeAudit(ctx, tx, s.now(), actor, "product.patch", id, "", strings.Join(changed, ", "))
+		return p.Product, writeAudit(ctx, tx, s.now(), actor, "product.patch", id, "", strings.Join(changes, ", "))
 	})
-	if err != nil {
-		return seckill.Product{}, err
-	}
-	return p.Product, nil
 }
 
 // applyPatch changes p and says what changed, for the audit.
@@ -304,32 +289,28 @@ var stateActions = map[seckill.SaleState]string{
 
 // SetState pauses, resumes or ends a sale.
 func (s *Store) SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
-	var p productRow
 	action, known := stateActions[state]
 	if !known {
-		return p.Product, seckill.Errorf(seckill.CodeBadRequest, "unknown sale state %d", state)
+		return seckill.Product{}, seckill.Errorf(seckill.CodeBadRequest, "unknown sale state %d", state)
 	}
-	err := s.change(ctx, "state", func(ctx context.Context, tx *session) (err error) {
-		if p, err = lockProduct(ctx, tx, id); err != nil || p.State == state {
-			return err
+	return changed(ctx, s, "state", func(ctx context.Context, tx *session) (seckill.Product, error) {
+		p, err := lockProduct(ctx, tx, id)
+		if err != nil || p.State == state {
+			return p.Product, err
 		}
 		if p.State == seckill.SaleEnded {
-			return seckill.Errorf(seckill.CodeWrongState, "product %d has ended", id)
+			return p.Product, seckill.Errorf(seckill.CodeWrongState, "product %d has ended", id)
 		}
 		if _, err := tx.exec(ctx, sqlSetState, state, id); err != nil {
-			return err
+			return p.Product, err
 		}
 		p.State, p.Version = state, p.Version+1
 		now := s.now()
 		if err := writeStateEvent(ctx, tx, &p, now); err != nil {
-			return err
+			return p.Product, err
 		}
-		return writeAudit(ctx, tx, now, actor, action, id, "", "")
+		return p.Product, writeAudit(ctx, tx, now, actor, action, id, "", "")
 	})
-	if err != nil {
-		return seckill.Product{}, err
-	}
-	return p.Product, nil
 }
 
 // writeStateEvent tells of the state that a sale has come to.

@@ -2,8 +2,6 @@ package storesql
 
 import (
 	"context"
-	"database/sql"
-
 	"seckill"
 	"seckill/internal/store"
 )
@@ -147,19 +145,10 @@ func (s *Store) SaveReconciliation(ctx context.Context, report store.Reconciliat
 		report.At = s.now()
 	}
 	report.At = fromMillis(millis(report.At))
-	err := s.change(ctx, "report", func(ctx context.Context, tx *session) error {
-		var balanced any
-		if report.Balanced != nil {
-			balanced = *report.Balanced
-		}
-		id, err := tx.insert(ctx, sqlSaveReconciliation, report.ProductID, millis(report.At), balanced, report.Body)
-		report.ID = id
-		return err
+	return changed(ctx, s, "report", func(ctx context.Context, tx *session) (_ store.Reconciliation, err error) {
+		report.ID, err = tx.insert(ctx, sqlSaveReconciliation, report.ProductID, millis(report.At), report.Balanced, report.Body)
+		return report, err
 	})
-	if err != nil {
-		return store.Reconciliation{}, err
-	}
-	return report, nil
 }
 
 // Reconciliations lists reports, newest first; product 0 means all.
@@ -168,36 +157,13 @@ func (s *Store) Reconciliations(ctx context.Context, product uint32, limit int) 
 	if product != 0 {
 		where.add("product_id = ?", product)
 	}
-	var reports []store.Reconciliation
-	err := s.read(ctx, "list reports", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlReconciliations+where.text()+" ORDER BY id DESC LIMIT ?", where.with(limit), func(row scanner) error {
-			var report store.Reconciliation
-			var balanced sql.NullBool
-			if err := row.Scan(&report.ID, &report.ProductID, millisTime{&report.At}, &balanced, &report.Body); err != nil {
-				return err
-			}
-			if balanced.Valid {
-				report.Balanced = &balanced.Bool
-			}
-			reports = append(reports, report)
-			return nil
-		})
+	query := sqlReconciliations + where.text() + " ORDER BY id DESC LIMIT ?"
+	return listed(ctx, s, "list reports", query, where.with(limit), func(row scanner, report *store.Reconciliation) error {
+		return row.Scan(&report.ID, &report.ProductID, millisTime{&report.At}, &report.Balanced, &report.Body)
 	})
-	return reports, err
 }
 
 // UncountedEnds lists products whose end no report has followed yet.
 func (s *Store) UncountedEnds(ctx context.Context, limit int) ([]uint32, error) {
-	var ids []uint32
-	err := s.read(ctx, "list uncounted ends", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlUncountedEnds, []any{limit}, func(row scanner) error {
-			var id uint32
-			if err := row.Scan(&id); err != nil {
-				return err
-			}
-			ids = append(ids, id)
-			return nil
-		})
-	})
-	return ids, err
+	return listed(ctx, s, "list uncounted ends", sqlUncountedEnds, []any{limit}, scanValue[uint32])
 }

@@ -27,14 +27,8 @@ var sqlReleasesHeard = list{
 
 // ReleasesDue lists owed releases, oldest first.
 func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...store.Part) ([]store.Release, error) {
-	var due []store.Release
 	where := exceptParts(except)
-	query := sqlReleasesDue + where.text() + sqlReleasesOrder
-	err := s.read(ctx, "list releases", func(ctx context.Context, r *session) (err error) {
-		due, err = collect(ctx, s, r, tableOrder, query, where.with(limit), scanRelease)
-		return err
-	})
-	return due, err
+	return listReadable(ctx, s, "list releases", tableOrder, sqlReleasesDue+where.text()+sqlReleasesOrder, where.with(limit), scanRelease)
 }
 
 func scanRelease(row scanner, d *store.Release) error {
@@ -62,18 +56,12 @@ func (s *Store) ReleasesHeard(ctx context.Context, done []store.Release) error {
 
 // Witness is the highest confirmed id of each stream.
 func (s *Store) Witness(ctx context.Context) ([]queue.ID, error) {
-	var ids []queue.ID
-	err := s.read(ctx, "read witness", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlWitness, nil, func(row scanner) error {
-			var id queue.ID
-			var tag int64
-			err := row.Scan(&id.Stream, &id.Seq, &tag)
-			id.Tag = uint64(tag)
-			ids = append(ids, id)
-			return err
-		})
+	return listed(ctx, s, "read witness", sqlWitness, nil, func(row scanner, id *queue.ID) error {
+		var tag int64
+		err := row.Scan(&id.Stream, &id.Seq, &tag)
+		id.Tag = uint64(tag)
+		return err
 	})
-	return ids, err
 }
 
 // raiseWitness keeps the highest id of each stream. A tag is 64 random bits

@@ -73,6 +73,14 @@ func (s *session) execStatement(ctx context.Context, st statement, args []any) (
 	return result.RowsAffected()
 }
 
+// compared is errVersion for a compare-and-set that changed nothing.
+func compared(changed int64, err error) error {
+	if err == nil && changed == 0 {
+		return errVersion
+	}
+	return err
+}
+
 func (s *session) run(ctx context.Context, st statement, args []any) (sql.Result, error) {
 	s.ran.Add(1)
 	return s.execute(ctx, st, args)
@@ -103,6 +111,25 @@ func (s *session) row(ctx context.Context, query string, args []any, dest ...any
 	})
 	return found, err
 }
+
+// selectAll reads the rows of a query.
+func selectAll[T any](ctx context.Context, r *session, query string, args []any, scan func(scanner, *T) error) ([]T, error) {
+	var found []T
+	err := r.query(ctx, query, args, appending(&found, scan))
+	return found, err
+}
+
+// selectOne reads the row of a query that finds one at most.
+func selectOne[T any](ctx context.Context, r *session, query string, args []any, scan func(scanner, *T) error) (one T, found bool, err error) {
+	err = r.query(ctx, query, args, func(row scanner) error {
+		found = true
+		return scan(row, &one)
+	})
+	return one, found, err
+}
+
+// scanValue scans a row of one column.
+func scanValue[T any](row scanner, value *T) error { return row.Scan(value) }
 
 // query hands each row to each, one at a time.
 func (s *session) query(ctx context.Context, query string, args []any, each func(scanner) error) error {

@@ -60,12 +60,8 @@ func moveStock(ctx context.Context, tx *session, p *productRow, kind int, moves 
 		stock += m.delta
 		delta += m.delta
 	}
-	changed, err := tx.exec(ctx, sqlMoveStock, delta, offered, len(moves), p.ID, p.Version, delta)
-	if err != nil {
+	if err := compared(tx.exec(ctx, sqlMoveStock, delta, offered, len(moves), p.ID, p.Version, delta)); err != nil {
 		return err
-	}
-	if changed == 0 {
-		return errVersion
 	}
 	if _, err := tx.execRows(ctx, sqlInsertStockLog, nil, args); err != nil {
 		return err
@@ -81,11 +77,7 @@ func scanStockChange(row scanner, c *store.StockChange) error {
 }
 
 func readStockChange(ctx context.Context, r *session, id string) (c store.StockChange, found bool, err error) {
-	err = r.query(ctx, sqlStockChange, []any{id}, func(row scanner) error {
-		found = true
-		return scanStockChange(row, &c)
-	})
-	return c, found, err
+	return selectOne(ctx, r, sqlStockChange, []any{id}, scanStockChange)
 }
 
 // BeginStockChange records an operator's change of stock.
@@ -168,41 +160,24 @@ func operatorMove(ctx context.Context, tx *session, p *productRow, delta int64, 
 
 // StockChangesDue lists changes that are not done, oldest first.
 func (s *Store) StockChangesDue(ctx context.Context, limit int, except ...uint32) ([]store.StockChange, error) {
-	var due []store.StockChange
 	others := exceptProducts(except)
 	query := sqlStockChangesDue + others.text() + sqlStockChangesOrder
-	err := s.read(ctx, "list stock changes", func(ctx context.Context, r *session) error {
-		return r.query(ctx, query, others.with(limit), func(row scanner) error {
-			var c store.StockChange
-			if err := scanStockChange(row, &c); err != nil {
-				return err
-			}
-			due = append(due, c)
-			return nil
-		})
-	})
-	return due, err
+	return listed(ctx, s, "list stock changes", query, others.with(limit), scanStockChange)
 }
 
 // openStockChange runs fn on a change that is not done, and returns it.
 func (s *Store) openStockChange(ctx context.Context, id string, fn func(ctx context.Context, tx *session, c *store.StockChange) error) (store.StockChange, error) {
-	var c store.StockChange
-	err := s.change(ctx, "stock", func(ctx context.Context, tx *session) (err error) {
-		var found bool
-		switch c, found, err = readStockChange(ctx, tx, id); {
-		case err != nil:
-			return err
-		case !found:
-			return seckill.Errorf(seckill.CodeNotFound, "no stock change %q", id)
-		case c.Status != store.ChangeOpen:
-			return nil
+	return changed(ctx, s, "stock", func(ctx context.Context, tx *session) (store.StockChange, error) {
+		c, found, err := readStockChange(ctx, tx, id)
+		switch {
+		case err == nil && !found:
+			return c, seckill.Errorf(seckill.CodeNotFound, "no stock change %q", id)
+		case err != nil || c.Status != store.ChangeOpen:
+			return c, err
 		}
-		return fn(ctx, tx, &c)
+		err = fn(ctx, tx, &c)
+		return c, err
 	})
-	if err != nil {
-		return store.StockChange{}, err
-	}
-	return c, nil
 }
 
 // FinishStockChange settles a change: the ledger has heard of it.
@@ -230,10 +205,8 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, 
 				return err
 			}
 		}
-		n, err := tx.exec(ctx, sqlEndStockChange, c.Status, millis(now), id, c.Epoch)
-		if err == nil && n == 0 {
-			err = errVersion // ended or restamped since we read it
-		}
+		// It may have ended, or been restamped, since we read it.
+		err := compared(tx.exec(ctx, sqlEndStockChange, c.Status, millis(now), id, c.Epoch))
 		if err != nil || c.Delta > 0 {
 			return err
 		}
@@ -270,10 +243,7 @@ func (s *Store) RestampStockChange(ctx context.Context, id string) (store.StockC
 			return err
 		}
 		c.Epoch = p.Epoch
-		n, err := tx.exec(ctx, sqlRestampStockChange, p.Epoch, id, p.Epoch)
-		if err == nil && n == 0 {
-			err = errVersion // ended, or restamped further, since we read it
-		}
-		return err
+		// It may have ended, or been restamped further, since we read it.
+		return compared(tx.exec(ctx, sqlRestampStockChange, p.Epoch, id, p.Epoch))
 	})
 }

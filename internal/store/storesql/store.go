@@ -178,6 +178,28 @@ func (s *Store) change(ctx context.Context, name string, fn func(ctx context.Con
 	return nil
 }
 
+// changed is change for a transaction that returns a value.
+func changed[T any](ctx context.Context, s *Store, name string, fn func(ctx context.Context, tx *session) (T, error)) (T, error) {
+	var value, none T
+	err := s.change(ctx, name, func(ctx context.Context, tx *session) (err error) {
+		value, err = fn(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return value, nil
+}
+
+// listed reads the rows of a query.
+func listed[T any](ctx context.Context, s *Store, name, query string, args []any, scan func(scanner, *T) error) (found []T, err error) {
+	err = s.read(ctx, name, func(ctx context.Context, r *session) error {
+		found, err = selectAll(ctx, r, query, args, scan)
+		return err
+	})
+	return found, err
+}
+
 // read runs statements that need no common snapshot.
 func (s *Store) read(ctx context.Context, name string, fn func(ctx context.Context, r *session) error) error {
 	ctx, cancel := bounded(ctx, s.opt.Timeout)

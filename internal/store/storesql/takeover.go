@@ -68,21 +68,14 @@ func (s *Store) LeaveInstance(ctx context.Context, instance string) error {
 
 // Instances lists those whose lease stands.
 func (s *Store) Instances(ctx context.Context) ([]store.Instance, error) {
-	var all []store.Instance
-	err := s.read(ctx, "list instances", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlInstances, []any{millis(s.now())}, func(row scanner) error {
-			var one store.Instance
-			var silent string
-			if err := row.Scan(&one.Name, &silent); err != nil {
-				return err
-			}
-			ids, err := splitIDs(silent)
-			one.Silent = ids
-			all = append(all, one)
+	return listed(ctx, s, "list instances", sqlInstances, []any{millis(s.now())}, func(row scanner, one *store.Instance) (err error) {
+		var silent string
+		if err := row.Scan(&one.Name, &silent); err != nil {
 			return err
-		})
+		}
+		one.Silent, err = splitIDs(silent)
+		return err
 	})
-	return all, err
 }
 
 func joinIDs(ids []uint32) string {
@@ -110,47 +103,35 @@ func splitIDs(text string) ([]uint32, error) {
 
 // TakeOver begins a takeover.
 func (s *Store) TakeOver(ctx context.Context, id uint32, seen uint64, actor store.Actor) (seckill.Product, error) {
-	var p productRow
-	err := s.change(ctx, "takeover", func(ctx context.Context, tx *session) (err error) {
-		if p, err = s.readToChange(ctx, tx, id); err != nil {
-			return err
+	return changed(ctx, s, "takeover", func(ctx context.Context, tx *session) (seckill.Product, error) {
+		p, err := s.readToChange(ctx, tx, id)
+		if err != nil {
+			return p.Product, err
 		}
 		switch {
 		case !p.HasLedger():
-			return seckill.Errorf(seckill.CodeWrongState, "product %d is sold by the store always", id)
+			return p.Product, seckill.Errorf(seckill.CodeWrongState, "product %d is sold by the store always", id)
 		case p.Epoch == 0:
-			return seckill.Errorf(seckill.CodeWrongState, "product %d was never preheated", id)
+			return p.Product, seckill.Errorf(seckill.CodeWrongState, "product %d was never preheated", id)
 		case p.Epoch != seen:
-			return fmt.Errorf("%w: it is %d, not %d", store.ErrEpoch, p.Epoch, seen)
+			return p.Product, fmt.Errorf("%w: it is %d, not %d", store.ErrEpoch, p.Epoch, seen)
 		case p.Seller == seckill.SellerStore:
-			return nil
+			return p.Product, nil
 		case p.Epoch >= store.MaxEpoch:
-			return seckill.Errorf(seckill.CodeWrongState, "there is no epoch above %d", p.Epoch)
+			return p.Product, seckill.Errorf(seckill.CodeWrongState, "there is no epoch above %d", p.Epoch)
 		}
-		if err := bumped(tx.exec(ctx, sqlTakeOver, p.Epoch+1, id, p.Version)); err != nil {
-			return err
+		if err := compared(tx.exec(ctx, sqlTakeOver, p.Epoch+1, id, p.Version)); err != nil {
+			return p.Product, err
 		}
 		p.Epoch, p.Version, p.Seller, p.StoreOpen, p.Rebuilding = p.Epoch+1, p.Version+1, seckill.SellerStore, false, false
 		if _, err := tx.exec(ctx, sqlForgetAcks, id); err != nil {
-			return err
+			return p.Product, err
 		}
 		if _, err := s.holdLetters(ctx, tx, &p.Product); err != nil {
-			return err
+			return p.Product, err
 		}
-		return writeAudit(ctx, tx, s.now(), actor, "product.takeover", id, "", fmt.Sprintf("epoch %d -> %d, seller store", seen, p.Epoch))
+		return p.Product, writeAudit(ctx, tx, s.now(), actor, "product.takeover", id, "", fmt.Sprintf("epoch %d -> %d, seller store", seen, p.Epoch))
 	})
-	if err != nil {
-		return seckill.Product{}, err
-	}
-	return p.Product, nil
-}
-
-// bumped is errVersion for a compare-and-set that changed nothing.
-func bumped(changed int64, err error) error {
-	if err == nil && changed == 0 {
-		return errVersion
-	}
-	return err
 }
 
 // Acknowledge says that an instance makes no promise of an older epoch any more.
@@ -182,7 +163,7 @@ func (s *Store) OpenStore(ctx context.Context, id uint32, epoch uint64) (opened 
 			return err
 		}
 		opened = true
-		return bumped(tx.exec(ctx, sqlOpenStore, id, p.Version))
+		return compared(tx.exec(ctx, sqlOpenStore, id, p.Version))
 	})
 	return opened && err == nil, err
 }

@@ -26,6 +26,15 @@ func collect[T any](ctx context.Context, s *Store, r *session, table, query stri
 	return found, err
 }
 
+// listReadable is listed with the rows of a table that can be read.
+func listReadable[T any](ctx context.Context, s *Store, name, table, query string, args []any, scan func(scanner, *T) error) (found []T, err error) {
+	err = s.read(ctx, name, func(ctx context.Context, r *session) error {
+		found, err = collect(ctx, s, r, table, query, args, scan)
+		return err
+	})
+	return found, err
+}
+
 // readable leaves out rows of a table that cannot be read.
 func (s *Store) readable(ctx context.Context, table string, each func(scanner) error) func(scanner) error {
 	return func(row scanner) error {

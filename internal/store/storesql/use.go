@@ -46,32 +46,18 @@ func use(ctx context.Context, tx *session, key []byte, outcome byte, at time.Tim
 		_, err := tx.exec(ctx, sqlAddUse, key, int64(outcome), end)
 		return outcome, true, err
 	}
-	n, err := tx.exec(ctx, sqlRenewUse, int64(outcome), end, key, now)
-	if err == nil && n == 0 {
-		err = errVersion
-	}
-	return outcome, true, err
+	return outcome, true, compared(tx.exec(ctx, sqlRenewUse, int64(outcome), end, key, now))
 }
 
 // ForgetUses drops up to limit uses that have ended, and says how many.
 func (s *Store) ForgetUses(ctx context.Context, limit int) (int, error) {
-	var ended []any
 	now := millis(s.now())
-	err := s.read(ctx, "forget uses", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlEndedUses, []any{now, limit}, func(row scanner) error {
-			var key []byte
-			err := row.Scan(&key)
-			ended = append(ended, key)
-			return err
-		})
-	})
+	ended, err := listed(ctx, s, "forget uses", sqlEndedUses, []any{now, limit}, scanValue[[]byte])
 	if err != nil || len(ended) == 0 {
 		return 0, err
 	}
-	var forgotten int64
-	err = s.change(ctx, "forget uses", func(ctx context.Context, tx *session) (err error) {
-		forgotten, err = tx.execRows(ctx, deleteUses, []any{now}, ended)
-		return err
+	return changed(ctx, s, "forget uses", func(ctx context.Context, tx *session) (int, error) {
+		forgotten, err := tx.execRows(ctx, deleteUses, []any{now}, anys(ended))
+		return int(forgotten), err
 	})
-	return int(forgotten), err
 }
