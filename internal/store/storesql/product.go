@@ -238,49 +238,33 @@ func (s *Store) PatchProduct(ctx context.Context, id uint32, patch store.Product
 }
 
 // applyPatch changes p and says what changed, for the audit.
-func applyPatch(p *seckill.Product, patch store.ProductPatch) (changed []string) {
-	note := func(field string, from, to any) {
-		changed = append(changed, fmt.Sprintf("%s %v -> %v", field, from, to))
+func applyPatch(p *seckill.Product, patch store.ProductPatch) (changes []string) {
+	set(&changes, "name", &p.Name, patch.Name)
+	set(&changes, "ref", &p.Ref, patch.Ref)
+	set(&changes, "image_url", &p.ImageURL, patch.ImageURL)
+	set(&changes, "unlisted", &p.Unlisted, patch.Unlisted)
+	set(&changes, "price_cents", &p.PriceCents, patch.PriceCents)
+	set(&changes, "currency", &p.Currency, patch.Currency)
+	set(&changes, "per_user_limit", &p.PerUserLimit, patch.PerUserLimit)
+	setTime(&changes, "starts_at", &p.StartsAt, patch.StartsAt)
+	setTime(&changes, "ends_at", &p.EndsAt, patch.EndsAt)
+	return changes
+}
+
+// set sets a field to a value that is given, and says so.
+func set[T any](changes *[]string, name string, field, value *T) {
+	if value != nil {
+		*changes = append(*changes, fmt.Sprintf("%s %v -> %v", name, *field, *value))
+		*field = *value
 	}
-	if patch.Name != nil {
-		note("name", p.Name, *patch.Name)
-		p.Name = *patch.Name
+}
+
+func setTime(changes *[]string, name string, field, value *time.Time) {
+	if value != nil {
+		before := field.Format(time.RFC3339)
+		*field = value.UTC().Truncate(time.Millisecond)
+		*changes = append(*changes, fmt.Sprintf("%s %s -> %s", name, before, field.Format(time.RFC3339)))
 	}
-	if patch.Ref != nil {
-		note("ref", p.Ref, *patch.Ref)
-		p.Ref = *patch.Ref
-	}
-	if patch.ImageURL != nil {
-		note("image_url", p.ImageURL, *patch.ImageURL)
-		p.ImageURL = *patch.ImageURL
-	}
-	if patch.Unlisted != nil {
-		note("unlisted", p.Unlisted, *patch.Unlisted)
-		p.Unlisted = *patch.Unlisted
-	}
-	if patch.PriceCents != nil {
-		note("price_cents", p.PriceCents, *patch.PriceCents)
-		p.PriceCents = *patch.PriceCents
-	}
-	if patch.Currency != nil {
-		note("currency", p.Currency, *patch.Currency)
-		p.Currency = *patch.Currency
-	}
-	if patch.PerUserLimit != nil {
-		note("per_user_limit", p.PerUserLimit, *patch.PerUserLimit)
-		p.PerUserLimit = *patch.PerUserLimit
-	}
-	if patch.StartsAt != nil {
-		at := patch.StartsAt.UTC().Truncate(time.Millisecond)
-		note("starts_at", p.StartsAt.Format(time.RFC3339), at.Format(time.RFC3339))
-		p.StartsAt = at
-	}
-	if patch.EndsAt != nil {
-		at := patch.EndsAt.UTC().Truncate(time.Millisecond)
-		note("ends_at", p.EndsAt.Format(time.RFC3339), at.Format(time.RFC3339))
-		p.EndsAt = at
-	}
-	return changed
 }
 
 var stateActions = map[seckill.SaleState]string{
