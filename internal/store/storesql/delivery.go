@@ -20,12 +20,10 @@ const (
 	sqlDeliveriesDue = `SELECT ` + deliveryColumns + `, body FROM tb_sink_delivery
 		WHERE sink = ? AND state = 1 AND next_time <= ? ORDER BY next_time, event_id LIMIT ?`
 
-	sqlHasten        = `UPDATE tb_sink_delivery SET next_time = ? WHERE sink = ? AND state = 1 AND next_time > ? AND first_time >= ?`
-	sqlRetryDelivery = `UPDATE tb_sink_delivery SET state = 1, attempts = 0, first_time = NULL, next_time = ? WHERE sink = ? AND event_id = ?`
-	sqlRetryable     = `SELECT event_id, delivery_key FROM tb_sink_delivery WHERE sink = ? AND event_id > ? AND state IN (1, 3) ORDER BY event_id LIMIT ?`
-	sqlSkippable     = `SELECT event_id, delivery_key FROM tb_sink_delivery WHERE sink = ? AND event_id > ? AND state = 3 ORDER BY event_id LIMIT ?`
-	sqlSkipDelivery  = `UPDATE tb_sink_delivery SET state = 5, body = NULL, next_time = NULL, last_time = ? WHERE sink = ? AND event_id = ?`
-	sqlSweepable     = `SELECT event_id FROM tb_sink_delivery WHERE sink = ? AND event_id < ? AND state IN (4, 5) ORDER BY event_id LIMIT ?`
+	sqlHasten    = `UPDATE tb_sink_delivery SET next_time = ? WHERE sink = ? AND state = 1 AND next_time > ? AND first_time >= ?`
+	sqlRetryable = `SELECT event_id, delivery_key FROM tb_sink_delivery WHERE sink = ? AND event_id > ? AND state IN (1, 3) ORDER BY event_id LIMIT ?`
+	sqlSkippable = `SELECT event_id, delivery_key FROM tb_sink_delivery WHERE sink = ? AND event_id > ? AND state = 3 ORDER BY event_id LIMIT ?`
+	sqlSweepable = `SELECT event_id FROM tb_sink_delivery WHERE sink = ? AND event_id < ? AND state IN (4, 5) ORDER BY event_id LIMIT ?`
 )
 
 // partSize is how many deliveries one transaction of an operator changes.
@@ -76,24 +74,15 @@ func (s *Store) SettleDeliveries(ctx context.Context, sink string, term, cursor 
 		}
 	}
 	return s.change(ctx, "settle deliveries", func(ctx context.Context, tx *session) error {
-		state := store.SinkState{}
-		found := false
-		err := tx.query(ctx, sqlSink+tx.dialect.forUpdate, []any{sink}, func(row scanner) error {
-			found = true
-			return scanSink(row, &state)
-		})
+		state, err := s.sinkCursor(ctx, tx, sink, tx.dialect.forUpdate)
 		switch {
 		case err != nil:
 			return err
-		case !found:
-			return seckill.Errorf(seckill.CodeNotFound, "no sink %q", sink)
 		case state.Term != term:
 			return store.ErrTerm
 		}
-		if len(rows) > 0 {
-			if _, err := tx.execRows(ctx, tx.dialect.settle, nil, rows); err != nil {
-				return err
-			}
+		if _, err := tx.execRows(ctx, tx.dialect.settle, nil, rows); err != nil {
+			return err
 		}
 		if cursor != state.Cursor {
 			if _, err := tx.exec(ctx, sqlMoveSink, cursor, term, sink); err != nil {
@@ -106,9 +95,6 @@ func (s *Store) SettleDeliveries(ctx context.Context, sink string, term, cursor 
 
 // makeDue makes the first of each key's line due, if it waits.
 func makeDue(ctx context.Context, tx *session, sink string, keys []string, now time.Time) error {
-	if len(keys) == 0 {
-		return nil
-	}
 	type first struct {
 		event int64
 		state store.DeliveryState
@@ -134,9 +120,6 @@ func makeDue(ctx context.Context, tx *session, sink string, keys []string, now t
 			due = append(due, f.event)
 		}
 	}
-	if len(due) == 0 {
-		return nil
-	}
 	slices.Sort(due)
 	_, err = tx.execRows(ctx, sqlMakeDue, []any{millis(now), sink}, anys(due))
 	return err
@@ -157,37 +140,14 @@ func anys[T any](values []T) []any {
 }
 
 // DeliveredAfter lists events that have a delivery.
-func (s *Store) DeliveredAfter(ctx context.Context, sink string, after int64, limit int) (ids []int64, err error) {
-	err = s.read(ctx, "list deliveries", func(ctx context.Context, r *session) error {
-		ids, err = eventIDs(ctx, r, sqlDeliveredFrom, sink, after, limit)
-		return err
-	})
-	return ids, err
-}
-
-func eventIDs(ctx context.Context, r *session, query string, args ...any) (ids []int64, err error) {
-	err = r.query(ctx, query, args, func(row scanner) error {
-		var id int64
-		err := row.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
-	return ids, err
+func (s *Store) DeliveredAfter(ctx context.Context, sink string, after int64, limit int) ([]int64, error) {
+	return listed(ctx, s, "list deliveries", sqlDeliveredFrom, []any{sink, after, limit}, scanValue[int64])
 }
 
 // OpenKeys lists keys with an open delivery.
 func (s *Store) OpenKeys(ctx context.Context, sink string, keys []string) (open []string, err error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
 	err = s.read(ctx, "list deliveries", func(ctx context.Context, r *session) error {
-		open = nil
-		return r.queryRows(ctx, sqlOpenKeys, []any{sink}, unique(keys), func(row scanner) error {
-			var key string
-			err := row.Scan(text{&key})
-			open = append(open, key)
-			return err
-		})
+		return r.queryRows(ctx, sqlOpenKeys, []any{sink}, unique(keys), appending(&open, scanValue[string]))
 	})
 	return open, err
 }
@@ -200,17 +160,8 @@ func scanDelivery(row scanner, d *store.Delivery) error {
 	return err
 }
 
-func (s *Store) listDeliveries(ctx context.Context, query string, args []any) (list []store.Delivery, err error) {
-	err = s.read(ctx, "list deliveries", func(ctx context.Context, r *session) error {
-		list = nil
-		return r.query(ctx, query, args, func(row scanner) error {
-			var d store.Delivery
-			err := scanDelivery(row, &d)
-			list = append(list, d)
-			return err
-		})
-	})
-	return list, err
+func (s *Store) listDeliveries(ctx context.Context, query string, args []any) ([]store.Delivery, error) {
+	return listed(ctx, s, "list deliveries", query, args, scanDelivery)
 }
 
 // DeliveriesDue lists retrying deliveries.
@@ -257,11 +208,7 @@ func (s *Store) HastenDeliveries(ctx context.Context, sink string, since time.Ti
 
 // SweepDeliveries deletes old rows of the delivery log.
 func (s *Store) SweepDeliveries(ctx context.Context, sink string, below int64, limit int) (swept int, err error) {
-	var old []int64
-	err = s.read(ctx, "sweep deliveries", func(ctx context.Context, r *session) (err error) {
-		old, err = eventIDs(ctx, r, sqlSweepable, sink, below, limit)
-		return err
-	})
+	old, err := listed(ctx, s, "sweep deliveries", sqlSweepable, []any{sink, below, limit}, scanValue[int64])
 	if err != nil || len(old) == 0 {
 		return 0, err
 	}
@@ -274,11 +221,7 @@ func (s *Store) SweepDeliveries(ctx context.Context, sink string, below int64, l
 
 // openDelivery reads a delivery that may be retried or skipped.
 func openDelivery(ctx context.Context, tx *session, sink string, event int64) (d store.Delivery, err error) {
-	found := false
-	err = tx.query(ctx, sqlDelivery+tx.dialect.forUpdate, []any{sink, event}, func(row scanner) error {
-		found = true
-		return scanDelivery(row, &d)
-	})
+	d, found, err := selectOne(ctx, tx, sqlDelivery+tx.dialect.forUpdate, []any{sink, event}, scanDelivery)
 	switch {
 	case err != nil:
 		return d, err
@@ -300,7 +243,7 @@ func (s *Store) RetryDelivery(ctx context.Context, sink string, event int64, act
 		if d, err = openDelivery(ctx, tx, sink, event); err != nil {
 			return err
 		}
-		if _, err := tx.exec(ctx, sqlRetryDelivery, millis(now), sink, event); err != nil {
+		if _, err := tx.execRows(ctx, sqlRetryDeliveries, []any{millis(now), sink}, []any{event}); err != nil {
 			return err
 		}
 		d.State, d.Attempts, d.FirstAt, d.NextAt = store.DeliveryRetrying, 0, time.Time{}, now
@@ -329,7 +272,7 @@ func (s *Store) SkipDelivery(ctx context.Context, sink string, event int64, acto
 				return err
 			}
 		}
-		if _, err := tx.exec(ctx, sqlSkipDelivery, millis(now), sink, event); err != nil {
+		if _, err := tx.execRows(ctx, sqlSkipDeliveries, []any{millis(now), sink}, []any{event}); err != nil {
 			return err
 		}
 		if err := makeDue(ctx, tx, sink, []string{d.Key}, now); err != nil {

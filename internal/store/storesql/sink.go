@@ -44,19 +44,12 @@ func (s *Store) sinkState(ctx context.Context, r *session, name, end string) (st
 
 // sinkCursor is sinkState without the open deliveries.
 func (s *Store) sinkCursor(ctx context.Context, r *session, name, end string) (state store.SinkState, err error) {
-	found := false
-	err = r.query(ctx, sqlSink+end, []any{name}, func(row scanner) error {
-		found = true
-		return scanSink(row, &state)
-	})
-	if err != nil {
-		return state, err
-	}
-	if !found {
-		return state, seckill.Errorf(seckill.CodeNotFound, "no sink %q", name)
+	state, found, err := selectOne(ctx, r, sqlSink+end, []any{name}, scanSink)
+	if err == nil && !found {
+		err = seckill.Errorf(seckill.CodeNotFound, "no sink %q", name)
 	}
 	state.At = s.now()
-	return state, nil
+	return state, err
 }
 
 // readOpen counts the open deliveries of a sink.
@@ -124,13 +117,7 @@ func (s *Store) SinkCursor(ctx context.Context, name string) (state store.SinkSt
 // SinkStates lists all sinks.
 func (s *Store) SinkStates(ctx context.Context) (states []store.SinkState, err error) {
 	err = s.snapshot(ctx, "list sinks", func(ctx context.Context, r *session) error {
-		states = nil
-		err := r.query(ctx, sqlSinks, nil, func(row scanner) error {
-			var state store.SinkState
-			err := scanSink(row, &state)
-			states = append(states, state)
-			return err
-		})
+		states, err = selectAll(ctx, r, sqlSinks, nil, scanSink)
 		for i := range states {
 			if err == nil {
 				err = s.readAll(ctx, r, &states[i])
@@ -161,16 +148,16 @@ func (s *Store) readAll(ctx context.Context, r *session, state *store.SinkState)
 }
 
 // TakeSink begins a new term.
-func (s *Store) TakeSink(ctx context.Context, name string) (state store.SinkState, err error) {
-	err = s.change(ctx, "take sink", func(ctx context.Context, tx *session) (err error) {
-		if state, err = s.sinkState(ctx, tx, name, tx.dialect.forUpdate); err != nil {
-			return err
+func (s *Store) TakeSink(ctx context.Context, name string) (store.SinkState, error) {
+	return changed(ctx, s, "take sink", func(ctx context.Context, tx *session) (store.SinkState, error) {
+		state, err := s.sinkState(ctx, tx, name, tx.dialect.forUpdate)
+		if err != nil {
+			return state, err
 		}
 		state.Term++
 		_, err = tx.exec(ctx, sqlMoveSink, state.Cursor, state.Term, name)
-		return err
+		return state, err
 	})
-	return state, err
 }
 
 // SetSinkDown records that a sink is down, or is not.
@@ -235,14 +222,12 @@ func (s *Store) ForgetSink(ctx context.Context, sink string, actor store.Actor) 
 			if _, err := s.sinkCursor(ctx, tx, sink, tx.dialect.forUpdate); err != nil {
 				return err
 			}
-			ids, err := eventIDs(ctx, tx, sqlDeliveredFrom, sink, 0, partSize)
+			ids, err := selectAll(ctx, tx, sqlDeliveredFrom, []any{sink, 0, partSize}, scanValue[int64])
 			if some = len(ids); err != nil {
 				return err
 			}
-			if some > 0 {
-				if _, err := tx.execRows(ctx, sqlForgetDeliveries, []any{sink}, anys(ids)); err != nil {
-					return err
-				}
+			if _, err := tx.execRows(ctx, sqlForgetDeliveries, []any{sink}, anys(ids)); err != nil {
+				return err
 			}
 			if left = some == partSize; left {
 				return nil
