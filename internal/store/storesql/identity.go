@@ -3,7 +3,6 @@ package storesql
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 )
@@ -19,7 +18,11 @@ const (
 // Identity is a random name that this store has for good, and that goes with
 // its backups. The first to ask makes it.
 func (s *Store) Identity(ctx context.Context) (string, error) {
-	name, err := s.identity(ctx)
+	var name string
+	err := s.read(ctx, "read the store's identity", func(ctx context.Context, r *session) error {
+		_, err := r.row(ctx, sqlIdentity, nil, &name)
+		return err
+	})
 	if err != nil || name != "" {
 		return name, err
 	}
@@ -27,25 +30,11 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 	if _, err := io.ReadFull(s.opt.Random, random); err != nil {
 		return "", fmt.Errorf("make the store's identity: %w", err)
 	}
-	made := s.change(ctx, "identity", func(ctx context.Context, tx *session) error {
-		_, err := tx.exec(ctx, sqlTakeIdentity, hex.EncodeToString(random))
-		return err
+	return changed(ctx, s, "identity", func(ctx context.Context, tx *session) (name string, err error) {
+		if _, err := tx.exec(ctx, sqlTakeIdentity, hex.EncodeToString(random)); err != nil {
+			return "", err
+		}
+		_, err = tx.row(ctx, sqlIdentity, nil, &name) // another may have been first
+		return name, err
 	})
-	// Another may have been first: what the store has now counts.
-	if name, err = s.identity(ctx); err == nil && name == "" {
-		err = errors.New("the store has no identity")
-	}
-	if err != nil {
-		return "", errors.Join(made, err)
-	}
-	return name, nil
-}
-
-// identity reads it; "" when there is none yet.
-func (s *Store) identity(ctx context.Context) (name string, err error) {
-	err = s.read(ctx, "read the store's identity", func(ctx context.Context, r *session) error {
-		_, err := r.row(ctx, sqlIdentity, nil, &name)
-		return err
-	})
-	return name, err
 }
