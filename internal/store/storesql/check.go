@@ -149,11 +149,10 @@ func (s *Store) RepairBuyers(ctx context.Context, group uint32, limit int, actor
 }
 
 func repairBuyer(ctx context.Context, tx *session, group uint32, b *buyerRecord) error {
-	if b.live == 0 {
-		_, err := tx.exec(ctx, sqlDropBuyer, group, buyerBytes(b.buyer))
+	if _, err := tx.exec(ctx, sqlDropBuyer, group, buyerBytes(b.buyer)); err != nil || b.live == 0 {
 		return err
 	}
-	_, err := tx.exec(ctx, tx.dialect.setBuyer, group, buyerBytes(b.buyer), b.newest, b.live)
+	_, err := tx.execRows(ctx, sqlNewBuyers, nil, []any{group, buyerBytes(b.buyer), b.newest, b.live})
 	return err
 }
 

@@ -21,14 +21,6 @@ type dialect struct {
 	// addUnits adds units to buyer records, and makes those that are not there:
 	// rows of (limit group, buyer, order number, units).
 	addUnits list
-	// setBuyer sets the record of one buyer: limit group, buyer, order number,
-	// units.
-	setBuyer string
-	// park leaves a letter that waits already, and a claim that has its order:
-	// an entry that is delivered again parks nothing twice. A letter whose claim
-	// was adopted, of a lower epoch therefore, or closed, begins anew. It ends
-	// with the order number again.
-	park string
 	// raiseWitness sets stream, seq and tag, if seq is above the one there.
 	raiseWitness string
 	// settle sets rows of deliveries, whether they are there or not.
@@ -58,21 +50,6 @@ var mysqlDialect = dialect{
 		tail:    ` ON DUPLICATE KEY UPDATE quantity = quantity + VALUES(quantity), order_no = GREATEST(order_no, VALUES(order_no))`,
 		columns: 4,
 	},
-	setBuyer: `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES (?, ?, ?, ?)
-		ON DUPLICATE KEY UPDATE order_no = VALUES(order_no), quantity = VALUES(quantity)`,
-	// Assignments are made from left to right: epoch and closed_time, which
-	// decide, are last.
-	park: `INSERT INTO tb_dead_letter (order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity,
-		idem_key, ref, product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time)
-		SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,? FROM (SELECT 1) AS once
-		WHERE NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)
-		ON DUPLICATE KEY UPDATE shard = IF(closed_time IS NULL AND epoch >= VALUES(epoch), shard, VALUES(shard)),
-		claim_time = IF(closed_time IS NULL AND epoch >= VALUES(epoch), claim_time, VALUES(claim_time)),
-		attempts = IF(closed_time IS NULL AND epoch >= VALUES(epoch), attempts, 1),
-		reason = IF(closed_time IS NULL AND epoch >= VALUES(epoch), reason, VALUES(reason)),
-		next_time = IF(closed_time IS NULL AND epoch >= VALUES(epoch), next_time, VALUES(next_time)),
-		dead_time = IF(closed_time IS NULL AND epoch >= VALUES(epoch), dead_time, NULL),
-		epoch = IF(closed_time IS NULL, GREATEST(epoch, VALUES(epoch)), VALUES(epoch)), closed_time = NULL`,
 	raiseWitness: `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
 		ON DUPLICATE KEY UPDATE tag = IF(VALUES(seq) > seq, VALUES(tag), tag), seq = GREATEST(seq, VALUES(seq))`,
 	settle: list{
@@ -102,14 +79,6 @@ var sqliteDialect = dialect{
 			order_no = MAX(order_no, excluded.order_no)`,
 		columns: 4,
 	},
-	setBuyer: `INSERT INTO tb_user_seckill (product_id, user_id, order_no, quantity) VALUES (?, ?, ?, ?)
-		ON CONFLICT (product_id, user_id) DO UPDATE SET order_no = excluded.order_no, quantity = excluded.quantity`,
-	park: `INSERT INTO tb_dead_letter (order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity,
-		idem_key, ref, product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time)
-		SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,? WHERE NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)
-		ON CONFLICT (order_no) DO UPDATE SET shard = excluded.shard, epoch = excluded.epoch, claim_time = excluded.claim_time,
-		attempts = 1, reason = excluded.reason, next_time = excluded.next_time, dead_time = NULL, closed_time = NULL
-		WHERE tb_dead_letter.closed_time IS NOT NULL OR tb_dead_letter.epoch < excluded.epoch`,
 	raiseWitness: `INSERT INTO tb_witness (stream, seq, tag) VALUES (?, ?, ?)
 		ON CONFLICT (stream) DO UPDATE SET seq = excluded.seq, tag = excluded.tag WHERE excluded.seq > tb_witness.seq`,
 	settle: list{

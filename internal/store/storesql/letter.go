@@ -30,6 +30,18 @@ const (
 	sqlCloseLetter = `UPDATE tb_dead_letter SET closed_time = ? WHERE id = ? AND closed_time IS NULL`
 
 	sqlCloseAdopted = sqlCloseLetter + ` AND epoch = ?`
+
+	// A claim that has its order gets no letter, and a letter that waits already is
+	// left as it is: an entry that is delivered again parks nothing twice. A letter
+	// whose claim was adopted, of a lower epoch therefore, or closed, begins anew.
+	sqlParkAgain = `UPDATE tb_dead_letter SET shard = ?, epoch = ?, claim_time = ?, attempts = 1, reason = ?, next_time = ?,
+		dead_time = NULL, closed_time = NULL WHERE order_no = ? AND (closed_time IS NOT NULL OR epoch < ?)
+		AND NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)`
+	sqlPark = `INSERT INTO tb_dead_letter (order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity,
+		idem_key, ref, product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time)
+		SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,? FROM (SELECT 1) AS once
+		WHERE NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)
+		AND NOT EXISTS (SELECT 1 FROM tb_dead_letter WHERE order_no = ?)`
 )
 
 // sqlCloseLetters has a sum that no index knows: where few letters wait, the
@@ -97,9 +109,14 @@ func park(ctx context.Context, tx *session, parked []store.Parked, now time.Time
 	for i := range parked {
 		item, claim := &parked[i].Item, &parked[i].Item.Claim
 		no := claim.OrderNo.String()
-		_, err := tx.exec(ctx, tx.dialect.park, no, buyerBytes(claim.Buyer), item.ProductID, item.Group, item.Shard, item.Epoch,
+		next := millis(now.Add(parked[i].Delay))
+		_, err := tx.exec(ctx, sqlParkAgain, item.Shard, item.Epoch, millis(item.At), parked[i].Reason, next, no, item.Epoch, no)
+		if err != nil {
+			return err
+		}
+		_, err = tx.exec(ctx, sqlPark, no, buyerBytes(claim.Buyer), item.ProductID, item.Group, item.Shard, item.Epoch,
 			millis(item.At), claim.Quantity, claim.Key, claim.Ref, item.Name, item.PriceCents, item.Currency, item.Limit,
-			parked[i].Reason, millis(now.Add(parked[i].Delay)), millis(now), no)
+			parked[i].Reason, next, millis(now), no, no)
 		if err != nil {
 			return err
 		}
