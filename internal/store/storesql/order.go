@@ -86,13 +86,9 @@ func (s *Store) Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, e
 
 // PendingUntil is the latest pay_before of the pending orders of products.
 func (s *Store) PendingUntil(ctx context.Context, products []uint32) (map[uint32]time.Time, error) {
-	args := make([]any, len(products))
-	for i, id := range products {
-		args[i] = id
-	}
 	until := make(map[uint32]time.Time)
 	err := s.read(ctx, "read until when orders are pending", func(ctx context.Context, r *session) error {
-		return r.queryRows(ctx, sqlPendingUntil, nil, args, func(row scanner) error {
+		return r.queryRows(ctx, sqlPendingUntil, nil, anys(products), func(row scanner) error {
 			var id uint32
 			var at time.Time
 			if err := row.Scan(&id, millisTime{&at}); err != nil {

@@ -30,6 +30,8 @@ const (
 	// busyWait is how long SQLite itself waits for another process's lock: it
 	// cannot be interrupted, so it is short, and begin repeats it.
 	busyWait = 20 * time.Millisecond
+
+	sqliteReaders = 4 // connections: how many reads run at once
 	// Buyers come in no order: each touches a page of two indexes, which goes to
 	// the log whole. Small pages made Confirm 15% cheaper than SQLite's 4096.
 	pageBytes = 2048
@@ -99,8 +101,8 @@ func openSQLite(ctx context.Context, path string, opt Options) (*sqliteDB, error
 	)); err != nil {
 		return nil, errors.Join(err, db.writePool.Close())
 	}
-	db.readPool.SetMaxOpenConns(opt.Readers)
-	db.readPool.SetMaxIdleConns(opt.Readers)
+	db.readPool.SetMaxOpenConns(sqliteReaders)
+	db.readPool.SetMaxIdleConns(sqliteReaders)
 	db.reader = newPrepared(db.readPool, &sqliteDialect)
 	if err := db.ping(ctx); err != nil {
 		return nil, errors.Join(err, db.close())

@@ -34,8 +34,6 @@ type Options struct {
 	Random io.Reader
 	// Timeout bounds a call whose context has no deadline of its own.
 	Timeout time.Duration
-	// Readers bounds how many reads of SQLite run at once.
-	Readers int
 	// MaxConns bounds the connections to a server: half of them write.
 	MaxConns int
 	// TLS is how a server is spoken to, whatever its address says; nil is as the
@@ -45,7 +43,6 @@ type Options struct {
 
 const (
 	defaultTimeout  = 30 * time.Second
-	defaultReaders  = 4
 	defaultMaxConns = 32
 
 	// migrateTimeout bounds a migration whose context has no deadline. Creating the
@@ -65,9 +62,6 @@ func (opt Options) withDefaults() Options {
 	}
 	if opt.Timeout <= 0 {
 		opt.Timeout = defaultTimeout
-	}
-	if opt.Readers <= 0 {
-		opt.Readers = defaultReaders
 	}
 	if opt.MaxConns <= 0 {
 		opt.MaxConns = defaultMaxConns
