@@ -7,7 +7,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/pressly/goose/v3"
 )
@@ -47,14 +46,7 @@ func (db *mysqlDB) migrate(ctx context.Context) (err error) {
 	if _, err := lock.ExecContext(ctx, sqlFirstVersion); err != nil && mysqlCode(err) != mysqlNoTable {
 		return err
 	}
-	provider, err := db.migrations(pool)
-	if err != nil {
-		return err
-	}
-	if err := knowsVersion(ctx, provider); err != nil {
-		return err
-	}
-	if _, err := provider.Up(ctx); err != nil {
+	if err := migrateUp(ctx, goose.DialectMySQL, pool, mysqlMigrations, "migration/mysql", db.log); err != nil {
 		return err
 	}
 	_, err = lock.ExecContext(ctx, sqlFreeMigrateLock)
@@ -87,14 +79,6 @@ func (db *mysqlDB) migrationPool() (*sql.DB, error) {
 		return nil, err
 	}
 	return sql.OpenDB(connector), nil
-}
-
-func (db *mysqlDB) migrations(pool *sql.DB) (*goose.Provider, error) {
-	dir, err := fs.Sub(mysqlMigrations, "migration/mysql")
-	if err != nil {
-		return nil, err
-	}
-	return goose.NewProvider(goose.DialectMySQL, pool, dir, goose.WithSlog(db.log), goose.WithDisableGlobalRegistry(true))
 }
 
 // takeMigrateLock asks for the lock again and again, so that ctx can end it.

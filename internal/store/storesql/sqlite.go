@@ -7,7 +7,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -289,7 +288,7 @@ func (db *sqliteDB) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	for lost := int64(0); ; {
-		err := db.migrateOnce(ctx, pool)
+		err := migrateUp(ctx, goose.DialectSQLite3, pool, sqliteMigrations, "migration/sqlite", db.log)
 		busy := errorCode(err) == sqlite3.SQLITE_BUSY
 		if err == nil || ctx.Err() != nil || !busy && lost == latest {
 			return err
@@ -298,18 +297,6 @@ func (db *sqliteDB) migrate(ctx context.Context) (err error) {
 			lost++
 		}
 	}
-}
-
-func (db *sqliteDB) migrateOnce(ctx context.Context, pool *sql.DB) error {
-	provider, err := db.migrations(pool)
-	if err != nil {
-		return err
-	}
-	if err := knowsVersion(ctx, provider); err != nil {
-		return err
-	}
-	_, err = provider.Up(ctx)
-	return err
 }
 
 func (db *sqliteDB) version(ctx context.Context) (current, latest int64, err error) {
@@ -336,14 +323,6 @@ func (db *sqliteDB) migrationPool() (*sql.DB, error) {
 	}
 	pool.SetMaxOpenConns(1)
 	return pool, nil
-}
-
-func (db *sqliteDB) migrations(pool *sql.DB) (*goose.Provider, error) {
-	dir, err := fs.Sub(sqliteMigrations, "migration/sqlite")
-	if err != nil {
-		return nil, err
-	}
-	return goose.NewProvider(goose.DialectSQLite3, pool, dir, goose.WithSlog(db.log), goose.WithDisableGlobalRegistry(true))
 }
 
 // errorCode is SQLite's primary result code, or 0 for an error of another kind.

@@ -2,8 +2,11 @@ package storesql
 
 import (
 	"context"
+	"database/sql"
+	"embed"
 	"fmt"
 	"io/fs"
+	"log/slog"
 
 	"github.com/pressly/goose/v3"
 )
@@ -39,13 +42,25 @@ func notNewer(current, latest int64) error {
 	return nil
 }
 
-// knowsVersion is notNewer before a migration.
-func knowsVersion(ctx context.Context, provider *goose.Provider) error {
-	current, latest, err := provider.GetVersions(ctx)
+// migrateUp applies the migrations of a folder that are missing.
+func migrateUp(ctx context.Context, kind goose.Dialect, pool *sql.DB, files embed.FS, folder string, log *slog.Logger) error {
+	dir, err := fs.Sub(files, folder)
 	if err != nil {
 		return err
 	}
-	return notNewer(current, latest)
+	provider, err := goose.NewProvider(kind, pool, dir, goose.WithSlog(log), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	current, latest, err := provider.GetVersions(ctx)
+	if err == nil {
+		err = notNewer(current, latest)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
 }
 
 // latestMigration is the highest number among the embedded files.
