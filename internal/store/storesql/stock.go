@@ -85,17 +85,15 @@ func (s *Store) BeginStockChange(ctx context.Context, change store.StockChange) 
 	if change.ID == "" || change.Delta == 0 {
 		return store.StockChange{}, seckill.Errorf(seckill.CodeBadRequest, "a stock change needs an id and a delta")
 	}
-	err := s.change(ctx, "stock", func(ctx context.Context, tx *session) error {
-		if known, found, err := readStockChange(ctx, tx, change.ID); err != nil || found {
-			change = known
-			return err
+	return changed(ctx, s, "stock", func(ctx context.Context, tx *session) (store.StockChange, error) {
+		known, found, err := readStockChange(ctx, tx, change.ID)
+		if err != nil || found {
+			return known, err
 		}
-		return s.beginStockChange(ctx, tx, &change)
+		begun := change
+		err = s.beginStockChange(ctx, tx, &begun)
+		return begun, err
 	})
-	if err != nil {
-		return store.StockChange{}, err
-	}
-	return change, nil
 }
 
 func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store.StockChange) error {
