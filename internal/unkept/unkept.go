@@ -57,18 +57,6 @@ func Tell(log *slog.Logger, product uint32, promises []Promise) error {
 	return fmt.Errorf("%d promised orders have failed, the first is %s (%s)", len(lost), lost[0].Claim.OrderNo, lost[0].Reason)
 }
 
-// TellUnsure lists orders of one product of which nobody could tell whether they
-// have failed.
-func TellUnsure(log *slog.Logger, product uint32, nos []seckill.OrderNo, cause error) {
-	for some := range slices.Chunk(nos, loggedMost) {
-		texts := make([]string, len(some))
-		for i := range some {
-			texts[i] = some[i].String()
-		}
-		log.Warn("promised orders were written unheard, and may have failed", "product", product, "orders", texts, "error", cause)
-	}
-}
-
 func lines(promises []Promise) []string {
 	all := make([]string, len(promises))
 	for i := range promises {

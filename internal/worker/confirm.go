@@ -70,17 +70,13 @@ func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 			ProductID: b.product, Items: items, Park: b.park, Witness: b.witness, ExpireAfter: b.worker.opt.ExpireAfter,
 			Committing: func() { b.worker.doubts.begin(items, b.park) },
 		})
-		if err != nil {
-			b.worker.doubts.miss(items)
-		}
 		return err
 	})
 	switch {
 	case err == nil:
 		b.park = nil
 		b.schedule(items, outcomes)
-		b.tellFailed(items, outcomes)
-		b.tellMissed(ctx, items, outcomes)
+		b.worker.tellUnkept(b.product, unkept.Of(items, outcomes))
 		for i, outcome := range outcomes {
 			if outcome == store.ConfirmOldEpoch {
 				b.old = append(b.old, items[i])
@@ -129,50 +125,6 @@ func (b *batch) schedule(items []store.Item, outcomes []store.ConfirmOutcome) {
 	if len(orders) > 0 {
 		expiry.Schedule(b.product, orders, time.Now().Add(b.worker.opt.ExpireAfter))
 	}
-}
-
-// tellFailed tells of orders that a transaction has written as failed.
-func (b *batch) tellFailed(items []store.Item, outcomes []store.ConfirmOutcome) {
-	failed := unkept.Of(items, outcomes)
-	for i := range failed {
-		b.worker.doubts.hear(failed[i].Claim.OrderNo)
-	}
-	b.worker.tellUnkept(b.product, failed)
-}
-
-// tellMissed tells of orders that failed in a transaction whose commit was not
-// heard of: they are replays now, and nobody else tells.
-func (b *batch) tellMissed(ctx context.Context, items []store.Item, outcomes []store.ConfirmOutcome) {
-	missed := b.worker.doubts.missed(items, outcomes)
-	if len(missed) == 0 {
-		return
-	}
-	nos := make([]seckill.OrderNo, len(missed))
-	for i := range missed {
-		nos[i] = missed[i].Claim.OrderNo
-		b.worker.doubts.hear(nos[i])
-	}
-	reasons := make(map[seckill.OrderNo]string)
-	err := b.worker.untilAvailable(ctx, func(ctx context.Context) error {
-		orders, err := b.worker.store.OrdersByNo(ctx, nos)
-		for i := range orders {
-			if orders[i].Status == seckill.OrderFailed {
-				reasons[orders[i].OrderNo] = orders[i].Reason
-			}
-		}
-		return err
-	})
-	if err != nil { // no reason to hold up the entries
-		unkept.TellUnsure(b.worker.opt.Logger, b.product, nos, err)
-		return
-	}
-	var failed []unkept.Promise
-	for _, item := range missed {
-		if reason := reasons[item.Claim.OrderNo]; reason != "" {
-			failed = append(failed, unkept.Promise{Item: item, Reason: reason})
-		}
-	}
-	b.worker.tellUnkept(b.product, failed)
 }
 
 // tellUnkept lists promises that have just failed.

@@ -21,65 +21,18 @@ import (
 // heldMost.
 type doubts struct {
 	mu     sync.Mutex // the worker writes, readers of orders ask
-	orders map[seckill.OrderNo]doubt
+	orders map[seckill.OrderNo]bool
 }
-
-// doubt is what the worker knows of its own tries of an order.
-type doubt uint8
-
-const (
-	begun  doubt = iota // a commit has begun
-	missed              // a try has ended in an error: it may have been committed unheard
-	heard               // what became of it is known, and told where it has to be
-)
 
 func (d *doubts) begin(items []store.Item, parked []store.Parked) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range items {
-		d.add(items[i].Claim.OrderNo)
+		d.orders[items[i].Claim.OrderNo] = true
 	}
 	for i := range parked {
-		d.add(parked[i].Item.Claim.OrderNo)
+		d.orders[parked[i].Item.Claim.OrderNo] = true
 	}
-}
-
-func (d *doubts) add(no seckill.OrderNo) {
-	if _, in := d.orders[no]; !in {
-		d.orders[no] = begun
-	}
-}
-
-// miss says that a try of items has ended in an error.
-func (d *doubts) miss(items []store.Item) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i := range items {
-		no := items[i].Claim.OrderNo
-		if was, in := d.orders[no]; in && was == begun {
-			d.orders[no] = missed
-		}
-	}
-}
-
-// hear says that it is known what became of an order in doubt.
-func (d *doubts) hear(no seckill.OrderNo) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.orders[no] = heard
-}
-
-// missed are the items that the store had before this try, perhaps from one
-// that was committed unheard.
-func (d *doubts) missed(items []store.Item, outcomes []store.ConfirmOutcome) (some []store.Item) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i, outcome := range outcomes {
-		if outcome == store.ConfirmReplay && d.orders[items[i].Claim.OrderNo] == missed {
-			some = append(some, items[i])
-		}
-	}
-	return some
 }
 
 func (d *doubts) end(deliveries []queue.Delivery) {
@@ -105,6 +58,5 @@ func (d *doubts) clear() {
 func (w *Worker) MayBeStored(no seckill.OrderNo) bool {
 	w.doubts.mu.Lock()
 	defer w.doubts.mu.Unlock()
-	_, may := w.doubts.orders[no]
-	return may
+	return w.doubts.orders[no]
 }

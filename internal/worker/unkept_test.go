@@ -100,33 +100,6 @@ func TestAPromiseThatFailedIsNotListedAgainWhenItsEntryComesAgain(t *testing.T) 
 	s.told(t)
 }
 
-// The store commits and its reply is lost: the next try finds replays, and the
-// failures are listed all the same.
-func TestAPromiseThatFailedUnheardIsListed(t *testing.T) {
-	s := newSoldTwice(t)
-	s.Store.FailAfter("Confirm", 2)
-	s.Store.FailBefore("OrdersByNo", 1)
-	s.start(t)
-	s.drained(t)
-	s.stop()
-	s.told(t)
-}
-
-// The worker is stopped before it could ask what became of them.
-func TestOrdersThatMayHaveFailedUnheardAreListedByAWorkerThatStops(t *testing.T) {
-	s := newSoldTwice(t)
-	s.Store.FailAfter("Confirm", 1)
-	s.Store.FailBefore("OrdersByNo", storetest.Always)
-	s.start(t)
-	rig.Until(t, "the worker asks", func() bool { return s.Store.Calls("OrdersByNo") > 0 })
-	s.stop()
-	for _, no := range []seckill.OrderNo{s.limit, s.duplicate} {
-		if !strings.Contains(s.log.String(), no.String()) {
-			t.Errorf("%s is not in the log: %s", no, s.log.String())
-		}
-	}
-}
-
 // The queue does not take the acknowledgement, so that the batch is tried again,
 // and the commit of that is not heard of.
 func TestAPromiseThatFailedIsListedOnceThoughItsBatchIsTriedAgain(t *testing.T) {

@@ -105,7 +105,7 @@ func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now, ExpireAfter: opt.ExpireAfter},
 		guard:   Guard{Queue: q, Store: s, OnTrouble: opt.OnTrouble},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
-		doubts: doubts{orders: make(map[seckill.OrderNo]doubt)},
+		doubts: doubts{orders: make(map[seckill.OrderNo]bool)},
 	}
 }
 
