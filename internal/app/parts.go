@@ -194,7 +194,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		},
 		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
 		OnChanged: p.changed, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Promises: p.promises, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), Apart: p.cfg.SharedLedger(),
-		CheckWitness: p.guard().Check,
+		CheckWitness: p.checkWitness,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
 	complaints := complaint.New(p.log, time.Now)

@@ -8,21 +8,17 @@ import (
 	"seckill/internal/worker"
 )
 
-// witnessTimeout bounds one look at what the store has confirmed.
+// witnessTimeout bounds a round of the duty.
 const witnessTimeout = 5 * time.Second
-
-// guard compares what the store has confirmed with what the queue has.
-func (p *parts) guard() *worker.Guard {
-	return &worker.Guard{Queue: p.queue, Store: p.store, OnTrouble: p.signals.raise}
-}
 
 // checkWitness finds a ledger that was set back to before this instance knew it,
 // by what the store has confirmed since. An instance that has sold meanwhile
 // notices with its next call, and a worker with its next acknowledgement; one
 // that only sells, and has just started or was idle, would sell again what is
-// sold until a worker comes.
+// sold until a worker comes. A rebuild looks before it opens an epoch.
 func (p *parts) checkWitness(ctx context.Context) error {
-	lost, err := p.guard().Look(ctx)
+	guard := worker.Guard{Queue: p.queue, Store: p.store, OnTrouble: p.signals.raise}
+	lost, err := guard.Look(ctx)
 	if lost {
 		p.changed(0) // every product is marked by now
 		// However long the look has taken: nothing more is sold from the old ledger.
@@ -36,8 +32,6 @@ func (p *parts) checkWitness(ctx context.Context) error {
 // checkBefore looks before the first purchase. A part that is away does not keep
 // the shop from opening: what it cannot say now it says with a next look.
 func (p *parts) checkBefore(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, witnessTimeout)
-	defer cancel()
 	if err := p.checkWitness(ctx); err != nil {
 		p.log.Warn("witness not checked before the start", "error", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
@@ -27,10 +26,11 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 		}
 		err := w.consumer.Ack(ctx, ids, w.witness[stream])
 		if errors.Is(err, queue.ErrLost) {
-			if err = w.queueLost(ctx, stream); err == nil {
-				// Again at once: these may be the lost ones. Held, they would raise the
-				// witness to themselves with their next try, and be lost for ever.
-				err = w.consumer.Ack(ctx, ids, w.witness[stream])
+			unheard := w.queueLost(ctx)
+			// Again at once: these may be the lost ones. Held, they would raise the
+			// witness to themselves with their next try, and be lost for ever.
+			if err = w.consumer.Ack(ctx, ids, w.witness[stream]); err != nil {
+				err = errors.Join(err, unheard)
 			}
 		}
 		if err != nil {
@@ -45,62 +45,16 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 	}
 }
 
-// checkWitness asks the queue for what the store has confirmed, by an
-// acknowledgement of nothing.
-func (w *Worker) checkWitness(ctx context.Context) {
-	for stream := range maps.Clone(w.witness) {
-		witness, still := w.witness[stream]
-		if !still {
-			continue // lost with another
-		}
-		err := w.consumer.Ack(ctx, nil, witness)
-		if errors.Is(err, queue.ErrLost) {
-			err = w.queueLost(ctx, stream)
-		}
-		if err != nil {
-			w.opt.Logger.Warn("witness not checked; the next acknowledgement will", "stream", stream, "error", err)
-		}
-	}
-}
-
-// queueLost sees to it that a queue which lost entries is noticed once, and
-// with the witness that is gone those of all streams that lost theirs as well:
-// one loss takes the end of many streams, and noticed one by one, each would
-// have every product rebuilt again. If another noticed already, its word is
-// taken.
-func (w *Worker) queueLost(ctx context.Context, stream string) error {
-	mine := w.witness[stream]
+// queueLost sees to it that a queue which lost entries is noticed once, and takes
+// the store's word for what is confirmed from now on: whoever noticed first has
+// put in place of a lost witness what the queue has.
+func (w *Worker) queueLost(ctx context.Context) error {
+	_, unheard := w.guard.Look(ctx)
 	known, err := w.store.Witness(ctx)
 	if err != nil {
 		return fmt.Errorf("read witness: %w", err)
 	}
-	delete(w.witness, stream)
-	for _, id := range known {
-		if id.Stream == stream {
-			w.witness[stream] = id
-		}
-	}
-	if w.witness[stream] != mine {
-		return nil
-	}
-	lost := append(w.alsoLost(ctx, known, stream), mine)
-	taken, err := w.guard.lost(ctx, lost)
-	if err != nil {
-		return err
-	}
-	for _, id := range lost {
-		delete(w.witness, id.Stream)
-	}
-	w.raise(taken)
-	return nil
-}
-
-// alsoLost are the witnesses of other streams that are gone too.
-func (w *Worker) alsoLost(ctx context.Context, known []queue.ID, but string) (lost []queue.ID) {
-	for _, id := range known {
-		if id.Stream != but && errors.Is(w.consumer.Ack(ctx, nil, id), queue.ErrLost) {
-			lost = append(lost, id)
-		}
-	}
-	return lost
+	clear(w.witness)
+	w.raise(known)
+	return unheard
 }

@@ -28,8 +28,15 @@ func (setBack) Ack(_ context.Context, _ []queue.ID, witness queue.ID) error {
 	return nil
 }
 
-// emptied is a queue that remembers no witness.
+// emptied is a queue that has lost what its streams had that answer.
 type emptied struct{ queue.Queue }
+
+func (emptied) Lost(_ context.Context, witnesses []queue.ID) ([]queue.ID, error) {
+	return witnesses, errAway
+}
+
+// errAway says that other streams did not answer.
+var errAway = errors.New("a part of the queue is away")
 
 func (emptied) HighestWitness(context.Context) ([]queue.ID, error) { return nil, nil }
 
@@ -42,7 +49,7 @@ func TestALossThatAnotherWorkerToldIsNotToldAgain(t *testing.T) {
 	})
 	w.consumer = setBack{}
 	w.witness["journal"] = queue.ID{Stream: "journal", Seq: 7}
-	w.checkWitness(t.Context())
+	w.ack(t.Context(), []queue.Delivery{{ID: queue.ID{Stream: "journal", Seq: 8}, Entry: seckill.Entry{ProductID: 1}}})
 	if len(w.witness) != 0 {
 		t.Errorf("the worker still carries %v", w.witness)
 	}
@@ -89,7 +96,9 @@ func TestOneLossOfManyStreamsIsOneRecovery(t *testing.T) {
 		id := queue.ID{Stream: stream, Seq: uint64(seq + 1)}
 		s.known, w.witness[stream] = append(s.known, id), id
 	}
-	w.checkWitness(t.Context())
+	if err := w.queueLost(t.Context()); !errors.Is(err, errAway) {
+		t.Error(err)
+	}
 	if s.marks != 1 || told != 1 || len(s.known) != 0 || len(w.witness) != 0 {
 		t.Errorf("marked %d times, told %d times, left are %v and %v", s.marks, told, s.known, w.witness)
 	}

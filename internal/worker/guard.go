@@ -12,10 +12,8 @@ import (
 	"seckill/internal/store"
 )
 
-const (
-	// checkDeadline bounds one look at the queue.
-	checkDeadline = 5 * time.Second
-)
+// lookDeadline bounds one look at the queue.
+const lookDeadline = 5 * time.Second
 
 // Guard compares what the store has confirmed with what the queue has. Each
 // worker has its own; whoever rebuilds ledgers has one to ask first.
@@ -26,35 +24,21 @@ type Guard struct {
 	OnTrouble func(product uint32, err error)
 }
 
-// Check asks the queue for what the store has confirmed. A rebuild does so
-// before it opens an epoch: a loss that is noticed only after it would have
-// every product rebuilt once more.
-func (g *Guard) Check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, checkDeadline)
-	defer cancel()
-	known, err := g.Store.Witness(ctx)
-	if err != nil {
-		return fmt.Errorf("read witness: %w", err)
-	}
-	lost, unheard := g.Queue.Lost(ctx, known)
-	if len(lost) > 0 {
-		_, err = g.lost(ctx, lost)
-	}
-	return errors.Join(err, unheard)
-}
-
-// Look asks the queue for what the store has confirmed, and for no more, and
-// reports whether something is lost. It is for those who sell and do not
-// consume: of a ledger that was set back to before an instance knew it, only
-// the store can tell.
+// Look asks the queue for what the store has confirmed, and reports whether
+// something is lost. A rebuild does so before it opens an epoch: a loss that is
+// noticed only after it would have every product rebuilt once more. So does an
+// instance that sells and does not consume: of a ledger that was set back to
+// before it knew it, only the store can tell.
 func (g *Guard) Look(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookDeadline)
+	defer cancel()
 	known, err := g.Store.Witness(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read witness: %w", err)
 	}
 	lost, unheard := g.Queue.Lost(ctx, known)
 	if len(lost) > 0 {
-		_, err = g.lost(ctx, lost)
+		err = g.lost(ctx, lost)
 	}
 	return len(lost) > 0, errors.Join(err, unheard)
 }
@@ -78,21 +62,22 @@ func (g *Guard) markAll(ctx context.Context) ([]seckill.Product, error) {
 
 // lost has a loss noticed once: every product is marked for recovery in the
 // store, and in place of the witnesses that are gone stand those that the queue
-// has. It returns what the store has taken over from it.
-func (g *Guard) lost(ctx context.Context, lost []queue.ID) ([]queue.ID, error) {
+// has.
+func (g *Guard) lost(ctx context.Context, lost []queue.ID) error {
 	noticed, err := g.Store.WitnessLost(ctx, lost, g.remembered(ctx, lost))
 	if err != nil {
-		return nil, fmt.Errorf("forget witness: %w", err)
+		return fmt.Errorf("forget witness: %w", err)
 	}
 	if !noticed {
-		return nil, nil
+		return nil
 	}
 	defer g.OnTrouble(0, queue.ErrLost)
 	products, err := g.Store.Products(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list products: %w", err)
+		return fmt.Errorf("list products: %w", err)
 	}
-	return g.takeOver(ctx, products)
+	_, err = g.takeOver(ctx, products)
+	return err
 }
 
 // remembered is what the queue has of streams that lost a witness. Of one that

@@ -30,11 +30,12 @@ func TestALossThatARebuildNoticesIsOneRecoveryOfEveryProduct(t *testing.T) {
 		}
 	}}
 	c.Store.FailAfter("WitnessLost", 1) // told or not, it is done
-	if err := guard.Check(t.Context()); err == nil {
+	if _, err := guard.Look(t.Context()); err == nil {
 		t.Fatal("the lost reply was not told")
 	}
 	for range 2 {
-		rig.Must(t, guard.Check(t.Context()))
+		_, err := guard.Look(t.Context())
+		rig.Must(t, err)
 	}
 	for id, want := range map[uint32]bool{1: true, 2: true, 3: false} {
 		if got := c.Stored(t, id).Rebuilding; got != want {
@@ -47,7 +48,8 @@ func TestALossThatARebuildNoticesIsOneRecoveryOfEveryProduct(t *testing.T) {
 		if !recovered {
 			t.Errorf("product %d was not rebuilt", id)
 		}
-		rig.Must(t, guard.Check(t.Context()))
+		_, err = guard.Look(t.Context())
+		rig.Must(t, err)
 		nos = append(nos, c.Buy(t, c.Stored(t, id), "b")...)
 	}
 	c.enlist()
@@ -77,11 +79,12 @@ func TestALossThatARebuildNoticesIsToldOnce(t *testing.T) {
 	var told []error
 	guard := worker.Guard{Queue: c.Queue, Store: c.Store, OnTrouble: func(_ uint32, err error) { told = append(told, err) }}
 	c.Store.FailBefore("WitnessLost", 1)
-	if err := guard.Check(t.Context()); err == nil || c.Stored(t, 1).Rebuilding {
+	if _, err := guard.Look(t.Context()); err == nil || c.Stored(t, 1).Rebuilding {
 		t.Fatalf("without the store it said %v", err)
 	}
 	for range 2 {
-		rig.Must(t, guard.Check(t.Context()))
+		_, err := guard.Look(t.Context())
+		rig.Must(t, err)
 	}
 	if len(told) != 1 || !errors.Is(told[0], queue.ErrLost) || !c.Stored(t, 1).Rebuilding {
 		t.Errorf("told %v, marked %v", told, c.Stored(t, 1).Rebuilding)

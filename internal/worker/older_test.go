@@ -95,7 +95,7 @@ func TestALossThatIsHalfNoticedDoesNotPassForAnOlderStore(t *testing.T) {
 	told := 0
 	guard := worker.Guard{Queue: c.Queue, Store: c.Store, OnTrouble: func(uint32, error) { told++ }}
 	c.Store.FailBefore("Products", 1)
-	if err := guard.Check(t.Context()); err == nil || told != 1 || !c.Stored(t, 1).Rebuilding {
+	if _, err := guard.Look(t.Context()); err == nil || told != 1 || !c.Stored(t, 1).Rebuilding {
 		t.Fatalf("it was to be half noticed: %v, told %d times", err, told)
 	}
 	c.start(t)

@@ -161,7 +161,9 @@ func (w *Worker) start(ctx context.Context) error {
 	// order of the next sale.
 	checking, cancel := context.WithTimeout(ctx, ackDeadline)
 	defer cancel()
-	w.checkWitness(checking)
+	if err := w.queueLost(checking); err != nil {
+		w.opt.Logger.Warn("witness not checked; the next acknowledgement will", "error", err)
+	}
 	if err := w.checkStore(checking); err != nil {
 		w.opt.Logger.Warn("age of the store not checked; the next start will", "error", err)
 	}
