@@ -192,7 +192,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{
 			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategySharded, seckill.StrategyDualWrite,
 		},
-		OnCreated: p.signals.keeper.wake, OnEnded: p.saleEnded, Note: p.memory.Learn,
+		OnCreated: func() { p.signals.wake(dutyKeep) }, OnEnded: p.saleEnded, Note: p.memory.Learn,
 		OnChanged: p.changed, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Promises: p.promises, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), Apart: p.cfg.SharedLedger(),
 		CheckWitness: p.checkWitness,
 	})
@@ -269,7 +269,7 @@ func (p *parts) saleEnded(product uint32) {
 			p.memory.Forget(s.Terms().Group)
 		}
 	}
-	p.signals.saleEnded(product)
+	p.signals.wake(dutyReconcile) // which sales have ended, it reads in the store
 }
 
 // selling reports whether a product of the limit group is not over yet.
@@ -351,7 +351,7 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 	p.orders = &order.Desk{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Providers: p.providers, PayPages: p.payPages,
 		BackURL:  p.backURL,
-		OnReturn: p.returned, OnRefund: p.signals.refunder.wake,
+		OnReturn: p.returned, OnRefund: func() { p.signals.wake(dutyRefund) },
 		OnPayment: p.paid, Keeps: p.keeper.Keeps,
 	}
 	var source worker.Source = p.queue
@@ -389,7 +389,7 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 func (p *parts) returned(o *seckill.Order) {
 	s := p.catalog.Find(o.ProductID)
 	if s == nil || !s.Terms().SoldByStore() {
-		p.signals.releaser.wake()
+		p.signals.wake(dutyRelease)
 		return
 	}
 	s.ClearSoldOut()

@@ -16,71 +16,47 @@ var errLost = errors.New("found lost, closed, behind the store or under another 
 // by itself, and a trouble that was dropped is raised again by the next call
 // that meets it.
 type signals struct {
-	keeper, releaser, refunder, reconciler, promiser waker
-	troubles                                         *troubles
+	troubles *troubles
 	// tell wakes a duty where another instance has it.
 	tell func(duty string)
+
+	mu    sync.Mutex
+	loops map[string]*duty.Loop // those that run here, made after the parts
 }
 
 func newSignals() *signals {
-	s := &signals{troubles: newTroubles(), tell: func(string) {}}
-	for _, w := range s.wakers() {
-		w.signals = s
-	}
-	s.keeper.duty, s.releaser.duty, s.refunder.duty, s.reconciler.duty = dutyKeep, dutyRelease, dutyRefund, dutyReconcile
-	s.promiser.duty = dutyPromise
-	return s
-}
-
-func (s *signals) wakers() []*waker {
-	return []*waker{&s.keeper, &s.releaser, &s.refunder, &s.reconciler, &s.promiser}
+	return &signals{troubles: newTroubles(), tell: func(string) {}, loops: make(map[string]*duty.Loop)}
 }
 
 // bind makes a loop reachable for the parts that wake it.
 func (s *signals) bind(loop *duty.Loop) {
-	for _, w := range s.wakers() {
-		if w.duty == loop.Name {
-			w.set(loop)
-		}
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loops[loop.Name] = loop
+}
+
+// loop is a duty that runs here, or nil.
+func (s *signals) loop(name string) *duty.Loop {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.loops[name]
 }
 
 // heard wakes a duty on another instance's word, if it runs here.
-func (s *signals) heard(duty string) {
-	for _, w := range s.wakers() {
-		if loop := w.get(); w.duty == duty && loop != nil && loop.Here() {
-			loop.Wake()
-		}
+func (s *signals) heard(name string) {
+	if loop := s.loop(name); loop != nil && loop.Here() {
+		loop.Wake()
 	}
 }
 
-// waker wakes a loop that is made later, or that another instance has.
-type waker struct {
-	signals *signals
-	duty    string
-	mu      sync.Mutex
-	loop    *duty.Loop
-}
-
-func (w *waker) set(loop *duty.Loop) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.loop = loop
-}
-
-func (w *waker) get() *duty.Loop {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.loop
-}
-
-func (w *waker) wake() {
-	loop := w.get()
+// wake wakes a duty, wherever it runs.
+func (s *signals) wake(name string) {
+	loop := s.loop(name)
 	if loop != nil {
 		loop.Wake()
 	}
 	if loop == nil || !loop.Here() {
-		w.signals.tell(w.duty)
+		s.tell(name)
 	}
 }
 
@@ -94,7 +70,3 @@ func (s *signals) lost(product uint32) {
 		s.raise(product, errLost)
 	}
 }
-
-// saleEnded asks for the reconciliation that follows a sale; of which, the
-// reconciler reads in the store.
-func (s *signals) saleEnded(uint32) { s.reconciler.wake() }

@@ -217,7 +217,7 @@ func listed(products []uint32) string {
 func (p *parts) look(ctx context.Context, product uint32) {
 	if product == 0 {
 		if err := p.catalog.Refresh(ctx); err == nil {
-			p.signals.keeper.wake()
+			p.signals.wake(dutyKeep)
 		}
 		return
 	}
