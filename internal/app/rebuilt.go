@@ -14,11 +14,10 @@ const (
 	// accident any more: what was lost is mended by one or two.
 	rebuiltOften  = 5
 	rebuiltWithin = 2 * time.Minute
-	// rebuiltMost is of how many products they are counted at once.
-	rebuiltMost = 1000
 )
 
-// rebuilds counts how often the ledger of each product was rebuilt of late.
+// rebuilds counts how often the ledger of each product of the catalogue was
+// rebuilt of late.
 type rebuilds struct {
 	mu sync.Mutex
 	of map[uint32]*epochs
@@ -38,13 +37,11 @@ func (r *rebuilds) saw(product uint32, epoch uint64, now time.Time) (within time
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.of[product]
-	switch {
-	case e == nil && !r.room(now):
-		return 0, false // those that are counted are enough to hear of
-	case e == nil:
+	if e == nil {
 		e = &epochs{}
 		r.of[product] = e
-	case e.newest == epoch:
+	}
+	if e.newest == epoch {
 		return 0, false
 	}
 	e.newest = epoch
@@ -52,19 +49,6 @@ func (r *rebuilds) saw(product uint32, epoch uint64, now time.Time) (within time
 	e.at[rebuiltOften-1] = now
 	within = now.Sub(e.at[0])
 	return within, !e.at[0].IsZero() && within <= rebuiltWithin
-}
-
-// room forgets products that have come to rest, if there are too many.
-func (r *rebuilds) room(now time.Time) bool {
-	if len(r.of) < rebuiltMost {
-		return true
-	}
-	for product, e := range r.of {
-		if now.Sub(e.at[rebuiltOften-1]) > rebuiltWithin {
-			delete(r.of, product)
-		}
-	}
-	return len(r.of) < rebuiltMost
 }
 
 // sawRebuilt tells operators of a ledger that does not come to rest. Each

@@ -44,22 +44,6 @@ func TestALedgerThatIsRebuiltOftenWithinAShortTimeIsTold(t *testing.T) {
 	}
 }
 
-// A lost Redis has every product rebuilt, once.
-func TestRebuildsOfManyProductsAreCountedInLittleRoom(t *testing.T) {
-	r, now := newRebuilds(), time.Now()
-	for i := range uint32(3 * rebuiltMost) {
-		r.saw(i, 2, now)
-	}
-	if len(r.of) != rebuiltMost {
-		t.Errorf("%d products are remembered", len(r.of))
-	}
-	const late = 10 * rebuiltMost
-	r.saw(late, 2, now.Add(rebuiltWithin+time.Second))
-	if len(r.of) != 1 || r.of[late] == nil {
-		t.Errorf("%d products are remembered, long after all but one came to rest", len(r.of))
-	}
-}
-
 func TestTheAlertOfALedgerThatIsRebuiltNamesWhatToCompare(t *testing.T) {
 	for kind, says := range map[string][]string{
 		config.LedgerRedis:  {"redis.addrs", "redis.prefix", "redis.sentinel_master", "5 times"},
