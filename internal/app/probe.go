@@ -2,13 +2,12 @@ package app
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
 const (
-	// pingTimeout bounds what is asked of a part. It is below the patience of
-	// those who ask, 700 ms, so that they are told the part's own error.
+	// pingTimeout bounds what is asked of a part, so that /readyz answers within a
+	// second.
 	pingTimeout = 600 * time.Millisecond
 	// pingGoodFor is how long an answer is given to others too: short enough that
 	// a part's end shows at the next look of whoever routes, long enough that
@@ -22,57 +21,25 @@ const (
 // another.
 type probe struct {
 	ping func(ctx context.Context) error
-
-	mu   sync.Mutex
-	last *reading // under way, or the newest
-}
-
-// reading is one question; err and at are written before done is closed.
-type reading struct {
-	done chan struct{}
+	turn chan struct{} // held by whoever asks, or takes the answer
 	err  error
 	at   time.Time
 }
 
-func newProbe(ping func(ctx context.Context) error) *probe { return &probe{ping: ping} }
-
-// Ask reports how the part is, or was within pingGoodFor, and waits no longer
-// than ctx allows.
-func (p *probe) Ask(ctx context.Context) error {
-	r := p.current()
-	select {
-	case <-r.done:
-		return r.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func newProbe(ping func(ctx context.Context) error) *probe {
+	return &probe{ping: ping, turn: make(chan struct{}, 1)}
 }
 
-// current is a reading that is under way or still good; if there is none, it
-// begins one.
-func (p *probe) current() *reading {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.last == nil || p.last.stale() {
-		p.last = &reading{done: make(chan struct{})}
-		go p.last.take(p.ping)
+// Ask reports how the part is, or was within pingGoodFor, and returns within
+// pingTimeout.
+func (p *probe) Ask() error {
+	p.turn <- struct{}{}
+	defer func() { <-p.turn }()
+	if time.Since(p.at) > pingGoodFor {
+		ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
+		defer cancel()
+		p.err = p.ping(ctx)
+		p.at = time.Now()
 	}
-	return p.last
-}
-
-func (r *reading) take(ping func(ctx context.Context) error) {
-	ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
-	defer cancel()
-	r.err = ping(ctx)
-	r.at = time.Now()
-	close(r.done)
-}
-
-func (r *reading) stale() bool {
-	select {
-	case <-r.done:
-		return time.Since(r.at) > pingGoodFor
-	default:
-		return false
-	}
+	return p.err
 }

@@ -4,16 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"seckill"
 	"seckill/internal/adminapi"
 	"seckill/internal/sale"
 )
-
-// readyTimeout is how long /readyz waits for the parts, so that it answers
-// within a second.
-const readyTimeout = 700 * time.Millisecond
 
 // checks decide whether an instance may be used, by what its roles need. They
 // are those of its operator address. An instance that only sells may do so
@@ -37,15 +32,13 @@ func (p *parts) checks(roles []string) []adminapi.Check {
 // the shop goes on selling without it: to take instances out of service then
 // would end the sale. A ledger that is away is missed, unless something is
 // sold straight from the store.
-func (p *parts) ready(ctx context.Context) error {
+func (p *parts) ready(context.Context) error {
 	if err := p.checkRunning(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
 	store := make(chan error, 1)
-	go func() { store <- p.storeProbe.Ask(ctx) }() // at once: one that is away may take all the time there is
-	ledgerErr := p.ledgerProbe.Ask(ctx)
+	go func() { store <- p.storeProbe.Ask() }() // at once: one that is away may take all the time there is
+	ledgerErr := p.ledgerProbe.Ask()
 	if ledgerErr == nil && p.cfg.SharedStore() {
 		return nil
 	}
