@@ -42,7 +42,7 @@ type book struct {
 	// eachBuyer visits whom the ledger remembers of the groups. One that cannot
 	// be read, as the ledger is damaged or a part of it away, is told, and the
 	// others are visited.
-	eachBuyer func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), unread func(group uint32, err error)) error
+	eachBuyer func(ctx context.Context, groups []ledgerredis.Group, visit func(group uint32, buyer string), unread func(group uint32, err error)) error
 	// fence puts a mark behind what a shared ledger has told instances, and says
 	// in how many places, and whether some of it may never be heard; nil where
 	// there is nobody to tell.
@@ -54,12 +54,6 @@ type book struct {
 	// settings looks whether a shared ledger still keeps what it is told; nil
 	// where nobody could change that.
 	settings func(ctx context.Context) error
-}
-
-// saleGroup is a limit group and over how many shards it is spread.
-type saleGroup struct {
-	id     uint32
-	shards int
 }
 
 // openData opens store and ledger.
@@ -196,10 +190,10 @@ func (p *parts) openMemory(ctx context.Context) (book, error) {
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
 		spent: spentmem.New(0, p.now),
-		eachBuyer: func(ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), _ func(uint32, error)) error {
+		eachBuyer: func(ctx context.Context, groups []ledgerredis.Group, visit func(group uint32, buyer string), _ func(uint32, error)) error {
 			wanted := make(map[uint32]bool, len(groups))
 			for _, g := range groups {
-				wanted[g.id] = true
+				wanted[g.ID] = true
 			}
 			return opened.EachBuyer(ctx, func(group uint32, buyer string) {
 				if wanted[group] {

@@ -56,20 +56,11 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	p.roster = presenceredis.New(presenceredis.Options{Place: place, Prefix: r.Prefix, Name: p.name})
 	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Tag: opt.Tag, Logger: p.log})
 	return book{
-		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses, fence: opened.Fence,
+		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses, fence: opened.Fence, eachBuyer: opened.EachBuyer,
 		close: func(ctx context.Context) error { return errors.Join(uses.Close(ctx), opened.Shutdown(ctx)) },
 		settings: func(ctx context.Context) (err error) {
 			said, err = p.sayDurability(ctx, opened, said)
 			return errors.Join(err, opened.CheckEviction(ctx))
-		},
-		eachBuyer: func(
-			ctx context.Context, groups []saleGroup, visit func(group uint32, buyer string), unread func(group uint32, err error),
-		) error {
-			of := make([]ledgerredis.Group, len(groups))
-			for i, g := range groups {
-				of[i] = ledgerredis.Group{ID: g.id, Shards: g.shards}
-			}
-			return opened.EachBuyer(ctx, of, visit, unread)
 		},
 		outbox: func(ctx context.Context) (metrics.Outbox, error) {
 			stats, err := opened.OutboxStats(ctx)

@@ -7,6 +7,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/ledger/ledgerredis"
 )
 
 // errAway says that a part of the ledger, a master of a Cluster, does not
@@ -46,9 +47,9 @@ func (p *parts) rememberGroups(ctx context.Context, wanted func(group uint32) bo
 			shards[t.Group] = max(t.Shards, shards[t.Group])
 		}
 	}
-	groups := make([]saleGroup, 0, len(shards))
+	groups := make([]ledgerredis.Group, 0, len(shards))
 	for id, n := range shards {
-		groups = append(groups, saleGroup{id, n})
+		groups = append(groups, ledgerredis.Group{ID: id, Shards: n})
 		rebuilds[id] = p.memory.Rebuilds(id)
 	}
 	unread := make(map[uint32]error)
