@@ -2,7 +2,7 @@ package sale
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,68 +10,41 @@ import (
 // before it began: each of them gets what a run of its own would have shown.
 // After a loss of everything, thousands of products ask for the same.
 type together struct {
-	running chan struct{} // holds the one that runs
+	turn  chan struct{} // held by the one that runs, or looks at the last run
+	begun atomic.Int64  // runs
 
-	mu   sync.Mutex
-	next *run // has not begun; nil for none
-}
-
-// run is one run of the task.
-type run struct {
-	done chan struct{}
+	// Of the last run, for who has the turn.
 	err  error
-	cut  bool // the caller who made it gave up
+	cut  bool      // its caller gave up
+	rest time.Time // until when the next one waits
 }
 
-func newTogether() *together { return &together{running: make(chan struct{}, 1)} }
+func newTogether() *together { return &together{turn: make(chan struct{}, 1)} }
 
-// do returns after a run that began after the call. The first caller makes it,
-// within its own context; if that ends, another makes it. Rest is how long the
-// next run waits.
+// do returns after a run that began after the call. The first caller whose turn
+// comes makes it, within its own context; if that ends, the next makes another.
+// Rest is how long the next run waits.
 func (t *together) do(ctx context.Context, task func(ctx context.Context) (rest time.Duration, err error)) error {
-	for {
-		t.mu.Lock()
-		r, first := t.next, t.next == nil
-		if first {
-			r = &run{done: make(chan struct{})}
-			t.next = r
-		}
-		t.mu.Unlock()
-		if first {
-			t.lead(ctx, r, task)
-			return r.err
-		}
-		select {
-		case <-r.done:
-			if !r.cut {
-				return r.err
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// lead makes a run when the one before it has ended.
-func (t *together) lead(ctx context.Context, r *run, task func(ctx context.Context) (time.Duration, error)) {
-	defer close(r.done)
+	before := t.begun.Load()
 	select {
-	case t.running <- struct{}{}:
+	case t.turn <- struct{}{}:
 	case <-ctx.Done():
-		t.begin()
-		r.err, r.cut = ctx.Err(), true
-		return
+		return ctx.Err()
 	}
-	t.begin()
-	var rest time.Duration
-	defer func() { time.AfterFunc(rest, func() { <-t.running }) }() // also when the task panics
-	rest, r.err = task(ctx)
-	r.cut = r.err != nil && ctx.Err() != nil
-}
-
-// begin has callers who come from now on wait for another run.
-func (t *together) begin() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.next = nil
+	defer func() { <-t.turn }() // also when the task panics
+	if t.begun.Load() > before && !t.cut {
+		return t.err
+	}
+	timer := time.NewTimer(time.Until(t.rest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	t.begun.Add(1)
+	t.cut = true
+	rest, err := task(ctx)
+	t.err, t.cut, t.rest = err, err != nil && ctx.Err() != nil, time.Now().Add(rest)
+	return err
 }
