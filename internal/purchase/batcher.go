@@ -1,7 +1,6 @@
 package purchase
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -62,8 +61,6 @@ func (b *batcher) run(lane *ledger.Lane) {
 	batch := make([]*waiter, 0, b.stage.opt.MaxBatch)
 	claims := make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
 	tooLate := func() error { return b.stage.tooHot(TooHotLate) }
-	var patience patience
-	defer patience.end()
 	for {
 		if b.breaker.isOpen() {
 			b.refuseRest()
@@ -83,7 +80,7 @@ func (b *batcher) run(lane *ledger.Lane) {
 		for _, w := range batch {
 			claims = append(claims, w.claim)
 		}
-		if !b.send(patience.context(b.breaker.context(), b.stage.opt.Timeout), lane, batch, claims) {
+		if !b.send(lane, batch, claims) {
 			// The ledger may still read the claims: leave them to it.
 			claims = make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
 		}
@@ -93,13 +90,13 @@ func (b *batcher) run(lane *ledger.Lane) {
 
 // send performs one ledger step and answers its claims. It reports whether the
 // claims' slice may be reused.
-func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, claims []seckill.Claim) bool {
+func (b *batcher) send(lane *ledger.Lane, batch []*waiter, claims []seckill.Claim) bool {
 	terms := b.sale.Terms()
 	asked, empty := time.Now(), b.sale.Empty()
 	step := ledger.Reserve{
 		At: b.stage.clock.Now(), PriceCents: terms.PriceCents, Currency: terms.Currency, Name: terms.Name, Claims: claims,
 	}
-	result, took, err := b.ask(ctx, lane, step, batch)
+	result, took, err := b.ask(lane, step, batch)
 	b.stage.opt.OnBatch(len(batch), took)
 	if err != nil {
 		for _, w := range batch {
@@ -148,11 +145,12 @@ func (b *batcher) send(ctx context.Context, lane *ledger.Lane, batch []*waiter, 
 
 // ask performs the step. Whom the ledger may remember of it is known here when
 // it ends, before anybody makes of its answer that all is sold: a raised flag
-// spares whom we know.
-func (b *batcher) ask(ctx context.Context, lane *ledger.Lane, step ledger.Reserve, batch []*waiter) (ledger.Result, time.Duration, error) {
+// spares whom we know. It takes as long as the lane needs to hear the step's
+// outcome, or until the breaker opens; claimants have their own timers.
+func (b *batcher) ask(lane *ledger.Lane, step ledger.Reserve, batch []*waiter) (ledger.Result, time.Duration, error) {
 	defer b.sale.End(b.sale.Begin())
 	began := time.Now()
-	result, err := lane.Do(ctx, step)
+	result, err := lane.Do(b.breaker.context(), step)
 	took := time.Since(began)
 	if err == nil && len(result.Verdicts) != len(batch) {
 		err = errVerdicts
@@ -209,29 +207,4 @@ func (w *waiter) refuse(refusal error) { w.tell(Bought{}, refusal) }
 func (w *waiter) tell(bought Bought, err error) {
 	w.bought, w.err = bought, err
 	w.done <- struct{}{} // never blocks: one answer per waiter, capacity 1
-}
-
-// patience is a context that many batches share, so that a batch costs none of
-// its own. Its deadline is between one and two timeouts away; the claimants'
-// own timers are exact.
-type patience struct {
-	parent context.Context
-	ctx    context.Context
-	cancel context.CancelFunc
-	until  time.Time
-}
-
-func (p *patience) context(parent context.Context, timeout time.Duration) context.Context {
-	if now := time.Now(); p.parent != parent || p.until.Before(now.Add(timeout)) {
-		p.end()
-		p.parent, p.until = parent, now.Add(2*timeout)
-		p.ctx, p.cancel = context.WithDeadline(parent, p.until)
-	}
-	return p.ctx
-}
-
-func (p *patience) end() {
-	if p.cancel != nil {
-		p.cancel()
-	}
 }
