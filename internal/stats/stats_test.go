@@ -12,8 +12,8 @@ func TestAReportIsNeverNullWhereAListIsDue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"id":4,"product_id":1,"at":"2023-11-14T22:13:20.123Z","balanced":null,` +
-		`"violations":[],"figures":{},"repaired":[]}`
+	want := `{"id":4,"product_id":1,"balanced":null,` +
+		`"violations":[],"figures":{},"repaired":[],"at":"2023-11-14T22:13:20.123Z"}`
 	if string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
