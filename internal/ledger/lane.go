@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"sync/atomic"
 	"time"
 )
@@ -53,8 +52,6 @@ var (
 
 // LaneOptions adjust a lane; the zero value is fit for use.
 type LaneOptions struct {
-	// Random is where the process id comes from; crypto/rand when nil.
-	Random io.Reader
 	// CallTimeout is how long a reply is waited for before the lane asks.
 	CallTimeout time.Duration
 	// MaxAskBackoff bounds the pause between asks that get no answer.
@@ -115,9 +112,6 @@ type Writer interface {
 
 // NewLane makes a lane with a process id of its own.
 func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
-	if opt.Random == nil {
-		opt.Random = rand.Reader
-	}
 	if opt.CallTimeout <= 0 {
 		opt.CallTimeout = DefaultCallTimeout
 	}
@@ -131,9 +125,7 @@ func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
 		ledger: l, shard: shard, callTimeout: opt.CallTimeout, maxBackoff: opt.MaxAskBackoff, onReply: opt.OnReply,
 		turn: make(chan struct{}, 1), callEnd: func() {},
 	}
-	if _, err := io.ReadFull(opt.Random, lane.process[:]); err != nil {
-		lane.finish(fmt.Errorf("make a process id: %w", err))
-	}
+	rand.Read(lane.process[:]) // never fails
 	return lane
 }
 

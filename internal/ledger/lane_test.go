@@ -476,18 +476,6 @@ func TestLanesAreDifferentProcesses(t *testing.T) {
 	}
 }
 
-type brokenRandom struct{}
-
-func (brokenRandom) Read([]byte) (int, error) { return 0, errBroken }
-
-func TestLaneWithoutRandomnessSendsNothing(t *testing.T) {
-	l := &scripted{Ledger: reference(t)}
-	lane := ledger.NewLane(l, testShard, ledger.LaneOptions{Random: brokenRandom{}})
-	if _, err := lane.Do(t.Context(), reserveOne(1)); !errors.Is(err, errBroken) || len(l.numbers()) != 0 {
-		t.Fatalf("Do: %v after %d calls", err, len(l.numbers()))
-	}
-}
-
 // applies answers every call without doing anything.
 type applies struct{ ledger.Ledger }
 
