@@ -80,36 +80,36 @@ func (s *supply) keep(trouble error) bool {
 	patience := min(supplyPatience, s.batcher.stage.opt.Timeout*9/10)
 	oldest := time.Now().Add(-patience)
 	stopped := s.batcher.group.stopped.Load()
-	s.answer(func(w *waiter) (bool, error) {
-		arrived := w.deadline.Add(-s.batcher.stage.opt.Timeout)
-		switch {
-		case !stopped && !arrived.Before(oldest):
-			return false, nil
-		case stopped || trouble != nil:
-			return true, errBusy
+	for _, w := range s.take(func(w *waiter) bool {
+		return stopped || w.deadline.Add(-s.batcher.stage.opt.Timeout).Before(oldest)
+	}) {
+		if stopped || trouble != nil {
+			w.refuse(errBusy)
+		} else {
+			w.refuse(s.batcher.stage.tooHot(TooHotUnits))
 		}
-		return true, s.batcher.stage.tooHot(TooHotUnits)
-	})
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.working = len(s.hungry) > 0
 	return s.working
 }
 
-// answer answers those of the waiting claims that decide says.
-func (s *supply) answer(decide func(*waiter) (bool, error)) {
+// take takes those of the waiting claims that chosen says, in their order.
+func (s *supply) take(chosen func(*waiter) bool) (taken []*waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := s.hungry[:0]
 	for _, w := range s.hungry {
-		if ready, err := decide(w); ready {
-			w.refuse(err)
+		if chosen(w) {
+			taken = append(taken, w)
 		} else {
 			kept = append(kept, w)
 		}
 	}
 	clear(s.hungry[len(kept):])
 	s.hungry = kept
+	return taken
 }
 
 // round looks once at all shards, sends on whom it proves sold out, and brings
@@ -221,19 +221,7 @@ func (s *supply) serve(have int64) (served bool) {
 // again has those of the waiting claims decided again that ready says, in their
 // order, and reports whether there are any.
 func (s *supply) again(ready func(*waiter) bool) bool {
-	var chosen []*waiter
-	s.mu.Lock()
-	kept := s.hungry[:0]
-	for _, w := range s.hungry {
-		if ready(w) {
-			chosen = append(chosen, w)
-		} else {
-			kept = append(kept, w)
-		}
-	}
-	clear(s.hungry[len(kept):])
-	s.hungry = kept
-	s.mu.Unlock()
+	chosen := s.take(ready)
 	for _, w := range chosen {
 		if err := s.batcher.join(w); err != nil {
 			w.refuse(err)
