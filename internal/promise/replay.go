@@ -7,7 +7,8 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"seckill"
 	"seckill/internal/ledger"
@@ -101,31 +102,35 @@ func (b *Book) missing(ctx context.Context, records []*record) (n int, err error
 	var mu sync.Mutex
 	absent := make(map[seckill.OrderNo]bool)
 	var suspects []*record
-	err = eachAtOnce(heldAtOnce, records, func(r *record) error {
-		whole := true
-		for i := range r.entry.Claims {
-			claim := &r.entry.Claims[i]
-			held, err := b.holds(ctx, &r.entry, claim)
-			if err != nil {
-				return err
+	asking, within := errgroup.WithContext(ctx) // the first error ends it
+	asking.SetLimit(heldAtOnce)
+	for _, r := range records {
+		asking.Go(func() error {
+			whole := true
+			for i := range r.entry.Claims {
+				claim := &r.entry.Claims[i]
+				held, err := b.holds(within, &r.entry, claim)
+				if err != nil {
+					return err
+				}
+				if !held {
+					whole = false
+					mu.Lock()
+					absent[claim.OrderNo] = true
+					mu.Unlock()
+				}
 			}
-			if !held {
-				whole = false
-				mu.Lock()
-				absent[claim.OrderNo] = true
-				mu.Unlock()
+			if whole {
+				r.loaded = false
+				return nil
 			}
-		}
-		if whole {
-			r.loaded = false
+			mu.Lock()
+			suspects = append(suspects, r)
+			mu.Unlock()
 			return nil
-		}
-		mu.Lock()
-		suspects = append(suspects, r)
-		mu.Unlock()
-		return nil
-	})
-	if err != nil {
+		})
+	}
+	if err := asking.Wait(); err != nil {
 		return 0, err
 	}
 	// An order that was written and released since the store was asked has its row.
@@ -149,31 +154,6 @@ func (b *Book) holds(ctx context.Context, e *seckill.Entry, claim *seckill.Claim
 		return false, err
 	}
 	return slices.ContainsFunc(held, func(h ledger.Holding) bool { return h.OrderNo == claim.OrderNo }), nil
-}
-
-// eachAtOnce does something for each, some at a time, and stops after the first
-// error.
-func eachAtOnce(most int, records []*record, do func(*record) error) error {
-	var running sync.WaitGroup
-	var failed atomic.Pointer[error]
-	places := make(chan struct{}, most)
-	for _, r := range records {
-		places <- struct{}{}
-		if failed.Load() != nil {
-			break
-		}
-		running.Go(func() {
-			if err := do(r); err != nil {
-				failed.CompareAndSwap(nil, &err)
-			}
-			<-places
-		})
-	}
-	running.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
 
 // moveStale writes what is left of an old segment of the journal into the
