@@ -14,11 +14,11 @@ type Bound interface {
 	// CheckStore fails with ErrOtherStore if the ledger is another store's. One
 	// that is nobody's is no error: it will be this store's.
 	CheckStore(ctx context.Context) error
-	// Rebind makes a ledger that is nobody's this store's, and fails with
-	// ErrOtherStore if it is another's. While the part of the ledger is away that
-	// says whose it is, shards may be built all the same where this store has built
-	// before: who names those that it will build is then told nil if all of them
-	// lie there.
+	// Rebind makes a ledger that is nobody's this store's, with whatever a former
+	// owner has left in it, and fails with ErrOtherStore if it is another's. While
+	// the part of the ledger is away that says whose it is, shards may be built
+	// all the same where this store has built before: who names those that it will
+	// build is then told nil if all of them lie there.
 	Rebind(ctx context.Context, build ...Shard) error
 }
 

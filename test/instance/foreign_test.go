@@ -89,3 +89,38 @@ func TestALedgerThatHasBecomeAnotherStoresIsLeftAlone(t *testing.T) {
 		return status == http.StatusOK
 	})
 }
+
+// An operator gives the ledger back by the alert's own words, without stopping
+// the instance that is shut out: it takes the ledger, with all that the other has
+// left there, and sells on.
+func TestALedgerThatIsSetFreeUnderAnInstanceIsTakenByIt(t *testing.T) {
+	t.Parallel()
+	redis, maria := server.Redis(t, server.RedisOptions{}), server.SharedMariaDB(t)
+	on := engine.Join(engine.OnRedis(redis.Addr()), map[string]string{"redis.prefix": "shop:"})
+	ours := engine.Start(t, engine.Options{Settings: engine.Join(on, engine.OnStore(maria.NewDatabase(t)))})
+	openSale(t, ours, engine.Product{ID: 1, Stock: 3})
+	await(t, ours, "bob", buys(t, ours, 1, "bob"), "pending")
+
+	ours.Signal(syscall.SIGSTOP)
+	redis.FlushAll()
+	theirs := engine.Start(t, engine.Options{Settings: engine.Join(on, engine.OnStore(maria.NewDatabase(t)))})
+	openSale(t, theirs, engine.Product{ID: 1, Stock: 3})
+	await(t, theirs, "eve", buys(t, theirs, 1, "eve"), "pending")
+	theirs.MustStop()
+	ours.Signal(syscall.SIGCONT)
+	until(t, "it is shut out", func() bool { return strings.Contains(ours.Log(), "the worker rests") })
+
+	redis.Must("DEL", "shop:{b0}:store")
+	until(t, "the product is recovered", func() bool {
+		_, err := ours.Operator().Recover(t.Context(), 1)
+		return err == nil
+	})
+	await(t, ours, "carl", buys(t, ours, 1, "carl"), "pending")
+	until(t, "it is ready again", func() bool {
+		_, status := get(t, ours.AdminURL+"/readyz")
+		return status == http.StatusOK
+	})
+	if err := theirs.TryStart(); err == nil || !strings.Contains(err.Error(), "belongs to another store") {
+		t.Errorf("the other came back with %v", err)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -53,8 +52,8 @@ func (l *Ledger) CheckStore(ctx context.Context) error {
 }
 
 // Rebind is Bind of a ledger that has lost its binding: the server lost all, or
-// an operator deleted its keys. Where a former owner's mark is left, calls go on
-// failing with ErrOtherStore.
+// an operator gave it to whoever comes. Buckets that bear a former owner's mark
+// are then taken by the calls that meet it (caller.retake).
 //
 // While the binding cannot be read, because its master of a Cluster is away,
 // buckets that bear this store's mark are this store's: another that has been
@@ -139,16 +138,8 @@ func (c *caller) judge(bound string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: keys that begin with %q are of store %s, this is %s; set another redis.prefix, or, "+
-		"if this database replaces that one for good, stop every instance and run `redis-cli --scan --pattern '%s*' | xargs redis-cli UNLINK`",
-		ledger.ErrOtherStore, c.keys.prefix, bound, c.store, c.keys.prefix)
-}
-
-// asOtherStore says so of a call that script/owner.lua refused.
-func asOtherStore(err error) error {
-	if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "OTHERSTORE") {
-		return fmt.Errorf("%w: %w; delete what is left of it", ledger.ErrOtherStore, err)
-	}
-	return err
+		"if this database replaces that one for good, stop every instance and run `redis-cli DEL '%s'`",
+		ledger.ErrOtherStore, c.keys.prefix, bound, c.store, c.keys.store(0))
 }
 
 // signed is a call of a script with what owner.lua wants, where it has that. It
@@ -164,4 +155,53 @@ func (c *caller) signed(s *script, keys, args []string) (with, and []string) {
 		mark = c.keys.storeOf(mark)
 	}
 	return append(keys, mark), append(args, c.store)
+}
+
+// retake makes buckets this store's that bear another's mark, given their store
+// keys: the ledger was bound to that one before an operator gave it to this. If
+// it is not this store's, the error is ErrOtherStore.
+//
+// The binding decides, in a step of its own, as it lies in another slot: between
+// it and the mark somebody may empty the server and bind it anew. Such a one
+// finds the mark, and takes the bucket back in the same way.
+func (c *caller) retake(ctx context.Context, stores ...string) error {
+	bound, err := c.bound(ctx, boundScript)
+	if err != nil {
+		return fmt.Errorf("read whose ledger this is: %w", err)
+	}
+	if bound == "" {
+		return fmt.Errorf("%w: its binding is gone, and what is there bears the mark of another", ledger.ErrOtherStore)
+	}
+	if err := c.judge(bound); err != nil {
+		return err
+	}
+	for _, store := range stores {
+		if _, err := c.told(ctx, takeScript, []string{store}, []string{c.store}); err != nil {
+			return fmt.Errorf("take a bucket over: %w", err)
+		}
+	}
+	return nil
+}
+
+// retake is the caller's for every bucket in which another store's mark refused
+// a run, whose result is then that of another try, or why there was none.
+func (q *outboxQueue) retake(ctx context.Context, results []rueidis.RedisResult, calls []queueCall, whole func(int) rueidis.Completed) {
+	var refused []int
+	var stores []string
+	for i, result := range results {
+		if err := result.Error(); err != nil && meaningOf(err) == othersBucket {
+			refused = append(refused, i)
+			stores = append(stores, q.keys.storeOf(calls[i].keys[0]))
+		}
+	}
+	if len(refused) == 0 {
+		return
+	}
+	if err := q.call.retake(ctx, stores...); err != nil {
+		for _, i := range refused {
+			results[i] = rueidis.NewErrorResult(err)
+		}
+		return
+	}
+	q.again(ctx, results, othersBucket, whole)
 }

@@ -22,7 +22,7 @@ func TestALedgerServesOneStore(t *testing.T) {
 		}
 	}
 	err := other.Bind(t.Context(), "other")
-	if !errors.Is(err, ledger.ErrOtherStore) || !strings.Contains(err.Error(), "redis.prefix") || !strings.Contains(err.Error(), "--pattern 'seckill:*'") {
+	if !errors.Is(err, ledger.ErrOtherStore) || !strings.Contains(err.Error(), "redis.prefix") || !strings.Contains(err.Error(), "DEL 'seckill:{b0}:store'") {
 		t.Fatalf("another store was answered %v", err)
 	}
 	opt.Prefix = "else:"
@@ -137,4 +137,57 @@ func TestNothingOfAnotherStoreIsTouched(t *testing.T) {
 		t.Errorf("their worker received %+v, %v", batch, err)
 	}
 	theirs.expect(ledger.OutcomeApplied, 2, 1, reserve(theirs.claim("eve", "")))
+}
+
+// The ledger is unbound by hand, for another store that replaces the first: it
+// finds buckets with the mark of the one before, and takes them over.
+func TestAStoreThatWasGivenTheLedgerTakesItsBuckets(t *testing.T) {
+	s := server.Redis(t, server.RedisOptions{})
+	first := newRig(t, shopOf(t, s, "first"))
+	first.expect(ledger.OutcomeApplied, 1, 0, reserve(first.claim("bob", "")))
+	s.Must("DEL", first.ledger.keys.store(0))
+	second := &rig{TB: t, ledger: shopOf(t, s, "second"), shard: first.shard}
+	if batch, err := second.join().Receive(second.ctx(), 10); err != nil || len(batch) != 1 {
+		t.Errorf("received %+v, %v", batch, err)
+	}
+	if f := second.figures(); f.Marked != 1 {
+		t.Errorf("figures are %+v", f)
+	}
+	if _, err := first.ledger.Read(first.ctx(), first.shard); !errors.Is(err, ledger.ErrOtherStore) {
+		t.Errorf("the first was answered %v", err)
+	}
+}
+
+// The same without a start: the binding is deleted under a store that runs, and
+// that another one had shut out. It binds the ledger again, and only then
+// touches what the other has left; the other is shut out from then on.
+func TestAStoreThatFindsTheLedgerFreeTakesItsBuckets(t *testing.T) {
+	s := server.Redis(t, server.RedisOptions{})
+	ours := newRig(t, shopOf(t, s, "ours"))
+	s.FlushAll()
+	theirs := newRig(t, shopOf(t, s, "theirs"))
+	theirs.expect(ledger.OutcomeApplied, 1, 0, reserve(theirs.claim("bob", "")))
+	if err := ours.ledger.Rebind(ours.ctx()); !errors.Is(err, ledger.ErrOtherStore) {
+		t.Fatalf("bound to another, it said %v", err)
+	}
+	s.Must("DEL", ours.ledger.keys.store(0))
+	if _, err := ours.ledger.Read(ours.ctx(), ours.shard); !errors.Is(err, ledger.ErrOtherStore) {
+		t.Errorf("before it is bound: %v", err)
+	}
+	for range 2 {
+		if err := ours.ledger.Rebind(ours.ctx()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := ours.figures(); f.Marked != 1 {
+		t.Errorf("figures are %+v", f)
+	}
+	for name, call := range map[string]func() error{
+		"read":   func() error { _, err := theirs.ledger.Read(theirs.ctx(), theirs.shard); return err },
+		"rebind": func() error { return theirs.ledger.Rebind(theirs.ctx()) },
+	} {
+		if err := call(); !errors.Is(err, ledger.ErrOtherStore) {
+			t.Errorf("the other's %s was answered %v", name, err)
+		}
+	}
 }

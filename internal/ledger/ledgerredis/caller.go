@@ -67,7 +67,7 @@ func (c *caller) insist(ctx context.Context, s *script, keys, args []string) (ru
 
 func (c *caller) run(ctx context.Context, s *script, keys, args []string, wait bool) (rueidis.RedisMessage, error) {
 	var refusal error
-	pause, whole := firstPause, false
+	pause, whole, retaken := firstPause, false, false
 	keys, args = c.signed(s, keys, args)
 	for {
 		if err := ctx.Err(); err != nil {
@@ -85,11 +85,19 @@ func (c *caller) run(ctx context.Context, s *script, keys, args []string, wait b
 		case unknown:
 			return rueidis.RedisMessage{}, err
 		case refused:
-			return rueidis.RedisMessage{}, notExecuted(asOtherStore(err))
+			return rueidis.RedisMessage{}, notExecuted(err)
 		case refusedForNow:
 			refusal = err
 			rest(ctx, pause)
 			pause = min(2*pause, maxPause)
+		case othersBucket:
+			if retaken {
+				return rueidis.RedisMessage{}, notExecuted(err)
+			}
+			if err := c.retake(ctx, keys[len(keys)-1]); err != nil {
+				return rueidis.RedisMessage{}, notExecuted(err)
+			}
+			retaken = true
 		}
 	}
 }
@@ -172,6 +180,7 @@ const (
 	refused               // not executed, and repeating is of no use
 	refusedForNow         // not executed; may be repeated as it was
 	scriptMissing         // not executed; may be repeated with the whole script
+	othersBucket          // not executed; the bucket bears another store's mark
 )
 
 // refusals are the errors with which a server refuses a call before anything
@@ -179,7 +188,7 @@ const (
 // refusals of single commands come before the script, too.
 var refusals = map[string]meaning{
 	"NOSCRIPT":    scriptMissing,
-	"OTHERSTORE":  refused,       // script/owner.lua
+	"OTHERSTORE":  othersBucket,  // script/owner.lua
 	"LOADING":     refusedForNow, // reads its data after a start
 	"READONLY":    refusedForNow, // a replica: the old master after a failover
 	"MASTERDOWN":  refusedForNow, // a replica without its master

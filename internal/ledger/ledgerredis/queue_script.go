@@ -63,7 +63,9 @@ func (q *outboxQueue) runOnce(ctx context.Context, s *script, calls ...queueCall
 		commands[i] = q.command(s, call, false)
 	}
 	results := q.sendOnce(ctx, commands)
-	q.again(ctx, results, scriptMissing, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
+	whole := func(i int) rueidis.Completed { return q.command(s, calls[i], true) }
+	q.again(ctx, results, scriptMissing, whole)
+	q.retake(ctx, results, calls, whole)
 	return results
 }
 
@@ -116,11 +118,6 @@ func (q *outboxQueue) again(
 func (q *outboxQueue) sendOnce(ctx context.Context, commands rueidis.Commands) []rueidis.RedisResult {
 	results, ended := redislink.Within(ctx, func() []rueidis.RedisResult { return q.client.DoMulti(ctx, commands...) })
 	if ended {
-		for i, result := range results {
-			if err := result.Error(); err != nil && meaningOf(err) == refused {
-				results[i] = rueidis.NewErrorResult(asOtherStore(err))
-			}
-		}
 		return results
 	}
 	results = make([]rueidis.RedisResult, len(commands))

@@ -51,7 +51,7 @@ func scriptFile(name string) string {
 func scripts() []*script {
 	return []*script{
 		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
-		beatScript, openScript, closeScript, stateScript, readScript, intactScript, heldScript, nowScript, pingScript, bindScript, boundScript,
+		beatScript, openScript, closeScript, stateScript, readScript, intactScript, heldScript, nowScript, pingScript, bindScript, boundScript, takeScript,
 		beginScript, roomScript, stageScript, flipScript, dropScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
 		witnessScript, statsScript, lengthScript, placesScript, unacknowledgedScript, presentScript, workersScript,
@@ -98,6 +98,7 @@ var (
 	trialScript  = newScript("trial")
 	bindScript   = newScript("bind", "damage")
 	boundScript  = newScript("bound", "damage")
+	takeScript   = newScript("take")
 
 	beginScript = newScript("install_begin", "owner", "damage", "whole")
 	roomScript  = newScript("install_room", "owner", "id")
