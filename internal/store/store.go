@@ -125,7 +125,8 @@ type Products interface {
 	// whoever sold it, as it is: its key stays its own (protocol 3). It hands over
 	// none twice: a snapshot of stock, marks and keys. The whole stock is the
 	// ledger's, the units of queued orders among it. An
-	// error of mark undoes all.
+	// error of mark undoes all. Orders that name another shard than their buyer's
+	// home are moved to it.
 	//
 	// The new epoch is the one after the higher of seen and floor, which is the
 	// epoch that a ledger has and that must be gone above, or 0. Beyond MaxEpoch

@@ -13,6 +13,7 @@ const (
 		WHERE id = ? AND version = ?`
 	sqlMarkedOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (0, 1) AND origin = 0`
 	sqlDeadKeys     = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE product_id = ? AND status IN (2, 3, 4) AND idem_key IS NOT NULL`
+	sqlMoveHome     = `UPDATE tb_seckill_order SET shard = ? WHERE order_no = ?`
 )
 
 // OpenEpoch opens the product's next epoch, which restamps its live orders
@@ -50,10 +51,15 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 		if err != nil {
 			return err
 		}
+		var strays []seckill.Order
 		hand := func(row scanner) error {
 			var order seckill.Order
 			if err := scanOrder(row, &order); err != nil {
 				return err
+			}
+			if home := seckill.HomeShard(&p.Product, order.Buyer); order.Shard != home {
+				order.Shard = home
+				strays = append(strays, order)
 			}
 			marked = true
 			return mark(order)
@@ -67,10 +73,24 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 				return err
 			}
 		}
-		return tx.query(ctx, sqlDeadKeys, []any{id}, hand)
+		if err := tx.query(ctx, sqlDeadKeys, []any{id}, hand); err != nil {
+			return err
+		}
+		return moveHome(ctx, tx, strays)
 	})
 	if err != nil {
 		return seckill.Product{}, err
 	}
 	return p.Product, nil
+}
+
+// moveHome writes the buyer's home shard into orders that name another one. There
+// are none, unless somebody altered rows by hand.
+func moveHome(ctx context.Context, tx *session, strays []seckill.Order) error {
+	for i := range strays {
+		if _, err := tx.exec(ctx, sqlMoveHome, strays[i].Shard, strays[i].OrderNo.String()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -14,6 +14,7 @@ var epochTests = []test{
 	{"an epoch that has moved on is ErrEpoch", movedEpoch},
 	{"a floor is gone above in one step, up to the highest epoch", flooredEpoch},
 	{"live orders are handed over and restamped, dead ones are not", restamped},
+	{"orders on another shard than their buyer's home are moved to it", strays},
 	{"dead orders that have a key are handed over as they are, whoever sold them", handedKeys},
 	{"parked claims are handed over as queued orders, and their letters are of the new epoch", heldLetters},
 	{"a letter that stock, limit or key do not allow keeps its epoch", unheldLetters},
@@ -101,6 +102,21 @@ func flooredEpoch(t *testing.T, s *suite) {
 			_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, floor, operator, func(seckill.Order) error { return nil })
 			refused(t, err, seckill.CodeWrongState)
 		})
+	}
+}
+
+func strays(t *testing.T, s *suite) {
+	p := s.preheated(t, perUser(3), sharded(4))
+	live := s.buy(t, p, "live")
+	dead := s.cancel(t, s.buy(t, p, "dead", key("k")))
+	s.Exec(t, "UPDATE tb_seckill_order SET shard = (shard + 1) % 4 WHERE product_id = ?", p.ID)
+	_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(order seckill.Order) error {
+		equal(t, "shard that is handed over", order.Shard, seckill.HomeShard(&p, order.Buyer))
+		return nil
+	})
+	must(t, err)
+	for _, order := range []seckill.Order{live, dead} {
+		equal(t, "shard of "+order.Buyer, s.order(t, order.OrderNo).Shard, seckill.HomeShard(&p, order.Buyer))
 	}
 }
 
