@@ -26,8 +26,8 @@ const (
 var errManyMarks = errors.New("too many marks to read")
 
 // Audit reads what the marks hold of a product. A scan shows a mark twice only
-// while the hash shrinks, which takes releases in the middle of it, or where
-// it begins anew (script/walk.lua); who finds a difference counts again.
+// while the hash shrinks, which takes releases or a sweep in the middle of it, or
+// where it begins anew (script/walk.lua); who finds a difference counts again.
 func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error) {
 	keys := []string{l.keys.shard(shard), l.keys.group(shard), l.keys.mark(shard)}
 	product := decimal(uint64(shard.Product))

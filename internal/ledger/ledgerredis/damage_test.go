@@ -247,6 +247,8 @@ func TestAMarkThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
 				}
 				r.recover(5)
 				r.sellsAgain()
+				r.eventually("what nobody asked for is swept", func() bool { return s.Must("HEXISTS", marks, "zed") == "0" })
+				r.sold(6)
 			})
 		}
 	}

@@ -50,8 +50,7 @@
 // nobody sees, and then makes the generation live in the one step that also
 // replaces the figures: however many marks there are, no step is long, and one
 // that is cut short leaves nothing but waste. Orders of dead generations are
-// dropped when their buyer's mark is next written, as the next install does for
-// every buyer whom the store still knows.
+// dropped when their buyer's mark is next written, and swept in the background.
 //
 // A mark is its orders one after the other, oldest first: generation (4
 // bytes), SEQ of its entry (6 bytes, 0 when it was installed), and then as in

@@ -237,8 +237,8 @@ func TestNoMarksMakeAReleaseLong(t *testing.T) {
 	}
 }
 
-// Nor is a step of those who walk over all marks: who looks for buyers, and who
-// counts.
+// Nor is a step of those who walk over all marks: who looks for buyers, who
+// counts, and who sweeps.
 func TestNoMarksMakeAWalkStop(t *testing.T) {
 	const walked = 64
 	h := newHeavy(t, walked, seckill.MaxPerUserLimit, seckill.MaxPerUserLimit)
@@ -254,6 +254,10 @@ func TestNoMarksMakeAWalkStop(t *testing.T) {
 			if got, err := h.ledger.Audit(h.ctx(), h.shard, unheard); err != nil || got.Orders != walked*seckill.MaxPerUserLimit {
 				t.Errorf("%+v: %v", got, err)
 			}
+		},
+		"the sweep": func() {
+			h.ledger.sweepLater(h.shard)
+			h.ledger.running.Wait()
 		},
 	}
 	for name, walk := range walks {

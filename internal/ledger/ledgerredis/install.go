@@ -188,12 +188,19 @@ func (in *installer) flip(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	epoch, err := reply.AsUint64()
+	parts, err := reply.ToArray()
+	if err != nil || len(parts) != 2 {
+		return 0, fmt.Errorf("%w: %w", errReply, err)
+	}
+	epoch, err := parts[0].AsUint64()
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", errReply, err)
 	}
 	if epoch == 0 {
 		return 0, notExecuted(errSuperseded)
+	}
+	if waste, _ := parts[1].AsInt64(); waste == 1 {
+		l.sweepLater(a.Shard)
 	}
 	return epoch, nil
 }
@@ -207,5 +214,7 @@ func (in *installer) drop(ctx context.Context) {
 	l, shard := in.ledger, in.allotment.Shard
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
-	_, _ = l.call.told(ctx, dropScript, []string{l.keys.group(shard)}, []string{in.field()})
+	if _, err := l.call.told(ctx, dropScript, []string{l.keys.group(shard)}, []string{in.field()}); err == nil && in.marks > 0 {
+		l.sweepLater(shard)
+	}
 }

@@ -16,7 +16,7 @@ import (
 // BenchmarkMarks is a shard with as many marks as iterations (-benchtime
 // 10000000x for ten million): what each takes of memory, and that no command is
 // long, whether marks are installed, met by reservations and releases, asked
-// for or walked over. It fails if one took the server over 10 ms, for
+// for, walked over or swept. It fails if one took the server over 10 ms, for
 // which the kernel is enough on a machine that is busy with other things.
 func BenchmarkMarks(b *testing.B) {
 	m := newFullShard(b)
@@ -30,6 +30,12 @@ func BenchmarkMarks(b *testing.B) {
 	m.ask()
 	m.timed("buyers-µs/mark", m.eachBuyer)
 	m.timed("audit-µs/mark", m.audit)
+	m.shard.Epoch++
+	m.install(1)
+	m.timed("sweep-µs/mark", m.ledger.running.Wait)
+	if left := m.redis.Must("HLEN", m.ledger.keys.mark(m.shard)); left != "1" {
+		b.Errorf("%s marks are left", left)
+	}
 	if slow := m.redis.Must("SLOWLOG", "LEN"); slow != "0" {
 		b.Errorf("%s commands took over 10 ms:\n%s", slow, m.redis.Must("SLOWLOG", "GET", "4"))
 	}

@@ -52,7 +52,7 @@ func scripts() []*script {
 	return []*script{
 		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
 		beatScript, openScript, closeScript, stateScript, readScript, intactScript, heldScript, nowScript, pingScript, bindScript, boundScript, takeScript,
-		beginScript, roomScript, stageScript, flipScript, dropScript, scanScript, auditScript, trialScript,
+		beginScript, roomScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
 		witnessScript, statsScript, lengthScript, placesScript, unacknowledgedScript, presentScript, workersScript,
 	}
@@ -105,6 +105,7 @@ var (
 	stageScript = newScript("install_stage", "mark")
 	flipScript  = newScript("install_flip", "whole")
 	dropScript  = newScript("install_drop")
+	sweepScript = newScript("sweep", "mark")
 	scanScript  = newScript("scan", "walk")
 	auditScript = newScript("audit", "owner", "walk")
 )

@@ -12,15 +12,15 @@
 -- ARGV[5] available, ARGV[6] units of the marks, ARGV[7] how many are live
 -- ARGV[8] limit, ARGV[9] state
 --
--- Returns the epoch that is there, which is the new one if it was installed, or
--- 0 if the staging is not there.
+-- Returns the epoch that is there, which is the new one if it was installed,
+-- and 1 if other generations are dead now; or 0, 0 if the staging is not there.
 
-local there = redis.call('HGET', KEYS[1], 'epoch')
-if (whole(there) or 0) >= tonumber(ARGV[2]) then
-  return there
+local there = redis.call('HMGET', KEYS[1], 'epoch', 'generation')
+if (whole(there[1]) or 0) >= tonumber(ARGV[2]) then
+  return {there[1], 0}
 end
 if redis.call('HGET', KEYS[3], ARGV[3]) ~= ARGV[4] then
-  return '0'
+  return {'0', 0}
 end
 local generation, available = string.sub(ARGV[4], 1, 4), tonumber(ARGV[5])
 local figures = {'epoch', ARGV[2], 'open', '0', 'state', ARGV[9], 'limit', ARGV[8],
@@ -38,16 +38,20 @@ for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
     redis.call('HDEL', KEYS[1], field)
   end
 end
+local before = there[2] or redis.call('HGET', KEYS[3], ARGV[1])
 redis.call('HSET', KEYS[3], ARGV[1], generation)
 redis.call('UNLINK', KEYS[2])
 
 -- Stagings of this product that came too late, or were left behind, are waste.
-local mine = 'stage:' .. ARGV[1] .. ':'
+local waste, mine = before and 1 or 0, 'stage:' .. ARGV[1] .. ':'
 local group = redis.call('HGETALL', KEYS[3])
 for i = 1, #group, 2 do
   local staging = group[i + 1]
   if string.sub(group[i], 1, #mine) == mine and (#staging ~= 20 or struct.unpack('>I8', staging, 13) <= tonumber(ARGV[2])) then
     redis.call('HDEL', KEYS[3], group[i])
+    if group[i] ~= ARGV[3] then
+      waste = 1
+    end
   end
 end
-return ARGV[2]
+return {ARGV[2], waste}

@@ -1,0 +1,63 @@
+package ledgerredis
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill/internal/ledger"
+)
+
+// A sweep looks at so many marks a step at most, and rests between the steps ten times
+// as long as a step took: it may take minutes for ten million marks, and nobody
+// notices, least of all when the server is busy.
+const (
+	sweepCount   = 128
+	sweepShare   = 10
+	sweepTimeout = time.Second
+)
+
+// sweepLater drops orders of dead generations in the background. What it does
+// not get to, because the program ends or the server is away, is dropped when
+// the buyer's mark is next written, or after the next install.
+func (l *Ledger) sweepLater(shard ledger.Shard) {
+	if l.stop.Err() != nil {
+		return
+	}
+	l.running.Go(func() {
+		pace := newPace(sweepCount)
+		for cursor := "0"; ; {
+			start := time.Now()
+			next, err := l.sweepStep(shard, cursor, pace)
+			if err != nil {
+				l.opt.Logger.Warn("sweep of old marks ended early", "group", shard.Group, "shard", shard.Index, "error", err)
+				return
+			}
+			if next == "0" || l.stop.Err() != nil {
+				return
+			}
+			cursor = next
+			rest(l.stop, sweepShare*time.Since(start))
+		}
+	})
+}
+
+func (l *Ledger) sweepStep(shard ledger.Shard, cursor string, pace *pace) (next string, err error) {
+	ctx, cancel := context.WithTimeout(l.stop, sweepTimeout)
+	defer cancel()
+	reply, err := l.call.told(ctx, sweepScript, []string{l.keys.group(shard), l.keys.mark(shard)},
+		[]string{cursor, pace.count()})
+	if err != nil {
+		return "", err
+	}
+	parts, err := reply.ToArray()
+	if err != nil || len(parts) != 2 {
+		return "", fmt.Errorf("%w: %d parts, %w", errReply, len(parts), err)
+	}
+	bytes, err := parts[1].AsInt64()
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errReply, err)
+	}
+	pace.saw(bytes)
+	return parts[0].ToString()
+}
