@@ -124,7 +124,8 @@ func (d *Desk) promising(ctx context.Context) ([]*sale.Sale, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(letters) == lettersLooked {
+	// Letters that cannot be read make a full page shorter.
+	if len(letters) > lettersLooked/2 {
 		return all, nil
 	}
 	for i := range letters {

@@ -193,12 +193,14 @@ func encodeChange(seq uint64, h rowHead, id string, delta int64, refused bool) [
 
 // encodeTransfer writes a debit, credit or clear.
 func encodeTransfer(seq uint64, kind rowKind, h rowHead, t ledger.Transfer) []byte {
-	b := newBody(48, h)
+	return kind.context(seq).seal(appendTransfer(newBody(48, h), t))
+}
+
+func appendTransfer(b []byte, t ledger.Transfer) []byte {
 	b = binary.AppendUvarint(b, uint64(t.Peer))
 	b = binary.AppendUvarint(b, t.N)
 	b = binary.LittleEndian.AppendUint64(b, t.ID)
-	b = binary.AppendUvarint(b, uint64(t.Units))
-	return kind.context(seq).seal(b)
+	return binary.AppendUvarint(b, uint64(t.Units))
 }
 
 func (d *decoder) transfer() ledger.Transfer {

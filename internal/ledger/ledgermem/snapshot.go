@@ -99,22 +99,13 @@ func encodeFigures(k pieceKey, seq uint64, sh *shard) []byte {
 		b = appendText(b, id)
 		b = append(b, byte(verdict))
 	}
-	b = binary.AppendUvarint(b, uint64(len(sh.out)))
-	for peer, r := range sh.out {
-		b = appendPeer(b, peer, r.n, r.id, r.units)
-	}
-	b = binary.AppendUvarint(b, uint64(len(sh.in)))
-	for peer, r := range sh.in {
-		b = appendPeer(b, peer, r.n, r.id, r.units)
+	for _, peers := range []map[int]ledger.Transfer{sh.out, sh.in} {
+		b = binary.AppendUvarint(b, uint64(len(peers)))
+		for _, t := range peers {
+			b = appendTransfer(b, t)
+		}
 	}
 	return k.context(seq).seal(b)
-}
-
-func appendPeer(b []byte, peer int, n, id uint64, units int64) []byte {
-	b = binary.AppendUvarint(b, uint64(peer))
-	b = binary.AppendUvarint(b, n)
-	b = binary.LittleEndian.AppendUint64(b, id)
-	return binary.AppendUvarint(b, uint64(units))
 }
 
 // decodeFigures reads a shard without its marks, and the id of its group.
@@ -138,13 +129,10 @@ func decodeFigures(k pieceKey, seq uint64, body []byte) (sh *shard, group uint32
 			sh.changes[id] = ledger.VerdictCode(d.below(uint64(ledger.VerdictRefused)))
 		}
 	}
-	for range d.count(minTransferBytes) {
-		t := d.transfer()
-		setPeer(nil, &sh.out, t.Peer, outRecord{n: t.N, id: t.ID, units: t.Units})
-	}
-	for range d.count(minTransferBytes) {
-		t := d.transfer()
-		setPeer(nil, &sh.in, t.Peer, inRecord{n: t.N, id: t.ID, units: t.Units})
+	for _, peers := range []*map[int]ledger.Transfer{&sh.out, &sh.in} {
+		for range d.count(minTransferBytes) {
+			setPeer(nil, peers, d.transfer())
+		}
 	}
 	if err := d.end(); err != nil {
 		return nil, 0, err

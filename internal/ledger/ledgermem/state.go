@@ -2,6 +2,7 @@ package ledgermem
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"seckill"
@@ -21,19 +22,6 @@ type figures struct {
 	sent      int64
 	received  int64
 	releases  uint64
-}
-
-// outRecord is the donor's side of transfers towards one peer: the last
-// number and its id, and the units of the record while it is open.
-type outRecord struct {
-	n, id uint64
-	units int64 // > 0 while open
-}
-
-// inRecord is the receiver's last credit from one peer.
-type inRecord struct {
-	n, id uint64
-	units int64
 }
 
 // record is what a shard keeps of one process (protocol 1, numbered calls).
@@ -57,8 +45,8 @@ type shard struct {
 	group *group
 	figures
 	changes map[string]ledger.VerdictCode // by change id, this epoch's
-	out     map[int]outRecord
-	in      map[int]inRecord
+	out     map[int]ledger.Transfer       // by receiver: the last one; it has units while it is open
+	in      map[int]ledger.Transfer       // by donor: the last credit
 	stripes []stripe
 	records map[ledger.ProcessID]*record
 
@@ -210,41 +198,41 @@ func (sh *shard) change(u *undoLog, id string, delta int64, refused bool, row ui
 }
 
 func (sh *shard) debit(u *undoLog, t ledger.Transfer, row uint64) {
-	setPeer(u, &sh.out, t.Peer, outRecord{n: t.N, id: t.ID, units: t.Units})
+	setPeer(u, &sh.out, t)
 	sh.available -= t.Units
 	sh.sent += t.Units
 	sh.changed = row
 }
 
 func (sh *shard) credit(u *undoLog, t ledger.Transfer, row uint64) {
-	setPeer(u, &sh.in, t.Peer, inRecord{n: t.N, id: t.ID, units: t.Units})
+	setPeer(u, &sh.in, t)
 	sh.available += t.Units
 	sh.received += t.Units
 	sh.changed = row
 }
 
 func (sh *shard) clear(u *undoLog, peer int, row uint64) {
-	rec := sh.out[peer]
-	rec.units = 0
-	setPeer(u, &sh.out, peer, rec)
+	t := sh.out[peer]
+	t.Units = 0
+	setPeer(u, &sh.out, t)
 	sh.changed = row
 }
 
-// setPeer sets one entry of a map that is made when first needed.
-func setPeer[R any](u *undoLog, peers *map[int]R, peer int, rec R) {
+// setPeer remembers a transfer in a map that is made when first needed.
+func setPeer(u *undoLog, peers *map[int]ledger.Transfer, t ledger.Transfer) {
 	if *peers == nil {
-		*peers = map[int]R{}
+		*peers = map[int]ledger.Transfer{}
 	}
 	own := *peers
-	old, had := own[peer]
+	old, had := own[t.Peer]
 	u.add(func() {
 		if had {
-			own[peer] = old
+			own[t.Peer] = old
 		} else {
-			delete(own, peer)
+			delete(own, t.Peer)
 		}
 	})
-	own[peer] = rec
+	own[t.Peer] = t
 }
 
 // join puts the shard into the group's list, and out of the one it was in.
@@ -312,15 +300,13 @@ func (sh *shard) read() ledger.Figures {
 		Allotted: sh.allotted, Available: sh.available, Marked: sh.marked, Orders: sh.orders,
 		Sent: sh.sent, Received: sh.received, Releases: sh.releases,
 	}
-	for peer, r := range sh.out {
-		f.LastOut = append(f.LastOut, ledger.Transfer{Peer: peer, N: r.n, ID: r.id})
-		if r.units > 0 {
-			f.Out = append(f.Out, ledger.Transfer{Peer: peer, N: r.n, ID: r.id, Units: r.units})
+	for peer, t := range sh.out {
+		f.LastOut = append(f.LastOut, ledger.Transfer{Peer: peer, N: t.N, ID: t.ID})
+		if t.Units > 0 {
+			f.Out = append(f.Out, t)
 		}
 	}
-	for peer, r := range sh.in {
-		f.In = append(f.In, ledger.Transfer{Peer: peer, N: r.n, ID: r.id, Units: r.units})
-	}
+	f.In = slices.Collect(maps.Values(sh.in))
 	byPeer := func(a, b ledger.Transfer) int { return a.Peer - b.Peer }
 	slices.SortFunc(f.Out, byPeer)
 	slices.SortFunc(f.In, byPeer)

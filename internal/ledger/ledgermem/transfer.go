@@ -22,7 +22,7 @@ func (r *round) change(sh *shard, w ledger.StockChange) ledger.VerdictCode {
 func (r *round) debit(sh *shard, w ledger.Debit) ledger.Transfer {
 	rec := sh.out[w.To]
 	units := min(w.Units, sh.available)
-	if rec.units == 0 && w.N == rec.n+1 && units > 0 {
+	if rec.Units == 0 && w.N == rec.N+1 && units > 0 {
 		seq := r.nextSeq()
 		t := ledger.Transfer{Peer: w.To, N: w.N, ID: w.ID, Units: units}
 		r.append(rowDebit, encodeTransfer(seq, rowDebit, sh.head(), t))
@@ -34,35 +34,35 @@ func (r *round) debit(sh *shard, w ledger.Debit) ledger.Transfer {
 // donor is the open record towards a peer, or the last number when none is.
 func (sh *shard) donor(peer int) ledger.Transfer {
 	rec := sh.out[peer]
-	if rec.units == 0 {
-		return ledger.Transfer{Peer: peer, N: rec.n}
+	if rec.Units == 0 {
+		return ledger.Transfer{Peer: peer, N: rec.N}
 	}
-	return ledger.Transfer{Peer: peer, N: rec.n, ID: rec.id, Units: rec.units}
+	return rec
 }
 
 func (r *round) credit(sh *shard, w ledger.Credit) (ledger.Transfer, ledger.Outcome) {
 	last := sh.in[w.From]
 	switch {
-	case w.N > last.n+1:
+	case w.N > last.N+1:
 		r.setSwitch(sh, false, sh.state)
 		return ledger.Transfer{}, ledger.OutcomeLost
-	case w.N == last.n+1:
+	case w.N == last.N+1:
 		seq := r.nextSeq()
 		t := ledger.Transfer{Peer: w.From, N: w.N, ID: w.ID, Units: w.Units}
 		r.append(rowCredit, encodeTransfer(seq, rowCredit, sh.head(), t))
 		sh.credit(&r.undo, t, seq)
 		last = sh.in[w.From]
 	}
-	return ledger.Transfer{Peer: w.From, N: last.n, ID: last.id}, ledger.OutcomeApplied
+	return ledger.Transfer{Peer: w.From, N: last.N, ID: last.ID}, ledger.OutcomeApplied
 }
 
 func (r *round) clear(sh *shard, w ledger.Clear) (ledger.Transfer, ledger.Outcome) {
 	rec := sh.out[w.To]
 	switch {
-	case w.N > rec.n || w.N == rec.n && w.ID != rec.id:
+	case w.N > rec.N || w.N == rec.N && w.ID != rec.ID:
 		r.setSwitch(sh, false, sh.state)
 		return ledger.Transfer{}, ledger.OutcomeLost
-	case w.N == rec.n && rec.units > 0:
+	case w.N == rec.N && rec.Units > 0:
 		seq := r.nextSeq()
 		t := ledger.Transfer{Peer: w.To, N: w.N, ID: w.ID}
 		r.append(rowClear, encodeTransfer(seq, rowClear, sh.head(), t))
