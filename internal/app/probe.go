@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -14,6 +15,8 @@ const (
 	// nobody who may ask the shop's /readyz, which is anybody, makes work of it.
 	pingGoodFor = 200 * time.Millisecond
 )
+
+var errHangs = errors.New("the question before this one has no answer yet")
 
 // probe asks a part how it is, one question at a time, and has everybody share
 // the answer. A question that was begun is let finish, whoever has gone away: a
@@ -31,9 +34,13 @@ func newProbe(ping func(ctx context.Context) error) *probe {
 }
 
 // Ask reports how the part is, or was within pingGoodFor, and returns within
-// pingTimeout.
+// pingTimeout. If the question before hangs, such as on a disk, it is an error.
 func (p *probe) Ask() error {
-	p.turn <- struct{}{}
+	select {
+	case p.turn <- struct{}{}:
+	case <-time.After(pingTimeout):
+		return errHangs
+	}
 	defer func() { <-p.turn }()
 	if time.Since(p.at) > pingGoodFor {
 		ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
