@@ -288,8 +288,8 @@ func (d *Desk) writeQueued(ctx context.Context, p *seckill.Product, seller secki
 		}
 		return write()
 	})
-	if err == nil && len(items) > 0 {
-		err = write()
+	if len(items) > 0 { // also if some of the outbox could not be read
+		err = errors.Join(err, write())
 	}
 	return written, err
 }

@@ -343,28 +343,35 @@ func TestHandover_GoesOnWithoutALedgerThatIsAway(t *testing.T) {
 type failingQueue struct {
 	queue.Queue
 	failures int
+	partly   bool // it fails behind the entries that it could read
 }
 
 func (q *failingQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
-	if q.failures > 0 {
-		q.failures--
-		return errors.New("the connection broke")
+	if q.failures == 0 {
+		return q.Queue.Unacknowledged(ctx, product, see)
 	}
-	return q.Queue.Unacknowledged(ctx, product, see)
+	q.failures--
+	var err error
+	if q.partly {
+		err = q.Queue.Unacknowledged(ctx, product, see)
+	}
+	return errors.Join(err, errors.New("the connection broke"))
 }
 
 func TestHandover_ReadsTheOutboxAgainWhenThatFailed(t *testing.T) {
 	for _, c := range []struct {
 		failures int
+		partly   bool
 		silent   bool // the ledger does not answer when it is asked again
 		want     seckill.OrderStatus
 	}{
 		{failures: 2, want: seckill.OrderPending},
 		{failures: 1, silent: true, want: seckill.OrderQueued},
 		{failures: 100, want: seckill.OrderQueued}, // it cannot be read at all
+		{failures: 1, partly: true, silent: true, want: seckill.OrderPending},
 	} {
 		h := newHanding(t)
-		h.read(&failingQueue{Queue: h.Queue, failures: c.failures})
+		h.read(&failingQueue{Queue: h.Queue, failures: c.failures, partly: c.partly})
 		p := h.Open(t, 1, 1)
 		old := h.Buy(t, p, "of a dead instance")
 		_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
