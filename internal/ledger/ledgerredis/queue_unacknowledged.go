@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/redis/rueidis"
@@ -17,17 +18,20 @@ const (
 	// which it reads no more: a step of the largest is a matter of milliseconds.
 	pageMost  = 64
 	pageBytes = 1 << 20
+	// pagesAtOnce bounds how many buckets are read together: memory for their
+	// pages against the time that each bucket of a master that is away costs.
+	pagesAtOnce = 16
 )
 
-// Unacknowledged reads the product's open entries, bucket by bucket. An entry
-// that cannot be decoded is passed over: its consumer reports it.
+// Unacknowledged reads the product's open entries, some buckets at a time. An
+// entry that cannot be decoded is passed over: its consumer reports it.
 func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
 	var unread []error
-	for _, bucket := range q.homes(product) {
-		for entry, err := range q.unacknowledged(ctx, bucket, product) {
+	for homes := range slices.Chunk(q.homes(product), pagesAtOnce) {
+		for entry, err := range q.unacknowledged(ctx, homes, product) {
 			if err != nil { // of a Cluster, one master may be away
 				unread = append(unread, err)
-				break
+				continue
 			}
 			if err := see(entry); err != nil {
 				return err
@@ -41,7 +45,7 @@ func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see fu
 func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error) {
 	for _, bucket := range q.homes(product) {
 		looked := 0
-		for entry, err := range q.unacknowledged(ctx, bucket, product) {
+		for entry, err := range q.unacknowledged(ctx, []int{bucket}, product) {
 			if err != nil {
 				return seckill.Entry{}, false, err
 			}
@@ -56,25 +60,43 @@ func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.Order
 	return seckill.Entry{}, false, nil
 }
 
-// unacknowledged is one product's open entries in one bucket, oldest first.
-func (q *outboxQueue) unacknowledged(ctx context.Context, bucket int, product uint32) iter.Seq2[seckill.Entry, error] {
+// unacknowledged is one product's open entries in some buckets, oldest first
+// within each. A bucket that cannot be read ends with its error, and the others
+// go on.
+func (q *outboxQueue) unacknowledged(ctx context.Context, in []int, product uint32) iter.Seq2[seckill.Entry, error] {
+	type place struct {
+		bucket int
+		above  string
+	}
 	return func(yield func(seckill.Entry, error) bool) {
-		for above := "0"; above != ""; {
-			call := queueCall{
-				keys: []string{q.keys.out(bucket), q.keys.open(bucket, product)},
-				args: []string{above, strconv.Itoa(pageMost), strconv.Itoa(pageBytes)},
-			}
-			entries, next, err := readEntries(q.glance(ctx, unacknowledgedScript, call)[0])
-			if err != nil {
-				yield(seckill.Entry{}, fmt.Errorf("read what waits in %s: %w", streamName(bucket), err))
-				return
-			}
-			for _, entry := range entries {
-				if !yield(entry, nil) {
-					return
+		var left []place
+		for _, bucket := range in {
+			left = append(left, place{bucket, "0"})
+		}
+		for len(left) > 0 {
+			now := left
+			left = nil
+			calls := make([]queueCall, len(now))
+			for i, at := range now {
+				calls[i] = queueCall{
+					keys: []string{q.keys.out(at.bucket), q.keys.open(at.bucket, product)},
+					args: []string{at.above, strconv.Itoa(pageMost), strconv.Itoa(pageBytes)},
 				}
 			}
-			above = next
+			for i, result := range q.glance(ctx, unacknowledgedScript, calls...) {
+				entries, next, err := readEntries(result)
+				if err != nil && !yield(seckill.Entry{}, fmt.Errorf("read what waits in %s: %w", streamName(now[i].bucket), err)) {
+					return
+				}
+				for _, entry := range entries {
+					if !yield(entry, nil) {
+						return
+					}
+				}
+				if next != "" {
+					left = append(left, place{now[i].bucket, next})
+				}
+			}
 		}
 	}
 }
