@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -57,7 +59,7 @@ func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, away map[int]error, s
 		if err == nil {
 			err = asDamage(l.eachBuyer(ctx, l.keys.mark(shard), see))
 			if err != nil && !errors.Is(err, ledger.ErrDamaged) {
-				away[bucket] = err
+				maps.Copy(away, l.awayWith(ctx, bucket, err))
 			}
 		}
 		if err != nil {
@@ -65,6 +67,30 @@ func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, away map[int]error, s
 		}
 	}
 	return failed
+}
+
+// awayWith finds the other buckets that are away like one that did not answer:
+// most likely those of its master, each of which would cost as much time.
+func (l *Ledger) awayWith(ctx context.Context, silent int, cause error) map[int]error {
+	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
+	defer cancel()
+	away := map[int]error{silent: cause}
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for bucket := range buckets {
+		if bucket == silent {
+			continue
+		}
+		asked.Go(func() {
+			if _, err := l.call.owner(ctx, bucket, boundScript); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				away[bucket] = err
+			}
+		})
+	}
+	asked.Wait()
+	return away
 }
 
 func (l *Ledger) eachBuyer(ctx context.Context, key string, see func(buyer string)) error {
