@@ -3,6 +3,7 @@ package ledgerredis
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -149,6 +151,11 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	for i, result := range results {
 		if err := c.arrive(readings[i], asked, result); err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", streamName(readings[i].bucket), err))
+		}
+	}
+	for _, err := range failures { // the only one that does not pass
+		if errors.Is(err, ledger.ErrOtherStore) {
+			return err
 		}
 	}
 	return cmp.Or(failures...)
