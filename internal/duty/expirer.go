@@ -8,7 +8,13 @@ import (
 	"seckill"
 )
 
-const expirePerRound = 500
+const (
+	expirePerRound = 500
+	// expireLast is the most that the last page of a round has. What becomes due
+	// meanwhile fills a page in part only, and waits for the next round. Rows that
+	// cannot be read make a full page shorter.
+	expireLast = expirePerRound / 2
+)
 
 // Expirer cancels orders that were not paid in time. The store's index of due
 // orders is the only clock that counts.
@@ -32,7 +38,7 @@ func (e *Expirer) Round(ctx context.Context) error {
 func (e *Expirer) warn(ctx context.Context) error {
 	for {
 		n, err := e.Store.WarnExpiring(ctx, e.WarnLead, expirePerRound)
-		if err != nil || n == 0 {
+		if err != nil || n <= expireLast {
 			return err
 		}
 	}
@@ -44,7 +50,7 @@ func (e *Expirer) expire(ctx context.Context) error {
 		if len(orders) > 0 {
 			e.OnExpired(orders)
 		}
-		if err != nil || len(orders) == 0 { // a row that cannot be read makes a page shorter
+		if err != nil || len(orders) <= expireLast {
 			return err
 		}
 	}

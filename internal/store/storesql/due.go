@@ -47,7 +47,7 @@ func settleDue[T any](ctx context.Context, s *Store, d *due[T], limit int) error
 		if err != nil {
 			return err
 		}
-		ended, before := len(rows) < room, len(except)
+		before := len(except)
 		byProduct := make(map[uint32][]T)
 		for i := range rows {
 			product, _ := d.of(&rows[i])
@@ -64,7 +64,7 @@ func settleDue[T any](ctx context.Context, s *Store, d *due[T], limit int) error
 			}
 		}
 		switch {
-		case ended || len(except) == before: // nothing stood in the way of more
+		case len(except) == before: // nothing stood in the way of more
 			return nil
 		case len(except) > maxHeldUp:
 			return fmt.Errorf("rows of %d products of %s cannot be settled", len(except), d.table)
