@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	// pingTimeout bounds what is asked of a part, so that /readyz answers within a
-	// second.
+	// pingTimeout bounds what is asked of a part, and askTimeout a question that
+	// does not return by then, so that /readyz answers within a second.
 	pingTimeout = 600 * time.Millisecond
+	askTimeout  = 700 * time.Millisecond
 	// pingGoodFor is how long an answer is given to others too: short enough that
 	// a part's end shows at the next look of whoever routes, long enough that
 	// nobody who may ask the shop's /readyz, which is anybody, makes work of it.
 	pingGoodFor = 200 * time.Millisecond
 )
 
-var errHangs = errors.New("the question before this one has no answer yet")
+var errHangs = errors.New("a question has no answer yet")
 
 // probe asks a part how it is, one question at a time, and has everybody share
 // the answer. A question that was begun is let finish, whoever has gone away: a
@@ -24,7 +25,7 @@ var errHangs = errors.New("the question before this one has no answer yet")
 // another.
 type probe struct {
 	ping func(ctx context.Context) error
-	turn chan struct{} // held by whoever asks, or takes the answer
+	turn chan struct{} // held as long as a question is under way
 	err  error
 	at   time.Time
 }
@@ -34,19 +35,31 @@ func newProbe(ping func(ctx context.Context) error) *probe {
 }
 
 // Ask reports how the part is, or was within pingGoodFor, and returns within
-// pingTimeout. If the question before hangs, such as on a disk, it is an error.
+// askTimeout. If the part does not return from a question, such as one to a
+// disk, that is an error.
 func (p *probe) Ask() error {
+	late := time.After(askTimeout)
 	select {
 	case p.turn <- struct{}{}:
-	case <-time.After(pingTimeout):
+	case <-late:
 		return errHangs
 	}
-	defer func() { <-p.turn }()
-	if time.Since(p.at) > pingGoodFor {
+	if time.Since(p.at) <= pingGoodFor {
+		defer func() { <-p.turn }()
+		return p.err
+	}
+	answer := make(chan error, 1)
+	go func() {
+		defer func() { <-p.turn }()
 		ctx, cancel := context.WithTimeout(context.Background(), pingTimeout)
 		defer cancel()
-		p.err = p.ping(ctx)
-		p.at = time.Now()
+		p.err, p.at = p.ping(ctx), time.Now()
+		answer <- p.err
+	}()
+	select {
+	case err := <-answer:
+		return err
+	case <-late:
+		return errHangs
 	}
-	return p.err
 }

@@ -85,6 +85,24 @@ func TestAPartThatHangsIsAnsweredForInTime(t *testing.T) {
 	})
 }
 
+func TestProbe_ReturnsInTimeThoughThePartIgnoresItsDeadline(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
+		written := make(chan struct{})
+		probe := newProbe(func(context.Context) error { <-written; return nil })
+		for range 3 {
+			began := time.Now()
+			if err := probe.Ask(); !errors.Is(err, errHangs) || time.Since(began) != askTimeout {
+				t.Errorf("answered %v after %s", err, time.Since(began))
+			}
+		}
+		close(written)
+		virtual.Sleep(pingGoodFor)
+		if err := probe.Ask(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A shop on shared parts is ready as soon as the ledger answers. The question
 // to the store is not given up then: the driver would drop its connection, and
 // whoever asks for /readyz often would have new ones opened as often.
