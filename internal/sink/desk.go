@@ -172,13 +172,17 @@ func (d *Desk) configured(name string) bool {
 	return slices.ContainsFunc(d.Sinks, func(i Info) bool { return i.Name == name })
 }
 
+// readPast is how many events a search looks at in one place: rows that cannot
+// be read are left out of a list.
+const readPast = 20
+
 // before finds an id such that all events above it, up to the cursor, happened
 // at or after a time. Ids grow with time, so that it can be halved down to.
 func (d *Desk) before(ctx context.Context, at time.Time, cursor int64) (int64, error) {
 	low, high := int64(0), cursor
 	for low < high {
 		middle := low + (high-low)/2
-		next, err := d.Store.Events(ctx, middle, 1)
+		next, err := d.Store.Events(ctx, middle, readPast)
 		if err != nil {
 			return 0, err
 		}

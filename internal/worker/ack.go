@@ -31,6 +31,8 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 			// witness to themselves with their next try, and be lost for ever.
 			if err = w.consumer.Ack(ctx, ids, w.witness[stream]); err != nil {
 				err = errors.Join(err, unheard)
+			} else if unheard != nil {
+				w.opt.Logger.Warn("a loss of the queue was not noticed whole", "stream", stream, "error", unheard)
 			}
 		}
 		if err != nil {

@@ -242,6 +242,10 @@ func TestInstallOfManyMarks(t *testing.T) {
 	}
 	l = start(t, crash(t, l), Options{CompactRows: 1})
 	install(t, l, shard, 7, 1)
+	fresh := liveDump(t, l)
+	if l = start(t, crash(t, l), Options{CompactRows: 1}); liveDump(t, l) != fresh {
+		t.Fatal("loaded state has what the failed install left")
+	}
 	again := func(epoch uint64) {
 		t.Helper()
 		shard.Epoch, allotment.Shard.Epoch = epoch, epoch
