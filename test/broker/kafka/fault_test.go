@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seckill/internal/carrier"
+	"seckill/internal/carrier/carrierkafka"
 	"seckill/internal/kafkalink"
 	"seckill/internal/sink"
 	"seckill/internal/sink/sinkkafka"
@@ -100,7 +101,13 @@ func TestBroker_Frozen(t *testing.T) {
 	working(t, c, "after")
 	created := options(k, newName(t))
 	created.Create, created.Partitions, created.Replicas = true, 1, 1
-	working(t, open(t, created), "with a new topic") // which takes the controller too
+	var fresh *carrierkafka.Carrier // its topic takes the controller, which knows later than others that its broker is back
+	eventually(t, "create a topic", func() (err error) {
+		fresh, err = carrierkafka.Open(within(t, patience), created)
+		return err
+	})
+	t.Cleanup(func() { _ = fresh.Close(within(t, patience)) })
+	working(t, fresh, "with a new topic")
 }
 
 func TestBroker_Wiped(t *testing.T) {
