@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,20 +86,22 @@ func (s *soleLedger) take(ctx context.Context) error {
 	defer cancel()
 	ticker := time.NewTicker(reachPause)
 	defer ticker.Stop()
+	var refused error // why, as the store said it last
 	for try := 1; ; try++ {
 		has, err := s.acquire(ctx)
 		if has {
 			return nil
 		}
 		if err == nil {
-			err = s.refusal(ctx)
+			refused = s.refusal(ctx)
+			err = refused
 		}
 		if try == 1 {
 			s.log.Warn("waiting for the lease of the database's ledger, in case its holder is dead", "at_most", ledgerLeaseWait.String(), "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			return err
+			return cmp.Or(refused, err) // the last try may have had no time left
 		case <-ticker.C:
 		}
 	}
