@@ -161,8 +161,12 @@ func (p *parts) sayDurability(ctx context.Context, opened *ledgerredis.Ledger, s
 	if !crash || !failover {
 		say = p.log.Warn
 	}
+	means := d.CanLose()
+	if p.cfg.Promise.Journal {
+		means = "promise.journal: accepted orders outlive a crash of Redis and its machine. Without it, " + means
+	}
 	say("durability of the Redis ledger", "appendonly", d.AppendOnly, "appendfsync", d.Fsync,
-		"replicas", d.Replicas, "waits_for", d.Waits, "promise_journal", p.cfg.Promise.Journal, "means", d.CanLose())
+		"replicas", d.Replicas, "waits_for", d.Waits, "promise_journal", p.cfg.Promise.Journal, "means", means)
 	return &d, nil
 }
 
