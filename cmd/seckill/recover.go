@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"seckill"
 	"seckill/internal/adminclient"
 	"seckill/internal/wire"
 )
@@ -47,6 +48,10 @@ func (l ledgerChange) bind(p *program, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%s %d: %w", l.verb, id, err)
 		}
+		if after.Epoch == before.Epoch {
+			fmt.Fprintf(p.out, "%s %d: nothing to do, somebody else did it before: epoch %d\n", l.verb, id, after.Epoch)
+			return nil
+		}
 		fmt.Fprintf(p.out, l.done+": epoch %d, was %d\n", id, after.Epoch, before.Epoch)
 		return nil
 	}
@@ -57,6 +62,9 @@ func (p *program) recoverCommand() *cobra.Command {
 	return ledgerChange{
 		verb: "recover", doing: "Recovering", done: "product %d is recovered",
 		question: func(p wire.AdminProduct) string {
+			if p.Seller == seckill.SellerStore.String() {
+				return fmt.Sprintf("Return product %d, %q, and its limit group %d to Redis? Purchases answer busy meanwhile.", p.ID, p.Name, p.LimitGroup)
+			}
 			return fmt.Sprintf("Rebuild the ledger of product %d, %q, epoch %d? Its purchases answer busy meanwhile.", p.ID, p.Name, p.Epoch)
 		},
 		change: (*adminclient.Client).Recover,

@@ -146,3 +146,19 @@ func TestTakeoverNeedsAYes(t *testing.T) {
 	op.wantAsked(t, "GET products/1", `POST products/1/takeover {"reason":"drill"}`)
 	op.execute(t, "takeover 2 --yes").want(t, exitFailure, "", "not_found")
 }
+
+func TestRecover_SaysThatRedisSellsAgain(t *testing.T) {
+	op := newOperator(t, map[string]string{
+		"GET products/1":             `{"id":1,"name":"shoe","limit_group":7,"epoch":4,"seller":"store"}`,
+		"POST products/1/recover {}": `{"id":1,"name":"shoe","limit_group":7,"epoch":5,"seller":"ledger"}`,
+	})
+	op.execute(t, "recover 1", onTerminal("y\n")).want(t, exitOK, "epoch 5, was 4", `Return product 1, "shoe", and its limit group 7 to Redis?`)
+}
+
+func TestTakeover_SaysThatItWasDoneBefore(t *testing.T) {
+	op := newOperator(t, map[string]string{
+		"GET products/1":              `{"id":1,"name":"shoe","epoch":4,"seller":"store"}`,
+		"POST products/1/takeover {}": `{"id":1,"name":"shoe","epoch":4,"seller":"store"}`,
+	})
+	op.execute(t, "takeover 1 --yes").want(t, exitOK, "takeover 1: nothing to do", "")
+}
