@@ -87,6 +87,9 @@ type ask struct {
 	// may not know an order that the store did not have yet, or refused. Orders
 	// that the store has it knows by their keys, dead or not.
 	forgets bool
+	// stale says that the ledger was in doubt when it answered, and that there was
+	// one: it may be an old one, that has neither the key nor an order's end.
+	stale bool
 	// doubtful are units of the answer's order that count for the buyer or not: of
 	// one that failed in the end, or was adopted later. They are not in quantity.
 	doubtful int
@@ -190,6 +193,16 @@ func (s state) held(in ask) (units int) {
 	return units
 }
 
+// heldBefore are the units of other keys, dead or not, that an old ledger may hold.
+func (s state) heldBefore(in ask) (units int) {
+	for _, h := range s {
+		if in.stale && h.key != in.key {
+			units += h.quantity
+		}
+	}
+	return units
+}
+
 func (s state) has(key, no string) bool {
 	return slices.ContainsFunc(s, func(h holding) bool { return key != "" && h.key == key && h.no == no })
 }
@@ -222,7 +235,8 @@ func (s state) steps(in ask, out answer) []state {
 		}
 		return []state{s.with(newHolding(in, out.no))}
 	case limited:
-		return s.iff(s.found(in) == nil && s.live()+s.perhaps()+s.held(in)+in.quantity > in.limit)
+		over := s.found(in) == nil && s.live()+s.perhaps()+s.held(in)+in.quantity > in.limit
+		return s.iff(over || s.heldBefore(in)+in.quantity > in.limit)
 	case refused:
 		return s.iff(s.found(in) == nil)
 	case unknown:
@@ -303,6 +317,7 @@ func (e *evidence) checkHistory() (looked int, findings []string) {
 	accounts := e.newAccounts()
 	for _, a := range e.acts {
 		in := ask{key: a.Purchase.Key, quantity: a.Purchase.Quantity, limit: e.products[a.Product].PerUserLimit, forgets: e.forgets(a, accounts), by: e.answering(a), apart: e.split.meets(a.Called, a.Done)}
+		in.stale = in.by == nil && e.doubted(a.Product, a.Called, a.Done)
 		op := porcupine.Operation{Call: a.Called.UnixNano(), Return: a.Done.UnixNano()}
 		out := answer{kind: kindOf(a), no: a.No}
 		switch out.kind {

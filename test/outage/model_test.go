@@ -204,6 +204,18 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 			acts: []market.Act{by(here, ofTwo(2, buy(0, 1, "k", "A", ""))), by(there, ofTwo(1, buy(2000, 2001, "m", "B", ""))), by(here, ofTwo(1, buy(2500, 2501, "n", "", seckill.CodeAlreadyPurchased)))},
 			rows: []row{rowOfTwo(2, order("A", "k", seckill.OrderCancelled, 1000)), rowOfTwo(1, order("B", "m", seckill.OrderPaid, 0))}, forgets: true, split: [2]int{1500, 3000},
 		},
+		"told to have bought by an old ledger, that has an order which ended, and not the key": {
+			acts: []market.Act{ofTwo(2, buy(0, 1, "k", "A", "")), ofTwo(1, buy(2000, 2001, "m", "B", "")), ofTwo(1, buy(2500, 2501, "m", "", seckill.CodeAlreadyPurchased))},
+			rows: []row{rowOfTwo(2, order("A", "k", seckill.OrderCancelled, 1000)), rowOfTwo(1, order("B", "m", seckill.OrderPaid, 0))}, forgets: true, honest: true,
+		},
+		"the same, by a ledger that is not in doubt": {
+			acts: []market.Act{ofTwo(2, buy(0, 1, "k", "A", "")), ofTwo(1, buy(2000, 2001, "m", "B", "")), ofTwo(1, buy(2500, 2501, "m", "", seckill.CodeAlreadyPurchased))},
+			rows: []row{rowOfTwo(2, order("A", "k", seckill.OrderCancelled, 1000)), rowOfTwo(1, order("B", "m", seckill.OrderPaid, 0))},
+		},
+		"told to have bought by an old ledger, that has too few units for that": {
+			acts: []market.Act{ofTwo(1, buy(0, 1, "k", "A", "")), ofTwo(1, buy(2000, 2001, "m", "B", "")), ofTwo(1, buy(2500, 2501, "m", "", seckill.CodeAlreadyPurchased))},
+			rows: []row{rowOfTwo(1, order("A", "k", seckill.OrderCancelled, 1000)), rowOfTwo(1, order("B", "m", seckill.OrderPaid, 0))}, forgets: true,
+		},
 		"an order that nobody asked for beside another": {
 			acts: []market.Act{buy(0, 1, "k", "A", "")},
 			rows: []row{order("A", "k", seckill.OrderPaid, 0), order("B", "", seckill.OrderPaid, 0)},
