@@ -82,6 +82,9 @@ func (b *Book) checkOrders() {
 	live, counted := make(map[owner]int), make(map[string]bool)
 	b.Each(func(ctx context.Context, c *Claim) {
 		order, err := b.Read(ctx, c)
+		for err != nil && (!engine.Answered(err) || Temporary(err)) && Pause(ctx, 20*time.Millisecond) {
+			order, err = b.Read(ctx, c) // a busy machine answers late, which is busy
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
