@@ -155,8 +155,9 @@ func (m *rocketMachine) configure(java, remoting string, opt RocketMQOptions) er
 func (m *rocketMachine) proxySettings(remoting string, opt RocketMQOptions) map[string]any {
 	settings := map[string]any{
 		"rocketMQClusterName": "DefaultCluster", "namesrvAddr": m.names, "localServeAddr": "127.0.0.1",
-		"grpcShutdownTimeSeconds": 1, // 60 s by default, while a client is connected
-		"grpcServerPort":          json.Number(portOf(m.address)), "remotingListenPort": json.Number(portOf(remoting)),
+		"grpcShutdownTimeSeconds":              1, // 60 s by default, while a client is connected
+		"topicRouteServiceCacheRefreshSeconds": 1, // 20 s by default, also for a topic that was not found
+		"grpcServerPort":                       json.Number(portOf(m.address)), "remotingListenPort": json.Number(portOf(remoting)),
 	}
 	if opt.TLS != nil {
 		settings["tlsTestModeEnable"] = false
