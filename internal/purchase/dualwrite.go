@@ -45,8 +45,8 @@ const (
 var DualWriteResults = []DualWriteResult{DualWriteConfirmed, DualWriteFailed, DualWriteLate, DualWriteFull}
 
 // dualWriter tries, once and in the background, to write what the ledger has
-// accepted of dualwrite products, so that the store follows within
-// milliseconds. The batch's entry stays in the outbox and the worker comes to
+// accepted of dualwrite products. While the store keeps up, a row follows its
+// answer within milliseconds. The batch's entry stays in the outbox and the worker comes to
 // it all the same, so nothing is lost with what is left out here.
 //
 // It cannot sell twice, because it is the worker's own transaction, with the

@@ -10,8 +10,9 @@ import (
 // EventVersion is the version of the event envelope.
 const EventVersion = 1
 
-// Event is the envelope of an event, in feeds, webhooks and streams. The
-// fields of an order are absent where there is no such order.
+// Event is an event in the operator's feed and in streams. The fields of an
+// order are absent where there is no such order. Sinks send EventData in a
+// CloudEvents envelope instead.
 type Event struct {
 	V           int               `json:"v"`
 	ID          int64             `json:"id"` // grows; the feed's cursor

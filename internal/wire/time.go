@@ -1,5 +1,5 @@
 // Package wire has the JSON shapes that both HTTP APIs, the event feed and the
-// webhooks speak, and how they are made from the domain. openapi.yaml
+// sinks speak, and how they are made from the domain. openapi.yaml
 // describes them; a test holds the two together.
 package wire
 

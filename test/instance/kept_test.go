@@ -3,8 +3,10 @@ package instance
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/go-sql-driver/mysql"
 
@@ -72,12 +74,38 @@ func TestWhatEveryInstancePromisedIsWrittenBeforeTheRebuild(t *testing.T) {
 	}
 }
 
-// A dualwrite batch is in the store though no worker runs.
-func TestADualWriteIsInTheStoreWithoutAWorker(t *testing.T) {
+// Orders of a dualwrite product are in the store milliseconds after their
+// answers while the store keeps up, though no worker runs.
+func TestDualWrite_RowFollowsTheAnswerWithoutAWorker(t *testing.T) {
 	t.Parallel()
-	e := engine.Start(t, engine.Options{Settings: shared(t), Roles: shopOnly})
-	openSale(t, e, engine.Product{ID: 1, Stock: 2, PerUserLimit: 1, Strategy: string(seckill.StrategyDualWrite)})
-	await(t, e, "ann", buys(t, e, 1, "ann"), "pending")
+	const orders = 50
+	dsn := server.SharedMariaDB(t).NewDatabase(t)
+	e := engine.Start(t, engine.Options{Settings: engine.Join(engine.OnRedis(server.SharedRedis(t).Addr()), engine.OnStore(dsn)), Roles: shopOnly})
+	openSale(t, e, engine.Product{ID: 1, Stock: orders, PerUserLimit: 1, Strategy: string(seckill.StrategyDualWrite)})
+	pool, err := sql.Open("mysql", strings.TrimPrefix(dsn, "mysql:"))
+	must(t, "open the store", err)
+	defer pool.Close()
+	var lags []time.Duration
+	for i := range orders {
+		no := buys(t, e, 1, fmt.Sprint("ann-", i))
+		answered := time.Now()
+		for deadline := answered.Add(settleWithin); ; {
+			var rows int
+			must(t, "look for the row", pool.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM tb_seckill_order WHERE order_no = ?`, no).Scan(&rows))
+			if rows == 1 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("order %s has no row after %v", no, settleWithin)
+			}
+		}
+		lags = append(lags, time.Since(answered))
+	}
+	slices.Sort(lags)
+	t.Logf("rows follow their answers by %v (median), %v (9 of 10), %v (all)", lags[orders/2], lags[orders*9/10], lags[orders-1])
+	if lags[orders/2] > 100*time.Millisecond {
+		t.Errorf("the median row follows its answer by %v, want at most 100ms", lags[orders/2])
+	}
 }
 
 // The store has less than was promised, for somebody took units out of it by
