@@ -405,6 +405,27 @@ func TestHandover_StoreOpensWhenEveryLeaseHasAcknowledgedOrExpired(t *testing.T)
 	}
 }
 
+// A product of a limit group that is preheated while the store sells the others has
+// them return, also where nothing returns by itself: one seller decides on all.
+func TestPreheat_ReturnsTheLimitGroup(t *testing.T) {
+	h := newHanding(t)
+	h.Open(t, 1, 5)
+	h.takenOver(t, 1)
+	h.Sell(t, h.Stored(t, 1), "a")
+	h.Product(t, 2, 5, grouped)
+	_, err := h.Desk.Preheat(t.Context(), 2, rig.Operator)
+	rig.Must(t, err)
+	for id := range uint32(2) {
+		p := live(t, h.Rig, id+1)
+		if p.Seller != seckill.SellerLedger {
+			t.Errorf("product %d is sold by the %s", p.ID, p.Seller)
+		}
+		if v := h.Reserve(t, p, h.Claim(p.ID, "a")); v[0].Code != ledger.VerdictOverLimit {
+			t.Errorf("a second unit of the group, of product %d, was answered %d", p.ID, v[0].Code)
+		}
+	}
+}
+
 // As long as a promise of one product is not written, the store cannot tell who
 // is at the limit of the group.
 func TestHandover_LimitGroupOpensAndReturnsTogether(t *testing.T) {

@@ -3,6 +3,7 @@ package ledgerredis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -368,6 +369,28 @@ func TestLivingWorkersAreCounted(t *testing.T) {
 	counted(1)
 	r.server.Must("FLUSHALL")
 	counted(1)
+}
+
+func TestLivingRelaysAreCountedApartFromWorkers(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	counted := func(workers, relays int) {
+		t.Helper()
+		r.eventually(fmt.Sprintf("%d workers and %d relays", workers, relays), func() bool {
+			got, err := r.queue.outboxStats(r.ctx())
+			return err == nil && got.Consumers == workers && got.Relays == relays
+		})
+	}
+	r.join()
+	relays := [2]queue.Consumer{}
+	for i := range relays {
+		var err error
+		relays[i], err = r.queue.Relay(r.ctx(), "r"+strconv.Itoa(i))
+		r.check(err, "join as a relay")
+	}
+	counted(1, 2)
+	r.check(relays[0].Close(r.ctx()), "leave")
+	counted(1, 1)
 }
 
 func TestTheOutboxIsMeasured(t *testing.T) {
