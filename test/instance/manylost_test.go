@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/test/engine"
+	"seckill/test/market"
 	"seckill/test/server"
 )
 
@@ -77,25 +77,12 @@ func TestLoss_ManyProductsAreSoldAgainSoon(t *testing.T) {
 			most = max(most, after[id]-before[id])
 		}
 		t.Logf("%d products are sold again %s after FLUSHALL; rebuilt %d times at most", products, took.Round(10*time.Millisecond), most)
-		bound := time.Duration(crowding(t) * float64(lossBase+time.Duration(products)*lossEach))
+		bound := time.Duration(market.Crowding(t) * float64(lossBase+time.Duration(products)*lossEach))
 		return []timed{{fmt.Sprintf("to sell %d products again", products), took, bound}}
 	})
 	leave()
 	buying.Wait()
 	l.await("every promise is a pending order", l.kept)
-}
-
-// crowding is how much longer work takes on a machine on which other tests run: by
-// how many more there are to run than four per core. This test has about as many
-// of its own.
-func crowding(t *testing.T) float64 {
-	t.Helper()
-	text, err := os.ReadFile("/proc/loadavg")
-	must(t, "read the load", err)
-	var load float64
-	_, err = fmt.Sscan(string(text), &load)
-	must(t, "read the load", err)
-	return max(1, load/float64(4*runtime.NumCPU()))
 }
 
 // loss is a shop whose Redis forgets everything.

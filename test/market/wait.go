@@ -2,6 +2,9 @@ package market
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -34,6 +37,22 @@ func Eventually(t testing.TB, what string, holds func(ctx context.Context) bool)
 			t.Fatalf("not within %s: %s", SettleWithin, what)
 		}
 	}
+}
+
+// Crowding is how much longer work takes on a machine on which other tests run: by
+// how many more there are to run than four per core. A test with servers and
+// instances has about as many of its own.
+func Crowding(t testing.TB) float64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var load float64
+	if _, err := fmt.Sscan(string(text), &load); err != nil {
+		t.Fatalf("read the load: %v", err)
+	}
+	return max(1, load/float64(4*runtime.NumCPU()))
 }
 
 // UntilAnswered repeats a request until it gets an answer that is not busy:

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"seckill/test/engine"
 	"seckill/test/market"
 )
@@ -18,31 +20,56 @@ import (
 const (
 	// handoverEnv is how many rounds the story is repeated; unset, it is one.
 	handoverEnv = "SECKILL_HANDOVER_ROUNDS"
-	// handoverMost is when the orders of a dead instance are in the store, on a
-	// machine that has something else to do too. 1.4 to 2.2 s were measured; before
-	// signs of life were compared it took 15 s and more.
-	handoverMost = 8 * time.Second
+	// handoverMost is when the orders of a dead instance are in the store: what the
+	// engine promises. 1.4 to 2.2 s were measured. A machine that runs other tests
+	// too may take longer; see market.Crowding.
+	handoverMost = 3 * time.Second
 	lastUnits    = 150
+	setBackBy    = time.Hour
 )
 
 // One of two instances is killed as the product sells out, while its workers
 // hold entries that they have not written. The other one writes them soon.
 func TestKilledInstance_OrdersAreWrittenSoon(t *testing.T) {
-	handover(t, func(s *site, survivor *engine.Engine) {
-		killed := time.Now()
-		s.awaitRows(lastUnits)
-		took := time.Since(killed)
-		t.Logf("all orders were in the store %s after the kill", took.Round(10*time.Millisecond))
-		if took > handoverMost {
-			t.Errorf("it took %s, want %s at most", took, handoverMost)
+	handover(t, plan{}, func(s *site, _ *engine.Engine) { s.wantRowsSoon(time.Now()) })
+}
+
+// The same, and Redis' clock is set back by an hour before the kill: the living
+// judge signs of life by a clock of their own, and a login by the instance's.
+func TestKilledInstance_OrdersAreWrittenSoonThoughTheClockOfRedisIsSetBack(t *testing.T) {
+	handover(t, plan{clock: true}, func(s *site, survivor *engine.Engine) {
+		s.wantRowsSoon(time.Now())
+		now := time.Now()
+		login, err := jwt.NewWithClaims(jwt.SigningMethodHS256, jwt.MapClaims{
+			"sub": "fresh", "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(time.Minute).Unix(),
+		}).SignedString([]byte(engine.JWTSecret))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = market.UntilAnswered(t, "buy with a login of this second", func(ctx context.Context) error {
+			return s.SendTo(ctx, survivor, s.NewClaim(survivor.BearerOf("fresh", login), spared, engine.Purchase{Quantity: 1, Key: "fresh"}))
+		})
+		if err != nil {
+			t.Errorf("a login of this second: %v", err)
 		}
 	})
+}
+
+// wantRowsSoon wants the orders of an instance that was killed in the store in time.
+func (s *site) wantRowsSoon(killed time.Time) {
+	s.t.Helper()
+	s.awaitRows(lastUnits)
+	took, most := time.Since(killed), time.Duration(market.Crowding(s.t)*float64(handoverMost))
+	s.t.Logf("all orders were in the store %s after the kill", took.Round(10*time.Millisecond))
+	if took > most {
+		s.t.Errorf("it took %s, want %s at most", took, most)
+	}
 }
 
 // The same, and the operator has the ledger rebuilt at once: nobody's unit is
 // sold to another.
 func TestKilledInstance_PromisesKeepTheirUnitsThroughARecover(t *testing.T) {
-	handover(t, func(s *site, survivor *engine.Engine) {
+	handover(t, plan{}, func(s *site, survivor *engine.Engine) {
 		market.Eventually(t, "the ledger is rebuilt", func(ctx context.Context) bool {
 			_, err := survivor.Operator().Recover(ctx, asyncOne)
 			return err == nil
@@ -53,8 +80,9 @@ func TestKilledInstance_PromisesKeepTheirUnitsThroughARecover(t *testing.T) {
 }
 
 // handover sells out at two instances, kills the one whose workers hold entries,
-// and checks that every promise is an order in the end.
-func handover(t *testing.T, then func(s *site, survivor *engine.Engine)) {
+// and checks that every promise is an order in the end. If Redis' clock can be set,
+// it is set back before.
+func handover(t *testing.T, p plan, then func(s *site, survivor *engine.Engine)) {
 	rounds := 1
 	if text := os.Getenv(handoverEnv); text != "" {
 		var err error
@@ -63,11 +91,14 @@ func handover(t *testing.T, then func(s *site, survivor *engine.Engine)) {
 		}
 	}
 	for range rounds {
-		s := open(t, plan{
-			faults:   []string{"worker.after_receive~1m", ""},
-			products: []engine.Product{{ID: asyncOne, Stock: lastUnits, PerUserLimit: 1}},
-			settings: map[string]string{"order.expire_after": "10m"},
-		})
+		began := time.Now().Add(-2 * setBackBy) // by any clock
+		p.faults = []string{"worker.after_receive~1m", ""}
+		p.products = []engine.Product{
+			{ID: asyncOne, Stock: lastUnits, PerUserLimit: 1, StartsAt: began},
+			{ID: spared, Stock: 1, PerUserLimit: 1, StartsAt: began},
+		}
+		p.settings = map[string]string{"order.expire_after": "10m"}
+		s := open(t, p)
 		victim, survivor := s.engines[0], s.engines[1]
 		survivor.Signal(syscall.SIGSTOP) // so that the victim receives the first entries
 		sold := 0
@@ -81,6 +112,9 @@ func handover(t *testing.T, then func(s *site, survivor *engine.Engine)) {
 		sold += crowd(s, nil, 2*lastUnits)
 		if sold != lastUnits {
 			t.Fatalf("%d of %d units were sold", sold, lastUnits)
+		}
+		if p.clock {
+			s.redis.MoveClock(-setBackBy)
 		}
 		victim.Kill()
 		then(s, survivor)
