@@ -116,7 +116,7 @@ func (s *site) during(do func()) {
 func (s *site) check() {
 	s.t.Helper()
 	s.Settle()
-	for id := range s.Products { // what a dead instance held is taken over after 15 s
+	for id := range s.Products { // what a dead instance held is taken over after some 2 s
 		market.Eventually(s.t, fmt.Sprintf("all orders of product %d are in the store", id), func(ctx context.Context) bool {
 			figures, err := s.Operator().Stats(ctx, id)
 			return err == nil && figures.Queue.Depth == 0

@@ -13,8 +13,9 @@ import (
 const returnWithin = market.SettleWithin
 
 // followWithin is how far the store may be behind the ledger, beside a fault: the
-// entries of a worker that was killed wait for 15 s.
-const followWithin = 25 * time.Second
+// entries of a worker that was killed wait for some 2 s, and what waited meanwhile
+// is written then.
+const followWithin = 12 * time.Second
 
 // refusals are those as sold out, and how many of them could be judged.
 type refusals struct {
