@@ -111,6 +111,13 @@ var faultsOfAll = map[string]fault{
 		c.pause(ctx)
 		c.engines[i].Start()
 	}},
+	// With a broker its partitions move.
+	"instance replaced": {ofNothing, func(c *campaign, ctx context.Context) {
+		e := c.engines[c.rng.IntN(len(c.engines))]
+		e.MustStop()
+		c.pause(ctx)
+		e.Start()
+	}},
 	"worker dead and recovered":  {ofInstance, (*campaign).killAndRecover},
 	"store takes a product over": {ofNothing, (*campaign).takeOver},
 	"network to Redis bad": {ofNothing, func(c *campaign, ctx context.Context) {
@@ -142,11 +149,6 @@ var faultsOfBroker = map[string]fault{
 		c.broker.Resume()
 	}},
 	"broker emptied": {ofNothing, func(c *campaign, _ context.Context) { c.broker.Empty() }},
-	"instance replaced": {ofNothing, func(c *campaign, _ context.Context) { // its partitions move
-		e := c.engines[c.rng.IntN(len(c.engines))]
-		e.MustStop()
-		e.Start()
-	}},
 }
 
 // faultsOf are what can happen to a site.
