@@ -64,13 +64,21 @@ func (s *site) soldBy(ctx context.Context, seller string) {
 	}
 }
 
-// Redis is killed; it is frozen, and answers again while the takeover is under
-// way; one instance is cut off from it, which is no reason to take a sale over,
+// Redis is killed; it is frozen, for 20 s if every fault is to happen, and answers
+// again while the takeover is under way; one instance is cut off from it, which is no reason to take a sale over,
 // and an operator does so all the same. The store sells all that is left, the
 // ledger sells again afterwards, and every promise keeps its unit.
 func TestTakeover_PromisesKeepTheirUnits(t *testing.T) {
 	_, all := takeoverRounds(t)
-	s := open(t, plan{products: falling(), networks: true, faults: []string{"takeover.before_ack~1s", "takeover.before_ack~1s"}})
+	frozen, held := time.Duration(0), "takeover.before_ack~1s"
+	if all { // Redis is back before the instances acknowledge
+		frozen, held = 20*time.Second, "takeover.before_ack~20s"
+	}
+	s := open(t, plan{products: falling(), networks: true, faults: []string{held, held}})
+	moving := func(ctx context.Context) bool {
+		figures, err := s.engines[0].Operator().Stats(ctx, spared)
+		return err == nil && figures.Seller == stats.SellerMoving
+	}
 	s.during(func(ctx context.Context) {
 		market.Pause(ctx, warmUp)
 		s.Away(s.ledgered()...)
@@ -84,10 +92,12 @@ func TestTakeover_PromisesKeepTheirUnits(t *testing.T) {
 
 		market.Pause(ctx, warmUp)
 		s.redis.Pause()
-		market.Eventually(t, "the takeover has begun", func(context.Context) bool {
-			figures, err := s.engines[0].Operator().Stats(ctx, spared)
-			return err == nil && figures.Seller == stats.SellerMoving
-		})
+		thawed := time.Now().Add(frozen)
+		market.Eventually(t, "the takeover has begun", moving)
+		market.Pause(ctx, time.Until(thawed))
+		if all && !moving(ctx) {
+			t.Error("the takeover was over before Redis was back")
+		}
 		s.redis.Resume()
 		s.Back()
 		s.soldBy(ctx, stats.SellerLedger)
