@@ -69,7 +69,7 @@ contract: ## have schemathesis try openapi.yaml at the real binary, for longer (
 	SECKILL_CONTRACT_EXAMPLES=$${EXAMPLES:-200} SECKILL_CONTRACT_SEED=$${SEED:-$$(date +%s)} $(GO) test -count=1 -timeout 0 -v ./test/contract
 
 .PHONY: model
-model: ## explore the models of the protocols (3 minutes)
+model: ## explore the models of the protocols (4 minutes)
 	./test/model/run
 
 .PHONY: bench

@@ -240,7 +240,7 @@ var (
 func TestDocsNameConfigurationKeys(t *testing.T) {
 	known := map[string]bool{}
 	sections := map[string]bool{}
-	variables := map[string]bool{"SECKILL_FAULT": true, "SECKILL_CRASH_ROUNDS": true, "SECKILL_SMUGGLING_SEED": true, "SECKILL_HANDOVER_ROUNDS": true, "SECKILL_LOSS_PRODUCTS": true, "SECKILL_": true, config.FileVar: true, "SECKILL_A_B": true}
+	variables := map[string]bool{"SECKILL_FAULT": true, "SECKILL_CRASH_ROUNDS": true, "SECKILL_SMUGGLING_SEED": true, "SECKILL_HANDOVER_ROUNDS": true, "SECKILL_LOSS_PRODUCTS": true, "SECKILL_MEASURE_BACKLOG": true, "SECKILL_": true, config.FileVar: true, "SECKILL_A_B": true}
 	for _, d := range config.Describe() {
 		known[d.Key] = true
 		section, _, _ := strings.Cut(d.Key, ".")
