@@ -24,6 +24,7 @@ type sighting struct {
 	since time.Time // when it was first seen
 	looks int       // how often it was seen again
 	holds bool      // entries, as the last tending found
+	told  bool      // it was found dead
 }
 
 // look takes the signs of all consumers, or an error if they could not be read.
@@ -46,9 +47,10 @@ func (w *watch) look(signs map[string]string, err error, now time.Time) (found b
 			delete(w.seen, name) // it has left, or was handed back
 			continue
 		}
-		dead := w.isDead(s, now)
 		s.looks++
-		found = found || !dead && w.isDead(s, now)
+		dead := w.isDead(s, now)
+		found = found || dead && !s.told
+		s.told = dead
 	}
 	return found
 }

@@ -14,6 +14,7 @@ type judge struct {
 	watch
 	now   time.Time
 	beats int // of the consumers that live
+	found int // deaths
 }
 
 func newJudge(t *testing.T) *judge {
@@ -32,7 +33,9 @@ func (j *judge) pass(d time.Duration, still map[string]string, living ...string)
 		for _, name := range living {
 			signs[name] = strconv.Itoa(j.beats)
 		}
-		j.look(signs, nil, j.now)
+		if j.look(signs, nil, j.now) {
+			j.found++
+		}
 	}
 }
 
@@ -50,8 +53,14 @@ func TestWatch_SilentConsumerIsDeadAfterASilence(t *testing.T) {
 	j.wantDead()
 	j.pass(400*time.Millisecond, map[string]string{"a": "5"}, "b")
 	j.wantDead("a")
+	if j.pass(time.Second, map[string]string{"a": "5"}, "b"); j.found != 1 {
+		j.Errorf("one death was found %d times", j.found)
+	}
 	j.pass(200*time.Millisecond, nil, "a", "b") // it stood still
 	j.wantDead()
+	if j.pass(2*time.Second, map[string]string{"a": "5"}, "b"); j.found != 2 {
+		j.Errorf("two deaths were found %d times", j.found)
+	}
 }
 
 func TestWatch_SignIsNoTime(t *testing.T) {
