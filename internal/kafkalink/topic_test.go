@@ -125,3 +125,15 @@ func TestExplain_NamesTheTopicThatIsMissing(t *testing.T) {
 		t.Errorf("the error is: %v", err)
 	}
 }
+
+// One broker cannot show it: a topic of one replica takes a record whatever its
+// min.insync.replicas.
+func TestWriter_WantsAllInSyncReplicasAndNoRepeats(t *testing.T) {
+	client := opened(t, killed(t)).writer.Load().client
+	if acks := client.OptValue(kgo.RequiredAcks); acks != kgo.AllISRAcks() {
+		t.Errorf("the writer waits for %v", acks)
+	}
+	if disabled := client.OptValue(kgo.DisableIdempotentWrite); disabled != false {
+		t.Errorf("idempotent writes are off: %v", disabled)
+	}
+}

@@ -118,6 +118,9 @@ func TestSink_NoneCostsNothing(t *testing.T) {
 	if strings.Contains(page.Text, "seckill_sink_") || strings.Contains(page.Text, `duty="sink:`) {
 		t.Error("there are figures of sinks")
 	}
+	if strings.Contains(page.Text, "seckill_carrier_") || strings.Contains(page.Text, "seckill_expiry_") {
+		t.Error("there are figures of a broker")
+	}
 }
 
 // A receiver that is away for a while gets everything when it is back, soon.
