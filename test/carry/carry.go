@@ -26,6 +26,9 @@ type Broker interface {
 	Settings(t testing.TB) map[string]string
 	// EventTopic creates a topic for a sink.
 	EventTopic() string
+	// Events is what such a topic has, of at least so many messages, as another
+	// client prints it.
+	Events(topic string, messages int) string
 	Kill()
 	Start()
 	Pause()
@@ -70,9 +73,10 @@ func products() []engine.Product {
 // site is two engines over one Redis, one MariaDB and the broker.
 type site struct {
 	*market.Book
-	t       *testing.T
-	broker  Broker
-	engines []*engine.Engine
+	t        *testing.T
+	broker   Broker
+	settings map[string]string
+	engines  []*engine.Engine
 }
 
 func open(t *testing.T, broker Broker, settings ...map[string]string) *site {
@@ -83,7 +87,7 @@ func open(t *testing.T, broker Broker, settings ...map[string]string) *site {
 		map[string]string{"order.expire_after": "4s", "worker.batch_wait": "5ms", "log.level": "warn"}, broker.Settings(t),
 	)
 	shared = engine.Join(append([]map[string]string{shared}, settings...)...)
-	s := &site{t: t, broker: broker}
+	s := &site{t: t, broker: broker, settings: shared}
 	for range 2 {
 		s.engines = append(s.engines, engine.Start(t, engine.Options{Settings: shared}))
 	}
@@ -115,6 +119,14 @@ func (s *site) during(do func()) {
 // check holds the site to all promises.
 func (s *site) check() {
 	s.t.Helper()
+	s.rest()
+	s.Check()
+	s.t.Log(s.Summary())
+}
+
+// rest waits until every order has its end.
+func (s *site) rest() {
+	s.t.Helper()
 	s.Settle()
 	for id := range s.Products { // what a dead instance held is taken over after some 2 s
 		market.Eventually(s.t, fmt.Sprintf("all orders of product %d are in the store", id), func(ctx context.Context) bool {
@@ -123,8 +135,6 @@ func (s *site) check() {
 		})
 	}
 	s.awaitEnds()
-	s.Check()
-	s.t.Log(s.Summary())
 }
 
 // awaitEnds waits until every order is paid or has expired. One that expires
@@ -159,7 +169,8 @@ func (s *site) total(name string) (sum float64) {
 // takes it over, and it returns to the ledger: copies that the broker still has
 // change nothing.
 func Sale(t *testing.T, broker Broker) {
-	s := open(t, broker, map[string]string{"ledger.return_after": "0s"})
+	topic := broker.EventTopic()
+	s := open(t, broker, sinkOn(t, broker.Settings(t)["queue.kind"], topic), map[string]string{"ledger.return_after": "0s"})
 	s.during(func() {
 		market.Pause(t.Context(), saleFor/2)
 		s.move(stats.SellerStore, (*engine.Operator).TakeOver)
@@ -167,14 +178,35 @@ func Sale(t *testing.T, broker Broker) {
 		s.move(stats.SellerLedger, (*engine.Operator).Recover)
 		market.Pause(t.Context(), saleFor/2)
 	})
-	if claims := s.total(`seckill_carrier_claims_total{result="published"}`); claims == 0 {
-		t.Error("no order went by the broker")
-	}
+	s.wantCarried()
 	if bypassed := s.total("seckill_carrier_bypassed"); bypassed != 0 {
 		t.Errorf("%v engines bypass the broker", bypassed)
 	}
+	s.wantExpiredByMessage()
+	s.rest()
+	s.wantEvents(topic)
 	s.check()
 	s.wantNoneFailed()
+}
+
+// wantExpiredByMessage wants that a delayed message expired some orders, where
+// the broker has them: the scan of the store would hide that none comes.
+func (s *site) wantExpiredByMessage() {
+	s.t.Helper()
+	if s.settings["queue.expire_topic"] == "" {
+		return
+	}
+	market.Eventually(s.t, "a delayed message expires orders", func(context.Context) bool {
+		return s.total(`seckill_orders_expired_total{by="message"}`) > 0
+	})
+}
+
+// wantCarried wants that reservations went by the broker.
+func (s *site) wantCarried() {
+	s.t.Helper()
+	market.Eventually(s.t, "reservations go by the broker", func(context.Context) bool {
+		return s.total(`seckill_carrier_claims_total{result="published"}`) > 0
+	})
 }
 
 // move has an operator give every product another seller.
@@ -253,6 +285,9 @@ func Move(t *testing.T, broker Broker) {
 				e.Start()
 			}
 			market.Pause(t.Context(), saleFor/3)
+			if to == kind {
+				s.wantCarried()
+			}
 		}
 	})
 	s.check()

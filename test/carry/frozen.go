@@ -3,8 +3,6 @@ package carry
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +17,8 @@ const (
 	stopMost  = 6 * time.Second
 	stopSlack = 1500 * time.Millisecond
 )
+
+const unwellAlert = `level=ERROR msg="alert: the broker is unwell"`
 
 // Frozen stops engines whose broker does not answer. Reservations, delayed
 // messages and a sink use it. One engine stops at once, with calls in hand. The
@@ -52,6 +52,10 @@ func Frozen(t *testing.T, broker Broker) {
 		t.Fatal(err)
 	}
 	market.Eventually(t, "the broker is found unwell", func(context.Context) bool { return strings.Contains(late.Log(), "broker is unwell") })
+	market.Eventually(t, "a metric and an alert say so", func(ctx context.Context) bool {
+		bypassed, err := late.Metric(ctx, "seckill_carrier_bypassed")
+		return err == nil && bypassed == 1 && strings.Contains(late.Log(), unwellAlert)
+	})
 	stopsInTime(t, late)
 }
 
@@ -59,12 +63,7 @@ func Frozen(t *testing.T, broker Broker) {
 func withSink(t *testing.T, broker Broker) *engine.Engine {
 	t.Helper()
 	settings := broker.Settings(t)
-	config := filepath.Join(t.TempDir(), "seckill.yaml")
-	text := fmt.Sprintf("sinks:\n  - name: events\n    kind: %s\n    topic: %s\n", settings["queue.kind"], broker.EventTopic())
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e := engine.Start(t, engine.Options{Settings: engine.Join(settings, map[string]string{"config": config})})
+	e := engine.Start(t, engine.Options{Settings: engine.Join(settings, sinkOn(t, settings["queue.kind"], broker.EventTopic()))})
 	carried := fmt.Sprintf(`msg="reservations travel over %s" topic=%s`, settings["queue.kind"], settings["queue.topic"])
 	market.Eventually(t, "the broker carries reservations", func(context.Context) bool { return strings.Contains(e.Log(), carried) })
 	return e
@@ -79,7 +78,7 @@ func stopsInTime(t *testing.T, e *engine.Engine) {
 	took := time.Since(began)
 	t.Logf("the stop took %s", took)
 	log := e.Log()
-	alerts := strings.Count(log, `level=ERROR msg="alert: the broker is unwell"`)
+	alerts := strings.Count(log, unwellAlert)
 	if took > stopMost+stopSlack || strings.Count(log, "level=ERROR") > alerts {
 		t.Errorf("the stop took %s, with this log:\n%s", took, log)
 	}

@@ -32,6 +32,8 @@ func (k *kafka) EventTopic() string {
 	return topic
 }
 
+func (k *kafka) Events(topic string, messages int) string { return k.ConsoleConsume(topic, messages) }
+
 func (k *kafka) Empty() {
 	k.Kill()
 	k.Wipe()

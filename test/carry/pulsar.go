@@ -1,6 +1,7 @@
 package carry
 
 import (
+	"strings"
 	"testing"
 
 	"seckill/test/server"
@@ -32,6 +33,14 @@ func (p *pulsar) EventTopic() string {
 	topic := name("seckill-events")
 	p.CreateTopic(topic, 1)
 	return topic
+}
+
+func (p *pulsar) Events(topic string, messages int) string {
+	var all strings.Builder
+	for _, m := range p.ReadTopic(topic, messages) {
+		all.Write(m.Payload)
+	}
+	return all.String()
 }
 
 func (p *pulsar) Empty() {

@@ -36,6 +36,8 @@ func (r *rocketmq) EventTopic() string {
 	return topic
 }
 
+func (r *rocketmq) Events(topic string, _ int) string { return r.ConsolePrint(topic) }
+
 func (r *rocketmq) Empty() {
 	r.Kill()
 	r.Wipe()

@@ -132,11 +132,18 @@ func readWebSocket(address, path string, count int) ([]PulsarMessage, error) {
 		if err != nil {
 			return messages, err
 		}
-		var m PulsarMessage
+		var m struct {
+			PulsarMessage
+			MessageID string `json:"messageId"`
+		}
 		if err := json.Unmarshal(text, &m); err != nil {
 			return messages, fmt.Errorf("%w: %s", err, text)
 		}
-		messages = append(messages, m)
+		messages = append(messages, m.PulsarMessage)
+		// After 1000 messages the service waits to hear of them.
+		if _, err := conn.Write(textFrame(fmt.Appendf(nil, `{"messageId":%q}`, m.MessageID))); err != nil {
+			return messages, err
+		}
 	}
 	return messages, nil
 }
