@@ -87,6 +87,10 @@ type Consumer interface {
 	// entry which does not wait no longer holds it.
 	Waits(ctx context.Context, of []Delivery) ([]bool, error)
 
+	// Deaths is how often it has found that another consumer is dead. An adapter
+	// whose consumers are all in one process finds none.
+	Deaths() int
+
 	// Close leaves, and hands back what is not acknowledged.
 	Close(ctx context.Context) error
 }

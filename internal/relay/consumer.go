@@ -57,8 +57,6 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, erro
 		select {
 		case p := <-c.line.arrivals:
 			c.add(p)
-		case d := <-c.line.large:
-			c.ready = append(c.ready, d)
 		case err := <-c.line.trouble:
 			return nil, err
 		case <-changed:
@@ -135,9 +133,6 @@ func (c *consumer) direct(ctx context.Context, max int, changed <-chan struct{})
 	case p := <-c.line.arrivals:
 		c.add(p)
 		return nil, nil
-	case d := <-c.line.large:
-		c.ready = append(c.ready, d)
-		return nil, nil
 	default:
 	}
 	brief, cancel := context.WithTimeout(ctx, directFor)
@@ -167,7 +162,7 @@ func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) er
 		for _, p := range c.open[id] {
 			delete(p.left, id)
 			if len(p.left) == 0 {
-				finished = append(finished, p.message)
+				finished = append(finished, p.message...)
 			}
 		}
 		delete(c.open, id)
@@ -183,7 +178,7 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	for _, id := range ids {
 		for _, p := range slices.Clone(c.open[id]) {
 			c.forget(p)
-			back = append(back, p.message)
+			back = append(back, p.message...)
 		}
 	}
 	return errors.Join(c.inner.Nack(ctx, ids), c.line.again(back))
@@ -204,13 +199,16 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, erro
 	return c.inner.Waits(ctx, of)
 }
 
+// Deaths asks the outbox.
+func (c *consumer) Deaths() int { return c.inner.Deaths() }
+
 // Close leaves. What is not settled goes back to the outbox and the broker. The
 // outbox comes first: a broker that does not answer must not use up its time.
 func (c *consumer) Close(ctx context.Context) error {
 	var back []carrier.Delivery
 	for len(c.open) > 0 {
 		for _, parcels := range c.open {
-			back = append(back, parcels[0].message)
+			back = append(back, parcels[0].message...)
 			c.forget(parcels[0])
 			break
 		}

@@ -10,6 +10,8 @@
 //  3. A message carries stream, number and tag of its entries.
 //  4. Whatever is unacknowledged is published again, with exponential backoff,
 //     and not while the store is away.
+//     After a death, workers of this process get it as well: what the dead one
+//     has in hand, the broker may give to others much later.
 //  5. A copy is confirmed only if its entry still waits in the outbox. Otherwise
 //     it is a stray (queue.Delivery).
 //  6. If the broker is unwell, the relay hands back what it holds, and the

@@ -105,7 +105,6 @@ type Line struct {
 	opt        Options
 	complaints *complaint.Log // about what brokers bring
 	arrivals   chan *parcel
-	large      chan queue.Delivery
 	trouble    chan error // of the outbox, for a worker to act on
 
 	// calls is the context of calls that settle messages, for all workers. It ends
@@ -123,7 +122,7 @@ type Line struct {
 func New(opt Options) *Line {
 	opt.Timing = opt.Timing.filled()
 	l := &Line{
-		opt: opt, complaints: complaint.New(opt.Logger, time.Now), bypassed: true, arrivals: make(chan *parcel, arrivalsMost), large: make(chan queue.Delivery),
+		opt: opt, complaints: complaint.New(opt.Logger, time.Now), bypassed: true, arrivals: make(chan *parcel, arrivalsMost),
 		trouble: make(chan error), changed: make(chan struct{}),
 	}
 	l.calls, l.endCalls = context.WithCancel(context.Background())

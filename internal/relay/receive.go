@@ -24,9 +24,17 @@ const (
 
 // parcel is a message with its entries. It is settled when each entry is.
 type parcel struct {
-	message carrier.Delivery
+	message []carrier.Delivery // none if the entries came by no broker
 	entries []queue.Delivery
 	left    map[queue.ID]bool
+}
+
+func newParcel(entries []queue.Delivery, message ...carrier.Delivery) *parcel {
+	p := &parcel{message: message, entries: entries, left: make(map[queue.ID]bool, len(entries))}
+	for i := range entries {
+		p.left[entries[i].ID] = true
+	}
+	return p
 }
 
 // receive takes messages from the broker until ctx ends. Messages that cannot
@@ -60,12 +68,8 @@ func (l *Line) accept(ctx context.Context, message carrier.Delivery) {
 		l.reject(message, err)
 		return
 	}
-	p := &parcel{message: message, entries: entries, left: make(map[queue.ID]bool, len(entries))}
-	for i := range entries {
-		p.left[entries[i].ID] = true
-	}
 	select {
-	case l.arrivals <- p:
+	case l.arrivals <- newParcel(entries, message):
 	case <-ctx.Done(): // closing the carrier gives it back
 	}
 }

@@ -48,6 +48,7 @@ type holding struct {
 	due      time.Time // when it is published again
 	copies   int
 	large    bool
+	direct   bool // it was given to a worker of this process
 }
 
 // relay reads the outbox and publishes. It is used by one goroutine.
@@ -61,6 +62,8 @@ type relay struct {
 	passed   time.Time // when the youngest acknowledged entry was first published
 	movedAt  time.Time // when the last acknowledgement was seen
 	toldAt   time.Time // when a failed reading was last logged
+	deaths   int       // those of other consumers that it has acted on
+	helpTo   time.Time // until when workers of this process get what waits
 
 	bypassAt  time.Time // when the present bypass began; zero without one
 	bypassFor time.Duration
@@ -223,8 +226,9 @@ func (r *relay) publish(ctx context.Context, entries []*holding, again bool) err
 		r.opt.Meter.Published(len(messages), claims, again)
 	}
 	for _, h := range large {
-		r.offer(ctx, h, now)
+		h.large, h.due = true, now // offered again soon if no worker has room
 	}
+	r.give(ctx, large)
 	return nil
 }
 
@@ -238,17 +242,19 @@ func (r *relay) sent(h *holding, now time.Time) {
 	h.due = now.Add(min(delay, republishMost))
 }
 
-// offer gives an entry that no broker takes to a worker of this process. If
-// none is free, it is offered again soon.
-func (r *relay) offer(ctx context.Context, h *holding, now time.Time) {
-	h.large = true
-	brief, cancel := context.WithTimeout(ctx, retryPause)
+// give passes entries to workers of this process, as copies that come by no
+// broker. It waits for room a moment.
+func (r *relay) give(ctx context.Context, entries []*holding) {
+	ctx, cancel := context.WithTimeout(ctx, retryPause)
 	defer cancel()
-	select {
-	case r.large <- h.delivery:
-		r.sent(h, now)
-	case <-brief.Done():
-		h.due = now
+	for _, h := range entries {
+		select {
+		case r.arrivals <- newParcel([]queue.Delivery{h.delivery}):
+			h.direct = true
+			r.sent(h, time.Now())
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -278,6 +284,11 @@ func (r *relay) insist(ctx context.Context, what string, call func(context.Conte
 // what is due. An error says that the broker is unwell.
 func (r *relay) check(ctx context.Context, now time.Time) (storeWell bool, err error) {
 	defer func() { r.opt.Meter.Holds(r.claims) }()
+	// What a dead instance has in hand, the broker may give to others much later:
+	// 8 s with Kafka, 60 s with RocketMQ.
+	if n := r.consumer.Deaths(); n != r.deaths {
+		r.deaths, r.helpTo = n, now.Add(r.opt.Timing.RepublishAfter)
+	}
 	if len(r.held) == 0 {
 		return true, nil
 	}
@@ -298,16 +309,23 @@ func (r *relay) check(ctx context.Context, now time.Time) (storeWell bool, err e
 	if err := r.stuck(now); err != nil {
 		return true, err
 	}
-	var due []*holding
+	if now.Before(r.helpTo) {
+		r.give(ctx, r.which(func(h *holding) bool { return !h.direct }))
+	}
+	return true, r.publish(ctx, r.which(func(h *holding) bool { return !now.Before(h.due) }), true)
+}
+
+// which picks entries that are held, oldest first.
+func (r *relay) which(is func(*holding) bool) (some []*holding) {
 	for _, h := range r.held {
-		if !now.Before(h.due) {
-			due = append(due, h)
+		if is(h) {
+			some = append(some, h)
 		}
 	}
-	slices.SortFunc(due, func(a, b *holding) int {
+	slices.SortFunc(some, func(a, b *holding) int {
 		return cmp.Or(cmp.Compare(a.delivery.ID.Stream, b.delivery.ID.Stream), cmp.Compare(a.delivery.ID.Seq, b.delivery.ID.Seq))
 	})
-	return true, r.publish(ctx, due, true)
+	return some
 }
 
 // forgetSettled drops the entries that somebody has acknowledged.

@@ -15,8 +15,11 @@ import (
 // askedOutbox counts how often it is asked which entries wait. All of them do.
 type askedOutbox struct {
 	queue.Consumer
-	asked int
+	asked  int
+	deaths int
 }
+
+func (o *askedOutbox) Deaths() int { return o.deaths }
 
 func (o *askedOutbox) Waits(_ context.Context, of []queue.Delivery) ([]bool, error) {
 	o.asked++
@@ -82,6 +85,48 @@ func TestRound_FullRelayAsksLessOftenWhileTheStoreIsAway(t *testing.T) {
 	}
 	if wait := time.Until(r.checkAt); wait > r.opt.Timing.CheckEvery {
 		t.Errorf("with the store the next check is after %s", wait)
+	}
+}
+
+func TestCheck_WorkersGetWhatADeadInstanceMayHaveInHand(t *testing.T) {
+	store := &storeAway{}
+	r, outbox := fullRelay(store)
+	now := time.Now()
+	given := func(after time.Duration) int {
+		t.Helper()
+		if _, err := r.check(t.Context(), now.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+		return len(r.arrivals)
+	}
+	hold := func(seq uint64) {
+		h := &holding{delivery: queue.Delivery{ID: queue.ID{Stream: "s", Seq: seq}}}
+		r.sent(h, now.Add(5*time.Second))
+		r.held[h.delivery.ID] = h
+	}
+	if n := given(0); n > 0 {
+		t.Errorf("without a death workers get %d entries", n)
+	}
+	outbox.deaths, store.err = 1, errors.New("away")
+	if n := given(time.Second); n > 0 {
+		t.Errorf("while the store is away workers get %d entries", n)
+	}
+	store.err = nil
+	for range 2 {
+		if n := given(2 * time.Second); n != 1 {
+			t.Errorf("after a death workers get %d entries, want one, once", n)
+		}
+	}
+	hold(2) // it may go to the dead one as well
+	if n := given(3 * time.Second); n != 2 {
+		t.Errorf("soon after a death workers have got %d entries, want 2", n)
+	}
+	hold(3)
+	if n := given(time.Second + r.opt.Timing.RepublishAfter); n != 2 {
+		t.Errorf("later workers have got %d entries, want no more", n)
+	}
+	if p := <-r.arrivals; len(p.message) > 0 || len(p.entries) != 1 || !p.left[queue.ID{Stream: "s", Seq: 1}] {
+		t.Errorf("a worker gets %+v", p)
 	}
 }
 

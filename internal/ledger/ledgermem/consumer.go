@@ -218,6 +218,9 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	return nil
 }
 
+// Deaths finds none: all consumers are in this process.
+func (c *consumer) Deaths() int { return 0 }
+
 // Waits looks for entries in the index of those that are not acknowledged.
 func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, error) {
 	if err := ctx.Err(); err != nil {

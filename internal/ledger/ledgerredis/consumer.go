@@ -51,6 +51,7 @@ type consumer struct {
 	tendAt    time.Time   // when the next tending is due
 	others    watch
 	died      bool      // another consumer was found dead since the last tending began
+	deaths    int       // how often one was
 	failing   time.Time // since when rounds fail; zero when they do not
 }
 

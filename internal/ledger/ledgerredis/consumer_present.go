@@ -76,12 +76,20 @@ func (c *consumer) sign() {
 	died := c.others.look(signs, err, time.Now())
 	if died {
 		c.died, c.tendAt = true, time.Time{}
+		c.deaths++
 	}
 	c.mu.Unlock()
 	if died {
 		c.queue.logger.Warn("queue: a worker or relay gives no sign of life, others get what it holds", "seen_by", c.name)
 	}
 	c.signal()
+}
+
+// Deaths counts the others that were found dead.
+func (c *consumer) Deaths() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deaths
 }
 
 // living counts the consumers of all instances that are signed in and alive.

@@ -154,6 +154,9 @@ func TestWhatAKilledConsumerHeldGoesToAnotherInOrder(t *testing.T) {
 	got := r.receive(other, entries)
 	slices.SortFunc(want, func(a, b queue.ID) int { return int(a.Seq) - int(b.Seq) })
 	r.same(got, want)
+	if n := other.Deaths(); n != 1 {
+		t.Errorf("%d deaths were found", n)
+	}
 	r.ack(other, got)
 	r.eventually("the dead one is forgotten", func() bool {
 		r.nothing(other)
@@ -172,6 +175,9 @@ func TestAConsumerThatHoldsEntriesForLongKeepsThemWhileItLives(t *testing.T) {
 	defer cancel()
 	if batch, err := other.Receive(ctx, 10); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("%+v went to another: %v", batch, err)
+	}
+	if n := other.Deaths(); n > 0 {
+		t.Errorf("%d deaths were found", n)
 	}
 }
 

@@ -249,6 +249,8 @@ func (c *referenceConsumer) Nack(ctx context.Context, ids []queue.ID) error {
 	return ctx.Err()
 }
 
+func (c *referenceConsumer) Deaths() int { return 0 }
+
 func (c *referenceConsumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, error) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()

@@ -16,6 +16,8 @@ func TestSale_NothingIsLostWhenBrokerAndEnginesAreKilled(t *testing.T) {
 	carry.Kills(t, carry.Kafka(t))
 }
 
+func TestKilledInstance_OrdersAreWrittenSoon(t *testing.T) { carry.Handover(t, carry.Kafka(t)) }
+
 func TestBroker_FrozenLetsTheEngineStop(t *testing.T) { carry.Frozen(t, carry.Kafka(t)) }
 
 func TestSale_MovesFromOutboxToKafkaAndBack(t *testing.T) { carry.Move(t, carry.Kafka(t)) }

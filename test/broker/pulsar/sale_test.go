@@ -26,6 +26,8 @@ func TestSale_NothingIsLostWhenBrokerAndEnginesAreKilled(t *testing.T) {
 	carry.Kills(t, carry.Pulsar(t))
 }
 
+func TestKilledInstance_OrdersAreWrittenSoon(t *testing.T) { carry.Handover(t, carry.Pulsar(t)) }
+
 func TestBroker_FrozenLetsTheEngineStop(t *testing.T) { carry.Frozen(t, carry.Pulsar(t)) }
 
 func TestSale_MovesFromOutboxToPulsarAndBack(t *testing.T) { carry.Move(t, carry.Pulsar(t)) }

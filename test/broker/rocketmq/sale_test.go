@@ -16,6 +16,8 @@ func TestSale_NothingIsLostWhenBrokerAndEnginesAreKilled(t *testing.T) {
 	carry.Kills(t, carry.RocketMQ(t))
 }
 
+func TestKilledInstance_OrdersAreWrittenSoon(t *testing.T) { carry.Handover(t, carry.RocketMQ(t)) }
+
 func TestBroker_FrozenLetsTheEngineStop(t *testing.T) { carry.Frozen(t, carry.RocketMQ(t)) }
 
 func TestSale_MovesFromOutboxToRocketMQAndBack(t *testing.T) { carry.Move(t, carry.RocketMQ(t)) }
