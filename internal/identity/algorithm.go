@@ -15,20 +15,35 @@ const (
 	algHS384
 	algHS512
 	algRS256
+	algRS384
+	algRS512
+	algPS256
+	algPS384
+	algPS512
 	algES256
+	algES384
+	algES512
 	algEdDSA
 
 	algorithms // the number of entries, for arrays
 )
 
-// methods verify signatures. A method refuses a key of another type. HS256 has
-// its own code: the hot path must not allocate.
+// methods verify signatures. A method refuses a key of another type, but not an
+// elliptic curve of another algorithm. HS256 has its own code: the hot path must
+// not allocate.
 var methods = [algorithms]jwt.SigningMethod{
 	algHS256: jwt.SigningMethodHS256,
 	algHS384: jwt.SigningMethodHS384,
 	algHS512: jwt.SigningMethodHS512,
 	algRS256: jwt.SigningMethodRS256,
+	algRS384: jwt.SigningMethodRS384,
+	algRS512: jwt.SigningMethodRS512,
+	algPS256: jwt.SigningMethodPS256,
+	algPS384: jwt.SigningMethodPS384,
+	algPS512: jwt.SigningMethodPS512,
 	algES256: jwt.SigningMethodES256,
+	algES384: jwt.SigningMethodES384,
+	algES512: jwt.SigningMethodES512,
 	algEdDSA: jwt.SigningMethodEdDSA,
 }
 

@@ -3,6 +3,7 @@ package identity
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -138,7 +139,7 @@ func isDate(v any) bool {
 func agree(t *testing.T, v *Verifier, token string) {
 	t.Helper()
 	_, ours := v.AppendBuyer(nil, []byte(token), Look{Now: now})
-	claims, theirs := libraryClaims(token, nil)
+	claims, theirs := libraryClaims(token, sameKeys)
 	switch {
 	case ours == nil && theirs != nil:
 		t.Fatalf("we accept what the library refuses with %v: %s", theirs, token)
@@ -170,9 +171,10 @@ func agree(t *testing.T, v *Verifier, token string) {
 	}
 }
 
-// FuzzAgainstLibrary holds our reader of HS256, HS384 and HS512 tokens to
-// golang-jwt. It signs the header and claims that it is given, so that the
-// search gets behind the signature, and then may change one byte of the token.
+// FuzzAgainstLibrary holds our reader of tokens to golang-jwt. It signs the
+// header and claims that it is given with every HMAC and with one of the public
+// keys, so that the search gets behind the signature, and then may change one
+// byte of the token.
 func FuzzAgainstLibrary(f *testing.F) {
 	exp := at(time.Hour)
 	deep := strings.Repeat("[", maxDepth) + "1" + strings.Repeat("]", maxDepth)
@@ -203,15 +205,25 @@ func FuzzAgainstLibrary(f *testing.F) {
 		f.Add(header, good, uint16(5), byte(1))
 		f.Add(header, good, uint16(60_000), byte('\n'))
 	}
-	v := open(f, secret)
+	for place, alg := range publicAlgorithms { // the place also chooses the key
+		for _, asked := range publicAlgorithms {
+			f.Add(fmt.Sprintf(`{"alg":%q}`, asked), good, uint16(place), byte(0))
+		}
+		f.Add(sameKeys[alg].header(), good, uint16(place), byte(0))
+		f.Add(sameKeys[alg].header(), `{"sub":"bob","sub":"eve","exp":`+exp+`}`, uint16(place), byte(0))
+		f.Add(sameKeys[alg].header(), good, uint16(place+500*len(publicAlgorithms)), byte(1))
+	}
+	v := with(f, sameSet()).Verifier
 	f.Fuzz(func(t *testing.T, header, payload string, place uint16, change byte) {
-		signed := base64url([]byte(header)) + "." + base64url([]byte(payload))
-		for _, method := range []*jwt.SigningMethodHMAC{jwt.SigningMethodHS256, jwt.SigningMethodHS384, jwt.SigningMethodHS512} {
-			sum, err := method.Sign(signed, secret)
-			if err != nil {
-				t.Fatal(err)
-			}
-			token := []byte(signed + "." + base64url(sum))
+		signer := sameKeys[publicAlgorithms[int(place)%len(publicAlgorithms)]]
+		tokens := []string{signer.seal(header, payload)}
+		for _, alg := range []string{"HS256", "HS384", "HS512"} {
+			sum, err := jwt.GetSigningMethod(alg).Sign(tokens[0][:strings.LastIndexByte(tokens[0], '.')], secret)
+			failed(err)
+			tokens = append(tokens, tokens[0][:strings.LastIndexByte(tokens[0], '.')+1]+base64url(sum))
+		}
+		for _, text := range tokens {
+			token := []byte(text)
 			token[int(place)%len(token)] ^= change
 			agree(t, v, string(token))
 		}

@@ -3,7 +3,7 @@
 // decided, so tokens are read by hand over the raw bytes, and HS256 is verified
 // each time without allocation. Libraries do the rest: go-jose reads the shop's
 // public keys, and golang-jwt verifies every other signature. A signature by a
-// public key (RS256, ES256, EdDSA) is verified once per token and instance.
+// public key (RS*, PS*, ES*, EdDSA) is verified once per token and instance.
 //
 // The reader is narrower than the standard allows and never wider: what it
 // accepts, golang-jwt accepts with the same claims. FuzzAgainstLibrary compares

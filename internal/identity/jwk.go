@@ -25,11 +25,11 @@ const (
 	maxExponentText = 6
 )
 
-// publicKey is one of the shop's keys. Its type, not the token, decides the one
-// algorithm that it serves.
+// publicKey is one of the shop's keys. The key, not the token, decides which
+// algorithms it may be used with.
 type publicKey struct {
-	alg algorithm
-	kid string
+	algs []algorithm
+	kid  string
 	// material is the RFC 7638 thumbprint: equal for equal keys, whatever their
 	// names.
 	material [sha256.Size]byte
@@ -80,11 +80,14 @@ func parseSet(body []byte) (keys []*publicKey, unused []ignored, err error) {
 // repeats reports whether tokens could not say which of two keys they mean. Keys
 // without a name may differ: a token that names none is then refused.
 func (k *publicKey) repeats(other *publicKey) bool {
-	return k.alg == other.alg && k.kid == other.kid && (k.kid != "" || k.material == other.material)
+	return slices.ContainsFunc(k.algs, other.serves) && k.kid == other.kid && (k.kid != "" || k.material == other.material)
 }
 
-// read fills the key from an entry of a set, and binds it to the one algorithm
-// of its type.
+// serves reports whether the key may be used with an algorithm.
+func (k *publicKey) serves(alg algorithm) bool { return slices.Contains(k.algs, alg) }
+
+// read fills the key from an entry of a set, and binds it to the algorithms of
+// its type, or to the one of them that the entry names.
 func (k *publicKey) read(raw []byte) error {
 	// These members the library drops, or reads in a way that does not suit:
 	// it cuts an exponent to 64 bits, and tests the primes of a private half
@@ -117,20 +120,25 @@ func (k *publicKey) read(raw []byte) error {
 	if err := k.bind(entry.Key); err != nil {
 		return err
 	}
-	if entry.Algorithm != "" && entry.Algorithm != k.alg.String() {
-		return fmt.Errorf("alg %q is not accepted; keys of this type serve %s", entry.Algorithm, k.alg)
+	if entry.Algorithm != "" {
+		alg := algorithmOf([]byte(entry.Algorithm))
+		if !k.serves(alg) {
+			return fmt.Errorf("alg %q is not accepted; keys of this type serve %v", entry.Algorithm, k.algs)
+		}
+		k.algs = []algorithm{alg}
 	}
 	sum, err := entry.Thumbprint(crypto.SHA256)
 	copy(k.material[:], sum)
 	return err
 }
 
-// bind takes a key that is strong enough, and sets the algorithm of its type.
+// bind takes a key that is strong enough, and sets the algorithms of its type
+// and curve. None of them is an HMAC: a public key is never a secret.
 func (k *publicKey) bind(public crypto.PublicKey) error {
 	k.public = public
 	switch public := public.(type) {
 	case *rsa.PublicKey:
-		k.alg = algRS256
+		k.algs = []algorithm{algRS256, algRS384, algRS512, algPS256, algPS384, algPS512}
 		if bits := public.N.BitLen(); bits < minRSABits || bits > maxRSABits {
 			return fmt.Errorf("RSA keys of %d bits are not accepted; %d to %d are", bits, minRSABits, maxRSABits)
 		}
@@ -138,12 +146,18 @@ func (k *publicKey) bind(public crypto.PublicKey) error {
 			return fmt.Errorf("RSA exponent %d is not accepted", public.E)
 		}
 	case *ecdsa.PublicKey:
-		k.alg = algES256
-		if public.Curve != elliptic.P256() {
-			return fmt.Errorf("curve %s is not accepted; only P-256 is", public.Params().Name)
+		switch public.Curve {
+		case elliptic.P256():
+			k.algs = []algorithm{algES256}
+		case elliptic.P384():
+			k.algs = []algorithm{algES384}
+		case elliptic.P521():
+			k.algs = []algorithm{algES512}
+		default:
+			return fmt.Errorf("curve %s is not accepted; P-256, P-384 and P-521 are", public.Params().Name)
 		}
 	case ed25519.PublicKey:
-		k.alg = algEdDSA
+		k.algs = []algorithm{algEdDSA}
 	default:
 		return errors.New("is a secret, not a public key")
 	}

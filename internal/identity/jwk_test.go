@@ -13,19 +13,30 @@ import (
 	"testing"
 )
 
-// The vectors are the examples of RFC 7515 (A.2, A.3) and RFC 8037 (A.4).
+// The vectors are examples of RFC 7515, RFC 7520 and RFC 8037.
 var vectors = []struct {
-	name, key, signed, signature string
+	name              string
+	alg               algorithm
+	key               string
+	signed, signature string
 }{
-	{"RFC 7515 A.2",
+	{"RFC 7515 A.2", algRS256,
 		`{"kty":"RSA","e":"AQAB","n":"ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ"}`,
 		"eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ",
 		"cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw"},
-	{"RFC 7515 A.3",
+	{"RFC 7515 A.3", algES256,
 		`{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}`,
 		"eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ",
 		"DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q"},
-	{"RFC 8037 A.4",
+	{"RFC 7520 4.2", algPS384,
+		`{"kty":"RSA","kid":"bilbo.baggins@hobbiton.example","use":"sig","e":"AQAB","n":"n4EPtAOCc9AlkeQHPzHStgAbgs7bTZLwUBZdR8_KuKPEHLd4rHVTeT-O-XV2jRojdNhxJWTDvNd7nqQ0VEiZQHz_AJmSCpMaJMRBSFKrKb2wqVwGU_NsYOYL-QtiWN2lbzcEe6XC0dApr5ydQLrHqkHHig3RBordaZ6Aj-oBHqFEHYpPe7Tpe-OfVfHd1E6cS6M1FZcD1NNLYD5lFHpPI9bTwJlsde3uhGqC0ZCuEHg8lhzwOHrtIQbS0FVbb9k3-tVTU4fg_3L_vniUFAKwuCLqKnS2BYwdq_mzSnbLY7h_qixoR7jig3__kRhuaxwUkRz5iaiQkqgc5gHdrNP5zw"}`,
+		"eyJhbGciOiJQUzM4NCIsImtpZCI6ImJpbGJvLmJhZ2dpbnNAaG9iYml0b24uZXhhbXBsZSJ9.SXTigJlzIGEgZGFuZ2Vyb3VzIGJ1c2luZXNzLCBGcm9kbywgZ29pbmcgb3V0IHlvdXIgZG9vci4gWW91IHN0ZXAgb250byB0aGUgcm9hZCwgYW5kIGlmIHlvdSBkb24ndCBrZWVwIHlvdXIgZmVldCwgdGhlcmXigJlzIG5vIGtub3dpbmcgd2hlcmUgeW91IG1pZ2h0IGJlIHN3ZXB0IG9mZiB0by4",
+		"cu22eBqkYDKgIlTpzDXGvaFfz6WGoz7fUDcfT0kkOy42miAh2qyBzk1xEsnk2IpN6-tPid6VrklHkqsGqDqHCdP6O8TTB5dDDItllVo6_1OLPpcbUrhiUSMxbbXUvdvWXzg-UD8biiReQFlfz28zGWVsdiNAUf8ZnyPEgVFn442ZdNqiVJRmBqrYRXe8P_ijQ7p8Vdz0TTrxUeT3lm8d9shnr2lfJT8ImUjvAA2Xez2Mlp8cBE5awDzT0qI0n6uiP1aCN_2_jLAeQTlqRHtfa64QQSUmFAAjVKPbByi7xho0uTOcbH510a6GYmJUAfmWjwZ6oD4ifKo8DYM-X72Eaw"},
+	{"RFC 7520 4.3", algES512,
+		`{"kty":"EC","kid":"bilbo.baggins@hobbiton.example","use":"sig","crv":"P-521","x":"AHKZLLOsCOzz5cY97ewNUajB957y-C-U88c3v13nmGZx6sYl_oJXu9A5RkTKqjqvjyekWF-7ytDyRXYgCF5cj0Kt","y":"AdymlHvOiLxXkEhayXQnNCvDX4h9htZaCJN34kfmC6pV5OhQHiraVySsUdaQkAgDPrwQrJmbnX9cwlGfP-HqHZR1"}`,
+		"eyJhbGciOiJFUzUxMiIsImtpZCI6ImJpbGJvLmJhZ2dpbnNAaG9iYml0b24uZXhhbXBsZSJ9.SXTigJlzIGEgZGFuZ2Vyb3VzIGJ1c2luZXNzLCBGcm9kbywgZ29pbmcgb3V0IHlvdXIgZG9vci4gWW91IHN0ZXAgb250byB0aGUgcm9hZCwgYW5kIGlmIHlvdSBkb24ndCBrZWVwIHlvdXIgZmVldCwgdGhlcmXigJlzIG5vIGtub3dpbmcgd2hlcmUgeW91IG1pZ2h0IGJlIHN3ZXB0IG9mZiB0by4",
+		"AE_R_YZCChjn4791jSQCrdPZCNYqHXCTZH0-JZGYNlaAjP2kqaluUIIUnC9qvbu9Plon7KRTzoNEuT4Va2cmL1eJAQy3mtPBu_u_sDDyYjnAMDxXPn7XrT0lw-kvAD890jl8e2puQens_IEKBpHABlsbEPX6sFY8OcGDqoRuBomu9xQ2"},
+	{"RFC 8037 A.4", algEdDSA,
 		`{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`,
 		"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc",
 		"hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg"},
@@ -34,12 +45,12 @@ var vectors = []struct {
 func TestKeysVerifyTheExamplesOfTheStandards(t *testing.T) {
 	for _, v := range vectors {
 		keys, unused, err := parseSet([]byte(set(v.key)))
-		if err != nil || len(keys) != 1 {
-			t.Errorf("%s: %d keys, %v, error %v", v.name, len(keys), unused, err)
+		if err != nil || len(keys) != 1 || !keys[0].serves(v.alg) {
+			t.Errorf("%s: keys %v, %v, error %v", v.name, keys, unused, err)
 			continue
 		}
 		verify := func(signed, signature string) error {
-			return (&parts{alg: keys[0].alg, signed: []byte(signed), signature: []byte(signature)}).verify(keys[0].public)
+			return (&parts{alg: v.alg, signed: []byte(signed), signature: []byte(signature)}).verify(keys[0].public)
 		}
 		if err := verify(v.signed, v.signature); err != nil {
 			t.Errorf("%s: %v", v.name, err)
@@ -88,8 +99,11 @@ func TestKeysThatMustNotBeTrustedAreIgnoredWithALogLine(t *testing.T) {
 		"no exponent":                 rs.jwk("e", ""),
 		"no modulus":                  rs.jwk("n", ""),
 		"a modulus that is no base64": rs.jwk("n", "!!!!"),
-		"P-384":                       mustPair(t, "", ec(elliptic.P384())).jwk(),
-		"P-521":                       mustPair(t, "", ec(elliptic.P521())).jwk(),
+		"P-224":                       mustPair(t, "", ec(elliptic.P224())).jwk(),
+		"P-256 that says P-384":       es.jwk("crv", "P-384"),
+		"P-256 that says ES384":       es.jwk("alg", "ES384"),
+		"P-384 that says ES256":       mustPair(t, "", ec(elliptic.P384())).jwk("alg", "ES256"),
+		"P-521 that says ES384":       mustPair(t, "", ec(elliptic.P521())).jwk("alg", "ES384"),
 		"secp256k1":                   es.jwk("crv", "secp256k1"),
 		"a point off the curve":       es.jwk("y", x),
 		"half a point":                es.jwk("y", ""),
@@ -97,10 +111,13 @@ func TestKeysThatMustNotBeTrustedAreIgnoredWithALogLine(t *testing.T) {
 		"Ed448":                       ed.jwk("crv", "Ed448"),
 		"X25519":                      ed.jwk("crv", "X25519"),
 		"half an Ed25519 key":         ed.jwk("x", base64url(make([]byte, 16))),
-		"RSA for PSS":                 rs.jwk("alg", "PS256"),
-		"RSA for SHA-512":             rs.jwk("alg", "RS512"),
+		"RSA for encryption":          rs.jwk("alg", "RSA-OAEP", "use", ""),
+		"RSA of an unknown alg":       rs.jwk("alg", "RS257"),
 		"RSA that says ES256":         rs.jwk("alg", "ES256"),
 		"RSA that says HS256":         rs.jwk("alg", "HS256"),
+		"EC that says HS384":          es.jwk("alg", "HS384"),
+		"Ed25519 that says HS512":     ed.jwk("alg", "HS512"),
+		"RSA that says none":          rs.jwk("alg", "none"),
 		"EC that says EdDSA":          es.jwk("alg", "EdDSA"),
 		"a secret":                    `{"kty":"oct","kid":"weak","k":"AAAAAAAAAAAAAAAAAAAAAA"}`,
 		"no kty":                      rs.jwk("kty", ""),
@@ -155,7 +172,12 @@ func TestKeysAreReadAsIssuersWriteThem(t *testing.T) {
 	for _, p := range []pair{rs, es, ed} {
 		e.expect(t, "a shared name: "+p.alg, p.token(), nil)
 	}
-	// One name for two keys of a type: the first counts, the log names the other.
+	// One name for two keys of RSA: each serves the algorithm that it names.
+	ps := otherKey("PS512", "k")
+	e = with(t, setOf(rs, ps))
+	e.expect(t, "RS256 of a shared name", rs.token(), nil)
+	e.expect(t, "PS512 of a shared name", ps.token(), nil)
+	// One name for two keys of an algorithm: the first counts, the log names the other.
 	e = with(t, setOf(rs, otherKey("RS256", "k")))
 	e.expect(t, "the first", rs.token(), nil)
 	e.expect(t, "the second", otherKey("RS256", "k").token(), ErrForged)
@@ -179,7 +201,7 @@ func TestAnUnchangedSetIsLoggedOnce(t *testing.T) {
 // FuzzSet looks for sets that break the reader, and for keys that accept what
 // nobody signed.
 func FuzzSet(f *testing.F) {
-	f.Add([]byte(setOf(key("RS256", "r"), key("ES256", "e"), key("EdDSA", "d"))))
+	f.Add([]byte(sameSet()))
 	for _, v := range vectors {
 		f.Add([]byte(set(v.key)))
 	}
@@ -191,9 +213,11 @@ func FuzzSet(f *testing.F) {
 			t.Fatalf("%d keys, error %v", len(keys), err)
 		}
 		for _, k := range keys {
-			nobodys := parts{alg: k.alg, signed: []byte("message"), signature: signature}
-			if k.alg.bySecret() || k.alg >= algorithms || k.public == nil || nobodys.verify(k.public) == nil {
-				t.Fatalf("key %+v", k)
+			for _, alg := range k.algs {
+				nobodys := parts{alg: alg, signed: []byte("message"), signature: signature}
+				if alg.bySecret() || alg >= algorithms || k.public == nil || nobodys.verify(k.public) == nil {
+					t.Fatalf("key %+v", k)
+				}
 			}
 		}
 	})

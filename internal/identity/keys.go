@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,8 +65,7 @@ type Keys struct {
 
 // keySet is what was fetched; it does not change.
 type keySet struct {
-	of      [algorithms][]*publicKey
-	count   int
+	keys    []*publicKey
 	body    [sha256.Size]byte
 	fetched time.Duration // since Keys.began
 	loaded  bool          // false: nothing was ever fetched
@@ -111,22 +111,24 @@ func (k *Keys) clock() time.Duration { return k.now().Sub(k.began) }
 // one that fits.
 func (k *Keys) find(alg algorithm, kid []byte) (*publicKey, error) {
 	set := k.current.Load()
-	fitting := set.of[alg]
-	if len(kid) == 0 {
-		switch len(fitting) {
-		case 0:
-			return nil, k.unknown(set, alg, kid)
-		case 1:
-			return fitting[0], nil
+	var only *publicKey
+	for _, key := range set.keys {
+		switch {
+		case !key.serves(alg):
+		case len(kid) > 0:
+			if key.kid == string(kid) {
+				return key, nil
+			}
+		case only != nil:
+			return nil, ErrKeyUnnamed
+		default:
+			only = key
 		}
-		return nil, ErrKeyUnnamed
 	}
-	for _, key := range fitting {
-		if key.kid == string(kid) {
-			return key, nil
-		}
+	if only == nil {
+		return nil, k.unknown(set, alg, kid)
 	}
-	return nil, k.unknown(set, alg, kid)
+	return only, nil
 }
 
 // fresh reports whether a set may say "no".
@@ -214,7 +216,7 @@ func (k *Keys) adopt(body []byte, fetched time.Duration) error {
 	old := k.current.Load()
 	next := keySet{body: sha256.Sum256(body), fetched: fetched, loaded: true}
 	if old.loaded && old.body == next.body {
-		next.of, next.count = old.of, old.count
+		next.keys = old.keys
 		k.current.Store(&next)
 		return nil
 	}
@@ -230,19 +232,18 @@ func (k *Keys) adopt(body []byte, fetched time.Duration) error {
 			k.generations++
 			key.generation = k.generations
 		}
-		next.of[key.alg] = append(next.of[key.alg], key)
-		names[i] = key.alg.String() + " " + key.kid
+		next.keys = append(next.keys, key)
+		names[i] = fmt.Sprint(key.algs, " ", key.kid)
 	}
-	next.count = len(keys)
 	k.current.Store(&next)
 	k.say(names, unused)
 	return nil
 }
 
-// same is the key of the set with the same name, use and material.
+// same is the key of the set with the same name, algorithms and material.
 func (s *keySet) same(as *publicKey) *publicKey {
-	for _, key := range s.of[as.alg] {
-		if key.kid == as.kid && key.material == as.material {
+	for _, key := range s.keys {
+		if key.kid == as.kid && key.material == as.material && slices.Equal(key.algs, as.algs) {
 			return key
 		}
 	}
@@ -275,5 +276,5 @@ type KeysStats struct {
 // Stats reads the figures.
 func (k *Keys) Stats() KeysStats {
 	set := k.current.Load()
-	return KeysStats{Keys: set.count, Age: k.clock() - set.fetched, Signatures: k.signatures.Load()}
+	return KeysStats{Keys: len(set.keys), Age: k.clock() - set.fetched, Signatures: k.signatures.Load()}
 }

@@ -2,6 +2,12 @@ package identity
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha512"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,18 +16,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"seckill"
 )
 
 func TestAKeyServesItsOwnAlgorithmAlone(t *testing.T) {
-	rs, es, ed := key("RS256", "r"), key("ES256", "e"), key("EdDSA", "d")
-	e := with(t, setOf(rs, es, ed))
+	rs, e := sameKeys["RS256"], with(t, sameSet())
 	claims := `{"sub":"bob","exp":` + at(time.Hour) + `}`
-	for _, p := range []pair{rs, es, ed} {
+	for _, p := range sameKeys {
 		e.expect(t, p.alg, p.token(), nil)
 		e.expect(t, p.alg+" by another key", otherKey(p.alg, p.kid).token(), ErrForged)
 		e.expect(t, p.alg+" by nobody", []byte(strings.Join(strings.Split(string(p.token()), ".")[:2], ".")+"."), ErrForged)
-		for _, asked := range []pair{rs, es, ed} {
+		for _, asked := range sameKeys {
 			if asked.alg != p.alg {
 				header := fmt.Sprintf(`{"alg":%q,"kid":%q}`, asked.alg, p.kid)
 				e.expect(t, p.alg+" key named by "+asked.alg, []byte(p.seal(header, claims)), ErrKey)
@@ -29,18 +36,80 @@ func TestAKeyServesItsOwnAlgorithmAlone(t *testing.T) {
 				e.expect(t, p.alg+" signature as "+asked.alg, []byte(p.seal(header, claims)), ErrForged)
 			}
 		}
-		// The classic: a public key, which everybody has, as the HMAC secret.
-		header := fmt.Sprintf(`{"alg":"HS256","kid":%q}`, p.kid)
-		for _, public := range []string{p.jwk(), setOf(p)} {
-			e.expect(t, "HS256 with the public half of "+p.alg, []byte(seal(t, []byte(public), header, claims)), ErrSignature)
-		}
 	}
-	for _, alg := range []string{"none", "None", "", "PS256", "RS512", "ES384", "EdDsa", "Ed25519"} {
-		e.expect(t, "alg "+alg, []byte(rs.seal(fmt.Sprintf(`{"alg":%q,"kid":"r"}`, alg), claims)), ErrAlgorithm)
+	for _, alg := range []string{"none", "None", "", "PS257", "RS1", "ES256K", "EdDsa", "Ed25519"} {
+		e.expect(t, "alg "+alg, []byte(rs.seal(fmt.Sprintf(`{"alg":%q,"kid":%q}`, alg, rs.kid), claims)), ErrAlgorithm)
 	}
-	e.expect(t, "crit", []byte(rs.seal(`{"alg":"RS256","kid":"r","crit":["exp"]}`, claims)), ErrAlgorithm)
+	e.expect(t, "crit", []byte(rs.seal(`{"alg":"RS256","crit":["exp"]}`, claims)), ErrAlgorithm)
 	e.expect(t, "kid no string", []byte(rs.seal(`{"alg":"RS256","kid":1}`, claims)), ErrMalformed)
 	e.expect(t, "HS256 by the secret", []byte(seal(t, secret, hs256, claims)), nil)
+}
+
+// A key without "alg" serves what its type and curve can, and "alg" narrows it.
+func TestKeyWithoutAlg_ServesItsTypeAndCurve(t *testing.T) {
+	rsa, p256, p384, p521, ed := key("RS256", "rsa"), key("ES256", "p256"), key("ES384", "p384"), key("ES512", "p521"), key("EdDSA", "ed")
+	e := with(t, set(rsa.jwk("alg", ""), p256.jwk("alg", ""), p384.jwk("alg", ""), p521.jwk("alg", ""), ed.jwk("alg", "")))
+	if stats := e.keys.Stats(); stats.Keys != 5 {
+		t.Fatalf("%d keys: %s", stats.Keys, e.log.String())
+	}
+	for _, alg := range publicAlgorithms {
+		for _, k := range []pair{rsa, p256, p384, p521, ed} {
+			want := error(ErrKey)
+			if material(alg) == material(k.alg) {
+				want = nil
+			}
+			e.expect(t, alg+" with the key "+k.kid, key(alg, k.kid).token(), want)
+		}
+		e.expect(t, alg+" without a name", key(alg, "").token(), nil)
+	}
+}
+
+// golang-jwt does not ask for the curve when it verifies: a signature of ES384
+// by a key of P-256 would pass it.
+func TestKeyOfACurve_ServesItsOwnHashAlone(t *testing.T) {
+	e := with(t, setOf(key("ES256", "weak")))
+	signed := base64url([]byte(`{"alg":"ES384","kid":"weak"}`)) + "." + base64url([]byte(`{"sub":"bob","exp":`+at(time.Hour)+`}`))
+	private, sum := made()["ES256"].(*ecdsa.PrivateKey), sha512.Sum384([]byte(signed))
+	r, s, err := ecdsa.Sign(rand.Reader, private, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature := append(r.FillBytes(make([]byte, 48)), s.FillBytes(make([]byte, 48))...)
+	if err := jwt.SigningMethodES384.Verify(signed, signature, private.Public()); err != nil {
+		t.Logf("the library has learnt to refuse it: %v", err)
+	}
+	e.expect(t, "ES384 with P-256", []byte(signed+"."+base64url(signature)), ErrKey)
+}
+
+// The classic forgery: a public key, which everybody has, as the HMAC secret.
+func TestPublicKey_IsNeverASecret(t *testing.T) {
+	e := with(t, sameSet())
+	alone := openEngine(t, openShop(t, sameSet()).URL, Options{})
+	if err := alone.fetch(t); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range sameKeys {
+		der, err := x509.MarshalPKIXPublicKey(p.private.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		halves := [][]byte{[]byte(p.jwk()), []byte(p.jwk("alg", "")), []byte(setOf(p)), der, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})}
+		if raw, ok := p.private.Public().(ed25519.PublicKey); ok {
+			halves = append(halves, raw)
+		}
+		for i, half := range halves {
+			for _, alg := range []string{"HS256", "HS384", "HS512"} {
+				signed := base64url(fmt.Appendf(nil, `{"alg":%q,"kid":%q}`, alg, p.kid)) + "." + base64url([]byte(`{"sub":"bob","exp":`+at(time.Hour)+`}`))
+				sum, err := jwt.GetSigningMethod(alg).Sign(signed, half)
+				if err != nil {
+					t.Fatal(err)
+				}
+				why := fmt.Sprintf("%s with half %d of %s", alg, i, p.alg)
+				e.expect(t, why, []byte(signed+"."+base64url(sum)), ErrSignature)
+				alone.expect(t, why+", without secrets", []byte(signed+"."+base64url(sum)), ErrAlgorithm)
+			}
+		}
+	}
 }
 
 func TestWithoutSecretsHMACIsRefusedAndWithoutKeysAllOthers(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -20,6 +19,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 )
 
 // pair is a key of the shop, both halves.
@@ -32,16 +33,14 @@ type pair struct {
 var made = sync.OnceValue(func() map[string]crypto.Signer {
 	keys := map[string]crypto.Signer{}
 	var err error
-	for _, name := range []string{"RS256", "RS256 other"} {
-		keys[name], err = rsa.GenerateKey(rand.Reader, 2048)
+	for _, other := range []string{"", " other"} {
+		keys["RSA"+other], err = rsa.GenerateKey(rand.Reader, 2048)
 		failed(err)
-	}
-	for _, name := range []string{"ES256", "ES256 other"} {
-		keys[name], err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		failed(err)
-	}
-	for _, name := range []string{"EdDSA", "EdDSA other"} {
-		_, keys[name], err = ed25519.GenerateKey(rand.Reader)
+		for alg, curve := range map[string]elliptic.Curve{"ES256": elliptic.P256(), "ES384": elliptic.P384(), "ES512": elliptic.P521()} {
+			keys[alg+other], err = ecdsa.GenerateKey(curve, rand.Reader)
+			failed(err)
+		}
+		_, keys["EdDSA"+other], err = ed25519.GenerateKey(rand.Reader)
 		failed(err)
 	}
 	return keys
@@ -53,13 +52,22 @@ func failed(err error) {
 	}
 }
 
-var publicAlgorithms = []string{"RS256", "ES256", "EdDSA"}
+var publicAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 // key is the shared key of an algorithm under a name.
-func key(alg, kid string) pair { return pair{alg, kid, made()[alg]} }
+func key(alg, kid string) pair { return pair{alg, kid, made()[material(alg)]} }
 
 // otherKey is a second one.
-func otherKey(alg, kid string) pair { return pair{alg, kid, made()[alg+" other"]} }
+func otherKey(alg, kid string) pair { return pair{alg, kid, made()[material(alg)+" other"]} }
+
+// material names the key of an algorithm. Those of RSA share one, so that only
+// their names and "alg" tell them apart.
+func material(alg string) string {
+	if alg[1] == 'S' && alg[0] != 'E' {
+		return "RSA"
+	}
+	return alg
+}
 
 func base64url(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
 
@@ -91,28 +99,15 @@ func (p pair) jwk(more ...string) string {
 	return string(text)
 }
 
-// seal signs any header and payload.
+// seal signs any header and payload with the pair's algorithm.
 func (p pair) seal(header, payload string) string {
 	signed := base64url([]byte(header)) + "." + base64url([]byte(payload))
-	sum := sha256.Sum256([]byte(signed))
-	var signature []byte
-	var err error
-	switch private := p.private.(type) {
-	case *rsa.PrivateKey:
-		signature, err = rsa.SignPKCS1v15(rand.Reader, private, crypto.SHA256, sum[:])
-	case *ecdsa.PrivateKey:
-		r, s, signErr := ecdsa.Sign(rand.Reader, private, sum[:])
-		failed(signErr)
-		signature = append(r.FillBytes(make([]byte, half)), s.FillBytes(make([]byte, half))...)
-	case ed25519.PrivateKey:
-		signature = ed25519.Sign(private, []byte(signed))
-	}
+	signature, err := jwt.GetSigningMethod(p.alg).Sign(signed, p.private)
 	failed(err)
 	return signed + "." + base64url(signature)
 }
 
-// half is the length of each number of an ES256 signature (RFC 7518, 3.4), and
-// of each coordinate of its key.
+// half is the length of each coordinate of an ES256 key.
 const half = 32
 
 // header is what the key's tokens say of themselves.

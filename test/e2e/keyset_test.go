@@ -81,6 +81,7 @@ func newSignings(t *testing.T) []signing {
 	return []signing{
 		{jwtlib.SigningMethodRS256, "r", rs, fmt.Sprintf(`{"kty":"RSA","kid":"r","alg":"RS256","use":"sig","e":"AQAB","n":%q}`, text(rs.N.Bytes()))},
 		{jwtlib.SigningMethodES256, "e", es, fmt.Sprintf(`{"kty":"EC","kid":"e","crv":"P-256","x":%q,"y":%q}`, text(point[1:33]), text(point[33:]))},
+		{jwtlib.SigningMethodPS384, "p", rs, fmt.Sprintf(`{"kty":"RSA","kid":"p","e":"AQAB","n":%q}`, text(rs.N.Bytes()))},
 		{jwtlib.SigningMethodEdDSA, "d", ed, fmt.Sprintf(`{"kty":"OKP","kid":"d","crv":"Ed25519","x":%q}`, text(public))},
 	}
 }
@@ -119,7 +120,7 @@ func TestBuyersAreKnownByTheKeysOfTheShopsLogin(t *testing.T) {
 			}
 		}
 	}
-	l.publish(keys[0].jwk, keys[1].jwk, keys[2].jwk)
+	l.publish(keys[0].jwk, keys[1].jwk, keys[2].jwk, keys[3].jwk)
 	for _, k := range keys {
 		eventually(t, "a token of "+k.kid+" buys", func() bool {
 			return buyAs(k.token(t, "buyer "+k.kid, "sale", "other")).Status == http.StatusAccepted
@@ -128,7 +129,7 @@ func TestBuyersAreKnownByTheKeysOfTheShopsLogin(t *testing.T) {
 	for name, who := range map[string]http.Header{
 		"another audience": keys[0].token(t, "bob", "other"), "no audience": keys[0].token(t, "bob"),
 		"a login code": keys[0].token(t, "bob", "sale", "seckill-login"),
-		"another key":  signing{keys[2].method, "d", newSignings(t)[2].private, ""}.token(t, "bob", "sale"),
+		"another key":  signing{keys[3].method, "d", newSignings(t)[3].private, ""}.token(t, "bob", "sale"),
 		"no issuer":    signedIn(t, "bob"),
 	} {
 		if got := buyAs(who); got.Status != http.StatusUnauthorized || got.Code != seckill.CodeUnauthenticated {
@@ -136,7 +137,7 @@ func TestBuyersAreKnownByTheKeysOfTheShopsLogin(t *testing.T) {
 		}
 	}
 	families := scrape(t, e)
-	if n := value(families, "seckill_jwks_keys"); n != 3 {
+	if n := value(families, "seckill_jwks_keys"); n != 4 {
 		t.Errorf("%v keys", n)
 	}
 	if n := value(families, "seckill_duty_failures_total", "duty", "jwks"); !(n >= 1) {
