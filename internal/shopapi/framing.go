@@ -18,11 +18,11 @@ import (
 // whole, and marks the connection; the request is refused when it is routed. How
 // the request line ended is nowhere in the header: the connection looks for that.
 //
-// Chunks are refused altogether. fasthttp ends their lines and their trailers at
-// LF too, unfolds those, and reads a chunk's extension without a bound. Nobody
-// who buys or reports a payment needs them: browsers, providers and proxies that
-// take the body before they pass it on know its length.
-
+// fasthttp never reads chunks: it ends their trailers at LF too, unfolds those, and
+// reads a chunk's extension without a bound. Callbacks of payment providers may
+// come in chunks, which readChunks reads; on every other route they are refused
+// unread. Nobody who buys needs them: browsers, and proxies that take the body
+// before they pass it on, know its length.
 //
 // Bodies of type multipart are refused as well, before they are read: no route
 // takes them, and a parser that stops at the closing boundary leaves bytes behind
@@ -31,10 +31,14 @@ import (
 // headReceived decides whether the body is read. If the head is refused, the body
 // stays unread and the connection is closed after the answer.
 func headReceived(h *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
-	if ambiguous(h.RawHeaders()) != "" || isMultipart(h.ContentType()) {
+	reason, chunks := framing(h)
+	if reason != "" || isMultipart(h.ContentType()) {
 		h.SetConnectionClose()
 		h.SetContentLength(0)
 		h.Del(fasthttp.HeaderExpect) // send no 100 Continue
+	} else if chunks {
+		h.SetConnectionClose()
+		h.SetContentLength(0) // inChunks reads the body
 	} else if !h.IsHTTP11() {
 		h.Del(fasthttp.HeaderExpect) // RFC 9110, 10.1.1: HTTP/1.0 clients do not know 100 Continue
 	}
@@ -61,6 +65,16 @@ var (
 	single = [...][]byte{[]byte("Authorization"), []byte("Idempotency-Key"), []byte("Content-Type")}
 )
 
+// framing is why a head is refused, or "", and whether it announces a body in
+// chunks that is read.
+func framing(h *fasthttp.RequestHeader) (reason string, chunks bool) {
+	reason = ambiguous(h.RawHeaders())
+	if reason == refuseChunks && takesChunks(h) {
+		return "", true
+	}
+	return reason, false
+}
+
 // ambiguous is why header lines can be read in two ways, or "". It looks at
 // every request; names with a space, and a second length or host, fasthttp has
 // refused already.
@@ -68,6 +82,7 @@ func ambiguous(lines []byte) string {
 	// Lines that may be those of the single names, by first letter and length:
 	// nearly nobody sends two, so that names are compared for nearly nobody.
 	var logins, keys, types int
+	chunks := false
 	for rest := lines; len(rest) > 0; {
 		end := bytes.IndexByte(rest, '\n')
 		if end < 1 || rest[end-1] != '\r' || rest[0] == ' ' || rest[0] == '\t' {
@@ -75,9 +90,7 @@ func ambiguous(lines []byte) string {
 		}
 		switch rest[0] | 0x20 {
 		case 't':
-			if hasName(rest[:end], transferEncoding) {
-				return refuseChunks
-			}
+			chunks = chunks || hasName(rest[:end], transferEncoding)
 		case 'a':
 			logins += colonAt(rest[:end], len("Authorization"))
 		case 'i':
@@ -89,6 +102,9 @@ func ambiguous(lines []byte) string {
 	}
 	if (logins > 1 || keys > 1 || types > 1) && repeated(lines) {
 		return refuseTwice
+	}
+	if chunks {
+		return refuseChunks
 	}
 	return ""
 }
@@ -126,7 +142,7 @@ func refusedFraming(ctx *fasthttp.RequestCtx) (status int, reason string) {
 	}
 	h := &ctx.Request.Header
 	if h.ConnectionClose() {
-		if reason := ambiguous(h.RawHeaders()); reason != "" {
+		if reason, _ := framing(h); reason != "" {
 			return fasthttp.StatusBadRequest, reason
 		}
 	}

@@ -21,6 +21,7 @@ import (
 type purse struct {
 	payment.Provider
 	notice      payment.Notice
+	got         func(header http.Header, body []byte) // nil for nobody who looks
 	acknowledge func(refusal error) payment.Acknowledgement
 }
 
@@ -31,7 +32,10 @@ func (p *purse) Acknowledge(refusal error) payment.Acknowledgement {
 	return (&paysandbox.Sandbox{}).Acknowledge(refusal)
 }
 
-func (p *purse) Notice(context.Context, http.Header, []byte) (payment.Notice, error) {
+func (p *purse) Notice(_ context.Context, header http.Header, body []byte) (payment.Notice, error) {
+	if p.got != nil {
+		p.got(header, body)
+	}
 	return p.notice, nil
 }
 

@@ -78,8 +78,15 @@ func (s *Server) api(ctx *fasthttp.RequestCtx, rest []byte) {
 	case "payments":
 		provider, action, _ := bytes.Cut(rest, []byte{'/'})
 		if string(action) == "notify" && s.opt.Orders.Takes(string(provider)) {
-			if s.method(ctx, "notify", fasthttp.MethodPost) {
-				s.notify(ctx, string(provider))
+			if !s.method(ctx, "notify", fasthttp.MethodPost) {
+				return
+			}
+			name := string(provider)
+			notify := func(ctx *fasthttp.RequestCtx) { s.notify(ctx, name) }
+			if _, chunks := framing(&ctx.Request.Header); chunks {
+				s.inChunks(ctx, notify)
+			} else {
+				notify(ctx)
 			}
 			return
 		}

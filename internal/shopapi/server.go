@@ -91,6 +91,8 @@ type Server struct {
 	complaints *complaint.Log // of what requests cause
 	// ending has every answer say that it is the last on its connection.
 	ending atomic.Bool
+	// chunked counts the requests in hand whose body comes in chunks.
+	chunked atomic.Int64
 }
 
 // New makes a server; Serve starts it.
@@ -124,7 +126,10 @@ func (s *Server) EndConnections() { s.ending.Store(true) }
 // hand.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.opt.Watch.Close()
-	return s.http.ShutdownWithContext(ctx)
+	if err := s.http.ShutdownWithContext(ctx); err != nil {
+		return err
+	}
+	return s.awaitChunked(ctx)
 }
 
 // quiet sends fasthttp's own complaints, mostly about broken clients, to the
@@ -156,6 +161,8 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		detail = "the body is larger than 16 KiB"
+	case errors.Is(err, errChunks):
+		detail = err.Error()
 	case errors.As(err, &small):
 		detail = "the request's head is larger than 8 KiB"
 	}

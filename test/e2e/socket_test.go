@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/payment/paysandbox"
 	"seckill/internal/problem"
 	"seckill/test/engine"
 )
@@ -336,8 +337,8 @@ func TestARequestIsBounded(t *testing.T) {
 	}
 }
 
-// TestChunksAreRefusedUnread: who sends a body in chunks is told what to send
-// instead, and none of it is read, however long it goes on.
+// TestChunksAreRefusedUnread: beside callbacks, a request with a body in chunks is
+// told what to send instead, and none of it is read, however long it goes on.
 func TestChunksAreRefusedUnread(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -361,6 +362,80 @@ func TestChunksAreRefusedUnread(t *testing.T) {
 		if !l.closed() {
 			t.Errorf("%s: the connection stays open", name)
 		}
+	}
+}
+
+// Spring's HTTP client sends callbacks in chunks. One sent several times counts
+// once, whatever its framing.
+func TestCallbackInChunks_CountsOnce(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	order, err := s.e.Buyer("ann").Order(t.Context(), s.no)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf(`{"order_no":%q,"trade_no":"T-1","amount_cents":%d}`, s.no, order.AmountCents)
+	signed := http.Header{paysandbox.SignatureHeader: {signature(body)}, "Content-Type": {"application/json"}}
+	const path = "/api/v1/payments/sandbox/notify"
+	deliver := func(in io.Reader) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.e.ShopURL+path, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = signed
+		res, err := s.e.HTTP().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		return res.StatusCode
+	}
+	unknownLength := func() io.Reader { return io.MultiReader(strings.NewReader(body[:10]), strings.NewReader(body[10:])) }
+	eventually(t, "the callback in chunks is taken", func() bool { return deliver(unknownLength()) == http.StatusOK })
+	for range 2 {
+		if got := deliver(unknownLength()); got != http.StatusOK {
+			t.Errorf("once more, in chunks: %d", got)
+		}
+		if got := deliver(strings.NewReader(body)); got != http.StatusOK {
+			t.Errorf("once more, with a length: %d", got)
+		}
+	}
+	l := dial(t, s.e)
+	const hidden = "GET /api/v1/time HTTP/1.1\r\nHost: shop\r\n\r\n"
+	head := "POST " + path + " HTTP/1.1\r\nHost: shop\r\n" + paysandbox.SignatureHeader + ": " + signature(body) + "\r\nTransfer-Encoding: chunked\r\n\r\n"
+	if err := l.write(fmt.Sprintf("%s%x\r\n%s\r\n0\r\n\r\n%s", head, len(body), body, hidden)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := l.answer(); got.Status != http.StatusOK || !l.closed() {
+		t.Errorf("with a request behind it: %d %s, or the connection went on", got.Status, got.Text)
+	}
+	payments, err := s.e.Operator().Payments(t.Context(), s.no)
+	if err != nil || len(payments) != 1 {
+		t.Errorf("payments %+v (%v), want one", payments, err)
+	}
+}
+
+// TestOperator_BodyInChunksIsRead: programs that use the operator API send bodies
+// of unknown length too.
+func TestOperator_BodyInChunksIsRead(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	const body = `{"product_id":1,"repair":false}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.e.AdminURL+"/admin/v1/reconciliations", io.MultiReader(strings.NewReader(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+engine.AdminToken)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := s.e.HTTP().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil || req.ContentLength > 0 || res.StatusCode != http.StatusOK || !strings.Contains(string(text), `"balanced":true`) {
+		t.Errorf("a body of length %d: %d %s (%v)", req.ContentLength, res.StatusCode, text, err)
 	}
 }
 

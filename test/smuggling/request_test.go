@@ -42,6 +42,9 @@ func (g *generator) next() request {
 	r := request{sound: true}
 	r.method = g.often(70, "POST", "GET", "HEAD", "PUT", "OPTIONS", "DELETE", "PATCH", "TRACE", "CONNECT", "BREW", "post")
 	target := g.often(60, buyPath, "/", "/api/v1/time", "/api/v1/products", buyPath+"?a=b", "/nowhere", "//api/v1/time", "/%61pi/v1/time", "/api/v1/login")
+	if g.IntN(10) == 0 {
+		return g.callback()
+	}
 	version := g.often(85, "HTTP/1.1", "HTTP/1.0")
 	if r.method == "CONNECT" || version == "HTTP/1.0" && r.method != "POST" {
 		r.sound = false // proxies differ in whether such a request has a body
@@ -81,6 +84,42 @@ func (g *generator) next() request {
 	at := 1 + g.IntN(len(lines)) // framing headers stand anywhere behind the request line
 	lines = append(lines[:at:at], append(framing, lines[at:]...)...)
 	r.text = strings.Join(lines, eol) + eol + eol + body
+	return r
+}
+
+// callback is one whose body comes in chunks, the only such body that the engine
+// reads. Plain chunks are sound. A proxy takes them apart, or passes them on.
+func (g *generator) callback() request {
+	r := request{method: "POST", sound: true}
+	size, eol, end := g.often(85, "%x", "%X", "0%x"), "\r\n", "0\r\n\r\n"
+	coding := g.often(85, "Transfer-Encoding: chunked", "transfer-encoding:chunked")
+	if g.IntN(2) == 0 {
+		r.sound = false
+		switch g.IntN(4) {
+		case 0:
+			size = g.pick("%x;a=b", "%x;", "%x ", "\t%x", "0x%x", "+%x", "00000000%x", "%x\x00", "%x;\n", "%x\r")
+		case 1:
+			eol = g.pick("\n", "\r", "\r\r\n", "")
+		case 2:
+			end = g.pick("0\n\n", "0\r\nA: b\r\n\r\n", "0\r\nContent-Length: 9\r\n\r\n", "0;a\r\n\r\n", "0\r\n\n", "-0\r\n\r\n", "00000000000000000\r\n\r\n", "ffffffff\r\n", "")
+		case 3:
+			coding = g.pick("Transfer-Encoding: Chunked", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 5",
+				"Content-Length: 5\r\nTransfer-Encoding: chunked", "Transfer-Encoding:\tchunked", "Transfer-Encoding: chunked\r\nTrailer: A", "Transfer-Encoding: \x0bchunked", "Transfer-Encoding: chunked\r\nExpect: 100-continue")
+		}
+	}
+	var body strings.Builder
+	for range g.IntN(3) {
+		if part := g.body(); part != "" {
+			fmt.Fprintf(&body, size+eol+"%s"+eol, len(part), part)
+		}
+	}
+	if body.Len() > 16<<10 {
+		r.sound = false // refused before all of it was sent
+	}
+	r.text = "POST /api/v1/payments/sandbox/notify HTTP/1.1\r\nHost: shop\r\n" + coding + "\r\n\r\n" + body.String() + end
+	if !r.sound {
+		r.text = strings.ReplaceAll(r.text, g.hidden, g.hiddenUnsound)
+	}
 	return r
 }
 
