@@ -528,6 +528,7 @@ func TestASlowClientIsCutOff(t *testing.T) {
 	}{
 		"in the head":                    {s.e, "GET /api/v1/time HTTP/1.1\r\nX-Slow: ", 10 * time.Second},
 		"in the body":                    {s.e, purchaseText(t, "eve", "Content-Length: 1000\r\n", "{"), 10 * time.Second},
+		"in a chunk of the body":         {s.e, "POST /api/v1/payments/sandbox/notify HTTP/1.1\r\nHost: shop\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n{", 10 * time.Second},
 		"before the head":                {s.e, "", 10 * time.Second},
 		"in the head, at the operator's": {admin, "GET /healthz HTTP/1.1\r\nX-Slow: ", 5 * time.Second},
 	} {
