@@ -10,9 +10,6 @@ import (
 	"seckill/internal/keyring"
 )
 
-// signHeader is {"alg":"HS256","typ":"JWT"}.
-const signHeader = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
-
 // Signer makes buyers' tokens that a Verifier of the same secret, issuer and
 // audience accepts: for the exchange of login codes, the command line, the
 // demo's login and tests. A shop with a login of its own signs its own. It is
@@ -48,7 +45,7 @@ func (s *Signer) Sign(buyer string, expires time.Time) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("sign token: %w", err)
 	}
-	signed := signHeader + "." + base64.RawURLEncoding.EncodeToString(payload)
+	signed := usualHeader + "." + base64.RawURLEncoding.EncodeToString(payload)
 	signature := s.ring.Sign([]byte(signed))
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature[:]), nil
 }
