@@ -44,6 +44,10 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	var said *ledgerredis.Durability
 	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
 		said, err = p.sayDurability(ctx, opened, nil)
+		if errors.Is(err, ledgerredis.ErrUnreached) {
+			p.log.Warn("durability of the Redis ledger is unknown until all its masters are back", "error", err)
+			return nil
+		}
 		return err
 	})
 	if err != nil {

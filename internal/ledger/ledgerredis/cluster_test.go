@@ -3,6 +3,7 @@ package ledgerredis
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -270,4 +271,62 @@ func TestNodesThatDisagreeAboutASlotHoldUpNobodyElse(t *testing.T) {
 	setSlot(to, "NODE", to.Must("CLUSTER", "MYID"))
 	r.expect(ledger.OutcomeApplied, 2, 1, reserve(r.claim("bob", "")))
 	r.sold(2)
+}
+
+// While a master that has slots is away, nothing is said of every master: a fence
+// fails, because notes of that master may be on their way, and its settings are
+// unknown. A start goes on without it, as long as it is not a fault of the others.
+func TestEveryMaster_FailsWithoutAMasterThatHasSlots(t *testing.T) {
+	t.Parallel()
+	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
+	opt := Options{Place: redislink.Place{Addrs: cluster.Addrs()}, Notes: "x:noted"}
+	l := opened(t, opt)
+	each := func(what string, want error) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if masters, _, err := l.Fence(ctx, 1); !errors.Is(err, want) || err == nil && masters != len(cluster.Nodes()) {
+			t.Errorf("%s: a fence at %d masters: %v, want %v", what, masters, err, want)
+		}
+		if _, err := l.Durability(ctx); !errors.Is(err, want) {
+			t.Errorf("%s: durability: %v, want %v", what, err, want)
+		}
+		if err := l.CheckEviction(ctx); !errors.Is(err, want) {
+			t.Errorf("%s: eviction: %v, want %v", what, err, want)
+		}
+	}
+	away, evicting := cluster.Nodes()[1], cluster.Nodes()[2]
+	each("all are there", nil)
+	away.Pause()
+	each("one is frozen", ErrUnreached)
+	opened(t, opt)
+	evicting.Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	if err := l.CheckEviction(t.Context()); !errors.Is(err, ErrEvicts) {
+		t.Errorf("one is frozen, another evicts: %v", err)
+	}
+	evicting.Must("CONFIG", "SET", "maxmemory-policy", "noeviction")
+	away.Resume()
+	each("it is back", nil)
+	away.Kill()
+	each("one is dead", ErrUnreached)
+}
+
+// A node without slots, such as a dead replica, is not missed.
+func TestAddOwners_CountsMastersThatHaveSlots(t *testing.T) {
+	const view = `txt:a 10.0.0.1:6379@16379,host myself,master - 0 0 1 connected 0-100 5000
+b 10.0.0.2:6379@16379 master,fail? - 0 0 2 disconnected 101-4999 [5001->-a]
+c 10.0.0.3:6379@16379 slave,fail b 0 0 2 disconnected
+d 10.0.0.4:6379@16379 master - 0 0 0 connected [5001-<-b]
+e 10.0.0.5:6379@16379 master,fail - 0 0 0 disconnected
+`
+	owners := make(map[string]bool)
+	if self, master := addOwners(owners, view); self != "a" || !master {
+		t.Errorf("this node is %q, master %v", self, master)
+	}
+	if want := map[string]bool{"a": true, "b": true}; !maps.Equal(owners, want) {
+		t.Errorf("owners are %v, want %v", owners, want)
+	}
+	if self, master := addOwners(owners, "c 10.0.0.3:6379@16379 myself,slave b 0 0 2 connected\n"); self != "c" || master {
+		t.Errorf("this node is %q, master %v", self, master)
+	}
 }

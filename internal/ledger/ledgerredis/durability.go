@@ -16,6 +16,10 @@ import (
 // ErrEvicts says that the server may drop keys when its memory is full.
 var ErrEvicts = errors.New("Redis may evict keys: set maxmemory-policy to noeviction")
 
+// ErrUnreached says that a master of a Cluster that has slots cannot be reached:
+// what holds for every master is then unknown.
+var ErrUnreached = errors.New("a master of the Redis Cluster cannot be reached")
+
 // Durability is what the server's settings make of a write that was answered.
 // Of several masters it is the weakest.
 type Durability struct {
@@ -98,7 +102,8 @@ func (d Durability) rank() int {
 	return 0
 }
 
-// Durability reads the persistence settings of every master.
+// Durability reads the persistence settings of every master. While one is away
+// (ErrUnreached), the answer is unknown.
 func (l *Ledger) Durability(ctx context.Context) (Durability, error) {
 	var weakest Durability
 	first := true
@@ -125,36 +130,60 @@ func (l *Ledger) Durability(ctx context.Context) (Durability, error) {
 	return weakest, nil
 }
 
-// eachMaster visits the masters, of which a Cluster has several. A node that
-// cannot be reached is passed over: most likely it is a dead replica, and a
-// dead master stops its buckets anyway.
+// eachMaster visits the masters, of which a Cluster has several. If one that has
+// slots cannot be reached, it visits the others and returns ErrUnreached. Nodes
+// without slots, such as a dead replica, are not missed.
 func (l *Ledger) eachMaster(ctx context.Context, visit func(rueidis.Client) error) error {
 	if l.call.client.Mode() != rueidis.ClientModeCluster {
 		return visit(l.call.client)
 	}
 	var unreachable error
-	masters := 0
+	visited, owners := make(map[string]bool), make(map[string]bool) // by the id of a node
 	for addr, node := range l.call.client.Nodes() {
-		role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
-		if err != nil || len(role) == 0 {
-			unreachable = errors.Join(unreachable, fmt.Errorf("ask %s for its role: %w", addr, err))
+		text, err := node.Do(ctx, node.B().ClusterNodes().Build()).ToString()
+		if err != nil {
+			unreachable = errors.Join(unreachable, fmt.Errorf("ask %s for the nodes: %w", addr, err))
 			continue
 		}
-		if name, err := role[0].ToString(); err != nil || name != "master" {
+		self, master := addOwners(owners, text)
+		if !master {
 			continue
 		}
 		if err := visit(node); err != nil {
 			return fmt.Errorf("%s: %w", addr, err)
 		}
-		masters++
+		visited[self] = true
 	}
-	if masters == 0 {
+	if len(visited) == 0 {
 		return errors.Join(errors.New("no master of the Cluster can be reached"), unreachable)
 	}
-	if unreachable != nil {
-		l.opt.Logger.Warn("nodes of the Redis Cluster cannot be reached", "error", unreachable)
+	for id := range owners {
+		if !visited[id] {
+			return errors.Join(fmt.Errorf("%w: node %s", ErrUnreached, id), unreachable)
+		}
 	}
 	return nil
+}
+
+// addOwners adds the nodes that have slots, as one node of a Cluster sees them
+// (CLUSTER NODES), and says which node that is and whether it is a master.
+func addOwners(owners map[string]bool, text string) (self string, master bool) {
+	for line := range strings.Lines(strings.TrimPrefix(text, "txt:")) { // a verbatim string of RESP3
+		// id, address, flags, master, ping, pong, epoch, link, slots; those on the
+		// move are in brackets.
+		fields := strings.Fields(line)
+		if len(fields) < 8 {
+			continue
+		}
+		flags := strings.Split(fields[2], ",")
+		if slices.Contains(flags, "myself") {
+			self, master = fields[0], slices.Contains(flags, "master")
+		}
+		if len(fields) > 8 && fields[8][0] != '[' {
+			owners[fields[0]] = true
+		}
+	}
+	return self, master
 }
 
 func durabilityOf(ctx context.Context, node rueidis.Client) (Durability, error) {
@@ -197,7 +226,8 @@ func parseInfo(text string) map[string]string {
 }
 
 // CheckEviction refuses a server that may forget what it was told, or that is a
-// Sentinel and keeps nothing.
+// Sentinel and keeps nothing. ErrUnreached says that it is unknown of a master
+// which is away; those that were reached are in order.
 func (l *Ledger) CheckEviction(ctx context.Context) error {
 	return l.eachMaster(ctx, func(node rueidis.Client) error {
 		info, err := infoOf(ctx, node)

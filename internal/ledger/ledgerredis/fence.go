@@ -12,7 +12,8 @@ import (
 )
 
 // Fence publishes a mark (8 bytes) among the notes, at every master, and says
-// at how many. Who hears it from that many has heard every note of a step that
+// at how many. If one that has slots cannot be reached, it fails: notes of that
+// master may be on their way. Who hears it from that many has heard every note of a step that
 // was answered before: a master publishes in the order in which it executes,
 // and passes on to each node of a Cluster in that order. It goes by the way of
 // the steps themselves, so that who listens to a master of yesterday does not

@@ -111,8 +111,8 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 		opt:  opt,
 	}
 	l.stop, l.cancel = context.WithCancel(context.Background())
-	if err = l.CheckEviction(ctx); !errors.Is(err, redislink.ErrSentinel) {
-		err = errors.Join(err, l.loadScripts(ctx))
+	if err = l.unlessAway(l.CheckEviction(ctx)); !errors.Is(err, redislink.ErrSentinel) {
+		err = errors.Join(err, l.unlessAway(l.loadScripts(ctx)))
 	}
 	if err == nil {
 		err = l.tryRights(ctx)
@@ -121,6 +121,16 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 		return nil, errors.Join(asRefusal(err), l.Shutdown(ctx))
 	}
 	return l, nil
+}
+
+// unlessAway lets a start go on without a master of a Cluster: products of the
+// others are sold.
+func (l *Ledger) unlessAway(err error) error {
+	if errors.Is(err, ErrUnreached) {
+		l.opt.Logger.Warn("Redis is opened without one of its masters", "error", err)
+		return nil
+	}
+	return err
 }
 
 // ErrRefused says that Redis is there and does not let the user in, or not do

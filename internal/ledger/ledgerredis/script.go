@@ -59,8 +59,8 @@ func scripts() []*script {
 }
 
 // loadScripts tells every master the scripts, so that the first calls of a sale
-// need not. Whoever forgets them (a restart, a failover, SCRIPT FLUSH) is told
-// again by the call that finds it out.
+// need not. Whoever was away (ErrUnreached) or forgets them (a restart, a
+// failover, SCRIPT FLUSH) is told again by the call that finds it out.
 func (l *Ledger) loadScripts(ctx context.Context) error {
 	return l.eachMaster(ctx, func(node rueidis.Client) error {
 		var commands rueidis.Commands
