@@ -141,6 +141,7 @@ func (p *parts) tidy(context.Context) error {
 			p.memory.Forget(group)
 		}
 	}
+	p.rebuilds.tidy(time.Now())
 	return nil
 }
 

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -16,8 +17,7 @@ const (
 	rebuiltWithin = 2 * time.Minute
 )
 
-// rebuilds counts how often the ledger of each product of the catalogue was
-// rebuilt of late.
+// rebuilds counts how often the ledger of each product was rebuilt of late.
 type rebuilds struct {
 	mu sync.Mutex
 	of map[uint32]*epochs
@@ -49,6 +49,13 @@ func (r *rebuilds) saw(product uint32, epoch uint64, now time.Time) (within time
 	e.at[rebuiltOften-1] = now
 	within = now.Sub(e.at[0])
 	return within, !e.at[0].IsZero() && within <= rebuiltWithin
+}
+
+// tidy forgets what is longer ago than counts.
+func (r *rebuilds) tidy(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.of, func(_ uint32, e *epochs) bool { return now.Sub(e.at[rebuiltOften-1]) > rebuiltWithin })
 }
 
 // sawRebuilt tells operators of a ledger that does not come to rest. Each

@@ -44,6 +44,22 @@ func TestALedgerThatIsRebuiltOftenWithinAShortTimeIsTold(t *testing.T) {
 	}
 }
 
+func TestRebuilds_ForgetWhatIsLongerAgoThanCounts(t *testing.T) {
+	r, now := newRebuilds(), time.Now()
+	for product := range uint32(10_000) {
+		r.saw(product, 2, now)
+	}
+	r.saw(1, 3, now.Add(time.Second))
+	r.tidy(now.Add(rebuiltWithin))
+	if len(r.of) != 10_000 {
+		t.Errorf("%d products, while all count", len(r.of))
+	}
+	r.tidy(now.Add(rebuiltWithin + time.Second))
+	if len(r.of) != 1 {
+		t.Errorf("%d products, of which one counts", len(r.of))
+	}
+}
+
 func TestTheAlertOfALedgerThatIsRebuiltNamesWhatToCompare(t *testing.T) {
 	for kind, says := range map[string][]string{
 		config.LedgerRedis:  {"redis.addrs", "redis.prefix", "redis.sentinel_master", "5 times"},

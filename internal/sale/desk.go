@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"seckill"
@@ -53,9 +52,8 @@ type Desk struct {
 	// Products whose ledger did not answer the duty.
 	stockAside aside.Shelf[uint32]
 
-	mu    sync.Mutex
-	locks map[uint32]chan struct{} // by product
-	turns map[uint32]chan struct{} // of rebuilds, by limit group
+	locks locks // by product
+	turns locks // of rebuilds, by limit group
 }
 
 // DeskOptions are the parts of a desk.
@@ -127,7 +125,7 @@ func NewDesk(opt DeskOptions) *Desk {
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
 		changed: opt.OnChanged, behind: opt.OnBehind, unbuilt: opt.OnUnbuilt, holder: opt.Holder,
 		promises: opt.Promises, witness: opt.CheckWitness, apart: opt.Apart, others: opt.Others, patience: cmp.Or(opt.Patience, defaultPatience), building: make(chan struct{}, buildAtOnce), looks: newTogether(),
-		strat: make(map[seckill.Strategy]bool), locks: make(map[uint32]chan struct{}), turns: make(map[uint32]chan struct{}),
+		strat: make(map[seckill.Strategy]bool),
 	}
 	if d.created == nil {
 		d.created = func() {}
@@ -161,24 +159,7 @@ func NewDesk(opt DeskOptions) *Desk {
 
 // lock serialises this instance's moves on one product.
 func (d *Desk) lock(ctx context.Context, id uint32) (unlock func(), err error) {
-	return d.acquire(ctx, d.locks, id)
-}
-
-// acquire takes the lock under a key.
-func (d *Desk) acquire(ctx context.Context, locks map[uint32]chan struct{}, key uint32) (release func(), err error) {
-	d.mu.Lock()
-	l := locks[key]
-	if l == nil {
-		l = make(chan struct{}, 1)
-		locks[key] = l
-	}
-	d.mu.Unlock()
-	select {
-	case l <- struct{}{}:
-		return func() { <-l }, nil
-	case <-ctx.Done():
-		return nil, seckill.Errorf(seckill.CodeBusy, "another change of this product is going on: %w", ctx.Err())
-	}
+	return d.locks.acquire(ctx, id)
 }
 
 // Create puts a product on the list of sales.

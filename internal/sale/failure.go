@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"seckill"
@@ -41,6 +42,13 @@ func (f *failures) forget(product uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, product)
+}
+
+// keep forgets the products of which kept is false.
+func (f *failures) keep(kept func(product uint32) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.of, func(product uint32, _ failed) bool { return !kept(product) })
 }
 
 // failure is why the last rebuild of a product failed, if it did.

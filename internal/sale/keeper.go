@@ -3,6 +3,7 @@ package sale
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -63,6 +64,7 @@ func (k *Keeper) Round(ctx context.Context) error {
 	if foreign != nil && !errors.Is(foreign, ledger.ErrOtherStore) {
 		foreign = nil // one that is away shows with the first sale that needs it
 	}
+	k.forget()
 	sales := make(map[uint32]*Sale)
 	var counters, due, others []uint32
 	now := k.desk.clock.Now()
@@ -86,6 +88,17 @@ func (k *Keeper) Round(ctx context.Context) error {
 		kept = nil // cut short by a stop
 	}
 	return errors.Join(foreign, kept)
+}
+
+// forget drops what is kept of products that nobody looks after any more.
+func (k *Keeper) forget() {
+	k.mu.Lock()
+	maps.DeleteFunc(k.announced, func(a announcement, _ bool) bool { return k.desk.catalog.Find(a.product) == nil })
+	k.mu.Unlock()
+	k.desk.failures.keep(func(product uint32) bool {
+		s := k.desk.catalog.Find(product)
+		return s != nil && k.Keeps(s.Terms())
+	})
 }
 
 // due reports whether a sale is to be preheated now.

@@ -57,7 +57,7 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 // turn waits until nobody else rebuilds a product of the limit group, here or at
 // another instance.
 func (d *Desk) turn(ctx context.Context, group uint32) (end func(), err error) {
-	release, err := d.acquire(ctx, d.turns, group)
+	release, err := d.turns.acquire(ctx, group)
 	if err != nil || d.holder == "" {
 		return release, err
 	}
