@@ -51,6 +51,9 @@ type book struct {
 	journal func() (rows, bytes int64)
 	// outbox is the state of the streams; nil where there are none.
 	outbox func(ctx context.Context) (metrics.Outbox, error)
+	// workers counts those of all instances that are alive; nil where there are no
+	// other instances.
+	workers func(ctx context.Context) (int, error)
 	// settings looks whether a shared ledger still keeps what it is told; nil
 	// where nobody could change that.
 	settings func(ctx context.Context) error

@@ -40,6 +40,7 @@ const (
 	settingsEvery  = 10 * time.Second
 	tenureEvery    = time.Second
 	witnessEvery   = time.Second
+	paceEvery      = time.Second
 	sweepEvery     = time.Minute
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
@@ -91,6 +92,9 @@ func (a *App) startLoops(ctx context.Context) {
 	if a.has(RoleWorker) {
 		loops = append(loops, p.once(p.duties())...)
 		loops = append(loops, p.once(p.sinkDuties())...)
+		if p.book.workers != nil && p.cfg.Worker.RatePerSecond > 0 {
+			loops = append(loops, &duty.Loop{Name: "pace", Every: paceEvery, Timeout: paceEvery, Round: p.shareRate})
+		}
 		a.goLoop(func() { p.workers.Run(ctx, p.work) })
 		if p.line != nil {
 			a.goLoop(func() { p.line.Run(ctx) })
@@ -142,6 +146,19 @@ func (p *parts) tidy(context.Context) error {
 		}
 	}
 	p.rebuilds.tidy(time.Now())
+	return nil
+}
+
+// shareRate divides worker.rate_per_second among the workers of all instances.
+// While they cannot be counted, the last number stands.
+func (p *parts) shareRate(ctx context.Context) error {
+	workers, err := p.book.workers(ctx)
+	if err != nil {
+		return err
+	}
+	if p.workers.Share(workers) {
+		p.log.Info("workers share worker.rate_per_second", "workers", workers)
+	}
 	return nil
 }
 

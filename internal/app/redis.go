@@ -60,7 +60,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	p.roster = presenceredis.New(presenceredis.Options{Place: place, Prefix: r.Prefix, Name: p.name})
 	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Tag: opt.Tag, Logger: p.log})
 	return book{
-		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses, fence: opened.Fence, eachBuyer: opened.EachBuyer,
+		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses, fence: opened.Fence, eachBuyer: opened.EachBuyer, workers: opened.Workers,
 		close: func(ctx context.Context) error { return errors.Join(uses.Close(ctx), opened.Shutdown(ctx)) },
 		settings: func(ctx context.Context) (err error) {
 			said, err = p.sayDurability(ctx, opened, said)

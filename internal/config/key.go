@@ -140,7 +140,7 @@ func (c *Config) keys() []key {
 		{"store.max_conns", &c.Store.MaxConns, between(2, 10_000), "Most connections to MySQL of this instance."},
 
 		{"worker.count", &c.Worker.Count, between(0, 64), "Workers of this instance, each with a transaction of its own at a time. 0: 2 with MySQL; 1 with SQLite, which has one writer, and with worker.rate_per_second. With MySQL at most half of store.max_conns."},
-		{"worker.rate_per_second", &c.Worker.RatePerSecond, between(0, maxPerSecond), "Orders that a worker writes a second; 0 is as fast as the store."},
+		{"worker.rate_per_second", &c.Worker.RatePerSecond, between(0, maxPerSecond), "Orders that the workers of all instances write a second together; 0 is as fast as the store. Set it alike on all instances."},
 		{"worker.batch_size", &c.Worker.BatchSize, between(1, 10_000), "Most orders in one store transaction."},
 		{"worker.batch_wait", &c.Worker.BatchWait, lasting(0, 10*time.Second), "Longest that an order waits for others to join its batch."},
 		{"worker.retry_delays", &c.Worker.RetryDelays, ladderOf(1, 64, 10*time.Millisecond, 7*day), "Waits between the tries of an order that cannot be written; after the last it is a dead letter."},

@@ -26,7 +26,19 @@ func NewCrew(n int, q queue.Queue, s Store, lanes ledger.Writer, opt Options) Cr
 		}
 		crew[i] = New(q, s, lanes, each)
 	}
+	crew.Share(n)
 	return crew
+}
+
+// Share divides the rate among so many workers, those of other instances
+// included, and reports whether that is another number than before. There are at
+// least those of the crew, also before they are counted.
+func (c Crew) Share(workers int) (changed bool) {
+	sharers := int64(max(workers, len(c)))
+	for _, w := range c {
+		changed = w.sharers.Swap(sharers) != sharers || changed
+	}
+	return changed
 }
 
 // Run has each of the crew run, in a goroutine of its own, and waits for all.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"seckill"
@@ -61,7 +62,7 @@ type Options struct {
 	Name          string // unique among the living
 	BatchSize     int    // claims in one transaction
 	BatchWait     time.Duration
-	RatePerSecond int // claims; 0 is as fast as the store
+	RatePerSecond int // claims of all workers together (Crew.Share); 0 is as fast as the store
 	Ladder        []time.Duration
 	DiscardAfter  time.Duration
 	ExpireAfter   time.Duration
@@ -93,7 +94,8 @@ type Worker struct {
 	held     holds
 	hand     hand
 	doubts   doubts
-	paceAt   time.Time // with a rate: when the next batch may begin
+	paceAt   time.Time    // with a rate: when the next batch may begin
+	sharers  atomic.Int64 // workers that divide the rate
 }
 
 // New makes a worker.
@@ -101,12 +103,14 @@ func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 	if opt.Source == nil {
 		opt.Source = q
 	}
-	return &Worker{
+	w := &Worker{
 		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now, ExpireAfter: opt.ExpireAfter},
 		guard:   Guard{Queue: q, Store: s, OnTrouble: opt.OnTrouble},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
 		doubts: doubts{orders: make(map[seckill.OrderNo]bool)},
 	}
+	w.sharers.Store(1)
+	return w
 }
 
 // Run works until ctx ends, and then finishes the transaction in hand and
@@ -254,7 +258,7 @@ func (w *Worker) batchLimit() int {
 	if w.opt.RatePerSecond == 0 {
 		return w.opt.BatchSize
 	}
-	return max(1, min(w.opt.BatchSize, w.opt.RatePerSecond/10))
+	return max(1, min(w.opt.BatchSize, w.opt.RatePerSecond/10/int(w.sharers.Load())))
 }
 
 // pace waits until the rate allows the next batch.
@@ -265,7 +269,7 @@ func (w *Worker) pace(ctx context.Context) error {
 	return pause(ctx, time.Until(w.paceAt))
 }
 
-// spend books claims against the rate. An idle worker saves up nothing.
+// spend books claims against this worker's share of the rate. An idle worker saves up nothing.
 func (w *Worker) spend(claims int) {
 	if w.opt.RatePerSecond == 0 {
 		return
@@ -273,7 +277,7 @@ func (w *Worker) spend(claims int) {
 	if now := time.Now(); w.paceAt.Before(now) {
 		w.paceAt = now
 	}
-	w.paceAt = w.paceAt.Add(time.Duration(claims) * time.Second / time.Duration(w.opt.RatePerSecond))
+	w.paceAt = w.paceAt.Add(time.Duration(claims) * time.Duration(w.sharers.Load()) * time.Second / time.Duration(w.opt.RatePerSecond))
 }
 
 // settle confirms a batch product by product and acknowledges what is

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -191,28 +192,46 @@ func TestAStopWaitsForOneTransactionOnly(t *testing.T) {
 }
 
 func TestTheRateShapesTheFlow(t *testing.T) {
-	const rate, claims = 200, 100
-	c := newCrew(t, func(o *worker.Options) { o.RatePerSecond = rate })
-	p := c.Open(t, 1, claims)
-	for _, buyer := range buyers("b", claims) {
-		c.Buy(t, p, buyer)
+	const rate, claims = 200, 100 // of this worker
+	for sharers := range 3 {
+		t.Run(fmt.Sprintf("%d share it", sharers), func(t *testing.T) {
+			c := newCrew(t, func(o *worker.Options) { o.RatePerSecond = rate * max(1, sharers) })
+			worker.Crew{c.worker}.Share(sharers) // none are counted: this one works all the same
+			p := c.Open(t, 1, claims)
+			for _, buyer := range buyers("b", claims) {
+				c.Buy(t, p, buyer)
+			}
+			started := time.Now()
+			c.start(t)
+			rig.Until(t, "all is settled", func() bool {
+				// Asked before the clock is read: time can only be more than it says.
+				done, most := 0, 0
+				for _, n := range c.settled() {
+					done, most = done+n, max(most, n)
+				}
+				if allowed := int(time.Since(started).Seconds()*rate) + most + 1; done > allowed {
+					t.Fatalf("%d claims were settled where %d are allowed", done, allowed)
+				}
+				return done == claims
+			})
+			if took := time.Since(started); took < (claims-rate/10)*time.Second/rate {
+				t.Errorf("%d claims took %s at %d a second", claims, took, rate)
+			}
+		})
 	}
-	started := time.Now()
+}
+
+// However many share a small rate, a worker goes on.
+func TestTheShareOfARateIsNeverZero(t *testing.T) {
+	c := newCrew(t, func(o *worker.Options) { o.RatePerSecond = 100 })
+	worker.Crew{c.worker}.Share(200) // one claim in two seconds
+	p := c.Open(t, 1, 10)
+	c.Buy(t, p, "a", "b")
 	c.start(t)
-	rig.Until(t, "all is settled", func() bool {
-		// Asked before the clock is read: time can only be more than it says.
-		done, most := 0, 0
-		for _, n := range c.settled() {
-			done, most = done+n, max(most, n)
-		}
-		if allowed := int(time.Since(started).Seconds()*rate) + most + 1; done > allowed {
-			t.Fatalf("%d claims were settled where %d are allowed", done, allowed)
-		}
-		return done == claims
-	})
-	if took := time.Since(started); took < (claims-rate/10)*time.Second/rate {
-		t.Errorf("%d claims took %s at %d a second", claims, took, rate)
-	}
+	rig.Until(t, "one is settled", func() bool { return len(c.settled()) == 1 })
+	worker.Crew{c.worker}.Share(1)
+	c.Buy(t, p, "c")
+	rig.Until(t, "all are settled", func() bool { return len(c.settled()) > 1 })
 }
 
 func TestAStoreThatIsShortRaisesTroubleAndTheEntryStays(t *testing.T) {

@@ -63,6 +63,12 @@ func (l *Ledger) OutboxStats(ctx context.Context) (OutboxStats, error) {
 	return l.outbox().outboxStats(ctx)
 }
 
+// Workers counts the workers of all instances that are alive.
+func (l *Ledger) Workers(ctx context.Context) (int, error) {
+	workers, _, err := l.outbox().living(ctx)
+	return workers, err
+}
+
 func (l *Ledger) outbox() *outboxQueue {
 	return &outboxQueue{
 		client: l.call.client, call: &l.call, keys: l.keys, home: l.opt.Home, silence: cmp.Or(l.opt.Silence, DefaultSilence), logger: l.opt.Logger, stop: l.stop, running: &l.running,
