@@ -103,12 +103,10 @@ type Ledger interface {
 	// error wraps ErrDamaged.
 	Held(ctx context.Context, shard Shard, buyer string) ([]Holding, error)
 
-	// Audit hands every order of the product that a shard's marks hold to each,
-	// those of quantity 0 too, which are dead and remembered for their keys, and
-	// counts the live ones, while others are served. An order that is held from
-	// the beginning to the end is handed over; one that comes or goes meanwhile
-	// may be, and any may be twice. Shard.Epoch is ignored.
-	Audit(ctx context.Context, shard Shard, each func(Mark)) (Audit, error)
+	// Audit counts the live orders of the product in a shard's marks, while others
+	// are served. An order that is held from the beginning to the end is counted;
+	// any may be twice. Shard.Epoch is ignored.
+	Audit(ctx context.Context, shard Shard) (Audit, error)
 
 	// Intact reports whether the outbox still has the oldest entry of the shard
 	// that is not acknowledged; true if there is none. One that is missing was
@@ -238,8 +236,8 @@ func (f *Figures) Unsold() int64 { return f.Available + f.Sent - f.Received }
 // figures say that they hold.
 type Audit struct {
 	// Epoch is the shard's from the beginning to the end; 0 when it changed
-	// meanwhile, or there are more marks than the ledger walks: then not all were
-	// handed over, and the rest is without meaning.
+	// meanwhile, or there are more marks than the ledger walks: the rest is then
+	// without meaning.
 	Epoch uint64
 	// Steady is false, and the counts without meaning, when orders came or went
 	// meanwhile.

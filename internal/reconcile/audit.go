@@ -44,13 +44,12 @@ func (r *Reconciler) auditMarks(ctx context.Context, c *cut) error {
 // count counts the marks of a shard. A difference is one that two counts in a
 // row agree upon: a mark may be read twice.
 func (r *Reconciler) count(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
-	none := func(ledger.Mark) {}
-	last, err := r.Ledger.Audit(ctx, shard, none)
+	last, err := r.Ledger.Audit(ctx, shard)
 	if err != nil || !differs(last) {
 		return last, err
 	}
 	for range auditTries - 1 {
-		counted, err := r.Ledger.Audit(ctx, shard, none)
+		counted, err := r.Ledger.Audit(ctx, shard)
 		if err != nil {
 			return ledger.Audit{}, err
 		}

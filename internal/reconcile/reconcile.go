@@ -43,7 +43,7 @@ type Store interface {
 // Ledger is what a cut reads.
 type Ledger interface {
 	Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error)
-	Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error)
+	Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error)
 }
 
 // Recoverer rebuilds a drifted ledger from the store's truth.

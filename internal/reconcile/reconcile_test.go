@@ -482,8 +482,8 @@ type audited struct {
 	asked  int
 }
 
-func (l *audited) Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error) {
-	walked, err := l.Ledger.Audit(ctx, shard, each)
+func (l *audited) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
+	walked, err := l.Ledger.Audit(ctx, shard)
 	counted := l.counts[min(l.asked, len(l.counts)-1)]
 	counted.Epoch = walked.Epoch
 	l.asked++

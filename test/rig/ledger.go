@@ -201,9 +201,9 @@ func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 }
 
 // Audit reads the marks.
-func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard, each func(ledger.Mark)) (ledger.Audit, error) {
+func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
 	return call(l, ctx, "Audit", func(in ledger.Ledger) (ledger.Audit, error) {
-		return in.Audit(ctx, shard, each)
+		return in.Audit(ctx, shard)
 	})
 }
 

@@ -115,7 +115,7 @@ func TestNothingOfAnotherStoreIsTouched(t *testing.T) {
 		"pause": func() error { _, err := l.SetState(ctx, shard, seckill.SalePaused, 9); return err },
 		"read":  func() error { _, err := l.Read(ctx, shard); return err },
 		"held":  func() error { _, err := l.Held(ctx, shard, "bob"); return err },
-		"audit": func() error { _, err := l.Audit(ctx, shard, unheard); return err },
+		"audit": func() error { _, err := l.Audit(ctx, shard); return err },
 		"install": func() error {
 			_, err := l.Install(ctx, ledger.Allotment{Shard: later, Available: 1, Limit: 1}, nil)
 			return err

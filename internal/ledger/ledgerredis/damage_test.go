@@ -238,7 +238,7 @@ func TestAMarkThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
 				r.expect(ledger.OutcomeApplied, 1, 0, reserve(claim))
 				marks := r.ledger.keys.mark(r.shard)
 				s.Must("HSET", marks, "ann", mark, "zed", mark)
-				if a, err := r.ledger.Audit(r.ctx(), r.shard, unheard); err != nil || a.Orders != 0 || a.Live != 1 {
+				if a, err := r.ledger.Audit(r.ctx(), r.shard); err != nil || a.Orders != 0 || a.Live != 1 {
 					t.Errorf("an audit: %+v, %v", a, err)
 				}
 				r.expect(ledger.OutcomeLost, 2, 1, write(r, ledger.ReleaseOrder{OrderNo: claim.OrderNo, Buyer: "ann"}))

@@ -251,7 +251,7 @@ func TestNoMarksMakeAWalkStop(t *testing.T) {
 			}
 		},
 		"the count": func() {
-			if got, err := h.ledger.Audit(h.ctx(), h.shard, unheard); err != nil || got.Orders != walked*seckill.MaxPerUserLimit {
+			if got, err := h.ledger.Audit(h.ctx(), h.shard); err != nil || got.Orders != walked*seckill.MaxPerUserLimit {
 				t.Errorf("%+v: %v", got, err)
 			}
 		},

@@ -147,7 +147,7 @@ func BenchmarkAudit(b *testing.B) {
 	}
 	before := cpuOf(b, s)
 	for b.Loop() {
-		if got, err := r.ledger.Audit(r.ctx(), r.shard, unheard); err != nil || got.Units != marks {
+		if got, err := r.ledger.Audit(r.ctx(), r.shard); err != nil || got.Units != marks {
 			b.Fatal(got, err)
 		}
 	}

@@ -135,7 +135,7 @@ func (m *fullShard) eachBuyer() {
 
 // audit walks over the marks, unless there are more than it ever reads.
 func (m *fullShard) audit() {
-	counted, err := m.ledger.Audit(context.Background(), m.shard, func(ledger.Mark) {})
+	counted, err := m.ledger.Audit(context.Background(), m.shard)
 	if err != nil {
 		m.Fatal(err)
 	}
