@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"seckill"
 	"seckill/internal/alert"
 	"seckill/internal/config"
@@ -235,6 +237,44 @@ var (
 	envPattern = regexp.MustCompile(`\bSECKILL_[A-Z_]+`)
 )
 
+// eventKinds are the kinds of events that the code knows, in its order.
+func eventKinds(t *testing.T) (kinds []string) {
+	t.Helper()
+	source, err := os.ReadFile("event.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile(`EventKind = "([a-z_.]+)"`).FindAllStringSubmatch(string(source), -1) {
+		kinds = append(kinds, found[1])
+	}
+	if len(kinds) == 0 {
+		t.Fatal("event.go names no kinds")
+	}
+	return kinds
+}
+
+// TestDescriptionsNameAllEventKinds is about openapi.yaml; asyncapi.yaml has a
+// test of its own.
+func TestDescriptionsNameAllEventKinds(t *testing.T) {
+	var doc struct {
+		Components struct {
+			Schemas struct {
+				Event struct {
+					Properties struct {
+						Event struct{ Enum []string }
+					}
+				} `yaml:"Event"`
+			}
+		}
+	}
+	if err := yaml.Unmarshal(seckill.OpenAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if described, kinds := doc.Components.Schemas.Event.Properties.Event.Enum, eventKinds(t); !slices.Equal(described, kinds) {
+		t.Errorf("openapi.yaml describes the kinds %q, the code has %q", described, kinds)
+	}
+}
+
 // TestDocsNameConfigurationKeys holds keys in code type, whose first word is a
 // section of the configuration, and variables of the environment.
 func TestDocsNameConfigurationKeys(t *testing.T) {
@@ -247,8 +287,8 @@ func TestDocsNameConfigurationKeys(t *testing.T) {
 		sections[section] = true
 		variables["SECKILL_"+strings.ToUpper(strings.ReplaceAll(d.Key, ".", "_"))] = true
 	}
-	for _, kind := range seckill.EventKinds {
-		known[string(kind)] = true // an event has the shape of a key
+	for _, kind := range eventKinds(t) {
+		known[kind] = true // an event has the shape of a key
 	}
 	onEveryPage(t, func(p page) (wrong []string) {
 		for _, span := range p.spans {

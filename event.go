@@ -27,13 +27,6 @@ const (
 	EventSaleEnded       EventKind = "sale.ended"
 )
 
-// EventKinds lists all of them.
-var EventKinds = []EventKind{
-	EventOrderConfirmed, EventOrderPaid, EventOrderCancelled, EventOrderFailed, EventOrderRefunded, EventOrderExpiring,
-	EventRefundRequired, EventRefundSettled,
-	EventSaleCreated, EventSaleStarted, EventSaleSoldOut, EventSaleBackInStock, EventSalePaused, EventSaleResumed, EventSaleEnded,
-}
-
 // Event is one row of the event table, written in the same transaction as the
 // change itself. ID grows by one per row and is the feed's cursor.
 //

@@ -98,7 +98,7 @@ func newStub(t *testing.T) *stub {
 		s.mu.Lock()
 		s.calls[r.Method+" "+r.URL.Path]++
 		s.mu.Unlock()
-		w.Header().Set("Content-Security-Policy", web.ShopPolicy)
+		w.Header().Set("Content-Security-Policy", site.Policy(site.Sources{}))
 		for name, value := range site.Headers() {
 			w.Header().Set(name, value)
 		}

@@ -5,13 +5,7 @@ package web
 import (
 	"embed"
 	"io/fs"
-
-	"seckill/internal/site"
 )
-
-// ShopPolicy is the Content-Security-Policy under which the shopper's page works
-// and is tested, where nothing comes from elsewhere.
-var ShopPolicy = site.Policy(site.Sources{})
 
 //go:embed shop
 var files embed.FS

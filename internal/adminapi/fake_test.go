@@ -141,7 +141,7 @@ func (e *engine) Stats(_ context.Context, id uint32) (stats.Stats, error) {
 	return stats.Stats{
 		ProductID: id, State: "open", Seller: stats.SellerLedger, Epoch: product.Epoch, Offered: 10,
 		Ledger: stats.Units{Available: 9, Reserved: 1}, Store: stats.Store{Stock: 9, Pending: 1},
-		Requests: map[string]int64{stats.Accepted: 1, string(seckill.CodeSoldOut): 0},
+		Requests: map[string]int64{"accepted": 1, string(seckill.CodeSoldOut): 0},
 	}, err
 }
 

@@ -119,19 +119,3 @@ func TestEveryCodeIsDescribed(t *testing.T) {
 		}
 	}
 }
-
-func TestDescription_NamesAllEventKinds(t *testing.T) {
-	document, err := openapi3.NewLoader().LoadFromData(seckill.OpenAPI)
-	if err != nil {
-		t.Fatal(err)
-	}
-	described := document.Components.Schemas["Event"].Value.Properties["event"].Value.Enum
-	if len(described) != len(seckill.EventKinds) {
-		t.Fatalf("%d kinds are described, there are %d", len(described), len(seckill.EventKinds))
-	}
-	for i, kind := range seckill.EventKinds {
-		if described[i] != string(kind) {
-			t.Errorf("kind %d is described as %v, it is %s", i, described[i], kind)
-		}
-	}
-}

@@ -192,7 +192,7 @@ func (p *parts) openMemory(ctx context.Context) (book, error) {
 	}
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
-		spent: spentmem.New(0, p.now),
+		spent: spentmem.New(p.now),
 		eachBuyer: func(ctx context.Context, groups []ledgerredis.Group, visit func(group uint32, buyer string), _ func(uint32, error)) error {
 			wanted := make(map[uint32]bool, len(groups))
 			for _, g := range groups {

@@ -43,7 +43,7 @@ type desk struct {
 }
 
 // shared is the register of desks that are instances of one shop.
-func shared() spent.Register { return spentmem.New(0, func() time.Time { return now }) }
+func shared() spent.Register { return spentmem.New(func() time.Time { return now }) }
 
 func open(t testing.TB, kind Kind, change ...func(*Options)) *desk {
 	t.Helper()

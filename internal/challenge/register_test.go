@@ -24,7 +24,7 @@ type frail struct {
 	asked        atomic.Int64
 }
 
-func newFrail() *frail { return &frail{Register: spentmem.New(0, time.Now)} }
+func newFrail() *frail { return &frail{Register: spentmem.New(time.Now)} }
 
 func (f *frail) Settle(ctx context.Context, id string, outcome spent.Outcome, until time.Time) (spent.Outcome, error) {
 	f.asked.Add(1)

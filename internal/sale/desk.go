@@ -177,9 +177,9 @@ func (d *Desk) Create(ctx context.Context, p seckill.Product, actor store.Actor)
 	if err != nil {
 		return created, err
 	}
-	err = d.refreshed(ctx, p.ID)
+	d.refreshed(ctx, p.ID)
 	d.created()
-	return created, err
+	return created, nil
 }
 
 // Patch changes a product's terms.
@@ -193,17 +193,17 @@ func (d *Desk) Patch(ctx context.Context, id uint32, patch store.ProductPatch, a
 	if err != nil {
 		return p, err
 	}
-	return p, d.refreshed(ctx, id)
+	d.refreshed(ctx, id)
+	return p, nil
 }
 
 // refreshed makes a change visible on this instance, and tells the others. The
 // change itself is done; if the catalogue cannot be read now, its own loop will.
-func (d *Desk) refreshed(ctx context.Context, id uint32) error {
+func (d *Desk) refreshed(ctx context.Context, id uint32) {
 	d.changed(id)
 	if err := d.catalog.Refresh(ctx); err != nil {
 		d.log.Warn("catalogue not refreshed after a change", "error", err)
 	}
-	return nil
 }
 
 // SetState pauses, resumes or ends a sale. When it returns without error,
@@ -225,7 +225,8 @@ func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState,
 	if p.State == seckill.SaleEnded {
 		d.ended(id)
 	}
-	return p, d.refreshed(ctx, id)
+	d.refreshed(ctx, id)
+	return p, nil
 }
 
 // brief bounds how long an operator waits for the ledger. What it has not heard

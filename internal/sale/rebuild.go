@@ -138,7 +138,8 @@ func (d *Desk) openBuilt(ctx context.Context, p *seckill.Product, started time.T
 	}
 	fault.Point("rebuild.after_open")
 	d.log.Info("ledger built", "product", p.ID, "epoch", p.Epoch, "stock", p.Stock, "took", time.Since(started).String())
-	return d.refreshed(ctx, p.ID)
+	d.refreshed(ctx, p.ID)
+	return nil
 }
 
 // build is a rebuild up to the opening.
@@ -218,7 +219,8 @@ func (d *Desk) openCounter(ctx context.Context, p seckill.Product, actor store.A
 		return p, err
 	}
 	p.Rebuilding = false
-	return p, d.refreshed(ctx, p.ID)
+	d.refreshed(ctx, p.ID)
+	return p, nil
 }
 
 // snapshot is what the store knows at the beginning of an epoch.

@@ -47,7 +47,8 @@ func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID
 	if s := d.catalog.Find(id); s != nil && delta > 0 {
 		s.ClearSoldOut() // also where the store alone had to know
 	}
-	return change, d.refreshed(ctx, id)
+	d.refreshed(ctx, id)
+	return change, nil
 }
 
 const (

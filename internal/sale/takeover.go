@@ -48,7 +48,8 @@ func (d *Desk) TakeOver(ctx context.Context, id uint32, actor store.Actor) (seck
 			return taken, fmt.Errorf("product %d of the same limit group: %w", member.ID, err)
 		}
 	}
-	return taken, d.refreshed(ctx, id)
+	d.refreshed(ctx, id)
+	return taken, nil
 }
 
 // members are the other products of a limit group that were preheated. Orders of
@@ -170,7 +171,8 @@ func (h *Handover) handOver(ctx context.Context, p seckill.Product) error {
 	}
 	h.note(p.ID, 0)
 	h.Desk.log.Warn("the store sells", "product", p.ID, "epoch", p.Epoch)
-	return h.Desk.refreshed(ctx, p.ID)
+	h.Desk.refreshed(ctx, p.ID)
+	return nil
 }
 
 // write writes what this instance, and the ledger if it answers, have promised in

@@ -62,6 +62,3 @@ type Queue struct {
 	Depth    int64 `json:"depth"` // reservations, parked ones included
 	OldestMS int64 `json:"oldest_ms"`
 }
-
-// Accepted is the key in Requests of claims that were answered 202.
-const Accepted = "accepted"

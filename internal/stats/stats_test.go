@@ -47,7 +47,7 @@ func TestAReportSurvivesTheWire(t *testing.T) {
 }
 
 func TestStatsHaveTheNamesOfTheWire(t *testing.T) {
-	text, err := json.Marshal(Stats{ProductID: 1, State: "open", Seller: SellerLedger, Requests: map[string]int64{Accepted: 1}})
+	text, err := json.Marshal(Stats{ProductID: 1, State: "open", Seller: SellerLedger, Requests: map[string]int64{"accepted": 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

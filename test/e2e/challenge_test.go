@@ -114,7 +114,7 @@ func sealedAt(t *testing.T, at time.Time, buyer string, product uint32) string {
 		t.Fatal(err)
 	}
 	desk, err := challenge.New(challenge.Options{
-		Kind: challenge.None, Secrets: [][]byte{secret}, Tokens: tokens, Spent: spentmem.New(0, time.Now), PerBuyerPerMinute: 1, Random: rand.Reader,
+		Kind: challenge.None, Secrets: [][]byte{secret}, Tokens: tokens, Spent: spentmem.New(time.Now), PerBuyerPerMinute: 1, Random: rand.Reader,
 	})
 	if err != nil {
 		t.Fatal(err)

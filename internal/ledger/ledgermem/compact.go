@@ -149,14 +149,14 @@ func (c *cycle) begin(ctx context.Context) error {
 // save writes dirty pieces, a few per round.
 func (c *cycle) save(ctx context.Context) error {
 	for c.shard < len(c.shards) {
-		if err := c.submit(ctx, c.saveSome); err != nil {
+		if err := c.submit(ctx, func(r *round) error { c.saveSome(r); return nil }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *cycle) saveSome(r *round) error {
+func (c *cycle) saveSome(r *round) {
 	var size int
 	for scanned := 0; c.shard < len(c.shards) && size < stepBytes && scanned < stepScan; scanned++ {
 		sh := c.shards[c.shard]
@@ -168,7 +168,6 @@ func (c *cycle) saveSome(r *round) error {
 		size += c.saveFigures(r, sh)
 		c.shard, c.stripe = c.shard+1, 0
 	}
-	return nil
 }
 
 func (c *cycle) saveStripe(r *round, sh *shard, i int) int {

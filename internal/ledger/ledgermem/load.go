@@ -42,7 +42,7 @@ type loader struct {
 func (l *Ledger) load(ctx context.Context) error {
 	begun := time.Now()
 	ld := &loader{Ledger: l, state: l.cur.state, pieces: map[pieceKey]piece{}}
-	steps := []func(context.Context) error{ld.loadMeta, ld.loadSnapshots, ld.attachAll, ld.loadRows, ld.check}
+	steps := []func(context.Context) error{ld.loadMeta, ld.loadSnapshots, ld.loadRows, ld.check}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return ld.damaged(ctx, err)
@@ -129,13 +129,6 @@ func (ld *loader) loadPiece(key pieceKey, seq uint64, body []byte) error {
 	return nil
 }
 
-func (ld *loader) attachAll(context.Context) error {
-	for _, sh := range ld.state.shards {
-		ld.attach(sh)
-	}
-	return nil
-}
-
 // attach gives the shard the stripes that snapshots have of its epoch. One
 // without a snapshot was empty at the floor.
 func (ld *loader) attach(sh *shard) {
@@ -150,7 +143,11 @@ func (ld *loader) attach(sh *shard) {
 	}
 }
 
+// loadRows replays the rows upon the snapshots.
 func (ld *loader) loadRows(ctx context.Context) error {
+	for _, sh := range ld.state.shards {
+		ld.attach(sh)
+	}
 	rows, err := ld.journal.db.QueryContext(ctx, query("select_rows"))
 	if err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"seckill/internal/spent"
 )
 
-// DefaultCapacity is how many uses are remembered at once. A use takes about
+// capacity is how many uses are remembered at once. A use takes about
 // 64 bytes, so that a full register has about 64 MiB, and five minutes of 3,500
 // answers a second.
-const DefaultCapacity = 1 << 20
+const capacity = 1 << 20
 
 // errFull refuses a use that there is no room to remember. To forget another
 // instead would let that one be used again.
@@ -33,11 +33,8 @@ type Register struct {
 
 var _ spent.Register = (*Register)(nil)
 
-// New makes an empty register; capacity 0 means DefaultCapacity.
-func New(capacity int, now func() time.Time) *Register {
-	if capacity == 0 {
-		capacity = DefaultCapacity
-	}
+// New makes an empty register.
+func New(now func() time.Time) *Register {
 	return &Register{now: now, capacity: capacity, uses: make(map[key]spent.Outcome)}
 }
 

@@ -16,15 +16,16 @@ import (
 func TestConformance(t *testing.T) {
 	spenttest.Run(t, func(*testing.T) *spenttest.Fixture {
 		var clock rig.Clock
-		return &spenttest.Fixture{Registers: []spent.Register{New(0, clock.Now)}, Now: clock.Now, Wait: clock.Advance}
+		return &spenttest.Fixture{Registers: []spent.Register{New(clock.Now)}, Now: clock.Now, Wait: clock.Advance}
 	})
 }
 
 func TestAFullRegisterRefusesRatherThanForgets(t *testing.T) {
-	const capacity = 100
+	const few = 100
 	now := time.Unix(1_800_000_000, 0)
-	r := New(capacity, func() time.Time { return now })
-	for i := range capacity {
+	r := New(func() time.Time { return now })
+	r.capacity = few
+	for i := range few {
 		if first, err := r.Spend(t.Context(), fmt.Sprint(i), now.Add(time.Minute)); !first || err != nil {
 			t.Fatalf("use %d: %v, %v", i, first, err)
 		}
@@ -35,7 +36,7 @@ func TestAFullRegisterRefusesRatherThanForgets(t *testing.T) {
 	if _, err := r.Settle(t.Context(), "one more", 1, now.Add(time.Minute)); seckill.CodeOf(err) != seckill.CodeTooHot {
 		t.Errorf("one more, settled: %v", err)
 	}
-	for i := range capacity {
+	for i := range few {
 		if first, err := r.Spend(t.Context(), fmt.Sprint(i), now.Add(time.Minute)); first || err != nil {
 			t.Fatalf("use %d again: %v, %v", i, first, err)
 		}
@@ -49,22 +50,23 @@ func TestAFullRegisterRefusesRatherThanForgets(t *testing.T) {
 	}
 }
 
-// A full register takes what DefaultCapacity says, after many lives too: the
+// A full register takes what capacity says, after many lives too: the
 // map reuses the room of those that were forgotten.
 func TestAUseTakesFewBytes(t *testing.T) {
-	const capacity = 1 << 16
+	const some = 1 << 16
 	now := time.Unix(1_800_000_000, 0)
 	before := heapBytes()
-	r := New(capacity, func() time.Time { return now })
-	for i := range 4 * capacity {
-		if i%capacity == 0 {
+	r := New(func() time.Time { return now })
+	r.capacity = some
+	for i := range 4 * some {
+		if i%some == 0 {
 			now = now.Add(time.Minute)
 		}
 		if first, err := r.Spend(t.Context(), fmt.Sprint(i), now.Add(time.Minute)); !first || err != nil {
 			t.Fatalf("use %d: %v, %v", i, first, err)
 		}
 	}
-	each := float64(heapBytes()-before) / capacity
+	each := float64(heapBytes()-before) / some
 	t.Logf("%.0f bytes a use", each)
 	if each > 128 {
 		t.Errorf("%.0f bytes a use, budget 128", each)
@@ -81,7 +83,7 @@ func heapBytes() uint64 {
 
 func BenchmarkSettle(b *testing.B) {
 	now := time.Unix(1_800_000_000, 0)
-	r := New(0, func() time.Time { return now })
+	r := New(func() time.Time { return now })
 	ids := make([]string, 1<<12)
 	for i := range ids {
 		ids[i] = fmt.Sprint("challenge:", i)
