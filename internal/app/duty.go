@@ -77,7 +77,7 @@ func (a *App) startLoops(ctx context.Context) {
 	if p.book.settings != nil {
 		loops = append(loops, &duty.Loop{Name: "settings", Every: settingsEvery, Timeout: 5 * time.Second, Round: p.checkSettings})
 	}
-	if _, ok := p.ledger.(ledger.Bound); ok {
+	if p.cfg.SharedLedger() {
 		loops = append(loops, &duty.Loop{Name: "tenure", Every: tenureEvery, Timeout: 5 * time.Second, Round: p.checkTenure})
 	}
 	if p.cfg.SharedLedger() && a.has(RoleShop) {

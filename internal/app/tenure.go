@@ -11,11 +11,11 @@ import (
 
 // checkTenure tells when the ledger has become another store's: Redis was
 // emptied, and another deployment under the same prefix came first. Nothing of
-// the other is touched, whoever tries (ledger.Bound); ledger products are busy
+// the other is touched, whoever tries (ledger.Ledger); ledger products are busy
 // and the instance is not ready until an operator parts the two. A ledger that
 // is then nobody's is bound again, whatever the other has left in it.
 func (p *parts) checkTenure(ctx context.Context) error {
-	err := ledger.Rebind(ctx, p.ledger)
+	err := p.ledger.Rebind(ctx)
 	if errors.Is(err, ledger.ErrOtherStore) {
 		p.alerter.Raise(alert.OtherStore, 0, err)
 	}
@@ -37,7 +37,7 @@ func (p *parts) work(ctx context.Context, w *worker.Worker) {
 		p.log.Error("the worker rests: the queue is another store's", "error", err)
 		for errors.Is(err, ledger.ErrOtherStore) && ctx.Err() == nil {
 			rest(ctx, tenureEvery)
-			err = ledger.CheckStore(ctx, p.ledger)
+			err = p.ledger.CheckStore(ctx)
 		}
 		if ctx.Err() != nil {
 			return

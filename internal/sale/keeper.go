@@ -60,7 +60,7 @@ func NewKeeper(d *Desk, lead time.Duration, onEnded, onLost func(product uint32)
 // last time come after all others. It goes on past a sale in trouble and returns
 // all errors. Of a ledger that is another store's it keeps away.
 func (k *Keeper) Round(ctx context.Context) error {
-	foreign := ledger.CheckStore(ctx, k.desk.ledger)
+	foreign := k.desk.ledger.CheckStore(ctx)
 	if foreign != nil && !errors.Is(foreign, ledger.ErrOtherStore) {
 		foreign = nil // one that is away shows with the first sale that needs it
 	}

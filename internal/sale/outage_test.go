@@ -8,7 +8,6 @@ import (
 
 	"seckill"
 	"seckill/internal/aside"
-	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/redislink"
 	"seckill/internal/sale"
@@ -87,7 +86,7 @@ func TestTheLookAtWhoseLedgerItIsHasAnEnd(t *testing.T) {
 	s.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := ledger.CheckStore(ctx, l); err == nil || ctx.Err() != nil {
+	if err := l.CheckStore(ctx); err == nil || ctx.Err() != nil {
 		t.Errorf("the look at a server that is away ended with %v", err)
 	}
 }

@@ -148,7 +148,7 @@ func (d *Desk) build(ctx context.Context, p seckill.Product, actor store.Actor) 
 	p.Seller = seckill.SellerLedger // its shards are used again
 	// Before anything is closed, and before an epoch is spent on what Install
 	// would refuse. What a former owner has left is not read before it is ours.
-	if err := ledger.Rebind(ctx, d.ledger, shardsOf(&p)...); err != nil {
+	if err := d.ledger.Rebind(ctx, shardsOf(&p)...); err != nil {
 		return p, seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
 	}
 	if p.Epoch > 0 {

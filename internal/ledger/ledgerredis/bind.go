@@ -15,8 +15,6 @@ import (
 // of the keeper must wait for a server that is away or takes no writes for now.
 const bindTimeout = time.Second
 
-var _ ledger.Bound = (*Ledger)(nil)
-
 // Bind makes this the ledger of the store with that identity, if it is nobody's
 // yet, and fails with ErrOtherStore if it is another's. A server that loses its
 // data forgets whose it was, and one that takes no writes cannot note it: Rebind
