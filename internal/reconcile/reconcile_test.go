@@ -160,7 +160,7 @@ func TestDriftIsFoundWhereItIs(t *testing.T) {
 		}, "I1 I2 I5"},
 		"an order that lost its row": {func(t *testing.T, o *office) {
 			o.Exec(t, `DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB)`)
-		}, "I1 I3 I6"},
+		}, "I1 I3"},
 		"a buyer record that says less": {func(t *testing.T, o *office) {
 			o.Exec(t, `DELETE FROM tb_user_seckill WHERE user_id = CAST('d' AS BLOB)`)
 		}, "I3"},

@@ -93,7 +93,7 @@ func TestRepairLeavesTheRestToAPerson(t *testing.T) {
 	}{
 		"stock that is gone":     {[]string{`UPDATE tb_seckill_product SET stock = stock - 1 WHERE id = 1`}, "I1 I6"},
 		"a stock log with a gap": {[]string{`DELETE FROM tb_stock_log WHERE product_id = 1 AND seq = 2`}, "I6"},
-		"an order that is gone":  {[]string{`DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB) AND quantity > 0`}, "I1 I3 I6"},
+		"an order that is gone":  {[]string{`DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB) AND quantity > 0`}, "I1 I3"},
 		"an order that is gone, with its record and its unit back": {[]string{
 			`DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB)`,
 			`DELETE FROM tb_user_seckill WHERE user_id = CAST('d' AS BLOB)`,

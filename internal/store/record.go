@@ -11,9 +11,8 @@ import (
 type Reconciliations interface {
 	// Figures reads the product's figures in one snapshot.
 	Figures(ctx context.Context, id uint32) (Figures, error)
-	// CheckStockLog walks the product's stock log (I6), compares its rows order
-	// by order with the product's orders, and says what is wrong, at most limit
-	// findings.
+	// CheckStockLog walks the product's stock log (I6) and says what is wrong, at
+	// most limit findings.
 	CheckStockLog(ctx context.Context, id uint32, limit int) ([]Finding, error)
 	// CheckBuyers compares the group's buyer records with its live orders (I3).
 	CheckBuyers(ctx context.Context, group uint32, limit int) ([]Finding, error)

@@ -161,7 +161,7 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 		}, "I1 I6", false},
 		{"an order whose row is gone", func(p uint32) {
 			b.exec(`DELETE FROM {db}.tb_seckill_order WHERE product_id = {product} AND status = 0 LIMIT 1`, p)
-		}, "I1 I3 I6", false},
+		}, "I1 I3", false},
 		{"a buyer's record that is gone", func(p uint32) {
 			b.exec(`DELETE FROM {db}.tb_user_seckill WHERE product_id = {product} LIMIT 1`, p)
 		}, "I3", true},
@@ -170,10 +170,6 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 		}, "I8", false},
 		{"a stock log with a gap", func(p uint32) {
 			b.exec(`DELETE FROM {db}.tb_stock_log WHERE product_id = {product} AND seq = 2`, p)
-		}, "I6", false},
-		{"a stock log that names another order", func(p uint32) {
-			b.exec(`UPDATE {db}.tb_stock_log SET order_no = (SELECT MAX(order_no) FROM {db}.tb_seckill_order WHERE product_id = {product})
-				WHERE product_id = {product} AND type = 1 ORDER BY order_no LIMIT 1`, p)
 		}, "I6", false},
 	} {
 		product++
