@@ -87,9 +87,7 @@ func TestARoundThatEndsSaysSo(t *testing.T) {
 type owed struct {
 	parts
 	items []uint32
-	// altered rows are the oldest, take places of a page, and are left out of it.
-	altered int
-	lists   int
+	lists int
 }
 
 func (o *owed) due(_ context.Context, limit int, except ...uint32) ([]uint32, error) {
@@ -98,7 +96,7 @@ func (o *owed) due(_ context.Context, limit int, except ...uint32) ([]uint32, er
 	o.lists++
 	var page []uint32
 	for _, product := range o.items {
-		if len(page) < limit-o.altered && !slices.Contains(except, product) {
+		if len(page) < limit && !slices.Contains(except, product) {
 			page = append(page, product)
 		}
 	}
@@ -163,16 +161,6 @@ func TestAFullPageIsFollowedByTheNextWhereAllIsAskedFor(t *testing.T) {
 		if want := map[bool]int{false: 4, true: 0}[all]; len(o.items) != want {
 			t.Errorf("all %v: %v are left", all, o.items)
 		}
-	}
-}
-
-func TestRound_AlteredRowsHideNothingBehindThem(t *testing.T) {
-	o := &owed{altered: 1, items: []uint32{99, 99, 99, 1, 2, 3, 4, 5, 6, 7}}
-	if err := o.work(new(aside.Shelf[uint32]), true).Round(t.Context()); !errors.Is(err, errBroken) {
-		t.Errorf("the round ended with %v", err)
-	}
-	if want := []uint32{99, 99, 99}; !slices.Equal(o.items, want) {
-		t.Errorf("owed are %v, want %v", o.items, want)
 	}
 }
 

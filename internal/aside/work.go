@@ -92,7 +92,7 @@ func (w *Work[K, T]) pass(ctx context.Context, except []K) rest {
 		}
 		failed := w.page(ctx, due)
 		switch {
-		case len(due) <= w.Limit/2: // rows that cannot be read make a full page shorter
+		case len(due) < w.Limit:
 			return nothing
 		case !(w.All || failed), len(w.failed) >= exceptMost, ctx.Err() != nil:
 			return more

@@ -11,8 +11,8 @@ import (
 const (
 	expirePerRound = 500
 	// expireLast is the most that the last page of a round has. What becomes due
-	// meanwhile fills a page in part only, and waits for the next round. Rows that
-	// cannot be read make a full page shorter.
+	// meanwhile fills a page in part only, and waits for the next round. A full page
+	// is shorter if others cancelled some of it first.
 	expireLast = expirePerRound / 2
 )
 

@@ -33,9 +33,9 @@ func (s *dueStore) WarnExpiring(_ context.Context, _ time.Duration, limit int) (
 	return s.warned.next(limit), nil
 }
 
-// A row that cannot be read makes a full page shorter. What becomes due while a
+// What others cancel first makes a full page shorter. What becomes due while a
 // round runs makes small pages, and they must not keep the round going.
-func TestExpirer_GoesOnPastAlteredRowsAndEndsAtASmallPage(t *testing.T) {
+func TestExpirer_GoesOnPastAShorterPageAndEndsAtASmallOne(t *testing.T) {
 	store := &dueStore{expired: pages{[]int{499, 500, 498, 7, 499}}, warned: pages{[]int{499, 2, 499}}}
 	var batches []int
 	e := duty.Expirer{Store: store, OnExpired: func(orders []seckill.Order) { batches = append(batches, len(orders)) }}

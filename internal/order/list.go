@@ -124,8 +124,7 @@ func (d *Desk) promising(ctx context.Context) ([]*sale.Sale, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Letters that cannot be read make a full page shorter.
-	if len(letters) > lettersLooked/2 {
+	if len(letters) == lettersLooked {
 		return all, nil
 	}
 	for i := range letters {

@@ -24,9 +24,9 @@ import (
 // wrong_state, bad_request); ErrUnavailable when the store cannot be reached
 // or written, after which the outcome is unknown; ErrConflict when an
 // optimistic lock was lost three times; ErrShort from Confirm. Anything else
-// is an error of the data. Reads page by a limit that the caller names; a row
-// that cannot be read, because somebody altered it, is left out of its page and
-// logged.
+// is an error of the data. Reads page by a limit that the caller names.
+// ReleasesDue and LettersDue, which serve all products, leave out a row that
+// cannot be read and log it.
 //
 // Methods are safe for concurrent use and return within their context's
 // deadline.
@@ -235,9 +235,9 @@ type Orders interface {
 
 	// Expire cancels at most limit pending orders whose pay_before has passed,
 	// as Cancel would with reason "expired", and returns them, also those from
-	// before an error. It is one transaction per product, or per order: one that
-	// cannot be cancelled, because its product is gone or somebody altered a row,
-	// is logged, takes no place of the limit, and holds up no other.
+	// before an error. It is one transaction per product: one whose orders cannot
+	// be cancelled, because it is gone or a row cannot be read, is logged, takes no
+	// place of the limit, and holds up no other.
 	Expire(ctx context.Context, limit int) ([]seckill.Order, error)
 	// ExpireOrders is Expire for the given orders alone: it cancels those that are
 	// pending and whose pay_before has passed. It leaves all others as they are,

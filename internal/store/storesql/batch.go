@@ -131,8 +131,8 @@ func (s *Store) numberSome(ctx context.Context) (events int, more bool, err erro
 	return events, more, err
 }
 
-// batchedEvents lists the events with ids above after. Batches of which no
-// event can be read are passed by: the feed would stand still before them.
+// batchedEvents lists the events with ids above after. Batches whose events were
+// deleted are passed by: the feed would stand still before them.
 func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]seckill.Event, error) {
 	if err := s.numberBatches(ctx, limit); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]se
 			if err != nil || len(found.ids) == 0 {
 				return err
 			}
-			err = r.queryRows(ctx, sqlBatchEvents, nil, found.ids, s.readable(ctx, tableEvent, func(row scanner) error {
+			err = r.queryRows(ctx, sqlBatchEvents, nil, found.ids, func(row scanner) error {
 				var e seckill.Event
 				var batch, place int64
 				err := row.Scan(&batch, &place, millisTime{&e.At}, &e.Kind, &e.ProductID, nullOrderNo{&e.OrderNo}, &e.Reason, eventData{&e.Data},
@@ -153,7 +153,7 @@ func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]se
 					events = append(events, e)
 				}
 				return err
-			}))
+			})
 			if err != nil {
 				return err
 			}

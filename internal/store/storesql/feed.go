@@ -28,7 +28,7 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) ([]seckill.E
 	if s.dialect.batchedEvents {
 		return s.batchedEvents(ctx, after, limit)
 	}
-	return listReadable(ctx, s, "list events", tableEvent, sqlEvents, []any{after, limit}, scanEvent)
+	return listed(ctx, s, "list events", sqlEvents, []any{after, limit}, scanEvent)
 }
 
 func scanEvent(row scanner, e *seckill.Event) error {

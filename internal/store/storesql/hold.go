@@ -43,7 +43,7 @@ var sqlRaiseLetters = list{
 // holds units, as queued orders, and moves their letters into it. It leaves out
 // what an adoption would be refused: that is for the adoption to say.
 func (s *Store) holdLetters(ctx context.Context, tx *session, p *seckill.Product) ([]seckill.Order, error) {
-	letters, err := collect(ctx, s, tx, tableLetter, sqlLettersToHold, []any{p.ID, p.Epoch, lettersHeld}, scanLetter)
+	letters, err := selectAll(ctx, tx, sqlLettersToHold, []any{p.ID, p.Epoch, lettersHeld}, scanLetter)
 	if err != nil || len(letters) == 0 {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (s *Store) holdLetters(ctx context.Context, tx *session, p *seckill.Product
 // hold their keys. Those among the claims of the request hold theirs until they are
 // decided.
 func (s *Store) addParked(ctx context.Context, tx *session, p *seckill.Product, known *facts) error {
-	letters, err := collect(ctx, s, tx, tableLetter, sqlLettersHeld, []any{p.Group, lettersHeld}, scanLetter)
+	letters, err := selectAll(ctx, tx, sqlLettersHeld, []any{p.Group, lettersHeld}, scanLetter)
 	if err != nil || len(letters) == 0 {
 		return err
 	}

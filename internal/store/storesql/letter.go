@@ -16,7 +16,7 @@ const (
 	sqlLettersDue = `SELECT ` + letterColumns + ` FROM tb_dead_letter
 		WHERE closed_time IS NULL AND dead_time IS NULL AND next_time <= ? AND `
 	sqlLettersDueOrder = ` ORDER BY next_time, id LIMIT ?`
-	sqlDeadLetters     = `SELECT ` + letterColumns + ` FROM tb_dead_letter
+	sqlDeadLetters     = `SELECT product_id, id FROM tb_dead_letter
 		WHERE closed_time IS NULL AND dead_time <= ? AND `
 	sqlDeadLettersOrder = ` ORDER BY dead_time, id LIMIT ?`
 	sqlLetters          = `SELECT ` + letterColumns + ` FROM tb_dead_letter WHERE closed_time IS NULL AND `
@@ -62,10 +62,6 @@ func scanLetter(row scanner, l *store.Letter) error {
 	return nil
 }
 
-func (s *Store) listLetters(ctx context.Context, query string, args ...any) ([]store.Letter, error) {
-	return listReadable(ctx, s, "list letters", tableLetter, query, args, scanLetter)
-}
-
 // oneLetter reads the letter that a query finds by what is said of it.
 func oneLetter(ctx context.Context, r *session, query string, by any) (store.Letter, error) {
 	l, found, err := selectOne(ctx, r, query, []any{by}, scanLetter)
@@ -78,7 +74,8 @@ func oneLetter(ctx context.Context, r *session, query string, by any) (store.Let
 // LettersDue lists parked letters whose time has come.
 func (s *Store) LettersDue(ctx context.Context, limit int, except ...uint32) ([]store.Letter, error) {
 	others := exceptProducts(except)
-	return s.listLetters(ctx, sqlLettersDue+others.text()+sqlLettersDueOrder, concat([]any{millis(s.now())}, others.with(limit))...)
+	args := concat([]any{millis(s.now())}, others.with(limit))
+	return listReadable(ctx, s, "list due letters", sqlLettersDue+others.text()+sqlLettersDueOrder, args, scanLetter)
 }
 
 // Letters lists letters by id.
@@ -91,7 +88,7 @@ func (s *Store) Letters(ctx context.Context, filter store.LetterFilter) ([]store
 	if filter.DeadOnly {
 		where.add("dead_time IS NOT NULL")
 	}
-	return s.listLetters(ctx, sqlLetters+where.text()+" ORDER BY id LIMIT ?", where.with(filter.Limit)...)
+	return listed(ctx, s, "list letters", sqlLetters+where.text()+" ORDER BY id LIMIT ?", where.with(filter.Limit), scanLetter)
 }
 
 // LetterByOrder finds the letter of an order.
@@ -194,13 +191,14 @@ func (s *Store) DiscardLetter(ctx context.Context, id int64, actor store.Actor) 
 // DiscardDead discards dead letters that nobody cared for.
 func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error) {
 	count := 0
-	err := settleDue(ctx, s, &due[store.Letter]{
-		table: tableLetter,
-		of:    func(l *store.Letter) (uint32, seckill.OrderNo) { return l.Item.ProductID, l.Item.Claim.OrderNo },
-		list: func(ctx context.Context, except []uint32, room int) ([]store.Letter, error) {
-			return s.deadLetters(ctx, age, except, room)
+	err := settleDue(ctx, s, &due[int64]{
+		table: "tb_dead_letter",
+		list: func(ctx context.Context, except []uint32, room int) ([]dueRow[int64], error) {
+			others := exceptProducts(except)
+			args := concat([]any{millis(s.now().Add(-age))}, others.with(room))
+			return listed(ctx, s, "list dead letters", sqlDeadLetters+others.text()+sqlDeadLettersOrder, args, scanDue[int64])
 		},
-		settle: func(ctx context.Context, product uint32, listed []store.Letter) error {
+		settle: func(ctx context.Context, product uint32, listed []int64) error {
 			discarded, err := s.discardDead(ctx, product, age, listed)
 			count += discarded
 			return err
@@ -209,22 +207,16 @@ func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (
 	return count, err
 }
 
-// deadLetters lists letters that have been dead for so long.
-func (s *Store) deadLetters(ctx context.Context, age time.Duration, except []uint32, limit int) ([]store.Letter, error) {
-	others := exceptProducts(except)
-	return s.listLetters(ctx, sqlDeadLetters+others.text()+sqlDeadLettersOrder, concat([]any{millis(s.now().Add(-age))}, others.with(limit))...)
-}
-
 // discardDead discards those of the listed letters of a product that are
 // still there, and as dead, and returns how many became failed orders.
-func (s *Store) discardDead(ctx context.Context, product uint32, age time.Duration, listed []store.Letter) (int, error) {
+func (s *Store) discardDead(ctx context.Context, product uint32, age time.Duration, listed []int64) (int, error) {
 	return changed(ctx, s, "discard", func(ctx context.Context, tx *session) (count int, err error) {
 		now := s.now()
 		if _, err := lockProduct(ctx, tx, product); err != nil {
 			return 0, err
 		}
-		for i := range listed {
-			l, err := oneLetter(ctx, tx, sqlLetter, listed[i].ID)
+		for _, id := range listed {
+			l, err := oneLetter(ctx, tx, sqlLetter, id)
 			if seckill.CodeNotFound.In(err) || err == nil && (!l.Dead || l.DeadAt.After(now.Add(-age))) {
 				continue // closed, or retried, since it was listed
 			}

@@ -12,7 +12,7 @@ import (
 const (
 	// The order of due orders does not matter, and without one the query ends
 	// at its limit, however many are due.
-	sqlDueOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order
+	sqlDueOrders = `SELECT product_id, order_no FROM tb_seckill_order
 		WHERE status = 0 AND warned IN (0, 1) AND pay_before <= ? AND `
 	sqlOrdersToWarn = `SELECT ` + orderColumns + ` FROM tb_seckill_order
 		WHERE status = 0 AND warned = 0 AND pay_before > ? AND pay_before < ? ORDER BY pay_before LIMIT ?`
@@ -42,6 +42,10 @@ var (
 	}
 	// The sums keep the database from walking ix_order_due, all that is pending,
 	// for each list of numbers.
+	sqlDueAmong = list{
+		head: `SELECT product_id, order_no FROM tb_seckill_order WHERE status + 0 = 0 AND pay_before + 0 <= ? AND order_no IN (`,
+		tail: `)`, columns: 1,
+	}
 	sqlWarned = list{head: `UPDATE tb_seckill_order SET warned = 1 WHERE status + 0 = 0 AND warned + 0 = 0 AND order_no IN (`, tail: `)`, columns: 1}
 )
 
@@ -166,21 +170,24 @@ func (s *Store) ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seck
 	for i, no := range sorted {
 		args[i] = no.String()
 	}
-	list := func(ctx context.Context, except []uint32, _ int) ([]seckill.Order, error) {
-		return s.dueAmong(ctx, args, except)
+	list := func(ctx context.Context, except []uint32, _ int) (found []dueRow[string], err error) {
+		err = s.read(ctx, "read orders to expire", func(ctx context.Context, r *session) error {
+			found = nil
+			return r.queryRows(ctx, sqlDueAmong, []any{millis(s.now())}, args, appending(&found, scanDue))
+		})
+		return slices.DeleteFunc(found, func(d dueRow[string]) bool { return slices.Contains(except, d.product) }), err
 	}
 	return s.expireListed(ctx, list, len(sorted))
 }
 
 // expireListed cancels at most limit orders that list finds due.
-func (s *Store) expireListed(ctx context.Context, list func(ctx context.Context, except []uint32, room int) ([]seckill.Order, error), limit int) ([]seckill.Order, error) {
+func (s *Store) expireListed(ctx context.Context, list func(ctx context.Context, except []uint32, room int) ([]dueRow[string], error), limit int) ([]seckill.Order, error) {
 	var expired []seckill.Order
-	err := settleDue(ctx, s, &due[seckill.Order]{
-		table: tableOrder,
-		of:    func(o *seckill.Order) (uint32, seckill.OrderNo) { return o.ProductID, o.OrderNo },
+	err := settleDue(ctx, s, &due[string]{
+		table: "tb_seckill_order",
 		list:  list,
-		settle: func(ctx context.Context, product uint32, listed []seckill.Order) error {
-			cancelled, err := s.expire(ctx, product, listed)
+		settle: func(ctx context.Context, product uint32, nos []string) error {
+			cancelled, err := s.expire(ctx, product, nos)
 			expired = append(expired, cancelled...)
 			return err
 		},
@@ -188,34 +195,18 @@ func (s *Store) expireListed(ctx context.Context, list func(ctx context.Context,
 	return expired, err
 }
 
-// dueAmong lists those of the orders whose time to pay has passed. It reads all
-// of them by number: an index of due orders may hold a hundred thousand others.
-func (s *Store) dueAmong(ctx context.Context, nos []any, except []uint32) ([]seckill.Order, error) {
-	var found []seckill.Order
-	err := s.read(ctx, "read orders to expire", func(ctx context.Context, r *session) error {
-		now := s.now()
-		found = nil
-		err := r.queryRows(ctx, sqlOrdersByNo, nil, nos, s.readable(ctx, tableOrder, appending(&found, scanOrder)))
-		found = slices.DeleteFunc(found, func(o seckill.Order) bool {
-			return o.Status != seckill.OrderPending || o.PayBefore.After(now) || slices.Contains(except, o.ProductID)
-		})
-		return err
-	})
-	return found, err
-}
-
 // dueOrders lists orders whose time to pay has passed.
-func (s *Store) dueOrders(ctx context.Context, except []uint32, limit int) ([]seckill.Order, error) {
+func (s *Store) dueOrders(ctx context.Context, except []uint32, limit int) ([]dueRow[string], error) {
 	others := exceptProducts(except)
 	args := concat([]any{millis(s.now())}, others.with(limit))
-	return listReadable(ctx, s, "list due orders", tableOrder, sqlDueOrders+others.text()+" LIMIT ?", args, scanOrder)
+	return listed(ctx, s, "list due orders", sqlDueOrders+others.text()+" LIMIT ?", args, scanDue[string])
 }
 
 // expire cancels those of the listed orders of a product that are still due.
-func (s *Store) expire(ctx context.Context, product uint32, listed []seckill.Order) ([]seckill.Order, error) {
+func (s *Store) expire(ctx context.Context, product uint32, listed []string) ([]seckill.Order, error) {
 	nos := make([]any, len(listed))
 	for i := range listed {
-		nos[i] = listed[i].OrderNo.String()
+		nos[i] = listed[i]
 	}
 	return changed(ctx, s, "expire", func(ctx context.Context, tx *session) (expired []seckill.Order, err error) {
 		now := s.now()
@@ -244,7 +235,7 @@ func (s *Store) expire(ctx context.Context, product uint32, listed []seckill.Ord
 func (s *Store) WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error) {
 	return changed(ctx, s, "warn", func(ctx context.Context, tx *session) (int, error) {
 		now := s.now()
-		soon, err := collect(ctx, s, tx, tableOrder, sqlOrdersToWarn, []any{millis(now), millis(now.Add(lead)), limit}, scanOrder)
+		soon, err := selectAll(ctx, tx, sqlOrdersToWarn, []any{millis(now), millis(now.Add(lead)), limit}, scanOrder)
 		if err != nil {
 			return 0, err
 		}

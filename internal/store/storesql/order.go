@@ -135,5 +135,5 @@ func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]s
 		where.add("order_no < ?", filter.Before.String())
 	}
 	query := search + where.text() + " ORDER BY order_no DESC LIMIT ?"
-	return listReadable(ctx, s, "search orders", tableOrder, query, where.with(filter.Limit), scanOrder)
+	return listed(ctx, s, "search orders", query, where.with(filter.Limit), scanOrder)
 }

@@ -28,7 +28,7 @@ var sqlReleasesHeard = list{
 // ReleasesDue lists owed releases, oldest first.
 func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...store.Part) ([]store.Release, error) {
 	where := exceptParts(except)
-	return listReadable(ctx, s, "list releases", tableOrder, sqlReleasesDue+where.text()+sqlReleasesOrder, where.with(limit), scanRelease)
+	return listReadable(ctx, s, "list releases", sqlReleasesDue+where.text()+sqlReleasesOrder, where.with(limit), scanRelease)
 }
 
 func scanRelease(row scanner, d *store.Release) error {

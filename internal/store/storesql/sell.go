@@ -219,7 +219,7 @@ func (s *Store) tellHeld(ctx context.Context, tx *session, c *counter) error {
 	for buyer := range c.over {
 		buyers = append(buyers, buyerBytes(buyer))
 	}
-	err := tx.queryRows(ctx, sqlLiveNos, []any{c.product.Group}, buyers, s.readable(ctx, tableOrder, func(row scanner) error {
+	err := tx.queryRows(ctx, sqlLiveNos, []any{c.product.Group}, buyers, func(row scanner) error {
 		var buyer string
 		var no seckill.OrderNo
 		if err := row.Scan(&buyer, orderNo{&no}); err != nil {
@@ -229,7 +229,7 @@ func (s *Store) tellHeld(ctx context.Context, tx *session, c *counter) error {
 			c.verdicts[i].Held = append(c.verdicts[i].Held, no)
 		}
 		return nil
-	}))
+	})
 	for buyer, verdicts := range c.over {
 		for _, i := range verdicts {
 			c.verdicts[i].Held = append(c.verdicts[i].Held, c.known.waiting[buyer]...)

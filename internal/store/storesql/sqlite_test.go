@@ -251,6 +251,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlOrdersToWarn, "ix_order_due"},
 		{statement{sqlWarned, 128}.text(), "uk_order_no"},
 		{statement{sqlOrdersByNo, 128}.text(), "uk_order_no"},
+		{statement{sqlDueAmong, 128}.text(), "uk_order_no"},
 		{statement{sqlCloseOrders, 128}.text(), "uk_order_no"},
 		{sqlReleasesDue + "NOT (product_id = ? AND shard = ?)" + sqlReleasesOrder, "ix_order_release"},
 		{statement{sqlReleasesHeard, 2}.text(), "MULTI-INDEX OR; INDEX 1; SEARCH tb_seckill_order USING INDEX uk_order_no"},
