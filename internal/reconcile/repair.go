@@ -9,7 +9,7 @@ import (
 )
 
 // repair mends what has one safe direction, in a bounded way: buyer records
-// follow the live orders; recorded money that nobody owes back is owed; a ledger
+// follow the live orders; refunds that were given up are tried again; a ledger
 // that contradicts the store is recovered from it. With mode rebuild, only that.
 //
 // Each of them takes the store's word. Of a store that contradicts itself, in its
@@ -37,12 +37,12 @@ func (r *Reconciler) repair(ctx context.Context, product uint32, report stats.Re
 		}
 	}
 	if may == mend && broken(report, "I8") {
-		n, err := r.Store.RepairMoney(ctx, product, repairMost, who)
+		n, err := r.Store.RetryRefunds(ctx, product, repairMost, who)
 		if err != nil {
 			return done, err
 		}
 		if n > 0 {
-			done = append(done, fmt.Sprintf("%d refunds owed that nobody owed, or tried again", n))
+			done = append(done, fmt.Sprintf("%d refunds tried again", n))
 		}
 	}
 	drifted, err := r.ledgerDrifted(ctx, product, may)

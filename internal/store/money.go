@@ -7,10 +7,6 @@ import (
 	"seckill/internal/payment"
 )
 
-// RefundDelayMost bounds the wait between two tries at a refund, so that one
-// that waits longer is known for altered.
-const RefundDelayMost = 24 * time.Hour
-
 // Payments keeps money.
 type Payments interface {
 	// RecordPayment writes authentic money, once per (provider, trade number).
@@ -25,13 +21,11 @@ type Payments interface {
 	// RefundDone settles a refund and writes refund.settled, once. Both events
 	// carry seckill.RefundData and the order's number, if the money names one that
 	// can be a number of ours. RefundFailed notes an attempt and makes it
-	// due again after delay, at most RefundDelayMost, or needing care if delay is
-	// negative.
+	// due again after delay, or needing care if delay is negative.
 	RefundDone(ctx context.Context, id string) error
 	RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error
-	// RetryRefund makes a refund that needs care due now, with fresh attempts,
-	// and one that is due at no time or past RefundDelayMost: nothing would try
-	// it. Any other, and one that is not the whole of its payment, is wrong_state.
+	// RetryRefund makes a refund that needs care due now, with fresh attempts. Any
+	// other is wrong_state.
 	RetryRefund(ctx context.Context, id string, actor Actor) (Payment, error)
 	// Payments lists newest first.
 	Payments(ctx context.Context, filter PaymentFilter) ([]Payment, error)

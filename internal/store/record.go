@@ -16,19 +16,16 @@ type Reconciliations interface {
 	CheckStockLog(ctx context.Context, id uint32, limit int) ([]Finding, error)
 	// CheckBuyers compares the group's buyer records with its live orders (I3).
 	CheckBuyers(ctx context.Context, group uint32, limit int) ([]Finding, error)
-	// CheckMoney compares the product's orders with its payments, those with
-	// their refunds, and each with what the engine can have made of it (I8). Money
-	// of the product's orders is met under whatever product it is recorded.
+	// CheckMoney compares the product's orders with its payments, and those with
+	// their refunds (I8). A refund that needs care is a finding too.
 	CheckMoney(ctx context.Context, id uint32, limit int) ([]Finding, error)
 	// RepairBuyers sets at most limit buyer records of the group to what its
 	// live orders say: the one safe direction. It returns how many, and writes
 	// the audit.
 	RepairBuyers(ctx context.Context, group uint32, limit int, actor Actor) (int, error)
-	// RepairMoney owes the refund of recorded money that nobody owes yet, and
-	// retries refunds as RetryRefund does (refund.required is written for the
-	// former alone), at most limit of each; it returns how
-	// many, and leaves everything else to a person.
-	RepairMoney(ctx context.Context, id uint32, limit int, actor Actor) (int, error)
+	// RetryRefunds retries at most limit refunds of the product that need care, as
+	// RetryRefund does, and returns how many.
+	RetryRefunds(ctx context.Context, product uint32, limit int, actor Actor) (int, error)
 
 	SaveReconciliation(ctx context.Context, report Reconciliation) (Reconciliation, error)
 	Reconciliations(ctx context.Context, product uint32, limit int) ([]Reconciliation, error)

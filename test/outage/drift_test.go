@@ -165,8 +165,8 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 		{"a buyer's record that is gone", func(p uint32) {
 			b.exec(`DELETE FROM {db}.tb_user_seckill WHERE product_id = {product} LIMIT 1`, p)
 		}, "I3", true},
-		{"a payment of less, kept under no product", func(p uint32) {
-			b.exec(`UPDATE {db}.tb_payment SET amount_cents = 1, product_id = 0 WHERE product_id = {product}`, p)
+		{"a payment of less", func(p uint32) {
+			b.exec(`UPDATE {db}.tb_payment SET amount_cents = 1 WHERE product_id = {product}`, p)
 		}, "I8", false},
 		{"a stock log with a gap", func(p uint32) {
 			b.exec(`DELETE FROM {db}.tb_stock_log WHERE product_id = {product} AND seq = 2`, p)

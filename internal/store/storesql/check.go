@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"math"
 
-	"seckill"
 	"seckill/internal/store"
 )
 
@@ -154,12 +153,4 @@ func repairBuyer(ctx context.Context, tx *session, group uint32, b *buyerRecord)
 	}
 	_, err := tx.execRows(ctx, sqlNewBuyers, nil, []any{group, buyerBytes(b.buyer), b.newest, b.live})
 	return err
-}
-
-// statusName names a status that may be missing.
-func statusName(status *seckill.OrderStatus) string {
-	if status == nil {
-		return "unknown"
-	}
-	return status.String()
 }

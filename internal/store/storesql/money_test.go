@@ -8,8 +8,8 @@ import (
 
 // moneyWalks are what a report and a repair ask of a product's money.
 var moneyWalks = map[string][]any{
-	sqlOrdersUnpaid: {7, 10}, sqlPaymentsElsewhere: {7, 10}, sqlPaymentsWrong: {7, 10}, sqlRefundsMissing: {7, 10},
-	sqlRefundsWrong: {7, 10}, sqlStatesWrong: {7, 1, 10}, sqlRefundsIdleOf: {1, 7, 10}, sqlRefundIdle: {1, "RF"},
+	sqlOrdersUnpaid: {7, 10}, sqlPaymentsWrong: {7, 10}, sqlRefundsMissing: {7, 10}, sqlRefundsWrong: {7, 10},
+	sqlRefundsFailed: {7, 10}, sqlRefundsGivenUp: {7, 10},
 }
 
 // A report reads the money of one product, in the order in which it lies: no

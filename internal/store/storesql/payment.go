@@ -37,9 +37,8 @@ const paymentColumns = `id, type, order_no, provider, trade_no, amount_cents, cu
 const (
 	sqlPaymentKnown = `SELECT order_no, amount_cents, currency FROM tb_payment
 		WHERE provider = ? AND trade_no = ? AND type = 'payment'`
-	sqlPayments = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE `
-	// The type is asked for in case somebody altered a payment: its money stays.
-	sqlRefundsDue = sqlPayments + `status = 'due' AND next_time <= ? AND type = 'refund' ORDER BY next_time, id LIMIT ?`
+	sqlPayments   = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE `
+	sqlRefundsDue = sqlPayments + `status = 'due' AND next_time <= ? ORDER BY next_time, id LIMIT ?`
 	sqlApplied    = sqlPayments + `order_no = ? AND type = 'payment' AND status = 'applied'`
 
 	sqlInsertPayment = `INSERT INTO tb_payment (id, type, order_no, product_id, provider, trade_no, amount_cents, currency,

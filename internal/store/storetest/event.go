@@ -91,18 +91,6 @@ var eventTests = []test{
 			must(t, err)
 		})
 	}},
-	{"money that a repair owes back writes refund.required", func(t *testing.T, s *suite) {
-		if s.Exec == nil {
-			t.Skip("rows cannot be altered")
-		}
-		p := s.preheated(t)
-		lost := s.owedRefund(t, p, "buyer")
-		s.Exec(t, `DELETE FROM tb_payment WHERE id = ?`, lost.ID)
-		n, err := s.Store.RepairMoney(t.Context(), p.ID, all, operator)
-		must(t, err)
-		equal(t, "mended", n, 1)
-		equal(t, "refund.required", s.count(t, p.ID, seckill.EventRefundRequired), 2)
-	}},
 	{"a refund of money for an unknown order is told without one", unknownRefund},
 	{"an event whose data is no JSON is told without it", func(t *testing.T, s *suite) {
 		if s.Exec == nil {

@@ -225,8 +225,8 @@ func (f *Faulty) RepairBuyers(ctx context.Context, group uint32, limit int, acto
 	return ask(f, ctx, "RepairBuyers", func() (int, error) { return f.inner.RepairBuyers(ctx, group, limit, actor) })
 }
 
-func (f *Faulty) RepairMoney(ctx context.Context, id uint32, limit int, actor store.Actor) (int, error) {
-	return ask(f, ctx, "RepairMoney", func() (int, error) { return f.inner.RepairMoney(ctx, id, limit, actor) })
+func (f *Faulty) RetryRefunds(ctx context.Context, product uint32, limit int, actor store.Actor) (int, error) {
+	return ask(f, ctx, "RetryRefunds", func() (int, error) { return f.inner.RetryRefunds(ctx, product, limit, actor) })
 }
 
 func (f *Faulty) SaveReconciliation(ctx context.Context, report store.Reconciliation) (store.Reconciliation, error) {

@@ -54,9 +54,9 @@ var refundTests = []test{
 		findings, err := s.Store.CheckMoney(t.Context(), p.ID, all)
 		must(t, err)
 		equal(t, "findings", len(findings), 1)
-		n, err := s.Store.RepairMoney(t.Context(), p.ID, all, operator)
+		n, err := s.Store.RetryRefunds(t.Context(), p.ID, all, operator)
 		must(t, err)
-		equal(t, "mended", n, 1)
+		equal(t, "tried again", n, 1)
 		equal(t, "due again", s.refundDue(t, refund.ID), true)
 		must(t, s.Store.RefundDone(t.Context(), refund.ID))
 	}},

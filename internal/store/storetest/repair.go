@@ -15,31 +15,15 @@ var repairTests = []test{
 			n, err := s.Store.RepairBuyers(t.Context(), p.Group, all, operator)
 			must(t, err)
 			equal(t, "buyers repaired", n, 0)
-			n, err = s.Store.RepairMoney(t.Context(), p.ID, all, operator)
+			n, err = s.Store.RetryRefunds(t.Context(), p.ID, all, operator)
 			must(t, err)
-			equal(t, "money repaired", n, 0)
+			equal(t, "refunds tried again", n, 0)
 		})
 	}},
 	{"damaged buyer records are found and set to what live orders say", damagedBuyers},
 	{"repair of buyers is bounded and writes the audit", boundedBuyers},
-	{"money that nobody owes is found and owed", lostRefunds},
-	{"repair of money is bounded", boundedMoney},
-	{"a paid order without its payment is found", func(t *testing.T, s *suite) {
-		p := s.damaged(t)
-		order := s.buy(t, p, "unpaid")
-		s.Exec(t, "UPDATE tb_seckill_order SET status = ? WHERE order_no = ?", int(seckill.OrderPaid), order.OrderNo.String())
-		findings, err := s.Store.CheckMoney(t.Context(), p.ID, all)
-		must(t, err)
-		equal(t, "findings", len(findings), 1)
-	}},
-	{"a paid order that was cancelled is found", func(t *testing.T, s *suite) {
-		p := s.damaged(t)
-		order := s.pay(t, s.buy(t, p, "paid and cancelled"))
-		s.Exec(t, "UPDATE tb_seckill_order SET status = ? WHERE order_no = ?", int(seckill.OrderCancelled), order.OrderNo.String())
-		findings, err := s.Store.CheckMoney(t.Context(), p.ID, all)
-		must(t, err)
-		equal(t, "findings", len(findings), 1)
-	}},
+	{"refunds that were given up are found and tried again, within a limit", boundedRefunds},
+	{"money that does not add up is found", damagedMoney},
 }
 
 // history is a product on which everything has happened.
@@ -138,43 +122,58 @@ func boundedBuyers(t *testing.T, s *suite) {
 	s.confirm(t, []store.Item{s.item(t, p, "buyer-0", quantity(3))}, store.ConfirmOverLimit)
 }
 
-func lostRefunds(t *testing.T, s *suite) {
+func boundedRefunds(t *testing.T, s *suite) {
 	p := s.damaged(t)
-	order := s.cancel(t, s.buy(t, p, "lost"))
-	s.record(t, notice(order, "-1"), store.PaymentExcess)
-	s.Exec(t, "DELETE FROM tb_payment WHERE type = 'refund' AND order_no = ?", order.OrderNo.String())
-	equal(t, "refunds", len(s.payments(t, order.OrderNo.String(), "refund")), 0)
-	findings, err := s.Store.CheckMoney(t.Context(), p.ID, all)
-	must(t, err)
-	equal(t, "findings", len(findings), 1)
-
-	n, err := s.Store.RepairMoney(t.Context(), p.ID, all, operator)
-	must(t, err)
-	equal(t, "repaired", n, 1)
-	refund := s.refundOf(t, notice(order, "-1"))
-	equal(t, "amount", refund.AmountCents, order.AmountCents())
-	n, err = s.Store.RepairMoney(t.Context(), p.ID, all, operator)
-	must(t, err)
-	equal(t, "repaired again", n, 0)
-	findings, err = s.Store.CheckMoney(t.Context(), p.ID, all)
-	must(t, err)
-	equal(t, "findings after the repair", len(findings), 0)
-}
-
-func boundedMoney(t *testing.T, s *suite) {
-	p := s.damaged(t)
-	order := s.cancel(t, s.buy(t, p, "lost"))
+	order := s.cancel(t, s.buy(t, p, "late"))
 	for i := range 3 {
 		s.record(t, notice(order, numbered("", i)), store.PaymentExcess)
 	}
-	s.Exec(t, "DELETE FROM tb_payment WHERE type = 'refund' AND order_no = ?", order.OrderNo.String())
+	for _, refund := range s.payments(t, order.OrderNo.String(), "refund") {
+		must(t, s.Store.RefundFailed(t.Context(), refund.ID, "refused", -1))
+	}
 	findings, err := s.Store.CheckMoney(t.Context(), p.ID, 2)
 	must(t, err)
 	equal(t, "findings within a limit", len(findings), 2)
 	for _, want := range []int{2, 1, 0} {
-		n, err := s.Store.RepairMoney(t.Context(), p.ID, 2, operator)
+		n, err := s.Store.RetryRefunds(t.Context(), p.ID, 2, operator)
 		must(t, err)
-		equal(t, "repaired", n, want)
+		equal(t, "tried again", n, want)
 	}
-	equal(t, "refunds", len(s.payments(t, order.OrderNo.String(), "refund")), 3)
+	equal(t, "findings afterwards", len(s.moneyFindings(t, p.ID)), 0)
+}
+
+// Money that does not add up is found, and left to a person.
+func damagedMoney(t *testing.T, s *suite) {
+	for name, c := range map[string]struct{ kind, damage string }{
+		"a refund that is gone":                  {"refund", "DELETE FROM tb_payment WHERE type = 'refund' AND order_no = ?"},
+		"a refund of less than was paid":         {"refund", "UPDATE tb_payment SET amount_cents = amount_cents - 1 WHERE type = 'refund' AND order_no = ?"},
+		"a refund of another trade":              {"refund", "UPDATE tb_payment SET trade_no = 'another' WHERE type = 'refund' AND order_no = ?"},
+		"a refund of no payment":                 {"refund", "UPDATE tb_payment SET payment_id = NULL WHERE type = 'refund' AND order_no = ?"},
+		"a payment applied to a cancelled order": {"refund", "UPDATE tb_payment SET status = 'applied' WHERE type = 'payment' AND order_no = ?"},
+		"a payment of less than the order":       {"payment", "UPDATE tb_payment SET amount_cents = 1 WHERE order_no = ?"},
+		"a paid order without its payment":       {"payment", "DELETE FROM tb_payment WHERE order_no = ?"},
+		"a paid order that was cancelled":        {"payment", "UPDATE tb_seckill_order SET status = 2 WHERE order_no = ?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := s.damaged(t)
+			var no string
+			if c.kind == "refund" {
+				no = s.owedRefund(t, p, "late").OrderNo
+			} else {
+				no = s.pay(t, s.buy(t, p, "payer")).OrderNo.String()
+			}
+			equal(t, "findings before", len(s.moneyFindings(t, p.ID)), 0)
+			s.Exec(t, c.damage, no)
+			if len(s.moneyFindings(t, p.ID)) == 0 {
+				t.Error("nothing was found")
+			}
+		})
+	}
+}
+
+func (s *suite) moneyFindings(t *testing.T, product uint32) []store.Finding {
+	t.Helper()
+	findings, err := s.Store.CheckMoney(t.Context(), product, all)
+	must(t, err)
+	return findings
 }

@@ -67,7 +67,6 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"repairs", repairTests},
 		{"unreadable rows", unreadableTests},
 		{"rows held up", heldUpTests},
-		{"altered money", alteredMoneyTests},
 		{"feed", feedTests},
 		{"events", eventTests},
 		{"deliveries", deliveryTests},
