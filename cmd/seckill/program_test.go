@@ -100,7 +100,7 @@ func TestConfigCheckReportsEverything(t *testing.T) {
 	execute(t, []string{"config", "check"}).want(t, exitOK, "valid", "")
 	got := execute(t, []string{"config", "check", "--set", "worker.bacth_size=1", "--data-dir=",
 		"--set", "shop.tls_cert=/none/cert.pem", "--set", "shop.tls_key=/none/key.pem"}, environ("SECKILL_LEDGER_KIND=redis"))
-	got.want(t, exitFailure, "", "did you mean worker.batch_size?")
+	got.want(t, exitFailure, "", "worker.bacth_size: unknown key")
 	got.want(t, exitFailure, "", "redis.addrs: must be set with ledger.kind redis")
 	got.want(t, exitFailure, "", "auth.jwt_secret: must be set with Redis or MySQL")
 	got.want(t, exitFailure, "", "data_dir: must not be empty")

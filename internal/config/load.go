@@ -213,7 +213,7 @@ func (l *loading) environ(environ []string) {
 			continue
 		}
 		if !known {
-			l.errorf("environment: %s: unknown variable%s", variable, suggest(variable, slices.Collect(maps.Keys(names))))
+			l.errorf("environment: %s: unknown variable", variable)
 			continue
 		}
 		values[name] = k.Raw()[variable]
@@ -281,7 +281,7 @@ func (l *loading) apply(values map[string]any, where func(name string) string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(names, name) {
-			l.errorf("%s: unknown key%s", where(name), suggest(name, names))
+			l.errorf("%s: unknown key", where(name))
 		}
 	}
 }

@@ -277,7 +277,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestAllErrorsAreReportedAtOnceWithTheNearestName(t *testing.T) {
+func TestAllErrorsAreReportedAtOnce(t *testing.T) {
 	file := writeFile(t, `
 shop:
   listen: 8080
@@ -302,7 +302,7 @@ kafka: {user: engine}
 	}
 	for _, want := range []string{
 		file + ":3: shop.listen: must be text",
-		file + ":4: shop.lisen: unknown key, did you mean shop.listen?",
+		file + ":4: shop.lisen: unknown key",
 		file + ":5: worker.batch_size: write sections as nested keys",
 		file + ":6: log: is a section",
 		file + ":7: order.expire_after: must be a duration",
@@ -311,11 +311,11 @@ kafka: {user: engine}
 		file + ":10: rabbit.brokers: unknown key\n",
 		file + ":11: redis.addrs: entry 1: must be text",
 		file + ":12: worker.batch_size: must be a whole number",
-		file + ":13: kafka.user: unknown key, did you mean kafka.username?",
-		"SECKILL_WORKER_BACTH_SIZE: unknown variable, did you mean SECKILL_WORKER_BATCH_SIZE?",
+		file + ":13: kafka.user: unknown key",
+		"SECKILL_WORKER_BACTH_SIZE: unknown variable",
 		"SECKILL_RABBIT_BROKERS: unknown variable",
 		"SECKILL_PREHEAT_LEAD: must be a duration",
-		"--set: limit.buyer_per_secnd: unknown key, did you mean limit.buyer_per_second?",
+		"--set: limit.buyer_per_secnd: unknown key",
 		"shop.listen: must be HOST:PORT",
 	} {
 		if !strings.Contains(err.Error()+"\n", want) {
