@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/test/engine"
 	"seckill/test/market"
 )
 
@@ -90,57 +89,4 @@ func TestASaleOutlivesEveryOverwrittenKey(t *testing.T) {
 		sold++
 		b.mended(product, sold)
 	}
-}
-
-// An operator's recovery needs no worker to mend all of it at once.
-func TestARecoveryMendsEveryKeyWithoutAWorker(t *testing.T) {
-	b := openBooks(t)
-	const product = 1
-	b.sale(product)
-	b.worker.MustStop()
-	claim := b.Buy(product, 2)
-	b.Lose(product)
-	for _, kind := range []string{"shard", "lane", "group", "mark", "open", "queue", "out"} {
-		b.redis.Must("SET", b.damaged(kind, product), "something else")
-	}
-	err := market.UntilAnswered(t, "recover", func(ctx context.Context) error {
-		_, err := b.Operator().Recover(ctx, product)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	late := b.Buy(product, 1)
-	b.worker.Start()
-	b.written(claim)
-	b.written(late)
-	b.mended(product, 6)
-}
-
-// The stream is the whole bucket's. Recovered by hand, one product has the others
-// marked before the stream makes room: what instances remember of theirs is
-// offered again, also where nothing was confirmed yet.
-func TestARecoveryOfOneProductLosesNoOthersEntries(t *testing.T) {
-	b := openBooks(t)
-	b.worker.MustStop()
-	for product := uint32(31); product <= 32; product++ {
-		b.Open(engine.Product{ID: product, Stock: 20, PerUserLimit: 2, LimitGroup: 31})
-	}
-	one, two, more := b.Buy(31, 1), b.Buy(32, 1), b.Buy(32, 1)
-	b.redis.Must("SET", b.damaged("out", 31), "something else")
-	b.Lose(31)
-	b.Lose(32)
-	err := market.UntilAnswered(t, "recover", func(ctx context.Context) error {
-		_, err := b.Operator().Recover(ctx, 31)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.worker.Start()
-	for _, claim := range []*market.Claim{one, two, more} {
-		b.written(claim)
-	}
-	b.mended(31, 1)
-	b.mended(32, 2)
 }
