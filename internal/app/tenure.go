@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"seckill/internal/alert"
+	"seckill/internal/grace"
 	"seckill/internal/ledger"
 	"seckill/internal/worker"
 )
@@ -36,7 +37,7 @@ func (p *parts) work(ctx context.Context, w *worker.Worker) {
 		}
 		p.log.Error("the worker rests: the queue is another store's", "error", err)
 		for errors.Is(err, ledger.ErrOtherStore) && ctx.Err() == nil {
-			rest(ctx, tenureEvery)
+			_ = grace.Pause(ctx, tenureEvery)
 			err = p.ledger.CheckStore(ctx)
 		}
 		if ctx.Err() != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seckill/internal/alert"
+	"seckill/internal/grace"
 	"seckill/internal/queue"
 	"seckill/internal/store"
 	"seckill/internal/worker"
@@ -132,19 +133,9 @@ func (t *troubles) watch(ctx context.Context, see func(context.Context, trouble)
 		watchers.Go(func() {
 			see(ctx, one)
 			<-places // others need not wait for the pause of this one
-			rest(ctx, troublePause)
+			_ = grace.Pause(ctx, troublePause)
 			t.done(one.product)
 		})
-	}
-}
-
-// rest waits for d, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }
 

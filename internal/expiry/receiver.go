@@ -96,7 +96,7 @@ func (r *receiver) failed(ctx context.Context, retry *time.Duration, what string
 		r.opt.Logger.Warn(what, "error", err)
 	}
 	*retry = min(max(2**retry, retryLeast), retryMost)
-	pause(ctx, *retry)
+	_ = grace.Pause(ctx, *retry)
 }
 
 // accept takes a message in. One that nobody can accept is settled, so that it

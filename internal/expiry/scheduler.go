@@ -148,7 +148,7 @@ func (s *Scheduler) open(ctx context.Context) bool {
 		if ctx.Err() == nil {
 			s.opt.Logger.Warn("broker of delayed messages not reached; the scan of the store expires orders", "error", err)
 		}
-		pause(ctx, wait)
+		_ = grace.Pause(ctx, wait)
 	}
 	return false
 }
@@ -222,15 +222,5 @@ func (s *Scheduler) publishOne(ctx context.Context, e *carrier.Expiry) {
 	s.opt.Meter.Message(Dropped)
 	if !s.failing.Swap(true) {
 		s.opt.Logger.Warn("expiry message not published; the scan of the store expires its orders", "product", e.ProductID, "orders", len(e.Orders), "error", err)
-	}
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
 	}
 }

@@ -1,4 +1,5 @@
-// Package grace says how long calls in hand may go on after a stop.
+// Package grace says how long calls in hand may go on after a stop, and has the
+// wait that ends with one.
 package grace
 
 import (

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"seckill/internal/grace"
 )
 
 // writer has a producer for each partition of one layout of the topic. It opens
@@ -133,13 +135,7 @@ func (b *backoff) lasted(d time.Duration) {
 
 // wait is false when the context has ended.
 func (b *backoff) wait(ctx context.Context) bool {
-	timer := time.NewTimer(b.next)
-	defer timer.Stop()
-	b.next = min(2*b.next, maxBackoff)
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	d := b.next
+	b.next = min(2*d, maxBackoff)
+	return grace.Pause(ctx, d) == nil
 }

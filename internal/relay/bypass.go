@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"seckill/internal/grace"
 )
 
 const (
@@ -38,7 +40,7 @@ func (r *relay) unwell(ctx context.Context, cause error) {
 // been well for a while.
 func (r *relay) bypassRound(ctx context.Context) {
 	r.handBack(ctx)
-	if pause(ctx, r.opt.Timing.CheckEvery) != nil {
+	if grace.Pause(ctx, r.opt.Timing.CheckEvery) != nil {
 		return
 	}
 	pinging, cancel := context.WithTimeout(ctx, callWithin)

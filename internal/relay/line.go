@@ -159,7 +159,7 @@ func (l *Line) open(ctx context.Context) bool {
 			l.opt.Logger.Warn("broker not reached; workers read the outbox", "error", err)
 			l.bypass(err)
 		}
-		_ = pause(ctx, wait) // the loop looks at ctx
+		_ = grace.Pause(ctx, wait) // the loop looks at ctx
 	}
 	return false
 }
@@ -211,16 +211,4 @@ func (l *Line) bypass(cause error) {
 	}
 	l.mu.Unlock()
 	l.opt.Meter.Bypassed(cause)
-}
-
-// pause waits, or returns the context's error.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/carrier"
+	"seckill/internal/grace"
 	"seckill/internal/queue"
 )
 
@@ -51,7 +52,7 @@ func (l *Line) receive(ctx context.Context) {
 				l.opt.Logger.Warn("receive from the broker failed; it is tried again", "error", err)
 			}
 			failing = true
-			_ = pause(ctx, receivePause) // the loop looks at ctx
+			_ = grace.Pause(ctx, receivePause) // the loop looks at ctx
 			continue
 		}
 		failing = false

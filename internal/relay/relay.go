@@ -11,6 +11,7 @@ import (
 
 	"seckill/internal/carrier"
 	"seckill/internal/fault"
+	"seckill/internal/grace"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
@@ -104,7 +105,7 @@ func (r *relay) join(ctx context.Context) bool {
 			return true
 		}
 		r.opt.Logger.Warn("relay has not joined the outbox yet", "error", err)
-		_ = pause(ctx, retryPause) // the loop looks at ctx
+		_ = grace.Pause(ctx, retryPause) // the loop looks at ctx
 	}
 	return false
 }
@@ -117,7 +118,7 @@ func (r *relay) round(ctx context.Context) {
 		return
 	}
 	if r.claims >= heldMost {
-		_ = pause(ctx, time.Until(r.checkAt)) // the caller looks at ctx
+		_ = grace.Pause(ctx, time.Until(r.checkAt)) // the caller looks at ctx
 		return
 	}
 	fresh, err := r.read(ctx)
@@ -274,7 +275,7 @@ func (r *relay) insist(ctx context.Context, what string, call func(context.Conte
 		if last == nil || bounded.Err() == nil {
 			last = err // the reason, rather than the end of the time
 		}
-		if pause(bounded, retryPause) != nil {
+		if grace.Pause(bounded, retryPause) != nil {
 			return fmt.Errorf("%s: %w", what, last)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill/internal/bulletin"
+	"seckill/internal/grace"
 	"seckill/internal/redislink"
 )
 
@@ -78,12 +79,8 @@ func (b *Board) Run(ctx context.Context, hear func(bulletin.Notice), joined, par
 			parted()
 			b.opt.Logger.Warn("bulletin not heard; changes of other instances come by looking, within a second", "error", err)
 		}
-		timer := time.NewTimer(rejoinPause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if grace.Pause(ctx, rejoinPause) != nil {
 			return
-		case <-timer.C:
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"seckill/internal/grace"
 	"seckill/internal/store"
 )
 
@@ -50,12 +51,8 @@ func (n *tries) after(ctx context.Context, err error) error {
 
 // pause waits for up to d.
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(rand.N(d))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", store.ErrUnavailable, ctx.Err())
+	if err := grace.Pause(ctx, rand.N(d)); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
+	return nil
 }
