@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"seckill/internal/datadir"
 )
 
 // generatedBytes is the strength of a generated secret: 256 bits.
@@ -141,7 +143,7 @@ func createSecret(path string) (Secret, error) {
 	if err := os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return Secret{}, err
 	}
-	if err := syncDir(dir); err != nil {
+	if err := datadir.Sync(dir); err != nil {
 		return Secret{}, err
 	}
 	return readSecret(path)
@@ -160,12 +162,4 @@ func writeTemp(dir, text string) (path string, err error) {
 		return "", errors.Join(err, os.Remove(file.Name()))
 	}
 	return file.Name(), nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

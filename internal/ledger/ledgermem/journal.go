@@ -10,9 +10,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"syscall"
-	"time"
 
+	"seckill/internal/datadir"
 	"seckill/internal/fault"
 )
 
@@ -20,8 +19,6 @@ import (
 const (
 	journalAppID     = 0x5345434B // "SECK"
 	busyTimeoutMS    = 5000
-	lockPatience     = 500 * time.Millisecond
-	lockPoll         = 10 * time.Millisecond
 	readConns        = 4
 	walKeepBytes     = 64 << 20 // a longer write-ahead log is cut when it restarts
 	checkpointPages  = 1000     // the background checkpoint's pace, SQLite's own default
@@ -68,9 +65,11 @@ type writer struct {
 }
 
 func openJournal(ctx context.Context, path string) (_ *journal, err error) {
-	lock, err := lockFile(ctx, path+".lock")
+	// Not a lock on the database file: closing any descriptor of that file would
+	// strip SQLite's own locks.
+	lock, err := datadir.Lock(ctx, path+".lock")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open journal: lock %s.lock; the embedded ledger serves one process: %w", path, err)
 	}
 	j := &journal{path: path, lock: lock}
 	defer func() {
@@ -91,7 +90,7 @@ func openJournal(ctx context.Context, path string) (_ *journal, err error) {
 		return nil, fmt.Errorf("open journal: %w", damaged(path, "its head", err))
 	}
 	if errors.Is(statErr, os.ErrNotExist) {
-		if err := syncDir(filepath.Dir(path)); err != nil {
+		if err := datadir.Sync(filepath.Dir(path)); err != nil {
 			return nil, fmt.Errorf("open journal: %w", err)
 		}
 	}
@@ -108,43 +107,6 @@ func dsn(path string) string {
 		"cache_size(-8000)",
 	}}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + pragmas.Encode()
-}
-
-// lockFile makes a second opener fail. A process that has just ended, or a
-// child that is being started and still shares our descriptors, may hold the
-// lock for an instant longer: it is waited for a moment. A lock of its own, and not one
-// on the database file, because closing any descriptor of that file would
-// strip SQLite's own locks.
-func lockFile(ctx context.Context, path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open journal: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, lockPatience)
-	defer cancel()
-	ticker := time.NewTicker(lockPoll)
-	defer ticker.Stop()
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return f, nil
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("open journal: %s is held by another process; the embedded ledger serves one: %w", path, err)
-		}
-	}
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
 
 // prepare opens the writing connection and makes or checks the schema.

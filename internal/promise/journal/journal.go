@@ -11,7 +11,9 @@
 package journal
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,6 +22,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/datadir"
 )
 
 const (
@@ -49,8 +52,6 @@ var (
 	ErrOtherStore = errors.New("the journal holds promises of another store")
 	// errFull is told when the journal reaches a bound.
 	errFull = errors.New("the journal of promises is full: the store does not take the orders")
-	// ErrHeld says that another process has the folder.
-	ErrHeld = errors.New("the journal is held by another process")
 )
 
 // Place is where an entry stands: its segment's number. 0 is no place.
@@ -163,13 +164,13 @@ func Open(opt Options) (*Journal, []Loaded, error) {
 	j := &Journal{opt: opt, wake: make(chan struct{}, 1), ended: make(chan struct{}), segments: make(map[Place]*segment)}
 	err := os.MkdirAll(opt.Dir, 0o700)
 	if err == nil {
-		err = syncDir(filepath.Dir(opt.Dir)) // the folder itself must not be lost
+		err = datadir.Sync(filepath.Dir(opt.Dir)) // the folder itself must not be lost
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if j.lock, err = lockDir(opt.Dir); err != nil {
-		return nil, nil, err
+	if j.lock, err = datadir.Lock(context.Background(), filepath.Join(opt.Dir, lockName)); err != nil {
+		return nil, nil, fmt.Errorf("lock the journal of promises in %s: %w: give each instance on this machine a data_dir of its own", opt.Dir, err)
 	}
 	loaded, last, err := j.load()
 	if err != nil {

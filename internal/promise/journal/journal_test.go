@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/datadir"
 )
 
 func TestJournal_HoldsWhatWasSyncedUntilItIsReleased(t *testing.T) {
@@ -353,7 +354,7 @@ func TestOpen_RefusesAFolderThatAnotherProcessHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = Open(Options{Dir: f.dir, Store: testStore, Logger: slog.New(slog.DiscardHandler)})
-	if !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "data_dir of its own") {
+	if !errors.Is(err, datadir.ErrHeld) || !strings.Contains(err.Error(), "data_dir of its own") {
 		t.Errorf("%v", err)
 	}
 	input.Close()

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"seckill"
 )
@@ -19,9 +16,6 @@ const (
 	lockName      = "lock"
 	fileSuffix    = ".promises"
 	damagedSuffix = ".damaged"
-	// lockPatience is how long a start waits for a process that has just ended.
-	lockPatience = time.Second
-	lockPoll     = 20 * time.Millisecond
 )
 
 // Loaded is an entry that a former life has left.
@@ -173,38 +167,4 @@ func (j *Journal) tellDamage(path string, s *segment, offset, left int, why erro
 	s.damaged = true
 	j.opt.Logger.Error("promise journal: file is damaged, its rest was not read; it is kept with the ending "+damagedSuffix+
 		": compare the orders of that time with the store", "file", path, "offset", offset, "bytes", left, "why", why)
-}
-
-// lockDir keeps other processes off the folder.
-func lockDir(dir string) (*os.File, error) {
-	path := filepath.Join(dir, lockName)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the journal of promises: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
-	defer cancel()
-	ticker := time.NewTicker(lockPoll)
-	defer ticker.Stop()
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return f, nil
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("%w: %s: give each instance on this machine a data_dir of its own (%w)", ErrHeld, path, err)
-		}
-	}
-}
-
-// syncDir makes the names of new files durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"seckill/internal/datadir"
 )
 
 // Sync calls done as soon as everything that was appended before is on disk, or
@@ -175,7 +177,7 @@ func (j *Journal) write(c *chunk) error {
 		err = s.file.Sync()
 	}
 	if err == nil && s.written == 0 {
-		err = syncDir(j.opt.Dir) // the file itself must not be lost
+		err = datadir.Sync(j.opt.Dir) // the file itself must not be lost
 	}
 	if err != nil {
 		j.abandon(s)
