@@ -80,22 +80,6 @@ var expireOrdersTests = []test{
 		equal(t, "stock", s.product(t, p.ID).Stock, p.Stock)
 		equal(t, "owed", len(s.owed(t, p.ID)), 0)
 	}},
-	{"orders whose product is gone hold up no other", func(t *testing.T, s *suite) {
-		p, other := s.exposed(t), s.preheated(t)
-		var nos []seckill.OrderNo
-		for i := range heldUp {
-			nos = append(nos, s.buyFor(t, p, numbered("held up", i), tick).OrderNo)
-		}
-		due := s.buyFor(t, other, "buyer", tick)
-		mend := s.disown(t, p, "tb_seckill_order")
-		s.advance(t, 2*tick)
-		all := append(slices.Clone(nos), due.OrderNo)
-		equal(t, "expired", numbersOf(s.expireOrders(t, all...)), []seckill.OrderNo{due.OrderNo})
-		equal(t, "expired again", len(s.expireOrders(t, all...)), 0)
-		mend()
-		equal(t, "expired after the mend", len(s.expireOrders(t, all...)), heldUp)
-		CheckPromises(t, s.Store, p.ID)
-	}},
 }
 
 func (s *suite) expireOrders(t TB, nos ...seckill.OrderNo) []seckill.Order {

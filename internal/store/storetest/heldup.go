@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/store"
 )
 
 // What is due and cannot be settled holds up nothing of another product: these
@@ -23,37 +22,6 @@ var heldUpTests = []test{
 	}},
 	{"orders whose product is gone keep no other from expiring", func(t *testing.T, s *suite) {
 		heldUpOrders(t, s, func(p seckill.Product) (mend func()) { return s.disown(t, p, "tb_seckill_order") })
-	}},
-	{"orders of a product that cannot be changed keep no other from expiring", func(t *testing.T, s *suite) {
-		heldUpOrders(t, s, func(p seckill.Product) (mend func()) {
-			s.Exec(t, "UPDATE tb_seckill_product SET log_seq = log_seq - 1 WHERE id = ?", p.ID)
-			return func() {
-				s.Exec(t, "UPDATE tb_seckill_product SET log_seq = log_seq + 1 WHERE id = ?", p.ID)
-			}
-		})
-	}},
-	{"letters whose product is gone keep no other from being discarded", func(t *testing.T, s *suite) {
-		p, other := s.exposed(t), s.preheated(t)
-		for i := range heldUp {
-			s.deadLetter(t, p, numbered("held up", i))
-		}
-		s.advance(t, tick)
-		item := s.deadLetter(t, other, "buyer")
-		mend := s.disown(t, p, "tb_dead_letter")
-		s.advance(t, tick)
-		for _, want := range []int{1, 0} {
-			discarded, err := s.Store.DiscardDead(t.Context(), 0, 1)
-			must(t, err)
-			equal(t, "discarded", discarded, want)
-		}
-		equal(t, "status", s.order(t, item.Claim.OrderNo).Status, seckill.OrderFailed)
-		letters, err := s.Store.Letters(t.Context(), store.LetterFilter{ProductID: nobody, Limit: all})
-		must(t, err)
-		equal(t, "letters that wait", len(letters), heldUp)
-		mend()
-		discarded, err := s.Store.DiscardDead(t.Context(), 0, all)
-		must(t, err)
-		equal(t, "discarded after the mend", discarded, heldUp)
 	}},
 }
 
@@ -91,14 +59,6 @@ func heldUpOrders(t *testing.T, s *suite, harm func(p seckill.Product) (mend fun
 	must(t, err)
 	equal(t, "expired after the mend", len(expired), heldUp)
 	CheckPromises(t, s.Store, p.ID)
-}
-
-// deadLetter is a claim that has no tries left.
-func (s *suite) deadLetter(t *testing.T, p seckill.Product, buyer string) store.Item {
-	t.Helper()
-	item := s.parked(t, p, buyer)
-	must(t, s.Store.LetterFailed(t.Context(), item.LetterID, "no hope", -1))
-	return item
 }
 
 // disown gives rows of a product to one that does not exist.
