@@ -18,11 +18,7 @@ The server also does it by itself, preheat.lead before the sale starts.
 		Example: `  seckill preheat 1
   seckill preheat 1 --admin http://10.0.0.5:8081 --config seckill.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := productID(args[0])
-			if err != nil {
-				return err
-			}
-			client, err := flags.client(p, cmd)
+			id, client, err := flags.product(p, cmd, args[0])
 			if err != nil {
 				return err
 			}

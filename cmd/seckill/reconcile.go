@@ -45,11 +45,7 @@ Exit code: 0 balanced, 1 not balanced, 2 could not tell.
 
 func (p *program) reconcile(cmd *cobra.Command, flags *saleFlags, arg string, repair, yes bool) (stats.Report, error) {
 	var none stats.Report
-	id, err := productID(arg)
-	if err != nil {
-		return none, err
-	}
-	client, err := flags.client(p, cmd)
+	id, client, err := flags.product(p, cmd, arg)
 	if err != nil {
 		return none, err
 	}

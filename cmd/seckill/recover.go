@@ -27,11 +27,7 @@ func (l ledgerChange) bind(p *program, cmd *cobra.Command) *cobra.Command {
 	flags.bind(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		id, err := productID(args[0])
-		if err != nil {
-			return err
-		}
-		client, err := flags.client(p, cmd)
+		id, client, err := flags.product(p, cmd, args[0])
 		if err != nil {
 			return err
 		}

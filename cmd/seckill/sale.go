@@ -51,6 +51,14 @@ func (f *saleFlags) client(p *program, cmd *cobra.Command) (*adminclient.Client,
 	})
 }
 
+// product is the id in a command's argument, and the client.
+func (f *saleFlags) product(p *program, cmd *cobra.Command, arg string) (id uint32, client *adminclient.Client, err error) {
+	if id, err = productID(arg); err == nil {
+		client, err = f.client(p, cmd)
+	}
+	return id, client, err
+}
+
 func (f *saleFlags) url(cfg *config.Config) string {
 	if f.admin != "" {
 		return f.admin
