@@ -7,7 +7,6 @@ package adoption
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -87,29 +86,21 @@ func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error
 // write has the store decide, which is the seller (protocol 5, rule 9). A claim
 // that it cannot write holds up no other.
 func (a *Adopter) write(ctx context.Context, items []store.Item, out *Outcome) error {
-	outcomes, err := a.Store.Confirm(ctx, store.ConfirmRequest{ProductID: items[0].ProductID, Items: items, ExpireAfter: a.ExpireAfter})
-	if err != nil && len(items) > 1 && !store.EndsAll(ctx, err) {
-		half := len(items) / 2
-		first := a.write(ctx, items[:half], out)
-		if store.EndsAll(ctx, first) {
-			return first
+	endsAll := func(err error) bool { return store.EndsAll(ctx, err) }
+	return store.ByHalves(items, endsAll, func(items []store.Item) error {
+		outcomes, err := a.Store.Confirm(ctx, store.ConfirmRequest{ProductID: items[0].ProductID, Items: items, ExpireAfter: a.ExpireAfter})
+		for i, outcome := range outcomes {
+			switch reason := outcome.FailedFor(); {
+			case outcome == store.ConfirmOldEpoch:
+				err = fmt.Errorf("%w: the product has returned to the ledger", store.ErrEpoch)
+			case reason != "":
+				out.Failed = append(out.Failed, unkept.Promise{Item: items[i], Reason: reason})
+			default:
+				out.Adopted = append(out.Adopted, items[i])
+			}
 		}
-		return errors.Join(first, a.write(ctx, items[half:], out))
-	}
-	if err != nil {
 		return err
-	}
-	for i, outcome := range outcomes {
-		switch reason := outcome.FailedFor(); {
-		case outcome == store.ConfirmOldEpoch:
-			err = fmt.Errorf("%w: the product has returned to the ledger", store.ErrEpoch)
-		case reason != "":
-			out.Failed = append(out.Failed, unkept.Promise{Item: items[i], Reason: reason})
-		default:
-			out.Adopted = append(out.Adopted, items[i])
-		}
-	}
-	return err
+	})
 }
 
 // step is claims that one ledger step can adopt together: those of one shard

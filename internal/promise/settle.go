@@ -324,27 +324,22 @@ func (b *Book) countConfirmed(settled map[seckill.OrderNo]bool) {
 // whether it was kept. If the store is short, or refuses a claim, the others are
 // written without those that do not fit.
 func (b *Book) confirm(ctx context.Context, items []store.Item, settled map[seckill.OrderNo]bool) error {
-	outcomes, err := b.opt.Store.Confirm(ctx, store.ConfirmRequest{
-		ProductID: items[0].ProductID, Items: items, ExpireAfter: b.opt.ExpireAfter,
+	endsAll := func(err error) bool { return store.EndsAll(ctx, err) }
+	return store.ByHalves(items, endsAll, func(items []store.Item) error {
+		outcomes, err := b.opt.Store.Confirm(ctx, store.ConfirmRequest{
+			ProductID: items[0].ProductID, Items: items, ExpireAfter: b.opt.ExpireAfter,
+		})
+		if err != nil {
+			return err
+		}
+		b.tellUnkept(items[0].ProductID, unkept.Of(items, outcomes))
+		for i, outcome := range outcomes {
+			if outcome != store.ConfirmOldEpoch {
+				settled[items[i].Claim.OrderNo] = outcome.FailedFor() == ""
+			}
+		}
+		return nil
 	})
-	if err != nil && len(items) > 1 && !store.EndsAll(ctx, err) {
-		half := len(items) / 2
-		first := b.confirm(ctx, items[:half], settled)
-		if store.EndsAll(ctx, first) {
-			return first
-		}
-		return errors.Join(first, b.confirm(ctx, items[half:], settled))
-	}
-	if err != nil {
-		return err
-	}
-	b.tellUnkept(items[0].ProductID, unkept.Of(items, outcomes))
-	for i, outcome := range outcomes {
-		if outcome != store.ConfirmOldEpoch {
-			settled[items[i].Claim.OrderNo] = outcome.FailedFor() == ""
-		}
-	}
-	return nil
 }
 
 func items(records []*record) []store.Item {

@@ -80,6 +80,22 @@ func EndsAll(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrEpoch) || seckill.CodeNotFound.In(err))
 }
 
+// ByHalves does something with items. If that fails with several of them, it does
+// so with each half, so that one that is bad holds up no other. It goes on past
+// errors, and ends with one that ends all.
+func ByHalves[T any](items []T, endsAll func(error) bool, do func([]T) error) error {
+	err := do(items)
+	if err == nil || len(items) < 2 || endsAll(err) {
+		return err
+	}
+	half := len(items) / 2
+	first := ByHalves(items[:half], endsAll, do)
+	if first != nil && endsAll(first) {
+		return first
+	}
+	return errors.Join(first, ByHalves(items[half:], endsAll, do))
+}
+
 // MaxEpoch is the highest epoch. Ledgers count in float64, which tells every
 // number up to it from the next; it fits the store's columns.
 const MaxEpoch = 1<<53 - 1
