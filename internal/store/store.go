@@ -233,7 +233,7 @@ type Orders interface {
 	// SearchOrders lists newest first.
 	SearchOrders(ctx context.Context, filter OrderFilter) ([]seckill.Order, error)
 	// Story is all that happened to an order, oldest first: events, payments,
-	// letters, stock-log rows.
+	// letters, stock-log rows, and the changes of operators.
 	Story(ctx context.Context, no seckill.OrderNo) ([]StoryLine, error)
 
 	// Cancel and Refund move the order (seckill.Order decides whether), return
@@ -362,8 +362,8 @@ type OrderFilter struct {
 // StoryLine is one thing that happened to an order.
 type StoryLine struct {
 	At   time.Time
-	Kind string // "event", "payment", "letter", "stock"
-	What string // such as "order.paid", "refund done", "stock 10 -> 9"
+	Kind string // "event", "payment", "letter", "stock", "operator"
+	What string // such as "order.paid", "refund done", "stock 10 -> 9", "order.cancel by alice: asked"
 }
 
 // Part is a shard of a product, of whatever epoch.

@@ -64,7 +64,7 @@ func (s *Store) Audit(ctx context.Context, filter store.AuditFilter) ([]store.Au
 		where.add("product_id = ?", filter.ProductID)
 	}
 	if filter.OrderNo != "" {
-		where.add("order_no = ?", filter.OrderNo)
+		where.add("order_no = ? AND order_no <> ''", filter.OrderNo) // by the index of sqlStoryAudit
 	}
 	if filter.Before != 0 {
 		where.add("id < ?", filter.Before)

@@ -166,6 +166,7 @@ func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
 		{sqlBatches, []any{1 << 40, 10}, "uk_event_batch_last"},
 		{statement{sqlBatchEvents, 2}.text(), []any{1, 2}, "PRIMARY"},
 		{mysqlDialect.storyEvents, []any{no}, "ix_event_order"},
+		{sqlStoryAudit, []any{no}, "ix_audit_order"},
 		{sqlStoryStock, []any{no}, "ix_stock_log_order"},
 		{sqlStockLog, []any{7}, "PRIMARY"},
 		{sqlLockProduct, []any{7}, "PRIMARY"},

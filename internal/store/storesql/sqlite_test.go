@@ -275,6 +275,8 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 		{sqlStockChangesDue + "product_id <> ?" + sqlStockChangesOrder, "ix_stock_change_open"},
 		{sqlEvents, "INTEGER PRIMARY KEY"},
 		{sqliteDialect.storyEvents, "ix_event_order"},
+		{sqlStoryAudit, "ix_audit_order"},
+		{sqlAudit + "order_no = ? AND order_no <> '' ORDER BY id DESC LIMIT ?", "ix_audit_order"},
 		{sqlStoryStock, "ix_stock_log_order"},
 		{sqlStockLog, "PRIMARY KEY"},
 	} {

@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// The index of SQLite leaves out lines without an order.
+	sqlStoryAudit    = `SELECT create_time, actor, action, reason FROM tb_audit WHERE order_no = ? AND order_no <> '' ORDER BY id`
 	sqlStoryStock    = `SELECT create_time, before_stock, after_stock FROM tb_stock_log WHERE order_no = ? ORDER BY seq`
 	sqlStoryLetter   = `SELECT create_time, dead_time, closed_time, attempts, reason FROM tb_dead_letter WHERE order_no = ?`
 	sqlStoryPayments = `SELECT create_time, done_time, type, status, amount_cents, currency, provider, reason, attempts, last_error
@@ -42,7 +44,7 @@ func (s *Store) Story(ctx context.Context, no seckill.OrderNo) ([]store.StoryLin
 			query string
 			tell  func(*story, scanner) error
 		}{
-			{sqlStoryLetter, tellLetter}, {r.dialect.storyEvents, tellEvent}, {sqlStoryStock, tellStock}, {sqlStoryPayments, tellPayment},
+			{sqlStoryAudit, tellOperator}, {sqlStoryLetter, tellLetter}, {r.dialect.storyEvents, tellEvent}, {sqlStoryStock, tellStock}, {sqlStoryPayments, tellPayment},
 		}
 		for _, part := range parts {
 			err := r.query(ctx, part.query, []any{no.String()}, func(row scanner) error { return part.tell(&st, row) })
@@ -57,6 +59,14 @@ func (s *Store) Story(ctx context.Context, no seckill.OrderNo) ([]store.StoryLin
 	})
 	slices.SortStableFunc(st.lines, func(a, b store.StoryLine) int { return a.At.Compare(b.At) })
 	return st.lines, err
+}
+
+func tellOperator(st *story, row scanner) error {
+	var at time.Time
+	var actor, action, reason string
+	err := row.Scan(millisTime{&at}, &actor, &action, &reason)
+	st.add(at, "operator", "%s", because(action+" by "+actor, reason))
+	return err
 }
 
 func tellEvent(st *story, row scanner) error {

@@ -216,10 +216,11 @@ func story(t *testing.T, s *suite) {
 	}
 	equal(t, "events", kinds["event"], 4)
 	equal(t, "stock", kinds["stock"], 2)
+	equal(t, "operator", kinds["operator"], 1)
 	if kinds["payment"] < 2 {
 		t.Errorf("payments: got %d, want the payment and its refund", kinds["payment"])
 	}
-	for _, event := range []string{"order.confirmed", "order.paid", "order.refunded", "refund.required: operator", "refund owed"} {
+	for _, event := range []string{"order.confirmed", "order.paid", "order.refunded", "refund.required: operator", "refund owed", "order.refund by " + operator.Name + ": " + operator.Reason} {
 		if !strings.Contains(told, event) {
 			t.Errorf("no %q in the story:\n%s", event, told)
 		}
