@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -79,11 +80,11 @@ func checkRoles(play []string) error {
 	return nil
 }
 
-// withUnits writes durations as text has them: as numbers they would be
-// nanoseconds, of which nothing says so.
-func withUnits(_ []string, a slog.Attr) slog.Attr {
+// inMillis writes a duration in JSON as a number that can be summed and compared,
+// with the unit in its key. slog itself would write nanoseconds.
+func inMillis(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
+		return slog.Float64(a.Key+"_ms", float64(a.Value.Duration())/float64(time.Millisecond))
 	}
 	return a
 }
@@ -93,7 +94,7 @@ func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
 	must(level.UnmarshalText([]byte(cfg.Level))) // checked with the configuration
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
-		options.ReplaceAttr = withUnits
+		options.ReplaceAttr = inMillis
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))

@@ -65,11 +65,11 @@ func TestTheLogHasTheConfiguredFormAndLevel(t *testing.T) {
 	if !json.Valid(log.Bytes()) || strings.Contains(log.String(), "quiet") || !strings.Contains(log.String(), "loud") {
 		t.Errorf("log %q", log.String())
 	}
-	for _, format := range []string{"json", "text"} {
+	for format, want := range map[string]string{"json": `"took_ms":3.064009}`, "text": "took=3.064009ms"} {
 		log.Reset()
-		newLogger(config.Log{Format: format, Level: "info"}, &log).Info("done", "took", 191*time.Millisecond)
-		if !strings.Contains(log.String(), "191ms") {
-			t.Errorf("a duration in %s without its unit: %s", format, log.String())
+		newLogger(config.Log{Format: format, Level: "info"}, &log).Info("done", "took", 3064009*time.Nanosecond)
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("a duration in %s: %s, want %s", format, log.String(), want)
 		}
 	}
 }

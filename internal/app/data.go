@@ -156,7 +156,7 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 			cause = err
 		}
 		if try == 1 {
-			p.log.Warn("waiting for "+what, "at_most", p.patience.String(), "error", err)
+			p.log.Warn("waiting for "+what, "at_most", p.patience, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -97,7 +97,7 @@ func (s *soleLedger) take(ctx context.Context) error {
 			err = refused
 		}
 		if try == 1 {
-			s.log.Warn("waiting for the lease of the database's ledger, in case its holder is dead", "at_most", ledgerLeaseWait.String(), "error", err)
+			s.log.Warn("waiting for the lease of the database's ledger, in case its holder is dead", "at_most", ledgerLeaseWait, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -56,7 +56,7 @@ func (r *relay) bypassRound(ctx context.Context) {
 	lasted := time.Since(r.bypassAt)
 	r.bypassAt, r.bypassEnd = time.Time{}, time.Now()
 	r.heardAt, r.movedAt, r.passed = time.Now(), time.Now(), time.Time{}
-	r.opt.Logger.Info("broker is well again; it carries entries", "bypassed_for", lasted.Round(time.Second).String())
+	r.opt.Logger.Info("broker is well again; it carries entries", "bypassed_for", lasted.Round(time.Second))
 	r.bypass(nil)
 }
 

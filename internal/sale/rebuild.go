@@ -137,7 +137,7 @@ func (d *Desk) openBuilt(ctx context.Context, p *seckill.Product, started time.T
 		return err
 	}
 	fault.Point("rebuild.after_open")
-	d.log.Info("ledger built", "product", p.ID, "epoch", p.Epoch, "stock", p.Stock, "took", time.Since(started).String())
+	d.log.Info("ledger built", "product", p.ID, "epoch", p.Epoch, "stock", p.Stock, "took", time.Since(started))
 	d.refreshed(ctx, p.ID)
 	return nil
 }

@@ -363,7 +363,7 @@ func (w *Worker) untilAvailable(ctx context.Context, do func(context.Context) er
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrLocked) {
 			return err
 		}
-		w.opt.Logger.Warn("store unavailable; the worker waits", "error", err, "for", backoff.String())
+		w.opt.Logger.Warn("store unavailable; the worker waits", "error", err, "for", backoff)
 		if err := pause(ctx, backoff); err != nil {
 			return fmt.Errorf("stopped while the store was unavailable: %w", err)
 		}
