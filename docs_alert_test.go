@@ -9,7 +9,7 @@ import (
 	"seckill/internal/alert"
 )
 
-var alertRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+var alertRow = regexp.MustCompile("(?m)^\\| `([^`]+)`: (.+?) \\|")
 
 // An alert that nobody can look up wakes somebody for nothing.
 func TestDocsAndAlertsAgree(t *testing.T) {
@@ -17,7 +17,7 @@ func TestDocsAndAlertsAgree(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	var told []alert.Kind
 	for _, row := range alertRow.FindAllStringSubmatch(section, -1) {
-		told = append(told, alert.Kind(row[1]))
+		told = append(told, alert.Kind{Label: row[1], Text: row[2]})
 	}
 	for _, kind := range alert.Kinds {
 		if !slices.Contains(told, kind) {

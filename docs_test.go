@@ -14,7 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"seckill"
-	"seckill/internal/alert"
 	"seckill/internal/config"
 )
 
@@ -390,16 +389,6 @@ func TestReadmesSayTheSame(t *testing.T) {
 		}
 		if !slices.Equal(a, b) {
 			t.Errorf("%s differ: English %q, Chinese %q", what, a, b)
-		}
-	}
-}
-
-// TestDocsListEveryAlert holds what may wake somebody to say what to do.
-func TestDocsListEveryAlert(t *testing.T) {
-	operations := readText(t, "docs/operations.md")
-	for _, kind := range alert.Kinds {
-		if !strings.Contains(operations, "| `"+string(kind)+"` |") {
-			t.Errorf("docs/operations.md says nothing of the alert %q", kind)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"seckill"
@@ -204,7 +205,7 @@ func (a *api) answered(rec *recorder, r *http.Request, took time.Duration) {
 		if a.OnSuspect != nil {
 			a.OnSuspect(rec.suspect)
 		}
-		a.strangers.Say(slog.LevelWarn, rec.suspect, "operator request refused: "+rec.suspect, append(attrs, "host", complaint.Clip(r.Host))...)
+		a.strangers.Say(slog.LevelWarn, rec.suspect, "operator request refused: "+strings.ReplaceAll(rec.suspect, "_", " "), append(attrs, "host", complaint.Clip(r.Host))...)
 	default:
 		a.strangers.Say(level, level.String(), "operator request", attrs...)
 	}

@@ -49,16 +49,17 @@ var (
 		Titled("The operator API is not called by this name.", "运营接口不使用此主机名")
 )
 
-// Why a request is suspect. Each is a kind of line in the log.
+// Why a request is suspect: a label of the metric and, with spaces, a kind of
+// line in the log.
 const (
-	suspectHost    = "unknown host"
-	suspectMissing = "no token"
-	suspectWrong   = "wrong token"
+	suspectHost    = "unknown_host"
+	suspectMissing = "no_token"
+	suspectWrong   = "wrong_token"
 	// suspectMany is a token that was not compared.
-	suspectMany = "too many tokens"
+	suspectMany = "too_many_tokens"
 	// suspectAmbiguous is a request that a proxy may read differently. It is refused
 	// before its token is compared.
-	suspectAmbiguous = "ambiguous request"
+	suspectAmbiguous = "ambiguous_request"
 )
 
 // Suspicions lists them, for the metrics.

@@ -63,12 +63,12 @@ func New(url string, log *slog.Logger, count func(kind Kind)) *Alerter {
 
 // Raise tells of something; product is 0 where it is not one product's.
 func (a *Alerter) Raise(kind Kind, product uint32, err error) {
-	a.raise(kind, fmt.Sprint(kind, product), product, err)
+	a.raise(kind, fmt.Sprint(kind.Label, product), product, err)
 }
 
 // RaiseSink tells of something at one sink, which the error names.
 func (a *Alerter) RaiseSink(kind Kind, sink string, err error) {
-	a.raise(kind, fmt.Sprint(kind, " of sink ", sink), 0, err)
+	a.raise(kind, fmt.Sprint(kind.Label, " of sink ", sink), 0, err)
 }
 
 // raise tells of something, unless it was told of the same key a short time ago.
@@ -82,7 +82,7 @@ func (a *Alerter) raise(kind Kind, key string, product uint32, err error) {
 	if product != 0 {
 		about = append([]any{"product", product}, about...)
 	}
-	a.log.Error("alert: "+string(kind), about...)
+	a.log.Error("alert: "+kind.Text, about...)
 	if a.url == "" {
 		return
 	}

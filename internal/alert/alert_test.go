@@ -48,6 +48,9 @@ type post struct {
 	stop   func()
 }
 
+// dead is a kind of the tests' own.
+var dead = Kind{"dead", "it is dead"}
+
 func newPost(t *testing.T, statuses ...int) *post {
 	p := &post{wires: &wires{statuses: statuses}, counts: map[Kind]int{}}
 	p.Alerter = New("http://hook.example/services/T0/whisper", slog.New(slog.NewTextHandler(&p.log, nil)), func(kind Kind) { p.counts[kind]++ })
@@ -68,29 +71,34 @@ func TestAnAlertIsCountedAlwaysAndSentOnceAMinute(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p := newPost(t)
 		for range 3 {
-			p.Raise("dead", 1, errors.New("why"))
+			p.Raise(dead, 1, errors.New("why"))
 			wait(10 * time.Second)
 		}
-		p.Raise("dead", 2, nil) // another product
+		p.Raise(dead, 2, nil) // another product
 		wait(time.Second)
-		if len(p.wires.bodies) != 2 || p.counts["dead"] != 4 {
+		if len(p.wires.bodies) != 2 || p.counts[dead] != 4 {
 			t.Errorf("sent %v, counted %v", p.wires.bodies, p.counts)
 		}
 		wait(time.Minute)
-		p.Raise("dead", 1, nil)
+		p.Raise(dead, 1, nil)
 		wait(time.Second)
 		if len(p.wires.bodies) != 3 {
 			t.Errorf("sent %v", p.wires.bodies)
 		}
 		p.stop()
-		var first Alert
+		var first struct {
+			At        time.Time
+			Kind      string
+			ProductID uint32 `json:"product_id"`
+			Detail    string
+		}
 		if err := json.Unmarshal([]byte(p.wires.bodies[0]), &first); err != nil {
 			t.Fatal(err)
 		}
-		if first.Kind != "dead" || first.ProductID != 1 || first.Detail != "why" || first.At.IsZero() {
+		if first.Kind != dead.Text || first.ProductID != 1 || first.Detail != "why" || first.At.IsZero() {
 			t.Errorf("sent %+v", first)
 		}
-		if !strings.Contains(p.log.String(), "alert: dead") {
+		if !strings.Contains(p.log.String(), "alert: "+dead.Text) {
 			t.Errorf("the log says %s", p.log.String())
 		}
 	})
@@ -129,7 +137,7 @@ func TestAWebhookIsTriedThreeTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual.Test(t, func(t *testing.T) {
 				p := newPost(t, c.statuses...)
-				p.Raise("dead", 1, nil)
+				p.Raise(dead, 1, nil)
 				wait(time.Minute)
 				p.stop()
 				if len(p.wires.bodies) != c.sent || strings.Contains(p.log.String(), "not delivered") != c.warned {
@@ -144,7 +152,7 @@ func TestTheLogDoesNotHaveTheWebhooksAddress(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p := newPost(t)
 		p.wires.cut = errors.New("connection refused")
-		p.Raise("dead", 1, nil)
+		p.Raise(dead, 1, nil)
 		wait(time.Minute)
 		p.stop()
 		if log := p.log.String(); !strings.Contains(log, "connection refused") || strings.Contains(log, "whisper") {
@@ -156,7 +164,7 @@ func TestTheLogDoesNotHaveTheWebhooksAddress(t *testing.T) {
 func TestRaisingNeverBlocksAndRemembersWithinBounds(t *testing.T) {
 	a := New("http://hook.example/", slog.New(slog.DiscardHandler), func(Kind) {})
 	for i := range 3 * knownMost { // nobody sends
-		a.Raise(Kind(fmt.Sprint("kind ", i)), 0, nil)
+		a.Raise(Kind{Label: fmt.Sprint("kind ", i)}, 0, nil)
 	}
 	if len(a.queue) != queueMost || len(a.last) > knownMost {
 		t.Errorf("%d wait, %d are remembered", len(a.queue), len(a.last))
@@ -166,7 +174,7 @@ func TestRaisingNeverBlocksAndRemembersWithinBounds(t *testing.T) {
 func TestWithoutAWebhookAlertsAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	a := New("", slog.New(slog.NewTextHandler(&log, nil)), func(Kind) {})
-	a.Raise("dead", 1, errors.New("why"))
+	a.Raise(dead, 1, errors.New("why"))
 	if !strings.Contains(log.String(), "why") || len(a.queue) != 0 {
 		t.Errorf("log %s, %d wait", log.String(), len(a.queue))
 	}

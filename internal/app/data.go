@@ -71,7 +71,7 @@ func (p *parts) openData(ctx context.Context, opt Options) error {
 		return err
 	}
 	p.metrics = metrics.New(opt.Version)
-	p.alerter = alert.New(string(p.cfg.Alert.WebhookURL), p.log, func(kind alert.Kind) { p.metrics.Alerts.WithLabelValues(string(kind)).Inc() })
+	p.alerter = alert.New(string(p.cfg.Alert.WebhookURL), p.log, func(kind alert.Kind) { p.metrics.Alerts.WithLabelValues(kind.Label).Inc() })
 	opened, err := p.openStore(ctx)
 	if err != nil {
 		return err

@@ -137,6 +137,13 @@ func TestWhatRulesSeeGrowIsThereBeforeItGrows(t *testing.T) {
 			if n := len(series["seckill_alerts_total"]); n != len(alert.Kinds) {
 				t.Errorf("%d kinds of alerts are counted, %d exist", n, len(alert.Kinds))
 			}
+			for name, labels := range series {
+				for _, all := range labels {
+					if strings.Contains(all, " ") {
+						t.Errorf("%s{%s}: a label value is a sentence", name, all)
+					}
+				}
+			}
 			if n := len(series["seckill_promises_reoffered_total"]); n != len(promise.Results) {
 				t.Errorf("%d results of promises are counted, %d exist", n, len(promise.Results))
 			}

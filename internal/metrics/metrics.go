@@ -153,7 +153,9 @@ func New(version string) *Metrics {
 
 // countFromZero makes every series that can be named beforehand.
 func (m *Metrics) countFromZero() {
-	countFromZero(m.Alerts, alert.Kinds...)
+	for _, kind := range alert.Kinds {
+		m.Alerts.WithLabelValues(kind.Label)
+	}
 	countFromZero(m.Expired, ExpiredByMessage, ExpiredByScan)
 	countFromZero(m.Reoffered, promise.Results...)
 	countFromZero(m.DualWrites, purchase.DualWriteResults...)

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrStoreOlder says that the store misses orders that it had confirmed.
-var ErrStoreOlder = errors.New(string(alert.StoreOlder))
+var ErrStoreOlder = errors.New(alert.StoreOlder.Text)
 
 // checkStore finds a store that was restored from an older copy beside a newer
 // queue: an acknowledgement has carried a witness that the store does not have.

@@ -40,7 +40,7 @@ func TestALedgerThatHasBecomeAnotherStoresIsLeftAlone(t *testing.T) {
 	before := redis.Must("HGETALL", shard)
 
 	ours.Signal(syscall.SIGCONT)
-	const alert = `seckill_alerts_total{kind="the ledger belongs to another store"}`
+	const alert = `seckill_alerts_total{kind="ledger_of_other_store"}`
 	until(t, "operators are told", func() bool {
 		return metric(t, ours, alert) >= rounds && metric(t, ours, `seckill_duty_failures_total{duty="keep"}`) >= rounds
 	})

@@ -176,7 +176,7 @@ func TestAClaimThatCannotBeWritten(t *testing.T) {
 		s.Pay(c)
 	}
 	s.climb(bad)
-	s.alerted("a claim has no tries left", badClaims)
+	s.alerted("claim_no_tries_left", badClaims)
 	s.refuses()
 	ctx := t.Context()
 	for _, c := range bad {
