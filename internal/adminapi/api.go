@@ -40,6 +40,8 @@ type Desk interface {
 	Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
 	TakeOver(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)
+	// Status is what shoppers see of a product now.
+	Status(p *seckill.Product) seckill.Status
 }
 
 // OrderDesk reads and changes orders, wherever they are, the letters that hold

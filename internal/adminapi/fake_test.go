@@ -136,10 +136,12 @@ func (e *engine) ChangeStock(_ context.Context, id uint32, delta int64, changeID
 	return change, err
 }
 
+func (e *engine) Status(p *seckill.Product) seckill.Status { return p.Status(at, false) }
+
 func (e *engine) Stats(_ context.Context, id uint32) (stats.Stats, error) {
 	product, err := e.product(id)
 	return stats.Stats{
-		ProductID: id, State: "open", Seller: stats.SellerLedger, Epoch: product.Epoch, Offered: 10,
+		ProductID: id, State: "open", Status: seckill.StatusOnSale, Seller: stats.SellerLedger, Epoch: product.Epoch, Offered: 10,
 		Ledger: stats.Units{Available: 9, Reserved: 1}, Store: stats.Store{Stock: 9, Pending: 1},
 		Requests: map[string]int64{"accepted": 1, string(seckill.CodeSoldOut): 0},
 	}, err

@@ -19,7 +19,7 @@ func (a *api) listProducts(*input) action {
 		}
 		return answer{body: struct {
 			Products []wire.AdminProduct `json:"products"`
-		}{wire.List(products, wire.AdminProductOf)}}, nil
+		}{wire.List(products, a.shown)}}, nil
 	}
 }
 
@@ -52,7 +52,7 @@ func (a *api) createProduct(in *input) action {
 		a.warnOfPicture(&created)
 		return answer{
 			status: http.StatusCreated, location: fmt.Sprintf("%s/products/%d", base, id),
-			body: wire.AdminProductOf(&created),
+			body: a.shown(&created),
 		}, nil
 	}
 }
@@ -61,7 +61,7 @@ func (a *api) getProduct(in *input) action {
 	id := in.productID()
 	return func(ctx context.Context) (answer, error) {
 		product, err := a.Records.Product(ctx, id)
-		return productAnswer("read", id, product, err)
+		return a.productAnswer("read", id, product, err)
 	}
 }
 
@@ -89,7 +89,7 @@ func (a *api) patchProduct(in *input) action {
 		if err == nil && patch.ImageURL != nil {
 			a.warnOfPicture(&product)
 		}
-		return productAnswer("patch", id, product, err)
+		return a.productAnswer("patch", id, product, err)
 	}
 }
 
@@ -107,7 +107,7 @@ func (a *api) onProduct(verb string, do func(context.Context, uint32, store.Acto
 		id, actor := in.productID(), in.actor()
 		return func(ctx context.Context) (answer, error) {
 			product, err := do(ctx, id, actor)
-			return productAnswer(verb, id, product, err)
+			return a.productAnswer(verb, id, product, err)
 		}
 	}
 }
@@ -118,11 +118,16 @@ func (a *api) setState(state seckill.SaleState) operation {
 	})
 }
 
-func productAnswer(verb string, id uint32, product seckill.Product, err error) (answer, error) {
+// shown is a product with what shoppers see of it.
+func (a *api) shown(p *seckill.Product) wire.AdminProduct {
+	return wire.AdminProductOf(p, a.Desk.Status(p))
+}
+
+func (a *api) productAnswer(verb string, id uint32, product seckill.Product, err error) (answer, error) {
 	if err != nil {
 		return answer{}, fmt.Errorf("%s product %d: %w", verb, id, err)
 	}
-	return answer{body: wire.AdminProductOf(&product)}, nil
+	return answer{body: a.shown(&product)}, nil
 }
 
 func (a *api) changeStock(in *input) action {

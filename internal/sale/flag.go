@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"seckill"
 )
 
 const (
@@ -131,3 +133,10 @@ func (s *Sale) SoldOut() bool { return s.flag.up() }
 // Empty reports whether no unit was free a moment ago. It is so at once where
 // the flag still waits, and says nothing about who has bought.
 func (s *Sale) Empty() bool { return s.empty.up() }
+
+// Status is what shoppers see of a product at an instant. The flag alone would
+// forget a sold-out sale that nobody asks for; the store's stock remembers it. A
+// nil sale, which the catalogue does not have yet, has no flag.
+func (s *Sale) Status(terms *seckill.Product, now time.Time) seckill.Status {
+	return terms.Status(now, s != nil && s.Empty() || terms.Epoch > 0 && terms.Stock == 0)
+}

@@ -29,7 +29,7 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 	}
 	p := &figures.Product
 	s := stats.Stats{
-		ProductID: id, State: p.State.String(), Seller: seller(p), Epoch: p.Epoch, Offered: p.Offered,
+		ProductID: id, State: p.State.String(), Status: d.Status(p), Seller: seller(p), Epoch: p.Epoch, Offered: p.Offered,
 		Store: stats.Store{
 			Stock: p.Stock, Pending: figures.Pending, Paid: figures.Paid,
 			Cancelled: figures.Cancelled, Failed: figures.Failed, Refunded: figures.Refunded,
@@ -43,6 +43,11 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 		s.Requests = on.Requests()
 	}
 	return s, nil
+}
+
+// Status is what shoppers see of a product now, as far as this instance knows.
+func (d *Desk) Status(p *seckill.Product) seckill.Status {
+	return d.catalog.Find(p.ID).Status(p, d.clock.Now())
 }
 
 // seller is who sells a product, as operators read it. A takeover that is not

@@ -37,11 +37,10 @@ type productLook struct {
 	paid   bool      // all_paid
 }
 
-// look is the product as a shopper sees it at an instant. The flag alone would
-// forget a sold-out sale that nobody asks for; the store's stock remembers it.
+// look is the product as a shopper sees it at an instant.
 func (s *Server) look(on *sale.Sale, now time.Time) productLook {
 	terms := on.Terms()
-	l := productLook{terms: *terms, status: terms.Status(now, soldOut(on, terms))}
+	l := productLook{terms: *terms, status: on.Status(terms, now)}
 	// These change with every sale, and are not shown. A new field counts as shown.
 	l.terms.Stock, l.terms.Offered, l.terms.Epoch, l.terms.Version, l.terms.Rebuilding = 0, 0, 0, 0, false
 	l.terms.Seller, l.terms.StoreOpen = seckill.SellerLedger, false
@@ -53,10 +52,6 @@ func (s *Server) look(on *sale.Sale, now time.Time) productLook {
 		l.paid = known && until.IsZero() && terms.Stock == 0
 	}
 	return l
-}
-
-func soldOut(on *sale.Sale, terms *seckill.Product) bool {
-	return on.Empty() || terms.Epoch > 0 && terms.Stock == 0
 }
 
 // productText is an encoded product, cut where now_ms belongs. It is made once

@@ -2,13 +2,16 @@
 // figures at a glance, and the report of a reconciliation.
 package stats
 
+import "seckill"
+
 // Stats are a product's figures. Ledger and Store count units.
 type Stats struct {
-	ProductID uint32 `json:"product_id"`
-	State     string `json:"state"`
-	Seller    string `json:"seller"` // SellerLedger, SellerStore or SellerMoving
-	Epoch     uint64 `json:"epoch"`
-	Offered   int64  `json:"offered"`
+	ProductID uint32         `json:"product_id"`
+	State     string         `json:"state"`  // the operator's switch
+	Status    seckill.Status `json:"status"` // what shoppers see
+	Seller    string         `json:"seller"` // SellerLedger, SellerStore or SellerMoving
+	Epoch     uint64         `json:"epoch"`
+	Offered   int64          `json:"offered"`
 	// Ledger.Reserved is the units of live reservations: queued, pending and
 	// paid.
 	Ledger Units `json:"ledger"`

@@ -47,11 +47,11 @@ func TestAReportSurvivesTheWire(t *testing.T) {
 }
 
 func TestStatsHaveTheNamesOfTheWire(t *testing.T) {
-	text, err := json.Marshal(Stats{ProductID: 1, State: "open", Seller: SellerLedger, Requests: map[string]int64{"accepted": 1}})
+	text, err := json.Marshal(Stats{ProductID: 1, State: "open", Status: "upcoming", Seller: SellerLedger, Requests: map[string]int64{"accepted": 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"product_id":1,"state":"open","seller":"ledger","epoch":0,"offered":0,"ledger":{"available":0,"reserved":0},` +
+	want := `{"product_id":1,"state":"open","status":"upcoming","seller":"ledger","epoch":0,"offered":0,"ledger":{"available":0,"reserved":0},` +
 		`"store":{"stock":0,"pending":0,"paid":0,"cancelled":0,` +
 		`"failed":0,"refunded":0},"queue":{"depth":0,"oldest_ms":0},"requests":{"accepted":1}}`
 	if string(text) != want {

@@ -76,20 +76,21 @@ type AdminProduct struct {
 	Strategy     seckill.Strategy `json:"strategy"`
 	Fallback     string           `json:"fallback"` // wait or store
 	Seller       string           `json:"seller"`   // ledger or store
-	State        string           `json:"state"`    // open, paused or ended
+	State        string           `json:"state"`    // the operator's switch: open, paused or ended
+	Status       seckill.Status   `json:"status"`   // what shoppers see
 	Epoch        uint64           `json:"epoch"`
 	Version      uint64           `json:"version"`
 	Rebuilding   bool             `json:"rebuilding"`
 	CreatedAt    Time             `json:"created_at"`
 }
 
-// AdminProductOf is the product for the operator.
-func AdminProductOf(p *seckill.Product) AdminProduct {
+// AdminProductOf is the product for the operator. status is what shoppers see.
+func AdminProductOf(p *seckill.Product, status seckill.Status) AdminProduct {
 	return AdminProduct{
 		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, Unlisted: p.Unlisted, PriceCents: p.PriceCents, Currency: p.Currency,
 		Stock: p.Stock, Offered: p.Offered, PerUserLimit: p.PerUserLimit, LimitGroup: p.Group,
 		StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt), Shards: p.Shards,
-		Strategy: p.Strategy, Fallback: string(p.Fallback), Seller: p.SoldBy().String(), State: p.State.String(),
+		Strategy: p.Strategy, Fallback: string(p.Fallback), Seller: p.SoldBy().String(), State: p.State.String(), Status: status,
 		Epoch: p.Epoch, Version: p.Version, Rebuilding: p.Rebuilding, CreatedAt: Time(p.CreatedAt),
 	}
 }

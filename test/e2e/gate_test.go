@@ -278,3 +278,38 @@ func TestTheTextFollowsTheReadersLanguage(t *testing.T) {
 		t.Errorf("the operator reads %s", got.Text)
 	}
 }
+
+func TestStatus_OperatorReadsTheShopsWords(t *testing.T) {
+	t.Parallel()
+	e := start(t, nil)
+	soon := time.Now().Add(time.Hour)
+	openSale(t, e, engine.Product{ID: 1, Stock: 1})
+	openSale(t, e, engine.Product{ID: 2, Stock: 1, StartsAt: soon, EndsAt: soon.Add(time.Hour)})
+	operator := e.Operator()
+	both := func(id uint32, state, status string) {
+		t.Helper()
+		eventually(t, "the shop says "+status, func() bool {
+			shown := send(t, e, http.MethodGet, fmt.Sprint(e.ShopURL, "/api/v1/products/", id), nil, "")
+			return member(t, shown.Text, "status") == status
+		})
+		listed, err := operator.Product(t.Context(), id)
+		if err != nil || listed.State != state || string(listed.Status) != status {
+			t.Errorf("the operator reads %+v, %v, want %s and %s", listed, err, state, status)
+		}
+		if figures := figures(t, e, id); figures.State != state || string(figures.Status) != status {
+			t.Errorf("the stats are %+v, want %s and %s", figures, state, status)
+		}
+	}
+	both(2, "open", "upcoming")
+	both(1, "open", "on_sale")
+	buy(t, e.Buyer("ann"), 1, engine.Purchase{Quantity: 1})
+	both(1, "open", "sold_out")
+	if _, err := operator.Pause(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	both(1, "paused", "paused")
+	if _, err := operator.End(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	both(1, "ended", "ended")
+}
