@@ -432,3 +432,17 @@ func TestListSinks_States(t *testing.T) {
 		}
 	}
 }
+
+func TestRequestID_StandsInAnswerDocumentAndLog(t *testing.T) {
+	d := newDesk(t, nil)
+	for _, sent := range []string{"from-the-proxy/1", "not well formed", ""} {
+		refused := d.do("GET", "/admin/v1/products/x", "", "X-Request-Id: "+sent)
+		if id := refused.header.Get("X-Request-Id"); id == "" || refused.problem(t).RequestID != id {
+			t.Errorf("%q: %q, %s", sent, id, refused.body)
+		}
+		id := d.do("POST", "/admin/v1/products/1/pause", "", "X-Request-Id: "+sent).header.Get("X-Request-Id")
+		if id == "" || (id == sent) != (sent == "from-the-proxy/1") || !strings.Contains(d.log.String(), "request_id="+id+" ") {
+			t.Errorf("no %q in the log:\n%s", id, d.log.String())
+		}
+	}
+}

@@ -138,6 +138,7 @@ func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 func (a *api) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec, began := &recorder{ResponseWriter: w, readWithin: a.AnswerTimeout}, time.Now()
+		w.Header().Set(problem.RequestIDHeader, string(problem.AppendRequestID(nil, []byte(r.Header.Get(problem.RequestIDHeader)))))
 		if !r.ProtoAtLeast(1, 1) {
 			w.Header().Set("Connection", "close")
 		}
@@ -161,13 +162,16 @@ func (a *api) panicked(rec *recorder, r *http.Request, v any) {
 	if a.OnPanic != nil {
 		a.OnPanic()
 	}
-	a.strangers.Say(slog.LevelError, "panic", "operator API panicked", "method", complaint.Clip(r.Method),
+	a.strangers.Say(slog.LevelError, "panic", "operator API panicked", "request_id", requestID(rec), "method", complaint.Clip(r.Method),
 		"path", complaint.Clip(r.URL.Path), "panic", complaint.Clip(fmt.Sprint(v)), "stack", string(debug.Stack()))
 	if rec.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
 	problem.WriteStatus(rec, http.StatusInternalServerError, &seckill.Error{Code: seckill.CodeBusy}, language(r))
 }
+
+// requestID is the id that observed gave to the answer.
+func requestID(w http.ResponseWriter) string { return w.Header().Get(problem.RequestIDHeader) }
 
 // answered writes the access log. Neither headers nor the query stand in it:
 // one has the token, the other has buyers. Anybody who reaches the port chooses
@@ -188,7 +192,7 @@ func (a *api) answered(rec *recorder, r *http.Request, took time.Duration) {
 	}
 	attrs := []any{
 		"method", complaint.Clip(r.Method), "path", complaint.Clip(r.URL.Path), "status", rec.status, "bytes", rec.bytes,
-		"took", took, "remote", complaint.Clip(r.RemoteAddr),
+		"took", took, "request_id", requestID(rec), "remote", complaint.Clip(r.RemoteAddr),
 	}
 	if rec.err != nil {
 		attrs = append(attrs, "error", rec.err.Error())

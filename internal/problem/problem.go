@@ -30,6 +30,8 @@ type Document struct {
 	// already_purchased.
 	OrderNo  string   `json:"order_no,omitempty"`
 	OrderNos []string `json:"order_nos,omitempty"`
+	// RequestID is added last, by AppendWithID.
+	RequestID string `json:"request_id,omitempty"`
 }
 
 // Of is the status and the document of an error. The bytes are shared when the
@@ -105,6 +107,9 @@ func WriteStatus(w http.ResponseWriter, status int, err error, lang seckill.Lang
 
 func write(w http.ResponseWriter, status int, body []byte, retryAfter string, lang seckill.Lang) {
 	header := w.Header()
+	if id := header.Get(RequestIDHeader); id != "" {
+		body = AppendWithID(nil, body, []byte(id))
+	}
 	header.Set("Content-Type", ContentType)
 	header.Set("Content-Language", lang.String())
 	header.Set("Content-Length", strconv.Itoa(len(body)))

@@ -125,13 +125,13 @@ func (s *Server) lang(ctx *fasthttp.RequestCtx) seckill.Lang {
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, route string, err error) {
 	var refusal *seckill.Error
 	if !errors.As(err, &refusal) || refusal.Code == seckill.CodeBusy {
-		s.complain(route, err)
+		s.complain(ctx, route, err)
 	}
 	s.answer(ctx, route, err)
 }
 
-func (s *Server) complain(route string, err error) {
-	s.complaints.Say(slog.LevelWarn, route, "request failed", "route", route, "error", complaint.Clip(err.Error()))
+func (s *Server) complain(ctx *fasthttp.RequestCtx, route string, err error) {
+	s.complaints.Say(slog.LevelWarn, route, "request failed", "request_id", string(requestID(ctx)), "route", route, "error", complaint.Clip(err.Error()))
 }
 
 // answer is refuse for what is no failure of ours.
@@ -165,7 +165,9 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, route string, status int, bo
 	}
 	ctx.Response.Header.SetCanonical(cacheControl, noStore)
 	ctx.Response.Header.SetCanonical(contentLanguage, in)
-	s.body(ctx, route, status, problem.ContentType, body)
+	var room [512]byte // more than a code alone needs
+	s.body(ctx, route, status, problem.ContentType, nil)
+	ctx.Response.SetBody(problem.AppendWithID(room[:0], body, requestID(ctx)))
 }
 
 // adaptor serves a net/http handler: for what is not hot.

@@ -4,14 +4,16 @@ import (
 	"slices"
 
 	"github.com/valyala/fasthttp"
+
+	"seckill/internal/problem"
 )
 
 // What a page of another origin may do. A browser asks once and remembers it for
 // preflightLife, which is as long as the most patient one does.
 const (
 	corsMethods   = "GET, POST"
-	corsHeaders   = "Authorization, Content-Type, Idempotency-Key, Accept-Language"
-	corsExposed   = "Retry-After, RateLimit, RateLimit-Policy, Content-Language"
+	corsHeaders   = "Authorization, Content-Type, Idempotency-Key, Accept-Language, " + problem.RequestIDHeader
+	corsExposed   = "Retry-After, RateLimit, RateLimit-Policy, Content-Language, " + problem.RequestIDHeader
 	preflightLife = "7200"
 )
 

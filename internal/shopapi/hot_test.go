@@ -127,6 +127,7 @@ func TestSoldOutRejectKeepsItsAllocBudget(t *testing.T) {
 	}
 	s, on := hotServer(t)
 	ctx := hotRequest(t, "buyer-1")
+	ctx.Request.Header.Set("X-Request-Id", "6f1c2a4e-0c1f-4b8e-9a57-3d2f1e0b9c8d")
 	on.MarkSoldOut(time.Now().Add(time.Hour))
 	perform(t, s, ctx, fasthttp.StatusConflict)
 	if got := testing.AllocsPerRun(1000, func() { perform(t, s, ctx, fasthttp.StatusConflict) }); got > budgetSoldOut {

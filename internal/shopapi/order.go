@@ -121,7 +121,7 @@ func (s *Server) notify(ctx *fasthttp.RequestCtx, provider string) {
 	case err == nil:
 	case code == seckill.CodeTokenInvalid: // not the provider's
 	case code == seckill.CodeBusy: // ours; the provider comes again
-		s.complain("notify", err)
+		s.complain(ctx, "notify", err)
 	default:
 		s.opt.Logger.Warn("payment notice refused", "provider", provider, "error", complaint.Clip(err.Error()))
 	}

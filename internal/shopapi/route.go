@@ -14,7 +14,7 @@ var apiPrefix = []byte("/api/v1/")
 // Handle routes by hand: the purchase is a prefix test and a number away.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.recoverPanic(ctx)
-	s.guard(&ctx.Response.Header)
+	s.guard(ctx)
 	if s.ending.Load() {
 		ctx.SetConnectionClose()
 	}

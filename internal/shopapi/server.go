@@ -26,6 +26,7 @@ import (
 	"seckill/internal/metrics"
 	"seckill/internal/order"
 	"seckill/internal/orderlink"
+	"seckill/internal/problem"
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
 	"seckill/internal/socket"
@@ -166,20 +167,28 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	case errors.As(err, &small):
 		detail = "the request's head is larger than 8 KiB"
 	}
-	s.guard(&ctx.Response.Header)
+	s.guard(ctx)
 	s.refuseFraming(ctx, fasthttp.StatusBadRequest, detail)
 }
 
-// guard sets what every answer has: it is what its type says, and, where this
-// port speaks TLS, browsers insist on that from now on.
-func (s *Server) guard(h *fasthttp.ResponseHeader) {
+// guard sets what every answer has: the id of its request, that it is what its
+// type says, and, where this port speaks TLS, that browsers insist on it from now
+// on.
+func (s *Server) guard(ctx *fasthttp.RequestCtx) {
+	var room [problem.MaxRequestID]byte
+	h := &ctx.Response.Header
+	h.SetCanonical(requestIDName, problem.AppendRequestID(room[:0], ctx.Request.Header.PeekBytes(requestIDName)))
 	h.SetCanonical(nosniffName, nosniffValue)
 	if s.opt.TLS {
 		h.SetCanonical(insistName, insistValue)
 	}
 }
 
+// requestID is the id that guard gave to the answer.
+func requestID(ctx *fasthttp.RequestCtx) []byte { return ctx.Response.Header.PeekBytes(requestIDName) }
+
 var (
+	requestIDName             = []byte(problem.RequestIDHeader)
 	nosniffName, nosniffValue = []byte("X-Content-Type-Options"), []byte("nosniff")
 	insistName, insistValue   = []byte("Strict-Transport-Security"), []byte("max-age=31536000")
 )
@@ -187,10 +196,10 @@ var (
 func (s *Server) recoverPanic(ctx *fasthttp.RequestCtx) {
 	if p := recover(); p != nil {
 		s.opt.Metrics.Panics.Inc()
-		s.complaints.Say(slog.LevelError, "panic", "request panicked",
-			"path", complaint.Clip(string(ctx.Path())), "panic", complaint.Clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
 		ctx.Response.Reset()
-		s.guard(&ctx.Response.Header)
+		s.guard(ctx)
+		s.complaints.Say(slog.LevelError, "panic", "request panicked", "request_id", string(requestID(ctx)),
+			"path", complaint.Clip(string(ctx.Path())), "panic", complaint.Clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
 		s.answer(ctx, "panic", seckill.Errorf(seckill.CodeBusy, "internal error"))
 	}
 }

@@ -50,6 +50,9 @@ func TestAPageElsewhereMayUseTheAPI(t *testing.T) {
 			if got.Status != c.status || got.Header.Get("Access-Control-Allow-Origin") != c.allowed {
 				t.Errorf("%d, allowed %q", got.Status, got.Header.Get("Access-Control-Allow-Origin"))
 			}
+			if c.allowed != "" && c.status == 200 && !strings.Contains(got.Header.Get("Access-Control-Expose-Headers"), "X-Request-Id") {
+				t.Error("the page may not read the request's id")
+			}
 			if got.Header.Get("Access-Control-Allow-Credentials") != "" || got.Header.Get("Set-Cookie") != "" {
 				t.Error("credentials, of which there are none")
 			}
