@@ -218,8 +218,11 @@ func TestASearchThatCouldNotAskAllSaysSo(t *testing.T) {
 }
 
 func TestTheStreamBeatsUntilTheServerStops(t *testing.T) {
-	stop := make(chan struct{})
-	d := newDesk(t, func(o *Options) { o.StreamEvery, o.Stop = 5*time.Millisecond, stop })
+	stop, began := make(chan struct{}), time.Now()
+	d := newDesk(t, func(o *Options) {
+		o.StreamEvery, o.Stop = 5*time.Millisecond, stop
+		o.Now = func() time.Time { return at.Add(time.Since(began)) }
+	})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, "GET", d.url+"/admin/v1/stats/stream", nil)

@@ -231,12 +231,16 @@ func (e *engine) Run(_ context.Context, product uint32, repair bool, actor strin
 
 func (e *engine) Product(_ context.Context, id uint32) (seckill.Product, error) { return e.product(id) }
 
-// Products has a second one, whose figures cannot be counted.
+// Products has a second one, whose figures cannot be counted, one whose sale is
+// long over and one that has long to start.
 func (e *engine) Products(context.Context) ([]seckill.Product, error) {
 	one, err := e.product(1)
 	two := one
 	two.ID, two.Group = 2, 2
-	return []seckill.Product{one, two}, err
+	over, later := two, two
+	over.ID, over.StartsAt, over.EndsAt = 3, at.Add(-25*time.Hour), at.Add(-2*time.Hour)
+	later.ID, later.StartsAt, later.EndsAt = 4, at.Add(2*time.Hour), at.Add(3*time.Hour)
+	return []seckill.Product{one, two, over, later}, err
 }
 
 // Look finds one order pending, two queued, and cannot tell of one.

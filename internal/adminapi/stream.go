@@ -18,9 +18,12 @@ const (
 	maxStreams   = 64
 	boardTimeout = 5 * time.Second
 	writeTimeout = 10 * time.Second
+	// boardMargin is how long before its start and after its end a product is on
+	// the board. All products that ever were would take longer than a beat.
+	boardMargin = time.Hour
 )
 
-// board is the figures of all products, counted once for all streams.
+// board is the figures of the products on sale, counted once for all streams.
 type board struct {
 	mu    sync.Mutex
 	at    time.Time
@@ -51,6 +54,9 @@ func (a *api) boardFrame(ctx context.Context) ([]byte, error) {
 	}
 	beat := boardJSON{NowMS: now.UnixMilli(), Products: []stats.Stats{}, Failed: []uint32{}}
 	for i := range products {
+		if now.Before(products[i].StartsAt.Add(-boardMargin)) || now.After(products[i].EndsAt.Add(boardMargin)) {
+			continue
+		}
 		figures, err := a.Desk.Stats(ctx, products[i].ID)
 		if err != nil {
 			beat.Failed = append(beat.Failed, products[i].ID)
@@ -66,8 +72,8 @@ func (a *api) boardFrame(ctx context.Context) ([]byte, error) {
 	return a.board.frame, nil
 }
 
-// streamStats sends the figures of all products, beat by beat, until the
-// reader leaves or the server stops.
+// streamStats sends the figures of the products on sale, beat by beat, until
+// the reader leaves or the server stops.
 func (a *api) streamStats(w http.ResponseWriter, r *http.Request) {
 	in := readInput(w, r)
 	if err := in.done(); err != nil {
