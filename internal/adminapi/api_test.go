@@ -446,3 +446,24 @@ func TestRequestID_StandsInAnswerDocumentAndLog(t *testing.T) {
 		}
 	}
 }
+
+func TestListProducts_PagesById(t *testing.T) {
+	d := newDesk(t, nil)
+	for query, want := range map[string]string{
+		"": "[1 2 3 4] 0", "?limit=4": "[1 2 3 4] 0", "?limit=3": "[1 2 3] 3", "?limit=1": "[1] 1",
+		"?after=1&limit=2": "[2 3] 3", "?after=3&limit=2": "[4] 0", "?after=4": "[] 0", "?after=4294967295": "[] 0",
+	} {
+		got := d.do("GET", "/admin/v1/products"+query, "")
+		var page productPage
+		if err := json.Unmarshal(got.body, &page); err != nil {
+			t.Fatalf("%v: %s", err, got.body)
+		}
+		ids := []uint32{}
+		for i := range page.Products {
+			ids = append(ids, page.Products[i].ID)
+		}
+		if listed := fmt.Sprint(ids, page.Next); listed != want {
+			t.Errorf("products%s: %s, want %s", query, listed, want)
+		}
+	}
+}

@@ -244,7 +244,7 @@ func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
 		"/orders?ref=" + strings.Repeat("r", 129): "ref", "/dead-letters?state=alive": "state",
 		"/dead-letters?after=-1": "after", "/events?after=-1": "after", "/events?after=x": "after",
 		"/audit?before=0": "before", "/payments?type=gift": "type", "/payments?order_no=" + strings.Repeat("o", 65): "order_no",
-		"/products?x=1": "x", "/products/1?x=1": "x", "/products/1/stats?x=1": "x", "/stats/stream?x=1": "x",
+		"/products?x=1": "x", "/products?limit=0": "limit", "/products?limit=5001": "limit", "/products?after=-1": "after", "/products/1?x=1": "x", "/products/1/stats?x=1": "x", "/stats/stream?x=1": "x",
 		"/orders/" + no + "?x=1": "x", "/sinks?x=1": "x", "/sinks/shop/deliveries?status=lost": "status",
 		"/sinks/shop/deliveries?order=up": "order", "/sinks/shop/deliveries?message_id=evt_1": "message_id",
 		"/sinks/shop/deliveries?order_no=x": "order_no", "/sinks/shop/deliveries?before=-1": "before",

@@ -5,21 +5,37 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 
 	"seckill"
 	"seckill/internal/store"
 	"seckill/internal/wire"
 )
 
-func (a *api) listProducts(*input) action {
+// maxProducts is how many products one answer lists at most: 2.5 MB.
+const maxProducts = 5000
+
+// productPage is a stretch of the products by id; Next is what to ask for as
+// after, and missing when there are no more.
+type productPage struct {
+	Products []wire.AdminProduct `json:"products"`
+	Next     uint32              `json:"next,omitempty"`
+}
+
+func (a *api) listProducts(in *input) action {
+	after := uint32(in.paramInt("after", 0, math.MaxUint32, 0))
+	limit := int(in.paramInt("limit", 1, maxProducts, maxProducts))
 	return func(ctx context.Context) (answer, error) {
 		products, err := a.Records.Products(ctx)
 		if err != nil {
 			return answer{}, fmt.Errorf("list products: %w", err)
 		}
-		return answer{body: struct {
-			Products []wire.AdminProduct `json:"products"`
-		}{wire.List(products, a.shown)}}, nil
+		products = slices.DeleteFunc(products, func(p seckill.Product) bool { return p.ID <= after })
+		page := productPage{Products: wire.List(products[:min(limit, len(products))], a.shown)}
+		if limit < len(products) {
+			page.Next = products[limit-1].ID
+		}
+		return answer{body: page}, nil
 	}
 }
 

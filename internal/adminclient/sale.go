@@ -45,13 +45,21 @@ func (c *Client) CreateProduct(ctx context.Context, p NewProduct) (wire.AdminPro
 	return created, err
 }
 
-// Products lists every product.
-func (c *Client) Products(ctx context.Context) ([]wire.AdminProduct, error) {
-	var list struct {
-		Products []wire.AdminProduct `json:"products"`
+// Products lists every product, page by page.
+func (c *Client) Products(ctx context.Context) (all []wire.AdminProduct, err error) {
+	for after := uint32(0); ; {
+		var page struct {
+			Products []wire.AdminProduct `json:"products"`
+			Next     uint32              `json:"next"`
+		}
+		query := url.Values{"after": {strconv.FormatUint(uint64(after), 10)}, "limit": {"1000"}}
+		err := c.into(ctx, &page, http.MethodGet, nil, query, "products")
+		all = append(all, page.Products...)
+		if err != nil || page.Next <= after {
+			return all, err
+		}
+		after = page.Next
 	}
-	err := c.into(ctx, &list, http.MethodGet, nil, nil, "products")
-	return list.Products, err
 }
 
 // Stats reads a product's figures.
