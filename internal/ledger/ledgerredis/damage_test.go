@@ -221,7 +221,7 @@ func TestALaneRecordThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
 // the recovery brings back what it was.
 func TestAMarkThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
 	for name, mark := range map[string]string{
-		"short": "x", "as long as an order": strings.Repeat("x", 29), "longer": strings.Repeat("x", 60),
+		"short": "x", "as long as an order": strings.Repeat("x", 30), "longer": strings.Repeat("x", 60),
 	} {
 		for how, write := range map[string]func(r *rig, no ledger.ReleaseOrder) ledger.Write{
 			"reserve": func(r *rig, _ ledger.ReleaseOrder) ledger.Write {

@@ -96,10 +96,10 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 	if err := checkReserve(w); err != nil {
 		return nil, nil, nil, err
 	}
-	size := headBytes + 2*noteBytes + len(w.Currency) + len(w.Name)
+	size := headBytes + 2*noteBytes + len(w.Currency) + len(w.Name) + len(laterHead)
 	for i := range w.Claims {
 		c := &w.Claims[i]
-		size += claimBytes + orderBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
+		size += claimBytes + orderBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref) + len(laterOrder) + len(laterClaim)
 	}
 	// The four texts share one buffer, which nobody writes to again.
 	b := appendHead(make([]byte, 0, size), shard, w)

@@ -52,20 +52,18 @@
 // that is cut short leaves nothing but waste. Orders of dead generations are
 // dropped when their buyer's mark is next written, and swept in the background.
 //
-// A mark is its orders one after the other, oldest first: generation (4
-// bytes), SEQ of its entry (6 bytes, 0 when it was installed), and then as in
-// a claim: number (16 bytes), quantity (2), length of the key (1), key. A
-// released order that had a key stays with quantity 0, because its key is
-// known until the epoch ends; one that was dead at the install came so.
+// A mark is its orders one after the other, oldest first, each as written under
+// "Format". A released order that had a key stays with quantity 0, because its
+// key is known until the epoch ends; one that was dead at the install came so.
 //
 // # Outbox entries
 //
 // An entry's id is SEQ-TAG: SEQ counts the bucket's entries from 1, TAG is 64
 // random bits that tell it from another that takes its number after a loss.
-// Its fields, always in this order, are "h", the head that all its claims
-// share, "l", the limit per buyer, "n" and "u", how many claims and units it
-// has, and "c", the accepted claims one after the other (encode.go). The caller
-// encodes the head and the claims; the script only picks.
+// Its fields are "h", the head that all its claims share, which comes first, "l",
+// the limit per buyer, "n" and "u", how many claims and units it has, and "c", the
+// accepted claims one after the other. The caller encodes the head and the claims;
+// the script only picks.
 //
 // In the step that adds the entry, its id "SEQ-TAG" becomes a member, with
 // score SEQ, of the open set of its product, and in the bucket's queue hash
@@ -73,6 +71,28 @@
 // units. Its acknowledgement, likewise in one step, takes it from the set and
 // its claims and units from the sums; who finds it in the set finds it in the
 // stream.
+//
+// # Format
+//
+// Instances of two versions work on one Redis during a rolling upgrade, so what
+// one writes the other reads. Numbers are big-endian.
+//
+//	head   version (1 byte), product (4), group (4), shard (4), epoch (8), time
+//	       (8 seconds, 4 nanoseconds), price (8), length of the currency (1),
+//	       currency, length of the name (2), name, later fields
+//	claim  length of what follows (2), order, length of the buyer (1), buyer,
+//	       length of the ref (1), ref, later fields
+//	order  number (16), quantity (2), how many bytes follow the next one (1),
+//	       length of the key (1), key, later fields
+//	mark   for each order: generation (4), SEQ of its entry (6, 0 when it was
+//	       installed), order
+//
+// A new field is appended to a head, a claim or an order, or is a new field of the
+// stream's entry. Its reader takes a missing one for its zero, as older writers do
+// not write it. Readers skip what follows the fields that they know, and scripts
+// keep it with the order: an older version only drops it when it rebuilds marks
+// from the store. Fields are never moved, removed or given another meaning. Beside
+// a key of 64 bytes an order has room for 191 bytes of later fields.
 //
 // # Damage
 //

@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,8 +13,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// headVersion is the first byte of every head. A reader refuses others: an
-// entry that it misread would become a wrong order.
+// headVersion is the first byte of every head (see "Format" in doc.go). A reader
+// leaves others alone: an entry that it misread would become a wrong order.
 const headVersion = 1
 
 // Bounds of what an entry may hold; they are the widths of its fields.
@@ -26,7 +27,7 @@ const (
 // Lengths of what is fixed in an encoding.
 const (
 	headBytes  = 1 + 4 + 4 + 4 + 8 + 8 + 4 + 8 + 1 + 2 // without the texts
-	claimBytes = 16 + 2 + 1 + 1 + 1                    // without the texts
+	claimBytes = 2 + 16 + 2 + 1 + 1 + 1 + 1            // without the texts
 	orderBytes = 16
 	noteBytes  = 8 // of one claim, and of the tag; a group's 4 stand in front of all
 )
@@ -52,17 +53,28 @@ func appendHead(b []byte, shard ledger.Shard, w *ledger.Reserve) []byte {
 	b = append(b, byte(len(w.Currency)))
 	b = append(b, w.Currency...)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(w.Name)))
-	return append(b, w.Name...)
+	b = append(b, w.Name...)
+	return append(b, laterHead...)
 }
 
-// appendClaim appends one claim: number, quantity and key first, because a
-// mark keeps exactly these (see script/do_reserve.lua), then buyer and ref.
+// appendClaim appends one claim: the length of what follows, then the part that
+// a mark keeps (see script/do_reserve.lua), then buyer and ref.
 func appendClaim(b []byte, c *seckill.Claim) []byte {
-	b = append(b, c.OrderNo[:]...)
-	b = binary.BigEndian.AppendUint16(b, uint16(c.Quantity))
-	b = append(append(b, byte(len(c.Key))), c.Key...)
+	size := claimBytes - 2 + len(c.Key) + len(c.Buyer) + len(c.Ref) + len(laterOrder) + len(laterClaim)
+	b = binary.BigEndian.AppendUint16(b, uint16(size))
+	b = appendOrder(b, c.OrderNo, c.Quantity, c.Key)
 	b = append(append(b, byte(len(c.Buyer))), c.Buyer...)
-	return append(append(b, byte(len(c.Ref))), c.Ref...)
+	b = append(append(b, byte(len(c.Ref))), c.Ref...)
+	return append(b, laterClaim...)
+}
+
+// appendOrder appends what a mark keeps of an order.
+func appendOrder(b []byte, no seckill.OrderNo, quantity int, key string) []byte {
+	b = append(b, no[:]...)
+	b = binary.BigEndian.AppendUint16(b, uint16(quantity))
+	b = append(b, byte(len(key)+len(laterOrder)), byte(len(key)))
+	b = append(b, key...)
+	return append(b, laterOrder...)
 }
 
 // decodeEntry reads an outbox entry from the fields of the stream: head, limit
@@ -93,18 +105,20 @@ func decodeHead(h string) (seckill.Entry, error) {
 		Currency:   d.take(int(d.byte())),
 		Name:       d.take(int(d.uint(2))),
 	}
-	return entry, d.end()
+	return entry, d.err
 }
 
 func decodeClaims(c string) ([]seckill.Claim, error) {
 	d := decoder{b: c}
 	var claims []seckill.Claim
 	for d.err == nil && len(d.b) > 0 {
-		claims = append(claims, seckill.Claim{
-			OrderNo: d.orderNo(), Quantity: int(d.uint(2)), Key: d.short(), Buyer: d.short(), Ref: d.short(),
-		})
+		one := decoder{b: d.take(int(d.uint(2)))}
+		var claim seckill.Claim
+		claim.OrderNo, claim.Quantity, claim.Key = one.order()
+		claim.Buyer, claim.Ref = one.short(), one.short()
+		claims, d.err = append(claims, claim), cmp.Or(d.err, one.err)
 	}
-	return claims, d.end()
+	return claims, d.err
 }
 
 // decoder reads what appendHead, appendClaim and the scripts write. Its first
@@ -140,6 +154,16 @@ func (d *decoder) byte() byte { return byte(d.uint(1)) }
 
 // short reads a text after its length in one byte.
 func (d *decoder) short() string { return d.take(int(d.byte())) }
+
+// order reads what appendOrder writes.
+func (d *decoder) order() (no seckill.OrderNo, quantity int, key string) {
+	no, quantity = d.orderNo(), int(d.uint(2))
+	size, length := int(d.byte()), int(d.byte())
+	rest := decoder{b: d.take(size)}
+	key = rest.take(length)
+	d.err = cmp.Or(d.err, rest.err)
+	return no, quantity, key
+}
 
 func (d *decoder) orderNo() (no seckill.OrderNo) {
 	copy(no[:], d.take(orderBytes))

@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"encoding/binary"
 	"errors"
 	"reflect"
 	"testing"
@@ -41,21 +42,46 @@ func TestAnEntryIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+// later is an order as a mark keeps it from its number on, or what follows one,
+// with a field of a later version at the order's end.
+func later(order string) string {
+	end := 20 + int(order[18])
+	return order[:18] + string(rune(order[18]+5)) + order[19:end] + "later" + order[end:]
+}
+
+func TestDecode_SkipsFieldsOfLaterVersions(t *testing.T) {
+	want := exampleEntry()
+	h, l, c := encoded(want)
+	var claims string
+	for c != "" {
+		end := 2 + int(binary.BigEndian.Uint16([]byte(c)))
+		claim := later(c[2:end]) + "and more"
+		claims += string(binary.BigEndian.AppendUint16(nil, uint16(len(claim)))) + claim
+		c = c[end:]
+	}
+	if got, err := decodeEntry(h+"more", l, claims); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v\nwant %+v", got, err, want)
+	}
+}
+
 func TestADamagedEntryIsAnErrorNotAnOrder(t *testing.T) {
 	h, l, c := encoded(exampleEntry())
-	for n := range len(h) {
+	for n := range len(h) - len(laterHead) {
 		if _, err := decodeEntry(h[:n], l, c); !errors.Is(err, errShort) {
 			t.Fatalf("head of %d bytes: %v", n, err)
 		}
 	}
+	first := len(c) - claimBytes - len("b") - len(laterOrder) - len(laterClaim)
 	for n := 1; n < len(c); n++ {
-		claims, err := decodeClaims(c[:n])
-		if whole := n == claimBytes+len("张三")+len("key 1")+len("ref\x00"); whole != (err == nil) {
+		if claims, err := decodeClaims(c[:n]); (n == first) != (err == nil) {
 			t.Fatalf("claims of %d bytes: %v, %v", n, claims, err)
 		}
 	}
-	if _, err := decodeEntry(h+"x", l, c); !errors.Is(err, errTrail) {
-		t.Errorf("a longer head: %v", err)
+	if _, err := decodeClaims("\x00\x14" + c[2:22]); !errors.Is(err, errShort) {
+		t.Errorf("a claim that ends with its quantity: %v", err)
+	}
+	if _, err := decodeClaims(c[:21] + "\xFF" + c[22:]); !errors.Is(err, errShort) {
+		t.Errorf("a key beyond its order: %v", err)
 	}
 	if _, err := decodeEntry("\x02"+h[1:], l, c); !errors.Is(err, errVersion) {
 		t.Errorf("a head of version 2: %v", err)

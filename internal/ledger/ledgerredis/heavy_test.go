@@ -1,7 +1,6 @@
 package ledgerredis
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -57,9 +56,7 @@ func newHeavy(t testing.TB, buyers, limit, live int) *heavy {
 				h.live = append(h.live, ledger.ReleaseOrder{OrderNo: c.OrderNo, Buyer: buyer})
 			}
 			mark = append(append(mark, generation...), 0, 0, 0, 0, 0, 0)
-			mark = append(mark, c.OrderNo[:]...)
-			mark = binary.BigEndian.AppendUint16(mark, uint16(quantity))
-			mark = append(append(mark, byte(len(c.Key))), c.Key...)
+			mark = appendOrder(mark, c.OrderNo, quantity, c.Key)
 		}
 		h.buyers = append(h.buyers, buyer)
 		s.Must("HSET", h.ledger.keys.mark(h.shard), buyer, string(mark))

@@ -27,11 +27,11 @@ func decodeMark(mark string) ([]markedOrder, error) {
 	d := decoder{b: mark}
 	var orders []markedOrder
 	for d.err == nil && len(d.b) > 0 {
-		orders = append(orders, markedOrder{
-			generation: d.take(4), seq: d.uint(6), no: d.orderNo(), quantity: int(d.uint(2)), key: d.short(),
-		})
+		o := markedOrder{generation: d.take(4), seq: d.uint(6)}
+		o.no, o.quantity, o.key = d.order()
+		orders = append(orders, o)
 	}
-	return orders, d.end()
+	return orders, d.err
 }
 
 // Held lists what the buyer's mark holds for the product on the shard.

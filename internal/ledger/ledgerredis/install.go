@@ -155,9 +155,7 @@ func checkMark(m *ledger.Mark) error {
 
 // appendMark appends one mark to install (script/install_stage.lua).
 func appendMark(b []byte, m *ledger.Mark) []byte {
-	b = append(b, m.OrderNo[:]...)
-	b = binary.BigEndian.AppendUint16(b, uint16(m.Quantity))
-	b = append(append(b, byte(len(m.Key))), m.Key...)
+	b = appendOrder(b, m.OrderNo, m.Quantity, m.Key)
 	return append(append(b, byte(len(m.Buyer))), m.Buyer...)
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"seckill"
@@ -74,6 +75,56 @@ func TestWhatIsRememberedOfABuyerIsBounded(t *testing.T) {
 	result = r.expect(ledger.OutcomeApplied, number+2, number+1, ledger.Adopt(reserve(r.claim("ann", "")))).Result
 	if result.Verdicts[0].Code != ledger.VerdictAccepted {
 		t.Errorf("an adoption: %+v", result.Verdicts[0])
+	}
+}
+
+// Every step reads past the fields that a later version has given the orders of a
+// mark, and keeps them with the orders that it keeps.
+func TestMark_FieldsOfLaterVersionsAreSkippedAndKept(t *testing.T) {
+	r, s, _ := standalone(t, server.RedisOptions{})
+	a, b, c := r.claim("ann", "a"), r.claim("ann", ""), r.claim("ann", "c")
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(a, b))
+	marks, size := r.ledger.keys.mark(r.shard), 30+1+len(laterOrder)
+	mark := s.Must("HGET", marks, "ann")
+	first, second := mark[:10]+later(mark[10:size]), mark[size:size+10]+later(mark[size+10:])
+	s.Must("HSET", marks, "ann", first+second)
+
+	repeated := r.expect(ledger.OutcomeApplied, 2, 1, reserve(r.claim("ann", "a"), c)).Result.Verdicts
+	if repeated[0].OrderNo != a.OrderNo || repeated[1].Code != ledger.VerdictAccepted {
+		t.Errorf("%+v", repeated)
+	}
+	r.sold(3)
+	if held, err := r.ledger.Held(r.ctx(), r.shard, "ann"); err != nil || len(held) != 3 || held[2].Key != "a" || held[2].Entry.Claims[0] != a {
+		t.Errorf("held: %+v, %v", held, err)
+	}
+	over := r.expect(ledger.OutcomeApplied, 3, 2, reserve(r.claim("ann", ""), r.claim("ann", ""), r.claim("ann", ""))).Result.Verdicts
+	if len(over[2].Held) != 5 {
+		t.Errorf("over the limit: %+v", over[2])
+	}
+	r.expect(ledger.OutcomeApplied, 4, 3, ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: a.OrderNo, Buyer: "ann"}}})
+	if got, err := r.ledger.Audit(r.ctx(), r.shard); err != nil || got.Orders != 4 || got.Units != 4 {
+		t.Errorf("audit: %+v, %v", got, err)
+	}
+
+	// Another product of the group has its marks installed, twice: the first ones
+	// are dropped, and those of the first product copied.
+	other := r.shard
+	other.Product = 2
+	for range 2 {
+		anns := func(yield func(ledger.Mark, error) bool) {
+			yield(ledger.Mark{Buyer: "ann", OrderNo: r.claim("ann", "").OrderNo, Quantity: 1}, nil)
+		}
+		if _, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: other, Available: 1, Limit: 5}, anns); err != nil {
+			t.Fatal(err)
+		}
+		other.Epoch++
+	}
+	if got, want := s.Must("HGET", marks, "ann"), first[:26]+"\x00\x00"+first[28:]+second; !strings.HasPrefix(got, want) {
+		t.Errorf("the mark is %q\nwant it to begin with %q", got, want)
+	}
+	r.expect(ledger.OutcomeApplied, 5, 4, ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: b.OrderNo, Buyer: "ann"}}})
+	if got := s.Must("HGET", marks, "ann"); strings.Contains(got, second[:26]) {
+		t.Errorf("the released order without a key is still in %q", got)
 	}
 }
 

@@ -32,14 +32,14 @@ for i = 2, #found, 2 do
   local mark = found[i]
   local size, taken, live, p = #mark, 0, 0, 1
   while p <= size do
-    local high, low, length = byte(mark, p + 26, p + 28)
-    if not length then
+    local high, low, after = byte(mark, p + 26, p + 28)
+    if not after then
       break
     end
     if high + low > 0 and sub(mark, p, p + 3) == generation then
       taken, live = taken + high * 256 + low, live + 1
     end
-    p = p + 29 + length
+    p = p + 30 + after
   end
   if p == size + 1 then -- what is no mark holds nothing
     units, orders = units + taken, orders + live

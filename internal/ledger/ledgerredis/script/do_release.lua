@@ -23,15 +23,15 @@ end
 local function read(mark)
   local it, p = {}, 1
   while p <= #mark do
-    local high, low, length = byte(mark, p + 26, p + 28)
-    if not length then
+    local high, low, size, length = byte(mark, p + 26, p + 29)
+    if not length or length > size then
       return nil
     end
-    it[#it + 1] = sub(mark, p, p + 28 + length)
+    it[#it + 1] = sub(mark, p, p + 29 + size)
     if high + low > 0 and sub(mark, p, p + 3) == shard[9] then
       it[sub(mark, p + 10, p + 25)] = #it
     end
-    p = p + 29 + length
+    p = p + 30 + size
   end
   return p == #mark + 1 and it or nil
 end
@@ -64,7 +64,7 @@ for i = 1, #buyers do
   codes[i] = it == UNDECIDED and UNDECIDED or NOT_HELD
   if at then
     local order = it[at]
-    local high, low, length = byte(order, 27, 29)
+    local high, low, _, length = byte(order, 27, 30)
     it[at] = length > 0 and sub(order, 1, 26) .. '\0\0' .. sub(order, 29) or ''
     it[no] = nil
     codes[i], changed[buyer] = RELEASED, it

@@ -8,9 +8,9 @@
 -- KEYS[6] queue   hash: the outbox's counter and figures
 -- KEYS[7] open    sorted set: the product's entries that are not acknowledged
 -- ARGV[5] head    of the entry
--- ARGV[6] claims  one after the other: number (16), quantity (2), length of
---                 the key (1), key, length of the buyer (1), buyer, length of
---                 the ref (1), ref
+-- ARGV[6] claims  one after the other: length of what follows (2), the part that
+--                 a mark keeps (see mark.lua), length of the buyer (1), buyer,
+--                 and what only the entry has
 -- ARGV[7] orders  the numbers of the claims, 16 bytes each
 -- ARGV[8] tag     of the entry, decimal
 -- ARGV[9] adopt   '1' or '0'
@@ -26,29 +26,28 @@ local UNDECIDED = '\11'
 -- Bounds of a step, in bytes: of an order in a mark, of marks that are read in
 -- one portion and after which no more are read (0.8 MB take a millisecond), and
 -- of long lists of orders that are told to who is over the limit.
-local LONGEST, MOST_READ, MOST_TOLD = 29 + 64, 3 * 2 ^ 18, 2 ^ 18
+local LONGEST, MOST_READ, MOST_TOLD = 30 + 64, 3 * 2 ^ 18, 2 ^ 18
 
 local claims, count, adopt = ARGV[6], #ARGV[7] / 16, ARGV[9] == '1'
 local limit, free, most = tonumber(shard[4]), tonumber(shard[5]), tonumber(ARGV[11])
 local closed = not adopt and (shard[3] == '1' and PAUSED or shard[3] == '2' and ENDED)
 
 -- Tables are filled by counters: to ask a table for its length is a search.
-local starts, buyers = {}, {}
+local starts, buyers = {}, {} -- starts: behind the length
 local asked, place, distinct = {}, {}, 0 -- each buyer once; buyer -> place in asked
 local p = 1
 for i = 1, count do
-  local key = byte(claims, p + 18)
-  local length = byte(claims, p + 19 + key)
-  local from = p + 20 + key
-  local buyer = sub(claims, from, from + length - 1)
-  starts[i], buyers[i] = p, buyer
+  local high, low = byte(claims, p, p + 1)
+  local at = p + 22 + byte(claims, p + 20)
+  local buyer = sub(claims, at + 1, at + byte(claims, at))
+  starts[i], buyers[i] = p + 2, buyer
   if not place[buyer] then
     distinct = distinct + 1
     asked[distinct], place[buyer] = buyer, distinct
   end
-  p = from + length + 1 + byte(claims, from + length)
+  p = p + 2 + high * 256 + low
 end
-starts[count + 1] = p
+starts[count + 1] = p + 2
 
 -- portions reads the marks of more buyers than are sure to be read quickly, by
 -- place. Beyond what may be read, a long mark is true.
@@ -102,10 +101,10 @@ local function want()
   wanted = {}
   for i = 1, count do
     local from = starts[i]
-    local length = byte(claims, from + 18)
+    local length = byte(claims, from + 19)
     wanted[sub(claims, from, from + 15)] = true
     if length > 0 then
-      wanted[sub(claims, from + 18, from + 18 + length)] = true
+      wanted[sub(claims, from + 19, from + 19 + length)] = true
     end
   end
 end
@@ -122,8 +121,8 @@ local function known(buyer, mark)
   end
   local it, units, orders, returned, stale, p = {mark = mark}, 0, 0, 0, false, 1
   while p <= #mark do
-    local high, low, length = byte(mark, p + 26, p + 28)
-    if not length then
+    local high, low, size, length = byte(mark, p + 26, p + 29)
+    if not length or length > size then
       return nil
     end
     orders = orders + 1
@@ -136,7 +135,7 @@ local function known(buyer, mark)
         returned = returned + 1
       end
       if length > 0 then
-        local key = sub(mark, p + 28, p + 28 + length)
+        local key = sub(mark, p + 29, p + 29 + length)
         if wanted[key] then
           it[key] = no
         end
@@ -144,7 +143,7 @@ local function known(buyer, mark)
     else
       stale = true
     end
-    p = p + 29 + length
+    p = p + 30 + size
   end
   if p ~= #mark + 1 then
     return nil
@@ -172,11 +171,11 @@ local function holds(it)
     end
     while p <= #mark do
       looked = looked + 1
-      local high, low, length = byte(mark, p + 26, p + 28)
+      local high, low, size = byte(mark, p + 26, p + 28)
       if high + low > 0 and live[sub(mark, p, p + 3)] then
         numbers[#numbers + 1] = sub(mark, p + 10, p + 25)
       end
-      p = p + 29 + length
+      p = p + 30 + size
     end
     it.list = pack('>I2', #numbers) .. table.concat(numbers)
   end
@@ -193,10 +192,10 @@ end
 -- mark. fields is what is to be written, in pairs; written is where in it a
 -- buyer's mark is, which of who is known is put together in the end.
 local codes, extras, picked, accepted = {}, {}, {}, 0
-local fields, written, size, units = {}, {}, 0, 0
+local fields, written, filled, units = {}, {}, 0, 0
 for i = 1, count do
   local from, buyer = starts[i], buyers[i]
-  local high, low, length = byte(claims, from + 16, from + 18)
+  local high, low, size, length = byte(claims, from + 16, from + 19)
   local quantity = high * 256 + low
   local no, key, repeated = nil, nil, nil
   local it, at = buyersKnown[buyer], written[buyer]
@@ -217,7 +216,7 @@ for i = 1, count do
   end
   local taken, returned = 0, 0
   if it then
-    no, key = sub(claims, from, from + 15), length > 0 and sub(claims, from + 18, from + 18 + length)
+    no, key = sub(claims, from, from + 15), length > 0 and sub(claims, from + 19, from + 19 + length)
     taken, returned = it.units, it.returned
     local ofKey, held = key and it[key], it[no]
     repeated = adopt and (held or ofKey) or ofKey or held
@@ -243,9 +242,9 @@ for i = 1, count do
   elseif quantity > free then
     code = SOLD_OUT
   else
-    local order = stamp .. sub(claims, from, from + 18 + length)
+    local order = stamp .. sub(claims, from, from + 19 + size)
     if not at then
-      at, size = size + 2, size + 2
+      at, filled = filled + 2, filled + 2
       fields[at - 1], written[buyer] = buyer, at
     end
     if it then
@@ -284,7 +283,7 @@ if accepted > 0 then
     local noted = {sub(notes, 1, 4)}
     for i = 1, accepted do
       noted[i + 1] = sub(notes, 8 * picked[i] - 3, 8 * picked[i] + 4)
-      picked[i] = sub(claims, starts[picked[i]], starts[picked[i] + 1] - 1)
+      picked[i] = sub(claims, starts[picked[i]] - 2, starts[picked[i] + 1] - 3)
     end
     noted[accepted + 2] = sub(notes, -8)
     entry, notes = table.concat(picked), table.concat(noted)

@@ -21,15 +21,15 @@ if not mark then
 end
 local below, most, seqs, p = tonumber(ARGV[2]), tonumber(ARGV[3]), {}, 1
 while p <= #mark do
-  local high, low, length = string.byte(mark, p + 26, p + 28)
-  if not length then
+  local high, low, size = string.byte(mark, p + 26, p + 28)
+  if not size then
     break
   end
   local seq = struct.unpack('>I6', mark, p + 4)
   if high + low > 0 and seq > 0 and seq < below and string.sub(mark, p, p + 3) == generation then
     seqs[#seqs + 1] = seq
   end
-  p = p + 29 + length
+  p = p + 30 + size
 end
 table.sort(seqs, function(a, b) return a > b end)
 
@@ -47,11 +47,12 @@ for i = 1, #seqs do
     end
     local entry = id and redis.call('XRANGE', KEYS[3], id, id)[1]
     if entry then
-      local fields = entry[2]
+      local of = {}
+      for j = 1, #entry[2], 2 do of[entry[2][j]] = entry[2][j + 1] end
       reply[#reply + 1] = string.format('%.0f', last)
-      reply[#reply + 1] = fields[2]
-      reply[#reply + 1] = fields[4]
-      reply[#reply + 1] = fields[10]
+      reply[#reply + 1] = of.h or ''
+      reply[#reply + 1] = of.l or ''
+      reply[#reply + 1] = of.c or ''
     end
   end
 end

@@ -8,20 +8,20 @@
 -- ARGV[2] staging generation (4 bytes), marks staged before (8), epoch (8):
 --                 what the group must say, or a chunk was lost, or an install
 --                 of this or a higher epoch came first
--- ARGV[3] marks   one after the other: number (16), quantity (2), length of
---                 the key (1), key, length of the buyer (1), buyer. One of
---                 quantity 0 is dead, and is there for its key
+-- ARGV[3] marks   one after the other: what a mark keeps from the number on (see
+--                 mark.lua), length of the buyer (1), buyer. One of quantity 0 is
+--                 dead, and is there for its key
 --
 -- Returns 1 when the chunk is written, now or before, else 0.
 
 local marks, orders, buyers = ARGV[3], {}, {}
 local p = 1
 while p <= #marks do
-  local key = string.byte(marks, p + 18)
-  local buyer = string.byte(marks, p + 19 + key)
-  orders[#orders + 1] = string.sub(marks, p, p + 18 + key)
-  buyers[#buyers + 1] = string.sub(marks, p + 20 + key, p + 19 + key + buyer)
-  p = p + 20 + key + buyer
+  local at = p + 20 + string.byte(marks, p + 18)
+  local buyer = string.byte(marks, at)
+  orders[#orders + 1] = string.sub(marks, p, at - 1)
+  buyers[#buyers + 1] = string.sub(marks, at + 1, at + buyer)
+  p = at + 1 + buyer
 end
 
 local count = struct.unpack('>I8', ARGV[2], 5) + #buyers

@@ -1,8 +1,9 @@
 -- mark.lua stands before scripts that read or write marks.
 --
 -- A mark is its orders one after the other, oldest first, each as generation
--- (4 bytes), SEQ of its outbox entry (6), number (16), quantity (2), length of
--- the key (1), key.
+-- (4 bytes), SEQ of its outbox entry (6), number (16), quantity (2), how many
+-- bytes follow the next one (1), length of the key (1), key, and fields of later
+-- versions, which a script keeps with the order.
 --
 -- A buyer may have many orders, dead ones among them whose keys stay known, and
 -- a batch many such buyers. A step looks at so many orders of long marks and no
@@ -32,11 +33,11 @@ end
 local function compacted(mark, live, staged)
   local parts, p = {}, 1
   while p <= #mark do
-    local generation, length = string.sub(mark, p, p + 3), string.byte(mark, p + 28)
-    if not length then
+    local generation, size = string.sub(mark, p, p + 3), string.byte(mark, p + 28)
+    if not size then
       return ''
     end
-    local after = p + 29 + length
+    local after = p + 30 + size
     if live[generation] or staged[generation] then
       parts[#parts + 1] = string.sub(mark, p, after - 1)
     end

@@ -1,0 +1,6 @@
+//go:build later
+
+package ledgerredis
+
+// See later.go.
+const laterHead, laterOrder, laterClaim = "a later head", "a later mark\x00", "a later claim"
