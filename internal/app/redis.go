@@ -71,7 +71,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 			if err != nil {
 				return metrics.Outbox{}, err
 			}
-			outbox := metrics.Outbox{Length: stats.Length, Waiting: stats.Entries, Consumers: stats.Consumers, Relays: stats.Relays}
+			outbox := metrics.Outbox{Length: stats.Length, Waiting: stats.Entries, Foreign: stats.Foreign, Consumers: stats.Consumers, Relays: stats.Relays}
 			if !stats.Oldest.IsZero() {
 				outbox.Oldest = max(0, p.clock.Now().Sub(stats.Oldest))
 			}

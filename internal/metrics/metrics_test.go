@@ -188,7 +188,7 @@ func TestPartsAreReadWhenAsked(t *testing.T) {
 	m.Durable("crash", true)
 	m.Durable("failover", false)
 	down := errors.New("down")
-	outbox := Outbox{Length: 9, Waiting: 3, Oldest: 1500 * time.Millisecond, Consumers: 2, Relays: 1}
+	outbox := Outbox{Length: 9, Waiting: 3, Foreign: 1, Oldest: 1500 * time.Millisecond, Consumers: 2, Relays: 1}
 	var broken error
 	m.Register(&Parts{
 		Ledger: func(context.Context) error { return broken }, Store: func(context.Context) error { return nil },
@@ -199,7 +199,7 @@ func TestPartsAreReadWhenAsked(t *testing.T) {
 	expect(t, scrape(t, m),
 		`up{part="ledger"} 1`, `up{part="store"} 1`,
 		`ledger_durable{fault="crash"} 1`, `ledger_durable{fault="failover"} 0`, `ledger_silent_shards 4`,
-		`outbox_length 9`, `outbox_waiting 3`, `outbox_oldest_seconds 1.5`, `outbox_consumers 2`, `outbox_relays 1`,
+		`outbox_length 9`, `outbox_waiting 3`, `outbox_foreign 1`, `outbox_oldest_seconds 1.5`, `outbox_consumers 2`, `outbox_relays 1`,
 		`bulletin_notices_total{result="posted"} 5`, `bulletin_notices_total{result="heard"} 6`, `bulletin_notices_total{result="dropped"} 7`,
 	)
 	broken = down

@@ -14,6 +14,7 @@ import (
 type Outbox struct {
 	Length    int64 // entries, acknowledged ones that are not trimmed included
 	Waiting   int64 // entries that are not acknowledged
+	Foreign   int64 // of these, which wait for a worker that reads their version
 	Oldest    time.Duration
 	Consumers int
 	Relays    int
@@ -34,6 +35,7 @@ var (
 	descUp        = prometheus.NewDesc("seckill_up", "Whether a part can be used: 1 or 0.", []string{"part"}, nil)
 	descLength    = prometheus.NewDesc("seckill_outbox_length", "Entries in the outbox streams, those included that wait to be trimmed.", nil, nil)
 	descWaiting   = prometheus.NewDesc("seckill_outbox_waiting", "Outbox entries that are not acknowledged.", nil, nil)
+	descForeign   = prometheus.NewDesc("seckill_outbox_foreign", "Outbox entries of a format version that this instance does not read.", nil, nil)
 	descOldest    = prometheus.NewDesc("seckill_outbox_oldest_seconds", "Age of the oldest outbox entry that is not acknowledged.", nil, nil)
 	descConsumers = prometheus.NewDesc("seckill_outbox_consumers", "Workers that are alive, of all instances.", nil, nil)
 	descRelays    = prometheus.NewDesc("seckill_outbox_relays", "Relays to a broker that are alive, of all instances.", nil, nil)
@@ -43,7 +45,7 @@ var (
 
 // Describe names the figures.
 func (p *Parts) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descUp, descLength, descWaiting, descOldest, descConsumers, descRelays, descSilent, descNotices} {
+	for _, d := range []*prometheus.Desc{descUp, descLength, descWaiting, descForeign, descOldest, descConsumers, descRelays, descSilent, descNotices} {
 		to <- d
 	}
 }
@@ -74,6 +76,7 @@ func (p *Parts) Collect(to chan<- prometheus.Metric) {
 			}
 			gauge(descLength, float64(outbox.Length))
 			gauge(descWaiting, float64(outbox.Waiting))
+			gauge(descForeign, float64(outbox.Foreign))
 			gauge(descOldest, outbox.Oldest.Seconds())
 			gauge(descConsumers, float64(outbox.Consumers))
 			gauge(descRelays, float64(outbox.Relays))

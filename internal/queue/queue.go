@@ -42,7 +42,8 @@ type Queue interface {
 	// see, whoever has received it, oldest first within one shard. It changes
 	// nothing: the entries are delivered as before. Entries that are added or
 	// acknowledged meanwhile may be passed or not. It ends with see's error. With
-	// another error, the shards that can be read were read to their end.
+	// another error, such as an entry that cannot be decoded, the shards that can be
+	// read were read to their end.
 	Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error
 
 	// Waiting lists the products with entries that are not acknowledged, each

@@ -141,7 +141,7 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	}
 	calls := make([]queueCall, len(readings))
 	for i, r := range readings {
-		calls[i] = c.call(r.bucket, strconv.Itoa(r.count))
+		calls[i] = c.call(r.bucket, strconv.Itoa(r.count), strconv.Itoa(headVersion))
 	}
 	results := c.queue.runOnce(ctx, receiveScript, calls...)
 
@@ -173,7 +173,7 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 		}
 		return err
 	}
-	before, strange := len(c.buffer), 0
+	before, strange, later := len(c.buffer), 0, 0
 	for i := range rows {
 		id, times, fields, err := readRow(r.bucket, &rows[i])
 		if err != nil {
@@ -183,9 +183,16 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 			strange++
 			continue
 		}
-		c.keep(arrival{Delivery: queue.Delivery{ID: id, Redelivered: times > 0}, bucket: r.bucket, at: asked}, fields)
+		if !c.keep(arrival{Delivery: queue.Delivery{ID: id, Redelivered: times > 0}, bucket: r.bucket, at: asked}, fields) {
+			later++
+		}
 	}
 	c.schedule.found(r, now, c.buffer[before:])
+	if later > 0 {
+		c.schedule[r.bucket].due = now // what is behind them does not wait
+		c.queue.logger.Warn("queue: entries of another format version wait for a worker that reads it: upgrade this one, or start one of that version",
+			"stream", streamName(r.bucket), "entries", later, "reads", headVersion)
+	}
 	if strange > 0 {
 		c.queue.logger.Error("entries that no ledger wrote were acknowledged unread", "stream", streamName(r.bucket), "entries", strange)
 	}
@@ -211,17 +218,22 @@ func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, times int64, f
 	return id, times, fields, err
 }
 
-// keep decodes an entry. One that cannot be read is told once, stays with this
+// keep decodes an entry, unless it is of another version: the script has put that
+// where its readers look. One that is damaged is told once, stays with this
 // consumer, unacknowledged and counted, and lets the others pass.
-func (c *consumer) keep(a arrival, fields map[string]string) {
+func (c *consumer) keep(a arrival, fields map[string]string) bool {
 	var err error
-	if a.Entry, err = decodeEntry(fields["h"], fields["l"], fields["c"]); err != nil {
+	switch a.Entry, err = decodeEntry(fields["h"], fields["l"], fields["c"]); {
+	case errors.Is(err, errVersion):
+		return false
+	case err != nil:
 		c.held.put(a.bucket, a.ID.Seq, tally{tag: a.ID.Tag, unread: true})
 		c.unread = append(c.unread, fmt.Errorf("entry %s of %s stays unacknowledged: %w", entryID(a.ID), a.ID.Stream, err))
-		return
+	default:
+		c.held.put(a.bucket, a.ID.Seq, tallyOf(a.ID, a.Entry.ProductID, fields))
+		c.buffer = append(c.buffer, a)
 	}
-	c.held.put(a.bucket, a.ID.Seq, tallyOf(a.ID, a.Entry.ProductID, fields))
-	c.buffer = append(c.buffer, a)
+	return true
 }
 
 // tallyOf takes the sums as the ledger has written them, which are those that

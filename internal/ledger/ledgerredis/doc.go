@@ -94,6 +94,17 @@
 // from the store. Fields are never moved, removed or given another meaning. Beside
 // a key of 64 bytes an order has room for 191 bytes of later fields.
 //
+// The version changes only when a reader of the old one would go wrong. The head
+// keeps its meaning up to the time in every version. A worker that meets another
+// version puts the entry, in the step that reads it, under the consumer
+// "version-N" of the stream: it neither holds nor acknowledges it, logs it, and
+// goes on. Workers that read version N take it from there. Until then the entry
+// counts in seckill_outbox_waiting and seckill_outbox_foreign, its buyer gets
+// "busy" from instances that cannot read it, and a rebuild by one logs that it
+// stays in the outbox: a worker that reads it adopts it into the new epoch.
+// Marks have no version: what cannot be appended to them takes a key of another
+// name, and a rebuild.
+//
 // # Damage
 //
 // What cannot be read, or does not add up, is lost: the shard is closed and then

@@ -93,18 +93,18 @@ func decodeEntry(h, l, c string) (seckill.Entry, error) {
 	return entry, nil
 }
 
+// decodeHead reads a head; of another version what every version has, and errVersion.
 func decodeHead(h string) (seckill.Entry, error) {
 	d := decoder{b: h}
-	if version := d.byte(); d.err == nil && version != headVersion {
-		return seckill.Entry{}, fmt.Errorf("%w: %d", errVersion, version)
-	}
+	version := d.byte()
 	entry := seckill.Entry{
 		ProductID: uint32(d.uint(4)), Group: uint32(d.uint(4)), Shard: int(d.uint(4)), Epoch: d.uint(8),
-		At:         time.Unix(int64(d.uint(8)), int64(d.uint(4))).UTC(),
-		PriceCents: int64(d.uint(8)),
-		Currency:   d.take(int(d.byte())),
-		Name:       d.take(int(d.uint(2))),
+		At: time.Unix(int64(d.uint(8)), int64(d.uint(4))).UTC(),
 	}
+	if d.err == nil && version != headVersion {
+		return entry, fmt.Errorf("%w: %d", errVersion, version)
+	}
+	entry.PriceCents, entry.Currency, entry.Name = int64(d.uint(8)), d.short(), d.take(int(d.uint(2)))
 	return entry, d.err
 }
 

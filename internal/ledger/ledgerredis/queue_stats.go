@@ -2,6 +2,7 @@ package ledgerredis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -139,7 +140,7 @@ func addFigures(result rueidis.RedisResult, sum *queue.Stats) error {
 		return err
 	}
 	// Who is to read an entry tells that it cannot be read; figures go on.
-	if entry, err := decodeHead(head); err == nil && (sum.Oldest.IsZero() || entry.At.Before(sum.Oldest)) {
+	if entry, err := decodeHead(head); (err == nil || errors.Is(err, errVersion)) && (sum.Oldest.IsZero() || entry.At.Before(sum.Oldest)) {
 		sum.Oldest = entry.At
 	}
 	return nil
@@ -149,6 +150,7 @@ func addFigures(result rueidis.RedisResult, sum *queue.Stats) error {
 type OutboxStats struct {
 	Length    int64     // entries in the streams, acknowledged ones that are not trimmed included
 	Entries   int64     // not acknowledged
+	Foreign   int64     // of these, which wait for a worker that reads their version
 	Oldest    time.Time // of the oldest entry that is not acknowledged; zero when there is none
 	Consumers int       // workers that are alive
 	Relays    int       // that are alive
@@ -162,14 +164,15 @@ func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {
 	figures := OutboxStats{Entries: stats.Entries, Oldest: stats.Oldest}
 	calls := make([]queueCall, buckets)
 	for bucket := range calls {
-		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}}
+		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}, args: []string{workerGroup, strconv.Itoa(headVersion)}}
 	}
 	for bucket, result := range q.glance(ctx, lengthScript, calls...) {
-		length, err := result.AsInt64()
-		if err != nil {
-			return OutboxStats{}, fmt.Errorf("read the length of %s: %w", streamName(bucket), err)
+		lengths, err := result.AsIntSlice()
+		if err != nil || len(lengths) != 2 {
+			return OutboxStats{}, fmt.Errorf("read the length of %s: %d figures, %w", streamName(bucket), len(lengths), err)
 		}
-		figures.Length += length
+		figures.Length += lengths[0]
+		figures.Foreign += lengths[1]
 	}
 	figures.Consumers, figures.Relays, err = q.living(ctx)
 	return figures, err

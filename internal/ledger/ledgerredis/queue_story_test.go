@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
+	"seckill"
 	"seckill/internal/queue"
 )
 
@@ -187,14 +190,14 @@ func TestAnEntryThatCannotBeReadIsToldAndStopsNobody(t *testing.T) {
 	first := r.fill(1, 1)
 	r.made++
 	bad := queue.ID{Stream: streamName(bucketOf(1, 0)), Seq: r.made, Tag: 7}
-	r.send("XADD", r.queue.keys.out(bucketOf(1, 0)), entryID(bad), "h", "\x09", "c", "junk")
+	r.send("XADD", r.queue.keys.out(bucketOf(1, 0)), entryID(bad), "h", "\x01", "c", "junk")
 	r.send("ZADD", r.queue.keys.open(bucketOf(1, 0), 1), strconv.FormatUint(bad.Seq, 10), entryID(bad))
 	last := r.fill(1, 1)
 	c := r.join()
 	want := slices.Concat(first, last)
 	for range 2 { // the second time for its next holder
 		r.same(r.receive(c, 2), want)
-		if _, err := c.Receive(r.ctx(), 10); !errors.Is(err, errVersion) {
+		if _, err := c.Receive(r.ctx(), 10); !errors.Is(err, errShort) {
 			t.Fatalf("receive: %v", err)
 		}
 		r.nothing(c)
@@ -204,6 +207,61 @@ func TestAnEntryThatCannotBeReadIsToldAndStopsNobody(t *testing.T) {
 	r.ack(c, r.receive(c, 2))
 	if got := r.stats(1); got.Entries != 1 {
 		t.Errorf("%+v, want the bad entry counted", got)
+	}
+}
+
+// A worker leaves an entry of another version to workers that read it: it neither
+// holds nor acknowledges it, and says so. Who asks for all entries learns that one
+// could not be read.
+func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	r.fill(1, 1)
+	bucket := bucketOf(1, 0)
+	h, l, c := encoded(exampleEntry())
+	r.made++
+	newer := queue.ID{Stream: streamName(bucket), Seq: r.made, Tag: 7}
+	r.send("XADD", r.queue.keys.out(bucket), entryID(newer), "h", "\x09"+h[1:], "l", l, "c", c)
+	r.send("ZADD", r.queue.keys.open(bucket, 1), strconv.FormatUint(newer.Seq, 10), entryID(newer))
+	r.fill(1, 1)
+	older := r.join().(*consumer)
+	r.ack(older, r.receive(older, 2))
+	r.nothing(older)
+
+	passed := 0
+	err := r.queue.Unacknowledged(r.ctx(), 1, func(seckill.Entry) error { passed++; return nil })
+	if !errors.Is(err, errVersion) || passed != 0 {
+		t.Errorf("%d entries were passed: %v", passed, err)
+	}
+	stats, err := r.queue.outboxStats(r.ctx())
+	if err != nil || stats.Entries != 1 || stats.Foreign != 1 || !stats.Oldest.Equal(exampleEntry().At) {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	tend := func(version string) tended {
+		all, err := readTended(bucket, r.queue.run(r.ctx(), tendScript, older.call(bucket, "60000", "10", version, "0"))[0])
+		r.check(err, "tend")
+		return all
+	}
+	if of := tend("1"); of.mine != 0 || of.returned != 0 || len(of.holders) > 0 {
+		t.Errorf("tending of version 1 finds %+v", of)
+	}
+	if of := tend("9"); of.returned != 1 {
+		t.Errorf("tending of version 9 finds %+v", of)
+	}
+
+	// A worker of version 9 takes it and dies; then it comes to an older one first.
+	taken := func() []rueidis.RedisMessage {
+		rows, err := r.queue.run(r.ctx(), receiveScript, older.call(bucket, "10", "9"))[0].ToArray()
+		r.check(err, "receive as version 9")
+		return rows
+	}
+	if rows := taken(); len(rows) != 1 {
+		t.Fatalf("version 9 received %v", rows)
+	}
+	r.check(older.handBack(r.ctx(), bucket, []queue.ID{newer}, false), "hand back")
+	r.nothing(older)
+	if rows := taken(); len(rows) != 1 {
+		t.Fatalf("version 9 received %v", rows)
 	}
 }
 

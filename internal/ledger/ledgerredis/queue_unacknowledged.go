@@ -23,8 +23,7 @@ const (
 	pagesAtOnce = 16
 )
 
-// Unacknowledged reads the product's open entries, some buckets at a time. An
-// entry that cannot be decoded is passed over: its consumer reports it.
+// Unacknowledged reads the product's open entries, some buckets at a time.
 func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
 	var unread []error
 	for homes := range slices.Chunk(q.homes(product), pagesAtOnce) {
@@ -85,13 +84,13 @@ func (q *outboxQueue) unacknowledged(ctx context.Context, in []int, product uint
 			}
 			for i, result := range q.glance(ctx, unacknowledgedScript, calls...) {
 				entries, next, err := readEntries(result)
-				if err != nil && !yield(seckill.Entry{}, fmt.Errorf("read what waits in %s: %w", streamName(now[i].bucket), err)) {
-					return
-				}
 				for _, entry := range entries {
 					if !yield(entry, nil) {
 						return
 					}
+				}
+				if err != nil && !yield(seckill.Entry{}, fmt.Errorf("read what waits in %s: %w", streamName(now[i].bucket), err)) {
+					return
 				}
 				if next != "" {
 					left = append(left, place{now[i].bucket, next})
@@ -102,7 +101,7 @@ func (q *outboxQueue) unacknowledged(ctx context.Context, in []int, product uint
 }
 
 // readEntries takes one step's reply. Next is where the next step begins, empty
-// at the end.
+// at the end. Entries that cannot be decoded are an error beside the others.
 func readEntries(result rueidis.RedisResult) (entries []seckill.Entry, next string, err error) {
 	texts, err := result.AsStrSlice()
 	if err != nil {
@@ -112,9 +111,12 @@ func readEntries(result rueidis.RedisResult) (entries []seckill.Entry, next stri
 		return nil, "", fmt.Errorf("%w: %d parts", errReply, len(texts))
 	}
 	for at := 1; at < len(texts); at += 3 {
-		if entry, err := decodeEntry(texts[at], texts[at+1], texts[at+2]); err == nil {
-			entries = append(entries, entry)
+		entry, failure := decodeEntry(texts[at], texts[at+1], texts[at+2])
+		if failure != nil {
+			err = fmt.Errorf("an entry stays in the outbox: %w", failure)
+			continue
 		}
+		entries = append(entries, entry)
 	}
-	return entries, texts[0], nil
+	return entries, texts[0], err
 }

@@ -8,27 +8,38 @@
 -- begins with whatever its version, is somebody else's: it is acknowledged at
 -- once, or it would be pending for good, and nothing behind it trimmed.
 --
+-- An entry of a version that the caller does not read is put, in the same step,
+-- under a consumer that stands for that version, where only its readers look.
+--
 -- KEYS 1 {bN}:out
 -- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
---      4 most entries
--- Reply: per entry {id, how often it was delivered before, fields}; of one that
---        is somebody else's without fields
+--      4 most entries  5 the version of the format that the caller reads
+-- Reply: per entry {id, how often it was delivered before, fields}, those of
+--        other versions included; of one that is somebody else's without fields
 local out, group, me, returned, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 if redis.call('EXISTS', out) == 0 then return {} end
 
-local waiting = redis.pcall('XPENDING', out, group, '-', '+', most, returned)
+local waiting = redis.pcall('XPENDING', out, group, '-', '+', most, 'version-' .. ARGV[5])
 if waiting.err then
   if not string.find(waiting.err, '^NOGROUP') then return waiting end
   redis.call('XGROUP', 'CREATE', out, group, '0')
   waiting = {}
 end
+if #waiting < most then
+  for _, row in ipairs(redis.call('XPENDING', out, group, '-', '+', most - #waiting, returned)) do
+    waiting[#waiting + 1] = row
+  end
+end
 
 local reply, strange = {}, {}
 local function deliver(entry, times)
   local fields = entry[2]
+  local version = fields[1] == 'h' and string.byte(fields[2])
   if fields[1] ~= 'h' then
     strange[#strange + 1], fields = entry[1], {}
+  elseif version and version ~= tonumber(ARGV[5]) then
+    redis.call('XCLAIM', out, group, 'version-' .. version, 0, entry[1], 'JUSTID')
   end
   reply[#reply + 1] = {entry[1], times, fields}
 end

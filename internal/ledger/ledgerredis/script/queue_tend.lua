@@ -8,13 +8,14 @@
 -- KEYS 1 {bN}:out
 -- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
 --      4 after how many ms an idle consumer is forgotten  5 most entries to hand
---      back in this step  6 how many consumers are dead, then their names
+--      back in this step  6 the version of the format that the caller reads
+--      7 how many consumers are dead, then their names
 -- Reply: {entries the consumer holds, entries handed back that wait, entries
 --         that are acknowledged and not trimmed, 1 if dead consumers hold more,
 --         then the names of others that hold entries}
 local out, group, me, returned = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local forget, left, dead = tonumber(ARGV[4]), tonumber(ARGV[5]), {}
-for i = 7, 6 + ARGV[6] do dead[ARGV[i]] = true end
+for i = 8, 7 + ARGV[7] do dead[ARGV[i]] = true end
 
 if redis.call('EXISTS', out) == 0 then return {0, 0, 0, 0} end
 
@@ -54,8 +55,10 @@ for _, row in ipairs(consumers) do
   local is = fields(row)
   if is.name == me then
     mine = is.pending
-  elseif is.name == returned then
+  elseif is.name == returned or is.name == 'version-' .. ARGV[6] then
     waiting = waiting + is.pending
+  elseif string.find(is.name, '^version%-%d+$') and is.pending > 0 then
+    -- They wait for readers of their version.
   elseif dead[is.name] then
     handBack(is.name)
   elseif is.pending > 0 then
