@@ -16,12 +16,11 @@ const (
 	RaceEnv = "SECKILL_TEST_RACE"
 )
 
-// built is the binary of this test run.
+// built are the binaries of this test run, by their build tags.
 var built struct {
-	once sync.Once
-	dir  string
-	path string
-	err  error
+	sync.Mutex
+	dir   string
+	paths map[string]string
 }
 
 // Main runs a package's tests and removes the binary that they built:
@@ -40,32 +39,48 @@ func Main(m *testing.M) int {
 // normally, or with the race detector if RaceEnv is set.
 func Binary(t testing.TB) string {
 	t.Helper()
-	built.once.Do(build)
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return built.path
+	return tagged(t, "")
 }
 
-func build() {
-	if built.path = os.Getenv(BinaryEnv); built.path != "" {
-		return
+// tagged is Binary, built with tags.
+func tagged(t testing.TB, tags string) string {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	path, err := built.paths[tags], error(nil)
+	if path == "" {
+		path, err = build(tags)
 	}
-	if built.dir, built.err = os.MkdirTemp("", "seckill-binary-"); built.err != nil {
-		return
+	if err != nil {
+		t.Fatal(err)
 	}
-	if built.err = openSources(); built.err != nil {
-		return
+	return path
+}
+
+func build(tags string) (path string, err error) {
+	if path = os.Getenv(BinaryEnv); path != "" && tags == "" {
+		return path, nil
 	}
-	built.path = filepath.Join(built.dir, "seckill")
-	args := []string{"build", "-o", built.path}
+	if built.dir == "" {
+		if built.dir, err = os.MkdirTemp("", "seckill-binary-"); err != nil {
+			return "", err
+		}
+		built.paths = make(map[string]string)
+	}
+	if err := openSources(); err != nil {
+		return "", err
+	}
+	path = filepath.Join(built.dir, "seckill"+tags)
+	args := []string{"build", "-tags", tags, "-o", path}
 	if os.Getenv(RaceEnv) != "" {
 		args = append(args, "-race")
 	}
 	out, err := exec.Command("go", append(args, "seckill/cmd/seckill")...).CombinedOutput()
 	if err != nil {
-		built.err = fmt.Errorf("build the binary: %w\n%s", err, out)
+		return "", fmt.Errorf("build the binary: %w\n%s", err, out)
 	}
+	built.paths[tags] = path
+	return path, nil
 }
 
 // openSources opens the folders of the module, so that results are not taken from

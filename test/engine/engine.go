@@ -44,6 +44,8 @@ type Options struct {
 	Settings map[string]string
 	// Roles are those that the process plays; none means all.
 	Roles []string
+	// Tags are build tags of another binary than the usual one; "" means none.
+	Tags string
 	// DataDir is where the data is; "" makes a directory that the test removes.
 	DataDir string
 	// Shell, if set, is a shell command that runs before the binary in the same
@@ -136,7 +138,7 @@ func (e *Engine) launch(env ...string) error {
 	if e.life != nil {
 		return errors.New("it runs already")
 	}
-	args := []string{Binary(e.t), "serve"}
+	args := []string{tagged(e.t, e.opt.Tags), "serve"}
 	if len(e.opt.Roles) > 0 {
 		args = append(args, "--roles="+strings.Join(e.opt.Roles, ","))
 	}

@@ -1,4 +1,4 @@
-//go:build later
+//go:build laterformat
 
 package ledgerredis
 
