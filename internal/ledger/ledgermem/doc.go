@@ -18,8 +18,10 @@
 // A row records effects, never decisions to be taken again: accepted claims,
 // released orders, moved units. The row of accepted claims is the outbox
 // entry at the same time. Rows have gapless numbers, a version and a CRC32C
-// over number, kind and body. Process records and kept verdicts stay in memory
-// alone: no process outlives an embedded ledger.
+// over number, kind and body. One process has the file at a time, so no two
+// versions read it side by side: a new field takes a new version, whose reader
+// takes the older too. Process records and kept verdicts stay in memory alone: no
+// process outlives an embedded ledger.
 //
 // # Compaction
 //

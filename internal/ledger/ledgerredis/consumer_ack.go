@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/entryformat"
 	"seckill/internal/queue"
 )
 
@@ -110,7 +111,7 @@ func (c *consumer) tallies(ctx context.Context, bucket int, ids []queue.ID) ([]t
 			return nil, fmt.Errorf("read entry %s of %s: %w", entryID(asked[i]), streamName(bucket), err)
 		}
 		for _, e := range entries {
-			if head, err := decodeHead(e.FieldValues["h"]); err == nil {
+			if head, err := entryformat.DecodeHead(e.FieldValues["h"]); err == nil {
 				known = append(known, tallied{asked[i], tallyOf(asked[i], head.ProductID, e.FieldValues)})
 			}
 		}

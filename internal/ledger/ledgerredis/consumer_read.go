@@ -11,6 +11,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill"
+	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
@@ -141,7 +143,7 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	}
 	calls := make([]queueCall, len(readings))
 	for i, r := range readings {
-		calls[i] = c.call(r.bucket, strconv.Itoa(r.count), strconv.Itoa(headVersion))
+		calls[i] = c.call(r.bucket, strconv.Itoa(r.count), strconv.Itoa(entryformat.Version))
 	}
 	results := c.queue.runOnce(ctx, receiveScript, calls...)
 
@@ -191,7 +193,7 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 	if later > 0 {
 		c.schedule[r.bucket].due = now // what is behind them does not wait
 		c.queue.logger.Warn("queue: entries of another format version wait for a worker that reads it: upgrade this one, or start one of that version",
-			"stream", streamName(r.bucket), "entries", later, "reads", headVersion)
+			"stream", streamName(r.bucket), "entries", later, "reads", entryformat.Version)
 	}
 	if strange > 0 {
 		c.queue.logger.Error("entries that no ledger wrote were acknowledged unread", "stream", streamName(r.bucket), "entries", strange)
@@ -224,7 +226,7 @@ func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, times int64, f
 func (c *consumer) keep(a arrival, fields map[string]string) bool {
 	var err error
 	switch a.Entry, err = decodeEntry(fields["h"], fields["l"], fields["c"]); {
-	case errors.Is(err, errVersion):
+	case errors.Is(err, entryformat.ErrVersion):
 		return false
 	case err != nil:
 		c.held.put(a.bucket, a.ID.Seq, tally{tag: a.ID.Tag, unread: true})
@@ -234,6 +236,22 @@ func (c *consumer) keep(a arrival, fields map[string]string) bool {
 		c.buffer = append(c.buffer, a)
 	}
 	return true
+}
+
+// decodeEntry reads an outbox entry from the fields of the stream: head, limit
+// and claims.
+func decodeEntry(h, l, c string) (seckill.Entry, error) {
+	entry, err := entryformat.DecodeHead(h)
+	if err != nil {
+		return seckill.Entry{}, fmt.Errorf("read an entry's head: %w", err)
+	}
+	if entry.Limit, err = strconv.Atoi(l); err != nil {
+		return seckill.Entry{}, fmt.Errorf("read an entry's limit: %w", err)
+	}
+	if entry.Claims, err = entryformat.DecodeClaims(c); err != nil {
+		return seckill.Entry{}, fmt.Errorf("read an entry's claims: %w", err)
+	}
+	return entry, nil
 }
 
 // tallyOf takes the sums as the ledger has written them, which are those that

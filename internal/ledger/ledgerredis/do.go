@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill"
+	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
 )
 
@@ -20,6 +21,7 @@ const (
 	maxNumber = 1<<53 - 1
 	maxUnits  = 1 << 50
 	maxIndex  = math.MaxInt32
+	noteBytes = 8 // of one claim, and of the tag; a group's 4 stand in front of all
 )
 
 // Do performs one numbered call: one script.
@@ -78,7 +80,7 @@ func (l *Ledger) prepare(req *ledger.Request) (s *script, keys, args []string, e
 	case ledger.Release:
 		return l.prepareRelease(req.Shard, w, keys, args)
 	case ledger.StockChange:
-		if len(w.ID) > maxShortText || w.Delta > maxUnits || w.Delta < -maxUnits {
+		if len(w.ID) > entryformat.MaxShort || w.Delta > maxUnits || w.Delta < -maxUnits {
 			return nil, nil, nil, fmt.Errorf("%w: change of %d units with an id of %d bytes", ledger.ErrBadCall, w.Delta, len(w.ID))
 		}
 		return stockScript, keys, append(args, w.ID, strconv.FormatInt(w.Delta, 10)), nil
@@ -96,16 +98,19 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 	if err := checkReserve(w); err != nil {
 		return nil, nil, nil, err
 	}
-	size := headBytes + 2*noteBytes + len(w.Currency) + len(w.Name) + len(laterHead)
+	size := entryformat.HeadBytes + 2*noteBytes + len(w.Currency) + len(w.Name)
 	for i := range w.Claims {
 		c := &w.Claims[i]
-		size += claimBytes + orderBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref) + len(laterOrder) + len(laterClaim)
+		size += entryformat.ClaimBytes + entryformat.NumberBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
 	}
 	// The four texts share one buffer, which nobody writes to again.
-	b := appendHead(make([]byte, 0, size), shard, w)
+	b := entryformat.AppendHead(make([]byte, 0, size), &seckill.Entry{
+		ProductID: shard.Product, Group: shard.Group, Shard: shard.Index, Epoch: shard.Epoch,
+		At: w.At, PriceCents: w.PriceCents, Currency: w.Currency, Name: w.Name,
+	})
 	head := len(b)
 	for i := range w.Claims {
-		b = appendClaim(b, &w.Claims[i])
+		b = entryformat.AppendClaim(b, &w.Claims[i])
 	}
 	claims := len(b)
 	for i := range w.Claims {
@@ -146,7 +151,7 @@ func (l *Ledger) prepareRelease(shard ledger.Shard, w ledger.Release, keys, args
 	var b []byte
 	for i := range w.Orders {
 		o := &w.Orders[i]
-		if len(o.Buyer) > maxShortText {
+		if len(o.Buyer) > entryformat.MaxShort {
 			return nil, nil, nil, fmt.Errorf("%w: a buyer of %d bytes", ledger.ErrBadCall, len(o.Buyer))
 		}
 		b = append(b, o.OrderNo[:]...)
@@ -174,7 +179,7 @@ func checkReserve(w *ledger.Reserve) error {
 	if err := ledger.CheckClaims(len(w.Claims)); err != nil {
 		return err
 	}
-	if len(w.Currency) > maxShortText || len(w.Name) > maxLongText {
+	if len(w.Currency) > entryformat.MaxShort || len(w.Name) > entryformat.MaxLong {
 		return fmt.Errorf("%w: currency of %d bytes, name of %d bytes", ledger.ErrBadCall, len(w.Currency), len(w.Name))
 	}
 	for i := range w.Claims {
@@ -186,8 +191,8 @@ func checkReserve(w *ledger.Reserve) error {
 }
 
 func checkClaim(c *seckill.Claim) error {
-	if c.OrderNo.IsZero() || c.Quantity < 1 || c.Quantity > maxQuantity || c.Buyer == "" ||
-		len(c.Buyer) > maxShortText || len(c.Key) > maxShortText || len(c.Ref) > maxShortText {
+	if c.OrderNo.IsZero() || c.Quantity < 1 || c.Quantity > entryformat.MaxQuantity || c.Buyer == "" ||
+		len(c.Buyer) > entryformat.MaxShort || len(c.Key) > entryformat.MaxShort || len(c.Ref) > entryformat.MaxShort {
 		return fmt.Errorf("%w: order %s, quantity %d, buyer of %d, key of %d and ref of %d bytes",
 			ledger.ErrBadCall, c.OrderNo, c.Quantity, len(c.Buyer), len(c.Key), len(c.Ref))
 	}

@@ -53,7 +53,7 @@
 // dropped when their buyer's mark is next written, and swept in the background.
 //
 // A mark is its orders one after the other, oldest first, each as written under
-// "Format". A released order that had a key stays with quantity 0, because its
+// "Versions". A released order that had a key stays with quantity 0, because its
 // key is known until the epoch ends; one that was dead at the install came so.
 //
 // # Outbox entries
@@ -72,38 +72,24 @@
 // its claims and units from the sums; who finds it in the set finds it in the
 // stream.
 //
-// # Format
+// # Versions
 //
 // Instances of two versions work on one Redis during a rolling upgrade, so what
-// one writes the other reads. Numbers are big-endian.
+// one writes the other reads. Package entryformat has the form of heads, claims
+// and orders. A mark has, for each order, generation (4 bytes), SEQ of its entry
+// (6, 0 when it was installed), and the order. Readers skip fields of later
+// versions, and scripts keep them with the order: an older version only drops them
+// when it rebuilds marks from the store. A new field may also be one of the
+// stream's entry.
 //
-//	head   version (1 byte), product (4), group (4), shard (4), epoch (8), time
-//	       (8 seconds, 4 nanoseconds), price (8), length of the currency (1),
-//	       currency, length of the name (2), name, later fields
-//	claim  length of what follows (2), order, length of the buyer (1), buyer,
-//	       length of the ref (1), ref, later fields
-//	order  number (16), quantity (2), how many bytes follow the next one (1),
-//	       length of the key (1), key, later fields
-//	mark   for each order: generation (4), SEQ of its entry (6, 0 when it was
-//	       installed), order
-//
-// A new field is appended to a head, a claim or an order, or is a new field of the
-// stream's entry. Its reader takes a missing one for its zero, as older writers do
-// not write it. Readers skip what follows the fields that they know, and scripts
-// keep it with the order: an older version only drops it when it rebuilds marks
-// from the store. Fields are never moved, removed or given another meaning. Beside
-// a key of 64 bytes an order has room for 191 bytes of later fields.
-//
-// The version changes only when a reader of the old one would go wrong. The head
-// keeps its meaning up to the time in every version. A worker that meets another
-// version puts the entry, in the step that reads it, under the consumer
-// "version-N" of the stream: it neither holds nor acknowledges it, logs it, and
-// goes on. Workers that read version N take it from there. Until then the entry
-// counts in seckill_outbox_waiting and seckill_outbox_foreign, its buyer gets
-// "busy" from instances that cannot read it, and a rebuild by one logs that it
-// stays in the outbox: a worker that reads it adopts it into the new epoch.
-// Marks have no version: what cannot be appended to them takes a key of another
-// name, and a rebuild.
+// A worker that meets a head of another version puts the entry, in the step that
+// reads it, under the consumer "version-N" of the stream: it neither holds nor
+// acknowledges it, logs it, and goes on. Workers that read version N take it from
+// there. Until then the entry counts in seckill_outbox_waiting and
+// seckill_outbox_foreign, its buyer gets "busy" from instances that cannot read it,
+// and a rebuild by one logs that it stays in the outbox: a worker that reads it
+// adopts it into the new epoch. Marks have no version: what cannot be appended to
+// them takes a key of another name, and a rebuild.
 //
 // # Damage
 //

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
 	"seckill/internal/redislink"
 	"seckill/test/server"
@@ -56,7 +57,7 @@ func newHeavy(t testing.TB, buyers, limit, live int) *heavy {
 				h.live = append(h.live, ledger.ReleaseOrder{OrderNo: c.OrderNo, Buyer: buyer})
 			}
 			mark = append(append(mark, generation...), 0, 0, 0, 0, 0, 0)
-			mark = appendOrder(mark, c.OrderNo, quantity, c.Key)
+			mark = entryformat.AppendOrder(mark, c.OrderNo, quantity, c.Key)
 		}
 		h.buyers = append(h.buyers, buyer)
 		s.Must("HSET", h.ledger.keys.mark(h.shard), buyer, string(mark))

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"seckill"
+	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
 )
 
@@ -24,14 +25,14 @@ type markedOrder struct {
 
 // decodeMark reads a mark, oldest order first.
 func decodeMark(mark string) ([]markedOrder, error) {
-	d := decoder{b: mark}
+	d := entryformat.Decoder{B: mark}
 	var orders []markedOrder
-	for d.err == nil && len(d.b) > 0 {
-		o := markedOrder{generation: d.take(4), seq: d.uint(6)}
-		o.no, o.quantity, o.key = d.order()
+	for d.Err == nil && len(d.B) > 0 {
+		o := markedOrder{generation: d.Take(4), seq: d.Uint(6)}
+		o.no, o.quantity, o.key = d.Order()
 		orders = append(orders, o)
 	}
-	return orders, d.err
+	return orders, d.Err
 }
 
 // Held lists what the buyer's mark holds for the product on the shard.

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill"
+	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
 )
 
@@ -146,8 +147,8 @@ func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, 
 }
 
 func checkMark(m *ledger.Mark) error {
-	if m.OrderNo.IsZero() || m.Quantity < 0 || m.Quantity > maxQuantity || m.Quantity == 0 && m.Key == "" || m.Buyer == "" ||
-		len(m.Buyer) > maxShortText || len(m.Key) > maxShortText {
+	if m.OrderNo.IsZero() || m.Quantity < 0 || m.Quantity > entryformat.MaxQuantity || m.Quantity == 0 && m.Key == "" || m.Buyer == "" ||
+		len(m.Buyer) > entryformat.MaxShort || len(m.Key) > entryformat.MaxShort {
 		return fmt.Errorf("%w: mark of order %s, quantity %d", ledger.ErrBadCall, m.OrderNo, m.Quantity)
 	}
 	return nil
@@ -155,7 +156,7 @@ func checkMark(m *ledger.Mark) error {
 
 // appendMark appends one mark to install (script/install_stage.lua).
 func appendMark(b []byte, m *ledger.Mark) []byte {
-	b = appendOrder(b, m.OrderNo, m.Quantity, m.Key)
+	b = entryformat.AppendOrder(b, m.OrderNo, m.Quantity, m.Key)
 	return append(append(b, byte(len(m.Buyer))), m.Buyer...)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
 	"seckill/internal/redislink"
 	"seckill/test/server"
@@ -78,13 +79,20 @@ func TestWhatIsRememberedOfABuyerIsBounded(t *testing.T) {
 	}
 }
 
+// later is an order of a mark from its number on, with a field of a later version
+// at its end, and what follows it.
+func later(order string) string {
+	end := 20 + int(order[18])
+	return order[:18] + string(rune(order[18]+5)) + order[19:end] + "later" + order[end:]
+}
+
 // Every step reads past the fields that a later version has given the orders of a
 // mark, and keeps them with the orders that it keeps.
 func TestMark_FieldsOfLaterVersionsAreSkippedAndKept(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	a, b, c := r.claim("ann", "a"), r.claim("ann", ""), r.claim("ann", "c")
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(a, b))
-	marks, size := r.ledger.keys.mark(r.shard), 30+1+len(laterOrder)
+	marks, size := r.ledger.keys.mark(r.shard), 10+len(entryformat.AppendOrder(nil, a.OrderNo, 1, "a"))
 	mark := s.Must("HGET", marks, "ann")
 	first, second := mark[:10]+later(mark[10:size]), mark[size:size+10]+later(mark[size+10:])
 	s.Must("HSET", marks, "ann", first+second)

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill"
-	"seckill/internal/ledger"
+	"seckill/internal/entryformat"
 	"seckill/internal/queue"
 	"seckill/internal/redislink"
 	"seckill/test/server"
@@ -94,12 +94,11 @@ func (r *queueRig) publish(e seckill.Entry) queue.ID {
 	r.made++
 	bucket := bucketOf(e.Group, e.Shard)
 	id := queue.ID{Stream: streamName(bucket), Seq: r.made, Tag: 1<<63 + r.made}
-	shard := ledger.Shard{Product: e.ProductID, Group: e.Group, Index: e.Shard, Epoch: e.Epoch}
-	head := appendHead(nil, shard, &ledger.Reserve{At: e.At, PriceCents: e.PriceCents, Currency: e.Currency, Name: e.Name})
+	head := entryformat.AppendHead(nil, &e)
 	var claims []byte
 	units := 0
 	for i := range e.Claims {
-		claims = appendClaim(claims, &e.Claims[i])
+		claims = entryformat.AppendClaim(claims, &e.Claims[i])
 		units += e.Claims[i].Quantity
 	}
 	product, sums := strconv.FormatUint(uint64(e.ProductID), 10), r.queue.keys.queue(bucket)

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill"
+	"seckill/internal/entryformat"
 	"seckill/internal/queue"
 )
 
@@ -197,7 +198,7 @@ func TestAnEntryThatCannotBeReadIsToldAndStopsNobody(t *testing.T) {
 	want := slices.Concat(first, last)
 	for range 2 { // the second time for its next holder
 		r.same(r.receive(c, 2), want)
-		if _, err := c.Receive(r.ctx(), 10); !errors.Is(err, errShort) {
+		if _, err := c.Receive(r.ctx(), 10); !errors.Is(err, entryformat.ErrShort) {
 			t.Fatalf("receive: %v", err)
 		}
 		r.nothing(c)
@@ -218,10 +219,11 @@ func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 	r := newQueueRig(t)
 	r.fill(1, 1)
 	bucket := bucketOf(1, 0)
-	h, l, c := encoded(exampleEntry())
+	at := time.Unix(1_800_000_000, 5).UTC()
+	h := entryformat.AppendHead(nil, &seckill.Entry{ProductID: 1, Group: 1, Epoch: 1, At: at})
 	r.made++
 	newer := queue.ID{Stream: streamName(bucket), Seq: r.made, Tag: 7}
-	r.send("XADD", r.queue.keys.out(bucket), entryID(newer), "h", "\x09"+h[1:], "l", l, "c", c)
+	r.send("XADD", r.queue.keys.out(bucket), entryID(newer), "h", "\x09"+string(h[1:]), "v9", "unknown")
 	r.send("ZADD", r.queue.keys.open(bucket, 1), strconv.FormatUint(newer.Seq, 10), entryID(newer))
 	r.fill(1, 1)
 	older := r.join().(*consumer)
@@ -230,11 +232,11 @@ func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 
 	passed := 0
 	err := r.queue.Unacknowledged(r.ctx(), 1, func(seckill.Entry) error { passed++; return nil })
-	if !errors.Is(err, errVersion) || passed != 0 {
+	if !errors.Is(err, entryformat.ErrVersion) || passed != 0 {
 		t.Errorf("%d entries were passed: %v", passed, err)
 	}
 	stats, err := r.queue.outboxStats(r.ctx())
-	if err != nil || stats.Entries != 1 || stats.Foreign != 1 || !stats.Oldest.Equal(exampleEntry().At) {
+	if err != nil || stats.Entries != 1 || stats.Foreign != 1 || !stats.Oldest.Equal(at) {
 		t.Errorf("%+v, %v", stats, err)
 	}
 	tend := func(version string) tended {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"seckill"
+	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
 )
 
@@ -123,8 +124,8 @@ func addTransfer(f *ledger.Figures, kind, of, value string) error {
 	if err != nil {
 		return err
 	}
-	d := decoder{b: value}
-	t := ledger.Transfer{Peer: peer, N: d.uint(8), ID: d.uint(8), Units: int64(d.uint(8))}
+	d := entryformat.Decoder{B: value}
+	t := ledger.Transfer{Peer: peer, N: d.Uint(8), ID: d.Uint(8), Units: int64(d.Uint(8))}
 	switch {
 	case kind == "in":
 		f.In = append(f.In, t)
@@ -134,5 +135,5 @@ func addTransfer(f *ledger.Figures, kind, of, value string) error {
 	default:
 		f.LastOut = append(f.LastOut, ledger.Transfer{Peer: peer, N: t.N})
 	}
-	return d.end()
+	return d.End()
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"seckill"
+	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
 )
 
@@ -13,69 +14,69 @@ var errReply = errors.New("the ledger's reply cannot be read")
 
 // decodeReply reads what a numbered call answered (script/numbered.lua).
 func decodeReply(text string, w ledger.Write) (ledger.Reply, error) {
-	d := decoder{b: text}
-	reply := ledger.Reply{Outcome: ledger.Outcome(d.byte()), Epoch: d.uint(8)}
+	d := entryformat.Decoder{B: text}
+	reply := ledger.Reply{Outcome: ledger.Outcome(d.Byte()), Epoch: d.Uint(8)}
 	switch {
 	case reply.Outcome != ledger.OutcomeApplied:
 	case w == nil:
-		for d.err == nil && len(d.b) > 0 {
-			reply.Kept = append(reply.Kept, d.kept())
+		for d.Err == nil && len(d.B) > 0 {
+			reply.Kept = append(reply.Kept, readKept(&d))
 		}
 	default:
-		reply.Result = d.result()
+		reply.Result = readResult(&d)
 		accept(reply.Result.Verdicts, claimsOf(w))
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return ledger.Reply{}, fmt.Errorf("%w: %w", errReply, err)
 	}
 	return reply, nil
 }
 
-// kept reads a kept verdict: the result that the reply had and, behind it, the
+// readKept reads a kept verdict: the result that the reply had and, behind it, the
 // numbers of the claims if any was accepted.
-func (d *decoder) kept() ledger.Kept {
-	kept := ledger.Kept{Number: d.uint(8)}
-	verdict := decoder{b: d.take(int(d.uint(4)))}
-	kept.Result = verdict.result()
-	if numbers := verdict.b; numbers != "" {
+func readKept(d *entryformat.Decoder) ledger.Kept {
+	kept := ledger.Kept{Number: d.Uint(8)}
+	verdict := entryformat.Decoder{B: d.Take(int(d.Uint(4)))}
+	kept.Result = readResult(&verdict)
+	if numbers := verdict.B; numbers != "" {
 		for i := range kept.Result.Verdicts {
-			if no := verdict.orderNo(); kept.Result.Verdicts[i].Code == ledger.VerdictAccepted {
+			if no := verdict.OrderNo(); kept.Result.Verdicts[i].Code == ledger.VerdictAccepted {
 				kept.Result.Verdicts[i].OrderNo = no
 			}
 		}
 	}
-	if err := verdict.end(); err != nil && d.err == nil {
-		d.err = err
+	if err := verdict.End(); err != nil && d.Err == nil {
+		d.Err = err
 	}
 	return kept
 }
 
-// result reads what a write did (script/write.lua), without the numbers of
+// readResult reads what a write did (script/write.lua), without the numbers of
 // accepted claims.
-func (d *decoder) result() ledger.Result {
-	result := ledger.Result{Free: int64(d.uint(8))}
-	if count := int(d.uint(4)); count > 0 {
-		codes := d.take(count)
+func readResult(d *entryformat.Decoder) ledger.Result {
+	result := ledger.Result{Free: int64(d.Uint(8))}
+	if count := int(d.Uint(4)); count > 0 {
+		codes := d.Take(count)
 		result.Verdicts = make([]ledger.Verdict, len(codes))
 		for i := range codes {
-			result.Verdicts[i] = d.verdict(ledger.VerdictCode(codes[i]))
+			result.Verdicts[i] = readVerdict(d, ledger.VerdictCode(codes[i]))
 		}
 	}
-	if d.byte() == 1 {
-		result.Transfer = ledger.Transfer{Peer: int(d.uint(4)), N: d.uint(8), ID: d.uint(8), Units: int64(d.uint(8))}
+	if d.Byte() == 1 {
+		result.Transfer = ledger.Transfer{Peer: int(d.Uint(4)), N: d.Uint(8), ID: d.Uint(8), Units: int64(d.Uint(8))}
 	}
 	return result
 }
 
-func (d *decoder) verdict(code ledger.VerdictCode) ledger.Verdict {
+func readVerdict(d *entryformat.Decoder, code ledger.VerdictCode) ledger.Verdict {
 	v := ledger.Verdict{Code: code}
 	switch code {
 	case ledger.VerdictRepeated:
-		v.OrderNo = d.orderNo()
+		v.OrderNo = d.OrderNo()
 	case ledger.VerdictOverLimit:
-		held := d.take(int(d.uint(2)) * orderBytes)
-		for numbers := (decoder{b: held}); numbers.b != ""; {
-			v.Held = append(v.Held, numbers.orderNo())
+		held := d.Take(int(d.Uint(2)) * entryformat.NumberBytes)
+		for numbers := (entryformat.Decoder{B: held}); numbers.B != ""; {
+			v.Held = append(v.Held, numbers.OrderNo())
 		}
 		slices.SortFunc(v.Held, seckill.NewestFirst)
 	}

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math"
-	"time"
 
 	"seckill"
+	"seckill/internal/entryformat"
 )
 
 // A file is a header, records, and room that was never written (zeros). A record is
@@ -20,16 +19,15 @@ import (
 // The header is magic, version, and the store's id after its length in one
 // byte, with its own sum at the end.
 const (
-	magic         = "SKPROMIS"
-	formatVersion = 1
+	magic = "SKPROMIS"
+	// All entries of a file are of its version: see package entryformat, whose later
+	// fields are skipped.
+	formatVersion = entryformat.Version
 	recordHead    = 8
 	headerFixed   = len(magic) + 2 + 4
 	// maxRecord is more than the largest step takes: 2,048 claims whose texts
 	// are as long as they may be are about 600 KB.
 	maxRecord = 4 << 20
-	// minClaim is the least that a claim takes, which bounds what a count may
-	// promise.
-	minClaim = 16 + 4
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -104,109 +102,27 @@ func readRecord(b []byte) (e seckill.Entry, rest []byte, err error) {
 	return e, b[recordHead+int(length):], err
 }
 
+// appendEntry appends limit (4 bytes), length of the head (4), head and claims.
 func appendEntry(b []byte, e *seckill.Entry) []byte {
-	b = binary.AppendUvarint(b, uint64(e.ProductID))
-	b = binary.AppendUvarint(b, uint64(e.Group))
-	b = binary.AppendUvarint(b, uint64(e.Shard))
-	b = binary.AppendUvarint(b, e.Epoch)
-	b = binary.AppendVarint(b, e.At.Unix())
-	b = binary.AppendUvarint(b, uint64(e.At.Nanosecond()))
-	b = binary.AppendVarint(b, e.PriceCents)
-	b = appendText(b, e.Currency)
-	b = appendText(b, e.Name)
-	b = binary.AppendUvarint(b, uint64(e.Limit))
-	b = binary.AppendUvarint(b, uint64(len(e.Claims)))
+	b = binary.BigEndian.AppendUint32(b, uint32(e.Limit))
+	b = binary.BigEndian.AppendUint32(b, uint32(entryformat.HeadBytes+len(e.Currency)+len(e.Name)))
+	b = entryformat.AppendHead(b, e)
 	for i := range e.Claims {
-		c := &e.Claims[i]
-		b = append(b, c.OrderNo[:]...)
-		b = binary.AppendUvarint(b, uint64(c.Quantity))
-		b = appendText(b, c.Buyer)
-		b = appendText(b, c.Key)
-		b = appendText(b, c.Ref)
+		b = entryformat.AppendClaim(b, &e.Claims[i])
 	}
 	return b
 }
 
-func appendText(b []byte, text string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
 func readEntry(payload string) (seckill.Entry, error) {
-	d := decoder{rest: payload}
-	e := seckill.Entry{
-		ProductID: uint32(d.below(math.MaxUint32)), Group: uint32(d.below(math.MaxUint32)), Shard: int(d.below(math.MaxInt32)), Epoch: d.uvarint(),
-		At: time.Unix(d.varint(), int64(d.below(uint64(time.Second)-1))).UTC(), PriceCents: d.varint(),
-		Currency: d.text(), Name: d.text(), Limit: int(d.below(math.MaxInt32)),
+	d := entryformat.Decoder{B: payload}
+	limit, head := int(d.Uint(4)), d.Take(int(d.Uint(4)))
+	e, err := entryformat.DecodeHead(head)
+	if err == nil {
+		e.Limit = limit
+		e.Claims, err = entryformat.DecodeClaims(d.B)
 	}
-	count := d.below(uint64(len(d.rest) / minClaim))
-	if d.failed || count == 0 {
-		return seckill.Entry{}, errContent
-	}
-	e.Claims = make([]seckill.Claim, count)
-	for i := range e.Claims {
-		e.Claims[i] = seckill.Claim{
-			OrderNo: d.orderNo(), Quantity: int(d.below(math.MaxInt32)), Buyer: d.text(), Key: d.text(), Ref: d.text(),
-		}
-	}
-	if d.failed || d.rest != "" {
+	if err != nil || len(e.Claims) == 0 {
 		return seckill.Entry{}, errContent
 	}
 	return e, nil
-}
-
-// decoder reads what appendEntry writes. After its first failure it returns
-// zeros, so that callers look once at the end.
-type decoder struct {
-	rest   string
-	failed bool
-}
-
-func (d *decoder) fail() {
-	d.rest, d.failed = "", true
-}
-
-func (d *decoder) take(n uint64) string {
-	if n > uint64(len(d.rest)) {
-		d.fail()
-		return ""
-	}
-	taken := d.rest[:n]
-	d.rest = d.rest[n:]
-	return taken
-}
-
-func (d *decoder) uvarint() (v uint64) {
-	for shift := 0; shift < 64; shift += 7 {
-		one := d.take(1)
-		if d.failed {
-			return 0
-		}
-		v |= uint64(one[0]&0x7F) << shift
-		if one[0] < 0x80 {
-			return v
-		}
-	}
-	d.fail()
-	return 0
-}
-
-func (d *decoder) varint() int64 {
-	v := d.uvarint()
-	return int64(v>>1) ^ -int64(v&1)
-}
-
-func (d *decoder) below(most uint64) uint64 {
-	v := d.uvarint()
-	if v > most {
-		d.fail()
-		return 0
-	}
-	return v
-}
-
-func (d *decoder) text() string { return d.take(d.uvarint()) }
-
-func (d *decoder) orderNo() (no seckill.OrderNo) {
-	copy(no[:], d.take(uint64(len(no))))
-	return no
 }

@@ -28,6 +28,22 @@ func TestRecord_IsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
+// A program that is set back to an older version reads the promises of the newer
+// one: what it took for a torn end, it would cut off.
+func TestReadEntry_SkipsFieldsOfLaterVersions(t *testing.T) {
+	want := entry(1, 1)
+	written := string(appendEntry(nil, &want))
+	head := 8 + int(binary.BigEndian.Uint32([]byte(written[4:8])))
+	claim := written[head+2:] + "later"
+	later := written[:4] + string(binary.BigEndian.AppendUint32(nil, uint32(head-8+5))) + written[8:head] + "later" +
+		string(binary.BigEndian.AppendUint16(nil, uint16(len(claim)))) + claim
+	got, err := readEntry(later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEntries(t, []seckill.Entry{got}, want)
+}
+
 // A crash may leave any part of what was not synced, with or without the room
 // behind it. Whatever was whole before it is read.
 func TestOpen_IgnoresATornEndAtEveryByte(t *testing.T) {
