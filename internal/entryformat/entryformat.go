@@ -101,7 +101,7 @@ func DecodeHead(h string) (seckill.Entry, error) {
 		ProductID: uint32(d.Uint(4)), Group: uint32(d.Uint(4)), Shard: int(d.Uint(4)), Epoch: d.Uint(8),
 		At: time.Unix(int64(d.Uint(8)), int64(d.Uint(4))).UTC(),
 	}
-	if d.Err == nil && version != Version {
+	if h != "" && version != Version {
 		return entry, fmt.Errorf("%w: %d", ErrVersion, version)
 	}
 	entry.PriceCents, entry.Currency, entry.Name = int64(d.Uint(8)), d.Short(), d.Take(int(d.Uint(2)))

@@ -30,7 +30,7 @@ func TestWhatIsNoEntrysIDIsSeenAndMended(t *testing.T) {
 
 // An entry that no ledger wrote is acknowledged unread, and keeps nothing from
 // being trimmed; one of another version is kept
-// (TestAnEntryThatCannotBeReadIsToldAndStopsNobody).
+// (TestReceive_EntryOfAnotherVersionWaitsForItsReaders).
 func TestAnEntryThatNoLedgerWroteIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
