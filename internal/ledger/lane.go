@@ -63,6 +63,10 @@ type LaneOptions struct {
 	// say nothing about the ledger. It is called by who has the lane's turn, and
 	// must not block.
 	OnReply func(answered bool)
+	// OnSettled, if set, is told what became of a write of which Do has returned
+	// ErrUnknown: its result, or why there is none. It is called by the next call
+	// that hears of it, before that call writes.
+	OnSettled func(w Write, result Result, err error)
 }
 
 // Lane is a process's side of the numbered calls on one shard (protocol 1).
@@ -85,6 +89,7 @@ type Lane struct {
 	callTimeout time.Duration
 	maxBackoff  time.Duration
 	onReply     func(answered bool)
+	onSettled   func(w Write, result Result, err error)
 
 	seen     atomic.Uint64         // written by who has the turn, read by Beat
 	finished atomic.Pointer[error] // set once
@@ -93,6 +98,7 @@ type Lane struct {
 
 	sent      uint64 // highest number used
 	owed      uint64 // number of the write whose outcome is not known, or 0
+	unknown   Write  // that write, if its caller was told ErrUnknown
 	asks      int    // in the present settlement
 	nextAskAt time.Time
 
@@ -121,8 +127,11 @@ func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
 	if opt.OnReply == nil {
 		opt.OnReply = func(bool) {}
 	}
+	if opt.OnSettled == nil {
+		opt.OnSettled = func(Write, Result, error) {}
+	}
 	lane := &Lane{
-		ledger: l, shard: shard, callTimeout: opt.CallTimeout, maxBackoff: opt.MaxAskBackoff, onReply: opt.OnReply,
+		ledger: l, shard: shard, callTimeout: opt.CallTimeout, maxBackoff: opt.MaxAskBackoff, onReply: opt.OnReply, onSettled: opt.OnSettled,
 		turn: make(chan struct{}, 1), callEnd: func() {},
 	}
 	rand.Read(lane.process[:]) // never fails
@@ -142,7 +151,7 @@ func (l *Lane) Do(ctx context.Context, w Write) (Result, error) {
 	}
 	defer l.leave()
 	if l.owed != 0 {
-		if _, err := l.settle(ctx, nil); l.owed != 0 {
+		if err := l.settleBefore(ctx); l.owed != 0 {
 			return Result{}, notApplied(fmt.Errorf("settle the call before: %w", err))
 		}
 	}
@@ -154,6 +163,7 @@ func (l *Lane) Do(ctx context.Context, w Write) (Result, error) {
 	case err == nil:
 		return result, nil
 	case l.owed != 0:
+		l.unknown = w
 		return Result{}, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return Result{}, notApplied(err)
@@ -172,7 +182,7 @@ func (l *Lane) Probe(ctx context.Context) error {
 		// must not write before one is.
 		l.owed = l.sent + 1
 	}
-	if _, err := l.settle(ctx, nil); l.owed != 0 {
+	if err := l.settleBefore(ctx); l.owed != 0 {
 		return err
 	}
 	return l.Err()
@@ -317,6 +327,16 @@ func (l *Lane) settle(ctx context.Context, cause error) (Result, error) {
 		}
 		cause = err
 	}
+}
+
+// settleBefore settles what a call before this one has left.
+func (l *Lane) settleBefore(ctx context.Context) error {
+	result, err := l.settle(ctx, nil)
+	if w := l.unknown; w != nil && l.owed == 0 {
+		l.unknown = nil
+		l.onSettled(w, result, err)
+	}
+	return err
 }
 
 // rest waits until the next ask is due, which outlasts the caller: asks of many

@@ -11,12 +11,13 @@ import (
 
 // batcher gathers the claims of one shard for its lanes.
 type batcher struct {
-	stage *Stage
-	group *group
-	sale  *sale.Sale
-	shard ledger.Shard
-	queue chan *waiter // bounded: what does not fit is refused at once
-	lanes [lanesPerShard]*ledger.Lane
+	stage   *Stage
+	group   *group
+	sale    *sale.Sale
+	shard   ledger.Shard
+	queue   chan *waiter // bounded: what does not fit is refused at once
+	lanes   [lanesPerShard]*ledger.Lane
+	unheard [lanesPerShard]unheard // by lane
 
 	prospect prospect
 	breaker  breaker
@@ -56,7 +57,7 @@ func (b *batcher) deaf() bool { return b.group.stopped.Load() || b.breaker.isOpe
 
 // run sends batches on one lane until the group stops, then answers what
 // still waits: nothing that was taken is left without a word.
-func (b *batcher) run(lane *ledger.Lane) {
+func (b *batcher) run(lane *ledger.Lane, open *unheard) {
 	defer b.stage.running.Done()
 	batch := make([]*waiter, 0, b.stage.opt.MaxBatch)
 	claims := make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
@@ -80,7 +81,7 @@ func (b *batcher) run(lane *ledger.Lane) {
 		for _, w := range batch {
 			claims = append(claims, w.claim)
 		}
-		if !b.send(lane, batch, claims) {
+		if !b.send(lane, open, batch, claims) {
 			// The ledger may still read the claims: leave them to it.
 			claims = make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
 		}
@@ -90,15 +91,17 @@ func (b *batcher) run(lane *ledger.Lane) {
 
 // send performs one ledger step and answers its claims. It reports whether the
 // claims' slice may be reused.
-func (b *batcher) send(lane *ledger.Lane, batch []*waiter, claims []seckill.Claim) bool {
+func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims []seckill.Claim) bool {
 	terms := b.sale.Terms()
 	asked, empty := time.Now(), b.sale.Empty()
 	step := ledger.Reserve{
 		At: b.stage.clock.Now(), PriceCents: terms.PriceCents, Currency: terms.Currency, Name: terms.Name, Claims: claims,
 	}
+	open.begin(claims)
 	result, took, err := b.ask(lane, step, batch)
 	b.stage.opt.OnBatch(len(batch), took)
 	if err != nil {
+		open.end(err)
 		for _, w := range batch {
 			w.refuse(errBusy)
 		}
@@ -111,6 +114,7 @@ func (b *batcher) send(lane *ledger.Lane, batch []*waiter, claims []seckill.Clai
 	if !b.sale.Hold(b.group.epoch) {
 		// The product has a new epoch. Somebody may have been told that this
 		// instance has written all its promises of the old one: it makes no more.
+		open.end(nil)
 		for _, w := range batch {
 			w.refuse(errBusy)
 		}
@@ -118,6 +122,7 @@ func (b *batcher) send(lane *ledger.Lane, batch []*waiter, claims []seckill.Clai
 	}
 	b.promised(&step, result.Verdicts, terms)
 	b.sale.Unhold()
+	open.end(nil)
 	if result.Free == 0 && b.supply == nil {
 		b.sale.MarkSoldOut(asked)
 	}
@@ -129,6 +134,8 @@ func (b *batcher) send(lane *ledger.Lane, batch []*waiter, claims []seckill.Clai
 			w.next, accepted = accepted, w
 		case verdict.Code == ledger.VerdictSoldOut && b.supply != nil && !b.provenFor(w, empty):
 			b.supply.want(w) // other shards may have units
+		case verdict.Code == ledger.VerdictRepeated && b.isUnheard(verdict.OrderNo):
+			w.refuse(errBusy)
 		case verdict.Code == ledger.VerdictUndecided:
 			w.refuse(b.stage.tooHot(TooHotMarks))
 		default:

@@ -216,9 +216,9 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 		g.batchers = append(g.batchers, s.newBatcher(g, on, ledger.ShardOf(terms, i)))
 	}
 	for _, b := range g.batchers {
-		for _, lane := range b.lanes {
+		for k, lane := range b.lanes {
 			s.running.Add(1)
-			go b.run(lane)
+			go b.run(lane, &b.unheard[k])
 		}
 	}
 	s.live[g] = struct{}{}
@@ -239,6 +239,7 @@ func (s *Stage) newBatcher(g *group, on *sale.Sale, shard ledger.Shard) *batcher
 		lane.MaxAskBackoff = maxAskBackoff
 	}
 	for k := range b.lanes {
+		lane.OnSettled = func(w ledger.Write, result ledger.Result, err error) { b.heardLate(&b.unheard[k], w, result, err) }
 		b.lanes[k] = ledger.NewLane(s.ledger, shard, lane)
 	}
 	return b
