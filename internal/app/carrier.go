@@ -46,7 +46,7 @@ func (p *parts) buildLine(ctx context.Context) error {
 		return err
 	}
 	q := &p.cfg.Queue
-	open, err := tryBroker(ctx, p, told(p, p.openCarrier, "reservations travel over", q.Topic, q.Group), "broker not reached at start; workers read the outbox until it is")
+	open, err := tryBroker(ctx, p, told(p, p.openCarrier, "reservations travel over", q.Topic, q.Group))
 	if err != nil {
 		return err
 	}
@@ -83,18 +83,22 @@ func told[T any](p *parts, open func(context.Context) (T, error), what, topic, g
 }
 
 // tryBroker connects for the first time, so that a wrong setup is told at the
-// start, and returns how to connect from then on. A broker that is away is no
-// reason not to start.
-func tryBroker[T any](ctx context.Context, p *parts, open func(context.Context) (T, error), away string) (func(context.Context) (T, error), error) {
+// start, and returns how to connect from then on: what the first try brought is
+// what the first call returns, so that a broker that is away is told at once. It
+// is no reason not to start.
+func tryBroker[T any](ctx context.Context, p *parts, open func(context.Context) (T, error)) (func(context.Context) (T, error), error) {
 	trying, cancel := context.WithTimeout(ctx, firstTry)
 	defer cancel()
-	first, err := open(trying)
-	if errors.Is(err, carrier.ErrSetup) {
-		return nil, fmt.Errorf("connect to the broker (queue.kind %s): %w", p.cfg.Queue.Kind, err)
+	first, firstErr := open(trying)
+	if errors.Is(firstErr, carrier.ErrSetup) {
+		return nil, fmt.Errorf("connect to the broker (queue.kind %s): %w", p.cfg.Queue.Kind, firstErr)
 	}
-	if err != nil {
-		p.log.Warn(away, "error", err)
-		return open, nil
-	}
-	return func(context.Context) (T, error) { return first, nil }, nil
+	spent := false
+	return func(ctx context.Context) (T, error) {
+		if !spent {
+			spent = true
+			return first, firstErr
+		}
+		return open(ctx)
+	}, nil
 }

@@ -36,7 +36,7 @@ func (p *parts) buildExpiry(ctx context.Context) error {
 		return err
 	}
 	q := &p.cfg.Queue
-	open, err := tryBroker(ctx, p, told(p, p.openDelayer, "unpaid orders expire by delayed messages of", q.ExpireTopic, q.ExpireGroup()), "broker of delayed messages not reached at start; the scan of the store expires orders until it is")
+	open, err := tryBroker(ctx, p, told(p, p.openDelayer, "unpaid orders expire by delayed messages of", q.ExpireTopic, q.ExpireGroup()))
 	if err != nil {
 		return err
 	}

@@ -128,6 +128,7 @@ func TestLine_BrokerThatIsAwayAtStartIsBypassed(t *testing.T) {
 	s.broker.Fail(errors.New("away"))
 	s.relay(t)
 	s.work(t)
+	rig.Until(t, "the meter knows of the bypass", func() bool { return s.count(&s.bypasses) > 0 })
 	nos := s.Buy(t, p, buyers("b", 10)...)
 	rig.Until(t, "the outbox is empty", func() bool { return s.Depth(t, 0) == 0 })
 	s.all(t, seckill.OrderPending, nos)
