@@ -141,7 +141,7 @@ type Delivery struct {
 	Latency   time.Duration
 	Error     string    // of the last try
 	FirstAt   time.Time // the first try; zero before it
-	LastAt    time.Time // the last try, or the change of state
+	LastAt    time.Time // the last try; before the first, when it began to wait
 	NextAt    time.Time // of a retrying one
 	// Body is the message, kept while the delivery is open.
 	Body []byte

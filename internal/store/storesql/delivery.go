@@ -46,7 +46,7 @@ var (
 		tail: `)`, columns: 1,
 	}
 	sqlSkipDeliveries = list{
-		head: `UPDATE tb_sink_delivery SET state = 5, body = NULL, next_time = NULL, last_time = ? WHERE sink = ? AND event_id IN (`,
+		head: `UPDATE tb_sink_delivery SET state = 5, body = NULL, next_time = NULL WHERE sink = ? AND event_id IN (`,
 		tail: `)`, columns: 1,
 	}
 	sqlForgetDeliveries = list{
@@ -272,13 +272,13 @@ func (s *Store) SkipDelivery(ctx context.Context, sink string, event int64, acto
 				return err
 			}
 		}
-		if _, err := tx.execRows(ctx, sqlSkipDeliveries, []any{millis(now), sink}, []any{event}); err != nil {
+		if _, err := tx.execRows(ctx, sqlSkipDeliveries, []any{sink}, []any{event}); err != nil {
 			return err
 		}
 		if err := makeDue(ctx, tx, sink, []string{d.Key}, now); err != nil {
 			return err
 		}
-		d.State, d.NextAt, d.LastAt = store.DeliverySkipped, time.Time{}, now
+		d.State, d.NextAt = store.DeliverySkipped, time.Time{}
 		return writeAudit(ctx, tx, now, actor, "sink.skip", 0, "", sinkDetail(sink, event))
 	})
 	return d, err
@@ -298,7 +298,7 @@ func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Ac
 // SkipDeliveries gives up all failed deliveries of a sink.
 func (s *Store) SkipDeliveries(ctx context.Context, sink string, actor store.Actor) (int, error) {
 	return s.inParts(ctx, sink, "sink.skip", sqlSkippable, actor, func(ctx context.Context, tx *session, some part, now time.Time) error {
-		if _, err := tx.execRows(ctx, sqlSkipDeliveries, []any{millis(now), sink}, anys(some.events)); err != nil {
+		if _, err := tx.execRows(ctx, sqlSkipDeliveries, []any{sink}, anys(some.events)); err != nil {
 			return err
 		}
 		return makeDue(ctx, tx, sink, some.keys, now)

@@ -340,11 +340,15 @@ func retriedDeliveries(t *testing.T, s *suite) {
 
 func skippedDelivery(t *testing.T, s *suite) {
 	sink := s.sink(t)
-	s.settle(t, sink, 4, s.delivery(t, 1, "a", store.DeliveryFailed), s.delivery(t, 2, "a", store.DeliveryWaiting), s.delivery(t, 3, "b", store.DeliveryRetrying))
+	failed := s.delivery(t, 1, "a", store.DeliveryFailed)
+	failed.LastAt = failed.LastAt.Add(-time.Hour)
+	s.settle(t, sink, 4, failed, s.delivery(t, 2, "a", store.DeliveryWaiting), s.delivery(t, 3, "b", store.DeliveryRetrying))
 	term := s.sinkState(t, sink).Term
 	d, err := s.Store.SkipDelivery(t.Context(), sink, 1, operator)
 	must(t, err)
 	equal(t, "state", d.State, store.DeliverySkipped)
+	equal(t, "last try", d.LastAt, failed.LastAt)
+	equal(t, "last try in the log", s.deliveries(t, store.DeliveryFilter{Sink: sink})[0].LastAt, failed.LastAt)
 	equal(t, "due", s.dueAt(t, sink), []int64{2})
 	equal(t, "term", s.sinkState(t, sink).Term, term)
 	_, err = s.Store.SkipDelivery(t.Context(), sink, 3, operator)
@@ -361,8 +365,10 @@ func skippedDelivery(t *testing.T, s *suite) {
 
 func skippedDeliveries(t *testing.T, s *suite) {
 	sink, other := s.sink(t), s.sink(t)
+	failed := s.delivery(t, 4, "c", store.DeliveryFailed)
+	failed.LastAt = failed.LastAt.Add(-time.Hour)
 	s.settle(t, sink, 4, s.delivery(t, 1, "a", store.DeliveryFailed), s.delivery(t, 2, "a", store.DeliveryWaiting),
-		s.delivery(t, 3, "b", store.DeliveryRetrying), s.delivery(t, 4, "c", store.DeliveryFailed))
+		s.delivery(t, 3, "b", store.DeliveryRetrying), failed)
 	s.settle(t, other, 4, s.delivery(t, 1, "a", store.DeliveryFailed))
 	n, err := s.Store.SkipDeliveries(t.Context(), sink, operator)
 	must(t, err)
@@ -370,6 +376,7 @@ func skippedDeliveries(t *testing.T, s *suite) {
 	equal(t, "states", s.states(t, sink), map[int64]store.DeliveryState{
 		1: store.DeliverySkipped, 2: store.DeliveryRetrying, 3: store.DeliveryRetrying, 4: store.DeliverySkipped,
 	})
+	equal(t, "last try", s.deliveries(t, store.DeliveryFilter{Sink: sink})[3].LastAt, failed.LastAt)
 	equal(t, "due", s.dueAt(t, sink), []int64{2})
 	equal(t, "of another sink", s.states(t, other), map[int64]store.DeliveryState{1: store.DeliveryFailed})
 	n, err = s.Store.SkipDeliveries(t.Context(), sink, operator)
