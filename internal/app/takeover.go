@@ -57,7 +57,7 @@ func (p *parts) takeoverDuties() []*duty.Loop {
 
 // tellTakenOver tells an operator that the store sells instead of the ledger.
 func (p *parts) tellTakenOver(products []uint32) {
-	p.alerter.Raise(alert.TakenOver, 0, fmt.Errorf("Redis has answered no instance for %s; the store sells what is left of %s; start Redis again",
+	p.alerter.Raise(alert.TakenOver, 0, fmt.Errorf("Redis has answered no instance for %s; the store sells what is left of %s, and perhaps others (seckill_taken_over); start Redis again",
 		p.cfg.Ledger.TakeoverAfter, listed(products)))
 }
 
