@@ -3,6 +3,7 @@ package ledgerredis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -73,14 +74,19 @@ func (c *consumer) sign() {
 	signs, err := c.present(ctx)
 	cancel()
 	c.mu.Lock()
-	died := c.others.look(signs, err, time.Now())
-	if died {
+	silent := c.others.look(signs, err, time.Now())
+	if len(silent) > 0 {
 		c.died, c.tendAt = true, time.Time{}
 		c.deaths++
 	}
 	c.mu.Unlock()
-	if died {
-		c.queue.logger.Warn("queue: a worker or relay gives no sign of life, others get what it holds", "seen_by", c.name)
+	silent = slices.DeleteFunc(silent, func(name string) bool {
+		_, told := c.queue.silent.LoadOrStore(name, nil)
+		return told
+	})
+	if len(silent) > 0 {
+		slices.Sort(silent)
+		c.queue.logger.Warn("queue: workers or relays give no sign of life, others get what they hold", "silent", silent, "seen_by", c.name)
 	}
 	c.signal()
 }

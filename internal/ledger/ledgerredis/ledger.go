@@ -89,6 +89,7 @@ type Ledger struct {
 	stop    context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup // background work
+	silent  sync.Map       // names of dead consumers of the queue, each told once
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)

@@ -51,6 +51,7 @@ type outboxQueue struct {
 	logger  *slog.Logger
 	stop    context.Context // ends with the ledger, and with it its consumers' signs of life
 	running *sync.WaitGroup // what gives them
+	silent  *sync.Map       // the dead consumers of which the log tells
 }
 
 var _ queue.Queue = (*outboxQueue)(nil)
@@ -71,7 +72,7 @@ func (l *Ledger) Workers(ctx context.Context) (int, error) {
 
 func (l *Ledger) outbox() *outboxQueue {
 	return &outboxQueue{
-		client: l.call.client, call: &l.call, keys: l.keys, home: l.opt.Home, silence: cmp.Or(l.opt.Silence, DefaultSilence), logger: l.opt.Logger, stop: l.stop, running: &l.running,
+		client: l.call.client, call: &l.call, keys: l.keys, home: l.opt.Home, silence: cmp.Or(l.opt.Silence, DefaultSilence), logger: l.opt.Logger, stop: l.stop, running: &l.running, silent: &l.silent,
 	}
 }
 

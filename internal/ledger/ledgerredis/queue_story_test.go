@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"seckill"
 	"seckill/internal/entryformat"
 	"seckill/internal/queue"
+	testrig "seckill/test/rig"
 )
 
 func TestADestroyedGroupHealsAndLosesNothing(t *testing.T) {
@@ -508,4 +510,24 @@ func TestALongStreamIsTrimmedInShortSteps(t *testing.T) {
 		r.nothing(c)
 		return r.length(1) <= trimSlack
 	})
+}
+
+// All workers and relays of a process find the same ones dead.
+func TestTheLogTellsOnceWhichConsumerIsDead(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	r.server.Must("ZADD", r.queue.keys.workers(), strconv.FormatInt(time.Now().UnixMilli(), 10), "ghost")
+	process := r.open()
+	var log testrig.Log
+	for range 3 {
+		r.queue = process.outbox()
+		r.queue.silence, r.queue.logger = testSilence/8, slog.New(slog.NewTextHandler(&log, nil))
+		c := r.join() // it takes over nothing, without a Receive
+		r.eventually("the silent one is found dead", func() bool { return c.Deaths() > 0 })
+	}
+	process.cancel()
+	process.running.Wait()
+	if n := log.Count("silent=[ghost]"); n != 1 {
+		t.Errorf("the log names the dead one %d times, want once", n)
+	}
 }

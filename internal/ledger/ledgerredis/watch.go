@@ -28,14 +28,14 @@ type sighting struct {
 }
 
 // look takes the signs of all consumers, or an error if they could not be read.
-// It reports whether another consumer has just been found dead.
-func (w *watch) look(signs map[string]string, err error, now time.Time) (found bool) {
+// It names the other consumers that have just been found dead.
+func (w *watch) look(signs map[string]string, err error, now time.Time) (found []string) {
 	if err != nil {
 		// Others may not have reached the server either: they get a whole silence.
 		for _, s := range w.seen {
 			s.since, s.looks = now, 0
 		}
-		return false
+		return nil
 	}
 	for name, sign := range signs {
 		if s := w.at(name, now); s != nil && s.sign != sign {
@@ -49,7 +49,9 @@ func (w *watch) look(signs map[string]string, err error, now time.Time) (found b
 		}
 		s.looks++
 		dead := w.isDead(s, now)
-		found = found || dead && !s.told
+		if dead && !s.told {
+			found = append(found, name)
+		}
 		s.told = dead
 	}
 	return found
