@@ -18,6 +18,7 @@ type ledgerChange struct {
 	question    func(before wire.AdminProduct) string
 	change      func(*adminclient.Client, context.Context, uint32) (wire.AdminProduct, error)
 	done        string // with the product's id
+	already     string // why there was nothing to do
 }
 
 // bind completes a command with the flags and the steps that all of them share.
@@ -45,7 +46,7 @@ func (l ledgerChange) bind(p *program, cmd *cobra.Command) *cobra.Command {
 			return fmt.Errorf("%s %d: %w", l.verb, id, err)
 		}
 		if after.Epoch == before.Epoch {
-			fmt.Fprintf(p.out, "%s %d: nothing to do, somebody else did it before: epoch %d\n", l.verb, id, after.Epoch)
+			fmt.Fprintf(p.out, "%s %d: nothing to do: %s, epoch %d\n", l.verb, id, l.already, after.Epoch)
 			return nil
 		}
 		fmt.Fprintf(p.out, l.done+": epoch %d, was %d\n", id, after.Epoch, before.Epoch)
@@ -56,7 +57,7 @@ func (l ledgerChange) bind(p *program, cmd *cobra.Command) *cobra.Command {
 
 func (p *program) recoverCommand() *cobra.Command {
 	return ledgerChange{
-		verb: "recover", doing: "Recovering", done: "product %d is recovered",
+		verb: "recover", doing: "Recovering", done: "product %d is recovered", already: "somebody else did it before",
 		question: func(p wire.AdminProduct) string {
 			if p.Seller == seckill.SellerStore.String() {
 				return fmt.Sprintf("Return product %d, %q, and its limit group %d to Redis? Purchases answer busy meanwhile.", p.ID, p.Name, p.LimitGroup)

@@ -160,5 +160,5 @@ func TestTakeover_SaysThatItWasDoneBefore(t *testing.T) {
 		"GET products/1":              `{"id":1,"name":"shoe","epoch":4,"seller":"store"}`,
 		"POST products/1/takeover {}": `{"id":1,"name":"shoe","epoch":4,"seller":"store"}`,
 	})
-	op.execute(t, "takeover 1 --yes").want(t, exitOK, "takeover 1: nothing to do", "")
+	op.execute(t, "takeover 1 --yes").want(t, exitOK, "takeover 1: nothing to do: the store sells it already, epoch 4", "")
 }

@@ -11,7 +11,7 @@ import (
 
 func (p *program) takeoverCommand() *cobra.Command {
 	return ledgerChange{
-		verb: "takeover", doing: "Taking over", done: "the store takes product %d over",
+		verb: "takeover", doing: "Taking over", done: "the store takes product %d over", already: "the store sells it already",
 		question: func(p wire.AdminProduct) string {
 			return fmt.Sprintf("Have the store sell product %d, %q, and its limit group %d? Purchases answer busy until it does.", p.ID, p.Name, p.LimitGroup)
 		},
