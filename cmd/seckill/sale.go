@@ -24,13 +24,18 @@ type saleFlags struct {
 const saleTimeout = 150 * time.Second
 
 func (f *saleFlags) bind(cmd *cobra.Command) {
+	f.bindReading(cmd)
+	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` for the audit: why it is done")
+	cmd.Args = oneArg("the product's ID")
+	cmd.GroupID = groupSale
+}
+
+// bindReading is bind for a command that changes nothing.
+func (f *saleFlags) bindReading(cmd *cobra.Command) {
 	f.settings.bind(cmd)
 	cmd.Flags().StringVar(&f.admin, "admin", "", "`URL` of the operator API (default: from admin.listen)")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", saleTimeout, "longest to wait for the answer")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` for the audit: why it is done")
-	cmd.Args = oneArg("the product's ID")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.GroupID = groupSale
 }
 
 // client is the operator API's, with the token of the configuration or of the

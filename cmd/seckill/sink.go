@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -60,7 +61,8 @@ func (p *program) sinkListCommand() *cobra.Command {
 			return p.showSinks(sinks)
 		},
 	}
-	flags.bindSink(cmd, cobra.NoArgs)
+	flags.bindReading(cmd)
+	cmd.Args = cobra.NoArgs
 	return cmd
 }
 
@@ -89,7 +91,7 @@ func (p *program) sinkLogCommand() *cobra.Command {
 receiver's last answer, its latency, the next try and the last error. ID is the
 header webhook-id. With --after it goes the other way, from that event on.`,
 		Example: `  seckill sink log shop --status failed
-  seckill sink log shop --order SK4XJ2M9Q0T7
+  seckill sink log shop --order SK01M7T8X1330001YGB50B7H08F8
   seckill sink log shop --id evt_4f0c1d6a3be1b0f2a7c9d85e6f301b24`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if filter.Limit < 1 || filter.Limit > maxLog {
@@ -102,7 +104,8 @@ header webhook-id. With --after it goes the other way, from that event on.`,
 			return p.sinkLog(cmd, client, args[0], filter)
 		},
 	}
-	flags.bindSink(cmd, oneArg("the sink's name"))
+	flags.bindReading(cmd)
+	cmd.Args = oneArg("the sink's name")
 	cmd.Flags().StringVar(&filter.Status, "status", "", "only deliveries that are `STATUS`: retrying, waiting, failed, delivered or skipped")
 	cmd.Flags().StringVar(&filter.OrderNo, "order", "", "only events of the order with this `NUMBER`, such as SK…")
 	cmd.Flags().StringVar(&filter.MessageID, "id", "", "only the event with this `ID`, such as evt_…")
@@ -369,6 +372,13 @@ instances first. A sink of that name begins anew later.`,
 			client, err := flags.client(p, cmd)
 			if err != nil {
 				return err
+			}
+			sinks, err := client.Sinks(cmd.Context())
+			if err != nil {
+				return fmt.Errorf("forget %s: %w", args[0], err)
+			}
+			if slices.ContainsFunc(sinks, func(s wire.Sink) bool { return s.Name == args[0] && s.Configured }) {
+				return fmt.Errorf("forget %s: it is configured: remove it from the configuration of all instances first", args[0])
 			}
 			if err := p.confirm(cmd.Context(), yes, fmt.Sprintf("Delete the cursor and the delivery log of %s?", args[0])); err != nil {
 				return err

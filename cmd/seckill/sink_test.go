@@ -161,7 +161,11 @@ func TestSinkReplay(t *testing.T) {
 }
 
 func TestSinkForget(t *testing.T) {
-	op := newOperator(t, map[string]string{`POST sinks/old/forget {}`: `{"deliveries":3}`})
+	op := newOperator(t, map[string]string{
+		`GET sinks`: `{"sinks":[` + shopSink + `,{"name":"old","configured":false}]}`, `POST sinks/old/forget {}`: `{"deliveries":3}`,
+	})
+	op.execute(t, "sink forget shop", onTerminal("")).want(t, exitFailure, "", "it is configured")
+	op.wantAsked(t, "GET sinks")
 	if got := op.execute(t, "sink forget old"); got.code != exitUsage || !strings.Contains(got.err, "--yes") {
 		t.Errorf("got %+v", got)
 	}
