@@ -28,9 +28,11 @@ const (
 	sqlAcknowledge = `INSERT INTO tb_takeover_ack (product_id, instance, epoch) SELECT ?, ?, ? FROM (SELECT 1) AS once
 		WHERE NOT EXISTS (SELECT 1 FROM tb_takeover_ack WHERE product_id = ? AND instance = ?)`
 	// sqlNotHandedOver counts the products of a limit group that their ledger sells,
-	// or of which a living instance has not acknowledged the takeover.
+	// or that are not open and of which a living instance has not acknowledged the
+	// takeover. An instance that comes after a product was opened acknowledges
+	// nothing of it.
 	sqlNotHandedOver = `SELECT COUNT(*) FROM tb_seckill_product p WHERE p.limit_group = ? AND p.epoch > 0 AND p.state <> 2 AND (p.seller = 0
-		OR EXISTS (SELECT 1 FROM tb_instance i WHERE i.until_time > ? AND NOT EXISTS (
+		OR p.store_open = 0 AND EXISTS (SELECT 1 FROM tb_instance i WHERE i.until_time > ? AND NOT EXISTS (
 			SELECT 1 FROM tb_takeover_ack a WHERE a.product_id = p.id AND a.instance = i.name AND a.epoch = p.epoch)))`
 )
 

@@ -95,6 +95,20 @@ var takeoverTests = []test{
 		s.acknowledge(t, p, p.Epoch, instance)
 		equal(t, "open", s.tryOpen(t, p), true)
 	}},
+	{"an instance that comes when one product of a limit group is open does not hold up the others", func(t *testing.T, s *suite) {
+		one := s.instance(t, far)
+		first := s.preheated(t)
+		second := s.preheated(t, inGroup(first.ID))
+		first, second = s.beginTakeover(t, first.ID), s.beginTakeover(t, second.ID)
+		s.acknowledge(t, first, first.Epoch, one)
+		equal(t, "open before the whole group is handed over", s.tryOpen(t, first), false)
+		s.acknowledge(t, second, second.Epoch, one)
+		equal(t, "open", s.tryOpen(t, first), true)
+		two := s.instance(t, far)
+		equal(t, "open before the new instance has acknowledged", s.tryOpen(t, second), false)
+		s.acknowledge(t, second, second.Epoch, two)
+		equal(t, "open", s.tryOpen(t, second), true)
+	}},
 	{"an instance that comes, or comes back after its lease ran out, is told so", func(t *testing.T, s *suite) {
 		instance := newLease()
 		s.keep(t, instance, far, true)

@@ -2,6 +2,7 @@
 //
 // The store takes products over and opens; a rebuilder returns them to the ledger, which counts the marks of both
 // products as it has them. The rebuilder may die anywhere, and the next one begins. Takeovers may begin at any time.
+// Another instance may come, or come back after its lease ran out: it acknowledges what is not open yet.
 // Whatever the ledger promises is written at once; a promise that finds the buyer at the limit fails, and that must not be.
 package main
 
@@ -16,7 +17,8 @@ import (
 const products = 2
 
 var (
-	off       = flag.String("off", "", "a rule to switch off: together (the ledger opens only if the store sells nothing of the group)")
+	off       = flag.String("off", "", "a rule to switch off: together (the ledger opens only if the store sells nothing of the group), opened (who comes later need not acknowledge a product that is open)")
+	late      = flag.Bool("late", false, "another instance comes, once")
 	takeovers = flag.Int("takeovers", 3, "takeovers in all")
 	rebuilds  = flag.Int("rebuilds", 3, "rebuilds in all")
 )
@@ -61,6 +63,8 @@ type rebuilder struct {
 type S struct {
 	p         [products]product
 	r         rebuilder
+	late      bool            // another instance has come
+	lateAcked [products]uint8 // its epochs
 	takeovers uint8
 	rebuilds  uint8
 	failed    bool
@@ -73,6 +77,11 @@ func next(s S) (r []mc.Step[S]) {
 	for i := range s.p {
 		sell(s, i, add)
 		takeOver(s, i, add)
+	}
+	if *late && !s.late {
+		n := s
+		n.late = true
+		add(true, n, "another instance comes")
 	}
 	rebuild(s, add)
 	return r
@@ -115,8 +124,15 @@ func takeOver(s S, i int, add func(bool, S, string, ...any)) {
 		n.p[i].row = terms{epoch: row.epoch + 1, store: true}
 		add(true, n, "product %d is taken over: epoch %d", i, row.epoch+1)
 	}
+	if s.late && row.store && !row.open {
+		n := s
+		n.lateAcked[i] = row.epoch
+		add(false, n, "the other instance acknowledges epoch %d of product %d", row.epoch, i)
+	}
 	for k := range s.p {
-		if q := &s.p[k]; !q.row.store || q.acked != q.row.epoch {
+		q := &s.p[k]
+		acked := q.acked == q.row.epoch && (!s.late || s.lateAcked[k] == q.row.epoch) || q.row.open && *off != "opened"
+		if !q.row.store || !acked {
 			return
 		}
 	}
@@ -232,7 +248,13 @@ func main() {
 		}
 		return ""
 	}
-	if !mc.Run("group, off="+*off, S{p: [products]product{one, one}}, next, found, func(S) string { return "" }, 20_000_000, func(s S) string { return fmt.Sprintf("%+v", s) }) {
+	atRest := func(s S) string {
+		if a, b := s.p[0].row, s.p[1].row; a.store && b.store && !(a.open && b.open) {
+			return "both products are taken over, and the store does not open for one of them"
+		}
+		return ""
+	}
+	if !mc.Run("group, off="+*off, S{p: [products]product{one, one}}, next, found, atRest, 20_000_000, func(s S) string { return fmt.Sprintf("%+v", s) }) {
 		os.Exit(1)
 	}
 }
