@@ -53,7 +53,7 @@ func TestAnInstanceDiesInMidTransfer(t *testing.T) {
 				if !strings.Contains(dying.Log(), "fault: killed at "+point+"\n") {
 					t.Fatalf("it died, but not at %s", point)
 				}
-				if open := s.underway(scattered); open != 1 {
+				if open := s.underway(scattered); open > 1 { // none if the other one was quicker than we
 					t.Errorf("%d transfers were open as it died", open)
 				}
 				market.Eventually(t, "another finishes the transfer", func(context.Context) bool { return s.underway(scattered) == 0 })
