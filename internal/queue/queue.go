@@ -82,11 +82,12 @@ type Consumer interface {
 	Nack(ctx context.Context, ids []ID) error
 
 	// Waits reports for each delivery whether its entry is still not acknowledged.
-	// A delivery may be a copy that came another way: stream, number, tag and
+	// With an error some are Unknown, and the others are true: a part of the outbox
+	// that does not answer neither hides the rest nor holds it up. A delivery may be a copy that came another way: stream, number, tag and
 	// product must all be those of the entry. After a loss, a copy of a lost entry
 	// does not wait, even if another entry has its number. A consumer that held an
 	// entry which does not wait no longer holds it.
-	Waits(ctx context.Context, of []Delivery) ([]bool, error)
+	Waits(ctx context.Context, of []Delivery) ([]State, error)
 
 	// Deaths is how often it has found that another consumer is dead. An adapter
 	// whose consumers are all in one process finds none.
@@ -122,6 +123,16 @@ type Delivery struct {
 	// witness.
 	Stray bool
 }
+
+// State is what the outbox says of a delivery.
+type State uint8
+
+// The states of a delivery.
+const (
+	Unknown State = iota // its part of the outbox does not answer
+	Waiting
+	Gone // acknowledged, lost, or never there
+)
 
 // Stats are figures of what is not acknowledged.
 type Stats struct {

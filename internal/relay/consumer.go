@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -14,6 +15,14 @@ import (
 // directFor bounds one reading of the outbox, so that messages of the broker
 // and the end of the bypass are noticed.
 const directFor = 500 * time.Millisecond
+
+const (
+	// askAgain is the wait between two questions for the same copy.
+	askAgain = 250 * time.Millisecond
+	// unknownMost bounds the claims of copies that a worker keeps without knowing
+	// whether their entries wait. What is beyond it goes back to the broker.
+	unknownMost = 20_000
+)
 
 // Consumer joins the workers of this process. Its deliveries come by the
 // broker, or from the outbox while the broker is unwell.
@@ -30,8 +39,11 @@ func (l *Line) Consumer(ctx context.Context, name string) (queue.Consumer, error
 type consumer struct {
 	line  *Line
 	inner queue.Consumer
-	// unasked are copies of which it is not known whether their entries wait.
-	unasked []queue.Delivery
+	// unasked are copies of which it is not known whether their entries wait, and
+	// unknown those of them that the outbox was asked for in vain. These are asked
+	// for again at askAt.
+	unasked, unknown []queue.Delivery
+	askAt            time.Time
 	// ready are deliveries that the worker has not been given.
 	ready []queue.Delivery
 	// open are the parcels that wait for an entry to be settled.
@@ -54,11 +66,16 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, erro
 			}
 			continue
 		}
+		var again <-chan time.Time
+		if len(c.unknown) > 0 {
+			again = time.After(time.Until(c.askAt))
+		}
 		select {
 		case p := <-c.line.arrivals:
 			c.add(p)
 		case err := <-c.line.trouble:
 			return nil, err
+		case <-again:
 		case <-changed:
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -80,7 +97,7 @@ func (c *consumer) add(p *parcel) {
 }
 
 // ask finds out which copies still wait in the outbox, of about max claims at
-// once. Those that do not are strays.
+// once. Those that do not are strays. Those of which it does not say it are kept.
 func (c *consumer) ask(ctx context.Context, max int) error {
 	for claims := countClaims(c.unasked); len(c.unasked) > 0 && claims < max; claims = countClaims(c.unasked) {
 		select {
@@ -91,25 +108,51 @@ func (c *consumer) ask(ctx context.Context, max int) error {
 		}
 		break
 	}
-	if len(c.unasked) == 0 {
+	if !time.Now().Before(c.askAt) {
+		c.unasked, c.unknown = append(c.unknown, c.unasked...), nil
+	}
+	asked := c.unasked
+	if len(asked) == 0 {
 		return nil
 	}
-	waits, err := c.inner.Waits(ctx, c.unasked)
-	if err != nil {
-		return err // asked again with the next receive
-	}
+	states, err := c.inner.Waits(ctx, asked)
+	c.unasked = nil
 	strays := 0
-	for i := range c.unasked {
-		if !waits[i] {
-			c.unasked[i].Stray = true
+	for i := range asked {
+		switch states[i] {
+		case queue.Unknown:
+			c.unknown = append(c.unknown, asked[i])
+			continue
+		case queue.Gone:
+			asked[i].Stray = true
 			strays++
 		}
+		c.ready = append(c.ready, asked[i])
 	}
 	if strays > 0 {
 		c.line.opt.Meter.Stray(strays)
 	}
-	c.ready, c.unasked = append(c.ready, c.unasked...), nil
-	return nil
+	if err == nil || ctx.Err() != nil {
+		return nil // asked again with the next receive
+	}
+	c.line.complaints.Say(slog.LevelWarn, "ask", "outbox does not say of all entries of messages whether they wait; they are kept, and asked for again",
+		"entries", len(c.unknown), "error", err)
+	c.askAt = time.Now().Add(askAgain)
+	return c.shed()
+}
+
+// shed gives back to the broker the youngest of what is kept beyond the bound.
+func (c *consumer) shed() error {
+	var ids []queue.ID
+	for claims := countClaims(c.unknown); claims > unknownMost; {
+		last := &c.unknown[len(c.unknown)-1]
+		claims -= len(last.Entry.Claims)
+		ids = append(ids, last.ID)
+		c.unknown = c.unknown[:len(c.unknown)-1]
+	}
+	err := c.giveBack(ids)
+	c.unknown = slices.DeleteFunc(c.unknown, func(d queue.Delivery) bool { return len(c.open[d.ID]) == 0 }) // of the same messages
+	return err
 }
 
 // take gives the worker what is ready, up to max claims.
@@ -174,6 +217,11 @@ func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) er
 // Nack hands entries of the outbox back, and gives the messages of copies back
 // to the broker.
 func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
+	return errors.Join(c.inner.Nack(ctx, ids), c.giveBack(ids))
+}
+
+// giveBack gives the messages of copies back to the broker.
+func (c *consumer) giveBack(ids []queue.ID) error {
 	var back []carrier.Delivery
 	for _, id := range ids {
 		for _, p := range slices.Clone(c.open[id]) {
@@ -181,7 +229,7 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 			back = append(back, p.message...)
 		}
 	}
-	return errors.Join(c.inner.Nack(ctx, ids), c.line.again(back))
+	return c.line.again(back)
 }
 
 // forget takes a parcel out of the books.
@@ -195,7 +243,7 @@ func (c *consumer) forget(gone *parcel) {
 }
 
 // Waits asks the outbox.
-func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, error) {
+func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.State, error) {
 	return c.inner.Waits(ctx, of)
 }
 
@@ -213,7 +261,7 @@ func (c *consumer) Close(ctx context.Context) error {
 			break
 		}
 	}
-	c.unasked, c.ready = nil, nil
+	c.unasked, c.unknown, c.ready = nil, nil, nil
 	return errors.Join(c.inner.Close(ctx), c.line.again(back))
 }
 

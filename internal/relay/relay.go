@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -50,6 +51,7 @@ type holding struct {
 	copies   int
 	large    bool
 	direct   bool // it was given to a worker of this process
+	unknown  bool // the last check was not told whether it waits
 }
 
 // relay reads the outbox and publishes. It is used by one goroutine.
@@ -294,24 +296,22 @@ func (r *relay) check(ctx context.Context, now time.Time) (storeWell bool, err e
 		return true, nil
 	}
 	all := slices.Collect(maps.Values(r.held))
-	if err := r.forgetSettled(ctx, all, now); err != nil {
-		if ctx.Err() == nil {
-			r.opt.Logger.Warn("relay cannot ask the outbox which entries wait", "error", err)
-		}
-		return true, nil // the outbox is away, not the broker
-	}
-	if !r.storeWell(ctx) {
-		for _, h := range r.held {
+	r.forgetSettled(ctx, all, now)
+	storeWell = r.storeWell(ctx)
+	for _, h := range r.held {
+		if h.unknown || !storeWell { // the outbox or the store is away, not the broker
 			h.waiting = now
 			h.due = later(h.due, now.Add(r.opt.Timing.RepublishAfter))
 		}
+	}
+	if !storeWell {
 		return false, nil
 	}
 	if err := r.stuck(now); err != nil {
 		return true, err
 	}
 	if now.Before(r.helpTo) {
-		r.give(ctx, r.which(func(h *holding) bool { return !h.direct }))
+		r.give(ctx, r.which(func(h *holding) bool { return !h.direct && !h.unknown }))
 	}
 	return true, r.publish(ctx, r.which(func(h *holding) bool { return !now.Before(h.due) }), true)
 }
@@ -329,20 +329,21 @@ func (r *relay) which(is func(*holding) bool) (some []*holding) {
 	return some
 }
 
-// forgetSettled drops the entries that somebody has acknowledged.
-func (r *relay) forgetSettled(ctx context.Context, all []*holding, now time.Time) error {
+// forgetSettled drops the entries that somebody has acknowledged, and marks those
+// of which the outbox does not say it.
+func (r *relay) forgetSettled(ctx context.Context, all []*holding, now time.Time) {
 	deliveries := make([]queue.Delivery, len(all))
 	for i := range all {
 		deliveries[i] = all[i].delivery
 	}
-	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	asking, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	waits, err := r.consumer.Waits(ctx, deliveries)
-	if err != nil {
-		return err
+	states, err := r.consumer.Waits(asking, deliveries)
+	if err != nil && ctx.Err() == nil {
+		r.complaints.Say(slog.LevelWarn, "relay asks", "outbox does not say of all entries whether they wait; those are left alone until it does", "error", err)
 	}
 	for i, h := range all {
-		if waits[i] {
+		if h.unknown = states[i] == queue.Unknown; states[i] != queue.Gone {
 			continue
 		}
 		delete(r.held, h.delivery.ID)
@@ -350,7 +351,6 @@ func (r *relay) forgetSettled(ctx context.Context, all []*holding, now time.Time
 		r.movedAt = now
 		r.passed = later(r.passed, h.first)
 	}
-	return nil
 }
 
 func (r *relay) storeWell(ctx context.Context) bool {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
+	"seckill/internal/keyring"
 	"seckill/internal/queue"
 )
 
@@ -17,17 +19,25 @@ type askedOutbox struct {
 	queue.Consumer
 	asked  int
 	deaths int
+	away   string // a stream that does not answer
+	gone   string // a stream whose entries do not wait
 }
 
 func (o *askedOutbox) Deaths() int { return o.deaths }
 
-func (o *askedOutbox) Waits(_ context.Context, of []queue.Delivery) ([]bool, error) {
+func (o *askedOutbox) Waits(_ context.Context, of []queue.Delivery) ([]queue.State, error) {
 	o.asked++
-	waits := make([]bool, len(of))
-	for i := range waits {
-		waits[i] = true
+	states := make([]queue.State, len(of))
+	var err error
+	for i := range of {
+		if states[i] = queue.Waiting; of[i].ID.Stream == o.away {
+			states[i], err = queue.Unknown, errors.New("no answer")
+		}
+		if of[i].ID.Stream == o.gone {
+			states[i] = queue.Gone
+		}
 	}
-	return waits, nil
+	return states, err
 }
 
 type storeAway struct{ err error }
@@ -37,6 +47,8 @@ func (s *storeAway) Ping(context.Context) error { return s.err }
 type noMeter struct{ Meter }
 
 func (noMeter) Holds(int) {}
+
+func (noMeter) Published(int, int, bool) {}
 
 // fullRelay holds all that it may.
 func fullRelay(store *storeAway) (*relay, *askedOutbox) {
@@ -127,6 +139,87 @@ func TestCheck_WorkersGetWhatADeadInstanceMayHaveInHand(t *testing.T) {
 	}
 	if p := <-r.arrivals; len(p.message) > 0 || len(p.entries) != 1 || !p.left[queue.ID{Stream: "s", Seq: 1}] {
 		t.Errorf("a worker gets %+v", p)
+	}
+}
+
+// One master of a Cluster is away: whether its entries wait is not known.
+func TestReceive_CopiesOfAPartThatIsAwayHoldUpNoOthers(t *testing.T) {
+	r, outbox := fullRelay(&storeAway{})
+	broker := carriertest.NewMemory()
+	r.carrier, r.bypassed, outbox.away = broker, false, "away"
+	c := &consumer{line: r.Line, inner: outbox, open: make(map[queue.ID][]*parcel)}
+	arrive := func(stream string, claims int) {
+		broker.Inject(carrier.Message{})
+		messages, err := broker.Receive(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := queue.ID{Stream: stream, Seq: uint64(len(c.open)+len(r.arrivals)) + 1}
+		r.arrivals <- newParcel([]queue.Delivery{{ID: id, Entry: seckill.Entry{Claims: make([]seckill.Claim, claims)}}}, messages...)
+	}
+	receive := func(want string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if got, err := c.Receive(ctx, 1); err != nil || len(got) != 1 || got[0].ID.Stream != want || got[0].Stray {
+			t.Fatalf("received %v, %v, want one of %s", got, err, want)
+		}
+	}
+	arrive("away", 1)
+	for range 3 {
+		arrive("s", 1)
+		receive("s")
+	}
+	// What is beyond the bound goes back to the broker.
+	arrive("away", unknownMost)
+	arrive("s", 1)
+	receive("s")
+	brief, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if back, err := broker.Receive(brief, 10); err != nil || len(back) != 1 || len(c.unknown) != 1 {
+		t.Errorf("%d messages went back, %v, and %d copies are kept, want one each", len(back), err, len(c.unknown))
+	}
+	outbox.away = ""
+	receive("away")
+}
+
+func TestCheck_PartOfTheOutboxIsAway(t *testing.T) {
+	ring, err := keyring.New([]byte("0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, outbox := fullRelay(&storeAway{})
+	r.opt.Codec = &carrier.Codec{Store: "store", Ring: ring}
+	now := time.Now()
+	clear(r.held)
+	for _, stream := range []string{"away", "gone", "s"} {
+		h := &holding{delivery: queue.Delivery{ID: queue.ID{Stream: stream}}}
+		r.sent(h, now)
+		r.held[h.delivery.ID] = h
+	}
+	outbox.away, outbox.gone, outbox.deaths = "away", "gone", 1
+	away, other := r.held[queue.ID{Stream: "away"}], r.held[queue.ID{Stream: "s"}]
+	check := func(after time.Duration) error {
+		_, err := r.check(t.Context(), now.Add(after))
+		return err
+	}
+	if err := check(r.opt.Timing.RepublishAfter); err != nil || len(r.held) != 2 {
+		t.Errorf("%d entries are held, %v, want what waits and what is unknown", len(r.held), err)
+	}
+	if away.copies != 1 || away.direct || other.copies != 2 || !other.direct {
+		t.Errorf("given to a worker were %+v and %+v, want the latter alone", away, other)
+	}
+	later := 2 * r.opt.Timing.UnwellAfter
+	if err := check(later); !errors.Is(err, errStuck) {
+		t.Errorf("an entry that is known to wait for long: %v", err)
+	}
+	delete(r.held, other.delivery.ID)
+	if err := check(later); err != nil || away.copies != 1 {
+		t.Errorf("an entry that is unknown for long: %v, %d copies", err, away.copies)
+	}
+	outbox.away = ""
+	if err := check(later + r.opt.Timing.RepublishAfter); err != nil || away.copies != 2 {
+		t.Errorf("once it is known: %v, %d copies", err, away.copies)
 	}
 }
 

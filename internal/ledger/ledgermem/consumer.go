@@ -222,19 +222,21 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 func (c *consumer) Deaths() int { return 0 }
 
 // Waits looks for entries in the index of those that are not acknowledged.
-func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, error) {
+func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.State, error) {
+	states := make([]queue.State, len(of))
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return states, err
 	}
 	o := c.ledger.outbox
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	waits := make([]bool, len(of))
 	for i := range of {
-		it := o.find(of[i].ID.Seq)
-		waits[i] = it != nil && it.id() == of[i].ID && it.product == of[i].Entry.ProductID
+		states[i] = queue.Gone
+		if it := o.find(of[i].ID.Seq); it != nil && it.id() == of[i].ID && it.product == of[i].Entry.ProductID {
+			states[i] = queue.Waiting
+		}
 	}
-	return waits, nil
+	return states, nil
 }
 
 // Close leaves, and hands back what is not acknowledged.

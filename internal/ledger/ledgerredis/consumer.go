@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"seckill/internal/ledger"
@@ -39,6 +40,8 @@ type consumer struct {
 	closing chan struct{} // closed by Close
 	closed  sync.Once
 	slot    chan struct{} // has one token: who takes it may run a round
+
+	late, trying [buckets]atomic.Bool // by Waits: does not answer; is asked in the background
 
 	mu        sync.Mutex
 	schedule  schedule

@@ -1,8 +1,13 @@
 package ledgerredis
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -12,10 +17,14 @@ import (
 const (
 	// waitsMost bounds the entries that one command asks for.
 	waitsMost = 500
+	// waitsFor is how long a bucket that does not answer holds up the rest, once.
+	waitsFor = 500 * time.Millisecond
 	// maxCopies bounds the tallies of copies. Beyond it they are forgotten, and
 	// an acknowledgement reads its entries from the stream.
 	maxCopies = 200_000
 )
+
+var errLate = errors.New("no answer of late")
 
 // copies are tallies of waiting entries whose copies came by a broker. With
 // them an acknowledgement does not have to read the entries.
@@ -39,59 +48,110 @@ func (c copies) forget(ids []queue.ID) {
 }
 
 // Waits looks for entries in the sets of those that are not acknowledged, which
-// have SEQ-TAG as members.
-func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, error) {
-	waits := make([]bool, len(of))
+// have SEQ-TAG as members. Each bucket is asked by itself. One that does not
+// answer within waitsFor is late: until an answer of it has come in the
+// background, nobody waits for it.
+func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.State, error) {
+	within, cancel := context.WithTimeout(ctx, waitsFor)
+	defer cancel()
+	states := make([]queue.State, len(of))
+	var errs [buckets]error
+	var asking sync.WaitGroup
+	for bucket, all := range inBuckets(of, states) {
+		if len(all) == 0 {
+			continue
+		}
+		if c.isLate(bucket) {
+			errs[bucket] = fmt.Errorf("look for waiting entries in %s: %w", streamName(bucket), errLate)
+			continue
+		}
+		asking.Go(func() {
+			if err := c.look(within, bucket, all, of, states); err != nil {
+				errs[bucket] = fmt.Errorf("look for waiting entries in %s: %w", streamName(bucket), err)
+				if ctx.Err() == nil {
+					c.late[bucket].Store(true)
+				}
+			}
+		})
+	}
+	asking.Wait()
+	c.book(of, states)
+	c.signal()
+	return states, cmp.Or(errs[:]...)
+}
+
+// look asks one bucket.
+func (c *consumer) look(ctx context.Context, bucket int, all []int, of []queue.Delivery, states []queue.State) error {
 	var commands rueidis.Commands
 	var asked [][]int // per command, the deliveries that it asks for
-	for place, all := range placesOf(of) {
-		for from := 0; from < len(all); from += waitsMost {
-			some := all[from:min(len(all), from+waitsMost)]
+	places := make(map[uint32][]int)
+	for _, at := range all {
+		places[of[at].Entry.ProductID] = append(places[of[at].Entry.ProductID], at)
+	}
+	for product, all := range places {
+		for some := range slices.Chunk(all, waitsMost) {
 			members := make([]string, len(some))
 			for i, at := range some {
 				members[i] = entryID(of[at].ID)
 			}
-			key := c.queue.keys.open(place.bucket, place.product)
-			commands = append(commands, c.queue.client.B().Zmscore().Key(key).Member(members...).Build())
+			commands = append(commands, c.queue.client.B().Zmscore().Key(c.queue.keys.open(bucket, product)).Member(members...).Build())
 			asked = append(asked, some)
 		}
 	}
-	if len(commands) == 0 {
-		return waits, nil
-	}
+	var failures []error
 	for i, result := range c.queue.send(ctx, commands) {
 		scores, err := result.ToArray()
 		if err == nil && len(scores) != len(asked[i]) {
 			err = fmt.Errorf("%w: %d of %d scores", errReply, len(scores), len(asked[i]))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look for waiting entries: %w", err)
+			failures = append(failures, err)
+			continue
 		}
 		for j, at := range asked[i] {
-			waits[at] = !scores[j].IsNil()
+			if states[at] = queue.Waiting; scores[j].IsNil() {
+				states[at] = queue.Gone
+			}
 		}
 	}
-	c.book(of, waits)
-	c.signal()
-	return waits, nil
+	return cmp.Or(failures...)
 }
 
-// placesOf groups deliveries by bucket and product. Those of another queue are
-// left out.
-func placesOf(of []queue.Delivery) map[place][]int {
-	places := make(map[place][]int)
+// isLate reports whether a bucket is late, and sees to it that it is asked in
+// the background: at most one try is under way.
+func (c *consumer) isLate(bucket int) bool {
+	if !c.late[bucket].Load() {
+		return false
+	}
+	if c.trying[bucket].CompareAndSwap(false, true) {
+		go func() {
+			defer c.trying[bucket].Store(false)
+			ctx, cancel := context.WithTimeout(c.queue.stop, roundTimeout)
+			defer cancel()
+			exists := c.queue.client.B().Exists().Key(c.queue.keys.out(bucket)).Build()
+			if c.queue.send(ctx, rueidis.Commands{exists})[0].Error() == nil {
+				c.late[bucket].Store(false)
+			}
+		}()
+	}
+	return true
+}
+
+// inBuckets groups deliveries by bucket. Those of another queue do not wait.
+func inBuckets(of []queue.Delivery, states []queue.State) (all [buckets][]int) {
 	for i := range of {
 		if bucket, ok := bucketNamed(of[i].ID.Stream); ok {
-			at := place{bucket, of[i].Entry.ProductID}
-			places[at] = append(places[at], i)
+			all[bucket] = append(all[bucket], i)
+		} else {
+			states[i] = queue.Gone
 		}
 	}
-	return places
+	return all
 }
 
 // book remembers what an acknowledgement of copies needs, and forgets entries
 // of its own that others have acknowledged.
-func (c *consumer) book(of []queue.Delivery, waits []bool) {
+func (c *consumer) book(of []queue.Delivery, states []queue.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range of {
@@ -101,7 +161,8 @@ func (c *consumer) book(of []queue.Delivery, waits []bool) {
 		}
 		_, mine := c.held.find(bucket, of[i].ID)
 		switch {
-		case !waits[i]:
+		case states[i] == queue.Unknown:
+		case states[i] == queue.Gone:
 			c.held.settle(bucket, []queue.ID{of[i].ID})
 		case !mine:
 			c.copies.put(&of[i])

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seckill"
 	"seckill/internal/queue"
 	"seckill/internal/redislink"
 	"seckill/test/server"
@@ -131,6 +132,49 @@ func TestAPartOfTheServerThatIsAwayDoesNotStopTheRest(t *testing.T) {
 	defer cancel()
 	if err := c.Close(ctx); err == nil {
 		t.Error("it left, and does not say that what it held with the dead node was not handed back")
+	}
+}
+
+// A master that is frozen answers nothing, one that is dead refuses. Both hold up
+// the answer for the others' entries once.
+func TestWaits_PartOfTheServerThatIsAwayIsUnknown(t *testing.T) {
+	t.Parallel()
+	s := server.Cluster(t, server.ClusterOptions{AppendFsync: "always", Args: []string{"--cluster-require-full-coverage", "no"}})
+	l := opened(t, Options{Place: redislink.Place{Addrs: s.Addrs()}, Prefix: "q:", Silence: testSilence})
+	r := &queueRig{TB: t, queue: l.outbox()}
+	gone := s.Owner(s.Slot(l.keys.out(bucketOf(1, 0))))
+	product := uint32(2)
+	for s.Owner(s.Slot(l.keys.out(bucketOf(product, 0)))) == gone {
+		product++
+	}
+	c := r.join()
+	of := []queue.Delivery{
+		{ID: r.fill(1, 1)[0], Entry: seckill.Entry{ProductID: 1}},
+		{ID: r.fill(product, 1)[0], Entry: seckill.Entry{ProductID: product}},
+	}
+	same := func(want queue.State) bool {
+		got, err := c.Waits(r.ctx(), of)
+		if len(got) != 2 || (err != nil) != (got[0] == queue.Unknown || got[1] == queue.Unknown) {
+			t.Fatalf("%v, %v", got, err)
+		}
+		return got[0] == want && got[1] == queue.Waiting
+	}
+	for name, fault := range map[string]struct{ strike, mend func() }{
+		"frozen": {gone.Pause, gone.Resume}, "killed": {gone.Kill, gone.Start},
+	} {
+		r.eventually(name+": at first all answer", func() bool { return same(queue.Waiting) })
+		fault.strike()
+		r.eventually(name+": one is unknown, the other waits", func() bool { return same(queue.Unknown) })
+		const asks = 20
+		began := time.Now()
+		for range asks {
+			same(queue.Unknown)
+		}
+		if took := time.Since(began); took > asks*waitsFor/4 {
+			t.Errorf("%s: %d answers took %v", name, asks, took)
+		}
+		fault.mend()
+		r.eventually(name+": all answer again", func() bool { return same(queue.Waiting) })
 	}
 }
 

@@ -251,15 +251,17 @@ func (c *referenceConsumer) Nack(ctx context.Context, ids []queue.ID) error {
 
 func (c *referenceConsumer) Deaths() int { return 0 }
 
-func (c *referenceConsumer) Waits(ctx context.Context, of []queue.Delivery) ([]bool, error) {
+func (c *referenceConsumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.State, error) {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
-	waits := make([]bool, len(of))
+	states := make([]queue.State, len(of))
 	for i := range of {
-		e := c.queue.find(of[i].ID)
-		waits[i] = e != nil && !e.acked && e.entry.ProductID == of[i].Entry.ProductID
+		states[i] = queue.Gone
+		if e := c.queue.find(of[i].ID); e != nil && !e.acked && e.entry.ProductID == of[i].Entry.ProductID {
+			states[i] = queue.Waiting
+		}
 	}
-	return waits, ctx.Err()
+	return states, ctx.Err()
 }
 
 func (c *referenceConsumer) Close(ctx context.Context) error {

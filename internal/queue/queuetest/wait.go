@@ -16,12 +16,12 @@ func waitStories() []story {
 			got := relay.receiveN(3)
 			worker := f.join()
 			defer worker.leave()
-			f.waits(worker, got, true, true, true)
+			f.waits(worker, got, queue.Waiting, queue.Waiting, queue.Waiting)
 			worker.ack(got[1])
-			f.waits(worker, got, true, false, true)
-			f.waits(relay, got, true, false, true)
+			f.waits(worker, got, queue.Waiting, queue.Gone, queue.Waiting)
+			f.waits(relay, got, queue.Waiting, queue.Gone, queue.Waiting)
 			worker.ack(got...)
-			f.waits(relay, got, false, false, false)
+			f.waits(relay, got, queue.Gone, queue.Gone, queue.Gone)
 			f.wantStats(product, queue.Stats{})
 		}},
 		{"a copy with another number, tag, stream or product does not wait", func(f *fixture) {
@@ -35,7 +35,7 @@ func waitStories() []story {
 			tag.ID.Tag++
 			stream.ID.Stream += "-of-another"
 			of.Entry.ProductID++
-			f.waits(c, []queue.Delivery{real, number, tag, stream, of}, true, false, false, false, false)
+			f.waits(c, []queue.Delivery{real, number, tag, stream, of}, queue.Waiting, queue.Gone, queue.Gone, queue.Gone, queue.Gone)
 			c.ack(real)
 		}},
 		{"a worker acknowledges copies of what a relay holds, with the right figures", func(f *fixture) {
@@ -45,7 +45,7 @@ func waitStories() []story {
 			relay, worker := f.joinRelay(), f.join()
 			defer worker.leave()
 			copies := relay.receiveN(2)
-			f.waits(worker, copies, true, true)
+			f.waits(worker, copies, queue.Waiting, queue.Waiting)
 			worker.ack(copies[0])
 			f.wantStats(product, queue.Stats{Entries: 1, Reservations: 1, Units: 3, Oldest: last.At})
 			relay.leave()
@@ -62,7 +62,7 @@ func (f *fixture) joinRelay() *consumer {
 	return &consumer{f, c}
 }
 
-func (f *fixture) waits(c *consumer, of []queue.Delivery, want ...bool) {
+func (f *fixture) waits(c *consumer, of []queue.Delivery, want ...queue.State) {
 	f.Helper()
 	got, err := c.Waits(f.ctx(), of)
 	f.check(err, "ask what waits")

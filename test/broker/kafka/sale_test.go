@@ -20,6 +20,10 @@ func TestKilledInstance_OrdersAreWrittenSoon(t *testing.T) { carry.Handover(t, c
 
 func TestBroker_FrozenLetsTheEngineStop(t *testing.T) { carry.Frozen(t, carry.Kafka(t)) }
 
+func TestCluster_MasterAwayHoldsUpItsOwnOrdersOnly(t *testing.T) {
+	carry.MasterAway(t, carry.Kafka(t))
+}
+
 func TestSale_MovesFromOutboxToKafkaAndBack(t *testing.T) { carry.Move(t, carry.Kafka(t)) }
 
 // TestMeasure is for bench/README.md.
