@@ -87,7 +87,7 @@ func TestSink_OperatorLooksAfterAFailedDelivery(t *testing.T) {
 			t.Errorf("audit %d is %+v", i, audit.Audit[i])
 		}
 	}
-	run(t, env, "sink", "forget", "shop", "--yes").want(t, "forget of a configured sink", 1, "", "wrong_state")
+	run(t, env, "sink", "forget", "shop", "--yes").want(t, "forget of a configured sink", 1, "", "it is configured")
 	if status := asOperator(t, e, http.MethodPost, "/sinks/shop/deliveries/999999/skip", "", nil); status != http.StatusNotFound {
 		t.Errorf("skip of an unknown delivery is %d", status)
 	}
