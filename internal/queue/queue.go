@@ -82,11 +82,13 @@ type Consumer interface {
 	Nack(ctx context.Context, ids []ID) error
 
 	// Waits reports for each delivery whether its entry is still not acknowledged.
-	// With an error some are Unknown, and the others are true: a part of the outbox
-	// that does not answer neither hides the rest nor holds it up. A delivery may be a copy that came another way: stream, number, tag and
+	// With an error, some answers are Unknown and the others are right: a part of
+	// the outbox that does not answer neither hides the rest nor holds it up.
+	//
+	// A delivery may be a copy that came another way: stream, number, tag and
 	// product must all be those of the entry. After a loss, a copy of a lost entry
-	// does not wait, even if another entry has its number. A consumer that held an
-	// entry which does not wait no longer holds it.
+	// does not wait, even if another entry has its number. A consumer no longer
+	// holds an entry that does not wait.
 	Waits(ctx context.Context, of []Delivery) ([]State, error)
 
 	// Deaths is how often it has found that another consumer is dead. An adapter

@@ -11,13 +11,13 @@ import (
 	"seckill/internal/redislink"
 )
 
-// Fence publishes a mark (8 bytes) among the notes, at every master, and says
-// at how many. If one that has slots cannot be reached, it fails: notes of that
-// master may be on their way. Who hears it from that many has heard every note of a step that
-// was answered before: a master publishes in the order in which it executes,
-// and passes on to each node of a Cluster in that order. It goes by the way of
-// the steps themselves, so that who listens to a master of yesterday does not
-// hear it.
+// Fence publishes a mark (8 bytes) among the notes, at every master, and returns
+// the number of masters. If a master that has slots cannot be reached, Fence fails:
+// notes of that master may be on their way. A listener that hears the mark from so
+// many masters has heard every note of every step that was answered before. This
+// holds because a master publishes in the order in which it executes, and passes
+// notes on to each node of a Cluster in that order. The mark goes by the way of the
+// steps themselves, so that a listener at a former master does not hear it.
 //
 // A master of a Cluster that dies takes with it what it has not passed on yet,
 // and who listens to another one does not notice. So it is told whether a master
