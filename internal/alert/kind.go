@@ -25,7 +25,6 @@ var (
 	RefundFailed = Kind{"refund_needs_care", "a refund needs care"}
 	Conflict     = Kind{"payment_conflict", "payment conflict"}
 	MayEvict     = Kind{"redis_may_evict", "Redis may evict keys"}
-	OtherStore   = Kind{"ledger_of_other_store", "the ledger belongs to another store"}
 	RebuiltAgain = Kind{"ledger_rebuilt_again", "a ledger is rebuilt again and again"}
 	WorkerEnded  = Kind{"worker_stopped", "worker stopped"}
 	BrokerUnwell = Kind{"broker_unwell", "the broker is unwell"}
@@ -41,6 +40,6 @@ var (
 // first event shows no increase, and the first is the one to hear of.
 var Kinds = []Kind{
 	Violations, MustRecover, NotRecovered, StoreOlder, NoProduct, TooManyWait, Disagree, NotKept,
-	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, OtherStore, RebuiltAgain, WorkerEnded, BrokerUnwell, Rejected,
+	NoTriesLeft, ParkedFailed, RefundFailed, Conflict, MayEvict, RebuiltAgain, WorkerEnded, BrokerUnwell, Rejected,
 	SinkFailed, SinkRefuses, SinkLags, JournalFails, TakenOver,
 }

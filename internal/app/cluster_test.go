@@ -28,7 +28,7 @@ func onCluster(t *testing.T) (cfg *config.Config, first, away *server.RedisServe
 	a, err := New(cfg, Options{})
 	rig.Must(t, err)
 	defer func() { rig.Must(t, a.close()) }()
-	first = cluster.Owner(cluster.Slot(cfg.Redis.Prefix + "{b0}:store"))
+	first = cluster.Owner(cluster.Slot("{b0}"))
 	for id := uint32(1); gone == 0 || alive == 0; id++ {
 		preheated(t, a, id)
 		var home *server.RedisServer
@@ -144,8 +144,8 @@ func TestAMasterThatStaysAwayHindersNeitherStartNorCount(t *testing.T) {
 	}
 }
 
-// The master of the first bucket says whose the ledger is. Without it products
-// of the others are recovered where they were.
+// Without the master of the first bucket, which has the ledger's clock, products
+// of the others are recovered.
 func TestAProductIsRecoveredWhileTheFirstMasterIsAway(t *testing.T) {
 	cfg, first, _, _, alive := onCluster(t)
 	a, err := New(cfg, Options{})

@@ -38,7 +38,6 @@ const (
 	tidyEvery      = time.Second
 	promiseEvery   = time.Second
 	settingsEvery  = 10 * time.Second
-	tenureEvery    = time.Second
 	witnessEvery   = time.Second
 	paceEvery      = time.Second
 	sweepEvery     = time.Minute
@@ -76,9 +75,6 @@ func (a *App) startLoops(ctx context.Context) {
 	}
 	if p.book.settings != nil {
 		loops = append(loops, &duty.Loop{Name: "settings", Every: settingsEvery, Timeout: 5 * time.Second, Round: p.checkSettings})
-	}
-	if p.cfg.SharedLedger() {
-		loops = append(loops, &duty.Loop{Name: "tenure", Every: tenureEvery, Timeout: 5 * time.Second, Round: p.checkTenure})
 	}
 	if p.cfg.SharedLedger() && a.has(RoleShop) {
 		loops = append(loops, &duty.Loop{Name: "witness", Every: witnessEvery, Timeout: witnessTimeout, Round: p.checkWitness})
@@ -147,6 +143,13 @@ func (p *parts) tidy(context.Context) error {
 	}
 	p.rebuilds.tidy(time.Now())
 	return nil
+}
+
+// work runs a worker until ctx ends.
+func (p *parts) work(ctx context.Context, w *worker.Worker) {
+	if err := w.Run(ctx); err != nil && ctx.Err() == nil {
+		p.alerter.Raise(alert.WorkerEnded, 0, err)
+	}
 }
 
 // shareRate divides worker.rate_per_second among the workers of all instances.

@@ -79,7 +79,7 @@ func TestTheBuyerOfTheLastUnitIsNotToldSoldOutElsewhere(t *testing.T) {
 	first := started(t, cfg, func(*parts) {})
 	second := started(t, cfg, func(p *parts) { // it listens by the proxy, and asks the ledger as ever
 		p.board = bulletinredis.New(bulletinredis.Options{
-			Place: redislink.Place{Addrs: []string{proxy.Addr()}}, Prefix: cfg.Redis.Prefix, Name: p.name, Logger: p.log,
+			Place: redislink.Place{Addrs: []string{proxy.Addr()}}, Prefix: p.redisKeys(), Name: p.name, Logger: p.log,
 		})
 	})
 	now := time.Now()

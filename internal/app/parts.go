@@ -64,7 +64,7 @@ type parts struct {
 	// patience is how long the start waits for Redis and MySQL.
 	patience time.Duration
 	store    store.Store
-	// storeID is the store's own name, by which a shared ledger knows it.
+	// storeID is the store's own name, which is part of every key in Redis.
 	storeID string
 	// sole keeps other ledgers off the store; nil with one that no other process
 	// can open.

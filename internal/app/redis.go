@@ -27,8 +27,8 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 		return book{}, err
 	}
 	opt := ledgerredis.Options{
-		Place: place, Prefix: r.Prefix, WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
-		Notes: bulletinredis.NotesChannel(r.Prefix), Tag: mathrand.Uint64(), Home: p.home,
+		Place: place, Prefix: p.redisKeys(), WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
+		Notes: bulletinredis.NotesChannel(p.redisKeys()), Tag: mathrand.Uint64(), Home: p.home,
 	}
 	var opened *ledgerredis.Ledger
 	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
@@ -38,9 +38,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	if err != nil {
 		return book{}, err
 	}
-	if err := opened.Bind(ctx, p.storeID); err != nil {
-		return book{close: opened.Shutdown}, err
-	}
+	p.log.Info("Redis keys of this store", "begin_with", p.redisKeys())
 	var said *ledgerredis.Durability
 	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
 		said, err = p.sayDurability(ctx, opened, nil)
@@ -57,8 +55,8 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	if err != nil {
 		return book{close: opened.Shutdown}, err
 	}
-	p.roster = presenceredis.New(presenceredis.Options{Place: place, Prefix: r.Prefix, Name: p.name})
-	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: r.Prefix, Name: p.name, Tag: opt.Tag, Logger: p.log})
+	p.roster = presenceredis.New(presenceredis.Options{Place: place, Prefix: p.redisKeys(), Name: p.name})
+	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: p.redisKeys(), Name: p.name, Tag: opt.Tag, Logger: p.log})
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses, fence: opened.Fence, eachBuyer: opened.EachBuyer, workers: opened.Workers,
 		close: func(ctx context.Context) error { return errors.Join(uses.Close(ctx), opened.Shutdown(ctx)) },
@@ -79,6 +77,10 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 		},
 	}, nil
 }
+
+// redisKeys is how everything that is in Redis for this store begins: another
+// store under the same prefix has names of its own.
+func (p *parts) redisKeys() string { return redislink.KeysOf(p.cfg.Redis.Prefix, p.storeID) }
 
 // home is where the ledger has a product that the catalogue knows.
 func (p *parts) home(product uint32) (group uint32, shards int, known bool) {
@@ -141,7 +143,7 @@ func (p *parts) adviseRedis(err error) error {
 // openSpent opens the register of what may be used once.
 func (p *parts) openSpent(ctx context.Context, place redislink.Place) (uses *spentredis.Register, err error) {
 	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
-		uses, err = spentredis.Open(ctx, spentredis.Options{Place: place, Prefix: p.cfg.Redis.Prefix, Now: p.now})
+		uses, err = spentredis.Open(ctx, spentredis.Options{Place: place, Prefix: p.redisKeys(), Now: p.now})
 		return p.adviseRedis(err)
 	})
 	return uses, err

@@ -114,28 +114,9 @@ type Ledger interface {
 	// Shard.Epoch is ignored.
 	Intact(ctx context.Context, shard Shard) (bool, error)
 
-	// CheckStore fails with ErrOtherStore if the ledger is another store's.
-	// Outsiders can empty a ledger that is used, and who comes first then has it:
-	// once another store has it, no method of the ledger, nor of its queue, reads
-	// or changes a sale of that store. One that is nobody's is no error: it will be
-	// this store's. A ledger that nobody could take away never fails.
-	CheckStore(ctx context.Context) error
-
-	// Rebind makes a ledger that is nobody's this store's, with whatever a former
-	// owner has left in it, and fails with ErrOtherStore if it is another's. While
-	// the part of the ledger is away that says whose it is, shards may be built
-	// all the same where this store has built before: who names those that it will
-	// build is then told nil if all of them lie there.
-	Rebind(ctx context.Context, build ...Shard) error
-
 	// Now is the ledger's clock, which sale windows follow.
 	Now(ctx context.Context) (time.Time, error)
 }
-
-// ErrOtherStore says that the ledger belongs to another store. Two stores on
-// one ledger would confirm each other's orders and rebuild each other's
-// products.
-var ErrOtherStore = errors.New("the ledger belongs to another store")
 
 // ErrDamaged says that something is in the ledger's place that no ledger wrote.
 // The products concerned are to be recovered.

@@ -13,7 +13,6 @@ import (
 	"seckill/internal/carrier"
 	"seckill/internal/fault"
 	"seckill/internal/grace"
-	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -177,8 +176,8 @@ func (r *relay) read(ctx context.Context) ([]*holding, error) {
 	return fresh, err
 }
 
-// unread sees to an outbox that cannot be read. Workers act on a lost stream
-// and on an outbox of another store, so they are told.
+// unread sees to an outbox that cannot be read. Workers act on a lost stream,
+// so they are told.
 func (r *relay) unread(ctx context.Context, err error) {
 	if now := time.Now(); now.Sub(r.toldAt) > tellEvery {
 		r.toldAt = now
@@ -186,7 +185,7 @@ func (r *relay) unread(ctx context.Context, err error) {
 	}
 	brief, cancel := context.WithTimeout(ctx, retryPause)
 	defer cancel()
-	if !errors.Is(err, queue.ErrLost) && !errors.Is(err, ledger.ErrOtherStore) {
+	if !errors.Is(err, queue.ErrLost) {
 		<-brief.Done()
 		return
 	}

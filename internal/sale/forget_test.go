@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/ledger"
 	"seckill/internal/store"
 )
 
@@ -25,11 +24,6 @@ func (s *endedSales) Announce(context.Context, uint32, seckill.EventKind) (bool,
 	return true, nil
 }
 
-// ownLedger is nobody else's, and has nothing.
-type ownLedger struct{ ledger.Ledger }
-
-func (ownLedger) CheckStore(context.Context) error { return nil }
-
 func TestKeeper_KeepsNothingOfProductsThatAreGone(t *testing.T) {
 	const many = 10_000
 	ended, log := &endedSales{}, slog.New(slog.DiscardHandler)
@@ -39,7 +33,7 @@ func TestKeeper_KeepsNothingOfProductsThatAreGone(t *testing.T) {
 		})
 	}
 	desk := NewDesk(DeskOptions{
-		Store: ended, Ledger: ownLedger{}, Catalog: NewCatalog(ended, log), Clock: NewClock(nil, log), Logger: log,
+		Store: ended, Catalog: NewCatalog(ended, log), Clock: NewClock(nil, log), Logger: log,
 	})
 	told := 0
 	k := NewKeeper(desk, 0, func(uint32) { told++ }, func(uint32) {})

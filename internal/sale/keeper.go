@@ -9,7 +9,6 @@ import (
 
 	"seckill"
 	"seckill/internal/aside"
-	"seckill/internal/ledger"
 	"seckill/internal/store"
 )
 
@@ -58,20 +57,13 @@ func NewKeeper(d *Desk, lead time.Duration, onEnded, onLost func(product uint32)
 // Round looks after every sale once: first after those that have no ledger, then
 // after those that are due to be preheated, whose start does not wait. Sales whose ledger did not answer the
 // last time come after all others. It goes on past a sale in trouble and returns
-// all errors. Of a ledger that is another store's it keeps away.
+// all errors.
 func (k *Keeper) Round(ctx context.Context) error {
-	foreign := k.desk.ledger.CheckStore(ctx)
-	if foreign != nil && !errors.Is(foreign, ledger.ErrOtherStore) {
-		foreign = nil // one that is away shows with the first sale that needs it
-	}
 	k.forget()
 	sales := make(map[uint32]*Sale)
 	var counters, due, others []uint32
 	now := k.desk.clock.Now()
 	for _, s := range k.desk.catalog.All() {
-		if foreign != nil && s.Terms().HasLedger() {
-			continue
-		}
 		sales[s.ID] = s
 		switch {
 		case !s.Terms().HasLedger():
@@ -83,11 +75,11 @@ func (k *Keeper) Round(ctx context.Context) error {
 		}
 	}
 	keep := func(ctx context.Context, id uint32) error { return k.keep(ctx, sales[id]) }
-	kept := k.aside.Each(ctx, keepAtOnce, keep, counters, due, others)
+	err := k.aside.Each(ctx, keepAtOnce, keep, counters, due, others)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		kept = nil // cut short by a stop
+		return nil // cut short by a stop
 	}
-	return errors.Join(foreign, kept)
+	return err
 }
 
 // forget drops what is kept of products that nobody looks after any more.

@@ -25,7 +25,6 @@ func onRedis(t *testing.T, r *rig.Rig, addrs ...string) *ledgerredis.Ledger {
 			t.Error(err)
 		}
 	})
-	rig.Must(t, l.Bind(t.Context(), "store"))
 	r.On(l, l.Queue())
 	return l
 }
@@ -76,17 +75,5 @@ func TestWhileRedisIsAwayTheKeeperDoesWhatNeedsNoLedger(t *testing.T) {
 				t.Error("the end of the sale was not announced")
 			}
 		})
-	}
-}
-
-// Whose ledger it is, is not worth waiting for.
-func TestTheLookAtWhoseLedgerItIsHasAnEnd(t *testing.T) {
-	s := server.Redis(t, server.RedisOptions{})
-	l := onRedis(t, rig.New(t), s.Addr())
-	s.Kill()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := l.CheckStore(ctx); err == nil || ctx.Err() != nil {
-		t.Errorf("the look at a server that is away ended with %v", err)
 	}
 }

@@ -146,11 +146,6 @@ func (d *Desk) openBuilt(ctx context.Context, p *seckill.Product, started time.T
 func (d *Desk) build(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	seller := p.Seller
 	p.Seller = seckill.SellerLedger // its shards are used again
-	// Before anything is closed, and before an epoch is spent on what Install
-	// would refuse. What a former owner has left is not read before it is ours.
-	if err := d.ledger.Rebind(ctx, shardsOf(&p)...); err != nil {
-		return p, seckill.Errorf(seckill.CodeBusy, "rebuild: %w", err)
-	}
 	if p.Epoch > 0 {
 		if err := d.prepare(ctx, &p, seller); err != nil {
 			return p, err

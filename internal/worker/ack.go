@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -37,9 +36,6 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 		}
 		if err != nil {
 			w.opt.Logger.Warn("entries not acknowledged", "stream", stream, "entries", len(ids), "error", err)
-		}
-		// Of a queue that is another store's they are gone, and the store has them.
-		if err != nil && !errors.Is(err, ledger.ErrOtherStore) {
 			w.hold(deliveries, holdDelay)
 			continue
 		}

@@ -3,13 +3,11 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
 
 	"seckill"
-	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -101,34 +99,5 @@ func TestOneLossOfManyStreamsIsOneRecovery(t *testing.T) {
 	}
 	if s.marks != 1 || told != 1 || len(s.known) != 0 || len(w.witness) != 0 {
 		t.Errorf("marked %d times, told %d times, left are %v and %v", s.marks, told, s.known, w.witness)
-	}
-}
-
-// taken is a queue that another store has.
-type taken struct{ emptied }
-
-func (taken) Consumer(context.Context, string) (queue.Consumer, error) { return takenEnd{}, nil }
-
-type takenEnd struct{ queue.Consumer }
-
-func (takenEnd) Receive(context.Context, int) ([]queue.Delivery, error) {
-	return nil, fmt.Errorf("receive: %w", ledger.ErrOtherStore)
-}
-
-func (takenEnd) Ack(context.Context, []queue.ID, queue.ID) error {
-	return fmt.Errorf("acknowledge: %w", ledger.ErrOtherStore)
-}
-
-func (takenEnd) Close(context.Context) error { return ledger.ErrOtherStore }
-
-// What it had in hand the store has, and the queue no more.
-func TestAWorkerLeavesAQueueThatIsAnotherStores(t *testing.T) {
-	w := New(taken{}, forgotten{}, nil, Options{Logger: slog.New(slog.DiscardHandler), BatchSize: 1})
-	if err := w.Run(t.Context()); !errors.Is(err, ledger.ErrOtherStore) {
-		t.Errorf("it ended with %v", err)
-	}
-	w.ack(t.Context(), []queue.Delivery{{ID: queue.ID{Stream: "b1", Seq: 7}, Entry: seckill.Entry{ProductID: 1, Claims: make([]seckill.Claim, 2)}}})
-	if w.held.claims != 0 {
-		t.Errorf("%d claims are held", w.held.claims)
 	}
 }

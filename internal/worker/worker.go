@@ -114,8 +114,7 @@ func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 }
 
 // Run works until ctx ends, and then finishes the transaction in hand and
-// hands back the rest. It ends early, with ledger.ErrOtherStore, when the queue
-// has become another store's, and may be called again when that is over.
+// hands back the rest.
 func (w *Worker) Run(ctx context.Context) error {
 	w.doubts.clear()
 	if err := w.start(ctx); err != nil {
@@ -131,9 +130,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	}()
 	for ctx.Err() == nil {
 		batch, err := w.gather(ctx)
-		if errors.Is(err, ledger.ErrOtherStore) {
-			return fmt.Errorf("read the queue: %w", err)
-		}
 		if err != nil {
 			w.opt.Logger.Warn("queue not read", "error", err)
 			pause(ctx, backoffMost/10)

@@ -117,12 +117,9 @@ func newMeasurement(t *testing.T, broker Broker, what measured) *measurement {
 		t.Fatal(err)
 	}
 	m.ledger, err = ledgerredis.Open(ctx, ledgerredis.Options{
-		Place: redislink.Place{Addrs: []string{redis.Addr()}}, Prefix: m.settings["redis.prefix"], Logger: quiet, Tag: rand.Uint64(),
+		Place: redislink.Place{Addrs: []string{redis.Addr()}}, Prefix: redislink.KeysOf(m.settings["redis.prefix"], identity), Logger: quiet, Tag: rand.Uint64(),
 	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.ledger.Bind(ctx, identity); err != nil {
 		t.Fatal(err)
 	}
 	m.lanes = sale.NewLanes(m.ledger, ledger.LaneOptions{CallTimeout: 5 * time.Second})

@@ -42,7 +42,7 @@ func damages() []damage {
 // damaged is the key of a kind that a product has, or shares with its bucket.
 func (b *books) damaged(kind string, product uint32) string {
 	b.t.Helper()
-	shard := strings.Fields(b.redis.Must("KEYS", fmt.Sprintf("%s{b*}:shard:%d:0", b.prefix, product)))[0]
+	shard := strings.Fields(b.redis.Must("KEYS", fmt.Sprintf("%s*:{b*}:shard:%d:0", b.prefix, product)))[0]
 	tag := shard[:strings.Index(shard, "}")+1]
 	switch kind {
 	case "out", "queue":

@@ -65,7 +65,7 @@ func (b *books) sale(product uint32) {
 // key finds the one key of a kind that a product has in Redis.
 func (b *books) key(kind string, product uint32) string {
 	b.t.Helper()
-	found := strings.Fields(b.redis.Must("KEYS", fmt.Sprintf("%s{b*}:%s:%d:0", b.prefix, kind, product)))
+	found := strings.Fields(b.redis.Must("KEYS", fmt.Sprintf("%s*:{b*}:%s:%d:0", b.prefix, kind, product)))
 	if len(found) != 1 {
 		b.t.Fatalf("keys of kind %s: %q", kind, found)
 	}

@@ -212,18 +212,6 @@ func (l *Ledger) Intact(ctx context.Context, shard ledger.Shard) (bool, error) {
 	return call(l, ctx, "Intact", func(in ledger.Ledger) (bool, error) { return in.Intact(ctx, shard) })
 }
 
-// CheckStore looks whose ledger it is.
-func (l *Ledger) CheckStore(ctx context.Context) error {
-	_, err := call(l, ctx, "CheckStore", func(in ledger.Ledger) (struct{}, error) { return struct{}{}, in.CheckStore(ctx) })
-	return err
-}
-
-// Rebind makes it this store's.
-func (l *Ledger) Rebind(ctx context.Context, build ...ledger.Shard) error {
-	_, err := call(l, ctx, "Rebind", func(in ledger.Ledger) (struct{}, error) { return struct{}{}, in.Rebind(ctx, build...) })
-	return err
-}
-
 // Now is the ledger's clock.
 func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 	return call(l, ctx, "Now", func(in ledger.Ledger) (time.Time, error) { return in.Now(ctx) })

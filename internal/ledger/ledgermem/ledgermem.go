@@ -266,12 +266,6 @@ func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 // Intact is always true: what waits is indexed from the entries themselves.
 func (l *Ledger) Intact(context.Context, ledger.Shard) (bool, error) { return true, nil }
 
-// CheckStore never fails: the journal is this process's alone.
-func (l *Ledger) CheckStore(context.Context) error { return nil }
-
-// Rebind has nothing to do.
-func (l *Ledger) Rebind(context.Context, ...ledger.Shard) error { return nil }
-
 // Now is the ledger's clock.
 func (l *Ledger) Now(context.Context) (time.Time, error) { return l.opt.Now(), nil }
 

@@ -82,7 +82,7 @@ func (l *Ledger) awayWith(ctx context.Context, silent int, cause error) map[int]
 			continue
 		}
 		asked.Go(func() {
-			if _, err := l.call.owner(ctx, bucket, boundScript); err != nil {
+			if _, err := l.call.told(ctx, nowScript, []string{l.keys.queue(bucket)}, nil); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				away[bucket] = err

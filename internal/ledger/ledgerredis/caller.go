@@ -35,8 +35,7 @@ var (
 type caller struct {
 	client      rueidis.Client
 	keys        keyspace
-	store       string // whose ledger it is; "" for anybody's
-	replicas    int    // that must have a write before it counts as heard
+	replicas    int // that must have a write before it counts as heard
 	waitTimeout time.Duration
 }
 
@@ -67,8 +66,7 @@ func (c *caller) insist(ctx context.Context, s *script, keys, args []string) (ru
 
 func (c *caller) run(ctx context.Context, s *script, keys, args []string, wait bool) (rueidis.RedisMessage, error) {
 	var refusal error
-	pause, whole, retaken := firstPause, false, false
-	keys, args = c.signed(s, keys, args)
+	pause, whole := firstPause, false
 	for {
 		if err := ctx.Err(); err != nil {
 			if refusal != nil { // the cause; that time ran out is its consequence
@@ -90,14 +88,6 @@ func (c *caller) run(ctx context.Context, s *script, keys, args []string, wait b
 			refusal = err
 			rest(ctx, pause)
 			pause = min(2*pause, maxPause)
-		case othersBucket:
-			if retaken {
-				return rueidis.RedisMessage{}, notExecuted(err)
-			}
-			if err := c.retake(ctx, keys[len(keys)-1]); err != nil {
-				return rueidis.RedisMessage{}, notExecuted(err)
-			}
-			retaken = true
 		}
 	}
 }
@@ -180,7 +170,6 @@ const (
 	refused               // not executed, and repeating is of no use
 	refusedForNow         // not executed; may be repeated as it was
 	scriptMissing         // not executed; may be repeated with the whole script
-	othersBucket          // not executed; the bucket bears another store's mark
 )
 
 // refusals are the errors with which a server refuses a call before anything
@@ -188,7 +177,6 @@ const (
 // refusals of single commands come before the script, too.
 var refusals = map[string]meaning{
 	"NOSCRIPT":    scriptMissing,
-	"OTHERSTORE":  othersBucket,  // script/owner.lua
 	"LOADING":     refusedForNow, // reads its data after a start
 	"READONLY":    refusedForNow, // a replica: the old master after a failover
 	"MASTERDOWN":  refusedForNow, // a replica without its master

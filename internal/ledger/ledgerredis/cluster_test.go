@@ -102,12 +102,12 @@ func TestAMasterThatIsAwaySilencesNobodyElse(t *testing.T) {
 	}
 }
 
-// The first bucket says whose ledger it is. While its master is away, the
-// others' products are sold on, and whoever routes must know.
+// While the first bucket's master is away, the others' products are sold on, and
+// whoever routes must know.
 func TestALedgerIsReadyWhileAMasterOfTheClusterSells(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
-	l := bound(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}), "store")
+	l := opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}})
 	owner := func(key string) *server.RedisServer { return cluster.Owner(cluster.Slot(key)) }
 	ping := func(what string, ready bool) {
 		t.Helper()
@@ -117,26 +117,18 @@ func TestALedgerIsReadyWhileAMasterOfTheClusterSells(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	first := owner(l.keys.store(0))
+	first := owner(l.keys.queue(0))
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
 	for owner(l.keys.shard(shard)) == first {
 		shard.Product, shard.Group = shard.Product+1, shard.Group+1
 	}
 	other := owner(l.keys.shard(shard))
 	ping("all are there", true)
-	first.Pause()
-	ping("the first bucket's master is away, and nothing is sold elsewhere", false)
-	first.Resume()
 	if _, err := l.Install(t.Context(), ledger.Allotment{Shard: shard, Available: 10, Limit: 5}, nil); err != nil {
 		t.Fatal(err)
 	}
 	first.Pause()
 	ping("the first bucket's master is away", true)
-	mark := l.keys.storeOf(l.keys.shard(shard))
-	other.Must("HSET", mark, "identity", "another")
-	ping("what is left is another store's", false)
-	other.Must("HSET", mark, "identity", "store")
-	ping("it is this store's again", true)
 	first.Resume()
 	ping("all are there again", true)
 	for _, node := range cluster.Nodes() {
@@ -179,58 +171,6 @@ func TestFiguresOfAProductNeedItsOwnMasterOnly(t *testing.T) {
 				t.Errorf("on the one that is away: %+v", got)
 			}
 		})
-	}
-}
-
-// While it cannot be read whose ledger it is, a product is built again where
-// this store has built before, and nowhere else.
-func TestAProductIsRebuiltInItsOwnBucketsWhileTheBindingIsAway(t *testing.T) {
-	t.Parallel()
-	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
-	l := bound(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}), "store")
-	owner := func(key string) *server.RedisServer { return cluster.Owner(cluster.Slot(key)) }
-	first := owner(l.keys.store(0))
-	var built, fresh ledger.Shard // on other masters, in buckets of their own
-	for id := uint32(1); fresh.Product == 0; id++ {
-		shard := ledger.Shard{Product: id, Group: id, Epoch: 1}
-		switch {
-		case owner(l.keys.shard(shard)) == first:
-		case built.Product == 0:
-			built = shard
-		case bucketOf(shard.Group, 0) != bucketOf(built.Group, 0):
-			fresh = shard
-		}
-	}
-	install := func(shard ledger.Shard) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		_, err := l.Install(ctx, ledger.Allotment{Shard: shard, Available: 10, Limit: 5}, nil)
-		if again := l.Rebind(t.Context(), shard); (again == nil) != (err == nil) {
-			t.Errorf("product %d: installed with %v, and rebound with %v", shard.Product, err, again)
-		}
-		return err
-	}
-	if err := install(built); err != nil {
-		t.Fatal(err)
-	}
-	other := owner(l.keys.shard(fresh))
-	first.Pause()
-	built.Epoch++
-	if err := install(built); err != nil {
-		t.Errorf("in its own bucket: %v", err)
-	}
-	if err := install(fresh); !errors.Is(err, ledger.ErrNotExecuted) {
-		t.Errorf("in a bucket without a mark: %v", err)
-	}
-	other.Must("HSET", l.keys.storeOf(l.keys.shard(fresh)), "identity", "another")
-	if err := install(fresh); !errors.Is(err, ledger.ErrNotExecuted) {
-		t.Errorf("in another store's bucket: %v", err)
-	}
-	if err := l.Rebind(t.Context(), built, fresh); err == nil {
-		t.Error("a product is rebuilt of which one shard lies elsewhere")
-	}
-	if err := l.Rebind(t.Context()); err == nil {
-		t.Error("a ledger whose binding is away was bound")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // is lost.
 func TestConformanceStandalone(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
-	l := bound(t, opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}, Prefix: "seckill:", reply: callTimeout}), "store")
+	l := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}, Prefix: "seckill:", reply: callTimeout})
 	h := ledgertest.Harness{Ledger: l, Queue: l.Queue()}
 	h.Reopen = func(t *testing.T) ledgertest.Harness {
 		s.Kill()

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -218,8 +217,6 @@ func (c *consumer) bear(err error) error {
 	defer c.mu.Unlock()
 	now := time.Now()
 	switch {
-	case errors.Is(err, ledger.ErrOtherStore):
-		return err // it does not pass by itself
 	case err == nil:
 		if !c.schedule.anyAway() {
 			c.failing = time.Time{}

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -309,15 +308,6 @@ func TestADamagedGroupHidesNoOthersBuyers(t *testing.T) {
 		func(_ uint32, buyer string) { buyers = append(buyers, buyer) }, func(group uint32, err error) { damaged[group] = err })
 	if err != nil || !slices.Equal(buyers, []string{"ann"}) || len(damaged) != 1 || !errors.Is(damaged[1], ledger.ErrDamaged) {
 		t.Errorf("buyers %q, damaged %v: %v", buyers, damaged, err)
-	}
-}
-
-func TestALedgerWhoseOwnerWasOverwrittenIsBoundAgain(t *testing.T) {
-	s := server.Redis(t, server.RedisOptions{})
-	l := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
-	s.Must("SET", l.keys.store(0), "something else")
-	if err := l.Bind(t.Context(), "mine"); err != nil || s.Must("HGET", l.keys.store(0), "identity") != "mine" {
-		t.Errorf("%v", err)
 	}
 }
 

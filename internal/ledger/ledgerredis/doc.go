@@ -8,7 +8,8 @@
 // shards of one product lie in buckets of their own, and so that the products
 // of a group, which share one limit, share a bucket. All keys of a bucket have
 // its tag {bN}, hence one slot of a Cluster: a script touches one bucket only,
-// and every key that it touches is declared. With the prefix in front:
+// and every key that it touches is declared. In front is the prefix, in which the
+// store's identity is (redislink.KeysOf): stores that share a Redis do not meet.
 //
 //	{bN}:shard:PRODUCT:INDEX   hash: the shard's figures, transfers, change verdicts
 //	{bN}:group:GROUP:INDEX     hash: the live generation of each product of the group
@@ -17,8 +18,6 @@
 //	{bN}:out                   stream: the outbox, one entry per batch
 //	{bN}:queue                 hash: the outbox's counter, witness and figures
 //	{bN}:open:PRODUCT          sorted set: entries of a product that are not acknowledged
-//	{b0}:store                 hash: the identity of the store whose ledger this is
-//	{bN}:store                 hash: the same, of who has installed in the bucket
 //	{bN}:trial:KIND            within one step of Open, which tries the user's rights
 //
 // Beside the figures by their names (epoch, open, state, limit, available,

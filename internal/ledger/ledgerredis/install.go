@@ -33,9 +33,6 @@ func (l *Ledger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq
 	if err := checkAllotment(a); err != nil {
 		return 0, fmt.Errorf("install: %w", notExecuted(err))
 	}
-	if err := l.bindFor(ctx, a.Shard); err != nil {
-		return 0, fmt.Errorf("install: %w", notExecuted(err))
-	}
 	in := installer{ledger: l, allotment: a, product: decimal(uint64(a.Shard.Product)), token: decimal(rand.Uint64())}
 	epoch, err := in.run(ctx, marks)
 	if err != nil {

@@ -71,7 +71,7 @@ func (l *Ledger) makeRoom(ctx context.Context, shard ledger.Shard) {
 func (l *Ledger) makeRoomFrom(ctx context.Context, keys []string, product string, rank int64) (next, gone int64, err error) {
 	brief, cancel := context.WithTimeout(ctx, intactTimeout)
 	defer cancel()
-	reply, err := l.call.heard(brief, roomScript, keys[:len(keys):len(keys)], []string{product, strconv.FormatInt(rank, 10), strconv.Itoa(roomMost)})
+	reply, err := l.call.heard(brief, roomScript, keys, []string{product, strconv.FormatInt(rank, 10), strconv.Itoa(roomMost)})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -2,7 +2,6 @@ package ledgerredis
 
 import (
 	"strconv"
-	"strings"
 
 	"seckill/internal/ledger"
 )
@@ -52,16 +51,6 @@ func (k keyspace) group(s ledger.Shard) string {
 
 func (k keyspace) mark(s ledger.Shard) string {
 	return k.at(bucketOf(s.Group, s.Index), "mark:", s.Group, s.Index)
-}
-
-// store names whose ledger this is: the binding itself in bucket 0, and in the
-// others the mark of who has installed there.
-func (k keyspace) store(bucket int) string { return string(k.bucket(bucket, "store")) }
-
-// storeOf is the store key of the bucket that a key is in.
-func (k keyspace) storeOf(key string) string {
-	tag := strings.IndexByte(key[len(k.prefix):], '}')
-	return key[:len(k.prefix)+tag+1] + ":store"
 }
 
 func (k keyspace) out(bucket int) string { return string(k.bucket(bucket, "out")) }

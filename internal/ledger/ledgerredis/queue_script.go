@@ -3,7 +3,6 @@ package ledgerredis
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -14,17 +13,17 @@ import (
 // The scripts of the queue. None is harmed by running twice, or unheard: what
 // a reading script has given to nobody, tending finds.
 var (
-	receiveScript        = newScript("queue_receive", "owner")
-	tendScript           = newScript("queue_tend", "owner")
-	ackScript            = newScript("queue_ack", "owner", "id")
-	nackScript           = newScript("queue_nack", "owner")
-	leaveScript          = newScript("queue_leave", "owner")
+	receiveScript        = newScript("queue_receive")
+	tendScript           = newScript("queue_tend")
+	ackScript            = newScript("queue_ack", "id")
+	nackScript           = newScript("queue_nack")
+	leaveScript          = newScript("queue_leave")
 	witnessScript        = newScript("queue_witness", "id")
 	statsScript          = newScript("queue_stats", "id")
 	lengthScript         = newScript("queue_length")
 	placesScript         = newScript("queue_places")
 	unacknowledgedScript = newScript("queue_unacknowledged", "id")
-	presentScript        = newScript("queue_present", "owner")
+	presentScript        = newScript("queue_present")
 	workersScript        = newScript("queue_workers")
 )
 
@@ -63,15 +62,12 @@ func (q *outboxQueue) runOnce(ctx context.Context, s *script, calls ...queueCall
 		commands[i] = q.command(s, call, false)
 	}
 	results := q.sendOnce(ctx, commands)
-	whole := func(i int) rueidis.Completed { return q.command(s, calls[i], true) }
-	q.again(ctx, results, scriptMissing, whole)
-	q.retake(ctx, results, calls, whole)
+	q.again(ctx, results, scriptMissing, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
 	return results
 }
 
 func (q *outboxQueue) command(s *script, call queueCall, whole bool) rueidis.Completed {
-	keys, args := q.call.signed(s, slices.Clip(call.keys), slices.Clip(call.args)) // a try before this may still be under way
-	return command(q.client.B(), s, keys, args, whole)
+	return command(q.client.B(), s, call.keys, call.args, whole)
 }
 
 // send sends commands together, and insists.

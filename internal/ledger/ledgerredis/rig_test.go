@@ -11,6 +11,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 	"seckill/internal/redislink"
 	"seckill/test/server"
 )
@@ -48,21 +49,20 @@ type rig struct {
 	made    uint64
 }
 
-// bound has a ledger be a store's, as a shop's is.
-func bound(t testing.TB, l *Ledger, store string) *Ledger {
-	t.Helper()
-	if err := l.Bind(t.Context(), store); err != nil {
-		t.Fatal(err)
+// join joins a rig's queue.
+func (r *rig) join() queue.Consumer {
+	r.Helper()
+	c, err := r.ledger.Queue().Consumer(r.ctx(), "worker")
+	if err != nil {
+		r.Fatal(err)
 	}
-	return l
+	r.Cleanup(func() { _ = c.Close(r.ctx()) })
+	return c
 }
 
 // newRig opens a sale of 10 units, 5 a buyer.
 func newRig(t testing.TB, l *Ledger) *rig {
 	t.Helper()
-	if l.call.store == "" {
-		bound(t, l, "store")
-	}
 	r := &rig{TB: t, ledger: l, shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}}
 	_, _ = rand.Read(r.process[:])
 	if _, err := l.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 10, Limit: 5}, nil); err != nil {

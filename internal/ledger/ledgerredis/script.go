@@ -6,7 +6,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -19,8 +18,6 @@ var scriptFiles embed.FS
 type script struct {
 	body string
 	sha  string
-	// owned scripts begin with owner.lua, whose key and argument the caller adds.
-	owned bool
 }
 
 // newScript reads a script that begins with preludes, files of their own that
@@ -36,7 +33,7 @@ func newScript(name string, preludes ...string) *script {
 	}
 	text.WriteString(body)
 	sum := sha1.Sum([]byte(text.String())) //nolint:gosec // see above
-	return &script{body: text.String(), sha: hex.EncodeToString(sum[:]), owned: slices.Contains(preludes, "owner")}
+	return &script{body: text.String(), sha: hex.EncodeToString(sum[:])}
 }
 
 func scriptFile(name string) string {
@@ -51,7 +48,7 @@ func scriptFile(name string) string {
 func scripts() []*script {
 	return []*script{
 		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
-		beatScript, openScript, closeScript, stateScript, readScript, intactScript, heldScript, nowScript, pingScript, bindScript, boundScript, takeScript,
+		beatScript, openScript, closeScript, stateScript, readScript, intactScript, heldScript, nowScript, pingScript,
 		beginScript, roomScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
 		witnessScript, statsScript, lengthScript, placesScript, unacknowledgedScript, presentScript, workersScript,
@@ -78,34 +75,31 @@ func (l *Ledger) loadScripts(ctx context.Context) error {
 
 // The scripts of the ledger. They never change.
 var (
-	askScript     = newScript("do_ask", "owner", "whole", "numbered")
-	reserveScript = newScript("do_reserve", "owner", "whole", "numbered", "write", "mark", "stream")
-	releaseScript = newScript("do_release", "owner", "whole", "numbered", "write", "mark")
-	stockScript   = newScript("do_stock", "owner", "whole", "numbered", "write")
-	debitScript   = newScript("do_debit", "owner", "whole", "numbered", "write", "transfer")
-	creditScript  = newScript("do_credit", "owner", "whole", "numbered", "write", "transfer")
-	clearScript   = newScript("do_clear", "owner", "whole", "numbered", "write", "transfer")
+	askScript     = newScript("do_ask", "whole", "numbered")
+	reserveScript = newScript("do_reserve", "whole", "numbered", "write", "mark", "stream")
+	releaseScript = newScript("do_release", "whole", "numbered", "write", "mark")
+	stockScript   = newScript("do_stock", "whole", "numbered", "write")
+	debitScript   = newScript("do_debit", "whole", "numbered", "write", "transfer")
+	creditScript  = newScript("do_credit", "whole", "numbered", "write", "transfer")
+	clearScript   = newScript("do_clear", "whole", "numbered", "write", "transfer")
 
-	beatScript   = newScript("beat", "owner", "damage")
-	openScript   = newScript("open", "owner")
-	closeScript  = newScript("close", "owner", "whole")
-	stateScript  = newScript("state", "owner", "whole")
-	readScript   = newScript("read", "owner", "damage")
-	intactScript = newScript("intact", "owner", "id")
-	heldScript   = newScript("held", "owner", "id")
+	beatScript   = newScript("beat", "damage")
+	openScript   = newScript("open")
+	closeScript  = newScript("close", "whole")
+	stateScript  = newScript("state", "whole")
+	readScript   = newScript("read", "damage")
+	intactScript = newScript("intact", "id")
+	heldScript   = newScript("held", "id")
 	nowScript    = newScript("now")
 	pingScript   = newScript("ping")
 	trialScript  = newScript("trial")
-	bindScript   = newScript("bind", "damage")
-	boundScript  = newScript("bound", "damage")
-	takeScript   = newScript("take")
 
-	beginScript = newScript("install_begin", "owner", "damage", "whole")
-	roomScript  = newScript("install_room", "owner", "id")
+	beginScript = newScript("install_begin", "damage", "whole")
+	roomScript  = newScript("install_room", "id")
 	stageScript = newScript("install_stage", "mark")
 	flipScript  = newScript("install_flip", "whole")
 	dropScript  = newScript("install_drop")
 	sweepScript = newScript("sweep", "mark")
 	scanScript  = newScript("scan", "walk")
-	auditScript = newScript("audit", "owner", "walk")
+	auditScript = newScript("audit", "walk")
 )

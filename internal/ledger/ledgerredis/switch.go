@@ -61,7 +61,7 @@ func (l *Ledger) beatBucket(ctx context.Context, beats []ledger.Beat, which []in
 
 // beat tells some beats of one bucket.
 func (l *Ledger) beat(ctx context.Context, beats []ledger.Beat, which []int, outcomes []ledger.Outcome) error {
-	keys, args := make([]string, 0, 2*len(which)+1), make([]string, 0, 3*len(which)+1)
+	keys, args := make([]string, 0, 2*len(which)), make([]string, 0, 3*len(which))
 	for _, i := range which {
 		b := &beats[i]
 		keys = append(keys, l.keys.shard(b.Shard), l.keys.lane(b.Shard))

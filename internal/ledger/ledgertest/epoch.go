@@ -12,12 +12,6 @@ import (
 
 func installStories() []story {
 	return []story{
-		{"a ledger that nobody took away is its store's", func(f *fixture) {
-			f.check(f.Ledger.CheckStore(f.ctx()), "look whose it is")
-			f.check(f.Ledger.Rebind(f.ctx()), "bind it")
-			f.check(f.Ledger.Rebind(f.ctx(), f.sale(10, 1)), "bind it for a shard")
-			f.check(f.Ledger.CheckStore(f.ctx()), "look whose it is, bound")
-		}},
 		{"a shard that was never installed reads as zero", func(f *fixture) {
 			if got := f.read(f.product()); !reflect.DeepEqual(got, ledger.Figures{}) {
 				f.Errorf("%+v", got)

@@ -153,12 +153,6 @@ func (r *Reference) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit
 // Intact is always true: the queue has what it waits for.
 func (r *Reference) Intact(ctx context.Context, _ ledger.Shard) (bool, error) { return true, ctx.Err() }
 
-// CheckStore never fails: nobody can take it away.
-func (r *Reference) CheckStore(ctx context.Context) error { return ctx.Err() }
-
-// Rebind has nothing to do.
-func (r *Reference) Rebind(ctx context.Context, _ ...ledger.Shard) error { return ctx.Err() }
-
 // Now is this machine's clock.
 func (r *Reference) Now(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
 

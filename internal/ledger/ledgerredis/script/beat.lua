@@ -3,8 +3,8 @@
 -- no number, makes no record and drops no verdict. A key that holds something
 -- else is its own product's loss, and keeps no other beat from being told.
 --
--- KEYS[2i-1] shard, KEYS[2i] lane             of beat i; then as in owner.lua
--- ARGV[3i-2] epoch, ARGV[3i-1] process, ARGV[3i] seen; then as in owner.lua
+-- KEYS[2i-1] shard, KEYS[2i] lane             of beat i
+-- ARGV[3i-2] epoch, ARGV[3i-1] process, ARGV[3i] seen
 --
 -- Returns an outcome per beat, one byte each.
 
@@ -18,7 +18,7 @@ local function heard(record)
 end
 
 local outcomes = {}
-for i = 1, (#KEYS - 1) / 2 do
+for i = 1, #KEYS / 2 do
   local shard = redis.pcall('HMGET', KEYS[2 * i - 1], 'epoch', 'open')
   if failed(shard) then
     return shard

@@ -2,7 +2,6 @@
 -- install_begin.lua, after damage.lua and whole.lua: begins an install over a lower epoch: it
 -- takes the next generation of the group, under which marks are then staged.
 -- Several installs of one product may be under way; the highest epoch stays.
--- What is installed makes the bucket the store's.
 --
 -- A key that holds something else is deleted here, and made anew by the install.
 -- Group and mark are those of all products of the group: the others are then
@@ -17,7 +16,6 @@
 -- ARGV[2] epoch
 -- ARGV[3] token   random, decimal: tells this install from another that is given the
 --                 same generation after a loss
--- and the last of both as in owner.lua
 --
 -- Returns the generation (4 bytes), or the epoch that stands in the way.
 
@@ -52,10 +50,6 @@ if wrongType(marks) then
       redis.call('HDEL', KEYS[2], field)
     end
   end
-end
-if ARGV[#ARGV] ~= '' and wrongType(redis.pcall('HSET', KEYS[#KEYS], 'identity', ARGV[#ARGV])) then
-  redis.call('UNLINK', KEYS[#KEYS])
-  redis.call('HSET', KEYS[#KEYS], 'identity', ARGV[#ARGV])
 end
 -- A counter begins anywhere below 10^9: one that somebody deleted must not
 -- come again to generations whose orders are still in marks.

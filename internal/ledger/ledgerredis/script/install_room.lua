@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- install_room.lua, after owner.lua and id.lua: one step of an install, which
+-- install_room.lua, after id.lua: one step of an install, which
 -- takes entries out of the open set that are not in the stream. A key of another
 -- type makes room. Sums that counted what is gone end with the last entry.
 --

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- intact.lua, after owner.lua and id.lua: looks whether the oldest entry that a
+-- intact.lua, after id.lua: looks whether the oldest entry that a
 -- product waits for is in the stream.
 --
 -- KEYS[1] out    stream: the outbox

@@ -3,7 +3,7 @@
 -- found, and trims the stream behind what is acknowledged. Without entries it
 -- only looks for the witness and trims.
 --
--- KEYS 1 {bN}:out  2 {bN}:queue  3... {bN}:open:PRODUCT, a key per product; last as in owner.lua
+-- KEYS 1 {bN}:out  2 {bN}:queue  3... {bN}:open:PRODUCT, a key per product
 -- ARGV 1 group  2 witness ("SEQ-TAG", empty for none)
 --      3 length up to which the stream is left alone  4 most entries to trim
 --      then per product: its id, how many entries, and per entry id, claims, units
@@ -69,7 +69,7 @@ local function settle(open, product, first, last)
 end
 
 local at = 5
-for k = 3, #KEYS - 1 do
+for k = 3, #KEYS do
   local product, last = ARGV[at], at + 1 + 3 * ARGV[at + 1]
   settle(KEYS[k], product, at + 2, last)
   at = last + 1

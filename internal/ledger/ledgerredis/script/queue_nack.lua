@@ -6,14 +6,14 @@
 -- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
 --      4 1 if the consumer has shown them to nobody, and nobody before it: they
 --        count as never delivered; else 0
---      5... ids; last as in owner.lua
+--      5... ids
 -- Reply: how many were handed back
 local out, group, me, returned = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
 if redis.call('EXISTS', out) == 0 then return 0 end
 
 local back = {}
-for i = 5, #ARGV - 1 do
+for i = 5, #ARGV do
   local held = redis.pcall('XPENDING', out, group, ARGV[i], ARGV[i], 1, me)
   if held.err then
     if not string.find(held.err, '^NOGROUP') then return held end
