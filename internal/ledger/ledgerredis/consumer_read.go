@@ -169,15 +169,11 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 		}
 		return err
 	}
-	before, strange, later := len(c.buffer), 0, 0
+	before, later := len(c.buffer), 0
 	for i := range rows {
 		id, times, fields, err := readRow(r.bucket, &rows[i])
 		if err != nil {
 			return err
-		}
-		if len(fields) == 0 { // the script has acknowledged it
-			strange++
-			continue
 		}
 		if !c.keep(arrival{Delivery: queue.Delivery{ID: id, Redelivered: times > 0}, bucket: r.bucket, at: asked}, fields) {
 			later++
@@ -188,9 +184,6 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 		c.schedule[r.bucket].due = now // what is behind them does not wait
 		c.queue.logger.Warn("queue: entries of another format version wait for a worker that reads it: upgrade this one, or start one of that version",
 			"stream", streamName(r.bucket), "entries", later, "reads", entryformat.Version)
-	}
-	if strange > 0 {
-		c.queue.logger.Error("entries that no ledger wrote were acknowledged unread", "stream", streamName(r.bucket), "entries", strange)
 	}
 	return nil
 }

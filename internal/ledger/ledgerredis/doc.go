@@ -108,7 +108,6 @@
 //     power cut can leave. Install takes it out of the set. A power cut can also
 //     leave a stream ahead of its counter, which the next Reserve sets right, and
 //     marks without figures, which Audit counts.
-//   - an entry of the stream that no ledger wrote is acknowledged unread.
 //
 // # Queue
 //

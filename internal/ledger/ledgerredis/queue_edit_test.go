@@ -28,27 +28,6 @@ func TestWhatIsNoEntrysIDIsSeenAndMended(t *testing.T) {
 	r.sellsAgain()
 }
 
-// An entry that no ledger wrote is acknowledged unread, and keeps nothing from
-// being trimmed; one of another version is kept
-// (TestReceive_EntryOfAnotherVersionWaitsForItsReaders).
-func TestAnEntryThatNoLedgerWroteIsAcknowledged(t *testing.T) {
-	t.Parallel()
-	r := newQueueRig(t)
-	c := r.join()
-	out := r.queue.keys.out(bucketOf(1, 0))
-	const entries = 300
-	r.server.Must("XADD", out, "0-1", "foo", "bar")
-	r.server.Must("XADD", out, "0-2", "n", "1", "u", "1")
-	r.fill(1, entries)
-	read := r.receive(c, entries)
-	r.ack(c, read)
-	r.eventually("the stream is short", func() bool { return r.length(1) <= trimSlack })
-	if pending := r.server.Must("XPENDING", out, workerGroup); pending[0] != '0' {
-		t.Errorf("pending: %q", pending)
-	}
-	r.nothing(c)
-}
-
 // A witness that was never carried does not keep the true one from being spared.
 func TestAWitnessWrittenByHandGivesWay(t *testing.T) {
 	for _, witness := range []string{"200000000000000-1", "99999999999999999999999-1", "1-18446744073709551616"} {

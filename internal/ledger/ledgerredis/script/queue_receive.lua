@@ -4,10 +4,6 @@
 -- from the beginning of the stream: entries that were acknowledged and not yet
 -- trimmed may then come once more.
 --
--- An entry whose first field is not "h", the head that every entry of the ledger
--- begins with whatever its version, is somebody else's: it is acknowledged at
--- once, or it would be pending for good, and nothing behind it trimmed.
---
 -- An entry of a version that the caller does not read is put, in the same step,
 -- under a consumer that stands for that version, where only its readers look.
 --
@@ -15,7 +11,7 @@
 -- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
 --      4 most entries  5 the version of the format that the caller reads
 -- Reply: per entry {id, how often it was delivered before, fields}, those of
---        other versions included; of one that is somebody else's without fields
+--        other versions included
 local out, group, me, returned, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 if redis.call('EXISTS', out) == 0 then return {} end
@@ -32,13 +28,11 @@ if #waiting < most then
   end
 end
 
-local reply, strange = {}, {}
+local reply = {}
 local function deliver(entry, times)
   local fields = entry[2]
   local version = fields[1] == 'h' and string.byte(fields[2])
-  if fields[1] ~= 'h' then
-    strange[#strange + 1], fields = entry[1], {}
-  elseif version and version ~= tonumber(ARGV[5]) then
+  if version and version ~= tonumber(ARGV[5]) then
     redis.call('XCLAIM', out, group, 'version-' .. version, 0, entry[1], 'JUSTID')
   end
   reply[#reply + 1] = {entry[1], times, fields}
@@ -62,5 +56,4 @@ if #reply < most then
     end
   end
 end
-if #strange > 0 then redis.call('XACK', out, group, unpack(strange)) end
 return reply
