@@ -77,7 +77,7 @@ type Ledger interface {
 	// a higher one it changes nothing and returns the epoch that is there. It
 	// never touches an entry of the outbox, nor marks of other products of the
 	// group. It is atomic: a call that fails leaves the shard as it was, or
-	// closed. An epoch more than MaxEpochLead above the new one may be replaced.
+	// closed.
 	Install(ctx context.Context, a Allotment, marks iter.Seq2[Mark, error]) (epoch uint64, err error)
 
 	// Open opens the shard if it is of exactly this epoch, and reports whether
@@ -140,13 +140,6 @@ const MaxClaims = 2048
 // remembers is searched for every claim, and the limit bounds only what is
 // live. So much cancelling is no shopper's.
 const MaxReturned = 128
-
-// MaxEpochLead is how far a shard's epoch may be above its store's and still be
-// taken for one that a ledger wrote: a store that was set back is behind by as
-// many rebuilds as it has lost. What is further above was written by hand.
-// Even one that goes up by so much at a time needs 8,192 steps to where float64,
-// in which scripts count, tells no epoch from the next.
-const MaxEpochLead = 1 << 40
 
 // CheckClaims refuses a step of so many claims or orders if it is too large.
 func CheckClaims(n int) error {

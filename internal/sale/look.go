@@ -117,8 +117,7 @@ func (d *Desk) intact(ctx context.Context, p *seckill.Product) (bool, error) {
 	return err == nil && !missing.Load(), err
 }
 
-// highestEpoch is the highest that a shard of the product has. What no ledger
-// wrote is left to Install, which goes over it.
+// highestEpoch is the highest that a shard of the product has.
 func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookDeadline)
 	defer cancel()
@@ -126,11 +125,9 @@ func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, er
 	if err != nil {
 		return 0, err
 	}
-	highest, most := uint64(0), p.Epoch+1+ledger.MaxEpochLead
+	var highest uint64
 	for i := range figures {
-		if epoch := figures[i].Epoch; epoch <= most {
-			highest = max(highest, epoch)
-		}
+		highest = max(highest, figures[i].Epoch)
 	}
 	return highest, nil
 }

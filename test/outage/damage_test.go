@@ -33,9 +33,6 @@ func damages() []damage {
 		{"an epoch far above", func(b *books, product uint32) {
 			b.redis.Must("HSET", b.damaged("shard", product), "epoch", "4000000")
 		}},
-		{"an epoch beyond all", func(b *books, product uint32) {
-			b.redis.Must("HSET", b.damaged("shard", product), "epoch", "9007199254740991")
-		}},
 	}
 }
 

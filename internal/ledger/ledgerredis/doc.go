@@ -98,8 +98,7 @@
 //   - a call that meets a key of another type closes the shard. One with a figure
 //     that is no number reads as closed. Go and Lua take the same texts for
 //     numbers.
-//   - Install deletes what is in the place of a key, and makes it anew; so it does
-//     with an epoch that no ledger can have come to (ledger.MaxEpochLead). Where
+//   - Install deletes what is in the place of a key, and makes it anew. Where
 //     all marks of a group are gone, the group forgets its other products too:
 //     their next Reserve finds them lost.
 //   - a mark that is none closes the shard, is deleted, and comes back with the

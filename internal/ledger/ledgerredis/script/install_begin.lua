@@ -29,10 +29,6 @@ if wrongType(epoch) then
   epoch = false
 end
 local there = whole(epoch) or 0 -- what is no epoch was never installed
-if there > tonumber(ARGV[2]) + 2 ^ 40 then -- ledger.MaxEpochLead: somebody wrote that
-  redis.call('HDEL', KEYS[1], 'epoch')
-  there = 0
-end
 if there >= tonumber(ARGV[2]) then
   return there
 end
