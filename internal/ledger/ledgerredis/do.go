@@ -31,7 +31,7 @@ func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 		return ledger.Reply{}, notExecuted(err)
 	}
 	message, err := l.call.heard(ctx, s, keys, args)
-	if err != nil && !isWrongType(err) {
+	if err != nil && !isDamage(err) {
 		return ledger.Reply{}, fmt.Errorf("call the ledger: %w", err)
 	}
 	var text string

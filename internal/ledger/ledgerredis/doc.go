@@ -96,8 +96,7 @@
 // rebuilt from the store. No step is done by halves for it.
 //
 //   - a call that meets a key of another type closes the shard. One with a figure
-//     that is no number reads as closed. Go and Lua take the same texts for
-//     numbers.
+//     that is no number reads as closed.
 //   - Install deletes what is in the place of a key, and makes it anew. Where
 //     all marks of a group are gone, the group forgets its other products too:
 //     their next Reserve finds them lost.

@@ -32,7 +32,7 @@ func (l *Ledger) Intact(ctx context.Context, shard ledger.Shard) (bool, error) {
 	defer cancel()
 	reply, err := l.call.told(brief, intactScript, []string{l.keys.out(bucket), l.keys.open(bucket, shard.Product)}, nil)
 	switch {
-	case isWrongType(err):
+	case isDamage(err):
 		return false, nil
 	case errors.Is(err, ledger.ErrNotExecuted) && ctx.Err() == nil:
 		return true, nil
@@ -82,16 +82,16 @@ func (l *Ledger) makeRoomFrom(ctx context.Context, keys []string, product string
 	return says[0], says[1], nil
 }
 
-// isWrongType reports whether the server refused a command because the key
-// holds something else.
-func isWrongType(err error) bool {
+// isDamage reports whether a script ended because a key holds something else, or
+// what the script cannot read.
+func isDamage(err error) bool {
 	var reply *rueidis.RedisError
-	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "WRONGTYPE")
+	return errors.As(err, &reply) && (strings.HasPrefix(reply.Error(), "WRONGTYPE") || strings.HasPrefix(reply.Error(), "user_script:"))
 }
 
 // asDamage says so in the port's words.
 func asDamage(err error) error {
-	if isWrongType(err) {
+	if isDamage(err) {
 		return fmt.Errorf("%w: %w", ledger.ErrDamaged, err)
 	}
 	return err

@@ -14,10 +14,14 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Read reads one shard: its figures are one hash. One with a figure that is no
-// number reads as closed, so that whoever looks after it recovers it.
+// Read reads one shard: its figures are one hash. A key that holds something else
+// holds no shard. One with a figure that is no number reads as closed, so that
+// whoever looks after it recovers it.
 func (l *Ledger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
 	reply, err := l.call.told(ctx, readScript, []string{l.keys.shard(shard)}, nil)
+	if isDamage(err) {
+		return ledger.Figures{}, nil
+	}
 	if err != nil {
 		return ledger.Figures{}, fmt.Errorf("read: %w", err)
 	}
@@ -60,30 +64,13 @@ func decodeFigures(fields []string) (ledger.Figures, error) {
 	return f, nil
 }
 
-var (
-	errFigure   = errors.New("it is no figure")
-	errNegative = errors.New("it is below 0")
-)
-
-// parseFigure reads a number as the scripts write them, and no others
-// (script/whole.lua): what one side takes for a number and the other does not
-// would never be mended. With an error it is 0.
-func parseFigure(value string) (int64, error) {
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err == nil && (n > maxNumber || n < -maxNumber || strconv.FormatInt(n, 10) != value) {
-		err = errFigure
-	}
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
-}
+var errNegative = errors.New("it is below 0")
 
 func setFigure(f *ledger.Figures, name, value string) error {
 	if name == "generation" {
 		return nil
 	}
-	n, err := parseFigure(value)
+	n, err := strconv.ParseInt(value, 10, 64)
 	if n < 0 && name != "allotted" { // which units from other shards may be taken out of
 		n, err = 0, errNegative
 	}

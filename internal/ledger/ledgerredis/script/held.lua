@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- held.lua, after id.lua, reads a buyer's mark, and the outbox entries of its live orders of
+-- held.lua reads a buyer's mark, and the outbox entries of its live orders of
 -- the product that are not acknowledged, the newest first, a few at a time.
 --
 -- KEYS[1] shard   hash: the shard's figures
@@ -41,11 +41,10 @@ for i = 1, #seqs do
       break
     end
     last, looked = seqs[i], looked + 1
-    local id
-    for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], last, last)) do
-      id = id or isID(member) and member
+    local entry -- a power cut can leave ids of this number that are not in the stream
+    for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], last, last)) do
+      entry = entry or redis.call('XRANGE', KEYS[3], id, id)[1]
     end
-    local entry = id and redis.call('XRANGE', KEYS[3], id, id)[1]
     if entry then
       local of = {}
       for j = 1, #entry[2], 2 do of[entry[2][j]] = entry[2][j + 1] end

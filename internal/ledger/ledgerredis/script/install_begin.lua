@@ -1,11 +1,11 @@
 #!lua
--- install_begin.lua, after damage.lua and whole.lua: begins an install over a lower epoch: it
--- takes the next generation of the group, under which marks are then staged.
+-- install_begin.lua begins an install over a lower epoch: it takes the next
+-- generation of the group, under which marks are then staged.
 -- Several installs of one product may be under way; the highest epoch stays.
 --
 -- A key that holds something else is deleted here, and made anew by the install.
--- Group and mark are those of all products of the group: the others are then
--- forgotten by the group, and have to be recovered as well.
+-- Group and mark are those of all products of the group: with one of them, the
+-- group forgets the others, which have to be recovered as well.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- KEYS[2] group   hash: product -> live generation; "next" -> the last that was
@@ -19,38 +19,23 @@
 --
 -- Returns the generation (4 bytes), or the epoch that stands in the way.
 
-local epoch, taken, marks = redis.pcall('HGET', KEYS[1], 'epoch'), redis.pcall('HGET', KEYS[2], 'next'), redis.pcall('HLEN', KEYS[3])
-local failure = failed(epoch) and epoch or failed(taken) and taken or failed(marks) and marks
-if failure then
-  return failure
-end
-if wrongType(epoch) then
-  redis.call('UNLINK', KEYS[1])
-  epoch = false
-end
-local there = whole(epoch) or 0 -- what is no epoch was never installed
-if there >= tonumber(ARGV[2]) then
-  return there
-end
-if wrongType(taken) then
-  redis.call('UNLINK', KEYS[2])
-  taken = false
-elseif taken and not string.find(taken, '^%d%d?%d?%d?%d?%d?%d?%d?%d?%d?$') then
-  redis.call('HDEL', KEYS[2], 'next')
-  taken = false
-end
-if wrongType(marks) then
-  redis.call('UNLINK', KEYS[3])
-  for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
-    if field ~= 'next' then
-      redis.call('HDEL', KEYS[2], field)
+for i = 1, #KEYS do
+  local is = redis.call('TYPE', KEYS[i]).ok
+  if is ~= 'hash' and is ~= 'none' then
+    redis.call('UNLINK', KEYS[i])
+    if i == 3 then
+      redis.call('UNLINK', KEYS[2])
     end
   end
 end
--- A counter begins anywhere below 10^9: one that somebody deleted must not
--- come again to generations whose orders are still in marks.
+local there = tonumber(redis.call('HGET', KEYS[1], 'epoch') or '') or 0 -- what is no epoch was never installed
+if there >= tonumber(ARGV[2]) then
+  return there
+end
+-- A counter begins anywhere below 10^9: one that was lost must not come again
+-- to generations whose orders are still in marks.
 local step = 1
-if not taken then
+if not redis.call('HGET', KEYS[2], 'next') then
   step = tonumber(string.sub(ARGV[3], -9)) + 1
 end
 local generation = struct.pack('>I4', redis.call('HINCRBY', KEYS[2], 'next', step))

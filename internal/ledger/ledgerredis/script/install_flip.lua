@@ -1,5 +1,5 @@
 #!lua
--- install_flip.lua, after whole.lua, makes a staged generation live, in the one step that also
+-- install_flip.lua makes a staged generation live, in the one step that also
 -- replaces the shard's figures. The shard is closed. Records of numbered calls,
 -- transfers and change verdicts end with their epoch.
 --
@@ -16,7 +16,7 @@
 -- and 1 if other generations are dead now; or 0, 0 if the staging is not there.
 
 local there = redis.call('HMGET', KEYS[1], 'epoch', 'generation')
-if (whole(there[1]) or 0) >= tonumber(ARGV[2]) then
+if (tonumber(there[1] or '') or 0) >= tonumber(ARGV[2]) then
   return {there[1], 0}
 end
 if redis.call('HGET', KEYS[3], ARGV[3]) ~= ARGV[4] then

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- install_room.lua, after id.lua: one step of an install, which
--- takes entries out of the open set that are not in the stream. A key of another
--- type makes room. Sums that counted what is gone end with the last entry.
+-- install_room.lua: one step of an install, which takes entries out of the open
+-- set that are not in the stream. A key of another type makes room. Sums that counted what is gone end with the last entry.
 --
 -- KEYS[1] out    stream: the outbox
 -- KEYS[2] queue  hash: the outbox's counter and figures
@@ -22,7 +21,7 @@ end
 local first, most, gone = tonumber(ARGV[2]), tonumber(ARGV[3]), {}
 local found = redis.call('ZRANGE', KEYS[3], first, first + most - 1)
 for _, id in ipairs(found) do
-  if not isID(id) or #redis.call('XRANGE', KEYS[1], id, id) == 0 then
+  if #redis.call('XRANGE', KEYS[1], id, id) == 0 then
     gone[#gone + 1] = id
   end
 end

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- After id.lua: acknowledges entries of one bucket after the witness was
+-- Acknowledges entries of one bucket after the witness was
 -- found, and trims the stream behind what is acknowledged. Without entries it
 -- only looks for the witness and trims.
 --
@@ -29,7 +29,6 @@ end
 local length = redis.call('XLEN', out)
 
 local highest = redis.call('HGET', hash, 'witness') or nil
-if highest and not isID(highest) then highest = nil end
 if witness ~= '' then
   if not known(highest) then return -1 end
   -- A higher one that is not here was never carried: it would keep this one

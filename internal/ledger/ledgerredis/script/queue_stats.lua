@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- After id.lua: reads what one product has in one bucket that is not acknowledged.
+-- Reads what one product has in one bucket that is not acknowledged.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue  3 {bN}:open:PRODUCT
 -- ARGV 1 product
@@ -9,7 +9,7 @@ local entries = redis.call('ZCARD', KEYS[3])
 if entries == 0 then return {0} end
 local sums = redis.call('HMGET', KEYS[2], 'n:' .. ARGV[1], 'u:' .. ARGV[1])
 local oldest = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
-local entry = isID(oldest) and redis.call('XRANGE', KEYS[1], oldest, oldest)[1]
+local entry = redis.call('XRANGE', KEYS[1], oldest, oldest)[1]
 local head = ''
 if entry then
   for i = 1, #entry[2], 2 do

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- After id.lua: reads one product's entries in one bucket that are not
+-- Reads one product's entries in one bucket that are not
 -- acknowledged, some at a time, oldest first. Who holds them does not matter.
 --
 -- KEYS 1 {bN}:out  2 {bN}:open:PRODUCT
@@ -13,7 +13,7 @@ local reply = {''}
 if #found == 2 * most then reply[1] = found[#found] end
 for i = 1, #found, 2 do
   local id, seq = found[i], found[i + 1]
-  local entry = isID(id) and redis.call('XRANGE', KEYS[1], id, id)[1]
+  local entry = redis.call('XRANGE', KEYS[1], id, id)[1]
   if entry then
     local of = {}
     for j = 1, #entry[2], 2 do of[entry[2][j]] = entry[2][j + 1] end

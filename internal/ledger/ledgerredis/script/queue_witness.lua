@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- After id.lua: reads the highest witness that an acknowledgement of one bucket has carried.
+-- Reads the highest witness that an acknowledgement of one bucket has carried.
 -- One that is itself gone from the stream is not told: the stream has lost it,
 -- which says nothing about the store.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue
 -- Reply: the witness, or false
-local highest = redis.call('HGET', KEYS[2], 'witness') or ''
-return isID(highest) and #redis.call('XRANGE', KEYS[1], highest, highest) > 0 and highest
+local highest = redis.call('HGET', KEYS[2], 'witness')
+return highest and #redis.call('XRANGE', KEYS[1], highest, highest) > 0 and highest

@@ -1,6 +1,6 @@
 #!lua
--- state.lua, after whole.lua, sets the state of the sale on a shard of exactly this epoch, unless
--- it has heard of a later one. Returns 1 if it is of this epoch.
+-- state.lua sets the state of the sale on a shard of exactly this epoch, unless it
+-- has heard of a later one. Returns 1 if it is of this epoch.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- ARGV[1] epoch
@@ -11,7 +11,7 @@ local there = redis.call('HMGET', KEYS[1], 'epoch', 'stated')
 if there[1] ~= ARGV[1] then
   return 0
 end
-if tonumber(ARGV[3]) >= (whole(there[2]) or 0) then
+if tonumber(ARGV[3]) >= (tonumber(there[2] or '') or 0) then
   redis.call('HSET', KEYS[1], 'state', ARGV[2], 'stated', ARGV[3])
 end
 return 1
