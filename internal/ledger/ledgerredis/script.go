@@ -76,7 +76,7 @@ func (l *Ledger) loadScripts(ctx context.Context) error {
 // The scripts of the ledger. They never change.
 var (
 	askScript     = newScript("do_ask", "numbered")
-	reserveScript = newScript("do_reserve", "numbered", "write", "mark", "stream")
+	reserveScript = newScript("do_reserve", "numbered", "write", "mark")
 	releaseScript = newScript("do_release", "numbered", "write", "mark")
 	stockScript   = newScript("do_stock", "numbered", "write")
 	debitScript   = newScript("do_debit", "numbered", "write", "transfer")

@@ -1,6 +1,6 @@
 #!lua
--- do_reserve.lua, after numbered.lua, write.lua, mark.lua and stream.lua: decides a batch
--- of claims in order, each upon those before it. Those accepted make one entry.
+-- do_reserve.lua, after numbered.lua, write.lua and mark.lua: decides a batch of
+-- claims in order, each upon those before it. Those accepted make one entry.
 --
 -- KEYS[3] group   hash: product -> live generation (4 bytes)
 -- KEYS[4] mark    hash: buyer -> mark
@@ -86,13 +86,18 @@ if not live[shard[9]] then
 end
 local figures = redis.call('HMGET', KEYS[6], 'seq', 'n:' .. ARGV[10], 'u:' .. ARGV[10])
 
--- A counter that is gone, or none, goes on where the stream is. One that is full
--- refuses the first number like any other.
-local seq = tonumber(figures[1] or '')
-if not seq or not (seq >= 0 and seq < MOST_SEQ) or seq % 1 > 0 then
-  seq = youngest(KEYS[5]) or 0
+-- youngest is the SEQ of the last entry that the stream ever had, or nothing.
+local function youngest()
+  local stream = redis.pcall('XINFO', 'STREAM', KEYS[5])
+  for i = 1, #stream, 2 do
+    if stream[i] == 'last-generated-id' then
+      return tonumber(string.match(stream[i + 1], '^%d+'))
+    end
+  end
 end
-seq = seq < MOST_SEQ and seq + 1 or 1
+
+-- A counter that is gone goes on where the stream is.
+local seq = (tonumber(figures[1] or '') or youngest() or 0) + 1
 local stamp = shard[9] .. pack('>I6', seq)
 
 -- wanted is the numbers and keys of the batch's claims: what a mark is read for.
@@ -265,12 +270,12 @@ for i = 1, count do
 end
 
 -- overtaken answers an entry that the stream refused. Where the stream is ahead
--- of the counter, because somebody set the counter back or added to the stream,
--- the counter catches up, and the call is to come again: it would be refused
--- for good otherwise, and with it the whole bucket.
+-- of the counter, which a power cut can leave behind, the counter catches up, and
+-- the call is to come again: it would be refused for good otherwise, and with it
+-- the whole bucket.
 local function overtaken(refusal)
-  local ahead = youngest(KEYS[5])
-  if not ahead or ahead < seq or ahead >= MOST_SEQ then
+  local ahead = youngest()
+  if not ahead or ahead < seq then
     return refusal
   end
   redis.call('HSET', KEYS[6], 'seq', ahead)
