@@ -8,11 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knadh/koanf/parsers/yaml"
-	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/file"
-	"github.com/knadh/koanf/v2"
-
 	"seckill/internal/challenge"
 	"seckill/internal/fault"
 )
@@ -129,57 +124,6 @@ func (l *loading) errorf(format string, args ...any) {
 	l.errs = append(l.errs, fmt.Errorf(format, args...))
 }
 
-func (l *loading) file(path string) {
-	text, err := file.Provider(path).ReadBytes()
-	if err != nil {
-		l.errorf("read %s: %w", path, err)
-		return
-	}
-	at := placesOf(path, text)
-	k := koanf.New(".")
-	if err := k.Load(content(text), yaml.Parser()); err != nil && len(at.errs) == 0 {
-		at.syntax(text, err, func(text []byte) error {
-			_, err := yaml.Parser().Unmarshal(text)
-			return err
-		})
-	}
-	l.errs = append(l.errs, at.errs...)
-	values := map[string]any{}
-	l.flatten(at, "", k.Raw(), values)
-	l.apply(values, at.ofKey)
-}
-
-// content is a file that was read, once: it may be a pipe.
-type content []byte
-
-func (c content) ReadBytes() ([]byte, error) { return c, nil }
-
-func (c content) Read() (map[string]any, error) { return nil, errors.ErrUnsupported }
-
-// flatten turns nested sections into dotted keys. A key that is written with a
-// dot is refused: beside its section it would leave open which one counts.
-func (l *loading) flatten(at *places, section string, nested map[string]any, flat map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(nested)) {
-		value, full := nested[name], section+name
-		inner, isSection := value.(map[string]any)
-		switch {
-		case full == sinksKey:
-			l.sinks(at, value, flat)
-		case strings.Contains(name, "."):
-			l.errorf("%s: write sections as nested keys, without dots", at.of(section, name))
-		case isSection && !l.isKey(full):
-			l.flatten(at, full+".", inner, flat)
-		case value == nil && l.isSection(full): // a section whose lines are all comments
-		case value == nil && l.isKey(full):
-			l.errorf("%s: has no value", at.of(section, name))
-		case l.isSection(full):
-			l.errorf("%s: is a section: its keys go below it", at.of(section, name))
-		default:
-			flat[full] = value
-		}
-	}
-}
-
 // environ reads SECKILL_ variables. An empty one counts as not set, as
 // container files pass on variables that nobody filled.
 func (l *loading) environ(environ []string) {
@@ -189,24 +133,12 @@ func (l *loading) environ(environ []string) {
 			names[env] = k.name
 		}
 	}
-	k := koanf.New(".")
-	// Without a delimiter the provider keeps the names whole.
-	provider := env.Provider("", env.Opt{
-		Prefix:      envPrefix,
-		EnvironFunc: func() []string { return environ },
-		TransformFunc: func(name, value string) (string, any) {
-			if name == fault.EnvVar || name == FileVar || value == "" {
-				return "", nil
-			}
-			return name, value
-		},
-	})
-	if err := k.Load(provider, nil); err != nil {
-		l.errorf("read environment: %w", err)
-		return
-	}
 	values := map[string]any{}
-	for _, variable := range slices.Sorted(maps.Keys(k.Raw())) {
+	for _, setting := range environ {
+		variable, value, _ := strings.Cut(setting, "=")
+		if !strings.HasPrefix(variable, envPrefix) || variable == fault.EnvVar || variable == FileVar || value == "" {
+			continue
+		}
 		name, known := names[variable]
 		if text := unknownSink(variable); !known && text != "" {
 			l.unused = append(l.unused, fmt.Sprintf("environment: %s: %s", variable, text))
@@ -216,7 +148,7 @@ func (l *loading) environ(environ []string) {
 			l.errorf("environment: %s: unknown variable", variable)
 			continue
 		}
-		values[name] = k.Raw()[variable]
+		values[name] = value
 	}
 	variables := map[string]string{}
 	for variable, name := range names {

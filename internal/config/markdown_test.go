@@ -62,7 +62,7 @@ A YAML file (` + "`--config FILE`, or `SECKILL_CONFIG=FILE` in the environment" 
 Without any of them the engine runs alone, embedded, on loopback.
 
 - A key ` + "`a.b`" + ` is section ` + "`a:`" + ` with key ` + "`b:`" + ` in the file, and ` + "`SECKILL_A_B`" + ` in the environment. A variable that is empty counts as not set.
-- Unknown keys, unknown ` + "`SECKILL_`" + ` variables and values out of range are errors. All are reported at once, unknown keys, wrong types and wrong syntax of the file as ` + "`FILE:LINE`" + `. A key that is written twice and a second document are errors too: a file has one reading.
+- Unknown keys, unknown ` + "`SECKILL_`" + ` variables and values out of range are errors. All are reported at once, unknown keys and wrong types as ` + "`FILE:LINE`" + `. A key that is written twice and a second document are errors too: a file has one reading.
 - Durations have a unit: ` + "`500ms`, `30s`, `10m`, `2h`" + `. A list is a YAML list, or text with commas.
 - A secret that is not set is generated at the first start and kept under ` + "`data_dir/secrets`" + ` with mode 0600; with Redis or MySQL all must be set, as instances share them (` + "`auth.jwt_secret`" + ` not beside ` + "`auth.jwks_url`" + `). Secrets are never printed; only ` + "`serve --demo`" + ` shows its own operator token.
 - Secrets come from the file or the environment. ` + "`--set`" + ` refuses them, because every user of the machine can read the process list. The same holds for ` + "`store.dsn`, `alert.webhook_url` and `challenge.verify_url`" + `.

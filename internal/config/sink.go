@@ -258,10 +258,10 @@ func (s *Sink) checkBroker(i int, c *Config) error {
 
 // sinks reads the list of sinks in a file, and makes a sink for each entry, so
 // that its members are keys like any other.
-func (l *loading) sinks(at *places, value any, flat map[string]any) {
+func (l *loading) sinks(at places, value any, flat map[string]any) {
 	entries, ok := value.([]any)
 	if !ok && value != nil {
-		l.errorf("%s: must be a list: begin each sink with \"- name:\"", at.of("", sinksKey))
+		l.errorf("%s: must be a list: begin each sink with \"- name:\"", at.of(sinksKey))
 		return
 	}
 	l.cfg.Sinks = make([]Sink, len(entries))
@@ -269,17 +269,17 @@ func (l *loading) sinks(at *places, value any, flat map[string]any) {
 		l.cfg.Sinks[i] = newSink()
 		members, ok := entry.(map[string]any)
 		if !ok {
-			l.errorf("%s: entry %d must have members, such as name, kind and url", at.of("", sinksKey), i+1)
+			l.errorf("%s: entry %d must have members, such as name, kind and url", at.of(sinksKey), i+1)
 			continue
 		}
 		for name, member := range members {
 			if member == nil {
-				l.errorf("%s: has no value", at.of(sinkKey(i, ""), name))
+				l.errorf("%s: has no value", at.of(sinkKey(i, name)))
 				continue
 			}
 			flat[sinkKey(i, name)] = member
 		}
 	}
 	l.keys = l.cfg.keys()
-	l.origin[sinksKey] = at.of("", sinksKey)
+	l.origin[sinksKey] = at.of(sinksKey)
 }
