@@ -3,10 +3,7 @@ package config
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"fmt"
-	"net/url"
 	"strings"
 )
 
@@ -53,21 +50,10 @@ func trusting(key, path string) (*tls.Config, error) {
 		return nil, err
 	}
 	config.RootCAs = x509.NewCertPool()
-	for count := 0; ; count++ {
-		block, rest := pem.Decode(text)
-		if block == nil && count == 0 {
-			return nil, wrong(key, "%s has no certificate in PEM", path)
-		}
-		if block == nil {
-			return config, nil
-		}
-		authority, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, wrong(key, "%s, certificate %d: %w", path, count+1, err)
-		}
-		config.RootCAs.AddCert(authority)
-		text = rest
+	if !config.RootCAs.AppendCertsFromPEM(text) {
+		return nil, wrong(key, "%s has no certificate in PEM", path)
 	}
+	return config, nil
 }
 
 // readPair reads a certificate and its key, and holds that they belong together.
@@ -98,59 +84,29 @@ func (c *Config) checkClientTLS() error {
 }
 
 func (s Store) checkTLS() error {
-	rest, isMySQL := strings.CutPrefix(string(s.DSN), mysqlScheme)
 	if s.TLSCA == "" {
 		return nil
 	}
-	if !isMySQL {
+	if !strings.HasPrefix(string(s.DSN), mysqlScheme) {
 		return wrong("store.tls_ca", "is of no use without MySQL in store.dsn")
 	}
-	parts, err := splitMySQL(rest)
-	switch mode := parts.tls(); {
+	switch address, err := s.DSN.mysql(); {
 	case err != nil: // said of store.dsn
 		return nil
-	case parts.network == "unix":
+	case address.Net == "unix":
 		return wrong("store.tls_ca", "is of no use with a unix socket in store.dsn")
-	case mode != "" && mode != tlsChecked:
-		return wrong("store.tls_ca", "contradicts tls=%s in store.dsn, which checks nobody: take one of them away", mode)
+	case address.TLSConfig != "" && address.TLSConfig != "true":
+		return wrong("store.tls_ca", "contradicts tls=%s in store.dsn, which checks nobody: take one of them away", address.TLSConfig)
 	}
 	return nil
-}
-
-// What tls= in a MySQL address may be: the server is checked, or need not be,
-// or TLS is used only where the server has it, or never.
-const (
-	tlsChecked   = "true"
-	tlsUnchecked = "skip-verify"
-	tlsPreferred = "preferred"
-	tlsOff       = "false"
-)
-
-// tls is what an address says of TLS; "" is nothing.
-func (p mysqlParts) tls() string {
-	values, err := url.ParseQuery(strings.TrimPrefix(p.options, "?"))
-	if err != nil {
-		return "" // the driver says so
-	}
-	return values.Get("tls")
-}
-
-func (p mysqlParts) checkTLS() error {
-	switch mode := p.tls(); mode {
-	case "", tlsChecked, tlsUnchecked, tlsPreferred, tlsOff:
-		return nil
-	default:
-		return fmt.Errorf("tls must be %s, %s, %s or %s, not %q", tlsChecked, tlsUnchecked, tlsPreferred, tlsOff, mode)
-	}
 }
 
 // uncheckedStore is the tls= of a MySQL address that encrypts and believes
 // anybody; "" for any other address.
 func (c *Config) uncheckedStore() string {
-	rest, _ := strings.CutPrefix(c.StoreDSN(), mysqlScheme)
-	parts, err := splitMySQL(rest)
-	if mode := parts.tls(); err == nil && (mode == tlsUnchecked || mode == tlsPreferred) {
-		return mode
+	address, err := c.Store.DSN.mysql()
+	if err == nil && (address.TLSConfig == "skip-verify" || address.TLSConfig == "preferred") {
+		return address.TLSConfig
 	}
 	return ""
 }

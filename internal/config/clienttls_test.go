@@ -44,28 +44,19 @@ func TestFilesForTLSAreReadWhereThatIsAskedFor(t *testing.T) {
 	if err := os.WriteFile(junk, []byte("no PEM"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	half := filepath.Join(t.TempDir(), "half.pem")
-	whole, err := os.ReadFile(authority.File())
-	if err == nil {
-		err = os.WriteFile(half, append(whole, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		redisCA, cert, key, storeCA string
 		want                        string
 	}{
-		"all there":                    {authority.File(), own.CertFile, own.KeyFile, authority.File(), ""},
-		"no CA of Redis":               {none, own.CertFile, own.KeyFile, authority.File(), "redis.tls_ca: open " + none},
-		"a CA of Redis without any":    {junk, own.CertFile, own.KeyFile, authority.File(), "redis.tls_ca: " + junk + " has no certificate"},
-		"a CA of Redis that is broken": {half, own.CertFile, own.KeyFile, authority.File(), "redis.tls_ca: " + half + ", certificate 2: "},
-		"neither CA nor certificate":   {none, none, own.KeyFile, authority.File(), "redis.tls_cert: open " + none},
-		"no certificate":               {authority.File(), none, own.KeyFile, authority.File(), "redis.tls_cert: open " + none},
-		"no key":                       {authority.File(), own.CertFile, none, authority.File(), "redis.tls_key: open " + none},
-		"another's key":                {authority.File(), own.CertFile, other.KeyFile, authority.File(), "redis.tls_cert: does not go with redis.tls_key: "},
-		"no CA of MySQL":               {authority.File(), own.CertFile, own.KeyFile, none, "store.tls_ca: open " + none},
-		"a CA of MySQL without any":    {authority.File(), own.CertFile, own.KeyFile, junk, "store.tls_ca: " + junk + " has no certificate"},
+		"all there":                  {authority.File(), own.CertFile, own.KeyFile, authority.File(), ""},
+		"no CA of Redis":             {none, own.CertFile, own.KeyFile, authority.File(), "redis.tls_ca: open " + none},
+		"a CA of Redis without any":  {junk, own.CertFile, own.KeyFile, authority.File(), "redis.tls_ca: " + junk + " has no certificate"},
+		"neither CA nor certificate": {none, none, own.KeyFile, authority.File(), "redis.tls_cert: open " + none},
+		"no certificate":             {authority.File(), none, own.KeyFile, authority.File(), "redis.tls_cert: open " + none},
+		"no key":                     {authority.File(), own.CertFile, none, authority.File(), "redis.tls_key: open " + none},
+		"another's key":              {authority.File(), own.CertFile, other.KeyFile, authority.File(), "redis.tls_cert: does not go with redis.tls_key: "},
+		"no CA of MySQL":             {authority.File(), own.CertFile, own.KeyFile, none, "store.tls_ca: open " + none},
+		"a CA of MySQL without any":  {authority.File(), own.CertFile, own.KeyFile, junk, "store.tls_ca: " + junk + " has no certificate"},
 	} {
 		flags := append(append(secretsSet(), sharing["redis"]...), sharing["mysql"]...)
 		flags = append(flags, set("redis.tls", "true"), set("redis.tls_ca", c.redisCA), set("redis.tls_cert", c.cert), set("redis.tls_key", c.key), set("store.tls_ca", c.storeCA))

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // The schemes that a store's address can begin with.
@@ -31,21 +32,17 @@ func (c *Config) StoreDSN() string {
 // String is the address with its password masked. Of text that is no address
 // only what stands before the first colon is shown.
 func (d DSN) String() string {
-	rest, found := strings.CutPrefix(string(d), mysqlScheme)
-	if !found {
-		if scheme, _, found := strings.Cut(string(d), ":"); d != "" && scheme+":" != sqliteScheme {
-			if !found {
-				return secretMask
-			}
-			return scheme + ":" + secretMask
-		}
+	scheme, _, found := strings.Cut(string(d), ":")
+	if cfg, err := d.mysql(); err == nil {
+		return cfg.masked()
+	}
+	switch {
+	case d == "" || scheme+":" == sqliteScheme:
 		return string(d)
+	case !found:
+		return secretMask
 	}
-	parts, err := splitMySQL(rest)
-	if err != nil {
-		return mysqlScheme + secretMask
-	}
-	return mysqlScheme + parts.String()
+	return scheme + ":" + secretMask
 }
 
 // Format answers every verb with the masked text.
@@ -57,93 +54,54 @@ func (d DSN) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 // LogValue masks slog.
 func (d DSN) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
-// mysqlParts is USER:PASS@NET(ADDRESS)/DB?OPTIONS, taken apart.
-type mysqlParts struct {
-	user, network, address, database, options string
-	password                                  bool
+// mysqlAddress is an address of MySQL, as the driver reads it.
+type mysqlAddress struct {
+	*mysql.Config
+	options bool
 }
 
-// String puts the parts together again, with a mask for a password and for the
-// options.
-func (p mysqlParts) String() string {
+// errMySQL is all that is said of an address that cannot be read: the driver's
+// error may quote a part of it, which could be the password.
+var errMySQL = errors.New("must be mysql:USER:PASS@tcp(HOST:PORT)/DB or mysql:USER:PASS@unix(PATH)/DB, with tls= of true, skip-verify, preferred or false among its options, if at all")
+
+func (d DSN) mysql() (mysqlAddress, error) {
+	rest, found := strings.CutPrefix(string(d), mysqlScheme)
+	cfg, err := mysql.ParseDSN(rest)
+	if !found || err != nil || cfg.User == "" || cfg.DBName == "" || cfg.Net != "tcp" && cfg.Net != "unix" {
+		return mysqlAddress{}, errMySQL
+	}
+	return mysqlAddress{cfg, strings.Contains(rest[strings.LastIndexByte(rest, '/'):], "?")}, nil
+}
+
+// masked is the address without its password and its options.
+func (a mysqlAddress) masked() string {
 	secret, options := "", ""
-	if p.password {
+	if a.Passwd != "" {
 		secret = ":" + secretMask
 	}
-	if p.options != "" {
+	if a.options {
 		options = "?" + secretMask
 	}
-	return fmt.Sprintf("%s%s@%s(%s)/%s%s", p.user, secret, p.network, p.address, p.database, options)
-}
-
-// splitMySQL takes an address apart as the driver does: the database stands
-// behind the last slash, the user before the last @, so that a password may
-// hold either. Its errors never hold a part that could be the password.
-func splitMySQL(rest string) (parts mysqlParts, err error) {
-	slash := strings.LastIndexByte(rest, '/')
-	if slash < 0 {
-		return parts, errors.New("must end in /DATABASE")
-	}
-	parts.database = rest[slash+1:]
-	if i := strings.IndexByte(parts.database, '?'); i >= 0 {
-		parts.database, parts.options = parts.database[:i], parts.database[i:]
-	}
-	at := strings.LastIndexByte(rest[:slash], '@')
-	if at < 0 {
-		return parts, errors.New("must name a user before @")
-	}
-	parts.user, _, parts.password = strings.Cut(rest[:at], ":")
-	host := rest[at+1 : slash]
-	network, address, found := strings.Cut(host, "(")
-	if !found || !strings.HasSuffix(address, ")") {
-		return parts, errors.New("must name the server as tcp(HOST:PORT) or unix(PATH) behind @")
-	}
-	parts.network, parts.address = network, strings.TrimSuffix(address, ")")
-	return parts, nil
-}
-
-func (p mysqlParts) check() error {
-	switch {
-	case p.user == "":
-		return errors.New("must name a user before @")
-	case p.database == "":
-		return errors.New("must end in /DATABASE")
-	case p.network == "unix":
-		if p.address == "" {
-			return errors.New("must name a socket in unix(PATH)")
-		}
-		return nil
-	case p.network != "tcp":
-		return fmt.Errorf("must reach the server by tcp or unix, not %q", p.network)
-	}
-	host, port, err := net.SplitHostPort(p.address)
-	if err != nil || host == "" || port == "" {
-		return fmt.Errorf("must name the server as tcp(HOST:PORT), not tcp(%s)", p.address)
-	}
-	return nil
+	return fmt.Sprintf("%s%s%s@%s(%s)/%s%s", mysqlScheme, a.User, secret, a.Net, a.Addr, a.DBName, options)
 }
 
 func storeDSN() rule {
 	return rule{"sqlite:PATH, mysql:USER:PASS@tcp(HOST:PORT)/DB, or empty", func(field any) error {
-		dsn := string(*field.(*DSN))
+		dsn := *field.(*DSN)
 		if dsn == "" {
 			return nil
 		}
-		if strings.Contains(dsn, secretMask) {
+		if strings.Contains(string(dsn), secretMask) {
 			return errMasked
 		}
-		if path, found := strings.CutPrefix(dsn, sqliteScheme); found {
+		if path, found := strings.CutPrefix(string(dsn), sqliteScheme); found {
 			return checkSQLite(path)
 		}
-		rest, found := strings.CutPrefix(dsn, mysqlScheme)
-		if !found {
+		if !strings.HasPrefix(string(dsn), mysqlScheme) {
 			// Nothing of it is echoed: without a scheme all of it may be a password.
 			return errors.New("must begin with mysql: or sqlite:, as in mysql:USER:PASS@tcp(HOST:PORT)/DB or sqlite:PATH")
 		}
-		parts, err := splitMySQL(rest)
-		if err == nil {
-			err = errors.Join(parts.check(), parts.checkTLS())
-		}
+		_, err := dsn.mysql()
 		return err
 	}}
 }
