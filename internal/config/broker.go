@@ -91,12 +91,12 @@ func (c *Config) Delays() bool { return c.Queue.Kind == QueueRocketMQ || c.Queue
 // maxTopicBytes is the longest topic or group name that all brokers take.
 const maxTopicBytes = 120
 
+var topicWords = fmt.Sprintf("1 to %d letters, digits, . _ -", maxTopicBytes)
+
 // topic allows names that all three brokers take.
-func topic() rule {
-	return rule{fmt.Sprintf("1 to %d letters, digits, . _ -", maxTopicBytes), func(field any) error {
-		return checkTopic(*field.(*string))
-	}}
-}
+func topic() rule { return ruled(topicWords, checkTopic) }
+
+func optionalTopic() rule { return ruled(topicWords, orEmpty(checkTopic)) }
 
 func checkTopic(name string) error {
 	ok := func(r rune) bool {
@@ -118,16 +118,10 @@ const (
 
 // pulsarURL allows pulsar:// and pulsar+ssl:// with one or several addresses.
 func pulsarURL() rule {
-	return rule{"pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, or empty", func(field any) error {
-		text := *field.(*string)
-		if text == "" {
-			return nil
-		}
-		rest, ok := strings.CutPrefix(text, "pulsar://")
-		if !ok {
-			rest, ok = strings.CutPrefix(text, "pulsar+ssl://")
-		}
-		if !ok {
+	return ruled("pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, or empty", orEmpty(func(text string) error {
+		rest, plain := strings.CutPrefix(text, "pulsar://")
+		rest, overTLS := strings.CutPrefix(rest, pulsarTLS)
+		if plain == overTLS {
 			return errors.New("must begin with pulsar:// or pulsar+ssl://")
 		}
 		for address := range strings.SplitSeq(strings.TrimSuffix(rest, "/"), ",") {
@@ -136,17 +130,14 @@ func pulsarURL() rule {
 			}
 		}
 		return nil
-	}}
+	}))
 }
+
+const pulsarTLS = "pulsar+ssl://"
 
 // optionalAddress allows HOST:PORT of a RocketMQ proxy, or nothing.
 func optionalAddress() rule {
-	return rule{"HOST:PORT, or empty", func(field any) error {
-		if text := *field.(*string); text != "" {
-			return checkAddress(text, rocketPort)
-		}
-		return nil
-	}}
+	return ruled("HOST:PORT, or empty", orEmpty(func(text string) error { return checkAddress(text, rocketPort) }))
 }
 
 // checkBrokers checks what the brokers' keys mean together.

@@ -86,24 +86,22 @@ func (a mysqlAddress) masked() string {
 }
 
 func storeDSN() rule {
-	return rule{"sqlite:PATH, mysql:USER:PASS@tcp(HOST:PORT)/DB, or empty", func(field any) error {
-		dsn := *field.(*DSN)
-		if dsn == "" {
-			return nil
-		}
+	return ruled("sqlite:PATH, mysql:USER:PASS@tcp(HOST:PORT)/DB, or empty", func(dsn DSN) error {
 		if strings.Contains(string(dsn), secretMask) {
 			return errMasked
 		}
-		if path, found := strings.CutPrefix(string(dsn), sqliteScheme); found {
+		switch scheme, path, _ := strings.Cut(string(dsn), ":"); {
+		case dsn == "":
+			return nil
+		case scheme+":" == sqliteScheme:
 			return checkSQLite(path)
+		case scheme+":" == mysqlScheme:
+			_, err := dsn.mysql()
+			return err
 		}
-		if !strings.HasPrefix(string(dsn), mysqlScheme) {
-			// Nothing of it is echoed: without a scheme all of it may be a password.
-			return errors.New("must begin with mysql: or sqlite:, as in mysql:USER:PASS@tcp(HOST:PORT)/DB or sqlite:PATH")
-		}
-		_, err := dsn.mysql()
-		return err
-	}}
+		// Nothing of it is echoed: without a scheme all of it may be a password.
+		return errors.New("must begin with mysql: or sqlite:, as in mysql:USER:PASS@tcp(HOST:PORT)/DB or sqlite:PATH")
+	})
 }
 
 func checkSQLite(path string) error {

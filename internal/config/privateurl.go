@@ -64,10 +64,3 @@ func PrintableURL(text string) string {
 // errMasked is for what config print has shown and somebody has put into a
 // file: it would lead elsewhere.
 var errMasked = errors.New("is masked, as config print shows it: set the address itself")
-
-func privateURL() rule {
-	return rule{"an http or https address, or empty", func(field any) error {
-		text := string(*field.(*PrivateURL))
-		return checkURL(text)
-	}}
-}

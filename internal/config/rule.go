@@ -18,8 +18,7 @@ import (
 
 // Bounds of what names servers and keys.
 const (
-	maxAddresses   = 100
-	maxNetworks    = 100 // each is looked at for every request from a proxy
+	maxEntries     = 100 // of a list; each network is looked at for every request from a proxy
 	maxPrefixBytes = 64
 )
 
@@ -30,67 +29,88 @@ type rule struct {
 	check func(field any) error
 }
 
-func anything() rule {
-	return rule{"", func(any) error { return nil }}
+// ruled is a rule for a field of type T.
+func ruled[T any](words string, check func(T) error) rule {
+	return rule{words, func(field any) error { return check(*field.(*T)) }}
+}
+
+func anything() rule { return rule{"", func(any) error { return nil }} }
+
+// orEmpty checks a text that may be empty.
+func orEmpty(check func(string) error) func(string) error {
+	return func(text string) error {
+		if text == "" {
+			return nil
+		}
+		return check(text)
+	}
+}
+
+// listOf checks each entry of a list that may be empty. Nouns are what its
+// entries are called.
+func listOf(words, nouns string, check func(string) error) rule {
+	return ruled(words+", some of them, or empty", func(list []string) error {
+		if len(list) > maxEntries {
+			return fmt.Errorf("must be at most %d %s, not %d", maxEntries, nouns, len(list))
+		}
+		return each(list, check)
+	})
 }
 
 func between(low, high int) rule {
 	words := fmt.Sprintf("%d to %d", low, high)
-	return rule{words, func(field any) error {
-		if n := *field.(*int); n < low || n > high {
+	return ruled(words, func(n int) error {
+		if n < low || n > high {
 			return fmt.Errorf("must be %s, not %d", words, n)
 		}
 		return nil
-	}}
+	})
 }
 
 func lasting(low, high time.Duration) rule {
 	words := shortDuration(low) + " to " + shortDuration(high)
-	return rule{words, func(field any) error {
-		if d := *field.(*time.Duration); d < low || d > high {
+	return ruled(words, func(d time.Duration) error {
+		if d < low || d > high {
 			return fmt.Errorf("must be %s, not %s", words, shortDuration(d))
 		}
 		return nil
-	}}
+	})
 }
 
 func offOrLasting(low, high time.Duration) rule {
-	inner := lasting(low, high)
-	return rule{"0, or " + inner.words, func(field any) error {
-		if d := *field.(*time.Duration); d != 0 && inner.check(field) != nil {
-			return fmt.Errorf("must be 0, or %s, not %s", inner.words, shortDuration(d))
+	words := "0, or " + lasting(low, high).words
+	return ruled(words, func(d time.Duration) error {
+		if d != 0 && (d < low || d > high) {
+			return fmt.Errorf("must be %s, not %s", words, shortDuration(d))
 		}
 		return nil
-	}}
+	})
 }
 
 func ladderOf(fewest, most int, low, high time.Duration) rule {
 	words := fmt.Sprintf("%d to %d entries of %s to %s", fewest, most, shortDuration(low), shortDuration(high))
-	return rule{words, func(field any) error {
-		list := *field.(*[]time.Duration)
+	return ruled(words, func(list []time.Duration) error {
 		if len(list) < fewest || len(list) > most {
 			return fmt.Errorf("must have %s, not %d entries", words, len(list))
 		}
 		entry := lasting(low, high)
 		return each(list, func(d time.Duration) error { return entry.check(&d) })
-	}}
+	})
 }
 
 func oneOf(allowed ...string) rule {
 	words := strings.Join(allowed, ", ")
-	return rule{words, func(field any) error {
-		if text := *field.(*string); !slices.Contains(allowed, text) {
+	return ruled(words, func(text string) error {
+		if !slices.Contains(allowed, text) {
 			return fmt.Errorf("must be one of %s, not %q", words, text)
 		}
 		return nil
-	}}
+	})
 }
 
-func directory() rule {
-	return rule{"a path", func(field any) error {
-		return checkPath(*field.(*string))
-	}}
-}
+func directory() rule { return ruled("a path", checkPath) }
+
+func optionalFile() rule { return ruled("a path, or empty", orEmpty(checkPath)) }
 
 func checkPath(path string) error {
 	if path == "" {
@@ -100,9 +120,7 @@ func checkPath(path string) error {
 }
 
 func line(most int) rule {
-	return rule{fmt.Sprintf("at most %d bytes", most), func(field any) error {
-		return checkLine(*field.(*string), most)
-	}}
+	return ruled(fmt.Sprintf("at most %d bytes", most), func(text string) error { return checkLine(text, most) })
 }
 
 func checkLine(text string, most int) error {
@@ -118,8 +136,7 @@ func checkLine(text string, most int) error {
 }
 
 func listenAddress() rule {
-	return rule{"HOST:PORT", func(field any) error {
-		address := *field.(*string)
+	return ruled("HOST:PORT", func(address string) error {
 		host, port, err := net.SplitHostPort(address)
 		if err != nil {
 			return fmt.Errorf("must be HOST:PORT, such as 127.0.0.1:8080, not %q", address)
@@ -131,11 +148,15 @@ func listenAddress() rule {
 			return fmt.Errorf("must have a host name or an IP address before the port, not %q", host)
 		}
 		return nil
-	}}
+	})
 }
 
-func optionalURL() rule {
-	return rule{"an http or https address, or empty", func(field any) error { return checkURL(*field.(*string)) }}
+const urlWords = "an http or https address, or empty"
+
+func optionalURL() rule { return ruled(urlWords, checkURL) }
+
+func privateURL() rule {
+	return ruled(urlWords, func(address PrivateURL) error { return checkURL(string(address)) })
 }
 
 func checkURL(text string) error {
@@ -155,13 +176,7 @@ func checkURL(text string) error {
 
 // addresses is a list of servers whose usual port is given.
 func addresses(port int) rule {
-	return rule{"HOST:PORT, some of them, or empty", func(field any) error {
-		list := *field.(*[]string)
-		if len(list) > maxAddresses {
-			return fmt.Errorf("must be at most %d addresses, not %d", maxAddresses, len(list))
-		}
-		return each(list, func(address string) error { return checkAddress(address, port) })
-	}}
+	return listOf("HOST:PORT", "addresses", func(address string) error { return checkAddress(address, port) })
 }
 
 func checkAddress(address string, usual int) error {
@@ -176,99 +191,91 @@ func checkAddress(address string, usual int) error {
 
 // networks is a list of networks, or of addresses.
 func networks() rule {
-	return rule{"networks or addresses, some of them, or empty", func(field any) error {
-		list := *field.(*[]string)
-		if len(list) > maxNetworks {
-			return fmt.Errorf("must be at most %d networks, not %d", maxNetworks, len(list))
+	return ruled("networks or addresses, some of them, or empty", func(list []string) error {
+		if len(list) > maxEntries {
+			return fmt.Errorf("must be at most %d networks, not %d", maxEntries, len(list))
 		}
 		_, err := clientaddr.New(list)
 		return err
-	}}
+	})
 }
 
 // keyPrefix must not open a hash tag: it would move every key to one slot.
 func keyPrefix() rule {
 	words := fmt.Sprintf("1 to %d bytes without braces", maxPrefixBytes)
-	return rule{words, func(field any) error {
-		prefix := *field.(*string)
+	return ruled(words, func(prefix string) error {
 		if prefix == "" || len(prefix) > maxPrefixBytes || strings.ContainsAny(prefix, "{}") {
 			return errors.New("must be " + words)
 		}
 		return checkLine(prefix, maxPrefixBytes)
-	}}
+	})
 }
 
 // password is somebody else's secret: any text will do.
 func password() rule {
 	words := fmt.Sprintf("at most %d bytes", maxSecretBytes)
-	return rule{words, func(field any) error {
-		if n := len(field.(*Secret).text); n > maxSecretBytes {
+	return ruled(words, func(s Secret) error {
+		if n := len(s.text); n > maxSecretBytes {
 			return fmt.Errorf("must be %s, not %d", words, n)
 		}
 		return nil
-	}}
+	})
 }
 
 func secret() rule {
-	words := fmt.Sprintf("%d to %d bytes; unset: generated", minSecretBytes, maxSecretBytes)
-	return rule{words, func(field any) error {
-		s := field.(*Secret)
-		if !s.IsSet() {
-			return nil
-		}
-		return checkSecret(*s)
-	}}
+	return ruled(fmt.Sprintf("%d to %d bytes; unset: generated", minSecretBytes, maxSecretBytes), ifSet(checkSecret))
 }
 
 // sharedSecret is a secret that another server knows too: nobody makes it up.
 func sharedSecret() rule {
-	return rule{fmt.Sprintf("%d to %d bytes, or empty", minSecretBytes, maxSecretBytes), secret().check}
+	return ruled(fmt.Sprintf("%d to %d bytes, or empty", minSecretBytes, maxSecretBytes), ifSet(checkSecret))
+}
+
+// ifSet checks a secret that may be missing.
+func ifSet(check func(Secret) error) func(Secret) error {
+	return func(s Secret) error {
+		if !s.IsSet() {
+			return nil
+		}
+		return check(s)
+	}
 }
 
 // secrets are those that come after the first one, which has a key of its own.
 func secrets(most int) rule {
 	words := fmt.Sprintf("at most %d of %d to %d bytes", most, minSecretBytes, maxSecretBytes)
-	return rule{words, func(field any) error {
-		list := *field.(*[]Secret)
+	return ruled(words, func(list []Secret) error {
 		if len(list) > most {
 			return fmt.Errorf("must be %s, not %d entries", words, len(list))
 		}
 		return each(list, checkSecret)
-	}}
+	})
 }
 
 func keysURL() rule {
-	return rule{"an https address, or http on loopback, or empty", func(field any) error {
-		if address := *field.(*string); address != "" {
-			if strings.Contains(address, secretMask) {
-				return errMasked
-			}
-			return identity.CheckKeysURL(address)
+	return ruled("an https address, or http on loopback, or empty", orEmpty(func(address string) error {
+		if strings.Contains(address, secretMask) {
+			return errMasked
 		}
-		return nil
-	}}
+		return identity.CheckKeysURL(address)
+	}))
 }
 
 func audience() rule {
-	inner := line(maxClaimBytes)
-	return rule{inner.words, func(field any) error {
-		if *field.(*string) == identity.LoginAudience {
+	return ruled(line(maxClaimBytes).words, func(name string) error {
+		if name == identity.LoginAudience {
 			return fmt.Errorf("must not be %s, which is that of login codes", identity.LoginAudience)
 		}
-		return inner.check(field)
-	}}
+		return checkLine(name, maxClaimBytes)
+	})
 }
 
 // bearerSecret also has to fit into an HTTP header.
 func bearerSecret() rule {
-	base := secret()
-	return rule{base.words, func(field any) error {
-		if err := base.check(field); err != nil {
-			return err
-		}
-		if strings.ContainsFunc(field.(*Secret).Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
+	return ruled(secret().words, ifSet(func(s Secret) error {
+		if strings.ContainsFunc(s.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return errors.New("must be printable ASCII without spaces, as it travels in a header")
 		}
-		return nil
-	}}
+		return checkSecret(s)
+	}))
 }

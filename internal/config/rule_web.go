@@ -9,33 +9,9 @@ import (
 	"strings"
 )
 
-// Bounds of what pages need.
-const (
-	maxOrigins    = 100
-	maxImageHosts = 100
-	maxAdminHosts = 100
-)
-
-func optionalFile() rule {
-	return rule{"a path, or empty", func(field any) error {
-		if path := *field.(*string); path != "" {
-			return checkPath(path)
-		}
-		return nil
-	}}
-}
-
 // origins is a list of exact origins, each spelled as browsers send it: there is
 // nothing to be understood when a request's is compared.
-func origins() rule {
-	return rule{"https://HOST or https://HOST:PORT, some of them, or empty", func(field any) error {
-		list := *field.(*[]string)
-		if len(list) > maxOrigins {
-			return fmt.Errorf("must be at most %d origins, not %d", maxOrigins, len(list))
-		}
-		return each(list, checkOrigin)
-	}}
-}
+func origins() rule { return listOf("https://HOST or https://HOST:PORT", "origins", checkOrigin) }
 
 func checkOrigin(origin string) error {
 	if origin == "*" {
@@ -60,18 +36,12 @@ func checkOrigin(origin string) error {
 var hostPattern = regexp.MustCompile(`^(?:https?://)?(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::\d{1,5})?$`)
 
 func hosts() rule {
-	return rule{"HOST, *.DOMAIN or https://HOST, some of them, or empty", func(field any) error {
-		list := *field.(*[]string)
-		if len(list) > maxImageHosts {
-			return fmt.Errorf("must be at most %d hosts, not %d", maxImageHosts, len(list))
+	return listOf("HOST, *.DOMAIN or https://HOST", "hosts", func(host string) error {
+		if !hostPattern.MatchString(host) {
+			return fmt.Errorf("must be a host such as img.example.com, *.example.com or https://img.example.com, not %q", host)
 		}
-		return each(list, func(host string) error {
-			if !hostPattern.MatchString(host) {
-				return fmt.Errorf("must be a host such as img.example.com, *.example.com or https://img.example.com, not %q", host)
-			}
-			return nil
-		})
-	}}
+		return nil
+	})
 }
 
 // namePattern is a host's name in a URL. The labels of a DNS name have no
@@ -79,18 +49,12 @@ func hosts() rule {
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$`)
 
 func hostNames() rule {
-	return rule{"host names without a port, some of them, or empty", func(field any) error {
-		list := *field.(*[]string)
-		if len(list) > maxAdminHosts {
-			return fmt.Errorf("must be at most %d names, not %d", maxAdminHosts, len(list))
+	return listOf("host names without a port", "names", func(name string) error {
+		if len(name) > maxNameBytes || !namePattern.MatchString(name) {
+			return fmt.Errorf("must be a host name such as seckill.internal, without scheme, port or wildcard, not %q", name)
 		}
-		return each(list, func(name string) error {
-			if len(name) > maxNameBytes || !namePattern.MatchString(name) {
-				return fmt.Errorf("must be a host name such as seckill.internal, without scheme, port or wildcard, not %q", name)
-			}
-			return nil
-		})
-	}}
+		return nil
+	})
 }
 
 // checkTLS holds that certificate and key come together.

@@ -132,33 +132,19 @@ var sinkPattern = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$`)
 
 func sinkName() rule {
 	const words = "1 to 32 small letters, digits and hyphens"
-	return rule{words, func(field any) error {
-		if !sinkPattern.MatchString(*field.(*string)) {
+	return ruled(words, func(name string) error {
+		if !sinkPattern.MatchString(name) {
 			return errors.New("must be " + words)
 		}
 		return nil
-	}}
-}
-
-func optionalTopic() rule {
-	inner := topic()
-	return rule{inner.words, func(field any) error {
-		if *field.(*string) == "" {
-			return nil
-		}
-		return inner.check(field)
-	}}
+	})
 }
 
 func webhookSecret() rule {
-	return rule{sink.SecretForm, func(field any) error {
-		s := field.(*Secret)
-		if !s.IsSet() {
-			return nil
-		}
+	return ruled(sink.SecretForm, ifSet(func(s Secret) error {
 		_, err := sink.ParseSecret(s.Reveal())
 		return err
-	}}
+	}))
 }
 
 // checkSinks checks what the members of sinks mean together.
