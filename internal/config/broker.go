@@ -140,44 +140,32 @@ func optionalAddress() rule {
 	return ruled("HOST:PORT, or empty", orEmpty(func(text string) error { return checkAddress(text, rocketPort) }))
 }
 
+// brokerAddress is the key of a broker's address, and whether it is set.
+func (c *Config) brokerAddress(kind string) (key string, set bool) {
+	switch kind {
+	case QueueKafka:
+		return "kafka.brokers", len(c.Kafka.Brokers) > 0
+	case QueueRocketMQ:
+		return "rocketmq.endpoint", c.RocketMQ.Endpoint != ""
+	}
+	return "pulsar.url", c.Pulsar.URL != ""
+}
+
 // checkBrokers checks what the brokers' keys mean together.
 func (c *Config) checkBrokers() error {
-	var errs []error
-	need := func(kind, key string, set bool) {
-		if c.Queue.Kind == kind && !set {
-			errs = append(errs, wrong(key, "must be set with queue.kind %s", kind))
-		}
+	var found findings
+	if slices.Contains([]string{QueueKafka, QueueRocketMQ, QueuePulsar}, c.Queue.Kind) {
+		key, set := c.brokerAddress(c.Queue.Kind)
+		found.when(!set, key, "must be set with queue.kind %s", c.Queue.Kind)
 	}
-	need(QueueKafka, "kafka.brokers", len(c.Kafka.Brokers) > 0)
-	need(QueueRocketMQ, "rocketmq.endpoint", c.RocketMQ.Endpoint != "")
-	need(QueuePulsar, "pulsar.url", c.Pulsar.URL != "")
-	if c.Queue.Topic == c.Queue.ExpireTopic {
-		errs = append(errs, wrong("queue.expire_topic", "must not be queue.topic"))
+	found.when(c.Queue.Topic == c.Queue.ExpireTopic, "queue.expire_topic", "must not be queue.topic")
+	user, password := c.Kafka.Username != "", c.Kafka.Password.IsSet()
+	if slices.Contains([]string{SASLPlain, SASLSHA256, SASLSHA512}, c.Kafka.SASL) {
+		found.when(!user || !password, "kafka.sasl", "needs kafka.username and kafka.password")
+	} else {
+		found.when(user, "kafka.username", "is of no use without kafka.sasl")
+		found.when(password, "kafka.password", "is of no use without kafka.sasl")
 	}
-	signsIn := slices.Contains([]string{SASLPlain, SASLSHA256, SASLSHA512}, c.Kafka.SASL)
-	if signsIn && (c.Kafka.Username == "" || !c.Kafka.Password.IsSet()) {
-		errs = append(errs, wrong("kafka.sasl", "needs kafka.username and kafka.password"))
-	}
-	if !signsIn && c.Kafka.Username != "" {
-		errs = append(errs, wrong("kafka.username", "is of no use without kafka.sasl"))
-	}
-	if !signsIn && c.Kafka.Password.IsSet() {
-		errs = append(errs, wrong("kafka.password", "is of no use without kafka.sasl"))
-	}
-	if !c.Kafka.TLS && c.Kafka.TLSCA != "" {
-		errs = append(errs, wrong("kafka.tls_ca", "is of no use without kafka.tls"))
-	}
-	if c.RocketMQ.AccessKey != "" && !c.RocketMQ.SecretKey.IsSet() {
-		errs = append(errs, wrong("rocketmq.access_key", "must be set together with rocketmq.secret_key"))
-	}
-	if c.RocketMQ.AccessKey == "" && c.RocketMQ.SecretKey.IsSet() {
-		errs = append(errs, wrong("rocketmq.secret_key", "must be set together with rocketmq.access_key"))
-	}
-	if !c.RocketMQ.TLS && c.RocketMQ.TLSCA != "" {
-		errs = append(errs, wrong("rocketmq.tls_ca", "is of no use without rocketmq.tls"))
-	}
-	if c.Pulsar.TLSCA != "" && !strings.HasPrefix(c.Pulsar.URL, "pulsar+ssl://") {
-		errs = append(errs, wrong("pulsar.tls_ca", "is of no use unless pulsar.url begins with pulsar+ssl://"))
-	}
-	return errors.Join(errs...)
+	found.apart("rocketmq.access_key", c.RocketMQ.AccessKey != "", "rocketmq.secret_key", c.RocketMQ.SecretKey.IsSet())
+	return found.err()
 }

@@ -73,32 +73,24 @@ func readPair(certKey, certPath, keyKey, keyPath string) (*tls.Certificate, erro
 // checkClientTLS holds that files for TLS are read by somebody: one that is
 // ignored would leave its owner in the belief that the server is checked.
 func (c *Config) checkClientTLS() error {
-	var errs []error
-	r := &c.Redis
-	for _, file := range []struct{ key, path string }{{"redis.tls_ca", r.TLSCA}, {"redis.tls_cert", r.TLSCert}, {"redis.tls_key", r.TLSKey}} {
-		if file.path != "" && !r.TLS {
-			errs = append(errs, wrong(file.key, "is of no use without redis.tls"))
-		}
+	var found findings
+	for key, path := range map[string]string{"redis.tls_ca": c.Redis.TLSCA, "redis.tls_cert": c.Redis.TLSCert, "redis.tls_key": c.Redis.TLSKey} {
+		found.when(path != "" && !c.Redis.TLS, key, "is of no use without redis.tls")
 	}
-	return errors.Join(append(errs, together("redis.tls_cert", r.TLSCert, "redis.tls_key", r.TLSKey), c.Store.checkTLS())...)
-}
-
-func (s Store) checkTLS() error {
-	if s.TLSCA == "" {
-		return nil
+	found.apart("redis.tls_cert", c.Redis.TLSCert != "", "redis.tls_key", c.Redis.TLSKey != "")
+	found.when(c.Kafka.TLSCA != "" && !c.Kafka.TLS, "kafka.tls_ca", "is of no use without kafka.tls")
+	found.when(c.RocketMQ.TLSCA != "" && !c.RocketMQ.TLS, "rocketmq.tls_ca", "is of no use without rocketmq.tls")
+	found.when(c.Pulsar.TLSCA != "" && !strings.HasPrefix(c.Pulsar.URL, pulsarTLS), "pulsar.tls_ca", "is of no use unless pulsar.url begins with pulsar+ssl://")
+	if c.Store.TLSCA == "" {
+		return found.err()
 	}
-	if !strings.HasPrefix(string(s.DSN), mysqlScheme) {
-		return wrong("store.tls_ca", "is of no use without MySQL in store.dsn")
+	found.when(!strings.HasPrefix(string(c.Store.DSN), mysqlScheme), "store.tls_ca", "is of no use without MySQL in store.dsn")
+	if address, err := c.Store.DSN.mysql(); err == nil { // else it is said of store.dsn
+		mode := address.TLSConfig
+		found.when(address.Net == "unix", "store.tls_ca", "is of no use with a unix socket in store.dsn")
+		found.when(mode != "" && mode != "true", "store.tls_ca", "contradicts tls=%s in store.dsn, which checks nobody: take one of them away", mode)
 	}
-	switch address, err := s.DSN.mysql(); {
-	case err != nil: // said of store.dsn
-		return nil
-	case address.Net == "unix":
-		return wrong("store.tls_ca", "is of no use with a unix socket in store.dsn")
-	case address.TLSConfig != "" && address.TLSConfig != "true":
-		return wrong("store.tls_ca", "contradicts tls=%s in store.dsn, which checks nobody: take one of them away", address.TLSConfig)
-	}
-	return nil
+	return found.err()
 }
 
 // uncheckedStore is the tls= of a MySQL address that encrypts and believes

@@ -70,39 +70,34 @@ func (s *Sources) file() string {
 
 // Check reports every value that is out of range or not in this build.
 func (c *Config) Check() error {
-	var errs []error
+	var found findings
 	for _, k := range c.keys() {
 		for _, err := range lines(k.rule.check(k.field)) {
-			errs = append(errs, &misfit{k.name, err})
+			found = append(found, &misfit{k.name, err})
 		}
 	}
-	if c.Shop.Listen == c.Admin.Listen && !hasPortZero(c.Shop.Listen) {
-		errs = append(errs, wrong("admin.listen", "must not be shop.listen (%s): the operator API never shares the public port", c.Shop.Listen))
-	}
-	if c.Purchase.MaxBatch > c.Purchase.QueueSize {
-		errs = append(errs, wrong("purchase.max_batch", "must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch))
-	}
-	errs = append(errs, c.checkShared(), c.checkBrokers(), c.checkSinks(), c.checkTLS(), c.checkClientTLS(), c.checkLogin(), c.checkChallenge())
-	return errors.Join(errs...)
+	found.when(c.Shop.Listen == c.Admin.Listen && !hasPortZero(c.Shop.Listen),
+		"admin.listen", "must not be shop.listen (%s): the operator API never shares the public port", c.Shop.Listen)
+	found.when(c.Purchase.MaxBatch > c.Purchase.QueueSize,
+		"purchase.max_batch", "must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch)
+	// Where the login's public keys are all that counts, nobody here has a key to
+	// sign with.
+	found.when(c.Page.LoginURL != "" && c.keysAlone() && !c.Auth.JWTSecret.IsSet(),
+		"page.login_url", "needs auth.jwt_secret, which signs the tokens that login codes are exchanged for")
+	found.apart("shop.tls_cert", c.Shop.TLSCert != "", "shop.tls_key", c.Shop.TLSKey != "")
+	return errors.Join(found.err(), c.checkShared(), c.checkBrokers(), c.checkSinks(), c.checkClientTLS(), c.checkChallenge())
 }
 
 // checkChallenge holds that a challenge protects something, and what the shop's
 // own verifier needs.
 func (c *Config) checkChallenge() error {
-	var errs []error
-	if c.Challenge.Kind != string(challenge.None) && !c.Token.Required {
-		errs = append(errs, wrong("challenge.kind", "%s protects nothing while token.required is false: purchases need no token, and so no answer; set token.required to true, or challenge.kind to none", c.Challenge.Kind))
-	}
-	if c.Challenge.Kind != string(challenge.Shop) {
-		return errors.Join(errs...)
-	}
-	if c.Challenge.VerifyURL == "" {
-		errs = append(errs, wrong("challenge.verify_url", "must be set with challenge.kind shop"))
-	}
-	if !c.Challenge.VerifySecret.IsSet() {
-		errs = append(errs, wrong("challenge.verify_secret", "must be set with challenge.kind shop"))
-	}
-	return errors.Join(errs...)
+	var found findings
+	found.when(c.Challenge.Kind != string(challenge.None) && !c.Token.Required,
+		"challenge.kind", "%s protects nothing while token.required is false: purchases need no token, and so no answer; set token.required to true, or challenge.kind to none", c.Challenge.Kind)
+	asksShop := c.Challenge.Kind == string(challenge.Shop)
+	found.when(asksShop && c.Challenge.VerifyURL == "", "challenge.verify_url", "must be set with challenge.kind shop")
+	found.when(asksShop && !c.Challenge.VerifySecret.IsSet(), "challenge.verify_secret", "must be set with challenge.kind shop")
+	return found.err()
 }
 
 func hasPortZero(address string) bool {

@@ -20,16 +20,23 @@ func wrong(key, format string, args ...any) error {
 	return &misfit{key, fmt.Errorf(format, args...)}
 }
 
-// together holds that of two keys both have a value, or none.
-func together(key, value, otherKey, other string) error {
-	switch {
-	case value != "" && other == "":
-		return wrong(key, "must be set together with %s", otherKey)
-	case value == "" && other != "":
-		return wrong(otherKey, "must be set together with %s", key)
+// findings gather what is wrong with values beside each other.
+type findings []error
+
+// when notes what is wrong with the value of a key, if it is.
+func (f *findings) when(bad bool, key, format string, args ...any) {
+	if bad {
+		*f = append(*f, wrong(key, format, args...))
 	}
-	return nil
 }
+
+// apart notes when of two keys one has a value and the other has none.
+func (f *findings) apart(key string, set bool, otherKey string, otherSet bool) {
+	f.when(set && !otherSet, key, "must be set together with %s", otherKey)
+	f.when(otherSet && !set, otherKey, "must be set together with %s", key)
+}
+
+func (f findings) err() error { return errors.Join(f...) }
 
 // placed says of each misfit where its value was set: file and line, variable
 // or flag. One whose key nobody set, which is what is wrong with it, keeps its

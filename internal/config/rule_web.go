@@ -57,11 +57,6 @@ func hostNames() rule {
 	})
 }
 
-// checkTLS holds that certificate and key come together.
-func (c *Config) checkTLS() error {
-	return together("shop.tls_cert", c.Shop.TLSCert, "shop.tls_key", c.Shop.TLSKey)
-}
-
 // checkFiles holds that certificates and keys can be read, and belong together.
 func (c *Config) checkFiles() error {
 	var shopErr error
@@ -79,13 +74,4 @@ func readFile(key, path string) ([]byte, error) {
 		return nil, &misfit{key, err}
 	}
 	return text, nil
-}
-
-// checkLogin holds that login codes can be exchanged: where the login's public
-// keys are all that counts, nobody here has a key to sign with.
-func (c *Config) checkLogin() error {
-	if c.Page.LoginURL != "" && c.keysAlone() && !c.Auth.JWTSecret.IsSet() {
-		return wrong("page.login_url", "needs auth.jwt_secret, which signs the tokens that login codes are exchanged for")
-	}
-	return nil
 }

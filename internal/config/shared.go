@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"strings"
 	"time"
 )
@@ -87,28 +86,20 @@ func (c *Config) CallTimeout() time.Duration {
 
 // checkShared holds what several instances need to know each other.
 func (c *Config) checkShared() error {
-	var errs []error
+	var found findings
 	if c.shared() {
 		for _, k := range c.unsetSecrets() {
-			errs = append(errs, wrong(k.name, "must be set with Redis or MySQL, as instances that share them must share their secrets: set %s in the environment of this process, or the key in the file", k.env()))
+			found.when(true, k.name, "must be set with Redis or MySQL, as instances that share them must share their secrets: set %s in the environment of this process, or the key in the file", k.env())
 		}
 	}
-	switch {
-	case c.SharedLedger() && len(c.Redis.Addrs) == 0:
-		errs = append(errs, wrong("redis.addrs", "must be set with ledger.kind redis"))
-	case c.Ledger.Kind == LedgerMemory && len(c.Redis.Addrs) > 0: // an unknown kind is said by its own rule
-		errs = append(errs, wrong("redis.addrs", "is set, but ledger.kind is memory: set ledger.kind to redis, or remove it"))
-	}
-	if c.Redis.SentinelMaster == "" && c.Redis.SentinelUsername != "" {
-		errs = append(errs, wrong("redis.sentinel_username", "is of no use without redis.sentinel_master"))
-	}
-	if c.Redis.SentinelMaster == "" && c.Redis.SentinelPassword.IsSet() {
-		errs = append(errs, wrong("redis.sentinel_password", "is of no use without redis.sentinel_master"))
-	}
-	if writers := c.Store.writers(); c.SharedStore() && c.Worker.Count > writers {
-		errs = append(errs, wrong("worker.count", "is more than the %d that can write at once, which is half of store.max_conns", writers))
-	}
-	return errors.Join(errs...)
+	r := &c.Redis
+	found.when(c.SharedLedger() && len(r.Addrs) == 0, "redis.addrs", "must be set with ledger.kind redis")
+	found.when(c.Ledger.Kind == LedgerMemory && len(r.Addrs) > 0, "redis.addrs", "is set, but ledger.kind is memory: set ledger.kind to redis, or remove it")
+	found.when(r.SentinelMaster == "" && r.SentinelUsername != "", "redis.sentinel_username", "is of no use without redis.sentinel_master")
+	found.when(r.SentinelMaster == "" && r.SentinelPassword.IsSet(), "redis.sentinel_password", "is of no use without redis.sentinel_master")
+	writers := c.Store.writers()
+	found.when(c.SharedStore() && c.Worker.Count > writers, "worker.count", "is more than the %d that can write at once, which is half of store.max_conns", writers)
+	return found.err()
 }
 
 // Warnings are combinations that work, in a way that may not be meant.

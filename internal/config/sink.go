@@ -133,8 +133,11 @@ var sinkPattern = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$`)
 func sinkName() rule {
 	const words = "1 to 32 small letters, digits and hyphens"
 	return ruled(words, func(name string) error {
-		if !sinkPattern.MatchString(name) {
+		switch {
+		case !sinkPattern.MatchString(name):
 			return errors.New("must be " + words)
+		case strings.HasSuffix(name, "-previous"): // the previous secret of "shop" has the variable of "shop-previous"
+			return errors.New("must not end in -previous")
 		}
 		return nil
 	})
@@ -149,56 +152,35 @@ func webhookSecret() rule {
 
 // checkSinks checks what the members of sinks mean together.
 func (c *Config) checkSinks() error {
-	var errs []error
-	if len(c.Sinks) > maxSinks {
-		errs = append(errs, wrong(sinksKey, "must be at most %d sinks, not %d", maxSinks, len(c.Sinks)))
-	}
+	var found findings
+	found.when(len(c.Sinks) > maxSinks, sinksKey, "must be at most %d sinks, not %d", maxSinks, len(c.Sinks))
 	seen := map[string]int{}
 	for i := range c.Sinks {
 		s := &c.Sinks[i]
 		first, twice := seen[s.Name]
-		if !twice {
-			seen[s.Name] = i
+		if twice && s.Name != "" { // its other members may be meant for the first
+			found.when(true, sinkKey(i, "name"), "is that of %s[%d] too", sinksKey, first)
+			continue
 		}
+		seen[s.Name] = i
 		switch {
-		case twice && s.Name != "": // its other members may be meant for the first
-			errs = append(errs, wrong(sinkKey(i, "name"), "is that of %s[%d] too", sinksKey, first))
 		case s.Kind == SinkWebhook:
-			errs = append(errs, s.checkWebhook(i))
+			s.checkWebhook(i, &found)
 		case slices.Contains(sinkKinds, s.Kind): // any other was refused already
-			errs = append(errs, s.checkBroker(i, c))
+			s.checkBroker(i, c, &found)
 		}
 	}
-	return errors.Join(append(errs, c.checkSinkVariables())...)
+	return found.err()
 }
 
-// checkSinkVariables refuses names of which two sinks would share a variable:
-// the previous secret of "shop" is the secret of "shop-previous".
-func (c *Config) checkSinkVariables() error {
-	var errs []error
-	for i := range c.Sinks {
-		name, other := c.Sinks[i].Name, c.Sinks[i].Name+"-previous"
-		at := slices.IndexFunc(c.Sinks, func(s Sink) bool { return s.Name == other })
-		if name != "" && at >= 0 {
-			errs = append(errs, wrong(sinkKey(at, "name"), "must not be %s beside a sink %s: %s would be the secret of both", other, name, sinkEnv(other, "secret")))
-		}
+func (s *Sink) checkWebhook(i int, found *findings) {
+	url := string(s.URL)
+	found.when(url == "", sinkKey(i, "url"), "must be set with kind webhook")
+	found.when(s.Topic != "", sinkKey(i, "topic"), "is of no use with kind webhook")
+	if url != "" && checkURL(url) == nil { // else it was said already
+		err := sink.CheckURL(url, s.AllowPrivate)
+		found.when(err != nil, sinkKey(i, "url"), "%w", err)
 	}
-	return errors.Join(errs...)
-}
-
-func (s *Sink) checkWebhook(i int) error {
-	var errs []error
-	if s.URL == "" {
-		errs = append(errs, wrong(sinkKey(i, "url"), "must be set with kind webhook"))
-	} else if checkURL(string(s.URL)) == nil { // else it was said already
-		if err := sink.CheckURL(string(s.URL), s.AllowPrivate); err != nil {
-			errs = append(errs, wrong(sinkKey(i, "url"), "%w", err))
-		}
-	}
-	if s.Topic != "" {
-		errs = append(errs, wrong(sinkKey(i, "topic"), "is of no use with kind webhook"))
-	}
-	return errors.Join(errs...)
 }
 
 // checkSecret holds that a webhook has a secret.
@@ -213,33 +195,17 @@ func (s *Sink) checkSecret(i int) error {
 	return wrong(sinkKey(i, "secret"), "must be set with kind webhook%s", or)
 }
 
-func (s *Sink) checkBroker(i int, c *Config) error {
-	var errs []error
-	if s.Topic == "" {
-		errs = append(errs, wrong(sinkKey(i, "topic"), "must be set with kind %s", s.Kind))
-	}
-	if s.Kind == c.Queue.Kind && s.Topic != "" && (s.Topic == c.Queue.Topic || s.Topic == c.Queue.ExpireTopic) {
-		errs = append(errs, wrong(sinkKey(i, "topic"), "must not be a topic of the queue: workers would reject its events"))
-	}
-	needs := map[string]struct {
-		key string
-		set bool
-	}{
-		SinkKafka:    {"kafka.brokers", len(c.Kafka.Brokers) > 0},
-		SinkRocketMQ: {"rocketmq.endpoint", c.RocketMQ.Endpoint != ""},
-		SinkPulsar:   {"pulsar.url", c.Pulsar.URL != ""},
-	}
-	if need, known := needs[s.Kind]; known && !need.set {
-		errs = append(errs, wrong(sinkKey(i, "kind"), "%s needs %s", s.Kind, need.key))
-	}
+func (s *Sink) checkBroker(i int, c *Config, found *findings) {
+	found.when(s.Topic == "", sinkKey(i, "topic"), "must be set with kind %s", s.Kind)
+	found.when(s.Kind == c.Queue.Kind && s.Topic != "" && (s.Topic == c.Queue.Topic || s.Topic == c.Queue.ExpireTopic),
+		sinkKey(i, "topic"), "must not be a topic of the queue: workers would reject its events")
+	key, set := c.brokerAddress(s.Kind)
+	found.when(!set, sinkKey(i, "kind"), "%s needs %s", s.Kind, key)
 	for member, set := range map[string]bool{
 		"url": s.URL != "", "secret": s.Secret.IsSet(), "previous_secret": s.PreviousSecret.IsSet(), "allow_private": s.AllowPrivate,
 	} {
-		if set {
-			errs = append(errs, wrong(sinkKey(i, member), "is of no use with kind %s", s.Kind))
-		}
+		found.when(set, sinkKey(i, member), "is of no use with kind %s", s.Kind)
 	}
-	return errors.Join(errs...)
 }
 
 // sinks reads the list of sinks in a file, and makes a sink for each entry, so
