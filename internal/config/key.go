@@ -190,72 +190,69 @@ func (k key) private() bool {
 
 // set parses a value of a YAML file, or the text of a variable or flag.
 func (k key) set(value any) error {
-	text, isText := value.(string)
 	switch field := k.field.(type) {
 	case *string:
-		if !isText {
-			return fmt.Errorf("must be text: put quotes around it")
-		}
-		*field = text
-	case *Secret:
-		// A number would lose its leading zeros, and must not be echoed.
-		if !isText {
-			return fmt.Errorf("must be text: put quotes around it")
-		}
-		*field = NewSecret(text)
-	case *[]Secret:
-		list, err := parseTexts(value)
-		if err != nil {
-			return err
-		}
-		*field = make([]Secret, len(list))
-		for i, text := range list {
-			(*field)[i] = NewSecret(text)
-		}
-	case *int:
-		n, err := strconv.Atoi(fmt.Sprint(value))
-		if err != nil {
-			return fmt.Errorf("must be a whole number, not %q", fmt.Sprint(value))
-		}
-		*field = n
-	case *bool:
-		b, err := strconv.ParseBool(fmt.Sprint(value))
-		if err != nil {
-			return fmt.Errorf("must be true or false, not %q", fmt.Sprint(value))
-		}
-		*field = b
-	case *time.Duration:
-		d, err := parseDuration(value)
-		if err != nil {
-			return err
-		}
-		*field = d
+		return assign(field, value, parseText[string])
 	case *DSN:
-		if !isText {
-			return fmt.Errorf("must be text: put quotes around it")
-		}
-		*field = DSN(text)
+		return assign(field, value, parseText[DSN])
 	case *PrivateURL:
-		if !isText {
-			return fmt.Errorf("must be text: put quotes around it")
-		}
-		*field = PrivateURL(text)
+		return assign(field, value, parseText[PrivateURL])
+	case *Secret:
+		return assign(field, value, parseSecret)
+	case *int:
+		return assign(field, value, parseInt)
+	case *bool:
+		return assign(field, value, parseBool)
+	case *time.Duration:
+		return assign(field, value, parseDuration)
 	case *[]string:
-		list, err := parseTexts(value)
-		if err != nil {
-			return err
-		}
-		*field = list
+		return assign(field, value, parseList(parseText[string]))
+	case *[]Secret:
+		return assign(field, value, parseList(parseSecret))
 	case *[]time.Duration:
-		list, err := parseDurations(value)
-		if err != nil {
-			return err
-		}
-		*field = list
-	default:
-		panic(fmt.Sprintf("config: key %s has a field of type %T", k.name, k.field))
+		return assign(field, value, parseList(parseDuration))
 	}
-	return nil
+	panic(fmt.Sprintf("config: key %s has a field of type %T", k.name, k.field))
+}
+
+// assign leaves a field as it is if the value cannot be parsed.
+func assign[T any](field *T, value any, parse func(any) (T, error)) error {
+	parsed, err := parse(value)
+	if err == nil {
+		*field = parsed
+	}
+	return err
+}
+
+// parseText takes no number: it would lose its leading zeros. A value that is
+// no text is not echoed, as it may be a secret.
+func parseText[T ~string](value any) (T, error) {
+	text, isText := value.(string)
+	if !isText {
+		return "", errors.New("must be text: put quotes around it")
+	}
+	return T(text), nil
+}
+
+func parseSecret(value any) (Secret, error) {
+	text, err := parseText[string](value)
+	return NewSecret(text), err
+}
+
+func parseInt(value any) (int, error) {
+	n, err := strconv.Atoi(fmt.Sprint(value))
+	if err != nil {
+		return 0, fmt.Errorf("must be a whole number, not %q", fmt.Sprint(value))
+	}
+	return n, nil
+}
+
+func parseBool(value any) (bool, error) {
+	b, err := strconv.ParseBool(fmt.Sprint(value))
+	if err != nil {
+		return false, fmt.Errorf("must be true or false, not %q", fmt.Sprint(value))
+	}
+	return b, nil
 }
 
 func parseDuration(value any) (time.Duration, error) {
@@ -266,31 +263,18 @@ func parseDuration(value any) (time.Duration, error) {
 	return d, nil
 }
 
-// parseDurations reads a list of durations.
-func parseDurations(value any) ([]time.Duration, error) {
-	items, ok := items(value)
-	if !ok {
-		return nil, fmt.Errorf("must be a list of durations, such as 10s,30s,1m")
-	}
-	return mapEach(items, parseDuration)
-}
-
-// parseTexts reads a list of texts; empty text is an empty list.
-func parseTexts(value any) ([]string, error) {
-	if value == "" {
-		return nil, nil
-	}
-	items, ok := items(value)
-	if !ok {
-		return nil, fmt.Errorf("must be a list, such as a,b,c")
-	}
-	return mapEach(items, func(item any) (string, error) {
-		text, isText := item.(string)
-		if !isText {
-			return "", errors.New("must be text: put quotes around it")
+// parseList reads a YAML list, or text with commas; empty text is an empty list.
+func parseList[T any](parse func(any) (T, error)) func(value any) ([]T, error) {
+	return func(value any) ([]T, error) {
+		if value == "" {
+			return nil, nil
 		}
-		return text, nil
-	})
+		items, ok := items(value)
+		if !ok {
+			return nil, errors.New("must be a list, such as a,b,c")
+		}
+		return mapEach(items, parse)
+	}
 }
 
 // items are the entries of a YAML list, or of text with commas.
@@ -316,18 +300,14 @@ func (k key) value() any {
 		return *field
 	case *bool:
 		return *field
-	case *Secret:
-		return field.String()
+	case *Secret, *DSN, *PrivateURL:
+		return fmt.Sprint(field) // masked
 	case *[]Secret:
 		masks := make([]string, len(*field))
 		for i, s := range *field {
 			masks[i] = s.String()
 		}
 		return masks
-	case *DSN:
-		return field.String()
-	case *PrivateURL:
-		return field.String()
 	case *[]string:
 		return *field
 	case *time.Duration:
