@@ -26,9 +26,8 @@ false, and serve refuses to start until it is done.`,
 			if err != nil {
 				return err
 			}
-			stop := p.progress("Migrating")
+			p.progress("Migrating")
 			before, now, err := app.Migrate(cmd.Context(), cfg)
-			stop()
 			if err != nil {
 				return fmt.Errorf("migrate: %w", err)
 			}

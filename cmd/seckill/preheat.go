@@ -22,9 +22,8 @@ The server also does it by itself, preheat.lead before the sale starts.
 			if err != nil {
 				return err
 			}
-			stop := p.progress(doing("Preheating", id))
+			p.progress("Preheating product %d", id)
 			product, err := client.Preheat(cmd.Context(), id)
-			stop()
 			if err != nil {
 				return fmt.Errorf("preheat %d: %w", id, err)
 			}

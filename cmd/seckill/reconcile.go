@@ -12,7 +12,7 @@ import (
 
 func (p *program) reconcileCommand() *cobra.Command {
 	var flags saleFlags
-	var repair, yes, asJSON bool
+	var repair, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reconcile ID",
 		Short: "Count a product: ledger = queue + store",
@@ -28,7 +28,7 @@ Exit code: 0 balanced, 1 not balanced, 2 could not tell.
   seckill reconcile 1 --json | jq .figures
   seckill reconcile 1 --repair --yes`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := p.reconcile(cmd, &flags, args[0], repair, yes)
+			report, err := p.reconcile(cmd, &flags, args[0], repair)
 			if err != nil {
 				// A count that did not happen must not look like a finding.
 				return &exitError{exitUsage, err}
@@ -37,13 +37,13 @@ Exit code: 0 balanced, 1 not balanced, 2 could not tell.
 		},
 	}
 	flags.bind(cmd)
+	flags.bindYes(cmd)
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what has one safe direction")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole report as JSON")
 	return cmd
 }
 
-func (p *program) reconcile(cmd *cobra.Command, flags *saleFlags, arg string, repair, yes bool) (stats.Report, error) {
+func (p *program) reconcile(cmd *cobra.Command, flags *saleFlags, arg string, repair bool) (stats.Report, error) {
 	var none stats.Report
 	id, client, err := flags.product(p, cmd, arg)
 	if err != nil {
@@ -51,13 +51,12 @@ func (p *program) reconcile(cmd *cobra.Command, flags *saleFlags, arg string, re
 	}
 	if repair {
 		question := fmt.Sprintf("Repair what reconcile finds wrong with product %d and has one safe direction?", id)
-		if err := p.confirm(cmd.Context(), yes, question); err != nil {
+		if err := p.confirm(cmd.Context(), flags.yes, question); err != nil {
 			return none, err
 		}
 	}
-	stop := p.progress(doing("Reconciling", id))
+	p.progress("Reconciling product %d", id)
 	report, err := client.Reconcile(cmd.Context(), id, repair)
-	stop()
 	if err != nil {
 		return none, fmt.Errorf("reconcile %d: %w", id, err)
 	}

@@ -24,9 +24,8 @@ type ledgerChange struct {
 // bind completes a command with the flags and the steps that all of them share.
 func (l ledgerChange) bind(p *program, cmd *cobra.Command) *cobra.Command {
 	var flags saleFlags
-	var yes bool
 	flags.bind(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	flags.bindYes(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		id, client, err := flags.product(p, cmd, args[0])
 		if err != nil {
@@ -36,12 +35,11 @@ func (l ledgerChange) bind(p *program, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%s %d: %w", l.verb, id, err)
 		}
-		if err := p.confirm(cmd.Context(), yes, l.question(before)); err != nil {
+		if err := p.confirm(cmd.Context(), flags.yes, l.question(before)); err != nil {
 			return err
 		}
-		stop := p.progress(doing(l.doing, id))
+		p.progress("%s product %d", l.doing, id)
 		after, err := l.change(client, cmd.Context(), id)
-		stop()
 		if err != nil {
 			return fmt.Errorf("%s %d: %w", l.verb, id, err)
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -17,6 +16,7 @@ type saleFlags struct {
 	admin   string
 	reason  string
 	timeout time.Duration
+	yes     bool
 }
 
 // saleTimeout is above the server's own bound of two minutes for work that
@@ -25,9 +25,18 @@ const saleTimeout = 150 * time.Second
 
 func (f *saleFlags) bind(cmd *cobra.Command) {
 	f.bindReading(cmd)
-	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` for the audit: why it is done")
+	f.bindReason(cmd)
 	cmd.Args = oneArg("the product's ID")
 	cmd.GroupID = groupSale
+}
+
+func (f *saleFlags) bindReason(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` for the audit: why it is done")
+}
+
+// bindYes is for a command that asks first.
+func (f *saleFlags) bindYes(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 }
 
 // bindReading is bind for a command that changes nothing.
@@ -82,5 +91,3 @@ func productID(text string) (uint32, error) {
 const saleNote = `
 It is a client of a running server's operator API. The token is admin.token, or
 the one that the server generated under its data_dir.`
-
-func doing(what string, id uint32) string { return fmt.Sprintf("%s product %d", what, id) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,32 +39,46 @@ give --yes to the commands that ask.`,
 	return cmd
 }
 
-// bindSink is saleFlags.bind for a command below sink.
-func (f *saleFlags) bindSink(cmd *cobra.Command, args cobra.PositionalArgs) {
-	f.bind(cmd)
-	cmd.Args, cmd.GroupID = args, ""
+// sinkRun is what a command below sink does with the operator API.
+type sinkRun func(ctx context.Context, client *adminclient.Client, args []string) error
+
+// reading completes a command below sink that changes nothing.
+func (f *saleFlags) reading(p *program, cmd *cobra.Command, args cobra.PositionalArgs, run sinkRun) *cobra.Command {
+	f.bindReading(cmd)
+	cmd.Args = args
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := f.client(p, cmd)
+		if err != nil {
+			return err
+		}
+		if err := run(cmd.Context(), client, args); err != nil {
+			return fmt.Errorf("sink %s: %w", cmd.Name(), err)
+		}
+		return nil
+	}
+	return cmd
 }
+
+// changing completes a command below sink that stands in the audit.
+func (f *saleFlags) changing(p *program, cmd *cobra.Command, args cobra.PositionalArgs, run sinkRun) *cobra.Command {
+	f.bindReason(cmd)
+	return f.reading(p, cmd, args, run)
+}
+
+var oneSink = oneArg("the sink's name")
 
 func (p *program) sinkListCommand() *cobra.Command {
 	var flags saleFlags
-	cmd := &cobra.Command{
+	return flags.reading(p, &cobra.Command{
 		Use:   "list",
 		Short: "List sinks with their lag and errors",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := flags.client(p, cmd)
-			if err != nil {
-				return err
-			}
-			sinks, err := client.Sinks(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("list sinks: %w", err)
-			}
-			return p.showSinks(sinks)
-		},
-	}
-	flags.bindReading(cmd)
-	cmd.Args = cobra.NoArgs
-	return cmd
+	}, cobra.NoArgs, func(ctx context.Context, client *adminclient.Client, _ []string) error {
+		sinks, err := client.Sinks(ctx)
+		if err != nil {
+			return err
+		}
+		return p.showSinks(sinks)
+	})
 }
 
 func (p *program) showSinks(sinks []wire.Sink) error {
@@ -93,38 +108,31 @@ header webhook-id. With --after it goes the other way, from that event on.`,
 		Example: `  seckill sink log shop --status failed
   seckill sink log shop --order SK01M7T8X1330001YGB50B7H08F8
   seckill sink log shop --id evt_4f0c1d6a3be1b0f2a7c9d85e6f301b24`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if filter.Limit < 1 || filter.Limit > maxLog {
-				return usageErrorf("--limit must be 1 to %d", maxLog)
-			}
-			client, err := flags.client(p, cmd)
-			if err != nil {
-				return err
-			}
-			return p.sinkLog(cmd, client, args[0], filter)
-		},
 	}
-	flags.bindReading(cmd)
-	cmd.Args = oneArg("the sink's name")
 	cmd.Flags().StringVar(&filter.Status, "status", "", "only deliveries that are `STATUS`: retrying, waiting, failed, delivered or skipped")
 	cmd.Flags().StringVar(&filter.OrderNo, "order", "", "only events of the order with this `NUMBER`, such as SK…")
 	cmd.Flags().StringVar(&filter.MessageID, "id", "", "only the event with this `ID`, such as evt_…")
 	cmd.Flags().Int64Var(&filter.After, "after", 0, "only events above this `NUMBER`, oldest first")
 	cmd.Flags().Int64Var(&filter.Before, "before", 0, "only events below this `NUMBER`")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many")
-	return cmd
+	return flags.reading(p, cmd, oneSink, func(ctx context.Context, client *adminclient.Client, args []string) error {
+		return p.sinkLog(ctx, client, args[0], filter)
+	})
 }
 
 // maxLog is the most that sink log shows: one less than a page of the API has,
 // so that one more says whether there are more.
 const maxLog = 499
 
-func (p *program) sinkLog(cmd *cobra.Command, client *adminclient.Client, name string, filter adminclient.DeliveryFilter) error {
+func (p *program) sinkLog(ctx context.Context, client *adminclient.Client, name string, filter adminclient.DeliveryFilter) error {
+	if filter.Limit < 1 || filter.Limit > maxLog {
+		return usageErrorf("--limit must be 1 to %d", maxLog)
+	}
 	most := filter.Limit
 	filter.Limit, filter.Newest = most+1, filter.After == 0
-	deliveries, err := client.Deliveries(cmd.Context(), name, filter)
+	deliveries, err := client.Deliveries(ctx, name, filter)
 	if err != nil {
-		return fmt.Errorf("log of %s: %w", name, err)
+		return err
 	}
 	more := len(deliveries) > most
 	if more {
@@ -164,29 +172,22 @@ func showTime(at wire.Time) string {
 
 func (p *program) sinkTestCommand() *cobra.Command {
 	var flags saleFlags
-	cmd := &cobra.Command{
+	return flags.changing(p, &cobra.Command{
 		Use:   "test NAME",
 		Short: "Send an echo event to a sink, and show its answer",
 		Long: `Test sends one event of type seckill.echo to sink NAME and shows the answer. It
 does not touch the sink's cursor. The exit code is 1 if the receiver did not take it.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := flags.client(p, cmd)
-			if err != nil {
-				return err
-			}
-			result, err := client.TestSink(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("test %s: %w", args[0], err)
-			}
-			if !result.OK {
-				return fmt.Errorf("test %s: not delivered after %d ms: %s", args[0], result.LatencyMS, result.Error)
-			}
-			fmt.Fprintf(p.out, "%s took the echo event: %s after %d ms\n", args[0], result.Answer, result.LatencyMS)
-			return nil
-		},
-	}
-	flags.bindSink(cmd, oneArg("the sink's name"))
-	return cmd
+	}, oneSink, func(ctx context.Context, client *adminclient.Client, args []string) error {
+		result, err := client.TestSink(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if !result.OK {
+			return fmt.Errorf("not delivered after %d ms: %s", result.LatencyMS, result.Error)
+		}
+		fmt.Fprintf(p.out, "%s took the echo event: %s after %d ms\n", args[0], result.Answer, result.LatencyMS)
+		return nil
+	})
 }
 
 func (p *program) sinkRetryCommand() *cobra.Command {
@@ -200,126 +201,104 @@ attempts; with EVENT the one of that event. EVENT is a number or an id (evt_…)
 as sink log shows them. It also ends a pause that the receiver has asked for.`,
 		Example: `  seckill sink retry shop
   seckill sink retry shop 4711`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			what := "--event"
-			if len(args) == 2 {
-				if cmd.Flags().Changed("event") {
-					return usageErrorf("give either EVENT or --event")
-				}
-				what, event = "EVENT", args[1]
-			}
-			if err := checkEvent(what, event); (event != "" || len(args) == 2) && err != nil {
-				return err
-			}
-			client, err := flags.client(p, cmd)
-			if err != nil {
-				return err
-			}
-			if event != "" {
-				d, err := client.RetryDelivery(cmd.Context(), args[0], event)
-				return p.showDelivery("retry", args[0], d, err)
-			}
-			n, err := client.RetrySink(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("retry %s: %w", args[0], err)
-			}
-			fmt.Fprintf(p.out, "%s of %s due now\n", count(n, "delivery", "deliveries"), args[0])
-			return nil
-		},
 	}
-	flags.bindSink(cmd, cobra.RangeArgs(1, 2))
 	cmd.Flags().StringVar(&event, "event", "", "`EVENT`, the same as the argument")
-	return cmd
+	return flags.changing(p, cmd, cobra.RangeArgs(1, 2), func(ctx context.Context, client *adminclient.Client, args []string) error {
+		one := event != "" || len(args) == 2
+		if len(args) == 2 {
+			if event != "" {
+				return usageErrorf("give either EVENT or --event")
+			}
+			event = args[1]
+		}
+		if !one {
+			n, err := client.RetrySink(ctx, args[0])
+			return p.showCount(n, args[0], "due now", err)
+		}
+		if err := checkEvent(event); err != nil {
+			return err
+		}
+		d, err := client.RetryDelivery(ctx, args[0], event)
+		return p.showDelivery(args[0], d, err)
+	})
 }
 
-func (p *program) showDelivery(verb, name string, d wire.Delivery, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", verb, name, err)
+func (p *program) showDelivery(name string, d wire.Delivery, err error) error {
+	if err == nil {
+		fmt.Fprintf(p.out, "event %d of %s at %s is %s\n", d.EventID, d.Key, name, d.Status)
 	}
-	fmt.Fprintf(p.out, "event %d of %s at %s is %s\n", d.EventID, d.Key, name, d.Status)
-	return nil
+	return err
+}
+
+// showCount shows what became of so many deliveries.
+func (p *program) showCount(n int, name, done string, err error) error {
+	if err == nil {
+		fmt.Fprintf(p.out, "%s of %s %s\n", deliveries(n), name, done)
+	}
+	return err
 }
 
 func (p *program) sinkSkipCommand() *cobra.Command {
 	var flags saleFlags
-	var yes, all bool
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "skip NAME [EVENT]",
 		Short: "Give up deliveries, so that later events of their orders go on",
 		Long: `Skip gives up the failed or retrying delivery of EVENT to sink NAME, and asks
 first. EVENT is a number or an id (evt_…), as sink log shows them. With --all
 it gives up every failed delivery. The receiver does not get these events.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if all == (len(args) == 2) {
-				return usageErrorf("give either EVENT or --all")
-			}
-			if all {
-				return p.skipAll(cmd, &flags, args[0], yes)
-			}
-			return p.skipOne(cmd, &flags, args[0], args[1], yes)
-		},
 	}
-	flags.bindSink(cmd, cobra.RangeArgs(1, 2))
+	flags.bindYes(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "give up all failed deliveries")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return cmd
+	return flags.changing(p, cmd, cobra.RangeArgs(1, 2), func(ctx context.Context, client *adminclient.Client, args []string) error {
+		switch {
+		case all == (len(args) == 2):
+			return usageErrorf("give either EVENT or --all")
+		case all:
+			return p.skipAll(ctx, client, args[0], flags.yes)
+		}
+		return p.skipOne(ctx, client, args[0], args[1], flags.yes)
+	})
 }
 
 // checkEvent reports whether a text names an event, by its number or its id.
-func checkEvent(what, text string) error {
+func checkEvent(text string) error {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 || sink.IsMessageID(text) {
 		return nil
 	}
-	return usageErrorf("%s must be the number of an event or its id (evt_…), as sink log shows them, not %q", what, text)
+	return usageErrorf("EVENT must be the number of an event or its id (evt_…), as sink log shows them, not %q", text)
 }
 
-func (p *program) skipOne(cmd *cobra.Command, flags *saleFlags, name, event string, yes bool) error {
-	if err := checkEvent("EVENT", event); err != nil {
+func (p *program) skipOne(ctx context.Context, client *adminclient.Client, name, event string, yes bool) error {
+	if err := checkEvent(event); err != nil {
 		return err
 	}
-	client, err := flags.client(p, cmd)
-	if err != nil {
+	if err := p.confirm(ctx, yes, fmt.Sprintf("Give up event %s? %s will not get it.", event, name)); err != nil {
 		return err
 	}
-	question := fmt.Sprintf("Give up event %s? %s will not get it.", event, name)
-	if err := p.confirm(cmd.Context(), yes, question); err != nil {
-		return err
-	}
-	d, err := client.SkipDelivery(cmd.Context(), name, event)
-	return p.showDelivery("skip", name, d, err)
+	d, err := client.SkipDelivery(ctx, name, event)
+	return p.showDelivery(name, d, err)
 }
 
-func (p *program) skipAll(cmd *cobra.Command, flags *saleFlags, name string, yes bool) error {
-	client, err := flags.client(p, cmd)
-	if err != nil {
+func (p *program) skipAll(ctx context.Context, client *adminclient.Client, name string, yes bool) error {
+	if err := p.confirm(ctx, yes, fmt.Sprintf("Give up all failed deliveries? %s will not get these events.", name)); err != nil {
 		return err
 	}
-	question := fmt.Sprintf("Give up all failed deliveries? %s will not get these events.", name)
-	if err := p.confirm(cmd.Context(), yes, question); err != nil {
-		return err
-	}
-	n, err := client.SkipSink(cmd.Context(), name)
-	if err != nil {
-		return fmt.Errorf("skip %s: %w", name, err)
-	}
-	fmt.Fprintf(p.out, "%s of %s given up\n", count(n, "delivery", "deliveries"), name)
-	return nil
+	n, err := client.SkipSink(ctx, name)
+	return p.showCount(n, name, "given up", err)
 }
 
-// count is a number with its noun.
-func count(n int, one, many string) string {
+// deliveries is their number with its noun.
+func deliveries(n int) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 delivery"
 	}
-	return strconv.Itoa(n) + " " + many
+	return fmt.Sprintf("%d deliveries", n)
 }
-
-var errNoFrom = errors.New("--from must be an RFC 3339 time such as 2026-11-11T20:00:00+08:00, or a duration such as 2h")
 
 func (p *program) sinkReplayCommand() *cobra.Command {
 	var flags saleFlags
 	var from string
-	var yes bool
 	cmd := &cobra.Command{
 		Use:   "replay NAME --from TIME",
 		Short: "Deliver all events since a time again",
@@ -328,72 +307,23 @@ delivered again, those that were skipped as well, and asks first. Receivers know
 repeated events by their ids.`,
 		Example: `  seckill sink replay shop --from 2026-11-11T20:00:00+08:00
   seckill sink replay shop --from 2h --yes   # of the last two hours`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			since, err := p.since(from)
-			if err != nil {
-				return &exitError{exitUsage, err}
-			}
-			client, err := flags.client(p, cmd)
-			if err != nil {
-				return err
-			}
-			return p.replay(cmd, client, args[0], since, yes)
-		},
 	}
-	flags.bindSink(cmd, oneArg("the sink's name"))
+	flags.bindYes(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "`TIME` since which events are delivered again, or how long ago")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return cmd
-}
-
-func (p *program) replay(cmd *cobra.Command, client *adminclient.Client, name string, since time.Time, yes bool) error {
-	question := fmt.Sprintf("Deliver all events since %s to %s again?", since.Format(time.RFC3339), name)
-	if err := p.confirm(cmd.Context(), yes, question); err != nil {
+	return flags.changing(p, cmd, oneSink, func(ctx context.Context, client *adminclient.Client, args []string) error {
+		since, err := p.since(from)
+		if err != nil {
+			return err
+		}
+		if err := p.confirm(ctx, flags.yes, fmt.Sprintf("Deliver all events since %s to %s again?", since.Format(time.RFC3339), args[0])); err != nil {
+			return err
+		}
+		n, err := client.ReplaySink(ctx, args[0], since)
+		if err == nil {
+			fmt.Fprintf(p.out, "%d events are delivered to %s again\n", n, args[0])
+		}
 		return err
-	}
-	n, err := client.ReplaySink(cmd.Context(), name, since)
-	if err != nil {
-		return fmt.Errorf("replay %s: %w", name, err)
-	}
-	fmt.Fprintf(p.out, "%d events are delivered to %s again\n", n, name)
-	return nil
-}
-
-func (p *program) sinkForgetCommand() *cobra.Command {
-	var flags saleFlags
-	var yes bool
-	cmd := &cobra.Command{
-		Use:   "forget NAME",
-		Short: "Delete a sink that is not configured any more",
-		Long: `Forget deletes the cursor and the delivery log of sink NAME, and asks first. It is
-refused while the sink is configured: remove it from the configuration of all
-instances first. A sink of that name begins anew later.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := flags.client(p, cmd)
-			if err != nil {
-				return err
-			}
-			sinks, err := client.Sinks(cmd.Context())
-			if err != nil {
-				return fmt.Errorf("forget %s: %w", args[0], err)
-			}
-			if slices.ContainsFunc(sinks, func(s wire.Sink) bool { return s.Name == args[0] && s.Configured }) {
-				return fmt.Errorf("forget %s: it is configured: remove it from the configuration of all instances first", args[0])
-			}
-			if err := p.confirm(cmd.Context(), yes, fmt.Sprintf("Delete the cursor and the delivery log of %s?", args[0])); err != nil {
-				return err
-			}
-			n, err := client.ForgetSink(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("forget %s: %w", args[0], err)
-			}
-			fmt.Fprintf(p.out, "%s forgotten, with %s\n", args[0], count(n, "delivery", "deliveries"))
-			return nil
-		},
-	}
-	flags.bindSink(cmd, oneArg("the sink's name"))
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	return cmd
+	})
 }
 
 // since reads a time, or a duration before now.
@@ -403,7 +333,36 @@ func (p *program) since(text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, errNoFrom
+		return at, usageErrorf("--from must be an RFC 3339 time such as 2026-11-11T20:00:00+08:00, or a duration such as 2h")
 	}
 	return at, nil
+}
+
+func (p *program) sinkForgetCommand() *cobra.Command {
+	var flags saleFlags
+	cmd := &cobra.Command{
+		Use:   "forget NAME",
+		Short: "Delete a sink that is not configured any more",
+		Long: `Forget deletes the cursor and the delivery log of sink NAME, and asks first. It is
+refused while the sink is configured: remove it from the configuration of all
+instances first. A sink of that name begins anew later.`,
+	}
+	flags.bindYes(cmd)
+	return flags.changing(p, cmd, oneSink, func(ctx context.Context, client *adminclient.Client, args []string) error {
+		sinks, err := client.Sinks(ctx)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(sinks, func(s wire.Sink) bool { return s.Name == args[0] && s.Configured }) {
+			return errors.New("it is configured: remove it from the configuration of all instances first")
+		}
+		if err := p.confirm(ctx, flags.yes, fmt.Sprintf("Delete the cursor and the delivery log of %s?", args[0])); err != nil {
+			return err
+		}
+		n, err := client.ForgetSink(ctx, args[0])
+		if err == nil {
+			fmt.Fprintf(p.out, "%s forgotten, with %s\n", args[0], deliveries(n))
+		}
+		return err
+	})
 }

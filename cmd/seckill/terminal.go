@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
-	"time"
 )
 
 // isTerminal tells whether somebody sits there. A null device also looks like
@@ -46,33 +44,9 @@ func (p *program) confirm(ctx context.Context, yes bool, question string) error 
 	}
 }
 
-// progressEvery is how often the person watching sees that it still runs.
-const progressEvery = time.Second
-
-// progress shows what is being done and for how long, on a terminal only. The
-// returned function ends it and clears the line.
-func (p *program) progress(what string) (stop func()) {
-	if !p.terminal {
-		return func() {}
-	}
-	var shown sync.WaitGroup
-	done := make(chan struct{})
-	shown.Go(func() {
-		ticker := time.NewTicker(progressEvery)
-		defer ticker.Stop()
-		started := time.Now()
-		for {
-			fmt.Fprintf(p.err, "\r\x1b[K%s … %ds", what, int(time.Since(started).Seconds()))
-			select {
-			case <-ticker.C:
-			case <-done:
-				fmt.Fprint(p.err, "\r\x1b[K")
-				return
-			}
-		}
-	})
-	return func() {
-		close(done)
-		shown.Wait()
+// progress says what is being done, to a person only.
+func (p *program) progress(format string, args ...any) {
+	if p.terminal {
+		fmt.Fprintf(p.err, format+" …\n", args...)
 	}
 }
