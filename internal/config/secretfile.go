@@ -25,25 +25,23 @@ func (c *Config) FillSecrets() error {
 	if c.shared() {
 		return c.checkShared()
 	}
-	if err := c.ReadSecrets(); err != nil {
-		return err
-	}
-	var errs []error
-	for _, k := range c.unsetSecrets() {
-		kept, err := createSecret(c.secretPath(k.name))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("generate %s: %w", k.name, err))
-			continue
-		}
-		*k.field.(*Secret) = kept
-	}
-	return errors.Join(errs...)
+	return c.fillSecrets(createSecret)
 }
 
 // ReadSecrets fills from the data directory only what is kept there already;
 // what is not stays unset. Commands beside a server use it: they must not
 // make a secret that the server does not have.
 func (c *Config) ReadSecrets() error {
+	return c.fillSecrets(func(path string) (Secret, error) {
+		kept, err := readSecret(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return Secret{}, nil
+		}
+		return kept, err
+	})
+}
+
+func (c *Config) fillSecrets(kept func(path string) (Secret, error)) error {
 	unset := c.unsetSecrets()
 	if len(unset) == 0 {
 		return nil
@@ -53,15 +51,12 @@ func (c *Config) ReadSecrets() error {
 	}
 	var errs []error
 	for _, k := range unset {
-		kept, err := readSecret(c.secretPath(k.name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		secret, err := kept(filepath.Join(c.secretDir(), k.name))
 		if err != nil {
-			errs = append(errs, fmt.Errorf("read %s: %w", k.name, err))
+			errs = append(errs, fmt.Errorf("kept %s: %w", k.name, err))
 			continue
 		}
-		*k.field.(*Secret) = kept
+		*k.field.(*Secret) = secret
 	}
 	return errors.Join(errs...)
 }
@@ -85,8 +80,6 @@ func (c *Config) unsetSecrets() []key {
 func (c *Config) keysAlone() bool { return c.shared() && c.Auth.JWKSURL != "" }
 
 func (c *Config) secretDir() string { return filepath.Join(c.DataDir, "secrets") }
-
-func (c *Config) secretPath(name string) string { return filepath.Join(c.secretDir(), name) }
 
 // checkSecretDir refuses a directory in which everybody may put secrets of their
 // own in the place of ours. Where only owners may replace their files, as in
@@ -125,9 +118,12 @@ func readSecret(path string) (Secret, error) {
 	return kept, nil
 }
 
-// createSecret makes a secret and returns the one that is then in the file,
-// which is another's if another process was first.
+// createSecret reads a secret, or makes one and returns the one that is then in
+// the file, which is another's if another process was first.
 func createSecret(path string) (Secret, error) {
+	if kept, err := readSecret(path); !errors.Is(err, fs.ErrNotExist) {
+		return kept, err
+	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Secret{}, err
