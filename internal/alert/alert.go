@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"seckill/internal/grace"
 )
 
 const (
@@ -131,12 +133,8 @@ func (a *Alerter) deliver(ctx context.Context, alert Alert) (err error) {
 	}
 	for try := range sendTries {
 		if try > 0 {
-			timer := time.NewTimer(retryPause)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return ctx.Err()
-			case <-timer.C:
+			if err := grace.Pause(ctx, retryPause); err != nil {
+				return err
 			}
 		}
 		if err = a.post(ctx, body); err == nil {
