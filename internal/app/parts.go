@@ -206,7 +206,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
 		Lane: p.laneOptions(), Mover: p.mover, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve,
 		Learn: p.memory.Learn, SharedStore: !p.alone(),
-		MayHold: p.memory.MayHoldIn, OnTooHot: countTooHot(p.metrics),
+		MayHold: p.memory.MayHoldIn, OnTooHot: p.metrics.TooHot,
 		OnTrouble: p.signals.raise,
 		Counter:   p.store, ExpireAfter: p.cfg.Order.ExpireAfter, OnSell: p.metrics.Sell,
 		OnSellFailed: func(product uint32, err error) {
@@ -241,16 +241,6 @@ func (p *parts) now() time.Time {
 		return time.Now()
 	}
 	return p.clock.Now()
-}
-
-// countTooHot counts refusals of the line before the ledger, of which a crowd
-// brings many: each counter is looked up once.
-func countTooHot(m *metrics.Metrics) func(purchase.TooHot) {
-	counters := make(map[purchase.TooHot]interface{ Inc() })
-	for _, why := range purchase.TooHots {
-		counters[why] = m.TooHot(string(why))
-	}
-	return func(why purchase.TooHot) { counters[why].Inc() }
 }
 
 // holder is this instance's name among those that share the store, or "".

@@ -76,10 +76,4 @@ func (c *Carrier) Stray(entries int) { c.strays.Add(float64(entries)) }
 func (c *Carrier) Holds(claims int) { c.held.Set(float64(claims)) }
 
 // Bypassed tells whether workers read the outbox.
-func (c *Carrier) Bypassed(cause error) {
-	if cause != nil {
-		c.bypassed.Set(1)
-	} else {
-		c.bypassed.Set(0)
-	}
-}
+func (c *Carrier) Bypassed(cause error) { c.bypassed.Set(oneIf(cause != nil)) }

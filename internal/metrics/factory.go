@@ -31,6 +31,14 @@ func (f factory) gauge(name, help string) prometheus.Gauge {
 	return add(f, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
 }
 
+// oneIf is how a gauge says yes or no.
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 // readGauge makes a gauge that is read when Prometheus asks.
 func (m *Metrics) readGauge(name, help string, read func() float64) {
 	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))

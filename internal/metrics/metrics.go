@@ -82,7 +82,7 @@ type Metrics struct {
 	OperatorRefused *prometheus.CounterVec
 	StreamsCut      prometheus.Counter
 
-	tooHot     *prometheus.CounterVec
+	tooHot     map[purchase.TooHot]prometheus.Counter // a crowd brings many
 	challenges *prometheus.CounterVec
 	answers    *prometheus.CounterVec
 	difficulty prometheus.Gauge
@@ -129,7 +129,7 @@ func New(version string) *Metrics {
 		RaisedPrices:    f.counter("seckill_challenges_raised_total", "Proofs of work that were harder because the address or the buyer had asked for many challenges."),
 		SparedAnswers:   f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that the store remembers, as Redis could not be asked."),
 
-		tooHot:     f.counters("seckill_too_hot_total", "Claims that the line before the ledger did not take, by why.", "why"),
+		tooHot:     map[purchase.TooHot]prometheus.Counter{},
 		challenges: f.counters("seckill_challenges_total", "Challenges asked, by kind.", "kind"),
 		answers:    f.counters("seckill_challenge_answers_total", "Challenges answered, by kind and result.", "kind", "result"),
 		difficulty: f.gauge("seckill_challenge_pow_difficulty", "Difficulty of the last proof of work that was asked."),
@@ -146,6 +146,10 @@ func New(version string) *Metrics {
 	for _, gate := range admission.Gates {
 		m.gates[gate] = gates.WithLabelValues(string(gate))
 	}
+	tooHot := f.counters("seckill_too_hot_total", "Claims that the line before the ledger did not take, by why.", "why")
+	for _, why := range purchase.TooHots {
+		m.tooHot[why] = tooHot.WithLabelValues(string(why))
+	}
 	m.countFromZero()
 	f.gauges("seckill_build_info", "The running version.", "version").WithLabelValues(version).Set(1)
 	return m
@@ -161,7 +165,6 @@ func (m *Metrics) countFromZero() {
 	countFromZero(m.DualWrites, purchase.DualWriteResults...)
 	countFromZero(m.ConnsRefused, socket.Refusals...)
 	countFromZero(m.reconciled, resultUnknown, resultViolated, resultBalanced)
-	countFromZero(m.tooHot, purchase.TooHots...)
 	countFromZero(m.challenges, challenge.Kinds...)
 	for _, kind := range challenge.Kinds {
 		for _, result := range []string{answerRight, answerWrong} {
@@ -220,9 +223,8 @@ func (m *Metrics) Route(route, status string) prometheus.Counter {
 	return m.requests.WithLabelValues(route, status)
 }
 
-// TooHot is the counter of claims that were not let in for a reason; hold on
-// to it.
-func (m *Metrics) TooHot(why string) prometheus.Counter { return m.tooHot.WithLabelValues(why) }
+// TooHot counts a claim that the line before the ledger did not take.
+func (m *Metrics) TooHot(why purchase.TooHot) { m.tooHot[why].Inc() }
 
 // Reserve sees one ledger step.
 func (m *Metrics) Reserve(claims int, took time.Duration) {
@@ -304,11 +306,7 @@ func (m *Metrics) Duty(name string, took time.Duration, err error) {
 
 // Durable says whether the ledger's answers outlive a kind of fault.
 func (m *Metrics) Durable(fault string, yes bool) {
-	value := 0.0
-	if yes {
-		value = 1
-	}
-	m.durable.WithLabelValues(fault).Set(value)
+	m.durable.WithLabelValues(fault).Set(oneIf(yes))
 }
 
 // Reconciled sees one report.

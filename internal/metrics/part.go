@@ -61,11 +61,7 @@ func (p *Parts) Collect(to chan<- prometheus.Metric) {
 	var reading sync.WaitGroup
 	for part, ping := range map[string]func(context.Context) error{"ledger": p.Ledger, "store": p.Store} {
 		reading.Go(func() {
-			up := 1.0
-			if ping(ctx) != nil {
-				up = 0
-			}
-			gauge(descUp, up, part)
+			gauge(descUp, oneIf(ping(ctx) == nil), part)
 		})
 	}
 	if p.Outbox != nil {

@@ -104,11 +104,7 @@ func (s *Sales) Collect(to chan<- prometheus.Metric) {
 		gauge(descBytes, float64(bytes))
 	}
 	for _, id := range s.shown() { // known without the store and the ledger
-		taken := 0.0
-		if s.TakenOver(id) {
-			taken = 1
-		}
-		gauge(descTaken, taken, productLabel(id))
+		gauge(descTaken, oneIf(s.TakenOver(id)), productLabel(id))
 	}
 	for id, last := range s.figures() {
 		product, st := productLabel(id), &last.stats

@@ -65,11 +65,7 @@ func (s *Sinks) Collect(to chan<- prometheus.Metric) {
 		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{name}, labels...)...)
 		}
-		up := 1.0
-		if status.Down {
-			up = 0
-		}
-		gauge(descSinkUp, up)
+		gauge(descSinkUp, oneIf(!status.Down))
 		gauge(descSinkLag, float64(status.Lag))
 		gauge(descSinkOldest, status.Oldest.Seconds())
 		gauge(descSinkOpen, float64(status.Retrying), store.DeliveryRetrying.String())
