@@ -23,10 +23,9 @@ func (p *program) healthCommand() *cobra.Command {
 the health check of a container that has no other program in it.
 
 Exit code: 0 ready, 1 not ready or not there.`,
-		Example:           "  seckill health --config seckill.yaml",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		GroupID:           groupServer,
+		Example: "  seckill health --config seckill.yaml",
+		Args:    cobra.NoArgs,
+		GroupID: groupServer,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := from.load(p, cmd)
 			if err != nil {

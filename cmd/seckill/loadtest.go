@@ -62,9 +62,8 @@ Exit code: 0 all promises hold, 1 one does not, 2 could not tell.`,
   seckill loadtest --buyers 100000 --units 1000 --rate 20000
   seckill loadtest --product 7 --json > report.json
   seckill loadtest --shop https://shop.test --admin http://10.0.0.5:8081 --yes-load shop.test,10.0.0.5 --config seckill.yaml`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		GroupID:           groupTool,
+		Args:    cobra.NoArgs,
+		GroupID: groupTool,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := p.loadtest(cmd, &flags)
 			if err != nil {

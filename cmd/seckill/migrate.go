@@ -17,10 +17,9 @@ func (p *program) migrateCommand() *cobra.Command {
 and safe to run from several machines at once. Serve does it by itself when it
 starts; where a deployment wants that step on its own, set store.migrate to
 false, and serve refuses to start until it is done.`,
-		Example:           "  seckill migrate --config seckill.yaml",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		GroupID:           groupServer,
+		Example: "  seckill migrate --config seckill.yaml",
+		Args:    cobra.NoArgs,
+		GroupID: groupServer,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := from.load(p, cmd)
 			if err != nil {

@@ -44,7 +44,6 @@ func (f *saleFlags) bindReading(cmd *cobra.Command) {
 	f.settings.bind(cmd)
 	cmd.Flags().StringVar(&f.admin, "admin", "", "`URL` of the operator API (default: from admin.listen)")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", saleTimeout, "longest to wait for the answer")
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
 }
 
 // client is the operator API's, with the token of the configuration or of the

@@ -36,9 +36,8 @@ metrics on admin.listen. At its start it waits half a minute for its servers.`,
   seckill serve --shop-listen :8080 --set order.expire_after=15m
   SECKILL_WORKER_RATE_PER_SECOND=1000 seckill serve --data-dir /var/lib/seckill
   seckill serve --config shared.yaml --roles shop`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		GroupID:           groupServer,
+		Args:    cobra.NoArgs,
+		GroupID: groupServer,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkRoles(play); err != nil {
 				return err

@@ -26,9 +26,8 @@ auth.jwt_secret, or with the secret that the server generated under its data_dir
 Whoever has it can buy as U until it expires.`,
 		Example: `  seckill token --user alice
   curl -H "Authorization: Bearer $(seckill token --user alice)" http://127.0.0.1:8080/api/v1/orders`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		GroupID:           groupTool,
+		Args:    cobra.NoArgs,
+		GroupID: groupTool,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if user == "" {
 				return usageErrorf("--user is required: the buyer that the bearer is")
