@@ -29,12 +29,6 @@ func TestAStoreThatCannotBeOpenedIsSaid(t *testing.T) {
 	}
 }
 
-func TestAnUnknownRoleIsRefused(t *testing.T) {
-	if _, err := app.New(settings(t), app.Options{Roles: []string{"shop", "cook"}}); err == nil || !strings.Contains(err.Error(), "cook") {
-		t.Fatalf("got %v", err)
-	}
-}
-
 func TestAnInstanceServesUntilItIsStoppedAndLeavesItsDataToTheNext(t *testing.T) {
 	cfg := settings(t)
 	for range 2 {
