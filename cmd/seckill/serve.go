@@ -18,7 +18,6 @@ func (p *program) serveCommand() *cobra.Command {
 	from := settings{serves: true}
 	var play []string
 	var demo bool
-	var shopListen, adminListen string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the engine",
@@ -56,8 +55,8 @@ metrics on admin.listen. At its start it waits half a minute for its servers.`,
 		},
 	}
 	from.bind(cmd)
-	from.bindKey(cmd, "shop-listen", "shop.listen", "`HOST:PORT` of the public shop", &shopListen)
-	from.bindKey(cmd, "admin-listen", "admin.listen", "`HOST:PORT` of the operator API", &adminListen)
+	from.bindKey(cmd, "shop-listen", "shop.listen", "`HOST:PORT` of the public shop")
+	from.bindKey(cmd, "admin-listen", "admin.listen", "`HOST:PORT` of the operator API")
 	cmd.Flags().StringSliceVar(&play, "roles", app.Roles, "`ROLES` that this process plays")
 	cmd.Flags().BoolVar(&demo, "demo", false, "open a demo sale with a demo login, and print where to click")
 	must(cmd.RegisterFlagCompletionFunc("roles", cobra.FixedCompletions(app.Roles, cobra.ShellCompDirectiveNoFileComp)))

@@ -11,25 +11,21 @@ import (
 
 // settings are the flags through which a command finds its configuration.
 type settings struct {
-	file     string
-	dataDir  string
-	pairs    []string
-	shortcut []shortcut
-	files    bool // also look at the files that the configuration names
-	serves   bool // the configuration is for serve: the secrets of sinks must be set
+	file      string
+	pairs     []string
+	shortcuts []shortcut
+	files     bool // also look at the files that the configuration names
+	serves    bool // the configuration is for serve: the secrets of sinks must be set
 }
 
 // shortcut is a flag of its own for a key that is often set.
-type shortcut struct {
-	flag, key string
-	value     *string
-}
+type shortcut struct{ flag, key string }
 
 func (s *settings) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&s.file, "config", "c", "", "YAML `FILE` with the configuration")
 	flags.StringArrayVar(&s.pairs, "set", nil, "set one `KEY=VALUE` of the configuration, no secret; repeatable")
-	s.bindKey(cmd, "data-dir", "data_dir", "`DIR` of journal, store and generated secrets", &s.dataDir)
+	s.bindKey(cmd, "data-dir", "data_dir", "`DIR` of journal, store and generated secrets")
 	must(cmd.MarkFlagFilename("config", "yaml", "yml"))
 	must(cmd.MarkFlagDirname("data-dir"))
 	must(cmd.RegisterFlagCompletionFunc("set", completeKeys))
@@ -37,9 +33,9 @@ func (s *settings) bind(cmd *cobra.Command) {
 
 // bindKey adds a shortcut. The help shows the key's default, which is not the
 // flag's: an unset flag leaves file and environment alone.
-func (s *settings) bindKey(cmd *cobra.Command, flag, key, usage string, value *string) {
-	cmd.Flags().StringVar(value, flag, "", fmt.Sprintf("%s (sets %s)", usage, key))
-	s.shortcut = append(s.shortcut, shortcut{flag, key, value})
+func (s *settings) bindKey(cmd *cobra.Command, flag, key, usage string) {
+	cmd.Flags().String(flag, "", fmt.Sprintf("%s (sets %s)", usage, key))
+	s.shortcuts = append(s.shortcuts, shortcut{flag, key})
 }
 
 // load reads file, environment and flags, in this order.
@@ -52,9 +48,9 @@ func (s *settings) load(p *program, cmd *cobra.Command) (*config.Config, error) 
 		}
 		from.Flags = append(from.Flags, config.Setting{Flag: "--set", Key: key, Value: value})
 	}
-	for _, short := range s.shortcut {
-		if cmd.Flags().Changed(short.flag) {
-			from.Flags = append(from.Flags, config.Setting{Flag: "--" + short.flag, Key: short.key, Value: *short.value})
+	for _, short := range s.shortcuts {
+		if flag := cmd.Flags().Lookup(short.flag); flag.Changed {
+			from.Flags = append(from.Flags, config.Setting{Flag: "--" + short.flag, Key: short.key, Value: flag.Value.String()})
 		}
 	}
 	cfg, err := config.Load(from)

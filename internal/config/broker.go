@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -98,11 +99,10 @@ func topic() rule { return ruled(topicWords, checkTopic) }
 
 func optionalTopic() rule { return ruled(topicWords, orEmpty(checkTopic)) }
 
+var topicPattern = regexp.MustCompile(fmt.Sprintf("^[A-Za-z0-9._-]{1,%d}$", maxTopicBytes))
+
 func checkTopic(name string) error {
-	ok := func(r rune) bool {
-		return r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-	}
-	if len(name) == 0 || len(name) > maxTopicBytes || strings.ContainsFunc(name, func(r rune) bool { return !ok(r) }) || name == "." || name == ".." {
+	if !topicPattern.MatchString(name) || name == "." || name == ".." {
 		return fmt.Errorf("must have 1 to %d letters, digits, dots, underscores or hyphens", maxTopicBytes)
 	}
 	return nil

@@ -138,14 +138,9 @@ func checkLine(text string, most int) error {
 func listenAddress() rule {
 	return ruled("HOST:PORT", func(address string) error {
 		host, port, err := net.SplitHostPort(address)
-		if err != nil {
+		_, portErr := strconv.ParseUint(port, 10, 16)
+		if err != nil || portErr != nil || strings.ContainsFunc(host, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }) {
 			return fmt.Errorf("must be HOST:PORT, such as 127.0.0.1:8080, not %q", address)
-		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return fmt.Errorf("must have a port of 0 to 65535, not %q", port)
-		}
-		if strings.ContainsFunc(host, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '/' }) {
-			return fmt.Errorf("must have a host name or an IP address before the port, not %q", host)
 		}
 		return nil
 	})
