@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,7 +60,7 @@ stay: a page that somebody still has open may ask for them.`,
 			if err != nil {
 				return fmt.Errorf("export: %w", err)
 			}
-			files = append(files, site.File{Name: headersFile, Body: headers(files, policy)})
+			files = append([]site.File{{Name: headersFile, Body: headers(files, policy)}}, files...)
 			if err := checkTarget(args[0], yes); err != nil {
 				return err
 			}
@@ -121,16 +119,9 @@ func headers(files []site.File, policy string) []byte {
 	return []byte(text.String())
 }
 
-// writeSite writes the index last: whoever reads DIR meanwhile finds all that an
-// index names.
+// writeSite writes the files in their order, the index last: whoever reads DIR
+// meanwhile finds all that an index names.
 func (p *program) writeSite(dir string, files []site.File) error {
-	isIndex := func(f site.File) int {
-		if f.Name == site.Index {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(files, func(a, b site.File) int { return cmp.Compare(isIndex(a), isIndex(b)) })
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}

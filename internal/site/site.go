@@ -55,7 +55,8 @@ type Options struct {
 	Policy string
 }
 
-// Build makes the files of a site from a page, sorted by name.
+// Build makes the files of a site from a page, sorted by name, with the index
+// last: whoever finds it finds all that it names.
 func Build(page fs.FS, opt Options) ([]File, error) {
 	b := build{page: page, names: make(map[string]string), open: make(map[string]bool)}
 	err := fs.WalkDir(page, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -72,9 +73,8 @@ func Build(page fs.FS, opt Options) ([]File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the page: %w", err)
 	}
-	b.files = append(b.files, File{Name: Index, Body: index, CacheControl: AskFirst})
 	slices.SortFunc(b.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	return b.files, nil
+	return append(b.files, File{Name: Index, Body: index, CacheControl: AskFirst}), nil
 }
 
 type build struct {
