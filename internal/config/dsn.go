@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"strings"
 
@@ -48,11 +47,8 @@ func (d DSN) String() string {
 // Format answers every verb with the masked text.
 func (d DSN) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, d.String()) }
 
-// MarshalText masks JSON, YAML and everything else that marshals text.
+// MarshalText masks JSON, YAML, slog and everything else that marshals text.
 func (d DSN) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
-
-// LogValue masks slog.
-func (d DSN) LogValue() slog.Value { return slog.StringValue(d.String()) }
 
 // mysqlAddress is an address of MySQL, as the driver reads it.
 type mysqlAddress struct {

@@ -128,7 +128,7 @@ func (l *loading) environ(environ []string) {
 			names[env] = k.name
 		}
 	}
-	values := map[string]any{}
+	values, variables := map[string]any{}, map[string]string{}
 	for _, setting := range environ {
 		variable, value, _ := strings.Cut(setting, "=")
 		if !strings.HasPrefix(variable, envPrefix) || variable == fault.EnvVar || variable == FileVar || value == "" {
@@ -143,11 +143,7 @@ func (l *loading) environ(environ []string) {
 			l.errorf("environment: %s: unknown variable", variable)
 			continue
 		}
-		values[name] = value
-	}
-	variables := map[string]string{}
-	for variable, name := range names {
-		variables[name] = variable
+		values[name], variables[name] = value, variable
 	}
 	l.apply(values, func(name string) string { return "environment: " + variables[name] })
 }
@@ -167,8 +163,9 @@ func (l *loading) env(k key) string {
 	return k.env()
 }
 
-// flags reads what the command line sets. It takes no secrets: every user of the
-// machine can read the arguments of a process.
+// flags reads what the command line sets. It takes no secrets, and no address
+// with a user or a query, which may be one: every user of the machine can read
+// the arguments of a process.
 func (l *loading) flags(settings []Setting) {
 	values, flags := map[string]any{}, map[string]string{}
 	for _, s := range settings {
@@ -176,12 +173,9 @@ func (l *loading) flags(settings []Setting) {
 			l.errorf("%s: %s: sinks are set in the configuration file only", s.Flag, s.Key)
 			continue
 		}
-		if at := slices.IndexFunc(l.keys, func(k key) bool { return k.name == s.Key }); at >= 0 && l.keys[at].private() {
-			l.errorf("%s: %s: must not be set by a flag, as the process list would show it: set %s in the environment, or the key in the configuration file", s.Flag, s.Key, l.keys[at].env())
-			continue
-		}
-		if PrintableURL(s.Value) != s.Value {
-			l.errorf("%s: %s: an address with a user or a query must not be set by a flag, as the process list would show it: set %s in the environment, or the key in the configuration file", s.Flag, s.Key, key{name: s.Key}.env())
+		isPrivate := func(k key) bool { return k.name == s.Key && k.private() }
+		if slices.ContainsFunc(l.keys, isPrivate) || PrintableURL(s.Value) != s.Value {
+			l.errorf("%s: %s: must not be set by a flag, as the process list would show it: set %s in the environment, or the key in the configuration file", s.Flag, s.Key, key{name: s.Key}.env())
 			continue
 		}
 		values[s.Key], flags[s.Key] = s.Value, s.Flag
@@ -191,9 +185,7 @@ func (l *loading) flags(settings []Setting) {
 
 // apply sets one source's values; where says where a value stands.
 func (l *loading) apply(values map[string]any, where func(name string) string) {
-	names := make([]string, len(l.keys))
-	for i, k := range l.keys {
-		names[i] = k.name
+	for _, k := range l.keys {
 		value, found := values[k.name]
 		if !found {
 			continue
@@ -207,7 +199,7 @@ func (l *loading) apply(values map[string]any, where func(name string) string) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !slices.Contains(names, name) {
+		if !l.isKey(name) {
 			l.errorf("%s: unknown key", where(name))
 		}
 	}

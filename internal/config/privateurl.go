@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"strings"
 )
@@ -33,11 +32,8 @@ func (p PrivateURL) String() string {
 // Format answers every verb with the masked text.
 func (p PrivateURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.String()) }
 
-// MarshalText masks JSON, YAML and everything else that marshals text.
+// MarshalText masks JSON, YAML, slog and everything else that marshals text.
 func (p PrivateURL) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
-
-// LogValue masks slog.
-func (p PrivateURL) LogValue() slog.Value { return slog.StringValue(p.String()) }
 
 // PrintableURL masks the user and the query of an address: people put keys
 // there. It returns other text as it is.

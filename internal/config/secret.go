@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"io"
-	"log/slog"
 )
 
 const (
@@ -44,11 +43,8 @@ func (s Secret) String() string {
 // Format answers every verb with the mask; String alone would leave %d open.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalText masks JSON, YAML and everything else that marshals text.
+// MarshalText masks JSON, YAML, slog and everything else that marshals text.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// LogValue masks slog.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 func checkSecret(s Secret) error {
 	if n := len(s.text); n < minSecretBytes || n > maxSecretBytes {
