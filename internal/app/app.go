@@ -135,9 +135,6 @@ func (a *App) ShopURL() string {
 // AdminURL is where operators reach this instance, or, without their role,
 // where its health and metrics are read.
 func (a *App) AdminURL() string {
-	if a.adminListener == nil {
-		return ""
-	}
 	return a.cfg.Admin.URL(a.adminListener.Addr().String())
 }
 
@@ -164,10 +161,8 @@ func (a *App) Run(ctx context.Context) error {
 		go func() { a.broken <- a.parts.shop.Serve(a.shopListener) }()
 		a.log.Info("shop serves", "url", config.PrintableURL(a.ShopURL()), "listen", a.shopListener.Addr().String())
 	}
-	if a.adminListener != nil {
-		go func() { a.broken <- a.adminServer.Serve(a.adminListener) }()
-		a.log.Info("operator address serves", "url", a.AdminURL(), "api", a.has(RoleAdmin))
-	}
+	go func() { a.broken <- a.adminServer.Serve(a.adminListener) }()
+	a.log.Info("operator address serves", "url", a.AdminURL(), "api", a.has(RoleAdmin))
 	a.announce()
 	var died, drained error
 	left := stopDeadline
@@ -200,9 +195,7 @@ func (a *App) stop(within time.Duration) error {
 	}
 	a.parts.stage.Close()
 	close(a.adminStop)
-	if a.adminListener != nil {
-		errs = append(errs, a.adminListener.Hurry(), a.stopAdmin(ctx))
-	}
+	errs = append(errs, a.adminListener.Hurry(), a.stopAdmin(ctx))
 	a.stopLoops()
 	errs = append(errs, a.awaitLoops(ctx))
 	a.parts.writePromises(ctx)
