@@ -74,10 +74,11 @@ func readPair(certKey, certPath, keyKey, keyPath string) (*tls.Certificate, erro
 // ignored would leave its owner in the belief that the server is checked.
 func (c *Config) checkClientTLS() error {
 	var found findings
-	for key, path := range map[string]string{"redis.tls_ca": c.Redis.TLSCA, "redis.tls_cert": c.Redis.TLSCert, "redis.tls_key": c.Redis.TLSKey} {
-		found.when(path != "" && !c.Redis.TLS, key, "is of no use without redis.tls")
-	}
-	found.apart("redis.tls_cert", c.Redis.TLSCert != "", "redis.tls_key", c.Redis.TLSKey != "")
+	r := &c.Redis
+	found.when(r.TLSCA != "" && !r.TLS, "redis.tls_ca", "is of no use without redis.tls")
+	found.when(r.TLSCert != "" && !r.TLS, "redis.tls_cert", "is of no use without redis.tls")
+	found.when(r.TLSKey != "" && !r.TLS, "redis.tls_key", "is of no use without redis.tls")
+	found.apart("redis.tls_cert", r.TLSCert != "", "redis.tls_key", r.TLSKey != "")
 	found.when(c.Kafka.TLSCA != "" && !c.Kafka.TLS, "kafka.tls_ca", "is of no use without kafka.tls")
 	found.when(c.RocketMQ.TLSCA != "" && !c.RocketMQ.TLS, "rocketmq.tls_ca", "is of no use without rocketmq.tls")
 	found.when(c.Pulsar.TLSCA != "" && !strings.HasPrefix(c.Pulsar.URL, pulsarTLS), "pulsar.tls_ca", "is of no use unless pulsar.url begins with pulsar+ssl://")
