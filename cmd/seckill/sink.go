@@ -251,13 +251,26 @@ it gives up every failed delivery. The receiver does not get these events.`,
 	flags.bindYes(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "give up all failed deliveries")
 	return flags.changing(p, cmd, cobra.RangeArgs(1, 2), func(ctx context.Context, client *adminclient.Client, args []string) error {
-		switch {
-		case all == (len(args) == 2):
+		if all == (len(args) == 2) {
 			return usageErrorf("give either EVENT or --all")
-		case all:
-			return p.skipAll(ctx, client, args[0], flags.yes)
 		}
-		return p.skipOne(ctx, client, args[0], args[1], flags.yes)
+		name := args[0]
+		question := fmt.Sprintf("Give up all failed deliveries? %s will not get these events.", name)
+		if !all {
+			if err := checkEvent(args[1]); err != nil {
+				return err
+			}
+			question = fmt.Sprintf("Give up event %s? %s will not get it.", args[1], name)
+		}
+		if err := p.confirm(ctx, flags.yes, question); err != nil {
+			return err
+		}
+		if all {
+			n, err := client.SkipSink(ctx, name)
+			return p.showCount(n, name, "given up", err)
+		}
+		d, err := client.SkipDelivery(ctx, name, args[1])
+		return p.showDelivery(name, d, err)
 	})
 }
 
@@ -267,25 +280,6 @@ func checkEvent(text string) error {
 		return nil
 	}
 	return usageErrorf("EVENT must be the number of an event or its id (evt_…), as sink log shows them, not %q", text)
-}
-
-func (p *program) skipOne(ctx context.Context, client *adminclient.Client, name, event string, yes bool) error {
-	if err := checkEvent(event); err != nil {
-		return err
-	}
-	if err := p.confirm(ctx, yes, fmt.Sprintf("Give up event %s? %s will not get it.", event, name)); err != nil {
-		return err
-	}
-	d, err := client.SkipDelivery(ctx, name, event)
-	return p.showDelivery(name, d, err)
-}
-
-func (p *program) skipAll(ctx context.Context, client *adminclient.Client, name string, yes bool) error {
-	if err := p.confirm(ctx, yes, fmt.Sprintf("Give up all failed deliveries? %s will not get these events.", name)); err != nil {
-		return err
-	}
-	n, err := client.SkipSink(ctx, name)
-	return p.showCount(n, name, "given up", err)
 }
 
 // deliveries is their number with its noun.

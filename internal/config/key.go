@@ -303,23 +303,24 @@ func (k key) value() any {
 	case *Secret, *DSN, *PrivateURL:
 		return fmt.Sprint(field) // masked
 	case *[]Secret:
-		masks := make([]string, len(*field))
-		for i, s := range *field {
-			masks[i] = s.String()
-		}
-		return masks
+		return texts(*field, Secret.String)
 	case *[]string:
 		return *field
 	case *time.Duration:
 		return shortDuration(*field)
 	case *[]time.Duration:
-		list := make([]string, len(*field))
-		for i, d := range *field {
-			list[i] = shortDuration(d)
-		}
-		return list
+		return texts(*field, shortDuration)
 	}
 	panic(fmt.Sprintf("config: key %s has a field of type %T", k.name, k.field))
+}
+
+// texts are the entries of a list, each as it is printed.
+func texts[T any](list []T, text func(T) string) []string {
+	printed := make([]string, len(list))
+	for i, entry := range list {
+		printed[i] = text(entry)
+	}
+	return printed
 }
 
 // shortDuration drops the zero units that time.Duration prints: 30m, not 30m0s.

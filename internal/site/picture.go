@@ -2,6 +2,7 @@ package site
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -12,15 +13,7 @@ func ShowsPicture(hosts []string, address string) bool {
 	if err != nil {
 		return false
 	}
-	if u.Host == "" {
-		return true
-	}
-	for _, host := range hosts {
-		if letsIn(host, u) {
-			return true
-		}
-	}
-	return false
+	return u.Host == "" || slices.ContainsFunc(hosts, func(host string) bool { return letsIn(host, u) })
 }
 
 // letsIn reads a host as browsers read it in a policy: without a scheme it is of
