@@ -14,12 +14,12 @@ import (
 
 // buildChallenge wires purchase tokens and what stands before them.
 func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Desk, err error) {
-	if p.tokens, err = purchasetoken.New(p.cfg.Token.Secrets()...); err != nil {
+	if door.Tokens, err = purchasetoken.New(p.cfg.Token.Secrets()...); err != nil {
 		return nil, err
 	}
 	cfg := &p.cfg.Challenge
 	opt := challenge.Options{
-		Kind: challenge.Kind(cfg.Kind), Secrets: p.cfg.Token.Secrets(), Tokens: p.tokens, Spent: p.book.spent, Lead: p.cfg.Token.Lead,
+		Kind: challenge.Kind(cfg.Kind), Secrets: p.cfg.Token.Secrets(), Tokens: door.Tokens, Spent: p.book.spent, Lead: p.cfg.Token.Lead,
 		PowBits: cfg.PowBits, CalmPerSecond: cfg.PowCalmPerSecond, CalmPerAddr: cfg.PowCalmPerIPPerMinute, PerBuyerPerMinute: cfg.PerBuyerPerMinute,
 		Forges:    func(addr netip.Addr, now time.Time) bool { return door.ByForger.SpentAddr(addr, now) },
 		WidgetURL: cfg.WidgetURL, Random: rand.Reader,

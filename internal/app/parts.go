@@ -34,7 +34,6 @@ import (
 	"seckill/internal/promise"
 	"seckill/internal/promise/journal"
 	"seckill/internal/purchase"
-	"seckill/internal/purchasetoken"
 	"seckill/internal/queue"
 	"seckill/internal/reconcile"
 	"seckill/internal/relay"
@@ -116,7 +115,6 @@ type parts struct {
 	buyers      *identity.Verifier
 	keys        *identity.Keys   // nil without auth.jwks_url
 	signer      *identity.Signer // of buyers' tokens; nil without a secret
-	tokens      *purchasetoken.Mint
 	census      *presence.Census
 	links       *orderlink.Signer
 	sinks       sinks
@@ -406,7 +404,6 @@ func (p *parts) buildShop(opt Options) (err error) {
 	if err != nil {
 		return err
 	}
-	door.Tokens = p.tokens
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Challenges: challenges,
 		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, TokenLead: p.cfg.Token.Lead, PaymentProviders: p.payPages},
