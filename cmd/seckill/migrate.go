@@ -25,8 +25,9 @@ false, and serve refuses to start until it is done.`,
 			if err != nil {
 				return err
 			}
-			p.progress("Migrating")
+			stop := p.progress("Migrating")
 			before, now, err := app.Migrate(cmd.Context(), cfg)
+			stop()
 			if err != nil {
 				return fmt.Errorf("migrate: %w", err)
 			}

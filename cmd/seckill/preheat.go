@@ -22,8 +22,9 @@ The server also does it by itself, preheat.lead before the sale starts.
 			if err != nil {
 				return err
 			}
-			p.progress("Preheating product %d", id)
+			stop := p.progress("Preheating product %d", id)
 			product, err := client.Preheat(cmd.Context(), id)
+			stop()
 			if err != nil {
 				return fmt.Errorf("preheat %d: %w", id, err)
 			}

@@ -55,8 +55,9 @@ func (p *program) reconcile(cmd *cobra.Command, flags *saleFlags, arg string, re
 			return none, err
 		}
 	}
-	p.progress("Reconciling product %d", id)
+	stop := p.progress("Reconciling product %d", id)
 	report, err := client.Reconcile(cmd.Context(), id, repair)
+	stop()
 	if err != nil {
 		return none, fmt.Errorf("reconcile %d: %w", id, err)
 	}

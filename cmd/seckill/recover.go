@@ -38,8 +38,9 @@ func (l ledgerChange) bind(p *program, cmd *cobra.Command) *cobra.Command {
 		if err := p.confirm(cmd.Context(), flags.yes, l.question(before)); err != nil {
 			return err
 		}
-		p.progress("%s product %d", l.doing, id)
+		stop := p.progress("%s product %d", l.doing, id)
 		after, err := l.change(client, cmd.Context(), id)
+		stop()
 		if err != nil {
 			return fmt.Errorf("%s %d: %w", l.verb, id, err)
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
+	"time"
 )
 
 // isTerminal tells whether somebody sits there. A null device also looks like
@@ -44,9 +46,33 @@ func (p *program) confirm(ctx context.Context, yes bool, question string) error 
 	}
 }
 
-// progress says what is being done, to a person only.
-func (p *program) progress(format string, args ...any) {
-	if p.terminal {
-		fmt.Fprintf(p.err, format+" …\n", args...)
+// progressEvery is how often the person watching sees that it still runs.
+const progressEvery = time.Second
+
+// progress shows what is being done and for how long, on a terminal only. The
+// returned function ends it and clears the line.
+func (p *program) progress(format string, args ...any) (stop func()) {
+	if !p.terminal {
+		return func() {}
+	}
+	what, started := fmt.Sprintf(format, args...), time.Now()
+	var shown sync.WaitGroup
+	done := make(chan struct{})
+	shown.Go(func() {
+		ticker := time.NewTicker(progressEvery)
+		defer ticker.Stop()
+		for {
+			fmt.Fprintf(p.err, "\r\x1b[K%s … %ds", what, int(time.Since(started).Seconds()))
+			select {
+			case <-ticker.C:
+			case <-done:
+				fmt.Fprint(p.err, "\r\x1b[K")
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		shown.Wait()
 	}
 }
