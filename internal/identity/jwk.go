@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,10 +34,10 @@ type publicKey struct {
 	// material is the RFC 7638 thumbprint: equal for equal keys, whatever their
 	// names.
 	material [sha256.Size]byte
-	// generation tells this key from all that came before, also from one of
-	// the same name. It is never 0.
-	generation uint64
-	public     crypto.PublicKey
+	// mark is the beginning of the material, by which tokens that the key has
+	// signed are remembered. It is never 0.
+	mark   uint64
+	public crypto.PublicKey
 }
 
 // errOtherUse says that a key is for something else, which is nothing unusual.
@@ -129,6 +130,7 @@ func (k *publicKey) read(raw []byte) error {
 	}
 	sum, err := entry.Thumbprint(crypto.SHA256)
 	copy(k.material[:], sum)
+	k.mark = max(binary.BigEndian.Uint64(k.material[:]), 1)
 	return err
 }
 

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,9 +57,8 @@ type Keys struct {
 	absent     *absent
 	signatures atomic.Uint64
 
-	mu          sync.Mutex // one Round at a time
-	generations uint64     // how many keys there have been
-	failed      error      // how the last fetch ended
+	mu     sync.Mutex // one Round at a time
+	failed error      // how the last fetch ended
 }
 
 // keySet is what was fetched; it does not change.
@@ -209,9 +207,7 @@ func (k *Keys) fetch(ctx context.Context) ([]byte, error) {
 	return body, nil
 }
 
-// adopt puts a set in force whose fetch began at the given time. A key that was
-// in force keeps its generation, and with it what it was found to have signed;
-// one that comes back under an old name is a new key.
+// adopt puts a set in force whose fetch began at the given time.
 func (k *Keys) adopt(body []byte, fetched time.Duration) error {
 	old := k.current.Load()
 	next := keySet{body: sha256.Sum256(body), fetched: fetched, loaded: true}
@@ -224,29 +220,13 @@ func (k *Keys) adopt(body []byte, fetched time.Duration) error {
 	if err != nil {
 		return err
 	}
+	next.keys = keys
 	names := make([]string, len(keys))
 	for i, key := range keys {
-		if known := old.same(key); known != nil {
-			key = known
-		} else {
-			k.generations++
-			key.generation = k.generations
-		}
-		next.keys = append(next.keys, key)
 		names[i] = fmt.Sprint(key.algs, " ", key.kid)
 	}
 	k.current.Store(&next)
 	k.say(names, unused)
-	return nil
-}
-
-// same is the key of the set with the same name, algorithms and material.
-func (s *keySet) same(as *publicKey) *publicKey {
-	for _, key := range s.keys {
-		if key.kid == as.kid && key.material == as.material && slices.Equal(key.algs, as.algs) {
-			return key
-		}
-	}
 	return nil
 }
 

@@ -34,13 +34,13 @@ type stripe struct {
 }
 
 // entry is one token: 128 bytes without a pointer, which the collector need
-// not look at. The zero entry is free: no key has generation 0.
+// not look at. The zero entry is free: no key has the mark 0.
 type entry struct {
 	token          [sha256.Size]byte // SHA-256 of the whole of it, signature included
 	buyer          [seckill.MaxBuyerBytes]byte
 	exp, notBefore int64
 	length         uint64 // of the buyer
-	generation     uint64 // of the key
+	mark           uint64 // of the key
 }
 
 // newVerified makes a memory of some buckets, a power of two.
@@ -56,14 +56,14 @@ func (v *verified) bucket(token *[sha256.Size]byte) (*stripe, *[bucketWays]entry
 	return &v.locks[i%stripes], &v.buckets[i]
 }
 
-// find copies out what is known of a token that the key of the generation has
+// find copies out what is known of a token that the key of the mark has
 // signed. Dates are the caller's to check.
-func (v *verified) find(token *[sha256.Size]byte, generation uint64, found *entry) bool {
+func (v *verified) find(token *[sha256.Size]byte, mark uint64, found *entry) bool {
 	lock, bucket := v.bucket(token)
 	lock.Lock()
 	defer lock.Unlock()
 	for i := range bucket {
-		if e := &bucket[i]; e.generation == generation && e.token == *token {
+		if e := &bucket[i]; e.mark == mark && e.token == *token {
 			*found = *e
 			return true
 		}
@@ -71,10 +71,10 @@ func (v *verified) find(token *[sha256.Size]byte, generation uint64, found *entr
 	return false
 }
 
-// keep remembers a token that the key of the generation has signed. Tokens that
+// keep remembers a token that the key of the mark has signed. Tokens that
 // expired by ended may be displaced: they are refused now.
-func (v *verified) keep(token *[sha256.Size]byte, generation uint64, c *claims, ended int64) {
-	e := entry{token: *token, exp: c.exp, notBefore: c.notBefore(), generation: generation}
+func (v *verified) keep(token *[sha256.Size]byte, mark uint64, c *claims, ended int64) {
+	e := entry{token: *token, exp: c.exp, notBefore: c.notBefore(), mark: mark}
 	e.length = uint64(copy(e.buyer[:], c.subject))
 	lock, bucket := v.bucket(token)
 	lock.Lock()
@@ -90,7 +90,7 @@ func place(bucket *[bucketWays]entry, e *entry, ended int64) int {
 		switch old := &bucket[i]; {
 		case old.token == e.token:
 			return i
-		case old.generation == 0 || old.exp <= ended:
+		case old.mark == 0 || old.exp <= ended:
 			at = i
 		}
 	}
