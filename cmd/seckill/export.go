@@ -26,9 +26,9 @@ func (p *program) exportCommand() *cobra.Command {
 		Use:   "export DIR",
 		Short: "Write the shop's static pages to a directory, for a CDN",
 		Long: `Export writes the pages that are built into this program to DIR, which is made if
-it does not exist. All files but index.html are named by their content: caches
-may keep them for good, while index.html is to be asked about each time. The file
-_headers says so in the form that many static hosts read; for others it says
+it does not exist. All files but index.html lie in a folder named by their content:
+caches may keep them for good, while index.html is to be asked about each time. The
+file _headers says so in the form that many static hosts read; for others it says
 what to set.
 
 With --api the page, wherever it is served, talks to the engine at URL; there set

@@ -195,14 +195,14 @@ func TestAnExportStaysInItsDirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, target := range map[string]string{"index.html.new": treasure, "index.html": treasure, "_headers.new": filepath.Join(outside, "new"), "js": outside} {
+	for name, target := range map[string]string{"index.html.new": treasure, "index.html": treasure, "_headers.new": filepath.Join(outside, "new"), "art": outside} {
 		dir := t.TempDir()
 		plant(dir, target, name)
 		got := execute(t, []string{"export", dir, "--yes"})
 		if page, err := os.Lstat(filepath.Join(dir, "index.html")); got.code == exitOK && (err != nil || !page.Mode().IsRegular()) {
 			t.Errorf("%s: index.html is %v (%v)", name, page, err)
 		}
-		if wantFails := name == "js"; (got.code != exitOK) != wantFails {
+		if wantFails := name == "art"; (got.code != exitOK) != wantFails {
 			t.Errorf("%s: exit %d", name, got.code)
 		}
 		text, err := os.ReadFile(treasure)

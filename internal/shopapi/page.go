@@ -46,8 +46,8 @@ func pack(body []byte, level int) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// loadPages makes the page ready: its files are named by their content, so that
-// all but the way in are kept by browsers for good.
+// loadPages makes the page ready: its files lie in a folder named by their
+// content, so that all but the way in are kept by browsers for good.
 func loadPages(from fs.FS) (*pages, error) {
 	files, err := site.Build(from, site.Options{})
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package site makes a page ready to be served: every file but index.html gets a
-// name that carries the hash of its content, so that browsers and CDNs keep it
-// for good and never mistake one version for another. What names another file,
-// an import, a style or a tag, names it anew. The page needs no build step for
-// this, and none to be served without it.
+// Package site makes a page ready to be served: every file but index.html lies in
+// a folder whose name is the hash of all of them, so that browsers and CDNs keep
+// it for good and never mistake one version for another. Scripts and styles name
+// each other relative to themselves, so that only the index has to name the
+// folder. The page needs no build step for this, and none to be served without it.
 package site
 
 import (
@@ -24,7 +24,7 @@ const Index = "index.html"
 
 // What caches are told of a file.
 const (
-	// ForGood is for a file whose name is its content's.
+	// ForGood is for a file in the folder of its version.
 	ForGood = "public, max-age=31536000, immutable"
 	// AskFirst is for the index: kept, and asked about before each use.
 	AskFirst = "no-cache"
@@ -34,8 +34,8 @@ const (
 // the page: they keep their names.
 const artFolder = "art/"
 
-// hashChars of a content's hash, in hex, make a name: 48 bits tell apart more
-// versions than a page will ever have.
+// hashChars of the page's hash, in hex, make the folder's name: 48 bits tell apart
+// more versions than a page will ever have.
 const hashChars = 12
 
 // File is one file of a site.
@@ -58,172 +58,97 @@ type Options struct {
 // Build makes the files of a site from a page, sorted by name, with the index
 // last: whoever finds it finds all that it names.
 func Build(page fs.FS, opt Options) ([]File, error) {
-	b := build{page: page, names: make(map[string]string), open: make(map[string]bool)}
-	err := fs.WalkDir(page, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || name == Index {
-			return err
-		}
-		_, err = b.name(name)
-		return err
-	})
-	if err != nil {
+	b := build{bodies: make(map[string][]byte)}
+	if err := b.read(page); err != nil {
 		return nil, fmt.Errorf("build the page: %w", err)
 	}
 	index, err := b.index(opt)
 	if err != nil {
 		return nil, fmt.Errorf("build the page: %w", err)
 	}
-	slices.SortFunc(b.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	return append(b.files, File{Name: Index, Body: index, CacheControl: AskFirst}), nil
+	var files []File
+	for name, body := range b.bodies {
+		switch {
+		case name == Index:
+		case strings.HasPrefix(name, artFolder):
+			files = append(files, File{Name: name, Body: body, CacheControl: AskFirst})
+		default:
+			files = append(files, File{Name: b.folder + name, Body: body, CacheControl: ForGood})
+		}
+	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return append(files, File{Name: Index, Body: index, CacheControl: AskFirst}), nil
 }
 
 type build struct {
-	page  fs.FS
-	names map[string]string // new names by old ones
-	open  map[string]bool   // files whose references are being named
-	files []File
+	bodies map[string][]byte // by the names that the page gives
+	folder string            // of this version, with a slash at its end
 }
 
-// name is the new name of a file, which needs those of the files that it names:
-// they are part of its content.
-func (b *build) name(old string) (string, error) {
-	if name := b.names[old]; name != "" {
-		return name, nil
-	}
-	if b.open[old] {
-		return "", fmt.Errorf("%s names itself, over others: neither can be named first", old)
-	}
-	b.open[old] = true
-	body, err := fs.ReadFile(b.page, old)
-	if err != nil {
-		return "", err
-	}
-	switch path.Ext(old) {
-	case ".js", ".mjs":
-		body, err = b.script(old, body)
-	case ".css":
-		body, err = b.style(old, body)
-	}
-	if err != nil {
-		return "", err
-	}
-	if strings.HasPrefix(old, artFolder) {
-		b.names[old] = old
-		b.files = append(b.files, File{Name: old, Body: body, CacheControl: AskFirst})
-		return old, nil
-	}
-	sum := sha256.Sum256(body)
-	ext := path.Ext(old)
-	name := strings.TrimSuffix(old, ext) + "." + hex.EncodeToString(sum[:])[:hashChars] + ext
-	b.names[old] = name
-	b.files = append(b.files, File{Name: name, Body: body, CacheControl: ForGood})
-	return name, nil
-}
-
-func (b *build) has(name string) bool {
-	info, err := fs.Stat(b.page, name)
-	return err == nil && !info.IsDir()
+// read takes the page's files, and names the folder by them.
+func (b *build) read(page fs.FS) error {
+	all := sha256.New()
+	err := fs.WalkDir(page, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := fs.ReadFile(page, name)
+		if err != nil {
+			return err
+		}
+		b.bodies[name] = body
+		if name != Index && !strings.HasPrefix(name, artFolder) {
+			fmt.Fprintf(all, "%s %d\n%s", name, len(body), body)
+		}
+		return nil
+	})
+	b.folder = hex.EncodeToString(all.Sum(nil))[:hashChars] + "/"
+	return err
 }
 
 var (
-	// quoted is a text in a script that may be a file's name.
-	quoted = regexp.MustCompile("(['\"`])((?:\\.{1,2}/)*)([\\w/.-]+\\.\\w+)(['\"`])")
-	// address is a file in a style.
-	address = regexp.MustCompile(`url\((['"]?)([\w./-]+)(['"]?)\)`)
+	// tag is one that may name a file.
 	tag     = regexp.MustCompile(`<(?:script|link|img)\b[^>]*>`)
 	source  = regexp.MustCompile(`\b(?:href|src)="([^"]+)"`)
 	apiMeta = regexp.MustCompile(`(<meta name="seckill-api" content=")[^"]*(">)`)
 )
 
-// script names anew what a script names: relative to itself when it begins with
-// a dot, as imports and workers do, and then it must be there; else relative to
-// the page, as pictures are, if there is such a file.
-func (b *build) script(from string, body []byte) ([]byte, error) {
-	return replace(quoted, body, func(part [][]byte) ([]byte, error) {
-		open, dots, rest, end := string(part[1]), string(part[2]), string(part[3]), string(part[4])
-		target := path.Clean(rest)
-		if dots != "" {
-			target = path.Join(path.Dir(from), dots+rest)
-		}
-		if open != end || dots == "" && !b.has(target) {
-			return part[0], nil
-		}
-		name, err := b.name(target)
-		if err != nil {
-			return nil, fmt.Errorf("%s names %s: %w", from, dots+rest, err)
-		}
-		return []byte(open + dots + path.Join(path.Dir(rest), path.Base(name)) + end), nil
-	})
-}
-
-func (b *build) style(from string, body []byte) ([]byte, error) {
-	return replace(address, body, func(part [][]byte) ([]byte, error) {
-		ref := string(part[2])
-		name, err := b.name(path.Join(path.Dir(from), ref))
-		if err != nil {
-			return nil, fmt.Errorf("%s names %s: %w", from, ref, err)
-		}
-		return []byte("url(" + string(part[1]) + path.Join(path.Dir(ref), path.Base(name)) + string(part[3]) + ")"), nil
-	})
-}
-
-// index names the files of the page's own tags anew, with what they must
+// index names the folder in the page's own tags, with what their files must
 // contain, and says where the API is.
 func (b *build) index(opt Options) ([]byte, error) {
-	body, err := fs.ReadFile(b.page, Index)
-	if err != nil {
-		return nil, err
+	if b.bodies[Index] == nil {
+		return nil, fmt.Errorf("it has no %s", Index)
 	}
-	body, err = replace(tag, body, func(part [][]byte) ([]byte, error) { return b.tag(string(part[0])) })
-	if err != nil {
-		return nil, err
-	}
+	body := tag.ReplaceAllStringFunc(string(b.bodies[Index]), b.tag)
 	if opt.API != "" {
-		if !apiMeta.Match(body) {
+		if !apiMeta.MatchString(body) {
 			return nil, fmt.Errorf(`%s has no <meta name="seckill-api" content="">`, Index)
 		}
-		body = apiMeta.ReplaceAll(body, []byte("${1}"+strings.ReplaceAll(html.EscapeString(opt.API), "$", "$$")+"${2}"))
+		body = apiMeta.ReplaceAllString(body, "${1}"+strings.ReplaceAll(html.EscapeString(opt.API), "$", "$$")+"${2}")
 	}
 	if opt.Policy != "" {
 		policy := strings.ReplaceAll(opt.Policy, frameAncestors, "") // which counts in a header only
 		meta := `<meta http-equiv="Content-Security-Policy" content="` + html.EscapeString(policy) + `">`
-		body = []byte(strings.Replace(string(body), "<head>", "<head>\n  "+meta, 1))
+		body = strings.Replace(body, "<head>", "<head>\n  "+meta, 1)
 	}
-	return body, nil
+	return []byte(body), nil
 }
 
-func (b *build) tag(text string) ([]byte, error) {
+func (b *build) tag(text string) string {
 	found := source.FindStringSubmatchIndex(text)
 	if found == nil {
-		return []byte(text), nil
+		return text
 	}
-	old := text[found[2]:found[3]]
-	if !b.has(path.Clean(old)) {
-		return []byte(text), nil
+	name := path.Clean(text[found[2]:found[3]])
+	body := b.bodies[name]
+	if body == nil || strings.HasPrefix(name, artFolder) {
+		return text
 	}
-	name, err := b.name(path.Clean(old))
-	if err != nil {
-		return nil, fmt.Errorf("%s names %s: %w", Index, old, err)
-	}
-	named := text[:found[2]] + name + text[found[3]:]
+	named := text[:found[2]] + b.folder + name + text[found[3]:]
 	if strings.HasPrefix(text, "<img") || strings.Contains(text, `rel="icon"`) {
-		return []byte(named), nil // of these browsers check nothing
+		return named // of these browsers check nothing
 	}
-	i := slices.IndexFunc(b.files, func(f File) bool { return f.Name == name })
-	sum := sha512.Sum384(b.files[i].Body)
+	sum := sha512.Sum384(body)
 	integrity := ` integrity="sha384-` + base64.StdEncoding.EncodeToString(sum[:]) + `">`
-	return []byte(strings.TrimSuffix(named, ">") + integrity), nil
-}
-
-// replace replaces each match of a pattern, whose parts are given.
-func replace(pattern *regexp.Regexp, body []byte, with func(part [][]byte) ([]byte, error)) ([]byte, error) {
-	var failed error
-	body = pattern.ReplaceAllFunc(body, func(match []byte) []byte {
-		instead, err := with(pattern.FindSubmatch(match))
-		if err != nil && failed == nil {
-			failed = err
-		}
-		return instead
-	})
-	return body, failed
+	return strings.TrimSuffix(named, ">") + integrity
 }

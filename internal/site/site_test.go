@@ -1,10 +1,8 @@
 package site_test
 
 import (
-	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
-	"encoding/hex"
 	"maps"
 	"path"
 	"regexp"
@@ -62,56 +60,58 @@ func TestPicturesOfProductsKeepTheirNames(t *testing.T) {
 	}
 }
 
-// named is the one file that came of an old name.
-func named(t *testing.T, files map[string]string, old string) string {
+// folderOf is the one folder that every file but the index and pictures of
+// products lies in.
+func folderOf(t *testing.T, files map[string]string) string {
 	t.Helper()
-	ext := path.Ext(old)
-	pattern := regexp.MustCompile("^" + regexp.QuoteMeta(strings.TrimSuffix(old, ext)) + `\.[0-9a-f]{12}` + regexp.QuoteMeta(ext) + "$")
+	var folder string
 	for name := range files {
-		if pattern.MatchString(name) {
-			return name
+		first, _, _ := strings.Cut(name, "/")
+		switch {
+		case name == site.Index || first == "art":
+		case !regexp.MustCompile("^[0-9a-f]{12}$").MatchString(first) || folder != "" && folder != first:
+			t.Fatalf("%s is not in the folder %q", name, folder)
+		default:
+			folder = first
 		}
 	}
-	t.Fatalf("nothing came of %s: %v", old, files)
-	return ""
+	return folder
 }
 
-func TestEveryFileIsNamedByItsContentAndFound(t *testing.T) {
-	files := buildOf(t, nil, site.Options{})
-	main, a := named(t, files, "js/main.js"), named(t, files, "js/a.js")
-	for name, wants := range map[string][]string{
-		main:                            {"'./" + path.Base(a) + "'", "'./view/" + path.Base(named(t, files, "js/view/b.js")) + "'", "'" + named(t, files, "icon.svg") + "'", "'nothing.svg'", "'a.b'"},
-		a:                               {"'./" + path.Base(named(t, files, "js/work.js")) + "'"},
-		named(t, files, "shop.css"):     {`url("` + named(t, files, "icon.svg") + `")`, "url(data:"},
-		named(t, files, "js/view/b.js"): {`"../` + path.Base(a) + `"`},
-		"index.html":                    {`src="` + main + `" integrity="sha384-`, `href="#/"`, `href="` + named(t, files, "icon.svg") + `">`},
-	} {
-		for _, want := range wants {
-			if !strings.Contains(files[name], want) {
-				t.Errorf("%s has no %s:\n%s", name, want, files[name])
-			}
+func TestEveryFileLiesInTheFolderOfItsVersion(t *testing.T) {
+	files, before := buildOf(t, nil, site.Options{}), page(nil)
+	folder := folderOf(t, files)
+	for name, file := range before {
+		if got := files[folder+"/"+name]; name != site.Index && got != string(file.Data) {
+			t.Errorf("%s is %q, want %q", name, got, file.Data)
 		}
 	}
-	for name, body := range files {
-		sum := sha256.Sum256([]byte(body))
-		if name != site.Index && !strings.Contains(name, "."+hex.EncodeToString(sum[:])[:12]+".") {
-			t.Errorf("%s is not named by its content", name)
-		}
+	if len(files) != len(before) {
+		t.Errorf("%d files came of %d", len(files), len(before))
 	}
+	main := folder + "/js/main.js"
 	sum := sha512.Sum384([]byte(files[main]))
-	if !strings.Contains(files["index.html"], `src="`+main+`" integrity="sha384-`+base64.StdEncoding.EncodeToString(sum[:])+`"`) {
-		t.Error("the integrity is not that of the script")
+	for _, want := range []string{
+		`src="` + main + `" integrity="sha384-` + base64.StdEncoding.EncodeToString(sum[:]) + `"`,
+		`href="` + folder + `/shop.css" integrity="sha384-`, `href="` + folder + `/icon.svg">`, `href="#/"`,
+	} {
+		if !strings.Contains(files[site.Index], want) {
+			t.Errorf("the index has no %s:\n%s", want, files[site.Index])
+		}
 	}
 }
 
-// TestAChangeRenamesWhatDependsOnIt, and nothing else: what caches keep under a
-// name is that name's for good.
-func TestAChangeRenamesWhatDependsOnIt(t *testing.T) {
-	before, after := buildOf(t, nil, site.Options{}), buildOf(t, map[string]string{"js/work.js": "postMessage(2);"}, site.Options{})
-	for old, renamed := range map[string]bool{"js/work.js": true, "js/a.js": true, "js/main.js": true, "js/view/b.js": true, "icon.svg": false, "shop.css": false} {
-		if (named(t, before, old) != named(t, after, old)) != renamed {
-			t.Errorf("%s: renamed %v", old, !renamed)
+// What caches keep under a name is that name's for good.
+func TestAChangeOfAnyFileMovesTheFolder(t *testing.T) {
+	before := folderOf(t, buildOf(t, nil, site.Options{}))
+	for name := range page(nil) {
+		after := folderOf(t, buildOf(t, map[string]string{name: index + " "}, site.Options{}))
+		if (after != before) != (name != site.Index) {
+			t.Errorf("%s has changed: the folder is %s, was %s", name, after, before)
 		}
+	}
+	if after := folderOf(t, buildOf(t, map[string]string{"art/phone.svg": "<svg/>"}, site.Options{})); after != before {
+		t.Error("a picture of a product has moved the folder")
 	}
 }
 
@@ -132,9 +132,6 @@ func TestABrokenPageIsNotBuilt(t *testing.T) {
 		change map[string]string
 		opt    site.Options
 	}{
-		"an import of nothing": {map[string]string{"js/main.js": "import './gone.js';"}, site.Options{}},
-		"a picture of nothing": {map[string]string{"shop.css": "a { background: url(gone.svg) }"}, site.Options{}},
-		"imports in a circle":  {map[string]string{"js/work.js": "import './a.js';"}, site.Options{}},
 		"no place for the API": {map[string]string{"index.html": "<head></head>"}, site.Options{API: "https://api.example"}},
 	} {
 		if _, err := site.Build(page(c.change), c.opt); err == nil {
@@ -146,17 +143,36 @@ func TestABrokenPageIsNotBuilt(t *testing.T) {
 	}
 }
 
-// TestTheShopIsBuilt holds the real page: nothing in it names an old name.
+// TestTheShopIsBuilt holds the real page: its files name each other relative to
+// themselves, and the index names all of its own in the folder.
 func TestTheShopIsBuilt(t *testing.T) {
-	files, err := site.Build(web.Shop(), site.Options{API: "https://api.example"})
+	files := make(map[string]string)
+	built, err := site.Build(web.Shop(), site.Options{API: "https://api.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := regexp.MustCompile(`['"](?:\.{1,2}/|js/)[\w/-]+\.js['"]`)
-	for _, f := range files {
-		if left := old.FindString(string(f.Body)); left != "" {
-			t.Errorf("%s still names %s", f.Name, left)
+	for _, f := range built {
+		files[f.Name] = string(f.Body)
+	}
+	folder := folderOf(t, files)
+	for _, named := range regexp.MustCompile(`(?:href|src)="([\w/.-]+\.\w+)"`).FindAllStringSubmatch(files[site.Index], -1) {
+		if _, found := files[named[1]]; !found || !strings.HasPrefix(named[1], folder+"/") {
+			t.Errorf("the index names %s", named[1])
 		}
+	}
+	imported := regexp.MustCompile("(['\"`])([\\w/.-]+\\.(?:js|css|svg))['\"`]")
+	for name, body := range files {
+		if path.Ext(name) != ".js" {
+			continue
+		}
+		for _, named := range imported.FindAllStringSubmatch(body, -1) {
+			if _, found := files[path.Join(path.Dir(name), named[2])]; !found || !strings.HasPrefix(named[2], ".") {
+				t.Errorf("%s names %s", name, named[2])
+			}
+		}
+	}
+	if strings.Contains(files[folder+"/shop.css"], "url(") {
+		t.Error("the style names a file: see that it is found")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var pageFile = regexp.MustCompile(`(?:href|src)="([\w/]+\.[0-9a-f]{12}\.\w+)"`)
+var pageFile = regexp.MustCompile(`(?:href|src)="([0-9a-f]{12}/[\w/]+\.\w+)"`)
 
 // TestThePageIsKeptByCachesForGood: all but the way in, which is asked about
 // each time.
@@ -45,7 +45,7 @@ func TestThePageIsKeptByCachesForGood(t *testing.T) {
 			t.Errorf("%s: %d %v", file[1], got.Status, got.Header)
 		}
 	}
-	for _, old := range []string{"/js/main.js", "/shop.css", "/js/main.000000000000.js"} {
+	for _, old := range []string{"/js/main.js", "/shop.css", "/000000000000/js/main.js"} {
 		if got := get(old, nil); got.Status != http.StatusNotFound || got.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %d %q", old, got.Status, got.Header.Get("Cache-Control"))
 		}

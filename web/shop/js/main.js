@@ -87,7 +87,7 @@ function nothingHere() {
 function drawTop(current) {
   const link = (key, href) => h('a', { href, 'aria-current': key === current && 'page' }, app.say(key));
   document.getElementById('top').replaceChildren(
-    h('a', { class: 'brand', href: '#/' }, h('img', { src: 'icon.svg', alt: '', width: 28, height: 28 }), h('span', {}, app.say('brand'))),
+    h('a', { class: 'brand', href: '#/' }, h('img', { src: new URL('../icon.svg', import.meta.url).href, alt: '', width: 28, height: 28 }), h('span', {}, app.say('brand'))),
     h('nav', { 'aria-label': app.say('nav') }, link('nav_sale', '#/'), link('nav_orders', '#/orders')),
     ...drawBuyer(),
     h('button', { class: 'chip', id: 'language', lang: speech.lang === 'zh' ? 'en' : 'zh-CN', onclick: switchLanguage }, app.say('other_language')));
