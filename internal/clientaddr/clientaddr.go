@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"unsafe"
 )
 
@@ -129,41 +130,25 @@ func parseHop(text []byte) (netip.Addr, bool) {
 	if len(text) > maxHopBytes || bytes.IndexByte(text, '%') >= 0 { // a zone means something on one machine only
 		return netip.Addr{}, false
 	}
-	bracketed := text[0] == '['
-	host, port := text, []byte(nil)
-	if bracketed {
-		end := bytes.IndexByte(text, ']')
-		if end < 0 {
-			return netip.Addr{}, false
-		}
-		host, port = text[1:end], text[end+1:]
-	} else if colon := bytes.IndexByte(text, ':'); colon >= 0 && colon == bytes.LastIndexByte(text, ':') {
-		host, port = text[:colon], text[colon:]
-	}
-	if len(host) == 0 || !isPort(port) {
-		return netip.Addr{}, false
-	}
 	// The bytes are lent as a string for the length of the call: an address
 	// without a zone keeps nothing of it.
-	addr, err := netip.ParseAddr(unsafe.String(&host[0], len(host)))
-	if err != nil || bracketed && addr.Is4() || addr.IsUnspecified() {
+	hop := unsafe.String(&text[0], len(text))
+	var addr netip.Addr
+	var err error
+	switch bracketed := hop[0] == '['; {
+	case bracketed && hop[len(hop)-1] == ']':
+		if addr, err = netip.ParseAddr(hop[1 : len(hop)-1]); addr.Is4() {
+			return netip.Addr{}, false
+		}
+	case bracketed || strings.Count(hop, ":") == 1:
+		var withPort netip.AddrPort
+		withPort, err = netip.ParseAddrPort(hop)
+		addr = withPort.Addr()
+	default:
+		addr, err = netip.ParseAddr(hop)
+	}
+	if err != nil || addr.IsUnspecified() {
 		return netip.Addr{}, false
 	}
 	return addr.Unmap(), true
-}
-
-// isPort reports whether text is empty, or a colon and a port.
-func isPort(text []byte) bool {
-	if len(text) == 0 {
-		return true
-	}
-	if text[0] != ':' || len(text) < 2 || len(text) > len(":65535") {
-		return false
-	}
-	for _, c := range text[1:] {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
 }
