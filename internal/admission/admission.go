@@ -256,7 +256,7 @@ func (d *Doorkeeper) worthAGate(err error) bool {
 func (d *Doorkeeper) checkToken(product uint32, req *Request, token []byte, now time.Time) (purchasetoken.ID, error) {
 	switch {
 	case len(token) > 0:
-		return d.Tokens.VerifyBytes(token, req.buyer, product, now)
+		return d.Tokens.Verify(token, req.buyer, product, now)
 	case d.TokenRequired:
 		return purchasetoken.ID{}, errTokenRequired
 	}

@@ -286,7 +286,7 @@ func TestTheKeyIsTheTokensIDElseTheHeaders(t *testing.T) {
 				body = fmt.Sprintf(`{"token":%q}`, token)
 			}
 			if want == "id" {
-				id, err := d.Tokens.Verify(token, "bob", 7, d.Clock.Now())
+				id, err := d.Tokens.Verify([]byte(token), []byte("bob"), 7, d.Clock.Now())
 				must(t, err)
 				want = id.String()
 			}

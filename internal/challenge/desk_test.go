@@ -99,7 +99,7 @@ func (d *desk) redeem(t testing.TB, c Challenge, answer string) (string, error) 
 // id is the id of a good token of ann's.
 func (d *desk) id(t testing.TB, token string) purchasetoken.ID {
 	t.Helper()
-	id, err := d.tokens.Verify(token, "ann", 1, now)
+	id, err := d.tokens.Verify([]byte(token), []byte("ann"), 1, now)
 	if err != nil {
 		t.Fatalf("the token is not good: %v", err)
 	}

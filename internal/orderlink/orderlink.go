@@ -8,8 +8,6 @@
 package orderlink
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -68,9 +66,7 @@ func New(secrets ...[]byte) (*Signer, error) {
 		if len(secret) == 0 {
 			return nil, fmt.Errorf("order link: %w", keyring.ErrSecrets)
 		}
-		mac := hmac.New(sha256.New, secret)
-		mac.Write([]byte("seckill order link"))
-		derived[i] = mac.Sum(nil)
+		derived[i] = keyring.Derive(secret, "seckill order link")
 	}
 	ring, err := keyring.New(derived...)
 	if err != nil {

@@ -67,14 +67,3 @@ func (m *Mint) Issue(id ID, buyer string, productID uint32, expires time.Time) (
 	copy(sealed[bodyLen:], signature[:])
 	return base64.RawURLEncoding.EncodeToString(sealed[:]), nil
 }
-
-// Verify reads a token of a buyer for a product and returns its id. It
-// allocates nothing.
-func (m *Mint) Verify(token, buyer string, productID uint32, now time.Time) (ID, error) {
-	return read(m, token, buyer, productID, now)
-}
-
-// VerifyBytes is Verify for a token and a buyer that are no strings yet.
-func (m *Mint) VerifyBytes(token, buyer []byte, productID uint32, now time.Time) (ID, error) {
-	return read(m, token, buyer, productID, now)
-}

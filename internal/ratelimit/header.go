@@ -24,9 +24,6 @@ func policyOf(name string, burst int, window time.Duration) string {
 	return strconv.Quote(name) + ";q=" + strconv.Itoa(burst) + ";w=" + strconv.FormatInt(seconds, 10)
 }
 
-// Name is what headers call the limit.
-func (l *Limiter) Name() string { return l.name }
-
 // Policy is the value of PolicyHeader.
 func (l *Limiter) Policy() string { return l.policy }
 
