@@ -198,5 +198,5 @@ func refuseMethod(methods []string) http.Handler {
 }
 
 func language(r *http.Request) seckill.Lang {
-	return problem.Language(strings.Join(r.Header.Values("Accept-Language"), ","))
+	return problem.Language([]byte(strings.Join(r.Header.Values("Accept-Language"), ",")))
 }

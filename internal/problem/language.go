@@ -1,111 +1,76 @@
 package problem
 
-import "seckill"
+import (
+	"bytes"
+	"strconv"
 
-// wants is how much a reader wants one language: a weight in thousandths, and
-// where in the header it stood.
-type wants struct {
-	weight int // -1: not named
-	place  int
-}
+	"seckill"
+)
 
-// better keeps the heavier of two wishes for the same language.
-func (w *wants) better(weight, place int) {
-	if weight > w.weight {
-		w.weight, w.place = weight, place
-	}
-}
+const (
+	// notNamed is the score of a language that a header does not name.
+	notNamed = -1.0
+	// maxRanges bounds the entries of a header that are read. Browsers send fewer
+	// than ten.
+	maxRanges = 32
+)
 
 // Language is the language that an Accept-Language header asks for (RFC 9110,
 // 12.5.4): the heavier of en and zh, regional variants included, the first
-// named at equal weight, English when it names neither. It does not allocate.
-func Language[T string | []byte](header T) seckill.Lang {
-	english, chinese, any := wants{weight: -1}, wants{weight: -1}, wants{weight: -1}
-	for place, start := 0, 0; start <= len(header); place++ {
-		end := start
-		for end < len(header) && header[end] != ',' {
-			end++
+// named at equal weight, English when it names neither. It does not allocate
+// for a well-formed header.
+func Language(header []byte) seckill.Lang {
+	english, chinese, others := notNamed, notNamed, notNamed
+	for place := 0; len(header) > 0 && place < maxRanges; place++ {
+		var entry []byte
+		entry, header, _ = bytes.Cut(header, []byte{','})
+		tag, parameter, weighted := bytes.Cut(entry, []byte{';'})
+		weight := 1.0
+		if weighted {
+			weight = parseWeight(parameter)
 		}
-		tagEnd, weight := parseRange(header, start, end)
-		switch first := skipBlank(header, start, tagEnd); {
-		case weight < 0:
-		case speaks(header, first, tagEnd, 'e', 'n'):
-			english.better(weight, place)
-		case speaks(header, first, tagEnd, 'z', 'h'):
-			chinese.better(weight, place)
-		case tagEnd-first == 1 && header[first] == '*':
-			any.better(weight, place)
+		if weight < 0 {
+			continue
 		}
-		start = end + 1
+		// At equal weight the first counts: its place takes a billionth off, which
+		// is far from the last digit of a weight.
+		score := weight - float64(place)*1e-9
+		switch tag = bytes.Trim(tag, " \t"); {
+		case isVariant(tag, "en"):
+			english = max(english, score)
+		case isVariant(tag, "zh"):
+			chinese = max(chinese, score)
+		case string(tag) == "*":
+			others = max(others, score)
+		}
 	}
-	if english.weight < 0 {
-		english = any
+	if english == notNamed {
+		english = others
 	}
-	if chinese.weight < 0 {
-		chinese = any
+	if chinese == notNamed {
+		chinese = others
 	}
-	heavier := chinese.weight > english.weight
-	earlier := chinese.weight == english.weight && chinese.place < english.place
-	if chinese.weight > 0 && (heavier || earlier) {
+	if chinese > 0 && chinese > english {
 		return seckill.Chinese
 	}
 	return seckill.English
 }
 
-// speaks reports whether header[from:to] is a language or a variant of it.
-func speaks[T string | []byte](header T, from, to int, a, b byte) bool {
-	return to-from >= 2 && header[from]|0x20 == a && header[from+1]|0x20 == b &&
-		(to-from == 2 || header[from+2] == '-')
+// isVariant reports whether a tag is a language or a variant of it.
+func isVariant(tag []byte, language string) bool {
+	n := len(language)
+	return len(tag) >= n && bytes.EqualFold(tag[:n], []byte(language)) && (len(tag) == n || tag[n] == '-')
 }
 
-func skipBlank[T string | []byte](header T, from, to int) int {
-	for from < to && (header[from] == ' ' || header[from] == '\t') {
-		from++
-	}
-	return from
-}
-
-// parseRange finds where the tag of one range ends, and its weight in
-// thousandths: 1000 without a q, -1 when the q is none.
-func parseRange[T string | []byte](header T, start, end int) (tagEnd, weight int) {
-	semicolon := start
-	for semicolon < end && header[semicolon] != ';' {
-		semicolon++
-	}
-	tagEnd = semicolon
-	for tagEnd > start && (header[tagEnd-1] == ' ' || header[tagEnd-1] == '\t') {
-		tagEnd--
-	}
-	if semicolon == end {
-		return tagEnd, 1000
-	}
-	at := skipBlank(header, semicolon+1, end)
-	if at+2 >= end || header[at]|0x20 != 'q' || header[at+1] != '=' {
-		return tagEnd, -1
-	}
-	return tagEnd, parseWeight(header, at+2, end)
-}
-
-// parseWeight reads "0", "1", "0.8", "0.123" or "1.000".
-func parseWeight[T string | []byte](header T, from, to int) int {
-	for to > from && (header[to-1] == ' ' || header[to-1] == '\t') {
-		to--
-	}
-	if to-from > 5 || from == to || header[from] != '0' && header[from] != '1' {
+// parseWeight reads "q=0", "q=1", "q=0.8", "q=0.123" or "q=1.000"; -1 for
+// anything else.
+func parseWeight(parameter []byte) float64 {
+	name, value, _ := bytes.Cut(bytes.Trim(parameter, " \t"), []byte{'='})
+	if (string(name) != "q" && string(name) != "Q") || len(value) > len("0.123") || len(bytes.Trim(value, "0123456789.")) > 0 {
 		return -1
 	}
-	weight, unit := int(header[from]-'0')*1000, 100
-	if to-from > 1 && header[from+1] != '.' {
-		return -1
-	}
-	for i := from + 2; i < to; i++ {
-		if header[i] < '0' || header[i] > '9' {
-			return -1
-		}
-		weight += int(header[i]-'0') * unit
-		unit /= 10
-	}
-	if weight > 1000 {
+	weight, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || weight > 1 {
 		return -1
 	}
 	return weight

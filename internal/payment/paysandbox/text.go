@@ -83,5 +83,5 @@ func language(r *http.Request, asked string) seckill.Lang {
 	case "en":
 		return seckill.English
 	}
-	return problem.Language(r.Header.Get("Accept-Language"))
+	return problem.Language([]byte(r.Header.Get("Accept-Language")))
 }
