@@ -74,7 +74,7 @@ func (a *api) cancelOrder(in *input) action {
 	}
 	return func(ctx context.Context) (answer, error) {
 		order, err := a.Orders.Cancel(ctx, no, reason, actor)
-		return orderAnswer("cancel order "+no.String(), order, err)
+		return record("cancel order "+no.String(), order, err, wire.AdminOrderOf)
 	}
 }
 
@@ -82,15 +82,8 @@ func (a *api) refundOrder(in *input) action {
 	no, actor := in.orderNo(), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		order, err := a.Orders.Refund(ctx, no, actor)
-		return orderAnswer("refund order "+no.String(), order, err)
+		return record("refund order "+no.String(), order, err, wire.AdminOrderOf)
 	}
-}
-
-func orderAnswer(did string, order seckill.Order, err error) (answer, error) {
-	if err != nil {
-		return answer{}, fmt.Errorf("%s: %w", did, err)
-	}
-	return answer{body: wire.AdminOrderOf(&order)}, nil
 }
 
 func (a *api) listLetters(in *input) action {
@@ -102,12 +95,7 @@ func (a *api) listLetters(in *input) action {
 	}
 	return func(ctx context.Context) (answer, error) {
 		letters, err := a.Records.Letters(ctx, filter)
-		if err != nil {
-			return answer{}, fmt.Errorf("list letters: %w", err)
-		}
-		return answer{body: struct {
-			Letters []wire.Letter `json:"dead_letters"`
-		}{wire.List(letters, wire.LetterOf)}}, nil
+		return list("dead_letters", letters, err, wire.LetterOf)
 	}
 }
 
@@ -115,10 +103,7 @@ func (a *api) retryLetter(in *input) action {
 	id, actor := in.pathNumber("id", math.MaxInt64), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		letter, err := a.Orders.Retry(ctx, id, actor)
-		if err != nil {
-			return answer{}, fmt.Errorf("retry letter %d: %w", id, err)
-		}
-		return answer{body: wire.LetterOf(&letter)}, nil
+		return record(fmt.Sprintf("retry letter %d", id), letter, err, wire.LetterOf)
 	}
 }
 
@@ -126,6 +111,6 @@ func (a *api) discardLetter(in *input) action {
 	id, actor := in.pathNumber("id", math.MaxInt64), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		order, err := a.Orders.Discard(ctx, id, actor)
-		return orderAnswer(fmt.Sprintf("discard letter %d", id), order, err)
+		return record(fmt.Sprintf("discard letter %d", id), order, err, wire.AdminOrderOf)
 	}
 }

@@ -77,7 +77,7 @@ func (a *api) getProduct(in *input) action {
 	id := in.productID()
 	return func(ctx context.Context) (answer, error) {
 		product, err := a.Records.Product(ctx, id)
-		return a.productAnswer("read", id, product, err)
+		return record(fmt.Sprintf("read product %d", id), product, err, a.shown)
 	}
 }
 
@@ -105,7 +105,7 @@ func (a *api) patchProduct(in *input) action {
 		if err == nil && patch.ImageURL != nil {
 			a.warnOfPicture(&product)
 		}
-		return a.productAnswer("patch", id, product, err)
+		return record(fmt.Sprintf("patch product %d", id), product, err, a.shown)
 	}
 }
 
@@ -123,7 +123,7 @@ func (a *api) onProduct(verb string, do func(context.Context, uint32, store.Acto
 		id, actor := in.productID(), in.actor()
 		return func(ctx context.Context) (answer, error) {
 			product, err := do(ctx, id, actor)
-			return a.productAnswer(verb, id, product, err)
+			return record(fmt.Sprintf("%s product %d", verb, id), product, err, a.shown)
 		}
 	}
 }
@@ -137,13 +137,6 @@ func (a *api) setState(state seckill.SaleState) operation {
 // shown is a product with what shoppers see of it.
 func (a *api) shown(p *seckill.Product) wire.AdminProduct {
 	return wire.AdminProductOf(p, a.Desk.Status(p))
-}
-
-func (a *api) productAnswer(verb string, id uint32, product seckill.Product, err error) (answer, error) {
-	if err != nil {
-		return answer{}, fmt.Errorf("%s product %d: %w", verb, id, err)
-	}
-	return answer{body: a.shown(&product)}, nil
 }
 
 func (a *api) changeStock(in *input) action {

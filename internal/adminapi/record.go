@@ -80,12 +80,7 @@ func (a *api) listPayments(in *input) action {
 	}
 	return func(ctx context.Context) (answer, error) {
 		payments, err := a.Records.Payments(ctx, filter)
-		if err != nil {
-			return answer{}, fmt.Errorf("list payments: %w", err)
-		}
-		return answer{body: struct {
-			Payments []wire.Payment `json:"payments"`
-		}{wire.List(payments, wire.PaymentOf)}}, nil
+		return list("payments", payments, err, wire.PaymentOf)
 	}
 }
 
@@ -94,10 +89,7 @@ func (a *api) retryRefund(in *input) action {
 	in.checkText("id", id, 1, maxPaymentIDBytes)
 	return func(ctx context.Context) (answer, error) {
 		refund, err := a.Orders.RetryRefund(ctx, id, actor)
-		if err != nil {
-			return answer{}, fmt.Errorf("retry refund %s: %w", id, err)
-		}
-		return answer{body: wire.PaymentOf(&refund)}, nil
+		return record("retry refund "+id, refund, err, wire.PaymentOf)
 	}
 }
 
@@ -134,11 +126,6 @@ func (a *api) listAudit(in *input) action {
 	}
 	return func(ctx context.Context) (answer, error) {
 		lines, err := a.Records.Audit(ctx, filter)
-		if err != nil {
-			return answer{}, fmt.Errorf("list the audit: %w", err)
-		}
-		return answer{body: struct {
-			Audit []wire.Audit `json:"audit"`
-		}{wire.List(lines, wire.AuditOf)}}, nil
+		return list("audit", lines, err, wire.AuditOf)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"seckill/internal/complaint"
 	"seckill/internal/problem"
 	"seckill/internal/store"
+	"seckill/internal/wire"
 )
 
 // operation reads a request and says what to do. The action runs only after
@@ -30,6 +31,22 @@ type answer struct {
 	status   int
 	location string
 	body     any
+}
+
+// record answers with one record on the wire, unless err says what went wrong.
+func record[D, W any](did string, d D, err error, of func(*D) W) (answer, error) {
+	if err != nil {
+		return answer{}, fmt.Errorf("%s: %w", did, err)
+	}
+	return answer{body: of(&d)}, nil
+}
+
+// list answers with records on the wire, under a name.
+func list[D, W any](name string, records []D, err error, of func(*D) W) (answer, error) {
+	if err != nil {
+		return answer{}, fmt.Errorf("list %s: %w", name, err)
+	}
+	return answer{body: map[string][]W{name: wire.List(records, of)}}, nil
 }
 
 // served makes a handler of a route.

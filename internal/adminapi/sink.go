@@ -56,12 +56,7 @@ func sinkOf(r *sink.Report) wire.Sink {
 func (a *api) listSinks(*input) action {
 	return func(ctx context.Context) (answer, error) {
 		reports, err := a.Sinks.List(ctx)
-		if err != nil {
-			return answer{}, fmt.Errorf("list sinks: %w", err)
-		}
-		return answer{body: struct {
-			Sinks []wire.Sink `json:"sinks"`
-		}{wire.List(reports, sinkOf)}}, nil
+		return list("sinks", reports, err, sinkOf)
 	}
 }
 
@@ -124,10 +119,7 @@ func (a *api) onDelivery(verb string, do func(ctx context.Context, sink string, 
 			if err == nil {
 				d, err = do(ctx, name, event, actor)
 			}
-			if err != nil {
-				return answer{}, fmt.Errorf("%s delivery %s of %s: %w", verb, id, name, err)
-			}
-			return answer{body: wire.DeliveryOf(&d)}, nil
+			return record(fmt.Sprintf("%s delivery %s of %s", verb, id, name), d, err, wire.DeliveryOf)
 		}
 	}
 }
@@ -155,9 +147,7 @@ func (a *api) replaySink(in *input) action {
 		if err != nil {
 			return answer{}, fmt.Errorf("replay %s: %w", name, err)
 		}
-		return answer{body: struct {
-			Events int64 `json:"events"`
-		}{events}}, nil
+		return answer{body: map[string]int64{"events": events}}, nil
 	}
 }
 

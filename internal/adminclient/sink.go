@@ -29,30 +29,26 @@ func (c *Client) TestSink(ctx context.Context, name string) (wire.SinkTest, erro
 // RetrySink tries all failed and retrying deliveries of a sink now, and returns
 // how many.
 func (c *Client) RetrySink(ctx context.Context, name string) (int, error) {
-	var result struct {
-		Retried int `json:"retried"`
-	}
-	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "retry")
-	return result.Retried, err
+	return c.onSink(ctx, name, "retry", "retried")
 }
 
 // SkipSink gives up all failed deliveries of a sink, and returns how many.
 func (c *Client) SkipSink(ctx context.Context, name string) (int, error) {
-	var result struct {
-		Skipped int `json:"skipped"`
-	}
-	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "skip")
-	return result.Skipped, err
+	return c.onSink(ctx, name, "skip", "skipped")
 }
 
 // ForgetSink deletes a sink that is not configured any more, and returns how many
 // deliveries its log had.
 func (c *Client) ForgetSink(ctx context.Context, name string) (int, error) {
-	var result struct {
-		Deliveries int `json:"deliveries"`
-	}
-	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "forget")
-	return result.Deliveries, err
+	return c.onSink(ctx, name, "forget", "deliveries")
+}
+
+// onSink does something with all deliveries of a sink, and returns their number,
+// which the answer has under a name.
+func (c *Client) onSink(ctx context.Context, name, verb, counted string) (int, error) {
+	var result map[string]int
+	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, verb)
+	return result[counted], err
 }
 
 // DeliveryFilter narrows a page of the delivery log; zero fields do not narrow.
