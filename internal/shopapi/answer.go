@@ -94,6 +94,15 @@ func (s *Server) json(ctx *fasthttp.RequestCtx, route string, status int, value 
 	s.body(ctx, route, status, contentJSON, body)
 }
 
+// result answers with a value, unless err says why there is none.
+func (s *Server) result(ctx *fasthttp.RequestCtx, route string, value any, err error) {
+	if err != nil {
+		s.refuse(ctx, route, err)
+		return
+	}
+	s.json(ctx, route, fasthttp.StatusOK, value)
+}
+
 // smallAnswer is the size up to which answers are not counted: pictures, single
 // orders and short lists. They fit into the kernel's send buffer four times, and
 // must not be refused because others leave long lists unread.

@@ -1,7 +1,6 @@
 package shopapi
 
 import (
-	"context"
 	"encoding/base64"
 
 	"github.com/valyala/fasthttp"
@@ -25,16 +24,12 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 		s.refuse(ctx, "challenge", err)
 		return
 	}
-	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
+	deadline, cancel := bounded()
 	defer cancel()
-	posed, err := s.opt.Challenges.Pose(bounded, challenge.Ask{
+	posed, err := s.opt.Challenges.Pose(deadline, challenge.Ask{
 		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), Kind: challenge.Kind(kind),
 	}, s.opt.Clock.Now())
-	if err != nil {
-		s.refuse(ctx, "challenge", err)
-		return
-	}
-	s.json(ctx, "challenge", fasthttp.StatusOK, challengeBody(&posed))
+	s.result(ctx, "challenge", challengeBody(&posed), err)
 }
 
 // posedChallenge is a challenge on the wire.
@@ -74,17 +69,13 @@ func (s *Server) token(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 		s.refuse(ctx, "token", seckill.Errorf(seckill.CodeBadRequest, "challenge_id must be set"))
 		return
 	}
-	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
+	deadline, cancel := bounded()
 	defer cancel()
-	token, expires, err := s.opt.Challenges.Redeem(bounded, challenge.Answer{
+	token, expires, err := s.opt.Challenges.Redeem(deadline, challenge.Answer{
 		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), ChallengeID: id, Text: answer,
 	}, s.opt.Clock.Now())
-	if err != nil {
-		s.refuse(ctx, "token", err)
-		return
-	}
-	s.json(ctx, "token", fasthttp.StatusOK, struct {
+	s.result(ctx, "token", struct {
 		Token     string    `json:"token"`
 		ExpiresAt wire.Time `json:"expires_at"`
-	}{token, wire.Time(expires)})
+	}{token, wire.Time(expires)}, err)
 }

@@ -63,15 +63,12 @@ func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	case err == error(identity.ErrKeysDue): // the duty's to complain about
 		s.answer(ctx, "login", err)
 		return
-	case err != nil:
-		s.refuse(ctx, "login", err)
-		return
 	}
-	s.json(ctx, "login", fasthttp.StatusOK, struct {
+	s.result(ctx, "login", struct {
 		Token     string    `json:"token"`
 		Buyer     string    `json:"buyer"`
 		ExpiresAt wire.Time `json:"expires_at"`
-	}{token, buyer, wire.Time(expires)})
+	}{token, buyer, wire.Time(expires)}, err)
 }
 
 func (l *Login) exchange(ctx context.Context, text []byte, from netip.Addr) (token, buyer string, expires time.Time, err error) {

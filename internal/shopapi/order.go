@@ -14,7 +14,7 @@ import (
 // ordersPage is how many orders a page has if the buyer does not say.
 const ordersPage = 20
 
-// bounded is the deadline of a request that reads or moves an order.
+// bounded is the deadline of every request but a purchase.
 func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), requestDeadline)
 }
@@ -39,14 +39,10 @@ func (s *Server) listOrders(ctx *fasthttp.RequestCtx) {
 	deadline, cancel := bounded()
 	defer cancel()
 	listed, err := s.opt.Orders.List(deadline, buyer, before, limit)
-	if err != nil {
-		s.refuse(ctx, "orders", err)
-		return
-	}
-	s.json(ctx, "orders", fasthttp.StatusOK, struct {
+	s.result(ctx, "orders", struct {
 		Orders  []wire.Order `json:"orders"`
 		Partial bool         `json:"partial"`
-	}{wire.List(listed.Orders, wire.OrderOf), listed.Partial})
+	}{wire.List(listed.Orders, wire.OrderOf), listed.Partial}, err)
 }
 
 func (s *Server) readOrder(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
@@ -67,15 +63,7 @@ func (s *Server) cancel(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	deadline, cancel := bounded()
 	defer cancel()
 	o, err := s.opt.Orders.CancelOwn(deadline, buyer, no)
-	s.answerOrder(ctx, "cancel", o, err)
-}
-
-func (s *Server) answerOrder(ctx *fasthttp.RequestCtx, route string, o seckill.Order, err error) {
-	if err != nil {
-		s.refuse(ctx, route, err)
-		return
-	}
-	s.json(ctx, route, fasthttp.StatusOK, wire.OrderOf(&o))
+	s.result(ctx, "cancel", wire.OrderOf(&o), err)
 }
 
 func (s *Server) payment(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
@@ -95,14 +83,10 @@ func (s *Server) payment(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	deadline, cancel := bounded()
 	defer cancel()
 	session, err := s.opt.Orders.BeginPayment(deadline, buyer, no, provider)
-	if err != nil {
-		s.refuse(ctx, "payment", err)
-		return
-	}
-	s.json(ctx, "payment", fasthttp.StatusOK, struct {
+	s.result(ctx, "payment", struct {
 		PayURL    string    `json:"pay_url"`
 		ExpiresAt wire.Time `json:"expires_at"`
-	}{session.PayURL, wire.Time(session.ExpiresAt)})
+	}{session.PayURL, wire.Time(session.ExpiresAt)}, err)
 }
 
 // notify takes a callback of a provider that is configured. Of those refused an

@@ -205,9 +205,9 @@ func (s *Server) recoverPanic(ctx *fasthttp.RequestCtx) {
 }
 
 func (s *Server) ready(ctx *fasthttp.RequestCtx) {
-	bounded, cancel := context.WithTimeout(context.Background(), requestDeadline)
+	deadline, cancel := bounded()
 	defer cancel()
-	if err := s.opt.Ready(bounded); err != nil {
+	if err := s.opt.Ready(deadline); err != nil {
 		s.refuse(ctx, "readyz", seckill.Errorf(seckill.CodeBusy, "%w", err))
 		return
 	}
@@ -221,11 +221,7 @@ func (s *Server) demoLogin(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	token, err := s.opt.DemoLogin(buyer)
-	if err != nil {
-		s.refuse(ctx, "demo", err)
-		return
-	}
-	s.json(ctx, "demo", 200, map[string]string{"token": token, "buyer": buyer})
+	s.result(ctx, "demo", map[string]string{"token": token, "buyer": buyer}, err)
 }
 
 // pageLimit reads ?limit=, between 1 and maxPage. Parameters of a page that are
