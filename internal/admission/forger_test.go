@@ -152,10 +152,10 @@ func TestNobodyLearnsByAForgedTokenWhoHasBought(t *testing.T) {
 		want  seckill.Code
 	}{
 		"a wrong signature": {"k", time.Hour, false, seckill.CodeSoldOut},
-		"an unknown key":    {"x", time.Hour, false, seckill.CodeBusy},
+		"an unknown key":    {"x", time.Hour, false, seckill.CodeSoldOut},
 		"expired":           {"k", -time.Hour, false, seckill.CodeSoldOut},
 		"a wrong signature from a forger's address": {"k", time.Hour, true, seckill.CodeRateLimited},
-		"an unknown key from a forger's address":    {"x", time.Hour, true, seckill.CodeBusy},
+		"an unknown key from a forger's address":    {"x", time.Hour, true, seckill.CodeSoldOut},
 		"expired from a forger's address":           {"k", -time.Hour, true, seckill.CodeRateLimited},
 	} {
 		t.Run(name, func(t *testing.T) {

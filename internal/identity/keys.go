@@ -17,9 +17,9 @@ import (
 
 const (
 	// KeysSpacing is the least time between two fetches: an unknown key asks for
-	// one at once, a flood of them for no more. A set that is younger, and was
-	// fetched after the key was first asked for, says "no"; with any other the
-	// answer is "not known yet".
+	// one at once, a flood of them for no more. A set that is younger says "no";
+	// with any other the answer is "not known yet". A login that signs with a key
+	// in the moment when it publishes it may have tokens refused for that long.
 	KeysSpacing = 10 * time.Second
 
 	fetchDeadline = 5 * time.Second
@@ -54,7 +54,6 @@ type Keys struct {
 	current    atomic.Pointer[keySet]
 	tried      atomic.Int64 // when the last fetch began, in nanoseconds since began
 	asked      atomic.Bool  // a Round was asked for, and has not begun
-	absent     *absent
 	signatures atomic.Uint64
 
 	mu     sync.Mutex // one Round at a time
@@ -94,7 +93,7 @@ func NewKeys(opt KeysOptions) (*Keys, error) {
 		transport.DisableKeepAlives = true // the next call is minutes away
 		opt.Transport = transport
 	}
-	k := &Keys{url: opt.URL, log: opt.Log, now: opt.Now, began: opt.Now(), Wake: func() {}, absent: newAbsent()}
+	k := &Keys{url: opt.URL, log: opt.Log, now: opt.Now, began: opt.Now(), Wake: func() {}}
 	// A redirect could lead where CheckKeysURL would not.
 	k.client = &http.Client{Transport: opt.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	k.current.Store(&keySet{})
@@ -124,20 +123,16 @@ func (k *Keys) find(alg algorithm, kid []byte) (*publicKey, error) {
 		}
 	}
 	if only == nil {
-		return nil, k.unknown(set, alg, kid)
+		return nil, k.unknown(set)
 	}
 	return only, nil
 }
 
-// fresh reports whether a set may say "no".
-func (s *keySet) fresh(now time.Duration) bool { return s.loaded && now-s.fetched < KeysSpacing }
-
 // unknown answers for a key that the set does not have. The shop may have added
-// it since: unless the set is fresh, and was fetched because of this very key,
-// the answer is open, and a fetch is due.
-func (k *Keys) unknown(set *keySet, alg algorithm, kid []byte) error {
+// it since: unless the set is fresh, the answer is open, and a fetch is due.
+func (k *Keys) unknown(set *keySet) error {
 	now := k.clock()
-	if k.absent.settled(set, alg, kid, now) {
+	if set.loaded && now-set.fetched < KeysSpacing {
 		return ErrKey
 	}
 	if now-time.Duration(k.tried.Load()) >= KeysSpacing && k.asked.CompareAndSwap(false, true) {

