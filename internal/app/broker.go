@@ -11,6 +11,7 @@ import (
 	"seckill/internal/carrier/carrierpulsar"
 	"seckill/internal/carrier/carrierrocket"
 	"seckill/internal/config"
+	"seckill/internal/grace"
 	"seckill/internal/kafkalink"
 	"seckill/internal/pulsarlink"
 	"seckill/internal/rocketlink"
@@ -53,7 +54,7 @@ func (p *parts) leaveBrokers() {
 	var leaving sync.WaitGroup
 	leave := func(what string, close func() error) {
 		leaving.Go(func() {
-			if err := bounded(ctx, close); err != nil {
+			if err := grace.Within(ctx, close); err != nil {
 				p.log.Warn("stop: "+what+" did not answer; nothing is lost", "error", err)
 			}
 		})
@@ -68,18 +69,6 @@ func (p *parts) leaveBrokers() {
 		leave("the broker of delayed messages", func() error { return p.expiry.Close(ctx) })
 	}
 	leaving.Wait()
-}
-
-// bounded returns when the call does, or with the context.
-func bounded(ctx context.Context, call func() error) error {
-	result := make(chan error, 1)
-	go func() { result <- call() }()
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // openDelayer connects the broker of delayed messages.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"seckill/internal/grace"
 )
 
 const (
@@ -46,24 +48,14 @@ type description struct {
 
 // await describes the topic, and creates it where that is allowed. It tries
 // again until the context ends, unless the error is one that stays.
-func (t *Topic) await(ctx context.Context) (description, error) {
-	var last error
-	for {
+func (t *Topic) await(ctx context.Context) (d description, err error) {
+	err = grace.Retry(ctx, tryPause, Permanent, func() (err error) {
 		try, cancel := context.WithTimeout(ctx, tryTimeout)
-		d, err := t.inspect(try)
-		cancel()
-		if err == nil || Permanent(err) {
-			return d, err
-		}
-		if last == nil || !isEnded(err) {
-			last = err // the reason, rather than the end of the time
-		}
-		select {
-		case <-time.After(tryPause):
-		case <-ctx.Done():
-			return d, fmt.Errorf("%w; gave up: %w", last, ctx.Err())
-		}
-	}
+		defer cancel()
+		d, err = t.inspect(try)
+		return err
+	})
+	return d, err
 }
 
 // inspect describes the topic once, and creates it if it is missing and that is

@@ -12,6 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/semaphore"
+
+	"seckill/internal/grace"
 )
 
 const (
@@ -111,21 +113,16 @@ func OpenTopic(ctx context.Context, link Options, opt TopicOptions, log *slog.Lo
 // kmsg.Requestor. It returns with the context, where franz-go waits on a frozen
 // broker as long as answerTimeout for a new connection.
 func (t *Topic) Request(ctx context.Context, request kmsg.Request) (kmsg.Response, error) {
-	type result struct {
-		response kmsg.Response
-		err      error
-	}
-	results := make(chan result, 1)
-	go func() {
+	responses := make(chan kmsg.Response, 1)
+	err := grace.Within(ctx, func() error {
 		response, err := t.admin.Request(ctx, request)
-		results <- result{response, err}
-	}()
-	select {
-	case r := <-results:
-		return r.response, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+		responses <- response
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return <-responses, nil
 }
 
 // Name is the topic's name.
@@ -184,19 +181,12 @@ func (t *Topic) writeBy(ctx context.Context, w *writer, size int64, records []*k
 	if err := t.room.Acquire(ctx, size); err != nil {
 		return err
 	}
-	results := make(chan error, 1)
-	go func() {
+	return grace.Within(ctx, func() error {
 		defer t.room.Release(size)
 		// The records do not end with the caller's context: franz-go would fail
 		// records of other callers that are in the same batch.
-		results <- w.client.ProduceSync(context.Background(), records...).FirstErr()
-	}()
-	select {
-	case err := <-results:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+		return w.client.ProduceSync(context.Background(), records...).FirstErr()
+	})
 }
 
 // notStored says why the broker has not stored records in time, as far as the
@@ -305,19 +295,16 @@ func (t *Topic) Close(ctx context.Context) error {
 		return nil
 	}
 	t.cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	err := grace.Within(ctx, func() error {
 		t.tasks.Wait() // watch makes no writer after this
 		t.writer.Load().client.Close()
 		t.admin.Close()
-	}()
-	select {
-	case <-ended:
 		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("kafka: close: %w", ctx.Err())
+	})
+	if err != nil {
+		return fmt.Errorf("kafka: close: %w", err)
 	}
+	return nil
 }
 
 var _ kmsg.Requestor = (*Topic)(nil)

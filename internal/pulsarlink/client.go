@@ -196,8 +196,7 @@ func (c *Client) Close(ctx context.Context) error {
 	conns := c.conns
 	c.conns = make(map[target]*pooled)
 	c.mu.Unlock()
-	ended := make(chan struct{})
-	go func() {
+	return wait(ctx, func() {
 		for _, p := range conns {
 			<-p.ready // the context has ended, so it does not last
 			if p.err == nil {
@@ -205,12 +204,5 @@ func (c *Client) Close(ctx context.Context) error {
 			}
 		}
 		c.tasks.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("pulsar: close: %w", ctx.Err())
-	}
+	})
 }

@@ -168,5 +168,5 @@ func (s *Subscription) redeliver() {
 // acknowledged. It waits no longer than the context lives.
 func (s *Subscription) Leave(ctx context.Context) error {
 	s.cancel()
-	return wait(ctx, &s.tasks)
+	return wait(ctx, s.tasks.Wait)
 }

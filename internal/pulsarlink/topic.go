@@ -2,13 +2,14 @@ package pulsarlink
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"seckill/internal/grace"
 )
 
 const (
@@ -56,7 +57,7 @@ func (c *Client) OpenTopic(ctx context.Context, name string) (*Topic, error) {
 	}
 	t := &Topic{client: c, name: full, room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1)}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	err = Retry(ctx, func() error {
+	err = grace.Retry(ctx, awaitPause, IsSetup, func() error {
 		partitions, err := t.Partitions(ctx)
 		if err != nil {
 			return err
@@ -70,28 +71,6 @@ func (c *Client) OpenTopic(ctx context.Context, name string) (*Topic, error) {
 	}
 	t.tasks.Go(t.watch)
 	return t, nil
-}
-
-// Retry tries again until the context ends, unless that cannot help.
-func Retry(ctx context.Context, try func() error) error {
-	var last error
-	for {
-		err := try()
-		if err == nil || IsSetup(err) {
-			return err
-		}
-		if last == nil || ctx.Err() == nil {
-			last = err // the reason, rather than the end of the time
-		}
-		select {
-		case <-time.After(awaitPause):
-		case <-ctx.Done():
-			if errors.Is(last, ctx.Err()) {
-				return last
-			}
-			return fmt.Errorf("%w; gave up: %w", last, ctx.Err())
-		}
-	}
 }
 
 // Name is the topic's full name.
@@ -244,20 +223,17 @@ func (t *Topic) isLaidOut(ctx context.Context, partitions []string) error {
 // lives.
 func (t *Topic) Close(ctx context.Context) error {
 	t.cancel()
-	return wait(ctx, &t.tasks)
+	return wait(ctx, t.tasks.Wait)
 }
 
-// wait waits for tasks no longer than the context lives.
-func wait(ctx context.Context, tasks *sync.WaitGroup) error {
-	ended := make(chan struct{})
-	go func() {
-		tasks.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
+// wait waits for an end no longer than the context lives.
+func wait(ctx context.Context, end func()) error {
+	err := grace.Within(ctx, func() error {
+		end()
 		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("pulsar: close: %w", ctx.Err())
+	})
+	if err != nil {
+		return fmt.Errorf("pulsar: close: %w", err)
 	}
+	return nil
 }

@@ -264,22 +264,15 @@ func (r *relay) give(ctx context.Context, entries []*holding) {
 func (r *relay) insist(ctx context.Context, what string, call func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, r.opt.Timing.PublishWithin)
 	defer cancel()
-	var last error
-	for {
-		err := call(bounded)
-		if err == nil {
-			r.heardAt = time.Now()
-		}
-		if err == nil || ctx.Err() != nil {
-			return nil // stopping: the outbox has all
-		}
-		if last == nil || bounded.Err() == nil {
-			last = err // the reason, rather than the end of the time
-		}
-		if grace.Pause(bounded, retryPause) != nil {
-			return fmt.Errorf("%s: %w", what, last)
-		}
+	never := func(error) bool { return false }
+	err := grace.Retry(bounded, retryPause, never, func() error { return call(bounded) })
+	switch {
+	case err == nil:
+		r.heardAt = time.Now()
+	case ctx.Err() == nil:
+		return fmt.Errorf("%s: %w", what, err)
 	}
+	return nil // or stopping: the outbox has all
 }
 
 // check asks which entries still wait, forgets the others, and publishes again

@@ -13,6 +13,8 @@ import (
 
 	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"seckill/internal/grace"
 )
 
 const (
@@ -145,21 +147,8 @@ func (c *Client) peer(at *v2.Endpoints) *peer {
 // Check waits until a proxy answers and has the topic, with the right type. It
 // tries until the context ends, unless the error is ErrSetup.
 func (c *Client) Check(ctx context.Context) error {
-	var last error
-	for {
-		err := c.findBrokers(ctx)
-		if err == nil || errors.Is(err, ErrSetup) {
-			return err
-		}
-		if last == nil || ctx.Err() == nil {
-			last = err // the reason, rather than the end of the time
-		}
-		select {
-		case <-time.After(checkPause):
-		case <-ctx.Done():
-			return fmt.Errorf("%w; gave up: %w", last, ctx.Err())
-		}
-	}
+	isSetup := func(err error) bool { return errors.Is(err, ErrSetup) }
+	return grace.Retry(ctx, checkPause, isSetup, func() error { return c.findBrokers(ctx) })
 }
 
 // Ping reports whether a proxy answers and has the topic.
@@ -253,16 +242,11 @@ func (c *Client) keep(brokers []broker) {
 
 // watch follows changes of the topic's brokers.
 func (c *Client) watch() {
-	for {
-		pause := routeEvery
+	for pause := time.Duration(0); grace.Pause(c.ctx, pause) == nil; {
+		pause = routeEvery
 		if err := c.findBrokers(c.ctx); err != nil {
 			pause = routePause
 			c.log.Debug("rocketmq: look at the topic", "topic", c.role.Topic, "error", err)
-		}
-		select {
-		case <-time.After(pause):
-		case <-c.ctx.Done():
-			return
 		}
 	}
 }
@@ -291,8 +275,7 @@ func (c *Client) Close(ctx context.Context) error {
 		return nil
 	}
 	c.cancel()
-	results := make(chan error, 1)
-	go func() {
+	err := grace.Within(ctx, func() error {
 		c.tasks.Wait() // watch makes no peer after this
 		c.mu.Lock()
 		peers := maps.Clone(c.peers)
@@ -301,12 +284,10 @@ func (c *Client) Close(ctx context.Context) error {
 		for _, p := range peers {
 			errs = append(errs, p.leave(ctx))
 		}
-		results <- errors.Join(errs...)
-	}()
-	select {
-	case err := <-results:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("rocketmq: close: %w", ctx.Err())
+		return errors.Join(errs...)
+	})
+	if err != nil {
+		return fmt.Errorf("rocketmq: close: %w", err)
 	}
+	return nil
 }

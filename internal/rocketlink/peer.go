@@ -10,6 +10,8 @@ import (
 
 	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
 	"google.golang.org/grpc"
+
+	"seckill/internal/grace"
 )
 
 // Bounds of a session.
@@ -105,10 +107,7 @@ func (p *peer) serve(ctx context.Context) {
 		if time.Since(began) > goodSession {
 			pause = minPause
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		_ = grace.Pause(ctx, pause) // the loop looks at ctx
 		pause = min(2*pause, maxPause)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"seckill/internal/carrier"
+	"seckill/internal/grace"
 	"seckill/internal/kafkalink"
 )
 
@@ -250,15 +251,9 @@ func (c *Carrier) Close(ctx context.Context) error {
 	if last != nil {
 		errs = append(errs, last.leave(ctx))
 	}
-	ended := make(chan struct{})
-	go func() {
+	errs = append(errs, grace.Within(ctx, func() error {
 		c.tasks.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		errs = append(errs, fmt.Errorf("kafka: close: %w", ctx.Err()))
-	}
+		return nil
+	}))
 	return errors.Join(append(errs, c.topic.Close(ctx))...)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"seckill/internal/carrier"
+	"seckill/internal/grace"
 	"seckill/internal/kafkalink"
 )
 
@@ -127,10 +128,7 @@ func (c *consumer) poll(ctx context.Context) {
 		failed := c.report(fetches)
 		c.client.AllowRebalance()
 		if failed && fetches.Empty() {
-			select {
-			case <-time.After(errorPause):
-			case <-ctx.Done():
-			}
+			_ = grace.Pause(ctx, errorPause) // the loop looks at ctx
 		}
 	}
 }

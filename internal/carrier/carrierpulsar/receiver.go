@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill/internal/carrier"
+	"seckill/internal/grace"
 	"seckill/internal/pulsarlink"
 )
 
@@ -74,7 +75,7 @@ func (r *receiver) subscribe(ctx context.Context) (*membership, error) {
 // check subscribes for a moment. The broker keeps messages for a subscription
 // from then on, and refuses it now if it ever does.
 func (r *receiver) check(ctx context.Context) error {
-	return pulsarlink.Retry(ctx, func() error {
+	return grace.Retry(ctx, joinPause, pulsarlink.IsSetup, func() error {
 		m, err := r.subscribe(ctx)
 		if err != nil {
 			return err
@@ -182,11 +183,8 @@ func (r *receiver) join() {
 	m, err := r.subscribe(ctx)
 	if err != nil {
 		r.log.Debug("pulsar: subscribe", "topic", r.topic.Name(), "error", err)
-		r.topic.Check() // it may have other partitions
-		select {
-		case <-time.After(joinPause):
-		case <-r.ctx.Done():
-		}
+		r.topic.Check()                   // it may have other partitions
+		_ = grace.Pause(r.ctx, joinPause) // the caller looks at the context
 		return
 	}
 	r.set(m)
@@ -244,15 +242,12 @@ func (r *receiver) again(deliveries []carrier.Delivery) {
 // close leaves the subscription, which gives back all that is not settled.
 func (r *receiver) close(ctx context.Context) error {
 	r.cancel()
-	ended := make(chan struct{})
-	go func() {
+	err := grace.Within(ctx, func() error {
 		r.tasks.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		return fmt.Errorf("pulsar: close the subscription: %w", ctx.Err())
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("pulsar: close the subscription: %w", err)
 	}
 	if last := r.present(); last != nil {
 		r.set(nil)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"seckill/internal/carrier"
+	"seckill/internal/grace"
 	"seckill/internal/rocketlink"
 )
 
@@ -209,10 +210,7 @@ func (r *receiver) poll(broker string, most int) {
 	}
 	r.add(got, portError(err))
 	if err != nil || len(got) == 0 && time.Since(began) < pollPause {
-		select {
-		case <-time.After(pollPause):
-		case <-r.ctx.Done():
-		}
+		_ = grace.Pause(r.ctx, pollPause) // it may end early
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,0 +1,47 @@
+package grace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Retry calls try until it succeeds, or fails with an error that stays, or ctx
+// ends. Then it returns the reason rather than the end of the time.
+func Retry(ctx context.Context, pause time.Duration, stays func(error) bool, try func() error) error {
+	var last error
+	for {
+		err := try()
+		if err == nil || stays(err) {
+			return err
+		}
+		if last == nil || !isEnd(err) {
+			last = err
+		}
+		if Pause(ctx, pause) == nil {
+			continue
+		}
+		if errors.Is(last, ctx.Err()) {
+			return last
+		}
+		return fmt.Errorf("%w; gave up: %w", last, ctx.Err())
+	}
+}
+
+// isEnd reports whether an error comes from a context.
+func isEnd(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Within returns when the call does, or with the context. The call goes on then.
+func Within(ctx context.Context, call func() error) error {
+	result := make(chan error, 1)
+	go func() { result <- call() }()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
