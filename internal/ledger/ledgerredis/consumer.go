@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"seckill/internal/queue"
@@ -40,7 +39,7 @@ type consumer struct {
 	closed  sync.Once
 	slot    chan struct{} // has one token: who takes it may run a round
 
-	late, trying [buckets]atomic.Bool // by Waits: does not answer; is asked in the background
+	lateTo [buckets]time.Time // by Waits: a bucket did not answer, and is not asked until then
 
 	mu        sync.Mutex
 	schedule  schedule

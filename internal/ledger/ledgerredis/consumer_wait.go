@@ -17,8 +17,10 @@ import (
 const (
 	// waitsMost bounds the entries that one command asks for.
 	waitsMost = 500
-	// waitsFor is how long a bucket that does not answer holds up the rest, once.
+	// waitsFor is how long a bucket that does not answer holds up the rest. It is
+	// not asked again for lateFor.
 	waitsFor = 500 * time.Millisecond
+	lateFor  = 2 * time.Second
 	// maxCopies bounds the tallies of copies. Beyond it they are forgotten, and
 	// an acknowledgement reads its entries from the stream.
 	maxCopies = 200_000
@@ -49,8 +51,7 @@ func (c copies) forget(ids []queue.ID) {
 
 // Waits looks for entries in the sets of those that are not acknowledged, which
 // have SEQ-TAG as members. Each bucket is asked by itself. One that does not
-// answer within waitsFor is late: until an answer of it has come in the
-// background, nobody waits for it.
+// answer within waitsFor is late, and nobody waits for it until it is asked again.
 func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.State, error) {
 	within, cancel := context.WithTimeout(ctx, waitsFor)
 	defer cancel()
@@ -61,7 +62,7 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.Stat
 		if len(all) == 0 {
 			continue
 		}
-		if c.isLate(bucket) {
+		if time.Now().Before(c.lateTo[bucket]) {
 			errs[bucket] = fmt.Errorf("look for waiting entries in %s: %w", streamName(bucket), errLate)
 			continue
 		}
@@ -69,7 +70,7 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.Stat
 			if err := c.look(within, bucket, all, of, states); err != nil {
 				errs[bucket] = fmt.Errorf("look for waiting entries in %s: %w", streamName(bucket), err)
 				if ctx.Err() == nil {
-					c.late[bucket].Store(true)
+					c.lateTo[bucket] = time.Now().Add(lateFor)
 				}
 			}
 		})
@@ -115,26 +116,6 @@ func (c *consumer) look(ctx context.Context, bucket int, all []int, of []queue.D
 		}
 	}
 	return cmp.Or(failures...)
-}
-
-// isLate reports whether a bucket is late, and sees to it that it is asked in
-// the background: at most one try is under way.
-func (c *consumer) isLate(bucket int) bool {
-	if !c.late[bucket].Load() {
-		return false
-	}
-	if c.trying[bucket].CompareAndSwap(false, true) {
-		go func() {
-			defer c.trying[bucket].Store(false)
-			ctx, cancel := context.WithTimeout(c.queue.stop, roundTimeout)
-			defer cancel()
-			exists := c.queue.client.B().Exists().Key(c.queue.keys.out(bucket)).Build()
-			if c.queue.send(ctx, rueidis.Commands{exists})[0].Error() == nil {
-				c.late[bucket].Store(false)
-			}
-		}()
-	}
-	return true
 }
 
 // inBuckets groups deliveries by bucket. Those of another queue do not wait.

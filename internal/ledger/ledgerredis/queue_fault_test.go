@@ -138,7 +138,7 @@ func TestAPartOfTheServerThatIsAwayDoesNotStopTheRest(t *testing.T) {
 }
 
 // A master that is frozen answers nothing, one that is dead refuses. Both hold up
-// the answer for the others' entries once.
+// the answer for the others' entries now and then.
 func TestWaits_PartOfTheServerThatIsAwayIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{AppendFsync: "always", Args: []string{"--cluster-require-full-coverage", "no"}})
