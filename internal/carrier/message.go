@@ -175,20 +175,3 @@ func (e *wireEntry) delivery() (queue.Delivery, error) {
 	}
 	return d, nil
 }
-
-// entryBytes and claimBytes are more than an entry and a claim take without
-// their texts.
-const (
-	entryBytes = 320
-	claimBytes = 100
-)
-
-// SizeOf is about what an entry takes in a message.
-func SizeOf(e *seckill.Entry) int {
-	n := entryBytes + len(e.Name) + len(e.Currency)
-	for i := range e.Claims {
-		c := &e.Claims[i]
-		n += claimBytes + seckill.OrderNoLen + len(c.Buyer) + len(c.Key) + len(c.Ref)
-	}
-	return n
-}

@@ -66,24 +66,6 @@ func TestCodec_DecodesWhatItEncodes(t *testing.T) {
 	}
 }
 
-func TestCodec_SizeIsNotUnderestimatedForPlainTexts(t *testing.T) {
-	c := codec(t, "0123456789abcdef0123456789abcdef", "0123456789abcdef")
-	d := entry(rand.New(rand.NewPCG(3, 4)), 0)
-	d.Entry.Name = "phone"
-	for range 300 {
-		d.Entry.Claims = append(d.Entry.Claims, seckill.Claim{
-			OrderNo: seckill.NewOrderNo(d.Entry.At, 1, 1), Buyer: strings.Repeat("b", 64), Quantity: 65535, Key: strings.Repeat("k", 64), Ref: strings.Repeat("r", 128),
-		})
-	}
-	m, err := c.Encode([]queue.Delivery{d})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if size := carrier.SizeOf(&d.Entry) + 128; len(m.Body) > size {
-		t.Errorf("a body of %d bytes was taken for %d", len(m.Body), size)
-	}
-}
-
 func TestCodec_RefusesWhatThisStoreDidNotSign(t *testing.T) {
 	c := codec(t, "s1", "0123456789abcdef")
 	m, err := c.Encode([]queue.Delivery{entry(rand.New(rand.NewPCG(5, 6)), 1)})

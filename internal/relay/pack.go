@@ -21,14 +21,12 @@ type packed struct {
 // pack makes messages of entries, in their order within each key. Entries that
 // are too large for the broker are returned apart.
 func pack(codec *carrier.Codec, most int, entries []*holding) (messages []packed, large []*holding, err error) {
-	limit := min(packBytes, most)
 	for _, group := range byKey(entries) {
 		for len(group) > 0 {
-			n, bytes, claims := 0, 0, 0
+			n, claims := 0, 0
 			for n < len(group) {
-				bytes += carrier.SizeOf(&group[n].delivery.Entry)
 				claims += len(group[n].delivery.Entry.Claims)
-				if n > 0 && (bytes > limit || claims > packClaims) {
+				if n > 0 && claims > packClaims {
 					break
 				}
 				n++
@@ -51,13 +49,14 @@ func encode(codec *carrier.Codec, most int, entries []*holding) (messages []pack
 		deliveries[i] = entries[i].delivery
 	}
 	message, err := codec.Encode(deliveries)
+	size, isOne := len(message.Body), len(entries) == 1
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case len(message.Body) <= most:
-		return []packed{{message, entries}}, nil, nil
-	case len(entries) == 1:
+	case isOne && size > most:
 		return nil, entries, nil
+	case isOne || size <= min(packBytes, most):
+		return []packed{{message, entries}}, nil, nil
 	}
 	half := len(entries) / 2
 	for _, part := range [][]*holding{entries[:half], entries[half:]} {
