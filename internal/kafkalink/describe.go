@@ -1,14 +1,15 @@
 package kafkalink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"seckill/internal/grace"
 )
@@ -41,9 +42,8 @@ const (
 type description struct {
 	// id changes when the topic is deleted and created again. It is zero with
 	// brokers before 2.8.
-	id         [16]byte
-	partitions []int32
-	maxBatch   int // bytes of one batch of records
+	id       [16]byte
+	maxBatch int // bytes of one batch of records
 }
 
 // await describes the topic, and creates it where that is allowed. It tries
@@ -77,36 +77,31 @@ func (t *Topic) inspect(ctx context.Context) (description, error) {
 	return d, err
 }
 
-// look asks for the topic's id and partitions. It is an error if a partition has
-// no leader.
+// look asks for the topic's id. It is an error if a partition has no leader.
 func (t *Topic) look(ctx context.Context) (description, error) {
-	ask := kmsg.NewPtrMetadataRequest()
-	one := kmsg.NewMetadataRequestTopic()
-	one.Topic = &t.opt.Name
-	ask.Topics = append(ask.Topics, one)
-	answer, err := ask.RequestWith(ctx, t)
+	// With authorized operations kadm asks a broker. Otherwise it may answer by what
+	// it remembers.
+	asking := kadm.WithAuthorizedOps(ctx)
+	answer, err := ask(ctx, func() (kadm.Metadata, error) { return t.admin.Metadata(asking, t.opt.Name) })
+	if forbidden(err) {
+		return description{}, fmt.Errorf("topic %s: %w", t.opt.Name, err)
+	}
 	if err != nil {
-		return description{}, Explain(err)
+		return description{}, err
 	}
-	if len(answer.Topics) != 1 {
-		return description{}, fmt.Errorf("kafka: asked for one topic, got %d", len(answer.Topics))
+	topic := answer.Topics[t.opt.Name]
+	if topic.Err != nil {
+		return description{}, t.explain(topic.Err)
 	}
-	topic := &answer.Topics[0]
-	if err := kerr.ErrorForCode(topic.ErrorCode); err != nil {
-		return description{}, t.explain(err)
-	}
-	d := description{id: topic.TopicID}
-	for i := range topic.Partitions {
-		p := &topic.Partitions[i]
-		if err := kerr.ErrorForCode(p.ErrorCode); err != nil && p.Leader < 0 {
-			return description{}, fmt.Errorf("topic %s, partition %d: %w", t.opt.Name, p.Partition, Explain(err))
+	for _, p := range topic.Partitions {
+		if p.Err != nil && p.Leader < 0 {
+			return description{}, fmt.Errorf("topic %s, partition %d: %w", t.opt.Name, p.Partition, Explain(p.Err))
 		}
-		d.partitions = append(d.partitions, p.Partition)
 	}
-	if len(d.partitions) == 0 {
+	if len(topic.Partitions) == 0 {
 		return description{}, fmt.Errorf("topic %s: kafka: it has no partitions", t.opt.Name)
 	}
-	return d, nil
+	return description{id: topic.ID}, nil
 }
 
 // explain is Explain with the topic's name.
@@ -118,54 +113,44 @@ func (t *Topic) explain(err error) error {
 }
 
 func (t *Topic) create(ctx context.Context) error {
-	ask := kmsg.NewPtrCreateTopicsRequest()
-	ask.TimeoutMillis = int32(tryTimeout.Milliseconds())
-	topic := kmsg.NewCreateTopicsRequestTopic()
-	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = t.opt.Name, int32(t.opt.Partitions), int16(t.opt.Replicas)
+	settings := make(map[string]*string)
 	if t.opt.NoCompression {
-		setting := kmsg.NewCreateTopicsRequestTopicConfig()
-		setting.Name, setting.Value = compression, kmsg.StringPtr(byProducer)
-		topic.Configs = append(topic.Configs, setting)
+		settings[compression] = kadm.StringPtr(byProducer)
 	}
-	ask.Topics = append(ask.Topics, topic)
-	answer, err := ask.RequestWith(ctx, t)
-	if err == nil && len(answer.Topics) == 1 {
-		err = kerr.ErrorForCode(answer.Topics[0].ErrorCode)
-		if text := answer.Topics[0].ErrorMessage; err != nil && text != nil {
-			err = fmt.Errorf("%w (%s)", err, *text)
+	_, err := ask(ctx, func() (kadm.CreateTopicResponse, error) {
+		answer, err := t.admin.CreateTopic(ctx, int32(t.opt.Partitions), int16(t.opt.Replicas), settings, t.opt.Name)
+		if err != nil && answer.ErrMessage != "" {
+			err = fmt.Errorf("%w (%s)", err, answer.ErrMessage)
 		}
-	}
+		return answer, err
+	})
 	if err == nil || errors.Is(err, kerr.TopicAlreadyExists) { // another instance was faster
 		return nil
 	}
-	return fmt.Errorf("create topic %s: %w", t.opt.Name, Explain(err))
+	return fmt.Errorf("create topic %s: %w", t.opt.Name, err)
 }
 
 // readSettings checks the topic's settings and returns its max.message.bytes,
 // which bounds a batch of records.
 func (t *Topic) readSettings(ctx context.Context) (maxBatch int, err error) {
-	ask := kmsg.NewPtrDescribeConfigsRequest()
-	topic := kmsg.NewDescribeConfigsRequestResource()
-	topic.ResourceType, topic.ResourceName, topic.ConfigNames = kmsg.ConfigResourceTypeTopic, t.opt.Name, []string{maxMessage, compression}
-	ask.Resources = append(ask.Resources, topic)
-	answer, err := ask.RequestWith(ctx, t)
-	if err == nil && len(answer.Resources) == 1 {
-		err = kerr.ErrorForCode(answer.Resources[0].ErrorCode)
-	}
+	found, err := ask(ctx, func() (kadm.ResourceConfig, error) {
+		all, err := t.admin.DescribeTopicConfigs(ctx, t.opt.Name)
+		if err != nil {
+			return kadm.ResourceConfig{}, err
+		}
+		one, err := all.On(t.opt.Name, nil)
+		return one, cmp.Or(err, one.Err)
+	})
 	if forbidden(err) {
 		t.log.Debug("kafka: no rights to read the topic's configuration, the defaults are assumed", "topic", t.opt.Name)
 		return defaultMaxMessage, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read the settings of topic %s: %w", t.opt.Name, Explain(err))
+		return 0, fmt.Errorf("read the settings of topic %s: %w", t.opt.Name, err)
 	}
 	settings := make(map[string]string)
-	for _, resource := range answer.Resources {
-		for _, config := range resource.Configs {
-			if config.Value != nil {
-				settings[config.Name] = *config.Value
-			}
-		}
+	for _, config := range found.Configs {
+		settings[config.Key] = config.MaybeValue()
 	}
 	if kind := settings[compression]; t.opt.NoCompression && kind != "" && kind != byProducer && kind != uncompressed {
 		return 0, fmt.Errorf("kafka: topic %s has %s=%s: %w", t.opt.Name, compression, kind, ErrCompressed)

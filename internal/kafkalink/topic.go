@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 	"golang.org/x/sync/semaphore"
 
 	"seckill/internal/grace"
@@ -66,7 +66,7 @@ type Topic struct {
 	link  Options
 	opt   TopicOptions
 	log   *slog.Logger
-	admin *kgo.Client // for requests only: it remembers nothing of the topic
+	admin *kadm.Client
 
 	room    *semaphore.Weighted
 	writer  atomic.Pointer[writer]
@@ -92,10 +92,12 @@ type writer struct {
 // allowed. It waits for the broker no longer than the context lives.
 func OpenTopic(ctx context.Context, link Options, opt TopicOptions, log *slog.Logger) (*Topic, error) {
 	t := &Topic{link: link, opt: opt, log: log, room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1)}
-	var err error
-	if t.admin, err = link.NewClient(log, kgo.RequestRetries(adminRetries)); err != nil {
+	admin, err := link.NewClient(log, kgo.RequestRetries(adminRetries))
+	if err != nil {
 		return nil, err
 	}
+	t.admin = kadm.NewClient(admin)
+	t.admin.SetTimeoutMillis(int32(tryTimeout.Milliseconds()))
 	d, err := t.await(ctx)
 	if err == nil {
 		err = t.replaceWriter(d)
@@ -107,22 +109,6 @@ func OpenTopic(ctx context.Context, link Options, opt TopicOptions, log *slog.Lo
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.tasks.Go(t.watch)
 	return t, nil
-}
-
-// Request sends any request to the cluster, so that a Topic serves as a
-// kmsg.Requestor. It returns with the context, where franz-go waits on a frozen
-// broker as long as answerTimeout for a new connection.
-func (t *Topic) Request(ctx context.Context, request kmsg.Request) (kmsg.Response, error) {
-	responses := make(chan kmsg.Response, 1)
-	err := grace.Within(ctx, func() error {
-		response, err := t.admin.Request(ctx, request)
-		responses <- response
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return <-responses, nil
 }
 
 // Name is the topic's name.
@@ -139,12 +125,6 @@ func (t *Topic) MaxBytes() int { return t.writer.Load().maxBatch - recordRoom }
 func (t *Topic) Ping(ctx context.Context) error {
 	_, err := t.look(ctx)
 	return err
-}
-
-// Partitions are the numbers of the topic's partitions at present.
-func (t *Topic) Partitions(ctx context.Context) ([]int32, error) {
-	d, err := t.look(ctx)
-	return d.partitions, err
 }
 
 // Write returns nil when the broker and its in-sync replicas have stored all
@@ -306,5 +286,3 @@ func (t *Topic) Close(ctx context.Context) error {
 	}
 	return nil
 }
-
-var _ kmsg.Requestor = (*Topic)(nil)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/semaphore"
 )
@@ -44,10 +45,11 @@ func opened(t *testing.T, address string) *Topic {
 		room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1),
 	}
 	topic.ctx, topic.cancel = context.WithCancel(context.Background())
-	var err error
-	if topic.admin, err = topic.link.NewClient(log, kgo.RequestRetries(0)); err != nil {
+	admin, err := topic.link.NewClient(log, kgo.RequestRetries(0))
+	if err != nil {
 		t.Fatal(err)
 	}
+	topic.admin = kadm.NewClient(admin)
 	if err := topic.replaceWriter(description{maxBatch: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}

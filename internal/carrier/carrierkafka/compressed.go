@@ -34,12 +34,14 @@ func (c *consumer) begin(ctx context.Context, offsets map[string]map[int32]kgo.O
 		}
 	}
 	if len(unknown) > 0 {
-		starts, err := listOffsets(ctx, c.topic, unknown, logStart)
+		starts, err := c.topic.Starts(ctx)
 		if err != nil {
 			c.log.Debug("kafka: find the beginning of partitions", "topic", c.topic.Name(), "error", err)
 		}
-		for number, start := range starts {
-			of[number] = kgo.NewOffset().At(start)
+		for _, number := range unknown {
+			if start, ok := starts[number]; ok {
+				of[number] = kgo.NewOffset().At(start)
+			}
 		}
 	}
 	c.mu.Lock()

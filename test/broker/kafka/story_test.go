@@ -18,9 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"seckill"
 	"seckill/internal/carrier"
@@ -91,7 +90,7 @@ func TestOpen_CreatesTheTopicOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer topic.Close(within(t, patience))
-	if partitions, err := topic.Partitions(within(t, patience)); err != nil || len(partitions) != 5 {
+	if partitions, err := topic.Ends(within(t, patience)); err != nil || len(partitions) != 5 {
 		t.Errorf("partitions %v, %v", partitions, err)
 	}
 	opt.Topic, opt.Replicas = newName(t), 3
@@ -141,26 +140,23 @@ func TestReceive_StartsAtTheEarliestIfTheOffsetIsGone(t *testing.T) {
 // commitOffset commits for a group without members, as a tool does.
 func commitOffset(t *testing.T, opt carrierkafka.Options, offset int64) {
 	t.Helper()
-	topic, err := kafkalink.OpenTopic(within(t, patience), opt.Link, kafkalink.TopicOptions{Name: opt.Topic}, slog.New(slog.DiscardHandler))
+	offsets := make(kadm.Offsets)
+	offsets.AddOffset(opt.Topic, 0, offset, -1)
+	admin := newAdmin(t, opt)
+	eventually(t, "commit an offset", func() error {
+		return admin.CommitAllOffsets(within(t, 5*time.Second), opt.Group, offsets)
+	})
+}
+
+// newAdmin is a client as tools have one.
+func newAdmin(t *testing.T, opt carrierkafka.Options) *kadm.Client {
+	t.Helper()
+	client, err := opt.Link.NewClient(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer topic.Close(within(t, patience))
-	commit := kmsg.NewPtrOffsetCommitRequest()
-	commit.Group, commit.Generation = opt.Group, -1
-	of := kmsg.NewOffsetCommitRequestTopic()
-	of.Topic = opt.Topic
-	partition := kmsg.NewOffsetCommitRequestTopicPartition()
-	partition.Offset = offset
-	of.Partitions = append(of.Partitions, partition)
-	commit.Topics = append(commit.Topics, of)
-	eventually(t, "commit an offset", func() error {
-		answer, err := commit.RequestWith(within(t, 5*time.Second), topic)
-		if err != nil {
-			return err
-		}
-		return kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode)
-	})
+	t.Cleanup(client.Close)
+	return kadm.NewClient(client)
 }
 
 // With another balancer every partition would rest while a member joins.
@@ -169,17 +165,11 @@ func TestReceive_MembersKeepTheirPartitionsWhileOthersJoin(t *testing.T) {
 	k := server.SharedKafka(t)
 	opt := onTopic(t, k, 4)
 	working(t, open(t, opt), "joined")
-	topic, err := kafkalink.OpenTopic(within(t, patience), opt.Link, kafkalink.TopicOptions{Name: opt.Topic}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer topic.Close(within(t, patience))
-	describe := kmsg.NewPtrDescribeGroupsRequest()
-	describe.Groups = []string{opt.Group}
+	admin := newAdmin(t, opt)
 	eventually(t, "the group is cooperative", func() error {
-		answer, err := describe.RequestWith(within(t, 5*time.Second), topic)
-		if err == nil && answer.Groups[0].Protocol != "cooperative-sticky" {
-			err = fmt.Errorf("it is %q (%s)", answer.Groups[0].Protocol, answer.Groups[0].State)
+		groups, err := admin.DescribeGroups(within(t, 5*time.Second), opt.Group)
+		if group := groups[opt.Group]; err == nil && group.Protocol != "cooperative-sticky" {
+			err = fmt.Errorf("it is %q (%s)", group.Protocol, group.State)
 		}
 		return err
 	})

@@ -1,0 +1,65 @@
+package kafkalink
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"seckill/internal/grace"
+)
+
+// ask puts a question to the cluster. It returns with the context, where franz-go
+// waits on a frozen broker as long as answerTimeout for a new connection.
+func ask[T any](ctx context.Context, question func() (T, error)) (answer T, err error) {
+	answers := make(chan T, 1)
+	err = grace.Within(ctx, func() error {
+		answer, err := question()
+		answers <- answer
+		return err
+	})
+	if err != nil {
+		return answer, Explain(err)
+	}
+	return <-answers, nil
+}
+
+// Starts are the beginnings of the partitions' logs.
+func (t *Topic) Starts(ctx context.Context) (map[int32]int64, error) {
+	return t.list(ctx, t.admin.ListStartOffsets)
+}
+
+// Ends are the ends of the partitions' logs.
+func (t *Topic) Ends(ctx context.Context) (map[int32]int64, error) {
+	return t.list(ctx, t.admin.ListEndOffsets)
+}
+
+func (t *Topic) list(ctx context.Context, list func(context.Context, ...string) (kadm.ListedOffsets, error)) (map[int32]int64, error) {
+	listed, err := ask(ctx, func() (kadm.ListedOffsets, error) {
+		listed, err := list(ctx, t.opt.Name)
+		return listed, cmp.Or(err, listed.Error())
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list offsets of topic %s: %w", t.opt.Name, err)
+	}
+	offsets := make(map[int32]int64)
+	listed.Each(func(o kadm.ListedOffset) { offsets[o.Partition] = o.Offset })
+	return offsets, nil
+}
+
+// Committed are the offsets of the partitions of which a group has committed one.
+func (t *Topic) Committed(ctx context.Context, group string) (map[int32]int64, error) {
+	found, err := ask(ctx, func() (kadm.OffsetResponses, error) {
+		found, err := t.admin.FetchOffsets(ctx, group)
+		return found, cmp.Or(err, found.Error())
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read offsets of group %s: %w", group, err)
+	}
+	offsets := make(map[int32]int64)
+	for number, o := range found[t.opt.Name] {
+		offsets[number] = o.At
+	}
+	return offsets, nil
+}
