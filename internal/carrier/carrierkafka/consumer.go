@@ -70,7 +70,7 @@ type consumer struct {
 
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
-	left   chan struct{}
+	end    func() error // finish, once
 
 	// committing is held from reading offsets to the broker's answer, so that an
 	// older commit never follows a newer one.
@@ -92,9 +92,10 @@ type consumer struct {
 // newConsumer begins to join the group and to fetch. It needs no broker yet.
 func newConsumer(link kafkalink.Options, topic *kafkalink.Topic, group string, log *slog.Logger) (*consumer, error) {
 	c := &consumer{
-		topic: topic, id: topic.ID(), log: log, left: make(chan struct{}), commitNow: make(chan struct{}, 1),
+		topic: topic, id: topic.ID(), log: log, commitNow: make(chan struct{}, 1),
 		owned: make(map[int32]*partition), changed: make(chan struct{}), room: make(chan struct{}, 1),
 	}
+	c.end = sync.OnceValue(c.finish)
 	var err error
 	c.client, err = link.NewClient(log,
 		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic.Name()), kgo.Balancers(kgo.CooperativeStickyBalancer()),
@@ -356,32 +357,17 @@ func (c *consumer) drop(p *partition) {
 // A second call waits for the first.
 func (c *consumer) leave(ctx context.Context) error {
 	c.mu.Lock()
-	first := !c.ended
 	c.ended = true
 	c.signal()
 	c.mu.Unlock()
-	results := make(chan error, 1)
-	if first {
-		go func() {
-			defer close(c.left)
-			results <- c.end()
-		}()
+	if err := grace.Within(ctx, c.end); err != nil {
+		return fmt.Errorf("kafka: leave the group: %w", err)
 	}
-	select {
-	case <-c.left:
-	case <-ctx.Done():
-		return fmt.Errorf("kafka: leave the group: %w", ctx.Err())
-	}
-	select {
-	case err := <-results:
-		return err
-	default:
-		return nil
-	}
+	return nil
 }
 
-// end is what leave does.
-func (c *consumer) end() error {
+// finish is what leave does, once.
+func (c *consumer) finish() error {
 	c.cancel()
 	c.loops.Wait()
 	c.client.AllowRebalance()
@@ -400,7 +386,7 @@ func (c *consumer) end() error {
 	_ = c.client.LeaveGroupContext(ctx) // without it the session times out
 	c.client.CloseAllowingRebalance()
 	if err != nil {
-		return fmt.Errorf("kafka: the last commit failed, settled messages may come again: %w", err)
+		return fmt.Errorf("the last commit failed, settled messages may come again: %w", err)
 	}
 	return nil
 }

@@ -30,8 +30,6 @@ const (
 	ackMost    = 32
 	maxSettles = 16
 	sweepEvery = time.Second
-	// closeWithin bounds what Close waits for polls that end.
-	closeWithin = 5 * time.Second
 )
 
 // A message that was given back comes again after againMin, and twice as late
@@ -368,16 +366,10 @@ func (r *receiver) close(ctx context.Context) error {
 	if !first || consumer == nil {
 		return nil
 	}
-	ended := make(chan struct{})
-	go func() {
+	_ = grace.Within(ctx, func() error { // polls end with their own context
 		r.tasks.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-	case <-time.After(closeWithin): // polls end with their context; nothing else waits
-	}
+		return nil
+	})
 	r.mu.Lock()
 	r.sweepAt = time.Time{}
 	r.sweep(time.Now())
