@@ -31,14 +31,14 @@ func (l *Line) Consumer(ctx context.Context, name string) (queue.Consumer, error
 	if err != nil {
 		return nil, err
 	}
-	return &consumer{line: l, inner: inner, open: make(map[queue.ID][]*parcel)}, nil
+	return &consumer{Consumer: inner, line: l, open: make(map[queue.ID][]*parcel)}, nil
 }
 
 // consumer is one worker's end of the line. Like every queue.Consumer it is
 // used by one goroutine at a time.
 type consumer struct {
-	line  *Line
-	inner queue.Consumer
+	queue.Consumer // of the outbox
+	line           *Line
 	// unasked are copies of which it is not known whether their entries wait, and
 	// unknown those of them that the outbox was asked for in vain. These are asked
 	// for again at askAt.
@@ -115,7 +115,7 @@ func (c *consumer) ask(ctx context.Context, max int) error {
 	if len(asked) == 0 {
 		return nil
 	}
-	states, err := c.inner.Waits(ctx, asked)
+	states, err := c.Waits(ctx, asked)
 	c.unasked = nil
 	strays := 0
 	for i := range asked {
@@ -187,7 +187,7 @@ func (c *consumer) direct(ctx context.Context, max int, changed <-chan struct{})
 		case <-brief.Done():
 		}
 	}()
-	batch, err := c.inner.Receive(brief, max)
+	batch, err := c.Consumer.Receive(brief, max)
 	if err != nil && len(batch) == 0 && brief.Err() != nil && ctx.Err() == nil {
 		return nil, nil
 	}
@@ -196,7 +196,7 @@ func (c *consumer) direct(ctx context.Context, max int, changed <-chan struct{})
 
 // Ack acknowledges entries in the outbox, and then settles their messages.
 func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
-	if err := c.inner.Ack(ctx, ids, witness); err != nil {
+	if err := c.Consumer.Ack(ctx, ids, witness); err != nil {
 		return err
 	}
 	fault.Point("relay.before_settle")
@@ -217,7 +217,7 @@ func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) er
 // Nack hands entries of the outbox back, and gives the messages of copies back
 // to the broker.
 func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
-	return errors.Join(c.inner.Nack(ctx, ids), c.giveBack(ids))
+	return errors.Join(c.Consumer.Nack(ctx, ids), c.giveBack(ids))
 }
 
 // giveBack gives the messages of copies back to the broker.
@@ -242,14 +242,6 @@ func (c *consumer) forget(gone *parcel) {
 	}
 }
 
-// Waits asks the outbox.
-func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.State, error) {
-	return c.inner.Waits(ctx, of)
-}
-
-// Deaths asks the outbox.
-func (c *consumer) Deaths() int { return c.inner.Deaths() }
-
 // Close leaves. What is not settled goes back to the outbox and the broker. The
 // outbox comes first: a broker that does not answer must not use up its time.
 func (c *consumer) Close(ctx context.Context) error {
@@ -262,7 +254,7 @@ func (c *consumer) Close(ctx context.Context) error {
 		}
 	}
 	c.unasked, c.unknown, c.ready = nil, nil, nil
-	return errors.Join(c.inner.Close(ctx), c.line.again(back))
+	return errors.Join(c.Consumer.Close(ctx), c.line.again(back))
 }
 
 func countClaims(deliveries []queue.Delivery) (n int) {

@@ -31,8 +31,6 @@ const (
 	// retryPause is the wait between two tries of a publish, and after a reading
 	// that failed.
 	retryPause = 250 * time.Millisecond
-	// tellEvery is how often a reading that keeps failing is logged.
-	tellEvery = 10 * time.Second
 	// callWithin bounds a call to the outbox, the store or the broker's health.
 	callWithin = 5 * time.Second
 	// closeWithin bounds the end.
@@ -63,7 +61,6 @@ type relay struct {
 	heardAt  time.Time // when the broker last took messages or answered
 	passed   time.Time // when the youngest acknowledged entry was first published
 	movedAt  time.Time // when the last acknowledgement was seen
-	toldAt   time.Time // when a failed reading was last logged
 	deaths   int       // those of other consumers that it has acted on
 	helpTo   time.Time // until when workers of this process get what waits
 
@@ -179,10 +176,7 @@ func (r *relay) read(ctx context.Context) ([]*holding, error) {
 // unread sees to an outbox that cannot be read. Workers act on a lost stream,
 // so they are told.
 func (r *relay) unread(ctx context.Context, err error) {
-	if now := time.Now(); now.Sub(r.toldAt) > tellEvery {
-		r.toldAt = now
-		r.opt.Logger.Warn("relay cannot read the outbox; it tries again", "error", err)
-	}
+	r.complaints.Say(slog.LevelWarn, "read", "relay cannot read the outbox; it tries again", "error", err)
 	brief, cancel := context.WithTimeout(ctx, retryPause)
 	defer cancel()
 	if !errors.Is(err, queue.ErrLost) {

@@ -147,7 +147,7 @@ func TestReceive_CopiesOfAPartThatIsAwayHoldUpNoOthers(t *testing.T) {
 	r, outbox := fullRelay(&storeAway{})
 	broker := carriertest.NewMemory()
 	r.carrier, r.bypassed, outbox.away = broker, false, "away"
-	c := &consumer{line: r.Line, inner: outbox, open: make(map[queue.ID][]*parcel)}
+	c := &consumer{line: r.Line, Consumer: outbox, open: make(map[queue.ID][]*parcel)}
 	arrive := func(stream string, claims int) {
 		broker.Inject(carrier.Message{})
 		messages, err := broker.Receive(t.Context(), 1)
