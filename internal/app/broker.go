@@ -80,9 +80,9 @@ func (p *parts) openDelayer(ctx context.Context) (carrier.Delayer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return opened[carrier.Delayer](carrierrocket.OpenDelayer(ctx, carrierrocket.DelayerOptions{Options: carrierrocket.Options{
+		return opened[carrier.Delayer](carrierrocket.OpenDelayer(ctx, carrierrocket.Options{
 			Link: link, Topic: q.ExpireTopic, Group: q.ExpireGroup(), Logger: p.log,
-		}}))
+		}))
 	case config.QueuePulsar:
 		return opened[carrier.Delayer](carrierpulsar.OpenDelayer(ctx, carrierpulsar.Options{
 			Link: p.pulsarLink(), Topic: q.ExpireTopic, Group: q.ExpireGroup(), Logger: p.log,

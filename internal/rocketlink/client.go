@@ -116,14 +116,14 @@ func (c *Client) newSettings() *v2.Settings {
 	}
 	if c.role.Group == "" {
 		s.ClientType = v2.ClientType_PRODUCER.Enum()
-		s.PubSub = &v2.Settings_Publishing{Publishing: &v2.Publishing{Topics: []*v2.Resource{c.link.resource(c.role.Topic)}}}
+		s.PubSub = &v2.Settings_Publishing{Publishing: &v2.Publishing{Topics: []*v2.Resource{resource(c.role.Topic)}}}
 		return s
 	}
 	s.ClientType = v2.ClientType_SIMPLE_CONSUMER.Enum()
 	s.PubSub = &v2.Settings_Subscription{Subscription: &v2.Subscription{
-		Group:              c.link.resource(c.role.Group),
+		Group:              resource(c.role.Group),
 		LongPollingTimeout: durationpb.New(pollFor),
-		Subscriptions:      []*v2.SubscriptionEntry{{Topic: c.link.resource(c.role.Topic), Expression: everything}},
+		Subscriptions:      []*v2.SubscriptionEntry{{Topic: resource(c.role.Topic), Expression: everything}},
 	}}
 	return s
 }
@@ -168,7 +168,7 @@ func (c *Client) route(ctx context.Context) ([]*v2.MessageQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := rpc.QueryRoute(c.link.signed(ctx, c.id), &v2.QueryRouteRequest{Topic: c.link.resource(c.role.Topic), Endpoints: c.access})
+	answer, err := rpc.QueryRoute(c.link.signed(ctx, c.id), &v2.QueryRouteRequest{Topic: resource(c.role.Topic), Endpoints: c.access})
 	if err != nil {
 		return nil, fmt.Errorf("find topic %s: %w", c.role.Topic, explain(ctx, err))
 	}

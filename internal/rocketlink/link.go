@@ -52,8 +52,6 @@ type Options struct {
 	TLS *tls.Config
 	// AccessKey and SecretKey are the account of RocketMQ's ACL; "" for none.
 	AccessKey, SecretKey string
-	// Namespace is "" for most installations.
-	Namespace string
 }
 
 // endpoints reads the addresses of the options.
@@ -150,7 +148,7 @@ func (o *Options) signed(ctx context.Context, client string) context.Context {
 	now := time.Now().UTC().Format("20060102T150405Z")
 	pairs := []string{
 		"x-mq-language", "GO", "x-mq-protocol", "v2", "x-mq-client-version", protocolVersion,
-		"x-mq-client-id", client, "x-mq-namespace", o.Namespace, "x-mq-request-id", randomHex(), signedHeader, now,
+		"x-mq-client-id", client, "x-mq-namespace", "", "x-mq-request-id", randomHex(), signedHeader, now,
 	}
 	if o.AccessKey != "" {
 		mac := hmac.New(sha1.New, []byte(o.SecretKey))
@@ -162,9 +160,7 @@ func (o *Options) signed(ctx context.Context, client string) context.Context {
 }
 
 // resource names a topic or a group.
-func (o *Options) resource(name string) *v2.Resource {
-	return &v2.Resource{ResourceNamespace: o.Namespace, Name: name}
-}
+func resource(name string) *v2.Resource { return &v2.Resource{Name: name} }
 
 // randomHex is 32 digits that nobody else has.
 func randomHex() string {

@@ -109,7 +109,7 @@ func (c *Client) wire(m *Message, kind Type) *v2.Message {
 	case FIFO:
 		system.MessageGroup = &m.Key
 	}
-	return &v2.Message{Topic: c.link.resource(c.role.Topic), UserProperties: m.Properties, SystemProperties: system, Body: m.Body}
+	return &v2.Message{Topic: resource(c.role.Topic), UserProperties: m.Properties, SystemProperties: system, Body: m.Body}
 }
 
 func hashOf(key string) uint32 {
@@ -166,7 +166,7 @@ func (c *Client) Poll(ctx context.Context, name string, most int, invisible time
 		return nil, err
 	}
 	stream, err := rpc.ReceiveMessage(c.link.signed(ctx, c.id), &v2.ReceiveMessageRequest{
-		Group: c.link.resource(c.role.Group), MessageQueue: from.queue, FilterExpression: everything, BatchSize: int32(min(most, PollMost)),
+		Group: resource(c.role.Group), MessageQueue: from.queue, FilterExpression: everything, BatchSize: int32(min(most, PollMost)),
 		InvisibleDuration: durationpb.New(invisible), LongPollingTimeout: durationpb.New(pollFor),
 	})
 	if err != nil {
@@ -250,7 +250,7 @@ func (c *Client) Ack(ctx context.Context, receipts []Receipt) error {
 	if err != nil {
 		return err
 	}
-	request := &v2.AckMessageRequest{Group: c.link.resource(c.role.Group), Topic: c.link.resource(c.role.Topic)}
+	request := &v2.AckMessageRequest{Group: resource(c.role.Group), Topic: resource(c.role.Topic)}
 	for _, r := range receipts {
 		request.Entries = append(request.Entries, &v2.AckMessageEntry{MessageId: r.messageID, ReceiptHandle: r.handle})
 	}
@@ -281,7 +281,7 @@ func (c *Client) Hide(ctx context.Context, r Receipt, d time.Duration) error {
 		return err
 	}
 	answer, err := rpc.ChangeInvisibleDuration(c.link.signed(ctx, c.id), &v2.ChangeInvisibleDurationRequest{
-		Group: c.link.resource(c.role.Group), Topic: c.link.resource(c.role.Topic),
+		Group: resource(c.role.Group), Topic: resource(c.role.Topic),
 		ReceiptHandle: r.handle, MessageId: r.messageID, InvisibleDuration: durationpb.New(d),
 	})
 	if err != nil {

@@ -10,40 +10,29 @@ import (
 	"seckill/internal/rocketlink"
 )
 
-// DefaultMaxDelay is the limit of a proxy that is not configured otherwise
+// maxDelay is the limit of a proxy that is not configured otherwise
 // (maxDelayTimeMills).
-const DefaultMaxDelay = 24 * time.Hour
-
-// DelayerOptions say which topic carries delayed messages. Its type is DELAY.
-type DelayerOptions struct {
-	Options
-	// MaxDelay is the longest delay that the proxies take; 0 is DefaultMaxDelay.
-	MaxDelay time.Duration
-}
+const maxDelay = 24 * time.Hour
 
 // Delayer implements carrier.Delayer.
 type Delayer struct {
 	sender
 	*receiver
-	maxDelay time.Duration
 }
 
 var _ carrier.Delayer = (*Delayer)(nil)
 
 // OpenDelayer is Open for a topic of type DELAY.
-func OpenDelayer(ctx context.Context, opt DelayerOptions) (*Delayer, error) {
-	if opt.MaxDelay == 0 {
-		opt.MaxDelay = DefaultMaxDelay
-	}
-	s, r, err := openBoth(ctx, opt.Options, rocketlink.Delay)
+func OpenDelayer(ctx context.Context, opt Options) (*Delayer, error) {
+	s, r, err := openBoth(ctx, opt, rocketlink.Delay)
 	if err != nil {
 		return nil, err
 	}
-	return &Delayer{s, r, opt.MaxDelay}, nil
+	return &Delayer{s, r}, nil
 }
 
 // MaxDelay is the longest delay that the proxies take.
-func (d *Delayer) MaxDelay() time.Duration { return d.maxDelay }
+func (d *Delayer) MaxDelay() time.Duration { return maxDelay }
 
 // PublishAt has the broker deliver a message at a time, which it keeps to about
 // a second. A message that is due already is delivered at once.
@@ -54,8 +43,8 @@ func (d *Delayer) PublishAt(ctx context.Context, m carrier.Message, due time.Tim
 	if len(m.Body) > d.MaxBytes() {
 		return carrier.ErrTooLarge
 	}
-	if late := time.Until(due); late > d.maxDelay {
-		return fmt.Errorf("rocketmq: a delay of %s is longer than the %s that the broker takes", late.Round(time.Second), d.maxDelay)
+	if late := time.Until(due); late > maxDelay {
+		return fmt.Errorf("rocketmq: a delay of %s is longer than the %s that the broker takes", late.Round(time.Second), maxDelay)
 	}
 	if err := d.room.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("rocketmq: wait for earlier messages: %w", err)

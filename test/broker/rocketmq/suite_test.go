@@ -57,7 +57,7 @@ func open(t testing.TB, opt carrierrocket.Options) *carrierrocket.Carrier {
 // openDelayer opens a delayer. The test closes it.
 func openDelayer(t testing.TB, opt carrierrocket.Options) *carrierrocket.Delayer {
 	t.Helper()
-	d, err := carrierrocket.OpenDelayer(within(t, openWithin), carrierrocket.DelayerOptions{Options: opt})
+	d, err := carrierrocket.OpenDelayer(within(t, openWithin), opt)
 	if err != nil {
 		t.Fatalf("open a delayer: %v", err)
 	}
