@@ -60,7 +60,7 @@ func (p *parts) leaveBrokers() {
 		})
 	}
 	for name, target := range p.sinks.desk.Targets {
-		leave("the sink "+name, target.Close)
+		leave("the sink "+name, func() error { return target.Close(ctx) })
 	}
 	if p.line != nil {
 		leave("the broker", func() error { return p.line.Close(ctx) })

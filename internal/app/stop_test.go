@@ -70,7 +70,7 @@ type deafTarget struct {
 	end <-chan struct{}
 }
 
-func (d deafTarget) Close() error {
+func (d deafTarget) Close(context.Context) error {
 	<-d.end
 	return nil
 }

@@ -187,7 +187,7 @@ func (r *receiver) Deliver(ctx context.Context, m *sink.Message) (string, error)
 	return "204", nil
 }
 
-func (r *receiver) Close() error { return nil }
+func (r *receiver) Close(context.Context) error { return nil }
 
 func (r *receiver) setRefuse(refuse func(m *sink.Message) error) {
 	r.mu.Lock()

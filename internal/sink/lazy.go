@@ -56,12 +56,12 @@ func (l *Lazy) opened(ctx context.Context) (Target, error) {
 }
 
 // Close closes the target, if it was opened.
-func (l *Lazy) Close() error {
+func (l *Lazy) Close(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
 	if l.target == nil {
 		return nil
 	}
-	return l.target.Close()
+	return l.target.Close(ctx)
 }

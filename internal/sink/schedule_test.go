@@ -59,7 +59,7 @@ func (f *fake) Deliver(context.Context, *Message) (string, error) {
 	f.delivered++
 	return "stored", nil
 }
-func (f *fake) Close() error { f.closed++; return nil }
+func (f *fake) Close(context.Context) error { f.closed++; return nil }
 
 func TestLazy_OpensWithTheFirstDeliveryAndTriesAgain(t *testing.T) {
 	target, opens, errAway := &fake{}, 0, errors.New("broker is away")
@@ -80,13 +80,13 @@ func TestLazy_OpensWithTheFirstDeliveryAndTriesAgain(t *testing.T) {
 	if opens != 2 || target.delivered != 2 {
 		t.Errorf("opened %d times, delivered %d", opens, target.delivered)
 	}
-	if err := lazy.Close(); err != nil || target.closed != 1 {
+	if err := lazy.Close(t.Context()); err != nil || target.closed != 1 {
 		t.Errorf("closed %d times, error %v", target.closed, err)
 	}
 	if _, err := lazy.Deliver(t.Context(), &Message{}); !errors.Is(err, errClosed) {
 		t.Errorf("error after Close is %v", err)
 	}
-	if err := (&Lazy{}).Close(); err != nil {
+	if err := (&Lazy{}).Close(t.Context()); err != nil {
 		t.Errorf("close of a target that was never opened: %v", err)
 	}
 }

@@ -31,7 +31,8 @@ type Target interface {
 	// receiver may have it or not. Status is a short word for the delivery log,
 	// such as "204" or "stored", also beside an error where there was an answer.
 	Deliver(ctx context.Context, m *Message) (status string, err error)
-	Close() error
+	// Close fails what is not stored yet.
+	Close(ctx context.Context) error
 }
 
 // deliver makes one try, within a time.

@@ -231,7 +231,7 @@ func (s slowTarget) Deliver(ctx context.Context, _ *sink.Message) (string, error
 	}
 	return "", fmt.Errorf("post: %w", ctx.Err())
 }
-func (slowTarget) Close() error { return nil }
+func (slowTarget) Close(context.Context) error { return nil }
 
 func TestSender_SlowReceiverIsNamedInPlainWords(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {

@@ -63,6 +63,4 @@ func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 }
 
 // Close fails what is not stored yet.
-func (t *Target) Close() error {
-	return sink.CloseInTime(t.topic.Close)
-}
+func (t *Target) Close(ctx context.Context) error { return t.topic.Close(ctx) }

@@ -62,8 +62,6 @@ func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 }
 
 // Close fails what is not stored yet.
-func (t *Target) Close() error {
-	return sink.CloseInTime(func(ctx context.Context) error {
-		return errors.Join(t.topic.Close(ctx), t.client.Close(ctx))
-	})
+func (t *Target) Close(ctx context.Context) error {
+	return errors.Join(t.topic.Close(ctx), t.client.Close(ctx))
 }

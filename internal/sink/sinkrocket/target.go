@@ -52,6 +52,4 @@ func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 }
 
 // Close ends the session.
-func (t *Target) Close() error {
-	return sink.CloseInTime(t.client.Close)
-}
+func (t *Target) Close(ctx context.Context) error { return t.client.Close(ctx) }

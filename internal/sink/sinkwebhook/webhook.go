@@ -172,7 +172,7 @@ func bare(err error) error {
 }
 
 // Close closes idle connections.
-func (w *Webhook) Close() error {
+func (w *Webhook) Close(context.Context) error {
 	w.transport.CloseIdleConnections()
 	return nil
 }

@@ -45,7 +45,7 @@ func webhook(t *testing.T, opt Options) *Webhook {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.Close() })
+	t.Cleanup(func() { w.Close(context.Background()) })
 	return w
 }
 

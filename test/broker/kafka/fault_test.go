@@ -57,7 +57,7 @@ func TestBroker_Killed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer target.Close()
+	defer func() { _ = target.Close(within(t, patience)) }()
 	working(t, c, "before")
 	working(t, other, "before")
 	kept := numbered("kept", 20)

@@ -447,7 +447,7 @@ func openTarget(t *testing.T, k *server.Kafka, topic string) *sinkkafka.Target {
 		t.Fatalf("open the sink: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := target.Close(); err != nil {
+		if err := target.Close(within(t, patience)); err != nil {
 			t.Errorf("close the sink: %v", err)
 		}
 	})

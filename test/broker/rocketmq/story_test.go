@@ -358,7 +358,7 @@ func openSink(t *testing.T, opt carrierrocket.Options) *sinkrocket.Target {
 		t.Fatalf("open a sink: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := s.Close(within(t, openWithin)); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
