@@ -21,6 +21,7 @@ import (
 	"seckill/internal/spent/spentredis"
 	"seckill/internal/spent/spentsql"
 	"seckill/internal/store/storesql"
+	"seckill/internal/trust"
 )
 
 const (
@@ -169,7 +170,7 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 // settled reports whether a part is there and says what an operator has to
 // change: to wait would only hide it.
 func settled(err error) bool {
-	if redislink.Untrusted(err) {
+	if trust.Refused(err) {
 		return true
 	}
 	for _, final := range []error{

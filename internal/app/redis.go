@@ -16,6 +16,7 @@ import (
 	"seckill/internal/presence/presenceredis"
 	"seckill/internal/redislink"
 	"seckill/internal/spent/spentredis"
+	"seckill/internal/trust"
 )
 
 // openRedis opens the Redis ledger, and the board on which instances that
@@ -119,9 +120,9 @@ func (p *parts) adviseRedis(err error) error {
 		return fmt.Errorf("%w: with redis.sentinel_master, which is %q, redis.addrs must be of Sentinels: set them, or leave redis.sentinel_master out", err, r.SentinelMaster)
 	case errors.Is(err, redislink.ErrNoMaster):
 		return fmt.Errorf("%w: check redis.sentinel_master, which is %q, against SENTINEL MASTERS there (redis.addrs)", err, r.SentinelMaster)
-	case redislink.Untrusted(err) && strings.Contains(text, "remote error"):
+	case trust.Refused(err) && strings.Contains(text, "remote error"):
 		return fmt.Errorf("%w: Redis does not take this side's certificate: check redis.tls_cert and redis.tls_key", err)
-	case redislink.Untrusted(err):
+	case trust.Refused(err):
 		return fmt.Errorf("%w: check redis.tls_ca, and that the certificate is for that host", err)
 	case !r.TLS && redislink.HungUp(err):
 		return fmt.Errorf("%w: if Redis speaks TLS there, set redis.tls", err)

@@ -2,13 +2,14 @@ package kafkalink
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"seckill/internal/trust"
 )
 
 // ErrNoTopic says that the topic does not exist.
@@ -51,7 +52,7 @@ func Explain(err error) error {
 		text = "the cluster has fewer brokers than the topic would have replicas: check kafka.replicas"
 	case forbidden(err):
 		text = "the user has no rights"
-	case untrusted(err):
+	case trust.Refused(err):
 		text = "the broker's certificate is not trusted"
 	case isFirstEOF(err):
 		text = "the broker closed the connection at once: check kafka.tls and kafka.sasl"
@@ -80,25 +81,11 @@ func Permanent(err error) bool {
 			return true
 		}
 	}
-	return forbidden(err) || untrusted(err)
+	return forbidden(err) || trust.Refused(err)
 }
 
 func forbidden(err error) bool {
 	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.GroupAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
-}
-
-// untrusted reports whether one side does not believe the other's certificate.
-func untrusted(err error) bool {
-	var verify *tls.CertificateVerificationError
-	if errors.As(err, &verify) {
-		return true
-	}
-	for said := (*net.OpError)(nil); errors.As(err, &said); err = said.Err {
-		if said.Op == "remote error" { // crypto/tls: the broker refused our certificate
-			return true
-		}
-	}
-	return false
 }
 
 func isFirstEOF(err error) bool {

@@ -1,10 +1,10 @@
 package pulsarlink
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
+
+	"seckill/internal/trust"
 )
 
 var (
@@ -83,22 +83,8 @@ func (e serverError) Unwrap() error { return refusals[e.code] }
 func IsSetup(err error) bool {
 	var setting settingError
 	var server serverError
-	return errors.As(err, &setting) || untrusted(err) || errors.As(err, &server) && refusals[server.code] != nil
+	return errors.As(err, &setting) || trust.Refused(err) || errors.As(err, &server) && refusals[server.code] != nil
 }
 
 // isRefusedHere reports whether another address would refuse as well.
-func isRefusedHere(err error) bool { return errors.Is(err, errSignIn) || untrusted(err) }
-
-// untrusted reports whether one side does not believe the other's certificate.
-func untrusted(err error) bool {
-	var verify *tls.CertificateVerificationError
-	if errors.As(err, &verify) {
-		return true
-	}
-	for said := (*net.OpError)(nil); errors.As(err, &said); err = said.Err {
-		if said.Op == "remote error" { // crypto/tls: the broker refused our certificate
-			return true
-		}
-	}
-	return false
-}
+func isRefusedHere(err error) bool { return errors.Is(err, errSignIn) || trust.Refused(err) }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"seckill/internal/trust"
 )
 
 // dialTLS dials, and shakes hands within the dialer's time. The certificate must
@@ -49,26 +51,11 @@ func (g *greeting) Write(b []byte) (int, error) {
 		return n, err
 	}
 	if g.Conn.SetReadDeadline(time.Now().Add(lastWordWithin)) == nil {
-		if _, word := g.Conn.Read(make([]byte, 1)); Untrusted(word) {
+		if _, word := g.Conn.Read(make([]byte, 1)); trust.Refused(word) {
 			err = word
 		}
 	}
 	return n, err
-}
-
-// Untrusted reports whether a server, or this client, showed a certificate that
-// the other does not believe: to try again would not change it.
-func Untrusted(err error) bool {
-	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
-		return true
-	}
-	for said := (*net.OpError)(nil); errors.As(err, &said); err = said.Err {
-		if said.Op == "remote error" { // so says crypto/tls what the server does not like about us
-			return true
-		}
-	}
-	return false
 }
 
 // HungUp reports whether a connection was made and then left without an answer,

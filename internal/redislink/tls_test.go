@@ -13,6 +13,7 @@ import (
 
 	"seckill/internal/config"
 	"seckill/internal/redislink"
+	"seckill/internal/trust"
 	"seckill/test/certificate"
 	"seckill/test/server"
 )
@@ -80,7 +81,7 @@ func TestNodesOfAClusterAreCheckedByTheNamesThatTheyAnnounce(t *testing.T) {
 		}
 	}
 	place.Addrs = cluster.Addrs()[:1]
-	if err := reach(t, place); !redislink.Untrusted(err) {
+	if err := reach(t, place); !trust.Refused(err) {
 		t.Errorf("by an address that is not in the certificate: %v", err)
 	}
 }
@@ -116,8 +117,8 @@ func TestATLSConnectionThatCannotBeSaysWhy(t *testing.T) {
 		if rueidis.IsRedisNil(err) {
 			err = nil
 		}
-		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || redislink.Untrusted(err) != c.untrusted {
-			t.Errorf("%s: untrusted %v: %v, want %q", name, redislink.Untrusted(err), err, c.want)
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || trust.Refused(err) != c.untrusted {
+			t.Errorf("%s: untrusted %v: %v, want %q", name, trust.Refused(err), err, c.want)
 		}
 	}
 	if err := reach(t, redislink.Place{Addrs: []string{good}}); !redislink.HungUp(err) {

@@ -2,7 +2,6 @@ package rocketlink
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -113,11 +112,4 @@ func outage(err error) bool {
 		return true
 	}
 	return false
-}
-
-// untrusted reports whether one side does not believe the other's certificate.
-func untrusted(err error) bool {
-	var verify *tls.CertificateVerificationError
-	var alert tls.AlertError
-	return errors.As(err, &verify) || errors.As(err, &alert)
 }

@@ -29,6 +29,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
+
+	"seckill/internal/trust"
 )
 
 // Bounds of a connection.
@@ -127,7 +129,7 @@ func newHandshake() *handshake { return &handshake{failed: make(chan error, 1)} 
 
 func (h *handshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
-	if untrusted(err) {
+	if trust.Refused(err) {
 		select {
 		case h.failed <- err:
 		default:

@@ -1,0 +1,23 @@
+// Package trust tells a certificate that is not believed from an outage.
+package trust
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+)
+
+// Refused reports whether a server, or this client, showed a certificate that
+// the other does not believe: to try again would not change it.
+func Refused(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return true
+	}
+	for said := (*net.OpError)(nil); errors.As(err, &said); err = said.Err {
+		if said.Op == "remote error" { // so says crypto/tls what the server does not like about us
+			return true
+		}
+	}
+	return false
+}
