@@ -66,9 +66,6 @@ var _ carrier.Carrier = (*Carrier)(nil)
 // Open checks the topic, its partitions and the rights on the group. It waits
 // for the broker no longer than the context lives.
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
-	if opt.Logger == nil {
-		opt.Logger = slog.New(slog.DiscardHandler)
-	}
 	if opt.IdleAfter == 0 {
 		opt.IdleAfter = defaultIdleAfter
 	}

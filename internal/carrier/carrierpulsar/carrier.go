@@ -18,10 +18,9 @@ import (
 
 // Options say which topic carries the messages.
 type Options struct {
-	Link  pulsarlink.Options
-	Topic string // one of public/default, or TENANT/NAMESPACE/TOPIC
-	Group string // the subscription
-	// Logger may be nil.
+	Link   pulsarlink.Options
+	Topic  string // one of public/default, or TENANT/NAMESPACE/TOPIC
+	Group  string // the subscription
 	Logger *slog.Logger
 }
 
@@ -63,9 +62,6 @@ type line struct {
 }
 
 func openLine(ctx context.Context, opt Options) (line, error) {
-	if opt.Logger == nil {
-		opt.Logger = slog.New(slog.DiscardHandler)
-	}
 	client, err := opt.Link.NewClient(opt.Logger)
 	if err != nil {
 		return line{}, setup(err)

@@ -59,9 +59,6 @@ func (o *Options) fill() {
 	if o.Invisible == 0 {
 		o.Invisible = DefaultInvisible
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 }
 
 // Carrier implements carrier.Carrier.

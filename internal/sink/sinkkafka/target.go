@@ -34,9 +34,6 @@ var _ sink.Target = (*Target)(nil)
 // Open checks the topic. It waits for the broker no longer than the context
 // lives.
 func Open(ctx context.Context, opt Options) (*Target, error) {
-	if opt.Logger == nil {
-		opt.Logger = slog.New(slog.DiscardHandler)
-	}
 	topic, err := kafkalink.OpenTopic(ctx, opt.Link, kafkalink.TopicOptions{
 		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas, IfLost: ifLost,
 	}, opt.Logger)

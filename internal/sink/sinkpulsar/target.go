@@ -12,9 +12,8 @@ import (
 
 // Options say which topic gets the events.
 type Options struct {
-	Link  pulsarlink.Options
-	Topic string // one of public/default, or TENANT/NAMESPACE/TOPIC
-	// Logger may be nil.
+	Link   pulsarlink.Options
+	Topic  string // one of public/default, or TENANT/NAMESPACE/TOPIC
 	Logger *slog.Logger
 }
 
@@ -30,9 +29,6 @@ var _ sink.Target = (*Target)(nil)
 // Open checks the topic. It waits for the broker no longer than the context
 // lives.
 func Open(ctx context.Context, opt Options) (*Target, error) {
-	if opt.Logger == nil {
-		opt.Logger = slog.New(slog.DiscardHandler)
-	}
 	client, err := opt.Link.NewClient(opt.Logger)
 	if err != nil {
 		return nil, err

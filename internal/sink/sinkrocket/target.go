@@ -26,9 +26,6 @@ var _ sink.Target = (*Target)(nil)
 
 // Open checks the topic. It waits for a proxy no longer than the context lives.
 func Open(ctx context.Context, opt Options) (*Target, error) {
-	if opt.Logger == nil {
-		opt.Logger = slog.New(slog.DiscardHandler)
-	}
 	client, err := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{rocketlink.FIFO, rocketlink.Normal}}, opt.Logger)
 	if err != nil {
 		return nil, err

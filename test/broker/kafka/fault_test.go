@@ -53,7 +53,7 @@ func TestBroker_Killed(t *testing.T) {
 	k := server.SharedKafka(t)
 	c := open(t, onTopic(t, k, 3))
 	other, backlog := open(t, onTopic(t, k, 3)), open(t, onTopic(t, k, 3))
-	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: onTopic(t, k, 1).Topic})
+	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: onTopic(t, k, 1).Topic, Logger: noLog})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,9 @@ import (
 	"seckill/internal/kafkalink"
 	"seckill/test/server"
 )
+
+// noLog logs nothing.
+var noLog = slog.New(slog.DiscardHandler)
 
 const (
 	// patience bounds what a test waits for. A loaded machine is no failure.
@@ -43,7 +47,7 @@ func newName(t testing.TB) string {
 
 // options are those of a carrier on a broker.
 func options(k *server.Kafka, topic string) carrierkafka.Options {
-	return carrierkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: topic, Group: topic + ".group"}
+	return carrierkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: topic, Group: topic + ".group", Logger: noLog}
 }
 
 // onTopic are options for a topic of the test's own.

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -65,7 +64,7 @@ func TestOpen_NoBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	opt := carrierkafka.Options{Link: kafkalink.Options{Brokers: []string{address}}, Topic: "any", Group: "any"}
+	opt := carrierkafka.Options{Link: kafkalink.Options{Brokers: []string{address}}, Topic: "any", Group: "any", Logger: noLog}
 	mustFail(t, opt, time.Second, "no broker is reachable")
 }
 
@@ -85,7 +84,7 @@ func TestOpen_CreatesTheTopicOnce(t *testing.T) {
 		})
 	}
 	opened.Wait()
-	topic, err := kafkalink.OpenTopic(within(t, patience), opt.Link, kafkalink.TopicOptions{Name: opt.Topic}, slog.New(slog.DiscardHandler))
+	topic, err := kafkalink.OpenTopic(within(t, patience), opt.Link, kafkalink.TopicOptions{Name: opt.Topic}, noLog)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +150,7 @@ func commitOffset(t *testing.T, opt carrierkafka.Options, offset int64) {
 // newAdmin is a client as tools have one.
 func newAdmin(t *testing.T, opt carrierkafka.Options) *kadm.Client {
 	t.Helper()
-	client, err := opt.Link.NewClient(slog.New(slog.DiscardHandler))
+	client, err := opt.Link.NewClient(noLog)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +214,7 @@ func TestReceive_IdleProcessLeavesTheGroup(t *testing.T) {
 func writeZeros(t *testing.T, opt carrierkafka.Options, batches, perBatch int) {
 	t.Helper()
 	const size = 12 << 20
-	client, err := opt.Link.NewClient(slog.New(slog.DiscardHandler), kgo.DefaultProduceTopic(opt.Topic),
+	client, err := opt.Link.NewClient(noLog, kgo.DefaultProduceTopic(opt.Topic),
 		kgo.ProducerBatchMaxBytes(2*size), kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.ProducerLinger(50*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
@@ -374,7 +373,7 @@ func TestReceive_DeadProcessLosesItsMessagesToAnother(t *testing.T) {
 	if place := os.Getenv(victimEnv); place != "" {
 		address, topic, _ := strings.Cut(place, " ")
 		c, err := carrierkafka.Open(within(t, patience), carrierkafka.Options{
-			Link: kafkalink.Options{Brokers: []string{address}}, Topic: topic, Group: topic + ".group",
+			Link: kafkalink.Options{Brokers: []string{address}}, Topic: topic, Group: topic + ".group", Logger: noLog,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -442,7 +441,7 @@ func TestConsole_PrintsAMessageOfTheCodec(t *testing.T) {
 
 func openTarget(t *testing.T, k *server.Kafka, topic string) *sinkkafka.Target {
 	t.Helper()
-	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: topic})
+	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: topic, Logger: noLog})
 	if err != nil {
 		t.Fatalf("open the sink: %v", err)
 	}
@@ -484,7 +483,7 @@ func TestSink_StoresEventsInOrder(t *testing.T) {
 func TestSink_UnknownTopic(t *testing.T) {
 	t.Parallel()
 	k := server.SharedKafka(t)
-	_, err := sinkkafka.Open(within(t, 30*time.Second), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: newName(t)})
+	_, err := sinkkafka.Open(within(t, 30*time.Second), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: newName(t), Logger: noLog})
 	if !errors.Is(err, kafkalink.ErrNoTopic) {
 		t.Errorf("open: %v", err)
 	}

@@ -66,7 +66,7 @@ func TestOpen_NoBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	opt := carrierpulsar.Options{Link: pulsarlink.Options{URL: "pulsar://" + address}, Topic: "any", Group: "any"}
+	opt := carrierpulsar.Options{Link: pulsarlink.Options{URL: "pulsar://" + address}, Topic: "any", Group: "any", Logger: noLog}
 	if err := mustFail(t, opt, time.Second, "no broker is reachable"); errors.Is(err, carrier.ErrSetup) {
 		t.Errorf("a broker that is away is no wrong setup: %v", err)
 	}
@@ -236,7 +236,7 @@ func TestReceive_DeadProcessLosesItsMessagesToAnother(t *testing.T) {
 	if place := os.Getenv(victimEnv); place != "" {
 		url, topic, _ := strings.Cut(place, " ")
 		c, err := carrierpulsar.Open(within(t, patience), carrierpulsar.Options{
-			Link: pulsarlink.Options{URL: url}, Topic: topic, Group: topic + ".group",
+			Link: pulsarlink.Options{URL: url}, Topic: topic, Group: topic + ".group", Logger: noLog,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -310,7 +310,7 @@ func TestJavaClient_ReadsAMessageOfTheCodec(t *testing.T) {
 
 func openTarget(t *testing.T, p *server.Pulsar, topic string) *sinkpulsar.Target {
 	t.Helper()
-	target, err := sinkpulsar.Open(within(t, patience), sinkpulsar.Options{Link: pulsarlink.Options{URL: p.URL()}, Topic: topic})
+	target, err := sinkpulsar.Open(within(t, patience), sinkpulsar.Options{Link: pulsarlink.Options{URL: p.URL()}, Topic: topic, Logger: noLog})
 	if err != nil {
 		t.Fatalf("open the sink: %v", err)
 	}

@@ -272,7 +272,7 @@ func TestChild(t *testing.T) {
 
 // killedOptions have the shortest time that proxies allow.
 func killedOptions(endpoint, topic, group string) carrierrocket.Options {
-	return carrierrocket.Options{Link: rocketlink.Options{Endpoint: endpoint}, Topic: topic, Group: group, Invisible: 10 * time.Second}
+	return carrierrocket.Options{Link: rocketlink.Options{Endpoint: endpoint}, Topic: topic, Group: group, Invisible: 10 * time.Second, Logger: noLog}
 }
 
 func killedReceiver(t *testing.T, r *server.RocketMQ) {
@@ -353,7 +353,7 @@ func event(id, key string) *sink.Message {
 
 func openSink(t *testing.T, opt carrierrocket.Options) *sinkrocket.Target {
 	t.Helper()
-	s, err := sinkrocket.Open(within(t, openWithin), sinkrocket.Options{Link: opt.Link, Topic: opt.Topic})
+	s, err := sinkrocket.Open(within(t, openWithin), sinkrocket.Options{Link: opt.Link, Topic: opt.Topic, Logger: noLog})
 	if err != nil {
 		t.Fatalf("open a sink: %v", err)
 	}
@@ -380,7 +380,7 @@ func sinkStores(t *testing.T, r *server.RocketMQ) {
 	}
 	missing := opt
 	missing.Topic = "no-such-topic"
-	if _, err := sinkrocket.Open(within(t, openWithin), sinkrocket.Options{Link: missing.Link, Topic: missing.Topic}); !errors.Is(err, rocketlink.ErrSetup) {
+	if _, err := sinkrocket.Open(within(t, openWithin), sinkrocket.Options{Link: missing.Link, Topic: missing.Topic, Logger: noLog}); !errors.Is(err, rocketlink.ErrSetup) {
 		t.Errorf("a missing topic: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ package rocketmq_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,9 @@ import (
 	"seckill/internal/rocketlink"
 	"seckill/test/server"
 )
+
+// noLog logs nothing.
+var noLog = slog.New(slog.DiscardHandler)
 
 // openWithin bounds what a test waits for, unless it says otherwise.
 const openWithin = time.Minute
@@ -37,7 +41,7 @@ func name(t testing.TB) string {
 // create makes a topic and a group on a broker, and returns options for them.
 func create(t testing.TB, r *server.RocketMQ, messageType string) carrierrocket.Options {
 	t.Helper()
-	opt := carrierrocket.Options{Link: rocketlink.Options{Endpoint: r.Addr()}, Topic: name(t)}
+	opt := carrierrocket.Options{Link: rocketlink.Options{Endpoint: r.Addr()}, Topic: name(t), Logger: noLog}
 	opt.Group = opt.Topic + "-group"
 	r.CreateTopic(opt.Topic, messageType)
 	r.CreateGroup(opt.Group)
