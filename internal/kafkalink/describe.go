@@ -109,7 +109,7 @@ func (t *Topic) explain(err error) error {
 	if plain := Explain(err); !errors.Is(plain, ErrNoTopic) {
 		return fmt.Errorf("topic %s: %w", t.opt.Name, plain)
 	}
-	return noTopic(t.opt.Name)
+	return fmt.Errorf("kafka: topic %s %w", t.opt.Name, ErrNoTopic)
 }
 
 func (t *Topic) create(ctx context.Context) error {

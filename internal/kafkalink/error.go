@@ -13,17 +13,7 @@ import (
 )
 
 // ErrNoTopic says that the topic does not exist.
-var ErrNoTopic = errors.New("the topic does not exist: create it, or set kafka.create_topic")
-
-// noTopic is ErrNoTopic of one topic.
-type noTopic string
-
-func (n noTopic) Error() string {
-	return fmt.Sprintf("kafka: topic %s does not exist: create it, or set kafka.create_topic", string(n))
-}
-
-// Is makes it ErrNoTopic.
-func (noTopic) Is(target error) bool { return target == ErrNoTopic }
+var ErrNoTopic = errors.New("does not exist: create it, or set kafka.create_topic")
 
 // ErrCompressed says that the broker would compress records that must stay as
 // they are.
@@ -41,7 +31,7 @@ func Explain(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
-		return fmt.Errorf("kafka: %w: %w", ErrNoTopic, err)
+		return fmt.Errorf("kafka: the topic %w: %w", ErrNoTopic, err)
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
 		text = "sign-in was refused: check kafka.username and kafka.password"
 	case errors.Is(err, kerr.UnsupportedSaslMechanism):
