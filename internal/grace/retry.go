@@ -45,3 +45,11 @@ func Within(ctx context.Context, call func() error) error {
 		return ctx.Err()
 	}
 }
+
+// Wait is Within for an end that has no error, such as that of a WaitGroup.
+func Wait(ctx context.Context, end func()) error {
+	return Within(ctx, func() error {
+		end()
+		return nil
+	})
+}

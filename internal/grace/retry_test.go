@@ -70,6 +70,12 @@ func TestWithin_ReturnsWithItsContext(t *testing.T) {
 		if err := grace.Within(ctx, func() error { <-release; return nil }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a call that hangs ended with %v", err)
 		}
+		if err := grace.Wait(ctx, func() { <-release }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a wait that hangs ended with %v", err)
+		}
 		close(release)
+		if err := grace.Wait(t.Context(), func() { <-release }); err != nil {
+			t.Errorf("a wait ended with %v", err)
+		}
 	})
 }

@@ -275,11 +275,10 @@ func (t *Topic) Close(ctx context.Context) error {
 		return nil
 	}
 	t.cancel()
-	err := grace.Within(ctx, func() error {
+	err := grace.Wait(ctx, func() {
 		t.tasks.Wait() // watch makes no writer after this
 		t.writer.Load().client.Close()
 		t.admin.Close()
-		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("kafka: close: %w", err)

@@ -228,11 +228,7 @@ func (t *Topic) Close(ctx context.Context) error {
 
 // wait waits for an end no longer than the context lives.
 func wait(ctx context.Context, end func()) error {
-	err := grace.Within(ctx, func() error {
-		end()
-		return nil
-	})
-	if err != nil {
+	if err := grace.Wait(ctx, end); err != nil {
 		return fmt.Errorf("pulsar: close: %w", err)
 	}
 	return nil

@@ -248,9 +248,6 @@ func (c *Carrier) Close(ctx context.Context) error {
 	if last != nil {
 		errs = append(errs, last.leave(ctx))
 	}
-	errs = append(errs, grace.Within(ctx, func() error {
-		c.tasks.Wait()
-		return nil
-	}))
+	errs = append(errs, grace.Wait(ctx, c.tasks.Wait))
 	return errors.Join(append(errs, c.topic.Close(ctx))...)
 }

@@ -242,11 +242,7 @@ func (r *receiver) again(deliveries []carrier.Delivery) {
 // close leaves the subscription, which gives back all that is not settled.
 func (r *receiver) close(ctx context.Context) error {
 	r.cancel()
-	err := grace.Within(ctx, func() error {
-		r.tasks.Wait()
-		return nil
-	})
-	if err != nil {
+	if err := grace.Wait(ctx, r.tasks.Wait); err != nil {
 		return fmt.Errorf("pulsar: close the subscription: %w", err)
 	}
 	if last := r.present(); last != nil {

@@ -366,10 +366,7 @@ func (r *receiver) close(ctx context.Context) error {
 	if !first || consumer == nil {
 		return nil
 	}
-	_ = grace.Within(ctx, func() error { // polls end with their own context
-		r.tasks.Wait()
-		return nil
-	})
+	_ = grace.Wait(ctx, r.tasks.Wait) // polls end with their own context
 	r.mu.Lock()
 	r.sweepAt = time.Time{}
 	r.sweep(time.Now())
