@@ -38,11 +38,11 @@ const (
 )
 
 var (
-	ports  = []string{"internal/ledger", "internal/queue", "internal/store", "internal/payment", "internal/bulletin", "internal/spent", "internal/presence", "internal/carrier", "internal/sink"}
+	ports  = []string{"internal/ledger", "internal/queue", "internal/store", "internal/payment", "internal/bulletin", "internal/spent", "internal/carrier", "internal/sink"}
 	stages = []string{"admission", "purchase", "relay", "worker", "expiry", "reconcile", "sale", "order", "duty", "adoption", "promise"}
 	fronts = []string{"shopapi", "adminapi"}
 	// adapterPrefixes name an adapter: its port, then its technology.
-	adapterPrefixes = []string{"ledger", "queue", "store", "pay", "bulletin", "spent", "presence", "carrier", "sink"}
+	adapterPrefixes = []string{"ledger", "queue", "store", "pay", "bulletin", "spent", "carrier", "sink"}
 )
 
 // roleOf places a package by its import path.

@@ -10,7 +10,6 @@ import (
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
-	"seckill/internal/presence"
 	"seckill/internal/stats"
 	"seckill/internal/transfer"
 	"seckill/internal/worker"
@@ -69,9 +68,6 @@ func (a *App) startLoops(ctx context.Context) {
 		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
 		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.tidy},
 		{Name: dutyPromise, Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
-	}
-	if a.has(RoleShop) {
-		loops = append(loops, &duty.Loop{Name: "presence", Every: presence.Every, Timeout: presence.Timeout, Round: p.census.Round})
 	}
 	if p.book.settings != nil {
 		loops = append(loops, &duty.Loop{Name: "settings", Every: settingsEvery, Timeout: 5 * time.Second, Round: p.checkSettings})

@@ -1,23 +1,19 @@
 package app
 
 import (
-	"context"
 	"fmt"
-	"slices"
 
 	"seckill/internal/admission"
 	"seckill/internal/clientaddr"
-	"seckill/internal/presence"
 	"seckill/internal/ratelimit"
 	"seckill/internal/shopapi"
 )
 
 // buildLimits gives the gates and the other routes their limits, which the
-// shops that are alive divide among them. Only shops count: nobody asks the
-// others.
-func (p *parts) buildLimits(opt Options, door *admission.Doorkeeper, shop *shopapi.Options) (err error) {
+// shops that are alive divide among them (shareLimits). Only shops count: nobody
+// asks the others.
+func (p *parts) buildLimits(door *admission.Doorkeeper, shop *shopapi.Options) (err error) {
 	c := &p.cfg.Limit
-	var all []*ratelimit.Limiter
 	for _, limit := range []struct {
 		into *(*ratelimit.Limiter)
 		name string
@@ -33,32 +29,30 @@ func (p *parts) buildLimits(opt Options, door *admission.Doorkeeper, shop *shopa
 		if *limit.into, err = ratelimit.New(ratelimit.Options{Name: limit.name, PerSecond: float64(limit.rate)}); err != nil {
 			return fmt.Errorf("limit %s: %w", limit.name, err)
 		}
-		all = append(all, *limit.into)
+		p.limits = append(p.limits, *limit.into)
 	}
 	// It spares this machine, and is not divided.
 	if door.ByForger, err = ratelimit.New(ratelimit.Options{Name: "forged-token", PerSecond: admission.ForgedPerSecond}); err != nil {
 		return fmt.Errorf("limit forged tokens: %w", err)
 	}
-	p.census = presence.NewCensus(p.roster, func(live int) {
-		p.log.Info("shops share the rate limits", "shops", live)
-		for _, l := range all {
-			l.Share(live)
-		}
-		shop.Challenges.Share(live)
-	})
-	if slices.Contains(opt.Roles, RoleShop) {
-		p.metrics.Shops(p.census.Live)
+	p.limits = append(p.limits, shop.Challenges)
+	for _, l := range p.limits { // shops were counted when this one took its lease
+		l.Share(int(p.shops.Load()))
+	}
+	if p.isShop {
+		p.metrics.Shops(p.shops.Load)
 	}
 	shop.Proxies, err = clientaddr.New(p.cfg.Shop.TrustedProxies)
 	return err
 }
 
-// signOut leaves this shop's share to the others at once. If it cannot, they
-// take it when they have heard nothing for a while.
-func (p *parts) signOut(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, presence.Timeout)
-	defer cancel()
-	if err := p.roster.Close(ctx); err != nil {
-		p.log.Debug("shop not signed out", "error", err)
+// shareLimits divides the limits among so many shops, this one included.
+func (p *parts) shareLimits(shops int) {
+	if p.shops.Swap(int64(shops)) == int64(shops) {
+		return
+	}
+	p.log.Info("shops share the rate limits", "shops", shops)
+	for _, l := range p.limits {
+		l.Share(shops)
 	}
 }

@@ -30,7 +30,6 @@ import (
 	"seckill/internal/orderlink"
 	"seckill/internal/payment"
 	"seckill/internal/payment/paysandbox"
-	"seckill/internal/presence"
 	"seckill/internal/promise"
 	"seckill/internal/promise/journal"
 	"seckill/internal/purchase"
@@ -70,9 +69,12 @@ type parts struct {
 	sole *soleLedger
 	// stopping is set while the shop drains.
 	stopping atomic.Bool
-	board    bulletin.Board
-	roster   presence.Roster
-	book     book // the ledger's other sides
+	isShop   bool // it has the shop's role
+	// shops is how many of them are alive, among which limits are divided.
+	shops  atomic.Int64
+	limits []interface{ Share(shops int) }
+	board  bulletin.Board
+	book   book // the ledger's other sides
 	// spare remembers answers to challenges in the store that instances share,
 	// while Redis cannot be asked; nil without the two. Login codes are never
 	// spent in it: one that Redis has remembered would be good again.
@@ -115,7 +117,6 @@ type parts struct {
 	buyers      *identity.Verifier
 	keys        *identity.Keys   // nil without auth.jwks_url
 	signer      *identity.Signer // of buyers' tokens; nil without a secret
-	census      *presence.Census
 	links       *orderlink.Signer
 	sinks       sinks
 
@@ -129,8 +130,9 @@ type parts struct {
 // circle (a cancelled order wakes the releaser) meet in signals.
 func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
 	p := &parts{
-		cfg: cfg, log: opt.Logger, name: instanceName(), patience: reachDeadline, board: bulletin.Nobody{}, roster: presence.Alone{}, signals: newSignals(), hearing: newHearing(), rebuilds: newRebuilds(),
+		cfg: cfg, log: opt.Logger, name: instanceName(), patience: reachDeadline, board: bulletin.Nobody{}, isShop: slices.Contains(opt.Roles, RoleShop), signals: newSignals(), hearing: newHearing(), rebuilds: newRebuilds(),
 	}
+	p.shops.Store(1)
 	for _, step := range []func() error{
 		func() error { return p.openData(ctx, opt) },
 		func() error { return p.openJournal(opt) },
@@ -411,7 +413,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
 		Links: p.links, Login: p.login(door), LoginURL: p.cfg.Page.LoginURL, PayURL: p.cfg.Page.PayURL, CORSOrigins: p.cfg.Shop.CORSOrigins, TLS: p.cfg.Shop.TLS(),
 	}
-	if err := p.buildLimits(opt, door, &shop); err != nil {
+	if err := p.buildLimits(door, &shop); err != nil {
 		return err
 	}
 	if opt.Demo {
@@ -448,7 +450,6 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 // close leaves the brokers and closes the data. The time that brokers take is
 // not taken from the ledger.
 func (p *parts) close() error {
-	p.signOut(context.Background())
 	p.leaveBrokers()
 	ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
 	defer cancel()

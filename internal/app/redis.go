@@ -13,7 +13,6 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
-	"seckill/internal/presence/presenceredis"
 	"seckill/internal/redislink"
 	"seckill/internal/spent/spentredis"
 	"seckill/internal/trust"
@@ -56,7 +55,6 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	if err != nil {
 		return book{close: opened.Shutdown}, err
 	}
-	p.roster = presenceredis.New(presenceredis.Options{Place: place, Prefix: p.redisKeys(), Name: p.name})
 	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: p.redisKeys(), Name: p.name, Tag: opt.Tag, Logger: p.log})
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses, fence: opened.Fence, eachBuyer: opened.EachBuyer, workers: opened.Workers,

@@ -8,6 +8,7 @@ import (
 	"seckill/internal/alert"
 	"seckill/internal/duty"
 	"seckill/internal/sale"
+	"seckill/internal/store"
 )
 
 const (
@@ -24,15 +25,21 @@ const (
 )
 
 // keepInstance renews the lease of this instance, and says which ledgers do not
-// answer it. An instance that had none reads the epochs again: it may have missed
-// a takeover.
+// answer it. The rate limits are divided among the shops that have a lease; while
+// the store is away, the last number stands. An instance that had no lease reads
+// the epochs again: it may have missed a takeover.
 func (p *parts) keepInstance(ctx context.Context) error {
 	if !p.cfg.SharedLedger() {
 		return nil
 	}
-	lapsed, err := p.store.KeepInstance(ctx, p.name, instanceTTL, p.silences.For(p.cfg.Ledger.TakeoverAfter))
+	shops, lapsed, err := p.store.KeepInstance(ctx, store.Instance{
+		Name: p.name, Shop: p.isShop, Silent: p.silences.For(p.cfg.Ledger.TakeoverAfter),
+	}, instanceTTL)
 	if err != nil {
 		return fmt.Errorf("renew the lease of this instance: %w", err)
+	}
+	if p.isShop {
+		p.shareLimits(shops)
 	}
 	if lapsed {
 		return p.catalog.Refresh(ctx)

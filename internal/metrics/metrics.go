@@ -267,7 +267,7 @@ func (m *Metrics) Keys(read func() identity.KeysStats) {
 }
 
 // Shops shows how many instances divide the rate limits among them.
-func (m *Metrics) Shops(live func() int) {
+func (m *Metrics) Shops(live func() int64) {
 	m.readGauge("seckill_shops_live", "Instances with the shop's role that are alive, this one included: each allows its share of the rate limits.", func() float64 { return float64(live()) })
 }
 

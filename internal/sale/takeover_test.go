@@ -57,7 +57,7 @@ func (h *handing) read(outbox queue.Queue) {
 // lease is a sign of life of an instance.
 func (h *handing) lease(t *testing.T, instance string, silent ...uint32) {
 	t.Helper()
-	_, err := h.Store.KeepInstance(t.Context(), instance, leaseFor, silent)
+	_, _, err := h.Store.KeepInstance(t.Context(), store.Instance{Name: instance, Silent: silent}, leaseFor)
 	rig.Must(t, err)
 }
 

@@ -10,11 +10,10 @@ import (
 // Takeovers moves the sale of a product from the ledger to the store (protocol
 // 5). At each epoch there is one seller. OpenEpoch moves the sale back.
 type Takeovers interface {
-	// KeepInstance takes or renews the lease of an instance for ttl, with the
-	// products of which it says that their ledger does not answer. It reports
-	// whether the instance had no lease: what it knows of the products' epochs is
-	// to be read again then.
-	KeepInstance(ctx context.Context, instance string, ttl time.Duration, silent []uint32) (lapsed bool, err error)
+	// KeepInstance takes or renews the lease of an instance for ttl. It returns how
+	// many shops have a lease then, and whether the instance had none: what it
+	// knows of the products' epochs is to be read again then.
+	KeepInstance(ctx context.Context, instance Instance, ttl time.Duration) (shops int, lapsed bool, err error)
 	// LeaveInstance ends the lease of an instance.
 	LeaveInstance(ctx context.Context, instance string) error
 	// Instances lists those whose lease stands.
@@ -43,5 +42,6 @@ type Takeovers interface {
 // Instance is a process that sells or writes orders.
 type Instance struct {
 	Name   string
+	Shop   bool     // it has the shop's role
 	Silent []uint32 // products whose ledger does not answer it, by id
 }

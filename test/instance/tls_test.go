@@ -28,7 +28,7 @@ func TestInstancesSellOverTLSAlone(t *testing.T) {
 		Settings: engine.Join(settings, map[string]string{"redis.tls_ca": "", "store.tls_ca": "", "store.dsn": dsn + "?tls=true"}),
 		Shell:    "export SSL_CERT_FILE=" + authority.File(),
 	})
-	for _, client := range []string{"seckill", "seckill-spent", "seckill-bulletin", "seckill-presence"} {
+	for _, client := range []string{"seckill", "seckill-spent", "seckill-bulletin"} {
 		until(t, "both have the client "+client, func() bool {
 			return strings.Count(redis.Must("CLIENT", "LIST"), " name="+client+" ") >= 2
 		})

@@ -13,9 +13,10 @@ import (
 
 const (
 	sqlKeepInstance   = `UPDATE tb_instance SET until_time = ?, silent = ? WHERE name = ? AND until_time > ?`
-	sqlAddInstance    = `INSERT INTO tb_instance (name, until_time, silent) VALUES (?, ?, ?)`
+	sqlAddInstance    = `INSERT INTO tb_instance (name, until_time, shop, silent) VALUES (?, ?, ?, ?)`
 	sqlRemoveInstance = `DELETE FROM tb_instance WHERE name = ?`
-	sqlInstances      = `SELECT name, silent FROM tb_instance WHERE until_time > ? ORDER BY name`
+	sqlInstances      = `SELECT name, shop, silent FROM tb_instance WHERE until_time > ? ORDER BY name`
+	sqlShops          = `SELECT COUNT(*) FROM tb_instance WHERE until_time > ? AND shop = 1`
 	// sqlForgetInstances removes what the dead left behind.
 	sqlForgetInstances = `DELETE FROM tb_instance WHERE until_time < ?`
 
@@ -40,24 +41,35 @@ const (
 const instanceKept = time.Hour
 
 // KeepInstance takes or renews the lease of an instance.
-func (s *Store) KeepInstance(ctx context.Context, instance string, ttl time.Duration, silent []uint32) (lapsed bool, err error) {
+func (s *Store) KeepInstance(ctx context.Context, instance store.Instance, ttl time.Duration) (shops int, lapsed bool, err error) {
 	err = s.change(ctx, "instance", func(ctx context.Context, tx *session) error {
 		now := s.now()
-		until, list := millis(now.Add(ttl)), joinIDs(silent)
-		kept, err := tx.exec(ctx, sqlKeepInstance, until, list, instance, millis(now))
-		if lapsed = kept == 0; err != nil || !lapsed {
+		until := millis(now.Add(ttl))
+		kept, err := tx.exec(ctx, sqlKeepInstance, until, joinIDs(instance.Silent), instance.Name, millis(now))
+		if err != nil {
 			return err
 		}
-		if _, err := tx.exec(ctx, sqlForgetInstances, millis(now.Add(-instanceKept))); err != nil {
-			return err
+		if lapsed = kept == 0; lapsed {
+			if err := addInstance(ctx, tx, instance, until, now); err != nil {
+				return err
+			}
 		}
-		if _, err := tx.exec(ctx, sqlRemoveInstance, instance); err != nil {
-			return err
-		}
-		_, err = tx.exec(ctx, sqlAddInstance, instance, until, list)
+		_, err = tx.row(ctx, sqlShops, []any{millis(now)}, &shops)
 		return err
 	})
-	return lapsed, err
+	return shops, lapsed, err
+}
+
+// addInstance writes a lease anew, and removes those of instances long dead.
+func addInstance(ctx context.Context, tx *session, instance store.Instance, until int64, now time.Time) error {
+	if _, err := tx.exec(ctx, sqlForgetInstances, millis(now.Add(-instanceKept))); err != nil {
+		return err
+	}
+	if _, err := tx.exec(ctx, sqlRemoveInstance, instance.Name); err != nil {
+		return err
+	}
+	_, err := tx.exec(ctx, sqlAddInstance, instance.Name, until, instance.Shop, joinIDs(instance.Silent))
+	return err
 }
 
 // LeaveInstance ends the lease of an instance.
@@ -72,7 +84,7 @@ func (s *Store) LeaveInstance(ctx context.Context, instance string) error {
 func (s *Store) Instances(ctx context.Context) ([]store.Instance, error) {
 	return listed(ctx, s, "list instances", sqlInstances, []any{millis(s.now())}, func(row scanner, one *store.Instance) (err error) {
 		var silent string
-		if err := row.Scan(&one.Name, &silent); err != nil {
+		if err := row.Scan(&one.Name, &one.Shop, &silent); err != nil {
 			return err
 		}
 		one.Silent, err = splitIDs(silent)

@@ -129,7 +129,7 @@ func instanceAndOpening(t *testing.T, s *suite) {
 		var opened bool
 		var group errgroup.Group
 		group.Go(func() (err error) {
-			if _, err = s.Store.KeepInstance(t.Context(), name, far, nil); err != nil {
+			if _, _, err = s.Store.KeepInstance(t.Context(), store.Instance{Name: name}, far); err != nil {
 				return err
 			}
 			seen, err = s.Store.Product(t.Context(), p.ID)

@@ -10,8 +10,12 @@ import (
 
 // The methods of store.Takeovers, as in faulty_methods.go.
 
-func (f *Faulty) KeepInstance(ctx context.Context, instance string, ttl time.Duration, silent []uint32) (bool, error) {
-	return ask(f, ctx, "KeepInstance", func() (bool, error) { return f.inner.KeepInstance(ctx, instance, ttl, silent) })
+func (f *Faulty) KeepInstance(ctx context.Context, instance store.Instance, ttl time.Duration) (shops int, lapsed bool, err error) {
+	err = tell(f, ctx, "KeepInstance", func() (err error) {
+		shops, lapsed, err = f.inner.KeepInstance(ctx, instance, ttl)
+		return err
+	})
+	return shops, lapsed, err
 }
 
 func (f *Faulty) LeaveInstance(ctx context.Context, instance string) error {

@@ -131,6 +131,26 @@ var takeoverTests = []test{
 		must(t, s.Store.LeaveInstance(t.Context(), one))
 		equal(t, "instances", len(s.instances(t)), 0)
 	}},
+	{"of living instances the shops are counted", func(t *testing.T, s *suite) {
+		worker, one, gone := s.instance(t, far), newLease(), newLease()
+		keep := func(name string, ttl time.Duration, want int) {
+			t.Helper()
+			shops, _, err := s.Store.KeepInstance(t.Context(), store.Instance{Name: name, Shop: name != worker}, ttl)
+			must(t, err)
+			equal(t, "shops", shops, want)
+		}
+		keep(worker, far, 0)
+		keep(one, far, 1)
+		keep(one, far, 1)
+		keep(gone, tick, 2)
+		keep(worker, far, 2)
+		s.advance(t, 2*tick)
+		keep(one, far, 1)
+		keep(gone, far, 2)
+		must(t, s.Store.LeaveInstance(t.Context(), gone))
+		keep(one, far, 1)
+		must(t, s.Store.LeaveInstance(t.Context(), one))
+	}},
 	{"opening another epoch, or a sale of the ledger, is ErrEpoch and changes nothing", func(t *testing.T, s *suite) {
 		ledgers, taken := s.preheated(t), s.beginTakeover(t, s.preheated(t).ID)
 		for _, c := range []struct {
@@ -261,7 +281,7 @@ func (s *suite) instance(t *testing.T, ttl time.Duration) string {
 
 func (s *suite) keep(t *testing.T, name string, ttl time.Duration, want bool, silent ...uint32) {
 	t.Helper()
-	lapsed, err := s.Store.KeepInstance(t.Context(), name, ttl, silent)
+	_, lapsed, err := s.Store.KeepInstance(t.Context(), store.Instance{Name: name, Silent: silent}, ttl)
 	must(t, err)
 	equal(t, "had no lease", lapsed, want)
 	if lapsed {

@@ -285,6 +285,7 @@ CREATE TABLE IF NOT EXISTS tb_sink_delivery (
 CREATE TABLE IF NOT EXISTS tb_instance (
     name       VARBINARY(128) NOT NULL PRIMARY KEY,
     until_time BIGINT         NOT NULL,
+    shop       TINYINT        NOT NULL, -- 1: it has the shop's role
     silent     MEDIUMTEXT     NOT NULL -- product ids with spaces between
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 

@@ -257,6 +257,7 @@ CREATE INDEX ix_delivery_key ON tb_sink_delivery (sink, delivery_key, state) WHE
 CREATE TABLE tb_instance (
     name       TEXT    NOT NULL PRIMARY KEY,
     until_time INTEGER NOT NULL,
+    shop       INTEGER NOT NULL, -- 1: it has the shop's role
     silent     TEXT    NOT NULL -- product ids with spaces between
 ) WITHOUT ROWID;
 
