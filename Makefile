@@ -24,7 +24,7 @@ test: ## test everything, with the race detector
 	GO='$(GO)' ./test/run
 
 # The suites in which a store on a server is used or killed.
-MYSQL_SUITES = ./internal/store/storesql ./internal/spent/spentsql ./internal/app ./test/server ./test/engine ./test/e2e ./test/instance ./test/outage
+MYSQL_SUITES = ./internal/store/storesql ./internal/app ./test/server ./test/engine ./test/e2e ./test/instance ./test/outage
 
 .PHONY: test-mysql
 test-mysql: ## test the store on MySQL instead of MariaDB (MYSQLD=/path/to/mysqld)

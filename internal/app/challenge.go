@@ -10,6 +10,7 @@ import (
 	"seckill/internal/challenge/picture"
 	"seckill/internal/challenge/verifier"
 	"seckill/internal/purchasetoken"
+	"seckill/internal/spent/spentmem"
 )
 
 // buildChallenge wires purchase tokens and what stands before them.
@@ -25,8 +26,10 @@ func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Desk, e
 		WidgetURL: cfg.WidgetURL, Random: rand.Reader,
 		OnPosed: p.metrics.Posed, OnRaised: p.metrics.RaisedPrices.Inc, OnAnswered: p.metrics.Answered, OnSpared: p.metrics.SparedAnswers.Inc,
 	}
-	if p.spare != nil { // a nil *Register in the interface would look like one
-		opt.Spare = p.spare
+	if p.cfg.SharedLedger() {
+		// Login codes have no spare register: a code that Redis has remembered would
+		// be good again.
+		opt.Spare = spentmem.New(p.now)
 	}
 	switch opt.Kind {
 	case challenge.Image:

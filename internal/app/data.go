@@ -19,7 +19,6 @@ import (
 	"seckill/internal/spent"
 	"seckill/internal/spent/spentmem"
 	"seckill/internal/spent/spentredis"
-	"seckill/internal/spent/spentsql"
 	"seckill/internal/store/storesql"
 	"seckill/internal/trust"
 )
@@ -110,9 +109,6 @@ func (p *parts) openStore(ctx context.Context) (opened *storesql.Store, err erro
 		return nil, err // it says "open store"
 	}
 	p.store = opened // not before: a nil *Store in the interface would look open
-	if p.cfg.SharedLedger() && p.cfg.SharedStore() {
-		p.spare = spentsql.New(opened, p.now)
-	}
 	if p.cfg.Store.Migrate {
 		if err := opened.Migrate(ctx); err != nil {
 			return nil, fmt.Errorf("migrate the store: %w", err)

@@ -39,7 +39,6 @@ const (
 	settingsEvery  = 10 * time.Second
 	witnessEvery   = time.Second
 	paceEvery      = time.Second
-	sweepEvery     = time.Minute
 	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
 	roundTimeout   = 30 * time.Second
@@ -176,7 +175,7 @@ func (p *parts) duties() []*duty.Loop {
 	}}
 	finisher := &transfer.Finisher{Mover: p.mover, Products: p.recentTerms}
 	climber := worker.NewClimber(p.workers[0])
-	loops := []*duty.Loop{
+	return []*duty.Loop{
 		{Name: dutyKeep, Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
 		{Name: dutyRelease, Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
 		{Name: dutyRefund, Every: refundEvery, Timeout: roundTimeout, Round: refunder.Round},
@@ -188,10 +187,6 @@ func (p *parts) duties() []*duty.Loop {
 		{Name: "finish", Every: finishEvery, Timeout: roundTimeout, Round: finisher.Round},
 		{Name: dutyReconcile, Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: p.counter.round},
 	}
-	if p.spare != nil {
-		loops = append(loops, &duty.Loop{Name: "sweep", Every: sweepEvery, Timeout: roundTimeout, Round: p.spare.Sweep})
-	}
-	return loops
 }
 
 // newCounter is what counts sales.

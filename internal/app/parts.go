@@ -39,7 +39,6 @@ import (
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
 	"seckill/internal/site"
-	"seckill/internal/spent/spentsql"
 	"seckill/internal/stats"
 	"seckill/internal/store"
 	"seckill/internal/transfer"
@@ -75,10 +74,6 @@ type parts struct {
 	limits []interface{ Share(shops int) }
 	board  bulletin.Board
 	book   book // the ledger's other sides
-	// spare remembers answers to challenges in the store that instances share,
-	// while Redis cannot be asked; nil without the two. Login codes are never
-	// spent in it: one that Redis has remembered would be good again.
-	spare *spentsql.Register
 	// ledger and queue are the book's, kept apart so that a test can stand
 	// between.
 	ledger ledger.Ledger

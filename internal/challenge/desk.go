@@ -57,7 +57,7 @@ type Options struct {
 	Tokens  *purchasetoken.Mint
 	Spent   spent.Register
 	// Spare settles challenges while Spent cannot be asked; without it they are
-	// busy. Instances that share Spent share it too.
+	// busy. It answers at once, and is this instance's own.
 	Spare spent.Register
 	// Lead is how long before the start challenges are asked and tokens made.
 	Lead time.Duration

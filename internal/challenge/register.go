@@ -11,18 +11,10 @@ import (
 	"seckill/internal/spent"
 )
 
-// Bounds of the detour by the spare register. An answer takes less than a second
-// in all: usualPatience, and then sparePatience.
+// Bounds of the detour by the spare register.
 const (
+	// usualPatience is how long an answer waits for the usual register.
 	usualPatience = 300 * time.Millisecond
-	sparePatience = 500 * time.Millisecond
-
-	// sparesAtOnce is how many answers are written to the spare at once. It is the
-	// store, which sells at the same time, and whose connections are what it has
-	// fewest of: four of them are few.
-	sparesAtOnce  = 4
-	sparesWaiting = 256
-	spareLinger   = 200 * time.Millisecond // how long one of those waits
 
 	// silences is how many calls in a row go unanswered before the usual register
 	// counts as away; retryEvery, how often an answer tries it nevertheless.
@@ -34,20 +26,17 @@ const (
 // in the spare one while that cannot be asked.
 //
 // Each remembers the first answer that it was told. A challenge that meets both
-// can therefore be answered twice, once in each, and never more often, however
-// often the usual one comes and goes.
+// can therefore be answered twice, once in each, and never more often at this
+// instance, however often the usual one comes and goes. The spare is this
+// instance's own: each of the others has one more answer.
 type register struct {
 	usual, spare spent.Register // spare may be nil
 	away         breaker
-	line         *gate // before the spare
 	onSpared     func()
 }
 
 func newRegister(opt *Options) *register {
-	return &register{
-		usual: opt.Spent, spare: opt.Spare, onSpared: opt.OnSpared,
-		line: newGate(sparesAtOnce, sparesWaiting, spareLinger),
-	}
+	return &register{usual: opt.Spent, spare: opt.Spare, onSpared: opt.OnSpared}
 }
 
 // errAway says that the usual register did not answer others of late.
@@ -65,7 +54,7 @@ func (r *register) settle(ctx context.Context, id string, outcome spent.Outcome,
 		}
 		cause = err
 	}
-	standing, err := r.settleInSpare(ctx, id, outcome, until)
+	standing, err := r.spare.Settle(ctx, id, outcome, until)
 	if err != nil {
 		return 0, fmt.Errorf("settle in the spare register: %w, after: %w", err, cause)
 	}
@@ -91,16 +80,6 @@ func (r *register) settleAsUsual(
 		r.away.heard(err == nil || refusal(err), now)
 	}
 	return standing, err
-}
-
-func (r *register) settleInSpare(ctx context.Context, id string, outcome spent.Outcome, until time.Time) (spent.Outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, sparePatience)
-	defer cancel()
-	if err := r.line.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer r.line.leave()
-	return r.spare.Settle(ctx, id, outcome, until)
 }
 
 // breaker is open while the usual register does not answer. Then it is asked by

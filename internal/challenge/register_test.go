@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill"
@@ -148,37 +147,6 @@ func TestAClockThatIsPutBackDoesNotKeepTheUsualRegisterAway(t *testing.T) {
 	if !b.mayAsk(now.Add(-time.Hour)) || b.mayAsk(now.Add(-time.Hour)) {
 		t.Error("an hour back it may not be asked, or twice at once")
 	}
-}
-
-func TestTheSpareTakesFewAtOnceAndTheRestIsTooHot(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		r, usual, spare, _ := pairOf()
-		usual.fails.Store(true)
-		spare.hangs.Store(true)
-		const crowd = sparesAtOnce + sparesWaiting + 10
-		codes := make(chan seckill.Code, crowd)
-		began := time.Now()
-		for i := range crowd {
-			go func() {
-				_, err := settleNow(t, r, fmt.Sprint(i), outcomeRight)
-				codes <- seckill.CodeOf(err)
-			}()
-		}
-		synctest.Wait()
-		if len(codes) != 10 || spare.asked.Load() != sparesAtOnce {
-			t.Errorf("%d were refused at once, and %d reached the spare", len(codes), spare.asked.Load())
-		}
-		told := map[seckill.Code]int{}
-		for range crowd {
-			told[<-codes]++
-		}
-		if took := time.Since(began); took > sparePatience {
-			t.Errorf("a store that hangs held them up for %s", took)
-		}
-		if told[seckill.CodeBusy] != sparesAtOnce || told[seckill.CodeTooHot] != crowd-sparesAtOnce {
-			t.Errorf("told %v", told)
-		}
-	})
 }
 
 func TestWithoutASpareARegisterThatIsAwayIsBusy(t *testing.T) {

@@ -127,7 +127,7 @@ func New(version string) *Metrics {
 		StreamsCut:      f.counter("seckill_event_streams_cut_total", "Event streams whose reader did not read."),
 		Panics:          f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
 		RaisedPrices:    f.counter("seckill_challenges_raised_total", "Proofs of work that were harder because the address or the buyer had asked for many challenges."),
-		SparedAnswers:   f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that the store remembers, as Redis could not be asked."),
+		SparedAnswers:   f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that this instance remembers, as Redis could not be asked."),
 
 		tooHot:     map[purchase.TooHot]prometheus.Counter{},
 		challenges: f.counters("seckill_challenges_total", "Challenges asked, by kind.", "kind"),

@@ -67,7 +67,7 @@ func TestMigrate_CompletesAnInterruptedMigration(t *testing.T) {
 	sale(t, s, 10)
 	for _, undo := range []string{
 		`DROP TABLE tb_takeover_ack`,
-		`DROP TABLE tb_lease, tb_store, tb_spent, tb_sink, tb_sink_delivery, tb_instance, tb_takeover_ack`,
+		`DROP TABLE tb_lease, tb_store, tb_sink, tb_sink_delivery, tb_instance, tb_takeover_ack`,
 		`DELETE FROM tb_feed`,
 		`DELETE FROM goose_db_version`, // made, and not filled
 	} {

@@ -240,14 +240,6 @@ CREATE TABLE IF NOT EXISTS tb_store (
     identity VARBINARY(64) NOT NULL
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
--- One-time values that were used while Redis was away, until they expire.
-CREATE TABLE IF NOT EXISTS tb_spent (
-    id         BINARY(16)       NOT NULL PRIMARY KEY, -- the first bytes of the value's SHA-256
-    outcome    TINYINT UNSIGNED NOT NULL,
-    until_time BIGINT           NOT NULL,
-    KEY ix_spent_until (until_time)
-) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
-
 -- The place of each sink in the feed.
 CREATE TABLE IF NOT EXISTS tb_sink (
     name        VARBINARY(64) NOT NULL PRIMARY KEY,

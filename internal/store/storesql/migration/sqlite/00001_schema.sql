@@ -212,14 +212,6 @@ CREATE TABLE tb_store (
     identity TEXT    NOT NULL
 );
 
--- One-time values that were used while Redis was away, until they expire.
-CREATE TABLE tb_spent (
-    id         BLOB    NOT NULL PRIMARY KEY, -- the first bytes of the value's SHA-256
-    outcome    INTEGER NOT NULL,
-    until_time INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX ix_spent_until ON tb_spent (until_time);
-
 -- The place of each sink in the feed.
 CREATE TABLE tb_sink (
     name        TEXT    NOT NULL PRIMARY KEY,
