@@ -5,10 +5,7 @@
 // of order, and nothing is wrong but the moment.
 package bulletin
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // Kind is what a notice is about. Instances of another version may post kinds
 // that this one does not know; they are passed over.
@@ -18,10 +15,6 @@ type Kind string
 const (
 	// ProductChanged: the product's terms, state or epoch in the store are new.
 	ProductChanged Kind = "product"
-	// SoldOut: the ledger was asked at At and had no unit free.
-	SoldOut Kind = "sold_out"
-	// UnitsBack: the product has free units again.
-	UnitsBack Kind = "units"
 	// BuyersAccepted: the ledger has accepted these buyers of the group. It says
 	// so itself: nobody posts it.
 	BuyersAccepted Kind = "accepted"
@@ -38,9 +31,8 @@ type Notice struct {
 	Product uint32
 	Group   uint32
 	Duty    string
-	At      time.Time // by the ledger's clock, which all instances follow
-	Buyers  []uint64  // hashes, of those accepted
-	Mark    uint64    // of a fence
+	Buyers  []uint64 // hashes, of those accepted
+	Mark    uint64   // of a fence
 }
 
 // Board carries notices between instances.

@@ -3,7 +3,6 @@ package bulletin
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 )
 
 // page is one message on the wire: what one instance has to say at a time.
@@ -17,7 +16,6 @@ type line struct {
 	Kind    Kind   `json:"kind"`
 	Product uint32 `json:"product,omitempty"`
 	Duty    string `json:"duty,omitempty"`
-	AtMS    int64  `json:"at_ms,omitempty"`
 }
 
 // Encode writes notices of an instance as one message.
@@ -25,9 +23,6 @@ func Encode(from string, notices []Notice) ([]byte, error) {
 	lines := make([]line, len(notices))
 	for i, n := range notices {
 		lines[i] = line{Kind: n.Kind, Product: n.Product, Duty: n.Duty}
-		if !n.At.IsZero() {
-			lines[i].AtMS = n.At.UnixMilli()
-		}
 	}
 	return json.Marshal(page{From: from, Notices: lines})
 }
@@ -41,9 +36,6 @@ func Decode(message []byte) (from string, notices []Notice, err error) {
 	notices = make([]Notice, len(p.Notices))
 	for i, l := range p.Notices {
 		notices[i] = Notice{Kind: l.Kind, Product: l.Product, Duty: l.Duty}
-		if l.AtMS != 0 {
-			notices[i].At = time.UnixMilli(l.AtMS)
-		}
 	}
 	return p.From, notices, nil
 }
