@@ -25,14 +25,15 @@ const (
 	DutyDue Kind = "duty"
 )
 
-// Notice is one thing that an instance tells the others.
+// Notice is one thing that an instance tells the others, and how it is written.
+// What nobody posts is not.
 type Notice struct {
-	Kind    Kind
-	Product uint32
-	Group   uint32
-	Duty    string
-	Buyers  []uint64 // hashes, of those accepted
-	Mark    uint64   // of a fence
+	Kind    Kind     `json:"kind"`
+	Product uint32   `json:"product,omitempty"`
+	Duty    string   `json:"duty,omitempty"`
+	Group   uint32   `json:"-"` // of those accepted
+	Buyers  []uint64 `json:"-"` // hashes, of those accepted
+	Mark    uint64   `json:"-"` // of a fence
 }
 
 // Board carries notices between instances.

@@ -7,24 +7,13 @@ import (
 
 // page is one message on the wire: what one instance has to say at a time.
 type page struct {
-	From    string `json:"from"`
-	Notices []line `json:"notices"`
-}
-
-// line is a notice on the wire.
-type line struct {
-	Kind    Kind   `json:"kind"`
-	Product uint32 `json:"product,omitempty"`
-	Duty    string `json:"duty,omitempty"`
+	From    string   `json:"from"`
+	Notices []Notice `json:"notices"`
 }
 
 // Encode writes notices of an instance as one message.
 func Encode(from string, notices []Notice) ([]byte, error) {
-	lines := make([]line, len(notices))
-	for i, n := range notices {
-		lines[i] = line{Kind: n.Kind, Product: n.Product, Duty: n.Duty}
-	}
-	return json.Marshal(page{From: from, Notices: lines})
+	return json.Marshal(page{From: from, Notices: notices})
 }
 
 // Decode reads a message and says whose it is.
@@ -33,9 +22,5 @@ func Decode(message []byte) (from string, notices []Notice, err error) {
 	if err := json.Unmarshal(message, &p); err != nil {
 		return "", nil, fmt.Errorf("read a bulletin: %w", err)
 	}
-	notices = make([]Notice, len(p.Notices))
-	for i, l := range p.Notices {
-		notices[i] = Notice{Kind: l.Kind, Product: l.Product, Duty: l.Duty}
-	}
-	return p.From, notices, nil
+	return p.From, p.Notices, nil
 }
