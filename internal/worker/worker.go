@@ -14,6 +14,7 @@ import (
 	"seckill/internal/adoption"
 	"seckill/internal/alert"
 	"seckill/internal/fault"
+	"seckill/internal/grace"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
@@ -132,7 +133,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		batch, err := w.gather(ctx)
 		if err != nil {
 			w.opt.Logger.Warn("queue not read", "error", err)
-			pause(ctx, backoffMost/10)
+			_ = grace.Pause(ctx, backoffMost/10) // the loop looks at ctx
 			continue
 		}
 		if len(batch) > 0 {
@@ -178,7 +179,7 @@ func (w *Worker) join(ctx context.Context, join func(context.Context) error) err
 			return nil
 		}
 		w.opt.Logger.Warn("worker has not joined the queue yet", "error", err)
-		if pause(ctx, backoffMost/10) != nil {
+		if grace.Pause(ctx, backoffMost/10) != nil {
 			return fmt.Errorf("stopped before the queue was joined: %w", err)
 		}
 	}
@@ -209,7 +210,7 @@ func (w *Worker) gather(ctx context.Context) ([]queue.Delivery, error) {
 		wait = time.Until(next)
 	}
 	if w.full() {
-		_ = pause(ctx, wait) // ended or not, the caller looks at ctx
+		_ = grace.Pause(ctx, wait) // ended or not, the caller looks at ctx
 		return nil, nil
 	}
 	first, err := w.receive(ctx, wait, limit)
@@ -262,7 +263,7 @@ func (w *Worker) pace(ctx context.Context) error {
 	if w.opt.RatePerSecond == 0 {
 		return nil
 	}
-	return pause(ctx, time.Until(w.paceAt))
+	return grace.Pause(ctx, time.Until(w.paceAt))
 }
 
 // spend books claims against this worker's share of the rate. An idle worker saves up nothing.
@@ -360,7 +361,7 @@ func (w *Worker) untilAvailable(ctx context.Context, do func(context.Context) er
 			return err
 		}
 		w.opt.Logger.Warn("store unavailable; the worker waits", "error", err, "for", backoff)
-		if err := pause(ctx, backoff); err != nil {
+		if err := grace.Pause(ctx, backoff); err != nil {
 			return fmt.Errorf("stopped while the store was unavailable: %w", err)
 		}
 		backoff = min(2*backoff, backoffMost)
@@ -387,19 +388,4 @@ func countClaims(batch []queue.Delivery) (n int) {
 		n += len(batch[i].Entry.Claims)
 	}
 	return n
-}
-
-// pause waits, or returns the context's error.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
