@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
@@ -165,8 +167,8 @@ type group struct {
 	epoch    uint64
 	terms    *seckill.Product // as they were when it was made
 	batchers []*batcher
-	outlook  outlook
-	ctx      context.Context // ends when the group stops
+	looks    singleflight.Group // at all shards
+	ctx      context.Context    // ends when the group stops
 	stop     context.CancelFunc
 	stopped  atomic.Bool
 	failedAt time.Time // when its lanes were finished, under the stage's lock
@@ -210,7 +212,6 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 		s.startDualWriters()
 	}
 	g := &group{epoch: terms.Epoch, terms: terms}
-	g.outlook.group, g.outlook.mover = g, s.opt.Mover
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	for i := range terms.Shards {
 		g.batchers = append(g.batchers, s.newBatcher(g, on, ledger.ShardOf(terms, i)))

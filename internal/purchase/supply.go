@@ -116,7 +116,7 @@ func (s *supply) take(chosen func(*waiter) bool) (taken []*waiter) {
 // units for the first of the others. It reports whether anybody was helped; the
 // error is why the shards could not all be seen.
 func (s *supply) round() (progress bool, err error) {
-	seen := s.batcher.group.outlook.look()
+	seen := s.look()
 	if seen.err != nil {
 		if s.met(seen.err) {
 			return false, seen.err
@@ -125,7 +125,7 @@ func (s *supply) round() (progress bool, err error) {
 	}
 	free := seen.survey.Free()
 	if s.most() > free {
-		proven, err := seen.proven()
+		proven, err := s.proven(seen)
 		if err != nil {
 			s.met(err)
 			return false, err
@@ -230,22 +230,10 @@ func (s *supply) again(ready func(*waiter) bool) bool {
 	return len(chosen) > 0
 }
 
-// outlook is what the shards of one product share: a look at all of them serves
-// everybody who asks while it is being taken.
-type outlook struct {
-	group *group
-	mover *transfer.Mover
-
-	mu      sync.Mutex
-	current *view // being taken, or nil
-}
-
-// view is one look, and the proof that goes with it.
+// view is one look at all shards of a product, and the proof that goes with it.
 type view struct {
-	outlook *outlook
-	taken   chan struct{}
-	survey  *transfer.Survey
-	err     error
+	survey *transfer.Survey
+	err    error
 
 	asked    atomic.Bool   // for a proof, by whoever then makes it
 	proved   chan struct{} // closed when the proof was tried
@@ -253,37 +241,31 @@ type view struct {
 	proofErr error
 }
 
-// look takes a look, or joins the one that is being taken.
-func (o *outlook) look() *view {
-	o.mu.Lock()
-	if v := o.current; v != nil {
-		o.mu.Unlock()
-		<-v.taken
-		return v
-	}
-	v := &view{outlook: o, taken: make(chan struct{}), proved: make(chan struct{})}
-	o.current = v
-	o.mu.Unlock()
-	ctx, cancel := context.WithTimeout(o.group.ctx, lookTimeout)
-	defer cancel()
-	v.survey, v.err = o.mover.Survey(ctx, o.group.terms)
-	o.mu.Lock()
-	o.current = nil
-	o.mu.Unlock()
-	close(v.taken)
-	return v
+// look looks at all shards of the product. One look serves all of its shards that
+// ask while it is being taken.
+func (s *supply) look() *view {
+	g := s.batcher.group
+	seen, _, _ := g.looks.Do("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(g.ctx, lookTimeout)
+		defer cancel()
+		v := &view{proved: make(chan struct{})}
+		v.survey, v.err = s.batcher.stage.opt.Mover.Survey(ctx, g.terms)
+		return v, nil
+	})
+	return seen.(*view)
 }
 
-// proven reports whether no more than the view's free units were there at some
+// proven reports whether no more than a view's free units were there at some
 // instant since it was begun. It looks once more, for all who ask.
-func (v *view) proven() (bool, error) {
+func (s *supply) proven(v *view) (bool, error) {
 	if v.asked.Swap(true) {
 		<-v.proved
 		return v.proof, v.proofErr
 	}
 	defer close(v.proved)
-	ctx, cancel := context.WithTimeout(v.outlook.group.ctx, lookTimeout)
+	g := s.batcher.group
+	ctx, cancel := context.WithTimeout(g.ctx, lookTimeout)
 	defer cancel()
-	v.proof, v.proofErr = v.outlook.mover.Prove(ctx, v.outlook.group.terms, v.survey)
+	v.proof, v.proofErr = s.batcher.stage.opt.Mover.Prove(ctx, g.terms, v.survey)
 	return v.proof, v.proofErr
 }
