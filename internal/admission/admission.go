@@ -8,7 +8,6 @@ import (
 
 	"seckill"
 	"seckill/internal/identity"
-	"seckill/internal/ledger"
 	"seckill/internal/purchasetoken"
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
@@ -48,10 +47,10 @@ type Buyers interface {
 	LoginCode(code []byte, look identity.Look) (identity.Code, error)
 }
 
-// Memory knows cheaply and locally whom the ledger may remember: anyone with a
-// live order or a used key. It may say yes too often.
+// Memory knows cheaply and locally whom the ledger may remember of a limit group:
+// anyone with a live order or a used key. It may say yes too often.
 type Memory interface {
-	MayHold(shard ledger.Shard, buyer []byte) bool
+	MayHold(group uint32, buyer []byte) bool
 }
 
 // Doorkeeper is the gates' parts; a nil limiter is off.
@@ -162,7 +161,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 		return refuse(GateToken, err)
 	}
 	budget := d.ByProduct
-	if budget != nil && d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(terms, req.buyer)), req.buyer) {
+	if budget != nil && d.Memory.MayHold(terms.Group, req.buyer) {
 		budget = d.ByHolder
 	}
 	if ok, wait := budget.AllowProduct(s.ID, now); !ok {
@@ -233,7 +232,7 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 			return true
 		}
 	}
-	if !d.Memory.MayHold(ledger.ShardOf(terms, seckill.HomeShard(terms, buyer)), buyer) {
+	if !d.Memory.MayHold(terms.Group, buyer) {
 		return false
 	}
 	return d.worthAGate(d.identify(req, now, true))

@@ -15,7 +15,6 @@ import (
 
 	"seckill"
 	"seckill/internal/identity"
-	"seckill/internal/ledger"
 	"seckill/internal/purchasetoken"
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
@@ -34,7 +33,7 @@ func (s *shelf) Products(context.Context) ([]seckill.Product, error) {
 
 type memory map[string]bool
 
-func (m memory) MayHold(_ ledger.Shard, buyer []byte) bool { return m[string(buyer)] }
+func (m memory) MayHold(_ uint32, buyer []byte) bool { return m[string(buyer)] }
 
 // door is the gates before one sale that is open.
 type door struct {
@@ -386,7 +385,7 @@ func TestAdmit_RepeatsSpendABudgetOfTheirOwn(t *testing.T) {
 // holds is a memory of one buyer.
 type holds string
 
-func (h holds) MayHold(_ ledger.Shard, buyer []byte) bool { return string(buyer) == string(h) }
+func (h holds) MayHold(_ uint32, buyer []byte) bool { return string(buyer) == string(h) }
 
 func TestAdmit_ClaimWithoutTokenSpendsNoProductRate(t *testing.T) {
 	const robots, honest = 120, 30

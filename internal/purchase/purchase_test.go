@@ -134,7 +134,7 @@ func TestAnswersAreTheLedgersVerdicts(t *testing.T) {
 		t.Error("the sold-out flag is not raised")
 	}
 	for buyer, want := range map[string]bool{"a": true, "b": true, "c": false} {
-		if got := c.memory.MayHold(ledger.Shard{Group: 1}, []byte(buyer)); got != want {
+		if got := c.memory.MayHold(1, []byte(buyer)); got != want {
 			t.Errorf("the memory of %s is %v", buyer, got)
 		}
 	}
@@ -230,7 +230,7 @@ func TestADeadlineIsBusyAndTheRepeatedClaimFindsItsOrder(t *testing.T) {
 	if len(held) != 1 || held[0].OrderNo != no {
 		t.Errorf("got %s, the ledger holds %+v", no, held)
 	}
-	if !c.memory.MayHold(ledger.Shard{Group: 1}, []byte("a")) {
+	if !c.memory.MayHold(1, []byte("a")) {
 		t.Error("who was left without a certain answer is not remembered")
 	}
 }

@@ -23,14 +23,19 @@ const (
 // eachShard runs do for every shard of a product that has a ledger, some at
 // once, and returns all errors.
 func eachShard(p *seckill.Product, do func(shard ledger.Shard) error) error {
-	errs := make([]error, p.LedgerShards())
-	places := make(chan struct{}, shardsAtOnce)
+	return each(shardsAtOnce, shardsOf(p), do)
+}
+
+// each runs do for everything, some at once, and returns all errors.
+func each[T any](atOnce int, all []T, do func(T) error) error {
+	errs := make([]error, len(all))
+	places := make(chan struct{}, atOnce)
 	var working sync.WaitGroup
-	for i := range errs {
+	for i, one := range all {
 		places <- struct{}{}
 		working.Go(func() {
 			defer func() { <-places }()
-			errs[i] = do(ledger.ShardOf(p, i))
+			errs[i] = do(one)
 		})
 	}
 	working.Wait()

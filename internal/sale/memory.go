@@ -127,11 +127,11 @@ func (m *Memory) InDoubt(group uint32) bool {
 }
 
 // MayHold reports whether the ledger, or the store, may remember the buyer.
-func (m *Memory) MayHold(shard ledger.Shard, buyer []byte) bool {
-	return m.inDoubt() || m.find(shard.Group, seckill.HashBuyer(buyer))
+func (m *Memory) MayHold(group uint32, buyer []byte) bool {
+	return m.inDoubt() || m.find(group, seckill.HashBuyer(buyer))
 }
 
-// MayHoldIn is MayHold by the limit group.
+// MayHoldIn is MayHold of a string.
 func (m *Memory) MayHoldIn(group uint32, buyer string) bool {
 	return m.inDoubt() || m.find(group, seckill.HashBuyer(buyer))
 }

@@ -97,8 +97,7 @@ type Handover struct {
 	// product and not written them yet.
 	InHand func(product uint32) bool
 
-	mu           sync.Mutex
-	acknowledged map[uint32]uint64 // epochs, by product
+	acknowledged sync.Map // epochs, by product
 }
 
 // Round looks after every takeover that is not complete.
@@ -116,44 +115,16 @@ func (h *Handover) Round(ctx context.Context) error {
 
 // eachProduct runs do for every product, some at once, and returns all errors.
 func eachProduct(atOnce int, products []*seckill.Product, do func(p *seckill.Product) error) error {
-	errs := make([]error, len(products))
-	places := make(chan struct{}, atOnce)
-	var working sync.WaitGroup
-	for i, p := range products {
-		places <- struct{}{}
-		working.Go(func() {
-			defer func() { <-places }()
-			if err := do(p); err != nil {
-				errs[i] = fmt.Errorf("take product %d over: %w", p.ID, err)
-			}
-		})
-	}
-	working.Wait()
-	return errors.Join(errs...)
-}
-
-// hasAcknowledged reports whether the epoch of a product was acknowledged.
-func (h *Handover) hasAcknowledged(p *seckill.Product) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.acknowledged[p.ID] == p.Epoch
-}
-
-// note remembers the epoch of a product that was acknowledged; 0 forgets it.
-func (h *Handover) note(product uint32, epoch uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.acknowledged == nil {
-		h.acknowledged = make(map[uint32]uint64)
-	}
-	h.acknowledged[product] = epoch
-	if epoch == 0 {
-		delete(h.acknowledged, product)
-	}
+	return each(atOnce, products, func(p *seckill.Product) error {
+		if err := do(p); err != nil {
+			return fmt.Errorf("take product %d over: %w", p.ID, err)
+		}
+		return nil
+	})
 }
 
 func (h *Handover) handOver(ctx context.Context, p seckill.Product) error {
-	if !h.hasAcknowledged(&p) {
+	if last, _ := h.acknowledged.Load(p.ID); last != p.Epoch {
 		ready, err := h.write(ctx, p)
 		if err != nil || !ready {
 			return err
@@ -162,14 +133,14 @@ func (h *Handover) handOver(ctx context.Context, p seckill.Product) error {
 		if err := h.Desk.store.Acknowledge(ctx, p.ID, p.Epoch, h.Instance); err != nil {
 			return err
 		}
-		h.note(p.ID, p.Epoch)
+		h.acknowledged.Store(p.ID, p.Epoch)
 		fault.Point("takeover.after_ack")
 	}
 	opened, err := h.Desk.store.OpenStore(ctx, p.ID, p.Epoch)
 	if err != nil || !opened {
 		return err
 	}
-	h.note(p.ID, 0)
+	h.acknowledged.Delete(p.ID)
 	h.Desk.log.Warn("the store sells", "product", p.ID, "epoch", p.Epoch)
 	h.Desk.refreshed(ctx, p.ID)
 	return nil
