@@ -56,7 +56,7 @@ func newDoor(t testing.TB) *door {
 		ID: 7, Group: 7, PerUserLimit: 2, Shards: 1, Epoch: 1, StartsAt: now.Add(-time.Hour), EndsAt: now.Add(time.Hour),
 	}}}
 	log := slog.New(slog.DiscardHandler)
-	d.catalog = sale.NewCatalog(d.shelf, log)
+	d.catalog = sale.NewCatalog(d.shelf)
 	buyers, err := identity.New(secret)
 	must(t, err)
 	tokens, err := purchasetoken.New(secret)

@@ -10,6 +10,7 @@ import (
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
+	"seckill/internal/sale"
 	"seckill/internal/stats"
 	"seckill/internal/transfer"
 	"seckill/internal/worker"
@@ -34,6 +35,7 @@ const (
 	stockEvery     = 2 * time.Second
 	finishEvery    = time.Second
 	beatEvery      = time.Second
+	clockEvery     = 10 * time.Second
 	tidyEvery      = time.Second
 	promiseEvery   = time.Second
 	settingsEvery  = 10 * time.Second
@@ -51,8 +53,6 @@ const (
 // startLoops starts everything that runs in the background.
 func (a *App) startLoops(ctx context.Context) {
 	p := a.parts
-	a.goLoop(func() { p.catalog.Run(ctx) })
-	a.goLoop(func() { p.clock.Run(ctx) })
 	a.goLoop(func() { p.alerter.Run(ctx) })
 	a.goLoop(func() { p.signals.troubles.watch(ctx, p.seeTo) })
 	if a.has(RoleShop) {
@@ -64,6 +64,8 @@ func (a *App) startLoops(ctx context.Context) {
 	}
 	p.runBoard(ctx, a.goLoop)
 	loops := []*duty.Loop{
+		{Name: "catalog", Every: sale.CatalogEvery, First: sale.CatalogEvery, Timeout: 5 * time.Second, StopsSoon: true, Round: p.catalog.Refresh},
+		{Name: "clock", Every: clockEvery, First: clockEvery, Timeout: 5 * time.Second, StopsSoon: true, Round: p.clock.Sync},
 		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
 		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.tidy},
 		{Name: dutyPromise, Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},

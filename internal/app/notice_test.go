@@ -135,7 +135,7 @@ func listeners(t *testing.T, publish func(mark uint64)) (p *parts, async, taken,
 	p.book.fence = func(_ context.Context, mark uint64) (int, bool, error) { publish(mark); return 1, false, nil }
 	p.catalog = sale.NewCatalog(catalogue{
 		{ID: 1, Strategy: seckill.StrategyAsync}, {ID: 2, Strategy: seckill.StrategyAsync, Seller: seckill.SellerStore, StoreOpen: true}, {ID: 3, Strategy: seckill.StrategyDirect},
-	}, p.log)
+	})
 	p.hearing.fence = p.newFence()
 	p.catalog.CatchUp = p.catchUp
 	rig.Must(t, p.catalog.Refresh(t.Context()))

@@ -164,7 +164,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	if err := p.reach(ctx, "Redis", p.cfg.SharedLedger(), p.clock.Sync); err != nil {
 		return fmt.Errorf("read the ledger's clock: %w", err)
 	}
-	p.catalog, p.memory = sale.NewCatalog(p.store, p.log), sale.NewMemory()
+	p.catalog, p.memory = sale.NewCatalog(p.store), sale.NewMemory()
 	p.silences = sale.NewSilences(p.catalog, time.Now)
 	p.catalog.OnRebuilt = p.sawRebuilt
 	p.tellOthers()

@@ -59,7 +59,7 @@ func TestAShopIsReadyWhileItCanSell(t *testing.T) {
 		shelf := &shelf{products: c.products, down: c.store}
 		p := &parts{
 			cfg: cfg, store: shelf, storeProbe: newProbe(shelf.Ping), ledgerProbe: newProbe(func(context.Context) error { return c.ledger }),
-			clock: sale.NewClock(nil, nil), catalog: sale.NewCatalog(shelf, nil),
+			clock: sale.NewClock(nil, nil), catalog: sale.NewCatalog(shelf),
 		}
 		rig.Must(t, p.catalog.Refresh(t.Context()))
 		if err := p.ready(t.Context()); (err == nil) != c.ready {

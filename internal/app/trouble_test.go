@@ -45,7 +45,7 @@ func TestAnAlertNamesTheProductsThatAreRecovered(t *testing.T) {
 	for id := range uint32(12) {
 		shelf.products = append(shelf.products, seckill.Product{ID: 7001 + id, Epoch: 2, Strategy: seckill.StrategyAsync})
 	}
-	p := &parts{log: logger, alerter: alert.New("", logger, func(alert.Kind) {}), catalog: sale.NewCatalog(shelf, logger), signals: newSignals()}
+	p := &parts{log: logger, alerter: alert.New("", logger, func(alert.Kind) {}), catalog: sale.NewCatalog(shelf), signals: newSignals()}
 	rig.Must(t, p.catalog.Refresh(t.Context()))
 	p.seeTo(t.Context(), trouble{0, queue.ErrLost})
 	text := log.String()

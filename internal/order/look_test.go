@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"seckill"
@@ -147,7 +146,7 @@ func TestAnOrderOfWhichTheLedgerCannotTellIsBusyToOperatorAndMoney(t *testing.T)
 		rig.Refused(t, err, seckill.CodeBusy)
 	}
 	elsewhere := d.Desk.Catalog
-	d.Desk.Catalog = sale.NewCatalog(d.Rig.Store, slog.New(slog.DiscardHandler))
+	d.Desk.Catalog = sale.NewCatalog(d.Rig.Store)
 	busy("this instance has not heard of the sale")
 	d.Desk.Catalog = elsewhere
 	rig.Must(t, d.Rig.Store.BeginRebuild(t.Context(), 1, 1))

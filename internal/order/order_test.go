@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -177,7 +176,7 @@ func TestAnOrderOfASaleThatThisInstanceHasNotHeardOfIsBusy(t *testing.T) {
 		rig.Refused(t, err, code)
 	}
 	elsewhere := d.Desk.Catalog
-	unheard, unopened := sale.NewCatalog(d.Rig.Store, slog.New(slog.DiscardHandler)), sale.NewCatalog(d.Rig.Store, slog.New(slog.DiscardHandler))
+	unheard, unopened := sale.NewCatalog(d.Rig.Store), sale.NewCatalog(d.Rig.Store)
 	d.Product(t, 1, 5)
 	rig.Must(t, unopened.Refresh(t.Context())) // it knows the product, and will not know that it is on sale
 	d.Desk.Catalog = unopened

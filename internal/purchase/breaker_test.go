@@ -188,7 +188,7 @@ func (o *outlet) another(t *testing.T) *outlet {
 func (o *outlet) open(t *testing.T, change func(*purchase.Options)) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	catalog := sale.NewCatalog(products{o.product}, log)
+	catalog := sale.NewCatalog(products{o.product})
 	rig.Must(t, catalog.Refresh(context.Background()))
 	o.on = catalog.Find(1)
 	lane := ledger.LaneOptions{CallTimeout: 400 * time.Millisecond}

@@ -46,7 +46,7 @@ func crowded(tb testing.TB) (*purchase.Stage, *sale.Sale) {
 	catalog := sale.NewCatalog(products{{
 		ID: 1, Group: 1, Name: "p", Currency: "CNY", PriceCents: 1, PerUserLimit: 1, Shards: 1, Epoch: 1,
 		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: time.Now().Add(-time.Hour), EndsAt: time.Now().Add(time.Hour),
-	}}, log)
+	}})
 	rig.Must(tb, catalog.Refresh(tb.Context()))
 	memory := sale.NewMemory()
 	refused := make(chan struct{}, 1)

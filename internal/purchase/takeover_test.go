@@ -1,7 +1,6 @@
 package purchase_test
 
 import (
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -92,7 +91,7 @@ func TestBuy_BusyAtATillThatMissedTheReturn(t *testing.T) {
 	c.TakeOver(t, 1)
 	_, err := c.buy("a")
 	rig.Must(t, err)
-	deaf := sale.NewCatalog(c.Store, slog.New(slog.DiscardHandler)) // an instance that hears nothing
+	deaf := sale.NewCatalog(c.Store) // an instance that hears nothing
 	rig.Must(t, deaf.Refresh(t.Context()))
 	_, err = c.Desk.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)

@@ -5,7 +5,6 @@ package sale
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -17,9 +16,10 @@ import (
 )
 
 const (
-	// catalogRefresh has a change whose push was lost be met within a second of it,
-	// the reading included.
-	catalogRefresh  = 900 * time.Millisecond
+	// CatalogEvery is how long after one reading the catalogue is to be read again:
+	// a change whose push was lost is then met within a second, the reading
+	// included.
+	CatalogEvery    = 850 * time.Millisecond
 	catalogDeadline = 2 * time.Second
 	// Between two readings the store rests restTimes as long as the last one took,
 	// catalogRest at most: however many products there are, and however many of
@@ -118,16 +118,15 @@ type Catalog struct {
 	OnClosing func()
 
 	source   ProductReader
-	log      *slog.Logger
 	sales    atomic.Pointer[map[uint32]*Sale]
 	readings *together
 	read     time.Time // when the last reading ended
 }
 
 // NewCatalog makes an empty catalogue.
-func NewCatalog(source ProductReader, log *slog.Logger) *Catalog {
+func NewCatalog(source ProductReader) *Catalog {
 	c := &Catalog{
-		source: source, log: log,
+		source:    source,
 		CatchUp:   func(_ *Sale, raise func()) { raise() }, // nobody sells elsewhere
 		OnRebuilt: func(*seckill.Product) {}, OnClosing: func() {}, readings: newTogether(),
 	}
@@ -203,24 +202,5 @@ func rebuilt(before, now *seckill.Product) bool {
 func (c *Catalog) LowerFlags() {
 	for _, s := range *c.sales.Load() {
 		s.ClearSoldOut()
-	}
-}
-
-// Run refreshes until ctx ends.
-func (c *Catalog) Run(ctx context.Context) {
-	ticker := time.NewTicker(catalogRefresh)
-	defer ticker.Stop()
-	healthy := true
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			err := c.Refresh(ctx)
-			if err != nil && healthy && ctx.Err() == nil {
-				c.log.Warn("catalogue not refreshed; the last one known stays", "error", err)
-			}
-			healthy = err == nil
-		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 const (
 	clockSamples  = 5
 	clockStep     = time.Second // a larger correction is logged and counted
-	clockResync   = 10 * time.Second
 	clockDeadline = 2 * time.Second
 )
 
@@ -76,20 +75,4 @@ func (c *Clock) Sync(ctx context.Context) error {
 	}
 	c.anchor.Store(best)
 	return nil
-}
-
-// Run keeps measuring until ctx ends.
-func (c *Clock) Run(ctx context.Context) {
-	ticker := time.NewTicker(clockResync)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if err := c.Sync(ctx); err != nil && ctx.Err() == nil {
-				c.log.Warn("ledger clock not read", "error", err)
-			}
-		}
-	}
 }

@@ -19,7 +19,7 @@ type behind struct {
 
 func newBehind(t *testing.T) *behind {
 	t.Helper()
-	b := &behind{catalog: sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)}
+	b := &behind{catalog: sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}})}
 	b.catalog.CatchUp = func(_ *sale.Sale, raise func()) { b.raises = append(b.raises, raise) }
 	rig.Must(t, b.catalog.Refresh(t.Context()))
 	b.Sale = b.catalog.Find(1)
@@ -104,7 +104,7 @@ func TestAProofFromBeforeUnitsCameBackRaisesNothing(t *testing.T) {
 // known: the flag waits for it, and for none that began later.
 func TestTheFlagWaitsForCallsOfBefore(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
-		c := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}}, quiet)
+		c := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}})
 		rig.Must(t, c.Refresh(t.Context()))
 		on := c.Find(1)
 		first, second := on.Begin(), on.Begin()

@@ -33,7 +33,7 @@ func TestKeeper_KeepsNothingOfProductsThatAreGone(t *testing.T) {
 		})
 	}
 	desk := NewDesk(DeskOptions{
-		Store: ended, Catalog: NewCatalog(ended, log), Clock: NewClock(nil, log), Logger: log,
+		Store: ended, Catalog: NewCatalog(ended), Clock: NewClock(nil, log), Logger: log,
 	})
 	told := 0
 	k := NewKeeper(desk, 0, func(uint32) { told++ }, func(uint32) {})

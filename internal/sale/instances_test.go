@@ -22,7 +22,7 @@ type instance struct {
 func newInstance(r *rig.Rig, holder string) *instance {
 	i := &instance{}
 	i.Desk = sale.NewDesk(sale.DeskOptions{
-		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: sale.NewCatalog(r.Store, quiet), Clock: r.Clock,
+		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: sale.NewCatalog(r.Store), Clock: r.Clock,
 		Lanes: r.Lanes, Logger: quiet, Strategies: []seckill.Strategy{seckill.StrategyAsync}, Holder: holder,
 		OnChanged: func(product uint32) {
 			i.mu.Lock()

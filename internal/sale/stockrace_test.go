@@ -25,7 +25,7 @@ func (s *interrupted) FinishStockChange(ctx context.Context, id string, epoch ui
 // interruptedDesk is another instance's desk, which is held up like that.
 func interruptedDesk(r *rig.Rig, holder string, before func()) *sale.Desk {
 	return sale.NewDesk(sale.DeskOptions{
-		Store: &interrupted{r.Store, before}, Ledger: r.Ledger, Queue: r.Queue, Catalog: sale.NewCatalog(r.Store, quiet),
+		Store: &interrupted{r.Store, before}, Ledger: r.Ledger, Queue: r.Queue, Catalog: sale.NewCatalog(r.Store),
 		Clock: r.Clock, Lanes: r.Lanes, Logger: quiet, Holder: holder, OnChanged: func(uint32) {},
 	})
 }

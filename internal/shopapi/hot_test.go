@@ -60,7 +60,7 @@ func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sal
 	catalog := sale.NewCatalog(products{{
 		ID: 7, Group: 7, Name: "phone", Currency: "CNY", PriceCents: 100, PerUserLimit: 1, Shards: 1, Epoch: 1, Stock: 10,
 		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now.Add(-time.Hour), EndsAt: now.Add(time.Hour),
-	}}, log)
+	}})
 	if err := catalog.Refresh(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func listServer(tb testing.TB, list products) (*Server, *productSource) {
 	log := slog.New(slog.DiscardHandler)
 	source := &productSource{}
 	source.Store(&list)
-	catalog := sale.NewCatalog(source, log)
+	catalog := sale.NewCatalog(source)
 	if err := catalog.Refresh(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}

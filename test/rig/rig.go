@@ -74,7 +74,7 @@ func New(tb testing.TB) *Rig {
 	r.Ledger.Heal()
 	r.openLedger(tb)
 	r.Clock = sale.NewClock(r.Ledger.Now, slog.New(slog.DiscardHandler))
-	r.Catalog = sale.NewCatalog(r.Store, slog.New(slog.DiscardHandler))
+	r.Catalog = sale.NewCatalog(r.Store)
 	r.newDesk()
 	tb.Cleanup(func() { r.shutdown() })
 	return r
@@ -119,7 +119,7 @@ func (r *Rig) CopyStore(tb testing.TB) (restore func()) {
 		tb.Helper()
 		Must(tb, r.closeStore())
 		r.openStore(tb, file)
-		r.Catalog = sale.NewCatalog(r.Store, slog.New(slog.DiscardHandler))
+		r.Catalog = sale.NewCatalog(r.Store)
 		r.Restart(tb)
 	}
 }

@@ -120,7 +120,7 @@ func (m *market) newStall(t testing.TB) *stall {
 		line.steps.Store(1 + rand.Int64N(int64(m.steps)))
 	}
 	log := slog.New(slog.DiscardHandler)
-	catalog := sale.NewCatalog(catalogue{m.product}, log)
+	catalog := sale.NewCatalog(catalogue{m.product})
 	if err := catalog.Refresh(context.Background()); err != nil {
 		t.Fatal(err)
 	}
