@@ -14,22 +14,12 @@ import (
 // answer.
 var errAway = errors.New("a part of the ledger does not answer")
 
-// remember fills the memory with the buyers of sales that are not over. It waits
-// for a part of the ledger as for all of it; if that stays away, its groups are
-// doubted, and read when the board is joined, again and again until they answer.
+// remember fills the memory with the buyers of sales that are not over. Groups of
+// a part of the ledger that is away are doubted, and read when the board is
+// joined, again and again until it answers.
 func (p *parts) remember(ctx context.Context) error {
 	err := p.rememberGroups(ctx, func(uint32) bool { return true })
-	if !errors.Is(err, errAway) {
-		return err
-	}
-	err = p.reach(ctx, "a part of Redis", true, func(ctx context.Context) error {
-		err := p.rememberGroups(ctx, p.memory.Away)
-		if errors.Is(err, ledger.ErrDamaged) && !errors.Is(err, errAway) {
-			return nil
-		}
-		return err
-	})
-	if err != nil && ctx.Err() == nil { // the store's buyers are known since the first try
+	if errors.Is(err, errAway) && ctx.Err() == nil {
 		p.log.Warn("starting without a part of the ledger: its products are busy until it is back", "error", err)
 		return nil
 	}

@@ -91,13 +91,6 @@ func (m *Memory) DoubtUnread(group uint32) bool { return !m.group(group).unreada
 // DoubtAway says that it could not be read as the ledger did not answer.
 func (m *Memory) DoubtAway(group uint32) { m.group(group).away.Store(true) }
 
-// Away reports whether the ledger of a group did not answer when its buyers were
-// read last.
-func (m *Memory) Away(group uint32) bool {
-	g := (*m.groups.Load())[group]
-	return g != nil && g.away.Load()
-}
-
 // DoubtRebuilt says that the ledger of a group is rebuilt, or was: it may
 // remember buyers of whom nobody tells.
 func (m *Memory) DoubtRebuilt(group uint32) { m.group(group).rebuilds.Add(1) }
