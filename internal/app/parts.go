@@ -115,17 +115,19 @@ type parts struct {
 	links       *orderlink.Signer
 	sinks       sinks
 
-	signals  *signals
-	hearing  *hearing
-	rebuilds *rebuilds
-	silences *sale.Silences
+	complaints *complaint.Log // of what crowds and outages repeat
+	signals    *signals
+	hearing    *hearing
+	rebuilds   *rebuilds
+	silences   *sale.Silences
 }
 
 // build opens the data and wires the parts. Parts that call each other in a
 // circle (a cancelled order wakes the releaser) meet in signals.
 func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
 	p := &parts{
-		cfg: cfg, log: opt.Logger, name: instanceName(), patience: reachDeadline, board: bulletin.Nobody{}, isShop: slices.Contains(opt.Roles, RoleShop), signals: newSignals(), hearing: newHearing(), rebuilds: newRebuilds(),
+		cfg: cfg, log: opt.Logger, complaints: complaint.New(opt.Logger, time.Now), name: instanceName(), patience: reachDeadline, board: bulletin.Nobody{},
+		isShop: slices.Contains(opt.Roles, RoleShop), signals: newSignals(), hearing: newHearing(), rebuilds: newRebuilds(),
 	}
 	p.shops.Store(1)
 	for _, step := range []func() error{
@@ -192,7 +194,6 @@ func (p *parts) buildSale(ctx context.Context) error {
 		CheckWitness: p.checkWitness,
 	})
 	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
-	complaints := complaint.New(p.log, time.Now)
 	var synced purchase.Journal // no interface around a nil journal
 	if p.journal != nil {
 		synced = p.journal
@@ -205,7 +206,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		OnTrouble: p.signals.raise,
 		Counter:   p.store, ExpireAfter: p.cfg.Order.ExpireAfter, OnSell: p.metrics.Sell,
 		OnSellFailed: func(product uint32, err error) {
-			complaints.Say(slog.LevelWarn, "sell", "the store has not decided claims; their buyers were told busy", "product", product, "error", err)
+			p.complaints.Say(slog.LevelWarn, "sell", "the store has not decided claims; their buyers were told busy", "product", product, "error", err)
 		},
 		Store: p.store, Remember: p.promises.Remember, Journal: synced,
 		OnDualWrite: func(result purchase.DualWriteResult) { p.metrics.DualWrites.WithLabelValues(string(result)).Inc() },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,11 +145,11 @@ func (t *troubles) watch(ctx context.Context, see func(context.Context, trouble)
 // for the epoch that it saw: a trouble that is older than the recovery finds a
 // live ledger here, and costs nothing.
 func (p *parts) seeTo(ctx context.Context, t trouble) {
-	if t.product == 0 {
-		p.log.Warn("trouble with the ledger of all products", "error", t.err)
-	} else {
-		p.log.Warn("trouble with a product's ledger", "product", t.product, "error", t.err)
+	message, args := "trouble with the ledger of all products", []any{"error", t.err}
+	if t.product != 0 {
+		message, args = "trouble with a product's ledger", append(args, "product", t.product)
 	}
+	p.complaints.Say(slog.LevelWarn, fmt.Sprint("trouble ", t.product), message, args...) // ten looks a second while a takeover goes on
 	if t.grave() {
 		p.mustRecover(t.product, t.err)
 	}
