@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"seckill"
 	"seckill/internal/complaint"
 	"seckill/internal/order"
+	"seckill/internal/ratelimit"
 	"seckill/internal/sink"
 	"seckill/internal/stats"
 	"seckill/internal/store"
@@ -103,6 +105,9 @@ type Options struct {
 	// Hosts are the names by which this address may be called, beside localhost.
 	// IP addresses always may.
 	Hosts []string
+	// GuessWait is how long a token waits to be compared after many wrong ones; 0
+	// for a second.
+	GuessWait time.Duration
 	// AnswerTimeout is how long a client may take to read an answer; 0 for the
 	// constant AnswerTimeout.
 	AnswerTimeout time.Duration
@@ -165,6 +170,9 @@ type api struct {
 	tokenHash [sha256.Size]byte
 	board     board
 	streams   chan struct{} // one slot per open stream
+	guesses   *ratelimit.Limiter
+	late      chan struct{} // one slot per token that waits to be compared
+	seen      operators
 	strangers *complaint.Log
 }
 
@@ -187,12 +195,19 @@ func New(o Options) (http.Handler, error) {
 	if o.StreamEvery == 0 {
 		o.StreamEvery = time.Second
 	}
+	if o.GuessWait == 0 {
+		o.GuessWait = guessWait
+	}
 	if o.AnswerTimeout == 0 {
 		o.AnswerTimeout = AnswerTimeout
 	}
+	guesses, err := ratelimit.New(ratelimit.Options{PerSecond: guessesPerSecond, Burst: guessBurst, Capacity: guessAddresses})
+	if err != nil {
+		return nil, fmt.Errorf("operator API: %w", err)
+	}
 	a := &api{
 		Options: o, tokenHash: sha256.Sum256([]byte(o.Token)), streams: make(chan struct{}, maxStreams),
-		strangers: complaint.New(o.Log, o.Now),
+		guesses: guesses, late: make(chan struct{}, maxLate), strangers: complaint.New(o.Log, o.Now),
 	}
 	return a.observed(a.routed()), nil
 }

@@ -223,7 +223,7 @@ func closedChannel() <-chan struct{} {
 }
 
 func TestOnlyTheTokenOpens(t *testing.T) {
-	d := newDesk(t, func(o *Options) { o.Pprof = true })
+	d := newDesk(t, func(o *Options) { o.Pprof, o.GuessWait = true, time.Nanosecond })
 	for _, header := range []string{
 		"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + token + "x", "Bearer " + token[1:],
 		"Basic " + token, token, "Bearer  " + token,

@@ -1,23 +1,50 @@
 package adminapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
+	"time"
 
 	"seckill"
 	"seckill/internal/problem"
+	"seckill/internal/ratelimit"
 )
 
 // This file is what happens to requests that nobody has shown to be the
 // operator's: for another host, without the token, with a wrong one.
 
+// Bounds of tokens from addresses where the operator was not seen lately. One
+// address (IPv6: one /64) may have guessBurst compared at once, and gets one back
+// in ten seconds. Beyond that, each token waits before it is compared.
+const (
+	guessBurst       = 20
+	guessesPerSecond = 0.1
+	guessAddresses   = 4096 // addresses that are remembered: 64 KiB
+	// guessWait is how long such a token waits.
+	guessWait = time.Second
+	// maxLate is how many tokens may wait at once, of all addresses together. So
+	// all addresses without a budget have 64 tokens compared in a second.
+	maxLate = 64
+	// The operator's own addresses are remembered: seenAddresses of them, each for
+	// seenFor since its last right token.
+	seenAddresses = 64
+	seenFor       = time.Hour
+)
+
 var (
 	errNoOperator = seckill.Errorf(seckill.CodeUnauthenticated, "send it as Authorization: Bearer TOKEN; it is the admin.token that this instance was started with").
 			Titled("The operator's token is missing or wrong.", "运营令牌缺失或错误")
+	errManyGuesses = func() *seckill.Error {
+		err := seckill.Errorf(seckill.CodeRateLimited, "too many bearer tokens from this address: the token was not compared")
+		err.RetryAfter = int(ratelimit.Seconds(guessWait))
+		return err
+	}()
 	errHost = seckill.Errorf(seckill.CodeBadRequest, "the Host header names no host of this address: call it by its IP address, or add the name to admin.hosts").
 		Titled("The operator API is not called by this name.", "运营接口不使用此主机名")
 )
@@ -28,13 +55,15 @@ const (
 	suspectHost    = "unknown_host"
 	suspectMissing = "no_token"
 	suspectWrong   = "wrong_token"
+	// suspectMany is a token that was not compared.
+	suspectMany = "too_many_tokens"
 	// suspectAmbiguous is a request that a proxy may read differently. It is refused
 	// before its token is compared.
 	suspectAmbiguous = "ambiguous_request"
 )
 
 // Suspicions lists them, for the metrics.
-var Suspicions = []string{suspectHost, suspectMissing, suspectWrong, suspectAmbiguous}
+var Suspicions = []string{suspectHost, suspectMissing, suspectWrong, suspectMany, suspectAmbiguous}
 
 // suspect has the access log warn of a request; err may be nil.
 func suspect(w http.ResponseWriter, why string, err error) {
@@ -88,13 +117,18 @@ func (a *api) authenticated(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		authorization := r.Header.Get("Authorization")
+		authorization, peer := r.Header.Get("Authorization"), peerOf(r)
 		switch {
 		case authorization == "":
 			refuseToken(w, r, suspectMissing)
+		case !a.mayCompare(r.Context(), peer):
+			suspect(w, suspectMany, errManyGuesses)
+			w.Header().Set("Connection", "close")
+			problem.Write(w, errManyGuesses, language(r))
 		case !a.knows(authorization):
 			refuseToken(w, r, suspectWrong)
 		default:
+			a.seen.remember(peer, a.Now())
 			if rec, ok := w.(*recorder); ok {
 				rec.operator = true
 			}
@@ -104,9 +138,7 @@ func (a *api) authenticated(next http.Handler) http.Handler {
 }
 
 // knows compares hashes, so that neither the time taken nor the length tells
-// anything about the token. Guesses are not slowed down: the configuration asks
-// for at least 16 bytes, and a budget that is spent by wrong tokens would let
-// anybody behind the operator's proxy lock the operator out.
+// anything about the token.
 func (a *api) knows(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -121,4 +153,95 @@ func refuseToken(w http.ResponseWriter, r *http.Request, why string) {
 	suspect(w, why, nil) // the log says why; errNoOperator is advice for the caller
 	w.Header().Set("WWW-Authenticate", `Bearer realm="seckill operator"`)
 	problem.Write(w, errNoOperator, language(r))
+}
+
+// mayCompare reports whether a token of an address may be compared. It may have
+// waited by then.
+//
+// An address that has used up its budget waits before its token is compared. If
+// it waited afterwards, an early 429 would tell that the token is wrong, and many
+// connections would guess as fast as the machine can compare.
+//
+// Addresses that sent the right token lately are exempt. Otherwise anybody behind
+// the operator's own NAT or proxy could lock the operator out in mid-sale. The
+// operator's tools poll, so that their address stays remembered.
+//
+// This has two costs. An attacker at the operator's own address is not slowed
+// down; the length of the token protects against that. An operator at an
+// attacker's address, who was not seen for seenFor, may have to wait or retry.
+func (a *api) mayCompare(ctx context.Context, peer netip.Addr) bool {
+	now := a.Now()
+	if a.seen.lately(peer, now) {
+		return true
+	}
+	// The budget is taken before the comparison: a check and a later count would
+	// let many connections at once through. A right token costs one, too.
+	within, _ := a.guesses.AllowAddr(peer, now)
+	return within || a.delay(ctx)
+}
+
+// peerOf is the address that a request came from. Requests whose address cannot
+// be read share the budget of the zero address.
+func peerOf(r *http.Request) netip.Addr {
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return peer.Addr().Unmap()
+}
+
+// delay waits until a token may be compared. It returns false if too many wait
+// already, and if the client leaves or the server stops: leaving early must not
+// make the comparison early.
+func (a *api) delay(ctx context.Context) bool {
+	select {
+	case a.late <- struct{}{}:
+	default:
+		return false
+	}
+	defer func() { <-a.late }()
+	timer := time.NewTimer(a.GuessWait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-a.Stop:
+	}
+	return false
+}
+
+// operators remembers the addresses from which the right token came lately. An
+// IPv6 address counts by itself, so that its neighbours get no exemption.
+type operators struct {
+	mu sync.Mutex
+	at map[netip.Addr]time.Time // the last right token of each
+}
+
+// lately reports whether the right token came from an address within seenFor.
+func (o *operators) lately(addr netip.Addr, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at, ok := o.at[addr]
+	return ok && now.Sub(at) < seenFor
+}
+
+// remember notes a right token. If seenAddresses are remembered already, a new
+// address replaces the one that was seen longest ago.
+func (o *operators) remember(addr netip.Addr, now time.Time) {
+	if !addr.IsValid() {
+		return // not an address of the operator alone
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, ok := o.at[addr]; !ok && len(o.at) >= seenAddresses {
+		oldest := addr
+		for other, at := range o.at {
+			if oldest == addr || at.Before(o.at[oldest]) {
+				oldest = other
+			}
+		}
+		delete(o.at, oldest)
+	}
+	if o.at == nil {
+		o.at = make(map[netip.Addr]time.Time, seenAddresses)
+	}
+	o.at[addr] = now
 }

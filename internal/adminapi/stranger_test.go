@@ -2,11 +2,14 @@ package adminapi
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -119,7 +122,7 @@ func TestWrongToken_IsWarnedOfByEveryMethodOnceASecond(t *testing.T) {
 	clock := newClock()
 	var counted atomic.Int32
 	d := newDesk(t, func(o *Options) {
-		o.Now = clock.now
+		o.Now, o.GuessWait = clock.now, time.Nanosecond
 		o.OnSuspect = func(why string) {
 			if why == suspectWrong {
 				counted.Add(1)
@@ -153,6 +156,156 @@ func TestWrongToken_IsWarnedOfByEveryMethodOnceASecond(t *testing.T) {
 	}
 }
 
+// present sends a token from one of this machine's addresses.
+func (d *desk) present(ctx context.Context, from, token string) (status int, retryAfter string, err error) {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	transport := &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}
+	request, err := http.NewRequestWithContext(ctx, "GET", d.url+"/admin/v1/products", nil)
+	if err != nil {
+		return 0, "", err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return 0, "", err
+	}
+	response.Body.Close()
+	return response.StatusCode, response.Header.Get("Retry-After"), nil
+}
+
+// wants presents a token and compares the status.
+func (d *desk) wants(status int, from, token string) {
+	d.Helper()
+	if got, _, err := d.present(d.Context(), from, token); got != status || err != nil {
+		d.Errorf("%q from %s: answered %d, %v, want %d", token, from, got, err, status)
+	}
+}
+
+// spend uses up an address's budget of tokens.
+func (d *desk) spend(from string) {
+	d.Helper()
+	for range guessBurst {
+		d.wants(401, from, "guess")
+	}
+}
+
+// occupy takes every place of tokens that wait, from an address whose budget is
+// spent. It returns when all are taken, and gives the places back when stop closes.
+func (d *desk) occupy(from string, stop chan struct{}) {
+	d.Helper()
+	const beyond = 10 // these are refused at once, which shows that no place is left
+	type answer struct {
+		status     int
+		retryAfter string
+	}
+	answers := make(chan answer, maxLate+beyond)
+	var crowd sync.WaitGroup
+	for range maxLate + beyond {
+		crowd.Go(func() {
+			status, retryAfter, err := d.present(context.Background(), from, "guess")
+			if err != nil {
+				d.Error(err)
+			}
+			answers <- answer{status, retryAfter}
+		})
+	}
+	for range beyond {
+		if got := <-answers; got != (answer{429, "1"}) {
+			d.Errorf("beyond the bound: %+v", got)
+		}
+	}
+	d.Cleanup(func() {
+		if n := len(answers); n != 0 {
+			d.Errorf("%d tokens more were answered at once", n)
+		}
+		close(stop) // a server that stops does not wait for them
+		crowd.Wait()
+		for range maxLate {
+			if got := <-answers; got.status != 429 {
+				d.Errorf("a token that was not compared: %+v", got)
+			}
+		}
+	})
+}
+
+// If the token were compared first, 429 would tell that it is wrong, and guessing
+// on many connections would not be slowed down.
+func TestWrongToken_BeyondTheBudgetNoTokenIsCompared(t *testing.T) {
+	clock := newClock() // stands still: no budget comes back
+	stop := make(chan struct{})
+	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait, o.Stop = clock.now, time.Hour, stop })
+	d.spend("127.0.0.2")
+	d.occupy("127.0.0.2", stop)
+	d.wants(429, "127.0.0.2", token)
+	// Other addresses have budgets of their own.
+	d.wants(401, "127.0.0.3", "guess")
+	d.wants(200, "127.0.0.4", token)
+	if log := d.log.String(); !strings.Contains(log, "refused: too many tokens") {
+		t.Errorf("the log says %s", log)
+	}
+}
+
+func TestWrongToken_OperatorSeenLatelyIsNeverLockedOut(t *testing.T) {
+	clock := newClock()
+	stop := make(chan struct{})
+	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait, o.Stop = clock.now, time.Hour, stop })
+	d.wants(200, "127.0.0.1", token)
+	d.spend("127.0.0.2")
+	d.occupy("127.0.0.2", stop)
+	for range 2 * guessBurst {
+		d.wants(401, "127.0.0.1", "guess") // somebody behind the same proxy
+	}
+	d.wants(200, "127.0.0.1", token)
+	clock.add(seenFor - time.Second)
+	d.wants(200, "127.0.0.1", token)
+	clock.add(seenFor - time.Second) // each right token counts anew
+	d.wants(200, "127.0.0.1", token)
+	clock.add(seenFor)
+	d.spend("127.0.0.1")
+	d.wants(429, "127.0.0.1", token)
+}
+
+func TestWrongToken_WaitingTokenIsComparedLater(t *testing.T) {
+	clock := newClock()
+	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait = clock.now, time.Nanosecond })
+	d.spend("127.0.0.2")
+	d.wants(401, "127.0.0.2", "guess")
+	d.wants(200, "127.0.0.2", token)
+}
+
+// Otherwise an attacker who hangs up at once would have tokens compared without
+// a wait, and see by the sale whether one was right.
+func TestWrongToken_ClientThatLeavesEarlyIsNotCompared(t *testing.T) {
+	a := &api{Options: Options{GuessWait: time.Hour}, late: make(chan struct{}, maxLate)}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if a.delay(left) {
+		t.Error("its token is compared at once")
+	}
+	if len(a.late) != 0 {
+		t.Error("its place is not given back")
+	}
+}
+
+func TestOperators_RemembersTheLatestAddresses(t *testing.T) {
+	var seen operators
+	addr := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
+	const more = 10
+	for i := range seenAddresses + more {
+		seen.remember(addr(i), at.Add(time.Duration(i)*time.Second))
+	}
+	seen.remember(netip.Addr{}, at)
+	if n := len(seen.at); n != seenAddresses {
+		t.Errorf("%d addresses are remembered, want %d", n, seenAddresses)
+	}
+	now := at.Add((seenAddresses + more) * time.Second)
+	for i := range seenAddresses + more {
+		if got := seen.lately(addr(i), now); got != (i >= more) {
+			t.Errorf("address %d is remembered: %v", i, got)
+		}
+	}
+}
+
 func TestLog_AmbiguousRequestIsRefusedNotAnOperators(t *testing.T) {
 	counted := make(chan string, 2)
 	d := newDesk(t, func(o *Options) { o.OnSuspect = func(why string) { counted <- why } })
@@ -170,6 +323,14 @@ func TestLog_AmbiguousRequestIsRefusedNotAnOperators(t *testing.T) {
 	}
 	if log := d.log.String(); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "refused: ambiguous request") || strings.Contains(log, `msg="operator request"`) {
 		t.Errorf("the log says %s", log)
+	}
+}
+
+func TestWrongToken_MissingOneIsNoGuess(t *testing.T) {
+	clock := newClock()
+	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait = clock.now, time.Hour })
+	for range 2 * guessBurst {
+		d.refused(seckill.CodeUnauthenticated, "", "GET", "/admin/v1/products", "", "Authorization: ")
 	}
 }
 
