@@ -55,6 +55,12 @@ func (p *parts) tellOthers() {
 	p.memory.Doubt() // whom the others note is not heard yet
 	p.hearing.fence = p.newFence()
 	p.catalog.CatchUp = p.catchUp
+	p.catalog.OnSoldOut = func(product uint32, asked time.Time) {
+		p.board.Post(bulletin.Notice{Kind: bulletin.SoldOut, Product: product, At: p.clock.Now().Add(-time.Since(asked))})
+	}
+	p.catalog.OnUnitsBack = func(product uint32) {
+		p.board.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: product})
+	}
 	// Another instance may have rebuilt it, from the store: whom the ledger then
 	// remembers is told to nobody. This instance may have read a ledger that had
 	// lost them, or have been away when they bought.
@@ -118,6 +124,14 @@ func (p *parts) hear(n bulletin.Notice) {
 	switch n.Kind {
 	case bulletin.ProductChanged:
 		ask(p.hearing.refresh)
+	case bulletin.SoldOut:
+		if s := p.catalog.Find(n.Product); s != nil {
+			s.HearSoldOut(p.clock.Now().Sub(n.At))
+		}
+	case bulletin.UnitsBack:
+		if s := p.catalog.Find(n.Product); s != nil {
+			s.HearUnitsBack()
+		}
 	// Buyers also of a group that is not in the catalogue yet: it will be.
 	case bulletin.BuyersAccepted:
 		for _, buyer := range n.Buyers {

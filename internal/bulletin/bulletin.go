@@ -5,7 +5,10 @@
 // of order, and nothing is wrong but the moment.
 package bulletin
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Kind is what a notice is about. Instances of another version may post kinds
 // that this one does not know; they are passed over.
@@ -15,6 +18,10 @@ type Kind string
 const (
 	// ProductChanged: the product's terms, state or epoch in the store are new.
 	ProductChanged Kind = "product"
+	// SoldOut: the ledger was asked at At and had no unit free.
+	SoldOut Kind = "sold_out"
+	// UnitsBack: the product has free units again.
+	UnitsBack Kind = "units"
 	// BuyersAccepted: the ledger has accepted these buyers of the group. It says
 	// so itself: nobody posts it.
 	BuyersAccepted Kind = "accepted"
@@ -25,15 +32,15 @@ const (
 	DutyDue Kind = "duty"
 )
 
-// Notice is one thing that an instance tells the others, and how it is written.
-// What nobody posts is not.
+// Notice is one thing that an instance tells the others.
 type Notice struct {
-	Kind    Kind     `json:"kind"`
-	Product uint32   `json:"product,omitempty"`
-	Duty    string   `json:"duty,omitempty"`
-	Group   uint32   `json:"-"` // of those accepted
-	Buyers  []uint64 `json:"-"` // hashes, of those accepted
-	Mark    uint64   `json:"-"` // of a fence
+	Kind    Kind
+	Product uint32
+	Group   uint32
+	Duty    string
+	At      time.Time // by the ledger's clock, which all instances follow
+	Buyers  []uint64  // hashes, of those accepted
+	Mark    uint64    // of a fence
 }
 
 // Board carries notices between instances.

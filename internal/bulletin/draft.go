@@ -10,7 +10,7 @@ import (
 
 // Bounds of what waits to be sent.
 const (
-	mostTopics = 4096 // notices that differ
+	mostTopics = 4096 // notices that differ in more than their time
 	// pagePause is the least time between two pages: what is posted meanwhile
 	// gathers, and what repeats is said once.
 	pagePause = 20 * time.Millisecond
@@ -24,11 +24,11 @@ type Draft struct {
 	filled chan struct{}
 
 	mu     sync.Mutex
-	topics map[topic]bool
+	topics map[topic]time.Time
 	stats  Stats
 }
 
-// topic is what makes two notices the same.
+// topic is what makes two notices the same; the later one's time counts.
 type topic struct {
 	kind    Kind
 	product uint32
@@ -37,13 +37,13 @@ type topic struct {
 
 // NewDraft makes an empty draft.
 func NewDraft() *Draft {
-	return &Draft{filled: make(chan struct{}, 1), topics: make(map[topic]bool)}
+	return &Draft{filled: make(chan struct{}, 1), topics: make(map[topic]time.Time)}
 }
 
 // Post adds a notice.
 func (d *Draft) Post(n Notice) {
 	d.mu.Lock()
-	d.add(topic{n.Kind, n.Product, n.Duty})
+	d.add(topic{n.Kind, n.Product, n.Duty}, n.At)
 	d.mu.Unlock()
 	select {
 	case d.filled <- struct{}{}:
@@ -51,12 +51,12 @@ func (d *Draft) Post(n Notice) {
 	}
 }
 
-func (d *Draft) add(t topic) {
-	if !d.topics[t] && len(d.topics) >= mostTopics {
+func (d *Draft) add(t topic, at time.Time) {
+	if _, there := d.topics[t]; !there && len(d.topics) >= mostTopics {
 		d.stats.Dropped++
 		return
 	}
-	d.topics[t] = true
+	d.topics[t] = at
 }
 
 // Heard counts notices of others.
@@ -106,13 +106,13 @@ func (d *Draft) take() []Notice {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	notices := make([]Notice, 0, len(d.topics))
-	for t := range d.topics {
-		notices = append(notices, Notice{Kind: t.kind, Product: t.product, Duty: t.duty})
+	for t, at := range d.topics {
+		notices = append(notices, Notice{Kind: t.kind, Product: t.product, Duty: t.duty, At: at})
 	}
 	slices.SortFunc(notices, func(a, b Notice) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Product, b.Product), cmp.Compare(a.Duty, b.Duty))
 	})
-	d.topics = make(map[topic]bool)
+	d.topics = make(map[topic]time.Time)
 	return notices
 }
 

@@ -3,17 +3,33 @@ package bulletin
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // page is one message on the wire: what one instance has to say at a time.
 type page struct {
-	From    string   `json:"from"`
-	Notices []Notice `json:"notices"`
+	From    string `json:"from"`
+	Notices []line `json:"notices"`
+}
+
+// line is a notice on the wire.
+type line struct {
+	Kind    Kind   `json:"kind"`
+	Product uint32 `json:"product,omitempty"`
+	Duty    string `json:"duty,omitempty"`
+	AtMS    int64  `json:"at_ms,omitempty"`
 }
 
 // Encode writes notices of an instance as one message.
 func Encode(from string, notices []Notice) ([]byte, error) {
-	return json.Marshal(page{From: from, Notices: notices})
+	lines := make([]line, len(notices))
+	for i, n := range notices {
+		lines[i] = line{Kind: n.Kind, Product: n.Product, Duty: n.Duty}
+		if !n.At.IsZero() {
+			lines[i].AtMS = n.At.UnixMilli()
+		}
+	}
+	return json.Marshal(page{From: from, Notices: lines})
 }
 
 // Decode reads a message and says whose it is.
@@ -22,5 +38,12 @@ func Decode(message []byte) (from string, notices []Notice, err error) {
 	if err := json.Unmarshal(message, &p); err != nil {
 		return "", nil, fmt.Errorf("read a bulletin: %w", err)
 	}
-	return p.From, p.Notices, nil
+	notices = make([]Notice, len(p.Notices))
+	for i, l := range p.Notices {
+		notices[i] = Notice{Kind: l.Kind, Product: l.Product, Duty: l.Duty}
+		if l.AtMS != 0 {
+			notices[i].At = time.UnixMilli(l.AtMS)
+		}
+	}
+	return p.From, notices, nil
 }

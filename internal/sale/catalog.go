@@ -102,17 +102,21 @@ type ProductReader interface {
 // Catalog is all sales of this instance. Reading is one atomic load; the store
 // is read once a second and after each change of this instance.
 type Catalog struct {
-	// CatchUp, set before the first Refresh, has a flag raised when this instance
-	// has heard of everybody who had bought elsewhere before, or never if it cannot
-	// tell. It must not block.
+	// OnSoldOut and OnUnitsBack, set before the first Refresh, are told what
+	// this instance has learned of a product's free units. They must not block.
+	OnSoldOut   func(product uint32, asked time.Time)
+	OnUnitsBack func(product uint32)
+	// CatchUp, set as they are, has a flag raised when this instance has heard of
+	// everybody who had bought elsewhere before, or never if it cannot tell. It
+	// must not block.
 	CatchUp func(s *Sale, raise func())
-	// OnRebuilt, set as it is, is told of a new epoch of a product's ledger
+	// OnRebuilt, set as they are, is told of a new epoch of a product's ledger
 	// before these terms are seen, while it is rebuilding, and again when it is
 	// installed: the ledger then remembers buyers of whom this instance may never
 	// have heard, because they came from the store. Before the first epoch nobody
 	// has bought. It must neither block nor change the product.
 	OnRebuilt func(p *seckill.Product)
-	// OnClosing, set as it is, is told that a ledger is about to be rebuilt,
+	// OnClosing, set as they are, is told that a ledger is about to be rebuilt,
 	// here or by another instance, after its terms are seen: what it promised is
 	// to be written now. It must not block.
 	OnClosing func()
@@ -126,7 +130,7 @@ type Catalog struct {
 // NewCatalog makes an empty catalogue.
 func NewCatalog(source ProductReader) *Catalog {
 	c := &Catalog{
-		source:    source,
+		source: source, OnSoldOut: func(uint32, time.Time) {}, OnUnitsBack: func(uint32) {},
 		CatchUp:   func(_ *Sale, raise func()) { raise() }, // nobody sells elsewhere
 		OnRebuilt: func(*seckill.Product) {}, OnClosing: func() {}, readings: newTogether(),
 	}
@@ -181,7 +185,7 @@ func (c *Catalog) reread(ctx context.Context) error {
 		s.watchMark(before, p, now, gap)
 		closing = closing || p.Rebuilding && before != nil && !before.Rebuilding
 		if before != nil && (p.Offered > before.Offered || p.Epoch != before.Epoch) {
-			s.ClearSoldOut() // a rebuilt ledger may have units that were lost
+			s.lower() // a rebuilt ledger may have units that were lost
 		}
 		next[p.ID] = s
 	}
@@ -201,6 +205,6 @@ func rebuilt(before, now *seckill.Product) bool {
 // LowerFlags lowers all flags, and those that are about to be raised.
 func (c *Catalog) LowerFlags() {
 	for _, s := range *c.sales.Load() {
-		s.ClearSoldOut()
+		s.lower()
 	}
 }

@@ -11,15 +11,26 @@ import (
 const (
 	// soldOutLife bounds how stale a sold-out answer may be (I7).
 	soldOutLife = time.Second
+	// heardLife is the same for what another instance was told. How long its
+	// word was on the way is known by the ledger's clock only, which two
+	// instances may know differently by as much as is kept back here.
+	heardLife = soldOutLife / 2
+	// heardAhead is how far in the future another's word may seem to be before
+	// the two clocks are not to be compared.
+	heardAhead = 50 * time.Millisecond
+	// tellEvery is how often a flag that is raised again and again is told to
+	// others: often enough that theirs does not fall in between.
+	tellEvery = heardLife / 4
 	// raiseStep is by how much longer a flag has to stand to be raised again:
 	// each raising has this instance catch up with the others.
-	raiseStep = soldOutLife / 8
+	raiseStep = tellEvery
 )
 
 // flag says that all of a sale is sold. It is raised only when no unit was free,
 // and falls by itself.
 type flag struct {
 	until atomic.Int64 // nanoseconds since flagStart until which it stands
+	told  atomic.Int64 // when others were last told
 
 	mu      sync.Mutex // of who raises or lowers it
 	lowered time.Time  // when it last was
@@ -59,17 +70,38 @@ func (f *flag) outlasts(until time.Time, step time.Duration) bool {
 	return !f.up() || int64(until.Sub(flagStart)) > f.until.Load()+int64(step)
 }
 
+// news reports whether others should be told now that nothing is free.
+func (f *flag) news() bool {
+	now, told := int64(time.Since(flagStart)), f.told.Load()
+	return (told == 0 || now-told >= int64(tellEvery)) && f.told.CompareAndSwap(told, now)
+}
+
 // MarkSoldOut raises the sold-out flag for the second that follows asked, the
 // instant before the ledger was asked and said that no unit is free.
-//
-// It raises the flag when this instance knows everybody who had bought by
+func (s *Sale) MarkSoldOut(asked time.Time) {
+	if s.flag.news() {
+		s.catalog.OnSoldOut(s.ID, asked)
+	}
+	s.raise(asked, soldOutLife)
+}
+
+// HearSoldOut raises the flag on another instance's word: age is how long ago,
+// by the ledger's clock, that instance asked.
+func (s *Sale) HearSoldOut(age time.Duration) {
+	if age < -heardAhead || age >= heardLife {
+		return
+	}
+	s.raise(time.Now().Add(-max(0, age)), heardLife)
+}
+
+// raise raises the flag when this instance knows everybody who had bought by
 // then, at any instance: the flag turns away whom it does not know, and who
 // bought the last unit and asks again must find the order. Others' buyers are
 // caught up with, and its own are those of the calls that are under way. Until
 // then claims are the ledger's to answer, and if it comes to nothing, the next
 // answer tries again.
-func (s *Sale) MarkSoldOut(asked time.Time) {
-	until := asked.Add(soldOutLife)
+func (s *Sale) raise(asked time.Time, life time.Duration) {
+	until := asked.Add(life)
 	s.empty.raise(asked, until)
 	if !s.flag.outlasts(until, raiseStep) {
 		return
@@ -79,9 +111,17 @@ func (s *Sale) MarkSoldOut(asked time.Time) {
 	})
 }
 
-// ClearSoldOut lowers the flag: units have come back. At other instances it
-// falls by itself.
+// ClearSoldOut lowers the flag: units have come back.
 func (s *Sale) ClearSoldOut() {
+	s.lower()
+	s.flag.told.Store(0) // the next time it is raised is news
+	s.catalog.OnUnitsBack(s.ID)
+}
+
+// HearUnitsBack lowers the flag on another instance's word.
+func (s *Sale) HearUnitsBack() { s.lower() }
+
+func (s *Sale) lower() {
 	s.empty.lower()
 	s.flag.lower()
 }

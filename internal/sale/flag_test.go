@@ -35,17 +35,22 @@ func (b *behind) catchesUp() {
 }
 
 func TestTheFlagIsRaisedWhenTheOthersWereHeard(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		b := newBehind(t)
-		b.MarkSoldOut(time.Now())
-		if b.SoldOut() || !b.Empty() {
-			t.Error("raised at once, or nobody is told that all is sold")
-		}
-		b.catchesUp()
-		if !b.SoldOut() {
-			t.Error("not raised")
-		}
-	})
+	for name, mark := range map[string]func(*behind){
+		"on the ledger's word":  func(b *behind) { b.MarkSoldOut(time.Now()) },
+		"on another instance's": func(b *behind) { b.HearSoldOut(0) },
+	} {
+		virtual.Test(t, func(t *testing.T) {
+			b := newBehind(t)
+			mark(b)
+			if b.SoldOut() || !b.Empty() {
+				t.Errorf("%s: raised at once, or nobody is told that all is sold", name)
+			}
+			b.catchesUp()
+			if !b.SoldOut() {
+				t.Errorf("%s: not raised", name)
+			}
+		})
+	}
 }
 
 // To catch up costs every instance a message: a flag that stands for nearly as
@@ -73,12 +78,12 @@ func TestACrowdDoesNotHaveTheFlagRaisedAgainAndAgain(t *testing.T) {
 func TestAProofFromBeforeUnitsCameBackRaisesNothing(t *testing.T) {
 	for name, back := range map[string]func(*behind){
 		"here":                  func(b *behind) { b.ClearSoldOut() },
+		"elsewhere":             func(b *behind) { b.HearUnitsBack() },
 		"all flags are doubted": func(b *behind) { b.catalog.LowerFlags() },
 	} {
 		virtual.Test(t, func(t *testing.T) {
 			b := newBehind(t)
-			asked := time.Now()
-			b.MarkSoldOut(asked)
+			b.MarkSoldOut(time.Now())
 			wait(100 * time.Millisecond)
 			back(b)
 			b.catchesUp()
@@ -86,10 +91,10 @@ func TestAProofFromBeforeUnitsCameBackRaisesNothing(t *testing.T) {
 				t.Errorf("%s: raised by the proof of before", name)
 			}
 			wait(time.Millisecond)
-			b.MarkSoldOut(asked)
+			b.HearSoldOut(50 * time.Millisecond)
 			b.catchesUp()
 			if b.SoldOut() {
-				t.Errorf("%s: raised by a second proof of before", name)
+				t.Errorf("%s: raised by another's proof of before", name)
 			}
 			b.MarkSoldOut(time.Now())
 			b.catchesUp()

@@ -10,6 +10,7 @@ import (
 	"seckill"
 	"seckill/internal/sale"
 	"seckill/test/rig"
+	"seckill/test/virtual"
 )
 
 // instance is a desk of its own over the rig's store and ledger.
@@ -125,6 +126,60 @@ func TestEveryChangeIsToldToTheOthers(t *testing.T) {
 	if len(i.told()) == before {
 		t.Error("a pause that the ledger did not hear was not told")
 	}
+}
+
+// What another instance says counts for less than what the ledger said here:
+// its word was on the way for some time, by a clock that may be wrong.
+func TestAFlagRaisedOnAnothersWordFallsEarlier(t *testing.T) {
+	for _, c := range []struct {
+		age, stands time.Duration
+	}{
+		{0, 500 * time.Millisecond}, {100 * time.Millisecond, 400 * time.Millisecond}, {499 * time.Millisecond, time.Millisecond},
+		{500 * time.Millisecond, 0}, {time.Hour, 0}, {-20 * time.Millisecond, 500 * time.Millisecond}, {-time.Second, 0},
+	} {
+		virtual.Test(t, func(t *testing.T) {
+			catalog := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}})
+			rig.Must(t, catalog.Refresh(t.Context()))
+			on := catalog.Find(1)
+			on.HearSoldOut(c.age)
+			began := time.Now()
+			for on.SoldOut() {
+				wait(time.Millisecond / 2)
+			}
+			if stood := time.Since(began); (stood - c.stands).Abs() > time.Millisecond {
+				t.Errorf("aged %s it stood %s, want %s", c.age, stood, c.stands)
+			}
+		})
+	}
+}
+
+func TestFlagsAreToldWhenTheyAreNews(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
+		catalog := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}})
+		raised, lowered := 0, 0
+		catalog.OnSoldOut = func(product uint32, asked time.Time) { raised++ }
+		catalog.OnUnitsBack = func(product uint32) { lowered++ }
+		rig.Must(t, catalog.Refresh(t.Context()))
+		on := catalog.Find(1)
+		for range 1000 { // a crowd, for a second
+			on.MarkSoldOut(time.Now())
+			wait(time.Millisecond)
+		}
+		if raised < 3 || raised > 10 {
+			t.Errorf("told %d times in a second", raised)
+		}
+		on.ClearSoldOut()
+		before := raised
+		on.MarkSoldOut(time.Now())
+		if lowered != 1 || raised != before+1 {
+			t.Errorf("cleared %d times, raised %d times after", lowered, raised-before)
+		}
+		on.HearUnitsBack() // what others told is not told again
+		on.HearSoldOut(0)
+		if lowered != 1 || raised != before+1 || !on.SoldOut() {
+			t.Error("an echo")
+		}
+	})
 }
 
 // A rebuilt ledger may remember buyers of whom nobody has told; those of other

@@ -1,15 +1,21 @@
 package instance
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"seckill"
 	"seckill/test/engine"
+	"seckill/test/server"
 )
 
-// expireAfter is the time to pay in these tests.
-const expireAfter = 2 * time.Second
+const (
+	// flagLife is how long an instance believes that all is sold.
+	flagLife = time.Second
+	// expireAfter is the time to pay in these tests.
+	expireAfter = 2 * time.Second
+)
 
 // returns are the ways in which a unit comes back, each by the instance that
 // has the operator and the duties. They return at once.
@@ -26,7 +32,7 @@ var returns = map[string]func(t *testing.T, at *engine.Engine, product uint32, n
 }
 
 // soldOutPair is an instance that does everything, and a shop that does nothing
-// else, which is not told what returns to the first.
+// else: what returns to the first is news to the second.
 func soldOutPair(t *testing.T, settings map[string]string) (rest, shop *engine.Engine) {
 	t.Helper()
 	settings = engine.Join(settings, map[string]string{"order.expire_after": expireAfter.String()})
@@ -36,6 +42,7 @@ func soldOutPair(t *testing.T, settings map[string]string) (rest, shop *engine.E
 
 // resale is when a unit that came back was sold again.
 type resale struct {
+	raised   time.Time // before the shop last asked the ledger, and heard that all is sold
 	returned time.Time // when the ledger was first seen to have the unit, or it was sold
 	sold     time.Time
 }
@@ -49,11 +56,15 @@ func resell(t *testing.T, rest, shop *engine.Engine, product uint32, way string)
 	no := buys(t, rest, product, "holder")
 	await(t, rest, "holder", no, "pending")
 	asks := func() float64 { return metric(t, shop, "seckill_reserve_batch_claims_count") }
-	until(t, "the ledger tells the shop that all is sold", func() bool {
-		before := asks()
+	ask := func() (sold bool) {
+		asked, before := time.Now(), asks()
 		_, code := buy(t.Context(), shop, product, "heir")
-		return code == seckill.CodeSoldOut && asks() > before
-	})
+		if code == seckill.CodeSoldOut && asks() > before {
+			r.raised = asked
+		}
+		return code == ""
+	}
+	until(t, "the shop knows that all is sold", func() bool { ask(); return !r.raised.IsZero() })
 	returns[way](t, rest, product, no)
 	until(t, "the unit is sold again", func() bool {
 		if r.returned.IsZero() {
@@ -61,8 +72,7 @@ func resell(t *testing.T, rest, shop *engine.Engine, product uint32, way string)
 				r.returned = time.Now()
 			}
 		}
-		_, code := buy(t.Context(), shop, product, "heir")
-		return code == ""
+		return ask()
 	})
 	r.sold = time.Now()
 	if r.returned.IsZero() {
@@ -71,10 +81,39 @@ func resell(t *testing.T, rest, shop *engine.Engine, product uint32, way string)
 	return r
 }
 
-// The shop believes for a second that all is sold: then its flag falls by itself.
-func TestAUnitThatComesBackIsSoldElsewhereWithinASecond(t *testing.T) {
+// The shop believes for a second that all is sold. When a unit comes back
+// elsewhere, it sells it before that second is over: it was told.
+func TestAUnitThatComesBackIsSoldElsewhereBeforeTheFlagFalls(t *testing.T) {
 	t.Parallel()
 	rest, shop := soldOutPair(t, shared(t))
+	product := uint32(0)
+	for way := range returns {
+		var all []resale
+		for {
+			product++
+			r := resell(t, rest, shop, product, way)
+			if r.sold.Sub(r.raised) < flagLife && r.sold.Sub(r.returned) < pushed {
+				break
+			}
+			// A unit that came back as the flag fell shows nothing.
+			if all = append(all, r); len(all) == pushTries {
+				t.Errorf("%s: the unit was sold only when the flag had fallen: %v", way, all)
+				break
+			}
+		}
+	}
+}
+
+func (r resale) String() string {
+	return fmt.Sprintf("%s after the flag was raised, %s after the return", r.sold.Sub(r.raised), r.sold.Sub(r.returned))
+}
+
+// Without the push, the flag falls by itself.
+func TestAUnitThatComesBackIsSoldElsewhereWithinASecondWithoutThePush(t *testing.T) {
+	t.Parallel()
+	redis := server.Redis(t, server.RedisOptions{})
+	rest, shop := soldOutPair(t, engine.Join(engine.OnRedis(redis.Addr()), engine.OnStore(server.SharedMariaDB(t).NewDatabase(t))))
+	redis.Must("ACL", "SETUSER", "default", "-publish") // from now on; an instance that never had it would not start
 	product := uint32(0)
 	inTime(t, func(int) (all []timed) {
 		for way := range returns {

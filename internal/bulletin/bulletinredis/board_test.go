@@ -107,7 +107,7 @@ func TestABoardJoinsAgainByItself(t *testing.T) {
 		}
 		// Whether the sender's own connection is back is seen by what arrives.
 		rig.Until(t, "a notice arrives again", func() bool {
-			a.Post(bulletin.Notice{Kind: bulletin.ProductChanged, Product: 5})
+			a.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: 5})
 			return len(b.heard) > 0
 		})
 		for len(b.heard) > 0 {
@@ -120,7 +120,7 @@ func TestABoardJoinsAgainByItself(t *testing.T) {
 func arrives(t *testing.T, from, to *listener) {
 	t.Helper()
 	rig.Until(t, "a notice arrives", func() bool {
-		from.Post(bulletin.Notice{Kind: bulletin.ProductChanged, Product: 5})
+		from.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: 5})
 		return len(to.heard) > 0
 	})
 	for len(to.heard) > 0 {
@@ -160,7 +160,7 @@ func TestPostNeverWaitsForRedis(t *testing.T) {
 	nobody := bulletinredis.New(bulletinredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: quiet})
 	began := time.Now()
 	for i := range 100_000 {
-		nobody.Post(bulletin.Notice{Kind: bulletin.ProductChanged, Product: uint32(i)})
+		nobody.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: uint32(i)})
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("100,000 posts took %s", took)
@@ -193,7 +193,7 @@ func TestAFrozenRedisHoldsNobodyUp(t *testing.T) {
 				redis.Pause()
 				go run()
 			}
-			board.Post(bulletin.Notice{Kind: bulletin.ProductChanged, Product: 1})
+			board.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: 1})
 			select { // nothing tells that the message, or the greeting, waits for Redis
 			case <-ended:
 				t.Fatal("it stopped by itself")

@@ -1,8 +1,8 @@
 // Model of the sold-out flag: two instances, one ledger, and what it tells them of its buyers.
 //
 // A step of the ledger that sells notes its buyer for the other instance, in its order, and answers the one that
-// asked. An answer of "nothing free" raises a flag at the instance that asked. A flag turns away whom the instance does
-// not know: so whoever had bought when nothing was free has to be known where it stands.
+// asked. An answer of "nothing free" raises a flag, also at the other instance, on the first one's word. A flag turns
+// away whom the instance does not know: so whoever had bought when nothing was free has to be known where it stands.
 package main
 
 import (
@@ -57,11 +57,19 @@ type raising struct {
 	old      bool
 }
 
+// word is another's: nothing was free.
+type word struct {
+	there, old bool
+	had        uint8
+}
+
 type instance struct {
 	lanes [lanes]lane
 	known uint8
 	notes [inbox]uint8 // to be heard in order: a buyer from 1 on, or a mark from 100 on
 	raise raising
+	word  word
+	back  bool // a notice on its way: units came back
 	up    bool
 	had   uint8 // who had bought when the flag's proof was made
 	old   bool
@@ -117,6 +125,7 @@ func (i *instance) settle() {
 func (i *instance) lower() {
 	i.up, i.had, i.old = false, 0, false
 	i.raise.old = i.raise.at != none
+	i.word.old = i.word.there
 	for l := range i.lanes {
 		i.lanes[l].old = i.lanes[l].at != idle
 	}
@@ -137,6 +146,7 @@ func next(s S) (r []mc.Step[S]) {
 			n.free++
 			n.returns++
 			n.in[k].lower()
+			n.in[1-k].back = true
 			add(true, n, "a unit comes back at instance %d", k)
 		}
 	}
@@ -177,6 +187,7 @@ func call(s S, k, l int, add func(bool, S, string, ...any)) {
 		i.settle()
 		if c.proof {
 			i.begin(c.had, c.old)
+			n.in[1-k].word = word{there: true, had: c.had}
 		}
 		add(false, n, "instance %d hears the answer on lane %d", k, l)
 	}
@@ -195,6 +206,18 @@ func hear(s S, k int, add func(bool, S, string, ...any)) {
 			i.caughtUp()
 		}
 		add(false, n, "instance %d hears note %d", k, note)
+	}
+	if w := s.in[k].word; w.there {
+		n := s
+		n.in[k].word = word{}
+		n.in[k].begin(w.had, w.old)
+		add(false, n, "instance %d hears that nothing was free", k)
+	}
+	if s.in[k].back {
+		n := s
+		n.in[k].back = false
+		n.in[k].lower()
+		add(false, n, "instance %d hears that a unit came back", k)
 	}
 }
 
