@@ -25,20 +25,22 @@ const (
 )
 
 // keepInstance renews the lease of this instance, and says which ledgers do not
-// answer it. The rate limits are divided among the shops that have a lease; while
-// the store is away, the last number stands. An instance that had no lease reads
-// the epochs again: it may have missed a takeover.
+// answer it. The rate limits are divided among the shops that have a lease and a
+// ledger that answers. A shop that cannot know how many these are keeps its last
+// number: while store or ledger are away, and, rather than a lower one, when its
+// own lease had lapsed, as those of the others may have. An instance that had no
+// lease reads the epochs again: it may have missed a takeover.
 func (p *parts) keepInstance(ctx context.Context) error {
 	if !p.cfg.SharedLedger() {
 		return nil
 	}
-	shops, lapsed, err := p.store.KeepInstance(ctx, store.Instance{
-		Name: p.name, Shop: p.isShop, Silent: p.silences.For(p.cfg.Ledger.TakeoverAfter),
-	}, instanceTTL)
+	silent := p.silences.For(p.cfg.Ledger.TakeoverAfter)
+	sells := p.isShop && len(silent) == 0
+	shops, lapsed, err := p.store.KeepInstance(ctx, store.Instance{Name: p.name, Shop: sells, Silent: silent}, instanceTTL)
 	if err != nil {
 		return fmt.Errorf("renew the lease of this instance: %w", err)
 	}
-	if p.isShop {
+	if sells && (!lapsed || shops > int(p.shops.Load())) {
 		p.shareLimits(shops)
 	}
 	if lapsed {

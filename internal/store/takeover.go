@@ -42,6 +42,6 @@ type Takeovers interface {
 // Instance is a process that sells or writes orders.
 type Instance struct {
 	Name   string
-	Shop   bool     // it has the shop's role
+	Shop   bool     // it sells, and its ledger answers it; not told by Instances
 	Silent []uint32 // products whose ledger does not answer it, by id
 }

@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	sqlKeepInstance   = `UPDATE tb_instance SET until_time = ?, silent = ? WHERE name = ? AND until_time > ?`
+	sqlKeepInstance   = `UPDATE tb_instance SET until_time = ?, shop = ?, silent = ? WHERE name = ? AND until_time > ?`
 	sqlAddInstance    = `INSERT INTO tb_instance (name, until_time, shop, silent) VALUES (?, ?, ?, ?)`
 	sqlRemoveInstance = `DELETE FROM tb_instance WHERE name = ?`
-	sqlInstances      = `SELECT name, shop, silent FROM tb_instance WHERE until_time > ? ORDER BY name`
-	sqlShops          = `SELECT COUNT(*) FROM tb_instance WHERE until_time > ? AND shop = 1`
+	sqlInstances      = `SELECT name, silent FROM tb_instance WHERE until_time > ? ORDER BY name`
+	// A lease that ends so far ahead was given before the clock was set back (leaseAhead).
+	sqlShops = `SELECT COUNT(*) FROM tb_instance WHERE until_time > ? AND until_time <= ? AND shop = 1`
 	// sqlForgetInstances removes what the dead left behind.
 	sqlForgetInstances = `DELETE FROM tb_instance WHERE until_time < ?`
 
@@ -45,7 +46,7 @@ func (s *Store) KeepInstance(ctx context.Context, instance store.Instance, ttl t
 	err = s.change(ctx, "instance", func(ctx context.Context, tx *session) error {
 		now := s.now()
 		until := millis(now.Add(ttl))
-		kept, err := tx.exec(ctx, sqlKeepInstance, until, joinIDs(instance.Silent), instance.Name, millis(now))
+		kept, err := tx.exec(ctx, sqlKeepInstance, until, instance.Shop, joinIDs(instance.Silent), instance.Name, millis(now))
 		if err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func (s *Store) KeepInstance(ctx context.Context, instance store.Instance, ttl t
 				return err
 			}
 		}
-		_, err = tx.row(ctx, sqlShops, []any{millis(now)}, &shops)
+		_, err = tx.row(ctx, sqlShops, []any{millis(now), millis(now.Add(leaseAhead * ttl))}, &shops)
 		return err
 	})
 	return shops, lapsed, err
@@ -84,7 +85,7 @@ func (s *Store) LeaveInstance(ctx context.Context, instance string) error {
 func (s *Store) Instances(ctx context.Context) ([]store.Instance, error) {
 	return listed(ctx, s, "list instances", sqlInstances, []any{millis(s.now())}, func(row scanner, one *store.Instance) (err error) {
 		var silent string
-		if err := row.Scan(&one.Name, &one.Shop, &silent); err != nil {
+		if err := row.Scan(&one.Name, &silent); err != nil {
 			return err
 		}
 		one.Silent, err = splitIDs(silent)

@@ -142,11 +142,17 @@ var takeoverTests = []test{
 		keep(worker, far, 0)
 		keep(one, far, 1)
 		keep(one, far, 1)
-		keep(gone, tick, 2)
+		_, _, err := s.Store.KeepInstance(t.Context(), store.Instance{Name: gone, Shop: true}, tick)
+		must(t, err)
 		keep(worker, far, 2)
 		s.advance(t, 2*tick)
 		keep(one, far, 1)
 		keep(gone, far, 2)
+		_, _, err = s.Store.KeepInstance(t.Context(), store.Instance{Name: gone}, far)
+		must(t, err)
+		keep(one, far, 1) // the other's ledger does not answer it
+		keep(gone, 3*far, 2)
+		keep(one, far, 1) // the other's lease is from before the clock was set back
 		must(t, s.Store.LeaveInstance(t.Context(), gone))
 		keep(one, far, 1)
 		must(t, s.Store.LeaveInstance(t.Context(), one))
