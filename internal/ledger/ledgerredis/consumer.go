@@ -209,8 +209,7 @@ func (c *consumer) round(ctx context.Context, max int) error {
 	return c.bear(errors.Join(err, c.read(ctx, max)))
 }
 
-// bear keeps a failure to itself for a while, unless waiting does not help. The
-// schedule tries again.
+// bear keeps a failure to itself for a while: the schedule tries again.
 func (c *consumer) bear(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

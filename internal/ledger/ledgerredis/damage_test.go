@@ -239,6 +239,27 @@ func TestMarksThatAreGoneAreSeenByEveryProductOfTheGroup(t *testing.T) {
 	}
 }
 
+// A damaged product keeps no other of its bucket from being heard.
+func TestADamagedProductKeepsNoOthersBeatFromBeingTold(t *testing.T) {
+	for kind, want := range map[string]ledger.Outcome{"shard": ledger.OutcomeEpoch, "lane": ledger.OutcomeLost} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			r, s, _ := standalone(t, server.RedisOptions{})
+			sibling := *r
+			sibling.shard.Product = 2
+			sibling.recover(5)
+			s.Must("SET", keysOf(r.ledger, r.shard)[kind], "something else")
+			got, err := r.ledger.Heartbeat(r.ctx(), []ledger.Beat{{Shard: r.shard, Process: r.process}, {Shard: sibling.shard, Process: r.process}})
+			if err != nil || !slices.Equal(got, []ledger.Outcome{want, ledger.OutcomeApplied}) {
+				t.Errorf("%v, %v", got, err)
+			}
+			if !r.seen() || sibling.seen() {
+				t.Errorf("the damaged is seen: %v, the other: %v", r.seen(), sibling.seen())
+			}
+		})
+	}
+}
+
 func TestADamagedGroupHidesNoOthersBuyers(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	other := *r

@@ -28,14 +28,15 @@ for i = 1, #KEYS do
     end
   end
 end
-local there = tonumber(redis.call('HGET', KEYS[1], 'epoch') or '') or 0 -- what is no epoch was never installed
+local there = tonumber(string.match(redis.call('HGET', KEYS[1], 'epoch') or '', '^%d+$')) or 0 -- what is no epoch was never installed
 if there >= tonumber(ARGV[2]) then
   return there
 end
 -- A counter begins anywhere below 10^9: one that was lost must not come again
 -- to generations whose orders are still in marks.
 local step = 1
-if not redis.call('HGET', KEYS[2], 'next') then
+if not string.match(redis.call('HGET', KEYS[2], 'next') or '', '^%d+$') then
+  redis.call('HDEL', KEYS[2], 'next')
   step = tonumber(string.sub(ARGV[3], -9)) + 1
 end
 local generation = struct.pack('>I4', redis.call('HINCRBY', KEYS[2], 'next', step))

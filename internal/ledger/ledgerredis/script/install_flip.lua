@@ -16,7 +16,7 @@
 -- and 1 if other generations are dead now; or 0, 0 if the staging is not there.
 
 local there = redis.call('HMGET', KEYS[1], 'epoch', 'generation')
-if (tonumber(there[1] or '') or 0) >= tonumber(ARGV[2]) then
+if (tonumber(string.match(there[1] or '', '^%d+$')) or 0) >= tonumber(ARGV[2]) then
   return {there[1], 0}
 end
 if redis.call('HGET', KEYS[3], ARGV[3]) ~= ARGV[4] then

@@ -1,7 +1,6 @@
 #!lua flags=no-writes
--- now.lua is the server's clock, of one and the same node of a Cluster, as
--- seconds and microseconds.
+-- now.lua is the clock of a node, as seconds and microseconds.
 --
--- KEYS[1] any key of the first bucket
+-- KEYS[1] any key of the node that is asked
 
 return redis.call('TIME')
