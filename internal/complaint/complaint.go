@@ -6,6 +6,7 @@ package complaint
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -16,9 +17,11 @@ const (
 	Every = time.Second
 	// MaxText is how much is written of a text that a stranger may have chosen.
 	MaxText = 512
-	// maxKinds bounds the memory. Callers name kinds, strangers never do; what is
-	// beyond it shares one turn.
-	maxKinds = 256
+	// maxKinds bounds the memory. Callers name kinds, strangers never do; when there
+	// are too many, the old ones are forgotten, and what is still beyond it shares
+	// one turn.
+	maxKinds    = 256
+	forgetAfter = time.Minute
 )
 
 // Log writes complaints. It is safe for concurrent use.
@@ -57,12 +60,15 @@ func (l *Log) Say(level slog.Level, kind, message string, args ...any) {
 func (l *Log) take(kind string) (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := l.now()
 	t := l.kinds[kind]
 	if t == nil && len(l.kinds) >= maxKinds {
-		kind = ""
-		t = l.kinds[kind]
+		maps.DeleteFunc(l.kinds, func(_ string, t *turn) bool { return now.Sub(t.at) >= forgetAfter })
+		if len(l.kinds) >= maxKinds {
+			kind = ""
+			t = l.kinds[kind]
+		}
 	}
-	now := l.now()
 	if t == nil {
 		l.kinds[kind] = &turn{at: now}
 		return 0, true

@@ -52,6 +52,13 @@ func TestKindsAreBoundedAndACrowdMaySpeakAtOnce(t *testing.T) {
 	if len(l.kinds) != maxKinds+1 || strings.Count(out.String(), "\n") != maxKinds+1 {
 		t.Errorf("%d kinds, %d lines", len(l.kinds), strings.Count(out.String(), "\n"))
 	}
+	now = now.Add(forgetAfter)
+	for range 2 {
+		l.Say(slog.LevelWarn, "new", "after the crowd")
+	}
+	if strings.Count(out.String(), "after the crowd") != 1 || len(l.kinds) != 1 {
+		t.Errorf("%d kinds are left:\n%s", len(l.kinds), out.String())
+	}
 }
 
 func TestALongTextIsCutBetweenCharacters(t *testing.T) {
