@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -60,10 +61,14 @@ type mysqlAddress struct {
 // error may quote a part of it, which could be the password.
 var errMySQL = errors.New("must be mysql:USER:PASS@tcp(HOST:PORT)/DB or mysql:USER:PASS@unix(PATH)/DB, with tls= of true, skip-verify, preferred or false among its options, if at all")
 
+// addressed is an address that says where the server is. The driver would take
+// the one of this machine for none.
+var addressed = regexp.MustCompile(`@(tcp|unix)\([^()]+\)/[^/]*$`)
+
 func (d DSN) mysql() (mysqlAddress, error) {
 	rest, found := strings.CutPrefix(string(d), mysqlScheme)
 	cfg, err := mysql.ParseDSN(rest)
-	if !found || err != nil || cfg.User == "" || cfg.DBName == "" || cfg.Net != "tcp" && cfg.Net != "unix" {
+	if !found || err != nil || cfg.User == "" || cfg.DBName == "" || !addressed.MatchString(rest) {
 		return mysqlAddress{}, errMySQL
 	}
 	return mysqlAddress{cfg, strings.Contains(rest[strings.LastIndexByte(rest, '/'):], "?")}, nil

@@ -222,7 +222,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 		"pulsar.token":                   {long},
 		"pulsar.tls_ca":                  {"/without-tls.pem", "a\x00b", long},
 		"pulsar.url":                     {"h:1", "http://h:1", "pulsar://h"},
-		"store.dsn": {"mysql:", "mysql:u:hunter2@tcp(h:1)", "mysql:u:hunter2@h:1/d", "mysql:u:hunter2@tcp(h:1)/d?timeout=hunter2", "mysql::hunter2@tcp(h:1)/d", "mysql:u:hunter2@tcp(h:1)/",
+		"store.dsn": {"mysql:", "mysql:u:hunter2@tcp(h:1)", "mysql:u:hunter2@h:1/d", "mysql:u:hunter2@/d", "mysql:u:hunter2@tcp()/d", "mysql:u:hunter2@tcp(h:1)/d?timeout=hunter2", "mysql::hunter2@tcp(h:1)/d", "mysql:u:hunter2@tcp(h:1)/",
 			"mysql:u:hunter2@udp(h:1)/d", "mysql:u:hunter2@tcp(h:1)/d?tls=custom", "mysql:tcp(h:1)/d", "postgres:u:hunter2@h/d", "sqlite:", "sqlite::memory:", "sqlite:x?mode=ro", "seckill.db"},
 		"store.tls_ca":           {"/without-mysql.pem", "a\x00b", long},
 		"store.migrate":          {"", "never"},

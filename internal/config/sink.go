@@ -131,13 +131,11 @@ func (l *loading) sinkSecrets(hasFile bool) error {
 var sinkPattern = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$`)
 
 func sinkName() rule {
-	const words = "1 to 32 small letters, digits and hyphens"
+	const words = "1 to 32 small letters, digits and hyphens, without -previous at the end"
 	return ruled(words, func(name string) error {
-		switch {
-		case !sinkPattern.MatchString(name):
+		// The previous secret of "shop" has the variable of "shop-previous".
+		if !sinkPattern.MatchString(name) || strings.HasSuffix(name, "-previous") {
 			return errors.New("must be " + words)
-		case strings.HasSuffix(name, "-previous"): // the previous secret of "shop" has the variable of "shop-previous"
-			return errors.New("must not end in -previous")
 		}
 		return nil
 	})

@@ -157,7 +157,7 @@ func TestSinks_OneMistakeIsOneLine(t *testing.T) {
 		{"{name: shop, kind: webhok, topic: x, " + good + "}", `:1: sinks[0].kind: must be one of webhook, kafka, rocketmq, pulsar, not "webhok"`},
 		{"{name: Shop 1, " + good + "}", ":1: sinks[0].name: must be 1 to 32 small letters, digits and hyphens"},
 		{"{name: shop, " + good + "}, {name: shop-previous, " + good + "}",
-			":1: sinks[1].name: must not end in -previous"},
+			":1: sinks[1].name: must be 1 to 32 small letters, digits and hyphens, without -previous at the end"},
 		{"{name: shop, secret: " + goodWhsec + ", url: 'https://127.0.0.1/x'}", ":1: sinks[0].url: must be a public address; one of this machine"},
 		{"{name: shop, secret: " + goodWhsec + ", url: 'https://[fd00::1]/x'}", ":1: sinks[0].url: must be a public address; one of this machine"},
 		{"{name: shop, secret: " + goodWhsec + ", url: 'https://localhost/x'}", ":1: sinks[0].url: must be a public address; one of this machine"},
