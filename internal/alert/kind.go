@@ -35,7 +35,6 @@ var (
 	Conflict     = kind("payment_conflict", "payment conflict")
 	MayEvict     = kind("redis_may_evict", "Redis may evict keys")
 	RebuiltAgain = kind("ledger_rebuilt_again", "a ledger is rebuilt again and again")
-	WorkerEnded  = kind("worker_stopped", "worker stopped")
 	BrokerUnwell = kind("broker_unwell", "the broker is unwell")
 	Rejected     = kind("messages_rejected", "messages of the broker were rejected")
 	SinkFailed   = kind("sink_delivery_failed", "a delivery to a sink has failed")

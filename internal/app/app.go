@@ -16,6 +16,7 @@ import (
 
 	"seckill/internal/adminapi"
 	"seckill/internal/config"
+	"seckill/internal/grace"
 	"seckill/internal/socket"
 	"seckill/internal/store/storesql"
 )
@@ -207,17 +208,10 @@ func (a *App) stop(within time.Duration) error {
 // awaitLoops waits until the loops have ended. One that does not end must not
 // keep the process: what it holds is handed over as after a kill.
 func (a *App) awaitLoops(ctx context.Context) error {
-	ended := make(chan struct{})
-	go func() {
-		a.loops.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return errors.New("stop: background work did not end in time")
+	if err := grace.Wait(ctx, a.loops.Wait); err != nil {
+		return fmt.Errorf("stop: background work did not end in time: %w", err)
 	}
+	return nil
 }
 
 // stopAdmin waits a short time for operators' requests, and then closes their

@@ -88,7 +88,7 @@ func (a *App) startLoops(ctx context.Context) {
 		if p.book.workers != nil && p.cfg.Worker.RatePerSecond > 0 {
 			loops = append(loops, &duty.Loop{Name: "pace", Every: paceEvery, Timeout: paceEvery, Round: p.shareRate})
 		}
-		a.goLoop(func() { p.workers.Run(ctx, p.work) })
+		a.goLoop(func() { p.workers.Run(ctx) })
 		if p.line != nil {
 			a.goLoop(func() { p.line.Run(ctx) })
 		}
@@ -140,13 +140,6 @@ func (p *parts) tidy(context.Context) error {
 	}
 	p.rebuilds.tidy(time.Now())
 	return nil
-}
-
-// work runs a worker until ctx ends.
-func (p *parts) work(ctx context.Context, w *worker.Worker) {
-	if err := w.Run(ctx); err != nil && ctx.Err() == nil {
-		p.alerter.Raise(alert.WorkerEnded, 0, err)
-	}
 }
 
 // shareRate divides worker.rate_per_second among the workers of all instances.

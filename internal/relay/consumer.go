@@ -73,8 +73,6 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, erro
 		select {
 		case p := <-c.line.arrivals:
 			c.add(p)
-		case err := <-c.line.trouble:
-			return nil, err
 		case <-again:
 		case <-changed:
 		case <-ctx.Done():

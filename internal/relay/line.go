@@ -103,9 +103,8 @@ const arrivalsMost = 64
 // Line is one process's connection between outbox, broker and workers.
 type Line struct {
 	opt        Options
-	complaints *complaint.Log // about what brokers bring
+	complaints *complaint.Log // about the outbox and what brokers bring
 	arrivals   chan *parcel
-	trouble    chan error // of the outbox, for a worker to act on
 
 	// calls is the context of calls that settle messages, for all workers. It ends
 	// grace.Call after a stop. Closing the carrier gives back what is not settled.
@@ -123,7 +122,7 @@ func New(opt Options) *Line {
 	opt.Timing = opt.Timing.filled()
 	l := &Line{
 		opt: opt, complaints: complaint.New(opt.Logger, time.Now), bypassed: true, arrivals: make(chan *parcel, arrivalsMost),
-		trouble: make(chan error), changed: make(chan struct{}),
+		changed: make(chan struct{}),
 	}
 	l.calls, l.endCalls = context.WithCancel(context.Background())
 	return l

@@ -121,7 +121,8 @@ func (r *relay) round(ctx context.Context) {
 	}
 	fresh, err := r.read(ctx)
 	if err != nil {
-		r.unread(ctx, err)
+		r.complaints.Say(slog.LevelWarn, "read", "relay cannot read the outbox; it tries again", "error", err)
+		_ = grace.Pause(ctx, retryPause) // the loop looks at ctx
 	}
 	if err := r.publish(ctx, fresh, false); err != nil {
 		r.unwell(ctx, err)
@@ -171,22 +172,6 @@ func (r *relay) read(ctx context.Context) ([]*holding, error) {
 		r.opt.Meter.Holds(r.claims)
 	}
 	return fresh, err
-}
-
-// unread sees to an outbox that cannot be read. Workers act on a lost stream,
-// so they are told.
-func (r *relay) unread(ctx context.Context, err error) {
-	r.complaints.Say(slog.LevelWarn, "read", "relay cannot read the outbox; it tries again", "error", err)
-	brief, cancel := context.WithTimeout(ctx, retryPause)
-	defer cancel()
-	if !errors.Is(err, queue.ErrLost) {
-		<-brief.Done()
-		return
-	}
-	select {
-	case r.trouble <- err:
-	case <-brief.Done():
-	}
 }
 
 // publish sends entries. An error says that the broker did not take them in

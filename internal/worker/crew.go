@@ -42,10 +42,10 @@ func (c Crew) Share(workers int) (changed bool) {
 }
 
 // Run has each of the crew run, in a goroutine of its own, and waits for all.
-func (c Crew) Run(ctx context.Context, run func(context.Context, *Worker)) {
+func (c Crew) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, w := range c {
-		running.Go(func() { run(ctx, w) })
+		running.Go(func() { _ = w.Run(ctx) }) // it fails only when ctx has ended
 	}
 	running.Wait()
 }

@@ -50,7 +50,7 @@ func TestWorkersOfAnInstanceWriteAtTheSameTime(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		crew.Run(ctx, func(ctx context.Context, w *worker.Worker) { _ = w.Run(ctx) })
+		crew.Run(ctx)
 	}()
 	c.drained(t)
 	c.statuses(t, seckill.OrderPending, nos...)
