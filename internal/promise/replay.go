@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,8 +16,13 @@ import (
 	"seckill/internal/promise/journal"
 )
 
-// heldAtOnce is how many buyers the ledger is asked about at a time.
-const heldAtOnce = 16
+const (
+	// heldAtOnce is how many buyers of a product the ledger is asked about at a time.
+	heldAtOnce = 16
+	// heldWithin bounds the questions of one round. What was answered by then need
+	// not be asked again.
+	heldWithin = time.Second
+)
 
 // Ledger tells what it holds of a buyer.
 type Ledger interface {
@@ -67,25 +73,68 @@ func (b *Book) hasUnasked() bool {
 // checkLoaded asks the ledger for loaded promises of its present epoch that the
 // store does not have. What the ledger holds, its outbox or a letter carries.
 func (b *Book) checkLoaded(ctx context.Context, due []*record) error {
-	doubted := make(map[uint32][]*record)
+	doubts := make(map[uint32]*doubt)
 	for _, r := range due {
 		if r.loaded && len(r.entry.Claims) > 0 && b.present(&r.entry) {
-			doubted[r.entry.ProductID] = append(doubted[r.entry.ProductID], r)
+			d := doubts[r.entry.ProductID]
+			if d == nil {
+				d = &doubt{product: r.entry.ProductID, epoch: r.entry.Epoch, absent: make(map[seckill.OrderNo]bool)}
+				doubts[d.product] = d
+			}
+			d.records = append(d.records, r)
 		}
 	}
-	var errs []error // one product's ledger may be away
-	for product, records := range doubted {
-		missing, err := b.missing(ctx, records)
-		if err == nil && missing > 0 {
-			b.opt.Logger.Warn("promises of the journal are neither in the store nor in the ledger; the ledger is rebuilt with them",
-				"product", product, "epoch", records[0].entry.Epoch, "promises", missing)
-			err = b.opt.OnMissing(ctx, product, records[0].entry.Epoch, missing)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("check promises of product %d in the journal: %w", product, err))
+	// All are asked at once, and not for long: one whose ledger is away must not
+	// hold up the others, nor whoever waits to hand over promises.
+	within, cancel := context.WithTimeout(ctx, heldWithin)
+	defer cancel()
+	var asked sync.WaitGroup
+	for _, d := range doubts {
+		asked.Go(func() { d.err = b.ask(within, d) })
+	}
+	asked.Wait()
+	var errs []error
+	for _, d := range doubts {
+		if err := b.resolve(ctx, d); err != nil {
+			errs = append(errs, fmt.Errorf("check promises of product %d in the journal: %w", d.product, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// doubt is the loaded promises of one product that the ledger is asked for.
+type doubt struct {
+	product  uint32
+	epoch    uint64
+	records  []*record
+	suspects []*record                // of which the ledger lacks promises
+	absent   map[seckill.OrderNo]bool // those promises
+	err      error
+}
+
+// resolve has a ledger rebuilt that lacks promises which the store lacks too.
+func (b *Book) resolve(ctx context.Context, d *doubt) error {
+	if d.err != nil || len(d.suspects) == 0 {
+		return d.err
+	}
+	// An order that was written and released since the store was asked has its row.
+	if err := b.dropConfirmed(ctx, d.suspects); err != nil {
+		return err
+	}
+	missing := 0
+	for _, r := range d.suspects {
+		for i := range r.entry.Claims {
+			if d.absent[r.entry.Claims[i].OrderNo] {
+				missing++
+			}
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	b.opt.Logger.Warn("promises of the journal are neither in the store nor in the ledger; the ledger is rebuilt with them",
+		"product", d.product, "epoch", d.epoch, "promises", missing)
+	return b.opt.OnMissing(ctx, d.product, d.epoch, missing)
 }
 
 // present reports whether a promise is of the epoch that the product is sold in.
@@ -96,15 +145,13 @@ func (b *Book) present(e *seckill.Entry) bool {
 	return terms != nil && terms.Epoch == e.Epoch && !terms.Rebuilding
 }
 
-// missing counts the promises of some records that neither ledger nor store has.
-// A record that the ledger holds whole is like any other from now on.
-func (b *Book) missing(ctx context.Context, records []*record) (n int, err error) {
+// ask finds the promises of one product that the ledger lacks. A record that the
+// ledger holds whole is like any other from now on.
+func (b *Book) ask(ctx context.Context, d *doubt) error {
 	var mu sync.Mutex
-	absent := make(map[seckill.OrderNo]bool)
-	var suspects []*record
 	asking, within := errgroup.WithContext(ctx) // the first error ends it
 	asking.SetLimit(heldAtOnce)
-	for _, r := range records {
+	for _, r := range d.records {
 		asking.Go(func() error {
 			whole := true
 			for i := range r.entry.Claims {
@@ -116,7 +163,7 @@ func (b *Book) missing(ctx context.Context, records []*record) (n int, err error
 				if !held {
 					whole = false
 					mu.Lock()
-					absent[claim.OrderNo] = true
+					d.absent[claim.OrderNo] = true
 					mu.Unlock()
 				}
 			}
@@ -125,26 +172,12 @@ func (b *Book) missing(ctx context.Context, records []*record) (n int, err error
 				return nil
 			}
 			mu.Lock()
-			suspects = append(suspects, r)
+			d.suspects = append(d.suspects, r)
 			mu.Unlock()
 			return nil
 		})
 	}
-	if err := asking.Wait(); err != nil {
-		return 0, err
-	}
-	// An order that was written and released since the store was asked has its row.
-	if err := b.dropConfirmed(ctx, suspects); err != nil {
-		return 0, err
-	}
-	for _, r := range suspects {
-		for i := range r.entry.Claims {
-			if absent[r.entry.Claims[i].OrderNo] {
-				n++
-			}
-		}
-	}
-	return n, nil
+	return asking.Wait()
 }
 
 func (b *Book) holds(ctx context.Context, e *seckill.Entry, claim *seckill.Claim) (bool, error) {

@@ -2,6 +2,7 @@ package promise_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/ledger"
 	"seckill/internal/promise"
 	"seckill/internal/promise/journal"
 	"seckill/internal/store"
@@ -21,6 +23,16 @@ type journaled struct {
 	*memory
 	journal *journal.Journal
 	missing int
+	silent  uint32 // a product whose part of the ledger does not answer
+}
+
+// Held is the ledger's, unless that part of it is silent.
+func (j *journaled) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error) {
+	if shard.Product == j.silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return j.Ledger.Held(ctx, shard, buyer)
 }
 
 func newJournaled(t *testing.T, changes ...func(*journal.Options)) *journaled {
@@ -42,7 +54,7 @@ func (j *journaled) start(t *testing.T, changes ...func(*journal.Options)) {
 	t.Cleanup(func() { opened.Close() })
 	j.journal = opened
 	j.memory.Book = j.newBook(func(o *promise.Options) {
-		o.Journal, o.Ledger = opened, j.Ledger
+		o.Journal, o.Ledger = opened, j
 		o.OnMissing = func(ctx context.Context, product uint32, epoch uint64, promises int) error {
 			j.missing += promises
 			if err := j.Store.BeginRebuild(ctx, product, epoch); err != nil {
@@ -84,6 +96,29 @@ func (j *journaled) forgotten(p seckill.Product, buyers ...string) (nos []seckil
 	}
 	j.Remember(e)
 	return nos
+}
+
+// A part of the ledger that does not answer holds up neither the promises of the
+// other parts nor those who wait to hand theirs over.
+func TestReplay_ASilentPartOfTheLedgerHoldsUpNoOther(t *testing.T) {
+	j := newJournaled(t)
+	silent, lost := j.Open(t, 1, 100), j.Open(t, 2, 100)
+	j.promised(t, silent, buyers("held", 20)...)
+	j.forgotten(lost, buyers("lost", 20)...)
+	j.restart(t)
+	j.silent = silent.ID
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // a round of all duties has more
+	defer cancel()
+	if err := j.Replay(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		t.Errorf("the replay said %v, and its own time is over: %v", err, ctx.Err() != nil)
+	}
+	if j.missing != 20 {
+		t.Errorf("%d promises of the other part are missing, want 20", j.missing)
+	}
+	rig.Must(t, j.Reoffer(ctx, lost.ID))
+	j.silent = 0
+	j.Time.Advance(time.Minute)
+	rig.Must(t, j.Replay(t.Context()))
 }
 
 // The ledger came back without its last second, and nobody noticed: what the
