@@ -3,6 +3,7 @@ package storesql
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -12,8 +13,16 @@ const (
 	// sqlTakeIdentity names a store that has no name yet.
 	sqlTakeIdentity = `INSERT INTO tb_store (id, identity) SELECT 1, ? FROM (SELECT 1) AS once
 		WHERE NOT EXISTS (SELECT 1 FROM tb_store WHERE id = 1)`
+	// sqlPreheated is a product that some ledger sells, under the name that is gone.
+	sqlPreheated  = `SELECT 1 FROM tb_seckill_product WHERE epoch > 0 LIMIT 1`
 	identityBytes = 16
 )
+
+// errNameless says that the store's name was lost, as by a restore of some tables
+// alone. A new one would name new keys in Redis, and the orders that wait under
+// the old ones would never be written.
+var errNameless = errors.New("the database has products that were preheated, but table tb_store, which names their keys in Redis, is empty: " +
+	"restore tb_store from the same backup as the other tables")
 
 // Identity is a random name that this store has for good, and that goes with
 // its backups. The first to ask makes it.
@@ -31,6 +40,16 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("make the store's identity: %w", err)
 	}
 	return changed(ctx, s, "identity", func(ctx context.Context, tx *session) (name string, err error) {
+		used, err := tx.row(ctx, sqlPreheated, nil, new(int))
+		if err != nil {
+			return "", err
+		}
+		if used {
+			if _, err = tx.row(ctx, sqlIdentity, nil, &name); err == nil && name == "" {
+				err = errNameless
+			}
+			return name, err
+		}
 		if _, err := tx.exec(ctx, sqlTakeIdentity, hex.EncodeToString(random)); err != nil {
 			return "", err
 		}

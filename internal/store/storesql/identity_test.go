@@ -1,6 +1,8 @@
 package storesql
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"testing"
 )
@@ -29,5 +31,32 @@ func TestAStoreHasOneIdentityForGood(t *testing.T) {
 			t.Error("two stores have one identity")
 		}
 		seen[names[0]] = true
+	})
+}
+
+// Orders may wait in Redis under the name that is gone.
+func TestAStoreThatLostItsIdentityIsRefused(t *testing.T) {
+	everyDatabase(t, func(t *testing.T, s *Store) {
+		forget := func() {
+			err := s.change(t.Context(), "forget", func(ctx context.Context, tx *session) error {
+				_, err := tx.exec(ctx, `DELETE FROM tb_store`)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		forget()
+		if _, err := s.Identity(t.Context()); err != nil {
+			t.Errorf("a store without a sale: %v", err)
+		}
+		sale(t, s, 5)
+		if _, err := s.Identity(t.Context()); err != nil {
+			t.Errorf("with its name: %v", err)
+		}
+		forget()
+		if name, err := s.Identity(t.Context()); !errors.Is(err, errNameless) {
+			t.Errorf("it is %q, %v", name, err)
+		}
 	})
 }
