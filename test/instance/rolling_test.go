@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,6 +57,46 @@ func TestRollingRestart_BehindNginxNoRequestFails(t *testing.T) {
 	t.Logf("%d restarts, %d answers: %d sold, %d refused by an engine, %d failed", count, crowd.sold.Load()+crowd.refused.Load()+crowd.failed.Load(), crowd.sold.Load(), crowd.refused.Load(), crowd.failed.Load())
 	if crowd.failed.Load() > 0 {
 		t.Errorf("%d requests failed; nginx says:\n%s", crowd.failed.Load(), nginx.Log())
+	}
+}
+
+// Behind the same nginx an instance that hangs holds up few, and those for
+// seconds: proxy_read_timeout ends their wait, and nginx then leaves it out.
+func TestProxy_LeavesAFrozenInstanceOut(t *testing.T) {
+	a, b := pair(t, shared(t, nil))
+	openSale(t, a, engine.Product{ID: 1, Stock: 1_000})
+	sees(t, b, 1)
+	nginx := server.NginxSite(t, func(listen string) string { return documentedSite(t, listen, a, b) })
+	client := &http.Client{Timeout: 10 * time.Second}
+	read := func() (took time.Duration) {
+		began := time.Now()
+		res, err := client.Get("http://" + nginx.Strict + "/api/v1/products/1")
+		must(t, "read the product", err)
+		res.Body.Close()
+		return time.Since(began)
+	}
+	b.Signal(syscall.SIGSTOP)
+	defer b.Signal(syscall.SIGCONT)
+	var all sync.WaitGroup
+	var slow atomic.Int64
+	for range 20 {
+		all.Go(func() {
+			if took := read(); took > 2*time.Second {
+				slow.Add(1)
+				if took > 8*time.Second {
+					t.Errorf("a request took %s", took)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if slow.Load() == 0 {
+		t.Fatal("nobody reached the frozen instance")
+	}
+	for range 10 { // it has failed twice: for two seconds nobody is sent there
+		if took := read(); took > 2*time.Second {
+			t.Errorf("a request after that took %s", took)
+		}
 	}
 }
 
