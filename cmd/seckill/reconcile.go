@@ -20,7 +20,8 @@ func (p *program) reconcileCommand() *cobra.Command {
 sale goes on, and reports every promise (I1 to I8) that does not hold.
 
 With --repair it also mends, in a bounded way, what has one safe direction, and
-asks first; --yes answers for you. A drifted ledger is mended by recover.
+asks first; --yes answers for you. A ledger that differs from a sound store is
+recovered, as the recover command does.
 
 Exit code: 0 balanced, 1 not balanced, 2 could not tell.
 ` + saleNote,

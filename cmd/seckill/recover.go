@@ -69,8 +69,9 @@ func (p *program) recoverCommand() *cobra.Command {
 		Short: "Rebuild a product's lost ledger from the store",
 		Long: `Recover rebuilds the ledger of product ID from the store, under a new epoch. It is
 the remedy when the ledger lost writes. Purchases of the product answer "busy"
-meanwhile. Orders that were promised but are not in the store yet are taken over
-or end as failed, readable by their buyers.
+meanwhile. Orders that were promised but are not in the store yet are written
+first, as far as that takes seconds; what is left is adopted by the new ledger if
+units are left, or fails, readable by its buyer.
 
 A product that the store has taken over returns to Redis by the same command.
 

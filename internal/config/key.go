@@ -110,7 +110,7 @@ func (c *Config) keys() []key {
 		{"redis.tls_ca", &c.Redis.TLSCA, optionalFile(), "File with the authorities (PEM) that the certificates of Redis are checked against, read at start. Empty: the system's."},
 		{"redis.tls_cert", &c.Redis.TLSCert, optionalFile(), "File with the engine's own certificate chain (PEM), for a Redis that asks for one (`tls-auth-clients`, its default). Read for each connection. Empty: none."},
 		{"redis.tls_key", &c.Redis.TLSKey, optionalFile(), "File with that certificate's key (PEM)."},
-		{"redis.prefix", &c.Redis.Prefix, keyPrefix(), "How every key of this engine begins. Engines that share a Redis have different ones."},
+		{"redis.prefix", &c.Redis.Prefix, keyPrefix(), "How every key of this engine begins; the first eight digits of the database's identity follow. Engines of different databases do not meet."},
 		{"redis.wait_replicas", &c.Redis.WaitReplicas, between(0, maxReplicas), "Replicas that have a reservation before the shopper is answered; 0 is off."},
 		{"redis.wait_timeout", &c.Redis.WaitTimeout, lasting(time.Millisecond, 5*time.Second), "Longest that replicas are waited for; then the outcome is asked for, or `busy`."},
 		{"queue.kind", &c.Queue.Kind, oneOf(QueueOutbox, QueueKafka, QueueRocketMQ, QueuePulsar), "How reservations travel to the workers: `outbox`, straight from the ledger's outbox, or carried by a broker. The outbox stays the record: a broker that loses messages loses no order."},
