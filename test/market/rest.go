@@ -105,9 +105,12 @@ func (b *Book) settleStock() {
 func (b *Book) SellOut() {
 	b.T.Helper()
 	var sales sync.WaitGroup
-	for id := range b.Products {
+	for id, product := range b.Products {
 		sales.Go(func() {
 			b.payAllPending(id)
+			if !product.EndsAt.IsZero() && time.Now().After(product.EndsAt) {
+				return // a unit that came back since cannot be sold
+			}
 			for !b.soldOut(id) && !b.T.Failed() {
 				b.sellSome(id)
 			}
