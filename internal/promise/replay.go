@@ -19,9 +19,9 @@ import (
 const (
 	// heldAtOnce is how many buyers of a product the ledger is asked about at a time.
 	heldAtOnce = 16
-	// heldWithin bounds the questions of one round. What was answered by then need
-	// not be asked again.
-	heldWithin = time.Second
+	// heldWithin bounds the questions of one round. It is many times what a busy
+	// ledger needs, and leaves a rebuild some of the 5 s that it waits for promises.
+	heldWithin = 3 * time.Second
 )
 
 // Ledger tells what it holds of a buyer.
