@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"seckill/internal/identity"
+	"seckill/test/login"
 )
 
 type shot struct {
@@ -90,7 +90,7 @@ type buyer struct {
 func (s *shot) sign() ([]buyer, error) {
 	asking, expires := make([]buyer, s.buyers), time.Now().Add(time.Hour)
 	for i := range asking {
-		token, err := identity.Sign([]byte(s.secret), fmt.Sprintf("buyer-%08d", s.first+i), expires)
+		token, err := login.Token([]byte(s.secret), fmt.Sprintf("buyer-%08d", s.first+i), expires)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/purchasetoken"
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
+	"seckill/test/login"
 )
 
 var (
@@ -57,7 +58,7 @@ func newDoor(t testing.TB) *door {
 	}}}
 	log := slog.New(slog.DiscardHandler)
 	d.catalog = sale.NewCatalog(d.shelf)
-	buyers, err := identity.New(secret)
+	buyers, err := identity.Open(identity.Options{Secrets: [][]byte{secret}})
 	must(t, err)
 	tokens, err := purchasetoken.New(secret)
 	must(t, err)
@@ -78,7 +79,7 @@ func (d *door) on(t testing.TB) *sale.Sale {
 
 func bearer(t testing.TB, buyer string) []byte {
 	t.Helper()
-	token, err := identity.Sign(secret, buyer, time.Now().Add(time.Hour))
+	token, err := login.Token(secret, buyer, time.Now().Add(time.Hour))
 	must(t, err)
 	return []byte("Bearer " + token)
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/identity"
 	"seckill/internal/ratelimit"
+	"seckill/test/login"
 )
 
 // toll is what a gate costs: a door at which it refuses a claim that all gates
@@ -33,7 +33,7 @@ func tolls() []toll {
 			d.ByAddr = spent(tb, func(l *ratelimit.Limiter, now time.Time) { l.AllowAddr(addr, now) })
 		}},
 		{GateBuyer, 0, func(tb testing.TB, _ *door, req *Request) {
-			token, err := identity.Sign([]byte("a forger's secret, which is another"), "bob", time.Now().Add(time.Hour))
+			token, err := login.Token([]byte("a forger's secret, which is another"), "bob", time.Now().Add(time.Hour))
 			must(tb, err)
 			req.Authorization = []byte("Bearer " + token)
 		}},

@@ -15,6 +15,7 @@ import (
 	"seckill"
 	"seckill/internal/identity"
 	"seckill/internal/ratelimit"
+	"seckill/test/login"
 )
 
 // counting counts the tokens that are looked at.
@@ -28,14 +29,14 @@ func (c *counting) FromHeader(dst, authorization []byte, look identity.Look) ([]
 	return c.Buyers.FromHeader(dst, authorization, look)
 }
 
-// login is a shop's login with a public key, and a thief with another.
-type login struct {
+// shopLogin is a shop's login with a public key, and a thief with another.
+type shopLogin struct {
 	keys        *identity.Keys
 	shop, thief ed25519.PrivateKey
 }
 
 // keyed has the door know buyers by the login's key, and by the secret.
-func keyed(tb testing.TB, d *door) *login {
+func keyed(tb testing.TB, d *door) *shopLogin {
 	tb.Helper()
 	public, shop, err := ed25519.GenerateKey(rand.Reader)
 	must(tb, err)
@@ -50,11 +51,11 @@ func keyed(tb testing.TB, d *door) *login {
 	must(tb, keys.Round(tb.Context()))
 	d.Buyers, err = identity.Open(identity.Options{Secrets: [][]byte{secret}, Keys: keys})
 	must(tb, err)
-	return &login{keys, shop, thief}
+	return &shopLogin{keys, shop, thief}
 }
 
 // bearer is a token of a buyer that ends some time from now.
-func (l *login) bearer(by ed25519.PrivateKey, kid, buyer string, life time.Duration) []byte {
+func (l *shopLogin) bearer(by ed25519.PrivateKey, kid, buyer string, life time.Duration) []byte {
 	text := base64.RawURLEncoding.EncodeToString
 	signed := text(fmt.Appendf(nil, `{"alg":"EdDSA","kid":%q}`, kid)) + "." + text(fmt.Appendf(nil, `{"sub":%q,"exp":%d}`, buyer, time.Now().Add(life).Unix()))
 	return []byte("Bearer " + signed + "." + text(ed25519.Sign(by, []byte(signed))))
@@ -187,7 +188,7 @@ func TestAHolderWhoseLoginHasEndedIsAskedToSignInAgain(t *testing.T) {
 	on := d.on(t)
 	on.MarkSoldOut(time.Now().Add(time.Hour))
 	bySecret := func(buyer string) []byte {
-		token, err := identity.Sign(secret, buyer, time.Now().Add(-time.Hour))
+		token, err := login.Token(secret, buyer, time.Now().Add(-time.Hour))
 		must(t, err)
 		return []byte("Bearer " + token)
 	}

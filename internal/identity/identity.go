@@ -106,11 +106,6 @@ type Verifier struct {
 	leeway           int64 // seconds
 }
 
-// New makes a verifier that accepts tokens signed with any of the secrets.
-func New(secrets ...[]byte) (*Verifier, error) {
-	return Open(Options{Secrets: secrets, Leeway: DefaultLeeway})
-}
-
 // Open makes a verifier.
 func Open(opt Options) (*Verifier, error) {
 	v := &Verifier{keys: opt.Keys, issuer: opt.Issuer, audience: opt.Audience, leeway: int64(opt.Leeway / time.Second)}

@@ -201,7 +201,7 @@ func FuzzNumber(f *testing.F) {
 }
 
 func TestOurTokensAreAcceptedByTheLibrary(t *testing.T) {
-	token, err := Sign(secret, "用户一", now.Add(time.Hour))
+	token, err := sign(secret, "用户一", now.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

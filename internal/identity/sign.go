@@ -49,12 +49,3 @@ func (s *Signer) Sign(buyer string, expires time.Time) (string, error) {
 	signature := s.ring.Sign([]byte(signed))
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature[:]), nil
 }
-
-// Sign makes one buyer's token without issuer and audience.
-func Sign(secret []byte, buyer string, expires time.Time) (string, error) {
-	signer, err := NewSigner(secret, "", "")
-	if err != nil {
-		return "", err
-	}
-	return signer.Sign(buyer, expires)
-}

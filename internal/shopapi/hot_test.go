@@ -19,6 +19,7 @@ import (
 	"seckill/internal/purchase"
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
+	"seckill/test/login"
 )
 
 // The budgets of the hot path, in allocations of our own code per request.
@@ -75,7 +76,7 @@ func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sal
 	}
 	stage := purchase.New(yes{}, clock, opt)
 	tb.Cleanup(stage.Close)
-	buyers, err := identity.New(secret)
+	buyers, err := identity.Open(identity.Options{Secrets: [][]byte{secret}})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sal
 // hotRequest is a purchase as a browser sends it.
 func hotRequest(tb testing.TB, buyer string) *fasthttp.RequestCtx {
 	tb.Helper()
-	token, err := identity.Sign(secret, buyer, time.Now().Add(time.Hour))
+	token, err := login.Token(secret, buyer, time.Now().Add(time.Hour))
 	if err != nil {
 		tb.Fatal(err)
 	}

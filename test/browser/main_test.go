@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/identity"
 	"seckill/test/browser"
 	"seckill/test/engine"
+	"seckill/test/login"
 )
 
 // The stories of this package are told by the real binary and a real browser.
@@ -61,7 +61,7 @@ func (s *shopper) signIn(page, name string, end time.Time) {
 
 func bearer(t *testing.T, name string, end time.Time) string {
 	t.Helper()
-	token, err := identity.Sign([]byte(engine.JWTSecret), name, end)
+	token, err := login.Token([]byte(engine.JWTSecret), name, end)
 	if err != nil {
 		t.Fatalf("sign %s in: %v", name, err)
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/identity"
 	"seckill/test/engine"
+	"seckill/test/login"
 )
 
 const (
@@ -117,7 +117,7 @@ func await(t *testing.T, buyer *engine.Buyer, no, status string) {
 // bearer is a buyer's token.
 func bearer(t *testing.T, name string) string {
 	t.Helper()
-	token, err := identity.Sign([]byte(engine.JWTSecret), name, time.Now().Add(24*time.Hour))
+	token, err := login.Token([]byte(engine.JWTSecret), name, time.Now().Add(24*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

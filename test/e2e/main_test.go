@@ -283,7 +283,7 @@ func notify(t *testing.T, e *engine.Engine, secret string, m money) reply {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := http.Header{paysandbox.SignatureHeader: {paysandbox.Signature([]byte(secret), body)}}
+	header := http.Header{paysandbox.SignatureHeader: {engine.Signature(secret, body)}}
 	return send(t, e, http.MethodPost, e.ShopURL+"/api/v1/payments/sandbox/notify", header, string(body))
 }
 
@@ -300,7 +300,7 @@ func deliver(t *testing.T, e *engine.Engine, m money) (got reply) {
 
 // signature is what the sandbox provider signs a body with.
 func signature(body string) string {
-	return paysandbox.Signature([]byte(engine.SandboxSecret), []byte(body))
+	return engine.Signature(engine.SandboxSecret, []byte(body))
 }
 
 // pay pays an order exactly.

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/payment/paysandbox"
 	"seckill/internal/stats"
 	"seckill/internal/wire"
 	"seckill/test/engine"
@@ -117,7 +116,7 @@ func TestACallbackThatTheProviderDidNotSignIs403AndChangesNothing(t *testing.T) 
 	ann := e.Buyer("ann")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1})
 	body := `{"order_no":"` + no + `","trade_no":"T-1","amount_cents":100}`
-	good := paysandbox.Signature([]byte(engine.SandboxSecret), []byte(body))
+	good := engine.Signature(engine.SandboxSecret, []byte(body))
 	before := figures(t, e, 1)
 	for name, header := range map[string]http.Header{
 		"none":            {},
@@ -125,8 +124,8 @@ func TestACallbackThatTheProviderDidNotSignIs403AndChangesNothing(t *testing.T) 
 		"no hex":          {"X-Signature": {"zz" + good[2:]}},
 		"short":           {"X-Signature": {good[:62]}},
 		"long":            {"X-Signature": {good + "00"}},
-		"another secret":  {"X-Signature": {paysandbox.Signature([]byte(engine.JWTSecret), []byte(body))}},
-		"of another body": {"X-Signature": {paysandbox.Signature([]byte(engine.SandboxSecret), []byte(body+" "))}},
+		"another secret":  {"X-Signature": {engine.Signature(engine.JWTSecret, []byte(body))}},
+		"of another body": {"X-Signature": {engine.Signature(engine.SandboxSecret, []byte(body+" "))}},
 		"twice":           {"X-Signature": {good, good}},
 	} {
 		got := send(t, e, http.MethodPost, e.ShopURL+"/api/v1/payments/sandbox/notify", header, body)

@@ -2,13 +2,16 @@ package engine
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"time"
 
-	"seckill/internal/identity"
 	"seckill/internal/payment/paysandbox"
 	"seckill/internal/wire"
+	"seckill/test/login"
 )
 
 // tokenLife is longer than any test.
@@ -23,7 +26,7 @@ type Buyer struct {
 
 // Buyer signs a buyer in.
 func (e *Engine) Buyer(name string) *Buyer {
-	token, err := identity.Sign([]byte(JWTSecret), name, time.Now().Add(tokenLife))
+	token, err := login.Token([]byte(JWTSecret), name, time.Now().Add(tokenLife))
 	if err != nil {
 		panic(fmt.Sprintf("sign buyer %q in: %v", name, err))
 	}
@@ -141,9 +144,16 @@ type Notice struct {
 	AmountCents int64  `json:"amount_cents"`
 }
 
+// Signature signs a callback's body as a shop's cashier does.
+func Signature(secret string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
 // Notify delivers a callback as the sandbox provider does, signed.
 func (e *Engine) Notify(ctx context.Context, n Notice) error {
 	body := fmt.Appendf(nil, `{"order_no":%q,"trade_no":%q,"amount_cents":%d}`, n.OrderNo, n.TradeNo, n.AmountCents)
-	header := http.Header{paysandbox.SignatureHeader: {paysandbox.Signature([]byte(SandboxSecret), body)}}
+	header := http.Header{paysandbox.SignatureHeader: {Signature(SandboxSecret, body)}}
 	return e.do(ctx, request{http.MethodPost, e.ShopURL + "/api/v1/payments/" + paysandbox.Name + "/notify", header, body}, nil)
 }

@@ -164,7 +164,7 @@ func replayedMoney(b *book, p *pair, eve Account, no string) {
 		}
 		return at.decided(http.MethodPost, "/api/v1/payments/sandbox/notify", body)
 	}
-	by := func(secret, body string) string { return paysandbox.Signature([]byte(secret), []byte(body)) }
+	by := func(secret, body string) string { return engine.Signature(secret, []byte(body)) }
 	truly := by(engine.SandboxSecret, notice(no))
 	for i, forged := range []string{"", "00", strings.Repeat("0", len(truly)), by("secret", notice(no)), by(engine.JWTSecret, notice(no)), by(engine.SandboxSecret, notice(other))} {
 		b.refused("forged money", seckill.CodeTokenInvalid, deliver(i, notice(no), forged))

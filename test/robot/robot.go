@@ -19,8 +19,8 @@ import (
 
 	"seckill"
 	"seckill/internal/challenge"
-	"seckill/internal/identity"
 	"seckill/test/engine"
+	"seckill/test/login"
 )
 
 const (
@@ -87,7 +87,7 @@ type Account struct {
 
 // Account is a login that the shop has given, at an instance, from 127.0.0.1.
 func (r *Robot) Account(at *engine.Engine, name string) Account {
-	bearer, err := identity.Sign([]byte(engine.JWTSecret), name, time.Now().Add(loginLife))
+	bearer, err := login.Token([]byte(engine.JWTSecret), name, time.Now().Add(loginLife))
 	if err != nil {
 		panic(fmt.Sprintf("sign %q in: %v", name, err))
 	}

@@ -22,8 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/identity"
 	"seckill/test/engine"
+	"seckill/test/login"
 	"seckill/test/server"
 )
 
@@ -59,7 +59,7 @@ func openShop(t *testing.T) *shop {
 
 func (s *shop) signIn(buyer string) (header string) {
 	s.t.Helper()
-	token, err := identity.Sign([]byte(engine.JWTSecret), buyer, time.Now().Add(24*time.Hour))
+	token, err := login.Token([]byte(engine.JWTSecret), buyer, time.Now().Add(24*time.Hour))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -66,15 +66,14 @@ type Options struct {
 	// none of them. Nil for a ledger that knows of no product.
 	Home func(product uint32) (group uint32, shards int, known bool)
 
-	// Silence is how long a consumer of the queue may be silent before others
-	// take over what it holds.
-	Silence time.Duration
-
 	Logger *slog.Logger
 
 	// reply is how long a server may say nothing; replyTimeout when 0. Tests of
 	// what has nothing to do with time give it more, on a loaded machine.
 	reply time.Duration
+	// silence is how long a consumer of the queue may give no sign of life before
+	// others take over what it holds; defaultSilence when 0.
+	silence time.Duration
 }
 
 // Ledger keeps the ledger in Redis.

@@ -24,9 +24,9 @@ const (
 	// back: whoever reads next takes them first. No living consumer has a name
 	// without a serial.
 	returnedName = "returned"
-	// DefaultSilence is how long a consumer may give no sign of life before what
+	// defaultSilence is how long a consumer may give no sign of life before what
 	// it holds is given to others: within 2 s after its death they have it.
-	DefaultSilence = 1250 * time.Millisecond
+	defaultSilence = 1250 * time.Millisecond
 )
 
 // Bounds of single steps, so that no script takes long (a millisecond or two)
@@ -72,7 +72,7 @@ func (l *Ledger) Workers(ctx context.Context) (int, error) {
 
 func (l *Ledger) outbox() *outboxQueue {
 	return &outboxQueue{
-		client: l.call.client, call: &l.call, keys: l.keys, home: l.opt.Home, silence: cmp.Or(l.opt.Silence, DefaultSilence), logger: l.opt.Logger, stop: l.stop, running: &l.running, silent: &l.silent,
+		client: l.call.client, call: &l.call, keys: l.keys, home: l.opt.Home, silence: cmp.Or(l.opt.silence, defaultSilence), logger: l.opt.Logger, stop: l.stop, running: &l.running, silent: &l.silent,
 	}
 }
 

@@ -43,7 +43,7 @@ func TestQueueConformanceCluster(t *testing.T) {
 // conforms restarts not only the server but whoever spoke to it: consumers
 // live for as long as their process.
 func conforms(t *testing.T, opt Options, restart func()) {
-	opt.Prefix, opt.Silence = "seckill:", testSilence
+	opt.Prefix, opt.silence = "seckill:", testSilence
 	l := opened(t, opt)
 	var harness func(*testing.T) queuetest.Harness
 	harness = func(*testing.T) queuetest.Harness {

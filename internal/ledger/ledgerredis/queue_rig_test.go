@@ -41,7 +41,7 @@ func newQueueRig(t testing.TB) *queueRig {
 }
 
 func (r *queueRig) open() *Ledger {
-	return opened(r.TB, Options{Place: redislink.Place{Addrs: []string{r.server.Addr()}}, Prefix: "q:", Silence: testSilence})
+	return opened(r.TB, Options{Place: redislink.Place{Addrs: []string{r.server.Addr()}}, Prefix: "q:", silence: testSilence})
 }
 
 func ids(batch []queue.Delivery) (all []queue.ID) {

@@ -12,9 +12,6 @@ package paysandbox
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -101,11 +98,4 @@ func (s *Sandbox) Begin(_ context.Context, order *seckill.Order, back string) (p
 		expires: expires.UTC().Truncate(time.Millisecond), back: back,
 	}
 	return payment.Session{PayURL: s.baseURL() + s.pageURL(bill, ""), ExpiresAt: bill.expires}, nil
-}
-
-// Signature is the value of SignatureHeader for a callback's raw body.
-func Signature(secret, body []byte) string {
-	mac := hmac.New(sha256.New, secret)
-	mac.Write(body)
-	return hex.EncodeToString(mac.Sum(nil))
 }

@@ -3,7 +3,10 @@ package paysandbox
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,10 +60,17 @@ func open(t testing.TB) *shop {
 	return s
 }
 
+// signature is made as a shop's cashier makes it.
+func signature(secret, body []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
 // signed is a callback with any content.
 func signed(content []byte) paymenttest.Callback {
 	header := http.Header{}
-	header.Set(SignatureHeader, Signature(secret, content))
+	header.Set(SignatureHeader, signature(secret, content))
 	return paymenttest.Callback{Header: header, Body: content}
 }
 
@@ -98,18 +108,18 @@ func TestTheCallbackWireIsFixed(t *testing.T) {
 	if err != nil || notice != want {
 		t.Errorf("read %+v, %v, want %+v", notice, err, want)
 	}
-	if Signature(secret, body) != callback.Header.Get(SignatureHeader) {
+	if signature(secret, body) != callback.Header.Get(SignatureHeader) {
 		t.Error("Signature makes another one")
 	}
-	callback.Header.Set(SignatureHeader, strings.ToUpper(Signature(secret, body)))
+	callback.Header.Set(SignatureHeader, strings.ToUpper(signature(secret, body)))
 	if _, err := s.Notice(t.Context(), callback.Header, body); err != nil {
 		t.Errorf("hex in upper case: %v", err)
 	}
-	callback.Header.Add(SignatureHeader, Signature(secret, body))
+	callback.Header.Add(SignatureHeader, signature(secret, body))
 	if _, err := s.Notice(t.Context(), callback.Header, body); !errors.Is(err, payment.ErrNotAuthentic) {
 		t.Errorf("two signatures: %v", err)
 	}
-	callback.Header.Set(SignatureHeader, Signature([]byte("other"), body))
+	callback.Header.Set(SignatureHeader, signature([]byte("other"), body))
 	if _, err := s.Notice(t.Context(), callback.Header, body); !errors.Is(err, payment.ErrNotAuthentic) {
 		t.Errorf("another secret: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -36,10 +37,12 @@ type Options struct {
 	Secret, PreviousSecret string
 	// AllowPrivate lets the address be of a private network or of this machine.
 	AllowPrivate bool
-	// TLS checks the receiver; nil for the system's authorities.
-	TLS *tls.Config
 	// Now is the clock; nil for the system's.
 	Now func() time.Time
+
+	// roots are the authorities that a receiver's certificate is checked against;
+	// nil for the system's.
+	roots *x509.CertPool
 }
 
 // Webhook is a receiver. It implements sink.Target.
@@ -70,7 +73,7 @@ func New(opt Options) (*Webhook, error) {
 	transport := &http.Transport{
 		Proxy:                  nil, // a proxy would connect to what the dialer refuses
 		DialContext:            dialer.DialContext,
-		TLSClientConfig:        opt.TLS,
+		TLSClientConfig:        &tls.Config{RootCAs: opt.roots},
 		TLSHandshakeTimeout:    connectTimeout,
 		MaxIdleConnsPerHost:    maxIdleConns,
 		IdleConnTimeout:        idleTimeout,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
@@ -257,7 +256,7 @@ func TestDeliver_VerifiesTLS(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	w = webhook(t, Options{URL: server.URL, AllowPrivate: true, TLS: &tls.Config{RootCAs: roots}})
+	w = webhook(t, Options{URL: server.URL, AllowPrivate: true, roots: roots})
 	if _, err := w.Deliver(t.Context(), message()); err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,17 @@
+// Package login stands for a shop's own login: it signs buyers in for tests.
+package login
+
+import (
+	"time"
+
+	"seckill/internal/identity"
+)
+
+// Token is a buyer's token under a secret, without issuer and audience.
+func Token(secret []byte, buyer string, expires time.Time) (string, error) {
+	signer, err := identity.NewSigner(secret, "", "")
+	if err != nil {
+		return "", err
+	}
+	return signer.Sign(buyer, expires)
+}
