@@ -109,8 +109,9 @@ type Ledger interface {
 	Audit(ctx context.Context, shard Shard) (Audit, error)
 
 	// Intact reports whether the outbox still has the oldest entry of the shard
-	// that is not acknowledged; true if there is none. One that is missing was
-	// lost: the product is to be rebuilt, and Install makes the shard whole.
+	// that is not acknowledged, and a worker has it or will be given it; true if
+	// there is none. Otherwise something was lost: the product is to be rebuilt,
+	// and Install makes the shard whole.
 	// Shard.Epoch is ignored.
 	Intact(ctx context.Context, shard Shard) (bool, error)
 

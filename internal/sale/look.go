@@ -114,7 +114,7 @@ func (d *Desk) intact(ctx context.Context, p *seckill.Product) (bool, error) {
 			return seckill.Errorf(seckill.CodeBusy, "look at the ledger: %w", err)
 		}
 		if !intact {
-			d.log.Warn("a shard waits for an entry that is gone", "product", p.ID, "shard", shard.Index)
+			d.log.Warn("a shard waits for an entry that is gone, or that no worker is given", "product", p.ID, "shard", shard.Index)
 			missing.Store(true)
 		}
 		return nil

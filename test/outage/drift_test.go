@@ -22,20 +22,26 @@ type books struct {
 	maria  *server.MariaServer
 	dsn    string
 	prefix string
+	front  *engine.Engine
 	worker *engine.Engine
 }
 
 func openBooks(t *testing.T) *books {
 	t.Helper()
-	b := &books{t: t, redis: server.Redis(t, server.RedisOptions{}), maria: server.SharedMariaDB(t)}
+	return openBooksOn(t, server.RedisOptions{})
+}
+
+func openBooksOn(t *testing.T, redis server.RedisOptions) *books {
+	t.Helper()
+	b := &books{t: t, redis: server.Redis(t, redis), maria: server.SharedMariaDB(t)}
 	b.dsn = b.maria.NewDatabase(t)
 	settings := engine.Join(engine.OnRedis(b.redis.Addr()), engine.OnStore(b.dsn), map[string]string{
 		"reconcile.deadline": "3s", "worker.batch_wait": "5ms", "log.level": "warn",
 	})
 	b.prefix = settings["redis.prefix"]
-	front := engine.Start(t, engine.Options{Settings: settings, Roles: []string{engine.RoleShop, engine.RoleAdmin}})
+	b.front = engine.Start(t, engine.Options{Settings: settings, Roles: []string{engine.RoleShop, engine.RoleAdmin}})
 	b.worker = engine.Start(t, engine.Options{Settings: settings, Roles: []string{engine.RoleWorker}})
-	b.Book = market.Shared(t, []*engine.Engine{front, b.worker})
+	b.Book = market.Shared(t, []*engine.Engine{b.front, b.worker})
 	return b
 }
 

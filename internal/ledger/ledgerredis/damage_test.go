@@ -115,6 +115,35 @@ func TestIntact_MissesAnEntryThatIsNotInTheStream(t *testing.T) {
 	r.sellsAgain()
 }
 
+// So can the first half of an older script, in front of entries that were
+// delivered, or of an acknowledgement: the entry is in the stream, and no worker is
+// given it any more. The rebuild hands it back.
+func TestIntact_MissesAnEntryThatNoWorkerIsGiven(t *testing.T) {
+	t.Parallel()
+	r, s, _ := standalone(t, server.RedisOptions{})
+	worker := r.join()
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
+	if r.seen() {
+		t.Error("an entry that was never delivered is missed")
+	}
+	out := keysOf(r.ledger, r.shard)["out"]
+	_, _ = s.Cmd("XGROUP", "CREATE", out, workerGroup, "0") // unless it is there
+	s.Must("XGROUP", "SETID", out, workerGroup, "$")
+	if !r.seen() {
+		t.Error("who looks after the product does not see it")
+	}
+	r.recover(5)
+	if r.seen() {
+		t.Error("the rebuilt product still misses it")
+	}
+	if got, err := worker.Receive(r.ctx(), 10); err != nil || len(got) != 1 {
+		t.Errorf("%d entries are delivered: %v", len(got), err)
+	}
+	if r.seen() {
+		t.Error("an entry that somebody holds is missed")
+	}
+}
+
 // A field that holds something else is mended too.
 func TestAFieldThatHoldsSomethingElseIsMended(t *testing.T) {
 	for name, c := range map[string]struct {

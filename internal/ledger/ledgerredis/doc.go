@@ -102,10 +102,12 @@
 //     their next Reserve finds them lost.
 //   - a mark that is none closes the shard, is deleted, and comes back with the
 //     rebuild. So does a lane's record that is none, which ends with its epoch.
-//   - Intact misses an entry that is in the open set and not in the stream, which a
-//     power cut can leave. Install takes it out of the set. A power cut can also
-//     leave a stream ahead of its counter, which the next Reserve sets right, and
-//     marks without figures, which Audit counts.
+//   - A power cut can leave half of a script. Intact misses an entry that is in the
+//     open set and not in the stream: Install takes it out of the set. It also
+//     misses one that stands before what was delivered and that no consumer holds,
+//     which no worker would be given: Install hands it back. A stream ahead of its
+//     counter is set right by the next Reserve, and marks without figures are
+//     counted by Audit.
 //
 // # Queue
 //

@@ -21,16 +21,17 @@ const (
 	roomMost = 256
 )
 
-// Intact looks for the oldest entry of the shard that is not acknowledged. It can
-// be missing after a power cut: Redis may load an append-only file that ends
-// inside a script, and apply that part of the script at the load after it.
+// Intact looks for the oldest entry of the shard that is not acknowledged. After a
+// power cut it can be missing, or stand where no worker is given it: Redis may load
+// an append-only file that ends inside a script, and apply that part of the script
+// at the load after it.
 //
 // If the server does not let it look, it reports true: the next look will tell.
 func (l *Ledger) Intact(ctx context.Context, shard ledger.Shard) (bool, error) {
 	bucket := bucketOf(shard.Group, shard.Index)
 	brief, cancel := context.WithTimeout(ctx, intactTimeout)
 	defer cancel()
-	reply, err := l.call.told(brief, intactScript, []string{l.keys.out(bucket), l.keys.open(bucket, shard.Product)}, nil)
+	reply, err := l.call.told(brief, intactScript, []string{l.keys.out(bucket), l.keys.open(bucket, shard.Product)}, []string{workerGroup})
 	switch {
 	case isDamage(err):
 		return false, nil
@@ -47,8 +48,9 @@ func (l *Ledger) Intact(ctx context.Context, shard ledger.Shard) (bool, error) {
 }
 
 // makeRoom makes the shard's part of the outbox intact: entries that are gone are
-// no longer waited for. What this instance or another remembers of them was
-// offered again before. A failure is not the install's: the next look tells.
+// no longer waited for, and those that no worker would be given are handed back.
+// What this instance or another remembers of the former was offered again before. A
+// failure is not the install's: the next look tells.
 func (l *Ledger) makeRoom(ctx context.Context, shard ledger.Shard) {
 	bucket, product := bucketOf(shard.Group, shard.Index), decimal(uint64(shard.Product))
 	keys := []string{l.keys.out(bucket), l.keys.queue(bucket), l.keys.open(bucket, shard.Product)}
@@ -71,7 +73,7 @@ func (l *Ledger) makeRoom(ctx context.Context, shard ledger.Shard) {
 func (l *Ledger) makeRoomFrom(ctx context.Context, keys []string, product string, rank int64) (next, gone int64, err error) {
 	brief, cancel := context.WithTimeout(ctx, intactTimeout)
 	defer cancel()
-	reply, err := l.call.heard(brief, roomScript, keys, []string{product, strconv.FormatInt(rank, 10), strconv.Itoa(roomMost)})
+	reply, err := l.call.heard(brief, roomScript, keys, []string{product, strconv.FormatInt(rank, 10), strconv.Itoa(roomMost), workerGroup, returnedName})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -1,6 +1,8 @@
 #!lua flags=allow-oom
 -- install_room.lua: one step of an install, which takes entries out of the open
--- set that are not in the stream. A key of another type makes room. Sums that counted what is gone end with the last entry.
+-- set that are not in the stream, and hands those back that no worker would be
+-- given. A key of another type makes room. Sums that counted what is gone end with
+-- the last entry.
 --
 -- KEYS[1] out    stream: the outbox
 -- KEYS[2] queue  hash: the outbox's counter and figures
@@ -8,6 +10,8 @@
 -- ARGV[1] product, decimal
 -- ARGV[2] rank   in the set at which the step begins
 -- ARGV[3] most   entries that a step looks at
+-- ARGV[4] group
+-- ARGV[5] the consumer that stands for "handed back"
 --
 -- Returns the rank at which the next step begins, -1 at the end, and how many
 -- were gone.
@@ -19,10 +23,13 @@ for i, kind in ipairs({'stream', 'hash', 'zset'}) do
   end
 end
 local first, most, gone = tonumber(ARGV[2]), tonumber(ARGV[3]), {}
+local delivered = lastDelivered(KEYS[1], ARGV[4])
 local found = redis.call('ZRANGE', KEYS[3], first, first + most - 1)
 for _, id in ipairs(found) do
   if #redis.call('XRANGE', KEYS[1], id, id) == 0 then
     gone[#gone + 1] = id
+  elseif delivered and passed(KEYS[1], ARGV[4], delivered, id) then
+    redis.call('XCLAIM', KEYS[1], ARGV[4], ARGV[5], 0, id, 'FORCE', 'JUSTID')
   end
 end
 if #gone > 0 then
