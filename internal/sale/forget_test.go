@@ -61,6 +61,17 @@ func TestKeeper_KeepsNothingOfProductsThatAreGone(t *testing.T) {
 	}
 }
 
+func TestHandover_KeepsNothingOfTakeoversThatAreOver(t *testing.T) {
+	h := &Handover{Desk: &Desk{catalog: NewCatalog(nil)}}
+	h.acknowledged.Store(uint32(1), uint64(2))
+	if err := h.Round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if epoch, kept := h.acknowledged.Load(uint32(1)); kept {
+		t.Errorf("epoch %v is remembered", epoch)
+	}
+}
+
 func TestLocks_KeepNothingThatNobodyUses(t *testing.T) {
 	var l locks
 	var working sync.WaitGroup

@@ -110,6 +110,12 @@ func (h *Handover) Round(ctx context.Context) error {
 			taken = append(taken, p)
 		}
 	}
+	h.acknowledged.Range(func(product, _ any) bool { // others may have opened the store
+		if !slices.ContainsFunc(taken, func(p *seckill.Product) bool { return p.ID == product }) {
+			h.acknowledged.Delete(product)
+		}
+		return true
+	})
 	return eachProduct(handoverAtOnce, taken, func(p *seckill.Product) error { return h.handOver(ctx, *p) })
 }
 
@@ -140,7 +146,6 @@ func (h *Handover) handOver(ctx context.Context, p seckill.Product) error {
 	if err != nil || !opened {
 		return err
 	}
-	h.acknowledged.Delete(p.ID)
 	h.Desk.log.Warn("the store sells", "product", p.ID, "epoch", p.Epoch)
 	h.Desk.refreshed(ctx, p.ID)
 	return nil

@@ -246,6 +246,7 @@ func (s *state) join(u *undoLog, sh *shard, id uint32) {
 	if g == nil {
 		g = &group{id: id}
 		s.groups[key] = g
+		u.add(func() { delete(s.groups, key) })
 	}
 	move := func(from, to *group) {
 		if from != nil {

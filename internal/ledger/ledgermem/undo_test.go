@@ -50,6 +50,19 @@ func TestFailedCommitIsUndoneExactly(t *testing.T) {
 	sameAfterCrash(t, l)
 }
 
+func TestFailedInstall_LeavesNoShardAndNoGroup(t *testing.T) {
+	t.Parallel()
+	l := still(t, newPath(t))
+	l.journal.beforeCommit = func() error { return errDisk }
+	a := ledger.Allotment{Shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}, Available: 10, Limit: 1}
+	if err := drive(l, func(r *round) error { return installIn(r, a) }); !errors.Is(err, errDisk) {
+		t.Fatal(err)
+	}
+	if s := l.cur.state; len(s.shards) != 0 || len(s.groups) != 0 {
+		t.Errorf("%d shards and %d groups are left", len(s.shards), len(s.groups))
+	}
+}
+
 // Orders of one buyer that are released together change one copy of the mark;
 // what a failed commit goes back to is not that copy.
 func TestReleasesOfOneBuyerAreUndoneTogether(t *testing.T) {

@@ -22,6 +22,9 @@ const (
 	// forgetAfter is when an idle consumer is forgotten, by the server's clock. If
 	// it lives, its next sign or read makes it known again.
 	forgetAfter = time.Minute
+	// toldFor is how long a consumer of which the log told that it is dead is
+	// remembered. Names do not come again.
+	toldFor = time.Minute
 )
 
 // present gives the consumer's sign of life, and reads those of all.
@@ -80,15 +83,26 @@ func (c *consumer) sign() {
 		c.deaths++
 	}
 	c.mu.Unlock()
-	silent = slices.DeleteFunc(silent, func(name string) bool {
-		_, told := c.queue.silent.LoadOrStore(name, nil)
-		return told
-	})
+	silent = slices.DeleteFunc(silent, c.queue.toldLately)
 	if len(silent) > 0 {
 		slices.Sort(silent)
 		c.queue.logger.Warn("queue: workers or relays give no sign of life, others get what they hold", "silent", silent, "seen_by", c.name)
 	}
 	c.signal()
+}
+
+// toldLately reports whether the log has told of a dead consumer: all workers and
+// relays of a process find the same ones.
+func (q *outboxQueue) toldLately(name string) bool {
+	now := time.Now()
+	q.silent.Range(func(other, at any) bool {
+		if now.Sub(at.(time.Time)) > toldFor {
+			q.silent.Delete(other)
+		}
+		return true
+	})
+	_, told := q.silent.LoadOrStore(name, now)
+	return told
 }
 
 // Deaths counts the others that were found dead.

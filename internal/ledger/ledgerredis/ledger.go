@@ -88,7 +88,7 @@ type Ledger struct {
 	stop    context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup // background work
-	silent  sync.Map       // names of dead consumers of the queue, each told once
+	silent  sync.Map       // when the log told of dead consumers of the queue, by name
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)

@@ -51,7 +51,7 @@ type outboxQueue struct {
 	logger  *slog.Logger
 	stop    context.Context // ends with the ledger, and with it its consumers' signs of life
 	running *sync.WaitGroup // what gives them
-	silent  *sync.Map       // the dead consumers of which the log tells
+	silent  *sync.Map       // when the log told of dead consumers, by name
 }
 
 var _ queue.Queue = (*outboxQueue)(nil)

@@ -518,6 +518,7 @@ func TestTheLogTellsOnceWhichConsumerIsDead(t *testing.T) {
 	r := newQueueRig(t)
 	r.server.Must("ZADD", r.queue.keys.workers(), strconv.FormatInt(time.Now().UnixMilli(), 10), "ghost")
 	process := r.open()
+	process.silent.Store("long gone", time.Now().Add(-2*toldFor))
 	var log testrig.Log
 	for range 3 {
 		r.queue = process.outbox()
@@ -529,5 +530,8 @@ func TestTheLogTellsOnceWhichConsumerIsDead(t *testing.T) {
 	process.running.Wait()
 	if n := log.Count("silent=[ghost]"); n != 1 {
 		t.Errorf("the log names the dead one %d times, want once", n)
+	}
+	if _, kept := process.silent.Load("long gone"); kept {
+		t.Error("one that is long gone is remembered")
 	}
 }
