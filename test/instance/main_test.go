@@ -35,6 +35,9 @@ const (
 	looked       = time.Second
 	promiseTries = 4
 	hard         = 2
+	// usualTries is how many of twice as many, less one, must keep bounds that are
+	// promised as usual.
+	usualTries = 3
 )
 
 // timed is how long something took that has a bound.
@@ -45,6 +48,36 @@ type timed struct {
 
 func (x timed) String() string { return fmt.Sprintf("%s took %s", x.what, x.took) }
 
+// usuallyInTime repeats a whole try until most keep their bounds, two at least.
+func usuallyInTime(t *testing.T, try func(n int) []timed) {
+	t.Helper()
+	var late [][]timed
+	for n := range 2*usualTries - 1 {
+		if all := try(n); keeps(t, all) {
+			t.Logf("within their bounds: %v", all)
+		} else {
+			late = append(late, all)
+		}
+		if kept := n + 1 - len(late); kept >= 2 && kept > len(late) {
+			return
+		}
+	}
+	t.Errorf("most tries did not keep their bounds: %v", late)
+}
+
+// keeps reports whether a try kept its bounds. None may take hard times as long.
+func keeps(t *testing.T, all []timed) bool {
+	t.Helper()
+	kept := true
+	for _, x := range all {
+		kept = kept && x.took <= x.within
+		if x.took > hard*x.within {
+			t.Errorf("%s: that is far beyond %s", x, x.within)
+		}
+	}
+	return kept
+}
+
 // inTime repeats a whole try until all of one keeps its bounds. Test, servers
 // and instances share this machine with whatever else runs on it, so that a
 // late one tells that somebody was held up, not who; but who keeps a bound shows
@@ -53,14 +86,8 @@ func inTime(t *testing.T, try func(n int) []timed) {
 	t.Helper()
 	var tries [][]timed
 	for n := range promiseTries {
-		all, kept := try(n), true
-		for _, x := range all {
-			kept = kept && x.took <= x.within
-			if x.took > hard*x.within {
-				t.Errorf("%s: that is far beyond %s", x, x.within)
-			}
-		}
-		if kept {
+		all := try(n)
+		if keeps(t, all) {
 			t.Logf("within their bounds: %v", all)
 			return
 		}
