@@ -78,10 +78,22 @@ func TestWhatEveryInstancePromisedIsWrittenBeforeTheRebuild(t *testing.T) {
 // answers while the store keeps up, though no worker runs.
 func TestDualWrite_RowFollowsTheAnswerWithoutAWorker(t *testing.T) {
 	t.Parallel()
+	rowsFollow(t, seckill.StrategyDualWrite, shopOnly)
+}
+
+// So are those of an async product by a worker, which waits for worker.batch_wait.
+func TestAsync_RowFollowsTheAnswer(t *testing.T) {
+	t.Parallel()
+	rowsFollow(t, seckill.StrategyAsync, nil)
+}
+
+// rowsFollow buys one order after the other, and looks for each in the tables.
+func rowsFollow(t *testing.T, strategy seckill.Strategy, roles []string) {
+	t.Helper()
 	const orders = 50
 	dsn := server.SharedMariaDB(t).NewDatabase(t)
-	e := engine.Start(t, engine.Options{Settings: engine.Join(engine.OnRedis(server.SharedRedis(t).Addr()), engine.OnStore(dsn)), Roles: shopOnly})
-	openSale(t, e, engine.Product{ID: 1, Stock: orders, PerUserLimit: 1, Strategy: string(seckill.StrategyDualWrite)})
+	e := engine.Start(t, engine.Options{Settings: engine.Join(engine.OnRedis(server.SharedRedis(t).Addr()), engine.OnStore(dsn)), Roles: roles})
+	openSale(t, e, engine.Product{ID: 1, Stock: orders, PerUserLimit: 1, Strategy: string(strategy)})
 	pool, err := sql.Open("mysql", strings.TrimPrefix(dsn, "mysql:"))
 	must(t, "open the store", err)
 	defer pool.Close()
