@@ -92,13 +92,3 @@ func sayAck(consumer, request uint64, ids []MessageID) []byte {
 	}
 	return newFrame(kindAck, f, 0)
 }
-
-// sayRedeliver has single messages delivered again. They are not empty: without
-// ids, all would come again.
-func sayRedeliver(consumer uint64, ids []MessageID) []byte {
-	f := fields(nil).number(1, consumer)
-	for _, id := range ids {
-		f = f.bytes(2, id.encoded())
-	}
-	return newFrame(kindRedeliver, f, 0)
-}

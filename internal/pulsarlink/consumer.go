@@ -31,7 +31,7 @@ func openConsumer(ctx context.Context, p *part) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{part: p, conn: n, id: client.nextID(), done: make(chan struct{}), owed: int64(p.of.window)}
+	c := &consumer{part: p, conn: n, id: client.nextID(), done: make(chan struct{}), owed: int64(p.window)}
 	if !n.addConsumer(c) {
 		return nil, errLost
 	}
@@ -74,7 +74,7 @@ func (c *consumer) message(m *Message) {
 		c.mu.Unlock()
 	}
 	inbox := c.part.of.opt.Inbox
-	if !inbox.Take(m) && !c.part.giveBack(m.ID) {
+	if !inbox.Take(m) {
 		c.end(errFlood)
 	}
 	if inbox.HasRoom() {
@@ -86,7 +86,7 @@ func (c *consumer) message(m *Message) {
 func (c *consumer) refill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && c.owed >= int64(c.part.of.window+1)/2 {
+	if c.err == nil && c.owed >= int64(c.part.window+1)/2 {
 		c.conn.send(sayFlow(c.id, uint32(c.owed)))
 		c.owed = 0
 	}
@@ -101,7 +101,14 @@ func (c *consumer) acknowledge(ctx context.Context, ids []MessageID) error {
 	return nil
 }
 
-func (c *consumer) isDone() bool { return isClosed(c.done) }
+func (c *consumer) ended() <-chan struct{} { return c.done }
+
+// begin gives the broker the first permits.
+func (c *consumer) begin() {
+	if c.part.of.opt.Inbox.HasRoom() {
+		c.refill()
+	}
+}
 
 func (c *consumer) closedByBroker() {
 	c.forget()
@@ -112,18 +119,23 @@ func (c *consumer) closedByBroker() {
 }
 
 // leave closes the consumer, if the broker still has it.
-func (c *consumer) leave(ctx context.Context) {
-	defer c.forget()
+func (c *consumer) leave() error {
+	c.end(errClosed)
 	c.mu.Lock()
-	isClosed := c.isClosed
+	why, isClosed := c.err, c.isClosed
 	c.mu.Unlock()
+	c.conn.client.log.Debug("pulsar: consumer ended", "topic", c.part.name, "error", why)
 	if isClosed || c.conn.isDone() {
-		return
+		return why
 	}
+	defer c.forget()
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
 	request := c.conn.client.nextID()
 	if _, err := c.conn.request(ctx, request, sayCloseConsumer(c.id, request)); err != nil {
 		c.conn.client.log.Debug("pulsar: close a consumer", "topic", c.part.name, "error", err)
 	}
+	return why
 }
 
 func (c *consumer) forget() {

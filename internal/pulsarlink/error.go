@@ -24,7 +24,7 @@ var (
 	errShifted = errors.New("pulsar: the topic has other partitions now")
 	errOwner   = errors.New("pulsar: the broker has closed it, another may have the topic now")
 	errOdd     = errors.New("pulsar: a message has a number that confuses the broker's permits")
-	errFlood   = errors.New("pulsar: too many messages wait to come again")
+	errFlood   = errors.New("pulsar: more messages came than there is room for")
 )
 
 // settingError says that the options cannot be used.

@@ -88,7 +88,6 @@ const (
 	kindProducerSuccess kind = 17
 	kindPing            kind = 18
 	kindPong            kind = 19
-	kindRedeliver       kind = 20
 	kindPartitions      kind = 21
 	kindPartitionsTold  kind = 22
 	kindLookup          kind = 23

@@ -128,7 +128,15 @@ func (p *producer) receipt(a *answer) {
 	of.ended(1, nil)
 }
 
-func (p *producer) isDone() bool { return isClosed(p.done) }
+func (p *producer) begin()                 {}
+func (p *producer) ended() <-chan struct{} { return p.done }
+
+func (p *producer) leave() error {
+	if !isClosed(p.done) {
+		p.close(errLost)
+	}
+	return p.err
+}
 
 // isStuck reports whether a message waits for its receipt for too long.
 func (p *producer) isStuck() bool {

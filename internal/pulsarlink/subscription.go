@@ -4,19 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
 const (
-	// againAfter is when a message that was given back comes again.
-	againAfter = 3 * time.Second
-	againEvery = 250 * time.Millisecond
-	// maxGivenBack bounds the messages of a partition that wait to come again.
-	// Beyond it all messages come again at once.
-	maxGivenBack = 16_384
 	// maxAck bounds the messages of one acknowledgement, so that it fits in a
 	// command.
 	maxAck = 1000
@@ -31,10 +24,14 @@ const (
 // Inbox takes messages. Its methods are called by the goroutine that reads the
 // connection: they must not wait.
 type Inbox interface {
-	// Take is false if there is no room. The message comes again then.
+	// Take is false if there is no room. All messages of the partition that are
+	// not acknowledged come again then.
 	Take(m *Message) bool
 	// HasRoom reports whether more messages may come.
 	HasRoom() bool
+	// Reset forgets all messages: the topic has other partitions, from which they
+	// come again.
+	Reset()
 }
 
 // SubscriptionOptions say who receives.
@@ -44,86 +41,121 @@ type SubscriptionOptions struct {
 }
 
 // Subscription has a consumer on each partition of a topic, and opens it again
-// when it has ended. It is made for one layout of the topic.
+// when it has ended.
 //
 // Messages that came and were not acknowledged come again when a consumer was
 // opened again: the inbox has to recognise them.
 type Subscription struct {
-	opt        SubscriptionOptions
-	topic      *Topic
-	partitions []string
-	window     int
-	parts      []*part
-	isFlowing  atomic.Bool
+	opt   SubscriptionOptions
+	topic *Topic
 
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
+
+	mu    sync.Mutex
+	parts []*part // of the present layout
 }
 
-// Subscribe opens a consumer on each partition, or none. No message comes before
-// Start.
-func (t *Topic) Subscribe(ctx context.Context, opt SubscriptionOptions) (*Subscription, error) {
-	partitions := t.Layout()
-	s := &Subscription{opt: opt, topic: t, partitions: partitions, window: max(windowMost/len(partitions), windowLeast)}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	first := make([]*consumer, len(partitions))
+// part is a subscription to one partition.
+type part struct {
+	of     *Subscription
+	index  int
+	name   string
+	window int // permits of a consumer
+	slot[*consumer]
+}
+
+// Establish makes the subscription on each partition, or fails. The broker keeps
+// messages for it from then on.
+func (t *Topic) Establish(ctx context.Context, opt SubscriptionOptions) error {
+	s := &Subscription{opt: opt, topic: t}
 	var group errgroup.Group
-	for i, name := range partitions {
-		p := &part{of: s, index: i, name: name}
-		s.parts = append(s.parts, p)
-		group.Go(func() (err error) {
-			first[i], err = openConsumer(ctx, p)
+	for _, p := range s.newParts(t.present().partitions) {
+		group.Go(func() error {
+			c, err := openConsumer(ctx, p)
+			if err == nil {
+				_ = c.leave()
+			}
 			return err
 		})
 	}
-	err := group.Wait()
-	for i, c := range first {
-		switch {
-		case err == nil:
-			s.parts[i].now.set(c, nil)
-			s.tasks.Go(func() { s.parts[i].keep(c) })
-		case c != nil:
-			c.leave(ctx)
+	return group.Wait()
+}
+
+// Subscribe begins to receive.
+func (t *Topic) Subscribe(opt SubscriptionOptions) *Subscription {
+	s := &Subscription{opt: opt, topic: t}
+	s.ctx, s.cancel = context.WithCancel(t.ctx)
+	s.tasks.Go(func() {
+		for s.ctx.Err() == nil {
+			s.receive(t.present())
+			opt.Inbox.Reset()
 		}
-	}
-	if err != nil {
-		s.cancel()
-		return nil, err
-	}
-	s.tasks.Go(s.redeliver)
-	return s, nil
+	})
+	return s
 }
 
-// Start lets messages come.
-func (s *Subscription) Start() {
-	s.isFlowing.Store(true)
-	s.Refill()
+func (s *Subscription) newParts(partitions []string) []*part {
+	parts := make([]*part, len(partitions))
+	for i, name := range partitions {
+		parts[i] = &part{of: s, index: i, name: name, window: max(windowMost/len(partitions), windowLeast)}
+	}
+	return parts
 }
 
-// Refill lets more messages come. The inbox has room again.
+// receive has consumers until the topic has other partitions.
+func (s *Subscription) receive(layout *writer) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	defer context.AfterFunc(layout.ctx, cancel)()
+	parts := s.newParts(layout.partitions)
+	s.mu.Lock()
+	s.parts = parts
+	s.mu.Unlock()
+	var keeping sync.WaitGroup
+	for _, p := range parts {
+		keeping.Go(func() {
+			p.keep(ctx, nil, func(ctx context.Context) (c *consumer, err error) {
+				if err = s.topic.isLaidOut(ctx, layout.partitions); err == nil {
+					c, err = openConsumer(ctx, p)
+				}
+				if err != nil {
+					s.topic.client.log.Debug("pulsar: open a consumer", "topic", p.name, "error", err)
+				}
+				return c, err
+			})
+		})
+	}
+	keeping.Wait()
+}
+
+func (s *Subscription) present() []*part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parts
+}
+
+// Refill lets more messages come, if the inbox has room.
 func (s *Subscription) Refill() {
-	if !s.isFlowing.Load() {
+	if !s.opt.Inbox.HasRoom() {
 		return
 	}
-	for _, p := range s.parts {
-		if c := p.now.get(); c != nil {
+	for _, p := range s.present() {
+		if c := p.get(); c != nil {
 			c.refill()
 		}
 	}
 }
 
-// IsOutdated reports whether the topic has other partitions now.
-func (s *Subscription) IsOutdated() bool { return !slices.Equal(s.partitions, s.topic.Layout()) }
-
 // Acknowledge returns nil when the broker has taken the acknowledgements. After
 // an error the messages may come again. While there is no connection it waits.
 func (s *Subscription) Acknowledge(ctx context.Context, ids []MessageID) error {
 	var group errgroup.Group
-	for _, p := range s.parts {
+	for _, p := range s.present() {
 		for some := range slices.Chunk(p.own(ids), maxAck) {
 			group.Go(func() error {
-				c, err := p.now.await(ctx, s.ctx.Done())
+				c, err := p.await(ctx, s.ctx.Done())
 				if err != nil {
 					return err
 				}
@@ -134,34 +166,15 @@ func (s *Subscription) Acknowledge(ctx context.Context, ids []MessageID) error {
 	return group.Wait()
 }
 
-// GiveBack has messages come again after some seconds, to anyone.
-func (s *Subscription) GiveBack(ids []MessageID) {
+// own are the ids of this partition.
+func (p *part) own(ids []MessageID) []MessageID {
+	var own []MessageID
 	for _, id := range ids {
-		p := s.parts[id.Partition]
-		if c := p.now.get(); c != nil && !p.giveBack(id) {
-			c.end(errFlood)
+		if id.Partition == p.index {
+			own = append(own, id)
 		}
 	}
-}
-
-// redeliver asks for messages that were given back.
-func (s *Subscription) redeliver() {
-	tick := time.NewTicker(againEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.ctx.Done():
-			return
-		case now := <-tick.C:
-			for _, p := range s.parts {
-				for some := range slices.Chunk(p.due(now), maxAck) {
-					if c := p.now.get(); c != nil {
-						c.conn.send(sayRedeliver(c.id, some))
-					}
-				}
-			}
-		}
-	}
+	return own
 }
 
 // Leave closes the consumers: the broker gives to others what was not

@@ -73,13 +73,8 @@ func (c *Client) OpenTopic(ctx context.Context, name string) (*Topic, error) {
 	return t, nil
 }
 
-// Name is the topic's full name.
-func (t *Topic) Name() string { return t.name }
-
-// Layout are the topic's partitions as they were when the topic was looked at
+// present has the topic's partitions as they were when the topic was looked at
 // last, some seconds ago.
-func (t *Topic) Layout() []string { return t.present().partitions }
-
 func (t *Topic) present() *writer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +136,7 @@ func (t *Topic) Write(ctx context.Context, messages []Outgoing) error {
 func (t *Topic) producer(ctx context.Context, key string) (*producer, error) {
 	for {
 		w := t.present()
-		p, err := w.slots[partitionOf(key, len(w.slots))].now.await(ctx, w.ctx.Done())
+		p, err := w.slots[partitionOf(key, len(w.slots))].await(ctx, w.ctx.Done())
 		if err == nil || ctx.Err() != nil {
 			return p, err
 		}
@@ -161,14 +156,6 @@ func (t *Topic) check(messages []Outgoing) (int64, error) {
 		size += len(messages[i].Body) + messageRoom
 	}
 	return int64(min(size, unsentBytes)), nil
-}
-
-// Check has the topic looked at now rather than in some seconds.
-func (t *Topic) Check() {
-	select {
-	case t.lookNow <- struct{}{}:
-	default:
-	}
 }
 
 // watch replaces the writer when the topic has other partitions, and producers
@@ -200,8 +187,7 @@ func (t *Topic) follow(partitions []string) {
 	if slices.Equal(partitions, last.partitions) {
 		return
 	}
-	made := t.newWriter(partitions)
-	made.start(make([]*producer, len(partitions)))
+	made := t.newWriter(partitions, make([]*producer, len(partitions)))
 	t.mu.Lock()
 	t.writer = made
 	t.mu.Unlock()
@@ -213,7 +199,10 @@ func (t *Topic) follow(partitions []string) {
 func (t *Topic) isLaidOut(ctx context.Context, partitions []string) error {
 	now, err := t.Partitions(ctx)
 	if err == nil && !slices.Equal(now, partitions) {
-		t.Check()
+		select {
+		case t.lookNow <- struct{}{}:
+		default: // it is asked to already
+		}
 		return errShifted
 	}
 	return err

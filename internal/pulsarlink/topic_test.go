@@ -65,6 +65,8 @@ type box struct {
 	most  int
 	got   []*Message
 	added chan struct{}
+
+	resets atomic.Int64
 }
 
 func newBox(most int) *box { return &box{most: most, added: make(chan struct{}, 1)} }
@@ -81,6 +83,14 @@ func (b *box) Take(m *Message) bool {
 	default:
 	}
 	return true
+}
+
+func (b *box) Reset() { b.resets.Add(1) }
+
+func (b *box) grow(by int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.most += by
 }
 
 func (b *box) HasRoom() bool {
@@ -123,16 +133,12 @@ func subscribed(t *testing.T, inbox Inbox, payloads func(nth int) [][]byte) (*fa
 		return false
 	})
 	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + b.address}))
-	s, err := topic.Subscribe(within(t), SubscriptionOptions{Name: "group", Inbox: inbox})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := topic.Subscribe(SubscriptionOptions{Name: "group", Inbox: inbox})
 	t.Cleanup(func() {
 		if err := s.Leave(within(t)); err != nil {
 			t.Errorf("leave: %v", err)
 		}
 	})
-	s.Start()
 	return b, s
 }
 
@@ -175,21 +181,45 @@ func TestSubscription_ReopensAfterAnOddNumber(t *testing.T) {
 	}
 }
 
-// What the inbox has no room for comes again later.
-func TestSubscription_GivesBackWhatHasNoRoom(t *testing.T) {
-	t.Parallel() // it takes againAfter
+// What the inbox has no room for comes again to another consumer, which gets
+// permits when there is room.
+func TestSubscription_ReopensWhenTheInboxIsFull(t *testing.T) {
 	inbox := newBox(1)
 	payload := sentBy(t, &Outgoing{Key: "k", Body: []byte("b")})
-	b, _ := subscribed(t, inbox, func(int) [][]byte { return [][]byte{payload, payload} })
-	asked := b.await(kindRedeliver, 1)
-	var id MessageID
-	_ = each(asked.field[2].bytes, func(f field) {
-		if f.at == 2 {
-			id.Entry = f.number
+	b, s := subscribed(t, inbox, func(int) [][]byte { return [][]byte{payload, payload} })
+	b.await(kindCloseConsumer, 1)
+	second := b.await(kindSubscribe, 2).number(4)
+	inbox.grow(2)
+	s.Refill()
+	if got := b.await(kindFlow, 2).number(1); got != second {
+		t.Errorf("consumer %d got permits, want %d", got, second)
+	}
+	inbox.await(t, 3)
+}
+
+// A topic that gets partitions is received from each of them, and the inbox
+// forgets what came before.
+func TestSubscription_FollowsNewPartitions(t *testing.T) {
+	var partitions atomic.Int64
+	b := newFake(t, func(c *fakeConn, s said) bool {
+		if s.kind != kindPartitions {
+			return false
 		}
+		c.say(kindPartitionsTold, fields(nil).number(1, uint64(partitions.Load())).number(2, s.number(2)))
+		return true
 	})
-	if id.Entry != 1 {
-		t.Errorf("message %d is asked for again", id.Entry)
+	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + b.address}))
+	inbox := newBox(1)
+	s := topic.Subscribe(SubscriptionOptions{Name: "group", Inbox: inbox})
+	b.await(kindSubscribe, 1)
+	partitions.Store(2)
+	b.hangUp() // the consumer that follows finds the partitions
+	b.await(kindSubscribe, 3)
+	if err := s.Leave(within(t)); err != nil {
+		t.Errorf("leave: %v", err)
+	}
+	if inbox.resets.Load() != 2 {
+		t.Errorf("the inbox was reset %d times", inbox.resets.Load())
 	}
 }
 

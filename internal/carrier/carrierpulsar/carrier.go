@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"seckill/internal/carrier"
+	"seckill/internal/grace"
 	"seckill/internal/pulsarlink"
 )
 
@@ -25,10 +27,10 @@ type Options struct {
 }
 
 // Carrier implements carrier.Carrier.
-type Carrier struct{ line }
+type Carrier struct{ *line }
 
 // Delayer implements carrier.Delayer.
-type Delayer struct{ line }
+type Delayer struct{ *line }
 
 var (
 	_ carrier.Carrier = (*Carrier)(nil)
@@ -54,22 +56,27 @@ func OpenDelayer(ctx context.Context, opt Options) (*Delayer, error) {
 	return &Delayer{l}, nil
 }
 
-// line is a topic with its receiver.
+// line is a topic, with a subscription to it from the first Receive on.
 type line struct {
-	client   *pulsarlink.Client
-	topic    *pulsarlink.Topic
-	receiver *receiver
+	client *pulsarlink.Client
+	topic  *pulsarlink.Topic
+	group  string
+	inbox  *inbox
+
+	mu           sync.Mutex
+	subscription *pulsarlink.Subscription // nil before the first Receive
 }
 
-func openLine(ctx context.Context, opt Options) (line, error) {
+func openLine(ctx context.Context, opt Options) (*line, error) {
 	client, err := opt.Link.NewClient(opt.Logger)
 	if err != nil {
-		return line{}, setup(err)
+		return nil, setup(err)
 	}
-	l := line{client: client}
+	l := &line{client: client, group: opt.Group, inbox: newInbox()}
 	if l.topic, err = client.OpenTopic(ctx, opt.Topic); err == nil {
-		l.receiver = newReceiver(opt, l.topic)
-		err = l.receiver.check(ctx)
+		// The broker keeps messages for the subscription from then on, and refuses it
+		// now if it ever does.
+		err = grace.Retry(ctx, establishPause, pulsarlink.IsSetup, func() error { return l.topic.Establish(ctx, l.options()) })
 	}
 	if err != nil {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), refusedTimeout)
@@ -78,14 +85,31 @@ func openLine(ctx context.Context, opt Options) (line, error) {
 			_ = l.topic.Close(closing) // the first error is the one to report
 		}
 		_ = client.Close(closing)
-		return line{}, setup(err)
+		return nil, setup(err)
 	}
-	l.receiver.start()
 	return l, nil
 }
 
-// refusedTimeout bounds the end of a line that cannot be opened.
-const refusedTimeout = time.Second
+const (
+	// refusedTimeout bounds the end of a line that cannot be opened.
+	refusedTimeout = time.Second
+	// establishPause is the wait between two attempts to make the subscription.
+	establishPause = 200 * time.Millisecond
+)
+
+func (l *line) options() pulsarlink.SubscriptionOptions {
+	return pulsarlink.SubscriptionOptions{Name: l.group, Inbox: l.inbox}
+}
+
+// joined is the subscription, which the first call makes.
+func (l *line) joined() *pulsarlink.Subscription {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.subscription == nil {
+		l.subscription = l.topic.Subscribe(l.options())
+	}
+	return l.subscription
+}
 
 // setup marks errors that an operator has to mend.
 func setup(err error) error {
@@ -138,20 +162,47 @@ func (l *line) MaxBytes() int { return l.topic.MaxBytes() }
 // Receive waits for messages. While the broker is away it waits as well, until
 // its context ends.
 func (l *line) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
-	return l.receiver.receive(ctx, most)
+	s := l.joined()
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		got, changed, err := l.inbox.take(most)
+		if err != nil || len(got) > 0 {
+			s.Refill()
+			return got, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // Done returns nil when the broker has taken the acknowledgements. The broker
 // writes them down about once a second: if it crashes, those of the last second
-// may come again. Deliveries of an earlier subscription are ignored.
+// may come again. Deliveries from before the topic got other partitions are
+// ignored.
 func (l *line) Done(ctx context.Context, deliveries []carrier.Delivery) error {
-	return l.receiver.settle(ctx, deliveries)
+	open := l.inbox.open(deliveries)
+	if len(open) == 0 {
+		return nil
+	}
+	s := l.joined()
+	if err := s.Acknowledge(ctx, idsOf(open)); err != nil {
+		l.inbox.again(open)
+		return fmt.Errorf("pulsar: settle: %w", err)
+	}
+	l.inbox.settle(open)
+	s.Refill()
+	return nil
 }
 
-// Again has the broker deliver the messages again after some seconds. Other
-// messages pass them meanwhile. If the process dies, they come at once.
+// Again keeps the deliveries in this process and returns them from Receive after
+// some seconds. Other messages pass them meanwhile. If the process dies, they
+// come at once, to another.
 func (l *line) Again(_ context.Context, deliveries []carrier.Delivery) error {
-	l.receiver.again(deliveries)
+	l.inbox.again(l.inbox.open(deliveries))
 	return nil
 }
 
@@ -163,5 +214,13 @@ func (l *line) Ping(ctx context.Context) error { return l.topic.Ping(ctx) }
 
 // Close gives back what is not settled, and ends the connections.
 func (l *line) Close(ctx context.Context) error {
-	return errors.Join(l.receiver.close(ctx), l.topic.Close(ctx), l.client.Close(ctx))
+	l.inbox.end()
+	l.mu.Lock()
+	last := l.subscription
+	l.mu.Unlock()
+	var left error
+	if last != nil {
+		left = last.Leave(ctx)
+	}
+	return errors.Join(left, l.topic.Close(ctx), l.client.Close(ctx))
 }

@@ -2,8 +2,10 @@ package carrierpulsar
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"seckill/internal/carrier"
 	"seckill/internal/pulsarlink"
@@ -12,23 +14,28 @@ import (
 // Bounds of memory. No more messages are asked for while one of them is reached:
 // maxReady messages that nobody has taken, maxHeld messages or heldBytes that
 // are not settled. Messages that are on the way meanwhile may take overBytes
-// more. The rest comes again later.
+// more, which is more than the engine's own can. The rest comes again later.
 const (
 	maxReady  = 256
 	maxHeld   = 16_384
 	heldBytes = 64 << 20
-	overBytes = 16 << 20
+	overBytes = 64 << 20
 	overHeld  = 2 * maxHeld
 )
 
-// inbox has the messages of one membership.
+// againAfter is when a message that was given back is ready again.
+const againAfter = 3 * time.Second
+
+var errClosed = errors.New("pulsar: the carrier is closed")
+
+// inbox has the messages of a subscription.
 type inbox struct {
 	mu      sync.Mutex
 	isEnded bool
 	ready   []*delivery
 	held    map[pulsarlink.MessageID]*delivery // ready or in hand
 	bytes   int                                // of them
-	changed chan struct{}                      // closed and replaced when ready grows
+	changed chan struct{}                      // closed and replaced when ready grows, or the inbox ends
 }
 
 var _ pulsarlink.Inbox = (*inbox)(nil)
@@ -38,12 +45,17 @@ type delivery struct {
 	message carrier.Message
 	id      pulsarlink.MessageID
 	size    int
-	of      *inbox
-	settled bool // or given back, or of no use any more
+	settled bool // or of no use any more
 }
 
 func newInbox() *inbox {
 	return &inbox{held: make(map[pulsarlink.MessageID]*delivery), changed: make(chan struct{})}
+}
+
+// signal wakes receivers. The caller holds mu.
+func (b *inbox) signal() {
+	close(b.changed)
+	b.changed = make(chan struct{})
 }
 
 // Take makes a message ready. One that is held already comes again when the
@@ -72,13 +84,12 @@ func (b *inbox) Take(m *pulsarlink.Message) bool {
 	}
 	d := &delivery{
 		message: carrier.Message{Key: m.Key, Body: m.Body, Signature: m.Property(carrier.SignatureHeader)},
-		id:      m.ID, size: m.Size, of: b,
+		id:      m.ID, size: m.Size,
 	}
 	b.held[m.ID] = d
 	b.bytes += d.size
 	b.ready = append(b.ready, d)
-	close(b.changed)
-	b.changed = make(chan struct{})
+	b.signal()
 	return true
 }
 
@@ -90,67 +101,89 @@ func (b *inbox) HasRoom() bool {
 }
 
 // take returns messages that are ready. If there are none, the channel is closed
-// when one arrives.
-func (b *inbox) take(most int) ([]carrier.Delivery, <-chan struct{}) {
+// when that may have changed.
+func (b *inbox) take(most int) ([]carrier.Delivery, <-chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := min(most, len(b.ready))
-	if n == 0 {
-		return nil, b.changed
+	if b.isEnded {
+		return nil, nil, errClosed
 	}
-	got := make([]carrier.Delivery, n)
-	for i, d := range b.ready[:n] {
-		got[i] = carrier.Delivery{Message: d.message, Handle: d}
+	var got []carrier.Delivery
+	n := 0
+	for ; n < len(b.ready) && len(got) < most; n++ {
+		if d := b.ready[n]; !d.settled { // one that was given back may be settled since
+			got = append(got, carrier.Delivery{Message: d.message, Handle: d})
+		}
 	}
 	clear(b.ready[:n])
 	b.ready = b.ready[n:]
-	return got, nil
+	return got, b.changed, nil
 }
 
 // drop ends a delivery. The caller holds mu.
 func (b *inbox) drop(d *delivery) {
-	d.settled = true
-	delete(b.held, d.id)
-	b.bytes -= d.size
+	if !d.settled {
+		d.settled = true
+		delete(b.held, d.id)
+		b.bytes -= d.size
+	}
 }
 
-// open are the deliveries that are neither settled nor of an earlier inbox.
+// open are the deliveries that are not settled.
 func (b *inbox) open(deliveries []carrier.Delivery) []*delivery {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var open []*delivery
 	for i := range deliveries {
-		if d, ok := deliveries[i].Handle.(*delivery); ok && d.of == b && !d.settled {
+		if d, ok := deliveries[i].Handle.(*delivery); ok && !d.settled {
 			open = append(open, d)
 		}
 	}
 	return open
 }
 
-// forget ends deliveries, and returns those that had not ended yet.
-func (b *inbox) forget(deliveries []*delivery) []*delivery {
+// settle ends deliveries.
+func (b *inbox) settle(deliveries []*delivery) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var ended []*delivery
 	for _, d := range deliveries {
-		if !d.settled {
-			b.drop(d)
-			ended = append(ended, d)
-		}
+		b.drop(d)
 	}
-	return ended
 }
 
-// end forgets all messages.
-func (b *inbox) end() {
+// again makes deliveries ready after some seconds. They stay here, as with
+// Kafka: no other message waits for them.
+func (b *inbox) again(deliveries []*delivery) {
+	time.AfterFunc(againAfter, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, d := range deliveries {
+			if !d.settled {
+				b.ready = append(b.ready, d)
+			}
+		}
+		b.signal()
+	})
+}
+
+// Reset forgets all messages.
+func (b *inbox) Reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.isEnded = true
 	for _, d := range b.held {
 		d.settled = true
 	}
 	clear(b.held)
 	b.ready, b.bytes = nil, 0
+}
+
+// end forgets all messages, and takes no more.
+func (b *inbox) end() {
+	b.Reset()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.isEnded = true
+	b.signal()
 }
 
 func idsOf(deliveries []*delivery) []pulsarlink.MessageID {

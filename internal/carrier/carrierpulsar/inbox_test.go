@@ -2,6 +2,7 @@ package carrierpulsar
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"seckill/internal/carrier"
 	"seckill/internal/pulsarlink"
@@ -24,8 +25,8 @@ func TestInbox_HoldsBoundedMemory(t *testing.T) {
 	if taken != (heldBytes+overBytes)/size {
 		t.Errorf("%d messages were taken", taken)
 	}
-	got, _ := b.take(1000)
-	b.forget(b.open(got))
+	got, _, _ := b.take(1000)
+	b.settle(b.open(got))
 	if b.bytes != 0 || len(b.held) != 0 || !b.HasRoom() {
 		t.Errorf("%d bytes of %d messages are held after all were settled", b.bytes, len(b.held))
 	}
@@ -36,17 +37,17 @@ func TestInbox_MessageThatComesAgainIsDeliveredOnce(t *testing.T) {
 	m := &pulsarlink.Message{ID: at(1), Key: "k", Body: []byte("first"), Size: 10}
 	b.Take(m)
 	b.Take(m)
-	got, _ := b.take(10)
+	got, _, _ := b.take(10)
 	if len(got) != 1 {
 		t.Fatalf("%d deliveries", len(got))
 	}
 	b.Take(m)
-	if more, _ := b.take(10); len(more) != 0 {
+	if more, _, _ := b.take(10); len(more) != 0 {
 		t.Error("a message in hand was delivered again")
 	}
 	// A broker that lost its data has another message at the same place.
 	b.Take(&pulsarlink.Message{ID: at(1), Key: "k", Body: []byte("second"), Size: 20})
-	if more, _ := b.take(10); len(more) != 1 || string(more[0].Body) != "second" {
+	if more, _, _ := b.take(10); len(more) != 1 || string(more[0].Body) != "second" {
 		t.Error("the new message was not delivered")
 	}
 	if open := b.open(got); len(open) != 0 {
@@ -60,12 +61,32 @@ func TestInbox_MessageThatComesAgainIsDeliveredOnce(t *testing.T) {
 func TestInbox_EndForgetsAll(t *testing.T) {
 	b := newInbox()
 	b.Take(&pulsarlink.Message{ID: at(1), Body: []byte("b"), Size: 10})
-	got, _ := b.take(1)
+	got, _, _ := b.take(1)
 	b.end()
+	if _, _, err := b.take(1); err == nil {
+		t.Error("an inbox that has ended gives messages")
+	}
 	if !b.Take(&pulsarlink.Message{ID: at(2), Size: 10}) {
 		t.Error("a message of a left subscription is asked for again")
 	}
 	if open := b.open(append(got, carrier.Delivery{Handle: "another's"})); len(open) != 0 || len(b.held) != 0 {
 		t.Errorf("%d deliveries can be settled, %d are held", len(open), len(b.held))
 	}
+}
+
+func TestInbox_AgainMakesReadyWhatIsNotSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newInbox()
+		b.Take(&pulsarlink.Message{ID: at(1), Body: []byte("first"), Size: 10})
+		b.Take(&pulsarlink.Message{ID: at(2), Body: []byte("second"), Size: 10})
+		got, _, _ := b.take(2)
+		open := b.open(got)
+		b.again(open)
+		b.settle(open[:1])
+		_, changed, _ := b.take(2)
+		<-changed
+		if back, _, _ := b.take(2); len(back) != 1 || string(back[0].Body) != "second" {
+			t.Errorf("%d messages came again", len(back))
+		}
+	})
 }
