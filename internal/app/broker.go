@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -17,27 +18,39 @@ import (
 	"seckill/internal/rocketlink"
 )
 
+// brokers say how each of them is reached.
+type brokers struct {
+	kafka  kafkalink.Options
+	rocket rocketlink.Options
+	pulsar pulsarlink.Options
+}
+
+func (p *parts) buildBrokers() error {
+	k, r, q := &p.cfg.Kafka, &p.cfg.RocketMQ, &p.cfg.Pulsar
+	kafkaTLS, kafkaErr := k.TLSConfig()
+	rocketTLS, rocketErr := r.TLSConfig()
+	pulsarTLS, pulsarErr := q.TLSConfig()
+	p.brokers = brokers{
+		kafka:  kafkalink.Options{Brokers: k.Brokers, TLS: kafkaTLS, SASL: k.SASL, Username: k.Username, Password: k.Password.Reveal()},
+		rocket: rocketlink.Options{Endpoint: r.Endpoint, TLS: rocketTLS, AccessKey: r.AccessKey, SecretKey: r.SecretKey.Reveal()},
+		pulsar: pulsarlink.Options{Addresses: q.Addresses(), TLS: pulsarTLS, Token: q.Token.Reveal()},
+	}
+	return errors.Join(kafkaErr, rocketErr, pulsarErr)
+}
+
 // openCarrier connects the broker that carries reservations.
 func (p *parts) openCarrier(ctx context.Context) (carrier.Carrier, error) {
 	q := &p.cfg.Queue
 	switch q.Kind {
 	case config.QueueKafka:
-		link, err := p.kafkaLink()
-		if err != nil {
-			return nil, err
-		}
 		return opened[carrier.Carrier](carrierkafka.Open(ctx, carrierkafka.Options{
-			Link: link, Topic: q.Topic, Group: q.Group, Logger: p.log,
+			Link: p.brokers.kafka, Topic: q.Topic, Group: q.Group, Logger: p.log,
 			Create: p.cfg.Kafka.Create, Partitions: p.cfg.Kafka.Partitions, Replicas: p.cfg.Kafka.Replicas,
 		}))
 	case config.QueueRocketMQ:
-		link, err := p.rocketLink()
-		if err != nil {
-			return nil, err
-		}
-		return opened[carrier.Carrier](carrierrocket.Open(ctx, carrierrocket.Options{Link: link, Topic: q.Topic, Group: q.Group, Logger: p.log}))
+		return opened[carrier.Carrier](carrierrocket.Open(ctx, carrierrocket.Options{Link: p.brokers.rocket, Topic: q.Topic, Group: q.Group, Logger: p.log}))
 	case config.QueuePulsar:
-		return opened[carrier.Carrier](carrierpulsar.Open(ctx, carrierpulsar.Options{Link: p.pulsarLink(), Topic: q.Topic, Group: q.Group, Logger: p.log}))
+		return opened[carrier.Carrier](carrierpulsar.Open(ctx, carrierpulsar.Options{Link: p.brokers.pulsar, Topic: q.Topic, Group: q.Group, Logger: p.log}))
 	}
 	return nil, fmt.Errorf("%w: unknown queue.kind %q", carrier.ErrSetup, q.Kind)
 }
@@ -76,16 +89,12 @@ func (p *parts) openDelayer(ctx context.Context) (carrier.Delayer, error) {
 	q := &p.cfg.Queue
 	switch q.Kind {
 	case config.QueueRocketMQ:
-		link, err := p.rocketLink()
-		if err != nil {
-			return nil, err
-		}
 		return opened[carrier.Delayer](carrierrocket.OpenDelayer(ctx, carrierrocket.Options{
-			Link: link, Topic: q.ExpireTopic, Group: q.ExpireGroup(), Logger: p.log,
+			Link: p.brokers.rocket, Topic: q.ExpireTopic, Group: q.ExpireGroup(), Logger: p.log,
 		}))
 	case config.QueuePulsar:
 		return opened[carrier.Delayer](carrierpulsar.OpenDelayer(ctx, carrierpulsar.Options{
-			Link: p.pulsarLink(), Topic: q.ExpireTopic, Group: q.ExpireGroup(), Logger: p.log,
+			Link: p.brokers.pulsar, Topic: q.ExpireTopic, Group: q.ExpireGroup(), Logger: p.log,
 		}))
 	}
 	return nil, fmt.Errorf("%w: queue.kind %q has no delayed messages", carrier.ErrSetup, q.Kind)
@@ -98,29 +107,4 @@ func opened[I any, T any](one T, err error) (I, error) {
 		return none, err
 	}
 	return any(one).(I), nil
-}
-
-// kafkaLink is how Kafka is reached.
-func (p *parts) kafkaLink() (kafkalink.Options, error) {
-	k := &p.cfg.Kafka
-	spoken, err := k.TLSConfig()
-	if err != nil {
-		return kafkalink.Options{}, fmt.Errorf("%w: %w", carrier.ErrSetup, err)
-	}
-	return kafkalink.Options{Brokers: k.Brokers, TLS: spoken, SASL: k.SASL, Username: k.Username, Password: string(k.Password.Bytes())}, nil
-}
-
-// rocketLink is how RocketMQ is reached.
-func (p *parts) rocketLink() (rocketlink.Options, error) {
-	r := &p.cfg.RocketMQ
-	spoken, err := r.TLSConfig()
-	if err != nil {
-		return rocketlink.Options{}, fmt.Errorf("%w: %w", carrier.ErrSetup, err)
-	}
-	return rocketlink.Options{Endpoint: r.Endpoint, TLS: spoken, AccessKey: r.AccessKey, SecretKey: string(r.SecretKey.Bytes())}, nil
-}
-
-// pulsarLink is how Pulsar is reached.
-func (p *parts) pulsarLink() pulsarlink.Options {
-	return pulsarlink.Options{URL: p.cfg.Pulsar.URL, Token: string(p.cfg.Pulsar.Token.Bytes()), CAFile: p.cfg.Pulsar.TLSCA}
 }

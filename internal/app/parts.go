@@ -114,6 +114,7 @@ type parts struct {
 	signer      *identity.Signer // of buyers' tokens; nil without a secret
 	links       *orderlink.Signer
 	sinks       sinks
+	brokers     brokers
 
 	complaints *complaint.Log // of what crowds and outages repeat
 	signals    *signals
@@ -133,6 +134,7 @@ func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() 
 	for _, step := range []func() error{
 		func() error { return p.openData(ctx, opt) },
 		func() error { return p.openJournal(opt) },
+		p.buildBrokers,
 		func() error { return p.buildSale(ctx) },
 		func() error { return p.buildPayment(shopURL) },
 		func() error { return p.buildOrders(ctx, opt) },

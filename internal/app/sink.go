@@ -69,22 +69,14 @@ func targetOf(cfg *config.Sink) string {
 func (p *parts) openTarget(ctx context.Context, cfg *config.Sink) (sink.Target, error) {
 	switch cfg.Kind {
 	case config.SinkKafka:
-		link, err := p.kafkaLink()
-		if err != nil {
-			return nil, err
-		}
 		return opened[sink.Target](sinkkafka.Open(ctx, sinkkafka.Options{
-			Link: link, Topic: cfg.Topic, Logger: p.log,
+			Link: p.brokers.kafka, Topic: cfg.Topic, Logger: p.log,
 			Create: p.cfg.Kafka.Create, Partitions: p.cfg.Kafka.Partitions, Replicas: p.cfg.Kafka.Replicas,
 		}))
 	case config.SinkRocketMQ:
-		link, err := p.rocketLink()
-		if err != nil {
-			return nil, err
-		}
-		return opened[sink.Target](sinkrocket.Open(ctx, sinkrocket.Options{Link: link, Topic: cfg.Topic, Logger: p.log}))
+		return opened[sink.Target](sinkrocket.Open(ctx, sinkrocket.Options{Link: p.brokers.rocket, Topic: cfg.Topic, Logger: p.log}))
 	case config.SinkPulsar:
-		return opened[sink.Target](sinkpulsar.Open(ctx, sinkpulsar.Options{Link: p.pulsarLink(), Topic: cfg.Topic, Logger: p.log}))
+		return opened[sink.Target](sinkpulsar.Open(ctx, sinkpulsar.Options{Link: p.brokers.pulsar, Topic: cfg.Topic, Logger: p.log}))
 	case config.SinkWebhook:
 		return sinkwebhook.New(sinkwebhook.Options{
 			URL: string(cfg.URL), Secret: cfg.Secret.Reveal(), PreviousSecret: cfg.PreviousSecret.Reveal(), AllowPrivate: cfg.AllowPrivate,

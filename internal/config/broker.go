@@ -75,6 +75,20 @@ func (k Kafka) TLSConfig() (*tls.Config, error) {
 	return trusting("kafka.tls_ca", k.TLSCA)
 }
 
+// Addresses are those of the URL.
+func (p Pulsar) Addresses() []string {
+	_, list, _ := strings.Cut(p.URL, "://")
+	return strings.Split(strings.TrimSuffix(list, "/"), ",")
+}
+
+// TLSConfig is nil unless the URL says TLS.
+func (p Pulsar) TLSConfig() (*tls.Config, error) {
+	if !strings.HasPrefix(p.URL, pulsarTLS) {
+		return nil, nil
+	}
+	return trusting("pulsar.tls_ca", p.TLSCA)
+}
+
 // TLSConfig is nil without rocketmq.tls.
 func (r RocketMQ) TLSConfig() (*tls.Config, error) {
 	if !r.TLS {
@@ -119,12 +133,10 @@ const (
 // pulsarURL allows pulsar:// and pulsar+ssl:// with one or several addresses.
 func pulsarURL() rule {
 	return ruled("pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, or empty", orEmpty(func(text string) error {
-		rest, plain := strings.CutPrefix(text, "pulsar://")
-		rest, overTLS := strings.CutPrefix(rest, pulsarTLS)
-		if plain == overTLS {
+		if !strings.HasPrefix(text, "pulsar://") && !strings.HasPrefix(text, pulsarTLS) {
 			return errors.New("must begin with pulsar:// or pulsar+ssl://")
 		}
-		for address := range strings.SplitSeq(strings.TrimSuffix(rest, "/"), ",") {
+		for _, address := range (Pulsar{URL: text}).Addresses() {
 			if err := checkAddress(address, pulsarPort); err != nil {
 				return err
 			}

@@ -2,7 +2,6 @@ package pulsarlink
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,10 +17,8 @@ import (
 //
 // Methods are safe for concurrent use.
 type Client struct {
-	opt       Options
-	addresses []string
-	tls       *tls.Config // nil for plain
-	log       *slog.Logger
+	opt Options
+	log *slog.Logger
 
 	keepAlive time.Duration
 	lastID    atomic.Uint64 // of requests, producers and consumers
@@ -54,20 +51,12 @@ func (p *pooled) isOfUse() bool {
 
 // NewClient makes a client, which connects when it is used. log is for
 // diagnosis.
-func (o Options) NewClient(log *slog.Logger) (*Client, error) {
-	addresses, err := o.addresses()
-	if err != nil {
-		return nil, err
-	}
-	spoken, err := o.tls()
-	if err != nil {
-		return nil, err
-	}
-	c := &Client{opt: o, addresses: addresses, tls: spoken, log: log, keepAlive: keepAlive, conns: make(map[target]*pooled)}
-	c.usual.Store(rand.Int64N(int64(len(addresses))))
+func (o Options) NewClient(log *slog.Logger) *Client {
+	c := &Client{opt: o, log: log, keepAlive: keepAlive, conns: make(map[target]*pooled)}
+	c.usual.Store(rand.Int64N(int64(len(o.Addresses))))
 	c.most.Store(defaultMaxMessage)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	return c, nil
+	return c
 }
 
 func (c *Client) nextID() uint64 { return c.lastID.Add(1) }
@@ -106,9 +95,9 @@ func (c *Client) connect(ctx context.Context, at target) (*conn, error) {
 // home is a connection to one of the URL's addresses.
 func (c *Client) home(ctx context.Context) (*conn, error) {
 	var errs []error
-	for i := range c.addresses {
-		at := (int(c.usual.Load()) + i) % len(c.addresses)
-		address := c.addresses[at]
+	for i := range c.opt.Addresses {
+		at := (int(c.usual.Load()) + i) % len(c.opt.Addresses)
+		address := c.opt.Addresses[at]
 		n, err := c.connect(ctx, target{address, address})
 		if err == nil {
 			c.usual.Store(int64(at))
@@ -137,7 +126,7 @@ func (c *Client) partitions(ctx context.Context, topic string) ([]string, error)
 	case a.count == 0:
 		return []string{topic}, nil
 	case a.count > maxPartitions:
-		return nil, settingError{fmt.Errorf("pulsar: topic %s has %d partitions, over %d", topic, a.count, maxPartitions)}
+		return nil, fmt.Errorf("pulsar: topic %s: %w: %d, over %d", topic, errPartitions, a.count, maxPartitions)
 	}
 	names := make([]string, a.count)
 	for i := range names {
@@ -176,7 +165,7 @@ func (c *Client) owner(ctx context.Context, partition string) (*conn, error) {
 // to if it is a proxy.
 func (c *Client) targetOf(a *answer, service string) (target, error) {
 	named := a.url
-	if c.tls != nil {
+	if c.opt.TLS != nil {
 		named = a.urlTLS
 	}
 	parsed, err := url.Parse(named)

@@ -11,23 +11,6 @@ import (
 	"time"
 )
 
-func TestFullName(t *testing.T) {
-	for name, want := range map[string]string{
-		"orders":                       "persistent://public/default/orders",
-		"shop/sales/orders":            "persistent://shop/sales/orders",
-		"persistent://shop/sales/cart": "persistent://shop/sales/cart",
-		"non-persistent://shop/s/o":    "",
-	} {
-		got, err := FullName(name)
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
-		if err != nil && !IsSetup(err) {
-			t.Errorf("%s: %v is a wrong setting", name, err)
-		}
-	}
-}
-
 func TestIsSetup(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -60,17 +43,9 @@ func TestOpenTopic_NamesAMissingTopicOnce(t *testing.T) {
 			}
 			return s.kind == kindPartitions
 		})
-		_, err := newTestClient(t, Options{URL: "pulsar://" + fake.address}).OpenTopic(within(t), "topic")
+		_, err := newTestClient(t, Options{Addresses: []string{fake.address}}).OpenTopic(within(t), "topic")
 		if want := "open topic persistent://public/default/topic: pulsar: " + end; err == nil || err.Error() != want {
 			t.Errorf("the error is: %v\nwant: %s", err, want)
-		}
-	}
-}
-
-func TestNewClient_RefusesBadURLs(t *testing.T) {
-	for _, url := range []string{"", "http://127.0.0.1:1", "pulsar://", "pulsar://nowhere", "pulsar://a:1,b"} {
-		if _, err := (Options{URL: url}).NewClient(nil); !IsSetup(err) {
-			t.Errorf("%q: %v", url, err)
 		}
 	}
 }
@@ -83,7 +58,7 @@ func TestOwner_FollowsRedirects(t *testing.T) {
 		}
 		return s.kind == kindLookup
 	})
-	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + first.address}))
+	topic := openTestTopic(t, newTestClient(t, Options{Addresses: []string{first.address}}))
 	if err := topic.Write(within(t), []Outgoing{{Key: "k", Body: []byte("b")}}); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +75,7 @@ func TestOwner_EndsARoundOfRedirects(t *testing.T) {
 		}
 		return s.kind == kindLookup
 	})
-	c := newTestClient(t, Options{URL: "pulsar://" + b.address})
+	c := newTestClient(t, Options{Addresses: []string{b.address}})
 	if _, err := c.owner(within(t), "topic"); err == nil || !strings.Contains(err.Error(), "pass the question") {
 		t.Errorf("%v", err)
 	}
@@ -114,7 +89,7 @@ func TestOwner_GoesThroughTheProxy(t *testing.T) {
 		}
 		return s.kind == kindLookup
 	})
-	openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + proxy.address}))
+	openTestTopic(t, newTestClient(t, Options{Addresses: []string{proxy.address}}))
 	if first := proxy.await(kindConnect, 1).text(6); first != "" {
 		t.Errorf("the first connection wants %q", first)
 	}
@@ -138,7 +113,7 @@ func TestGreet_AnswersChallenges(t *testing.T) {
 		}
 		return true
 	})
-	c := newTestClient(t, Options{URL: "pulsar://" + b.address, Token: "secret"})
+	c := newTestClient(t, Options{Addresses: []string{b.address}, Token: "secret"})
 	if _, err := c.partitions(within(t), "topic"); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +129,7 @@ func TestGreet_AnswersChallenges(t *testing.T) {
 
 func TestConn_SilentBrokerIsGivenUp(t *testing.T) {
 	b := newFake(t, func(_ *fakeConn, s said) bool { return s.kind == kindPing || s.kind == kindPartitions })
-	c := newTestClient(t, Options{URL: "pulsar://" + b.address})
+	c := newTestClient(t, Options{Addresses: []string{b.address}})
 	c.keepAlive = 20 * time.Millisecond
 	n, err := c.home(within(t))
 	if err != nil {

@@ -15,6 +15,8 @@ var (
 	// written.
 	ErrTooLarge = errors.New("pulsar: message is larger than the broker takes")
 
+	errPartitions = errors.New("it has too many partitions")
+
 	errSignIn  = errors.New("sign-in was refused, check the token")
 	errClosed  = errors.New("pulsar: closed")
 	errLost    = errors.New("pulsar: the connection was lost before the broker had stored the messages")
@@ -26,11 +28,6 @@ var (
 	errOdd     = errors.New("pulsar: a message has a number that confuses the broker's permits")
 	errFlood   = errors.New("pulsar: more messages came than there is room for")
 )
-
-// settingError says that the options cannot be used.
-type settingError struct{ error }
-
-func (e settingError) Unwrap() error { return e.error }
 
 // code is a ServerError of the protocol.
 type code uint64
@@ -81,9 +78,8 @@ func (e serverError) Unwrap() error { return refusals[e.code] }
 // IsSetup reports whether to try again would not help: somebody must change the
 // settings or the broker.
 func IsSetup(err error) bool {
-	var setting settingError
 	var server serverError
-	return errors.As(err, &setting) || trust.Refused(err) || errors.As(err, &server) && refusals[server.code] != nil
+	return errors.Is(err, errPartitions) || trust.Refused(err) || errors.As(err, &server) && refusals[server.code] != nil
 }
 
 // isRefusedHere reports whether another address would refuse as well.

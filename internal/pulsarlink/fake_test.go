@@ -179,10 +179,7 @@ func (b *fakeBroker) await(k kind, nth int) said {
 // started.
 func newTestClient(t *testing.T, opt Options) *Client {
 	t.Helper()
-	c, err := opt.NewClient(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := opt.NewClient(slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		if err := c.Close(within(t)); err != nil {
 			t.Errorf("close: %v", err)

@@ -53,14 +53,14 @@ func (c *Client) dial(ctx context.Context, at target) (*conn, error) {
 // reach opens a connection, with TLS if the URL wants it.
 func (c *Client) reach(ctx context.Context, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialTimeout}
-	if len(c.addresses) > 1 {
+	if len(c.opt.Addresses) > 1 {
 		dialer.Timeout = tryTimeout
 	}
 	raw, err := dialer.DialContext(ctx, "tcp", address)
-	if err != nil || c.tls == nil {
+	if err != nil || c.opt.TLS == nil {
 		return raw, err
 	}
-	config := c.tls.Clone()
+	config := c.opt.TLS.Clone()
 	if config.ServerName, _, err = net.SplitHostPort(address); err != nil {
 		_ = raw.Close()
 		return nil, err

@@ -10,12 +10,6 @@ package pulsarlink
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"net"
-	"os"
-	"strings"
 	"time"
 )
 
@@ -48,71 +42,14 @@ const (
 	maxRedirects = 10
 )
 
-const (
-	schemePlain  = "pulsar://"
-	schemeSecure = "pulsar+ssl://"
-)
-
 // Options say where Pulsar is and how to sign in.
 type Options struct {
-	URL   string // pulsar://HOST:PORT or pulsar+ssl://HOST:PORT, or several HOST:PORT with commas
-	Token string // a JWT; "" if the broker asks for none
-	// CAFile has the authorities that certificates are checked against; "" is the
-	// system's. Each broker is checked by its own host.
-	CAFile string
+	Addresses []string // HOST:PORT of one or several brokers or proxies
+	Token     string   // a JWT; "" if the broker asks for none
+	// TLS is nil for plain. It names no server: each broker is checked by its own
+	// host.
+	TLS *tls.Config
 }
 
-// addresses are those of the URL.
-func (o Options) addresses() ([]string, error) {
-	rest, ok := strings.CutPrefix(o.URL, schemePlain)
-	if !ok {
-		rest, ok = strings.CutPrefix(o.URL, schemeSecure)
-	}
-	if !ok {
-		return nil, settingError{errors.New("pulsar: the URL begins with neither " + schemePlain + " nor " + schemeSecure)}
-	}
-	all := strings.Split(strings.TrimSuffix(rest, "/"), ",")
-	for _, address := range all {
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			return nil, settingError{fmt.Errorf("pulsar: address %q: %w", address, err)}
-		}
-	}
-	return all, nil
-}
-
-func (o Options) isSecure() bool { return strings.HasPrefix(o.URL, schemeSecure) }
-
-// tls is nil for plain.
-func (o Options) tls() (*tls.Config, error) {
-	if !o.isSecure() {
-		return nil, nil
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile == "" {
-		return config, nil
-	}
-	pem, err := os.ReadFile(o.CAFile)
-	if err != nil {
-		return nil, settingError{fmt.Errorf("pulsar: read the authorities: %w", err)}
-	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, settingError{fmt.Errorf("pulsar: %s has no certificate", o.CAFile)}
-	}
-	return config, nil
-}
-
-// FullName is a topic's name with its namespace. A name without a slash is one
-// of public/default.
-func FullName(topic string) (string, error) {
-	const scheme = "persistent://"
-	switch {
-	case strings.HasPrefix(topic, scheme):
-		return topic, nil
-	case strings.Contains(topic, "://"):
-		return "", settingError{fmt.Errorf("pulsar: topic %s is not persistent, it would lose messages", topic)}
-	case strings.Contains(topic, "/"):
-		return scheme + topic, nil
-	}
-	return scheme + "public/default/" + topic, nil
-}
+// fullName is a topic's name with its namespace.
+func fullName(topic string) string { return "persistent://public/default/" + topic }

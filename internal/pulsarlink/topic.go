@@ -51,13 +51,9 @@ type Topic struct {
 // OpenTopic checks that the topic can be written. It waits for the broker no
 // longer than the context lives.
 func (c *Client) OpenTopic(ctx context.Context, name string) (*Topic, error) {
-	full, err := FullName(name)
-	if err != nil {
-		return nil, err
-	}
-	t := &Topic{client: c, name: full, room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1)}
+	t := &Topic{client: c, name: fullName(name), room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1)}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	err = grace.Retry(ctx, awaitPause, IsSetup, func() error {
+	err := grace.Retry(ctx, awaitPause, IsSetup, func() error {
 		partitions, err := t.Partitions(ctx)
 		if err != nil {
 			return err
@@ -67,7 +63,7 @@ func (c *Client) OpenTopic(ctx context.Context, name string) (*Topic, error) {
 	})
 	if err != nil {
 		t.cancel()
-		return nil, fmt.Errorf("open topic %s: %w", full, err)
+		return nil, fmt.Errorf("open topic %s: %w", t.name, err)
 	}
 	t.tasks.Go(t.watch)
 	return t, nil

@@ -32,7 +32,7 @@ func TestTopic_ProducerIsReopened(t *testing.T) {
 		}
 		return true
 	})
-	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + b.address}))
+	topic := openTestTopic(t, newTestClient(t, Options{Addresses: []string{b.address}}))
 	for turn := range hangs {
 		if err := topic.Write(within(t), message(turn)); err == nil || IsSetup(err) {
 			t.Errorf("write %d: %v", turn, err)
@@ -48,7 +48,7 @@ func TestTopic_ProducerIsReopened(t *testing.T) {
 
 func TestTopic_WriteEndsWithItsContext(t *testing.T) {
 	b := newFake(t, func(_ *fakeConn, s said) bool { return s.kind == kindSend })
-	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + b.address}))
+	topic := openTestTopic(t, newTestClient(t, Options{Addresses: []string{b.address}}))
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		b.await(kindSend, 1)
@@ -132,7 +132,7 @@ func subscribed(t *testing.T, inbox Inbox, payloads func(nth int) [][]byte) (*fa
 		}
 		return false
 	})
-	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + b.address}))
+	topic := openTestTopic(t, newTestClient(t, Options{Addresses: []string{b.address}}))
 	s := topic.Subscribe(SubscriptionOptions{Name: "group", Inbox: inbox})
 	t.Cleanup(func() {
 		if err := s.Leave(within(t)); err != nil {
@@ -208,7 +208,7 @@ func TestSubscription_FollowsNewPartitions(t *testing.T) {
 		c.say(kindPartitionsTold, fields(nil).number(1, uint64(partitions.Load())).number(2, s.number(2)))
 		return true
 	})
-	topic := openTestTopic(t, newTestClient(t, Options{URL: "pulsar://" + b.address}))
+	topic := openTestTopic(t, newTestClient(t, Options{Addresses: []string{b.address}}))
 	inbox := newBox(1)
 	s := topic.Subscribe(SubscriptionOptions{Name: "group", Inbox: inbox})
 	b.await(kindSubscribe, 1)

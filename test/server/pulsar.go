@@ -201,11 +201,9 @@ func (m *pulsarMachine) admin(method, path, body string) error {
 // URL is the broker's address as clients want it, pulsar://host:port.
 func (p *Pulsar) URL() string { return "pulsar://" + p.m.address }
 
-// SecureURL is URL for TLS, pulsar+ssl://host:port.
-func (p *Pulsar) SecureURL() string { return "pulsar+ssl://" + p.m.secure }
-
-// Addr is the broker's address, host:port.
-func (p *Pulsar) Addr() string { return p.m.address }
+// Addr is the broker's address, host:port, and SecureAddr that for TLS.
+func (p *Pulsar) Addr() string       { return p.m.address }
+func (p *Pulsar) SecureAddr() string { return p.m.secure }
 
 // CreateTopic creates a topic with partitions in the namespace public/default.
 // One that a client's connection has made the broker create, without partitions,

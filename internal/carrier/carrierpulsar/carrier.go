@@ -21,7 +21,7 @@ import (
 // Options say which topic carries the messages.
 type Options struct {
 	Link   pulsarlink.Options
-	Topic  string // one of public/default, or TENANT/NAMESPACE/TOPIC
+	Topic  string // of public/default
 	Group  string // the subscription
 	Logger *slog.Logger
 }
@@ -68,11 +68,9 @@ type line struct {
 }
 
 func openLine(ctx context.Context, opt Options) (*line, error) {
-	client, err := opt.Link.NewClient(opt.Logger)
-	if err != nil {
-		return nil, setup(err)
-	}
+	client := opt.Link.NewClient(opt.Logger)
 	l := &line{client: client, group: opt.Group, inbox: newInbox()}
+	var err error
 	if l.topic, err = client.OpenTopic(ctx, opt.Topic); err == nil {
 		// The broker keeps messages for the subscription from then on, and refuses it
 		// now if it ever does.

@@ -13,7 +13,7 @@ import (
 // Options say which topic gets the events.
 type Options struct {
 	Link   pulsarlink.Options
-	Topic  string // one of public/default, or TENANT/NAMESPACE/TOPIC
+	Topic  string // of public/default
 	Logger *slog.Logger
 }
 
@@ -29,10 +29,7 @@ var _ sink.Target = (*Target)(nil)
 // Open checks the topic. It waits for the broker no longer than the context
 // lives.
 func Open(ctx context.Context, opt Options) (*Target, error) {
-	client, err := opt.Link.NewClient(opt.Logger)
-	if err != nil {
-		return nil, err
-	}
+	client := opt.Link.NewClient(opt.Logger)
 	topic, err := client.OpenTopic(ctx, opt.Topic)
 	if err != nil {
 		_ = client.Close(ctx) // the first error is the one to report

@@ -1,7 +1,10 @@
 package pulsar_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -18,6 +21,20 @@ const (
 	guest  = "guest"
 )
 
+// trusting believes the authorities of a file.
+func trusting(t *testing.T, file string) *tls.Config {
+	t.Helper()
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		t.Fatal("no certificate in " + file)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+}
+
 // The broker asks for tokens, speaks TLS, creates no topics and takes small
 // messages only.
 func TestAccess(t *testing.T) {
@@ -29,9 +46,9 @@ func TestAccess(t *testing.T) {
 	p.Grant(worker, "produce", "consume")
 	good := options(p, newName(t))
 	p.CreateTopic(good.Topic, 2)
-	good.Link = pulsarlink.Options{URL: p.SecureURL(), Token: server.PulsarToken(worker), CAFile: authority.File()}
+	good.Link = pulsarlink.Options{Addresses: []string{p.SecureAddr()}, Token: server.PulsarToken(worker), TLS: trusting(t, authority.File())}
 	plain := good
-	plain.Link = pulsarlink.Options{URL: p.URL(), Token: server.PulsarToken(worker)}
+	plain.Link = pulsarlink.Options{Addresses: []string{p.Addr()}, Token: server.PulsarToken(worker)}
 	const short, long = 3 * time.Second, 30 * time.Second
 	t.Run("all", func(t *testing.T) {
 		for name, opt := range map[string]carrierpulsar.Options{"TLS": good, "Plain": plain} {
@@ -54,7 +71,7 @@ func TestAccess(t *testing.T) {
 			p.CreateTopic(again.Topic, 2)
 			testDeleted(t, p, again)
 		})
-		stranger := certificate.NewAuthority(t).File()
+		stranger := trusting(t, certificate.NewAuthority(t).File())
 		for _, c := range []struct {
 			name     string
 			change   func(*carrierpulsar.Options)
@@ -65,10 +82,10 @@ func TestAccess(t *testing.T) {
 			{"Open_WrongToken", func(o *carrierpulsar.Options) { o.Link.Token += "x" }, long, true, "sign-in was refused"},
 			{"Open_WithoutToken", func(o *carrierpulsar.Options) { o.Link.Token = "" }, long, true, "sign-in was refused"},
 			{"Open_NoRights", func(o *carrierpulsar.Options) { o.Link.Token = server.PulsarToken(guest) }, long, true, "has no rights"},
-			{"Open_UnknownAuthority", func(o *carrierpulsar.Options) { o.Link.CAFile = stranger }, long, true, "certificate"},
+			{"Open_UnknownAuthority", func(o *carrierpulsar.Options) { o.Link.TLS = stranger }, long, true, "certificate"},
 			{"Open_UnknownTopic", func(o *carrierpulsar.Options) { o.Topic = "unknown" }, long, true, "the topic or its namespace does not exist"},
-			{"Open_PlainToTLS", func(o *carrierpulsar.Options) { o.Link.URL = "pulsar" + o.Link.URL[len("pulsar+ssl"):] }, short, false, "check the TLS settings"},
-			{"Open_TLSToPlain", func(o *carrierpulsar.Options) { o.Link.URL = "pulsar+ssl" + p.URL()[len("pulsar"):] }, short, false, "no broker is reachable"},
+			{"Open_PlainToTLS", func(o *carrierpulsar.Options) { o.Link.TLS = nil }, short, false, "check the TLS settings"},
+			{"Open_TLSToPlain", func(o *carrierpulsar.Options) { o.Link.Addresses = []string{p.Addr()} }, short, false, "no broker is reachable"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

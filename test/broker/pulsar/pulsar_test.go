@@ -49,7 +49,7 @@ func newName(t testing.TB) string {
 
 // options are those of a carrier on a broker.
 func options(p *server.Pulsar, topic string) carrierpulsar.Options {
-	return carrierpulsar.Options{Link: pulsarlink.Options{URL: p.URL()}, Topic: topic, Group: topic + ".group", Logger: noLog}
+	return carrierpulsar.Options{Link: pulsarlink.Options{Addresses: []string{p.Addr()}}, Topic: topic, Group: topic + ".group", Logger: noLog}
 }
 
 // onTopic are options for a topic of the test's own. Without partitions, the
