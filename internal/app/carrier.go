@@ -50,7 +50,7 @@ func (p *parts) buildLine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	meter := carrierMeter{p.metrics.Carrier(func(ctx context.Context) (int64, error) { return p.line.Lag(ctx) }), p.alerter}
+	meter := carrierMeter{p.metrics.Carrier(), p.alerter}
 	p.line = relay.New(relay.Options{
 		Name: p.name + ".relay", Outbox: p.queue, Open: open, Store: p.store, Meter: meter, Logger: p.log,
 		Codec: codec,

@@ -83,7 +83,7 @@ func TestStop_BrokersThatDoNotAnswerLeaveTheLedgerItsTime(t *testing.T) {
 	rig.Must(t, err)
 	p := a.parts
 	p.line = relay.New(relay.Options{
-		Name: "relay", Outbox: p.queue, Store: p.store, Logger: p.log, Meter: p.metrics.Carrier(func(context.Context) (int64, error) { return -1, nil }),
+		Name: "relay", Outbox: p.queue, Store: p.store, Logger: p.log, Meter: p.metrics.Carrier(),
 		Open: func(context.Context) (carrier.Carrier, error) { return deafCarrier{carriertest.NewMemory()}, nil },
 	})
 	for _, name := range []string{"a", "b", "c"} {

@@ -48,10 +48,6 @@ type Carrier interface {
 	// within RedeliverWithin.
 	Again(ctx context.Context, deliveries []Delivery) error
 
-	// Lag is how many messages the group has not settled; -1 if the broker does
-	// not tell. Messages in hand may be counted or not.
-	Lag(ctx context.Context) (int64, error)
-
 	// Ping reports whether the broker answers and has the topic.
 	Ping(ctx context.Context) error
 

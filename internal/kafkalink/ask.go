@@ -27,17 +27,8 @@ func ask[T any](ctx context.Context, question func() (T, error)) (answer T, err 
 
 // Starts are the beginnings of the partitions' logs.
 func (t *Topic) Starts(ctx context.Context) (map[int32]int64, error) {
-	return t.list(ctx, t.admin.ListStartOffsets)
-}
-
-// Ends are the ends of the partitions' logs.
-func (t *Topic) Ends(ctx context.Context) (map[int32]int64, error) {
-	return t.list(ctx, t.admin.ListEndOffsets)
-}
-
-func (t *Topic) list(ctx context.Context, list func(context.Context, ...string) (kadm.ListedOffsets, error)) (map[int32]int64, error) {
 	listed, err := ask(ctx, func() (kadm.ListedOffsets, error) {
-		listed, err := list(ctx, t.opt.Name)
+		listed, err := t.admin.ListStartOffsets(ctx, t.opt.Name)
 		return listed, cmp.Or(err, listed.Error())
 	})
 	if err != nil {

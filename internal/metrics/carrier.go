@@ -1,10 +1,6 @@
 package metrics
 
-import (
-	"context"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // Carrier are the figures of the broker that carries reservations. It is a
 // relay.Meter.
@@ -23,7 +19,7 @@ const (
 )
 
 // Carrier makes the figures of a carrier. Without one they do not exist.
-func (m *Metrics) Carrier(lag func(ctx context.Context) (int64, error)) *Carrier {
+func (m *Metrics) Carrier() *Carrier {
 	f := factory{m.registry}
 	c := &Carrier{
 		messages: f.counters("seckill_carrier_messages_total", "Messages at the broker: published for the first time, published again, or settled unread as forged, foreign or poison.", "result"),
@@ -35,25 +31,7 @@ func (m *Metrics) Carrier(lag func(ctx context.Context) (int64, error)) *Carrier
 	for _, result := range []string{carrierPublished, carrierAgain, "forged", "foreign", "poison"} {
 		c.messages.WithLabelValues(result) // a rule sees it grow from 0
 	}
-	m.registry.MustRegister(lagOf(lag))
 	return c
-}
-
-var descLag = prometheus.NewDesc("seckill_carrier_lag", "Messages that the workers' group has not settled at the broker.", nil, nil)
-
-// lagOf reads the lag when Prometheus asks.
-type lagOf func(ctx context.Context) (int64, error)
-
-// Describe names the figure.
-func (l lagOf) Describe(to chan<- *prometheus.Desc) { to <- descLag }
-
-// Collect reads it. A broker that does not tell leaves a gap.
-func (l lagOf) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeDeadline)
-	defer cancel()
-	if n, err := l(ctx); err == nil && n >= 0 {
-		to <- prometheus.MustNewConstMetric(descLag, prometheus.GaugeValue, float64(n))
-	}
 }
 
 // Published counts messages and claims that the broker has stored.

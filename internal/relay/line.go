@@ -170,15 +170,6 @@ func (l *Line) broker() carrier.Carrier {
 	return l.carrier
 }
 
-// Lag is how many messages are not settled at the broker; -1 if that is not
-// known.
-func (l *Line) Lag(ctx context.Context) (int64, error) {
-	if c := l.broker(); c != nil {
-		return c.Lag(ctx)
-	}
-	return -1, nil
-}
-
 // Close gives unsettled messages back to the broker, and leaves it.
 func (l *Line) Close(ctx context.Context) error {
 	if c := l.broker(); c != nil {

@@ -83,24 +83,6 @@ func TestPartition_AnyOrderEndsBehindTheLast(t *testing.T) {
 	}
 }
 
-func TestLag_OfOnePartition(t *testing.T) {
-	for _, c := range []struct {
-		name                  string
-		start, end, committed int64
-		want                  int64
-	}{
-		{"nothing committed", 3, 10, -1, 7},
-		{"some committed", 3, 10, 8, 2},
-		{"all committed", 3, 10, 10, 0},
-		{"below what retention has deleted", 3, 10, 1, 7},
-		{"above a log that was lost", 0, 4, 10, 4},
-	} {
-		if got := lagOf(c.start, c.end, c.committed); got != c.want {
-			t.Errorf("%s: %d, not %d", c.name, got, c.want)
-		}
-	}
-}
-
 // What a message keeps of its record is counted. The rest of the batch, headers of
 // any size among it, must not stay in memory.
 func TestMessageOf_SharesNoMemoryWithTheRecord(t *testing.T) {

@@ -204,9 +204,6 @@ func (l *line) Again(_ context.Context, deliveries []carrier.Delivery) error {
 	return nil
 }
 
-// Lag is -1: Pulsar's protocol does not tell it, only its admin API does.
-func (c *Carrier) Lag(context.Context) (int64, error) { return -1, nil }
-
 // Ping reports whether the broker answers and has the topic, or would create it.
 func (l *line) Ping(ctx context.Context) error { return l.topic.Ping(ctx) }
 

@@ -122,9 +122,6 @@ func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error
 	return ctx.Err() // some were not sent if it has ended
 }
 
-// Lag is -1: proxies do not tell.
-func (c *Carrier) Lag(context.Context) (int64, error) { return -1, nil }
-
 // Ping reports whether a proxy answers and has the topic.
 func (c *Carrier) Ping(ctx context.Context) error { return portError(c.producer.Ping(ctx)) }
 

@@ -195,9 +195,6 @@ func (m *Memory) Again(ctx context.Context, deliveries []carrier.Delivery) error
 	return nil
 }
 
-// Lag counts what is not settled.
-func (m *Memory) Lag(context.Context) (int64, error) { return int64(m.Unsettled()), nil }
-
 // Ping is nil while the broker is well.
 func (m *Memory) Ping(ctx context.Context) error {
 	if err := m.answer(ctx); err != nil {

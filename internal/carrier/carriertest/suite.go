@@ -45,7 +45,6 @@ func Run(t *testing.T, fresh func(t *testing.T) Fixture) {
 		{"Again_MessageComesAgainAndBlocksNoOther", again},
 		{"Close_GivesBackWhatIsNotSettled", closeGivesBack},
 		{"Publish_TakesMaxBytesAndRefusesMore", sizes},
-		{"Lag_CountsWhatIsNotSettled", lag},
 		{"Ping_AnswersWhileTheBrokerDoes", ping},
 	}
 	for _, s := range stories {
@@ -338,38 +337,6 @@ func sizes(t *testing.T, f Fixture) {
 		t.Errorf("a body of %d bytes: %v", most+1, err)
 	}
 	nothing(t, c)
-}
-
-func lag(t *testing.T, f Fixture) {
-	c := open(t, f)
-	if n, err := c.Lag(within(t)); err != nil {
-		t.Fatalf("lag: %v", err)
-	} else if n < 0 {
-		t.Skip("the broker does not tell")
-	}
-	want := numbered("lag", 20)
-	publish(t, c, want)
-	settle(t, c, collect(t, c, want))
-	reaches(t, c, func(n int64) bool { return n == 0 })
-}
-
-// reaches polls the lag.
-func reaches(t *testing.T, c carrier.Carrier, ok func(int64) bool) {
-	t.Helper()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(patience)
-	for {
-		n, err := c.Lag(within(t))
-		if err == nil && ok(n) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("the lag stays %d, %v", n, err)
-		}
-	}
 }
 
 func ping(t *testing.T, f Fixture) {

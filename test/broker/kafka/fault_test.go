@@ -51,7 +51,8 @@ func says(t *testing.T, text string, try func() error) {
 
 func TestBroker_Killed(t *testing.T) {
 	k := server.SharedKafka(t)
-	c := open(t, onTopic(t, k, 3))
+	opt := onTopic(t, k, 3)
+	c := open(t, opt)
 	other, backlog := open(t, onTopic(t, k, 3)), open(t, onTopic(t, k, 3))
 	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: onTopic(t, k, 1).Topic, Logger: noLog})
 	if err != nil {
@@ -84,7 +85,7 @@ func TestBroker_Killed(t *testing.T) {
 		_, err := target.Deliver(within(t, 5*time.Second), &sink.Message{ID: "1", Key: "k", Body: []byte("{}")})
 		return err
 	})
-	drain(t, c) // what was sent without a broker may have been stored
+	drain(t, c, opt) // what was sent without a broker may have been stored
 }
 
 func TestBroker_Frozen(t *testing.T) {
@@ -143,7 +144,7 @@ func TestBroker_Wiped(t *testing.T) {
 	for _, c := range []carrier.Carrier{one, two} {
 		working(t, c, "after")
 	}
-	drain(t, two)
+	drain(t, two, byItself)
 }
 
 // A disk that loses one partition keeps the topic and the group's offsets. The
@@ -153,7 +154,7 @@ func TestBroker_LosesALog(t *testing.T) {
 	running, later := onTopic(t, k, 1), onTopic(t, k, 1)
 	c := open(t, running)
 	working(t, c, "before")
-	drain(t, c)
+	drain(t, c, running)
 	first := open(t, later)
 	working(t, first, "before")
 	if err := first.Close(within(t, patience)); err != nil {
@@ -170,11 +171,8 @@ func TestBroker_LosesALog(t *testing.T) {
 	want := numbered("first of the new log", 3)
 	republish(t, second, want)
 	republish(t, c, want)
-	if n, err := second.Lag(within(t, patience)); err != nil || n < 3 {
-		t.Errorf("lag of the new log: %d, %v", n, err)
-	}
-	for _, c := range []carrier.Carrier{second, c} {
-		consume(t, c, want)
-		drain(t, c)
-	}
+	consume(t, second, want)
+	drain(t, second, later)
+	consume(t, c, want)
+	drain(t, c, running)
 }

@@ -89,7 +89,7 @@ func TestOpen_CreatesTheTopicOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer topic.Close(within(t, patience))
-	if partitions, err := topic.Ends(within(t, patience)); err != nil || len(partitions) != 5 {
+	if partitions, err := topic.Starts(within(t, patience)); err != nil || len(partitions) != 5 {
 		t.Errorf("partitions %v, %v", partitions, err)
 	}
 	opt.Topic, opt.Replicas = newName(t), 3
@@ -133,7 +133,7 @@ func TestReceive_StartsAtTheEarliestIfTheOffsetIsGone(t *testing.T) {
 	want := numbered("new", 10)
 	publish(t, c, want)
 	settle(t, c, collect(t, c, want))
-	drain(t, c)
+	drain(t, c, opt)
 }
 
 // commitOffset commits for a group without members, as a tool does.
@@ -206,7 +206,7 @@ func TestReceive_IdleProcessLeavesTheGroup(t *testing.T) {
 	third := numbered("third", 10)
 	publish(t, idle, third)
 	consume(t, idle, third)
-	drain(t, idle)
+	drain(t, idle, opt)
 }
 
 // writeZeros writes compressed batches that are small at the broker and large in
@@ -283,7 +283,7 @@ func passesCompressed(t *testing.T, opt carrierkafka.Options, before int) {
 	if empty < batches { // one may come twice
 		t.Errorf("%d messages without a body came for %d compressed batches", empty, batches)
 	}
-	drain(t, c)
+	drain(t, c, opt)
 }
 
 // A broker that compresses by itself would make all messages unreadable.
@@ -353,7 +353,7 @@ func TestReceive_RebalanceLosesNothing(t *testing.T) {
 	}
 	cancel()
 	members.Wait()
-	drain(t, sender)
+	drain(t, sender, opt)
 }
 
 // victimEnv makes the test binary a receiver that is killed. It has the address
@@ -410,7 +410,7 @@ func TestReceive_DeadProcessLosesItsMessagesToAnother(t *testing.T) {
 	if took := time.Since(died); took > takenOverWithin {
 		t.Errorf("they came after %s", took)
 	}
-	drain(t, c)
+	drain(t, c, opt)
 }
 
 func TestConsole_PrintsAMessageOfTheCodec(t *testing.T) {
