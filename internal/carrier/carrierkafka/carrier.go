@@ -11,22 +11,13 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
-	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"seckill/internal/carrier"
 	"seckill/internal/grace"
 	"seckill/internal/kafkalink"
-)
-
-const (
-	// watchEvery is how often the carrier looks whether its consumer is of use.
-	watchEvery = time.Second
-	// defaultIdleAfter leaves time for a slow batch, and for others to join within
-	// carrier.RedeliverWithin.
-	defaultIdleAfter = 60 * time.Second
 )
 
 var errClosed = errors.New("kafka: the carrier is closed")
@@ -39,19 +30,13 @@ type Options struct {
 	// Create has a missing topic created with Partitions and Replicas.
 	Create               bool
 	Partitions, Replicas int
-	// IdleAfter is when a process in which nobody receives leaves the group, so
-	// that others get its partitions. The next Receive joins again. 0 is 60 s.
-	IdleAfter time.Duration
-	Logger    *slog.Logger
+	Logger               *slog.Logger
 }
 
 // Carrier implements carrier.Carrier.
 type Carrier struct {
 	opt   Options
 	topic *kafkalink.Topic
-
-	receiving    atomic.Int64 // callers of Receive
-	lastReceived atomic.Int64 // when the last one left, in Unix nanoseconds
 
 	mu       sync.Mutex
 	consumer *consumer // nil until the first Receive
@@ -66,9 +51,6 @@ var _ carrier.Carrier = (*Carrier)(nil)
 // Open checks the topic, its partitions and the rights on the group. It waits
 // for the broker no longer than the context lives.
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
-	if opt.IdleAfter == 0 {
-		opt.IdleAfter = defaultIdleAfter
-	}
 	topic, err := kafkalink.OpenTopic(ctx, opt.Link, kafkalink.TopicOptions{
 		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas, NoCompression: true,
 		IfLost: "the outbox has them, they are published again",
@@ -81,8 +63,17 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 		_ = topic.Close(ctx) // the first error is the one to report
 		return nil, setup(err)
 	}
-	c.tasks.Go(c.watch)
 	return c, nil
+}
+
+// checkGroup returns an error if the user has no rights on the group. Other
+// errors are those of an outage, which a carrier outlives.
+func (c *Carrier) checkGroup(ctx context.Context) error {
+	_, err := c.topic.Committed(ctx, c.opt.Group)
+	if errors.Is(err, kerr.GroupAuthorizationFailed) {
+		return err
+	}
+	return nil
 }
 
 // setup marks an error that waiting does not mend.
@@ -120,11 +111,6 @@ func (c *Carrier) MaxBytes() int { return c.topic.MaxBytes() }
 // Receive waits for messages. While the broker is away it waits as well, until
 // its context ends.
 func (c *Carrier) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
-	c.receiving.Add(1)
-	defer func() {
-		c.lastReceived.Store(time.Now().UnixNano())
-		c.receiving.Add(-1)
-	}()
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -187,28 +173,6 @@ func (c *Carrier) present() *consumer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.consumer
-}
-
-// watch retires a consumer that has no use: franz-go does not follow a topic that
-// was deleted and created again; or nobody receives.
-func (c *Carrier) watch() {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.closed:
-			return
-		case <-tick.C:
-		}
-		now := c.present()
-		if now == nil {
-			continue
-		}
-		idle := c.receiving.Load() == 0 && time.Since(time.Unix(0, c.lastReceived.Load())) > c.opt.IdleAfter
-		if idle || now.id != c.topic.ID() {
-			c.retire(now)
-		}
-	}
 }
 
 // Done settles deliveries and returns at once. The offsets are committed within

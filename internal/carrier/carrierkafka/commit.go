@@ -33,6 +33,7 @@ func (c *consumer) commitLoop(ctx context.Context) {
 		case <-c.commitNow:
 		case <-tick.C:
 			c.wakeFetching()
+			c.endIfOutdated()
 		}
 		try, cancel := context.WithTimeout(ctx, commitTimeout)
 		if err := c.commit(try, nil); err != nil {
@@ -40,6 +41,18 @@ func (c *consumer) commitLoop(ctx context.Context) {
 		}
 		cancel()
 	}
+}
+
+// endIfOutdated has receivers make another consumer if the topic was deleted and
+// created again, which franz-go does not follow.
+func (c *consumer) endIfOutdated() {
+	if c.topic.ID() == c.id {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	c.signal()
 }
 
 // commit tells the broker the positions of partitions, nil for all that are

@@ -186,29 +186,6 @@ func TestReceive_OnlyPublishingOwnsNoPartition(t *testing.T) {
 	}
 }
 
-// A process that receives no more leaves its partitions to others, and joins
-// again when it does.
-func TestReceive_IdleProcessLeavesTheGroup(t *testing.T) {
-	t.Parallel()
-	k := server.SharedKafka(t)
-	opt := onTopic(t, k, 2)
-	opt.IdleAfter = time.Second
-	idle, other := open(t, opt), open(t, opt)
-	first := numbered("first", 10)
-	publish(t, idle, first)
-	consume(t, idle, first)
-	second := numbered("second", 10)
-	publish(t, idle, second) // of which it may have fetched some
-	consume(t, other, second)
-	if err := other.Close(within(t, patience)); err != nil {
-		t.Fatalf("close: %v", err)
-	}
-	third := numbered("third", 10)
-	publish(t, idle, third)
-	consume(t, idle, third)
-	drain(t, idle, opt)
-}
-
 // writeZeros writes compressed batches that are small at the broker and large in
 // memory, as anybody can who may write the topic.
 func writeZeros(t *testing.T, opt carrierkafka.Options, batches, perBatch int) {
