@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,20 +94,16 @@ type broker struct {
 }
 
 // New makes a client, which connects by itself. Check tells whether it works.
-func New(link Options, role Role, log *slog.Logger) (*Client, error) {
-	access, err := link.endpoints()
-	if err != nil {
-		return nil, err
-	}
+func New(link Options, role Role, log *slog.Logger) *Client {
 	c := &Client{
-		link: link, role: role, access: access, log: log, peers: make(map[string]*peer),
+		link: link, role: role, access: link.endpoints(), log: log, peers: make(map[string]*peer),
 		id: fmt.Sprintf("%s@%d@seckill@%s", hostName(), os.Getpid(), randomHex()),
 	}
 	c.settings = c.newSettings()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.peer(access)
+	c.peer(c.access)
 	c.tasks.Go(c.watch)
-	return c, nil
+	return c
 }
 
 func (c *Client) newSettings() *v2.Settings {
@@ -213,12 +210,7 @@ func (c *Client) findBrokers(ctx context.Context) error {
 	for _, b := range found {
 		brokers = append(brokers, *b)
 	}
-	slices.SortFunc(brokers, func(a, b broker) int {
-		if a.name < b.name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(brokers, func(a, b broker) int { return strings.Compare(a.name, b.name) })
 	c.keep(brokers)
 	return nil
 }

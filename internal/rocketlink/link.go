@@ -46,9 +46,7 @@ const protocolVersion = "5.1.4"
 
 // Options say where RocketMQ's proxies are and how to sign in.
 type Options struct {
-	// Endpoint is the gRPC address of a proxy, HOST:PORT. Several are separated by
-	// ";" or ",".
-	Endpoint string
+	Endpoint string // the gRPC address of a proxy, HOST:PORT
 	// TLS is nil for plain. If it names no server, each proxy is checked by its own
 	// host.
 	TLS *tls.Config
@@ -56,26 +54,17 @@ type Options struct {
 	AccessKey, SecretKey string
 }
 
-// endpoints reads the addresses of the options.
-func (o *Options) endpoints() (*v2.Endpoints, error) {
-	e := &v2.Endpoints{Scheme: v2.AddressScheme_IPv4}
-	for _, address := range strings.FieldsFunc(o.Endpoint, func(r rune) bool { return r == ';' || r == ',' || r == ' ' }) {
-		host, portText, err := net.SplitHostPort(address)
-		port, portErr := strconv.ParseUint(portText, 10, 16)
-		if err != nil || portErr != nil || host == "" {
-			return nil, fmt.Errorf("%w: endpoint %q is not HOST:PORT", ErrSetup, address)
-		}
-		if ip, err := netip.ParseAddr(host); err != nil {
-			e.Scheme = v2.AddressScheme_DOMAIN_NAME
-		} else if !ip.Unmap().Is4() {
-			e.Scheme = v2.AddressScheme_IPv6
-		}
-		e.Addresses = append(e.Addresses, &v2.Address{Host: host, Port: int32(port)})
+// endpoints is the address of the options, which the configuration has checked.
+func (o *Options) endpoints() *v2.Endpoints {
+	host, portText, _ := net.SplitHostPort(o.Endpoint)
+	port, _ := strconv.Atoi(portText)
+	e := &v2.Endpoints{Scheme: v2.AddressScheme_IPv4, Addresses: []*v2.Address{{Host: host, Port: int32(port)}}}
+	if ip, err := netip.ParseAddr(host); err != nil {
+		e.Scheme = v2.AddressScheme_DOMAIN_NAME
+	} else if !ip.Unmap().Is4() {
+		e.Scheme = v2.AddressScheme_IPv6
 	}
-	if len(e.Addresses) == 0 {
-		return nil, fmt.Errorf("%w: no endpoint is configured", ErrSetup)
-	}
-	return e, nil
+	return e
 }
 
 // nameOf is one text for the addresses of a proxy.

@@ -87,9 +87,9 @@ func openBoth(ctx context.Context, opt Options, kind rocketlink.Type) (sender, *
 		return sender{}, nil, err
 	}
 	r := newReceiver(opt, kind)
-	if err := r.checkGroup(ctx); err != nil {
+	if err := r.consumer.CheckGroup(ctx, opt.Invisible); err != nil {
 		_ = errors.Join(r.close(ctx), s.producer.Close(ctx)) // the first error is the one to report
-		return sender{}, nil, err
+		return sender{}, nil, portError(err)
 	}
 	return s, r, nil
 }
@@ -138,10 +138,7 @@ type sender struct {
 }
 
 func newSender(ctx context.Context, opt Options, kind rocketlink.Type) (sender, error) {
-	producer, err := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{kind}}, opt.Logger)
-	if err != nil {
-		return sender{}, portError(err)
-	}
+	producer := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{kind}}, opt.Logger)
 	if err := producer.Check(ctx); err != nil {
 		_ = producer.Close(ctx) // the first error is the one to report
 		return sender{}, portError(err)

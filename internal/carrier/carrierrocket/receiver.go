@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// maxPolls bounds the polls of one broker at a time.
-	maxPolls = 4
 	// maxHeld and heldBytes bound what is received and not settled. No poll begins
 	// while one of them is reached.
 	maxHeld   = 16_384
@@ -53,34 +51,31 @@ type delivery struct {
 	until   time.Time // it comes again then
 }
 
-// receiver is the half that receives. It polls on demand: each broker has as
-// many polls as callers wait, and at most maxPolls. A poll lasts some seconds.
-// What it brings after its caller has given up waits for the next caller.
+// receiver is the half that receives. It polls on demand: each broker has one
+// poll while somebody waits. A poll lasts some seconds. What it brings after its
+// caller has given up waits for the next caller.
 type receiver struct {
-	opt  Options
-	kind rocketlink.Type
+	opt      Options
+	consumer *rocketlink.Client
 
 	ctx    context.Context // of polls; ends with close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
-	mu       sync.Mutex
-	consumer *rocketlink.Client // nil before it joined
-	closed   bool
-	waiting  int // callers of Receive
-	wanted   int // messages that they want at most
-	polls    map[string]int
-	ready    []*delivery
-	held     map[*delivery]bool // ready, or with a caller
-	bytes    int                // of held
-	sweepAt  time.Time
-	refused  error         // of the latest poll, if the broker answered with one
-	refusals int           // counts them
-	changed  chan struct{} // closed and replaced when a poll has ended
+	mu      sync.Mutex
+	closed  bool
+	polling map[string]bool // brokers
+	ready   []*delivery
+	held    map[*delivery]bool // ready, or with a caller
+	bytes   int                // of held
+	sweepAt time.Time
+	refused error         // of the latest poll, if the broker answered with one; said once
+	changed chan struct{} // closed and replaced when a poll has ended
 }
 
 func newReceiver(opt Options, kind rocketlink.Type) *receiver {
-	r := &receiver{opt: opt, kind: kind, polls: make(map[string]int), held: make(map[*delivery]bool), changed: make(chan struct{})}
+	r := &receiver{opt: opt, polling: make(map[string]bool), held: make(map[*delivery]bool), changed: make(chan struct{})}
+	r.consumer = rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{kind}, Group: opt.Group}, opt.Logger)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -89,17 +84,11 @@ func newReceiver(opt Options, kind rocketlink.Type) *receiver {
 // its context ends. If the broker refuses, it returns an error: that is
 // carrier.ErrSetup if the group or the topic does not exist.
 func (r *receiver) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
-	if most < 1 {
-		return nil, fmt.Errorf("rocketmq: receive %d messages", most)
-	}
-	r.wait(1, most)
-	defer r.wait(-1, -most)
-	seen := -1
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		got, changed, err := r.take(most, &seen)
+		got, changed, err := r.take(most)
 		if err != nil || len(got) > 0 {
 			return got, err
 		}
@@ -110,25 +99,13 @@ func (r *receiver) Receive(ctx context.Context, most int) ([]carrier.Delivery, e
 	}
 }
 
-// wait counts callers.
-func (r *receiver) wait(callers, messages int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.waiting += callers
-	r.wanted += messages
-}
-
 // take returns messages that are ready. If there are none, it polls, and the
-// channel is closed when that may have changed. Seen is the number of refusals
-// at the caller's first look; -1 before.
-func (r *receiver) take(most int, seen *int) ([]carrier.Delivery, <-chan struct{}, error) {
+// channel is closed when that may have changed.
+func (r *receiver) take(most int) ([]carrier.Delivery, <-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil, nil, errClosed
-	}
-	if *seen < 0 {
-		*seen = r.refusals
 	}
 	now := time.Now()
 	var got []carrier.Delivery
@@ -144,59 +121,31 @@ func (r *receiver) take(most int, seen *int) ([]carrier.Delivery, <-chan struct{
 	if len(got) > 0 {
 		return got, nil, nil
 	}
-	if r.refusals > *seen && r.refused != nil {
-		return nil, nil, r.refused
+	if err := r.refused; err != nil {
+		r.refused = nil
+		return nil, nil, err
 	}
-	return nil, r.changed, r.startPolls()
+	r.startPolls(min(most, rocketlink.PollMost))
+	return nil, r.changed, nil
 }
 
-// startPolls begins the polls that callers need. The caller holds mu.
-func (r *receiver) startPolls() error {
-	if err := r.join(); err != nil {
-		return err
-	}
+// startPolls polls the brokers that are not polled. The caller holds mu.
+func (r *receiver) startPolls(most int) {
 	r.sweep(time.Now())
 	if len(r.held) >= maxHeld || r.bytes >= heldBytes {
 		time.AfterFunc(sweepEvery, r.wake)
-		return nil
+		return
 	}
 	brokers := r.consumer.Brokers()
 	if len(brokers) == 0 {
 		brokers = []string{""} // the poll finds one
 	}
 	for _, name := range brokers {
-		for r.polls[name] < min(r.waiting, maxPolls) {
-			r.polls[name]++
-			most := min(r.wanted, rocketlink.PollMost)
+		if !r.polling[name] {
+			r.polling[name] = true
 			r.tasks.Go(func() { r.poll(name, most) })
 		}
 	}
-	return nil
-}
-
-// join makes the consumer where there is none. The caller holds mu.
-func (r *receiver) join() error {
-	if r.closed {
-		return errClosed
-	}
-	if r.consumer != nil {
-		return nil
-	}
-	made, err := rocketlink.New(r.opt.Link, rocketlink.Role{Topic: r.opt.Topic, Types: []rocketlink.Type{r.kind}, Group: r.opt.Group}, r.opt.Logger)
-	if err != nil {
-		return portError(err)
-	}
-	r.consumer = made
-	return nil
-}
-
-// checkGroup returns carrier.ErrSetup if the broker refuses the group.
-func (r *receiver) checkGroup(ctx context.Context) error {
-	consumer, err := r.present()
-	if err == nil {
-		err = consumer.CheckGroup(ctx, r.opt.Invisible)
-	}
-	return portError(err)
 }
 
 // poll asks one broker once.
@@ -212,7 +161,7 @@ func (r *receiver) poll(broker string, most int) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.polls[broker]--
+	delete(r.polling, broker)
 	r.signal()
 }
 
@@ -234,7 +183,6 @@ func (r *receiver) add(got []rocketlink.Received, err error) {
 	r.refused = nil
 	if rocketlink.Refused(err) || errors.Is(err, carrier.ErrSetup) {
 		r.refused = err
-		r.refusals++
 	}
 	r.signal()
 }
@@ -279,10 +227,6 @@ func (r *receiver) Done(ctx context.Context, deliveries []carrier.Delivery) erro
 	for _, d := range handlesOf(deliveries) {
 		byBroker[d.receipt.Broker()] = append(byBroker[d.receipt.Broker()], d)
 	}
-	consumer, err := r.present()
-	if err != nil {
-		return err
-	}
 	var group errgroup.Group
 	group.SetLimit(maxSettles)
 	for _, all := range byBroker {
@@ -292,7 +236,7 @@ func (r *receiver) Done(ctx context.Context, deliveries []carrier.Delivery) erro
 				for i, d := range some {
 					receipts[i] = d.receipt
 				}
-				return r.settled(consumer.Ack(ctx, receipts), some...)
+				return r.settled(r.consumer.Ack(ctx, receipts), some...)
 			})
 		}
 	}
@@ -301,18 +245,14 @@ func (r *receiver) Done(ctx context.Context, deliveries []carrier.Delivery) erro
 
 // Again gives deliveries back.
 func (r *receiver) Again(ctx context.Context, deliveries []carrier.Delivery) error {
-	consumer, err := r.present()
-	if err != nil {
-		return err
-	}
-	return r.hide(ctx, consumer, handlesOf(deliveries), func(d *delivery) time.Duration { return againAfter(d.attempt) })
+	return r.hide(ctx, handlesOf(deliveries), func(d *delivery) time.Duration { return againAfter(d.attempt) })
 }
 
-func (r *receiver) hide(ctx context.Context, consumer *rocketlink.Client, all []*delivery, after func(*delivery) time.Duration) error {
+func (r *receiver) hide(ctx context.Context, all []*delivery, after func(*delivery) time.Duration) error {
 	var group errgroup.Group
 	group.SetLimit(maxSettles)
 	for _, d := range all {
-		group.Go(func() error { return r.settled(consumer.Hide(ctx, d.receipt, after(d)), d) })
+		group.Go(func() error { return r.settled(r.consumer.Hide(ctx, d.receipt, after(d)), d) })
 	}
 	return group.Wait()
 }
@@ -335,15 +275,6 @@ func (r *receiver) settled(err error, deliveries ...*delivery) error {
 	return portError(err)
 }
 
-// present is the consumer, which it makes where there is none: a delivery may be
-// of a carrier before this one.
-func (r *receiver) present() (*rocketlink.Client, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err := r.join()
-	return r.consumer, err
-}
-
 // handlesOf leaves out deliveries of other brokers.
 func handlesOf(deliveries []carrier.Delivery) []*delivery {
 	all := make([]*delivery, 0, len(deliveries))
@@ -358,12 +289,12 @@ func handlesOf(deliveries []carrier.Delivery) []*delivery {
 // close ends the polls, gives back what is not settled, and leaves the group.
 func (r *receiver) close(ctx context.Context) error {
 	r.mu.Lock()
-	first, consumer := !r.closed, r.consumer
+	first := !r.closed
 	r.closed = true
 	r.signal()
 	r.mu.Unlock()
 	r.cancel()
-	if !first || consumer == nil {
+	if !first {
 		return nil
 	}
 	_ = grace.Wait(ctx, r.tasks.Wait) // polls end with their own context
@@ -375,9 +306,9 @@ func (r *receiver) close(ctx context.Context) error {
 		left = append(left, d)
 	}
 	r.mu.Unlock()
-	err := r.hide(ctx, consumer, left, func(*delivery) time.Duration { return closedAfter })
+	err := r.hide(ctx, left, func(*delivery) time.Duration { return closedAfter })
 	if err != nil {
 		err = fmt.Errorf("rocketmq: %d messages were not given back and come again within %s: %w", len(left), r.opt.Invisible, err)
 	}
-	return errors.Join(err, consumer.Close(ctx))
+	return errors.Join(err, r.consumer.Close(ctx))
 }

@@ -26,10 +26,7 @@ var _ sink.Target = (*Target)(nil)
 
 // Open checks the topic. It waits for a proxy no longer than the context lives.
 func Open(ctx context.Context, opt Options) (*Target, error) {
-	client, err := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{rocketlink.FIFO, rocketlink.Normal}}, opt.Logger)
-	if err != nil {
-		return nil, err
-	}
+	client := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{rocketlink.FIFO, rocketlink.Normal}}, opt.Logger)
 	if err := client.Check(ctx); err != nil {
 		_ = client.Close(ctx) // the first error is the one to report
 		return nil, err
