@@ -1,6 +1,10 @@
 package pulsarlink
 
-import "fmt"
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
 
 // answer is what a broker says: the fields that the client needs of every kind
 // of command.
@@ -38,114 +42,44 @@ func (a *answer) err() error {
 	return serverError{a.code, a.text}
 }
 
-func (a *answer) fail(number uint64) { a.failed, a.code = true, code(number) }
+// reader takes one field of a command.
+type reader func(*answer, field)
 
-// readers tell the place of a field for each kind of command. Others are of no
-// use to the client.
-var readers = map[kind]func(*answer, field){
-	kindConnected: func(a *answer, f field) {
-		if f.at == 3 {
-			a.size = int(int32(f.number))
-		}
+// readers take what the client needs of each kind of command, by the numbers of
+// its fields. Others are of no use to the client.
+var readers = map[kind]map[protowire.Number]reader{
+	kindConnected:       {3: readSize},
+	kindSendReceipt:     {1: readOwner, 2: readSequence},
+	kindSendError:       {1: readOwner, 2: readSequence, 3: readCode, 4: readText},
+	kindSuccess:         {1: readRequest},
+	kindError:           {1: readRequest, 2: readCode, 3: readText},
+	kindCloseProducer:   {1: readOwner},
+	kindCloseConsumer:   {1: readOwner},
+	kindProducerSuccess: {1: readRequest, 2: readName},
+	kindPartitionsTold:  {1: readCount, 2: readRequest, 3: readFailed, 4: readCode, 5: readText},
+	kindLookupTold: {
+		1: readURL, 2: readURLTLS, 3: readOutcome, 4: readRequest, 5: readAuthority, 6: readCode, 7: readText, 8: readProxied,
 	},
-	kindSendReceipt: func(a *answer, f field) {
-		switch f.at {
-		case 1:
-			a.owner = f.number
-		case 2:
-			a.sequence = f.number
-		}
-	},
-	kindSendError: func(a *answer, f field) {
-		switch f.at {
-		case 1:
-			a.owner = f.number
-		case 2:
-			a.sequence = f.number
-		case 3:
-			a.fail(f.number)
-		case 4:
-			a.text = string(f.bytes)
-		}
-	},
-	kindSuccess: func(a *answer, f field) {
-		if f.at == 1 {
-			a.request = f.number
-		}
-	},
-	kindError: func(a *answer, f field) {
-		switch f.at {
-		case 1:
-			a.request = f.number
-		case 2:
-			a.fail(f.number)
-		case 3:
-			a.text = string(f.bytes)
-		}
-	},
-	kindCloseProducer: readClose,
-	kindCloseConsumer: readClose,
-	kindProducerSuccess: func(a *answer, f field) {
-		switch f.at {
-		case 1:
-			a.request = f.number
-		case 2:
-			a.name = string(f.bytes)
-		}
-	},
-	kindPartitionsTold: func(a *answer, f field) {
-		switch f.at {
-		case 1:
-			a.count = uint32(f.number)
-		case 2:
-			a.request = f.number
-		case 3:
-			a.failed = a.failed || f.number != 0
-		case 4:
-			a.fail(f.number)
-		case 5:
-			a.text = string(f.bytes)
-		}
-	},
-	kindLookupTold: readLookup,
-	kindAckResponse: func(a *answer, f field) {
-		switch f.at {
-		case 4:
-			a.fail(f.number)
-		case 5:
-			a.text = string(f.bytes)
-		case 6:
-			a.request = f.number
-		}
-	},
+	kindAckResponse: {4: readCode, 5: readText, 6: readRequest},
 }
 
-func readClose(a *answer, f field) {
-	if f.at == 1 {
-		a.owner = f.number
-	}
-}
+func readRequest(a *answer, f field)   { a.request = f.number }
+func readOwner(a *answer, f field)     { a.owner = f.number }
+func readSequence(a *answer, f field)  { a.sequence = f.number }
+func readName(a *answer, f field)      { a.name = string(f.bytes) }
+func readSize(a *answer, f field)      { a.size = int(int32(f.number)) }
+func readCount(a *answer, f field)     { a.count = uint32(f.number) }
+func readURL(a *answer, f field)       { a.url = string(f.bytes) }
+func readURLTLS(a *answer, f field)    { a.urlTLS = string(f.bytes) }
+func readAuthority(a *answer, f field) { a.authority = f.number != 0 }
+func readProxied(a *answer, f field)   { a.proxied = f.number != 0 }
+func readFailed(a *answer, f field)    { a.failed = a.failed || f.number != 0 }
+func readCode(a *answer, f field)      { a.failed, a.code = true, code(f.number) }
+func readText(a *answer, f field)      { a.text = string(f.bytes) }
 
-func readLookup(a *answer, f field) {
-	switch f.at {
-	case 1:
-		a.url = string(f.bytes)
-	case 2:
-		a.urlTLS = string(f.bytes)
-	case 3:
-		a.outcome = f.number
-		a.failed = a.failed || f.number == lookupFailed
-	case 4:
-		a.request = f.number
-	case 5:
-		a.authority = f.number != 0
-	case 6:
-		a.fail(f.number)
-	case 7:
-		a.text = string(f.bytes)
-	case 8:
-		a.proxied = f.number != 0
-	}
+func readOutcome(a *answer, f field) {
+	a.outcome = f.number
+	a.failed = a.failed || f.number == lookupFailed
 }
 
 // readAnswer decodes a command.
@@ -166,11 +100,16 @@ func readAnswer(command []byte) (answer, error) {
 	if a.kind == kindMessage {
 		return a, readMessageCommand(&a, content)
 	}
-	read := readers[a.kind]
-	if read == nil {
+	known := readers[a.kind]
+	if known == nil {
 		return a, nil
 	}
-	if err := each(content, func(f field) { read(&a, f) }); err != nil {
+	err = each(content, func(f field) {
+		if read := known[f.at]; read != nil {
+			read(&a, f)
+		}
+	})
+	if err != nil {
 		return a, fmt.Errorf("read a command of type %d: %w", a.kind, err)
 	}
 	return a, nil

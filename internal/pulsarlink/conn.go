@@ -29,20 +29,26 @@ type conn struct {
 	done chan struct{}
 	wake chan struct{} // of one place: there is something to write
 
-	mu        sync.Mutex
-	err       error // why it ended
-	queue     [][]byte
-	queued    int // bytes
-	requests  map[uint64]chan answer
-	producers map[uint64]*producer
-	consumers map[uint64]*consumer
+	mu       sync.Mutex
+	err      error // why it ended
+	queue    [][]byte
+	queued   int // bytes
+	requests map[uint64]chan answer
+	owners   map[uint64]owner
+}
+
+// owner is a producer or a consumer. Both have numbers of one series.
+type owner interface {
+	// hear takes a command. It never blocks.
+	hear(a *answer, f frame)
+	end(err error)
 }
 
 // newConn takes over a connection after sign-in.
 func newConn(c *Client, at target, wire *heard, reader *bufio.Reader, maxMessage int) *conn {
 	n := &conn{
 		client: c, at: at, wire: wire, maxMessage: maxMessage, done: make(chan struct{}), wake: make(chan struct{}, 1),
-		requests: make(map[uint64]chan answer), producers: make(map[uint64]*producer), consumers: make(map[uint64]*consumer),
+		requests: make(map[uint64]chan answer), owners: make(map[uint64]owner),
 	}
 	c.tasks.Go(func() { n.end(n.readAll(reader)) })
 	c.tasks.Go(func() { n.end(n.writeAll()) })
@@ -57,17 +63,14 @@ func (n *conn) end(err error) {
 		return
 	}
 	n.err = err
-	producers, consumers := n.producers, n.consumers
-	n.producers, n.consumers, n.queue = nil, nil, nil
+	owners := n.owners
+	n.owners, n.queue = nil, nil
 	close(n.done)
 	n.mu.Unlock()
 	_ = n.wire.Close() // it is of no use
 	n.client.log.Debug("pulsar: connection ended", "broker", n.at.broker, "error", err)
-	for _, p := range producers {
-		p.end(errLost)
-	}
-	for _, c := range consumers {
-		c.end(err)
+	for _, o := range owners {
+		o.end(fmt.Errorf("%w: %w", errLost, err))
 	}
 }
 
@@ -151,21 +154,12 @@ func (n *conn) handle(a *answer, f frame) {
 		n.send(sayPong())
 	case kindAuthChallenge:
 		n.send(sayToken(n.client.opt.Token))
-	case kindMessage:
-		if c := n.consumer(a.owner); c != nil {
-			c.message(readMessage(a.id, f.payload, f.whole))
-		}
-	case kindCloseConsumer:
-		if c := n.consumer(a.owner); c != nil {
-			c.closedByBroker()
-		}
-	case kindSendReceipt, kindSendError:
-		if p := n.producer(a.owner); p != nil {
-			p.receipt(a)
-		}
-	case kindCloseProducer:
-		if p := n.producer(a.owner); p != nil {
-			p.closedByBroker()
+	case kindMessage, kindCloseConsumer, kindSendReceipt, kindSendError, kindCloseProducer:
+		n.mu.Lock()
+		o := n.owners[a.owner]
+		n.mu.Unlock()
+		if o != nil {
+			o.hear(a, f)
 		}
 	default:
 		n.mu.Lock()
@@ -178,16 +172,21 @@ func (n *conn) handle(a *answer, f frame) {
 	}
 }
 
-func (n *conn) producer(id uint64) *producer {
+// add is false when the connection has ended.
+func (n *conn) add(id uint64, o owner) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.producers[id]
+	if n.err != nil {
+		return false
+	}
+	n.owners[id] = o
+	return true
 }
 
-func (n *conn) consumer(id uint64) *consumer {
+func (n *conn) forget(id uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.consumers[id]
+	delete(n.owners, id)
 }
 
 // request sends a frame and waits for the answer with its number. The answer may

@@ -32,29 +32,27 @@ func openConsumer(ctx context.Context, p *part) (*consumer, error) {
 		return nil, err
 	}
 	c := &consumer{part: p, conn: n, id: client.nextID(), done: make(chan struct{}), owed: int64(p.window)}
-	if !n.addConsumer(c) {
+	if !n.add(c.id, c) {
 		return nil, errLost
 	}
 	request := client.nextID()
 	if _, err := n.request(ctx, request, saySubscribe(p.name, p.of.opt.Name, c.id, request)); err != nil {
 		// It may be there, and the answer late. A consumer without permits would keep
 		// messages from others.
-		c.forget()
+		c.conn.forget(c.id)
 		n.send(sayCloseConsumer(c.id, client.nextID()))
 		return nil, fmt.Errorf("subscribe to %s as %s: %w", p.name, p.of.opt.Name, err)
 	}
 	return c, nil
 }
 
-// addConsumer is false when the connection has ended.
-func (n *conn) addConsumer(c *consumer) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.err != nil {
-		return false
+func (c *consumer) hear(a *answer, f frame) {
+	switch a.kind {
+	case kindMessage:
+		c.message(readMessage(a.id, f.payload, f.whole))
+	case kindCloseConsumer:
+		c.closedByBroker()
 	}
-	n.consumers[c.id] = c
-	return true
 }
 
 // message hands a message to the inbox.
@@ -111,7 +109,7 @@ func (c *consumer) begin() {
 }
 
 func (c *consumer) closedByBroker() {
-	c.forget()
+	c.conn.forget(c.id)
 	c.mu.Lock()
 	c.isClosed = true
 	c.mu.Unlock()
@@ -128,7 +126,7 @@ func (c *consumer) leave() error {
 	if isClosed || c.conn.isDone() {
 		return why
 	}
-	defer c.forget()
+	defer c.conn.forget(c.id)
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	request := c.conn.client.nextID()
@@ -136,12 +134,6 @@ func (c *consumer) leave() error {
 		c.conn.client.log.Debug("pulsar: close a consumer", "topic", c.part.name, "error", err)
 	}
 	return why
-}
-
-func (c *consumer) forget() {
-	c.conn.mu.Lock()
-	defer c.conn.mu.Unlock()
-	delete(c.conn.consumers, c.id)
 }
 
 // end has another consumer take the place of this one.

@@ -19,7 +19,7 @@ var (
 
 	errSignIn  = errors.New("sign-in was refused, check the token")
 	errClosed  = errors.New("pulsar: closed")
-	errLost    = errors.New("pulsar: the connection was lost before the broker had stored the messages")
+	errLost    = errors.New("pulsar: the connection was lost")
 	errSlow    = errors.New("pulsar: the broker did not store the messages in time")
 	errSilent  = errors.New("pulsar: the broker is silent")
 	errBacklog = errors.New("pulsar: the broker does not read")

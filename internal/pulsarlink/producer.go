@@ -1,6 +1,7 @@
 package pulsarlink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -57,7 +58,7 @@ func openProducer(ctx context.Context, c *Client, partition string) (*producer, 
 		return nil, err
 	}
 	p := &producer{conn: n, id: c.nextID(), done: make(chan struct{})}
-	if !n.addProducer(p) {
+	if !n.add(p.id, p) {
 		return nil, errLost
 	}
 	request := c.nextID()
@@ -70,15 +71,13 @@ func openProducer(ctx context.Context, c *Client, partition string) (*producer, 
 	return p, nil
 }
 
-// addProducer is false when the connection has ended.
-func (n *conn) addProducer(p *producer) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.err != nil {
-		return false
+func (p *producer) hear(a *answer, _ frame) {
+	switch a.kind {
+	case kindSendReceipt, kindSendError:
+		p.receipt(a)
+	case kindCloseProducer:
+		p.closedByBroker()
 	}
-	n.producers[p.id] = p
-	return true
 }
 
 // write sends a message without waiting.
@@ -104,21 +103,13 @@ func (p *producer) receipt(a *answer) {
 		return
 	}
 	p.mu.Lock()
-	i, found := slices.BinarySearchFunc(p.sent, a.sequence, func(m sentMessage, sequence uint64) int {
-		switch {
-		case m.sequence < sequence:
-			return -1
-		case m.sequence > sequence:
-			return 1
-		}
-		return 0
-	})
+	i, found := slices.BinarySearchFunc(p.sent, a.sequence, func(m sentMessage, sequence uint64) int { return cmp.Compare(m.sequence, sequence) })
 	if !found {
 		p.mu.Unlock()
 		return
 	}
 	of := p.sent[i].of
-	if i == 0 {
+	if i == 0 { // as usual: nothing is moved
 		p.sent[0] = sentMessage{}
 		p.sent = p.sent[1:]
 	} else {
@@ -146,21 +137,15 @@ func (p *producer) isStuck() bool {
 }
 
 func (p *producer) closedByBroker() {
-	p.forget()
+	p.conn.forget(p.id)
 	p.end(errOwner)
 }
 
 // close ends the producer and tells the broker.
 func (p *producer) close(err error) {
-	p.forget()
+	p.conn.forget(p.id)
 	p.conn.send(sayCloseProducer(p.id, p.conn.client.nextID()))
 	p.end(err)
-}
-
-func (p *producer) forget() {
-	p.conn.mu.Lock()
-	defer p.conn.mu.Unlock()
-	delete(p.conn.producers, p.id)
 }
 
 // end fails all messages that are not stored.
