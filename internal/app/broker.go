@@ -89,11 +89,11 @@ func (p *parts) openDelayer(ctx context.Context) (carrier.Delayer, error) {
 	q := &p.cfg.Queue
 	switch q.Kind {
 	case config.QueueRocketMQ:
-		return opened[carrier.Delayer](carrierrocket.OpenDelayer(ctx, carrierrocket.Options{
-			Link: p.brokers.rocket, Topic: q.ExpireTopic, Group: q.ExpireGroup(), Logger: p.log,
+		return opened[carrier.Delayer](carrierrocket.Open(ctx, carrierrocket.Options{
+			Link: p.brokers.rocket, Topic: q.ExpireTopic, Group: q.ExpireGroup(), Delayed: true, Logger: p.log,
 		}))
 	case config.QueuePulsar:
-		return opened[carrier.Delayer](carrierpulsar.OpenDelayer(ctx, carrierpulsar.Options{
+		return opened[carrier.Delayer](carrierpulsar.Open(ctx, carrierpulsar.Options{
 			Link: p.brokers.pulsar, Topic: q.ExpireTopic, Group: q.ExpireGroup(), Logger: p.log,
 		}))
 	}

@@ -89,14 +89,16 @@ var ErrTooLarge = errors.New("carrier: message is larger than the broker takes")
 // Waiting does not help.
 var ErrSetup = errors.New("carrier: broker refuses the setup")
 
-// Delayer transports messages that are due at a time. RocketMQ and Pulsar have
-// one; Kafka has none.
+// MaxDelay is the longest delay that each Delayer takes: a proxy of RocketMQ that
+// is not configured otherwise (maxDelayTimeMills).
+const MaxDelay = 24 * time.Hour
+
+// Delayer transports messages that are due at a time, at most MaxDelay away. The
+// carriers of RocketMQ and Pulsar can; Kafka cannot.
 //
 // Deliveries are received and settled as in Carrier. A message may come early
 // or late, more than once, or never.
 type Delayer interface {
-	// MaxDelay is the longest delay that the broker takes; 0 if it has no bound.
-	MaxDelay() time.Duration
 	// PublishAt returns nil when the broker has stored the message for good.
 	PublishAt(ctx context.Context, m Message, due time.Time) error
 	Receive(ctx context.Context, max int) ([]Delivery, error)

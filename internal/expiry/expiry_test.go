@@ -182,10 +182,9 @@ func TestScheduler_BrokerThatIsAwayAtStartHoldsUpNobody(t *testing.T) {
 
 func TestScheduler_WhatTheBrokerDoesNotTakeIsLeftToTheScan(t *testing.T) {
 	s := newShop(t)
-	s.broker.Limit(time.Hour)
 	s.run(t)
 	nos, _ := s.confirm(t, 1, time.Hour)
-	s.scheduler.Schedule(s.product.ID, nos, time.Now().Add(2*time.Hour))
+	s.scheduler.Schedule(s.product.ID, nos, time.Now().Add(carrier.MaxDelay+time.Hour))
 	rig.Until(t, "it is counted as too long", func() bool { return s.count(expiry.TooLong) == 1 })
 	s.broker.Fail(errors.New("refused"))
 	s.scheduler.Schedule(s.product.ID, nos, time.Now().Add(time.Minute))

@@ -200,8 +200,8 @@ func (s *Scheduler) publish(ctx context.Context) {
 // publishOne publishes a message, or leaves its orders to the scan.
 func (s *Scheduler) publishOne(ctx context.Context, e *carrier.Expiry) {
 	delay := e.Due.Sub(s.opt.Now())
-	switch most := s.broker().MaxDelay(); {
-	case most > 0 && delay > most:
+	switch {
+	case delay > carrier.MaxDelay:
 		s.opt.Meter.Message(TooLong)
 		return
 	case delay <= 0: // it waited for the broker until the scan had its orders

@@ -154,9 +154,6 @@ func (c *Client) Ping(ctx context.Context) error {
 	return err
 }
 
-// MaxBody is the largest body by the proxies' word; 0 if none has told.
-func (c *Client) MaxBody() int { return c.peer(c.access).maxBody() }
-
 // route asks which brokers have the topic.
 func (c *Client) route(ctx context.Context) ([]*v2.MessageQueue, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

@@ -42,7 +42,6 @@ type peer struct {
 
 	mu      sync.Mutex
 	rpc     v2.MessagingServiceClient // nil while there is no session
-	answer  *v2.Settings              // of the proxy
 	err     error                     // why there is no session; nil before the first attempt
 	changed chan struct{}             // closed when rpc or err is first set
 }
@@ -71,20 +70,10 @@ func (p *peer) use(ctx context.Context) (v2.MessagingServiceClient, error) {
 	return p.rpc, nil
 }
 
-// maxBody is the largest body by the proxy's word; 0 if it has not told.
-func (p *peer) maxBody() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return int(p.answer.GetPublishing().GetMaxBodySize())
-}
-
-func (p *peer) set(rpc v2.MessagingServiceClient, answer *v2.Settings, err error) {
+func (p *peer) set(rpc v2.MessagingServiceClient, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rpc, p.err = rpc, err
-	if answer != nil {
-		p.answer = answer
-	}
 	select {
 	case <-p.changed:
 	default:
@@ -102,7 +91,7 @@ func (p *peer) serve(ctx context.Context) {
 		if ctx.Err() != nil {
 			err = errClosed
 		}
-		p.set(nil, nil, err)
+		p.set(nil, err)
 		p.log.Debug("rocketmq: session ended", "proxy", nameOf(p.endpoints), "error", err)
 		if time.Since(began) > goodSession {
 			pause = minPause
@@ -135,7 +124,7 @@ func (p *peer) talk(ctx context.Context, conn *grpc.ClientConn) error {
 	late := time.AfterFunc(greetTimeout, func() { cancel(fmt.Errorf("rocketmq: the proxy did not greet within %s", greetTimeout)) })
 	defer late.Stop()
 	rpc := v2.NewMessagingServiceClient(conn)
-	answer, err := p.greet(ctx, rpc, cancel)
+	err := p.greet(ctx, rpc, cancel)
 	if err == nil {
 		err = p.heartbeat(ctx, rpc)
 	}
@@ -143,7 +132,7 @@ func (p *peer) talk(ctx context.Context, conn *grpc.ClientConn) error {
 		return causeOf(ctx, err)
 	}
 	late.Stop()
-	p.set(rpc, answer, nil)
+	p.set(rpc, nil)
 	tick := time.NewTicker(heartbeatEvery)
 	defer tick.Stop()
 	for {
@@ -168,21 +157,21 @@ func causeOf(ctx context.Context, err error) error {
 
 // greet exchanges settings. The stream stays open; end is called when it breaks.
 // Commands of the proxy are not followed: they are for diagnosis.
-func (p *peer) greet(ctx context.Context, rpc v2.MessagingServiceClient, end context.CancelCauseFunc) (*v2.Settings, error) {
+func (p *peer) greet(ctx context.Context, rpc v2.MessagingServiceClient, end context.CancelCauseFunc) error {
 	stream, err := rpc.Telemetry(p.link.signed(ctx, p.client))
 	if err != nil {
-		return nil, explain(ctx, err)
+		return explain(ctx, err)
 	}
 	// An error of Send only says that Recv has the reason.
 	_ = stream.Send(&v2.TelemetryCommand{Command: &v2.TelemetryCommand_Settings{Settings: p.settings}})
 	for {
 		command, err := stream.Recv()
 		if err != nil {
-			return nil, explain(ctx, err)
+			return explain(ctx, err)
 		}
 		if command.GetStatus() != nil {
 			if err := refused(command.GetStatus()); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if command.GetSettings() == nil {
@@ -196,7 +185,7 @@ func (p *peer) greet(ctx context.Context, rpc v2.MessagingServiceClient, end con
 				}
 			}
 		}()
-		return command.GetSettings(), nil
+		return nil
 	}
 }
 

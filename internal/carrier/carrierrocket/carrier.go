@@ -26,13 +26,11 @@ import (
 )
 
 const (
-	// DefaultMaxBytes is a quarter of what brokers take by default.
-	DefaultMaxBytes = 1 << 20
+	// maxBytes is a quarter of what brokers take by default, and eight times what the
+	// relay packs into a message.
+	maxBytes = 1 << 20
 	// DefaultInvisible is when a message comes again whose receiver died.
 	DefaultInvisible = 60 * time.Second
-	// headRoom is more than key, properties and the broker's own fields take
-	// beside the body.
-	headRoom = 32 << 10
 	// maxSends bounds the messages on the way to the broker. The proxy takes one
 	// in each request.
 	maxSends = 32
@@ -41,68 +39,71 @@ const (
 // Options say which topic carries the entries.
 type Options struct {
 	Link  rocketlink.Options
-	Topic string // of type NORMAL
+	Topic string // of type NORMAL, or DELAY if Delayed
 	Group string
-	// MaxBytes is the largest body; 0 is DefaultMaxBytes. Where the proxy says that
-	// it takes less, that counts.
-	MaxBytes int
+	// Delayed is for messages that are due at a time.
+	Delayed bool
 	// Invisible is how long a receiver has for a message before it comes again; 0
 	// is DefaultInvisible. Proxies take 10 s at least.
 	Invisible time.Duration
 	Logger    *slog.Logger
 }
 
-func (o *Options) fill() {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
-	if o.Invisible == 0 {
-		o.Invisible = DefaultInvisible
-	}
-}
-
-// Carrier implements carrier.Carrier.
+// Carrier implements carrier.Carrier, and carrier.Delayer if it is Delayed.
 type Carrier struct {
-	sender
+	producer *rocketlink.Client
+	room     *semaphore.Weighted
 	*receiver
 }
 
-var _ carrier.Carrier = (*Carrier)(nil)
+var (
+	_ carrier.Carrier = (*Carrier)(nil)
+	_ carrier.Delayer = (*Carrier)(nil)
+)
 
-// Open checks that the topic exists and has the type NORMAL, and that the group
+// Open checks that the topic exists and has the right type, and that the group
 // exists. It waits for a proxy no longer than the context lives.
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
-	s, r, err := openBoth(ctx, opt, rocketlink.Normal)
+	if opt.Invisible == 0 {
+		opt.Invisible = DefaultInvisible
+	}
+	kind := rocketlink.Normal
+	if opt.Delayed {
+		kind = rocketlink.Delay
+	}
+	role := rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{kind}}
+	producer := rocketlink.New(opt.Link, role, opt.Logger)
+	role.Group = opt.Group
+	c := &Carrier{producer, semaphore.NewWeighted(maxSends), newReceiver(opt, rocketlink.New(opt.Link, role, opt.Logger))}
+	err := producer.Check(ctx)
+	if err == nil {
+		err = c.consumer.CheckGroup(ctx, opt.Invisible)
+	}
 	if err != nil {
-		return nil, err
+		_ = c.Close(ctx) // the first error is the one to report
+		return nil, portError(err)
 	}
-	return &Carrier{s, r}, nil
-}
-
-// openBoth opens both halves on a topic of a type.
-func openBoth(ctx context.Context, opt Options, kind rocketlink.Type) (sender, *receiver, error) {
-	opt.fill()
-	s, err := newSender(ctx, opt, kind)
-	if err != nil {
-		return sender{}, nil, err
-	}
-	r := newReceiver(opt, kind)
-	if err := r.consumer.CheckGroup(ctx, opt.Invisible); err != nil {
-		_ = errors.Join(r.close(ctx), s.producer.Close(ctx)) // the first error is the one to report
-		return sender{}, nil, portError(err)
-	}
-	return s, r, nil
+	return c, nil
 }
 
 // Publish returns nil when the broker has stored all messages. It sends some at
 // a time, so that messages of one key may be stored in another order.
 func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error {
+	return c.publish(ctx, messages, time.Time{})
+}
+
+// PublishAt has the broker deliver a message at a time, which it keeps to about
+// a second. A message that is due already is delivered at once.
+func (c *Carrier) PublishAt(ctx context.Context, m carrier.Message, due time.Time) error {
+	return c.publish(ctx, []carrier.Message{m}, due)
+}
+
+func (c *Carrier) publish(ctx context.Context, messages []carrier.Message, due time.Time) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	most := c.MaxBytes()
 	for i := range messages {
-		if len(messages[i].Body) > most {
+		if len(messages[i].Body) > maxBytes {
 			return carrier.ErrTooLarge
 		}
 	}
@@ -113,7 +114,10 @@ func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error
 		}
 		group.Go(func() error {
 			defer c.room.Release(1)
-			return c.send(sending, &messages[i], time.Time{})
+			m := &messages[i]
+			return portError(c.producer.Send(sending, &rocketlink.Message{
+				Key: m.Key, Body: m.Body, Properties: map[string]string{carrier.SignatureHeader: m.Signature}, Due: due,
+			}))
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -121,6 +125,9 @@ func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error
 	}
 	return ctx.Err() // some were not sent if it has ended
 }
+
+// MaxBytes does not follow the proxy's limit.
+func (c *Carrier) MaxBytes() int { return maxBytes }
 
 // Ping reports whether a proxy answers and has the topic.
 func (c *Carrier) Ping(ctx context.Context) error { return portError(c.producer.Ping(ctx)) }
@@ -130,36 +137,6 @@ func (c *Carrier) Close(ctx context.Context) error {
 	return errors.Join(c.receiver.close(ctx), c.producer.Close(ctx))
 }
 
-// sender is the half that publishes.
-type sender struct {
-	producer *rocketlink.Client
-	maxBytes int
-	room     *semaphore.Weighted
-}
-
-func newSender(ctx context.Context, opt Options, kind rocketlink.Type) (sender, error) {
-	producer := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{kind}}, opt.Logger)
-	if err := producer.Check(ctx); err != nil {
-		_ = producer.Close(ctx) // the first error is the one to report
-		return sender{}, portError(err)
-	}
-	return sender{producer, opt.MaxBytes, semaphore.NewWeighted(maxSends)}, nil
-}
-
-// MaxBytes is the smaller of the option and the proxy's limit.
-func (s *sender) MaxBytes() int {
-	if limit := s.producer.MaxBody(); limit > headRoom {
-		return min(s.maxBytes, limit-headRoom)
-	}
-	return s.maxBytes
-}
-
-func (s *sender) send(ctx context.Context, m *carrier.Message, due time.Time) error {
-	return portError(s.producer.Send(ctx, &rocketlink.Message{
-		Key: m.Key, Body: m.Body, Properties: map[string]string{carrier.SignatureHeader: m.Signature}, Due: due,
-	}))
-}
-
 // portError translates errors of the link into those of the port.
 func portError(err error) error {
 	switch {
@@ -167,7 +144,7 @@ func portError(err error) error {
 		return fmt.Errorf("%w: %w", carrier.ErrSetup, err)
 	case errors.Is(err, rocketlink.ErrTooLarge):
 		// It is within MaxBytes, and others of its batch may be stored.
-		return fmt.Errorf("%w: lower the largest message size: %w", carrier.ErrSetup, err)
+		return fmt.Errorf("%w: the broker has to take messages of %d bytes: %w", carrier.ErrSetup, maxBytes, err)
 	}
 	return err
 }

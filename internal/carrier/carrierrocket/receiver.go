@@ -73,9 +73,8 @@ type receiver struct {
 	changed chan struct{} // closed and replaced when a poll has ended
 }
 
-func newReceiver(opt Options, kind rocketlink.Type) *receiver {
-	r := &receiver{opt: opt, polling: make(map[string]bool), held: make(map[*delivery]bool), changed: make(chan struct{})}
-	r.consumer = rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{kind}, Group: opt.Group}, opt.Logger)
+func newReceiver(opt Options, consumer *rocketlink.Client) *receiver {
+	r := &receiver{opt: opt, consumer: consumer, polling: make(map[string]bool), held: make(map[*delivery]bool), changed: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }

@@ -21,7 +21,6 @@ type MemoryDelayer struct {
 	again   int
 	down    error
 	early   time.Duration
-	most    time.Duration
 	frozen  atomic.Bool
 }
 
@@ -33,7 +32,7 @@ type delayedMessage struct {
 // againAfter is when a message comes again that was given back.
 const againAfter = 20 * time.Millisecond
 
-// NewMemoryDelayer makes an empty broker without a longest delay.
+// NewMemoryDelayer makes an empty broker.
 func NewMemoryDelayer() *MemoryDelayer {
 	return &MemoryDelayer{held: make(map[*delayedMessage]bool), changed: make(chan struct{})}
 }
@@ -68,13 +67,6 @@ func (m *MemoryDelayer) Early(by time.Duration) {
 	defer m.mu.Unlock()
 	m.early = by
 	m.signal()
-}
-
-// Limit sets the longest delay.
-func (m *MemoryDelayer) Limit(most time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.most = most
 }
 
 // Wipe loses all messages.
@@ -124,13 +116,6 @@ func (m *MemoryDelayer) Ping() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.down
-}
-
-// MaxDelay is the longest delay.
-func (m *MemoryDelayer) MaxDelay() time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.most
 }
 
 // PublishAt stores a message.

@@ -32,7 +32,7 @@ func TestBroker_Killed(t *testing.T) {
 	whole, parted := open(t, onTopic(t, p, 0)), open(t, onTopic(t, p, 3))
 	both := []*carrierpulsar.Carrier{whole, parted}
 	other, backlog := open(t, onTopic(t, p, 0)), open(t, onTopic(t, p, 0))
-	delayer := openDelayer(t, onTopic(t, p, 0))
+	delayer := open(t, onTopic(t, p, 0))
 	target := openTarget(t, p, newName(t))
 	working(t, other, "before")
 	kept, later := numbered("kept", 20), numbered("later", 1)
@@ -99,7 +99,7 @@ func TestBroker_Wiped(t *testing.T) {
 	p := server.SharedPulsar(t)
 	whole, parted := open(t, onTopic(t, p, 0)), open(t, onTopic(t, p, 3))
 	both := []*carrierpulsar.Carrier{whole, parted}
-	delayer := openDelayer(t, onTopic(t, p, 0))
+	delayer := open(t, onTopic(t, p, 0))
 	held := map[carrier.Carrier][]carrier.Delivery{}
 	for _, c := range both {
 		working(t, c, "before")

@@ -124,7 +124,7 @@ func TestReceive_HostileCrowdTakesBoundedMemory(t *testing.T) {
 		crowd = append(crowd, payloads...)
 	}
 	carried, delayed := onTopic(t, p, 0), onTopic(t, p, 0)
-	c, d := open(t, carried), openDelayer(t, delayed)
+	c, d := open(t, carried), open(t, delayed)
 	newRawWriter(t, p, carried.Topic).store(crowd...)
 	publish(t, c, numbered("honest", 1))
 	refuse(t, c, len(crowd), numbered("honest", 1))

@@ -74,17 +74,6 @@ func open(t testing.TB, opt carrierpulsar.Options) *carrierpulsar.Carrier {
 	return c
 }
 
-// openDelayer opens a delayer that the test's end closes.
-func openDelayer(t testing.TB, opt carrierpulsar.Options) *carrierpulsar.Delayer {
-	t.Helper()
-	d, err := carrierpulsar.OpenDelayer(within(t, patience), opt)
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	t.Cleanup(func() { _ = d.Close(within(t, 10*time.Second)) })
-	return d
-}
-
 // numbered makes n messages over some keys.
 func numbered(prefix string, n int) []carrier.Message {
 	messages := make([]carrier.Message, n)

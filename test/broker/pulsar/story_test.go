@@ -50,7 +50,7 @@ func fixture(t *testing.T, p *server.Pulsar, partitions int) carriertest.Fixture
 			return c
 		},
 		OpenDelayer: func(t *testing.T) carrier.Delayer {
-			d, err := carrierpulsar.OpenDelayer(within(t, patience), delayed)
+			d, err := carrierpulsar.Open(within(t, patience), delayed)
 			if err != nil {
 				t.Fatalf("open: %v", err)
 			}
@@ -115,7 +115,7 @@ func TestPublish_TakesBodiesThatDoNotCompress(t *testing.T) {
 	largest := carrier.Message{Key: strings.Repeat("k", 100), Body: body, Signature: strings.Repeat("s", 200)}
 	publish(t, c, []carrier.Message{largest, largest})
 	settle(t, c, collect(t, c, []carrier.Message{largest}))
-	delayer := openDelayer(t, onTopic(t, p, 0))
+	delayer := open(t, onTopic(t, p, 0))
 	if err := delayer.PublishAt(within(t, patience), largest, time.Now().Add(time.Second)); err != nil {
 		t.Errorf("publish with a delay: %v", err)
 	}

@@ -42,7 +42,7 @@ func insist(t testing.TB, what string, call func(ctx context.Context) error) {
 }
 
 // fails has each call return an error within its deadline.
-func fails(t *testing.T, c *carrierrocket.Carrier, d *carrierrocket.Delayer, held []carrier.Delivery) {
+func fails(t *testing.T, c, d *carrierrocket.Carrier, held []carrier.Delivery) {
 	t.Helper()
 	var calls sync.WaitGroup
 	for what, call := range map[string]func(ctx context.Context) error{

@@ -2,7 +2,6 @@ package rocketmq_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +85,6 @@ func TestStory(t *testing.T) {
 		"Receive_KeepsWhatCameAfterTheDeadline":  lateBatch,
 		"Close_OfAPollingReceiverDelaysNothing":  closeWhilePolling,
 		"Close_LeavesNoGoroutines":               leavesNothing,
-		"Publish_FollowsTheProxysLimit":          proxyLimit,
 		"Kill_MessagesComeToAnotherReceiver":     killedReceiver,
 		"Console_PrintsMessageOfCodec":           console,
 		"Sink_StoresEventWithProperties":         sinkStores,
@@ -102,23 +100,23 @@ func TestStory(t *testing.T) {
 
 func refusesSetup(t *testing.T, r *server.RocketMQ) {
 	normal, delay := create(t, r, server.RocketMQNormal), create(t, r, server.RocketMQDelay)
-	missing, nowhere := normal, normal
+	missing := normal
 	missing.Topic = "no-such-topic"
-	nowhere.Link.Endpoint = "127.0.0.1"
 	for what, c := range map[string]struct {
 		opt  carrierrocket.Options
 		text string
 	}{
-		"a missing topic":         {missing, "the topic does not exist: create it"},
-		"a topic of delays":       {delay, "is of type [DELAY], and [NORMAL] is needed"},
-		"an address without port": {nowhere, "is not HOST:PORT"},
+		"a missing topic":   {missing, "the topic does not exist: create it"},
+		"a topic of delays": {delay, "is of type [DELAY], and [NORMAL] is needed"},
 	} {
 		_, err := carrierrocket.Open(within(t, openWithin), c.opt)
 		if !errors.Is(err, carrier.ErrSetup) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	_, err := carrierrocket.OpenDelayer(within(t, openWithin), normal)
+	delayed := normal
+	delayed.Delayed = true
+	_, err := carrierrocket.Open(within(t, openWithin), delayed)
 	if !errors.Is(err, carrier.ErrSetup) {
 		t.Errorf("a delayer on a normal topic: %v", err)
 	}
@@ -143,7 +141,8 @@ func missingGroup(t *testing.T, r *server.RocketMQ) {
 	if !errors.Is(err, carrier.ErrSetup) || !strings.Contains(err.Error(), "the group does not exist: create it") || !strings.Contains(err.Error(), "no-such-group") {
 		t.Errorf("open: %v", err)
 	}
-	if _, err := carrierrocket.OpenDelayer(within(t, openWithin), late); !errors.Is(err, carrier.ErrSetup) {
+	late.Delayed = true
+	if _, err := carrierrocket.Open(within(t, openWithin), late); !errors.Is(err, carrier.ErrSetup) {
 		t.Errorf("open a delayer: %v", err)
 	}
 	r.CreateGroup(opt.Group)
@@ -233,20 +232,6 @@ func leavesNothing(t *testing.T, r *server.RocketMQ) {
 			t.Fatalf("%d goroutines before and %d after %d carriers closed", running, runtime.NumGoroutine(), carriers)
 		}
 	}
-}
-
-func proxyLimit(t *testing.T, r *server.RocketMQ) {
-	opt := create(t, r, server.RocketMQNormal)
-	opt.MaxBytes = 64 << 20
-	c := open(t, opt)
-	shut(t, c)
-	most := c.MaxBytes()
-	if most > 4<<20 || most < 3<<20 {
-		t.Fatalf("the largest body is %d bytes", most)
-	}
-	m := carrier.Message{Key: "1-0", Body: bytes.Repeat([]byte("x"), most), Signature: "v1,s"}
-	publish(t, c, m)
-	collect(within(t, openWithin), t, c, m)
 }
 
 const (
@@ -410,13 +395,10 @@ func delayLimit(t *testing.T, r *server.RocketMQ) {
 	opt := create(t, r, server.RocketMQDelay)
 	d := openDelayer(t, opt)
 	shut(t, d)
-	if d.MaxDelay() != 24*time.Hour {
-		t.Errorf("the longest delay is %s", d.MaxDelay())
-	}
-	if err := d.PublishAt(within(t, openWithin), message("far"), time.Now().Add(d.MaxDelay()+time.Hour)); err == nil {
+	if err := d.PublishAt(within(t, openWithin), message("far"), time.Now().Add(carrier.MaxDelay+time.Hour)); err == nil {
 		t.Error("a delay that is too long was taken")
 	}
-	if err := d.PublishAt(within(t, openWithin), message("near"), time.Now().Add(d.MaxDelay()-time.Minute)); err != nil {
+	if err := d.PublishAt(within(t, openWithin), message("near"), time.Now().Add(carrier.MaxDelay-time.Minute)); err != nil {
 		t.Errorf("the longest delay: %v", err)
 	}
 	if err := d.PublishAt(within(t, openWithin), carrier.Message{Key: "k", Body: make([]byte, d.MaxBytes()+1)}, time.Now()); !errors.Is(err, carrier.ErrTooLarge) {

@@ -59,13 +59,10 @@ func open(t testing.TB, opt carrierrocket.Options) *carrierrocket.Carrier {
 }
 
 // openDelayer opens a delayer. The test closes it.
-func openDelayer(t testing.TB, opt carrierrocket.Options) *carrierrocket.Delayer {
+func openDelayer(t testing.TB, opt carrierrocket.Options) *carrierrocket.Carrier {
 	t.Helper()
-	d, err := carrierrocket.OpenDelayer(within(t, openWithin), opt)
-	if err != nil {
-		t.Fatalf("open a delayer: %v", err)
-	}
-	return d
+	opt.Delayed = true
+	return open(t, opt)
 }
 
 func TestSuite(t *testing.T) {
