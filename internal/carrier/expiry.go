@@ -23,8 +23,7 @@ type Expiry struct {
 
 // expiryBody is the body of an expiry message.
 type expiryBody struct {
-	Version   int       `json:"version"`
-	Store     string    `json:"store"`
+	head
 	ProductID uint32    `json:"product_id"`
 	Due       time.Time `json:"due"`
 	Orders    []string  `json:"orders"`
@@ -43,7 +42,7 @@ func (c *Codec) EncodeExpiry(e *Expiry) (Message, error) {
 		orders[i] = no.String()
 	}
 	body, err := json.Marshal(expiryBody{
-		Version: Version, Store: c.Store, ProductID: e.ProductID, Due: e.Due.UTC(), Orders: orders,
+		head: head{Version, c.Store}, ProductID: e.ProductID, Due: e.Due.UTC(), Orders: orders,
 	})
 	if err != nil {
 		return Message{}, fmt.Errorf("carrier: encode an expiry message: %w", err)
@@ -54,18 +53,11 @@ func (c *Codec) EncodeExpiry(e *Expiry) (Message, error) {
 // DecodeExpiry reads an expiry message. Its error is ErrForged, ErrForeign or
 // ErrPoison.
 func (c *Codec) DecodeExpiry(m *Message) (Expiry, error) {
-	if err := c.check(m); err != nil {
+	var body expiryBody
+	if err := c.open(m, &body); err != nil {
 		return Expiry{}, err
 	}
-	var body expiryBody
-	if err := json.Unmarshal(m.Body, &body); err != nil {
-		return Expiry{}, fmt.Errorf("%w: %w", ErrPoison, err)
-	}
 	switch {
-	case body.Version != Version:
-		return Expiry{}, fmt.Errorf("%w: version %d", ErrPoison, body.Version)
-	case body.Store != c.Store:
-		return Expiry{}, ErrForeign
 	case body.ProductID == 0 || body.Due.IsZero():
 		return Expiry{}, fmt.Errorf("%w: product and due are needed", ErrPoison)
 	case len(body.Orders) == 0 || len(body.Orders) > maxExpiryOrders:

@@ -26,6 +26,17 @@ var (
 	ErrPoison  = errors.New("carrier: message cannot be read")
 )
 
+// Rejection is the word for one of these errors.
+func Rejection(err error) string {
+	switch {
+	case errors.Is(err, ErrForged):
+		return "forged"
+	case errors.Is(err, ErrForeign):
+		return "foreign"
+	}
+	return "poison"
+}
+
 // Ring signs and verifies messages; a keyring.Ring is one.
 type Ring interface {
 	Sign(message []byte) [32]byte
@@ -43,10 +54,17 @@ func Key(e *seckill.Entry) string {
 	return strconv.FormatUint(uint64(e.ProductID), 10) + "-" + strconv.Itoa(e.Shard)
 }
 
+// head begins the body of each message.
+type head struct {
+	Version int    `json:"version"`
+	Store   string `json:"store"`
+}
+
+func (h *head) header() *head { return h }
+
 // envelope is the body of a message of reservations.
 type envelope struct {
-	Version int         `json:"version"`
-	Store   string      `json:"store"`
+	head
 	Entries []wireEntry `json:"entries"`
 }
 
@@ -81,7 +99,7 @@ func (c *Codec) Encode(deliveries []queue.Delivery) (Message, error) {
 	if len(deliveries) == 0 || len(deliveries) > maxEntries {
 		return Message{}, fmt.Errorf("carrier: a message has 1 to %d entries, not %d", maxEntries, len(deliveries))
 	}
-	message := envelope{Version: Version, Store: c.Store, Entries: make([]wireEntry, len(deliveries))}
+	message := envelope{head: head{Version, c.Store}, Entries: make([]wireEntry, len(deliveries))}
 	for i := range deliveries {
 		message.Entries[i] = wireEntryOf(&deliveries[i])
 	}
@@ -98,8 +116,9 @@ func (c *Codec) Seal(key string, body []byte) Message {
 	return Message{Key: key, Body: body, Signature: "v1," + base64.StdEncoding.EncodeToString(sum[:])}
 }
 
-// check verifies a message's signature.
-func (c *Codec) check(m *Message) error {
+// open verifies a message's signature and reads its body. It knows the version
+// and this store.
+func (c *Codec) open(m *Message, body interface{ header() *head }) error {
 	const scheme = "v1,"
 	if len(m.Body) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrPoison)
@@ -111,24 +130,25 @@ func (c *Codec) check(m *Message) error {
 	if err != nil || !c.Ring.Verify(m.Body, sum) {
 		return ErrForged
 	}
+	if err := json.Unmarshal(m.Body, body); err != nil {
+		return fmt.Errorf("%w: %w", ErrPoison, err)
+	}
+	switch h := body.header(); {
+	case h.Version != Version:
+		return fmt.Errorf("%w: version %d", ErrPoison, h.Version)
+	case h.Store != c.Store:
+		return ErrForeign
+	}
 	return nil
 }
 
 // Decode reads a message. Its error is ErrForged, ErrForeign or ErrPoison.
 func (c *Codec) Decode(m *Message) ([]queue.Delivery, error) {
-	if err := c.check(m); err != nil {
+	var e envelope
+	if err := c.open(m, &e); err != nil {
 		return nil, err
 	}
-	var e envelope
-	if err := json.Unmarshal(m.Body, &e); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrPoison, err)
-	}
-	switch {
-	case e.Version != Version:
-		return nil, fmt.Errorf("%w: version %d", ErrPoison, e.Version)
-	case e.Store != c.Store:
-		return nil, ErrForeign
-	case len(e.Entries) == 0 || len(e.Entries) > maxEntries:
+	if len(e.Entries) == 0 || len(e.Entries) > maxEntries {
 		return nil, fmt.Errorf("%w: %d entries", ErrPoison, len(e.Entries))
 	}
 	deliveries := make([]queue.Delivery, len(e.Entries))

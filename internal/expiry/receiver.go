@@ -2,7 +2,6 @@ package expiry
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -104,7 +103,7 @@ func (r *receiver) failed(ctx context.Context, retry *time.Duration, what string
 func (r *receiver) accept(message carrier.Delivery) {
 	expiry, err := r.opt.Codec.DecodeExpiry(&message.Message)
 	if err != nil {
-		why := rejection(err)
+		why := Result(carrier.Rejection(err))
 		// Anybody who may write the topic decides how many there are.
 		r.complaints.Say(slog.LevelWarn, "rejected "+string(why), "expiry message rejected and settled", "why", string(why), "bytes", len(message.Body))
 		r.done([]parcel{{message: message}}, why)
@@ -116,17 +115,6 @@ func (r *receiver) accept(message carrier.Delivery) {
 		return
 	}
 	r.waiting = append(r.waiting, p)
-}
-
-// rejection is why a message was not accepted.
-func rejection(err error) Result {
-	switch {
-	case errors.Is(err, carrier.ErrForged):
-		return Forged
-	case errors.Is(err, carrier.ErrForeign):
-		return Foreign
-	}
-	return Poison
 }
 
 // ripe takes messages that are due, for one call to the store.

@@ -40,10 +40,6 @@ const (
 	// stopWithin is how long calls to the broker go on after a stop: messages that
 	// wait are published, others are settled or given back.
 	stopWithin = 2 * time.Second
-	// How long a broker is waited for, and how often it is tried.
-	openWithin = 10 * time.Second
-	openLeast  = 500 * time.Millisecond
-	openMost   = 10 * time.Second
 )
 
 // Result is what became of a message.
@@ -120,9 +116,15 @@ func (s *Scheduler) Schedule(product uint32, orders []seckill.OrderNo, payBefore
 
 // Run publishes and receives until ctx ends. Close comes after it.
 func (s *Scheduler) Run(ctx context.Context) {
-	if !s.open(ctx) {
+	opened, ok := grace.Reach(ctx, s.opt.Open, func(err error) {
+		s.opt.Logger.Warn("broker of delayed messages not reached; the scan of the store expires orders", "error", err)
+	})
+	if !ok {
 		return
 	}
+	s.mu.Lock()
+	s.delayer = opened
+	s.mu.Unlock()
 	var running sync.WaitGroup
 	for range publishers {
 		running.Go(func() { s.publish(ctx) })
@@ -131,26 +133,6 @@ func (s *Scheduler) Run(ctx context.Context) {
 		running.Go(func() { newReceiver(s).run(ctx) })
 	}
 	running.Wait()
-}
-
-// open connects to the broker, however long it is away.
-func (s *Scheduler) open(ctx context.Context) bool {
-	for wait := openLeast; ctx.Err() == nil; wait = min(2*wait, openMost) {
-		opening, cancel := context.WithTimeout(ctx, openWithin)
-		opened, err := s.opt.Open(opening)
-		cancel()
-		if err == nil {
-			s.mu.Lock()
-			s.delayer = opened
-			s.mu.Unlock()
-			return true
-		}
-		if ctx.Err() == nil {
-			s.opt.Logger.Warn("broker of delayed messages not reached; the scan of the store expires orders", "error", err)
-		}
-		_ = grace.Pause(ctx, wait)
-	}
-	return false
 }
 
 func (s *Scheduler) broker() carrier.Delayer {

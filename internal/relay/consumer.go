@@ -61,7 +61,7 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, erro
 		}
 		bypassed, changed := c.line.mode()
 		if bypassed {
-			if batch, err := c.direct(ctx, max, changed); err != nil || len(batch) > 0 {
+			if batch, err := c.direct(ctx, max); err != nil || len(batch) > 0 {
 				return batch, err
 			}
 			continue
@@ -169,7 +169,7 @@ func (c *consumer) take(max int) (batch []queue.Delivery) {
 }
 
 // direct reads the outbox for a moment, unless a message came.
-func (c *consumer) direct(ctx context.Context, max int, changed <-chan struct{}) ([]queue.Delivery, error) {
+func (c *consumer) direct(ctx context.Context, max int) ([]queue.Delivery, error) {
 	select {
 	case p := <-c.line.arrivals:
 		c.add(p)
@@ -178,13 +178,6 @@ func (c *consumer) direct(ctx context.Context, max int, changed <-chan struct{})
 	}
 	brief, cancel := context.WithTimeout(ctx, directFor)
 	defer cancel()
-	go func() {
-		select {
-		case <-changed:
-			cancel()
-		case <-brief.Done():
-		}
-	}()
 	batch, err := c.Consumer.Receive(brief, max)
 	if err != nil && len(batch) == 0 && brief.Err() != nil && ctx.Err() == nil {
 		return nil, nil

@@ -90,13 +90,6 @@ func (t Timing) filled() Timing {
 	return t
 }
 
-// How long a broker is waited for, and how often it is tried.
-const (
-	openWithin = 10 * time.Second
-	openLeast  = 500 * time.Millisecond
-	openMost   = 10 * time.Second
-)
-
 // arrivalsMost bounds the messages that wait for a worker of this process.
 const arrivalsMost = 64
 
@@ -132,35 +125,21 @@ func New(opt Options) *Line {
 // holds. Close comes after the workers have ended.
 func (l *Line) Run(ctx context.Context) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(grace.Call, l.endCalls) })
-	if !l.open(ctx) {
+	opened, ok := grace.Reach(ctx, l.opt.Open, func(err error) {
+		l.opt.Logger.Warn("broker not reached; workers read the outbox", "error", err)
+		l.bypass(err)
+	})
+	if !ok {
 		return
 	}
+	l.mu.Lock()
+	l.carrier = opened
+	l.mu.Unlock()
 	l.bypass(nil)
 	var running sync.WaitGroup
 	running.Go(func() { l.receive(ctx) })
 	running.Go(func() { newRelay(l).run(ctx) })
 	running.Wait()
-}
-
-// open connects to the broker, however long it is away.
-func (l *Line) open(ctx context.Context) bool {
-	for wait := openLeast; ctx.Err() == nil; wait = min(2*wait, openMost) {
-		opening, cancel := context.WithTimeout(ctx, openWithin)
-		opened, err := l.opt.Open(opening)
-		cancel()
-		if err == nil {
-			l.mu.Lock()
-			l.carrier = opened
-			l.mu.Unlock()
-			return true
-		}
-		if ctx.Err() == nil {
-			l.opt.Logger.Warn("broker not reached; workers read the outbox", "error", err)
-			l.bypass(err)
-		}
-		_ = grace.Pause(ctx, wait) // the loop looks at ctx
-	}
-	return false
 }
 
 // broker is the open carrier. Whoever has a message of it may ask for it.

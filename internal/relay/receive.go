@@ -2,11 +2,11 @@ package relay
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
 	"seckill/internal/carrier"
+	"seckill/internal/complaint"
 	"seckill/internal/grace"
 	"seckill/internal/queue"
 )
@@ -77,26 +77,11 @@ func (l *Line) accept(ctx context.Context, message carrier.Delivery) {
 
 // reject settles a message that nobody can accept.
 func (l *Line) reject(message carrier.Delivery, cause error) {
-	why := "poison"
-	switch {
-	case errors.Is(cause, carrier.ErrForged):
-		why = "forged"
-	case errors.Is(cause, carrier.ErrForeign):
-		why = "foreign"
-	}
+	why := carrier.Rejection(cause)
 	l.opt.Meter.Rejected(why)
 	// Anybody who may write the topic decides how many there are.
-	l.complaints.Say(slog.LevelWarn, "rejected "+why, "message rejected and settled", "why", why, "key", clip(message.Key), "bytes", len(message.Body))
+	l.complaints.Say(slog.LevelWarn, "rejected "+why, "message rejected and settled", "why", why, "key", complaint.Clip(message.Key), "bytes", len(message.Body))
 	l.done([]carrier.Delivery{message})
-}
-
-// clip shortens a text that anybody may have written.
-func clip(text string) string {
-	const most = 64
-	if len(text) > most {
-		return text[:most] + "…"
-	}
-	return text
 }
 
 // done settles messages. One that cannot be settled comes again, and is found
