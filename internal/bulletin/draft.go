@@ -42,21 +42,15 @@ func NewDraft() *Draft {
 
 // Post adds a notice.
 func (d *Draft) Post(n Notice) {
+	t := topic{n.Kind, n.Product, n.Duty}
 	d.mu.Lock()
-	d.add(topic{n.Kind, n.Product, n.Duty}, n.At)
-	d.mu.Unlock()
-	select {
-	case d.filled <- struct{}{}:
-	default: // it is known already
-	}
-}
-
-func (d *Draft) add(t topic, at time.Time) {
-	if _, there := d.topics[t]; !there && len(d.topics) >= mostTopics {
+	if _, there := d.topics[t]; there || len(d.topics) < mostTopics {
+		d.topics[t] = n.At
+	} else {
 		d.stats.Dropped++
-		return
 	}
-	d.topics[t] = at
+	d.mu.Unlock()
+	ring(d.filled)
 }
 
 // Heard counts notices of others.
@@ -77,14 +71,7 @@ func (d *Draft) Stats() Stats {
 // was sent for a while, else gathered. A page that could not be published is
 // dropped: each instance looks by itself soon.
 func (d *Draft) Send(ctx context.Context, publish func(ctx context.Context, notices []Notice) error) {
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-pause.C:
-		}
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 			return
@@ -97,7 +84,7 @@ func (d *Draft) Send(ctx context.Context, publish func(ctx context.Context, noti
 				next = retryPause
 			}
 		}
-		pause.Reset(next)
+		rest(ctx, next)
 	}
 }
 
