@@ -14,11 +14,8 @@ import (
 	"seckill/internal/kafkalink"
 )
 
-// Commits happen every commitEvery, and earlier when commitMost messages are
-// settled.
 const (
 	commitEvery   = 200 * time.Millisecond
-	commitMost    = 1000
 	commitTimeout = 5 * time.Second
 )
 
@@ -30,11 +27,10 @@ func (c *consumer) commitLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.commitNow:
 		case <-tick.C:
-			c.wakeFetching()
-			c.endIfOutdated()
 		}
+		c.wakeFetching()
+		c.endIfOutdated()
 		try, cancel := context.WithTimeout(ctx, commitTimeout)
 		if err := c.commit(try, nil); err != nil {
 			c.log.Debug("kafka: commit", "topic", c.topic.Name(), "error", err)
@@ -80,7 +76,6 @@ func (c *consumer) commit(ctx context.Context, numbers []int32) error {
 func (c *consumer) positions(numbers []int32) map[int32]kgo.EpochOffset {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settled = 0
 	offsets := make(map[int32]kgo.EpochOffset)
 	for number, p := range c.owned {
 		if numbers != nil && !slices.Contains(numbers, number) {

@@ -75,7 +75,6 @@ type consumer struct {
 	// committing is held from reading offsets to the broker's answer, so that an
 	// older commit never follows a newer one.
 	committing sync.Mutex
-	commitNow  chan struct{}
 
 	mu      sync.Mutex
 	owned   map[int32]*partition
@@ -83,7 +82,6 @@ type consumer struct {
 	held    int           // messages that are not settled
 	bytes   int           // of them
 	tracked int           // slots of all partitions
-	settled int           // since the last commit
 	changed chan struct{} // closed and replaced when ready grows or the consumer ends
 	room    chan struct{} // wakes the poll loop
 	ended   bool
@@ -92,7 +90,7 @@ type consumer struct {
 // newConsumer begins to join the group and to fetch. It needs no broker yet.
 func newConsumer(link kafkalink.Options, topic *kafkalink.Topic, group string, log *slog.Logger) (*consumer, error) {
 	c := &consumer{
-		topic: topic, id: topic.ID(), log: log, commitNow: make(chan struct{}, 1),
+		topic: topic, id: topic.ID(), log: log,
 		owned: make(map[int32]*partition), changed: make(chan struct{}), room: make(chan struct{}, 1),
 	}
 	c.end = sync.OnceValue(c.finish)
@@ -267,13 +265,6 @@ func (c *consumer) settle(deliveries []carrier.Delivery) {
 		d.settled = true
 		c.hold(d.from, -1, -d.size)
 		c.tracked -= d.from.settle(d.offset)
-		c.settled++
-	}
-	if c.settled >= commitMost {
-		select {
-		case c.commitNow <- struct{}{}:
-		default:
-		}
 	}
 	c.wakePoll()
 }
