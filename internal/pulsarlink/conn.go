@@ -13,9 +13,6 @@ const (
 	writeBuffer = 64 << 10
 	// writeTimeout is how long a broker may take to read what is written at once.
 	writeTimeout = silentAfter * keepAlive
-	// maxQueued bounds what waits to be written. Topics bound their messages far
-	// below it.
-	maxQueued = 256 << 20
 )
 
 // conn is a connection to a broker, shared by producers and consumers. It is of
@@ -32,7 +29,6 @@ type conn struct {
 	mu       sync.Mutex
 	err      error // why it ended
 	queue    [][]byte
-	queued   int // bytes
 	requests map[uint64]chan answer
 	owners   map[uint64]owner
 }
@@ -77,20 +73,14 @@ func (n *conn) end(err error) {
 func (n *conn) isDone() bool { return isClosed(n.done) }
 
 // send queues frames in their order. What cannot be sent is lost with the
-// connection.
+// connection. Topics bound their messages, and a broker that does not read ends
+// the connection after writeTimeout.
 func (n *conn) send(frames ...[]byte) {
 	n.mu.Lock()
 	if n.err == nil {
-		for _, f := range frames {
-			n.queue = append(n.queue, f)
-			n.queued += len(f)
-		}
+		n.queue = append(n.queue, frames...)
 	}
-	isFull := n.queued > maxQueued
 	n.mu.Unlock()
-	if isFull {
-		go n.end(errBacklog) // the caller may hold a mutex that end needs
-	}
 	select {
 	case n.wake <- struct{}{}:
 	default:
@@ -115,7 +105,7 @@ func (n *conn) writeAll() error {
 		}
 		n.mu.Lock()
 		frames := n.queue
-		n.queue, n.queued = nil, 0
+		n.queue = nil
 		n.mu.Unlock()
 		if len(frames) == 0 {
 			continue

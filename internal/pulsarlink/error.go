@@ -22,7 +22,6 @@ var (
 	errLost    = errors.New("pulsar: the connection was lost")
 	errSlow    = errors.New("pulsar: the broker did not store the messages in time")
 	errSilent  = errors.New("pulsar: the broker is silent")
-	errBacklog = errors.New("pulsar: the broker does not read")
 	errShifted = errors.New("pulsar: the topic has other partitions now")
 	errOwner   = errors.New("pulsar: the broker has closed it, another may have the topic now")
 	errOdd     = errors.New("pulsar: a message has a number that confuses the broker's permits")
