@@ -45,11 +45,7 @@ func (s *Server) events(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 // left behind for the collector.
 func (s *Server) stream(stream *stream, c net.Conn, first []byte) {
 	conn := c.(interface{ UnsafeConn() net.Conn }).UnsafeConn().(*unhurriedConn)
-	if err := conn.Conn.NeverWait(); err != nil {
-		conn.Close()
-		s.opt.Watch.leave(stream)
-		return
-	}
+	conn.Conn.NeverWait()
 	s.opt.Watch.begin(stream, conn.Conn, first)
 }
 

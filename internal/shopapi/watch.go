@@ -55,18 +55,12 @@ type Watch struct {
 	closed   bool
 }
 
-// line is the connection of a stream; nothing that is done with it waits.
-type line interface {
-	net.Conn
-	Gone() bool
-}
-
 // stream is one shopper looking at one order.
 type stream struct {
 	no      seckill.OrderNo
 	watcher string
 	byLink  bool
-	line    line // set when it begins
+	line    net.Conn // set when it begins; a write to it does not wait
 	// The rest is touched by one goroutine: first by who begins it, then by Run.
 	last        seckill.OrderStatus
 	began, said time.Time
@@ -143,7 +137,7 @@ func (w *Watch) tend(s *stream, o *seckill.Order) bool {
 	case now.Sub(s.began) >= streamLife:
 		return false
 	case now.Sub(s.said) >= keepAlive:
-		return !s.line.Gone() && w.send(s, stillHere)
+		return w.send(s, stillHere)
 	}
 	return true
 }
@@ -159,18 +153,11 @@ func (w *Watch) send(s *stream, text []byte) bool {
 }
 
 // follow keeps a place for a stream; nil when the instance or the order's buyer
-// has too many, or the instance stops. A tab that was closed leaves no word:
-// before somebody is refused, the buyer's streams are looked at.
+// has too many, or the instance stops. A tab that was closed leaves no word: its
+// stream ends with the second write after that, within two keepAlives.
 func (w *Watch) follow(by *seen) *stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.full(by) {
-		for _, s := range slices.Clone(w.watchers[by.watcher]) {
-			if s.line != nil && s.line.Gone() {
-				w.remove(s)
-			}
-		}
-	}
 	if w.closed || w.count >= streamsMost || w.full(by) {
 		return nil
 	}
@@ -194,11 +181,9 @@ func (w *Watch) full(by *seen) bool {
 
 // begin says the first words on a stream's connection, and follows its order
 // from then on. What happened since it was read the next round finds.
-func (w *Watch) begin(s *stream, on line, first []byte) {
+func (w *Watch) begin(s *stream, on net.Conn, first []byte) {
 	s.began = w.now()
-	w.mu.Lock()
-	s.line = on // who has too many streams may have it looked at now
-	w.mu.Unlock()
+	s.line = on
 	if !w.send(s, first) || final(s.last) || !w.add(s) {
 		w.leave(s)
 	}

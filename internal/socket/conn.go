@@ -4,9 +4,14 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 )
+
+// shortly is how long a write may take after NeverWait: a buffer with room takes
+// it at once.
+const shortly = 20 * time.Millisecond
 
 // ErrSlow says that the other side does not read as fast as it is written to.
 var ErrSlow = errors.New("socket: the reader is too slow")
@@ -57,17 +62,11 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// NeverWait has every further Write succeed at once and whole, or fail with
-// ErrSlow: one writer can then serve thousands of readers, and none of them
-// holds up the others. After ErrSlow the connection is good for nothing.
-func (c *Conn) NeverWait() error {
-	c.bare.instant.Store(true)
-	return c.Conn.SetDeadline(time.Time{})
-}
-
-// Gone reports whether the other side has closed the connection, or has said
-// something although it is not its turn. It does not wait.
-func (c *Conn) Gone() bool { return c.bare.gone() }
+// NeverWait has every further Write succeed whole, or fail with ErrSlow: one
+// writer can then serve thousands of readers. A reader that leaves the kernel's
+// buffer full holds the others up once, shortly. After ErrSlow the connection is
+// good for nothing.
+func (c *Conn) NeverWait() { c.bare.instant.Store(true) }
 
 // bare is the connection below TLS.
 type bare struct {
@@ -79,12 +78,19 @@ type bare struct {
 	held    atomic.Int64 // bytes of Hold; changed under the listener's lock
 }
 
-// Write writes; after NeverWait without waiting.
+// Write writes; after NeverWait it does so shortly or fails.
 func (b *bare) Write(text []byte) (int, error) {
-	if b.instant.Load() {
-		return b.writeNow(text)
+	if !b.instant.Load() {
+		return b.Conn.Write(text)
 	}
-	return b.Conn.Write(text)
+	if err := b.Conn.SetWriteDeadline(time.Now().Add(shortly)); err != nil {
+		return 0, err
+	}
+	n, err := b.Conn.Write(text)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = ErrSlow
+	}
+	return n, err
 }
 
 // Close closes the connection, which then no longer counts.

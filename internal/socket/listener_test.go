@@ -205,9 +205,7 @@ func TestAWriteThatNeverWaitsIsWholeOrFails(t *testing.T) {
 	l, accepted := open(t, Options{})
 	client := dial(t, l)
 	conn := next(t, accepted)
-	if err := conn.NeverWait(); err != nil {
-		t.Fatal(err)
-	}
+	conn.NeverWait()
 	text := make([]byte, 1000)
 	written := 0
 	for {
@@ -224,21 +222,6 @@ func TestAWriteThatNeverWaitsIsWholeOrFails(t *testing.T) {
 	}
 	if _, err := io.CopyN(io.Discard, client, int64(written)); err != nil {
 		t.Errorf("what was taken does not arrive: %v", err)
-	}
-}
-
-func TestAClosedConnectionIsSeenToBeGone(t *testing.T) {
-	l, accepted := open(t, Options{})
-	client := dial(t, l)
-	conn := next(t, accepted)
-	if conn.Gone() {
-		t.Error("gone before it left")
-	}
-	client.Close()
-	for deadline := time.Now().Add(patience); !conn.Gone(); {
-		if time.Now().After(deadline) {
-			t.Fatal("not seen to be gone")
-		}
 	}
 }
 
