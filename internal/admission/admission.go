@@ -102,8 +102,7 @@ type Refusal struct {
 	Code   seckill.Code
 	Gate   Gate
 	Detail string
-	// Limit is who refused, with CodeRateLimited.
-	Limit      *ratelimit.Limiter
+	// RetryAfter is above 0 with CodeRateLimited.
 	RetryAfter time.Duration
 }
 
@@ -144,13 +143,13 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 		return Refusal{Code: seckill.CodeSoldOut, Gate: GateSoldOut}
 	}
 	if ok, wait := d.ByAddr.AllowAddr(req.Addr, now); !ok {
-		return limited(GateAddressRate, d.ByAddr, wait)
+		return limited(GateAddressRate, wait)
 	}
 	if err := d.identify(req, now, false); err != nil {
-		return d.stranger(err)
+		return refuse(GateBuyer, err)
 	}
 	if ok, wait := d.ByBuyer.AllowBytes(req.buyer, now); !ok {
-		return limited(GateBuyerRate, d.ByBuyer, wait)
+		return limited(GateBuyerRate, wait)
 	}
 	body, err := readBody(req.Body, terms.PerUserLimit)
 	if err != nil {
@@ -165,7 +164,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 		budget = d.ByHolder
 	}
 	if ok, wait := budget.AllowProduct(s.ID, now); !ok {
-		return limited(GateProductRate, budget, wait)
+		return limited(GateProductRate, wait)
 	}
 	pass.Buyer, pass.Quantity, pass.Ref = string(req.buyer), body.quantity, body.ref
 	if pass.Key = string(req.Key); len(body.token) > 0 {
@@ -176,8 +175,8 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 
 var errTokenRequired = seckill.Errorf(seckill.CodeTokenInvalid, "a purchase token is required: ask for a challenge of the product, and send its answer for a token")
 
-func limited(gate Gate, by *ratelimit.Limiter, wait time.Duration) Refusal {
-	return Refusal{Code: seckill.CodeRateLimited, Gate: gate, Limit: by, RetryAfter: wait}
+func limited(gate Gate, wait time.Duration) Refusal {
+	return Refusal{Code: seckill.CodeRateLimited, Gate: gate, RetryAfter: wait}
 }
 
 func refuse(gate Gate, err error) Refusal {

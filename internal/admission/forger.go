@@ -52,11 +52,3 @@ func (d *Doorkeeper) blame(addr netip.Addr, err error, now time.Time) {
 		d.ByForger.AllowAddr(addr, now)
 	}
 }
-
-// stranger refuses who could not be told.
-func (d *Doorkeeper) stranger(err error) Refusal {
-	if err == error(ErrForger) {
-		return limited(GateBuyer, d.ByForger, time.Second)
-	}
-	return refuse(GateBuyer, err)
-}

@@ -118,7 +118,7 @@ func TestAForgersTokensAreNotLookedAtForAMoment(t *testing.T) {
 				"nobody":                           {nil, addr, stranger},
 			} {
 				got := ask(c.auth, c.from)
-				if got.Code != c.want || (got.Code == seckill.CodeRateLimited) != (got.Limit == d.ByForger && got.Gate == GateBuyer) {
+				if got.Code != c.want || got.Code == seckill.CodeRateLimited && got.Gate != GateBuyer {
 					t.Errorf("%s: %+v, want %q", what, got, c.want)
 				}
 			}

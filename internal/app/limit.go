@@ -26,13 +26,13 @@ func (p *parts) buildLimits(door *admission.Doorkeeper, shop *shopapi.Options) (
 		{&shop.Rates.ByAddr, "other-address", c.OtherIPPerSecond},
 		{&shop.Rates.ByBuyer, "other-buyer", c.OtherBuyerPerSecond},
 	} {
-		if *limit.into, err = ratelimit.New(ratelimit.Options{Name: limit.name, PerSecond: float64(limit.rate)}); err != nil {
+		if *limit.into, err = ratelimit.New(ratelimit.Options{PerSecond: float64(limit.rate)}); err != nil {
 			return fmt.Errorf("limit %s: %w", limit.name, err)
 		}
 		p.limits = append(p.limits, *limit.into)
 	}
 	// It spares this machine, and is not divided.
-	if door.ByForger, err = ratelimit.New(ratelimit.Options{Name: "forged-token", PerSecond: admission.ForgedPerSecond}); err != nil {
+	if door.ByForger, err = ratelimit.New(ratelimit.Options{PerSecond: admission.ForgedPerSecond}); err != nil {
 		return fmt.Errorf("limit forged tokens: %w", err)
 	}
 	p.limits = append(p.limits, shop.Challenges)

@@ -354,7 +354,7 @@ func (d *Desk) window(p *seckill.Product, now time.Time) error {
 
 func allow(limit *ratelimit.Limiter, buyer string, now time.Time) error {
 	if ok, wait := limit.Allow(buyer, now); !ok {
-		return &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: int((wait + time.Second - 1) / time.Second)}
+		return &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: int(ratelimit.Seconds(wait))}
 	}
 	return nil
 }

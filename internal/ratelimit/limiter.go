@@ -64,8 +64,6 @@ const (
 
 // Options say how often a key may come.
 type Options struct {
-	// Name is what the RateLimit headers call the limit: letters and hyphens.
-	Name string
 	// PerSecond is the steady rate of one key; 0 turns the limiter off.
 	PerSecond float64
 	// Burst is how many may come at once after a rest; 0 means one second's
@@ -90,10 +88,8 @@ type Options struct {
 //
 // It is safe for concurrent use. A nil Limiter is off.
 type Limiter struct {
-	name   string
-	policy string
-	whole  int64 // nanoseconds between two events at the whole rate; 0 is off
-	depth  int64 // the whole budget: burst of them
+	whole int64 // nanoseconds between two events at the whole rate; 0 is off
+	depth int64 // the whole budget: burst of them
 	// interval is the nanoseconds between two events at this instance's share.
 	interval atomic.Int64
 	seed     maphash.Seed
@@ -118,7 +114,7 @@ type paddedMutex struct {
 // New makes a limiter that has the whole rate to itself.
 func New(o Options) (*Limiter, error) {
 	if o.PerSecond == 0 {
-		return &Limiter{name: o.Name}, nil
+		return &Limiter{}, nil
 	}
 	if o.Burst == 0 {
 		o.Burst = int(min(max(math.Ceil(o.PerSecond), 1), MaxBurst))
@@ -138,12 +134,11 @@ func New(o Options) (*Limiter, error) {
 	for sets*ways < o.Capacity {
 		sets *= 2
 	}
-	l := &Limiter{name: o.Name, seed: maphash.MakeSeed(), sets: make([]set, sets)}
+	l := &Limiter{seed: maphash.MakeSeed(), sets: make([]set, sets)}
 	// Rounded down: never too strict is promised to the nanosecond.
 	l.whole = int64(float64(time.Second) / o.PerSecond)
 	// Burst and interval at their worst (2²⁰ and 10¹⁵ ns) would overflow.
 	l.depth = min(int64(o.Burst), math.MaxInt64/4/l.whole) * l.whole
-	l.policy = policyOf(o.Name, o.Burst, time.Duration(l.depth))
 	l.Share(1)
 	return l, nil
 }
@@ -232,6 +227,12 @@ func (l *Limiter) hashAddr(addr netip.Addr) uint64 {
 	}
 	key := addr.As16()
 	return maphash.Bytes(l.seed, key[:8])
+}
+
+// Seconds is a wait as Retry-After tells it: whole seconds, at least one, never
+// too few.
+func Seconds(wait time.Duration) int64 {
+	return max(1, int64((wait+time.Second-1)/time.Second))
 }
 
 func (l *Limiter) off() bool { return l == nil || l.whole == 0 }

@@ -92,26 +92,10 @@ func TestAShareOfWhatIsOffIsOff(t *testing.T) {
 	}
 }
 
-func TestHeadersSayTheWholeLimitAndTheWait(t *testing.T) {
-	for _, tc := range []struct {
-		options   Options
-		wait      time.Duration
-		policy    string
-		remaining string
-	}{
-		{Options{Name: "address", PerSecond: 20}, 10 * time.Millisecond, `"address";q=20;w=1`, `"address";r=0;t=1`},
-		{Options{Name: "buyer", PerSecond: 3}, time.Second, `"buyer";q=3;w=1`, `"buyer";r=0;t=1`},
-		{Options{Name: "buyer", PerSecond: 2, Burst: 10}, time.Second + 1, `"buyer";q=10;w=5`, `"buyer";r=0;t=2`},
-		{Options{Name: "product", PerSecond: 0.1}, 9500 * time.Millisecond, `"product";q=1;w=10`, `"product";r=0;t=10`},
-		{Options{Name: "product", PerSecond: 1000, Burst: 1}, 0, `"product";q=1;w=1`, `"product";r=0;t=1`},
-	} {
-		l := open(t, tc.options)
-		l.Share(7) // which a client cannot know
-		if got := l.Policy(); got != tc.policy {
-			t.Errorf("%+v: policy %s, want %s", tc.options, got, tc.policy)
-		}
-		if got := string(l.AppendRemaining(nil, Seconds(tc.wait))); got != tc.remaining {
-			t.Errorf("%+v: %s, want %s", tc.options, got, tc.remaining)
+func TestSecondsAreNeverTooFew(t *testing.T) {
+	for wait, want := range map[time.Duration]int64{0: 1, 10 * time.Millisecond: 1, time.Second: 1, time.Second + 1: 2, 9500 * time.Millisecond: 10} {
+		if got := Seconds(wait); got != want {
+			t.Errorf("%s is %d s, want %d", wait, got, want)
 		}
 	}
 }

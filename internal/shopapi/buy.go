@@ -79,8 +79,8 @@ func (s *Server) turnAway(ctx *fasthttp.RequestCtx, on *sale.Sale, r admission.R
 	on.Count(r.Code)
 	s.opt.Metrics.Claim(r.Code, r.Gate)
 	switch {
-	case r.Limit != nil:
-		s.limited(ctx, "buy", r.Limit, r.RetryAfter)
+	case r.Code == seckill.CodeRateLimited:
+		s.limited(ctx, "buy", r.RetryAfter)
 	case r.Detail != "" || r.RetryAfter > 0:
 		s.answer(ctx, "buy", &seckill.Error{Code: r.Code, Detail: r.Detail, RetryAfter: int(r.RetryAfter / time.Second)})
 	default:

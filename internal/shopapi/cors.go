@@ -13,7 +13,7 @@ import (
 const (
 	corsMethods   = "GET, POST"
 	corsHeaders   = "Authorization, Content-Type, Idempotency-Key, Accept-Language, " + problem.RequestIDHeader
-	corsExposed   = "Retry-After, RateLimit, RateLimit-Policy, Content-Language, " + problem.RequestIDHeader
+	corsExposed   = "Retry-After, Content-Language, " + problem.RequestIDHeader
 	preflightLife = "7200"
 )
 

@@ -9,7 +9,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
-	"seckill/internal/admission"
 	"seckill/internal/identity"
 	"seckill/internal/wire"
 )
@@ -56,11 +55,7 @@ func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	deadline, cancel := bounded()
 	defer cancel()
 	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(code), s.client(ctx))
-	switch {
-	case err == error(admission.ErrForger):
-		s.limited(ctx, "login", s.opt.Door.ByForger, time.Second)
-		return
-	case err == error(identity.ErrKeysDue): // the duty's to complain about
+	if err == error(identity.ErrKeysDue) { // the duty's to complain about
 		s.answer(ctx, "login", err)
 		return
 	}

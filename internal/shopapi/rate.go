@@ -35,7 +35,7 @@ func (s *Server) withinRate(ctx *fasthttp.RequestCtx, route string) bool {
 	}
 	ok, wait := s.opt.Rates.ByAddr.AllowAddr(s.client(ctx), s.opt.Clock.Now())
 	if !ok {
-		s.limited(ctx, route, s.opt.Rates.ByAddr, wait)
+		s.limited(ctx, route, wait)
 	}
 	return ok
 }
@@ -44,20 +44,16 @@ func (s *Server) withinRate(ctx *fasthttp.RequestCtx, route string) bool {
 func (s *Server) buyerWithinRate(ctx *fasthttp.RequestCtx, route string, buyer []byte) bool {
 	ok, wait := s.opt.Rates.ByBuyer.AllowBytes(buyer, s.opt.Clock.Now())
 	if !ok {
-		s.limited(ctx, route, s.opt.Rates.ByBuyer, wait)
+		s.limited(ctx, route, wait)
 	}
 	return ok
 }
 
-// limited answers 429 with the headers of the limit that was reached. It
-// allocates nothing: those who ask too often are many.
-func (s *Server) limited(ctx *fasthttp.RequestCtx, route string, by *ratelimit.Limiter, wait time.Duration) {
-	seconds := ratelimit.Seconds(wait)
-	var room [64]byte // more than a name and a number need; else it is appended to
-	h := &ctx.Response.Header
-	h.SetBytesV(ratelimit.RetryAfterHeader, strconv.AppendInt(room[:0], seconds, 10))
-	h.Set(ratelimit.PolicyHeader, by.Policy())
-	h.SetBytesV(ratelimit.RemainingHeader, by.AppendRemaining(room[:0], seconds))
+// limited answers 429 with the time to wait. It allocates nothing: those who ask
+// too often are many.
+func (s *Server) limited(ctx *fasthttp.RequestCtx, route string, wait time.Duration) {
+	var room [20]byte // of any number
+	ctx.Response.Header.SetBytesV("Retry-After", strconv.AppendInt(room[:0], ratelimit.Seconds(wait), 10))
 	lang := s.lang(ctx)
 	status, body := problem.Plain(seckill.CodeRateLimited, lang)
 	s.document(ctx, route, status, body, lang)

@@ -1,7 +1,6 @@
 package shopapi
 
 import (
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -17,9 +16,9 @@ import (
 )
 
 // thin is a limit of one request an hour.
-func thin(tb testing.TB, name string) *ratelimit.Limiter {
+func thin(tb testing.TB) *ratelimit.Limiter {
 	tb.Helper()
-	l, err := ratelimit.New(ratelimit.Options{Name: name, PerSecond: 1.0 / 3600, Burst: 1})
+	l, err := ratelimit.New(ratelimit.Options{PerSecond: 1.0 / 3600, Burst: 1})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -35,8 +34,8 @@ func from(ctx *fasthttp.RequestCtx, peer, forwarded string) {
 	}
 }
 
-// checkLimited wants a 429 with all that the headers have to say.
-func checkLimited(tb testing.TB, ctx *fasthttp.RequestCtx, name string) {
+// checkLimited wants a 429 that says when to come again.
+func checkLimited(tb testing.TB, ctx *fasthttp.RequestCtx) {
 	tb.Helper()
 	h := &ctx.Response.Header
 	if got := ctx.Response.StatusCode(); got != fasthttp.StatusTooManyRequests {
@@ -46,20 +45,14 @@ func checkLimited(tb testing.TB, ctx *fasthttp.RequestCtx, name string) {
 	if seconds, err := strconv.Atoi(after); err != nil || seconds < 1 || seconds > 3600 {
 		tb.Errorf("Retry-After %q", after)
 	}
-	if got, want := string(h.Peek("RateLimit-Policy")), fmt.Sprintf("%q;q=1;w=3600", name); got != want {
-		tb.Errorf("RateLimit-Policy %s, want %s", got, want)
-	}
-	if got, want := string(h.Peek("RateLimit")), fmt.Sprintf("%q;r=0;t=%s", name, after); got != want {
-		tb.Errorf("RateLimit %s, want %s", got, want)
-	}
 }
 
-func TestALimitedPurchaseSaysWhichLimitAndAllocatesNothing(t *testing.T) {
+func TestALimitedPurchaseSaysWhenToComeAgainAndAllocatesNothing(t *testing.T) {
 	for _, name := range []string{"address", "buyer", "product"} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := hotServer(t)
 			ctx := hotRequest(t, "buyer-1")
-			switch limit := thin(t, name); name {
+			switch limit := thin(t); name {
 			case "address":
 				s.opt.Door.ByAddr = limit
 			case "buyer":
@@ -69,7 +62,7 @@ func TestALimitedPurchaseSaysWhichLimitAndAllocatesNothing(t *testing.T) {
 			}
 			perform(t, s, ctx, fasthttp.StatusAccepted)
 			perform(t, s, ctx, fasthttp.StatusTooManyRequests)
-			checkLimited(t, ctx, name)
+			checkLimited(t, ctx)
 			if raceEnabled {
 				return // the race detector allocates itself
 			}
@@ -82,15 +75,13 @@ func TestALimitedPurchaseSaysWhichLimitAndAllocatesNothing(t *testing.T) {
 
 func TestASoldOutRefusalCarriesNoLimit(t *testing.T) {
 	s, on := hotServer(t)
-	s.opt.Door.ByAddr = thin(t, "address")
+	s.opt.Door.ByAddr = thin(t)
 	on.MarkSoldOut(time.Now().Add(time.Hour))
 	ctx := hotRequest(t, "buyer-1")
 	for range 3 { // it uses none of the budget up either
 		perform(t, s, ctx, fasthttp.StatusConflict)
-		for _, name := range []string{"Retry-After", "RateLimit", "RateLimit-Policy"} {
-			if got := ctx.Response.Header.Peek(name); got != nil {
-				t.Errorf("%s: %s", name, got)
-			}
+		if got := ctx.Response.Header.Peek("Retry-After"); got != nil {
+			t.Errorf("Retry-After: %s", got)
 		}
 	}
 	on.ClearSoldOut()
@@ -103,7 +94,7 @@ func TestEveryRouteIsLimitedByAddressButAFew(t *testing.T) {
 	free := []string{"buy", "notify", "healthz", "readyz", "time", "page", "pageinfo", "openapi"}
 	s, _ := hotServer(t)
 	for _, route := range append(slices.Clone(routeNames), "one that comes later") {
-		s.opt.Rates.ByAddr = thin(t, "other-address")
+		s.opt.Rates.ByAddr = thin(t)
 		var ctx fasthttp.RequestCtx
 		from(&ctx, "192.0.2.1", "")
 		if !s.withinRate(&ctx, route) {
@@ -112,7 +103,7 @@ func TestEveryRouteIsLimitedByAddressButAFew(t *testing.T) {
 		if got := s.withinRate(&ctx, route); got != slices.Contains(free, route) {
 			t.Errorf("%s: the second request passes: %v", route, got)
 		} else if !got {
-			checkLimited(t, &ctx, "other-address")
+			checkLimited(t, &ctx)
 		}
 		from(&ctx, "192.0.2.2", "")
 		if !s.withinRate(&ctx, route) {
@@ -125,7 +116,7 @@ func TestEveryRouteIsLimitedByAddressButAFew(t *testing.T) {
 func TestTheSandboxAndTheDemoAreLimitedByAddress(t *testing.T) {
 	for _, path := range []string{"/demo/login?user=ann", "/sandbox/pay"} {
 		s, _ := hotServer(t)
-		s.opt.Rates.ByAddr = thin(t, "other-address")
+		s.opt.Rates.ByAddr = thin(t)
 		s.opt.DemoLogin = func(buyer string) (string, error) { return "token of " + buyer, nil }
 		s.opt.SandboxPath, s.pay = "/sandbox/pay", func(*fasthttp.RequestCtx) {}
 		var ctx fasthttp.RequestCtx
@@ -133,7 +124,7 @@ func TestTheSandboxAndTheDemoAreLimitedByAddress(t *testing.T) {
 		ctx.Request.SetRequestURI(path)
 		perform(t, s, &ctx, fasthttp.StatusOK)
 		perform(t, s, &ctx, fasthttp.StatusTooManyRequests)
-		checkLimited(t, &ctx, "other-address")
+		checkLimited(t, &ctx)
 	}
 }
 
@@ -150,13 +141,13 @@ func TestABuyersOtherRequestsHaveABudgetOfTheirOwn(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			s, _ := hotServer(t)
-			s.opt.Rates.ByBuyer = thin(t, "other-buyer")
+			s.opt.Rates.ByBuyer = thin(t)
 			s.opt.Rates.ByBuyer.Allow("ann", s.opt.Clock.Now())
 			ctx := hotRequest(t, "ann")
 			ctx.Request.Header.SetMethod(c.method)
 			ctx.Request.SetRequestURI(c.path)
 			s.Handle(ctx)
-			checkLimited(t, ctx, "other-buyer")
+			checkLimited(t, ctx)
 			// Purchases are counted apart, and others are not concerned.
 			perform(t, s, hotRequest(t, "ann"), fasthttp.StatusAccepted)
 			if ok, _ := s.opt.Rates.ByBuyer.Allow("bob", s.opt.Clock.Now()); !ok {
@@ -191,7 +182,7 @@ func TestAForgerIsToldSoOnEveryRouteThatWantsAProof(t *testing.T) {
 		{"POST", "/api/v1/login"},
 	} {
 		s, _ := hotServer(t)
-		s.opt.Door.ByForger = thin(t, "forged-token")
+		s.opt.Door.ByForger = thin(t)
 		known := s.opt.Door.Buyers
 		s.opt.Door.Buyers = refuting{known}
 		s.opt.Login = &Login{Read: s.opt.Door.ReadCode}
@@ -202,7 +193,7 @@ func TestAForgerIsToldSoOnEveryRouteThatWantsAProof(t *testing.T) {
 			ctx.Request.SetBodyString(`{"quantity":1,"code":"a code"}`)
 			perform(t, s, ctx, status)
 			if status == fasthttp.StatusTooManyRequests {
-				checkLimited(t, ctx, "forged-token")
+				checkLimited(t, ctx)
 			}
 		}
 		// A neighbour behind the same address, whom the secret proves.
@@ -217,7 +208,7 @@ func TestTheLimitCountsTheClientBehindTrustedProxies(t *testing.T) {
 	if s.opt.Proxies, err = clientaddr.New([]string{"10.0.0.0/8"}); err != nil {
 		t.Fatal(err)
 	}
-	s.opt.Door.ByAddr = thin(t, "address")
+	s.opt.Door.ByAddr = thin(t)
 	ctx := hotRequest(t, "buyer-1")
 	for i, c := range []struct {
 		peer, forwarded string

@@ -3,12 +3,10 @@ package shopapi
 import (
 	"bytes"
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"seckill"
-	"seckill/internal/admission"
 	"seckill/internal/sale"
 	"seckill/internal/wire"
 )
@@ -33,10 +31,6 @@ func (s *Server) buyerOf(ctx *fasthttp.RequestCtx, route string, on *sale.Sale) 
 func (s *Server) buyer(ctx *fasthttp.RequestCtx, route string) (string, bool) {
 	var room [seckill.MaxBuyerBytes]byte
 	buyer, err := s.opt.Door.Prove(room[:0], ctx.Request.Header.Peek("Authorization"), s.client(ctx))
-	if err == error(admission.ErrForger) {
-		s.limited(ctx, route, s.opt.Door.ByForger, time.Second)
-		return "", false
-	}
 	if err != nil {
 		s.answer(ctx, route, err) // keys that are due are the duty's to complain about
 		return "", false

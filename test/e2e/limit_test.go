@@ -273,7 +273,7 @@ func TestOtherRequestsAreLimitedByAddressAndByBuyerAndSaySo(t *testing.T) {
 		eventually(t, c.method+" "+c.path+" is limited by address", func() bool {
 			from := newClient()
 			ask(askFor{http.MethodGet, "/api/v1/products", ""}, "nobody", from)
-			return isLimited(t, ask(c, fmt.Sprintf("buyer-%d", client), from), "other-address")
+			return isLimited(t, ask(c, fmt.Sprintf("buyer-%d", client), from))
 		})
 		if c.path == "/api/v1/login" || strings.HasPrefix(c.path, "/api/v1/products") && c.method == http.MethodGet {
 			continue // these know no buyer
@@ -281,7 +281,7 @@ func TestOtherRequestsAreLimitedByAddressAndByBuyerAndSaySo(t *testing.T) {
 		eventually(t, c.method+" "+c.path+" is limited by buyer", func() bool {
 			buyer := fmt.Sprintf("buyer-%d", client)
 			ask(askFor{http.MethodGet, "/api/v1/orders", ""}, buyer, newClient())
-			return isLimited(t, ask(c, buyer, newClient()), "other-buyer")
+			return isLimited(t, ask(c, buyer, newClient()))
 		})
 	}
 	for _, c := range []askFor{
@@ -297,18 +297,14 @@ func TestOtherRequestsAreLimitedByAddressAndByBuyerAndSaySo(t *testing.T) {
 }
 
 // isLimited reports whether an answer is 429 of a limit of one a second, and
-// holds such an answer to its headers.
-func isLimited(t *testing.T, got reply, name string) bool {
+// holds such an answer to its header.
+func isLimited(t *testing.T, got reply) bool {
 	t.Helper()
 	if got.Status != http.StatusTooManyRequests {
 		return false
 	}
-	for header, want := range map[string]string{
-		"Retry-After": "1", "RateLimit-Policy": `"` + name + `";q=1;w=1`, "RateLimit": `"` + name + `";r=0;t=1`,
-	} {
-		if got := got.Header.Get(header); got != want {
-			t.Errorf("%s: %s, want %s", header, got, want)
-		}
+	if got := got.Header.Get("Retry-After"); got != "1" {
+		t.Errorf("Retry-After: %s, want 1", got)
 	}
 	if got.Code != seckill.CodeRateLimited {
 		t.Errorf("code %s", got.Code)
