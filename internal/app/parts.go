@@ -223,7 +223,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Deadline: p.cfg.Reconcile.Deadline, Logger: p.log, OnReport: p.reported,
 	}
 	p.metrics.Register(&metrics.Sales{
-		Products: p.recentSales, Stats: p.desk.Stats, Now: time.Now, ClockSteps: p.clock.Steps,
+		Products: p.recentSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps,
 		TakenOver: p.takenOver, Journal: p.book.journal,
 	})
 	p.metrics.Register(&metrics.Parts{

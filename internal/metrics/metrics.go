@@ -198,7 +198,7 @@ func (m *Metrics) Answered(kind challenge.Kind, right bool) {
 
 // Handler serves the figures.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 }
 
 // Register adds a collector, such as figures that are read when asked for.

@@ -94,7 +94,6 @@ func TestSalesAreReadWhenAsked(t *testing.T) {
 		Products:   func() []uint32 { return []uint32{1, 2} },
 		ClockSteps: func() int64 { return 4 },
 		TakenOver:  func(id uint32) bool { return id == 2 },
-		Now:        time.Now,
 		Stats: func(_ context.Context, id uint32) (stats.Stats, error) {
 			if id == 2 {
 				return stats.Stats{}, errors.New("down")
@@ -134,7 +133,6 @@ func TestAScrapeIsBounded(t *testing.T) {
 		},
 		ClockSteps: func() int64 { return 0 },
 		TakenOver:  func(uint32) bool { return false },
-		Now:        time.Now,
 		Stats: func(ctx context.Context, _ uint32) (stats.Stats, error) {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("a scrape without a deadline")
@@ -146,39 +144,6 @@ func TestAScrapeIsBounded(t *testing.T) {
 	scrape(t, m)
 	if read != scrapeProducts {
 		t.Errorf("%d sales were read", read)
-	}
-}
-
-// Two who scrape cost the ledger and the store no more than one.
-func TestASaleIsReadOnceInAWhile(t *testing.T) {
-	now, read, down := time.Now(), 0, false
-	m := New("test")
-	m.Register(&Sales{
-		Products:   func() []uint32 { return []uint32{1} },
-		ClockSteps: func() int64 { return 0 },
-		TakenOver:  func(uint32) bool { return false },
-		Now:        func() time.Time { return now },
-		Stats: func(context.Context, uint32) (stats.Stats, error) {
-			if down {
-				return stats.Stats{}, errors.New("down")
-			}
-			read++
-			return stats.Stats{Epoch: uint64(read)}, nil
-		},
-	})
-	for _, step := range []struct {
-		later time.Duration
-		down  bool
-		want  string
-	}{
-		{0, false, "1"}, {figuresFor - 1, true, "1"}, {1, true, ""}, {0, false, "2"}, {figuresFor, false, "3"},
-	} {
-		now, down = now.Add(step.later), step.down
-		if text := scrape(t, m); step.want != "" {
-			expect(t, text, `epoch{product="1"} `+step.want)
-		} else if strings.Contains(text, `epoch{product="1"}`) {
-			t.Error("figures that are too old are shown")
-		}
 	}
 }
 

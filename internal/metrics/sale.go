@@ -3,7 +3,6 @@ package metrics
 import (
 	"context"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,38 +13,27 @@ import (
 const (
 	// scrapeDeadline bounds what a scrape may cost the store and the ledger.
 	scrapeDeadline = 2 * time.Second
+	// maxScrapes bounds the scrapes at the same time, each of which reads the store
+	// and the ledger. Further ones get 503.
+	maxScrapes = 4
 	// scrapeProducts bounds the series of one scrape.
 	scrapeProducts = 200
-	// figuresFor is how long a sale's figures are shown before they are read
-	// again. Each reading is a call to every stream of a Redis, and several may
-	// scrape the same instance.
-	figuresFor = 5 * time.Second
 )
 
 func productLabel(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
 
-// Sales are figures that are read when Prometheus asks, at most every
-// figuresFor: stock, reservations, orders by state, what waits in the queue.
+// Sales are figures that are read when Prometheus asks: stock, reservations,
+// orders by state, what waits in the queue.
 type Sales struct {
 	// Products lists the sales worth showing; Stats reads one.
 	Products func() []uint32
 	Stats    func(ctx context.Context, id uint32) (stats.Stats, error)
 	// TakenOver reports whether the store has taken a sale over, or is about to.
 	TakenOver func(id uint32) bool
-	Now       func() time.Time
 	// ClockSteps counts corrections of the ledger clock.
 	ClockSteps func() int64
 	// Journal is the size of the embedded journal; nil without one.
 	Journal func() (rows, bytes int64)
-
-	mu   sync.Mutex // held for a whole reading: two scrapes share it
-	read map[uint32]reading
-}
-
-// reading is a sale's figures, and when they were read.
-type reading struct {
-	at    time.Time
-	stats stats.Stats
 }
 
 var (
@@ -72,28 +60,11 @@ func (s *Sales) shown() []uint32 {
 	return ids[max(0, len(ids)-scrapeProducts):] // the newest have the highest ids, as a rule
 }
 
-// figures reads the sales that were not read lately. One that cannot be read is
-// left out: a gap in a chart is honest, a zero is not.
-func (s *Sales) figures() map[uint32]reading {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// Collect reads the figures. A sale that cannot be read is left out: a gap in a
+// chart is honest, a zero is not.
+func (s *Sales) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeDeadline)
 	defer cancel()
-	fresh := make(map[uint32]reading)
-	for _, id := range s.shown() {
-		now := s.Now()
-		if last, ok := s.read[id]; ok && now.Sub(last.at) < figuresFor {
-			fresh[id] = last
-		} else if st, err := s.Stats(ctx, id); err == nil {
-			fresh[id] = reading{now, st}
-		}
-	}
-	s.read = fresh
-	return fresh
-}
-
-// Collect shows the figures.
-func (s *Sales) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
@@ -103,11 +74,13 @@ func (s *Sales) Collect(to chan<- prometheus.Metric) {
 		gauge(descRows, float64(rows))
 		gauge(descBytes, float64(bytes))
 	}
-	for _, id := range s.shown() { // known without the store and the ledger
-		gauge(descTaken, oneIf(s.TakenOver(id)), productLabel(id))
-	}
-	for id, last := range s.figures() {
-		product, st := productLabel(id), &last.stats
+	for _, id := range s.shown() {
+		product := productLabel(id)
+		gauge(descTaken, oneIf(s.TakenOver(id)), product) // known without the store and the ledger
+		st, err := s.Stats(ctx, id)
+		if err != nil {
+			continue
+		}
 		for where, units := range map[string]int64{
 			"offered": st.Offered, "ledger_available": st.Ledger.Available, "ledger_reserved": st.Ledger.Reserved,
 			"stock": st.Store.Stock, "pending": st.Store.Pending, "paid": st.Store.Paid,
