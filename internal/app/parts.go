@@ -367,7 +367,6 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 	})
 	p.orders.MayBeStored = p.workers.MayBeStored
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.links, time.Now, p.log)
-	p.watch.OnCut = p.metrics.StreamsCut.Inc
 	p.returns = shopapi.NewReturns(p.store.PendingUntil, time.Now, p.log)
 	return nil
 }

@@ -26,11 +26,8 @@ import (
 // Buckets of durations: from a memory access to a deadline.
 var seconds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// Buckets of batch sizes, in items and in bytes.
-var (
-	sizes     = prometheus.ExponentialBuckets(1, 2, 12)
-	byteSizes = prometheus.ExponentialBuckets(256, 4, 8)
-)
+// Buckets of batch sizes, in items.
+var sizes = prometheus.ExponentialBuckets(1, 2, 12)
 
 // Values of the label "result": how a challenge was answered, and how a
 // reconciliation ended.
@@ -58,7 +55,6 @@ type Metrics struct {
 	SellSeconds    prometheus.Histogram
 	CommitRows     prometheus.Histogram
 	CommitSeconds  prometheus.Histogram
-	SyncBytes      prometheus.Histogram
 	SyncSeconds    prometheus.Histogram
 	WorkerClaims   prometheus.Histogram
 	WorkerSeconds  prometheus.Histogram
@@ -80,7 +76,6 @@ type Metrics struct {
 	// OperatorRefused counts requests to the operator's port by why they are
 	// suspect, as adminapi.Suspicions has it.
 	OperatorRefused *prometheus.CounterVec
-	StreamsCut      prometheus.Counter
 
 	tooHot     map[purchase.TooHot]prometheus.Counter // a crowd brings many
 	challenges *prometheus.CounterVec
@@ -109,7 +104,6 @@ func New(version string) *Metrics {
 		SellSeconds:     f.histogram("seckill_sell_seconds", "Duration of one such transaction, waiting for others included.", seconds),
 		CommitRows:      f.histogram("seckill_journal_commit_rows", "Journal rows in one commit.", sizes),
 		CommitSeconds:   f.histogram("seckill_journal_commit_seconds", "Duration of one journal commit, fsync included.", seconds),
-		SyncBytes:       f.histogram("seckill_promise_journal_sync_bytes", "Bytes in one sync of the journal of promises.", byteSizes),
 		SyncSeconds:     f.histogram("seckill_promise_journal_sync_seconds", "Duration of one sync of the journal of promises.", seconds),
 		WorkerClaims:    f.histogram("seckill_worker_batch_claims", "Claims in one settled worker batch.", sizes),
 		WorkerSeconds:   f.histogram("seckill_worker_seconds", "Duration of one worker batch.", seconds),
@@ -124,7 +118,6 @@ func New(version string) *Metrics {
 		Reoffered:       f.counters("seckill_promises_reoffered_total", "Unconfirmed answers that a rebuilt ledger did not have, by what became of them.", "result"),
 		OperatorRefused: f.counters("seckill_operator_refused_total", "Requests to the operator's port that were refused before they had shown the right token, by reason.", "why"),
 		ConnsRefused:    f.counters("seckill_connections_refused_total", "Connections to the shop that were one too many, by which bound.", "bound"),
-		StreamsCut:      f.counter("seckill_event_streams_cut_total", "Event streams whose reader did not read."),
 		Panics:          f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
 		RaisedPrices:    f.counter("seckill_challenges_raised_total", "Proofs of work that were harder because the address or the buyer had asked for many challenges."),
 		SparedAnswers:   f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that this instance remembers, as Redis could not be asked."),
@@ -284,10 +277,7 @@ func (m *Metrics) Commit(rows int, took time.Duration) {
 }
 
 // JournalSync sees one sync of the journal of promises.
-func (m *Metrics) JournalSync(bytes int, took time.Duration) {
-	m.SyncBytes.Observe(float64(bytes))
-	m.SyncSeconds.Observe(took.Seconds())
-}
+func (m *Metrics) JournalSync(took time.Duration) { m.SyncSeconds.Observe(took.Seconds()) }
 
 // Worker sees one settled worker batch.
 func (m *Metrics) Worker(claims int, lag, took time.Duration) {

@@ -2,7 +2,6 @@ package shopapi
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"seckill"
 	"seckill/internal/orderlink"
-	"seckill/internal/socket"
 )
 
 const (
@@ -45,8 +43,6 @@ type Watch struct {
 	links *orderlink.Signer
 	now   func() time.Time
 	log   *slog.Logger
-	// OnCut sees each stream that is cut off because nobody reads it.
-	OnCut func()
 
 	mu       sync.Mutex
 	orders   map[seckill.OrderNo][]*stream // those that have begun
@@ -72,7 +68,7 @@ func NewWatch(
 	read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error), links *orderlink.Signer, now func() time.Time, log *slog.Logger,
 ) *Watch {
 	return &Watch{
-		read: read, links: links, now: now, log: log, OnCut: func() {},
+		read: read, links: links, now: now, log: log,
 		orders: make(map[seckill.OrderNo][]*stream), watchers: make(map[string][]*stream),
 	}
 }
@@ -146,9 +142,6 @@ func (w *Watch) tend(s *stream, o *seckill.Order) bool {
 func (w *Watch) send(s *stream, text []byte) bool {
 	s.said = w.now()
 	_, err := s.line.Write(text)
-	if errors.Is(err, socket.ErrSlow) {
-		w.OnCut()
-	}
 	return err == nil
 }
 

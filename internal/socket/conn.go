@@ -1,10 +1,8 @@
 package socket
 
 import (
-	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"sync/atomic"
 	"time"
 )
@@ -12,9 +10,6 @@ import (
 // shortly is how long a write may take after NeverWait: a buffer with room takes
 // it at once.
 const shortly = 20 * time.Millisecond
-
-// ErrSlow says that the other side does not read as fast as it is written to.
-var ErrSlow = errors.New("socket: the reader is too slow")
 
 // Conn is a connection that a Listener accepted.
 type Conn struct {
@@ -62,10 +57,9 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// NeverWait has every further Write succeed whole, or fail with ErrSlow: one
-// writer can then serve thousands of readers. A reader that leaves the kernel's
-// buffer full holds the others up once, shortly. After ErrSlow the connection is
-// good for nothing.
+// NeverWait has every further Write succeed whole, or fail: one writer can then
+// serve thousands of readers. A reader that leaves the kernel's buffer full holds
+// the others up once, shortly. After that the connection is good for nothing.
 func (c *Conn) NeverWait() { c.bare.instant.Store(true) }
 
 // bare is the connection below TLS.
@@ -80,17 +74,12 @@ type bare struct {
 
 // Write writes; after NeverWait it does so shortly or fails.
 func (b *bare) Write(text []byte) (int, error) {
-	if !b.instant.Load() {
-		return b.Conn.Write(text)
+	if b.instant.Load() {
+		if err := b.Conn.SetWriteDeadline(time.Now().Add(shortly)); err != nil {
+			return 0, err
+		}
 	}
-	if err := b.Conn.SetWriteDeadline(time.Now().Add(shortly)); err != nil {
-		return 0, err
-	}
-	n, err := b.Conn.Write(text)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = ErrSlow
-	}
-	return n, err
+	return b.Conn.Write(text)
 }
 
 // Close closes the connection, which then no longer counts.

@@ -66,8 +66,8 @@ type Options struct {
 	MaxBytes    int64
 	MaxPromises int64
 	Logger      *slog.Logger
-	// OnSync sees every sync: how many bytes it wrote and how long it took.
-	OnSync func(bytes int, took time.Duration)
+	// OnSync sees how long every sync took.
+	OnSync func(took time.Duration)
 	// OnFailure is told once when writes begin to fail or the journal is full. It
 	// must not block, nor call the journal.
 	OnFailure func(err error)
@@ -153,7 +153,7 @@ func Open(opt Options) (*Journal, []Loaded, error) {
 		opt.MaxPromises = DefaultMaxPromises
 	}
 	if opt.OnSync == nil {
-		opt.OnSync = func(int, time.Duration) {}
+		opt.OnSync = func(time.Duration) {}
 	}
 	if opt.OnFailure == nil {
 		opt.OnFailure = func(error) {}

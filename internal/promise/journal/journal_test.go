@@ -67,7 +67,7 @@ func TestJournal_CleanStopLeavesNothing(t *testing.T) {
 func TestSync_AnswersWhatIsOnDisk(t *testing.T) {
 	f := newFolder(t)
 	var syncs atomic.Int64
-	j, _ := f.open(func(o *Options) { o.OnSync = func(int, time.Duration) { syncs.Add(1) } })
+	j, _ := f.open(func(o *Options) { o.OnSync = func(time.Duration) { syncs.Add(1) } })
 	const lanes, batches = 8, 50
 	var all sync.WaitGroup
 	for lane := range lanes {

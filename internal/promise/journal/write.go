@@ -161,13 +161,12 @@ func (j *Journal) write(c *chunk) error {
 		return nil
 	}
 	began := time.Now()
-	s, size := c.segment, len(c.data)
-	data := c.data
+	s, data := c.segment, c.data
 	if s.file == nil {
 		if err := j.create(s); err != nil {
 			return err
 		}
-		data = append(appendHeader(make([]byte, 0, size+headerFixed+len(j.opt.Store)), j.opt.Store), data...)
+		data = append(appendHeader(make([]byte, 0, len(data)+headerFixed+len(j.opt.Store)), j.opt.Store), data...)
 	}
 	err := s.reserve(int64(len(data)))
 	if err == nil {
@@ -184,7 +183,7 @@ func (j *Journal) write(c *chunk) error {
 		return fmt.Errorf("write the journal of promises: %w", err)
 	}
 	s.written += int64(len(data))
-	j.opt.OnSync(size, time.Since(began))
+	j.opt.OnSync(time.Since(began))
 	return nil
 }
 
