@@ -8,56 +8,37 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
-	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"seckill"
 	"seckill/internal/complaint"
-	"seckill/internal/metrics"
 	"seckill/internal/problem"
 )
 
 const contentJSON = "application/json"
 
-// routeNames are the routes as metrics name them.
-var routeNames = []string{
-	"time", "products", "product", "challenge", "token", "buy", "orders", "order", "events", "payment",
-	"cancel", "notify", "healthz", "readyz", "openapi", "demo", "page", "pageinfo", "login", "preflight", "sandbox", "unknown", "bad", "panic",
+// routeStatus names a counter of answers.
+type routeStatus struct {
+	route  string
+	status int
 }
 
-// routeCounters holds on to a route's counters by status, so that counting
-// costs no lookup by label.
-type routeCounters struct {
-	metrics *metrics.Metrics
-	route   string
-	mu      sync.RWMutex
-	status  map[int]prometheus.Counter
-}
-
-func newRouteCounters(m *metrics.Metrics, route string) *routeCounters {
-	return &routeCounters{metrics: m, route: route, status: make(map[int]prometheus.Counter)}
-}
-
-func (r *routeCounters) count(status int) {
-	r.mu.RLock()
-	c := r.status[status]
-	r.mu.RUnlock()
+// count counts an answer. It holds on to the counters, so that counting costs no
+// lookup by label.
+func (s *Server) count(route string, status int) {
+	key := routeStatus{route, status}
+	s.counting.RLock()
+	c := s.counters[key]
+	s.counting.RUnlock()
 	if c == nil {
-		c = r.metrics.Route(r.route, strconv.Itoa(status))
-		r.mu.Lock()
-		r.status[status] = c
-		r.mu.Unlock()
+		c = s.opt.Metrics.Route(route, strconv.Itoa(status))
+		s.counting.Lock()
+		s.counters[key] = c
+		s.counting.Unlock()
 	}
 	c.Inc()
-}
-
-func (s *Server) count(route string, status int) {
-	if r := s.routes[route]; r != nil {
-		r.count(status)
-	}
 }
 
 // body answers with bytes that must not change.

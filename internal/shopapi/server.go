@@ -13,9 +13,11 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"seckill"
@@ -85,11 +87,12 @@ type Server struct {
 	opt        Options
 	http       *fasthttp.Server
 	page       *pages
-	routes     map[string]*routeCounters
 	pay        fasthttp.RequestHandler
 	cors       cors
 	list       listCache
 	complaints *complaint.Log // of what requests cause
+	counting   sync.RWMutex
+	counters   map[routeStatus]prometheus.Counter
 	// ending has every answer say that it is the last on its connection.
 	ending atomic.Bool
 	// chunked counts the requests in hand whose body comes in chunks.
@@ -103,11 +106,8 @@ func New(opt Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		opt: opt, page: page, cors: opt.CORSOrigins, routes: make(map[string]*routeCounters),
+		opt: opt, page: page, cors: opt.CORSOrigins, counters: make(map[routeStatus]prometheus.Counter),
 		complaints: complaint.New(opt.Logger, time.Now),
-	}
-	for _, route := range routeNames {
-		s.routes[route] = newRouteCounters(opt.Metrics, route)
 	}
 	if opt.Sandbox != nil {
 		s.pay = adaptor(opt.Sandbox)
