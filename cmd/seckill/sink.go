@@ -192,8 +192,7 @@ does not touch the sink's cursor. The exit code is 1 if the receiver did not tak
 
 func (p *program) sinkRetryCommand() *cobra.Command {
 	var flags saleFlags
-	var event string
-	cmd := &cobra.Command{
+	return flags.changing(p, &cobra.Command{
 		Use:   "retry NAME [EVENT]",
 		Short: "Try deliveries of a sink again now",
 		Long: `Retry makes all failed and retrying deliveries of sink NAME due now, with fresh
@@ -201,24 +200,15 @@ attempts; with EVENT the one of that event. EVENT is a number or an id (evt_…)
 as sink log shows them. It also ends a pause that the receiver has asked for.`,
 		Example: `  seckill sink retry shop
   seckill sink retry shop 4711`,
-	}
-	cmd.Flags().StringVar(&event, "event", "", "`EVENT`, the same as the argument")
-	return flags.changing(p, cmd, cobra.RangeArgs(1, 2), func(ctx context.Context, client *adminclient.Client, args []string) error {
-		one := event != "" || len(args) == 2
-		if len(args) == 2 {
-			if event != "" {
-				return usageErrorf("give either EVENT or --event")
-			}
-			event = args[1]
-		}
-		if !one {
+	}, cobra.RangeArgs(1, 2), func(ctx context.Context, client *adminclient.Client, args []string) error {
+		if len(args) == 1 {
 			n, err := client.RetrySink(ctx, args[0])
 			return p.showCount(n, args[0], "due now", err)
 		}
-		if err := checkEvent(event); err != nil {
+		if err := checkEvent(args[1]); err != nil {
 			return err
 		}
-		d, err := client.RetryDelivery(ctx, args[0], event)
+		d, err := client.RetryDelivery(ctx, args[0], args[1])
 		return p.showDelivery(args[0], d, err)
 	})
 }

@@ -85,16 +85,16 @@ func TestSinkRetryAndSkip(t *testing.T) {
 	if got := op.execute(t, "sink retry one"); got.code != exitOK || got.out != "1 delivery of one due now\n" {
 		t.Errorf("got %+v", got)
 	}
-	if got := op.execute(t, "sink retry shop --event 5"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
+	if got := op.execute(t, "sink retry shop 5"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
 		t.Errorf("got %+v", got)
 	}
-	if got := op.execute(t, "sink retry shop --event evt_4f0c1d6a3be1b0f2a7c9d85e6f301b24"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
+	if got := op.execute(t, "sink retry shop evt_4f0c1d6a3be1b0f2a7c9d85e6f301b24"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
 		t.Errorf("got %+v", got)
 	}
 	if got := op.execute(t, "sink retry shop 5"); got.code != exitOK || got.out != "event 5 of SK1 at shop is retrying\n" {
 		t.Errorf("got %+v", got)
 	}
-	for _, line := range []string{"sink retry shop --event evt_5", "sink retry shop evt_5", "sink retry shop 5 --event 5", "sink retry shop 5 6", "sink retry"} {
+	for _, line := range []string{"sink retry shop evt_5", "sink retry shop 5 6", "sink retry"} {
 		if got := op.execute(t, line); got.code != exitUsage {
 			t.Errorf("%s: got %+v", line, got)
 		}
