@@ -43,9 +43,6 @@ stay: a page that somebody still has open may ask for them.`,
   seckill export ./public --api https://api.shop.example --yes`,
 		Args:    oneArg("the DIR to write to"),
 		GroupID: groupTool,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			origin, err := originOf(api)
 			if err != nil {

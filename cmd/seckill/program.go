@@ -91,7 +91,6 @@ Without configuration it runs alone, embedded, on loopback.`,
 	)
 	root.SetHelpCommandGroupID(groupTool)
 	root.SetCompletionCommandGroupID(groupTool)
-	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp) // arguments are no files
 	root.AddCommand(p.commands()...)
 	return root
 }

@@ -260,7 +260,6 @@ func TestVersionAndCompletionArePrinted(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		execute(t, []string{"completion", shell}).want(t, exitOK, "seckill", "")
 	}
-	execute(t, []string{"__complete", "config", "print", "--set", "work"}).want(t, exitOK, "worker.batch_size=", "")
 }
 
 func TestAQuestionEndsWithTheInterrupt(t *testing.T) {

@@ -59,7 +59,6 @@ metrics on admin.listen. At its start it waits half a minute for its servers.`,
 	from.bindKey(cmd, "admin-listen", "admin.listen", "`HOST:PORT` of the operator API")
 	cmd.Flags().StringSliceVar(&play, "roles", app.Roles, "`ROLES` that this process plays")
 	cmd.Flags().BoolVar(&demo, "demo", false, "open a demo sale with a demo login, and print where to click")
-	must(cmd.RegisterFlagCompletionFunc("roles", cobra.FixedCompletions(app.Roles, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd
 }
 
@@ -89,7 +88,7 @@ func inMillis(_ []string, a slog.Attr) slog.Attr {
 
 func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
 	var level slog.Level
-	must(level.UnmarshalText([]byte(cfg.Level))) // checked with the configuration
+	_ = level.UnmarshalText([]byte(cfg.Level)) // checked with the configuration
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
 		options.ReplaceAttr = inMillis

@@ -26,9 +26,6 @@ func (s *settings) bind(cmd *cobra.Command) {
 	flags.StringVarP(&s.file, "config", "c", "", "YAML `FILE` with the configuration")
 	flags.StringArrayVar(&s.pairs, "set", nil, "set one `KEY=VALUE` of the configuration, no secret; repeatable")
 	s.bindKey(cmd, "data-dir", "data_dir", "`DIR` of journal, store and generated secrets")
-	must(cmd.MarkFlagFilename("config", "yaml", "yml"))
-	must(cmd.MarkFlagDirname("data-dir"))
-	must(cmd.RegisterFlagCompletionFunc("set", completeKeys))
 }
 
 // bindKey adds a shortcut. The help shows the key's default, which is not the
@@ -58,22 +55,4 @@ func (s *settings) load(p *program, cmd *cobra.Command) (*config.Config, error) 
 		return nil, fmt.Errorf("the configuration is not valid:\n  %s", strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
 	return cfg, nil
-}
-
-func completeKeys(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var keys []cobra.Completion
-	for _, d := range config.Describe() {
-		if d.Private {
-			continue // refused on the command line
-		}
-		keys = append(keys, cobra.CompletionWithDesc(d.Key+"=", d.Doc))
-	}
-	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// must guards calls that fail only on a flag that does not exist.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
 }
