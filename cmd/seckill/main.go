@@ -3,26 +3,15 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 )
 
-// signalNames are the signals that stop the engine.
-var signalNames = map[os.Signal]string{syscall.SIGINT: "SIGINT", syscall.SIGTERM: "SIGTERM"}
-
 func main() {
-	ctx, stop := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		first := <-signals // it asks
-		stop(fmt.Errorf("received %s", signalNames[first]))
-		<-signals // the second one does not wait
-		os.Exit(exitFailure)
-	}()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal does not wait
 	p := &program{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(), now: time.Now,
 		terminal: isTerminal(os.Stdin) && isTerminal(os.Stderr),

@@ -22,7 +22,7 @@ func (p *program) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the engine",
 		Long: `Serve runs the engine until it is interrupted. Then it stops accepting, finishes
-what it holds and exits with 0; a second interrupt ends it at once with 1.
+what it holds and exits with 0; a second interrupt ends it at once.
 
 Without configuration it runs alone on embedded parts, on loopback, and keeps
 journal, store and generated secrets under data_dir (./data).

@@ -48,7 +48,7 @@ func TestTheLogHasNoSecretEvenWhenItSaysEverything(t *testing.T) {
 			}
 			e.MustStop()
 			log := e.Log()
-			if !strings.Contains(log, "received SIGTERM") || !strings.Contains(log, "stopped") || len(log) < 500 {
+			if !strings.Contains(log, "terminated signal received") || !strings.Contains(log, "stopped") || len(log) < 500 {
 				t.Errorf("the log is missing: %q", log)
 			}
 			_, address, _ := strings.Cut(payURL, "sig=")
