@@ -39,15 +39,14 @@ type Setting struct {
 func Load(from Sources) (*Config, error) {
 	cfg := Default()
 	loading := loading{cfg: cfg, keys: cfg.keys(), origin: make(map[string]string)}
-	path := from.file()
-	if path != "" {
+	if path := from.file(); path != "" {
 		loading.file(path)
 	}
 	loading.environ(from.Environ)
 	loading.flags(from.Flags)
 	errs := append(loading.errs, loading.placed(cfg.Check()))
 	if !from.NoSinks {
-		errs = append(errs, loading.sinkSecrets(path != ""))
+		errs = append(errs, loading.placed(cfg.checkSinkSecrets()))
 	}
 	if from.Files {
 		errs = append(errs, loading.placed(cfg.checkFiles()))
@@ -112,7 +111,6 @@ type loading struct {
 	keys   []key
 	errs   []error
 	origin map[string]string // of a key's value: where it was set
-	unused []string          // secrets in the environment of sinks that are not configured
 }
 
 func (l *loading) errorf(format string, args ...any) {
@@ -135,8 +133,9 @@ func (l *loading) environ(environ []string) {
 			continue
 		}
 		name, known := names[variable]
-		if text := unknownSink(variable); !known && text != "" {
-			l.unused = append(l.unused, fmt.Sprintf("environment: %s: %s", variable, text))
+		if sink := sinkOfSecret(variable); !known && sink != "" {
+			// Instances that are restarted one by one may share one file of secrets.
+			l.cfg.unusedSecrets = append(l.cfg.unusedSecrets, fmt.Sprintf("environment: %s: no sink named %s is configured", variable, sink))
 			continue
 		}
 		if !known {

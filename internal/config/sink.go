@@ -87,44 +87,27 @@ func sinkEnv(name, member string) string {
 	return envPrefix + "SINK_" + upper(name) + "_" + upper(member)
 }
 
-// unknownSink is what to say of a variable that is that of a sink's secret, for
-// none that is configured; "" for any other variable.
-func unknownSink(variable string) string {
+// sinkOfSecret is the name of the sink whose secret a variable is; "" for any other
+// variable.
+func sinkOfSecret(variable string) string {
 	name, begins := strings.CutPrefix(variable, envPrefix+"SINK_")
 	name, ends := strings.CutSuffix(name, "_SECRET")
-	if name = strings.TrimSuffix(name, "_PREVIOUS"); !begins || !ends || name == "" {
+	if !begins || !ends {
 		return ""
 	}
-	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-	return fmt.Sprintf("no sink named %s is configured", name)
+	return strings.ToLower(strings.ReplaceAll(strings.TrimSuffix(name, "_PREVIOUS"), "_", "-"))
 }
 
-// sinkSecrets checks that the secrets of sinks are set. A secret of a sink that
-// is not configured is a warning: instances that are restarted one by one may
-// share one file of secrets. It is an error without a configuration file, or if
-// another secret is missing, because then its name may be misspelt.
-func (l *loading) sinkSecrets(hasFile bool) error {
-	var errs []error
-	seen := map[string]bool{}
-	for i := range l.cfg.Sinks {
-		s := &l.cfg.Sinks[i]
-		if !seen[s.Name] { // a second one of a name was refused already
-			errs = append(errs, s.checkSecret(i))
-		}
-		seen[s.Name] = s.Name != ""
+// checkSinkSecrets holds that webhooks have secrets. A name that cannot be is an
+// error of its own, and makes no variable.
+func (c *Config) checkSinkSecrets() error {
+	var found findings
+	for i := range c.Sinks {
+		s := &c.Sinks[i]
+		found.when(s.Kind == SinkWebhook && !s.Secret.IsSet() && sinkPattern.MatchString(s.Name),
+			sinkKey(i, "secret"), "must be set with kind webhook, here or as %s", sinkEnv(s.Name, "secret"))
 	}
-	err := l.placed(errors.Join(errs...))
-	if hasFile && err == nil {
-		l.cfg.unusedSecrets = l.unused
-		return nil
-	}
-	for _, text := range l.unused {
-		if !hasFile {
-			text += " (did you give --config?)"
-		}
-		err = errors.Join(err, errors.New(text))
-	}
-	return err
+	return found.err()
 }
 
 // sinkPattern allows no underscore, which stands for a hyphen in a variable.
@@ -179,18 +162,6 @@ func (s *Sink) checkWebhook(i int, found *findings) {
 		err := sink.CheckURL(url, s.AllowPrivate)
 		found.when(err != nil, sinkKey(i, "url"), "%w", err)
 	}
-}
-
-// checkSecret holds that a webhook has a secret.
-func (s *Sink) checkSecret(i int) error {
-	if s.Kind != SinkWebhook || s.Secret.IsSet() {
-		return nil
-	}
-	or := ""
-	if sinkPattern.MatchString(s.Name) {
-		or = ", here or as " + sinkEnv(s.Name, "secret")
-	}
-	return wrong(sinkKey(i, "secret"), "must be set with kind webhook%s", or)
 }
 
 func (s *Sink) checkBroker(i int, c *Config, found *findings) {

@@ -81,7 +81,7 @@ sinks:
 		t.Errorf("warnings are %q", got)
 	}
 	_, err = loadText(t, text, "SECKILL_SINK_OLD_SECRET="+goodWhsec)
-	if want := "sinks[0].secret: must be set with kind webhook, here or as SECKILL_SINK_SHOP_SECRET\n" + unused; err == nil || err.Error() != want {
+	if want := "sinks[0].secret: must be set with kind webhook, here or as SECKILL_SINK_SHOP_SECRET"; err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}
 }
@@ -91,7 +91,7 @@ func TestSinks_NoSecretsForCommandsThatSendNoEvents(t *testing.T) {
 	if err := os.WriteFile(path, []byte("sinks: [{name: shop, url: 'https://shop.example.com'}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, from := range []Sources{{File: path}, {File: path, Environ: []string{"SECKILL_SINK_OTHER_SECRET=x"}}, {Environ: []string{"SECKILL_SINK_SHOP_SECRET=" + goodWhsec}}} {
+	for _, from := range []Sources{{File: path}, {File: path, Environ: []string{"SECKILL_SINK_OTHER_SECRET=x"}}} {
 		if _, err := Load(from); err == nil {
 			t.Errorf("%+v: no error", from)
 		}
@@ -153,7 +153,7 @@ func TestSinks_AllMistakesAreToldWithTheirLines(t *testing.T) {
 func TestSinks_OneMistakeIsOneLine(t *testing.T) {
 	const good = "secret: " + goodWhsec + ", url: 'https://shop.example.com'"
 	cases := []struct{ sinks, want string }{
-		{"{name: shop, " + good + "}, {name: shop, url: 'https://shop.example.com'}", ":1: sinks[1].name: is that of sinks[0] too"},
+		{"{name: shop, " + good + "}, {name: shop, " + good + "}", ":1: sinks[1].name: is that of sinks[0] too"},
 		{"{name: shop, kind: webhok, topic: x, " + good + "}", `:1: sinks[0].kind: must be one of webhook, kafka, rocketmq, pulsar, not "webhok"`},
 		{"{name: Shop 1, " + good + "}", ":1: sinks[0].name: must be 1 to 32 small letters, digits and hyphens"},
 		{"{name: shop, " + good + "}, {name: shop-previous, " + good + "}",
@@ -198,8 +198,8 @@ func TestSinks_AreSetInTheFileOnly(t *testing.T) {
 			t.Errorf("%s: error is %v", key, err)
 		}
 	}
-	_, err := Load(Sources{Environ: []string{"SECKILL_SINK_MY_SHOP_SECRET=" + goodWhsec, "SECKILL_SINK_MY_SHOP_PREVIOUS_SECRET=" + goodWhsec}})
-	if err == nil || strings.Count(err.Error(), "no sink named my-shop is configured (did you give --config?)") != 2 || strings.Contains(err.Error(), "JWT") {
+	cfg, err := Load(Sources{Environ: []string{"SECKILL_SINK_MY_SHOP_SECRET=" + goodWhsec, "SECKILL_SINK_MY_SHOP_PREVIOUS_SECRET=" + goodWhsec}})
+	if err != nil || strings.Count(strings.Join(cfg.Warnings(), "\n"), "no sink named my-shop is configured") != 2 {
 		t.Errorf("error is %v", err)
 	}
 }
