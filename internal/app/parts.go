@@ -312,7 +312,7 @@ func (p *parts) recentTerms() []*seckill.Product {
 // buildPayment wires the payment providers.
 func (p *parts) buildPayment(shopURL func() string) error {
 	sandbox, err := paysandbox.New(paysandbox.Options{
-		Secret: p.cfg.Payment.SandboxSecret.Bytes(), BaseURL: shopURL, Now: fault.Now, Random: rand.Reader, Log: p.log,
+		Secret: p.cfg.Payment.SandboxSecret.Bytes(), BaseURL: shopURL, Now: fault.Now, Log: p.log,
 		Deliver: func(ctx context.Context, header http.Header, body []byte) error {
 			_, err := p.orders.Notify(ctx, paysandbox.Name, header, body)
 			return err

@@ -13,14 +13,11 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/problem"
 )
 
-const (
-	// maxFormBytes is several times the form that the page makes.
-	maxFormBytes = 4 << 10
-	// deliverTimeout is how long the buyer looks at a pressed button at most.
-	deliverTimeout = 10 * time.Second
-)
+// deliverTimeout is how long the buyer looks at a pressed button at most.
+const deliverTimeout = 10 * time.Second
 
 //go:embed page.html page.css
 var files embed.FS
@@ -52,54 +49,28 @@ func (s *Sandbox) Page() http.Handler {
 }
 
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		p.show(w, r)
-	case http.MethodPost:
-		p.pay(w, r)
-	default:
+	lang := problem.Language([]byte(r.Header.Get("Accept-Language")))
+	b, err := p.sandbox.readBill(r.URL.Query())
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		text := textsOf(language(r, r.URL.Query().Get("lang")))
+		text := textsOf(lang)
 		p.draw(w, http.StatusMethodNotAllowed, bill{}, view{Text: text, Problem: text.Altered})
-	}
-}
-
-// show draws the page for a signed address.
-func (p *page) show(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	lang := language(r, query.Get("lang"))
-	b, err := p.sandbox.readBill(purposeAddress, query, "")
-	if err != nil {
+	case err != nil:
 		p.refuse(w, lang, b, err)
-		return
+	case r.Method == http.MethodPost:
+		p.pay(w, r, lang, b)
+	default:
+		p.draw(w, http.StatusOK, b, p.view(lang, b))
 	}
-	nonce, err := p.sandbox.newNonce()
-	if err != nil {
-		p.sandbox.log.ErrorContext(r.Context(), "sandbox page", "error", err)
-		p.refuse(w, lang, b, err)
-		return
-	}
-	p.draw(w, http.StatusOK, b, p.view(lang, b, nonce))
 }
 
 // pay delivers the callback of a pressed page. When that fails the page comes
-// again with the same nonce: pressing once more cannot pay twice.
-func (p *page) pay(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
-	if err := r.ParseForm(); err != nil {
-		text := textsOf(language(r, ""))
-		p.draw(w, http.StatusBadRequest, bill{}, view{Text: text, Problem: text.Altered})
-		return
-	}
-	lang, nonce := language(r, r.PostForm.Get("lang")), r.PostForm.Get("nonce")
-	b, err := p.sandbox.readBill(purposeForm, r.PostForm, nonce)
-	if err != nil {
-		p.refuse(w, lang, b, err)
-		return
-	}
-	if err := p.sandbox.press(r.Context(), b, nonce); err != nil {
+// again: pressing once more cannot pay twice.
+func (p *page) pay(w http.ResponseWriter, r *http.Request, lang seckill.Lang, b bill) {
+	if err := p.sandbox.press(r.Context(), b); err != nil {
 		p.sandbox.log.WarnContext(r.Context(), "sandbox payment not delivered", "order_no", b.orderNo.String(), "error", err)
-		again := p.view(lang, b, nonce)
+		again := p.view(lang, b)
 		again.Problem = seckill.CodeOf(err).Text(lang)
 		if refusal := (*seckill.Error)(nil); errors.As(err, &refusal) {
 			again.Problem = refusal.Text(lang)
@@ -114,8 +85,8 @@ func (p *page) pay(w http.ResponseWriter, r *http.Request) {
 
 // press makes the callback and delivers it, also when the buyer has left the
 // page meanwhile: a pressed button counts.
-func (s *Sandbox) press(ctx context.Context, b bill, nonce string) error {
-	header, body, err := s.callback(b, s.tradeNo(b, nonce))
+func (s *Sandbox) press(ctx context.Context, b bill) error {
+	header, body, err := s.callback(b, s.tradeNo(b))
 	if err != nil {
 		return err
 	}
@@ -148,42 +119,28 @@ func formTargets(b bill) string {
 // refuse explains why there is nothing to pay here.
 func (p *page) refuse(w http.ResponseWriter, lang seckill.Lang, b bill, err error) {
 	text := textsOf(lang)
-	v := view{Text: text, Problem: seckill.CodeBusy.Text(lang)}
-	status := seckill.CodeBusy.Status()
-	switch {
-	case errors.Is(err, errAltered):
-		status, v.Problem = http.StatusForbidden, text.Altered
-	case errors.Is(err, errExpired):
+	status, v := http.StatusForbidden, view{Text: text, Problem: text.Altered}
+	if errors.Is(err, errExpired) {
 		status, v.Problem, v.Back = http.StatusGone, text.Expired, orderURL(b)
 	}
 	p.draw(w, status, b, v)
 }
 
-// view is what the template draws; without Form there is nothing to press.
+// view is what the template draws; without an Amount there is nothing to press.
 type view struct {
 	Text                     texts
 	Style                    template.CSS
 	Problem                  string
 	OrderNo, Amount, Minutes string
-	Form                     []field
-	Back, Action, OtherURL   string
+	Back                     string
 }
 
-type field struct{ Name, Value string }
-
-func (p *page) view(lang seckill.Lang, b bill, nonce string) view {
+func (p *page) view(lang seckill.Lang, b bill) view {
 	text := textsOf(lang)
-	fields := p.sandbox.fields(purposeForm, b, nonce)
-	v := view{
+	return view{
 		Text: text, OrderNo: b.orderNo.String(), Amount: text.amount(b.amountCents, b.currency),
-		Minutes: text.minutes(b.expires.Sub(p.sandbox.now())),
-		Back:    orderURL(b), Action: PagePath, OtherURL: p.sandbox.pageURL(b, text.OtherTag),
+		Minutes: text.minutes(b.expires.Sub(p.sandbox.now())), Back: orderURL(b),
 	}
-	for _, name := range []string{"order_no", "amount_cents", "currency", "expires", "back", "sig"} {
-		v.Form = append(v.Form, field{name, fields.Get(name)})
-	}
-	v.Form = append(v.Form, field{"nonce", nonce}, field{"lang", text.Tag})
-	return v
 }
 
 func (p *page) draw(w http.ResponseWriter, status int, b bill, v view) {

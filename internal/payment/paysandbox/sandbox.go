@@ -3,8 +3,8 @@
 // set. It is what the demo, the load test and the end-to-end tests pay with,
 // and the pattern for a provider of the shop's own.
 //
-// It keeps nothing that has to survive: pay addresses and forms carry their
-// own signature, and trade numbers are derived. Refunds move imaginary money,
+// It keeps nothing that has to survive: pay addresses carry their own
+// signature, and trade numbers are derived. Refunds move imaginary money,
 // so the only thing a real gateway would have to remember durably, which
 // refund ids it has paid, is remembered in memory up to a bound. After a
 // restart a repeated refund is made again; no order is touched by that.
@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -38,7 +37,7 @@ const (
 
 // Options of a Sandbox. All but Log are required.
 type Options struct {
-	// Secret signs callbacks, addresses and forms.
+	// Secret signs callbacks and addresses.
 	Secret []byte
 	// BaseURL is the shop's public address without a slash at the end. It is
 	// asked each time, because a server on port 0 learns its address late. An
@@ -48,17 +47,15 @@ type Options struct {
 	// error with a seckill code is shown to the buyer in its words.
 	Deliver func(ctx context.Context, header http.Header, body []byte) error
 	Now     func() time.Time
-	Random  io.Reader
 	Log     *slog.Logger
 }
 
-// Sandbox is the provider. It is safe for concurrent use if its Random is.
+// Sandbox is the provider. It is safe for concurrent use.
 type Sandbox struct {
 	ring    *keyring.Ring
 	baseURL func() string
 	deliver func(ctx context.Context, header http.Header, body []byte) error
 	now     func() time.Time
-	random  io.Reader
 	log     *slog.Logger
 	refunds refundMemory
 }
@@ -71,15 +68,15 @@ func New(o Options) (*Sandbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	if o.BaseURL == nil || o.Deliver == nil || o.Now == nil || o.Random == nil {
-		return nil, errors.New("sandbox: BaseURL, Deliver, Now and Random must be given")
+	if o.BaseURL == nil || o.Deliver == nil || o.Now == nil {
+		return nil, errors.New("sandbox: BaseURL, Deliver and Now must be given")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Sandbox{
 		ring: ring, baseURL: o.BaseURL, deliver: o.Deliver,
-		now: o.Now, random: o.Random, log: o.Log,
+		now: o.Now, log: o.Log,
 	}, nil
 }
 
@@ -97,5 +94,5 @@ func (s *Sandbox) Begin(_ context.Context, order *seckill.Order, back string) (p
 		orderNo: order.OrderNo, amountCents: order.AmountCents(), currency: order.Currency,
 		expires: expires.UTC().Truncate(time.Millisecond), back: back,
 	}
-	return payment.Session{PayURL: s.baseURL() + s.pageURL(bill, ""), ExpiresAt: bill.expires}, nil
+	return payment.Session{PayURL: s.baseURL() + s.pageURL(bill), ExpiresAt: bill.expires}, nil
 }

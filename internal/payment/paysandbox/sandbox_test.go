@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -45,9 +44,8 @@ func open(t testing.TB) *shop {
 			s.inbox = append(s.inbox, paymenttest.Callback{Header: header, Body: body})
 			return s.fail
 		},
-		Now:    func() time.Time { return s.now },
-		Random: rand.Reader,
-		Log:    slog.New(slog.NewTextHandler(&s.log, nil)),
+		Now: func() time.Time { return s.now },
+		Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +83,7 @@ func TestConformance(t *testing.T) {
 			},
 			Sign: func(_ testing.TB, content []byte) paymenttest.Callback { return signed(content) },
 			Pay: func(t testing.TB, session payment.Session) paymenttest.Callback {
-				s.press(t, s.form(t, session.PayURL))
+				s.press(t, session.PayURL, "")
 				return s.inbox[len(s.inbox)-1]
 			},
 			Returned: func(_ testing.TB, id string) int64 { return s.Returned(id) },
@@ -228,7 +226,7 @@ func TestRememberedRefundsStayInBound(t *testing.T) {
 
 func TestNewDemandsWhatItNeeds(t *testing.T) {
 	if _, err := New(Options{Secret: secret}); err == nil {
-		t.Error("no error without clock, randomness, address and delivery")
+		t.Error("no error without clock, address and delivery")
 	}
 	if _, err := New(Options{}); err == nil {
 		t.Error("no error without a secret")

@@ -2,18 +2,16 @@ package paysandbox
 
 import (
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"seckill"
-	"seckill/internal/problem"
 )
 
 // texts are the page's words in one language.
 type texts struct {
-	Tag, OtherTag, OtherName  string
+	Tag                       string
 	Title, Notice             string
 	Order, Amount, Left       string
 	Pay, Back                 string
@@ -25,7 +23,7 @@ type texts struct {
 func textsOf(lang seckill.Lang) texts {
 	if lang == seckill.Chinese {
 		return texts{
-			Tag: "zh", OtherTag: "en", OtherName: "English",
+			Tag:   "zh",
 			Title: "沙箱收银台", Notice: "测试支付，不会产生真实扣款",
 			Order: "订单号", Amount: "应付金额", Left: "剩余支付时间",
 			Pay: "立即支付", Back: "返回订单",
@@ -36,7 +34,7 @@ func textsOf(lang seckill.Lang) texts {
 		}
 	}
 	return texts{
-		Tag: "en", OtherTag: "zh", OtherName: "中文",
+		Tag:   "en",
 		Title: "Sandbox checkout", Notice: "A test payment: no real money moves.",
 		Order: "Order", Amount: "Amount due", Left: "Time left",
 		Pay: "Pay now", Back: "Back to the order",
@@ -72,16 +70,4 @@ func (t texts) amount(cents int64, currency string) string {
 	}
 	fmt.Fprintf(&b, ".%02d", cents%100)
 	return b.String()
-}
-
-// language is the one asked for, else the one of ours that the browser
-// prefers, else English.
-func language(r *http.Request, asked string) seckill.Lang {
-	switch asked {
-	case "zh":
-		return seckill.Chinese
-	case "en":
-		return seckill.English
-	}
-	return problem.Language([]byte(r.Header.Get("Accept-Language")))
 }
