@@ -50,7 +50,7 @@ func (c *Config) keys() []key {
 		{"shop.listen", &c.Shop.Listen, listenAddress(), "Address of the public shop API and page. Port 0 takes any free port."},
 		{"shop.public_url", &c.Shop.PublicURL, optionalURL(), "Address at which shoppers reach the shop, for pay links. Empty: derived from shop.listen."},
 		{"shop.trusted_proxies", &c.Shop.TrustedProxies, networks(), "Networks of your proxies, such as 10.0.0.0/8: only from them X-Forwarded-For is believed, from its right end up to the first address that is none of them. Empty: from nobody."},
-		{"shop.tls_cert", &c.Shop.TLSCert, optionalFile(), "File with the shop's certificate chain (PEM), read again when it changes. Empty: HTTP, for a proxy in front that has the certificate."},
+		{"shop.tls_cert", &c.Shop.TLSCert, optionalFile(), "File with the shop's certificate chain (PEM), read again every five seconds. Empty: HTTP, for a proxy in front that has the certificate."},
 		{"shop.tls_key", &c.Shop.TLSKey, optionalFile(), "File with the certificate's key (PEM)."},
 		{"shop.max_conns", &c.Shop.MaxConns, between(16, 1_000_000), "Most connections to the shop at once, and at most nine tenths of the file handles that the process may have."},
 		{"shop.max_conns_per_addr", &c.Shop.MaxConnsPerAddr, between(0, 1_000_000), "Most connections from one address (IPv6: one /64), this machine and shop.trusted_proxies aside; 0 is off."},

@@ -1,16 +1,16 @@
 package socket
 
 import (
+	"bytes"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 )
 
-// lookEvery is how often the files of a certificate are looked at, at most.
-const lookEvery = time.Second
+// lookEvery is how often the files of a certificate are read again, at most.
+const lookEvery = 5 * time.Second
 
 // Certificate is read from files, and again when they change: certificates are
 // renewed every few weeks, and no sale has to be interrupted for it.
@@ -21,14 +21,7 @@ type Certificate struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	seen    stamp // of the files that current, or the last failure, is from
 	looked  time.Time
-}
-
-// stamp tells one version of the files from another.
-type stamp [2]struct {
-	at   time.Time
-	size int64
 }
 
 // LoadCertificate reads a certificate chain and its key, in PEM.
@@ -57,32 +50,16 @@ func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// load reads the files if they are not those read before. Of a pair that is
-// being replaced one may be new already: it is tried again when the other is.
+// load reads the files. Of a pair that is being replaced one may be new already:
+// it is tried again later.
 func (c *Certificate) load() error {
-	present, err := c.stamp()
-	if err != nil || present == c.seen {
-		return err
-	}
-	c.seen = present
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
 		return fmt.Errorf("read the certificate: %w", err)
 	}
-	if c.current != nil {
+	if c.current != nil && !bytes.Equal(pair.Certificate[0], c.current.Certificate[0]) {
 		c.log.Info("certificate renewed", "until", pair.Leaf.NotAfter)
 	}
 	c.current = &pair
 	return nil
-}
-
-func (c *Certificate) stamp() (s stamp, err error) {
-	for i, name := range []string{c.certFile, c.keyFile} {
-		info, err := os.Stat(name)
-		if err != nil {
-			return s, fmt.Errorf("read the certificate: %w", err)
-		}
-		s[i].at, s[i].size = info.ModTime(), info.Size()
-	}
-	return s, nil
 }
