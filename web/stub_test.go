@@ -99,8 +99,8 @@ func newStub(t *testing.T) *stub {
 		s.calls[r.Method+" "+r.URL.Path]++
 		s.mu.Unlock()
 		w.Header().Set("Content-Security-Policy", site.Policy(site.Sources{}))
-		for name, value := range site.Headers() {
-			w.Header().Set(name, value)
+		for _, header := range site.Headers {
+			w.Header().Set(header[0], header[1])
 		}
 		mux.ServeHTTP(w, r)
 	}))

@@ -102,8 +102,8 @@ func checkTarget(dir string, yes bool) error {
 func headers(files []site.File, policy string) []byte {
 	var text strings.Builder
 	text.WriteString("/*\n")
-	for name, value := range site.Headers() {
-		fmt.Fprintf(&text, "  %s: %s\n", name, value)
+	for _, header := range site.Headers {
+		fmt.Fprintf(&text, "  %s: %s\n", header[0], header[1])
 	}
 	for _, path := range []string{"/", "/" + site.Index} {
 		fmt.Fprintf(&text, "%s\n  Content-Security-Policy: %s\n  Cache-Control: %s\n", path, policy, site.AskFirst)

@@ -104,8 +104,8 @@ func (s *Server) static(ctx *fasthttp.RequestCtx, name string) {
 	h.Set("Cache-Control", file.cacheControl)
 	h.Set("Content-Security-Policy", s.opt.PagePolicy)
 	h.Set("Vary", "Accept-Encoding")
-	for name, value := range site.Headers() {
-		h.Set(name, value)
+	for _, header := range site.Headers {
+		h.Set(header[0], header[1])
 	}
 	if string(ctx.Request.Header.Peek("If-None-Match")) == file.etag {
 		ctx.SetStatusCode(fasthttp.StatusNotModified)

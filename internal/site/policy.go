@@ -1,7 +1,6 @@
 package site
 
 import (
-	"iter"
 	"slices"
 	"strings"
 )
@@ -41,17 +40,9 @@ func Policy(s Sources) string {
 // Headers are what every file of the page is sent with, beside the policy: it is
 // what its type says, it tells nobody where its reader comes from (addresses
 // carry links to orders), and no other page reaches into it.
-func Headers() iter.Seq2[string, string] {
-	return func(yield func(name, value string) bool) {
-		for _, header := range [...][2]string{
-			{"X-Content-Type-Options", "nosniff"},
-			{"Referrer-Policy", "no-referrer"},
-			{"Cross-Origin-Opener-Policy", "same-origin-allow-popups"}, // a shop's own challenge answers from its window
-			{"X-Frame-Options", "DENY"},                                // for browsers that do not know frame-ancestors
-		} {
-			if !yield(header[0], header[1]) {
-				return
-			}
-		}
-	}
+var Headers = [...][2]string{
+	{"X-Content-Type-Options", "nosniff"},
+	{"Referrer-Policy", "no-referrer"},
+	{"Cross-Origin-Opener-Policy", "same-origin-allow-popups"}, // a shop's own challenge answers from its window
+	{"X-Frame-Options", "DENY"},                                // for browsers that do not know frame-ancestors
 }
