@@ -1,7 +1,6 @@
 package shopapi
 
 import (
-	"context"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -24,38 +23,24 @@ type seen struct {
 // see reads an order for its buyer or, without one, for who has a link to it. A
 // link is checked before anything is looked up: one that is not ours says
 // nothing about which orders there are.
-func (s *Server) see(ctx *fasthttp.RequestCtx, route string, no seckill.OrderNo) (seen, bool) {
-	link := ctx.QueryArgs().Peek("link")
-	if len(link) == 0 || len(ctx.Request.Header.Peek("Authorization")) > 0 {
-		buyer, ok := s.buyer(ctx, route)
-		if !ok {
-			return seen{}, false
-		}
-		return s.found(ctx, route, false, func(deadline context.Context) (seckill.Order, string, error) {
-			o, err := s.opt.Orders.Find(deadline, buyer, no)
-			return o, buyer, err
-		})
-	}
-	if err := s.opt.Links.Check(link, no, s.opt.Clock.Now()); err != nil {
-		s.refuse(ctx, route, err)
-		return seen{}, false
-	}
-	return s.found(ctx, route, true, func(deadline context.Context) (seckill.Order, string, error) {
-		return s.opt.Orders.Shown(deadline, no)
-	})
-}
-
-func (s *Server) found(
-	ctx *fasthttp.RequestCtx, route string, byLink bool, read func(context.Context) (o seckill.Order, buyer string, err error),
-) (seen, bool) {
+func (s *Server) see(ctx *fasthttp.RequestCtx, route string, no seckill.OrderNo) (saw seen, ok bool) {
 	deadline, cancel := bounded()
 	defer cancel()
-	o, buyer, err := read(deadline)
+	link := ctx.QueryArgs().Peek("link")
+	saw.byLink = len(link) > 0 && len(ctx.Request.Header.Peek("Authorization")) == 0
+	var err error
+	if !saw.byLink {
+		if saw.watcher, ok = s.buyer(ctx, route); !ok {
+			return saw, false
+		}
+		saw.order, err = s.opt.Orders.Find(deadline, saw.watcher, no)
+	} else if err = s.opt.Links.Check(link, no, s.opt.Clock.Now()); err == nil {
+		saw.order, saw.watcher, err = s.opt.Orders.Shown(deadline, no)
+	}
 	if err != nil {
 		s.refuse(ctx, route, err)
-		return seen{}, false
 	}
-	return seen{order: o, watcher: buyer, byLink: byLink}, true
+	return saw, err == nil
 }
 
 // shown is an order as who looks may see it. Its buyer gets the link to it, for a
