@@ -1,6 +1,8 @@
 package shopapi
 
 import (
+	"io"
+	"log"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -25,7 +27,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:      s.Handle,
 		ErrorHandler: s.badRequest,
-		Logger:       quiet{s.opt.Logger},
+		Logger:       log.New(io.Discard, "", 0), // about broken clients; a line could quote a request
 
 		// Framing. No library code may interpret a body: a parser that stops before
 		// the declared length turns the rest into a second request. The library

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -131,21 +130,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		return err
 	}
 	return s.awaitChunked(ctx)
-}
-
-// quiet sends fasthttp's own complaints, mostly about broken clients, to the
-// debug log. What is wrong with a request is left out: the complaint would quote
-// it, and an Authorization header is no less secret for a byte too many.
-type quiet struct{ log *slog.Logger }
-
-func (q quiet) Printf(format string, args ...any) {
-	for i := range args {
-		var network net.Error
-		if err, ok := args[i].(error); ok && !errors.As(err, &network) {
-			args[i] = "the request could not be read"
-		}
-	}
-	q.log.Debug("http: " + fmt.Sprintf(format, args...))
 }
 
 // badRequest answers what fasthttp could not read.
