@@ -3,7 +3,6 @@ package shopapi
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -86,7 +85,8 @@ func readChunks(r *bufio.Reader, most int) (body []byte, err error) {
 
 // inChunks has a request handled whose body comes in chunks. fasthttp has read
 // the head and nothing more, and hands its buffer out only with the connection.
-// The answer is the connection's last.
+// The answer is the connection's last. A stop does not wait for it: the provider
+// repeats a callback that had no answer.
 func (s *Server) inChunks(ctx *fasthttp.RequestCtx, handle func(*fasthttp.RequestCtx)) {
 	whole := new(fasthttp.RequestCtx)
 	ctx.Request.CopyTo(&whole.Request)
@@ -94,8 +94,6 @@ func (s *Server) inChunks(ctx *fasthttp.RequestCtx, handle func(*fasthttp.Reques
 	deadline := time.Now().Add(readTimeout)
 	ctx.HijackSetNoResponse(true)
 	ctx.Hijack(func(c net.Conn) {
-		s.chunked.Add(1)
-		defer s.chunked.Add(-1)
 		defer c.Close()
 		_ = c.SetReadDeadline(deadline) // fails where reading does
 		body, err := readChunks(bufio.NewReaderSize(c, 64), MaxBodyBytes)
@@ -116,19 +114,4 @@ func (s *Server) inChunks(ctx *fasthttp.RequestCtx, handle func(*fasthttp.Reques
 		_ = c.SetWriteDeadline(time.Now().Add(writeTimeout))
 		_, _ = whole.Response.WriteTo(c) // a client that is gone asks again
 	})
-}
-
-// awaitChunked waits for requests in chunks, which fasthttp does not count. One
-// that was not begun yet is left to the client, who repeats it.
-func (s *Server) awaitChunked(ctx context.Context) error {
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for s.chunked.Load() > 0 {
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
 }

@@ -262,33 +262,6 @@ func TestCallbackInChunks(t *testing.T) {
 	}
 }
 
-func TestCallbackInChunks_IsFinishedBeforeAStop(t *testing.T) {
-	r, with, s, _ := notifyServer(t)
-	r.ConfirmAll(t)
-	s.opt.Watch = NewWatch(nil, nil, time.Now, s.opt.Logger)
-	began, goOn := make(chan struct{}), make(chan struct{})
-	with.got = func(http.Header, []byte) {
-		close(began)
-		<-goOn
-	}
-	in := serveTCP(t, s)(callback("Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n"))
-	<-began
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a stop with a callback in hand: %v", err)
-	}
-	close(goOn)
-	if status, body := onlyAnswer(t, in); status != http.StatusOK {
-		t.Errorf("%d %s", status, body)
-	}
-	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := s.Shutdown(ctx); err != nil {
-		t.Errorf("after the last callback: %v", err)
-	}
-}
-
 func TestCallbackInChunks_PanicIsAnswered(t *testing.T) {
 	_, with, s, _ := notifyServer(t)
 	with.got = func(http.Header, []byte) { panic("a provider's mistake") }

@@ -94,8 +94,6 @@ type Server struct {
 	counters   map[routeStatus]prometheus.Counter
 	// ending has every answer say that it is the last on its connection.
 	ending atomic.Bool
-	// chunked counts the requests in hand whose body comes in chunks.
-	chunked atomic.Int64
 }
 
 // New makes a server; Serve starts it.
@@ -126,10 +124,7 @@ func (s *Server) EndConnections() { s.ending.Store(true) }
 // hand.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.opt.Watch.Close()
-	if err := s.http.ShutdownWithContext(ctx); err != nil {
-		return err
-	}
-	return s.awaitChunked(ctx)
+	return s.http.ShutdownWithContext(ctx)
 }
 
 // badRequest answers what fasthttp could not read.
