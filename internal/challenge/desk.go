@@ -2,7 +2,6 @@ package challenge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -103,14 +102,6 @@ type Desk struct {
 
 // New makes a desk.
 func New(opt Options) (*Desk, error) {
-	switch {
-	case !slices.Contains(Kinds, opt.Kind):
-		return nil, fmt.Errorf("challenge: unknown kind %q", opt.Kind)
-	case opt.Random == nil || opt.Tokens == nil || opt.Spent == nil:
-		return nil, errors.New("challenge: randomness, tokens and a register are needed")
-	case opt.Kind == Image && opt.Draw == nil, opt.Kind == Shop && opt.Verify == nil:
-		return nil, fmt.Errorf("challenge: kind %s lacks its part", opt.Kind)
-	}
 	d := &Desk{
 		opt:      opt,
 		draws:    newGate(max(1, runtime.GOMAXPROCS(0)/2), drawsWaiting, drawPatience),

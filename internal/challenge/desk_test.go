@@ -483,29 +483,6 @@ func TestNothingIsPosedWithoutRandomnessOrABuyer(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatMakesNoSense(t *testing.T) {
-	tokens, _ := purchasetoken.New([]byte("secret"))
-	good := Options{Kind: None, Secrets: [][]byte{[]byte("secret")}, Tokens: tokens, Spent: shared(), Random: rand.Reader, PerBuyerPerMinute: 1}
-	for name, change := range map[string]func(*Options){
-		"no secret":             func(o *Options) { o.Secrets = nil },
-		"no randomness":         func(o *Options) { o.Random = nil },
-		"no register":           func(o *Options) { o.Spent = nil },
-		"no tokens":             func(o *Options) { o.Tokens = nil },
-		"an unknown kind":       func(o *Options) { o.Kind = "audio" },
-		"pictures without pen":  func(o *Options) { o.Kind = Image },
-		"a shop that is silent": func(o *Options) { o.Kind = Shop },
-	} {
-		opt := good
-		change(&opt)
-		if _, err := New(opt); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	if _, err := New(good); err != nil {
-		t.Error(err)
-	}
-}
-
 func FuzzRedeem(f *testing.F) {
 	d := open(f, Image, func(o *Options) { o.PerBuyerPerMinute = 1 << 18 })
 	f.Add("", "", "")

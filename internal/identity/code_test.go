@@ -69,9 +69,6 @@ func TestALoginCodeIsNeverABuyersToken(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Open(Options{Secrets: [][]byte{secret}, Audience: LoginAudience}); err == nil {
-		t.Error("buyers and codes have the same audience")
-	}
 }
 
 func TestALoginCodeIsOfTheTrustedIssuerAndSignature(t *testing.T) {

@@ -89,7 +89,8 @@ type Options struct {
 	Secrets [][]byte
 	// Keys are the shop's public keys; without them only secrets count.
 	Keys *Keys
-	// Issuer and Audience must be the token's; empty ones are not asked for.
+	// Issuer and Audience must be the token's; empty ones are not asked for. The
+	// audience is not LoginAudience.
 	Issuer, Audience string
 	// Leeway is how far the clock of the shop's login may differ from the
 	// instance's. Dates are whole seconds, so a fraction is cut off.
@@ -109,13 +110,8 @@ type Verifier struct {
 // Open makes a verifier.
 func Open(opt Options) (*Verifier, error) {
 	v := &Verifier{keys: opt.Keys, issuer: opt.Issuer, audience: opt.Audience, leeway: int64(opt.Leeway / time.Second)}
-	switch {
-	case opt.Leeway < 0:
-		return nil, fmt.Errorf("identity: a leeway of %v is negative", opt.Leeway)
-	case len(opt.Secrets) == 0 && opt.Keys == nil:
+	if len(opt.Secrets) == 0 && opt.Keys == nil {
 		return nil, errors.New("identity: needs a secret or keys to verify tokens with")
-	case opt.Audience == LoginAudience:
-		return nil, fmt.Errorf("identity: the audience %q is that of login codes", LoginAudience)
 	}
 	if len(opt.Secrets) > 0 {
 		ring, err := keyring.New(opt.Secrets...)

@@ -12,7 +12,6 @@ package paysandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -35,7 +34,7 @@ const (
 	openEnded = 30 * time.Minute
 )
 
-// Options of a Sandbox. All but Log are required.
+// Options of a Sandbox. All are required.
 type Options struct {
 	// Secret signs callbacks and addresses.
 	Secret []byte
@@ -67,12 +66,6 @@ func New(o Options) (*Sandbox, error) {
 	ring, err := keyring.New(o.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
-	}
-	if o.BaseURL == nil || o.Deliver == nil || o.Now == nil {
-		return nil, errors.New("sandbox: BaseURL, Deliver and Now must be given")
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Sandbox{
 		ring: ring, baseURL: o.BaseURL, deliver: o.Deliver,

@@ -224,15 +224,6 @@ func TestRememberedRefundsStayInBound(t *testing.T) {
 	}
 }
 
-func TestNewDemandsWhatItNeeds(t *testing.T) {
-	if _, err := New(Options{Secret: secret}); err == nil {
-		t.Error("no error without clock, address and delivery")
-	}
-	if _, err := New(Options{}); err == nil {
-		t.Error("no error without a secret")
-	}
-}
-
 func TestAnOrderWithoutDeadlineCanBePaidForHalfAnHour(t *testing.T) {
 	s := open(t)
 	session, err := s.Begin(t.Context(), &seckill.Order{OrderNo: seckill.NewOrderNo(s.now, 1, 1), PriceCents: 1, Quantity: 1, Currency: "CNY"}, "")
