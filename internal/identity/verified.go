@@ -14,23 +14,19 @@ const (
 	// those who were displaced, and nothing else.
 	verifiedBuckets = 1 << 14
 	bucketWays      = 8
-	// stripes bounds how many goroutines can look at once without waiting for
-	// each other; a look takes some ten nanoseconds.
-	stripes = 256
 )
 
 // verified remembers tokens whose signature a key has been found to have made,
 // in fixed memory. Only such tokens enter, so nobody can fill it who cannot
 // sign. It is safe for concurrent use.
 type verified struct {
-	locks   [stripes]stripe
-	buckets [][bucketWays]entry // a power of two of them
+	buckets []bucket // a power of two of them
 }
 
-// stripe is a lock on cache lines of its own.
-type stripe struct {
+// bucket is the tokens that share a place.
+type bucket struct {
 	sync.Mutex
-	_ [56]byte
+	entries [bucketWays]entry
 }
 
 // entry is one token: 128 bytes without a pointer, which the collector need
@@ -45,25 +41,24 @@ type entry struct {
 
 // newVerified makes a memory of some buckets, a power of two.
 func newVerified(buckets int) *verified {
-	return &verified{buckets: make([][bucketWays]entry, buckets)}
+	return &verified{buckets: make([]bucket, buckets)}
 }
 
 // bucket is where a token is, if it is remembered. Tokens are told apart by
 // their SHA-256, of whose bits nobody can choose enough to matter; comparing
 // sums of verified tokens needs no constant time either, for the same reason.
-func (v *verified) bucket(token *[sha256.Size]byte) (*stripe, *[bucketWays]entry) {
-	i := binary.LittleEndian.Uint64(token[:]) & uint64(len(v.buckets)-1)
-	return &v.locks[i%stripes], &v.buckets[i]
+func (v *verified) bucket(token *[sha256.Size]byte) *bucket {
+	return &v.buckets[binary.LittleEndian.Uint64(token[:])&uint64(len(v.buckets)-1)]
 }
 
 // find copies out what is known of a token that the key of the mark has
 // signed. Dates are the caller's to check.
 func (v *verified) find(token *[sha256.Size]byte, mark uint64, found *entry) bool {
-	lock, bucket := v.bucket(token)
-	lock.Lock()
-	defer lock.Unlock()
-	for i := range bucket {
-		if e := &bucket[i]; e.mark == mark && e.token == *token {
+	bucket := v.bucket(token)
+	bucket.Lock()
+	defer bucket.Unlock()
+	for i := range bucket.entries {
+		if e := &bucket.entries[i]; e.mark == mark && e.token == *token {
 			*found = *e
 			return true
 		}
@@ -76,10 +71,10 @@ func (v *verified) find(token *[sha256.Size]byte, mark uint64, found *entry) boo
 func (v *verified) keep(token *[sha256.Size]byte, mark uint64, c *claims, ended int64) {
 	e := entry{token: *token, exp: c.exp, notBefore: c.notBefore(), mark: mark}
 	e.length = uint64(copy(e.buyer[:], c.subject))
-	lock, bucket := v.bucket(token)
-	lock.Lock()
-	defer lock.Unlock()
-	bucket[place(bucket, &e, ended)] = e
+	bucket := v.bucket(token)
+	bucket.Lock()
+	defer bucket.Unlock()
+	bucket.entries[place(&bucket.entries, &e, ended)] = e
 }
 
 // place is where to put an entry: over the same token, else over one that has

@@ -21,9 +21,6 @@ func TestAnEntryTakesTwoCacheLines(t *testing.T) {
 	if size := unsafe.Sizeof(entry{}); size != 128 {
 		t.Errorf("%d bytes", size)
 	}
-	if size := unsafe.Sizeof(stripe{}); size != 64 {
-		t.Errorf("a stripe has %d bytes", size)
-	}
 }
 
 func TestWhatIsRememberedIsFoundUnderItsKeyAlone(t *testing.T) {
@@ -64,7 +61,7 @@ func TestTheMemoryOfTokensIsBounded(t *testing.T) {
 	if kept != room {
 		t.Errorf("%d tokens are remembered, want %d", kept, room)
 	}
-	bucket := &v.buckets[0]
+	bucket := &v.buckets[0].entries
 	bucket[3].exp = 10
 	for i := range bucketWays {
 		if at := place(bucket, &entry{token: [sha256.Size]byte{sha256.Size - 1: byte(i)}}, 10); at != 3 {
