@@ -82,8 +82,10 @@ shots: ## take the pictures of docs/shots, of the real page in a real browser
 	SECKILL_WEB_SHOTS=$(CURDIR)/docs/shots $(GO) test -count=1 -run '^TestShots$$' ./test/browser
 
 .PHONY: docs
-docs: ## regenerate docs/configuration.md
+docs: ## regenerate the pages of docs/reference that follow the code
 	$(GO) test ./internal/config -run TestDocumentation -update
+	$(GO) test ./cmd/seckill -run TestCommandsPage -update
+	$(GO) test . -run TestErrorsPage -update
 
 .PHONY: clean
 clean: ## remove what was built

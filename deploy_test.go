@@ -233,18 +233,23 @@ func TestCompose_RedisReadsItsPasswordFromStandardInput(t *testing.T) {
 
 var unitPattern = regexp.MustCompile("(?s)```ini\n# /etc/systemd/system/seckill.service\n(.*?)```")
 
-func TestUnit_IsHardenedAndTheSameInBothReadmes(t *testing.T) {
-	english := unitPattern.FindStringSubmatch(readText(t, "README.md"))
-	chinese := unitPattern.FindStringSubmatch(readText(t, "README.zh.md"))
-	if english == nil || chinese == nil || english[1] != chinese[1] {
-		t.Fatal("the READMEs have different units")
+func TestUnit_IsHardenedAndTheSameOnEveryPage(t *testing.T) {
+	unit := unitPattern.FindStringSubmatch(readText(t, "docs/deploy.md"))
+	if unit == nil {
+		t.Fatal("docs/deploy.md has no unit")
 	}
+	onEveryPage(t, func(p page) (wrong []string) {
+		if found := unitPattern.FindStringSubmatch(readText(t, p.path)); found != nil && found[1] != unit[1] {
+			wrong = append(wrong, "another unit than docs/deploy.md has")
+		}
+		return wrong
+	})
 	for _, line := range []string{
 		"User=seckill", "UMask=0077", "NoNewPrivileges=yes", "CapabilityBoundingSet=", "ProtectSystem=strict", "StateDirectory=seckill", "ProtectHome=yes", "PrivateTmp=yes", "PrivateDevices=yes",
 		"ProtectKernelTunables=yes", "ProtectKernelModules=yes", "ProtectControlGroups=yes", "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX", "RestrictNamespaces=yes", "RestrictSUIDSGID=yes",
 		"LockPersonality=yes", "MemoryDenyWriteExecute=yes", "SystemCallArchitectures=native", "SystemCallFilter=@system-service",
 	} {
-		if !strings.Contains(english[1], "\n"+line+"\n") {
+		if !strings.Contains(unit[1], "\n"+line+"\n") {
 			t.Errorf("the unit lacks %s", line)
 		}
 	}
@@ -307,7 +312,7 @@ var (
 // Prometheus itself says whether a scrape was answered, under the name of the
 // job: a rule on another than the documented one is silent for ever, too.
 func TestARuleTellsOfADeadInstance(t *testing.T) {
-	job := jobPattern.FindStringSubmatch(readText(t, "docs/operations.md"))
+	job := jobPattern.FindStringSubmatch(readText(t, "docs/deploy.md"))
 	ups := upPattern.FindAllStringSubmatch(readText(t, "deploy/prometheus-rules.yaml"), -1)
 	if job == nil || len(ups) == 0 {
 		t.Fatalf("the documented job is %v, rules look at %v", job, ups)

@@ -13,7 +13,7 @@ var alertRow = regexp.MustCompile("(?m)^\\| `([^`]+)`: (.+?) \\|")
 
 // An alert that nobody can look up wakes somebody for nothing.
 func TestDocsAndAlertsAgree(t *testing.T) {
-	_, section, _ := strings.Cut(readText(t, "docs/operations.md"), "\n## Alerts\n")
+	_, section, _ := strings.Cut(readText(t, "docs/runbook.md"), "\n## Alerts\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var told []alert.Kind
 	for _, row := range alertRow.FindAllStringSubmatch(section, -1) {
@@ -21,12 +21,12 @@ func TestDocsAndAlertsAgree(t *testing.T) {
 	}
 	for _, kind := range alert.Kinds {
 		if !slices.Contains(told, kind) {
-			t.Errorf("docs/operations.md says nothing of %q", kind)
+			t.Errorf("docs/runbook.md says nothing of %q", kind)
 		}
 	}
 	for _, kind := range told {
 		if !slices.Contains(alert.Kinds, kind) {
-			t.Errorf("docs/operations.md tells of %q, which nobody raises", kind)
+			t.Errorf("docs/runbook.md tells of %q, which nobody raises", kind)
 		}
 	}
 }

@@ -134,7 +134,7 @@ func (p *parts) adviseRedis(err error) error {
 		}
 		return fmt.Errorf("%w: check redis.username and redis.password", err)
 	default:
-		return fmt.Errorf("%w: redis.username %q needs the keys ~%s* and the channels &%s* (redis.prefix), and the commands that docs/operations.md grants: ACL SETUSER",
+		return fmt.Errorf("%w: redis.username %q needs the keys ~%s* and the channels &%s* (redis.prefix), and the commands that docs/deploy.md grants: ACL SETUSER",
 			err, cmp.Or(r.Username, "default"), r.Prefix, r.Prefix)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"seckill/internal/config"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/configuration.md")
+var update = flag.Bool("update", false, "rewrite docs/reference/configuration.md")
 
 func TestDocumentationFollowsTheTypes(t *testing.T) {
-	path := filepath.Join("..", "..", "docs", "configuration.md")
+	path := filepath.Join("..", "..", "docs", "reference", "configuration.md")
 	var want bytes.Buffer
 	if err := config.WriteMarkdown(&want); err != nil {
 		t.Fatal(err)

@@ -100,11 +100,11 @@ func TestProxy_LeavesAFrozenInstanceOut(t *testing.T) {
 	}
 }
 
-// documentedSite is the nginx site of docs/operations.md before two instances,
+// documentedSite is the nginx site of docs/front.md before two instances,
 // without TLS.
 func documentedSite(t *testing.T, listen string, a, b *engine.Engine) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/front.md")
 	must(t, "read the documented site", err)
 	_, site, _ := strings.Cut(string(page), "```nginx\n")
 	site, _, _ = strings.Cut(site, "```")

@@ -5,7 +5,7 @@ import { about } from '../wait.js';
 // What a product may be: the wait at first, the longest, and how many looks
 // without news keep the first. Whoever looks wants to see within seconds that all
 // is sold or that a unit has come back; but the whole crowd looks, so that waits
-// grow when nothing happens for some minutes. docs/operations.md says what
+// grow when nothing happens for some minutes. docs/strategies.md says what
 // 100,000 open pages ask for: keep it true.
 const LOOKS = {
   upcoming: [60_000, 60_000, 0],
