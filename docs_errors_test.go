@@ -21,11 +21,11 @@ var codeAdvice = map[seckill.Code][2]string{
 	seckill.CodeNotStarted:       {"The sale has not started.", "Wait for `starts_at`, by `GET /api/v1/time`."},
 	seckill.CodeSoldOut:          {"At some instant of the last second fewer units were free than asked for. Units may come back.", "Stop, or follow the product."},
 	seckill.CodeAlreadyPurchased: {"The limit per buyer is reached. `order_no` is the buyer's newest order, `order_nos` all live ones.", "Show that order."},
-	seckill.CodeWrongState:       {"The present state does not allow it: an order that is paid, queued or cancelled, or a buyer with too many cancelled, expired or refunded orders in this sale.", "Read the state. Do not repeat."},
+	seckill.CodeWrongState:       {"The present state does not allow it: an order that is paid, queued or cancelled, or a buyer with too many cancelled, expired or refunded orders in this sale.", "Read the state first. What a queued order refuses is possible a moment later."},
 	seckill.CodeEnded:            {"The sale has ended.", "Stop."},
 	seckill.CodeRateLimited:      {"A rate limit was passed.", "Wait for `Retry-After`, then repeat."},
 	seckill.CodeBusy:             {"Unknown, not no: a part did not answer in time, or the ledger is being rebuilt. The order may exist.", "Repeat the same request with the same key or token: it finds the order if there is one."},
-	seckill.CodeTooHot:           {"The engine refused early: the claim could not be answered in time. Nothing was decided.", "Repeat after `Retry-After`."},
+	seckill.CodeTooHot:           {"The engine refused early: the claim could not be answered in time. Nothing was decided.", "Repeat the same request after `Retry-After`."},
 	seckill.CodePaused:           {"An operator has paused the sale.", "Follow the product; it may resume."},
 }
 
