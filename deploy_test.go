@@ -345,6 +345,8 @@ func TestAlertRulesNameMetricsAndRunbooks(t *testing.T) {
 				t.Errorf("%s: metrics %v, annotations %v", rule.Alert, metrics, rule.Annotations)
 			} else if !slices.Contains(anchors(readText(t, page)), anchor) {
 				t.Errorf("%s: %s has no heading for %s", rule.Alert, page, anchor)
+			} else if !strings.Contains(readText(t, page), "`"+rule.Alert+"`") {
+				t.Errorf("%s does not name %s", page, rule.Alert)
 			}
 		}
 	}
