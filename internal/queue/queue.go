@@ -117,8 +117,6 @@ func (id ID) IsZero() bool { return id == ID{} }
 type Delivery struct {
 	ID    ID
 	Entry seckill.Entry
-	// Redelivered says that the entry may have been delivered before.
-	Redelivered bool
 	// Stray says that this is a copy from a broker whose entry did not wait in the
 	// outbox: it was acknowledged, or is lost. The worker does not confirm it. If
 	// the store has its orders it is settled, otherwise it is adopted; it raises no

@@ -143,7 +143,7 @@ func (c *consumer) deliver(taken []item) ([]queue.Delivery, error) {
 		if err != nil {
 			return nil, fmt.Errorf("receive: %w", err)
 		}
-		deliveries[i] = queue.Delivery{ID: it.id(), Entry: entry, Redelivered: it.delivered}
+		deliveries[i] = queue.Delivery{ID: it.id(), Entry: entry}
 	}
 	return deliveries, nil
 }

@@ -223,7 +223,7 @@ func (ld *loader) index(seq uint64, waits bool, d decoder, body []byte) error {
 	}
 	ld.entries = append(ld.entries, item{
 		seq: seq, tag: h.tag, at: h.at.UnixNano(), units: h.units, product: h.key.product,
-		claims: uint32(h.claims), delivered: true, body: bytes.Clone(body),
+		claims: uint32(h.claims), body: bytes.Clone(body),
 	})
 	ld.publish(publishBatch)
 	return nil

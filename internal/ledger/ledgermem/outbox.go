@@ -17,15 +17,14 @@ const stream = "journal"
 
 // item is one unacknowledged entry in the outbox's index: 80 bytes, and 8 in its product's list.
 type item struct {
-	seq, tag  uint64
-	at        int64 // Unix nanoseconds
-	units     int64
-	product   uint32
-	claims    uint32
-	owner     uint32 // serial of the consumer that has it; 0 for none
-	acked     bool   // a gap, until the index is packed
-	delivered bool   // may have been delivered before
-	body      []byte // the row's
+	seq, tag uint64
+	at       int64 // Unix nanoseconds
+	units    int64
+	product  uint32
+	claims   uint32
+	owner    uint32 // serial of the consumer that has it; 0 for none
+	acked    bool   // a gap, until the index is packed
+	body     []byte // the row's
 }
 
 func (it *item) id() queue.ID { return queue.ID{Stream: stream, Seq: it.seq, Tag: it.tag} }
@@ -193,7 +192,7 @@ func (o *outbox) takeBatch(c *consumer, max int) (taken []item) {
 	}
 	take := func(it *item) {
 		taken = append(taken, *it)
-		it.owner, it.delivered = c.serial, true
+		it.owner = c.serial
 		c.inflight[it.seq] = struct{}{}
 	}
 	for len(o.returned) > 0 {

@@ -171,11 +171,11 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 	}
 	before, later := len(c.buffer), 0
 	for i := range rows {
-		id, times, fields, err := readRow(r.bucket, &rows[i])
+		id, fields, err := readRow(r.bucket, &rows[i])
 		if err != nil {
 			return err
 		}
-		if !c.keep(arrival{Delivery: queue.Delivery{ID: id, Redelivered: times > 0}, bucket: r.bucket, at: asked}, fields) {
+		if !c.keep(arrival{Delivery: queue.Delivery{ID: id}, bucket: r.bucket, at: asked}, fields) {
 			later++
 		}
 	}
@@ -188,23 +188,20 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 	return nil
 }
 
-func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, times int64, fields map[string]string, err error) {
+func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, fields map[string]string, err error) {
 	parts, err := row.ToArray()
-	if err != nil || len(parts) != 3 {
-		return queue.ID{}, 0, nil, fmt.Errorf("read an entry's row: %d parts, %w", len(parts), err)
+	if err != nil || len(parts) != 2 {
+		return queue.ID{}, nil, fmt.Errorf("read an entry's row: %d parts, %w", len(parts), err)
 	}
 	text, err := parts[0].ToString()
 	if err != nil {
-		return queue.ID{}, 0, nil, fmt.Errorf("read an entry's id: %w", err)
+		return queue.ID{}, nil, fmt.Errorf("read an entry's id: %w", err)
 	}
 	if id, err = parseEntryID(bucket, text); err != nil {
-		return queue.ID{}, 0, nil, err
+		return queue.ID{}, nil, err
 	}
-	if times, err = parts[1].AsInt64(); err != nil {
-		return queue.ID{}, 0, nil, fmt.Errorf("read how often %s was delivered: %w", text, err)
-	}
-	fields, err = parts[2].AsStrMap()
-	return id, times, fields, err
+	fields, err = parts[1].AsStrMap()
+	return id, fields, err
 }
 
 // keep decodes an entry, unless it is of another version: the script has put that

@@ -24,7 +24,7 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 			continue
 		}
 		ahead := c.unbuffer(func(a *arrival) bool { return a.bucket == bucket })
-		if err := errors.Join(c.handBack(ctx, bucket, ids, false), c.handBackUnseen(ctx, ahead)); err != nil {
+		if err := errors.Join(c.handBack(ctx, bucket, ids), c.handBackUnseen(ctx, ahead)); err != nil {
 			return fmt.Errorf("hand back: %w", err)
 		}
 	}
@@ -52,32 +52,23 @@ func (c *consumer) unbuffer(which func(*arrival) bool) (taken []arrival) {
 
 // handBackUnseen hands back what the caller was not given.
 func (c *consumer) handBackUnseen(ctx context.Context, ahead []arrival) error {
-	type kind struct {
-		bucket int
-		fresh  bool
-	}
-	kinds := make(map[kind][]queue.ID)
+	byBucket := make(map[int][]queue.ID)
 	for i := range ahead {
-		k := kind{ahead[i].bucket, !ahead[i].Redelivered}
-		kinds[k] = append(kinds[k], ahead[i].ID)
+		byBucket[ahead[i].bucket] = append(byBucket[ahead[i].bucket], ahead[i].ID)
 	}
 	var failures []error
-	for k, ids := range kinds {
-		failures = append(failures, c.handBack(ctx, k.bucket, ids, k.fresh))
+	for bucket, ids := range byBucket {
+		failures = append(failures, c.handBack(ctx, bucket, ids))
 	}
 	return cmp.Or(failures...)
 }
 
-// handBack makes entries of one bucket free for anyone; fresh ones were never
-// given to a caller.
-func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID, fresh bool) error {
+// handBack makes entries of one bucket free for anyone.
+func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID) error {
 	for len(ids) > 0 {
 		step := ids[:min(len(ids), moveMost)]
 		ids = ids[len(step):]
-		args := []string{"0"}
-		if fresh {
-			args[0] = "1"
-		}
+		args := make([]string, 0, len(step))
 		for _, id := range step {
 			args = append(args, entryID(id))
 		}

@@ -168,7 +168,7 @@ func (c *consumer) recall(ctx context.Context, bucket int) error {
 	c.mu.Lock()
 	strange := c.held.correct(bucket, all)
 	c.mu.Unlock()
-	return c.handBack(ctx, bucket, strange, false)
+	return c.handBack(ctx, bucket, strange)
 }
 
 func (c *consumer) page(ctx context.Context, bucket int, from string) ([]queue.ID, error) {

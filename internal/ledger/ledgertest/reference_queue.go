@@ -22,11 +22,10 @@ type ReferenceQueue struct {
 }
 
 type queued struct {
-	id        queue.ID
-	entry     seckill.Entry
-	holder    *referenceConsumer
-	delivered bool // at least once
-	acked     bool
+	id     queue.ID
+	entry  seckill.Entry
+	holder *referenceConsumer
+	acked  bool
 }
 
 func newReferenceQueue() *ReferenceQueue {
@@ -214,8 +213,8 @@ func (c *referenceConsumer) take(max int) ([]queue.Delivery, <-chan struct{}) {
 		if claims += len(e.entry.Claims); claims > max && len(deliveries) > 0 {
 			break
 		}
-		deliveries = append(deliveries, queue.Delivery{ID: e.id, Entry: e.entry, Redelivered: e.delivered})
-		e.holder, e.delivered = c, true
+		deliveries = append(deliveries, queue.Delivery{ID: e.id, Entry: e.entry})
+		e.holder = c
 	}
 	return deliveries, c.queue.changed
 }

@@ -12,13 +12,13 @@ import (
 
 func deliverStories() []story {
 	return []story{
-		{"an entry arrives as it was written, under an id, not redelivered", func(f *fixture) {
+		{"an entry arrives as it was written, under an id", func(f *fixture) {
 			entry := f.publish(f.product(), 1, 3, 2)
 			c := f.join()
 			defer c.leave()
 			got := c.receiveN(1)
 			f.same(got, entry)
-			if got[0].ID.IsZero() || got[0].Redelivered {
+			if got[0].ID.IsZero() {
 				f.Errorf("delivery %+v", got[0])
 			}
 		}},
@@ -163,7 +163,7 @@ func handBackStories() []story {
 			again := b.receiveN(2)
 			f.same(again, entries[0], entries[3])
 			for i, first := range []queue.Delivery{got[0], got[3]} {
-				if again[i].ID != first.ID || !again[i].Redelivered {
+				if again[i].ID != first.ID {
 					f.Errorf("%+v came back as %+v", first, again[i])
 				}
 			}
@@ -192,9 +192,6 @@ func handBackStories() []story {
 			a.leave()
 			again := b.receiveN(2)
 			f.same(again, entries[1], entries[2])
-			if !again[0].Redelivered || !again[1].Redelivered {
-				f.Error("not marked as redelivered")
-			}
 		}},
 		{"close ends a receive that waits in another goroutine", func(f *fixture) {
 			c := f.join()

@@ -10,8 +10,7 @@
 -- KEYS 1 {bN}:out
 -- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
 --      4 most entries  5 the version of the format that the caller reads
--- Reply: per entry {id, how often it was delivered before, fields}, those of
---        other versions included
+-- Reply: per entry {id, fields}, those of other versions included
 local out, group, me, returned, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 if redis.call('EXISTS', out) == 0 then return {} end
@@ -29,30 +28,28 @@ if #waiting < most then
 end
 
 local reply = {}
-local function deliver(entry, times)
+local function deliver(entry)
   local fields = entry[2]
   local version = fields[1] == 'h' and string.byte(fields[2])
   if version and version ~= tonumber(ARGV[5]) then
     redis.call('XCLAIM', out, group, 'version-' .. version, 0, entry[1], 'JUSTID')
   end
-  reply[#reply + 1] = {entry[1], times, fields}
+  reply[#reply + 1] = {entry[1], fields}
 end
 
 if #waiting > 0 then
-  local ids, times = {}, {}
-  for i, row in ipairs(waiting) do
-    ids[i], times[row[1]] = row[1], row[4]
-  end
+  local ids = {}
+  for i, row in ipairs(waiting) do ids[i] = row[1] end
   -- An id that is no longer in the stream is dropped by XCLAIM itself.
   for _, entry in ipairs(redis.call('XCLAIM', out, group, me, 0, unpack(ids))) do
-    deliver(entry, times[entry[1]])
+    deliver(entry)
   end
 end
 if #reply < most then
   local read = redis.call('XREADGROUP', 'GROUP', group, me, 'COUNT', most - #reply, 'STREAMS', out, '>')
   if read then
     for _, entry in ipairs(read[1][2]) do
-      deliver(entry, 0)
+      deliver(entry)
     end
   end
 end
