@@ -41,19 +41,17 @@ type consumer struct {
 
 	lateTo [buckets]time.Time // by Waits: a bucket did not answer, and is not asked until then
 
-	mu        sync.Mutex
-	schedule  schedule
-	held      held
-	copies    copies
-	buffer    []arrival   // held, not given to the caller yet, oldest first per bucket
-	receiving bool        // a Receive is under way
-	linger    *time.Timer // until the buffer is handed back
-	unread    []error     // of entries that cannot be decoded, each to be told once
-	tendAt    time.Time   // when the next tending is due
-	others    watch
-	died      bool      // another consumer was found dead since the last tending began
-	deaths    int       // how often one was
-	failing   time.Time // since when rounds fail; zero when they do not
+	mu       sync.Mutex
+	schedule schedule
+	held     held
+	copies   copies
+	buffer   []arrival // held, not given to the caller yet, oldest first per bucket
+	unread   []error   // of entries that cannot be decoded, each to be told once
+	tendAt   time.Time // when the next tending is due
+	others   watch
+	died     bool      // another consumer was found dead since the last tending began
+	deaths   int       // how often one was
+	failing  time.Time // since when rounds fail; zero when they do not
 }
 
 func newConsumer(q *outboxQueue, name string, relay bool) *consumer {
@@ -64,8 +62,6 @@ func newConsumer(q *outboxQueue, name string, relay bool) *consumer {
 
 // Receive waits for entries.
 func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
-	c.attend(true)
-	defer c.attend(false)
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -87,7 +83,6 @@ func (c *consumer) take(max int) ([]queue.Delivery, error) {
 	if c.isClosing() {
 		return nil, fmt.Errorf("receive: %w", errConsumerClosed)
 	}
-	c.dropStale()
 	var batch []queue.Delivery
 	for claims := 0; len(c.buffer) > 0; c.buffer = c.buffer[1:] {
 		next := &c.buffer[0]
@@ -103,19 +98,6 @@ func (c *consumer) take(max int) ([]queue.Delivery, error) {
 		return nil, fmt.Errorf("receive: %w", err)
 	}
 	return batch, nil
-}
-
-// dropStale forgets a buffer that others may have been given by now, because
-// this process stood still. What is this consumer's still, the next tending
-// finds unaccounted for and hands back.
-func (c *consumer) dropStale() {
-	if len(c.buffer) == 0 || time.Since(c.buffer[0].at) < c.queue.silence {
-		return
-	}
-	for i := range c.buffer {
-		c.held.drop(c.buffer[i].bucket, c.buffer[i].ID.Seq)
-	}
-	c.buffer, c.tendAt = nil, time.Time{}
 }
 
 func (c *consumer) isClosing() bool {
@@ -190,9 +172,6 @@ func (c *consumer) begin(round func(context.Context) error) <-chan error {
 		ctx, cancel := context.WithTimeout(context.Background(), roundTimeout)
 		defer cancel()
 		err := round(ctx)
-		c.mu.Lock()
-		c.lingerLocked()
-		c.mu.Unlock()
 		c.slot <- struct{}{}
 		ended <- err
 	}()
@@ -266,7 +245,6 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.buffer, c.held = nil, held{}
-	c.lingerLocked()
 	return nil
 }
 

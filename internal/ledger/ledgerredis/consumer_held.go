@@ -2,7 +2,6 @@ package ledgerredis
 
 import (
 	"maps"
-	"time"
 
 	"seckill/internal/queue"
 )
@@ -11,7 +10,6 @@ import (
 type arrival struct {
 	queue.Delivery
 	bucket int
-	at     time.Time // when it was asked for
 }
 
 // tally is what an acknowledgement has to know of an entry.

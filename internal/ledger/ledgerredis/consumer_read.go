@@ -133,9 +133,8 @@ func (s *schedule) anyAway() bool {
 
 // read fetches what the buckets have whose time has come.
 func (c *consumer) read(ctx context.Context, max int) error {
-	asked := time.Now()
 	c.mu.Lock()
-	readings := c.schedule.due(asked, max)
+	readings := c.schedule.due(time.Now(), max)
 	c.mu.Unlock()
 	if len(readings) == 0 {
 		return nil
@@ -150,7 +149,7 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	defer c.mu.Unlock()
 	var failures []error
 	for i, result := range results {
-		if err := c.arrive(readings[i], asked, result); err != nil {
+		if err := c.arrive(readings[i], result); err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", streamName(readings[i].bucket), err))
 		}
 	}
@@ -159,7 +158,7 @@ func (c *consumer) read(ctx context.Context, max int) error {
 
 // arrive books one bucket's reply. If there is none, entries may have gone to
 // nobody: tending finds out.
-func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult) error {
+func (c *consumer) arrive(r reading, result rueidis.RedisResult) error {
 	now := time.Now()
 	rows, err := result.ToArray()
 	if err != nil {
@@ -175,7 +174,7 @@ func (c *consumer) arrive(r reading, asked time.Time, result rueidis.RedisResult
 		if err != nil {
 			return err
 		}
-		if !c.keep(arrival{Delivery: queue.Delivery{ID: id}, bucket: r.bucket, at: asked}, fields) {
+		if !c.keep(arrival{Delivery: queue.Delivery{ID: id}, bucket: r.bucket}, fields) {
 			later++
 		}
 	}

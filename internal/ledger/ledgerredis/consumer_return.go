@@ -1,19 +1,13 @@
 package ledgerredis
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"seckill/internal/queue"
 )
-
-// lingerFor is how long entries that were read ahead wait for the next Receive.
-// A worker is back from its store by then; from one that is not, others get
-// them.
-const lingerFor = 100 * time.Millisecond
 
 // Nack hands entries back that this consumer holds, and with them what it has
 // of their streams and has not given to its caller: younger entries must not
@@ -23,8 +17,7 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 		if len(ids) == 0 {
 			continue
 		}
-		ahead := c.unbuffer(func(a *arrival) bool { return a.bucket == bucket })
-		if err := errors.Join(c.handBack(ctx, bucket, ids), c.handBackUnseen(ctx, ahead)); err != nil {
+		if err := c.handBack(ctx, bucket, append(ids, c.unbuffer(bucket)...)); err != nil {
 			return fmt.Errorf("hand back: %w", err)
 		}
 	}
@@ -32,35 +25,20 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	return nil
 }
 
-// unbuffer takes entries out of the buffer, to be handed back. If that fails,
-// tending will find that nobody knows of them.
-func (c *consumer) unbuffer(which func(*arrival) bool) (taken []arrival) {
+// unbuffer takes the entries of one bucket out of the buffer, to be handed back.
+// If that fails, tending will find that nobody knows of them.
+func (c *consumer) unbuffer(bucket int) (taken []queue.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var rest []arrival
-	for i := range c.buffer {
-		if a := &c.buffer[i]; which(a) {
-			taken = append(taken, *a)
-			c.held.drop(a.bucket, a.ID.Seq)
-		} else {
-			rest = append(rest, *a)
+	c.buffer = slices.DeleteFunc(c.buffer, func(a arrival) bool {
+		if a.bucket != bucket {
+			return false
 		}
-	}
-	c.buffer = rest
+		taken = append(taken, a.ID)
+		c.held.drop(bucket, a.ID.Seq)
+		return true
+	})
 	return taken
-}
-
-// handBackUnseen hands back what the caller was not given.
-func (c *consumer) handBackUnseen(ctx context.Context, ahead []arrival) error {
-	byBucket := make(map[int][]queue.ID)
-	for i := range ahead {
-		byBucket[ahead[i].bucket] = append(byBucket[ahead[i].bucket], ahead[i].ID)
-	}
-	var failures []error
-	for bucket, ids := range byBucket {
-		failures = append(failures, c.handBack(ctx, bucket, ids))
-	}
-	return cmp.Or(failures...)
 }
 
 // handBack makes entries of one bucket free for anyone.
@@ -81,40 +59,4 @@ func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID) err
 		c.mu.Unlock()
 	}
 	return nil
-}
-
-// attend notes that somebody receives, or no longer does. What is in the
-// buffer then is handed back unless the next Receive comes soon.
-func (c *consumer) attend(receiving bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.receiving = receiving
-	c.lingerLocked()
-}
-
-func (c *consumer) lingerLocked() {
-	if c.linger != nil {
-		c.linger.Stop()
-	}
-	if !c.receiving && len(c.buffer) > 0 {
-		c.linger = time.AfterFunc(lingerFor, c.giveUp)
-	}
-}
-
-// giveUp hands back a buffer that nobody came for.
-func (c *consumer) giveUp() {
-	select {
-	case <-c.slot:
-	case <-c.closing:
-		return // Close hands everything back
-	}
-	c.mu.Lock()
-	receiving := c.receiving
-	c.mu.Unlock()
-	if receiving {
-		c.slot <- struct{}{}
-		return
-	}
-	ahead := c.unbuffer(func(*arrival) bool { return true })
-	c.begin(func(ctx context.Context) error { return c.handBackUnseen(ctx, ahead) })
 }
