@@ -138,6 +138,5 @@ const (
 type Stats struct {
 	Entries      int64
 	Reservations int64     // claims
-	Units        int64     // of the claims
 	Oldest       time.Time // zero when empty
 }

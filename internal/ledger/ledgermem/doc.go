@@ -39,7 +39,7 @@
 // and, once, the bytes of buyer and idempotency key; with the map's free slots
 // that makes about 130 bytes for a buyer of 12 bytes with a key of 16
 // (TestMarkMemory measures it, and fails above 200). An unacknowledged entry
-// costs 88 bytes of index beside its row's body. The body of a full batch takes
+// costs 72 bytes of index beside its row's body. The body of a full batch takes
 // about half of what the marks of its orders do, that of one order 100 to 250
 // bytes.
 package ledgermem

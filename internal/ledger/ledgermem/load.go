@@ -222,7 +222,7 @@ func (ld *loader) index(seq uint64, waits bool, d decoder, body []byte) error {
 		return nil
 	}
 	ld.entries = append(ld.entries, item{
-		seq: seq, tag: h.tag, at: h.at.UnixNano(), units: h.units, product: h.key.product,
+		seq: seq, tag: h.tag, at: h.at.UnixNano(), product: h.key.product,
 		claims: uint32(h.claims), body: bytes.Clone(body),
 	})
 	ld.publish(publishBatch)

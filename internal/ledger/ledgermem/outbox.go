@@ -15,11 +15,10 @@ import (
 // stream is the one stream of the embedded queue.
 const stream = "journal"
 
-// item is one unacknowledged entry in the outbox's index: 80 bytes, and 8 in its product's list.
+// item is one unacknowledged entry in the outbox's index: 64 bytes, and 8 in its product's list.
 type item struct {
 	seq, tag uint64
 	at       int64 // Unix nanoseconds
-	units    int64
 	product  uint32
 	claims   uint32
 	owner    uint32 // serial of the consumer that has it; 0 for none
@@ -31,8 +30,8 @@ func (it *item) id() queue.ID { return queue.ID{Stream: stream, Seq: it.seq, Tag
 
 // productFigures are the sums of one product's unacknowledged entries.
 type productFigures struct {
-	entries, claims, units int64
-	seqs                   []uint64 // in order; acknowledged ones leave when they come to the front
+	entries, claims int64
+	seqs            []uint64 // in order; acknowledged ones leave when they come to the front
 }
 
 // outbox indexes the unacknowledged entries and knows who has which. The
@@ -90,7 +89,6 @@ func (o *outbox) publish(entries []item) {
 		for _, f := range []*productFigures{p, &o.total} {
 			f.entries++
 			f.claims += int64(it.claims)
-			f.units += it.units
 		}
 	}
 	o.signal()
@@ -140,7 +138,6 @@ func (o *outbox) settle(seqs []uint64) {
 		for _, f := range []*productFigures{p, &o.total} {
 			f.entries--
 			f.claims -= int64(it.claims)
-			f.units -= it.units
 		}
 		o.forward(it.product, p)
 	}
@@ -315,7 +312,7 @@ func (o *outbox) stats(product uint32) queue.Stats {
 	} else if len(o.items) > 0 {
 		oldest = &o.items[0] // pack leaves no gap at the front
 	}
-	s := queue.Stats{Entries: f.entries, Reservations: f.claims, Units: f.units}
+	s := queue.Stats{Entries: f.entries, Reservations: f.claims}
 	if oldest != nil {
 		s.Oldest = time.Unix(0, oldest.at)
 	}

@@ -39,7 +39,7 @@ func (r *round) reserve(sh *shard, s sale, claims []seckill.Claim, adopt bool) [
 	r.append(rowEntry, body)
 	r.entries = append(r.entries, item{
 		seq: seq, tag: h.tag, at: s.at.UnixNano(), product: sh.key.product,
-		claims: uint32(h.claims), units: units, body: body,
+		claims: uint32(h.claims), body: body,
 	})
 	return verdicts
 }

@@ -80,7 +80,7 @@ type tallied struct {
 	tally
 }
 
-// tallies finds what the sums have to lose. Entries that this consumer did not
+// tallies finds what the sum has to lose. Entries that this consumer did not
 // receive are read from the stream; those that are not there, or not to be
 // read, are left out.
 func (c *consumer) tallies(ctx context.Context, bucket int, ids []queue.ID) ([]tallied, error) {
@@ -132,7 +132,7 @@ func (q *outboxQueue) settle(ctx context.Context, bucket int, entries []tallied,
 		call.keys = append(call.keys, q.keys.open(bucket, product))
 		call.args = append(call.args, strconv.FormatUint(uint64(product), 10), strconv.Itoa(n))
 		for _, e := range entries[:n] {
-			call.args = append(call.args, entryID(e.id), strconv.FormatInt(e.claims, 10), strconv.FormatInt(e.units, 10))
+			call.args = append(call.args, entryID(e.id), strconv.FormatInt(e.claims, 10))
 		}
 		entries = entries[n:]
 	}

@@ -17,7 +17,6 @@ type tally struct {
 	tag     uint64
 	product uint32
 	claims  int64
-	units   int64
 	unread  bool // it cannot be decoded, and stays with this consumer
 }
 

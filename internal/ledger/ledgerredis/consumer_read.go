@@ -237,10 +237,9 @@ func decodeEntry(h, l, c string) (seckill.Entry, error) {
 	return entry, nil
 }
 
-// tallyOf takes the sums as the ledger has written them, which are those that
+// tallyOf takes the number of claims as the ledger has written it, which is what
 // it has counted.
 func tallyOf(id queue.ID, product uint32, fields map[string]string) tally {
 	claims, _ := strconv.ParseInt(fields["n"], 10, 64)
-	units, _ := strconv.ParseInt(fields["u"], 10, 64)
-	return tally{tag: id.Tag, product: product, claims: claims, units: units}
+	return tally{tag: id.Tag, product: product, claims: claims}
 }

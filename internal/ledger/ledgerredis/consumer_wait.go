@@ -36,11 +36,7 @@ func (c *copies) put(d *queue.Delivery) {
 	if *c == nil || len(*c) >= maxCopies {
 		*c = make(copies)
 	}
-	t := tally{tag: d.ID.Tag, product: d.Entry.ProductID, claims: int64(len(d.Entry.Claims))}
-	for i := range d.Entry.Claims {
-		t.units += int64(d.Entry.Claims[i].Quantity)
-	}
-	(*c)[d.ID] = t
+	(*c)[d.ID] = tally{tag: d.ID.Tag, product: d.Entry.ProductID, claims: int64(len(d.Entry.Claims))}
 }
 
 func (c copies) forget(ids []queue.ID) {

@@ -60,16 +60,15 @@
 // An entry's id is SEQ-TAG: SEQ counts the bucket's entries from 1, TAG is 64
 // random bits that tell it from another that takes its number after a loss.
 // Its fields are "h", the head that all its claims share, which comes first, "l",
-// the limit per buyer, "n" and "u", how many claims and units it has, and "c", the
+// the limit per buyer, "n", how many claims it has, and "c", the
 // accepted claims one after the other. The caller encodes the head and the claims;
 // the script only picks.
 //
 // In the step that adds the entry, its id "SEQ-TAG" becomes a member, with
 // score SEQ, of the open set of its product, and in the bucket's queue hash
-// "seq" becomes SEQ, and "n:PRODUCT" and "u:PRODUCT" grow by its claims and
-// units. Its acknowledgement, likewise in one step, takes it from the set and
-// its claims and units from the sums; who finds it in the set finds it in the
-// stream.
+// "seq" becomes SEQ, and "n:PRODUCT" grows by its claims. Its acknowledgement,
+// likewise in one step, takes it from the set and its claims from the sum; who
+// finds it in the set finds it in the stream.
 //
 // # Versions
 //

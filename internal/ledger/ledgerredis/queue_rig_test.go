@@ -96,18 +96,15 @@ func (r *queueRig) publish(e seckill.Entry) queue.ID {
 	id := queue.ID{Stream: streamName(bucket), Seq: r.made, Tag: 1<<63 + r.made}
 	head := entryformat.AppendHead(nil, &e)
 	var claims []byte
-	units := 0
 	for i := range e.Claims {
 		claims = entryformat.AppendClaim(claims, &e.Claims[i])
-		units += e.Claims[i].Quantity
 	}
 	product, sums := strconv.FormatUint(uint64(e.ProductID), 10), r.queue.keys.queue(bucket)
 	r.send("HSET", sums, "seq", strconv.FormatUint(id.Seq, 10))
 	r.send("HINCRBY", sums, "n:"+product, strconv.Itoa(len(e.Claims)))
-	r.send("HINCRBY", sums, "u:"+product, strconv.Itoa(units))
 	r.send("ZADD", r.queue.keys.open(bucket, e.ProductID), strconv.FormatUint(id.Seq, 10), entryID(id))
 	r.send("XADD", r.queue.keys.out(bucket), entryID(id), "h", string(head), "l", strconv.Itoa(e.Limit),
-		"n", strconv.Itoa(len(e.Claims)), "u", strconv.Itoa(units), "c", string(claims))
+		"n", strconv.Itoa(len(e.Claims)), "c", string(claims))
 	return id
 }
 

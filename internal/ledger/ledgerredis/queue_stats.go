@@ -124,10 +124,10 @@ func addFigures(result rueidis.RedisResult, sum *queue.Stats) error {
 	if err != nil || len(parts) == 1 {
 		return err
 	}
-	if len(parts) != 4 {
+	if len(parts) != 3 {
 		return fmt.Errorf("%d figures", len(parts))
 	}
-	var figures [3]int64
+	var figures [2]int64
 	for i := range figures {
 		if figures[i], err = parts[i].AsInt64(); err != nil {
 			return err
@@ -135,8 +135,7 @@ func addFigures(result rueidis.RedisResult, sum *queue.Stats) error {
 	}
 	sum.Entries += figures[0]
 	sum.Reservations += figures[1]
-	sum.Units += figures[2]
-	head, err := parts[3].ToString()
+	head, err := parts[2].ToString()
 	if err != nil {
 		return err
 	}

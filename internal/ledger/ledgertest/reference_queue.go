@@ -171,9 +171,6 @@ func (q *ReferenceQueue) Stats(ctx context.Context, product uint32) (queue.Stats
 		}
 		stats.Entries++
 		stats.Reservations += int64(len(e.entry.Claims))
-		for _, claim := range e.entry.Claims {
-			stats.Units += int64(claim.Quantity)
-		}
 	}
 	return stats, ctx.Err()
 }

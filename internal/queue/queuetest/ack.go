@@ -28,7 +28,7 @@ func ackStories() []story {
 			a := f.join()
 			got := a.receiveN(3)
 			a.ack(got[0], got[2])
-			f.wantStats(product, queue.Stats{Entries: 1, Reservations: 1, Units: 1, Oldest: entries[1].At})
+			f.wantStats(product, queue.Stats{Entries: 1, Reservations: 1, Oldest: entries[1].At})
 			a.leave()
 			b := f.join()
 			defer b.leave()
@@ -48,7 +48,7 @@ func ackStories() []story {
 				f.check(c.Ack(f.ctx(), []queue.ID{got[0].ID, ahead, impostor, elsewhere}, queue.ID{}), "ack")
 			}
 			f.check(c.Ack(f.ctx(), nil, queue.ID{}), "ack of nothing")
-			f.wantStats(product, queue.Stats{Entries: 1, Reservations: 1, Units: 1, Oldest: entries[1].At})
+			f.wantStats(product, queue.Stats{Entries: 1, Reservations: 1, Oldest: entries[1].At})
 			c.nack(got[1])
 			f.same(c.receiveN(1), entries[1])
 		}},
@@ -115,7 +115,7 @@ func witnessStories() []story {
 			if !slices.Equal(lost, []queue.ID{ahead, impostor}) {
 				f.Errorf("lost are %+v, not %+v and %+v", lost, ahead, impostor)
 			}
-			f.wantStats(product, queue.Stats{Entries: 2, Reservations: 2, Units: 2, Oldest: entries[0].At})
+			f.wantStats(product, queue.Stats{Entries: 2, Reservations: 2, Oldest: entries[0].At})
 			c.nothing() // still with its consumer
 			c.nack(got...)
 			f.same(c.receiveN(2), entries...)
@@ -166,21 +166,21 @@ func statsStories() []story {
 			first := f.publish(phone, 1, 2)
 			second := f.publish(shoe, 3)
 			third := f.publish(phone, 4)
-			f.wantStats(phone, queue.Stats{Entries: 2, Reservations: 3, Units: 7, Oldest: first.At})
-			f.wantStats(shoe, queue.Stats{Entries: 1, Reservations: 1, Units: 3, Oldest: second.At})
-			f.wantStats(0, queue.Stats{Entries: 3, Reservations: 4, Units: 10, Oldest: first.At})
+			f.wantStats(phone, queue.Stats{Entries: 2, Reservations: 3, Oldest: first.At})
+			f.wantStats(shoe, queue.Stats{Entries: 1, Reservations: 1, Oldest: second.At})
+			f.wantStats(0, queue.Stats{Entries: 3, Reservations: 4, Oldest: first.At})
 
 			c := f.join()
 			defer c.leave()
 			got := c.receiveN(3) // delivered is not acknowledged
-			f.wantStats(0, queue.Stats{Entries: 3, Reservations: 4, Units: 10, Oldest: first.At})
+			f.wantStats(0, queue.Stats{Entries: 3, Reservations: 4, Oldest: first.At})
 			for _, d := range got {
 				if d.Entry.At.Equal(first.At) {
 					c.ack(d)
 				}
 			}
-			f.wantStats(phone, queue.Stats{Entries: 1, Reservations: 1, Units: 4, Oldest: third.At})
-			f.wantStats(0, queue.Stats{Entries: 2, Reservations: 2, Units: 7, Oldest: second.At})
+			f.wantStats(phone, queue.Stats{Entries: 1, Reservations: 1, Oldest: third.At})
+			f.wantStats(0, queue.Stats{Entries: 2, Reservations: 2, Oldest: second.At})
 		}},
 		{"a product is waiting until all of its entries are acknowledged", func(f *fixture) {
 			f.wantWaiting()
@@ -249,7 +249,7 @@ func durableStories() []story {
 			got := c.receiveN(4)
 			c.ack(got[0], got[2])
 			f.reopen()
-			f.wantStats(product, queue.Stats{Entries: 2, Reservations: 2, Units: 2, Oldest: entries[1].At})
+			f.wantStats(product, queue.Stats{Entries: 2, Reservations: 2, Oldest: entries[1].At})
 			d := f.join()
 			defer d.leave()
 			again := d.receiveN(2)

@@ -84,7 +84,7 @@ local live, staged = generations(KEYS[3])
 if not live[shard[9]] then
   return lost(refused) -- the group has forgotten the product: its marks would count for nobody
 end
-local figures = redis.call('HMGET', KEYS[6], 'seq', 'n:' .. ARGV[10], 'u:' .. ARGV[10])
+local figures = redis.call('HMGET', KEYS[6], 'seq', 'n:' .. ARGV[10])
 
 -- youngest is the SEQ of the last entry that the stream ever had, or nothing.
 local function youngest()
@@ -302,13 +302,12 @@ if accepted > 0 then
   local marked, orders = tonumber(shard[6]) + units, tonumber(shard[7]) + accepted
   local id = string.format('%.0f-%s', seq, ARGV[8])
   redis.call('ZADD', KEYS[7], seq, id)
-  local added = redis.pcall('XADD', KEYS[5], id, 'h', ARGV[5], 'l', shard[4], 'n', accepted, 'u', units, 'c', entry)
+  local added = redis.pcall('XADD', KEYS[5], id, 'h', ARGV[5], 'l', shard[4], 'n', accepted, 'c', entry)
   if type(added) == 'table' and added.err then
     redis.call('ZREM', KEYS[7], id)
     return overtaken(added)
   end
-  redis.call('HSET', KEYS[6], 'seq', seq, 'n:' .. ARGV[10], (tonumber(figures[2] or '0') or 0) + accepted,
-    'u:' .. ARGV[10], (tonumber(figures[3] or '0') or 0) + units)
+  redis.call('HSET', KEYS[6], 'seq', seq, 'n:' .. ARGV[10], (tonumber(figures[2] or '0') or 0) + accepted)
   for buyer, it in pairs(buyersKnown) do
     if it.parts then
       fields[written[buyer]] = table.concat(it.parts)

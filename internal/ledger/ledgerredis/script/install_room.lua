@@ -35,7 +35,7 @@ end
 if #gone > 0 then
   redis.call('ZREM', KEYS[3], unpack(gone))
   if redis.call('ZCARD', KEYS[3]) == 0 then
-    redis.call('HDEL', KEYS[2], 'n:' .. ARGV[1], 'u:' .. ARGV[1])
+    redis.call('HDEL', KEYS[2], 'n:' .. ARGV[1])
   end
 end
 return {#found < most and -1 or first + #found - #gone, #gone}

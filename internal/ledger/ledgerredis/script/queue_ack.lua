@@ -6,7 +6,7 @@
 -- KEYS 1 {bN}:out  2 {bN}:queue  3... {bN}:open:PRODUCT, a key per product
 -- ARGV 1 group  2 witness ("SEQ-TAG", empty for none)
 --      3 length up to which the stream is left alone  4 most entries to trim
---      then per product: its id, how many entries, and per entry id, claims, units
+--      then per product: its id, how many entries, and per entry id, claims
 -- Reply: -1 if the witness is lost, and nothing changed; else 1 if there may be
 --        more to trim, 0 if not
 local out, hash, group, witness = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -39,37 +39,31 @@ if witness ~= '' then
   end
 end
 
--- lower takes from a sum. One that is no number is none: it must not stop the
--- acknowledgement in the middle.
-local function lower(sum, by)
-  local left = redis.pcall('HINCRBY', hash, sum, string.format('%.0f', -by))
-  if type(left) == 'table' and left.err then redis.call('HDEL', hash, sum) end
-end
-
--- settle takes one product's entries out of the open set and the sums. An
+-- settle takes one product's entries out of the open set and the sum. An
 -- entry that is not in the set was acknowledged before, and counts once. The
 -- set is gone with its last entry, and then not asked again: while a slot moves
--- to another node, asking for a key that is not here ends the script.
+-- to another node, asking for a key that is not here ends the script. A sum that is
+-- no number is none: it must not stop the acknowledgement in the middle.
 local function settle(open, product, first, last)
-  local left, ids, claims, units = redis.call('ZCARD', open), {}, 0, 0
-  for i = first, last, 3 do
+  local left, ids, claims, sum = redis.call('ZCARD', open), {}, 0, 'n:' .. product
+  for i = first, last, 2 do
     ids[#ids + 1] = ARGV[i]
     if left > 0 and redis.call('ZREM', open, ARGV[i]) == 1 then
-      left, claims, units = left - 1, claims + ARGV[i + 1], units + ARGV[i + 2]
+      left, claims = left - 1, claims + ARGV[i + 1]
     end
   end
   redis.call('XACK', out, group, unpack(ids))
   if left == 0 then
-    redis.call('HDEL', hash, 'n:' .. product, 'u:' .. product)
+    redis.call('HDEL', hash, sum)
   elseif claims > 0 then
-    lower('n:' .. product, claims)
-    lower('u:' .. product, units)
+    local rest = redis.pcall('HINCRBY', hash, sum, string.format('%.0f', -claims))
+    if type(rest) == 'table' and rest.err then redis.call('HDEL', hash, sum) end
   end
 end
 
 local at = 5
 for k = 3, #KEYS do
-  local product, last = ARGV[at], at + 1 + 3 * ARGV[at + 1]
+  local product, last = ARGV[at], at + 1 + 2 * ARGV[at + 1]
   settle(KEYS[k], product, at + 2, last)
   at = last + 1
 end

@@ -3,11 +3,11 @@
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue  3 {bN}:open:PRODUCT
 -- ARGV 1 product
--- Reply: {entries, claims, units, head of the oldest entry}; {0} when there are
+-- Reply: {entries, claims, head of the oldest entry}; {0} when there are
 --        none
 local entries = redis.call('ZCARD', KEYS[3])
 if entries == 0 then return {0} end
-local sums = redis.call('HMGET', KEYS[2], 'n:' .. ARGV[1], 'u:' .. ARGV[1])
+local claims = tonumber(redis.call('HGET', KEYS[2], 'n:' .. ARGV[1]) or '0') or 0
 local oldest = redis.call('ZRANGE', KEYS[3], 0, 0)[1]
 local entry = redis.call('XRANGE', KEYS[1], oldest, oldest)[1]
 local head = ''
@@ -16,7 +16,6 @@ if entry then
     if entry[2][i] == 'h' then head = entry[2][i + 1] end
   end
 end
--- An entry has one claim and one unit at least: sums that were tampered with
--- must not say that nothing waits.
-local function sum(text) return string.format('%.0f', math.max(tonumber(text or '0') or 0, entries)) end
-return {entries, sum(sums[1]), sum(sums[2]), head}
+-- An entry has one claim at least: a sum that was tampered with must not say that
+-- nothing waits.
+return {entries, string.format('%.0f', math.max(claims, entries)), head}
