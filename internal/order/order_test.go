@@ -13,7 +13,6 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/order"
 	"seckill/internal/payment"
-	"seckill/internal/queue"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
@@ -75,7 +74,7 @@ func (d *desk) park(t *testing.T, dead bool) {
 	}
 	_, err = d.Rig.Store.Confirm(t.Context(), store.ConfirmRequest{ProductID: got[0].Entry.ProductID, Park: parked})
 	rig.Must(t, err)
-	rig.Must(t, consumer.Ack(t.Context(), []queue.ID{got[0].ID}, got[0].ID))
+	rig.Must(t, consumer.Ack(t.Context(), got[:1], got[0].ID))
 	if dead {
 		letters, err := d.Rig.Store.Letters(t.Context(), store.LetterFilter{Limit: 10})
 		rig.Must(t, err)

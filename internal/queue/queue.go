@@ -76,9 +76,9 @@ type Consumer interface {
 	// more). It returns the context's error when there was none.
 	Receive(ctx context.Context, max int) ([]Delivery, error)
 
-	// Ack acknowledges deliveries; Nack hands them back at once, for delivery
-	// to anyone.
-	Ack(ctx context.Context, ids []ID, witness ID) error
+	// Ack acknowledges deliveries, also copies that came another way; Nack hands
+	// them back at once, for delivery to anyone.
+	Ack(ctx context.Context, done []Delivery, witness ID) error
 	Nack(ctx context.Context, ids []ID) error
 
 	// Waits reports for each delivery whether its entry is still not acknowledged.

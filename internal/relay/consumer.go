@@ -186,13 +186,14 @@ func (c *consumer) direct(ctx context.Context, max int) ([]queue.Delivery, error
 }
 
 // Ack acknowledges entries in the outbox, and then settles their messages.
-func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
-	if err := c.Consumer.Ack(ctx, ids, witness); err != nil {
+func (c *consumer) Ack(ctx context.Context, done []queue.Delivery, witness queue.ID) error {
+	if err := c.Consumer.Ack(ctx, done, witness); err != nil {
 		return err
 	}
 	fault.Point("relay.before_settle")
 	var finished []carrier.Delivery
-	for _, id := range ids {
+	for i := range done {
+		id := done[i].ID
 		for _, p := range c.open[id] {
 			delete(p.left, id)
 			if len(p.left) == 0 {

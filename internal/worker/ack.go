@@ -19,23 +19,19 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 		byStream[d.ID.Stream] = append(byStream[d.ID.Stream], d)
 	}
 	for stream, deliveries := range byStream {
-		ids := make([]queue.ID, len(deliveries))
-		for i := range deliveries {
-			ids[i] = deliveries[i].ID
-		}
-		err := w.consumer.Ack(ctx, ids, w.witness[stream])
+		err := w.consumer.Ack(ctx, deliveries, w.witness[stream])
 		if errors.Is(err, queue.ErrLost) {
 			unheard := w.queueLost(ctx)
 			// Again at once: these may be the lost ones. Held, they would raise the
 			// witness to themselves with their next try, and be lost for ever.
-			if err = w.consumer.Ack(ctx, ids, w.witness[stream]); err != nil {
+			if err = w.consumer.Ack(ctx, deliveries, w.witness[stream]); err != nil {
 				err = errors.Join(err, unheard)
 			} else if unheard != nil {
 				w.opt.Logger.Warn("a loss of the queue was not noticed whole", "stream", stream, "error", unheard)
 			}
 		}
 		if err != nil {
-			w.opt.Logger.Warn("entries not acknowledged", "stream", stream, "entries", len(ids), "error", err)
+			w.opt.Logger.Warn("entries not acknowledged", "stream", stream, "entries", len(deliveries), "error", err)
 			w.hold(deliveries, holdDelay)
 			continue
 		}

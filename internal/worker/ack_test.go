@@ -19,7 +19,7 @@ func (forgotten) Witness(context.Context) ([]queue.ID, error) { return nil, nil 
 // setBack is a queue that lost what the worker's witness names.
 type setBack struct{ queue.Consumer }
 
-func (setBack) Ack(_ context.Context, _ []queue.ID, witness queue.ID) error {
+func (setBack) Ack(_ context.Context, _ []queue.Delivery, witness queue.ID) error {
 	if !witness.IsZero() {
 		return queue.ErrLost
 	}

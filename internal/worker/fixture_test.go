@@ -227,9 +227,9 @@ func (c *faultyConsumer) Receive(ctx context.Context, max int) ([]queue.Delivery
 	return got, err
 }
 
-func (c *faultyConsumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
+func (c *faultyConsumer) Ack(ctx context.Context, done []queue.Delivery, witness queue.ID) error {
 	if c.queue.take(&c.queue.failAck) {
 		return rig.ErrLedger
 	}
-	return c.Consumer.Ack(ctx, ids, witness)
+	return c.Consumer.Ack(ctx, done, witness)
 }

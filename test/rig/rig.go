@@ -414,7 +414,7 @@ func (r *Rig) confirm(ctx context.Context, consumer queue.Consumer, d queue.Deli
 	if err != nil {
 		return err
 	}
-	return consumer.Ack(ctx, []queue.ID{d.ID}, d.ID)
+	return consumer.Ack(ctx, []queue.Delivery{d}, d.ID)
 }
 
 // Must ends the test on an error.

@@ -149,8 +149,12 @@ func (c *consumer) deliver(taken []item) ([]queue.Delivery, error) {
 }
 
 // Ack acknowledges deliveries durably, after the witness was found.
-func (c *consumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
+func (c *consumer) Ack(ctx context.Context, done []queue.Delivery, witness queue.ID) error {
 	l := c.ledger
+	ids := make([]queue.ID, len(done))
+	for i := range done {
+		ids[i] = done[i].ID
+	}
 	err := l.submit(ctx, func(r *round) error {
 		known, err := l.knows(witness)
 		if err != nil {

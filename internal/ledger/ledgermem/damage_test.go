@@ -181,7 +181,7 @@ func TestDifferentTagIsLost(t *testing.T) {
 	}
 	other := got[0].ID
 	other.Tag++
-	if err := c.Ack(t.Context(), []queue.ID{got[0].ID}, other); !errors.Is(err, queue.ErrLost) {
+	if err := c.Ack(t.Context(), got, other); !errors.Is(err, queue.ErrLost) {
 		t.Fatalf("ack: %v", err)
 	}
 }

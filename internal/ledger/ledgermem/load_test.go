@@ -11,7 +11,6 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 )
 
 // rowsEnv sets how many rows TestLoadManyRows writes; a million is what
@@ -100,15 +99,13 @@ func drain(t testing.TB, l *Ledger, n int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var ids []queue.ID
 		for _, d := range batch {
 			if d.ID.Seq <= last {
 				t.Fatalf("delivery %+v after %d", d, last)
 			}
 			last = d.ID.Seq
-			ids = append(ids, d.ID)
 		}
-		if err := c.Ack(t.Context(), ids, ids[len(ids)-1]); err != nil {
+		if err := c.Ack(t.Context(), batch, batch[len(batch)-1].ID); err != nil {
 			t.Fatal(err)
 		}
 		got += len(batch)
@@ -180,11 +177,7 @@ func TestCompactionBesideTrafficLosesNothing(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			var ids []queue.ID
-			for _, d := range batch {
-				ids = append(ids, d.ID)
-			}
-			if err := c.Ack(t.Context(), ids, ids[len(ids)-1]); err != nil {
+			if err := c.Ack(t.Context(), batch, batch[len(batch)-1].ID); err != nil {
 				t.Error(err)
 			}
 			got += len(batch)

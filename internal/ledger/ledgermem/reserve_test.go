@@ -7,7 +7,6 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 )
 
 // desk sends numbered calls to shards of one ledger.
@@ -114,7 +113,7 @@ func TestHeldOrdersHaveTheirOwnEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Ack(t.Context(), []queue.ID{first[0].ID}, first[0].ID); err != nil {
+	if err := c.Ack(t.Context(), first, first[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	held, err := l.Held(t.Context(), shard, "ann")

@@ -94,7 +94,7 @@ func TestAMasterThatIsAwaySilencesNobodyElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Ack(ctx, ids(batch), batch[0].ID); err != nil {
+	if err := c.Ack(ctx, batch, batch[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	if carried, err := outbox.HighestWitness(ctx); err == nil || ctx.Err() != nil || !slices.Equal(carried, ids(batch)) {

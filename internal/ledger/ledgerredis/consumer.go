@@ -44,7 +44,6 @@ type consumer struct {
 	mu       sync.Mutex
 	schedule schedule
 	held     held
-	copies   copies
 	buffer   []arrival // held, not given to the caller yet, oldest first per bucket
 	unread   []error   // of entries that cannot be decoded, each to be told once
 	tendAt   time.Time // when the next tending is due

@@ -12,38 +12,26 @@ type arrival struct {
 	bucket int
 }
 
-// tally is what an acknowledgement has to know of an entry.
-type tally struct {
-	tag     uint64
-	product uint32
-	claims  int64
-	unread  bool // it cannot be decoded, and stays with this consumer
-}
+// held is what a consumer has and has not settled: the tags, by bucket and seq.
+type held [buckets]map[uint64]uint64
 
-// held is what a consumer has and has not settled, by bucket and seq.
-type held [buckets]map[uint64]tally
-
-func (h *held) put(bucket int, seq uint64, t tally) {
+func (h *held) put(bucket int, id queue.ID) {
 	if h[bucket] == nil {
-		h[bucket] = make(map[uint64]tally)
+		h[bucket] = make(map[uint64]uint64)
 	}
-	h[bucket][seq] = t
+	h[bucket][id.Seq] = id.Tag
 }
 
-func (h *held) drop(bucket int, seq uint64) { delete(h[bucket], seq) }
-
-// find is the tally of exactly this entry.
-func (h *held) find(bucket int, id queue.ID) (tally, bool) {
-	t, ok := h[bucket][id.Seq]
-	return t, ok && t.tag == id.Tag && !t.unread
+// has reports whether it has exactly this entry.
+func (h *held) has(bucket int, id queue.ID) bool {
+	tag, ok := h[bucket][id.Seq]
+	return ok && tag == id.Tag
 }
 
-// settle forgets entries that were acknowledged or handed back.
-func (h *held) settle(bucket int, ids []queue.ID) {
-	for _, id := range ids {
-		if t, ok := h[bucket][id.Seq]; ok && t.tag == id.Tag {
-			h.drop(bucket, id.Seq)
-		}
+// settle forgets an entry that was acknowledged or handed back.
+func (h *held) settle(bucket int, id queue.ID) {
+	if h.has(bucket, id) {
+		delete(h[bucket], id.Seq)
 	}
 }
 
@@ -52,14 +40,14 @@ func (h *held) settle(bucket int, ids []queue.ID) {
 func (h *held) correct(bucket int, server []queue.ID) (strange []queue.ID) {
 	gone := maps.Clone(h[bucket])
 	for _, id := range server {
-		if t, ok := h[bucket][id.Seq]; !ok || t.tag != id.Tag {
+		if !h.has(bucket, id) {
 			strange = append(strange, id)
 			continue
 		}
 		delete(gone, id.Seq)
 	}
 	for seq := range gone {
-		h.drop(bucket, seq)
+		delete(h[bucket], seq)
 	}
 	return strange
 }

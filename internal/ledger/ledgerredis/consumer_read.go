@@ -212,10 +212,10 @@ func (c *consumer) keep(a arrival, fields map[string]string) bool {
 	case errors.Is(err, entryformat.ErrVersion):
 		return false
 	case err != nil:
-		c.held.put(a.bucket, a.ID.Seq, tally{tag: a.ID.Tag, unread: true})
+		c.held.put(a.bucket, a.ID)
 		c.unread = append(c.unread, fmt.Errorf("entry %s of %s stays unacknowledged: %w", entryID(a.ID), a.ID.Stream, err))
 	default:
-		c.held.put(a.bucket, a.ID.Seq, tallyOf(a.ID, a.Entry.ProductID, fields))
+		c.held.put(a.bucket, a.ID)
 		c.buffer = append(c.buffer, a)
 	}
 	return true
@@ -235,11 +235,4 @@ func decodeEntry(h, l, c string) (seckill.Entry, error) {
 		return seckill.Entry{}, fmt.Errorf("read an entry's claims: %w", err)
 	}
 	return entry, nil
-}
-
-// tallyOf takes the number of claims as the ledger has written it, which is what
-// it has counted.
-func tallyOf(id queue.ID, product uint32, fields map[string]string) tally {
-	claims, _ := strconv.ParseInt(fields["n"], 10, 64)
-	return tally{tag: id.Tag, product: product, claims: claims}
 }

@@ -13,10 +13,13 @@ import (
 // of their streams and has not given to its caller: younger entries must not
 // come first.
 func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
-	for bucket, ids := range groupByBucket(ids) {
-		if len(ids) == 0 {
-			continue
+	byBucket := make(map[int][]queue.ID)
+	for _, id := range ids {
+		if bucket, ok := bucketNamed(id.Stream); ok { // others are of other queues
+			byBucket[bucket] = append(byBucket[bucket], id)
 		}
+	}
+	for bucket, ids := range byBucket {
 		if err := c.handBack(ctx, bucket, append(ids, c.unbuffer(bucket)...)); err != nil {
 			return fmt.Errorf("hand back: %w", err)
 		}
@@ -35,7 +38,7 @@ func (c *consumer) unbuffer(bucket int) (taken []queue.ID) {
 			return false
 		}
 		taken = append(taken, a.ID)
-		c.held.drop(bucket, a.ID.Seq)
+		c.held.settle(bucket, a.ID)
 		return true
 	})
 	return taken
@@ -54,7 +57,9 @@ func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID) err
 			return fmt.Errorf("%s: %w", streamName(bucket), err)
 		}
 		c.mu.Lock()
-		c.held.settle(bucket, step)
+		for _, id := range step {
+			c.held.settle(bucket, id)
+		}
 		c.schedule[bucket].due = time.Time{}
 		c.mu.Unlock()
 	}

@@ -21,29 +21,9 @@ const (
 	// not asked again for lateFor.
 	waitsFor = 500 * time.Millisecond
 	lateFor  = 2 * time.Second
-	// maxCopies bounds the tallies of copies. Beyond it they are forgotten, and
-	// an acknowledgement reads its entries from the stream.
-	maxCopies = 200_000
 )
 
 var errLate = errors.New("no answer of late")
-
-// copies are tallies of waiting entries whose copies came by a broker. With
-// them an acknowledgement does not have to read the entries.
-type copies map[queue.ID]tally
-
-func (c *copies) put(d *queue.Delivery) {
-	if *c == nil || len(*c) >= maxCopies {
-		*c = make(copies)
-	}
-	(*c)[d.ID] = tally{tag: d.ID.Tag, product: d.Entry.ProductID, claims: int64(len(d.Entry.Claims))}
-}
-
-func (c copies) forget(ids []queue.ID) {
-	for _, id := range ids {
-		delete(c, id)
-	}
-}
 
 // Waits looks for entries in the sets of those that are not acknowledged, which
 // have SEQ-TAG as members. Each bucket is asked by itself. One that does not
@@ -72,7 +52,7 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.Stat
 		})
 	}
 	asking.Wait()
-	c.book(of, states)
+	c.forget(of, states)
 	c.signal()
 	return states, cmp.Or(errs[:]...)
 }
@@ -126,23 +106,13 @@ func inBuckets(of []queue.Delivery, states []queue.State) (all [buckets][]int) {
 	return all
 }
 
-// book remembers what an acknowledgement of copies needs, and forgets entries
-// of its own that others have acknowledged.
-func (c *consumer) book(of []queue.Delivery, states []queue.State) {
+// forget forgets entries of its own that others have acknowledged.
+func (c *consumer) forget(of []queue.Delivery, states []queue.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range of {
-		bucket, ok := bucketNamed(of[i].ID.Stream)
-		if !ok {
-			continue
-		}
-		_, mine := c.held.find(bucket, of[i].ID)
-		switch {
-		case states[i] == queue.Unknown:
-		case states[i] == queue.Gone:
-			c.held.settle(bucket, []queue.ID{of[i].ID})
-		case !mine:
-			c.copies.put(&of[i])
+		if bucket, ok := bucketNamed(of[i].ID.Stream); ok && states[i] == queue.Gone {
+			c.held.settle(bucket, of[i].ID)
 		}
 	}
 }

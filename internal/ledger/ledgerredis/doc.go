@@ -60,9 +60,8 @@
 // An entry's id is SEQ-TAG: SEQ counts the bucket's entries from 1, TAG is 64
 // random bits that tell it from another that takes its number after a loss.
 // Its fields are "h", the head that all its claims share, which comes first, "l",
-// the limit per buyer, "n", how many claims it has, and "c", the
-// accepted claims one after the other. The caller encodes the head and the claims;
-// the script only picks.
+// the limit per buyer, and "c", the accepted claims one after the other. The caller
+// encodes the head and the claims; the script only picks.
 //
 // In the step that adds the entry, its id "SEQ-TAG" becomes a member, with
 // score SEQ, of the open set of its product, and in the bucket's queue hash

@@ -2,11 +2,13 @@ package ledgerredis
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"seckill"
+	"seckill/internal/queue"
 )
 
 // BenchmarkReceiveAndAck drains streams that were filled before, as a worker
@@ -36,11 +38,13 @@ func benchmarkDrain(b *testing.B, streams int) {
 	for done := 0; done < b.N; {
 		batch, err := c.Receive(context.Background(), batchClaims)
 		r.check(err, "receive")
-		of := groupByBucket(ids(batch))
-		for bucket := range of {
-			if len(of[bucket]) > 0 {
-				r.ack(c, of[bucket])
-			}
+		last := make(map[string]queue.ID) // by stream
+		for _, d := range batch {
+			last[d.ID.Stream] = d.ID
+		}
+		for stream, witness := range last {
+			of := slices.DeleteFunc(slices.Clone(batch), func(d queue.Delivery) bool { return d.ID.Stream != stream })
+			r.check(c.Ack(context.Background(), of, witness), "ack")
 		}
 		done += len(batch)
 	}

@@ -24,7 +24,7 @@ func TestAFrozenServerHoldsNobodyUpAndSwallowsNothing(t *testing.T) {
 	begun := time.Now()
 	for name, call := range map[string]func(context.Context) error{
 		"receive": func(ctx context.Context) error { _, err := c.Receive(ctx, 5); return err },
-		"ack":     func(ctx context.Context) error { return c.Ack(ctx, want[:1], want[0]) },
+		"ack":     func(ctx context.Context) error { return c.Ack(ctx, r.deliveries(want[0]), want[0]) },
 		"nack":    func(ctx context.Context) error { return c.Nack(ctx, want[:1]) },
 		"stats":   func(ctx context.Context) error { _, err := r.queue.Stats(ctx, 0); return err },
 	} {

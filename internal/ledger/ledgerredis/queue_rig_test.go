@@ -24,8 +24,9 @@ type queueRig struct {
 	server *server.RedisServer
 	queue  *outboxQueue
 
-	made     uint64
-	pipeline rueidis.Commands
+	made      uint64
+	published map[queue.ID]seckill.Entry
+	pipeline  rueidis.Commands
 }
 
 const (
@@ -104,8 +105,21 @@ func (r *queueRig) publish(e seckill.Entry) queue.ID {
 	r.send("HINCRBY", sums, "n:"+product, strconv.Itoa(len(e.Claims)))
 	r.send("ZADD", r.queue.keys.open(bucket, e.ProductID), strconv.FormatUint(id.Seq, 10), entryID(id))
 	r.send("XADD", r.queue.keys.out(bucket), entryID(id), "h", string(head), "l", strconv.Itoa(e.Limit),
-		"n", strconv.Itoa(len(e.Claims)), "c", string(claims))
+		"c", string(claims))
+	if r.published == nil {
+		r.published = make(map[queue.ID]seckill.Entry)
+	}
+	r.published[id] = e
 	return id
+}
+
+// deliveries are what a consumer has received of published entries.
+func (r *queueRig) deliveries(ids ...queue.ID) []queue.Delivery {
+	all := make([]queue.Delivery, len(ids))
+	for i, id := range ids {
+		all[i] = queue.Delivery{ID: id, Entry: r.published[id]}
+	}
+	return all
 }
 
 // send queues a command for flush.
@@ -160,7 +174,7 @@ func (r *queueRig) nothing(c queue.Consumer) {
 
 func (r *queueRig) ack(c queue.Consumer, ids []queue.ID) {
 	r.Helper()
-	r.check(c.Ack(r.ctx(), ids, ids[len(ids)-1]), "ack")
+	r.check(c.Ack(r.ctx(), r.deliveries(ids...), ids[len(ids)-1]), "ack")
 }
 
 func (r *queueRig) stats(product uint32) queue.Stats {

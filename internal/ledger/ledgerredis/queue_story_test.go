@@ -39,7 +39,7 @@ func TestADestroyedGroupHealsAndLosesNothing(t *testing.T) {
 					r.Errorf("receive: %v", err)
 					return
 				}
-				if err := c.Ack(all, ids(batch), queue.ID{}); err != nil && all.Err() == nil {
+				if err := c.Ack(all, batch, queue.ID{}); err != nil && all.Err() == nil {
 					r.Errorf("ack: %v", err)
 				}
 			}
@@ -91,7 +91,7 @@ func TestTrimmingSparesWhatIsUnacknowledgedAndTheWitness(t *testing.T) {
 	has := func(id queue.ID) bool { return r.server.Must("XRANGE", out, entryID(id), entryID(id)) != "" }
 	r.fill(1, entries)
 	all := r.receive(c, entries)
-	r.check(c.Ack(r.ctx(), all[:later], all[stuck-1]), "ack") // the stuck one is acknowledged, and the witness is before it
+	r.check(c.Ack(r.ctx(), r.deliveries(all[:later]...), all[stuck-1]), "ack") // the stuck one is acknowledged, and the witness is before it
 	if !has(all[stuck-1]) {
 		t.Fatal("the witness was trimmed")
 	}
@@ -135,7 +135,7 @@ func TestAFlushIsNoticedByTheNextAcknowledgement(t *testing.T) {
 	r.ack(c, held[:1])
 	r.server.FlushAll()
 	for _, left := range [][]queue.ID{held[1:], nil} {
-		if err := c.Ack(r.ctx(), left, held[0]); !errors.Is(err, queue.ErrLost) {
+		if err := c.Ack(r.ctx(), r.deliveries(left...), held[0]); !errors.Is(err, queue.ErrLost) {
 			t.Errorf("ack of %d: %v, want lost", len(left), err)
 		}
 	}

@@ -26,11 +26,11 @@ func TestProductsAreListedWhileSomethingOfThemWaits(t *testing.T) {
 	}
 	c := r.join()
 	r.receive(c, 3)
-	r.check(c.Ack(r.ctx(), first[:1], queue.ID{}), "ack")
+	r.check(c.Ack(r.ctx(), r.deliveries(first[0]), queue.ID{}), "ack")
 	if got := waiting(); !slices.Equal(got, []uint32{1, 7}) {
 		t.Errorf("with one of two acknowledged, listed %v", got)
 	}
-	r.check(c.Ack(r.ctx(), first[1:], queue.ID{}), "ack")
+	r.check(c.Ack(r.ctx(), r.deliveries(first[1:]...), queue.ID{}), "ack")
 	if got := waiting(); !slices.Equal(got, []uint32{1}) {
 		t.Errorf("listed %v", got)
 	}

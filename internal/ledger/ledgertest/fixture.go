@@ -297,16 +297,16 @@ func (f *fixture) deliveries(product uint32, want int, ack bool) []queue.Deliver
 	for len(ours) < want {
 		batch, err := consumer.Receive(f.ctx(), receiveAll)
 		f.check(err, "receive")
-		var done []queue.ID
+		var done []queue.Delivery
 		for _, d := range batch {
 			switch {
 			case d.Entry.ProductID == product:
 				ours = append(ours, d)
 				if ack {
-					done = append(done, d.ID)
+					done = append(done, d)
 				}
 			case !f.products[d.Entry.ProductID]:
-				done = append(done, d.ID) // left by an earlier subtest
+				done = append(done, d) // left by an earlier subtest
 			}
 		}
 		f.check(consumer.Ack(f.ctx(), done, queue.ID{}), "ack")

@@ -216,7 +216,7 @@ func (c *referenceConsumer) take(max int) ([]queue.Delivery, <-chan struct{}) {
 	return deliveries, c.queue.changed
 }
 
-func (c *referenceConsumer) Ack(ctx context.Context, ids []queue.ID, witness queue.ID) error {
+func (c *referenceConsumer) Ack(ctx context.Context, done []queue.Delivery, witness queue.ID) error {
 	c.queue.mu.Lock()
 	defer c.queue.mu.Unlock()
 	if !witness.IsZero() && c.queue.find(witness) == nil {
@@ -225,8 +225,8 @@ func (c *referenceConsumer) Ack(ctx context.Context, ids []queue.ID, witness que
 	if witness.Seq > c.queue.highest.Seq {
 		c.queue.highest = witness
 	}
-	for _, id := range ids {
-		if e := c.queue.find(id); e != nil {
+	for i := range done {
+		if e := c.queue.find(done[i].ID); e != nil {
 			e.acked, e.holder = true, nil
 		}
 	}

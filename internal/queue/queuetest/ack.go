@@ -40,12 +40,12 @@ func ackStories() []story {
 			c := f.join()
 			defer c.leave()
 			got := c.receiveN(2)
-			ahead, impostor, elsewhere := got[1].ID, got[1].ID, got[1].ID
-			ahead.Seq += 1000
-			impostor.Tag++
-			elsewhere.Stream += "-of-another"
+			ahead, impostor, elsewhere := got[1], got[1], got[1]
+			ahead.ID.Seq += 1000
+			impostor.ID.Tag++
+			elsewhere.ID.Stream += "-of-another"
 			for range 3 {
-				f.check(c.Ack(f.ctx(), []queue.ID{got[0].ID, ahead, impostor, elsewhere}, queue.ID{}), "ack")
+				f.check(c.Ack(f.ctx(), []queue.Delivery{got[0], ahead, impostor, elsewhere}, queue.ID{}), "ack")
 			}
 			f.check(c.Ack(f.ctx(), nil, queue.ID{}), "ack of nothing")
 			f.wantStats(product, queue.Stats{Entries: 1, Reservations: 1, Oldest: entries[1].At})
@@ -78,9 +78,9 @@ func witnessStories() []story {
 			c := f.join()
 			defer c.leave()
 			got := c.receiveN(3)
-			f.check(c.Ack(f.ctx(), ids(got[:1]), got[0].ID), "ack under its own witness")
-			f.check(c.Ack(f.ctx(), ids(got[1:2]), got[2].ID), "ack under a later witness")
-			f.check(c.Ack(f.ctx(), ids(got[2:]), got[2].ID), "ack under its own witness")
+			f.check(c.Ack(f.ctx(), got[:1], got[0].ID), "ack under its own witness")
+			f.check(c.Ack(f.ctx(), got[1:2], got[2].ID), "ack under a later witness")
+			f.check(c.Ack(f.ctx(), got[2:], got[2].ID), "ack under its own witness")
 			f.wantStats(product, queue.Stats{})
 		}},
 		{"trimming spares the highest witness", func(f *fixture) {
@@ -88,11 +88,12 @@ func witnessStories() []story {
 			c := f.join()
 			defer c.leave()
 			f.publish(product, 1)
-			highest := c.receiveN(1)[0].ID
-			f.check(c.Ack(f.ctx(), []queue.ID{highest}, highest), "ack")
+			first := c.receiveN(1)
+			highest := first[0].ID
+			f.check(c.Ack(f.ctx(), first, highest), "ack")
 			for range 20 { // later entries come and go without being witnesses
 				f.publish(product, 1)
-				f.check(c.Ack(f.ctx(), ids(c.receiveN(1)), highest), "ack under the old witness")
+				f.check(c.Ack(f.ctx(), c.receiveN(1), highest), "ack under the old witness")
 			}
 		}},
 		{"a lost stretch: a witness that the queue does not have is lost, and nothing changes", func(f *fixture) {
@@ -105,7 +106,7 @@ func witnessStories() []story {
 			ahead.Seq += 1000
 			impostor.Tag++ // the entry that took its number after the loss
 			for _, witness := range []queue.ID{ahead, impostor} {
-				if err := c.Ack(f.ctx(), ids(got), witness); !errors.Is(err, queue.ErrLost) {
+				if err := c.Ack(f.ctx(), got, witness); !errors.Is(err, queue.ErrLost) {
 					f.Errorf("witness %+v: %v, want lost", witness, err)
 				}
 			}
@@ -129,13 +130,13 @@ func witnessStories() []story {
 			before := f.highest(stream)
 			f.check(c.Ack(f.ctx(), nil, queue.ID{}), "ack without a witness")
 			f.wantHighest(stream, before)
-			f.check(c.Ack(f.ctx(), ids(got[:1]), got[1].ID), "ack")
+			f.check(c.Ack(f.ctx(), got[:1], got[1].ID), "ack")
 			f.wantHighest(stream, got[1].ID)
-			f.check(c.Ack(f.ctx(), ids(got[1:2]), got[0].ID), "ack under an earlier witness")
+			f.check(c.Ack(f.ctx(), got[1:2], got[0].ID), "ack under an earlier witness")
 			f.wantHighest(stream, got[1].ID)
 			lost := got[2].ID
 			lost.Tag++
-			if err := c.Ack(f.ctx(), ids(got[2:]), lost); !errors.Is(err, queue.ErrLost) {
+			if err := c.Ack(f.ctx(), got[2:], lost); !errors.Is(err, queue.ErrLost) {
 				f.Errorf("another tag: %v, want lost", err)
 			}
 			f.wantHighest(stream, got[1].ID)
@@ -150,7 +151,7 @@ func witnessStories() []story {
 			f.publish(f.product(), 1)
 			c := f.join()
 			defer c.leave()
-			f.check(c.Ack(f.ctx(), ids(c.receiveN(1)), queue.ID{}), "ack")
+			f.check(c.Ack(f.ctx(), c.receiveN(1), queue.ID{}), "ack")
 		}},
 	}
 }
@@ -269,7 +270,7 @@ func durableStories() []story {
 			f.reopen()
 			c = f.join()
 			defer c.leave()
-			f.check(c.Ack(f.ctx(), ids(before), before[1].ID), "ack")
+			f.check(c.Ack(f.ctx(), before, before[1].ID), "ack")
 			f.wantStats(product, queue.Stats{})
 			entry := f.publish(product, 1)
 			got := c.receiveN(1)
@@ -283,7 +284,7 @@ func durableStories() []story {
 			f.publishMany(product, 2)
 			c := f.join()
 			got := c.receiveN(2)
-			f.check(c.Ack(f.ctx(), ids(got), got[1].ID), "ack")
+			f.check(c.Ack(f.ctx(), got, got[1].ID), "ack")
 			f.reopen()
 			f.publish(product, 1)
 			c = f.join()
@@ -291,10 +292,10 @@ func durableStories() []story {
 			next := c.receiveN(1)
 			lost := got[1].ID
 			lost.Tag++
-			if err := c.Ack(f.ctx(), ids(next), lost); !errors.Is(err, queue.ErrLost) {
+			if err := c.Ack(f.ctx(), next, lost); !errors.Is(err, queue.ErrLost) {
 				f.Errorf("another tag: %v, want lost", err)
 			}
-			f.check(c.Ack(f.ctx(), ids(next), got[1].ID), "ack under the witness of before")
+			f.check(c.Ack(f.ctx(), next, got[1].ID), "ack under the witness of before")
 			f.wantStats(product, queue.Stats{})
 		}},
 	}

@@ -120,7 +120,7 @@ func deliverStories() []story {
 							}
 							return
 						}
-						if err := c.Ack(f.ctx(), ids(batch), queue.ID{}); err != nil {
+						if err := c.Ack(f.ctx(), batch, queue.ID{}); err != nil {
 							f.Errorf("ack: %v", err)
 						}
 						mu.Lock()

@@ -186,7 +186,7 @@ func (c *consumer) nothing() {
 
 func (c *consumer) ack(deliveries ...queue.Delivery) {
 	c.Helper()
-	c.check(c.Ack(c.ctx(), ids(deliveries), queue.ID{}), "ack")
+	c.check(c.Ack(c.ctx(), deliveries, queue.ID{}), "ack")
 }
 
 func (c *consumer) nack(deliveries ...queue.Delivery) {

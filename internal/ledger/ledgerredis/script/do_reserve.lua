@@ -302,7 +302,7 @@ if accepted > 0 then
   local marked, orders = tonumber(shard[6]) + units, tonumber(shard[7]) + accepted
   local id = string.format('%.0f-%s', seq, ARGV[8])
   redis.call('ZADD', KEYS[7], seq, id)
-  local added = redis.pcall('XADD', KEYS[5], id, 'h', ARGV[5], 'l', shard[4], 'n', accepted, 'c', entry)
+  local added = redis.pcall('XADD', KEYS[5], id, 'h', ARGV[5], 'l', shard[4], 'c', entry)
   if type(added) == 'table' and added.err then
     redis.call('ZREM', KEYS[7], id)
     return overtaken(added)
