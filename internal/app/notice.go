@@ -11,7 +11,6 @@ import (
 	"seckill"
 	"seckill/internal/bulletin"
 	"seckill/internal/complaint"
-	"seckill/internal/ledger"
 	"seckill/internal/sale"
 )
 
@@ -66,7 +65,7 @@ func (p *parts) tellOthers() {
 	// lost them, or have been away when they bought.
 	p.catalog.OnRebuilt = func(product *seckill.Product) {
 		p.sawRebuilt(product)
-		p.memory.DoubtRebuilt(product.Group)
+		p.memory.DoubtGroup(product.Group)
 		if !product.Rebuilding {
 			ask(p.hearing.rescan)
 		}
@@ -183,11 +182,10 @@ func (p *parts) runBoard(ctx context.Context, start func(func())) {
 		follow(ctx, p.hearing.rescan, rescanPause, func() error {
 			doubts, listening := p.memory.Doubts(), p.hearing.listening.Load()
 			err := p.rememberGroups(ctx, p.memory.InDoubt)
-			damaged, away := errors.Is(err, ledger.ErrDamaged), errors.Is(err, errAway) // doubted group by group
-			if listening && (err == nil || damaged || away) {
+			if listening && (err == nil || errors.Is(err, errUnread)) { // those are doubted group by group
 				p.memory.Trust(doubts)
 			}
-			if err != nil && (away || !damaged) && ctx.Err() == nil { // damage is told of
+			if err != nil && ctx.Err() == nil {
 				p.log.Warn("buyers not read; a repeated request may be told sold_out until they are", "error", err)
 			}
 			return err

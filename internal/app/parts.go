@@ -178,8 +178,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	if err := p.catalog.Refresh(ctx); err != nil {
 		return fmt.Errorf("read the catalogue: %w", err)
 	}
-	// A damaged group is doubted until its recovery, and no reason not to sell.
-	if err := p.remember(ctx); err != nil && !errors.Is(err, ledger.ErrDamaged) {
+	if err := p.remember(ctx); err != nil {
 		return err
 	}
 	p.lanes = sale.NewLanes(p.ledger, p.laneOptions())

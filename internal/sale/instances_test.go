@@ -187,20 +187,17 @@ func TestFlagsAreToldWhenTheyAreNews(t *testing.T) {
 func TestAMemoryDoubtsTheGroupThatWasRebuilt(t *testing.T) {
 	m := sale.NewMemory()
 	knows := func(group uint32) bool { return m.MayHoldIn(group, "bob") }
-	m.DoubtRebuilt(1)
+	m.DoubtGroup(1)
 	if !knows(1) || !m.InDoubt(1) || knows(2) || m.InDoubt(2) {
 		t.Errorf("group 1 is doubted: %v, group 2: %v", knows(1), knows(2))
 	}
-	read := m.Rebuilds(1)
-	m.DoubtRebuilt(1) // again, while its buyers are read
+	read := m.GroupDoubts(1)
+	m.DoubtGroup(1) // again, while its buyers are read
 	m.TrustGroup(1, read)
 	if !knows(1) {
 		t.Error("a reading of before the last rebuild settles it")
 	}
-	if !m.DoubtUnread(1) {
-		t.Error("that its buyers cannot be read is no news")
-	}
-	m.TrustGroup(1, m.Rebuilds(1))
+	m.TrustGroup(1, m.GroupDoubts(1))
 	if knows(1) || m.InDoubt(1) {
 		t.Error("it still doubts")
 	}

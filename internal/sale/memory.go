@@ -26,24 +26,19 @@ type Memory struct {
 	groups atomic.Pointer[map[uint32]*groupMemory] // replaced whole
 	mu     sync.Mutex                              // of who replaces it
 
-	// doubts counts the times at which others may have gone unheard, and trusted
-	// is that count when all buyers were last read anew.
-	doubts, trusted atomic.Int64
+	others doubt // that all other instances were heard
 }
 
 type groupMemory struct {
-	// Whether there may be buyers who could not be read: the ledger is damaged, or
-	// did not answer.
-	unreadable, away atomic.Bool
-	// rebuilds counts the times at which the ledger came to remember others, and
-	// read is that count when its buyers were last read.
-	rebuilds, read atomic.Int64
-	stripes        [memoryStripes]memoryStripe
+	doubt
+	stripes [memoryStripes]memoryStripe
 }
 
-func (g *groupMemory) inDoubt() bool {
-	return g.unreadable.Load() || g.away.Load() || g.rebuilds.Load() != g.read.Load()
-}
+// doubt counts the times at which there was reason to doubt that all buyers are
+// known, and has that count of when they were last read.
+type doubt struct{ raised, settled atomic.Int64 }
+
+func (d *doubt) stands() bool { return d.raised.Load() != d.settled.Load() }
 
 type memoryStripe struct {
 	mu     sync.RWMutex
@@ -75,61 +70,49 @@ func (m *Memory) Hear(group uint32, buyer uint64) {
 // Doubt says that buyers of other instances may be unknown here. Until all are
 // read anew anyone may be one of them: who has an order is better told busy
 // than sold_out.
-func (m *Memory) Doubt() { m.doubts.Add(1) }
+func (m *Memory) Doubt() { m.others.raised.Add(1) }
 
 // Doubts is how often there was reason to doubt; read before the buyers are,
 // it is what Trust takes.
-func (m *Memory) Doubts() int64 { return m.doubts.Load() }
+func (m *Memory) Doubts() int64 { return m.others.raised.Load() }
 
 // Trust says that all buyers were read since that many doubts.
-func (m *Memory) Trust(doubts int64) { m.trusted.Store(doubts) }
+func (m *Memory) Trust(doubts int64) { m.others.settled.Store(doubts) }
 
-// DoubtUnread says that whom the ledger remembers of a group could not be read,
-// as it is damaged, and reports whether that is news.
-func (m *Memory) DoubtUnread(group uint32) bool { return !m.group(group).unreadable.Swap(true) }
+// DoubtGroup is Doubt of one group: its buyers could not be read, or its ledger is
+// rebuilt, or was, and may remember buyers of whom nobody tells.
+func (m *Memory) DoubtGroup(group uint32) { m.group(group).raised.Add(1) }
 
-// DoubtAway says that it could not be read as the ledger did not answer.
-func (m *Memory) DoubtAway(group uint32) { m.group(group).away.Store(true) }
-
-// DoubtRebuilt says that the ledger of a group is rebuilt, or was: it may
-// remember buyers of whom nobody tells.
-func (m *Memory) DoubtRebuilt(group uint32) { m.group(group).rebuilds.Add(1) }
-
-// Rebuilds is how often a group was; read before its buyers are, it is what
-// TrustGroup takes.
-func (m *Memory) Rebuilds(group uint32) int64 {
+// GroupDoubts is Doubts of one group, for TrustGroup.
+func (m *Memory) GroupDoubts(group uint32) int64 {
 	if g := (*m.groups.Load())[group]; g != nil {
-		return g.rebuilds.Load()
+		return g.raised.Load()
 	}
 	return 0
 }
 
-// TrustGroup says that all of a group were read since that many rebuilds.
-func (m *Memory) TrustGroup(group uint32, rebuilds int64) {
+// TrustGroup says that all buyers of a group were read since that many doubts.
+func (m *Memory) TrustGroup(group uint32, doubts int64) {
 	if g := (*m.groups.Load())[group]; g != nil {
-		g.unreadable.Store(false)
-		g.away.Store(false)
-		g.read.Store(rebuilds)
+		g.settled.Store(doubts)
 	}
 }
 
 // InDoubt reports whether the buyers of a group are to be read anew.
 func (m *Memory) InDoubt(group uint32) bool {
 	g := (*m.groups.Load())[group]
-	return m.inDoubt() || g != nil && g.inDoubt()
+	return m.others.stands() || g != nil && g.stands()
 }
 
 // MayHold reports whether the ledger, or the store, may remember the buyer.
 func (m *Memory) MayHold(group uint32, buyer []byte) bool {
-	return m.inDoubt() || m.find(group, seckill.HashBuyer(buyer))
+	return m.others.stands() || m.find(group, seckill.HashBuyer(buyer))
 }
 
 // MayHoldIn is MayHold of a string.
 func (m *Memory) MayHoldIn(group uint32, buyer string) bool {
-	return m.inDoubt() || m.find(group, seckill.HashBuyer(buyer))
+	return m.others.stands() || m.find(group, seckill.HashBuyer(buyer))
 }
-
-func (m *Memory) inDoubt() bool { return m.doubts.Load() != m.trusted.Load() }
 
 func (m *Memory) find(id uint32, hash uint64) bool {
 	group := (*m.groups.Load())[id]
@@ -140,7 +123,7 @@ func (m *Memory) find(id uint32, hash uint64) bool {
 	s.mu.RLock()
 	_, known := s.buyers[hash]
 	s.mu.RUnlock()
-	return known || group.inDoubt()
+	return known || group.stands()
 }
 
 // Forget drops a group: nobody asks about sales that are over.
