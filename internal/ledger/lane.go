@@ -40,8 +40,6 @@ const (
 	DefaultMaxAskBackoff = time.Second
 
 	firstAskBackoff = 5 * time.Millisecond
-	// maxNumber keeps numbers exact where they are floating point (Lua).
-	maxNumber = 1<<53 - 1
 )
 
 var (
@@ -247,7 +245,7 @@ func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	if l.sent >= maxNumber {
+	if l.sent >= MaxNumber {
 		l.finish(errNumbersSpent)
 		return Result{}, errNumbersSpent
 	}

@@ -13,7 +13,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"time"
 
@@ -131,24 +130,11 @@ var ErrNotExecuted = errors.New("ledger did not execute the call")
 // condition: sent again as it is, it is refused again.
 var ErrBadCall = errors.New("bad call")
 
-// MaxClaims bounds the claims of one Reserve or Adopt and the orders of one
-// Release: a step holds up everybody else on its shard, and one of so many is
-// still a matter of milliseconds.
-const MaxClaims = 2048
-
 // MaxReturned is how many dead orders of a buyer, in one limit group, a ledger
 // remembers by their keys before it sells nothing more to that buyer: what it
 // remembers is searched for every claim, and the limit bounds only what is
 // live. So much cancelling is no shopper's.
 const MaxReturned = 128
-
-// CheckClaims refuses a step of so many claims or orders if it is too large.
-func CheckClaims(n int) error {
-	if n > MaxClaims {
-		return fmt.Errorf("%w: %d claims, at most %d fit", ErrBadCall, n, MaxClaims)
-	}
-	return nil
-}
 
 // Shard names one shard of one product at one epoch.
 type Shard struct {

@@ -18,7 +18,6 @@ const formatVersion = 1
 const (
 	maxTextBytes = 1024
 	maxQuantity  = math.MaxInt32
-	maxUnits     = 1 << 50 // of one call; sums of a shard stay far from overflow
 	maxIndex     = 1 << 20 // shards of a product
 	maxStripes   = 4096
 )

@@ -3,7 +3,6 @@ package ledgermem
 import (
 	"fmt"
 
-	"seckill"
 	"seckill/internal/ledger"
 )
 
@@ -13,7 +12,7 @@ func notExecuted(err error) error { return fmt.Errorf("%w: %w", ledger.ErrNotExe
 // do decides a numbered call by the rules that stand on ledger.Ledger, in
 // their order.
 func (r *round) do(req *ledger.Request) (ledger.Reply, error) {
-	if err := checkWrite(req.Write); err != nil {
+	if err := req.Check(); err != nil {
 		return ledger.Reply{}, notExecuted(err)
 	}
 	sh, outcome := r.shardOf(req.Shard)
@@ -136,71 +135,4 @@ func (r *round) apply(sh *shard, w ledger.Write) (ledger.Outcome, ledger.Result)
 	}
 	res.Free = sh.available
 	return outcome, res
-}
-
-// checkWrite refuses what no caller may send, before anything is decided: the
-// journal must never hold what its reader would call damage.
-func checkWrite(w ledger.Write) error {
-	switch w := w.(type) {
-	case nil, ledger.Clear:
-		return nil
-	case ledger.Reserve:
-		return checkSale(w.Currency, w.Name, w.Claims)
-	case ledger.Adopt:
-		return checkSale(w.Currency, w.Name, w.Claims)
-	case ledger.Release:
-		if err := ledger.CheckClaims(len(w.Orders)); err != nil {
-			return err
-		}
-		for i := range w.Orders {
-			if err := checkBuyer(w.Orders[i].Buyer); err != nil {
-				return fmt.Errorf("order %d to release: %w", i, err)
-			}
-		}
-		return nil
-	case ledger.StockChange:
-		if len(w.ID) > maxTextBytes || w.Delta > maxUnits || w.Delta < -maxUnits {
-			return fmt.Errorf("%w: change of %d units with an id of %d bytes", ledger.ErrBadCall, w.Delta, len(w.ID))
-		}
-		return nil
-	case ledger.Debit:
-		return checkPeer(w.To, w.Units)
-	case ledger.Credit:
-		return checkPeer(w.From, w.Units)
-	}
-	return fmt.Errorf("%w: unknown write %T", ledger.ErrBadCall, w)
-}
-
-func checkPeer(peer int, units int64) error {
-	if peer < 0 || peer > maxIndex || units < 0 || units > maxUnits {
-		return fmt.Errorf("%w: transfer of %d units with shard %d", ledger.ErrBadCall, units, peer)
-	}
-	return nil
-}
-
-func checkBuyer(buyer string) error {
-	if buyer == "" || len(buyer) > maxTextBytes {
-		return fmt.Errorf("%w: buyer of %d bytes", ledger.ErrBadCall, len(buyer))
-	}
-	return nil
-}
-
-func checkSale(currency, name string, claims []seckill.Claim) error {
-	if err := ledger.CheckClaims(len(claims)); err != nil {
-		return err
-	}
-	if len(currency) > maxTextBytes || len(name) > maxTextBytes {
-		return fmt.Errorf("%w: name of %d bytes", ledger.ErrBadCall, len(name))
-	}
-	for i := range claims {
-		c := &claims[i]
-		if c.OrderNo.IsZero() || c.Quantity < 1 || c.Quantity > maxQuantity ||
-			len(c.Key) > maxTextBytes || len(c.Ref) > maxTextBytes {
-			return fmt.Errorf("%w: claim %d (order %s, quantity %d)", ledger.ErrBadCall, i, c.OrderNo, c.Quantity)
-		}
-		if err := checkBuyer(c.Buyer); err != nil {
-			return fmt.Errorf("claim %d: %w", i, err)
-		}
-	}
-	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"slices"
 
-	"seckill"
 	"seckill/internal/ledger"
 )
 
@@ -77,7 +76,7 @@ func (in *newEpoch) key() shardKey { return keyOf(in.Shard) }
 // gather spreads the marks over stripes. Those of one buyer come to stand
 // by number, which is by age.
 func gather(a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (*newEpoch, error) {
-	if err := checkAllotment(a); err != nil {
+	if err := a.Check(); err != nil {
 		return nil, notExecuted(err)
 	}
 	in := &newEpoch{Allotment: a}
@@ -87,7 +86,7 @@ func gather(a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (*newEpoch,
 			if err != nil {
 				return nil, fmt.Errorf("read marks: %w", err)
 			}
-			if err := checkMark(m); err != nil {
+			if err := m.Check(); err != nil {
 				return nil, notExecuted(err)
 			}
 			all = append(all, m)
@@ -110,22 +109,6 @@ func gather(a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (*newEpoch,
 		st.put(texts.keep(m.Buyer), old.with(order{no: m.OrderNo, key: texts.keep(m.Key), quantity: uint32(m.Quantity)}))
 	}
 	return in, nil
-}
-
-func checkAllotment(a ledger.Allotment) error {
-	if a.Shard.Product == 0 || a.Shard.Index < 0 || a.Shard.Index > maxIndex || a.Shard.Epoch == 0 ||
-		a.Available < 0 || a.Available > maxUnits || a.Limit < 0 || a.Limit > maxQuantity ||
-		a.State < seckill.SaleOpen || a.State > seckill.SaleEnded {
-		return fmt.Errorf("%w: allotment %+v", ledger.ErrBadCall, a)
-	}
-	return nil
-}
-
-func checkMark(m ledger.Mark) error {
-	if m.OrderNo.IsZero() || m.Quantity < 0 || m.Quantity > maxQuantity || m.Quantity == 0 && m.Key == "" || len(m.Key) > maxTextBytes {
-		return fmt.Errorf("%w: mark of order %s, quantity %d", ledger.ErrBadCall, m.OrderNo, m.Quantity)
-	}
-	return checkBuyer(m.Buyer)
 }
 
 // saveSome makes snapshots of some stripes from one on, and returns what writes

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strconv"
 
@@ -15,14 +14,10 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Bounds of one call. Numbers are exact in Lua below 2^53; unpack in Lua takes
-// less than 8,000 values, which is more than ledger.MaxClaims.
-const (
-	maxNumber = 1<<53 - 1
-	maxUnits  = 1 << 50
-	maxIndex  = math.MaxInt32
-	noteBytes = 8 // of one claim, and of the tag; a group's 4 stand in front of all
-)
+// noteBytes are of one claim, and of the tag; a group's 4 stand in front of all.
+//
+// (unpack in Lua takes less than 8,000 values, which is more than ledger.MaxClaims.)
+const noteBytes = 8
 
 // Do performs one numbered call: one script.
 func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
@@ -61,43 +56,34 @@ func (l *Ledger) unreadable(ctx context.Context, shard ledger.Shard, cause error
 
 // prepare makes the call's script, keys and arguments.
 func (l *Ledger) prepare(req *ledger.Request) (s *script, keys, args []string, err error) {
-	if err := checkShard(req.Shard); err != nil {
+	if err := req.Check(); err != nil {
 		return nil, nil, nil, err
-	}
-	if req.Call.Number > maxNumber || req.Call.Seen > maxNumber {
-		return nil, nil, nil, fmt.Errorf("%w: number %d, seen %d", ledger.ErrBadCall, req.Call.Number, req.Call.Seen)
 	}
 	keys = append(make([]string, 0, 8), l.keys.shard(req.Shard), l.keys.lane(req.Shard))
 	args = append(make([]string, 0, 14), decimal(req.Shard.Epoch), string(req.Call.Process[:]),
 		decimal(req.Call.Number), decimal(req.Call.Seen))
 	switch w := req.Write.(type) {
 	case nil:
-		return askScript, keys, args, nil
+		s = askScript
 	case ledger.Reserve:
-		return l.prepareReserve(req.Shard, &w, false, keys, args)
+		s, keys, args = l.prepareReserve(req.Shard, &w, false, keys, args)
 	case ledger.Adopt:
-		return l.prepareReserve(req.Shard, (*ledger.Reserve)(&w), true, keys, args)
+		s, keys, args = l.prepareReserve(req.Shard, (*ledger.Reserve)(&w), true, keys, args)
 	case ledger.Release:
-		return l.prepareRelease(req.Shard, w, keys, args)
+		s, keys, args = l.prepareRelease(req.Shard, w, keys, args)
 	case ledger.StockChange:
-		if len(w.ID) > entryformat.MaxShort || w.Delta > maxUnits || w.Delta < -maxUnits {
-			return nil, nil, nil, fmt.Errorf("%w: change of %d units with an id of %d bytes", ledger.ErrBadCall, w.Delta, len(w.ID))
-		}
-		return stockScript, keys, append(args, w.ID, strconv.FormatInt(w.Delta, 10)), nil
+		s, args = stockScript, append(args, w.ID, strconv.FormatInt(w.Delta, 10))
 	case ledger.Debit:
-		return prepareTransfer(debitScript, w.To, w.N, w.ID, w.Units, keys, args)
+		s, args = debitScript, appendTransfer(args, w.To, w.N, w.ID, w.Units)
 	case ledger.Credit:
-		return prepareTransfer(creditScript, w.From, w.N, w.ID, w.Units, keys, args)
+		s, args = creditScript, appendTransfer(args, w.From, w.N, w.ID, w.Units)
 	case ledger.Clear:
-		return prepareTransfer(clearScript, w.To, w.N, w.ID, 0, keys, args)
+		s, args = clearScript, appendTransfer(args, w.To, w.N, w.ID, 0)
 	}
-	return nil, nil, nil, fmt.Errorf("%w: unknown write %T", ledger.ErrBadCall, req.Write)
+	return s, keys, args, nil
 }
 
-func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt bool, keys, args []string) (*script, []string, []string, error) {
-	if err := checkReserve(w); err != nil {
-		return nil, nil, nil, err
-	}
+func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt bool, keys, args []string) (*script, []string, []string) {
 	size := entryformat.HeadBytes + 2*noteBytes + len(w.Currency) + len(w.Name)
 	for i := range w.Claims {
 		c := &w.Claims[i]
@@ -124,7 +110,7 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 	args = append(args, rueidis.BinaryString(b[:head]), rueidis.BinaryString(b[head:claims]), rueidis.BinaryString(b[claims:orders]),
 		decimal(rand.Uint64()), flag(adopt), decimal(uint64(shard.Product)), strconv.Itoa(ledger.MaxReturned),
 		l.opt.Notes, rueidis.BinaryString(b[orders:]))
-	return reserveScript, keys, args, nil
+	return reserveScript, keys, args
 }
 
 // appendNotes is what other instances hear of a batch, for the claims of it
@@ -144,59 +130,19 @@ func (l *Ledger) appendNotes(b []byte, group uint32, claims []seckill.Claim, ado
 	return binary.BigEndian.AppendUint64(b, l.opt.Tag)
 }
 
-func (l *Ledger) prepareRelease(shard ledger.Shard, w ledger.Release, keys, args []string) (*script, []string, []string, error) {
-	if err := ledger.CheckClaims(len(w.Orders)); err != nil {
-		return nil, nil, nil, err
-	}
+func (l *Ledger) prepareRelease(shard ledger.Shard, w ledger.Release, keys, args []string) (*script, []string, []string) {
 	var b []byte
 	for i := range w.Orders {
 		o := &w.Orders[i]
-		if len(o.Buyer) > entryformat.MaxShort {
-			return nil, nil, nil, fmt.Errorf("%w: a buyer of %d bytes", ledger.ErrBadCall, len(o.Buyer))
-		}
 		b = append(b, o.OrderNo[:]...)
 		b = append(append(b, byte(len(o.Buyer))), o.Buyer...)
 	}
-	return releaseScript, append(keys, l.keys.mark(shard)), append(args, rueidis.BinaryString(b)), nil
+	return releaseScript, append(keys, l.keys.mark(shard)), append(args, rueidis.BinaryString(b))
 }
 
-func prepareTransfer(s *script, peer int, n, id uint64, units int64, keys, args []string) (*script, []string, []string, error) {
-	if peer < 0 || peer > maxIndex || n > maxNumber || units < 0 || units > maxUnits {
-		return nil, nil, nil, fmt.Errorf("%w: transfer %d of %d units with shard %d", ledger.ErrBadCall, n, units, peer)
-	}
+func appendTransfer(args []string, peer int, n, id uint64, units int64) []string {
 	raw := binary.BigEndian.AppendUint64(nil, id)
-	return s, keys, append(args, strconv.Itoa(peer), decimal(n), string(raw), strconv.FormatInt(units, 10)), nil
-}
-
-func checkShard(s ledger.Shard) error {
-	if s.Index < 0 || s.Index > maxIndex || s.Epoch > maxNumber {
-		return fmt.Errorf("%w: shard %+v", ledger.ErrBadCall, s)
-	}
-	return nil
-}
-
-func checkReserve(w *ledger.Reserve) error {
-	if err := ledger.CheckClaims(len(w.Claims)); err != nil {
-		return err
-	}
-	if len(w.Currency) > entryformat.MaxShort || len(w.Name) > entryformat.MaxLong {
-		return fmt.Errorf("%w: currency of %d bytes, name of %d bytes", ledger.ErrBadCall, len(w.Currency), len(w.Name))
-	}
-	for i := range w.Claims {
-		if err := checkClaim(&w.Claims[i]); err != nil {
-			return fmt.Errorf("claim %d: %w", i, err)
-		}
-	}
-	return nil
-}
-
-func checkClaim(c *seckill.Claim) error {
-	if c.OrderNo.IsZero() || c.Quantity < 1 || c.Quantity > entryformat.MaxQuantity || c.Buyer == "" ||
-		len(c.Buyer) > entryformat.MaxShort || len(c.Key) > entryformat.MaxShort || len(c.Ref) > entryformat.MaxShort {
-		return fmt.Errorf("%w: order %s, quantity %d, buyer of %d, key of %d and ref of %d bytes",
-			ledger.ErrBadCall, c.OrderNo, c.Quantity, len(c.Buyer), len(c.Key), len(c.Ref))
-	}
-	return nil
+	return append(args, strconv.Itoa(peer), decimal(n), string(raw), strconv.FormatInt(units, 10))
 }
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }

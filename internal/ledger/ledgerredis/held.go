@@ -41,7 +41,7 @@ func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 	keys := []string{l.keys.shard(shard), l.keys.mark(shard), l.keys.out(bucket), l.keys.open(bucket, shard.Product)}
 	var held []ledger.Holding
 	var seqs []uint64 // of the entries of held
-	for below, first := uint64(maxNumber), true; below > 0; first = false {
+	for below, first := uint64(ledger.MaxNumber), true; below > 0; first = false {
 		page, err := l.heldPage(ctx, keys, buyer, below)
 		if err != nil {
 			return nil, fmt.Errorf("held: %w", err)

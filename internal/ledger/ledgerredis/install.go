@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"seckill"
 	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
 )
@@ -30,7 +29,7 @@ var errSuperseded = errors.New("another install came first, or a part of this on
 // new epoch, closed, over a lower epoch only. Marks are staged in steps; the
 // last step alone can be seen.
 func (l *Ledger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (uint64, error) {
-	if err := checkAllotment(a); err != nil {
+	if err := a.Check(); err != nil {
 		return 0, fmt.Errorf("install: %w", notExecuted(err))
 	}
 	in := installer{ledger: l, allotment: a, product: decimal(uint64(a.Shard.Product)), token: decimal(rand.Uint64())}
@@ -40,17 +39,6 @@ func (l *Ledger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq
 		return 0, fmt.Errorf("install: %w", err)
 	}
 	return epoch, nil
-}
-
-func checkAllotment(a ledger.Allotment) error {
-	if err := checkShard(a.Shard); err != nil {
-		return err
-	}
-	if a.Shard.Product == 0 || a.Shard.Epoch == 0 || a.Available < 0 || a.Available > maxUnits ||
-		a.Limit < 0 || a.Limit > maxUnits || a.State < seckill.SaleOpen || a.State > seckill.SaleEnded {
-		return fmt.Errorf("%w: allotment %+v", ledger.ErrBadCall, a)
-	}
-	return nil
 }
 
 // installer is one Install under way.
@@ -123,7 +111,7 @@ func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, 
 		if err != nil {
 			return fmt.Errorf("read marks: %w", err)
 		}
-		if err := checkMark(&m); err != nil {
+		if err := m.Check(); err != nil {
 			return notExecuted(err)
 		}
 		chunk = appendMark(chunk, &m)
@@ -141,14 +129,6 @@ func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, 
 		return nil
 	}
 	return send()
-}
-
-func checkMark(m *ledger.Mark) error {
-	if m.OrderNo.IsZero() || m.Quantity < 0 || m.Quantity > entryformat.MaxQuantity || m.Quantity == 0 && m.Key == "" || m.Buyer == "" ||
-		len(m.Buyer) > entryformat.MaxShort || len(m.Key) > entryformat.MaxShort {
-		return fmt.Errorf("%w: mark of order %s, quantity %d", ledger.ErrBadCall, m.OrderNo, m.Quantity)
-	}
-	return nil
 }
 
 // appendMark appends one mark to install (script/install_stage.lua).

@@ -28,7 +28,7 @@ func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.O
 	outcomes := make([]ledger.Outcome, len(beats))
 	byBucket := make(map[int][]int, min(len(beats), buckets))
 	for i := range beats {
-		if err := checkShard(beats[i].Shard); err != nil || beats[i].Seen > maxNumber {
+		if err := beats[i].Shard.Check(); err != nil || beats[i].Seen > ledger.MaxNumber {
 			return outcomes, fmt.Errorf("heartbeat: %w", notExecuted(fmt.Errorf("%w: beat %+v", ledger.ErrBadCall, beats[i])))
 		}
 		bucket := bucketOf(beats[i].Shard.Group, beats[i].Shard.Index)
@@ -109,7 +109,7 @@ func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill
 
 // turn runs a script that changes one figure of a shard.
 func (l *Ledger) turn(ctx context.Context, s *script, shard ledger.Shard, more ...string) (bool, error) {
-	if err := checkShard(shard); err != nil {
+	if err := shard.Check(); err != nil {
 		return false, notExecuted(err)
 	}
 	reply, err := l.call.heard(ctx, s, []string{l.keys.shard(shard)}, append([]string{decimal(shard.Epoch)}, more...))

@@ -32,7 +32,7 @@ func (r *Reference) Do(ctx context.Context, req ledger.Request) (ledger.Reply, e
 	if err := ctx.Err(); err != nil {
 		return ledger.Reply{}, err
 	}
-	if err := ledger.CheckClaims(sizeOf(req.Write)); err != nil {
+	if err := req.Check(); err != nil {
 		return ledger.Reply{}, fmt.Errorf("%w: %w", ledger.ErrNotExecuted, err)
 	}
 	r.mu.Lock()
@@ -43,19 +43,6 @@ func (r *Reference) Do(ctx context.Context, req ledger.Request) (ledger.Reply, e
 		r.queue.publish(entry)
 	}
 	return reply, nil
-}
-
-// sizeOf is how many claims or orders a write carries.
-func sizeOf(w ledger.Write) int {
-	switch w := w.(type) {
-	case ledger.Reserve:
-		return len(w.Claims)
-	case ledger.Adopt:
-		return len(w.Claims)
-	case ledger.Release:
-		return len(w.Orders)
-	}
-	return 0
 }
 
 // Heartbeat tells what lanes have heard.
