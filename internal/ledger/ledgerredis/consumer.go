@@ -41,16 +41,18 @@ type consumer struct {
 
 	lateTo [buckets]time.Time // by Waits: a bucket did not answer, and is not asked until then
 
-	mu       sync.Mutex
-	schedule schedule
-	held     held
-	buffer   []arrival // held, not given to the caller yet, oldest first per bucket
-	unread   []error   // of entries that cannot be decoded, each to be told once
-	tendAt   time.Time // when the next tending is due
-	others   watch
-	died     bool      // another consumer was found dead since the last tending began
-	deaths   int       // how often one was
-	failing  time.Time // since when rounds fail; zero when they do not
+	mu        sync.Mutex
+	schedule  schedule
+	held      held
+	buffer    []arrival   // held, not given to the caller yet, oldest first per bucket
+	receiving bool        // a Receive is under way
+	linger    *time.Timer // until the buffer is handed back
+	unread    []error     // of entries that cannot be decoded, each to be told once
+	tendAt    time.Time   // when the next tending is due
+	others    watch
+	died      bool      // another consumer was found dead since the last tending began
+	deaths    int       // how often one was
+	failing   time.Time // since when rounds fail; zero when they do not
 }
 
 func newConsumer(q *outboxQueue, name string, relay bool) *consumer {
@@ -61,6 +63,8 @@ func newConsumer(q *outboxQueue, name string, relay bool) *consumer {
 
 // Receive waits for entries.
 func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
+	c.attend(true)
+	defer c.attend(false)
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -171,6 +175,9 @@ func (c *consumer) begin(round func(context.Context) error) <-chan error {
 		ctx, cancel := context.WithTimeout(context.Background(), roundTimeout)
 		defer cancel()
 		err := round(ctx)
+		c.mu.Lock()
+		c.lingerLocked()
+		c.mu.Unlock()
 		c.slot <- struct{}{}
 		ended <- err
 	}()
@@ -244,6 +251,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.buffer, c.held = nil, held{}
+	c.lingerLocked()
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package ledgerredis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,11 @@ import (
 
 	"seckill/internal/queue"
 )
+
+// lingerFor is how long entries that were read ahead wait for the next Receive.
+// A worker is back from its store by then; from one that is not, others get
+// them.
+const lingerFor = 100 * time.Millisecond
 
 // Nack hands entries back that this consumer holds, and with them what it has
 // of their streams and has not given to its caller: younger entries must not
@@ -20,7 +26,8 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 		}
 	}
 	for bucket, ids := range byBucket {
-		if err := c.handBack(ctx, bucket, append(ids, c.unbuffer(bucket)...)); err != nil {
+		ahead := c.unbuffer(func(b int) bool { return b == bucket })
+		if err := c.handBack(ctx, bucket, append(ids, ahead[bucket]...)); err != nil {
 			return fmt.Errorf("hand back: %w", err)
 		}
 	}
@@ -28,17 +35,18 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	return nil
 }
 
-// unbuffer takes the entries of one bucket out of the buffer, to be handed back.
+// unbuffer takes the entries of some buckets out of the buffer, to be handed back.
 // If that fails, tending will find that nobody knows of them.
-func (c *consumer) unbuffer(bucket int) (taken []queue.ID) {
+func (c *consumer) unbuffer(which func(bucket int) bool) map[int][]queue.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	taken := make(map[int][]queue.ID)
 	c.buffer = slices.DeleteFunc(c.buffer, func(a arrival) bool {
-		if a.bucket != bucket {
+		if !which(a.bucket) {
 			return false
 		}
-		taken = append(taken, a.ID)
-		c.held.settle(bucket, a.ID)
+		taken[a.bucket] = append(taken[a.bucket], a.ID)
+		c.held.settle(a.bucket, a.ID)
 		return true
 	})
 	return taken
@@ -64,4 +72,46 @@ func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID) err
 		c.mu.Unlock()
 	}
 	return nil
+}
+
+// attend notes that somebody receives, or no longer does. What is in the
+// buffer then is handed back unless the next Receive comes soon.
+func (c *consumer) attend(receiving bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.receiving = receiving
+	c.lingerLocked()
+}
+
+func (c *consumer) lingerLocked() {
+	if c.linger != nil {
+		c.linger.Stop()
+	}
+	if !c.receiving && len(c.buffer) > 0 {
+		c.linger = time.AfterFunc(lingerFor, c.giveUp)
+	}
+}
+
+// giveUp hands back a buffer that nobody came for.
+func (c *consumer) giveUp() {
+	select {
+	case <-c.slot:
+	case <-c.closing:
+		return // Close hands everything back
+	}
+	c.mu.Lock()
+	receiving := c.receiving
+	c.mu.Unlock()
+	if receiving {
+		c.slot <- struct{}{}
+		return
+	}
+	ahead := c.unbuffer(func(int) bool { return true })
+	c.begin(func(ctx context.Context) error {
+		var failures []error
+		for bucket, ids := range ahead {
+			failures = append(failures, c.handBack(ctx, bucket, ids))
+		}
+		return cmp.Or(failures...)
+	})
 }

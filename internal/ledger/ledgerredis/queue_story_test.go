@@ -288,6 +288,26 @@ func TestWhatIsReadAheadIsHandedBackWithTheRest(t *testing.T) {
 	r.same(r.receive(b, len(first)), want[:len(first)])
 }
 
+func TestWhatIsReadAheadGoesToOthersUnlessItIsWantedSoon(t *testing.T) {
+	t.Parallel()
+	r := newQueueRig(t)
+	want := r.fill(1, 40)
+	a, b := r.join().(*consumer), r.join()
+	var got []queue.ID
+	for !a.hasBuffered() {
+		batch, err := a.Receive(r.ctx(), 20)
+		r.check(err, "receive")
+		got = append(got, ids(batch)...)
+	}
+	for len(got) < len(want) {
+		batch, err := b.Receive(r.ctx(), len(want))
+		r.check(err, "receive")
+		got = append(got, ids(batch)...)
+	}
+	slices.SortFunc(got, func(x, y queue.ID) int { return int(x.Seq) - int(y.Seq) })
+	r.same(got, want)
+}
+
 func TestScriptsThatTheServerForgotAreSentAgain(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
