@@ -45,6 +45,7 @@ type Event struct {
 	Currency    string
 	Ref         string
 	Reason      string
+	Test        bool // of a test product
 	// Data is a JSON object: SaleData for events of a sale, RefundData for those
 	// of a refund. Events of an order have none, nor do events from before
 	// version 8 of the tables.

@@ -42,6 +42,8 @@ type Desk interface {
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)
 	// Status is what shoppers see of a product now.
 	Status(p *seckill.Product) seckill.Status
+	// IsTest reports whether a product is a test, as far as this instance knows.
+	IsTest(product uint32) bool
 }
 
 // OrderDesk reads and changes orders, wherever they are, the letters that hold
@@ -169,6 +171,7 @@ type api struct {
 	Options
 	tokenHash [sha256.Size]byte
 	board     board
+	testBoard board         // with test products
 	streams   chan struct{} // one slot per open stream
 	guesses   *ratelimit.Limiter
 	late      chan struct{} // one slot per token that waits to be compared

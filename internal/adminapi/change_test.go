@@ -37,9 +37,9 @@ func TestANewProductHasItsDefaults(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got.what, want)
 	}
 	want.Ref, want.Currency, want.PerUserLimit, want.Group = "sku-9", "EUR", 3, 7
-	want.Shards, want.Strategy, want.Fallback, want.Unlisted = 4, seckill.StrategySharded, seckill.FallbackStore, true
+	want.Shards, want.Strategy, want.Fallback, want.Unlisted, want.Test = 4, seckill.StrategySharded, seckill.FallbackStore, true, true
 	full := strings.TrimSuffix(newProduct, "}") + `,"ref":"sku-9","currency":"EUR","per_user_limit":3,` +
-		`"limit_group":7,"shards":4,"strategy":"sharded","fallback":"store","unlisted":true}`
+		`"limit_group":7,"shards":4,"strategy":"sharded","fallback":"store","unlisted":true,"test":true}`
 	if got := d.did("POST", "/admin/v1/products", full); !reflect.DeepEqual(got.what, want) {
 		t.Errorf("got  %+v\nwant %+v", got.what, want)
 	}

@@ -163,6 +163,9 @@ func (in *input) paramProduct() uint32 {
 	return uint32(in.paramInt("product_id", 1, math.MaxUint32, 0))
 }
 
+// paramTest reports whether test products are wanted too, or their records.
+func (in *input) paramTest() bool { return in.paramOneOf("test", "true", "false") == "true" }
+
 // paramOneOf reads a parameter that is one of some words; "" when absent.
 func (in *input) paramOneOf(name string, words ...string) string {
 	text := in.param(name)

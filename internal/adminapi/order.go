@@ -21,6 +21,11 @@ const reasonByOperator = "by_operator"
 
 func (in *input) limit() int { return int(in.paramInt("limit", 1, maxPage, defaultPage)) }
 
+// order is an order on the wire.
+func (a *api) order(o *seckill.Order) wire.AdminOrder {
+	return wire.AdminOrderOf(o, a.Desk.IsTest(o.ProductID))
+}
+
 func (a *api) searchOrders(in *input) action {
 	filter := store.OrderFilter{
 		Buyer:     in.paramText("buyer", seckill.MaxBuyerBytes),
@@ -44,7 +49,7 @@ func (a *api) searchOrders(in *input) action {
 		return answer{body: struct {
 			Orders  []wire.AdminOrder `json:"orders"`
 			Partial bool              `json:"partial"`
-		}{wire.List(found.Orders, wire.AdminOrderOf), found.Partial}}, nil
+		}{wire.List(found.Orders, a.order), found.Partial}}, nil
 	}
 }
 
@@ -61,7 +66,7 @@ func (a *api) getOrder(in *input) action {
 			return answer{}, fmt.Errorf("read the story of %s: %w", no, err)
 		}
 		return answer{body: wire.OrderStory{
-			AdminOrder: wire.AdminOrderOf(&order), Story: wire.List(story, wire.StoryLineOf),
+			AdminOrder: a.order(&order), Story: wire.List(story, wire.StoryLineOf),
 		}}, nil
 	}
 }
@@ -74,7 +79,7 @@ func (a *api) cancelOrder(in *input) action {
 	}
 	return func(ctx context.Context) (answer, error) {
 		order, err := a.Orders.Cancel(ctx, no, reason, actor)
-		return record("cancel order "+no.String(), order, err, wire.AdminOrderOf)
+		return record("cancel order "+no.String(), order, err, a.order)
 	}
 }
 
@@ -82,7 +87,7 @@ func (a *api) refundOrder(in *input) action {
 	no, actor := in.orderNo(), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		order, err := a.Orders.Refund(ctx, no, actor)
-		return record("refund order "+no.String(), order, err, wire.AdminOrderOf)
+		return record("refund order "+no.String(), order, err, a.order)
 	}
 }
 
@@ -111,6 +116,6 @@ func (a *api) discardLetter(in *input) action {
 	id, actor := in.pathNumber("id", math.MaxInt64), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		order, err := a.Orders.Discard(ctx, id, actor)
-		return record(fmt.Sprintf("discard letter %d", id), order, err, wire.AdminOrderOf)
+		return record(fmt.Sprintf("discard letter %d", id), order, err, a.order)
 	}
 }

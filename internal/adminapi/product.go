@@ -47,6 +47,7 @@ func (a *api) createProduct(in *input) action {
 		Ref:          or(in.text("ref", 0, seckill.MaxProductRef), ""),
 		ImageURL:     or(in.text("image_url", 0, seckill.MaxImageURL), ""),
 		Unlisted:     or(in.flag("unlisted"), false),
+		Test:         or(in.flag("test"), false),
 		Name:         required(in, "name", in.text("name", 1, seckill.MaxNameBytes)),
 		PriceCents:   required(in, "price_cents", in.whole("price_cents", 0, seckill.MaxPriceCents)),
 		Currency:     or(in.currency(), "CNY"),

@@ -38,13 +38,18 @@ type boardJSON struct {
 	Failed   []uint32      `json:"failed"`
 }
 
-// boardFrame is the board as a server-sent event, at most half a beat old.
-func (a *api) boardFrame(ctx context.Context) ([]byte, error) {
-	a.board.mu.Lock()
-	defer a.board.mu.Unlock()
+// boardFrame is the board as a server-sent event, at most half a beat old. Test
+// products are on it if they are wanted.
+func (a *api) boardFrame(ctx context.Context, tests bool) ([]byte, error) {
+	board := &a.board
+	if tests {
+		board = &a.testBoard
+	}
+	board.mu.Lock()
+	defer board.mu.Unlock()
 	now := a.Now()
-	if age := now.Sub(a.board.at); a.board.frame != nil && age >= 0 && age < a.StreamEvery/2 {
-		return a.board.frame, nil
+	if age := now.Sub(board.at); board.frame != nil && age >= 0 && age < a.StreamEvery/2 {
+		return board.frame, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, boardTimeout)
 	defer cancel()
@@ -54,7 +59,7 @@ func (a *api) boardFrame(ctx context.Context) ([]byte, error) {
 	}
 	beat := boardJSON{NowMS: now.UnixMilli(), Products: []stats.Stats{}, Failed: []uint32{}}
 	for i := range products {
-		if now.Before(products[i].StartsAt.Add(-boardMargin)) || now.After(products[i].EndsAt.Add(boardMargin)) {
+		if products[i].Test && !tests || now.Before(products[i].StartsAt.Add(-boardMargin)) || now.After(products[i].EndsAt.Add(boardMargin)) {
 			continue
 		}
 		figures, err := a.Desk.Stats(ctx, products[i].ID)
@@ -68,14 +73,15 @@ func (a *api) boardFrame(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the board: %w", err)
 	}
-	a.board.at, a.board.frame = now, fmt.Appendf(nil, "event: stats\ndata: %s\n\n", text)
-	return a.board.frame, nil
+	board.at, board.frame = now, fmt.Appendf(nil, "event: stats\ndata: %s\n\n", text)
+	return board.frame, nil
 }
 
 // streamStats sends the figures of the products on sale, beat by beat, until
 // the reader leaves or the server stops.
 func (a *api) streamStats(w http.ResponseWriter, r *http.Request) {
 	in := readInput(w, r)
+	tests := in.paramTest()
 	if err := in.done(); err != nil {
 		refuse(w, r, err)
 		return
@@ -88,7 +94,7 @@ func (a *api) streamStats(w http.ResponseWriter, r *http.Request) {
 			Titled("Too many streams are open.", "打开的数据流过多"))
 		return
 	}
-	frame, err := a.boardFrame(r.Context())
+	frame, err := a.boardFrame(r.Context(), tests)
 	if err != nil {
 		refuse(w, r, err)
 		return
@@ -107,7 +113,7 @@ func (a *api) streamStats(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-ticker.C:
 		}
-		if frame, err = a.boardFrame(r.Context()); err != nil {
+		if frame, err = a.boardFrame(r.Context(), tests); err != nil {
 			frame = []byte(": busy\n\n") // a comment: the stream lives, the figures do not
 		}
 	}

@@ -45,8 +45,9 @@ type Alerter struct {
 	count  func(kind Kind)
 	queue  chan Alert
 
-	mu   sync.Mutex
-	last map[string]time.Time
+	mu     sync.Mutex
+	last   map[string]time.Time
+	isTest func(product uint32) bool
 }
 
 // New makes an alerter; an empty url only logs. count sees every alert's kind.
@@ -63,6 +64,20 @@ func New(url string, log *slog.Logger, count func(kind Kind)) *Alerter {
 	}
 }
 
+// IsTest has alerts of test products logged only: a rehearsal must wake nobody.
+func (a *Alerter) IsTest(of func(product uint32) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.isTest = of
+}
+
+func (a *Alerter) ofTest(product uint32) bool {
+	a.mu.Lock()
+	is := a.isTest
+	a.mu.Unlock()
+	return product != 0 && is != nil && is(product)
+}
+
 // Raise tells of something; product is 0 where it is not one product's.
 func (a *Alerter) Raise(kind Kind, product uint32, err error) {
 	a.raise(kind, fmt.Sprint(kind.Label, product), product, err)
@@ -75,7 +90,10 @@ func (a *Alerter) RaiseSink(kind Kind, sink string, err error) {
 
 // raise tells of something, unless it was told of the same key a short time ago.
 func (a *Alerter) raise(kind Kind, key string, product uint32, err error) {
-	a.count(kind)
+	test := a.ofTest(product)
+	if !test {
+		a.count(kind)
+	}
 	now := time.Now()
 	if a.repeated(key, now) {
 		return
@@ -83,6 +101,10 @@ func (a *Alerter) raise(kind Kind, key string, product uint32, err error) {
 	about := []any{"error", err}
 	if product != 0 {
 		about = append([]any{"product", product}, about...)
+	}
+	if test {
+		a.log.Warn("alert of a test product, sent to nobody: "+kind.Text, about...)
+		return
 	}
 	a.log.Error("alert: "+kind.Text, about...)
 	if a.url == "" {

@@ -104,6 +104,24 @@ func TestAnAlertIsCountedAlwaysAndSentOnceAMinute(t *testing.T) {
 	})
 }
 
+func TestRaise_AlertOfATestProductIsLoggedOnly(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		p.IsTest(func(product uint32) bool { return product == 2 })
+		for product := range uint32(3) {
+			p.Raise(dead, product, errors.New("why"))
+		}
+		wait(time.Second)
+		p.stop()
+		if len(p.wires.bodies) != 2 || p.counts[dead] != 2 {
+			t.Errorf("sent %v, counted %v", p.wires.bodies, p.counts)
+		}
+		if !strings.Contains(p.log.String(), "sent to nobody") {
+			t.Errorf("the log says %s", p.log.String())
+		}
+	})
+}
+
 func TestRaiseSink_EachSinkIsNamed(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p := newPost(t)

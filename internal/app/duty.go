@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/alert"
 	"seckill/internal/config"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
@@ -165,9 +164,7 @@ func (p *parts) duties() []*duty.Loop {
 			s.ClearSoldOut()
 		}
 	}, OnTrouble: p.signals.raise}
-	refunder := &duty.Refunder{Store: p.store, Providers: p.providers, OnAlert: func(kind alert.Kind, err error) {
-		p.alerter.Raise(kind, 0, err)
-	}}
+	refunder := &duty.Refunder{Store: p.store, Providers: p.providers, OnAlert: p.alerter.Raise}
 	finisher := &transfer.Finisher{Mover: p.mover, Products: p.recentTerms}
 	climber := worker.NewClimber(p.workers[0])
 	return []*duty.Loop{

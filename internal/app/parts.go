@@ -171,6 +171,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.catalog, p.memory = sale.NewCatalog(p.store), sale.NewMemory()
 	p.silences = sale.NewSilences(p.catalog, time.Now)
 	p.catalog.OnRebuilt = p.sawRebuilt
+	p.alerter.IsTest(p.catalog.IsTest)
 	p.tellOthers()
 	if err := p.keepInstance(ctx); err != nil { // before the epochs are read
 		return err
@@ -222,7 +223,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Deadline: p.cfg.Reconcile.Deadline, Logger: p.log, OnReport: p.reported,
 	}
 	p.metrics.Register(&metrics.Sales{
-		Products: p.recentSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps,
+		Products: p.shownSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps,
 		TakenOver: p.takenOver, Journal: p.book.journal,
 	})
 	p.metrics.Register(&metrics.Parts{
@@ -279,7 +280,7 @@ func (p *parts) reported(report stats.Report) {
 	}
 }
 
-// recentSales are the sales worth showing: preheated and not long over.
+// recentSales are the sales worth looking at: preheated and not long over.
 func (p *parts) recentSales() []uint32 {
 	var ids []uint32
 	now := p.clock.Now()
@@ -290,6 +291,9 @@ func (p *parts) recentSales() []uint32 {
 	}
 	return ids
 }
+
+// shownSales are the recent sales without tests.
+func (p *parts) shownSales() []uint32 { return slices.DeleteFunc(p.recentSales(), p.catalog.IsTest) }
 
 // takenOver reports whether the store has taken a product over, or is about to.
 func (p *parts) takenOver(product uint32) bool {
@@ -382,10 +386,12 @@ func (p *parts) returned(o *seckill.Order) {
 }
 
 // paid takes what a payment notice did to metrics and alerts.
-func (p *parts) paid(result string) {
-	p.metrics.Payments.WithLabelValues(result).Inc()
+func (p *parts) paid(product uint32, result string) {
+	if !p.catalog.IsTest(product) {
+		p.metrics.Payments.WithLabelValues(result).Inc()
+	}
 	if result == store.PaymentConflict.String() {
-		p.alerter.Raise(alert.Conflict, 0, errors.New("a provider reported one trade with different contents; see the log of the notify route"))
+		p.alerter.Raise(alert.Conflict, product, errors.New("a provider reported one trade with different contents; see the log of the notify route"))
 	}
 }
 

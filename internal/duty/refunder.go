@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"seckill"
 	"seckill/internal/alert"
 	"seckill/internal/fault"
 	"seckill/internal/payment"
@@ -35,8 +36,9 @@ type Refunder struct {
 		RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error
 	}
 	Providers map[string]payment.Provider
-	// OnAlert is told what an operator has to look at.
-	OnAlert func(kind alert.Kind, err error)
+	// OnAlert is told what an operator has to look at. product is 0 if the money
+	// names no order of ours.
+	OnAlert func(kind alert.Kind, product uint32, err error)
 }
 
 // Round makes all refunds that are due now.
@@ -63,7 +65,8 @@ func (r *Refunder) refund(ctx context.Context, owed store.Payment) error {
 	if owed.Attempts < len(refundDelays) && !errors.Is(err, payment.ErrRefused) {
 		delay = refundDelays[max(owed.Attempts, 0)]
 	} else {
-		r.OnAlert(alert.RefundFailed, fmt.Errorf("refund %s of order %s: %w", owed.ID, owed.OrderNo, err))
+		no, _ := seckill.ParseOrderNo(owed.OrderNo) // the zero number is of product 0
+		r.OnAlert(alert.RefundFailed, no.ProductID(), fmt.Errorf("refund %s of order %s: %w", owed.ID, owed.OrderNo, err))
 	}
 	return r.Store.RefundFailed(ctx, owed.ID, err.Error(), delay)
 }

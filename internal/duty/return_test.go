@@ -219,7 +219,7 @@ func owing(t *testing.T) (*rig.Rig, *purse, *duty.Refunder, *[]alert.Kind) {
 	var alerts []alert.Kind
 	return r, p, &duty.Refunder{
 		Store: r.Store, Providers: map[string]payment.Provider{"purse": p},
-		OnAlert: func(kind alert.Kind, _ error) { alerts = append(alerts, kind) },
+		OnAlert: func(kind alert.Kind, _ uint32, _ error) { alerts = append(alerts, kind) },
 	}, &alerts
 }
 
@@ -322,7 +322,7 @@ func (l *ledgerOfRefunds) RefundFailed(ctx context.Context, id, _ string, _ time
 func TestAProviderThatHangsCountsAsATryAndHoldsNobodyUp(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		owed := &ledgerOfRefunds{}
-		refunder := &duty.Refunder{Store: owed, OnAlert: func(alert.Kind, error) {}, Providers: map[string]payment.Provider{
+		refunder := &duty.Refunder{Store: owed, OnAlert: func(alert.Kind, uint32, error) {}, Providers: map[string]payment.Provider{
 			"slow": &purse{made: map[string]int{}, hangs: true}, "quick": &purse{made: map[string]int{}},
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a round's

@@ -299,8 +299,11 @@ func (m *Metrics) Durable(fault string, yes bool) {
 	m.durable.WithLabelValues(fault).Set(oneIf(yes))
 }
 
-// Reconciled sees one report.
+// Reconciled sees one report. Those of test products are nobody's figures.
 func (m *Metrics) Reconciled(report stats.Report) {
+	if report.Test {
+		return
+	}
 	result, value := resultUnknown, -1.0
 	if report.Balanced != nil {
 		if result, value = resultViolated, 0; *report.Balanced {

@@ -59,8 +59,9 @@ type Desk struct {
 	OnReturn func(o *seckill.Order)
 	// OnRefund is told that money is owed now.
 	OnRefund func()
-	// OnPayment sees what every authentic notice did.
-	OnPayment func(result string)
+	// OnPayment sees what every authentic notice did. product is 0 if its order
+	// number is none of ours.
+	OnPayment func(product uint32, result string)
 }
 
 var errNotFound = &seckill.Error{Code: seckill.CodeNotFound}
@@ -361,7 +362,8 @@ func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, 
 	if err != nil {
 		return result, err
 	}
-	d.OnPayment(result.String())
+	no, _ := seckill.ParseOrderNo(notice.OrderNo) // the zero number is of product 0
+	d.OnPayment(no.ProductID(), result.String())
 	switch result {
 	case store.PaymentExcess:
 		d.OnRefund()

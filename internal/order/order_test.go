@@ -55,7 +55,7 @@ func newDesk(t *testing.T) *desk {
 		Store: d.Rig.Store, Ledger: d.Rig.Ledger, Queue: d.Rig.Queue, Catalog: d.Rig.Catalog, ReadWithin: unhurried,
 		Providers: map[string]payment.Provider{"purse": d.purse, "quiet": d.purse}, PayPages: []string{"purse"},
 		OnReturn: func(*seckill.Order) { d.releases++ }, OnRefund: func() { d.refunds++ },
-		OnPayment: func(result string) { d.payments = append(d.payments, result) },
+		OnPayment: func(_ uint32, result string) { d.payments = append(d.payments, result) },
 	}
 	return d
 }

@@ -142,6 +142,7 @@ func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, 
 	if err != nil {
 		return report, err
 	}
+	report.Test = c.after.Product.Test
 	report.Violations = c.violations()
 	if err := r.checkRows(ctx, c, &report); err != nil {
 		return report, err

@@ -120,7 +120,11 @@ type Catalog struct {
 	// here or by another instance, after its terms are seen: what it promised is
 	// to be written now. It must not block.
 	OnClosing func()
+	// OnGone, set as they are, is told of a product that was deleted, after nobody
+	// finds it any more. It must not block.
+	OnGone func(s *Sale)
 
+	tests    sync.Map // ids of deleted test products, without values
 	source   ProductReader
 	sales    atomic.Pointer[map[uint32]*Sale]
 	readings *together
@@ -132,7 +136,7 @@ func NewCatalog(source ProductReader) *Catalog {
 	c := &Catalog{
 		source: source, OnSoldOut: func(uint32, time.Time) {}, OnUnitsBack: func(uint32) {},
 		CatchUp:   func(_ *Sale, raise func()) { raise() }, // nobody sells elsewhere
-		OnRebuilt: func(*seckill.Product) {}, OnClosing: func() {}, readings: newTogether(),
+		OnRebuilt: func(*seckill.Product) {}, OnClosing: func() {}, OnGone: func(*Sale) {}, readings: newTogether(),
 	}
 	c.sales.Store(&map[uint32]*Sale{})
 	return c
@@ -140,6 +144,16 @@ func NewCatalog(source ProductReader) *Catalog {
 
 // Find is the sale of a product, or nil.
 func (c *Catalog) Find(id uint32) *Sale { return (*c.sales.Load())[id] }
+
+// IsTest reports whether a product is a test. One that was deleted is still known
+// to the instance that had seen it: late calls may speak of it.
+func (c *Catalog) IsTest(id uint32) bool {
+	if s := c.Find(id); s != nil {
+		return s.Terms().Test
+	}
+	_, was := c.tests.Load(id)
+	return was
+}
 
 // All lists the sales by product id.
 func (c *Catalog) All() []*Sale {
@@ -193,7 +207,20 @@ func (c *Catalog) reread(ctx context.Context) error {
 	if closing {
 		c.OnClosing()
 	}
+	for id, s := range old {
+		if next[id] == nil {
+			c.gone(s)
+		}
+	}
 	return nil
+}
+
+// gone gives up a sale that the store does not have any more.
+func (c *Catalog) gone(s *Sale) {
+	if s.Terms().Test {
+		c.tests.Store(s.ID, nil)
+	}
+	c.OnGone(s)
 }
 
 // rebuilt reports whether a product's ledger has begun a new epoch, or was

@@ -162,6 +162,9 @@ func (d *Desk) lock(ctx context.Context, id uint32) (unlock func(), err error) {
 	return d.locks.acquire(ctx, id)
 }
 
+// IsTest reports whether a product is a test, as far as this instance knows.
+func (d *Desk) IsTest(product uint32) bool { return d.catalog.IsTest(product) }
+
 // Create puts a product on the list of sales.
 func (d *Desk) Create(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if err := p.Check(); err != nil {

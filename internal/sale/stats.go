@@ -29,7 +29,7 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 	}
 	p := &figures.Product
 	s := stats.Stats{
-		ProductID: id, State: p.State.String(), Status: d.Status(p), Seller: seller(p), Epoch: p.Epoch, Offered: p.Offered,
+		ProductID: id, Test: p.Test, State: p.State.String(), Status: d.Status(p), Seller: seller(p), Epoch: p.Epoch, Offered: p.Offered,
 		Store: stats.Store{
 			Stock: p.Stock, Pending: figures.Pending, Paid: figures.Paid,
 			Cancelled: figures.Cancelled, Failed: figures.Failed, Refunded: figures.Refunded,

@@ -253,7 +253,7 @@ func (s *Server) productList() *productList {
 func (s *Server) makeList(old *productList, now time.Time) *productList {
 	var texts []*productText
 	for _, on := range s.opt.Catalog.All() {
-		if !on.Terms().Unlisted {
+		if terms := on.Terms(); !terms.Unlisted && !terms.Test {
 			texts = append(texts, s.encoded(on, now).productText)
 		}
 	}

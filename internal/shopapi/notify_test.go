@@ -51,7 +51,7 @@ func notifyServer(t *testing.T) (*rig.Rig, *purse, *Server, *fasthttp.RequestCtx
 	s, _ := hotServer(t)
 	s.opt.Orders = &order.Desk{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, ReadWithin: time.Minute,
-		Providers: map[string]payment.Provider{"purse": with}, OnRefund: func() {}, OnPayment: func(string) {},
+		Providers: map[string]payment.Provider{"purse": with}, OnRefund: func() {}, OnPayment: func(uint32, string) {},
 	}
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.Header.SetMethod(fasthttp.MethodPost)

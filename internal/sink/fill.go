@@ -185,7 +185,9 @@ func (r *round) items(ctx context.Context, events []seckill.Event) ([]*item, err
 		e := &events[i]
 		items[i] = &item{
 			Delivery: store.Delivery{EventID: e.ID, Key: keys[i], Kind: e.Kind, MessageID: messageID(e), EventAt: e.At},
-			settled:  r.known[e.ID],
+			// Events of test products are not sent. They are settled, so that the cursor
+			// moves past them.
+			settled: r.known[e.ID] || e.Test,
 		}
 		items[i].message, err = newMessage(r.opt.Source, items[i].MessageID, keys[i], typePrefix+string(e.Kind), e.At, r.opt.Data(e, orders[e.OrderNo]))
 		if err != nil {

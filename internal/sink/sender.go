@@ -340,8 +340,8 @@ func lag(ctx context.Context, from Store, state *store.SinkState) (events int64,
 		return 0, 0, err
 	}
 	next, err := from.Events(ctx, state.Cursor, 1)
-	if err == nil && len(next) > 0 {
-		oldest = max(state.At.Sub(next[0].At), 0)
+	if err != nil || len(next) == 0 { // all of them were deleted
+		return 0, 0, err
 	}
-	return end - state.Cursor, oldest, err
+	return end - state.Cursor, max(state.At.Sub(next[0].At), 0), nil
 }

@@ -11,6 +11,7 @@ import (
 type Report struct {
 	ID        int64     `json:"id"`
 	ProductID uint32    `json:"product_id"`
+	Test      bool      `json:"test"` // the product is a test
 	At        time.Time `json:"at"`
 	// Balanced is nil when the deadline passed before one could tell.
 	Balanced   *bool            `json:"balanced"`

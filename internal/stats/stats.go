@@ -7,6 +7,7 @@ import "seckill"
 // Stats are a product's figures. Ledger and Store count units.
 type Stats struct {
 	ProductID uint32         `json:"product_id"`
+	Test      bool           `json:"test"`
 	State     string         `json:"state"`  // the operator's switch
 	Status    seckill.Status `json:"status"` // what shoppers see
 	Seller    string         `json:"seller"` // SellerLedger, SellerStore or SellerMoving

@@ -12,7 +12,7 @@ func TestAReportIsNeverNullWhereAListIsDue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"id":4,"product_id":1,"balanced":null,` +
+	want := `{"id":4,"product_id":1,"test":false,"balanced":null,` +
 		`"violations":[],"figures":{},"repaired":[],"at":"2023-11-14T22:13:20.123Z"}`
 	if string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
@@ -51,7 +51,7 @@ func TestStatsHaveTheNamesOfTheWire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"product_id":1,"state":"open","status":"upcoming","seller":"ledger","epoch":0,"offered":0,"ledger":{"available":0,"reserved":0},` +
+	want := `{"product_id":1,"test":false,"state":"open","status":"upcoming","seller":"ledger","epoch":0,"offered":0,"ledger":{"available":0,"reserved":0},` +
 		`"store":{"stock":0,"pending":0,"paid":0,"cancelled":0,` +
 		`"failed":0,"refunded":0},"queue":{"depth":0,"oldest_ms":0},"requests":{"accepted":1}}`
 	if string(text) != want {

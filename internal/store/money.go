@@ -82,6 +82,7 @@ type PaymentFilter struct {
 	ProductID uint32
 	OfNone    bool // only money whose order number names no product; ProductID is 0
 	Type      string
+	NoTests   bool // leaves out money of test products
 	Limit     int
 }
 

@@ -87,7 +87,8 @@ type Reconciliation struct {
 // Feed reads what happened.
 type Feed interface {
 	// Events lists events with ids above after, in order, without ever skipping
-	// one that commits later. Data is nil for events of an order, for events from
+	// one that commits later. Those of test products are among them, and say so.
+	// Data is nil for events of an order, for events from
 	// before version 8 of the tables, and where the column holds no JSON.
 	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)
 	// Audit lists newest first; AppendAudit adds what no other method writes.

@@ -114,7 +114,8 @@ type Products interface {
 	// joins another's limit group must have that product's per_user_limit and
 	// shards, and be sold directly if and only if that one is (bad_request): a
 	// ledger knows nothing of direct orders, and would promise what the store
-	// then has to refuse. With several shards the product gets a secret shard_key
+	// then has to refuse. Test products share a limit with test products only
+	// (bad_request). With several shards the product gets a secret shard_key
 	// that is never 0; with one it is 0. A member of a limit group gets the key of
 	// the product whose group it joins.
 	CreateProduct(ctx context.Context, p seckill.Product, actor Actor) (seckill.Product, error)

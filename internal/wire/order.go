@@ -44,13 +44,15 @@ type AdminOrder struct {
 	ClosedAt   Time   `json:"closed_at"` // cancelled, failed or refunded
 	Epoch      uint64 `json:"epoch"`
 	Shard      int    `json:"shard"`
+	Test       bool   `json:"test"` // of a test product
 }
 
-// AdminOrderOf is the order for the operator.
-func AdminOrderOf(o *seckill.Order) AdminOrder {
+// AdminOrderOf is the order for the operator. test says that its product is a
+// test.
+func AdminOrderOf(o *seckill.Order, test bool) AdminOrder {
 	return AdminOrder{
 		Order: OrderOf(o), Buyer: o.Buyer, LimitGroup: o.Group, PriceCents: o.PriceCents,
-		Key: o.Key, PaidAt: Time(o.PaidAt), ClosedAt: Time(o.ClosedAt), Epoch: o.Epoch, Shard: o.Shard,
+		Key: o.Key, PaidAt: Time(o.PaidAt), ClosedAt: Time(o.ClosedAt), Epoch: o.Epoch, Shard: o.Shard, Test: test,
 	}
 }
 

@@ -21,6 +21,8 @@ type Product struct {
 	NowMS        int64          `json:"now_ms"`
 	// TokenRequired says that a purchase needs a token from the challenge.
 	TokenRequired bool `json:"token_required"`
+	// Test says that the product is for a rehearsal.
+	Test bool `json:"test,omitempty"`
 	// TokenOpensAt is from when such a token can be had.
 	TokenOpensAt *Time `json:"token_opens_at,omitempty"`
 	// MayReturnUntil is, while the product is sold out, when the last unit that
@@ -48,7 +50,7 @@ func ProductOf(p *seckill.Product, now time.Time, soldOut bool, terms ShopTerms)
 		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, PriceCents: p.PriceCents, Currency: p.Currency,
 		PerUserLimit: p.PerUserLimit, StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt),
 		Status: p.Status(now, soldOut), NowMS: now.UnixMilli(),
-		TokenRequired: terms.TokenRequired, PaymentProviders: notNil(terms.PaymentProviders),
+		TokenRequired: terms.TokenRequired, Test: p.Test, PaymentProviders: notNil(terms.PaymentProviders),
 	}
 	if terms.TokenRequired {
 		opens := Time(p.StartsAt.Add(-terms.TokenLead))
@@ -64,6 +66,7 @@ type AdminProduct struct {
 	Name         string           `json:"name"`
 	ImageURL     string           `json:"image_url"`
 	Unlisted     bool             `json:"unlisted"`
+	Test         bool             `json:"test"`
 	PriceCents   int64            `json:"price_cents"`
 	Currency     string           `json:"currency"`
 	Stock        int64            `json:"stock"`   // what the store has unsold
@@ -87,7 +90,7 @@ type AdminProduct struct {
 // AdminProductOf is the product for the operator. status is what shoppers see.
 func AdminProductOf(p *seckill.Product, status seckill.Status) AdminProduct {
 	return AdminProduct{
-		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, Unlisted: p.Unlisted, PriceCents: p.PriceCents, Currency: p.Currency,
+		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, Unlisted: p.Unlisted, Test: p.Test, PriceCents: p.PriceCents, Currency: p.Currency,
 		Stock: p.Stock, Offered: p.Offered, PerUserLimit: p.PerUserLimit, LimitGroup: p.Group,
 		StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt), Shards: p.Shards,
 		Strategy: p.Strategy, Fallback: string(p.Fallback), Seller: p.SoldBy().String(), State: p.State.String(), Status: status,

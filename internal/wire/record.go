@@ -26,6 +26,7 @@ type Event struct {
 	Currency    string            `json:"currency,omitempty"`
 	Ref         string            `json:"ref,omitempty"`
 	Reason      string            `json:"reason,omitempty"`
+	Test        bool              `json:"test,omitempty"` // of a test product
 	Data        json.RawMessage   `json:"data,omitempty"` // seckill.SaleData or seckill.RefundData
 }
 
@@ -34,7 +35,7 @@ func EventOf(e *seckill.Event) Event {
 	event := Event{
 		V: EventVersion, ID: e.ID, At: Time(e.At), Event: e.Kind, ProductID: e.ProductID,
 		OrderNo: e.OrderNo.String(), Buyer: e.Buyer, Quantity: e.Quantity,
-		Currency: e.Currency, Ref: e.Ref, Reason: e.Reason, Data: e.Data,
+		Currency: e.Currency, Ref: e.Ref, Reason: e.Reason, Test: e.Test, Data: e.Data,
 	}
 	if e.Quantity > 0 { // the order is known
 		event.AmountCents = &e.AmountCents

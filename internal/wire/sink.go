@@ -16,7 +16,7 @@ func EventData(e *seckill.Event, o *seckill.Order) any {
 	}
 	if o != nil {
 		then := o.AsOf(e.Kind)
-		return AdminOrderOf(&then)
+		return AdminOrderOf(&then, e.Test)
 	}
 	return struct {
 		ProductID uint32 `json:"product_id"`

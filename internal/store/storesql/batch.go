@@ -50,7 +50,7 @@ var (
 	}
 	sqlBatchEvents = list{
 		head: `SELECT e.batch_id, e.place, e.create_time, e.event, e.product_id, e.order_no, e.reason, e.data,
-			o.user_id, COALESCE(o.quantity, 0), COALESCE(o.price_cents * o.quantity, 0), o.currency, o.ref
+			o.user_id, COALESCE(o.quantity, 0), COALESCE(o.price_cents * o.quantity, 0), o.currency, o.ref, ` + ofTest + `
 			FROM tb_event e LEFT JOIN tb_seckill_order o ON o.order_no = e.order_no WHERE e.batch_id IN (`,
 		tail: `) ORDER BY e.batch_id, e.place`, columns: 1,
 	}
@@ -148,7 +148,7 @@ func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]se
 				var e seckill.Event
 				var batch, place int64
 				err := row.Scan(&batch, &place, millisTime{&e.At}, &e.Kind, &e.ProductID, nullOrderNo{&e.OrderNo}, &e.Reason, eventData{&e.Data},
-					text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref})
+					text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref}, &e.Test)
 				if e.ID = found.before[batch] + 1 + place; err == nil && e.ID > after {
 					events = append(events, e)
 				}

@@ -9,8 +9,12 @@ import (
 )
 
 const (
+	// ofTest tells of an event whether its product is a test. Money of an unknown
+	// order may name a product that there is not.
+	ofTest = `COALESCE((SELECT p.test FROM tb_seckill_product p WHERE p.id = e.product_id), 0)`
+
 	sqlEvents = `SELECT e.id, e.create_time, e.event, e.product_id, e.order_no, e.reason, e.data,
-		o.user_id, COALESCE(o.quantity, 0), COALESCE(o.price_cents * o.quantity, 0), o.currency, o.ref
+		o.user_id, COALESCE(o.quantity, 0), COALESCE(o.price_cents * o.quantity, 0), o.currency, o.ref, ` + ofTest + `
 		FROM tb_event e LEFT JOIN tb_seckill_order o ON o.order_no = e.order_no
 		WHERE e.id > ? ORDER BY e.id LIMIT ?`
 
@@ -33,7 +37,7 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) ([]seckill.E
 
 func scanEvent(row scanner, e *seckill.Event) error {
 	return row.Scan(&e.ID, millisTime{&e.At}, &e.Kind, &e.ProductID, nullOrderNo{&e.OrderNo}, &e.Reason, eventData{&e.Data},
-		text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref})
+		text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref}, &e.Test)
 }
 
 // writeAudit writes who made an operator change, and why. A change that names

@@ -208,6 +208,9 @@ func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]sto
 	if filter.Type != "" {
 		where.add("type = ?", filter.Type)
 	}
+	if filter.NoTests {
+		where.add("product_id NOT IN (SELECT id FROM tb_seckill_product WHERE test = 1)")
+	}
 	return s.listPayments(ctx, sqlPayments+where.text()+" ORDER BY create_time DESC, type DESC, id DESC LIMIT ?", where.with(filter.Limit)...)
 }
 

@@ -14,7 +14,7 @@ import (
 
 const productColumns = `id, ref, product_name, price_cents, currency, stock, offered, per_user_limit, limit_group,
 	starts_at, ends_at, shards, strategy, fallback, seller, store_open, state, epoch, version, log_seq, rebuilding,
-	started_time IS NOT NULL, ended_time IS NOT NULL, create_time, image_url, unlisted, shard_key`
+	started_time IS NOT NULL, ended_time IS NOT NULL, create_time, image_url, unlisted, test, shard_key`
 
 const (
 	sqlProduct  = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ?`
@@ -22,7 +22,7 @@ const (
 
 	sqlInsertProduct = `INSERT INTO tb_seckill_product (id, ref, product_name, price_cents, currency, stock, offered,
 		per_user_limit, limit_group, starts_at, ends_at, shards, strategy, fallback, seller, store_open, state, epoch, version, log_seq,
-		rebuilding, create_time, image_url, unlisted, shard_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,0,1,0,0,?,?,?,?)`
+		rebuilding, create_time, image_url, unlisted, test, shard_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,0,?,0,1,0,0,?,?,?,?,?)`
 
 	sqlPatchProduct = `UPDATE tb_seckill_product SET ref = ?, product_name = ?, price_cents = ?, currency = ?,
 		per_user_limit = ?, starts_at = ?, ends_at = ?, image_url = ?, unlisted = ? WHERE id = ?`
@@ -55,7 +55,7 @@ func scanProduct(row scanner, p *productRow) error {
 	err := row.Scan(&p.ID, &p.Ref, &p.Name, &p.PriceCents, &p.Currency, &p.Stock, &p.Offered, &p.PerUserLimit, &p.Group,
 		millisTime{&p.StartsAt}, millisTime{&p.EndsAt}, &p.Shards, &p.Strategy, &p.Fallback, &p.Seller, &p.StoreOpen, &p.State,
 		&p.Epoch, &p.Version, &p.logSeq, &p.Rebuilding, &p.started, &p.ended, millisTime{&p.CreatedAt},
-		&p.ImageURL, &p.Unlisted, &p.ShardKey)
+		&p.ImageURL, &p.Unlisted, &p.Test, &p.ShardKey)
 	if err != nil {
 		return fmt.Errorf("read product: %w", err)
 	}
@@ -130,7 +130,7 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 		}
 		_, err := tx.exec(ctx, sqlInsertProduct, p.ID, p.Ref, p.Name, p.PriceCents, p.Currency, 0, 0, p.PerUserLimit, p.Group,
 			millis(p.StartsAt), millis(p.EndsAt), p.Shards, string(p.Strategy), string(p.Fallback), seckill.SaleOpen, millis(now), p.ImageURL,
-			p.Unlisted, p.ShardKey)
+			p.Unlisted, p.Test, p.ShardKey)
 		if err != nil {
 			return err
 		}
@@ -196,6 +196,8 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 		return seckill.Errorf(seckill.CodeBadRequest, "shards must be %d as in limit_group %d", owner.Shards, p.Group)
 	case owner.HasLedger() != p.HasLedger():
 		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d has strategy %s; direct products share a limit with direct ones only", p.Group, owner.Strategy)
+	case owner.Test != p.Test:
+		return seckill.Errorf(seckill.CodeBadRequest, "test products share a limit with test products only; limit_group %d has test %t", p.Group, owner.Test)
 	}
 	p.ShardKey = owner.ShardKey
 	return nil

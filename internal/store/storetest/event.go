@@ -14,6 +14,14 @@ var eventTests = []test{
 		p := s.create(t, stock(7))
 		s.tells(t, p.ID, seckill.EventSaleCreated, `{"offered":7,"stock":7,"pending":0,"paid":0,"cancelled":0,"failed":0,"refunded":0}`)
 	}},
+	{"events of a test product say so", func(t *testing.T, s *suite) {
+		for _, p := range []seckill.Product{s.preheated(t), s.preheated(t, isTest)} {
+			s.owedRefund(t, p, "buyer")
+			for _, e := range s.events(t, p.ID) {
+				equal(t, string(e.Kind)+" is of a test", e.Test, p.Test)
+			}
+		}
+	}},
 	{"start and end carry the units of all orders, and the end what goes back", countedEvents},
 	{"a pause and a resume are told with what is cheap to know", func(t *testing.T, s *suite) {
 		p := s.preheated(t, stock(5))

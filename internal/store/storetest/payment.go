@@ -40,6 +40,18 @@ var paymentTests = []test{
 		equal(t, "refunds", len(s.payments(t, order.OrderNo.String(), "refund")), 1)
 	}},
 	{"money that does not pay is recorded and owed back", excessMoney},
+	{"money of test products can be left out of a list", func(t *testing.T, s *suite) {
+		order := s.pay(t, s.buy(t, s.preheated(t, isTest), "buyer"))
+		sold := s.pay(t, s.buy(t, s.preheated(t), "buyer"))
+		listed := make(map[string]bool)
+		money, err := s.Store.Payments(t.Context(), store.PaymentFilter{NoTests: true, Limit: all})
+		must(t, err)
+		for _, m := range money {
+			listed[m.OrderNo] = true
+		}
+		equal(t, "the test's is listed", listed[order.OrderNo.String()], false)
+		equal(t, "the other is listed", listed[sold.OrderNo.String()], true)
+	}},
 	{"money for an unknown order is owed back", unknownMoney},
 	{"a wrong amount does not stop the right one", func(t *testing.T, s *suite) {
 		p := s.preheated(t)

@@ -136,7 +136,7 @@ func longProduct(t *testing.T, s *suite) {
 	draft.Ref = strings.Repeat("é", 32)
 	draft.PriceCents, draft.Currency = seckill.MaxPriceCents, "JPY"
 	draft.ImageURL = "https://img.example/" + strings.Repeat("a", seckill.MaxImageURL-20)
-	draft.Unlisted = true
+	draft.Unlisted, draft.Test = true, true
 	draft.Stock, draft.PerUserLimit = seckill.MaxStock, seckill.MaxPerUserLimit
 	draft.Shards, draft.Strategy = seckill.MaxShards, seckill.StrategySharded
 	draft.Fallback = seckill.FallbackStore
@@ -167,6 +167,7 @@ func groupMembers(t *testing.T, s *suite) {
 	equal(t, "group", s.product(t, member.ID).Group, head.ID)
 
 	cases := map[string]func(*seckill.Product){
+		"a test product": isTest,
 		"another limit":  func(p *seckill.Product) { p.PerUserLimit = 2 },
 		"another shards": func(p *seckill.Product) { p.Shards = 3 },
 	}

@@ -149,6 +149,7 @@ func byStore(story func(t *testing.T, s *suite, open soldBy)) func(t *testing.T,
 func stock(n int64) func(*seckill.Product)     { return func(p *seckill.Product) { p.Stock = n } }
 func perUser(n int) func(*seckill.Product)     { return func(p *seckill.Product) { p.PerUserLimit = n } }
 func inGroup(id uint32) func(*seckill.Product) { return func(p *seckill.Product) { p.Group = id } }
+func isTest(p *seckill.Product)                { p.Test = true }
 func direct(p *seckill.Product)                { p.Strategy = seckill.StrategyDirect }
 func sharded(n int) func(*seckill.Product) {
 	return func(p *seckill.Product) { p.Shards, p.Strategy = n, seckill.StrategySharded }

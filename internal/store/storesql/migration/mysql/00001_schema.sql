@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS tb_seckill_product (
     shard_key      BIGINT           NOT NULL, -- secret that spreads buyers over the shards; 0 with one shard
     state          TINYINT          NOT NULL, -- 0 open, 1 paused, 2 ended
     unlisted       TINYINT          NOT NULL, -- 1: not in the public list
+    test           TINYINT          NOT NULL, -- 1: of a rehearsal
     epoch          BIGINT UNSIGNED  NOT NULL, -- 0 until the first preheat
     version        BIGINT           NOT NULL, -- the optimistic lock of stock, epoch and log_seq
     log_seq        BIGINT           NOT NULL, -- the last seq in tb_stock_log

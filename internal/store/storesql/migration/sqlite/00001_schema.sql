@@ -24,6 +24,7 @@ CREATE TABLE tb_seckill_product (
     shard_key      INTEGER NOT NULL, -- secret that spreads buyers over the shards; 0 with one shard
     state          INTEGER NOT NULL, -- 0 open, 1 paused, 2 ended
     unlisted       INTEGER NOT NULL, -- 1: not in the public list
+    test           INTEGER NOT NULL, -- 1: of a rehearsal
     epoch          INTEGER NOT NULL, -- 0 until the first preheat
     version        INTEGER NOT NULL, -- the optimistic lock of stock, epoch and log_seq
     log_seq        INTEGER NOT NULL, -- the last seq in tb_stock_log
