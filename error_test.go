@@ -21,6 +21,7 @@ var wireStatus = map[seckill.Code]int{
 	"sold_out":          409,
 	"already_purchased": 409,
 	"wrong_state":       409,
+	"not_test":          409,
 	"ended":             410,
 	"rate_limited":      429,
 	"busy":              503,

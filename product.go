@@ -236,6 +236,21 @@ func checkImageURL(text string) error {
 	return nil
 }
 
+// CheckDelete says why the product cannot be deleted now.
+func (p *Product) CheckDelete() error {
+	switch {
+	case !p.Test:
+		return Errorf(CodeNotTest, "product %d is no test; a real product is not deleted", p.ID)
+	case p.State != SaleEnded:
+		return Errorf(CodeWrongState, "the sale of product %d has not ended: end it first", p.ID)
+	case p.Rebuilding:
+		return Errorf(CodeBusy, "the ledger of product %d is being rebuilt", p.ID)
+	case p.TakingOver():
+		return Errorf(CodeBusy, "the store is taking product %d over", p.ID)
+	}
+	return nil
+}
+
 var currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)
 
 // Check reports the first field of a product to create that is out of range.

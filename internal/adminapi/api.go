@@ -39,6 +39,9 @@ type Desk interface {
 	ChangeStock(ctx context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error)
 	Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
 	TakeOver(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
+	// Delete deletes a test product that has ended, with its orders, and returns
+	// how many. It is busy while it has more to delete: repeated, it goes on.
+	Delete(ctx context.Context, id uint32, actor store.Actor) (int, error)
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)
 	// Status is what shoppers see of a product now.
 	Status(p *seckill.Product) seckill.Status

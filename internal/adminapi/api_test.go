@@ -169,6 +169,9 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 		{"POST", "/admin/v1/products/1/end", "", 200},
 		{"POST", "/admin/v1/products/1/recover", "", 200},
 		{"POST", "/admin/v1/products/1/takeover", "", 200},
+		{"DELETE", "/admin/v1/products/3?reason=rehearsed", "", 200},
+		{"DELETE", "/admin/v1/products/1", "", 409},
+		{"DELETE", "/admin/v1/products/2", "", 404},
 		{"POST", "/admin/v1/products/1/stock", `{"delta":-3}`, 200},
 		{"POST", "/admin/v1/products/1/stock", `{"delta":3,"change_id":"open"}`, 202},
 		{"GET", "/admin/v1/products/1/stats", "", 200},
@@ -323,7 +326,7 @@ func TestUnknownPathsAndMethodsAreProblemDocuments(t *testing.T) {
 		elsewhere.refused(seckill.CodeNotFound, "", "GET", path, "")
 	}
 	for path, allow := range map[string]string{
-		"/admin/v1/products": "GET, HEAD, POST", "/admin/v1/products/1": "GET, HEAD, PATCH",
+		"/admin/v1/products": "GET, HEAD, POST", "/admin/v1/products/1/pause": "POST",
 		"/admin/v1/products/1/stock": "POST", "/admin/v1/stats/stream": "GET, HEAD", "/healthz": "GET, HEAD",
 	} {
 		got := d.do("DELETE", path, "")

@@ -123,6 +123,17 @@ func (e *engine) TakeOver(_ context.Context, id uint32, actor store.Actor) (seck
 	return e.changeProduct("takeover", id, nil, actor)
 }
 
+// Delete knows product 1 as a real one, and product 3 as a test.
+func (e *engine) Delete(_ context.Context, id uint32, actor store.Actor) (int, error) {
+	switch id {
+	case 1:
+		return 0, seckill.Errorf(seckill.CodeNotTest, "product 1 is no test")
+	case 3:
+		return 12, e.told("delete", 3, nil, actor)
+	}
+	return 0, notFound()
+}
+
 // ChangeStock is open, refused or another's by the change id's word.
 func (e *engine) ChangeStock(_ context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error) {
 	change := store.StockChange{ID: changeID, ProductID: id, Delta: delta, Status: store.ChangeDone, CreatedAt: at}

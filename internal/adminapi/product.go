@@ -110,6 +110,21 @@ func (a *api) patchProduct(in *input) action {
 	}
 }
 
+func (a *api) deleteProduct(in *input) action {
+	id, actor := in.productID(), in.actor()
+	actor.Reason = in.paramText("reason", maxReasonBytes) // it has no body
+	return func(ctx context.Context) (answer, error) {
+		orders, err := a.Desk.Delete(ctx, id, actor)
+		if err != nil {
+			return answer{}, fmt.Errorf("delete product %d: %w", id, err)
+		}
+		return answer{body: struct {
+			ProductID uint32 `json:"product_id"`
+			Orders    int    `json:"orders"`
+		}{id, orders}}, nil
+	}
+}
+
 // warnOfPicture tells that the page's policy keeps a product's picture out. It
 // is no reason to refuse: a page of the shop's own may show it.
 func (a *api) warnOfPicture(p *seckill.Product) {

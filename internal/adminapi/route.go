@@ -32,6 +32,7 @@ func (a *api) routes() []route {
 		{post, "/products", short, a.createProduct},
 		{get, "/products/{id}", short, a.getProduct},
 		{patch, "/products/{id}", short, a.patchProduct},
+		{http.MethodDelete, "/products/{id}", long, a.deleteProduct},
 		{post, "/products/{id}/preheat", long, a.onProduct("preheat", a.Desk.Preheat)},
 		{post, "/products/{id}/recover", long, a.onProduct("recover", a.Desk.Recover)},
 		{post, "/products/{id}/takeover", short, a.onProduct("take over", a.Desk.TakeOver)},

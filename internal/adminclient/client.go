@@ -96,6 +96,20 @@ func (c *Client) End(ctx context.Context, id uint32) (wire.AdminProduct, error) 
 	return c.product(ctx, http.MethodPost, id, "end", why{c.opt.Reason})
 }
 
+// Delete deletes a test product that has ended, with its orders, and returns how
+// many this call has deleted. A refusal with busy may say that there are more.
+func (c *Client) Delete(ctx context.Context, id uint32) (orders int, err error) {
+	query := url.Values{}
+	if c.opt.Reason != "" {
+		query.Set("reason", c.opt.Reason)
+	}
+	var deleted struct {
+		Orders int `json:"orders"`
+	}
+	err = c.into(ctx, &deleted, http.MethodDelete, nil, query, "products", strconv.FormatUint(uint64(id), 10))
+	return deleted.Orders, err
+}
+
 // why is the part that every change has in common.
 type why struct {
 	Reason string `json:"reason,omitempty"`

@@ -222,6 +222,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.desk,
 		Deadline: p.cfg.Reconcile.Deadline, Logger: p.log, OnReport: p.reported,
 	}
+	p.catalog.OnGone = p.saleGone
 	p.metrics.Register(&metrics.Sales{
 		Products: p.shownSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps,
 		TakenOver: p.takenOver, Journal: p.book.journal,
@@ -258,6 +259,14 @@ func (p *parts) saleEnded(product uint32) {
 		}
 	}
 	p.signals.wake(dutyReconcile) // which sales have ended, it reads in the store
+}
+
+// saleGone gives up what this instance keeps for a product that was deleted.
+func (p *parts) saleGone(s *sale.Sale) {
+	p.stage.Retire(s)
+	if group := s.Terms().Group; !p.selling(group) {
+		p.memory.Forget(group)
+	}
 }
 
 // selling reports whether a product of the limit group is not over yet.

@@ -18,6 +18,7 @@ func (p *parts) buildPromises() {
 			}
 			return nil
 		},
+		Deleted: func(product uint32) bool { return p.catalog.Find(product) == nil && p.catalog.IsTest(product) },
 		Journal: p.journal, Ledger: p.ledger, OnMissing: p.promisesMissing, Most: p.mostPromises(),
 		ExpireAfter: p.cfg.Order.ExpireAfter, Logger: p.log,
 		OnForgotten: func(n int) { p.metrics.Forgotten.Add(float64(n)) },

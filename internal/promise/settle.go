@@ -42,7 +42,9 @@ type Options struct {
 	Adopter Adopter
 	// Terms are a product's present terms as this instance knows them, or nil.
 	// Nothing is known of any product where it is not set.
-	Terms       func(product uint32) *seckill.Product
+	Terms func(product uint32) *seckill.Product
+	// Deleted reports whether a product was deleted with its orders; nil for never.
+	Deleted     func(product uint32) bool
 	ExpireAfter time.Duration    // time to pay of what is confirmed here
 	Most        int              // promises to remember; 0 means DefaultMost
 	Now         func() time.Time // for the age of promises; time.Now when nil
@@ -142,6 +144,8 @@ func (b *Book) settle(ctx context.Context, due []*record) (carried []*record, er
 	for _, r := range due {
 		switch product := r.entry.ProductID; {
 		case len(r.entry.Claims) == 0:
+		case b.opt.Deleted(product):
+			b.drop(r, func(seckill.OrderNo) bool { return true })
 		case b.moved(&r.entry):
 			homeless[product] = append(homeless[product], r)
 		case b.closing(&r.entry):

@@ -167,6 +167,23 @@ type Products interface {
 	// sale.ended count the units of its orders; sale.ended has the stock as
 	// returned_units.
 	Announce(ctx context.Context, id uint32, kind seckill.EventKind) (bool, error)
+
+	// BeginDelete begins the deletion of a test product that was ended: from then
+	// on no other method finds it, and its id is used up. It returns the product;
+	// repeated, it does so without an audit line, until all is deleted (not_found).
+	//
+	// A real product is not_test. It is wrong_state while the sale is not ended, a
+	// refund needs care, or other products have joined its limit group; and busy
+	// while the product is marked as being rebuilt, is being taken over, or a
+	// refund is due.
+	BeginDelete(ctx context.Context, id uint32, actor Actor) (seckill.Product, error)
+	// DeleteSome deletes, in one transaction of bounded size, rows of a product
+	// whose deletion has begun: orders with their events, stock log, letters and
+	// payments, and then what else is of the product, all but the audit. It returns how many
+	// orders it has deleted, and whether everything is gone. Units of live orders
+	// are taken off the buyer records, which a limit group shares. Money that comes
+	// after BeginDelete, and its refund, stay.
+	DeleteSome(ctx context.Context, id uint32) (orders int, done bool, err error)
 }
 
 // ProductPatch has the fields to change; nil means unchanged.

@@ -187,6 +187,10 @@ func ordeals() []ordeal {
 	add(nil, patching, nil, "patch", around("store.patch")...)
 	add(nil, reconciling, nil, "reconcile", around("store.report")...)
 
+	add(rehearsed, deleting, deleted, "delete", append(around("store.delete"), around("store.delete some")...)...)
+	add(rehearsed, deleting, deleted, "delete", "delete.after_begin", "delete.after_ledger", "delete.between_parts")
+	add(rehearsed, deleting, deleted, "delete", around("ledger")...)
+
 	steps := []string{"rebuild.after_epoch", "rebuild.after_install", "rebuild.after_open"}
 	add(nil, preheating, reopen, "create", around("store.create")...)
 	add(nil, preheating, reopen, "preheat", append(around("store.epoch"), steps...)...)

@@ -25,6 +25,7 @@ type Product struct {
 	Name         string    `json:"name"`
 	ImageURL     string    `json:"image_url,omitempty"`
 	Unlisted     bool      `json:"unlisted,omitempty"`
+	Test         bool      `json:"test,omitempty"`
 	PriceCents   int64     `json:"price_cents"`
 	Stock        int64     `json:"stock"`
 	PerUserLimit int       `json:"per_user_limit,omitempty"`
@@ -123,6 +124,15 @@ func (o *Operator) Resume(ctx context.Context, id uint32) (wire.AdminProduct, er
 // End ends a sale for good.
 func (o *Operator) End(ctx context.Context, id uint32) (wire.AdminProduct, error) {
 	return o.onProduct(ctx, id, "end")
+}
+
+// Delete deletes a test product that has ended, with its orders.
+func (o *Operator) Delete(ctx context.Context, id uint32) (orders int, err error) {
+	var deleted struct {
+		Orders int `json:"orders"`
+	}
+	err = o.call(ctx, http.MethodDelete, productPath(id, ""), nil, &deleted)
+	return deleted.Orders, err
 }
 
 func (o *Operator) onProduct(ctx context.Context, id uint32, verb string) (p wire.AdminProduct, err error) {

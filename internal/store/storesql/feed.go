@@ -9,9 +9,12 @@ import (
 )
 
 const (
-	// ofTest tells of an event whether its product is a test. Money of an unknown
-	// order may name a product that there is not.
-	ofTest = `COALESCE((SELECT p.test FROM tb_seckill_product p WHERE p.id = e.product_id), 0)`
+	// testProducts are the ids of test products, deleted ones too: money may come
+	// later.
+	testProducts = `SELECT id FROM tb_seckill_product WHERE test = 1 UNION ALL SELECT id FROM tb_deleted_product`
+	// ofTest tells of an event whether its product is one of them.
+	ofTest = `(EXISTS (SELECT 1 FROM tb_seckill_product p WHERE p.id = e.product_id AND p.test = 1)
+		OR EXISTS (SELECT 1 FROM tb_deleted_product d WHERE d.id = e.product_id))`
 
 	sqlEvents = `SELECT e.id, e.create_time, e.event, e.product_id, e.order_no, e.reason, e.data,
 		o.user_id, COALESCE(o.quantity, 0), COALESCE(o.price_cents * o.quantity, 0), o.currency, o.ref, ` + ofTest + `

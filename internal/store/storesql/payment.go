@@ -209,7 +209,7 @@ func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]sto
 		where.add("type = ?", filter.Type)
 	}
 	if filter.NoTests {
-		where.add("product_id NOT IN (SELECT id FROM tb_seckill_product WHERE test = 1)")
+		where.add("product_id NOT IN (" + testProducts + ")")
 	}
 	return s.listPayments(ctx, sqlPayments+where.text()+" ORDER BY create_time DESC, type DESC, id DESC LIMIT ?", where.with(filter.Limit)...)
 }

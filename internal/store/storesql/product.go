@@ -17,8 +17,10 @@ const productColumns = `id, ref, product_name, price_cents, currency, stock, off
 	started_time IS NOT NULL, ended_time IS NOT NULL, create_time, image_url, unlisted, test, shard_key`
 
 const (
-	sqlProduct  = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ?`
-	sqlProducts = `SELECT ` + productColumns + ` FROM tb_seckill_product ORDER BY id`
+	sqlProduct  = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ? AND deleting = 0`
+	sqlProducts = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE deleting = 0 ORDER BY id`
+	// sqlIDTaken tells an id that is taken, 0, from one that was.
+	sqlIDTaken = `SELECT deleting FROM tb_seckill_product WHERE id = ? UNION ALL SELECT 1 FROM tb_deleted_product WHERE id = ?`
 
 	sqlInsertProduct = `INSERT INTO tb_seckill_product (id, ref, product_name, price_cents, currency, stock, offered,
 		per_user_limit, limit_group, starts_at, ends_at, shards, strategy, fallback, seller, store_open, state, epoch, version, log_seq,
@@ -27,7 +29,7 @@ const (
 	sqlPatchProduct = `UPDATE tb_seckill_product SET ref = ?, product_name = ?, price_cents = ?, currency = ?,
 		per_user_limit = ?, starts_at = ?, ends_at = ?, image_url = ?, unlisted = ? WHERE id = ?`
 
-	sqlGroupShared = `SELECT 1 FROM tb_seckill_product WHERE limit_group = ? AND id <> ? LIMIT 1`
+	sqlGroupShared = `SELECT 1 FROM tb_seckill_product WHERE limit_group = ? AND id <> ? AND deleting = 0 LIMIT 1`
 
 	// sqlFirstStock is a new product's stock and offered, without growing the
 	// version that it is created with.
@@ -38,7 +40,7 @@ const (
 	sqlSetState     = `UPDATE tb_seckill_product SET state = ?, version = version + 1 WHERE id = ?`
 	sqlBeginRebuild = `UPDATE tb_seckill_product SET rebuilding = 1 WHERE id = ? AND epoch = ? AND seller = 0`
 	sqlEndRebuild   = `UPDATE tb_seckill_product SET rebuilding = 0 WHERE id = ?`
-	sqlGroupTaken   = `SELECT id FROM tb_seckill_product WHERE limit_group = ? AND seller = 1 LIMIT 1`
+	sqlGroupTaken   = `SELECT id FROM tb_seckill_product WHERE limit_group = ? AND seller = 1 AND deleting = 0 LIMIT 1`
 
 	sqlAnnounceStarted = `UPDATE tb_seckill_product SET started_time = ? WHERE id = ? AND started_time IS NULL`
 	sqlAnnounceEnded   = `UPDATE tb_seckill_product SET ended_time = ? WHERE id = ? AND ended_time IS NULL`
@@ -119,10 +121,7 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 	err = s.change(ctx, "create", func(ctx context.Context, tx *session) error {
 		now := s.now()
 		p.ShardKey = key
-		if found, err := tx.row(ctx, `SELECT 1 FROM tb_seckill_product WHERE id = ?`, []any{p.ID}, new(int)); err != nil || found {
-			if err == nil {
-				err = seckill.Errorf(seckill.CodeWrongState, "product %d exists", p.ID)
-			}
+		if err := checkFree(ctx, tx, p.ID); err != nil {
 			return err
 		}
 		if err := checkGroup(ctx, tx, &p); err != nil {
@@ -149,6 +148,20 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 		return writeCountedEvent(ctx, tx, &created, seckill.EventSaleCreated, now)
 	})
 	return created.Product, err
+}
+
+// checkFree refuses an id that is taken, or was: what still speaks of the product
+// before, such as an entry that a broker delivers again, must not meet another.
+func checkFree(ctx context.Context, tx *session, id uint32) error {
+	var deleted int
+	found, err := tx.row(ctx, sqlIDTaken, []any{id, id}, &deleted)
+	switch {
+	case err != nil || !found:
+		return err
+	case deleted != 0:
+		return seckill.Errorf(seckill.CodeWrongState, "product %d was deleted; an id is used once", id)
+	}
+	return seckill.Errorf(seckill.CodeWrongState, "product %d exists", id)
 }
 
 // newShardKey draws the secret that spreads buyers over the shards; 0 where there

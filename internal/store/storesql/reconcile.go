@@ -20,7 +20,7 @@ const (
 	sqlSaveReconciliation = `INSERT INTO tb_reconciliation (product_id, create_time, balanced, body) VALUES (?, ?, ?, ?)`
 	sqlReconciliations    = `SELECT id, product_id, create_time, balanced, body FROM tb_reconciliation WHERE `
 	// A report of the end's own millisecond may have begun before the end.
-	sqlUncountedEnds = `SELECT p.id FROM tb_seckill_product p WHERE p.epoch > 0 AND p.ended_time IS NOT NULL AND NOT EXISTS (
+	sqlUncountedEnds = `SELECT p.id FROM tb_seckill_product p WHERE p.epoch > 0 AND p.ended_time IS NOT NULL AND p.deleting = 0 AND NOT EXISTS (
 		SELECT 1 FROM tb_reconciliation r WHERE r.product_id = p.id AND r.create_time > p.ended_time)
 		ORDER BY p.ended_time, p.id LIMIT ?`
 )

@@ -22,7 +22,8 @@ const (
 	sqlLastError         = `SELECT last_error, last_time FROM tb_sink_delivery
 		WHERE sink = ? AND state IN (1, 3) AND last_error <> '' ORDER BY last_time DESC LIMIT 1`
 
-	sqlLastEvent    = `SELECT COALESCE(MAX(id), 0) FROM tb_event`
+	// Not the highest id of tb_event: the last events may have been deleted.
+	sqlLastEvent    = `SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'tb_event'`
 	sqlUnreadEvents = `SELECT COALESCE(SUM(events), 0) FROM tb_event_batch FORCE INDEX (uk_event_batch_last) WHERE last_id IS NULL`
 
 	sqlForgetSink  = `DELETE FROM tb_sink WHERE name = ?`

@@ -57,6 +57,18 @@ func (f *Faulty) SetState(ctx context.Context, id uint32, state seckill.SaleStat
 	return ask(f, ctx, "SetState", func() (seckill.Product, error) { return f.inner.SetState(ctx, id, state, actor) })
 }
 
+func (f *Faulty) BeginDelete(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+	return ask(f, ctx, "BeginDelete", func() (seckill.Product, error) { return f.inner.BeginDelete(ctx, id, actor) })
+}
+
+func (f *Faulty) DeleteSome(ctx context.Context, id uint32) (orders int, done bool, err error) {
+	err = tell(f, ctx, "DeleteSome", func() (err error) {
+		orders, done, err = f.inner.DeleteSome(ctx, id)
+		return err
+	})
+	return orders, done, err
+}
+
 func (f *Faulty) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
 	return ask(f, ctx, "OpenEpoch", func() (seckill.Product, error) { return f.inner.OpenEpoch(ctx, id, seen, floor, actor, mark) })
 }

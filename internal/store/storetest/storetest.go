@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"letters", letterTests},
 		{"doubles", doubleTests},
 		{"payments", paymentTests},
+		{"deletions", deleteTests},
 		{"refunds", refundTests},
 		{"stock changes", stockTests},
 		{"figures", figureTests},

@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS tb_seckill_product (
     state          TINYINT          NOT NULL, -- 0 open, 1 paused, 2 ended
     unlisted       TINYINT          NOT NULL, -- 1: not in the public list
     test           TINYINT          NOT NULL, -- 1: of a rehearsal
+    deleting       TINYINT          NOT NULL DEFAULT 0, -- 1: its rows are being deleted, and nobody finds it
     epoch          BIGINT UNSIGNED  NOT NULL, -- 0 until the first preheat
     version        BIGINT           NOT NULL, -- the optimistic lock of stock, epoch and log_seq
     log_seq        BIGINT           NOT NULL, -- the last seq in tb_stock_log
@@ -41,6 +42,12 @@ CREATE TABLE IF NOT EXISTS tb_seckill_product (
     ended_time     BIGINT,                    -- when sale.ended was announced
     create_time    BIGINT           NOT NULL,
     KEY ix_product_group (limit_group)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
+
+-- Ids of test products that were deleted: they are used up.
+CREATE TABLE IF NOT EXISTS tb_deleted_product (
+    id          INT UNSIGNED NOT NULL PRIMARY KEY,
+    create_time BIGINT       NOT NULL -- when it was gone
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 -- Order numbers grow with time, so that the table grows at its end; they serve

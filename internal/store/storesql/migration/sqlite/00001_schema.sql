@@ -25,6 +25,7 @@ CREATE TABLE tb_seckill_product (
     state          INTEGER NOT NULL, -- 0 open, 1 paused, 2 ended
     unlisted       INTEGER NOT NULL, -- 1: not in the public list
     test           INTEGER NOT NULL, -- 1: of a rehearsal
+    deleting       INTEGER NOT NULL DEFAULT 0, -- 1: its rows are being deleted, and nobody finds it
     epoch          INTEGER NOT NULL, -- 0 until the first preheat
     version        INTEGER NOT NULL, -- the optimistic lock of stock, epoch and log_seq
     log_seq        INTEGER NOT NULL, -- the last seq in tb_stock_log
@@ -34,6 +35,12 @@ CREATE TABLE tb_seckill_product (
     create_time    INTEGER NOT NULL
 );
 CREATE INDEX ix_product_group ON tb_seckill_product (limit_group);
+
+-- Ids of test products that were deleted: they are used up.
+CREATE TABLE tb_deleted_product (
+    id          INTEGER PRIMARY KEY,
+    create_time INTEGER NOT NULL -- when it was gone
+);
 
 CREATE TABLE tb_seckill_order (
     id            INTEGER PRIMARY KEY,
@@ -192,7 +199,8 @@ CREATE TABLE tb_event (
     reason      TEXT    NOT NULL,
     data        TEXT              -- of an event of a sale or a refund, as JSON
 );
-CREATE INDEX ix_event_order ON tb_event (order_no) WHERE order_no IS NOT NULL;
+-- Events of sales, which are few, stand under NULL.
+CREATE INDEX ix_event_order ON tb_event (order_no);
 
 CREATE TABLE tb_witness (
     stream TEXT    NOT NULL PRIMARY KEY,
