@@ -39,8 +39,11 @@ the crowd stands while it runs. Then some winners pay, some cancel, and every
 promise is checked from outside: what buyers were told, what they can read, what
 the operator's figures say.
 
-Without --product it makes a product of its own. With the id of one that exists,
-that product's stock, limit and start count, and its units are really sold.
+Without --product it makes a product of its own, marked as a test: no list, event
+feed, figure or alert has it by default. When all is checked it ends the sale and
+deletes the product with its orders. It keeps them if a promise does not hold, and
+with --keep. With the id of one that exists, that product's stock, limit and start
+count, its units are really sold, and nothing is deleted.
 
 Latency is from sending to answer; with --rate from when a buyer was due, so that
 a server that stalls does not hide the wait.
@@ -97,6 +100,7 @@ func (f *loadFlags) bind(cmd *cobra.Command) {
 	flags.Float64Var(&opt.Pay, "pay", 0.5, "share of the winners who pay, each by two callbacks of the sandbox")
 	flags.Float64Var(&opt.Cancel, "cancel", 0.1, "share of the winners who cancel")
 	flags.Float64Var(&opt.Repeat, "repeat", 0.1, "share of the winners who repeat their request at once")
+	flags.BoolVar(&opt.Keep, "keep", false, "keep the new product and its orders")
 	flags.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
 }
 

@@ -121,6 +121,7 @@ func (p *program) commands() []*cobra.Command {
 		p.reconcileCommand(),
 		p.recoverCommand(),
 		p.takeoverCommand(),
+		p.deleteCommand(),
 		p.sinkCommand(),
 		p.loadtestCommand(),
 		p.tokenCommand(),

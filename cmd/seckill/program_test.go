@@ -88,7 +88,7 @@ func TestWrongUsageExitsWithTwo(t *testing.T) {
 	for _, line := range []string{
 		"nonsense", "--nonsense", "config", "config nonsense", "config check extra", "config print --nonsense", "config print --set batch_size",
 		"preheat", "preheat 0", "preheat x", "preheat 4294967296", "preheat 1 2", "preheat 1 --timeout 0", "preheat 1 --timeout soon",
-		"recover", "recover -1", "takeover", "takeover -1", "reconcile", "reconcile one", "token", "token --user=", "token --user a --ttl 0", "token --user a extra", "export", "version extra",
+		"recover", "recover -1", "takeover", "takeover -1", "delete", "delete -1", "reconcile", "reconcile one", "token", "token --user=", "token --user a --ttl 0", "token --user a extra", "export", "version extra",
 	} {
 		if got := execute(t, strings.Fields(line)); got.code != exitUsage || got.err == "" || got.out != "" {
 			t.Errorf("seckill %s: exit %d, out %q, err %q", line, got.code, got.out, got.err)

@@ -131,6 +131,26 @@ func TestRecoverNeedsAYes(t *testing.T) {
 	op.execute(t, "recover 2 --yes").want(t, exitFailure, "", "not_found")
 }
 
+func TestDelete_NeedsAYes(t *testing.T) {
+	op := newOperator(t, map[string]string{
+		"GET products/1":    `{"id":1,"name":"shoe"}`,
+		"DELETE products/1": `{"product_id":1,"orders":5}`,
+		"DELETE products/3": `{"product_id":3,"orders":2}`,
+	})
+	op.execute(t, "delete 1").want(t, exitUsage, "", "--yes")
+	op.execute(t, "delete 1", onTerminal("\n")).want(t, exitFailure, "", "nothing was changed")
+	op.wantAsked(t, "GET products/1", "GET products/1")
+	op.execute(t, "delete 1", onTerminal("y\n")).want(t, exitOK, "product 1 is deleted with its orders", `Delete product 1, "shoe", with its orders for good?`)
+	op.execute(t, "delete 1 --yes --reason rehearsed").want(t, exitOK, "product 1 is deleted", "")
+	if op.query != "reason=rehearsed" {
+		t.Errorf("the query is %q", op.query)
+	}
+	op.wantAsked(t, "GET products/1", "DELETE products/1", "GET products/1", "DELETE products/1")
+	op.execute(t, "delete 2 --yes").want(t, exitFailure, "", "not_found")
+	// One that nobody finds may be half deleted.
+	op.execute(t, "delete 3 --yes").want(t, exitOK, "product 3 is deleted", "")
+}
+
 func TestTakeoverNeedsAYes(t *testing.T) {
 	op := newOperator(t, map[string]string{
 		"GET products/1":              `{"id":1,"name":"shoe","limit_group":7,"epoch":3}`,

@@ -22,7 +22,7 @@ type NewProduct struct {
 	StartsAt     time.Time
 	EndsAt       time.Time
 	Strategy     seckill.Strategy // "" leaves it to the server
-	Unlisted     bool             // not in the shop's list
+	Test         bool             // a product of a rehearsal
 }
 
 // CreateProduct puts a product on the list of sales. An id that is taken is a
@@ -37,9 +37,9 @@ func (c *Client) CreateProduct(ctx context.Context, p NewProduct) (wire.AdminPro
 		StartsAt     wire.Time        `json:"starts_at"`
 		EndsAt       wire.Time        `json:"ends_at"`
 		Strategy     seckill.Strategy `json:"strategy,omitempty"`
-		Unlisted     bool             `json:"unlisted,omitempty"`
+		Test         bool             `json:"test,omitempty"`
 		why
-	}{p.ID, p.Name, p.PriceCents, p.Stock, p.PerUserLimit, wire.Time(p.StartsAt), wire.Time(p.EndsAt), p.Strategy, p.Unlisted, why{c.opt.Reason}}
+	}{p.ID, p.Name, p.PriceCents, p.Stock, p.PerUserLimit, wire.Time(p.StartsAt), wire.Time(p.EndsAt), p.Strategy, p.Test, why{c.opt.Reason}}
 	var created wire.AdminProduct
 	err := c.into(ctx, &created, http.MethodPost, request, nil, "products")
 	return created, err

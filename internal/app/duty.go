@@ -188,6 +188,9 @@ func (p *parts) newCounter() *counter {
 		every: p.cfg.Reconcile.Every, next: time.Now().Add(min(p.cfg.Reconcile.Every, reconcileFirst)),
 		count: func(ctx context.Context, product uint32) (bool, error) {
 			report, err := p.count(ctx, product)
+			if seckill.CodeNotFound.In(err) {
+				return true, nil // it was deleted meanwhile
+			}
 			return report.Balanced != nil, err
 		},
 	}

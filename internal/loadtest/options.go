@@ -56,6 +56,9 @@ type Options struct {
 	Units        int64
 	PerUserLimit int
 	Quantity     int
+	// Keep leaves a fresh product and its orders for a look at them; else they are
+	// deleted in the end.
+	Keep bool
 	// StartsAt wins over StartsIn.
 	StartsAt time.Time
 	StartsIn time.Duration

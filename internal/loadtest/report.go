@@ -15,7 +15,9 @@ import (
 // Report is the result of a load test.
 type Report struct {
 	ProductID    uint32    `json:"product_id"`
-	Fresh        bool      `json:"fresh"` // made for this test
+	Fresh        bool      `json:"fresh"`          // made for this test
+	Deleted      bool      `json:"deleted"`        // with its orders, after the test
+	Kept         string    `json:"kept,omitempty"` // why a fresh one was not deleted
 	Run          string    `json:"run"`
 	StartsAt     wire.Time `json:"starts_at"`
 	Buyers       int       `json:"buyers"`
@@ -127,6 +129,12 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", c.Verdict, c.Promise, c.Name, c.Detail)
 	}
 	table.Flush()
+	switch {
+	case r.Deleted:
+		say("\nProduct %d was deleted with its orders.", r.ProductID)
+	case r.Fresh:
+		say("\nProduct %d is kept (%s); seckill delete %d deletes it with its orders.", r.ProductID, r.Kept, r.ProductID)
+	}
 	_, err := io.WriteString(w, text.String())
 	return err
 }

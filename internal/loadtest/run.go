@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"time"
 
 	"seckill"
@@ -20,6 +22,7 @@ type Admin interface {
 	CreateProduct(ctx context.Context, p adminclient.NewProduct) (wire.AdminProduct, error)
 	Preheat(ctx context.Context, id uint32) (wire.AdminProduct, error)
 	End(ctx context.Context, id uint32) (wire.AdminProduct, error)
+	Delete(ctx context.Context, id uint32) (int, error)
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)
 	Orders(ctx context.Context, product uint32, before string) ([]wire.AdminOrder, error)
 	Payments(ctx context.Context, orderNo string) ([]wire.Payment, error)
@@ -29,8 +32,11 @@ type Admin interface {
 const (
 	// createTries is how often another id is tried when somebody was faster.
 	createTries = 5
-	// takeDownDeadline bounds the last call, which a Ctrl-C must not prevent.
+	// takeDownDeadline bounds the end of the sale, which a Ctrl-C must not prevent.
 	takeDownDeadline = 10 * time.Second
+	// deleteDeadline bounds the deletion of the product: a million orders take
+	// minutes.
+	deleteDeadline = 15 * time.Minute
 	// seenDeadline is how long a shop on another instance may take to see a new
 	// product.
 	seenDeadline = 15 * time.Second
@@ -74,7 +80,7 @@ func Run(ctx context.Context, admin Admin, opt Options) (*Report, error) {
 			s.close()
 		}
 	}()
-	defer r.takeDown()
+	defer r.takeDown(ctx) // also when it could not begin
 	c, err := r.prepare(ctx)
 	if err != nil {
 		return nil, err
@@ -152,16 +158,54 @@ func (r *run) putOnSale(ctx context.Context, clock *clock) (err error) {
 	return nil
 }
 
-// takeDown ends the sale that the test made, so that nobody buys of it. Its
-// orders stay; the sale's end counts them once more.
-func (r *run) takeDown() {
+// takeDown ends the sale that the test made, so that nobody buys of it, and
+// deletes the product with its orders. It is kept where somebody may want to look
+// at them: as asked, after a broken promise, or after an interrupt.
+func (r *run) takeDown(ctx context.Context) {
 	if !r.report.Fresh {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), takeDownDeadline)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeDownDeadline)
 	defer cancel()
-	if _, err := r.admin.End(ctx, r.product.ID); err != nil {
-		r.opt.phase("the sale of product %d was not ended: %v", r.product.ID, err)
+	_, err := r.admin.End(ending, r.product.ID)
+	switch {
+	case err != nil:
+		r.report.Kept = fmt.Sprintf("its sale was not ended: %v", err)
+	case r.opt.Keep:
+		r.report.Kept = "as asked"
+	case r.report.Verdict == Broken:
+		r.report.Kept = "a promise does not hold"
+	case ctx.Err() != nil:
+		r.report.Kept = "interrupted"
+	default:
+		if err := r.delete(ctx); err != nil {
+			r.report.Kept = fmt.Sprintf("it was not deleted: %v", err)
+		}
+	}
+	r.report.Deleted = r.report.Kept == ""
+	if !r.report.Deleted {
+		r.opt.phase("product %d is kept (%s): seckill delete %d", r.product.ID, r.report.Kept, r.product.ID)
+	}
+}
+
+// delete deletes the product, and asks again while the engine says that there is
+// more to delete, or to wait for.
+func (r *run) delete(ctx context.Context) error {
+	r.opt.phase("deleting product %d with its orders", r.product.ID)
+	ctx, cancel := context.WithTimeout(ctx, deleteDeadline)
+	defer cancel()
+	for asked := false; ; asked = true {
+		_, err := r.admin.Delete(ctx, r.product.ID)
+		var no *adminclient.Refusal
+		refused := errors.As(err, &no)
+		switch {
+		case err == nil, refused && asked && no.Document.Code == seckill.CodeNotFound: // an answer was lost
+			return nil
+		case refused && no.Document.Code != seckill.CodeBusy && no.Status < http.StatusInternalServerError:
+			return err
+		case (&clock{now: r.opt.Now}).wait(ctx, r.opt.Now().Add(figuresEvery)) != nil:
+			return err
+		}
 	}
 }
 
@@ -174,24 +218,27 @@ func (r *run) create(ctx context.Context, clock *clock) (created wire.AdminProdu
 	if ahead := starts.Sub(clock.server()); ahead > MaxWait {
 		return created, fmt.Errorf("the start is %s ahead: at most %s", ahead.Round(time.Second), MaxWait)
 	}
+	id, err := r.freeID(ctx)
+	if err != nil {
+		return created, err
+	}
 	for range createTries {
-		id, err := r.freeID(ctx)
-		if err != nil {
-			return created, err
-		}
 		created, err = r.admin.CreateProduct(ctx, adminclient.NewProduct{
 			ID: id, Name: fmt.Sprintf("Load test %s", r.opt.Run), PriceCents: priceCents, Stock: r.opt.Units, PerUserLimit: r.opt.PerUserLimit,
 			StartsAt: starts, EndsAt: starts.Add(r.opt.Duration + saleLasts),
-			Unlisted: true, // it is no shopper's: not while the crowd buys it, nor for ever after
+			Test: true, // it is no shopper's, and nobody's figures
 		})
 		var taken *adminclient.Refusal
 		if !errors.As(err, &taken) || taken.Document.Code != seckill.CodeWrongState {
 			return created, err
 		}
+		// Somebody was faster, or it was that of a test before, which is used up.
+		id = 1 + uint32(r.opt.Random()*(math.MaxUint32-1))
 	}
 	return created, err
 }
 
+// freeID is the id above all others, or 0 if there is none.
 func (r *run) freeID(ctx context.Context) (uint32, error) {
 	products, err := r.admin.Products(ctx)
 	if err != nil {
@@ -200,9 +247,6 @@ func (r *run) freeID(ctx context.Context) (uint32, error) {
 	var last uint32
 	for i := range products {
 		last = max(last, products[i].ID)
-	}
-	if last+1 == 0 {
-		return 0, errors.New("no product id above the others is free: name one")
 	}
 	return last + 1, nil
 }

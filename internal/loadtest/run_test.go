@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"seckill"
 	"seckill/internal/adminclient"
 	"seckill/internal/loadtest"
 	"seckill/internal/stats"
@@ -76,8 +77,31 @@ func TestEveryPromiseHoldsAgainstTheRealEngine(t *testing.T) {
 	if report.Accepted.Count != 50+report.Repeated || report.TurnedAway.Count != 450 || report.Accepted.P50 <= 0 || report.Accepted.P50 > report.Accepted.Max {
 		t.Errorf("latencies %+v, %+v", report.Accepted, report.TurnedAway)
 	}
-	if made, err := e.Operator().Product(t.Context(), report.ProductID); err != nil || !made.Unlisted || made.State != "ended" {
-		t.Errorf("the product of the test is left as %+v (%v)", made, err)
+	if _, err := e.Operator().Product(t.Context(), report.ProductID); engine.CodeOf(err) != seckill.CodeNotFound || !report.Deleted {
+		t.Errorf("the product of the test is left: %v, %+v", err, report)
+	}
+}
+
+func TestRun_KeepsItsProductAsAsked(t *testing.T) {
+	e := engine.Start(t, engine.Options{})
+	opt := options(e, "keep")
+	opt.Keep = true
+	for range 2 { // the second finds an id too
+		report, err := loadtest.Run(t.Context(), newOperator(t, e), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Verdict != loadtest.Holds || report.Deleted || report.Kept == "" {
+			t.Errorf("report %+v", report)
+		}
+		made, err := e.Operator().Product(t.Context(), report.ProductID)
+		if err != nil || !made.Test || made.State != "ended" {
+			t.Errorf("the product of the test is left as %+v (%v)", made, err)
+		}
+		if _, err := e.Operator().Delete(t.Context(), report.ProductID); err != nil { // its id is used up
+			t.Error(err)
+		}
+		opt.Run += "-again"
 	}
 }
 
@@ -107,7 +131,7 @@ func TestAnInterruptLeavesAPartialReport(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	report := readReport(t, out)
-	if report.Partial == "" || report.Verdict != loadtest.Unknown || report.Won == 0 || report.NeverAsked == 0 {
+	if report.Deleted || report.Partial == "" || report.Verdict != loadtest.Unknown || report.Won == 0 || report.NeverAsked == 0 {
 		t.Errorf("report %+v", report)
 	}
 }
@@ -194,8 +218,8 @@ func TestAnEngineThatLiesIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if report.Verdict != loadtest.Broken {
-			t.Errorf("%s: %s", name, report.Verdict)
+		if report.Verdict != loadtest.Broken || report.Deleted {
+			t.Errorf("%s: %s, and its orders were deleted: %t", name, report.Verdict, report.Deleted)
 		}
 		for _, check := range report.Checks {
 			if (check.Name == c.check) != (check.Verdict == loadtest.Broken) {

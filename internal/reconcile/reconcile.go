@@ -38,6 +38,7 @@ const (
 type Store interface {
 	store.Reconciliations
 	Now(ctx context.Context) (time.Time, error)
+	Product(ctx context.Context, id uint32) (seckill.Product, error)
 }
 
 // Ledger is what a cut reads.
@@ -145,6 +146,10 @@ func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, 
 	report.Test = c.after.Product.Test
 	report.Violations = c.violations()
 	if err := r.checkRows(ctx, c, &report); err != nil {
+		return report, err
+	}
+	// Rows of a product that is deleted meanwhile do not add up.
+	if _, err := r.Store.Product(ctx, product); err != nil {
 		return report, err
 	}
 	report.Figures = c.figures()

@@ -518,3 +518,27 @@ func TestMarksThatAreMissingAreAViolation(t *testing.T) {
 		})
 	}
 }
+
+// A report must not take rows that are being deleted for drift.
+func TestRun_ProductDeletedMeanwhileIsNotFound(t *testing.T) {
+	o := newOffice(t)
+	p := o.Open(t, 1, 20, func(p *seckill.Product) { p.Test = true })
+	o.Buy(t, p, "a", "b")
+	o.ConfirmAll(t)
+	_, err := o.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+	rig.Must(t, err)
+	gate := o.Rig.Store.Block("CheckMoney")
+	done := make(chan error, 1)
+	go func() {
+		_, err := o.Run(t.Context(), 1, false, "operator")
+		done <- err
+	}()
+	<-gate.Arrived()
+	_, err = o.Desk.Delete(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	gate.Open()
+	rig.Refused(t, <-done, seckill.CodeNotFound)
+	if len(o.reports) != 0 {
+		t.Errorf("reported %+v", o.reports)
+	}
+}
