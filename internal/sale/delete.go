@@ -52,6 +52,7 @@ func (d *Desk) Delete(ctx context.Context, id uint32, actor store.Actor) (orders
 	}
 	fault.Point("delete.after_ledger")
 	for {
+		began := time.Now()
 		some, done, err := d.store.DeleteSome(ctx, id)
 		orders += some
 		if err != nil {
@@ -64,6 +65,10 @@ func (d *Desk) Delete(ctx context.Context, id uint32, actor store.Actor) (orders
 		fault.Point("delete.between_parts")
 		if deadline, bounded := ctx.Deadline(); bounded && time.Until(deadline) < deleteMargin {
 			return orders, seckill.Errorf(seckill.CodeBusy, "%d orders of product %d were deleted, there are more: ask again", orders, id)
+		}
+		// The store's writers wait for each part: they have as much time between two.
+		if err := grace.Pause(ctx, time.Since(began)); err != nil {
+			return orders, seckill.Errorf(seckill.CodeBusy, "the deletion was cut short: %w", err)
 		}
 	}
 }

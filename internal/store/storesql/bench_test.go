@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/payment"
 	"seckill/internal/store"
 )
 
@@ -124,5 +125,49 @@ func benchmarkLargeSale(b *testing.B, open func(testing.TB) *Store) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkDelete deletes a product of 100,000 orders, a tenth of them paid. Use
+// -benchtime 1x: to make them takes longer.
+func BenchmarkDelete(b *testing.B) {
+	b.Run("SQLite", func(b *testing.B) { benchmarkDelete(b, openNew) })
+	b.Run("MariaDB", func(b *testing.B) { benchmarkDelete(b, openMaria) })
+}
+
+func benchmarkDelete(b *testing.B, open func(testing.TB) *Store) {
+	const orders, batch = 100_000, 1000
+	s := open(b)
+	for b.Loop() {
+		b.StopTimer()
+		p := sale(b, s, orders)
+		for range orders / batch {
+			items := claims(&p, batch)
+			if _, err := s.Confirm(b.Context(), request(&p, items)); err != nil {
+				b.Fatal(err)
+			}
+			for i := range batch / 10 {
+				no := items[i].Claim.OrderNo.String()
+				money := payment.Notice{Provider: "sandbox", TradeNo: no, OrderNo: no, AmountCents: items[i].PriceCents, Currency: items[i].Currency, PaidAt: items[i].At}
+				if _, err := s.RecordPayment(b.Context(), money); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		damage(b, s, `UPDATE tb_seckill_product SET test = 1, state = 2, rebuilding = 0 WHERE id = ?`, p.ID)
+		b.StartTimer()
+		if _, err := s.BeginDelete(b.Context(), p.ID, operator); err != nil {
+			b.Fatal(err)
+		}
+		var longest time.Duration
+		for done := false; !done; {
+			began := time.Now()
+			var err error
+			if _, done, err = s.DeleteSome(b.Context(), p.ID); err != nil {
+				b.Fatal(err)
+			}
+			longest = max(longest, time.Since(began))
+		}
+		b.ReportMetric(float64(longest.Milliseconds()), "ms/longest")
 	}
 }

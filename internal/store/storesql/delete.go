@@ -14,8 +14,8 @@ import (
 
 const (
 	// deleteOrders is how many orders one transaction deletes, with a few rows of
-	// other tables each.
-	deleteOrders = 500
+	// other tables each: about 20 ms of SQLite on a busy machine (BenchmarkDelete).
+	deleteOrders = 200
 	// numberedBefore is how many events get their numbers before a part is deleted:
 	// more than it deletes.
 	numberedBefore = 20 * deleteOrders
