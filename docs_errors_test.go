@@ -22,6 +22,7 @@ var codeAdvice = map[seckill.Code][2]string{
 	seckill.CodeSoldOut:          {"At some instant of the last second fewer units were free than asked for. Units may come back.", "Stop, or follow the product."},
 	seckill.CodeAlreadyPurchased: {"The limit per buyer is reached. `order_no` is the buyer's newest order, `order_nos` all live ones.", "Show that order."},
 	seckill.CodeWrongState:       {"The present state does not allow it: an order that is paid, queued or cancelled, or a buyer with too many cancelled, expired or refunded orders in this sale.", "Read the state first. What a queued order refuses is possible a moment later."},
+	seckill.CodeNotTest:          {"Only a test product can be deleted, and this is a real one.", "Stop."},
 	seckill.CodeEnded:            {"The sale has ended.", "Stop."},
 	seckill.CodeRateLimited:      {"A rate limit was passed.", "Wait for `Retry-After`, then repeat."},
 	seckill.CodeBusy:             {"Unknown, not no: a part did not answer in time, or the ledger is being rebuilt. The order may exist.", "Repeat the same request with the same key or token: it finds the order if there is one."},
