@@ -13,7 +13,9 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"seckill"
@@ -93,6 +95,21 @@ type Ledger interface {
 	// nothing: it was held up on its way, and would undo a later word.
 	SetState(ctx context.Context, shard Shard, state seckill.SaleState, version uint64) (bool, error)
 
+	// Instruct keeps an instruction to pause or end the sale that the store does
+	// not have yet, and carries it out in the same step: a Reserve that is applied
+	// after it returned meets that state. It does so on a shard of any epoch, and
+	// on one that was never installed. An instruction to end replaces one to
+	// pause; otherwise the first one stays.
+	//
+	// While the shard keeps an instruction, neither SetState nor Install sets a
+	// state below that of the instruction (open, paused, ended). A new epoch keeps
+	// it.
+	Instruct(ctx context.Context, shard Shard, in seckill.Instruction) error
+	// Settle forgets the instruction that has this id: the store has it now. The
+	// state stays as it is. The caller has set the store's state before, or older
+	// words about it would count again.
+	Settle(ctx context.Context, shard Shard, id string) error
+
 	// Read reads one shard atomically. Shard.Epoch is ignored. A shard that was
 	// never installed reads as the zero Figures.
 	Read(ctx context.Context, shard Shard) (Figures, error)
@@ -135,6 +152,18 @@ var ErrBadCall = errors.New("bad call")
 // remembers is searched for every claim, and the limit bounds only what is
 // live. So much cancelling is no shopper's.
 const MaxReturned = 128
+
+// MaxInstructionID bounds the id of an instruction.
+const MaxInstructionID = 64
+
+// CheckInstruction refuses what is no instruction to pause or end a sale.
+func CheckInstruction(in *seckill.Instruction) error {
+	if in.State != seckill.SalePaused && in.State != seckill.SaleEnded ||
+		in.ID == "" || len(in.ID) > MaxInstructionID || strings.ContainsAny(in.ID, " \t\r\n") {
+		return fmt.Errorf("%w: instruction %q to state %d", ErrBadCall, in.ID, in.State)
+	}
+	return nil
+}
 
 // Shard names one shard of one product at one epoch.
 type Shard struct {
@@ -204,6 +233,8 @@ type Figures struct {
 	Out       []Transfer // open records towards other shards
 	In        []Transfer // last credit of each peer
 	LastOut   []Transfer // last debit number per peer, open or not
+	// Instruction is what waits for the store; without an ID there is none.
+	Instruction seckill.Instruction
 }
 
 // Balanced reports whether the figures add up (I5).

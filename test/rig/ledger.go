@@ -178,6 +178,18 @@ func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 	return err
 }
 
+// Instruct keeps an instruction.
+func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) error {
+	_, err := call(l, ctx, "Instruct", func(inner ledger.Ledger) (bool, error) { return true, inner.Instruct(ctx, shard, in) })
+	return err
+}
+
+// Settle forgets an instruction.
+func (l *Ledger) Settle(ctx context.Context, shard ledger.Shard, id string) error {
+	_, err := call(l, ctx, "Settle", func(in ledger.Ledger) (bool, error) { return true, in.Settle(ctx, shard, id) })
+	return err
+}
+
 // SetState sets the state of a sale.
 func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
 	return call(l, ctx, "SetState", func(in ledger.Ledger) (bool, error) { return in.SetState(ctx, shard, state, version) })

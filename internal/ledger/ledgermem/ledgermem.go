@@ -198,6 +198,37 @@ func (l *Ledger) SetState(ctx context.Context, want ledger.Shard, state seckill.
 	return l.switchShard(ctx, "set state", want, func(r *round, sh *shard) { r.setState(sh, state, version) })
 }
 
+// Instruct keeps an instruction, and has the state of the sale follow it.
+func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) error {
+	err := checkInstruction(&in)
+	if err == nil {
+		err = l.submit(ctx, func(r *round) error { r.instruct(shard, in); return nil })
+	}
+	if err != nil {
+		return fmt.Errorf("instruct: %w", err)
+	}
+	return nil
+}
+
+func checkInstruction(in *seckill.Instruction) error {
+	err := ledger.CheckInstruction(in)
+	if err == nil && (len(in.Actor) > maxTextBytes || len(in.Reason) > maxTextBytes) {
+		err = fmt.Errorf("%w: instruction with a reason of %d bytes", ledger.ErrBadCall, len(in.Reason))
+	}
+	if err != nil {
+		return notExecuted(err)
+	}
+	return nil
+}
+
+// Settle forgets the instruction that has this id.
+func (l *Ledger) Settle(ctx context.Context, shard ledger.Shard, id string) error {
+	if err := l.submit(ctx, func(r *round) error { r.settle(shard, id); return nil }); err != nil {
+		return fmt.Errorf("settle an instruction: %w", err)
+	}
+	return nil
+}
+
 func (l *Ledger) switchShard(ctx context.Context, verb string, want ledger.Shard, set func(*round, *shard)) (bool, error) {
 	var done bool
 	err := l.submit(ctx, func(r *round) error {

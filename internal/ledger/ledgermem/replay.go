@@ -16,8 +16,11 @@ func (ld *loader) replay(seq uint64, kind rowKind, d *decoder) error {
 	if d.err != nil {
 		return d.err
 	}
-	if kind == rowInstall {
+	switch kind {
+	case rowInstall:
 		return ld.replayInstall(seq, h, d)
+	case rowInstruct:
+		return ld.replayInstruct(seq, h, d)
 	}
 	sh := ld.state.shards[h.key]
 	switch {
@@ -140,6 +143,17 @@ func (ld *loader) replayInstall(seq uint64, h rowHead, d *decoder) error {
 	}
 	if !contained {
 		ld.attach(ld.state.install(nil, in, seq))
+	}
+	return nil
+}
+
+func (ld *loader) replayInstruct(seq uint64, h rowHead, d *decoder) error {
+	group, in := uint32(d.below(math.MaxUint32)), d.instruction()
+	if err := d.end(); err != nil {
+		return err
+	}
+	if sh := ld.state.shards[h.key]; sh == nil || seq > sh.saved {
+		ld.state.instruct(nil, ld.state.shardAt(nil, h.key, group), in, seq)
 	}
 	return nil
 }

@@ -21,9 +21,10 @@ const (
 	rowDebit    rowKind = 4
 	rowCredit   rowKind = 5
 	rowClear    rowKind = 6
-	rowSwitch   rowKind = 7 // open or closed, and the state of the sale
-	rowInstall  rowKind = 9 // of an epoch whose stripes are snapshots already
-	lastRowKind         = rowInstall
+	rowSwitch   rowKind = 7  // open or closed, and the state of the sale
+	rowInstall  rowKind = 9  // of an epoch whose stripes are snapshots already
+	rowInstruct rowKind = 10 // an instruction that is kept now, or none
+	lastRowKind         = rowInstruct
 )
 
 func (k rowKind) context(seq uint64) sealContext { return sealContext{seq, uint64(k)} }
@@ -212,6 +213,27 @@ func encodeSwitch(seq uint64, h rowHead, open bool, state seckill.SaleState) []b
 	b = appendBool(b, open)
 	b = append(b, byte(state))
 	return rowSwitch.context(seq).seal(b)
+}
+
+// encodeInstruct names the group as well: the shard may be there for the
+// instruction only.
+func encodeInstruct(seq uint64, h rowHead, group uint32, in seckill.Instruction) []byte {
+	b := binary.AppendUvarint(newBody(64+len(in.Reason), h), uint64(group))
+	return rowInstruct.context(seq).seal(appendInstruction(b, in))
+}
+
+func appendInstruction(b []byte, in seckill.Instruction) []byte {
+	b = append(b, byte(in.State))
+	for _, text := range []string{in.ID, in.Actor, in.Reason} {
+		b = appendText(b, text)
+	}
+	return appendTime(b, in.At)
+}
+
+func (d *decoder) instruction() seckill.Instruction {
+	in := seckill.Instruction{State: d.saleState(), ID: string(d.text()), Actor: string(d.text()), Reason: string(d.text())}
+	in.At = d.time()
+	return in
 }
 
 func (d *decoder) saleState() seckill.SaleState {

@@ -105,6 +105,9 @@ func encodeFigures(k pieceKey, seq uint64, sh *shard) []byte {
 			b = appendTransfer(b, t)
 		}
 	}
+	if sh.instruction.ID != "" {
+		b = appendInstruction(b, sh.instruction)
+	}
 	return k.context(seq).seal(b)
 }
 
@@ -133,6 +136,9 @@ func decodeFigures(k pieceKey, seq uint64, body []byte) (sh *shard, group uint32
 		for range d.count(minTransferBytes) {
 			setPeer(nil, peers, d.transfer())
 		}
+	}
+	if d.err == nil && len(d.b) > 0 {
+		sh.instruction = d.instruction()
 	}
 	if err := d.end(); err != nil {
 		return nil, 0, err

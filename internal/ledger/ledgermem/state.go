@@ -50,6 +50,9 @@ type shard struct {
 	stripes []stripe
 	records map[ledger.ProcessID]*record
 
+	// instruction waits for the store; without an ID there is none.
+	instruction seckill.Instruction
+
 	// stated is the version of the state. It is not kept: no call of before a
 	// restart is still on its way.
 	stated uint64
@@ -261,19 +264,39 @@ func (s *state) join(u *undoLog, sh *shard, id uint32) {
 	u.add(func() { move(g, old) })
 }
 
-// install makes the allotment and the marks the shard's new epoch.
-func (s *state) install(u *undoLog, in *newEpoch, row uint64) *shard {
-	sh := s.shards[in.key()]
+// shardAt finds a shard, or makes one in which nothing is installed, and puts it
+// into the group.
+func (s *state) shardAt(u *undoLog, key shardKey, group uint32) *shard {
+	sh := s.shards[key]
 	if sh == nil {
-		sh = &shard{key: in.key()}
-		s.shards[sh.key] = sh
-		u.add(func() { delete(s.shards, sh.key) })
+		sh = &shard{key: key, stripes: make([]stripe, 1)}
+		s.shards[key] = sh
+		u.add(func() { delete(s.shards, key) })
 	}
-	s.join(u, sh, in.Shard.Group)
+	s.join(u, sh, group)
+	return sh
+}
+
+// instruct keeps an instruction, or none, and has the state of an installed shard
+// follow it.
+func (s *state) instruct(u *undoLog, sh *shard, in seckill.Instruction, row uint64) {
+	u.figures(sh)
+	old := sh.instruction
+	u.add(func() { sh.instruction = old })
+	sh.instruction, sh.changed = in, row
+	if sh.epoch > 0 {
+		sh.state = max(sh.state, in.State)
+	}
+}
+
+// install makes the allotment and the marks the shard's new epoch. An instruction
+// stays.
+func (s *state) install(u *undoLog, in *newEpoch, row uint64) *shard {
+	sh := s.shardAt(u, in.key(), in.Shard.Group)
 	old := *sh
 	u.add(func() { *sh = old })
 	sh.figures = figures{
-		epoch: in.Shard.Epoch, state: in.State, limit: in.Limit,
+		epoch: in.Shard.Epoch, state: max(in.State, sh.instruction.State), limit: in.Limit,
 		allotted: in.Available + in.units, available: in.Available, marked: in.units, orders: in.orders,
 	}
 	sh.changes, sh.out, sh.in, sh.records, sh.stated = nil, nil, nil, nil, 0
@@ -299,7 +322,7 @@ func (sh *shard) read() ledger.Figures {
 	f := ledger.Figures{
 		Epoch: sh.epoch, Open: sh.open, State: sh.state, Limit: sh.limit,
 		Allotted: sh.allotted, Available: sh.available, Marked: sh.marked, Orders: sh.orders,
-		Sent: sh.sent, Received: sh.received, Releases: sh.releases,
+		Sent: sh.sent, Received: sh.received, Releases: sh.releases, Instruction: sh.instruction,
 	}
 	for peer, t := range sh.out {
 		f.LastOut = append(f.LastOut, ledger.Transfer{Peer: peer, N: t.N, ID: t.ID})

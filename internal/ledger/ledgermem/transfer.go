@@ -90,5 +90,26 @@ func (r *round) setState(sh *shard, state seckill.SaleState, version uint64) {
 	before := sh.stated
 	r.undo.add(func() { sh.stated = before })
 	sh.stated = version
-	r.setSwitch(sh, sh.open, state)
+	r.setSwitch(sh, sh.open, max(state, sh.instruction.State))
+}
+
+// instruct keeps an instruction, unless one that is as strong is kept.
+func (r *round) instruct(want ledger.Shard, in seckill.Instruction) {
+	if sh := r.state.shards[keyOf(want)]; sh == nil || in.State > sh.instruction.State {
+		r.keep(r.state.shardAt(&r.undo, keyOf(want), want.Group), in)
+	}
+}
+
+// settle forgets the instruction that has this id.
+func (r *round) settle(want ledger.Shard, id string) {
+	if sh := r.state.shards[keyOf(want)]; sh != nil && id != "" && sh.instruction.ID == id {
+		r.keep(sh, seckill.Instruction{})
+	}
+}
+
+// keep writes what instruction a shard has from now on.
+func (r *round) keep(sh *shard, in seckill.Instruction) {
+	seq := r.nextSeq()
+	r.append(rowInstruct, encodeInstruct(seq, sh.head(), sh.group.id, in))
+	r.state.instruct(&r.undo, sh, in, seq)
 }

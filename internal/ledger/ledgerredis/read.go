@@ -67,7 +67,11 @@ func decodeFigures(fields []string) (ledger.Figures, error) {
 var errNegative = errors.New("it is below 0")
 
 func setFigure(f *ledger.Figures, name, value string) error {
-	if name == "generation" {
+	switch name {
+	case "generation":
+		return nil
+	case "instruction":
+		f.Instruction = decodeInstruction(value)
 		return nil
 	}
 	n, err := strconv.ParseInt(value, 10, 64)

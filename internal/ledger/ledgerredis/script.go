@@ -48,7 +48,7 @@ func scriptFile(name string) string {
 func scripts() []*script {
 	return []*script{
 		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
-		beatScript, openScript, closeScript, stateScript, readScript, intactScript, heldScript, nowScript, pingScript,
+		beatScript, openScript, closeScript, stateScript, instructScript, settleScript, readScript, intactScript, heldScript, nowScript, pingScript,
 		beginScript, roomScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
 		witnessScript, statsScript, lengthScript, placesScript, unacknowledgedScript, presentScript, workersScript,
@@ -83,21 +83,23 @@ var (
 	creditScript  = newScript("do_credit", "numbered", "write", "transfer")
 	clearScript   = newScript("do_clear", "numbered", "write", "transfer")
 
-	beatScript   = newScript("beat")
-	openScript   = newScript("open")
-	closeScript  = newScript("close")
-	stateScript  = newScript("state")
-	readScript   = newScript("read")
-	intactScript = newScript("intact", "delivered")
-	heldScript   = newScript("held")
-	nowScript    = newScript("now")
-	pingScript   = newScript("ping")
-	trialScript  = newScript("trial")
+	beatScript     = newScript("beat")
+	openScript     = newScript("open")
+	closeScript    = newScript("close")
+	stateScript    = newScript("state", "instruction")
+	instructScript = newScript("instruct", "instruction")
+	settleScript   = newScript("settle")
+	readScript     = newScript("read")
+	intactScript   = newScript("intact", "delivered")
+	heldScript     = newScript("held")
+	nowScript      = newScript("now")
+	pingScript     = newScript("ping")
+	trialScript    = newScript("trial")
 
 	beginScript = newScript("install_begin")
 	roomScript  = newScript("install_room", "delivered")
 	stageScript = newScript("install_stage", "mark")
-	flipScript  = newScript("install_flip")
+	flipScript  = newScript("install_flip", "instruction")
 	dropScript  = newScript("install_drop")
 	sweepScript = newScript("sweep", "mark")
 	scanScript  = newScript("scan", "walk")

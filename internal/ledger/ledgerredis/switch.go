@@ -3,8 +3,10 @@ package ledgerredis
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,6 +107,53 @@ func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill
 		return false, fmt.Errorf("set state: %w", err)
 	}
 	return ok, nil
+}
+
+// Instruct keeps an instruction, and has the state of the sale follow it.
+func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) error {
+	if err := ledger.CheckInstruction(&in); err != nil {
+		return fmt.Errorf("instruct: %w", notExecuted(err))
+	}
+	text, err := encodeInstruction(&in)
+	if err == nil {
+		err = l.note(ctx, instructScript, shard, text)
+	}
+	if err != nil {
+		return fmt.Errorf("instruct: %w", err)
+	}
+	return nil
+}
+
+// Settle forgets the instruction that has this id.
+func (l *Ledger) Settle(ctx context.Context, shard ledger.Shard, id string) error {
+	if err := l.note(ctx, settleScript, shard, id); err != nil {
+		return fmt.Errorf("settle an instruction: %w", err)
+	}
+	return nil
+}
+
+// note runs a script that changes a field of a shard of any epoch.
+func (l *Ledger) note(ctx context.Context, s *script, shard ledger.Shard, arg string) error {
+	if err := shard.Check(); err != nil {
+		return notExecuted(err)
+	}
+	_, err := l.call.heard(ctx, s, []string{l.keys.shard(shard)}, []string{arg})
+	return err
+}
+
+// encodeInstruction writes an instruction as script/instruction.lua reads it.
+func encodeInstruction(in *seckill.Instruction) (string, error) {
+	text, err := json.Marshal(in)
+	return fmt.Sprintf("%d %s %s", in.State, in.ID, text), err
+}
+
+// decodeInstruction reads one. What is none is as good as absent.
+func decodeInstruction(value string) (in seckill.Instruction) {
+	parts := strings.SplitN(value, " ", 3)
+	if len(parts) != 3 || json.Unmarshal([]byte(parts[2]), &in) != nil || ledger.CheckInstruction(&in) != nil {
+		return seckill.Instruction{}
+	}
+	return in
 }
 
 // turn runs a script that changes one figure of a shard.

@@ -43,6 +43,11 @@ func byPeer(list []ledger.Transfer, fields func(ledger.Transfer) ledger.Transfer
 	return out
 }
 
+// sameInstruction compares instructions; times are equal as instants.
+func sameInstruction(a, b seckill.Instruction) bool {
+	return a.ID == b.ID && a.State == b.State && a.Actor == b.Actor && a.Reason == b.Reason && a.At.Equal(b.At)
+}
+
 // sameFigures compares all but the release counter, whose steps are free.
 func sameFigures(a, b ledger.Figures) bool {
 	whole := func(t ledger.Transfer) ledger.Transfer { return t }
@@ -50,7 +55,7 @@ func sameFigures(a, b ledger.Figures) bool {
 	number := func(t ledger.Transfer) ledger.Transfer { return ledger.Transfer{Peer: t.Peer, N: t.N} }
 	return a.Epoch == b.Epoch && a.Open == b.Open && a.State == b.State && a.Limit == b.Limit &&
 		a.Allotted == b.Allotted && a.Available == b.Available && a.Marked == b.Marked && a.Orders == b.Orders &&
-		a.Sent == b.Sent && a.Received == b.Received &&
+		a.Sent == b.Sent && a.Received == b.Received && sameInstruction(a.Instruction, b.Instruction) &&
 		slices.Equal(byPeer(a.Out, whole), byPeer(b.Out, whole)) &&
 		slices.Equal(byPeer(a.In, named), byPeer(b.In, named)) &&
 		slices.Equal(byPeer(a.LastOut, number), byPeer(b.LastOut, number))

@@ -17,6 +17,18 @@ func (f *fixture) needCallersThatLive() {
 
 func durableStories() []story {
 	return []story{
+		{"a restart keeps instructions", func(f *fixture) {
+			none, pause, end := seckill.Instruction{}, instruction(seckill.SalePaused, "pause-1"), instruction(seckill.SaleEnded, "end-1")
+			shard, never := f.sale(10, 5), f.product()
+			f.instructed(shard, pause)
+			f.instructed(never, end)
+			f.reopen()
+			f.wants(shard, seckill.SalePaused, pause)
+			f.wants(never, seckill.SaleOpen, end)
+			f.settled(shard, pause.ID)
+			f.reopen()
+			f.wants(shard, seckill.SalePaused, none)
+		}},
 		{"figures, state and openness survive a restart", func(f *fixture) {
 			shard := f.sale(10, 3)
 			shut, paused := f.sale(4, 1), f.sale(5, 1)

@@ -14,6 +14,8 @@ import (
 type Model struct {
 	shards map[place]*modelShard
 	outbox []seckill.Entry
+
+	instructions map[place]seckill.Instruction // that wait for the store
 }
 
 // place is where a product's shard lives; its epoch is state, not place.
@@ -34,6 +36,12 @@ type modelShard struct {
 	stated  uint64                  // the version of the state
 }
 
+// instructed is where a product's instruction waits, also on a shard that was
+// never installed.
+func (m *Model) instructed(s ledger.Shard) seckill.Instruction {
+	return m.instructions[place{s.Product, s.Index}]
+}
+
 type modelOrder struct {
 	no       seckill.OrderNo
 	buyer    string
@@ -49,7 +57,9 @@ type modelRecord struct {
 }
 
 // NewModel is a ledger in which nothing was ever installed.
-func NewModel() *Model { return &Model{shards: make(map[place]*modelShard)} }
+func NewModel() *Model {
+	return &Model{shards: make(map[place]*modelShard), instructions: make(map[place]seckill.Instruction)}
+}
 
 // Outbox is every entry that was ever written, oldest first.
 func (m *Model) Outbox() []seckill.Entry { return m.outbox }
@@ -76,7 +86,7 @@ func (m *Model) Install(a ledger.Allotment, marks []ledger.Mark) uint64 {
 	shard := &modelShard{
 		group: a.Shard.Group,
 		figures: ledger.Figures{
-			Epoch: a.Shard.Epoch, State: a.State, Limit: a.Limit,
+			Epoch: a.Shard.Epoch, State: max(a.State, m.instructed(a.Shard).State), Limit: a.Limit,
 			Allotted: a.Available, Available: a.Available,
 		},
 		keys:    make(map[buyerKey]seckill.OrderNo),
@@ -137,18 +147,36 @@ func (m *Model) SetState(s ledger.Shard, state seckill.SaleState, version uint64
 		return false
 	}
 	if version >= shard.stated {
-		shard.figures.State, shard.stated = state, version
+		shard.figures.State, shard.stated = max(state, m.instructed(s).State), version
 	}
 	return true
+}
+
+// Instruct keeps an instruction that is stronger than what is kept.
+func (m *Model) Instruct(s ledger.Shard, in seckill.Instruction) {
+	if in.State > m.instructed(s).State {
+		m.instructions[place{s.Product, s.Index}] = in
+	}
+	if shard := m.at(s); shard != nil {
+		shard.figures.State = max(shard.figures.State, m.instructed(s).State)
+	}
+}
+
+// Settle forgets the instruction with this id.
+func (m *Model) Settle(s ledger.Shard, id string) {
+	if m.instructed(s).ID == id {
+		delete(m.instructions, place{s.Product, s.Index})
+	}
 }
 
 // Read is the shard's figures.
 func (m *Model) Read(s ledger.Shard) ledger.Figures {
 	shard := m.at(s)
 	if shard == nil {
-		return ledger.Figures{}
+		return ledger.Figures{Instruction: m.instructed(s)}
 	}
 	figures := shard.figures
+	figures.Instruction = m.instructed(s)
 	for _, peer := range slices.Sorted(maps.Keys(shard.out)) {
 		figures.LastOut = append(figures.LastOut, ledger.Transfer{Peer: peer, N: shard.out[peer].N})
 		if shard.open[peer] {

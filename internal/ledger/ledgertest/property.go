@@ -87,7 +87,7 @@ func (w *modelWorld) same(what string, got, want any, equal bool) {
 func (w *modelWorld) step() {
 	at := w.choose("place", len(w.places))
 	shard := w.places[at]
-	switch kind := w.choose("kind", 40); {
+	switch kind := w.choose("kind", 42); {
 	case kind < 30:
 		w.call(at)
 	case kind < 31:
@@ -108,6 +108,8 @@ func (w *modelWorld) step() {
 		w.beat(at)
 	case kind < 39:
 		w.held(shard)
+	case kind < 41:
+		w.instruct(shard)
 	case w.Reopen != nil && !w.SlowReopen && w.rarely("reopen", 4):
 		w.reopen()
 		for _, shard := range w.places {
@@ -120,6 +122,24 @@ func (w *modelWorld) step() {
 		got, want := w.read(shard), w.model.Read(shard)
 		w.same(fmt.Sprintf("figures of %+v", shard), got, want, sameFigures(got, want))
 	}
+}
+
+// instruct has the shard keep an instruction, or forget the one that is kept, or
+// another.
+func (w *modelWorld) instruct(shard ledger.Shard) {
+	if w.rarely("settle", 2) {
+		id := "another"
+		if kept := w.model.Read(shard).Instruction.ID; kept != "" && !w.rarely("another", 3) {
+			id = kept
+		}
+		w.check(w.Ledger.Settle(w.ctx(), shard, id), "settle")
+		w.model.Settle(shard, id)
+		return
+	}
+	w.states++
+	in := instruction(seckill.SalePaused+seckill.SaleState(w.choose("state", 2)), fmt.Sprintf("word-%d", w.states))
+	w.check(w.Ledger.Instruct(w.ctx(), shard, in), "instruct")
+	w.model.Instruct(shard, in)
 }
 
 func (w *modelWorld) open(at int) {

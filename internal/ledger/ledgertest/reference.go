@@ -97,6 +97,25 @@ func (r *Reference) SetState(ctx context.Context, shard ledger.Shard, state seck
 	return r.model.SetState(shard, state, version), ctx.Err()
 }
 
+// Instruct keeps an instruction.
+func (r *Reference) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := ledger.CheckInstruction(&in); err != nil {
+		return err
+	}
+	r.model.Instruct(shard, in)
+	return ctx.Err()
+}
+
+// Settle forgets an instruction.
+func (r *Reference) Settle(ctx context.Context, shard ledger.Shard, id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.model.Settle(shard, id)
+	return ctx.Err()
+}
+
 // Read reads one shard.
 func (r *Reference) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
 	r.mu.Lock()

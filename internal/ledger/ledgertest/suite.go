@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Install", installStories()},
 		{"OpenClose", openCloseStories()},
 		{"State", stateStories()},
+		{"Instruct", instructStories()},
 		{"Reserve", reserveStories()},
 		{"Outbox", outboxStories()},
 		{"Adopt", adoptStories()},

@@ -1,7 +1,8 @@
 #!lua
--- install_flip.lua makes a staged generation live, in the one step that also
+-- install_flip.lua, after instruction.lua: makes a staged generation live, in the one step that also
 -- replaces the shard's figures. The shard is closed. Records of numbered calls,
--- transfers and change verdicts end with their epoch.
+-- transfers and change verdicts end with their epoch. An instruction stays, and the
+-- state does not go below it.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- KEYS[2] lane    hash: process -> record
@@ -15,7 +16,7 @@
 -- Returns the epoch that is there, which is the new one if it was installed,
 -- and 1 if other generations are dead now; or 0, 0 if the staging is not there.
 
-local there = redis.call('HMGET', KEYS[1], 'epoch', 'generation')
+local there = redis.call('HMGET', KEYS[1], 'epoch', 'generation', 'instruction')
 if (tonumber(string.match(there[1] or '', '^%d+$')) or 0) >= tonumber(ARGV[2]) then
   return {there[1], 0}
 end
@@ -23,10 +24,10 @@ if redis.call('HGET', KEYS[3], ARGV[3]) ~= ARGV[4] then
   return {'0', 0}
 end
 local generation, available = string.sub(ARGV[4], 1, 4), tonumber(ARGV[5])
-local figures = {'epoch', ARGV[2], 'open', '0', 'state', ARGV[9], 'limit', ARGV[8],
+local figures = {'epoch', ARGV[2], 'open', '0', 'state', math.max(tonumber(ARGV[9]), least(there[3])), 'limit', ARGV[8],
   'available', ARGV[5], 'allotted', available + tonumber(ARGV[6]), 'marked', ARGV[6], 'orders', ARGV[7],
   'sent', '0', 'received', '0', 'releases', '0', 'generation', generation}
-local fresh = {}
+local fresh = {instruction = least(there[3]) > 0}
 for i = 1, #figures, 2 do
   fresh[figures[i]] = true
 end

@@ -1,17 +1,18 @@
 #!lua
--- state.lua sets the state of the sale on a shard of exactly this epoch, unless it
--- has heard of a later one. Returns 1 if it is of this epoch.
+-- state.lua, after instruction.lua: sets the state of the sale on a shard of exactly
+-- this epoch, unless it has heard of a later one. It does not go below an
+-- instruction. Returns 1 if the shard is of this epoch.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- ARGV[1] epoch
 -- ARGV[2] state
 -- ARGV[3] version of the product in the store when it had this state
 
-local there = redis.call('HMGET', KEYS[1], 'epoch', 'stated')
+local there = redis.call('HMGET', KEYS[1], 'epoch', 'stated', 'instruction')
 if there[1] ~= ARGV[1] then
   return 0
 end
 if tonumber(ARGV[3]) >= (tonumber(there[2] or '') or 0) then
-  redis.call('HSET', KEYS[1], 'state', ARGV[2], 'stated', ARGV[3])
+  redis.call('HSET', KEYS[1], 'state', math.max(tonumber(ARGV[2]), least(there[3])), 'stated', ARGV[3])
 end
 return 1

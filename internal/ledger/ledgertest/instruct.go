@@ -1,0 +1,129 @@
+package ledgertest
+
+import (
+	"strings"
+	"time"
+
+	"seckill"
+	"seckill/internal/ledger"
+)
+
+// instruction is one to set a state.
+func instruction(state seckill.SaleState, id string) seckill.Instruction {
+	return seckill.Instruction{
+		ID: id, State: state, Actor: "mei", Reason: "价格 \"wrong\" <price>", At: time.Date(2026, 11, 11, 12, 0, 0, 5_000_000, time.UTC),
+	}
+}
+
+// instructed has a shard keep an instruction.
+func (f *fixture) instructed(shard ledger.Shard, in seckill.Instruction) {
+	f.Helper()
+	f.check(f.Ledger.Instruct(f.ctx(), shard, in), "instruct")
+}
+
+func (f *fixture) settled(shard ledger.Shard, id string) {
+	f.Helper()
+	f.check(f.Ledger.Settle(f.ctx(), shard, id), "settle")
+}
+
+// wants checks the state of a shard and the instruction that it keeps.
+func (f *fixture) wants(shard ledger.Shard, state seckill.SaleState, in seckill.Instruction) {
+	f.Helper()
+	if got := f.read(shard); got.State != state || !sameInstruction(got.Instruction, in) {
+		f.Errorf("state %s, instruction %+v, want %s, %+v", got.State, got.Instruction, state, in)
+	}
+}
+
+func instructStories() []story {
+	none := seckill.Instruction{}
+	pause, end := instruction(seckill.SalePaused, "pause-1"), instruction(seckill.SaleEnded, "end-1")
+	return []story{
+		{"an instruction stops the sale at once, and is kept with all that it says", func(f *fixture) {
+			shard := f.sale(10, 5)
+			p := f.process(shard)
+			for _, step := range []struct {
+				in   seckill.Instruction
+				want ledger.VerdictCode
+			}{{pause, ledger.VerdictPaused}, {end, ledger.VerdictEnded}} {
+				f.instructed(shard, step.in)
+				f.wants(shard, step.in.State, step.in)
+				p.codes(reserve(f.claim(shard, "ann", 1, "")), step.want)
+			}
+		}},
+		{"old news from the store do not reopen a sale whose instruction is kept", func(f *fixture) {
+			shard := f.sale(10, 5)
+			f.instructed(shard, pause)
+			for _, state := range []seckill.SaleState{seckill.SaleOpen, seckill.SalePaused, seckill.SaleOpen} {
+				f.state(shard, state)
+				f.wants(shard, seckill.SalePaused, pause)
+			}
+			f.state(shard, seckill.SaleEnded) // what is stronger counts
+			f.wants(shard, seckill.SaleEnded, pause)
+		}},
+		{"a new epoch keeps the instruction", func(f *fixture) {
+			shard := f.sale(10, 5)
+			f.instructed(shard, pause)
+			shard.Epoch++
+			f.install(shard, 3, 1)
+			f.opened(shard)
+			f.wants(shard, seckill.SalePaused, pause)
+			p := f.process(shard)
+			p.codes(reserve(f.claim(shard, "ann", 1, "")), ledger.VerdictPaused)
+			f.settled(shard, pause.ID)
+			shard.Epoch++
+			f.install(shard, 3, 1)
+			f.wants(shard, seckill.SaleOpen, none)
+		}},
+		{"an instruction to end replaces one to pause; otherwise the first one stays", func(f *fixture) {
+			shard := f.sale(10, 5)
+			f.instructed(shard, pause)
+			f.instructed(shard, instruction(seckill.SalePaused, "pause-2"))
+			f.wants(shard, seckill.SalePaused, pause)
+			f.instructed(shard, end)
+			f.instructed(shard, instruction(seckill.SalePaused, "pause-3"))
+			f.wants(shard, seckill.SaleEnded, end)
+		}},
+		{"an instruction is settled by its id alone, and the state stays until the store's is set", func(f *fixture) {
+			shard := f.sale(10, 5)
+			f.settled(shard, pause.ID) // none is kept
+			f.instructed(shard, end)
+			f.settled(shard, pause.ID)
+			f.wants(shard, seckill.SaleEnded, end)
+			f.settled(shard, end.ID)
+			f.wants(shard, seckill.SaleEnded, none)
+			f.state(shard, seckill.SaleOpen)
+			f.wants(shard, seckill.SaleOpen, none)
+			f.instructed(shard, pause)
+			f.wants(shard, seckill.SalePaused, pause)
+		}},
+		{"a shard of any epoch keeps an instruction, and one that was never installed", func(f *fixture) {
+			shard := f.product()
+			f.settled(shard, pause.ID)
+			f.instructed(shard, pause)
+			f.wants(shard, seckill.SaleOpen, pause)
+			shard.Epoch = 5
+			f.install(shard, 3, 1)
+			f.wants(shard, seckill.SalePaused, pause)
+			older := shard
+			older.Epoch = 2
+			f.instructed(older, end)
+			f.wants(shard, seckill.SaleEnded, end)
+			never := f.product()
+			f.instructed(never, pause)
+			f.settled(never, pause.ID)
+			f.wants(never, seckill.SaleOpen, none)
+		}},
+		{"what is no instruction is refused and changes nothing", func(f *fixture) {
+			shard := f.sale(10, 5)
+			for _, in := range []seckill.Instruction{
+				none, instruction(seckill.SaleOpen, "resume"), instruction(seckill.SaleEnded+1, "more"), instruction(seckill.SalePaused, ""),
+				instruction(seckill.SalePaused, "two words"), instruction(seckill.SalePaused, strings.Repeat("x", ledger.MaxInstructionID+1)),
+			} {
+				if err := f.Ledger.Instruct(f.ctx(), shard, in); err == nil {
+					f.Errorf("%+v is taken", in)
+				}
+			}
+			f.wants(shard, seckill.SaleOpen, none)
+		}},
+	}
+}
