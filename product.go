@@ -132,6 +132,9 @@ type Product struct {
 	// Rebuilding is set while the ledger is being recovered: purchases are
 	// answered busy.
 	Rebuilding bool
+	// Instructed is an instance's word, never the store's: State is that of an
+	// instruction which the store may not have yet.
+	Instructed bool
 	CreatedAt  time.Time
 }
 

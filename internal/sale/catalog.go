@@ -67,6 +67,7 @@ func (s *Sale) Unhold() { s.switching.Unlock() }
 func (s *Sale) replace(terms *seckill.Product) *seckill.Product {
 	s.switching.Lock()
 	defer s.switching.Unlock()
+	s.catalog.waiting.apply(terms)
 	return s.terms.Swap(terms)
 }
 
@@ -128,7 +129,9 @@ type Catalog struct {
 	source   ProductReader
 	sales    atomic.Pointer[map[uint32]*Sale]
 	readings *together
-	read     time.Time // when the last reading ended
+	read     time.Time   // when the last reading ended
+	away     atomic.Bool // the last reading failed
+	waiting  waiting
 }
 
 // NewCatalog makes an empty catalogue.
@@ -178,6 +181,7 @@ func (c *Catalog) reread(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, catalogDeadline)
 	defer cancel()
 	products, err := c.source.Products(ctx)
+	c.away.Store(err != nil)
 	if err != nil {
 		return err
 	}

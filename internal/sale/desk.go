@@ -3,6 +3,8 @@ package sale
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -210,26 +212,42 @@ func (d *Desk) refreshed(ctx context.Context, id uint32) {
 }
 
 // SetState pauses, resumes or ends a sale. When it returns without error,
-// every later reservation meets the new state, on every instance.
+// every later reservation meets the new state, on every instance. If the store is
+// away, a pause or an end takes effect in the ledger alone: the product that is
+// returned is Instructed, and the store hears of it when it is back.
+//
+// It takes no lock, as to stop a sale must not wait for a rebuild: the ledger goes
+// by the version of the state, and who opens an epoch reads the state again.
 func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
-	unlock, err := d.lock(ctx, id)
-	if err != nil {
-		return seckill.Product{}, err
+	in := seckill.Instruction{
+		ID: rand.Text(), State: state, Actor: actor.Name, Reason: actor.Reason, At: d.clock.Now().UTC().Truncate(time.Millisecond),
 	}
-	defer unlock()
-	p, err := d.store.SetState(ctx, id, state, actor)
+	if state == seckill.SaleOpen {
+		if err := d.carryFirst(ctx, id); err != nil {
+			return seckill.Product{}, err
+		}
+	}
+	p, err := d.tellStore(ctx, id, in)
+	if state != seckill.SaleOpen && errors.Is(err, store.ErrUnavailable) {
+		return d.instruct(ctx, id, in, err)
+	}
 	if err != nil {
 		return p, err
 	}
-	d.changed(id) // others refuse a paused sale at their door from now on
-	if err := d.applyState(ctx, &p); err != nil {
-		return p, err
+	return p, d.spread(ctx, &p)
+}
+
+// spread has ledger and instances follow the state that the store has.
+func (d *Desk) spread(ctx context.Context, p *seckill.Product) error {
+	d.changed(p.ID) // others refuse a paused sale at their door from now on
+	if err := d.applyState(ctx, p); err != nil {
+		return err
 	}
 	if p.State == seckill.SaleEnded {
-		d.ended(id)
+		d.ended(p.ID)
 	}
-	d.refreshed(ctx, id)
-	return p, nil
+	d.refreshed(ctx, p.ID)
+	return nil
 }
 
 // brief bounds how long an operator waits for the ledger. What it has not heard

@@ -118,8 +118,8 @@ func TestEveryChangeIsToldToTheOthers(t *testing.T) {
 	}
 	// The others must refuse a pause at their door also while the ledger is away.
 	before := len(i.told())
-	r.Ledger.FailBefore("SetState", 1)
 	r.Open(t, 2, 5)
+	r.Ledger.FailBefore("SetState", 1)
 	if _, err := i.SetState(t.Context(), 2, seckill.SalePaused, rig.Operator); err == nil {
 		t.Fatal("the fault did not strike")
 	}

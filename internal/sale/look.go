@@ -90,6 +90,7 @@ func (d *Desk) look(ctx context.Context, p *seckill.Product) (seen, error) {
 	s := seen{live: true, told: true}
 	for i := range figures {
 		f := &figures[i]
+		d.noteInstruction(p.ID, f)
 		s.live = s.live && f.Epoch == p.Epoch && f.Open && f.Limit == p.PerUserLimit && f.Balanced()
 		s.told = s.told && f.State == p.State
 	}

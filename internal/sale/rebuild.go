@@ -339,19 +339,24 @@ func (d *Desk) install(ctx context.Context, snap *snapshot) error {
 
 // open opens what was installed. The sale may have been paused or ended since
 // the snapshot, by an instance that found no shard of this epoch to tell: its
-// word is in the store by now, and must be in the ledger before anyone buys.
+// word is in the store by now, and must be in the ledger before anyone buys. The
+// state is set also if it is the snapshot's: the version keeps off older news.
+//
+// An instruction that this instance remembers is written before: the ledger that
+// kept it may be lost.
 func (d *Desk) open(ctx context.Context, p *seckill.Product) error {
 	ctx, cancel := context.WithTimeout(ctx, openDeadline)
 	defer cancel()
+	if err := d.carry(ctx, p.ID); err != nil {
+		return err
+	}
 	now, err := d.store.Product(ctx, p.ID)
 	if err != nil {
 		return err
 	}
 	err = eachShard(p, func(shard ledger.Shard) error {
-		if now.State != p.State {
-			if _, err := d.ledger.SetState(ctx, shard, now.State, now.Version); err != nil {
-				return seckill.Errorf(seckill.CodeBusy, "set the state of shard %d: %w", shard.Index, err)
-			}
+		if _, err := d.ledger.SetState(ctx, shard, now.State, now.Version); err != nil {
+			return seckill.Errorf(seckill.CodeBusy, "set the state of shard %d: %w", shard.Index, err)
 		}
 		opened, err := d.ledger.Open(ctx, shard)
 		if err != nil {

@@ -28,6 +28,7 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 		return stats.Stats{}, err
 	}
 	p := &figures.Product
+	d.catalog.waiting.apply(p)
 	s := stats.Stats{
 		ProductID: id, Test: p.Test, State: p.State.String(), Status: d.Status(p), Seller: seller(p), Epoch: p.Epoch, Offered: p.Offered,
 		Store: stats.Store{

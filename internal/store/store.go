@@ -131,8 +131,9 @@ type Products interface {
 
 	// SetState pauses, resumes or ends a sale, and writes sale.paused,
 	// sale.resumed or sale.ended. A Sell that is decided after it returned meets the new state. An ended sale stays ended (wrong_state); the same state again
-	// changes nothing.
-	SetState(ctx context.Context, id uint32, state seckill.SaleState, actor Actor) (seckill.Product, error)
+	// changes nothing, but the audit has a line of each instruction with an ID. An
+	// instruction that the audit has already changes nothing, whatever came after it.
+	SetState(ctx context.Context, id uint32, in seckill.Instruction) (seckill.Product, error)
 
 	// OpenEpoch bumps epoch and version if the epoch is still seen (else
 	// ErrEpoch), restamps live orders (pending and paid) of OriginLedger with the

@@ -309,6 +309,32 @@ func install(t testing.TB, l *Ledger, shard ledger.Shard, available int64, limit
 	}
 }
 
+// An instruction whose commit failed is not kept, and has not changed the state.
+func TestInstruct_FailedCommitIsUndone(t *testing.T) {
+	t.Parallel()
+	l := still(t, newPath(t))
+	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
+	installStill(t, l, ledger.Allotment{Shard: shard, Available: 10, Limit: 1})
+	never := ledger.Shard{Product: 2, Group: 1}
+	l.journal.beforeCommit = func() error { return errDisk }
+	err := drive(l, func(r *round) error {
+		for _, at := range []ledger.Shard{shard, never} {
+			r.instruct(at, seckill.Instruction{ID: "word", State: seckill.SalePaused})
+		}
+		return nil
+	})
+	if !errors.Is(err, errDisk) {
+		t.Fatalf("the commit did not fail: %v", err)
+	}
+	l.journal.beforeCommit = nil
+	if sh := l.cur.state.shards[keyOf(shard)]; sh.state != seckill.SaleOpen || sh.instruction.ID != "" {
+		t.Errorf("the shard has state %d and instruction %+v", sh.state, sh.instruction)
+	}
+	if sh := l.cur.state.shards[keyOf(never)]; sh != nil {
+		t.Errorf("a shard is left: %+v", sh)
+	}
+}
+
 // A state whose commit failed must be accepted when it is told again, and so must
 // an older one that was decided before it.
 func TestSetState_FailedCommitLeavesTheVersion(t *testing.T) {

@@ -38,6 +38,7 @@ const (
 	// The version makes a sale over the counter that read the state before read
 	// it again: after a pause nothing more is sold.
 	sqlSetState     = `UPDATE tb_seckill_product SET state = ?, version = version + 1 WHERE id = ?`
+	sqlInstructed   = `SELECT 1 FROM tb_audit WHERE product_id = ? AND detail = ? AND detail <> '' LIMIT 1`
 	sqlBeginRebuild = `UPDATE tb_seckill_product SET rebuilding = 1 WHERE id = ? AND epoch = ? AND seller = 0`
 	sqlEndRebuild   = `UPDATE tb_seckill_product SET rebuilding = 0 WHERE id = ?`
 	sqlGroupTaken   = `SELECT id FROM tb_seckill_product WHERE limit_group = ? AND seller = 1 AND deleting = 0 LIMIT 1`
@@ -287,29 +288,49 @@ var stateActions = map[seckill.SaleState]string{
 }
 
 // SetState pauses, resumes or ends a sale.
-func (s *Store) SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
-	action, known := stateActions[state]
+func (s *Store) SetState(ctx context.Context, id uint32, in seckill.Instruction) (seckill.Product, error) {
+	action, known := stateActions[in.State]
 	if !known {
-		return seckill.Product{}, seckill.Errorf(seckill.CodeBadRequest, "unknown sale state %d", state)
+		return seckill.Product{}, seckill.Errorf(seckill.CodeBadRequest, "unknown sale state %d", in.State)
 	}
 	return changed(ctx, s, "state", func(ctx context.Context, tx *session) (seckill.Product, error) {
 		p, err := lockProduct(ctx, tx, id)
-		if err != nil || p.State == state {
+		if err != nil || in.ID == "" && p.State == in.State {
 			return p.Product, err
 		}
-		if p.State == seckill.SaleEnded {
+		done, err := tx.row(ctx, sqlInstructed, []any{id, instructed(&in)}, new(int))
+		if err != nil || done {
+			return p.Product, err
+		}
+		if p.State == seckill.SaleEnded && in.State != seckill.SaleEnded {
 			return p.Product, seckill.Errorf(seckill.CodeWrongState, "product %d has ended", id)
 		}
-		if _, err := tx.exec(ctx, sqlSetState, state, id); err != nil {
-			return p.Product, err
-		}
-		p.State, p.Version = state, p.Version+1
 		now := s.now()
-		if err := writeStateEvent(ctx, tx, &p, now); err != nil {
+		if err := moveState(ctx, tx, &p, in.State, now); err != nil {
 			return p.Product, err
 		}
-		return p.Product, writeAudit(ctx, tx, now, actor, action, id, "", "")
+		actor := store.Actor{Name: in.Actor, Reason: in.Reason}
+		return p.Product, writeAudit(ctx, tx, now, actor, action, id, "", instructed(&in))
 	})
+}
+
+// instructed is the detail of the audit line by which an instruction is known.
+func instructed(in *seckill.Instruction) string {
+	if in.ID == "" {
+		return ""
+	}
+	return fmt.Sprintf("instruction %s, given %s", in.ID, in.At.UTC().Format(time.RFC3339))
+}
+
+func moveState(ctx context.Context, tx *session, p *productRow, state seckill.SaleState, now time.Time) error {
+	if p.State == state {
+		return nil
+	}
+	if _, err := tx.exec(ctx, sqlSetState, state, p.ID); err != nil {
+		return err
+	}
+	p.State, p.Version = state, p.Version+1
+	return writeStateEvent(ctx, tx, p, now)
 }
 
 // writeStateEvent tells of the state that a sale has come to.

@@ -253,7 +253,7 @@ func begunDeletion(t *testing.T, s *suite) {
 		}
 		_, err = s.Store.Confirm(t.Context(), request(item))
 		refused(t, err, seckill.CodeNotFound)
-		_, err = s.Store.SetState(t.Context(), p.ID, seckill.SaleOpen, operator)
+		_, err = s.Store.SetState(t.Context(), p.ID, told(seckill.SaleOpen))
 		refused(t, err, seckill.CodeNotFound)
 		_, err = s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(seckill.Order) error { return nil })
 		refused(t, err, seckill.CodeNotFound)

@@ -53,8 +53,8 @@ func (f *Faulty) Products(ctx context.Context) ([]seckill.Product, error) {
 	return ask(f, ctx, "Products", func() ([]seckill.Product, error) { return f.inner.Products(ctx) })
 }
 
-func (f *Faulty) SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
-	return ask(f, ctx, "SetState", func() (seckill.Product, error) { return f.inner.SetState(ctx, id, state, actor) })
+func (f *Faulty) SetState(ctx context.Context, id uint32, in seckill.Instruction) (seckill.Product, error) {
+	return ask(f, ctx, "SetState", func() (seckill.Product, error) { return f.inner.SetState(ctx, id, in) })
 }
 
 func (f *Faulty) BeginDelete(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {

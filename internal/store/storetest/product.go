@@ -68,6 +68,7 @@ var productTests = []test{
 	}},
 	{"a sale can be paused, resumed and ended", saleStates},
 	{"an ended sale stays ended", endedSale},
+	{"an instruction is carried out once, whatever came after it", instructedOnce},
 	{"a sale is announced once", announced},
 	{"a sale that was announced as ended is not announced by the operator's end", func(t *testing.T, s *suite) {
 		p := s.create(t)
@@ -78,7 +79,7 @@ var productTests = []test{
 	}},
 	{"a sale that the operator ended is not announced again", func(t *testing.T, s *suite) {
 		p := s.create(t)
-		_, err := s.Store.SetState(t.Context(), p.ID, seckill.SaleEnded, operator)
+		_, err := s.Store.SetState(t.Context(), p.ID, told(seckill.SaleEnded))
 		must(t, err)
 		did, err := s.Store.Announce(t.Context(), p.ID, seckill.EventSaleEnded)
 		must(t, err)
@@ -190,7 +191,7 @@ func unknownProduct(t *testing.T, s *suite) {
 	calls := map[string]func() error{
 		"Product":      func() error { _, err := s.Store.Product(ctx, id); return err },
 		"PatchProduct": func() error { _, err := s.Store.PatchProduct(ctx, id, store.ProductPatch{}, operator); return err },
-		"SetState":     func() error { _, err := s.Store.SetState(ctx, id, seckill.SalePaused, operator); return err },
+		"SetState":     func() error { _, err := s.Store.SetState(ctx, id, told(seckill.SalePaused)); return err },
 		"Figures":      func() error { _, err := s.Store.Figures(ctx, id); return err },
 		"OpenEpoch": func() error {
 			_, err := s.Store.OpenEpoch(ctx, id, 0, 0, operator, func(seckill.Order) error { return nil })
@@ -278,9 +279,45 @@ func patchUnsound(t *testing.T, s *suite) {
 	}
 }
 
+// told is an instruction of the operator.
+func told(state seckill.SaleState) seckill.Instruction {
+	return seckill.Instruction{State: state, Actor: operator.Name, Reason: operator.Reason}
+}
+
+// instructedOnce: an instruction may be carried to the store by several, and long
+// after the operator has said something else.
+func instructedOnce(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	pause := told(seckill.SalePaused)
+	pause.ID, pause.At = "word-1", time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
+	set := func(in seckill.Instruction, want seckill.SaleState) {
+		t.Helper()
+		after, err := s.Store.SetState(t.Context(), p.ID, in)
+		must(t, err)
+		equal(t, "state", after, s.product(t, p.ID))
+		equal(t, "state", after.State, want)
+	}
+	s.audited(t, p.ID, func() { set(pause, seckill.SalePaused) })
+	line := s.audit(t, p.ID)[0]
+	equal(t, "action", line.Action, "product.pause")
+	equal(t, "detail", line.Detail, "instruction word-1, given 2026-11-11T12:00:00Z")
+	again := pause
+	again.ID = "word-2"
+	s.audited(t, p.ID, func() { set(again, seckill.SalePaused) })
+	set(told(seckill.SaleOpen), seckill.SaleOpen)
+	lines := len(s.audit(t, p.ID))
+	for _, in := range []seckill.Instruction{pause, again} {
+		s.unchanged(t, p.ID, func() { set(in, seckill.SaleOpen) })
+	}
+	equal(t, "audit lines after instructions that came again", len(s.audit(t, p.ID)), lines)
+	equal(t, "sale.paused", s.count(t, p.ID, seckill.EventSalePaused), 1)
+	set(told(seckill.SaleEnded), seckill.SaleEnded)
+	set(pause, seckill.SaleEnded) // known; a new one is wrong_state
+}
+
 func (s *suite) setState(t *testing.T, id uint32, state seckill.SaleState) {
 	t.Helper()
-	p, err := s.Store.SetState(t.Context(), id, state, operator)
+	p, err := s.Store.SetState(t.Context(), id, told(state))
 	must(t, err)
 	equal(t, "state returned", p.State, state)
 	equal(t, "state read", s.product(t, id).State, state)
@@ -302,7 +339,7 @@ func endedSale(t *testing.T, s *suite) {
 	s.setState(t, p.ID, seckill.SaleEnded)
 	for _, state := range []seckill.SaleState{seckill.SaleOpen, seckill.SalePaused} {
 		s.unchanged(t, p.ID, func() {
-			_, err := s.Store.SetState(t.Context(), p.ID, state, operator)
+			_, err := s.Store.SetState(t.Context(), p.ID, told(state))
 			refused(t, err, seckill.CodeWrongState)
 		})
 	}
