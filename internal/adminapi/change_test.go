@@ -90,6 +90,20 @@ func TestEveryChangeSaysWhoAndWhy(t *testing.T) {
 	}
 }
 
+// An answer tells apart what the store has and what the ledger keeps for it.
+func TestPause_IsAcceptedWhileTheStoreIsAway(t *testing.T) {
+	d := newDesk(t, nil)
+	for keeps, want := range map[bool]int{false: http.StatusOK, true: http.StatusAccepted} {
+		d.engine.keeps = keeps
+		for verb, state := range map[string]string{"pause": "paused", "end": "ended"} {
+			got := d.do("POST", "/admin/v1/products/1/"+verb, "")
+			if got.status != want || !strings.Contains(string(got.body), `"state":"`+state+`"`) {
+				t.Errorf("%s: %d %s, want %d", verb, got.status, got.body, want)
+			}
+		}
+	}
+}
+
 func TestReplay_SaysSinceWhenWhoAndWhy(t *testing.T) {
 	d := newDesk(t, nil)
 	got := d.did("POST", "/admin/v1/sinks/shop/replay", `{"from":"2026-11-11T20:00:00+08:00","reason":"lost"}`, "X-Operator: li.na")

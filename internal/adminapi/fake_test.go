@@ -33,6 +33,7 @@ type engine struct {
 	mu     sync.Mutex
 	calls  []call
 	broken error // what everything answers when it is set
+	keeps  bool  // the ledger keeps instructions, as the store is away
 }
 
 // call is one change that was asked for.
@@ -112,7 +113,9 @@ func (e *engine) Preheat(_ context.Context, id uint32, actor store.Actor) (secki
 }
 
 func (e *engine) SetState(_ context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
-	return e.changeProduct("state", id, state, actor)
+	product, err := e.changeProduct("state", id, state, actor)
+	product.State, product.Instructed = state, e.keeps
+	return product, err
 }
 
 func (e *engine) Recover(_ context.Context, id uint32, actor store.Actor) (seckill.Product, error) {

@@ -139,7 +139,11 @@ func (a *api) onProduct(verb string, do func(context.Context, uint32, store.Acto
 		id, actor := in.productID(), in.actor()
 		return func(ctx context.Context) (answer, error) {
 			product, err := do(ctx, id, actor)
-			return record(fmt.Sprintf("%s product %d", verb, id), product, err, a.shown)
+			result, err := record(fmt.Sprintf("%s product %d", verb, id), product, err, a.shown)
+			if err == nil && product.Instructed {
+				result.status = http.StatusAccepted // in force, and the store hears of it later
+			}
+			return result, err
 		}
 	}
 }

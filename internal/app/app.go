@@ -144,6 +144,9 @@ func (a *App) AdminURL() string {
 func (a *App) Run(ctx context.Context) error {
 	loops, cancel := context.WithCancel(context.Background())
 	a.stopLoops = cancel
+	if err := a.parts.desk.FindInstructions(ctx); err != nil { // before anything is sold; the duty looks again
+		a.log.Warn("instructions not read from the ledger", "error", err)
+	}
 	if a.has(RoleShop) {
 		a.parts.checkBefore(ctx)
 		a.parts.replayJournal(ctx)

@@ -18,6 +18,7 @@ import (
 // Duties that others wake, by the names that instances call them.
 const (
 	dutyKeep      = "keep"
+	dutyInstruct  = "instruct"
 	dutyPromise   = "promise"
 	dutyRelease   = "release"
 	dutyRefund    = "refund"
@@ -37,6 +38,7 @@ const (
 	clockEvery     = 10 * time.Second
 	tidyEvery      = time.Second
 	promiseEvery   = time.Second
+	instructEvery  = time.Second
 	settingsEvery  = 10 * time.Second
 	witnessEvery   = time.Second
 	paceEvery      = time.Second
@@ -67,6 +69,7 @@ func (a *App) startLoops(ctx context.Context) {
 		{Name: "clock", Every: clockEvery, First: clockEvery, Timeout: 5 * time.Second, StopsSoon: true, Round: p.clock.Sync},
 		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
 		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.tidy},
+		{Name: dutyInstruct, Every: instructEvery, Timeout: roundTimeout, StopsSoon: true, Round: p.desk.CarryInstructions},
 		{Name: dutyPromise, Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
 	}
 	if p.book.settings != nil {

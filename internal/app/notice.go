@@ -123,6 +123,8 @@ func (p *parts) hear(n bulletin.Notice) {
 	switch n.Kind {
 	case bulletin.ProductChanged:
 		ask(p.hearing.refresh)
+		p.catalog.Suspect(n.Product)
+		p.signals.heard(dutyInstruct)
 	case bulletin.SoldOut:
 		if s := p.catalog.Find(n.Product); s != nil {
 			s.HearSoldOut(p.clock.Now().Sub(n.At))

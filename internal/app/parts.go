@@ -225,7 +225,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.catalog.OnGone = p.saleGone
 	p.metrics.Register(&metrics.Sales{
 		Products: p.shownSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps,
-		TakenOver: p.takenOver, Journal: p.book.journal,
+		TakenOver: p.takenOver, Instructions: p.desk.InstructionsWaiting, Journal: p.book.journal,
 	})
 	p.metrics.Register(&metrics.Parts{
 		Ledger: p.book.ping, Store: p.store.Ping, Outbox: p.book.outbox, Bulletin: p.board.Stats, Silent: p.stage.Silent,

@@ -91,9 +91,10 @@ func TestExpiry_CountsMessagesFromZero(t *testing.T) {
 func TestSalesAreReadWhenAsked(t *testing.T) {
 	m := New("test")
 	m.Register(&Sales{
-		Products:   func() []uint32 { return []uint32{1, 2} },
-		ClockSteps: func() int64 { return 4 },
-		TakenOver:  func(id uint32) bool { return id == 2 },
+		Products:     func() []uint32 { return []uint32{1, 2} },
+		ClockSteps:   func() int64 { return 4 },
+		Instructions: func() int { return 4 },
+		TakenOver:    func(id uint32) bool { return id == 2 },
 		Stats: func(_ context.Context, id uint32) (stats.Stats, error) {
 			if id == 2 {
 				return stats.Stats{}, errors.New("down")
@@ -131,8 +132,9 @@ func TestAScrapeIsBounded(t *testing.T) {
 			}
 			return ids
 		},
-		ClockSteps: func() int64 { return 0 },
-		TakenOver:  func(uint32) bool { return false },
+		ClockSteps:   func() int64 { return 0 },
+		Instructions: func() int { return 0 },
+		TakenOver:    func(uint32) bool { return false },
 		Stats: func(ctx context.Context, _ uint32) (stats.Stats, error) {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("a scrape without a deadline")

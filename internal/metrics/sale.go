@@ -32,6 +32,8 @@ type Sales struct {
 	TakenOver func(id uint32) bool
 	// ClockSteps counts corrections of the ledger clock.
 	ClockSteps func() int64
+	// Instructions counts the products whose instruction the store may not have.
+	Instructions func() int
 	// Journal is the size of the embedded journal; nil without one.
 	Journal func() (rows, bytes int64)
 }
@@ -44,12 +46,13 @@ var (
 	descTaken = prometheus.NewDesc("seckill_taken_over", "1 if the store sells the product in place of its ledger, or is about to; else 0.", []string{"product"}, nil)
 	descRows  = prometheus.NewDesc("seckill_journal_rows", "Rows in the journal file.", nil, nil)
 	descBytes = prometheus.NewDesc("seckill_journal_bytes", "Size of the journal file and its write-ahead log.", nil, nil)
+	descTold  = prometheus.NewDesc("seckill_instructions_waiting", "Products that an operator has paused or ended while the store was away, and of which the store may not know.", nil, nil)
 	descSteps = prometheus.NewDesc("seckill_clock_steps_total", "Corrections of the ledger clock by more than a second.", nil, nil)
 )
 
 // Describe names the figures.
 func (s *Sales) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descUnits, descDepth, descAge, descEpoch, descTaken, descSteps, descRows, descBytes} {
+	for _, d := range []*prometheus.Desc{descUnits, descDepth, descAge, descEpoch, descTaken, descTold, descSteps, descRows, descBytes} {
 		to <- d
 	}
 }
@@ -69,6 +72,7 @@ func (s *Sales) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	to <- prometheus.MustNewConstMetric(descSteps, prometheus.CounterValue, float64(s.ClockSteps()))
+	to <- prometheus.MustNewConstMetric(descTold, prometheus.GaugeValue, float64(s.Instructions()))
 	if s.Journal != nil {
 		rows, bytes := s.Journal()
 		gauge(descRows, float64(rows))

@@ -176,7 +176,7 @@ func allShards(p *seckill.Product) []ledger.Shard {
 func (d *Desk) find(ctx context.Context, p *seckill.Product) error {
 	f, err := d.ledger.Read(ctx, allShards(p)[0])
 	if err != nil {
-		return seckill.Errorf(seckill.CodeBusy, "look for instructions: %w", err)
+		return seckill.Errorf(seckill.CodeBusy, "look for instructions in the ledger: %w", err)
 	}
 	d.noteInstruction(p.ID, &f)
 	return nil

@@ -151,6 +151,43 @@ func TestSetState_OldNewsFromTheStoreDoNotReopen(t *testing.T) {
 	wantState(t, r, 1, seckill.SalePaused)
 }
 
+// The ledger hears the store's state before it forgets the instruction: in between
+// older news would be obeyed.
+func TestCarryInstructions_OldNewsFindNoGap(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	storeAway(t, r, r.Catalog)
+	stop(t, r.Desk, 1, seckill.SalePaused)
+	r.Store.Heal()
+	for _, method := range []string{"SetState", "Settle"} {
+		r.Ledger.Before(method, func() {
+			_, _ = r.Embedded.SetState(t.Context(), ledger.ShardOf(&p, 0), seckill.SaleOpen, p.Version)
+			if f := r.Figures(t, p); f.State != seckill.SalePaused {
+				t.Errorf("before %s the sale is %s", method, f.State)
+			}
+		})
+	}
+	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	_, _ = r.Embedded.SetState(t.Context(), ledger.ShardOf(&p, 0), seckill.SaleOpen, p.Version)
+	wantState(t, r, 1, seckill.SalePaused)
+}
+
+// A keeper's news of before a rebuild reach the shard between its install and its
+// opening. The state in the store is the one of the snapshot.
+func TestRecover_OldNewsFindNoGap(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, mei)
+	rig.Must(t, err)
+	p.Epoch++
+	r.Ledger.Before("Open", func() {
+		_, _ = r.Embedded.SetState(t.Context(), ledger.ShardOf(&p, 0), seckill.SaleOpen, p.Version)
+	})
+	_, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+	rig.Must(t, err)
+	wantState(t, r, 1, seckill.SalePaused)
+}
+
 // The ledger loses the instruction with everything else. The instance that took it
 // still knows.
 func TestSetState_InstructionOutlivesTheLedger(t *testing.T) {

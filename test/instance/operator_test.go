@@ -37,7 +37,8 @@ func operatorCalls() []operatorCall {
 			_, err := o.Patch(ctx, 1, map[string]any{"price_cents": 7})
 			return err
 		}, "", namesStore},
-		{"pause another", func(ctx context.Context, o *engine.Operator) error { _, err := o.Pause(ctx, 2); return err }, namesLedger, namesStore},
+		{"pause another", func(ctx context.Context, o *engine.Operator) error { _, err := o.Pause(ctx, 2); return err }, namesLedger, ""}, // the ledger keeps it
+		{"resume a fourth", func(ctx context.Context, o *engine.Operator) error { _, err := o.Resume(ctx, 4); return err }, namesLedger, namesStore},
 		// With the ledger away it is recorded, and owed.
 		{"more of a third", func(ctx context.Context, o *engine.Operator) error {
 			_, err := o.ChangeStock(ctx, 3, 1, "delivery")
@@ -59,6 +60,7 @@ func TestWithAServerFrozenAnOperatorHearsInTimeWhichItIs(t *testing.T) {
 	s := newAway(t)
 	openSale(t, s.shop, engine.Product{ID: 2, Stock: 10})
 	openSale(t, s.shop, engine.Product{ID: 3, Stock: 10})
+	openSale(t, s.shop, engine.Product{ID: 4, Stock: 10})
 	for _, outage := range []struct {
 		name       string
 		begin, end func()
