@@ -162,16 +162,6 @@ func (d *Desk) instruct(ctx context.Context, id uint32, in seckill.Instruction, 
 	return *s.Terms(), nil
 }
 
-// allShards are a product's shards, also while the store sells it. A product that
-// the store sells always has one for its instructions.
-func allShards(p *seckill.Product) []ledger.Shard {
-	shards := make([]ledger.Shard, max(p.Shards, 1))
-	for i := range shards {
-		shards[i] = ledger.ShardOf(p, i)
-	}
-	return shards
-}
-
 // find looks whether an instruction on a product waits in the ledger.
 func (d *Desk) find(ctx context.Context, p *seckill.Product) error {
 	f, err := d.ledger.Read(ctx, allShards(p)[0])

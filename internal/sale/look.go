@@ -42,9 +42,13 @@ func each[T any](atOnce int, all []T, do func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// shardsOf are a product's shards.
-func shardsOf(p *seckill.Product) []ledger.Shard {
-	shards := make([]ledger.Shard, p.LedgerShards())
+// shardsOf are the shards that sell a product.
+func shardsOf(p *seckill.Product) []ledger.Shard { return allShards(p)[:p.LedgerShards()] }
+
+// allShards are a product's shards, also while the store sells it: instructions wait
+// there.
+func allShards(p *seckill.Product) []ledger.Shard {
+	shards := make([]ledger.Shard, p.Shards)
 	for i := range shards {
 		shards[i] = ledger.ShardOf(p, i)
 	}
