@@ -222,6 +222,7 @@ func TestFindInstructions_AStartKnowsWhatTheLedgerKept(t *testing.T) {
 			r.Restart(t)
 			rig.Must(t, r.Catalog.Refresh(t.Context()))
 			rig.Must(t, r.Desk.FindInstructions(t.Context()))
+			rig.Must(t, r.Catalog.Refresh(t.Context())) // the store has it open
 			if now := r.Catalog.Find(1).Terms(); now.Window(r.Clock.Now()) != seckill.CodePaused {
 				t.Errorf("its door says %q", now.Window(r.Clock.Now()))
 			}
