@@ -222,8 +222,10 @@ func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState,
 	in := seckill.Instruction{
 		ID: rand.Text(), State: state, Actor: actor.Name, Reason: actor.Reason, At: d.clock.Now().UTC().Truncate(time.Millisecond),
 	}
+	var unread error
 	if state == seckill.SaleOpen {
-		if err := d.carryFirst(ctx, id); err != nil {
+		var err error
+		if unread, err = d.carryFirst(ctx, id); err != nil {
 			return seckill.Product{}, err
 		}
 	}
@@ -233,6 +235,11 @@ func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState,
 	}
 	if err != nil {
 		return p, err
+	}
+	if unread != nil { // the keeper tells the ledger
+		d.changed(id)
+		d.refreshed(ctx, id)
+		return p, unread
 	}
 	return p, d.spread(ctx, &p)
 }

@@ -256,17 +256,17 @@ func (d *Desk) settle(ctx context.Context, p *seckill.Product, id string) error 
 }
 
 // carryFirst brings what waits to the store before an operator resumes a sale, so
-// that it does not undo this later word. While the store sells, the ledger may be
-// away.
-func (d *Desk) carryFirst(ctx context.Context, id uint32) error {
+// that it does not undo this later word. A ledger that cannot be asked (unread) may
+// have more. The word is then given and not answered for, unless the store sells.
+func (d *Desk) carryFirst(ctx context.Context, id uint32) (unread, err error) {
 	if s := d.catalog.Find(id); s != nil {
 		within, cancel := d.brief(ctx)
 		defer cancel()
 		if err := d.find(within, s.Terms()); err != nil && !s.Terms().SoldByStore() {
-			return err
+			unread = fmt.Errorf("the sale is resumed in the store; the ledger has not heard it yet: %w", err)
 		}
 	}
-	return d.carry(ctx, id)
+	return unread, d.carry(ctx, id)
 }
 
 // tellStore gives an instruction to the store. Who stops a sale does not wait long.
