@@ -10,10 +10,21 @@ import (
 // bucket follows from it, and keys outlive programs.
 const buckets = 64
 
+// spread lists the buckets so that neighbours are far apart among the slots of a
+// Cluster: two in a row are in different halves, four in a row in different
+// quarters. Masters usually hold ranges of slots, so the shards of one product lie
+// on different masters.
+var spread = [buckets]uint8{
+	26, 24, 27, 25, 57, 59, 56, 58, 31, 33, 30, 32, 48, 46, 0, 47,
+	39, 28, 38, 29, 9, 55, 41, 54, 13, 15, 12, 14, 5, 7, 4, 6,
+	22, 20, 23, 21, 40, 51, 8, 50, 17, 19, 16, 18, 1, 3, 49, 2,
+	35, 37, 34, 36, 44, 42, 45, 43, 53, 11, 52, 10, 62, 60, 63, 61,
+}
+
 // bucketOf is the bucket of a shard. The group is hashed (Fibonacci hashing),
 // because shops number products one after the other, and many have one shard.
 func bucketOf(group uint32, index int) int {
-	return int((uint64(group*0x9E3779B9>>26) + uint64(index)) % buckets)
+	return int(spread[(uint64(group*0x9E3779B9>>26)+uint64(index))%buckets])
 }
 
 // keyspace names keys. Every name has its bucket's hash tag.
