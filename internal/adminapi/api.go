@@ -72,11 +72,12 @@ type Reconciler interface {
 // Records is what the API reads from the store itself, as store.Store has it.
 type Records interface {
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
-	Products(ctx context.Context) ([]seckill.Product, error)
+	Products(ctx context.Context, filter store.ProductFilter) ([]seckill.Product, error)
+	CurrentProducts(ctx context.Context) ([]seckill.Product, error)
 	Story(ctx context.Context, no seckill.OrderNo) ([]store.StoryLine, error)
 	Letters(ctx context.Context, filter store.LetterFilter) ([]store.Letter, error)
 	Payments(ctx context.Context, filter store.PaymentFilter) ([]store.Payment, error)
-	Reconciliations(ctx context.Context, product uint32, limit int) ([]store.Reconciliation, error)
+	Reconciliations(ctx context.Context, product uint32, before int64, limit int) ([]store.Reconciliation, error)
 	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)
 	Audit(ctx context.Context, filter store.AuditFilter) ([]store.AuditLine, error)
 	AppendAudit(ctx context.Context, line store.AuditLine) error

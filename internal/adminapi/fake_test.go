@@ -249,14 +249,18 @@ func (e *engine) Product(_ context.Context, id uint32) (seckill.Product, error) 
 
 // Products has a second one, whose figures cannot be counted, one whose sale is
 // long over and one that has long to start.
-func (e *engine) Products(context.Context) ([]seckill.Product, error) {
+func (e *engine) CurrentProducts(ctx context.Context) ([]seckill.Product, error) {
+	return e.Products(ctx, store.ProductFilter{Limit: 4})
+}
+
+func (e *engine) Products(_ context.Context, filter store.ProductFilter) ([]seckill.Product, error) {
 	one, err := e.product(1)
 	two := one
 	two.ID, two.Group = 2, 2
 	over, later := two, two
 	over.ID, over.StartsAt, over.EndsAt = 3, at.Add(-25*time.Hour), at.Add(-2*time.Hour)
 	later.ID, later.StartsAt, later.EndsAt = 4, at.Add(2*time.Hour), at.Add(3*time.Hour)
-	return []seckill.Product{one, two, over, later}, err
+	return []seckill.Product{one, two, over, later}[min(filter.After, 4):][:min(4-min(int(filter.After), 4), filter.Limit)], err
 }
 
 // Look finds one order pending, two queued, and cannot tell of one.
@@ -305,7 +309,7 @@ func (e *engine) Payments(_ context.Context, filter store.PaymentFilter) ([]stor
 	}}, e.told("payments", 0, filter, store.Actor{})
 }
 
-func (e *engine) Reconciliations(context.Context, uint32, int) ([]store.Reconciliation, error) {
+func (e *engine) Reconciliations(context.Context, uint32, int64, int) ([]store.Reconciliation, error) {
 	no := false
 	body := `{"id":0,"violations":[{"promise":"I1","expected":"10","found":"9","detail":"short"}],"figures":{"offered":10}}`
 	return []store.Reconciliation{{ID: 7, ProductID: 1, At: at, Balanced: &no, Body: []byte(body)}}, e.failure()

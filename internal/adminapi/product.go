@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
 
 	"seckill"
 	"seckill/internal/store"
@@ -26,11 +25,11 @@ func (a *api) listProducts(in *input) action {
 	after := uint32(in.paramInt("after", 0, math.MaxUint32, 0))
 	limit := int(in.paramInt("limit", 1, maxProducts, maxProducts))
 	return func(ctx context.Context) (answer, error) {
-		products, err := a.Records.Products(ctx)
+		// One more than the page tells whether another follows.
+		products, err := a.Records.Products(ctx, store.ProductFilter{After: after, Limit: limit + 1})
 		if err != nil {
 			return answer{}, fmt.Errorf("list products: %w", err)
 		}
-		products = slices.DeleteFunc(products, func(p seckill.Product) bool { return p.ID <= after })
 		page := productPage{Products: wire.List(products[:min(limit, len(products))], a.shown)}
 		if limit < len(products) {
 			page.Next = products[limit-1].ID

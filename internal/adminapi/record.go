@@ -44,9 +44,9 @@ func (a *api) reconcile(in *input) action {
 }
 
 func (a *api) listReconciliations(in *input) action {
-	product, limit := in.paramProduct(), in.limit()
+	product, before, limit := in.paramProduct(), in.paramInt("before", 1, math.MaxInt64, 0), in.limit()
 	return func(ctx context.Context) (answer, error) {
-		kept, err := a.Records.Reconciliations(ctx, product, limit)
+		kept, err := a.Records.Reconciliations(ctx, product, before, limit)
 		if err != nil {
 			return answer{}, fmt.Errorf("list reconciliations: %w", err)
 		}
@@ -76,6 +76,7 @@ func (a *api) listPayments(in *input) action {
 	filter := store.PaymentFilter{
 		OrderNo: in.paramText("order_no", maxOrderNoBytes),
 		Type:    in.paramOneOf("type", "payment", "refund"),
+		Before:  in.paramText("before", maxPaymentIDBytes),
 		Limit:   in.limit(),
 	}
 	// Who names an order or a product has it, test or not.

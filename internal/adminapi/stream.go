@@ -19,7 +19,7 @@ const (
 	boardTimeout = 5 * time.Second
 	writeTimeout = 10 * time.Second
 	// boardMargin is how long before its start and after its end a product is on
-	// the board. All products that ever were would take longer than a beat.
+	// the board.
 	boardMargin = time.Hour
 )
 
@@ -53,7 +53,7 @@ func (a *api) boardFrame(ctx context.Context, tests bool) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, boardTimeout)
 	defer cancel()
-	products, err := a.Records.Products(ctx)
+	products, err := a.Records.CurrentProducts(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list products: %w", err)
 	}

@@ -26,10 +26,13 @@ var (
 	addr   = netip.MustParseAddr("192.0.2.7")
 )
 
-type shelf struct{ seckill.Product }
+// shelf is a catalogue of one product.
+type shelf struct{ terms seckill.Product }
 
-func (s *shelf) Products(context.Context) ([]seckill.Product, error) {
-	return []seckill.Product{s.Product}, nil
+func (s *shelf) Product(context.Context, uint32) (seckill.Product, error) { return s.terms, nil }
+
+func (s *shelf) CurrentProducts(context.Context) ([]seckill.Product, error) {
+	return []seckill.Product{s.terms}, nil
 }
 
 type memory map[string]bool
@@ -113,7 +116,7 @@ func TestTheGatesStandInOrder(t *testing.T) {
 	d.ByAddr = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowAddr(addr, now) })
 	d.ByProduct = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowProduct(7, now) })
 	d.ByBuyer = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowBytes([]byte("bob"), now) })
-	d.shelf.State = seckill.SaleEnded
+	d.shelf.terms.State = seckill.SaleEnded
 	on := d.on(t)
 	on.MarkSoldOut(time.Now().Add(time.Hour))
 	auth, body := []byte("Bearer nonsense"), `{"quantity":9}`
@@ -125,9 +128,9 @@ func TestTheGatesStandInOrder(t *testing.T) {
 		mend  func() // what this gate refused
 		limit bool
 	}{
-		{GateWindow, seckill.CodeEnded, func() { d.shelf.State = seckill.SalePaused }, false},
-		{GateWindow, seckill.CodePaused, func() { d.shelf.State = seckill.SaleOpen; d.shelf.StartsAt = time.Now().Add(time.Minute) }, false},
-		{GateWindow, seckill.CodeNotStarted, func() { d.shelf.StartsAt = time.Now().Add(-time.Minute) }, false},
+		{GateWindow, seckill.CodeEnded, func() { d.shelf.terms.State = seckill.SalePaused }, false},
+		{GateWindow, seckill.CodePaused, func() { d.shelf.terms.State = seckill.SaleOpen; d.shelf.terms.StartsAt = time.Now().Add(time.Minute) }, false},
+		{GateWindow, seckill.CodeNotStarted, func() { d.shelf.terms.StartsAt = time.Now().Add(-time.Minute) }, false},
 		{GateSoldOut, seckill.CodeSoldOut, func() { on.ClearSoldOut() }, false},
 		{GateAddressRate, seckill.CodeRateLimited, func() { d.ByAddr = nil }, true},
 		{GateBuyer, seckill.CodeUnauthenticated, func() { auth = bearer(t, "bob") }, false},
@@ -163,7 +166,7 @@ func TestTheGatesStandInOrder(t *testing.T) {
 // An instance hears late, or never, to whom another's counter has sold.
 func TestASoldOutFlagOfADirectProductLetsProvenBuyersAskTheStoreThatOthersSellFrom(t *testing.T) {
 	d := newDoor(t)
-	d.shelf.Strategy = seckill.StrategyDirect
+	d.shelf.terms.Strategy = seckill.StrategyDirect
 	on := d.on(t)
 	on.MarkSoldOut(time.Now().Add(time.Hour))
 	for _, c := range []struct {
@@ -438,7 +441,7 @@ func TestAdmit_JudgesTokensByTheInstancesClock(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
 		d.Clock = sale.NewClock(func(context.Context) (time.Time, error) { return time.Now().Add(ledger), nil }, log)
 		must(t, d.Clock.Sync(t.Context()))
-		d.shelf.StartsAt, d.shelf.EndsAt = d.Clock.Now().Add(-time.Minute), d.Clock.Now().Add(time.Minute)
+		d.shelf.terms.StartsAt, d.shelf.terms.EndsAt = d.Clock.Now().Add(-time.Minute), d.Clock.Now().Add(time.Minute)
 		now := time.Now()
 		for _, c := range []struct {
 			issued, expires time.Time

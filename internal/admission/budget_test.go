@@ -22,7 +22,7 @@ type toll struct {
 
 func tolls() []toll {
 	return []toll{
-		{GateWindow, 0, func(_ testing.TB, d *door, _ *Request) { d.shelf.State = seckill.SaleEnded }},
+		{GateWindow, 0, func(_ testing.TB, d *door, _ *Request) { d.shelf.terms.State = seckill.SaleEnded }},
 		{GateSoldOut, 0, func(tb testing.TB, d *door, _ *Request) { d.on(tb).MarkSoldOut(time.Now().Add(time.Hour)) }},
 		{GateSoldOut, 0, func(tb testing.TB, d *door, req *Request) { // of a token by a key, never seen
 			l := keyed(tb, d)

@@ -12,6 +12,8 @@ import (
 const (
 	demoOpensIn = 10 * time.Second
 	demoLasts   = 2 * time.Hour
+	// demoProducts is how many products a demo's store has at most: two a start.
+	demoProducts = 100_000
 	// demoRef marks products of a demo.
 	demoRef = "demo"
 )
@@ -21,11 +23,16 @@ const (
 // start has ids of its own.
 func (a *App) openDemo(ctx context.Context) error {
 	next := uint32(1)
-	for _, s := range a.parts.catalog.All() {
-		next = max(next, s.ID+1)
-		if t := s.Terms(); t.Ref == demoRef && t.State != seckill.SaleEnded {
+	known, err := a.parts.store.Products(ctx, store.ProductFilter{Limit: demoProducts})
+	if err != nil {
+		return err
+	}
+	for i := range known {
+		p := &known[i]
+		next = max(next, p.ID+1)
+		if p.Ref == demoRef && p.State != seckill.SaleEnded {
 			actor := store.Actor{Name: "demo", Reason: "a new demo begins"}
-			if _, err := a.parts.desk.SetState(ctx, s.ID, seckill.SaleEnded, actor); err != nil {
+			if _, err := a.parts.desk.SetState(ctx, p.ID, seckill.SaleEnded, actor); err != nil {
 				return err
 			}
 		}

@@ -125,7 +125,11 @@ func TestTheBuyerOfTheLastUnitIsNotToldSoldOutElsewhere(t *testing.T) {
 // catalogue is a source of products.
 type catalogue []seckill.Product
 
-func (c catalogue) Products(context.Context) ([]seckill.Product, error) { return c, nil }
+func (catalogue) Product(context.Context, uint32) (seckill.Product, error) {
+	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
+}
+
+func (c catalogue) CurrentProducts(context.Context) ([]seckill.Product, error) { return c, nil }
 
 // listeners is an instance that has others beside it, with three products: one
 // that the ledger sells, one that the store has taken over, and a direct one.

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+
 	"seckill"
 	"seckill/internal/adoption"
 	"seckill/internal/alert"
@@ -13,10 +15,11 @@ func (p *parts) buildPromises() {
 	p.promises = promise.New(promise.Options{
 		Store: p.store, Adopter: &adoption.Adopter{Store: p.store, Lanes: p.lanes, Now: p.clock.Now, Gatherer: p.mover, ExpireAfter: p.cfg.Order.ExpireAfter},
 		Terms: func(product uint32) *seckill.Product {
-			if s := p.catalog.Find(product); s != nil {
-				return s.Terms()
+			s, err := p.catalog.Look(context.Background(), product) // it has a deadline of its own
+			if err != nil || s == nil {
+				return nil
 			}
-			return nil
+			return s.Terms()
 		},
 		Deleted: func(product uint32) bool { return p.catalog.Find(product) == nil && p.catalog.IsTest(product) },
 		Journal: p.journal, Ledger: p.ledger, OnMissing: p.promisesMissing, Most: p.mostPromises(),

@@ -22,7 +22,11 @@ type shelf struct {
 
 func (s *shelf) Ping(context.Context) error { return s.down }
 
-func (s *shelf) Products(context.Context) ([]seckill.Product, error) { return s.products, nil }
+func (*shelf) Product(context.Context, uint32) (seckill.Product, error) {
+	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
+}
+
+func (s *shelf) CurrentProducts(context.Context) ([]seckill.Product, error) { return s.products, nil }
 
 // A shop is ready while it can sell something, or while it is no better off
 // than the others.

@@ -103,7 +103,10 @@ func (d *Desk) awaited(ctx context.Context, orderNo string) error {
 func (d *Desk) promised(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
 	ctx, cancel := d.brief(ctx)
 	defer cancel()
-	s := d.Catalog.Find(no.ProductID())
+	s, err := d.Catalog.Look(ctx, no.ProductID())
+	if err != nil {
+		return store.Letter{}, err
+	}
 	if s == nil || s.Terms().Epoch == 0 {
 		return store.Letter{}, d.unopened(ctx, no.ProductID())
 	}

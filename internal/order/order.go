@@ -125,9 +125,9 @@ func Bare(o seckill.Order) seckill.Order {
 // a recovered ledger holds no mark of it until a worker has adopted it, and
 // that is no reason to tell its buyer that it never was.
 func (d *Desk) unadopted(ctx context.Context, no seckill.OrderNo) (bool, error) {
-	s := d.Catalog.Find(no.ProductID())
-	if s == nil || s.Terms().Epoch < 2 {
-		return false, nil
+	s, err := d.Catalog.Look(ctx, no.ProductID())
+	if err != nil || s == nil || s.Terms().Epoch < 2 {
+		return false, err
 	}
 	waiting, err := d.Queue.Stats(ctx, s.ID)
 	if err != nil {
@@ -160,7 +160,10 @@ func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (se
 	if !seckill.CodeNotFound.In(err) {
 		return seckill.Order{}, err
 	}
-	s := d.Catalog.Find(no.ProductID())
+	s, err := d.Catalog.Look(bounded, no.ProductID())
+	if err != nil {
+		return seckill.Order{}, err
+	}
 	if s == nil || s.Terms().Epoch == 0 {
 		return seckill.Order{}, d.unopened(bounded, no.ProductID())
 	}
@@ -213,7 +216,8 @@ func soldByStore(p *seckill.Product) error {
 func (d *Desk) missingFrom(ctx context.Context, s *sale.Sale, shards ...int) error {
 	p := s.Terms()
 	whole := !p.Rebuilding
-	if whole && (d.Keeps == nil || d.Keeps(p)) {
+	kept := d.Catalog.Find(p.ID) != nil && (d.Keeps == nil || d.Keeps(p))
+	if whole && kept {
 		for _, index := range shards {
 			figures, err := d.Ledger.Read(ctx, s.Shard(index))
 			if err != nil {

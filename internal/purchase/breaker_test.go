@@ -139,7 +139,11 @@ func (r *remote) fail(err error) {
 
 type products []seckill.Product
 
-func (p products) Products(context.Context) ([]seckill.Product, error) { return p, nil }
+func (products) Product(context.Context, uint32) (seckill.Product, error) {
+	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
+}
+
+func (p products) CurrentProducts(context.Context) ([]seckill.Product, error) { return p, nil }
 
 // outlet is a stage on a remote ledger, all in memory, where time is not real.
 type outlet struct {

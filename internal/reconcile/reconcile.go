@@ -173,6 +173,7 @@ func (r *Reconciler) checkRows(ctx context.Context, c *cut, report *stats.Report
 		{"I6", func() ([]store.Finding, error) {
 			return r.Store.CheckStockLog(ctx, report.ProductID, findingsMost)
 		}},
+		{"I1", func() ([]store.Finding, error) { return r.Store.CheckTally(ctx, report.ProductID) }},
 		{"I3", func() ([]store.Finding, error) { return r.Store.CheckBuyers(ctx, group, findingsMost) }},
 		{"I8", func() ([]store.Finding, error) { return r.Store.CheckMoney(ctx, report.ProductID, findingsMost) }},
 	} {

@@ -113,7 +113,7 @@ func TestASaleAtRestIsBalanced(t *testing.T) {
 	if report.Figures["offered"] != 22 || report.Figures["ledger_reserved"] != 2 || len(o.reports) != 3 {
 		t.Errorf("figures are %v after %d reports", report.Figures, len(o.reports))
 	}
-	kept, err := o.Rig.Store.Reconciliations(t.Context(), 1, 10)
+	kept, err := o.Rig.Store.Reconciliations(t.Context(), 1, 0, 10)
 	rig.Must(t, err)
 	if len(kept) != 3 || kept[0].ID != report.ID || kept[0].Balanced == nil || !*kept[0].Balanced {
 		t.Errorf("kept %+v", kept)

@@ -97,11 +97,11 @@ func TestRepairLeavesTheRestToAPerson(t *testing.T) {
 			`DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB)`,
 			`DELETE FROM tb_user_seckill WHERE user_id = CAST('d' AS BLOB)`,
 			`UPDATE tb_seckill_product SET stock = stock + 1 WHERE id = 1`,
-		}, "I3 I6"},
+		}, "I1 I3 I6"},
 		"an order that is said to be refunded": {[]string{
 			`UPDATE tb_seckill_order SET status = 4 WHERE status = 1`,
 			`UPDATE tb_seckill_product SET stock = stock + 1 WHERE id = 1`,
-		}, "I3 I6 I8"},
+		}, "I1 I3 I6 I8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
@@ -157,7 +157,7 @@ func TestWhatWasFoundIsKeptBeforeItIsMended(t *testing.T) {
 			if (err != nil) != fail {
 				t.Fatalf("error %v", err)
 			}
-			kept, err := o.Rig.Store.Reconciliations(t.Context(), 1, 10)
+			kept, err := o.Rig.Store.Reconciliations(t.Context(), 1, 0, 10)
 			rig.Must(t, err)
 			if len(kept) != len(want) || len(o.reports) != len(want) {
 				t.Fatalf("%d reports kept, %d told, want %d", len(kept), len(o.reports), len(want))

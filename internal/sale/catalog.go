@@ -27,6 +27,10 @@ const (
 	// reading takes 25 ms, as with 2,000 products.
 	restTimes   = 9
 	catalogRest = 100 * time.Millisecond
+	// pastMost is how many products that are not current are read between two
+	// readings: whoever asks for any number of ids costs the store little.
+	pastMost     = 100
+	pastDeadline = 400 * time.Millisecond
 )
 
 // Sale is one product as this instance sees it. Terms are replaced whole; the
@@ -97,11 +101,13 @@ func (s *Sale) Requests() map[string]int64 {
 
 // ProductReader is what the catalogue reads.
 type ProductReader interface {
-	Products(ctx context.Context) ([]seckill.Product, error)
+	CurrentProducts(ctx context.Context) ([]seckill.Product, error)
+	Product(ctx context.Context, id uint32) (seckill.Product, error)
 }
 
-// Catalog is all sales of this instance. Reading is one atomic load; the store
-// is read once a second and after each change of this instance.
+// Catalog is all sales that are still looked after (store.CurrentFor). Reading is
+// one atomic load; the store is read once a second and after each change of this
+// instance. Older sales are in the store alone.
 type Catalog struct {
 	// OnSoldOut and OnUnitsBack, set before the first Refresh, are told what
 	// this instance has learned of a product's free units. They must not block.
@@ -132,6 +138,10 @@ type Catalog struct {
 	read     time.Time   // when the last reading ended
 	away     atomic.Bool // the last reading failed
 	waiting  waiting
+
+	mu     sync.Mutex       // of both:
+	past   map[uint32]*Sale // products that are not current, asked for since the last reading; nil for none
+	looked int              // how many reads of them there were since
 }
 
 // NewCatalog makes an empty catalogue.
@@ -139,13 +149,13 @@ func NewCatalog(source ProductReader) *Catalog {
 	c := &Catalog{
 		source: source, OnSoldOut: func(uint32, time.Time) {}, OnUnitsBack: func(uint32) {},
 		CatchUp:   func(_ *Sale, raise func()) { raise() }, // nobody sells elsewhere
-		OnRebuilt: func(*seckill.Product) {}, OnClosing: func() {}, OnGone: func(*Sale) {}, readings: newTogether(),
+		OnRebuilt: func(*seckill.Product) {}, OnClosing: func() {}, OnGone: func(*Sale) {}, readings: newTogether(), past: make(map[uint32]*Sale),
 	}
 	c.sales.Store(&map[uint32]*Sale{})
 	return c
 }
 
-// Find is the sale of a product, or nil.
+// Find is the sale of a current product, or nil.
 func (c *Catalog) Find(id uint32) *Sale { return (*c.sales.Load())[id] }
 
 // IsTest reports whether a product is a test. One that was deleted is still known
@@ -158,7 +168,43 @@ func (c *Catalog) IsTest(id uint32) bool {
 	return was
 }
 
-// All lists the sales by product id.
+// Look is Find, and of a product that is over the store's word, which is at most
+// as old as the catalogue. It is nil if there is no such product, or none yet, and
+// busy if the store does not answer or too many are asked for.
+func (c *Catalog) Look(ctx context.Context, id uint32) (*Sale, error) {
+	if s := c.Find(id); s != nil || id == 0 {
+		return s, nil
+	}
+	c.mu.Lock()
+	s, known := c.past[id]
+	if !known {
+		c.looked++
+	}
+	many := c.looked > pastMost
+	c.mu.Unlock()
+	switch {
+	case known:
+		return s, nil
+	case many:
+		return nil, seckill.Errorf(seckill.CodeBusy, "too many products are asked for that are not on sale")
+	}
+	ctx, cancel := context.WithTimeout(ctx, pastDeadline)
+	defer cancel()
+	p, err := c.source.Product(ctx, id)
+	if err != nil && !seckill.CodeNotFound.In(err) {
+		return nil, seckill.Errorf(seckill.CodeBusy, "read product: %w", err)
+	}
+	if err == nil && p.Window(time.Now()) == seckill.CodeEnded { // else it is new, and soon in the catalogue
+		s = &Sale{ID: id, catalog: c}
+		s.terms.Store(&p)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.past[id] = s
+	return s, nil
+}
+
+// All lists the sales of current products by product id.
 func (c *Catalog) All() []*Sale {
 	sales := *c.sales.Load()
 	all := make([]*Sale, 0, len(sales))
@@ -180,7 +226,7 @@ func (c *Catalog) Refresh(ctx context.Context) error {
 func (c *Catalog) reread(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, catalogDeadline)
 	defer cancel()
-	products, err := c.source.Products(ctx)
+	products, err := c.source.CurrentProducts(ctx)
 	c.away.Store(err != nil)
 	if err != nil {
 		return err
@@ -208,6 +254,10 @@ func (c *Catalog) reread(ctx context.Context) error {
 		next[p.ID] = s
 	}
 	c.sales.Store(&next)
+	c.mu.Lock()
+	clear(c.past)
+	c.looked = 0
+	c.mu.Unlock()
 	if closing {
 		c.OnClosing()
 	}

@@ -28,10 +28,24 @@ func raise(on *sale.Sale) { on.MarkSoldOut(time.Now()) }
 type shelf struct {
 	mu       sync.Mutex
 	products []seckill.Product
+	past     []seckill.Product // read by id alone
+	asked    int               // for one of them
 	err      error
 }
 
-func (s *shelf) Products(context.Context) ([]seckill.Product, error) {
+func (s *shelf) Product(_ context.Context, id uint32) (seckill.Product, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	for _, p := range s.past {
+		if p.ID == id {
+			return p, s.err
+		}
+	}
+	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
+}
+
+func (s *shelf) CurrentProducts(context.Context) ([]seckill.Product, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.products, s.err
@@ -362,8 +376,63 @@ func TestRefresh_CallersShareReadings(t *testing.T) {
 // slowShelf takes as long for a reading as a store with thousands of products.
 type slowShelf struct{ readings int }
 
-func (s *slowShelf) Products(context.Context) ([]seckill.Product, error) {
+func (*slowShelf) Product(context.Context, uint32) (seckill.Product, error) {
+	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
+}
+
+func (s *slowShelf) CurrentProducts(context.Context) ([]seckill.Product, error) {
 	s.readings++
 	<-time.After(20 * time.Millisecond)
 	return []seckill.Product{{ID: 1}}, nil
+}
+
+func TestLook_ReadsAProductThatIsOverOncePerReading(t *testing.T) {
+	over := seckill.Product{ID: 2, Name: "old", StartsAt: time.Now().Add(-72 * time.Hour), EndsAt: time.Now().Add(-48 * time.Hour)}
+	fresh := seckill.Product{ID: 3, StartsAt: time.Now(), EndsAt: time.Now().Add(time.Hour)}
+	source := &shelf{products: []seckill.Product{{ID: 1}}, past: []seckill.Product{over, fresh}}
+	c := sale.NewCatalog(source)
+	rig.Must(t, c.Refresh(t.Context()))
+	look := func(id uint32) *sale.Sale {
+		t.Helper()
+		s, err := c.Look(t.Context(), id)
+		rig.Must(t, err)
+		return s
+	}
+	if look(1) != c.Find(1) || source.asked != 0 {
+		t.Error("a current product is not that of the catalogue")
+	}
+	for range 3 {
+		if s := look(2); s == nil || s.Terms().Name != "old" || c.Find(2) != nil {
+			t.Fatalf("the product that is over is %v", s)
+		}
+		if look(4) != nil {
+			t.Error("a product is there that is unknown")
+		}
+		if look(3) != nil {
+			t.Error("a product is sold that the catalogue does not have yet")
+		}
+	}
+	if source.asked != 3 {
+		t.Errorf("the store was asked %d times for three products", source.asked)
+	}
+	source.past[0].Name = "renamed"
+	rig.Must(t, c.Refresh(t.Context()))
+	if s := look(2); s.Terms().Name != "renamed" {
+		t.Error("a change is not seen after the next reading")
+	}
+}
+
+func TestLook_AsksTheStoreForFewOfManyIDs(t *testing.T) {
+	source := &shelf{}
+	c := sale.NewCatalog(source)
+	rig.Must(t, c.Refresh(t.Context()))
+	busy := 0
+	for id := range uint32(1000) {
+		if _, err := c.Look(t.Context(), id+1); seckill.CodeBusy.In(err) {
+			busy++
+		}
+	}
+	if source.asked != 100 || busy != 900 {
+		t.Errorf("the store was asked %d times, %d were told busy", source.asked, busy)
+	}
 }

@@ -18,7 +18,13 @@ type endedSales struct {
 	products []seckill.Product
 }
 
-func (s *endedSales) Products(context.Context) ([]seckill.Product, error) { return s.products, nil }
+func (*endedSales) Product(context.Context, uint32) (seckill.Product, error) {
+	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
+}
+
+func (s *endedSales) CurrentProducts(context.Context) ([]seckill.Product, error) {
+	return s.products, nil
+}
 
 func (s *endedSales) Announce(context.Context, uint32, seckill.EventKind) (bool, error) {
 	return true, nil

@@ -19,25 +19,21 @@ const (
 
 // Stats are the product's figures now, from ledger, queue and store.
 func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
-	// To count a large sale may take longer than to learn that nobody answers.
-	if err := d.storeThere(ctx, id); err != nil {
-		return stats.Stats{}, err
-	}
-	figures, err := d.store.Figures(ctx, id)
+	tally, err := d.tally(ctx, id)
 	if err != nil {
 		return stats.Stats{}, err
 	}
-	p := &figures.Product
+	p, counted := &tally.Product, &tally.Counted
 	d.catalog.waiting.apply(p)
 	s := stats.Stats{
 		ProductID: id, Test: p.Test, State: p.State.String(), Status: d.Status(p), Seller: seller(p), Epoch: p.Epoch, Offered: p.Offered,
 		Store: stats.Store{
-			Stock: p.Stock, Pending: figures.Pending, Paid: figures.Paid,
-			Cancelled: figures.Cancelled, Failed: figures.Failed, Refunded: figures.Refunded,
+			Stock: p.Stock, Pending: counted.Pending, Paid: counted.Paid,
+			Cancelled: counted.Cancelled, Failed: counted.Failed, Refunded: counted.Refunded,
 		},
 		Requests: map[string]int64{},
 	}
-	if err := d.countPromised(ctx, &figures, &s); err != nil {
+	if err := d.countPromised(ctx, &tally, &s); err != nil {
 		return s, err
 	}
 	if on := d.catalog.Find(id); on != nil {
@@ -63,19 +59,18 @@ func seller(p *seckill.Product) string {
 	return p.Seller.String()
 }
 
-// storeThere reports why the store cannot be asked about the product.
-func (d *Desk) storeThere(ctx context.Context, id uint32) error {
+// tally reads what the store says of the product.
+func (d *Desk) tally(ctx context.Context, id uint32) (store.Tally, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeAnswers)
 	defer cancel()
-	_, err := d.store.Product(ctx, id)
-	return err
+	return d.store.Tally(ctx, id)
 }
 
 // countPromised adds what ledger and queue have.
-func (d *Desk) countPromised(ctx context.Context, figures *store.Figures, s *stats.Stats) error {
+func (d *Desk) countPromised(ctx context.Context, tally *store.Tally, s *stats.Stats) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerAnswers)
 	defer cancel()
-	p := &figures.Product
+	p := &tally.Product
 	for i := range p.LedgerShards() {
 		f, err := d.ledger.Read(ctx, ledger.ShardOf(p, i))
 		if err != nil {
@@ -88,8 +83,8 @@ func (d *Desk) countPromised(ctx context.Context, figures *store.Figures, s *sta
 	if err != nil && !p.SoldByStore() { // which has all that matters in the store
 		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
 	}
-	s.Queue.Depth = queued.Reservations + figures.Letters
-	s.Queue.OldestMS = age(d.clock.Now(), queued.Oldest, figures.OldestLetter)
+	s.Queue.Depth = queued.Reservations + tally.Letters
+	s.Queue.OldestMS = age(d.clock.Now(), queued.Oldest, tally.OldestLetter)
 	return nil
 }
 

@@ -51,7 +51,11 @@ func (yes) Do(_ context.Context, req ledger.Request) (ledger.Reply, error) {
 
 type products []seckill.Product
 
-func (p products) Products(context.Context) ([]seckill.Product, error) { return p, nil }
+func (products) Product(context.Context, uint32) (seckill.Product, error) {
+	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
+}
+
+func (p products) CurrentProducts(context.Context) ([]seckill.Product, error) { return p, nil }
 
 // hotServer is the public server up to the ledger.
 func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sale.Sale) {

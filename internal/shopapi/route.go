@@ -2,6 +2,7 @@ package shopapi
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/valyala/fasthttp"
 
@@ -105,7 +106,11 @@ func (s *Server) products(ctx *fasthttp.RequestCtx, rest []byte) {
 		return
 	}
 	idText, action, _ := bytes.Cut(rest, []byte{'/'})
-	on := s.opt.Catalog.Find(productID(idText))
+	on, err := s.opt.Catalog.Look(context.Background(), productID(idText)) // which has a deadline of its own
+	if err != nil {
+		s.refuse(ctx, "product", err)
+		return
+	}
 	switch string(action) {
 	case "orders":
 		if s.method(ctx, "buy", fasthttp.MethodPost) {

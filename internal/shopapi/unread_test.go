@@ -44,7 +44,11 @@ func manyProducts(n int) products {
 // productSource is a source of products that a test can change.
 type productSource struct{ atomic.Pointer[products] }
 
-func (s *productSource) Products(context.Context) ([]seckill.Product, error) {
+func (*productSource) Product(context.Context, uint32) (seckill.Product, error) {
+	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
+}
+
+func (s *productSource) CurrentProducts(context.Context) ([]seckill.Product, error) {
 	return append([]seckill.Product(nil), *s.Load()...), nil
 }
 

@@ -48,6 +48,7 @@ type Letter struct {
 // LetterFilter narrows Letters; zero fields do not narrow.
 type LetterFilter struct {
 	ProductID uint32
+	Buyer     string
 	DeadOnly  bool
 	After     int64 // page: only ids above this one
 	Limit     int

@@ -82,7 +82,8 @@ type PaymentFilter struct {
 	ProductID uint32
 	OfNone    bool // only money whose order number names no product; ProductID is 0
 	Type      string
-	NoTests   bool // leaves out money of test products
+	NoTests   bool   // leaves out money of test products
+	Before    string // page: only what is listed behind the payment with this id; unknown is bad_request
 	Limit     int
 }
 

@@ -9,7 +9,10 @@ import (
 
 // Reconciliations reads what a cut compares, and keeps the reports.
 type Reconciliations interface {
-	// Figures reads the product's figures in one snapshot.
+	// Tally reads what operators watch in one snapshot. It reads no order, however
+	// many there are: every move of an order keeps the sums.
+	Tally(ctx context.Context, id uint32) (Tally, error)
+	// Figures reads the product's figures in one snapshot. It counts the orders.
 	Figures(ctx context.Context, id uint32) (Figures, error)
 	// CheckStockLog walks the product's stock log (I6) and says what is wrong, at
 	// most limit findings.
@@ -19,6 +22,11 @@ type Reconciliations interface {
 	// CheckMoney compares the product's orders with its payments, and those with
 	// their refunds (I8). A refund that needs care is a finding too.
 	CheckMoney(ctx context.Context, id uint32, limit int) ([]Finding, error)
+	// CheckTally compares the sums of Tally with the product's orders.
+	CheckTally(ctx context.Context, id uint32) ([]Finding, error)
+	// RepairTally sets the sums to what the orders say, and returns how many were
+	// wrong. It writes the audit.
+	RepairTally(ctx context.Context, id uint32, actor Actor) (int, error)
 	// RepairBuyers sets at most limit buyer records of the group to what its
 	// live orders say: the one safe direction. It returns how many, and writes
 	// the audit.
@@ -28,11 +36,23 @@ type Reconciliations interface {
 	RetryRefunds(ctx context.Context, product uint32, limit int, actor Actor) (int, error)
 
 	SaveReconciliation(ctx context.Context, report Reconciliation) (Reconciliation, error)
-	Reconciliations(ctx context.Context, product uint32, limit int) ([]Reconciliation, error)
+	// Reconciliations lists newest first, below an id unless that is 0; product 0
+	// means all.
+	Reconciliations(ctx context.Context, product uint32, before int64, limit int) ([]Reconciliation, error)
 	// UncountedEnds lists at most limit products that were preheated and whose
 	// end was announced, and of which no report was kept since; the earliest end
 	// first.
 	UncountedEnds(ctx context.Context, limit int) ([]uint32, error)
+}
+
+// Tally is what operators watch of a product: units of its orders by status, and
+// claims on the ladder.
+type Tally struct {
+	Product seckill.Product
+	Counted seckill.Counted
+	// Letters are claims on the ladder, of any epoch.
+	Letters      int64
+	OldestLetter time.Time
 }
 
 // Figures are a product's numbers in the store at one instant. Units unless

@@ -127,7 +127,13 @@ type Products interface {
 	PatchProduct(ctx context.Context, id uint32, patch ProductPatch, actor Actor) (seckill.Product, error)
 
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
-	Products(ctx context.Context) ([]seckill.Product, error)
+	// CurrentProducts reads, by id, the products that are looked after: those whose
+	// sale.ended was not written, or was less than CurrentFor ago, those that the
+	// store has taken over, test products, and all others of their limit groups, whose orders count
+	// against the same limit.
+	CurrentProducts(ctx context.Context) ([]seckill.Product, error)
+	// Products lists by id.
+	Products(ctx context.Context, filter ProductFilter) ([]seckill.Product, error)
 
 	// SetState pauses, resumes or ends a sale, and writes sale.paused,
 	// sale.resumed or sale.ended. A Sell that is decided after it returned meets the new state. An ended sale stays ended (wrong_state); the same state again
@@ -185,6 +191,16 @@ type Products interface {
 	// are taken off the buyer records, which a limit group shares. Money that comes
 	// after BeginDelete, and its refund, stay.
 	DeleteSome(ctx context.Context, id uint32) (orders int, done bool, err error)
+}
+
+// CurrentFor is how long a product is current after its sale.ended: an hour more
+// than its ledger is looked after.
+const CurrentFor = 25 * time.Hour
+
+// ProductFilter narrows Products.
+type ProductFilter struct {
+	After uint32 // page: only ids above this one
+	Limit int
 }
 
 // ProductPatch has the fields to change; nil means unchanged.
@@ -405,8 +421,8 @@ type Releases interface {
 	Witness(ctx context.Context) ([]queue.ID, error)
 	// WitnessLost forgets witnesses that the queue has lost, each if it is still
 	// exactly that one: a stream that begins anew counts from below, and would be
-	// called lost for ever. If there was one, every preheated product that its
-	// ledger sells is marked for recovery in the same transaction, and kept are the
+	// called lost for ever. If there was one, every current product that was
+	// preheated and that its ledger sells is marked for recovery in the same transaction, and kept are the
 	// witnesses from then on: what the queue, set back, has of these streams. A
 	// store that is below it for a moment would pass for an older copy. It reports
 	// whether there was: of those who meet a loss, one notices it.

@@ -9,6 +9,7 @@ import (
 
 	"seckill"
 	"seckill/internal/queue"
+	"seckill/internal/store"
 )
 
 // forgotten is a store whose witness another worker has had forgotten.
@@ -76,7 +77,11 @@ type storeOfLosses struct {
 
 func (s *storeOfLosses) Witness(context.Context) ([]queue.ID, error) { return s.known, nil }
 
-func (s *storeOfLosses) Products(context.Context) ([]seckill.Product, error) { return nil, nil }
+func (s *storeOfLosses) CurrentProducts(context.Context) ([]seckill.Product, error) { return nil, nil }
+
+func (s *storeOfLosses) Products(context.Context, store.ProductFilter) ([]seckill.Product, error) {
+	return nil, nil
+}
 
 func (s *storeOfLosses) WitnessLost(_ context.Context, lost, _ []queue.ID) (bool, error) {
 	s.marks++

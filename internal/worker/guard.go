@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"seckill"
 	"seckill/internal/queue"
 	"seckill/internal/store"
 )
@@ -43,21 +42,21 @@ func (g *Guard) Look(ctx context.Context) (bool, error) {
 	return len(lost) > 0, errors.Join(err, unheard)
 }
 
-// markAll marks every preheated product for recovery in the store, and returns
-// all products.
-func (g *Guard) markAll(ctx context.Context) ([]seckill.Product, error) {
-	products, err := g.Store.Products(ctx)
+// markAll marks every current product that was preheated for recovery in the
+// store.
+func (g *Guard) markAll(ctx context.Context) error {
+	products, err := g.Store.CurrentProducts(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list products: %w", err)
+		return fmt.Errorf("list products: %w", err)
 	}
 	for i := range products {
 		if p := &products[i]; p.Epoch > 0 {
 			if err := g.Store.BeginRebuild(ctx, p.ID, p.Epoch); err != nil {
-				return nil, fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
+				return fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
 			}
 		}
 	}
-	return products, nil
+	return nil
 }
 
 // lost has a loss noticed once: every product is marked for recovery in the
@@ -72,11 +71,7 @@ func (g *Guard) lost(ctx context.Context, lost []queue.ID) error {
 		return nil
 	}
 	defer g.OnTrouble(0, queue.ErrLost)
-	products, err := g.Store.Products(ctx)
-	if err != nil {
-		return fmt.Errorf("list products: %w", err)
-	}
-	_, err = g.takeOver(ctx, products)
+	_, err = g.takeOver(ctx)
 	return err
 }
 
@@ -94,7 +89,11 @@ func (g *Guard) remembered(ctx context.Context, lost []queue.ID) []queue.ID {
 // above the store's nothing; it must not pass for a loss of the store's. A
 // store without products has nothing to confirm it with, and nothing to
 // recover.
-func (g *Guard) takeOver(ctx context.Context, products []seckill.Product) ([]queue.ID, error) {
+func (g *Guard) takeOver(ctx context.Context) ([]queue.ID, error) {
+	products, err := g.Store.Products(ctx, store.ProductFilter{Limit: 1})
+	if err != nil {
+		return nil, fmt.Errorf("list products: %w", err)
+	}
 	if len(products) == 0 {
 		return nil, nil
 	}

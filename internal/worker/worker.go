@@ -35,7 +35,8 @@ type Store interface {
 	Fail(ctx context.Context, items []store.Item, reason string) error
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
-	Products(ctx context.Context) ([]seckill.Product, error)
+	CurrentProducts(ctx context.Context) ([]seckill.Product, error)
+	Products(ctx context.Context, filter store.ProductFilter) ([]seckill.Product, error)
 	BeginRebuild(ctx context.Context, id uint32, epoch uint64) error
 	Witness(ctx context.Context) ([]queue.ID, error)
 	WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error)

@@ -110,7 +110,11 @@ type stall struct {
 
 type catalogue []seckill.Product
 
-func (c catalogue) Products(context.Context) ([]seckill.Product, error) { return c, nil }
+func (catalogue) Product(context.Context, uint32) (seckill.Product, error) {
+	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
+}
+
+func (c catalogue) CurrentProducts(context.Context) ([]seckill.Product, error) { return c, nil }
 
 func (m *market) newStall(t testing.TB) *stall {
 	t.Helper()

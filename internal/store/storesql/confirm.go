@@ -179,16 +179,24 @@ func finishConfirm(ctx context.Context, tx *session, p *productRow, req *store.C
 	return raiseWitness(ctx, tx, req.Witness)
 }
 
-// writeFailed writes failed orders with their events.
+// writeFailed writes failed orders of one product with their events.
 func writeFailed(ctx context.Context, tx *session, failed []seckill.Order, owes owing, now time.Time) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	var lost int64
 	args := make([]any, 0, len(failed)*sqlInsertOrders.columns)
 	for i := range failed {
+		lost += int64(failed[i].Quantity)
 		args = insertArgs(args, &failed[i], failed[i].OrderNo.String(), owes, millis(now))
 	}
 	if _, err := tx.execRows(ctx, sqlInsertOrders, nil, args); err != nil {
 		return err
 	}
-	return writeOrderEvents(ctx, tx, seckill.EventOrderFailed, failed, now)
+	if err := writeOrderEvents(ctx, tx, seckill.EventOrderFailed, failed, now); err != nil {
+		return err
+	}
+	return countUnits(ctx, tx, failed[0].ProductID, units{seckill.OrderFailed, lost})
 }
 
 // Fail writes failed orders for claims that were refused adoption. If one was

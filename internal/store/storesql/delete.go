@@ -38,6 +38,7 @@ const (
 
 // sqlDeleteRest are the tables with few rows of a product, and its own.
 var sqlDeleteRest = []string{
+	`DELETE FROM tb_order_units WHERE product_id = ?`,
 	`DELETE FROM tb_stock_change WHERE product_id = ?`,
 	`DELETE FROM tb_takeover_ack WHERE product_id = ?`,
 	`DELETE FROM tb_reconciliation WHERE product_id = ?`,

@@ -1,5 +1,7 @@
 package storesql
 
+import "fmt"
+
 // dialect is what databases say differently; all else they say alike.
 type dialect struct {
 	// chunkRows bounds the rows of one statement.
@@ -13,8 +15,14 @@ type dialect struct {
 	batchedEvents bool
 	// storyEvents lists the events of an order in their order.
 	storyEvents string
-	// searchProduct begins a search for orders of one product.
-	searchProduct string
+	// useIndex names the index of a search. Left to themselves databases take the
+	// order numbers to be spread evenly over products and states, and walk all of
+	// them to the end of an old sale.
+	useIndex string
+	// countUnits adds units to the sums of orders, which have so many slots: rows of
+	// (product, status, slot, units).
+	countUnits list
+	unitSlots  int
 	// knownKeys finds orders of one limit group by rows of (buyer, key). It asks
 	// for these keys alone: a buyer may have used any number of others.
 	knownKeys list
@@ -27,6 +35,17 @@ type dialect struct {
 	settle list
 }
 
+// by has a search read an index; "" leaves it to the database.
+func (d *dialect) by(index string) string {
+	if index == "" {
+		return " WHERE "
+	}
+	return fmt.Sprintf(d.useIndex, index)
+}
+
+// countUnitsHead begins countUnits.
+const countUnitsHead = `INSERT INTO tb_order_units (product_id, status, slot, units) VALUES `
+
 // settleHead begins settle.
 const settleHead = `INSERT INTO tb_sink_delivery (sink, event_id, delivery_key, event, message_id, event_time, state, attempts,
 	last_status, latency_ms, last_error, first_time, last_time, next_time, body) VALUES `
@@ -36,9 +55,11 @@ var mysqlDialect = dialect{
 	forUpdate:     ` FOR UPDATE`,
 	batchedEvents: true,
 	storyEvents:   `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY batch_id, place`,
-	// By the order numbers, which the database takes to be spread evenly over the
-	// products, it would walk every order since the end of an old sale.
-	searchProduct: `SELECT ` + orderColumns + ` FROM tb_seckill_order IGNORE INDEX (PRIMARY) WHERE `,
+	useIndex:      ` FORCE INDEX (%s) WHERE `,
+	countUnits: list{
+		head: countUnitsHead, tail: ` ON DUPLICATE KEY UPDATE units = units + VALUES(units)`, columns: 4,
+	},
+	unitSlots: 16, // as many transactions write at a time, by default
 	// As alternatives, and not as (user_id, idem_key) IN (…): MariaDB looks none
 	// of those up in the index.
 	knownKeys: list{
@@ -64,10 +85,14 @@ var mysqlDialect = dialect{
 var sqliteDialect = dialect{
 	// At 128 rows of 20 columns a statement is far below SQLite's 32,766
 	// variables, and the cost of a call no longer shows beside that of its rows.
-	chunkRows:     128,
-	prepared:      true,
-	storyEvents:   `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY id`,
-	searchProduct: sqlSearchOrders,
+	chunkRows:   128,
+	prepared:    true,
+	storyEvents: `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY id`,
+	useIndex:    ` INDEXED BY %s WHERE `,
+	countUnits: list{
+		head: countUnitsHead, tail: ` ON CONFLICT (product_id, status, slot) DO UPDATE SET units = units + excluded.units`, columns: 4,
+	},
+	unitSlots: 1,
 	knownKeys: list{
 		head: `SELECT user_id, idem_key, order_no FROM tb_seckill_order
 			WHERE limit_group = ? AND (user_id, idem_key) IN (VALUES `,

@@ -64,12 +64,10 @@ func writeSaleEvent(ctx context.Context, tx *session, p *productRow, kind seckil
 	return writeEvent(ctx, tx, kind, p.ID, nil, "", seckill.SaleData{Offered: p.Offered, Stock: p.Stock}, now)
 }
 
-// writeCountedEvent writes an event of a sale with the units of its orders,
-// which it counts. That takes 33 ms per 100,000 orders (BenchmarkLargeSale,
-// Figures), while the product is locked: it is for what happens once per sale.
+// writeCountedEvent writes an event of a sale with the units of its orders.
 func writeCountedEvent(ctx context.Context, tx *session, p *productRow, kind seckill.EventKind, now time.Time) error {
-	var counted seckill.Counted
-	if err := eachUnits(ctx, tx, p.ID, func(u *orderSum) { u.addTo(&counted) }); err != nil {
+	counted, err := tally(ctx, tx, p.ID)
+	if err != nil {
 		return err
 	}
 	data := seckill.SaleData{Offered: p.Offered, Stock: p.Stock, Counted: &counted}

@@ -23,7 +23,7 @@ const (
 
 	sqlInsertAudit = `INSERT INTO tb_audit (create_time, actor, action, product_id, order_no, reason, detail) VALUES (?,?,?,?,?,?,?)`
 
-	sqlAudit = `SELECT id, create_time, actor, action, product_id, order_no, reason, detail FROM tb_audit WHERE `
+	sqlAudit = `SELECT id, create_time, actor, action, product_id, order_no, reason, detail FROM tb_audit`
 )
 
 // Events lists what happened after an id.
@@ -66,18 +66,25 @@ func (s *Store) AppendAudit(ctx context.Context, line store.AuditLine) error {
 
 // Audit lists the audit, newest first.
 func (s *Store) Audit(ctx context.Context, filter store.AuditFilter) ([]store.AuditLine, error) {
+	query, args := s.dialect.pageOfAudit(&filter)
+	return listed(ctx, s, "list audit", query, args, func(row scanner, l *store.AuditLine) error {
+		return row.Scan(&l.ID, millisTime{&l.At}, &l.Actor, &l.Action, &l.ProductID, &l.OrderNo, &l.Reason, &l.Detail)
+	})
+}
+
+func (d *dialect) pageOfAudit(filter *store.AuditFilter) (string, []any) {
 	var where conditions
+	index := ""
 	if filter.ProductID != 0 {
+		index = "ix_audit_product"
 		where.add("product_id = ?", filter.ProductID)
 	}
 	if filter.OrderNo != "" {
+		index = "ix_audit_order"
 		where.add("order_no = ? AND order_no <> ''", filter.OrderNo) // by the index of sqlStoryAudit
 	}
 	if filter.Before != 0 {
 		where.add("id < ?", filter.Before)
 	}
-	query := sqlAudit + where.text() + " ORDER BY id DESC LIMIT ?"
-	return listed(ctx, s, "list audit", query, where.with(filter.Limit), func(row scanner, l *store.AuditLine) error {
-		return row.Scan(&l.ID, millisTime{&l.At}, &l.Actor, &l.Action, &l.ProductID, &l.OrderNo, &l.Reason, &l.Detail)
-	})
+	return sqlAudit + d.by(index) + where.text() + " ORDER BY id DESC LIMIT ?", where.with(filter.Limit)
 }

@@ -19,7 +19,8 @@ const (
 	sqlDeadLetters     = `SELECT product_id, id FROM tb_dead_letter
 		WHERE closed_time IS NULL AND dead_time <= ? AND `
 	sqlDeadLettersOrder = ` ORDER BY dead_time, id LIMIT ?`
-	sqlLetters          = `SELECT ` + letterColumns + ` FROM tb_dead_letter WHERE closed_time IS NULL AND `
+	sqlLettersBy        = `SELECT ` + letterColumns + ` FROM tb_dead_letter`
+	sqlLetters          = sqlLettersBy + ` WHERE closed_time IS NULL AND `
 	sqlLetter           = sqlLetters + `id = ?`
 	sqlLetterByOrder    = sqlLetters + `order_no = ?`
 	sqlAnyLetters       = `SELECT 1 FROM tb_dead_letter WHERE closed_time IS NULL AND product_id = ? LIMIT 1`
@@ -80,15 +81,26 @@ func (s *Store) LettersDue(ctx context.Context, limit int, except ...uint32) ([]
 
 // Letters lists letters by id.
 func (s *Store) Letters(ctx context.Context, filter store.LetterFilter) ([]store.Letter, error) {
+	query, args := s.dialect.pageOfLetters(&filter)
+	return listed(ctx, s, "list letters", query, args, scanLetter)
+}
+
+func (d *dialect) pageOfLetters(filter *store.LetterFilter) (string, []any) {
 	var where conditions
-	where.add("id > ?", filter.After)
+	index := "ix_letter_open"
+	where.add("closed_time IS NULL AND id > ?", filter.After)
 	if filter.ProductID != 0 {
+		index = "ix_letter_product"
 		where.add("product_id = ?", filter.ProductID)
+	}
+	if filter.Buyer != "" {
+		index = "ix_letter_buyer"
+		where.add("user_id = ?", buyerBytes(filter.Buyer))
 	}
 	if filter.DeadOnly {
 		where.add("dead_time IS NOT NULL")
 	}
-	return listed(ctx, s, "list letters", sqlLetters+where.text()+" ORDER BY id LIMIT ?", where.with(filter.Limit), scanLetter)
+	return sqlLettersBy + d.by(index) + where.text() + " ORDER BY id LIMIT ?", where.with(filter.Limit)
 }
 
 // LetterByOrder finds the letter of an order.

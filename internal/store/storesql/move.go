@@ -61,15 +61,17 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 	moves := make([]stockMove, len(orders))
 	buyers := make([]any, len(orders))
 	var nos []any
-	units := make([]any, 0, len(orders)*tx.dialect.addUnits.columns)
+	var returned int64
+	records := make([]any, 0, len(orders)*tx.dialect.addUnits.columns)
 	for i := range orders {
 		o := &orders[i]
 		n := int64(o.Quantity)
 		no := any(o.OrderNo.String())
 		buyers[i] = buyerBytes(o.Buyer)
 		moves[i] = stockMove{orderNo: no, quantity: n, delta: n}
-		units = append(units, p.Group, buyers[i], no, -n)
+		records = append(records, p.Group, buyers[i], no, -n)
 		nos = append(nos, no)
+		returned += n
 	}
 	closed, err := closeOrders(ctx, tx, &p, from, &orders[0], nos, now)
 	if err != nil {
@@ -85,13 +87,18 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 	if err := moveStock(ctx, tx, &p, logReturned, moves, 0, now); err != nil {
 		return err
 	}
-	if err := takeUnits(ctx, tx, p.Group, units, buyers); err != nil {
+	if err := takeUnits(ctx, tx, p.Group, records, buyers); err != nil {
 		return err
 	}
-	if err := writeOrderEvents(ctx, tx, kind, orders, now); err != nil || !soldOut {
+	if err := writeOrderEvents(ctx, tx, kind, orders, now); err != nil {
 		return err
 	}
-	return writeSaleEvent(ctx, tx, &p, seckill.EventSaleBackInStock, now)
+	if soldOut {
+		if err := writeSaleEvent(ctx, tx, &p, seckill.EventSaleBackInStock, now); err != nil {
+			return err
+		}
+	}
+	return countUnits(ctx, tx, p.ID, units{from, -returned}, units{orders[0].Status, returned})
 }
 
 // closeOrders gives orders the state of to, and returns how many were still in

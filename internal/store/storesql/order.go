@@ -21,7 +21,7 @@ const orderColumns = `order_no, user_id, product_id, limit_group, product_name, 
 
 const (
 	sqlOrder        = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE order_no = ?`
-	sqlSearchOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order WHERE `
+	sqlSearchOrders = `SELECT ` + orderColumns + ` FROM tb_seckill_order`
 )
 
 var (
@@ -116,24 +116,41 @@ func (s *Store) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckil
 
 // SearchOrders lists orders, newest first.
 func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
+	query, args := s.dialect.searchOrders(&filter)
+	return listed(ctx, s, "search orders", query, args, scanOrder)
+}
+
+// searchOrders is a search and its arguments. It reads the index whose order is
+// the page's, or all orders of a buyer, of whom the limits leave few.
+func (d *dialect) searchOrders(filter *store.OrderFilter) (string, []any) {
 	var where conditions
-	search := sqlSearchOrders
+	var index string
+	switch {
+	case filter.Buyer != "":
+		index = "uk_order_key"
+	case filter.Ref != "":
+		index = "ix_order_ref"
+	case filter.ProductID != 0 && filter.Status != nil:
+		index = "ix_order_product_status"
+	case filter.ProductID != 0:
+		index = "ix_order_product"
+	case filter.Status != nil:
+		index = "ix_order_status"
+	}
 	if filter.Buyer != "" {
 		where.add("user_id = ?", buyerBytes(filter.Buyer))
 	}
 	if filter.ProductID != 0 {
-		search = s.dialect.searchProduct
 		where.add("product_id = ?", filter.ProductID)
 	}
 	if filter.Status != nil {
 		where.add("status = ?", int64(*filter.Status))
 	}
 	if filter.Ref != "" {
-		where.add("ref = ?", filter.Ref)
+		where.add("ref = ? AND ref <> ''", filter.Ref) // SQLite's index leaves out the others
 	}
 	if !filter.Before.IsZero() {
 		where.add("order_no < ?", filter.Before.String())
 	}
-	query := search + where.text() + " ORDER BY order_no DESC LIMIT ?"
-	return listed(ctx, s, "search orders", query, where.with(filter.Limit), scanOrder)
+	return sqlSearchOrders + d.by(index) + where.text() + " ORDER BY order_no DESC LIMIT ?", where.with(filter.Limit)
 }

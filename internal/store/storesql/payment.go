@@ -1,8 +1,10 @@
 package storesql
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"seckill"
@@ -37,7 +39,8 @@ const paymentColumns = `id, type, order_no, provider, trade_no, amount_cents, cu
 const (
 	sqlPaymentKnown = `SELECT order_no, amount_cents, currency FROM tb_payment
 		WHERE provider = ? AND trade_no = ? AND type = 'payment'`
-	sqlPayments   = `SELECT ` + paymentColumns + ` FROM tb_payment WHERE `
+	sqlPaymentsBy = `SELECT ` + paymentColumns + ` FROM tb_payment`
+	sqlPayments   = sqlPaymentsBy + ` WHERE `
 	sqlRefundsDue = sqlPayments + `status = 'due' AND next_time <= ? ORDER BY next_time, id LIMIT ?`
 	sqlApplied    = sqlPayments + `order_no = ? AND type = 'payment' AND status = 'applied'`
 
@@ -129,10 +132,10 @@ func (s *Store) recordPayment(ctx context.Context, tx *session, notice *payment.
 	case !exact:
 		excess = refundAmount
 	default:
-		if err := payOrder(ctx, tx, &order, now); err != nil {
+		if err := insertPayment(ctx, tx, &money, notice.PaidAt, now); err != nil {
 			return 0, err
 		}
-		return store.PaymentPaid, insertPayment(ctx, tx, &money, notice.PaidAt, now)
+		return store.PaymentPaid, payOrder(ctx, tx, &order, now)
 	}
 	money.Status = moneyExcess
 	if err := insertPayment(ctx, tx, &money, notice.PaidAt, now); err != nil {
@@ -151,7 +154,11 @@ func payOrder(ctx context.Context, tx *session, order *seckill.Order, now time.T
 	if err != nil { // somebody moved it since we read it
 		return err
 	}
-	return writeOrderEvents(ctx, tx, seckill.EventOrderPaid, []seckill.Order{*order}, now)
+	if err := writeOrderEvents(ctx, tx, seckill.EventOrderPaid, []seckill.Order{*order}, now); err != nil {
+		return err
+	}
+	n := int64(order.Quantity)
+	return countUnits(ctx, tx, order.ProductID, units{from, -n}, units{order.Status, n})
 }
 
 func insertPayment(ctx context.Context, tx *session, p *paymentRow, traded, now time.Time) error {
@@ -198,20 +205,72 @@ func (s *Store) RefundsDue(ctx context.Context, limit int) ([]store.Payment, err
 
 // Payments lists money, newest first.
 func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]store.Payment, error) {
-	var where conditions
-	if filter.OrderNo != "" {
-		where.add("order_no = ?", filter.OrderNo)
+	before, err := s.paymentBefore(ctx, filter.Before)
+	if err != nil {
+		return nil, err
 	}
+	var all []store.Payment
+	for _, kind := range [...]string{typeRefund, typePayment} {
+		if filter.Type != "" && filter.Type != kind {
+			continue
+		}
+		query, args := s.dialect.pageOfPayments(&filter, kind, &before)
+		some, err := s.listPayments(ctx, query, args...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b store.Payment) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.Type, a.Type), cmp.Compare(b.ID, a.ID))
+	})
+	return all[:min(len(all), filter.Limit)], nil
+}
+
+// paymentBefore reads the payment behind which a page begins; without an id
+// there is none.
+func (s *Store) paymentBefore(ctx context.Context, id string) (before store.Payment, err error) {
+	if id == "" {
+		return before, nil
+	}
+	found, err := s.listPayments(ctx, sqlPayments+`id = ?`, id)
+	if err == nil && len(found) == 0 {
+		err = seckill.Errorf(seckill.CodeBadRequest, "before: no payment %q", id)
+	}
+	if err != nil {
+		return before, err
+	}
+	return found[0], nil
+}
+
+// pageOfPayments is a page of one type and its arguments, read from the index
+// whose order is the page's.
+func (d *dialect) pageOfPayments(filter *store.PaymentFilter, kind string, before *store.Payment) (string, []any) {
+	var where conditions
+	where.add("type = ?", kind)
+	index := "ix_payment_type"
 	if filter.ProductID != 0 || filter.OfNone {
+		index = "ix_payment_product"
 		where.add("product_id = ?", filter.ProductID)
 	}
-	if filter.Type != "" {
-		where.add("type = ?", filter.Type)
+	if filter.OrderNo != "" { // which has few
+		index = "ix_payment_order"
+		where.add("order_no = ?", filter.OrderNo)
 	}
 	if filter.NoTests {
 		where.add("product_id NOT IN (" + testProducts + ")")
 	}
-	return s.listPayments(ctx, sqlPayments+where.text()+" ORDER BY create_time DESC, type DESC, id DESC LIMIT ?", where.with(filter.Limit)...)
+	at := millis(before.CreatedAt)
+	switch {
+	case before.ID == "":
+	case kind == before.Type:
+		where.add("create_time <= ? AND (create_time < ? OR id < ?)", at, at, before.ID)
+	case kind < before.Type: // in one millisecond refunds come first
+		where.add("create_time <= ?", at)
+	default:
+		where.add("create_time < ?", at)
+	}
+	return sqlPaymentsBy + d.by(index) + where.text() + " ORDER BY create_time DESC, id DESC LIMIT ?", where.with(filter.Limit)
 }
 
 // RefundDone settles a refund.

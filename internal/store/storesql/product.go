@@ -18,9 +18,17 @@ const productColumns = `id, ref, product_name, price_cents, currency, stock, off
 
 const (
 	sqlProduct  = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ? AND deleting = 0`
-	sqlProducts = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE deleting = 0 ORDER BY id`
+	sqlProducts = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id > ? AND deleting = 0 ORDER BY id LIMIT ?`
 	// sqlIDTaken tells an id that is taken, 0, from one that was.
 	sqlIDTaken = `SELECT deleting FROM tb_seckill_product WHERE id = ? UNION ALL SELECT 1 FROM tb_deleted_product WHERE id = ?`
+
+	// sqlCurrentGroups are the limit groups of current products, each by an index.
+	sqlCurrentGroups = `(SELECT limit_group AS current FROM tb_seckill_product WHERE ended_time IS NULL
+		UNION SELECT limit_group FROM tb_seckill_product WHERE ended_time > ?
+		UNION SELECT limit_group FROM tb_seckill_product WHERE seller = 1
+		UNION SELECT limit_group FROM tb_seckill_product WHERE test = 1) AS current_groups`
+	sqlCurrentProducts = `SELECT ` + productColumns + ` FROM ` + sqlCurrentGroups + `
+		JOIN tb_seckill_product ON limit_group = current WHERE deleting = 0 ORDER BY id`
 
 	sqlInsertProduct = `INSERT INTO tb_seckill_product (id, ref, product_name, price_cents, currency, stock, offered,
 		per_user_limit, limit_group, starts_at, ends_at, shards, strategy, fallback, seller, store_open, state, epoch, version, log_seq,
@@ -44,7 +52,7 @@ const (
 	sqlGroupTaken   = `SELECT id FROM tb_seckill_product WHERE limit_group = ? AND seller = 1 AND deleting = 0 LIMIT 1`
 
 	sqlAnnounceStarted = `UPDATE tb_seckill_product SET started_time = ? WHERE id = ? AND started_time IS NULL`
-	sqlAnnounceEnded   = `UPDATE tb_seckill_product SET ended_time = ? WHERE id = ? AND ended_time IS NULL`
+	sqlAnnounceEnded   = `UPDATE tb_seckill_product SET ended_time = ?, uncounted = CASE WHEN epoch > 0 THEN 1 ELSE 0 END WHERE id = ? AND ended_time IS NULL`
 )
 
 // productRow is a product with what only the store knows of it.
@@ -96,9 +104,21 @@ func (s *Store) Product(ctx context.Context, id uint32) (seckill.Product, error)
 	return p.Product, err
 }
 
-// Products reads all products, by id.
-func (s *Store) Products(ctx context.Context) ([]seckill.Product, error) {
-	return listed(ctx, s, "list products", sqlProducts, nil, func(row scanner, p *seckill.Product) error {
+// Products lists products by id.
+func (s *Store) Products(ctx context.Context, filter store.ProductFilter) ([]seckill.Product, error) {
+	return s.listProducts(ctx, sqlProducts, filter.After, filter.Limit)
+}
+
+// CurrentProducts reads the products that are looked after, by id.
+func (s *Store) CurrentProducts(ctx context.Context) ([]seckill.Product, error) {
+	return s.listProducts(ctx, sqlCurrentProducts, s.currentSince())
+}
+
+// currentSince is when a sale ended at the latest that is no longer current.
+func (s *Store) currentSince() int64 { return millis(s.now().Add(-store.CurrentFor)) }
+
+func (s *Store) listProducts(ctx context.Context, query string, args ...any) ([]seckill.Product, error) {
+	return listed(ctx, s, "list products", query, args, func(row scanner, p *seckill.Product) error {
 		var whole productRow
 		err := scanProduct(row, &whole)
 		*p = whole.Product

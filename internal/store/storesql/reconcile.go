@@ -7,8 +7,7 @@ import (
 )
 
 const (
-	// ix_order_figures covers this in its order: no order row is read, and
-	// nothing is collected.
+	// An index covers this: no order row is read.
 	sqlUnits = `SELECT status, epoch, shard, release_epoch IS NULL, origin, SUM(quantity) FROM tb_seckill_order
 		WHERE product_id = ? GROUP BY status, epoch, shard, release_epoch, origin`
 	sqlLetterUnits = `SELECT shard, epoch = ?, COUNT(*), SUM(quantity), MIN(create_time) FROM tb_dead_letter
@@ -18,11 +17,10 @@ const (
 	sqlOwedCount   = `SELECT COUNT(*) FROM tb_seckill_order WHERE release_epoch IS NOT NULL AND release_time IS NOT NULL AND product_id = ?`
 
 	sqlSaveReconciliation = `INSERT INTO tb_reconciliation (product_id, create_time, balanced, body) VALUES (?, ?, ?, ?)`
-	sqlReconciliations    = `SELECT id, product_id, create_time, balanced, body FROM tb_reconciliation WHERE `
+	sqlReconciliations    = `SELECT id, product_id, create_time, balanced, body FROM tb_reconciliation`
+	sqlUncountedEnds      = `SELECT id FROM tb_seckill_product WHERE uncounted = 1 AND deleting = 0 ORDER BY ended_time, id LIMIT ?`
 	// A report of the end's own millisecond may have begun before the end.
-	sqlUncountedEnds = `SELECT p.id FROM tb_seckill_product p WHERE p.epoch > 0 AND p.ended_time IS NOT NULL AND p.deleting = 0 AND NOT EXISTS (
-		SELECT 1 FROM tb_reconciliation r WHERE r.product_id = p.id AND r.create_time > p.ended_time)
-		ORDER BY p.ended_time, p.id LIMIT ?`
+	sqlCounted = `UPDATE tb_seckill_product SET uncounted = 0 WHERE id = ? AND uncounted = 1 AND ended_time < ?`
 )
 
 // Figures reads the product's figures in one snapshot.
@@ -147,20 +145,32 @@ func (s *Store) SaveReconciliation(ctx context.Context, report store.Reconciliat
 	report.At = fromMillis(millis(report.At))
 	return changed(ctx, s, "report", func(ctx context.Context, tx *session) (_ store.Reconciliation, err error) {
 		report.ID, err = tx.insert(ctx, sqlSaveReconciliation, report.ProductID, millis(report.At), report.Balanced, report.Body)
+		if err == nil {
+			_, err = tx.exec(ctx, sqlCounted, report.ProductID, millis(report.At))
+		}
 		return report, err
 	})
 }
 
-// Reconciliations lists reports, newest first; product 0 means all.
-func (s *Store) Reconciliations(ctx context.Context, product uint32, limit int) ([]store.Reconciliation, error) {
-	var where conditions
-	if product != 0 {
-		where.add("product_id = ?", product)
-	}
-	query := sqlReconciliations + where.text() + " ORDER BY id DESC LIMIT ?"
-	return listed(ctx, s, "list reports", query, where.with(limit), func(row scanner, report *store.Reconciliation) error {
+// Reconciliations lists reports, newest first.
+func (s *Store) Reconciliations(ctx context.Context, product uint32, before int64, limit int) ([]store.Reconciliation, error) {
+	query, args := s.dialect.pageOfReports(product, before, limit)
+	return listed(ctx, s, "list reports", query, args, func(row scanner, report *store.Reconciliation) error {
 		return row.Scan(&report.ID, &report.ProductID, millisTime{&report.At}, &report.Balanced, &report.Body)
 	})
+}
+
+func (d *dialect) pageOfReports(product uint32, before int64, limit int) (string, []any) {
+	var where conditions
+	index := ""
+	if before != 0 {
+		where.add("id < ?", before)
+	}
+	if product != 0 {
+		index = "ix_reconciliation_product"
+		where.add("product_id = ?", product)
+	}
+	return sqlReconciliations + d.by(index) + where.text() + " ORDER BY id DESC LIMIT ?", where.with(limit)
 }
 
 // UncountedEnds lists products whose end no report has followed yet.

@@ -310,7 +310,13 @@ func (rows *saleRows) takeStock(ctx context.Context, tx *session, p *productRow,
 		return err
 	}
 	if p.Stock == 0 {
-		return writeSaleEvent(ctx, tx, p, seckill.EventSaleSoldOut, now)
+		if err := writeSaleEvent(ctx, tx, p, seckill.EventSaleSoldOut, now); err != nil {
+			return err
+		}
 	}
-	return nil
+	var sold int64
+	for i := range rows.moves {
+		sold += rows.moves[i].quantity
+	}
+	return countUnits(ctx, tx, p.ID, units{seckill.OrderPending, sold})
 }

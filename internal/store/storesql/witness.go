@@ -8,24 +8,26 @@ import (
 )
 
 const (
-	sqlToMark        = `SELECT id, limit_group FROM tb_seckill_product WHERE epoch > 0 AND seller = 0 AND strategy <> 'direct'`
-	sqlMarkAll       = `UPDATE tb_seckill_product SET rebuilding = 1 WHERE epoch > 0 AND seller = 0 AND strategy <> 'direct'`
+	sqlSoldByLedger  = ` WHERE epoch > 0 AND seller = 0 AND strategy <> 'direct' AND limit_group IN (SELECT current FROM ` + sqlCurrentGroups + `)`
+	sqlToMark        = `SELECT id, limit_group FROM tb_seckill_product` + sqlSoldByLedger
+	sqlMarkAll       = `UPDATE tb_seckill_product SET rebuilding = 1` + sqlSoldByLedger
 	sqlForgetWitness = `DELETE FROM tb_witness WHERE stream = ? AND seq = ? AND tag = ?`
 )
 
 // errNoticed undoes what was to be done about a loss: another did it.
 var errNoticed = errors.New("the loss was noticed by another")
 
-// WitnessLost forgets witnesses that the queue has lost and marks every product
-// that its ledger sells, unless they moved on. Products come first, as in a
+// WitnessLost forgets witnesses that the queue has lost and marks every current
+// product that its ledger sells, unless they moved on. Products come first, as in a
 // confirmation, and in the order of all locks (lock.go): two such transactions
 // wait for each other, and not in a circle.
 func (s *Store) WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error) {
 	err := s.change(ctx, "witness", func(ctx context.Context, tx *session) error {
-		if err := lockLedgers(ctx, tx); err != nil {
+		since := s.currentSince()
+		if err := lockLedgers(ctx, tx, since); err != nil {
 			return err
 		}
-		if _, err := tx.exec(ctx, sqlMarkAll); err != nil {
+		if _, err := tx.exec(ctx, sqlMarkAll, since); err != nil {
 			return err
 		}
 		forgotten := int64(0)
@@ -47,10 +49,10 @@ func (s *Store) WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, e
 	return err == nil, err
 }
 
-// lockLedgers holds every product that its ledger sells now.
-func lockLedgers(ctx context.Context, tx *session) error {
+// lockLedgers holds every current product that its ledger sells now.
+func lockLedgers(ctx context.Context, tx *session, since int64) error {
 	groups := make(map[uint32]uint32)
-	err := tx.query(ctx, sqlToMark, nil, func(row scanner) error {
+	err := tx.query(ctx, sqlToMark, []any{since}, func(row scanner) error {
 		var id, group uint32
 		err := row.Scan(&id, &group)
 		groups[id] = group

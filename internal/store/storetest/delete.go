@@ -212,7 +212,7 @@ func wholeDeletion(t *testing.T, s *suite) {
 	letters, err := s.Store.Letters(t.Context(), store.LetterFilter{ProductID: p.ID, Limit: all})
 	must(t, err)
 	equal(t, "letters", len(letters), 0)
-	reports, err := s.Store.Reconciliations(t.Context(), p.ID, all)
+	reports, err := s.Store.Reconciliations(t.Context(), p.ID, 0, all)
 	must(t, err)
 	equal(t, "reports", len(reports), 0)
 	equal(t, "releases", len(s.owed(t, p.ID)), 0)
@@ -244,7 +244,7 @@ func begunDeletion(t *testing.T, s *suite) {
 	gone := func(t *testing.T) {
 		_, err := s.Store.Product(t.Context(), p.ID)
 		refused(t, err, seckill.CodeNotFound)
-		products, err := s.Store.Products(t.Context())
+		products, err := s.Store.Products(t.Context(), store.ProductFilter{Limit: all})
 		must(t, err)
 		for _, one := range products {
 			if one.ID == p.ID {

@@ -49,8 +49,12 @@ func (f *Faulty) Product(ctx context.Context, id uint32) (seckill.Product, error
 	return ask(f, ctx, "Product", func() (seckill.Product, error) { return f.inner.Product(ctx, id) })
 }
 
-func (f *Faulty) Products(ctx context.Context) ([]seckill.Product, error) {
-	return ask(f, ctx, "Products", func() ([]seckill.Product, error) { return f.inner.Products(ctx) })
+func (f *Faulty) CurrentProducts(ctx context.Context) ([]seckill.Product, error) {
+	return ask(f, ctx, "CurrentProducts", func() ([]seckill.Product, error) { return f.inner.CurrentProducts(ctx) })
+}
+
+func (f *Faulty) Products(ctx context.Context, filter store.ProductFilter) ([]seckill.Product, error) {
+	return ask(f, ctx, "Products", func() ([]seckill.Product, error) { return f.inner.Products(ctx, filter) })
 }
 
 func (f *Faulty) SetState(ctx context.Context, id uint32, in seckill.Instruction) (seckill.Product, error) {
@@ -221,6 +225,18 @@ func (f *Faulty) Figures(ctx context.Context, id uint32) (store.Figures, error) 
 	return ask(f, ctx, "Figures", func() (store.Figures, error) { return f.inner.Figures(ctx, id) })
 }
 
+func (f *Faulty) Tally(ctx context.Context, id uint32) (store.Tally, error) {
+	return ask(f, ctx, "Tally", func() (store.Tally, error) { return f.inner.Tally(ctx, id) })
+}
+
+func (f *Faulty) CheckTally(ctx context.Context, id uint32) ([]store.Finding, error) {
+	return ask(f, ctx, "CheckTally", func() ([]store.Finding, error) { return f.inner.CheckTally(ctx, id) })
+}
+
+func (f *Faulty) RepairTally(ctx context.Context, id uint32, actor store.Actor) (int, error) {
+	return ask(f, ctx, "RepairTally", func() (int, error) { return f.inner.RepairTally(ctx, id, actor) })
+}
+
 func (f *Faulty) CheckStockLog(ctx context.Context, id uint32, limit int) ([]store.Finding, error) {
 	return ask(f, ctx, "CheckStockLog", func() ([]store.Finding, error) { return f.inner.CheckStockLog(ctx, id, limit) })
 }
@@ -245,8 +261,10 @@ func (f *Faulty) SaveReconciliation(ctx context.Context, report store.Reconcilia
 	return ask(f, ctx, "SaveReconciliation", func() (store.Reconciliation, error) { return f.inner.SaveReconciliation(ctx, report) })
 }
 
-func (f *Faulty) Reconciliations(ctx context.Context, product uint32, limit int) ([]store.Reconciliation, error) {
-	return ask(f, ctx, "Reconciliations", func() ([]store.Reconciliation, error) { return f.inner.Reconciliations(ctx, product, limit) })
+func (f *Faulty) Reconciliations(ctx context.Context, product uint32, before int64, limit int) ([]store.Reconciliation, error) {
+	return ask(f, ctx, "Reconciliations", func() ([]store.Reconciliation, error) {
+		return f.inner.Reconciliations(ctx, product, before, limit)
+	})
 }
 
 func (f *Faulty) Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error) {

@@ -22,6 +22,8 @@ var figureTests = []test{
 		}
 		equal(t, "offered", s.figures(t, p.ID).Product.Offered, p.Offered)
 	}},
+	{"a tally has the units of orders by status", tallied},
+	{"a wrong sum is found and set right", mendedTally},
 	{"an end is uncounted until a report follows it", uncountedEnds},
 	{"shard figures count rows, the dead, and the dead that were heard", figuresByShard},
 	{"shard figures count the present epoch only", figuresByEpoch},
@@ -165,7 +167,7 @@ func keptReports(t *testing.T, s *suite) {
 	_, err := s.Store.SaveReconciliation(t.Context(), store.Reconciliation{ProductID: other.ID, At: s.now(t), Body: []byte("{}")})
 	must(t, err)
 
-	list, err := s.Store.Reconciliations(t.Context(), p.ID, all)
+	list, err := s.Store.Reconciliations(t.Context(), p.ID, 0, all)
 	must(t, err)
 	equal(t, "reports", len(list), len(saved))
 	for i := range list {
@@ -173,7 +175,59 @@ func keptReports(t *testing.T, s *suite) {
 		equal(t, "body", string(list[i].Body), string(saved[i].Body))
 		equal(t, "report", list[i], saved[i])
 	}
-	list, err = s.Store.Reconciliations(t.Context(), p.ID, 2)
+	list, err = s.Store.Reconciliations(t.Context(), p.ID, 0, 2)
 	must(t, err)
 	equal(t, "reports within a limit", len(list), 2)
+	list, err = s.Store.Reconciliations(t.Context(), p.ID, list[0].ID, all)
+	must(t, err)
+	equal(t, "reports before another", list, saved[1:])
+}
+
+// tallied moves orders in every way there is.
+func tallied(t *testing.T, s *suite) {
+	p := s.preheated(t, func(p *seckill.Product) { p.PerUserLimit = 9 })
+	none, err := s.Store.Tally(t.Context(), p.ID)
+	must(t, err)
+	equal(t, "before any order", none, store.Tally{Product: p})
+	two := func(i *store.Item) { i.Claim.Quantity = 2 }
+	s.buy(t, p, "pending", two)
+	s.pay(t, s.buy(t, p, "paid", two))
+	s.cancel(t, s.buy(t, p, "cancelled"))
+	_, err = s.Store.Refund(t.Context(), s.pay(t, s.buy(t, p, "refunded")).OrderNo, operator)
+	must(t, err)
+	must(t, s.Store.Fail(t.Context(), []store.Item{s.item(t, p, "failed")}, seckill.ReasonLost))
+	s.dead(t, p, "parked")
+	tally, err := s.Store.Tally(t.Context(), p.ID)
+	must(t, err)
+	equal(t, "units", tally.Counted, seckill.Counted{Pending: 2, Paid: 2, Cancelled: 1, Failed: 1, Refunded: 1})
+	equal(t, "letters", tally.Letters, int64(1))
+	equal(t, "since when", tally.OldestLetter, s.figures(t, p.ID).OldestLetter)
+	equal(t, "product", tally.Product, s.product(t, p.ID))
+	_, err = s.Store.Tally(t.Context(), p.ID+1_000_000)
+	refused(t, err, seckill.CodeNotFound)
+}
+
+func mendedTally(t *testing.T, s *suite) {
+	p := s.preheated(t)
+	s.pay(t, s.buy(t, p, "paid"))
+	s.buy(t, p, "pending")
+	s.Exec(t, `DELETE FROM tb_order_units WHERE product_id = ? AND status = 1`, p.ID)
+	s.Exec(t, `UPDATE tb_order_units SET units = units + 5 WHERE product_id = ? AND status = 0`, p.ID)
+	findings, err := s.Store.CheckTally(t.Context(), p.ID)
+	must(t, err)
+	equal(t, "findings", len(findings), 2)
+	var n int
+	s.audited(t, p.ID, func() {
+		n, err = s.Store.RepairTally(t.Context(), p.ID, operator)
+		must(t, err)
+	})
+	equal(t, "set right", n, 2)
+	tally, err := s.Store.Tally(t.Context(), p.ID)
+	must(t, err)
+	equal(t, "units", tally.Counted, seckill.Counted{Pending: 1, Paid: 1})
+	s.unchanged(t, p.ID, func() {
+		n, err = s.Store.RepairTally(t.Context(), p.ID, operator)
+		must(t, err)
+	})
+	equal(t, "set right again", n, 0)
 }

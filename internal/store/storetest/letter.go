@@ -22,6 +22,14 @@ var letterTests = []test{
 		must(t, s.Store.LetterFailed(t.Context(), item.LetterID, "again", far))
 		s.noLetter(t, item)
 	}},
+	{"letters are listed by buyer", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		item := s.parked(t, p, "buyer")
+		s.parked(t, p, "Buyer")
+		letters, err := s.Store.Letters(t.Context(), store.LetterFilter{Buyer: "buyer", ProductID: p.ID, Limit: all})
+		must(t, err)
+		equal(t, "letters", letters, []store.Letter{s.letterOf(t, item)})
+	}},
 	{"closing a letter removes it", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.parked(t, p, "buyer")

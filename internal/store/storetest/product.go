@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ var productTests = []test{
 	{"an unknown product is not_found", unknownProduct},
 	{"products lists every product", func(t *testing.T, s *suite) {
 		a, b := s.create(t), s.create(t)
-		products, err := s.Store.Products(t.Context())
+		products, err := s.Store.Products(t.Context(), store.ProductFilter{Limit: all})
 		must(t, err)
 		found := map[uint32]seckill.Product{}
 		for _, p := range products {
@@ -45,6 +46,26 @@ var productTests = []test{
 		}
 		equal(t, "first", found[a.ID], a)
 		equal(t, "second", found[b.ID], b)
+	}},
+	{"products are listed by id, page by page", func(t *testing.T, s *suite) {
+		a, b, c := s.create(t), s.create(t), s.create(t)
+		page, err := s.Store.Products(t.Context(), store.ProductFilter{After: a.ID, Limit: 2})
+		must(t, err)
+		equal(t, "page", page, []seckill.Product{b, c})
+	}},
+	{"a product is current until a while after its end", currentProducts},
+	{"a product that the store took over is current however long it is over", func(t *testing.T, s *suite) {
+		p := s.takenOver(t)
+		s.endedAgo(t, p, store.CurrentFor+time.Minute)
+		equal(t, "current", s.current(t, p), true)
+	}},
+	{"a product is current with another of its limit group", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		member := s.preheated(t, func(m *seckill.Product) { m.Group = p.ID })
+		s.endedAgo(t, p, store.CurrentFor+time.Minute)
+		equal(t, "current", s.current(t, p), true)
+		s.endedAgo(t, member, store.CurrentFor+time.Minute)
+		equal(t, "current when both are over", s.current(t, p), false)
 	}},
 	{"before the first preheat every field can be patched", patchBefore},
 	{"after the first preheat limit and currency are fixed", patchAfter},
@@ -355,4 +376,36 @@ func announced(t *testing.T, s *suite) {
 		}
 		equal(t, string(kind), s.count(t, p.ID, kind), 1)
 	}
+}
+
+func currentProducts(t *testing.T, s *suite) {
+	upcoming, paused, over, ended := s.create(t), s.preheated(t), s.preheated(t), s.preheated(t)
+	s.setState(t, paused.ID, seckill.SalePaused)
+	s.endedAgo(t, over, store.CurrentFor-time.Minute)
+	s.endedAgo(t, ended, store.CurrentFor+time.Minute)
+	for _, p := range []seckill.Product{upcoming, paused, over} {
+		equal(t, "current", s.current(t, p), true)
+	}
+	equal(t, "current a while after the end", s.current(t, ended), false)
+	equal(t, "read by its id", s.product(t, ended.ID).ID, ended.ID)
+}
+
+// endedAgo ends a sale, a while ago.
+func (s *suite) endedAgo(t *testing.T, p seckill.Product, ago time.Duration) {
+	t.Helper()
+	s.setState(t, p.ID, seckill.SaleEnded)
+	s.Exec(t, `UPDATE tb_seckill_product SET ended_time = ? WHERE id = ?`, s.now(t).Add(-ago).UnixMilli(), p.ID)
+}
+
+// current reports whether a product is among the current ones, as it is.
+func (s *suite) current(t *testing.T, p seckill.Product) bool {
+	t.Helper()
+	products, err := s.Store.CurrentProducts(t.Context())
+	must(t, err)
+	i := slices.IndexFunc(products, func(one seckill.Product) bool { return one.ID == p.ID })
+	if i < 0 {
+		return false
+	}
+	equal(t, "product", products[i], s.product(t, p.ID))
+	return true
 }

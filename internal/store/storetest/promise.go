@@ -40,6 +40,8 @@ func CheckPromises(t TB, st store.Store, product uint32) {
 	}
 	findings, err := st.CheckStockLog(ctx, product, maxFindings)
 	found("I6", findings, err)
+	findings, err = st.CheckTally(ctx, product)
+	found("I1", findings, err)
 	findings, err = st.CheckBuyers(ctx, figures.Product.Group, maxFindings)
 	found("I3", findings, err)
 	findings, err = st.CheckMoney(ctx, product, maxFindings)
@@ -113,7 +115,7 @@ func checkUnits(t TB, f store.Figures, orders []seckill.Order) {
 // checkLimits is I3 over the product's limit group.
 func checkLimits(ctx context.Context, t TB, st store.Store, p seckill.Product) {
 	t.Helper()
-	products, err := st.Products(ctx)
+	products, err := st.Products(ctx, store.ProductFilter{Limit: 1000})
 	must(t, err)
 	live := map[string]int{}
 	for _, member := range products {

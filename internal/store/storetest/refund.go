@@ -120,6 +120,29 @@ var refundTests = []test{
 			t.Errorf("without a filter %d are listed, want at least 8", len(everything))
 		}
 	}},
+	{"payments are listed page by page", func(t *testing.T, s *suite) {
+		p := s.preheated(t)
+		for i := range 3 {
+			s.owedRefund(t, p, numbered("buyer", i)) // of one millisecond, or of several
+		}
+		for _, filter := range []store.PaymentFilter{{ProductID: p.ID}, {ProductID: p.ID, Type: "refund"}} {
+			filter.Limit = all
+			want, err := s.Store.Payments(t.Context(), filter)
+			must(t, err)
+			var got []store.Payment
+			for filter.Limit = 1; ; filter.Before = got[len(got)-1].ID {
+				page, err := s.Store.Payments(t.Context(), filter)
+				must(t, err)
+				if len(page) == 0 {
+					break
+				}
+				got = append(got, page...)
+			}
+			equal(t, "pages", got, want)
+		}
+		_, err := s.Store.Payments(t.Context(), store.PaymentFilter{Before: "nobody's", Limit: 1})
+		refused(t, err, seckill.CodeBadRequest)
+	}},
 	{"payments are listed by product; what names none is of none", func(t *testing.T, s *suite) {
 		p, other := s.preheated(t), s.preheated(t)
 		refund, _ := s.owedRefund(t, p, "buyer"), s.owedRefund(t, other, "buyer")

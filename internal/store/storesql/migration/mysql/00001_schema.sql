@@ -40,8 +40,13 @@ CREATE TABLE IF NOT EXISTS tb_seckill_product (
     rebuilding     TINYINT          NOT NULL,
     started_time   BIGINT,                    -- when sale.started was announced
     ended_time     BIGINT,                    -- when sale.ended was announced
+    uncounted      TINYINT          NOT NULL DEFAULT 0, -- 1: no report since the end
     create_time    BIGINT           NOT NULL,
-    KEY ix_product_group (limit_group)
+    KEY ix_product_group (limit_group),
+    KEY ix_product_ended (ended_time, limit_group),
+    KEY ix_product_seller (seller, limit_group),
+    KEY ix_product_test (test, limit_group),
+    KEY ix_product_uncounted (uncounted, ended_time)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 -- Ids of test products that were deleted: they are used up.
@@ -79,11 +84,25 @@ CREATE TABLE IF NOT EXISTS tb_seckill_order (
     UNIQUE KEY uk_order_key (user_id, limit_group, idem_key),
     -- Due orders, and those to be warned. New ones come at the end of theirs.
     KEY ix_order_due (status, warned, pay_before),
-    KEY ix_order_release (release_time, product_id),
+    KEY ix_order_release (release_time, order_no, product_id),
+    -- Searches, each a page in the order of the index.
+    KEY ix_order_status (status, order_no),
+    KEY ix_order_ref (ref, order_no),
     -- A product's orders, newest first: a page of them reads no more rows than it shows.
     KEY ix_order_product (product_id, order_no),
-    -- Covers the figures of a product, so that counting a million orders reads no order row.
-    KEY ix_order_figures (product_id, status, epoch, shard, release_epoch, origin, quantity)
+    -- A product's orders in one state. Covers the figures of a product, so that counting a million orders reads no
+    -- order row; the order number is part of every index anyway.
+    KEY ix_order_product_status (product_id, status, order_no, epoch, shard, release_epoch, origin, quantity)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
+
+-- Units of a product's orders by status: the sum over the slots. Transactions that
+-- do not lock the product take different slots, so as not to wait for each other.
+CREATE TABLE IF NOT EXISTS tb_order_units (
+    product_id INT UNSIGNED NOT NULL,
+    status     TINYINT      NOT NULL,
+    slot       TINYINT      NOT NULL,
+    units      BIGINT       NOT NULL,
+    PRIMARY KEY (product_id, status, slot)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS tb_stock_log (
@@ -133,7 +152,10 @@ CREATE TABLE IF NOT EXISTS tb_dead_letter (
     UNIQUE KEY uk_letter_order (order_no),
     -- Parked ones that are due, and dead ones by age.
     KEY ix_letter_due (closed_time, dead_time, next_time),
-    KEY ix_letter_product (product_id, closed_time)
+    -- Those that wait, by id: of all, of a product, of a buyer.
+    KEY ix_letter_open (closed_time, id),
+    KEY ix_letter_product (product_id, closed_time, id),
+    KEY ix_letter_buyer (user_id, closed_time, id)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS tb_payment (
@@ -158,7 +180,9 @@ CREATE TABLE IF NOT EXISTS tb_payment (
     UNIQUE KEY uk_payment_trade (provider, trade_no, type),
     UNIQUE KEY uk_payment_refund (payment_id),
     KEY ix_payment_order (order_no),
-    KEY ix_payment_product (product_id),
+    -- Lists of each type, newest first.
+    KEY ix_payment_type (type, create_time, id),
+    KEY ix_payment_product (product_id, type, create_time, id),
     KEY ix_payment_due (status, next_time)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 

@@ -32,9 +32,14 @@ CREATE TABLE tb_seckill_product (
     rebuilding     INTEGER NOT NULL,
     started_time   INTEGER,          -- when sale.started was announced
     ended_time     INTEGER,          -- when sale.ended was announced
+    uncounted      INTEGER NOT NULL DEFAULT 0, -- 1: no report since the end
     create_time    INTEGER NOT NULL
 );
 CREATE INDEX ix_product_group ON tb_seckill_product (limit_group);
+CREATE INDEX ix_product_ended ON tb_seckill_product (ended_time, limit_group);
+CREATE INDEX ix_product_seller ON tb_seckill_product (seller, limit_group);
+CREATE INDEX ix_product_test ON tb_seckill_product (test, limit_group);
+CREATE INDEX ix_product_uncounted ON tb_seckill_product (uncounted, ended_time);
 
 -- Ids of test products that were deleted: they are used up.
 CREATE TABLE tb_deleted_product (
@@ -75,8 +80,22 @@ CREATE INDEX ix_order_due ON tb_seckill_order (warned, pay_before) WHERE status 
 CREATE INDEX ix_order_release ON tb_seckill_order (release_time) WHERE release_epoch IS NOT NULL;
 -- A product's orders, newest first: a page of them reads no more rows than it shows.
 CREATE INDEX ix_order_product ON tb_seckill_order (product_id, order_no);
+-- Searches, each a page in the order of the index.
+CREATE INDEX ix_order_status ON tb_seckill_order (status, order_no);
+CREATE INDEX ix_order_product_status ON tb_seckill_order (product_id, status, order_no);
+CREATE INDEX ix_order_ref ON tb_seckill_order (ref, order_no) WHERE ref <> '';
 -- Covers the figures of a product, so that counting a million orders reads no order row.
 CREATE INDEX ix_order_figures ON tb_seckill_order (product_id, status, epoch, shard, release_epoch, origin, quantity);
+
+-- Units of a product's orders by status: the sum over the slots. With one writer
+-- there is one slot.
+CREATE TABLE tb_order_units (
+    product_id INTEGER NOT NULL,
+    status     INTEGER NOT NULL,
+    slot       INTEGER NOT NULL,
+    units      INTEGER NOT NULL,
+    PRIMARY KEY (product_id, status, slot)
+) WITHOUT ROWID;
 
 CREATE TABLE tb_stock_log (
     product_id   INTEGER NOT NULL,
@@ -125,7 +144,10 @@ CREATE TABLE tb_dead_letter (
 CREATE UNIQUE INDEX uk_letter_order ON tb_dead_letter (order_no);
 CREATE INDEX ix_letter_due ON tb_dead_letter (next_time) WHERE closed_time IS NULL AND dead_time IS NULL;
 CREATE INDEX ix_letter_dead ON tb_dead_letter (dead_time) WHERE closed_time IS NULL AND dead_time IS NOT NULL;
-CREATE INDEX ix_letter_product ON tb_dead_letter (product_id) WHERE closed_time IS NULL;
+-- Those that wait, by id: of all, of a product, of a buyer.
+CREATE INDEX ix_letter_open ON tb_dead_letter (id) WHERE closed_time IS NULL;
+CREATE INDEX ix_letter_product ON tb_dead_letter (product_id, id) WHERE closed_time IS NULL;
+CREATE INDEX ix_letter_buyer ON tb_dead_letter (user_id, id) WHERE closed_time IS NULL;
 
 CREATE TABLE tb_payment (
     id           TEXT    NOT NULL PRIMARY KEY,
@@ -150,7 +172,9 @@ CREATE TABLE tb_payment (
 CREATE UNIQUE INDEX uk_payment_trade ON tb_payment (provider, trade_no, type);
 CREATE UNIQUE INDEX uk_payment_refund ON tb_payment (payment_id) WHERE payment_id IS NOT NULL;
 CREATE INDEX ix_payment_order ON tb_payment (order_no);
-CREATE INDEX ix_payment_product ON tb_payment (product_id);
+-- Lists of each type, newest first.
+CREATE INDEX ix_payment_type ON tb_payment (type, create_time, id);
+CREATE INDEX ix_payment_product ON tb_payment (product_id, type, create_time, id);
 CREATE INDEX ix_payment_due ON tb_payment (next_time) WHERE status = 'due';
 
 CREATE TABLE tb_stock_change (
@@ -164,6 +188,7 @@ CREATE TABLE tb_stock_change (
     create_time INTEGER NOT NULL,
     done_time   INTEGER
 );
+CREATE INDEX ix_stock_change_product ON tb_stock_change (product_id, status);
 CREATE INDEX ix_stock_change_open ON tb_stock_change (create_time) WHERE status = 'open';
 
 CREATE TABLE tb_reconciliation (
