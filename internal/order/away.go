@@ -112,7 +112,7 @@ func (d *Desk) listWaiting(ctx context.Context, filter store.OrderFilter) ([]sec
 	}
 	var waiting []seckill.Order
 	for _, s := range d.Catalog.All() {
-		if !may[s.ID] || !ofProduct(s, filter) {
+		if !may[s.ID] || !ofProduct(s.ID, filter) {
 			continue
 		}
 		held, err := d.heldWaiting(ctx, s, filter.Buyer)

@@ -2,16 +2,18 @@ package order
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"seckill"
-	"seckill/internal/sale"
 	"seckill/internal/store"
 )
 
-// lettersLooked is how many letters are looked through for their products.
-// With more of them every ledger is asked.
-const lettersLooked = 100
+// askedAtOnce is how many products' ledgers one list asks at a time.
+const askedAtOnce = 32
 
 // Listing is a part of a buyer's orders.
 type Listing struct {
@@ -22,7 +24,8 @@ type Listing struct {
 }
 
 // List is a buyer's orders, newest first: confirmed ones, and those that still
-// wait. It reads the ledger of every sale that could hold one. With the store
+// wait. It reads the ledger of every product of which something waits in the
+// queue, and the buyer's letters. With the store
 // away it lists those that still wait, with the ledger away those that the
 // store has, as a partial listing, and it is busy if there are none.
 func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) (Listing, error) {
@@ -58,8 +61,8 @@ func (d *Desk) listOf(ctx context.Context, filter store.OrderFilter) (Listing, e
 
 // What a filter says of orders that are not in the store; their buyer is the
 // one whose marks are read.
-func ofProduct(s *sale.Sale, filter store.OrderFilter) bool {
-	return filter.ProductID == 0 || filter.ProductID == s.ID
+func ofProduct(id uint32, filter store.OrderFilter) bool {
+	return filter.ProductID == 0 || filter.ProductID == id
 }
 
 func hasRef(o *seckill.Order, filter store.OrderFilter) bool {
@@ -73,20 +76,9 @@ func olderThan(no, before seckill.OrderNo) bool {
 func newestFirst(a, b seckill.Order) int { return seckill.NewestFirst(a.OrderNo, b.OrderNo) }
 
 func (d *Desk) list(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
-	sales, err := d.promising(ctx)
+	queued, err := d.promisedTo(ctx, filter)
 	if err != nil {
 		return nil, err
-	}
-	var queued []seckill.Order
-	for _, s := range sales {
-		if !ofProduct(s, filter) {
-			continue
-		}
-		held, err := d.held(ctx, s, filter.Buyer)
-		if err != nil {
-			return nil, err
-		}
-		queued = append(queued, held...)
 	}
 	orders, err := d.Store.SearchOrders(ctx, filter)
 	if err != nil {
@@ -110,31 +102,56 @@ func (d *Desk) list(ctx context.Context, filter store.OrderFilter) ([]seckill.Or
 	return orders[:min(filter.Limit, len(orders))], nil
 }
 
-// promising are the sales that may have promised an order that has no row: a
-// claim of theirs waits in the queue or on the ladder. What is in neither when
-// it is asked for is in the store by now, and need not be asked of the ledger,
-// which answers no sooner than its next commit.
-func (d *Desk) promising(ctx context.Context) ([]*sale.Sale, error) {
-	all := d.Catalog.All()
+// promisedTo are the buyer's orders that may have no row: those that the ledger
+// holds of products of which something waits in the queue, and those on the
+// ladder. What is in neither when it is asked for is in the store by now, and need
+// not be asked of the ledger, which answers no sooner than its next commit.
+func (d *Desk) promisedTo(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	may := make(map[uint32]bool)
 	if err := d.waiting(ctx, may); err != nil {
 		return nil, err
 	}
-	letters, err := d.Store.Letters(ctx, store.LetterFilter{Limit: lettersLooked})
+	letters, err := d.Store.Letters(ctx, store.LetterFilter{Buyer: filter.Buyer, ProductID: filter.ProductID, Limit: filter.Limit})
 	if err != nil {
 		return nil, err
-	}
-	if len(letters) == lettersLooked {
-		return all, nil
-	}
-	for i := range letters {
-		may[letters[i].Item.ProductID] = true
 	}
 	// A letter of an older epoch may have been adopted, back into the queue.
 	if err := d.waiting(ctx, may); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(s *sale.Sale) bool { return !may[s.ID] }), nil
+	maps.DeleteFunc(may, func(id uint32, _ bool) bool { return !ofProduct(id, filter) })
+	orders, err := d.heldOf(ctx, may, filter.Buyer)
+	for i := range letters {
+		if no := letters[i].Item.Claim.OrderNo; !slices.ContainsFunc(orders, func(o seckill.Order) bool { return o.OrderNo == no }) {
+			orders = append(orders, letterOrder(&letters[i]))
+		}
+	}
+	return orders, err
+}
+
+// heldOf lists what the ledger holds for a buyer of some products, which are asked
+// together: each answer waits for a commit, and those of one commit wait together.
+func (d *Desk) heldOf(ctx context.Context, products map[uint32]bool, buyer string) ([]seckill.Order, error) {
+	var (
+		mu     sync.Mutex
+		orders []seckill.Order
+		asking errgroup.Group
+	)
+	asking.SetLimit(askedAtOnce)
+	for id := range products {
+		asking.Go(func() error {
+			s, err := d.Catalog.Look(ctx, id)
+			if err != nil || s == nil {
+				return err
+			}
+			held, err := d.held(ctx, s, buyer)
+			mu.Lock()
+			defer mu.Unlock()
+			orders = append(orders, held...)
+			return err
+		})
+	}
+	return orders, asking.Wait()
 }
 
 // waiting notes the products of which something waits in the queue.
