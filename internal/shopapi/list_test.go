@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -316,4 +317,26 @@ func TestListProducts_ShowsSoldOut(t *testing.T) {
 			return listed == want
 		})
 	}
+}
+
+// The catalogue has current products alone. A page of an older one, from a link or
+// an order, still shows that it is over, and nobody buys it.
+func TestProduct_LongAfterItsEndIsReadFromTheStore(t *testing.T) {
+	s, source := listServer(t, manyProducts(1))
+	over := manyProducts(2)[1]
+	over.StartsAt, over.EndsAt = over.StartsAt.AddDate(0, -1, 0), over.EndsAt.AddDate(0, -1, 0)
+	source.past = products{over}
+	ctx := get("/api/v1/products/2")
+	perform(t, s, ctx, fasthttp.StatusOK)
+	var shown struct{ Status, Name string }
+	if err := json.Unmarshal(ctx.Response.Body(), &shown); err != nil || shown.Status != "ended" || shown.Name != over.Name {
+		t.Errorf("shown as %+v %v", shown, err)
+	}
+	if page := readPage(t, s, ""); len(page.Products) != 1 {
+		t.Errorf("%d products are listed", len(page.Products))
+	}
+	perform(t, s, get("/api/v1/products/3"), fasthttp.StatusNotFound)
+	source.err = errors.New("the store is away")
+	perform(t, s, get("/api/v1/products/4"), fasthttp.StatusServiceUnavailable)
+	perform(t, s, get("/api/v1/products/1"), fasthttp.StatusOK)
 }

@@ -1,6 +1,7 @@
 package shopapi
 
 import (
+	"cmp"
 	"bufio"
 	"context"
 	"fmt"
@@ -42,10 +43,19 @@ func manyProducts(n int) products {
 }
 
 // productSource is a source of products that a test can change.
-type productSource struct{ atomic.Pointer[products] }
+type productSource struct {
+	atomic.Pointer[products]
+	past products // read by id alone
+	err  error    // of such a reading
+}
 
-func (*productSource) Product(context.Context, uint32) (seckill.Product, error) {
-	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
+func (s *productSource) Product(_ context.Context, id uint32) (seckill.Product, error) {
+	for _, p := range s.past {
+		if p.ID == id {
+			return p, s.err
+		}
+	}
+	return seckill.Product{}, cmp.Or(s.err, error(seckill.Errorf(seckill.CodeNotFound, "no such product")))
 }
 
 func (s *productSource) CurrentProducts(context.Context) ([]seckill.Product, error) {
