@@ -1,8 +1,8 @@
 package shopapi
 
 import (
-	"cmp"
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
