@@ -3,6 +3,7 @@ package storesql
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -170,4 +171,32 @@ func benchmarkDelete(b *testing.B, open func(testing.TB) *Store) {
 		}
 		b.ReportMetric(float64(longest.Milliseconds()), "ms/longest")
 	}
+}
+
+// BenchmarkPay is a crowd that pays orders of one product, many at a time.
+func BenchmarkPay(b *testing.B) {
+	s := openMaria(b)
+	p := sale(b, s, 100_000_000)
+	var orders []store.Item
+	for len(orders) < b.N+1000 {
+		batch := claims(&p, 1000)
+		if _, err := s.Confirm(b.Context(), request(&p, batch)); err != nil {
+			b.Fatal(err)
+		}
+		orders = append(orders, batch...)
+	}
+	var next atomic.Int64
+	b.SetParallelism(8) // times the processors
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			no := orders[next.Add(1)-1].Claim.OrderNo.String()
+			result, err := s.RecordPayment(b.Context(), payment.Notice{
+				Provider: "sandbox", OrderNo: no, TradeNo: no, AmountCents: p.PriceCents, Currency: p.Currency, PaidAt: time.Now(),
+			})
+			if err != nil || result != store.PaymentPaid {
+				b.Errorf("%v %v", result, err)
+			}
+		}
+	})
 }
