@@ -38,7 +38,7 @@ type codeInfo struct {
 var codeTable = [...]codeInfo{
 	{CodeBadRequest, 400, "The request is not valid.", "请求无效"},
 	{CodeUnauthenticated, 401, "Please sign in first.", "请先登录"},
-	{CodeTokenInvalid, 403, "The purchase token is not valid or has run out.", "购买凭证无效或已过期"},
+	{CodeTokenInvalid, 403, "The purchase token is not valid or has run out.", "购买令牌无效或已过期"},
 	{CodeNotFound, 404, "Not found.", "未找到"},
 	{CodeNotStarted, 409, "The sale has not started yet.", "活动尚未开始"},
 	{CodeSoldOut, 409, "Sold out.", "已售罄"},
