@@ -282,7 +282,7 @@ func TestComposeTellsTheImageItsVersion(t *testing.T) {
 	}
 }
 
-// The README has one write secrets below the directory that a build is given.
+// The quick start has one write secrets below the directory that a build is given.
 func TestABuildIsGivenNoSecretsDataOrHistory(t *testing.T) {
 	ignored := strings.Fields(readText(t, ".dockerignore"))
 	for _, name := range append(strings.Fields(readText(t, ".gitignore")), ".git") {
