@@ -1,7 +1,7 @@
 // Package relay is stage ⑥ with a broker. It passes copies of outbox entries to
 // a carrier, and gives the workers of this process what the carrier brings.
 //
-// The outbox stays the record (docs/protocols.md, "Carriers"):
+// The outbox stays the record (docs/contributing/protocols-sale.md, "Carriers"):
 //
 //  1. The relay reads the outbox as a consumer of the workers' group. It has no
 //     cursor of its own. Two relays only duplicate.
