@@ -11,7 +11,8 @@ import (
 )
 
 // Documents name tests as `package:Test`, or `package:Test/part`; those of
-// docs/durability.md and docs/security.md are what their sentences rest on.
+// docs/contributing/evidence.md and docs/security.md are what the promises and
+// defences rest on.
 
 var caseFinder = regexp.MustCompile(`^(\w+):(Test\w+)(?:/(.+))?$`)
 
@@ -70,9 +71,11 @@ func TestDocsNameCases(t *testing.T) {
 	})
 }
 
-// TestDurabilityNamesItsTests holds the rows of docs/durability.md to name a
-// test each, or to say that there is none.
-func TestDurabilityNamesItsTests(t *testing.T) { rowsNameTests(t, "docs/durability.md", 30) }
+// TestEvidence_EveryRowNamesATest holds the rows of the evidence for
+// docs/guarantees.md to name a test each, or to say that there is none.
+func TestEvidence_EveryRowNamesATest(t *testing.T) {
+	rowsNameTests(t, "docs/contributing/evidence.md", 80)
+}
 
 // TestSecurityNamesItsTests holds those of docs/security.md.
 func TestSecurityNamesItsTests(t *testing.T) { rowsNameTests(t, "docs/security.md", 40) }

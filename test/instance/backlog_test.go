@@ -28,7 +28,7 @@ const (
 )
 
 // TestMeasureRecover_Backlog measures for how long a product is busy while a
-// recover writes orders that no worker has written. For docs/durability.md.
+// recover writes orders that no worker has written. For docs/contributing/campaigns.md.
 func TestMeasureRecover_Backlog(t *testing.T) {
 	counts := os.Getenv(backlogEnv)
 	if counts == "" {

@@ -10,7 +10,7 @@ import (
 )
 
 // What the servers' settings keep over the death of their process is what
-// docs/durability.md builds on. That of the machine cannot be shown here.
+// docs/guarantees.md builds on. That of the machine cannot be shown here.
 
 func TestRedisWithAnAppendOnlyFileOutlivesItsProcess(t *testing.T) {
 	for _, fsync := range []string{"no", "everysec", "always"} {

@@ -71,7 +71,7 @@ func TestAFailoverToAStaleReplicaLosesWritesWhileTheOldMasterServes(t *testing.T
 	}
 }
 
-// What docs/durability.md says of a master that is cut off: with
+// What docs/guarantees.md says of a master that is cut off: with
 // min-replicas-to-write it stops by itself, once the replica is silent for
 // longer than min-replicas-max-lag.
 func TestAMasterThatIsCutOffStopsByItself(t *testing.T) {
