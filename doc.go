@@ -14,5 +14,5 @@
 //   - reconcile, repair, recover: count; mend; rebuild a lost ledger
 //
 // The promises I1 to I8 that tests and reports name are listed in
-// docs/architecture.md.
+// docs/guarantees.md.
 package seckill
