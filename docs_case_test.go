@@ -11,8 +11,8 @@ import (
 )
 
 // Documents name tests as `package:Test`, or `package:Test/part`; those of
-// docs/contributing/evidence.md and docs/security.md are what the promises and
-// defences rest on.
+// docs/contributing/evidence.md and evidence-security.md are what the promises
+// and defences rest on.
 
 var caseFinder = regexp.MustCompile(`^(\w+):(Test\w+)(?:/(.+))?$`)
 
@@ -77,8 +77,10 @@ func TestEvidence_EveryRowNamesATest(t *testing.T) {
 	rowsNameTests(t, "docs/contributing/evidence.md", 80)
 }
 
-// TestSecurityNamesItsTests holds those of docs/security.md.
-func TestSecurityNamesItsTests(t *testing.T) { rowsNameTests(t, "docs/security.md", 40) }
+// TestSecurityEvidence_EveryRowNamesATest holds those of the security pages.
+func TestSecurityEvidence_EveryRowNamesATest(t *testing.T) {
+	rowsNameTests(t, "docs/contributing/evidence-security.md", 80)
+}
 
 // rowsNameTests holds the rows of a page's tables that have a column for it.
 func rowsNameTests(t *testing.T, page string, fewest int) {
