@@ -171,7 +171,7 @@ const (
 )
 
 // api is the handler's state: its options, and what is made of them once.
-type api struct {
+type handler struct {
 	Options
 	tokenHash [sha256.Size]byte
 	board     board
@@ -212,7 +212,7 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("operator API: %w", err)
 	}
-	a := &api{
+	a := &handler{
 		Options: o, tokenHash: sha256.Sum256([]byte(o.Token)), streams: make(chan struct{}, maxStreams),
 		guesses: guesses, late: make(chan struct{}, maxLate), strangers: complaint.New(o.Log, o.Now),
 	}

@@ -51,7 +51,7 @@ func serveHealth(w http.ResponseWriter, r *http.Request) {
 
 // serveReady runs all checks at once; a check that does not come back in time
 // has failed.
-func (a *api) serveReady(w http.ResponseWriter, r *http.Request) {
+func (a *handler) serveReady(w http.ResponseWriter, r *http.Request) {
 	answering, end := context.WithTimeout(r.Context(), answerTimeout)
 	defer end()
 	ctx, cancel := context.WithTimeout(answering, checkTimeout)

@@ -22,11 +22,11 @@ const reasonByOperator = "by_operator"
 func (in *input) limit() int { return int(in.paramInt("limit", 1, maxPage, defaultPage)) }
 
 // order is an order on the wire.
-func (a *api) order(o *seckill.Order) wire.AdminOrder {
+func (a *handler) order(o *seckill.Order) wire.AdminOrder {
 	return wire.AdminOrderOf(o, a.Desk.IsTest(o.ProductID))
 }
 
-func (a *api) searchOrders(in *input) action {
+func (a *handler) searchOrders(in *input) action {
 	filter := store.OrderFilter{
 		Buyer:     in.paramText("buyer", seckill.MaxBuyerBytes),
 		ProductID: in.paramProduct(),
@@ -53,7 +53,7 @@ func (a *api) searchOrders(in *input) action {
 	}
 }
 
-func (a *api) getOrder(in *input) action {
+func (a *handler) getOrder(in *input) action {
 	no := in.orderNo()
 	return func(ctx context.Context) (answer, error) {
 		order, err := a.Orders.Look(ctx, no)
@@ -71,7 +71,7 @@ func (a *api) getOrder(in *input) action {
 	}
 }
 
-func (a *api) cancelOrder(in *input) action {
+func (a *handler) cancelOrder(in *input) action {
 	no, actor := in.orderNo(), in.actor()
 	reason := actor.Reason
 	if reason == "" {
@@ -83,7 +83,7 @@ func (a *api) cancelOrder(in *input) action {
 	}
 }
 
-func (a *api) refundOrder(in *input) action {
+func (a *handler) refundOrder(in *input) action {
 	no, actor := in.orderNo(), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		order, err := a.Orders.Refund(ctx, no, actor)
@@ -91,7 +91,7 @@ func (a *api) refundOrder(in *input) action {
 	}
 }
 
-func (a *api) listLetters(in *input) action {
+func (a *handler) listLetters(in *input) action {
 	filter := store.LetterFilter{
 		ProductID: in.paramProduct(),
 		DeadOnly:  in.paramOneOf("state", "dead", "any") != "any",
@@ -104,7 +104,7 @@ func (a *api) listLetters(in *input) action {
 	}
 }
 
-func (a *api) retryLetter(in *input) action {
+func (a *handler) retryLetter(in *input) action {
 	id, actor := in.pathNumber("id", math.MaxInt64), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		letter, err := a.Orders.Retry(ctx, id, actor)
@@ -112,7 +112,7 @@ func (a *api) retryLetter(in *input) action {
 	}
 }
 
-func (a *api) discardLetter(in *input) action {
+func (a *handler) discardLetter(in *input) action {
 	id, actor := in.pathNumber("id", math.MaxInt64), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		order, err := a.Orders.Discard(ctx, id, actor)

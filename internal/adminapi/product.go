@@ -21,7 +21,7 @@ type productPage struct {
 	Next     uint32              `json:"next,omitempty"`
 }
 
-func (a *api) listProducts(in *input) action {
+func (a *handler) listProducts(in *input) action {
 	after := uint32(in.paramInt("after", 0, math.MaxUint32, 0))
 	limit := int(in.paramInt("limit", 1, maxProducts, maxProducts))
 	return func(ctx context.Context) (answer, error) {
@@ -38,7 +38,7 @@ func (a *api) listProducts(in *input) action {
 	}
 }
 
-func (a *api) createProduct(in *input) action {
+func (a *handler) createProduct(in *input) action {
 	actor := in.actor()
 	id := uint32(required(in, "id", in.whole("id", 1, math.MaxUint32)))
 	product := seckill.Product{
@@ -73,7 +73,7 @@ func (a *api) createProduct(in *input) action {
 	}
 }
 
-func (a *api) getProduct(in *input) action {
+func (a *handler) getProduct(in *input) action {
 	id := in.productID()
 	return func(ctx context.Context) (answer, error) {
 		product, err := a.Records.Product(ctx, id)
@@ -81,7 +81,7 @@ func (a *api) getProduct(in *input) action {
 	}
 }
 
-func (a *api) patchProduct(in *input) action {
+func (a *handler) patchProduct(in *input) action {
 	id, actor := in.productID(), in.actor()
 	patch := store.ProductPatch{
 		Name:       in.text("name", 1, seckill.MaxNameBytes),
@@ -109,7 +109,7 @@ func (a *api) patchProduct(in *input) action {
 	}
 }
 
-func (a *api) deleteProduct(in *input) action {
+func (a *handler) deleteProduct(in *input) action {
 	id, actor := in.productID(), in.actor()
 	actor.Reason = in.paramText("reason", maxReasonBytes) // it has no body
 	return func(ctx context.Context) (answer, error) {
@@ -126,14 +126,14 @@ func (a *api) deleteProduct(in *input) action {
 
 // warnOfPicture tells that the page's policy keeps a product's picture out. It
 // is no reason to refuse: a page of the shop's own may show it.
-func (a *api) warnOfPicture(p *seckill.Product) {
+func (a *handler) warnOfPicture(p *seckill.Product) {
 	if p.ImageURL != "" && a.ShowsPicture != nil && !a.ShowsPicture(p.ImageURL) {
 		a.Log.Warn("the page will not show this picture: its host is not in page.image_hosts", "product", p.ID, "image_url", p.ImageURL)
 	}
 }
 
 // onProduct is an operation on a product that needs nothing but a reason.
-func (a *api) onProduct(verb string, do func(context.Context, uint32, store.Actor) (seckill.Product, error)) operation {
+func (a *handler) onProduct(verb string, do func(context.Context, uint32, store.Actor) (seckill.Product, error)) operation {
 	return func(in *input) action {
 		id, actor := in.productID(), in.actor()
 		return func(ctx context.Context) (answer, error) {
@@ -147,18 +147,18 @@ func (a *api) onProduct(verb string, do func(context.Context, uint32, store.Acto
 	}
 }
 
-func (a *api) setState(state seckill.SaleState) operation {
+func (a *handler) setState(state seckill.SaleState) operation {
 	return a.onProduct("set the state of", func(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
 		return a.Desk.SetState(ctx, id, state, actor)
 	})
 }
 
 // shown is a product with what shoppers see of it.
-func (a *api) shown(p *seckill.Product) wire.AdminProduct {
+func (a *handler) shown(p *seckill.Product) wire.AdminProduct {
 	return wire.AdminProductOf(p, a.Desk.Status(p))
 }
 
-func (a *api) changeStock(in *input) action {
+func (a *handler) changeStock(in *input) action {
 	id, actor, changeID := in.productID(), in.actor(), in.changeID()
 	delta := required(in, "delta", in.whole("delta", -seckill.MaxStock, seckill.MaxStock))
 	if delta == 0 {
@@ -180,7 +180,7 @@ func (a *api) changeStock(in *input) action {
 	}
 }
 
-func (a *api) getStats(in *input) action {
+func (a *handler) getStats(in *input) action {
 	id := in.productID()
 	return func(ctx context.Context) (answer, error) {
 		figures, err := a.Desk.Stats(ctx, id)

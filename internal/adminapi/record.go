@@ -22,7 +22,7 @@ const (
 	maxPassed = 20 * maxEvents
 )
 
-func (a *api) reconcile(in *input) action {
+func (a *handler) reconcile(in *input) action {
 	product := uint32(required(in, "product_id", in.whole("product_id", 1, math.MaxUint32)))
 	repair, actor := or(in.flag("repair"), false), in.actor()
 	return func(ctx context.Context) (answer, error) {
@@ -43,7 +43,7 @@ func (a *api) reconcile(in *input) action {
 	}
 }
 
-func (a *api) listReconciliations(in *input) action {
+func (a *handler) listReconciliations(in *input) action {
 	product, before, limit := in.paramProduct(), in.paramInt("before", 1, math.MaxInt64, 0), in.limit()
 	return func(ctx context.Context) (answer, error) {
 		kept, err := a.Records.Reconciliations(ctx, product, before, limit)
@@ -72,7 +72,7 @@ func reportOf(kept *store.Reconciliation) (report stats.Report, err error) {
 	return report, nil
 }
 
-func (a *api) listPayments(in *input) action {
+func (a *handler) listPayments(in *input) action {
 	filter := store.PaymentFilter{
 		OrderNo: in.paramText("order_no", maxOrderNoBytes),
 		Type:    in.paramOneOf("type", "payment", "refund"),
@@ -92,7 +92,7 @@ func (a *api) listPayments(in *input) action {
 	}
 }
 
-func (a *api) retryRefund(in *input) action {
+func (a *handler) retryRefund(in *input) action {
 	id, actor := in.request.PathValue("id"), in.actor()
 	in.checkText("id", id, 1, maxPaymentIDBytes)
 	return func(ctx context.Context) (answer, error) {
@@ -107,7 +107,7 @@ type eventPage struct {
 	Next   int64        `json:"next"`
 }
 
-func (a *api) listEvents(in *input) action {
+func (a *handler) listEvents(in *input) action {
 	after := in.paramInt("after", 0, math.MaxInt64, 0)
 	limit := int(in.paramInt("limit", 1, maxEvents, defaultEvents))
 	tests := in.paramTest()
@@ -147,7 +147,7 @@ func (p *eventPage) take(events []seckill.Event, limit int, tests bool) {
 	}
 }
 
-func (a *api) listAudit(in *input) action {
+func (a *handler) listAudit(in *input) action {
 	filter := store.AuditFilter{
 		ProductID: in.paramProduct(),
 		Before:    in.paramInt("before", 1, math.MaxInt64, 0),

@@ -24,7 +24,7 @@ type route struct {
 	operation    operation
 }
 
-func (a *api) routes() []route {
+func (a *handler) routes() []route {
 	const get, post, patch = http.MethodGet, http.MethodPost, http.MethodPatch
 	short, long := requestTimeout, longTimeout
 	return []route{
@@ -68,7 +68,7 @@ func (a *api) routes() []route {
 
 // routed is the router: our own host and canonical paths only, the token before
 // anything private, and problem documents for paths and methods that are not ours.
-func (a *api) routed() http.Handler {
+func (a *handler) routed() http.Handler {
 	mux := http.NewServeMux()
 	allowed := map[string][]string{} // by path, for 405
 	handle := func(method, path string, handler http.Handler) {
@@ -180,7 +180,7 @@ func refusePath(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuseRole tells an operator who asks the wrong instance where to ask.
-func (a *api) refuseRole(w http.ResponseWriter, r *http.Request) {
+func (a *handler) refuseRole(w http.ResponseWriter, r *http.Request) {
 	problem.Write(w, seckill.Errorf(seckill.CodeNotFound,
 		"this instance runs with --roles=%s and has no operator API: ask one with role admin", strings.Join(a.Roles, ",")), language(r))
 }

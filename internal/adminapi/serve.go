@@ -50,7 +50,7 @@ func list[D, W any](name string, records []D, err error, of func(*D) W) (answer,
 }
 
 // served makes a handler of a route.
-func (a *api) served(route route) http.Handler {
+func (a *handler) served(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), route.timeout)
 		defer cancel()
@@ -152,7 +152,7 @@ func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 //
 // It closes the connection after a request of HTTP/1.0. There net/http ignores
 // Transfer-Encoding, and would read a body in chunks as the next request.
-func (a *api) observed(next http.Handler) http.Handler {
+func (a *handler) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec, began := &recorder{ResponseWriter: w, readWithin: a.AnswerTimeout}, time.Now()
 		w.Header().Set(problem.RequestIDHeader, string(problem.AppendRequestID(nil, []byte(r.Header.Get(problem.RequestIDHeader)))))
@@ -172,7 +172,7 @@ func (a *api) observed(next http.Handler) http.Handler {
 // panicked answers 500 with code busy: unknown, not no. When the answer has
 // begun, the connection is cut instead, so that half an answer is not taken
 // for a whole one.
-func (a *api) panicked(rec *recorder, r *http.Request, v any) {
+func (a *handler) panicked(rec *recorder, r *http.Request, v any) {
 	if v == http.ErrAbortHandler {
 		panic(v)
 	}
@@ -194,7 +194,7 @@ func requestID(w http.ResponseWriter) string { return w.Header().Get(problem.Req
 // one has the token, the other has buyers. Anybody who reaches the port chooses
 // the rest of an unauthenticated request: such lines are clipped, and of each
 // kind one a second is written.
-func (a *api) answered(rec *recorder, r *http.Request, took time.Duration) {
+func (a *handler) answered(rec *recorder, r *http.Request, took time.Duration) {
 	rec.begin(http.StatusOK) // net/http writes the head of an empty answer
 	if a.OnRequest != nil {
 		route := r.Pattern

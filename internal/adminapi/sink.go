@@ -53,14 +53,14 @@ func sinkOf(r *sink.Report) wire.Sink {
 	}
 }
 
-func (a *api) listSinks(*input) action {
+func (a *handler) listSinks(*input) action {
 	return func(ctx context.Context) (answer, error) {
 		reports, err := a.Sinks.List(ctx)
 		return list("sinks", reports, err, sinkOf)
 	}
 }
 
-func (a *api) listDeliveries(in *input) action {
+func (a *handler) listDeliveries(in *input) action {
 	filter := store.DeliveryFilter{
 		Sink: in.sinkName(), After: in.paramInt("after", 0, math.MaxInt64, 0), Before: in.paramInt("before", 0, math.MaxInt64, 0),
 		Newest: in.paramOneOf("order", "asc", "desc") == "desc", Limit: in.limit(),
@@ -103,7 +103,7 @@ func (a *api) listDeliveries(in *input) action {
 
 // onDelivery does something with one delivery, which is named by the number of
 // its event or by its message id.
-func (a *api) onDelivery(verb string, do func(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)) operation {
+func (a *handler) onDelivery(verb string, do func(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)) operation {
 	return func(in *input) action {
 		name, id, actor := in.sinkName(), in.request.PathValue("id"), in.actor()
 		var event int64
@@ -126,7 +126,7 @@ func (a *api) onDelivery(verb string, do func(ctx context.Context, sink string, 
 
 // onSink does something with all deliveries of a sink, and answers with their
 // number under a name.
-func (a *api) onSink(verb, counted string, do func(ctx context.Context, sink string, actor store.Actor) (int, error)) operation {
+func (a *handler) onSink(verb, counted string, do func(ctx context.Context, sink string, actor store.Actor) (int, error)) operation {
 	return func(in *input) action {
 		name, actor := in.sinkName(), in.actor()
 		return func(ctx context.Context) (answer, error) {
@@ -139,7 +139,7 @@ func (a *api) onSink(verb, counted string, do func(ctx context.Context, sink str
 	}
 }
 
-func (a *api) replaySink(in *input) action {
+func (a *handler) replaySink(in *input) action {
 	name, actor := in.sinkName(), in.actor()
 	from := required(in, "from", in.time("from"))
 	return func(ctx context.Context) (answer, error) {
@@ -151,7 +151,7 @@ func (a *api) replaySink(in *input) action {
 	}
 }
 
-func (a *api) testSink(in *input) action {
+func (a *handler) testSink(in *input) action {
 	name, actor := in.sinkName(), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		echo, err := a.Sinks.Test(ctx, name, actor)

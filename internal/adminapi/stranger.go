@@ -78,7 +78,7 @@ func suspect(w http.ResponseWriter, why string, err error) {
 // the page's name in its Host. A page cannot make a name of an IP address.
 //
 // A request without a Host, as HTTP/1.0 probes send, comes from no browser.
-func (a *api) atHome(next http.Handler) http.Handler {
+func (a *handler) atHome(next http.Handler) http.Handler {
 	names := map[string]bool{"localhost": true}
 	for _, name := range a.Hosts {
 		names[canonicalName(name)] = true
@@ -109,7 +109,7 @@ func isAddress(name string) bool {
 }
 
 // authenticated asks for the token.
-func (a *api) authenticated(next http.Handler) http.Handler {
+func (a *handler) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		private := r.URL.Path == base || strings.HasPrefix(r.URL.Path, base+"/") ||
 			strings.HasPrefix(r.URL.Path, pprofBase)
@@ -139,7 +139,7 @@ func (a *api) authenticated(next http.Handler) http.Handler {
 
 // knows compares hashes, so that neither the time taken nor the length tells
 // anything about the token.
-func (a *api) knows(authorization string) bool {
+func (a *handler) knows(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return false
@@ -169,7 +169,7 @@ func refuseToken(w http.ResponseWriter, r *http.Request, why string) {
 // This has two costs. An attacker at the operator's own address is not slowed
 // down; the length of the token protects against that. An operator at an
 // attacker's address, who was not seen for seenFor, may have to wait or retry.
-func (a *api) mayCompare(ctx context.Context, peer netip.Addr) bool {
+func (a *handler) mayCompare(ctx context.Context, peer netip.Addr) bool {
 	now := a.Now()
 	if a.seen.lately(peer, now) {
 		return true
@@ -190,7 +190,7 @@ func peerOf(r *http.Request) netip.Addr {
 // delay waits until a token may be compared. It returns false if too many wait
 // already, and if the client leaves or the server stops: leaving early must not
 // make the comparison early.
-func (a *api) delay(ctx context.Context) bool {
+func (a *handler) delay(ctx context.Context) bool {
 	select {
 	case a.late <- struct{}{}:
 	default:

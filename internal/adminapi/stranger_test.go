@@ -276,7 +276,7 @@ func TestWrongToken_WaitingTokenIsComparedLater(t *testing.T) {
 // Otherwise an attacker who hangs up at once would have tokens compared without
 // a wait, and see by the sale whether one was right.
 func TestWrongToken_ClientThatLeavesEarlyIsNotCompared(t *testing.T) {
-	a := &api{Options: Options{GuessWait: time.Hour}, late: make(chan struct{}, maxLate)}
+	a := &handler{Options: Options{GuessWait: time.Hour}, late: make(chan struct{}, maxLate)}
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	if a.delay(left) {

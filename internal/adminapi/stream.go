@@ -40,7 +40,7 @@ type boardJSON struct {
 
 // boardFrame is the board as a server-sent event, at most half a beat old. Test
 // products are on it if they are wanted.
-func (a *api) boardFrame(ctx context.Context, tests bool) ([]byte, error) {
+func (a *handler) boardFrame(ctx context.Context, tests bool) ([]byte, error) {
 	board := &a.board
 	if tests {
 		board = &a.testBoard
@@ -79,7 +79,7 @@ func (a *api) boardFrame(ctx context.Context, tests bool) ([]byte, error) {
 
 // streamStats sends the figures of the products on sale, beat by beat, until
 // the reader leaves or the server stops.
-func (a *api) streamStats(w http.ResponseWriter, r *http.Request) {
+func (a *handler) streamStats(w http.ResponseWriter, r *http.Request) {
 	in := readInput(w, r)
 	tests := in.paramTest()
 	if err := in.done(); err != nil {
