@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/config"
-	"seckill/internal/problem"
 )
 
 // operator is an operator API that answers as told and notes what was asked.
@@ -42,9 +42,9 @@ func newOperator(t *testing.T, answers map[string]string) *operator {
 		answer, known := answers[request]
 		switch {
 		case r.Header.Get("Authorization") != "Bearer "+cfg.Admin.Token.Reveal():
-			problem.Write(w, &seckill.Error{Code: seckill.CodeUnauthenticated}, seckill.English)
+			api.WriteProblem(w, &seckill.Error{Code: seckill.CodeUnauthenticated}, seckill.English)
 		case !known:
-			problem.Write(w, seckill.Errorf(seckill.CodeNotFound, "product 1"), seckill.English)
+			api.WriteProblem(w, seckill.Errorf(seckill.CodeNotFound, "product 1"), seckill.English)
 		default:
 			_, _ = io.WriteString(w, answer)
 		}

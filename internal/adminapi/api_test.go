@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/apitest"
-	"seckill/internal/problem"
 	"seckill/internal/sink"
 	"seckill/internal/store"
 )
@@ -87,9 +87,9 @@ type reply struct {
 	body   []byte
 }
 
-func (r reply) problem(t *testing.T) problem.Document {
+func (r reply) problem(t *testing.T) api.Document {
 	t.Helper()
-	var doc problem.Document
+	var doc api.Document
 	if err := json.Unmarshal(r.body, &doc); err != nil {
 		t.Fatalf("no problem document: %s", r.body)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/problem"
+	"seckill/internal/api"
 )
 
 // base is the root of what needs the token.
@@ -155,7 +155,7 @@ func canonical(next http.Handler) http.Handler {
 			if len(r.Header.Values(name)) > 1 {
 				err := seckill.Errorf(seckill.CodeBadRequest, "%s must be given once", name)
 				suspect(w, suspectAmbiguous, err)
-				problem.Write(w, err, language(r))
+				api.WriteProblem(w, err, language(r))
 				return
 			}
 		}
@@ -164,7 +164,7 @@ func canonical(next http.Handler) http.Handler {
 			_ = http.NewResponseController(w).EnableFullDuplex() // answer first: net/http would read the body
 			err := seckill.Errorf(seckill.CodeBadRequest, "multipart bodies are not supported: send JSON")
 			suspect(w, suspectAmbiguous, err)
-			problem.WriteStatus(w, http.StatusUnsupportedMediaType, err, language(r))
+			api.WriteProblemStatus(w, http.StatusUnsupportedMediaType, err, language(r))
 			return
 		}
 		if r.URL.Path != path.Clean(r.URL.Path) && !strings.HasPrefix(r.URL.Path, pprofBase) {
@@ -176,12 +176,12 @@ func canonical(next http.Handler) http.Handler {
 }
 
 func refusePath(w http.ResponseWriter, r *http.Request) {
-	problem.Write(w, seckill.Errorf(seckill.CodeNotFound, "no such path"), language(r))
+	api.WriteProblem(w, seckill.Errorf(seckill.CodeNotFound, "no such path"), language(r))
 }
 
 // refuseRole tells an operator who asks the wrong instance where to ask.
 func (a *handler) refuseRole(w http.ResponseWriter, r *http.Request) {
-	problem.Write(w, seckill.Errorf(seckill.CodeNotFound,
+	api.WriteProblem(w, seckill.Errorf(seckill.CodeNotFound,
 		"this instance runs with --roles=%s and has no operator API: ask one with role admin", strings.Join(a.Roles, ",")), language(r))
 }
 
@@ -194,10 +194,10 @@ func refuseMethod(methods []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
 		err := seckill.Errorf(seckill.CodeBadRequest, "method must be one of %s", allow)
-		problem.WriteStatus(w, http.StatusMethodNotAllowed, err, language(r))
+		api.WriteProblemStatus(w, http.StatusMethodNotAllowed, err, language(r))
 	})
 }
 
 func language(r *http.Request) seckill.Lang {
-	return problem.Language([]byte(strings.Join(r.Header.Values("Accept-Language"), ",")))
+	return api.Language([]byte(strings.Join(r.Header.Values("Accept-Language"), ",")))
 }

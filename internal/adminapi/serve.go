@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/complaint"
-	"seckill/internal/problem"
 	"seckill/internal/store"
 	"seckill/internal/wire"
 )
@@ -105,7 +105,7 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if rec, ok := w.(*recorder); ok {
 		rec.err = err
 	}
-	problem.WriteToOperator(w, err, language(r))
+	api.WriteProblemToOperator(w, err, language(r))
 }
 
 // recorder remembers what was answered.
@@ -155,7 +155,7 @@ func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 func (a *handler) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec, began := &recorder{ResponseWriter: w, readWithin: a.AnswerTimeout}, time.Now()
-		w.Header().Set(problem.RequestIDHeader, string(problem.AppendRequestID(nil, []byte(r.Header.Get(problem.RequestIDHeader)))))
+		w.Header().Set(api.RequestIDHeader, string(api.AppendRequestID(nil, []byte(r.Header.Get(api.RequestIDHeader)))))
 		if !r.ProtoAtLeast(1, 1) {
 			w.Header().Set("Connection", "close")
 		}
@@ -184,11 +184,11 @@ func (a *handler) panicked(rec *recorder, r *http.Request, v any) {
 	if rec.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
-	problem.WriteStatus(rec, http.StatusInternalServerError, &seckill.Error{Code: seckill.CodeBusy}, language(r))
+	api.WriteProblemStatus(rec, http.StatusInternalServerError, &seckill.Error{Code: seckill.CodeBusy}, language(r))
 }
 
 // requestID is the id that observed gave to the answer.
-func requestID(w http.ResponseWriter) string { return w.Header().Get(problem.RequestIDHeader) }
+func requestID(w http.ResponseWriter) string { return w.Header().Get(api.RequestIDHeader) }
 
 // answered writes the access log. Neither headers nor the query stand in it:
 // one has the token, the other has buyers. Anybody who reaches the port chooses

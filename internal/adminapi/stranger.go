@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/problem"
+	"seckill/internal/api"
 	"seckill/internal/ratelimit"
 )
 
@@ -86,7 +86,7 @@ func (a *handler) atHome(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name := hostName(r.Host); name != "" && !names[canonicalName(name)] && !isAddress(name) {
 			suspect(w, suspectHost, errHost)
-			problem.WriteStatus(w, http.StatusMisdirectedRequest, errHost, language(r))
+			api.WriteProblemStatus(w, http.StatusMisdirectedRequest, errHost, language(r))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -124,7 +124,7 @@ func (a *handler) authenticated(next http.Handler) http.Handler {
 		case !a.mayCompare(r.Context(), peer):
 			suspect(w, suspectMany, errManyGuesses)
 			w.Header().Set("Connection", "close")
-			problem.Write(w, errManyGuesses, language(r))
+			api.WriteProblem(w, errManyGuesses, language(r))
 		case !a.knows(authorization):
 			refuseToken(w, r, suspectWrong)
 		default:
@@ -152,7 +152,7 @@ func (a *handler) knows(authorization string) bool {
 func refuseToken(w http.ResponseWriter, r *http.Request, why string) {
 	suspect(w, why, nil) // the log says why; errNoOperator is advice for the caller
 	w.Header().Set("WWW-Authenticate", `Bearer realm="seckill operator"`)
-	problem.Write(w, errNoOperator, language(r))
+	api.WriteProblem(w, errNoOperator, language(r))
 }
 
 // mayCompare reports whether a token of an address may be compared. It may have

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"seckill/internal/problem"
+	"seckill/internal/api"
 	"seckill/internal/wire"
 )
 
@@ -191,7 +191,7 @@ func (c *Client) unreached(err error) error {
 // Refusal is an answer that is not 2xx.
 type Refusal struct {
 	Status   int
-	Document problem.Document // empty when the answer was no problem document
+	Document api.Document // empty when the answer was no problem document
 }
 
 func (r *Refusal) Error() string {
@@ -209,8 +209,8 @@ func (r *Refusal) Error() string {
 func refusal(res *http.Response, body []byte) *Refusal {
 	r := &Refusal{Status: res.StatusCode}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	if kind != problem.ContentType || json.Unmarshal(body, &r.Document) != nil {
-		r.Document = problem.Document{}
+	if kind != api.ProblemType || json.Unmarshal(body, &r.Document) != nil {
+		r.Document = api.Document{}
 	}
 	return r
 }

@@ -16,7 +16,7 @@ import (
 
 	"seckill"
 	"seckill/internal/adminclient"
-	"seckill/internal/problem"
+	"seckill/internal/api"
 	"seckill/internal/stats"
 )
 
@@ -95,7 +95,7 @@ func TestReconcileReadsTheReport(t *testing.T) {
 
 func TestAProblemDocumentIsShownWithCodeAndText(t *testing.T) {
 	c := serve(t, "POST /admin/v1/products/7/preheat", `{"reason":"drill"}`, func(w http.ResponseWriter, _ *http.Request) {
-		problem.Write(w, seckill.Errorf(seckill.CodeWrongState, "the sale has ended"), seckill.English)
+		api.WriteProblem(w, seckill.Errorf(seckill.CodeWrongState, "the sale has ended"), seckill.English)
 	})
 	_, err := c.Preheat(t.Context(), 7)
 	var refusal *adminclient.Refusal
@@ -120,7 +120,7 @@ func TestAnAnswerFromElsewhereIsAnError(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		},
 		"bad problem": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", problem.ContentType)
+			w.Header().Set("Content-Type", api.ProblemType)
 			w.WriteHeader(500)
 		},
 	} {

@@ -13,8 +13,8 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/complaint"
-	"seckill/internal/problem"
 )
 
 const contentJSON = "application/json"
@@ -106,7 +106,7 @@ func encodeJSON(value any) ([]byte, error) {
 
 // lang is the reader's language.
 func (s *Server) lang(ctx *fasthttp.RequestCtx) seckill.Lang {
-	return problem.Language(ctx.Request.Header.Peek("Accept-Language"))
+	return api.Language(ctx.Request.Header.Peek("Accept-Language"))
 }
 
 // refuse answers with the error's problem document. What carries no code is
@@ -127,8 +127,8 @@ func (s *Server) complain(ctx *fasthttp.RequestCtx, route string, err error) {
 // answer is refuse for what is no failure of ours.
 func (s *Server) answer(ctx *fasthttp.RequestCtx, route string, err error) {
 	lang := s.lang(ctx)
-	status, body := problem.Of(err, lang)
-	if after := problem.RetryAfter(err); after != "" {
+	status, body := api.ProblemOf(err, lang)
+	if after := api.RetryAfter(err); after != "" {
 		ctx.Response.Header.Set("Retry-After", after)
 	} else if status == fasthttp.StatusServiceUnavailable {
 		ctx.Response.Header.Set("Retry-After", "1")
@@ -156,8 +156,8 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, route string, status int, bo
 	ctx.Response.Header.SetCanonical(cacheControl, noStore)
 	ctx.Response.Header.SetCanonical(contentLanguage, in)
 	var room [512]byte // more than a code alone needs
-	s.body(ctx, route, status, problem.ContentType, nil)
-	ctx.Response.SetBody(problem.AppendWithID(room[:0], body, requestID(ctx)))
+	s.body(ctx, route, status, api.ProblemType, nil)
+	ctx.Response.SetBody(api.AppendWithID(room[:0], body, requestID(ctx)))
 }
 
 // adaptor serves a net/http handler: for what is not hot.

@@ -8,7 +8,7 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
-	"seckill/internal/problem"
+	"seckill/internal/api"
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
 )
@@ -99,7 +99,7 @@ func (s *Server) refused(ctx *fasthttp.RequestCtx, on *sale.Sale, err error) {
 // plain answers with a code alone.
 func (s *Server) plain(ctx *fasthttp.RequestCtx, code seckill.Code) {
 	lang := s.lang(ctx)
-	status, body := problem.Plain(code, lang)
+	status, body := api.ProblemOfCode(code, lang)
 	if status == fasthttp.StatusServiceUnavailable {
 		ctx.Response.Header.Set("Retry-After", "1")
 	}

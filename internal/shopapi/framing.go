@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
-	"seckill/internal/problem"
+	"seckill/internal/api"
 )
 
 // A request that can be read in two ways ends in two places: a proxy in front
@@ -166,7 +166,7 @@ func (s *Server) refuseFraming(ctx *fasthttp.RequestCtx, status int, reason stri
 	ctx.SetConnectionClose()
 	lang := s.lang(ctx)
 	err := seckill.Errorf(seckill.CodeBadRequest, "%s", reason)
-	s.document(ctx, "bad", status, problem.WithStatus(status, err, lang), lang)
+	s.document(ctx, "bad", status, api.ProblemWithStatus(status, err, lang), lang)
 }
 
 func isMultipart(contentType []byte) bool {

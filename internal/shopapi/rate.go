@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
-	"seckill/internal/problem"
+	"seckill/internal/api"
 	"seckill/internal/ratelimit"
 )
 
@@ -55,7 +55,7 @@ func (s *Server) limited(ctx *fasthttp.RequestCtx, route string, wait time.Durat
 	var room [20]byte // of any number
 	ctx.Response.Header.SetBytesV("Retry-After", strconv.AppendInt(room[:0], ratelimit.Seconds(wait), 10))
 	lang := s.lang(ctx)
-	status, body := problem.Plain(seckill.CodeRateLimited, lang)
+	status, body := api.ProblemOfCode(seckill.CodeRateLimited, lang)
 	s.document(ctx, route, status, body, lang)
 }
 

@@ -12,20 +12,20 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"seckill/internal/api"
 	"seckill/internal/complaint"
-	"seckill/internal/problem"
 )
 
 // answeredWith is a request's answer: the id in its header and its document.
-func answeredWith(t *testing.T, s *Server, ctx *fasthttp.RequestCtx, status int) (id string, doc problem.Document) {
+func answeredWith(t *testing.T, s *Server, ctx *fasthttp.RequestCtx, status int) (id string, doc api.Document) {
 	t.Helper()
 	perform(t, s, ctx, status)
-	if body := ctx.Response.Body(); bytes.HasPrefix(ctx.Response.Header.ContentType(), []byte(problem.ContentType)) {
+	if body := ctx.Response.Body(); bytes.HasPrefix(ctx.Response.Header.ContentType(), []byte(api.ProblemType)) {
 		if err := json.Unmarshal(body, &doc); err != nil {
 			t.Fatalf("%v: %s", err, body)
 		}
 	}
-	return string(ctx.Response.Header.Peek(problem.RequestIDHeader)), doc
+	return string(ctx.Response.Header.Peek(api.RequestIDHeader)), doc
 }
 
 func TestRequestID_StandsInEveryAnswer(t *testing.T) {
@@ -33,12 +33,12 @@ func TestRequestID_StandsInEveryAnswer(t *testing.T) {
 	for _, sent := range []string{"", "from-the-proxy/1", "not \"well\" formed"} {
 		ctx := hotRequest(t, "buyer-1")
 		if sent != "" {
-			ctx.Request.Header.Set(problem.RequestIDHeader, sent)
+			ctx.Request.Header.Set(api.RequestIDHeader, sent)
 		}
 		on.ClearSoldOut()
 		accepted, _ := answeredWith(t, s, ctx, fasthttp.StatusAccepted)
 		stranger := hotRequest(t, "stranger")
-		stranger.Request.Header.Set(problem.RequestIDHeader, sent)
+		stranger.Request.Header.Set(api.RequestIDHeader, sent)
 		on.MarkSoldOut(time.Now().Add(time.Hour))
 		refused, doc := answeredWith(t, s, stranger, fasthttp.StatusConflict)
 		if doc.RequestID != refused {

@@ -7,7 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
-	"seckill/internal/problem"
+	"seckill/internal/api"
 )
 
 var apiPrefix = []byte("/api/v1/")
@@ -228,6 +228,6 @@ func (s *Server) method(ctx *fasthttp.RequestCtx, route, want string) bool {
 	ctx.Response.Header.Set("Allow", want)
 	err := seckill.Errorf(seckill.CodeBadRequest, "the method must be %s", want)
 	lang := s.lang(ctx)
-	s.document(ctx, route, fasthttp.StatusMethodNotAllowed, problem.WithStatus(fasthttp.StatusMethodNotAllowed, err, lang), lang)
+	s.document(ctx, route, fasthttp.StatusMethodNotAllowed, api.ProblemWithStatus(fasthttp.StatusMethodNotAllowed, err, lang), lang)
 	return false
 }

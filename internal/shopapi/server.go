@@ -21,13 +21,13 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
+	"seckill/internal/api"
 	"seckill/internal/challenge"
 	"seckill/internal/clientaddr"
 	"seckill/internal/complaint"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
 	"seckill/internal/orderlink"
-	"seckill/internal/problem"
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
 	"seckill/internal/socket"
@@ -154,9 +154,9 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 // type says, and, where this port speaks TLS, that browsers insist on it from now
 // on.
 func (s *Server) guard(ctx *fasthttp.RequestCtx) {
-	var room [problem.MaxRequestID]byte
+	var room [api.MaxRequestID]byte
 	h := &ctx.Response.Header
-	h.SetCanonical(requestIDName, problem.AppendRequestID(room[:0], ctx.Request.Header.PeekBytes(requestIDName)))
+	h.SetCanonical(requestIDName, api.AppendRequestID(room[:0], ctx.Request.Header.PeekBytes(requestIDName)))
 	h.SetCanonical(nosniffName, nosniffValue)
 	if s.opt.TLS {
 		h.SetCanonical(insistName, insistValue)
@@ -167,7 +167,7 @@ func (s *Server) guard(ctx *fasthttp.RequestCtx) {
 func requestID(ctx *fasthttp.RequestCtx) []byte { return ctx.Response.Header.PeekBytes(requestIDName) }
 
 var (
-	requestIDName             = []byte(problem.RequestIDHeader)
+	requestIDName             = []byte(api.RequestIDHeader)
 	nosniffName, nosniffValue = []byte("X-Content-Type-Options"), []byte("nosniff")
 	insistName, insistValue   = []byte("Strict-Transport-Security"), []byte("max-age=31536000")
 )

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/apitest"
 	"seckill/internal/payment/paysandbox"
-	"seckill/internal/problem"
 	"seckill/internal/wire"
 	"seckill/test/engine"
 )
@@ -194,7 +194,7 @@ type reply struct {
 	Status int
 	Header http.Header
 	Text   string
-	problem.Document
+	api.Document
 }
 
 // send makes any request at all. A body is sent as JSON unless the header says
@@ -230,7 +230,7 @@ func sendBy(t *testing.T, client *http.Client, method, url string, header http.H
 		t.Fatalf("%s %s: %v", method, url, err)
 	}
 	got := reply{Status: res.StatusCode, Header: res.Header, Text: string(text)}
-	if res.Header.Get("Content-Type") == problem.ContentType && method != http.MethodHead {
+	if res.Header.Get("Content-Type") == api.ProblemType && method != http.MethodHead {
 		if err := json.Unmarshal(text, &got.Document); err != nil {
 			t.Fatalf("%s %s: problem document %q: %v", method, url, text, err)
 		}

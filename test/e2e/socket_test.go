@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/payment/paysandbox"
-	"seckill/internal/problem"
 	"seckill/test/engine"
 )
 
@@ -62,7 +62,7 @@ func (l *line) answer() (reply, bool) {
 		l.t.Fatalf("read the answer's body: %v", err)
 	}
 	got := reply{Status: res.StatusCode, Header: res.Header, Text: string(body)}
-	if res.Header.Get("Content-Type") == problem.ContentType {
+	if res.Header.Get("Content-Type") == api.ProblemType {
 		if err := json.Unmarshal(body, &got.Document); err != nil {
 			l.t.Fatalf("problem document %q: %v", body, err)
 		}

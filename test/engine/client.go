@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/problem"
+	"seckill/internal/api"
 )
 
 const requestTimeout = 15 * time.Second
@@ -27,7 +27,7 @@ func newHTTPClient() *http.Client {
 // Refusal is an answer other than 2xx.
 type Refusal struct {
 	Status int
-	problem.Document
+	api.Document
 }
 
 func (r *Refusal) Error() string {

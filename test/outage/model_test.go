@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/problem"
+	"seckill/internal/api"
 	"seckill/test/engine"
 	"seckill/test/market"
 )
@@ -19,7 +19,7 @@ func TestTheModelKnowsHonestHistoriesFromOthers(t *testing.T) {
 	buy := func(from, to int, key, no string, code seckill.Code) market.Act {
 		a := market.Act{Buyer: "bob", Product: 1, Purchase: engine.Purchase{Quantity: 1, Key: key}, Called: at(from), Done: at(to), No: no}
 		if no == "" {
-			a.Err = &engine.Refusal{Document: problem.Document{Code: code}}
+			a.Err = &engine.Refusal{Document: api.Document{Code: code}}
 		}
 		return a
 	}
@@ -241,7 +241,7 @@ func TestAnUndersellIsFoundWhereItIsCertain(t *testing.T) {
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	turnedAway := market.Act{
 		Buyer: "eve", Product: 1, Purchase: engine.Purchase{Quantity: 1}, Called: at(100), Done: at(100),
-		Err: &engine.Refusal{Document: problem.Document{Code: seckill.CodeSoldOut}},
+		Err: &engine.Refusal{Document: api.Document{Code: seckill.CodeSoldOut}},
 	}
 	bought := func(from, to int) market.Act {
 		return market.Act{Buyer: "bob", Product: 1, Purchase: engine.Purchase{Quantity: 2, Key: "k"}, Called: at(from), Done: at(to), No: "A"}

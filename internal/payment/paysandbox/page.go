@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/problem"
+	"seckill/internal/api"
 )
 
 // deliverTimeout is how long the buyer looks at a pressed button at most.
@@ -49,7 +49,7 @@ func (s *Sandbox) Page() http.Handler {
 }
 
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	lang := problem.Language([]byte(r.Header.Get("Accept-Language")))
+	lang := api.Language([]byte(r.Header.Get("Accept-Language")))
 	b, err := p.sandbox.readBill(r.URL.Query())
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:

@@ -1,4 +1,4 @@
-package problem
+package api
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package problem
+package api
 
 import (
 	"encoding/json"
@@ -26,11 +26,11 @@ func TestRequestID_IsKeptIfItIsWellFormed(t *testing.T) {
 }
 
 func TestWrite_DocumentNamesItsRequest(t *testing.T) {
-	_, shared := Plain(seckill.CodeNotFound, seckill.English)
+	_, shared := ProblemOfCode(seckill.CodeNotFound, seckill.English)
 	before := string(shared)
 	w := httptest.NewRecorder()
 	w.Header().Set(RequestIDHeader, "~!<>&'{}")
-	Write(w, &seckill.Error{Code: seckill.CodeNotFound}, seckill.English)
+	WriteProblem(w, &seckill.Error{Code: seckill.CodeNotFound}, seckill.English)
 	var got Document
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.RequestID != "~!<>&'{}" || got.Code != seckill.CodeNotFound {
 		t.Errorf("%v: %s", err, w.Body)

@@ -1,7 +1,7 @@
 // Package problem writes refusals as RFC 9457 problem documents, for both
 // HTTP APIs: the code, its HTTP status, and a sentence in the reader's
 // language.
-package problem
+package api
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 )
 
 // ContentType is the media type of a problem document.
-const ContentType = "application/problem+json"
+const ProblemType = "application/problem+json"
 
 // typePrefix and a code make the type of a problem: a name, not an address.
 const typePrefix = "urn:seckill:"
@@ -36,18 +36,18 @@ type Document struct {
 
 // Of is the status and the document of an error. The bytes are shared when the
 // error carries nothing but its code: do not change them.
-func Of(err error, lang seckill.Lang) (status int, body []byte) {
+func ProblemOf(err error, lang seckill.Lang) (status int, body []byte) {
 	return of(err, lang, publicDetail)
 }
 
 func of(err error, lang seckill.Lang, detail func(*seckill.Error) string) (status int, body []byte) {
 	var refusal *seckill.Error
 	if !errors.As(err, &refusal) || refusal.Code.Index() < 0 {
-		return Plain(seckill.CodeBusy, lang)
+		return ProblemOfCode(seckill.CodeBusy, lang)
 	}
 	said := detail(refusal)
 	if said == "" && len(refusal.OrderNos) == 0 && refusal.Text(lang) == refusal.Code.Text(lang) {
-		return Plain(refusal.Code, lang)
+		return ProblemOfCode(refusal.Code, lang)
 	}
 	status = refusal.Code.Status()
 	return status, encode(refusal, status, said, lang)
@@ -55,7 +55,7 @@ func of(err error, lang seckill.Lang, detail func(*seckill.Error) string) (statu
 
 // WithStatus is the document of an error under another status than its code
 // has: 405 for a wrong method, 500 for a panic.
-func WithStatus(status int, err error, lang seckill.Lang) []byte {
+func ProblemWithStatus(status int, err error, lang seckill.Lang) []byte {
 	var refusal *seckill.Error
 	if !errors.As(err, &refusal) || refusal.Code.Index() < 0 {
 		refusal = &seckill.Error{Code: seckill.CodeBusy}
@@ -66,7 +66,7 @@ func WithStatus(status int, err error, lang seckill.Lang) []byte {
 // Plain is the status and the document of a code alone. The bytes are made
 // once and shared, so that the crowd's refusals cost no allocation: do not
 // change them. A code outside the table is busy.
-func Plain(code seckill.Code, lang seckill.Lang) (status int, body []byte) {
+func ProblemOfCode(code seckill.Code, lang seckill.Lang) (status int, body []byte) {
 	i := code.Index()
 	if i < 0 {
 		code, i = seckill.CodeBusy, seckill.CodeBusy.Index()
@@ -88,21 +88,21 @@ func RetryAfter(err error) string {
 }
 
 // Write answers a net/http request with the error's document.
-func Write(w http.ResponseWriter, err error, lang seckill.Lang) {
-	status, body := Of(err, lang)
+func WriteProblem(w http.ResponseWriter, err error, lang seckill.Lang) {
+	status, body := ProblemOf(err, lang)
 	write(w, status, body, RetryAfter(err), lang)
 }
 
 // WriteToOperator is Write for those who run the engine: an outage's detail
 // stays, since it says how far their change has come.
-func WriteToOperator(w http.ResponseWriter, err error, lang seckill.Lang) {
+func WriteProblemToOperator(w http.ResponseWriter, err error, lang seckill.Lang) {
 	status, body := of(err, lang, func(refusal *seckill.Error) string { return refusal.Detail })
 	write(w, status, body, RetryAfter(err), lang)
 }
 
 // WriteStatus answers with the error's document under another status.
-func WriteStatus(w http.ResponseWriter, status int, err error, lang seckill.Lang) {
-	write(w, status, WithStatus(status, err, lang), RetryAfter(err), lang)
+func WriteProblemStatus(w http.ResponseWriter, status int, err error, lang seckill.Lang) {
+	write(w, status, ProblemWithStatus(status, err, lang), RetryAfter(err), lang)
 }
 
 func write(w http.ResponseWriter, status int, body []byte, retryAfter string, lang seckill.Lang) {
@@ -110,7 +110,7 @@ func write(w http.ResponseWriter, status int, body []byte, retryAfter string, la
 	if id := header.Get(RequestIDHeader); id != "" {
 		body = AppendWithID(nil, body, []byte(id))
 	}
-	header.Set("Content-Type", ContentType)
+	header.Set("Content-Type", ProblemType)
 	header.Set("Content-Language", lang.String())
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	header.Set("Cache-Control", "no-store")

@@ -1,4 +1,4 @@
-package problem
+package api
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ func decode(t *testing.T, body []byte) Document {
 func TestEveryCodeHasADocumentInBothLanguages(t *testing.T) {
 	for _, code := range seckill.Codes() {
 		for _, lang := range []seckill.Lang{seckill.English, seckill.Chinese} {
-			status, body := Of(&seckill.Error{Code: code}, lang)
+			status, body := ProblemOf(&seckill.Error{Code: code}, lang)
 			doc := decode(t, body)
 			want := Document{
 				Type: "urn:seckill:" + string(code), Title: code.Text(lang),
@@ -39,7 +39,7 @@ func TestEveryCodeHasADocumentInBothLanguages(t *testing.T) {
 
 func TestDetailReachesTheDeveloperThroughWrapping(t *testing.T) {
 	err := fmt.Errorf("create product: %w", seckill.Errorf(seckill.CodeBadRequest, "stock must be a number"))
-	status, body := Of(err, seckill.English)
+	status, body := ProblemOf(err, seckill.English)
 	if doc := decode(t, body); status != 400 || doc.Detail != "stock must be a number" {
 		t.Errorf("got %d %+v", status, doc)
 	}
@@ -47,7 +47,7 @@ func TestDetailReachesTheDeveloperThroughWrapping(t *testing.T) {
 
 // A detail may quote what a stranger sent.
 func TestOf_CutsLongDetail(t *testing.T) {
-	_, body := Of(seckill.Errorf(seckill.CodeBadRequest, "field %q must be given once", strings.Repeat("x", 16<<10)), seckill.English)
+	_, body := ProblemOf(seckill.Errorf(seckill.CodeBadRequest, "field %q must be given once", strings.Repeat("x", 16<<10)), seckill.English)
 	if doc := decode(t, body); len(body) > 1<<10 || !strings.HasPrefix(doc.Detail, `field "xxx`) {
 		t.Errorf("%d bytes: %s", len(body), body)
 	}
@@ -57,7 +57,7 @@ func TestARefusalMayHaveASentenceOfItsOwn(t *testing.T) {
 	for _, detail := range []string{"", "the link has expired"} {
 		err := fmt.Errorf("read order: %w", seckill.Errorf(seckill.CodeTokenInvalid, "%s", detail).Titled("The link has run out.", "链接已过期"))
 		for lang, want := range map[seckill.Lang]string{seckill.English: "The link has run out.", seckill.Chinese: "链接已过期"} {
-			status, body := Of(err, lang)
+			status, body := ProblemOf(err, lang)
 			if doc := decode(t, body); status != 403 || doc.Title != want || doc.Code != seckill.CodeTokenInvalid || doc.Detail != detail {
 				t.Errorf("in %s with the detail %q: %d %+v", lang, detail, status, doc)
 			}
@@ -71,7 +71,7 @@ func TestAnOutageIsBusyAndSaysNothingOfOurParts(t *testing.T) {
 		seckill.Errorf(seckill.CodeBusy, "reserve: %w", errors.New("dial tcp 10.0.0.7:3306: refused")),
 		&seckill.Error{Code: "unheard_of"},
 	} {
-		status, body := Of(err, seckill.English)
+		status, body := ProblemOf(err, seckill.English)
 		doc := decode(t, body)
 		if status != 503 || doc.Code != seckill.CodeBusy || doc.Detail != "" {
 			t.Errorf("%v: got %d %+v", err, status, doc)
@@ -85,7 +85,7 @@ func TestAnOperatorReadsHowFarAChangeHasCome(t *testing.T) {
 		errors.New("dial tcp 10.0.0.7:3306: refused"):                       "",
 	} {
 		rec := httptest.NewRecorder()
-		WriteToOperator(rec, err, seckill.English)
+		WriteProblemToOperator(rec, err, seckill.English)
 		if doc := decode(t, rec.Body.Bytes()); rec.Code != 503 || doc.Code != seckill.CodeBusy || doc.Detail != want {
 			t.Errorf("%v: got %d %+v", err, rec.Code, doc)
 		}
@@ -95,7 +95,7 @@ func TestAnOperatorReadsHowFarAChangeHasCome(t *testing.T) {
 func TestAlreadyPurchasedNamesTheNewestAndAllOrders(t *testing.T) {
 	newest := seckill.NewOrderNo(time.UnixMilli(2_000_000), 7, 2)
 	older := seckill.NewOrderNo(time.UnixMilli(1_000_000), 7, 1)
-	_, body := Of(&seckill.Error{
+	_, body := ProblemOf(&seckill.Error{
 		Code: seckill.CodeAlreadyPurchased, OrderNos: []seckill.OrderNo{newest, older},
 	}, seckill.Chinese)
 	doc := decode(t, body)
@@ -106,9 +106,9 @@ func TestAlreadyPurchasedNamesTheNewestAndAllOrders(t *testing.T) {
 
 func TestWriteSetsTheHeaders(t *testing.T) {
 	w := httptest.NewRecorder()
-	Write(w, &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: 3}, seckill.Chinese)
+	WriteProblem(w, &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: 3}, seckill.Chinese)
 	for name, want := range map[string]string{
-		"Content-Type": ContentType, "Content-Language": "zh", "Retry-After": "3",
+		"Content-Type": ProblemType, "Content-Language": "zh", "Retry-After": "3",
 		"Vary": "Accept-Language", "Cache-Control": "no-store",
 	} {
 		if got := w.Header().Get(name); got != want {
@@ -116,7 +116,7 @@ func TestWriteSetsTheHeaders(t *testing.T) {
 		}
 	}
 	w = httptest.NewRecorder()
-	WriteStatus(w, 405, seckill.Errorf(seckill.CodeBadRequest, "method"), seckill.English)
+	WriteProblemStatus(w, 405, seckill.Errorf(seckill.CodeBadRequest, "method"), seckill.English)
 	if doc := decode(t, w.Body.Bytes()); w.Code != 405 || doc.Status != 405 || doc.Code != seckill.CodeBadRequest {
 		t.Errorf("got %d %+v", w.Code, doc)
 	}
@@ -157,7 +157,7 @@ func TestTheCrowdsRefusalsDoNotAllocate(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		Language(chinese)
 		Language(english)
-		Plain(seckill.CodeSoldOut, seckill.Chinese)
+		ProblemOfCode(seckill.CodeSoldOut, seckill.Chinese)
 	}); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
