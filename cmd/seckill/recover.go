@@ -8,15 +8,15 @@ import (
 
 	"seckill"
 	"seckill/internal/adminclient"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 )
 
 // ledgerChange is a command that moves a product to a new epoch after it has
 // asked the operator.
 type ledgerChange struct {
 	verb, doing string
-	question    func(before wire.AdminProduct) string
-	change      func(*adminclient.Client, context.Context, uint32) (wire.AdminProduct, error)
+	question    func(before api.AdminProduct) string
+	change      func(*adminclient.Client, context.Context, uint32) (api.AdminProduct, error)
 	done        string // with the product's id
 	already     string // why there was nothing to do
 }
@@ -57,7 +57,7 @@ func (l ledgerChange) bind(p *program, cmd *cobra.Command) *cobra.Command {
 func (p *program) recoverCommand() *cobra.Command {
 	return ledgerChange{
 		verb: "recover", doing: "Recovering", done: "product %d is recovered", already: "somebody else did it before",
-		question: func(p wire.AdminProduct) string {
+		question: func(p api.AdminProduct) string {
 			if p.Seller == seckill.SellerStore.String() {
 				return fmt.Sprintf("Return product %d, %q, and its limit group %d to Redis? Purchases answer busy meanwhile.", p.ID, p.Name, p.LimitGroup)
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"seckill/internal/adminclient"
+	"seckill/internal/api"
 	"seckill/internal/sink"
-	"seckill/internal/wire"
 )
 
 func (p *program) sinkCommand() *cobra.Command {
@@ -81,7 +81,7 @@ func (p *program) sinkListCommand() *cobra.Command {
 	})
 }
 
-func (p *program) showSinks(sinks []wire.Sink) error {
+func (p *program) showSinks(sinks []api.Sink) error {
 	if len(sinks) == 0 {
 		fmt.Fprintln(p.out, "no sinks are configured")
 		return nil
@@ -149,13 +149,13 @@ func (p *program) sinkLog(ctx context.Context, client *adminclient.Client, name 
 	return nil
 }
 
-func (p *program) showDeliveries(deliveries []wire.Delivery) error {
+func (p *program) showDeliveries(deliveries []api.Delivery) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "EVENT\tKIND\tKEY\tSTATUS\tATTEMPTS\tANSWER\tLATENCY\tLAST TRY\tNEXT TRY\tID\tERROR")
 	for _, d := range deliveries {
 		last, latency := d.LastAt, fmt.Sprintf("%d ms", d.LatencyMS)
 		if d.Attempts == 0 {
-			last, latency = wire.Time{}, "-"
+			last, latency = api.Time{}, "-"
 		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			d.EventID, d.Event, d.Key, d.Status, d.Attempts, d.Answer, latency, showTime(last), showTime(d.NextAt), d.MessageID, d.Error)
@@ -163,7 +163,7 @@ func (p *program) showDeliveries(deliveries []wire.Delivery) error {
 	return table.Flush()
 }
 
-func showTime(at wire.Time) string {
+func showTime(at api.Time) string {
 	if time.Time(at).IsZero() {
 		return "-"
 	}
@@ -213,7 +213,7 @@ as sink log shows them. It also ends a pause that the receiver has asked for.`,
 	})
 }
 
-func (p *program) showDelivery(name string, d wire.Delivery, err error) error {
+func (p *program) showDelivery(name string, d api.Delivery, err error) error {
 	if err == nil {
 		fmt.Fprintf(p.out, "event %d of %s at %s is %s\n", d.EventID, d.Key, name, d.Status)
 	}
@@ -337,7 +337,7 @@ instances first. A sink of that name begins anew later.`,
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(sinks, func(s wire.Sink) bool { return s.Name == args[0] && s.Configured }) {
+		if slices.ContainsFunc(sinks, func(s api.Sink) bool { return s.Name == args[0] && s.Configured }) {
 			return errors.New("it is configured: remove it from the configuration of all instances first")
 		}
 		if err := p.confirm(ctx, flags.yes, fmt.Sprintf("Delete the cursor and the delivery log of %s?", args[0])); err != nil {

@@ -6,13 +6,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"seckill/internal/adminclient"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 )
 
 func (p *program) takeoverCommand() *cobra.Command {
 	return ledgerChange{
 		verb: "takeover", doing: "Taking over", done: "the store takes product %d over", already: "the store sells it already",
-		question: func(p wire.AdminProduct) string {
+		question: func(p api.AdminProduct) string {
 			return fmt.Sprintf("Have the store sell product %d, %q, and its limit group %d? Purchases answer busy until it does.", p.ID, p.Name, p.LimitGroup)
 		},
 		change: (*adminclient.Client).TakeOver,

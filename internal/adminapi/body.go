@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 )
 
 // readObject reads a body that is one flat JSON object, and returns its
@@ -34,7 +34,7 @@ func readObject(w http.ResponseWriter, r *http.Request) (map[string][]byte, erro
 	if !isJSON(r.Header) {
 		return nil, bad("Content-Type must be application/json, in UTF-8 and not compressed")
 	}
-	object, err := wire.ReadObject(text)
+	object, err := api.ReadObject(text)
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/store"
-	"seckill/internal/wire"
 )
 
 // Bounds of a page of a list.
@@ -22,8 +22,8 @@ const reasonByOperator = "by_operator"
 func (in *input) limit() int { return int(in.paramInt("limit", 1, maxPage, defaultPage)) }
 
 // order is an order on the wire.
-func (a *handler) order(o *seckill.Order) wire.AdminOrder {
-	return wire.AdminOrderOf(o, a.Desk.IsTest(o.ProductID))
+func (a *handler) order(o *seckill.Order) api.AdminOrder {
+	return api.AdminOrderOf(o, a.Desk.IsTest(o.ProductID))
 }
 
 func (a *handler) searchOrders(in *input) action {
@@ -47,9 +47,9 @@ func (a *handler) searchOrders(in *input) action {
 			return answer{}, fmt.Errorf("search orders: %w", err)
 		}
 		return answer{body: struct {
-			Orders  []wire.AdminOrder `json:"orders"`
-			Partial bool              `json:"partial"`
-		}{wire.List(found.Orders, a.order), found.Partial}}, nil
+			Orders  []api.AdminOrder `json:"orders"`
+			Partial bool             `json:"partial"`
+		}{api.List(found.Orders, a.order), found.Partial}}, nil
 	}
 }
 
@@ -65,8 +65,8 @@ func (a *handler) getOrder(in *input) action {
 		if err != nil && !(order.Status == seckill.OrderQueued && seckill.CodeNotFound.In(err)) {
 			return answer{}, fmt.Errorf("read the story of %s: %w", no, err)
 		}
-		return answer{body: wire.OrderStory{
-			AdminOrder: a.order(&order), Story: wire.List(story, wire.StoryLineOf),
+		return answer{body: api.OrderStory{
+			AdminOrder: a.order(&order), Story: api.List(story, api.StoryLineOf),
 		}}, nil
 	}
 }
@@ -100,7 +100,7 @@ func (a *handler) listLetters(in *input) action {
 	}
 	return func(ctx context.Context) (answer, error) {
 		letters, err := a.Records.Letters(ctx, filter)
-		return list("dead_letters", letters, err, wire.LetterOf)
+		return list("dead_letters", letters, err, api.LetterOf)
 	}
 }
 
@@ -108,7 +108,7 @@ func (a *handler) retryLetter(in *input) action {
 	id, actor := in.pathNumber("id", math.MaxInt64), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		letter, err := a.Orders.Retry(ctx, id, actor)
-		return record(fmt.Sprintf("retry letter %d", id), letter, err, wire.LetterOf)
+		return record(fmt.Sprintf("retry letter %d", id), letter, err, api.LetterOf)
 	}
 }
 

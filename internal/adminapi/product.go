@@ -7,8 +7,8 @@ import (
 	"net/http"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/store"
-	"seckill/internal/wire"
 )
 
 // maxProducts is how many products one answer lists at most: 2.5 MB.
@@ -17,8 +17,8 @@ const maxProducts = 5000
 // productPage is a stretch of the products by id; Next is what to ask for as
 // after, and missing when there are no more.
 type productPage struct {
-	Products []wire.AdminProduct `json:"products"`
-	Next     uint32              `json:"next,omitempty"`
+	Products []api.AdminProduct `json:"products"`
+	Next     uint32             `json:"next,omitempty"`
 }
 
 func (a *handler) listProducts(in *input) action {
@@ -30,7 +30,7 @@ func (a *handler) listProducts(in *input) action {
 		if err != nil {
 			return answer{}, fmt.Errorf("list products: %w", err)
 		}
-		page := productPage{Products: wire.List(products[:min(limit, len(products))], a.shown)}
+		page := productPage{Products: api.List(products[:min(limit, len(products))], a.shown)}
 		if limit < len(products) {
 			page.Next = products[limit-1].ID
 		}
@@ -154,8 +154,8 @@ func (a *handler) setState(state seckill.SaleState) operation {
 }
 
 // shown is a product with what shoppers see of it.
-func (a *handler) shown(p *seckill.Product) wire.AdminProduct {
-	return wire.AdminProductOf(p, a.Desk.Status(p))
+func (a *handler) shown(p *seckill.Product) api.AdminProduct {
+	return api.AdminProductOf(p, a.Desk.Status(p))
 }
 
 func (a *handler) changeStock(in *input) action {
@@ -172,7 +172,7 @@ func (a *handler) changeStock(in *input) action {
 		if err != nil {
 			return answer{}, fmt.Errorf("change stock of product %d: %w", id, err)
 		}
-		result := answer{body: wire.StockChangeOf(&change)}
+		result := answer{body: api.StockChangeOf(&change)}
 		if change.Status == store.ChangeOpen {
 			result.status = http.StatusAccepted // recorded, and still owed to the ledger
 		}

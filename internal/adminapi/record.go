@@ -7,9 +7,9 @@ import (
 	"math"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/stats"
 	"seckill/internal/store"
-	"seckill/internal/wire"
 )
 
 // maxEvents bounds a page of the feed; it is larger than other pages because
@@ -88,7 +88,7 @@ func (a *handler) listPayments(in *input) action {
 	}
 	return func(ctx context.Context) (answer, error) {
 		payments, err := a.Records.Payments(ctx, filter)
-		return list("payments", payments, err, wire.PaymentOf)
+		return list("payments", payments, err, api.PaymentOf)
 	}
 }
 
@@ -97,14 +97,14 @@ func (a *handler) retryRefund(in *input) action {
 	in.checkText("id", id, 1, maxPaymentIDBytes)
 	return func(ctx context.Context) (answer, error) {
 		refund, err := a.Orders.RetryRefund(ctx, id, actor)
-		return record("retry refund "+id, refund, err, wire.PaymentOf)
+		return record("retry refund "+id, refund, err, api.PaymentOf)
 	}
 }
 
 // eventPage is a stretch of the feed; Next is what to ask for as after.
 type eventPage struct {
-	Events []wire.Event `json:"events"`
-	Next   int64        `json:"next"`
+	Events []api.Event `json:"events"`
+	Next   int64       `json:"next"`
 }
 
 func (a *handler) listEvents(in *input) action {
@@ -112,7 +112,7 @@ func (a *handler) listEvents(in *input) action {
 	limit := int(in.paramInt("limit", 1, maxEvents, defaultEvents))
 	tests := in.paramTest()
 	return func(ctx context.Context) (answer, error) {
-		page := eventPage{Events: []wire.Event{}, Next: after}
+		page := eventPage{Events: []api.Event{}, Next: after}
 		asked := limit
 		for passed := 0; len(page.Events) < limit && passed < maxPassed; passed += asked {
 			if passed > 0 {
@@ -141,7 +141,7 @@ func (p *eventPage) take(events []seckill.Event, limit int, tests bool) {
 			return
 		}
 		if shown {
-			p.Events = append(p.Events, wire.EventOf(e))
+			p.Events = append(p.Events, api.EventOf(e))
 		}
 		p.Next = e.ID
 	}
@@ -158,6 +158,6 @@ func (a *handler) listAudit(in *input) action {
 	}
 	return func(ctx context.Context) (answer, error) {
 		lines, err := a.Records.Audit(ctx, filter)
-		return list("audit", lines, err, wire.AuditOf)
+		return list("audit", lines, err, api.AuditOf)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"seckill/internal/api"
 	"seckill/internal/complaint"
 	"seckill/internal/store"
-	"seckill/internal/wire"
 )
 
 // operation reads a request and says what to do. The action runs only after
@@ -46,7 +45,7 @@ func list[D, W any](name string, records []D, err error, of func(*D) W) (answer,
 	if err != nil {
 		return answer{}, fmt.Errorf("list %s: %w", name, err)
 	}
-	return answer{body: map[string][]W{name: wire.List(records, of)}}, nil
+	return answer{body: map[string][]W{name: api.List(records, of)}}, nil
 }
 
 // served makes a handler of a route.

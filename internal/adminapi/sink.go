@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"seckill/internal/api"
 	"seckill/internal/sink"
 	"seckill/internal/store"
-	"seckill/internal/wire"
 )
 
 const maxSinkBytes = 64
@@ -28,7 +28,7 @@ func (in *input) sinkName() string {
 	return name
 }
 
-func sinkOf(r *sink.Report) wire.Sink {
+func sinkOf(r *sink.Report) api.Sink {
 	counts := make(map[string]int64, len(store.DeliveryStates))
 	for _, state := range store.DeliveryStates {
 		counts[state.String()] = r.State.Count[state]
@@ -46,10 +46,10 @@ func sinkOf(r *sink.Report) wire.Sink {
 	case r.Lag > 0:
 		state = sinkSending
 	}
-	return wire.Sink{
+	return api.Sink{
 		Name: r.Name, Kind: r.Kind, Target: r.Target, Configured: r.Configured, State: state, Cursor: r.State.Cursor,
 		LagEvents: r.Lag, LagSeconds: r.Oldest.Seconds(), Deliveries: counts,
-		LastError: r.State.LastError, LastErrorAt: wire.Time(r.State.LastErrorAt), DownSince: wire.Time(r.State.DownAt),
+		LastError: r.State.LastError, LastErrorAt: api.Time(r.State.LastErrorAt), DownSince: api.Time(r.State.DownAt),
 	}
 }
 
@@ -88,9 +88,9 @@ func (a *handler) listDeliveries(in *input) action {
 			return answer{}, fmt.Errorf("list deliveries of %s: %w", filter.Sink, err)
 		}
 		page := struct {
-			Deliveries []wire.Delivery `json:"deliveries"`
-			Next       int64           `json:"next"` // what to ask for as after, or as before with the newest first
-		}{wire.List(deliveries, wire.DeliveryOf), filter.After}
+			Deliveries []api.Delivery `json:"deliveries"`
+			Next       int64          `json:"next"` // what to ask for as after, or as before with the newest first
+		}{api.List(deliveries, api.DeliveryOf), filter.After}
 		if filter.Newest {
 			page.Next = filter.Before
 		}
@@ -119,7 +119,7 @@ func (a *handler) onDelivery(verb string, do func(ctx context.Context, sink stri
 			if err == nil {
 				d, err = do(ctx, name, event, actor)
 			}
-			return record(fmt.Sprintf("%s delivery %s of %s", verb, id, name), d, err, wire.DeliveryOf)
+			return record(fmt.Sprintf("%s delivery %s of %s", verb, id, name), d, err, api.DeliveryOf)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func (a *handler) testSink(in *input) action {
 		if err != nil {
 			return answer{}, fmt.Errorf("test %s: %w", name, err)
 		}
-		result := wire.SinkTest{OK: echo.Err == nil, Answer: echo.Status, LatencyMS: echo.Latency.Milliseconds()}
+		result := api.SinkTest{OK: echo.Err == nil, Answer: echo.Status, LatencyMS: echo.Latency.Milliseconds()}
 		if echo.Err != nil {
 			result.Error = echo.Err.Error()
 		}

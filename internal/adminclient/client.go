@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"seckill/internal/api"
-	"seckill/internal/wire"
 )
 
 const (
@@ -71,28 +70,28 @@ func New(opt Options) (*Client, error) {
 }
 
 // Product reads a product.
-func (c *Client) Product(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (c *Client) Product(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return c.product(ctx, http.MethodGet, id, "", nil)
 }
 
 // Preheat hands the product's stock to the ledger. Repeated, it changes nothing
 // while the epoch is live.
-func (c *Client) Preheat(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (c *Client) Preheat(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "preheat", why{c.opt.Reason})
 }
 
 // Recover rebuilds the product's ledger from the store under a new epoch.
-func (c *Client) Recover(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (c *Client) Recover(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "recover", why{c.opt.Reason})
 }
 
 // TakeOver has the store sell the product instead of its ledger.
-func (c *Client) TakeOver(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (c *Client) TakeOver(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "takeover", why{c.opt.Reason})
 }
 
 // End ends the product's sale for good.
-func (c *Client) End(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (c *Client) End(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "end", why{c.opt.Reason})
 }
 
@@ -115,7 +114,7 @@ type why struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func (c *Client) product(ctx context.Context, method string, id uint32, verb string, request any) (product wire.AdminProduct, err error) {
+func (c *Client) product(ctx context.Context, method string, id uint32, verb string, request any) (product api.AdminProduct, err error) {
 	err = c.into(ctx, &product, method, request, nil, "products", strconv.FormatUint(uint64(id), 10), verb)
 	return product, err
 }

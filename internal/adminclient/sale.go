@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 )
 
 // NewProduct is a product to create.
@@ -27,30 +27,30 @@ type NewProduct struct {
 
 // CreateProduct puts a product on the list of sales. An id that is taken is a
 // Refusal with wrong_state.
-func (c *Client) CreateProduct(ctx context.Context, p NewProduct) (wire.AdminProduct, error) {
+func (c *Client) CreateProduct(ctx context.Context, p NewProduct) (api.AdminProduct, error) {
 	request := struct {
 		ID           uint32           `json:"id"`
 		Name         string           `json:"name"`
 		PriceCents   int64            `json:"price_cents"`
 		Stock        int64            `json:"stock"`
 		PerUserLimit int              `json:"per_user_limit"`
-		StartsAt     wire.Time        `json:"starts_at"`
-		EndsAt       wire.Time        `json:"ends_at"`
+		StartsAt     api.Time         `json:"starts_at"`
+		EndsAt       api.Time         `json:"ends_at"`
 		Strategy     seckill.Strategy `json:"strategy,omitempty"`
 		Test         bool             `json:"test,omitempty"`
 		why
-	}{p.ID, p.Name, p.PriceCents, p.Stock, p.PerUserLimit, wire.Time(p.StartsAt), wire.Time(p.EndsAt), p.Strategy, p.Test, why{c.opt.Reason}}
-	var created wire.AdminProduct
+	}{p.ID, p.Name, p.PriceCents, p.Stock, p.PerUserLimit, api.Time(p.StartsAt), api.Time(p.EndsAt), p.Strategy, p.Test, why{c.opt.Reason}}
+	var created api.AdminProduct
 	err := c.into(ctx, &created, http.MethodPost, request, nil, "products")
 	return created, err
 }
 
 // Products lists every product, page by page.
-func (c *Client) Products(ctx context.Context) (all []wire.AdminProduct, err error) {
+func (c *Client) Products(ctx context.Context) (all []api.AdminProduct, err error) {
 	for after := uint32(0); ; {
 		var page struct {
-			Products []wire.AdminProduct `json:"products"`
-			Next     uint32              `json:"next"`
+			Products []api.AdminProduct `json:"products"`
+			Next     uint32             `json:"next"`
 		}
 		query := url.Values{"after": {strconv.FormatUint(uint64(after), 10)}, "limit": {"1000"}}
 		err := c.into(ctx, &page, http.MethodGet, nil, query, "products")
@@ -74,22 +74,22 @@ const OrdersPage = 500
 
 // Orders is a page of a product's orders, newest first: those before an order,
 // or from the newest on.
-func (c *Client) Orders(ctx context.Context, product uint32, before string) ([]wire.AdminOrder, error) {
+func (c *Client) Orders(ctx context.Context, product uint32, before string) ([]api.AdminOrder, error) {
 	query := url.Values{"product_id": {strconv.FormatUint(uint64(product), 10)}, "limit": {strconv.Itoa(OrdersPage)}}
 	if before != "" {
 		query.Set("before", before)
 	}
 	var list struct {
-		Orders []wire.AdminOrder `json:"orders"`
+		Orders []api.AdminOrder `json:"orders"`
 	}
 	err := c.into(ctx, &list, http.MethodGet, nil, query, "orders")
 	return list.Orders, err
 }
 
 // Payments lists the movements of money of one order.
-func (c *Client) Payments(ctx context.Context, orderNo string) ([]wire.Payment, error) {
+func (c *Client) Payments(ctx context.Context, orderNo string) ([]api.Payment, error) {
 	var list struct {
-		Payments []wire.Payment `json:"payments"`
+		Payments []api.Payment `json:"payments"`
 	}
 	err := c.into(ctx, &list, http.MethodGet, nil, url.Values{"order_no": {orderNo}}, "payments")
 	return list.Payments, err

@@ -7,21 +7,21 @@ import (
 	"strconv"
 	"time"
 
-	"seckill/internal/wire"
+	"seckill/internal/api"
 )
 
 // Sinks lists the sinks to which events are sent.
-func (c *Client) Sinks(ctx context.Context) ([]wire.Sink, error) {
+func (c *Client) Sinks(ctx context.Context) ([]api.Sink, error) {
 	var list struct {
-		Sinks []wire.Sink `json:"sinks"`
+		Sinks []api.Sink `json:"sinks"`
 	}
 	err := c.into(ctx, &list, http.MethodGet, nil, nil, "sinks")
 	return list.Sinks, err
 }
 
 // TestSink sends an echo event to a sink.
-func (c *Client) TestSink(ctx context.Context, name string) (wire.SinkTest, error) {
-	var result wire.SinkTest
+func (c *Client) TestSink(ctx context.Context, name string) (api.SinkTest, error) {
+	var result api.SinkTest
 	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "test")
 	return result, err
 }
@@ -60,7 +60,7 @@ type DeliveryFilter struct {
 }
 
 // Deliveries reads a page of the delivery log of a sink.
-func (c *Client) Deliveries(ctx context.Context, name string, filter DeliveryFilter) ([]wire.Delivery, error) {
+func (c *Client) Deliveries(ctx context.Context, name string, filter DeliveryFilter) ([]api.Delivery, error) {
 	query := url.Values{"limit": {strconv.Itoa(filter.Limit)}}
 	set := func(name, value string) {
 		if value != "" && value != "0" {
@@ -76,7 +76,7 @@ func (c *Client) Deliveries(ctx context.Context, name string, filter DeliveryFil
 		set("order", "desc")
 	}
 	var page struct {
-		Deliveries []wire.Delivery `json:"deliveries"`
+		Deliveries []api.Delivery `json:"deliveries"`
 	}
 	err := c.into(ctx, &page, http.MethodGet, nil, query, "sinks", name, "deliveries")
 	return page.Deliveries, err
@@ -84,17 +84,17 @@ func (c *Client) Deliveries(ctx context.Context, name string, filter DeliveryFil
 
 // RetryDelivery tries one delivery again. The event is named by its number or its
 // message id.
-func (c *Client) RetryDelivery(ctx context.Context, name, event string) (wire.Delivery, error) {
+func (c *Client) RetryDelivery(ctx context.Context, name, event string) (api.Delivery, error) {
 	return c.delivery(ctx, name, event, "retry")
 }
 
 // SkipDelivery gives up one delivery, named as in RetryDelivery.
-func (c *Client) SkipDelivery(ctx context.Context, name, event string) (wire.Delivery, error) {
+func (c *Client) SkipDelivery(ctx context.Context, name, event string) (api.Delivery, error) {
 	return c.delivery(ctx, name, event, "skip")
 }
 
-func (c *Client) delivery(ctx context.Context, name, event, verb string) (wire.Delivery, error) {
-	var d wire.Delivery
+func (c *Client) delivery(ctx context.Context, name, event, verb string) (api.Delivery, error) {
+	var d api.Delivery
 	err := c.into(ctx, &d, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "deliveries", event, verb)
 	return d, err
 }
@@ -102,9 +102,9 @@ func (c *Client) delivery(ctx context.Context, name, event, verb string) (wire.D
 // ReplaySink delivers all events since a time again, and returns how many.
 func (c *Client) ReplaySink(ctx context.Context, name string, from time.Time) (int64, error) {
 	request := struct {
-		From wire.Time `json:"from"`
+		From api.Time `json:"from"`
 		why
-	}{wire.Time(from), why{c.opt.Reason}}
+	}{api.Time(from), why{c.opt.Reason}}
 	var result struct {
 		Events int64 `json:"events"`
 	}

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 )
 
 // claimBody is what a shopper sends to buy.
@@ -19,7 +19,7 @@ type claimBody struct {
 const maxTokenBytes = 512
 
 // readBody reads {"quantity":1,"token":"…","ref":"…"}. A missing quantity is
-// 1, an empty body is {}; unknown members are ignored. wire.ReadObject
+// 1, an empty body is {}; unknown members are ignored. api.ReadObject
 // says which bodies are refused.
 func readBody(body []byte, limit int) (claimBody, error) {
 	claim, plain := scanBody(body)
@@ -129,7 +129,7 @@ func scanInt(text []byte) (value int, rest []byte, ok bool) {
 
 // decodeBody judges every other spelling.
 func decodeBody(body []byte) (claimBody, error) {
-	object, err := wire.ReadObject(body)
+	object, err := api.ReadObject(body)
 	if err != nil {
 		return claimBody{}, err
 	}

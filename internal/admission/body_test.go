@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 )
 
 func TestReadBody(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	var many strings.Builder // 64 members
-	for i := range wire.MaxMembers {
+	for i := range api.MaxMembers {
 		fmt.Fprintf(&many, `"m%d":%d,`, i, i)
 	}
 	for _, c := range []struct {

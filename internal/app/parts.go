@@ -18,6 +18,7 @@ import (
 	"seckill/internal/adminapi"
 	"seckill/internal/admission"
 	"seckill/internal/alert"
+	"seckill/internal/api"
 	"seckill/internal/bulletin"
 	"seckill/internal/complaint"
 	"seckill/internal/config"
@@ -43,7 +44,6 @@ import (
 	"seckill/internal/store"
 	"seckill/internal/transfer"
 	"seckill/internal/unkept"
-	"seckill/internal/wire"
 	"seckill/internal/worker"
 	"seckill/web"
 )
@@ -419,7 +419,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 	}
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Challenges: challenges,
-		Terms: wire.ShopTerms{TokenRequired: p.cfg.Token.Required, TokenLead: p.cfg.Token.Lead, PaymentProviders: p.payPages},
+		Terms: api.ShopTerms{TokenRequired: p.cfg.Token.Required, TokenLead: p.cfg.Token.Lead, PaymentProviders: p.payPages},
 		Page:  web.Shop(), PagePolicy: site.Policy(site.Sources{ImageHosts: p.cfg.Page.ImageHosts}), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Returns: p.returns, Ready: p.ready,
 		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
 		Links: p.links, Login: p.login(door), LoginURL: p.cfg.Page.LoginURL, PayURL: p.cfg.Page.PayURL, CORSOrigins: p.cfg.Shop.CORSOrigins, TLS: p.cfg.Shop.TLS(),

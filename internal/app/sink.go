@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill/internal/alert"
+	"seckill/internal/api"
 	"seckill/internal/complaint"
 	"seckill/internal/config"
 	"seckill/internal/duty"
@@ -18,7 +19,6 @@ import (
 	"seckill/internal/sink/sinkrocket"
 	"seckill/internal/sink/sinkwebhook"
 	"seckill/internal/store"
-	"seckill/internal/wire"
 )
 
 const (
@@ -45,7 +45,7 @@ func (p *parts) buildSinks() {
 		cfg := &p.cfg.Sinks[i]
 		target := &sink.Lazy{Open: func(ctx context.Context) (sink.Target, error) { return p.openTarget(ctx, cfg) }}
 		sender := sink.NewSender(sink.Options{
-			Name: cfg.Name, Source: p.sinks.desk.Source, Target: target, Store: p.store, Data: wire.EventData,
+			Name: cfg.Name, Source: p.sinks.desk.Source, Target: target, Store: p.store, Data: api.EventData,
 			Delays: cfg.RetryDelays, RatePerSecond: cfg.RatePerSecond, Concurrency: cfg.Concurrency,
 			AtEnd: cfg.From == config.SinkFromNow, Logger: p.log, Observer: sinkObserver{p.sinks.figures, p.alerter, complaints},
 		})

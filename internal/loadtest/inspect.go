@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 )
 
 // inspector looks at what the crowd left behind.
@@ -93,7 +93,7 @@ func (in *inspector) readOrders(ctx context.Context, e *Evidence, winners []int,
 	in.inTurn(ctx, "reading orders", in.shops, len(winners), func(s *shop, n int) {
 		i := winners[n]
 		b := &in.buyers[i]
-		var order wire.Order
+		var order api.Order
 		err := in.steady(ctx, func() (err error) {
 			order, err = s.order(b.authorization, b.orderNo)
 			return err
@@ -109,7 +109,7 @@ func (in *inspector) readOrders(ctx context.Context, e *Evidence, winners []int,
 	e.Orders.Unread += int64(len(winners)) - e.Orders.Read - e.Orders.Unread // when cut short
 }
 
-func (in *inspector) noteOrder(o *Orders, b *buyer, order *wire.Order, err error) {
+func (in *inspector) noteOrder(o *Orders, b *buyer, order *api.Order, err error) {
 	var no *refusal
 	switch {
 	case errors.As(err, &no) && no.code == seckill.CodeNotFound:
@@ -132,7 +132,7 @@ func (in *inspector) noteOrder(o *Orders, b *buyer, order *wire.Order, err error
 
 // notePayment holds an order against its payment. Money for an order that had
 // expired by then is refunded; readMoney looks whether it was.
-func (m *Money) notePayment(did *move, order wire.Order) {
+func (m *Money) notePayment(did *move, order api.Order) {
 	if did != nil && order.Status == "cancelled" && order.Reason == seckill.ReasonExpired {
 		did.late = true
 		m.Asked++
@@ -143,7 +143,7 @@ func (m *Money) notePayment(did *move, order wire.Order) {
 }
 
 // note holds an order against its move.
-func (m *Moves) note(did *move, order wire.Order, want string) {
+func (m *Moves) note(did *move, order api.Order, want string) {
 	if did == nil {
 		return
 	}
@@ -169,7 +169,7 @@ func (in *inspector) readHoldings(ctx context.Context, e *Evidence, buyers []int
 	in.inTurn(ctx, "reading buyers' lists", in.shops, len(buyers), func(s *shop, n int) {
 		i := buyers[n]
 		b := &in.buyers[i]
-		var orders []wire.Order
+		var orders []api.Order
 		err := in.steady(ctx, func() (err error) {
 			orders, err = s.orders(b.authorization)
 			return err
@@ -186,7 +186,7 @@ func (in *inspector) readHoldings(ctx context.Context, e *Evidence, buyers []int
 	h.Unread += int64(len(buyers)) - h.Read - h.Unread // when cut short
 }
 
-func (in *inspector) noteHolding(e *Evidence, i int, orders []wire.Order) {
+func (in *inspector) noteHolding(e *Evidence, i int, orders []api.Order) {
 	b, h := &in.buyers[i], &e.Holdings
 	var live, all int64
 	listed := b.orderNo == ""
@@ -262,7 +262,7 @@ func (in *inspector) readMoney(ctx context.Context, e *Evidence, done *settling)
 
 // countedOnce reports whether an order's movements of money are those of one
 // payment, which is refunded once if it came late.
-func countedOnce(moved []wire.Payment, late bool) bool {
+func countedOnce(moved []api.Payment, late bool) bool {
 	payments, refunds := 0, 0
 	for _, m := range moved {
 		if m.Type == "payment" {

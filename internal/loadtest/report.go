@@ -8,25 +8,25 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"seckill/internal/api"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 )
 
 // Report is the result of a load test.
 type Report struct {
-	ProductID    uint32    `json:"product_id"`
-	Fresh        bool      `json:"fresh"`          // made for this test
-	Deleted      bool      `json:"deleted"`        // with its orders, after the test
-	Kept         string    `json:"kept,omitempty"` // why a fresh one was not deleted
-	Run          string    `json:"run"`
-	StartsAt     wire.Time `json:"starts_at"`
-	Buyers       int       `json:"buyers"`
-	Units        int64     `json:"units"` // free when the crowd came
-	Quantity     int       `json:"quantity"`
-	PerUserLimit int       `json:"per_user_limit"`
-	Connections  int       `json:"connections"`
-	ClockOffset  float64   `json:"clock_offset_ms"`
-	RoundTrip    float64   `json:"round_trip_ms"`
+	ProductID    uint32   `json:"product_id"`
+	Fresh        bool     `json:"fresh"`          // made for this test
+	Deleted      bool     `json:"deleted"`        // with its orders, after the test
+	Kept         string   `json:"kept,omitempty"` // why a fresh one was not deleted
+	Run          string   `json:"run"`
+	StartsAt     api.Time `json:"starts_at"`
+	Buyers       int      `json:"buyers"`
+	Units        int64    `json:"units"` // free when the crowd came
+	Quantity     int      `json:"quantity"`
+	PerUserLimit int      `json:"per_user_limit"`
+	Connections  int      `json:"connections"`
+	ClockOffset  float64  `json:"clock_offset_ms"`
+	RoundTrip    float64  `json:"round_trip_ms"`
 
 	Sent    int64            `json:"sent"`
 	Answers map[string]int64 `json:"answers"` // "accepted", one per code, "no_answer"
@@ -64,7 +64,7 @@ func newReport(opt *Options) *Report {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (r *Report) begins(p *wire.AdminProduct, before *stats.Stats, c *clock) {
+func (r *Report) begins(p *api.AdminProduct, before *stats.Stats, c *clock) {
 	r.ProductID, r.StartsAt, r.PerUserLimit = p.ID, p.StartsAt, p.PerUserLimit
 	r.Units = before.Available()
 	r.ClockOffset, r.RoundTrip = milliseconds(c.offset), milliseconds(c.trip)

@@ -10,22 +10,22 @@ import (
 
 	"seckill"
 	"seckill/internal/adminclient"
+	"seckill/internal/api"
 	"seckill/internal/identity"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 )
 
 // Admin is what the load test asks of the operator API.
 type Admin interface {
-	Products(ctx context.Context) ([]wire.AdminProduct, error)
-	Product(ctx context.Context, id uint32) (wire.AdminProduct, error)
-	CreateProduct(ctx context.Context, p adminclient.NewProduct) (wire.AdminProduct, error)
-	Preheat(ctx context.Context, id uint32) (wire.AdminProduct, error)
-	End(ctx context.Context, id uint32) (wire.AdminProduct, error)
+	Products(ctx context.Context) ([]api.AdminProduct, error)
+	Product(ctx context.Context, id uint32) (api.AdminProduct, error)
+	CreateProduct(ctx context.Context, p adminclient.NewProduct) (api.AdminProduct, error)
+	Preheat(ctx context.Context, id uint32) (api.AdminProduct, error)
+	End(ctx context.Context, id uint32) (api.AdminProduct, error)
 	Delete(ctx context.Context, id uint32) (int, error)
 	Stats(ctx context.Context, id uint32) (stats.Stats, error)
-	Orders(ctx context.Context, product uint32, before string) ([]wire.AdminOrder, error)
-	Payments(ctx context.Context, orderNo string) ([]wire.Payment, error)
+	Orders(ctx context.Context, product uint32, before string) ([]api.AdminOrder, error)
+	Payments(ctx context.Context, orderNo string) ([]api.Payment, error)
 	Reconcile(ctx context.Context, id uint32, repair bool) (stats.Report, error)
 }
 
@@ -52,11 +52,11 @@ type run struct {
 	opt     *Options
 	admin   Admin
 	shops   []*shop
-	product wire.AdminProduct
+	product api.AdminProduct
 	report  *Report
 	tokens  bool // buyers need purchase tokens
 	// tokensOpen is from when they can have them; nil for always.
-	tokensOpen *wire.Time
+	tokensOpen *api.Time
 	seen       Evidence
 }
 
@@ -209,7 +209,7 @@ func (r *run) delete(ctx context.Context) error {
 	}
 }
 
-func (r *run) create(ctx context.Context, clock *clock) (created wire.AdminProduct, err error) {
+func (r *run) create(ctx context.Context, clock *clock) (created api.AdminProduct, err error) {
 	starts := r.opt.StartsAt
 	if starts.IsZero() {
 		// The wire's times have milliseconds.
@@ -252,7 +252,7 @@ func (r *run) freeID(ctx context.Context) (uint32, error) {
 }
 
 // awaitShown waits until the shop shows the product.
-func (r *run) awaitShown(ctx context.Context, clock *clock) (wire.Product, error) {
+func (r *run) awaitShown(ctx context.Context, clock *clock) (api.Product, error) {
 	deadline := clock.now().Add(seenDeadline)
 	for {
 		shown, err := r.shops[0].product(r.product.ID)

@@ -20,9 +20,9 @@ import (
 
 	"seckill"
 	"seckill/internal/adminclient"
+	"seckill/internal/api"
 	"seckill/internal/loadtest"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 	"seckill/test/engine"
 )
 
@@ -158,7 +158,7 @@ func TestWhatCannotBeginExitsWithTwo(t *testing.T) {
 type operator struct {
 	*adminclient.Client
 	bend  func(*stats.Stats)
-	money func([]wire.Payment) []wire.Payment
+	money func([]api.Payment) []api.Payment
 }
 
 func (o *operator) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
@@ -169,7 +169,7 @@ func (o *operator) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
 	return figures, err
 }
 
-func (o *operator) Payments(ctx context.Context, orderNo string) ([]wire.Payment, error) {
+func (o *operator) Payments(ctx context.Context, orderNo string) ([]api.Payment, error) {
 	payments, err := o.Client.Payments(ctx, orderNo)
 	if o.money != nil {
 		payments = o.money(payments)
@@ -207,7 +207,7 @@ func TestAnEngineThatLiesIsFound(t *testing.T) {
 			o.bend = func(s *stats.Stats) { s.Store.Stock++ }
 		}},
 		"a callback that counts twice": {"money", func(o *operator) {
-			o.money = func(p []wire.Payment) []wire.Payment { return append(p, p...) }
+			o.money = func(p []api.Payment) []api.Payment { return append(p, p...) }
 		}},
 	} {
 		liar := newOperator(t, e)

@@ -13,8 +13,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/challenge"
-	"seckill/internal/wire"
 )
 
 // shop is one connection to the public API, with the buffers of its requests.
@@ -103,8 +103,8 @@ func (s *shop) time() (time.Time, error) {
 	return time.UnixMilli(now.MS), nil
 }
 
-func (s *shop) product(id uint32) (wire.Product, error) {
-	var product wire.Product
+func (s *shop) product(id uint32) (api.Product, error) {
+	var product api.Product
 	a, err := s.send(fasthttp.MethodGet, fmt.Sprintf("/api/v1/products/%d", id), nil)
 	if err != nil {
 		return product, err
@@ -151,7 +151,7 @@ func (s *shop) challenge(product uint32, authorization string) (id, answer strin
 		ID         string         `json:"challenge_id"`
 		Type       challenge.Kind `json:"type"`
 		Difficulty int            `json:"difficulty"`
-		ExpiresAt  wire.Time      `json:"expires_at"`
+		ExpiresAt  api.Time       `json:"expires_at"`
 	}
 	a, err := s.as(authorization).send(fasthttp.MethodPost, fmt.Sprintf("/api/v1/products/%d/challenge", product), []byte("{}"))
 	if err != nil {
@@ -178,8 +178,8 @@ func (s *shop) token(product uint32, authorization, challengeID, answer string) 
 		return "", ends, err
 	}
 	var granted struct {
-		Token     string    `json:"token"`
-		ExpiresAt wire.Time `json:"expires_at"`
+		Token     string   `json:"token"`
+		ExpiresAt api.Time `json:"expires_at"`
 	}
 	err = a.into(&granted)
 	return granted.Token, granted.ExpiresAt.Time(), err
@@ -199,8 +199,8 @@ func orderOf(a *answer) (string, error) {
 	return accepted.OrderNo, nil
 }
 
-func (s *shop) order(authorization, no string) (wire.Order, error) {
-	var order wire.Order
+func (s *shop) order(authorization, no string) (api.Order, error) {
+	var order api.Order
 	a, err := s.as(authorization).send(fasthttp.MethodGet, "/api/v1/orders/"+no, nil)
 	if err != nil {
 		return order, err
@@ -210,13 +210,13 @@ func (s *shop) order(authorization, no string) (wire.Order, error) {
 }
 
 // orders is the newest of a buyer's orders: more than any buyer of ours has.
-func (s *shop) orders(authorization string) ([]wire.Order, error) {
+func (s *shop) orders(authorization string) ([]api.Order, error) {
 	a, err := s.as(authorization).send(fasthttp.MethodGet, "/api/v1/orders?limit=100", nil)
 	if err != nil {
 		return nil, err
 	}
 	var list struct {
-		Orders []wire.Order `json:"orders"`
+		Orders []api.Order `json:"orders"`
 	}
 	err = a.into(&list)
 	return list.Orders, err
@@ -227,7 +227,7 @@ func (s *shop) cancel(authorization, no string) error {
 	if err != nil {
 		return err
 	}
-	return a.into(&wire.Order{})
+	return a.into(&api.Order{})
 }
 
 // payment is the sandbox's callback.

@@ -6,9 +6,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/challenge"
 	"seckill/internal/sale"
-	"seckill/internal/wire"
 )
 
 const picturePrefix = "data:image/png;base64,"
@@ -36,7 +36,7 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 type posedChallenge struct {
 	ID           string           `json:"challenge_id"`
 	Type         challenge.Kind   `json:"type"`
-	ExpiresAt    wire.Time        `json:"expires_at"`
+	ExpiresAt    api.Time         `json:"expires_at"`
 	Difficulty   int              `json:"difficulty,omitempty"`
 	Image        string           `json:"image,omitempty"`
 	Alternatives []challenge.Kind `json:"alternatives,omitempty"`
@@ -45,7 +45,7 @@ type posedChallenge struct {
 
 func challengeBody(c *challenge.Challenge) posedChallenge {
 	body := posedChallenge{
-		ID: c.ID, Type: c.Kind, ExpiresAt: wire.Time(c.ExpiresAt), Difficulty: c.Difficulty,
+		ID: c.ID, Type: c.Kind, ExpiresAt: api.Time(c.ExpiresAt), Difficulty: c.Difficulty,
 		Alternatives: c.Alternatives, WidgetURL: c.WidgetURL,
 	}
 	if len(c.Picture) > 0 {
@@ -75,7 +75,7 @@ func (s *Server) token(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 		Product: on.Terms(), Buyer: buyer, Addr: s.client(ctx), ChallengeID: id, Text: answer,
 	}, s.opt.Clock.Now())
 	s.result(ctx, "token", struct {
-		Token     string    `json:"token"`
-		ExpiresAt wire.Time `json:"expires_at"`
-	}{token, wire.Time(expires)}, err)
+		Token     string   `json:"token"`
+		ExpiresAt api.Time `json:"expires_at"`
+	}{token, api.Time(expires)}, err)
 }

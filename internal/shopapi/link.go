@@ -6,9 +6,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/order"
 	"seckill/internal/orderlink"
-	"seckill/internal/wire"
 )
 
 // seen is an order as somebody may see it.
@@ -46,12 +46,12 @@ func (s *Server) see(ctx *fasthttp.RequestCtx, route string, no seckill.OrderNo)
 // shown is an order as who looks may see it. Its buyer gets the link to it, for a
 // cashier to lead back with; who came by a link gets neither that nor what could
 // name the buyer.
-func shown(o *seckill.Order, byLink bool, links *orderlink.Signer, now time.Time) wire.Order {
+func shown(o *seckill.Order, byLink bool, links *orderlink.Signer, now time.Time) api.Order {
 	if byLink {
 		bare := order.Bare(*o)
-		return wire.OrderOf(&bare)
+		return api.OrderOf(&bare)
 	}
-	as := wire.OrderOf(o)
+	as := api.OrderOf(o)
 	as.Link = links.Of(o, now)
 	return as
 }

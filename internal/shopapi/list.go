@@ -14,8 +14,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/sale"
-	"seckill/internal/wire"
 )
 
 const (
@@ -67,10 +67,10 @@ var (
 )
 
 func (s *Server) encodeProduct(look productLook, now time.Time) *productText {
-	shown := wire.ProductOf(&look.terms, now, look.status == seckill.StatusSoldOut, s.opt.Terms)
+	shown := api.ProductOf(&look.terms, now, look.status == seckill.StatusSoldOut, s.opt.Terms)
 	shown.NowMS = 0
 	if !look.until.IsZero() {
-		shown.MayReturnUntil = (*wire.Time)(&look.until)
+		shown.MayReturnUntil = (*api.Time)(&look.until)
 	}
 	shown.AllPaid = look.paid
 	body, err := encodeJSON(shown)

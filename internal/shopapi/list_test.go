@@ -15,17 +15,17 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/socket"
-	"seckill/internal/wire"
 )
 
 // budgetList is how often a list request may allocate: the text of its limit.
 const budgetList = 1
 
 type listedPage struct {
-	Products []wire.Product `json:"products"`
-	NowMS    int64          `json:"now_ms"`
-	Next     *uint32        `json:"next"`
+	Products []api.Product `json:"products"`
+	NowMS    int64         `json:"now_ms"`
+	Next     *uint32       `json:"next"`
 }
 
 func (p *listedPage) ids() (ids []uint32) {
@@ -291,7 +291,7 @@ func TestListProducts_Compresses(t *testing.T) {
 func TestListProducts_ShowsSoldOut(t *testing.T) {
 	s, _ := listServer(t, manyProducts(3))
 	status := func() (alone, listed seckill.Status) {
-		var product wire.Product
+		var product api.Product
 		ctx := get("/api/v1/products/2")
 		perform(t, s, ctx, fasthttp.StatusOK)
 		if err := json.Unmarshal(ctx.Response.Body(), &product); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/identity"
-	"seckill/internal/wire"
 )
 
 // Login exchanges a one-time code of the shop for a buyer's token: the way in
@@ -60,10 +60,10 @@ func (s *Server) login(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.result(ctx, "login", struct {
-		Token     string    `json:"token"`
-		Buyer     string    `json:"buyer"`
-		ExpiresAt wire.Time `json:"expires_at"`
-	}{token, buyer, wire.Time(expires)}, err)
+		Token     string   `json:"token"`
+		Buyer     string   `json:"buyer"`
+		ExpiresAt api.Time `json:"expires_at"`
+	}{token, buyer, api.Time(expires)}, err)
 }
 
 func (l *Login) exchange(ctx context.Context, text []byte, from netip.Addr) (token, buyer string, expires time.Time, err error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/complaint"
-	"seckill/internal/wire"
 )
 
 // ordersPage is how many orders a page has if the buyer does not say.
@@ -40,9 +40,9 @@ func (s *Server) listOrders(ctx *fasthttp.RequestCtx) {
 	defer cancel()
 	listed, err := s.opt.Orders.List(deadline, buyer, before, limit)
 	s.result(ctx, "orders", struct {
-		Orders  []wire.Order `json:"orders"`
-		Partial bool         `json:"partial"`
-	}{wire.List(listed.Orders, wire.OrderOf), listed.Partial}, err)
+		Orders  []api.Order `json:"orders"`
+		Partial bool        `json:"partial"`
+	}{api.List(listed.Orders, api.OrderOf), listed.Partial}, err)
 }
 
 func (s *Server) readOrder(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
@@ -63,7 +63,7 @@ func (s *Server) cancel(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	deadline, cancel := bounded()
 	defer cancel()
 	o, err := s.opt.Orders.CancelOwn(deadline, buyer, no)
-	s.result(ctx, "cancel", wire.OrderOf(&o), err)
+	s.result(ctx, "cancel", api.OrderOf(&o), err)
 }
 
 func (s *Server) payment(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
@@ -84,9 +84,9 @@ func (s *Server) payment(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	defer cancel()
 	session, err := s.opt.Orders.BeginPayment(deadline, buyer, no, provider)
 	s.result(ctx, "payment", struct {
-		PayURL    string    `json:"pay_url"`
-		ExpiresAt wire.Time `json:"expires_at"`
-	}{session.PayURL, wire.Time(session.ExpiresAt)}, err)
+		PayURL    string   `json:"pay_url"`
+		ExpiresAt api.Time `json:"expires_at"`
+	}{session.PayURL, api.Time(session.ExpiresAt)}, err)
 }
 
 // notify takes a callback of a provider that is configured. Of those refused an

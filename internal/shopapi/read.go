@@ -7,8 +7,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/sale"
-	"seckill/internal/wire"
 )
 
 func (s *Server) time(ctx *fasthttp.RequestCtx) {
@@ -54,7 +54,7 @@ func readJSON(ctx *fasthttp.RequestCtx, fields ...field) error {
 	if len(body) == 0 {
 		return nil
 	}
-	object, err := wire.ReadObject(body)
+	object, err := api.ReadObject(body)
 	if err != nil {
 		return err
 	}

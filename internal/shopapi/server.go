@@ -31,7 +31,6 @@ import (
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
 	"seckill/internal/socket"
-	"seckill/internal/wire"
 )
 
 // requestDeadline bounds everything but the purchase itself.
@@ -48,7 +47,7 @@ type Options struct {
 	Orders  *order.Desk
 	// Challenges stand before purchase tokens.
 	Challenges *challenge.Desk
-	Terms      wire.ShopTerms
+	Terms      api.ShopTerms
 	Page       fs.FS
 	// PagePolicy is the page's Content-Security-Policy.
 	PagePolicy string

@@ -7,7 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 )
 
 const contentEvents = "text/event-stream"
@@ -54,7 +54,7 @@ func final(s seckill.OrderStatus) bool {
 	return s == seckill.OrderCancelled || s == seckill.OrderFailed || s == seckill.OrderRefunded
 }
 
-func eventText(o wire.Order) []byte {
+func eventText(o api.Order) []byte {
 	body, err := json.Marshal(o)
 	if err != nil { // strings and numbers cannot fail
 		panic(err)

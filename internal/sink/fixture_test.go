@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/payment"
 	"seckill/internal/sink"
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
-	"seckill/internal/wire"
 	"seckill/test/virtual"
 )
 
@@ -267,7 +267,7 @@ func (w *watcher) Lagging(string, time.Duration, string) {
 
 func (s *shop) options(target sink.Target) sink.Options {
 	return sink.Options{
-		Name: "shop", Source: "/seckill/test", Target: target, Store: s.Store, Data: wire.EventData, Concurrency: 8,
+		Name: "shop", Source: "/seckill/test", Target: target, Store: s.Store, Data: api.EventData, Concurrency: 8,
 		Logger: slog.New(slog.DiscardHandler), Observer: &watcher{},
 		Delays: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond},
 	}

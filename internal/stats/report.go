@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"seckill/internal/wire"
+	"seckill/internal/api"
 )
 
 // Report is the result of a reconciliation.
@@ -42,6 +42,6 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	type fields Report
 	return json.Marshal(struct {
 		fields
-		At wire.Time `json:"at"`
-	}{fields(r), wire.Time(r.At)})
+		At api.Time `json:"at"`
+	}{fields(r), api.Time(r.At)})
 }

@@ -13,8 +13,8 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 
+	"seckill/internal/api"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 	"seckill/test/engine"
 	"seckill/test/market"
 	"seckill/test/server"
@@ -210,7 +210,7 @@ func (s *site) wantCarried() {
 }
 
 // move has an operator give every product another seller.
-func (s *site) move(seller string, by func(*engine.Operator, context.Context, uint32) (wire.AdminProduct, error)) {
+func (s *site) move(seller string, by func(*engine.Operator, context.Context, uint32) (api.AdminProduct, error)) {
 	s.t.Helper()
 	for id := range s.Products {
 		market.Eventually(s.t, fmt.Sprintf("product %d gets another seller", id), func(ctx context.Context) bool {

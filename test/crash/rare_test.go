@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgermem"
-	"seckill/internal/wire"
 	"seckill/test/engine"
 	"seckill/test/market"
 )
@@ -81,7 +81,7 @@ func (s *scene) touch(statements ...string) {
 
 // poisoned has an order that the store refuses, and waits for a letter that
 // satisfies.
-func (s *scene) poisoned(enough func(wire.Letter) bool) {
+func (s *scene) poisoned(enough func(api.Letter) bool) {
 	s.T.Helper()
 	s.touch(poison)
 	s.engine.Start()
@@ -99,10 +99,10 @@ func (s *scene) poisoned(enough func(wire.Letter) bool) {
 	s.touch(antidote)
 }
 
-func parked(s *scene) { s.poisoned(func(wire.Letter) bool { return true }) }
+func parked(s *scene) { s.poisoned(func(api.Letter) bool { return true }) }
 
 func dead(s *scene) {
-	s.poisoned(func(l wire.Letter) bool { return l.State == "dead" })
+	s.poisoned(func(l api.Letter) bool { return l.State == "dead" })
 	s.engine.Set("worker.discard_after", "100ms")
 }
 

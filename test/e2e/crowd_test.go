@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 	"seckill/test/engine"
 )
 
@@ -177,7 +177,7 @@ func TestTheBuyersListIsPagedWithoutGaps(t *testing.T) {
 	var got []string
 	for before := ""; ; {
 		page := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/orders?limit=4"+before, signedIn(t, "ann"), "")
-		orders := decode[struct{ Orders []wire.Order }](t, page.Text).Orders
+		orders := decode[struct{ Orders []api.Order }](t, page.Text).Orders
 		for _, order := range orders {
 			got = append(got, order.OrderNo)
 		}

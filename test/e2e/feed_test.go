@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 	"seckill/test/engine"
 )
 
@@ -148,7 +148,7 @@ func theEventFeedIsCompleteAndInOrder(t *testing.T, w way) {
 	}
 	eventually(t, "the refund is settled", func() bool { feed.read(); return feed.count("refund.settled") == 1 })
 	again := feedFrom(t, e)
-	if !slices.EqualFunc(again.events, feed.events, func(a, b wire.Event) bool { return a.ID == b.ID && a.Event == b.Event && a.OrderNo == b.OrderNo }) {
+	if !slices.EqualFunc(again.events, feed.events, func(a, b api.Event) bool { return a.ID == b.ID && a.Event == b.Event && a.OrderNo == b.OrderNo }) {
 		t.Error("read again from the beginning, the feed is another one")
 	}
 }
@@ -158,7 +158,7 @@ type feed struct {
 	t      *testing.T
 	engine *engine.Engine
 	after  int64
-	events []wire.Event
+	events []api.Event
 }
 
 func feedFrom(t *testing.T, e *engine.Engine) *feed {
@@ -173,8 +173,8 @@ func (f *feed) read() {
 	for {
 		got := send(f.t, f.engine, http.MethodGet, fmt.Sprintf("%s/admin/v1/events?limit=9&after=%d", f.engine.AdminURL, f.after), operating("x"), "")
 		var page struct {
-			Events []wire.Event `json:"events"`
-			Next   int64        `json:"next"`
+			Events []api.Event `json:"events"`
+			Next   int64       `json:"next"`
 		}
 		if err := json.NewDecoder(strings.NewReader(got.Text)).Decode(&page); err != nil || got.Status != http.StatusOK {
 			f.t.Fatalf("feed: %d %s", got.Status, got.Text)
@@ -205,7 +205,7 @@ func (f *feed) count(kind string) (n int) {
 }
 
 // of is the nth event of a kind.
-func (f *feed) of(kind string, n int) wire.Event {
+func (f *feed) of(kind string, n int) api.Event {
 	f.t.Helper()
 	for _, event := range f.events {
 		if string(event.Event) == kind {
@@ -216,5 +216,5 @@ func (f *feed) of(kind string, n int) wire.Event {
 		}
 	}
 	f.t.Fatalf("no event %s", kind)
-	return wire.Event{}
+	return api.Event{}
 }

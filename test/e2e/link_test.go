@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -77,7 +77,7 @@ func TestALinkShowsAnOrderAndDoesNothing(t *testing.T) {
 	link, other := linkOf(t, e, ann, no), buy(t, ann, 1, engine.Purchase{Quantity: 1})
 	at := e.ShopURL + "/api/v1/orders/" + no
 	seen := send(t, e, http.MethodGet, at+"?link="+link, nil, "")
-	if order := decode[wire.Order](t, seen.Text); seen.Status != http.StatusOK || order.OrderNo != no || order.Status != "pending" {
+	if order := decode[api.Order](t, seen.Text); seen.Status != http.StatusOK || order.OrderNo != no || order.Status != "pending" {
 		t.Fatalf("%d %s", seen.Status, seen.Text)
 	}
 	if strings.Contains(seen.Text, "ann-private") || strings.Contains(seen.Text, `"link"`) {

@@ -21,7 +21,7 @@ import (
 	"seckill/internal/api"
 	"seckill/internal/apitest"
 	"seckill/internal/payment/paysandbox"
-	"seckill/internal/wire"
+
 	"seckill/test/engine"
 )
 
@@ -167,7 +167,7 @@ func buy(t *testing.T, b *engine.Buyer, product uint32, p engine.Purchase) strin
 }
 
 // await waits until a buyer's order has a status, and returns it.
-func await(t *testing.T, b *engine.Buyer, no, status string) (order wire.Order) {
+func await(t *testing.T, b *engine.Buyer, no, status string) (order api.Order) {
 	t.Helper()
 	eventually(t, "order "+no+" is "+status, func() bool {
 		var err error
@@ -304,7 +304,7 @@ func signature(body string) string {
 }
 
 // pay pays an order exactly.
-func pay(t *testing.T, e *engine.Engine, order wire.Order) {
+func pay(t *testing.T, e *engine.Engine, order api.Order) {
 	t.Helper()
 	if got := notify(t, e, engine.SandboxSecret, money{order.OrderNo, "T-" + order.OrderNo, order.AmountCents, ""}); got.Status != http.StatusOK {
 		t.Fatalf("pay %s: %d %s", order.OrderNo, got.Status, got.Text)

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 	"seckill/test/engine"
 )
 
@@ -26,7 +26,7 @@ func moneyBeyondOneExactPaymentGoesBackOnce(t *testing.T, w way) {
 	unknown := numberOfNobody(t, e)
 	for _, c := range []struct {
 		name   string
-		before func(t *testing.T, b *engine.Buyer, order wire.Order) // what happens before the money comes
+		before func(t *testing.T, b *engine.Buyer, order api.Order) // what happens before the money comes
 		money  money
 		status string // of the order, afterwards
 		reason string // of the refund; "" for none
@@ -37,9 +37,9 @@ func moneyBeyondOneExactPaymentGoesBackOnce(t *testing.T, w way) {
 		{"too much", nil, money{Amount: amount + 1}, "pending", "wrong_amount"},
 		{"nothing", nil, money{Amount: 0}, "pending", "wrong_amount"},
 		{"another currency", nil, money{Amount: amount, Currency: "USD"}, "pending", "wrong_amount"},
-		{"doubled", func(t *testing.T, _ *engine.Buyer, order wire.Order) { pay(t, e, order) }, money{Amount: amount}, "paid", "doubled"},
+		{"doubled", func(t *testing.T, _ *engine.Buyer, order api.Order) { pay(t, e, order) }, money{Amount: amount}, "paid", "doubled"},
 		{"after a cancel", cancelFirst, money{Amount: amount}, "cancelled", "late"},
-		{"after a refund", func(t *testing.T, _ *engine.Buyer, order wire.Order) {
+		{"after a refund", func(t *testing.T, _ *engine.Buyer, order api.Order) {
 			pay(t, e, order)
 			if _, err := e.Operator().Refund(t.Context(), order.OrderNo); err != nil {
 				t.Fatal(err)
@@ -74,7 +74,7 @@ func moneyBeyondOneExactPaymentGoesBackOnce(t *testing.T, w way) {
 	balanced(t, e, 1)
 }
 
-func cancelFirst(t *testing.T, b *engine.Buyer, order wire.Order) {
+func cancelFirst(t *testing.T, b *engine.Buyer, order api.Order) {
 	if _, err := b.Cancel(t.Context(), order.OrderNo); err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 
 	_ "modernc.org/sqlite" // to spoil an order from outside
 
+	"seckill/internal/api"
 	"seckill/internal/apitest"
-	"seckill/internal/wire"
 	"seckill/test/engine"
 	"seckill/test/webhook"
 )
@@ -168,7 +168,7 @@ func (r *tour) sinks() {
 	r.t.Helper()
 	r.admin("GET", "/admin/v1/sinks", "", 200)
 	var failed struct {
-		Deliveries []wire.Delivery `json:"deliveries"`
+		Deliveries []api.Delivery `json:"deliveries"`
 	}
 	eventually(r.t, "two deliveries have failed", func() bool {
 		page := r.admin("GET", "/admin/v1/sinks/shop/deliveries?status=failed", "", 200)
@@ -210,7 +210,7 @@ func (r *tour) letters() {
 			r.t.Fatal(err)
 		}
 	}
-	var dead []wire.Letter
+	var dead []api.Letter
 	eventually(r.t, "both orders are dead letters", func() bool {
 		dead = nil
 		letters, err := r.engine.Operator().Letters(r.t.Context())

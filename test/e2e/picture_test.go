@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -25,12 +25,12 @@ func TestAProductHasAPicture(t *testing.T) {
 		return send(t, e, http.MethodPost, products, operating("ann"), body)
 	}
 	for i, image := range []string{"", "/art/phone.webp", "https://img.example/a%20b.png?w=2&h=1", "http://img.example:8080/x"} {
-		if got := create(i+1, image); got.Status != http.StatusCreated || decode[wire.AdminProduct](t, got.Text).ImageURL != image {
+		if got := create(i+1, image); got.Status != http.StatusCreated || decode[api.AdminProduct](t, got.Text).ImageURL != image {
 			t.Errorf("%q: %d %s", image, got.Status, got.Text)
 		}
 		eventually(t, "the shop shows it", func() bool {
 			got := send(t, e, http.MethodGet, fmt.Sprintf("%s/api/v1/products/%d", e.ShopURL, i+1), nil, "")
-			return got.Status == http.StatusOK && decode[wire.Product](t, got.Text).ImageURL == image
+			return got.Status == http.StatusOK && decode[api.Product](t, got.Text).ImageURL == image
 		})
 	}
 	for _, image := range []string{
@@ -42,7 +42,7 @@ func TestAProductHasAPicture(t *testing.T) {
 		}
 	}
 	patched := send(t, e, http.MethodPatch, products+"/1", operating("ann"), `{"image_url":"/new.webp"}`)
-	if decode[wire.AdminProduct](t, patched.Text).ImageURL != "/new.webp" {
+	if decode[api.AdminProduct](t, patched.Text).ImageURL != "/new.webp" {
 		t.Errorf("patched: %d %s", patched.Status, patched.Text)
 	}
 	send(t, e, http.MethodPatch, products+"/1", operating("ann"), `{"image_url":"https://elsewhere.example/new.webp"}`)
@@ -59,8 +59,8 @@ func TestASoldOutProductSaysUntilWhenAUnitMayComeBack(t *testing.T) {
 	e := start(t, map[string]string{"order.expire_after": "10m"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 1})
 	ann := e.Buyer("ann")
-	show := func() wire.Product {
-		return decode[wire.Product](t, send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products/1", nil, "").Text)
+	show := func() api.Product {
+		return decode[api.Product](t, send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products/1", nil, "").Text)
 	}
 	if p := show(); p.Status != seckill.StatusOnSale || p.MayReturnUntil != nil {
 		t.Errorf("before: %+v", p)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 	"seckill/test/engine"
 )
 
@@ -109,7 +109,7 @@ func buyAsSoonAsFree(t *testing.T, b *engine.Buyer, product uint32) string {
 // did so once.
 func refundedOnce(t *testing.T, e *engine.Engine, no string, cents int64, reason string) {
 	t.Helper()
-	var refunds []wire.Payment
+	var refunds []api.Payment
 	eventually(t, "the money of "+no+" went back", func() bool {
 		refunds = nil
 		payments, err := e.Operator().Payments(t.Context(), no)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -102,7 +102,7 @@ func TestATradeThatIsReportedOtherwiseIs409(t *testing.T) {
 	openSale(t, e, engine.Product{ID: 1, Stock: 1})
 	ann := e.Buyer("ann")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1})
-	pay(t, e, wire.Order{OrderNo: no, AmountCents: price})
+	pay(t, e, api.Order{OrderNo: no, AmountCents: price})
 	got := notify(t, e, engine.SandboxSecret, money{no, "T-" + no, price + 1, ""})
 	if got.Status != http.StatusConflict || got.Code != seckill.CodeWrongState {
 		t.Errorf("the trade with another sum: %d %s", got.Status, got.Text)

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 	"seckill/test/engine"
 	"seckill/test/webhook"
 )
@@ -30,14 +30,14 @@ func rehearsalIsLeftOutAndDeleted(t *testing.T, w way) {
 
 	got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products", nil, "")
 	var listed []uint32
-	for _, p := range decode[struct{ Products []wire.Product }](t, got.Text).Products {
+	for _, p := range decode[struct{ Products []api.Product }](t, got.Text).Products {
 		listed = append(listed, p.ID)
 	}
 	if !slices.Equal(listed, []uint32{real}) {
 		t.Errorf("the shop lists %v", listed)
 	}
 	for id, test := range map[uint32]bool{real: false, rehearsal: true} {
-		shown := decode[wire.Product](t, send(t, e, http.MethodGet, fmt.Sprintf("%s/api/v1/products/%d", e.ShopURL, id), nil, "").Text)
+		shown := decode[api.Product](t, send(t, e, http.MethodGet, fmt.Sprintf("%s/api/v1/products/%d", e.ShopURL, id), nil, "").Text)
 		product, err := operator.Product(t.Context(), id)
 		if err != nil || product.Test != test || shown.Test != test {
 			t.Errorf("product %d is a test: %t for operators, %t for shoppers (%v)", id, product.Test, shown.Test, err)
@@ -66,7 +66,7 @@ func rehearsalIsLeftOutAndDeleted(t *testing.T, w way) {
 		count := make(map[uint32]int)
 		for after := int64(0); ; {
 			var page struct {
-				Events []wire.Event
+				Events []api.Event
 				Next   int64
 			}
 			asOperator(t, e, http.MethodGet, fmt.Sprintf("/events?limit=5&after=%d%s", after, query), "", &page)
@@ -90,7 +90,7 @@ func rehearsalIsLeftOutAndDeleted(t *testing.T, w way) {
 	}
 	payments := func(query string) map[string]bool {
 		t.Helper()
-		var list struct{ Payments []wire.Payment }
+		var list struct{ Payments []api.Payment }
 		asOperator(t, e, http.MethodGet, "/payments?limit=500"+query, "", &list)
 		of := make(map[string]bool)
 		for _, p := range list.Payments {
@@ -161,7 +161,7 @@ func rehearsalIsLeftOutAndDeleted(t *testing.T, w way) {
 			t.Errorf("%s has %+v (%v)", buyer, orders, err)
 		}
 	}
-	var audit struct{ Audit []wire.Audit }
+	var audit struct{ Audit []api.Audit }
 	asOperator(t, e, http.MethodGet, fmt.Sprintf("/audit?product_id=%d", rehearsal), "", &audit)
 	if len(audit.Audit) == 0 || audit.Audit[0].Action != "product.delete" {
 		t.Errorf("the audit has %+v", audit.Audit)
@@ -193,7 +193,7 @@ func TestRehearsal_SinksDoNotHearOfIt(t *testing.T) {
 		t.Errorf("the receiver has heard of %v", orders)
 	}
 	eventually(t, "the sink is idle", func() bool {
-		var sinks struct{ Sinks []wire.Sink }
+		var sinks struct{ Sinks []api.Sink }
 		asOperator(t, e, http.MethodGet, "/sinks", "", &sinks)
 		return len(sinks.Sinks) == 1 && sinks.Sinks[0].State == "idle"
 	})

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 	"seckill/test/webhook"
 )
@@ -48,7 +48,7 @@ func TestSink_OperatorLooksAfterAFailedDelivery(t *testing.T) {
 	pay(t, e, await(t, ann, no, "pending"))
 
 	var sinks struct {
-		Sinks []wire.Sink `json:"sinks"`
+		Sinks []api.Sink `json:"sinks"`
 	}
 	eventually(t, "the delivery has failed and order.paid waits", func() bool {
 		asOperator(t, e, http.MethodGet, "/sinks", "", &sinks)
@@ -60,7 +60,7 @@ func TestSink_OperatorLooksAfterAFailedDelivery(t *testing.T) {
 		t.Errorf("sink is %+v", shop)
 	}
 	var log struct {
-		Deliveries []wire.Delivery `json:"deliveries"`
+		Deliveries []api.Delivery `json:"deliveries"`
 	}
 	asOperator(t, e, http.MethodGet, "/sinks/shop/deliveries?status=failed", "", &log)
 	if len(log.Deliveries) != 1 || log.Deliveries[0].Attempts != 2 || log.Deliveries[0].Answer != "422" || log.Deliveries[0].Key != no {
@@ -79,7 +79,7 @@ func TestSink_OperatorLooksAfterAFailedDelivery(t *testing.T) {
 	run(t, env, "sink", "replay", "shop", "--from", "1h", "--yes").want(t, "replay", 0, "events are delivered to shop again", "")
 	eventually(t, "all events came again", func() bool { return r.Repeated() >= before-1 }) // the echo does not
 	var audit struct {
-		Audit []wire.Audit `json:"audit"`
+		Audit []api.Audit `json:"audit"`
 	}
 	asOperator(t, e, http.MethodGet, "/audit?limit=3", "", &audit)
 	for i, want := range []string{"sink.replay", "sink.retry", "sink.test"} {
@@ -109,7 +109,7 @@ func TestSink_NoneCostsNothing(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	var sinks struct {
-		Sinks []wire.Sink `json:"sinks"`
+		Sinks []api.Sink `json:"sinks"`
 	}
 	if asOperator(t, e, http.MethodGet, "/sinks", "", &sinks); len(sinks.Sinks) != 0 {
 		t.Errorf("sinks are %+v", sinks.Sinks)

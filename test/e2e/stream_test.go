@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -78,7 +78,7 @@ func (s *stream) next() (name, data string) {
 func (s *stream) status() string {
 	s.t.Helper()
 	name, data := s.next()
-	var order wire.Order
+	var order api.Order
 	if err := json.Unmarshal([]byte(data), &order); err != nil || name != "order" {
 		s.t.Fatalf("event %q with %q: %v", name, data, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -17,7 +17,7 @@ func TestAnUnlistedProductIsFoundByItsIDOnly(t *testing.T) {
 	openSale(t, e, engine.Product{ID: 2, Stock: 5, Unlisted: true})
 	listed := func() (ids []uint32) {
 		got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products", nil, "")
-		for _, p := range decode[struct{ Products []wire.Product }](t, got.Text).Products {
+		for _, p := range decode[struct{ Products []api.Product }](t, got.Text).Products {
 			ids = append(ids, p.ID)
 		}
 		return ids

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"seckill/internal/api"
 	"seckill/internal/payment/paysandbox"
-	"seckill/internal/wire"
 	"seckill/test/login"
 )
 
@@ -95,15 +95,15 @@ func (b *Buyer) Token(ctx context.Context, product uint32, challengeID, answer s
 }
 
 // Order reads one of the buyer's orders.
-func (b *Buyer) Order(ctx context.Context, orderNo string) (order wire.Order, err error) {
+func (b *Buyer) Order(ctx context.Context, orderNo string) (order api.Order, err error) {
 	err = b.call(ctx, http.MethodGet, "/api/v1/orders/"+orderNo, nil, &order)
 	return order, err
 }
 
 // Listing is a list of orders as it was answered.
 type Listing struct {
-	Orders  []wire.Order `json:"orders"`
-	Partial bool         `json:"partial"` // orders may be missing
+	Orders  []api.Order `json:"orders"`
+	Partial bool        `json:"partial"` // orders may be missing
 }
 
 // List lists the buyer's newest orders, 100 at most.
@@ -113,13 +113,13 @@ func (b *Buyer) List(ctx context.Context) (list Listing, err error) {
 }
 
 // Orders are those of List.
-func (b *Buyer) Orders(ctx context.Context) ([]wire.Order, error) {
+func (b *Buyer) Orders(ctx context.Context) ([]api.Order, error) {
 	list, err := b.List(ctx)
 	return list.Orders, err
 }
 
 // Cancel cancels one of the buyer's orders.
-func (b *Buyer) Cancel(ctx context.Context, orderNo string) (order wire.Order, err error) {
+func (b *Buyer) Cancel(ctx context.Context, orderNo string) (order api.Order, err error) {
 	err = b.call(ctx, http.MethodPost, "/api/v1/orders/"+orderNo+"/cancel", nil, &order)
 	return order, err
 }

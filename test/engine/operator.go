@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/stats"
-	"seckill/internal/wire"
 )
 
 // Operator is a client of the operator API.
@@ -40,7 +40,7 @@ type Product struct {
 
 // OpenSale creates a product that is on sale now, for an hour, and preheats
 // it. A name, a price and a window that are not set are filled in.
-func (o *Operator) OpenSale(ctx context.Context, p Product) (wire.AdminProduct, error) {
+func (o *Operator) OpenSale(ctx context.Context, p Product) (api.AdminProduct, error) {
 	if p.Name == "" {
 		p.Name = fmt.Sprintf("product %d", p.ID)
 	}
@@ -62,7 +62,7 @@ func (o *Operator) OpenSale(ctx context.Context, p Product) (wire.AdminProduct, 
 // preheated preheats a product, and again while the answer is no decision, as
 // it may be where a server gets too little of a loaded machine: it is safe to
 // repeat.
-func (o *Operator) preheated(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (o *Operator) preheated(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	deadline := time.NewTimer(ReadyWithin)
 	defer deadline.Stop()
 	for {
@@ -79,50 +79,50 @@ func (o *Operator) preheated(ctx context.Context, id uint32) (wire.AdminProduct,
 }
 
 // Create creates a product.
-func (o *Operator) Create(ctx context.Context, p Product) (created wire.AdminProduct, err error) {
+func (o *Operator) Create(ctx context.Context, p Product) (created api.AdminProduct, err error) {
 	err = o.call(ctx, http.MethodPost, "/products", p, &created)
 	return created, err
 }
 
 // Product reads a product.
-func (o *Operator) Product(ctx context.Context, id uint32) (p wire.AdminProduct, err error) {
+func (o *Operator) Product(ctx context.Context, id uint32) (p api.AdminProduct, err error) {
 	err = o.call(ctx, http.MethodGet, productPath(id, ""), nil, &p)
 	return p, err
 }
 
 // Patch changes a product's terms.
-func (o *Operator) Patch(ctx context.Context, id uint32, fields map[string]any) (p wire.AdminProduct, err error) {
+func (o *Operator) Patch(ctx context.Context, id uint32, fields map[string]any) (p api.AdminProduct, err error) {
 	err = o.call(ctx, http.MethodPatch, productPath(id, ""), fields, &p)
 	return p, err
 }
 
 // Preheat hands a product's stock to the ledger.
-func (o *Operator) Preheat(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (o *Operator) Preheat(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return o.onProduct(ctx, id, "preheat")
 }
 
 // Recover rebuilds a product's ledger from the store.
-func (o *Operator) Recover(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (o *Operator) Recover(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return o.onProduct(ctx, id, "recover")
 }
 
 // TakeOver has the store sell a product instead of its ledger.
-func (o *Operator) TakeOver(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (o *Operator) TakeOver(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return o.onProduct(ctx, id, "takeover")
 }
 
 // Pause pauses a sale.
-func (o *Operator) Pause(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (o *Operator) Pause(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return o.onProduct(ctx, id, "pause")
 }
 
 // Resume resumes a sale.
-func (o *Operator) Resume(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (o *Operator) Resume(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return o.onProduct(ctx, id, "resume")
 }
 
 // End ends a sale for good.
-func (o *Operator) End(ctx context.Context, id uint32) (wire.AdminProduct, error) {
+func (o *Operator) End(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return o.onProduct(ctx, id, "end")
 }
 
@@ -135,13 +135,13 @@ func (o *Operator) Delete(ctx context.Context, id uint32) (orders int, err error
 	return deleted.Orders, err
 }
 
-func (o *Operator) onProduct(ctx context.Context, id uint32, verb string) (p wire.AdminProduct, err error) {
+func (o *Operator) onProduct(ctx context.Context, id uint32, verb string) (p api.AdminProduct, err error) {
 	err = o.call(ctx, http.MethodPost, productPath(id, "/"+verb), nil, &p)
 	return p, err
 }
 
 // ChangeStock changes what is offered; the same change id changes it once.
-func (o *Operator) ChangeStock(ctx context.Context, id uint32, delta int64, changeID string) (change wire.StockChange, err error) {
+func (o *Operator) ChangeStock(ctx context.Context, id uint32, delta int64, changeID string) (change api.StockChange, err error) {
 	err = o.call(ctx, http.MethodPost, productPath(id, "/stock"), map[string]any{"delta": delta, "change_id": changeID, "reason": "test"}, &change)
 	return change, err
 }
@@ -159,76 +159,76 @@ func (o *Operator) Reconcile(ctx context.Context, id uint32, repair bool) (repor
 }
 
 // Order reads an order with its story.
-func (o *Operator) Order(ctx context.Context, orderNo string) (story wire.OrderStory, err error) {
+func (o *Operator) Order(ctx context.Context, orderNo string) (story api.OrderStory, err error) {
 	err = o.call(ctx, http.MethodGet, "/orders/"+orderNo, nil, &story)
 	return story, err
 }
 
 // Orders searches orders, 500 at most.
-func (o *Operator) Orders(ctx context.Context, filter url.Values) ([]wire.AdminOrder, error) {
+func (o *Operator) Orders(ctx context.Context, filter url.Values) ([]api.AdminOrder, error) {
 	var list struct {
-		Orders []wire.AdminOrder `json:"orders"`
+		Orders []api.AdminOrder `json:"orders"`
 	}
 	err := o.call(ctx, http.MethodGet, "/orders?limit=500&"+filter.Encode(), nil, &list)
 	return list.Orders, err
 }
 
 // Cancel cancels a pending order.
-func (o *Operator) Cancel(ctx context.Context, orderNo string) (order wire.AdminOrder, err error) {
+func (o *Operator) Cancel(ctx context.Context, orderNo string) (order api.AdminOrder, err error) {
 	err = o.call(ctx, http.MethodPost, "/orders/"+orderNo+"/cancel", nil, &order)
 	return order, err
 }
 
 // Refund refunds a paid order.
-func (o *Operator) Refund(ctx context.Context, orderNo string) (order wire.AdminOrder, err error) {
+func (o *Operator) Refund(ctx context.Context, orderNo string) (order api.AdminOrder, err error) {
 	err = o.call(ctx, http.MethodPost, "/orders/"+orderNo+"/refund", nil, &order)
 	return order, err
 }
 
 // Letters lists claims on the retry ladder, dead ones and those still tried.
-func (o *Operator) Letters(ctx context.Context) ([]wire.Letter, error) {
+func (o *Operator) Letters(ctx context.Context) ([]api.Letter, error) {
 	var list struct {
-		Letters []wire.Letter `json:"dead_letters"`
+		Letters []api.Letter `json:"dead_letters"`
 	}
 	err := o.call(ctx, http.MethodGet, "/dead-letters?state=any&limit=500", nil, &list)
 	return list.Letters, err
 }
 
 // RetryLetter gives a claim a fresh ladder.
-func (o *Operator) RetryLetter(ctx context.Context, id int64) (letter wire.Letter, err error) {
+func (o *Operator) RetryLetter(ctx context.Context, id int64) (letter api.Letter, err error) {
 	err = o.call(ctx, http.MethodPost, fmt.Sprintf("/dead-letters/%d/retry", id), nil, &letter)
 	return letter, err
 }
 
 // DiscardLetter gives a claim up.
-func (o *Operator) DiscardLetter(ctx context.Context, id int64) (order wire.AdminOrder, err error) {
+func (o *Operator) DiscardLetter(ctx context.Context, id int64) (order api.AdminOrder, err error) {
 	err = o.call(ctx, http.MethodPost, fmt.Sprintf("/dead-letters/%d/discard", id), nil, &order)
 	return order, err
 }
 
 // Payments lists the movements of money of an order.
-func (o *Operator) Payments(ctx context.Context, orderNo string) ([]wire.Payment, error) {
+func (o *Operator) Payments(ctx context.Context, orderNo string) ([]api.Payment, error) {
 	var list struct {
-		Payments []wire.Payment `json:"payments"`
+		Payments []api.Payment `json:"payments"`
 	}
 	err := o.call(ctx, http.MethodGet, "/payments?limit=500&order_no="+url.QueryEscape(orderNo), nil, &list)
 	return list.Payments, err
 }
 
 // Events reads the feed after a cursor, 1000 at most.
-func (o *Operator) Events(ctx context.Context, after int64) (events []wire.Event, next int64, err error) {
+func (o *Operator) Events(ctx context.Context, after int64) (events []api.Event, next int64, err error) {
 	var page struct {
-		Events []wire.Event `json:"events"`
-		Next   int64        `json:"next"`
+		Events []api.Event `json:"events"`
+		Next   int64       `json:"next"`
 	}
 	err = o.call(ctx, http.MethodGet, "/events?limit=1000&after="+strconv.FormatInt(after, 10), nil, &page)
 	return page.Events, page.Next, err
 }
 
 // Audit lists a product's newest audit lines, 500 at most.
-func (o *Operator) Audit(ctx context.Context, product uint32) ([]wire.Audit, error) {
+func (o *Operator) Audit(ctx context.Context, product uint32) ([]api.Audit, error) {
 	var list struct {
-		Audit []wire.Audit `json:"audit"`
+		Audit []api.Audit `json:"audit"`
 	}
 	err := o.call(ctx, http.MethodGet, fmt.Sprintf("/audit?limit=500&product_id=%d", product), nil, &list)
 	return list.Audit, err

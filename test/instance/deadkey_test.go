@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 	"seckill/test/server"
 )
@@ -101,7 +101,7 @@ func TestTheKeyOfACancelledOrderFindsItAfterARebuild(t *testing.T) {
 	finds("after a rebuild on request", 3)
 }
 
-func numbersOf(orders []wire.Order) (numbers []string) {
+func numbersOf(orders []api.Order) (numbers []string) {
 	for _, o := range orders {
 		numbers = append(numbers, o.OrderNo+" "+o.Status)
 	}

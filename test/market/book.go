@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -229,7 +229,7 @@ func (b *Book) OrderNo(c *Claim) string {
 
 // Read reads a promised order: it may be anything but nothing (I4). Only a
 // ledger in doubt may not know one that the store does not have yet.
-func (b *Book) Read(ctx context.Context, c *Claim) (wire.Order, error) {
+func (b *Book) Read(ctx context.Context, c *Claim) (api.Order, error) {
 	b.mu.Lock()
 	no, asked, kept := c.No, c.asked, c.kept
 	b.mu.Unlock()
@@ -243,7 +243,7 @@ func (b *Book) Read(ctx context.Context, c *Claim) (wire.Order, error) {
 	return order, err
 }
 
-func (b *Book) sawStatus(c *Claim, o wire.Order) {
+func (b *Book) sawStatus(c *Claim, o api.Order) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.kept = c.kept || o.Status != "queued" && !refused(o)
@@ -272,7 +272,7 @@ func (b *Book) sawPaid(no string) bool {
 
 // refused reports whether an order failed because it came to the store too late:
 // its units or the buyer's limit were used up, or its key belonged to another.
-func refused(o wire.Order) bool {
+func refused(o api.Order) bool {
 	switch o.Reason {
 	case seckill.ReasonLimit, seckill.ReasonDuplicate, seckill.ReasonLost:
 		return o.Status == "failed"
@@ -371,9 +371,9 @@ func (b *Book) Buy(product uint32, quantity int) *Claim {
 }
 
 // Confirmed waits until the claim's order is in the store.
-func (b *Book) Confirmed(c *Claim) wire.Order {
+func (b *Book) Confirmed(c *Claim) api.Order {
 	b.T.Helper()
-	var order wire.Order
+	var order api.Order
 	Eventually(b.T, "the order is confirmed", func(ctx context.Context) bool {
 		var err error
 		order, err = b.Read(ctx, c)

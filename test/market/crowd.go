@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -132,7 +132,7 @@ func (d *door) ask(ctx context.Context, who *customer) error {
 
 // payAnyhow sends money for an order, whatever its state: exact or wrong, told
 // once or several times, once or a second time under another trade.
-func (d *door) payAnyhow(ctx context.Context, order wire.Order) error {
+func (d *door) payAnyhow(ctx context.Context, order api.Order) error {
 	amount := order.AmountCents
 	if d.rng.IntN(6) == 0 {
 		amount++

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -161,12 +161,12 @@ func (b *Book) checkMoney() {
 }
 
 // settledMoney is the money of an order as soon as all refunds are made.
-func (b *Book) settledMoney(no string) []wire.Payment {
+func (b *Book) settledMoney(no string) []api.Payment {
 	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin)
 	defer cancel()
 	for {
 		rows, err := b.Operator().Payments(ctx, no)
-		open := slices.ContainsFunc(rows, func(row wire.Payment) bool { return row.Type == "refund" && row.Status != "done" })
+		open := slices.ContainsFunc(rows, func(row api.Payment) bool { return row.Type == "refund" && row.Status != "done" })
 		if err == nil && !open {
 			return rows
 		}
@@ -177,13 +177,13 @@ func (b *Book) settledMoney(no string) []wire.Payment {
 	}
 }
 
-func (b *Book) checkOrderMoney(no string, told map[string]int64, rows []wire.Payment) {
+func (b *Book) checkOrderMoney(no string, told map[string]int64, rows []api.Payment) {
 	story, err := b.Operator().Order(b.T.Context(), no)
 	if err != nil {
 		b.T.Errorf("I8: order %s with money: %v", no, err)
 		return
 	}
-	payments, refunds := make(map[string]wire.Payment), make(map[string]int)
+	payments, refunds := make(map[string]api.Payment), make(map[string]int)
 	for _, row := range rows {
 		if row.Type == "refund" {
 			refunds[row.PaymentID]++

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 	"seckill/test/market"
 )
@@ -88,7 +88,7 @@ func (s *site) rush() (good, bad []*market.Claim) {
 // reason waits until a claim that is not written yet says why.
 func (s *site) reason(c *market.Claim, not string) string {
 	s.t.Helper()
-	var order wire.Order
+	var order api.Order
 	market.Eventually(s.t, "the order says why it waits", func(ctx context.Context) bool {
 		var err error
 		order, err = s.Read(ctx, c)
@@ -101,10 +101,10 @@ func (s *site) reason(c *market.Claim, not string) string {
 }
 
 // letter is the claim's letter as an operator sees it.
-func (s *site) letter(c *market.Claim) (found wire.Letter) {
+func (s *site) letter(c *market.Claim) (found api.Letter) {
 	s.t.Helper()
 	letters, err := s.Operator().Letters(s.t.Context())
-	i := slices.IndexFunc(letters, func(l wire.Letter) bool { return l.OrderNo == c.No })
+	i := slices.IndexFunc(letters, func(l api.Letter) bool { return l.OrderNo == c.No })
 	if err != nil || i < 0 {
 		s.t.Fatalf("order %s has no letter: %+v, %v", c.No, letters, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -107,7 +107,7 @@ func (b *book) close() {
 }
 
 // settled are a product's orders once nothing waits for the worker.
-func (b *book) settled(product uint32) (orders []wire.AdminOrder) {
+func (b *book) settled(product uint32) (orders []api.AdminOrder) {
 	b.t.Helper()
 	b.eventually("all orders of the scene are written", func() bool {
 		figures, err := b.at.Operator().Stats(b.t.Context(), product)

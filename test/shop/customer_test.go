@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/wire"
+	"seckill/internal/api"
 )
 
 const (
@@ -247,7 +247,7 @@ func (m *market) engineRows(ctx context.Context) (map[string]row, error) {
 	}
 }
 
-func rowOf(o wire.AdminOrder) row {
+func rowOf(o api.AdminOrder) row {
 	return row{o.Buyer, sku, o.Status, o.Quantity, o.AmountCents}
 }
 

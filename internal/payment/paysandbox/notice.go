@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/keyring"
 	"seckill/internal/payment"
-	"seckill/internal/wire"
 )
 
 const (
@@ -67,7 +67,7 @@ func readNotice(body []byte) (payment.Notice, error) {
 	if len(body) > maxBodyBytes {
 		return notice, fmt.Errorf("body is longer than %d bytes", maxBodyBytes)
 	}
-	object, err := wire.ReadObject(body)
+	object, err := api.ReadObject(body)
 	if err != nil {
 		return notice, err
 	}

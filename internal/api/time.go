@@ -1,7 +1,7 @@
 // Package wire has the JSON shapes that both HTTP APIs, the event feed and the
 // sinks speak, and how they are made from the domain. openapi.yaml
 // describes them; a test holds the two together.
-package wire
+package api
 
 import (
 	"bytes"
