@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"seckill/internal/stats"
+	"seckill/internal/api"
 )
 
 func (p *program) reconcileCommand() *cobra.Command {
@@ -44,8 +44,8 @@ Exit code: 0 balanced, 1 not balanced, 2 could not tell.
 	return cmd
 }
 
-func (p *program) reconcile(cmd *cobra.Command, flags *saleFlags, arg string, repair bool) (stats.Report, error) {
-	var none stats.Report
+func (p *program) reconcile(cmd *cobra.Command, flags *saleFlags, arg string, repair bool) (api.Report, error) {
+	var none api.Report
 	id, client, err := flags.product(p, cmd, arg)
 	if err != nil {
 		return none, err
@@ -70,7 +70,7 @@ var (
 	errCouldNotTell = errors.New("could not tell whether it is balanced: the deadline passed before the queue came to rest")
 )
 
-func (p *program) showReport(report stats.Report, asJSON bool) error {
+func (p *program) showReport(report api.Report, asJSON bool) error {
 	if asJSON {
 		text, err := json.MarshalIndent(report, "", "  ")
 		if err != nil {

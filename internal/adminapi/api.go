@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/complaint"
 	"seckill/internal/order"
 	"seckill/internal/ratelimit"
 	"seckill/internal/sink"
-	"seckill/internal/stats"
 	"seckill/internal/store"
 )
 
@@ -42,7 +42,7 @@ type Desk interface {
 	// Delete deletes a test product that has ended, with its orders, and returns
 	// how many. It is busy while it has more to delete: repeated, it goes on.
 	Delete(ctx context.Context, id uint32, actor store.Actor) (int, error)
-	Stats(ctx context.Context, id uint32) (stats.Stats, error)
+	Stats(ctx context.Context, id uint32) (api.Stats, error)
 	// Status is what shoppers see of a product now.
 	Status(p *seckill.Product) seckill.Status
 	// IsTest reports whether a product is a test, as far as this instance knows.
@@ -66,7 +66,7 @@ type OrderDesk interface {
 // Reconciler counts a product and, if asked, mends what has one safe
 // direction.
 type Reconciler interface {
-	Run(ctx context.Context, product uint32, repair bool, actor string) (stats.Report, error)
+	Run(ctx context.Context, product uint32, repair bool, actor string) (api.Report, error)
 }
 
 // Records is what the API reads from the store itself, as store.Store has it.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/order"
 	"seckill/internal/sink"
-	"seckill/internal/stats"
 	"seckill/internal/store"
 )
 
@@ -154,11 +154,11 @@ func (e *engine) IsTest(product uint32) bool { return product == 3 }
 
 func (e *engine) Status(p *seckill.Product) seckill.Status { return p.Status(at, false) }
 
-func (e *engine) Stats(_ context.Context, id uint32) (stats.Stats, error) {
+func (e *engine) Stats(_ context.Context, id uint32) (api.Stats, error) {
 	product, err := e.product(id)
-	return stats.Stats{
-		ProductID: id, State: "open", Status: seckill.StatusOnSale, Seller: stats.SellerLedger, Epoch: product.Epoch, Offered: 10,
-		Ledger: stats.Units{Available: 9, Reserved: 1}, Store: stats.Store{Stock: 9, Pending: 1},
+	return api.Stats{
+		ProductID: id, State: "open", Status: seckill.StatusOnSale, Seller: api.SellerLedger, Epoch: product.Epoch, Offered: 10,
+		Ledger: api.LedgerFigures{Available: 9, Reserved: 1}, Store: api.StoreFigures{Stock: 9, Pending: 1},
 		Requests: map[string]int64{"accepted": 1, string(seckill.CodeSoldOut): 0},
 	}, err
 }
@@ -236,12 +236,12 @@ func (e *engine) Discard(_ context.Context, id int64, actor store.Actor) (seckil
 	return order, e.told("discard", id, nil, actor)
 }
 
-func (e *engine) Run(_ context.Context, product uint32, repair bool, actor string) (stats.Report, error) {
+func (e *engine) Run(_ context.Context, product uint32, repair bool, actor string) (api.Report, error) {
 	if _, err := e.product(product); err != nil {
-		return stats.Report{}, err
+		return api.Report{}, err
 	}
 	yes := true
-	report := stats.Report{ID: 1, ProductID: product, At: at, Balanced: &yes}
+	report := api.Report{ID: 1, ProductID: product, At: at, Balanced: &yes}
 	return report, e.told("reconcile", int64(product), repair, store.Actor{Name: actor})
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/stats"
+
 	"seckill/internal/store"
 )
 
@@ -50,21 +50,21 @@ func (a *handler) listReconciliations(in *input) action {
 		if err != nil {
 			return answer{}, fmt.Errorf("list reconciliations: %w", err)
 		}
-		reports := make([]stats.Report, len(kept))
+		reports := make([]api.Report, len(kept))
 		for i := range kept {
 			if reports[i], err = reportOf(&kept[i]); err != nil {
 				return answer{}, err
 			}
 		}
 		return answer{body: struct {
-			Reports []stats.Report `json:"reconciliations"`
+			Reports []api.Report `json:"reconciliations"`
 		}{reports}}, nil
 	}
 }
 
 // reportOf is a kept report. Its columns count, not their copies in the body:
 // the body was written before the row had an id.
-func reportOf(kept *store.Reconciliation) (report stats.Report, err error) {
+func reportOf(kept *store.Reconciliation) (report api.Report, err error) {
 	if err := json.Unmarshal(kept.Body, &report); err != nil {
 		return report, fmt.Errorf("read reconciliation %d: %w", kept.ID, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/stats"
+	"seckill/internal/api"
 )
 
 // Bounds of the stats stream. A reader that takes a beat no faster than
@@ -33,9 +33,9 @@ type board struct {
 // boardJSON is one beat of the stream. Failed products could not be counted
 // this time.
 type boardJSON struct {
-	NowMS    int64         `json:"now_ms"`
-	Products []stats.Stats `json:"products"`
-	Failed   []uint32      `json:"failed"`
+	NowMS    int64       `json:"now_ms"`
+	Products []api.Stats `json:"products"`
+	Failed   []uint32    `json:"failed"`
 }
 
 // boardFrame is the board as a server-sent event, at most half a beat old. Test
@@ -57,7 +57,7 @@ func (a *handler) boardFrame(ctx context.Context, tests bool) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list products: %w", err)
 	}
-	beat := boardJSON{NowMS: now.UnixMilli(), Products: []stats.Stats{}, Failed: []uint32{}}
+	beat := boardJSON{NowMS: now.UnixMilli(), Products: []api.Stats{}, Failed: []uint32{}}
 	for i := range products {
 		if products[i].Test && !tests || now.Before(products[i].StartsAt.Add(-boardMargin)) || now.After(products[i].EndsAt.Add(boardMargin)) {
 			continue

@@ -17,7 +17,6 @@ import (
 	"seckill"
 	"seckill/internal/adminclient"
 	"seckill/internal/api"
-	"seckill/internal/stats"
 )
 
 const token = "0123456789abcdef"
@@ -75,9 +74,9 @@ func TestCallsGoWhereTheWireSays(t *testing.T) {
 
 func TestReconcileReadsTheReport(t *testing.T) {
 	unbalanced := false
-	sent := stats.Report{
+	sent := api.Report{
 		ID: 9, ProductID: 7, At: time.Unix(1, 0).UTC(), Balanced: &unbalanced, Repaired: []string{"a buyer record"}, Figures: map[string]int64{"offered": 10},
-		Violations: []stats.Violation{{Promise: "I1", Expected: "10", Found: "9", Detail: "one is gone"}},
+		Violations: []api.Violation{{Promise: "I1", Expected: "10", Found: "9", Detail: "one is gone"}},
 	}
 	text, err := json.Marshal(sent)
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"net/http"
 
-	"seckill/internal/stats"
+	"seckill/internal/api"
 )
 
 // Reconcile counts a product now and, if asked, mends what has one safe
 // direction.
-func (c *Client) Reconcile(ctx context.Context, id uint32, repair bool) (stats.Report, error) {
-	var report stats.Report
+func (c *Client) Reconcile(ctx context.Context, id uint32, repair bool) (api.Report, error) {
+	var report api.Report
 	request := struct {
 		ProductID uint32 `json:"product_id"`
 		Repair    bool   `json:"repair"`

@@ -9,7 +9,6 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/stats"
 )
 
 // NewProduct is a product to create.
@@ -63,8 +62,8 @@ func (c *Client) Products(ctx context.Context) (all []api.AdminProduct, err erro
 }
 
 // Stats reads a product's figures.
-func (c *Client) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
-	var figures stats.Stats
+func (c *Client) Stats(ctx context.Context, id uint32) (api.Stats, error) {
+	var figures api.Stats
 	err := c.into(ctx, &figures, http.MethodGet, nil, nil, "products", strconv.FormatUint(uint64(id), 10), "stats")
 	return figures, err
 }

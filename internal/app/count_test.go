@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/reconcile"
-	"seckill/internal/stats"
 	"seckill/test/rig"
 )
 
@@ -118,7 +118,7 @@ func TestTheLastCountOfASaleIsNotLost(t *testing.T) {
 			reports := 0
 			reconciler := &reconcile.Reconciler{
 				Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Recoverer: r.Desk, Deadline: 5 * time.Second,
-				Logger: slog.New(slog.DiscardHandler), OnReport: func(stats.Report) { reports++ },
+				Logger: slog.New(slog.DiscardHandler), OnReport: func(api.Report) { reports++ },
 			}
 			c := &counter{uncounted: r.Store.UncountedEnds, now: r.Time.Now, count: func(ctx context.Context, id uint32) (bool, error) {
 				_, err := reconciler.Run(ctx, id, false, "system")

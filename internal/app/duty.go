@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/config"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
 	"seckill/internal/sale"
-	"seckill/internal/stats"
 	"seckill/internal/transfer"
 	"seckill/internal/worker"
 )
@@ -201,7 +201,7 @@ func (p *parts) newCounter() *counter {
 
 // count is the regular count of a sale. A ledger that does not add up is always
 // rebuilt; rows of the store are mended if the operator allows it.
-func (p *parts) count(ctx context.Context, product uint32) (stats.Report, error) {
+func (p *parts) count(ctx context.Context, product uint32) (api.Report, error) {
 	if p.cfg.Reconcile.Repair == config.RepairSafe {
 		return p.reconciler.Run(ctx, product, true, "system")
 	}

@@ -40,7 +40,7 @@ import (
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
 	"seckill/internal/site"
-	"seckill/internal/stats"
+
 	"seckill/internal/store"
 	"seckill/internal/transfer"
 	"seckill/internal/unkept"
@@ -280,7 +280,7 @@ func (p *parts) selling(group uint32) bool {
 }
 
 // reported takes a reconciliation's result to metrics and alerts.
-func (p *parts) reported(report stats.Report) {
+func (p *parts) reported(report api.Report) {
 	p.metrics.Reconciled(report)
 	if report.Balanced != nil && !*report.Balanced {
 		first := report.Violations[0]

@@ -1,7 +1,7 @@
 package loadtest
 
 import (
-	"seckill/internal/stats"
+	"seckill/internal/api"
 )
 
 // Evidence is what was seen from outside, in figures: the judge needs nothing
@@ -30,7 +30,7 @@ type Evidence struct {
 
 	// Figures before the crowd, when the queue was empty after it, and at the
 	// end; nil where they could not be had.
-	Before, Drained, Final *stats.Stats
+	Before, Drained, Final *api.Stats
 	// Drains says that the queue became empty.
 	Drains bool
 
@@ -40,7 +40,7 @@ type Evidence struct {
 	Cancels  Moves
 	Money    Money
 
-	Reconciled      *stats.Report
+	Reconciled      *api.Report
 	ReconcileFailed string
 }
 

@@ -5,17 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/stats"
+	"seckill/internal/api"
 )
 
 // sound is the evidence of a sale of 50 units to 500 buyers in which all is
 // well: 25 paid, 5 cancelled.
 func sound() *Evidence {
 	balanced := true
-	figures := func(available, stock, pending, paid, cancelled int64) *stats.Stats {
-		return &stats.Stats{
-			Seller: stats.SellerLedger, Offered: 50, Ledger: stats.Units{Available: available, Reserved: 50 - available},
-			Store: stats.Store{Stock: stock, Pending: pending, Paid: paid, Cancelled: cancelled},
+	figures := func(available, stock, pending, paid, cancelled int64) *api.Stats {
+		return &api.Stats{
+			Seller: api.SellerLedger, Offered: 50, Ledger: api.LedgerFigures{Available: available, Reserved: 50 - available},
+			Store: api.StoreFigures{Stock: stock, Pending: pending, Paid: paid, Cancelled: cancelled},
 		}
 	}
 	return &Evidence{
@@ -27,7 +27,7 @@ func sound() *Evidence {
 		Repeats:  Repeats{Same: 5},
 		Cancels:  Moves{Asked: 5, Kept: 5},
 		Money:    Money{Moves: Moves{Asked: 25, Kept: 25}, Read: 25, CancelRefused: 25},
-		Reconciled: &stats.Report{
+		Reconciled: &api.Report{
 			ID: 1, Balanced: &balanced,
 		},
 	}
@@ -75,7 +75,7 @@ func TestFalsifiedFiguresAreFound(t *testing.T) {
 			e.Won, e.GaveUp, e.FoundUnknown = 49, 1, 1
 		}},
 		"a ledger short of a unit":      {"ledger balance", Broken, func(e *Evidence) { e.Final.Ledger.Available-- }},
-		"a mark without an order":       {"ledger balance", Broken, func(e *Evidence) { e.Final.Ledger = stats.Units{Available: 4, Reserved: 46} }},
+		"a mark without an order":       {"ledger balance", Broken, func(e *Evidence) { e.Final.Ledger = api.LedgerFigures{Available: 4, Reserved: 46} }},
 		"sold_out with a unit free":     {"no undersell", Broken, func(e *Evidence) { e.Drained.Ledger.Available = 1 }},
 		"everybody asked, a unit free":  {"no undersell", Broken, func(e *Evidence) { e.SoldOutAnswers, e.Drained.Ledger.Available = 0, 1 }},
 		"a unit free, somebody gave up": {"no undersell", Unknown, func(e *Evidence) { e.SoldOutAnswers, e.Drained.Ledger.Available, e.GaveUp = 0, 1, 1 }},
@@ -91,7 +91,7 @@ func TestFalsifiedFiguresAreFound(t *testing.T) {
 		}},
 		"a cancelled order lives": {"cancelled orders are cancelled", Broken, func(e *Evidence) { e.Cancels.Lost = 1 }},
 		"reconcile found something": {"reconcile says balanced", Broken, func(e *Evidence) {
-			e.Reconciled.Balanced, e.Reconciled.Violations = &unbalanced, []stats.Violation{{Promise: "I6", Detail: "a gap"}}
+			e.Reconciled.Balanced, e.Reconciled.Violations = &unbalanced, []api.Violation{{Promise: "I6", Detail: "a gap"}}
 		}},
 		"reconcile could not tell": {"reconcile says balanced", Unknown, func(e *Evidence) { e.Reconciled.Balanced = nil }},
 		"reconcile failed":         {"reconcile says balanced", Unknown, func(e *Evidence) { e.Reconciled, e.ReconcileFailed = nil, "no answer" }},
@@ -118,17 +118,17 @@ func TestWhatIsNotWrongIsNotFound(t *testing.T) {
 	for name, change := range map[string]func(*Evidence){
 		"fewer units left than one claim asks for": func(e *Evidence) {
 			e.Quantity, e.Limit, e.Won = 3, 3, 16
-			e.Before.Store, e.Drained.Ledger = stats.Store{Stock: 50}, stats.Units{Available: 2, Reserved: 48}
-			e.Final.Ledger, e.Final.Store = e.Drained.Ledger, stats.Store{Stock: 2, Pending: 48}
+			e.Before.Store, e.Drained.Ledger = api.StoreFigures{Stock: 50}, api.LedgerFigures{Available: 2, Reserved: 48}
+			e.Final.Ledger, e.Final.Store = e.Drained.Ledger, api.StoreFigures{Stock: 2, Pending: 48}
 		},
 		"a silent buyer whose order was found": func(e *Evidence) { e.Won, e.GaveUp, e.FoundUnits = 49, 1, 1 },
 		"others bought the same product": func(e *Evidence) {
 			e.Fresh, e.Won = false, 40
 		},
 		"a failed order whose unit came back": func(e *Evidence) {
-			e.Drained.Store.Failed, e.Drained.Store.Pending, e.Drained.Ledger = 1, 49, stats.Units{Available: 1, Reserved: 49}
+			e.Drained.Store.Failed, e.Drained.Store.Pending, e.Drained.Ledger = 1, 49, api.LedgerFigures{Available: 1, Reserved: 49}
 			e.Final.Store.Failed, e.Final.Store.Pending, e.Final.Store.Stock = 1, 19, 6
-			e.Final.Ledger = stats.Units{Available: 6, Reserved: 44}
+			e.Final.Ledger = api.LedgerFigures{Available: 6, Reserved: 44}
 		},
 	} {
 		e := sound()

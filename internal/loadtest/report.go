@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"seckill/internal/api"
-	"seckill/internal/stats"
 )
 
 // Report is the result of a load test.
@@ -64,7 +63,7 @@ func newReport(opt *Options) *Report {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (r *Report) begins(p *api.AdminProduct, before *stats.Stats, c *clock) {
+func (r *Report) begins(p *api.AdminProduct, before *api.Stats, c *clock) {
 	r.ProductID, r.StartsAt, r.PerUserLimit = p.ID, p.StartsAt, p.PerUserLimit
 	r.Units = before.Available()
 	r.ClockOffset, r.RoundTrip = milliseconds(c.offset), milliseconds(c.trip)

@@ -12,7 +12,6 @@ import (
 	"seckill/internal/adminclient"
 	"seckill/internal/api"
 	"seckill/internal/identity"
-	"seckill/internal/stats"
 )
 
 // Admin is what the load test asks of the operator API.
@@ -23,10 +22,10 @@ type Admin interface {
 	Preheat(ctx context.Context, id uint32) (api.AdminProduct, error)
 	End(ctx context.Context, id uint32) (api.AdminProduct, error)
 	Delete(ctx context.Context, id uint32) (int, error)
-	Stats(ctx context.Context, id uint32) (stats.Stats, error)
+	Stats(ctx context.Context, id uint32) (api.Stats, error)
 	Orders(ctx context.Context, product uint32, before string) ([]api.AdminOrder, error)
 	Payments(ctx context.Context, orderNo string) ([]api.Payment, error)
-	Reconcile(ctx context.Context, id uint32, repair bool) (stats.Report, error)
+	Reconcile(ctx context.Context, id uint32, repair bool) (api.Report, error)
 }
 
 const (
@@ -310,12 +309,12 @@ func (r *run) aftermath(ctx context.Context, c *crowd) {
 	e := &r.seen
 	c.fates(e)
 	r.opt.phase("waiting for the queue")
-	e.Drained, e.Drains = r.await(ctx, &c.clock, drainDeadline, func(s *stats.Stats) bool { return s.Queue.Depth == 0 })
+	e.Drained, e.Drains = r.await(ctx, &c.clock, drainDeadline, func(s *api.Stats) bool { return s.Queue.Depth == 0 })
 	in := &inspector{crowd: c, limit: e.Limit, admin: r.admin, shops: r.shops}
 	winners := evenly(c.byFate(fateWon), MaxOrderReads)
 	r.opt.phase("%d winners pay, cancel or wait", len(winners))
 	done := c.settle(ctx, r.shops, winners, payment{AmountCents: r.product.PriceCents * int64(r.opt.Quantity), Currency: r.product.Currency})
-	final, _ := r.await(ctx, &c.clock, restDeadline, func(s *stats.Stats) bool {
+	final, _ := r.await(ctx, &c.clock, restDeadline, func(s *api.Stats) bool {
 		return s.Queue.Depth == 0 && s.Reserved() == s.Store.Pending+s.Store.Paid
 	})
 	e.Final = final
@@ -339,7 +338,7 @@ func (r *run) aftermath(ctx context.Context, c *crowd) {
 
 // await reads the figures until they are as wanted, the deadline has passed or
 // ctx ends. It returns the last figures it has, nil if it has none.
-func (r *run) await(ctx context.Context, clock *clock, most time.Duration, want func(*stats.Stats) bool) (last *stats.Stats, reached bool) {
+func (r *run) await(ctx context.Context, clock *clock, most time.Duration, want func(*api.Stats) bool) (last *api.Stats, reached bool) {
 	deadline := clock.now().Add(most)
 	for ctx.Err() == nil {
 		if figures, err := r.admin.Stats(ctx, r.product.ID); err == nil {

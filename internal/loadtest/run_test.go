@@ -22,7 +22,7 @@ import (
 	"seckill/internal/adminclient"
 	"seckill/internal/api"
 	"seckill/internal/loadtest"
-	"seckill/internal/stats"
+
 	"seckill/test/engine"
 )
 
@@ -157,11 +157,11 @@ func TestWhatCannotBeginExitsWithTwo(t *testing.T) {
 // operator is the engine's operator API, with figures that a test may bend.
 type operator struct {
 	*adminclient.Client
-	bend  func(*stats.Stats)
+	bend  func(*api.Stats)
 	money func([]api.Payment) []api.Payment
 }
 
-func (o *operator) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
+func (o *operator) Stats(ctx context.Context, id uint32) (api.Stats, error) {
 	figures, err := o.Client.Stats(ctx, id)
 	if o.bend != nil {
 		o.bend(&figures)
@@ -201,10 +201,10 @@ func TestAnEngineThatLiesIsFound(t *testing.T) {
 		lie   func(*operator)
 	}{
 		"a unit less in the ledger": {"ledger balance", func(o *operator) {
-			o.bend = func(s *stats.Stats) { s.Ledger.Available-- }
+			o.bend = func(s *api.Stats) { s.Ledger.Available-- }
 		}},
 		"a unit more in the store": {"conservation", func(o *operator) {
-			o.bend = func(s *stats.Stats) { s.Store.Stock++ }
+			o.bend = func(s *api.Stats) { s.Store.Stock++ }
 		}},
 		"a callback that counts twice": {"money", func(o *operator) {
 			o.money = func(p []api.Payment) []api.Payment { return append(p, p...) }

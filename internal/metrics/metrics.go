@@ -14,12 +14,12 @@ import (
 	"seckill"
 	"seckill/internal/admission"
 	"seckill/internal/alert"
+	"seckill/internal/api"
 	"seckill/internal/challenge"
 	"seckill/internal/identity"
 	"seckill/internal/promise"
 	"seckill/internal/purchase"
 	"seckill/internal/socket"
-	"seckill/internal/stats"
 	"seckill/internal/store"
 )
 
@@ -300,7 +300,7 @@ func (m *Metrics) Durable(fault string, yes bool) {
 }
 
 // Reconciled sees one report. Those of test products are nobody's figures.
-func (m *Metrics) Reconciled(report stats.Report) {
+func (m *Metrics) Reconciled(report api.Report) {
 	if report.Test {
 		return
 	}

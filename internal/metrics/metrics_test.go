@@ -11,9 +11,9 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
+	"seckill/internal/api"
 	"seckill/internal/bulletin"
 	"seckill/internal/expiry"
-	"seckill/internal/stats"
 )
 
 func scrape(t *testing.T, m *Metrics) string {
@@ -49,9 +49,9 @@ func TestEveryStageHasItsFigures(t *testing.T) {
 	m.Duty("expire", time.Second, errors.New("down"))
 	m.Route("buy", "202").Inc()
 	yes, no := true, false
-	m.Reconciled(stats.Report{ProductID: 1, Balanced: &yes})
-	m.Reconciled(stats.Report{ProductID: 2, Balanced: &no})
-	m.Reconciled(stats.Report{ProductID: 3})
+	m.Reconciled(api.Report{ProductID: 1, Balanced: &yes})
+	m.Reconciled(api.Report{ProductID: 2, Balanced: &no})
+	m.Reconciled(api.Report{ProductID: 3})
 	expect(t, scrape(t, m),
 		`claims_accepted_total 1`,
 		`claims_refused_total{code="sold_out"} 1`,
@@ -95,11 +95,11 @@ func TestSalesAreReadWhenAsked(t *testing.T) {
 		ClockSteps:   func() int64 { return 4 },
 		Instructions: func() int { return 4 },
 		TakenOver:    func(id uint32) bool { return id == 2 },
-		Stats: func(_ context.Context, id uint32) (stats.Stats, error) {
+		Stats: func(_ context.Context, id uint32) (api.Stats, error) {
 			if id == 2 {
-				return stats.Stats{}, errors.New("down")
+				return api.Stats{}, errors.New("down")
 			}
-			s := stats.Stats{Offered: 10, Epoch: 3}
+			s := api.Stats{Offered: 10, Epoch: 3}
 			s.Ledger.Reserved, s.Store.Paid, s.Queue.Depth, s.Queue.OldestMS = 6, 5, 1, 1500
 			return s, nil
 		},
@@ -135,12 +135,12 @@ func TestAScrapeIsBounded(t *testing.T) {
 		ClockSteps:   func() int64 { return 0 },
 		Instructions: func() int { return 0 },
 		TakenOver:    func(uint32) bool { return false },
-		Stats: func(ctx context.Context, _ uint32) (stats.Stats, error) {
+		Stats: func(ctx context.Context, _ uint32) (api.Stats, error) {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("a scrape without a deadline")
 			}
 			read++
-			return stats.Stats{}, nil
+			return api.Stats{}, nil
 		},
 	})
 	scrape(t, m)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"seckill/internal/stats"
+	"seckill/internal/api"
 )
 
 const (
@@ -27,7 +27,7 @@ func productLabel(id uint32) string { return strconv.FormatUint(uint64(id), 10) 
 type Sales struct {
 	// Products lists the sales worth showing; Stats reads one.
 	Products func() []uint32
-	Stats    func(ctx context.Context, id uint32) (stats.Stats, error)
+	Stats    func(ctx context.Context, id uint32) (api.Stats, error)
 	// TakenOver reports whether the store has taken a sale over, or is about to.
 	TakenOver func(id uint32) bool
 	// ClockSteps counts corrections of the ledger clock.

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/reconcile"
 	"seckill/internal/redislink"
-	"seckill/internal/stats"
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/test/rig"
@@ -71,7 +71,7 @@ func BenchmarkReconcile(b *testing.B) {
 	runtime.GC()
 
 	reconciler := &reconcile.Reconciler{
-		Store: s, Ledger: l, Queue: l.Queue(), Deadline: 5 * time.Second, Logger: slog.New(slog.DiscardHandler), OnReport: func(stats.Report) {},
+		Store: s, Ledger: l, Queue: l.Queue(), Deadline: 5 * time.Second, Logger: slog.New(slog.DiscardHandler), OnReport: func(api.Report) {},
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
-	"seckill/internal/stats"
 	"seckill/internal/store"
 )
 
@@ -229,10 +229,10 @@ func shardOf(f store.Figures, index int) store.ShardFigures {
 }
 
 // violations are the promises that this cut shows broken.
-func (c *cut) violations() []stats.Violation {
-	var found []stats.Violation
+func (c *cut) violations() []api.Violation {
+	var found []api.Violation
 	add := func(promise string, expected, got any, format string, args ...any) {
-		found = append(found, stats.Violation{
+		found = append(found, api.Violation{
 			Promise: promise, Expected: fmt.Sprint(expected), Found: fmt.Sprint(got), Detail: fmt.Sprintf(format, args...),
 		})
 	}

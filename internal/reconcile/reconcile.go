@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
-	"seckill/internal/stats"
 	"seckill/internal/store"
 )
 
@@ -64,7 +64,7 @@ type Reconciler struct {
 	Deadline  time.Duration // after which a cut says that it cannot tell
 	Logger    *slog.Logger
 	// OnReport sees every report.
-	OnReport func(stats.Report)
+	OnReport func(api.Report)
 }
 
 // mode is what a run may change, each with what the one before it may.
@@ -83,7 +83,7 @@ const (
 // A ledger that is lost or damaged without a violation to show for it, because no
 // cut can tell anything over it or none looks there, is recovered, and counted
 // again.
-func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor string) (stats.Report, error) {
+func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor string) (api.Report, error) {
 	if repair {
 		return r.run(ctx, product, mend, actor)
 	}
@@ -93,11 +93,11 @@ func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor
 // Rebuild is Run that recovers a ledger which contradicts itself, or lacks what
 // the store has, and mends nothing else. A loss has one answer, for which no
 // operator is waited for.
-func (r *Reconciler) Rebuild(ctx context.Context, product uint32, actor string) (stats.Report, error) {
+func (r *Reconciler) Rebuild(ctx context.Context, product uint32, actor string) (api.Report, error) {
 	return r.run(ctx, product, rebuild, actor)
 }
 
-func (r *Reconciler) run(ctx context.Context, product uint32, may mode, actor string) (stats.Report, error) {
+func (r *Reconciler) run(ctx context.Context, product uint32, may mode, actor string) (api.Report, error) {
 	found, err := r.report(ctx, product)
 	if may > look && (err != nil || found.Balanced == nil || *found.Balanced) {
 		lost, failed := r.Recoverer.RecoverIfLost(ctx, product)
@@ -131,14 +131,14 @@ func (r *Reconciler) run(ctx context.Context, product uint32, may mode, actor st
 	return r.keep(ctx, mended)
 }
 
-func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, error) {
+func (r *Reconciler) report(ctx context.Context, product uint32) (api.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Deadline+checkDeadline)
 	defer cancel()
 	at, err := r.Store.Now(ctx)
 	if err != nil {
-		return stats.Report{}, err
+		return api.Report{}, err
 	}
-	report := stats.Report{ProductID: product, At: at}
+	report := api.Report{ProductID: product, At: at}
 	c, err := r.cut(ctx, product)
 	if err != nil {
 		return report, err
@@ -164,7 +164,7 @@ func (r *Reconciler) report(ctx context.Context, product uint32) (stats.Report, 
 }
 
 // checkRows adds what the store's own rows say: stock log, buyers, money.
-func (r *Reconciler) checkRows(ctx context.Context, c *cut, report *stats.Report) error {
+func (r *Reconciler) checkRows(ctx context.Context, c *cut, report *api.Report) error {
 	group := c.after.Product.Group
 	for _, check := range []struct {
 		promise string
@@ -182,7 +182,7 @@ func (r *Reconciler) checkRows(ctx context.Context, c *cut, report *stats.Report
 			return err
 		}
 		for _, f := range findings {
-			report.Violations = append(report.Violations, stats.Violation{
+			report.Violations = append(report.Violations, api.Violation{
 				Promise: check.promise, Expected: f.Expected, Found: f.Found, Detail: f.Detail,
 			})
 		}
@@ -191,7 +191,7 @@ func (r *Reconciler) checkRows(ctx context.Context, c *cut, report *stats.Report
 }
 
 // keep saves the report and tells of it.
-func (r *Reconciler) keep(ctx context.Context, report stats.Report) (stats.Report, error) {
+func (r *Reconciler) keep(ctx context.Context, report api.Report) (api.Report, error) {
 	body, err := json.Marshal(report)
 	if err != nil {
 		return report, err

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
 	"seckill/internal/payment"
 	"seckill/internal/queue"
 	"seckill/internal/reconcile"
-	"seckill/internal/stats"
 	"seckill/internal/store"
 	"seckill/test/rig"
 )
@@ -27,7 +27,7 @@ import (
 type office struct {
 	*rig.Rig
 	*reconcile.Reconciler
-	reports []stats.Report
+	reports []api.Report
 }
 
 func newOffice(t *testing.T) *office {
@@ -36,12 +36,12 @@ func newOffice(t *testing.T) *office {
 	o := &office{Rig: rig.New(t)}
 	o.Reconciler = &reconcile.Reconciler{
 		Store: o.Rig.Store, Ledger: o.Rig.Ledger, Queue: o.Rig.Queue, Recoverer: o.Desk, Deadline: 5 * time.Second,
-		Logger: slog.New(slog.DiscardHandler), OnReport: func(r stats.Report) { o.reports = append(o.reports, r) },
+		Logger: slog.New(slog.DiscardHandler), OnReport: func(r api.Report) { o.reports = append(o.reports, r) },
 	}
 	return o
 }
 
-func (o *office) run(t *testing.T, repair bool) stats.Report {
+func (o *office) run(t *testing.T, repair bool) api.Report {
 	t.Helper()
 	report, err := o.Run(t.Context(), 1, repair, "operator")
 	rig.Must(t, err)
@@ -82,7 +82,7 @@ func (o *office) pay(t *testing.T, no seckill.OrderNo, trade string) {
 	rig.Must(t, err)
 }
 
-func promises(r stats.Report) []string {
+func promises(r api.Report) []string {
 	var found []string
 	for _, v := range r.Violations {
 		if !slices.Contains(found, v.Promise) {
@@ -93,7 +93,7 @@ func promises(r stats.Report) []string {
 	return found
 }
 
-func balanced(t *testing.T, r stats.Report) {
+func balanced(t *testing.T, r api.Report) {
 	t.Helper()
 	if r.Balanced == nil || !*r.Balanced || len(r.Violations) != 0 {
 		t.Fatalf("balanced %v, violations %+v, figures %v", r.Balanced, r.Violations, r.Figures)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/internal/store"
 )
 
@@ -16,7 +16,7 @@ import (
 // stock, its orders or its stock log, nobody can say which word is true: a unit
 // that somebody wrote into the stock would be sold, and an order whose status
 // somebody altered be refunded. There nothing is mended, and a person judges.
-func (r *Reconciler) repair(ctx context.Context, product uint32, report stats.Report, may mode, actor string) ([]string, error) {
+func (r *Reconciler) repair(ctx context.Context, product uint32, report api.Report, may mode, actor string) ([]string, error) {
 	// A wrong sum alone is no contradiction: the orders are the truth.
 	sums, err := r.Store.CheckTally(ctx, product)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Reconciler) ledgerDrifted(ctx context.Context, product uint32, may mode
 }
 
 // broken counts the violations of a promise.
-func broken(report stats.Report, promise string) (n int) {
+func broken(report api.Report, promise string) (n int) {
 	for _, v := range report.Violations {
 		if v.Promise == promise {
 			n++

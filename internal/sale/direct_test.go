@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/ledger"
-	"seckill/internal/stats"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -41,7 +41,7 @@ func TestADirectSaleNeverAsksTheLedger(t *testing.T) {
 	rig.Must(t, err)
 	s, err := r.Desk.Stats(t.Context(), 1)
 	rig.Must(t, err)
-	if s.Seller != stats.SellerStore || s.Available() != 6 || s.Reserved() != 1 || s.Ledger != (stats.Units{}) || s.Offered != 7 {
+	if s.Seller != api.SellerStore || s.Available() != 6 || s.Reserved() != 1 || s.Ledger != (api.LedgerFigures{}) || s.Offered != 7 {
 		t.Errorf("stats are %+v", s)
 	}
 	for _, state := range []seckill.SaleState{seckill.SalePaused, seckill.SaleOpen, seckill.SaleEnded} {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/ledger"
-	"seckill/internal/stats"
 	"seckill/internal/store"
 )
 
@@ -18,16 +18,16 @@ const (
 )
 
 // Stats are the product's figures now, from ledger, queue and store.
-func (d *Desk) Stats(ctx context.Context, id uint32) (stats.Stats, error) {
+func (d *Desk) Stats(ctx context.Context, id uint32) (api.Stats, error) {
 	tally, err := d.tally(ctx, id)
 	if err != nil {
-		return stats.Stats{}, err
+		return api.Stats{}, err
 	}
 	p, counted := &tally.Product, &tally.Counted
 	d.catalog.waiting.apply(p)
-	s := stats.Stats{
+	s := api.Stats{
 		ProductID: id, Test: p.Test, State: p.State.String(), Status: d.Status(p), Seller: seller(p), Epoch: p.Epoch, Offered: p.Offered,
-		Store: stats.Store{
+		Store: api.StoreFigures{
 			Stock: p.Stock, Pending: counted.Pending, Paid: counted.Paid,
 			Cancelled: counted.Cancelled, Failed: counted.Failed, Refunded: counted.Refunded,
 		},
@@ -52,9 +52,9 @@ func (d *Desk) Status(p *seckill.Product) seckill.Status {
 func seller(p *seckill.Product) string {
 	switch {
 	case !p.HasLedger():
-		return stats.SellerStore
+		return api.SellerStore
 	case p.TakingOver():
-		return stats.SellerMoving
+		return api.SellerMoving
 	}
 	return p.Seller.String()
 }
@@ -67,7 +67,7 @@ func (d *Desk) tally(ctx context.Context, id uint32) (store.Tally, error) {
 }
 
 // countPromised adds what ledger and queue have.
-func (d *Desk) countPromised(ctx context.Context, tally *store.Tally, s *stats.Stats) error {
+func (d *Desk) countPromised(ctx context.Context, tally *store.Tally, s *api.Stats) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerAnswers)
 	defer cancel()
 	p := &tally.Product

@@ -10,11 +10,11 @@ import (
 
 	"seckill"
 	"seckill/internal/adoption"
+	"seckill/internal/api"
 	"seckill/internal/ledger"
 	"seckill/internal/promise"
 	"seckill/internal/queue"
 	"seckill/internal/sale"
-	"seckill/internal/stats"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -120,7 +120,7 @@ func TestTakeOver_StoreSellsAllThatIsLeftAndReturnsIt(t *testing.T) {
 	if result.Verdicts[0].Code != ledger.VerdictSoldOut {
 		t.Errorf("a sixth unit of five was answered %d", result.Verdicts[0].Code)
 	}
-	if got := seller(t, r, 1); got != stats.SellerStore {
+	if got := seller(t, r, 1); got != api.SellerStore {
 		t.Errorf("the seller is %s", got)
 	}
 
@@ -255,7 +255,7 @@ func TestHandover_WritesBeforeItAcknowledges(t *testing.T) {
 	remembered := h.promised(t, p, "a", "b")
 	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
-	if got := seller(t, h.Rig, 1); got != stats.SellerMoving {
+	if got := seller(t, h.Rig, 1); got != api.SellerMoving {
 		t.Errorf("the seller is %s before the handover", got)
 	}
 	written := false

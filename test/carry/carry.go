@@ -14,7 +14,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 
 	"seckill/internal/api"
-	"seckill/internal/stats"
+
 	"seckill/test/engine"
 	"seckill/test/market"
 	"seckill/test/server"
@@ -173,9 +173,9 @@ func Sale(t *testing.T, broker Broker) {
 	s := open(t, broker, sinkOn(t, broker.Settings(t)["queue.kind"], topic), map[string]string{"ledger.return_after": "0s"})
 	s.during(func() {
 		market.Pause(t.Context(), saleFor/2)
-		s.move(stats.SellerStore, (*engine.Operator).TakeOver)
+		s.move(api.SellerStore, (*engine.Operator).TakeOver)
 		market.Pause(t.Context(), saleFor/2)
-		s.move(stats.SellerLedger, (*engine.Operator).Recover)
+		s.move(api.SellerLedger, (*engine.Operator).Recover)
 		market.Pause(t.Context(), saleFor/2)
 	})
 	s.wantCarried()

@@ -12,7 +12,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/stats"
+
 	"seckill/test/engine"
 )
 
@@ -47,7 +47,7 @@ func aCrowdGetsExactlyTheStock(t *testing.T, w way) {
 	if answers[""] != units || answers[seckill.CodeSoldOut] != buyers-units {
 		t.Errorf("answers %v", answers)
 	}
-	settled(t, e, 1, "all units are orders", func(f stats.Stats) bool {
+	settled(t, e, 1, "all units are orders", func(f api.Stats) bool {
 		return f.Store.Pending == units && f.Store.Stock == 0 && reserved(f) == units && free(f) == 0
 	})
 	balanced(t, e, 1)

@@ -12,7 +12,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/stats"
+
 	"seckill/test/engine"
 )
 
@@ -58,13 +58,13 @@ func TestTheOperatorSeesTheFiguresMove(t *testing.T) {
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
 	s := follow(t, e, e.AdminURL+"/admin/v1/stats/stream", operating("li.na"))
 	defer s.close()
-	beat := func() stats.Stats {
+	beat := func() api.Stats {
 		t.Helper()
 		name, data := s.next()
 		var board struct {
-			NowMS    int64         `json:"now_ms"`
-			Products []stats.Stats `json:"products"`
-			Failed   []uint32      `json:"failed"`
+			NowMS    int64       `json:"now_ms"`
+			Products []api.Stats `json:"products"`
+			Failed   []uint32    `json:"failed"`
 		}
 		if err := json.Unmarshal([]byte(data), &board); err != nil || name != "stats" || len(board.Products) != 1 || len(board.Failed) > 0 {
 			t.Fatalf("beat %q: %s (%v)", name, data, err)

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"testing"
 
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
 // figures are a product's figures without the counts of requests, which
 // refusals move too.
-func figures(t *testing.T, e *engine.Engine, product uint32) stats.Stats {
+func figures(t *testing.T, e *engine.Engine, product uint32) api.Stats {
 	t.Helper()
-	var f stats.Stats
+	var f api.Stats
 	eventually(t, fmt.Sprintf("product %d has figures", product), func() bool {
 		var err error
 		if f, err = e.Operator().Stats(t.Context(), product); err != nil && !undecided(err) {
@@ -25,13 +25,13 @@ func figures(t *testing.T, e *engine.Engine, product uint32) stats.Stats {
 }
 
 // same compares what counts units.
-func same(a, b stats.Stats) bool {
+func same(a, b api.Stats) bool {
 	return a.State == b.State && a.Epoch == b.Epoch && a.Offered == b.Offered &&
 		a.Ledger == b.Ledger && a.Store == b.Store && a.Queue.Depth == b.Queue.Depth
 }
 
 // unchanged fails the test when a product's figures are not what they were.
-func unchanged(t *testing.T, e *engine.Engine, product uint32, before stats.Stats) {
+func unchanged(t *testing.T, e *engine.Engine, product uint32, before api.Stats) {
 	t.Helper()
 	if after := figures(t, e, product); !same(before, after) {
 		t.Errorf("the figures of product %d changed:\n%+v\n%+v", product, before, after)
@@ -39,9 +39,9 @@ func unchanged(t *testing.T, e *engine.Engine, product uint32, before stats.Stat
 }
 
 // settled waits until a product's figures are as wanted.
-func settled(t *testing.T, e *engine.Engine, product uint32, what string, holds func(stats.Stats) bool) {
+func settled(t *testing.T, e *engine.Engine, product uint32, what string, holds func(api.Stats) bool) {
 	t.Helper()
-	var last stats.Stats
+	var last api.Stats
 	defer func() {
 		if t.Failed() {
 			t.Logf("figures: %+v", last)

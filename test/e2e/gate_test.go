@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/purchasetoken"
-	"seckill/internal/stats"
 	"seckill/test/engine"
 )
 
@@ -171,7 +171,7 @@ func theOperatorsMovesTakeEffectAtOnceAndStandInTheAudit(t *testing.T, w way) {
 	if got := act("stock", `{"delta":9,"change_id":"up"}`, 409); got.Code != seckill.CodeWrongState {
 		t.Errorf("another change under a used id: %s", got.Text)
 	}
-	settled(t, e, 1, "three of three are sold", func(f stats.Stats) bool {
+	settled(t, e, 1, "three of three are sold", func(f api.Stats) bool {
 		return f.Offered == 3 && free(f) == 0 && f.Store.Pending == 3 && f.Store.Stock == 0
 	})
 	act("end", `{"reason":"done"}`, 200)
@@ -217,7 +217,7 @@ func preheatIsSafeToRepeatAndComesByItself(t *testing.T, w way) {
 	operator := e.Operator()
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 5}))
 	buy(t, e.Buyer("ann"), 1, engine.Purchase{Quantity: 1})
-	settled(t, e, 1, "nothing waits", func(f stats.Stats) bool { return f.Queue.Depth == 0 && f.Store.Pending == 1 })
+	settled(t, e, 1, "nothing waits", func(f api.Stats) bool { return f.Queue.Depth == 0 && f.Store.Pending == 1 })
 	before := figures(t, e, 1)
 	for range 3 {
 		eventually(t, "preheating again is answered", func() bool {
@@ -241,7 +241,7 @@ func preheatIsSafeToRepeatAndComesByItself(t *testing.T, w way) {
 	}
 	starts = time.Now().Add(lead + time.Second)
 	patch(t, e, 2, "starts_at", starts)
-	settled(t, e, 2, "the sale is preheated by itself", func(f stats.Stats) bool { return f.Epoch == 1 && free(f) == 5 })
+	settled(t, e, 2, "the sale is preheated by itself", func(f api.Stats) bool { return f.Epoch == 1 && free(f) == 5 })
 	if left := time.Until(starts); left <= 0 || left > lead+100*time.Millisecond {
 		t.Errorf("preheated %s before the start", left)
 	}

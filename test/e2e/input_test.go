@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -21,7 +21,7 @@ type shopfront struct {
 	t      *testing.T
 	e      *engine.Engine
 	no     string
-	before stats.Stats
+	before api.Stats
 }
 
 func openShop(t *testing.T) *shopfront {

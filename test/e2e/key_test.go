@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -41,7 +41,7 @@ func aKeyAlwaysFindsItsOrder(t *testing.T, w way) {
 		t.Fatal(err)
 	}
 	again("after a cancel")
-	settled(t, e, 1, "the repeated key bought nothing", func(f stats.Stats) bool {
+	settled(t, e, 1, "the repeated key bought nothing", func(f api.Stats) bool {
 		return free(f) == 1 && f.Store.Cancelled == 1 && f.Store.Pending == 1
 	})
 	await(t, ann, no, "cancelled")
@@ -82,7 +82,7 @@ func aKeyIsForOneProductOfItsGroup(t *testing.T, w way) {
 		t.Fatal(err)
 	}
 	second()
-	settled(t, e, 31, "nothing is sold", func(f stats.Stats) bool { return reserved(f) == 0 && free(f) == 10 })
+	settled(t, e, 31, "nothing is sold", func(f api.Stats) bool { return reserved(f) == 0 && free(f) == 10 })
 	buy(t, ann, 31, engine.Purchase{Quantity: 1, Key: "basket-2"})
 	balanced(t, e, 30)
 	balanced(t, e, 31)
@@ -116,7 +116,7 @@ func oneKeyPressedByACrowdIsOneOrder(t *testing.T, w way) {
 	if len(numbers) != 1 {
 		t.Errorf("orders %v", numbers)
 	}
-	settled(t, e, 1, "one unit is sold", func(f stats.Stats) bool { return reserved(f) == 1 && f.Store.Pending == 1 })
+	settled(t, e, 1, "one unit is sold", func(f api.Stats) bool { return reserved(f) == 1 && f.Store.Pending == 1 })
 }
 
 func TestAtTheLimitTheBuyerIsToldAllOrders(t *testing.T) {
@@ -151,7 +151,7 @@ func atTheLimitTheBuyerIsToldAllOrders(t *testing.T, w way) {
 	if _, err := ann.Cancel(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, e, 1, "the mark is back", func(f stats.Stats) bool { return reserved(f) == 1 })
+	settled(t, e, 1, "the mark is back", func(f api.Stats) bool { return reserved(f) == 1 })
 	buy(t, ann, 1, engine.Purchase{Quantity: 2})
 	balanced(t, e, 1)
 }
@@ -181,7 +181,7 @@ func variantsOfALimitGroupShareTheLimit(t *testing.T, w way) {
 	if _, err := ann.Cancel(t.Context(), small); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, e, 42, "the mark is back", func(f stats.Stats) bool { return reserved(f) == 0 })
+	settled(t, e, 42, "the mark is back", func(f api.Stats) bool { return reserved(f) == 0 })
 	buy(t, ann, 41, engine.Purchase{Quantity: 1})
 	for _, id := range []uint32{41, 42, 43} {
 		balanced(t, e, id)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -78,7 +78,7 @@ func TestTenThousandAccountsFromOneAddressGetWhatOneAddressMayHave(t *testing.T)
 	if bought+answers[http.StatusTooManyRequests] != accounts {
 		t.Errorf("answers: %v", answers)
 	}
-	settled(t, e, 1, "what was sold is written", func(f stats.Stats) bool { return f.Store.Pending == int64(bought) })
+	settled(t, e, 1, "what was sold is written", func(f api.Stats) bool { return f.Store.Pending == int64(bought) })
 	if got := gateCount(t, e, "address_rate"); got != answers[http.StatusTooManyRequests] {
 		t.Errorf("the gate counts %d refusals of %d", got, answers[http.StatusTooManyRequests])
 	}

@@ -8,7 +8,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/stats"
+
 	"seckill/test/engine"
 )
 
@@ -138,7 +138,7 @@ func TestACallbackThatTheProviderDidNotSignIs403AndChangesNothing(t *testing.T) 
 		t.Errorf("payments %+v (%v)", payments, err)
 	}
 	await(t, ann, no, "pending")
-	settled(t, e, 1, "nothing is paid", func(f stats.Stats) bool { return f.Store.Paid == 0 })
+	settled(t, e, 1, "nothing is paid", func(f api.Stats) bool { return f.Store.Paid == 0 })
 }
 
 // TestPayingAndCancellingAtOnceHasOneOutcome: whichever comes first, the other
@@ -179,7 +179,7 @@ func payingAndCancellingAtOnceHasOneOutcome(t *testing.T, w way) {
 		}
 	}
 	t.Logf("%v", ended)
-	settled(t, e, 1, "the stock is whole again", func(f stats.Stats) bool { return free(f) == orders && f.Store.Stock == orders })
+	settled(t, e, 1, "the stock is whole again", func(f api.Stats) bool { return free(f) == orders && f.Store.Stock == orders })
 	balanced(t, e, 1)
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -35,7 +35,7 @@ func TestACrowdReachesTheStoreAtTheAskedRate(t *testing.T) {
 	close(work)
 	crowd.Wait()
 	arrived := time.Since(began)
-	settled(t, e, 1, "all are orders", func(f stats.Stats) bool { return f.Store.Pending == arrivals && f.Queue.Depth == 0 })
+	settled(t, e, 1, "all are orders", func(f api.Stats) bool { return f.Store.Pending == arrivals && f.Queue.Depth == 0 })
 
 	confirmed := map[int64]int{} // orders by the tenth of a second of their event
 	var first, last time.Time

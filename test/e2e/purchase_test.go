@@ -8,7 +8,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/stats"
+
 	"seckill/test/engine"
 )
 
@@ -153,7 +153,7 @@ func anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T, w way) {
 	pay(t, e, order)
 	refundedOnce(t, e, no, price, "late")
 	await(t, ann, second, "cancelled")
-	settled(t, e, 1, "the stock is whole again", func(f stats.Stats) bool {
+	settled(t, e, 1, "the stock is whole again", func(f api.Stats) bool {
 		return free(f) == 1 && reserved(f) == 0 && f.Store.Stock == 1 && f.Store.Cancelled == 2
 	})
 	balanced(t, e, 1)
@@ -175,7 +175,7 @@ func aCancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T, w way) {
 	}
 	_, err = ann.Cancel(t.Context(), no)
 	refused(t, "cancel twice", err, seckill.CodeWrongState)
-	settled(t, e, 1, "all units are back", func(f stats.Stats) bool {
+	settled(t, e, 1, "all units are back", func(f api.Stats) bool {
 		return free(f) == 3 && reserved(f) == 0 && f.Store.Stock == 3
 	})
 	buy(t, ann, 1, engine.Purchase{Quantity: 3})

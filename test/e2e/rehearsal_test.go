@@ -9,7 +9,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/stats"
+
 	"seckill/test/engine"
 	"seckill/test/webhook"
 )
@@ -114,7 +114,7 @@ func rehearsalIsLeftOutAndDeleted(t *testing.T, w way) {
 		s := follow(t, e, e.AdminURL+"/admin/v1/stats/stream"+query, operating("li.na"))
 		_, beat := s.next()
 		s.close()
-		if shown := decode[struct{ Products []stats.Stats }](t, beat).Products; len(shown) != want {
+		if shown := decode[struct{ Products []api.Stats }](t, beat).Products; len(shown) != want {
 			t.Errorf("the stream%s has %d products, want %d", query, len(shown), want)
 		}
 	}

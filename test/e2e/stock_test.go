@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/test/engine"
 )
 
@@ -28,7 +28,7 @@ func aStockChangeInMidSaleCountsOnce(t *testing.T, w way) {
 			t.Fatalf("a delivery: %+v (%v)", change, err)
 		}
 	}
-	settled(t, e, 1, "three units came", func(f stats.Stats) bool { return f.Offered == 7 && free(f) == 3 && f.Store.Stock == 3 })
+	settled(t, e, 1, "three units came", func(f api.Stats) bool { return f.Offered == 7 && free(f) == 3 && f.Store.Stock == 3 })
 	buyAsSoonAsFree(t, bob, 1)
 
 	_, err = operator.ChangeStock(t.Context(), 1, -3, "damaged")
@@ -40,7 +40,7 @@ func aStockChangeInMidSaleCountsOnce(t *testing.T, w way) {
 			t.Fatalf("take the rest away: %+v (%v)", change, err)
 		}
 	}
-	settled(t, e, 1, "the rest is gone", func(f stats.Stats) bool {
+	settled(t, e, 1, "the rest is gone", func(f api.Stats) bool {
 		return f.Offered == 5 && free(f) == 0 && reserved(f) == 5 && f.Store.Stock == 0 && f.Store.Pending == 5
 	})
 	_, err = claim(t, cat, 1, engine.Purchase{Quantity: 1})

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/test/engine"
 	"seckill/test/server"
 )
@@ -94,8 +94,8 @@ func (w way) leavesToTheWorker() bool {
 }
 
 // free and reserved are units, whoever sells them.
-func free(f stats.Stats) int64     { return f.Available() }
-func reserved(f stats.Stats) int64 { return f.Reserved() }
+func free(f api.Stats) int64     { return f.Available() }
+func reserved(f api.Stats) int64 { return f.Reserved() }
 
 // TestTheAnswerTellsWhoSold: a promise of the ledger is queued, an order of the
 // store is pending at once.

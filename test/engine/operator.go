@@ -10,7 +10,6 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/stats"
 )
 
 // Operator is a client of the operator API.
@@ -147,13 +146,13 @@ func (o *Operator) ChangeStock(ctx context.Context, id uint32, delta int64, chan
 }
 
 // Stats reads a product's figures.
-func (o *Operator) Stats(ctx context.Context, id uint32) (figures stats.Stats, err error) {
+func (o *Operator) Stats(ctx context.Context, id uint32) (figures api.Stats, err error) {
 	err = o.call(ctx, http.MethodGet, productPath(id, "/stats"), nil, &figures)
 	return figures, err
 }
 
 // Reconcile counts a product now.
-func (o *Operator) Reconcile(ctx context.Context, id uint32, repair bool) (report stats.Report, err error) {
+func (o *Operator) Reconcile(ctx context.Context, id uint32, repair bool) (report api.Report, err error) {
 	err = o.call(ctx, http.MethodPost, "/reconciliations", map[string]any{"product_id": id, "repair": repair}, &report)
 	return report, err
 }

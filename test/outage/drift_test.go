@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/test/engine"
 	"seckill/test/market"
 	"seckill/test/server"
@@ -89,7 +89,7 @@ func (b *books) exec(statement string, product uint32) {
 }
 
 // count reconciles until the verdict is certain.
-func (b *books) count(product uint32, repair bool) stats.Report {
+func (b *books) count(product uint32, repair bool) api.Report {
 	b.t.Helper()
 	report, err := b.Operator().Reconcile(b.t.Context(), product, repair)
 	if err != nil {
@@ -98,7 +98,7 @@ func (b *books) count(product uint32, repair bool) stats.Report {
 	return report
 }
 
-func promisesOf(r stats.Report) (found []string) {
+func promisesOf(r api.Report) (found []string) {
 	for _, v := range r.Violations {
 		if !slices.Contains(found, v.Promise) {
 			found = append(found, v.Promise)
@@ -108,7 +108,7 @@ func promisesOf(r stats.Report) (found []string) {
 	return found
 }
 
-func isBalanced(r stats.Report) bool { return r.Balanced != nil && *r.Balanced }
+func isBalanced(r api.Report) bool { return r.Balanced != nil && *r.Balanced }
 
 // Drift by hand in Redis and in the tables is found under the number of the
 // promise that it breaks, and mended where there is one safe direction.

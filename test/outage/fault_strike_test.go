@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/test/engine"
 	"seckill/test/market"
 )
@@ -36,7 +36,7 @@ func (c *campaign) takeOver(ctx context.Context) {
 		c.order(ctx, "take a product over", func() error { _, err := desk.TakeOver(ctx, id); return err })
 	}
 	if c.rng.IntN(2) == 0 { // else the return may meet a takeover that is half done
-		c.awaitSeller(ctx, stats.SellerStore, ids...)
+		c.awaitSeller(ctx, api.SellerStore, ids...)
 	}
 	c.pause(ctx)
 	for _, id := range ids {
@@ -55,11 +55,11 @@ func (c *campaign) loseReach(ctx context.Context) {
 	} else {
 		c.redis.Pause()
 	}
-	c.awaitSeller(ctx, stats.SellerStore, c.falling()...)
+	c.awaitSeller(ctx, api.SellerStore, c.falling()...)
 	c.pause(ctx)
 	back()
 	if c.rng.IntN(2) == 0 {
-		c.awaitSeller(ctx, stats.SellerLedger, c.falling()...)
+		c.awaitSeller(ctx, api.SellerLedger, c.falling()...)
 	}
 }
 

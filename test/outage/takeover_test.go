@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/stats"
+	"seckill/internal/api"
 	"seckill/test/engine"
 	"seckill/test/market"
 )
@@ -77,18 +77,18 @@ func TestTakeover_PromisesKeepTheirUnits(t *testing.T) {
 	s := open(t, plan{products: falling(), networks: true, faults: []string{held, held}})
 	moving := func(ctx context.Context) bool {
 		figures, err := s.engines[0].Operator().Stats(ctx, spared)
-		return err == nil && figures.Seller == stats.SellerMoving
+		return err == nil && figures.Seller == api.SellerMoving
 	}
 	s.during(func(ctx context.Context) {
 		market.Pause(ctx, warmUp)
 		s.Away(s.ledgered()...)
 		s.redis.Kill()
-		s.soldBy(ctx, stats.SellerStore)
+		s.soldBy(ctx, api.SellerStore)
 		if order := s.Confirmed(s.sells(ctx)); order.Status == "failed" {
 			t.Errorf("an order of the store is %+v", order)
 		}
 		s.redis.Start()
-		s.soldBy(ctx, stats.SellerLedger)
+		s.soldBy(ctx, api.SellerLedger)
 
 		market.Pause(ctx, warmUp)
 		s.redis.Pause()
@@ -100,19 +100,19 @@ func TestTakeover_PromisesKeepTheirUnits(t *testing.T) {
 		}
 		s.redis.Resume()
 		s.Back()
-		s.soldBy(ctx, stats.SellerLedger)
+		s.soldBy(ctx, api.SellerLedger)
 		if !all {
 			return
 		}
 		market.Pause(ctx, warmUp)
 		s.toRedis[0].Cut()
 		market.Pause(ctx, outage)
-		s.soldBy(ctx, stats.SellerLedger)
+		s.soldBy(ctx, api.SellerLedger)
 		s.takeOver(ctx, s.engines[1])
-		s.soldBy(ctx, stats.SellerStore)
+		s.soldBy(ctx, api.SellerStore)
 		s.Confirmed(s.sells(ctx))
 		s.toRedis[0].Heal()
-		s.soldBy(ctx, stats.SellerLedger)
+		s.soldBy(ctx, api.SellerLedger)
 		market.Pause(ctx, afterwards)
 	})
 	s.keepsItsPromises()
@@ -131,10 +131,10 @@ func TestTakeover_TwoSellersSellNoUnitTwice(t *testing.T) {
 		market.Pause(ctx, warmUp)
 		if all {
 			s.redis.Kill()
-			s.soldBy(ctx, stats.SellerStore)
+			s.soldBy(ctx, api.SellerStore)
 			s.redis.Start()
 			s.redis.FlushAll()
-			s.soldBy(ctx, stats.SellerLedger)
+			s.soldBy(ctx, api.SellerLedger)
 		}
 		s.Lose(slices.Collect(maps.Keys(s.Products))...) // what instance 0 promises may fail
 		s.split.from = time.Now()                        // there are two sellers until both are together again
@@ -142,12 +142,12 @@ func TestTakeover_TwoSellersSellNoUnitTwice(t *testing.T) {
 		s.toRedis[1].Cut()
 		market.Eventually(t, "the store sells", func(context.Context) bool {
 			figures, err := s.engines[1].Operator().Stats(ctx, spared)
-			return err == nil && figures.Seller == stats.SellerStore
+			return err == nil && figures.Seller == api.SellerStore
 		})
 		market.Pause(ctx, warmUp)
 		s.toStore[0].Heal()
 		s.toRedis[1].Heal()
-		s.soldBy(ctx, stats.SellerLedger)
+		s.soldBy(ctx, api.SellerLedger)
 		s.split.to = time.Now()
 		market.Pause(ctx, afterwards)
 	})
@@ -170,11 +170,11 @@ func TestTakeover_ReservationThatNobodyHeardOfFailsIfItsUnitIsSold(t *testing.T)
 	if err := s.Send(t.Context(), unheard); engine.CodeOf(err) != seckill.CodeBusy {
 		t.Fatalf("a purchase while Redis is frozen: %v", err)
 	}
-	s.soldBy(t.Context(), stats.SellerStore)
+	s.soldBy(t.Context(), api.SellerStore)
 	s.Pay(s.Buy(last, 1))
 	s.redis.Resume()
 	s.Back()
-	s.soldBy(t.Context(), stats.SellerLedger)
+	s.soldBy(t.Context(), api.SellerLedger)
 	err := market.UntilAnswered(t, "repeat the key", func(ctx context.Context) error { return s.Send(ctx, unheard) })
 	switch {
 	case err == nil:
@@ -215,7 +215,7 @@ func TestTakeover_StoppedInstanceHasWrittenItsPromises(t *testing.T) {
 	}
 	market.Eventually(t, "the store sells", func(ctx context.Context) bool {
 		figures, err := s.engines[1].Operator().Stats(ctx, asyncOne)
-		return err == nil && figures.Seller == stats.SellerStore
+		return err == nil && figures.Seller == api.SellerStore
 	})
 	late := s.NewClaim(s.NewBuyer(), asyncOne, engine.Purchase{Quantity: 1, Key: "late"})
 	err := market.UntilAnswered(t, "ask for one more", func(ctx context.Context) error { return s.SendTo(ctx, s.engines[1], late) })
@@ -241,7 +241,7 @@ func TestTakeover_ManyTimesUnderLoad(t *testing.T) {
 		market.Pause(ctx, warmUp)
 		for i := range rounds {
 			s.takeOver(ctx, s.engines[i%2])
-			s.soldBy(ctx, stats.SellerStore)
+			s.soldBy(ctx, api.SellerStore)
 			market.Pause(ctx, afterwards/2)
 			for id, p := range s.Products {
 				if p.Strategy != string(seckill.StrategyDirect) {
@@ -251,7 +251,7 @@ func TestTakeover_ManyTimesUnderLoad(t *testing.T) {
 					})
 				}
 			}
-			s.soldBy(ctx, stats.SellerLedger)
+			s.soldBy(ctx, api.SellerLedger)
 			market.Pause(ctx, afterwards/2)
 		}
 	})

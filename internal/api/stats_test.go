@@ -1,4 +1,4 @@
-package stats
+package api
 
 import (
 	"encoding/json"

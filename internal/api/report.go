@@ -1,10 +1,8 @@
-package stats
+package api
 
 import (
 	"encoding/json"
 	"time"
-
-	"seckill/internal/api"
 )
 
 // Report is the result of a reconciliation.
@@ -42,6 +40,6 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	type fields Report
 	return json.Marshal(struct {
 		fields
-		At api.Time `json:"at"`
-	}{fields(r), api.Time(r.At)})
+		At Time `json:"at"`
+	}{fields(r), Time(r.At)})
 }

@@ -1,6 +1,6 @@
 // Package stats has what the engine tells an operator about a sale: its
 // figures at a glance, and the report of a reconciliation.
-package stats
+package api
 
 import "seckill"
 
@@ -15,9 +15,9 @@ type Stats struct {
 	Offered   int64          `json:"offered"`
 	// Ledger.Reserved is the units of live reservations: queued, pending and
 	// paid.
-	Ledger Units `json:"ledger"`
-	Store  Store `json:"store"`
-	Queue  Queue `json:"queue"`
+	Ledger LedgerFigures `json:"ledger"`
+	Store  StoreFigures  `json:"store"`
+	Queue  QueueFigures  `json:"queue"`
 	// Requests counts this instance's answers: "accepted", and one per code.
 	Requests map[string]int64 `json:"requests"`
 }
@@ -46,13 +46,13 @@ func (s *Stats) Reserved() int64 {
 }
 
 // Units are free and taken units.
-type Units struct {
+type LedgerFigures struct {
 	Available int64 `json:"available"`
 	Reserved  int64 `json:"reserved"`
 }
 
 // Store is the product's units in the store, by the state of their orders.
-type Store struct {
+type StoreFigures struct {
 	Stock     int64 `json:"stock"`
 	Pending   int64 `json:"pending"`
 	Paid      int64 `json:"paid"`
@@ -62,7 +62,7 @@ type Store struct {
 }
 
 // Queue is what waits for the worker.
-type Queue struct {
+type QueueFigures struct {
 	Depth    int64 `json:"depth"` // reservations, parked ones included
 	OldestMS int64 `json:"oldest_ms"`
 }
