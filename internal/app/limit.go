@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"seckill/internal/admission"
-	"seckill/internal/clientaddr"
+	"seckill/internal/api"
 	"seckill/internal/ratelimit"
 	"seckill/internal/shopapi"
 )
@@ -42,7 +42,7 @@ func (p *parts) buildLimits(door *admission.Doorkeeper, shop *shopapi.Options) (
 	if p.isShop {
 		p.metrics.Shops(p.shops.Load)
 	}
-	shop.Proxies, err = clientaddr.New(p.cfg.Shop.TrustedProxies)
+	shop.Proxies, err = api.NewProxies(p.cfg.Shop.TrustedProxies)
 	return err
 }
 

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"seckill/internal/clientaddr"
+	"seckill/internal/api"
 	"seckill/internal/complaint"
 	"seckill/internal/socket"
 )
@@ -23,7 +23,7 @@ const (
 // trusted proxies are many people's, and are bounded only in all.
 func (a *App) listenShop() (*socket.Listener, error) {
 	shop := a.cfg.Shop
-	proxies, err := clientaddr.New(shop.TrustedProxies)
+	proxies, err := api.NewProxies(shop.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}

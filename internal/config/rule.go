@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"seckill/internal/clientaddr"
+	"seckill/internal/api"
 	"seckill/internal/identity"
 )
 
@@ -190,7 +190,7 @@ func networks() rule {
 		if len(list) > maxEntries {
 			return fmt.Errorf("must be at most %d networks, not %d", maxEntries, len(list))
 		}
-		_, err := clientaddr.New(list)
+		_, err := api.NewProxies(list)
 		return err
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill/internal/admission"
-	"seckill/internal/clientaddr"
+	"seckill/internal/api"
 	"seckill/internal/identity"
 	"seckill/internal/ratelimit"
 )
@@ -206,7 +206,7 @@ func TestAForgerIsToldSoOnEveryRouteThatWantsAProof(t *testing.T) {
 func TestTheLimitCountsTheClientBehindTrustedProxies(t *testing.T) {
 	s, _ := hotServer(t)
 	var err error
-	if s.opt.Proxies, err = clientaddr.New([]string{"10.0.0.0/8"}); err != nil {
+	if s.opt.Proxies, err = api.NewProxies([]string{"10.0.0.0/8"}); err != nil {
 		t.Fatal(err)
 	}
 	s.opt.Door.ByAddr = thin(t)

@@ -23,7 +23,7 @@ import (
 	"seckill/internal/admission"
 	"seckill/internal/api"
 	"seckill/internal/challenge"
-	"seckill/internal/clientaddr"
+
 	"seckill/internal/complaint"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
@@ -42,7 +42,7 @@ type Options struct {
 	Clock   *sale.Clock
 	Door    *admission.Doorkeeper
 	Rates   Rates
-	Proxies *clientaddr.Proxies // whose X-Forwarded-For is believed
+	Proxies *api.Proxies // whose X-Forwarded-For is believed
 	Stage   *purchase.Stage
 	Orders  *order.Desk
 	// Challenges stand before purchase tokens.

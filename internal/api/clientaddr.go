@@ -11,7 +11,7 @@
 // No other header is believed: not Forwarded (RFC 7239), X-Real-IP or a CDN's
 // own. A header that a proxy does not set itself it passes on as the client
 // wrote it, and of two headers that disagree nobody could say which one that is.
-package clientaddr
+package api
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ import (
 const header = "X-Forwarded-For"
 
 // Header gives the lines of a request's header of a name, in order.
-type Header interface {
+type AddressHeader interface {
 	PeekAll(name string) [][]byte
 }
 
@@ -35,7 +35,7 @@ type Header interface {
 type Proxies struct{ networks []netip.Prefix }
 
 // New trusts networks, each a CIDR such as 10.0.0.0/8, or one address.
-func New(networks []string) (*Proxies, error) {
+func NewProxies(networks []string) (*Proxies, error) {
 	p := &Proxies{}
 	var errs []error
 	for i, text := range networks {
@@ -90,7 +90,7 @@ func (p *Proxies) trusts(addr netip.Addr) bool {
 // of the last hop before the trusted proxies. Where a trusted proxy has passed
 // on something that is no address, that proxy is the last who is known. It
 // allocates nothing.
-func (p *Proxies) Client(peer netip.Addr, h Header) netip.Addr {
+func (p *Proxies) Client(peer netip.Addr, h AddressHeader) netip.Addr {
 	known := peer.Unmap().WithZone("")
 	if !p.trusts(known) {
 		return known

@@ -1,4 +1,4 @@
-package clientaddr
+package api
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func (l lines) PeekAll(name string) [][]byte {
 }
 
 // forwarded is the header, of one line or of several.
-func forwarded(text string) Header {
+func forwarded(text string) AddressHeader {
 	if text == "" {
 		return lines(nil)
 	}
@@ -27,7 +27,7 @@ func forwarded(text string) Header {
 
 func trusting(tb testing.TB, networks ...string) *Proxies {
 	tb.Helper()
-	p, err := New(networks)
+	p, err := NewProxies(networks)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestNetworks(t *testing.T) {
 		{text: "proxy.example.com"},
 		{text: ""},
 	} {
-		p, err := New([]string{tc.text})
+		p, err := NewProxies([]string{tc.text})
 		if (err == nil) != (tc.inside != "") {
 			t.Errorf("%q: %v", tc.text, err)
 			continue
