@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"seckill/internal/adminapi"
+	"seckill/internal/api"
 	"seckill/internal/config"
 	"seckill/internal/grace"
-	"seckill/internal/socket"
 	"seckill/internal/store/storesql"
 )
 
@@ -55,8 +55,8 @@ type App struct {
 	log   *slog.Logger
 	parts *parts
 
-	shopListener  *socket.Listener
-	adminListener *socket.Listener
+	shopListener  *api.Listener
+	adminListener *api.Listener
 	adminServer   *http.Server
 	adminStop     chan struct{}
 	adminPatience time.Duration // adminStopDeadline, but for tests
@@ -234,7 +234,7 @@ func (a *App) stopAdmin(ctx context.Context) error {
 // close closes what open opened.
 func (a *App) close() error {
 	var errs []error
-	for _, l := range []*socket.Listener{a.shopListener, a.adminListener} {
+	for _, l := range []*api.Listener{a.shopListener, a.adminListener} {
 		if l != nil {
 			l.Close() // a server that ran has closed it already
 		}

@@ -7,7 +7,6 @@ import (
 
 	"seckill/internal/api"
 	"seckill/internal/complaint"
-	"seckill/internal/socket"
 )
 
 // Bounds of answers that clients do not read. The largest answer that is not
@@ -21,26 +20,26 @@ const (
 
 // listenShop takes the public address. Connections of this machine and of
 // trusted proxies are many people's, and are bounded only in all.
-func (a *App) listenShop() (*socket.Listener, error) {
+func (a *App) listenShop() (*api.Listener, error) {
 	shop := a.cfg.Shop
 	proxies, err := api.NewProxies(shop.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}
-	opt := socket.Options{
-		MaxConns: a.maxConns(socket.Handles()), MaxPerAddr: shop.MaxConnsPerAddr,
+	opt := api.ListenOptions{
+		MaxConns: a.maxConns(api.Handles()), MaxPerAddr: shop.MaxConnsPerAddr,
 		MaxUnread: maxUnread, MaxUnreadPerAddr: maxUnreadPerAddr, WriteBuffer: writeBufferBytes,
 		Exempt:    func(addr netip.Addr) bool { return addr.IsLoopback() || proxies.Trusts(addr) },
 		OnRefused: func(why string) { a.parts.metrics.ConnsRefused.WithLabelValues(why).Inc() },
 	}
 	if shop.TLS() {
-		certificate, err := socket.LoadCertificate(shop.TLSCert, shop.TLSKey, time.Now, a.log)
+		certificate, err := api.LoadCertificate(shop.TLSCert, shop.TLSKey, time.Now, a.log)
 		if err != nil {
 			return nil, err
 		}
 		opt.TLS = certificate.Config()
 	}
-	return socket.Listen(shop.Listen, opt)
+	return api.Listen(shop.Listen, opt)
 }
 
 // Bounds of connections to the operator's port. Operators, their dashboards,
@@ -56,10 +55,10 @@ const (
 )
 
 // listenAdmin takes the operators' address.
-func (a *App) listenAdmin() (*socket.Listener, error) {
-	conns, perAddr := adminConns(socket.Handles())
+func (a *App) listenAdmin() (*api.Listener, error) {
+	conns, perAddr := adminConns(api.Handles())
 	refused := complaint.New(a.log, time.Now)
-	return socket.Listen(a.cfg.Admin.Listen, socket.Options{
+	return api.Listen(a.cfg.Admin.Listen, api.ListenOptions{
 		MaxConns: conns, MaxPerAddr: perAddr, WriteBuffer: writeBufferBytes,
 		OnRefused: func(why string) {
 			refused.Say(slog.LevelWarn, why, "operator's port: too many connections, one was refused", "bound", why, "in_all", conns, "per_address", perAddr)

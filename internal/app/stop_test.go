@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/api"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
 	"seckill/internal/config"
 	"seckill/internal/relay"
 	"seckill/internal/sink"
-	"seckill/internal/socket"
 	"seckill/test/rig"
 )
 
@@ -121,7 +121,7 @@ func TestAdminServer_BoundsAnswersAndConnections(t *testing.T) {
 	if a.adminServer.WriteTimeout == 0 {
 		t.Error("net/http's own answers have no write deadline")
 	}
-	_, most := adminConns(socket.Handles())
+	_, most := adminConns(api.Handles())
 	for range most { // each is idle after its answer, and stays
 		client := &http.Client{Transport: &http.Transport{}}
 		defer client.CloseIdleConnections()

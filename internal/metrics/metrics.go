@@ -19,7 +19,7 @@ import (
 	"seckill/internal/identity"
 	"seckill/internal/promise"
 	"seckill/internal/purchase"
-	"seckill/internal/socket"
+
 	"seckill/internal/store"
 )
 
@@ -156,7 +156,7 @@ func (m *Metrics) countFromZero() {
 	countFromZero(m.Expired, ExpiredByMessage, ExpiredByScan)
 	countFromZero(m.Reoffered, promise.Results...)
 	countFromZero(m.DualWrites, purchase.DualWriteResults...)
-	countFromZero(m.ConnsRefused, socket.Refusals...)
+	countFromZero(m.ConnsRefused, api.Refusals...)
 	countFromZero(m.reconciled, resultUnknown, resultViolated, resultBalanced)
 	countFromZero(m.challenges, challenge.Kinds...)
 	for _, kind := range challenge.Kinds {

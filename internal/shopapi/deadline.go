@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"seckill/internal/socket"
+	"seckill/internal/api"
 )
 
 // deadlineSlack is by how much a connection's deadline may be early. All of
@@ -16,7 +16,7 @@ const deadlineSlack = time.Second
 // when they are about to wait under it. The server sets three for every request,
 // and one that came whole waits under none of them but the idle one, which is
 // nearly the one before it.
-type unhurried struct{ *socket.Listener }
+type unhurried struct{ *api.Listener }
 
 // Accept accepts a connection.
 func (l unhurried) Accept() (net.Conn, error) {
@@ -24,13 +24,13 @@ func (l unhurried) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &unhurriedConn{Conn: conn.(*socket.Conn)}, nil
+	return &unhurriedConn{Conn: conn.(*api.Conn)}, nil
 }
 
 // unhurriedConn is read by one goroutine and written by one. A deadline that is
 // set while they wait is for the next wait.
 type unhurriedConn struct {
-	*socket.Conn
+	*api.Conn
 	read, write deadline
 	lines       lineWatch
 	closed      atomic.Bool

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/socket"
+	"seckill/internal/api"
 )
 
 // pair is both ends of a connection of an unhurried listener.
 func pair(t *testing.T) (server *unhurriedConn, client net.Conn) {
 	t.Helper()
-	l, err := socket.Listen("127.0.0.1:0", socket.Options{})
+	l, err := api.Listen("127.0.0.1:0", api.ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

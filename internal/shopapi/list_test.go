@@ -16,7 +16,6 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/socket"
 )
 
 // budgetList is how often a list request may allocate: the text of its limit.
@@ -231,7 +230,7 @@ func TestListProducts_RefusesBadPages(t *testing.T) {
 // the wire.
 func TestListProducts_Compresses(t *testing.T) {
 	s, _ := listServer(t, manyProducts(250))
-	l, _ := serve(t, s, socket.Options{})
+	l, _ := serve(t, s, api.ListenOptions{})
 	for _, c := range []struct {
 		method, query, accept string
 		packed                bool

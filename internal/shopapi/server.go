@@ -30,7 +30,6 @@ import (
 	"seckill/internal/orderlink"
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
-	"seckill/internal/socket"
 )
 
 // requestDeadline bounds everything but the purchase itself.
@@ -113,7 +112,7 @@ func New(opt Options) (*Server, error) {
 }
 
 // Serve answers on a listener until Shutdown.
-func (s *Server) Serve(l *socket.Listener) error { return s.http.Serve(unhurried{l}) }
+func (s *Server) Serve(l *api.Listener) error { return s.http.Serve(unhurried{l}) }
 
 // EndConnections has every answer from now on end its connection. Idle ones stay,
 // until they have asked once more or Shutdown closes them.

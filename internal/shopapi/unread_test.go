@@ -18,9 +18,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/metrics"
 	"seckill/internal/sale"
-	"seckill/internal/socket"
 )
 
 const (
@@ -110,9 +110,9 @@ func (c *blockedWrite) Write(b []byte) (int, error) {
 }
 
 // serve runs the server on a port of this machine.
-func serve(tb testing.TB, s *Server, opt socket.Options) (*socket.Listener, *blockedWrites) {
+func serve(tb testing.TB, s *Server, opt api.ListenOptions) (*api.Listener, *blockedWrites) {
 	tb.Helper()
-	l, err := socket.Listen("127.0.0.1:0", opt)
+	l, err := api.Listen("127.0.0.1:0", opt)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 func attackUnread(t *testing.T, clients int, path string) int64 {
 	t.Helper()
 	s, _ := listServer(t, manyProducts(2000))
-	l, blocked := serve(t, s, socket.Options{WriteBuffer: testWriteBuffer})
+	l, blocked := serve(t, s, api.ListenOptions{WriteBuffer: testWriteBuffer})
 	// One full round first: what the server keeps anyway is not the attack's.
 	if status, _, err := fasthttp.Get(nil, "http://"+l.Addr().String()+path); err != nil || status != fasthttp.StatusOK {
 		t.Fatalf("got %d, %v", status, err)
@@ -221,7 +221,7 @@ func TestUnreadAnswers_BoundedPerAddress(t *testing.T) {
 	s.http.Handler = func(ctx *fasthttp.RequestCtx) {
 		s.json(ctx, "orders", fasthttp.StatusOK, strings.Repeat("x", answer))
 	}
-	l, blocked := serve(t, s, socket.Options{MaxPerAddr: 1000, MaxUnreadPerAddr: most, WriteBuffer: testWriteBuffer})
+	l, blocked := serve(t, s, api.ListenOptions{MaxPerAddr: 1000, MaxUnreadPerAddr: most, WriteBuffer: testWriteBuffer})
 	request := []byte("GET /api/v1/orders HTTP/1.1\r\nHost: shop\r\n\r\n")
 	ask := func() (*fasthttp.Response, error) {
 		conn, err := net.Dial("tcp", l.Addr().String())

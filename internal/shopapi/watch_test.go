@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/api"
 	"seckill/internal/orderlink"
-	"seckill/internal/socket"
 )
 
 // shelf is a store of orders that counts how often it is read.
@@ -187,9 +187,9 @@ func TestAWatchThatClosesEndsEveryStream(t *testing.T) {
 }
 
 // dialed is both ends of real connections.
-func dialed(t *testing.T, n int) (served []*socket.Conn, clients []net.Conn) {
+func dialed(t *testing.T, n int) (served []*api.Conn, clients []net.Conn) {
 	t.Helper()
-	l, err := socket.Listen("127.0.0.1:0", socket.Options{})
+	l, err := api.Listen("127.0.0.1:0", api.ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,8 +204,8 @@ func dialed(t *testing.T, n int) (served []*socket.Conn, clients []net.Conn) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.(*socket.Conn).NeverWait()
-		served, clients = append(served, conn.(*socket.Conn)), append(clients, client)
+		conn.(*api.Conn).NeverWait()
+		served, clients = append(served, conn.(*api.Conn)), append(clients, client)
 	}
 	return served, clients
 }

@@ -1,4 +1,4 @@
-package socket
+package api
 
 import (
 	"bytes"
@@ -40,12 +40,12 @@ func writeCertificate(t *testing.T, dir, name string) (certFile, keyFile string)
 		t.Fatal(err)
 	}
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	write(t, certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	write(t, keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
+	writeFile(t, certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	writeFile(t, keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 	return certFile, keyFile
 }
 
-func write(t *testing.T, name string, body []byte) {
+func writeFile(t *testing.T, name string, body []byte) {
 	t.Helper()
 	if err := os.WriteFile(name, body, 0o600); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestACertificateIsRenewedWithoutARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, accepted := open(t, Options{TLS: certificate.Config()})
+	l, accepted := open(t, ListenOptions{TLS: certificate.Config()})
 	go func() {
 		for conn := range accepted {
 			_, _ = io.CopyN(conn, conn, 1) // the other side reports what fails
@@ -99,7 +99,7 @@ func TestACertificateIsRenewedWithoutARestart(t *testing.T) {
 	want("first") // looked at a moment ago
 	now = now.Add(lookEvery)
 	want("second, with a longer name")
-	write(t, certFile, []byte("half a certifi"))
+	writeFile(t, certFile, []byte("half a certifi"))
 	now = now.Add(lookEvery)
 	want("second, with a longer name")
 	if !strings.Contains(log.String(), "cannot be used") {
@@ -136,7 +136,7 @@ func TestASlowReaderIsNotWaitedForInTLSEither(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, accepted := open(t, Options{TLS: certificate.Config()})
+	l, accepted := open(t, ListenOptions{TLS: certificate.Config()})
 	client := tls.Client(dial(t, l), &tls.Config{InsecureSkipVerify: true})
 	shaken := make(chan error, 1)
 	go func() {

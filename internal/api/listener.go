@@ -1,7 +1,7 @@
 // Package socket accepts connections of the public, of which it expects nothing
 // good: it bounds how many there are, in all and from one address, survives a
 // want of file handles, speaks TLS, and knows which of them never said a word.
-package socket
+package api
 
 import (
 	"crypto/tls"
@@ -36,7 +36,7 @@ const (
 var Refusals = []string{RefusedTotal, RefusedAddr}
 
 // Options of a listener. The zero value bounds nothing.
-type Options struct {
+type ListenOptions struct {
 	// MaxConns bounds all connections, MaxPerAddr those from one address, or one
 	// /64 of IPv6; 0 is off.
 	MaxConns, MaxPerAddr int
@@ -62,7 +62,7 @@ type Options struct {
 // read timeout.
 type Listener struct {
 	net.Listener
-	opt    Options
+	opt    ListenOptions
 	closed chan struct{}
 	close  func() error // once
 
@@ -78,7 +78,7 @@ type Listener struct {
 type peer struct{ conns, unread int }
 
 // Listen takes an address.
-func Listen(address string, opt Options) (*Listener, error) {
+func Listen(address string, opt ListenOptions) (*Listener, error) {
 	l, err := net.Listen(network(address), address)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package socket
+package api
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 const patience = 10 * time.Second
 
 // open listens, and hands every accepted connection to the test.
-func open(t *testing.T, opt Options) (*Listener, <-chan *Conn) {
+func open(t *testing.T, opt ListenOptions) (*Listener, <-chan *Conn) {
 	t.Helper()
 	l, err := Listen("127.0.0.1:0", opt)
 	if err != nil {
@@ -78,11 +78,11 @@ func turnedAway(t *testing.T, l *Listener) bool {
 
 func TestConnectionsAreBoundedInAllAndFromOneAddress(t *testing.T) {
 	for name, c := range map[string]struct {
-		opt Options
+		opt ListenOptions
 		why string
 	}{
-		"in all":           {Options{MaxConns: 2}, RefusedTotal},
-		"from one address": {Options{MaxPerAddr: 2, Exempt: func(netip.Addr) bool { return false }}, RefusedAddr},
+		"in all":           {ListenOptions{MaxConns: 2}, RefusedTotal},
+		"from one address": {ListenOptions{MaxPerAddr: 2, Exempt: func(netip.Addr) bool { return false }}, RefusedAddr},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused := make(chan string, 4)
@@ -110,7 +110,7 @@ func TestConnectionsAreBoundedInAllAndFromOneAddress(t *testing.T) {
 }
 
 func TestProxiesAreBoundedOnlyInAll(t *testing.T) {
-	l, accepted := open(t, Options{MaxPerAddr: 1, Exempt: func(addr netip.Addr) bool { return addr.IsLoopback() }})
+	l, accepted := open(t, ListenOptions{MaxPerAddr: 1, Exempt: func(addr netip.Addr) bool { return addr.IsLoopback() }})
 	for range 5 {
 		dial(t, l)
 		next(t, accepted)
@@ -118,7 +118,7 @@ func TestProxiesAreBoundedOnlyInAll(t *testing.T) {
 }
 
 func TestAddressesAreCountedByNetwork(t *testing.T) {
-	l := &Listener{opt: Options{MaxPerAddr: 1}}
+	l := &Listener{opt: ListenOptions{MaxPerAddr: 1}}
 	for text, want := range map[string]string{
 		"192.0.2.7:1":           "192.0.2.7",
 		"[::ffff:192.0.2.7]:1":  "192.0.2.7",
@@ -146,7 +146,7 @@ func (p *poor) Accept() (net.Conn, error) {
 
 // TestAWantOfHandlesPasses: a flood that takes them all must not end the server.
 func TestAWantOfHandlesPasses(t *testing.T) {
-	l, err := Listen("127.0.0.1:0", Options{})
+	l, err := Listen("127.0.0.1:0", ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestAWantOfHandlesPasses(t *testing.T) {
 }
 
 func TestSilentConnectionsEndSoonAfterTheHurry(t *testing.T) {
-	l, accepted := open(t, Options{})
+	l, accepted := open(t, ListenOptions{})
 	dial(t, l)
 	silent := next(t, accepted)
 	talker := dial(t, l)
@@ -202,7 +202,7 @@ func TestSilentConnectionsEndSoonAfterTheHurry(t *testing.T) {
 }
 
 func TestAWriteThatNeverWaitsIsWholeOrFails(t *testing.T) {
-	l, accepted := open(t, Options{})
+	l, accepted := open(t, ListenOptions{})
 	client := dial(t, l)
 	conn := next(t, accepted)
 	conn.NeverWait()

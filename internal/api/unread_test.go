@@ -1,4 +1,4 @@
-package socket
+package api
 
 import (
 	"net/netip"
@@ -7,16 +7,16 @@ import (
 
 func TestHold_BoundsUnreadBytesPerAddressAndInAll(t *testing.T) {
 	for name, c := range map[string]struct {
-		opt   Options
+		opt   ListenOptions
 		other bool // whether another connection may hold a further byte
 	}{
-		"in all":                                 {Options{MaxUnread: 100}, false},
-		"per address":                            {Options{MaxPerAddr: 10, MaxUnreadPerAddr: 100}, false},
-		"per address, any number of connections": {Options{MaxUnreadPerAddr: 100}, false},
-		"exempt from the bound per address": {Options{
+		"in all":                                 {ListenOptions{MaxUnread: 100}, false},
+		"per address":                            {ListenOptions{MaxPerAddr: 10, MaxUnreadPerAddr: 100}, false},
+		"per address, any number of connections": {ListenOptions{MaxUnreadPerAddr: 100}, false},
+		"exempt from the bound per address": {ListenOptions{
 			MaxPerAddr: 10, MaxUnreadPerAddr: 100, Exempt: func(netip.Addr) bool { return true },
 		}, true},
-		"without a bound": {Options{}, true},
+		"without a bound": {ListenOptions{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, accepted := open(t, c.opt)
