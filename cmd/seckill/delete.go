@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"seckill"
-	"seckill/internal/adminclient"
+	"seckill/internal/api"
 )
 
 const (
@@ -67,7 +67,7 @@ It asks first; --yes answers for you.
 }
 
 // deleteProduct asks until all is deleted, or the engine says why not.
-func deleteProduct(ctx context.Context, client *adminclient.Client, id uint32) error {
+func deleteProduct(ctx context.Context, client *api.Client, id uint32) error {
 	for try := 1; ; try++ {
 		_, err := client.Delete(ctx, id)
 		if !refusedWith(err, seckill.CodeBusy) || try == deleteTries {
@@ -82,6 +82,6 @@ func deleteProduct(ctx context.Context, client *adminclient.Client, id uint32) e
 }
 
 func refusedWith(err error, code seckill.Code) bool {
-	var no *adminclient.Refusal
+	var no *api.Refusal
 	return errors.As(err, &no) && no.Document.Code == code
 }

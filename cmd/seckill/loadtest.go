@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"seckill/internal/adminclient"
+	"seckill/internal/api"
 	"seckill/internal/config"
 	"seckill/internal/loadtest"
 )
@@ -115,7 +115,7 @@ func (p *program) loadtest(cmd *cobra.Command, f *loadFlags) (*loadtest.Report, 
 	if err := f.complete(p, cfg); err != nil {
 		return nil, err
 	}
-	admin, err := adminclient.New(adminclient.Options{
+	admin, err := api.NewClient(api.ClientOptions{
 		URL: f.admin, Token: cfg.Admin.Token.Reveal(), Timeout: saleTimeout, Operator: "loadtest", Reason: "load test " + f.opt.Run,
 	})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"seckill"
-	"seckill/internal/adminclient"
+
 	"seckill/internal/api"
 )
 
@@ -16,7 +16,7 @@ import (
 type ledgerChange struct {
 	verb, doing string
 	question    func(before api.AdminProduct) string
-	change      func(*adminclient.Client, context.Context, uint32) (api.AdminProduct, error)
+	change      func(*api.Client, context.Context, uint32) (api.AdminProduct, error)
 	done        string // with the product's id
 	already     string // why there was nothing to do
 }
@@ -63,7 +63,7 @@ func (p *program) recoverCommand() *cobra.Command {
 			}
 			return fmt.Sprintf("Rebuild the ledger of product %d, %q, epoch %d? Its purchases answer busy meanwhile.", p.ID, p.Name, p.Epoch)
 		},
-		change: (*adminclient.Client).Recover,
+		change: (*api.Client).Recover,
 	}.bind(p, &cobra.Command{
 		Use:   "recover ID",
 		Short: "Rebuild a product's lost ledger from the store",

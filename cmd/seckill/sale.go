@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"seckill/internal/adminclient"
+	"seckill/internal/api"
 	"seckill/internal/config"
 )
 
@@ -48,7 +48,7 @@ func (f *saleFlags) bindReading(cmd *cobra.Command) {
 
 // client is the operator API's, with the token of the configuration or of the
 // server's data directory.
-func (f *saleFlags) client(p *program, cmd *cobra.Command) (*adminclient.Client, error) {
+func (f *saleFlags) client(p *program, cmd *cobra.Command) (*api.Client, error) {
 	cfg, err := f.load(p, cmd)
 	if err != nil {
 		return nil, err
@@ -59,13 +59,13 @@ func (f *saleFlags) client(p *program, cmd *cobra.Command) (*adminclient.Client,
 	if f.timeout <= 0 {
 		return nil, usageErrorf("--timeout must be above 0")
 	}
-	return adminclient.New(adminclient.Options{
+	return api.NewClient(api.ClientOptions{
 		URL: f.url(cfg), Token: cfg.Admin.Token.Reveal(), Timeout: f.timeout, Operator: "cli", Reason: f.reason,
 	})
 }
 
 // product is the id in a command's argument, and the client.
-func (f *saleFlags) product(p *program, cmd *cobra.Command, arg string) (id uint32, client *adminclient.Client, err error) {
+func (f *saleFlags) product(p *program, cmd *cobra.Command, arg string) (id uint32, client *api.Client, err error) {
 	if id, err = productID(arg); err == nil {
 		client, err = f.client(p, cmd)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"seckill/internal/adminclient"
 	"seckill/internal/api"
 	"seckill/internal/sink"
 )
@@ -40,7 +39,7 @@ give --yes to the commands that ask.`,
 }
 
 // sinkRun is what a command below sink does with the operator API.
-type sinkRun func(ctx context.Context, client *adminclient.Client, args []string) error
+type sinkRun func(ctx context.Context, client *api.Client, args []string) error
 
 // reading completes a command below sink that changes nothing.
 func (f *saleFlags) reading(p *program, cmd *cobra.Command, args cobra.PositionalArgs, run sinkRun) *cobra.Command {
@@ -72,7 +71,7 @@ func (p *program) sinkListCommand() *cobra.Command {
 	return flags.reading(p, &cobra.Command{
 		Use:   "list",
 		Short: "List sinks with their lag and errors",
-	}, cobra.NoArgs, func(ctx context.Context, client *adminclient.Client, _ []string) error {
+	}, cobra.NoArgs, func(ctx context.Context, client *api.Client, _ []string) error {
 		sinks, err := client.Sinks(ctx)
 		if err != nil {
 			return err
@@ -98,7 +97,7 @@ func (p *program) showSinks(sinks []api.Sink) error {
 
 func (p *program) sinkLogCommand() *cobra.Command {
 	var flags saleFlags
-	var filter adminclient.DeliveryFilter
+	var filter api.DeliveryFilter
 	cmd := &cobra.Command{
 		Use:   "log NAME",
 		Short: "Show the delivery log of a sink",
@@ -115,7 +114,7 @@ header webhook-id. With --after it goes the other way, from that event on.`,
 	cmd.Flags().Int64Var(&filter.After, "after", 0, "only events above this `NUMBER`, oldest first")
 	cmd.Flags().Int64Var(&filter.Before, "before", 0, "only events below this `NUMBER`")
 	cmd.Flags().IntVar(&filter.Limit, "limit", 50, "at most so many")
-	return flags.reading(p, cmd, oneSink, func(ctx context.Context, client *adminclient.Client, args []string) error {
+	return flags.reading(p, cmd, oneSink, func(ctx context.Context, client *api.Client, args []string) error {
 		return p.sinkLog(ctx, client, args[0], filter)
 	})
 }
@@ -124,7 +123,7 @@ header webhook-id. With --after it goes the other way, from that event on.`,
 // so that one more says whether there are more.
 const maxLog = 499
 
-func (p *program) sinkLog(ctx context.Context, client *adminclient.Client, name string, filter adminclient.DeliveryFilter) error {
+func (p *program) sinkLog(ctx context.Context, client *api.Client, name string, filter api.DeliveryFilter) error {
 	if filter.Limit < 1 || filter.Limit > maxLog {
 		return usageErrorf("--limit must be 1 to %d", maxLog)
 	}
@@ -177,7 +176,7 @@ func (p *program) sinkTestCommand() *cobra.Command {
 		Short: "Send an echo event to a sink, and show its answer",
 		Long: `Test sends one event of type seckill.echo to sink NAME and shows the answer. It
 does not touch the sink's cursor. The exit code is 1 if the receiver did not take it.`,
-	}, oneSink, func(ctx context.Context, client *adminclient.Client, args []string) error {
+	}, oneSink, func(ctx context.Context, client *api.Client, args []string) error {
 		result, err := client.TestSink(ctx, args[0])
 		if err != nil {
 			return err
@@ -200,7 +199,7 @@ attempts; with EVENT the one of that event. EVENT is a number or an id (evt_…)
 as sink log shows them. It also ends a pause that the receiver has asked for.`,
 		Example: `  seckill sink retry shop
   seckill sink retry shop 4711`,
-	}, cobra.RangeArgs(1, 2), func(ctx context.Context, client *adminclient.Client, args []string) error {
+	}, cobra.RangeArgs(1, 2), func(ctx context.Context, client *api.Client, args []string) error {
 		if len(args) == 1 {
 			n, err := client.RetrySink(ctx, args[0])
 			return p.showCount(n, args[0], "due now", err)
@@ -240,7 +239,7 @@ it gives up every failed delivery. The receiver does not get these events.`,
 	}
 	flags.bindYes(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "give up all failed deliveries")
-	return flags.changing(p, cmd, cobra.RangeArgs(1, 2), func(ctx context.Context, client *adminclient.Client, args []string) error {
+	return flags.changing(p, cmd, cobra.RangeArgs(1, 2), func(ctx context.Context, client *api.Client, args []string) error {
 		if all == (len(args) == 2) {
 			return usageErrorf("give either EVENT or --all")
 		}
@@ -294,7 +293,7 @@ repeated events by their ids.`,
 	}
 	flags.bindYes(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "`TIME` since which events are delivered again, or how long ago")
-	return flags.changing(p, cmd, oneSink, func(ctx context.Context, client *adminclient.Client, args []string) error {
+	return flags.changing(p, cmd, oneSink, func(ctx context.Context, client *api.Client, args []string) error {
 		since, err := p.since(from)
 		if err != nil {
 			return err
@@ -332,7 +331,7 @@ refused while the sink is configured: remove it from the configuration of all
 instances first. A sink of that name begins anew later.`,
 	}
 	flags.bindYes(cmd)
-	return flags.changing(p, cmd, oneSink, func(ctx context.Context, client *adminclient.Client, args []string) error {
+	return flags.changing(p, cmd, oneSink, func(ctx context.Context, client *api.Client, args []string) error {
 		sinks, err := client.Sinks(ctx)
 		if err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"seckill/internal/adminclient"
 	"seckill/internal/api"
 )
 
@@ -15,7 +14,7 @@ func (p *program) takeoverCommand() *cobra.Command {
 		question: func(p api.AdminProduct) string {
 			return fmt.Sprintf("Have the store sell product %d, %q, and its limit group %d? Purchases answer busy until it does.", p.ID, p.Name, p.LimitGroup)
 		},
-		change: (*adminclient.Client).TakeOver,
+		change: (*api.Client).TakeOver,
 	}.bind(p, &cobra.Command{
 		Use:   "takeover ID",
 		Short: "Have the store sell a product while Redis is away",

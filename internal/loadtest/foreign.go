@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"seckill/internal/adminclient"
+	"seckill/internal/api"
 )
 
 // maxForeignReads bounds the look for orders of others, on pages of the
@@ -30,7 +30,7 @@ func (in *inspector) readForeign(ctx context.Context, e *Evidence) {
 				e.ForeignUnits += int64(page[i].Quantity)
 			}
 		}
-		if len(page) < adminclient.OrdersPage {
+		if len(page) < api.OrdersPage {
 			return
 		}
 		read, before = read+len(page), page[len(page)-1].OrderNo

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/adminclient"
+
 	"seckill/internal/api"
 	"seckill/internal/identity"
 )
@@ -18,7 +18,7 @@ import (
 type Admin interface {
 	Products(ctx context.Context) ([]api.AdminProduct, error)
 	Product(ctx context.Context, id uint32) (api.AdminProduct, error)
-	CreateProduct(ctx context.Context, p adminclient.NewProduct) (api.AdminProduct, error)
+	CreateProduct(ctx context.Context, p api.NewProduct) (api.AdminProduct, error)
 	Preheat(ctx context.Context, id uint32) (api.AdminProduct, error)
 	End(ctx context.Context, id uint32) (api.AdminProduct, error)
 	Delete(ctx context.Context, id uint32) (int, error)
@@ -195,7 +195,7 @@ func (r *run) delete(ctx context.Context) error {
 	defer cancel()
 	for asked := false; ; asked = true {
 		_, err := r.admin.Delete(ctx, r.product.ID)
-		var no *adminclient.Refusal
+		var no *api.Refusal
 		refused := errors.As(err, &no)
 		switch {
 		case err == nil, refused && asked && no.Document.Code == seckill.CodeNotFound: // an answer was lost
@@ -222,12 +222,12 @@ func (r *run) create(ctx context.Context, clock *clock) (created api.AdminProduc
 		return created, err
 	}
 	for range createTries {
-		created, err = r.admin.CreateProduct(ctx, adminclient.NewProduct{
+		created, err = r.admin.CreateProduct(ctx, api.NewProduct{
 			ID: id, Name: fmt.Sprintf("Load test %s", r.opt.Run), PriceCents: priceCents, Stock: r.opt.Units, PerUserLimit: r.opt.PerUserLimit,
 			StartsAt: starts, EndsAt: starts.Add(r.opt.Duration + saleLasts),
 			Test: true, // it is no shopper's, and nobody's figures
 		})
-		var taken *adminclient.Refusal
+		var taken *api.Refusal
 		if !errors.As(err, &taken) || taken.Document.Code != seckill.CodeWrongState {
 			return created, err
 		}

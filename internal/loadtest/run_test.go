@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/adminclient"
+
 	"seckill/internal/api"
 	"seckill/internal/loadtest"
 
@@ -156,7 +156,7 @@ func TestWhatCannotBeginExitsWithTwo(t *testing.T) {
 
 // operator is the engine's operator API, with figures that a test may bend.
 type operator struct {
-	*adminclient.Client
+	*api.Client
 	bend  func(*api.Stats)
 	money func([]api.Payment) []api.Payment
 }
@@ -179,7 +179,7 @@ func (o *operator) Payments(ctx context.Context, orderNo string) ([]api.Payment,
 
 func newOperator(t *testing.T, e *engine.Engine) *operator {
 	t.Helper()
-	client, err := adminclient.New(adminclient.Options{URL: e.AdminURL, Token: engine.AdminToken})
+	client, err := api.NewClient(api.ClientOptions{URL: e.AdminURL, Token: engine.AdminToken})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestAProductThatExistsIsTakenWithItsOwnTerms(t *testing.T) {
 	e := engine.Start(t, engine.Options{})
 	admin := newOperator(t, e)
 	starts := time.Now().Add(-time.Second)
-	if _, err := admin.CreateProduct(t.Context(), adminclient.NewProduct{
+	if _, err := admin.CreateProduct(t.Context(), api.NewProduct{
 		ID: 7, Name: "Shoe", PriceCents: 100, Stock: 7, PerUserLimit: 3, StartsAt: starts, EndsAt: starts.Add(time.Hour),
 	}); err != nil {
 		t.Fatal(err)

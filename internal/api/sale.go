@@ -1,4 +1,4 @@
-package adminclient
+package api
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/api"
 )
 
 // NewProduct is a product to create.
@@ -26,30 +25,30 @@ type NewProduct struct {
 
 // CreateProduct puts a product on the list of sales. An id that is taken is a
 // Refusal with wrong_state.
-func (c *Client) CreateProduct(ctx context.Context, p NewProduct) (api.AdminProduct, error) {
+func (c *Client) CreateProduct(ctx context.Context, p NewProduct) (AdminProduct, error) {
 	request := struct {
 		ID           uint32           `json:"id"`
 		Name         string           `json:"name"`
 		PriceCents   int64            `json:"price_cents"`
 		Stock        int64            `json:"stock"`
 		PerUserLimit int              `json:"per_user_limit"`
-		StartsAt     api.Time         `json:"starts_at"`
-		EndsAt       api.Time         `json:"ends_at"`
+		StartsAt     Time             `json:"starts_at"`
+		EndsAt       Time             `json:"ends_at"`
 		Strategy     seckill.Strategy `json:"strategy,omitempty"`
 		Test         bool             `json:"test,omitempty"`
 		why
-	}{p.ID, p.Name, p.PriceCents, p.Stock, p.PerUserLimit, api.Time(p.StartsAt), api.Time(p.EndsAt), p.Strategy, p.Test, why{c.opt.Reason}}
-	var created api.AdminProduct
+	}{p.ID, p.Name, p.PriceCents, p.Stock, p.PerUserLimit, Time(p.StartsAt), Time(p.EndsAt), p.Strategy, p.Test, why{c.opt.Reason}}
+	var created AdminProduct
 	err := c.into(ctx, &created, http.MethodPost, request, nil, "products")
 	return created, err
 }
 
 // Products lists every product, page by page.
-func (c *Client) Products(ctx context.Context) (all []api.AdminProduct, err error) {
+func (c *Client) Products(ctx context.Context) (all []AdminProduct, err error) {
 	for after := uint32(0); ; {
 		var page struct {
-			Products []api.AdminProduct `json:"products"`
-			Next     uint32             `json:"next"`
+			Products []AdminProduct `json:"products"`
+			Next     uint32         `json:"next"`
 		}
 		query := url.Values{"after": {strconv.FormatUint(uint64(after), 10)}, "limit": {"1000"}}
 		err := c.into(ctx, &page, http.MethodGet, nil, query, "products")
@@ -62,8 +61,8 @@ func (c *Client) Products(ctx context.Context) (all []api.AdminProduct, err erro
 }
 
 // Stats reads a product's figures.
-func (c *Client) Stats(ctx context.Context, id uint32) (api.Stats, error) {
-	var figures api.Stats
+func (c *Client) Stats(ctx context.Context, id uint32) (Stats, error) {
+	var figures Stats
 	err := c.into(ctx, &figures, http.MethodGet, nil, nil, "products", strconv.FormatUint(uint64(id), 10), "stats")
 	return figures, err
 }
@@ -73,22 +72,22 @@ const OrdersPage = 500
 
 // Orders is a page of a product's orders, newest first: those before an order,
 // or from the newest on.
-func (c *Client) Orders(ctx context.Context, product uint32, before string) ([]api.AdminOrder, error) {
+func (c *Client) Orders(ctx context.Context, product uint32, before string) ([]AdminOrder, error) {
 	query := url.Values{"product_id": {strconv.FormatUint(uint64(product), 10)}, "limit": {strconv.Itoa(OrdersPage)}}
 	if before != "" {
 		query.Set("before", before)
 	}
 	var list struct {
-		Orders []api.AdminOrder `json:"orders"`
+		Orders []AdminOrder `json:"orders"`
 	}
 	err := c.into(ctx, &list, http.MethodGet, nil, query, "orders")
 	return list.Orders, err
 }
 
 // Payments lists the movements of money of one order.
-func (c *Client) Payments(ctx context.Context, orderNo string) ([]api.Payment, error) {
+func (c *Client) Payments(ctx context.Context, orderNo string) ([]Payment, error) {
 	var list struct {
-		Payments []api.Payment `json:"payments"`
+		Payments []Payment `json:"payments"`
 	}
 	err := c.into(ctx, &list, http.MethodGet, nil, url.Values{"order_no": {orderNo}}, "payments")
 	return list.Payments, err

@@ -1,4 +1,4 @@
-package adminclient_test
+package api_test
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/adminclient"
+
 	"seckill/internal/api"
 )
 
 const token = "0123456789abcdef"
 
-func client(t *testing.T, url string, timeout time.Duration) *adminclient.Client {
+func client(t *testing.T, url string, timeout time.Duration) *api.Client {
 	t.Helper()
-	c, err := adminclient.New(adminclient.Options{URL: url, Token: token, Timeout: timeout, Operator: "cli", Reason: "drill"})
+	c, err := api.NewClient(api.ClientOptions{URL: url, Token: token, Timeout: timeout, Operator: "cli", Reason: "drill"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func client(t *testing.T, url string, timeout time.Duration) *adminclient.Client
 }
 
 // serve answers the one request that is expected.
-func serve(t *testing.T, wantRequest, wantBody string, answer http.HandlerFunc) *adminclient.Client {
+func serve(t *testing.T, wantRequest, wantBody string, answer http.HandlerFunc) *api.Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -59,12 +59,12 @@ func TestCallsGoWhereTheWireSays(t *testing.T) {
 	product := write(`{"id":7,"name":"shoe","epoch":3,"unknown":true}`)
 	for _, c := range []struct {
 		request, body string
-		call          func(*adminclient.Client) (uint64, error)
+		call          func(*api.Client) (uint64, error)
 	}{
-		{"GET /admin/v1/products/7", "", func(c *adminclient.Client) (uint64, error) { p, err := c.Product(ctx, 7); return p.Epoch, err }},
-		{"POST /admin/v1/products/7/preheat", `{"reason":"drill"}`, func(c *adminclient.Client) (uint64, error) { p, err := c.Preheat(ctx, 7); return p.Epoch, err }},
-		{"POST /admin/v1/products/7/takeover", `{"reason":"drill"}`, func(c *adminclient.Client) (uint64, error) { p, err := c.TakeOver(ctx, 7); return p.Epoch, err }},
-		{"POST /admin/v1/products/7/recover", `{"reason":"drill"}`, func(c *adminclient.Client) (uint64, error) { p, err := c.Recover(ctx, 7); return p.Epoch, err }},
+		{"GET /admin/v1/products/7", "", func(c *api.Client) (uint64, error) { p, err := c.Product(ctx, 7); return p.Epoch, err }},
+		{"POST /admin/v1/products/7/preheat", `{"reason":"drill"}`, func(c *api.Client) (uint64, error) { p, err := c.Preheat(ctx, 7); return p.Epoch, err }},
+		{"POST /admin/v1/products/7/takeover", `{"reason":"drill"}`, func(c *api.Client) (uint64, error) { p, err := c.TakeOver(ctx, 7); return p.Epoch, err }},
+		{"POST /admin/v1/products/7/recover", `{"reason":"drill"}`, func(c *api.Client) (uint64, error) { p, err := c.Recover(ctx, 7); return p.Epoch, err }},
 	} {
 		if epoch, err := c.call(serve(t, c.request, c.body, product)); err != nil || epoch != 3 {
 			t.Errorf("%s: epoch %d, err %v", c.request, epoch, err)
@@ -97,7 +97,7 @@ func TestAProblemDocumentIsShownWithCodeAndText(t *testing.T) {
 		api.WriteProblem(w, seckill.Errorf(seckill.CodeWrongState, "the sale has ended"), seckill.English)
 	})
 	_, err := c.Preheat(t.Context(), 7)
-	var refusal *adminclient.Refusal
+	var refusal *api.Refusal
 	if !errors.As(err, &refusal) || refusal.Status != 409 || refusal.Document.Code != seckill.CodeWrongState {
 		t.Fatalf("err %#v", err)
 	}
@@ -153,11 +153,11 @@ func TestEveryCallEnds(t *testing.T) {
 
 func TestBadOptionsAreRefused(t *testing.T) {
 	for _, url := range []string{"", "127.0.0.1:8081", "ftp://x", "http://", "http://\x00"} {
-		if _, err := adminclient.New(adminclient.Options{URL: url, Token: token}); err == nil {
+		if _, err := api.NewClient(api.ClientOptions{URL: url, Token: token}); err == nil {
 			t.Errorf("address %q accepted", url)
 		}
 	}
-	if _, err := adminclient.New(adminclient.Options{URL: "http://x"}); err == nil {
+	if _, err := api.NewClient(api.ClientOptions{URL: "http://x"}); err == nil {
 		t.Error("no token accepted")
 	}
 }
@@ -179,7 +179,7 @@ func TestClient_RedirectDoesNotCarryTheTokenAway(t *testing.T) {
 
 func TestNew_AddressHasNoUserAndNoQuery(t *testing.T) {
 	for _, address := range []string{"http://u:hunter2@127.0.0.1:8081", "http://127.0.0.1:8081/?key=hunter2", "hunter2"} {
-		_, err := adminclient.New(adminclient.Options{URL: address, Token: token})
+		_, err := api.NewClient(api.ClientOptions{URL: address, Token: token})
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", address, err)
 		}

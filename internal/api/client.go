@@ -1,6 +1,6 @@
 // Package adminclient speaks the operator API, for the commands that act on a
 // running sale.
-package adminclient
+package api
 
 import (
 	"bytes"
@@ -15,20 +15,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"seckill/internal/api"
 )
 
 const (
 	// DefaultTimeout bounds a call for which the caller names no other bound.
-	DefaultTimeout = 30 * time.Second
+	ClientTimeout = 30 * time.Second
 	// maxAnswer bounds what is read of an answer: a report with its findings
 	// is some kilobytes.
 	maxAnswer = 4 << 20
 )
 
 // Options is how to reach the operator API.
-type Options struct {
+type ClientOptions struct {
 	URL     string        // such as http://127.0.0.1:8081
 	Token   string        // admin.token
 	Timeout time.Duration // of one call; 0 is DefaultTimeout
@@ -41,12 +39,12 @@ type Options struct {
 // once and never repeated: whether to try again is the operator's decision.
 type Client struct {
 	base *url.URL
-	opt  Options
+	opt  ClientOptions
 	http *http.Client
 }
 
 // New checks the options; it does not connect.
-func New(opt Options) (*Client, error) {
+func NewClient(opt ClientOptions) (*Client, error) {
 	base, err := url.Parse(strings.TrimRight(opt.URL, "/"))
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.User != nil || base.RawQuery != "" {
 		// The text is not echoed: it may hold a password.
@@ -56,7 +54,7 @@ func New(opt Options) (*Client, error) {
 		return nil, errors.New("the operator API needs a token: set admin.token, or name the server's data_dir")
 	}
 	if opt.Timeout <= 0 {
-		opt.Timeout = DefaultTimeout
+		opt.Timeout = ClientTimeout
 	}
 	return &Client{
 		base: base,
@@ -70,28 +68,28 @@ func New(opt Options) (*Client, error) {
 }
 
 // Product reads a product.
-func (c *Client) Product(ctx context.Context, id uint32) (api.AdminProduct, error) {
+func (c *Client) Product(ctx context.Context, id uint32) (AdminProduct, error) {
 	return c.product(ctx, http.MethodGet, id, "", nil)
 }
 
 // Preheat hands the product's stock to the ledger. Repeated, it changes nothing
 // while the epoch is live.
-func (c *Client) Preheat(ctx context.Context, id uint32) (api.AdminProduct, error) {
+func (c *Client) Preheat(ctx context.Context, id uint32) (AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "preheat", why{c.opt.Reason})
 }
 
 // Recover rebuilds the product's ledger from the store under a new epoch.
-func (c *Client) Recover(ctx context.Context, id uint32) (api.AdminProduct, error) {
+func (c *Client) Recover(ctx context.Context, id uint32) (AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "recover", why{c.opt.Reason})
 }
 
 // TakeOver has the store sell the product instead of its ledger.
-func (c *Client) TakeOver(ctx context.Context, id uint32) (api.AdminProduct, error) {
+func (c *Client) TakeOver(ctx context.Context, id uint32) (AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "takeover", why{c.opt.Reason})
 }
 
 // End ends the product's sale for good.
-func (c *Client) End(ctx context.Context, id uint32) (api.AdminProduct, error) {
+func (c *Client) End(ctx context.Context, id uint32) (AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "end", why{c.opt.Reason})
 }
 
@@ -114,7 +112,7 @@ type why struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func (c *Client) product(ctx context.Context, method string, id uint32, verb string, request any) (product api.AdminProduct, err error) {
+func (c *Client) product(ctx context.Context, method string, id uint32, verb string, request any) (product AdminProduct, err error) {
 	err = c.into(ctx, &product, method, request, nil, "products", strconv.FormatUint(uint64(id), 10), verb)
 	return product, err
 }
@@ -190,7 +188,7 @@ func (c *Client) unreached(err error) error {
 // Refusal is an answer that is not 2xx.
 type Refusal struct {
 	Status   int
-	Document api.Document // empty when the answer was no problem document
+	Document Document // empty when the answer was no problem document
 }
 
 func (r *Refusal) Error() string {
@@ -208,8 +206,8 @@ func (r *Refusal) Error() string {
 func refusal(res *http.Response, body []byte) *Refusal {
 	r := &Refusal{Status: res.StatusCode}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	if kind != api.ProblemType || json.Unmarshal(body, &r.Document) != nil {
-		r.Document = api.Document{}
+	if kind != ProblemType || json.Unmarshal(body, &r.Document) != nil {
+		r.Document = Document{}
 	}
 	return r
 }

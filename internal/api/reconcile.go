@@ -1,16 +1,14 @@
-package adminclient
+package api
 
 import (
 	"context"
 	"net/http"
-
-	"seckill/internal/api"
 )
 
 // Reconcile counts a product now and, if asked, mends what has one safe
 // direction.
-func (c *Client) Reconcile(ctx context.Context, id uint32, repair bool) (api.Report, error) {
-	var report api.Report
+func (c *Client) Reconcile(ctx context.Context, id uint32, repair bool) (Report, error) {
+	var report Report
 	request := struct {
 		ProductID uint32 `json:"product_id"`
 		Repair    bool   `json:"repair"`

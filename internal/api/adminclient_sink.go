@@ -1,4 +1,4 @@
-package adminclient
+package api
 
 import (
 	"context"
@@ -6,22 +6,20 @@ import (
 	"net/url"
 	"strconv"
 	"time"
-
-	"seckill/internal/api"
 )
 
 // Sinks lists the sinks to which events are sent.
-func (c *Client) Sinks(ctx context.Context) ([]api.Sink, error) {
+func (c *Client) Sinks(ctx context.Context) ([]Sink, error) {
 	var list struct {
-		Sinks []api.Sink `json:"sinks"`
+		Sinks []Sink `json:"sinks"`
 	}
 	err := c.into(ctx, &list, http.MethodGet, nil, nil, "sinks")
 	return list.Sinks, err
 }
 
 // TestSink sends an echo event to a sink.
-func (c *Client) TestSink(ctx context.Context, name string) (api.SinkTest, error) {
-	var result api.SinkTest
+func (c *Client) TestSink(ctx context.Context, name string) (SinkTest, error) {
+	var result SinkTest
 	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "test")
 	return result, err
 }
@@ -60,7 +58,7 @@ type DeliveryFilter struct {
 }
 
 // Deliveries reads a page of the delivery log of a sink.
-func (c *Client) Deliveries(ctx context.Context, name string, filter DeliveryFilter) ([]api.Delivery, error) {
+func (c *Client) Deliveries(ctx context.Context, name string, filter DeliveryFilter) ([]Delivery, error) {
 	query := url.Values{"limit": {strconv.Itoa(filter.Limit)}}
 	set := func(name, value string) {
 		if value != "" && value != "0" {
@@ -76,7 +74,7 @@ func (c *Client) Deliveries(ctx context.Context, name string, filter DeliveryFil
 		set("order", "desc")
 	}
 	var page struct {
-		Deliveries []api.Delivery `json:"deliveries"`
+		Deliveries []Delivery `json:"deliveries"`
 	}
 	err := c.into(ctx, &page, http.MethodGet, nil, query, "sinks", name, "deliveries")
 	return page.Deliveries, err
@@ -84,17 +82,17 @@ func (c *Client) Deliveries(ctx context.Context, name string, filter DeliveryFil
 
 // RetryDelivery tries one delivery again. The event is named by its number or its
 // message id.
-func (c *Client) RetryDelivery(ctx context.Context, name, event string) (api.Delivery, error) {
+func (c *Client) RetryDelivery(ctx context.Context, name, event string) (Delivery, error) {
 	return c.delivery(ctx, name, event, "retry")
 }
 
 // SkipDelivery gives up one delivery, named as in RetryDelivery.
-func (c *Client) SkipDelivery(ctx context.Context, name, event string) (api.Delivery, error) {
+func (c *Client) SkipDelivery(ctx context.Context, name, event string) (Delivery, error) {
 	return c.delivery(ctx, name, event, "skip")
 }
 
-func (c *Client) delivery(ctx context.Context, name, event, verb string) (api.Delivery, error) {
-	var d api.Delivery
+func (c *Client) delivery(ctx context.Context, name, event, verb string) (Delivery, error) {
+	var d Delivery
 	err := c.into(ctx, &d, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, "deliveries", event, verb)
 	return d, err
 }
@@ -102,9 +100,9 @@ func (c *Client) delivery(ctx context.Context, name, event, verb string) (api.De
 // ReplaySink delivers all events since a time again, and returns how many.
 func (c *Client) ReplaySink(ctx context.Context, name string, from time.Time) (int64, error) {
 	request := struct {
-		From api.Time `json:"from"`
+		From Time `json:"from"`
 		why
-	}{api.Time(from), why{c.opt.Reason}}
+	}{Time(from), why{c.opt.Reason}}
 	var result struct {
 		Events int64 `json:"events"`
 	}
