@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"seckill"
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 )
 
 // maxTokenTTL keeps a token for trying things out from living for ever.
@@ -48,7 +48,7 @@ Whoever has it can buy as U until it expires.`,
 			if !cfg.Auth.JWTSecret.IsSet() {
 				return errors.New("no secret to sign with: set auth.jwt_secret, or name the data_dir of a server that ran once")
 			}
-			signer, err := identity.NewSigner(cfg.Auth.JWTSecret.Bytes(), cfg.Auth.Issuer, cfg.Auth.Audience)
+			signer, err := auth.NewSigner(cfg.Auth.JWTSecret.Bytes(), cfg.Auth.Issuer, cfg.Auth.Audience)
 			if err != nil {
 				return err
 			}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 	"seckill/internal/purchasetoken"
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
@@ -38,13 +38,13 @@ var Gates = []Gate{
 // Buyers reads who asks.
 type Buyers interface {
 	// FromHeader verifies an Authorization header and appends its buyer to dst.
-	FromHeader(dst, authorization []byte, look identity.Look) ([]byte, error)
+	FromHeader(dst, authorization []byte, look auth.Look) ([]byte, error)
 	// Claimed appends the buyer whom the header names, proven or not, and says
 	// what a proof would take. What FromHeader accepts it reads alike, for much
 	// less.
-	Claimed(dst, authorization []byte) ([]byte, identity.Proof)
+	Claimed(dst, authorization []byte) ([]byte, auth.Proof)
 	// LoginCode verifies a login code.
-	LoginCode(code []byte, look identity.Look) (identity.Code, error)
+	LoginCode(code []byte, look auth.Look) (auth.Code, error)
 }
 
 // Memory knows cheaply and locally whom the ledger may remember of a limit group:
@@ -221,11 +221,11 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 	}
 	buyer, proof := d.Buyers.Claimed(req.room[:0], req.Authorization) // a proof writes the same there
 	switch proof {
-	case identity.ProofNone:
+	case auth.ProofNone:
 		return false
-	case identity.ProofDue:
+	case auth.ProofDue:
 		return true
-	case identity.ProofKey:
+	case auth.ProofKey:
 		// Before the memory is asked, and only then: who was verified before goes on.
 		if d.ByForger.SpentAddr(req.Addr, now) && d.identify(req, now, true) == error(ErrForger) {
 			return true
@@ -243,7 +243,7 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 // told yet.
 func (d *Doorkeeper) worthAGate(err error) bool {
 	switch err {
-	case nil, error(identity.ErrExpired), error(identity.ErrNotYetValid), error(identity.ErrKeysDue), error(ErrForger):
+	case nil, error(auth.ErrExpired), error(auth.ErrNotYetValid), error(auth.ErrKeysDue), error(ErrForger):
 		return true
 	}
 	return false

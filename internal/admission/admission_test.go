@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 	"seckill/internal/purchasetoken"
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
@@ -61,7 +61,7 @@ func newDoor(t testing.TB) *door {
 	}}}
 	log := slog.New(slog.DiscardHandler)
 	d.catalog = sale.NewCatalog(d.shelf)
-	buyers, err := identity.Open(identity.Options{Secrets: [][]byte{secret}})
+	buyers, err := auth.OpenVerifier(auth.VerifierOptions{Secrets: [][]byte{secret}})
 	must(t, err)
 	tokens, err := purchasetoken.New(secret)
 	must(t, err)
@@ -233,12 +233,12 @@ func TestASoldOutFlagAsksNobodyForProofWhomTheLedgerDoesNotRemember(t *testing.T
 // unsure cannot tell yet who anybody is.
 type unsure struct{ Buyers }
 
-func (unsure) FromHeader(dst, _ []byte, _ identity.Look) ([]byte, error) {
-	return dst, identity.ErrKeysDue
+func (unsure) FromHeader(dst, _ []byte, _ auth.Look) ([]byte, error) {
+	return dst, auth.ErrKeysDue
 }
 
-func (unsure) Claimed(dst, _ []byte) ([]byte, identity.Proof) {
-	return append(dst, "bob"...), identity.ProofDue
+func (unsure) Claimed(dst, _ []byte) ([]byte, auth.Proof) {
+	return append(dst, "bob"...), auth.ProofDue
 }
 
 func TestWhoCannotBeToldYetIsAskedToComeAgainNotToldSoldOut(t *testing.T) {
@@ -250,7 +250,7 @@ func TestWhoCannotBeToldYetIsAskedToComeAgainNotToldSoldOut(t *testing.T) {
 			on.MarkSoldOut(time.Now().Add(time.Hour))
 		}
 		got := d.Admit(on, &Request{Authorization: []byte("Bearer x"), Addr: addr, Body: []byte(`{}`)}, &Pass{})
-		if got.Code != seckill.CodeBusy || got.Gate != GateBuyer || got.RetryAfter != time.Duration(identity.ErrKeysDue.RetryAfter)*time.Second {
+		if got.Code != seckill.CodeBusy || got.Gate != GateBuyer || got.RetryAfter != time.Duration(auth.ErrKeysDue.RetryAfter)*time.Second {
 			t.Errorf("sold out %t: %+v", soldOut, got)
 		}
 	}

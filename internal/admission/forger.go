@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 )
 
 // ForgedPerSecond is how many tokens that a public key has refuted an address may
@@ -20,7 +20,7 @@ import (
 const ForgedPerSecond = 100
 
 // ErrForger refuses to check a token's signature.
-var ErrForger = identity.ErrSpared
+var ErrForger = auth.ErrSpared
 
 // Prove reads who asks and appends the buyer to dst, unless that takes the check
 // of a public key's signature and the address has sent too many forged ones. All
@@ -31,7 +31,7 @@ func (d *Doorkeeper) Prove(dst, authorization []byte, addr netip.Addr) ([]byte, 
 
 // prove counts forgeries by the ledger's clock, now, like every rate.
 func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, now time.Time, datesLast bool) ([]byte, error) {
-	buyer, err := d.Buyers.FromHeader(dst, authorization, identity.Look{
+	buyer, err := d.Buyers.FromHeader(dst, authorization, auth.Look{
 		Now: d.Now(), Spare: len(authorization) > 0 && d.ByForger.SpentAddr(addr, now), DatesLast: datesLast,
 	})
 	d.blame(addr, err, now)
@@ -39,16 +39,16 @@ func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, now time.
 }
 
 // ReadCode reads a login code under the same limit: it is signed like a token.
-func (d *Doorkeeper) ReadCode(code []byte, addr netip.Addr) (identity.Code, error) {
+func (d *Doorkeeper) ReadCode(code []byte, addr netip.Addr) (auth.Code, error) {
 	now := d.Clock.Now()
-	read, err := d.Buyers.LoginCode(code, identity.Look{Now: d.Now(), Spare: d.ByForger.SpentAddr(addr, now)})
+	read, err := d.Buyers.LoginCode(code, auth.Look{Now: d.Now(), Spare: d.ByForger.SpentAddr(addr, now)})
 	d.blame(addr, err, now)
 	return read, err
 }
 
 // blame counts a forgery that was costly to find out.
 func (d *Doorkeeper) blame(addr netip.Addr, err error, now time.Time) {
-	if err == error(identity.ErrForged) {
+	if err == error(auth.ErrForged) {
 		d.ByForger.AllowAddr(addr, now)
 	}
 }

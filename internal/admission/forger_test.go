@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 	"seckill/internal/ratelimit"
 	"seckill/test/login"
 )
@@ -24,14 +24,14 @@ type counting struct {
 	looks int
 }
 
-func (c *counting) FromHeader(dst, authorization []byte, look identity.Look) ([]byte, error) {
+func (c *counting) FromHeader(dst, authorization []byte, look auth.Look) ([]byte, error) {
 	c.looks++
 	return c.Buyers.FromHeader(dst, authorization, look)
 }
 
 // shopLogin is a shop's login with a public key, and a thief with another.
 type shopLogin struct {
-	keys        *identity.Keys
+	keys        *auth.Keys
 	shop, thief ed25519.PrivateKey
 }
 
@@ -46,10 +46,10 @@ func keyed(tb testing.TB, d *door) *shopLogin {
 		fmt.Fprintf(w, `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":%q}]}`, base64.RawURLEncoding.EncodeToString(public))
 	}))
 	tb.Cleanup(server.Close)
-	keys, err := identity.NewKeys(identity.KeysOptions{URL: server.URL, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	keys, err := auth.NewKeys(auth.KeysOptions{URL: server.URL, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	must(tb, err)
 	must(tb, keys.Round(tb.Context()))
-	d.Buyers, err = identity.Open(identity.Options{Secrets: [][]byte{secret}, Keys: keys})
+	d.Buyers, err = auth.OpenVerifier(auth.VerifierOptions{Secrets: [][]byte{secret}, Keys: keys})
 	must(tb, err)
 	return &shopLogin{keys, shop, thief}
 }
@@ -133,7 +133,7 @@ func TestForgedLoginCodesCountAsForgedTokens(t *testing.T) {
 	d := newDoor(t)
 	l := keyed(t, d)
 	d.ByForger = spent(t, func(*ratelimit.Limiter, time.Time) {})
-	for i, want := range []error{identity.ErrForged, ErrForger, ErrForger} {
+	for i, want := range []error{auth.ErrForged, ErrForger, ErrForger} {
 		if _, err := d.ReadCode(l.bearer(l.thief, "k", "bob", time.Minute)[len("Bearer "):], addr); err != want {
 			t.Errorf("code %d: %v, want %v", i, err, want)
 		}

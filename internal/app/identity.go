@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"seckill/internal/admission"
+	"seckill/internal/auth"
 	"seckill/internal/duty"
 	"seckill/internal/fault"
-	"seckill/internal/identity"
 	"seckill/internal/shopapi"
 )
 
@@ -17,20 +17,20 @@ const keysTimeout = 10 * time.Second
 // buildIdentity wires who a buyer is. Keys are fetched once the loops run: an
 // issuer that is away does not keep the engine from starting.
 func (p *parts) buildIdentity() (err error) {
-	auth := p.cfg.Auth
-	if auth.JWKSURL != "" {
-		p.keys, err = identity.NewKeys(identity.KeysOptions{URL: auth.JWKSURL, Log: p.log, Now: time.Now})
+	settings := p.cfg.Auth
+	if settings.JWKSURL != "" {
+		p.keys, err = auth.NewKeys(auth.KeysOptions{URL: settings.JWKSURL, Log: p.log, Now: time.Now})
 		if err != nil {
 			return err
 		}
 	}
-	if auth.JWTSecret.IsSet() {
-		if p.signer, err = identity.NewSigner(auth.JWTSecret.Bytes(), auth.Issuer, auth.Audience); err != nil {
+	if settings.JWTSecret.IsSet() {
+		if p.signer, err = auth.NewSigner(settings.JWTSecret.Bytes(), settings.Issuer, settings.Audience); err != nil {
 			return err
 		}
 	}
-	p.buyers, err = identity.Open(identity.Options{
-		Secrets: auth.HMACSecrets(), Keys: p.keys, Issuer: auth.Issuer, Audience: auth.Audience, Leeway: auth.Leeway,
+	p.buyers, err = auth.OpenVerifier(auth.VerifierOptions{
+		Secrets: settings.HMACSecrets(), Keys: p.keys, Issuer: settings.Issuer, Audience: settings.Audience, Leeway: settings.Leeway,
 	})
 	return err
 }

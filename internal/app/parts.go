@@ -19,12 +19,12 @@ import (
 	"seckill/internal/admission"
 	"seckill/internal/alert"
 	"seckill/internal/api"
+	"seckill/internal/auth"
 	"seckill/internal/bulletin"
 	"seckill/internal/complaint"
 	"seckill/internal/config"
 	"seckill/internal/expiry"
 	"seckill/internal/fault"
-	"seckill/internal/identity"
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
@@ -109,9 +109,9 @@ type parts struct {
 	returns     *shopapi.Returns
 	shop        *shopapi.Server
 	admin       http.Handler
-	buyers      *identity.Verifier
-	keys        *identity.Keys   // nil without auth.jwks_url
-	signer      *identity.Signer // of buyers' tokens; nil without a secret
+	buyers      *auth.Verifier
+	keys        *auth.Keys   // nil without auth.jwks_url
+	signer      *auth.Signer // of buyers' tokens; nil without a secret
 	links       *orderlink.Signer
 	sinks       sinks
 	brokers     brokers

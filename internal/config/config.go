@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"seckill/internal/auth"
 	"seckill/internal/challenge"
-	"seckill/internal/identity"
 )
 
 // Config is everything that can be set. Each field is one row of the table in
@@ -258,7 +258,7 @@ func Default() *Config {
 		Shop:  Shop{Listen: "127.0.0.1:8080", MaxConns: 100_000, MaxConnsPerAddr: 2_000, Drain: time.Second},
 		Page:  Page{LoginTTL: 12 * time.Hour},
 		Admin: Admin{Listen: "127.0.0.1:8081"},
-		Auth:  Auth{JWKSRefresh: 5 * time.Minute, Leeway: identity.DefaultLeeway},
+		Auth:  Auth{JWKSRefresh: 5 * time.Minute, Leeway: auth.DefaultLeeway},
 		Token: Token{Lead: time.Minute},
 		Challenge: Challenge{
 			Kind: string(challenge.None), PowBits: challenge.DefaultPowBits, PowCalmPerSecond: 500,

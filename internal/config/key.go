@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"seckill/internal/auth"
 	"seckill/internal/challenge"
-	"seckill/internal/identity"
 	"seckill/internal/keyring"
 	"seckill/internal/ledger"
 )
@@ -69,7 +69,7 @@ func (c *Config) keys() []key {
 		{"auth.jwt_secret", &c.Auth.JWTSecret, secret(), "Key of the buyers' JWTs (HS256, HS384, HS512); `sub` is the buyer. With auth.jwks_url and Redis or MySQL it may stay unset: these are then refused."},
 		{"auth.jwt_previous_secrets", &c.Auth.JWTPreviousSecrets, secrets(keyring.MaxSecrets - 1), "Keys that are still accepted and never sign, while auth.jwt_secret is rotated."},
 		{"auth.jwks_url", &c.Auth.JWKSURL, keysURL(), "Where the shop publishes the public keys of the buyers' JWTs (RS256 to RS512, PS256 to PS512, ES256 to ES512, EdDSA). Empty: auth.jwt_secret alone."},
-		{"auth.jwks_refresh", &c.Auth.JWKSRefresh, lasting(identity.KeysSpacing, day), "How often they are fetched. A key that is not among them asks for it at once, at most every 10s."},
+		{"auth.jwks_refresh", &c.Auth.JWKSRefresh, lasting(auth.KeysSpacing, day), "How often they are fetched. A key that is not among them asks for it at once, at most every 10s."},
 		{"auth.issuer", &c.Auth.Issuer, line(maxClaimBytes), "`iss` that every token must have. Empty: not asked for."},
 		{"auth.audience", &c.Auth.Audience, audience(), "`aud` that every buyer's token must have, alone or among others. Empty: not asked for."},
 		{"auth.leeway", &c.Auth.Leeway, offOrLasting(time.Second, maxLeeway), "How far the clock of your login may differ from the instance's: `nbf` and `iat` may be so far ahead, `exp` so long ago. Fractions of a second are cut off."},

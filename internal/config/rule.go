@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"seckill/internal/api"
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 )
 
 // Bounds of what names servers and keys.
@@ -252,14 +252,14 @@ func keysURL() rule {
 		if strings.Contains(address, secretMask) {
 			return errMasked
 		}
-		return identity.CheckKeysURL(address)
+		return auth.CheckKeysURL(address)
 	}))
 }
 
 func audience() rule {
 	return ruled(line(maxClaimBytes).words, func(name string) error {
-		if name == identity.LoginAudience {
-			return fmt.Errorf("must not be %s, which is that of login codes", identity.LoginAudience)
+		if name == auth.LoginAudience {
+			return fmt.Errorf("must not be %s, which is that of login codes", auth.LoginAudience)
 		}
 		return checkLine(name, maxClaimBytes)
 	})

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"seckill"
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 )
 
 // tokenSlack is how long buyers' tokens outlive the bounds of the test.
@@ -56,7 +56,7 @@ type buyer struct {
 
 // signBuyers makes the crowd's tokens before the start: the second of the sale
 // is not for signing.
-func signBuyers(ctx context.Context, signer *identity.Signer, run string, n int, expires time.Time) ([]buyer, error) {
+func signBuyers(ctx context.Context, signer *auth.Signer, run string, n int, expires time.Time) ([]buyer, error) {
 	buyers := make([]buyer, n)
 	group, ctx := errgroup.WithContext(ctx)
 	parts := runtime.GOMAXPROCS(0)

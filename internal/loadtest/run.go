@@ -11,7 +11,7 @@ import (
 	"seckill"
 
 	"seckill/internal/api"
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 )
 
 // Admin is what the load test asks of the operator API.
@@ -119,7 +119,7 @@ func (r *run) prepare(ctx context.Context) (*crowd, error) {
 	if now := clock.server(); start.Before(now) {
 		start = now
 	}
-	signer, err := identity.NewSigner(r.opt.JWTSecret, r.opt.Issuer, r.opt.Audience)
+	signer, err := auth.NewSigner(r.opt.JWTSecret, r.opt.Issuer, r.opt.Audience)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ import (
 	"seckill/internal/admission"
 	"seckill/internal/alert"
 	"seckill/internal/api"
+	"seckill/internal/auth"
 	"seckill/internal/challenge"
-	"seckill/internal/identity"
 	"seckill/internal/promise"
 	"seckill/internal/purchase"
 
@@ -253,7 +253,7 @@ func (m *Metrics) PromiseJournal(read func() (bytes, failures int64)) {
 }
 
 // Keys shows the set of public keys that buyers' tokens are verified with.
-func (m *Metrics) Keys(read func() identity.KeysStats) {
+func (m *Metrics) Keys(read func() auth.KeysStats) {
 	m.readGauge("seckill_jwks_keys", "Public keys that buyers' tokens are verified with.", func() float64 { return float64(read().Keys) })
 	m.readGauge("seckill_jwks_age_seconds", "Time since the set of keys in force was fetched; before the first, since the start.", func() float64 { return read().Age.Seconds() })
 	m.readCounter("seckill_jwks_signatures_total", "Signatures checked with a public key; a token that is remembered needs none.", func() float64 { return float64(read().Signatures) })

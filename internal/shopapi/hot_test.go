@@ -13,7 +13,7 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
 	"seckill/internal/purchase"
@@ -80,7 +80,7 @@ func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sal
 	}
 	stage := purchase.New(yes{}, clock, opt)
 	tb.Cleanup(stage.Close)
-	buyers, err := identity.Open(identity.Options{Secrets: [][]byte{secret}})
+	buyers, err := auth.OpenVerifier(auth.VerifierOptions{Secrets: [][]byte{secret}})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -10,14 +10,14 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 )
 
 // Login exchanges a one-time code of the shop for a buyer's token: the way in
 // from a shop whose own login is a cookie, which the page cannot see.
 type Login struct {
 	// Read verifies a code as the shop signed it, from an address.
-	Read func(code []byte, from netip.Addr) (identity.Code, error)
+	Read func(code []byte, from netip.Addr) (auth.Code, error)
 	// Spend uses a code up, on every instance, for a time. Of all calls until its
 	// end exactly one is first.
 	Spend func(ctx context.Context, id string, life time.Duration) (first bool, err error)
@@ -34,7 +34,7 @@ type Login struct {
 const spentLogin = "login:"
 
 // maxCodeBytes is that of a buyer's token, which a code resembles.
-const maxCodeBytes = identity.MaxTokenBytes
+const maxCodeBytes = auth.MaxTokenBytes
 
 var errCodeUsed = seckill.Errorf(seckill.CodeUnauthenticated, "the login code was used before").
 	Titled("This sign-in was used before, please sign in again.", "该登录已被使用，请重新登录")
@@ -55,7 +55,7 @@ func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	deadline, cancel := bounded()
 	defer cancel()
 	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(code), s.client(ctx))
-	if err == error(identity.ErrKeysDue) { // the duty's to complain about
+	if err == error(auth.ErrKeysDue) { // the duty's to complain about
 		s.answer(ctx, "login", err)
 		return
 	}

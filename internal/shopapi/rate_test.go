@@ -11,7 +11,7 @@ import (
 
 	"seckill/internal/admission"
 	"seckill/internal/api"
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 	"seckill/internal/ratelimit"
 )
 
@@ -161,19 +161,19 @@ func TestABuyersOtherRequestsHaveABudgetOfTheirOwn(t *testing.T) {
 // refuting finds every token forged, by a public key, unless it is spared that.
 type refuting struct{ admission.Buyers }
 
-func (refuting) verdict(look identity.Look) error {
+func (refuting) verdict(look auth.Look) error {
 	if look.Spare {
-		return identity.ErrSpared
+		return auth.ErrSpared
 	}
-	return identity.ErrForged
+	return auth.ErrForged
 }
 
-func (r refuting) FromHeader(dst, _ []byte, look identity.Look) ([]byte, error) {
+func (r refuting) FromHeader(dst, _ []byte, look auth.Look) ([]byte, error) {
 	return dst, r.verdict(look)
 }
 
-func (r refuting) LoginCode(_ []byte, look identity.Look) (identity.Code, error) {
-	return identity.Code{}, r.verdict(look)
+func (r refuting) LoginCode(_ []byte, look auth.Look) (auth.Code, error) {
+	return auth.Code{}, r.verdict(look)
 }
 
 func TestAForgerIsToldSoOnEveryRouteThatWantsAProof(t *testing.T) {

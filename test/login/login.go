@@ -4,12 +4,12 @@ package login
 import (
 	"time"
 
-	"seckill/internal/identity"
+	"seckill/internal/auth"
 )
 
 // Token is a buyer's token under a secret, without issuer and audience.
 func Token(secret []byte, buyer string, expires time.Time) (string, error) {
-	signer, err := identity.NewSigner(secret, "", "")
+	signer, err := auth.NewSigner(secret, "", "")
 	if err != nil {
 		return "", err
 	}

@@ -1,5 +1,5 @@
 //go:build !race
 
-package identity
+package auth
 
 const raceEnabled = false

@@ -1,4 +1,4 @@
-package identity
+package auth
 
 // Proof is what it would take to prove whom a token names.
 type Proof uint8

@@ -1,4 +1,4 @@
-package identity
+package auth
 
 import (
 	"context"
@@ -84,7 +84,7 @@ func TestKeyOfACurve_ServesItsOwnHashAlone(t *testing.T) {
 // The classic forgery: a public key, which everybody has, as the HMAC secret.
 func TestPublicKey_IsNeverASecret(t *testing.T) {
 	e := with(t, sameSet())
-	alone := openEngine(t, openShop(t, sameSet()).URL, Options{})
+	alone := openEngine(t, openShop(t, sameSet()).URL, VerifierOptions{})
 	if err := alone.fetch(t); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestPublicKey_IsNeverASecret(t *testing.T) {
 func TestWithoutSecretsHMACIsRefusedAndWithoutKeysAllOthers(t *testing.T) {
 	rs := key("RS256", "r")
 	hs := []byte(seal(t, secret, hs256, `{"sub":"bob","exp":`+at(time.Hour)+`}`))
-	e := openEngine(t, openShop(t, setOf(rs)).URL, Options{})
+	e := openEngine(t, openShop(t, setOf(rs)).URL, VerifierOptions{})
 	if err := e.fetch(t); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestRotationTakesOldTokensAlongWithTheirKey(t *testing.T) {
 	for _, alg := range publicAlgorithms {
 		old, fresh := key(alg, "2025"), otherKey(alg, "2026")
 		s := openShop(t, setOf(old))
-		e := openEngine(t, s.URL, Options{})
+		e := openEngine(t, s.URL, VerifierOptions{})
 		steps := []struct {
 			body       string
 			old, fresh error
@@ -172,7 +172,7 @@ func TestRotationTakesOldTokensAlongWithTheirKey(t *testing.T) {
 func TestKeysRotateUnderACrowd(t *testing.T) {
 	stays, goes := key("ES256", "stays"), key("EdDSA", "goes")
 	s := openShop(t, setOf(stays, goes))
-	e := openEngine(t, s.URL, Options{})
+	e := openEngine(t, s.URL, VerifierOptions{})
 	if err := e.fetch(t); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestKeysRotateUnderACrowd(t *testing.T) {
 func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
 	es, ed := key("ES256", "e"), key("EdDSA", "d")
 	s := openShop(t, setOf(es))
-	e := openEngine(t, s.URL, Options{})
+	e := openEngine(t, s.URL, VerifierOptions{})
 	token := es.token()
 	for i, body := range []string{setOf(es), setOf(es), setOf(ed, es)} { // fetched again, unchanged, joined
 		s.publish(body)
@@ -242,7 +242,7 @@ func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
 func TestAnUnknownKeyIsFetchedOnce(t *testing.T) {
 	known, added, nobodys := key("EdDSA", "known"), otherKey("EdDSA", "added"), key("EdDSA", "nobody's")
 	s := openShop(t, setOf(known))
-	e := openEngine(t, s.URL, Options{})
+	e := openEngine(t, s.URL, VerifierOptions{})
 	if err := e.fetch(t); err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestAnUnknownKeyIsFetchedOnce(t *testing.T) {
 
 func TestAFloodOfUnknownKeysFetchesEveryTenSecondsAtMost(t *testing.T) {
 	s := openShop(t, setOf(key("EdDSA", "known")))
-	e := openEngine(t, s.URL, Options{})
+	e := openEngine(t, s.URL, VerifierOptions{})
 	const seconds, each = 60, 50
 	for second := range seconds {
 		var flood sync.WaitGroup
@@ -346,7 +346,7 @@ func TestARefreshThatFailsLeavesTheKeysInForce(t *testing.T) {
 		"hung up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		s := openShop(t, setOf(known))
-		e := openEngine(t, s.URL, Options{})
+		e := openEngine(t, s.URL, VerifierOptions{})
 		if err := e.fetch(t); err != nil {
 			t.Fatal(err)
 		}
@@ -381,7 +381,7 @@ func TestFetchKeys_ErrorDoesNotQuoteTheQuery(t *testing.T) {
 		if !serving {
 			gone.Close()
 		}
-		e := openEngine(t, gone.URL+"/keys?key=hunter2", Options{})
+		e := openEngine(t, gone.URL+"/keys?key=hunter2", VerifierOptions{})
 		err := e.fetch(t)
 		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), strings.TrimPrefix(gone.URL, "http://")) {
 			t.Errorf("serving %v: %v", serving, err)
@@ -393,7 +393,7 @@ func TestAShopThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
 	known := key("ES256", "known")
 	s := openShop(t, setOf(known))
 	s.Close()
-	e := openEngine(t, s.URL, Options{Secrets: [][]byte{secret}})
+	e := openEngine(t, s.URL, VerifierOptions{Secrets: [][]byte{secret}})
 	e.expect(t, "before the first try", known.token(), ErrKeysDue)
 	if err := e.fetch(t); err == nil {
 		t.Fatal("fetched from nobody")
@@ -419,7 +419,7 @@ func TestAFetchThatHangsIsGivenUp(t *testing.T) {
 		<-r.Context().Done()
 		close(gone)
 	})
-	e := openEngine(t, s.URL, Options{})
+	e := openEngine(t, s.URL, VerifierOptions{})
 	e.pass(KeysSpacing)
 	if err := e.keys.Round(ctx); err == nil {
 		t.Error("no error")

@@ -1,4 +1,4 @@
-package identity
+package auth
 
 import (
 	"encoding/base64"
@@ -35,7 +35,7 @@ func seal(t testing.TB, secret []byte, header, payload string) string {
 
 func open(t testing.TB, secrets ...[]byte) *Verifier {
 	t.Helper()
-	v, err := Open(Options{Secrets: secrets, Leeway: DefaultLeeway})
+	v, err := OpenVerifier(VerifierOptions{Secrets: secrets, Leeway: DefaultLeeway})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestIssuerAndAudienceAreThoseThatAreTrusted(t *testing.T) {
 		{"https://shop", "sale", `"aud":"sale","iss":"https://shop",`, nil},
 		{"https://shop", "sale", `"aud":"sale","iss":"eve",`, ErrIssuer},
 	} {
-		v, err := Open(Options{Secrets: [][]byte{secret}, Issuer: tc.issuer, Audience: tc.audience})
+		v, err := OpenVerifier(VerifierOptions{Secrets: [][]byte{secret}, Issuer: tc.issuer, Audience: tc.audience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,9 +168,9 @@ func TestASignersTokensAreForTheSameIssuerAndAudience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, opt := range []Options{{}, {Issuer: "https://shop", Audience: "sale"}} {
+	for _, opt := range []VerifierOptions{{}, {Issuer: "https://shop", Audience: "sale"}} {
 		opt.Secrets = [][]byte{secret}
-		v, err := Open(opt)
+		v, err := OpenVerifier(opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -385,7 +385,7 @@ func TestSignedBuyersAreReadBack(t *testing.T) {
 	if _, err := sign(nil, "bob", now); err == nil {
 		t.Error("signed with an empty secret")
 	}
-	if _, err := Open(Options{}); err == nil {
+	if _, err := OpenVerifier(VerifierOptions{}); err == nil {
 		t.Error("a verifier without a secret")
 	}
 }
@@ -436,6 +436,6 @@ func TestLongerHMACsAreAcceptedWithTheSecrets(t *testing.T) {
 			t.Errorf("%s, a login code: %v", alg, err)
 		}
 	}
-	alone := openEngine(t, openShop(t, setOf(key("RS256", "r"))).URL, Options{})
+	alone := openEngine(t, openShop(t, setOf(key("RS256", "r"))).URL, VerifierOptions{})
 	alone.expect(t, "without a secret", []byte(longSeal(t, secret, "HS512", good)), ErrAlgorithm)
 }

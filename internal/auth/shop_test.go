@@ -1,4 +1,4 @@
-package identity
+package auth
 
 import (
 	"crypto"
@@ -167,7 +167,7 @@ type engine struct {
 	log   strings.Builder
 }
 
-func openEngine(t testing.TB, url string, opt Options) *engine {
+func openEngine(t testing.TB, url string, opt VerifierOptions) *engine {
 	t.Helper()
 	e := &engine{}
 	keys, err := NewKeys(KeysOptions{
@@ -178,7 +178,7 @@ func openEngine(t testing.TB, url string, opt Options) *engine {
 	}
 	keys.Wake = func() { e.wakes.Add(1) }
 	opt.Keys, opt.Leeway = keys, DefaultLeeway
-	if e.Verifier, err = Open(opt); err != nil {
+	if e.Verifier, err = OpenVerifier(opt); err != nil {
 		t.Fatal(err)
 	}
 	e.keys, e.seen = keys, newVerified(64) // the full size takes the race detector long
@@ -197,7 +197,7 @@ func (e *engine) fetch(t testing.TB) error {
 // with is an engine that has fetched a set.
 func with(t testing.TB, body string) *engine {
 	t.Helper()
-	e := openEngine(t, openShop(t, body).URL, Options{Secrets: [][]byte{secret}})
+	e := openEngine(t, openShop(t, body).URL, VerifierOptions{Secrets: [][]byte{secret}})
 	if err := e.fetch(t); err != nil {
 		t.Fatal(err)
 	}

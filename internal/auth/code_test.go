@@ -1,4 +1,4 @@
-package identity
+package auth
 
 import (
 	"fmt"
@@ -55,7 +55,7 @@ func TestALoginCodeIsNeverABuyersToken(t *testing.T) {
 	ed := key("EdDSA", "d")
 	s := openShop(t, setOf(ed))
 	for _, audience := range []string{"", "shop"} {
-		e := openEngine(t, s.URL, Options{Secrets: [][]byte{secret}, Audience: audience})
+		e := openEngine(t, s.URL, VerifierOptions{Secrets: [][]byte{secret}, Audience: audience})
 		if err := e.fetch(t); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestALoginCodeIsNeverABuyersToken(t *testing.T) {
 }
 
 func TestALoginCodeIsOfTheTrustedIssuerAndSignature(t *testing.T) {
-	v, err := Open(Options{Secrets: [][]byte{secret}, Issuer: "shop", Audience: "sale"})
+	v, err := OpenVerifier(VerifierOptions{Secrets: [][]byte{secret}, Issuer: "shop", Audience: "sale"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package identity
+package auth
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 func TestLeeway_BoundsDatesOfTokens(t *testing.T) {
 	for _, leeway := range []time.Duration{0, 10 * time.Second, 5 * time.Minute} {
-		v, err := Open(Options{Secrets: [][]byte{secret}, Leeway: leeway})
+		v, err := OpenVerifier(VerifierOptions{Secrets: [][]byte{secret}, Leeway: leeway})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestLeeway_BoundsDatesOfTokens(t *testing.T) {
 // a leeway ahead of the login, and another one a leeway behind.
 func TestLoginCode_RememberedUntilNoInstanceAcceptsIt(t *testing.T) {
 	const leeway = 30 * time.Second
-	v, err := Open(Options{Secrets: [][]byte{secret}, Leeway: leeway})
+	v, err := OpenVerifier(VerifierOptions{Secrets: [][]byte{secret}, Leeway: leeway})
 	if err != nil {
 		t.Fatal(err)
 	}

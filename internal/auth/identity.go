@@ -8,7 +8,7 @@
 // The reader is narrower than the standard allows and never wider: what it
 // accepts, golang-jwt accepts with the same claims. FuzzAgainstLibrary compares
 // the two.
-package identity
+package auth
 
 import (
 	"bytes"
@@ -83,7 +83,7 @@ type Look struct {
 }
 
 // Options are what a Verifier trusts. It needs secrets, keys, or both.
-type Options struct {
+type VerifierOptions struct {
 	// Secrets are those of HS256, HS384 and HS512, any of which counts; without
 	// them these algorithms are refused.
 	Secrets [][]byte
@@ -108,7 +108,7 @@ type Verifier struct {
 }
 
 // Open makes a verifier.
-func Open(opt Options) (*Verifier, error) {
+func OpenVerifier(opt VerifierOptions) (*Verifier, error) {
 	v := &Verifier{keys: opt.Keys, issuer: opt.Issuer, audience: opt.Audience, leeway: int64(opt.Leeway / time.Second)}
 	if len(opt.Secrets) == 0 && opt.Keys == nil {
 		return nil, errors.New("identity: needs a secret or keys to verify tokens with")
