@@ -14,9 +14,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/config"
-	"seckill/internal/keyring"
 	"seckill/internal/queue"
 	"seckill/internal/sink"
 )
@@ -57,7 +57,7 @@ func (d asyncAPI) resolve(t *testing.T, node map[string]any) map[string]any {
 
 func asyncCodec(t *testing.T, store string) *carrier.Codec {
 	t.Helper()
-	ring, err := keyring.New([]byte("0123456789abcdef"))
+	ring, err := auth.NewRing([]byte("0123456789abcdef"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"seckill/internal/alert"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
-	"seckill/internal/keyring"
 	"seckill/internal/metrics"
 	"seckill/internal/relay"
 )
@@ -62,9 +62,9 @@ func (p *parts) buildLine(ctx context.Context) error {
 func (p *parts) carrierCodec() (*carrier.Codec, error) {
 	secrets := p.cfg.Token.Secrets()
 	for i := range secrets {
-		secrets[i] = keyring.Derive(secrets[i], "seckill carrier")
+		secrets[i] = auth.DeriveKey(secrets[i], "seckill carrier")
 	}
-	ring, err := keyring.New(secrets...)
+	ring, err := auth.NewRing(secrets...)
 	if err != nil {
 		return nil, err
 	}

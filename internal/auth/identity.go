@@ -19,7 +19,6 @@ import (
 	"unsafe"
 
 	"seckill"
-	"seckill/internal/keyring"
 )
 
 const (
@@ -99,10 +98,10 @@ type VerifierOptions struct {
 
 // Verifier reads tokens. It is safe for concurrent use.
 type Verifier struct {
-	ring             *keyring.Ring // of HS256; nil: tokens by a secret are refused
-	secrets          []any         // the same, each a []byte, for HS384 and HS512
-	keys             *Keys         // nil: tokens by a public key are refused
-	seen             *verified     // what keys have signed; nil without them
+	ring             *Ring     // of HS256; nil: tokens by a secret are refused
+	secrets          []any     // the same, each a []byte, for HS384 and HS512
+	keys             *Keys     // nil: tokens by a public key are refused
+	seen             *verified // what keys have signed; nil without them
 	issuer, audience string
 	leeway           int64 // seconds
 }
@@ -114,7 +113,7 @@ func OpenVerifier(opt VerifierOptions) (*Verifier, error) {
 		return nil, errors.New("identity: needs a secret or keys to verify tokens with")
 	}
 	if len(opt.Secrets) > 0 {
-		ring, err := keyring.New(opt.Secrets...)
+		ring, err := NewRing(opt.Secrets...)
 		if err != nil {
 			return nil, fmt.Errorf("identity: %w", err)
 		}

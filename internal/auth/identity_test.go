@@ -11,7 +11,6 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"seckill"
-	"seckill/internal/keyring"
 )
 
 var now = time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
@@ -23,7 +22,7 @@ const hs256 = `{"alg":"HS256","typ":"JWT"}`
 // seal signs any header and payload, also such as no library would make.
 func seal(t testing.TB, secret []byte, header, payload string) string {
 	t.Helper()
-	ring, err := keyring.New(secret)
+	ring, err := NewRing(secret)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/keyring"
 )
 
 // Signer makes buyers' tokens that a Verifier of the same secret, issuer and
@@ -15,13 +14,13 @@ import (
 // demo's login and tests. A shop with a login of its own signs its own. It is
 // safe for concurrent use.
 type Signer struct {
-	ring             *keyring.Ring
+	ring             *Ring
 	issuer, audience string
 }
 
 // NewSigner makes a signer; an empty issuer or audience is left out of tokens.
 func NewSigner(secret []byte, issuer, audience string) (*Signer, error) {
-	ring, err := keyring.New(secret)
+	ring, err := NewRing(secret)
 	if err != nil {
 		return nil, fmt.Errorf("sign tokens: %w", err)
 	}

@@ -37,7 +37,7 @@ func Rejection(err error) string {
 	return "poison"
 }
 
-// Ring signs and verifies messages; a keyring.Ring is one.
+// Ring signs and verifies messages; a auth.Ring is one.
 type Ring interface {
 	Sign(message []byte) [32]byte
 	Verify(message, signature []byte) bool

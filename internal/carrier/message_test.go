@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
-	"seckill/internal/keyring"
 	"seckill/internal/queue"
 )
 
@@ -20,7 +20,7 @@ func codec(t testing.TB, store string, secrets ...string) *carrier.Codec {
 	for _, s := range secrets {
 		keys = append(keys, []byte(s))
 	}
-	ring, err := keyring.New(keys...)
+	ring, err := auth.NewRing(keys...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/keyring"
+	"seckill/internal/auth"
 	"seckill/internal/purchasetoken"
 )
 
@@ -34,7 +34,7 @@ type sealed struct {
 const (
 	version   = 1
 	bodyLen   = 1 + 1 + 16 + 8 + 1 + 16
-	sealedLen = bodyLen + keyring.Size
+	sealedLen = bodyLen + auth.Size
 	textLen   = sealedLen / 3 * 4 // 75 bytes: no rest, hence one spelling
 )
 
@@ -58,16 +58,16 @@ func kindOf(b byte) Kind {
 
 // sealer seals and opens challenges.
 type sealer struct {
-	ring *keyring.Ring
+	ring *auth.Ring
 }
 
 // newSealer takes the secrets of purchase tokens, and uses others made of them.
 func newSealer(secrets [][]byte) (*sealer, error) {
 	derived := make([][]byte, len(secrets))
 	for i, secret := range secrets {
-		derived[i] = keyring.Derive(secret, "seckill challenge")
+		derived[i] = auth.DeriveKey(secret, "seckill challenge")
 	}
-	ring, err := keyring.New(derived...)
+	ring, err := auth.NewRing(derived...)
 	if err != nil {
 		return nil, fmt.Errorf("challenge: %w", err)
 	}

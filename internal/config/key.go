@@ -9,7 +9,7 @@ import (
 
 	"seckill/internal/auth"
 	"seckill/internal/challenge"
-	"seckill/internal/keyring"
+
 	"seckill/internal/ledger"
 )
 
@@ -67,14 +67,14 @@ func (c *Config) keys() []key {
 		{"admin.pprof", &c.Admin.Pprof, anything(), "Serve Go profiles under /debug/pprof on the operator address."},
 
 		{"auth.jwt_secret", &c.Auth.JWTSecret, secret(), "Key of the buyers' JWTs (HS256, HS384, HS512); `sub` is the buyer. With auth.jwks_url and Redis or MySQL it may stay unset: these are then refused."},
-		{"auth.jwt_previous_secrets", &c.Auth.JWTPreviousSecrets, secrets(keyring.MaxSecrets - 1), "Keys that are still accepted and never sign, while auth.jwt_secret is rotated."},
+		{"auth.jwt_previous_secrets", &c.Auth.JWTPreviousSecrets, secrets(auth.MaxSecrets - 1), "Keys that are still accepted and never sign, while auth.jwt_secret is rotated."},
 		{"auth.jwks_url", &c.Auth.JWKSURL, keysURL(), "Where the shop publishes the public keys of the buyers' JWTs (RS256 to RS512, PS256 to PS512, ES256 to ES512, EdDSA). Empty: auth.jwt_secret alone."},
 		{"auth.jwks_refresh", &c.Auth.JWKSRefresh, lasting(auth.KeysSpacing, day), "How often they are fetched. A key that is not among them asks for it at once, at most every 10s."},
 		{"auth.issuer", &c.Auth.Issuer, line(maxClaimBytes), "`iss` that every token must have. Empty: not asked for."},
 		{"auth.audience", &c.Auth.Audience, audience(), "`aud` that every buyer's token must have, alone or among others. Empty: not asked for."},
 		{"auth.leeway", &c.Auth.Leeway, offOrLasting(time.Second, maxLeeway), "How far the clock of your login may differ from the instance's: `nbf` and `iat` may be so far ahead, `exp` so long ago. Fractions of a second are cut off."},
 		{"token.secret", &c.Token.Secret, secret(), "Key that signs purchase tokens and challenges, and from which that of order links is derived."},
-		{"token.previous_secrets", &c.Token.PreviousSecrets, secrets(keyring.MaxSecrets - 1), "Keys that are accepted and do not sign, so that token.secret can be changed while tokens are in flight: first add the new one here on every instance, then swap the two, then drop the old."},
+		{"token.previous_secrets", &c.Token.PreviousSecrets, secrets(auth.MaxSecrets - 1), "Keys that are accepted and do not sign, so that token.secret can be changed while tokens are in flight: first add the new one here on every instance, then swap the two, then drop the old."},
 		{"token.required", &c.Token.Required, anything(), "Refuse an order that brings no purchase token."},
 		{"token.lead", &c.Token.Lead, lasting(0, time.Hour), "How long before the start challenges are asked and tokens made; earlier the answer is `not_started`."},
 		{"challenge.kind", &c.Challenge.Kind, oneOf(challengeKinds()...), "What a buyer solves to get a purchase token: nothing, a proof of work, a picture (or, for those who cannot see it, a harder proof of work), or what the shop's own verifier asks. Pictures and proofs of work only raise the price of a robot: for valuable sales use `shop`. All but none need token.required."},

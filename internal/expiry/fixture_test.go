@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
 	"seckill/internal/expiry"
-	"seckill/internal/keyring"
 	"seckill/internal/store"
 	"seckill/test/rig"
 )
@@ -47,7 +47,7 @@ func newShop(t *testing.T) *shop {
 
 func newCodec(t *testing.T, store string) *carrier.Codec {
 	t.Helper()
-	ring, err := keyring.New([]byte("0123456789abcdef"))
+	ring, err := auth.NewRing([]byte("0123456789abcdef"))
 	rig.Must(t, err)
 	return &carrier.Codec{Store: store, Ring: ring}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/keyring"
+	"seckill/internal/auth"
 )
 
 // AfterPay is how long a link outlives the time to pay: whoever paid in the
@@ -44,7 +44,7 @@ const purpose = 3
 // the address names it already.
 const (
 	bodyLen   = 1 + 8
-	sealedLen = bodyLen + keyring.Size
+	sealedLen = bodyLen + auth.Size
 )
 
 // strict refuses a last character with bits that mean nothing, so that a link
@@ -55,7 +55,7 @@ var strict = base64.RawURLEncoding.Strict()
 var TextLen = strict.EncodedLen(sealedLen)
 
 // Signer makes and reads links. It is safe for concurrent use.
-type Signer struct{ ring *keyring.Ring }
+type Signer struct{ ring *auth.Ring }
 
 // New makes a signer under keys that are derived from secrets which serve
 // something else too: what is signed here can never pass for that, nor that for
@@ -64,11 +64,11 @@ func New(secrets ...[]byte) (*Signer, error) {
 	derived := make([][]byte, len(secrets))
 	for i, secret := range secrets {
 		if len(secret) == 0 {
-			return nil, fmt.Errorf("order link: %w", keyring.ErrSecrets)
+			return nil, fmt.Errorf("order link: %w", auth.ErrSecrets)
 		}
-		derived[i] = keyring.Derive(secret, "seckill order link")
+		derived[i] = auth.DeriveKey(secret, "seckill order link")
 	}
-	ring, err := keyring.New(derived...)
+	ring, err := auth.NewRing(derived...)
 	if err != nil {
 		return nil, fmt.Errorf("order link: %w", err)
 	}

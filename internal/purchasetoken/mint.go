@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/keyring"
+	"seckill/internal/auth"
 )
 
 // The refusals. Each says something else in the log; on the wire they are all
@@ -41,12 +41,12 @@ func (id ID) String() string {
 
 // Mint makes and reads tokens. It is safe for concurrent use.
 type Mint struct {
-	ring *keyring.Ring
+	ring *auth.Ring
 }
 
 // New makes a mint that signs with the first secret and accepts all of them.
 func New(secrets ...[]byte) (*Mint, error) {
-	ring, err := keyring.New(secrets...)
+	ring, err := auth.NewRing(secrets...)
 	if err != nil {
 		return nil, fmt.Errorf("purchase token: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/keyring"
+	"seckill/internal/auth"
 )
 
 // version is the first byte of what is sealed: another layout takes another
@@ -22,7 +22,7 @@ const version = 1
 // but the last field have a fixed length, so no two messages read alike.
 const (
 	bodyLen    = 1 + 16 + 8
-	sealedLen  = bodyLen + keyring.Size
+	sealedLen  = bodyLen + auth.Size
 	textLen    = sealedLen / 3 * 4 // 57 bytes: no rest, hence one spelling
 	messageMax = bodyLen + 4 + seckill.MaxBuyerBytes
 )

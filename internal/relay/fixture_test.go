@@ -11,9 +11,9 @@ import (
 
 	"seckill"
 	"seckill/internal/alert"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
-	"seckill/internal/keyring"
 	"seckill/internal/queue"
 	"seckill/internal/relay"
 	"seckill/internal/worker"
@@ -65,7 +65,7 @@ func (p *pinged) set(err error) {
 func newShop(t *testing.T) *shop {
 	t.Helper()
 	t.Parallel() // most of them wait
-	ring, err := keyring.New([]byte("0123456789abcdef"))
+	ring, err := auth.NewRing([]byte("0123456789abcdef"))
 	rig.Must(t, err)
 	return &shop{
 		Rig: rig.New(t), broker: carriertest.NewMemory(), codec: &carrier.Codec{Store: "store-1", Ring: ring},

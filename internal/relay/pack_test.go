@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
-	"seckill/internal/keyring"
 	"seckill/internal/queue"
 )
 
@@ -32,7 +32,7 @@ func entriesOf(product uint32, from, n, claims, bytes int) (made []*holding) {
 
 func TestPack_BoundsMessagesAndKeepsTheOrderOfEachKey(t *testing.T) {
 	const most = 1 << 20
-	ring, err := keyring.New([]byte("0123456789abcdef"))
+	ring, err := auth.NewRing([]byte("0123456789abcdef"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/complaint"
 	"seckill/internal/grace"
-	"seckill/internal/keyring"
 	"seckill/internal/queue"
 	"seckill/internal/relay"
 	"seckill/test/rig"
@@ -215,7 +215,7 @@ func TestLine_RejectedMessagesAreSettledAndCounted(t *testing.T) {
 	forged.Body = bytes.Replace(genuine.Body, []byte(`"quantity":1`), []byte(`"quantity":9`), 1)
 	unsigned := genuine
 	unsigned.Signature = ""
-	ring, err := keyring.New([]byte("0123456789abcdef"))
+	ring, err := auth.NewRing([]byte("0123456789abcdef"))
 	rig.Must(t, err)
 	elsewhere := &carrier.Codec{Store: "store-2", Ring: ring}
 	entries, err := s.codec.Decode(&genuine)

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
-	"seckill/internal/keyring"
 	"seckill/internal/queue"
 )
 
@@ -184,7 +184,7 @@ func TestReceive_CopiesOfAPartThatIsAwayHoldUpNoOthers(t *testing.T) {
 }
 
 func TestCheck_PartOfTheOutboxIsAway(t *testing.T) {
-	ring, err := keyring.New([]byte("0123456789abcdef"))
+	ring, err := auth.NewRing([]byte("0123456789abcdef"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/keyring"
+	"seckill/internal/auth"
 	"seckill/internal/payment"
 )
 
@@ -54,7 +54,7 @@ func (s *Sandbox) Acknowledge(refusal error) payment.Acknowledgement {
 
 func (s *Sandbox) authentic(header http.Header, body []byte) bool {
 	values := header.Values(SignatureHeader)
-	if len(values) != 1 || len(values[0]) != hex.EncodedLen(keyring.Size) {
+	if len(values) != 1 || len(values[0]) != hex.EncodedLen(auth.Size) {
 		return false
 	}
 	signature, err := hex.DecodeString(values[0])

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/keyring"
+	"seckill/internal/auth"
 	"seckill/internal/payment"
 )
 
@@ -51,7 +51,7 @@ type Options struct {
 
 // Sandbox is the provider. It is safe for concurrent use.
 type Sandbox struct {
-	ring    *keyring.Ring
+	ring    *auth.Ring
 	baseURL func() string
 	deliver func(ctx context.Context, header http.Header, body []byte) error
 	now     func() time.Time
@@ -63,7 +63,7 @@ var _ payment.Provider = (*Sandbox)(nil)
 
 // New makes a sandbox.
 func New(o Options) (*Sandbox, error) {
-	ring, err := keyring.New(o.Secret)
+	ring, err := auth.NewRing(o.Secret)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}

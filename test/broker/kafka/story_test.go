@@ -21,11 +21,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierkafka"
 	"seckill/internal/carrier/carriertest"
 	"seckill/internal/kafkalink"
-	"seckill/internal/keyring"
 	"seckill/internal/queue"
 	"seckill/internal/sink"
 	"seckill/internal/sink/sinkkafka"
@@ -394,7 +394,7 @@ func TestConsole_PrintsAMessageOfTheCodec(t *testing.T) {
 	t.Parallel()
 	k := server.SharedKafka(t)
 	opt := onTopic(t, k, 1)
-	ring, err := keyring.New([]byte("0123456789abcdef0123456789abcdef"))
+	ring, err := auth.NewRing([]byte("0123456789abcdef0123456789abcdef"))
 	if err != nil {
 		t.Fatal(err)
 	}

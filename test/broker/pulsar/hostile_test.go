@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
-	"seckill/internal/keyring"
 	"seckill/test/server"
 )
 
@@ -149,7 +149,7 @@ func TestReceive_HostileCrowdTakesBoundedMemory(t *testing.T) {
 // want. It settles all of them.
 func refuse(t *testing.T, c receiver, n int, want []carrier.Message) {
 	t.Helper()
-	ring, err := keyring.New([]byte("0123456789abcdef0123456789abcdef"))
+	ring, err := auth.NewRing([]byte("0123456789abcdef0123456789abcdef"))
 	if err != nil {
 		t.Fatal(err)
 	}

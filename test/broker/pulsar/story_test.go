@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierpulsar"
 	"seckill/internal/carrier/carriertest"
-	"seckill/internal/keyring"
 	"seckill/internal/pulsarlink"
 	"seckill/internal/queue"
 	"seckill/internal/sink"
@@ -286,7 +286,7 @@ func TestJavaClient_ReadsAMessageOfTheCodec(t *testing.T) {
 	t.Parallel()
 	p := server.SharedPulsar(t)
 	opt := onTopic(t, p, 0)
-	ring, err := keyring.New([]byte("0123456789abcdef0123456789abcdef"))
+	ring, err := auth.NewRing([]byte("0123456789abcdef0123456789abcdef"))
 	if err != nil {
 		t.Fatal(err)
 	}

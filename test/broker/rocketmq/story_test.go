@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierrocket"
-	"seckill/internal/keyring"
 	"seckill/internal/queue"
 	"seckill/internal/rocketlink"
 	"seckill/internal/sink"
@@ -302,7 +302,7 @@ func console(t *testing.T, r *server.RocketMQ) {
 	opt := create(t, r, server.RocketMQNormal)
 	c := open(t, opt)
 	shut(t, c)
-	ring, err := keyring.New([]byte("0123456789abcdef"))
+	ring, err := auth.NewRing([]byte("0123456789abcdef"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package keyring signs with one secret and accepts several, so that a secret
 // can be rotated while what the old one signed is still about. Signatures are
 // HMAC-SHA256. Nothing is allocated per signature: it stands on the hot path.
-package keyring
+package auth
 
 import (
 	"crypto/hmac"
@@ -26,11 +26,11 @@ var ErrSecrets = errors.New("keyring: needs 1 to 8 secrets, none of them empty")
 
 // Ring is a set of secrets. It is safe for concurrent use.
 type Ring struct {
-	keys []*key
+	keys []*ringKey
 }
 
 // New makes a ring that signs with the first secret and accepts any of them.
-func New(secrets ...[]byte) (*Ring, error) {
+func NewRing(secrets ...[]byte) (*Ring, error) {
 	if len(secrets) == 0 || len(secrets) > MaxSecrets {
 		return nil, ErrSecrets
 	}
@@ -67,7 +67,7 @@ func (r *Ring) Find(message, signature []byte) (secret int) {
 
 // Derive makes of a secret one for another use, so that what is signed for one
 // use never passes for the other. The secret cannot be told from it.
-func Derive(secret []byte, use string) []byte {
+func DeriveKey(secret []byte, use string) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(use)) // a hash never returns an error
 	return mac.Sum(nil)
@@ -75,28 +75,28 @@ func Derive(secret []byte, use string) []byte {
 
 // key keeps HMAC states whose padded key has been hashed already, which saves
 // two of the four or so compressions of a short message.
-type key struct {
+type ringKey struct {
 	states sync.Pool // of *state
 }
 
 // state owns the bytes that pass through the hash.Hash interface. What passes
 // an interface escapes to the heap, and copying a token of some hundred bytes
 // is cheaper than making every caller allocate it.
-type state struct {
+type ringState struct {
 	mac     hash.Hash
 	message []byte
 	sum     [Size]byte
 }
 
-func newKey(secret []byte) *key {
+func newKey(secret []byte) *ringKey {
 	secret = append([]byte(nil), secret...) // the caller may clear its own
-	k := &key{}
-	k.states.New = func() any { return &state{mac: hmac.New(sha256.New, secret)} }
+	k := &ringKey{}
+	k.states.New = func() any { return &ringState{mac: hmac.New(sha256.New, secret)} }
 	return k
 }
 
-func (k *key) sign(message []byte) [Size]byte {
-	s := k.states.Get().(*state)
+func (k *ringKey) sign(message []byte) [Size]byte {
+	s := k.states.Get().(*ringState)
 	s.message = append(s.message[:0], message...)
 	s.mac.Reset()
 	s.mac.Write(s.message) // a hash never returns an error

@@ -1,4 +1,4 @@
-package keyring
+package auth
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ func TestSignIsHMACSHA256(t *testing.T) {
 			"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ring, err := New([]byte(tc.secret))
+			ring, err := NewRing([]byte(tc.secret))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,9 +36,9 @@ func TestSignIsHMACSHA256(t *testing.T) {
 }
 
 func TestARotatedSecretIsStillAcceptedAndARemovedOneIsNot(t *testing.T) {
-	before, _ := New([]byte("old"))
-	during, _ := New([]byte("new"), []byte("old"))
-	after, _ := New([]byte("new"))
+	before, _ := NewRing([]byte("old"))
+	during, _ := NewRing([]byte("new"), []byte("old"))
+	after, _ := NewRing([]byte("new"))
 	message := []byte("message")
 	old, fresh := before.Sign(message), during.Sign(message)
 	if !during.Verify(message, old[:]) || !during.Verify(message, fresh[:]) || !after.Verify(message, fresh[:]) {
@@ -52,8 +52,8 @@ func TestARotatedSecretIsStillAcceptedAndARemovedOneIsNot(t *testing.T) {
 // Two rings with the same secrets in another order agree on what the secret that
 // signed a message signs besides.
 func TestFindNamesTheSecretOnEveryRing(t *testing.T) {
-	one, _ := New([]byte("new"), []byte("old"))
-	other, _ := New([]byte("old"), []byte("new"))
+	one, _ := NewRing([]byte("new"), []byte("old"))
+	other, _ := NewRing([]byte("old"), []byte("new"))
 	message := []byte("message")
 	for name, ring := range map[string]*Ring{"one": one, "other": other} {
 		sum := ring.Sign(message)
@@ -65,21 +65,21 @@ func TestFindNamesTheSecretOnEveryRing(t *testing.T) {
 			t.Errorf("%s signed: the rings do not agree", name)
 		}
 	}
-	if stranger, _ := New([]byte("third")); stranger.Find(message, make([]byte, Size)) != -1 {
+	if stranger, _ := NewRing([]byte("third")); stranger.Find(message, make([]byte, Size)) != -1 {
 		t.Error("a stranger's signature was found")
 	}
 }
 
 func TestADerivedSecretIsOneOfItsOwn(t *testing.T) {
 	secret := []byte("secret")
-	a, b := Derive(secret, "a"), Derive(secret, "b")
-	if bytes.Equal(a, b) || bytes.Equal(a, secret) || !bytes.Equal(a, Derive(secret, "a")) || len(a) != Size {
+	a, b := DeriveKey(secret, "a"), DeriveKey(secret, "b")
+	if bytes.Equal(a, b) || bytes.Equal(a, secret) || !bytes.Equal(a, DeriveKey(secret, "a")) || len(a) != Size {
 		t.Errorf("derived %x and %x", a, b)
 	}
 }
 
 func TestVerifyRefusesEveryChange(t *testing.T) {
-	ring, _ := New([]byte("secret"))
+	ring, _ := NewRing([]byte("secret"))
 	message := []byte("message")
 	sum := ring.Sign(message)
 	for i := range sum {
@@ -99,7 +99,7 @@ func TestNewRefusesUnusableSecrets(t *testing.T) {
 		"none": nil, "empty": {nil}, "second empty": {[]byte("a"), {}},
 		"too many": make([][]byte, MaxSecrets+1),
 	} {
-		if _, err := New(secrets...); !errors.Is(err, ErrSecrets) {
+		if _, err := NewRing(secrets...); !errors.Is(err, ErrSecrets) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -107,7 +107,7 @@ func TestNewRefusesUnusableSecrets(t *testing.T) {
 
 func TestTheRingKeepsItsOwnCopyOfTheSecret(t *testing.T) {
 	secret := []byte("secret")
-	ring, _ := New(secret)
+	ring, _ := NewRing(secret)
 	clear(secret)
 	mac := hmac.New(sha256.New, []byte("secret"))
 	sum := ring.Sign(nil)
@@ -117,7 +117,7 @@ func TestTheRingKeepsItsOwnCopyOfTheSecret(t *testing.T) {
 }
 
 func TestConcurrentSigningDoesNotMixMessages(t *testing.T) {
-	ring, _ := New([]byte("secret"))
+	ring, _ := NewRing([]byte("secret"))
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
