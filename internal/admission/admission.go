@@ -8,7 +8,7 @@ import (
 
 	"seckill"
 	"seckill/internal/auth"
-	"seckill/internal/purchasetoken"
+
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
 )
@@ -63,7 +63,7 @@ type Doorkeeper struct {
 	Now           func() time.Time
 	Buyers        Buyers
 	Memory        Memory
-	Tokens        *purchasetoken.Mint
+	Tokens        *auth.Mint
 	TokenRequired bool
 	ByBuyer       *ratelimit.Limiter
 	ByAddr        *ratelimit.Limiter
@@ -251,12 +251,12 @@ func (d *Doorkeeper) worthAGate(err error) bool {
 
 // checkToken verifies the purchase token and returns its id, which is the
 // claim's idempotency key. Without a token the header's key is checked instead.
-func (d *Doorkeeper) checkToken(product uint32, req *Request, token []byte, now time.Time) (purchasetoken.ID, error) {
+func (d *Doorkeeper) checkToken(product uint32, req *Request, token []byte, now time.Time) (auth.TokenID, error) {
 	switch {
 	case len(token) > 0:
 		return d.Tokens.Verify(token, req.buyer, product, now)
 	case d.TokenRequired:
-		return purchasetoken.ID{}, errTokenRequired
+		return auth.TokenID{}, errTokenRequired
 	}
-	return purchasetoken.ID{}, seckill.CheckKey(string(req.Key))
+	return auth.TokenID{}, seckill.CheckKey(string(req.Key))
 }

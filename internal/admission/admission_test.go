@@ -15,7 +15,7 @@ import (
 
 	"seckill"
 	"seckill/internal/auth"
-	"seckill/internal/purchasetoken"
+
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
 	"seckill/test/login"
@@ -63,7 +63,7 @@ func newDoor(t testing.TB) *door {
 	d.catalog = sale.NewCatalog(d.shelf)
 	buyers, err := auth.OpenVerifier(auth.VerifierOptions{Secrets: [][]byte{secret}})
 	must(t, err)
-	tokens, err := purchasetoken.New(secret)
+	tokens, err := auth.NewMint(secret)
 	must(t, err)
 	d.Doorkeeper = &Doorkeeper{
 		Clock:  sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log),
@@ -90,7 +90,7 @@ func bearer(t testing.TB, buyer string) []byte {
 // token is a purchase token of bob for the product.
 func (d *door) token(t testing.TB, buyer string, product uint32) string {
 	t.Helper()
-	var id purchasetoken.ID
+	var id auth.TokenID
 	_, err := rand.Read(id[:])
 	must(t, err)
 	token, err := d.Tokens.Issue(id, buyer, product, d.Clock.Now().Add(time.Minute))

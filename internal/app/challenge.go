@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"seckill/internal/admission"
+	"seckill/internal/auth"
 	"seckill/internal/challenge"
 	"seckill/internal/challenge/picture"
 	"seckill/internal/challenge/verifier"
-	"seckill/internal/purchasetoken"
 	"seckill/internal/spent/spentmem"
 )
 
 // buildChallenge wires purchase tokens and what stands before them.
 func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Desk, err error) {
-	if door.Tokens, err = purchasetoken.New(p.cfg.Token.Secrets()...); err != nil {
+	if door.Tokens, err = auth.NewMint(p.cfg.Token.Secrets()...); err != nil {
 		return nil, err
 	}
 	cfg := &p.cfg.Challenge

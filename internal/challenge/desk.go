@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/purchasetoken"
+	"seckill/internal/auth"
 	"seckill/internal/ratelimit"
 	"seckill/internal/spent"
 )
@@ -53,7 +53,7 @@ type Options struct {
 	Kind Kind
 	// Secrets are those of purchase tokens: the first signs, all are accepted.
 	Secrets [][]byte
-	Tokens  *purchasetoken.Mint
+	Tokens  *auth.Mint
 	Spent   spent.Register
 	// Spare settles challenges while Spent cannot be asked; without it they are
 	// busy. It answers at once, and is this instance's own.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/purchasetoken"
+	"seckill/internal/auth"
 	"seckill/internal/spent"
 	"seckill/internal/spent/spentmem"
 )
@@ -38,7 +38,7 @@ func (d *drawer) draw(symbols string) ([]byte, error) {
 // desk is a desk under test with what it stands on.
 type desk struct {
 	*Desk
-	tokens *purchasetoken.Mint
+	tokens *auth.Mint
 	drawer *drawer
 }
 
@@ -58,7 +58,7 @@ func open(t testing.TB, kind Kind, change ...func(*Options)) *desk {
 		c(&opt)
 	}
 	var err error
-	if d.tokens, err = purchasetoken.New(opt.Secrets...); err != nil {
+	if d.tokens, err = auth.NewMint(opt.Secrets...); err != nil {
 		t.Fatal(err)
 	}
 	opt.Tokens = d.tokens
@@ -97,7 +97,7 @@ func (d *desk) redeem(t testing.TB, c Challenge, answer string) (string, error) 
 }
 
 // id is the id of a good token of ann's.
-func (d *desk) id(t testing.TB, token string) purchasetoken.ID {
+func (d *desk) id(t testing.TB, token string) auth.TokenID {
 	t.Helper()
 	id, err := d.tokens.Verify([]byte(token), []byte("ann"), 1, now)
 	if err != nil {
@@ -284,7 +284,7 @@ func TestInstancesInTheMiddleOfARotationMakeOneToken(t *testing.T) {
 	for _, asked := range instances[:2] {
 		c := asked.pose(t, "ann", product(1))
 		answer := Solve(c.ID, c.Difficulty)
-		ids := map[purchasetoken.ID]bool{}
+		ids := map[auth.TokenID]bool{}
 		for _, redeems := range instances {
 			token, err := redeems.redeem(t, c, answer)
 			if err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"seckill"
 	"seckill/internal/auth"
-	"seckill/internal/purchasetoken"
 )
 
 // sealed is what a challenge's id says.
@@ -131,7 +130,7 @@ func (s *sealer) matches(c *sealed, answer string) bool {
 
 // tokenID is the id of the one token that the challenge is good for, the same
 // on every instance that knows the secret it was sealed under.
-func (s *sealer) tokenID(c *sealed) purchasetoken.ID {
+func (s *sealer) tokenID(c *sealed) auth.TokenID {
 	sum := s.ring.SignBy(c.secret, append([]byte{messageTokenID}, c.id[:]...))
-	return purchasetoken.ID(sum[:16])
+	return auth.TokenID(sum[:16])
 }

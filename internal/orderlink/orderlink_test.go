@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/orderlink"
-	"seckill/internal/purchasetoken"
 )
 
 var (
@@ -64,7 +64,7 @@ func flip(c byte) string {
 
 // TestALinkIsNoPurchaseToken, though both come from one secret.
 func TestALinkIsNoPurchaseToken(t *testing.T) {
-	mint, err := purchasetoken.New(one)
+	mint, err := auth.NewMint(one)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/challenge"
 	"seckill/internal/challenge/verifier"
-	"seckill/internal/purchasetoken"
 	"seckill/internal/spent/spentmem"
 	"seckill/test/engine"
 )
@@ -109,7 +109,7 @@ func solvedBy(t *testing.T, b *engine.Buyer) engine.Challenge {
 func sealedAt(t *testing.T, at time.Time, buyer string, product uint32) string {
 	t.Helper()
 	secret := []byte(engine.TokenSecret)
-	tokens, err := purchasetoken.New(secret)
+	tokens, err := auth.NewMint(secret)
 	if err != nil {
 		t.Fatal(err)
 	}

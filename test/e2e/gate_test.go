@@ -9,7 +9,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/purchasetoken"
+	"seckill/internal/auth"
 	"seckill/test/engine"
 )
 
@@ -33,11 +33,11 @@ func TestWhereATokenIsRequiredOnlyTheBuyersOwnFreshOneBuys(t *testing.T) {
 	ann, bob := e.Buyer("ann"), e.Buyer("bob")
 	token := askToken(t, e, "ann", 1)
 	mint := func(secret string, expires time.Time) string {
-		m, err := purchasetoken.New([]byte(secret))
+		m, err := auth.NewMint([]byte(secret))
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, err := m.Issue(purchasetoken.ID{1}, "bob", 1, expires)
+		token, err := m.Issue(auth.TokenID{1}, "bob", 1, expires)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/challenge"
-	"seckill/internal/purchasetoken"
 	"seckill/internal/spent/spentmem"
 	"seckill/test/engine"
 )
@@ -169,7 +169,7 @@ func inventedChallenges(b *book, eve Account) {
 // it at an instant.
 func posedBy(t *testing.T, secret, buyer string, at time.Time) string {
 	t.Helper()
-	tokens, err := purchasetoken.New([]byte(secret))
+	tokens, err := auth.NewMint([]byte(secret))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,11 +189,11 @@ func posedBy(t *testing.T, secret, buyer string, at time.Time) string {
 // issued is a purchase token as the engine makes it, with an end.
 func issued(t *testing.T, buyer string, product uint32, end time.Time) string {
 	t.Helper()
-	mint, err := purchasetoken.New([]byte(engine.TokenSecret))
+	mint, err := auth.NewMint([]byte(engine.TokenSecret))
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := mint.Issue(purchasetoken.ID{1}, buyer, product, end)
+	token, err := mint.Issue(auth.TokenID{1}, buyer, product, end)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package purchasetoken
+package auth
 
 import (
 	"encoding/base64"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/auth"
 )
 
 // version is the first byte of what is sealed: another layout takes another
@@ -22,7 +21,7 @@ const version = 1
 // but the last field have a fixed length, so no two messages read alike.
 const (
 	bodyLen    = 1 + 16 + 8
-	sealedLen  = bodyLen + auth.Size
+	sealedLen  = bodyLen + Size
 	textLen    = sealedLen / 3 * 4 // 57 bytes: no rest, hence one spelling
 	messageMax = bodyLen + 4 + seckill.MaxBuyerBytes
 )
@@ -35,22 +34,22 @@ func appendMessage[T string | []byte](dst, body []byte, buyer T, productID uint3
 
 // Verify reads a token of a buyer for a product and returns its id. It
 // allocates nothing.
-func (m *Mint) Verify(token, buyer []byte, productID uint32, now time.Time) (ID, error) {
+func (m *Mint) Verify(token, buyer []byte, productID uint32, now time.Time) (TokenID, error) {
 	if len(token) != textLen || len(buyer) > seckill.MaxBuyerBytes {
-		return ID{}, ErrMalformed
+		return TokenID{}, ErrTokenMalformed
 	}
 	var sealed [sealedLen]byte
 	// The decoder skips line breaks; a text with one comes out short.
 	if n, err := base64.RawURLEncoding.Decode(sealed[:], token); err != nil || n != sealedLen || sealed[0] != version {
-		return ID{}, ErrMalformed
+		return TokenID{}, ErrTokenMalformed
 	}
 	var room [messageMax]byte
 	message := appendMessage(room[:0], sealed[:bodyLen], buyer, productID)
 	if !m.ring.Verify(message, sealed[bodyLen:]) {
-		return ID{}, ErrForeign
+		return TokenID{}, ErrForeign
 	}
-	if expires := binary.BigEndian.Uint64(sealed[1+len(ID{}) : bodyLen]); uint64(now.UnixMilli()) >= expires {
-		return ID{}, ErrExpired
+	if expires := binary.BigEndian.Uint64(sealed[1+len(TokenID{}) : bodyLen]); uint64(now.UnixMilli()) >= expires {
+		return TokenID{}, ErrTokenExpired
 	}
-	return ID(sealed[1 : 1+len(ID{})]), nil
+	return TokenID(sealed[1 : 1+len(TokenID{})]), nil
 }

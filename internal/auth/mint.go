@@ -5,7 +5,7 @@
 //
 // A token's id is the idempotency key of the purchase: the same token sent
 // twice finds the same order, and so do two tokens of one id.
-package purchasetoken
+package auth
 
 import (
 	"encoding/base64"
@@ -14,26 +14,25 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/auth"
 )
 
 // The refusals. Each says something else in the log; on the wire they are all
 // token_invalid.
 var (
-	ErrMalformed = seckill.Errorf(seckill.CodeTokenInvalid, "not a purchase token of ours")
-	ErrForeign   = seckill.Errorf(seckill.CodeTokenInvalid, "not signed by us for this buyer and product")
-	ErrExpired   = seckill.Errorf(seckill.CodeTokenInvalid, "the purchase token has expired")
+	ErrTokenMalformed = seckill.Errorf(seckill.CodeTokenInvalid, "not a purchase token of ours")
+	ErrForeign        = seckill.Errorf(seckill.CodeTokenInvalid, "not signed by us for this buyer and product")
+	ErrTokenExpired   = seckill.Errorf(seckill.CodeTokenInvalid, "the purchase token has expired")
 )
 
 // ID is the identity of a token.
-type ID [16]byte
+type TokenID [16]byte
 
 // KeyLen is the length of an ID's text.
 const KeyLen = 22
 
 // String is the idempotency key that the ledger keeps: 22 characters of
 // base64url.
-func (id ID) String() string {
+func (id TokenID) String() string {
 	var text [KeyLen]byte
 	base64.RawURLEncoding.Encode(text[:], id[:])
 	return string(text[:])
@@ -41,12 +40,12 @@ func (id ID) String() string {
 
 // Mint makes and reads tokens. It is safe for concurrent use.
 type Mint struct {
-	ring *auth.Ring
+	ring *Ring
 }
 
 // New makes a mint that signs with the first secret and accepts all of them.
-func New(secrets ...[]byte) (*Mint, error) {
-	ring, err := auth.NewRing(secrets...)
+func NewMint(secrets ...[]byte) (*Mint, error) {
+	ring, err := NewRing(secrets...)
 	if err != nil {
 		return nil, fmt.Errorf("purchase token: %w", err)
 	}
@@ -54,7 +53,7 @@ func New(secrets ...[]byte) (*Mint, error) {
 }
 
 // Issue makes the token with this id of a buyer for a product.
-func (m *Mint) Issue(id ID, buyer string, productID uint32, expires time.Time) (string, error) {
+func (m *Mint) Issue(id TokenID, buyer string, productID uint32, expires time.Time) (string, error) {
 	if err := seckill.CheckBuyer(buyer); err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package purchasetoken
+package auth
 
 import (
 	"encoding/base64"
@@ -10,7 +10,7 @@ import (
 	"seckill"
 )
 
-var now = time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
+var mintNow = time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 
 const (
 	buyer   = "buyer-0000042"
@@ -19,13 +19,13 @@ const (
 
 const life = 2 * time.Minute
 
-func open(t testing.TB, secrets ...string) *Mint {
+func openMint(t testing.TB, secrets ...string) *Mint {
 	t.Helper()
 	var raw [][]byte
 	for _, secret := range secrets {
 		raw = append(raw, []byte(secret))
 	}
-	m, err := New(raw...)
+	m, err := NewMint(raw...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,23 +35,23 @@ func open(t testing.TB, secrets ...string) *Mint {
 // issue makes a token under the id that all tests share.
 func issue(t testing.TB, m *Mint, buyer string) string {
 	t.Helper()
-	token, err := m.Issue(id, buyer, product, now.Add(life))
+	token, err := m.Issue(id, buyer, product, mintNow.Add(life))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return token
 }
 
-var id = ID{1, 2, 3, 15: 16}
+var id = TokenID{1, 2, 3, 15: 16}
 
 func TestATokenIsReadWithItsIDEveryTime(t *testing.T) {
-	m := open(t, "secret")
+	m := openMint(t, "secret")
 	token := issue(t, m, buyer)
-	first, err := m.Verify([]byte(token), []byte(buyer), product, now)
+	first, err := m.Verify([]byte(token), []byte(buyer), product, mintNow)
 	if err != nil || first != id {
 		t.Fatalf("read %v, %v, want %v", first, err, id)
 	}
-	again, err := m.Verify([]byte(token), []byte(buyer), product, now.Add(time.Minute))
+	again, err := m.Verify([]byte(token), []byte(buyer), product, mintNow.Add(time.Minute))
 	if err != nil || again != id {
 		t.Fatalf("read again: %v, %v, want %v", again, err, id)
 	}
@@ -61,7 +61,7 @@ func TestATokenIsReadWithItsIDEveryTime(t *testing.T) {
 }
 
 func TestATokenServesItsBuyerAndProductUntilItExpires(t *testing.T) {
-	m := open(t, "secret")
+	m := openMint(t, "secret")
 	token := issue(t, m, buyer)
 	for _, tc := range []struct {
 		name, token, buyer string
@@ -69,19 +69,19 @@ func TestATokenServesItsBuyerAndProductUntilItExpires(t *testing.T) {
 		at                 time.Time
 		want               error
 	}{
-		{"good", token, buyer, product, now, nil},
-		{"last instant", token, buyer, product, now.Add(life - time.Millisecond), nil},
-		{"expired", token, buyer, product, now.Add(life), ErrExpired},
-		{"another buyer", token, "buyer-0000043", product, now, ErrForeign},
-		{"no buyer", token, "", product, now, ErrForeign},
-		{"a buyer too long", token, strings.Repeat("b", seckill.MaxBuyerBytes+1), product, now, ErrMalformed},
-		{"another product", token, buyer, product + 1, now, ErrForeign},
-		{"empty", "", buyer, product, now, ErrMalformed},
-		{"cut", token[:len(token)-1], buyer, product, now, ErrMalformed},
-		{"longer", token + "A", buyer, product, now, ErrMalformed},
-		{"line break inside", token[:10] + "\n" + token[11:], buyer, product, now, ErrMalformed},
-		{"standard base64", "+/" + token[2:], buyer, product, now, ErrMalformed},
-		{"huge", strings.Repeat("A", 1<<20), buyer, product, now, ErrMalformed},
+		{"good", token, buyer, product, mintNow, nil},
+		{"last instant", token, buyer, product, mintNow.Add(life - time.Millisecond), nil},
+		{"expired", token, buyer, product, mintNow.Add(life), ErrTokenExpired},
+		{"another buyer", token, "buyer-0000043", product, mintNow, ErrForeign},
+		{"no buyer", token, "", product, mintNow, ErrForeign},
+		{"a buyer too long", token, strings.Repeat("b", seckill.MaxBuyerBytes+1), product, mintNow, ErrTokenMalformed},
+		{"another product", token, buyer, product + 1, mintNow, ErrForeign},
+		{"empty", "", buyer, product, mintNow, ErrTokenMalformed},
+		{"cut", token[:len(token)-1], buyer, product, mintNow, ErrTokenMalformed},
+		{"longer", token + "A", buyer, product, mintNow, ErrTokenMalformed},
+		{"line break inside", token[:10] + "\n" + token[11:], buyer, product, mintNow, ErrTokenMalformed},
+		{"standard base64", "+/" + token[2:], buyer, product, mintNow, ErrTokenMalformed},
+		{"huge", strings.Repeat("A", 1<<20), buyer, product, mintNow, ErrTokenMalformed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := m.Verify([]byte(tc.token), []byte(tc.buyer), tc.product, tc.at)
@@ -96,13 +96,13 @@ func TestATokenServesItsBuyerAndProductUntilItExpires(t *testing.T) {
 }
 
 func TestEveryChangedByteIsRefused(t *testing.T) {
-	m := open(t, "secret")
+	m := openMint(t, "secret")
 	token := issue(t, m, buyer)
 	sealed, _ := base64.RawURLEncoding.DecodeString(token)
 	for i := range sealed {
 		for _, flip := range []byte{1, 0x80} {
 			sealed[i] ^= flip
-			if _, err := m.Verify([]byte(base64.RawURLEncoding.EncodeToString(sealed)), []byte(buyer), product, now); err == nil {
+			if _, err := m.Verify([]byte(base64.RawURLEncoding.EncodeToString(sealed)), []byte(buyer), product, mintNow); err == nil {
 				t.Fatalf("accepted with byte %d changed", i)
 			}
 			sealed[i] ^= flip
@@ -113,19 +113,19 @@ func TestEveryChangedByteIsRefused(t *testing.T) {
 // Buyer and product stand next to each other in what is signed: no shift of a
 // byte from one to the other may read alike.
 func TestBuyersWithControlledBytesDoNotCollide(t *testing.T) {
-	m := open(t, "secret")
+	m := openMint(t, "secret")
 	token := issue(t, m, "ab")
-	if _, err := m.Verify([]byte(token), []byte("b"), product<<8|'a', now); !errors.Is(err, ErrForeign) {
+	if _, err := m.Verify([]byte(token), []byte("b"), product<<8|'a', mintNow); !errors.Is(err, ErrForeign) {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestASecretCanBeRotated(t *testing.T) {
-	old := issue(t, open(t, "old"), buyer)
-	if _, err := open(t, "new", "old").Verify([]byte(old), []byte(buyer), product, now); err != nil {
+func TestMint_SecretCanBeRotated(t *testing.T) {
+	old := issue(t, openMint(t, "old"), buyer)
+	if _, err := openMint(t, "new", "old").Verify([]byte(old), []byte(buyer), product, mintNow); err != nil {
 		t.Errorf("during the rotation: %v", err)
 	}
-	if _, err := open(t, "new").Verify([]byte(old), []byte(buyer), product, now); !errors.Is(err, ErrForeign) {
+	if _, err := openMint(t, "new").Verify([]byte(old), []byte(buyer), product, mintNow); !errors.Is(err, ErrForeign) {
 		t.Errorf("after the rotation: %v", err)
 	}
 }
@@ -133,10 +133,10 @@ func TestASecretCanBeRotated(t *testing.T) {
 // Instances change their secrets one after the other: while one signs with the
 // new and the other still with the old, each reads the other's tokens.
 func TestInstancesInTheMiddleOfARotationReadEachOther(t *testing.T) {
-	a, b := open(t, "new", "old"), open(t, "old", "new")
+	a, b := openMint(t, "new", "old"), openMint(t, "old", "new")
 	for name, token := range map[string]string{"the one ahead": issue(t, a, buyer), "the one behind": issue(t, b, buyer)} {
 		for _, reader := range []*Mint{a, b} {
-			if got, err := reader.Verify([]byte(token), []byte(buyer), product, now); err != nil || got != id {
+			if got, err := reader.Verify([]byte(token), []byte(buyer), product, mintNow); err != nil || got != id {
 				t.Errorf("signed by %s: %v, %v", name, got, err)
 			}
 		}
@@ -144,32 +144,32 @@ func TestInstancesInTheMiddleOfARotationReadEachOther(t *testing.T) {
 }
 
 func TestNothingIsMadeWithoutASecretOrABuyer(t *testing.T) {
-	if _, err := New(); err == nil {
+	if _, err := NewMint(); err == nil {
 		t.Error("made a mint without a secret")
 	}
-	if _, err := open(t, "s").Issue(id, "", product, now); seckill.CodeOf(err) != seckill.CodeBadRequest {
+	if _, err := openMint(t, "s").Issue(id, "", product, mintNow); seckill.CodeOf(err) != seckill.CodeBadRequest {
 		t.Errorf("without a buyer: %v", err)
 	}
 }
 
 func TestVerifyAllocatesNothingButTheKey(t *testing.T) {
-	if raceEnabled {
+	if raceDetector {
 		t.Log("the race detector allocates itself; budgets are measured without it")
 		return
 	}
-	m := open(t, "secret", "older")
+	m := openMint(t, "secret", "older")
 	raw, rawBuyer := []byte(issue(t, m, buyer)), []byte(buyer)
-	foreign, nonsense := []byte(issue(t, open(t, "other"), buyer)), []byte("nonsense")
+	foreign, nonsense := []byte(issue(t, openMint(t, "other"), buyer)), []byte("nonsense")
 	for _, tc := range []struct {
 		name   string
 		budget float64
 		run    func()
 	}{
-		{"verify", 0, func() { _, _ = m.Verify(raw, rawBuyer, product, now) }},
-		{"refuse a forgery", 0, func() { _, _ = m.Verify(foreign, rawBuyer, product, now) }},
-		{"refuse nonsense", 0, func() { _, _ = m.Verify(nonsense, rawBuyer, product, now) }},
+		{"verify", 0, func() { _, _ = m.Verify(raw, rawBuyer, product, mintNow) }},
+		{"refuse a forgery", 0, func() { _, _ = m.Verify(foreign, rawBuyer, product, mintNow) }},
+		{"refuse nonsense", 0, func() { _, _ = m.Verify(nonsense, rawBuyer, product, mintNow) }},
 		{"verify and make the key", 1, func() {
-			read, _ := m.Verify(raw, rawBuyer, product, now)
+			read, _ := m.Verify(raw, rawBuyer, product, mintNow)
 			sink = read.String()
 		}},
 	} {
@@ -182,39 +182,39 @@ func TestVerifyAllocatesNothingButTheKey(t *testing.T) {
 var sink string
 
 func FuzzVerify(f *testing.F) {
-	m := open(f, "secret")
+	m := openMint(f, "secret")
 	token := issue(f, m, buyer)
 	f.Add(token, buyer, product)
 	f.Add(token, "eve", product)
 	f.Add(strings.Repeat("A", textLen), buyer, product)
 	f.Add("", "", uint32(0))
 	f.Fuzz(func(t *testing.T, text, who string, what uint32) {
-		read, err := m.Verify([]byte(text), []byte(who), what, now)
+		read, err := m.Verify([]byte(text), []byte(who), what, mintNow)
 		if err == nil && (text != token || who != buyer || what != product) {
 			t.Fatalf("accepted %q for %q and %d", text, who, what)
 		}
-		if err != nil && (read != ID{} || seckill.CodeOf(err) != seckill.CodeTokenInvalid) {
+		if err != nil && (read != TokenID{} || seckill.CodeOf(err) != seckill.CodeTokenInvalid) {
 			t.Fatalf("refused with id %v and code %s", read, seckill.CodeOf(err))
 		}
 	})
 }
 
 func BenchmarkVerify(b *testing.B) {
-	m := open(b, "secret")
+	m := openMint(b, "secret")
 	token := issue(b, m, buyer)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.Verify([]byte(token), []byte(buyer), product, now); err != nil {
+		if _, err := m.Verify([]byte(token), []byte(buyer), product, mintNow); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkIssue(b *testing.B) {
-	m := open(b, "secret")
+	m := openMint(b, "secret")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := m.Issue(id, buyer, product, now); err != nil {
+		if _, err := m.Issue(id, buyer, product, mintNow); err != nil {
 			b.Fatal(err)
 		}
 	}

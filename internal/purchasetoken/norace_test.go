@@ -1,5 +1,0 @@
-//go:build !race
-
-package purchasetoken
-
-const raceEnabled = false
