@@ -28,7 +28,7 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
-	"seckill/internal/orderlink"
+
 	"seckill/internal/payment"
 	"seckill/internal/payment/paysandbox"
 	"seckill/internal/promise"
@@ -112,7 +112,7 @@ type parts struct {
 	buyers      *auth.Verifier
 	keys        *auth.Keys   // nil without auth.jwks_url
 	signer      *auth.Signer // of buyers' tokens; nil without a secret
-	links       *orderlink.Signer
+	links       *auth.LinkSigner
 	sinks       sinks
 	brokers     brokers
 
@@ -334,7 +334,7 @@ func (p *parts) buildPayment(shopURL func() string) error {
 		return err
 	}
 	p.providers = map[string]payment.Provider{sandbox.Name(): sandbox}
-	if p.links, err = orderlink.New(p.cfg.Token.Secrets()...); err != nil {
+	if p.links, err = auth.NewLinkSigner(p.cfg.Token.Secrets()...); err != nil {
 		return err
 	}
 	p.backURL = func(o *seckill.Order) string {

@@ -7,8 +7,8 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
+	"seckill/internal/auth"
 	"seckill/internal/order"
-	"seckill/internal/orderlink"
 )
 
 // seen is an order as somebody may see it.
@@ -46,7 +46,7 @@ func (s *Server) see(ctx *fasthttp.RequestCtx, route string, no seckill.OrderNo)
 // shown is an order as who looks may see it. Its buyer gets the link to it, for a
 // cashier to lead back with; who came by a link gets neither that nor what could
 // name the buyer.
-func shown(o *seckill.Order, byLink bool, links *orderlink.Signer, now time.Time) api.Order {
+func shown(o *seckill.Order, byLink bool, links *auth.LinkSigner, now time.Time) api.Order {
 	if byLink {
 		bare := order.Bare(*o)
 		return api.OrderOf(&bare)

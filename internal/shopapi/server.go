@@ -24,10 +24,10 @@ import (
 	"seckill/internal/api"
 	"seckill/internal/challenge"
 
+	"seckill/internal/auth"
 	"seckill/internal/complaint"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
-	"seckill/internal/orderlink"
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
 )
@@ -57,7 +57,7 @@ type Options struct {
 	Sandbox     http.Handler
 	// Links makes and reads the links under which an order is shown without its
 	// buyer.
-	Links *orderlink.Signer
+	Links *auth.LinkSigner
 	// Login exchanges the codes of the shop's own login, which is at LoginURL; nil
 	// and "" for none.
 	Login    *Login

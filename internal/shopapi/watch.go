@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/orderlink"
+	"seckill/internal/auth"
 )
 
 const (
@@ -40,7 +40,7 @@ var stillHere = []byte(": still here\n\n")
 // waits for any: a reader that does not read is cut off.
 type Watch struct {
 	read  func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
-	links *orderlink.Signer
+	links *auth.LinkSigner
 	now   func() time.Time
 	log   *slog.Logger
 
@@ -65,7 +65,7 @@ type stream struct {
 // NewWatch makes a watch over the store's orders, which tells their buyers the
 // links to them.
 func NewWatch(
-	read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error), links *orderlink.Signer, now func() time.Time, log *slog.Logger,
+	read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error), links *auth.LinkSigner, now func() time.Time, log *slog.Logger,
 ) *Watch {
 	return &Watch{
 		read: read, links: links, now: now, log: log,

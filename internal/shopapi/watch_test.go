@@ -14,7 +14,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/orderlink"
+	"seckill/internal/auth"
 )
 
 // shelf is a store of orders that counts how often it is read.
@@ -50,7 +50,7 @@ func watchOf(t *testing.T) (*Watch, *shelf, *time.Time) {
 	t.Helper()
 	now := time.Now()
 	s := &shelf{orders: make(map[seckill.OrderNo]seckill.Order)}
-	links, err := orderlink.New([]byte("a secret of the links"))
+	links, err := auth.NewLinkSigner([]byte("a secret of the links"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"seckill"
+	"seckill/internal/auth"
 	"seckill/internal/challenge"
-	"seckill/internal/orderlink"
 	"seckill/internal/payment/paysandbox"
 	"seckill/test/engine"
 )
@@ -106,7 +106,7 @@ func replayedLink(b *book, p *pair, eve Account) {
 	order := func(i int, what, link string) string {
 		return "/api/v1/orders/" + nos[i] + what + "?link=" + url.QueryEscape(link)
 	}
-	signer, err := orderlink.New([]byte(engine.TokenSecret))
+	signer, err := auth.NewLinkSigner([]byte(engine.TokenSecret))
 	if err != nil {
 		b.t.Fatal(err)
 	}

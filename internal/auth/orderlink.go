@@ -5,7 +5,7 @@
 //
 // A link carries its own signature, so that any instance can read what another
 // one made and no state is kept.
-package orderlink
+package auth
 
 import (
 	"encoding/base64"
@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/auth"
 )
 
 // AfterPay is how long a link outlives the time to pay: whoever paid in the
@@ -24,8 +23,8 @@ const AfterPay = 24 * time.Hour
 // The refusals. Each says something else in the log; on the wire they are both
 // token_invalid.
 var (
-	ErrForeign = refusal("not a link of ours to this order")
-	ErrExpired = refusal("the link to the order has expired")
+	ErrLinkForeign = refusal("not a link of ours to this order")
+	ErrLinkExpired = refusal("the link to the order has expired")
 )
 
 func refusal(detail string) *seckill.Error {
@@ -43,50 +42,50 @@ const purpose = 3
 // What is signed is the first 9 bytes and the order number, which is not sent:
 // the address names it already.
 const (
-	bodyLen   = 1 + 8
-	sealedLen = bodyLen + auth.Size
+	linkBodyLen   = 1 + 8
+	sealedLinkLen = linkBodyLen + Size
 )
 
 // strict refuses a last character with bits that mean nothing, so that a link
 // has one spelling.
-var strict = base64.RawURLEncoding.Strict()
+var strictBase64 = base64.RawURLEncoding.Strict()
 
 // TextLen is the length of a link's text.
-var TextLen = strict.EncodedLen(sealedLen)
+var TextLen = strictBase64.EncodedLen(sealedLinkLen)
 
 // Signer makes and reads links. It is safe for concurrent use.
-type Signer struct{ ring *auth.Ring }
+type LinkSigner struct{ ring *Ring }
 
 // New makes a signer under keys that are derived from secrets which serve
 // something else too: what is signed here can never pass for that, nor that for
 // this. The first secret signs, all are accepted.
-func New(secrets ...[]byte) (*Signer, error) {
+func NewLinkSigner(secrets ...[]byte) (*LinkSigner, error) {
 	derived := make([][]byte, len(secrets))
 	for i, secret := range secrets {
 		if len(secret) == 0 {
-			return nil, fmt.Errorf("order link: %w", auth.ErrSecrets)
+			return nil, fmt.Errorf("order link: %w", ErrSecrets)
 		}
-		derived[i] = auth.DeriveKey(secret, "seckill order link")
+		derived[i] = DeriveKey(secret, "seckill order link")
 	}
-	ring, err := auth.NewRing(derived...)
+	ring, err := NewRing(derived...)
 	if err != nil {
 		return nil, fmt.Errorf("order link: %w", err)
 	}
-	return &Signer{ring}, nil
+	return &LinkSigner{ring}, nil
 }
 
 // Sign makes a link to an order that lives until an instant.
-func (s *Signer) Sign(no seckill.OrderNo, until time.Time) string {
-	sealed := make([]byte, bodyLen, sealedLen)
+func (s *LinkSigner) Sign(no seckill.OrderNo, until time.Time) string {
+	sealed := make([]byte, linkBodyLen, sealedLinkLen)
 	sealed[0] = purpose
 	binary.BigEndian.PutUint64(sealed[1:], uint64(until.UnixMilli()))
 	sum := s.ring.Sign(message(sealed, no))
-	return strict.EncodeToString(append(sealed, sum[:]...))
+	return strictBase64.EncodeToString(append(sealed, sum[:]...))
 }
 
 // Of makes the link to an order, which ends AfterPay after its time to pay: "" for
 // an order that has no such time yet, and for one whose link would be over.
-func (s *Signer) Of(o *seckill.Order, now time.Time) string {
+func (s *LinkSigner) Of(o *seckill.Order, now time.Time) string {
 	until := o.PayBefore.Add(AfterPay)
 	if o.PayBefore.IsZero() || !now.Before(until) {
 		return ""
@@ -95,24 +94,24 @@ func (s *Signer) Of(o *seckill.Order, now time.Time) string {
 }
 
 // Check reads a link to an order.
-func (s *Signer) Check(link []byte, no seckill.OrderNo, now time.Time) error {
+func (s *LinkSigner) Check(link []byte, no seckill.OrderNo, now time.Time) error {
 	if len(link) != TextLen {
-		return ErrForeign
+		return ErrLinkForeign
 	}
-	sealed := make([]byte, sealedLen)
+	sealed := make([]byte, sealedLinkLen)
 	// The decoder skips line breaks; a text with one comes out short.
-	if n, err := strict.Decode(sealed, link); err != nil || n != sealedLen || sealed[0] != purpose {
-		return ErrForeign
+	if n, err := strictBase64.Decode(sealed, link); err != nil || n != sealedLinkLen || sealed[0] != purpose {
+		return ErrLinkForeign
 	}
-	if !s.ring.Verify(message(sealed[:bodyLen], no), sealed[bodyLen:]) {
-		return ErrForeign
+	if !s.ring.Verify(message(sealed[:linkBodyLen], no), sealed[linkBodyLen:]) {
+		return ErrLinkForeign
 	}
-	if until := binary.BigEndian.Uint64(sealed[1:bodyLen]); uint64(now.UnixMilli()) >= until {
-		return ErrExpired
+	if until := binary.BigEndian.Uint64(sealed[1:linkBodyLen]); uint64(now.UnixMilli()) >= until {
+		return ErrLinkExpired
 	}
 	return nil
 }
 
 func message(body []byte, no seckill.OrderNo) []byte {
-	return append(append(make([]byte, 0, bodyLen+seckill.OrderNoLen), body...), no.String()...)
+	return append(append(make([]byte, 0, linkBodyLen+seckill.OrderNoLen), body...), no.String()...)
 }

@@ -1,4 +1,4 @@
-package orderlink_test
+package auth_test
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 
 	"seckill"
 	"seckill/internal/auth"
-	"seckill/internal/orderlink"
 )
 
 var (
@@ -16,9 +15,9 @@ var (
 	other = []byte("another secret of them")
 )
 
-func signer(t *testing.T, secrets ...[]byte) *orderlink.Signer {
+func signer(t *testing.T, secrets ...[]byte) *auth.LinkSigner {
 	t.Helper()
-	s, err := orderlink.New(secrets...)
+	s, err := auth.NewLinkSigner(secrets...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +29,7 @@ func TestALinkShowsOneOrderForAWhile(t *testing.T) {
 	until := now.Add(time.Hour)
 	link := s.Sign(no, until)
 	for name, c := range map[string]struct {
-		by   *orderlink.Signer
+		by   *auth.LinkSigner
 		link string
 		no   seckill.OrderNo
 		at   time.Time
@@ -38,16 +37,16 @@ func TestALinkShowsOneOrderForAWhile(t *testing.T) {
 	}{
 		"fresh":                {s, link, no, now, nil},
 		"at its last instant":  {s, link, no, until.Add(-time.Millisecond), nil},
-		"expired":              {s, link, no, until, orderlink.ErrExpired},
-		"another order":        {s, link, seckill.NewOrderNo(now, 7, 43), now, orderlink.ErrForeign},
-		"another secret":       {signer(t, other), link, no, now, orderlink.ErrForeign},
+		"expired":              {s, link, no, until, auth.ErrLinkExpired},
+		"another order":        {s, link, seckill.NewOrderNo(now, 7, 43), now, auth.ErrLinkForeign},
+		"another secret":       {signer(t, other), link, no, now, auth.ErrLinkForeign},
 		"a rotated secret":     {signer(t, other, one), link, no, now, nil},
-		"cut":                  {s, link[:len(link)-1], no, now, orderlink.ErrForeign},
-		"with more":            {s, link + "A", no, now, orderlink.ErrForeign},
-		"with a line break":    {s, link[:10] + "\n" + link[11:], no, now, orderlink.ErrForeign},
-		"nothing":              {s, "", no, now, orderlink.ErrForeign},
-		"another last bit":     {s, link[:len(link)-1] + string(link[len(link)-1]+1), no, now, orderlink.ErrForeign},
-		"a byte of its expiry": {s, link[:6] + flip(link[6]) + link[7:], no, now, orderlink.ErrForeign},
+		"cut":                  {s, link[:len(link)-1], no, now, auth.ErrLinkForeign},
+		"with more":            {s, link + "A", no, now, auth.ErrLinkForeign},
+		"with a line break":    {s, link[:10] + "\n" + link[11:], no, now, auth.ErrLinkForeign},
+		"nothing":              {s, "", no, now, auth.ErrLinkForeign},
+		"another last bit":     {s, link[:len(link)-1] + string(link[len(link)-1]+1), no, now, auth.ErrLinkForeign},
+		"a byte of its expiry": {s, link[:6] + flip(link[6]) + link[7:], no, now, auth.ErrLinkForeign},
 	} {
 		if err := c.by.Check([]byte(c.link), c.no, c.at); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -77,7 +76,7 @@ func TestALinkIsNoPurchaseToken(t *testing.T) {
 
 func TestASignerNeedsSecrets(t *testing.T) {
 	for name, secrets := range map[string][][]byte{"none": nil, "an empty one": {one, nil}} {
-		if _, err := orderlink.New(secrets...); err == nil {
+		if _, err := auth.NewLinkSigner(secrets...); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -90,12 +89,12 @@ func TestAnOrdersLinkEndsADayAfterItsTimeToPay(t *testing.T) {
 		t.Errorf("an order without a time to pay has the link %q", link)
 	}
 	o.PayBefore = now.Add(time.Hour)
-	until := o.PayBefore.Add(orderlink.AfterPay)
+	until := o.PayBefore.Add(auth.AfterPay)
 	last := until.Add(-time.Millisecond)
 	if err := s.Check([]byte(s.Of(o, last)), o.OrderNo, last); err != nil {
 		t.Errorf("at its last instant: %v", err)
 	}
-	if err := s.Check([]byte(s.Of(o, now)), o.OrderNo, until); !errors.Is(err, orderlink.ErrExpired) {
+	if err := s.Check([]byte(s.Of(o, now)), o.OrderNo, until); !errors.Is(err, auth.ErrLinkExpired) {
 		t.Errorf("at its end: %v", err)
 	}
 	if link := s.Of(o, until); link != "" {
