@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"seckill/internal/site"
+	"seckill/internal/shopapi"
 	"seckill/test/browser"
 	"seckill/web"
 )
@@ -152,7 +152,7 @@ func TestPureModules(t *testing.T) {
 const pageBudget = 60 << 10
 
 func TestPageIsLight(t *testing.T) {
-	files, err := site.Build(web.Shop(), site.Options{})
+	files, err := shopapi.BuildPage(web.Shop(), shopapi.PageOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

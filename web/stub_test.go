@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/site"
+	"seckill/internal/shopapi"
 	"seckill/web"
 )
 
@@ -98,8 +98,8 @@ func newStub(t *testing.T) *stub {
 		s.mu.Lock()
 		s.calls[r.Method+" "+r.URL.Path]++
 		s.mu.Unlock()
-		w.Header().Set("Content-Security-Policy", site.Policy(site.Sources{}))
-		for _, header := range site.Headers {
+		w.Header().Set("Content-Security-Policy", shopapi.Policy(shopapi.Sources{}))
+		for _, header := range shopapi.Headers {
 			w.Header().Set(header[0], header[1])
 		}
 		mux.ServeHTTP(w, r)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"seckill/internal/site"
+	"seckill/internal/shopapi"
 	"seckill/web"
 )
 
@@ -52,12 +52,12 @@ stay: a page that somebody still has open may ask for them.`,
 			if err != nil {
 				return err
 			}
-			policy := site.Policy(site.Sources{API: origin, ImageHosts: cfg.Page.ImageHosts})
-			files, err := site.Build(web.Shop(), site.Options{API: strings.TrimRight(api, "/"), Policy: policy})
+			policy := shopapi.Policy(shopapi.Sources{API: origin, ImageHosts: cfg.Page.ImageHosts})
+			files, err := shopapi.BuildPage(web.Shop(), shopapi.PageOptions{API: strings.TrimRight(api, "/"), Policy: policy})
 			if err != nil {
 				return fmt.Errorf("export: %w", err)
 			}
-			files = append([]site.File{{Name: headersFile, Body: headers(files, policy)}}, files...)
+			files = append([]shopapi.PageFile{{Name: headersFile, Body: headers(files, policy)}}, files...)
 			if err := checkTarget(args[0], yes); err != nil {
 				return err
 			}
@@ -99,17 +99,17 @@ func checkTarget(dir string, yes bool) error {
 }
 
 // headers is what to send with the files, in the form of static hosts.
-func headers(files []site.File, policy string) []byte {
+func headers(files []shopapi.PageFile, policy string) []byte {
 	var text strings.Builder
 	text.WriteString("/*\n")
-	for _, header := range site.Headers {
+	for _, header := range shopapi.Headers {
 		fmt.Fprintf(&text, "  %s: %s\n", header[0], header[1])
 	}
-	for _, path := range []string{"/", "/" + site.Index} {
-		fmt.Fprintf(&text, "%s\n  Content-Security-Policy: %s\n  Cache-Control: %s\n", path, policy, site.AskFirst)
+	for _, path := range []string{"/", "/" + shopapi.Index} {
+		fmt.Fprintf(&text, "%s\n  Content-Security-Policy: %s\n  Cache-Control: %s\n", path, policy, shopapi.AskFirst)
 	}
 	for _, f := range files {
-		if f.Name != site.Index {
+		if f.Name != shopapi.Index {
 			fmt.Fprintf(&text, "/%s\n  Cache-Control: %s\n", f.Name, f.CacheControl)
 		}
 	}
@@ -118,7 +118,7 @@ func headers(files []site.File, policy string) []byte {
 
 // writeSite writes the files in their order, the index last: whoever reads DIR
 // meanwhile finds all that an index names.
-func (p *program) writeSite(dir string, files []site.File) error {
+func (p *program) writeSite(dir string, files []shopapi.PageFile) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}

@@ -39,7 +39,6 @@ import (
 	"seckill/internal/relay"
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
-	"seckill/internal/site"
 
 	"seckill/internal/store"
 	"seckill/internal/transfer"
@@ -420,7 +419,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Challenges: challenges,
 		Terms: api.ShopTerms{TokenRequired: p.cfg.Token.Required, TokenLead: p.cfg.Token.Lead, PaymentProviders: p.payPages},
-		Page:  web.Shop(), PagePolicy: site.Policy(site.Sources{ImageHosts: p.cfg.Page.ImageHosts}), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Returns: p.returns, Ready: p.ready,
+		Page:  web.Shop(), PagePolicy: shopapi.Policy(shopapi.Sources{ImageHosts: p.cfg.Page.ImageHosts}), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Returns: p.returns, Ready: p.ready,
 		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
 		Links: p.links, Login: p.login(door), LoginURL: p.cfg.Page.LoginURL, PayURL: p.cfg.Page.PayURL, CORSOrigins: p.cfg.Shop.CORSOrigins, TLS: p.cfg.Shop.TLS(),
 	}
@@ -448,7 +447,7 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store, Sinks: &p.sinks.desk,
 		Hosts: p.cfg.Admin.Names(), Roles: opt.Roles, HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
 		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams, Now: fault.Now,
-		ShowsPicture: func(address string) bool { return site.ShowsPicture(p.pictureHosts(), address) },
+		ShowsPicture: func(address string) bool { return shopapi.ShowsPicture(p.pictureHosts(), address) },
 		OnRequest: func(route string, status int, took time.Duration) {
 			p.metrics.Route("admin "+route, strconv.Itoa(status)).Inc()
 		},

@@ -11,8 +11,6 @@ import (
 	"path"
 
 	"github.com/valyala/fasthttp"
-
-	"seckill/internal/site"
 )
 
 // pages are the embedded files, read once.
@@ -49,7 +47,7 @@ func pack(body []byte, level int) ([]byte, error) {
 // loadPages makes the page ready: its files lie in a folder named by their
 // content, so that all but the way in are kept by browsers for good.
 func loadPages(from fs.FS) (*pages, error) {
-	files, err := site.Build(from, site.Options{})
+	files, err := BuildPage(from, PageOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +63,7 @@ func loadPages(from fs.FS) (*pages, error) {
 			cacheControl: f.CacheControl,
 		}
 	}
-	p.files["/"] = p.files["/"+site.Index]
+	p.files["/"] = p.files["/"+Index]
 	return p, nil
 }
 
@@ -104,7 +102,7 @@ func (s *Server) static(ctx *fasthttp.RequestCtx, name string) {
 	h.Set("Cache-Control", file.cacheControl)
 	h.Set("Content-Security-Policy", s.opt.PagePolicy)
 	h.Set("Vary", "Accept-Encoding")
-	for _, header := range site.Headers {
+	for _, header := range Headers {
 		h.Set(header[0], header[1])
 	}
 	if string(ctx.Request.Header.Peek("If-None-Match")) == file.etag {

@@ -1,9 +1,9 @@
-package site_test
+package shopapi_test
 
 import (
 	"testing"
 
-	"seckill/internal/site"
+	"seckill/internal/shopapi"
 )
 
 func TestAPictureIsShownFromTheHostsOfThePolicy(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAPictureIsShownFromTheHostsOfThePolicy(t *testing.T) {
 		"http://[::1]:8080/a.jpg":           true,
 		"http://[::1]/a.jpg":                false,
 	} {
-		if got := site.ShowsPicture(hosts, address); got != shown {
+		if got := shopapi.ShowsPicture(hosts, address); got != shown {
 			t.Errorf("%s: shown %v", address, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package site
+package shopapi
 
 import (
 	"net/url"

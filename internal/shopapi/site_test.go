@@ -1,4 +1,4 @@
-package site_test
+package shopapi_test
 
 import (
 	"crypto/sha512"
@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"seckill/internal/site"
+	"seckill/internal/shopapi"
 	"seckill/web"
 )
 
@@ -40,9 +40,9 @@ func page(change map[string]string) fstest.MapFS {
 	return files
 }
 
-func buildOf(t *testing.T, change map[string]string, opt site.Options) map[string]string {
+func buildOf(t *testing.T, change map[string]string, opt shopapi.PageOptions) map[string]string {
 	t.Helper()
-	files, err := site.Build(page(change), opt)
+	files, err := shopapi.BuildPage(page(change), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func buildOf(t *testing.T, change map[string]string, opt site.Options) map[strin
 }
 
 func TestPicturesOfProductsKeepTheirNames(t *testing.T) {
-	files := buildOf(t, map[string]string{"art/phone.svg": "<svg/>"}, site.Options{})
+	files := buildOf(t, map[string]string{"art/phone.svg": "<svg/>"}, shopapi.PageOptions{})
 	if files["art/phone.svg"] != "<svg/>" {
 		t.Errorf("the picture is not where products name it: %v", slices.Sorted(maps.Keys(files)))
 	}
@@ -68,7 +68,7 @@ func folderOf(t *testing.T, files map[string]string) string {
 	for name := range files {
 		first, _, _ := strings.Cut(name, "/")
 		switch {
-		case name == site.Index || first == "art":
+		case name == shopapi.Index || first == "art":
 		case !regexp.MustCompile("^[0-9a-f]{12}$").MatchString(first) || folder != "" && folder != first:
 			t.Fatalf("%s is not in the folder %q", name, folder)
 		default:
@@ -79,10 +79,10 @@ func folderOf(t *testing.T, files map[string]string) string {
 }
 
 func TestEveryFileLiesInTheFolderOfItsVersion(t *testing.T) {
-	files, before := buildOf(t, nil, site.Options{}), page(nil)
+	files, before := buildOf(t, nil, shopapi.PageOptions{}), page(nil)
 	folder := folderOf(t, files)
 	for name, file := range before {
-		if got := files[folder+"/"+name]; name != site.Index && got != string(file.Data) {
+		if got := files[folder+"/"+name]; name != shopapi.Index && got != string(file.Data) {
 			t.Errorf("%s is %q, want %q", name, got, file.Data)
 		}
 	}
@@ -95,28 +95,28 @@ func TestEveryFileLiesInTheFolderOfItsVersion(t *testing.T) {
 		`src="` + main + `" integrity="sha384-` + base64.StdEncoding.EncodeToString(sum[:]) + `"`,
 		`href="` + folder + `/shop.css" integrity="sha384-`, `href="` + folder + `/icon.svg">`, `href="#/"`,
 	} {
-		if !strings.Contains(files[site.Index], want) {
-			t.Errorf("the index has no %s:\n%s", want, files[site.Index])
+		if !strings.Contains(files[shopapi.Index], want) {
+			t.Errorf("the index has no %s:\n%s", want, files[shopapi.Index])
 		}
 	}
 }
 
 // What caches keep under a name is that name's for good.
 func TestAChangeOfAnyFileMovesTheFolder(t *testing.T) {
-	before := folderOf(t, buildOf(t, nil, site.Options{}))
+	before := folderOf(t, buildOf(t, nil, shopapi.PageOptions{}))
 	for name := range page(nil) {
-		after := folderOf(t, buildOf(t, map[string]string{name: index + " "}, site.Options{}))
-		if (after != before) != (name != site.Index) {
+		after := folderOf(t, buildOf(t, map[string]string{name: index + " "}, shopapi.PageOptions{}))
+		if (after != before) != (name != shopapi.Index) {
 			t.Errorf("%s has changed: the folder is %s, was %s", name, after, before)
 		}
 	}
-	if after := folderOf(t, buildOf(t, map[string]string{"art/phone.svg": "<svg/>"}, site.Options{})); after != before {
+	if after := folderOf(t, buildOf(t, map[string]string{"art/phone.svg": "<svg/>"}, shopapi.PageOptions{})); after != before {
 		t.Error("a picture of a product has moved the folder")
 	}
 }
 
 func TestThePageIsToldWhereTheAPIIs(t *testing.T) {
-	files := buildOf(t, nil, site.Options{API: `https://api.example/?a="&b`, Policy: "default-src 'none'; frame-ancestors 'none'"})
+	files := buildOf(t, nil, shopapi.PageOptions{API: `https://api.example/?a="&b`, Policy: "default-src 'none'; frame-ancestors 'none'"})
 	for _, want := range []string{
 		`<meta name="seckill-api" content="https://api.example/?a=&#34;&amp;b">`,
 		`<head>` + "\n  " + `<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;">`,
@@ -130,15 +130,15 @@ func TestThePageIsToldWhereTheAPIIs(t *testing.T) {
 func TestABrokenPageIsNotBuilt(t *testing.T) {
 	for name, c := range map[string]struct {
 		change map[string]string
-		opt    site.Options
+		opt    shopapi.PageOptions
 	}{
-		"no place for the API": {map[string]string{"index.html": "<head></head>"}, site.Options{API: "https://api.example"}},
+		"no place for the API": {map[string]string{"index.html": "<head></head>"}, shopapi.PageOptions{API: "https://api.example"}},
 	} {
-		if _, err := site.Build(page(c.change), c.opt); err == nil {
+		if _, err := shopapi.BuildPage(page(c.change), c.opt); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := site.Build(fstest.MapFS{}, site.Options{}); err == nil {
+	if _, err := shopapi.BuildPage(fstest.MapFS{}, shopapi.PageOptions{}); err == nil {
 		t.Error("no index: no error")
 	}
 }
@@ -147,7 +147,7 @@ func TestABrokenPageIsNotBuilt(t *testing.T) {
 // themselves, and the index names all of its own in the folder.
 func TestTheShopIsBuilt(t *testing.T) {
 	files := make(map[string]string)
-	built, err := site.Build(web.Shop(), site.Options{API: "https://api.example"})
+	built, err := shopapi.BuildPage(web.Shop(), shopapi.PageOptions{API: "https://api.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestTheShopIsBuilt(t *testing.T) {
 		files[f.Name] = string(f.Body)
 	}
 	folder := folderOf(t, files)
-	for _, named := range regexp.MustCompile(`(?:href|src)="([\w/.-]+\.\w+)"`).FindAllStringSubmatch(files[site.Index], -1) {
+	for _, named := range regexp.MustCompile(`(?:href|src)="([\w/.-]+\.\w+)"`).FindAllStringSubmatch(files[shopapi.Index], -1) {
 		if _, found := files[named[1]]; !found || !strings.HasPrefix(named[1], folder+"/") {
 			t.Errorf("the index names %s", named[1])
 		}
@@ -178,14 +178,14 @@ func TestTheShopIsBuilt(t *testing.T) {
 
 func TestThePolicyNamesWhatIsConfigured(t *testing.T) {
 	for _, c := range []struct {
-		sources site.Sources
+		sources shopapi.Sources
 		wants   []string
 	}{
-		{site.Sources{}, []string{"default-src 'none'; ", "script-src 'self'; ", "img-src 'self' data:; ", "connect-src 'self'; ", "frame-ancestors 'none'"}},
-		{site.Sources{API: "https://api.example", ImageHosts: []string{"img.example", "*.cdn.example"}},
+		{shopapi.Sources{}, []string{"default-src 'none'; ", "script-src 'self'; ", "img-src 'self' data:; ", "connect-src 'self'; ", "frame-ancestors 'none'"}},
+		{shopapi.Sources{API: "https://api.example", ImageHosts: []string{"img.example", "*.cdn.example"}},
 			[]string{"img-src 'self' data: https://api.example img.example *.cdn.example; ", "connect-src 'self' https://api.example; "}},
 	} {
-		policy := site.Policy(c.sources)
+		policy := shopapi.Policy(c.sources)
 		for _, want := range c.wants {
 			if !strings.Contains(policy, want) {
 				t.Errorf("%q has no %q", policy, want)

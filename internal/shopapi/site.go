@@ -3,7 +3,7 @@
 // it for good and never mistake one version for another. Scripts and styles name
 // each other relative to themselves, so that only the index has to name the
 // folder. The page needs no build step for this, and none to be served without it.
-package site
+package shopapi
 
 import (
 	"crypto/sha256"
@@ -39,7 +39,7 @@ const artFolder = "art/"
 const hashChars = 12
 
 // File is one file of a site.
-type File struct {
+type PageFile struct {
 	Name string // without a slash at its beginning
 	Body []byte
 	// CacheControl is what caches are told of it.
@@ -47,7 +47,7 @@ type File struct {
 }
 
 // Options of a build.
-type Options struct {
+type PageOptions struct {
 	// API is where the page finds the engine; empty is where the page itself is.
 	API string
 	// Policy, if set, is written into the index too: a host that cannot send the
@@ -57,7 +57,7 @@ type Options struct {
 
 // Build makes the files of a site from a page, sorted by name, with the index
 // last: whoever finds it finds all that it names.
-func Build(page fs.FS, opt Options) ([]File, error) {
+func BuildPage(page fs.FS, opt PageOptions) ([]PageFile, error) {
 	b := build{bodies: make(map[string][]byte)}
 	if err := b.read(page); err != nil {
 		return nil, fmt.Errorf("build the page: %w", err)
@@ -66,18 +66,18 @@ func Build(page fs.FS, opt Options) ([]File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the page: %w", err)
 	}
-	var files []File
+	var files []PageFile
 	for name, body := range b.bodies {
 		switch {
 		case name == Index:
 		case strings.HasPrefix(name, artFolder):
-			files = append(files, File{Name: name, Body: body, CacheControl: AskFirst})
+			files = append(files, PageFile{Name: name, Body: body, CacheControl: AskFirst})
 		default:
-			files = append(files, File{Name: b.folder + name, Body: body, CacheControl: ForGood})
+			files = append(files, PageFile{Name: b.folder + name, Body: body, CacheControl: ForGood})
 		}
 	}
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	return append(files, File{Name: Index, Body: index, CacheControl: AskFirst}), nil
+	slices.SortFunc(files, func(a, b PageFile) int { return strings.Compare(a.Name, b.Name) })
+	return append(files, PageFile{Name: Index, Body: index, CacheControl: AskFirst}), nil
 }
 
 type build struct {
@@ -115,7 +115,7 @@ var (
 
 // index names the folder in the page's own tags, with what their files must
 // contain, and says where the API is.
-func (b *build) index(opt Options) ([]byte, error) {
+func (b *build) index(opt PageOptions) ([]byte, error) {
 	if b.bodies[Index] == nil {
 		return nil, fmt.Errorf("it has no %s", Index)
 	}
