@@ -14,9 +14,9 @@ import (
 	"seckill/internal/ledger/ledgermem"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
+	"seckill/internal/onetime"
 	"seckill/internal/queue"
 	"seckill/internal/redislink"
-	"seckill/internal/spent"
 	"seckill/internal/spent/spentmem"
 	"seckill/internal/spent/spentredis"
 	"seckill/internal/store/storesql"
@@ -38,7 +38,7 @@ type book struct {
 	ping   func(ctx context.Context) error
 	close  func(ctx context.Context) error
 	// spent is where the ledger is, so that instances which share one share it.
-	spent spent.Register
+	spent onetime.Register
 	// eachBuyer visits whom the ledger remembers of the groups. One that cannot
 	// be read, as the ledger is damaged or a part of it away, is told, and the
 	// others are visited.

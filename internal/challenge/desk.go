@@ -11,8 +11,8 @@ import (
 
 	"seckill"
 	"seckill/internal/auth"
+	"seckill/internal/onetime"
 	"seckill/internal/ratelimit"
-	"seckill/internal/spent"
 )
 
 // Bounds of the work that a challenge makes. A picture costs about half a
@@ -35,8 +35,8 @@ const (
 
 // How the first answer to a challenge was.
 const (
-	outcomeRight spent.Outcome = 1
-	outcomeWrong spent.Outcome = 2
+	outcomeRight onetime.Outcome = 1
+	outcomeWrong onetime.Outcome = 2
 )
 
 // Question is what the shop's own verifier is asked.
@@ -54,10 +54,10 @@ type Options struct {
 	// Secrets are those of purchase tokens: the first signs, all are accepted.
 	Secrets [][]byte
 	Tokens  *auth.Mint
-	Spent   spent.Register
+	Spent   onetime.Register
 	// Spare settles challenges while Spent cannot be asked; without it they are
 	// busy. It answers at once, and is this instance's own.
-	Spare spent.Register
+	Spare onetime.Register
 	// Lead is how long before the start challenges are asked and tokens made.
 	Lead time.Duration
 	// PowBits is the difficulty of a proof of work up to CalmPerSecond challenges

@@ -12,7 +12,7 @@ import (
 
 	"seckill"
 	"seckill/internal/auth"
-	"seckill/internal/spent"
+	"seckill/internal/onetime"
 	"seckill/internal/spent/spentmem"
 )
 
@@ -43,7 +43,7 @@ type desk struct {
 }
 
 // shared is the register of desks that are instances of one shop.
-func shared() spent.Register { return spentmem.New(func() time.Time { return now }) }
+func shared() onetime.Register { return spentmem.New(func() time.Time { return now }) }
 
 func open(t testing.TB, kind Kind, change ...func(*Options)) *desk {
 	t.Helper()
@@ -426,7 +426,7 @@ func TestARepeatedAnswerOutlivesAVerifierThatTakesItOnce(t *testing.T) {
 type full struct{ err error }
 
 func (f full) Spend(context.Context, string, time.Time) (bool, error) { return false, f.err }
-func (f full) Settle(_ context.Context, _ string, o spent.Outcome, _ time.Time) (spent.Outcome, error) {
+func (f full) Settle(_ context.Context, _ string, o onetime.Outcome, _ time.Time) (onetime.Outcome, error) {
 	return o, f.err
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/spent"
+	"seckill/internal/onetime"
 )
 
 // Bounds of the detour by the spare register.
@@ -30,7 +30,7 @@ const (
 // instance, however often the usual one comes and goes. The spare is this
 // instance's own: each of the others has one more answer.
 type register struct {
-	usual, spare spent.Register // spare may be nil
+	usual, spare onetime.Register // spare may be nil
 	away         breaker
 	onSpared     func()
 }
@@ -42,7 +42,7 @@ func newRegister(opt *Options) *register {
 // errAway says that the usual register did not answer others of late.
 var errAway = errors.New("the register is away")
 
-func (r *register) settle(ctx context.Context, id string, outcome spent.Outcome, until, now time.Time) (spent.Outcome, error) {
+func (r *register) settle(ctx context.Context, id string, outcome onetime.Outcome, until, now time.Time) (onetime.Outcome, error) {
 	if r.spare == nil {
 		return r.usual.Settle(ctx, id, outcome, until)
 	}
@@ -71,8 +71,8 @@ func refusal(err error) bool {
 }
 
 func (r *register) settleAsUsual(
-	ctx context.Context, id string, outcome spent.Outcome, until, now time.Time,
-) (spent.Outcome, error) {
+	ctx context.Context, id string, outcome onetime.Outcome, until, now time.Time,
+) (onetime.Outcome, error) {
 	bounded, cancel := context.WithTimeout(ctx, usualPatience)
 	defer cancel()
 	standing, err := r.usual.Settle(bounded, id, outcome, until)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/spent"
+	"seckill/internal/onetime"
 	"seckill/internal/spent/spentmem"
 	"seckill/test/virtual"
 )
@@ -18,14 +18,14 @@ var errGone = errors.New("Redis is away")
 
 // frail is a register that can be away: it refuses at once, or never answers.
 type frail struct {
-	spent.Register
+	onetime.Register
 	fails, hangs atomic.Bool
 	asked        atomic.Int64
 }
 
 func newFrail() *frail { return &frail{Register: spentmem.New(time.Now)} }
 
-func (f *frail) Settle(ctx context.Context, id string, outcome spent.Outcome, until time.Time) (spent.Outcome, error) {
+func (f *frail) Settle(ctx context.Context, id string, outcome onetime.Outcome, until time.Time) (onetime.Outcome, error) {
 	f.asked.Add(1)
 	if f.hangs.Load() {
 		<-ctx.Done()
@@ -45,14 +45,14 @@ func pairOf() (r *register, usual, spare *frail, spared *atomic.Int64) {
 	return r, usual, spare, spared
 }
 
-func settleNow(t *testing.T, r *register, id string, outcome spent.Outcome) (spent.Outcome, error) {
+func settleNow(t *testing.T, r *register, id string, outcome onetime.Outcome) (onetime.Outcome, error) {
 	t.Helper()
 	return r.settle(t.Context(), id, outcome, time.Now().Add(time.Minute), time.Now())
 }
 
 func TestTheSpareIsNotAskedWhileTheUsualRegisterAnswers(t *testing.T) {
 	r, usual, spare, spared := pairOf()
-	for _, outcome := range []spent.Outcome{outcomeWrong, outcomeRight} { // also not by one that comes second
+	for _, outcome := range []onetime.Outcome{outcomeWrong, outcomeRight} { // also not by one that comes second
 		if standing, err := settleNow(t, r, "a", outcome); standing != outcomeWrong || err != nil {
 			t.Errorf("%d, %v", standing, err)
 		}
@@ -71,7 +71,7 @@ func TestTheSpareIsNotAskedWhileTheUsualRegisterAnswers(t *testing.T) {
 func TestWhileTheUsualRegisterIsAwayTheSpareDecidesOnce(t *testing.T) {
 	r, usual, _, spared := pairOf()
 	usual.fails.Store(true)
-	for i, outcome := range []spent.Outcome{outcomeWrong, outcomeRight, outcomeRight} {
+	for i, outcome := range []onetime.Outcome{outcomeWrong, outcomeRight, outcomeRight} {
 		if standing, err := settleNow(t, r, "a", outcome); standing != outcomeWrong || err != nil {
 			t.Errorf("answer %d: %d stands, %v", i+1, standing, err)
 		}
@@ -86,17 +86,17 @@ func TestWhileTheUsualRegisterIsAwayTheSpareDecidesOnce(t *testing.T) {
 func TestAChallengeThatMeetsBothRegistersHasTwoAnswersAndNeverMore(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		r, usual, _, _ := pairOf()
-		var stood []spent.Outcome
+		var stood []onetime.Outcome
 		for i := range 6 {
 			usual.fails.Store(i%2 == 1)
 			virtual.Sleep(retryEvery)
-			standing, err := settleNow(t, r, "a", spent.Outcome(10+i))
+			standing, err := settleNow(t, r, "a", onetime.Outcome(10+i))
 			if err != nil {
 				t.Fatal(err)
 			}
 			stood = append(stood, standing)
 		}
-		if want := fmt.Sprint([]spent.Outcome{10, 11, 10, 11, 10, 11}); fmt.Sprint(stood) != want {
+		if want := fmt.Sprint([]onetime.Outcome{10, 11, 10, 11, 10, 11}); fmt.Sprint(stood) != want {
 			t.Errorf("%v stood, want %s", stood, want)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/spent"
+	"seckill/internal/onetime"
 )
 
 // capacity is how many uses are remembered at once. A use takes about
@@ -21,41 +21,41 @@ const capacity = 1 << 20
 // instead would let that one be used again.
 var errFull = seckill.Errorf(seckill.CodeTooHot, "too many answers at once")
 
-// Register is a spent.Register of fixed capacity. It is safe for concurrent use.
+// Register is a onetime.Register of fixed capacity. It is safe for concurrent use.
 type Register struct {
 	now      func() time.Time
 	capacity int
 
 	mu   sync.Mutex
-	uses map[key]spent.Outcome
+	uses map[key]onetime.Outcome
 	ends ends
 }
 
-var _ spent.Register = (*Register)(nil)
+var _ onetime.Register = (*Register)(nil)
 
 // New makes an empty register.
 func New(now func() time.Time) *Register {
-	return &Register{now: now, capacity: capacity, uses: make(map[key]spent.Outcome)}
+	return &Register{now: now, capacity: capacity, uses: make(map[key]onetime.Outcome)}
 }
 
-// Spend is spent.Register's.
+// Spend is onetime.Register's.
 func (r *Register) Spend(_ context.Context, id string, until time.Time) (bool, error) {
 	_, first, err := r.use(id, 0, until)
 	return first, err
 }
 
-// Settle is spent.Register's.
-func (r *Register) Settle(_ context.Context, id string, outcome spent.Outcome, until time.Time) (spent.Outcome, error) {
+// Settle is onetime.Register's.
+func (r *Register) Settle(_ context.Context, id string, outcome onetime.Outcome, until time.Time) (onetime.Outcome, error) {
 	standing, _, err := r.use(id, outcome, until)
 	return standing, err
 }
 
-func (r *Register) use(id string, outcome spent.Outcome, until time.Time) (standing spent.Outcome, first bool, err error) {
+func (r *Register) use(id string, outcome onetime.Outcome, until time.Time) (standing onetime.Outcome, first bool, err error) {
 	// A digest has one size, whatever ids look like.
 	digest := sha256.Sum256([]byte(id))
 	k := key(digest[:])
 	now := r.now()
-	if soonest := now.Add(spent.MinLife); until.Before(soonest) {
+	if soonest := now.Add(onetime.MinLife); until.Before(soonest) {
 		until = soonest
 	}
 	r.mu.Lock()

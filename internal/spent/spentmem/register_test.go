@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/spent"
+	"seckill/internal/onetime"
 	"seckill/internal/spent/spenttest"
 	"seckill/test/rig"
 )
@@ -16,7 +16,7 @@ import (
 func TestConformance(t *testing.T) {
 	spenttest.Run(t, func(*testing.T) *spenttest.Fixture {
 		var clock rig.Clock
-		return &spenttest.Fixture{Registers: []spent.Register{New(clock.Now)}, Now: clock.Now, Wait: clock.Advance}
+		return &spenttest.Fixture{Registers: []onetime.Register{New(clock.Now)}, Now: clock.Now, Wait: clock.Advance}
 	})
 }
 

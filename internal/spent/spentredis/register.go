@@ -18,8 +18,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/onetime"
 	"seckill/internal/redislink"
-	"seckill/internal/spent"
 )
 
 const (
@@ -40,13 +40,13 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Register is a spent.Register. It is safe for concurrent use.
+// Register is a onetime.Register. It is safe for concurrent use.
 type Register struct {
 	client rueidis.Client
 	opt    Options
 }
 
-var _ spent.Register = (*Register)(nil)
+var _ onetime.Register = (*Register)(nil)
 
 // Open reaches the server, on a client of its own: no answer waits behind a
 // reservation, and none behind an answer.
@@ -76,7 +76,7 @@ var ErrRefused = errors.New("Redis refuses this user")
 // server that refuses for another reason may do so for the moment.
 func (r *Register) tryRights(ctx context.Context) error {
 	for range 2 {
-		_, err := r.settle(ctx, "trial", 0, spent.MinLife)
+		_, err := r.settle(ctx, "trial", 0, onetime.MinLife)
 		var reply *rueidis.RedisError
 		if errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "NOPERM") {
 			return fmt.Errorf("%w: %w", ErrRefused, err)
@@ -94,25 +94,25 @@ func (r *Register) Close(ctx context.Context) error {
 	return nil
 }
 
-// Spend is spent.Register's.
+// Spend is onetime.Register's.
 func (r *Register) Spend(ctx context.Context, id string, until time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return r.claim(ctx, r.key(id), 0, r.life(until))
 }
 
-// Settle is spent.Register's.
-func (r *Register) Settle(ctx context.Context, id string, outcome spent.Outcome, until time.Time) (spent.Outcome, error) {
+// Settle is onetime.Register's.
+func (r *Register) Settle(ctx context.Context, id string, outcome onetime.Outcome, until time.Time) (onetime.Outcome, error) {
 	return r.settle(ctx, id, outcome, r.life(until))
 }
 
 func (r *Register) life(until time.Time) time.Duration {
-	return max(until.Sub(r.opt.Now()), spent.MinLife)
+	return max(until.Sub(r.opt.Now()), onetime.MinLife)
 }
 
 // settle makes a use or reads it. Between its two calls the key may expire:
 // then the use is at its end, and is made again.
-func (r *Register) settle(ctx context.Context, id string, outcome spent.Outcome, life time.Duration) (spent.Outcome, error) {
+func (r *Register) settle(ctx context.Context, id string, outcome onetime.Outcome, life time.Duration) (onetime.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for key := r.key(id); ; {
@@ -128,12 +128,12 @@ func (r *Register) settle(ctx context.Context, id string, outcome spent.Outcome,
 		case len(value) != 1:
 			return 0, errors.New("read a use: the key is not this register's")
 		}
-		return spent.Outcome(value[0]), nil
+		return onetime.Outcome(value[0]), nil
 	}
 }
 
 // claim sets the key if there is none.
-func (r *Register) claim(ctx context.Context, key string, outcome spent.Outcome, life time.Duration) (first bool, err error) {
+func (r *Register) claim(ctx context.Context, key string, outcome onetime.Outcome, life time.Duration) (first bool, err error) {
 	err = r.do(ctx, r.client.B().Set().Key(key).Value(string([]byte{byte(outcome)})).Nx().Px(life).Build()).Error()
 	if rueidis.IsRedisNil(err) {
 		return false, nil

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/onetime"
 	"seckill/internal/redislink"
-	"seckill/internal/spent"
 	"seckill/internal/spent/spentredis"
 	"seckill/internal/spent/spenttest"
 	"seckill/test/rig"
@@ -41,14 +41,14 @@ func pass(time.Duration) {}
 func TestConformance(t *testing.T) {
 	spenttest.Run(t, func(t *testing.T) *spenttest.Fixture {
 		addr := server.SharedRedis(t).Addr()
-		return &spenttest.Fixture{Registers: []spent.Register{open(t, t.Name()+":", addr), open(t, t.Name()+":", addr)}, Now: time.Now, Wait: pass}
+		return &spenttest.Fixture{Registers: []onetime.Register{open(t, t.Name()+":", addr), open(t, t.Name()+":", addr)}, Now: time.Now, Wait: pass}
 	})
 }
 
 func TestConformanceInACluster(t *testing.T) {
 	addrs := server.Cluster(t, server.ClusterOptions{}).Addrs()
 	spenttest.Run(t, func(t *testing.T) *spenttest.Fixture {
-		return &spenttest.Fixture{Registers: []spent.Register{open(t, t.Name()+":", addrs...), open(t, t.Name()+":", addrs[0])}, Now: time.Now, Wait: pass}
+		return &spenttest.Fixture{Registers: []onetime.Register{open(t, t.Name()+":", addrs...), open(t, t.Name()+":", addrs[0])}, Now: time.Now, Wait: pass}
 	})
 }
 

@@ -1,4 +1,4 @@
-// Package spenttest is what every spent.Register promises, as tests.
+// Package spenttest is what every onetime.Register promises, as tests.
 package spenttest
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/spent"
+	"seckill/internal/onetime"
 )
 
 const (
@@ -23,13 +23,13 @@ const (
 // of that clock pass.
 type Fixture struct {
 	// Registers are one register, seen by one or more instances.
-	Registers []spent.Register
+	Registers []onetime.Register
 	Now       func() time.Time
 	Wait      func(time.Duration)
 }
 
 // any is one of the instances.
-func (f *Fixture) any(i int) spent.Register { return f.Registers[i%len(f.Registers)] }
+func (f *Fixture) any(i int) onetime.Register { return f.Registers[i%len(f.Registers)] }
 
 // Run holds what open makes to the contract; each test has a register of its
 // own.
@@ -61,7 +61,7 @@ func (f *Fixture) spend(t *testing.T, i int, id string, until time.Time) bool {
 	return first
 }
 
-func (f *Fixture) settle(t *testing.T, i int, id string, outcome spent.Outcome, until time.Time) spent.Outcome {
+func (f *Fixture) settle(t *testing.T, i int, id string, outcome onetime.Outcome, until time.Time) onetime.Outcome {
 	t.Helper()
 	standing, err := f.any(i).Settle(t.Context(), id, outcome, until)
 	if err != nil {
@@ -102,7 +102,7 @@ func testOneIsFirst(t *testing.T, f *Fixture) {
 
 func testFirstOutcomeStands(t *testing.T, f *Fixture) {
 	until := f.Now().Add(time.Minute)
-	for i, said := range []spent.Outcome{3, 7, 0, 3, 255} {
+	for i, said := range []onetime.Outcome{3, 7, 0, 3, 255} {
 		if standing := f.settle(t, i, "challenge:a", said, until); standing != 3 {
 			t.Errorf("outcome %d: %d stands, want 3", said, standing)
 		}
@@ -117,11 +117,11 @@ func testFirstOutcomeStands(t *testing.T, f *Fixture) {
 
 func testAllAreToldOne(t *testing.T, f *Fixture) {
 	until := f.Now().Add(time.Minute)
-	told := make([]spent.Outcome, callers)
+	told := make([]onetime.Outcome, callers)
 	var group sync.WaitGroup
 	for i := range told {
 		group.Go(func() {
-			standing, err := f.any(i).Settle(t.Context(), "challenge:a", spent.Outcome(i+1), until)
+			standing, err := f.any(i).Settle(t.Context(), "challenge:a", onetime.Outcome(i+1), until)
 			if err != nil {
 				t.Error(err)
 			}
@@ -150,7 +150,7 @@ func testAnyID(t *testing.T, f *Fixture) {
 }
 
 func testEnd(t *testing.T, f *Fixture) {
-	life := 2 * spent.MinLife
+	life := 2 * onetime.MinLife
 	f.spend(t, 0, "login:a", f.Now().Add(life))
 	f.settle(t, 0, "challenge:a", 1, f.Now().Add(life))
 	f.Wait(life)
@@ -163,13 +163,13 @@ func testEnd(t *testing.T, f *Fixture) {
 func testMinLife(t *testing.T, f *Fixture) {
 	began := time.Now()
 	f.spend(t, 0, "login:a", f.Now().Add(-time.Hour))
-	if f.spend(t, 1, "login:a", f.Now().Add(time.Minute)) && time.Since(began) < spent.MinLife {
+	if f.spend(t, 1, "login:a", f.Now().Add(time.Minute)) && time.Since(began) < onetime.MinLife {
 		t.Error("a use whose instant had passed was forgotten at once")
 	}
 }
 
 func testRepeatKeepsEnd(t *testing.T, f *Fixture) {
-	life := 2 * spent.MinLife
+	life := 2 * onetime.MinLife
 	f.spend(t, 0, "login:a", f.Now().Add(life))
 	f.spend(t, 1, "login:a", f.Now().Add(time.Hour))
 	f.Wait(life)
@@ -177,7 +177,7 @@ func testRepeatKeepsEnd(t *testing.T, f *Fixture) {
 }
 
 func testEndsApart(t *testing.T, f *Fixture) {
-	life := 2 * spent.MinLife
+	life := 2 * onetime.MinLife
 	for i := range 8 {
 		f.spend(t, i, fmt.Sprint("short:", i), f.Now().Add(life))
 		f.spend(t, i, fmt.Sprint("long:", i), f.Now().Add(time.Hour))
