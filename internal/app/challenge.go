@@ -10,7 +10,7 @@ import (
 	"seckill/internal/challenge"
 	"seckill/internal/challenge/picture"
 	"seckill/internal/challenge/verifier"
-	"seckill/internal/spent/spentmem"
+	"seckill/internal/onetime/onetimemem"
 )
 
 // buildChallenge wires purchase tokens and what stands before them.
@@ -29,7 +29,7 @@ func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Desk, e
 	if p.cfg.SharedLedger() {
 		// Login codes have no spare register: a code that Redis has remembered would
 		// be good again.
-		opt.Spare = spentmem.New(p.now)
+		opt.Spare = onetimemem.New(p.now)
 	}
 	switch opt.Kind {
 	case challenge.Image:

@@ -15,9 +15,9 @@ import (
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
 	"seckill/internal/onetime"
+	"seckill/internal/onetime/onetimemem"
 	"seckill/internal/queue"
 	"seckill/internal/redislink"
-	"seckill/internal/spent/spentmem"
 	"seckill/internal/spent/spentredis"
 	"seckill/internal/store/storesql"
 	"seckill/internal/trust"
@@ -189,7 +189,7 @@ func (p *parts) openMemory(ctx context.Context) (book, error) {
 	}
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
-		spent: spentmem.New(p.now),
+		spent: onetimemem.New(p.now),
 		eachBuyer: func(ctx context.Context, groups []ledgerredis.Group, visit func(group uint32, buyer string), _ func(uint32, error)) error {
 			wanted := make(map[uint32]bool, len(groups))
 			for _, g := range groups {

@@ -13,7 +13,7 @@ import (
 	"seckill"
 	"seckill/internal/auth"
 	"seckill/internal/onetime"
-	"seckill/internal/spent/spentmem"
+	"seckill/internal/onetime/onetimemem"
 )
 
 var now = time.Date(2026, 11, 11, 11, 59, 30, 0, time.UTC) // half a minute before the start
@@ -43,7 +43,7 @@ type desk struct {
 }
 
 // shared is the register of desks that are instances of one shop.
-func shared() onetime.Register { return spentmem.New(func() time.Time { return now }) }
+func shared() onetime.Register { return onetimemem.New(func() time.Time { return now }) }
 
 func open(t testing.TB, kind Kind, change ...func(*Options)) *desk {
 	t.Helper()

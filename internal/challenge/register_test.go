@@ -10,7 +10,7 @@ import (
 
 	"seckill"
 	"seckill/internal/onetime"
-	"seckill/internal/spent/spentmem"
+	"seckill/internal/onetime/onetimemem"
 	"seckill/test/virtual"
 )
 
@@ -23,7 +23,7 @@ type frail struct {
 	asked        atomic.Int64
 }
 
-func newFrail() *frail { return &frail{Register: spentmem.New(time.Now)} }
+func newFrail() *frail { return &frail{Register: onetimemem.New(time.Now)} }
 
 func (f *frail) Settle(ctx context.Context, id string, outcome onetime.Outcome, until time.Time) (onetime.Outcome, error) {
 	f.asked.Add(1)

@@ -19,7 +19,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/challenge"
 	"seckill/internal/challenge/verifier"
-	"seckill/internal/spent/spentmem"
+	"seckill/internal/onetime/onetimemem"
 	"seckill/test/engine"
 )
 
@@ -114,7 +114,7 @@ func sealedAt(t *testing.T, at time.Time, buyer string, product uint32) string {
 		t.Fatal(err)
 	}
 	desk, err := challenge.New(challenge.Options{
-		Kind: challenge.None, Secrets: [][]byte{secret}, Tokens: tokens, Spent: spentmem.New(time.Now), PerBuyerPerMinute: 1, Random: rand.Reader,
+		Kind: challenge.None, Secrets: [][]byte{secret}, Tokens: tokens, Spent: onetimemem.New(time.Now), PerBuyerPerMinute: 1, Random: rand.Reader,
 	})
 	if err != nil {
 		t.Fatal(err)

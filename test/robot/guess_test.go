@@ -11,7 +11,7 @@ import (
 	"seckill"
 	"seckill/internal/auth"
 	"seckill/internal/challenge"
-	"seckill/internal/spent/spentmem"
+	"seckill/internal/onetime/onetimemem"
 	"seckill/test/engine"
 )
 
@@ -174,7 +174,7 @@ func posedBy(t *testing.T, secret, buyer string, at time.Time) string {
 		t.Fatal(err)
 	}
 	desk, err := challenge.New(challenge.Options{
-		Kind: challenge.Pow, PowBits: 12, Secrets: [][]byte{[]byte(secret)}, Tokens: tokens, Spent: spentmem.New(time.Now), PerBuyerPerMinute: 1, Random: rand.Reader,
+		Kind: challenge.Pow, PowBits: 12, Secrets: [][]byte{[]byte(secret)}, Tokens: tokens, Spent: onetimemem.New(time.Now), PerBuyerPerMinute: 1, Random: rand.Reader,
 	})
 	if err != nil {
 		t.Fatal(err)

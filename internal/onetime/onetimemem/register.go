@@ -1,5 +1,5 @@
 // Package spentmem keeps the register of one instance in memory.
-package spentmem
+package onetimemem
 
 import (
 	"container/heap"

@@ -1,4 +1,4 @@
-package spentmem
+package onetimemem
 
 import (
 	"errors"
