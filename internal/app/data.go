@@ -16,9 +16,9 @@ import (
 	"seckill/internal/metrics"
 	"seckill/internal/onetime"
 	"seckill/internal/onetime/onetimemem"
+	"seckill/internal/onetime/onetimeredis"
 	"seckill/internal/queue"
 	"seckill/internal/redislink"
-	"seckill/internal/spent/spentredis"
 	"seckill/internal/store/storesql"
 	"seckill/internal/trust"
 )
@@ -170,7 +170,7 @@ func settled(err error) bool {
 		return true
 	}
 	for _, final := range []error{
-		redislink.ErrSentinel, redislink.ErrNoSentinel, ledgerredis.ErrEvicts, ledgerredis.ErrRefused, spentredis.ErrRefused, storesql.ErrRefused, storesql.ErrUntrusted,
+		redislink.ErrSentinel, redislink.ErrNoSentinel, ledgerredis.ErrEvicts, ledgerredis.ErrRefused, onetimeredis.ErrRefused, storesql.ErrRefused, storesql.ErrUntrusted,
 	} {
 		if errors.Is(err, final) {
 			return true

@@ -13,8 +13,8 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
+	"seckill/internal/onetime/onetimeredis"
 	"seckill/internal/redislink"
-	"seckill/internal/spent/spentredis"
 	"seckill/internal/trust"
 )
 
@@ -126,7 +126,7 @@ func (p *parts) adviseRedis(err error) error {
 		return fmt.Errorf("%w: if Redis speaks TLS there, set redis.tls", err)
 	case r.TLS && redislink.HungUp(err):
 		return fmt.Errorf("%w: see whether Redis speaks TLS there, and asks for a certificate (redis.tls_cert)", err)
-	case !errors.Is(err, ledgerredis.ErrRefused) && !errors.Is(err, spentredis.ErrRefused):
+	case !errors.Is(err, ledgerredis.ErrRefused) && !errors.Is(err, onetimeredis.ErrRefused):
 		return err
 	case strings.Contains(text, "WRONGPASS") || strings.Contains(text, "NOAUTH"):
 		if r.SentinelMaster != "" {
@@ -140,9 +140,9 @@ func (p *parts) adviseRedis(err error) error {
 }
 
 // openSpent opens the register of what may be used once.
-func (p *parts) openSpent(ctx context.Context, place redislink.Place) (uses *spentredis.Register, err error) {
+func (p *parts) openSpent(ctx context.Context, place redislink.Place) (uses *onetimeredis.Register, err error) {
 	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
-		uses, err = spentredis.Open(ctx, spentredis.Options{Place: place, Prefix: p.redisKeys(), Now: p.now})
+		uses, err = onetimeredis.Open(ctx, onetimeredis.Options{Place: place, Prefix: p.redisKeys(), Now: p.now})
 		return p.adviseRedis(err)
 	})
 	return uses, err

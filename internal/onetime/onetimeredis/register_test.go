@@ -1,4 +1,4 @@
-package spentredis_test
+package onetimeredis_test
 
 import (
 	"context"
@@ -10,19 +10,19 @@ import (
 
 	"seckill"
 	"seckill/internal/onetime"
+	"seckill/internal/onetime/onetimeredis"
 	"seckill/internal/redislink"
-	"seckill/internal/spent/spentredis"
 	"seckill/internal/spent/spenttest"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
 
-func open(t *testing.T, prefix string, addrs ...string) *spentredis.Register {
+func open(t *testing.T, prefix string, addrs ...string) *onetimeredis.Register {
 	t.Helper()
-	var r *spentredis.Register
+	var r *onetimeredis.Register
 	rig.Until(t, "Redis is reached", func() (reached bool) { // a busy machine takes longer than a call may
 		var err error
-		r, err = spentredis.Open(t.Context(), spentredis.Options{Place: redislink.Place{Addrs: addrs}, Prefix: prefix, Now: time.Now})
+		r, err = onetimeredis.Open(t.Context(), onetimeredis.Options{Place: redislink.Place{Addrs: addrs}, Prefix: prefix, Now: time.Now})
 		return err == nil
 	})
 	t.Cleanup(func() {
@@ -80,10 +80,10 @@ func TestAUserWithoutTheRightsIsRefusedAtOnce(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	for _, right := range []string{"-set", "-get"} {
 		redis.Must("ACL", "SETUSER", "shop", "reset", "on", ">word", "~*", "+@all", right)
-		_, err := spentredis.Open(t.Context(), spentredis.Options{
+		_, err := onetimeredis.Open(t.Context(), onetimeredis.Options{
 			Place: redislink.Place{Addrs: []string{redis.Addr()}, Username: "shop", Password: "word"}, Now: time.Now,
 		})
-		if !errors.Is(err, spentredis.ErrRefused) {
+		if !errors.Is(err, onetimeredis.ErrRefused) {
 			t.Errorf("with %s: %v", right, err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestARedisThatIsAwayIsBusyWithinASecondAndUsedAgainWhenItIsBack(t *testing.
 func TestARedisThatIsNotThereIsAnError(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
-	if _, err := spentredis.Open(ctx, spentredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Now: time.Now}); err == nil {
+	if _, err := onetimeredis.Open(ctx, onetimeredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Now: time.Now}); err == nil {
 		t.Error("opened")
 	}
 }

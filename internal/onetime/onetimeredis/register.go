@@ -4,7 +4,7 @@
 //
 // A use is remembered as durably as the server is set to: one that Redis loses
 // in a crash or a failover can be made again.
-package spentredis
+package onetimeredis
 
 import (
 	"context"
