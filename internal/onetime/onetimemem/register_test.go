@@ -9,14 +9,14 @@ import (
 
 	"seckill"
 	"seckill/internal/onetime"
-	"seckill/internal/spent/spenttest"
+	"seckill/internal/onetime/onetimetest"
 	"seckill/test/rig"
 )
 
 func TestConformance(t *testing.T) {
-	spenttest.Run(t, func(*testing.T) *spenttest.Fixture {
+	onetimetest.Run(t, func(*testing.T) *onetimetest.Fixture {
 		var clock rig.Clock
-		return &spenttest.Fixture{Registers: []onetime.Register{New(clock.Now)}, Now: clock.Now, Wait: clock.Advance}
+		return &onetimetest.Fixture{Registers: []onetime.Register{New(clock.Now)}, Now: clock.Now, Wait: clock.Advance}
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 	"seckill"
 	"seckill/internal/onetime"
 	"seckill/internal/onetime/onetimeredis"
+	"seckill/internal/onetime/onetimetest"
 	"seckill/internal/redislink"
-	"seckill/internal/spent/spenttest"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -39,16 +39,16 @@ func open(t *testing.T, prefix string, addrs ...string) *onetimeredis.Register {
 func pass(time.Duration) {}
 
 func TestConformance(t *testing.T) {
-	spenttest.Run(t, func(t *testing.T) *spenttest.Fixture {
+	onetimetest.Run(t, func(t *testing.T) *onetimetest.Fixture {
 		addr := server.SharedRedis(t).Addr()
-		return &spenttest.Fixture{Registers: []onetime.Register{open(t, t.Name()+":", addr), open(t, t.Name()+":", addr)}, Now: time.Now, Wait: pass}
+		return &onetimetest.Fixture{Registers: []onetime.Register{open(t, t.Name()+":", addr), open(t, t.Name()+":", addr)}, Now: time.Now, Wait: pass}
 	})
 }
 
 func TestConformanceInACluster(t *testing.T) {
 	addrs := server.Cluster(t, server.ClusterOptions{}).Addrs()
-	spenttest.Run(t, func(t *testing.T) *spenttest.Fixture {
-		return &spenttest.Fixture{Registers: []onetime.Register{open(t, t.Name()+":", addrs...), open(t, t.Name()+":", addrs[0])}, Now: time.Now, Wait: pass}
+	onetimetest.Run(t, func(t *testing.T) *onetimetest.Fixture {
+		return &onetimetest.Fixture{Registers: []onetime.Register{open(t, t.Name()+":", addrs...), open(t, t.Name()+":", addrs[0])}, Now: time.Now, Wait: pass}
 	})
 }
 

@@ -1,5 +1,5 @@
 // Package spenttest is what every onetime.Register promises, as tests.
-package spenttest
+package onetimetest
 
 import (
 	"fmt"
