@@ -38,7 +38,7 @@ const (
 )
 
 var (
-	ports  = []string{"internal/ledger", "internal/queue", "internal/store", "internal/payment", "internal/bulletin", "internal/onetime", "internal/carrier", "internal/sink"}
+	ports  = []string{"internal/ledger", "internal/queue", "internal/store", "internal/payment", "internal/notify", "internal/onetime", "internal/carrier", "internal/sink"}
 	stages = []string{"admission", "purchase", "relay", "worker", "expiry", "reconcile", "sale", "order", "duty", "adoption", "promise"}
 	fronts = []string{"shopapi", "adminapi"}
 	// adapterPrefixes name an adapter: its port, then its technology.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/bulletin"
 	"seckill/internal/complaint"
+	"seckill/internal/notify"
 	"seckill/internal/sale"
 )
 
@@ -29,7 +29,7 @@ type hearing struct {
 	refresh, rescan chan struct{}
 	listening       atomic.Bool // to the board
 	parted          atomic.Bool // from it, since it was last joined
-	fence           *bulletin.Fence
+	fence           *notify.Fence
 }
 
 func newHearing() *hearing {
@@ -44,7 +44,7 @@ func ask(to chan struct{}) {
 }
 
 // alone reports whether there is nobody to tell.
-func (p *parts) alone() bool { return p.board == bulletin.Nobody{} }
+func (p *parts) alone() bool { return p.board == notify.Nobody{} }
 
 // tellOthers has the parts post what other instances should know at once.
 func (p *parts) tellOthers() {
@@ -55,10 +55,10 @@ func (p *parts) tellOthers() {
 	p.hearing.fence = p.newFence()
 	p.catalog.CatchUp = p.catchUp
 	p.catalog.OnSoldOut = func(product uint32, asked time.Time) {
-		p.board.Post(bulletin.Notice{Kind: bulletin.SoldOut, Product: product, At: p.clock.Now().Add(-time.Since(asked))})
+		p.board.Post(notify.Notice{Kind: notify.SoldOut, Product: product, At: p.clock.Now().Add(-time.Since(asked))})
 	}
 	p.catalog.OnUnitsBack = func(product uint32) {
-		p.board.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: product})
+		p.board.Post(notify.Notice{Kind: notify.UnitsBack, Product: product})
 	}
 	// Another instance may have rebuilt it, from the store: whom the ledger then
 	// remembers is told to nobody. This instance may have read a ledger that had
@@ -73,14 +73,14 @@ func (p *parts) tellOthers() {
 	// Who rebuilds waits for what others have promised; not for long.
 	p.catalog.OnClosing = func() { p.signals.heard(dutyPromise) }
 	p.signals.tell = func(duty string) {
-		p.board.Post(bulletin.Notice{Kind: bulletin.DutyDue, Duty: duty})
+		p.board.Post(notify.Notice{Kind: notify.DutyDue, Duty: duty})
 	}
 }
 
 // newFence tells when the notes of the ledger have been heard.
-func (p *parts) newFence() *bulletin.Fence {
+func (p *parts) newFence() *notify.Fence {
 	complaints := complaint.New(p.log, time.Now)
-	return bulletin.NewFence(bulletin.FenceOptions{
+	return notify.NewFence(notify.FenceOptions{
 		Publish: p.publishMark, Random: mathrand.Uint64,
 		OnFailed: func(err error) {
 			complaints.Say(slog.LevelWarn, "fence", "sold-out flags not raised: the ledger is asked instead", "error", err)
@@ -115,32 +115,32 @@ func (p *parts) catchUp(s *sale.Sale, raise func()) {
 
 // changed tells the others that a product is to be read again.
 func (p *parts) changed(product uint32) {
-	p.board.Post(bulletin.Notice{Kind: bulletin.ProductChanged, Product: product})
+	p.board.Post(notify.Notice{Kind: notify.ProductChanged, Product: product})
 }
 
 // hear takes a notice of another instance.
-func (p *parts) hear(n bulletin.Notice) {
+func (p *parts) hear(n notify.Notice) {
 	switch n.Kind {
-	case bulletin.ProductChanged:
+	case notify.ProductChanged:
 		ask(p.hearing.refresh)
 		p.catalog.Suspect(n.Product)
 		p.signals.heard(dutyInstruct)
-	case bulletin.SoldOut:
+	case notify.SoldOut:
 		if s := p.catalog.Find(n.Product); s != nil {
 			s.HearSoldOut(p.clock.Now().Sub(n.At))
 		}
-	case bulletin.UnitsBack:
+	case notify.UnitsBack:
 		if s := p.catalog.Find(n.Product); s != nil {
 			s.HearUnitsBack()
 		}
 	// Buyers also of a group that is not in the catalogue yet: it will be.
-	case bulletin.BuyersAccepted:
+	case notify.BuyersAccepted:
 		for _, buyer := range n.Buyers {
 			p.memory.Hear(n.Group, buyer)
 		}
-	case bulletin.Marked:
+	case notify.Marked:
 		p.hearing.fence.Heard(n.Mark)
-	case bulletin.DutyDue:
+	case notify.DutyDue:
 		p.signals.heard(n.Duty)
 	}
 }

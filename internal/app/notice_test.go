@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/bulletin"
 	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/config"
+	"seckill/internal/notify"
 	"seckill/internal/redislink"
 	"seckill/internal/sale"
 	"seckill/test/rig"
@@ -161,7 +161,7 @@ func TestWhatAFlagWaitsFor(t *testing.T) {
 		var p *parts
 		p, async, taken, direct := listeners(t, func(mark uint64) {
 			virtual.Sleep(hop)
-			p.hear(bulletin.Notice{Kind: bulletin.Marked, Mark: mark})
+			p.hear(notify.Notice{Kind: notify.Marked, Mark: mark})
 		})
 		p.joined()
 		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }

@@ -20,13 +20,13 @@ import (
 	"seckill/internal/alert"
 	"seckill/internal/api"
 	"seckill/internal/auth"
-	"seckill/internal/bulletin"
 	"seckill/internal/complaint"
 	"seckill/internal/config"
 	"seckill/internal/expiry"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
+	"seckill/internal/notify"
 	"seckill/internal/order"
 
 	"seckill/internal/payment"
@@ -71,7 +71,7 @@ type parts struct {
 	// shops is how many of them are alive, among which limits are divided.
 	shops  atomic.Int64
 	limits []interface{ Share(shops int) }
-	board  bulletin.Board
+	board  notify.Board
 	book   book // the ledger's other sides
 	// ledger and queue are the book's, kept apart so that a test can stand
 	// between.
@@ -126,7 +126,7 @@ type parts struct {
 // circle (a cancelled order wakes the releaser) meet in signals.
 func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
 	p := &parts{
-		cfg: cfg, log: opt.Logger, complaints: complaint.New(opt.Logger, time.Now), name: instanceName(), patience: reachDeadline, board: bulletin.Nobody{},
+		cfg: cfg, log: opt.Logger, complaints: complaint.New(opt.Logger, time.Now), name: instanceName(), patience: reachDeadline, board: notify.Nobody{},
 		isShop: slices.Contains(opt.Roles, RoleShop), signals: newSignals(), hearing: newHearing(), rebuilds: newRebuilds(),
 	}
 	p.shops.Store(1)

@@ -12,8 +12,8 @@ import (
 	"seckill"
 	"seckill/internal/admission"
 	"seckill/internal/api"
-	"seckill/internal/bulletin"
 	"seckill/internal/expiry"
+	"seckill/internal/notify"
 )
 
 func scrape(t *testing.T, m *Metrics) string {
@@ -160,7 +160,7 @@ func TestPartsAreReadWhenAsked(t *testing.T) {
 	m.Register(&Parts{
 		Ledger: func(context.Context) error { return broken }, Store: func(context.Context) error { return nil },
 		Outbox:   func(context.Context) (Outbox, error) { return outbox, broken },
-		Bulletin: func() bulletin.Stats { return bulletin.Stats{Posted: 5, Heard: 6, Dropped: 7} },
+		Bulletin: func() notify.Stats { return notify.Stats{Posted: 5, Heard: 6, Dropped: 7} },
 		Silent:   func() int { return 4 },
 	})
 	expect(t, scrape(t, m),

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"seckill/internal/bulletin"
+	"seckill/internal/notify"
 )
 
 // Outbox is the state of the ledger's streams.
@@ -26,7 +26,7 @@ type Parts struct {
 	Ledger, Store func(ctx context.Context) error
 	// Outbox reads the streams; nil without them.
 	Outbox   func(ctx context.Context) (Outbox, error)
-	Bulletin func() bulletin.Stats
+	Bulletin func() notify.Stats
 	// Silent counts shards whose breaker is open.
 	Silent func() int
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"seckill/internal/bulletin"
 	"seckill/internal/grace"
+	"seckill/internal/notify"
 	"seckill/internal/redislink"
 )
 
@@ -44,10 +44,10 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Board is a bulletin.Board. It connects in Run, so that it can be made while
+// Board is a notify.Board. It connects in Run, so that it can be made while
 // Redis is away.
 type Board struct {
-	*bulletin.Draft
+	*notify.Draft
 	opt Options
 
 	// noted is where the buyers of a note are read to, one note after the other.
@@ -57,15 +57,15 @@ type Board struct {
 	client rueidis.Client // nil while there is none
 }
 
-var _ bulletin.Board = (*Board)(nil)
+var _ notify.Board = (*Board)(nil)
 
 // New makes a board.
-func New(opt Options) *Board { return &Board{Draft: bulletin.NewDraft(), opt: opt} }
+func New(opt Options) *Board { return &Board{Draft: notify.NewDraft(), opt: opt} }
 
 var errNotConnected = errors.New("not connected")
 
 // Run carries notices until ctx ends.
-func (b *Board) Run(ctx context.Context, hear func(bulletin.Notice), joined, parted func()) {
+func (b *Board) Run(ctx context.Context, hear func(notify.Notice), joined, parted func()) {
 	var sending sync.WaitGroup
 	sending.Go(func() { b.Send(ctx, b.publish) })
 	defer sending.Wait()
@@ -87,7 +87,7 @@ func (b *Board) Run(ctx context.Context, hear func(bulletin.Notice), joined, par
 
 // listen subscribes on a new client until that fails. A new client each time
 // also finds a Redis that has moved.
-func (b *Board) listen(ctx context.Context, hear func(bulletin.Notice), joined func()) error {
+func (b *Board) listen(ctx context.Context, hear func(notify.Notice), joined func()) error {
 	client, err := redislink.Connect(ctx, b.clientOption())
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
@@ -116,8 +116,8 @@ func (b *Board) listen(ctx context.Context, hear func(bulletin.Notice), joined f
 }
 
 // read hears the notices of one message, unless it is our own.
-func (b *Board) read(message string, hear func(bulletin.Notice)) {
-	from, notices, err := bulletin.Decode([]byte(message))
+func (b *Board) read(message string, hear func(notify.Notice)) {
+	from, notices, err := notify.Decode([]byte(message))
 	if err != nil {
 		b.opt.Logger.Debug("bulletin not understood", "error", err)
 		return
@@ -137,13 +137,13 @@ func (b *Board) read(message string, hear func(bulletin.Notice)) {
 // the tag is heard as if it were one more buyer, who will never ask. It is not
 // cut off because a note of a version that knows no tags ends with a buyer; and
 // to that version, too, a tag is a buyer who never asks.
-func (b *Board) readNotes(message string, hear func(bulletin.Notice)) {
+func (b *Board) readNotes(message string, hear func(notify.Notice)) {
 	raw := []byte(message) // not copied: it is only read
 	if len(raw) == 0 {
 		return // an instance that starts has tried whether it may tell
 	}
 	if len(raw) == markBytes { // which no note has, so that versions without fences pass it over
-		hear(bulletin.Notice{Kind: bulletin.Marked, Mark: binary.BigEndian.Uint64(raw)})
+		hear(notify.Notice{Kind: notify.Marked, Mark: binary.BigEndian.Uint64(raw)})
 		return
 	}
 	if len(raw) < 4 || len(raw)%8 != 4 {
@@ -157,17 +157,17 @@ func (b *Board) readNotes(message string, hear func(bulletin.Notice)) {
 	for at := 4; at < len(raw); at += 8 {
 		b.noted = append(b.noted, binary.BigEndian.Uint64(raw[at:]))
 	}
-	hear(bulletin.Notice{Kind: bulletin.BuyersAccepted, Group: binary.BigEndian.Uint32(raw), Buyers: b.noted})
+	hear(notify.Notice{Kind: notify.BuyersAccepted, Group: binary.BigEndian.Uint32(raw), Buyers: b.noted})
 }
 
-func (b *Board) publish(ctx context.Context, notices []bulletin.Notice) error {
+func (b *Board) publish(ctx context.Context, notices []notify.Notice) error {
 	b.mu.Lock()
 	client := b.client
 	b.mu.Unlock()
 	if client == nil {
 		return errNotConnected
 	}
-	message, err := bulletin.Encode(b.opt.Name, notices)
+	message, err := notify.Encode(b.opt.Name, notices)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/bulletin"
 	"seckill/internal/bulletin/bulletinredis"
+	"seckill/internal/notify"
 	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
@@ -21,7 +21,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // listener is a board that runs, and what it heard.
 type listener struct {
 	*bulletinredis.Board
-	heard          chan bulletin.Notice
+	heard          chan notify.Notice
 	joined, parted atomic.Int64
 }
 
@@ -33,12 +33,12 @@ func join(t *testing.T, address, name, prefix string) *listener {
 func joinBy(t *testing.T, opt bulletinredis.Options) *listener {
 	t.Helper()
 	opt.Logger = quiet
-	l := &listener{heard: make(chan bulletin.Notice, 1000), Board: bulletinredis.New(opt)}
+	l := &listener{heard: make(chan notify.Notice, 1000), Board: bulletinredis.New(opt)}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.Run(ctx, func(n bulletin.Notice) { n.Buyers = slices.Clone(n.Buyers); l.heard <- n }, func() { l.joined.Add(1) }, func() { l.parted.Add(1) })
+		l.Run(ctx, func(n notify.Notice) { n.Buyers = slices.Clone(n.Buyers); l.heard <- n }, func() { l.joined.Add(1) }, func() { l.parted.Add(1) })
 	}()
 	t.Cleanup(func() { stop(); <-ended })
 	return l
@@ -57,14 +57,14 @@ func (l *listener) waitJoined(t *testing.T, times int64) {
 	rig.Until(t, "the board listens", func() bool { return l.joined.Load() >= times })
 }
 
-func (l *listener) next(t *testing.T) bulletin.Notice {
+func (l *listener) next(t *testing.T) notify.Notice {
 	t.Helper()
 	select {
 	case n := <-l.heard:
 		return n
 	case <-time.After(rig.Patience):
 		t.Fatal("nothing was heard")
-		return bulletin.Notice{}
+		return notify.Notice{}
 	}
 }
 
@@ -75,18 +75,18 @@ func TestTheOthersHearWhatOnePosts(t *testing.T) {
 	for _, l := range []*listener{a, b, other} {
 		l.waitJoined(t, 1)
 	}
-	a.Post(bulletin.Notice{Kind: bulletin.ProductChanged, Product: 1})
-	if n := b.next(t); n.Kind != bulletin.ProductChanged || n.Product != 1 {
+	a.Post(notify.Notice{Kind: notify.ProductChanged, Product: 1})
+	if n := b.next(t); n.Kind != notify.ProductChanged || n.Product != 1 {
 		t.Errorf("b heard %+v", n)
 	}
-	b.Post(bulletin.Notice{Kind: bulletin.DutyDue, Duty: "release"})
-	if n := a.next(t); n.Kind != bulletin.DutyDue || n.Duty != "release" {
+	b.Post(notify.Notice{Kind: notify.DutyDue, Duty: "release"})
+	if n := a.next(t); n.Kind != notify.DutyDue || n.Duty != "release" {
 		t.Errorf("a heard %+v", n) // and not its own before
 	}
 	if len(other.heard) != 0 || len(b.heard) != 0 {
 		t.Error("somebody heard what was not for them")
 	}
-	rig.Until(t, "b has counted", func() bool { return b.Stats() == bulletin.Stats{Posted: 1, Heard: 1} })
+	rig.Until(t, "b has counted", func() bool { return b.Stats() == notify.Stats{Posted: 1, Heard: 1} })
 }
 
 func TestABoardJoinsAgainByItself(t *testing.T) {
@@ -107,7 +107,7 @@ func TestABoardJoinsAgainByItself(t *testing.T) {
 		}
 		// Whether the sender's own connection is back is seen by what arrives.
 		rig.Until(t, "a notice arrives again", func() bool {
-			a.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: 5})
+			a.Post(notify.Notice{Kind: notify.UnitsBack, Product: 5})
 			return len(b.heard) > 0
 		})
 		for len(b.heard) > 0 {
@@ -120,7 +120,7 @@ func TestABoardJoinsAgainByItself(t *testing.T) {
 func arrives(t *testing.T, from, to *listener) {
 	t.Helper()
 	rig.Until(t, "a notice arrives", func() bool {
-		from.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: 5})
+		from.Post(notify.Notice{Kind: notify.UnitsBack, Product: 5})
 		return len(to.heard) > 0
 	})
 	for len(to.heard) > 0 {
@@ -160,7 +160,7 @@ func TestPostNeverWaitsForRedis(t *testing.T) {
 	nobody := bulletinredis.New(bulletinredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: quiet})
 	began := time.Now()
 	for i := range 100_000 {
-		nobody.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: uint32(i)})
+		nobody.Post(notify.Notice{Kind: notify.UnitsBack, Product: uint32(i)})
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("100,000 posts took %s", took)
@@ -183,7 +183,7 @@ func TestAFrozenRedisHoldsNobodyUp(t *testing.T) {
 			joined, ended := make(chan struct{}, 1), make(chan struct{})
 			run := func() {
 				defer close(ended)
-				board.Run(ctx, func(bulletin.Notice) {}, func() { joined <- struct{}{} }, func() {})
+				board.Run(ctx, func(notify.Notice) {}, func() { joined <- struct{}{} }, func() {})
 			}
 			if joins {
 				go run()
@@ -193,7 +193,7 @@ func TestAFrozenRedisHoldsNobodyUp(t *testing.T) {
 				redis.Pause()
 				go run()
 			}
-			board.Post(bulletin.Notice{Kind: bulletin.UnitsBack, Product: 1})
+			board.Post(notify.Notice{Kind: notify.UnitsBack, Product: 1})
 			select { // nothing tells that the message, or the greeting, waits for Redis
 			case <-ended:
 				t.Fatal("it stopped by itself")

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/bulletin"
 	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/notify"
 	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
@@ -20,7 +20,7 @@ import (
 
 // hearing is a board with a fence in its way, as an instance has.
 type hearing struct {
-	*bulletin.Fence
+	*notify.Fence
 	known  chan uint64 // buyers, in the order in which they were heard
 	joined chan struct{}
 }
@@ -30,7 +30,7 @@ func hears(t *testing.T, at redislink.Place, prefix string, by *ledgerredis.Ledg
 	t.Helper()
 	board := bulletinredis.New(bulletinredis.Options{Place: at, Name: "b", Prefix: prefix, Tag: 2, Logger: quiet})
 	h := &hearing{known: make(chan uint64, 1000), joined: make(chan struct{}, 10)}
-	h.Fence = bulletin.NewFence(bulletin.FenceOptions{
+	h.Fence = notify.NewFence(notify.FenceOptions{
 		Publish: func(ctx context.Context, mark uint64) (int, error) {
 			places, _, err := by.Fence(ctx, mark)
 			return places, err
@@ -40,11 +40,11 @@ func hears(t *testing.T, at redislink.Place, prefix string, by *ledgerredis.Ledg
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{}, 2)
 	go func() {
-		board.Run(ctx, func(n bulletin.Notice) {
+		board.Run(ctx, func(n notify.Notice) {
 			for _, buyer := range n.Buyers {
 				h.known <- buyer
 			}
-			if n.Kind == bulletin.Marked {
+			if n.Kind == notify.Marked {
 				h.Heard(n.Mark)
 			}
 		}, func() { h.joined <- struct{}{} }, func() {})

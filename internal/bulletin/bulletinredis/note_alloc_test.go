@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"seckill/internal/bulletin"
+	"seckill/internal/notify"
 )
 
 // Every sale of every instance is heard here: that must not feed the collector.
@@ -15,7 +15,7 @@ func TestANoteIsReadWithoutAnAllocation(t *testing.T) {
 		note = binary.BigEndian.AppendUint64(note, hash)
 	}
 	b, message, heard := New(Options{Tag: 1 << 40}), string(note), 0
-	hear := func(n bulletin.Notice) { heard += len(n.Buyers) }
+	hear := func(n notify.Notice) { heard += len(n.Buyers) }
 	b.readNotes(message, hear) // makes room
 	if n := testing.AllocsPerRun(100, func() { b.readNotes(message, hear) }); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/bulletin"
 	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/notify"
 	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
@@ -81,7 +81,7 @@ func noteOf(tag uint64, buyers ...string) []uint64 {
 
 func (l *listener) hearsNote(t *testing.T, want []uint64) {
 	t.Helper()
-	if n := l.next(t); n.Kind != bulletin.BuyersAccepted || n.Group != soldShard.Group || !slices.Equal(n.Buyers, want) {
+	if n := l.next(t); n.Kind != notify.BuyersAccepted || n.Group != soldShard.Group || !slices.Equal(n.Buyers, want) {
 		t.Errorf("heard %+v, want %v", n, want)
 	}
 }

@@ -1,4 +1,4 @@
-package bulletin_test
+package notify_test
 
 import (
 	"context"
@@ -9,20 +9,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"seckill/internal/bulletin"
+	"seckill/internal/notify"
 	"seckill/test/virtual"
 )
 
 // desk sends a draft's pages to a slice while a test runs.
 type desk struct {
-	*bulletin.Draft
+	*notify.Draft
 	mu     sync.Mutex
-	pages  [][]bulletin.Notice
+	pages  [][]notify.Notice
 	times  []time.Time
 	broken bool
 }
 
-func (d *desk) publish(_ context.Context, notices []bulletin.Notice) error {
+func (d *desk) publish(_ context.Context, notices []notify.Notice) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.times = append(d.times, time.Now())
@@ -40,14 +40,14 @@ func (d *desk) fail(broken bool) {
 }
 
 // sent are the pages, and when each was tried.
-func (d *desk) sent() ([][]bulletin.Notice, []time.Time) {
+func (d *desk) sent() ([][]notify.Notice, []time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pages, d.times
 }
 
 func sending(t *testing.T) *desk {
-	d := &desk{Draft: bulletin.NewDraft()}
+	d := &desk{Draft: notify.NewDraft()}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -58,8 +58,8 @@ func sending(t *testing.T) *desk {
 	return d
 }
 
-func product(id uint32) bulletin.Notice {
-	return bulletin.Notice{Kind: bulletin.ProductChanged, Product: id}
+func product(id uint32) notify.Notice {
+	return notify.Notice{Kind: notify.ProductChanged, Product: id}
 }
 
 func TestTheFirstNoticeLeavesAtOnceAndRepetitionsTogether(t *testing.T) {
@@ -70,7 +70,7 @@ func TestTheFirstNoticeLeavesAtOnceAndRepetitionsTogether(t *testing.T) {
 		synctest.Wait()
 		for range 50 {
 			d.Post(product(1))
-			d.Post(bulletin.Notice{Kind: bulletin.SoldOut, Product: 1, At: time.Now()})
+			d.Post(notify.Notice{Kind: notify.SoldOut, Product: 1, At: time.Now()})
 			<-time.After(time.Millisecond / 5)
 		}
 		<-time.After(time.Second)
@@ -79,7 +79,7 @@ func TestTheFirstNoticeLeavesAtOnceAndRepetitionsTogether(t *testing.T) {
 		if len(pages) != 2 || !times[0].Equal(began) {
 			t.Fatalf("%d pages, the first after %s", len(pages), times[0].Sub(began))
 		}
-		if got := pages[1]; len(got) != 2 || got[0].Kind != bulletin.ProductChanged || got[1].At.Sub(began) < 9*time.Millisecond {
+		if got := pages[1]; len(got) != 2 || got[0].Kind != notify.ProductChanged || got[1].At.Sub(began) < 9*time.Millisecond {
 			t.Errorf("the second page is %v", got)
 		}
 	})
@@ -110,7 +110,7 @@ func TestDraft_PageThatFailedIsDropped(t *testing.T) {
 		d.Post(product(1))
 		<-time.After(5 * time.Second)
 		synctest.Wait()
-		if _, tries := d.sent(); len(tries) != 1 || d.Stats() != (bulletin.Stats{Dropped: 1}) {
+		if _, tries := d.sent(); len(tries) != 1 || d.Stats() != (notify.Stats{Dropped: 1}) {
 			t.Errorf("%d tries, %+v", len(tries), d.Stats())
 		}
 		d.fail(false)
@@ -124,20 +124,20 @@ func TestDraft_PageThatFailedIsDropped(t *testing.T) {
 }
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
-	want := []bulletin.Notice{
-		product(1<<32 - 1), {Kind: bulletin.SoldOut, Product: 7, At: time.UnixMilli(1_700_000_000_123)},
-		{Kind: bulletin.DutyDue, Duty: "release"},
+	want := []notify.Notice{
+		product(1<<32 - 1), {Kind: notify.SoldOut, Product: 7, At: time.UnixMilli(1_700_000_000_123)},
+		{Kind: notify.DutyDue, Duty: "release"},
 	}
-	message, err := bulletin.Encode("me", want)
+	message, err := notify.Encode("me", want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, got, err := bulletin.Decode(message)
+	from, got, err := notify.Decode(message)
 	if err != nil || from != "me" || !reflect.DeepEqual(got, want) {
 		t.Errorf("read %v of %q, error %v", got, from, err)
 	}
 	for _, damaged := range []string{"", "{", "[]", `{"notices":7}`, `{"notices":[{"product":"x"}]}`} {
-		if _, _, err := bulletin.Decode([]byte(damaged)); err == nil {
+		if _, _, err := notify.Decode([]byte(damaged)); err == nil {
 			t.Errorf("%q was read", damaged)
 		}
 	}

@@ -1,4 +1,4 @@
-package bulletin_test
+package notify_test
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"seckill/internal/bulletin"
+	"seckill/internal/notify"
 	"seckill/test/virtual"
 )
 
 // places are where marks are published; each comes back when the test says so.
 type places struct {
-	*bulletin.Fence
+	*notify.Fence
 	mu     sync.Mutex
 	marks  []uint64
 	count  int
@@ -27,7 +27,7 @@ type places struct {
 func fenced(t *testing.T, count int) *places {
 	p := &places{count: count}
 	made := uint64(0)
-	p.Fence = bulletin.NewFence(bulletin.FenceOptions{
+	p.Fence = notify.NewFence(notify.FenceOptions{
 		Publish: func(_ context.Context, mark uint64) (int, error) {
 			p.mu.Lock()
 			defer p.mu.Unlock()

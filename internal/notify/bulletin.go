@@ -3,7 +3,7 @@
 // stands in the store or in the ledger too, where every instance looks by
 // itself within a second. A notice may therefore be lost, late, doubled or out
 // of order, and nothing is wrong but the moment.
-package bulletin
+package notify
 
 import (
 	"context"
