@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/config"
 	"seckill/internal/notify"
+	"seckill/internal/notify/notifyredis"
 	"seckill/internal/redislink"
 	"seckill/internal/sale"
 	"seckill/test/rig"
@@ -78,7 +78,7 @@ func TestTheBuyerOfTheLastUnitIsNotToldSoldOutElsewhere(t *testing.T) {
 	proxy := server.Proxy(t, redis.Addr())
 	first := started(t, cfg, func(*parts) {})
 	second := started(t, cfg, func(p *parts) { // it listens by the proxy, and asks the ledger as ever
-		p.board = bulletinredis.New(bulletinredis.Options{
+		p.board = notifyredis.New(notifyredis.Options{
 			Place: redislink.Place{Addrs: []string{proxy.Addr()}}, Prefix: p.redisKeys(), Name: p.name, Logger: p.log,
 		})
 	})

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"seckill/internal/alert"
-	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/config"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
+	"seckill/internal/notify/notifyredis"
 	"seckill/internal/onetime/onetimeredis"
 	"seckill/internal/redislink"
 	"seckill/internal/trust"
@@ -28,7 +28,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	}
 	opt := ledgerredis.Options{
 		Place: place, Prefix: p.redisKeys(), WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
-		Notes: bulletinredis.NotesChannel(p.redisKeys()), Tag: mathrand.Uint64(), Home: p.home,
+		Notes: notifyredis.NotesChannel(p.redisKeys()), Tag: mathrand.Uint64(), Home: p.home,
 	}
 	var opened *ledgerredis.Ledger
 	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
@@ -55,7 +55,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 	if err != nil {
 		return book{close: opened.Shutdown}, err
 	}
-	p.board = bulletinredis.New(bulletinredis.Options{Place: place, Prefix: p.redisKeys(), Name: p.name, Tag: opt.Tag, Logger: p.log})
+	p.board = notifyredis.New(notifyredis.Options{Place: place, Prefix: p.redisKeys(), Name: p.name, Tag: opt.Tag, Logger: p.log})
 	return book{
 		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses, fence: opened.Fence, eachBuyer: opened.EachBuyer, workers: opened.Workers,
 		close: func(ctx context.Context) error { return errors.Join(uses.Close(ctx), opened.Shutdown(ctx)) },

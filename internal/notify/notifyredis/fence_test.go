@@ -1,4 +1,4 @@
-package bulletinredis_test
+package notifyredis_test
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/notify"
+	"seckill/internal/notify/notifyredis"
 	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
@@ -28,7 +28,7 @@ type hearing struct {
 // hears listens at one place, and has its marks published by a ledger.
 func hears(t *testing.T, at redislink.Place, prefix string, by *ledgerredis.Ledger) *hearing {
 	t.Helper()
-	board := bulletinredis.New(bulletinredis.Options{Place: at, Name: "b", Prefix: prefix, Tag: 2, Logger: quiet})
+	board := notifyredis.New(notifyredis.Options{Place: at, Name: "b", Prefix: prefix, Tag: 2, Logger: quiet})
 	h := &hearing{known: make(chan uint64, 1000), joined: make(chan struct{}, 10)}
 	h.Fence = notify.NewFence(notify.FenceOptions{
 		Publish: func(ctx context.Context, mark uint64) (int, error) {
@@ -110,7 +110,7 @@ func TestBuyersFromBeforeAFenceAreKnownBehindIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			prefix := newPrefix(t)
-			opt := ledgerredis.Options{Place: places[0], Prefix: prefix, Notes: bulletinredis.NotesChannel(prefix), Tag: 1}
+			opt := ledgerredis.Options{Place: places[0], Prefix: prefix, Notes: notifyredis.NotesChannel(prefix), Tag: 1}
 			seller, other := openLedger(t, opt), openLedger(t, opt)
 			var listeners []*hearing
 			for _, place := range places {
@@ -152,7 +152,7 @@ func TestAFenceWaitsForNotesThatAreLate(t *testing.T) {
 	redis := server.SharedRedis(t)
 	proxy := server.Proxy(t, redis.Addr())
 	prefix, place := newPrefix(t), redislink.Place{Addrs: []string{redis.Addr()}}
-	book := openLedger(t, ledgerredis.Options{Place: place, Prefix: prefix, Notes: bulletinredis.NotesChannel(prefix), Tag: 1})
+	book := openLedger(t, ledgerredis.Options{Place: place, Prefix: prefix, Notes: notifyredis.NotesChannel(prefix), Tag: 1})
 	stock(t, book, soldShard, 1)
 	h := hears(t, redislink.Place{Addrs: []string{proxy.Addr()}}, prefix, book)
 	h.caughtUp(t)
@@ -181,7 +181,7 @@ func TestAFenceIsNotHeardFromAnotherServer(t *testing.T) {
 	here, there := server.SharedRedis(t), server.Redis(t, server.RedisOptions{})
 	prefix := newPrefix(t)
 	book := openLedger(t, ledgerredis.Options{
-		Place: redislink.Place{Addrs: []string{here.Addr()}}, Prefix: prefix, Notes: bulletinredis.NotesChannel(prefix),
+		Place: redislink.Place{Addrs: []string{here.Addr()}}, Prefix: prefix, Notes: notifyredis.NotesChannel(prefix),
 	})
 	h := hears(t, redislink.Place{Addrs: []string{there.Addr()}}, prefix, book)
 	passed := make(chan struct{})

@@ -1,7 +1,7 @@
 // Package bulletinredis carries bulletins over Redis Pub/Sub, on a client of
 // its own, so that no notice waits behind a reservation. In a Cluster any node
 // takes and gives them.
-package bulletinredis
+package notifyredis
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package bulletinredis_test
+package notifyredis_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/notify"
+	"seckill/internal/notify/notifyredis"
 	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
@@ -20,20 +20,20 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // listener is a board that runs, and what it heard.
 type listener struct {
-	*bulletinredis.Board
+	*notifyredis.Board
 	heard          chan notify.Notice
 	joined, parted atomic.Int64
 }
 
 func join(t *testing.T, address, name, prefix string) *listener {
 	t.Helper()
-	return joinBy(t, bulletinredis.Options{Place: redislink.Place{Addrs: []string{address}}, Name: name, Prefix: prefix})
+	return joinBy(t, notifyredis.Options{Place: redislink.Place{Addrs: []string{address}}, Name: name, Prefix: prefix})
 }
 
-func joinBy(t *testing.T, opt bulletinredis.Options) *listener {
+func joinBy(t *testing.T, opt notifyredis.Options) *listener {
 	t.Helper()
 	opt.Logger = quiet
-	l := &listener{heard: make(chan notify.Notice, 1000), Board: bulletinredis.New(opt)}
+	l := &listener{heard: make(chan notify.Notice, 1000), Board: notifyredis.New(opt)}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -132,7 +132,7 @@ func TestNoticesCrossACluster(t *testing.T) {
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	var boards []*listener
 	for i, address := range cluster.Addrs() { // each by another node
-		boards = append(boards, joinBy(t, bulletinredis.Options{Place: redislink.Place{Addrs: []string{address}}, Name: string(rune('a' + i)), Prefix: "x:"}))
+		boards = append(boards, joinBy(t, notifyredis.Options{Place: redislink.Place{Addrs: []string{address}}, Name: string(rune('a' + i)), Prefix: "x:"}))
 	}
 	for i, from := range boards {
 		from.waitJoined(t, 1)
@@ -146,7 +146,7 @@ func TestNoticesSurviveAFailover(t *testing.T) {
 	set := server.Sentinel(t, server.SentinelOptions{})
 	var boards []*listener
 	for _, name := range []string{"a", "b"} {
-		boards = append(boards, joinBy(t, bulletinredis.Options{Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Name: name, Prefix: "x:"}))
+		boards = append(boards, joinBy(t, notifyredis.Options{Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Name: name, Prefix: "x:"}))
 	}
 	arrives(t, boards[0], boards[1])
 	old := set.Master()
@@ -157,7 +157,7 @@ func TestNoticesSurviveAFailover(t *testing.T) {
 }
 
 func TestPostNeverWaitsForRedis(t *testing.T) {
-	nobody := bulletinredis.New(bulletinredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: quiet})
+	nobody := notifyredis.New(notifyredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: quiet})
 	began := time.Now()
 	for i := range 100_000 {
 		nobody.Post(notify.Notice{Kind: notify.UnitsBack, Product: uint32(i)})
@@ -176,7 +176,7 @@ func TestAFrozenRedisHoldsNobodyUp(t *testing.T) {
 	for name, joins := range map[string]bool{"before it listens": false, "while it listens": true} {
 		t.Run(name, func(t *testing.T) {
 			redis := server.Redis(t, server.RedisOptions{})
-			board := bulletinredis.New(bulletinredis.Options{
+			board := notifyredis.New(notifyredis.Options{
 				Place: redislink.Place{Addrs: []string{redis.Addr()}}, Name: "a", Logger: quiet,
 			})
 			ctx, stop := context.WithCancel(t.Context())

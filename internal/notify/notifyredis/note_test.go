@@ -1,4 +1,4 @@
-package bulletinredis_test
+package notifyredis_test
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/bulletin/bulletinredis"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/notify"
+	"seckill/internal/notify/notifyredis"
 	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
@@ -44,7 +44,7 @@ func stock(t *testing.T, book *ledgerredis.Ledger, shard ledger.Shard, units int
 func selling(t *testing.T, place redislink.Place, prefix, notesPrefix string, tag uint64, units int64) *ledgerredis.Ledger {
 	t.Helper()
 	book := openLedger(t, ledgerredis.Options{
-		Place: place, Prefix: prefix, Notes: bulletinredis.NotesChannel(notesPrefix), Tag: tag,
+		Place: place, Prefix: prefix, Notes: notifyredis.NotesChannel(notesPrefix), Tag: tag,
 	})
 	stock(t, book, soldShard, units)
 	return book
@@ -115,8 +115,8 @@ func TestTheLedgersOwnStepTellsWhomItAccepted(t *testing.T) {
 func TestAnInstancePassesOverItsOwnNotes(t *testing.T) {
 	redis := server.SharedRedis(t)
 	prefix, place := newPrefix(t), redislink.Place{Addrs: []string{server.SharedRedis(t).Addr()}}
-	own := joinBy(t, bulletinredis.Options{Place: place, Name: "a", Prefix: prefix, Tag: 1})
-	other := joinBy(t, bulletinredis.Options{Place: place, Name: "b", Prefix: prefix, Tag: 2})
+	own := joinBy(t, notifyredis.Options{Place: place, Name: "a", Prefix: prefix, Tag: 1})
+	other := joinBy(t, notifyredis.Options{Place: place, Name: "b", Prefix: prefix, Tag: 2})
 	own.waitJoined(t, 1)
 	other.waitJoined(t, 1)
 	lane := ledger.NewLane(selling(t, place, prefix, prefix, 1, 4), soldShard, ledger.LaneOptions{})
@@ -131,7 +131,7 @@ func TestAnInstancePassesOverItsOwnNotes(t *testing.T) {
 	own.hearsNote(t, noteOf(0, "old"))
 
 	// A version without tags ends a note with a buyer.
-	redis.Must("PUBLISH", bulletinredis.NotesChannel(prefix), "\x00\x00\x00\x05"+"\x00\x00\x00\x00\x00\x00\x00\x09")
+	redis.Must("PUBLISH", notifyredis.NotesChannel(prefix), "\x00\x00\x00\x05"+"\x00\x00\x00\x00\x00\x00\x00\x09")
 	own.hearsNote(t, []uint64{9})
 	rig.Until(t, "the other has heard it as well", func() bool { return len(other.heard) == 1 })
 }

@@ -1,4 +1,4 @@
-package bulletinredis
+package notifyredis
 
 import (
 	"encoding/binary"
