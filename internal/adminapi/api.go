@@ -19,7 +19,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/complaint"
+	"seckill/internal/logthrottle"
 	"seckill/internal/order"
 	"seckill/internal/ratelimit"
 	"seckill/internal/sink"
@@ -180,7 +180,7 @@ type handler struct {
 	guesses   *ratelimit.Limiter
 	late      chan struct{} // one slot per token that waits to be compared
 	seen      operators
-	strangers *complaint.Log
+	strangers *logthrottle.Log
 }
 
 // New makes the handler. Its server should bound the time to read a request
@@ -214,7 +214,7 @@ func New(o Options) (http.Handler, error) {
 	}
 	a := &handler{
 		Options: o, tokenHash: sha256.Sum256([]byte(o.Token)), streams: make(chan struct{}, maxStreams),
-		guesses: guesses, late: make(chan struct{}, maxLate), strangers: complaint.New(o.Log, o.Now),
+		guesses: guesses, late: make(chan struct{}, maxLate), strangers: logthrottle.New(o.Log, o.Now),
 	}
 	return a.observed(a.routed()), nil
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"seckill"
-	"seckill/internal/complaint"
+	"seckill/internal/logthrottle"
 )
 
 // ContentType is the media type of a problem document.
@@ -162,5 +162,5 @@ func publicDetail(refusal *seckill.Error) string {
 	if refusal.Code == seckill.CodeBusy {
 		return ""
 	}
-	return complaint.Clip(refusal.Detail)
+	return logthrottle.Clip(refusal.Detail)
 }

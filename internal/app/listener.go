@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"seckill/internal/api"
-	"seckill/internal/complaint"
+	"seckill/internal/logthrottle"
 )
 
 // Bounds of answers that clients do not read. The largest answer that is not
@@ -57,7 +57,7 @@ const (
 // listenAdmin takes the operators' address.
 func (a *App) listenAdmin() (*api.Listener, error) {
 	conns, perAddr := adminConns(api.Handles())
-	refused := complaint.New(a.log, time.Now)
+	refused := logthrottle.New(a.log, time.Now)
 	return api.Listen(a.cfg.Admin.Listen, api.ListenOptions{
 		MaxConns: conns, MaxPerAddr: perAddr, WriteBuffer: writeBufferBytes,
 		OnRefused: func(why string) {

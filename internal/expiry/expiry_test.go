@@ -7,8 +7,8 @@ import (
 
 	"seckill"
 	"seckill/internal/carrier"
-	"seckill/internal/complaint"
 	"seckill/internal/expiry"
+	"seckill/internal/logthrottle"
 	"seckill/internal/payment"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -155,7 +155,7 @@ func TestReceiver_RejectedMessagesDoNotFillTheLog(t *testing.T) {
 	began := time.Now()
 	s.run(t)
 	rig.Until(t, "all are counted", func() bool { return s.count(expiry.Forged) == n })
-	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/complaint.Every) {
+	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/logthrottle.Every) {
 		t.Errorf("%d lines in %s", lines, took)
 	}
 }

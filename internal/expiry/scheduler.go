@@ -20,8 +20,8 @@ import (
 
 	"seckill"
 	"seckill/internal/carrier"
-	"seckill/internal/complaint"
 	"seckill/internal/grace"
+	"seckill/internal/logthrottle"
 )
 
 const (
@@ -89,7 +89,7 @@ type Options struct {
 // Scheduler publishes and receives expiry messages of one process.
 type Scheduler struct {
 	opt        Options
-	complaints *complaint.Log // about what brokers bring
+	complaints *logthrottle.Log // about what brokers bring
 	queue      chan carrier.Expiry
 	failing    atomic.Bool // the last publish failed
 
@@ -99,7 +99,7 @@ type Scheduler struct {
 
 // New makes a scheduler. Run it once.
 func New(opt Options) *Scheduler {
-	return &Scheduler{opt: opt, complaints: complaint.New(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, queueMost)}
+	return &Scheduler{opt: opt, complaints: logthrottle.New(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, queueMost)}
 }
 
 // Schedule has orders of a product expire when their time to pay has passed. It

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"seckill/internal/carrier"
-	"seckill/internal/complaint"
 	"seckill/internal/grace"
+	"seckill/internal/logthrottle"
 	"seckill/internal/queue"
 )
 
@@ -80,7 +80,7 @@ func (l *Line) reject(message carrier.Delivery, cause error) {
 	why := carrier.Rejection(cause)
 	l.opt.Meter.Rejected(why)
 	// Anybody who may write the topic decides how many there are.
-	l.complaints.Say(slog.LevelWarn, "rejected "+why, "message rejected and settled", "why", why, "key", complaint.Clip(message.Key), "bytes", len(message.Body))
+	l.complaints.Say(slog.LevelWarn, "rejected "+why, "message rejected and settled", "why", why, "key", logthrottle.Clip(message.Key), "bytes", len(message.Body))
 	l.done([]carrier.Delivery{message})
 }
 

@@ -12,8 +12,8 @@ import (
 	"seckill"
 	"seckill/internal/auth"
 	"seckill/internal/carrier"
-	"seckill/internal/complaint"
 	"seckill/internal/grace"
+	"seckill/internal/logthrottle"
 	"seckill/internal/queue"
 	"seckill/internal/relay"
 	"seckill/test/rig"
@@ -250,7 +250,7 @@ func TestLine_RejectedMessagesDoNotFillTheLog(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.rejected["forged"] == n
 	})
-	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/complaint.Every) {
+	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/logthrottle.Every) {
 		t.Errorf("%d lines in %s", lines, took)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/complaint"
+	"seckill/internal/logthrottle"
 )
 
 const contentJSON = "application/json"
@@ -121,7 +121,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, route string, err error) {
 }
 
 func (s *Server) complain(ctx *fasthttp.RequestCtx, route string, err error) {
-	s.complaints.Say(slog.LevelWarn, route, "request failed", "request_id", string(requestID(ctx)), "route", route, "error", complaint.Clip(err.Error()))
+	s.complaints.Say(slog.LevelWarn, route, "request failed", "request_id", string(requestID(ctx)), "route", route, "error", logthrottle.Clip(err.Error()))
 }
 
 // answer is refuse for what is no failure of ours.

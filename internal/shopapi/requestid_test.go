@@ -13,7 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill/internal/api"
-	"seckill/internal/complaint"
+	"seckill/internal/logthrottle"
 )
 
 // answeredWith is a request's answer: the id in its header and its document.
@@ -53,7 +53,7 @@ func TestRequestID_StandsInEveryAnswer(t *testing.T) {
 func TestRequestID_StandsInTheLog(t *testing.T) {
 	s, _ := hotServer(t)
 	var log bytes.Buffer
-	s.complaints = complaint.New(slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	s.complaints = logthrottle.New(slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 	ctx := hotRequest(t, "buyer-1")
 	ctx.Request.Header.SetMethod(fasthttp.MethodGet)
 	ctx.Request.SetRequestURI("/readyz")

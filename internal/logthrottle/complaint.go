@@ -1,7 +1,7 @@
 // Package complaint keeps a log readable, and its disk from filling, when what
 // goes wrong is caused from outside: of each kind one line a second is written,
 // and the next one says how many were left out.
-package complaint
+package logthrottle
 
 import (
 	"context"

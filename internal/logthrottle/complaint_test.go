@@ -1,4 +1,4 @@
-package complaint
+package logthrottle
 
 import (
 	"fmt"
