@@ -10,8 +10,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill"
-	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 )
 
 // noteBytes are of one claim, and of the tag; a group's 4 stand in front of all.
@@ -84,19 +84,19 @@ func (l *Ledger) prepare(req *ledger.Request) (s *script, keys, args []string, e
 }
 
 func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt bool, keys, args []string) (*script, []string, []string) {
-	size := entryformat.HeadBytes + 2*noteBytes + len(w.Currency) + len(w.Name)
+	size := queue.HeadBytes + 2*noteBytes + len(w.Currency) + len(w.Name)
 	for i := range w.Claims {
 		c := &w.Claims[i]
-		size += entryformat.ClaimBytes + entryformat.NumberBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
+		size += queue.ClaimBytes + queue.NumberBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
 	}
 	// The four texts share one buffer, which nobody writes to again.
-	b := entryformat.AppendHead(make([]byte, 0, size), &seckill.Entry{
+	b := queue.AppendHead(make([]byte, 0, size), &seckill.Entry{
 		ProductID: shard.Product, Group: shard.Group, Shard: shard.Index, Epoch: shard.Epoch,
 		At: w.At, PriceCents: w.PriceCents, Currency: w.Currency, Name: w.Name,
 	})
 	head := len(b)
 	for i := range w.Claims {
-		b = entryformat.AppendClaim(b, &w.Claims[i])
+		b = queue.AppendClaim(b, &w.Claims[i])
 	}
 	claims := len(b)
 	for i := range w.Claims {

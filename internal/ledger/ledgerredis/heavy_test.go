@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 	"seckill/internal/redislink"
 	"seckill/test/server"
 )
@@ -57,7 +57,7 @@ func newHeavy(t testing.TB, buyers, limit, live int) *heavy {
 				h.live = append(h.live, ledger.ReleaseOrder{OrderNo: c.OrderNo, Buyer: buyer})
 			}
 			mark = append(append(mark, generation...), 0, 0, 0, 0, 0, 0)
-			mark = entryformat.AppendOrder(mark, c.OrderNo, quantity, c.Key)
+			mark = queue.AppendOrder(mark, c.OrderNo, quantity, c.Key)
 		}
 		h.buyers = append(h.buyers, buyer)
 		s.Must("HSET", h.ledger.keys.mark(h.shard), buyer, string(mark))

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"seckill"
-	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 )
 
 // maxEntries bounds the outbox entries that one step of Held reads.
@@ -25,7 +25,7 @@ type markedOrder struct {
 
 // decodeMark reads a mark, oldest order first.
 func decodeMark(mark string) ([]markedOrder, error) {
-	d := entryformat.Decoder{B: mark}
+	d := queue.Decoder{B: mark}
 	var orders []markedOrder
 	for d.Err == nil && len(d.B) > 0 {
 		o := markedOrder{generation: d.Take(4), seq: d.Uint(6)}

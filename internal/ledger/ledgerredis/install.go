@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 )
 
 const (
@@ -133,7 +133,7 @@ func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, 
 
 // appendMark appends one mark to install (script/install_stage.lua).
 func appendMark(b []byte, m *ledger.Mark) []byte {
-	b = entryformat.AppendOrder(b, m.OrderNo, m.Quantity, m.Key)
+	b = queue.AppendOrder(b, m.OrderNo, m.Quantity, m.Key)
 	return append(append(b, byte(len(m.Buyer))), m.Buyer...)
 }
 

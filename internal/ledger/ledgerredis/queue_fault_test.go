@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/entryformat"
+
 	"seckill/internal/queue"
 	"seckill/internal/redislink"
 	"seckill/test/server"
@@ -62,7 +62,7 @@ func TestEntriesWhoseReplyWasLostAreDelivered(t *testing.T) {
 	c := r.join().(*consumer)
 	want := r.fill(1, 20)
 	// The reply goes to nobody, as when a connection breaks under it.
-	r.check(r.queue.run(r.ctx(), receiveScript, c.call(bucketOf(1, 0), "20", strconv.Itoa(entryformat.Version)))[0].Error(), "read")
+	r.check(r.queue.run(r.ctx(), receiveScript, c.call(bucketOf(1, 0), "20", strconv.Itoa(queue.Version)))[0].Error(), "read")
 	r.same(r.receive(c, 20), want)
 }
 

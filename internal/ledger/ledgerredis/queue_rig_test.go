@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill"
-	"seckill/internal/entryformat"
+
 	"seckill/internal/queue"
 	"seckill/internal/redislink"
 	"seckill/test/server"
@@ -95,10 +95,10 @@ func (r *queueRig) publish(e seckill.Entry) queue.ID {
 	r.made++
 	bucket := bucketOf(e.Group, e.Shard)
 	id := queue.ID{Stream: streamName(bucket), Seq: r.made, Tag: 1<<63 + r.made}
-	head := entryformat.AppendHead(nil, &e)
+	head := queue.AppendHead(nil, &e)
 	var claims []byte
 	for i := range e.Claims {
-		claims = entryformat.AppendClaim(claims, &e.Claims[i])
+		claims = queue.AppendClaim(claims, &e.Claims[i])
 	}
 	product, sums := strconv.FormatUint(uint64(e.ProductID), 10), r.queue.keys.queue(bucket)
 	r.send("HSET", sums, "seq", strconv.FormatUint(id.Seq, 10))

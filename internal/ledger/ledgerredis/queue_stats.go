@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"seckill/internal/entryformat"
 	"seckill/internal/queue"
 )
 
@@ -140,7 +139,7 @@ func addFigures(result rueidis.RedisResult, sum *queue.Stats) error {
 		return err
 	}
 	// Who is to read an entry tells that it cannot be read; figures go on.
-	if entry, err := entryformat.DecodeHead(head); (err == nil || errors.Is(err, entryformat.ErrVersion)) && (sum.Oldest.IsZero() || entry.At.Before(sum.Oldest)) {
+	if entry, err := queue.DecodeHead(head); (err == nil || errors.Is(err, queue.ErrVersion)) && (sum.Oldest.IsZero() || entry.At.Before(sum.Oldest)) {
 		sum.Oldest = entry.At
 	}
 	return nil
@@ -164,7 +163,7 @@ func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {
 	figures := OutboxStats{Entries: stats.Entries, Oldest: stats.Oldest}
 	calls := make([]queueCall, buckets)
 	for bucket := range calls {
-		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}, args: []string{workerGroup, strconv.Itoa(entryformat.Version)}}
+		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}, args: []string{workerGroup, strconv.Itoa(queue.Version)}}
 	}
 	for bucket, result := range q.glance(ctx, lengthScript, calls...) {
 		lengths, err := result.AsIntSlice()

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"seckill"
-	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 )
 
 // Read reads one shard: its figures are one hash. A key that holds something else
@@ -115,7 +115,7 @@ func addTransfer(f *ledger.Figures, kind, of, value string) error {
 	if err != nil {
 		return err
 	}
-	d := entryformat.Decoder{B: value}
+	d := queue.Decoder{B: value}
 	t := ledger.Transfer{Peer: peer, N: d.Uint(8), ID: d.Uint(8), Units: int64(d.Uint(8))}
 	switch {
 	case kind == "in":

@@ -6,15 +6,15 @@ import (
 	"slices"
 
 	"seckill"
-	"seckill/internal/entryformat"
 	"seckill/internal/ledger"
+	"seckill/internal/queue"
 )
 
 var errReply = errors.New("the ledger's reply cannot be read")
 
 // decodeReply reads what a numbered call answered (script/numbered.lua).
 func decodeReply(text string, w ledger.Write) (ledger.Reply, error) {
-	d := entryformat.Decoder{B: text}
+	d := queue.Decoder{B: text}
 	reply := ledger.Reply{Outcome: ledger.Outcome(d.Byte()), Epoch: d.Uint(8)}
 	switch {
 	case reply.Outcome != ledger.OutcomeApplied:
@@ -34,9 +34,9 @@ func decodeReply(text string, w ledger.Write) (ledger.Reply, error) {
 
 // readKept reads a kept verdict: the result that the reply had and, behind it, the
 // numbers of the claims if any was accepted.
-func readKept(d *entryformat.Decoder) ledger.Kept {
+func readKept(d *queue.Decoder) ledger.Kept {
 	kept := ledger.Kept{Number: d.Uint(8)}
-	verdict := entryformat.Decoder{B: d.Take(int(d.Uint(4)))}
+	verdict := queue.Decoder{B: d.Take(int(d.Uint(4)))}
 	kept.Result = readResult(&verdict)
 	if numbers := verdict.B; numbers != "" {
 		for i := range kept.Result.Verdicts {
@@ -53,7 +53,7 @@ func readKept(d *entryformat.Decoder) ledger.Kept {
 
 // readResult reads what a write did (script/write.lua), without the numbers of
 // accepted claims.
-func readResult(d *entryformat.Decoder) ledger.Result {
+func readResult(d *queue.Decoder) ledger.Result {
 	result := ledger.Result{Free: int64(d.Uint(8))}
 	if count := int(d.Uint(4)); count > 0 {
 		codes := d.Take(count)
@@ -68,14 +68,14 @@ func readResult(d *entryformat.Decoder) ledger.Result {
 	return result
 }
 
-func readVerdict(d *entryformat.Decoder, code ledger.VerdictCode) ledger.Verdict {
+func readVerdict(d *queue.Decoder, code ledger.VerdictCode) ledger.Verdict {
 	v := ledger.Verdict{Code: code}
 	switch code {
 	case ledger.VerdictRepeated:
 		v.OrderNo = d.OrderNo()
 	case ledger.VerdictOverLimit:
-		held := d.Take(int(d.Uint(2)) * entryformat.NumberBytes)
-		for numbers := (entryformat.Decoder{B: held}); numbers.B != ""; {
+		held := d.Take(int(d.Uint(2)) * queue.NumberBytes)
+		for numbers := (queue.Decoder{B: held}); numbers.B != ""; {
 			v.Held = append(v.Held, numbers.OrderNo())
 		}
 		slices.SortFunc(v.Held, seckill.NewestFirst)

@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 
 	"seckill"
-	"seckill/internal/entryformat"
+	"seckill/internal/queue"
 )
 
 // A file is a header, records, and room that was never written (zeros). A record is
@@ -22,7 +22,7 @@ const (
 	magic = "SKPROMIS"
 	// All entries of a file are of its version: see package entryformat, whose later
 	// fields are skipped.
-	formatVersion = entryformat.Version
+	formatVersion = queue.Version
 	recordHead    = 8
 	headerFixed   = len(magic) + 2 + 4
 	// maxRecord is more than the largest step takes: 2,048 claims whose texts
@@ -105,21 +105,21 @@ func readRecord(b []byte) (e seckill.Entry, rest []byte, err error) {
 // appendEntry appends limit (4 bytes), length of the head (4), head and claims.
 func appendEntry(b []byte, e *seckill.Entry) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(e.Limit))
-	b = binary.BigEndian.AppendUint32(b, uint32(entryformat.HeadBytes+len(e.Currency)+len(e.Name)))
-	b = entryformat.AppendHead(b, e)
+	b = binary.BigEndian.AppendUint32(b, uint32(queue.HeadBytes+len(e.Currency)+len(e.Name)))
+	b = queue.AppendHead(b, e)
 	for i := range e.Claims {
-		b = entryformat.AppendClaim(b, &e.Claims[i])
+		b = queue.AppendClaim(b, &e.Claims[i])
 	}
 	return b
 }
 
 func readEntry(payload string) (seckill.Entry, error) {
-	d := entryformat.Decoder{B: payload}
+	d := queue.Decoder{B: payload}
 	limit, head := int(d.Uint(4)), d.Take(int(d.Uint(4)))
-	e, err := entryformat.DecodeHead(head)
+	e, err := queue.DecodeHead(head)
 	if err == nil {
 		e.Limit = limit
-		e.Claims, err = entryformat.DecodeClaims(d.B)
+		e.Claims, err = queue.DecodeClaims(d.B)
 	}
 	if err != nil || len(e.Claims) == 0 {
 		return seckill.Entry{}, errContent

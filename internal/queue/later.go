@@ -1,6 +1,6 @@
 //go:build !laterformat
 
-package entryformat
+package queue
 
 // Fields that a later version may append to a head, to what a mark keeps of an
 // order, and to a claim. This version has none; a build with the tag "laterformat"

@@ -1,4 +1,4 @@
-package entryformat
+package queue
 
 import (
 	"encoding/binary"

@@ -18,7 +18,7 @@
 //
 // The version changes only when a reader of the old one would go wrong. The head
 // keeps its meaning up to the time in every version.
-package entryformat
+package queue
 
 import (
 	"cmp"
