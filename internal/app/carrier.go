@@ -9,8 +9,8 @@ import (
 	"seckill/internal/alert"
 	"seckill/internal/auth"
 	"seckill/internal/carrier"
+	"seckill/internal/carrier/relay"
 	"seckill/internal/metrics"
-	"seckill/internal/relay"
 )
 
 // firstTry is how long a start waits for the broker. Without it the engine

@@ -29,6 +29,7 @@ import (
 	"seckill/internal/notify"
 	"seckill/internal/order"
 
+	"seckill/internal/carrier/relay"
 	"seckill/internal/payment"
 	"seckill/internal/payment/paysandbox"
 	"seckill/internal/promise"
@@ -36,7 +37,6 @@ import (
 	"seckill/internal/purchase"
 	"seckill/internal/queue"
 	"seckill/internal/reconcile"
-	"seckill/internal/relay"
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
 

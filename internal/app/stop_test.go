@@ -12,8 +12,8 @@ import (
 	"seckill/internal/api"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
+	"seckill/internal/carrier/relay"
 	"seckill/internal/config"
-	"seckill/internal/relay"
 	"seckill/internal/sink"
 	"seckill/test/rig"
 )

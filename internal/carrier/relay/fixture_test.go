@@ -14,8 +14,8 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
+	"seckill/internal/carrier/relay"
 	"seckill/internal/queue"
-	"seckill/internal/relay"
 	"seckill/internal/worker"
 	"seckill/test/rig"
 )

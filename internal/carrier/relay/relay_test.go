@@ -12,10 +12,10 @@ import (
 	"seckill"
 	"seckill/internal/auth"
 	"seckill/internal/carrier"
+	"seckill/internal/carrier/relay"
 	"seckill/internal/grace"
 	"seckill/internal/logthrottle"
 	"seckill/internal/queue"
-	"seckill/internal/relay"
 	"seckill/test/rig"
 )
 
