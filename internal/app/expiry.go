@@ -7,7 +7,7 @@ import (
 
 	"seckill"
 	"seckill/internal/alert"
-	"seckill/internal/expiry"
+	"seckill/internal/carrier/expiry"
 	"seckill/internal/metrics"
 )
 

@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"seckill/internal/expiry"
+	"seckill/internal/carrier/expiry"
 )
 
 // Values of the label "by" of Metrics.Expired.

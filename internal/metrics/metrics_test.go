@@ -12,7 +12,7 @@ import (
 	"seckill"
 	"seckill/internal/admission"
 	"seckill/internal/api"
-	"seckill/internal/expiry"
+	"seckill/internal/carrier/expiry"
 	"seckill/internal/notify"
 )
 

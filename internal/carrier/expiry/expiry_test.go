@@ -7,7 +7,7 @@ import (
 
 	"seckill"
 	"seckill/internal/carrier"
-	"seckill/internal/expiry"
+	"seckill/internal/carrier/expiry"
 	"seckill/internal/logthrottle"
 	"seckill/internal/payment"
 	"seckill/internal/store/storetest"

@@ -14,8 +14,8 @@ import (
 	"seckill"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
+	"seckill/internal/carrier/expiry"
 	"seckill/internal/duty"
-	"seckill/internal/expiry"
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/test/rig"
@@ -55,7 +55,7 @@ func theLoad(t *testing.T) load {
 
 // The bound of 2 s holds for the full load; it is run with
 //
-//	SECKILL_EXPIRY_ORDERS=100000 go test -count=1 -v -run TestExpiry_OrdersExpireInTime ./internal/expiry
+//	SECKILL_EXPIRY_ORDERS=100000 go test -count=1 -v -run TestExpiry_OrdersExpireInTime ./internal/carrier/expiry
 func TestExpiry_OrdersExpireInTime(t *testing.T) {
 	l := theLoad(t)
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
-	"seckill/internal/expiry"
+	"seckill/internal/carrier/expiry"
 	"seckill/internal/store"
 	"seckill/test/rig"
 )
