@@ -9,9 +9,9 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/metrics"
 	"seckill/internal/sale"
-	"seckill/internal/transfer"
 	"seckill/internal/worker"
 )
 

@@ -40,8 +40,8 @@ import (
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
 
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/store"
-	"seckill/internal/transfer"
 	"seckill/internal/unkept"
 	"seckill/internal/worker"
 	"seckill/web"

@@ -13,9 +13,9 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgertest"
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
-	"seckill/internal/transfer"
 	"seckill/test/rig"
 	"seckill/test/virtual"
 )

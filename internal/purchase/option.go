@@ -5,7 +5,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/transfer"
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/unkept"
 )
 

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/sale"
-	"seckill/internal/transfer"
 )
 
 const (

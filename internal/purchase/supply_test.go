@@ -11,9 +11,9 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
-	"seckill/internal/transfer"
 	"seckill/test/rig"
 	"seckill/test/virtual"
 )

@@ -11,9 +11,9 @@ import (
 	"seckill"
 	"seckill/internal/aside"
 	"seckill/internal/ledger"
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/queue"
 	"seckill/internal/store"
-	"seckill/internal/transfer"
 )
 
 // defaultPatience is how long an operator waits for a ledger of this process,

@@ -9,8 +9,8 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/sale"
-	"seckill/internal/transfer"
 	"seckill/test/rig"
 )
 

@@ -21,12 +21,12 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgermem"
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/queue"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/internal/store/storetest"
-	"seckill/internal/transfer"
 )
 
 // Patience is how long Until waits: far beyond what anything here takes.

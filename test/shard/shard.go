@@ -12,9 +12,9 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/purchase"
 	"seckill/internal/sale"
-	"seckill/internal/transfer"
 )
 
 const (

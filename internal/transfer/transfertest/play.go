@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"seckill/internal/ledger"
-	"seckill/internal/transfer"
+	"seckill/internal/ledger/transfer"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/transfer"
+	"seckill/internal/ledger/transfer"
 )
 
 type story struct {

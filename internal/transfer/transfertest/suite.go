@@ -11,7 +11,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/transfer"
+	"seckill/internal/ledger/transfer"
 )
 
 // runs is how many histories the random part of the suite plays.
