@@ -9,8 +9,8 @@ import (
 	"seckill/internal/ledger/ledgermem"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/ledger/ledgertest"
+	"seckill/internal/ledger/transfer/transfertest"
 	"seckill/internal/redislink"
-	"seckill/internal/transfer/transfertest"
 	"seckill/test/server"
 )
 
