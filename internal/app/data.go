@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seckill/internal/alert"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgermem"
@@ -18,7 +19,6 @@ import (
 	"seckill/internal/onetime/onetimemem"
 	"seckill/internal/onetime/onetimeredis"
 	"seckill/internal/queue"
-	"seckill/internal/redislink"
 	"seckill/internal/store/storesql"
 	"seckill/internal/trust"
 )
@@ -170,7 +170,7 @@ func settled(err error) bool {
 		return true
 	}
 	for _, final := range []error{
-		redislink.ErrSentinel, redislink.ErrNoSentinel, ledgerredis.ErrEvicts, ledgerredis.ErrRefused, onetimeredis.ErrRefused, storesql.ErrRefused, storesql.ErrUntrusted,
+		redisclient.ErrSentinel, redisclient.ErrNoSentinel, ledgerredis.ErrEvicts, ledgerredis.ErrRefused, onetimeredis.ErrRefused, storesql.ErrRefused, storesql.ErrUntrusted,
 	} {
 		if errors.Is(err, final) {
 			return true

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
 	"seckill/internal/ledger/ledgerredis"
-	"seckill/internal/redislink"
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/test/rig"
@@ -98,9 +98,9 @@ func TestSentinelsThatAreTakenForRedisEndAStartAtOnce(t *testing.T) {
 		want   error
 		says   []string
 	}{
-		"one Sentinel without a master":   {set.Addrs()[:1], "", redislink.ErrSentinel, []string{"these are Sentinels: set redis.sentinel_master"}},
-		"some Sentinels without a master": {set.Addrs(), "", redislink.ErrSentinel, []string{"these are Sentinels", "set redis.sentinel_master"}},
-		"a master, and no Sentinel":       {[]string{redis.Addr()}, "sale", redislink.ErrNoSentinel, []string{"these are no Sentinels", "redis.addrs", "redis.sentinel_master", `"sale"`}},
+		"one Sentinel without a master":   {set.Addrs()[:1], "", redisclient.ErrSentinel, []string{"these are Sentinels: set redis.sentinel_master"}},
+		"some Sentinels without a master": {set.Addrs(), "", redisclient.ErrSentinel, []string{"these are Sentinels", "set redis.sentinel_master"}},
+		"a master, and no Sentinel":       {[]string{redis.Addr()}, "sale", redisclient.ErrNoSentinel, []string{"these are no Sentinels", "redis.addrs", "redis.sentinel_master", `"sale"`}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			began := time.Now()
@@ -133,8 +133,8 @@ func TestAMasterThatSentinelsDoNotKnowIsWaitedForAndNamed(t *testing.T) {
 		p := &parts{cfg: config.Default(), log: slog.New(slog.NewTextHandler(&log, nil)), patience: reachDeadline}
 		p.cfg.Redis.SentinelMaster = "other"
 		began := time.Now()
-		err := p.reach(t.Context(), "Redis", true, func(context.Context) error { return p.adviseRedis(redislink.ErrNoMaster) })
-		if took := time.Since(began); !errors.Is(err, redislink.ErrNoMaster) || took < reachDeadline {
+		err := p.reach(t.Context(), "Redis", true, func(context.Context) error { return p.adviseRedis(redisclient.ErrNoMaster) })
+		if took := time.Since(began); !errors.Is(err, redisclient.ErrNoMaster) || took < reachDeadline {
 			t.Errorf("after %s: %v", took, err)
 		}
 		for what, text := range map[string]string{"the log": log.String(), "the error": fmt.Sprint(err)} {

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
 	"seckill/internal/notify"
 	"seckill/internal/notify/notifyredis"
-	"seckill/internal/redislink"
 	"seckill/internal/sale"
 	"seckill/test/rig"
 	"seckill/test/server"
@@ -79,7 +79,7 @@ func TestTheBuyerOfTheLastUnitIsNotToldSoldOutElsewhere(t *testing.T) {
 	first := started(t, cfg, func(*parts) {})
 	second := started(t, cfg, func(p *parts) { // it listens by the proxy, and asks the ledger as ever
 		p.board = notifyredis.New(notifyredis.Options{
-			Place: redislink.Place{Addrs: []string{proxy.Addr()}}, Prefix: p.redisKeys(), Name: p.name, Logger: p.log,
+			Place: redisclient.Place{Addrs: []string{proxy.Addr()}}, Prefix: p.redisKeys(), Name: p.name, Logger: p.log,
 		})
 	})
 	now := time.Now()

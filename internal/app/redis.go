@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"seckill/internal/alert"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
 	"seckill/internal/notify/notifyredis"
 	"seckill/internal/onetime/onetimeredis"
-	"seckill/internal/redislink"
 	"seckill/internal/trust"
 )
 
@@ -79,7 +79,7 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 
 // redisKeys is how everything that is in Redis for this store begins: another
 // store under the same prefix has names of its own.
-func (p *parts) redisKeys() string { return redislink.KeysOf(p.cfg.Redis.Prefix, p.storeID) }
+func (p *parts) redisKeys() string { return redisclient.KeysOf(p.cfg.Redis.Prefix, p.storeID) }
 
 // home is where the ledger has a product that the catalogue knows.
 func (p *parts) home(product uint32) (group uint32, shards int, known bool) {
@@ -95,9 +95,9 @@ func (p *parts) home(product uint32) (group uint32, shards int, known bool) {
 }
 
 // placeOf is where all clients of this instance find Redis.
-func placeOf(r *config.Redis) (redislink.Place, error) {
+func placeOf(r *config.Redis) (redisclient.Place, error) {
 	spoken, err := r.TLSConfig()
-	return redislink.Place{
+	return redisclient.Place{
 		Addrs: r.Addrs, Username: r.Username, Password: r.Password.Reveal(), TLS: spoken, Sentinel: r.SentinelMaster,
 		SentinelUsername: r.SentinelUsername, SentinelPassword: r.SentinelPassword.Reveal(),
 	}, err
@@ -112,19 +112,19 @@ func (p *parts) adviseRedis(err error) error {
 	}
 	text := err.Error()
 	switch r := &p.cfg.Redis; {
-	case errors.Is(err, redislink.ErrSentinel):
+	case errors.Is(err, redisclient.ErrSentinel):
 		return fmt.Errorf("%w: set redis.sentinel_master to the name of the master that they watch, or redis.addrs to the addresses of Redis itself", err)
-	case errors.Is(err, redislink.ErrNoSentinel):
+	case errors.Is(err, redisclient.ErrNoSentinel):
 		return fmt.Errorf("%w: with redis.sentinel_master, which is %q, redis.addrs must be of Sentinels: set them, or leave redis.sentinel_master out", err, r.SentinelMaster)
-	case errors.Is(err, redislink.ErrNoMaster):
+	case errors.Is(err, redisclient.ErrNoMaster):
 		return fmt.Errorf("%w: check redis.sentinel_master, which is %q, against SENTINEL MASTERS there (redis.addrs)", err, r.SentinelMaster)
 	case trust.Refused(err) && strings.Contains(text, "remote error"):
 		return fmt.Errorf("%w: Redis does not take this side's certificate: check redis.tls_cert and redis.tls_key", err)
 	case trust.Refused(err):
 		return fmt.Errorf("%w: check redis.tls_ca, and that the certificate is for that host", err)
-	case !r.TLS && redislink.HungUp(err):
+	case !r.TLS && redisclient.HungUp(err):
 		return fmt.Errorf("%w: if Redis speaks TLS there, set redis.tls", err)
-	case r.TLS && redislink.HungUp(err):
+	case r.TLS && redisclient.HungUp(err):
 		return fmt.Errorf("%w: see whether Redis speaks TLS there, and asks for a certificate (redis.tls_cert)", err)
 	case !errors.Is(err, ledgerredis.ErrRefused) && !errors.Is(err, onetimeredis.ErrRefused):
 		return err
@@ -140,7 +140,7 @@ func (p *parts) adviseRedis(err error) error {
 }
 
 // openSpent opens the register of what may be used once.
-func (p *parts) openSpent(ctx context.Context, place redislink.Place) (uses *onetimeredis.Register, err error) {
+func (p *parts) openSpent(ctx context.Context, place redisclient.Place) (uses *onetimeredis.Register, err error) {
 	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
 		uses, err = onetimeredis.Open(ctx, onetimeredis.Options{Place: place, Prefix: p.redisKeys(), Now: p.now})
 		return p.adviseRedis(err)

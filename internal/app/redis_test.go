@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"seckill/internal/alert"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger/ledgerredis"
-	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -17,7 +17,7 @@ import (
 // it later.
 func TestAnEvictionPolicyThatWasChangedIsAlerted(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
-	opened, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redislink.Place{Addrs: []string{redis.Addr()}}})
+	opened, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redisclient.Place{Addrs: []string{redis.Addr()}}})
 	rig.Must(t, err)
 	defer func() { rig.Must(t, opened.Shutdown(t.Context())) }()
 	raised := make(map[alert.Kind]int)

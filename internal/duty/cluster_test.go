@@ -10,10 +10,10 @@ import (
 
 	"seckill"
 	"seckill/internal/aside"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
-	"seckill/internal/redislink"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/test/rig"
@@ -36,7 +36,7 @@ type halved struct {
 func newHalved(t *testing.T) *halved {
 	t.Helper()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
-	l, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redislink.Place{Addrs: cluster.Addrs()}, Prefix: "seckill:"})
+	l, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redisclient.Place{Addrs: cluster.Addrs()}, Prefix: "seckill:"})
 	rig.Must(t, err)
 	t.Cleanup(func() {
 		if err := l.Shutdown(context.Background()); err != nil {

@@ -10,10 +10,10 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/reconcile"
-	"seckill/internal/redislink"
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/test/rig"
@@ -29,7 +29,7 @@ func BenchmarkReconcile(b *testing.B) {
 	rig.Must(b, err)
 	b.Cleanup(func() { s.Close() })
 	rig.Must(b, s.Migrate(b.Context()))
-	l, err := ledgerredis.Open(b.Context(), ledgerredis.Options{Place: redislink.Place{Addrs: []string{server.Redis(b, server.RedisOptions{}).Addr()}}})
+	l, err := ledgerredis.Open(b.Context(), ledgerredis.Options{Place: redisclient.Place{Addrs: []string{server.Redis(b, server.RedisOptions{}).Addr()}}})
 	rig.Must(b, err)
 	b.Cleanup(func() { l.Shutdown(b.Context()) })
 

@@ -8,8 +8,8 @@ import (
 
 	"seckill"
 	"seckill/internal/aside"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger/ledgerredis"
-	"seckill/internal/redislink"
 	"seckill/internal/sale"
 	"seckill/test/rig"
 	"seckill/test/server"
@@ -18,7 +18,7 @@ import (
 // onRedis moves a rig to the ledger of a Redis.
 func onRedis(t *testing.T, r *rig.Rig, addrs ...string) *ledgerredis.Ledger {
 	t.Helper()
-	l, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redislink.Place{Addrs: addrs}, Prefix: "seckill:"})
+	l, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redisclient.Place{Addrs: addrs}, Prefix: "seckill:"})
 	rig.Must(t, err)
 	t.Cleanup(func() {
 		if err := l.Shutdown(context.Background()); err != nil {

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
-	"seckill/internal/redislink"
 	"seckill/internal/sale"
 	"seckill/internal/store/storesql"
 	"seckill/test/engine"
@@ -117,7 +117,7 @@ func newMeasurement(t *testing.T, broker Broker, what measured) *measurement {
 		t.Fatal(err)
 	}
 	m.ledger, err = ledgerredis.Open(ctx, ledgerredis.Options{
-		Place: redislink.Place{Addrs: []string{redis.Addr()}}, Prefix: redislink.KeysOf(m.settings["redis.prefix"], identity), Logger: quiet, Tag: rand.Uint64(),
+		Place: redisclient.Place{Addrs: []string{redis.Addr()}}, Prefix: redisclient.KeysOf(m.settings["redis.prefix"], identity), Logger: quiet, Tag: rand.Uint64(),
 	})
 	if err != nil {
 		t.Fatal(err)

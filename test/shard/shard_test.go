@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgermem"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/ledger/ledgertest"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 	"seckill/test/shard"
 )
@@ -46,7 +46,7 @@ func TestShardsOfARedisCluster(t *testing.T) {
 
 func openRedis(t *testing.T, addrs []string) ledger.Ledger {
 	t.Helper()
-	redis, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redislink.Place{Addrs: addrs}})
+	redis, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redisclient.Place{Addrs: addrs}})
 	if err != nil {
 		t.Fatal(err)
 	}

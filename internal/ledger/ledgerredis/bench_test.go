@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -28,7 +28,7 @@ func BenchmarkReserve(b *testing.B) {
 
 func benchmarkReserve(b *testing.B, fsync string) {
 	s := server.Redis(b, server.RedisOptions{AppendFsync: fsync})
-	l := opened(b, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
+	l := opened(b, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}})
 	ctx := context.Background()
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
 	if _, err := l.Install(ctx, ledger.Allotment{Shard: shard, Available: 1 << 40, Limit: 1}, nil); err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 )
 
 // Pauses between repeats of a call that the server did not execute: short at
@@ -108,7 +108,7 @@ func (c *caller) send(ctx context.Context, s *script, keys, args []string, whole
 		message rueidis.RedisMessage
 		err     error
 	}
-	got, ended := redislink.Within(ctx, func() (a answer) {
+	got, ended := redisclient.Within(ctx, func() (a answer) {
 		if wait {
 			a.message, a.err = c.sendAndWait(ctx, s, keys, args, whole)
 		} else {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"seckill/internal/redislink"
+	"seckill/internal/client/redisclient"
 	"seckill/test/server"
 )
 
@@ -38,7 +38,7 @@ func TestABrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 // executed".
 func TestAnErrorInsideAScriptLeavesTheOutcomeUnknown(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
-	l := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
+	l := opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}})
 	broken := &script{body: "#!lua\nredis.call('SET', KEYS[1], 1) error('broken')", sha: "0"}
 	_, err := l.call.heard(t.Context(), broken, []string{"k"}, nil)
 	if err == nil || meaningOf(err) != unknown {

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -28,7 +28,7 @@ func halved(t *testing.T) (gone, alive *rig, kill func()) {
 func halvedOf(t *testing.T) (gone, alive *rig, master *server.RedisServer) {
 	t.Helper()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
-	r := newRig(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}))
+	r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}}))
 	owner := func(s ledger.Shard) *server.RedisServer { return cluster.Owner(cluster.Slot(r.ledger.keys.shard(s))) }
 	master = owner(r.shard)
 	other := *r
@@ -107,7 +107,7 @@ func TestAMasterThatIsAwaySilencesNobodyElse(t *testing.T) {
 func TestALedgerIsReadyWhileAMasterOfTheClusterSells(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
-	l := opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}})
+	l := opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}})
 	owner := func(key string) *server.RedisServer { return cluster.Owner(cluster.Slot(key)) }
 	ping := func(what string, ready bool) {
 		t.Helper()
@@ -180,7 +180,7 @@ func TestFiguresOfAProductNeedItsOwnMasterOnly(t *testing.T) {
 func TestNodesThatDisagreeAboutASlotHoldUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{})
-	r := newRig(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}))
+	r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}}))
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	slot := cluster.Slot(r.ledger.keys.shard(r.shard))
 	from := cluster.Owner(slot)
@@ -219,7 +219,7 @@ func TestNodesThatDisagreeAboutASlotHoldUpNobodyElse(t *testing.T) {
 func TestEveryMaster_FailsWithoutAMasterThatHasSlots(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
-	opt := Options{Place: redislink.Place{Addrs: cluster.Addrs()}, Notes: "x:noted"}
+	opt := Options{Place: redisclient.Place{Addrs: cluster.Addrs()}, Notes: "x:noted"}
 	l := opened(t, opt)
 	each := func(what string, want error) {
 		t.Helper()

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger/ledgertest"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -14,7 +14,7 @@ import (
 // is lost.
 func TestConformanceStandalone(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
-	l := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}, Prefix: "seckill:", reply: callTimeout})
+	l := opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}, Prefix: "seckill:", reply: callTimeout})
 	h := ledgertest.Harness{Ledger: l, Queue: l.Queue()}
 	h.Reopen = func(t *testing.T) ledgertest.Harness {
 		s.Kill()
@@ -30,7 +30,7 @@ func TestConformanceSentinel(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	set := server.Sentinel(t, server.SentinelOptions{})
 	streaming(t, set)
-	l := opened(t, Options{Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Prefix: "seckill:", WaitReplicas: 1, reply: callTimeout})
+	l := opened(t, Options{Place: redisclient.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Prefix: "seckill:", WaitReplicas: 1, reply: callTimeout})
 	h := ledgertest.Harness{Ledger: l, Queue: l.Queue(), SlowReopen: true}
 	h.Reopen = func(t *testing.T) ledgertest.Harness {
 		old := set.Master()
@@ -48,7 +48,7 @@ func TestConformanceSentinel(t *testing.T) {
 func TestConformanceCluster(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{AppendFsync: "always"})
-	l := opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()[:1]}, Prefix: "seckill:", reply: callTimeout})
+	l := opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()[:1]}, Prefix: "seckill:", reply: callTimeout})
 	h := ledgertest.Harness{Ledger: l, Queue: l.Queue(), SlowReopen: true}
 	h.Reopen = func(*testing.T) ledgertest.Harness {
 		restart(cluster)

@@ -9,7 +9,7 @@
 // of a group, which share one limit, share a bucket. All keys of a bucket have
 // its tag {bN}, hence one slot of a Cluster: a script touches one bucket only,
 // and every key that it touches is declared. In front is the prefix, in which the
-// store's identity is (redislink.KeysOf): stores that share a Redis do not meet.
+// store's identity is (redisclient.KeysOf): stores that share a Redis do not meet.
 //
 //	{bN}:shard:PRODUCT:INDEX   hash: the shard's figures, transfers, change verdicts
 //	{bN}:group:GROUP:INDEX     hash: the live generation of each product of the group

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"seckill/internal/redislink"
+	"seckill/internal/client/redisclient"
 )
 
 // ErrEvicts says that the server may drop keys when its memory is full.
@@ -235,7 +235,7 @@ func (l *Ledger) CheckEviction(ctx context.Context) error {
 			return fmt.Errorf("read the eviction policy of Redis: %w", err)
 		}
 		if info["redis_mode"] == "sentinel" {
-			return redislink.ErrSentinel
+			return redisclient.ErrSentinel
 		}
 		if policy := info["maxmemory_policy"]; policy != "noeviction" {
 			return fmt.Errorf("%w (it is %q)", ErrEvicts, policy)

@@ -6,20 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
 func TestAServerThatEvictsIsRefused(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	s.Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	if _, err := Open(t.Context(), Options{Place: redislink.Place{Addrs: []string{s.Addr()}}}); !errors.Is(err, ErrEvicts) {
+	if _, err := Open(t.Context(), Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}}); !errors.Is(err, ErrEvicts) {
 		t.Errorf("opened: %v", err)
 	}
 	// A user who may not read the configuration is refused no less.
 	s.Must("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-config")
-	opt := Options{Place: redislink.Place{Addrs: []string{s.Addr()}, Username: "app", Password: "secret"}}
+	opt := Options{Place: redisclient.Place{Addrs: []string{s.Addr()}, Username: "app", Password: "secret"}}
 	if _, err := Open(t.Context(), opt); !errors.Is(err, ErrEvicts) {
 		t.Errorf("opened without CONFIG: %v", err)
 	}
@@ -32,7 +32,7 @@ func TestAServerThatEvictsIsRefused(t *testing.T) {
 
 func TestDurabilityIsReadAndSaid(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
-	l := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
+	l := opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}})
 	for _, c := range []struct {
 		set  []string
 		want Durability
@@ -107,7 +107,7 @@ func TestTheReplicaThatAnswersWaitedForTakesOver(t *testing.T) {
 	set := server.Sentinel(t, server.SentinelOptions{Replicas: 2})
 	streaming(t, set)
 	l := opened(t, Options{
-		Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, WaitReplicas: 1, WaitTimeout: time.Second,
+		Place: redisclient.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, WaitReplicas: 1, WaitTimeout: time.Second,
 	})
 	if d, err := l.Durability(t.Context()); err != nil || d.Replicas != 2 || !d.OutlivesFailover() {
 		t.Errorf("%+v, %v", d, err)
@@ -141,7 +141,7 @@ func byRunID(a, b *server.RedisServer) (first, second *server.RedisServer) {
 func TestAClusterIsJudgedByItsWeakestMaster(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
-	l := opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}})
+	l := opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}})
 	for i, node := range cluster.Nodes() {
 		node.Must("CONFIG", "SET", "appendonly", "yes", "appendfsync", []string{"always", "no", "everysec"}[i])
 	}
@@ -149,7 +149,7 @@ func TestAClusterIsJudgedByItsWeakestMaster(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	cluster.Nodes()[2].Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-	if _, err := Open(t.Context(), Options{Place: redislink.Place{Addrs: cluster.Addrs()}}); !errors.Is(err, ErrEvicts) {
+	if _, err := Open(t.Context(), Options{Place: redisclient.Place{Addrs: cluster.Addrs()}}); !errors.Is(err, ErrEvicts) {
 		t.Errorf("a Cluster of which one master evicts: %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -193,7 +193,7 @@ func TestAFrozenServerHoldsNobodyUp(t *testing.T) {
 func TestACallFollowsASlotOnTheMove(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
-	r := newRig(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}))
+	r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}}))
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	slot := cluster.Slot(r.ledger.keys.shard(r.shard))
 	from := cluster.Owner(slot)
@@ -240,7 +240,7 @@ const maxMoves = 6
 func TestAnInstallIsWholeWhileItsSlotIsOnTheMove(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{})
-	r := newRig(t, opened(t, Options{Place: redislink.Place{Addrs: cluster.Addrs()}}))
+	r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}}))
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	r.expect(ledger.OutcomeApplied, 2, 1, ledger.StockChange{ID: "change", Delta: 5})
 	r.expect(ledger.OutcomeApplied, 3, 2, ledger.Debit{To: 1, N: 1, ID: 9, Units: 2})
@@ -279,7 +279,7 @@ func TestKindsOfDeploymentAreTold(t *testing.T) {
 	if _, err := Open(t.Context(), Options{}); err == nil {
 		t.Error("opened without an address")
 	}
-	if mode := opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}}).call.client.Mode(); mode != "standalone" {
+	if mode := opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}}).call.client.Mode(); mode != "standalone" {
 		t.Errorf("a server alone is a %s", mode)
 	}
 }

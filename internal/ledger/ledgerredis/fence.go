@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"seckill/internal/redislink"
+	"seckill/internal/client/redisclient"
 )
 
 // Fence publishes a mark (8 bytes) among the notes, at every master, and returns
@@ -29,7 +29,7 @@ func (l *Ledger) Fence(ctx context.Context, mark uint64) (masters int, anew bool
 		processes []string
 		err       error
 	}
-	got, ended := redislink.Within(ctx, func() (a answer) {
+	got, ended := redisclient.Within(ctx, func() (a answer) {
 		a.err = l.eachMaster(ctx, func(node rueidis.Client) error {
 			process, err := l.fenceAt(ctx, node, message)
 			a.processes = append(a.processes, process)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -40,7 +40,7 @@ type heavy struct {
 func newHeavy(t testing.TB, buyers, limit, live int) *heavy {
 	t.Helper()
 	s := server.Redis(t, server.RedisOptions{})
-	h := &heavy{rig: newRig(t, opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})), server: s}
+	h := &heavy{rig: newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}})), server: s}
 	h.shard.Epoch = 2
 	if _, err := h.ledger.Install(h.ctx(), ledger.Allotment{Shard: h.shard, Available: 1 << 20, Limit: limit}, nil); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -127,7 +127,7 @@ func TestAnInstallThatLostAChunkFails(t *testing.T) {
 func TestAnInstallOutlastsABadNetwork(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	proxy := server.Proxy(t, s.Addr())
-	bad := opened(t, Options{Place: redislink.Place{Addrs: []string{proxy.Addr()}}})
+	bad := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	r.shard.Epoch = 2
 	const marks = 4 * installChunk
 	reached, frozen, done := make(chan int), make(chan struct{}), make(chan error, 1)

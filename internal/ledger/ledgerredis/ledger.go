@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 )
 
 // How a server that says nothing is noticed. A connection that has received
@@ -42,7 +42,7 @@ const defaultWaitTimeout = 500 * time.Millisecond
 
 // Options are how the ledger's Redis is reached and used.
 type Options struct {
-	redislink.Place
+	redisclient.Place
 
 	// Prefix begins every key.
 	Prefix string
@@ -101,7 +101,7 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	opt.WaitTimeout = cmp.Or(opt.WaitTimeout, defaultWaitTimeout)
-	client, err := redislink.Connect(ctx, clientOption(&opt))
+	client, err := redisclient.Connect(ctx, clientOption(&opt))
 	if err != nil {
 		return nil, fmt.Errorf("reach Redis at %v: %w", opt.Addrs, asRefusal(err))
 	}
@@ -111,7 +111,7 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 		opt:  opt,
 	}
 	l.stop, l.cancel = context.WithCancel(context.Background())
-	if err = l.unlessAway(l.CheckEviction(ctx)); !errors.Is(err, redislink.ErrSentinel) {
+	if err = l.unlessAway(l.CheckEviction(ctx)); !errors.Is(err, redisclient.ErrSentinel) {
 		err = errors.Join(err, l.unlessAway(l.loadScripts(ctx)))
 	}
 	if err == nil {

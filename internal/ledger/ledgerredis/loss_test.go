@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -75,7 +75,7 @@ func sentinelRig(t *testing.T, waitReplicas int) (*rig, *server.SentinelSet) {
 	set := server.Sentinel(t, server.SentinelOptions{})
 	streaming(t, set)
 	l := opened(t, Options{
-		Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, WaitReplicas: waitReplicas, WaitTimeout: 100 * time.Millisecond,
+		Place: redisclient.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, WaitReplicas: waitReplicas, WaitTimeout: 100 * time.Millisecond,
 	})
 	return newRig(t, l), set
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -167,7 +167,7 @@ func TestHeldReadsEveryEntryOfAManyOrders(t *testing.T) {
 // not hold up the others: its mark is read once.
 func BenchmarkReserveOfARememberedBuyer(b *testing.B) {
 	s := server.Redis(b, server.RedisOptions{})
-	r := newRig(b, opened(b, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}}))
+	r := newRig(b, opened(b, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}}))
 	r.shard.Epoch = 2
 	marks := func(yield func(ledger.Mark, error) bool) {
 		for i := range seckill.MaxPerUserLimit + ledger.MaxReturned {
@@ -198,7 +198,7 @@ func BenchmarkReserveOfARememberedBuyer(b *testing.B) {
 // rests.
 func BenchmarkAudit(b *testing.B) {
 	s := server.Redis(b, server.RedisOptions{})
-	r := newRig(b, opened(b, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}}))
+	r := newRig(b, opened(b, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}}))
 	r.shard.Epoch = 2
 	const marks = 200_000
 	if _, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 10, Limit: 5}, marksOf(1, marks)); err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -56,7 +56,7 @@ type fullShard struct {
 
 func newFullShard(b *testing.B) *fullShard {
 	s := server.Redis(b, server.RedisOptions{})
-	l := opened(b, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})
+	l := opened(b, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}})
 	return &fullShard{B: b, redis: s, ledger: l, shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}}
 }
 

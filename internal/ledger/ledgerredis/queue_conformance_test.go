@@ -3,10 +3,10 @@ package ledgerredis
 import (
 	"testing"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/queue/queuetest"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestQueueConformanceStandalone(t *testing.T) {
 	t.Parallel()
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
-	conforms(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}}, func() {
+	conforms(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}}, func() {
 		s.Kill()
 		s.Start()
 	})
@@ -25,7 +25,7 @@ func TestQueueConformanceStandalone(t *testing.T) {
 func TestQueueConformanceSentinel(t *testing.T) {
 	t.Parallel()
 	s := server.Sentinel(t, server.SentinelOptions{})
-	conforms(t, Options{Place: redislink.Place{Addrs: s.Addrs(), Sentinel: s.MasterName()}}, func() {
+	conforms(t, Options{Place: redisclient.Place{Addrs: s.Addrs(), Sentinel: s.MasterName()}}, func() {
 		old := s.Master()
 		s.WaitSynced()
 		s.Failover()
@@ -37,7 +37,7 @@ func TestQueueConformanceSentinel(t *testing.T) {
 func TestQueueConformanceCluster(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{AppendFsync: "always"})
-	conforms(t, Options{Place: redislink.Place{Addrs: s.Addrs()}}, func() { restart(s) })
+	conforms(t, Options{Place: redisclient.Place{Addrs: s.Addrs()}}, func() { restart(s) })
 }
 
 // conforms restarts not only the server but whoever spoke to it: consumers

@@ -9,8 +9,8 @@ import (
 
 	"seckill"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/queue"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -69,7 +69,7 @@ func TestEntriesWhoseReplyWasLostAreDelivered(t *testing.T) {
 func TestEntriesAreDeliveredWhileTheirSlotMoves(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{})
-	l := opened(t, Options{Place: redislink.Place{Addrs: s.Addrs()}, Prefix: "q:", silence: testSilence})
+	l := opened(t, Options{Place: redisclient.Place{Addrs: s.Addrs()}, Prefix: "q:", silence: testSilence})
 	r := &queueRig{TB: t, queue: l.outbox()}
 	slot := s.Slot(l.keys.out(bucketOf(1, 0)))
 	home := s.Owner(slot)
@@ -99,7 +99,7 @@ func TestEntriesAreDeliveredWhileTheirSlotMoves(t *testing.T) {
 func TestAPartOfTheServerThatIsAwayDoesNotStopTheRest(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
-	l := opened(t, Options{Place: redislink.Place{Addrs: s.Addrs()}, Prefix: "q:", silence: testSilence})
+	l := opened(t, Options{Place: redisclient.Place{Addrs: s.Addrs()}, Prefix: "q:", silence: testSilence})
 	r := &queueRig{TB: t, queue: l.outbox()}
 	gone := s.Owner(s.Slot(l.keys.out(bucketOf(1, 0))))
 	product := uint32(2)
@@ -142,7 +142,7 @@ func TestAPartOfTheServerThatIsAwayDoesNotStopTheRest(t *testing.T) {
 func TestWaits_PartOfTheServerThatIsAwayIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{AppendFsync: "always", Args: []string{"--cluster-require-full-coverage", "no"}})
-	l := opened(t, Options{Place: redislink.Place{Addrs: s.Addrs()}, Prefix: "q:", silence: testSilence})
+	l := opened(t, Options{Place: redisclient.Place{Addrs: s.Addrs()}, Prefix: "q:", silence: testSilence})
 	r := &queueRig{TB: t, queue: l.outbox()}
 	gone := s.Owner(s.Slot(l.keys.out(bucketOf(1, 0))))
 	product := uint32(2)

@@ -12,8 +12,8 @@ import (
 
 	"seckill"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/queue"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -42,7 +42,7 @@ func newQueueRig(t testing.TB) *queueRig {
 }
 
 func (r *queueRig) open() *Ledger {
-	return opened(r.TB, Options{Place: redislink.Place{Addrs: []string{r.server.Addr()}}, Prefix: "q:", silence: testSilence})
+	return opened(r.TB, Options{Place: redisclient.Place{Addrs: []string{r.server.Addr()}}, Prefix: "q:", silence: testSilence})
 }
 
 func ids(batch []queue.Delivery) (all []queue.ID) {

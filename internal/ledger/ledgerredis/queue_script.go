@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"seckill/internal/redislink"
+	"seckill/internal/client/redisclient"
 )
 
 // The scripts of the queue. None is harmed by running twice, or unheard: what
@@ -112,7 +112,7 @@ func (q *outboxQueue) again(
 
 // sendOnce sends commands together, and returns with the context.
 func (q *outboxQueue) sendOnce(ctx context.Context, commands rueidis.Commands) []rueidis.RedisResult {
-	results, ended := redislink.Within(ctx, func() []rueidis.RedisResult { return q.client.DoMulti(ctx, commands...) })
+	results, ended := redisclient.Within(ctx, func() []rueidis.RedisResult { return q.client.DoMulti(ctx, commands...) })
 	if ended {
 		return results
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -79,7 +79,7 @@ func standalone(t testing.TB, opt server.RedisOptions) (*rig, *server.RedisServe
 	t.Helper()
 	s := server.Redis(t, opt)
 	proxy := server.Proxy(t, s.Addr())
-	return newRig(t, opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}}})), s, proxy
+	return newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}})), s, proxy
 }
 
 func (r *rig) ctx() context.Context {

@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgertest"
-	"seckill/internal/redislink"
 	"seckill/test/certificate"
 	"seckill/test/server"
 )
 
 // overTLS is how servers speak TLS, and a place of addresses that speaks it with
 // them.
-func overTLS(t *testing.T) (speaks *server.TLS, at func(addrs ...string) redislink.Place) {
+func overTLS(t *testing.T) (speaks *server.TLS, at func(addrs ...string) redisclient.Place) {
 	t.Helper()
 	authority := certificate.NewAuthority(t)
 	own := authority.Issue("engine")
@@ -24,8 +24,8 @@ func overTLS(t *testing.T) (speaks *server.TLS, at func(addrs ...string) redisli
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &server.TLS{Pair: authority.Issue("redis", "127.0.0.1")}, func(addrs ...string) redislink.Place {
-		return redislink.Place{Addrs: addrs, TLS: spoken}
+	return &server.TLS{Pair: authority.Issue("redis", "127.0.0.1")}, func(addrs ...string) redisclient.Place {
+		return redisclient.Place{Addrs: addrs, TLS: spoken}
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -20,7 +20,7 @@ import (
 // in a failover fills the hole that the lost one left, and the loss is hidden.
 func TestTraceASetOfNumbersHidesALoss(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
-	slow := opened(t, Options{Place: redislink.Place{Addrs: []string{proxy.Addr()}}})
+	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	before := record(r)
 	proxy.Freeze()
 	second := r.sendLater(slow, r.ctx(), 2, 0, reserve(r.claim("bob", "")))
@@ -41,7 +41,7 @@ func TestTraceASetOfNumbersHidesALoss(t *testing.T) {
 // not be told as not applied and then happen.
 func TestTraceTheHighestNumberInUnorderedFlightIsAppliedAfterItWasDenied(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
-	slow := opened(t, Options{Place: redislink.Place{Addrs: []string{proxy.Addr()}}})
+	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	proxy.Freeze()
 	first := r.sendLater(slow, r.ctx(), 1, 0, reserve(r.claim("ann", "")))
 	r.expect(ledger.OutcomeGap, 2, 0, reserve(r.claim("bob", "")))
@@ -59,7 +59,7 @@ func TestTraceTheHighestNumberInUnorderedFlightIsAppliedAfterItWasDenied(t *test
 // instant that the process has gone past.
 func TestTraceALateAskIsNotHeard(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
-	slow := opened(t, Options{Place: redislink.Place{Addrs: []string{proxy.Addr()}}})
+	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	proxy.Freeze()
 	late := r.sendLater(slow, r.ctx(), 2, 0, nil)
@@ -78,7 +78,7 @@ func TestTraceALateAskIsNotHeard(t *testing.T) {
 // before; the server that gave it may be gone.
 func TestTraceALateReplyIsNotTaken(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
-	slow := &askWatcher{Ledger: opened(t, Options{Place: redislink.Place{Addrs: []string{proxy.Addr()}}}), asked: make(chan struct{}, 1)}
+	slow := &askWatcher{Ledger: opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}}), asked: make(chan struct{}, 1)}
 	lane := ledger.NewLane(slow, r.shard, ledger.LaneOptions{CallTimeout: 400 * time.Millisecond, MaxAskBackoff: 20 * time.Millisecond})
 	before := record(r)
 	proxy.FreezeReplies()
@@ -123,7 +123,7 @@ func (w *askWatcher) Do(ctx context.Context, req ledger.Request) (ledger.Reply, 
 // the process finds it.
 func TestTraceABurnForgottenByAFailoverIsFound(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
-	slow := opened(t, Options{Place: redislink.Place{Addrs: []string{proxy.Addr()}}})
+	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	before := record(r)
 	proxy.Freeze()
 	first := r.sendLater(slow, r.ctx(), 1, 0, reserve(r.claim("ann", "")))
@@ -143,7 +143,7 @@ func TestTraceAVerdictIsNotEvictedBeforeItIsHeard(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	for number := uint64(1); number <= 2; number++ {
 		proxy := server.Proxy(t, s.Addr())
-		deaf := opened(t, Options{Place: redislink.Place{Addrs: []string{proxy.Addr()}}})
+		deaf := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 		proxy.FreezeReplies()
 		landed := r.sendLater(deaf, r.ctx(), number, 0, reserve(r.claim("ann", "")))
 		r.eventually("the call is applied", func() bool { return r.figures().Marked == int64(number) })
@@ -162,7 +162,7 @@ func TestTraceAVerdictIsNotEvictedBeforeItIsHeard(t *testing.T) {
 // A request delivered twice: a lost reply must not make anybody send again.
 func TestTraceARequestIsSentOnce(t *testing.T) {
 	r, s, proxy := standalone(t, server.RedisOptions{})
-	deaf := opened(t, Options{Place: redislink.Place{Addrs: []string{proxy.Addr()}}})
+	deaf := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	s.Must("CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "10000")
 	proxy.FreezeReplies()
 	landed := r.sendLater(deaf, r.ctx(), 1, 0, reserve(r.claim("ann", "")))
@@ -188,7 +188,7 @@ func TestTraceARequestIsSentOnce(t *testing.T) {
 // A delayed original buys again after a cancel, unless keys outlive releases.
 func TestTraceADelayedOriginalDoesNotBuyAgainAfterACancel(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
-	slow := opened(t, Options{Place: redislink.Place{Addrs: []string{proxy.Addr()}}})
+	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	other := *r // the same shopper's first attempt, at another instance
 	other.process[0]++
 	original, again := r.claim("ann", "key"), r.claim("ann", "key")
@@ -210,7 +210,7 @@ func TestTraceADelayedOriginalDoesNotBuyAgainAfterACancel(t *testing.T) {
 // A lane over a network that freezes, cuts and delays sells each claim once.
 func TestALaneSettlesEveryCallOverABadNetwork(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
-	bad := &askWatcher{Ledger: opened(t, Options{Place: redislink.Place{Addrs: []string{proxy.Addr()}}}), asked: make(chan struct{}, 1)}
+	bad := &askWatcher{Ledger: opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}}), asked: make(chan struct{}, 1)}
 	lane := ledger.NewLane(bad, r.shard, ledger.LaneOptions{CallTimeout: 100 * time.Millisecond, MaxAskBackoff: 20 * time.Millisecond})
 	var sold int64
 	for i, fault := range []func(){

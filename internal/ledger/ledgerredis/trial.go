@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"seckill/internal/redislink"
+	"seckill/internal/client/redisclient"
 )
 
 // trialTimeout bounds the trial of rights. A server that refuses all writes for
@@ -57,7 +57,7 @@ func (l *Ledger) tryHearing(ctx context.Context) error {
 	if l.opt.Notes == "" {
 		return nil
 	}
-	client, err := redislink.Connect(ctx, clientOption(&l.opt))
+	client, err := redisclient.Connect(ctx, clientOption(&l.opt))
 	if err != nil {
 		l.opt.Logger.Warn("the rights of the user of Redis could not be tried", "error", err)
 		return nil

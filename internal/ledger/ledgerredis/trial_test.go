@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -16,7 +16,7 @@ import (
 // and the rights that the manual gives suffice.
 func TestAUserWhoLacksACommandIsRefusedAtTheStart(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
-	opt := Options{Place: redislink.Place{Addrs: []string{s.Addr()}, Username: "engine", Password: "secret"}, Prefix: "seckill:", Notes: "seckill:noted"}
+	opt := Options{Place: redisclient.Place{Addrs: []string{s.Addr()}, Username: "engine", Password: "secret"}, Prefix: "seckill:", Notes: "seckill:noted"}
 	grant := func(rights ...string) {
 		s.Must(append([]string{"ACL", "SETUSER", "engine", "reset", "on", ">secret", "~seckill:*", "&seckill:*",
 			"+@all", "-@dangerous", "+info", "+role", "+config|get"}, rights...)...)
@@ -50,7 +50,7 @@ func TestAUserWhoLacksACommandIsRefusedAtTheStart(t *testing.T) {
 func TestARightTakenAwayLeavesTheOutcomeUnknown(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	s.Must("ACL", "SETUSER", "engine", "on", ">secret", "~*", "&*", "+@all")
-	r := newRig(t, opened(t, Options{Place: redislink.Place{Addrs: []string{s.Addr()}, Username: "engine", Password: "secret"}}))
+	r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}, Username: "engine", Password: "secret"}}))
 	s.Must("ACL", "SETUSER", "engine", "-hset")
 	_, err := r.ledger.Do(r.ctx(), r.request(1, 0, reserve(r.claim("ann", ""))))
 	if err == nil || errors.Is(err, ledger.ErrNotExecuted) {

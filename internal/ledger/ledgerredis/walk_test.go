@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"testing"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -30,7 +30,7 @@ func TestAWalkIsWholeThoughItsServerChanges(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, opened(t, Options{Place: redislink.Place{Addrs: c.addrs}}))
+			r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: c.addrs}}))
 			r.shard.Epoch = 2
 			if _, err := r.ledger.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 1, Limit: 1}, marksOf(1, buyers)); err != nil {
 				t.Fatal(err)

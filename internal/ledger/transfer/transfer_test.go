@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgermem"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/ledger/ledgertest"
 	"seckill/internal/ledger/transfer/transfertest"
-	"seckill/internal/redislink"
 	"seckill/test/server"
 )
 
@@ -32,7 +32,7 @@ func TestMoverOnTheEmbeddedLedger(t *testing.T) {
 }
 
 func TestMoverOnRedis(t *testing.T) {
-	redis, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redislink.Place{Addrs: []string{server.Redis(t, server.RedisOptions{}).Addr()}}})
+	redis, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redisclient.Place{Addrs: []string{server.Redis(t, server.RedisOptions{}).Addr()}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/grace"
 	"seckill/internal/notify"
-	"seckill/internal/redislink"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 
 // Options say where Redis is.
 type Options struct {
-	redislink.Place
+	redisclient.Place
 	// Prefix begins the channel's name; instances of one engine share it.
 	Prefix string
 	// Name tells this instance from the others: its own notices come back too.
@@ -88,7 +88,7 @@ func (b *Board) Run(ctx context.Context, hear func(notify.Notice), joined, parte
 // listen subscribes on a new client until that fails. A new client each time
 // also finds a Redis that has moved.
 func (b *Board) listen(ctx context.Context, hear func(notify.Notice), joined func()) error {
-	client, err := redislink.Connect(ctx, b.clientOption())
+	client, err := redisclient.Connect(ctx, b.clientOption())
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
@@ -173,7 +173,7 @@ func (b *Board) publish(ctx context.Context, notices []notify.Notice) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	err, ended := redislink.Within(ctx, func() error {
+	err, ended := redisclient.Within(ctx, func() error {
 		return client.Do(ctx, client.B().Publish().Channel(b.channel()).Message(rueidis.BinaryString(message)).Build()).Error()
 	})
 	if !ended {

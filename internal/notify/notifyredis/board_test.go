@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/notify"
 	"seckill/internal/notify/notifyredis"
-	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -27,7 +27,7 @@ type listener struct {
 
 func join(t *testing.T, address, name, prefix string) *listener {
 	t.Helper()
-	return joinBy(t, notifyredis.Options{Place: redislink.Place{Addrs: []string{address}}, Name: name, Prefix: prefix})
+	return joinBy(t, notifyredis.Options{Place: redisclient.Place{Addrs: []string{address}}, Name: name, Prefix: prefix})
 }
 
 func joinBy(t *testing.T, opt notifyredis.Options) *listener {
@@ -132,7 +132,7 @@ func TestNoticesCrossACluster(t *testing.T) {
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	var boards []*listener
 	for i, address := range cluster.Addrs() { // each by another node
-		boards = append(boards, joinBy(t, notifyredis.Options{Place: redislink.Place{Addrs: []string{address}}, Name: string(rune('a' + i)), Prefix: "x:"}))
+		boards = append(boards, joinBy(t, notifyredis.Options{Place: redisclient.Place{Addrs: []string{address}}, Name: string(rune('a' + i)), Prefix: "x:"}))
 	}
 	for i, from := range boards {
 		from.waitJoined(t, 1)
@@ -146,7 +146,7 @@ func TestNoticesSurviveAFailover(t *testing.T) {
 	set := server.Sentinel(t, server.SentinelOptions{})
 	var boards []*listener
 	for _, name := range []string{"a", "b"} {
-		boards = append(boards, joinBy(t, notifyredis.Options{Place: redislink.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Name: name, Prefix: "x:"}))
+		boards = append(boards, joinBy(t, notifyredis.Options{Place: redisclient.Place{Addrs: set.Addrs(), Sentinel: set.MasterName()}, Name: name, Prefix: "x:"}))
 	}
 	arrives(t, boards[0], boards[1])
 	old := set.Master()
@@ -157,7 +157,7 @@ func TestNoticesSurviveAFailover(t *testing.T) {
 }
 
 func TestPostNeverWaitsForRedis(t *testing.T) {
-	nobody := notifyredis.New(notifyredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: quiet})
+	nobody := notifyredis.New(notifyredis.Options{Place: redisclient.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: quiet})
 	began := time.Now()
 	for i := range 100_000 {
 		nobody.Post(notify.Notice{Kind: notify.UnitsBack, Product: uint32(i)})
@@ -177,7 +177,7 @@ func TestAFrozenRedisHoldsNobodyUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			redis := server.Redis(t, server.RedisOptions{})
 			board := notifyredis.New(notifyredis.Options{
-				Place: redislink.Place{Addrs: []string{redis.Addr()}}, Name: "a", Logger: quiet,
+				Place: redisclient.Place{Addrs: []string{redis.Addr()}}, Name: "a", Logger: quiet,
 			})
 			ctx, stop := context.WithCancel(t.Context())
 			joined, ended := make(chan struct{}, 1), make(chan struct{})

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/notify"
 	"seckill/internal/notify/notifyredis"
-	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -26,7 +26,7 @@ type hearing struct {
 }
 
 // hears listens at one place, and has its marks published by a ledger.
-func hears(t *testing.T, at redislink.Place, prefix string, by *ledgerredis.Ledger) *hearing {
+func hears(t *testing.T, at redisclient.Place, prefix string, by *ledgerredis.Ledger) *hearing {
 	t.Helper()
 	board := notifyredis.New(notifyredis.Options{Place: at, Name: "b", Prefix: prefix, Tag: 2, Logger: quiet})
 	h := &hearing{known: make(chan uint64, 1000), joined: make(chan struct{}, 10)}
@@ -104,7 +104,7 @@ func sellTo(t *testing.T, book *ledgerredis.Ledger, shard ledger.Shard, buyers .
 // Cluster the shard is, and through whichever of them is listened.
 func TestBuyersFromBeforeAFenceAreKnownBehindIt(t *testing.T) {
 	cluster := server.Cluster(t, server.ClusterOptions{})
-	for name, places := range map[string][]redislink.Place{
+	for name, places := range map[string][]redisclient.Place{
 		"alone":   {{Addrs: []string{server.SharedRedis(t).Addr()}}},
 		"Cluster": eachOf(cluster.Addrs()),
 	} {
@@ -140,9 +140,9 @@ func TestBuyersFromBeforeAFenceAreKnownBehindIt(t *testing.T) {
 	}
 }
 
-func eachOf(addrs []string) (places []redislink.Place) {
+func eachOf(addrs []string) (places []redisclient.Place) {
 	for _, address := range addrs {
-		places = append(places, redislink.Place{Addrs: []string{address}})
+		places = append(places, redisclient.Place{Addrs: []string{address}})
 	}
 	return places
 }
@@ -151,10 +151,10 @@ func eachOf(addrs []string) (places []redislink.Place) {
 func TestAFenceWaitsForNotesThatAreLate(t *testing.T) {
 	redis := server.SharedRedis(t)
 	proxy := server.Proxy(t, redis.Addr())
-	prefix, place := newPrefix(t), redislink.Place{Addrs: []string{redis.Addr()}}
+	prefix, place := newPrefix(t), redisclient.Place{Addrs: []string{redis.Addr()}}
 	book := openLedger(t, ledgerredis.Options{Place: place, Prefix: prefix, Notes: notifyredis.NotesChannel(prefix), Tag: 1})
 	stock(t, book, soldShard, 1)
-	h := hears(t, redislink.Place{Addrs: []string{proxy.Addr()}}, prefix, book)
+	h := hears(t, redisclient.Place{Addrs: []string{proxy.Addr()}}, prefix, book)
 	h.caughtUp(t)
 	proxy.FreezeReplies()
 	sellTo(t, book, soldShard, "last")
@@ -181,9 +181,9 @@ func TestAFenceIsNotHeardFromAnotherServer(t *testing.T) {
 	here, there := server.SharedRedis(t), server.Redis(t, server.RedisOptions{})
 	prefix := newPrefix(t)
 	book := openLedger(t, ledgerredis.Options{
-		Place: redislink.Place{Addrs: []string{here.Addr()}}, Prefix: prefix, Notes: notifyredis.NotesChannel(prefix),
+		Place: redisclient.Place{Addrs: []string{here.Addr()}}, Prefix: prefix, Notes: notifyredis.NotesChannel(prefix),
 	})
-	h := hears(t, redislink.Place{Addrs: []string{there.Addr()}}, prefix, book)
+	h := hears(t, redisclient.Place{Addrs: []string{there.Addr()}}, prefix, book)
 	passed := make(chan struct{})
 	h.Behind(1, func() { close(passed) })
 	select {
@@ -196,7 +196,7 @@ func TestAFenceIsNotHeardFromAnotherServer(t *testing.T) {
 // A frozen Redis holds a fence up no longer than its context.
 func TestAFenceEndsWithItsContext(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
-	book := openLedger(t, ledgerredis.Options{Place: redislink.Place{Addrs: []string{redis.Addr()}}, Notes: "x:noted"})
+	book := openLedger(t, ledgerredis.Options{Place: redisclient.Place{Addrs: []string{redis.Addr()}}, Notes: "x:noted"})
 	redis.Pause()
 	defer redis.Resume()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -214,7 +214,7 @@ func TestAFenceEndsWithItsContext(t *testing.T) {
 // who is behind the next fence must not believe to have heard them.
 func TestAFenceTellsThatAMasterHasDied(t *testing.T) {
 	cluster := server.Cluster(t, server.ClusterOptions{})
-	book := openLedger(t, ledgerredis.Options{Place: redislink.Place{Addrs: cluster.Addrs()}, Notes: "x:noted"})
+	book := openLedger(t, ledgerredis.Options{Place: redisclient.Place{Addrs: cluster.Addrs()}, Notes: "x:noted"})
 	masters := len(cluster.Nodes())
 	want := func(what string, anew bool) {
 		t.Helper()

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/notify"
 	"seckill/internal/notify/notifyredis"
-	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -41,7 +41,7 @@ func stock(t *testing.T, book *ledgerredis.Ledger, shard ledger.Shard, units int
 }
 
 // selling is the ledger of an instance with this tag, with units of soldShard.
-func selling(t *testing.T, place redislink.Place, prefix, notesPrefix string, tag uint64, units int64) *ledgerredis.Ledger {
+func selling(t *testing.T, place redisclient.Place, prefix, notesPrefix string, tag uint64, units int64) *ledgerredis.Ledger {
 	t.Helper()
 	book := openLedger(t, ledgerredis.Options{
 		Place: place, Prefix: prefix, Notes: notifyredis.NotesChannel(notesPrefix), Tag: tag,
@@ -102,7 +102,7 @@ func TestTheLedgersOwnStepTellsWhomItAccepted(t *testing.T) {
 		{"some", 2, []string{"ann", "bob"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			book := selling(t, redislink.Place{Addrs: []string{redis.Addr()}}, prefix+c.name+":", prefix, 77, c.units)
+			book := selling(t, redisclient.Place{Addrs: []string{redis.Addr()}}, prefix+c.name+":", prefix, 77, c.units)
 			reserve(t, ledger.NewLane(book, soldShard, ledger.LaneOptions{}), "ann", "bob", "eve")
 			l.hearsNote(t, noteOf(77, c.want...))
 		})
@@ -114,7 +114,7 @@ func TestTheLedgersOwnStepTellsWhomItAccepted(t *testing.T) {
 // and everybody hears.
 func TestAnInstancePassesOverItsOwnNotes(t *testing.T) {
 	redis := server.SharedRedis(t)
-	prefix, place := newPrefix(t), redislink.Place{Addrs: []string{server.SharedRedis(t).Addr()}}
+	prefix, place := newPrefix(t), redisclient.Place{Addrs: []string{server.SharedRedis(t).Addr()}}
 	own := joinBy(t, notifyredis.Options{Place: place, Name: "a", Prefix: prefix, Tag: 1})
 	other := joinBy(t, notifyredis.Options{Place: place, Name: "b", Prefix: prefix, Tag: 2})
 	own.waitJoined(t, 1)

@@ -18,8 +18,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/onetime"
-	"seckill/internal/redislink"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 
 // Options say where Redis is.
 type Options struct {
-	redislink.Place
+	redisclient.Place
 	// Prefix begins every key.
 	Prefix string
 	// Now is the clock of the instants that uses end at. Open does not read it.
@@ -57,7 +57,7 @@ func Open(ctx context.Context, opt Options) (*Register, error) {
 	option.AlwaysPipelining = true
 	option.Sentinel.TopologyRefreshInterval = topologyEvery
 	option.ClusterOption.ShardsRefreshInterval = topologyEvery
-	client, err := redislink.Connect(ctx, option)
+	client, err := redisclient.Connect(ctx, option)
 	if err != nil {
 		return nil, fmt.Errorf("reach Redis at %v: %w", opt.Addrs, err)
 	}
@@ -88,7 +88,7 @@ func (r *Register) tryRights(ctx context.Context) error {
 // Close leaves the server. It says goodbye, for which a frozen Redis lets it
 // wait until ctx ends.
 func (r *Register) Close(ctx context.Context) error {
-	if _, ended := redislink.Within(ctx, func() error { r.client.Close(); return nil }); !ended {
+	if _, ended := redisclient.Within(ctx, func() error { r.client.Close(); return nil }); !ended {
 		return fmt.Errorf("leave Redis: %w", ctx.Err())
 	}
 	return nil
@@ -145,7 +145,7 @@ func (r *Register) claim(ctx context.Context, key string, outcome onetime.Outcom
 }
 
 func (r *Register) do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
-	result, ended := redislink.Within(ctx, func() rueidis.RedisResult { return r.client.Do(ctx, command) })
+	result, ended := redisclient.Within(ctx, func() rueidis.RedisResult { return r.client.Do(ctx, command) })
 	if !ended {
 		return rueidis.NewErrorResult(ctx.Err())
 	}

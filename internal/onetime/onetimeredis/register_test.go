@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/client/redisclient"
 	"seckill/internal/onetime"
 	"seckill/internal/onetime/onetimeredis"
 	"seckill/internal/onetime/onetimetest"
-	"seckill/internal/redislink"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -22,7 +22,7 @@ func open(t *testing.T, prefix string, addrs ...string) *onetimeredis.Register {
 	var r *onetimeredis.Register
 	rig.Until(t, "Redis is reached", func() (reached bool) { // a busy machine takes longer than a call may
 		var err error
-		r, err = onetimeredis.Open(t.Context(), onetimeredis.Options{Place: redislink.Place{Addrs: addrs}, Prefix: prefix, Now: time.Now})
+		r, err = onetimeredis.Open(t.Context(), onetimeredis.Options{Place: redisclient.Place{Addrs: addrs}, Prefix: prefix, Now: time.Now})
 		return err == nil
 	})
 	t.Cleanup(func() {
@@ -81,7 +81,7 @@ func TestAUserWithoutTheRightsIsRefusedAtOnce(t *testing.T) {
 	for _, right := range []string{"-set", "-get"} {
 		redis.Must("ACL", "SETUSER", "shop", "reset", "on", ">word", "~*", "+@all", right)
 		_, err := onetimeredis.Open(t.Context(), onetimeredis.Options{
-			Place: redislink.Place{Addrs: []string{redis.Addr()}, Username: "shop", Password: "word"}, Now: time.Now,
+			Place: redisclient.Place{Addrs: []string{redis.Addr()}, Username: "shop", Password: "word"}, Now: time.Now,
 		})
 		if !errors.Is(err, onetimeredis.ErrRefused) {
 			t.Errorf("with %s: %v", right, err)
@@ -138,7 +138,7 @@ func TestARedisThatIsAwayIsBusyWithinASecondAndUsedAgainWhenItIsBack(t *testing.
 func TestARedisThatIsNotThereIsAnError(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
-	if _, err := onetimeredis.Open(ctx, onetimeredis.Options{Place: redislink.Place{Addrs: []string{"127.0.0.1:1"}}, Now: time.Now}); err == nil {
+	if _, err := onetimeredis.Open(ctx, onetimeredis.Options{Place: redisclient.Place{Addrs: []string{"127.0.0.1:1"}}, Now: time.Now}); err == nil {
 		t.Error("opened")
 	}
 }

@@ -1,4 +1,4 @@
-package redislink_test
+package redisclient_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
-	"seckill/internal/redislink"
 	"seckill/internal/trust"
 	"seckill/test/certificate"
 	"seckill/test/server"
@@ -29,12 +29,12 @@ func spoken(t *testing.T, ca string, own certificate.Pair) *tls.Config {
 }
 
 // reach connects and asks for something, as patiently as the engine.
-func reach(t *testing.T, place redislink.Place) error {
+func reach(t *testing.T, place redisclient.Place) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// The first to look reads all authorities of the system, which takes a while.
-	client, err := redislink.Connect(ctx, place.Option("test", net.Dialer{Timeout: 20 * time.Second}))
+	client, err := redisclient.Connect(ctx, place.Option("test", net.Dialer{Timeout: 20 * time.Second}))
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func TestEveryKindOfRedisIsReachedWithTLS(t *testing.T) {
 	alone := server.Redis(t, server.RedisOptions{TLS: speaks})
 	set := server.Sentinel(t, server.SentinelOptions{TLS: speaks})
 	cluster := server.Cluster(t, server.ClusterOptions{TLS: speaks})
-	for kind, place := range map[string]redislink.Place{
+	for kind, place := range map[string]redisclient.Place{
 		"alone":    {Addrs: []string{alone.Addr()}, TLS: with},
 		"Sentinel": {Addrs: set.Addrs(), Sentinel: set.MasterName(), TLS: with},
 		"Cluster":  {Addrs: cluster.Addrs()[:1], TLS: with},
@@ -73,7 +73,7 @@ func TestNodesOfAClusterAreCheckedByTheNamesThatTheyAnnounce(t *testing.T) {
 		TLS:  &server.TLS{Pair: authority.Issue("redis", "localhost"), Anyone: true},
 		Args: []string{"--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"},
 	})
-	place := redislink.Place{TLS: spoken(t, authority.File(), certificate.Pair{})}
+	place := redisclient.Place{TLS: spoken(t, authority.File(), certificate.Pair{})}
 	for _, node := range cluster.Nodes() { // each has a third of the slots: k is on one of them
 		place.Addrs = []string{strings.Replace(node.Addr(), "127.0.0.1", "localhost", 1)}
 		if err := reach(t, place); !rueidis.IsRedisNil(err) {
@@ -113,7 +113,7 @@ func TestATLSConnectionThatCannotBeSaysWhy(t *testing.T) {
 		"ours of another authority":      {good, spoken(t, authority.File(), stranger.Issue("engine")), "unknown certificate authority", true},
 		"TLS with a plain Redis":         {plain, spoken(t, authority.File(), own), "TLS with " + plain, false},
 	} {
-		err := reach(t, redislink.Place{Addrs: []string{c.address}, TLS: c.tls})
+		err := reach(t, redisclient.Place{Addrs: []string{c.address}, TLS: c.tls})
 		if rueidis.IsRedisNil(err) {
 			err = nil
 		}
@@ -121,7 +121,7 @@ func TestATLSConnectionThatCannotBeSaysWhy(t *testing.T) {
 			t.Errorf("%s: untrusted %v: %v, want %q", name, trust.Refused(err), err, c.want)
 		}
 	}
-	if err := reach(t, redislink.Place{Addrs: []string{good}}); !redislink.HungUp(err) {
+	if err := reach(t, redisclient.Place{Addrs: []string{good}}); !redisclient.HungUp(err) {
 		t.Errorf("a plain client of a server with TLS: %v", err)
 	}
 }
@@ -132,9 +132,9 @@ func TestAHandshakeThatDoesNotEndIsGivenUp(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{TLS: &server.TLS{Pair: authority.Issue("redis", "127.0.0.1"), Anyone: true}})
 	redis.Pause()
 	defer redis.Resume()
-	option := redislink.Place{Addrs: []string{redis.Addr()}, TLS: spoken(t, authority.File(), certificate.Pair{})}.Option("test", net.Dialer{Timeout: 50 * time.Millisecond})
+	option := redisclient.Place{Addrs: []string{redis.Addr()}, TLS: spoken(t, authority.File(), certificate.Pair{})}.Option("test", net.Dialer{Timeout: 50 * time.Millisecond})
 	option.ConnWriteTimeout = time.Minute
-	_, err := redislink.Connect(t.Context(), option)
+	_, err := redisclient.Connect(t.Context(), option)
 	var dial *net.OpError
 	if !errors.As(err, &dial) || dial.Op != "dial" || !strings.Contains(err.Error(), "TLS with "+redis.Addr()) {
 		t.Errorf("connect: %v", err)

@@ -1,6 +1,6 @@
 // Package redislink says where Redis is, and reaches it without waiting longer
 // than its caller wants to.
-package redislink
+package redisclient
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package redislink
+package redisclient
 
 import (
 	"context"

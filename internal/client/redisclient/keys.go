@@ -1,4 +1,4 @@
-package redislink
+package redisclient
 
 // storeDigits is how much of a store's identity its keys bear: enough that two
 // stores which share a prefix by mistake do not meet, and little to send with

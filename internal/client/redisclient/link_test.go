@@ -1,4 +1,4 @@
-package redislink_test
+package redisclient_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/redislink"
+	"seckill/internal/client/redisclient"
 	"seckill/test/server"
 )
 
@@ -16,10 +16,10 @@ func TestACallThatOutlastsItsContextIsLeftBehind(t *testing.T) {
 	cancel()
 	never := make(chan struct{})
 	defer close(never)
-	if _, ended := redislink.Within(ctx, func() int { <-never; return 1 }); ended {
+	if _, ended := redisclient.Within(ctx, func() int { <-never; return 1 }); ended {
 		t.Error("a call that goes on has ended")
 	}
-	if got, ended := redislink.Within(t.Context(), func() int { return 1 }); got != 1 || !ended {
+	if got, ended := redisclient.Within(t.Context(), func() int { return 1 }); got != 1 || !ended {
 		t.Errorf("%d, %v", got, ended)
 	}
 }
@@ -28,11 +28,11 @@ func TestAFrozenServerDoesNotHoldUpWhoeverConnects(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	redis.Pause()
 	defer redis.Resume()
-	option := redislink.Place{Addrs: []string{redis.Addr()}}.Option("test", net.Dialer{})
+	option := redisclient.Place{Addrs: []string{redis.Addr()}}.Option("test", net.Dialer{})
 	option.ConnWriteTimeout = time.Minute
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := redislink.Connect(ctx, option); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := redisclient.Connect(ctx, option); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("connect: %v", err)
 	}
 }
