@@ -11,16 +11,16 @@ import (
 	"seckill/internal/carrier/carrierkafka"
 	"seckill/internal/carrier/carrierpulsar"
 	"seckill/internal/carrier/carrierrocket"
+	"seckill/internal/client/kafkaclient"
 	"seckill/internal/config"
 	"seckill/internal/grace"
-	"seckill/internal/kafkalink"
 	"seckill/internal/pulsarlink"
 	"seckill/internal/rocketlink"
 )
 
 // brokers say how each of them is reached.
 type brokers struct {
-	kafka  kafkalink.Options
+	kafka  kafkaclient.Options
 	rocket rocketlink.Options
 	pulsar pulsarlink.Options
 }
@@ -31,7 +31,7 @@ func (p *parts) buildBrokers() error {
 	rocketTLS, rocketErr := r.TLSConfig()
 	pulsarTLS, pulsarErr := q.TLSConfig()
 	p.brokers = brokers{
-		kafka:  kafkalink.Options{Brokers: k.Brokers, TLS: kafkaTLS, SASL: k.SASL, Username: k.Username, Password: k.Password.Reveal()},
+		kafka:  kafkaclient.Options{Brokers: k.Brokers, TLS: kafkaTLS, SASL: k.SASL, Username: k.Username, Password: k.Password.Reveal()},
 		rocket: rocketlink.Options{Endpoint: r.Endpoint, TLS: rocketTLS, AccessKey: r.AccessKey, SecretKey: r.SecretKey.Reveal()},
 		pulsar: pulsarlink.Options{Addresses: q.Addresses(), TLS: pulsarTLS, Token: q.Token.Reveal()},
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"seckill/internal/carrier"
+	"seckill/internal/client/kafkaclient"
 	"seckill/internal/grace"
-	"seckill/internal/kafkalink"
 )
 
 var errClosed = errors.New("kafka: the carrier is closed")
 
 // Options say which topic carries the entries.
 type Options struct {
-	Link  kafkalink.Options
+	Link  kafkaclient.Options
 	Topic string
 	Group string
 	// Create has a missing topic created with Partitions and Replicas.
@@ -36,7 +36,7 @@ type Options struct {
 // Carrier implements carrier.Carrier.
 type Carrier struct {
 	opt   Options
-	topic *kafkalink.Topic
+	topic *kafkaclient.Topic
 
 	mu       sync.Mutex
 	consumer *consumer // nil until the first Receive
@@ -51,7 +51,7 @@ var _ carrier.Carrier = (*Carrier)(nil)
 // Open checks the topic, its partitions and the rights on the group. It waits
 // for the broker no longer than the context lives.
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
-	topic, err := kafkalink.OpenTopic(ctx, opt.Link, kafkalink.TopicOptions{
+	topic, err := kafkaclient.OpenTopic(ctx, opt.Link, kafkaclient.TopicOptions{
 		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas, NoCompression: true,
 		IfLost: "the outbox has them, they are published again",
 	}, opt.Logger)
@@ -78,7 +78,7 @@ func (c *Carrier) checkGroup(ctx context.Context) error {
 
 // setup marks an error that waiting does not mend.
 func setup(err error) error {
-	if kafkalink.Permanent(err) {
+	if kafkaclient.Permanent(err) {
 		return fmt.Errorf("%w: %w", carrier.ErrSetup, err)
 	}
 	return err
@@ -99,7 +99,7 @@ func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error
 		}
 	}
 	err := c.topic.Write(ctx, records)
-	if errors.Is(err, kafkalink.ErrTooLarge) {
+	if errors.Is(err, kafkaclient.ErrTooLarge) {
 		return carrier.ErrTooLarge
 	}
 	return err

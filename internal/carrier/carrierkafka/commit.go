@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"seckill/internal/kafkalink"
+	"seckill/internal/client/kafkaclient"
 )
 
 const (
@@ -69,7 +69,7 @@ func (c *consumer) commit(ctx context.Context, numbers []int32) error {
 				failed = c.committed(answer, offsets)
 			}
 		})
-	return kafkalink.Explain(failed)
+	return kafkaclient.Explain(failed)
 }
 
 // positions are the offsets that the broker does not know yet.

@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"seckill/internal/carrier"
+	"seckill/internal/client/kafkaclient"
 	"seckill/internal/grace"
-	"seckill/internal/kafkalink"
 )
 
 // The membership. A dead process loses its partitions after sessionTimeout;
@@ -64,7 +64,7 @@ type delivery struct {
 // consumer is one membership of the group, from joining to leaving.
 type consumer struct {
 	client *kgo.Client
-	topic  *kafkalink.Topic
+	topic  *kafkaclient.Topic
 	id     [16]byte // of the topic when the consumer joined
 	log    *slog.Logger
 
@@ -88,7 +88,7 @@ type consumer struct {
 }
 
 // newConsumer begins to join the group and to fetch. It needs no broker yet.
-func newConsumer(link kafkalink.Options, topic *kafkalink.Topic, group string, log *slog.Logger) (*consumer, error) {
+func newConsumer(link kafkaclient.Options, topic *kafkaclient.Topic, group string, log *slog.Logger) (*consumer, error) {
 	c := &consumer{
 		topic: topic, id: topic.ID(), log: log,
 		owned: make(map[int32]*partition), changed: make(chan struct{}), room: make(chan struct{}, 1),

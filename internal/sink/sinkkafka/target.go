@@ -7,7 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"seckill/internal/kafkalink"
+	"seckill/internal/client/kafkaclient"
 	"seckill/internal/sink"
 )
 
@@ -17,7 +17,7 @@ const ifLost = "send them again with seckill sink replay NAME --from TIME"
 
 // Options say which topic gets the events.
 type Options struct {
-	Link  kafkalink.Options
+	Link  kafkaclient.Options
 	Topic string
 	// Create has a missing topic created with Partitions and Replicas.
 	Create               bool
@@ -27,14 +27,14 @@ type Options struct {
 
 // Target implements sink.Target. The record's key is the message's key, so that
 // events of one order are in one partition, in their order.
-type Target struct{ topic *kafkalink.Topic }
+type Target struct{ topic *kafkaclient.Topic }
 
 var _ sink.Target = (*Target)(nil)
 
 // Open checks the topic. It waits for the broker no longer than the context
 // lives.
 func Open(ctx context.Context, opt Options) (*Target, error) {
-	topic, err := kafkalink.OpenTopic(ctx, opt.Link, kafkalink.TopicOptions{
+	topic, err := kafkaclient.OpenTopic(ctx, opt.Link, kafkaclient.TopicOptions{
 		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas, IfLost: ifLost,
 	}, opt.Logger)
 	if err != nil {

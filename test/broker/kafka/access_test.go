@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"seckill/internal/carrier/carrierkafka"
-	"seckill/internal/kafkalink"
+	"seckill/internal/client/kafkaclient"
 	"seckill/test/certificate"
 	"seckill/test/server"
 )
@@ -44,13 +44,13 @@ func TestAccess(t *testing.T) {
 	})
 	good := options(k, newName(t))
 	k.CreateTopic(good.Topic, 2)
-	good.Link = kafkalink.Options{
-		Brokers: []string{k.Addr()}, TLS: trusting(t, authority), SASL: kafkalink.SASLPlain,
+	good.Link = kafkaclient.Options{
+		Brokers: []string{k.Addr()}, TLS: trusting(t, authority), SASL: kafkaclient.SASLPlain,
 		Username: server.KafkaUser, Password: server.KafkaPassword,
 	}
 	const short, long = 3 * time.Second, 30 * time.Second
 	t.Run("all", func(t *testing.T) {
-		for _, mechanism := range []string{kafkalink.SASLPlain, kafkalink.SASLSHA256, kafkalink.SASLSHA512} {
+		for _, mechanism := range []string{kafkaclient.SASLPlain, kafkaclient.SASLSHA256, kafkaclient.SASLSHA512} {
 			t.Run("SignIn_"+mechanism, func(t *testing.T) {
 				t.Parallel()
 				opt := good
@@ -68,10 +68,10 @@ func TestAccess(t *testing.T) {
 			text     string
 		}{
 			{"Open_WrongPassword", func(o *carrierkafka.Options) { o.Link.Password = "wrong" }, long, "sign-in was refused"},
-			{"Open_WrongPasswordSCRAM", func(o *carrierkafka.Options) { o.Link.Password, o.Link.SASL = "wrong", kafkalink.SASLSHA512 }, long, "sign-in was refused"},
+			{"Open_WrongPasswordSCRAM", func(o *carrierkafka.Options) { o.Link.Password, o.Link.SASL = "wrong", kafkaclient.SASLSHA512 }, long, "sign-in was refused"},
 			{"Open_UnknownAuthority", func(o *carrierkafka.Options) { o.Link.TLS = &tls.Config{RootCAs: x509.NewCertPool()} }, long, "certificate is not trusted"},
 			{"Open_PlainToTLS", func(o *carrierkafka.Options) { o.Link.TLS = nil }, short, "is this a plaintext connection speaking to a tls endpoint?"},
-			{"Open_WithoutSignIn", func(o *carrierkafka.Options) { o.Link.SASL = kafkalink.SASLNone }, short, "check kafka.tls and kafka.sasl"},
+			{"Open_WithoutSignIn", func(o *carrierkafka.Options) { o.Link.SASL = kafkaclient.SASLNone }, short, "check kafka.tls and kafka.sasl"},
 			{"Open_NoRights", func(o *carrierkafka.Options) { o.Link.Username, o.Link.Password = guest, guestPassword }, long, "no rights"},
 		} {
 			t.Run(c.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierkafka"
-	"seckill/internal/kafkalink"
+	"seckill/internal/client/kafkaclient"
 	"seckill/internal/sink"
 	"seckill/internal/sink/sinkkafka"
 	"seckill/test/server"
@@ -54,7 +54,7 @@ func TestBroker_Killed(t *testing.T) {
 	opt := onTopic(t, k, 3)
 	c := open(t, opt)
 	other, backlog := open(t, onTopic(t, k, 3)), open(t, onTopic(t, k, 3))
-	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: onTopic(t, k, 1).Topic, Logger: noLog})
+	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkaclient.Options{Brokers: []string{k.Addr()}}, Topic: onTopic(t, k, 1).Topic, Logger: noLog})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestBroker_Wiped(t *testing.T) {
 	k.Wipe()
 	k.Start()
 	eventually(t, "the missing topic is reported", func() error {
-		if err := one.Ping(within(t, 5*time.Second)); !errors.Is(err, kafkalink.ErrNoTopic) {
+		if err := one.Ping(within(t, 5*time.Second)); !errors.Is(err, kafkaclient.ErrNoTopic) {
 			return errors.Join(errors.New("ping"), err)
 		}
 		return nil

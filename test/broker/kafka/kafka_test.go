@@ -14,7 +14,7 @@ import (
 
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierkafka"
-	"seckill/internal/kafkalink"
+	"seckill/internal/client/kafkaclient"
 	"seckill/test/server"
 )
 
@@ -47,7 +47,7 @@ func newName(t testing.TB) string {
 
 // options are those of a carrier on a broker.
 func options(k *server.Kafka, topic string) carrierkafka.Options {
-	return carrierkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: topic, Group: topic + ".group", Logger: noLog}
+	return carrierkafka.Options{Link: kafkaclient.Options{Brokers: []string{k.Addr()}}, Topic: topic, Group: topic + ".group", Logger: noLog}
 }
 
 // onTopic are options for a topic of the test's own.

@@ -25,7 +25,7 @@ import (
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierkafka"
 	"seckill/internal/carrier/carriertest"
-	"seckill/internal/kafkalink"
+	"seckill/internal/client/kafkaclient"
 	"seckill/internal/queue"
 	"seckill/internal/sink"
 	"seckill/internal/sink/sinkkafka"
@@ -52,7 +52,7 @@ func TestOpen_UnknownTopic(t *testing.T) {
 	t.Parallel()
 	k := server.SharedKafka(t)
 	err := mustFail(t, options(k, newName(t)), 30*time.Second, "does not exist: create it")
-	if !errors.Is(err, kafkalink.ErrNoTopic) {
+	if !errors.Is(err, kafkaclient.ErrNoTopic) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -64,7 +64,7 @@ func TestOpen_NoBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	opt := carrierkafka.Options{Link: kafkalink.Options{Brokers: []string{address}}, Topic: "any", Group: "any", Logger: noLog}
+	opt := carrierkafka.Options{Link: kafkaclient.Options{Brokers: []string{address}}, Topic: "any", Group: "any", Logger: noLog}
 	mustFail(t, opt, time.Second, "no broker is reachable")
 }
 
@@ -84,7 +84,7 @@ func TestOpen_CreatesTheTopicOnce(t *testing.T) {
 		})
 	}
 	opened.Wait()
-	topic, err := kafkalink.OpenTopic(within(t, patience), opt.Link, kafkalink.TopicOptions{Name: opt.Topic}, noLog)
+	topic, err := kafkaclient.OpenTopic(within(t, patience), opt.Link, kafkaclient.TopicOptions{Name: opt.Topic}, noLog)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestPublish_FollowsTheTopicsLimit(t *testing.T) {
 		t.Errorf("one byte more: %v", err)
 	}
 	target := openTarget(t, k, opt.Topic)
-	if _, err := target.Deliver(within(t, patience), &sink.Message{ID: "1", Key: "k", Body: larger.Body}); !errors.Is(err, kafkalink.ErrTooLarge) {
+	if _, err := target.Deliver(within(t, patience), &sink.Message{ID: "1", Key: "k", Body: larger.Body}); !errors.Is(err, kafkaclient.ErrTooLarge) {
 		t.Errorf("one byte more in the sink: %v", err)
 	}
 }
@@ -350,7 +350,7 @@ func TestReceive_DeadProcessLosesItsMessagesToAnother(t *testing.T) {
 	if place := os.Getenv(victimEnv); place != "" {
 		address, topic, _ := strings.Cut(place, " ")
 		c, err := carrierkafka.Open(within(t, patience), carrierkafka.Options{
-			Link: kafkalink.Options{Brokers: []string{address}}, Topic: topic, Group: topic + ".group", Logger: noLog,
+			Link: kafkaclient.Options{Brokers: []string{address}}, Topic: topic, Group: topic + ".group", Logger: noLog,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -418,7 +418,7 @@ func TestConsole_PrintsAMessageOfTheCodec(t *testing.T) {
 
 func openTarget(t *testing.T, k *server.Kafka, topic string) *sinkkafka.Target {
 	t.Helper()
-	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: topic, Logger: noLog})
+	target, err := sinkkafka.Open(within(t, patience), sinkkafka.Options{Link: kafkaclient.Options{Brokers: []string{k.Addr()}}, Topic: topic, Logger: noLog})
 	if err != nil {
 		t.Fatalf("open the sink: %v", err)
 	}
@@ -460,8 +460,8 @@ func TestSink_StoresEventsInOrder(t *testing.T) {
 func TestSink_UnknownTopic(t *testing.T) {
 	t.Parallel()
 	k := server.SharedKafka(t)
-	_, err := sinkkafka.Open(within(t, 30*time.Second), sinkkafka.Options{Link: kafkalink.Options{Brokers: []string{k.Addr()}}, Topic: newName(t), Logger: noLog})
-	if !errors.Is(err, kafkalink.ErrNoTopic) {
+	_, err := sinkkafka.Open(within(t, 30*time.Second), sinkkafka.Options{Link: kafkaclient.Options{Brokers: []string{k.Addr()}}, Topic: newName(t), Logger: noLog})
+	if !errors.Is(err, kafkaclient.ErrNoTopic) {
 		t.Errorf("open: %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // Package kafkalink reaches Kafka for the carrier and for sinks: connection,
 // sign-in, and one topic that is checked, watched and written.
-package kafkalink
+package kafkaclient
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package kafkalink
+package kafkaclient
 
 import (
 	"context"
