@@ -12,16 +12,16 @@ import (
 	"seckill/internal/carrier/carrierpulsar"
 	"seckill/internal/carrier/carrierrocket"
 	"seckill/internal/client/kafkaclient"
+	"seckill/internal/client/rocketclient"
 	"seckill/internal/config"
 	"seckill/internal/grace"
 	"seckill/internal/pulsarlink"
-	"seckill/internal/rocketlink"
 )
 
 // brokers say how each of them is reached.
 type brokers struct {
 	kafka  kafkaclient.Options
-	rocket rocketlink.Options
+	rocket rocketclient.Options
 	pulsar pulsarlink.Options
 }
 
@@ -32,7 +32,7 @@ func (p *parts) buildBrokers() error {
 	pulsarTLS, pulsarErr := q.TLSConfig()
 	p.brokers = brokers{
 		kafka:  kafkaclient.Options{Brokers: k.Brokers, TLS: kafkaTLS, SASL: k.SASL, Username: k.Username, Password: k.Password.Reveal()},
-		rocket: rocketlink.Options{Endpoint: r.Endpoint, TLS: rocketTLS, AccessKey: r.AccessKey, SecretKey: r.SecretKey.Reveal()},
+		rocket: rocketclient.Options{Endpoint: r.Endpoint, TLS: rocketTLS, AccessKey: r.AccessKey, SecretKey: r.SecretKey.Reveal()},
 		pulsar: pulsarlink.Options{Addresses: q.Addresses(), TLS: pulsarTLS, Token: q.Token.Reveal()},
 	}
 	return errors.Join(kafkaErr, rocketErr, pulsarErr)

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"seckill/internal/carrier"
-	"seckill/internal/rocketlink"
+	"seckill/internal/client/rocketclient"
 )
 
 const (
@@ -38,7 +38,7 @@ const (
 
 // Options say which topic carries the entries.
 type Options struct {
-	Link  rocketlink.Options
+	Link  rocketclient.Options
 	Topic string // of type NORMAL, or DELAY if Delayed
 	Group string
 	// Delayed is for messages that are due at a time.
@@ -51,7 +51,7 @@ type Options struct {
 
 // Carrier implements carrier.Carrier, and carrier.Delayer if it is Delayed.
 type Carrier struct {
-	producer *rocketlink.Client
+	producer *rocketclient.Client
 	room     *semaphore.Weighted
 	*receiver
 }
@@ -67,14 +67,14 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 	if opt.Invisible == 0 {
 		opt.Invisible = DefaultInvisible
 	}
-	kind := rocketlink.Normal
+	kind := rocketclient.Normal
 	if opt.Delayed {
-		kind = rocketlink.Delay
+		kind = rocketclient.Delay
 	}
-	role := rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{kind}}
-	producer := rocketlink.New(opt.Link, role, opt.Logger)
+	role := rocketclient.Role{Topic: opt.Topic, Types: []rocketclient.Type{kind}}
+	producer := rocketclient.New(opt.Link, role, opt.Logger)
 	role.Group = opt.Group
-	c := &Carrier{producer, semaphore.NewWeighted(maxSends), newReceiver(opt, rocketlink.New(opt.Link, role, opt.Logger))}
+	c := &Carrier{producer, semaphore.NewWeighted(maxSends), newReceiver(opt, rocketclient.New(opt.Link, role, opt.Logger))}
 	err := producer.Check(ctx)
 	if err == nil {
 		err = c.consumer.CheckGroup(ctx, opt.Invisible)
@@ -115,7 +115,7 @@ func (c *Carrier) publish(ctx context.Context, messages []carrier.Message, due t
 		group.Go(func() error {
 			defer c.room.Release(1)
 			m := &messages[i]
-			return portError(c.producer.Send(sending, &rocketlink.Message{
+			return portError(c.producer.Send(sending, &rocketclient.Message{
 				Key: m.Key, Body: m.Body, Properties: map[string]string{carrier.SignatureHeader: m.Signature}, Due: due,
 			}))
 		})
@@ -140,9 +140,9 @@ func (c *Carrier) Close(ctx context.Context) error {
 // portError translates errors of the link into those of the port.
 func portError(err error) error {
 	switch {
-	case errors.Is(err, rocketlink.ErrSetup):
+	case errors.Is(err, rocketclient.ErrSetup):
 		return fmt.Errorf("%w: %w", carrier.ErrSetup, err)
-	case errors.Is(err, rocketlink.ErrTooLarge):
+	case errors.Is(err, rocketclient.ErrTooLarge):
 		// It is within MaxBytes, and others of its batch may be stored.
 		return fmt.Errorf("%w: the broker has to take messages of %d bytes: %w", carrier.ErrSetup, maxBytes, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"seckill/internal/carrier"
+	"seckill/internal/client/rocketclient"
 	"seckill/internal/grace"
-	"seckill/internal/rocketlink"
 )
 
 const (
@@ -46,7 +46,7 @@ var errClosed = errors.New("rocketmq: the carrier is closed")
 // delivery is the handle of a message that was received.
 type delivery struct {
 	message carrier.Message
-	receipt rocketlink.Receipt
+	receipt rocketclient.Receipt
 	attempt int
 	until   time.Time // it comes again then
 }
@@ -56,7 +56,7 @@ type delivery struct {
 // caller has given up waits for the next caller.
 type receiver struct {
 	opt      Options
-	consumer *rocketlink.Client
+	consumer *rocketclient.Client
 
 	ctx    context.Context // of polls; ends with close
 	cancel context.CancelFunc
@@ -73,7 +73,7 @@ type receiver struct {
 	changed chan struct{} // closed and replaced when a poll has ended
 }
 
-func newReceiver(opt Options, consumer *rocketlink.Client) *receiver {
+func newReceiver(opt Options, consumer *rocketclient.Client) *receiver {
 	r := &receiver{opt: opt, consumer: consumer, polling: make(map[string]bool), held: make(map[*delivery]bool), changed: make(chan struct{})}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
@@ -124,7 +124,7 @@ func (r *receiver) take(most int) ([]carrier.Delivery, <-chan struct{}, error) {
 		r.refused = nil
 		return nil, nil, err
 	}
-	r.startPolls(min(most, rocketlink.PollMost))
+	r.startPolls(min(most, rocketclient.PollMost))
 	return nil, r.changed, nil
 }
 
@@ -165,7 +165,7 @@ func (r *receiver) poll(broker string, most int) {
 }
 
 // add makes messages ready.
-func (r *receiver) add(got []rocketlink.Received, err error) {
+func (r *receiver) add(got []rocketclient.Received, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	until := time.Now().Add(r.opt.Invisible)
@@ -180,7 +180,7 @@ func (r *receiver) add(got []rocketlink.Received, err error) {
 		r.ready = append(r.ready, d)
 	}
 	r.refused = nil
-	if rocketlink.Refused(err) || errors.Is(err, carrier.ErrSetup) {
+	if rocketclient.Refused(err) || errors.Is(err, carrier.ErrSetup) {
 		r.refused = err
 	}
 	r.signal()
@@ -231,7 +231,7 @@ func (r *receiver) Done(ctx context.Context, deliveries []carrier.Delivery) erro
 	for _, all := range byBroker {
 		for some := range slices.Chunk(all, ackMost) {
 			group.Go(func() error {
-				receipts := make([]rocketlink.Receipt, len(some))
+				receipts := make([]rocketclient.Receipt, len(some))
 				for i, d := range some {
 					receipts[i] = d.receipt
 				}

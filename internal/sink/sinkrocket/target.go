@@ -5,13 +5,13 @@ import (
 	"context"
 	"log/slog"
 
-	"seckill/internal/rocketlink"
+	"seckill/internal/client/rocketclient"
 	"seckill/internal/sink"
 )
 
 // Options say which topic gets the events.
 type Options struct {
-	Link   rocketlink.Options
+	Link   rocketclient.Options
 	Topic  string // of type FIFO or NORMAL
 	Logger *slog.Logger
 }
@@ -20,13 +20,13 @@ type Options struct {
 // which its tools find messages. On a topic of type FIFO it is the message group
 // as well, so that events of one order are received in their order. A topic of
 // type NORMAL keeps no order.
-type Target struct{ client *rocketlink.Client }
+type Target struct{ client *rocketclient.Client }
 
 var _ sink.Target = (*Target)(nil)
 
 // Open checks the topic. It waits for a proxy no longer than the context lives.
 func Open(ctx context.Context, opt Options) (*Target, error) {
-	client := rocketlink.New(opt.Link, rocketlink.Role{Topic: opt.Topic, Types: []rocketlink.Type{rocketlink.FIFO, rocketlink.Normal}}, opt.Logger)
+	client := rocketclient.New(opt.Link, rocketclient.Role{Topic: opt.Topic, Types: []rocketclient.Type{rocketclient.FIFO, rocketclient.Normal}}, opt.Logger)
 	if err := client.Check(ctx); err != nil {
 		_ = client.Close(ctx) // the first error is the one to report
 		return nil, err
@@ -36,7 +36,7 @@ func Open(ctx context.Context, opt Options) (*Target, error) {
 
 // Deliver returns when the broker has stored the message.
 func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
-	err := t.client.Send(ctx, &rocketlink.Message{
+	err := t.client.Send(ctx, &rocketclient.Message{
 		Key: m.Key, Body: m.Body, Properties: map[string]string{sink.ContentTypeName: sink.ContentType, sink.IDName: m.ID},
 	})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierrocket"
+	"seckill/internal/client/rocketclient"
 	"seckill/internal/queue"
-	"seckill/internal/rocketlink"
 	"seckill/internal/sink"
 	"seckill/internal/sink/sinkrocket"
 	"seckill/test/server"
@@ -257,7 +257,7 @@ func TestChild(t *testing.T) {
 
 // killedOptions have the shortest time that proxies allow.
 func killedOptions(endpoint, topic, group string) carrierrocket.Options {
-	return carrierrocket.Options{Link: rocketlink.Options{Endpoint: endpoint}, Topic: topic, Group: group, Invisible: 10 * time.Second, Logger: noLog}
+	return carrierrocket.Options{Link: rocketclient.Options{Endpoint: endpoint}, Topic: topic, Group: group, Invisible: 10 * time.Second, Logger: noLog}
 }
 
 func killedReceiver(t *testing.T, r *server.RocketMQ) {
@@ -365,7 +365,7 @@ func sinkStores(t *testing.T, r *server.RocketMQ) {
 	}
 	missing := opt
 	missing.Topic = "no-such-topic"
-	if _, err := sinkrocket.Open(within(t, openWithin), sinkrocket.Options{Link: missing.Link, Topic: missing.Topic, Logger: noLog}); !errors.Is(err, rocketlink.ErrSetup) {
+	if _, err := sinkrocket.Open(within(t, openWithin), sinkrocket.Options{Link: missing.Link, Topic: missing.Topic, Logger: noLog}); !errors.Is(err, rocketclient.ErrSetup) {
 		t.Errorf("a missing topic: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierrocket"
 	"seckill/internal/carrier/carriertest"
-	"seckill/internal/rocketlink"
+	"seckill/internal/client/rocketclient"
 	"seckill/test/server"
 )
 
@@ -41,7 +41,7 @@ func name(t testing.TB) string {
 // create makes a topic and a group on a broker, and returns options for them.
 func create(t testing.TB, r *server.RocketMQ, messageType string) carrierrocket.Options {
 	t.Helper()
-	opt := carrierrocket.Options{Link: rocketlink.Options{Endpoint: r.Addr()}, Topic: name(t), Logger: noLog}
+	opt := carrierrocket.Options{Link: rocketclient.Options{Endpoint: r.Addr()}, Topic: name(t), Logger: noLog}
 	opt.Group = opt.Topic + "-group"
 	r.CreateTopic(opt.Topic, messageType)
 	r.CreateGroup(opt.Group)

@@ -11,7 +11,7 @@ import (
 
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierrocket"
-	"seckill/internal/rocketlink"
+	"seckill/internal/client/rocketclient"
 	"seckill/test/certificate"
 	"seckill/test/server"
 )
@@ -34,7 +34,7 @@ func TestOpen_SignInAndTLS(t *testing.T) {
 	pair := certificate.NewAuthority(t).Issue("rocketmq", "127.0.0.1")
 	r := server.NewRocketMQWith(t, server.RocketMQOptions{SignIn: true, TLS: &pair})
 	opt := create(t, r, server.RocketMQNormal)
-	good := rocketlink.Options{
+	good := rocketclient.Options{
 		Endpoint: r.Addr(), TLS: trusting(t, pair.CAFile), AccessKey: server.RocketMQAccessKey, SecretKey: server.RocketMQSecretKey,
 	}
 
@@ -46,14 +46,14 @@ func TestOpen_SignInAndTLS(t *testing.T) {
 		roundTrip(t, c, "signed-in")
 	})
 	for name, test := range map[string]struct {
-		change func(*rocketlink.Options)
+		change func(*rocketclient.Options)
 		text   string
 	}{
-		"WrongSecretIsRefused":        {func(o *rocketlink.Options) { o.SecretKey = "wrong" }, "sign-in was refused"},
-		"UnknownAccountIsRefused":     {func(o *rocketlink.Options) { o.AccessKey = "nobody" }, "sign-in was refused"},
-		"MissingAccountIsRefused":     {func(o *rocketlink.Options) { o.AccessKey = "" }, "sign-in was refused"},
-		"UnknownAuthorityIsRefused":   {func(o *rocketlink.Options) { o.TLS = &tls.Config{} }, "certificate is not trusted"},
-		"CertificateOfAnotherIsNamed": {func(o *rocketlink.Options) { o.TLS.ServerName = "other.example" }, "certificate is not trusted"},
+		"WrongSecretIsRefused":        {func(o *rocketclient.Options) { o.SecretKey = "wrong" }, "sign-in was refused"},
+		"UnknownAccountIsRefused":     {func(o *rocketclient.Options) { o.AccessKey = "nobody" }, "sign-in was refused"},
+		"MissingAccountIsRefused":     {func(o *rocketclient.Options) { o.AccessKey = "" }, "sign-in was refused"},
+		"UnknownAuthorityIsRefused":   {func(o *rocketclient.Options) { o.TLS = &tls.Config{} }, "certificate is not trusted"},
+		"CertificateOfAnotherIsNamed": {func(o *rocketclient.Options) { o.TLS.ServerName = "other.example" }, "certificate is not trusted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opt := opt

@@ -5,7 +5,7 @@
 // That client (5.1.4) does not check TLS certificates, keeps its connections
 // after a stop, does not report refused acknowledgements, needs minutes to find
 // a restarted broker, and has data races.
-package rocketlink
+package rocketclient
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package rocketlink
+package rocketclient
 
 import (
 	"context"
