@@ -12,17 +12,17 @@ import (
 	"seckill/internal/carrier/carrierpulsar"
 	"seckill/internal/carrier/carrierrocket"
 	"seckill/internal/client/kafkaclient"
+	"seckill/internal/client/pulsarclient"
 	"seckill/internal/client/rocketclient"
 	"seckill/internal/config"
 	"seckill/internal/grace"
-	"seckill/internal/pulsarlink"
 )
 
 // brokers say how each of them is reached.
 type brokers struct {
 	kafka  kafkaclient.Options
 	rocket rocketclient.Options
-	pulsar pulsarlink.Options
+	pulsar pulsarclient.Options
 }
 
 func (p *parts) buildBrokers() error {
@@ -33,7 +33,7 @@ func (p *parts) buildBrokers() error {
 	p.brokers = brokers{
 		kafka:  kafkaclient.Options{Brokers: k.Brokers, TLS: kafkaTLS, SASL: k.SASL, Username: k.Username, Password: k.Password.Reveal()},
 		rocket: rocketclient.Options{Endpoint: r.Endpoint, TLS: rocketTLS, AccessKey: r.AccessKey, SecretKey: r.SecretKey.Reveal()},
-		pulsar: pulsarlink.Options{Addresses: q.Addresses(), TLS: pulsarTLS, Token: q.Token.Reveal()},
+		pulsar: pulsarclient.Options{Addresses: q.Addresses(), TLS: pulsarTLS, Token: q.Token.Reveal()},
 	}
 	return errors.Join(kafkaErr, rocketErr, pulsarErr)
 }

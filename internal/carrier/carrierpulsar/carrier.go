@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"seckill/internal/carrier"
+	"seckill/internal/client/pulsarclient"
 	"seckill/internal/grace"
-	"seckill/internal/pulsarlink"
 )
 
 // Options say which topic carries the messages.
 type Options struct {
-	Link   pulsarlink.Options
+	Link   pulsarclient.Options
 	Topic  string // of public/default
 	Group  string // the subscription
 	Logger *slog.Logger
@@ -29,13 +29,13 @@ type Options struct {
 // Carrier implements carrier.Carrier and carrier.Delayer. Its subscription begins
 // with the first Receive.
 type Carrier struct {
-	client *pulsarlink.Client
-	topic  *pulsarlink.Topic
+	client *pulsarclient.Client
+	topic  *pulsarclient.Topic
 	group  string
 	inbox  *inbox
 
 	mu           sync.Mutex
-	subscription *pulsarlink.Subscription // nil before the first Receive
+	subscription *pulsarclient.Subscription // nil before the first Receive
 }
 
 var (
@@ -53,7 +53,7 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 	if c.topic, err = client.OpenTopic(ctx, opt.Topic); err == nil {
 		// The broker keeps messages for the subscription from then on, and refuses it
 		// now if it ever does.
-		err = grace.Retry(ctx, establishPause, pulsarlink.IsSetup, func() error { return c.topic.Establish(ctx, c.options()) })
+		err = grace.Retry(ctx, establishPause, pulsarclient.IsSetup, func() error { return c.topic.Establish(ctx, c.options()) })
 	}
 	if err == nil {
 		return c, nil
@@ -64,7 +64,7 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 		_ = c.topic.Close(closing) // the first error is the one to report
 	}
 	_ = client.Close(closing)
-	if pulsarlink.IsSetup(err) { // an operator has to mend it
+	if pulsarclient.IsSetup(err) { // an operator has to mend it
 		err = fmt.Errorf("%w: %w", carrier.ErrSetup, err)
 	}
 	return nil, err
@@ -77,12 +77,12 @@ const (
 	establishPause = 200 * time.Millisecond
 )
 
-func (c *Carrier) options() pulsarlink.SubscriptionOptions {
-	return pulsarlink.SubscriptionOptions{Name: c.group, Inbox: c.inbox}
+func (c *Carrier) options() pulsarclient.SubscriptionOptions {
+	return pulsarclient.SubscriptionOptions{Name: c.group, Inbox: c.inbox}
 }
 
 // joined is the subscription, which the first call makes.
-func (c *Carrier) joined() *pulsarlink.Subscription {
+func (c *Carrier) joined() *pulsarclient.Subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.subscription == nil {
@@ -110,16 +110,16 @@ func (c *Carrier) publish(ctx context.Context, messages []carrier.Message, due t
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	all := make([]pulsarlink.Outgoing, len(messages))
+	all := make([]pulsarclient.Outgoing, len(messages))
 	for i := range messages {
 		m := &messages[i]
-		all[i] = pulsarlink.Outgoing{
+		all[i] = pulsarclient.Outgoing{
 			Key: m.Key, Body: m.Body, DeliverAt: due,
-			Properties: []pulsarlink.Property{{Name: carrier.SignatureHeader, Value: m.Signature}},
+			Properties: []pulsarclient.Property{{Name: carrier.SignatureHeader, Value: m.Signature}},
 		}
 	}
 	err := c.topic.Write(ctx, all)
-	if errors.Is(err, pulsarlink.ErrTooLarge) {
+	if errors.Is(err, pulsarclient.ErrTooLarge) {
 		return carrier.ErrTooLarge
 	}
 	return err

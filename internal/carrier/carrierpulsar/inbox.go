@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"seckill/internal/carrier"
-	"seckill/internal/pulsarlink"
+	"seckill/internal/client/pulsarclient"
 )
 
 // Bounds of memory. No more messages are asked for while one of them is reached:
@@ -33,23 +33,23 @@ type inbox struct {
 	mu      sync.Mutex
 	isEnded bool
 	ready   []*delivery
-	held    map[pulsarlink.MessageID]*delivery // ready or in hand
-	bytes   int                                // of them
-	changed chan struct{}                      // closed and replaced when ready grows, or the inbox ends
+	held    map[pulsarclient.MessageID]*delivery // ready or in hand
+	bytes   int                                  // of them
+	changed chan struct{}                        // closed and replaced when ready grows, or the inbox ends
 }
 
-var _ pulsarlink.Inbox = (*inbox)(nil)
+var _ pulsarclient.Inbox = (*inbox)(nil)
 
 // delivery is the handle of a message. The inbox's mutex guards it.
 type delivery struct {
 	message carrier.Message
-	id      pulsarlink.MessageID
+	id      pulsarclient.MessageID
 	size    int
 	settled bool // or of no use any more
 }
 
 func newInbox() *inbox {
-	return &inbox{held: make(map[pulsarlink.MessageID]*delivery), changed: make(chan struct{})}
+	return &inbox{held: make(map[pulsarclient.MessageID]*delivery), changed: make(chan struct{})}
 }
 
 // signal wakes receivers. The caller holds mu.
@@ -63,7 +63,7 @@ func (b *inbox) signal() {
 //
 // Poison has neither body nor signature: it is refused as every message that
 // nobody signed.
-func (b *inbox) Take(m *pulsarlink.Message) bool {
+func (b *inbox) Take(m *pulsarclient.Message) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.isEnded {
@@ -186,8 +186,8 @@ func (b *inbox) end() {
 	b.signal()
 }
 
-func idsOf(deliveries []*delivery) []pulsarlink.MessageID {
-	ids := make([]pulsarlink.MessageID, len(deliveries))
+func idsOf(deliveries []*delivery) []pulsarclient.MessageID {
+	ids := make([]pulsarclient.MessageID, len(deliveries))
 	for i, d := range deliveries {
 		ids[i] = d.id
 	}

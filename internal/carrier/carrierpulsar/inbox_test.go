@@ -5,16 +5,16 @@ import (
 	"testing/synctest"
 
 	"seckill/internal/carrier"
-	"seckill/internal/pulsarlink"
+	"seckill/internal/client/pulsarclient"
 )
 
-func at(entry uint64) pulsarlink.MessageID { return pulsarlink.MessageID{Ledger: 1, Entry: entry} }
+func at(entry uint64) pulsarclient.MessageID { return pulsarclient.MessageID{Ledger: 1, Entry: entry} }
 
 func TestInbox_HoldsBoundedMemory(t *testing.T) {
 	const size = 4 << 20
 	b := newInbox()
 	taken := uint64(0)
-	for b.Take(&pulsarlink.Message{ID: at(taken), Body: []byte("b"), Size: size}) {
+	for b.Take(&pulsarclient.Message{ID: at(taken), Body: []byte("b"), Size: size}) {
 		if taken++; taken > 1000 {
 			t.Fatal("there is no bound")
 		}
@@ -34,7 +34,7 @@ func TestInbox_HoldsBoundedMemory(t *testing.T) {
 
 func TestInbox_MessageThatComesAgainIsDeliveredOnce(t *testing.T) {
 	b := newInbox()
-	m := &pulsarlink.Message{ID: at(1), Key: "k", Body: []byte("first"), Size: 10}
+	m := &pulsarclient.Message{ID: at(1), Key: "k", Body: []byte("first"), Size: 10}
 	b.Take(m)
 	b.Take(m)
 	got, _, _ := b.take(10)
@@ -46,7 +46,7 @@ func TestInbox_MessageThatComesAgainIsDeliveredOnce(t *testing.T) {
 		t.Error("a message in hand was delivered again")
 	}
 	// A broker that lost its data has another message at the same place.
-	b.Take(&pulsarlink.Message{ID: at(1), Key: "k", Body: []byte("second"), Size: 20})
+	b.Take(&pulsarclient.Message{ID: at(1), Key: "k", Body: []byte("second"), Size: 20})
 	if more, _, _ := b.take(10); len(more) != 1 || string(more[0].Body) != "second" {
 		t.Error("the new message was not delivered")
 	}
@@ -60,13 +60,13 @@ func TestInbox_MessageThatComesAgainIsDeliveredOnce(t *testing.T) {
 
 func TestInbox_EndForgetsAll(t *testing.T) {
 	b := newInbox()
-	b.Take(&pulsarlink.Message{ID: at(1), Body: []byte("b"), Size: 10})
+	b.Take(&pulsarclient.Message{ID: at(1), Body: []byte("b"), Size: 10})
 	got, _, _ := b.take(1)
 	b.end()
 	if _, _, err := b.take(1); err == nil {
 		t.Error("an inbox that has ended gives messages")
 	}
-	if !b.Take(&pulsarlink.Message{ID: at(2), Size: 10}) {
+	if !b.Take(&pulsarclient.Message{ID: at(2), Size: 10}) {
 		t.Error("a message of a left subscription is asked for again")
 	}
 	if open := b.open(append(got, carrier.Delivery{Handle: "another's"})); len(open) != 0 || len(b.held) != 0 {
@@ -77,8 +77,8 @@ func TestInbox_EndForgetsAll(t *testing.T) {
 func TestInbox_AgainMakesReadyWhatIsNotSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newInbox()
-		b.Take(&pulsarlink.Message{ID: at(1), Body: []byte("first"), Size: 10})
-		b.Take(&pulsarlink.Message{ID: at(2), Body: []byte("second"), Size: 10})
+		b.Take(&pulsarclient.Message{ID: at(1), Body: []byte("first"), Size: 10})
+		b.Take(&pulsarclient.Message{ID: at(2), Body: []byte("second"), Size: 10})
 		got, _, _ := b.take(2)
 		open := b.open(got)
 		b.again(open)

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"log/slog"
 
-	"seckill/internal/pulsarlink"
+	"seckill/internal/client/pulsarclient"
 	"seckill/internal/sink"
 )
 
 // Options say which topic gets the events.
 type Options struct {
-	Link   pulsarlink.Options
+	Link   pulsarclient.Options
 	Topic  string // of public/default
 	Logger *slog.Logger
 }
@@ -20,8 +20,8 @@ type Options struct {
 // Target implements sink.Target. The message's key places the events of one
 // order on one partition, in their order.
 type Target struct {
-	client *pulsarlink.Client
-	topic  *pulsarlink.Topic
+	client *pulsarclient.Client
+	topic  *pulsarclient.Topic
 }
 
 var _ sink.Target = (*Target)(nil)
@@ -44,9 +44,9 @@ func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	err := t.topic.Write(ctx, []pulsarlink.Outgoing{{
+	err := t.topic.Write(ctx, []pulsarclient.Outgoing{{
 		Key: m.Key, Body: m.Body, EventTime: m.Time,
-		Properties: []pulsarlink.Property{{Name: sink.ContentTypeName, Value: sink.ContentType}, {Name: sink.IDName, Value: m.ID}},
+		Properties: []pulsarclient.Property{{Name: sink.ContentTypeName, Value: sink.ContentType}, {Name: sink.IDName, Value: m.ID}},
 	}})
 	if err != nil {
 		return "", err

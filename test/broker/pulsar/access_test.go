@@ -10,7 +10,7 @@ import (
 
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierpulsar"
-	"seckill/internal/pulsarlink"
+	"seckill/internal/client/pulsarclient"
 	"seckill/test/certificate"
 	"seckill/test/server"
 )
@@ -46,9 +46,9 @@ func TestAccess(t *testing.T) {
 	p.Grant(worker, "produce", "consume")
 	good := options(p, newName(t))
 	p.CreateTopic(good.Topic, 2)
-	good.Link = pulsarlink.Options{Addresses: []string{p.SecureAddr()}, Token: server.PulsarToken(worker), TLS: trusting(t, authority.File())}
+	good.Link = pulsarclient.Options{Addresses: []string{p.SecureAddr()}, Token: server.PulsarToken(worker), TLS: trusting(t, authority.File())}
 	plain := good
-	plain.Link = pulsarlink.Options{Addresses: []string{p.Addr()}, Token: server.PulsarToken(worker)}
+	plain.Link = pulsarclient.Options{Addresses: []string{p.Addr()}, Token: server.PulsarToken(worker)}
 	const short, long = 3 * time.Second, 30 * time.Second
 	t.Run("all", func(t *testing.T) {
 		for name, opt := range map[string]carrierpulsar.Options{"TLS": good, "Plain": plain} {
@@ -106,7 +106,7 @@ func testDeleted(t *testing.T, p *server.Pulsar, opt carrierpulsar.Options) {
 	working(t, c, "before")
 	p.DeleteTopic(opt.Topic)
 	eventually(t, "the missing topic is reported", func() error {
-		if err := c.Ping(within(t, 5*time.Second)); !errors.Is(err, pulsarlink.ErrNoTopic) {
+		if err := c.Ping(within(t, 5*time.Second)); !errors.Is(err, pulsarclient.ErrNoTopic) {
 			return errors.Join(errors.New("ping"), err)
 		}
 		return nil

@@ -14,7 +14,7 @@ import (
 
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierpulsar"
-	"seckill/internal/pulsarlink"
+	"seckill/internal/client/pulsarclient"
 	"seckill/test/server"
 )
 
@@ -49,7 +49,7 @@ func newName(t testing.TB) string {
 
 // options are those of a carrier on a broker.
 func options(p *server.Pulsar, topic string) carrierpulsar.Options {
-	return carrierpulsar.Options{Link: pulsarlink.Options{Addresses: []string{p.Addr()}}, Topic: topic, Group: topic + ".group", Logger: noLog}
+	return carrierpulsar.Options{Link: pulsarclient.Options{Addresses: []string{p.Addr()}}, Topic: topic, Group: topic + ".group", Logger: noLog}
 }
 
 // onTopic are options for a topic of the test's own. Without partitions, the

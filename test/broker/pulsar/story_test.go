@@ -20,7 +20,7 @@ import (
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierpulsar"
 	"seckill/internal/carrier/carriertest"
-	"seckill/internal/pulsarlink"
+	"seckill/internal/client/pulsarclient"
 	"seckill/internal/queue"
 	"seckill/internal/sink"
 	"seckill/internal/sink/sinkpulsar"
@@ -66,7 +66,7 @@ func TestOpen_NoBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	opt := carrierpulsar.Options{Link: pulsarlink.Options{Addresses: []string{address}}, Topic: "any", Group: "any", Logger: noLog}
+	opt := carrierpulsar.Options{Link: pulsarclient.Options{Addresses: []string{address}}, Topic: "any", Group: "any", Logger: noLog}
 	if err := mustFail(t, opt, time.Second, "no broker is reachable"); errors.Is(err, carrier.ErrSetup) {
 		t.Errorf("a broker that is away is no wrong setup: %v", err)
 	}
@@ -126,7 +126,7 @@ func TestPublish_TakesBodiesThatDoNotCompress(t *testing.T) {
 		t.Errorf("one byte more: %v", err)
 	}
 	target := openTarget(t, p, opt.Topic)
-	if _, err := target.Deliver(within(t, patience), &sink.Message{ID: "1", Key: "k", Body: larger.Body}); !errors.Is(err, pulsarlink.ErrTooLarge) {
+	if _, err := target.Deliver(within(t, patience), &sink.Message{ID: "1", Key: "k", Body: larger.Body}); !errors.Is(err, pulsarclient.ErrTooLarge) {
 		t.Errorf("one byte more in the sink: %v", err)
 	}
 }
@@ -234,7 +234,7 @@ func TestReceive_DeadProcessLosesItsMessagesToAnother(t *testing.T) {
 	if place := os.Getenv(victimEnv); place != "" {
 		address, topic, _ := strings.Cut(place, " ")
 		c, err := carrierpulsar.Open(within(t, patience), carrierpulsar.Options{
-			Link: pulsarlink.Options{Addresses: []string{address}}, Topic: topic, Group: topic + ".group", Logger: noLog,
+			Link: pulsarclient.Options{Addresses: []string{address}}, Topic: topic, Group: topic + ".group", Logger: noLog,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -308,7 +308,7 @@ func TestJavaClient_ReadsAMessageOfTheCodec(t *testing.T) {
 
 func openTarget(t *testing.T, p *server.Pulsar, topic string) *sinkpulsar.Target {
 	t.Helper()
-	target, err := sinkpulsar.Open(within(t, patience), sinkpulsar.Options{Link: pulsarlink.Options{Addresses: []string{p.Addr()}}, Topic: topic, Logger: noLog})
+	target, err := sinkpulsar.Open(within(t, patience), sinkpulsar.Options{Link: pulsarclient.Options{Addresses: []string{p.Addr()}}, Topic: topic, Logger: noLog})
 	if err != nil {
 		t.Fatalf("open the sink: %v", err)
 	}

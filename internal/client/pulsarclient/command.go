@@ -1,4 +1,4 @@
-package pulsarlink
+package pulsarclient
 
 import "google.golang.org/protobuf/encoding/protowire"
 

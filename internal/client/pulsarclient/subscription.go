@@ -1,4 +1,4 @@
-package pulsarlink
+package pulsarclient
 
 import (
 	"context"

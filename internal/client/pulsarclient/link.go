@@ -6,7 +6,7 @@
 // write the topic. Apache's client for Go believes it: a negative size ends the
 // process, a compressed message takes as much memory as it says, and an
 // encrypted one blocks the subscription.
-package pulsarlink
+package pulsarclient
 
 import (
 	"crypto/tls"
