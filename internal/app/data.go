@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seckill/internal/alert"
+	"seckill/internal/client"
 	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
 	"seckill/internal/ledger"
@@ -20,7 +21,6 @@ import (
 	"seckill/internal/onetime/onetimeredis"
 	"seckill/internal/queue"
 	"seckill/internal/store/storesql"
-	"seckill/internal/trust"
 )
 
 const (
@@ -166,7 +166,7 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 // settled reports whether a part is there and says what an operator has to
 // change: to wait would only hide it.
 func settled(err error) bool {
-	if trust.Refused(err) {
+	if client.Refused(err) {
 		return true
 	}
 	for _, final := range []error{

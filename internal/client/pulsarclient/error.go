@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"seckill/internal/trust"
+	"seckill/internal/client"
 )
 
 var (
@@ -78,8 +78,8 @@ func (e serverError) Unwrap() error { return refusals[e.code] }
 // settings or the broker.
 func IsSetup(err error) bool {
 	var server serverError
-	return errors.Is(err, errPartitions) || trust.Refused(err) || errors.As(err, &server) && refusals[server.code] != nil
+	return errors.Is(err, errPartitions) || client.Refused(err) || errors.As(err, &server) && refusals[server.code] != nil
 }
 
 // isRefusedHere reports whether another address would refuse as well.
-func isRefusedHere(err error) bool { return errors.Is(err, errSignIn) || trust.Refused(err) }
+func isRefusedHere(err error) bool { return errors.Is(err, errSignIn) || client.Refused(err) }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"seckill/internal/trust"
+	"seckill/internal/client"
 )
 
 // dialTLS dials, and shakes hands within the dialer's time. The certificate must
@@ -51,7 +51,7 @@ func (g *greeting) Write(b []byte) (int, error) {
 		return n, err
 	}
 	if g.Conn.SetReadDeadline(time.Now().Add(lastWordWithin)) == nil {
-		if _, word := g.Conn.Read(make([]byte, 1)); trust.Refused(word) {
+		if _, word := g.Conn.Read(make([]byte, 1)); client.Refused(word) {
 			err = word
 		}
 	}

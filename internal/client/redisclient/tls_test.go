@@ -11,9 +11,9 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/client"
 	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
-	"seckill/internal/trust"
 	"seckill/test/certificate"
 	"seckill/test/server"
 )
@@ -81,7 +81,7 @@ func TestNodesOfAClusterAreCheckedByTheNamesThatTheyAnnounce(t *testing.T) {
 		}
 	}
 	place.Addrs = cluster.Addrs()[:1]
-	if err := reach(t, place); !trust.Refused(err) {
+	if err := reach(t, place); !client.Refused(err) {
 		t.Errorf("by an address that is not in the certificate: %v", err)
 	}
 }
@@ -117,8 +117,8 @@ func TestATLSConnectionThatCannotBeSaysWhy(t *testing.T) {
 		if rueidis.IsRedisNil(err) {
 			err = nil
 		}
-		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || trust.Refused(err) != c.untrusted {
-			t.Errorf("%s: untrusted %v: %v, want %q", name, trust.Refused(err), err, c.want)
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || client.Refused(err) != c.untrusted {
+			t.Errorf("%s: untrusted %v: %v, want %q", name, client.Refused(err), err, c.want)
 		}
 	}
 	if err := reach(t, redisclient.Place{Addrs: []string{good}}); !redisclient.HungUp(err) {

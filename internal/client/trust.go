@@ -1,5 +1,5 @@
 // Package trust tells a certificate that is not believed from an outage.
-package trust
+package client
 
 import (
 	"crypto/tls"
