@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/aside"
+	"seckill/internal/background"
 	"seckill/internal/client/redisclient"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
@@ -82,7 +82,7 @@ func round(t *testing.T, name string, do func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	began := time.Now()
-	if err := do(ctx); !errors.Is(err, aside.ErrNoAnswer) {
+	if err := do(ctx); !errors.Is(err, background.ErrNoAnswer) {
 		t.Errorf("%s: the round ended with %v", name, err)
 	}
 	if took := time.Since(began); took > soon {

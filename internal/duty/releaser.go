@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"seckill/internal/aside"
+	"seckill/internal/background"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
@@ -35,7 +35,7 @@ type Releaser struct {
 	// closed, lost or behind the store. It must not block.
 	OnTrouble func(product uint32, err error)
 
-	aside aside.Shelf[store.Part] // shards that did not answer
+	aside background.Shelf[store.Part] // shards that did not answer
 }
 
 // Round tells the ledger all that is owed. Releases that a shard cannot take now
@@ -43,7 +43,7 @@ type Releaser struct {
 // did not answer is told after all others from then on. The errors are returned
 // after the others were told.
 func (r *Releaser) Round(ctx context.Context) error {
-	return aside.Work[store.Part, store.Release]{
+	return background.Work[store.Part, store.Release]{
 		Shelf: &r.aside, AtOnce: releaseAtOnce, Due: r.Store.ReleasesDue, Limit: releasePerPage, All: true, Do: r.tell,
 		Key: func(d *store.Release) store.Part { return store.Part{ProductID: d.ProductID, Shard: d.Shard} },
 	}.Round(ctx)
@@ -58,7 +58,7 @@ func (r *Releaser) tell(ctx context.Context, part store.Part, due []store.Releas
 			r.OnTrouble(part.ProductID, err)
 		}
 		errs = append(errs, err)
-		if errors.Is(err, aside.ErrNoAnswer) {
+		if errors.Is(err, background.ErrNoAnswer) {
 			break
 		}
 	}
@@ -90,7 +90,7 @@ func (r *Releaser) step(ctx context.Context, shard ledger.Shard, releases []stor
 		orders[i] = ledger.ReleaseOrder{OrderNo: release.OrderNo, Buyer: release.Buyer}
 	}
 	var result ledger.Result
-	err = aside.Within(ctx, releaseTimeout, func(ctx context.Context) (err error) {
+	err = background.Within(ctx, releaseTimeout, func(ctx context.Context) (err error) {
 		result, err = r.Lanes.Do(ctx, shard, ledger.Release{Orders: orders})
 		return err
 	})

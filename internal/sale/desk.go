@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/aside"
+	"seckill/internal/background"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/transfer"
 	"seckill/internal/queue"
@@ -52,7 +52,7 @@ type Desk struct {
 
 	failures failures
 	// Products whose ledger did not answer the duty.
-	stockAside aside.Shelf[uint32]
+	stockAside background.Shelf[uint32]
 
 	locks locks // by product
 	turns locks // of rebuilds, by limit group

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/aside"
+	"seckill/internal/background"
 	"seckill/internal/store"
 )
 
@@ -37,7 +37,7 @@ type Keeper struct {
 	// that may take minutes. It is asked again with every round until it is done.
 	onLost func(product uint32)
 
-	aside aside.Shelf[uint32] // sales whose ledger did not answer
+	aside background.Shelf[uint32] // sales whose ledger did not answer
 
 	mu sync.Mutex // of announced and onEnded
 	// announced spares the store a transaction a second for what it was told.
@@ -131,14 +131,14 @@ func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 	p := s.Terms()
 	now := k.desk.clock.Now()
 	if k.due(p, now) {
-		return aside.Within(ctx, keepTimeout, func(ctx context.Context) error {
+		return background.Within(ctx, keepTimeout, func(ctx context.Context) error {
 			_, err := k.desk.Preheat(ctx, p.ID, store.Actor{Name: "system", Reason: "preheat before the start"})
 			return err
 		})
 	}
 	var trouble error
 	if p.Epoch > 0 && k.Keeps(p) {
-		trouble = aside.Within(ctx, keepTimeout, func(ctx context.Context) error { return k.mend(ctx, p) })
+		trouble = background.Within(ctx, keepTimeout, func(ctx context.Context) error { return k.mend(ctx, p) })
 	}
 	return errors.Join(trouble, k.tell(ctx, p, now))
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/aside"
+	"seckill/internal/background"
 	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/sale"
@@ -57,7 +57,7 @@ func TestWhileRedisIsAwayTheKeeperDoesWhatNeedsNoLedger(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			began := time.Now()
-			if err := k.Round(ctx); !errors.Is(err, aside.ErrNoAnswer) {
+			if err := k.Round(ctx); !errors.Is(err, background.ErrNoAnswer) {
 				t.Errorf("the round ended with %v", err)
 			}
 			if took := time.Since(began); took > patience/2 {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/aside"
+	"seckill/internal/background"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
@@ -61,7 +61,7 @@ const (
 // FinishStockChanges finishes what a crash or an outage left open. One product's
 // trouble holds up no other's change.
 func (d *Desk) FinishStockChanges(ctx context.Context, limit int) error {
-	return aside.Work[uint32, store.StockChange]{
+	return background.Work[uint32, store.StockChange]{
 		Shelf: &d.stockAside, AtOnce: stockAtOnce, Due: d.store.StockChangesDue, Limit: limit, Do: d.finishChanges,
 		Key: func(c *store.StockChange) uint32 { return c.ProductID },
 	}.Round(ctx)
@@ -71,11 +71,11 @@ func (d *Desk) FinishStockChanges(ctx context.Context, limit int) error {
 func (d *Desk) finishChanges(ctx context.Context, _ uint32, changes []store.StockChange) error {
 	var errs []error
 	for _, change := range changes {
-		err := aside.Within(ctx, stockTimeout, func(ctx context.Context) error { return d.finishLocked(ctx, change) })
+		err := background.Within(ctx, stockTimeout, func(ctx context.Context) error { return d.finishLocked(ctx, change) })
 		if err != nil {
 			errs = append(errs, fmt.Errorf("stock change %s: %w", change.ID, err))
 		}
-		if errors.Is(err, aside.ErrNoAnswer) {
+		if errors.Is(err, background.ErrNoAnswer) {
 			break
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"seckill/internal/adoption"
 	"seckill/internal/alert"
-	"seckill/internal/aside"
+	"seckill/internal/background"
 	"seckill/internal/store"
 )
 
@@ -25,7 +25,7 @@ const (
 // shares a worker's settings, not its consumer.
 type Climber struct {
 	*Worker
-	aside aside.Shelf[uint32] // products whose ledger did not answer
+	aside background.Shelf[uint32] // products whose ledger did not answer
 }
 
 // NewClimber makes a climber with the worker's settings.
@@ -38,12 +38,12 @@ func NewClimber(w *Worker) *Climber { return &Climber{Worker: w} }
 func (w *Climber) Round(ctx context.Context) error {
 	climbing, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	err := aside.Work[uint32, store.Letter]{
+	err := background.Work[uint32, store.Letter]{
 		Shelf: &w.aside, AtOnce: climbAtOnce, Due: w.store.LettersDue, Limit: lettersPerRound,
 		Key: func(l *store.Letter) uint32 { return l.Item.ProductID },
 		Do: func(ctx context.Context, _ uint32, letters []store.Letter) error {
 			err := w.climb(ctx, letters)
-			if errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) && !errors.Is(err, aside.ErrNoAnswer) {
+			if errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) && !errors.Is(err, background.ErrNoAnswer) {
 				cancel(err) // an outage of the store is everybody's
 			}
 			return err
@@ -62,12 +62,12 @@ func (w *Climber) climb(ctx context.Context, letters []store.Letter) error {
 	var later error
 	for _, letter := range letters {
 		err := w.climbOne(ctx, letter)
-		if errors.Is(err, aside.ErrLater) {
+		if errors.Is(err, background.ErrLater) {
 			later = err
 			continue
 		}
 		errs = append(errs, err)
-		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, aside.ErrNoAnswer) || ctx.Err() != nil {
+		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, background.ErrNoAnswer) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -88,13 +88,13 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 		return err
 	case errors.Is(err, store.ErrShort):
 		w.short(ctx, item.ProductID, item.Epoch, err)
-		return aside.ErrLater
+		return background.ErrLater
 	case errors.Is(err, store.ErrEpoch):
 		w.opt.OnAlert(alert.Disagree, item.ProductID, err)
-		return aside.ErrLater
+		return background.ErrLater
 	case err == nil && outcomes[0] == store.ConfirmOldEpoch:
 		var outcome adoption.Outcome
-		err := aside.Within(ctx, climbTimeout, func(ctx context.Context) (err error) {
+		err := background.Within(ctx, climbTimeout, func(ctx context.Context) (err error) {
 			outcome, err = w.adopt(ctx, []store.Item{item})
 			return err
 		})

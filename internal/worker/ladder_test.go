@@ -11,7 +11,7 @@ import (
 
 	"seckill"
 	"seckill/internal/alert"
-	"seckill/internal/aside"
+	"seckill/internal/background"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/internal/worker"
@@ -291,7 +291,7 @@ func TestALedgerThatIsAwayHoldsUpOnlyItsOwnLetters(t *testing.T) {
 	unblock := c.Ledger.Block("Do")
 	discards := c.Store.Calls("DiscardDead")
 	climber := worker.NewClimber(c.worker)
-	if err := climber.Round(t.Context()); !errors.Is(err, aside.ErrNoAnswer) {
+	if err := climber.Round(t.Context()); !errors.Is(err, background.ErrNoAnswer) {
 		t.Errorf("the round ended with %v", err)
 	}
 	c.statuses(t, seckill.OrderPending, other...)

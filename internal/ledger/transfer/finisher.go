@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/aside"
+	"seckill/internal/background"
 	"seckill/internal/ledger"
 )
 
@@ -20,7 +20,7 @@ type Finisher struct {
 	// passed over.
 	Products func() []*seckill.Product
 
-	aside aside.Shelf[uint32] // products whose shards did not all answer
+	aside background.Shelf[uint32] // products whose shards did not all answer
 }
 
 const (
@@ -41,7 +41,7 @@ func (f *Finisher) Round(ctx context.Context) error {
 		}
 	}
 	return f.aside.Each(ctx, finishAtOnce, func(ctx context.Context, id uint32) error {
-		err := aside.Within(ctx, finishTimeout, func(ctx context.Context) error { return f.Mover.Finish(ctx, terms[id]) })
+		err := background.Within(ctx, finishTimeout, func(ctx context.Context) error { return f.Mover.Finish(ctx, terms[id]) })
 		if err != nil && !rebuilt(err) {
 			return fmt.Errorf("product %d: %w", id, err)
 		}

@@ -1,4 +1,4 @@
-package aside_test
+package background_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/aside"
+	"seckill/internal/background"
 	"seckill/test/virtual"
 )
 
@@ -24,7 +24,7 @@ type parts struct {
 }
 
 func (p *parts) ask(ctx context.Context, product uint32) error {
-	return aside.Within(ctx, bound, func(ctx context.Context) error {
+	return background.Within(ctx, bound, func(ctx context.Context) error {
 		p.mu.Lock()
 		p.asked = append(p.asked, product)
 		away := p.away[product]
@@ -48,18 +48,18 @@ func (p *parts) round(do func() error) (asked []uint32, took time.Duration, err 
 func TestWhatDoesNotAnswerIsAskedAfterAllOthers(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p := &parts{away: map[uint32]bool{1: true, 2: true, 3: true}}
-		var shelf aside.Shelf[uint32]
+		var shelf background.Shelf[uint32]
 		each := func() error {
 			return shelf.Each(t.Context(), 2, p.ask, []uint32{1, 2, 3}, []uint32{4, 5})
 		}
 		_, took, err := p.round(each)
-		if !errors.Is(err, aside.ErrNoAnswer) || took != 2*bound {
+		if !errors.Is(err, background.ErrNoAnswer) || took != 2*bound {
 			t.Errorf("the first round took %v and ended with %v", took, err)
 		}
 		// From now on the others come first, and of those away only some are asked.
 		asked, took, err := p.round(each)
 		slices.Sort(asked[:2])
-		if !slices.Equal(asked[:2], []uint32{4, 5}) || len(asked) != 4 || took != bound || !errors.Is(err, aside.ErrNoAnswer) {
+		if !slices.Equal(asked[:2], []uint32{4, 5}) || len(asked) != 4 || took != bound || !errors.Is(err, background.ErrNoAnswer) {
 			t.Errorf("the second round asked %v, took %v and ended with %v", asked, took, err)
 		}
 		// One that is back lets the next be asked in the same round.
@@ -73,11 +73,11 @@ func TestWhatDoesNotAnswerIsAskedAfterAllOthers(t *testing.T) {
 func TestARoundThatEndsSaysSo(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p := &parts{away: map[uint32]bool{1: true, 2: true}}
-		var shelf aside.Shelf[uint32]
+		var shelf background.Shelf[uint32]
 		ctx, cancel := context.WithTimeout(t.Context(), bound/2)
 		defer cancel()
 		err := shelf.Each(ctx, 1, p.ask, []uint32{1, 2})
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, aside.ErrNoAnswer) {
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, background.ErrNoAnswer) {
 			t.Errorf("a round that ended early says %v", err)
 		}
 	})
@@ -108,7 +108,7 @@ func (o *owed) pay(ctx context.Context, product uint32, items []uint32) error {
 		return errBroken
 	}
 	if product == 98 {
-		return aside.ErrLater
+		return background.ErrLater
 	}
 	if err := o.ask(ctx, product); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (o *owed) pay(ctx context.Context, product uint32, items []uint32) error {
 	return nil
 }
 
-func (o *owed) work(shelf *aside.Shelf[uint32], all bool) aside.Work[uint32, uint32] {
-	return aside.Work[uint32, uint32]{
+func (o *owed) work(shelf *background.Shelf[uint32], all bool) background.Work[uint32, uint32] {
+	return background.Work[uint32, uint32]{
 		Shelf: shelf, Due: o.due, Limit: 3, Key: func(product *uint32) uint32 { return *product }, Do: o.pay, AtOnce: 2, All: all,
 	}
 }
@@ -132,9 +132,9 @@ func (o *owed) work(shelf *aside.Shelf[uint32], all bool) aside.Work[uint32, uin
 func TestWhatIsOwedBehindPartsInTroubleIsDone(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := &owed{parts: parts{away: map[uint32]bool{1: true, 2: true}}, items: []uint32{1, 1, 1, 2, 2, 2, 99, 98, 98, 98, 3, 4, 4}}
-		var shelf aside.Shelf[uint32]
+		var shelf background.Shelf[uint32]
 		_, took, err := o.round(func() error { return o.work(&shelf, false).Round(t.Context()) })
-		if !errors.Is(err, aside.ErrNoAnswer) || !errors.Is(err, errBroken) || errors.Is(err, aside.ErrLater) || took != 2*bound {
+		if !errors.Is(err, background.ErrNoAnswer) || !errors.Is(err, errBroken) || errors.Is(err, background.ErrLater) || took != 2*bound {
 			t.Errorf("the round took %v and ended with %v", took, err)
 		}
 		if want := []uint32{1, 1, 1, 2, 2, 2, 99, 98, 98, 98}; !slices.Equal(o.items, want) {
@@ -155,7 +155,7 @@ func TestWhatIsOwedBehindPartsInTroubleIsDone(t *testing.T) {
 func TestAFullPageIsFollowedByTheNextWhereAllIsAskedFor(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		o := &owed{items: []uint32{1, 2, 3, 4, 5, 6, 7}}
-		if err := o.work(new(aside.Shelf[uint32]), all).Round(t.Context()); err != nil {
+		if err := o.work(new(background.Shelf[uint32]), all).Round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if want := map[bool]int{false: 4, true: 0}[all]; len(o.items) != want {
@@ -166,7 +166,7 @@ func TestAFullPageIsFollowedByTheNextWhereAllIsAskedFor(t *testing.T) {
 
 func TestAListThatFailsEndsTheRound(t *testing.T) {
 	o := &owed{}
-	w := o.work(new(aside.Shelf[uint32]), true)
+	w := o.work(new(background.Shelf[uint32]), true)
 	w.Due = func(context.Context, int, ...uint32) ([]uint32, error) { return nil, errBroken }
 	if err := w.Round(t.Context()); !errors.Is(err, errBroken) {
 		t.Errorf("the round ended with %v", err)
