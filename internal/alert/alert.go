@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 const (
@@ -155,7 +155,7 @@ func (a *Alerter) deliver(ctx context.Context, alert Alert) (err error) {
 	}
 	for try := range sendTries {
 		if try > 0 {
-			if err := grace.Pause(ctx, retryPause); err != nil {
+			if err := background.Pause(ctx, retryPause); err != nil {
 				return err
 			}
 		}

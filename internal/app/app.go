@@ -16,8 +16,8 @@ import (
 
 	"seckill/internal/adminapi"
 	"seckill/internal/api"
+	"seckill/internal/background"
 	"seckill/internal/config"
-	"seckill/internal/grace"
 	"seckill/internal/store/storesql"
 )
 
@@ -211,7 +211,7 @@ func (a *App) stop(within time.Duration) error {
 // awaitLoops waits until the loops have ended. One that does not end must not
 // keep the process: what it holds is handed over as after a kill.
 func (a *App) awaitLoops(ctx context.Context) error {
-	if err := grace.Wait(ctx, a.loops.Wait); err != nil {
+	if err := background.WaitWithin(ctx, a.loops.Wait); err != nil {
 		return fmt.Errorf("stop: background work did not end in time: %w", err)
 	}
 	return nil

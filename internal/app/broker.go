@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"seckill/internal/background"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carrierkafka"
 	"seckill/internal/carrier/carrierpulsar"
@@ -15,7 +16,6 @@ import (
 	"seckill/internal/client/pulsarclient"
 	"seckill/internal/client/rocketclient"
 	"seckill/internal/config"
-	"seckill/internal/grace"
 )
 
 // brokers say how each of them is reached.
@@ -67,7 +67,7 @@ func (p *parts) leaveBrokers() {
 	var leaving sync.WaitGroup
 	leave := func(what string, close func() error) {
 		leaving.Go(func() {
-			if err := grace.Within(ctx, close); err != nil {
+			if err := background.CallWithin(ctx, close); err != nil {
 				p.log.Warn("stop: "+what+" did not answer; nothing is lost", "error", err)
 			}
 		})

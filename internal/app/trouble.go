@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"seckill/internal/alert"
-	"seckill/internal/grace"
+	"seckill/internal/background"
 	"seckill/internal/queue"
 	"seckill/internal/store"
 	"seckill/internal/worker"
@@ -134,7 +134,7 @@ func (t *troubles) watch(ctx context.Context, see func(context.Context, trouble)
 		watchers.Go(func() {
 			see(ctx, one)
 			<-places // others need not wait for the pause of this one
-			_ = grace.Pause(ctx, troublePause)
+			_ = background.Pause(ctx, troublePause)
 			t.done(one.product)
 		})
 	}

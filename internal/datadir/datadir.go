@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 const (
@@ -33,7 +33,7 @@ func Lock(ctx context.Context, path string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-		if grace.Pause(ctx, poll) != nil {
+		if background.Pause(ctx, poll) != nil {
 			f.Close()
 			return nil, ErrHeld
 		}

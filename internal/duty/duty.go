@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 const (
@@ -111,7 +111,7 @@ func (l *Loop) pause() time.Duration {
 
 func (l *Loop) once(ctx context.Context) error {
 	if !l.StopsSoon {
-		longer, cancel := grace.Context(ctx, stopGrace)
+		longer, cancel := background.GraceContext(ctx, stopGrace)
 		defer cancel()
 		ctx = longer
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/background"
 	"seckill/internal/fault"
-	"seckill/internal/grace"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
 )
@@ -67,7 +67,7 @@ func (d *Desk) Delete(ctx context.Context, id uint32, actor store.Actor) (orders
 			return orders, seckill.Errorf(seckill.CodeBusy, "%d orders of product %d were deleted, there are more: ask again", orders, id)
 		}
 		// The store's writers wait for each part: they have as much time between two.
-		if err := grace.Pause(ctx, time.Since(began)); err != nil {
+		if err := background.Pause(ctx, time.Since(began)); err != nil {
 			return orders, seckill.Errorf(seckill.CodeBusy, "the deletion was cut short: %w", err)
 		}
 	}
@@ -109,7 +109,7 @@ func (d *Desk) awaitWritten(ctx context.Context, id uint32) error {
 			return seckill.Errorf(seckill.CodeBusy, "read queue: %w", err)
 		case waiting.Entries == 0:
 			return nil
-		case grace.Pause(asking, writtenPoll) != nil:
+		case background.Pause(asking, writtenPoll) != nil:
 			return seckill.Errorf(seckill.CodeBusy, "%d reservations of product %d are still queued; ask again when they are written", waiting.Reservations, id)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"seckill"
 	"seckill/internal/adoption"
 	"seckill/internal/alert"
+	"seckill/internal/background"
 	"seckill/internal/fault"
-	"seckill/internal/grace"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/internal/store"
@@ -134,7 +134,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		batch, err := w.gather(ctx)
 		if err != nil {
 			w.opt.Logger.Warn("queue not read", "error", err)
-			_ = grace.Pause(ctx, backoffMost/10) // the loop looks at ctx
+			_ = background.Pause(ctx, backoffMost/10) // the loop looks at ctx
 			continue
 		}
 		if len(batch) > 0 {
@@ -180,7 +180,7 @@ func (w *Worker) join(ctx context.Context, join func(context.Context) error) err
 			return nil
 		}
 		w.opt.Logger.Warn("worker has not joined the queue yet", "error", err)
-		if grace.Pause(ctx, backoffMost/10) != nil {
+		if background.Pause(ctx, backoffMost/10) != nil {
 			return fmt.Errorf("stopped before the queue was joined: %w", err)
 		}
 	}
@@ -211,7 +211,7 @@ func (w *Worker) gather(ctx context.Context) ([]queue.Delivery, error) {
 		wait = time.Until(next)
 	}
 	if w.full() {
-		_ = grace.Pause(ctx, wait) // ended or not, the caller looks at ctx
+		_ = background.Pause(ctx, wait) // ended or not, the caller looks at ctx
 		return nil, nil
 	}
 	first, err := w.receive(ctx, wait, limit)
@@ -264,7 +264,7 @@ func (w *Worker) pace(ctx context.Context) error {
 	if w.opt.RatePerSecond == 0 {
 		return nil
 	}
-	return grace.Pause(ctx, time.Until(w.paceAt))
+	return background.Pause(ctx, time.Until(w.paceAt))
 }
 
 // spend books claims against this worker's share of the rate. An idle worker saves up nothing.
@@ -362,7 +362,7 @@ func (w *Worker) untilAvailable(ctx context.Context, do func(context.Context) er
 			return err
 		}
 		w.opt.Logger.Warn("store unavailable; the worker waits", "error", err, "for", backoff)
-		if err := grace.Pause(ctx, backoff); err != nil {
+		if err := background.Pause(ctx, backoff); err != nil {
 			return fmt.Errorf("stopped while the store was unavailable: %w", err)
 		}
 		backoff = min(2*backoff, backoffMost)

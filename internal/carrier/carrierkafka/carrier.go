@@ -15,9 +15,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"seckill/internal/background"
 	"seckill/internal/carrier"
 	"seckill/internal/client/kafkaclient"
-	"seckill/internal/grace"
 )
 
 var errClosed = errors.New("kafka: the carrier is closed")
@@ -212,6 +212,6 @@ func (c *Carrier) Close(ctx context.Context) error {
 	if last != nil {
 		errs = append(errs, last.leave(ctx))
 	}
-	errs = append(errs, grace.Wait(ctx, c.tasks.Wait))
+	errs = append(errs, background.WaitWithin(ctx, c.tasks.Wait))
 	return errors.Join(append(errs, c.topic.Close(ctx))...)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"seckill/internal/background"
 	"seckill/internal/carrier"
 	"seckill/internal/client/kafkaclient"
-	"seckill/internal/grace"
 )
 
 // The membership. A dead process loses its partitions after sessionTimeout;
@@ -127,7 +127,7 @@ func (c *consumer) poll(ctx context.Context) {
 		failed := c.report(fetches)
 		c.client.AllowRebalance()
 		if failed && fetches.Empty() {
-			_ = grace.Pause(ctx, errorPause) // the loop looks at ctx
+			_ = background.Pause(ctx, errorPause) // the loop looks at ctx
 		}
 	}
 }
@@ -351,7 +351,7 @@ func (c *consumer) leave(ctx context.Context) error {
 	c.ended = true
 	c.signal()
 	c.mu.Unlock()
-	if err := grace.Within(ctx, c.end); err != nil {
+	if err := background.CallWithin(ctx, c.end); err != nil {
 		return fmt.Errorf("kafka: leave the group: %w", err)
 	}
 	return nil

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"seckill/internal/background"
 	"seckill/internal/carrier"
 	"seckill/internal/client/pulsarclient"
-	"seckill/internal/grace"
 )
 
 // Options say which topic carries the messages.
@@ -53,7 +53,7 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 	if c.topic, err = client.OpenTopic(ctx, opt.Topic); err == nil {
 		// The broker keeps messages for the subscription from then on, and refuses it
 		// now if it ever does.
-		err = grace.Retry(ctx, establishPause, pulsarclient.IsSetup, func() error { return c.topic.Establish(ctx, c.options()) })
+		err = background.Retry(ctx, establishPause, pulsarclient.IsSetup, func() error { return c.topic.Establish(ctx, c.options()) })
 	}
 	if err == nil {
 		return c, nil

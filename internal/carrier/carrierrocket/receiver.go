@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"seckill/internal/background"
 	"seckill/internal/carrier"
 	"seckill/internal/client/rocketclient"
-	"seckill/internal/grace"
 )
 
 const (
@@ -156,7 +156,7 @@ func (r *receiver) poll(broker string, most int) {
 	}
 	r.add(got, portError(err))
 	if err != nil || len(got) == 0 && time.Since(began) < pollPause {
-		_ = grace.Pause(r.ctx, pollPause) // it may end early
+		_ = background.Pause(r.ctx, pollPause) // it may end early
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -296,7 +296,7 @@ func (r *receiver) close(ctx context.Context) error {
 	if !first {
 		return nil
 	}
-	_ = grace.Wait(ctx, r.tasks.Wait) // polls end with their own context
+	_ = background.WaitWithin(ctx, r.tasks.Wait) // polls end with their own context
 	r.mu.Lock()
 	r.sweepAt = time.Time{}
 	r.sweep(time.Now())

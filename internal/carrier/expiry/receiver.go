@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/background"
 	"seckill/internal/carrier"
-	"seckill/internal/grace"
 )
 
 const (
@@ -54,7 +54,7 @@ func newReceiver(s *Scheduler) *receiver { return &receiver{Scheduler: s} }
 
 // run receives until ctx ends, and then gives back what waits.
 func (r *receiver) run(ctx context.Context) {
-	calls, cancel := grace.Context(ctx, stopWithin)
+	calls, cancel := background.GraceContext(ctx, stopWithin)
 	defer cancel()
 	r.calls = calls
 	for ctx.Err() == nil {
@@ -95,7 +95,7 @@ func (r *receiver) failed(ctx context.Context, retry *time.Duration, what string
 		r.opt.Logger.Warn(what, "error", err)
 	}
 	*retry = min(max(2**retry, retryLeast), retryMost)
-	_ = grace.Pause(ctx, *retry)
+	_ = background.Pause(ctx, *retry)
 }
 
 // accept takes a message in. One that nobody can accept is settled, so that it

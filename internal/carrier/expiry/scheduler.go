@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/background"
 	"seckill/internal/carrier"
-	"seckill/internal/grace"
 	"seckill/internal/logthrottle"
 )
 
@@ -116,7 +116,7 @@ func (s *Scheduler) Schedule(product uint32, orders []seckill.OrderNo, payBefore
 
 // Run publishes and receives until ctx ends. Close comes after it.
 func (s *Scheduler) Run(ctx context.Context) {
-	opened, ok := grace.Reach(ctx, s.opt.Open, func(err error) {
+	opened, ok := background.Reach(ctx, s.opt.Open, func(err error) {
 		s.opt.Logger.Warn("broker of delayed messages not reached; the scan of the store expires orders", "error", err)
 	})
 	if !ok {
@@ -160,7 +160,7 @@ func (s *Scheduler) Close(ctx context.Context) error {
 
 // publish publishes messages until ctx ends, and then those that wait.
 func (s *Scheduler) publish(ctx context.Context) {
-	longer, cancel := grace.Context(ctx, stopWithin)
+	longer, cancel := background.GraceContext(ctx, stopWithin)
 	defer cancel()
 	for ctx.Err() == nil {
 		select {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 const (
@@ -40,7 +40,7 @@ func (r *relay) unwell(ctx context.Context, cause error) {
 // been well for a while.
 func (r *relay) bypassRound(ctx context.Context) {
 	r.handBack(ctx)
-	if grace.Pause(ctx, r.opt.Timing.CheckEvery) != nil {
+	if background.Pause(ctx, r.opt.Timing.CheckEvery) != nil {
 		return
 	}
 	pinging, cancel := context.WithTimeout(ctx, callWithin)

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"seckill/internal/background"
 	"seckill/internal/carrier"
-	"seckill/internal/grace"
 	"seckill/internal/logthrottle"
 	"seckill/internal/queue"
 )
@@ -100,7 +100,7 @@ type Line struct {
 	arrivals   chan *parcel
 
 	// calls is the context of calls that settle messages, for all workers. It ends
-	// grace.Call after a stop. Closing the carrier gives back what is not settled.
+	// background.Call after a stop. Closing the carrier gives back what is not settled.
 	calls    context.Context
 	endCalls context.CancelFunc
 
@@ -124,8 +124,8 @@ func New(opt Options) *Line {
 // Run relays and receives until ctx ends, and then hands back what the relay
 // holds. Close comes after the workers have ended.
 func (l *Line) Run(ctx context.Context) {
-	context.AfterFunc(ctx, func() { time.AfterFunc(grace.Call, l.endCalls) })
-	opened, ok := grace.Reach(ctx, l.opt.Open, func(err error) {
+	context.AfterFunc(ctx, func() { time.AfterFunc(background.GraceTime, l.endCalls) })
+	opened, ok := background.Reach(ctx, l.opt.Open, func(err error) {
 		l.opt.Logger.Warn("broker not reached; workers read the outbox", "error", err)
 		l.bypass(err)
 	})

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"seckill/internal/background"
 	"seckill/internal/carrier"
-	"seckill/internal/grace"
 	"seckill/internal/logthrottle"
 	"seckill/internal/queue"
 )
@@ -52,7 +52,7 @@ func (l *Line) receive(ctx context.Context) {
 				l.opt.Logger.Warn("receive from the broker failed; it is tried again", "error", err)
 			}
 			failing = true
-			_ = grace.Pause(ctx, receivePause) // the loop looks at ctx
+			_ = background.Pause(ctx, receivePause) // the loop looks at ctx
 			continue
 		}
 		failing = false

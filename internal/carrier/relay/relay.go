@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"seckill/internal/background"
 	"seckill/internal/carrier"
 	"seckill/internal/fault"
-	"seckill/internal/grace"
 	"seckill/internal/queue"
 )
 
@@ -103,7 +103,7 @@ func (r *relay) join(ctx context.Context) bool {
 			return true
 		}
 		r.opt.Logger.Warn("relay has not joined the outbox yet", "error", err)
-		_ = grace.Pause(ctx, retryPause) // the loop looks at ctx
+		_ = background.Pause(ctx, retryPause) // the loop looks at ctx
 	}
 	return false
 }
@@ -116,13 +116,13 @@ func (r *relay) round(ctx context.Context) {
 		return
 	}
 	if r.claims >= heldMost {
-		_ = grace.Pause(ctx, time.Until(r.checkAt)) // the caller looks at ctx
+		_ = background.Pause(ctx, time.Until(r.checkAt)) // the caller looks at ctx
 		return
 	}
 	fresh, err := r.read(ctx)
 	if err != nil {
 		r.complaints.Say(slog.LevelWarn, "read", "relay cannot read the outbox; it tries again", "error", err)
-		_ = grace.Pause(ctx, retryPause) // the loop looks at ctx
+		_ = background.Pause(ctx, retryPause) // the loop looks at ctx
 	}
 	if err := r.publish(ctx, fresh, false); err != nil {
 		r.unwell(ctx, err)
@@ -244,7 +244,7 @@ func (r *relay) insist(ctx context.Context, what string, call func(context.Conte
 	bounded, cancel := context.WithTimeout(ctx, r.opt.Timing.PublishWithin)
 	defer cancel()
 	never := func(error) bool { return false }
-	err := grace.Retry(bounded, retryPause, never, func() error { return call(bounded) })
+	err := background.Retry(bounded, retryPause, never, func() error { return call(bounded) })
 	switch {
 	case err == nil:
 		r.heardAt = time.Now()

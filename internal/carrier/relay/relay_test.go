@@ -11,9 +11,9 @@ import (
 
 	"seckill"
 	"seckill/internal/auth"
+	"seckill/internal/background"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/relay"
-	"seckill/internal/grace"
 	"seckill/internal/logthrottle"
 	"seckill/internal/queue"
 	"seckill/test/rig"
@@ -315,7 +315,7 @@ func TestLine_StopDoesNotWaitLongForAFrozenBroker(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = holding.Close(ctx) // the broker takes nothing back
-	if took := time.Since(began); took > grace.Call+2*time.Second {
+	if took := time.Since(began); took > background.GraceTime+2*time.Second {
 		t.Errorf("the stop took %s", took)
 	}
 	direct, err := s.Queue.Consumer(t.Context(), "direct")

@@ -7,14 +7,14 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 // ask puts a question to the cluster. It returns with the context, where franz-go
 // waits on a frozen broker as long as answerTimeout for a new connection.
 func ask[T any](ctx context.Context, question func() (T, error)) (answer T, err error) {
 	answers := make(chan T, 1)
-	err = grace.Within(ctx, func() error {
+	err = background.CallWithin(ctx, func() error {
 		answer, err := question()
 		answers <- answer
 		return err

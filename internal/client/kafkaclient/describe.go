@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 const (
@@ -49,7 +49,7 @@ type description struct {
 // await describes the topic, and creates it where that is allowed. It tries
 // again until the context ends, unless the error is one that stays.
 func (t *Topic) await(ctx context.Context) (d description, err error) {
-	err = grace.Retry(ctx, tryPause, Permanent, func() (err error) {
+	err = background.Retry(ctx, tryPause, Permanent, func() (err error) {
 		try, cancel := context.WithTimeout(ctx, tryTimeout)
 		defer cancel()
 		d, err = t.inspect(try)

@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/semaphore"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 const (
@@ -161,7 +161,7 @@ func (t *Topic) writeBy(ctx context.Context, w *writer, size int64, records []*k
 	if err := t.room.Acquire(ctx, size); err != nil {
 		return err
 	}
-	return grace.Within(ctx, func() error {
+	return background.CallWithin(ctx, func() error {
 		defer t.room.Release(size)
 		// The records do not end with the caller's context: franz-go would fail
 		// records of other callers that are in the same batch.
@@ -275,7 +275,7 @@ func (t *Topic) Close(ctx context.Context) error {
 		return nil
 	}
 	t.cancel()
-	err := grace.Wait(ctx, func() {
+	err := background.WaitWithin(ctx, func() {
 		t.tasks.Wait() // watch makes no writer after this
 		t.writer.Load().client.Close()
 		t.admin.Close()

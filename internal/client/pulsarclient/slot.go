@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 // life is a producer or a consumer: of use until it has ended.
@@ -52,7 +52,7 @@ func (s *slot[T]) keep(ctx context.Context, first T, open func(context.Context) 
 		if time.Since(began) > goodLife {
 			pause = minBackoff
 		}
-		if grace.Pause(ctx, pause) != nil {
+		if background.Pause(ctx, pause) != nil {
 			return
 		}
 		pause = min(2*pause, maxBackoff)

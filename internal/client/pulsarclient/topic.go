@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 const (
@@ -53,7 +53,7 @@ type Topic struct {
 func (c *Client) OpenTopic(ctx context.Context, name string) (*Topic, error) {
 	t := &Topic{client: c, name: fullName(name), room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1)}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	err := grace.Retry(ctx, awaitPause, IsSetup, func() error {
+	err := background.Retry(ctx, awaitPause, IsSetup, func() error {
 		partitions, err := t.Partitions(ctx)
 		if err != nil {
 			return err
@@ -213,7 +213,7 @@ func (t *Topic) Close(ctx context.Context) error {
 
 // wait waits for an end no longer than the context lives.
 func wait(ctx context.Context, end func()) error {
-	if err := grace.Wait(ctx, end); err != nil {
+	if err := background.WaitWithin(ctx, end); err != nil {
 		return fmt.Errorf("pulsar: close: %w", err)
 	}
 	return nil

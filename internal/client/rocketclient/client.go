@@ -15,7 +15,7 @@ import (
 	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 const (
@@ -145,7 +145,7 @@ func (c *Client) peer(at *v2.Endpoints) *peer {
 // tries until the context ends, unless the error is ErrSetup.
 func (c *Client) Check(ctx context.Context) error {
 	isSetup := func(err error) bool { return errors.Is(err, ErrSetup) }
-	return grace.Retry(ctx, checkPause, isSetup, func() error { return c.findBrokers(ctx) })
+	return background.Retry(ctx, checkPause, isSetup, func() error { return c.findBrokers(ctx) })
 }
 
 // Ping reports whether a proxy answers and has the topic.
@@ -231,7 +231,7 @@ func (c *Client) keep(brokers []broker) {
 
 // watch follows changes of the topic's brokers.
 func (c *Client) watch() {
-	for pause := time.Duration(0); grace.Pause(c.ctx, pause) == nil; {
+	for pause := time.Duration(0); background.Pause(c.ctx, pause) == nil; {
 		pause = routeEvery
 		if err := c.findBrokers(c.ctx); err != nil {
 			pause = routePause
@@ -264,7 +264,7 @@ func (c *Client) Close(ctx context.Context) error {
 		return nil
 	}
 	c.cancel()
-	err := grace.Within(ctx, func() error {
+	err := background.CallWithin(ctx, func() error {
 		c.tasks.Wait() // watch makes no peer after this
 		c.mu.Lock()
 		peers := maps.Clone(c.peers)

@@ -11,7 +11,7 @@ import (
 	v2 "github.com/apache/rocketmq-clients/golang/v5/protocol/v2"
 	"google.golang.org/grpc"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 )
 
 // Bounds of a session.
@@ -96,7 +96,7 @@ func (p *peer) serve(ctx context.Context) {
 		if time.Since(began) > goodSession {
 			pause = minPause
 		}
-		_ = grace.Pause(ctx, pause) // the loop looks at ctx
+		_ = background.Pause(ctx, pause) // the loop looks at ctx
 		pause = min(2*pause, maxPause)
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/background"
 	"seckill/internal/client/redisclient"
-	"seckill/internal/grace"
 	"seckill/internal/notify"
 )
 
@@ -79,7 +79,7 @@ func (b *Board) Run(ctx context.Context, hear func(notify.Notice), joined, parte
 			parted()
 			b.opt.Logger.Warn("bulletin not heard; changes of other instances come by looking, within a second", "error", err)
 		}
-		if grace.Pause(ctx, rejoinPause) != nil {
+		if background.Pause(ctx, rejoinPause) != nil {
 			return
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 	"seckill/internal/store"
 )
 
@@ -51,7 +51,7 @@ func (n *tries) after(ctx context.Context, err error) error {
 
 // pause waits for up to d.
 func pause(ctx context.Context, d time.Duration) error {
-	if err := grace.Pause(ctx, rand.N(d)); err != nil {
+	if err := background.Pause(ctx, rand.N(d)); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	return nil

@@ -1,6 +1,6 @@
 // Package grace says how long calls in hand may go on after a stop, and has the
 // wait that ends with one.
-package grace
+package background
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 
 // Call is how long calls to a broker go on. One that works answers within it. One
 // that does not must not hold up a stop: all that it has comes again.
-const Call = time.Second
+const GraceTime = time.Second
 
 // Context ends so long after ctx. It has the values of ctx, and not its
 // deadline.
-func Context(ctx context.Context, long time.Duration) (context.Context, context.CancelFunc) {
+func GraceContext(ctx context.Context, long time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(ctx, func() {
 		timer := time.AfterFunc(long, cancel)

@@ -1,4 +1,4 @@
-package grace_test
+package background_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 	"seckill/test/virtual"
 )
 
@@ -23,7 +23,7 @@ func TestRetry_EndsWithSuccessOrAnErrorThatStays(t *testing.T) {
 		for _, last := range []error{nil, errStays} {
 			tries := 0
 			begun := time.Now()
-			err := grace.Retry(t.Context(), time.Second, stays, func() error {
+			err := background.Retry(t.Context(), time.Second, stays, func() error {
 				if tries++; tries < 3 {
 					return errAway
 				}
@@ -41,7 +41,7 @@ func TestRetry_ReturnsTheReasonAtTheEndOfTheTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		first := true
-		err := grace.Retry(ctx, time.Second, stays, func() error {
+		err := background.Retry(ctx, time.Second, stays, func() error {
 			if first {
 				first = false
 				return errAway
@@ -53,7 +53,7 @@ func TestRetry_ReturnsTheReasonAtTheEndOfTheTime(t *testing.T) {
 			t.Errorf("the error is %v", err)
 		}
 		silent := fmt.Errorf("the broker does not answer: %w", context.DeadlineExceeded)
-		if err := grace.Retry(ctx, time.Second, stays, func() error { return silent }); err != silent {
+		if err := background.Retry(ctx, time.Second, stays, func() error { return silent }); err != silent {
 			t.Errorf("without a reason the error is %v", err)
 		}
 	})
@@ -63,18 +63,18 @@ func TestWithin_ReturnsWithItsContext(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := grace.Within(ctx, func() error { return errAway }); err != errAway {
+		if err := background.CallWithin(ctx, func() error { return errAway }); err != errAway {
 			t.Errorf("the call's error is %v", err)
 		}
 		release := make(chan struct{})
-		if err := grace.Within(ctx, func() error { <-release; return nil }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := background.CallWithin(ctx, func() error { <-release; return nil }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a call that hangs ended with %v", err)
 		}
-		if err := grace.Wait(ctx, func() { <-release }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := background.WaitWithin(ctx, func() { <-release }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a wait that hangs ended with %v", err)
 		}
 		close(release)
-		if err := grace.Wait(t.Context(), func() { <-release }); err != nil {
+		if err := background.WaitWithin(t.Context(), func() { <-release }); err != nil {
 			t.Errorf("a wait ended with %v", err)
 		}
 	})

@@ -1,4 +1,4 @@
-package grace_test
+package background_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"seckill/internal/grace"
+	"seckill/internal/background"
 	"seckill/test/virtual"
 )
 
@@ -14,7 +14,7 @@ func TestContext_EndsSoLongAfterTheOther(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		longer, end := grace.Context(ctx, time.Second)
+		longer, end := background.GraceContext(ctx, time.Second)
 		defer end()
 		began := time.Now()
 		<-longer.Done()
@@ -27,7 +27,7 @@ func TestContext_EndsSoLongAfterTheOther(t *testing.T) {
 func TestContext_EndsWhenItIsCancelled(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		longer, end := grace.Context(ctx, time.Hour)
+		longer, end := background.GraceContext(ctx, time.Hour)
 		cancel()
 		synctest.Wait()
 		if longer.Err() != nil {

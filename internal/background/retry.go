@@ -1,4 +1,4 @@
-package grace
+package background
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func isEnd(err error) bool {
 }
 
 // Within returns when the call does, or with the context. The call goes on then.
-func Within(ctx context.Context, call func() error) error {
+func CallWithin(ctx context.Context, call func() error) error {
 	result := make(chan error, 1)
 	go func() { result <- call() }()
 	select {
@@ -47,8 +47,8 @@ func Within(ctx context.Context, call func() error) error {
 }
 
 // Wait is Within for an end that has no error, such as that of a WaitGroup.
-func Wait(ctx context.Context, end func()) error {
-	return Within(ctx, func() error {
+func WaitWithin(ctx context.Context, end func()) error {
+	return CallWithin(ctx, func() error {
 		end()
 		return nil
 	})
