@@ -42,7 +42,7 @@ var (
 	stages = []string{"admission", "purchase", "relay", "worker", "expiry", "reconcile", "sale", "order", "duty", "adoption", "promise"}
 	fronts = []string{"shopapi", "adminapi"}
 	// adapterPrefixes name an adapter: its port, then its technology.
-	adapterPrefixes = []string{"ledger", "queue", "store", "pay", "bulletin", "spent", "carrier", "sink"}
+	adapterPrefixes = []string{"ledger", "queue", "store", "pay", "notify", "onetime", "carrier", "sink"}
 )
 
 // roleOf places a package by its import path.
@@ -225,7 +225,7 @@ func TestImportRules(t *testing.T) {
 		{in + "shopapi", in + "adminapi", false},
 		{in + "shopapi", in + "ledger/ledgermem", false},
 		{in + "adminapi", in + "app", false},
-		{in + "loadtest", in + "wire", true},
+		{in + "loadtest", in + "api", true},
 		{module + "/cmd/seckill", in + "app", true},
 		{module + "/cmd/seckill", in + "loadtest", true},
 		{module + "/cmd/seckill", in + "store/storesql", false},
@@ -236,7 +236,7 @@ func TestImportRules(t *testing.T) {
 		{in + "config", in + "store/storetest", false},
 		{module + "/test/crash", in + "store/storesql", true},
 		{module + "/examples/shop", "github.com/golang-jwt/jwt/v5", true},
-		{module + "/examples/shop", in + "wire", false},
+		{module + "/examples/shop", in + "api", false},
 		{module + "/examples/shop", module, false},
 		{in + "app", module + "/examples/shop", false},
 	}

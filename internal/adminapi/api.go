@@ -170,7 +170,7 @@ const (
 	pprofTimeout = 5 * time.Minute
 )
 
-// api is the handler's state: its options, and what is made of them once.
+// handler is the handler's state: its options, and what is made of them once.
 type handler struct {
 	Options
 	tokenHash [sha256.Size]byte

@@ -1,5 +1,6 @@
-// Package adminclient speaks the operator API, for the commands that act on a
+// The client of the operator API speaks the operator API, for the commands that act on a
 // running sale.
+
 package api
 
 import (
@@ -18,14 +19,14 @@ import (
 )
 
 const (
-	// DefaultTimeout bounds a call for which the caller names no other bound.
+	// ClientTimeout bounds a call for which the caller names no other bound.
 	ClientTimeout = 30 * time.Second
 	// maxAnswer bounds what is read of an answer: a report with its findings
 	// is some kilobytes.
 	maxAnswer = 4 << 20
 )
 
-// Options is how to reach the operator API.
+// ClientOptions is how to reach the operator API.
 type ClientOptions struct {
 	URL     string        // such as http://127.0.0.1:8081
 	Token   string        // admin.token
@@ -43,7 +44,7 @@ type Client struct {
 	http *http.Client
 }
 
-// New checks the options; it does not connect.
+// NewClient checks the options; it does not connect.
 func NewClient(opt ClientOptions) (*Client, error) {
 	base, err := url.Parse(strings.TrimRight(opt.URL, "/"))
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.User != nil || base.RawQuery != "" {

@@ -1,4 +1,4 @@
-// Package clientaddr finds out whose address a request comes from, also behind
+// This file finds out whose address a request comes from, also behind
 // proxies. Whatever counts, logs or judges an address of a shopper takes it
 // from here, so that all mean the same one.
 //
@@ -11,6 +11,7 @@
 // No other header is believed: not Forwarded (RFC 7239), X-Real-IP or a CDN's
 // own. A header that a proxy does not set itself it passes on as the client
 // wrote it, and of two headers that disagree nobody could say which one that is.
+
 package api
 
 import (
@@ -25,7 +26,7 @@ import (
 // header is the one that is read. It may stand on several lines.
 const header = "X-Forwarded-For"
 
-// Header gives the lines of a request's header of a name, in order.
+// AddressHeader gives the lines of a request's header of a name, in order.
 type AddressHeader interface {
 	PeekAll(name string) [][]byte
 }
@@ -34,7 +35,7 @@ type AddressHeader interface {
 // trusts nobody.
 type Proxies struct{ networks []netip.Prefix }
 
-// New trusts networks, each a CIDR such as 10.0.0.0/8, or one address.
+// NewProxies trusts networks, each a CIDR such as 10.0.0.0/8, or one address.
 func NewProxies(networks []string) (*Proxies, error) {
 	p := &Proxies{}
 	var errs []error

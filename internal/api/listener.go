@@ -1,6 +1,7 @@
-// Package socket accepts connections of the public, of which it expects nothing
+// The listener accepts connections of the public, of which it expects nothing
 // good: it bounds how many there are, in all and from one address, survives a
 // want of file handles, speaks TLS, and knows which of them never said a word.
+
 package api
 
 import (
@@ -35,7 +36,7 @@ const (
 // Refusals lists both.
 var Refusals = []string{RefusedTotal, RefusedAddr}
 
-// Options of a listener. The zero value bounds nothing.
+// ListenOptions of a listener. The zero value bounds nothing.
 type ListenOptions struct {
 	// MaxConns bounds all connections, MaxPerAddr those from one address, or one
 	// /64 of IPv6; 0 is off.

@@ -1,6 +1,7 @@
-// Package problem writes refusals as RFC 9457 problem documents, for both
+// This file writes refusals as RFC 9457 problem documents, for both
 // HTTP APIs: the code, its HTTP status, and a sentence in the reader's
 // language.
+
 package api
 
 import (
@@ -13,7 +14,7 @@ import (
 	"seckill/internal/logthrottle"
 )
 
-// ContentType is the media type of a problem document.
+// ProblemType is the media type of a problem document.
 const ProblemType = "application/problem+json"
 
 // typePrefix and a code make the type of a problem: a name, not an address.
@@ -34,7 +35,7 @@ type Document struct {
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// Of is the status and the document of an error. The bytes are shared when the
+// ProblemOf is the status and the document of an error. The bytes are shared when the
 // error carries nothing but its code: do not change them.
 func ProblemOf(err error, lang seckill.Lang) (status int, body []byte) {
 	return of(err, lang, publicDetail)
@@ -53,7 +54,7 @@ func of(err error, lang seckill.Lang, detail func(*seckill.Error) string) (statu
 	return status, encode(refusal, status, said, lang)
 }
 
-// WithStatus is the document of an error under another status than its code
+// ProblemWithStatus is the document of an error under another status than its code
 // has: 405 for a wrong method, 500 for a panic.
 func ProblemWithStatus(status int, err error, lang seckill.Lang) []byte {
 	var refusal *seckill.Error
@@ -63,7 +64,7 @@ func ProblemWithStatus(status int, err error, lang seckill.Lang) []byte {
 	return encode(refusal, status, publicDetail(refusal), lang)
 }
 
-// Plain is the status and the document of a code alone. The bytes are made
+// ProblemOfCode is the status and the document of a code alone. The bytes are made
 // once and shared, so that the crowd's refusals cost no allocation: do not
 // change them. A code outside the table is busy.
 func ProblemOfCode(code seckill.Code, lang seckill.Lang) (status int, body []byte) {
@@ -87,20 +88,20 @@ func RetryAfter(err error) string {
 	return ""
 }
 
-// Write answers a net/http request with the error's document.
+// WriteProblem answers a net/http request with the error's document.
 func WriteProblem(w http.ResponseWriter, err error, lang seckill.Lang) {
 	status, body := ProblemOf(err, lang)
 	write(w, status, body, RetryAfter(err), lang)
 }
 
-// WriteToOperator is Write for those who run the engine: an outage's detail
+// WriteProblemToOperator is Write for those who run the engine: an outage's detail
 // stays, since it says how far their change has come.
 func WriteProblemToOperator(w http.ResponseWriter, err error, lang seckill.Lang) {
 	status, body := of(err, lang, func(refusal *seckill.Error) string { return refusal.Detail })
 	write(w, status, body, RetryAfter(err), lang)
 }
 
-// WriteStatus answers with the error's document under another status.
+// WriteProblemStatus answers with the error's document under another status.
 func WriteProblemStatus(w http.ResponseWriter, status int, err error, lang seckill.Lang) {
 	write(w, status, ProblemWithStatus(status, err, lang), RetryAfter(err), lang)
 }

@@ -1,5 +1,6 @@
-// Package stats has what the engine tells an operator about a sale: its
+// This file has what the engine tells an operator about a sale: its
 // figures at a glance, and the report of a reconciliation.
+
 package api
 
 import "seckill"
@@ -45,13 +46,13 @@ func (s *Stats) Reserved() int64 {
 	return s.Store.Pending + s.Store.Paid
 }
 
-// Units are free and taken units.
+// LedgerFigures are free and taken units.
 type LedgerFigures struct {
 	Available int64 `json:"available"`
 	Reserved  int64 `json:"reserved"`
 }
 
-// Store is the product's units in the store, by the state of their orders.
+// StoreFigures is the product's units in the store, by the state of their orders.
 type StoreFigures struct {
 	Stock     int64 `json:"stock"`
 	Pending   int64 `json:"pending"`
@@ -61,7 +62,7 @@ type StoreFigures struct {
 	Refunded  int64 `json:"refunded"`
 }
 
-// Queue is what waits for the worker.
+// QueueFigures is what waits for the worker.
 type QueueFigures struct {
 	Depth    int64 `json:"depth"` // reservations, parked ones included
 	OldestMS int64 `json:"oldest_ms"`

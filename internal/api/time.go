@@ -1,6 +1,7 @@
-// Package wire has the JSON shapes that both HTTP APIs, the event feed and the
-// sinks speak, and how they are made from the domain. openapi.yaml
-// describes them; a test holds the two together.
+// The types of this package are the JSON that both HTTP APIs, the event feed and
+// the sinks write, and how it is made from the domain. openapi.yaml describes them; a
+// test holds the two together.
+
 package api
 
 import (

@@ -1,4 +1,4 @@
-// Package identity says who the buyer is: the subject of the JSON Web Token
+// A Verifier says who the buyer is: the subject of the JSON Web Token
 // in the Authorization header. Every purchase passes here before anything is
 // decided, so tokens are read by hand over the raw bytes, and HS256 is verified
 // each time without allocation. Libraries do the rest: go-jose reads the shop's
@@ -8,6 +8,7 @@
 // The reader is narrower than the standard allows and never wider: what it
 // accepts, golang-jwt accepts with the same claims. FuzzAgainstLibrary compares
 // the two.
+
 package auth
 
 import (
@@ -81,7 +82,7 @@ type Look struct {
 	DatesLast bool
 }
 
-// Options are what a Verifier trusts. It needs secrets, keys, or both.
+// VerifierOptions are what a Verifier trusts. It needs secrets, keys, or both.
 type VerifierOptions struct {
 	// Secrets are those of HS256, HS384 and HS512, any of which counts; without
 	// them these algorithms are refused.
@@ -106,7 +107,7 @@ type Verifier struct {
 	leeway           int64 // seconds
 }
 
-// Open makes a verifier.
+// OpenVerifier makes a verifier.
 func OpenVerifier(opt VerifierOptions) (*Verifier, error) {
 	v := &Verifier{keys: opt.Keys, issuer: opt.Issuer, audience: opt.Audience, leeway: int64(opt.Leeway / time.Second)}
 	if len(opt.Secrets) == 0 && opt.Keys == nil {

@@ -1,6 +1,7 @@
-// Package keyring signs with one secret and accepts several, so that a secret
+// A Ring signs with one secret and accepts several, so that a secret
 // can be rotated while what the old one signed is still about. Signatures are
 // HMAC-SHA256. Nothing is allocated per signature: it stands on the hot path.
+
 package auth
 
 import (
@@ -29,7 +30,7 @@ type Ring struct {
 	keys []*ringKey
 }
 
-// New makes a ring that signs with the first secret and accepts any of them.
+// NewRing makes a ring that signs with the first secret and accepts any of them.
 func NewRing(secrets ...[]byte) (*Ring, error) {
 	if len(secrets) == 0 || len(secrets) > MaxSecrets {
 		return nil, ErrSecrets
@@ -65,7 +66,7 @@ func (r *Ring) Find(message, signature []byte) (secret int) {
 	return -1
 }
 
-// Derive makes of a secret one for another use, so that what is signed for one
+// DeriveKey makes of a secret one for another use, so that what is signed for one
 // use never passes for the other. The secret cannot be told from it.
 func DeriveKey(secret []byte, use string) []byte {
 	mac := hmac.New(sha256.New, secret)
@@ -73,13 +74,13 @@ func DeriveKey(secret []byte, use string) []byte {
 	return mac.Sum(nil)
 }
 
-// key keeps HMAC states whose padded key has been hashed already, which saves
+// ringKey keeps HMAC states whose padded key has been hashed already, which saves
 // two of the four or so compressions of a short message.
 type ringKey struct {
 	states sync.Pool // of *state
 }
 
-// state owns the bytes that pass through the hash.Hash interface. What passes
+// ringState owns the bytes that pass through the hash.Hash interface. What passes
 // an interface escapes to the heap, and copying a token of some hundred bytes
 // is cheaper than making every caller allocate it.
 type ringState struct {

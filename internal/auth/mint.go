@@ -1,10 +1,11 @@
-// Package purchasetoken makes and reads purchase tokens: short-lived proofs
+// A Mint makes and reads purchase tokens: short-lived proofs
 // that a buyer has answered the challenge of a product. A token carries its own
 // signature, so that any instance can read what another one made and no state
 // is kept.
 //
 // A token's id is the idempotency key of the purchase: the same token sent
 // twice finds the same order, and so do two tokens of one id.
+
 package auth
 
 import (
@@ -24,7 +25,7 @@ var (
 	ErrTokenExpired   = seckill.Errorf(seckill.CodeTokenInvalid, "the purchase token has expired")
 )
 
-// ID is the identity of a token.
+// TokenID is the identity of a token.
 type TokenID [16]byte
 
 // KeyLen is the length of an ID's text.
@@ -43,7 +44,7 @@ type Mint struct {
 	ring *Ring
 }
 
-// New makes a mint that signs with the first secret and accepts all of them.
+// NewMint makes a mint that signs with the first secret and accepts all of them.
 func NewMint(secrets ...[]byte) (*Mint, error) {
 	ring, err := NewRing(secrets...)
 	if err != nil {

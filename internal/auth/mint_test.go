@@ -153,7 +153,7 @@ func TestNothingIsMadeWithoutASecretOrABuyer(t *testing.T) {
 }
 
 func TestVerifyAllocatesNothingButTheKey(t *testing.T) {
-	if raceDetector {
+	if raceEnabled {
 		t.Log("the race detector allocates itself; budgets are measured without it")
 		return
 	}

@@ -1,10 +1,11 @@
-// Package orderlink makes and reads order links: signed texts that let whoever
+// A LinkSigner makes and reads order links: signed texts that let whoever
 // has one look at one order for a while, and do nothing with it. A payment app
 // may return into another browser than the one that the buyer is signed in at;
 // the link is what it brings along.
 //
 // A link carries its own signature, so that any instance can read what another
 // one made and no state is kept.
+
 package auth
 
 import (
@@ -46,17 +47,17 @@ const (
 	sealedLinkLen = linkBodyLen + Size
 )
 
-// strict refuses a last character with bits that mean nothing, so that a link
+// strictBase64 refuses a last character with bits that mean nothing, so that a link
 // has one spelling.
 var strictBase64 = base64.RawURLEncoding.Strict()
 
 // TextLen is the length of a link's text.
 var TextLen = strictBase64.EncodedLen(sealedLinkLen)
 
-// Signer makes and reads links. It is safe for concurrent use.
+// LinkSigner makes and reads links. It is safe for concurrent use.
 type LinkSigner struct{ ring *Ring }
 
-// New makes a signer under keys that are derived from secrets which serve
+// NewLinkSigner makes a signer under keys that are derived from secrets which serve
 // something else too: what is signed here can never pass for that, nor that for
 // this. The first secret signs, all are accepted.
 func NewLinkSigner(secrets ...[]byte) (*LinkSigner, error) {

@@ -1,6 +1,6 @@
 //go:build race
 
-package identity
+package auth
 
 // The race detector makes sync.Pool forget at random, which allocates.
 const raceEnabled = true

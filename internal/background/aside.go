@@ -1,7 +1,7 @@
-// Package aside keeps the rounds of background duties going past what does not
-// answer. A part of the ledger that is away (one master of a Cluster) must not
+// A Shelf keeps the rounds of background duties going past what does not answer. A part of the ledger that is away (one master of a Cluster) must not
 // hold up what lies elsewhere: what was asked in vain is put on a shelf, and is
 // tried after everything else from then on, few at a time, until it answers.
+
 package background
 
 import (

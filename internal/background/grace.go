@@ -1,5 +1,6 @@
-// Package grace says how long calls in hand may go on after a stop, and has the
+// This file says how long calls in hand may go on after a stop, and has the
 // wait that ends with one.
+
 package background
 
 import (
@@ -7,11 +8,11 @@ import (
 	"time"
 )
 
-// Call is how long calls to a broker go on. One that works answers within it. One
+// GraceTime is how long calls to a broker go on. One that works answers within it. One
 // that does not must not hold up a stop: all that it has comes again.
 const GraceTime = time.Second
 
-// Context ends so long after ctx. It has the values of ctx, and not its
+// GraceContext ends so long after ctx. It has the values of ctx, and not its
 // deadline.
 func GraceContext(ctx context.Context, long time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))

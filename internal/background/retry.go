@@ -34,7 +34,7 @@ func isEnd(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Within returns when the call does, or with the context. The call goes on then.
+// CallWithin returns when the call does, or with the context. The call goes on then.
 func CallWithin(ctx context.Context, call func() error) error {
 	result := make(chan error, 1)
 	go func() { result <- call() }()
@@ -46,7 +46,7 @@ func CallWithin(ctx context.Context, call func() error) error {
 	}
 }
 
-// Wait is Within for an end that has no error, such as that of a WaitGroup.
+// WaitWithin is Within for an end that has no error, such as that of a WaitGroup.
 func WaitWithin(ctx context.Context, end func()) error {
 	return CallWithin(ctx, func() error {
 		end()

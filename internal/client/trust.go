@@ -1,4 +1,4 @@
-// Package trust tells a certificate that is not believed from an outage.
+// Package client tells a certificate that is not believed from an outage.
 package client
 
 import (

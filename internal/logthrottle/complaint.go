@@ -1,4 +1,4 @@
-// Package complaint keeps a log readable, and its disk from filling, when what
+// Package logthrottle keeps a log readable, and its disk from filling, when what
 // goes wrong is caused from outside: of each kind one line a second is written,
 // and the next one says how many were left out.
 package logthrottle

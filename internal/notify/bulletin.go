@@ -1,4 +1,4 @@
-// Package bulletin is the port through which instances tell each other what
+// Package notify is the port through which instances tell each other what
 // has just changed. It carries promptness, never truth: whatever a notice says
 // stands in the store or in the ledger too, where every instance looks by
 // itself within a second. A notice may therefore be lost, late, doubled or out

@@ -1,4 +1,4 @@
-// Package spent is the port of the register of things that may be used once:
+// Package onetime is the port of the register of things that may be used once:
 // guesses at a challenge, login codes. It holds what was used, for as long as
 // it could be used again, and nothing else.
 package onetime

@@ -1,4 +1,4 @@
-// Package entryformat is the binary form of outbox entries, which instances of two
+// Below is the binary form of outbox entries, which instances of two
 // versions read on one Redis during a rolling upgrade, and which the journal of
 // promises keeps over one. Numbers are big-endian.
 //
@@ -18,6 +18,7 @@
 //
 // The version changes only when a reader of the old one would go wrong. The head
 // keeps its meaning up to the time in every version.
+
 package queue
 
 import (

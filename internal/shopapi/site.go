@@ -1,8 +1,9 @@
-// Package site makes a page ready to be served: every file but index.html lies in
+// BuildPage makes a page ready to be served: every file but index.html lies in
 // a folder whose name is the hash of all of them, so that browsers and CDNs keep
 // it for good and never mistake one version for another. Scripts and styles name
 // each other relative to themselves, so that only the index has to name the
 // folder. The page needs no build step for this, and none to be served without it.
+
 package shopapi
 
 import (
@@ -38,7 +39,7 @@ const artFolder = "art/"
 // more versions than a page will ever have.
 const hashChars = 12
 
-// File is one file of a site.
+// PageFile is one file of a site.
 type PageFile struct {
 	Name string // without a slash at its beginning
 	Body []byte
@@ -46,7 +47,7 @@ type PageFile struct {
 	CacheControl string
 }
 
-// Options of a build.
+// PageOptions of a build.
 type PageOptions struct {
 	// API is where the page finds the engine; empty is where the page itself is.
 	API string
@@ -55,7 +56,7 @@ type PageOptions struct {
 	Policy string
 }
 
-// Build makes the files of a site from a page, sorted by name, with the index
+// BuildPage makes the files of a site from a page, sorted by name, with the index
 // last: whoever finds it finds all that it names.
 func BuildPage(page fs.FS, opt PageOptions) ([]PageFile, error) {
 	b := build{bodies: make(map[string][]byte)}

@@ -1,4 +1,4 @@
-// Package kafkalink reaches Kafka for the carrier and for sinks: connection,
+// Package kafkaclient reaches Kafka for the carrier and for sinks: connection,
 // sign-in, and one topic that is checked, watched and written.
 package kafkaclient
 

@@ -1,4 +1,4 @@
-// Package pulsarlink speaks Pulsar's binary protocol for the carrier and for
+// Package pulsarclient speaks Pulsar's binary protocol for the carrier and for
 // sinks: connections, one topic that is written, and one that is received from.
 //
 // It is no general client. It writes plain messages only, and takes everything

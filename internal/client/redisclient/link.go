@@ -1,4 +1,4 @@
-// Package redislink says where Redis is, and reaches it without waiting longer
+// Package redisclient says where Redis is, and reaches it without waiting longer
 // than its caller wants to.
 package redisclient
 

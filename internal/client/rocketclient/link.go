@@ -1,4 +1,4 @@
-// Package rocketlink speaks to RocketMQ 5 for the carrier and for sinks: one
+// Package rocketclient speaks to RocketMQ 5 for the carrier and for sinks: one
 // topic, as a producer or as a consumer of one group.
 //
 // It uses the gRPC protocol of Apache's Go client without the client itself.

@@ -1,4 +1,4 @@
-// Package bulletinredis carries bulletins over Redis Pub/Sub, on a client of
+// Package notifyredis carries bulletins over Redis Pub/Sub, on a client of
 // its own, so that no notice waits behind a reservation. In a Cluster any node
 // takes and gives them.
 package notifyredis

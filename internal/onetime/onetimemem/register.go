@@ -1,4 +1,4 @@
-// Package spentmem keeps the register of one instance in memory.
+// Package onetimemem keeps the register of one instance in memory.
 package onetimemem
 
 import (

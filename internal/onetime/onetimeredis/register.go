@@ -1,4 +1,4 @@
-// Package spentredis keeps the register of many instances in Redis: a key per
+// Package onetimeredis keeps the register of many instances in Redis: a key per
 // use, PREFIX + "spent:{DIGEST}", which expires by itself. Its value is the
 // outcome.
 //

@@ -1,4 +1,4 @@
-// Package spenttest is what every onetime.Register promises, as tests.
+// Package onetimetest is what every onetime.Register promises, as tests.
 package onetimetest
 
 import (
