@@ -6,6 +6,7 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
+	"seckill/internal/background"
 	"seckill/internal/config"
 	"seckill/internal/duty"
 	"seckill/internal/ledger"
@@ -64,7 +65,7 @@ func (a *App) startLoops(ctx context.Context) {
 		p.counter = p.newCounter() // the board tells it of a restart
 	}
 	p.runBoard(ctx, a.goLoop)
-	loops := []*duty.Loop{
+	loops := []*background.Loop{
 		{Name: "catalog", Every: sale.CatalogEvery, First: sale.CatalogEvery, Timeout: 5 * time.Second, StopsSoon: true, Round: p.catalog.Refresh},
 		{Name: "clock", Every: clockEvery, First: clockEvery, Timeout: 5 * time.Second, StopsSoon: true, Round: p.clock.Sync},
 		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
@@ -73,10 +74,10 @@ func (a *App) startLoops(ctx context.Context) {
 		{Name: dutyPromise, Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
 	}
 	if p.book.settings != nil {
-		loops = append(loops, &duty.Loop{Name: "settings", Every: settingsEvery, Timeout: 5 * time.Second, Round: p.checkSettings})
+		loops = append(loops, &background.Loop{Name: "settings", Every: settingsEvery, Timeout: 5 * time.Second, Round: p.checkSettings})
 	}
 	if p.cfg.SharedLedger() && a.has(RoleShop) {
-		loops = append(loops, &duty.Loop{Name: "witness", Every: witnessEvery, Timeout: witnessTimeout, Round: p.checkWitness})
+		loops = append(loops, &background.Loop{Name: "witness", Every: witnessEvery, Timeout: witnessTimeout, Round: p.checkWitness})
 	}
 	if p.keys != nil && a.has(RoleShop) {
 		loops = append(loops, p.keysDuty())
@@ -88,7 +89,7 @@ func (a *App) startLoops(ctx context.Context) {
 		loops = append(loops, p.once(p.duties())...)
 		loops = append(loops, p.once(p.sinkDuties())...)
 		if p.book.workers != nil && p.cfg.Worker.RatePerSecond > 0 {
-			loops = append(loops, &duty.Loop{Name: "pace", Every: paceEvery, Timeout: paceEvery, Round: p.shareRate})
+			loops = append(loops, &background.Loop{Name: "pace", Every: paceEvery, Timeout: paceEvery, Round: p.shareRate})
 		}
 		a.goLoop(func() { p.workers.Run(ctx) })
 		if p.line != nil {
@@ -112,7 +113,7 @@ func (a *App) goLoop(run func()) { a.loops.Go(run) }
 // once makes duties run once in the cluster, where there may be one: under a
 // lease of the store that instances share. What another has to do now it is
 // told, and finds by itself with its next round.
-func (p *parts) once(loops []*duty.Loop) []*duty.Loop {
+func (p *parts) once(loops []*background.Loop) []*background.Loop {
 	if p.cfg.SharedStore() {
 		for _, loop := range loops {
 			loop.Lease, loop.Holder = p.store, p.name
@@ -158,7 +159,7 @@ func (p *parts) shareRate(ctx context.Context) error {
 }
 
 // duties are the background duties of the worker role.
-func (p *parts) duties() []*duty.Loop {
+func (p *parts) duties() []*background.Loop {
 	expirer := &duty.Expirer{
 		Store: p.store, WarnLead: p.cfg.Order.ExpireAfter / warnShare, OnExpired: p.expired(metrics.ExpiredByScan),
 	}
@@ -170,7 +171,7 @@ func (p *parts) duties() []*duty.Loop {
 	refunder := &duty.Refunder{Store: p.store, Providers: p.providers, OnAlert: p.alerter.Raise}
 	finisher := &transfer.Finisher{Mover: p.mover, Products: p.recentTerms}
 	climber := worker.NewClimber(p.workers[0])
-	return []*duty.Loop{
+	return []*background.Loop{
 		{Name: dutyKeep, Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
 		{Name: dutyRelease, Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
 		{Name: dutyRefund, Every: refundEvery, Timeout: roundTimeout, Round: refunder.Round},

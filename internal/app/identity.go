@@ -6,7 +6,7 @@ import (
 
 	"seckill/internal/admission"
 	"seckill/internal/auth"
-	"seckill/internal/duty"
+	"seckill/internal/background"
 	"seckill/internal/fault"
 	"seckill/internal/shopapi"
 )
@@ -52,8 +52,8 @@ func (p *parts) login(door *admission.Doorkeeper) *shopapi.Login {
 }
 
 // keysDuty fetches the shop's keys, regularly and when a token names another.
-func (p *parts) keysDuty() *duty.Loop {
-	loop := &duty.Loop{
+func (p *parts) keysDuty() *background.Loop {
+	loop := &background.Loop{
 		Name: "jwks", Every: p.cfg.Auth.JWKSRefresh, Next: p.keys.Next, Timeout: keysTimeout, Round: p.keys.Round,
 	}
 	p.keys.Wake = loop.Wake

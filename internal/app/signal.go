@@ -2,9 +2,8 @@ package app
 
 import (
 	"errors"
+	"seckill/internal/background"
 	"sync"
-
-	"seckill/internal/duty"
 )
 
 // errLost is what the keeper raises.
@@ -21,22 +20,22 @@ type signals struct {
 	tell func(duty string)
 
 	mu    sync.Mutex
-	loops map[string]*duty.Loop // those that run here, made after the parts
+	loops map[string]*background.Loop // those that run here, made after the parts
 }
 
 func newSignals() *signals {
-	return &signals{troubles: newTroubles(), tell: func(string) {}, loops: make(map[string]*duty.Loop)}
+	return &signals{troubles: newTroubles(), tell: func(string) {}, loops: make(map[string]*background.Loop)}
 }
 
 // bind makes a loop reachable for the parts that wake it.
-func (s *signals) bind(loop *duty.Loop) {
+func (s *signals) bind(loop *background.Loop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loops[loop.Name] = loop
 }
 
 // loop is a duty that runs here, or nil.
-func (s *signals) loop(name string) *duty.Loop {
+func (s *signals) loop(name string) *background.Loop {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.loops[name]

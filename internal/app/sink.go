@@ -8,8 +8,8 @@ import (
 
 	"seckill/internal/alert"
 	"seckill/internal/api"
+	"seckill/internal/background"
 	"seckill/internal/config"
-	"seckill/internal/duty"
 	"seckill/internal/fault"
 	"seckill/internal/logthrottle"
 	"seckill/internal/metrics"
@@ -86,9 +86,9 @@ func (p *parts) openTarget(ctx context.Context, cfg *config.Sink) (sink.Target, 
 }
 
 // sinkDuties are one duty per sink.
-func (p *parts) sinkDuties() (loops []*duty.Loop) {
+func (p *parts) sinkDuties() (loops []*background.Loop) {
 	for i, sender := range p.sinks.senders {
-		loops = append(loops, &duty.Loop{
+		loops = append(loops, &background.Loop{
 			Name: "sink:" + p.sinks.desk.Sinks[i].Name, Every: sinkEvery, Timeout: sinkTimeout, Round: sender.Round, StopsSoon: true,
 		})
 	}

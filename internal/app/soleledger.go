@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"seckill/internal/background"
 	"time"
-
-	"seckill/internal/duty"
 )
 
 // Two ledgers on one database would sell the same stock twice. A lease of the
@@ -35,7 +34,7 @@ var ErrOtherLedger = errors.New("another ledger sells for this database")
 
 // leases are the store's, and who has one.
 type leases interface {
-	duty.Lease
+	background.Lease
 	LeaseHolder(ctx context.Context, name string) (holder string, err error)
 }
 
@@ -66,7 +65,7 @@ func (p *parts) holdLedger(ctx context.Context, leases leases) error {
 	if err := s.take(ctx); err != nil {
 		return err
 	}
-	loop := (&duty.Loop{
+	loop := (&background.Loop{
 		Name: dutyLedgerLease, Every: ledgerLeaseRenew, First: ledgerLeaseRenew, Timeout: ledgerLeaseCall, Round: s.renew,
 		Logger: p.log, OnRound: p.metrics.Duty,
 	}).Ready()

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"seckill/internal/alert"
-	"seckill/internal/duty"
+	"seckill/internal/background"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 )
@@ -51,14 +51,14 @@ func (p *parts) keepInstance(ctx context.Context) error {
 
 // takeoverDuties are the duties of an instance whose ledger can fail apart from
 // the store. Takeovers are begun and ended by one of them, under a lease.
-func (p *parts) takeoverDuties() []*duty.Loop {
+func (p *parts) takeoverDuties() []*background.Loop {
 	handover := &sale.Handover{Desk: p.desk, Instance: p.name, InHand: p.workers.InHand}
 	takeovers := &sale.Takeovers{Desk: p.desk, ReturnAfter: p.cfg.Ledger.ReturnAfter, Now: time.Now, OnStarted: p.tellTakenOver}
-	loops := []*duty.Loop{
+	loops := []*background.Loop{
 		{Name: "instance", Every: instanceEvery, Timeout: instanceTTL / 2, Round: p.keepInstance},
 		{Name: "handover", Every: handoverEvery, Timeout: handoverTimeout, Round: handover.Round},
 	}
-	return append(loops, p.once([]*duty.Loop{
+	return append(loops, p.once([]*background.Loop{
 		{Name: "takeover", Every: takeoverEvery, Timeout: roundTimeout, Round: takeovers.Start},
 		{Name: "return", Every: takeoverEvery, Timeout: returnTimeout, Round: takeovers.Return},
 	})...)

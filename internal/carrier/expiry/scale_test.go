@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/background"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
 	"seckill/internal/carrier/expiry"
@@ -82,7 +83,7 @@ func expireInTime(t *testing.T, l load, messages, scan bool) {
 		Codec: newCodec(t, "store-1"), Store: in, Meter: late, OnExpired: late.saw("message"), Now: time.Now,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
-	expirer := &duty.Loop{
+	expirer := &background.Loop{
 		Name: "expire", Every: time.Second, Timeout: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Round: (&duty.Expirer{Store: in, WarnLead: l.over / 6, OnExpired: late.saw("scan")}).Round,
 	}

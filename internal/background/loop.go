@@ -1,7 +1,4 @@
-// Package duty holds the background loops: what the engine does without being
-// asked. Each is a round that may be repeated, done twice or cut short at any
-// instant; the loop around it starts and stops all of them the same way.
-package duty
+package background
 
 import (
 	"context"
@@ -10,8 +7,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
-
-	"seckill/internal/background"
 )
 
 const (
@@ -111,7 +106,7 @@ func (l *Loop) pause() time.Duration {
 
 func (l *Loop) once(ctx context.Context) error {
 	if !l.StopsSoon {
-		longer, cancel := background.GraceContext(ctx, stopGrace)
+		longer, cancel := GraceContext(ctx, stopGrace)
 		defer cancel()
 		ctx = longer
 	}

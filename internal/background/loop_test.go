@@ -1,4 +1,4 @@
-package duty_test
+package background_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"seckill/internal/duty"
+	"seckill/internal/background"
 	"seckill/test/rig"
 	"seckill/test/virtual"
 )
@@ -18,7 +18,7 @@ import (
 var quiet = slog.New(slog.DiscardHandler)
 
 // running starts a loop and returns how it is stopped.
-func running(t *testing.T, l *duty.Loop) (stop func()) {
+func running(t *testing.T, l *background.Loop) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	if l.Logger == nil {
@@ -37,7 +37,7 @@ func wait(d time.Duration) {
 func TestALoopBeginsAtOnceAndGoesOnEvery(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		var rounds, seen atomic.Int64
-		stop := running(t, &duty.Loop{
+		stop := running(t, &background.Loop{
 			Name: "test", Every: time.Minute, Timeout: time.Second,
 			Round: func(context.Context) error {
 				if rounds.Add(1) == 2 {
@@ -67,7 +67,7 @@ func TestAWokenLoopDoesNotWait(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		var rounds atomic.Int64
 		in := make(chan struct{})
-		l := &duty.Loop{Every: time.Hour, Timeout: time.Hour, Round: func(context.Context) error {
+		l := &background.Loop{Every: time.Hour, Timeout: time.Hour, Round: func(context.Context) error {
 			rounds.Add(1)
 			<-in
 			return nil
@@ -91,7 +91,7 @@ func TestAWokenLoopDoesNotWait(t *testing.T) {
 func TestARoundHasATimeout(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		var ended atomic.Pointer[error]
-		stop := running(t, &duty.Loop{Every: time.Hour, Timeout: 3 * time.Second, Round: func(ctx context.Context) error {
+		stop := running(t, &background.Loop{Every: time.Hour, Timeout: 3 * time.Second, Round: func(ctx context.Context) error {
 			<-ctx.Done()
 			err := ctx.Err()
 			ended.Store(&err)
@@ -112,7 +112,7 @@ func TestAStopFinishesTheRoundWithinReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual.Test(t, func(t *testing.T) {
 				var cut atomic.Bool
-				stop := running(t, &duty.Loop{Every: time.Hour, Timeout: 2 * time.Hour, Round: func(ctx context.Context) error {
+				stop := running(t, &background.Loop{Every: time.Hour, Timeout: 2 * time.Hour, Round: func(ctx context.Context) error {
 					select {
 					case <-ctx.Done():
 						cut.Store(true)
@@ -137,7 +137,7 @@ func TestAStopFinishesTheRoundWithinReason(t *testing.T) {
 func TestStop_EndsTheContextOfARoundThatStopsSoon(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		var log rig.Log
-		stop := running(t, &duty.Loop{
+		stop := running(t, &background.Loop{
 			Every: time.Hour, Timeout: time.Hour, StopsSoon: true, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Round: func(ctx context.Context) error {
 				<-ctx.Done()
@@ -157,9 +157,9 @@ func TestALeaseLetsOneLoopOfTheClusterRun(t *testing.T) {
 	r := rig.New(t)
 	var rounds [2]atomic.Int64
 	var stops [2]func()
-	loops := [2]*duty.Loop{}
+	loops := [2]*background.Loop{}
 	for i, holder := range []string{"one", "two"} {
-		loops[i] = &duty.Loop{
+		loops[i] = &background.Loop{
 			Name: "leased", Every: 5 * time.Millisecond, Timeout: time.Minute, Lease: r.Store, Holder: holder,
 			Round: func(context.Context) error { rounds[i].Add(1); return nil },
 		}
@@ -221,7 +221,7 @@ func (d *desk) look() (calls int, until time.Time) {
 func TestALeaseIsShortAndRenewedWhileARoundRuns(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		d := &desk{}
-		stop := running(t, &duty.Loop{
+		stop := running(t, &background.Loop{
 			Name: "long", Holder: "one", Lease: d, Every: time.Second, Timeout: time.Hour,
 			Round: func(context.Context) error { <-time.After(time.Minute); return nil },
 		})
@@ -233,7 +233,7 @@ func TestALeaseIsShortAndRenewedWhileARoundRuns(t *testing.T) {
 		}
 		stop()
 		short := &desk{}
-		stop = running(t, &duty.Loop{
+		stop = running(t, &background.Loop{
 			Name: "short", Holder: "one", Lease: short, Every: 100 * time.Millisecond, Timeout: time.Hour,
 			Round: func(context.Context) error { return nil },
 		})
@@ -252,7 +252,7 @@ func TestAnOutageOfTheLeasePasses(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		d := &desk{}
 		var rounds atomic.Int64
-		l := &duty.Loop{
+		l := &background.Loop{
 			Name: "leased", Holder: "one", Lease: d, Every: time.Second, Timeout: time.Minute,
 			Round: func(context.Context) error { rounds.Add(1); return nil },
 		}
