@@ -61,6 +61,7 @@ func TestEveryDescribedOperationAnswersAsDescribed(t *testing.T) {
 	r.letters()
 	r.sinks()
 	r.records()
+	r.rehearsal()
 	// The embedded ledger cannot be taken over.
 	untried := slices.DeleteFunc(spec.Untried(""), func(name string) bool { return name == "POST /admin/v1/products/{id}/takeover" })
 	if len(untried) > 0 {
@@ -248,6 +249,18 @@ func (r *tour) records() {
 	}
 	r.stream(r.engine.AdminURL+"/admin/v1/stats/stream", operating("li.na"))
 	r.admin("POST", "/admin/v1/products/1/end", `{"reason":"over"}`, 200)
+}
+
+// rehearsal deletes a test product with its order.
+func (r *tour) rehearsal() {
+	r.t.Helper()
+	openSale(r.t, r.engine, engine.Product{ID: 2, Stock: 10, Test: true})
+	buy(r.t, r.engine.Buyer("ann"), 2, engine.Purchase{Quantity: 1})
+	r.admin("POST", "/admin/v1/products/2/end", `{"reason":"the rehearsal is over"}`, 200)
+	deleted := r.admin("DELETE", "/admin/v1/products/2?reason=rehearsal", "", 200)
+	if got := member(r.t, deleted.Text, "orders"); got != "1" {
+		r.t.Errorf("deleted %s orders, want 1", got)
+	}
 }
 
 // described lists the operations as "GET /path".
