@@ -44,6 +44,7 @@ func TestTornScript_ProductIsMendedByItself(t *testing.T) {
 			t.Fatalf("%d whole commands: no more can be: %v", c.whole, last)
 		}
 		b.Confirmed(b.Buy(max(c.next, product), 1))
+		b.acknowledged(max(c.next, product))
 		sound := b.holds(b.redis, product)
 		if epoch := b.epoch(product); epoch != before {
 			t.Fatalf("%d whole commands: rebuilt at the first load already, epoch %d", c.whole, epoch)
@@ -126,13 +127,20 @@ func (b *books) holds(in *server.RedisServer, product uint32) string {
 		in.Must("ZCARD", fmt.Sprintf("%s:open:%d", tag, product)), strings.Fields(in.Must("XREVRANGE", tag+":out", "+", "-", "COUNT", "1"))[0])
 }
 
-// rests waits until nothing of the product waits, and its books are balanced.
-func (b *books) rests(product uint32) {
+// acknowledged waits until the worker has acknowledged every entry of a product,
+// which comes after the store has the orders.
+func (b *books) acknowledged(product uint32) {
 	b.t.Helper()
-	market.Eventually(b.t, "nothing of the product waits", func(ctx context.Context) bool {
+	market.Eventually(b.t, "no entry of the product waits", func(ctx context.Context) bool {
 		f, err := b.Operator().Stats(ctx, product)
 		return err == nil && f.Queue.Depth == 0
 	})
+}
+
+// rests waits until nothing of the product waits, and its books are balanced.
+func (b *books) rests(product uint32) {
+	b.t.Helper()
+	b.acknowledged(product)
 	market.Eventually(b.t, "its books are balanced", func(context.Context) bool { return isBalanced(b.count(product, false)) })
 }
 
