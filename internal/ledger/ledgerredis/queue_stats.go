@@ -38,15 +38,15 @@ func (q *outboxQueue) Stats(ctx context.Context, product uint32) (sum queue.Stat
 
 // homes are the buckets of a product's shards; all, if that is not known.
 func (q *outboxQueue) homes(product uint32) []int {
-	first, count := 0, buckets
+	group, count := uint32(0), buckets // any group's shards, if there are enough, lie in all of them
 	if q.home != nil {
-		if group, shards, known := q.home(product); known {
-			first, count = bucketOf(group, 0), min(shards, buckets)
+		if its, shards, known := q.home(product); known {
+			group, count = its, min(shards, buckets)
 		}
 	}
 	homes := make([]int, count)
 	for i := range homes {
-		homes[i] = (first + i) % buckets // they follow one another
+		homes[i] = bucketOf(group, i)
 	}
 	return homes
 }

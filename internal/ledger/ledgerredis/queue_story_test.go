@@ -503,3 +503,32 @@ func TestTheLogTellsOnceWhichConsumerIsDead(t *testing.T) {
 		t.Error("one that is long gone is remembered")
 	}
 }
+
+// The count of a product that is on sale and its takeover read these figures and
+// entries: none may be left out (I3, I4).
+func TestStats_CountEveryShardOfAProduct(t *testing.T) {
+	const product, group, shards = 1, 9, 4
+	r := newQueueRig(t)
+	for shard := range shards {
+		at := time.UnixMilli(1_800_000_000_000 + int64(shard)).UTC()
+		r.publish(seckill.Entry{
+			ProductID: product, Group: group, Shard: shard, Epoch: 1, At: at, PriceCents: 1, Currency: "CNY", Name: "shoe", Limit: 1,
+			Claims: []seckill.Claim{{OrderNo: seckill.NewOrderNo(at, product, uint64(shard)), Buyer: "b", Quantity: 1}},
+		})
+	}
+	r.flush()
+	for _, known := range []bool{false, true} {
+		r.queue.home = func(uint32) (uint32, int, bool) { return group, shards, known }
+		if got := r.stats(product); got.Entries != shards || got.Reservations != shards {
+			t.Errorf("home known: %t: %+v, want %d entries", known, got, shards)
+		}
+		seen := make(map[int]bool) // by shard
+		r.check(r.queue.Unacknowledged(r.ctx(), product, func(e seckill.Entry) error {
+			seen[e.Shard] = true
+			return nil
+		}), "read what is not acknowledged")
+		if len(seen) != shards {
+			t.Errorf("home known: %t: entries of %d shards are not acknowledged, want %d", known, len(seen), shards)
+		}
+	}
+}
