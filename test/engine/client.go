@@ -57,7 +57,8 @@ type request struct {
 	body        any // nil, []byte as it is, or what becomes JSON
 }
 
-// do sends the request once and reads a 2xx answer into result, if not nil.
+// do sends the request once and reads a 2xx answer into result, if not nil; into
+// an *int its status alone.
 func (e *Engine) do(ctx context.Context, r request, result any) error {
 	var content io.Reader
 	switch body := r.body.(type) {
@@ -100,6 +101,10 @@ func (e *Engine) do(ctx context.Context, r request, result any) error {
 		return refusal
 	}
 	if result == nil {
+		return nil
+	}
+	if status, ok := result.(*int); ok {
+		*status = res.StatusCode
 		return nil
 	}
 	if err := json.Unmarshal(text, result); err != nil {

@@ -115,6 +115,14 @@ func (o *Operator) Pause(ctx context.Context, id uint32) (api.AdminProduct, erro
 	return o.onProduct(ctx, id, "pause")
 }
 
+// PauseWhere is Pause that reports whether the store was told; if not, the ledger
+// alone was (202).
+func (o *Operator) PauseWhere(ctx context.Context, id uint32) (inStore bool, err error) {
+	var status int
+	err = o.call(ctx, http.MethodPost, productPath(id, "/pause"), nil, &status)
+	return status == http.StatusOK, err
+}
+
 // Resume resumes a sale.
 func (o *Operator) Resume(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return o.onProduct(ctx, id, "resume")
