@@ -481,16 +481,17 @@ func TestEveryAnswerOfALostStretchEndsExplicitly(t *testing.T) {
 	var crowd sync.WaitGroup
 	for i := range buyers {
 		crowd.Go(func() {
-			for n := 0; t.Context().Err() == nil; n++ {
-				bought, err := stage.Buy(on, purchase.Claim{Buyer: fmt.Sprintf("b-%d-%d", i, n), Quantity: 1})
+			for n := 0; t.Context().Err() == nil; {
+				bought, err := stage.Buy(on, purchase.Claim{Buyer: fmt.Sprintf("b-%d-%d", i, n), Key: "k", Quantity: 1})
 				switch {
 				case err == nil:
 					mu.Lock()
 					promised = append(promised, bought.OrderNo)
 					mu.Unlock()
+					n++
 				case seckill.CodeOf(err) == seckill.CodeSoldOut:
 					return
-				default: // busy: the ledger is gone, or being rebuilt
+				default: // busy: the ledger is gone, being rebuilt, or slow; asked again, it tells of an order that it took
 					<-time.After(5 * time.Millisecond)
 				}
 			}
