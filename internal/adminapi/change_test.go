@@ -100,6 +100,9 @@ func TestPause_IsAcceptedWhileTheStoreIsAway(t *testing.T) {
 			if got.status != want || !strings.Contains(string(got.body), `"state":"`+state+`"`) {
 				t.Errorf("%s: %d %s, want %d", verb, got.status, got.body, want)
 			}
+			if strings.Contains(string(got.body), `"instruction_waiting":true`) != keeps {
+				t.Errorf("%s: %s, and the ledger keeps the instruction: %v", verb, got.body, keeps)
+			}
 		}
 	}
 }

@@ -84,7 +84,10 @@ type AdminProduct struct {
 	Epoch        uint64           `json:"epoch"`
 	Version      uint64           `json:"version"`
 	Rebuilding   bool             `json:"rebuilding"`
-	CreatedAt    Time             `json:"created_at"`
+	// InstructionWaiting says that the store does not have the state yet: the
+	// ledger keeps the instruction for it.
+	InstructionWaiting bool `json:"instruction_waiting,omitempty"`
+	CreatedAt          Time `json:"created_at"`
 }
 
 // AdminProductOf is the product for the operator. status is what shoppers see.
@@ -94,7 +97,7 @@ func AdminProductOf(p *seckill.Product, status seckill.Status) AdminProduct {
 		Stock: p.Stock, Offered: p.Offered, PerUserLimit: p.PerUserLimit, LimitGroup: p.Group,
 		StartsAt: Time(p.StartsAt), EndsAt: Time(p.EndsAt), Shards: p.Shards,
 		Strategy: p.Strategy, Fallback: string(p.Fallback), Seller: p.SoldBy().String(), State: p.State.String(), Status: status,
-		Epoch: p.Epoch, Version: p.Version, Rebuilding: p.Rebuilding, CreatedAt: Time(p.CreatedAt),
+		Epoch: p.Epoch, Version: p.Version, Rebuilding: p.Rebuilding, InstructionWaiting: p.Instructed, CreatedAt: Time(p.CreatedAt),
 	}
 }
 

@@ -149,8 +149,9 @@ func (d *Desk) instruct(ctx context.Context, id uint32, in seckill.Instruction, 
 	if err == nil {
 		err = each(shardsAtOnce, shards[1:], put)
 	}
-	if err != nil {
-		return p, seckill.Errorf(seckill.CodeBusy, "neither the store nor the ledger could be told: %w", errors.Join(away, err))
+	if err != nil { // either of them may have carried it out, and lost its answer
+		return p, seckill.Errorf(seckill.CodeBusy,
+			"unknown: neither store nor ledger answered in time; the sale may be stopped: send it again: %w", errors.Join(away, err))
 	}
 	d.catalog.instructed(id, in)
 	d.log.Warn("the store is away: the ledger stops the sale, and keeps the instruction for the store",

@@ -121,6 +121,29 @@ func TestSetState_LedgerStopsTheSaleWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
+// The ledger may have stopped the sale and lost its answer: the error must not say
+// that nothing happened.
+func TestSetState_UnknownWhileNeitherStoreNorLedgerAnswers(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	storeAway(t, r, r.Catalog)
+	r.Ledger.FailAfter("Instruct", 1)
+	_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, mei)
+	rig.Refused(t, err, seckill.CodeBusy)
+	for _, says := range []string{"unknown", "the sale may be stopped: send it again"} {
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%q does not say %q", err, says)
+		}
+	}
+	if v := r.Reserve(t, p, r.Claim(1, "late")); v[0].Code != ledger.VerdictPaused {
+		t.Errorf("answered %d: the ledger was told", v[0].Code)
+	}
+	stop(t, r.Desk, 1, seckill.SalePaused) // sent again
+	r.Store.Heal()
+	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	wantState(t, r, 1, seckill.SalePaused)
+}
+
 // A keeper that has read the store before the outage must not undo it, nor a
 // rebuild that has.
 func TestSetState_OldNewsFromTheStoreDoNotReopen(t *testing.T) {
