@@ -185,13 +185,3 @@ func TestNew_AddressHasNoUserAndNoQuery(t *testing.T) {
 		}
 	}
 }
-
-func TestProducts_ReadsEveryPage(t *testing.T) {
-	pages := map[string]string{"0": `{"products":[{"id":1},{"id":5}],"next":5}`, "5": `{"products":[{"id":9}]}`}
-	c := serve(t, "GET /admin/v1/products", "", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, pages[r.URL.Query().Get("after")])
-	})
-	if all, err := c.Products(t.Context()); err != nil || len(all) != 3 || all[2].ID != 9 {
-		t.Errorf("%+v, %v", all, err)
-	}
-}

@@ -43,23 +43,6 @@ func (c *Client) CreateProduct(ctx context.Context, p NewProduct) (AdminProduct,
 	return created, err
 }
 
-// Products lists every product, page by page.
-func (c *Client) Products(ctx context.Context) (all []AdminProduct, err error) {
-	for after := uint32(0); ; {
-		var page struct {
-			Products []AdminProduct `json:"products"`
-			Next     uint32         `json:"next"`
-		}
-		query := url.Values{"after": {strconv.FormatUint(uint64(after), 10)}, "limit": {"1000"}}
-		err := c.into(ctx, &page, http.MethodGet, nil, query, "products")
-		all = append(all, page.Products...)
-		if err != nil || page.Next <= after {
-			return all, err
-		}
-		after = page.Next
-	}
-}
-
 // Stats reads a product's figures.
 func (c *Client) Stats(ctx context.Context, id uint32) (Stats, error) {
 	var figures Stats

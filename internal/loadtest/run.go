@@ -16,7 +16,6 @@ import (
 
 // Admin is what the load test asks of the operator API.
 type Admin interface {
-	Products(ctx context.Context) ([]api.AdminProduct, error)
 	Product(ctx context.Context, id uint32) (api.AdminProduct, error)
 	CreateProduct(ctx context.Context, p api.NewProduct) (api.AdminProduct, error)
 	Preheat(ctx context.Context, id uint32) (api.AdminProduct, error)
@@ -29,7 +28,12 @@ type Admin interface {
 }
 
 const (
-	// createTries is how often another id is tried when somebody was faster.
+	// firstID begins the range of ids for products that tests make, and ids is its
+	// size. An id is used once, also if its product was deleted: tests that took the
+	// next id of the shop would leave gaps there.
+	firstID = 4_000_000_000
+	ids     = math.MaxUint32 - firstID + 1
+	// createTries is how often another id is tried when one is taken.
 	createTries = 5
 	// takeDownDeadline bounds the end of the sale, which a Ctrl-C must not prevent.
 	takeDownDeadline = 10 * time.Second
@@ -217,13 +221,9 @@ func (r *run) create(ctx context.Context, clock *clock) (created api.AdminProduc
 	if ahead := starts.Sub(clock.server()); ahead > MaxWait {
 		return created, fmt.Errorf("the start is %s ahead: at most %s", ahead.Round(time.Second), MaxWait)
 	}
-	id, err := r.freeID(ctx)
-	if err != nil {
-		return created, err
-	}
 	for range createTries {
 		created, err = r.admin.CreateProduct(ctx, api.NewProduct{
-			ID: id, Name: fmt.Sprintf("Load test %s", r.opt.Run), PriceCents: priceCents, Stock: r.opt.Units, PerUserLimit: r.opt.PerUserLimit,
+			ID: uint32(firstID + int64(r.opt.Random()*ids)), Name: fmt.Sprintf("Load test %s", r.opt.Run), PriceCents: priceCents, Stock: r.opt.Units, PerUserLimit: r.opt.PerUserLimit,
 			StartsAt: starts, EndsAt: starts.Add(r.opt.Duration + saleLasts),
 			Test: true, // it is no shopper's, and nobody's figures
 		})
@@ -231,23 +231,8 @@ func (r *run) create(ctx context.Context, clock *clock) (created api.AdminProduc
 		if !errors.As(err, &taken) || taken.Document.Code != seckill.CodeWrongState {
 			return created, err
 		}
-		// Somebody was faster, or it was that of a test before, which is used up.
-		id = 1 + uint32(r.opt.Random()*(math.MaxUint32-1))
 	}
 	return created, err
-}
-
-// freeID is the id above all others, or 0 if there is none.
-func (r *run) freeID(ctx context.Context) (uint32, error) {
-	products, err := r.admin.Products(ctx)
-	if err != nil {
-		return 0, err
-	}
-	var last uint32
-	for i := range products {
-		last = max(last, products[i].ID)
-	}
-	return last + 1, nil
 }
 
 // awaitShown waits until the shop shows the product.

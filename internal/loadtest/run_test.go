@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -93,6 +94,9 @@ func TestRun_KeepsItsProductAsAsked(t *testing.T) {
 		}
 		if report.Verdict != loadtest.Holds || report.Deleted || report.Kept == "" {
 			t.Errorf("report %+v", report)
+		}
+		if report.ProductID < 4_000_000_000 {
+			t.Errorf("the test took product %d from the ids of the shop", report.ProductID)
 		}
 		made, err := e.Operator().Product(t.Context(), report.ProductID)
 		if err != nil || !made.Test || made.State != "ended" {
@@ -314,7 +318,11 @@ func TestAProxysWordsAndAStrangersOrderBreakNothing(t *testing.T) {
 		}
 		n := purchases.Add(1)
 		if n == 1 { // the stranger is first
-			if _, err := e.Buyer("stranger").Buy(r.Context(), 1, engine.Purchase{Quantity: 1}); err != nil {
+			var product uint32
+			if _, err := fmt.Sscanf(r.URL.Path, "/api/v1/products/%d/orders", &product); err != nil {
+				t.Error(err)
+			}
+			if _, err := e.Buyer("stranger").Buy(r.Context(), product, engine.Purchase{Quantity: 1}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -265,6 +265,44 @@ func TestADemoHasASaleAndALoginOfItsOwn(t *testing.T) {
 	a.stop()
 }
 
+// A test product of a load test, and a deleted one, must not keep the next demo
+// from its ids.
+func TestDemo_CountsOnFromProductsOfTheShop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	demo := func() (a *alone, admin func(method, path, body string, want int) string) {
+		a = serve(t, dir, "--demo")
+		eventually(t, "the demo says where to click", func() bool { return strings.Contains(a.out.String(), a.shop+"/") })
+		token, err := os.ReadFile(filepath.Join(dir, "secrets", "admin.token"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a, func(method, path, body string, want int) string {
+			t.Helper()
+			got := sendBy(t, http.DefaultClient, method, a.admin+"/admin/v1/products"+path, bearer(strings.TrimSpace(string(token))), body)
+			if got.Status != want {
+				t.Fatalf("%s %s: %d %s", method, path, got.Status, got.Text)
+			}
+			return got.Text
+		}
+	}
+	a, admin := demo()
+	for _, id := range []string{"3", "4000000007"} {
+		admin("POST", "", `{"id":`+id+`,"name":"Trial","test":true,"price_cents":1,"stock":1,"starts_at":"2030-01-01T00:00:00Z","ends_at":"2030-01-02T00:00:00Z"}`, 201)
+	}
+	admin("POST", "/3/end", "{}", 200)
+	admin("DELETE", "/3", "", 200)
+	a.stop()
+	a, admin = demo()
+	list := admin("GET", "", "", 200)
+	for _, id := range []string{`"id":4,`, `"id":5,`} {
+		if !strings.Contains(list, id) {
+			t.Errorf("no %s in %s", id, list)
+		}
+	}
+	a.stop()
+}
+
 // TestTheLoadTestFindsEveryPromiseKept: the tool that shops will judge the
 // engine by, in small.
 func TestTheLoadTestFindsEveryPromiseKept(t *testing.T) {
