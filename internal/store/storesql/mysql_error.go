@@ -85,7 +85,7 @@ var ErrUntrusted = errors.New("the database cannot be trusted")
 // with what to do.
 var mysqlRefusals = map[uint16]string{
 	1044: "grant the user its rights on that database, or name another",
-	1045: "check user and password, whether the user may come from this host, and whether the server wants TLS (store.tls_ca, or tls=true in store.dsn)", // MariaDB says the same to all three
+	1045: "check user and password, whether the user may come from this host, and whether the server wants TLS (store.tls_ca, or tls=true in store.dsn); if the server names the user @'localhost', an anonymous user there may shadow it (DROP USER ''@'localhost')", // MariaDB says the same to all four
 	1049: "create that database, or name another",
 	1142: "grant the user that right on the database: docs/deploy.md lists what the engine needs, and what migrations need besides",
 	1820: "give the user a new password: this one has expired",
