@@ -1,8 +1,9 @@
 // Model of instructions: an operator pauses or ends a sale that the store cannot be told of.
 //
-// One operator gives words one after the other, to the store or, cut off from it, to the ledger. Two instances carry
-// instructions to the store, a keeper repeats to the ledger what it once read in the store, somebody rebuilds the
-// ledger, the ledger loses all, and the instance that took an instruction dies.
+// One operator gives words one after the other, to the store or, at an instance that is cut off from it, to the ledger.
+// Carrier 0 is that instance: it remembers what it noted until it has told the store itself. Carrier 1 is another one. A
+// keeper repeats to the ledger what it once read in the store, somebody rebuilds the ledger, the ledger loses all, and
+// the instance that took an instruction dies.
 package main
 
 import (
@@ -45,7 +46,7 @@ type S struct {
 	shown, stated, live, kept uint8
 	sells                     bool
 
-	memory uint8    // words that the instance which took them remembers
+	memory uint8    // words that the instance which took them has noted
 	states [4]uint8 // of the words
 	words  uint8    // given so far
 	asked  uint8    // the state that the operator has an answer for
@@ -57,7 +58,7 @@ type S struct {
 }
 
 var (
-	off      = flag.String("off", "", "a rule to switch off: refuse, keep, once, first, own, order, beats, memory, last")
+	off      = flag.String("off", "", "a rule to switch off: refuse, keep, once, first, own, order, beats, memory, last, fresh, note")
 	words    = flag.Int("words", 3, "words of the operator")
 	rebuilds = flag.Int("rebuilds", 1, "")
 	losses   = flag.Int("losses", 0, "of the ledger")
@@ -102,27 +103,42 @@ func (s *S) setLedger(state, version, epoch uint8) {
 	}
 }
 
-// instruct is ledger.Instruct.
+// instruct is ledger.Instruct, and what the instance notes of it: the word that the ledger keeps now.
 func (s *S) instruct(word uint8) {
+	if known := s.remembered(s.states[word]); known != 0 && !with("fresh") {
+		word = known
+	}
 	if s.kept == 0 || s.states[word] > s.floor() || !with("beats") {
 		s.kept = word
 	}
 	s.shown = max(s.shown, s.states[word])
-	s.memory |= bit(word)
+	s.memory |= bit(s.kept)
+	if !with("note") {
+		s.memory |= bit(word)
+	}
+}
+
+// remembered is a word that the cut-off instance remembers and that is as strong as a state, 0 for none.
+func (s *S) remembered(state uint8) uint8 {
+	for word := s.words; word > 0; word-- {
+		if s.memory&bit(word) != 0 && s.states[word] >= state {
+			return word
+		}
+	}
+	return 0
 }
 
 // settle is ledger.Settle.
 func (s *S) settle(word uint8) {
-	s.memory &^= bit(word)
 	if s.kept == word || !with("own") {
 		s.kept = 0
 	}
 }
 
-// waiting are the words that somebody knows and the store may not have.
-func (s *S) waiting() (all []uint8) {
+// waiting are the words that an instance knows and the store may not have. Every instance looks in the ledger.
+func (s *S) waiting(remembers bool) (all []uint8) {
 	for word := uint8(1); word <= s.words; word++ {
-		if s.kept == word || s.memory&bit(word) != 0 {
+		if s.kept == word || remembers && s.memory&bit(word) != 0 {
 			all = append(all, word)
 		}
 	}
@@ -186,7 +202,8 @@ func operate(s S, add func(bool, S, string, ...any)) {
 			add(true, n, "the operator has the ledger keep state %d, word %d", state, n.words)
 		}
 	case settling: // what waits is written first
-		waiting := s.waiting()
+		// The sale is resumed at another instance, or, if the ledger has lost all, at the one that remembers.
+		waiting := s.waiting(s.losses > 0)
 		if len(waiting) == 0 || !with("first") {
 			m.at = telling
 			add(false, n, "nothing waits before the resume")
@@ -196,6 +213,9 @@ func operate(s S, add func(bool, S, string, ...any)) {
 		n.tellStore(word)
 		n.setLedger(n.state, n.version, n.epoch)
 		n.settle(word)
+		if s.losses > 0 {
+			n.memory &^= bit(word)
+		}
 		add(false, n, "word %d is written before the resume", word)
 	case telling:
 		n.tellStore(o.word)
@@ -218,13 +238,16 @@ func bring(s S, k int, add func(bool, S, string, ...any)) {
 	m := &n.carry[k]
 	switch c.at {
 	case idle:
-		for _, word := range s.waiting() {
+		for _, word := range s.waiting(k == 0) {
 			n := s
 			n.carry[k] = process{at: telling, word: word}
 			add(false, n, "carrier %d reads word %d", k, word)
 		}
 	case telling:
 		n.tellStore(c.word)
+		if k == 0 {
+			n.memory &^= bit(c.word)
+		}
 		*m = process{at: setting, word: c.word, state: n.state, version: n.version, epoch: n.epoch}
 		if !with("order") {
 			n.settle(c.word)
