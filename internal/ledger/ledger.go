@@ -99,12 +99,15 @@ type Ledger interface {
 	// not have yet, and carries it out in the same step: a Reserve that is applied
 	// after it returned meets that state. It does so on a shard of any epoch, and
 	// on one that was never installed. An instruction to end replaces one to
-	// pause; otherwise the first one stays.
+	// pause; otherwise the first one stays. It returns the one that the shard
+	// keeps from then on, from the same step: the caller brings that one to the
+	// store, and never one that it remembers. The store may have carried out the
+	// remembered one long ago, and would not do so again.
 	//
 	// While the shard keeps an instruction, neither SetState nor Install sets a
 	// state below that of the instruction (open, paused, ended). A new epoch keeps
 	// it.
-	Instruct(ctx context.Context, shard Shard, in seckill.Instruction) error
+	Instruct(ctx context.Context, shard Shard, in seckill.Instruction) (seckill.Instruction, error)
 	// Settle forgets the instruction that has this id: the store has it now. The
 	// state stays as it is. The caller has set the store's state before, or older
 	// words about it would count again.

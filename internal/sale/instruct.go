@@ -137,26 +137,29 @@ func (d *Desk) instruct(ctx context.Context, id uint32, in seckill.Instruction, 
 	if p.State == seckill.SaleEnded && in.State != seckill.SaleEnded {
 		return p, seckill.Errorf(seckill.CodeWrongState, "product %d has ended", id)
 	}
-	if known := d.catalog.waiting.all(id); len(known) > 0 && known[len(known)-1].State >= in.State {
-		in = known[len(known)-1] // said again
-	}
 	ctx, cancel := d.brief(ctx)
 	defer cancel()
-	// The first shard is where instances look for it.
+	// The first shard is where instances look for it. It may keep an earlier one,
+	// which then is this one too.
 	shards := allShards(&p)
-	put := func(shard ledger.Shard) error { return d.ledger.Instruct(ctx, shard, in) }
-	err := put(shards[0])
+	kept, err := d.ledger.Instruct(ctx, shards[0], in)
 	if err == nil {
-		err = each(shardsAtOnce, shards[1:], put)
+		err = each(shardsAtOnce, shards[1:], func(shard ledger.Shard) error {
+			_, err := d.ledger.Instruct(ctx, shard, kept)
+			return err
+		})
 	}
 	if err != nil { // either of them may have carried it out, and lost its answer
 		return p, seckill.Errorf(seckill.CodeBusy,
 			"unknown: neither store nor ledger answered in time; the sale may be stopped: send it again: %w", errors.Join(away, err))
 	}
-	d.catalog.instructed(id, in)
+	d.catalog.instructed(id, kept)
 	d.log.Warn("the store is away: the ledger stops the sale, and keeps the instruction for the store",
-		"product", id, "state", in.State, "actor", in.Actor, "instruction", in.ID, "error", away)
+		"product", id, "state", kept.State, "actor", kept.Actor, "instruction", kept.ID, "error", away)
 	d.changed(id)
+	if kept.State > in.State {
+		return *s.Terms(), seckill.Errorf(seckill.CodeWrongState, "product %d has ended", id)
+	}
 	if in.State == seckill.SaleEnded {
 		d.ended(id)
 	}
@@ -180,9 +183,10 @@ func (d *Desk) noteInstruction(product uint32, f *ledger.Figures) {
 }
 
 // FindInstructions looks for instructions that other instances, or this one
-// before its restart, have left in the ledger: on every product that may still be
-// sold after the start and while the store is away, else on those of which there
-// was news. Nobody leaves one while the store answers everybody.
+// before its restart, have left in the ledger: on every product after the start
+// and while the store is away, else on those of which there was news. Nobody leaves
+// one while the store answers everybody. A sale that has ended by its clock is
+// looked at for a day: the store may not know yet that an operator ended it before.
 func (d *Desk) FindInstructions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, findWithin)
 	defer cancel()
@@ -190,13 +194,19 @@ func (d *Desk) FindInstructions(ctx context.Context) error {
 	suspects := w.takeSuspects()
 	everything := d.catalog.away.Load() || !w.searched.Load()
 	var looked []*seckill.Product
-	now := d.clock.Now()
+	since := d.clock.Now().Add(-keepAfterEnd)
 	for _, s := range d.catalog.All() {
-		if p := s.Terms(); !over(p, now) && (everything || suspects[p.ID]) {
+		if p := s.Terms(); !over(p, since) && (everything || suspects[p.ID]) {
 			looked = append(looked, p)
 		}
 	}
-	err := each(findAtOnce, looked, func(p *seckill.Product) error { return d.find(ctx, p) })
+	err := each(findAtOnce, looked, func(p *seckill.Product) error {
+		err := d.find(ctx, p)
+		if err != nil {
+			w.suspect(p.ID) // the next round looks again
+		}
+		return err
+	})
 	if everything && err == nil {
 		w.searched.Store(true)
 	}

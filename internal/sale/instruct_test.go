@@ -1,6 +1,7 @@
 package sale_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -357,4 +358,98 @@ func TestSetState_ReachesASaleThatWasTakenOver(t *testing.T) {
 		return r.Reserve(t, p, r.Claim(1, "ann"))[0].Code == ledger.VerdictAccepted
 	})
 	wantState(t, r, 1, seckill.SaleOpen)
+}
+
+// An instance that is cut off from the store remembers a pause that another one has
+// carried, and that was resumed since. To pause again is a new instruction.
+func TestSetState_SecondPauseOfAnInstanceThatWasCutOffStands(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 10)
+	other, seen := elsewhere(t, r)
+	storeAway(t, r, r.Catalog)
+	stop(t, r.Desk, 1, seckill.SalePaused)
+	r.Store.Heal() // for the other one
+	rig.Must(t, seen.Refresh(t.Context()))
+	rig.Must(t, other.CarryInstructions(t.Context()))
+	_, err := other.SetState(t.Context(), 1, seckill.SaleOpen, mei)
+	rig.Must(t, err)
+	r.Buy(t, p, "ann")
+
+	storeAway(t, r, r.Catalog)
+	stop(t, r.Desk, 1, seckill.SalePaused)
+	stop(t, r.Desk, 1, seckill.SalePaused) // said again: no third one
+	r.Store.Heal()
+	rig.Must(t, seen.Refresh(t.Context()))
+	rig.Must(t, other.FindInstructions(t.Context()))
+	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	rig.Must(t, other.CarryInstructions(t.Context()))
+	rig.Must(t, r.Catalog.Refresh(t.Context()))
+	wantState(t, r, 1, seckill.SalePaused)
+	if got := lines(t, r, 1, "product.pause"); len(got) != 2 {
+		t.Errorf("the audit has %+v", got)
+	}
+}
+
+// An operator pauses at an instance that does not know yet of the end in the ledger.
+func TestSetState_PauseOfASaleThatTheLedgerEndedIsRefused(t *testing.T) {
+	r := rig.New(t)
+	r.Open(t, 1, 5)
+	other, seen := elsewhere(t, r)
+	storeAway(t, r, r.Catalog, seen)
+	stop(t, r.Desk, 1, seckill.SaleEnded)
+	_, err := other.SetState(t.Context(), 1, seckill.SalePaused, mei)
+	rig.Refused(t, err, seckill.CodeWrongState)
+	if now := seen.Find(1).Terms(); now.State != seckill.SaleEnded || other.InstructionsWaiting() != 1 {
+		t.Errorf("the other instance has it %s, and %d wait", now.State, other.InstructionsWaiting())
+	}
+	r.Store.Heal()
+	rig.Must(t, other.CarryInstructions(t.Context()))
+	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	wantState(t, r, 1, seckill.SaleEnded)
+}
+
+// The one look that news of a change causes fails. Only that look finds an
+// instruction on a direct product while the store answers: the keeper reads no
+// ledger of it.
+func TestFindInstructions_LooksAgainAfterAFailedLook(t *testing.T) {
+	r := rig.New(t)
+	r.Open(t, 1, 10, rig.Strategy(seckill.StrategyDirect))
+	other, seen := elsewhere(t, r)
+	rig.Must(t, other.FindInstructions(t.Context())) // the search of the start
+	storeAway(t, r, r.Catalog)
+	stop(t, r.Desk, 1, seckill.SalePaused)
+	r.Store.Heal() // for the other one
+	rig.Must(t, seen.Refresh(t.Context()))
+	seen.Suspect(1)
+	r.Ledger.FailBefore("Read", 1)
+	rig.Refused(t, other.FindInstructions(t.Context()), seckill.CodeBusy)
+	rig.Must(t, other.FindInstructions(t.Context()))
+	if got := seen.Find(1).Terms().State; got != seckill.SalePaused {
+		t.Errorf("the other instance has it %s", got)
+	}
+	rig.Must(t, other.CarryInstructions(t.Context()))
+	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	wantState(t, r, 1, seckill.SalePaused)
+}
+
+// Everybody who knew is gone, and the store is back when the sale would be over.
+// The audit must say who ended it.
+func TestFindInstructions_LooksAtASaleThatIsOverForADay(t *testing.T) {
+	r := rig.New(t)
+	p := r.Open(t, 1, 5)
+	storeAway(t, r, r.Catalog)
+	stop(t, r.Desk, 1, seckill.SaleEnded)
+	r.Store.Heal()
+	for _, step := range []struct {
+		after time.Duration
+		lines int
+	}{{25 * time.Hour, 0}, {23 * time.Hour, 1}} {
+		r.Clock = sale.NewClock(func(context.Context) (time.Time, error) { return p.EndsAt.Add(step.after), nil }, quiet)
+		rig.Must(t, r.Clock.Sync(t.Context()))
+		started, _ := elsewhere(t, r)
+		rig.Must(t, started.CarryInstructions(t.Context()))
+		if got := lines(t, r, 1, "product.end"); len(got) != step.lines {
+			t.Errorf("%s after the end the audit has %+v", step.after, got)
+		}
+	}
 }

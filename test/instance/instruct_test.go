@@ -245,3 +245,40 @@ func TestAnEmbeddedLedgerKeepsAPauseForMySQL(t *testing.T) {
 		buys(t, e, id+1, "after")
 	}
 }
+
+// One instance is cut off from MySQL, the other is not. An operator pauses at the
+// first, resumes at the second, and pauses at the first again.
+func TestASecondPauseAtAnInstanceThatIsCutOffStands(t *testing.T) {
+	t.Parallel()
+	maria := server.MariaDB(t, server.MariaOptions{})
+	redis := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
+	way := server.Proxy(t, maria.Addr())
+	dsn := maria.NewDatabase(t)
+	through, onRedis := strings.Replace(dsn, maria.Addr(), way.Addr(), 1), engine.OnRedis(redis.Addr())
+	a := engine.Start(t, engine.Options{Settings: engine.Join(onRedis, engine.OnStore(through))})
+	b := engine.Start(t, engine.Options{Settings: engine.Join(onRedis, engine.OnStore(dsn))})
+	openSale(t, a, engine.Product{ID: 1, Stock: 100})
+	sees(t, b, 1)
+
+	way.Cut()
+	for round := range 2 {
+		buys(t, b, 1, fmt.Sprintf("before-%d", round))
+		if status := instruct(t, a, 1, "pause"); status != http.StatusAccepted {
+			t.Errorf("pause %d was answered %d", round+1, status)
+		}
+		if _, code := decided(t, b, 1, fmt.Sprintf("after-%d", round)); code != seckill.CodePaused {
+			t.Errorf("after pause %d a purchase was answered %q", round+1, code)
+		}
+		written(t, b, 1, "paused", "pause", round+1)
+		if round == 0 {
+			until(t, "it is resumed", func() bool { return instruct(t, b, 1, "resume") == http.StatusOK })
+			sees(t, b, 1)
+		}
+	}
+	way.Heal()
+	until(t, "nothing waits any more", func() bool { return metric(t, a, "seckill_instructions_waiting") == 0 })
+	for _, e := range []*engine.Engine{a, b} {
+		stopped(t, e, 1, "paused", seckill.CodePaused)
+	}
+	written(t, a, 1, "paused", "pause", 2)
+}

@@ -179,9 +179,8 @@ func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 }
 
 // Instruct keeps an instruction.
-func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) error {
-	_, err := call(l, ctx, "Instruct", func(inner ledger.Ledger) (bool, error) { return true, inner.Instruct(ctx, shard, in) })
-	return err
+func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) (seckill.Instruction, error) {
+	return call(l, ctx, "Instruct", func(inner ledger.Ledger) (seckill.Instruction, error) { return inner.Instruct(ctx, shard, in) })
 }
 
 // Settle forgets an instruction.

@@ -198,16 +198,18 @@ func (l *Ledger) SetState(ctx context.Context, want ledger.Shard, state seckill.
 	return l.switchShard(ctx, "set state", want, func(r *round, sh *shard) { r.setState(sh, state, version) })
 }
 
-// Instruct keeps an instruction, and has the state of the sale follow it.
-func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) error {
+// Instruct keeps an instruction, has the state of the sale follow it, and returns
+// the one that is kept now.
+func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) (seckill.Instruction, error) {
+	var kept seckill.Instruction
 	err := checkInstruction(&in)
 	if err == nil {
-		err = l.submit(ctx, func(r *round) error { r.instruct(shard, in); return nil })
+		err = l.submit(ctx, func(r *round) error { kept = r.instruct(shard, in); return nil })
 	}
 	if err != nil {
-		return fmt.Errorf("instruct: %w", err)
+		return seckill.Instruction{}, fmt.Errorf("instruct: %w", err)
 	}
-	return nil
+	return kept, nil
 }
 
 func checkInstruction(in *seckill.Instruction) error {

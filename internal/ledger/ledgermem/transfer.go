@@ -93,11 +93,14 @@ func (r *round) setState(sh *shard, state seckill.SaleState, version uint64) {
 	r.setSwitch(sh, sh.open, max(state, sh.instruction.State))
 }
 
-// instruct keeps an instruction, unless one that is as strong is kept.
-func (r *round) instruct(want ledger.Shard, in seckill.Instruction) {
-	if sh := r.state.shards[keyOf(want)]; sh == nil || in.State > sh.instruction.State {
-		r.keep(r.state.shardAt(&r.undo, keyOf(want), want.Group), in)
+// instruct keeps an instruction, unless one that is as strong is kept, and returns
+// the one that is kept now.
+func (r *round) instruct(want ledger.Shard, in seckill.Instruction) seckill.Instruction {
+	if sh := r.state.shards[keyOf(want)]; sh != nil && in.State <= sh.instruction.State {
+		return sh.instruction
 	}
+	r.keep(r.state.shardAt(&r.undo, keyOf(want), want.Group), in)
+	return in
 }
 
 // settle forgets the instruction that has this id.

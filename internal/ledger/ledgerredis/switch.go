@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"seckill"
 	"seckill/internal/ledger"
 )
@@ -109,36 +111,52 @@ func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill
 	return ok, nil
 }
 
-// Instruct keeps an instruction, and has the state of the sale follow it.
-func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) error {
-	if err := ledger.CheckInstruction(&in); err != nil {
-		return fmt.Errorf("instruct: %w", notExecuted(err))
-	}
-	text, err := encodeInstruction(&in)
-	if err == nil {
-		err = l.note(ctx, instructScript, shard, text)
-	}
+// Instruct keeps an instruction, has the state of the sale follow it, and returns
+// the one that is kept now.
+func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) (seckill.Instruction, error) {
+	kept, err := l.instruct(ctx, shard, &in)
 	if err != nil {
-		return fmt.Errorf("instruct: %w", err)
+		return seckill.Instruction{}, fmt.Errorf("instruct: %w", err)
 	}
-	return nil
+	return kept, nil
+}
+
+func (l *Ledger) instruct(ctx context.Context, shard ledger.Shard, in *seckill.Instruction) (kept seckill.Instruction, err error) {
+	if err := ledger.CheckInstruction(in); err != nil {
+		return kept, notExecuted(err)
+	}
+	text, err := encodeInstruction(in)
+	if err != nil {
+		return kept, err
+	}
+	reply, err := l.note(ctx, instructScript, shard, text)
+	if err != nil {
+		return kept, err
+	}
+	stays, err := reply.ToString()
+	if err != nil {
+		return kept, fmt.Errorf("%w: %w", errReply, err)
+	}
+	if kept = decodeInstruction(stays); kept.ID == "" {
+		return kept, fmt.Errorf("%w: the shard keeps %q", errReply, stays)
+	}
+	return kept, nil
 }
 
 // Settle forgets the instruction that has this id.
 func (l *Ledger) Settle(ctx context.Context, shard ledger.Shard, id string) error {
-	if err := l.note(ctx, settleScript, shard, id); err != nil {
+	if _, err := l.note(ctx, settleScript, shard, id); err != nil {
 		return fmt.Errorf("settle an instruction: %w", err)
 	}
 	return nil
 }
 
 // note runs a script that changes a field of a shard of any epoch.
-func (l *Ledger) note(ctx context.Context, s *script, shard ledger.Shard, arg string) error {
+func (l *Ledger) note(ctx context.Context, s *script, shard ledger.Shard, arg string) (rueidis.RedisMessage, error) {
 	if err := shard.Check(); err != nil {
-		return notExecuted(err)
+		return rueidis.RedisMessage{}, notExecuted(err)
 	}
-	_, err := l.call.heard(ctx, s, []string{l.keys.shard(shard)}, []string{arg})
-	return err
+	return l.call.heard(ctx, s, []string{l.keys.shard(shard)}, []string{arg})
 }
 
 // encodeInstruction writes an instruction as script/instruction.lua reads it.

@@ -15,10 +15,20 @@ func instruction(state seckill.SaleState, id string) seckill.Instruction {
 	}
 }
 
-// instructed has a shard keep an instruction.
+// instructed gives a shard an instruction that it keeps.
 func (f *fixture) instructed(shard ledger.Shard, in seckill.Instruction) {
 	f.Helper()
-	f.check(f.Ledger.Instruct(f.ctx(), shard, in), "instruct")
+	f.instructedBeside(shard, in, in)
+}
+
+// instructedBeside gives a shard an instruction, and wants it to keep another.
+func (f *fixture) instructedBeside(shard ledger.Shard, in, want seckill.Instruction) {
+	f.Helper()
+	kept, err := f.Ledger.Instruct(f.ctx(), shard, in)
+	f.check(err, "instruct")
+	if !sameInstruction(kept, want) {
+		f.Errorf("after %+v it keeps %+v, want %+v", in, kept, want)
+	}
 }
 
 func (f *fixture) settled(shard ledger.Shard, id string) {
@@ -77,11 +87,23 @@ func instructStories() []story {
 		{"an instruction to end replaces one to pause; otherwise the first one stays", func(f *fixture) {
 			shard := f.sale(10, 5)
 			f.instructed(shard, pause)
-			f.instructed(shard, instruction(seckill.SalePaused, "pause-2"))
+			f.instructedBeside(shard, instruction(seckill.SalePaused, "pause-2"), pause)
 			f.wants(shard, seckill.SalePaused, pause)
 			f.instructed(shard, end)
-			f.instructed(shard, instruction(seckill.SalePaused, "pause-3"))
+			f.instructedBeside(shard, instruction(seckill.SalePaused, "pause-3"), end)
 			f.wants(shard, seckill.SaleEnded, end)
+		}},
+		{"who gives an instruction again learns which one is kept, and gets a new one kept when that is settled", func(f *fixture) {
+			shard, never := f.sale(10, 5), f.product()
+			again := instruction(seckill.SalePaused, "pause-2")
+			for _, at := range []ledger.Shard{shard, never} {
+				f.instructed(at, pause)
+				f.instructedBeside(at, again, pause)
+				f.settled(at, pause.ID)
+				f.instructed(at, again)
+			}
+			f.state(shard, seckill.SaleOpen)
+			f.wants(shard, seckill.SalePaused, again)
 		}},
 		{"an instruction is settled by its id alone, and the state stays until the store's is set", func(f *fixture) {
 			shard := f.sale(10, 5)
@@ -119,7 +141,7 @@ func instructStories() []story {
 				none, instruction(seckill.SaleOpen, "resume"), instruction(seckill.SaleEnded+1, "more"), instruction(seckill.SalePaused, ""),
 				instruction(seckill.SalePaused, "two words"), instruction(seckill.SalePaused, strings.Repeat("x", ledger.MaxInstructionID+1)),
 			} {
-				if err := f.Ledger.Instruct(f.ctx(), shard, in); err == nil {
+				if _, err := f.Ledger.Instruct(f.ctx(), shard, in); err == nil {
 					f.Errorf("%+v is taken", in)
 				}
 			}

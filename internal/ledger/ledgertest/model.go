@@ -152,14 +152,16 @@ func (m *Model) SetState(s ledger.Shard, state seckill.SaleState, version uint64
 	return true
 }
 
-// Instruct keeps an instruction that is stronger than what is kept.
-func (m *Model) Instruct(s ledger.Shard, in seckill.Instruction) {
+// Instruct keeps an instruction that is stronger than what is kept, and returns
+// what is kept now.
+func (m *Model) Instruct(s ledger.Shard, in seckill.Instruction) seckill.Instruction {
 	if in.State > m.instructed(s).State {
 		m.instructions[place{s.Product, s.Index}] = in
 	}
 	if shard := m.at(s); shard != nil {
 		shard.figures.State = max(shard.figures.State, m.instructed(s).State)
 	}
+	return m.instructed(s)
 }
 
 // Settle forgets the instruction with this id.

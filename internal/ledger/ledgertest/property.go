@@ -138,8 +138,10 @@ func (w *modelWorld) instruct(shard ledger.Shard) {
 	}
 	w.states++
 	in := instruction(seckill.SalePaused+seckill.SaleState(w.choose("state", 2)), fmt.Sprintf("word-%d", w.states))
-	w.check(w.Ledger.Instruct(w.ctx(), shard, in), "instruct")
-	w.model.Instruct(shard, in)
+	kept, err := w.Ledger.Instruct(w.ctx(), shard, in)
+	w.check(err, "instruct")
+	want := w.model.Instruct(shard, in)
+	w.same("instruct", kept, want, sameInstruction(kept, want))
 }
 
 func (w *modelWorld) open(at int) {

@@ -98,14 +98,13 @@ func (r *Reference) SetState(ctx context.Context, shard ledger.Shard, state seck
 }
 
 // Instruct keeps an instruction.
-func (r *Reference) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) error {
+func (r *Reference) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) (seckill.Instruction, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := ledger.CheckInstruction(&in); err != nil {
-		return err
+		return seckill.Instruction{}, err
 	}
-	r.model.Instruct(shard, in)
-	return ctx.Err()
+	return r.model.Instruct(shard, in), ctx.Err()
 }
 
 // Settle forgets an instruction.
