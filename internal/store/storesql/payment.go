@@ -235,7 +235,7 @@ func (s *Store) paymentBefore(ctx context.Context, id string) (before store.Paym
 	}
 	found, err := s.listPayments(ctx, sqlPayments+`id = ?`, id)
 	if err == nil && len(found) == 0 {
-		err = seckill.Errorf(seckill.CodeBadRequest, "before: no payment %q", id)
+		err = seckill.Errorf(seckill.CodeNotFound, "before: no payment %q", id)
 	}
 	if err != nil {
 		return before, err

@@ -141,7 +141,7 @@ var refundTests = []test{
 			equal(t, "pages", got, want)
 		}
 		_, err := s.Store.Payments(t.Context(), store.PaymentFilter{Before: "nobody's", Limit: 1})
-		refused(t, err, seckill.CodeBadRequest)
+		refused(t, err, seckill.CodeNotFound)
 	}},
 	{"payments are listed by product; what names none is of none", func(t *testing.T, s *suite) {
 		p, other := s.preheated(t), s.preheated(t)
