@@ -47,6 +47,9 @@ func (d *Desk) Delete(ctx context.Context, id uint32, actor store.Actor) (orders
 	}
 	fault.Point("delete.after_begin")
 	d.refreshed(ctx, id)
+	if err := d.endOthers(ctx, &p); err != nil {
+		return 0, err
+	}
 	if err := d.empty(ctx, &p); err != nil {
 		return 0, err
 	}
@@ -113,6 +116,24 @@ func (d *Desk) awaitWritten(ctx context.Context, id uint32) error {
 			return seckill.Errorf(seckill.CodeBusy, "%d reservations of product %d are still queued; ask again when they are written", waiting.Reservations, id)
 		}
 	}
+}
+
+// endOthers makes the ledger obey the end of the other products of the limit group.
+// The store has ended them all (BeginDelete). Until the deletion is done, a purchase
+// of one would meet units that the ledger has let go of, and the store has not.
+func (d *Desk) endOthers(ctx context.Context, p *seckill.Product) error {
+	products, err := d.store.CurrentProducts(ctx) // every test product is one
+	if err != nil {
+		return err
+	}
+	for i := range products {
+		if other := &products[i]; other.Group == p.Group {
+			if err := d.applyState(ctx, other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // empty takes stock and marks out of the product's shards: they get a new epoch

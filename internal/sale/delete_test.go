@@ -115,13 +115,20 @@ func TestDelete_GoesOnAfterAFault(t *testing.T) {
 }
 
 // TestDelete_LeavesTheOtherProductsOfTheGroup deletes one of two test products
-// that share a limit.
+// that share a limit, once the other has ended as well.
 func TestDelete_LeavesTheOtherProductsOfTheGroup(t *testing.T) {
 	r := rig.New(t)
 	owner := r.Open(t, 1, 5, rehearsal, rig.Limit(2))
 	r.Buy(t, owner, "ann", "bob")
 	member := rehearsed(t, r, 2, rig.Limit(2), func(p *seckill.Product) { p.Group = 1 })
 	_, err := r.Desk.Delete(t.Context(), 2, rig.Operator)
+	rig.Refused(t, err, seckill.CodeWrongState)
+	if f := r.Figures(t, member); f.Marked != 2 {
+		t.Errorf("refused, the ledger of the member has %+v", f)
+	}
+	_, err = r.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+	rig.Must(t, err)
+	_, err = r.Desk.Delete(t.Context(), 2, rig.Operator)
 	rig.Must(t, err)
 	if f := r.Figures(t, member); f.Marked != 0 {
 		t.Errorf("the ledger of the deleted one has %+v", f)
@@ -129,12 +136,26 @@ func TestDelete_LeavesTheOtherProductsOfTheGroup(t *testing.T) {
 	if f := r.Figures(t, owner); f.Marked != 2 || f.Available != 3 || !f.Open {
 		t.Errorf("the ledger of the other has %+v", f)
 	}
-	r.Buy(t, owner, "ann") // one of two units is free again
-	if v := r.Reserve(t, owner, r.Claim(1, "ann")); v[0].Code != ledger.VerdictOverLimit {
-		t.Errorf("a third unit was answered %d", v[0].Code)
-	}
-	r.ConfirmAll(t)
 	if findings, err := r.Store.CheckBuyers(t.Context(), 1, 10); err != nil || len(findings) != 0 {
 		t.Errorf("buyer records: %v, %v", findings, err)
+	}
+}
+
+// TestDelete_OtherProductsOfTheGroupSellNothingMeanwhile cuts a deletion short. The
+// ledger has let go of the product's marks, and the store has not let go of its
+// orders: a purchase of another product of the group would fail by the limit (I4).
+func TestDelete_OtherProductsOfTheGroupSellNothingMeanwhile(t *testing.T) {
+	r := rig.New(t)
+	owner := r.Open(t, 1, 5, rehearsal, rig.Limit(1))
+	rehearsed(t, r, 2, rig.Limit(1), func(p *seckill.Product) { p.Group = 1 })
+	// The ledger has not heard of the end.
+	_, err := r.Store.SetState(t.Context(), 1, seckill.Instruction{State: seckill.SaleEnded, Actor: rig.Operator.Name})
+	rig.Must(t, err)
+	r.Store.FailBefore("DeleteSome", 1)
+	if _, err := r.Desk.Delete(t.Context(), 2, rig.Operator); err == nil {
+		t.Fatal("the fault did not strike")
+	}
+	if v := r.Reserve(t, owner, r.Claim(1, "ann")); v[0].Code != ledger.VerdictEnded {
+		t.Errorf("a purchase of the other product was answered %d", v[0].Code)
 	}
 }

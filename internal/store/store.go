@@ -117,7 +117,8 @@ type Products interface {
 	// then has to refuse. Test products share a limit with test products only
 	// (bad_request). With several shards the product gets a secret shard_key
 	// that is never 0; with one it is 0. A member of a limit group gets the key of
-	// the product whose group it joins.
+	// the product whose group it joins. While another member is being deleted, none
+	// joins (wrong_state).
 	CreateProduct(ctx context.Context, p seckill.Product, actor Actor) (seckill.Product, error)
 
 	// PatchProduct changes the fields that are set. After the first preheat
@@ -179,10 +180,10 @@ type Products interface {
 	// on no other method finds it, and its id is used up. It returns the product;
 	// repeated, it does so without an audit line, until all is deleted (not_found).
 	//
-	// A real product is not_test. It is wrong_state while the sale is not ended, a
-	// refund needs care, or other products have joined its limit group; and busy
-	// while the product is marked as being rebuilt, is being taken over, or a
-	// refund is due.
+	// A real product is not_test. It is wrong_state while its sale, or that of
+	// another product of its limit group, is not ended, while a refund needs care, or
+	// if other products have joined its limit group; and busy while the product is
+	// marked as being rebuilt, is being taken over, or a refund is due.
 	BeginDelete(ctx context.Context, id uint32, actor Actor) (seckill.Product, error)
 	// DeleteSome deletes, in one transaction of bounded size, rows of a product
 	// whose deletion has begun: orders with their events, stock log, letters and

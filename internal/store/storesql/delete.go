@@ -22,6 +22,7 @@ const (
 
 	sqlDeleting      = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ? AND deleting = 1`
 	sqlBeginDelete   = `UPDATE tb_seckill_product SET deleting = 1, version = version + 1 WHERE id = ?`
+	sqlGroupOpen     = `SELECT id FROM tb_seckill_product WHERE limit_group = ? AND id <> ? AND deleting = 0 AND state <> ? LIMIT 1`
 	sqlDeleted       = `INSERT INTO tb_deleted_product (id, create_time) VALUES (?, ?)`
 	sqlRefundsOwed   = `SELECT status FROM tb_payment WHERE product_id = ? AND type = 'refund' AND status IN ('due', 'failed') ORDER BY status DESC LIMIT 1`
 	sqlOrdersOf      = `SELECT order_no, user_id, quantity, status FROM tb_seckill_order WHERE product_id = ? LIMIT ?`
@@ -93,6 +94,16 @@ func checkDeletable(ctx context.Context, tx *session, p *seckill.Product) error 
 	}
 	if shared {
 		return seckill.Errorf(seckill.CodeWrongState, "other products share the limit of product %d: delete them first", p.ID)
+	}
+	// The ledger lets go of the product's marks at once, and buyer records follow in
+	// parts. A purchase of another product between the two would fail by the limit.
+	var open uint32
+	found, err := tx.row(ctx, sqlGroupOpen, []any{p.Group, p.ID, seckill.SaleEnded}, &open)
+	if err != nil {
+		return err
+	}
+	if found {
+		return seckill.Errorf(seckill.CodeWrongState, "product %d shares the limit of product %d and has not ended: end it first", open, p.ID)
 	}
 	var owed string
 	if _, err := tx.row(ctx, sqlRefundsOwed, []any{p.ID}, &owed); err != nil {

@@ -37,6 +37,8 @@ const (
 	sqlPatchProduct = `UPDATE tb_seckill_product SET ref = ?, product_name = ?, price_cents = ?, currency = ?,
 		per_user_limit = ?, starts_at = ?, ends_at = ?, image_url = ?, unlisted = ? WHERE id = ?`
 
+	sqlGroupDeleting = `SELECT id FROM tb_seckill_product WHERE limit_group = ? AND deleting = 1 LIMIT 1`
+
 	sqlGroupShared = `SELECT 1 FROM tb_seckill_product WHERE limit_group = ? AND id <> ? AND deleting = 0 LIMIT 1`
 
 	// sqlFirstStock is a new product's stock and offered, without growing the
@@ -234,7 +236,12 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 		return seckill.Errorf(seckill.CodeBadRequest, "test products share a limit with test products only; limit_group %d has test %t", p.Group, owner.Test)
 	}
 	p.ShardKey = owner.ShardKey
-	return nil
+	var deleting uint32
+	found, err := tx.row(ctx, sqlGroupDeleting, []any{p.Group}, &deleting)
+	if err == nil && found { // until then the ledger and the store count its units differently
+		err = seckill.Errorf(seckill.CodeWrongState, "product %d of limit_group %d is being deleted; ask again when it is gone", deleting, p.Group)
+	}
+	return err
 }
 
 // PatchProduct changes the fields that are set.

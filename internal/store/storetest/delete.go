@@ -51,7 +51,7 @@ var deleteTests = []test{
 		_, _, err := s.Store.DeleteSome(t.Context(), p.ID)
 		refused(t, err, seckill.CodeNotFound)
 	}},
-	{"buyers of a limit group keep what they hold of its other products", sharedDeletion},
+	{"a product is deleted when its whole limit group has ended, which keeps what it holds and takes no new product meanwhile", sharedDeletion},
 	{"money that comes after the deletion has begun is owed back, and stays", func(t *testing.T, s *suite) {
 		p := s.rehearsal(t)
 		order := s.buy(t, p, "buyer")
@@ -283,11 +283,22 @@ func sharedDeletion(t *testing.T, s *suite) {
 		s.buy(t, p, "both")
 		s.buy(t, p, numbered("only", int(p.ID)))
 	}
-	for _, p := range []seckill.Product{owner, member} {
-		s.setState(t, p.ID, seckill.SaleEnded)
-	}
+	s.setState(t, member.ID, seckill.SaleEnded)
+	s.notDeleted(t, member.ID, seckill.CodeWrongState)
+	s.setState(t, owner.ID, seckill.SalePaused)
+	s.notDeleted(t, member.ID, seckill.CodeWrongState)
+	s.setState(t, owner.ID, seckill.SaleEnded)
 	s.notDeleted(t, owner.ID, seckill.CodeWrongState)
+
+	late := s.draft(t)
+	late.Test, late.PerUserLimit, late.Group = true, 3, owner.ID
+	_, err := s.Store.BeginDelete(t.Context(), member.ID, operator)
+	must(t, err)
+	_, err = s.Store.CreateProduct(t.Context(), late, operator)
+	refused(t, err, seckill.CodeWrongState)
 	s.delete(t, member.ID)
+	_, err = s.Store.CreateProduct(t.Context(), late, operator)
+	must(t, err)
 	findings, err := s.Store.CheckBuyers(t.Context(), owner.ID, all)
 	must(t, err)
 	equal(t, "findings", len(findings), 0)
