@@ -192,6 +192,9 @@ type Products interface {
 	// are taken off the buyer records, which a limit group shares. Money that comes
 	// after BeginDelete, and its refund, stay.
 	DeleteSome(ctx context.Context, id uint32) (orders int, done bool, err error)
+	// Deleted reports whether a product was deleted, or its deletion has begun. It is
+	// false for an id that no product has had.
+	Deleted(ctx context.Context, id uint32) (bool, error)
 }
 
 // CurrentFor is how long a product is current after its sale.ended: an hour more

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"seckill"
+	"seckill/internal/queue"
 	"seckill/internal/store"
 )
 
@@ -39,4 +40,23 @@ func (w *Worker) settleStrays(ctx context.Context, items []store.Item) error {
 	outcome, err := w.adopt(ctx, lost)
 	w.tellUnkept(items[0].ProductID, outcome.Failed)
 	return err
+}
+
+// unlessDeleted is nil if the product of entries was deleted: nothing can come of
+// them any more. A broker may deliver a copy again after the deletion, and a Redis
+// that lost its last seconds has entries again that were acknowledged.
+func (w *Worker) unlessDeleted(ctx context.Context, deliveries []queue.Delivery, missing error) error {
+	product, deleted := deliveries[0].Entry.ProductID, false
+	err := w.untilAvailable(ctx, func(ctx context.Context) (err error) {
+		deleted, err = w.store.Deleted(ctx, product)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !deleted:
+		return missing
+	}
+	w.opt.Logger.Info("entries of a deleted product are done with", "product", product, "entries", len(deliveries))
+	return nil
 }

@@ -35,6 +35,7 @@ type Store interface {
 	Fail(ctx context.Context, items []store.Item, reason string) error
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
+	Deleted(ctx context.Context, id uint32) (bool, error)
 	CurrentProducts(ctx context.Context) ([]seckill.Product, error)
 	Products(ctx context.Context, filter store.ProductFilter) ([]seckill.Product, error)
 	BeginRebuild(ctx context.Context, id uint32, epoch uint64) error
@@ -286,6 +287,9 @@ func (w *Worker) settle(ctx context.Context, batch []queue.Delivery) {
 	var done []queue.Delivery
 	for _, deliveries := range byProduct(batch) {
 		err := w.confirm(ctx, deliveries)
+		if seckill.CodeNotFound.In(err) {
+			err = w.unlessDeleted(ctx, deliveries, err)
+		}
 		if err == nil {
 			done = append(done, deliveries...)
 			w.hand.put(deliveries)

@@ -148,6 +148,16 @@ func (s *Store) DeleteSome(ctx context.Context, id uint32) (orders int, done boo
 	return orders, done && err == nil, err
 }
 
+// Deleted reports whether a product was deleted, or is being deleted.
+func (s *Store) Deleted(ctx context.Context, id uint32) (bool, error) {
+	var deleted int
+	err := s.read(ctx, "read deletion", func(ctx context.Context, r *session) error {
+		_, err := r.row(ctx, sqlIDTaken, []any{id, id}, &deleted)
+		return err
+	})
+	return err == nil && deleted != 0, err
+}
+
 // deleteSomeOrders deletes orders with what hangs on their numbers. Buyer records
 // are the limit group's: units of live orders are taken off them, as by a
 // cancellation.

@@ -239,9 +239,18 @@ func wholeDeletion(t *testing.T, s *suite) {
 func begunDeletion(t *testing.T, s *suite) {
 	p := s.deletable(t)
 	item := s.item(t, p, "late")
+	deleted := func(id uint32, want bool) {
+		t.Helper()
+		got, err := s.Store.Deleted(t.Context(), id)
+		must(t, err)
+		equal(t, "deleted", got, want)
+	}
+	deleted(p.ID, false)
+	deleted(newProductID(), false)
 	_, err := s.Store.BeginDelete(t.Context(), p.ID, operator)
 	must(t, err)
 	gone := func(t *testing.T) {
+		deleted(p.ID, true)
 		_, err := s.Store.Product(t.Context(), p.ID)
 		refused(t, err, seckill.CodeNotFound)
 		products, err := s.Store.Products(t.Context(), store.ProductFilter{Limit: all})

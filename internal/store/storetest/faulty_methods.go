@@ -65,6 +65,10 @@ func (f *Faulty) BeginDelete(ctx context.Context, id uint32, actor store.Actor) 
 	return ask(f, ctx, "BeginDelete", func() (seckill.Product, error) { return f.inner.BeginDelete(ctx, id, actor) })
 }
 
+func (f *Faulty) Deleted(ctx context.Context, id uint32) (bool, error) {
+	return ask(f, ctx, "Deleted", func() (bool, error) { return f.inner.Deleted(ctx, id) })
+}
+
 func (f *Faulty) DeleteSome(ctx context.Context, id uint32) (orders int, done bool, err error) {
 	err = tell(f, ctx, "DeleteSome", func() (err error) {
 		orders, done, err = f.inner.DeleteSome(ctx, id)
