@@ -21,7 +21,6 @@ func (p *parts) buildPromises() {
 			}
 			return s.Terms()
 		},
-		Deleted: func(product uint32) bool { return p.catalog.Find(product) == nil && p.catalog.IsTest(product) },
 		Journal: p.journal, Ledger: p.ledger, OnMissing: p.promisesMissing, Most: p.mostPromises(),
 		ExpireAfter: p.cfg.Order.ExpireAfter, Logger: p.log,
 		OnForgotten: func(n int) { p.metrics.Forgotten.Add(float64(n)) },

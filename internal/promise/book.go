@@ -70,9 +70,6 @@ func New(opt Options) *Book {
 	if opt.Terms == nil {
 		opt.Terms = func(uint32) *seckill.Product { return nil }
 	}
-	if opt.Deleted == nil {
-		opt.Deleted = func(uint32) bool { return false }
-	}
 	return &Book{opt: opt, hand: make(chan struct{}, 1)}
 }
 

@@ -5,31 +5,41 @@ import (
 
 	"seckill"
 	"seckill/internal/promise"
+	"seckill/internal/sale"
 	"seckill/test/rig"
 )
 
 // The rows of a deleted product never come back: its promises must not be asked
-// for, and fill the book, for ever.
+// for, and fill book and journal, for ever.
 func TestRound_ForgetsPromisesOfADeletedProduct(t *testing.T) {
-	var m *memory
-	m = newMemory(t, func(opt *promise.Options) {
-		opt.Deleted = func(product uint32) bool { return m.Catalog.Find(product) == nil && m.Catalog.IsTest(product) }
-	})
-	p := m.Open(t, 1, 5, func(p *seckill.Product) { p.Test = true })
-	m.promised(t, p, "ann", "bob")
-	other := m.Open(t, 2, 5)
-	m.promised(t, other, "ann")
-	m.ConfirmAll(t)
-	m.promised(t, other, "bob") // queued
-	_, err := m.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
-	rig.Must(t, err)
-	_, err = m.Desk.Delete(t.Context(), 1, rig.Operator)
-	rig.Must(t, err)
-	m.settle(t)
-	if n := m.Len(); n != 1 {
-		t.Errorf("%d promises are remembered, want that of the other product", n)
-	}
-	if len(m.lost) != 0 || m.reoffered[promise.Adopted] != 0 {
-		t.Errorf("lost %v, offered again %v", m.lost, m.reoffered)
+	for name, begin := range map[string]func(t *testing.T, m *memory){
+		"that the instance had seen": func(*testing.T, *memory) {},
+		"after a restart": func(t *testing.T, m *memory) { // its catalogue has never seen the product
+			fresh := sale.NewCatalog(m.Store)
+			rig.Must(t, fresh.Refresh(t.Context()))
+			m.Catalog = fresh
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory(t)
+			p := m.Open(t, 1, 5, func(p *seckill.Product) { p.Test = true })
+			m.promised(t, p, "ann", "bob")
+			other := m.Open(t, 2, 5)
+			m.promised(t, other, "ann")
+			m.ConfirmAll(t)
+			m.promised(t, other, "bob") // queued
+			_, err := m.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+			rig.Must(t, err)
+			_, err = m.Desk.Delete(t.Context(), 1, rig.Operator)
+			rig.Must(t, err)
+			begin(t, m)
+			m.settle(t)
+			if n := m.Len(); n != 1 {
+				t.Errorf("%d promises are remembered, want that of the other product", n)
+			}
+			if len(m.lost) != 0 || m.reoffered[promise.Adopted] != 0 {
+				t.Errorf("lost %v, offered again %v", m.lost, m.reoffered)
+			}
+		})
 	}
 }

@@ -118,7 +118,7 @@ func (b *Book) resolve(ctx context.Context, d *doubt) error {
 		return d.err
 	}
 	// An order that was written and released since the store was asked has its row.
-	if err := b.dropConfirmed(ctx, d.suspects); err != nil {
+	if err := b.dropSettled(ctx, d.suspects); err != nil {
 		return err
 	}
 	missing := 0

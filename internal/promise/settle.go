@@ -29,6 +29,7 @@ const (
 type Store interface {
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
+	Deleted(ctx context.Context, product uint32) (bool, error)
 }
 
 // Adopter carries promises of an older epoch into the present one.
@@ -42,9 +43,7 @@ type Options struct {
 	Adopter Adopter
 	// Terms are a product's present terms as this instance knows them, or nil.
 	// Nothing is known of any product where it is not set.
-	Terms func(product uint32) *seckill.Product
-	// Deleted reports whether a product was deleted with its orders; nil for never.
-	Deleted     func(product uint32) bool
+	Terms       func(product uint32) *seckill.Product
 	ExpireAfter time.Duration    // time to pay of what is confirmed here
 	Most        int              // promises to remember; 0 means DefaultMost
 	Now         func() time.Time // for the age of promises; time.Now when nil
@@ -137,15 +136,13 @@ func (b *Book) closing(e *seckill.Entry) bool {
 // settle drops what is settled from the records that are due. Carried are
 // records that adoptions split off.
 func (b *Book) settle(ctx context.Context, due []*record) (carried []*record, err error) {
-	if err := b.dropConfirmed(ctx, due); err != nil {
+	if err := b.dropSettled(ctx, due); err != nil {
 		return nil, err
 	}
 	homeless, closing := make(map[uint32][]*record), make(map[uint32][]*record)
 	for _, r := range due {
 		switch product := r.entry.ProductID; {
 		case len(r.entry.Claims) == 0:
-		case b.opt.Deleted(product):
-			b.drop(r, func(seckill.OrderNo) bool { return true })
 		case b.moved(&r.entry):
 			homeless[product] = append(homeless[product], r)
 		case b.closing(&r.entry):
@@ -169,8 +166,9 @@ func (b *Book) settle(ctx context.Context, due []*record) (carried []*record, er
 	return carried, errors.Join(errs...)
 }
 
-// dropConfirmed asks the store for rows.
-func (b *Book) dropConfirmed(ctx context.Context, records []*record) error {
+// dropSettled drops promises that have rows in the store, and those of products that
+// were deleted with their rows.
+func (b *Book) dropSettled(ctx context.Context, records []*record) error {
 	nos := make([]seckill.OrderNo, 0, countClaims(records))
 	for _, r := range records {
 		for _, claim := range r.entry.Claims {
@@ -189,6 +187,30 @@ func (b *Book) dropConfirmed(ctx context.Context, records []*record) error {
 	}
 	for _, r := range records {
 		b.drop(r, func(no seckill.OrderNo) bool { return there[no] })
+	}
+	return b.dropDeleted(ctx, records)
+}
+
+// dropDeleted asks the store: after a restart, the catalogue has never seen a
+// product that was deleted before.
+func (b *Book) dropDeleted(ctx context.Context, records []*record) error {
+	deleted := make(map[uint32]bool)
+	for _, r := range records {
+		product := r.entry.ProductID
+		if len(r.entry.Claims) == 0 || b.opt.Terms(product) != nil {
+			continue
+		}
+		gone, asked := deleted[product]
+		if !asked {
+			var err error
+			if gone, err = b.opt.Store.Deleted(ctx, product); err != nil {
+				return fmt.Errorf("ask whether a promised product was deleted: %w", err)
+			}
+			deleted[product] = gone
+		}
+		if gone {
+			b.drop(r, func(seckill.OrderNo) bool { return true })
+		}
 	}
 	return nil
 }
@@ -251,7 +273,7 @@ func (b *Book) Reoffer(ctx context.Context, product uint32) error {
 		records := b.take(b.opt.Most, func(r *record) bool { return r.entry.ProductID == product })
 		before := countClaims(records)
 		defer func() { b.putBack(records, before) }()
-		if err := b.dropConfirmed(ctx, records); err != nil {
+		if err := b.dropSettled(ctx, records); err != nil {
 			return err
 		}
 		return b.confirmAll(ctx, records)
