@@ -125,7 +125,7 @@ func Bare(o seckill.Order) seckill.Order {
 // a recovered ledger holds no mark of it until a worker has adopted it, and
 // that is no reason to tell its buyer that it never was.
 func (d *Desk) unadopted(ctx context.Context, no seckill.OrderNo) (bool, error) {
-	s, err := d.Catalog.Look(ctx, no.ProductID())
+	s, err := d.Catalog.LookForVisitor(ctx, no.ProductID())
 	if err != nil || s == nil || s.Terms().Epoch < 2 {
 		return false, err
 	}
@@ -160,7 +160,7 @@ func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (se
 	if !seckill.CodeNotFound.In(err) {
 		return seckill.Order{}, err
 	}
-	s, err := d.Catalog.Look(bounded, no.ProductID())
+	s, err := d.Catalog.LookForVisitor(bounded, no.ProductID())
 	if err != nil {
 		return seckill.Order{}, err
 	}

@@ -28,7 +28,8 @@ const (
 	restTimes   = 9
 	catalogRest = 100 * time.Millisecond
 	// pastMost is how many products that are not current are read between two
-	// readings: whoever asks for any number of ids costs the store little.
+	// readings for visitors, and as many for all others: whoever asks for any number
+	// of ids costs the store little, and only visitors their answers.
 	pastMost     = 100
 	pastDeadline = 400 * time.Millisecond
 )
@@ -139,9 +140,18 @@ type Catalog struct {
 	away     atomic.Bool // the last reading failed
 	waiting  waiting
 
-	mu     sync.Mutex       // of both:
-	past   map[uint32]*Sale // products that are not current, asked for since the last reading; nil for none
-	looked int              // how many reads of them there were since
+	mu      sync.Mutex              // of all:
+	past    map[uint32]*pastReading // products that are not current, asked for since the last reading
+	looked  int                     // how many reads of them there were since
+	visited int                     // and how many for visitors
+}
+
+// pastReading is one read of a product that is not current. All who ask meanwhile
+// wait for it.
+type pastReading struct {
+	done chan struct{}
+	sale *Sale // nil for none
+	err  error
 }
 
 // NewCatalog makes an empty catalogue.
@@ -149,7 +159,7 @@ func NewCatalog(source ProductReader) *Catalog {
 	c := &Catalog{
 		source: source, OnSoldOut: func(uint32, time.Time) {}, OnUnitsBack: func(uint32) {},
 		CatchUp:   func(_ *Sale, raise func()) { raise() }, // nobody sells elsewhere
-		OnRebuilt: func(*seckill.Product) {}, OnClosing: func() {}, OnGone: func(*Sale) {}, readings: newTogether(), past: make(map[uint32]*Sale),
+		OnRebuilt: func(*seckill.Product) {}, OnClosing: func() {}, OnGone: func(*Sale) {}, readings: newTogether(), past: make(map[uint32]*pastReading),
 	}
 	c.sales.Store(&map[uint32]*Sale{})
 	return c
@@ -172,36 +182,59 @@ func (c *Catalog) IsTest(id uint32) bool {
 // as old as the catalogue. It is nil if there is no such product, or none yet, and
 // busy if the store does not answer or too many are asked for.
 func (c *Catalog) Look(ctx context.Context, id uint32) (*Sale, error) {
+	return c.look(ctx, id, &c.looked)
+}
+
+// LookForVisitor is Look for ids that come over a public route. Visitors who ask for
+// many of them are busy, and nobody who calls Look is.
+func (c *Catalog) LookForVisitor(ctx context.Context, id uint32) (*Sale, error) {
+	return c.look(ctx, id, &c.visited)
+}
+
+func (c *Catalog) look(ctx context.Context, id uint32, reads *int) (*Sale, error) {
 	if s := c.Find(id); s != nil || id == 0 {
 		return s, nil
 	}
 	c.mu.Lock()
-	s, known := c.past[id]
-	if !known {
-		c.looked++
+	r, begun := c.past[id]
+	if !begun {
+		if *reads++; *reads > pastMost {
+			c.mu.Unlock()
+			return nil, seckill.Errorf(seckill.CodeBusy, "too many products are asked for that are not on sale")
+		}
+		r = &pastReading{done: make(chan struct{})}
+		c.past[id] = r
 	}
-	many := c.looked > pastMost
 	c.mu.Unlock()
-	switch {
-	case known:
-		return s, nil
-	case many:
-		return nil, seckill.Errorf(seckill.CodeBusy, "too many products are asked for that are not on sale")
+	if !begun {
+		c.readPast(ctx, id, r)
 	}
-	ctx, cancel := context.WithTimeout(ctx, pastDeadline)
+	select {
+	case <-r.done:
+		return r.sale, r.err
+	case <-ctx.Done():
+		return nil, seckill.Errorf(seckill.CodeBusy, "read product: %w", ctx.Err())
+	}
+}
+
+// readPast reads within a deadline of its own: others wait for it too.
+func (c *Catalog) readPast(ctx context.Context, id uint32, r *pastReading) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pastDeadline)
 	defer cancel()
+	defer close(r.done)
 	p, err := c.source.Product(ctx, id)
-	if err != nil && !seckill.CodeNotFound.In(err) {
-		return nil, seckill.Errorf(seckill.CodeBusy, "read product: %w", err)
+	switch {
+	case err == nil && p.Window(time.Now()) == seckill.CodeEnded: // else it is new, and soon in the catalogue
+		r.sale = &Sale{ID: id, catalog: c}
+		r.sale.terms.Store(&p)
+	case err != nil && !seckill.CodeNotFound.In(err):
+		r.err = seckill.Errorf(seckill.CodeBusy, "read product: %w", err)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.past[id] == r {
+			delete(c.past, id) // who comes next asks again
+		}
 	}
-	if err == nil && p.Window(time.Now()) == seckill.CodeEnded { // else it is new, and soon in the catalogue
-		s = &Sale{ID: id, catalog: c}
-		s.terms.Store(&p)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.past[id] = s
-	return s, nil
 }
 
 // All lists the sales of current products by product id.
@@ -256,7 +289,7 @@ func (c *Catalog) reread(ctx context.Context) error {
 	c.sales.Store(&next)
 	c.mu.Lock()
 	clear(c.past)
-	c.looked = 0
+	c.looked, c.visited = 0, 0
 	c.mu.Unlock()
 	if closing {
 		c.OnClosing()

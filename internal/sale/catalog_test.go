@@ -436,3 +436,69 @@ func TestLook_AsksTheStoreForFewOfManyIDs(t *testing.T) {
 		t.Errorf("the store was asked %d times, %d were told busy", source.asked, busy)
 	}
 }
+
+func TestLook_VisitorsTakeNobodyElsesReads(t *testing.T) {
+	over := seckill.Product{ID: 5000, EndsAt: time.Now().Add(-48 * time.Hour)}
+	c := sale.NewCatalog(&shelf{past: []seckill.Product{over}})
+	rig.Must(t, c.Refresh(t.Context()))
+	busy := 0
+	for id := range uint32(1000) {
+		if _, err := c.LookForVisitor(t.Context(), id+1); seckill.CodeBusy.In(err) {
+			busy++
+		}
+	}
+	if busy != 900 {
+		t.Errorf("%d of 1000 were told busy", busy)
+	}
+	if s, err := c.Look(t.Context(), over.ID); err != nil || s == nil {
+		t.Errorf("an operator gets %v, %v", s, err)
+	}
+	rig.Must(t, c.Refresh(t.Context()))
+	if s, err := c.LookForVisitor(t.Context(), over.ID); err != nil || s == nil {
+		t.Errorf("a visitor gets %v, %v after the next reading", s, err)
+	}
+}
+
+// heldShelf answers when it is let go.
+type heldShelf struct {
+	shelf
+	asking chan struct{}
+	letGo  chan struct{}
+}
+
+func (s *heldShelf) Product(ctx context.Context, id uint32) (seckill.Product, error) {
+	s.asking <- struct{}{}
+	<-s.letGo
+	return s.shelf.Product(ctx, id)
+}
+
+func TestLook_ReadersOfOneIDShareARead(t *testing.T) {
+	virtual.Test(t, func(t *testing.T) {
+		source := &heldShelf{asking: make(chan struct{}, 500), letGo: make(chan struct{})}
+		source.past = []seckill.Product{{ID: 2, EndsAt: time.Now().Add(-48 * time.Hour)}}
+		c := sale.NewCatalog(source)
+		rig.Must(t, c.Refresh(t.Context()))
+		var (
+			reading sync.WaitGroup
+			failed  atomic.Int64
+		)
+		first, leave := context.WithCancel(t.Context())
+		look := func(ctx context.Context) {
+			if s, err := c.LookForVisitor(ctx, 2); err != nil || s == nil {
+				failed.Add(1)
+			}
+		}
+		reading.Go(func() { _, _ = c.LookForVisitor(first, 2) })
+		<-source.asking
+		for range 499 {
+			reading.Go(func() { look(t.Context()) })
+		}
+		synctest.Wait()
+		leave() // whoever began the read fails nobody else
+		close(source.letGo)
+		reading.Wait()
+		if source.asked != 1 || failed.Load() != 0 {
+			t.Errorf("the store was asked %d times; %d of 499 got no answer", source.asked, failed.Load())
+		}
+	})
+}

@@ -106,7 +106,7 @@ func (s *Server) products(ctx *fasthttp.RequestCtx, rest []byte) {
 		return
 	}
 	idText, action, _ := bytes.Cut(rest, []byte{'/'})
-	on, err := s.opt.Catalog.Look(context.Background(), productID(idText)) // which has a deadline of its own
+	on, err := s.opt.Catalog.LookForVisitor(context.Background(), productID(idText)) // which has a deadline of its own
 	if err != nil {
 		s.refuse(ctx, "product", err)
 		return
