@@ -185,9 +185,11 @@ func (s *stub) demoLogin(w http.ResponseWriter, r *http.Request) {
 	reply(w, 200, map[string]any{"token": bearerOf(user), "buyer": user})
 }
 
-func bearerOf(user string) string {
-	return bearerUntil(user, time.Now().Add(24*time.Hour).Truncate(24*time.Hour))
-}
+// loginEnds is one instant for all of a run: bearerOf gives a buyer the same token
+// every time.
+var loginEnds = time.Now().Add(24 * time.Hour)
+
+func bearerOf(user string) string { return bearerUntil(user, loginEnds) }
 
 func bearerUntil(user string, end time.Time) string {
 	claims, _ := json.Marshal(map[string]any{"sub": user, "exp": end.Unix()})
