@@ -86,8 +86,7 @@ func TestRollingUpgrade_BuildsReadEachOther(t *testing.T) {
 func confirms(t *testing.T, seller, reader, worker *engine.Engine, buyer string) {
 	t.Helper()
 	purchase := engine.Purchase{Quantity: 1, Key: "the key of " + buyer}
-	no, err := seller.Buyer(buyer).Buy(t.Context(), 9, purchase)
-	must(t, "buy", err)
+	no := sellsTo(t, seller, buyer, purchase)
 	await(t, reader, buyer, no, "queued")
 	finds := func() {
 		t.Helper()
@@ -98,7 +97,7 @@ func confirms(t *testing.T, seller, reader, worker *engine.Engine, buyer string)
 	finds()
 	worker.Start()
 	await(t, reader, buyer, no, "pending")
-	_, err = reader.Buyer(buyer).Cancel(t.Context(), no)
+	_, err := reader.Buyer(buyer).Cancel(t.Context(), no)
 	must(t, "cancel", err)
 	until(t, "the unit is back", func() bool {
 		figures, err := reader.Operator().Stats(t.Context(), 9)
@@ -108,13 +107,22 @@ func confirms(t *testing.T, seller, reader, worker *engine.Engine, buyer string)
 	worker.MustStop()
 }
 
+// sellsTo sells product 9 to a buyer, who repeats the purchase while the shop is busy.
+func sellsTo(t *testing.T, seller *engine.Engine, buyer string, purchase engine.Purchase) (no string) {
+	t.Helper()
+	must(t, "buy", market.UntilAnswered(t, "buy", func(ctx context.Context) (err error) {
+		no, err = seller.Buyer(buyer).Buy(ctx, 9, purchase)
+		return err
+	}))
+	return no
+}
+
 // rebuilds has one build rebuild a product of which an order of the other waits,
 // while no worker runs: the rebuild writes it.
 func rebuilds(t *testing.T, seller, rebuilder *engine.Engine, buyer string) {
 	t.Helper()
-	no, err := seller.Buyer(buyer).Buy(t.Context(), 9, engine.Purchase{Quantity: 1})
-	must(t, "buy", err)
-	_, err = rebuilder.Operator().Recover(t.Context(), 9)
+	no := sellsTo(t, seller, buyer, engine.Purchase{Quantity: 1, Key: "the key of " + buyer})
+	_, err := rebuilder.Operator().Recover(t.Context(), 9)
 	must(t, "rebuild", err)
 	await(t, rebuilder, buyer, no, "pending")
 	sees(t, seller, 9)
