@@ -17,7 +17,10 @@ var sqlLiveNos = list{
 	tail: `)`, columns: 1,
 }
 
-const sqlCounterBuyers = `SELECT user_id FROM tb_seckill_order WHERE product_id = ? AND origin <> 0`
+// sqlCounterBuyers names its index, which holds the origin: of other orders no row is read.
+func sqlCounterBuyers(d *dialect) string {
+	return "SELECT user_id FROM tb_seckill_order" + d.by("ix_order_product_status") + "product_id = ? AND origin <> 0"
+}
 
 // Sell decides a batch of claims over the counter.
 func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
@@ -61,7 +64,7 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 // CounterBuyers hands over the buyers of orders that were sold over the counter.
 func (s *Store) CounterBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
 	return s.read(ctx, "list buyers", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlCounterBuyers, []any{product}, func(row scanner) error {
+		return r.query(ctx, sqlCounterBuyers(r.dialect), []any{product}, func(row scanner) error {
 			var buyer string
 			if err := row.Scan(&buyer); err != nil {
 				return err
