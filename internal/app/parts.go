@@ -32,11 +32,11 @@ import (
 	"seckill/internal/carrier/relay"
 	"seckill/internal/payment"
 	"seckill/internal/payment/paysandbox"
-	"seckill/internal/promise"
 	"seckill/internal/promise/journal"
 	"seckill/internal/purchase"
 	"seckill/internal/queue"
 	"seckill/internal/reconcile"
+	"seckill/internal/recovery"
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
 
@@ -88,7 +88,7 @@ type parts struct {
 	lanes       *sale.Lanes
 	mover       *transfer.Mover
 	memory      *sale.Memory
-	promises    *promise.Book
+	promises    *recovery.Book
 	journal     *journal.Journal // of promises; nil without promise.journal
 	journaled   []journal.Loaded // what it held at the start, until the book has it
 	desk        *sale.Desk

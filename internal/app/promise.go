@@ -6,13 +6,13 @@ import (
 	"seckill"
 	"seckill/internal/adoption"
 	"seckill/internal/alert"
-	"seckill/internal/promise"
 	"seckill/internal/promise/journal"
+	"seckill/internal/recovery"
 )
 
 // buildPromises wires what remembers this instance's unconfirmed answers.
 func (p *parts) buildPromises() {
-	p.promises = promise.New(promise.Options{
+	p.promises = recovery.NewBook(recovery.BookOptions{
 		Store: p.store, Adopter: &adoption.Adopter{Store: p.store, Lanes: p.lanes, Now: p.clock.Now, Gatherer: p.mover, ExpireAfter: p.cfg.Order.ExpireAfter},
 		Terms: func(product uint32) *seckill.Product {
 			s, err := p.catalog.Look(context.Background(), product) // it has a deadline of its own
@@ -24,7 +24,7 @@ func (p *parts) buildPromises() {
 		Journal: p.journal, Ledger: p.ledger, OnMissing: p.promisesMissing, Most: p.mostPromises(),
 		ExpireAfter: p.cfg.Order.ExpireAfter, Logger: p.log,
 		OnForgotten: func(n int) { p.metrics.Forgotten.Add(float64(n)) },
-		OnReoffered: func(result promise.Result, n int) {
+		OnReoffered: func(result recovery.Result, n int) {
 			p.metrics.Reoffered.WithLabelValues(string(result)).Add(float64(n))
 		},
 		OnLost: func(product uint32, err error) { p.alerter.Raise(alert.NotKept, product, err) },

@@ -15,7 +15,7 @@ import (
 	"seckill"
 	"seckill/internal/alert"
 	"seckill/internal/config"
-	"seckill/internal/promise"
+	"seckill/internal/recovery"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -144,8 +144,8 @@ func TestWhatRulesSeeGrowIsThereBeforeItGrows(t *testing.T) {
 					}
 				}
 			}
-			if n := len(series["seckill_promises_reoffered_total"]); n != len(promise.Results) {
-				t.Errorf("%d results of promises are counted, %d exist", n, len(promise.Results))
+			if n := len(series["seckill_promises_reoffered_total"]); n != len(recovery.Results) {
+				t.Errorf("%d results of promises are counted, %d exist", n, len(recovery.Results))
 			}
 		})
 	}

@@ -17,8 +17,8 @@ import (
 	"seckill/internal/api"
 	"seckill/internal/auth"
 	"seckill/internal/challenge"
-	"seckill/internal/promise"
 	"seckill/internal/purchase"
+	"seckill/internal/recovery"
 
 	"seckill/internal/store"
 )
@@ -154,7 +154,7 @@ func (m *Metrics) countFromZero() {
 		m.Alerts.WithLabelValues(kind.Label)
 	}
 	countFromZero(m.Expired, ExpiredByMessage, ExpiredByScan)
-	countFromZero(m.Reoffered, promise.Results...)
+	countFromZero(m.Reoffered, recovery.Results...)
 	countFromZero(m.DualWrites, purchase.DualWriteResults...)
 	countFromZero(m.ConnsRefused, api.Refusals...)
 	countFromZero(m.reconciled, resultUnknown, resultViolated, resultBalanced)

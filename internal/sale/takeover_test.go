@@ -12,8 +12,8 @@ import (
 	"seckill/internal/adoption"
 	"seckill/internal/api"
 	"seckill/internal/ledger"
-	"seckill/internal/promise"
 	"seckill/internal/queue"
+	"seckill/internal/recovery"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
@@ -26,7 +26,7 @@ const leaseFor = 5 * time.Second
 // takeovers.
 type handing struct {
 	*rig.Rig
-	*promise.Book
+	*recovery.Book
 	hands  *sale.Handover
 	inHand map[uint32]bool // by product
 }
@@ -34,11 +34,11 @@ type handing struct {
 func newHanding(t *testing.T) *handing {
 	t.Helper()
 	h := &handing{Rig: rig.New(t), inHand: make(map[uint32]bool)}
-	h.Book = promise.New(promise.Options{
+	h.Book = recovery.NewBook(recovery.BookOptions{
 		Store: h.Store, ExpireAfter: time.Hour, Now: h.Time.Now, Logger: quiet,
 		Adopter:     &adoption.Adopter{Store: h.Store, Lanes: h.Lanes, Now: h.Time.Now, ExpireAfter: time.Hour},
 		Terms:       func(id uint32) *seckill.Product { return h.Catalog.Find(id).Terms() },
-		OnForgotten: func(int) {}, OnReoffered: func(promise.Result, int) {}, OnLost: func(uint32, error) {},
+		OnForgotten: func(int) {}, OnReoffered: func(recovery.Result, int) {}, OnLost: func(uint32, error) {},
 	})
 	h.read(h.Queue)
 	h.lease(t, "here")

@@ -1,4 +1,4 @@
-package promise_test
+package recovery_test
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"seckill"
 	"seckill/internal/adoption"
 	"seckill/internal/ledger"
-	"seckill/internal/promise"
 	"seckill/internal/purchase"
+	"seckill/internal/recovery"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
@@ -27,26 +27,26 @@ import (
 // memory is a rig with a book of promises.
 type memory struct {
 	*rig.Rig
-	*promise.Book
+	*recovery.Book
 	log strings.Builder
 	// hinder fails a ledger write, if it is set.
 	hinder func(ledger.Write) error
 
 	forgotten atomic.Int64
-	reoffered map[promise.Result]int
+	reoffered map[recovery.Result]int
 	lost      []error
 }
 
-func newMemory(t *testing.T, changes ...func(*promise.Options)) *memory {
+func newMemory(t *testing.T, changes ...func(*recovery.BookOptions)) *memory {
 	t.Helper()
-	m := &memory{Rig: rig.New(t), reoffered: map[promise.Result]int{}}
+	m := &memory{Rig: rig.New(t), reoffered: map[recovery.Result]int{}}
 	m.Book = m.newBook(changes...)
 	return m
 }
 
 // newBook is an empty book of the same instance.
-func (m *memory) newBook(changes ...func(*promise.Options)) *promise.Book {
-	opt := promise.Options{
+func (m *memory) newBook(changes ...func(*recovery.BookOptions)) *recovery.Book {
+	opt := recovery.BookOptions{
 		Store: m.Store, ExpireAfter: 30 * time.Minute, Now: m.Time.Now, Logger: slog.New(slog.NewTextHandler(&m.log, nil)),
 		Adopter: &adoption.Adopter{Store: m.Store, Lanes: m, Now: m.Time.Now},
 		Terms: func(id uint32) *seckill.Product {
@@ -56,13 +56,13 @@ func (m *memory) newBook(changes ...func(*promise.Options)) *promise.Book {
 			return nil
 		},
 		OnForgotten: func(n int) { m.forgotten.Add(int64(n)) },
-		OnReoffered: func(result promise.Result, n int) { m.reoffered[result] += n },
+		OnReoffered: func(result recovery.Result, n int) { m.reoffered[result] += n },
 		OnLost:      func(_ uint32, err error) { m.lost = append(m.lost, err) },
 	}
 	for _, change := range changes {
 		change(&opt)
 	}
-	return promise.New(opt)
+	return recovery.NewBook(opt)
 }
 
 // Do is on the lanes of the present desk, which a restart replaces.
@@ -300,7 +300,7 @@ func TestWhatFailsBeforeTheRebuildIsListed(t *testing.T) {
 	for range 2 { // the second finds nothing to do
 		rig.Must(t, m.Reoffer(t.Context(), 1))
 	}
-	if m.reoffered[promise.Failed] != 2 || m.reoffered[promise.Confirmed] != 1 || m.Len() != 0 {
+	if m.reoffered[recovery.Failed] != 2 || m.reoffered[recovery.Confirmed] != 1 || m.Len() != 0 {
 		t.Errorf("re-offered %v, %d remembered", m.reoffered, m.Len())
 	}
 	for i, reason := range []string{seckill.ReasonLimit, seckill.ReasonDuplicate} {

@@ -1,4 +1,4 @@
-package promise_test
+package recovery_test
 
 import (
 	"context"
@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/promise"
+	"seckill/internal/recovery"
 )
 
 func TestABookIsBoundedAndForgetsTheOldest(t *testing.T) {
 	const most = 160 // ten in each of its stripes
-	m := newMemory(t, func(o *promise.Options) { o.Most = most })
+	m := newMemory(t, func(o *recovery.BookOptions) { o.Most = most })
 	p := m.Open(t, 1, 10_000)
 	var all sync.WaitGroup
 	for i := range 4 {
@@ -31,21 +31,21 @@ func TestABookIsBoundedAndForgetsTheOldest(t *testing.T) {
 
 // slowStore lets something happen while the book asks it.
 type slowStore struct {
-	promise.Store
+	recovery.BookStore
 	meanwhile func()
 }
 
 func (s *slowStore) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error) {
 	s.meanwhile()
-	return s.Store.OrdersByNo(ctx, nos)
+	return s.BookStore.OrdersByNo(ctx, nos)
 }
 
 func TestABookIsBoundedThoughPromisesComeWhileItAsks(t *testing.T) {
 	const most = 160
 	slow := &slowStore{}
-	m := newMemory(t, func(o *promise.Options) {
+	m := newMemory(t, func(o *recovery.BookOptions) {
 		o.Most = most
-		slow.Store, o.Store = o.Store, slow
+		slow.BookStore, o.Store = o.Store, slow
 	})
 	p := m.Open(t, 1, 10_000)
 	fill := func() {
@@ -67,7 +67,7 @@ func TestABookIsBoundedThoughPromisesComeWhileItAsks(t *testing.T) {
 }
 
 func BenchmarkRemember(b *testing.B) {
-	book := promise.New(promise.Options{OnForgotten: func(int) {}})
+	book := recovery.NewBook(recovery.BookOptions{OnForgotten: func(int) {}})
 	const batches, batch = 1 << 14, 20 // more than a book holds
 	entries := make([]seckill.Entry, batches)
 	for i := range entries {

@@ -1,4 +1,4 @@
-package promise_test
+package recovery_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/promise"
+	"seckill/internal/recovery"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
 )
@@ -83,7 +83,7 @@ func TestPromiseThatTurnsUpTooLateFailsAndIsAlerted(t *testing.T) {
 	m.LoseJournal(t)
 	m.Sell(t, m.TakeOver(t, 1), "b") // no lease kept it closed
 	m.settle(t)
-	if got := m.statuses(t, nos); got[seckill.OrderFailed] != 1 || m.reoffered[promise.Failed] != 1 || len(m.lost) != 1 {
+	if got := m.statuses(t, nos); got[seckill.OrderFailed] != 1 || m.reoffered[recovery.Failed] != 1 || len(m.lost) != 1 {
 		t.Errorf("orders are %v, counted %v, alerts %v", got, m.reoffered, m.lost)
 	}
 	if m.Len() != 0 {

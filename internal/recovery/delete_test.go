@@ -1,10 +1,10 @@
-package promise_test
+package recovery_test
 
 import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/promise"
+	"seckill/internal/recovery"
 	"seckill/internal/sale"
 	"seckill/test/rig"
 )
@@ -37,7 +37,7 @@ func TestRound_ForgetsPromisesOfADeletedProduct(t *testing.T) {
 			if n := m.Len(); n != 1 {
 				t.Errorf("%d promises are remembered, want that of the other product", n)
 			}
-			if len(m.lost) != 0 || m.reoffered[promise.Adopted] != 0 {
+			if len(m.lost) != 0 || m.reoffered[recovery.Adopted] != 0 {
 				t.Errorf("lost %v, offered again %v", m.lost, m.reoffered)
 			}
 		})

@@ -1,4 +1,4 @@
-package promise
+package recovery
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ const (
 )
 
 // Store is where promises become orders.
-type Store interface {
+type BookStore interface {
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
 	Deleted(ctx context.Context, product uint32) (bool, error)
@@ -38,8 +38,8 @@ type Adopter interface {
 }
 
 // Options are a book's parts and bounds.
-type Options struct {
-	Store   Store
+type BookOptions struct {
+	Store   BookStore
 	Adopter Adopter
 	// Terms are a product's present terms as this instance knows them, or nil.
 	// Nothing is known of any product where it is not set.
@@ -56,7 +56,7 @@ type Options struct {
 	// are needed with it: OnMissing has a product's ledger rebuilt that no longer
 	// holds promises of its own epoch.
 	Journal   *journal.Journal
-	Ledger    Ledger
+	Ledger    BookLedger
 	OnMissing func(ctx context.Context, product uint32, epoch uint64, promises int) error
 	// OnLost is told that promises could not be kept, and that their buyers have
 	// to know; they are in the log by order number.

@@ -6,7 +6,7 @@
 // Nothing depends on it. As long as the ledger has what it answered, its
 // outbox carries every promise; the book only turns what a lost ledger would
 // have taken along into orders, or into failures that the buyer can read.
-package promise
+package recovery
 
 import (
 	"math"
@@ -34,7 +34,7 @@ const (
 
 // Book is the promises of one instance.
 type Book struct {
-	opt     Options
+	opt     BookOptions
 	stripes [stripes]stripe
 	next    atomic.Uint32
 	count   atomic.Int64
@@ -60,7 +60,7 @@ type record struct {
 }
 
 // New makes an empty book.
-func New(opt Options) *Book {
+func NewBook(opt BookOptions) *Book {
 	if opt.Most <= 0 {
 		opt.Most = DefaultMost
 	}

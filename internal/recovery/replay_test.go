@@ -1,4 +1,4 @@
-package promise_test
+package recovery_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/promise"
 	"seckill/internal/promise/journal"
+	"seckill/internal/recovery"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -53,7 +53,7 @@ func (j *journaled) start(t *testing.T, changes ...func(*journal.Options)) {
 	rig.Must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	j.journal = opened
-	j.memory.Book = j.newBook(func(o *promise.Options) {
+	j.memory.Book = j.newBook(func(o *recovery.BookOptions) {
 		o.Journal, o.Ledger = opened, j
 		o.OnMissing = func(ctx context.Context, product uint32, epoch uint64, promises int) error {
 			j.missing += promises

@@ -1,4 +1,4 @@
-package promise
+package recovery
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 )
 
 // Ledger tells what it holds of a buyer.
-type Ledger interface {
+type BookLedger interface {
 	Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error)
 }
 
