@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"seckill/internal/alert"
-	"seckill/internal/promise/journal"
 	"seckill/internal/queue"
+	"seckill/internal/recovery/journal"
 )
 
 const (

@@ -32,11 +32,11 @@ import (
 	"seckill/internal/carrier/relay"
 	"seckill/internal/payment"
 	"seckill/internal/payment/paysandbox"
-	"seckill/internal/promise/journal"
 	"seckill/internal/purchase"
 	"seckill/internal/queue"
 	"seckill/internal/reconcile"
 	"seckill/internal/recovery"
+	"seckill/internal/recovery/journal"
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
 

@@ -6,8 +6,8 @@ import (
 	"seckill"
 	"seckill/internal/adoption"
 	"seckill/internal/alert"
-	"seckill/internal/promise/journal"
 	"seckill/internal/recovery"
+	"seckill/internal/recovery/journal"
 )
 
 // buildPromises wires what remembers this instance's unconfirmed answers.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/promise/journal"
+	"seckill/internal/recovery/journal"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/promise/journal"
+	"seckill/internal/recovery/journal"
 )
 
 const (

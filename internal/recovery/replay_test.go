@@ -11,8 +11,8 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/promise/journal"
 	"seckill/internal/recovery"
+	"seckill/internal/recovery/journal"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"

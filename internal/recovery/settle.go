@@ -11,7 +11,7 @@ import (
 
 	"seckill"
 	"seckill/internal/adoption"
-	"seckill/internal/promise/journal"
+	"seckill/internal/recovery/journal"
 	"seckill/internal/store"
 	"seckill/internal/unkept"
 )
