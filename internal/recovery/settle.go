@@ -25,22 +25,17 @@ const (
 	confirmAtOnce = 500
 )
 
-// Store is where promises become orders.
+// BookStore is where promises become orders.
 type BookStore interface {
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
 	Deleted(ctx context.Context, product uint32) (bool, error)
 }
 
-// Adopter carries promises of an older epoch into the present one.
-type Adopter interface {
-	Adopt(ctx context.Context, items []store.Item) (adoption.Outcome, error)
-}
-
-// Options are a book's parts and bounds.
+// BookOptions are a book's parts and bounds.
 type BookOptions struct {
 	Store   BookStore
-	Adopter Adopter
+	Adopter *adoption.Adopter
 	// Terms are a product's present terms as this instance knows them, or nil.
 	// Nothing is known of any product where it is not set.
 	Terms       func(product uint32) *seckill.Product
