@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"seckill"
-	"seckill/internal/adoption"
+
 	"seckill/internal/alert"
 	"seckill/internal/recovery"
 	"seckill/internal/recovery/journal"
@@ -13,7 +13,7 @@ import (
 // buildPromises wires what remembers this instance's unconfirmed answers.
 func (p *parts) buildPromises() {
 	p.promises = recovery.NewBook(recovery.BookOptions{
-		Store: p.store, Adopter: &adoption.Adopter{Store: p.store, Lanes: p.lanes, Now: p.clock.Now, Gatherer: p.mover, ExpireAfter: p.cfg.Order.ExpireAfter},
+		Store: p.store, Adopter: &recovery.Adopter{Store: p.store, Lanes: p.lanes, Now: p.clock.Now, Gatherer: p.mover, ExpireAfter: p.cfg.Order.ExpireAfter},
 		Terms: func(product uint32) *seckill.Product {
 			s, err := p.catalog.Look(context.Background(), product) // it has a deadline of its own
 			if err != nil || s == nil {

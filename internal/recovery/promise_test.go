@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/adoption"
+
 	"seckill/internal/ledger"
 	"seckill/internal/purchase"
 	"seckill/internal/recovery"
@@ -48,7 +48,7 @@ func newMemory(t *testing.T, changes ...func(*recovery.BookOptions)) *memory {
 func (m *memory) newBook(changes ...func(*recovery.BookOptions)) *recovery.Book {
 	opt := recovery.BookOptions{
 		Store: m.Store, ExpireAfter: 30 * time.Minute, Now: m.Time.Now, Logger: slog.New(slog.NewTextHandler(&m.log, nil)),
-		Adopter: &adoption.Adopter{Store: m.Store, Lanes: m, Now: m.Time.Now},
+		Adopter: &recovery.Adopter{Store: m.Store, Lanes: m, Now: m.Time.Now},
 		Terms: func(id uint32) *seckill.Product {
 			if s := m.Catalog.Find(id); s != nil {
 				return s.Terms()
@@ -423,7 +423,7 @@ func TestAPromiseAdoptedTwiceIsOneOrder(t *testing.T) {
 		Claim: seckill.Claim{OrderNo: no, Buyer: "a", Quantity: 1}, ProductID: 1, Group: 1, Epoch: 1,
 		At: m.Time.Now(), PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: 1,
 	}}
-	worker := &adoption.Adopter{Store: m.Store, Lanes: m, Now: m.Time.Now}
+	worker := &recovery.Adopter{Store: m.Store, Lanes: m, Now: m.Time.Now}
 	m.LoseJournal(t)
 	p = m.recover(t, 1)
 	var both sync.WaitGroup

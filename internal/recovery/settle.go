@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/adoption"
+
 	"seckill/internal/recovery/journal"
 	"seckill/internal/store"
 	"seckill/internal/unkept"
@@ -35,7 +35,7 @@ type BookStore interface {
 // BookOptions are a book's parts and bounds.
 type BookOptions struct {
 	Store   BookStore
-	Adopter *adoption.Adopter
+	Adopter *Adopter
 	// Terms are a product's present terms as this instance knows them, or nil.
 	// Nothing is known of any product where it is not set.
 	Terms       func(product uint32) *seckill.Product
@@ -237,7 +237,7 @@ func (b *Book) adopt(ctx context.Context, product uint32, records []*record) (ca
 
 // tell reports what a lost ledger did to promises. What could not be kept is
 // listed by order number, whoever asks for it later.
-func (b *Book) tell(product uint32, outcome *adoption.Outcome) {
+func (b *Book) tell(product uint32, outcome *Outcome) {
 	if n := len(outcome.Adopted); n > 0 {
 		b.opt.OnReoffered(Adopted, n)
 		b.opt.Logger.Info("promises of an older ledger were adopted", "product", product, "epoch", outcome.Epoch, "promises", n)

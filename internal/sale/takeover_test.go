@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/adoption"
+
 	"seckill/internal/api"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
@@ -36,7 +36,7 @@ func newHanding(t *testing.T) *handing {
 	h := &handing{Rig: rig.New(t), inHand: make(map[uint32]bool)}
 	h.Book = recovery.NewBook(recovery.BookOptions{
 		Store: h.Store, ExpireAfter: time.Hour, Now: h.Time.Now, Logger: quiet,
-		Adopter:     &adoption.Adopter{Store: h.Store, Lanes: h.Lanes, Now: h.Time.Now, ExpireAfter: time.Hour},
+		Adopter:     &recovery.Adopter{Store: h.Store, Lanes: h.Lanes, Now: h.Time.Now, ExpireAfter: time.Hour},
 		Terms:       func(id uint32) *seckill.Product { return h.Catalog.Find(id).Terms() },
 		OnForgotten: func(int) {}, OnReoffered: func(recovery.Result, int) {}, OnLost: func(uint32, error) {},
 	})

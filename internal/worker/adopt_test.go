@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/adoption"
 	"seckill/internal/alert"
 	"seckill/internal/ledger"
+	"seckill/internal/recovery"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
@@ -182,7 +182,7 @@ func TestAParkedClaimKeepsItsUnitThroughARebuild(t *testing.T) {
 		t.Fatalf("the ledger has %d free units and %d marked", f.Available, f.Marked)
 	}
 	quick := c.Buy(t, p, "quick")[0]
-	adopter := &adoption.Adopter{Store: c.Store, Lanes: c.Lanes, Now: c.Time.Now}
+	adopter := &recovery.Adopter{Store: c.Store, Lanes: c.Lanes, Now: c.Time.Now}
 	if out, err := adopter.Adopt(t.Context(), []store.Item{old}); err != nil || len(out.Adopted) != 1 {
 		t.Errorf("adopted from a letter of before: %+v, %v", out, err)
 	}

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/adoption"
 	"seckill/internal/alert"
 	"seckill/internal/fault"
 	"seckill/internal/queue"
+	"seckill/internal/recovery"
 	"seckill/internal/store"
 	"seckill/internal/unkept"
 )
@@ -157,7 +157,7 @@ func (b *batch) parkRest(ctx context.Context) error {
 }
 
 // adopt carries claims of older epochs into the present one, or fails them.
-func (w *Worker) adopt(ctx context.Context, items []store.Item) (adoption.Outcome, error) {
+func (w *Worker) adopt(ctx context.Context, items []store.Item) (recovery.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeDeadline)
 	defer cancel()
 	return w.adopter.Adopt(ctx, items)

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"seckill/internal/adoption"
 	"seckill/internal/alert"
 	"seckill/internal/background"
+	"seckill/internal/recovery"
 	"seckill/internal/store"
 )
 
@@ -93,7 +93,7 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 		w.opt.OnAlert(alert.Disagree, item.ProductID, err)
 		return background.ErrLater
 	case err == nil && outcomes[0] == store.ConfirmOldEpoch:
-		var outcome adoption.Outcome
+		var outcome recovery.Outcome
 		err := background.Within(ctx, climbTimeout, func(ctx context.Context) (err error) {
 			outcome, err = w.adopt(ctx, []store.Item{item})
 			return err

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/adoption"
 	"seckill/internal/duty"
+	"seckill/internal/recovery"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/internal/worker"
@@ -22,7 +22,7 @@ type late struct {
 	product seckill.Product
 	claim   seckill.Claim
 	item    store.Item // the claim in its old entry
-	adopter *adoption.Adopter
+	adopter *recovery.Adopter
 	gate    *storetest.Gate // before which the failure waits
 	written chan error
 }
@@ -43,7 +43,7 @@ func newLate(t *testing.T) *late {
 	quick := l.Buy(t, p, "quick")[0]
 	l.work(t)
 	l.gate = l.Store.Block("Fail")
-	l.adopter = &adoption.Adopter{Store: l.Store, Lanes: l.Lanes, Now: l.Time.Now}
+	l.adopter = &recovery.Adopter{Store: l.Store, Lanes: l.Lanes, Now: l.Time.Now}
 	go func() {
 		_, err := l.adopter.Adopt(t.Context(), []store.Item{l.item})
 		l.written <- err

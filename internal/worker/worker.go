@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/adoption"
 	"seckill/internal/alert"
 	"seckill/internal/background"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/queue"
+	"seckill/internal/recovery"
 	"seckill/internal/store"
 )
 
@@ -71,7 +71,7 @@ type Options struct {
 	ExpireAfter   time.Duration
 	Logger        *slog.Logger
 	Now           func() time.Time // the ledger's clock, for adoptions
-	Gatherer      adoption.Gatherer
+	Gatherer      recovery.Gatherer
 	Expiry        Expiry // nil is none
 	// OnBatch sees every confirmed batch: claims, and the age of the oldest.
 	OnBatch func(claims int, lag, took time.Duration)
@@ -88,7 +88,7 @@ type Options struct {
 type Worker struct {
 	queue   queue.Queue
 	store   Store
-	adopter *adoption.Adopter
+	adopter *recovery.Adopter
 	guard   Guard
 	opt     Options
 
@@ -107,7 +107,7 @@ func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 		opt.Source = q
 	}
 	w := &Worker{
-		queue: q, store: s, opt: opt, adopter: &adoption.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now, ExpireAfter: opt.ExpireAfter},
+		queue: q, store: s, opt: opt, adopter: &recovery.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now, ExpireAfter: opt.ExpireAfter},
 		guard:   Guard{Queue: q, Store: s, OnTrouble: opt.OnTrouble},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
 		doubts: doubts{orders: make(map[seckill.OrderNo]bool)},

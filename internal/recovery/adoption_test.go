@@ -1,4 +1,4 @@
-package adoption_test
+package recovery_test
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/adoption"
 	"seckill/internal/ledger"
+	"seckill/internal/recovery"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -41,7 +41,7 @@ func TestWhatIsLeftUndecidedIsAdoptedInAnotherStep(t *testing.T) {
 			r := rig.New(t)
 			p := r.Open(t, 1, 10)
 			lanes := &hesitant{Writer: r.Lanes, most: most}
-			adopter := &adoption.Adopter{Store: r.Store, Lanes: lanes, Now: r.Time.Now}
+			adopter := &recovery.Adopter{Store: r.Store, Lanes: lanes, Now: r.Time.Now}
 			var items []store.Item
 			for i := range 5 {
 				items = append(items, store.Item{
@@ -73,7 +73,7 @@ func TestAdopt_WritesWhileTheStoreIsTheSeller(t *testing.T) {
 				r.Sell(t, r.TakeOver(t, 1), "of the store")
 			}
 			r.Ledger.FailBefore("Do", -1) // it is away
-			adopter := &adoption.Adopter{Store: r.Store, Lanes: r.Lanes, Now: r.Time.Now, ExpireAfter: time.Hour}
+			adopter := &recovery.Adopter{Store: r.Store, Lanes: r.Lanes, Now: r.Time.Now, ExpireAfter: time.Hour}
 			var items []store.Item
 			for i := range 4 {
 				items = append(items, store.Item{

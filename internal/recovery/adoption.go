@@ -3,7 +3,7 @@
 // explicitly. Whoever holds such a promise may adopt it, the worker that meets
 // its entry and the instance that remembers having answered it, and both at
 // once.
-package adoption
+package recovery
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 )
 
 // Store is what an adoption reads and writes.
-type Store interface {
+type AdoptionStore interface {
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	Fail(ctx context.Context, items []store.Item, reason string) error
 	CloseLetter(ctx context.Context, id int64, epoch uint64) error
@@ -34,7 +34,7 @@ type Gatherer interface {
 
 // Adopter adopts.
 type Adopter struct {
-	Store Store
+	Store AdoptionStore
 	Lanes ledger.Writer
 	Now   func() time.Time // the ledger's clock
 	// Gatherer is needed for products of several shards: an epoch begins with
