@@ -42,7 +42,7 @@ import (
 
 	"seckill/internal/ledger/transfer"
 	"seckill/internal/store"
-	"seckill/internal/unkept"
+
 	"seckill/internal/worker"
 	"seckill/web"
 )
@@ -211,8 +211,8 @@ func (p *parts) buildSale(ctx context.Context) error {
 		},
 		Store: p.store, Remember: p.promises.Remember, Journal: synced,
 		OnDualWrite: func(result purchase.DualWriteResult) { p.metrics.DualWrites.WithLabelValues(string(result)).Inc() },
-		OnUnkept: func(product uint32, failed []unkept.Promise) {
-			if lost := unkept.Tell(p.log, product, failed); lost != nil {
+		OnUnkept: func(product uint32, failed []recovery.FailedPromise) {
+			if lost := recovery.TellFailedPromises(p.log, product, failed); lost != nil {
 				p.alerter.Raise(alert.NotKept, product, lost)
 			}
 		},

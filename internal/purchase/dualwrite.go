@@ -7,8 +7,8 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
+	"seckill/internal/recovery"
 	"seckill/internal/store"
-	"seckill/internal/unkept"
 )
 
 const (
@@ -203,7 +203,7 @@ func (d *dualWriter) confirm(items []store.Item) error {
 	if err != nil {
 		return err
 	}
-	if failed := unkept.Of(items, outcomes); len(failed) > 0 {
+	if failed := recovery.FailedPromises(items, outcomes); len(failed) > 0 {
 		d.stage.opt.OnUnkept(items[0].ProductID, failed)
 	}
 	for _, outcome := range outcomes {

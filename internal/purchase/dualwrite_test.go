@@ -10,9 +10,9 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/purchase"
+	"seckill/internal/recovery"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
-	"seckill/internal/unkept"
 	"seckill/test/rig"
 )
 
@@ -78,10 +78,10 @@ func TestAnOutageLeavesDualWritesToTheWorker(t *testing.T) {
 // The ledger was set back and has promised again what the store has: the attempt
 // writes a failed order, which nobody else will tell of.
 func TestAPromiseThatADualWriteFailsIsTold(t *testing.T) {
-	told, results := make(chan unkept.Promise, 10), make(chan purchase.DualWriteResult, 10)
+	told, results := make(chan recovery.FailedPromise, 10), make(chan purchase.DualWriteResult, 10)
 	c := newCounterOf(t, 100, []func(*seckill.Product){rig.Strategy(seckill.StrategyDualWrite)}, func(o *purchase.Options) {
 		o.OnDualWrite = func(r purchase.DualWriteResult) { results <- r }
-		o.OnUnkept = func(_ uint32, failed []unkept.Promise) {
+		o.OnUnkept = func(_ uint32, failed []recovery.FailedPromise) {
 			for _, p := range failed {
 				told <- p
 			}

@@ -6,7 +6,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/transfer"
-	"seckill/internal/unkept"
+	"seckill/internal/recovery"
 )
 
 // Options are the bounds of the stage.
@@ -44,7 +44,7 @@ type Options struct {
 	OnDualWrite func(DualWriteResult)
 	// OnUnkept is told of promises of a product that such an attempt has written
 	// as failed orders. It must not block.
-	OnUnkept func(product uint32, failed []unkept.Promise)
+	OnUnkept func(product uint32, failed []recovery.FailedPromise)
 	// Remember keeps what the ledger has promised until the store has it; nil
 	// for none. The entry is given away.
 	Remember func(seckill.Entry)
@@ -72,7 +72,7 @@ func (opt Options) filled() Options {
 		opt.OnDualWrite = func(DualWriteResult) {}
 	}
 	if opt.OnUnkept == nil {
-		opt.OnUnkept = func(uint32, []unkept.Promise) {}
+		opt.OnUnkept = func(uint32, []recovery.FailedPromise) {}
 	}
 	if opt.OnSellFailed == nil {
 		opt.OnSellFailed = func(uint32, error) {}

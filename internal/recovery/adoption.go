@@ -15,7 +15,6 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
-	"seckill/internal/unkept"
 )
 
 // Store is what an adoption reads and writes.
@@ -48,9 +47,9 @@ type Adopter struct {
 // Outcome is what became of claims, in no order. Those of neither list are
 // unsettled, and an error says why.
 type Outcome struct {
-	Epoch   uint64           // into which they were adopted
-	Adopted []store.Item     // carried on by an entry of that epoch, or written
-	Failed  []unkept.Promise // written as failed orders
+	Epoch   uint64          // into which they were adopted
+	Adopted []store.Item    // carried on by an entry of that epoch, or written
+	Failed  []FailedPromise // written as failed orders
 }
 
 // Adopt settles claims of one product: a promise never ends as nothing (I4).
@@ -94,7 +93,7 @@ func (a *Adopter) write(ctx context.Context, items []store.Item, out *Outcome) e
 			case outcome == store.ConfirmOldEpoch:
 				err = fmt.Errorf("%w: the product has returned to the ledger", store.ErrEpoch)
 			case reason != "":
-				out.Failed = append(out.Failed, unkept.Promise{Item: items[i], Reason: reason})
+				out.Failed = append(out.Failed, FailedPromise{Item: items[i], Reason: reason})
 			default:
 				out.Adopted = append(out.Adopted, items[i])
 			}
@@ -192,7 +191,7 @@ func (a *Adopter) fail(ctx context.Context, items []store.Item, reason string, o
 		return err
 	}
 	for _, item := range items {
-		out.Failed = append(out.Failed, unkept.Promise{Item: item, Reason: reason})
+		out.Failed = append(out.Failed, FailedPromise{Item: item, Reason: reason})
 	}
 	return nil
 }

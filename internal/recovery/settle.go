@@ -13,7 +13,6 @@ import (
 
 	"seckill/internal/recovery/journal"
 	"seckill/internal/store"
-	"seckill/internal/unkept"
 )
 
 const (
@@ -245,12 +244,12 @@ func (b *Book) tell(product uint32, outcome *Outcome) {
 	b.tellUnkept(product, outcome.Failed)
 }
 
-func (b *Book) tellUnkept(product uint32, failed []unkept.Promise) {
+func (b *Book) tellUnkept(product uint32, failed []FailedPromise) {
 	if len(failed) == 0 {
 		return
 	}
 	b.opt.OnReoffered(Failed, len(failed))
-	if lost := unkept.Tell(b.opt.Logger, product, failed); lost != nil {
+	if lost := TellFailedPromises(b.opt.Logger, product, failed); lost != nil {
 		b.opt.OnLost(product, lost)
 	}
 }
@@ -353,7 +352,7 @@ func (b *Book) confirm(ctx context.Context, items []store.Item, settled map[seck
 		if err != nil {
 			return err
 		}
-		b.tellUnkept(items[0].ProductID, unkept.Of(items, outcomes))
+		b.tellUnkept(items[0].ProductID, FailedPromises(items, outcomes))
 		for i, outcome := range outcomes {
 			if outcome != store.ConfirmOldEpoch {
 				settled[items[i].Claim.OrderNo] = outcome.FailedFor() == ""

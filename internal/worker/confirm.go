@@ -11,7 +11,6 @@ import (
 	"seckill/internal/queue"
 	"seckill/internal/recovery"
 	"seckill/internal/store"
-	"seckill/internal/unkept"
 )
 
 // confirm settles the deliveries of one product: confirmed, failed, adopted
@@ -76,7 +75,7 @@ func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 	case err == nil:
 		b.park = nil
 		b.schedule(items, outcomes)
-		b.worker.tellUnkept(b.product, unkept.Of(items, outcomes))
+		b.worker.tellUnkept(b.product, recovery.FailedPromises(items, outcomes))
 		for i, outcome := range outcomes {
 			if outcome == store.ConfirmOldEpoch {
 				b.old = append(b.old, items[i])
@@ -128,8 +127,8 @@ func (b *batch) schedule(items []store.Item, outcomes []store.ConfirmOutcome) {
 }
 
 // tellUnkept lists promises that have just failed.
-func (w *Worker) tellUnkept(product uint32, failed []unkept.Promise) {
-	if lost := unkept.Tell(w.opt.Logger, product, failed); lost != nil {
+func (w *Worker) tellUnkept(product uint32, failed []recovery.FailedPromise) {
+	if lost := recovery.TellFailedPromises(w.opt.Logger, product, failed); lost != nil {
 		w.opt.OnAlert(alert.NotKept, product, lost)
 	}
 }

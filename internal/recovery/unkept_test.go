@@ -1,4 +1,4 @@
-package unkept_test
+package recovery_test
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"seckill"
+	"seckill/internal/recovery"
 	"seckill/internal/store"
-	"seckill/internal/unkept"
 )
 
 func number(n int) (no seckill.OrderNo) {
@@ -17,17 +17,17 @@ func number(n int) (no seckill.OrderNo) {
 	return no
 }
 
-func promises(n int, reason string) []unkept.Promise {
-	all := make([]unkept.Promise, n)
+func promises(n int, reason string) []recovery.FailedPromise {
+	all := make([]recovery.FailedPromise, n)
 	for i := range all {
-		all[i] = unkept.Promise{Item: store.Item{Claim: seckill.Claim{OrderNo: number(i)}}, Reason: reason}
+		all[i] = recovery.FailedPromise{Item: store.Item{Claim: seckill.Claim{OrderNo: number(i)}}, Reason: reason}
 	}
 	return all
 }
 
 func TestEveryPromiseIsListedInLinesThatAreBounded(t *testing.T) {
 	var log bytes.Buffer
-	err := unkept.Tell(slog.New(slog.NewTextHandler(&log, nil)), 7, promises(250, seckill.ReasonLimit))
+	err := recovery.TellFailedPromises(slog.New(slog.NewTextHandler(&log, nil)), 7, promises(250, seckill.ReasonLimit))
 	if err == nil || !strings.HasPrefix(err.Error(), "250 promised orders") {
 		t.Errorf("the alert says %v", err)
 	}
@@ -45,13 +45,13 @@ func TestADuplicateIsListedAndNobodyIsCalled(t *testing.T) {
 	var log bytes.Buffer
 	to := slog.New(slog.NewTextHandler(&log, nil))
 	duplicate := promises(1, seckill.ReasonDuplicate)
-	if err := unkept.Tell(to, 7, duplicate); err != nil {
+	if err := recovery.TellFailedPromises(to, 7, duplicate); err != nil {
 		t.Errorf("the alert says %v", err)
 	}
 	if no := duplicate[0].Claim.OrderNo.String(); !strings.Contains(log.String(), no+" "+seckill.ReasonDuplicate) {
 		t.Errorf("%s is not listed: %s", no, log.String())
 	}
-	err := unkept.Tell(to, 7, append(duplicate, promises(2, seckill.ReasonLost)...))
+	err := recovery.TellFailedPromises(to, 7, append(duplicate, promises(2, seckill.ReasonLost)...))
 	if err == nil || !strings.HasPrefix(err.Error(), "2 promised orders") {
 		t.Errorf("the alert says %v", err)
 	}
@@ -59,7 +59,7 @@ func TestADuplicateIsListedAndNobodyIsCalled(t *testing.T) {
 
 func TestNothingIsToldOfNothing(t *testing.T) {
 	var log bytes.Buffer
-	if err := unkept.Tell(slog.New(slog.NewTextHandler(&log, nil)), 7, nil); err != nil || log.Len() > 0 {
+	if err := recovery.TellFailedPromises(slog.New(slog.NewTextHandler(&log, nil)), 7, nil); err != nil || log.Len() > 0 {
 		t.Errorf("%v, %s", err, log.String())
 	}
 }
@@ -69,7 +69,7 @@ func TestOnlyWhatWasWrittenAsFailedNowIsUnkept(t *testing.T) {
 	for i := range items {
 		items[i].Claim.OrderNo = number(i)
 	}
-	got := unkept.Of(items, []store.ConfirmOutcome{
+	got := recovery.FailedPromises(items, []store.ConfirmOutcome{
 		store.ConfirmNew, store.ConfirmReplay, store.ConfirmOldEpoch, store.ConfirmDuplicate, store.ConfirmOverLimit,
 	})
 	if len(got) != 2 || got[0].Claim.OrderNo != number(3) || got[0].Reason != seckill.ReasonDuplicate ||

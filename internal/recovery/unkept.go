@@ -1,7 +1,7 @@
 // Package unkept lists promises that could not be kept: purchases that were
 // answered with an order number and have ended as failed orders. Whoever
 // writes such an order lists it, in the log and by its number.
-package unkept
+package recovery
 
 import (
 	"fmt"
@@ -13,18 +13,18 @@ import (
 )
 
 // Promise is a claim that was promised and has failed, and why.
-type Promise struct {
+type FailedPromise struct {
 	store.Item
 	Reason string
 }
 
 // Of are the items that Confirm has written as failed orders. One that had
 // failed before is a replay, and was listed then.
-func Of(items []store.Item, outcomes []store.ConfirmOutcome) []Promise {
-	var failed []Promise
+func FailedPromises(items []store.Item, outcomes []store.ConfirmOutcome) []FailedPromise {
+	var failed []FailedPromise
 	for i, outcome := range outcomes {
 		if reason := outcome.FailedFor(); reason != "" {
-			failed = append(failed, Promise{items[i], reason})
+			failed = append(failed, FailedPromise{items[i], reason})
 		}
 	}
 	return failed
@@ -36,8 +36,8 @@ const loggedMost = 100
 // Tell lists promises of one product by order number, whoever asks for them
 // later. It returns what an alert says of them: nil if nobody has to be written
 // to, for a duplicate's buyer has the other order of its key.
-func Tell(log *slog.Logger, product uint32, promises []Promise) error {
-	var lost, duplicates []Promise
+func TellFailedPromises(log *slog.Logger, product uint32, promises []FailedPromise) error {
+	var lost, duplicates []FailedPromise
 	for _, p := range promises {
 		if p.Reason == seckill.ReasonDuplicate {
 			duplicates = append(duplicates, p)
@@ -57,7 +57,7 @@ func Tell(log *slog.Logger, product uint32, promises []Promise) error {
 	return fmt.Errorf("%d promised orders have failed, the first is %s (%s)", len(lost), lost[0].Claim.OrderNo, lost[0].Reason)
 }
 
-func lines(promises []Promise) []string {
+func lines(promises []FailedPromise) []string {
 	all := make([]string, len(promises))
 	for i := range promises {
 		all[i] = promises[i].Claim.OrderNo.String() + " " + promises[i].Reason
