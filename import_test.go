@@ -39,7 +39,7 @@ const (
 
 var (
 	ports  = []string{"internal/ledger", "internal/queue", "internal/store", "internal/payment", "internal/notify", "internal/onetime", "internal/carrier", "internal/sink"}
-	stages = []string{"admission", "purchase", "relay", "worker", "expiry", "reconcile", "sale", "order", "duty", "adoption", "promise"}
+	stages = []string{"admission", "purchase", "relay", "worker", "expiry", "reconcile", "sale", "order", "duty", "recovery"}
 	fronts = []string{"shopapi", "adminapi"}
 	// adapterPrefixes name an adapter: its port, then its technology.
 	adapterPrefixes = []string{"ledger", "queue", "store", "pay", "notify", "onetime", "carrier", "sink"}
