@@ -183,22 +183,22 @@ func TestTheExpirerWarnsThenCancelsWhatIsDue(t *testing.T) {
 	storetest.CheckPromises(t, r.Store, 1)
 }
 
-// purse is a provider that fails on demand.
-type purse struct {
+// purseOfReturns is a provider that fails on demand.
+type purseOfReturns struct {
 	err   error
 	hangs bool
 	made  map[string]int
 }
 
-func (p *purse) Name() string { return "purse" }
-func (p *purse) Begin(context.Context, *seckill.Order, string) (payment.Session, error) {
+func (p *purseOfReturns) Name() string { return "purseOfReturns" }
+func (p *purseOfReturns) Begin(context.Context, *seckill.Order, string) (payment.Session, error) {
 	return payment.Session{}, nil
 }
-func (p *purse) Notice(context.Context, http.Header, []byte) (payment.Notice, error) {
+func (p *purseOfReturns) Notice(context.Context, http.Header, []byte) (payment.Notice, error) {
 	return payment.Notice{}, payment.ErrMalformed
 }
-func (p *purse) Acknowledge(error) payment.Acknowledgement { return payment.Acknowledgement{} }
-func (p *purse) Refund(ctx context.Context, refund payment.Refund) error {
+func (p *purseOfReturns) Acknowledge(error) payment.Acknowledgement { return payment.Acknowledgement{} }
+func (p *purseOfReturns) Refund(ctx context.Context, refund payment.Refund) error {
 	p.made[refund.ID]++
 	if p.hangs {
 		<-ctx.Done()
@@ -208,17 +208,17 @@ func (p *purse) Refund(ctx context.Context, refund payment.Refund) error {
 }
 
 // owing is a rig that owes one refund.
-func owing(t *testing.T) (*rig.Rig, *purse, *duty.Refunder, *[]alert.Kind) {
+func owing(t *testing.T) (*rig.Rig, *purseOfReturns, *duty.Refunder, *[]alert.Kind) {
 	t.Helper()
 	r := rig.New(t)
 	_, nos := sold(t, r, 1, 1)
 	pay(t, r, nos[0])
 	_, err := r.Store.Refund(t.Context(), nos[0], rig.Operator)
 	rig.Must(t, err)
-	p := &purse{made: map[string]int{}}
+	p := &purseOfReturns{made: map[string]int{}}
 	var alerts []alert.Kind
 	return r, p, &duty.Refunder{
-		Store: r.Store, Providers: map[string]payment.Provider{"purse": p},
+		Store: r.Store, Providers: map[string]payment.Provider{"purseOfReturns": p},
 		OnAlert: func(kind alert.Kind, _ uint32, _ error) { alerts = append(alerts, kind) },
 	}, &alerts
 }
@@ -226,7 +226,7 @@ func owing(t *testing.T) (*rig.Rig, *purse, *duty.Refunder, *[]alert.Kind) {
 func pay(t *testing.T, r *rig.Rig, no seckill.OrderNo) {
 	t.Helper()
 	result, err := r.Store.RecordPayment(t.Context(), payment.Notice{
-		Provider: "purse", TradeNo: "t-" + no.String(), OrderNo: no.String(), AmountCents: 999, Currency: "CNY", PaidAt: r.Time.Now(),
+		Provider: "purseOfReturns", TradeNo: "t-" + no.String(), OrderNo: no.String(), AmountCents: 999, Currency: "CNY", PaidAt: r.Time.Now(),
 	})
 	rig.Must(t, err)
 	if result != store.PaymentPaid {
@@ -242,8 +242,8 @@ func refunds(t *testing.T, r *rig.Rig) []store.Payment {
 }
 
 func TestARefundIsToldUntilTheProviderAccepts(t *testing.T) {
-	r, purse, refunder, alerts := owing(t)
-	purse.err = errors.New("try later")
+	r, purseOfReturns, refunder, alerts := owing(t)
+	purseOfReturns.err = errors.New("try later")
 	for try := 1; try <= 3; try++ {
 		rig.Must(t, refunder.Round(t.Context()))
 		rig.Must(t, refunder.Round(t.Context())) // not before its time
@@ -252,15 +252,15 @@ func TestARefundIsToldUntilTheProviderAccepts(t *testing.T) {
 		}
 		r.Time.Advance(time.Minute)
 	}
-	purse.err = nil
+	purseOfReturns.err = nil
 	r.Store.FailBefore("RefundDone", 1) // accepted, and we do not know it: told again
 	if refunder.Round(t.Context()) == nil {
 		t.Error("the round hides the outage")
 	}
 	rig.Must(t, refunder.Round(t.Context()))
 	rig.Must(t, refunder.Round(t.Context()))
-	if got := refunds(t, r); len(got) != 1 || got[0].Status != "done" || purse.made[got[0].ID] != 5 || len(purse.made) != 1 {
-		t.Errorf("refunds %+v, calls %v", got, purse.made)
+	if got := refunds(t, r); len(got) != 1 || got[0].Status != "done" || purseOfReturns.made[got[0].ID] != 5 || len(purseOfReturns.made) != 1 {
+		t.Errorf("refunds %+v, calls %v", got, purseOfReturns.made)
 	}
 	if len(*alerts) != 0 {
 		t.Errorf("alerts are %v", *alerts)
@@ -269,14 +269,14 @@ func TestARefundIsToldUntilTheProviderAccepts(t *testing.T) {
 }
 
 func TestARefusedRefundNeedsCareAtOnce(t *testing.T) {
-	r, purse, refunder, alerts := owing(t)
-	purse.err = fmt.Errorf("refund: %w", payment.ErrRefused)
+	r, purseOfReturns, refunder, alerts := owing(t)
+	purseOfReturns.err = fmt.Errorf("refund: %w", payment.ErrRefused)
 	rig.Must(t, refunder.Round(t.Context()))
 	r.Time.Advance(24 * time.Hour)
 	rig.Must(t, refunder.Round(t.Context()))
 	got := refunds(t, r)[0]
-	if got.Status != "failed" || purse.made[got.ID] != 1 {
-		t.Errorf("the refund is %+v after %d calls", got, purse.made[got.ID])
+	if got.Status != "failed" || purseOfReturns.made[got.ID] != 1 {
+		t.Errorf("the refund is %+v after %d calls", got, purseOfReturns.made[got.ID])
 	}
 	// The text is a label of a metric: it must not carry the refund's id.
 	if !slices.Equal(*alerts, []alert.Kind{alert.RefundFailed}) {
@@ -285,8 +285,8 @@ func TestARefusedRefundNeedsCareAtOnce(t *testing.T) {
 }
 
 func TestARefundThatIsNeverTakenNeedsCareInTheEnd(t *testing.T) {
-	r, purse, refunder, alerts := owing(t)
-	delete(refunder.Providers, "purse") // no longer configured
+	r, purseOfReturns, refunder, alerts := owing(t)
+	delete(refunder.Providers, "purseOfReturns") // no longer configured
 	for range 20 {
 		rig.Must(t, refunder.Round(t.Context()))
 		// While it will be tried there is nothing to find, however long it waits.
@@ -297,7 +297,7 @@ func TestARefundThatIsNeverTakenNeedsCareInTheEnd(t *testing.T) {
 		}
 		r.Time.Advance(7 * time.Hour)
 	}
-	if got := refunds(t, r)[0]; got.Status != "failed" || len(*alerts) != 1 || len(purse.made) != 0 {
+	if got := refunds(t, r)[0]; got.Status != "failed" || len(*alerts) != 1 || len(purseOfReturns.made) != 0 {
 		t.Errorf("the refund is %+v, alerts %v", got, *alerts)
 	}
 }
@@ -323,7 +323,7 @@ func TestAProviderThatHangsCountsAsATryAndHoldsNobodyUp(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		owed := &ledgerOfRefunds{}
 		refunder := &duty.Refunder{Store: owed, OnAlert: func(alert.Kind, uint32, error) {}, Providers: map[string]payment.Provider{
-			"slow": &purse{made: map[string]int{}, hangs: true}, "quick": &purse{made: map[string]int{}},
+			"slow": &purseOfReturns{made: map[string]int{}, hangs: true}, "quick": &purseOfReturns{made: map[string]int{}},
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a round's
 		defer cancel()
