@@ -8,10 +8,10 @@ import (
 	"seckill/internal/api"
 	"seckill/internal/background"
 	"seckill/internal/config"
-	"seckill/internal/duty"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/transfer"
 	"seckill/internal/metrics"
+	"seckill/internal/order"
 	"seckill/internal/sale"
 	"seckill/internal/worker"
 )
@@ -160,15 +160,15 @@ func (p *parts) shareRate(ctx context.Context) error {
 
 // duties are the background duties of the worker role.
 func (p *parts) duties() []*background.Loop {
-	expirer := &duty.Expirer{
+	expirer := &order.Expirer{
 		Store: p.store, WarnLead: p.cfg.Order.ExpireAfter / warnShare, OnExpired: p.expired(metrics.ExpiredByScan),
 	}
-	releaser := &duty.Releaser{Store: p.store, Lanes: p.lanes, OnReleased: func(product uint32) {
+	releaser := &order.Releaser{Store: p.store, Lanes: p.lanes, OnReleased: func(product uint32) {
 		if s := p.catalog.Find(product); s != nil {
 			s.ClearSoldOut()
 		}
 	}, OnTrouble: p.signals.raise}
-	refunder := &duty.Refunder{Store: p.store, Providers: p.providers, OnAlert: p.alerter.Raise}
+	refunder := &order.Refunder{Store: p.store, Providers: p.providers, OnAlert: p.alerter.Raise}
 	finisher := &transfer.Finisher{Mover: p.mover, Products: p.recentTerms}
 	climber := worker.NewClimber(p.workers[0])
 	return []*background.Loop{

@@ -14,8 +14,8 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/duty"
 	"seckill/internal/ledger"
+	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/queue"
 	"seckill/internal/reconcile"
@@ -70,8 +70,8 @@ func (o *office) busy(t *testing.T) seckill.Product {
 	return p
 }
 
-func (o *office) releaser() *duty.Releaser {
-	return &duty.Releaser{Store: o.Rig.Store, Lanes: o.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
+func (o *office) releaser() *order.Releaser {
+	return &order.Releaser{Store: o.Rig.Store, Lanes: o.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
 }
 
 func (o *office) pay(t *testing.T, no seckill.OrderNo, trade string) {

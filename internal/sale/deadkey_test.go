@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"seckill"
-	"seckill/internal/duty"
 	"seckill/internal/ledger"
+	"seckill/internal/order"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -78,7 +78,7 @@ func TestTheKeysOfDeadOrdersOutliveTheLedger(t *testing.T) {
 				}
 			}
 			// What was owed to the lost ledger is owed to nobody: the snapshot counted it.
-			releaser := &duty.Releaser{Store: r.Store, Lanes: r.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
+			releaser := &order.Releaser{Store: r.Store, Lanes: r.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
 			rig.Must(t, releaser.Round(t.Context()))
 			if f := r.Figures(t, p); f.Marked != 1 || f.Available != p.Stock {
 				t.Errorf("after the releases: %+v", f)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/duty"
+	"seckill/internal/order"
 	"seckill/internal/recovery"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
@@ -85,8 +85,8 @@ func (c *crew) release(t *testing.T) {
 	rig.Must(t, c.releaser().Round(t.Context()))
 }
 
-func (c *crew) releaser() *duty.Releaser {
-	return &duty.Releaser{Store: c.Store, Lanes: c.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
+func (c *crew) releaser() *order.Releaser {
+	return &order.Releaser{Store: c.Store, Lanes: c.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
 }
 
 // adopt has the claim adopted from its letter, which leaves a mark and an entry

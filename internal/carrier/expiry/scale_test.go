@@ -16,7 +16,7 @@ import (
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
 	"seckill/internal/carrier/expiry"
-	"seckill/internal/duty"
+	"seckill/internal/order"
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
 	"seckill/test/rig"
@@ -85,7 +85,7 @@ func expireInTime(t *testing.T, l load, messages, scan bool) {
 	})
 	expirer := &background.Loop{
 		Name: "expire", Every: time.Second, Timeout: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Round: (&duty.Expirer{Store: in, WarnLead: l.over / 6, OnExpired: late.saw("scan")}).Round,
+		Round: (&order.Expirer{Store: in, WarnLead: l.over / 6, OnExpired: late.saw("scan")}).Round,
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var loops sync.WaitGroup

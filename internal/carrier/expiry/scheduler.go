@@ -5,7 +5,7 @@
 // has the store cancel those that are still unpaid, so their units are for sale
 // again at once, and on any instance.
 //
-// The scan of the store (duty.Expirer) stays the safety net: it expires what was
+// The scan of the store (order.Expirer) stays the safety net: it expires what was
 // not scheduled, and what the broker lost or delivers late. So nothing here holds
 // up a worker, and a message that cannot be published is dropped.
 package expiry

@@ -1,4 +1,4 @@
-package duty_test
+package order_test
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"seckill"
 	"seckill/internal/background"
 	"seckill/internal/client/redisclient"
-	"seckill/internal/duty"
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/order"
 	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/test/rig"
@@ -113,7 +113,7 @@ func TestAMasterThatIsAwayHoldsUpOnlyItsOwnProducts(t *testing.T) {
 	}
 	h.master.Pause()
 
-	releaser := &duty.Releaser{Store: h.Store, Lanes: h.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
+	releaser := &order.Releaser{Store: h.Store, Lanes: h.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
 	for i, no := range nos {
 		cancel(t, h.Rig, no)
 		round(t, "release", releaser.Round)

@@ -1,4 +1,4 @@
-package duty_test
+package order_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/duty"
+	"seckill/internal/order"
 )
 
 // pages answers with pages of these sizes, and then with small ones for ever.
@@ -38,7 +38,7 @@ func (s *dueStore) WarnExpiring(_ context.Context, _ time.Duration, limit int) (
 func TestExpirer_GoesOnPastAShorterPageAndEndsAtASmallOne(t *testing.T) {
 	store := &dueStore{expired: pages{[]int{499, 500, 498, 7, 499}}, warned: pages{[]int{499, 2, 499}}}
 	var batches []int
-	e := duty.Expirer{Store: store, OnExpired: func(orders []seckill.Order) { batches = append(batches, len(orders)) }}
+	e := order.Expirer{Store: store, OnExpired: func(orders []seckill.Order) { batches = append(batches, len(orders)) }}
 	if err := e.Round(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package duty_test
+package order_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 	"seckill"
 	"seckill/internal/alert"
-	"seckill/internal/duty"
 	"seckill/internal/ledger"
+	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
@@ -21,10 +21,10 @@ import (
 	"seckill/test/virtual"
 )
 
-func releaser(r *rig.Rig) (*duty.Releaser, *[]uint32) {
+func releaser(r *rig.Rig) (*order.Releaser, *[]uint32) {
 	var freed []uint32
 	var mu sync.Mutex
-	return &duty.Releaser{Store: r.Store, Lanes: r.Lanes, OnReleased: func(product uint32) {
+	return &order.Releaser{Store: r.Store, Lanes: r.Lanes, OnReleased: func(product uint32) {
 		mu.Lock()
 		defer mu.Unlock()
 		freed = append(freed, product)
@@ -153,7 +153,7 @@ func TestTheExpirerWarnsThenCancelsWhatIsDue(t *testing.T) {
 	r := rig.New(t)
 	_, nos := sold(t, r, 1, 3)
 	var expired []seckill.Order
-	expirer := &duty.Expirer{Store: r.Store, WarnLead: 5 * time.Minute, OnExpired: func(o []seckill.Order) { expired = append(expired, o...) }}
+	expirer := &order.Expirer{Store: r.Store, WarnLead: 5 * time.Minute, OnExpired: func(o []seckill.Order) { expired = append(expired, o...) }}
 	kinds := func() (warned, cancelled int) {
 		events, err := r.Store.Events(t.Context(), 0, 100)
 		rig.Must(t, err)
@@ -208,7 +208,7 @@ func (p *purseOfReturns) Refund(ctx context.Context, refund payment.Refund) erro
 }
 
 // owing is a rig that owes one refund.
-func owing(t *testing.T) (*rig.Rig, *purseOfReturns, *duty.Refunder, *[]alert.Kind) {
+func owing(t *testing.T) (*rig.Rig, *purseOfReturns, *order.Refunder, *[]alert.Kind) {
 	t.Helper()
 	r := rig.New(t)
 	_, nos := sold(t, r, 1, 1)
@@ -217,7 +217,7 @@ func owing(t *testing.T) (*rig.Rig, *purseOfReturns, *duty.Refunder, *[]alert.Ki
 	rig.Must(t, err)
 	p := &purseOfReturns{made: map[string]int{}}
 	var alerts []alert.Kind
-	return r, p, &duty.Refunder{
+	return r, p, &order.Refunder{
 		Store: r.Store, Providers: map[string]payment.Provider{"purseOfReturns": p},
 		OnAlert: func(kind alert.Kind, _ uint32, _ error) { alerts = append(alerts, kind) },
 	}, &alerts
@@ -322,7 +322,7 @@ func (l *ledgerOfRefunds) RefundFailed(ctx context.Context, id, _ string, _ time
 func TestAProviderThatHangsCountsAsATryAndHoldsNobodyUp(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		owed := &ledgerOfRefunds{}
-		refunder := &duty.Refunder{Store: owed, OnAlert: func(alert.Kind, uint32, error) {}, Providers: map[string]payment.Provider{
+		refunder := &order.Refunder{Store: owed, OnAlert: func(alert.Kind, uint32, error) {}, Providers: map[string]payment.Provider{
 			"slow": &purseOfReturns{made: map[string]int{}, hangs: true}, "quick": &purseOfReturns{made: map[string]int{}},
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a round's
