@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/admission"
 	"seckill/internal/api"
 	"seckill/internal/logthrottle"
 	"seckill/internal/order"
-	"seckill/internal/ratelimit"
 	"seckill/internal/sink"
 	"seckill/internal/store"
 )
@@ -177,7 +177,7 @@ type handler struct {
 	board     board
 	testBoard board         // with test products
 	streams   chan struct{} // one slot per open stream
-	guesses   *ratelimit.Limiter
+	guesses   *admission.Limiter
 	late      chan struct{} // one slot per token that waits to be compared
 	seen      operators
 	strangers *logthrottle.Log
@@ -208,7 +208,7 @@ func New(o Options) (http.Handler, error) {
 	if o.AnswerTimeout == 0 {
 		o.AnswerTimeout = AnswerTimeout
 	}
-	guesses, err := ratelimit.New(ratelimit.Options{PerSecond: guessesPerSecond, Burst: guessBurst, Capacity: guessAddresses})
+	guesses, err := admission.New(admission.Options{PerSecond: guessesPerSecond, Burst: guessBurst, Capacity: guessAddresses})
 	if err != nil {
 		return nil, fmt.Errorf("operator API: %w", err)
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/admission"
 	"seckill/internal/api"
-	"seckill/internal/ratelimit"
 )
 
 // This file is what happens to requests that nobody has shown to be the
@@ -42,7 +42,7 @@ var (
 			Titled("The operator's token is missing or wrong.", "运营令牌缺失或错误")
 	errManyGuesses = func() *seckill.Error {
 		err := seckill.Errorf(seckill.CodeRateLimited, "too many bearer tokens from this address: the token was not compared")
-		err.RetryAfter = int(ratelimit.Seconds(guessWait))
+		err.RetryAfter = int(admission.Seconds(guessWait))
 		return err
 	}()
 	errHost = seckill.Errorf(seckill.CodeBadRequest, "the Host header names no host of this address: call it by its IP address, or add the name to admin.hosts").

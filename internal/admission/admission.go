@@ -9,7 +9,6 @@ import (
 	"seckill"
 	"seckill/internal/auth"
 
-	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
 )
 
@@ -65,12 +64,12 @@ type Doorkeeper struct {
 	Memory        Memory
 	Tokens        *auth.Mint
 	TokenRequired bool
-	ByBuyer       *ratelimit.Limiter
-	ByAddr        *ratelimit.Limiter
-	ByProduct     *ratelimit.Limiter
+	ByBuyer       *Limiter
+	ByAddr        *Limiter
+	ByProduct     *Limiter
 	// ByHolder is ByProduct for buyers who may hold an order already.
-	ByHolder *ratelimit.Limiter
-	ByForger *ratelimit.Limiter // of forged tokens, by address
+	ByHolder *Limiter
+	ByForger *Limiter // of forged tokens, by address
 	// Shared says that other instances sell the same products. What their
 	// counters sell this one hears a moment later, and never of one that died
 	// with its word unsent.

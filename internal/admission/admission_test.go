@@ -16,7 +16,6 @@ import (
 	"seckill"
 	"seckill/internal/auth"
 
-	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
 	"seckill/test/login"
 )
@@ -99,9 +98,9 @@ func (d *door) token(t testing.TB, buyer string, product uint32) string {
 }
 
 // spent is a limiter whose one event of the key is used up.
-func spent(t testing.TB, use func(*ratelimit.Limiter, time.Time)) *ratelimit.Limiter {
+func spent(t testing.TB, use func(*Limiter, time.Time)) *Limiter {
 	t.Helper()
-	l, err := ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: 1})
+	l, err := New(Options{PerSecond: 0.01, Burst: 1})
 	must(t, err)
 	use(l, time.Now())
 	return l
@@ -113,9 +112,9 @@ func spent(t testing.TB, use func(*ratelimit.Limiter, time.Time)) *ratelimit.Lim
 func TestTheGatesStandInOrder(t *testing.T) {
 	d := newDoor(t)
 	d.TokenRequired = true
-	d.ByAddr = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowAddr(addr, now) })
-	d.ByProduct = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowProduct(7, now) })
-	d.ByBuyer = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowBytes([]byte("bob"), now) })
+	d.ByAddr = spent(t, func(l *Limiter, now time.Time) { l.AllowAddr(addr, now) })
+	d.ByProduct = spent(t, func(l *Limiter, now time.Time) { l.AllowProduct(7, now) })
+	d.ByBuyer = spent(t, func(l *Limiter, now time.Time) { l.AllowBytes([]byte("bob"), now) })
 	d.shelf.terms.State = seckill.SaleEnded
 	on := d.on(t)
 	on.MarkSoldOut(time.Now().Add(time.Hour))
@@ -305,7 +304,7 @@ func TestTheKeyIsTheTokensIDElseTheHeaders(t *testing.T) {
 func TestALimitSaysWhenToComeAgain(t *testing.T) {
 	d := newDoor(t)
 	var err error
-	d.ByBuyer, err = ratelimit.New(ratelimit.Options{PerSecond: 0.1, Burst: 2})
+	d.ByBuyer, err = New(Options{PerSecond: 0.1, Burst: 2})
 	must(t, err)
 	on := d.on(t)
 	for i, want := range []seckill.Code{"", "", seckill.CodeRateLimited} {
@@ -326,9 +325,9 @@ func TestALimitSaysWhenToComeAgain(t *testing.T) {
 func TestOnlyAProvenBuyerSpendsABuyersAndTheProductsBudget(t *testing.T) {
 	d := newDoor(t)
 	var err error
-	d.ByBuyer, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: 1})
+	d.ByBuyer, err = New(Options{PerSecond: 0.01, Burst: 1})
 	must(t, err)
-	d.ByProduct, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: 2})
+	d.ByProduct, err = New(Options{PerSecond: 0.01, Burst: 2})
 	must(t, err)
 	on := d.on(t)
 	ask := func(auth []byte) Refusal {
@@ -361,9 +360,9 @@ func TestAdmit_RepeatsSpendABudgetOfTheirOwn(t *testing.T) {
 	const burst = 10
 	d := newDoor(t)
 	var err error
-	d.ByProduct, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: burst})
+	d.ByProduct, err = New(Options{PerSecond: 0.01, Burst: burst})
 	must(t, err)
-	d.ByHolder, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: burst})
+	d.ByHolder, err = New(Options{PerSecond: 0.01, Burst: burst})
 	must(t, err)
 	on := d.on(t)
 	d.Memory = holds("robot")
@@ -396,7 +395,7 @@ func TestAdmit_ClaimWithoutTokenSpendsNoProductRate(t *testing.T) {
 	d := newDoor(t)
 	d.TokenRequired = true
 	var err error
-	d.ByProduct, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: honest})
+	d.ByProduct, err = New(Options{PerSecond: 0.01, Burst: honest})
 	must(t, err)
 	on := d.on(t)
 	ask := func(buyer, body string) Refusal {

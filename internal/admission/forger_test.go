@@ -14,7 +14,7 @@ import (
 
 	"seckill"
 	"seckill/internal/auth"
-	"seckill/internal/ratelimit"
+
 	"seckill/test/login"
 )
 
@@ -73,7 +73,7 @@ func TestAForgersTokensAreNotLookedAtForAMoment(t *testing.T) {
 			l := keyed(t, d)
 			d.Memory = memory{"bob": true, "ann": true}
 			var err error
-			d.ByForger, err = ratelimit.New(ratelimit.Options{PerSecond: 0.01, Burst: may})
+			d.ByForger, err = New(Options{PerSecond: 0.01, Burst: may})
 			must(t, err)
 			on := d.on(t)
 			if soldOut {
@@ -132,7 +132,7 @@ func TestAForgersTokensAreNotLookedAtForAMoment(t *testing.T) {
 func TestForgedLoginCodesCountAsForgedTokens(t *testing.T) {
 	d := newDoor(t)
 	l := keyed(t, d)
-	d.ByForger = spent(t, func(*ratelimit.Limiter, time.Time) {})
+	d.ByForger = spent(t, func(*Limiter, time.Time) {})
 	for i, want := range []error{auth.ErrForged, ErrForger, ErrForger} {
 		if _, err := d.ReadCode(l.bearer(l.thief, "k", "bob", time.Minute)[len("Bearer "):], addr); err != want {
 			t.Errorf("code %d: %v, want %v", i, err, want)
@@ -164,7 +164,7 @@ func TestNobodyLearnsByAForgedTokenWhoHasBought(t *testing.T) {
 			l := keyed(t, d)
 			d.Memory = memory{"holder": true}
 			if c.spent {
-				d.ByForger = spent(t, func(l *ratelimit.Limiter, now time.Time) { l.AllowAddr(addr, now) })
+				d.ByForger = spent(t, func(l *Limiter, now time.Time) { l.AllowAddr(addr, now) })
 			}
 			on := d.on(t)
 			on.MarkSoldOut(time.Now().Add(time.Hour))

@@ -5,7 +5,7 @@ import (
 
 	"seckill/internal/admission"
 	"seckill/internal/api"
-	"seckill/internal/ratelimit"
+
 	"seckill/internal/shopapi"
 )
 
@@ -15,7 +15,7 @@ import (
 func (p *parts) buildLimits(door *admission.Doorkeeper, shop *shopapi.Options) (err error) {
 	c := &p.cfg.Limit
 	for _, limit := range []struct {
-		into *(*ratelimit.Limiter)
+		into *(*admission.Limiter)
 		name string
 		rate int
 	}{
@@ -26,13 +26,13 @@ func (p *parts) buildLimits(door *admission.Doorkeeper, shop *shopapi.Options) (
 		{&shop.Rates.ByAddr, "other-address", c.OtherIPPerSecond},
 		{&shop.Rates.ByBuyer, "other-buyer", c.OtherBuyerPerSecond},
 	} {
-		if *limit.into, err = ratelimit.New(ratelimit.Options{PerSecond: float64(limit.rate)}); err != nil {
+		if *limit.into, err = admission.New(admission.Options{PerSecond: float64(limit.rate)}); err != nil {
 			return fmt.Errorf("limit %s: %w", limit.name, err)
 		}
 		p.limits = append(p.limits, *limit.into)
 	}
 	// It spares this machine, and is not divided.
-	if door.ByForger, err = ratelimit.New(ratelimit.Options{PerSecond: admission.ForgedPerSecond}); err != nil {
+	if door.ByForger, err = admission.New(admission.Options{PerSecond: admission.ForgedPerSecond}); err != nil {
 		return fmt.Errorf("limit forged tokens: %w", err)
 	}
 	p.limits = append(p.limits, shop.Challenges)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/admission"
 	"seckill/internal/auth"
 	"seckill/internal/onetime"
-	"seckill/internal/ratelimit"
 )
 
 // Bounds of the work that a challenge makes. A picture costs about half a
@@ -93,8 +93,8 @@ type Desk struct {
 	seals    *sealer
 	asked    meter // challenges that calm addresses and buyers asked for
 	known    *reputation
-	asks     *ratelimit.Limiter
-	answers  *ratelimit.Limiter
+	asks     *admission.Limiter
+	answers  *admission.Limiter
 	draws    *gate
 	checks   *gate
 	register *register
@@ -127,8 +127,8 @@ func New(opt Options) (*Desk, error) {
 func (d *Desk) Share(n int) { d.known.byAddr.Share(n) }
 
 // perMinute lets a minute's worth come at once, as people do not spread theirs.
-func perMinute(n int) (*ratelimit.Limiter, error) {
-	return ratelimit.New(ratelimit.Options{PerSecond: float64(n) / 60, Burst: n})
+func perMinute(n int) (*admission.Limiter, error) {
+	return admission.New(admission.Options{PerSecond: float64(n) / 60, Burst: n})
 }
 
 // Ask is a buyer's request for a challenge.
@@ -343,9 +343,9 @@ func (d *Desk) window(p *seckill.Product, now time.Time) error {
 	return nil
 }
 
-func allow(limit *ratelimit.Limiter, buyer string, now time.Time) error {
+func allow(limit *admission.Limiter, buyer string, now time.Time) error {
 	if ok, wait := limit.Allow(buyer, now); !ok {
-		return &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: int(ratelimit.Seconds(wait))}
+		return &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: int(admission.Seconds(wait))}
 	}
 	return nil
 }

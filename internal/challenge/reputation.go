@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"seckill/internal/ratelimit"
+	"seckill/internal/admission"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 // by buyer. Its memory is fixed: two tables of a limiter that refuses nobody.
 // Both forget at the calm rate. Each instance counts for itself.
 type reputation struct {
-	byAddr, byBuyer     *ratelimit.Limiter
+	byAddr, byBuyer     *admission.Limiter
 	addrCalm, buyerCalm float64
 	forges              func(addr netip.Addr, now time.Time) bool
 }
@@ -53,8 +53,8 @@ func newReputation(addrCalm, buyerPerMinute int, forges func(netip.Addr, time.Ti
 }
 
 // debts remembers up to the bound at which more changes nothing.
-func debts(calm int) (*ratelimit.Limiter, error) {
-	return ratelimit.New(ratelimit.Options{PerSecond: float64(calm) / 60, Burst: min(calm<<MaxReputation, ratelimit.MaxBurst)})
+func debts(calm int) (*admission.Limiter, error) {
+	return admission.New(admission.Options{PerSecond: float64(calm) / 60, Burst: min(calm<<MaxReputation, admission.MaxBurst)})
 }
 
 // asked counts a challenge and returns how many bits it is harder for the asker:

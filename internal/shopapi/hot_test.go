@@ -17,7 +17,7 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/metrics"
 	"seckill/internal/purchase"
-	"seckill/internal/ratelimit"
+
 	"seckill/internal/sale"
 	"seckill/test/login"
 )
@@ -84,7 +84,7 @@ func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sal
 	if err != nil {
 		tb.Fatal(err)
 	}
-	limiter, err := ratelimit.New(ratelimit.Options{PerSecond: 1e6, Burst: 1 << 20})
+	limiter, err := admission.New(admission.Options{PerSecond: 1e6, Burst: 1 << 20})
 	if err != nil {
 		tb.Fatal(err)
 	}

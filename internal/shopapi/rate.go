@@ -8,16 +8,16 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/admission"
 	"seckill/internal/api"
-	"seckill/internal/ratelimit"
 )
 
 // Rates bound what shoppers ask for beside purchases, which have their own
 // among the gates: a page that looks after its orders must not use up what its
 // buyer needs for the next sale. A nil limiter is off.
 type Rates struct {
-	ByAddr  *ratelimit.Limiter
-	ByBuyer *ratelimit.Limiter
+	ByAddr  *admission.Limiter
+	ByBuyer *admission.Limiter
 }
 
 // withinRate answers 429 to an address that asks for too much. It stands
@@ -53,7 +53,7 @@ func (s *Server) buyerWithinRate(ctx *fasthttp.RequestCtx, route string, buyer [
 // too often are many.
 func (s *Server) limited(ctx *fasthttp.RequestCtx, route string, wait time.Duration) {
 	var room [20]byte // of any number
-	ctx.Response.Header.SetBytesV("Retry-After", strconv.AppendInt(room[:0], ratelimit.Seconds(wait), 10))
+	ctx.Response.Header.SetBytesV("Retry-After", strconv.AppendInt(room[:0], admission.Seconds(wait), 10))
 	lang := s.lang(ctx)
 	status, body := api.ProblemOfCode(seckill.CodeRateLimited, lang)
 	s.document(ctx, route, status, body, lang)

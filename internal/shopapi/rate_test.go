@@ -12,13 +12,12 @@ import (
 	"seckill/internal/admission"
 	"seckill/internal/api"
 	"seckill/internal/auth"
-	"seckill/internal/ratelimit"
 )
 
 // thin is a limit of one request an hour.
-func thin(tb testing.TB) *ratelimit.Limiter {
+func thin(tb testing.TB) *admission.Limiter {
 	tb.Helper()
-	l, err := ratelimit.New(ratelimit.Options{PerSecond: 1.0 / 3600, Burst: 1})
+	l, err := admission.New(admission.Options{PerSecond: 1.0 / 3600, Burst: 1})
 	if err != nil {
 		tb.Fatal(err)
 	}

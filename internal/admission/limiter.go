@@ -23,7 +23,7 @@
 // long as it was: half of the rate takes twice as much of it per event. So when
 // an instance comes or goes, nobody's budget begins anew; what was used up by
 // half is still used up by half.
-package ratelimit
+package admission
 
 import (
 	"encoding/binary"

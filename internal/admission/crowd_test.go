@@ -1,4 +1,4 @@
-package ratelimit
+package admission
 
 import (
 	"encoding/binary"
