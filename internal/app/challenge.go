@@ -8,7 +8,7 @@ import (
 	"seckill/internal/admission"
 	"seckill/internal/auth"
 	"seckill/internal/challenge"
-	"seckill/internal/challenge/picture"
+
 	"seckill/internal/challenge/verifier"
 	"seckill/internal/onetime/onetimemem"
 )
@@ -33,7 +33,7 @@ func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Desk, e
 	}
 	switch opt.Kind {
 	case challenge.Image:
-		pen, err := picture.New(rand.Reader)
+		pen, err := challenge.NewPen(rand.Reader)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,6 @@
 // Package picture draws symbols so that people read them and simple programs do
 // not.
-package picture
+package challenge
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ type Pen struct {
 
 // New makes a pen. What a picture looks like comes from random alone, which
 // nobody should foresee: crypto/rand.Reader.
-func New(random io.Reader) (*Pen, error) {
+func NewPen(random io.Reader) (*Pen, error) {
 	faces, err := parseFaces()
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package picture
+package challenge
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ const largestFile = 6 << 10
 
 func newPen(t testing.TB) *Pen {
 	t.Helper()
-	pen, err := New(rand.Reader)
+	pen, err := NewPen(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
