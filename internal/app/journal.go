@@ -9,7 +9,7 @@ import (
 
 	"seckill/internal/alert"
 	"seckill/internal/queue"
-	"seckill/internal/recovery/journal"
+	"seckill/internal/recovery"
 )
 
 const (
@@ -26,12 +26,12 @@ func (p *parts) openJournal(opt Options) (err error) {
 	p.metrics.PromiseJournal(p.journalFigures)
 	dir := filepath.Join(p.cfg.DataDir, journalDir)
 	if !p.cfg.Promise.Journal || !p.cfg.SharedLedger() || !slices.Contains(opt.Roles, RoleShop) {
-		if journal.LeftIn(dir) {
+		if recovery.JournalLeftIn(dir) {
 			p.log.Warn("promises of an earlier start are in the journal and are not read: start once with promise.journal", "dir", dir)
 		}
 		return nil
 	}
-	p.journal, p.journaled, err = journal.Open(journal.Options{
+	p.journal, p.journaled, err = recovery.OpenJournal(recovery.JournalOptions{
 		Dir: dir, Store: p.storeID, Logger: p.log,
 		OnSync: p.metrics.JournalSync, OnFailure: func(err error) { p.alerter.Raise(alert.JournalFails, 0, err) },
 	})

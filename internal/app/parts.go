@@ -36,7 +36,7 @@ import (
 	"seckill/internal/queue"
 	"seckill/internal/reconcile"
 	"seckill/internal/recovery"
-	"seckill/internal/recovery/journal"
+
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
 
@@ -89,8 +89,8 @@ type parts struct {
 	mover       *transfer.Mover
 	memory      *sale.Memory
 	promises    *recovery.Book
-	journal     *journal.Journal // of promises; nil without promise.journal
-	journaled   []journal.Loaded // what it held at the start, until the book has it
+	journal     *recovery.Journal      // of promises; nil without promise.journal
+	journaled   []recovery.LoadedEntry // what it held at the start, until the book has it
 	desk        *sale.Desk
 	keeper      *sale.Keeper
 	stage       *purchase.Stage

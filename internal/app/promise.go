@@ -7,7 +7,6 @@ import (
 
 	"seckill/internal/alert"
 	"seckill/internal/recovery"
-	"seckill/internal/recovery/journal"
 )
 
 // buildPromises wires what remembers this instance's unconfirmed answers.
@@ -35,7 +34,7 @@ func (p *parts) buildPromises() {
 // mostPromises is how many promises are remembered; 0 means the usual bound.
 func (p *parts) mostPromises() int {
 	if p.journal != nil {
-		return journal.DefaultMaxPromises
+		return recovery.DefaultMaxPromises
 	}
 	return 0
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/recovery/journal"
 )
 
 const (
@@ -55,7 +54,7 @@ type record struct {
 	ask   time.Time // not before
 	// at is where the journal has it, if there is one. A loaded record is of a
 	// former life: the ledger may have lost it unnoticed.
-	at     journal.Place
+	at     JournalPlace
 	loaded bool
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/recovery/journal"
 )
 
 const (
@@ -38,7 +37,7 @@ type BookLedger interface {
 // store has it, and if not, whether the ledger still does. A ledger that lacks
 // one is rebuilt: the promise is written into the store before that, as any
 // other that an instance remembers (protocol 3, step 1).
-func (b *Book) Load(entry seckill.Entry, at journal.Place) {
+func (b *Book) Load(entry seckill.Entry, at JournalPlace) {
 	now := b.opt.Now()
 	b.keep(&record{entry: entry, since: now, ask: now, at: at, loaded: true})
 }

@@ -12,7 +12,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/recovery"
-	"seckill/internal/recovery/journal"
+
 	"seckill/internal/store"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -21,7 +21,7 @@ import (
 // journaled is a memory with a journal, over several lives of its instance.
 type journaled struct {
 	*memory
-	journal *journal.Journal
+	journal *recovery.Journal
 	missing int
 	silent  uint32 // a product whose part of the ledger does not answer
 }
@@ -35,7 +35,7 @@ func (j *journaled) Held(ctx context.Context, shard ledger.Shard, buyer string) 
 	return j.Ledger.Held(ctx, shard, buyer)
 }
 
-func newJournaled(t *testing.T, changes ...func(*journal.Options)) *journaled {
+func newJournaled(t *testing.T, changes ...func(*recovery.JournalOptions)) *journaled {
 	t.Helper()
 	j := &journaled{memory: newMemory(t)}
 	j.start(t, changes...)
@@ -43,13 +43,13 @@ func newJournaled(t *testing.T, changes ...func(*journal.Options)) *journaled {
 }
 
 // start is a life of the instance: it loads what the life before has left.
-func (j *journaled) start(t *testing.T, changes ...func(*journal.Options)) {
+func (j *journaled) start(t *testing.T, changes ...func(*recovery.JournalOptions)) {
 	t.Helper()
-	opt := journal.Options{Dir: filepath.Join(j.Dir, "promises"), Store: "s", Logger: slog.New(slog.DiscardHandler)}
+	opt := recovery.JournalOptions{Dir: filepath.Join(j.Dir, "promises"), Store: "s", Logger: slog.New(slog.DiscardHandler)}
 	for _, change := range changes {
 		change(&opt)
 	}
-	opened, loaded, err := journal.Open(opt)
+	opened, loaded, err := recovery.OpenJournal(opt)
 	rig.Must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	j.journal = opened
@@ -259,7 +259,7 @@ func TestReplay_PromisesOfAnOlderEpochAreAdopted(t *testing.T) {
 
 // With a journal the book forgets nothing: the journal stops the sale instead.
 func TestRemember_JournalStopsTheSaleAtItsBound(t *testing.T) {
-	j := newJournaled(t, func(o *journal.Options) { o.MaxPromises = 100 })
+	j := newJournaled(t, func(o *recovery.JournalOptions) { o.MaxPromises = 100 })
 	p := j.Open(t, 1, 10_000)
 	var nos []seckill.OrderNo
 	for i := 0; j.journal.Ready(); i++ {
@@ -277,7 +277,7 @@ func TestRemember_JournalStopsTheSaleAtItsBound(t *testing.T) {
 
 // Promises that wait for long do not keep the journal large.
 func TestRound_MovesFewOldPromises(t *testing.T) {
-	j := newJournaled(t, func(o *journal.Options) { o.MaxBytes = 64 << 10 })
+	j := newJournaled(t, func(o *recovery.JournalOptions) { o.MaxBytes = 64 << 10 })
 	p := j.Open(t, 1, 100_000)
 	var waiting []seckill.OrderNo
 	for i := range 60 {

@@ -11,7 +11,6 @@ import (
 
 	"seckill"
 
-	"seckill/internal/recovery/journal"
 	"seckill/internal/store"
 )
 
@@ -49,7 +48,7 @@ type BookOptions struct {
 	// Journal keeps what is remembered on disk; nil for none. Ledger and OnMissing
 	// are needed with it: OnMissing has a product's ledger rebuilt that no longer
 	// holds promises of its own epoch.
-	Journal   *journal.Journal
+	Journal   *Journal
 	Ledger    BookLedger
 	OnMissing func(ctx context.Context, product uint32, epoch uint64, promises int) error
 	// OnLost is told that promises could not be kept, and that their buyers have

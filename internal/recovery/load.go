@@ -1,4 +1,4 @@
-package journal
+package recovery
 
 import (
 	"errors"
@@ -19,19 +19,19 @@ const (
 )
 
 // Loaded is an entry that a former life has left.
-type Loaded struct {
+type LoadedEntry struct {
 	Entry seckill.Entry
-	At    Place
+	At    JournalPlace
 }
 
 // fileName names a segment's file. The part counts its files from 0.
-func fileName(number Place, part int) string {
+func fileName(number JournalPlace, part int) string {
 	return fmt.Sprintf("%012d-%d%s", number, part, fileSuffix)
 }
 
 // found is one file of the folder.
 type found struct {
-	number Place
+	number JournalPlace
 	part   int
 	path   string
 }
@@ -54,7 +54,7 @@ func list(dir string) ([]found, error) {
 		if err != nil || err2 != nil || m < 0 {
 			return nil, fmt.Errorf("file %s is none of the journal's: move it away", filepath.Join(dir, name.Name()))
 		}
-		files = append(files, found{Place(n), m, filepath.Join(dir, name.Name())})
+		files = append(files, found{JournalPlace(n), m, filepath.Join(dir, name.Name())})
 	}
 	slices.SortFunc(files, func(a, b found) int {
 		if a.number != b.number {
@@ -66,13 +66,13 @@ func list(dir string) ([]found, error) {
 }
 
 // LeftIn reports whether a folder has files of a journal.
-func LeftIn(dir string) bool {
+func JournalLeftIn(dir string) bool {
 	files, err := list(dir)
 	return err == nil && len(files) > 0
 }
 
 // load reads all files.
-func (j *Journal) load() (loaded []Loaded, last Place, err error) {
+func (j *Journal) load() (loaded []LoadedEntry, last JournalPlace, err error) {
 	files, err := list(j.opt.Dir)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the journal of promises: %w", err)
@@ -90,7 +90,7 @@ func (j *Journal) load() (loaded []Loaded, last Place, err error) {
 			return nil, 0, err
 		}
 		for _, e := range entries {
-			loaded = append(loaded, Loaded{e, f.number})
+			loaded = append(loaded, LoadedEntry{e, f.number})
 		}
 	}
 	for _, s := range j.segments {

@@ -8,7 +8,7 @@
 // deleted when the store has every promise in it; the few that are left of an
 // old one are written again into the newest. One goroutine writes. Whatever was
 // appended while it synced shares the next sync.
-package journal
+package recovery
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 
 const (
 	// DefaultMaxBytes bounds all files together, about a million promises.
-	DefaultMaxBytes = 64 << 20
+	DefaultJournalBytes = 64 << 20
 	// DefaultMaxPromises bounds the promises that the store does not have yet. The
 	// book remembers each of them, at about 200 bytes.
 	DefaultMaxPromises = 1 << 20
@@ -47,7 +47,7 @@ const (
 // Refusals. Their buyers are told busy.
 var (
 	// ErrClosed says that the journal was closed before the sync.
-	ErrClosed = errors.New("the journal of promises is closed")
+	ErrJournalClosed = errors.New("the journal of promises is closed")
 	// ErrOtherStore says that the folder holds promises of another store.
 	ErrOtherStore = errors.New("the journal holds promises of another store")
 	// errFull is told when the journal reaches a bound.
@@ -55,10 +55,10 @@ var (
 )
 
 // Place is where an entry stands: its segment's number. 0 is no place.
-type Place uint64
+type JournalPlace uint64
 
 // Options are a journal's place and bounds.
-type Options struct {
+type JournalOptions struct {
 	Dir   string
 	Store string // the store's own id
 	// MaxBytes and MaxPromises are the bounds; 0 means the default ones. At either
@@ -86,14 +86,14 @@ type file interface {
 
 // Journal is the journal of one instance.
 type Journal struct {
-	opt   Options
+	opt   JournalOptions
 	lock  *os.File
 	wake  chan struct{}
 	ended chan struct{}
 	ready atomic.Bool
 
 	mu       sync.Mutex
-	segments map[Place]*segment
+	segments map[JournalPlace]*segment
 	current  *segment // takes what is appended
 	pending  chunk    // of the current segment, not written yet
 	stuck    []chunk  // could not be written, oldest first
@@ -118,7 +118,7 @@ type spare struct {
 
 // segment is one file, or several after a failed write, and the promises in it.
 type segment struct {
-	number  Place
+	number  JournalPlace
 	paths   []string
 	file    file  // the last of the paths; nil if none is open for writing
 	written int64 // of that file, synced
@@ -139,15 +139,15 @@ type chunk struct {
 // moved is claims that are released from their former place once they are on
 // disk at the new one.
 type moved struct {
-	from   Place
+	from   JournalPlace
 	claims int
 }
 
 // Open locks the folder, reads what it holds, and starts the writer. The loaded
 // entries count as promises until they are released.
-func Open(opt Options) (*Journal, []Loaded, error) {
+func OpenJournal(opt JournalOptions) (*Journal, []LoadedEntry, error) {
 	if opt.MaxBytes <= 0 {
-		opt.MaxBytes = DefaultMaxBytes
+		opt.MaxBytes = DefaultJournalBytes
 	}
 	if opt.MaxPromises <= 0 {
 		opt.MaxPromises = DefaultMaxPromises
@@ -161,7 +161,7 @@ func Open(opt Options) (*Journal, []Loaded, error) {
 	if opt.create == nil {
 		opt.create = createFile
 	}
-	j := &Journal{opt: opt, wake: make(chan struct{}, 1), ended: make(chan struct{}), segments: make(map[Place]*segment)}
+	j := &Journal{opt: opt, wake: make(chan struct{}, 1), ended: make(chan struct{}), segments: make(map[JournalPlace]*segment)}
 	err := os.MkdirAll(opt.Dir, 0o700)
 	if err == nil {
 		err = datadir.Sync(filepath.Dir(opt.Dir)) // the folder itself must not be lost
@@ -184,7 +184,7 @@ func Open(opt Options) (*Journal, []Loaded, error) {
 }
 
 // begin makes the segment that takes what is appended from now on. j.mu is held.
-func (j *Journal) begin(number Place) {
+func (j *Journal) begin(number JournalPlace) {
 	j.current = &segment{number: number}
 	j.segments[number] = j.current
 	j.pending.segment = j.current
@@ -216,13 +216,13 @@ func (j *Journal) judge() {
 // Append takes an entry to be written. It is on disk when a Sync that is asked
 // for afterwards succeeds. It is taken also when the journal is not ready: it
 // belongs to a promise that the ledger has made already.
-func (j *Journal) Append(e *seckill.Entry) Place {
+func (j *Journal) Append(e *seckill.Entry) JournalPlace {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.append(e)
 }
 
-func (j *Journal) append(e *seckill.Entry) Place {
+func (j *Journal) append(e *seckill.Entry) JournalPlace {
 	s, before := j.current, len(j.pending.data)
 	j.pending.data = appendRecord(j.pending.data, e)
 	grown := int64(len(j.pending.data) - before)
@@ -238,7 +238,7 @@ func (j *Journal) append(e *seckill.Entry) Place {
 
 // Move appends an entry again, in place of an older record of its claims, which
 // is released when the new one is on disk.
-func (j *Journal) Move(e *seckill.Entry, from Place) Place {
+func (j *Journal) Move(e *seckill.Entry, from JournalPlace) JournalPlace {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	to := j.append(e)
@@ -248,7 +248,7 @@ func (j *Journal) Move(e *seckill.Entry, from Place) Place {
 }
 
 // Release says that so many claims of a place need not be kept any more.
-func (j *Journal) Release(at Place, claims int) {
+func (j *Journal) Release(at JournalPlace, claims int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.release(at, claims)
@@ -262,7 +262,7 @@ func (j *Journal) Release(at Place, claims int) {
 	j.judge()
 }
 
-func (j *Journal) release(at Place, claims int) {
+func (j *Journal) release(at JournalPlace, claims int) {
 	s := j.segments[at]
 	if s == nil {
 		return
@@ -289,7 +289,7 @@ func (j *Journal) bury(s *segment) {
 
 // Stale is a segment most of which the store has: its remaining entries should
 // be moved, so that it can be deleted. There is none while the journal is small.
-func (j *Journal) Stale() (at Place, found bool) {
+func (j *Journal) Stale() (at JournalPlace, found bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.bytes < j.opt.MaxBytes/4 {
@@ -304,15 +304,15 @@ func (j *Journal) Stale() (at Place, found bool) {
 }
 
 // Stats is how much the journal holds.
-type Stats struct {
+type JournalStats struct {
 	Bytes    int64 // of its files
 	Promises int64 // that the store does not have yet
 	Failures int64 // writes that failed
 }
 
 // Stats reads the figures.
-func (j *Journal) Stats() Stats {
+func (j *Journal) Stats() JournalStats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return Stats{Bytes: j.bytes, Promises: j.promises, Failures: j.failures.Load()}
+	return JournalStats{Bytes: j.bytes, Promises: j.promises, Failures: j.failures.Load()}
 }

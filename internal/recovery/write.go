@@ -1,4 +1,4 @@
-package journal
+package recovery
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func (j *Journal) Sync(done func(error)) {
 		done(err)
 	case j.closed:
 		j.mu.Unlock()
-		done(ErrClosed)
+		done(ErrJournalClosed)
 	case len(j.pending.data) == 0 && !j.writing:
 		j.mu.Unlock()
 		done(nil)
@@ -278,7 +278,7 @@ func (j *Journal) Close() error {
 	}
 	j.mu.Unlock()
 	for _, done := range waiters {
-		done(ErrClosed)
+		done(ErrJournalClosed)
 	}
 	return errors.Join(err, j.lock.Close())
 }

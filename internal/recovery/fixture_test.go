@@ -1,4 +1,4 @@
-package journal
+package recovery
 
 import (
 	"bytes"
@@ -56,13 +56,13 @@ func (f *folder) logged() string {
 }
 
 // open opens the journal, for this test or until it is closed.
-func (f *folder) open(changes ...func(*Options)) (*Journal, []Loaded) {
+func (f *folder) open(changes ...func(*JournalOptions)) (*Journal, []LoadedEntry) {
 	f.t.Helper()
-	opt := Options{Dir: f.dir, Store: testStore, Logger: slog.New(slog.NewTextHandler(f, nil))}
+	opt := JournalOptions{Dir: f.dir, Store: testStore, Logger: slog.New(slog.NewTextHandler(f, nil))}
 	for _, change := range changes {
 		change(&opt)
 	}
-	j, loaded, err := Open(opt)
+	j, loaded, err := OpenJournal(opt)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func sync1(j *Journal) error {
 }
 
 // keep appends entries and waits for the disk.
-func keep(t *testing.T, j *Journal, entries ...seckill.Entry) (at []Place) {
+func keep(t *testing.T, j *Journal, entries ...seckill.Entry) (at []JournalPlace) {
 	t.Helper()
 	for i := range entries {
 		at = append(at, j.Append(&entries[i]))
@@ -118,7 +118,7 @@ func keep(t *testing.T, j *Journal, entries ...seckill.Entry) (at []Place) {
 	return at
 }
 
-func entriesOf(loaded []Loaded) (all []seckill.Entry) {
+func entriesOf(loaded []LoadedEntry) (all []seckill.Entry) {
 	for i := range loaded {
 		all = append(all, loaded[i].Entry)
 	}

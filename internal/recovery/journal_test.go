@@ -1,4 +1,4 @@
-package journal
+package recovery
 
 import (
 	"errors"
@@ -58,7 +58,7 @@ func TestJournal_CleanStopLeavesNothing(t *testing.T) {
 	if files := f.files(); len(files) != 0 {
 		t.Errorf("left are %v", files)
 	}
-	if err := sync1(j); err != nil && !errors.Is(err, ErrClosed) {
+	if err := sync1(j); err != nil && !errors.Is(err, ErrJournalClosed) {
 		t.Error(err)
 	}
 }
@@ -67,7 +67,7 @@ func TestJournal_CleanStopLeavesNothing(t *testing.T) {
 func TestSync_AnswersWhatIsOnDisk(t *testing.T) {
 	f := newFolder(t)
 	var syncs atomic.Int64
-	j, _ := f.open(func(o *Options) { o.OnSync = func(time.Duration) { syncs.Add(1) } })
+	j, _ := f.open(func(o *JournalOptions) { o.OnSync = func(time.Duration) { syncs.Add(1) } })
 	const lanes, batches = 8, 50
 	var all sync.WaitGroup
 	for lane := range lanes {
@@ -94,8 +94,8 @@ func TestSync_AnswersWhatIsOnDisk(t *testing.T) {
 func TestJournal_SegmentsAreDeletedAsTheStoreFollows(t *testing.T) {
 	f := newFolder(t)
 	const most = 256 << 10
-	j, _ := f.open(func(o *Options) { o.MaxBytes = most })
-	var queue []Place
+	j, _ := f.open(func(o *JournalOptions) { o.MaxBytes = most })
+	var queue []JournalPlace
 	for n := range 2000 { // some 1 MB in all
 		e := entry(10, uint64(n))
 		if queue = append(queue, j.Append(&e)); n%8 == 0 {
@@ -117,8 +117,8 @@ func TestJournal_SegmentsAreDeletedAsTheStoreFollows(t *testing.T) {
 // A few promises that wait for hours must not hold a segment each.
 func TestJournal_FewOldPromisesAreMovedToTheNewestSegment(t *testing.T) {
 	f := newFolder(t)
-	j, _ := f.open(func(o *Options) { o.MaxBytes = 256 << 10 })
-	var old []Loaded // one of each segment
+	j, _ := f.open(func(o *JournalOptions) { o.MaxBytes = 256 << 10 })
+	var old []LoadedEntry // one of each segment
 	moves := 0
 	for n := range 2000 {
 		e := entry(10, uint64(n))
@@ -128,7 +128,7 @@ func TestJournal_FewOldPromisesAreMovedToTheNewestSegment(t *testing.T) {
 		}
 		if n%50 == 0 {
 			waits := entry(1, uint64(1<<20+n))
-			old = append(old, Loaded{waits, keep(t, j, waits)[0]})
+			old = append(old, LoadedEntry{waits, keep(t, j, waits)[0]})
 		}
 		j.Release(place, 10)
 		if stale, found := j.Stale(); found {
@@ -161,15 +161,15 @@ func TestJournal_FewOldPromisesAreMovedToTheNewestSegment(t *testing.T) {
 }
 
 func TestJournal_NotReadyAtItsBound(t *testing.T) {
-	for what, bound := range map[string]func(*Options){
-		"bytes":    func(o *Options) { o.MaxBytes = 64 << 10 },
-		"promises": func(o *Options) { o.MaxPromises = 500 },
+	for what, bound := range map[string]func(*JournalOptions){
+		"bytes":    func(o *JournalOptions) { o.MaxBytes = 64 << 10 },
+		"promises": func(o *JournalOptions) { o.MaxPromises = 500 },
 	} {
 		t.Run(what, func(t *testing.T) {
 			f := newFolder(t)
 			var told atomic.Int64
-			j, _ := f.open(bound, func(o *Options) { o.OnFailure = func(error) { told.Add(1) } })
-			var places []Place
+			j, _ := f.open(bound, func(o *JournalOptions) { o.OnFailure = func(error) { told.Add(1) } })
+			var places []JournalPlace
 			for n := 0; j.Ready(); n++ {
 				if n > 10_000 {
 					t.Fatal("it has no bound")
@@ -238,7 +238,7 @@ func TestJournal_FailedWriteIsToldAndMadeGood(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			f, d := newFolder(t), &disk{}
 			var told atomic.Int64
-			j, _ := f.open(func(o *Options) {
+			j, _ := f.open(func(o *JournalOptions) {
 				o.create = d.create
 				o.OnFailure = func(error) { told.Add(1) }
 			})
@@ -279,7 +279,7 @@ func second[A, B any](_ A, b B) B { return b }
 // Promises that the store takes while the disk fails need not be written.
 func TestJournal_ReleaseWhileTheDiskFails(t *testing.T) {
 	f, d := newFolder(t), &disk{}
-	j, _ := f.open(func(o *Options) { o.create, o.MaxBytes = d.create, 64<<10 })
+	j, _ := f.open(func(o *JournalOptions) { o.create, o.MaxBytes = d.create, 64<<10 })
 	d.full.Store(true)
 	for n := range 20 {
 		e := entry(40, uint64(n))
@@ -302,7 +302,7 @@ func TestOpen_RefusesAJournalOfAnotherStore(t *testing.T) {
 	j, _ := f.open()
 	keep(t, j, entry(1, 1))
 	j.Close()
-	_, _, err := Open(Options{Dir: f.dir, Store: "store-2", Logger: slog.New(slog.DiscardHandler)})
+	_, _, err := OpenJournal(JournalOptions{Dir: f.dir, Store: "store-2", Logger: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, ErrOtherStore) || !strings.Contains(err.Error(), "data_dir") {
 		t.Errorf("%v", err)
 	}
@@ -315,7 +315,7 @@ func TestOpen_RefusesANewerFormat(t *testing.T) {
 	header := appendHeader(nil, testStore)
 	header[len(magic)] = formatVersion + 1
 	write(t, filepath.Join(f.dir, fileName(1, 0)), resum(header))
-	if _, _, err := Open(Options{Dir: f.dir, Store: testStore, Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, errVersion) {
+	if _, _, err := OpenJournal(JournalOptions{Dir: f.dir, Store: testStore, Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, errVersion) {
 		t.Errorf("%v", err)
 	}
 }
@@ -325,7 +325,7 @@ const holdEnv = "SECKILL_TEST_HOLD_JOURNAL"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(holdEnv); dir != "" {
-		if _, _, err := Open(Options{Dir: dir, Store: testStore, Logger: slog.New(slog.DiscardHandler)}); err != nil {
+		if _, _, err := OpenJournal(JournalOptions{Dir: dir, Store: testStore, Logger: slog.New(slog.DiscardHandler)}); err != nil {
 			panic(err)
 		}
 		os.Stdout.WriteString("held\n")
@@ -353,7 +353,7 @@ func TestOpen_RefusesAFolderThatAnotherProcessHas(t *testing.T) {
 	if _, err := output.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = Open(Options{Dir: f.dir, Store: testStore, Logger: slog.New(slog.DiscardHandler)})
+	_, _, err = OpenJournal(JournalOptions{Dir: f.dir, Store: testStore, Logger: slog.New(slog.DiscardHandler)})
 	if !errors.Is(err, datadir.ErrHeld) || !strings.Contains(err.Error(), "data_dir of its own") {
 		t.Errorf("%v", err)
 	}
@@ -373,7 +373,7 @@ func TestAppend_AllocationsPerOrder(t *testing.T) {
 	j, _ := f.open()
 	const claims = 32
 	e := entry(claims, 1)
-	var last Place
+	var last JournalPlace
 	perBatch := testing.AllocsPerRun(200, func() {
 		if last != 0 {
 			j.Release(last, claims)
@@ -399,7 +399,7 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func BenchmarkSync(b *testing.B) {
-	j, _, err := Open(Options{Dir: b.TempDir(), Store: testStore, Logger: slog.New(slog.DiscardHandler)})
+	j, _, err := OpenJournal(JournalOptions{Dir: b.TempDir(), Store: testStore, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
