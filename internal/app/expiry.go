@@ -7,8 +7,8 @@ import (
 
 	"seckill"
 	"seckill/internal/alert"
-	"seckill/internal/carrier/expiry"
 	"seckill/internal/metrics"
+	"seckill/internal/order"
 )
 
 // expiryMeter counts, and tells an operator of messages that are not ours.
@@ -17,10 +17,10 @@ type expiryMeter struct {
 	alerter *alert.Alerter
 }
 
-func (m expiryMeter) Message(result expiry.Result) {
+func (m expiryMeter) Message(result order.ExpiryResult) {
 	m.Expiry.Message(result)
 	switch result {
-	case expiry.Forged, expiry.Foreign, expiry.Poison:
+	case order.Forged, order.Foreign, order.Poison:
 		m.alerter.Raise(alert.Rejected, 0, fmt.Errorf("an expiry message was settled unread: %s", result))
 	}
 }
@@ -40,7 +40,7 @@ func (p *parts) buildExpiry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.expiry = expiry.New(expiry.Options{
+	p.expiry = order.NewExpiryScheduler(order.ExpiryOptions{
 		Open: open, Codec: codec, Store: p.store, Meter: expiryMeter{p.metrics.Expiry(), p.alerter},
 		OnExpired: p.expired(metrics.ExpiredByMessage), Now: time.Now, Logger: p.log,
 	})

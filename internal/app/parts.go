@@ -20,7 +20,7 @@ import (
 	"seckill/internal/alert"
 	"seckill/internal/api"
 	"seckill/internal/auth"
-	"seckill/internal/carrier/expiry"
+
 	"seckill/internal/config"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
@@ -100,9 +100,9 @@ type parts struct {
 	payPages    []string     // providers at which a buyer can pay
 	backURL     func(o *seckill.Order) string
 	reconciler  *reconcile.Reconciler
-	counter     *counter          // of an instance with the worker role
-	line        *relay.Line       // nil without a broker
-	expiry      *expiry.Scheduler // nil without delayed messages
+	counter     *counter               // of an instance with the worker role
+	line        *relay.Line            // nil without a broker
+	expiry      *order.ExpiryScheduler // nil without delayed messages
 	workers     worker.Crew
 	watch       *shopapi.Watch
 	returns     *shopapi.Returns

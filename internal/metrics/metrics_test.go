@@ -12,8 +12,8 @@ import (
 	"seckill"
 	"seckill/internal/admission"
 	"seckill/internal/api"
-	"seckill/internal/carrier/expiry"
 	"seckill/internal/notify"
+	"seckill/internal/order"
 )
 
 func scrape(t *testing.T, m *Metrics) string {
@@ -77,7 +77,7 @@ func TestEveryStageHasItsFigures(t *testing.T) {
 func TestExpiry_CountsMessagesFromZero(t *testing.T) {
 	m := New("test")
 	e := m.Expiry()
-	e.Message(expiry.Published)
+	e.Message(order.Published)
 	m.Expired.WithLabelValues(ExpiredByScan).Add(3)
 	expect(t, scrape(t, m),
 		`expiry_messages_total{result="published"} 1`,

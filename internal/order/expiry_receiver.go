@@ -1,4 +1,4 @@
-package expiry
+package order
 
 import (
 	"context"
@@ -43,14 +43,14 @@ type parcel struct {
 // receiver takes messages from the broker and expires their orders. It is used
 // by one goroutine.
 type receiver struct {
-	*Scheduler
+	*ExpiryScheduler
 	calls   context.Context // of calls that settle messages; ends stopWithin after a stop
 	waiting []parcel        // for their time
 	// How long the broker and the store were last waited for; 0 while they work.
 	brokerRetry, storeRetry time.Duration
 }
 
-func newReceiver(s *Scheduler) *receiver { return &receiver{Scheduler: s} }
+func newReceiver(s *ExpiryScheduler) *receiver { return &receiver{ExpiryScheduler: s} }
 
 // run receives until ctx ends, and then gives back what waits.
 func (r *receiver) run(ctx context.Context) {
@@ -103,7 +103,7 @@ func (r *receiver) failed(ctx context.Context, retry *time.Duration, what string
 func (r *receiver) accept(message carrier.Delivery) {
 	expiry, err := r.opt.Codec.DecodeExpiry(&message.Message)
 	if err != nil {
-		why := Result(carrier.Rejection(err))
+		why := ExpiryResult(carrier.Rejection(err))
 		// Anybody who may write the topic decides how many there are.
 		r.complaints.Say(slog.LevelWarn, "rejected "+string(why), "expiry message rejected and settled", "why", string(why), "bytes", len(message.Body))
 		r.done([]parcel{{message: message}}, why)
@@ -195,7 +195,7 @@ func (r *receiver) expireOrders(ctx context.Context, nos []seckill.OrderNo) (ear
 
 // done settles messages. One that cannot be settled comes again, and finds its
 // orders expired.
-func (r *receiver) done(parcels []parcel, result Result) {
+func (r *receiver) done(parcels []parcel, result ExpiryResult) {
 	r.settle(parcels, result, r.broker().Done)
 }
 
@@ -205,7 +205,7 @@ func (r *receiver) again(parcels []parcel) {
 	r.settle(parcels, Again, r.broker().Again)
 }
 
-func (r *receiver) settle(parcels []parcel, result Result, settle func(context.Context, []carrier.Delivery) error) {
+func (r *receiver) settle(parcels []parcel, result ExpiryResult, settle func(context.Context, []carrier.Delivery) error) {
 	if len(parcels) == 0 {
 		return
 	}

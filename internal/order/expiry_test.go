@@ -1,4 +1,4 @@
-package expiry_test
+package order_test
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 
 	"seckill"
 	"seckill/internal/carrier"
-	"seckill/internal/carrier/expiry"
 	"seckill/internal/logthrottle"
+	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/store/storetest"
 	"seckill/test/rig"
@@ -25,7 +25,7 @@ func TestScheduler_MessageExpiresUnpaidOrdersWhenDue(t *testing.T) {
 	})
 	rig.Must(t, err)
 	s.scheduler.Schedule(s.product.ID, nos, payBefore)
-	rig.Until(t, "the message is settled", func() bool { return s.count(expiry.Settled) == 1 })
+	rig.Until(t, "the message is settled", func() bool { return s.count(order.Settled) == 1 })
 	if n := s.cancelled(t, nos[1:]); n != 4 || s.seen() != 4 {
 		t.Errorf("%d orders expired, %d were told of, want 4", n, s.seen())
 	}
@@ -42,7 +42,7 @@ func TestScheduler_LargeBatchIsSplitIntoMessages(t *testing.T) {
 	s.run(t)
 	nos, payBefore := s.confirm(t, 1200, 200*time.Millisecond)
 	s.scheduler.Schedule(s.product.ID, nos, payBefore)
-	rig.Until(t, "the messages are settled", func() bool { return s.count(expiry.Settled) == 3 })
+	rig.Until(t, "the messages are settled", func() bool { return s.count(order.Settled) == 3 })
 	if n := s.cancelled(t, nos); n != len(nos) {
 		t.Errorf("%d of %d orders expired", n, len(nos))
 	}
@@ -72,7 +72,7 @@ func TestReceiver_MessageThatIsFarTooEarlyIsGivenBack(t *testing.T) {
 	s.run(t)
 	nos, payBefore := s.confirm(t, 1, 10*time.Minute)
 	s.scheduler.Schedule(s.product.ID, nos, payBefore)
-	rig.Until(t, "it is given back more than once", func() bool { return s.count(expiry.Again) > 1 })
+	rig.Until(t, "it is given back more than once", func() bool { return s.count(order.Again) > 1 })
 	if s.cancelled(t, nos) != 0 || s.broker.Unsettled() != 1 {
 		t.Error("the order expired, or the message is gone")
 	}
@@ -84,7 +84,7 @@ func TestReceiver_OrdersNotDueByTheStoresClockComeAgain(t *testing.T) {
 	s.run(t)
 	nos, payBefore := s.confirm(t, 2, time.Minute)
 	s.scheduler.Schedule(s.product.ID, nos, payBefore.Add(-time.Minute).Add(100*time.Millisecond))
-	rig.Until(t, "the message is given back", func() bool { return s.count(expiry.Again) > 1 })
+	rig.Until(t, "the message is given back", func() bool { return s.count(order.Again) > 1 })
 	if n := s.cancelled(t, nos); n != 0 {
 		t.Fatalf("%d orders expired before their time", n)
 	}
@@ -118,7 +118,7 @@ func TestReceiver_LostReplyExpiresNothingTwice(t *testing.T) {
 	s.Store.FailAfter("ExpireOrders", 1)
 	s.run(t)
 	s.scheduler.Schedule(s.product.ID, nos, payBefore)
-	rig.Until(t, "the message is settled", func() bool { return s.count(expiry.Settled) == 1 })
+	rig.Until(t, "the message is settled", func() bool { return s.count(order.Settled) == 1 })
 	if n := s.cancelled(t, nos); n != len(nos) {
 		t.Errorf("%d of %d orders expired", n, len(nos))
 	}
@@ -139,7 +139,7 @@ func TestReceiver_BadMessagesAreSettledAndCounted(t *testing.T) {
 	s.broker.Inject(s.codec.Seal("1", []byte(`{"version":1,"store":"store-1","entries":[]}`)))
 	s.run(t)
 	rig.Until(t, "all are settled", func() bool { return s.broker.Unsettled() == 0 })
-	for _, why := range []expiry.Result{expiry.Forged, expiry.Foreign, expiry.Poison} {
+	for _, why := range []order.ExpiryResult{order.Forged, order.Foreign, order.Poison} {
 		if n := s.count(why); n != 1 {
 			t.Errorf("%d messages are %s", n, why)
 		}
@@ -154,7 +154,7 @@ func TestReceiver_RejectedMessagesDoNotFillTheLog(t *testing.T) {
 	}
 	began := time.Now()
 	s.run(t)
-	rig.Until(t, "all are counted", func() bool { return s.count(expiry.Forged) == n })
+	rig.Until(t, "all are counted", func() bool { return s.count(order.Forged) == n })
 	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/logthrottle.Every) {
 		t.Errorf("%d lines in %s", lines, took)
 	}
@@ -172,11 +172,11 @@ func TestScheduler_BrokerThatIsAwayAtStartHoldsUpNobody(t *testing.T) {
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("2000 calls took %s", took)
 	}
-	if n := s.count(expiry.Dropped); n != 2000-1024 {
+	if n := s.count(order.Dropped); n != 2000-1024 {
 		t.Errorf("%d messages were dropped", n)
 	}
 	s.broker.Fail(nil)
-	rig.Until(t, "the rest is published", func() bool { return s.count(expiry.Published) == 1024 })
+	rig.Until(t, "the rest is published", func() bool { return s.count(order.Published) == 1024 })
 	rig.Until(t, "the order expires", func() bool { return s.cancelled(t, nos) == 1 })
 }
 
@@ -185,13 +185,13 @@ func TestScheduler_WhatTheBrokerDoesNotTakeIsLeftToTheScan(t *testing.T) {
 	s.run(t)
 	nos, _ := s.confirm(t, 1, time.Hour)
 	s.scheduler.Schedule(s.product.ID, nos, time.Now().Add(carrier.MaxDelay+time.Hour))
-	rig.Until(t, "it is counted as too long", func() bool { return s.count(expiry.TooLong) == 1 })
+	rig.Until(t, "it is counted as too long", func() bool { return s.count(order.TooLong) == 1 })
 	s.broker.Fail(errors.New("refused"))
 	s.scheduler.Schedule(s.product.ID, nos, time.Now().Add(time.Minute))
-	rig.Until(t, "it is dropped", func() bool { return s.count(expiry.Dropped) == 1 })
+	rig.Until(t, "it is dropped", func() bool { return s.count(order.Dropped) == 1 })
 	s.broker.Fail(nil)
 	s.scheduler.Schedule(s.product.ID, nos, time.Now().Add(time.Minute))
-	rig.Until(t, "the broker takes messages again", func() bool { return s.count(expiry.Published) == 1 })
+	rig.Until(t, "the broker takes messages again", func() bool { return s.count(order.Published) == 1 })
 }
 
 func TestScheduler_StopPublishesWhatWaitsAndGivesBackTheRest(t *testing.T) {
@@ -202,7 +202,7 @@ func TestScheduler_StopPublishesWhatWaitsAndGivesBackTheRest(t *testing.T) {
 	for range 50 {
 		s.scheduler.Schedule(s.product.ID, nos, payBefore)
 	}
-	rig.Until(t, "the broker is open", func() bool { return s.count(expiry.Published) > 0 })
+	rig.Until(t, "the broker is open", func() bool { return s.count(order.Published) > 0 })
 	stop()
 	if sent, left := len(s.broker.Sent()), s.broker.Unsettled(); sent != 50 || left != 50 {
 		t.Errorf("%d messages were published, %d are left", sent, left)
@@ -215,9 +215,9 @@ func TestScheduler_StopDoesNotWaitLongForAFrozenBroker(t *testing.T) {
 	stop := s.run(t)
 	due, dueBefore := s.confirm(t, 1, 500*time.Millisecond)
 	s.scheduler.Schedule(s.product.ID, due, dueBefore)
-	rig.Until(t, "the message is published", func() bool { return s.count(expiry.Published) == 1 })
+	rig.Until(t, "the message is published", func() bool { return s.count(order.Published) == 1 })
 	s.broker.Freeze()
-	rig.Until(t, "the order is expired, and the broker does not settle its message", func() bool { return s.count(expiry.Settled) == 1 })
+	rig.Until(t, "the order is expired, and the broker does not settle its message", func() bool { return s.count(order.Settled) == 1 })
 	later, laterBefore := s.confirm(t, 1, time.Minute)
 	for range 50 {
 		s.scheduler.Schedule(s.product.ID, later, laterBefore)

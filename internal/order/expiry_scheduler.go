@@ -8,7 +8,7 @@
 // The scan of the store (order.Expirer) stays the safety net: it expires what was
 // not scheduled, and what the broker lost or delivers late. So nothing here holds
 // up a worker, and a message that cannot be published is dropped.
-package expiry
+package order
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 	// Grace is how long after the end of the time to pay a message is due. The
 	// store decides by its own clock, which may be behind the worker's a little.
 	// More would only leave the orders to the scan, which looks every second.
-	Grace = 250 * time.Millisecond
+	ExpiryGrace = 250 * time.Millisecond
 	// messageMost bounds the orders of one message: one transaction of the store.
 	messageMost = 500
 	// queueMost bounds the messages that wait to be published: 8 MB of numbers.
@@ -43,43 +43,43 @@ const (
 )
 
 // Result is what became of a message.
-type Result string
+type ExpiryResult string
 
 // The results.
 const (
-	Published Result = "published" // the broker has stored it
-	TooLong   Result = "too_long"  // due later than the broker can wait: left to the scan
-	Dropped   Result = "dropped"   // not published in time: left to the scan
-	Settled   Result = "settled"   // none of its orders has to be expired any more
-	Again     Result = "again"     // given back: it came early, or the store was away
-	Forged    Result = "forged"    // settled unread
-	Foreign   Result = "foreign"   // settled unread: of another store
-	Poison    Result = "poison"    // settled unread: not an expiry message
+	Published ExpiryResult = "published" // the broker has stored it
+	TooLong   ExpiryResult = "too_long"  // due later than the broker can wait: left to the scan
+	Dropped   ExpiryResult = "dropped"   // not published in time: left to the scan
+	Settled   ExpiryResult = "settled"   // none of its orders has to be expired any more
+	Again     ExpiryResult = "again"     // given back: it came early, or the store was away
+	Forged    ExpiryResult = "forged"    // settled unread
+	Foreign   ExpiryResult = "foreign"   // settled unread: of another store
+	Poison    ExpiryResult = "poison"    // settled unread: not an expiry message
 )
 
 // Results lists all of them.
-var Results = []Result{Published, TooLong, Dropped, Settled, Again, Forged, Foreign, Poison}
+var ExpiryResults = []ExpiryResult{Published, TooLong, Dropped, Settled, Again, Forged, Foreign, Poison}
 
 // Store is what expires orders.
-type Store interface {
+type ExpiryStore interface {
 	ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Now(ctx context.Context) (time.Time, error)
 }
 
 // Meter counts messages by what became of them.
-type Meter interface {
-	Message(result Result)
+type ExpiryMeter interface {
+	Message(result ExpiryResult)
 }
 
 // Options are a scheduler's parts.
-type Options struct {
+type ExpiryOptions struct {
 	// Open connects to the broker. It is called again until it succeeds; until
 	// then messages wait, as many as there is room for.
 	Open  func(ctx context.Context) (carrier.Delayer, error)
 	Codec *carrier.Codec
-	Store Store
-	Meter Meter
+	Store ExpiryStore
+	Meter ExpiryMeter
 	// OnExpired sees each batch, so that the units return at once.
 	OnExpired func(orders []seckill.Order)
 	Now       func() time.Time
@@ -87,8 +87,8 @@ type Options struct {
 }
 
 // Scheduler publishes and receives expiry messages of one process.
-type Scheduler struct {
-	opt        Options
+type ExpiryScheduler struct {
+	opt        ExpiryOptions
 	complaints *logthrottle.Log // about what brokers bring
 	queue      chan carrier.Expiry
 	failing    atomic.Bool // the last publish failed
@@ -98,16 +98,16 @@ type Scheduler struct {
 }
 
 // New makes a scheduler. Run it once.
-func New(opt Options) *Scheduler {
-	return &Scheduler{opt: opt, complaints: logthrottle.New(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, queueMost)}
+func NewExpiryScheduler(opt ExpiryOptions) *ExpiryScheduler {
+	return &ExpiryScheduler{opt: opt, complaints: logthrottle.New(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, queueMost)}
 }
 
 // Schedule has orders of a product expire when their time to pay has passed. It
 // never blocks: a message for which there is no room is dropped.
-func (s *Scheduler) Schedule(product uint32, orders []seckill.OrderNo, payBefore time.Time) {
+func (s *ExpiryScheduler) Schedule(product uint32, orders []seckill.OrderNo, payBefore time.Time) {
 	for some := range slices.Chunk(orders, messageMost) {
 		select {
-		case s.queue <- carrier.Expiry{ProductID: product, Due: payBefore.Add(Grace), Orders: some}:
+		case s.queue <- carrier.Expiry{ProductID: product, Due: payBefore.Add(ExpiryGrace), Orders: some}:
 		default:
 			s.opt.Meter.Message(Dropped)
 		}
@@ -115,7 +115,7 @@ func (s *Scheduler) Schedule(product uint32, orders []seckill.OrderNo, payBefore
 }
 
 // Run publishes and receives until ctx ends. Close comes after it.
-func (s *Scheduler) Run(ctx context.Context) {
+func (s *ExpiryScheduler) Run(ctx context.Context) {
 	opened, ok := background.Reach(ctx, s.opt.Open, func(err error) {
 		s.opt.Logger.Warn("broker of delayed messages not reached; the scan of the store expires orders", "error", err)
 	})
@@ -135,14 +135,14 @@ func (s *Scheduler) Run(ctx context.Context) {
 	running.Wait()
 }
 
-func (s *Scheduler) broker() carrier.Delayer {
+func (s *ExpiryScheduler) broker() carrier.Delayer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.delayer
 }
 
 // Close drops what was not published, and leaves the broker.
-func (s *Scheduler) Close(ctx context.Context) error {
+func (s *ExpiryScheduler) Close(ctx context.Context) error {
 	for {
 		select {
 		case <-s.queue:
@@ -159,7 +159,7 @@ func (s *Scheduler) Close(ctx context.Context) error {
 }
 
 // publish publishes messages until ctx ends, and then those that wait.
-func (s *Scheduler) publish(ctx context.Context) {
+func (s *ExpiryScheduler) publish(ctx context.Context) {
 	longer, cancel := background.GraceContext(ctx, stopWithin)
 	defer cancel()
 	for ctx.Err() == nil {
@@ -180,7 +180,7 @@ func (s *Scheduler) publish(ctx context.Context) {
 }
 
 // publishOne publishes a message, or leaves its orders to the scan.
-func (s *Scheduler) publishOne(ctx context.Context, e *carrier.Expiry) {
+func (s *ExpiryScheduler) publishOne(ctx context.Context, e *carrier.Expiry) {
 	delay := e.Due.Sub(s.opt.Now())
 	switch {
 	case delay > carrier.MaxDelay:

@@ -1,4 +1,4 @@
-package expiry_test
+package order_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"seckill/internal/background"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
-	"seckill/internal/carrier/expiry"
+
 	"seckill/internal/order"
 	"seckill/internal/store"
 	"seckill/internal/store/storesql"
@@ -56,7 +56,7 @@ func theLoad(t *testing.T) load {
 
 // The bound of 2 s holds for the full load; it is run with
 //
-//	SECKILL_EXPIRY_ORDERS=100000 go test -count=1 -v -run TestExpiry_OrdersExpireInTime ./internal/carrier/expiry
+//	SECKILL_EXPIRY_ORDERS=100000 go test -count=1 -v -run TestExpiry_OrdersExpireInTime ./internal/order
 func TestExpiry_OrdersExpireInTime(t *testing.T) {
 	l := theLoad(t)
 	for _, c := range []struct {
@@ -78,7 +78,7 @@ func expireInTime(t *testing.T, l load, messages, scan bool) {
 	in := openStore(t, l.mariadb)
 	p := newSale(t, in, int64(l.orders))
 	late := &lateness{by: make(map[string]int)}
-	scheduler := expiry.New(expiry.Options{
+	scheduler := order.NewExpiryScheduler(order.ExpiryOptions{
 		Open:  func(context.Context) (carrier.Delayer, error) { return carriertest.NewMemoryDelayer(), nil },
 		Codec: newCodec(t, "store-1"), Store: in, Meter: late, OnExpired: late.saw("message"), Now: time.Now,
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -167,10 +167,10 @@ type lateness struct {
 	dropped int // messages, whose orders are left to the scan
 }
 
-func (l *lateness) Message(result expiry.Result) {
+func (l *lateness) Message(result order.ExpiryResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if result == expiry.Dropped {
+	if result == order.Dropped {
 		l.dropped++
 	}
 }

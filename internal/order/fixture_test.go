@@ -1,4 +1,4 @@
-package expiry_test
+package order_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/carriertest"
-	"seckill/internal/carrier/expiry"
+	"seckill/internal/order"
 	"seckill/internal/store"
 	"seckill/test/rig"
 )
@@ -23,22 +23,22 @@ type shop struct {
 	*rig.Rig
 	broker    *carriertest.MemoryDelayer
 	codec     *carrier.Codec
-	scheduler *expiry.Scheduler
+	scheduler *order.ExpiryScheduler
 	product   seckill.Product
 
 	log rig.Log
 
 	mu       sync.Mutex
-	messages map[expiry.Result]int
+	messages map[order.ExpiryResult]int
 	expired  []seckill.Order
 }
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
 	t.Parallel() // most of them wait
-	s := &shop{Rig: rig.New(t), broker: carriertest.NewMemoryDelayer(), codec: newCodec(t, "store-1"), messages: make(map[expiry.Result]int)}
+	s := &shop{Rig: rig.New(t), broker: carriertest.NewMemoryDelayer(), codec: newCodec(t, "store-1"), messages: make(map[order.ExpiryResult]int)}
 	s.product = s.Open(t, 1, 10_000)
-	s.scheduler = expiry.New(expiry.Options{
+	s.scheduler = order.NewExpiryScheduler(order.ExpiryOptions{
 		Open: s.open, Codec: s.codec, Store: s.Store, Meter: s, OnExpired: s.sawExpired, Now: time.Now,
 		Logger: slog.New(slog.NewTextHandler(io.MultiWriter(&s.log, t.Output()), nil)),
 	})
@@ -54,7 +54,7 @@ func newCodec(t *testing.T, store string) *carrier.Codec {
 
 func (s *shop) open(context.Context) (carrier.Delayer, error) { return s.broker, s.broker.Ping() }
 
-func (s *shop) Message(result expiry.Result) {
+func (s *shop) Message(result order.ExpiryResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.messages[result]++
@@ -66,7 +66,7 @@ func (s *shop) sawExpired(orders []seckill.Order) {
 	s.expired = append(s.expired, orders...)
 }
 
-func (s *shop) count(result expiry.Result) int {
+func (s *shop) count(result order.ExpiryResult) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.messages[result]
