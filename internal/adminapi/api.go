@@ -19,8 +19,8 @@ import (
 
 	"seckill"
 	"seckill/internal/admission"
+	"seckill/internal/alert"
 	"seckill/internal/api"
-	"seckill/internal/logthrottle"
 	"seckill/internal/order"
 	"seckill/internal/sink"
 	"seckill/internal/store"
@@ -180,7 +180,7 @@ type handler struct {
 	guesses   *admission.Limiter
 	late      chan struct{} // one slot per token that waits to be compared
 	seen      operators
-	strangers *logthrottle.Log
+	strangers *alert.ThrottledLog
 }
 
 // New makes the handler. Its server should bound the time to read a request
@@ -214,7 +214,7 @@ func New(o Options) (http.Handler, error) {
 	}
 	a := &handler{
 		Options: o, tokenHash: sha256.Sum256([]byte(o.Token)), streams: make(chan struct{}, maxStreams),
-		guesses: guesses, late: make(chan struct{}, maxLate), strangers: logthrottle.New(o.Log, o.Now),
+		guesses: guesses, late: make(chan struct{}, maxLate), strangers: alert.NewThrottledLog(o.Log, o.Now),
 	}
 	return a.observed(a.routed()), nil
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/api"
-	"seckill/internal/logthrottle"
 	"seckill/internal/store"
 )
 
@@ -178,8 +178,8 @@ func (a *handler) panicked(rec *recorder, r *http.Request, v any) {
 	if a.OnPanic != nil {
 		a.OnPanic()
 	}
-	a.strangers.Say(slog.LevelError, "panic", "operator API panicked", "request_id", requestID(rec), "method", logthrottle.Clip(r.Method),
-		"path", logthrottle.Clip(r.URL.Path), "panic", logthrottle.Clip(fmt.Sprint(v)), "stack", string(debug.Stack()))
+	a.strangers.Say(slog.LevelError, "panic", "operator API panicked", "request_id", requestID(rec), "method", alert.Clip(r.Method),
+		"path", alert.Clip(r.URL.Path), "panic", alert.Clip(fmt.Sprint(v)), "stack", string(debug.Stack()))
 	if rec.status != 0 {
 		panic(http.ErrAbortHandler)
 	}
@@ -207,8 +207,8 @@ func (a *handler) answered(rec *recorder, r *http.Request, took time.Duration) {
 		level = slog.LevelDebug // probes and dashboards would drown the changes
 	}
 	attrs := []any{
-		"method", logthrottle.Clip(r.Method), "path", logthrottle.Clip(r.URL.Path), "status", rec.status, "bytes", rec.bytes,
-		"took", took, "request_id", requestID(rec), "remote", logthrottle.Clip(r.RemoteAddr),
+		"method", alert.Clip(r.Method), "path", alert.Clip(r.URL.Path), "status", rec.status, "bytes", rec.bytes,
+		"took", took, "request_id", requestID(rec), "remote", alert.Clip(r.RemoteAddr),
 	}
 	if rec.err != nil {
 		attrs = append(attrs, "error", rec.err.Error())
@@ -225,7 +225,7 @@ func (a *handler) answered(rec *recorder, r *http.Request, took time.Duration) {
 		if a.OnSuspect != nil {
 			a.OnSuspect(rec.suspect)
 		}
-		a.strangers.Say(slog.LevelWarn, rec.suspect, "operator request refused: "+strings.ReplaceAll(rec.suspect, "_", " "), append(attrs, "host", logthrottle.Clip(r.Host))...)
+		a.strangers.Say(slog.LevelWarn, rec.suspect, "operator request refused: "+strings.ReplaceAll(rec.suspect, "_", " "), append(attrs, "host", alert.Clip(r.Host))...)
 	default:
 		a.strangers.Say(level, level.String(), "operator request", attrs...)
 	}

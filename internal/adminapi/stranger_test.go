@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/logthrottle"
+	"seckill/internal/alert"
 )
 
 // clock is one that a test sets.
@@ -145,7 +145,7 @@ func TestWrongToken_IsWarnedOfByEveryMethodOnceASecond(t *testing.T) {
 		if strings.Contains(line, "left_out=9") != (i > 0) {
 			t.Errorf("the lines left out are not counted: %s", line)
 		}
-		clock.add(logthrottle.Every)
+		clock.add(alert.LogEvery)
 	}
 	if n := counted.Load(); n != 50 {
 		t.Errorf("%d of 50 wrong tokens were counted", n)
@@ -346,14 +346,14 @@ func TestLog_FloodOfUnknownPathsIsOneShortLineASecond(t *testing.T) {
 				t.Fatal(got.status)
 			}
 		}
-		clock.add(logthrottle.Every)
+		clock.add(alert.LogEvery)
 	}
 	written := lines(d.log.String(), "")
 	if len(written) != seconds {
 		t.Errorf("%d lines in %d seconds", len(written), seconds)
 	}
 	for _, line := range written {
-		if len(line) > 2*logthrottle.MaxText {
+		if len(line) > 2*alert.MaxText {
 			t.Errorf("a line of %d bytes", len(line))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"seckill"
-	"seckill/internal/logthrottle"
+	"seckill/internal/alert"
 )
 
 // ProblemType is the media type of a problem document.
@@ -163,5 +163,5 @@ func publicDetail(refusal *seckill.Error) string {
 	if refusal.Code == seckill.CodeBusy {
 		return ""
 	}
-	return logthrottle.Clip(refusal.Detail)
+	return alert.Clip(refusal.Detail)
 }

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"time"
 
+	"seckill/internal/alert"
 	"seckill/internal/api"
-	"seckill/internal/logthrottle"
 )
 
 // Bounds of answers that clients do not read. The largest answer that is not
@@ -57,7 +57,7 @@ const (
 // listenAdmin takes the operators' address.
 func (a *App) listenAdmin() (*api.Listener, error) {
 	conns, perAddr := adminConns(api.Handles())
-	refused := logthrottle.New(a.log, time.Now)
+	refused := alert.NewThrottledLog(a.log, time.Now)
 	return api.Listen(a.cfg.Admin.Listen, api.ListenOptions{
 		MaxConns: conns, MaxPerAddr: perAddr, WriteBuffer: writeBufferBytes,
 		OnRefused: func(why string) {

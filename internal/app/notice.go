@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill"
-	"seckill/internal/logthrottle"
+	"seckill/internal/alert"
 	"seckill/internal/notify"
 	"seckill/internal/sale"
 )
@@ -79,7 +79,7 @@ func (p *parts) tellOthers() {
 
 // newFence tells when the notes of the ledger have been heard.
 func (p *parts) newFence() *notify.Fence {
-	complaints := logthrottle.New(p.log, time.Now)
+	complaints := alert.NewThrottledLog(p.log, time.Now)
 	return notify.NewFence(notify.FenceOptions{
 		Publish: p.publishMark, Random: mathrand.Uint64,
 		OnFailed: func(err error) {

@@ -24,7 +24,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
-	"seckill/internal/logthrottle"
+
 	"seckill/internal/metrics"
 	"seckill/internal/notify"
 	"seckill/internal/order"
@@ -115,7 +115,7 @@ type parts struct {
 	sinks       sinks
 	brokers     brokers
 
-	complaints *logthrottle.Log // of what crowds and outages repeat
+	complaints *alert.ThrottledLog // of what crowds and outages repeat
 	signals    *signals
 	hearing    *hearing
 	rebuilds   *rebuilds
@@ -126,7 +126,7 @@ type parts struct {
 // circle (a cancelled order wakes the releaser) meet in signals.
 func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
 	p := &parts{
-		cfg: cfg, log: opt.Logger, complaints: logthrottle.New(opt.Logger, time.Now), name: instanceName(), patience: reachDeadline, board: notify.Nobody{},
+		cfg: cfg, log: opt.Logger, complaints: alert.NewThrottledLog(opt.Logger, time.Now), name: instanceName(), patience: reachDeadline, board: notify.Nobody{},
 		isShop: slices.Contains(opt.Roles, RoleShop), signals: newSignals(), hearing: newHearing(), rebuilds: newRebuilds(),
 	}
 	p.shops.Store(1)

@@ -11,7 +11,7 @@ import (
 	"seckill/internal/background"
 	"seckill/internal/config"
 	"seckill/internal/fault"
-	"seckill/internal/logthrottle"
+
 	"seckill/internal/metrics"
 	"seckill/internal/sink"
 	"seckill/internal/sink/sinkkafka"
@@ -40,7 +40,7 @@ func (p *parts) buildSinks() {
 		return
 	}
 	p.sinks.figures = &metrics.Sinks{Senders: make(map[string]*sink.Sender)}
-	complaints := logthrottle.New(p.log, fault.Now)
+	complaints := alert.NewThrottledLog(p.log, fault.Now)
 	for i := range p.cfg.Sinks {
 		cfg := &p.cfg.Sinks[i]
 		target := &sink.Lazy{Open: func(ctx context.Context) (sink.Target, error) { return p.openTarget(ctx, cfg) }}
@@ -99,7 +99,7 @@ func (p *parts) sinkDuties() (loops []*background.Loop) {
 type sinkObserver struct {
 	*metrics.Sinks
 	alerter *alert.Alerter
-	log     *logthrottle.Log // a receiver may refuse thousands
+	log     *alert.ThrottledLog // a receiver may refuse thousands
 }
 
 func (o sinkObserver) Failed(name string, d store.Delivery) {

@@ -14,7 +14,7 @@ import (
 	"seckill"
 	"seckill/internal/alert"
 	"seckill/internal/ledger"
-	"seckill/internal/logthrottle"
+
 	"seckill/internal/queue"
 	"seckill/internal/sale"
 	"seckill/test/rig"
@@ -47,7 +47,7 @@ func TestAnAlertNamesTheProductsThatAreRecovered(t *testing.T) {
 	for id := range uint32(12) {
 		shelf.products = append(shelf.products, seckill.Product{ID: 7001 + id, Epoch: 2, Strategy: seckill.StrategyAsync})
 	}
-	p := &parts{log: logger, complaints: logthrottle.New(logger, time.Now), alerter: alert.New("", logger, func(alert.Kind) {}), catalog: sale.NewCatalog(shelf), signals: newSignals()}
+	p := &parts{log: logger, complaints: alert.NewThrottledLog(logger, time.Now), alerter: alert.New("", logger, func(alert.Kind) {}), catalog: sale.NewCatalog(shelf), signals: newSignals()}
 	rig.Must(t, p.catalog.Refresh(t.Context()))
 	p.seeTo(t.Context(), trouble{0, queue.ErrLost})
 	text := log.String()

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/background"
 	"seckill/internal/carrier"
-	"seckill/internal/logthrottle"
 )
 
 const (
@@ -89,7 +89,7 @@ type ExpiryOptions struct {
 // Scheduler publishes and receives expiry messages of one process.
 type ExpiryScheduler struct {
 	opt        ExpiryOptions
-	complaints *logthrottle.Log // about what brokers bring
+	complaints *alert.ThrottledLog // about what brokers bring
 	queue      chan carrier.Expiry
 	failing    atomic.Bool // the last publish failed
 
@@ -99,7 +99,7 @@ type ExpiryScheduler struct {
 
 // New makes a scheduler. Run it once.
 func NewExpiryScheduler(opt ExpiryOptions) *ExpiryScheduler {
-	return &ExpiryScheduler{opt: opt, complaints: logthrottle.New(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, queueMost)}
+	return &ExpiryScheduler{opt: opt, complaints: alert.NewThrottledLog(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, queueMost)}
 }
 
 // Schedule has orders of a product expire when their time to pay has passed. It

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/carrier"
-	"seckill/internal/logthrottle"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/store/storetest"
@@ -155,7 +155,7 @@ func TestReceiver_RejectedMessagesDoNotFillTheLog(t *testing.T) {
 	began := time.Now()
 	s.run(t)
 	rig.Until(t, "all are counted", func() bool { return s.count(order.Forged) == n })
-	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/logthrottle.Every) {
+	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/alert.LogEvery) {
 		t.Errorf("%d lines in %s", lines, took)
 	}
 }

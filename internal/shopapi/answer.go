@@ -13,8 +13,8 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/api"
-	"seckill/internal/logthrottle"
 )
 
 const contentJSON = "application/json"
@@ -121,7 +121,7 @@ func (s *Server) refuse(ctx *fasthttp.RequestCtx, route string, err error) {
 }
 
 func (s *Server) complain(ctx *fasthttp.RequestCtx, route string, err error) {
-	s.complaints.Say(slog.LevelWarn, route, "request failed", "request_id", string(requestID(ctx)), "route", route, "error", logthrottle.Clip(err.Error()))
+	s.complaints.Say(slog.LevelWarn, route, "request failed", "request_id", string(requestID(ctx)), "route", route, "error", alert.Clip(err.Error()))
 }
 
 // answer is refuse for what is no failure of ours.

@@ -7,8 +7,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/api"
-	"seckill/internal/logthrottle"
 )
 
 // ordersPage is how many orders a page has if the buyer does not say.
@@ -107,7 +107,7 @@ func (s *Server) notify(ctx *fasthttp.RequestCtx, provider string) {
 	case code == seckill.CodeBusy: // ours; the provider comes again
 		s.complain(ctx, "notify", err)
 	default:
-		s.opt.Logger.Warn("payment notice refused", "provider", provider, "error", logthrottle.Clip(err.Error()))
+		s.opt.Logger.Warn("payment notice refused", "provider", provider, "error", alert.Clip(err.Error()))
 	}
 	acknowledgement := s.opt.Orders.Acknowledge(provider, err)
 	if acknowledgement.Status == 0 {

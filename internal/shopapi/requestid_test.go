@@ -12,8 +12,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"seckill/internal/alert"
 	"seckill/internal/api"
-	"seckill/internal/logthrottle"
 )
 
 // answeredWith is a request's answer: the id in its header and its document.
@@ -53,7 +53,7 @@ func TestRequestID_StandsInEveryAnswer(t *testing.T) {
 func TestRequestID_StandsInTheLog(t *testing.T) {
 	s, _ := hotServer(t)
 	var log bytes.Buffer
-	s.complaints = logthrottle.New(slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	s.complaints = alert.NewThrottledLog(slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 	ctx := hotRequest(t, "buyer-1")
 	ctx.Request.Header.SetMethod(fasthttp.MethodGet)
 	ctx.Request.SetRequestURI("/readyz")

@@ -24,8 +24,8 @@ import (
 	"seckill/internal/api"
 	"seckill/internal/challenge"
 
+	"seckill/internal/alert"
 	"seckill/internal/auth"
-	"seckill/internal/logthrottle"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
 	"seckill/internal/purchase"
@@ -87,7 +87,7 @@ type Server struct {
 	pay        fasthttp.RequestHandler
 	cors       cors
 	list       listCache
-	complaints *logthrottle.Log // of what requests cause
+	complaints *alert.ThrottledLog // of what requests cause
 	counting   sync.RWMutex
 	counters   map[routeStatus]prometheus.Counter
 	// ending has every answer say that it is the last on its connection.
@@ -102,7 +102,7 @@ func New(opt Options) (*Server, error) {
 	}
 	s := &Server{
 		opt: opt, page: page, cors: opt.CORSOrigins, counters: make(map[routeStatus]prometheus.Counter),
-		complaints: logthrottle.New(opt.Logger, time.Now),
+		complaints: alert.NewThrottledLog(opt.Logger, time.Now),
 	}
 	if opt.Sandbox != nil {
 		s.pay = adaptor(opt.Sandbox)
@@ -176,7 +176,7 @@ func (s *Server) recoverPanic(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Reset()
 		s.guard(ctx)
 		s.complaints.Say(slog.LevelError, "panic", "request panicked", "request_id", string(requestID(ctx)),
-			"path", logthrottle.Clip(string(ctx.Path())), "panic", logthrottle.Clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
+			"path", alert.Clip(string(ctx.Path())), "panic", alert.Clip(fmt.Sprint(p)), "stack", string(debug.Stack()))
 		s.answer(ctx, "panic", seckill.Errorf(seckill.CodeBusy, "internal error"))
 	}
 }

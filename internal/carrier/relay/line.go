@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"seckill/internal/alert"
 	"seckill/internal/background"
 	"seckill/internal/carrier"
-	"seckill/internal/logthrottle"
 	"seckill/internal/queue"
 )
 
@@ -96,7 +96,7 @@ const arrivalsMost = 64
 // Line is one process's connection between outbox, broker and workers.
 type Line struct {
 	opt        Options
-	complaints *logthrottle.Log // about the outbox and what brokers bring
+	complaints *alert.ThrottledLog // about the outbox and what brokers bring
 	arrivals   chan *parcel
 
 	// calls is the context of calls that settle messages, for all workers. It ends
@@ -114,7 +114,7 @@ type Line struct {
 func New(opt Options) *Line {
 	opt.Timing = opt.Timing.filled()
 	l := &Line{
-		opt: opt, complaints: logthrottle.New(opt.Logger, time.Now), bypassed: true, arrivals: make(chan *parcel, arrivalsMost),
+		opt: opt, complaints: alert.NewThrottledLog(opt.Logger, time.Now), bypassed: true, arrivals: make(chan *parcel, arrivalsMost),
 		changed: make(chan struct{}),
 	}
 	l.calls, l.endCalls = context.WithCancel(context.Background())

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
+	"seckill/internal/alert"
 	"seckill/internal/background"
 	"seckill/internal/carrier"
-	"seckill/internal/logthrottle"
 	"seckill/internal/queue"
 )
 
@@ -80,7 +80,7 @@ func (l *Line) reject(message carrier.Delivery, cause error) {
 	why := carrier.Rejection(cause)
 	l.opt.Meter.Rejected(why)
 	// Anybody who may write the topic decides how many there are.
-	l.complaints.Say(slog.LevelWarn, "rejected "+why, "message rejected and settled", "why", why, "key", logthrottle.Clip(message.Key), "bytes", len(message.Body))
+	l.complaints.Say(slog.LevelWarn, "rejected "+why, "message rejected and settled", "why", why, "key", alert.Clip(message.Key), "bytes", len(message.Body))
 	l.done([]carrier.Delivery{message})
 }
 

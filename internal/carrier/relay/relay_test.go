@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/auth"
 	"seckill/internal/background"
 	"seckill/internal/carrier"
 	"seckill/internal/carrier/relay"
-	"seckill/internal/logthrottle"
 	"seckill/internal/queue"
 	"seckill/test/rig"
 )
@@ -250,7 +250,7 @@ func TestLine_RejectedMessagesDoNotFillTheLog(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.rejected["forged"] == n
 	})
-	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/logthrottle.Every) {
+	if lines, took := s.log.Count("message rejected"), time.Since(began); lines == 0 || lines > 1+int(took/alert.LogEvery) {
 		t.Errorf("%d lines in %s", lines, took)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"seckill/internal/logthrottle"
+	"seckill/internal/alert"
 	"seckill/internal/store"
 )
 
@@ -63,7 +63,7 @@ func settleDue[K any](ctx context.Context, s *Store, d *due[K], limit int) error
 			default:
 				except = append(except, product)
 				s.complaints.Say(slog.LevelWarn, fmt.Sprint("due ", d.table, " ", product), "a product was passed over: what is due of it cannot be settled",
-					"table", d.table, "product_id", product, "error", logthrottle.Clip(err.Error()))
+					"table", d.table, "product_id", product, "error", alert.Clip(err.Error()))
 			}
 		}
 		switch {

@@ -19,8 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"seckill/internal/alert"
 	"seckill/internal/fault"
-	"seckill/internal/logthrottle"
 	"seckill/internal/store"
 )
 
@@ -75,7 +75,7 @@ type Store struct {
 	dialect *dialect
 	opt     Options
 	// complaints names rows that cannot be read.
-	complaints *logthrottle.Log
+	complaints *alert.ThrottledLog
 	// afterRead, when a test sets it, runs between a change's read of its
 	// product and the compare-and-set that rests on it.
 	afterRead func(ctx context.Context, tx *session, product uint32) error
@@ -90,7 +90,7 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 	opt = opt.withDefaults()
 	ctx, cancel := bounded(ctx, opt.Timeout)
 	defer cancel()
-	s := &Store{opt: opt, complaints: logthrottle.New(opt.Logger, opt.Now)}
+	s := &Store{opt: opt, complaints: alert.NewThrottledLog(opt.Logger, opt.Now)}
 	var err error
 	switch kind, address, found := strings.Cut(dsn, ":"); {
 	case found && kind == "sqlite":

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"seckill/internal/logthrottle"
+	"seckill/internal/alert"
 )
 
 // listReadable lists what is owed to all products. A row that cannot be read,
@@ -19,7 +19,7 @@ func listReadable[T any](ctx context.Context, s *Store, name, query string, args
 			if err == nil || ctx.Err() != nil { // then the row may be well
 				return err
 			}
-			s.complaints.Say(slog.LevelWarn, name, name+": a row was left out, it cannot be read", "error", logthrottle.Clip(err.Error()))
+			s.complaints.Say(slog.LevelWarn, name, name+": a row was left out, it cannot be read", "error", alert.Clip(err.Error()))
 			return nil
 		})
 	})

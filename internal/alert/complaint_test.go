@@ -1,4 +1,4 @@
-package logthrottle
+package alert
 
 import (
 	"fmt"
@@ -12,13 +12,13 @@ import (
 func TestOfEachKindOneLineASecondIsWrittenAndTheRestIsCounted(t *testing.T) {
 	var out strings.Builder
 	now := time.Date(2026, 11, 11, 0, 0, 0, 0, time.UTC)
-	l := New(slog.New(slog.NewTextHandler(&out, nil)), func() time.Time { return now })
+	l := NewThrottledLog(slog.New(slog.NewTextHandler(&out, nil)), func() time.Time { return now })
 	for range 3 { // seconds
 		for i := range 100 {
 			l.Say(slog.LevelWarn, "orders", "orders failed", "try", i)
 			l.Say(slog.LevelWarn, "login", "login failed")
 		}
-		now = now.Add(Every)
+		now = now.Add(LogEvery)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 6 {
@@ -39,7 +39,7 @@ func TestOfEachKindOneLineASecondIsWrittenAndTheRestIsCounted(t *testing.T) {
 func TestKindsAreBoundedAndACrowdMaySpeakAtOnce(t *testing.T) {
 	var out strings.Builder
 	now := time.Now()
-	l := New(slog.New(slog.NewTextHandler(&out, nil)), func() time.Time { return now })
+	l := NewThrottledLog(slog.New(slog.NewTextHandler(&out, nil)), func() time.Time { return now })
 	var crowd sync.WaitGroup
 	for g := range 4 {
 		crowd.Go(func() {

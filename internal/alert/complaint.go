@@ -1,7 +1,7 @@
 // Package logthrottle keeps a log readable, and its disk from filling, when what
 // goes wrong is caused from outside: of each kind one line a second is written,
 // and the next one says how many were left out.
-package logthrottle
+package alert
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 const (
 	// Every is the least time between two lines of one kind.
-	Every = time.Second
+	LogEvery = time.Second
 	// MaxText is how much is written of a text that a stranger may have chosen.
 	MaxText = 512
 	// maxKinds bounds the memory. Callers name kinds, strangers never do; when there
@@ -25,7 +25,7 @@ const (
 )
 
 // Log writes complaints. It is safe for concurrent use.
-type Log struct {
+type ThrottledLog struct {
 	log *slog.Logger
 	now func() time.Time
 
@@ -40,12 +40,12 @@ type turn struct {
 }
 
 // New makes one.
-func New(log *slog.Logger, now func() time.Time) *Log {
-	return &Log{log: log, now: now, kinds: make(map[string]*turn)}
+func NewThrottledLog(log *slog.Logger, now func() time.Time) *ThrottledLog {
+	return &ThrottledLog{log: log, now: now, kinds: make(map[string]*turn)}
 }
 
 // Say writes a line, unless one of its kind was written less than Every ago.
-func (l *Log) Say(level slog.Level, kind, message string, args ...any) {
+func (l *ThrottledLog) Say(level slog.Level, kind, message string, args ...any) {
 	left, ok := l.take(kind)
 	if !ok {
 		return
@@ -57,7 +57,7 @@ func (l *Log) Say(level slog.Level, kind, message string, args ...any) {
 }
 
 // take is the kind's turn to speak, and how many lines were left out before.
-func (l *Log) take(kind string) (left int, ok bool) {
+func (l *ThrottledLog) take(kind string) (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -74,7 +74,7 @@ func (l *Log) take(kind string) (left int, ok bool) {
 		return 0, true
 	}
 	// A clock that was set back does not silence anybody.
-	if since := now.Sub(t.at); since >= 0 && since < Every {
+	if since := now.Sub(t.at); since >= 0 && since < LogEvery {
 		t.left++
 		return 0, false
 	}
