@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"seckill/internal/alert"
-	"seckill/internal/client"
+	"seckill/internal/background"
 	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
 	"seckill/internal/ledger"
@@ -166,7 +166,7 @@ func (p *parts) reach(ctx context.Context, what string, shared bool, open func(c
 // settled reports whether a part is there and says what an operator has to
 // change: to wait would only hide it.
 func settled(err error) bool {
-	if client.Refused(err) {
+	if background.CertificateRefused(err) {
 		return true
 	}
 	for _, final := range []error{

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"seckill/internal/alert"
-	"seckill/internal/client"
+	"seckill/internal/background"
 	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
 	"seckill/internal/ledger/ledgerredis"
@@ -118,9 +118,9 @@ func (p *parts) adviseRedis(err error) error {
 		return fmt.Errorf("%w: with redis.sentinel_master, which is %q, redis.addrs must be of Sentinels: set them, or leave redis.sentinel_master out", err, r.SentinelMaster)
 	case errors.Is(err, redisclient.ErrNoMaster):
 		return fmt.Errorf("%w: check redis.sentinel_master, which is %q, against SENTINEL MASTERS there (redis.addrs)", err, r.SentinelMaster)
-	case client.Refused(err) && strings.Contains(text, "remote error"):
+	case background.CertificateRefused(err) && strings.Contains(text, "remote error"):
 		return fmt.Errorf("%w: Redis does not take this side's certificate: check redis.tls_cert and redis.tls_key", err)
-	case client.Refused(err):
+	case background.CertificateRefused(err):
 		return fmt.Errorf("%w: check redis.tls_ca, and that the certificate is for that host", err)
 	case !r.TLS && redisclient.HungUp(err):
 		return fmt.Errorf("%w: if Redis speaks TLS there, set redis.tls", err)

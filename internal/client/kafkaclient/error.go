@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"seckill/internal/client"
+	"seckill/internal/background"
 )
 
 // ErrNoTopic says that the topic does not exist.
@@ -42,7 +42,7 @@ func Explain(err error) error {
 		text = "the cluster has fewer brokers than the topic would have replicas: check kafka.replicas"
 	case forbidden(err):
 		text = "the user has no rights"
-	case client.Refused(err):
+	case background.CertificateRefused(err):
 		text = "the broker's certificate is not trusted"
 	case isFirstEOF(err):
 		text = "the broker closed the connection at once: check kafka.tls and kafka.sasl"
@@ -71,7 +71,7 @@ func Permanent(err error) bool {
 			return true
 		}
 	}
-	return forbidden(err) || client.Refused(err)
+	return forbidden(err) || background.CertificateRefused(err)
 }
 
 func forbidden(err error) bool {

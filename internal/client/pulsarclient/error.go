@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"seckill/internal/client"
+	"seckill/internal/background"
 )
 
 var (
@@ -78,8 +78,10 @@ func (e serverError) Unwrap() error { return refusals[e.code] }
 // settings or the broker.
 func IsSetup(err error) bool {
 	var server serverError
-	return errors.Is(err, errPartitions) || client.Refused(err) || errors.As(err, &server) && refusals[server.code] != nil
+	return errors.Is(err, errPartitions) || background.CertificateRefused(err) || errors.As(err, &server) && refusals[server.code] != nil
 }
 
 // isRefusedHere reports whether another address would refuse as well.
-func isRefusedHere(err error) bool { return errors.Is(err, errSignIn) || client.Refused(err) }
+func isRefusedHere(err error) bool {
+	return errors.Is(err, errSignIn) || background.CertificateRefused(err)
+}

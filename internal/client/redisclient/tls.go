@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"seckill/internal/client"
+	"seckill/internal/background"
 )
 
 // dialTLS dials, and shakes hands within the dialer's time. The certificate must
@@ -51,7 +51,7 @@ func (g *greeting) Write(b []byte) (int, error) {
 		return n, err
 	}
 	if g.Conn.SetReadDeadline(time.Now().Add(lastWordWithin)) == nil {
-		if _, word := g.Conn.Read(make([]byte, 1)); client.Refused(word) {
+		if _, word := g.Conn.Read(make([]byte, 1)); background.CertificateRefused(word) {
 			err = word
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"seckill/internal/client"
+	"seckill/internal/background"
 	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
 	"seckill/test/certificate"
@@ -81,7 +81,7 @@ func TestNodesOfAClusterAreCheckedByTheNamesThatTheyAnnounce(t *testing.T) {
 		}
 	}
 	place.Addrs = cluster.Addrs()[:1]
-	if err := reach(t, place); !client.Refused(err) {
+	if err := reach(t, place); !background.CertificateRefused(err) {
 		t.Errorf("by an address that is not in the certificate: %v", err)
 	}
 }
@@ -117,8 +117,8 @@ func TestATLSConnectionThatCannotBeSaysWhy(t *testing.T) {
 		if rueidis.IsRedisNil(err) {
 			err = nil
 		}
-		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || client.Refused(err) != c.untrusted {
-			t.Errorf("%s: untrusted %v: %v, want %q", name, client.Refused(err), err, c.want)
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) || background.CertificateRefused(err) != c.untrusted {
+			t.Errorf("%s: untrusted %v: %v, want %q", name, background.CertificateRefused(err), err, c.want)
 		}
 	}
 	if err := reach(t, redisclient.Place{Addrs: []string{good}}); !redisclient.HungUp(err) {

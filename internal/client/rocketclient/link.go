@@ -30,7 +30,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 
-	"seckill/internal/client"
+	"seckill/internal/background"
 )
 
 // Bounds of a connection.
@@ -118,7 +118,7 @@ func newHandshake() *handshake { return &handshake{failed: make(chan error, 1)} 
 
 func (h *handshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
-	if client.Refused(err) {
+	if background.CertificateRefused(err) {
 		select {
 		case h.failed <- err:
 		default:

@@ -1,5 +1,5 @@
 // Package client tells a certificate that is not believed from an outage.
-package client
+package background
 
 import (
 	"crypto/tls"
@@ -9,7 +9,7 @@ import (
 
 // Refused reports whether a server, or this client, showed a certificate that
 // the other does not believe: to try again would not change it.
-func Refused(err error) bool {
+func CertificateRefused(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {
 		return true
