@@ -1,7 +1,19 @@
-// Package ratelimit bounds how often a key, such as a buyer or an address, may
-// come: sliding, and divided among the instances that are alive. Memory is fixed
-// at the start and a decision allocates nothing, so that a crowd of any size, or
-// an attacker with any number of names, costs the same.
+package admission
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A limiter bounds how often a key, such as a buyer or an address, may come. The
+// limit slides, and is divided among the living instances. Memory is fixed at the
+// start and a decision allocates nothing: a crowd of any size costs the same.
 //
 // # What passes
 //
@@ -23,18 +35,6 @@
 // long as it was: half of the rate takes twice as much of it per event. So when
 // an instance comes or goes, nobody's budget begins anew; what was used up by
 // half is still used up by half.
-package admission
-
-import (
-	"encoding/binary"
-	"fmt"
-	"hash/maphash"
-	"math"
-	"net/netip"
-	"sync"
-	"sync/atomic"
-	"time"
-)
 
 const (
 	// DefaultCapacity is the number of keys remembered at once: 2 MiB.

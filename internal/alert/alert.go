@@ -1,5 +1,5 @@
-// Package alert tells people what needs them: in the log, in the metrics and,
-// where one is configured, at a webhook.
+// Package alert reports problems to operators: in the log, in the metrics and, where
+// one is configured, by a webhook. Its throttled log keeps strangers from filling the disk.
 package alert
 
 import (

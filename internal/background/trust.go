@@ -1,4 +1,3 @@
-// Package client tells a certificate that is not believed from an outage.
 package background
 
 import (
@@ -7,7 +6,7 @@ import (
 	"net"
 )
 
-// Refused reports whether a server, or this client, showed a certificate that
+// CertificateRefused reports whether a server, or this client, showed a certificate that
 // the other does not believe: to try again would not change it.
 func CertificateRefused(err error) bool {
 	var certificate *tls.CertificateVerificationError

@@ -1,5 +1,3 @@
-// Package picture draws symbols so that people read them and simple programs do
-// not.
 package challenge
 
 import (
@@ -16,6 +14,8 @@ import (
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/vector"
 )
+
+// A picture shows symbols so that people can read them and simple programs cannot.
 
 // A picture is twice as large as it is shown on a phone, and sharp there.
 const (
@@ -42,7 +42,7 @@ type Pen struct {
 	sheets sync.Pool
 }
 
-// New makes a pen. What a picture looks like comes from random alone, which
+// NewPen makes a pen. What a picture looks like comes from random alone, which
 // nobody should foresee: crypto/rand.Reader.
 func NewPen(random io.Reader) (*Pen, error) {
 	faces, err := parseFaces()

@@ -1,13 +1,3 @@
-// Package expiry expires unpaid orders by delayed messages of a broker.
-//
-// After a confirm, a worker schedules one message for the new orders of the
-// batch. The message comes back when their time to pay has passed. Its receiver
-// has the store cancel those that are still unpaid, so their units are for sale
-// again at once, and on any instance.
-//
-// The scan of the store (order.Expirer) stays the safety net: it expires what was
-// not scheduled, and what the broker lost or delivers late. So nothing here holds
-// up a worker, and a message that cannot be published is dropped.
 package order
 
 import (
@@ -24,8 +14,17 @@ import (
 	"seckill/internal/carrier"
 )
 
+// Unpaid orders expire by delayed messages of a broker, if there is one. After a
+// confirm, the worker schedules one message for the new orders of the batch. The
+// message comes back when their time to pay has passed. The receiver has the store
+// cancel the orders that are still unpaid, so their units are for sale again at once.
+//
+// The scan of the store (Expirer) stays the safety net. It expires orders that were
+// not scheduled, and those whose message is lost or late. So nothing here holds up a
+// worker: a message that cannot be published is dropped.
+
 const (
-	// Grace is how long after the end of the time to pay a message is due. The
+	// ExpiryGrace is how long after the end of the time to pay a message is due. The
 	// store decides by its own clock, which may be behind the worker's a little.
 	// More would only leave the orders to the scan, which looks every second.
 	ExpiryGrace = 250 * time.Millisecond
@@ -42,7 +41,7 @@ const (
 	stopWithin = 2 * time.Second
 )
 
-// Result is what became of a message.
+// ExpiryResult is what became of a message.
 type ExpiryResult string
 
 // The results.
@@ -57,22 +56,22 @@ const (
 	Poison    ExpiryResult = "poison"    // settled unread: not an expiry message
 )
 
-// Results lists all of them.
+// ExpiryResults lists all of them.
 var ExpiryResults = []ExpiryResult{Published, TooLong, Dropped, Settled, Again, Forged, Foreign, Poison}
 
-// Store is what expires orders.
+// ExpiryStore is what expires orders.
 type ExpiryStore interface {
 	ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// Meter counts messages by what became of them.
+// ExpiryMeter counts messages by what became of them.
 type ExpiryMeter interface {
 	Message(result ExpiryResult)
 }
 
-// Options are a scheduler's parts.
+// ExpiryOptions are a scheduler's parts.
 type ExpiryOptions struct {
 	// Open connects to the broker. It is called again until it succeeds; until
 	// then messages wait, as many as there is room for.
@@ -86,7 +85,7 @@ type ExpiryOptions struct {
 	Logger    *slog.Logger
 }
 
-// Scheduler publishes and receives expiry messages of one process.
+// ExpiryScheduler publishes and receives expiry messages of one process.
 type ExpiryScheduler struct {
 	opt        ExpiryOptions
 	complaints *alert.ThrottledLog // about what brokers bring
@@ -97,7 +96,7 @@ type ExpiryScheduler struct {
 	delayer carrier.Delayer // nil before it is open
 }
 
-// New makes a scheduler. Run it once.
+// NewExpiryScheduler makes a scheduler. Run it once.
 func NewExpiryScheduler(opt ExpiryOptions) *ExpiryScheduler {
 	return &ExpiryScheduler{opt: opt, complaints: alert.NewThrottledLog(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, queueMost)}
 }

@@ -1,5 +1,6 @@
-// Package order serves an order after the ledger has promised it: reading it
-// wherever it is, paying, cancelling, refunding. The store decides every move.
+// Package order serves an order after the ledger has promised it: reading, paying,
+// cancelling, expiring, refunding, and the return of its units. The store decides
+// every change of state.
 package order
 
 import (

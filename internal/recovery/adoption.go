@@ -1,8 +1,3 @@
-// Package adoption carries promises of an older epoch into the present one
-// (protocol 3): each is reserved now under its old order number, or fails
-// explicitly. Whoever holds such a promise may adopt it, the worker that meets
-// its entry and the instance that remembers having answered it, and both at
-// once.
 package recovery
 
 import (
@@ -17,7 +12,11 @@ import (
 	"seckill/internal/store"
 )
 
-// Store is what an adoption reads and writes.
+// An adoption reserves a promise of an older epoch again, under its old order
+// number, or fails it explicitly (protocol 3). The worker that meets the entry may
+// adopt it, and so may the instance that remembers the answer. Both at once is safe.
+
+// AdoptionStore is what an adoption reads and writes.
 type AdoptionStore interface {
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	Fail(ctx context.Context, items []store.Item, reason string) error

@@ -1,11 +1,3 @@
-// Package promise remembers the 202 answers of this instance until the store
-// has their rows, so that a ledger that loses them does not lose them for good
-// (protocol 3, step 1): what an instance still remembers is confirmed before
-// the ledger is rebuilt, or adopted after.
-//
-// Nothing depends on it. As long as the ledger has what it answered, its
-// outbox carries every promise; the book only turns what a lost ledger would
-// have taken along into orders, or into failures that the buyer can read.
 package recovery
 
 import (
@@ -16,6 +8,11 @@ import (
 
 	"seckill"
 )
+
+// The book remembers the 202 answers of this instance until the store has their
+// rows (protocol 3, step 1). While the ledger still has its answers, its outbox
+// carries every promise and the book changes nothing. If the ledger loses them,
+// the book confirms them before the rebuild, or adopts them after it.
 
 const (
 	// DefaultMost is how many promises an instance remembers: at about 200 bytes
@@ -58,7 +55,7 @@ type record struct {
 	loaded bool
 }
 
-// New makes an empty book.
+// NewBook makes an empty book.
 func NewBook(opt BookOptions) *Book {
 	if opt.Most <= 0 {
 		opt.Most = DefaultMost

@@ -1,13 +1,3 @@
-// Package journal keeps promises on disk: every entry that an instance is about
-// to answer 202 is written and synced before the answer, and kept until the
-// store has its orders. A power cut that takes the ledger's last second and the
-// instance together then loses no promise (I4): the next start hands what the
-// journal holds to the book of promises.
-//
-// The journal is a folder of segments, files of bounded size. A segment is
-// deleted when the store has every promise in it; the few that are left of an
-// old one are written again into the newest. One goroutine writes. Whatever was
-// appended while it synced shares the next sync.
 package recovery
 
 import (
@@ -25,8 +15,18 @@ import (
 	"seckill/internal/datadir"
 )
 
+// The journal keeps promises on disk. An instance writes and syncs each entry
+// before it answers 202, and keeps it until the store has the orders. So no
+// promise is lost (I4) when a power cut takes the ledger's last second together
+// with the instance: the next start gives the journal's entries to the book.
+//
+// The journal is a folder of segments, files of bounded size. A segment is deleted
+// when the store has every promise in it. The few that are left of an old segment
+// are written again into the newest. One goroutine writes, and entries that arrive
+// during a sync share the next one.
+
 const (
-	// DefaultMaxBytes bounds all files together, about a million promises.
+	// DefaultJournalBytes bounds all files together, about a million promises.
 	DefaultJournalBytes = 64 << 20
 	// DefaultMaxPromises bounds the promises that the store does not have yet. The
 	// book remembers each of them, at about 200 bytes.
@@ -46,7 +46,7 @@ const (
 
 // Refusals. Their buyers are told busy.
 var (
-	// ErrClosed says that the journal was closed before the sync.
+	// ErrJournalClosed says that the journal was closed before the sync.
 	ErrJournalClosed = errors.New("the journal of promises is closed")
 	// ErrOtherStore says that the folder holds promises of another store.
 	ErrOtherStore = errors.New("the journal holds promises of another store")
@@ -54,10 +54,10 @@ var (
 	errFull = errors.New("the journal of promises is full: the store does not take the orders")
 )
 
-// Place is where an entry stands: its segment's number. 0 is no place.
+// JournalPlace is where an entry stands: its segment's number. 0 is no place.
 type JournalPlace uint64
 
-// Options are a journal's place and bounds.
+// JournalOptions are a journal's place and bounds.
 type JournalOptions struct {
 	Dir   string
 	Store string // the store's own id
@@ -143,7 +143,7 @@ type moved struct {
 	claims int
 }
 
-// Open locks the folder, reads what it holds, and starts the writer. The loaded
+// OpenJournal locks the folder, reads what it holds, and starts the writer. The loaded
 // entries count as promises until they are released.
 func OpenJournal(opt JournalOptions) (*Journal, []LoadedEntry, error) {
 	if opt.MaxBytes <= 0 {
@@ -303,7 +303,7 @@ func (j *Journal) Stale() (at JournalPlace, found bool) {
 	return at, found
 }
 
-// Stats is how much the journal holds.
+// JournalStats is how much the journal holds.
 type JournalStats struct {
 	Bytes    int64 // of its files
 	Promises int64 // that the store does not have yet

@@ -23,7 +23,7 @@ const (
 	heldWithin = 3 * time.Second
 )
 
-// Ledger tells what it holds of a buyer.
+// BookLedger tells what it holds of a buyer.
 type BookLedger interface {
 	Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error)
 }

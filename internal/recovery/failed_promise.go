@@ -1,6 +1,3 @@
-// Package unkept lists promises that could not be kept: purchases that were
-// answered with an order number and have ended as failed orders. Whoever
-// writes such an order lists it, in the log and by its number.
 package recovery
 
 import (
@@ -12,13 +9,16 @@ import (
 	"seckill/internal/store"
 )
 
-// Promise is a claim that was promised and has failed, and why.
+// A failed promise is a purchase that was answered with an order number and has
+// ended as a failed order. The writer of such an order lists it by number in the log.
+
+// FailedPromise is a claim that was promised and has failed, and why.
 type FailedPromise struct {
 	store.Item
 	Reason string
 }
 
-// Of are the items that Confirm has written as failed orders. One that had
+// FailedPromises are the items that Confirm has written as failed orders. One that had
 // failed before is a replay, and was listed then.
 func FailedPromises(items []store.Item, outcomes []store.ConfirmOutcome) []FailedPromise {
 	var failed []FailedPromise
@@ -33,7 +33,7 @@ func FailedPromises(items []store.Item, outcomes []store.ConfirmOutcome) []Faile
 // loggedMost bounds the order numbers of one log line.
 const loggedMost = 100
 
-// Tell lists promises of one product by order number, whoever asks for them
+// TellFailedPromises lists promises of one product by order number, whoever asks for them
 // later. It returns what an alert says of them: nil if nobody has to be written
 // to, for a duplicate's buyer has the other order of its key.
 func TellFailedPromises(log *slog.Logger, product uint32, promises []FailedPromise) error {

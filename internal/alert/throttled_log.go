@@ -1,6 +1,3 @@
-// Package logthrottle keeps a log readable, and its disk from filling, when what
-// goes wrong is caused from outside: of each kind one line a second is written,
-// and the next one says how many were left out.
 package alert
 
 import (
@@ -12,8 +9,11 @@ import (
 	"time"
 )
 
+// A throttled log writes one line a second of each kind of event that strangers can
+// cause. The next line says how many were left out.
+
 const (
-	// Every is the least time between two lines of one kind.
+	// LogEvery is the least time between two lines of one kind.
 	LogEvery = time.Second
 	// MaxText is how much is written of a text that a stranger may have chosen.
 	MaxText = 512
@@ -24,7 +24,7 @@ const (
 	forgetAfter = time.Minute
 )
 
-// Log writes complaints. It is safe for concurrent use.
+// ThrottledLog writes complaints. It is safe for concurrent use.
 type ThrottledLog struct {
 	log *slog.Logger
 	now func() time.Time
@@ -39,7 +39,7 @@ type turn struct {
 	left int
 }
 
-// New makes one.
+// NewThrottledLog makes one.
 func NewThrottledLog(log *slog.Logger, now func() time.Time) *ThrottledLog {
 	return &ThrottledLog{log: log, now: now, kinds: make(map[string]*turn)}
 }

@@ -18,7 +18,7 @@ const (
 	damagedSuffix = ".damaged"
 )
 
-// Loaded is an entry that a former life has left.
+// LoadedEntry is an entry that a former life has left.
 type LoadedEntry struct {
 	Entry seckill.Entry
 	At    JournalPlace
@@ -65,7 +65,7 @@ func list(dir string) ([]found, error) {
 	return files, nil
 }
 
-// LeftIn reports whether a folder has files of a journal.
+// JournalLeftIn reports whether a folder has files of a journal.
 func JournalLeftIn(dir string) bool {
 	files, err := list(dir)
 	return err == nil && len(files) > 0
