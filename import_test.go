@@ -39,7 +39,7 @@ const (
 
 var (
 	ports  = []string{"internal/ledger", "internal/queue", "internal/store", "internal/payment", "internal/notify", "internal/onetime", "internal/carrier", "internal/sink"}
-	stages = []string{"admission", "purchase", "relay", "worker", "expiry", "reconcile", "sale", "order", "duty", "recovery"}
+	stages = []string{"admission", "purchase", "relay", "worker", "reconcile", "sale", "order", "recovery"}
 	fronts = []string{"shopapi", "adminapi"}
 	// adapterPrefixes name an adapter: its port, then its technology.
 	adapterPrefixes = []string{"ledger", "queue", "store", "pay", "notify", "onetime", "carrier", "sink"}
@@ -215,7 +215,7 @@ func TestImportRules(t *testing.T) {
 		{in + "worker", in + "sale", true},
 		{in + "worker", in + "store/storesql", false},
 		{in + "reconcile", in + "payment/paywechat", false},
-		{in + "duty", in + "queue/queuekafka", false},
+		{in + "order", in + "queue/queuekafka", false},
 		{in + "order", in + "shopapi", false},
 		{in + "admission", in + "adminapi", false},
 		{in + "purchase", in + "app", false},
